@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Debug output as the Portals 3.3 reference implementation offers it: a mask of subjects per
+ * interface and dumps of the tables, written to p3_out (stderr unless changed).
+ */
+#ifndef P3API_DEBUG_H
+#define P3API_DEBUG_H
+
+#include <portals3.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PTL_DBG_NONE     0x00000000u
+#define PTL_DBG_ALL      0x7fffffffu
+#define PTL_DBG_API      0x00000001u
+#define PTL_DBG_PARSE    0x00000002u
+#define PTL_DBG_MOVE     0x00000004u
+#define PTL_DBG_DROP     0x00000008u
+#define PTL_DBG_REQUEST  0x00000010u
+#define PTL_DBG_DELIVERY 0x00000020u
+#define PTL_DBG_MD       0x00000040u
+#define PTL_DBG_ME       0x00000080u
+#define PTL_DBG_UNLINK   0x00000100u
+#define PTL_DBG_EQ       0x00000200u
+#define PTL_DBG_EVENT    0x00000400u
+#define PTL_DBG_MEMORY   0x00000800u
+#define PTL_DBG_SETUP    0x00001000u
+#define PTL_DBG_SHUTDOWN 0x00002000u
+
+extern FILE *p3_out; /* where debug output goes */
+
+/* Sets the mask of one NI, or with PTL_INVALID_HANDLE the one later NIs start with; returns the old. */
+unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
+void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
+void PtlMEDump(ptl_handle_me_t me_handle);
+void PtlNIEqDump(ptl_handle_ni_t ni_handle);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
