@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Every environment variable Postern reads, in one table: name, type, default, range, help. The
+ * table makes the struct of values, the parser, the checks, `portals-info --config` and the
+ * ENVIRONMENT section of portals(7). A new setting is one row here; no other file reads the
+ * environment.
+ */
+#ifndef BASE_CONFIG_H
+#define BASE_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * X(NAME, field, type, default, min, max, choices-or-unit, "help")
+ *   STR   const char *, NULL when unset and without default; min and max unused
+ *   INT   long, decimal or 0x..., from min to max; the unit is for people
+ *   BOOL  bool: 0 1 no yes off on false true
+ *   ENUM  int: index into the choices; the enums below name them
+ * A variable set to the empty string counts as not set.
+ */
+#define BASE_CONFIG_TABLE(X)                                                                       \
+	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "",                                                 \
+	  "Transport to use, or auto: the best one for each peer. portals-info lists them.")       \
+	X(PTL_PROGRESS, ptl_progress, ENUM, BASE_PROGRESS_AUTO, 0, 2, "auto|poll|thread",          \
+	  "Who moves data of transports that cannot do it alone: only library calls (poll), a "    \
+	  "thread of the library (thread), or whichever suits the machine (auto).")                \
+	X(PTL_SPIN_US, ptl_spin_us, INT, -1, -1, 1000000, "microseconds",                          \
+	  "How long a wait spins before it sleeps; -1 decides from the number of usable cores, "   \
+	  "0 sleeps at once.")                                                                     \
+	X(PTL_CRAY, ptl_cray, BOOL, 0, 0, 1, "",                                                   \
+	  "Behave as the Cray XT did: a get logs SEND events and uses threshold for the "          \
+	  "request, and event.md.threshold shows the value before the operation.")                 \
+	X(PTL_REPORT, ptl_report, BOOL, 0, 0, 1, "",                                               \
+	  "Print a summary of counters to stderr when an interface is shut down.")                 \
+	X(PTL_DEBUG, ptl_debug, INT, 0, 0, 0x7fffffff, "mask",                                     \
+	  "Debug mask new interfaces start with; the PTL_DBG_ bits of PtlNIDebug(3).")             \
+	X(PTL_QUIET, ptl_quiet, BOOL, 0, 0, 1, "", "Print no warnings.")                           \
+	X(PTL_SHM_CMA, ptl_shm_cma, ENUM, BASE_CMA_AUTO, 0, 2, "auto|on|off",                      \
+	  "Cross-memory attach between processes of one node: tried and used if it works "         \
+	  "(auto), insisted on (on), or never (off).")                                             \
+	X(PTL_SHM_LONG, ptl_shm_long, ENUM, BASE_LONG_AUTO, 0, 3, "auto|pipe|claim|cma",           \
+	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
+	  "in chunks either side claims (claim), by one side alone (cma), or by measurement "      \
+	  "(auto).")                                                                               \
+	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 2048, 0, 32768, "bytes",                              \
+	  "Longest message that travels inside the shared-memory ring.")                           \
+	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
+	  "Size of the ring each peer writes its messages to.")                                    \
+	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \
+	  "Size of the ring a pipelined long message is copied through.")                          \
+	X(PTL_IFACE, ptl_iface, STR, NULL, 0, 0, "",                                               \
+	  "Operating system interface whose address becomes the node id, for example eth0.")       \
+	X(PTL_IFACE0, ptl_iface0, STR, NULL, 0, 0, "", "The same for Portals interface 0.")        \
+	X(PTL_IFACE1, ptl_iface1, STR, NULL, 0, 0, "", "The same for Portals interface 1.")        \
+	X(PTL_IFACE2, ptl_iface2, STR, NULL, 0, 0, "", "The same for Portals interface 2.")        \
+	X(PTL_IFACE3, ptl_iface3, STR, NULL, 0, 0, "", "The same for Portals interface 3.")        \
+	X(PTL_MY_RID, ptl_my_rid, INT, -1, -1, 0x7fffffff, "rank",                                 \
+	  "Rank of this process in a job described by PTL_NIDMAP and PTL_PIDMAP.")                 \
+	X(PTL_NIDMAP, ptl_nidmap, STR, NULL, 0, 0, "nid:nid:...",                                  \
+	  "Node ids of all ranks, in rank order.")                                                 \
+	X(PTL_PIDMAP, ptl_pidmap, STR, NULL, 0, 0, "pid:pid:...",                                  \
+	  "Process ids of all ranks, in rank order.")                                              \
+	X(PTL_MY_JID, ptl_my_jid, INT, -1, -1, 0xfffffffd, "job id",                               \
+	  "Job id of this process; -1 takes the launcher's, else the process id.")                 \
+	X(PTL_PID2PORT_FILE, ptl_pid2port_file, STR, "./map_pid2port", 0, 0, "file",               \
+	  "File of \"pid port\" lines: network ports of well-known process ids.")                  \
+	X(PTL_DEF_PORTLIST, ptl_def_portlist, STR, NULL, 0, 0, "port:port:...",                    \
+	  "Network ports to choose from when the process id names none.")                          \
+	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
+	  "Print the lines exchanged with the launcher.")                                          \
+	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
+	  "Set by PMI-1 launchers: the connection to the launcher.")                               \
+	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank", "Set by PMI-1 launchers.")          \
+	X(PMI_SIZE, pmi_size, INT, -1, -1, 0x7fffffff, "processes", "Set by PMI-1 launchers.")     \
+	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "", "Set by PMI-1 launchers.")          \
+	X(PMI_PORT, pmi_port, STR, NULL, 0, 0, "host:port",                                        \
+	  "Set by PMI-1 launchers that listen instead of passing a connection.")
+
+/* The choices of the ENUM rows, in the order of their text. */
+enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
+enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
+enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
+
+#define BASE_CONFIG_FIELD_STR(field)  const char *field;
+#define BASE_CONFIG_FIELD_INT(field)  long field;
+#define BASE_CONFIG_FIELD_BOOL(field) bool field;
+#define BASE_CONFIG_FIELD_ENUM(field) int field;
+#define BASE_CONFIG_FIELD(name, field, type, def, min, max, choices, help)                         \
+	BASE_CONFIG_FIELD_##type(field)
+
+struct base_config {
+	BASE_CONFIG_TABLE(BASE_CONFIG_FIELD)
+};
+
+/* The values in force. Read from the environment at the first call, once; any thread may call. */
+const struct base_config *base_config(void);
+
+/* For tools and generated documents: the table and the values as text. */
+enum base_config_type { BASE_CONFIG_STR, BASE_CONFIG_INT, BASE_CONFIG_BOOL, BASE_CONFIG_ENUM };
+
+struct base_config_var {
+	const char *name;
+	enum base_config_type type;
+	size_t offset;       /* of the field in struct base_config */
+	const char *def_str; /* STR: the default, or NULL */
+	long def_num;        /* the others */
+	long min, max;
+	const char *choices; /* ENUM: the choices; else the unit, "" if none */
+	const char *help;
+};
+
+/* Row i of the table, NULL after the last. */
+const struct base_config_var *base_config_var(size_t i);
+
+/* Did a valid value of this variable come from the environment? False for unknown names. */
+bool base_config_is_set(const char *name);
+
+/* The value in force and the default as text, "" for an unset string. Like snprintf. */
+int base_config_value_text(const struct base_config_var *var, char *buf, size_t len);
+int base_config_default_text(const struct base_config_var *var, char *buf, size_t len);
+
+#endif

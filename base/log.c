@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Warnings. Each line is put together first and written by one write(2), so that lines of several
+ * processes on one terminal do not mix.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+
+static void write_line(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void write_line(const char *fmt, va_list args)
+{
+	int saved = errno;
+	char line[1024];
+	size_t room = sizeof(line) - 1; /* leaves the newline its place */
+	size_t len = (size_t)snprintf(line, room, "postern[%ld]: ", (long)getpid());
+
+	errno = saved; /* fmt may say %m */
+	vsnprintf(line + len, room - len, fmt, args);
+	len = strlen(line);
+	line[len++] = '\n';
+	/* nobody is left to tell when stderr is gone */
+	if (write(STDERR_FILENO, line, len) < 0)
+		errno = saved;
+	errno = saved;
+}
+
+void base_say(const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	write_line(fmt, args);
+	va_end(args);
+}
+
+void base_warn(const char *fmt, ...)
+{
+	int saved = errno;
+	va_list args;
+
+	if (base_config()->ptl_quiet)
+		return;
+	errno = saved;
+	va_start(args, fmt);
+	write_line(fmt, args);
+	va_end(args);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Lines for people, on stderr. The function that first knows an error says it: what was tried, on
+ * what, why (%m), and what to do.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+/* One line "postern[pid]: ...", nothing when PTL_QUIET is set. Keeps errno. */
+void base_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The same whatever PTL_QUIET says. For what must be seen, and for the reader of PTL_QUIET itself. */
+void base_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#endif
