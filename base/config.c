@@ -21,8 +21,14 @@
 #define DEFAULT_BOOL(def) .def_num = (def)
 #define DEFAULT_ENUM(def) .def_num = (def)
 #define VAR(name_, field, type_, def, min_, max_, choices_, help_)                                 \
-	{ .name = #name_, .type = BASE_CONFIG_##type_, .offset = offsetof(struct base_config, field), \
-	  DEFAULT_##type_(def), .min = (min_), .max = (max_), .choices = (choices_), .help = (help_) },
+	{ .name = #name_,                                                                          \
+	  .type = BASE_CONFIG_##type_,                                                             \
+	  .offset = offsetof(struct base_config, field),                                           \
+	  DEFAULT_##type_(def),                                                                    \
+	  .min = (min_),                                                                           \
+	  .max = (max_),                                                                           \
+	  .choices = (choices_),                                                                   \
+	  .help = (help_) },
 
 static const struct base_config_var vars[] = { BASE_CONFIG_TABLE(VAR) };
 enum { N_VARS = sizeof(vars) / sizeof(vars[0]) };

@@ -107,8 +107,8 @@ static void good_values_are_taken(void **state)
 
 static void empty_string_counts_as_unset(void **state)
 {
-	struct outcome o = in_child(ENV("PTL_IFACE=", "PTL_SPIN_US=", "PTL_PROGRESS="),
-				    print_values);
+	struct outcome o =
+		in_child(ENV("PTL_IFACE=", "PTL_SPIN_US=", "PTL_PROGRESS="), print_values);
 
 	(void)state;
 	assert_string_equal(o.values, DEFAULTS);
@@ -171,8 +171,8 @@ static void print_and_warn(FILE *out)
 static void quiet_silences_every_warning(void **state)
 {
 	/* PTL_QUIET counts even for what stands before it */
-	struct outcome o = in_child(ENV("PTL_SPIN_US=x", "PTL_NOSUCH=1", "PTL_QUIET=1"),
-				    print_and_warn);
+	struct outcome o =
+		in_child(ENV("PTL_SPIN_US=x", "PTL_NOSUCH=1", "PTL_QUIET=1"), print_and_warn);
 
 	(void)state;
 	assert_string_equal(o.values, DEFAULTS);
@@ -300,9 +300,9 @@ static void print_texts(FILE *out)
 
 static void iterator_gives_value_and_default_text(void **state)
 {
-	struct outcome o = in_child(ENV("PTL_NAL=shm", "PTL_SHM_LONG=claim", "PTL_REPORT=on",
-					"PTL_SPIN_US=5"),
-				    print_texts);
+	struct outcome o =
+		in_child(ENV("PTL_NAL=shm", "PTL_SHM_LONG=claim", "PTL_REPORT=on", "PTL_SPIN_US=5"),
+			 print_texts);
 
 	(void)state;
 	assert_string_equal(o.values, "PTL_NAL shm auto;PTL_SPIN_US 5 -1;PTL_REPORT 1 0;"
