@@ -74,9 +74,10 @@ static void put_default(struct base_config *cfg, const struct base_config_var *v
 		put_num(cfg, var, var->def_num);
 }
 
-/* Finds choice number `index`; gives its start and length, or NULL after the last. */
+/* Finds choice number `index`; gives its start and length, or NULL and 0 after the last. */
 static const char *choice(const char *choices, long index, size_t *len)
 {
+	*len = 0;
 	while (index-- > 0) {
 		choices = strchr(choices, '|');
 		if (!choices)
