@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+"""Checks the rules of doc/architecture.md and CONTRIBUTING.md that a compiler cannot see.
+
+Usage: rules.py [SOURCE_DIR]
+
+Each rule is one TAP case; a broken one lists the places.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# Folder -> what its files may include besides themselves: folders (ending in /) and single headers.
+# The longest folder that holds a file decides. test/ may include anything.
+MAY_INCLUDE = {
+    'include/': [],
+    'base/': [],
+    'runtime/': ['base/'],
+    'nal/': ['base/', 'nal/nal.h'],
+    'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
+    'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h'],
+    'bench/': ['include/'],
+    'examples/': ['include/'],
+    'test/': [''],
+    'doc/': ['base/'],
+}
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
+GETENV = re.compile(r'\bgetenv\s*\(')
+MACHINE = re.compile(r'/(?:work|farm|home|root|Users)/\w')
+SPDX = 'SPDX-License-Identifier: BSD-3-Clause'
+SKIP = re.compile(r'^(?:\.git|build|build-[^/]*|__pycache__)$')
+
+
+def tree(root):
+    """Every file of the sources, as paths relative to the root."""
+    found = []
+    todo = [root]
+    while todo:
+        for path in sorted(todo.pop().iterdir()):
+            if SKIP.match(path.name) or path.is_symlink():
+                continue
+            if path.is_dir():
+                todo.append(path)
+            else:
+                found.append(path.relative_to(root))
+    return sorted(found)
+
+
+def text_of(root, path):
+    return (root / path).read_text(encoding='utf-8', errors='replace')
+
+
+def line_of(text, match):
+    return text.count('\n', 0, match.start()) + 1
+
+
+def resolve(root, path, name):
+    """The project file an #include names, or None for a system header."""
+    for base in (root / path.parent, root, root / 'include'):
+        target = (base / name).resolve()
+        if target.is_file() and root in target.parents:
+            return target.relative_to(root)
+    return None
+
+
+def may_include(path, target):
+    path, target = path.as_posix(), target.as_posix()
+    parts = path.split('/')
+    if len(parts) < 2:
+        return False
+    # a transport's folder is a layer of its own: nal/shm/ does not include nal/udp/
+    own = '/'.join(parts[:2]) + '/' if parts[0] == 'nal' and len(parts) > 2 else parts[0] + '/'
+    if target.startswith(own):
+        return True
+    allowed = MAY_INCLUDE.get(parts[0] + '/')
+    if allowed is None:
+        return False
+    return any(target == a or (a.endswith('/') or not a) and target.startswith(a) for a in allowed)
+
+
+def includes_point_downwards(root, files):
+    for path in files:
+        if path.suffix not in ('.c', '.h'):
+            continue
+        text = text_of(root, path)
+        for match in INCLUDE.finditer(text):
+            target = resolve(root, path, match.group(1))
+            if target and not may_include(path, target):
+                yield f'{path}:{line_of(text, match)}: {path.parts[0]}/ may not include {target}'
+
+
+def the_environment_is_read_in_one_place(root, files):
+    for path in files:
+        if path.suffix in ('.c', '.h') and path.as_posix() != 'base/config.c':
+            text = text_of(root, path)
+            for match in GETENV.finditer(text):
+                yield (f'{path}:{line_of(text, match)}: getenv; add a row to base/config.h '
+                       f'and use base_config()')
+
+
+def no_path_of_one_machine(root, files):
+    for path in files:
+        text = text_of(root, path)
+        for match in MACHINE.finditer(text):
+            yield f'{path}:{line_of(text, match)}: {match.group()}'
+
+
+def every_source_names_its_licence(root, files):
+    for path in files:
+        if path.suffix in ('.c', '.h', '.py', '.sh', '.in', '.map'):
+            head = text_of(root, path)[:300]
+            if SPDX not in head or 'the Postern authors' not in head:
+                yield f'{path}: no SPDX and copyright line at the top'
+
+
+def public_functions(root):
+    text = re.sub(r'/\*.*?\*/', '', text_of(root, 'portals/libportals.map'), flags=re.DOTALL)
+    names = re.findall(r'^\s*(\w+);', text, re.MULTILINE)
+    return [name for name in names if name not in ('ptl_err_str', 'ptl_event_str', 'p3_out')]
+
+
+def every_public_function_has_a_page(root, files):
+    pages = {path.name for path in files if path.parent.as_posix() == 'doc/man'}
+    for name in public_functions(root):
+        if f'{name}.3' not in pages:
+            yield f'{name}: no doc/man/{name}.3'
+
+
+def every_page_is_installed_and_aliases_lead_somewhere(root, files):
+    listed = text_of(root, 'doc/meson.build')
+    for path in files:
+        if path.parent.as_posix() != 'doc/man':
+            continue
+        if f"'man/{path.name}'" not in listed:
+            yield f'{path}: not in doc/meson.build'
+        text = text_of(root, path)
+        if text.startswith('.so '):
+            target = root / 'doc/man' / pathlib.PurePath(text.split()[1]).name
+            if not target.is_file():
+                yield f'{path}: alias of {target.name}, which does not exist'
+            elif not re.search(rf'^\.Nm {path.stem}(?: ,)?$', target.read_text(), re.MULTILINE):
+                yield f'{path}: alias of {target.name}, whose NAME does not list {path.stem}'
+
+
+RULES = [
+    includes_point_downwards,
+    the_environment_is_read_in_one_place,
+    no_path_of_one_machine,
+    every_source_names_its_licence,
+    every_public_function_has_a_page,
+    every_page_is_installed_and_aliases_lead_somewhere,
+]
+
+
+def main():
+    if '--help' in sys.argv:
+        print(__doc__.strip())
+        return 0
+    root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT
+    files = tree(root)
+    broken = 0
+    print(f'1..{len(RULES)}')
+    for number, rule in enumerate(RULES, 1):
+        places = list(rule(root, files))
+        broken += bool(places)
+        print(f'{"not ok" if places else "ok"} {number} - {rule.__name__}')
+        for place in places:
+            print(f'# {place}')
+    return 1 if broken else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
