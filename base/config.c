@@ -278,6 +278,13 @@ bool base_config_is_set(const char *name)
 	return var && from_env[var - vars];
 }
 
+const char *base_config_env(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text && *text ? text : NULL;
+}
+
 static int num_text(const struct base_config_var *var, long value, char *buf, size_t buf_len)
 {
 	const char *word;

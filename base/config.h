@@ -76,7 +76,8 @@
 	X(PMI_SIZE, pmi_size, INT, -1, -1, 0x7fffffff, "processes", "Set by PMI-1 launchers.")     \
 	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "", "Set by PMI-1 launchers.")          \
 	X(PMI_PORT, pmi_port, STR, NULL, 0, 0, "host:port",                                        \
-	  "Set by PMI-1 launchers that listen instead of passing a connection.")
+	  "Set by PMI-1 launchers that listen instead of passing a connection.")                   \
+	X(PMIX_NAMESPACE, pmix_namespace, STR, NULL, 0, 0, "", "Set by PMIx launchers.")
 
 /* The choices of the ENUM rows, in the order of their text. */
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
@@ -116,6 +117,12 @@ const struct base_config_var *base_config_var(size_t i);
 
 /* Did a valid value of this variable come from the environment? False for unknown names. */
 bool base_config_is_set(const char *name);
+
+/*
+ * What the environment says of a variable at this moment, NULL if it is unset or empty. For what is
+ * specified to look at the time of a call: clients set PTL_MY_RID and the maps themselves.
+ */
+const char *base_config_env(const char *name);
 
 /* The value in force and the default as text, "" for an unset string. Like snprintf. */
 int base_config_value_text(const struct base_config_var *var, char *buf, size_t len);
