@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * A job described by the variables of the reference implementation: PTL_MY_RID is this process's
+ * rank, PTL_NIDMAP and PTL_PIDMAP hold the ids of all ranks as numbers with colons between.
+ */
+#ifndef RUNTIME_RT_ENV_H
+#define RUNTIME_RT_ENV_H
+
+#include <stdint.h>
+
+enum { RT_ENV_MAX = 65536 }; /* most entries of a map */
+
+struct rt_env {
+	int rank, size;
+	uint32_t *nids, *pids; /* size entries each */
+};
+
+/*
+ * From the three texts. Entries are decimal or 0x..., nids also dotted (10.0.0.1); a colon at the end
+ * is allowed. Returns 0, or -EINVAL after a warning that names variable and entry, or -ENOMEM.
+ */
+int rt_env_parse(const char *rid, const char *nidmap, const char *pidmap, struct rt_env **env);
+
+/*
+ * From the environment as it is now: clients set the variables themselves before PtlInit or PtlSetRank.
+ * As rt_env_parse, or -ENOENT, without a warning, when one is missing: *missing then names it, and
+ * *found one that is there, or is NULL when none is.
+ */
+int rt_env_read(struct rt_env **env, const char **missing, const char **found);
+
+void rt_env_destroy(struct rt_env *env);
+
+#endif

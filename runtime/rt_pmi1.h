@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The process's end of a PMI-1 connection. Knows nothing of discovery: it is given the socket.
+ */
+#ifndef RUNTIME_RT_PMI1_H
+#define RUNTIME_RT_PMI1_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/pmi1_wire.h"
+
+enum { RT_PMI1_KVSNAME_MAX = 256 };
+
+struct rt_pmi1 {
+	int fd;
+	bool debug;                            /* print every line */
+	char kvsname[RT_PMI1_KVSNAME_MAX + 1]; /* of this job; constant after rt_pmi1_init */
+	int key_max, value_max;                /* characters the launcher stores; likewise */
+	int timeout_ms; /* wait for an answer, -1 without end; under `call` */
+
+	/*
+	 * call is held over one request and its answer, and guards the members below; write is
+	 * held over one line, so that an abort can be sent while another thread waits for an
+	 * answer. Order: call, write.
+	 */
+	pthread_mutex_t call, write;
+	int error; /* why the connection is of no use any more, a negative errno; 0 while it is */
+	char *in;  /* PMI1_LINE_MAX bytes: what was received, from the start of a line */
+	size_t in_len; /* bytes in it */
+	size_t line;   /* of these, the line last returned */
+	char *out;     /* PMI1_LINE_MAX bytes: the request */
+};
+
+/*
+ * Takes part in the job on this socket: init, limits, name. The caller keeps the socket. Returns 0, or
+ * -errno after a warning; there is nothing to release then.
+ */
+int rt_pmi1_init(struct rt_pmi1 *pmi, int fd, bool debug);
+
+/* finalize and its answer, or what the connection still allows; frees what init made. */
+void rt_pmi1_fini(struct rt_pmi1 *pmi);
+
+/* As in rt.h. Key and value were checked by the caller. */
+int rt_pmi1_put(struct rt_pmi1 *pmi, const char *key, const char *value);
+int rt_pmi1_get(struct rt_pmi1 *pmi, const char *key, char *value, size_t len);
+int rt_pmi1_fence(struct rt_pmi1 *pmi);
+int rt_pmi1_abort(struct rt_pmi1 *pmi, int code);
+
+#endif
