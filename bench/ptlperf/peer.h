@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The two processes of a run, and the memory they share besides Portals.
+ */
+#ifndef PERF_PEER_H
+#define PERF_PEER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "perf.h"
+
+#define PERF_RING_LINES  1024
+#define PERF_PIPE_BYTES  ((size_t)256 << 10)
+#define PERF_CHUNK_BYTES ((size_t)32 << 10)
+#define PERF_PIPE_SLOTS  (PERF_PIPE_BYTES / PERF_CHUNK_BYTES)
+
+/* One message of the bare ring: a line whose sequence number is written last. */
+struct perf_line {
+	_Alignas(64) _Atomic uint32_t seq;
+	uint32_t pad;
+	uint64_t payload[7];
+};
+
+/* Plain shared memory in which the bare machine is measured. Each word that is written has a
+ * cache line of its own. */
+struct perf_board {
+	uint64_t magic;
+	struct {
+		_Alignas(64) pid_t pid; /* as the system names the process */
+		void *tx, *rx;          /* its buffers, addresses in its own space */
+	} side[2];
+	_Alignas(64) _Atomic uint32_t ping;
+	_Alignas(64) _Atomic uint32_t pong;
+	_Alignas(64) _Atomic uint64_t head;    /* producer's, ring and pipe */
+	_Alignas(64) _Atomic uint64_t tail;    /* consumer's */
+	_Alignas(64) _Atomic uint64_t claimed; /* message << 32 | next chunk */
+	_Alignas(64) _Atomic uint64_t done;    /* chunks copied since the start */
+	_Alignas(64) _Atomic int refused;      /* errno of a cross-memory attach that failed */
+	struct perf_line line[PERF_RING_LINES];
+	_Alignas(4096) unsigned char pipe[PERF_PIPE_BYTES];
+};
+
+/*
+ * Finds the other rank: in a job of two the launcher's, else a process started here. Pins this
+ * process, opens the interface, and returns with the control channel standing and, where both are
+ * on one machine, the board mapped. The tests' data calls are in link.h.
+ */
+void perf_peer_start(struct perf *p);
+/* Waits for the other rank, closes the interface; the exit status of the run so far. */
+int perf_peer_stop(struct perf *p);
+
+#endif
