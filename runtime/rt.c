@@ -31,7 +31,7 @@ struct pair {
 	char key[]; /* with its terminator */
 };
 
-/* lock guards what follows it; job, pmi and result are constant once tried is set. */
+/* lock guards what follows it; the_job, pmi and result are constant once tried is set. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried, finished;
 static int result;
@@ -40,8 +40,8 @@ static struct rt_pmi1 pmi;
 static struct pair *pairs; /* alone: what was put */
 
 /*
- * The process that joined the job, 0 before. Released after tried, result, the_job and pmi are set;
- * an acquire that sees it may read them without the lock.
+ * The process that joined a launcher's job, 0 before. A child made by fork, which must not speak in
+ * its name, sees that it is another one; without a launcher there is nothing to protect.
  */
 static _Atomic pid_t owner;
 
@@ -174,12 +174,17 @@ static int join_env(struct rt_job *job)
 	return 0;
 }
 
+static bool pmi1_visible(void)
+{
+	return base_config_env("PMI_FD") || base_config_env("PMI_RANK") ||
+	       base_config_env("PMI_SIZE") || base_config_env("PMI_PORT");
+}
+
 static int discover(struct rt_job *job)
 {
 	int err;
 
-	if (base_config_env("PMI_FD") || base_config_env("PMI_RANK") ||
-	    base_config_env("PMI_SIZE") || base_config_env("PMI_PORT"))
+	if (pmi1_visible())
 		return join_pmi1(job);
 	if (base_config_env("PMIX_NAMESPACE")) {
 		base_warn("this process was started by a PMIx launcher (PMIX_NAMESPACE is set), "
@@ -213,9 +218,11 @@ int rt_init(const struct rt_job **job)
 	pthread_mutex_lock(&lock);
 	if (!tried) {
 		result = discover(&the_job);
-		tried = true;
-		/* release: who sees the pid may read the rest (is_child, ready) */
-		atomic_store_explicit(&owner, getpid(), memory_order_release);
+		/* a launcher is asked once; variables that were wrong may be put right */
+		tried = !result || pmi1_visible();
+		/* release: who sees the pid sees the connection (is_child) */
+		if (the_job.kind == RT_PMI1)
+			atomic_store_explicit(&owner, getpid(), memory_order_release);
 	}
 	err = result;
 	pthread_mutex_unlock(&lock);

@@ -6,8 +6,8 @@
  * PTL_NIDMAP and PTL_PIDMAP), else this process is alone. A launcher that can be seen but not used
  * is an error; it never makes N processes that each believe to be alone.
  *
- * All calls are thread-safe. Only the process that called rt_init may use them: in a child made by
- * fork they return -ECHILD and leave the connection to the launcher alone.
+ * All calls are thread-safe. Only the process that joined a launcher's job may use them: in a child
+ * made by fork they return -ECHILD and leave the connection to the launcher alone.
  */
 #ifndef RUNTIME_RT_H
 #define RUNTIME_RT_H
@@ -29,8 +29,9 @@ enum {
 };
 
 /*
- * Finds the launcher. May be called again: the answer of the first call stays. Returns 0, or -errno
- * after a warning with cause and remedy. May wait for the launcher's answer, a minute at most.
+ * Finds the launcher. May be called again: what the first call found stays, and so does a launcher's
+ * failure. Returns 0, or -errno after a warning with cause and remedy. May wait for the launcher's
+ * answer, a minute at most for each of three.
  */
 int rt_init(const struct rt_job **job);
 
