@@ -10,6 +10,7 @@
 
 #include "peer.h"
 #include "report.h"
+#include "window.h"
 
 #define BATCH 1024 /* ring messages per sample */
 
@@ -36,16 +37,18 @@ static void line_prepare(struct perf *p, void *arg, uint64_t seed)
 static void line_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
 	struct perf_board *b = p->board;
+	uint32_t turn = 0;
 	uint64_t last = perf_now();
 
 	(void)arg;
 	for (size_t i = 0; i < samples; i++) {
-		uint32_t turn = (uint32_t)i + 1;
 		uint64_t now;
 
-		atomic_store_explicit(&b->ping, turn, memory_order_release);
-		while (atomic_load_explicit(&b->pong, memory_order_acquire) != turn)
-			;
+		for (size_t t = 0; t < perf_trips(0); t++) {
+			atomic_store_explicit(&b->ping, ++turn, memory_order_release);
+			while (atomic_load_explicit(&b->pong, memory_order_acquire) != turn)
+				;
+		}
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -57,7 +60,7 @@ static void line_run1(struct perf *p, void *arg, size_t samples)
 	struct perf_board *b = p->board;
 
 	(void)arg;
-	for (uint32_t turn = 1; turn <= samples; turn++) {
+	for (uint32_t turn = 1; turn <= samples * perf_trips(0); turn++) {
 		while (atomic_load_explicit(&b->ping, memory_order_acquire) != turn)
 			;
 		atomic_store_explicit(&b->pong, turn, memory_order_release);

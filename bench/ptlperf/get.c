@@ -12,7 +12,7 @@
 #include "window.h"
 
 struct get {
-	size_t size, window, batch;
+	size_t size, window, batch, trips;
 	ptl_handle_me_t me;
 	ptl_handle_md_t md, put_md;
 	uint64_t swapped; /* getput: the last value put */
@@ -32,19 +32,25 @@ static void latency_run0(struct perf *p, void *arg, size_t samples, uint64_t *ti
 	for (size_t i = 0; i < samples; i++) {
 		uint64_t now;
 
-		get(p, g);
-		perf_expect(p, PTL_EVENT_REPLY_END);
+		for (size_t t = 0; t < g->trips; t++) {
+			get(p, g);
+			perf_expect(p, PTL_EVENT_REPLY_END);
+		}
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
 	}
 }
 
+static void serve(struct perf *p, size_t gets)
+{
+	for (; gets; gets--)
+		perf_expect(p, PTL_EVENT_GET_END);
+}
+
 static void latency_run1(struct perf *p, void *arg, size_t samples)
 {
-	(void)arg;
-	for (size_t i = 0; i < samples; i++)
-		perf_expect(p, PTL_EVENT_GET_END);
+	serve(p, samples * ((struct get *)arg)->trips);
 }
 
 static void bandwidth_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
@@ -68,7 +74,7 @@ static void bandwidth_run0(struct perf *p, void *arg, size_t samples, uint64_t *
 
 static void bandwidth_run1(struct perf *p, void *arg, size_t samples)
 {
-	latency_run1(p, arg, samples * ((struct get *)arg)->batch);
+	serve(p, samples * ((struct get *)arg)->batch);
 }
 
 static void prepare(struct perf *p, void *arg, uint64_t seed)
@@ -93,8 +99,10 @@ static void latency_point(struct perf *p, size_t size)
 {
 	char name[64], text[PERF_SIZE_TEXT];
 	struct perf_pattern pattern = { name, prepare, latency_run0, latency_run1, verify };
-	struct get g = { .size = size };
-	struct perf_point pt = { .test = "get latency", .size = size, .unit = "ns", .scale = 1 };
+	struct get g = { .size = size, .trips = perf_trips(size) };
+	struct perf_point pt = {
+		.test = "get latency", .size = size, .unit = "ns", .scale = 1 / (double)g.trips
+	};
 	struct perf_result r;
 	struct perf_values v;
 
@@ -164,20 +172,27 @@ void perf_get(struct perf *p)
 /* ---- getput ---- */
 
 /* Each swap brings back what the one before put there: none may be lost or doubled. */
+static inline void swap(struct perf *p, struct get *g)
+{
+	uint64_t before = g->swapped++;
+
+	*(uint64_t *)(void *)p->tx = g->swapped;
+	perf_ok(PtlGetPut(g->md, g->put_md, p->other, PERF_PT_DATA, 0, PERF_BITS, 0, 0),
+		"PtlGetPut");
+	perf_expect(p, PTL_EVENT_REPLY_END);
+	g->wrong += *(volatile uint64_t *)(void *)p->rx != before;
+}
+
 static void swap_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
 	struct get *g = arg;
-	uint64_t last = perf_now(), *out = (uint64_t *)(void *)p->tx,
-		 *in = (uint64_t *)(void *)p->rx;
+	uint64_t last = perf_now();
 
 	for (size_t i = 0; i < samples; i++) {
-		uint64_t now, before = g->swapped++;
+		uint64_t now;
 
-		*out = g->swapped;
-		perf_ok(PtlGetPut(g->md, g->put_md, p->other, PERF_PT_DATA, 0, PERF_BITS, 0, 0),
-			"PtlGetPut");
-		perf_expect(p, PTL_EVENT_REPLY_END);
-		g->wrong += *(volatile uint64_t *)in != before;
+		for (size_t t = 0; t < g->trips; t++)
+			swap(p, g);
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -186,8 +201,7 @@ static void swap_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 
 static void swap_run1(struct perf *p, void *arg, size_t samples)
 {
-	(void)arg;
-	for (size_t i = 0; i < samples; i++)
+	for (size_t left = samples * ((struct get *)arg)->trips; left; left--)
 		perf_expect(p, PTL_EVENT_GETPUT_END);
 }
 
@@ -213,8 +227,10 @@ static void swap_point(struct perf *p, size_t size)
 {
 	char name[64], text[PERF_SIZE_TEXT];
 	struct perf_pattern pattern = { name, swap_prepare, swap_run0, swap_run1, swap_verify };
-	struct get g = { .size = size };
-	struct perf_point pt = { .test = "getput latency", .size = size, .unit = "ns", .scale = 1 };
+	struct get g = { .size = size, .trips = perf_trips(size) };
+	struct perf_point pt = {
+		.test = "getput latency", .size = size, .unit = "ns", .scale = 1 / (double)g.trips
+	};
 	struct perf_result r;
 	struct perf_values v;
 

@@ -11,8 +11,8 @@
 #define PERF_MOST_SAMPLES 200000 /* of one repetition */
 
 /*
- * A pattern of messages between the ranks. A sample is the smallest unit that is timed: one
- * round trip, one window. `run` of both ranks is called with the same number of samples; rank 0
+ * A pattern of messages between the ranks. A sample is the smallest unit that is timed: some
+ * round trips, a window. `run` of both ranks is called with the same number of samples; rank 0
  * stores the ticks of each. Before each call `prepare` makes new source data and spoils the
  * destination; after it `verify` fails the run when data is not where it belongs.
  */

@@ -186,8 +186,8 @@ static void parse_tests(struct perf_options *o, int argc, char **argv,
 	for (int a = 0; a < argc; a++) {
 		int i = 0;
 
-		while (i < count && strcmp(argv[a], names[i].name) &&
-		       !(names[i].alias && !strcmp(argv[a], names[i].alias)))
+		while (i < count && strcmp(argv[a], names[i].name) != 0 &&
+		       !(names[i].alias && strcmp(argv[a], names[i].alias) == 0))
 			i++;
 		if (i < count)
 			o->tests |= 1u << i;

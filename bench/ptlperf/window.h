@@ -28,4 +28,11 @@ static inline size_t perf_batch(const struct perf *p, size_t size)
 	return perf_window(p, size) * (size <= 16384 ? 8 : 1);
 }
 
+/* Round trips in one sample: several of short messages, because the timer's steps (10 ns on some
+ * machines) and its cost would show in one. */
+static inline size_t perf_trips(size_t size)
+{
+	return size <= 4096 ? 16 : 1;
+}
+
 #endif

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# What `./dev bench` runs: all of ptlperf, then the comparison with the MPIs installed here.
+# Usage: bench.sh BUILD_DIR [ptlperf options]
+set -eu -o pipefail
+if [ $# -lt 1 ] || [ "$1" = --help ]; then
+	echo "usage: bench.sh BUILD_DIR [ptlperf options]"
+	exit $(($# < 1 ? 2 : 0))
+fi
+here=$(cd "$(dirname "$0")" && pwd)
+build=$1
+shift
+results=$build/bench/ptlperf.json
+
+"$build/bench/ptlperf/ptlperf" "$@" --json "$results" all
+printf '\nall figures: %s\n' "$results"
+"$here/compare_mpi.sh" "$build"

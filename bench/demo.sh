@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# What `./dev demo` ends with: two ranks exchange data and check it, how fast that is beside what the
+# machine can do at all, and that it goes on while the target computes.
+# Usage: demo.sh BUILD_DIR
+set -eu -o pipefail
+if [ $# -lt 1 ] || [ "$1" = --help ]; then
+	echo "usage: demo.sh BUILD_DIR"
+	exit $(($# < 1 ? 2 : 0))
+fi
+build=$1
+
+heading() {
+	printf '\n-- %s\n\n' "$1"
+}
+
+heading "Two ranks: PtlPut into the other's memory, PtlGet from there, both checked"
+echo "\$ mpiexec -n 2 hello_put"
+"$build/tools/mpiexec" -n 2 "$build/examples/hello_put"
+
+heading "How fast: latency and bandwidth beside the bare machine, same two processes, same run"
+"$build/bench/ptlperf/ptlperf" --quick floor latency bandwidth rate
+
+heading "Application bypass: data arrives while the target computes"
+"$build/bench/ptlperf/ptlperf" bypass

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# ptlperf measures something in every test, alone and in a job, and refuses what it cannot do. The
+# figures themselves are not judged here; that every byte arrives is checked by ptlperf.
+# Usage: ptlperf_test.sh PTLPERF MPIEXEC
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../test/tap.sh"
+ptlperf=$1
+mpiexec=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+short=(--quick --min-time 1 --repeat 1 --no-pin)
+
+# A test's figures are all above zero: figures JSON TEST...
+figures() {
+	python3 - "$@" <<-'END'
+		import json, sys
+		results = json.load(open(sys.argv[1]))['results']
+		for test in sys.argv[2:]:
+		    medians = [r['median'] for r in results if r['test'] == test]
+		    print(test, medians)
+		    if not medians or min(medians) <= 0:
+		        sys.exit(1)
+	END
+}
+all_tests() {
+	"$ptlperf" "${short[@]}" --sizes 0,1,8,4K,64K --entries 1,100 --json "$dir/all.json" all &&
+		figures "$dir/all.json" floor latency bandwidth bidirectional rate 'get latency' \
+			'get bandwidth' 'getput latency' match bypass
+}
+polling() {
+	"$ptlperf" "${short[@]}" --poll --sizes 8 --json "$dir/poll.json" latency &&
+		figures "$dir/poll.json" latency
+}
+long_messages() {
+	"$ptlperf" "${short[@]}" --sizes 100000,4M,5000001 latency bandwidth bidirectional get
+}
+in_a_job() {
+	"$mpiexec" -n 2 "$ptlperf" "${short[@]}" --sizes 8,64K --json "$dir/job.json" latency bw &&
+		figures "$dir/job.json" latency bandwidth
+}
+json_alone() {
+	"$ptlperf" "${short[@]}" --sizes 8 --json - latency 2>/dev/null >"$dir/stdout.json" &&
+		figures "$dir/stdout.json" latency
+}
+# refused STATUS MESSAGE COMMAND...: ends with that status and that message
+refused() {
+	local want=$1 message=$2 status=0 output
+	shift 2
+	output=$("$@" 2>&1) || status=$?
+	echo "status $status: $output"
+	[ "$status" -eq "$want" ] && grep -q -e "$message" <<<"$output"
+}
+
+check "every test gives figures, and targets are bypassed" all_tests
+check "polling for events works too" polling
+check "long messages of odd lengths arrive" long_messages
+check "a job of two ranks is measured" in_a_job
+check "JSON on standard output is nothing but JSON" json_alone
+check "a job of three ranks is refused" refused 1 'needs a job of 2 ranks' \
+	"$mpiexec" -n 3 "$ptlperf" "${short[@]}" latency
+check "an unknown test is refused" refused 2 "no test 'speed'" "$ptlperf" speed
+check "a size that is none is refused" refused 2 'is not a number' "$ptlperf" -s 8,x latency
+check "a size that is too long is refused" refused 2 'largest possible' "$ptlperf" -s 1000M latency
+check "an unwritable file is reported" refused 1 'cannot write' \
+	"$ptlperf" "${short[@]}" --sizes 8 --json "$dir/none/x" latency
+tap_done
