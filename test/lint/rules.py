@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     'include/': [],
     'base/': [],
     'runtime/': ['base/'],
-    'nal/': ['base/', 'nal/nal.h', 'portals/engine.h', 'portals/lock.h'],
+    'nal/': ['base/', 'nal/nal.h', 'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h'],
     'bench/': ['include/'],
