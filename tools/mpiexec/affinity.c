@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Cores out of the affinity mask mpiexec itself was given. Which hardware threads share a core is
+ * read from sysfs; where that cannot be read, each is taken for a core.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/mpiexec/affinity.h"
+
+static int n_cpus;         /* that the sets below have room for */
+static cpu_set_t *allowed; /* our own mask */
+static int *core_of;       /* by cpu: the lowest allowed cpu of its core, -1 if not allowed */
+static int n_cores;
+
+static size_t set_size(void)
+{
+	return CPU_ALLOC_SIZE((size_t)n_cpus);
+}
+
+static int read_mask(void)
+{
+	/* the kernel's mask may be longer than a cpu_set_t; EINVAL says that ours is too short */
+	for (n_cpus = 1024; n_cpus <= 1 << 20; n_cpus *= 2) {
+		allowed = CPU_ALLOC((size_t)n_cpus);
+		if (!allowed)
+			return -ENOMEM;
+		if (!sched_getaffinity(0, set_size(), allowed))
+			return 0;
+		CPU_FREE(allowed);
+		if (errno != EINVAL)
+			return -errno;
+	}
+	return -EINVAL;
+}
+
+/* The lowest allowed cpu among those that share cpu's core, from a list such as "0,4" or "0-3". */
+static int lowest_sibling(int cpu)
+{
+	char path[96];
+	int first, last;
+	int lowest = cpu;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/thread_siblings_list",
+		 cpu);
+	file = fopen(path, "re");
+	if (!file)
+		return cpu;
+	while (fscanf(file, "%d", &first) == 1) {
+		int c = fgetc(file);
+
+		last = first;
+		if (c == '-' && fscanf(file, "%d", &last) == 1)
+			c = fgetc(file);
+		for (int i = first; i <= last && i < lowest; i++)
+			if (i >= 0 && CPU_ISSET_S((size_t)i, set_size(), allowed))
+				lowest = i;
+		if (c != ',')
+			break;
+	}
+	fclose(file);
+	return lowest;
+}
+
+int affinity_init(void)
+{
+	int err = read_mask();
+
+	if (err)
+		return err;
+	core_of = malloc((size_t)n_cpus * sizeof(*core_of));
+	if (!core_of)
+		return -ENOMEM;
+	for (int cpu = 0; cpu < n_cpus; cpu++) {
+		core_of[cpu] = -1;
+		if (!CPU_ISSET_S((size_t)cpu, set_size(), allowed))
+			continue;
+		core_of[cpu] = lowest_sibling(cpu);
+		n_cores += core_of[cpu] == cpu;
+	}
+	return n_cores;
+}
+
+int affinity_bind(int index)
+{
+	cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
+	int left = index % n_cores;
+	int core = 0;
+	int err = 0;
+
+	if (!set)
+		return -ENOMEM;
+	while (core_of[core] != core || left--)
+		core++;
+	CPU_ZERO_S(set_size(), set);
+	for (int cpu = core; cpu < n_cpus; cpu++)
+		if (core_of[cpu] == core)
+			CPU_SET_S((size_t)cpu, set_size(), set);
+	if (sched_setaffinity(0, set_size(), set))
+		err = -errno;
+	CPU_FREE(set);
+	return err;
+}

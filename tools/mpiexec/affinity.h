@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The cores this process may use, and binding to one of them.
+ */
+#ifndef MPIEXEC_AFFINITY_H
+#define MPIEXEC_AFFINITY_H
+
+/* Finds the cores; hardware threads of one core count once. Returns how many, or -errno. */
+int affinity_init(void);
+
+/* Binds the calling process to all usable hardware threads of core `index` modulo their number. 0 or -errno. */
+int affinity_bind(int index);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Standard input goes to rank 0. A file or pipe is simply inherited. A terminal cannot be: the ranks
+ * are in process groups of their own and would be stopped when they read it; mpiexec reads and
+ * passes on.
+ */
+#ifndef MPIEXEC_INPUT_H
+#define MPIEXEC_INPUT_H
+
+/* What rank 0 gets as its standard input, or -1 with errno. Close it with input_started. */
+int input_open(void);
+
+/* Rank 0 has its end: close ours, begin to pass on. */
+void input_started(void);
+
+/* mpiexec may have come to the foreground or left it. */
+void input_check_foreground(void);
+
+#endif

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The life of a job:
+ *
+ *   RUNNING   until all ranks have exited, or something ends the job: a rank that dies or fails
+ *             before it has left the job, an abort, a fence that cannot end, the timeout
+ *   ENDING    SIGTERM was sent; GRACE_S later SIGKILL
+ *   KILLED    SIGKILL was sent; after LAST_S more mpiexec gives up waiting
+ *
+ * Each rank leads a process group. A job is over when no process is left in any of them; mpiexec is
+ * a subreaper, so that it is told of the death of what the ranks have started, too. The first
+ * failure decides the exit status.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/mpiexec/affinity.h"
+#include "tools/mpiexec/guard.h"
+#include "tools/mpiexec/input.h"
+#include "tools/mpiexec/job.h"
+#include "tools/mpiexec/launch.h"
+#include "tools/mpiexec/loop.h"
+#include "tools/mpiexec/output.h"
+#include "tools/mpiexec/pmi_server.h"
+
+enum { GRACE_S = 2, LAST_S = 10, STATUS_TIMEOUT = 124 };
+
+enum state { RUNNING, ENDING, KILLED, GIVEN_UP };
+
+struct rank {
+	const struct app *app;
+	pid_t pid;    /* kept after exit, for messages */
+	bool started; /* and not yet reaped */
+	bool group;   /* its process group has members */
+};
+
+static const struct options *opt;
+static struct rank *ranks;
+static int n_running; /* ranks started and not reaped */
+static enum state state;
+static int exit_status;
+static bool draining;   /* no process is left, but the reader has not taken all output */
+static int told_signal; /* the last terminating signal forwarded, 0 for none */
+static char job_name[160];
+static char host[65];
+static struct launch_state found;
+static struct watch signals, timeout, grace;
+
+/* The first failure stays. */
+static void set_status(int status)
+{
+	if (!exit_status)
+		exit_status = status;
+}
+
+/* ---- signals to the ranks -------------------------------------------------------------------- */
+
+static void signal_ranks(int sig)
+{
+	for (int i = 0; i < opt->ranks; i++)
+		if (ranks[i].group)
+			kill(-ranks[i].pid, sig);
+}
+
+static void start_timer(struct watch *timer, double seconds)
+{
+	struct itimerspec when = { .it_value = { .tv_sec = (time_t)seconds } };
+
+	when.it_value.tv_nsec = (long)((seconds - (double)when.it_value.tv_sec) * 1e9);
+	if (!when.it_value.tv_sec && !when.it_value.tv_nsec)
+		when.it_value.tv_nsec = 1;
+	timerfd_settime(timer->fd, 0, &when, NULL);
+}
+
+static void kill_job(void)
+{
+	if (state >= KILLED)
+		return;
+	state = KILLED;
+	signal_ranks(SIGKILL);
+	start_timer(&grace, LAST_S);
+}
+
+static void end_job(void)
+{
+	if (state != RUNNING)
+		return;
+	state = ENDING;
+	signal_ranks(SIGTERM);
+	signal_ranks(SIGCONT); /* what is stopped must be able to end */
+	start_timer(&grace, GRACE_S);
+}
+
+static void grace_over(struct watch *watch, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) != sizeof(count))
+		return;
+	if (state == ENDING) {
+		kill_job();
+		return;
+	}
+	for (int i = 0; i < opt->ranks; i++)
+		if (ranks[i].group)
+			say("process group %d of rank %d does not die of SIGKILL; leaving it",
+			    (int)ranks[i].pid, i);
+	state = GIVEN_UP;
+}
+
+static void timeout_over(struct watch *watch, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) != sizeof(count) || state != RUNNING)
+		return;
+	say("%g s are over; ending the job", opt->timeout_s);
+	set_status(STATUS_TIMEOUT);
+	end_job();
+}
+
+/* ---- ranks go -------------------------------------------------------------------------------- */
+
+/* "rank 3 (pid 123 on host, ./prog)" */
+static const char *describe(int rank)
+{
+	static char text[256];
+
+	snprintf(text, sizeof(text), "rank %d (pid %d on %s, %.100s)", rank, (int)ranks[rank].pid,
+		 host, ranks[rank].app->argv[0]);
+	return text;
+}
+
+static void rank_failed(int rank, int status)
+{
+	const char *ending = state == RUNNING ? "; ending the job" : "";
+
+	if (state >= KILLED || (state == ENDING && exit_status))
+		return; /* it died of what we sent */
+	if (WIFEXITED(status))
+		say("%s exited with status %d%s", describe(rank), WEXITSTATUS(status), ending);
+	else if (WTERMSIG(status) != told_signal)
+		say("%s was killed by signal %d (%s)%s%s", describe(rank), WTERMSIG(status),
+		    strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "", ending);
+}
+
+/* Are there processes left in a rank's group? */
+static void check_group(int rank)
+{
+	if (!ranks[rank].group || ranks[rank].started || !kill(-ranks[rank].pid, 0) ||
+	    errno != ESRCH)
+		return;
+	ranks[rank].group = false;
+	guard_set(rank, 0);
+}
+
+static void rank_exited(int rank, int status)
+{
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	bool left;
+
+	ranks[rank].started = false;
+	n_running--;
+	output_collect(rank);
+	/* its last request may be an abort or a finalize */
+	pmi_server_collect(rank);
+	left = pmi_server_finalized(rank) && WIFEXITED(status);
+	if (code && !left)
+		rank_failed(rank, status);
+	if (code)
+		set_status(code);
+	if (code && !left)
+		end_job();
+	pmi_server_gone(rank);
+	check_group(rank);
+}
+
+static void reap(void)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		int rank = 0;
+
+		while (rank < opt->ranks && !(ranks[rank].started && ranks[rank].pid == pid))
+			rank++;
+		if (rank < opt->ranks)
+			rank_exited(rank, status);
+	}
+	/* also for the death of what ranks have started and left behind */
+	for (int i = 0; i < opt->ranks; i++)
+		check_group(i);
+}
+
+static bool any_group(void)
+{
+	for (int i = 0; i < opt->ranks; i++)
+		if (ranks[i].group)
+			return true;
+	return false;
+}
+
+static void rank_aborted(int rank, int code)
+{
+	if (state != RUNNING)
+		return;
+	output_collect(rank);
+	say("%s aborted the job with code %d; ending it", describe(rank), code);
+	set_status(code & 0xff ? code & 0xff : 1);
+	end_job();
+}
+
+static void fence_stuck(int rank, int waiting)
+{
+	if (state != RUNNING)
+		return;
+	say("%s has left the job, but %d of %d ranks wait for it in a fence; ending the job",
+	    describe(rank), waiting, opt->ranks);
+	set_status(1);
+	end_job();
+}
+
+/* ---- signals to mpiexec ---------------------------------------------------------------------- */
+
+static void forward_end(int sig)
+{
+	if (draining) {
+		state = GIVEN_UP; /* only the reader of our output is waited for */
+		return;
+	}
+	if (told_signal || state != RUNNING) {
+		say("killing the job");
+		set_status(128 + sig);
+		kill_job();
+		return;
+	}
+	told_signal = sig;
+	signal_ranks(sig);
+	signal_ranks(SIGCONT);
+}
+
+static void take_signal(int sig)
+{
+	switch (sig) {
+	case SIGCHLD:
+		reap();
+		break;
+	case SIGINT:
+	case SIGTERM:
+	case SIGHUP:
+	case SIGQUIT:
+		forward_end(sig);
+		break;
+	case SIGTSTP:
+		signal_ranks(SIGTSTP);
+		raise(SIGSTOP);
+		break;
+	case SIGCONT:
+		signal_ranks(SIGCONT);
+		input_check_foreground();
+		break;
+	default:
+		signal_ranks(sig);
+	}
+}
+
+static void signals_ready(struct watch *watch, uint32_t events)
+{
+	struct signalfd_siginfo info;
+
+	(void)events;
+	while (read(watch->fd, &info, sizeof(info)) == sizeof(info))
+		take_signal((int)info.ssi_signo);
+}
+
+/* ---- starting -------------------------------------------------------------------------------- */
+
+static int fail(const char *what, int err)
+{
+	say("%s: %s", what, strerror(-err));
+	return err;
+}
+
+static int start_signals(void)
+{
+	static const int taken[] = { SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+				     SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP };
+	struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		sigaddset(&set, taken[i]);
+	if (sigprocmask(SIG_BLOCK, &set, &found.mask) ||
+	    sigaction(SIGPIPE, &ignore, &found.sigpipe))
+		return -errno;
+	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return fd < 0 ? -errno : loop_add(&signals, fd, EPOLLIN, signals_ready);
+}
+
+static int start_timers(void)
+{
+	int a = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	int b = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	int err;
+
+	if (a < 0 || b < 0)
+		return -errno;
+	err = loop_add(&timeout, a, EPOLLIN, timeout_over);
+	if (!err)
+		err = loop_add(&grace, b, EPOLLIN, grace_over);
+	if (!err && opt->timeout_s > 0)
+		start_timer(&timeout, opt->timeout_s);
+	return err;
+}
+
+/* Every rank costs a connection, with -l two pipes as well. */
+static void raise_file_limit(void)
+{
+	rlim_t need = (rlim_t)opt->ranks * (opt->label ? 3 : 1) + 64;
+	struct rlimit limit;
+
+	getrlimit(RLIMIT_NOFILE, &found.files);
+	limit = found.files;
+	if (limit.rlim_cur >= need)
+		return;
+	limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
+	setrlimit(RLIMIT_NOFILE, &limit); /* if it is not enough, the rank that fails says so */
+}
+
+static void name_job(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (gethostname(host, sizeof(host) - 1))
+		strcpy(host, "localhost");
+	for (char *c = host; *c; c++)
+		if (*c <= ' ' || *c > '~' || *c == '=')
+			*c = '_';
+	snprintf(job_name, sizeof(job_name), "postern_%d_%llx_%s", (int)getpid(),
+		 (unsigned long long)now.tv_sec * 1000000000 + (unsigned long long)now.tv_nsec,
+		 host);
+}
+
+static int prepare(void)
+{
+	static const struct pmi_events pmi_events = { rank_aborted, fence_stuck };
+	int err;
+
+	name_job();
+	ranks = calloc((size_t)opt->ranks, sizeof(*ranks));
+	if (!ranks)
+		return fail("memory for the ranks", -ENOMEM);
+	/* before the loop, so that the guard inherits nothing of it */
+	err = guard_start(opt->ranks);
+	if (err)
+		return fail("cannot start the guard process", err);
+	raise_file_limit();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	err = loop_init();
+	if (!err)
+		err = start_signals();
+	if (!err)
+		err = start_timers();
+	if (!err)
+		err = output_init(opt->label ? opt->ranks : 0);
+	if (!err)
+		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
+	return err ? fail("cannot set up the event loop", err) : 0;
+}
+
+/* One rank per core where there are enough; 0 or -errno. */
+static int choose_binding(bool *bind)
+{
+	int cores;
+
+	*bind = opt->bind == BIND_CORE;
+	if (opt->bind == BIND_NONE || (opt->bind == BIND_AUTO && opt->ranks == 1))
+		return 0;
+	cores = affinity_init();
+	if (cores < 0 && *bind)
+		return fail("cannot find the cores to bind to; try --bind-to none", cores);
+	if (opt->bind == BIND_AUTO)
+		*bind = cores >= opt->ranks;
+	return 0;
+}
+
+/* 0 or the exit status. */
+static int start_rank(int rank, const struct app *app, bool bind)
+{
+	struct launch what = { .rank = rank,
+			       .app = app,
+			       .opt = opt,
+			       .job_name = job_name,
+			       .state = &found,
+			       .core = bind ? rank : -1,
+			       .stdin_fd = rank ? -1 : input_open(),
+			       .label = opt->label };
+	struct launched got;
+	int status = launch(&what, &got);
+	int err;
+
+	if (!rank)
+		input_started();
+	ranks[rank].app = app;
+	if (status) {
+		guard_set(rank, 0);
+		return status;
+	}
+	ranks[rank] = (struct rank){ .app = app, .pid = got.pid, .started = true, .group = true };
+	n_running++;
+	err = pmi_server_attach(rank, got.pmi_fd, (int)(app - opt->apps));
+	if (!err && opt->label)
+		err = output_attach(rank, got.out_fd, got.err_fd);
+	if (err)
+		fail("cannot watch a rank", err);
+	return err ? 1 : 0;
+}
+
+static int start_ranks(bool bind)
+{
+	int rank = 0;
+	int status = 0;
+
+	for (int i = 0; i < opt->n_apps; i++)
+		for (int j = 0; j < opt->apps[i].ranks && !status; j++)
+			status = start_rank(rank++, &opt->apps[i], bind);
+	return status;
+}
+
+/* Until no process is left, ends the job when the last rank is gone but what it started is not. */
+static int run(void)
+{
+	int err = 0;
+
+	while (!err && state != GIVEN_UP && (n_running || any_group())) {
+		if (!n_running)
+			end_job();
+		err = loop_wait();
+	}
+	output_finish();
+	draining = true;
+	while (!err && state != GIVEN_UP && !output_idle())
+		err = loop_wait();
+	return err;
+}
+
+int job_run(const struct options *options)
+{
+	bool bind;
+	int err;
+
+	opt = options;
+	if (prepare() || choose_binding(&bind)) {
+		guard_stop();
+		return 1;
+	}
+	set_status(start_ranks(bind));
+	if (exit_status)
+		end_job();
+	err = run();
+	if (err) {
+		fail("the event loop failed", err);
+		signal_ranks(SIGKILL);
+		set_status(1);
+	}
+	guard_stop();
+	return exit_status;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Starts the process of one rank: files, environment, directory, core, program.
+ */
+#ifndef MPIEXEC_LAUNCH_H
+#define MPIEXEC_LAUNCH_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "tools/mpiexec/options.h"
+
+/* What a rank gets back as mpiexec found it. */
+struct launch_state {
+	sigset_t mask;
+	struct sigaction sigpipe;
+	struct rlimit files;
+};
+
+struct launch {
+	int rank;
+	const struct app *app;
+	const struct options *opt;
+	const char *job_name;
+	const struct launch_state *state;
+	int core;     /* -1: not bound */
+	int stdin_fd; /* -1: /dev/null */
+	bool label;   /* give output through pipes */
+};
+
+/* The started process, and our ends. */
+struct launched {
+	pid_t pid; /* also its process group */
+	int pmi_fd;
+	int out_fd, err_fd; /* -1 without label */
+};
+
+/*
+ * Starts the process and waits until its program runs. Returns 0, or the exit status for mpiexec
+ * after an error was said: 127 no such program, 126 it could not be started.
+ */
+int launch(const struct launch *what, struct launched *got);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * mpiexec: starts the ranks of a job on this machine and speaks PMI-1 with them.
+ */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tools/mpiexec/job.h"
+#include "tools/mpiexec/options.h"
+
+/* Files opened later must not end up as standard input or output. */
+static int fill_standard_files(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= 2);
+	if (fd < 0)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct options opt;
+	int status;
+
+	if (fill_standard_files())
+		return 1;
+	if (!options_parse(&opt, argc, argv, &status))
+		return status;
+	status = job_run(&opt);
+	options_fini(&opt);
+	return status;
+}

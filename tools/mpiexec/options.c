@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The parser of the command line. Options may be written with one dash or two; those of the whole job
+ * may stand before any of the programs.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/mpiexec/options.h"
+
+enum { USAGE_ERROR = 2 };
+
+static const char help[] =
+	"usage: mpiexec [OPTION...] [-n N] PROGRAM [ARG...] [: [-n N] PROGRAM [ARG...]]...\n"
+	"\n"
+	"Starts N processes of each program on this machine as the ranks of one job.\n"
+	"\n"
+	"for the program that follows\n"
+	"  -n N, -np N           start N ranks of it (default 1)\n"
+	"  -env NAME VALUE       set an environment variable\n"
+	"  -wdir DIR             start it in this directory\n"
+	"for the whole job\n"
+	"  -genv NAME VALUE      set an environment variable for all ranks\n"
+	"  --bind-to core|none   give each rank a core of its own (wrapping round when there are\n"
+	"                        more ranks than cores), or none; default core for more than one\n"
+	"                        rank if there are enough, else none\n"
+	"  -l, -prefix-rank      write \"[rank] \" before every line of output\n"
+	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
+	"  --help, --version\n"
+	"\n"
+	"The exit status is that of the first rank that failed, 128 + N if signal N killed it,\n"
+	"127 or 126 if a program could not be started.\n";
+
+/* The rest of the command line. */
+struct args {
+	char **next; /* ends with NULL */
+	int *status;
+};
+
+static bool fail(struct args *args, const char *text, const char *what)
+{
+	fprintf(stderr, "mpiexec: %s%s%s; see mpiexec --help\n", text, what ? ": " : "",
+		what ? what : "");
+	*args->status = USAGE_ERROR;
+	return false;
+}
+
+static bool show(struct args *args, const char *text)
+{
+	fputs(text, stdout);
+	*args->status = fflush(stdout) ? 1 : 0;
+	return false;
+}
+
+/*
+ * Is the next word this option? With `value` it takes one, from "-name value" or "-name=value";
+ * *value stays NULL when there is none.
+ */
+static bool is_option(struct args *args, const char *name, const char **value)
+{
+	const char *word = *args->next;
+	size_t len = strlen(name);
+
+	word += word[0] == '-' && word[1] == '-' ? 2 : 1;
+	if (strncmp(word, name, len) || (word[len] && !(value && word[len] == '=')))
+		return false;
+	args->next++;
+	if (value && word[len])
+		*value = word + len + 1;
+	else if (value && *args->next)
+		*value = *args->next++;
+	return true;
+}
+
+static bool add_setting(struct args *args, struct setting **env, int *n_env)
+{
+	char *name = args->next[0];
+	char *value = name ? args->next[1] : NULL;
+	struct setting *more;
+
+	if (!value || !*name || strchr(name, '='))
+		return fail(args, "-env and -genv need NAME and VALUE as two words", name);
+	more = realloc(*env, ((size_t)*n_env + 1) * sizeof(**env));
+	if (!more)
+		return fail(args, "out of memory", NULL);
+	*env = more;
+	more[(*n_env)++] = (struct setting){ name, value };
+	args->next += 2;
+	return true;
+}
+
+static bool set_ranks(struct args *args, struct app *app, const char *value)
+{
+	char *end = NULL;
+	long n;
+
+	errno = 0;
+	n = value ? strtol(value, &end, 10) : 0;
+	if (!end || end == value || *end || errno || n < 1 || n > MAX_RANKS)
+		return fail(args, "-n needs a number from 1 to 16384", value);
+	app->ranks = (int)n;
+	return true;
+}
+
+static bool set_timeout(struct args *args, struct options *opt, const char *value)
+{
+	char *end = NULL;
+	double s;
+
+	s = value ? strtod(value, &end) : 0;
+	if (!end || end == value || *end || !isfinite(s) || s <= 0 || s > 1e9)
+		return fail(args, "--timeout needs a number of seconds above 0", value);
+	opt->timeout_s = s;
+	return true;
+}
+
+static bool set_bind(struct args *args, struct options *opt, const char *value)
+{
+	if (value && !strcmp(value, "core"))
+		opt->bind = BIND_CORE;
+	else if (value && !strcmp(value, "none"))
+		opt->bind = BIND_NONE;
+	else
+		return fail(args, "--bind-to needs core or none", value);
+	return true;
+}
+
+static bool parse_option(struct args *args, struct options *opt, struct app *app)
+{
+	const char *value = NULL;
+
+	if (is_option(args, "n", &value) || is_option(args, "np", &value))
+		return set_ranks(args, app, value);
+	if (is_option(args, "wdir", &value)) {
+		app->wdir = value;
+		return value ? true : fail(args, "-wdir needs a directory", NULL);
+	}
+	if (is_option(args, "env", NULL))
+		return add_setting(args, &app->env, &app->n_env);
+	if (is_option(args, "genv", NULL))
+		return add_setting(args, &opt->env, &opt->n_env);
+	if (is_option(args, "bind-to", &value))
+		return set_bind(args, opt, value);
+	if (is_option(args, "timeout", &value))
+		return set_timeout(args, opt, value);
+	if (is_option(args, "l", NULL) || is_option(args, "prefix-rank", NULL))
+		return opt->label = true;
+	if (is_option(args, "help", NULL) || is_option(args, "h", NULL))
+		return show(args, help);
+	if (is_option(args, "version", NULL))
+		return show(args, "mpiexec (Postern) " POSTERN_VERSION "\n");
+	return fail(args, "unknown option", *args->next);
+}
+
+static bool parse_app(struct args *args, struct options *opt)
+{
+	struct app *more = realloc(opt->apps, ((size_t)opt->n_apps + 1) * sizeof(*more));
+	struct app *app;
+
+	if (!more)
+		return fail(args, "out of memory", NULL);
+	opt->apps = more;
+	app = &more[opt->n_apps++];
+	*app = (struct app){ .ranks = 1 };
+	while (*args->next && args->next[0][0] == '-' && args->next[0][1])
+		if (!parse_option(args, opt, app))
+			return false;
+	if (!*args->next || !strcmp(*args->next, ":"))
+		return fail(args, "no program to start", NULL);
+	app->argv = args->next;
+	while (*args->next && strcmp(*args->next, ":"))
+		args->next++;
+	opt->ranks += app->ranks;
+	if (opt->ranks > MAX_RANKS)
+		return fail(args, "more than 16384 ranks", NULL);
+	return true;
+}
+
+bool options_parse(struct options *opt, int argc, char **argv, int *status)
+{
+	struct args args = { .next = argv + (argc > 0), .status = status };
+
+	*opt = (struct options){ .bind = BIND_AUTO };
+	while (parse_app(&args, opt)) {
+		if (!*args.next)
+			return true;
+		*args.next++ = NULL; /* the colon */
+	}
+	options_fini(opt);
+	return false;
+}
+
+void options_fini(struct options *opt)
+{
+	for (int i = 0; i < opt->n_apps; i++)
+		free(opt->apps[i].env);
+	free(opt->apps);
+	free(opt->env);
+	*opt = (struct options){ .ranks = 0 };
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Lines from the ranks' pipes (sources) to stdout and stderr (sinks). A sink keeps what its reader
+ * has not taken yet; when that is much, its sources are not read for a while, so that the ranks
+ * wait as if they wrote to the reader themselves. When the reader is gone the sources are closed,
+ * and the ranks learn of it as they would have without us.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/mpiexec/loop.h"
+#include "tools/mpiexec/output.h"
+
+enum {
+	LINE_MAX_BYTES = 65536, /* a longer line is broken into two */
+	READ_BYTES = 16384,
+	QUEUE_HIGH = 1 << 20, /* stop reading sources */
+	QUEUE_LOW = 1 << 18   /* and go on */
+};
+
+struct sink {
+	int fd;
+	struct watch watch; /* while there is something to write */
+	bool plain;         /* a regular file: written at once, as it cannot be waited for */
+	bool gone;          /* nobody reads it */
+	bool paused;        /* its sources are not read */
+	char *queue;
+	size_t start, len, size; /* bytes written already; waiting from there; allocated */
+};
+
+struct source {
+	int rank;
+	int fd; /* -1: closed */
+	struct watch watch;
+	struct sink *sink;
+	char *line; /* the line begun, up to LINE_MAX_BYTES */
+	size_t len;
+};
+
+static struct sink sinks[2] = { { .fd = 1, .watch.fd = -1 }, { .fd = 2, .watch.fd = -1 } };
+static struct source *sources; /* two of each rank */
+static int n_sources;
+
+static void source_ready(struct watch *watch, uint32_t events);
+static void sink_ready(struct watch *watch, uint32_t events);
+
+static void source_close(struct source *source)
+{
+	if (source->fd < 0)
+		return;
+	loop_remove(&source->watch);
+	close(source->fd);
+	source->fd = -1;
+	free(source->line);
+	source->line = NULL;
+	source->len = 0;
+}
+
+static void sink_gone(struct sink *sink)
+{
+	sink->gone = true;
+	sink->len = 0;
+	loop_remove(&sink->watch);
+	for (int i = 0; i < n_sources; i++)
+		if (sources[i].sink == sink)
+			source_close(&sources[i]);
+}
+
+static void sink_pause(struct sink *sink, bool pause)
+{
+	if (sink->paused == pause)
+		return;
+	sink->paused = pause;
+	for (int i = 0; i < n_sources; i++) {
+		struct source *source = &sources[i];
+
+		if (source->sink != sink || source->fd < 0)
+			continue;
+		if (pause)
+			loop_remove(&source->watch);
+		else
+			loop_add(&source->watch, source->fd, EPOLLIN, source_ready);
+	}
+}
+
+/* Writes the start of the queue: as much as surely goes without blocking, or all of it. */
+static void sink_flush(struct sink *sink, bool all)
+{
+	while (sink->len) {
+		size_t most = all || sink->len < PIPE_BUF ? sink->len : PIPE_BUF;
+		ssize_t n = write(sink->fd, sink->queue + sink->start, most);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0 && errno == EAGAIN && !all)
+			return; /* somebody else has made it non-blocking */
+		if (n < 0) {
+			sink_gone(sink);
+			return;
+		}
+		sink->start += (size_t)n;
+		sink->len -= (size_t)n;
+		if (!all)
+			break;
+	}
+}
+
+/* Waits for the sink to take the queue; at once for what cannot be waited for. */
+static void sink_start(struct sink *sink)
+{
+	if (!sink->len || sink->watch.fd >= 0)
+		return;
+	if (!sink->plain && loop_add(&sink->watch, sink->fd, EPOLLOUT, sink_ready))
+		sink->plain = true;
+	if (sink->plain)
+		sink_flush(sink, true);
+}
+
+static void sink_ready(struct watch *watch, uint32_t events)
+{
+	struct sink *sink = watch_of(watch, struct sink, watch);
+
+	if (events & EPOLLOUT)
+		sink_flush(sink, false);
+	else
+		sink_gone(sink);
+	if (!sink->len)
+		loop_remove(&sink->watch);
+	if (sink->len <= QUEUE_LOW && !sink->gone)
+		sink_pause(sink, false);
+}
+
+static void sink_put(struct sink *sink, const char *bytes, size_t len)
+{
+	if (sink->gone)
+		return;
+	if (sink->start + sink->len + len > sink->size) {
+		memmove(sink->queue, sink->queue + sink->start, sink->len);
+		sink->start = 0;
+	}
+	if (sink->len + len > sink->size) {
+		size_t size = (sink->len + len) * 2;
+		char *more = realloc(sink->queue, size);
+
+		if (!more)
+			return; /* a line is lost, the job goes on */
+		sink->queue = more;
+		sink->size = size;
+	}
+	memcpy(sink->queue + sink->start + sink->len, bytes, len);
+	sink->len += len;
+}
+
+/* One line of a rank, with or without its newline. */
+static void put_line(struct source *source, const char *line, size_t len)
+{
+	char label[16];
+
+	sink_put(source->sink, label,
+		 (size_t)snprintf(label, sizeof(label), "[%d] ", source->rank));
+	sink_put(source->sink, line, len);
+	if (line[len - 1] != '\n')
+		sink_put(source->sink, "\n", 1);
+}
+
+/* Adds to the line begun; it is put out when complete or too long. */
+static void take(struct source *source, const char *bytes, size_t len)
+{
+	while (len) {
+		const char *end = memchr(bytes, '\n', len);
+		size_t n = end ? (size_t)(end - bytes) + 1 : len;
+
+		if (n > LINE_MAX_BYTES - source->len) {
+			n = LINE_MAX_BYTES - source->len;
+			end = NULL;
+		}
+		memcpy(source->line + source->len, bytes, n);
+		source->len += n;
+		bytes += n;
+		len -= n;
+		if (end || source->len == LINE_MAX_BYTES) {
+			put_line(source, source->line, source->len);
+			source->len = 0;
+		}
+	}
+}
+
+/* Reads once. False at the end, when there is nothing now, or when the sink has enough. */
+static bool source_read(struct source *source)
+{
+	char bytes[READ_BYTES];
+	ssize_t n;
+
+	do
+		n = read(source->fd, bytes, sizeof(bytes));
+	while (n < 0 && errno == EINTR);
+	if (n > 0) {
+		take(source, bytes, (size_t)n);
+		return true;
+	}
+	if (n < 0 && errno == EAGAIN)
+		return false;
+	if (source->len)
+		put_line(source, source->line, source->len);
+	source_close(source);
+	return false;
+}
+
+static void source_ready(struct watch *watch, uint32_t events)
+{
+	struct source *source = watch_of(watch, struct source, watch);
+	struct sink *sink = source->sink;
+
+	(void)events;
+	source_read(source);
+	sink_start(sink);
+	if (sink->len > QUEUE_HIGH)
+		sink_pause(sink, true);
+}
+
+int output_init(int ranks)
+{
+	sources = calloc((size_t)ranks * 2 + 1, sizeof(*sources));
+	if (!sources)
+		return -ENOMEM;
+	n_sources = ranks * 2;
+	for (int i = 0; i < n_sources; i++)
+		sources[i] = (struct source){ .fd = -1, .watch.fd = -1 };
+	return 0;
+}
+
+static int source_open(struct source *source, int rank, int fd, struct sink *sink)
+{
+	int err;
+
+	*source = (struct source){ .rank = rank, .fd = fd, .watch.fd = -1, .sink = sink };
+	source->line = malloc(LINE_MAX_BYTES);
+	if (!source->line)
+		return -ENOMEM;
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	if (sink->gone) {
+		source_close(source);
+		return 0;
+	}
+	if (sink->paused)
+		return 0;
+	err = loop_add(&source->watch, fd, EPOLLIN, source_ready);
+	return err;
+}
+
+int output_attach(int rank, int out_fd, int err_fd)
+{
+	int err = source_open(&sources[rank * 2], rank, out_fd, &sinks[0]);
+
+	return err ? err : source_open(&sources[rank * 2 + 1], rank, err_fd, &sinks[1]);
+}
+
+void output_collect(int rank)
+{
+	for (int i = rank * 2; i < rank * 2 + 2 && i < n_sources; i++) {
+		struct source *source = &sources[i];
+
+		/* bounded: another process may write to the pipe without end */
+		while (source->fd >= 0 && source->sink->len < QUEUE_HIGH && source_read(source))
+			;
+		if (source->sink)
+			sink_start(source->sink);
+	}
+}
+
+void output_finish(void)
+{
+	for (int i = 0; i < n_sources; i++) {
+		struct source *source = &sources[i];
+
+		output_collect(source->rank);
+		if (source->fd >= 0 && source->len)
+			put_line(source, source->line, source->len);
+		source_close(source);
+	}
+	sink_start(&sinks[0]);
+	sink_start(&sinks[1]);
+}
+
+bool output_idle(void)
+{
+	return !sinks[0].len && !sinks[1].len;
+}
+
+void say(const char *fmt, ...)
+{
+	char text[1024] = "mpiexec: ";
+	size_t len = strlen(text);
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vsnprintf(text + len, sizeof(text) - len - 1, fmt, args);
+	va_end(args);
+	if (n < 0)
+		return;
+	len += (size_t)n < sizeof(text) - len - 1 ? (size_t)n : sizeof(text) - len - 2;
+	text[len++] = '\n';
+	sink_put(&sinks[1], text, len);
+	sink_start(&sinks[1]);
+}

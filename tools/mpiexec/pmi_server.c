@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Answers the ranks' requests as they come in. The fence is a count of those that have entered; as
+ * soon as somebody waits in it and somebody else can no longer enter, it can never end, and that is
+ * an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h);
+ * what is not PMI-1 costs the rank its connection.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/pmi1_wire.h"
+#include "tools/mpiexec/kvs.h"
+#include "tools/mpiexec/loop.h"
+#include "tools/mpiexec/output.h"
+#include "tools/mpiexec/pmi_server.h"
+
+/* The limits told to ranks; they count a terminator. Those of Hydra, which every client can live with. */
+enum { KVSNAME_MAX = 256, KEY_MAX = 64, VALUE_MAX = 1024 };
+
+enum {
+	IN_FIRST = 4096,    /* the receive buffer begins with that and grows to PMI1_LINE_MAX */
+	OUT_HIGH = 1 << 16, /* answers waiting; the rank's requests are not read then */
+	REPLY_MAX = 2048
+};
+
+struct conn {
+	struct watch watch;
+	int rank, appnum;
+	bool joined, finalized; /* init and finalize were seen */
+	bool gone;              /* process or connection */
+	bool in_fence;
+	bool multi; /* inside a command of several lines */
+	char *in;
+	size_t in_len, in_size;
+	char *out; /* answers the socket has not taken yet */
+	size_t out_len;
+};
+
+static struct conn *conns;
+static int n_ranks, n_in_fence;
+static const struct pmi_events *events;
+static const char *job_name;
+static bool told_stuck;
+
+static void conn_ready(struct watch *watch, uint32_t flags);
+
+static void conn_close(struct conn *conn)
+{
+	loop_close(&conn->watch);
+	free(conn->in);
+	free(conn->out);
+	conn->in = conn->out = NULL;
+	conn->in_len = conn->in_size = conn->out_len = 0;
+}
+
+/* Tells the job once if a fence has been entered that cannot end. */
+static void check_stuck(void)
+{
+	if (!n_in_fence || told_stuck)
+		return;
+	for (int rank = 0; rank < n_ranks; rank++) {
+		if (conns[rank].in_fence || !(conns[rank].gone || conns[rank].finalized))
+			continue;
+		told_stuck = true;
+		events->stuck(rank, n_in_fence);
+		return;
+	}
+}
+
+static void mark_gone(struct conn *conn)
+{
+	conn->gone = true;
+	check_stuck();
+}
+
+/* Sends, or keeps what the socket does not take now. A rank that is gone gets nothing. */
+static void reply_bytes(struct conn *conn, const char *bytes, size_t len)
+{
+	char *more;
+
+	if (conn->watch.fd < 0)
+		return;
+	if (!conn->out_len) {
+		ssize_t n = send(conn->watch.fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n > 0) {
+			bytes += n;
+			len -= (size_t)n;
+		}
+	}
+	if (!len)
+		return;
+	more = realloc(conn->out, conn->out_len + len);
+	if (!more)
+		return;
+	memcpy(more + conn->out_len, bytes, len);
+	conn->out = more;
+	conn->out_len += len;
+	loop_change(&conn->watch, EPOLLOUT | (conn->out_len < OUT_HIGH ? EPOLLIN : 0u));
+}
+
+static void flush(struct conn *conn)
+{
+	ssize_t n = send(conn->watch.fd, conn->out, conn->out_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n > 0) {
+		conn->out_len -= (size_t)n;
+		memmove(conn->out, conn->out + n, conn->out_len);
+	}
+	loop_change(&conn->watch,
+		    (conn->out_len ? EPOLLOUT : 0u) | (conn->out_len < OUT_HIGH ? EPOLLIN : 0u));
+}
+
+static void reply(struct conn *conn, const struct pmi1_msg *msg)
+{
+	char line[REPLY_MAX];
+	int n = pmi1_encode(msg, line, sizeof(line));
+
+	if (n > 0)
+		reply_bytes(conn, line, (size_t)n);
+}
+
+/* An answer that is a return code and a word. */
+static void reply_result(struct conn *conn, enum pmi1_cmd cmd, const char *trouble)
+{
+	struct pmi1_msg msg;
+
+	pmi1_begin(&msg, cmd);
+	pmi1_set_num(&msg, PMI1_RC, trouble ? -1 : 0);
+	pmi1_set_text(&msg, PMI1_MSG, trouble ? trouble : "success");
+	reply(conn, &msg);
+}
+
+static void reply_num(struct conn *conn, enum pmi1_cmd cmd, enum pmi1_field field, int num)
+{
+	struct pmi1_msg msg;
+
+	pmi1_begin(&msg, cmd);
+	pmi1_set_num(&msg, field, num);
+	reply(conn, &msg);
+}
+
+static void do_init(struct conn *conn, const struct pmi1_msg *ask)
+{
+	const char *trouble = NULL;
+	struct pmi1_msg msg;
+
+	if (ask->num[PMI1_VERSION] != 1)
+		trouble = "only_version_1_is_spoken_here";
+	else if (conn->joined)
+		trouble = "another_process_of_this_rank_has_joined_the_job";
+	else
+		conn->joined = true;
+	pmi1_begin(&msg, PMI1_CMD_RESPONSE_TO_INIT);
+	pmi1_set_num(&msg, PMI1_VERSION, 1);
+	pmi1_set_num(&msg, PMI1_SUBVERSION, 1);
+	pmi1_set_num(&msg, PMI1_RC, trouble ? -1 : 0);
+	if (trouble)
+		pmi1_set_text(&msg, PMI1_MSG, trouble);
+	reply(conn, &msg);
+}
+
+static void do_get_maxes(struct conn *conn)
+{
+	struct pmi1_msg msg;
+
+	pmi1_begin(&msg, PMI1_CMD_MAXES);
+	pmi1_set_num(&msg, PMI1_KVSNAME_MAX, KVSNAME_MAX);
+	pmi1_set_num(&msg, PMI1_KEYLEN_MAX, KEY_MAX);
+	pmi1_set_num(&msg, PMI1_VALLEN_MAX, VALUE_MAX);
+	reply(conn, &msg);
+}
+
+static void do_get_my_kvsname(struct conn *conn)
+{
+	struct pmi1_msg msg;
+
+	pmi1_begin(&msg, PMI1_CMD_MY_KVSNAME);
+	pmi1_set_text(&msg, PMI1_KVSNAME, job_name);
+	reply(conn, &msg);
+}
+
+static void do_put(struct conn *conn, const struct pmi1_msg *ask)
+{
+	struct pmi1_text key = ask->text[PMI1_KEY];
+	struct pmi1_text value = ask->text[PMI1_VALUE];
+	const char *trouble = NULL;
+
+	if (!pmi1_text_is(ask->text[PMI1_KVSNAME], job_name))
+		trouble = "unknown_kvsname";
+	else if (key.len >= KEY_MAX || value.len >= VALUE_MAX)
+		trouble = "key_or_value_too_long";
+	else if (kvs_put(key.ptr, key.len, value.ptr, value.len))
+		trouble = "duplicate_key_or_out_of_memory";
+	reply_result(conn, PMI1_CMD_PUT_RESULT, trouble);
+}
+
+static void do_get(struct conn *conn, const struct pmi1_msg *ask)
+{
+	struct pmi1_text key = ask->text[PMI1_KEY];
+	const char *value = NULL;
+	struct pmi1_msg msg;
+
+	if (pmi1_text_is(ask->text[PMI1_KVSNAME], job_name))
+		value = kvs_get(key.ptr, key.len);
+	pmi1_begin(&msg, PMI1_CMD_GET_RESULT);
+	pmi1_set_num(&msg, PMI1_RC, value ? 0 : -1);
+	pmi1_set_text(&msg, PMI1_MSG, value ? "success" : "key_not_found");
+	pmi1_set_text(&msg, PMI1_VALUE, value ? value : "unknown");
+	reply(conn, &msg);
+}
+
+static void do_barrier_in(struct conn *conn)
+{
+	struct pmi1_msg msg;
+
+	n_in_fence += !conn->in_fence;
+	conn->in_fence = true;
+	if (n_in_fence < n_ranks) {
+		check_stuck();
+		return;
+	}
+	n_in_fence = 0;
+	pmi1_begin(&msg, PMI1_CMD_BARRIER_OUT);
+	for (int rank = 0; rank < n_ranks; rank++) {
+		conns[rank].in_fence = false;
+		reply(&conns[rank], &msg);
+	}
+}
+
+static void do_finalize(struct conn *conn)
+{
+	struct pmi1_msg msg;
+
+	conn->finalized = true;
+	pmi1_begin(&msg, PMI1_CMD_FINALIZE_ACK);
+	reply(conn, &msg);
+	check_stuck();
+}
+
+/* A command we do not know gets an answer all the same, so that its sender does not wait for ever. */
+static void do_unknown(struct conn *conn, const struct pmi1_msg *ask)
+{
+	char line[256];
+	int len = ask->name.len < 100 ? (int)ask->name.len : 100;
+
+	say("rank %d asked for \"%.*s\", which this launcher does not do", conn->rank, len,
+	    ask->name.ptr);
+	reply_bytes(conn, line,
+		    (size_t)snprintf(line, sizeof(line),
+				     "cmd=%.*s_result rc=-1 msg=not_supported\n", len,
+				     ask->name.ptr));
+}
+
+static void do_request(struct conn *conn, const struct pmi1_msg *ask)
+{
+	switch (ask->cmd) {
+	case PMI1_CMD_INIT:
+		return do_init(conn, ask);
+	case PMI1_CMD_GET_MAXES:
+		return do_get_maxes(conn);
+	case PMI1_CMD_GET_APPNUM:
+		return reply_num(conn, PMI1_CMD_GOT_APPNUM, PMI1_APPNUM, conn->appnum);
+	case PMI1_CMD_GET_UNIVERSE_SIZE:
+		return reply_num(conn, PMI1_CMD_UNIVERSE_SIZE, PMI1_SIZE, n_ranks);
+	case PMI1_CMD_GET_MY_KVSNAME:
+		return do_get_my_kvsname(conn);
+	case PMI1_CMD_PUT:
+		return do_put(conn, ask);
+	case PMI1_CMD_GET:
+		return do_get(conn, ask);
+	case PMI1_CMD_BARRIER_IN:
+		return do_barrier_in(conn);
+	case PMI1_CMD_FINALIZE:
+		return do_finalize(conn);
+	case PMI1_CMD_ABORT:
+		return events->aborted(conn->rank,
+				       pmi1_has(ask, PMI1_EXITCODE) ? ask->num[PMI1_EXITCODE] : 1);
+	case PMI1_CMD_PUBLISH_NAME:
+		return reply_result(conn, PMI1_CMD_PUBLISH_RESULT, "not_supported");
+	case PMI1_CMD_UNPUBLISH_NAME:
+		return reply_result(conn, PMI1_CMD_UNPUBLISH_RESULT, "not_supported");
+	case PMI1_CMD_LOOKUP_NAME:
+		return reply_result(conn, PMI1_CMD_LOOKUP_RESULT, "not_supported");
+	case PMI1_CMD_MULTI:
+		conn->multi = true;
+		return;
+	default:
+		do_unknown(conn, ask);
+	}
+}
+
+/* One line, with its newline. False if it is not PMI-1. */
+static bool do_line(struct conn *conn, const char *line, size_t len)
+{
+	struct pmi1_msg ask;
+
+	if (conn->multi) {
+		/* the only such command is spawn */
+		if (len == sizeof("endcmd") && !memcmp(line, "endcmd", len - 1)) {
+			conn->multi = false;
+			reply_result(conn, PMI1_CMD_SPAWN_RESULT, "not_supported");
+		}
+		return true;
+	}
+	if (!pmi1_decode(line, len, &ask)) {
+		do_request(conn, &ask);
+		return true;
+	}
+	return false;
+}
+
+/* The complete lines that have come in. False if one of them is not PMI-1. */
+static bool do_lines(struct conn *conn)
+{
+	size_t done = 0;
+	char *end;
+
+	while ((end = memchr(conn->in + done, '\n', conn->in_len - done))) {
+		size_t len = (size_t)(end - conn->in) - done + 1;
+
+		if (!do_line(conn, conn->in + done, len))
+			return false;
+		done += len;
+	}
+	conn->in_len -= done;
+	memmove(conn->in, conn->in + done, conn->in_len);
+	return conn->in_len < PMI1_LINE_MAX;
+}
+
+static bool make_room(struct conn *conn)
+{
+	size_t size = conn->in_size ? conn->in_size * 2 : IN_FIRST;
+	char *more;
+
+	if (conn->in_len < conn->in_size)
+		return true;
+	more = realloc(conn->in, size);
+	if (!more)
+		return false;
+	conn->in = more;
+	conn->in_size = size;
+	return true;
+}
+
+/* Receives once. False when there is nothing now, or the connection has ended. */
+static bool conn_read(struct conn *conn)
+{
+	ssize_t n;
+
+	if (conn->watch.fd < 0)
+		return false;
+	n = make_room(conn) ? recv(conn->watch.fd, conn->in + conn->in_len,
+				   conn->in_size - conn->in_len, MSG_DONTWAIT)
+			    : 0;
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return false;
+	if (n > 0) {
+		conn->in_len += (size_t)n;
+		if (do_lines(conn))
+			return true;
+		say("rank %d sent a line that is not PMI-1 on its PMI_FD; its connection is closed",
+		    conn->rank);
+	}
+	conn_close(conn);
+	mark_gone(conn);
+	return false;
+}
+
+static void conn_ready(struct watch *watch, uint32_t flags)
+{
+	struct conn *conn = watch_of(watch, struct conn, watch);
+
+	if (flags & EPOLLOUT)
+		flush(conn);
+	if (flags & ~(uint32_t)EPOLLOUT)
+		conn_read(conn);
+}
+
+/* MPICH asks the launcher which ranks share a node: all. */
+static int put_mapping(void)
+{
+	static const char key[] = "PMI_process_mapping";
+	char value[64];
+	int n = snprintf(value, sizeof(value), "(vector,(0,1,%d))", n_ranks);
+
+	return kvs_put(key, sizeof(key) - 1, value, (size_t)n);
+}
+
+int pmi_server_init(int ranks, const char *name, const struct pmi_events *what)
+{
+	conns = calloc((size_t)ranks, sizeof(*conns));
+	if (!conns)
+		return -ENOMEM;
+	n_ranks = ranks;
+	job_name = name;
+	events = what;
+	for (int rank = 0; rank < ranks; rank++)
+		conns[rank] = (struct conn){ .rank = rank, .watch.fd = -1 };
+	return put_mapping();
+}
+
+int pmi_server_attach(int rank, int fd, int appnum)
+{
+	conns[rank].appnum = appnum;
+	return loop_add(&conns[rank].watch, fd, EPOLLIN, conn_ready);
+}
+
+void pmi_server_collect(int rank)
+{
+	/* what the rank has started may hold the connection open, and may even go on using it */
+	while (conn_read(&conns[rank]))
+		;
+}
+
+void pmi_server_gone(int rank)
+{
+	if (!conns[rank].gone)
+		mark_gone(&conns[rank]);
+}
+
+bool pmi_server_finalized(int rank)
+{
+	return conns[rank].finalized;
+}

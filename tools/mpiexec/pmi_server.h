@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The launcher's end of PMI-1: one connection to each rank, the key-value space, the fence.
+ */
+#ifndef MPIEXEC_PMI_SERVER_H
+#define MPIEXEC_PMI_SERVER_H
+
+#include <stdbool.h>
+
+/* What the job must hear of. Each may be called from any of the calls below and from the loop. */
+struct pmi_events {
+	void (*aborted)(int rank, int code);
+
+	/* `waiting` ranks are in a fence that `rank` cannot enter any more. Once. */
+	void (*stuck)(int rank, int waiting);
+};
+
+/* name: the job's, without blanks. 0 or -errno. */
+int pmi_server_init(int ranks, const char *name, const struct pmi_events *events);
+
+/* The connection of a rank, which is closed at its end. appnum: the number of its program. 0 or -errno. */
+int pmi_server_attach(int rank, int fd, int appnum);
+
+/* Takes what a rank has sent so far. */
+void pmi_server_collect(int rank);
+
+/* The rank's process has exited: it will enter no fence any more. */
+void pmi_server_gone(int rank);
+
+/* Has the rank said that it takes no part any more? */
+bool pmi_server_finalized(int rank);
+
+#endif
