@@ -165,8 +165,8 @@ static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
 		   enum pmi1_cmd kind, struct pmi1_msg *answer)
 {
-	const char *line;
-	size_t len;
+	const char *line = NULL;
+	size_t len = 0;
 	int n, err;
 
 	if (pmi->error)

@@ -37,7 +37,7 @@
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/pmi_server.h"
 
-enum { GRACE_S = 2, LAST_S = 10, STATUS_TIMEOUT = 124 };
+enum { GRACE_S = 2, LAST_S = 10, CLOSED_S = 1, STATUS_TIMEOUT = 124 };
 
 enum state { RUNNING, ENDING, KILLED, GIVEN_UP };
 
@@ -46,6 +46,7 @@ struct rank {
 	pid_t pid;    /* kept after exit, for messages */
 	bool started; /* and not yet reaped */
 	bool group;   /* its process group has members */
+	bool closed;  /* its connection has ended */
 };
 
 static const struct options *opt;
@@ -58,7 +59,7 @@ static int told_signal; /* the last terminating signal forwarded, 0 for none */
 static char job_name[160];
 static char host[65];
 static struct launch_state found;
-static struct watch signals, timeout, grace;
+static struct watch signals, timeout, grace, closed;
 
 /* The first failure stays. */
 static void set_status(int status)
@@ -227,6 +228,26 @@ static void rank_aborted(int rank, int code)
 	end_job();
 }
 
+/* A process that dies loses its connection a moment before its death is known, and what is to be said
+ * then is what it died of. So wait a little. */
+static void rank_closed(int rank)
+{
+	ranks[rank].closed = true;
+	start_timer(&closed, CLOSED_S);
+}
+
+static void closed_over(struct watch *watch, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) != sizeof(count))
+		return;
+	for (int i = 0; i < opt->ranks; i++)
+		if (ranks[i].closed)
+			pmi_server_gone(i);
+}
+
 static void fence_stuck(int rank, int waiting)
 {
 	if (state != RUNNING)
@@ -316,17 +337,21 @@ static int start_signals(void)
 	return fd < 0 ? -errno : loop_add(&signals, fd, EPOLLIN, signals_ready);
 }
 
+static int add_timer(struct watch *timer, void (*over)(struct watch *watch, uint32_t events))
+{
+	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+	return fd < 0 ? -errno : loop_add(timer, fd, EPOLLIN, over);
+}
+
 static int start_timers(void)
 {
-	int a = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	int b = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	int err;
+	int err = add_timer(&timeout, timeout_over);
 
-	if (a < 0 || b < 0)
-		return -errno;
-	err = loop_add(&timeout, a, EPOLLIN, timeout_over);
 	if (!err)
-		err = loop_add(&grace, b, EPOLLIN, grace_over);
+		err = add_timer(&grace, grace_over);
+	if (!err)
+		err = add_timer(&closed, closed_over);
 	if (!err && opt->timeout_s > 0)
 		start_timer(&timeout, opt->timeout_s);
 	return err;
@@ -363,7 +388,11 @@ static void name_job(void)
 
 static int prepare(void)
 {
-	static const struct pmi_events pmi_events = { rank_aborted, fence_stuck };
+	static const struct pmi_events pmi_events = {
+		.aborted = rank_aborted,
+		.closed = rank_closed,
+		.stuck = fence_stuck,
+	};
 	int err;
 
 	name_job();

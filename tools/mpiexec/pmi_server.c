@@ -32,7 +32,7 @@ struct conn {
 	struct watch watch;
 	int rank, appnum;
 	bool joined, finalized; /* init and finalize were seen */
-	bool gone;              /* process or connection */
+	bool gone;              /* enters no fence any more */
 	bool in_fence;
 	bool multi; /* inside a command of several lines */
 	char *in;
@@ -70,12 +70,6 @@ static void check_stuck(void)
 		events->stuck(rank, n_in_fence);
 		return;
 	}
-}
-
-static void mark_gone(struct conn *conn)
-{
-	conn->gone = true;
-	check_stuck();
 }
 
 /* Sends, or keeps what the socket does not take now. A rank that is gone gets nothing. */
@@ -368,7 +362,7 @@ static bool conn_read(struct conn *conn)
 		    conn->rank);
 	}
 	conn_close(conn);
-	mark_gone(conn);
+	events->closed(conn->rank);
 	return false;
 }
 
@@ -420,8 +414,8 @@ void pmi_server_collect(int rank)
 
 void pmi_server_gone(int rank)
 {
-	if (!conns[rank].gone)
-		mark_gone(&conns[rank]);
+	conns[rank].gone = true;
+	check_stuck();
 }
 
 bool pmi_server_finalized(int rank)

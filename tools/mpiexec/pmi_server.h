@@ -12,6 +12,10 @@
 struct pmi_events {
 	void (*aborted)(int rank, int code);
 
+	/* The rank's connection has ended; its process may be about to. pmi_server_gone follows when that
+	 * is known. */
+	void (*closed)(int rank);
+
 	/* `waiting` ranks are in a fence that `rank` cannot enter any more. Once. */
 	void (*stuck)(int rank, int waiting);
 };
@@ -25,7 +29,7 @@ int pmi_server_attach(int rank, int fd, int appnum);
 /* Takes what a rank has sent so far. */
 void pmi_server_collect(int rank);
 
-/* The rank's process has exited: it will enter no fence any more. */
+/* The rank will enter no fence any more: its process has exited, or lives on without a connection. */
 void pmi_server_gone(int rank);
 
 /* Has the rank said that it takes no part any more? */
