@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The shared-memory NAL's operations: opening and closing, starting puts and gets, waiting.
+ */
+#define _GNU_SOURCE
+#include "nal/shm/shm.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+
+#define DEFERRED_MOST (4u << 20) /* bytes held back for one peer before payloads stay where they are */
+#define ROOM_SPIN_NS  5000
+#define SLEEP_MOST_NS 250000000ull
+
+/* ---- what this machine is like ---------------------------------------------------------------- */
+
+static pthread_once_t measured = PTHREAD_ONCE_INIT;
+static uint64_t memory_rate, attach_rate; /* MB/s */
+
+static void measure(void)
+{
+	shm_copy_measure(&memory_rate, &attach_rate);
+}
+
+/* Two cores through the pipe move what one core copies in cache; two cores with cross-memory attach move
+ * twice what one does. */
+static bool pipe_pays(void)
+{
+	pthread_once(&measured, measure);
+	return memory_rate > 2 * attach_rate;
+}
+
+static void shm_describe(char *text, size_t len)
+{
+	bool pays = pipe_pays();
+
+	snprintf(text, len, "memcpy %.1f GB/s, cross-memory attach %.1f GB/s: long messages go %s",
+		 (double)memory_rate / 1000, (double)attach_rate / 1000,
+		 pays ? "through the pipe" : attach_rate ? "by claims of both sides" : "through the pipe (no attach)");
+}
+
+static const char *shm_unusable(void)
+{
+	static char why[128];
+	int fd = memfd_create("postern-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0) {
+		snprintf(why, sizeof(why), "memfd_create: %m");
+		return why;
+	}
+	close(fd);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		snprintf(why, sizeof(why), "Unix sockets: %m");
+		return why;
+	}
+	close(fd);
+	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (fd < 0) {
+		snprintf(why, sizeof(why), "pidfd_open: %m (Linux 5.3 or later is needed)");
+		return why;
+	}
+	close(fd);
+	return NULL;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+/* We are our own first peer: the same ring, memcpy for attach. */
+static bool add_self(struct shm *s)
+{
+	struct shm_peer *p = shm_peer_add(s, s->ni->id);
+
+	if (!p)
+		return false;
+	p->there = p->index;
+	p->pid = getpid();
+	p->uid = s->ni->uid;
+	p->jid = s->ni->jid;
+	p->cma = true;
+	shm_peer_live(s, p, &s->ni->view);
+	return true;
+}
+
+static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
+{
+	struct shm *s = calloc(1, sizeof(*s));
+	int err;
+
+	if (!s)
+		return PTL_NO_SPACE;
+	s->ni = ni;
+	s->area = (struct shm_area *)ni->view.nal;
+	shm_area_init(s->area);
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+		shm_ring_init(&s->in[i], &ni->view, i);
+	s->eager = (uint32_t)base_config()->ptl_shm_eager;
+	s->pipe = pipe_pays();
+	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
+	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),
+		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off" :
+		 "peers, by cross-memory attach");
+	ni->nal_state = s;
+	/* the jid is the pid where no launcher knows better, so the pid comes first, and before any peer */
+	ptl_lock(ni);
+	err = shm_link_open(s, want);
+	if (err == PTL_OK) {
+		if (ni->jid == PTL_JID_ANY)
+			ni->jid = ni->id.pid;
+		ni->view.r->stat.jid = ni->jid;
+		if (!add_self(s))
+			err = PTL_NO_SPACE;
+	}
+	if (err == PTL_OK) {
+		ptl_unlock(ni->view.r);
+		return PTL_OK;
+	}
+	ptl_unlock(ni->view.r);
+	if (s->link)
+		shm_link_close(s);
+	ni->nal_state = NULL;
+	free(s);
+	return err;
+}
+
+/* The region's lock is never released again: no peer runs the engine from here on. */
+static void shm_close_ni(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+
+	shm_link_close(s);
+	ptl_lock(ni);
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
+		struct shm_peer *p = s->peer[i];
+
+		if (!p)
+			continue;
+		if (p->sock >= 0)
+			shutdown(p->sock, SHUT_RDWR); /* a forked child may hold a copy open */
+		p->next_gone = s->gone;
+		s->gone = p;
+	}
+	shm_peer_reap(s, true);
+	free(s);
+	ni->nal_state = NULL;
+}
+
+/* ---- starting --------------------------------------------------------------------------------- */
+
+static void shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(s, target);
+
+	if (p || target.nid != ni->id.nid)
+		return;
+	p = shm_peer_add(s, target);
+	if (p)
+		shm_link_connect(s, p);
+}
+
+/* Room for a message, if need be after a short wait for the target to make some. */
+static void wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
+{
+	uint64_t end;
+
+	if (p->state != SHM_LIVE || p->deferred || shm_ring_room(&p->out, size) || !s->ni->spin_ns)
+		return;
+	end = base_now_ns() + ROOM_SPIN_NS;
+	while (!shm_ring_room(&p->out, size) && shm_attends(&p->view) && base_now_ns() < end)
+		base_cpu_relax();
+}
+
+/* No path: the operation begins and fails. */
+static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	struct ptl_answerer who = { s->target, PTL_UID_ANY, PTL_JID_ANY };
+	uint32_t op;
+
+	if (s->kind == PTL_REQ_PUT) {
+		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, ni->id, ni->uid, ni->jid, PTL_NIL);
+		return PTL_OK;
+	}
+	op = ptl_op_alloc(&ni->engine, s, PTL_NIL, 0);
+	if (op == PTL_NIL)
+		return PTL_NO_SPACE;
+	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, ni->id, ni->uid, ni->jid, op);
+	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0, PTL_NI_UNREACHABLE, &who);
+	return PTL_OK;
+}
+
+static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	static const uint8_t kinds[] = {
+		[PTL_REQ_PUT] = SHM_PUT, [PTL_REQ_GET] = SHM_GET, [PTL_REQ_GETPUT] = SHM_GETPUT,
+	};
+	struct shm *shm = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(shm, s->target);
+	struct shm_span payload = { &ni->view, 0, s->md, s->offset };
+	struct shm_msg m;
+	uint32_t op = PTL_NIL;
+	bool is_long, carries;
+
+	if (!p)
+		return start_nowhere(ni, s);
+	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT;
+	if (s->kind == PTL_REQ_PUT && s->length && p->deferred_bytes > DEFERRED_MOST)
+		is_long = true;
+	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
+	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
+		op = ptl_op_alloc(&ni->engine, s, p->index,
+				  (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0));
+		if (op == PTL_NIL)
+			return PTL_NO_SPACE;
+	}
+	m.kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
+	m.flags = s->ack;
+	m.size = carries ? (uint16_t)s->length : 0;
+	m.match_bits = s->match_bits;
+	m.remote_offset = s->remote_offset;
+	m.length = s->length;
+	m.hdr_data = s->hdr_data;
+	m.op = op;
+	m.op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
+	/* out of range is out of range: the target rejects and counts it */
+	m.pt_index = s->pt_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->pt_index;
+	m.ac_index = s->ac_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->ac_index;
+	wait_room(shm, p, m.size);
+	shm_send(shm, p, &m, &payload, NULL);
+	shm_after_push(shm, p);
+	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, ni->id, ni->uid, ni->jid, op);
+	return PTL_OK;
+}
+
+static int shm_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance)
+{
+	struct shm *s = shm_of(ni);
+	int err = PTL_OK;
+
+	*distance = ULONG_MAX;
+	ptl_lock(ni);
+	shm_connect(ni, id);
+	if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY || !shm_peer_find(s, id))
+		err = PTL_PROCESS_INVALID;
+	else
+		*distance = id.pid == ni->id.pid ? 0 : 1;
+	ptl_leave(ni);
+	return err;
+}
+
+/* ---- progress and waiting --------------------------------------------------------------------- */
+
+static bool shm_progress(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+	bool any = shm_take_all(s, 64);
+
+	if (shm_long_any(s))
+		any |= shm_long_step(s);
+	if (any)
+		s->idle_since = 0;
+	return any;
+}
+
+static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
+{
+	struct ptl_region *r = ni->view.r;
+	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS;
+	uint32_t bell;
+
+	if (deadline <= now)
+		return;
+	if (deadline - now < ns)
+		ns = deadline - now;
+	r->stat.counts[PTL_COUNT_SLEEPS]++;
+	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
+	atomic_fetch_add_explicit(&r->waiters, 1, memory_order_seq_cst);
+	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
+	ptl_leave(ni);
+	ptl_futex_wait(&r->bell, bell, ns);
+	atomic_fetch_sub_explicit(&r->waiters, 1, memory_order_seq_cst);
+	ptl_lock(ni);
+}
+
+static void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
+{
+	struct shm *s = shm_of(ni);
+	uint64_t spin = ni->spin_ns, now;
+
+	if (ptl_lock_contended(ni->view.r) || s->run) {
+		ptl_leave(ni);
+		ptl_lock(ni);
+		return;
+	}
+	if (spin && idle % 16) {
+		base_cpu_relax();
+		return;
+	}
+	if (spin) {
+		now = base_now_ns();
+		if (!s->idle_since || idle == 16)
+			s->idle_since = now;
+		if (now - s->idle_since < spin)
+			return;
+	}
+	sleep_until(ni, deadline);
+	s->idle_since = 0;
+}
+
+static void shm_own_events(struct ptl_ni *ni)
+{
+	atomic_store(&ni->view.r->no_run, 1);
+}
+
+/* ---- a lock that is not let go ---------------------------------------------------------------- */
+
+static char state_of(pid_t pid)
+{
+	char path[64], text[256], *paren;
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	paren = strrchr(text, ')');
+	return paren && paren[1] == ' ' ? paren[2] : 0;
+}
+
+/* A process stopped by job control inside another's critical section, a few hundred instructions long, would
+ * stop that one, too. It is let run until it has left it, and stopped again. */
+static void let_leave(struct ptl_ni *ni, const struct shm_peer *p, uint32_t token)
+{
+	struct ptl_region *r = ni->view.r;
+
+	r->stat.counts[PTL_COUNT_RESUMED]++;
+	syscall(SYS_pidfd_send_signal, p->pidfd, SIGCONT, NULL, 0);
+	for (int i = 0; i < 2000; i++) {
+		if ((atomic_load(&r->lock) & ~PTL_LOCK_WAIT) != token)
+			break;
+		usleep(50);
+	}
+	syscall(SYS_pidfd_send_signal, p->pidfd, SIGSTOP, NULL, 0);
+}
+
+static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
+{
+	struct shm *s = shm_of(ni);
+	uint32_t i = token - PTL_LOCK_PEER(0);
+	struct shm_peer *p = i < SHM_CHANNELS ? s->peer[i] : NULL;
+	struct pollfd f;
+
+	if (!p || p->pidfd < 0)
+		return false;
+	f = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
+	if (poll(&f, 1, 0) == 1)
+		return true;
+	if (state_of(p->pid) == 'T')
+		let_leave(ni, p, token);
+	return false;
+}
+
+const struct nal_ops nal_shm_ops = {
+	.name = "shm",
+	.unusable = shm_unusable,
+	.region_bytes = shm_area_bytes,
+	.open = shm_open_ni,
+	.close = shm_close_ni,
+	.distance = shm_distance,
+	.connect = shm_connect,
+	.send = shm_start,
+	.progress = shm_progress,
+	.leave = shm_leave,
+	.idle = shm_idle,
+	.holder_dead = shm_holder_dead,
+	.own_events = shm_own_events,
+	.describe = shm_describe,
+};

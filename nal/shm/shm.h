@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The shared-memory NAL, inside. Each process has in its own region one channel per peer, which the
+ * peer writes to. A message is put in the ring of the target's channel; then, if the target is not inside the
+ * library (its region's lock is free), the sender takes that lock and works its own ring off on the
+ * target's behalf: matches, copies by cross-memory attach, posts events, and writes the answers where
+ * the target would, into its own inbox. See doc/architecture.md, section 2.2.
+ *
+ *   shm.c       the operations table, opening, sending, waiting
+ *   shm_ring.c  putting messages in rings
+ *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
+ *   shm_copy.c  moving bytes between two processes
+ *   shm_long.c  long messages: who moves which chunk
+ *   shm_peer.c  the table of peers
+ *   shm_link.c  the helper thread: connections, deaths, doorbells, work left behind
+ *   shm_wire.c  decoders
+ */
+#ifndef SHM_H
+#define SHM_H
+
+#include <pthread.h>
+
+#include "nal/nal.h"
+#include "nal/shm/shm_wire.h"
+#include "portals/ni.h"
+
+#define SHM_CHANNELS 1024
+#define SHM_SLOTS    8 /* of a pipe */
+#define SHM_SELF     0 /* the channel to ourselves */
+
+/* ---- in the region ---------------------------------------------------------------------------- */
+
+enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
+
+/* A chunk on its way through the pipe. Whoever moves `state` from FREE or FULL owns the slot. */
+struct shm_slot {
+	_Alignas(64) _Atomic uint32_t state;
+	uint32_t landing, gen;
+	uint32_t chunk;
+};
+
+/* From one peer to the region's owner. */
+struct shm_channel {
+	/* written by the consumer: under the owner's lock */
+	uint64_t head; /* lines taken */
+	uint64_t messages;
+	/* written by the producer: under the producer's own region's lock */
+	_Alignas(64) uint64_t tail; /* lines written */
+	uint64_t head_seen;         /* what head was when last looked at */
+	/* 1: the producer has something it could not put in */
+	_Alignas(64) _Atomic uint32_t want_space;
+	struct shm_slot slot[SHM_SLOTS];
+};
+
+/* Head of the NAL's part of a region. The channels, the table for portals-stat and the blocks follow:
+ * per channel a block of ring, bitmap of lines that held payload, pipe. */
+struct shm_area {
+	uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
+	uint64_t scratch;                /* a peer tries its rights here */
+	uint64_t cpus[16];               /* processors the owner may run on */
+	struct shm_channel channel[SHM_CHANNELS];
+	struct ptl_stat_peer peer[SHM_CHANNELS];
+};
+
+/* ---- in this process -------------------------------------------------------------------------- */
+
+/* One end of a ring: a channel of some mapped region. */
+struct shm_ring {
+	struct shm_channel *ch;
+	char *lines;
+	uint64_t *dirty; /* bit per line: last held payload */
+	char *pipe;
+	uint32_t count;  /* lines, a power of two */
+	uint32_t chunk;  /* bytes of a pipe slot */
+};
+
+struct shm_deferred {
+	struct shm_deferred *next;
+	struct shm_msg m;
+	char payload[];
+};
+
+enum shm_peer_state { SHM_CONNECTING, SHM_LIVE, SHM_GONE };
+
+/* Guarded by our region's lock, but for what `users` protects. */
+struct shm_peer {
+	uint32_t index; /* of its channel in our region */
+	uint32_t there; /* of ours in its region */
+	ptl_process_id_t id;
+	uint32_t uid, jid;
+	pid_t pid;
+	int pidfd;         /* readable when the process is dead */
+	int sock;          /* hangs up when the process is dead or closed its interface; carries doorbells */
+	enum shm_peer_state state;
+	bool crossed;      /* it calls us: do not call it */
+	bool cma;          /* we may read and write its memory */
+	bool run_wanted;   /* on the list of peers to run after leaving */
+	uint32_t users;    /* threads that use `view` without our lock */
+	struct ptl_view view;
+	struct shm_ring in;  /* its messages, in our region */
+	struct shm_ring out; /* our messages, in its region */
+	struct shm_deferred *deferred, **deferred_end;
+	size_t deferred_bytes;
+	uint64_t sent;
+	struct shm_peer *next_run, *next_gone;
+};
+
+struct shm {
+	struct ptl_ni *ni;
+	struct shm_area *area;
+	struct shm_peer *peer[SHM_CHANNELS];
+	struct shm_ring in[SHM_CHANNELS];    /* the rings in our region: never change */
+	_Atomic uint32_t live[SHM_CHANNELS]; /* channels to look at */
+	_Atomic uint32_t nlive;
+	uint32_t slots[2 * SHM_CHANNELS];    /* open hash of peers by id: index + 1 */
+	struct shm_peer *last;               /* the one talked to last */
+	struct shm_peer *run;                /* to be run when we leave */
+	struct shm_peer *gone;               /* to be freed when nobody uses them */
+	struct shm_link *link;
+	uint64_t idle_since; /* when the wait in progress found nothing to do */
+	uint64_t pipe_since; /* when a pipe we drain ran dry */
+	bool pipe;                           /* pipelined copies pay here */
+	uint32_t eager;
+};
+
+static inline struct shm *shm_of(const struct ptl_ni *ni)
+{
+	return ni->nal_state;
+}
+
+/* Is the owner of this region inside the library? */
+static inline bool shm_attends(const struct ptl_view *v)
+{
+	return (atomic_load_explicit(&v->r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT) == PTL_LOCK_OWNER;
+}
+
+/* ---- shm_ring.c ------------------------------------------------------------------------------- */
+
+size_t shm_area_bytes(void);
+void shm_area_init(struct shm_area *a);
+/* Does this area, part of a checked region, have sizes we can use? 0 or -EPROTO. */
+int shm_area_check(const struct ptl_view *v);
+void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channel);
+/* Empties a channel for its next peer and gives its memory back. */
+void shm_ring_reset(struct shm_ring *r);
+
+/* Is there room for a message of `size` bytes? Producer's lock held. */
+bool shm_ring_room(struct shm_ring *r, uint32_t size);
+/* Puts a message in, which must have room; its payload is written by the caller to the place returned,
+ * before shm_ring_publish. */
+char *shm_ring_place(struct shm_ring *r, struct shm_msg *m);
+void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m);
+
+static inline const struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
+{
+	return (const struct shm_msg *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
+}
+
+/* Is there a message to be taken? */
+static inline bool shm_ring_any(const struct shm_ring *r)
+{
+	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
+
+	/* acquire: partner of the publish's release */
+	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) == (uint32_t)head + 1;
+}
+
+/* ---- shm_copy.c ------------------------------------------------------------------------------- */
+
+/* A stretch of an MD in some process. */
+struct shm_span {
+	const struct ptl_view *v;
+	pid_t pid;  /* 0: ours */
+	uint32_t md;
+	uint64_t offset;
+};
+
+/* Each moves `len` bytes; PTL_NI_OK or why not. A span must lie within its MD. */
+ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t len);
+ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len);
+/* Between two MDs, at least one of them ours. */
+ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len);
+/* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
+bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch);
+/* Bytes per microsecond of memcpy in cache, and of cross-memory attach, on this machine now. */
+void shm_copy_measure(uint64_t *memory, uint64_t *cma);
+
+/* ---- shm_run.c -------------------------------------------------------------------------------- */
+
+/* Takes in messages of all peers; up to `most` from each. Locked. */
+bool shm_take_all(struct shm *s, unsigned int most);
+bool shm_rings_pending(struct shm *s);
+/* Sends to a live peer: into the ring, or deferred. Locked. */
+void shm_send(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_span *payload,
+	      const void *bytes);
+bool shm_flush_deferred(struct shm *s, struct shm_peer *p);
+/* After a push: somebody must see to it. Locked. */
+void shm_after_push(struct shm *s, struct shm_peer *p);
+/* Wakes p if it sleeps in a wait, else its helper thread. */
+void shm_nudge(struct shm *s, struct shm_peer *p);
+void shm_leave(struct ptl_ni *ni);
+/* Wakes our own sleeping waiters of a region. */
+void shm_wake(struct ptl_region *r);
+
+/* ---- shm_long.c ------------------------------------------------------------------------------- */
+
+/* One claim or slot for each long message in flight. Locked. True if any byte moved. */
+bool shm_long_step(struct shm *s);
+/* The same for those alone whose other side is not inside the library. */
+bool shm_long_alone(struct shm *s);
+static inline bool shm_long_any(const struct shm *s)
+{
+	return s->ni->view.r->land_list != PTL_NIL || s->ni->view.r->op_list != PTL_NIL;
+}
+/* Chunks of a landing of `len` bytes on a ring. */
+void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
+
+/* ---- shm_peer.c ------------------------------------------------------------------------------- */
+
+struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id);
+/* NULL: no channel or memory left. */
+struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
+/* The peer's region is `view`: from now on messages flow. */
+void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
+/* Decides anew whether a wait may spin. */
+void shm_peer_count_cores(struct shm *s);
+/* It is dead or cannot be reached: everything in flight fails. */
+void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail);
+/* Frees those lost that nobody uses any more. */
+void shm_peer_reap(struct shm *s, bool all);
+
+/* ---- shm_link.c ------------------------------------------------------------------------------- */
+
+int shm_link_open(struct shm *s, ptl_pid_t want);
+void shm_link_close(struct shm *s);
+/* Has p, just added, connected; waits a bounded time for it with the lock released. p may be gone then. */
+void shm_link_connect(struct shm *s, struct shm_peer *p);
+/* Wakes the helper thread of a peer, or our own. */
+void shm_link_bell(struct shm_peer *p);
+void shm_link_kick(struct shm *s);
+
+#endif

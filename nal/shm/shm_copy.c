@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Moving bytes: memcpy where both ends are ours, process_vm_readv and process_vm_writev where one is
+ * a peer's, over any mix of plain and vector MDs.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+#define BATCH 64 /* segments per system call */
+
+/* A place in a span's segments. */
+struct cursor {
+	const struct ptl_md *md;
+	const ptl_md_iovec_t *iov; /* NULL: plain */
+	uint64_t n;                /* entries */
+	uint64_t i, skip;          /* current entry and bytes of it gone */
+	uint64_t plain;            /* address, for a plain MD */
+};
+
+static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uint64_t len)
+{
+	const struct ptl_md *md = &s->v->md[s->md];
+	uint64_t skip = s->offset;
+
+	memset(c, 0, sizeof(*c));
+	if (s->offset > md->length || len > md->length - s->offset)
+		return PTL_NI_PROTOCOL;
+	if (!(md->options & PTL_MD_IOVEC)) {
+		c->plain = md->start + s->offset;
+		return PTL_NI_OK;
+	}
+	if (md->start < s->v->arena_off || md->start > s->v->arena_end ||
+	    md->user_length > (s->v->arena_end - md->start) / sizeof(*c->iov))
+		return PTL_NI_PROTOCOL;
+	c->iov = (const ptl_md_iovec_t *)(const void *)((char *)s->v->r + md->start);
+	c->n = md->user_length;
+	while (c->i < c->n && skip >= c->iov[c->i].iov_len)
+		skip -= c->iov[c->i++].iov_len;
+	c->skip = skip;
+	return PTL_NI_OK;
+}
+
+/* The contiguous piece at the cursor, at most `len` long; 0: the vector ended early. */
+static uint64_t cursor_piece(struct cursor *c, uint64_t len, char **at)
+{
+	uint64_t left;
+
+	if (!c->iov) {
+		*at = (char *)(uintptr_t)c->plain;
+		return len;
+	}
+	while (c->i < c->n && c->iov[c->i].iov_len == c->skip) {
+		c->i++;
+		c->skip = 0;
+	}
+	if (c->i >= c->n)
+		return 0;
+	left = c->iov[c->i].iov_len - c->skip;
+	*at = (char *)c->iov[c->i].iov_base + c->skip;
+	return left < len ? left : len;
+}
+
+static void cursor_advance(struct cursor *c, uint64_t len)
+{
+	if (c->iov)
+		c->skip += len;
+	else
+		c->plain += len;
+}
+
+/* Up to BATCH segments covering at most `len`; returns the bytes covered. */
+static uint64_t gather(struct cursor *c, uint64_t len, struct iovec *v, unsigned long *n)
+{
+	uint64_t got = 0, k;
+	char *at;
+
+	for (*n = 0; *n < BATCH && got < len; (*n)++) {
+		k = cursor_piece(c, len - got, &at);
+		if (!k)
+			break;
+		v[*n].iov_base = at;
+		v[*n].iov_len = k;
+		cursor_advance(c, k);
+		got += k;
+	}
+	return got;
+}
+
+static ptl_ni_fail_t cma_fail(void)
+{
+	return errno == ESRCH ? PTL_NI_PEER_DEAD : errno == EFAULT ? PTL_NI_BAD_ADDRESS : PTL_NI_FAIL;
+}
+
+/* Between our segments and a process's. Cursors of both sides advance in step. */
+static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, uint64_t len, bool write)
+{
+	struct iovec lv[BATCH], rv[BATCH];
+	unsigned long ln, rn;
+	uint64_t want, rest;
+	ssize_t moved;
+
+	while (len) {
+		struct cursor m = *mine, t = *theirs;
+
+		want = gather(&m, len, lv, &ln);
+		rest = gather(&t, want, rv, &rn);
+		if (!rest)
+			return PTL_NI_PROTOCOL;
+		if (rest < want) { /* the peer's side has more, smaller segments */
+			m = *mine;
+			gather(&m, rest, lv, &ln);
+		}
+		moved = write ? process_vm_writev(pid, lv, ln, rv, rn, 0) :
+				process_vm_readv(pid, lv, ln, rv, rn, 0);
+		if (moved <= 0)
+			return moved < 0 ? cma_fail() : PTL_NI_BAD_ADDRESS;
+		/* what was moved is gone from both cursors */
+		for (uint64_t k = (uint64_t)moved, p; k; k -= p) {
+			char *at;
+
+			p = cursor_piece(mine, k, &at);
+			if (!p)
+				break;
+			cursor_advance(mine, p);
+		}
+		for (uint64_t k = (uint64_t)moved, p; k; k -= p) {
+			char *at;
+
+			p = cursor_piece(theirs, k, &at);
+			if (!p)
+				break;
+			cursor_advance(theirs, p);
+		}
+		len -= (uint64_t)moved;
+	}
+	return PTL_NI_OK;
+}
+
+static ptl_ni_fail_t local(struct cursor *to, struct cursor *from, uint64_t len)
+{
+	while (len) {
+		char *d, *s;
+		uint64_t k = cursor_piece(from, len, &s);
+
+		k = k ? cursor_piece(to, k, &d) : 0;
+		if (!k)
+			return PTL_NI_PROTOCOL;
+		memmove(d, s, k);
+		cursor_advance(to, k);
+		cursor_advance(from, k);
+		len -= k;
+	}
+	return PTL_NI_OK;
+}
+
+static struct cursor buffer(const void *at)
+{
+	return (struct cursor){ .plain = (uintptr_t)at };
+}
+
+ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t len)
+{
+	const struct ptl_md *md = &to->v->md[to->md];
+	struct cursor t, f = buffer(from);
+	ptl_ni_fail_t fail;
+
+	if (!len)
+		return PTL_NI_OK;
+	if (!to->pid && !(md->options & PTL_MD_IOVEC)) { /* the common case, short */
+		memcpy((char *)(uintptr_t)md->start + to->offset, from, len);
+		return PTL_NI_OK;
+	}
+	fail = cursor_init(&t, to, len);
+	if (fail != PTL_NI_OK)
+		return fail;
+	return to->pid ? cma(to->pid, &f, &t, len, true) : local(&t, &f, len);
+}
+
+ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len)
+{
+	const struct ptl_md *md = &from->v->md[from->md];
+	struct cursor t = buffer(to), f;
+	ptl_ni_fail_t fail;
+
+	if (!len)
+		return PTL_NI_OK;
+	if (!from->pid && !(md->options & PTL_MD_IOVEC)) {
+		memcpy(to, (char *)(uintptr_t)md->start + from->offset, len);
+		return PTL_NI_OK;
+	}
+	fail = cursor_init(&f, from, len);
+	if (fail != PTL_NI_OK)
+		return fail;
+	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
+}
+
+ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len)
+{
+	struct cursor t, f;
+	ptl_ni_fail_t fail = cursor_init(&t, to, len);
+
+	if (fail == PTL_NI_OK)
+		fail = cursor_init(&f, from, len);
+	if (fail != PTL_NI_OK || !len)
+		return fail;
+	if (to->pid)
+		return cma(to->pid, &f, &t, len, true);
+	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
+}
+
+bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch)
+{
+	uint64_t seen = 0, mark = 0x746573742d636d61ull;
+	struct iovec lv = { &seen, 8 }, rv = { (void *)(uintptr_t)remote, 8 };
+
+	if (process_vm_readv(pid, &lv, 1, &rv, 1, 0) != 8 || seen != expect)
+		return false;
+	lv.iov_base = &mark;
+	rv.iov_base = (void *)(uintptr_t)scratch;
+	return process_vm_writev(pid, &lv, 1, &rv, 1, 0) == 8;
+}
+
+void shm_copy_measure(uint64_t *memory, uint64_t *attach)
+{
+	enum { SIZE = 256 * 1024 };
+	char *buf = mmap(NULL, 2 * SIZE, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	struct iovec lv = { buf, SIZE }, rv = { buf + SIZE, SIZE };
+	uint64_t t, best[2] = { UINT64_MAX, UINT64_MAX };
+
+	*memory = 1;
+	*attach = 0;
+	if (buf == MAP_FAILED)
+		return;
+	for (int i = 0; i < 5; i++) {
+		t = base_now_ns();
+		memcpy(buf, buf + SIZE, SIZE);
+		t = base_now_ns() - t;
+		best[0] = t < best[0] ? t : best[0];
+		t = base_now_ns();
+		if (process_vm_readv(getpid(), &lv, 1, &rv, 1, 0) != SIZE)
+			break;
+		t = base_now_ns() - t;
+		best[1] = t < best[1] ? t : best[1];
+	}
+	munmap(buf, 2 * SIZE);
+	*memory = SIZE * 1000ull / (best[0] + 1);
+	*attach = best[1] == UINT64_MAX ? 0 : SIZE * 1000ull / (best[1] + 1);
+}

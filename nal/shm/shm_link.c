@@ -1,0 +1,695 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The helper thread of an interface. It sleeps in the kernel until a peer wants to connect, a peer dies or
+ * closes, a doorbell rings, or a long message was left to nobody; it never polls while there is nothing
+ * of that. Data does not need it: with cross-memory attach peers deliver by themselves.
+ *
+ * Two processes connect once, over a socket named by interface, nid and pid in the abstract namespace (nothing in
+ * any file system, gone with the process). Each passes the memfd of its region and the number of the
+ * channel the other is to write to; both check that the other runs as the same user. If both call at once the
+ * connection of the smaller id is kept. The socket stays open: its end tells of the other's.
+ */
+#define _GNU_SOURCE
+#include "nal/shm/shm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "base/log.h"
+
+#define CONNECT_WAIT_NS 20000000ull /* how long a first send waits for its connection */
+#define HELLO_WAIT_NS   5000000000ull
+#define MAX_CALLERS     128
+
+/* What an epoll event is about; the low half of its datum is an index. */
+enum { ON_EVENT, ON_LISTEN, ON_CALLER, ON_DEATH, ON_PEER };
+
+/* A connection accepted, whose hello has not come yet. */
+struct caller {
+	int fd; /* -1: unused */
+	uint64_t since;
+};
+
+struct shm_link {
+	struct shm *s;
+	int listen_fd, event_fd, epoll_fd;
+	pthread_t thread;
+	pthread_mutex_t mutex; /* for the condition only; nothing is taken inside it */
+	pthread_cond_t cond;
+	_Atomic uint32_t changes; /* of any peer's state */
+	_Atomic bool stop;
+	_Atomic bool kicked;
+	uint32_t calls; /* the application's calls, when last looked */
+	int pause_ms;
+	struct caller caller[MAX_CALLERS];
+};
+
+/* ---- addresses -------------------------------------------------------------------------------- */
+
+static socklen_t address(struct sockaddr_un *a, uint32_t interface, ptl_process_id_t id)
+{
+	memset(a, 0, sizeof(*a));
+	a->sun_family = AF_UNIX;
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+			   (size_t)snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1,
+					    "postern-%u-%08x-%u", interface, id.nid, id.pid));
+}
+
+static int try_bind(int fd, uint32_t interface, ptl_process_id_t id)
+{
+	struct sockaddr_un a;
+	socklen_t len = address(&a, interface, id);
+
+	return bind(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
+}
+
+/* Takes the pid wanted, or the first free one from our process id on. */
+static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
+{
+	ptl_process_id_t id = ni->id;
+	int err = -EADDRINUSE;
+
+	if (want != PTL_PID_ANY) {
+		id.pid = want;
+		err = try_bind(fd, ni->index, id);
+		if (err < 0)
+			base_warn("pid %u of interface %u: %s; ask for another pid or PTL_PID_ANY", want,
+				  ni->index, err == -EADDRINUSE ? "taken on this host" : strerror(-err));
+	} else {
+		id.pid = (ptl_pid_t)getpid();
+		for (int tries = 0; tries < 65536 && err == -EADDRINUSE; tries++, id.pid++)
+			err = try_bind(fd, ni->index, id);
+		id.pid--;
+	}
+	if (err < 0)
+		return PTL_PID_INVALID;
+	ni->id = id;
+	return PTL_OK;
+}
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+static bool send_hello(struct shm_link *l, int fd, enum shm_hello_kind kind, ptl_process_id_t to,
+		       uint32_t channel)
+{
+	struct ptl_ni *ni = l->s->ni;
+	struct shm_hello h = {
+		.magic = SHM_HELLO_MAGIC, .version = SHM_HELLO_VERSION, .kind = (uint16_t)kind,
+		.from = ni->id, .to = to, .interface = ni->index, .jid = ni->jid, .channel = channel,
+		.region = (uintptr_t)ni->view.r,
+	};
+	struct iovec iov = { &h, sizeof(h) };
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(sizeof(int))];
+	} c = { 0 };
+	struct msghdr m = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (kind == SHM_HELLO_CONNECT || kind == SHM_HELLO_ACCEPT) {
+		struct cmsghdr *cm;
+
+		m.msg_control = c.space;
+		m.msg_controllen = sizeof(c.space);
+		cm = CMSG_FIRSTHDR(&m);
+		cm->cmsg_level = SOL_SOCKET;
+		cm->cmsg_type = SCM_RIGHTS;
+		cm->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(cm), &ni->memfd, sizeof(int));
+	}
+	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(h);
+}
+
+/* 1: a hello, and *memfd if one came with it (else -1). 0: nothing yet. -1: the end. */
+static int recv_hello(int fd, struct shm_hello *h, int *memfd)
+{
+	char bytes[sizeof(*h) + 1];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	union {
+		struct cmsghdr align;
+		char space[CMSG_SPACE(4 * sizeof(int))];
+	} c;
+	struct msghdr m = {
+		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof(c.space),
+	};
+	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+	*memfd = -1;
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	for (struct cmsghdr *cm = CMSG_FIRSTHDR(&m); cm; cm = CMSG_NXTHDR(&m, cm)) {
+		size_t fds = (cm->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		if (cm->cmsg_level != SOL_SOCKET || cm->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < fds; i++) {
+			int got;
+
+			memcpy(&got, CMSG_DATA(cm) + i * sizeof(int), sizeof(int));
+			if (*memfd < 0)
+				*memfd = got;
+			else
+				close(got);
+		}
+	}
+	return n > 0 && shm_hello_decode(bytes, (size_t)n, h) == 0 ? 1 : -1;
+}
+
+/* ---- peers ------------------------------------------------------------------------------------ */
+
+static void changed(struct shm_link *l)
+{
+	pthread_mutex_lock(&l->mutex);
+	atomic_fetch_add(&l->changes, 1);
+	pthread_cond_broadcast(&l->cond);
+	pthread_mutex_unlock(&l->mutex);
+}
+
+static void watch(struct shm_link *l, int fd, uint32_t what, uint32_t index)
+{
+	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | index };
+
+	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &ev) < 0)
+		base_warn("epoll_ctl: %s; raise `ulimit -n`", strerror(errno));
+}
+
+static void unwatch(struct shm_link *l, int fd)
+{
+	if (fd >= 0)
+		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static bool dead(const struct shm_peer *p)
+{
+	struct pollfd f = { .fd = p->pidfd, .events = POLLIN };
+
+	return p->pidfd >= 0 && poll(&f, 1, 0) == 1;
+}
+
+/* Locked. */
+static void lose(struct shm_link *l, struct shm_peer *p)
+{
+	unwatch(l, p->pidfd);
+	unwatch(l, p->sock);
+	shm_peer_lost(l->s, p, dead(p) ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE);
+}
+
+/* Who is at the other end? False, and why, if not one we can share memory with. */
+static bool same_user(int fd, struct ucred *who, const char **why)
+{
+	socklen_t len = sizeof(*who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) < 0)
+		*why = strerror(errno);
+	else if (who->uid != geteuid())
+		*why = "it runs as another user";
+	else if (who->pid <= 0)
+		*why = "it is in another pid namespace";
+	else
+		return true;
+	return false;
+}
+
+/* The region behind a memfd that came with a hello; seals keep it from shrinking under us. */
+static bool map_region(int memfd, const struct shm_hello *h, struct ptl_view *view)
+{
+	int seals = memfd < 0 ? -1 : fcntl(memfd, F_GET_SEALS);
+
+	if (seals < 0 || !(seals & F_SEAL_SHRINK) || h->channel >= SHM_CHANNELS)
+		return false;
+	if (ptl_region_map(view, memfd) < 0)
+		return false;
+	if (shm_area_check(view) == 0 && view->r->stat.interface == h->interface)
+		return true;
+	ptl_region_unmap(view);
+	return false;
+}
+
+static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struct shm_hello *h,
+		       const struct ptl_view *view)
+{
+	uint64_t scratch = h->region + (uint64_t)(view->nal - (char *)view->r) +
+			   offsetof(struct shm_area, scratch);
+
+	if (base_config()->ptl_shm_cma == BASE_CMA_OFF)
+		return false;
+	if (shm_copy_allowed(p->pid, h->region, PTL_STAT_MAGIC, scratch))
+		return true;
+	snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
+		 "helper threads; no attach: %s", strerror(errno));
+	if (base_config()->ptl_shm_cma == BASE_CMA_ON)
+		base_warn("cross-memory attach to process %d: %s; allow it with "
+			  "`sysctl kernel.yama.ptrace_scope=0` or CAP_SYS_PTRACE, or set PTL_SHM_CMA=auto "
+			  "to copy through shared memory", (int)p->pid, strerror(errno));
+	return false;
+}
+
+/* The other side's half of the handshake is here. Locked. */
+static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const struct ucred *who,
+		      const struct shm_hello *h, int memfd)
+{
+	struct ptl_view view;
+
+	if (!map_region(memfd, h, &view))
+		return false;
+	p->pid = who->pid;
+	p->uid = who->uid;
+	p->jid = h->jid;
+	p->there = h->channel;
+	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (p->pidfd < 0) {
+		ptl_region_unmap(&view);
+		return false;
+	}
+	p->sock = fd;
+	p->cma = may_attach(l, p, h, &view);
+	watch(l, p->pidfd, ON_DEATH, p->index);
+	shm_peer_live(l->s, p, &view);
+	return true;
+}
+
+/* ---- calling ---------------------------------------------------------------------------------- */
+
+/* Starts the connection of a new peer. Locked. */
+static void call(struct shm_link *l, struct shm_peer *p)
+{
+	struct sockaddr_un a;
+	socklen_t len = address(&a, l->s->ni->index, p->id);
+
+	p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (p->sock < 0 || connect(p->sock, (struct sockaddr *)&a, len) < 0 ||
+	    !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
+		if (p->sock >= 0 && errno == EAGAIN) { /* its queue is full: again in a moment */
+			close(p->sock);
+			p->sock = -1;
+			return;
+		}
+		lose(l, p);
+		return;
+	}
+	watch(l, p->sock, ON_PEER, p->index);
+}
+
+/* Locked. True if some peer must be called again later. */
+static bool call_all(struct shm_link *l)
+{
+	bool later = false;
+
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
+		struct shm_peer *p = l->s->peer[i];
+
+		if (!p || p->state != SHM_CONNECTING || p->sock >= 0 || p->crossed)
+			continue;
+		call(l, p);
+		p = l->s->peer[i];
+		later |= p && p->sock < 0;
+	}
+	return later;
+}
+
+/* Something came on the socket of a peer. Locked. */
+static void hear(struct shm_link *l, struct shm_peer *p)
+{
+	struct shm_hello h;
+	struct ucred who;
+	const char *why;
+	int memfd, got;
+
+	if (p->state == SHM_LIVE) {
+		char bell[16];
+		ssize_t n = recv(p->sock, bell, sizeof(bell), MSG_DONTWAIT);
+
+		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			lose(l, p);
+		return;
+	}
+	got = recv_hello(p->sock, &h, &memfd);
+	if (got == 0)
+		return;
+	if (got > 0 && h.kind == SHM_HELLO_CROSSED) {
+		unwatch(l, p->sock);
+		close(p->sock);
+		p->sock = -1;
+		p->crossed = true;
+	} else if (got < 0 || h.kind != SHM_HELLO_ACCEPT || !same_user(p->sock, &who, &why) ||
+		   !make_live(l, p, p->sock, &who, &h, memfd)) {
+		lose(l, p);
+	}
+	if (memfd >= 0)
+		close(memfd);
+}
+
+/* ---- being called ----------------------------------------------------------------------------- */
+
+static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
+{
+	return a.nid != b.nid ? a.nid < b.nid : a.pid < b.pid;
+}
+
+/* The peer record for a caller; NULL: it is to be told *no. Locked. */
+static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h, enum shm_hello_kind *no)
+{
+	struct ptl_ni *ni = l->s->ni;
+	struct shm_peer *p;
+
+	*no = SHM_HELLO_REFUSE;
+	if (h->kind != SHM_HELLO_CONNECT || h->interface != ni->index || h->to.nid != ni->id.nid ||
+	    h->to.pid != ni->id.pid || (h->from.nid == ni->id.nid && h->from.pid == ni->id.pid))
+		return NULL;
+	p = shm_peer_find(l->s, h->from);
+	if (p && p->state == SHM_LIVE) {
+		lose(l, p); /* its socket is bound, so the one we knew has closed or died */
+		p = NULL;
+	}
+	if (p && !p->crossed && p->sock >= 0 && smaller(ni->id, h->from)) {
+		*no = SHM_HELLO_CROSSED;
+		return NULL;
+	}
+	if (p && p->sock >= 0) {
+		unwatch(l, p->sock);
+		close(p->sock);
+		p->sock = -1;
+	}
+	return p ? p : shm_peer_add(l->s, h->from);
+}
+
+/* Locked. True: the socket is now the peer's. */
+static bool admit(struct shm_link *l, int fd, const struct shm_hello *h, int memfd)
+{
+	enum shm_hello_kind no;
+	struct shm_peer *p;
+	struct ucred who;
+	const char *why;
+
+	if (!same_user(fd, &who, &why)) {
+		ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
+		send_hello(l, fd, SHM_HELLO_REFUSE, h->from, 0);
+		return false;
+	}
+	p = peer_for(l, h, &no);
+	if (!p) {
+		if (no == SHM_HELLO_REFUSE)
+			ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
+		send_hello(l, fd, no, h->from, 0);
+		return false;
+	}
+	if (!make_live(l, p, fd, &who, h, memfd)) {
+		send_hello(l, fd, SHM_HELLO_REFUSE, h->from, 0);
+		lose(l, p);
+		return false;
+	}
+	if (!send_hello(l, fd, SHM_HELLO_ACCEPT, h->from, p->index)) {
+		p->sock = -1; /* the caller closes it */
+		lose(l, p);
+		return false;
+	}
+	return true;
+}
+
+static void accept_caller(struct shm_link *l)
+{
+	int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	uint32_t i = 0;
+
+	if (fd < 0)
+		return;
+	while (i < MAX_CALLERS && l->caller[i].fd >= 0)
+		i++;
+	if (i == MAX_CALLERS) { /* others must say hello first */
+		close(fd);
+		return;
+	}
+	l->caller[i].fd = fd;
+	l->caller[i].since = base_now_ns();
+	watch(l, fd, ON_CALLER, i);
+}
+
+/* Locked. */
+static void hear_caller(struct shm_link *l, uint32_t i)
+{
+	int fd = l->caller[i].fd, memfd, got;
+	struct shm_hello h;
+
+	got = recv_hello(fd, &h, &memfd);
+	if (got == 0)
+		return;
+	unwatch(l, fd);
+	l->caller[i].fd = -1;
+	if (got > 0 && admit(l, fd, &h, memfd)) {
+		struct shm_peer *p = shm_peer_find(l->s, h.from);
+
+		watch(l, fd, ON_PEER, p->index);
+	} else {
+		close(fd);
+	}
+	if (memfd >= 0)
+		close(memfd);
+}
+
+static void hang_up_on_silent(struct shm_link *l)
+{
+	for (uint32_t i = 0; i < MAX_CALLERS; i++)
+		if (l->caller[i].fd >= 0 && base_now_ns() - l->caller[i].since > HELLO_WAIT_NS) {
+			close(l->caller[i].fd);
+			l->caller[i].fd = -1;
+		}
+}
+
+/* ---- the thread ------------------------------------------------------------------------------- */
+
+static void handle(struct shm_link *l, uint64_t datum)
+{
+	uint32_t what = (uint32_t)(datum >> 32), i = (uint32_t)datum;
+	struct shm_peer *p = what >= ON_DEATH ? l->s->peer[i] : NULL;
+	uint64_t count;
+
+	switch (what) {
+	case ON_EVENT:
+		(void)!read(l->event_fd, &count, sizeof(count));
+		break;
+	case ON_LISTEN:
+		accept_caller(l);
+		break;
+	case ON_CALLER:
+		if (l->caller[i].fd >= 0)
+			hear_caller(l, i);
+		break;
+	case ON_DEATH:
+		if (p && dead(p))
+			lose(l, p);
+		break;
+	case ON_PEER:
+		if (p && p->sock >= 0)
+			hear(l, p);
+		break;
+	}
+}
+
+/* A long message that nobody inside the library moves. Stands aside while the application calls. */
+static void background(struct shm_link *l)
+{
+	struct ptl_ni *ni = l->s->ni;
+	uint32_t calls = atomic_load_explicit(&ni->calls, memory_order_relaxed);
+	bool any;
+
+	if (shm_attends(&ni->view) || calls != l->calls) {
+		l->calls = calls;
+		l->pause_ms = l->pause_ms ? (l->pause_ms < 8 ? 2 * l->pause_ms : 8) : 1;
+		return;
+	}
+	ptl_lock(ni);
+	any = ni->nal->progress(ni);
+	if (!shm_long_any(l->s))
+		atomic_store(&l->kicked, false);
+	ptl_leave(ni);
+	l->pause_ms = any ? 0 : l->pause_ms ? (l->pause_ms < 8 ? 2 * l->pause_ms : 8) : 1;
+}
+
+static void *helper(void *arg)
+{
+	struct shm_link *l = arg;
+	struct ptl_ni *ni = l->s->ni;
+	struct epoll_event ev[16];
+	bool later = false, callers;
+	int n, wait;
+
+	for (;;) {
+		wait = atomic_load(&l->kicked) ? l->pause_ms : -1;
+		callers = false;
+		for (uint32_t i = 0; i < MAX_CALLERS; i++)
+			callers |= l->caller[i].fd >= 0;
+		if (later)
+			wait = 1;
+		else if (wait < 0 && callers)
+			wait = 1000;
+		n = epoll_wait(l->epoll_fd, ev, 16, wait);
+		if (atomic_load(&l->stop))
+			return NULL;
+		if (n > 0 || later) {
+			ptl_lock(ni);
+			for (int i = 0; i < n; i++)
+				handle(l, ev[i].data.u64);
+			later = call_all(l);
+			ni->nal->progress(ni);
+			ptl_leave(ni);
+			changed(l);
+		}
+		if (callers)
+			hang_up_on_silent(l);
+		if (atomic_load(&l->kicked))
+			background(l);
+		else
+			l->pause_ms = 1;
+	}
+}
+
+/* ---- for the others --------------------------------------------------------------------------- */
+
+void shm_link_bell(struct shm_peer *p)
+{
+	if (p->sock >= 0)
+		send(p->sock, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static void wake_helper(struct shm_link *l)
+{
+	uint64_t one = 1;
+
+	(void)!write(l->event_fd, &one, sizeof(one));
+}
+
+void shm_link_kick(struct shm *s)
+{
+	if (!atomic_exchange(&s->link->kicked, true))
+		wake_helper(s->link);
+}
+
+void shm_link_connect(struct shm *s, struct shm_peer *p)
+{
+	struct shm_link *l = s->link;
+	uint64_t end = base_now_ns() + CONNECT_WAIT_NS;
+	struct timespec until;
+	uint32_t seen;
+
+	p->users++;
+	wake_helper(l);
+	while (p->state == SHM_CONNECTING && base_now_ns() < end) {
+		seen = atomic_load(&l->changes);
+		shm_leave(s->ni);
+		clock_gettime(CLOCK_MONOTONIC, &until);
+		until.tv_nsec += 5000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		pthread_mutex_lock(&l->mutex);
+		while (atomic_load(&l->changes) == seen)
+			if (pthread_cond_timedwait(&l->cond, &l->mutex, &until))
+				break;
+		pthread_mutex_unlock(&l->mutex);
+		ptl_lock(s->ni);
+	}
+	p->users--;
+	if (s->gone)
+		shm_peer_reap(s, false);
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+static int start(struct shm_link *l)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int err;
+
+	pthread_mutex_init(&l->mutex, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->cond, &attr);
+	pthread_condattr_destroy(&attr);
+	/* the application's signals are for the application's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&l->thread, NULL, helper, l);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err)
+		pthread_setname_np(l->thread, "postern-shm");
+	return err;
+}
+
+static void close_fds(struct shm_link *l)
+{
+	if (l->listen_fd >= 0)
+		close(l->listen_fd);
+	if (l->event_fd >= 0)
+		close(l->event_fd);
+	if (l->epoll_fd >= 0)
+		close(l->epoll_fd);
+}
+
+int shm_link_open(struct shm *s, ptl_pid_t want)
+{
+	struct shm_link *l = calloc(1, sizeof(*l));
+	int err;
+
+	if (!l)
+		return PTL_NO_SPACE;
+	l->s = s;
+	l->pause_ms = 1;
+	for (int i = 0; i < MAX_CALLERS; i++)
+		l->caller[i].fd = -1;
+	l->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->listen_fd < 0 || l->event_fd < 0 || l->epoll_fd < 0) {
+		base_warn("cannot open a socket: %s; raise `ulimit -n`", strerror(errno));
+		close_fds(l);
+		free(l);
+		return PTL_NO_SPACE;
+	}
+	err = claim_pid(l->listen_fd, s->ni, want);
+	if (err == PTL_OK) {
+		s->link = l;
+		s->ni->view.r->stat.id = s->ni->id;
+		watch(l, l->event_fd, ON_EVENT, 0);
+		watch(l, l->listen_fd, ON_LISTEN, 0);
+	}
+	if (err == PTL_OK && (listen(l->listen_fd, 1024) < 0 || start(l) != 0))
+		err = PTL_NO_SPACE;
+	if (err != PTL_OK) {
+		close_fds(l);
+		free(l);
+		s->link = NULL;
+	}
+	return err;
+}
+
+void shm_link_close(struct shm *s)
+{
+	struct shm_link *l = s->link;
+
+	atomic_store(&l->stop, true);
+	wake_helper(l);
+	pthread_join(l->thread, NULL);
+	for (uint32_t i = 0; i < MAX_CALLERS; i++)
+		if (l->caller[i].fd >= 0)
+			close(l->caller[i].fd);
+	close_fds(l);
+	pthread_mutex_destroy(&l->mutex);
+	pthread_cond_destroy(&l->cond);
+	free(l);
+	s->link = NULL;
+}

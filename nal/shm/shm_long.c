@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long messages. Once matched, a landing in the target's region counts chunks: either process may claim the
+ * next ones and move them alone by cross-memory attach, or the source's side copies a chunk into a free slot
+ * of the pipe and the destination's side copies it out, both at the same time and through the cache. Which
+ * it is depends on who is inside the library at that moment, chunk by chunk:
+ *
+ *   both inside          pipe (or claims by both, where cross-memory attach is as fast as memcpy)
+ *   one inside           that one claims and moves
+ *   none                 the helper thread of either
+ *
+ * A claim carries the landing's generation, so a late claimer cannot take chunks of the next message that
+ * uses the record. Whoever puts the last chunk in place ends the message.
+ */
+#include "base/config.h"
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+#define CLAIM_BYTES (256u * 1024) /* by one side alone: long enough that the system call does not show */
+#define PATIENCE_NS 20000         /* how long the destination leaves a silent source the pipe */
+
+/* A long message from where we stand. */
+struct job {
+	struct shm *s;
+	struct shm_peer *p;
+	struct ptl_landing *l;
+	uint32_t index, gen; /* of the landing, in the target's region */
+	struct shm_ring *pipe;
+	struct shm_span from, to;
+	bool target;         /* the landing is ours */
+	bool source;         /* the data leaves from us */
+	uint32_t op;         /* initiator: our operation */
+	uint32_t chunks, size;
+	uint64_t length;
+};
+
+void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r)
+{
+	uint64_t size = l->mlength / 4;
+
+	/* short ones in four pieces, so that both sides have something to do */
+	size = size < 4096 ? 4096 : (size + 4095) & ~4095ull;
+	if (size > r->chunk)
+		size = r->chunk;
+	l->chunk_size = (uint32_t)size;
+	l->chunks = (uint32_t)((l->mlength + size - 1) / size);
+}
+
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+static void end_as_target(struct job *j, ptl_ni_fail_t fail)
+{
+	struct ptl_engine *e = &j->s->ni->engine;
+	struct shm_msg m = { .op = j->l->op, .op_gen = j->l->op_gen, .length = j->l->mlength, .hdr_data = fail };
+
+	ptl_engine_done(e, j->l, fail);
+	if (j->l->kind == PTL_REQ_PUT) {
+		m.kind = SHM_ANSWER;
+		m.flags = (uint8_t)(fail != PTL_NI_OK ? PTL_ANSWER_FAILED :
+				    j->l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET);
+	} else {
+		m.kind = SHM_PLACED;
+	}
+	ptl_landing_free(e, j->index);
+	shm_send(j->s, j->p, &m, NULL, NULL);
+	shm_after_push(j->s, j->p);
+}
+
+static void end_as_initiator(struct job *j, ptl_ni_fail_t fail)
+{
+	struct ptl_engine *e = &j->s->ni->engine;
+	struct ptl_answerer who = { j->p->id, j->p->uid, j->p->jid };
+	struct shm_msg m = {
+		.kind = SHM_FETCHED, .remote_offset = j->index | (uint64_t)j->gen << 32, .hdr_data = fail,
+	};
+	struct ptl_landing l;
+
+	if (!j->source) { /* a get: our reply is complete; a put waits for the target's answer */
+		ptl_engine_reply_kept(e->v, j->op, &who, &l);
+		ptl_engine_done(e, &l, fail);
+		ptl_op_free(e, j->op);
+	}
+	shm_send(j->s, j->p, &m, NULL, NULL);
+	shm_after_push(j->s, j->p);
+}
+
+/* `n` more chunks are in place. */
+static void placed(struct job *j, uint32_t n, ptl_ni_fail_t fail)
+{
+	if (fail != PTL_NI_OK)
+		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+	/* acq_rel: whoever ends the message has seen every chunk placed */
+	if (atomic_fetch_add_explicit(&j->l->done, n, memory_order_acq_rel) + n != j->chunks)
+		return;
+	fail = atomic_load_explicit(&j->l->failed, memory_order_relaxed);
+	if (j->target)
+		end_as_target(j, fail);
+	else
+		end_as_initiator(j, fail);
+}
+
+/* ---- chunks ----------------------------------------------------------------------------------- */
+
+/* Up to `want` chunks from `*first` on are ours; 0: none left. */
+static uint32_t claim(struct job *j, uint32_t want, uint32_t *first)
+{
+	uint64_t c = atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+	uint32_t n;
+
+	do {
+		*first = (uint32_t)c;
+		if (c >> 32 != j->gen || *first >= j->chunks)
+			return 0;
+		n = j->chunks - *first < want ? j->chunks - *first : want;
+	} while (!atomic_compare_exchange_weak_explicit(&j->l->claim, &c, c + n, memory_order_acq_rel,
+							memory_order_relaxed));
+	return n;
+}
+
+static bool unclaimed(const struct job *j)
+{
+	uint64_t c = atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+
+	return c >> 32 == j->gen && (uint32_t)c < j->chunks;
+}
+
+static uint64_t bytes_at(const struct job *j, uint32_t first, uint32_t n)
+{
+	uint64_t at = (uint64_t)first * j->size, len = (uint64_t)n * j->size;
+
+	return len < j->length - at ? len : j->length - at;
+}
+
+static struct shm_span part(const struct shm_span *s, const struct job *j, uint32_t chunk)
+{
+	struct shm_span p = *s;
+
+	p.offset += (uint64_t)chunk * j->size;
+	return p;
+}
+
+/* Claims and moves alone. */
+static bool move_alone(struct job *j, uint32_t want)
+{
+	struct shm_span from, to;
+	uint32_t first, n = claim(j, want, &first);
+	uint64_t len;
+	ptl_ni_fail_t fail;
+
+	if (!n)
+		return false;
+	len = bytes_at(j, first, n);
+	from = part(&j->from, j, first);
+	to = part(&j->to, j, first);
+	fail = shm_copy(&to, &from, len);
+	j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += len;
+	placed(j, n, fail);
+	return true;
+}
+
+static char *slot_bytes(const struct job *j, uint32_t k)
+{
+	return j->pipe->pipe + (size_t)k * j->pipe->chunk;
+}
+
+/* Source: one chunk into a free slot. */
+static bool fill_slot(struct job *j)
+{
+	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
+		struct shm_slot *slot = &j->pipe->ch->slot[k];
+		uint32_t was = SHM_SLOT_FREE, first;
+		struct shm_span from;
+		ptl_ni_fail_t fail;
+
+		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SHM_SLOT_FREE ||
+		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_FILLING))
+			continue;
+		if (!claim(j, 1, &first)) {
+			atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
+			return false;
+		}
+		from = part(&j->from, j, first);
+		fail = shm_copy_out(slot_bytes(j, k), &from, bytes_at(j, first, 1));
+		slot->landing = j->index;
+		slot->gen = j->gen;
+		slot->chunk = first;
+		if (fail != PTL_NI_OK)
+			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+		/* release: partner is the acquire of whoever drains it */
+		atomic_store_explicit(&slot->state, SHM_SLOT_FULL, memory_order_release);
+		return true;
+	}
+	return false;
+}
+
+/* Any full slot of this message: out of the pipe to where it belongs. */
+static bool drain_slot(struct job *j)
+{
+	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
+		struct shm_slot *slot = &j->pipe->ch->slot[k];
+		uint32_t was = SHM_SLOT_FULL;
+		struct shm_span to;
+		uint64_t len;
+		ptl_ni_fail_t fail;
+
+		if (atomic_load_explicit(&slot->state, memory_order_acquire) != SHM_SLOT_FULL ||
+		    slot->landing != j->index || slot->gen != j->gen || slot->chunk >= j->chunks ||
+		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
+			continue;
+		to = part(&j->to, j, slot->chunk);
+		len = bytes_at(j, slot->chunk, 1);
+		fail = shm_copy_in(&to, slot_bytes(j, k), len);
+		j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += len;
+		atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
+		placed(j, 1, fail);
+		return true;
+	}
+	return false;
+}
+
+/* ---- who does what ---------------------------------------------------------------------------- */
+
+static uint32_t claim_chunks(const struct job *j)
+{
+	return CLAIM_BYTES > j->size ? CLAIM_BYTES / j->size : 1;
+}
+
+static bool use_pipe(const struct job *j)
+{
+	long how = base_config()->ptl_shm_long;
+
+	if (!j->p->cma)
+		return true;
+	if (how != BASE_LONG_AUTO)
+		return how == BASE_LONG_PIPE;
+	return j->s->pipe && j->s->ni->spin_ns;
+}
+
+static bool step_source(struct job *j)
+{
+	bool inside = shm_attends(&j->p->view);
+
+	if (use_pipe(j) && (inside || !j->p->cma)) {
+		if (!fill_slot(j))
+			return false;
+		if (!inside)
+			shm_nudge(j->s, j->p);
+		return true;
+	}
+	if (!j->p->cma)
+		return false;
+	if (!inside)
+		return drain_slot(j) || move_alone(j, claim_chunks(j));
+	/* the destination moves; we help where that pays */
+	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns && move_alone(j, 2);
+}
+
+static bool step_destination(struct job *j)
+{
+	struct shm *s = j->s;
+
+	if (drain_slot(j)) {
+		s->pipe_since = 0;
+		if (!j->p->cma && !shm_attends(&j->p->view))
+			shm_nudge(s, j->p);
+		return true;
+	}
+	if (!j->p->cma)
+		return false;
+	if (use_pipe(j) && shm_attends(&j->p->view) && unclaimed(j)) {
+		/* the source is inside and will fill a slot; unless it never comes round to it */
+		uint64_t now = base_now_ns();
+
+		if (!s->pipe_since)
+			s->pipe_since = now;
+		if (now - s->pipe_since < PATIENCE_NS)
+			return false;
+		s->pipe_since = 0;
+	}
+	return move_alone(j, shm_attends(&j->p->view) ? 2 : claim_chunks(j));
+}
+
+static bool step(struct job *j, bool alone)
+{
+	if (j->p->index == SHM_SELF)
+		return move_alone(j, claim_chunks(j));
+	if (alone && (shm_attends(&j->p->view) || !j->p->cma))
+		return false;
+	return j->source ? step_source(j) : step_destination(j);
+}
+
+/* ---- all of them ------------------------------------------------------------------------------ */
+
+static bool as_target(struct shm *s, uint32_t i, struct job *j)
+{
+	struct ptl_landing *l = &s->ni->view.land[i];
+	struct shm_peer *p = l->peer < SHM_CHANNELS ? s->peer[l->peer] : NULL;
+	struct ptl_op *op;
+
+	if (!p || p->state != SHM_LIVE || l->op >= p->view.nops)
+		return false;
+	op = &p->view.op[l->op];
+	if (op->gen != l->op_gen || op->md >= (uint32_t)p->view.limits.max_mds)
+		return false;
+	*j = (struct job){
+		.s = s, .p = p, .l = l, .index = i, .gen = l->gen, .pipe = &p->in, .target = true,
+		.source = l->kind == PTL_REQ_GET, .chunks = l->chunks, .size = l->chunk_size,
+		.length = l->mlength,
+	};
+	j->from = (struct shm_span){ &s->ni->view, 0, l->md, l->offset };
+	j->to = (struct shm_span){ &p->view, p->index == SHM_SELF ? 0 : p->pid, op->md, op->local_offset };
+	if (l->kind == PTL_REQ_PUT) {
+		struct shm_span swap = j->from;
+
+		j->from = j->to;
+		j->to = swap;
+	} else if (!__atomic_load_n(&op->landing, __ATOMIC_ACQUIRE)) {
+		return false; /* the initiator has not taken the grant in yet */
+	}
+	return true;
+}
+
+static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
+{
+	struct ptl_op *op = &s->ni->view.op[i];
+	struct shm_peer *p = op->peer < SHM_CHANNELS ? s->peer[op->peer] : NULL;
+	/* acquire: the landing is whole when the target says where it is */
+	uint32_t at = __atomic_load_n(&op->landing, __ATOMIC_ACQUIRE);
+	struct ptl_landing *l;
+
+	if (!at || !p || p->state != SHM_LIVE || at > p->view.nlandings || p->index == SHM_SELF)
+		return false;
+	l = &p->view.land[at - 1];
+	*j = (struct job){
+		.s = s, .p = p, .l = l, .index = at - 1, .gen = op->landing_gen, .pipe = &p->out,
+		.source = op->kind == PTL_REQ_PUT, .op = i, .chunks = l->chunks, .size = l->chunk_size,
+		.length = l->mlength,
+	};
+	if (!j->size || j->size > j->pipe->chunk || l->md >= (uint32_t)p->view.limits.max_mds ||
+	    __atomic_load_n(&l->gen, __ATOMIC_ACQUIRE) != j->gen)
+		return false;
+	j->from = (struct shm_span){ &s->ni->view, 0, op->md, op->local_offset };
+	j->to = (struct shm_span){ &p->view, p->pid, l->md, l->offset };
+	if (op->kind == PTL_REQ_GET) {
+		struct shm_span swap = j->from;
+
+		j->from = j->to;
+		j->to = swap;
+	}
+	return true;
+}
+
+static bool step_all(struct shm *s, bool alone)
+{
+	struct ptl_region *r = s->ni->view.r;
+	uint32_t i, next;
+	bool any = false;
+	struct job j;
+
+	for (i = r->land_list; i != PTL_NIL; i = next) {
+		next = s->ni->view.land[i].next;
+		if (as_target(s, i, &j))
+			any |= step(&j, alone);
+	}
+	for (i = r->op_list; i != PTL_NIL; i = next) {
+		next = s->ni->view.op[i].next;
+		if (as_initiator(s, i, &j))
+			any |= step(&j, alone);
+	}
+	return any;
+}
+
+bool shm_long_step(struct shm *s)
+{
+	return step_all(s, false);
+}
+
+bool shm_long_alone(struct shm *s)
+{
+	return step_all(s, true);
+}

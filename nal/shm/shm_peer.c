@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The table of peers: found by id on every send, added at first use, lost when they die. A peer's number
+ * is that of its channel in our region. All of it is guarded by our region's lock.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "nal/shm/shm.h"
+
+#define NSLOTS (2 * SHM_CHANNELS)
+
+static uint32_t slot_of(ptl_process_id_t id)
+{
+	return (id.nid * 0x9e3779b1u ^ id.pid * 0x85ebca6bu) >> 7 & (NSLOTS - 1);
+}
+
+static bool same(ptl_process_id_t a, ptl_process_id_t b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
+}
+
+struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id)
+{
+	if (s->last && same(s->last->id, id))
+		return s->last;
+	for (uint32_t i = slot_of(id); s->slots[i]; i = (i + 1) & (NSLOTS - 1)) {
+		struct shm_peer *p = s->peer[s->slots[i] - 1];
+
+		if (same(p->id, id))
+			return s->last = p;
+	}
+	return NULL;
+}
+
+static void hash_add(struct shm *s, struct shm_peer *p)
+{
+	uint32_t i = slot_of(p->id);
+
+	while (s->slots[i])
+		i = (i + 1) & (NSLOTS - 1);
+	s->slots[i] = p->index + 1;
+}
+
+/* Few and rare: the whole table is made anew. */
+static void hash_remove(struct shm *s, struct shm_peer *p)
+{
+	s->peer[p->index] = NULL;
+	s->last = NULL;
+	memset(s->slots, 0, sizeof(s->slots));
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+		if (s->peer[i])
+			hash_add(s, s->peer[i]);
+}
+
+/* A channel is free when no peer has it and none that is gone still lies on it. */
+static bool channel_free(const struct shm *s, uint32_t i)
+{
+	if (s->peer[i])
+		return false;
+	for (const struct shm_peer *p = s->gone; p; p = p->next_gone)
+		if (p->index == i)
+			return false;
+	return true;
+}
+
+struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
+{
+	struct ptl_stat_peer *st;
+	struct shm_peer *p;
+	uint32_t i = 0;
+
+	while (i < SHM_CHANNELS && !channel_free(s, i))
+		i++;
+	p = i < SHM_CHANNELS ? calloc(1, sizeof(*p)) : NULL;
+	if (!p)
+		return NULL;
+	p->index = i;
+	p->id = id;
+	p->pidfd = p->sock = -1;
+	p->state = SHM_CONNECTING;
+	p->deferred_end = &p->deferred;
+	p->in = s->in[i];
+	s->peer[i] = p;
+	hash_add(s, p);
+	st = &s->area->peer[i];
+	memset(st, 0, sizeof(*st));
+	st->id = id;
+	if (i >= s->ni->view.r->stat.peer_high)
+		s->ni->view.r->stat.peer_high = i + 1;
+	return p;
+}
+
+/* ---- cores ------------------------------------------------------------------------------------ */
+
+#define SPIN_US 100 /* longer than any exchange between two processes that both run */
+
+static int bits(const uint64_t *mask)
+{
+	int n = 0;
+
+	for (int i = 0; i < 16; i++)
+		n += __builtin_popcountll(mask[i]);
+	return n;
+}
+
+/* With more processes than cores a spinning wait takes the core from who is waited for. */
+void shm_peer_count_cores(struct shm *s)
+{
+	uint64_t mine[16] = { 0 }, all[16];
+	int processes = 0, with_mine = 0;
+	long set = base_config()->ptl_spin_us;
+
+	if (sched_getaffinity(0, sizeof(mine), (cpu_set_t *)mine) < 0)
+		mine[0] = 1;
+	memcpy(s->area->cpus, mine, sizeof(mine));
+	memcpy(all, mine, sizeof(mine));
+	for (uint32_t k = 0; k < s->nlive; k++) {
+		const struct shm_peer *p = s->peer[s->live[k]];
+		const uint64_t *theirs = ((const struct shm_area *)p->view.nal)->cpus;
+		bool within = true;
+
+		for (int i = 0; i < 16; i++) {
+			all[i] |= theirs[i];
+			within &= !(theirs[i] & ~mine[i]);
+		}
+		processes++;
+		with_mine += within;
+	}
+	if (set >= 0)
+		s->ni->spin_ns = (uint64_t)set * 1000;
+	else if (processes > bits(all) || with_mine > bits(mine) ||
+		 /* ranks not connected yet; where we are bound they will be, too */
+		 (bits(mine) >= sysconf(_SC_NPROCESSORS_ONLN) && s->ni->neighbours > bits(mine)))
+		s->ni->spin_ns = 0;
+	else
+		s->ni->spin_ns = SPIN_US * 1000;
+}
+
+/* ---- coming and going ------------------------------------------------------------------------- */
+
+void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view)
+{
+	struct ptl_stat_peer *st = &s->area->peer[p->index];
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	p->view = *view;
+	shm_ring_init(&p->out, &p->view, p->there);
+	p->state = SHM_LIVE;
+	atomic_store_explicit(&s->live[n], p->index, memory_order_relaxed);
+	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
+	st->os_pid = (uint32_t)p->pid;
+	st->flags = p->cma ? PTL_PEER_CMA : 0;
+	strcpy(st->nal, "shm");
+	st->state = 1;
+	shm_peer_count_cores(s);
+	shm_flush_deferred(s, p);
+}
+
+static void not_live(struct shm *s, struct shm_peer *p)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	for (uint32_t k = 0; k < n; k++)
+		if (s->live[k] == p->index) {
+			atomic_store_explicit(&s->live[k], s->live[n - 1], memory_order_relaxed);
+			atomic_store_explicit(&s->nlive, n - 1, memory_order_relaxed);
+			return;
+		}
+}
+
+static void drop_deferred(struct shm_peer *p)
+{
+	struct shm_deferred *d, *next;
+
+	for (d = p->deferred; d; d = next) {
+		next = d->next;
+		free(d);
+	}
+	p->deferred = NULL;
+	p->deferred_end = &p->deferred;
+}
+
+static void unlist_run(struct shm *s, struct shm_peer *p)
+{
+	struct shm_peer **at;
+
+	for (at = &s->run; *at; at = &(*at)->next_run)
+		if (*at == p) {
+			*at = p->next_run;
+			p->run_wanted = false;
+			return;
+		}
+}
+
+void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
+{
+	struct ptl_answerer who = { p->id, p->uid, p->jid };
+	bool was_live = p->state == SHM_LIVE;
+
+	/* what it had sent completely before it died still counts; answers to it are not sent any more */
+	p->state = SHM_GONE;
+	if (was_live) {
+		shm_take_all(s, UINT32_MAX);
+		not_live(s, p);
+		s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
+	}
+	drop_deferred(p);
+	ptl_engine_peer_lost(&s->ni->engine, p->index, fail, &who);
+	unlist_run(s, p);
+	hash_remove(s, p);
+	s->area->peer[p->index].state = 0;
+	p->next_gone = s->gone;
+	s->gone = p;
+	shm_peer_reap(s, false);
+}
+
+void shm_peer_reap(struct shm *s, bool all)
+{
+	struct shm_peer **at = &s->gone, *p;
+
+	while ((p = *at)) {
+		if (p->users && !all) {
+			at = &p->next_gone;
+			continue;
+		}
+		*at = p->next_gone;
+		shm_ring_reset(&p->in);
+		if (p->index != SHM_SELF)
+			ptl_region_unmap(&p->view);
+		if (p->pidfd >= 0)
+			close(p->pidfd);
+		if (p->sock >= 0)
+			close(p->sock);
+		drop_deferred(p);
+		free(p);
+	}
+}

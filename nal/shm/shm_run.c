@@ -1,0 +1,616 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Taking messages out of rings. The same code runs in two places: in the owner of a region, for all
+ * its peers, and in a peer, for its own ring in the region of an owner that computes. In the second
+ * case every change to the region goes through the undo log and is committed message by message, the
+ * bytes move by cross-memory attach, and answers are written where the owner would have written them: into
+ * the ring it uses towards the runner, which is the runner's own inbox.
+ */
+#include <limits.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+/* A runner at work on one ring. */
+struct run {
+	struct shm *s;
+	struct shm_peer *p;     /* owner: whose messages; peer: whose region */
+	struct ptl_engine *e;
+	struct shm_ring *from;  /* the messages */
+	struct shm_ring *to;    /* the answers */
+	struct ptl_answerer who; /* the sender of the messages */
+	uint32_t sender;        /* its channel in the region */
+	pid_t memory;           /* whose memory MDs mean: 0 ours, else a peer's */
+	bool denied;            /* cross-memory attach was refused: the owner must do it */
+};
+
+/* ---- sending ---------------------------------------------------------------------------------- */
+
+static void fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
+			 const void *bytes)
+{
+	if (bytes)
+		memcpy(to, bytes, m->size);
+	else if (payload)
+		shm_copy_out(to, payload, m->size);
+}
+
+/* Keeps a message until there is room. Without memory for that the peer is beyond help; it is told
+ * nothing, and its operation ends when it or we do. */
+static void defer(struct shm *s, struct shm_peer *p, const struct shm_msg *m,
+		  const struct shm_span *payload, const void *bytes)
+{
+	struct shm_deferred *d = malloc(sizeof(*d) + m->size);
+
+	if (!d)
+		return;
+	d->next = NULL;
+	d->m = *m;
+	if (m->size)
+		fill_payload(d->payload, m, payload, bytes);
+	*p->deferred_end = d;
+	p->deferred_end = &d->next;
+	p->deferred_bytes += sizeof(*d) + m->size;
+	s->ni->view.r->stat.counts[PTL_COUNT_DEFERRED]++;
+}
+
+static void push(struct shm_ring *r, struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+{
+	char *place = shm_ring_place(r, m);
+
+	if (m->size)
+		fill_payload(place, m, payload, bytes);
+	shm_ring_publish(r, m);
+}
+
+void shm_send(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_span *payload,
+	      const void *bytes)
+{
+	if (p->state == SHM_GONE)
+		return;
+	p->sent++;
+	if (p->deferred || p->state != SHM_LIVE || !shm_ring_room(&p->out, m->size)) {
+		defer(s, p, m, payload, bytes);
+		shm_flush_deferred(s, p);
+		return;
+	}
+	push(&p->out, m, payload, bytes);
+}
+
+static bool push_deferred(struct shm_peer *p)
+{
+	bool any = false;
+
+	while (p->deferred && shm_ring_room(&p->out, p->deferred->m.size)) {
+		struct shm_deferred *d = p->deferred;
+
+		push(&p->out, &d->m, NULL, d->payload);
+		p->deferred = d->next;
+		if (!p->deferred)
+			p->deferred_end = &p->deferred;
+		p->deferred_bytes -= sizeof(*d) + d->m.size;
+		free(d);
+		any = true;
+	}
+	return any;
+}
+
+bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
+{
+	bool any;
+
+	if (p->state != SHM_LIVE || !p->deferred)
+		return false;
+	any = push_deferred(p);
+	if (p->deferred) {
+		/* seq_cst: the consumer sees this after it has moved its head, or we see the head;
+		 * partner in tell_space() */
+		atomic_store(&p->out.ch->want_space, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		any |= push_deferred(p);
+	}
+	if (any)
+		shm_after_push(s, p);
+	return any;
+}
+
+/* ---- who must see to what was pushed ---------------------------------------------------------- */
+
+void shm_wake(struct ptl_region *r)
+{
+	if (!atomic_load_explicit(&r->waiters, memory_order_seq_cst))
+		return;
+	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
+	ptl_futex_wake(&r->bell, INT_MAX);
+}
+
+void shm_nudge(struct shm *s, struct shm_peer *p)
+{
+	if (atomic_load_explicit(&p->view.r->waiters, memory_order_seq_cst)) {
+		shm_wake(p->view.r);
+		return;
+	}
+	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
+	shm_link_bell(p);
+}
+
+static bool may_run(const struct shm_peer *p)
+{
+	return p->cma && !atomic_load_explicit(&p->view.r->no_run, memory_order_relaxed);
+}
+
+void shm_after_push(struct shm *s, struct shm_peer *p)
+{
+	uint32_t holder;
+
+	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
+		return; /* leaving sees to it, or nobody can */
+	/* Between our push and our look; partner: ptl_unlock's exchange before the owner's last look at its rings. */
+	atomic_thread_fence(memory_order_seq_cst);
+	holder = atomic_load_explicit(&p->view.r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT;
+	if (holder == PTL_LOCK_OWNER)
+		return;
+	if (!may_run(p)) {
+		shm_nudge(s, p);
+		return;
+	}
+	p->run_wanted = true;
+	p->next_run = s->run;
+	s->run = p;
+}
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+/* In the owner an answer may be deferred; a peer made sure of room before it began. */
+static void answer(struct run *x, struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+{
+	if (x->e->undo)
+		push(x->to, m, payload, bytes);
+	else
+		shm_send(x->s, x->p, m, payload, bytes);
+}
+
+static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what, uint64_t mlength,
+		      ptl_ni_fail_t fail)
+{
+	struct shm_msg m = {
+		.kind = SHM_ANSWER, .flags = (uint8_t)what, .length = mlength, .hdr_data = fail,
+		.op = op, .op_gen = gen,
+	};
+
+	if (op != PTL_NIL)
+		answer(x, &m, NULL, NULL);
+}
+
+static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t fail)
+{
+	ptl_engine_done(x->e, l, fail);
+	last_word(x, l->op, l->op_gen,
+		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED : l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET,
+		  l->mlength, fail);
+}
+
+/* The runner may not touch the owner's memory after all: leave the message to the owner. */
+static bool refused(struct run *x, ptl_ni_fail_t fail)
+{
+	return x->denied = x->memory && fail == PTL_NI_FAIL;
+}
+
+/* Long data: a landing that both sides work off. */
+static void begin_long(struct run *x, struct ptl_landing *l)
+{
+	struct shm_msg m = { .kind = SHM_GRANT, .length = l->mlength, .op = l->op, .op_gen = l->op_gen };
+	const struct ptl_view *initiator = x->memory ? &x->s->ni->view : &x->p->view;
+	uint32_t i;
+
+	shm_long_chunks(l, x->from);
+	i = ptl_landing_alloc(x->e, l);
+	if (i == PTL_NIL) {
+		ptl_engine_done(x->e, l, PTL_NI_FAIL);
+		last_word(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
+		return;
+	}
+	if (l->kind == PTL_REQ_GET) {
+		m.remote_offset = i | (uint64_t)x->e->v->land[i].gen << 32;
+		answer(x, &m, NULL, NULL);
+	} else if (l->op < initiator->nops) {
+		/* tell the initiator where it can help; release: the landing is whole */
+		initiator->op[l->op].landing_gen = x->e->v->land[i].gen;
+		__atomic_store_n(&initiator->op[l->op].landing, i + 1, __ATOMIC_RELEASE);
+	}
+}
+
+static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m, const char *payload)
+{
+	struct ptl_landing l;
+	ptl_ni_fail_t fail;
+
+	if (ptl_engine_match(x->e, q, &l) != 0) {
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		return;
+	}
+	if (m->kind == SHM_PUT_LONG && l.mlength) {
+		begin_long(x, &l);
+		return;
+	}
+	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload, l.mlength);
+	if (!refused(x, fail))
+		put_done(x, &l, fail);
+}
+
+/* The reply's bytes go straight from the MD to the ring. */
+static void take_get(struct run *x, const struct ptl_request *q)
+{
+	struct shm_msg m = { .kind = SHM_REPLY, .op = q->op, .op_gen = q->op_gen };
+	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
+	struct ptl_landing l;
+	struct shm_span span;
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	if (ptl_engine_match(x->e, q, &l) != 0) {
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		return;
+	}
+	if (l.mlength > x->s->eager) {
+		begin_long(x, &l);
+		return;
+	}
+	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
+	m.size = (uint16_t)l.mlength;
+	m.length = l.mlength;
+	if (x->memory) { /* may fail: not into the ring before we know */
+		fail = shm_copy_out(bounce, &span, l.mlength);
+		if (refused(x, fail))
+			return;
+	}
+	if (fail == PTL_NI_OK)
+		answer(x, &m, &span, x->memory ? bounce : NULL);
+	else
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+	ptl_engine_done(x->e, &l, fail);
+}
+
+/* Swap; atomic against others because all of them hold this region's lock. */
+static void take_getput(struct run *x, const struct ptl_request *q, const char *payload)
+{
+	struct shm_msg m = { .kind = SHM_REPLY, .op = q->op, .op_gen = q->op_gen };
+	struct ptl_landing l;
+	struct shm_span span;
+	ptl_ni_fail_t fail;
+	char old[4096];
+
+	if (q->rlength > sizeof(old) || ptl_engine_match(x->e, q, &l) != 0) {
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		return;
+	}
+	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
+	m.size = (uint16_t)l.mlength;
+	m.length = l.mlength;
+	fail = shm_copy_out(old, &span, l.mlength);
+	if (fail == PTL_NI_OK)
+		fail = shm_copy_in(&span, payload, l.mlength);
+	if (refused(x, fail))
+		return;
+	if (fail == PTL_NI_OK)
+		answer(x, &m, NULL, old);
+	else
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+	ptl_engine_done(x->e, &l, fail);
+}
+
+static void take_reply(struct run *x, const struct shm_msg *m, const char *payload)
+{
+	struct ptl_landing l;
+	ptl_ni_fail_t fail;
+
+	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, &x->who, &l)) {
+		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
+				   l.mlength);
+		if (refused(x, fail))
+			return;
+		ptl_engine_done(x->e, &l, fail);
+	}
+	if (ptl_op_valid(x->e->v, m->op, m->op_gen))
+		ptl_op_free(x->e, m->op);
+}
+
+/* A long get was matched: the reply begins. If it cannot, the target must hear that it is over. */
+static void take_grant(struct run *x, const struct shm_msg *m)
+{
+	struct shm_msg over = { .kind = SHM_FETCHED, .remote_offset = m->remote_offset };
+	struct ptl_landing l;
+
+	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->length, &x->who, &l)) {
+		if (l.mlength == m->length) {
+			struct ptl_op *op = &x->e->v->op[m->op];
+
+			ptl_engine_reply_keep(x->e, m->op, &l);
+			op->landing_gen = (uint32_t)(m->remote_offset >> 32);
+			op->landing = (uint32_t)m->remote_offset + 1;
+			return;
+		}
+		ptl_engine_done(x->e, &l, PTL_NI_FAIL);
+	}
+	if (ptl_op_valid(x->e->v, m->op, m->op_gen))
+		ptl_op_free(x->e, m->op);
+	answer(x, &over, NULL, NULL);
+}
+
+static void take_fetched(struct run *x, const struct shm_msg *m)
+{
+	uint32_t i = (uint32_t)m->remote_offset, gen = (uint32_t)(m->remote_offset >> 32);
+	struct ptl_landing *l = &x->e->v->land[i];
+	ptl_ni_fail_t fail = (ptl_ni_fail_t)m->hdr_data;
+
+	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender) {
+		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
+		return;
+	}
+	if (l->kind == PTL_REQ_PUT)
+		put_done(x, l, fail);
+	else
+		ptl_engine_done(x->e, l, fail);
+	ptl_landing_free(x->e, i);
+}
+
+static void take_placed(struct run *x, const struct shm_msg *m)
+{
+	struct ptl_landing l;
+
+	if (!ptl_op_valid(x->e->v, m->op, m->op_gen) ||
+	    !(x->e->v->op[m->op].flags & PTL_OP_GRANTED)) {
+		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
+		return;
+	}
+	ptl_engine_reply_kept(x->e->v, m->op, &x->who, &l);
+	ptl_engine_done(x->e, &l, (ptl_ni_fail_t)m->hdr_data);
+	ptl_op_free(x->e, m->op);
+}
+
+static void take(struct run *x, const struct shm_msg *m, const char *payload)
+{
+	struct ptl_request q;
+
+	switch (m->kind) {
+	case SHM_PUT:
+	case SHM_PUT_LONG:
+	case SHM_GET:
+	case SHM_GETPUT:
+		shm_msg_request(m, &q);
+		q.peer = x->sender;
+		q.initiator = x->who.id;
+		q.uid = x->who.uid;
+		q.jid = x->who.jid;
+		if (m->kind == SHM_GET)
+			take_get(x, &q);
+		else if (m->kind == SHM_GETPUT)
+			take_getput(x, &q, payload);
+		else
+			take_put(x, &q, m, payload);
+		break;
+	case SHM_ANSWER:
+		ptl_engine_answer(x->e, m->op, m->op_gen, m->flags, m->length,
+				  (ptl_ni_fail_t)m->hdr_data, &x->who);
+		break;
+	case SHM_REPLY:
+		take_reply(x, m, payload);
+		break;
+	case SHM_GRANT:
+		take_grant(x, m);
+		break;
+	case SHM_FETCHED:
+		take_fetched(x, m);
+		break;
+	case SHM_PLACED:
+		take_placed(x, m);
+		break;
+	}
+}
+
+/* Takes up to `most` messages from the ring; returns how many. */
+static unsigned int drain(struct run *x, unsigned int most)
+{
+	struct shm_ring *r = x->from;
+	unsigned int n = 0;
+
+	while (n < most && shm_ring_any(r)) {
+		uint64_t head = r->ch->head;
+		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;
+		struct shm_msg m = *shm_ring_line(r, head);
+		const char *payload;
+
+		lines = shm_msg_check(&m, at, r->count);
+		if (!lines) { /* nothing after it can be trusted to be a header, either */
+			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
+			lines = 1;
+			m.kind = SHM_PAD;
+		}
+		if (x->e->undo && !shm_ring_room(x->to, x->s->eager > 4096 ? x->s->eager : 4096))
+			break; /* our own inbox is full of answers: those first */
+		payload = lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
+		if (m.kind != SHM_PAD) {
+			take(x, &m, payload);
+			if (x->denied)
+				return n;
+			n++;
+			r->ch->messages++;
+		}
+		/* release: the lines were read before they are free */
+		ptl_set64(x->e, &r->ch->head, head + lines);
+		ptl_commit(x->e);
+	}
+	return n;
+}
+
+/* The producer had found the ring full. */
+static void tell_space(struct shm *s, struct shm_peer *p, struct shm_ring *r)
+{
+	/* seq_cst: after the head was moved; partner in defer() */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load_explicit(&r->ch->want_space, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&r->ch->want_space, 0, memory_order_relaxed);
+	if (p->index != SHM_SELF && !shm_attends(&p->view))
+		shm_nudge(s, p);
+}
+
+/* ---- the owner -------------------------------------------------------------------------------- */
+
+static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
+{
+	struct run x = {
+		.s = s, .p = p, .e = &s->ni->engine, .from = &p->in, .to = &p->out,
+		.who = { p->id, p->uid, p->jid }, .sender = p->index,
+	};
+	unsigned int n = drain(&x, most);
+
+	if (atomic_load_explicit(&p->in.ch->want_space, memory_order_relaxed))
+		tell_space(s, p, &p->in);
+	return n;
+}
+
+bool shm_take_all(struct shm *s, unsigned int most)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+	bool any = false;
+
+	for (uint32_t k = 0; k < n; k++) {
+		struct shm_peer *p = s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+		uint64_t sent = p->sent;
+
+		if (shm_ring_any(&p->in)) {
+			any |= take_from(s, p, most) > 0;
+			if (p->sent != sent)
+				shm_after_push(s, p);
+		}
+		if (p->deferred)
+			any |= shm_flush_deferred(s, p);
+	}
+	return any;
+}
+
+/* Not locked: looks only at rings in our own region, which stay. */
+bool shm_rings_pending(struct shm *s)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	for (uint32_t k = 0; k < n; k++)
+		if (shm_ring_any(&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)]))
+			return true;
+	return false;
+}
+
+/* ---- a peer, on the owner's behalf ------------------------------------------------------------ */
+
+/* Waits a little for another peer to let go of the region. False: the owner holds it, or it takes too
+ * long. */
+static bool lock_peer(struct shm_peer *p)
+{
+	uint32_t holder;
+
+	for (int i = 0; i < 2000; i++) {
+		if (ptl_lock_try(p->view.r, PTL_LOCK_PEER(p->there), &holder))
+			return true;
+		if (holder == PTL_LOCK_OWNER)
+			return false;
+		if (i % 100 == 99)
+			sched_yield();
+		else
+			base_cpu_relax();
+	}
+	shm_link_bell(p); /* its holder was put to sleep, or is dead: the owner's thread will see */
+	return false;
+}
+
+/* Works our ring in p's region off. Not locked; p->users holds the region. */
+static void run_peer(struct shm *s, struct shm_peer *p)
+{
+	struct ptl_engine e = { .v = &p->view, .undo = &p->view.r->undo };
+	struct run x = {
+		.s = s, .p = p, .e = &e, .from = &p->out, .to = &p->in,
+		.who = { s->ni->id, s->ni->uid, s->ni->jid }, .sender = p->there, .memory = p->pid,
+	};
+	unsigned int n;
+
+	if (!lock_peer(p))
+		return;
+	n = drain(&x, 64);
+	p->view.r->stat.counts[PTL_COUNT_RUN_BY_PEER] += n;
+	if (x.denied) {
+		ptl_rollback(&p->view);
+		p->cma = false;
+	}
+	ptl_unlock(p->view.r);
+	if (e.posted)
+		shm_wake(p->view.r);
+	if (x.denied)
+		shm_link_bell(p);
+}
+
+/* ---- leaving ---------------------------------------------------------------------------------- */
+
+/* The peers to run, as a private list. Locked. */
+static struct shm_peer *grab_runs(struct shm *s)
+{
+	struct shm_peer *list = s->run;
+
+	s->run = NULL;
+	for (struct shm_peer *p = list; p; p = p->next_run)
+		p->users++;
+	return list;
+}
+
+
+/* Locked again after running `list`; what was pushed meanwhile by other threads relied on us. */
+static void settle(struct shm *s, struct shm_peer *list, bool last)
+{
+	struct shm_peer *next;
+
+	for (struct shm_peer *p = list; p; p = next) {
+		next = p->next_run;
+		p->users--;
+		p->run_wanted = false;
+		if (p->state != SHM_LIVE || !shm_ring_any(&p->out))
+			continue;
+		if (last)
+			shm_nudge(s, p);
+		else
+			shm_after_push(s, p);
+	}
+	if (s->gone)
+		shm_peer_reap(s, false);
+}
+
+void shm_leave(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+	struct ptl_region *r = ni->view.r;
+	struct shm_peer *list;
+	unsigned int rounds = 0;
+	bool posted;
+
+	for (;;) {
+		list = grab_runs(s);
+		if (!list && shm_long_any(s))
+			shm_link_kick(s);
+		posted = ni->engine.posted;
+		ni->engine.posted = false;
+		ptl_unlock(r);
+		if (posted)
+			shm_wake(r);
+		if (!list && !shm_rings_pending(s))
+			return;
+		for (struct shm_peer *p = list; p; p = p->next_run)
+			run_peer(s, p);
+		ptl_lock(ni);
+		shm_take_all(s, 64);
+		settle(s, list, ++rounds % 16 == 0);
+		/* a message whose target computes is ours to move, all of it, before we go */
+		while (shm_long_alone(s) && !ptl_lock_contended(r))
+			shm_take_all(s, 64);
+	}
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What passes between two processes of one node: the handshake on a Unix socket, and the messages in
+ * the rings. Same machine, same byte order; still everything is checked once, in shm_wire.c.
+ */
+#ifndef SHM_WIRE_H
+#define SHM_WIRE_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "portals/engine.h"
+
+/* ---- handshake -------------------------------------------------------------------------------- */
+
+#define SHM_HELLO_MAGIC   0x4d535350u
+#define SHM_HELLO_VERSION 1
+
+enum shm_hello_kind {
+	SHM_HELLO_CONNECT = 1, /* I want to talk to you; my region's memfd comes with this */
+	SHM_HELLO_ACCEPT,      /* here is mine */
+	SHM_HELLO_CROSSED,     /* my own CONNECT to you is on its way: take that */
+	SHM_HELLO_REFUSE,      /* another user, or not who you think */
+};
+
+struct shm_hello {              /* offset */
+	uint32_t magic;         /*  0 */
+	uint16_t version;       /*  4 */
+	uint16_t kind;          /*  6 */
+	ptl_process_id_t from;  /*  8 */
+	ptl_process_id_t to;    /* 16 */
+	uint32_t interface;     /* 24 */
+	uint32_t jid;           /* 28 */
+	uint32_t channel;       /* 32  the channel in the sender's region that the receiver writes to */
+	uint32_t pad;           /* 36 */
+	uint64_t region;        /* 40  where the sender has its own region mapped */
+};
+static_assert(sizeof(struct shm_hello) == 48, "no holes");
+static_assert(offsetof(struct shm_hello, region) == 40, "no holes");
+
+/* 0, or -EPROTO. */
+int shm_hello_decode(const void *bytes, size_t len, struct shm_hello *h);
+
+/* ---- ring messages ---------------------------------------------------------------------------- */
+
+#define SHM_LINE   64u
+#define SHM_INLINE 12u   /* payload bytes that fit in the header's line */
+#define SHM_MOST   36864u /* longest payload of a message */
+
+enum shm_kind {
+	SHM_PAD = 1,  /* nothing; the rest of the ring's lap */
+	SHM_PUT,      /* payload follows */
+	SHM_PUT_LONG, /* payload stays with the initiator's operation */
+	SHM_GET,
+	SHM_GETPUT,   /* payload follows */
+	SHM_ANSWER,   /* last word on an operation: enum ptl_answer */
+	SHM_REPLY,    /* payload of a get or getput */
+	SHM_GRANT,    /* long get matched: landing and length */
+	SHM_FETCHED,  /* initiator to target: a landing's bytes are all moved */
+	SHM_PLACED,   /* target to initiator: a long get's bytes are all moved */
+};
+
+/*
+ *    0        4    5     6      8          16             24       32        40   44
+ *   +--------+----+-----+------+----------+--------------+--------+---------+----+-------+
+ *   |  seq   |kind|flags| size |match_bits|remote_offset |length  |hdr_data | op | op_gen|
+ *   +--------+----+-----+------+----------+--------------+--------+---------+----+-------+
+ *   48          50          52                              64
+ *   | pt_index  | ac_index  | first 12 bytes of payload     |
+ *   +-----------+-----------+-------------------------------+
+ * A payload of more than 12 bytes is in the lines after this one instead. seq is written last: the
+ * line's number, counted from 1 without end.
+ */
+struct shm_msg {
+	uint32_t seq;
+	uint8_t kind;
+	uint8_t flags;          /* PUT: 1 ack wanted. ANSWER: enum ptl_answer. FETCHED, PLACED: 0 */
+	uint16_t size;          /* payload bytes; PAD: lines */
+	uint64_t match_bits;
+	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
+	uint64_t length;        /* requested; of answers: moved */
+	uint64_t hdr_data;      /* ANSWER, FETCHED, PLACED: ptl_ni_fail_t */
+	uint32_t op, op_gen;    /* initiator's operation, PTL_NIL: none */
+	uint16_t pt_index, ac_index;
+	uint8_t data[SHM_INLINE];
+};
+static_assert(sizeof(struct shm_msg) == SHM_LINE, "one cache line");
+static_assert(offsetof(struct shm_msg, match_bits) == 8, "as drawn");
+static_assert(offsetof(struct shm_msg, op) == 40, "as drawn");
+static_assert(offsetof(struct shm_msg, data) == 52, "as drawn");
+
+/* Lines a message with `size` bytes of payload takes. */
+static inline uint32_t shm_lines(uint32_t size)
+{
+	return size <= SHM_INLINE ? 1 : 1 + (size + SHM_LINE - 1) / SHM_LINE;
+}
+
+/* Is this a message that may stand at line `at` of a ring of `lines` lines? Looks at the header only.
+ * Returns the lines it takes, 0 if it is none. */
+uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
+
+/* A request message as the engine wants it; the identity is the caller's to fill in. */
+static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
+{
+	q->kind = m->kind == SHM_GET ? PTL_REQ_GET : m->kind == SHM_GETPUT ? PTL_REQ_GETPUT : PTL_REQ_PUT;
+	q->ack = m->flags & 1;
+	q->pt_index = m->pt_index;
+	q->ac_index = m->ac_index;
+	q->op = m->op;
+	q->op_gen = m->op_gen;
+	q->match_bits = m->match_bits;
+	q->remote_offset = m->remote_offset;
+	q->rlength = m->length;
+	q->hdr_data = m->hdr_data;
+}
+
+#endif

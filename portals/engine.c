@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The engine (engine.h), target side and initiator side. An MD's life in one place: consume() counts
+ * an operation and may make it inactive, hold() and finish() bracket an operation in progress, and
+ * finish() frees an MD that is inactive, to be unlinked, and without operations.
+ */
+#include "portals/engine.h"
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+/* The part of an event that comes from the MD (snapshot at START, threshold from the operation). */
+static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int32_t threshold)
+{
+	const struct ptl_md *md = &v->md[i];
+
+	t->md_handle = ptl_handle(PTL_KIND_MD, v->r->stat.interface, i, md->state);
+	t->md_start = md->user_start;
+	t->md_length = md->user_length;
+	t->md_max_size = md->max_size;
+	t->md_user_ptr = md->user_ptr;
+	t->md_threshold = threshold;
+	t->md_options = md->options;
+	t->md_eq = md->eq;
+}
+
+/* Appends a copy of *t to the MD's queue; a full queue loses its oldest event. Returns the sequence. */
+static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type)
+{
+	struct ptl_eq *eq = &e->v->eq[eq_index];
+	uint64_t off = eq->slots + (eq->tail & eq->mask) * sizeof(*t);
+	struct ptl_evt *slot;
+
+	if (off < e->v->arena_off || off > e->v->arena_end - sizeof(*t))
+		return 0;
+	slot = (struct ptl_evt *)((char *)e->v->r + off);
+	t->type = type;
+	t->sequence = (uint32_t)eq->tail + 1;
+	*slot = *t;
+	ptl_set64(e, &eq->tail, eq->tail + 1);
+	e->posted = true;
+	return t->sequence;
+}
+
+static inline bool has_eq(const struct ptl_view *v, const struct ptl_md *md)
+{
+	return md->eq < (uint32_t)v->limits.max_eqs;
+}
+
+/* START event; returns what END's link must be (0: END is on its own). */
+static uint32_t post_start(struct ptl_engine *e, const struct ptl_md *md, struct ptl_evt *t, uint32_t type)
+{
+	if (md->options & PTL_MD_EVENT_START_DISABLE)
+		return 0;
+	t->link = (uint32_t)e->v->eq[md->eq].tail + 1;
+	t->ni_fail_type = PTL_NI_OK;
+	return post(e, md->eq, t, type);
+}
+
+static void post_end(struct ptl_engine *e, const struct ptl_md *md, struct ptl_evt *t, uint32_t type,
+		     uint32_t link, ptl_ni_fail_t fail)
+{
+	t->link = link ? link : (uint32_t)e->v->eq[md->eq].tail + 1;
+	t->ni_fail_type = fail;
+	if (md->options & PTL_MD_EVENT_END_DISABLE)
+		t->sequence = t->link;
+	else
+		post(e, md->eq, t, type);
+}
+
+/* ---- objects ---------------------------------------------------------------------------------- */
+
+uint32_t ptl_next_gen(uint32_t state)
+{
+	return (ptl_obj_gen(state) + 1) % 255 << 8;
+}
+
+static void freed(struct ptl_engine *e, int count_freed, int count_cur)
+{
+	uint64_t *sr = e->v->r->stat.sr;
+
+	ptl_set64(e, &sr[count_freed], sr[count_freed] + 1);
+	ptl_set64(e, &sr[count_cur], sr[count_cur] - 1);
+}
+
+void ptl_me_release(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_me *me = &e->v->me[i];
+
+	ptl_match_unlink(e, i);
+	ptl_set32(e, &me->state, ptl_next_gen(me->state));
+	ptl_set32(e, &me->md, PTL_NIL);
+	ptl_set32(e, &me->chain_next, e->v->r->me_free);
+	ptl_set32(e, &e->v->r->me_free, i);
+	freed(e, PTL_SR_MES_FREED, PTL_SR_MES_CUR);
+}
+
+/* The MD leaves its ME; an ME that is to go with its MD goes. P3.3 §3.9 */
+static void detach(struct ptl_engine *e, struct ptl_md *md)
+{
+	uint32_t i = md->me;
+
+	if (i >= (uint32_t)e->v->limits.max_mes)
+		return;
+	ptl_set32(e, &md->me, PTL_NIL);
+	ptl_set32(e, &e->v->me[i].md, PTL_NIL);
+	if (e->v->me[i].state & PTL_OBJ_UNLINK)
+		ptl_me_release(e, i);
+}
+
+void ptl_md_release(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_md *md = &e->v->md[i];
+
+	detach(e, md);
+	if (has_eq(e->v, md))
+		ptl_set32(e, &e->v->eq[md->eq].refs, e->v->eq[md->eq].refs - 1);
+	ptl_set32(e, &md->state, ptl_next_gen(md->state));
+	ptl_set32(e, &md->next_free, e->v->r->md_free);
+	ptl_set32(e, &e->v->r->md_free, i);
+	freed(e, PTL_SR_MDS_FREED, PTL_SR_MDS_CUR);
+}
+
+/* ---- an MD's life ----------------------------------------------------------------------------- */
+
+static void inactivate(struct ptl_engine *e, struct ptl_md *md)
+{
+	uint32_t state = md->state | PTL_OBJ_INACTIVE;
+
+	if (state & PTL_OBJ_UNLINK) {
+		state |= PTL_OBJ_UNLINKING;
+		detach(e, md);
+	}
+	ptl_set32(e, &md->state, state);
+}
+
+/* One operation off the threshold; returns the threshold its events show. P3.3 §3.10.1 */
+static int32_t consume(struct ptl_engine *e, struct ptl_md *md)
+{
+	int32_t before = md->threshold;
+
+	if (before > 0) {
+		ptl_set32(e, (uint32_t *)&md->threshold, (uint32_t)(before - 1));
+		if (before == 1)
+			inactivate(e, md);
+	}
+	return e->v->r->cray ? before : md->threshold;
+}
+
+static void hold(struct ptl_engine *e, struct ptl_md *md)
+{
+	ptl_set32(e, &md->pending, md->pending + 1);
+	if (has_eq(e->v, md))
+		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed + 1);
+}
+
+static void unhold(struct ptl_engine *e, struct ptl_md *md)
+{
+	ptl_set32(e, &md->pending, md->pending - 1);
+	if (has_eq(e->v, md))
+		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
+}
+
+/* Frees the MD if an operation made it inactive and nothing is in progress; *t is the event that
+ * caused it, already posted. */
+static void unlink_if_due(struct ptl_engine *e, uint32_t i, struct ptl_evt *t)
+{
+	struct ptl_md *md = &e->v->md[i];
+
+	if (!(md->state & PTL_OBJ_UNLINKING) || md->pending)
+		return;
+	if (has_eq(e->v, md)) {
+		t->link = t->sequence;
+		t->ni_fail_type = PTL_NI_OK;
+		post(e, md->eq, t, PTL_EVENT_UNLINK);
+	}
+	ptl_md_release(e, i);
+}
+
+/* ---- target ----------------------------------------------------------------------------------- */
+
+static bool admitted(const struct ptl_view *v, const struct ptl_request *q)
+{
+	const struct ptl_ac *ac = &v->ac[q->ac_index];
+
+	return (ac->uid == PTL_UID_ANY || ac->uid == q->uid) &&
+	       (ac->jid == PTL_JID_ANY || ac->jid == q->jid) &&
+	       (ac->id.nid == PTL_NID_ANY || ac->id.nid == q->initiator.nid) &&
+	       (ac->id.pid == PTL_PID_ANY || ac->id.pid == q->initiator.pid) &&
+	       (ac->pt_index == PTL_PT_INDEX_ANY || ac->pt_index == q->pt_index);
+}
+
+static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
+{
+	ptl_count_drop(e, why, length);
+	return (int)why + 1;
+}
+
+/* Template of a target's or a reply's event. */
+static void evt_landing(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_landing *l)
+{
+	t->initiator = l->initiator;
+	t->uid = l->uid;
+	t->jid = l->jid;
+	t->pt_index = l->pt_index;
+	t->match_bits = l->match_bits;
+	t->rlength = l->rlength;
+	t->mlength = l->mlength;
+	t->offset = l->offset;
+	t->hdr_data = l->hdr_data;
+	evt_md(v, t, l->md, l->threshold);
+}
+
+static const uint8_t start_event[] = {
+	[PTL_REQ_PUT] = PTL_EVENT_PUT_START,
+	[PTL_REQ_GET] = PTL_EVENT_GET_START,
+	[PTL_REQ_GETPUT] = PTL_EVENT_GETPUT_START,
+	[PTL_LAND_REPLY] = PTL_EVENT_REPLY_START,
+};
+
+/* The operation of *l begins on its MD: activity, pending, START. */
+static void begin(struct ptl_engine *e, struct ptl_landing *l)
+{
+	struct ptl_md *md = &e->v->md[l->md];
+	struct ptl_evt t;
+
+	hold(e, md);
+	l->threshold = consume(e, md);
+	l->link = 0;
+	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
+		evt_landing(e->v, &t, l);
+		l->link = post_start(e, md, &t, start_event[l->kind]);
+	}
+}
+
+int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l)
+{
+	struct ptl_view *v = e->v;
+	struct ptl_match m;
+	struct ptl_md *md;
+
+	if (q->pt_index > (uint32_t)v->limits.max_pt_index)
+		return drop(e, PTL_DROP_PT_INDEX, q->rlength);
+	if (q->ac_index > (uint32_t)v->limits.max_ac_index)
+		return drop(e, PTL_DROP_AC_INDEX, q->rlength);
+	if (!admitted(v, q))
+		return drop(e, PTL_DROP_ACCESS, q->rlength);
+	if (!ptl_match_find(v, q, &m))
+		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
+	md = &v->md[m.md];
+	l->kind = q->kind;
+	l->ack = q->ack && !(md->options & PTL_MD_ACK_DISABLE);
+	l->pt_index = (uint16_t)q->pt_index;
+	l->md = m.md;
+	l->peer = q->peer;
+	l->op = q->op;
+	l->op_gen = q->op_gen;
+	l->offset = m.offset;
+	l->mlength = m.mlength;
+	l->rlength = q->rlength;
+	l->match_bits = q->match_bits;
+	l->hdr_data = q->kind == PTL_REQ_GET ? 0 : q->hdr_data;
+	l->remote_offset = q->remote_offset;
+	l->initiator = q->initiator;
+	l->uid = q->uid;
+	l->jid = q->jid;
+	if (!(md->options & PTL_MD_MANAGE_REMOTE)) {
+		ptl_set64(e, &md->local_offset, md->local_offset + m.mlength);
+		/* P3.3 §3.10.1: too little room is left for the largest message */
+		if (md->options & PTL_MD_MAX_SIZE &&
+		    md->length - md->local_offset < md->max_size &&
+		    !(md->state & PTL_OBJ_INACTIVE))
+			inactivate(e, md);
+	}
+	begin(e, l);
+	v->r->stat.sr[PTL_SR_RECV_COUNT]++;
+	v->r->stat.sr[PTL_SR_RECV_LENGTH] += m.mlength;
+	return 0;
+}
+
+void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail)
+{
+	struct ptl_md *md = &e->v->md[l->md];
+	struct ptl_evt t;
+
+	if (has_eq(e->v, md)) {
+		evt_landing(e->v, &t, l);
+		post_end(e, md, &t, start_event[l->kind] + 1u, l->link, fail);
+	}
+	unhold(e, md);
+	unlink_if_due(e, l->md, &t);
+}
+
+/* ---- landing records -------------------------------------------------------------------------- */
+
+uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
+{
+	struct ptl_region *r = e->v->r;
+	struct ptl_landing *l;
+	uint32_t i = r->land_free;
+
+	if (i < e->v->nlandings) {
+		ptl_set32(e, &r->land_free, e->v->land[i].next);
+	} else {
+		i = r->land_high;
+		if (i >= e->v->nlandings)
+			return PTL_NIL;
+		ptl_set32(e, &r->land_high, i + 1);
+	}
+	l = &e->v->land[i];
+	/* not reachable before land_list names it: plain stores, except the generation and links */
+	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
+	       offsetof(struct ptl_landing, next) - sizeof(l->gen));
+	atomic_store_explicit(&l->claim, (uint64_t)(l->gen + 1) << 32, memory_order_relaxed);
+	atomic_store_explicit(&l->done, 0, memory_order_relaxed);
+	atomic_store_explicit(&l->failed, 0, memory_order_relaxed);
+	ptl_set32(e, &l->next, r->land_list);
+	ptl_set32(e, &l->prev, PTL_NIL);
+	if (r->land_list < e->v->nlandings)
+		ptl_set32(e, &e->v->land[r->land_list].prev, i);
+	ptl_set32(e, &r->land_list, i);
+	ptl_set32(e, &l->gen, l->gen + 1);
+	return i;
+}
+
+void ptl_landing_free(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_region *r = e->v->r;
+	struct ptl_landing *l = &e->v->land[i];
+
+	ptl_set32(e, &l->gen, l->gen + 1);
+	ptl_set32(e, l->prev < e->v->nlandings ? &e->v->land[l->prev].next : &r->land_list, l->next);
+	if (l->next < e->v->nlandings)
+		ptl_set32(e, &e->v->land[l->next].prev, l->prev);
+	ptl_set32(e, &l->next, r->land_free);
+	ptl_set32(e, &r->land_free, i);
+}
+
+/* ---- initiator: starting ---------------------------------------------------------------------- */
+
+/* Template of an event about an operation of ours. */
+static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op, uint64_t mlength,
+		   const struct ptl_answerer *who)
+{
+	t->initiator = who->id;
+	t->uid = who->uid;
+	t->jid = who->jid;
+	t->pt_index = op->pt_index;
+	t->match_bits = op->match_bits;
+	t->rlength = op->length;
+	t->mlength = mlength;
+	t->offset = op->local_offset;
+	t->hdr_data = op->hdr_data;
+	evt_md(v, t, op->md, op->threshold);
+}
+
+void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail,
+		     ptl_process_id_t self, uint32_t uid, uint32_t jid, uint32_t op)
+{
+	struct ptl_view *v = e->v;
+	struct ptl_md *md = &v->md[s->md];
+	struct ptl_evt t;
+	int32_t threshold;
+	uint32_t link = 0;
+
+	v->r->stat.sr[PTL_SR_SEND_COUNT]++;
+	if (s->kind != PTL_REQ_GET)
+		v->r->stat.sr[PTL_SR_SEND_LENGTH] += s->length;
+	else if (!v->r->cray) /* P3.3 has no SEND events for a get; the Cray does */
+		return;
+	hold(e, md);
+	threshold = consume(e, md);
+	if (has_eq(v, md)) {
+		t.initiator = self;
+		t.uid = uid;
+		t.jid = jid;
+		t.pt_index = s->pt_index;
+		t.match_bits = s->match_bits;
+		t.rlength = t.mlength = s->length;
+		t.offset = s->offset;
+		t.hdr_data = s->hdr_data;
+		evt_md(v, &t, s->md, threshold);
+		link = post_start(e, md, &t, PTL_EVENT_SEND_START);
+	}
+	if (more) {
+		v->op[op].link = link;
+		v->op[op].threshold = threshold;
+		return;
+	}
+	if (has_eq(v, md))
+		post_end(e, md, &t, PTL_EVENT_SEND_END, link, fail);
+	unhold(e, md);
+	unlink_if_due(e, s->md, &t);
+}
+
+uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer, uint32_t flags)
+{
+	struct ptl_region *r = e->v->r;
+	uint32_t i = r->op_free;
+	struct ptl_op *op;
+	bool get = s->kind == PTL_REQ_GETPUT;
+
+	if (i < e->v->nops) {
+		r->op_free = e->v->op[i].next;
+	} else {
+		i = r->stat.op_high;
+		if (i >= e->v->nops)
+			return PTL_NIL;
+		r->stat.op_high++;
+	}
+	op = &e->v->op[i];
+	op->flags = flags;
+	op->kind = (uint16_t)s->kind;
+	op->pt_index = (uint16_t)s->pt_index;
+	op->md = get ? s->get_md : s->md;
+	op->md_serial = e->v->md[op->md].serial;
+	op->peer = peer;
+	op->local_offset = get ? s->get_offset : s->offset;
+	op->length = s->length;
+	op->match_bits = s->match_bits;
+	op->remote_offset = s->remote_offset;
+	op->hdr_data = s->hdr_data;
+	op->target = s->target;
+	op->landing = 0;
+	op->next = op->prev = PTL_NIL;
+	if (flags & PTL_OP_LONG) {
+		op->next = r->op_list;
+		if (r->op_list != PTL_NIL)
+			e->v->op[r->op_list].prev = i;
+		r->op_list = i;
+	}
+	op->gen++;
+	r->stat.sr[PTL_SR_MSGS_ALLOC]++;
+	if (++r->stat.sr[PTL_SR_MSGS_CUR] > r->stat.sr[PTL_SR_MSGS_MAX])
+		r->stat.sr[PTL_SR_MSGS_MAX] = r->stat.sr[PTL_SR_MSGS_CUR];
+	return i;
+}
+
+void ptl_op_free(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_region *r = e->v->r;
+	struct ptl_op *op = &e->v->op[i];
+
+	ptl_set32(e, &op->gen, op->gen + 1);
+	if (op->flags & PTL_OP_LONG) {
+		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list, op->next);
+		if (op->next < e->v->nops)
+			ptl_set32(e, &e->v->op[op->next].prev, op->prev);
+	}
+	ptl_set32(e, &op->next, r->op_free);
+	ptl_set32(e, &r->op_free, i);
+	freed(e, PTL_SR_MSGS_FREED, PTL_SR_MSGS_CUR);
+}
+
+bool ptl_op_valid(const struct ptl_view *v, uint32_t i, uint32_t gen)
+{
+	return i < v->nops && v->op[i].gen == gen && gen & 1;
+}
+
+/* ---- initiator: answers ----------------------------------------------------------------------- */
+
+/* Is the operation's MD still the one it started with? */
+static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
+{
+	struct ptl_md *md = &v->md[op->md];
+
+	return md->state & PTL_OBJ_LIVE && md->serial == op->md_serial ? md : NULL;
+}
+
+/* Bytes of a long put were fetched, or will never be. */
+static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail)
+{
+	struct ptl_stat *s = &e->v->r->stat;
+	struct ptl_answerer self = { s->id, s->uid, s->jid };
+	struct ptl_md *md = &e->v->md[op->md];
+	struct ptl_evt t;
+
+	if (has_eq(e->v, md)) {
+		evt_op(e->v, &t, op, op->length, &self);
+		post_end(e, md, &t, PTL_EVENT_SEND_END, op->link, fail);
+	}
+	unhold(e, md);
+	unlink_if_due(e, op->md, &t);
+}
+
+static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_ni_fail_t fail,
+		const struct ptl_answerer *who)
+{
+	struct ptl_md *md = op_md(e->v, op);
+	struct ptl_evt t;
+
+	if (!md || md->state & PTL_OBJ_INACTIVE || !has_eq(e->v, md)) {
+		ptl_count_drop(e, PTL_DROP_ACK_NO_MD, 0);
+		return;
+	}
+	op->threshold = consume(e, md);
+	evt_op(e->v, &t, op, mlength, who);
+	t.hdr_data = 0;
+	t.link = (uint32_t)e->v->eq[md->eq].tail + 1;
+	t.ni_fail_type = fail;
+	post(e, md->eq, &t, PTL_EVENT_ACK);
+	unlink_if_due(e, op->md, &t);
+}
+
+bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_answer what,
+		       uint64_t mlength, ptl_ni_fail_t fail, const struct ptl_answerer *who)
+{
+	struct ptl_op *op = &e->v->op[i];
+
+	if (!ptl_op_valid(e->v, i, gen)) {
+		ptl_count_drop(e, PTL_DROP_STALE, 0);
+		return false;
+	}
+	if (op->kind == PTL_REQ_PUT) {
+		if (op->flags & PTL_OP_LONG)
+			send_end(e, op, PTL_NI_OK);
+		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
+			ack(e, op, mlength, PTL_NI_OK, who);
+		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED)
+			ack(e, op, 0, fail, who);
+	} else if (what == PTL_ANSWER_FAILED) {
+		struct ptl_landing l;
+
+		if (op->flags & PTL_OP_GRANTED) {
+			ptl_engine_reply_kept(e->v, i, who, &l);
+			ptl_engine_done(e, &l, fail);
+		} else if (ptl_engine_reply(e, i, gen, 0, who, &l)) {
+			ptl_engine_done(e, &l, fail);
+		}
+	}
+	ptl_op_free(e, i);
+	return true;
+}
+
+bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t mlength,
+		      const struct ptl_answerer *who, struct ptl_landing *l)
+{
+	struct ptl_op *op = &e->v->op[i];
+	struct ptl_md *md;
+
+	if (!ptl_op_valid(e->v, i, gen) || op->kind == PTL_REQ_PUT || op->flags & PTL_OP_GRANTED) {
+		ptl_count_drop(e, PTL_DROP_STALE, mlength);
+		return false;
+	}
+	md = op_md(e->v, op);
+	if (!md || md->state & PTL_OBJ_INACTIVE) {
+		ptl_count_drop(e, PTL_DROP_REPLY_NO_MD, mlength);
+		return false;
+	}
+	if (mlength > op->length || op->local_offset > md->length ||
+	    mlength > md->length - op->local_offset) {
+		/* the MD was updated meanwhile */
+		if (!(md->options & PTL_MD_TRUNCATE) || mlength > op->length ||
+		    op->local_offset > md->length) {
+			ptl_count_drop(e, PTL_DROP_REPLY_TOO_LONG, mlength);
+			return false;
+		}
+		mlength = md->length - op->local_offset;
+	}
+	memset(l, 0, offsetof(struct ptl_landing, claim));
+	l->kind = PTL_LAND_REPLY;
+	l->pt_index = op->pt_index;
+	l->md = op->md;
+	l->peer = op->peer;
+	l->op = i;
+	l->op_gen = gen;
+	l->offset = op->local_offset;
+	l->mlength = mlength;
+	l->rlength = op->length;
+	l->match_bits = op->match_bits;
+	l->initiator = who->id;
+	l->uid = who->uid;
+	l->jid = who->jid;
+	begin(e, l);
+	return true;
+}
+
+void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t i, const struct ptl_landing *l)
+{
+	struct ptl_op *op = &e->v->op[i];
+
+	op->link = l->link;
+	op->threshold = l->threshold;
+	op->mlength = l->mlength;
+	ptl_set32(e, &op->flags, op->flags | PTL_OP_GRANTED);
+}
+
+void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct ptl_answerer *who,
+			   struct ptl_landing *l)
+{
+	const struct ptl_op *op = &v->op[i];
+
+	memset(l, 0, offsetof(struct ptl_landing, claim));
+	l->kind = PTL_LAND_REPLY;
+	l->pt_index = op->pt_index;
+	l->md = op->md;
+	l->peer = op->peer;
+	l->op = i;
+	l->op_gen = op->gen;
+	l->offset = op->local_offset;
+	l->mlength = op->mlength;
+	l->rlength = op->length;
+	l->match_bits = op->match_bits;
+	l->initiator = who->id;
+	l->uid = who->uid;
+	l->jid = who->jid;
+	l->link = op->link;
+	l->threshold = op->threshold;
+}
+
+/* ---- a peer is gone --------------------------------------------------------------------------- */
+
+static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail, const struct ptl_answerer *who)
+{
+	struct ptl_op *op = &e->v->op[i];
+
+	if (op->kind == PTL_REQ_PUT && op->flags & PTL_OP_LONG) {
+		send_end(e, op, fail);
+		ptl_op_free(e, i);
+		return;
+	}
+	ptl_engine_answer(e, i, op->gen, PTL_ANSWER_FAILED, 0, fail, who);
+}
+
+void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
+			  const struct ptl_answerer *who)
+{
+	struct ptl_view *v = e->v;
+	uint32_t i, next;
+
+	for (i = v->r->land_list; i != PTL_NIL; i = next) {
+		next = v->land[i].next;
+		if (v->land[i].peer == peer) {
+			ptl_engine_done(e, &v->land[i], fail);
+			ptl_landing_free(e, i);
+		}
+	}
+	for (i = 0; i < v->r->stat.op_high; i++)
+		if (v->op[i].gen & 1 && v->op[i].peer == peer)
+			op_lost(e, i, fail, who);
+}
+
+void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i, ptl_process_id_t self, uint32_t uid,
+			     uint32_t jid)
+{
+	struct ptl_md *md = &e->v->md[i];
+	struct ptl_evt t;
+
+	if (!(md->options & PTL_MD_EVENT_MANUAL_UNLINK_ENABLE) || !has_eq(e->v, md))
+		return;
+	memset(&t, 0, sizeof(t));
+	t.initiator = self;
+	t.uid = uid;
+	t.jid = jid;
+	evt_md(e->v, &t, i, md->threshold);
+	t.link = (uint32_t)e->v->eq[md->eq].tail + 1;
+	post(e, md->eq, &t, PTL_EVENT_UNLINK);
+}

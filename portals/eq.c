@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Event queues as the application handles them: allocation, retrieval, waiting, handlers (3.3
+ * section 3.11).
+ */
+#include <string.h>
+
+#include "base/cpu.h"
+#include "nal/nal.h"
+#include "portals/ni.h"
+
+/* A queue with a handler is worked off from its events: keep room for a burst however small it is. */
+#define HANDLER_ROOM 4096
+
+/* ---- allocation ------------------------------------------------------------------------------- */
+
+static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler, uint32_t *index)
+{
+	struct ptl_region *r = ni->view.r;
+	uint64_t *sr = r->stat.sr;
+	uint64_t want = handler && count < HANDLER_ROOM ? HANDLER_ROOM : count;
+	uint64_t records = 2, size;
+	struct ptl_eq *eq;
+	uint32_t i = r->eq_free;
+
+	if (want > ni->view.arena_end / sizeof(struct ptl_evt))
+		return PTL_NO_SPACE;
+	if (i == PTL_NIL && r->stat.eq_high >= (uint32_t)ni->view.limits.max_eqs)
+		return PTL_NO_SPACE;
+	while (records < want)
+		records *= 2;
+	size = records * sizeof(struct ptl_evt);
+	eq = &ni->view.eq[i == PTL_NIL ? r->stat.eq_high : i];
+	eq->slots = ptl_arena_alloc(&ni->arena, &ni->view, &size);
+	if (!eq->slots)
+		return PTL_NO_SPACE;
+	if (i == PTL_NIL)
+		i = r->stat.eq_high++;
+	else
+		r->eq_free = eq->next_free;
+	eq->head = eq->tail = 0;
+	eq->mask = (uint32_t)(size / sizeof(struct ptl_evt) - 1);
+	eq->owed = eq->refs = 0;
+	eq->state = (eq->state & 0xff00) | PTL_OBJ_LIVE | (handler ? PTL_OBJ_HANDLER : 0);
+	ni->handler[i] = handler;
+	ni->handled[i] = 0;
+	sr[PTL_SR_EQS_ALLOC]++;
+	if (++sr[PTL_SR_EQS_CUR] > sr[PTL_SR_EQS_MAX])
+		sr[PTL_SR_EQS_MAX] = sr[PTL_SR_EQS_CUR];
+	if (handler) {
+		ni->nal->own_events(ni);
+		atomic_store_explicit(&ni->handlers, true, memory_order_relaxed);
+	}
+	*index = i;
+	return PTL_OK;
+}
+
+int PtlEQAlloc(ptl_handle_ni_t ni_handle, ptl_size_t count, ptl_eq_handler_t eq_handler,
+	       ptl_handle_eq_t *eq_handle)
+{
+	struct ptl_ni *ni;
+	uint32_t i;
+	int err;
+
+	if (!eq_handle)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	if (count == 0) {
+		*eq_handle = PTL_EQ_NONE;
+		err = PTL_OK;
+	} else {
+		err = eq_make(ni, count, eq_handler, &i);
+		if (err == PTL_OK)
+			*eq_handle = ptl_handle(PTL_KIND_EQ, ni->index, i, ni->view.eq[i].state);
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlEQFree(ptl_handle_eq_t eq_handle)
+{
+	struct ptl_ni *ni;
+	struct ptl_eq *eq;
+	int err = PTL_OK;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(eq_handle, PTL_KIND_EQ);
+	if (!ni)
+		return PTL_EQ_INVALID;
+	eq = ptl_eq_of(ni, eq_handle);
+	if (!eq) {
+		err = PTL_EQ_INVALID;
+	} else if (eq->refs) {
+		err = PTL_EQ_IN_USE;
+	} else {
+		ptl_arena_free(&ni->arena, &ni->view, eq->slots,
+			       (eq->mask + 1ull) * sizeof(struct ptl_evt));
+		eq->state = ptl_next_gen(eq->state);
+		eq->next_free = ni->view.r->eq_free;
+		ni->view.r->eq_free = ptl_handle_index(eq_handle);
+		ni->view.r->stat.sr[PTL_SR_EQS_FREED]++;
+		ni->view.r->stat.sr[PTL_SR_EQS_CUR]--;
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+/* ---- retrieval -------------------------------------------------------------------------------- */
+
+static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
+{
+	event->type = t->type;
+	event->initiator = t->initiator;
+	event->uid = t->uid;
+	event->jid = t->jid;
+	event->pt_index = t->pt_index;
+	event->match_bits = t->match_bits;
+	event->rlength = t->rlength;
+	event->mlength = t->mlength;
+	event->offset = t->offset;
+	event->md_handle = t->md_handle;
+	event->md.start = (void *)(uintptr_t)t->md_start;
+	event->md.length = t->md_length;
+	event->md.threshold = t->md_threshold;
+	event->md.max_size = t->md_max_size;
+	event->md.options = t->md_options;
+	event->md.user_ptr = (void *)(uintptr_t)t->md_user_ptr;
+	event->md.eq_handle = ptl_handle(PTL_KIND_EQ, ni->index, t->md_eq, ni->view.eq[t->md_eq].state);
+	event->hdr_data = t->hdr_data;
+	event->link = t->link;
+	event->ni_fail_type = t->ni_fail_type;
+	event->sequence = t->sequence;
+}
+
+static const struct ptl_evt *evt_at(const struct ptl_ni *ni, const struct ptl_eq *eq, uint64_t n)
+{
+	return (const struct ptl_evt *)((char *)ni->view.r + eq->slots) + (n & eq->mask);
+}
+
+/* The oldest event that is still there; PTL_EQ_DROPPED once per gap before it. */
+static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool remove)
+{
+	int err = PTL_OK;
+
+	if (eq->head == eq->tail)
+		return PTL_EQ_EMPTY;
+	if (eq->tail - eq->head > eq->mask + 1ull) {
+		err = PTL_EQ_DROPPED;
+		if (remove)
+			eq->head = eq->tail - (eq->mask + 1ull);
+	}
+	show(ni, evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)), event);
+	if (remove)
+		eq->head++;
+	return err;
+}
+
+static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
+{
+	struct ptl_ni *ni;
+	struct ptl_eq *eq;
+	int err = PTL_EQ_EMPTY;
+
+	if (!event)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(eq_handle, PTL_KIND_EQ);
+	if (!ni)
+		return PTL_EQ_INVALID;
+	eq = ptl_eq_of(ni, eq_handle);
+	if (!eq) {
+		err = PTL_EQ_INVALID;
+	} else {
+		if (eq->head == eq->tail)
+			ni->nal->progress(ni);
+		/* what comes while a thread waits is that thread's */
+		if (!ni->eq_waiters[ptl_handle_index(eq_handle)])
+			err = take(ni, eq, event, remove);
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	return get(eq_handle, event, true);
+}
+
+int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	return get(eq_handle, event, false);
+}
+
+/* ---- waiting ---------------------------------------------------------------------------------- */
+
+/* Looks at all queues once, from `first` on, wrapping round. */
+static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int first, ptl_event_t *event,
+		    int *which)
+{
+	for (int k = 0; k < n; k++) {
+		int i = first + k < n ? first + k : first + k - n;
+		struct ptl_eq *eq = ptl_eq_of(ni, eqs[i]);
+		int err;
+
+		*which = i;
+		if (!eq)
+			return PTL_EQ_INVALID;
+		err = take(ni, eq, event, true);
+		if (err != PTL_EQ_EMPTY)
+			return err;
+	}
+	return PTL_EQ_EMPTY;
+}
+
+static void note_waiting(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint32_t by)
+{
+	for (int i = 0; i < n; i++)
+		ni->eq_waiters[ptl_handle_index(eqs[i])] += by;
+}
+
+/* Entered; waits until an event or `end` (ns; 0: only look). */
+static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64_t end,
+		    ptl_event_t *event, int *which)
+{
+	int first = n > 1 ? (int)(ni->poll_turn++ % (uint32_t)n) : 0;
+	unsigned int idle = 0;
+	int err = take_any(ni, eqs, n, first, event, which);
+
+	if (err != PTL_EQ_EMPTY)
+		return err;
+	note_waiting(ni, eqs, n, 1);
+	for (;;) {
+		bool any = ni->nal->progress(ni);
+
+		err = take_any(ni, eqs, n, first, event, which);
+		if (err != PTL_EQ_EMPTY)
+			break;
+		if (ni->engine.posted && atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
+			ptl_leave(ni);
+			ptl_lock(ni);
+			continue;
+		}
+		if (any) {
+			idle = 0;
+			continue;
+		}
+		idle++;
+		/* a look at the clock costs as much as several looks at the rings */
+		if (end != UINT64_MAX && (end == 0 || (idle % 16 == 0 && base_now_ns() >= end)))
+			break;
+		ni->nal->idle(ni, idle, end);
+	}
+	note_waiting(ni, eqs, n, (uint32_t)-1);
+	return err;
+}
+
+int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *event,
+	      int *which_eq)
+{
+	struct ptl_ni *ni;
+	uint64_t end = timeout;
+	int err = PTL_OK, which = 0;
+
+	if (!event || !eq_handles || !which_eq)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	if (size <= 0)
+		return PTL_EQ_INVALID;
+	if (timeout == PTL_TIME_FOREVER)
+		end = UINT64_MAX;
+	else if (timeout)
+		end = base_now_ns() + timeout * 1000000ull;
+	ni = ptl_enter(eq_handles[0], PTL_KIND_EQ);
+	if (!ni) {
+		*which_eq = 0;
+		return PTL_EQ_INVALID;
+	}
+	for (; which < size && err == PTL_OK; which++)
+		if (ptl_ni_of(eq_handles[which], PTL_KIND_EQ) != ni || !ptl_eq_of(ni, eq_handles[which])) {
+			err = PTL_EQ_INVALID;
+			*which_eq = which;
+		}
+	if (err == PTL_OK) {
+		err = wait_any(ni, eq_handles, size, end, event, &which);
+		if (err != PTL_EQ_EMPTY)
+			*which_eq = which;
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
+{
+	int which;
+
+	return PtlEQPoll(&eq_handle, 1, PTL_TIME_FOREVER, event, &which);
+}
+
+/* ---- handlers --------------------------------------------------------------------------------- */
+
+/* Next event no handler has seen, and its handler; false: none. Takes and leaves the lock. */
+static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t *handler)
+{
+	bool found = false;
+
+	ptl_lock(ni);
+	for (uint32_t i = 0; i < ni->view.r->stat.eq_high && !found; i++) {
+		struct ptl_eq *eq = &ni->view.eq[i];
+
+		if (!(eq->state & PTL_OBJ_LIVE) || !ni->handler[i] || ni->handled[i] == eq->tail)
+			continue;
+		if (eq->tail - ni->handled[i] > eq->mask + 1ull)
+			ni->handled[i] = eq->tail - (eq->mask + 1ull);
+		show(ni, evt_at(ni, eq, ni->handled[i]++), event);
+		*handler = ni->handler[i];
+		found = true;
+	}
+	ni->nal->leave(ni);
+	return found;
+}
+
+void ptl_run_handlers(struct ptl_ni *ni)
+{
+	ptl_eq_handler_t handler;
+	ptl_event_t event;
+
+	/* One thread at a time, events in order. A call made by a handler comes here, too, and returns: the
+	 * loop below it will see to its events. The exchange pairs with the one of whoever posts next. */
+	while (!atomic_exchange(&ni->in_handler, true)) {
+		bool any = false;
+
+		while (next_handled(ni, &event, &handler)) {
+			any = true;
+			handler(&event);
+		}
+		atomic_store(&ni->in_handler, false);
+		if (!any)
+			return;
+	}
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Match lists. The specification's walk is linear: the first acceptable entry in list order wins.
+ * Here every entry has a label that grows along the list; entries without wildcards are in a hash
+ * by (portal, source, bits), whose chains are in label order, the others in a short ordered list per
+ * portal; the winner is the smaller label of the first acceptable one of each.
+ */
+#ifndef PTL_MATCH_H
+#define PTL_MATCH_H
+
+#include "portals/undo.h"
+
+/* What a request says, as the target's engine sees it. The id, uid and jid are those of the
+ * connection, not what the message claims. */
+struct ptl_request {
+	uint8_t kind; /* enum ptl_req_kind */
+	bool ack;
+	uint32_t pt_index;
+	uint32_t ac_index;
+	uint32_t peer;       /* the NAL's index of the initiator */
+	uint32_t op, op_gen; /* initiator's record, PTL_NIL: none */
+	ptl_process_id_t initiator;
+	uint32_t uid, jid;
+	uint64_t match_bits;
+	uint64_t remote_offset;
+	uint64_t rlength;
+	uint64_t hdr_data;
+};
+
+struct ptl_match {
+	uint32_t me, md;
+	uint64_t offset;
+	uint64_t mlength;
+};
+
+/* The first entry that accepts the request (3.3 section 2.2, figure 2.5), changing nothing. */
+bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m);
+
+/* Owner only. Puts the filled entry `me` on its portal: before or after `base`, or with base
+ * PTL_NIL at the head or tail. */
+void ptl_match_link(struct ptl_view *v, uint32_t me, uint32_t base, ptl_ins_pos_t position);
+
+/* Takes it off; the entry's memory is not freed. */
+void ptl_match_unlink(struct ptl_engine *e, uint32_t me);
+
+#endif

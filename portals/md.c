@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Memory descriptors as the application handles them: attach, bind, unlink, update (3.3 section 3.10).
+ */
+#include <string.h>
+
+#include "nal/nal.h"
+#include "portals/ni.h"
+
+/* ---- making ----------------------------------------------------------------------------------- */
+
+uint32_t ptl_md_alloc(struct ptl_ni *ni)
+{
+	struct ptl_region *r = ni->view.r;
+	uint64_t *sr = r->stat.sr;
+	uint32_t i = r->md_free;
+
+	if (i != PTL_NIL)
+		r->md_free = ni->view.md[i].next_free;
+	else if (r->md_high < (uint32_t)ni->view.limits.max_mds)
+		i = r->md_high++;
+	else
+		return PTL_NIL;
+	sr[PTL_SR_MDS_ALLOC]++;
+	if (++sr[PTL_SR_MDS_CUR] > sr[PTL_SR_MDS_MAX])
+		sr[PTL_SR_MDS_MAX] = sr[PTL_SR_MDS_CUR];
+	return i;
+}
+
+/* Takes back what ptl_md_alloc gave, when filling it failed. */
+static void md_discard(struct ptl_ni *ni, uint32_t i)
+{
+	ni->view.md[i].next_free = ni->view.r->md_free;
+	ni->view.r->md_free = i;
+	ni->view.r->stat.sr[PTL_SR_MDS_ALLOC]--;
+	ni->view.r->stat.sr[PTL_SR_MDS_CUR]--;
+}
+
+/* Index of the queue an MD names, PTL_NIL for none. P3.3 §3.10.1: of the same interface. */
+static int eq_index(struct ptl_ni *ni, ptl_handle_eq_t handle, uint32_t *index)
+{
+	*index = PTL_NIL;
+	if (handle == PTL_EQ_NONE)
+		return PTL_OK;
+	if (handle >> 30 != PTL_KIND_EQ)
+		return PTL_EQ_INVALID;
+	if ((handle >> 28 & 3) != ni->index && ptl_ni_of(handle, PTL_KIND_EQ))
+		return PTL_MD_ILLEGAL;
+	if ((handle >> 28 & 3) != ni->index || (handle & 0xff) == 0xff || !ptl_eq_of(ni, handle))
+		return PTL_EQ_INVALID;
+	*index = ptl_handle_index(handle);
+	return PTL_OK;
+}
+
+static bool bad_span(const void *start, uint64_t length)
+{
+	return length && (!start || length > PTL_MAX_TRANS_SZ || (uintptr_t)start + length < length);
+}
+
+/* Checks the user's memory and gives its length in bytes. */
+static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *length)
+{
+	const ptl_md_iovec_t *iov = user->start;
+
+	if (!(user->options & PTL_MD_IOVEC)) {
+		*length = user->length;
+		return bad_span(user->start, user->length) ? PTL_MD_ILLEGAL : PTL_OK;
+	}
+	if (user->length > (uint64_t)ni->view.limits.max_md_iovecs || (user->length && !iov))
+		return PTL_MD_ILLEGAL;
+	*length = 0;
+	for (uint64_t i = 0; i < user->length; i++) {
+		*length += iov[i].iov_len;
+		if (bad_span(iov[i].iov_base, iov[i].iov_len) || *length > PTL_MAX_TRANS_SZ)
+			return PTL_MD_ILLEGAL;
+	}
+	return PTL_OK;
+}
+
+/* Copies the vector to the arena; the slot keeps its block from one user to the next. */
+static int keep_vector(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user)
+{
+	uint64_t size = user->length * sizeof(ptl_md_iovec_t);
+
+	if (size > md->iov_size) {
+		ptl_arena_free(&ni->arena, &ni->view, md->iov_block, md->iov_size);
+		md->iov_size = 0;
+		md->iov_block = ptl_arena_alloc(&ni->arena, &ni->view, &size);
+		if (!md->iov_block)
+			return PTL_NO_SPACE;
+		md->iov_size = size;
+	}
+	if (user->length)
+		memcpy((char *)ni->view.r + md->iov_block, user->start,
+		       user->length * sizeof(ptl_md_iovec_t));
+	md->start = md->iov_block;
+	return PTL_OK;
+}
+
+static void count_alignment(struct ptl_ni *ni, const void *start)
+{
+	uintptr_t a = (uintptr_t)start;
+
+	for (int i = 0; i < 5; i++)
+		if (!(a & ((128u >> i) - 1))) {
+			ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + i]++;
+			return;
+		}
+}
+
+static int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq, uint64_t length)
+{
+	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
+	int err;
+
+	if (user->options & PTL_MD_IOVEC) {
+		err = keep_vector(ni, md, user);
+		if (err != PTL_OK)
+			return err;
+	} else {
+		md->start = (uintptr_t)user->start;
+	}
+	md->length = length;
+	md->local_offset = 0;
+	md->max_size = user->max_size;
+	md->user_ptr = (uintptr_t)user->user_ptr;
+	md->threshold = user->threshold >= 0 ? user->threshold :
+			user->threshold == PTL_MD_THRESH_INF ? PTL_MD_THRESH_INF : 0;
+	md->options = user->options;
+	md->eq = eq;
+	md->user_start = (uintptr_t)user->start;
+	md->user_length = user->length;
+	md->state = flags | (md->threshold == 0 ? PTL_OBJ_INACTIVE : 0);
+	return PTL_OK;
+}
+
+int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op, uint32_t *index)
+{
+	struct ptl_md *md;
+	uint32_t eq, i;
+	uint64_t length;
+	int err = span_of(ni, user, &length);
+
+	if (err == PTL_OK)
+		err = eq_index(ni, user->eq_handle, &eq);
+	if (err != PTL_OK)
+		return err;
+	i = ptl_md_alloc(ni);
+	if (i == PTL_NIL)
+		return PTL_NO_SPACE;
+	md = &ni->view.md[i];
+	md->state = (md->state & 0xff00) | PTL_OBJ_LIVE;
+	if (unlink_op == PTL_UNLINK || user->options & PTL_MD_FLAG_AUTO_UNLINK)
+		md->state |= PTL_OBJ_UNLINK;
+	md->me = PTL_NIL;
+	md->pending = 0;
+	err = fill(ni, md, user, eq, length);
+	if (err != PTL_OK) {
+		md->state &= 0xff00;
+		md_discard(ni, i);
+		return err;
+	}
+	md->serial = ++ni->view.r->md_serial;
+	if (eq != PTL_NIL)
+		ni->view.eq[eq].refs++;
+	if (!(user->options & PTL_MD_IOVEC))
+		count_alignment(ni, user->start);
+	*index = i;
+	return PTL_OK;
+}
+
+/* ---- attach, bind, unlink --------------------------------------------------------------------- */
+
+int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+		ptl_handle_md_t *md_handle)
+{
+	struct ptl_ni *ni;
+	struct ptl_me *me;
+	uint32_t i;
+	int err;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(me_handle, PTL_KIND_ME);
+	if (!ni)
+		return PTL_ME_INVALID;
+	me = ptl_me_of(ni, me_handle);
+	if (!me)
+		err = PTL_ME_INVALID;
+	else if (me->md != PTL_NIL)
+		err = PTL_ME_IN_USE;
+	else
+		err = ptl_md_make(ni, &md, unlink_op, &i);
+	if (err == PTL_OK) {
+		ni->view.md[i].me = ptl_handle_index(me_handle);
+		me->md = i;
+		if (md_handle)
+			*md_handle = ptl_md_handle(ni, i);
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
+	      ptl_handle_md_t *md_handle)
+{
+	struct ptl_ni *ni;
+	uint32_t i;
+	int err;
+
+	if (!md_handle)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	err = ptl_md_make(ni, &md, unlink_op, &i);
+	if (err == PTL_OK)
+		*md_handle = ptl_md_handle(ni, i);
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlMDUnlink(ptl_handle_md_t md_handle)
+{
+	struct ptl_ni *ni;
+	struct ptl_md *md;
+	int err = PTL_OK;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(md_handle, PTL_KIND_MD);
+	if (!ni)
+		return PTL_MD_INVALID;
+	md = ptl_md_of(ni, md_handle);
+	if (!md) {
+		err = PTL_MD_INVALID;
+	} else if (md->pending) {
+		err = PTL_MD_IN_USE;
+	} else {
+		ptl_engine_unlink_event(&ni->engine, ptl_handle_index(md_handle), ni->id, ni->uid, ni->jid);
+		ptl_md_release(&ni->engine, ptl_handle_index(md_handle));
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+/* ---- update ----------------------------------------------------------------------------------- */
+
+/* A vector MD's entries go to the array old->start points to, if the caller gave one. */
+static void show(struct ptl_ni *ni, const struct ptl_md *md, ptl_md_t *old)
+{
+	if (md->options & PTL_MD_IOVEC && old->options & PTL_MD_IOVEC && old->start) {
+		uint64_t n = old->length < md->user_length ? old->length : md->user_length;
+
+		memcpy(old->start, (char *)ni->view.r + md->iov_block, n * sizeof(ptl_md_iovec_t));
+	}
+	old->start = (void *)(uintptr_t)md->user_start;
+	old->length = md->user_length;
+	old->threshold = md->threshold;
+	old->max_size = md->max_size;
+	old->options = md->options;
+	old->user_ptr = (void *)(uintptr_t)md->user_ptr;
+	old->eq_handle = md->eq == PTL_NIL ? PTL_EQ_NONE :
+			 ptl_handle(PTL_KIND_EQ, ni->index, md->eq, ni->view.eq[md->eq].state);
+}
+
+bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err)
+{
+	struct ptl_eq *eq;
+	uint32_t i;
+
+	*err = PTL_OK;
+	if (handle == PTL_EQ_NONE)
+		return true;
+	if (eq_index(ni, handle, &i) != PTL_OK) {
+		*err = PTL_EQ_INVALID;
+		return false;
+	}
+	eq = &ni->view.eq[i];
+	return eq->head == eq->tail && eq->owed == 0;
+}
+
+static int update(struct ptl_ni *ni, struct ptl_md *md, ptl_md_t *old, const ptl_md_t *user)
+{
+	ptl_md_t before;
+	uint64_t length;
+	uint32_t eq;
+	int err = span_of(ni, user, &length);
+
+	if (err == PTL_OK)
+		err = eq_index(ni, user->eq_handle, &eq);
+	if (err != PTL_OK)
+		return err;
+	if (md->pending)
+		return PTL_MD_NO_UPDATE;
+	if (old) {
+		before = *old;
+		show(ni, md, &before);
+	}
+	if (md->eq != PTL_NIL)
+		ni->view.eq[md->eq].refs--;
+	if (eq != PTL_NIL)
+		ni->view.eq[eq].refs++;
+	err = fill(ni, md, user, eq, length);
+	if (err != PTL_OK) { /* no memory for the vector: the old one is gone, too */
+		md->length = 0;
+		md->state |= PTL_OBJ_INACTIVE;
+		md->threshold = 0;
+		md->eq = eq;
+	}
+	if (old && err == PTL_OK)
+		*old = before;
+	return err;
+}
+
+int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
+		ptl_handle_eq_t eq_handle)
+{
+	struct ptl_ni *ni;
+	struct ptl_md *md;
+	int err = PTL_OK;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(md_handle, PTL_KIND_MD);
+	if (!ni)
+		return PTL_MD_INVALID;
+	md = ptl_md_of(ni, md_handle);
+	if (!md)
+		err = PTL_MD_INVALID;
+	else if (!new_md) {
+		if (old_md)
+			show(ni, md, old_md);
+	} else if (ptl_eq_idle(ni, eq_handle, &err))
+		err = update(ni, md, old_md, new_md);
+	else if (err == PTL_OK)
+		err = PTL_MD_NO_UPDATE;
+	ptl_leave(ni);
+	return err;
+}

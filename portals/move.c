@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section 3.13) become
+ * a ptl_start for the NAL.
+ */
+#include "nal/nal.h"
+#include "portals/ni.h"
+
+/* The MD an operation is to start on: live and active. */
+static struct ptl_md *initiating(struct ptl_ni *ni, ptl_handle_md_t handle)
+{
+	struct ptl_md *md = ptl_md_of(ni, handle);
+
+	return md && !(md->state & PTL_OBJ_INACTIVE) ? md : NULL;
+}
+
+static bool outside(const struct ptl_md *md, uint64_t offset, uint64_t length)
+{
+	return offset > md->length || length > md->length - offset;
+}
+
+static bool wildcard(ptl_process_id_t id)
+{
+	return id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY;
+}
+
+/* Put and get: `s` lacks only the MD, and with `whole` the region. */
+static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
+{
+	struct ptl_ni *ni;
+	struct ptl_md *md;
+	int err;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(handle, PTL_KIND_MD);
+	if (!ni)
+		return PTL_MD_INVALID;
+	ni->nal->connect(ni, s->target);
+	md = initiating(ni, handle);
+	s->md = ptl_handle_index(handle);
+	if (md && whole)
+		s->length = md->length;
+	if (!md)
+		err = PTL_MD_INVALID;
+	else if (wildcard(s->target))
+		err = PTL_PROCESS_INVALID;
+	else if (outside(md, s->offset, s->length)) /* P3.3 §3.13.3, §3.13.5 */
+		err = PTL_MD_ILLEGAL;
+	else {
+		s->ack = s->ack && md->eq != PTL_NIL;
+		err = ni->nal->send(ni, s);
+	}
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
+	   ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
+	   ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_PUT,
+		.ack = ack_req == PTL_ACK_REQ,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return start(md_handle, true, &s);
+}
+
+int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		 ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+		 ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+		 ptl_hdr_data_t hdr_data)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_PUT,
+		.ack = ack_req == PTL_ACK_REQ,
+		.offset = local_offset,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return start(md_handle, false, &s);
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	   ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_GET,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+	};
+
+	return start(md_handle, true, &s);
+}
+
+int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		 ptl_match_bits_t match_bits, ptl_size_t remote_offset)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_GET,
+		.offset = local_offset,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+	};
+
+	return start(md_handle, false, &s);
+}
+
+/* The swap: `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
+static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole, struct ptl_start *s)
+{
+	struct ptl_ni *ni;
+	struct ptl_md *get, *put;
+	int err;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(put_handle, PTL_KIND_MD);
+	if (!ni || !ptl_ni_of(get_handle, PTL_KIND_MD)) {
+		if (ni)
+			ptl_leave(ni);
+		return PTL_MD_INVALID;
+	}
+	ni->nal->connect(ni, s->target);
+	put = initiating(ni, put_handle);
+	get = ptl_ni_of(get_handle, PTL_KIND_MD) == ni ? initiating(ni, get_handle) : NULL;
+	s->md = ptl_handle_index(put_handle);
+	s->get_md = ptl_handle_index(get_handle);
+	if (put && whole)
+		s->length = put->length;
+	if (!put)
+		err = PTL_MD_INVALID;
+	else if (ptl_ni_of(get_handle, PTL_KIND_MD) != ni)
+		err = PTL_MD_ILLEGAL;
+	else if (!get)
+		err = PTL_MD_INVALID;
+	else if (wildcard(s->target))
+		err = PTL_PROCESS_INVALID;
+	else if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
+		 outside(put, s->offset, s->length) || outside(get, s->get_offset, s->length))
+		err = PTL_MD_ILLEGAL;
+	else
+		err = ni->nal->send(ni, s);
+	ptl_leave(ni);
+	return err;
+}
+
+int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
+	      ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+	      ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_GETPUT,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return swap(get_md_handle, put_md_handle, true, &s);
+}
+
+int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+		    ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+		    ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		    ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+		    ptl_hdr_data_t hdr_data)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_GETPUT,
+		.offset = put_local_offset,
+		.get_offset = get_local_offset,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return swap(get_md_handle, put_md_handle, false, &s);
+}

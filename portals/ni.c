@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The table of interfaces, how calls enter and leave one, and the calls about interfaces themselves:
+ * initialization, identities, status (3.3 sections 3.4 to 3.8).
+ */
+#define _GNU_SOURCE
+#include "portals/ni.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "base/log.h"
+#include "nal/nal.h"
+#include "portals/job.h"
+#include "portals/nid.h"
+
+static const ptl_ni_limits_t max_limits = {
+	.max_mes = 1 << 20,
+	.max_mds = 1 << 20,
+	.max_eqs = 4096,
+	.max_ac_index = 63,
+	.max_pt_index = 255,
+	.max_md_iovecs = 1 << 16,
+	.max_me_list = 1 << 20,
+	.max_getput_md = 4096,
+};
+
+static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct ptl_ni *_Atomic table[PTL_MAX_INTERFACES];
+static atomic_bool initialized;
+static unsigned int debug_default;
+
+bool ptl_is_init(void)
+{
+	return atomic_load_explicit(&initialized, memory_order_acquire);
+}
+
+/* ---- entering and leaving --------------------------------------------------------------------- */
+
+struct ptl_ni *ptl_ni_of(ptl_handle_any_t handle, enum ptl_kind kind)
+{
+	if (handle >> 30 != kind || (handle & 0xff) == 0xff ||
+	    (kind == PTL_KIND_NI && ptl_handle_index(handle) != 0))
+		return NULL;
+	return atomic_load_explicit(&table[handle >> 28 & 3], memory_order_acquire);
+}
+
+struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind)
+{
+	struct ptl_ni *ni = ptl_ni_of(handle, kind);
+
+	if (!ni)
+		return NULL;
+	ptl_lock(ni);
+	/* plain store: only a hint that somebody called */
+	atomic_store_explicit(&ni->calls, atomic_load_explicit(&ni->calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	return ni;
+}
+
+void ptl_leave(struct ptl_ni *ni)
+{
+	ni->nal->leave(ni);
+	if (atomic_load_explicit(&ni->handlers, memory_order_relaxed))
+		ptl_run_handlers(ni);
+}
+
+static bool live(uint32_t state, ptl_handle_any_t handle)
+{
+	return state & PTL_OBJ_LIVE && ptl_obj_gen(state) == (handle & 0xff);
+}
+
+struct ptl_me *ptl_me_of(struct ptl_ni *ni, ptl_handle_me_t handle)
+{
+	uint32_t i = ptl_handle_index(handle);
+
+	if (i >= ni->view.r->me_high || !live(ni->view.me[i].state, handle))
+		return NULL;
+	return &ni->view.me[i];
+}
+
+struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
+{
+	uint32_t i = ptl_handle_index(handle);
+
+	/* an MD being unlinked takes no more calls, but its handle lives until its last event */
+	if (i >= ni->view.r->md_high || !live(ni->view.md[i].state, handle))
+		return NULL;
+	return &ni->view.md[i];
+}
+
+struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle)
+{
+	uint32_t i = ptl_handle_index(handle);
+
+	if (i >= ni->view.r->stat.eq_high || !live(ni->view.eq[i].state, handle))
+		return NULL;
+	return &ni->view.eq[i];
+}
+
+/* ---- PtlInit, PtlFini ------------------------------------------------------------------------- */
+
+/* The regions are not mapped in a child and the helper threads not there: it has no Portals. */
+static void in_child(void)
+{
+	for (int i = 0; i < PTL_MAX_INTERFACES; i++)
+		atomic_store_explicit(&table[i], NULL, memory_order_relaxed);
+	atomic_store_explicit(&initialized, false, memory_order_relaxed);
+	pthread_mutex_init(&table_mutex, NULL);
+}
+
+static void at_fork(void)
+{
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+int PtlInit(int *max_interfaces)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	int err = PTL_OK;
+
+	pthread_once(&once, at_fork);
+	pthread_mutex_lock(&table_mutex);
+	if (!ptl_is_init()) {
+		if (!max_interfaces)
+			err = PTL_SEGV;
+		else if (ptl_job_setup() < 0)
+			err = PTL_FAIL;
+		else {
+			debug_default = (unsigned int)base_config()->ptl_debug;
+			atomic_store_explicit(&initialized, true, memory_order_release);
+		}
+	}
+	if (err == PTL_OK && max_interfaces)
+		*max_interfaces = PTL_MAX_INTERFACES;
+	pthread_mutex_unlock(&table_mutex);
+	return err;
+}
+
+static void report(const struct ptl_ni *ni)
+{
+	static const char *const count_text[] = {
+#define TEXT(name, text) text,
+		PTL_COUNT_TABLE(TEXT)
+	};
+	static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
+	const struct ptl_stat *s = &ni->view.r->stat;
+
+	base_warn("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
+		  ni->index, ni->id.nid, ni->id.pid, ni->nal->name, s->progress,
+		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
+		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
+	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
+		if (s->counts[i])
+			base_warn("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);
+	for (int i = 0; i < PTL_DROP_COUNT_; i++)
+		if (s->drops[i])
+			base_warn("  %12llu dropped: %s", (unsigned long long)s->drops[i], drop_text[i]);
+}
+
+/* The interface goes for good. table_mutex held. */
+static void ni_close(struct ptl_ni *ni)
+{
+	atomic_store_explicit(&table[ni->index], NULL, memory_order_release);
+	if (base_config()->ptl_report)
+		report(ni);
+	ni->view.r->stat.closed = 1;
+	ni->nal->close(ni);
+	ptl_job_forget(ni->index);
+	ptl_arena_fini(&ni->arena);
+	ptl_region_unmap(&ni->view);
+	close(ni->memfd);
+	free(ni->handler);
+	free(ni->handled);
+	free(ni->eq_waiters);
+	free(ni);
+}
+
+void PtlFini(void)
+{
+	pthread_mutex_lock(&table_mutex);
+	if (ptl_is_init()) {
+		for (int i = 0; i < PTL_MAX_INTERFACES; i++)
+			if (table[i])
+				ni_close(table[i]);
+		ptl_job_fini();
+		atomic_store_explicit(&initialized, false, memory_order_release);
+	}
+	pthread_mutex_unlock(&table_mutex);
+}
+
+/* ---- PtlNIInit, PtlNIFini --------------------------------------------------------------------- */
+
+static int limit(int wanted, int most)
+{
+	if (wanted < 0)
+		return 0;
+	return wanted < most ? wanted : most;
+}
+
+static ptl_ni_limits_t limits_for(const ptl_ni_limits_t *d)
+{
+	const ptl_ni_limits_t *m = &max_limits;
+
+	if (!d)
+		return *m;
+	return (ptl_ni_limits_t){
+		.max_mes = limit(d->max_mes, m->max_mes),
+		.max_mds = limit(d->max_mds, m->max_mds),
+		.max_eqs = limit(d->max_eqs, m->max_eqs),
+		.max_ac_index = limit(d->max_ac_index, m->max_ac_index),
+		.max_pt_index = limit(d->max_pt_index, m->max_pt_index),
+		.max_md_iovecs = limit(d->max_md_iovecs, m->max_md_iovecs),
+		.max_me_list = limit(d->max_me_list, m->max_me_list),
+		.max_getput_md = limit(d->max_getput_md, m->max_getput_md),
+	};
+}
+
+/* The NAL for a new interface: the first usable of PTL_NAL. */
+static const struct nal_ops *choose_nal(void)
+{
+	const char *want = base_config()->ptl_nal, *why = NULL;
+	const struct nal_ops *found = NULL;
+
+	for (int i = 0; nal_registry[i]; i++) {
+		const struct nal_ops *n = nal_registry[i];
+
+		if (strcmp(want, "auto") && strcmp(want, n->name))
+			continue;
+		why = n->unusable();
+		if (!why)
+			return n;
+		found = n;
+	}
+	if (found)
+		base_warn("PTL_NAL=%s: %s cannot be used here: %s", want, found->name, why);
+	else
+		base_warn("PTL_NAL=%s: no such transport in this build; portals-info lists them", want);
+	return NULL;
+}
+
+static void fill_stat(struct ptl_ni *ni)
+{
+	struct ptl_stat *s = &ni->view.r->stat;
+
+	s->os_pid = (uint32_t)getpid();
+	s->id = ni->id;
+	s->uid = ni->uid;
+	s->jid = ni->jid;
+	s->interface = ni->index;
+	s->started_ms = base_now_ms();
+	strncpy(s->program, program_invocation_short_name, sizeof(s->program) - 1);
+	ni->view.r->cray = base_config()->ptl_cray;
+}
+
+/* P3.3 §3.12: every entry admits all processes of our user. */
+static void open_access(struct ptl_ni *ni)
+{
+	for (int i = 0; i <= ni->view.limits.max_ac_index; i++)
+		ni->view.ac[i] = (struct ptl_ac){
+			.id = { PTL_NID_ANY, PTL_PID_ANY },
+			.uid = ni->uid,
+			.jid = PTL_JID_ANY,
+			.pt_index = PTL_PT_INDEX_ANY,
+		};
+}
+
+static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limits)
+{
+	int err;
+
+	ni->nal = choose_nal();
+	if (!ni->nal)
+		return PTL_IFACE_INVALID;
+	if (ptl_nid_configured(ni->index, &ni->id.nid) < 0)
+		return PTL_IFACE_INVALID;
+	err = ptl_region_create(&ni->view, limits, ni->nal->region_bytes(), &ni->memfd);
+	if (err < 0) {
+		base_warn("cannot reserve the memory of a network interface: %s; ask PtlNIInit for "
+			  "smaller limits, or raise `ulimit -v` and `ulimit -f`", strerror(-err));
+		return PTL_NO_SPACE;
+	}
+	ptl_arena_init(&ni->arena, &ni->view);
+	ni->engine.v = &ni->view;
+	ni->uid = (uint32_t)geteuid();
+	ni->debug = debug_default;
+	ni->jid = ptl_job_jid();
+	open_access(ni);
+	fill_stat(ni);
+	if (pid == PTL_PID_ANY)
+		pid = ptl_job_pid(ni->index);
+	err = ni->nal->open(ni, pid);
+	if (err != PTL_OK) {
+		ptl_region_unmap(&ni->view);
+		close(ni->memfd);
+	}
+	return err;
+}
+
+static void count_neighbours(struct ptl_ni *ni)
+{
+	ptl_process_id_t *ids;
+	unsigned int size, own;
+	int n = 0;
+
+	if (ptl_job_ids(&ids, &size, &own) < 0)
+		return;
+	for (unsigned int i = 0; i < size; i++)
+		n += ids[i].nid == ni->id.nid;
+	free(ids);
+	ptl_lock(ni);
+	ni->neighbours = n;
+	ptl_leave(ni);
+}
+
+static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limits_t *desired)
+{
+	ptl_ni_limits_t limits = limits_for(desired);
+	struct ptl_ni *ni = calloc(1, sizeof(*ni));
+	int err;
+
+	if (!ni)
+		return PTL_NO_SPACE;
+	ni->index = interface;
+	ni->refs = 1;
+	ni->handler = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handler));
+	ni->handled = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handled));
+	ni->eq_waiters = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->eq_waiters));
+	if (!ni->handler || !ni->handled || !ni->eq_waiters)
+		err = PTL_NO_SPACE;
+	else
+		err = ni_open(ni, pid, &limits);
+	if (err != PTL_OK) {
+		free(ni->handler);
+		free(ni->handled);
+		free(ni->eq_waiters);
+		free(ni);
+		return err;
+	}
+	atomic_store_explicit(&table[interface], ni, memory_order_release);
+	err = ptl_job_publish(ptl_handle(PTL_KIND_NI, interface, 0, 0), interface, ni->id);
+	if (err != PTL_OK)
+		ni_close(ni);
+	else
+		count_neighbours(ni);
+	return err;
+}
+
+int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired,
+	      ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
+{
+	int err = PTL_OK;
+
+	if (!ni_handle)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	if (interface >= PTL_MAX_INTERFACES)
+		return PTL_IFACE_INVALID;
+	pthread_mutex_lock(&table_mutex);
+	if (table[interface])
+		table[interface]->refs++;
+	else
+		err = ni_create(interface, pid, desired);
+	if (err == PTL_OK) {
+		if (actual)
+			*actual = table[interface]->view.limits;
+		*ni_handle = ptl_handle(PTL_KIND_NI, interface, 0, 0);
+	}
+	pthread_mutex_unlock(&table_mutex);
+	return err;
+}
+
+int PtlNIFini(ptl_handle_ni_t ni_handle)
+{
+	struct ptl_ni *ni;
+	int err = PTL_OK;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	pthread_mutex_lock(&table_mutex);
+	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		err = PTL_NI_INVALID;
+	else if (--ni->refs == 0)
+		ni_close(ni);
+	pthread_mutex_unlock(&table_mutex);
+	return err;
+}
+
+/* ---- questions -------------------------------------------------------------------------------- */
+
+static bool status(struct ptl_ni *ni, ptl_sr_index_t index, ptl_sr_value_t *value)
+{
+	uint32_t pt = index & 0xfff;
+
+	if (index < PTL_SR_LAST_) {
+		*value = ni->view.r->stat.sr[index];
+		return true;
+	}
+	if (index - pt != PTL_SR_MLIST_LEN(0) && index - pt != PTL_SR_MLIST_MAX(0))
+		return false;
+	if (pt > (uint32_t)ni->view.limits.max_pt_index)
+		return false;
+	*value = index - pt == PTL_SR_MLIST_LEN(0) ? ni->view.pt[pt].count : ni->view.pt[pt].max;
+	return true;
+}
+
+int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t register_index, ptl_sr_value_t *value)
+{
+	struct ptl_ni *ni;
+	bool ok;
+
+	if (!value)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	ni->nal->progress(ni);
+	ok = status(ni, register_index, value);
+	ptl_leave(ni);
+	return ok ? PTL_OK : PTL_SR_INDEX_INVALID;
+}
+
+int PtlNIDist(ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance)
+{
+	struct ptl_ni *ni;
+
+	if (!distance)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	return ni ? ni->nal->distance(ni, process, distance) : PTL_NI_INVALID;
+}
+
+int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
+{
+	enum ptl_kind kind = handle >> 30;
+	struct ptl_ni *ni;
+	bool ok = true;
+
+	if (!ni_handle)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(handle, kind);
+	if (!ni)
+		return PTL_HANDLE_INVALID;
+	if (kind == PTL_KIND_ME)
+		ok = ptl_me_of(ni, handle);
+	else if (kind == PTL_KIND_MD)
+		ok = ptl_md_of(ni, handle);
+	else if (kind == PTL_KIND_EQ)
+		ok = ptl_eq_of(ni, handle);
+	if (ok)
+		*ni_handle = ptl_handle(PTL_KIND_NI, ni->index, 0, 0);
+	ptl_leave(ni);
+	return ok ? PTL_OK : PTL_HANDLE_INVALID;
+}
+
+int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
+{
+	struct ptl_ni *ni;
+
+	if (!uid)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*uid = ni->uid;
+	return PTL_OK;
+}
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id)
+{
+	struct ptl_ni *ni;
+
+	if (!id)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*id = ni->id;
+	return PTL_OK;
+}
+
+int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
+{
+	struct ptl_ni *ni;
+
+	if (!jid)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*jid = ni->jid;
+	return PTL_OK;
+}
+
+int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
+{
+	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : base_now_ns() + timeout * 1000000ull;
+	struct ptl_ni *ni;
+
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(handle, handle >> 30);
+	if (!ni)
+		return PTL_HANDLE_INVALID;
+	for (unsigned int idle = 1; !ni->nal->progress(ni) && base_now_ns() < end; idle++)
+		ni->nal->idle(ni, idle, end);
+	ptl_leave(ni);
+	return PTL_OK;
+}
+
+unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
+{
+	struct ptl_ni *ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
+	unsigned int *place = ni ? &ni->debug : &debug_default;
+	unsigned int old = *place;
+
+	*place = mask;
+	return old;
+}

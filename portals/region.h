@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The region: one memfd that holds everything a network interface is made of (portal table, match
+ * entries, memory descriptors, event queues, operations in flight), linked by index, so that the
+ * engine can be run over it by the owner and, on the owner's behalf, by the other processes of the
+ * same user on the node. The file is sparse: the tables are reserved at their full size and memory
+ * is paid page by page when first used.
+ *
+ * Everything here but the words said to be atomic is guarded by `lock` (lock.h).
+ */
+#ifndef PTL_REGION_H
+#define PTL_REGION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "portals/stat.h"
+
+#define PTL_NIL UINT32_MAX
+
+/* Object state word: flags below, generation in bits 8 to 15 (never 255, see ni.h). */
+#define PTL_OBJ_LIVE      0x01u
+#define PTL_OBJ_UNLINK    0x02u /* ME: freed with its MD. MD: unlinked automatically */
+#define PTL_OBJ_WILD      0x04u /* ME: not in the hash */
+#define PTL_OBJ_INACTIVE  0x08u /* MD: refuses operations */
+#define PTL_OBJ_UNLINKING 0x10u /* MD: freed when its last operation is done */
+#define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
+
+static inline uint32_t ptl_obj_gen(uint32_t state)
+{
+	return state >> 8 & 0xff;
+}
+
+/* Match entry. One cache line: a walk touches nothing else of an entry that does not match. */
+struct ptl_me {
+	uint64_t match_bits;
+	uint64_t ignore_bits;
+	int64_t label; /* order among the entries of one portal */
+	ptl_process_id_t id;
+	uint32_t list_prev, list_next;   /* all entries of the portal, in order */
+	uint32_t chain_prev, chain_next; /* hash chain, or the portal's wildcard entries; free list */
+	uint32_t md;
+	uint32_t hash;
+	uint32_t state;
+	uint32_t pt_index;
+};
+static_assert(sizeof(struct ptl_me) == 64, "one cache line");
+
+/* Memory descriptor. All that matching and moving need is in the first line. */
+struct ptl_md {
+	uint64_t start;  /* address in the owner; of a vector: offset of its entries in the region */
+	uint64_t length; /* bytes, of a vector: their sum */
+	uint64_t local_offset;
+	uint64_t max_size;
+	uint64_t user_ptr;
+	int32_t threshold;
+	uint32_t options;
+	uint32_t eq;
+	uint32_t me;
+	uint32_t pending; /* operations accepted or started and not yet ended */
+	uint32_t state;
+	/* second line: creation, update, reports */
+	_Alignas(64) uint64_t user_start; /* what the application gave */
+	uint64_t user_length;
+	uint64_t iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
+	uint64_t iov_size;
+	uint32_t serial;    /* counts uses of the slot; tells a late ack from one of ours */
+	uint32_t next_free;
+	uint64_t pad_[3];
+};
+static_assert(sizeof(struct ptl_md) == 128, "two cache lines");
+
+/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. */
+struct ptl_evt {
+	uint32_t type;
+	uint32_t sequence;
+	ptl_process_id_t initiator;
+	uint32_t uid, jid;
+	uint32_t pt_index;
+	uint32_t md_handle;
+	uint64_t match_bits, rlength, mlength, offset, hdr_data;
+	uint64_t md_start, md_length, md_max_size, md_user_ptr;
+	int32_t md_threshold;
+	uint32_t md_options;
+	uint32_t link;
+	uint32_t ni_fail_type;
+	uint32_t md_eq;
+	uint32_t pad_;
+};
+static_assert(sizeof(struct ptl_evt) == 128, "two cache lines");
+
+enum ptl_req_kind { PTL_REQ_PUT = 1, PTL_REQ_GET, PTL_REQ_GETPUT };
+
+#define PTL_OP_ACK     0x01u /* put: an ACK event is wanted */
+#define PTL_OP_LONG    0x02u /* data is still to be moved; MD is pending */
+#define PTL_OP_GRANTED 0x04u /* long get: the target matched, REPLY_START is out */
+
+/* A message the target accepted and has not finished: where the bytes go (put) or come from (get).
+ * `claim` and `done` are atomic: both processes move chunks at the same time. */
+struct ptl_landing {
+	uint32_t gen; /* odd while in use */
+	uint8_t kind;
+	uint8_t ack;
+	uint16_t pt_index;
+	uint32_t md;
+	uint32_t peer;
+	uint32_t op, op_gen; /* the initiator's record */
+	uint64_t offset, mlength, rlength;
+	uint64_t match_bits, hdr_data;
+	/* second line */
+	_Alignas(64) uint64_t remote_offset;
+	ptl_process_id_t initiator;
+	uint32_t uid, jid;
+	uint32_t link;
+	int32_t threshold;
+	uint32_t next, prev; /* free list, or all landings in use */
+	uint32_t chunks, chunk_size;
+	uint64_t pad_;
+	/* third line: contended */
+	_Alignas(64) _Atomic uint64_t claim; /* chunks handed out, under the generation in the upper half */
+	_Atomic uint32_t done;               /* chunks in place */
+	_Atomic uint32_t failed;             /* a mover met an error: its ptl_ni_fail_t */
+};
+static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
+
+struct ptl_pt {
+	uint32_t head, tail;           /* all entries in order */
+	uint32_t wild_head, wild_tail; /* those not in the hash */
+	uint32_t count, max;
+	uint32_t pad_[2];
+};
+static_assert(sizeof(struct ptl_pt) == 32, "two to a line");
+
+struct ptl_ac {
+	ptl_process_id_t id;
+	uint32_t uid, jid;
+	uint32_t pt_index;
+	uint32_t pad_;
+};
+
+struct ptl_bucket {
+	uint32_t head, tail;
+};
+
+/* Words changed since the last commit by a runner that may die half way (undo.h). */
+#define PTL_UNDO_MAX 256
+struct ptl_undo {
+	_Atomic uint32_t n;
+	struct {
+		uint64_t where; /* offset in the region, bit 0: a 64-bit word */
+		uint64_t old;
+	} entry[PTL_UNDO_MAX];
+};
+
+struct ptl_region {
+	struct ptl_stat stat;
+
+	/* Hot words, one line each: they are written and read by different processes. */
+	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
+	_Alignas(64) _Atomic uint32_t bell;   /* futex the owner's waiting threads sleep on */
+	_Atomic uint32_t waiters;             /* how many do */
+	_Alignas(64) _Atomic uint32_t no_run; /* peers may not run the engine: the owner must see each event */
+	_Atomic uint32_t helper;              /* the helper thread is at work in the background */
+
+	/* Counters the engine uses all the time. */
+	_Alignas(64) uint32_t me_free, me_high;
+	uint32_t md_free, md_high;
+	uint32_t eq_free, op_free;
+	uint32_t land_free, land_high, land_list;
+	uint32_t op_list;      /* operations with data still to move */
+	uint32_t buckets;      /* in use, a power of two */
+	uint32_t hashed;       /* entries in them */
+	uint32_t md_serial;
+	uint32_t cray;         /* PTL_CRAY behaviour */
+
+	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
+	_Alignas(64) uint64_t ac_off, pt_off, bucket_off, me_off, md_off, land_off, arena_off, nal_off;
+	uint64_t arena_size, nal_size;
+	uint32_t nbuckets, nlandings, nops;
+
+	_Alignas(64) struct ptl_undo undo;
+};
+
+/* One process's mapping of one region: pointers for indexes. */
+struct ptl_view {
+	struct ptl_region *r;
+	struct ptl_pt *pt;
+	struct ptl_ac *ac;
+	struct ptl_bucket *bucket;
+	struct ptl_me *me;
+	struct ptl_md *md;
+	struct ptl_eq *eq;
+	struct ptl_op *op;
+	struct ptl_landing *land;
+	char *nal;
+	size_t size;
+	ptl_ni_limits_t limits; /* a copy: a peer's region may be scribbled on */
+	uint32_t nlandings, nops, nbuckets;
+	uint64_t arena_off, arena_end;
+};
+
+/* Creates a region for `limits` with `nal_size` bytes for the NAL's rings and maps it; *fd is its
+ * memfd. 0, or -errno. */
+int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size, int *fd);
+
+/* Maps a peer's region and checks every offset in it. 0, or -errno (-EPROTO: not a region of ours). */
+int ptl_region_map(struct ptl_view *v, int fd);
+
+/* Checks a header of which `size` bytes are mapped; fills the view. 0, or -EPROTO. */
+int ptl_region_check(struct ptl_view *v, struct ptl_region *r, size_t size);
+
+void ptl_region_unmap(struct ptl_view *v);
+
+#endif

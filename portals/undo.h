@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The engine's context and its writes. The owner of a region writes plainly: if it dies the region
+ * is of no use to anybody. Another process that runs the engine on the owner's behalf notes the old
+ * value of each word before it changes it and commits once per message, so that whoever takes the
+ * lock over from a dead runner can put the words back (kill -9 between any two instructions leaves
+ * a prefix of the stores below, in program order).
+ */
+#ifndef PTL_UNDO_H
+#define PTL_UNDO_H
+
+#include <string.h>
+
+#include "portals/region.h"
+
+struct ptl_engine {
+	struct ptl_view *v;
+	struct ptl_undo *undo; /* NULL: we own the region */
+	bool posted;           /* an event was posted: wake sleepers after the lock is released */
+};
+
+static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old, uint64_t wide)
+{
+	struct ptl_undo *u = e->undo;
+	uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
+
+	u->entry[n].where = (uint64_t)((char *)word - (char *)e->v->r) | wide;
+	u->entry[n].old = old;
+	/* release: the entry is whole before it counts; partner is the order of a dying process's stores */
+	atomic_store_explicit(&u->n, n + 1, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static inline void ptl_set32(struct ptl_engine *e, uint32_t *word, uint32_t value)
+{
+	if (e->undo)
+		ptl_undo_note(e, word, *word, 0);
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+static inline void ptl_set64(struct ptl_engine *e, uint64_t *word, uint64_t value)
+{
+	if (e->undo)
+		ptl_undo_note(e, word, *word, 1);
+	__atomic_store_n(word, value, __ATOMIC_RELEASE);
+}
+
+/* From here on what was written stays. */
+static inline void ptl_commit(struct ptl_engine *e)
+{
+	if (e->undo)
+		atomic_store_explicit(&e->undo->n, 0, memory_order_release);
+}
+
+/* Puts back what was written since the last commit; by the runner itself, or after its death by the
+ * one who took the lock over. */
+static inline void ptl_rollback(struct ptl_view *v)
+{
+	struct ptl_undo *u = &v->r->undo;
+	uint32_t n = atomic_load_explicit(&u->n, memory_order_acquire);
+
+	if (n > PTL_UNDO_MAX)
+		n = PTL_UNDO_MAX;
+	while (n--) {
+		uint64_t where = u->entry[n].where;
+		char *word = (char *)v->r + (where & ~1ull);
+
+		if ((where & ~1ull) + 8 > v->size)
+			continue;
+		if (where & 1)
+			memcpy(word, &u->entry[n].old, 8);
+		else
+			memcpy(word, &u->entry[n].old, 4);
+	}
+	atomic_store_explicit(&u->n, 0, memory_order_release);
+}
+
+#endif
