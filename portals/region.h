@@ -115,8 +115,8 @@ struct ptl_landing {
 	uint32_t uid, jid;
 	uint32_t link;
 	int32_t threshold;
-	uint32_t next, prev; /* free list, or all landings in use */
 	uint32_t chunks, chunk_size;
+	uint32_t next, prev; /* free list, or all landings in use */
 	uint64_t pad_;
 	/* third line: contended */
 	_Alignas(64) _Atomic uint64_t claim; /* chunks handed out, under the generation in the upper half */
