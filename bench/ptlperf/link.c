@@ -44,10 +44,18 @@ void perf_ctl_send(struct perf *p, uint64_t value)
 	ctl_put(p, PTL_NO_ACK_REQ, value);
 }
 
+/* The other rank may be through with its greeting and go on while ours is not acknowledged yet. */
+static uint64_t early;
+static bool have_early;
+
 uint64_t perf_ctl_recv(struct perf *p)
 {
 	ptl_event_t ev;
 
+	if (have_early) {
+		have_early = false;
+		return early;
+	}
 	for (;;) {
 		while (!ctl_event(p, &ev, SLICE_MS))
 			;
@@ -80,6 +88,10 @@ static void greet(struct perf *p)
 			if (ev.ni_fail_type != PTL_NI_OK)
 				perf_fail("greeting nid %u pid %u: %s", p->other.nid, p->other.pid,
 					  PtlNIFailStr(p->ni, ev.ni_fail_type));
+			if (ev.type == PTL_EVENT_PUT_END && ev.hdr_data != GREETING) {
+				early = ev.hdr_data;
+				have_early = true;
+			}
 			if (ev.type == PTL_EVENT_ACK)
 				return;
 		}
