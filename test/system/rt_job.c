@@ -252,6 +252,25 @@ static void wait_here(char **args)
 		pause();
 }
 
+/* Tells of every signal until SIGTERM comes. */
+static void signals(char **args)
+{
+	sigset_t all;
+	char text[32];
+	int sig = 0;
+
+	(void)args;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	tell("waiting");
+	while (sig != SIGTERM) {
+		if (sigwait(&all, &sig))
+			fail("sigwait");
+		snprintf(text, sizeof(text), "got signal %d", sig);
+		tell(text);
+	}
+}
+
 /* A child made by fork must leave the connection alone. */
 static void fork_one(char **args)
 {
@@ -296,6 +315,7 @@ static const struct {
 	{ "threads", 0, threads }, { "crash", 2, crash },   { "quit", 2, quit },
 	{ "leave", 1, leave },     { "late", 2, late },     { "abort", 2, abort_job },
 	{ "wait", 0, wait_here },  { "fork", 0, fork_one }, { "lose", 0, lose },
+	{ "signals", 0, signals },
 };
 
 int main(int argc, char **argv)

@@ -24,6 +24,7 @@
 enum {
 	LINE_MAX_BYTES = 65536, /* a longer line is broken into two */
 	READ_BYTES = 16384,
+	PIPE_MOST = 1 << 20,  /* a pipe holds no more, unless root has made it larger */
 	QUEUE_HIGH = 1 << 20, /* stop reading sources */
 	QUEUE_LOW = 1 << 18   /* and go on */
 };
@@ -195,7 +196,7 @@ static void take(struct source *source, const char *bytes, size_t len)
 	}
 }
 
-/* Reads once. False at the end, when there is nothing now, or when the sink has enough. */
+/* Reads once. False at the end, or when there is nothing now. */
 static bool source_read(struct source *source)
 {
 	char bytes[READ_BYTES];
@@ -265,17 +266,19 @@ int output_attach(int rank, int out_fd, int err_fd)
 	return err ? err : source_open(&sources[rank * 2 + 1], rank, err_fd, &sinks[1]);
 }
 
+/* Reads up to a full pipe: all that was written before, and no more of a writer without end. */
+static void source_collect(struct source *source)
+{
+	for (int n = 0; n <= PIPE_MOST && source->fd >= 0 && source_read(source); n += READ_BYTES)
+		;
+	if (source->sink)
+		sink_start(source->sink);
+}
+
 void output_collect(int rank)
 {
-	for (int i = rank * 2; i < rank * 2 + 2 && i < n_sources; i++) {
-		struct source *source = &sources[i];
-
-		/* bounded: another process may write to the pipe without end */
-		while (source->fd >= 0 && source->sink->len < QUEUE_HIGH && source_read(source))
-			;
-		if (source->sink)
-			sink_start(source->sink);
-	}
+	for (int i = rank * 2; i < rank * 2 + 2 && i < n_sources; i++)
+		source_collect(&sources[i]);
 }
 
 void output_finish(void)
@@ -283,7 +286,7 @@ void output_finish(void)
 	for (int i = 0; i < n_sources; i++) {
 		struct source *source = &sources[i];
 
-		output_collect(source->rank);
+		source_collect(source);
 		if (source->fd >= 0 && source->len)
 			put_line(source, source->line, source->len);
 		source_close(source);

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# Both ends of PMI-1 against MPICH: our client under Hydra's mpiexec, and an MPICH program under our
+# mpiexec. Usage: test_hydra.sh MPIEXEC RT_JOB MPICH_JOB_SOURCE
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+mpiexec=$1
+rt_job=$2
+source=$3
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID "${!PTL_@}"
+
+# run COMMAND...: under a limit; leaves status, $dir/out, $dir/err.
+run() {
+	status=0
+	timeout -k 5 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# need COMMAND...: the case fails, and shows what was seen, unless this succeeds.
+need() {
+	"$@" && return
+	echo "not so: $*"
+	echo "status ${status-none yet}; stdout:"
+	cat "$dir/out"
+	echo "stderr:"
+	cat "$dir/err"
+	exit 1
+}
+status_is() { [ "$status" -eq "$1" ]; }
+out_lines() { [ "$(grep -c -- "$2" "$dir/out")" -eq "$1" ]; }
+
+eventually() {
+	local deadline=$((SECONDS + 20))
+	until "$@"; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.02
+	done
+}
+gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null; }
+
+# ---- our client under Hydra ----------------------------------------------------------------------
+
+hydra() {
+	local ranks=$1
+	shift
+	run mpiexec.hydra -n "$ranks" "$rt_job" "$@"
+}
+does() {
+	hydra "$1" "$2" ${3+"$3"}
+	need status_is 0
+	need out_lines "$1" " done\$"
+}
+same_job() {
+	hydra 3 whoami
+	need status_is 0
+	need out_lines 3 'of 3 kind 2 job'
+	need [ "$(sed 's/.* job //' "$dir/out" | sort -u | wc -l)" -eq 1 ]
+}
+status_kept() {
+	hydra 3 late 1 5
+	need status_is 5
+	need out_lines 2 'at its end'
+}
+aborts() {
+	hydra 3 abort 2 42
+	need status_is 42
+}
+launcher_dies() {
+	local pid
+	mpiexec.hydra -n 3 "$rt_job" lose >"$dir/out" 2>"$dir/err" </dev/null &
+	local launcher=$!
+	need eventually out_lines 1 waiting
+	local proxy
+	proxy=$(pgrep -P "$launcher" hydra_pmi_proxy)
+	pgrep -P "$proxy" >"$dir/ranks"
+	need [ "$(wc -l <"$dir/ranks")" -eq 3 ]
+	kill -9 "$launcher" "$proxy"
+	wait "$launcher" || true
+	# rank 0 does not look at its launcher; the others do, in a fence
+	need eventually one_left
+	while read -r pid; do
+		kill -9 "$pid" 2>/dev/null || true
+	done <"$dir/ranks"
+}
+one_left() {
+	local left=0 pid
+	while read -r pid; do
+		gone "$pid" || left=$((left + 1))
+	done <"$dir/ranks"
+	[ "$left" -eq 1 ]
+}
+if command -v mpiexec.hydra >/dev/null; then
+	check 'Hydra: one job' same_job
+	check 'Hydra: put, fence, get by 4 ranks' does 4 fence 3
+	check 'Hydra: put, fence, get by 24 ranks' does 24 fence 2
+	check 'Hydra: alone in a job' does 1 fence 2
+	check 'Hydra: values of all lengths and bytes' does 3 values
+	check 'Hydra: several threads of a rank ask at once' does 3 threads
+	check 'Hydra: a forked child keeps off the connection' does 3 fork
+	check 'Hydra: an exit status after leaving the job ends nothing' status_kept
+	check 'Hydra: an abort with its code' aborts
+	check 'Hydra: its death ends a fence' launcher_dies
+else
+	tap_skip 'our client under Hydra' 'no mpiexec.hydra; install the package mpich'
+fi
+
+# ---- an MPICH program under our mpiexec ----------------------------------------------------------
+
+mpich_compile() {
+	mpicc.mpich -o "$dir/job" "$source"
+}
+mpich_sums() {
+	run "$mpiexec" -n 4 "$dir/job"
+	need status_is 0
+	need out_lines 4 'of 4: sum 6$'
+}
+mpich_aborts() {
+	run "$mpiexec" -n 3 "$dir/job" 42
+	need status_is 42
+	need grep -q 'rank 2 .* aborted the job with code 42' "$dir/err"
+}
+if command -v mpicc.mpich >/dev/null && mpich_compile 2>"$dir/err"; then
+	check 'an MPICH program under our mpiexec' mpich_sums
+	check 'its abort' mpich_aborts
+else
+	tap_skip 'an MPICH program under our mpiexec' 'no working mpicc.mpich; install the package libmpich-dev'
+fi
+
+tap_done

@@ -1,0 +1,559 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# mpiexec from outside: exit statuses and messages, output, environment, signals, and that nothing is
+# left of a job however it ends. Usage: test_mpiexec.sh MPIEXEC RT_JOB
+# shellcheck disable=SC2016 # the ranks' shells expand, not ours
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+mpiexec=$1
+rt_job=$2
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID "${!PTL_@}"
+
+# run ARGS...: mpiexec under a limit; leaves status, $dir/out, $dir/err.
+run() {
+	status=0
+	timeout -k 5 60 "$mpiexec" "$@" >"$dir/out" 2>"$dir/err" </dev/null || status=$?
+}
+
+# The same in the background; leaves job (its pid).
+start() {
+	# a background process of a script begins with these ignored
+	env --default-signal=INT,QUIT "$mpiexec" "$@" >"$dir/out" 2>"$dir/err" </dev/null &
+	job=$!
+}
+
+# need COMMAND...: the case fails, and shows what was seen, unless this succeeds. A case runs in a
+# shell of its own.
+need() {
+	"$@" && return
+	echo "not so: $*"
+	echo "status ${status-none yet}; stdout:"
+	cat "$dir/out"
+	echo "stderr:"
+	cat "$dir/err"
+	exit 1
+}
+status_is() { [ "$status" -eq "$1" ]; }
+out_is() { [ "$(cat "$dir/out")" = "$1" ]; }
+sorted_out_is() { [ "$(sort "$dir/out")" = "$1" ]; }
+out_lines() { [ "$(grep -c -- "$2" "$dir/out")" -eq "$1" ]; }
+err_has() { grep -Eq "$1" "$dir/err"; }
+err_lines() { [ "$(grep -c "$2" "$dir/err")" -eq "$1" ]; }
+err_is_empty() { [ ! -s "$dir/err" ]; }
+
+# eventually COMMAND...: it succeeds within 20 seconds.
+eventually() {
+	local deadline=$((SECONDS + 20))
+	until "$@"; do
+		[ $SECONDS -lt $deadline ] || return 1
+		sleep 0.02
+	done
+}
+
+gone() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status" 2>/dev/null; }
+
+# Waits for the job in the background; leaves status.
+finish() {
+	need eventually gone "$job" || {
+		kill -9 "$job"
+		need false
+	}
+	status=0
+	wait "$job" || status=$?
+}
+
+# ---- exit status -------------------------------------------------------------------------------
+
+all_good() {
+	run -n 3 true
+	need status_is 0
+	need err_is_empty
+}
+first_failure() {
+	run -n 3 sh -c '[ $PMI_RANK -ne 1 ] || exit 3; exec sleep 60'
+	need status_is 3
+	need err_has '^mpiexec: rank 1 \(pid [0-9]+ on [^,]+, sh\) exited with status 3; ending'
+}
+killed_rank() {
+	run -n 3 sh -c '[ $PMI_RANK -ne 2 ] || kill -KILL $$; exec sleep 60'
+	need status_is 137
+	need err_has '^mpiexec: rank 2 \(pid [0-9]+ on [^,]+, sh\) was killed by signal 9 \(Killed\)'
+}
+one_message() {
+	run -n 8 sh -c 'exit 5'
+	need status_is 5
+	need err_lines 1 'ending the job'
+}
+not_found() {
+	run -n 2 no-such-program-here
+	need status_is 127
+	need err_has 'cannot start no-such-program-here: no such program in PATH; give its path'
+}
+no_such_path() {
+	run "$dir/nothing"
+	need status_is 127
+	need err_has "cannot start $dir/nothing: No such file"
+}
+not_executable() {
+	echo 'exit 0' >"$dir/script"
+	chmod 644 "$dir/script"
+	run "$dir/script"
+	need status_is 126
+	need err_has 'Permission denied; it must be an executable file \(chmod \+x\)'
+}
+no_interpreter() {
+	printf '#!/no/such/interpreter\n' >"$dir/script"
+	chmod 755 "$dir/script"
+	run "$dir/script"
+	need status_is 127
+	need err_has 'interpreter .* is missing'
+}
+second_not_found() {
+	run -n 2 sleep 60 : -n 1 no-such-program-here
+	need status_is 127
+}
+bad_directory() {
+	run -wdir "$dir/none" true
+	need status_is 126
+	need err_has "in the directory $dir/none: No such file or directory; correct -wdir"
+}
+time_out() {
+	run --timeout 0.3 -n 2 sleep 60
+	need status_is 124
+	need err_has '0\.3 s are over; ending the job'
+}
+usage_error() {
+	run "$@"
+	need status_is 2
+	need err_has 'see mpiexec --help'
+}
+check 'all ranks good: status 0, no word' all_good
+check "the first failing rank's status, and a message with rank, pid, host and program" first_failure
+check 'a killed rank: 128 + signal, and its message' killed_rank
+check 'many failures, one message' one_message
+check 'a program not in PATH: 127 and a remedy' not_found
+check 'a path that is not there: 127' no_such_path
+check 'a file not executable: 126 and a remedy' not_executable
+check 'a missing interpreter is told from a missing program' no_interpreter
+check 'the second program cannot be started: the first is ended' second_not_found
+check 'a directory that is not there: 126' bad_directory
+check '--timeout ends the job with 124' time_out
+check 'no program' usage_error -n 2
+check 'no program after the colon' usage_error true :
+check 'a bad number of ranks' usage_error -n 0 true
+check 'a number of ranks with something behind it' usage_error -n 2x true
+check 'an unknown option' usage_error --frob true
+check '-env without a value' usage_error -env NAME
+check 'a bad --bind-to' usage_error --bind-to socket true
+check 'a bad --timeout' usage_error --timeout -1 true
+
+# ---- programs, environment, files --------------------------------------------------------------
+
+several_programs() {
+	run -n 2 sh -c 'echo a$PMI_RANK/$PMI_SIZE' : sh -c 'echo b$PMI_RANK/$PMI_SIZE' : -n 1 sh -c 'echo c$PMI_RANK'
+	need status_is 0
+	need sorted_out_is $'a0/4\na1/4\nb2/4\nc3'
+}
+environment() {
+	run -genv ALL yes -n 1 -env ONE 'a b=c' sh -c 'echo $PMI_RANK $ALL "$ONE"' : \
+		-env ONE second sh -c 'echo $PMI_RANK $ALL $ONE'
+	need status_is 0
+	need sorted_out_is $'0 yes a b=c\n1 yes second'
+}
+job_id() {
+	run -n 3 sh -c 'echo $PMI_JOBID'
+	need status_is 0
+	need [ "$(sort -u "$dir/out" | wc -l)" -eq 1 ]
+	need [ -s "$dir/out" ]
+	sort -u "$dir/out" >"$dir/first"
+	run sh -c 'echo $PMI_JOBID'
+	need [ "$(cat "$dir/first")" != "$(cat "$dir/out")" ]
+}
+inside_another() {
+	PMI_FD=99 PMI_RANK=7 PMI_SIZE=9 PMI_PORT=host:1 run -n 1 sh -c 'echo $PMI_RANK $PMI_SIZE ${PMI_PORT-none}'
+	need status_is 0
+	need out_is '0 1 none'
+}
+path_from_env() {
+	mkdir -p "$dir/bin"
+	printf '#!/bin/sh\necho found\n' >"$dir/bin/only-here"
+	chmod 755 "$dir/bin/only-here"
+	run -env PATH "$dir/bin:$PATH" only-here
+	need status_is 0
+	need out_is found
+}
+directory() {
+	mkdir -p "$dir/sub"
+	run -wdir "$dir/sub" pwd : pwd
+	need status_is 0
+	need sorted_out_is "$(printf '%s\n' "$dir/sub" "$PWD" | sort)"
+}
+standard_input() {
+	status=0
+	printf 'one\ntwo\n' | timeout 60 "$mpiexec" -n 3 sh -c 'cat | sed "s/^/$PMI_RANK /"' \
+		>"$dir/out" 2>"$dir/err" || status=$?
+	need status_is 0
+	need out_is $'0 one\n0 two'
+}
+clean_files() {
+	local ours
+	# one more than a child of ours has: the connection
+	ours=$(sh -c 'ls /proc/self/fd | wc -l' </dev/null 2>"$dir/err")
+	run -n 3 sh -c 'ls /proc/self/fd | wc -l'
+	need status_is 0
+	need [ "$(sort -u "$dir/out")" -eq $((ours + 1)) ]
+}
+clean_signals() {
+	run grep -E '^Sig(Blk|Ign)' /proc/self/status
+	grep -E '^Sig(Blk|Ign)' /proc/self/status >"$dir/ours"
+	need status_is 0
+	need cmp -s "$dir/out" "$dir/ours"
+}
+clean_limits() {
+	ulimit -Sn 64
+	run -l -n 40 sh -c 'ulimit -n'
+	need status_is 0
+	need out_lines 40 '^\[[0-9]*\] 64$'
+}
+check 'several programs, ranks in order' several_programs
+check '-genv for all, -env for one program' environment
+check 'PMI_JOBID: one in a job, another in the next' job_id
+check "an outer launcher's variables are replaced" inside_another
+check 'PATH set by -env finds the program' path_from_env
+check '-wdir for one program' directory
+check 'standard input goes to rank 0 alone' standard_input
+check 'a rank has no files of mpiexec' clean_files
+check 'a rank has the signal mask and dispositions of the caller' clean_signals
+check 'mpiexec raises its limit of files, not that of the ranks' clean_limits
+
+# ---- output ------------------------------------------------------------------------------------
+
+labels() {
+	run -l -n 2 sh -c 'echo out; echo err >&2; echo last'
+	need status_is 0
+	need sorted_out_is $'[0] last\n[0] out\n[1] last\n[1] out'
+	need [ "$(sort "$dir/err")" = $'[0] err\n[1] err' ]
+}
+partial_lines() {
+	run -prefix-rank -n 3 sh -c 'printf "a b"; printf " c\nend of %s" $PMI_RANK'
+	need status_is 0
+	need sorted_out_is $'[0] a b c\n[0] end of 0\n[1] a b c\n[1] end of 1\n[2] a b c\n[2] end of 2'
+}
+long_lines() {
+	run -l -n 2 sh -c 'head -c 100000 /dev/zero | tr "\0" x; echo'
+	# broken after 64 KiB
+	need status_is 0
+	need [ "$(wc -l <"$dir/out")" -eq 4 ]
+	need [ "$(tr -dc x <"$dir/out" | wc -c)" -eq 200000 ]
+}
+much_output() {
+	# more than a pipe, a slow reader: nothing lost, nothing mixed
+	status=0
+	timeout 60 "$mpiexec" -l -n 4 sh -c 'seq -f "%06.0f of $PMI_RANK" 20000' 2>"$dir/err" |
+		(sleep 0.2 && cat) | sort >"$dir/out" || status=$?
+	for rank in 0 1 2 3; do
+		seq -f "[$rank] %06.0f of $rank" 20000
+	done | sort >"$dir/expected"
+	cmp "$dir/out" "$dir/expected"
+}
+reader_gone() {
+	# the ranks would write for ever; as without mpiexec, they learn that nobody reads
+	timeout 60 "$mpiexec" -l -n 2 yes 2>/dev/null | head -n 1 >"$dir/out"
+	[ "${PIPESTATUS[0]}" -ne 124 ] && grep -q '^\[[01]\] y$' "$dir/out"
+}
+direct_output() {
+	run -n 2 sh -c 'readlink /proc/self/fd/1'
+	need status_is 0
+	need out_is "$dir/out"$'\n'"$dir/out"
+}
+last_words() {
+	# what a rank has written comes before the message about it
+	status=0
+	timeout 60 "$mpiexec" -l sh -c 'echo last words >&2; exit 1' 2>"$dir/err" >"$dir/out" || status=$?
+	need status_is 1
+	need [ "$(head -n 1 "$dir/err")" = '[0] last words' ]
+}
+check '-l labels whole lines of both streams' labels
+check '-l keeps a line together and ends the last one' partial_lines
+check '-l breaks very long lines' long_lines
+check '-l loses and mixes nothing when the reader is slow' much_output
+check '-l: the reader goes, so do the ranks' reader_gone
+check 'without -l the output is inherited' direct_output
+check "a rank's last words come before the message" last_words
+
+# ---- binding -----------------------------------------------------------------------------------
+
+# Prints the CPUs a process may use, as the kernel writes them: 0-3,8
+mask=(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+# Lists of that form, one number a line.
+expand() { tr , '\n' | while IFS=- read -r first last; do seq "$first" "${last:-$first}"; done; }
+
+bound_to_core() {
+	local ranks cores
+	ranks=$(($(nproc) + 1))
+	run -l --bind-to core -n $ranks "${mask[@]}"
+	need status_is 0
+	sort -V "$dir/out" | sed 's/^\[[0-9]*\] //' >"$dir/lists" # in rank order
+	cores=$(sort -u "$dir/lists" | wc -l)
+	# all CPUs are in use, each in one core only, and ranks past the last core wrap round
+	need [ "$(sort -u "$dir/lists" | expand | sort -n)" = "$("${mask[@]}" | expand)" ]
+	head -n $((ranks - cores)) "$dir/lists" >"$dir/first"
+	tail -n $((ranks - cores)) "$dir/lists" >"$dir/wrapped"
+	need cmp "$dir/first" "$dir/wrapped"
+}
+within_mask() {
+	local cpu
+	cpu=$("${mask[@]}" | expand | tail -n 1)
+	status=0
+	timeout 60 taskset -c "$cpu" "$mpiexec" --bind-to core -n 2 "${mask[@]}" \
+		>"$dir/out" 2>"$dir/err" || status=$?
+	need status_is 0
+	need out_is "$cpu"$'\n'"$cpu"
+}
+not_bound() {
+	run "$@" "${mask[@]}"
+	need status_is 0
+	need [ "$(sort -u "$dir/out")" = "$("${mask[@]}")" ]
+}
+check '--bind-to core gives each rank a core and wraps round' bound_to_core
+check '--bind-to core stays within the mask mpiexec has' within_mask
+check '--bind-to none leaves the mask alone' not_bound --bind-to none -n 2
+check 'more ranks than cores are not bound by default' not_bound -n $(($(nproc) + 1))
+
+# ---- the job as PMI sees it --------------------------------------------------------------------
+
+fence_of() {
+	run -n "$1" "$rt_job" fence "$2"
+	need status_is 0
+	need out_lines "$1" 'fences done$'
+}
+rt_case() {
+	run -n 4 "$rt_job" "$1"
+	need status_is 0
+	need out_lines 4 "$1 done\$"
+}
+crash() {
+	run -n 4 "$rt_job" crash 1 11
+	need status_is 139
+	need err_has 'rank 1 \(pid .*rt_job\) was killed by signal 11'
+	need err_lines 1 mpiexec:
+}
+quit() {
+	run -n 4 "$rt_job" quit 2 7
+	need status_is 7
+	need err_has 'rank 2 \(pid .*\) exited with status 7; ending the job'
+}
+leave() {
+	run -n 4 "$rt_job" leave 3
+	status_is 1 && err_has 'rank 3 \(pid .*\) has left the job, but [123] of 4 ranks wait for it in a fence'
+}
+never_joined() {
+	run -n 3 "$rt_job" fence 1 : true
+	need status_is 1
+	need err_has 'rank 3 .* has left the job, but [123] of 4 ranks wait'
+}
+late() {
+	run -n 4 "$rt_job" late 1 5
+	need status_is 5
+	need out_lines 3 'at its end$'
+	need err_is_empty
+}
+aborted() {
+	run -n 4 "$rt_job" abort 2 42
+	need status_is 42
+	need err_has 'rank 2 \(pid .*\) aborted the job with code 42'
+	need err_has 'this is the reason'
+}
+joins_twice() {
+	run sh -c '"$0" fence 1; "$0" fence 1' "$rt_job"
+	need status_is 98
+	need err_has 'refused this process: another_process_of_this_rank'
+}
+garbage() {
+	run -n 2 bash -c 'if [ $PMI_RANK -eq 0 ]; then eval "printf \"hello\\n\" >&$PMI_FD"; exec sleep 60; fi; exec "$0" fence 1' "$rt_job"
+	need status_is 1
+	need err_has 'rank 0 sent a line that is not PMI-1'
+	need err_has 'rank 0 .* has left the job'
+}
+unknown_request() {
+	run bash -c 'eval "echo cmd=frobnicate x=1 >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"'
+	need status_is 0
+	need out_is 'cmd=frobnicate_result rc=-1 msg=not_supported'
+}
+spawn_refused() {
+	run bash -c 'eval "printf \"mcmd=spawn\nnprocs=1\nexecname=x\nendcmd\n\" >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"'
+	need status_is 0
+	need out_is 'cmd=spawn_result rc=-1 msg=not_supported'
+}
+launcher_dies() {
+	start -n 2 "$rt_job" lose
+	need eventually out_lines 1 waiting
+	pids=$(pgrep -P "$job" -x rt_job)
+	kill -9 "$job"
+	wait "$job" || true
+	for pid in $pids; do
+		need eventually gone "$pid"
+	done
+}
+check '64 ranks meet in a fence' fence_of 64 2
+check '256 ranks meet in a fence' fence_of 256 1
+check 'a job of one rank' fence_of 1 3
+check 'values of all lengths and bytes' rt_case values
+check 'several threads of a rank ask at once' rt_case threads
+check 'a forked child keeps off the connection' rt_case fork
+check 'a crash ends the job, with one message about it' crash
+check 'an exit before leaving the job ends it' quit
+check 'a fence that one rank cannot enter ends the job' leave
+check 'so does a rank that never joins' never_joined
+check 'an exit status after leaving the job ends nothing' late
+check 'an abort ends the job with its code, from any thread' aborted
+check 'a second program in a rank is refused with the reason' joins_twice
+check 'a rank that does not speak PMI-1 loses its connection' garbage
+check 'an unknown request is answered' unknown_request
+check 'spawn is answered' spawn_refused
+check 'the ranks of a killed mpiexec do not stay in their fence' launcher_dies
+
+# ---- signals -----------------------------------------------------------------------------------
+
+forwarded() {
+	start -n 3 "$rt_job" signals
+	need eventually out_lines 3 waiting
+	kill -s "$1" "$job"
+	need eventually out_lines 3 "got signal $(kill -l "$1")\$"
+	kill "$job"
+	finish
+	need out_lines 3 'got signal 15$'
+}
+terminated() {
+	start -n 3 bash -c 'echo ready; exec sleep 60'
+	need eventually out_lines 3 ready
+	kill -s "$1" "$job"
+	finish
+	need status_is "$2"
+	need err_is_empty
+}
+graceful() {
+	start -n 2 bash -c 'trap "echo saved; exit 0" TERM; echo ready; while :; do sleep 0.05; done'
+	need eventually out_lines 2 ready
+	kill "$job"
+	finish
+	need status_is 0
+	need out_lines 2 saved
+}
+second_kills() {
+	start -n 2 bash -c 'trap "echo ignored" TERM; echo ready; while :; do sleep 0.05; done'
+	need eventually out_lines 2 ready
+	kill "$job"
+	need eventually out_lines 2 ignored
+	kill "$job"
+	finish
+	need status_is 143
+	need err_has 'killing the job'
+}
+grace() {
+	# one rank fails, another one does not care for SIGTERM
+	start -n 2 bash -c 'trap "" TERM; [ $PMI_RANK -ne 0 ] || exit 9; for i in {1..400}; do sleep 0.05; done'
+	local before=$SECONDS
+	finish
+	need status_is 9
+	need [ $((SECONDS - before)) -le 8 ]
+}
+all_stopped() {
+	local pid
+	for pid in $(pgrep -P "$job" -x "$1"); do
+		grep -q '^State:[[:space:]]*T' "/proc/$pid/status" || return 1
+	done
+	grep -q '^State:[[:space:]]*T' "/proc/$job/status"
+}
+none_stopped() { ! all_stopped sleep; }
+stopped() {
+	start -n 2 bash -c 'echo ready; exec sleep 61'
+	need eventually out_lines 2 ready
+	kill -TSTP "$job"
+	need eventually all_stopped sleep
+	kill -CONT "$job"
+	need eventually none_stopped
+	kill -TSTP "$job"
+	need eventually all_stopped sleep
+	# a job that is stopped can be ended, too
+	kill -CONT "$job"
+	kill "$job"
+	finish
+	need status_is 143
+}
+check 'SIGUSR1 is forwarded' forwarded USR1
+check 'SIGUSR2 is forwarded' forwarded USR2
+check 'SIGHUP is forwarded' forwarded HUP
+check 'SIGINT ends the job' terminated INT 130
+check 'SIGTERM ends the job' terminated TERM 143
+check 'ranks may handle SIGTERM and end well' graceful
+check 'a second SIGTERM kills' second_kills
+check 'a rank deaf to SIGTERM is killed after the grace' grace
+check 'SIGTSTP stops the job, SIGCONT continues it' stopped
+
+# ---- nothing is left ---------------------------------------------------------------------------
+
+# Each rank and something it has started write their pids.
+family='sleep 62 & echo pid $!; echo pid $$; '
+pids_gone() {
+	local pid
+	need out_lines "$1" '^pid'
+	while read -r pid; do
+		need eventually gone "$pid"
+	done < <(sed -n 's/^pid //p' "$dir/out")
+}
+left_by_good_end() {
+	run -n 2 sh -c "$family exit 0"
+	need status_is 0
+	need pids_gone 4
+}
+left_by_crash() {
+	run -n 2 sh -c "$family"'[ $PMI_RANK -ne 1 ] || kill -SEGV $$; wait'
+	need status_is 139
+	need pids_gone 4
+}
+left_by_kill() {
+	start -n 4 sh -c "$family wait"
+	need eventually out_lines 8 pid
+	kill -9 "$job"
+	wait "$job" || true
+	pids_gone 8
+}
+left_by_early_kill() {
+	# killed at any moment of its start
+	for delay in 0 0.002 0.004 0.006 0.01 0.015 0.02 0.03; do
+		start -n 16 sh -c "$family wait"
+		sleep $delay
+		kill -9 "$job"
+		wait "$job" || true
+		pids_gone "$(grep -c ^pid "$dir/out")" || return
+	done
+}
+deaf_children() {
+	run -n 1 sh -c '(trap "" TERM INT HUP; echo pid $(exec sh -c "echo \$PPID"); exec sleep 63) & sleep 0.1; exit 0'
+	need status_is 0
+	need pids_gone 1
+}
+no_guard_left() {
+	start -n 1 sh -c "$family wait"
+	need eventually out_lines 2 pid
+	guard=$(pgrep -P "$job" -x mpiexec)
+	kill -9 "$job"
+	wait "$job" || true
+	need eventually gone "$guard"
+}
+check 'what ranks have started goes with a good end' left_by_good_end
+check 'and with a crash' left_by_crash
+check 'and when mpiexec is killed' left_by_kill
+check 'and when mpiexec is killed while it starts' left_by_early_kill
+check 'even what is deaf to SIGTERM' deaf_children
+check 'the guard goes, too' no_guard_left
+
+tap_done

@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# Discovery without a working launcher: what a process takes itself for, and what it says when it
+# cannot tell. Usage: test_rt.sh RT_JOB
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+rt_job=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset PMI_FD PMI_RANK PMI_SIZE PMI_PORT PMIX_NAMESPACE "${!PTL_@}"
+
+# run [NAME=VALUE...] -- WHAT [ARG...]: leaves status, out, err.
+run() {
+	local env=()
+	while [ "$1" != -- ]; do
+		env+=("$1")
+		shift
+	done
+	shift
+	status=0
+	out=$(env "${env[@]}" timeout 60 "$rt_job" "$@" 2>"$dir/err" </dev/null) || status=$?
+	err=$(cat "$dir/err")
+}
+need() {
+	"$@" && return
+	printf 'not so: %s\nstatus %s\nstdout: %s\nstderr: %s\n' "$*" "$status" "$out" "$err"
+	exit 1
+}
+
+alone() {
+	run "$@" -- whoami
+	need [ "$status" -eq 0 ]
+	need grep -q '^rank 0 of 1 kind 0 job alone-' <<<"$out"
+	need [ -z "$err" ]
+}
+alone_does() {
+	run -- "$@"
+	need [ "$status" -eq 0 ]
+	need grep -q ' done$' <<<"$out"
+}
+different_alone() {
+	local first
+	run -- whoami
+	first=$out
+	run -- whoami
+	need [ "$first" != "$out" ]
+}
+by_env() {
+	run PTL_MY_RID=1 PTL_NIDMAP=167772161:0xa000002:10.0.0.3 PTL_PIDMAP=100:101:0x66: -- whoami
+	need [ "$status" -eq 0 ]
+	need grep -q '^rank 1 of 3 kind 1 job env-' <<<"$out"
+	need [ -z "$err" ]
+	local first=${out#rank 1}
+	run PTL_MY_RID=2 PTL_NIDMAP=10.0.0.1:10.0.0.2:10.0.0.3 PTL_PIDMAP=100:101:102 -- whoami
+	need [ "${out#rank 2}" = "$first" ]
+}
+no_fence_by_env() {
+	run PTL_MY_RID=0 PTL_NIDMAP=1:2 PTL_PIDMAP=3:4 -- fence 1
+	need [ "$status" -eq 99 ]
+	need grep -q 'not supported' <<<"$err"
+}
+# refused PATTERN NAME=VALUE...: no job, and a message with this in it.
+refused() {
+	local pattern=$1
+	shift
+	run "$@" -- whoami
+	need [ "$status" -eq 98 ]
+	need [ -z "$out" ]
+	need grep -Eq "$pattern" <<<"$err"
+}
+quiet() {
+	run PTL_QUIET=1 PMI_RANK=0 -- whoami
+	need [ "$status" -eq 98 ]
+	need [ -z "$err" ]
+}
+long_map() {
+	local map
+	map=$(printf ':%.0s' {1..65537}) # the longest that fits in one variable has empty entries
+	refused 'PTL_NIDMAP has 65537 entries, more than the 65536 possible' \
+		"PTL_MY_RID=0" "PTL_NIDMAP=$map" PTL_PIDMAP=1
+}
+
+check 'no launcher: alone' alone
+check 'alone: another job each time' different_alone
+check 'alone: put, fence, get' alone_does fence 3
+check 'alone: values of all lengths' alone_does values
+check 'alone: several threads' alone_does threads
+check 'PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP make a job' by_env
+check 'which has no fence' no_fence_by_env
+check 'PTL_MY_RID without maps: alone, for PtlSetRank to complain' alone PTL_MY_RID=0
+check 'maps without PTL_MY_RID: alone, for PtlSetRank to complete' alone PTL_NIDMAP=1:2 PTL_PIDMAP=3:4
+check 'an empty variable counts as unset' alone PMI_RANK= PTL_MY_RID=
+
+check 'PMI_RANK without PMI_FD' refused 'PMI_FD is not: .* unset PMI_FD' PMI_RANK=0 PMI_SIZE=2
+check 'PMI_FD that is not open' refused 'PMI_FD=123 is no open file \(Bad file.*sudo' PMI_FD=123 PMI_RANK=0 PMI_SIZE=2
+check 'PMI_FD that is no socket' refused 'PMI_FD=0 is no socket' PMI_FD=0 PMI_RANK=0 PMI_SIZE=2
+check 'PMI_FD that is no number' refused 'PMI_FD="seven" is no file number' PMI_FD=seven PMI_RANK=0
+check 'PMI_FD below zero' refused 'PMI_FD="-1" is no file number' PMI_FD=-1 PMI_RANK=0 PMI_SIZE=1
+check 'PMI_FD without PMI_RANK' refused 'PMI_RANK=-1 and PMI_SIZE=2 name no rank' PMI_FD=0 PMI_SIZE=2
+check 'PMI_RANK outside the job' refused 'PMI_RANK=2 and PMI_SIZE=2 name no rank' PMI_FD=0 PMI_RANK=2 PMI_SIZE=2
+check 'PMI_PORT' refused 'PMI_PORT=host:1234\), which is not supported' PMI_PORT=host:1234 PMI_ID=0
+check 'a PMIx launcher' refused 'PMIx launcher.*mpiexec.hydra' PMIX_NAMESPACE=job PMIX_RANK=1
+
+check 'garbage in PTL_NIDMAP' refused 'PTL_NIDMAP: entry 1, "frob~1b~5b31m", is no number' \
+	PTL_MY_RID=0 PTL_NIDMAP=1:frob$'\e'[31m:3 PTL_PIDMAP=1:2:3
+check 'an entry that is too large' refused 'PTL_PIDMAP: entry 2, "4294967296"' \
+	PTL_MY_RID=0 PTL_NIDMAP=1:2:3 PTL_PIDMAP=1:2:4294967296
+check 'the wildcard as an entry' refused 'PTL_PIDMAP: entry 0, "0xffffffff"' \
+	PTL_MY_RID=0 PTL_NIDMAP=1 PTL_PIDMAP=0xffffffff
+check 'an empty entry' refused 'PTL_NIDMAP: entry 1, ""' PTL_MY_RID=0 PTL_NIDMAP=1::3 PTL_PIDMAP=1:2:3
+check 'a dotted pid' refused 'PTL_PIDMAP: entry 0, "1.2.3.4"' PTL_MY_RID=0 PTL_NIDMAP=1 PTL_PIDMAP=1.2.3.4
+check 'maps of different lengths' refused 'PTL_NIDMAP has 2 entries and PTL_PIDMAP 3' \
+	PTL_MY_RID=0 PTL_NIDMAP=1:2 PTL_PIDMAP=1:2:3
+check 'a rank outside the maps' refused 'PTL_MY_RID="2" is no rank.* 0 to 1' PTL_MY_RID=2 PTL_NIDMAP=1:2 PTL_PIDMAP=3:4
+check 'a map that is too long' long_map
+check 'PTL_QUIET' quiet
+
+tap_done
