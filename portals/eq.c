@@ -36,7 +36,7 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	if (!eq->slots)
 		return PTL_NO_SPACE;
 	if (i == PTL_NIL)
-		i = r->stat.eq_high++;
+		ni->view.eq[i = r->stat.eq_high++].state = ni->gen;
 	else
 		r->eq_free = eq->next_free;
 	eq->head = eq->tail = 0;

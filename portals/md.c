@@ -19,7 +19,7 @@ uint32_t ptl_md_alloc(struct ptl_ni *ni)
 	if (i != PTL_NIL)
 		r->md_free = ni->view.md[i].next_free;
 	else if (r->md_high < (uint32_t)ni->view.limits.max_mds)
-		i = r->md_high++;
+		ni->view.md[i = r->md_high++].state = ni->gen;
 	else
 		return PTL_NIL;
 	sr[PTL_SR_MDS_ALLOC]++;

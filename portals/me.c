@@ -15,7 +15,7 @@ static uint32_t me_alloc(struct ptl_ni *ni)
 	if (i != PTL_NIL)
 		r->me_free = ni->view.me[i].chain_next;
 	else if (r->me_high < (uint32_t)ni->view.limits.max_mes)
-		i = r->me_high++;
+		ni->view.me[i = r->me_high++].state = ni->gen;
 	else
 		return PTL_NIL;
 	sr[PTL_SR_MES_ALLOC]++;

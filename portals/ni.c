@@ -35,6 +35,7 @@ static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct ptl_ni *_Atomic table[PTL_MAX_INTERFACES];
 static atomic_bool initialized;
 static unsigned int debug_default;
+static uint32_t interfaces_made; /* guarded by table_mutex */
 
 bool ptl_is_init(void)
 {
@@ -45,10 +46,14 @@ bool ptl_is_init(void)
 
 struct ptl_ni *ptl_ni_of(ptl_handle_any_t handle, enum ptl_kind kind)
 {
-	if (handle >> 30 != kind || (handle & 0xff) == 0xff ||
-	    (kind == PTL_KIND_NI && ptl_handle_index(handle) != 0))
+	struct ptl_ni *ni;
+
+	if (handle >> 30 != kind || (handle & 0xff) == 0xff)
 		return NULL;
-	return atomic_load_explicit(&table[handle >> 28 & 3], memory_order_acquire);
+	ni = atomic_load_explicit(&table[handle >> 28 & 3], memory_order_acquire);
+	if (ni && kind == PTL_KIND_NI && handle != ptl_ni_handle(ni))
+		return NULL;
+	return ni;
 }
 
 struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind)
@@ -102,6 +107,21 @@ struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle)
 	if (i >= ni->view.r->stat.eq_high || !live(ni->view.eq[i].state, handle))
 		return NULL;
 	return &ni->view.eq[i];
+}
+
+bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle)
+{
+	switch ((enum ptl_kind)(handle >> 30)) {
+	case PTL_KIND_NI:
+		return handle == ptl_ni_handle(ni);
+	case PTL_KIND_ME:
+		return ptl_me_of(ni, handle);
+	case PTL_KIND_MD:
+		return ptl_md_of(ni, handle);
+	case PTL_KIND_EQ:
+		return ptl_eq_of(ni, handle);
+	}
+	return false;
 }
 
 /* ---- PtlInit, PtlFini ------------------------------------------------------------------------- */
@@ -328,6 +348,7 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	if (!ni)
 		return PTL_NO_SPACE;
 	ni->index = interface;
+	ni->gen = ptl_next_gen(++interfaces_made * 101u % 255 << 8);
 	ni->refs = 1;
 	ni->handler = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handler));
 	ni->handled = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handled));
@@ -344,7 +365,7 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 		return err;
 	}
 	atomic_store_explicit(&table[interface], ni, memory_order_release);
-	err = ptl_job_publish(ptl_handle(PTL_KIND_NI, interface, 0, 0), interface, ni->id);
+	err = ptl_job_publish(ptl_ni_handle(ni), interface, ni->id);
 	if (err != PTL_OK)
 		ni_close(ni);
 	else
@@ -371,7 +392,7 @@ int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired
 	if (err == PTL_OK) {
 		if (actual)
 			*actual = table[interface]->view.limits;
-		*ni_handle = ptl_handle(PTL_KIND_NI, interface, 0, 0);
+		*ni_handle = ptl_ni_handle(table[interface]);
 	}
 	pthread_mutex_unlock(&table_mutex);
 	return err;
@@ -444,25 +465,19 @@ int PtlNIDist(ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
 {
-	enum ptl_kind kind = handle >> 30;
 	struct ptl_ni *ni;
-	bool ok = true;
+	bool ok;
 
 	if (!ni_handle)
 		return PTL_SEGV;
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
-	ni = ptl_enter(handle, kind);
+	ni = ptl_enter(handle, handle >> 30);
 	if (!ni)
 		return PTL_HANDLE_INVALID;
-	if (kind == PTL_KIND_ME)
-		ok = ptl_me_of(ni, handle);
-	else if (kind == PTL_KIND_MD)
-		ok = ptl_md_of(ni, handle);
-	else if (kind == PTL_KIND_EQ)
-		ok = ptl_eq_of(ni, handle);
+	ok = ptl_names_object(ni, handle);
 	if (ok)
-		*ni_handle = ptl_handle(PTL_KIND_NI, ni->index, 0, 0);
+		*ni_handle = ptl_ni_handle(ni);
 	ptl_leave(ni);
 	return ok ? PTL_OK : PTL_HANDLE_INVALID;
 }
@@ -522,6 +537,10 @@ int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 	ni = ptl_enter(handle, handle >> 30);
 	if (!ni)
 		return PTL_HANDLE_INVALID;
+	if (!ptl_names_object(ni, handle)) {
+		ptl_leave(ni);
+		return PTL_HANDLE_INVALID;
+	}
 	for (unsigned int idle = 1; !ni->nal->progress(ni) && base_now_ns() < end; idle++)
 		ni->nal->idle(ni, idle, end);
 	ptl_leave(ni);

@@ -16,6 +16,7 @@ struct ptl_ni {
 	uint32_t index; /* interface number, part of every handle */
 	ptl_process_id_t id;
 	uint32_t uid, jid;
+	uint32_t gen;   /* state word of objects never used yet: handles do not outlive their interface */
 	int refs;       /* PtlNIInit calls not yet undone; guarded by the NI table's mutex */
 	int memfd;
 	struct ptl_view view;
@@ -66,6 +67,14 @@ bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err);
 int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process_id_t match_id,
 		ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits, ptl_unlink_t unlink,
 		ptl_ins_pos_t position, uint32_t *index);
+
+static inline ptl_handle_ni_t ptl_ni_handle(const struct ptl_ni *ni)
+{
+	return ptl_handle(PTL_KIND_NI, ni->index, 0, ni->gen);
+}
+
+/* Does the handle, of any kind, name a live object? Locked. */
+bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle);
 
 static inline ptl_handle_me_t ptl_me_handle(const struct ptl_ni *ni, uint32_t i)
 {

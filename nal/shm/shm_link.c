@@ -86,9 +86,8 @@ static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 	if (want != PTL_PID_ANY) {
 		id.pid = want;
 		err = try_bind(fd, ni->index, id);
-		if (err < 0)
-			base_warn("pid %u of interface %u: %s; ask for another pid or PTL_PID_ANY", want,
-				  ni->index, err == -EADDRINUSE ? "taken on this host" : strerror(-err));
+		if (err < 0 && err != -EADDRINUSE)
+			base_warn("pid %u of interface %u: bind: %s", want, ni->index, strerror(-err));
 	} else {
 		id.pid = (ptl_pid_t)getpid();
 		for (int tries = 0; tries < 65536 && err == -EADDRINUSE; tries++, id.pid++)
@@ -197,6 +196,13 @@ static bool dead(const struct shm_peer *p)
 	struct pollfd f = { .fd = p->pidfd, .events = POLLIN };
 
 	return p->pidfd >= 0 && poll(&f, 1, 0) == 1;
+}
+
+static bool hung_up(const struct shm_peer *p)
+{
+	struct pollfd f = { .fd = p->sock, .events = POLLRDHUP };
+
+	return p->sock < 0 || (poll(&f, 1, 0) == 1 && f.revents & (POLLHUP | POLLRDHUP | POLLERR));
 }
 
 /* Locked. */
@@ -371,7 +377,10 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h, 
 		return NULL;
 	p = shm_peer_find(l->s, h->from);
 	if (p && p->state == SHM_LIVE) {
-		lose(l, p); /* its socket is bound, so the one we knew has closed or died */
+		*no = SHM_HELLO_CROSSED;
+		if (!dead(p) && !hung_up(p))
+			return NULL; /* a call that crossed ours and comes late */
+		lose(l, p);
 		p = NULL;
 	}
 	if (p && !p->crossed && p->sock >= 0 && smaller(ni->id, h->from)) {
