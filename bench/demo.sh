@@ -18,7 +18,7 @@ heading() {
 
 heading "Two ranks: PtlPut into the other's memory, PtlGet from there, both checked"
 echo "\$ mpiexec -n 2 hello_put"
-"$build/tools/mpiexec" -n 2 "$build/examples/hello_put"
+"$build/tools/mpiexec/mpiexec" -n 2 "$build/examples/hello_put"
 
 heading "How fast: latency and bandwidth beside the bare machine, same two processes, same run"
 "$build/bench/ptlperf/ptlperf" --quick floor latency bandwidth rate

@@ -128,7 +128,7 @@ static void point(struct perf *p, size_t size, bool both_ways)
 		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.2f %10.2f %10.2f  %8s", perf_size_text(text, size), b.window,
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %8s", perf_size_text(text, size), b.window,
 		 v.median, v.p99, v.best, ratio);
 }
 

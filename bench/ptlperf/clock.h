@@ -33,6 +33,16 @@ static inline uint64_t perf_now(void)
 	return perf_clock_os();
 }
 
+/* In a spinning loop: leaves the core's resources to its other hardware thread. */
+static inline void perf_relax(void)
+{
+#if defined(__x86_64__)
+	_mm_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
 /* Chooses and calibrates the timer; takes 20 ms. Call it once, before anything is timed. */
 void perf_clock_init(void);
 double perf_ns(uint64_t ticks);

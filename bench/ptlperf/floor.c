@@ -29,9 +29,11 @@ static void line_prepare(struct perf *p, void *arg, uint64_t seed)
 {
 	(void)arg;
 	(void)seed;
-	/* Rank 1 prepares after rank 0 and before either runs. */
-	atomic_store(&p->board->ping, 0);
-	atomic_store(&p->board->pong, 0);
+	/* Rank 1 is done with the last repetition when it prepares, and rank 0 has not begun. */
+	if (p->rank) {
+		atomic_store(&p->board->ping, 0);
+		atomic_store(&p->board->pong, 0);
+	}
 }
 
 static void line_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
@@ -47,7 +49,7 @@ static void line_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 		for (size_t t = 0; t < perf_trips(0); t++) {
 			atomic_store_explicit(&b->ping, ++turn, memory_order_release);
 			while (atomic_load_explicit(&b->pong, memory_order_acquire) != turn)
-				;
+				perf_relax();
 		}
 		now = perf_now();
 		ticks[i] = now - last;
@@ -62,7 +64,7 @@ static void line_run1(struct perf *p, void *arg, size_t samples)
 	(void)arg;
 	for (uint32_t turn = 1; turn <= samples * perf_trips(0); turn++) {
 		while (atomic_load_explicit(&b->ping, memory_order_acquire) != turn)
-			;
+			perf_relax();
 		atomic_store_explicit(&b->pong, turn, memory_order_release);
 	}
 }
@@ -71,9 +73,11 @@ void perf_floor_cacheline(struct perf *p)
 {
 	const struct perf_pattern pattern = { "a cache line's way there and back", line_prepare,
 					      line_run0, line_run1, NULL };
-	struct perf_point pt = {
-		.test = "floor", .variant = "cacheline", .unit = "ns", .size = 64, .scale = 0.5
-	};
+	struct perf_point pt = { .test = "floor",
+				 .variant = "cacheline",
+				 .unit = "ns",
+				 .size = 64,
+				 .scale = 0.5 / (double)perf_trips(0) };
 	struct perf_result r;
 
 	if (!is_due(p, &p->floor.cacheline_done))
@@ -91,8 +95,10 @@ static void ring_prepare(struct perf *p, void *arg, uint64_t seed)
 
 	(void)arg;
 	(void)seed;
-	memset(b->line, 0, sizeof(b->line));
-	atomic_store(&b->tail, 0);
+	if (p->rank) {
+		memset(b->line, 0, sizeof(b->line));
+		atomic_store(&b->tail, 0);
+	}
 }
 
 /* Message i has sequence number i + 1 and a payload that says the same. */

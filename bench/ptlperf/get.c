@@ -147,7 +147,7 @@ static void bandwidth_point(struct perf *p, size_t size)
 		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.2f %10.2f %10.2f  %8s", perf_size_text(text, size), g.window,
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %8s", perf_size_text(text, size), g.window,
 		 v.median, v.p99, v.best, ratio);
 }
 

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < TESTS; i++)
 		if (p.opt.tests & 1u << i)
 			run[i](&p);
-	perf_report_summary(&p);
+	perf_report_aims(&p);
 	bad = perf_report_finish(&p);
 	if (perf_peer_stop(&p) || p.failed)
 		bad = 1;

@@ -24,21 +24,21 @@ struct perf_line {
 };
 
 /* Plain shared memory in which the bare machine is measured. Each word that is written has a
- * cache line of its own. */
+ * pair of cache lines of its own, because processors fetch lines in pairs. */
 struct perf_board {
 	uint64_t magic;
 	struct {
 		_Alignas(64) pid_t pid; /* as the system names the process */
 		void *tx, *rx;          /* its buffers, addresses in its own space */
 	} side[2];
-	_Alignas(64) _Atomic uint32_t ping;
-	_Alignas(64) _Atomic uint32_t pong;
-	_Alignas(64) _Atomic uint64_t head;    /* producer's, ring and pipe */
-	_Alignas(64) _Atomic uint64_t tail;    /* consumer's */
-	_Alignas(64) _Atomic uint64_t claimed; /* message << 32 | next chunk */
-	_Alignas(64) _Atomic uint64_t done;    /* chunks copied since the start */
-	_Alignas(64) _Atomic int refused;      /* errno of a cross-memory attach that failed */
-	struct perf_line line[PERF_RING_LINES];
+	_Alignas(128) _Atomic uint32_t ping;
+	_Alignas(128) _Atomic uint32_t pong;
+	_Alignas(128) _Atomic uint64_t head;    /* producer's, ring and pipe */
+	_Alignas(128) _Atomic uint64_t tail;    /* consumer's */
+	_Alignas(128) _Atomic uint64_t claimed; /* message << 32 | next chunk */
+	_Alignas(128) _Atomic uint64_t done;    /* chunks copied since the start */
+	_Alignas(128) _Atomic int refused;      /* errno of a cross-memory attach that failed */
+	_Alignas(128) struct perf_line line[PERF_RING_LINES];
 	_Alignas(4096) unsigned char pipe[PERF_PIPE_BYTES];
 };
 

@@ -45,7 +45,7 @@ void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_
 void perf_record_plain(struct perf *p, const char *test, const char *variant, size_t size,
 		       const char *unit, double value);
 
-/* Against the aims: prints and records all that can be said of what was measured. */
-void perf_report_summary(struct perf *p);
+/* Prints and records the project's aims, as far as they can be judged by what was measured. */
+void perf_report_aims(struct perf *p);
 
 #endif
