@@ -7,6 +7,8 @@
  */
 #include "portals/engine.h"
 
+#include "base/cpu.h"
+
 /* ---- events ----------------------------------------------------------------------------------- */
 
 /* The part of an event that comes from the MD (snapshot at START, threshold from the operation). */
@@ -422,6 +424,7 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->hdr_data = s->hdr_data;
 	op->target = s->target;
 	op->landing = 0;
+	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
 	if (flags & PTL_OP_LONG) {
 		op->next = r->op_list;

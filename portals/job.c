@@ -393,8 +393,8 @@ static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process
 			warn_partial_env();
 		return ptl_group_take(group, 0, 1, &id);
 	}
-	if (!is_ids_iface(iface))
-		return PTL_OK;
+	if (!is_ids_iface(iface)) /* only our own is known there */
+		return group->size == 1 ? ptl_group_take(group, 0, 1, &id) : PTL_OK;
 	if (job->kind == RT_PMI1 && !table) {
 		ptl_process_id_t *ids;
 

@@ -160,7 +160,6 @@ struct ptl_region {
 	/* Hot words, one line each: they are written and read by different processes. */
 	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
 	_Alignas(64) _Atomic uint32_t bell;   /* futex the owner's waiting threads sleep on */
-	_Atomic uint32_t waiters;             /* how many do */
 	_Alignas(64) _Atomic uint32_t no_run; /* peers may not run the engine: the owner must see each event */
 	_Atomic uint32_t helper;              /* the helper thread is at work in the background */
 

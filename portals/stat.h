@@ -11,6 +11,7 @@
 
 #include <assert.h>
 #include <portals3.h>
+#include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
 #define PTL_STAT_VERSION 1
@@ -128,8 +129,9 @@ struct ptl_stat {
 	/* tables for the tool: offset of the first, how many were ever used */
 	uint64_t eq_off, op_off, peer_off;
 	uint32_t eq_high, op_high, peer_high;
-	uint32_t waiters;     /* threads asleep in the kernel until something arrives; futex partner of bell */
-	uint64_t sr[PTL_SR_LAST_];
+	/* threads asleep in the kernel until something arrives; a line of its own, peers read it */
+	_Alignas(64) _Atomic uint32_t waiters;
+	_Alignas(64) uint64_t sr[PTL_SR_LAST_];
 	uint64_t drops[PTL_DROP_COUNT_];
 	uint64_t counts[PTL_COUNT_COUNT_];
 };

@@ -106,8 +106,10 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	s->ni = ni;
 	s->area = (struct shm_area *)ni->view.nal;
 	shm_area_init(s->area);
-	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
 		shm_ring_init(&s->in[i], &ni->view, i);
+		s->pidfd[i] = -1;
+	}
 	s->eager = (uint32_t)base_config()->ptl_shm_eager;
 	s->pipe = pipe_pays();
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
@@ -137,11 +139,32 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	return err;
 }
 
+#define LINGER_NS 1000000000ull
+
+/* What could not be put in a peer's ring yet gets a moment. */
+static void linger(struct shm *s)
+{
+	uint64_t end = base_now_ns() + LINGER_NS;
+	bool held = true;
+
+	while (held && base_now_ns() < end) {
+		ptl_lock(s->ni);
+		held = false;
+		shm_take_all(s, 64);
+		for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+			held |= s->peer[i] && s->peer[i]->deferred;
+		shm_leave(s->ni);
+		if (held)
+			usleep(100);
+	}
+}
+
 /* The region's lock is never released again: no peer runs the engine from here on. */
 static void shm_close_ni(struct ptl_ni *ni)
 {
 	struct shm *s = shm_of(ni);
 
+	linger(s);
 	shm_link_close(s);
 	ptl_lock(ni);
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
@@ -288,11 +311,11 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 		ns = deadline - now;
 	r->stat.counts[PTL_COUNT_SLEEPS]++;
 	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
-	atomic_fetch_add_explicit(&r->waiters, 1, memory_order_seq_cst);
+	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
 	ptl_leave(ni);
 	ptl_futex_wait(&r->bell, bell, ns);
-	atomic_fetch_sub_explicit(&r->waiters, 1, memory_order_seq_cst);
+	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
 }
 
@@ -349,34 +372,36 @@ static char state_of(pid_t pid)
 
 /* A process stopped by job control inside another's critical section, a few hundred instructions long, would
  * stop that one, too. It is let run until it has left it, and stopped again. */
-static void let_leave(struct ptl_ni *ni, const struct shm_peer *p, uint32_t token)
+static void let_leave(struct ptl_ni *ni, int pidfd, uint32_t token)
 {
 	struct ptl_region *r = ni->view.r;
 
 	r->stat.counts[PTL_COUNT_RESUMED]++;
-	syscall(SYS_pidfd_send_signal, p->pidfd, SIGCONT, NULL, 0);
+	syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
 	for (int i = 0; i < 2000; i++) {
 		if ((atomic_load(&r->lock) & ~PTL_LOCK_WAIT) != token)
 			break;
 		usleep(50);
 	}
-	syscall(SYS_pidfd_send_signal, p->pidfd, SIGSTOP, NULL, 0);
+	syscall(SYS_pidfd_send_signal, pidfd, SIGSTOP, NULL, 0);
 }
 
+/* Not locked: it is the lock that is waited for. */
 static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 {
 	struct shm *s = shm_of(ni);
 	uint32_t i = token - PTL_LOCK_PEER(0);
-	struct shm_peer *p = i < SHM_CHANNELS ? s->peer[i] : NULL;
 	struct pollfd f;
 
-	if (!p || p->pidfd < 0)
+	if (!s || i >= SHM_CHANNELS)
 		return false;
-	f = (struct pollfd){ .fd = p->pidfd, .events = POLLIN };
+	f = (struct pollfd){ .fd = s->pidfd[i], .events = POLLIN };
+	if (f.fd < 0)
+		return false;
 	if (poll(&f, 1, 0) == 1)
-		return true;
-	if (state_of(p->pid) == 'T')
-		let_leave(ni, p, token);
+		return f.revents & POLLIN;
+	if (state_of(s->pid[i]) == 'T')
+		let_leave(ni, f.fd, token);
 	return false;
 }
 

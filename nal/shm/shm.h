@@ -90,7 +90,6 @@ struct shm_peer {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	pid_t pid;
-	int pidfd;         /* readable when the process is dead */
 	int sock;          /* hangs up when the process is dead or closed its interface; carries doorbells */
 	enum shm_peer_state state;
 	bool crossed;      /* it calls us: do not call it */
@@ -111,6 +110,8 @@ struct shm {
 	struct shm_area *area;
 	struct shm_peer *peer[SHM_CHANNELS];
 	struct shm_ring in[SHM_CHANNELS];    /* the rings in our region: never change */
+	_Atomic int pidfd[SHM_CHANNELS];     /* of peers; for who waits for the lock, so not in them */
+	_Atomic pid_t pid[SHM_CHANNELS];
 	_Atomic uint32_t live[SHM_CHANNELS]; /* channels to look at */
 	_Atomic uint32_t nlive;
 	uint32_t slots[2 * SHM_CHANNELS];    /* open hash of peers by id: index + 1 */

@@ -191,11 +191,11 @@ static void unwatch(struct shm_link *l, int fd)
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static bool dead(const struct shm_peer *p)
+static bool dead(const struct shm_link *l, const struct shm_peer *p)
 {
-	struct pollfd f = { .fd = p->pidfd, .events = POLLIN };
+	struct pollfd f = { .fd = l->s->pidfd[p->index], .events = POLLIN };
 
-	return p->pidfd >= 0 && poll(&f, 1, 0) == 1;
+	return f.fd >= 0 && poll(&f, 1, 0) == 1;
 }
 
 static bool hung_up(const struct shm_peer *p)
@@ -208,9 +208,9 @@ static bool hung_up(const struct shm_peer *p)
 /* Locked. */
 static void lose(struct shm_link *l, struct shm_peer *p)
 {
-	unwatch(l, p->pidfd);
+	unwatch(l, l->s->pidfd[p->index]);
 	unwatch(l, p->sock);
-	shm_peer_lost(l->s, p, dead(p) ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE);
+	shm_peer_lost(l->s, p, dead(l, p) ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE);
 }
 
 /* Who is at the other end? False, and why, if not one we can share memory with. */
@@ -275,14 +275,15 @@ static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const stru
 	p->uid = who->uid;
 	p->jid = h->jid;
 	p->there = h->channel;
-	p->pidfd = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (p->pidfd < 0) {
+	l->s->pid[p->index] = p->pid;
+	l->s->pidfd[p->index] = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (l->s->pidfd[p->index] < 0) {
 		ptl_region_unmap(&view);
 		return false;
 	}
 	p->sock = fd;
 	p->cma = may_attach(l, p, h, &view);
-	watch(l, p->pidfd, ON_DEATH, p->index);
+	watch(l, l->s->pidfd[p->index], ON_DEATH, p->index);
 	shm_peer_live(l->s, p, &view);
 	return true;
 }
@@ -378,7 +379,7 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h, 
 	p = shm_peer_find(l->s, h->from);
 	if (p && p->state == SHM_LIVE) {
 		*no = SHM_HELLO_CROSSED;
-		if (!dead(p) && !hung_up(p))
+		if (!dead(l, p) && !hung_up(p))
 			return NULL; /* a call that crossed ours and comes late */
 		lose(l, p);
 		p = NULL;
@@ -497,7 +498,7 @@ static void handle(struct shm_link *l, uint64_t datum)
 			hear_caller(l, i);
 		break;
 	case ON_DEATH:
-		if (p && dead(p))
+		if (p && dead(l, p))
 			lose(l, p);
 		break;
 	case ON_PEER:

@@ -82,7 +82,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 		return NULL;
 	p->index = i;
 	p->id = id;
-	p->pidfd = p->sock = -1;
+	p->sock = -1;
 	p->state = SHM_CONNECTING;
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
@@ -233,8 +233,8 @@ void shm_peer_reap(struct shm *s, bool all)
 		shm_ring_reset(&p->in);
 		if (p->index != SHM_SELF)
 			ptl_region_unmap(&p->view);
-		if (p->pidfd >= 0)
-			close(p->pidfd);
+		if (s->pidfd[p->index] >= 0)
+			close(atomic_exchange(&s->pidfd[p->index], -1));
 		if (p->sock >= 0)
 			close(p->sock);
 		drop_deferred(p);

@@ -122,7 +122,7 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 
 void shm_wake(struct ptl_region *r)
 {
-	if (!atomic_load_explicit(&r->waiters, memory_order_seq_cst))
+	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
 		return;
 	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
 	ptl_futex_wake(&r->bell, INT_MAX);
@@ -130,7 +130,7 @@ void shm_wake(struct ptl_region *r)
 
 void shm_nudge(struct shm *s, struct shm_peer *p)
 {
-	if (atomic_load_explicit(&p->view.r->waiters, memory_order_seq_cst)) {
+	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
 		shm_wake(p->view.r);
 		return;
 	}

@@ -21,7 +21,7 @@ MAY_INCLUDE = {
     'runtime/': ['base/'],
     'nal/': ['base/', 'nal/nal.h', 'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
-    'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h'],
+    'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h', 'nal/nal.h'],
     'bench/': ['include/'],
     'examples/': ['include/'],
     'test/': [''],

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * portals-info: what Postern would do on this machine: transports and why not, ids, limits, who makes
+ * progress, and the configuration with where each value came from.
+ */
+#include <arpa/inet.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "nal/nal.h"
+
+static void usage(FILE *to)
+{
+	fputs("usage: portals-info [--config | --limits | --transports]\n"
+	      "\n"
+	      "Without an option, everything but the variables that are at their defaults.\n"
+	      "  -c, --config      every configuration variable, its value and where it came from\n"
+	      "  -l, --limits      ids and limits of the default interface\n"
+	      "  -t, --transports  transports, and for those that cannot be used here, why\n"
+	      "  -V, --version     version\n"
+	      "  -h, --help        this text\n"
+	      "\n"
+	      "portals-info(1) explains the output; portals-stat(1) shows a running process.\n",
+	      to);
+}
+
+static void transports(void)
+{
+	char text[160];
+
+	puts("transports");
+	for (int i = 0; nal_registry[i]; i++) {
+		const struct nal_ops *n = nal_registry[i];
+		const char *why = n->unusable();
+
+		if (why) {
+			printf("  %-8s not usable: %s\n", n->name, why);
+			continue;
+		}
+		n->describe(text, sizeof(text));
+		printf("  %-8s usable: %s\n", n->name, text);
+	}
+}
+
+static int limits(void)
+{
+	ptl_ni_limits_t l;
+	ptl_handle_ni_t ni;
+	ptl_process_id_t id;
+	struct in_addr a;
+	int n, err;
+
+	err = PtlInit(&n);
+	if (err == PTL_OK)
+		err = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, &l, &ni);
+	if (err == PTL_OK)
+		err = PtlGetId(ni, &id);
+	if (err != PTL_OK) {
+		fprintf(stderr, "portals-info: cannot open the default interface: %s\n", PtlErrorStr((unsigned int)err));
+		return 1;
+	}
+	a.s_addr = htonl(id.nid);
+	printf("default interface\n"
+	       "  nid      0x%08x (%s)\n"
+	       "  pid      %u for this process; any other can be asked for\n"
+	       "  others   up to %d interfaces in a process\n"
+	       "limits\n"
+	       "  portals %d, access control entries %d, match entries %d (%d on one portal)\n"
+	       "  memory descriptors %d, of at most %d pieces; event queues %d; getput %d bytes\n",
+	       id.nid, inet_ntoa(a), id.pid, n, l.max_pt_index + 1, l.max_ac_index + 1, l.max_mes,
+	       l.max_me_list, l.max_mds, l.max_md_iovecs, l.max_eqs, l.max_getput_md);
+	PtlFini();
+	return 0;
+}
+
+static void config(bool all)
+{
+	const struct base_config_var *v;
+	char value[512], def[512];
+	bool any = false;
+
+	puts("configuration");
+	for (size_t i = 0; (v = base_config_var(i)); i++) {
+		bool set = base_config_is_set(v->name);
+
+		if (!set && !all)
+			continue;
+		any = true;
+		base_config_value_text(v, value, sizeof(value));
+		base_config_default_text(v, def, sizeof(def));
+		printf("  %-18s = %-12s %s", v->name, *value ? value : "(unset)",
+		       set ? "from the environment" : "default");
+		if (set)
+			printf(", default %s", *def ? def : "unset");
+		putchar('\n');
+		if (all)
+			printf("      %s%s%s%s\n", v->help, *v->choices ? " [" : "", v->choices,
+			       *v->choices ? "]" : "");
+	}
+	if (!any)
+		puts("  all variables at their defaults; --config lists them");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "config", no_argument, NULL, 'c' },
+		{ "limits", no_argument, NULL, 'l' },
+		{ "transports", no_argument, NULL, 't' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	int c = getopt_long(argc, argv, "cltVh", options, NULL), err;
+
+	if (argc > 2 || (c == -1 && argc > 1)) {
+		usage(stderr);
+		return 2;
+	}
+	switch (c) {
+	case 'c':
+		config(true);
+		return 0;
+	case 'l':
+		return limits();
+	case 't':
+		transports();
+		return 0;
+	case 'V':
+		puts("portals-info (Postern) " POSTERN_VERSION);
+		return 0;
+	case 'h':
+		usage(stdout);
+		return 0;
+	case -1:
+		break;
+	default:
+		usage(stderr);
+		return 2;
+	}
+	puts("Postern " POSTERN_VERSION ", Portals 3.3");
+	transports();
+	err = limits();
+	config(false);
+	return err;
+}

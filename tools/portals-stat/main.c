@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * portals-stat: what a running, or hung, process is doing. It maps the process's regions read-only
+ * through /proc and prints their statistics page and the tables it points to; the process is not
+ * stopped, asked or disturbed.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "portals/stat.h"
+
+#define TEXT(name, text) text,
+
+static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
+static const char *const count_text[] = { PTL_COUNT_TABLE(TEXT) };
+
+struct region {
+	const struct ptl_stat *s;
+	size_t size;
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: portals-stat [--watch [SECONDS]] PID\n"
+	      "\n"
+	      "Shows the Portals interfaces of a running process: peers, posted entries, queue depths,\n"
+	      "what was dropped and why, and the oldest unfinished operation. The process is not disturbed.\n"
+	      "  -w, --watch[=SECONDS]  again every SECONDS (default 1), until interrupted\n"
+	      "  -V, --version          version\n"
+	      "  -h, --help             this text\n"
+	      "\n"
+	      "portals-stat(1) explains the output.\n",
+	      to);
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* A table of the region, NULL if it would not lie within it. */
+static const void *table(const struct region *r, uint64_t off, uint64_t n, size_t size)
+{
+	if (off > r->size || n > (r->size - off) / size)
+		return NULL;
+	return (const char *)r->s + off;
+}
+
+/* ---- parts ------------------------------------------------------------------------------------ */
+
+static const char *address(uint32_t nid)
+{
+	struct in_addr a = { htonl(nid) };
+
+	return inet_ntoa(a);
+}
+
+static void show_peers(const struct region *r)
+{
+	const struct ptl_stat_peer *p = table(r, r->s->peer_off, r->s->peer_high, sizeof(*p));
+
+	if (!p)
+		return;
+	for (uint32_t i = 0; i < r->s->peer_high; i++)
+		if (p[i].state)
+			printf("  peer      nid %s pid %u, process %u, by %.8s%s\n", address(p[i].id.nid),
+			       p[i].id.pid, p[i].os_pid, p[i].nal,
+			       p[i].os_pid == r->s->os_pid ? " (itself)" :
+			       p[i].flags & PTL_PEER_CMA ? " with cross-memory attach" : " through shared memory");
+}
+
+static void show_queues(const struct region *r)
+{
+	const struct ptl_eq *q = table(r, r->s->eq_off, r->s->eq_high, sizeof(*q));
+
+	if (!q)
+		return;
+	for (uint32_t i = 0; i < r->s->eq_high; i++)
+		if (q[i].state & 1)
+			printf("  queue %-3u %" PRIu64 " of %u events waiting, %u owed by operations in progress, "
+			       "%" PRIu64 " posted\n",
+			       i, q[i].tail - q[i].head, q[i].mask + 1, q[i].owed, q[i].tail);
+}
+
+static const char *kind_text(unsigned int kind)
+{
+	static const char *const text[] = { "?", "put", "get", "getput" };
+
+	return kind < 4 ? text[kind] : "?";
+}
+
+static void show_operations(const struct region *r)
+{
+	const struct ptl_op *op = table(r, r->s->op_off, r->s->op_high, sizeof(*op));
+	const struct ptl_op *oldest = NULL;
+	uint32_t n = 0;
+
+	if (!op)
+		return;
+	for (uint32_t i = 0; i < r->s->op_high; i++) {
+		if (!(op[i].gen & 1))
+			continue;
+		n++;
+		if (!oldest || op[i].started_ms < oldest->started_ms)
+			oldest = &op[i];
+	}
+	printf("  waiting for peers: %u operations", n);
+	if (oldest)
+		printf("; the oldest, for %.1f s: %s of %" PRIu64 " bytes to nid %s pid %u, portal %u, "
+		       "match bits 0x%" PRIx64,
+		       (double)(now_ms() - oldest->started_ms) / 1000, kind_text(oldest->kind),
+		       oldest->length, address(oldest->target.nid), oldest->target.pid, oldest->pt_index,
+		       oldest->match_bits);
+	putchar('\n');
+}
+
+static void show_counts(const struct ptl_stat *s)
+{
+	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
+		if (s->counts[i])
+			printf("  %14" PRIu64 " %s\n", s->counts[i], count_text[i]);
+	for (int i = 0; i < PTL_DROP_COUNT_; i++)
+		if (s->drops[i])
+			printf("  %14" PRIu64 " dropped: %s\n", s->drops[i], drop_text[i]);
+}
+
+static void show(const struct region *r)
+{
+	const struct ptl_stat *s = r->s;
+
+	printf("%.32s, process %u: interface %u, nid %s pid %u, uid %u, jid %u, up %.1f s%s\n", s->program,
+	       s->os_pid, s->interface, address(s->id.nid), s->id.pid, s->uid, s->jid,
+	       (double)(now_ms() - s->started_ms) / 1000, s->closed ? ", CLOSED" : "");
+	printf("  data moved by %.64s\n", s->progress);
+	printf("  %u threads asleep in a wait\n", s->waiters);
+	printf("  messages  %" PRIu64 " started (%" PRIu64 " bytes), %" PRIu64 " accepted (%" PRIu64
+	       " bytes), %" PRIu64 " dropped\n",
+	       s->sr[PTL_SR_SEND_COUNT], s->sr[PTL_SR_SEND_LENGTH], s->sr[PTL_SR_RECV_COUNT],
+	       s->sr[PTL_SR_RECV_LENGTH], s->sr[PTL_SR_DROP_COUNT]);
+	printf("  posted    %" PRIu64 " match entries on %" PRIu64 " portals, %" PRIu64
+	       " memory descriptors, %" PRIu64 " event queues\n",
+	       s->sr[PTL_SR_MES_CUR], s->sr[PTL_SR_PTLS_CUR], s->sr[PTL_SR_MDS_CUR], s->sr[PTL_SR_EQS_CUR]);
+	show_peers(r);
+	show_queues(r);
+	show_operations(r);
+	show_counts(s);
+}
+
+/* ---- finding the regions ---------------------------------------------------------------------- */
+
+static bool map_region(const char *path, struct region *r)
+{
+	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *at = MAP_FAILED;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(*r->s))
+		at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED)
+		return false;
+	r->s = at;
+	r->size = (size_t)st.st_size;
+	if (r->s->magic == PTL_STAT_MAGIC && r->s->version == PTL_STAT_VERSION)
+		return true;
+	if (r->s->magic == PTL_STAT_MAGIC)
+		fprintf(stderr, "portals-stat: %s is of another version of Postern\n", path);
+	munmap(at, r->size);
+	return false;
+}
+
+/* Shows every interface of the process; their number, or -1 having said why. */
+static int show_process(long pid)
+{
+	char dir[64], path[400], target[256];
+	struct dirent *e;
+	struct region r;
+	int n = 0;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "/proc/%ld/fd", pid);
+	d = opendir(dir);
+	if (!d) {
+		fprintf(stderr, "portals-stat: process %ld: %s%s\n", pid, strerror(errno),
+			errno == EACCES ? "; it belongs to another user" : errno == ENOENT ? " (no such process)" : "");
+		return -1;
+	}
+	while ((e = readdir(d))) {
+		ssize_t len;
+
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		len = readlink(path, target, sizeof(target) - 1);
+		if (len <= 0)
+			continue;
+		target[len] = 0;
+		if (strncmp(target, "/memfd:" PTL_STAT_MEMFD, sizeof("/memfd:" PTL_STAT_MEMFD) - 1))
+			continue;
+		if (!map_region(path, &r))
+			continue;
+		show(&r);
+		munmap((void *)(uintptr_t)r.s, r.size);
+		n++;
+	}
+	closedir(d);
+	if (n == 0)
+		fprintf(stderr, "portals-stat: process %ld has no Portals interface open\n", pid);
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "watch", optional_argument, NULL, 'w' },
+		{ "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	double every = 0;
+	char *end;
+	long pid;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "w::Vh", options, NULL)) != -1)
+		switch (c) {
+		case 'w':
+			every = optarg ? strtod(optarg, &end) : 1;
+			if ((optarg && *end) || !(every > 0 && every < 86400)) {
+				fprintf(stderr, "portals-stat: --watch=%s: not a number of seconds\n", optarg);
+				return 2;
+			}
+			break;
+		case 'V':
+			puts("portals-stat (Postern) " POSTERN_VERSION);
+			return 0;
+		case 'h':
+			usage(stdout);
+			return 0;
+		default:
+			usage(stderr);
+			return 2;
+		}
+	if (optind + 1 != argc) {
+		usage(stderr);
+		return 2;
+	}
+	errno = 0;
+	pid = strtol(argv[optind], &end, 10);
+	if (errno || *end || pid <= 0) {
+		fprintf(stderr, "portals-stat: %s: not a process id\n", argv[optind]);
+		return 2;
+	}
+	for (;;) {
+		int n = show_process(pid);
+
+		fflush(stdout);
+		if (!every || n <= 0)
+			return n > 0 ? 0 : 1;
+		struct timespec t = { (time_t)every, (long)((every - (double)(time_t)every) * 1e9) };
+		nanosleep(&t, NULL);
+		putchar('\n');
+	}
+}
