@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Processes, deadlines and verdicts of the test harness: forks the ranks of a test, watches them
+ * through pidfds, and turns what went wrong in any of them into one cmocka failure.
+ */
+#include "ptest.h"
+
+#include <cmocka.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { EXIT_FAILED = 99, EXIT_SKIPPED = 77 };
+
+enum mode { MODE_PLAIN, MODE_SELF, MODE_AWAY, MODE_ATTEND };
+
+struct rank_state {
+	_Atomic(const char *) file; /* literals: valid in the parent too */
+	_Atomic int line;
+	_Atomic(const char *) what;
+	_Atomic int verdict_taken;
+	char verdict[2048];
+	ptl_process_id_t id;
+	_Atomic pid_t os_pid;
+	_Atomic bool may_be_killed;
+};
+
+/* Shared by the parent and the processes of one test. */
+struct shared {
+	pthread_barrier_t barrier;
+	struct rank_state ranks[PT_MAX_PROCS];
+	_Atomic uint64_t words[PT_WORDS];
+};
+
+/* One cmocka test: a pt_test in one of its modes. */
+struct run {
+	const struct pt_test *test;
+	enum mode mode;
+	char name[128];
+};
+
+int pt_rank, pt_size;
+ptl_handle_ni_t pt_ni = PTL_INVALID_HANDLE;
+const ptl_process_id_t pt_any = { PTL_NID_ANY, PTL_PID_ANY };
+
+static struct shared *shared;
+static enum mode mode;
+static bool opened;
+static ptl_handle_eq_t control_eq;
+
+/* ---- the side of a test's process -------------------------------------------------------------- */
+
+double pt_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
+double pt_slow(void)
+{
+#if defined(__SANITIZE_THREAD__)
+	return 10;
+#elif defined(__SANITIZE_ADDRESS__)
+	return 4;
+#else
+	return 1;
+#endif
+}
+
+void pt_pause(void)
+{
+	sched_yield();
+}
+
+void pt_at(const char *file, int line, const char *what)
+{
+	struct rank_state *me = &shared->ranks[pt_rank];
+
+	atomic_store_explicit(&me->file, file, memory_order_relaxed);
+	atomic_store_explicit(&me->line, line, memory_order_relaxed);
+	atomic_store_explicit(&me->what, what, memory_order_relaxed);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+static void __attribute__((noreturn)) leave(int status, const char *text)
+{
+	struct rank_state *me = &shared->ranks[pt_rank];
+
+	if (!atomic_exchange(&me->verdict_taken, 1))
+		snprintf(me->verdict, sizeof(me->verdict), "%s", text);
+	_exit(status);
+}
+
+void pt_fail(const char *file, int line, const char *fmt, ...)
+{
+	char text[1800], where[2048];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	snprintf(where, sizeof(where), "%s:%d: %s", base_name(file), line, text);
+	leave(EXIT_FAILED, where);
+}
+
+void pt_skip(const char *fmt, ...)
+{
+	char text[1800];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	leave(EXIT_SKIPPED, text);
+}
+
+void pt_barrier_at(const char *file, int line)
+{
+	pt_at(file, line, "barrier");
+	pthread_barrier_wait(&shared->barrier);
+}
+
+_Atomic uint64_t *pt_word(int index)
+{
+	return &shared->words[index];
+}
+
+ptl_process_id_t pt_id(int rank)
+{
+	return shared->ranks[rank].id;
+}
+
+pid_t pt_os_pid(int rank)
+{
+	return shared->ranks[rank].os_pid;
+}
+
+void pt_expect_killed(int rank)
+{
+	shared->ranks[rank].may_be_killed = true;
+}
+
+bool pt_is_initiator(void)
+{
+	return pt_rank == 0;
+}
+
+bool pt_is_target(void)
+{
+	return pt_rank == pt_size - 1;
+}
+
+ptl_process_id_t pt_target(void)
+{
+	return pt_id(pt_size - 1);
+}
+
+ptl_process_id_t pt_initiator(void)
+{
+	return pt_id(0);
+}
+
+bool pt_target_is_away(void)
+{
+	return mode == MODE_AWAY;
+}
+
+void pt_open_with(ptl_ni_limits_t *desired, ptl_ni_limits_t *actual)
+{
+	int interfaces;
+	ptl_md_t md;
+
+	pt_ok(PtlInit(&interfaces));
+	pt_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, desired, actual, &pt_ni));
+	pt_ok(PtlGetId(pt_ni, &shared->ranks[pt_rank].id));
+	opened = true;
+	if (mode == MODE_ATTEND && pt_is_target()) {
+		control_eq = pt_eq(4);
+		md = pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, control_eq);
+		pt_post(PT_CONTROL_PORTAL, 0, md, PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+}
+
+void pt_open(void)
+{
+	pt_open_with(NULL, NULL);
+}
+
+void pt_close(void)
+{
+	if (!opened)
+		return;
+	pt_barrier();
+	opened = false;
+	pt_ok(PtlNIFini(pt_ni));
+	PtlFini();
+}
+
+void pt_finish(void)
+{
+	ptl_handle_md_t md;
+
+	if (mode == MODE_ATTEND && pt_is_initiator()) {
+		md = pt_bind(NULL, 0, 0, PTL_EQ_NONE);
+		pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_target(), PT_CONTROL_PORTAL, 0, 0, 0, 0));
+	} else if (mode == MODE_ATTEND) {
+		pt_next(control_eq, PTL_EVENT_PUT_END);
+	}
+	pt_barrier();
+}
+
+static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_FAILED);
+	shared->ranks[pt_rank].os_pid = getpid();
+	pthread_barrier_wait(&shared->barrier);
+	run->test->body();
+	pt_close();
+	_exit(0);
+}
+
+/* ---- the side of the parent -------------------------------------------------------------------- */
+
+struct family {
+	int count;
+	pid_t pids[PT_MAX_PROCS];
+	int fds[PT_MAX_PROCS]; /* pidfd, or -1 once reaped */
+	int status[PT_MAX_PROCS];
+	bool failed, skipped, late;
+};
+
+static void judge(struct family *f, int rank)
+{
+	int st = f->status[rank];
+
+	if (WIFEXITED(st) && WEXITSTATUS(st) == EXIT_SKIPPED)
+		f->skipped = true;
+	else if (WIFSIGNALED(st) && WTERMSIG(st) == SIGKILL && shared->ranks[rank].may_be_killed)
+		return;
+	else if (!WIFEXITED(st) || WEXITSTATUS(st) != 0)
+		f->failed = true;
+}
+
+static void reap(struct family *f, int rank, bool after_verdict)
+{
+	waitpid(f->pids[rank], &f->status[rank], 0);
+	close(f->fds[rank]);
+	f->fds[rank] = -1;
+	if (!after_verdict)
+		judge(f, rank);
+}
+
+static void end_all(struct family *f)
+{
+	for (int i = 0; i < f->count; i++) {
+		if (f->fds[i] < 0)
+			continue;
+		kill(f->pids[i], SIGKILL);
+		reap(f, i, true);
+	}
+}
+
+/* Waits for all, or until one failed or the deadline passed. */
+static void watch(struct family *f, double deadline)
+{
+	struct pollfd p[PT_MAX_PROCS];
+	int alive = f->count;
+
+	while (alive && !f->failed && !f->skipped) {
+		int left = (int)((deadline - pt_now()) * 1000) + 1;
+
+		for (int i = 0; i < f->count; i++)
+			p[i] = (struct pollfd){ .fd = f->fds[i], .events = POLLIN };
+		if (left <= 0) {
+			f->late = true;
+			return;
+		}
+		if (poll(p, (nfds_t)f->count, left) <= 0)
+			continue;
+		for (int i = 0; i < f->count; i++) {
+			if (f->fds[i] < 0 || !p[i].revents)
+				continue;
+			reap(f, i, false);
+			alive--;
+		}
+	}
+}
+
+static void describe(const struct family *f, int rank, bool was_alive, char *text, size_t len)
+{
+	struct rank_state *r = &shared->ranks[rank];
+	const char *file = r->file ? base_name(r->file) : "start";
+	int st = f->status[rank];
+
+	if (r->verdict_taken)
+		snprintf(text, len, "rank %d: %s", rank, r->verdict);
+	else if (was_alive && f->late)
+		snprintf(text, len, "rank %d: still at %s:%d: %s", rank, file, r->line,
+			 r->what ? r->what : "");
+	else if (was_alive)
+		*text = 0;
+	else if (WIFSIGNALED(st))
+		snprintf(text, len, "rank %d: %s, last seen at %s:%d: %s", rank,
+			 strsignal(WTERMSIG(st)), file, r->line, r->what ? r->what : "");
+	else if (WEXITSTATUS(st) != 0)
+		snprintf(text, len, "rank %d: exit status %d, last seen at %s:%d: %s", rank,
+			 WEXITSTATUS(st), file, r->line, r->what ? r->what : "");
+	else
+		*text = 0;
+}
+
+static void conclude(struct family *f, const char *name, int seconds)
+{
+	char text[16384] = "", one[2304];
+	bool was_alive[PT_MAX_PROCS];
+	size_t used = 0;
+
+	for (int i = 0; i < f->count; i++)
+		was_alive[i] = f->fds[i] >= 0;
+	end_all(f);
+	if (!f->failed && !f->late && !f->skipped)
+		return;
+	for (int i = 0; i < f->count; i++) {
+		describe(f, i, was_alive[i], one, sizeof(one));
+		if (*one && used + strlen(one) + 8 < sizeof(text))
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
+						 used ? "; " : "", one);
+	}
+	if (f->late)
+		fail_msg("%s hung: not done within %d s; %s", name, seconds, text);
+	if (f->failed)
+		fail_msg("%s: %s", name, text);
+	fprintf(stderr, "# %s skipped: %s\n", name, text);
+	skip();
+}
+
+static void share(int procs)
+{
+	pthread_barrierattr_t attr;
+
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		fail_msg("mmap of %zu shared bytes: %s", sizeof(*shared), strerror(errno));
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&shared->barrier, &attr, (unsigned)procs);
+}
+
+static int procs_of(const struct run *run)
+{
+	if (run->test->procs)
+		return run->test->procs;
+	return run->mode == MODE_SELF ? 1 : 2;
+}
+
+static void run_one(void **state)
+{
+	const struct run *run = *state;
+	struct family f = { .count = procs_of(run) };
+	int seconds = (int)((run->test->seconds ? run->test->seconds : 60) * pt_slow());
+	pid_t parent = getpid();
+
+	share(f.count);
+	mode = run->mode;
+	pt_size = f.count;
+	fflush(NULL);
+	for (pt_rank = 0; pt_rank < f.count; pt_rank++) {
+		f.pids[pt_rank] = fork();
+		if (f.pids[pt_rank] == 0)
+			child(run, parent);
+		f.fds[pt_rank] = (int)syscall(SYS_pidfd_open, f.pids[pt_rank], 0);
+	}
+	watch(&f, pt_now() + seconds);
+	conclude(&f, run->name, seconds);
+	munmap(shared, sizeof(*shared));
+}
+
+static size_t expand(const struct pt_test *test, struct run *runs)
+{
+	static const char *const names[] = { "", ".self", ".away", ".attending" };
+	size_t n = 0;
+
+	for (enum mode m = MODE_PLAIN; m <= MODE_ATTEND; m++) {
+		if ((test->procs != 0) != (m == MODE_PLAIN))
+			continue;
+		runs[n] = (struct run){ .test = test, .mode = m };
+		snprintf(runs[n].name, sizeof(runs[n].name), "%s%s", test->name, names[m]);
+		n++;
+	}
+	return n;
+}
+
+int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
+{
+	struct run *runs = calloc(count * 3, sizeof(*runs));
+	struct CMUnitTest *units = calloc(count * 3, sizeof(*units));
+	size_t n = 0;
+	int rc;
+
+	if (!runs || !units)
+		return 1;
+	for (size_t i = 0; i < count; i++)
+		n += expand(&tests[i], runs + n);
+	for (size_t i = 0; i < n; i++)
+		units[i] = (struct CMUnitTest){ .name = runs[i].name,
+						.test_func = run_one,
+						.initial_state = &runs[i] };
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	rc = _cmocka_run_group_tests(base_name(argv[0]), units, n, NULL, NULL);
+	free(runs);
+	free(units);
+	return rc;
+}
