@@ -19,9 +19,10 @@ struct bandwidth {
 	ptl_handle_md_t md;
 };
 
-/* What a rank has to do and has done. */
+/* What a rank has to do and has done. Credits come for what it sends, and go for what it receives. */
 struct flow {
-	size_t to_send, sent, acked, to_receive, received;
+	size_t to_send, sent, acked, credited;
+	size_t to_receive, received;
 };
 
 static inline void put(struct perf *p, struct bandwidth *b)
@@ -34,22 +35,29 @@ static inline void step(struct perf *p, struct bandwidth *b, struct flow *f)
 {
 	ptl_event_t ev;
 
-	for (; f->sent < f->to_send && f->sent - f->acked < b->window; f->sent++)
+	for (; f->sent < f->to_send && f->sent - f->acked < b->window &&
+	       f->sent - f->credited < PERF_AHEAD;
+	     f->sent++)
 		put(p, b);
 	perf_event(p, &ev);
 	if (__builtin_expect(ev.ni_fail_type != PTL_NI_OK, 0))
 		perf_wrong_event(&ev, PTL_EVENT_ACK);
-	if (ev.type == PTL_EVENT_ACK)
+	if (ev.type == PTL_EVENT_ACK) {
 		f->acked++;
-	else if (ev.type == PTL_EVENT_PUT_END)
-		f->received++;
-	else
+	} else if (perf_is_credit(&ev)) {
+		f->credited += PERF_CREDIT;
+	} else if (ev.type == PTL_EVENT_PUT_END) {
+		if (!(++f->received % PERF_CREDIT))
+			perf_credit(p);
+	} else {
 		perf_wrong_event(&ev, PTL_EVENT_ACK);
+	}
 }
 
 static inline bool unfinished(const struct flow *f)
 {
-	return f->acked < f->to_send || f->received < f->to_receive;
+	return f->acked < f->to_send || f->received < f->to_receive ||
+	       f->credited + PERF_CREDIT <= f->to_send;
 }
 
 static void run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
@@ -116,7 +124,7 @@ static void point(struct perf *p, size_t size, bool both_ways)
 	struct perf_values v;
 
 	snprintf(name, sizeof(name), "%s of %zu-byte puts", pt.test, size);
-	b.me = perf_expose(p, PERF_BITS, p->rx, size, NULL);
+	b.me = perf_expose(p, PERF_BITS, p->rx, size, p->eq, NULL);
 	b.md = perf_bind(p, p->tx, size, PERF_ACKS);
 	perf_measure(p, &pattern, &b, &r);
 	perf_withdraw(p, b.me);

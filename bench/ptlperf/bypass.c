@@ -203,8 +203,8 @@ void perf_bypass(struct perf *p)
 
 	perf_buffers(p, MEMORY);
 	perf_title(p, "bypass", "the target computes for 2 s and never enters the library");
-	put_me = perf_expose(p, PERF_BITS, p->rx, MEMORY, NULL);
-	get_me = perf_expose(p, PERF_BITS + 1, p->tx, MEMORY, NULL);
+	put_me = perf_expose(p, PERF_BITS, p->rx, MEMORY, p->eq, NULL);
+	get_me = perf_expose(p, PERF_BITS + 1, p->tx, MEMORY, p->eq, NULL);
 	perf_watch("showing application bypass");
 	perf_ctl_barrier(p);
 	if (p->rank)

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Gets and swaps: the time from the call to REPLY_END, and the bandwidth of gets with a window in
- * flight. The target waits in the library for its GET_END or GETPUT_END events.
+ * flight. The target has no events of them: it waits in the library for a word that they are done.
  */
 #include <stdio.h>
 #include <string.h>
@@ -40,17 +40,15 @@ static void latency_run0(struct perf *p, void *arg, size_t samples, uint64_t *ti
 		ticks[i] = now - last;
 		last = now;
 	}
+	perf_ctl_send(p, 1);
 }
 
-static void serve(struct perf *p, size_t gets)
+/* The target has no events to take: it stays in the library until rank 0 says it is through. */
+static void run1(struct perf *p, void *arg, size_t samples)
 {
-	for (; gets; gets--)
-		perf_expect(p, PTL_EVENT_GET_END);
-}
-
-static void latency_run1(struct perf *p, void *arg, size_t samples)
-{
-	serve(p, samples * ((struct get *)arg)->trips);
+	(void)arg;
+	(void)samples;
+	(void)perf_ctl_recv(p);
 }
 
 static void bandwidth_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
@@ -70,11 +68,7 @@ static void bandwidth_run0(struct perf *p, void *arg, size_t samples, uint64_t *
 			last = now;
 		}
 	}
-}
-
-static void bandwidth_run1(struct perf *p, void *arg, size_t samples)
-{
-	serve(p, samples * ((struct get *)arg)->batch);
+	perf_ctl_send(p, 1);
 }
 
 static void prepare(struct perf *p, void *arg, uint64_t seed)
@@ -98,7 +92,7 @@ static void verify(struct perf *p, void *arg, uint64_t seed)
 static void latency_point(struct perf *p, size_t size)
 {
 	char name[64], text[PERF_SIZE_TEXT];
-	struct perf_pattern pattern = { name, prepare, latency_run0, latency_run1, verify };
+	struct perf_pattern pattern = { name, prepare, latency_run0, run1, verify };
 	struct get g = { .size = size, .trips = perf_trips(size) };
 	struct perf_point pt = {
 		.test = "get latency", .size = size, .unit = "ns", .scale = 1 / (double)g.trips
@@ -107,7 +101,7 @@ static void latency_point(struct perf *p, size_t size)
 	struct perf_values v;
 
 	snprintf(name, sizeof(name), "latency of %zu-byte gets", size);
-	g.me = perf_expose(p, PERF_BITS, p->tx, size, NULL);
+	g.me = perf_expose(p, PERF_BITS, p->tx, size, PTL_EQ_NONE, NULL);
 	g.md = perf_bind(p, p->rx, size, PERF_REPLIES);
 	perf_measure(p, &pattern, &g, &r);
 	perf_withdraw(p, g.me);
@@ -121,7 +115,7 @@ static void latency_point(struct perf *p, size_t size)
 static void bandwidth_point(struct perf *p, size_t size)
 {
 	char name[64], text[PERF_SIZE_TEXT], ratio[16] = "";
-	struct perf_pattern pattern = { name, prepare, bandwidth_run0, bandwidth_run1, verify };
+	struct perf_pattern pattern = { name, prepare, bandwidth_run0, run1, verify };
 	struct get g = { .size = size,
 			 .window = perf_window(p, size),
 			 .batch = perf_batch(p, size) };
@@ -135,7 +129,7 @@ static void bandwidth_point(struct perf *p, size_t size)
 	struct perf_values v;
 
 	snprintf(name, sizeof(name), "bandwidth of %zu-byte gets", size);
-	g.me = perf_expose(p, PERF_BITS, p->tx, size, NULL);
+	g.me = perf_expose(p, PERF_BITS, p->tx, size, PTL_EQ_NONE, NULL);
 	g.md = perf_bind(p, p->rx, size, PERF_REPLIES);
 	perf_measure(p, &pattern, &g, &r);
 	perf_withdraw(p, g.me);
@@ -197,12 +191,7 @@ static void swap_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 		ticks[i] = now - last;
 		last = now;
 	}
-}
-
-static void swap_run1(struct perf *p, void *arg, size_t samples)
-{
-	for (size_t left = samples * ((struct get *)arg)->trips; left; left--)
-		perf_expect(p, PTL_EVENT_GETPUT_END);
+	perf_ctl_send(p, 1);
 }
 
 static void swap_prepare(struct perf *p, void *arg, uint64_t seed)
@@ -226,7 +215,7 @@ static void swap_verify(struct perf *p, void *arg, uint64_t seed)
 static void swap_point(struct perf *p, size_t size)
 {
 	char name[64], text[PERF_SIZE_TEXT];
-	struct perf_pattern pattern = { name, swap_prepare, swap_run0, swap_run1, swap_verify };
+	struct perf_pattern pattern = { name, swap_prepare, swap_run0, run1, swap_verify };
 	struct get g = { .size = size, .trips = perf_trips(size) };
 	struct perf_point pt = {
 		.test = "getput latency", .size = size, .unit = "ns", .scale = 1 / (double)g.trips
@@ -236,7 +225,7 @@ static void swap_point(struct perf *p, size_t size)
 
 	snprintf(name, sizeof(name), "latency of %zu-byte getputs", size);
 	memset(p->rx, 0, size); /* rank 1's: what the first swap finds */
-	g.me = perf_expose(p, PERF_BITS, p->rx, size, NULL);
+	g.me = perf_expose(p, PERF_BITS, p->rx, size, PTL_EQ_NONE, NULL);
 	g.md = perf_bind(p, p->rx, size, PERF_REPLIES);
 	g.put_md = perf_bind(p, p->tx, size, PERF_QUIET);
 	perf_measure(p, &pattern, &g, &r);

@@ -80,7 +80,7 @@ static void point(struct perf *p, size_t size)
 	struct perf_values v;
 
 	snprintf(name, sizeof(name), "latency of %zu-byte puts", size);
-	l.me = perf_expose(p, PERF_BITS, p->rx, size, NULL);
+	l.me = perf_expose(p, PERF_BITS, p->rx, size, p->eq, NULL);
 	l.md = perf_bind(p, p->tx, size, PERF_QUIET);
 	perf_measure(p, &pattern, &l, &r);
 	perf_withdraw(p, l.me);

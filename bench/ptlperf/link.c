@@ -15,7 +15,7 @@
 
 #define CTL_BITS   ((ptl_match_bits_t)0x6374726c)
 #define CTL_EVENTS 64
-#define EVENTS     16384
+#define EVENTS     16384 /* PERF_AHEAD, the largest --window of acks, and some */
 #define GREETING   UINT64_C(0xfeedfacecafe0001)
 #define GREET_MS   20   /* until a greeting is repeated */
 #define SLICE_MS   1000 /* of a wait; the watchdog ends waiting */
@@ -123,8 +123,8 @@ void perf_link_open(struct perf *p)
 {
 	perf_watch("opening the control channel");
 	open_control(p);
-	p->eq_size = EVENTS;
-	perf_ok(PtlEQAlloc(p->ni, p->eq_size, PTL_EQ_HANDLER_NONE, &p->eq), "PtlEQAlloc");
+	perf_ok(PtlEQAlloc(p->ni, EVENTS, PTL_EQ_HANDLER_NONE, &p->eq), "PtlEQAlloc");
+	p->credit_me = perf_expose(p, PERF_CREDIT_BITS, NULL, 0, p->eq, NULL);
 	greet(p);
 	perf_ctl_barrier(p);
 }
@@ -132,8 +132,16 @@ void perf_link_open(struct perf *p)
 void perf_link_close(struct perf *p)
 {
 	perf_buffers(p, 0);
+	perf_withdraw(p, p->credit_me);
 	perf_ok(PtlEQFree(p->eq), "PtlEQFree");
 	/* The control objects go with the interface. */
+}
+
+void perf_credit(struct perf *p)
+{
+	perf_ok(PtlPut(p->ctl_md, PTL_NO_ACK_REQ, p->other, PERF_PT_DATA, 0, PERF_CREDIT_BITS, 0,
+		       0),
+		"PtlPut of a credit");
 }
 
 /* ---- data ---- */
@@ -160,7 +168,7 @@ void perf_buffers(struct perf *p, size_t len)
 }
 
 ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, size_t len,
-			    void *user_ptr)
+			    ptl_handle_eq_t eq, void *user_ptr)
 {
 	ptl_md_t md = {
 		.start = start,
@@ -169,7 +177,7 @@ ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, 
 		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
 			   PTL_MD_EVENT_START_DISABLE,
 		.user_ptr = user_ptr,
-		.eq_handle = p->eq,
+		.eq_handle = eq,
 	};
 	ptl_handle_me_t me;
 

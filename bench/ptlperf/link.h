@@ -12,7 +12,8 @@
 #include "perf.h"
 
 enum { PERF_PT_CTL = 3, PERF_PT_DATA = 4 };
-#define PERF_BITS ((ptl_match_bits_t)0x706572660000) /* of the entry most tests use */
+#define PERF_BITS        ((ptl_match_bits_t)0x706572660000) /* of the entry most tests use */
+#define PERF_CREDIT_BITS ((ptl_match_bits_t)0x637265646974)
 
 void perf_link_open(struct perf *p);
 void perf_link_close(struct perf *p);
@@ -29,9 +30,9 @@ void perf_ctl_barrier(struct perf *p);
 void perf_buffers(struct perf *p, size_t len);
 
 /* An entry for the other rank's requests with `bits`, and its descriptor over `len` bytes at
- * `start`: never used up, remote offsets, END events only. */
+ * `start`: never used up, remote offsets, END events only, or no events with PTL_EQ_NONE. */
 ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, size_t len,
-			    void *user_ptr);
+			    ptl_handle_eq_t eq, void *user_ptr);
 void perf_withdraw(struct perf *p, ptl_handle_me_t me);
 
 /* A free descriptor to initiate from, never used up, and the events it asks for. */
@@ -70,6 +71,22 @@ static inline void perf_expect(struct perf *p, ptl_event_kind_t want)
 	while (ev.type == PTL_EVENT_SEND_END);
 	if (__builtin_expect(ev.type != want || ev.ni_fail_type != PTL_NI_OK, 0))
 		perf_wrong_event(&ev, want);
+}
+
+/*
+ * Flow control. An acknowledgement says that a message is in place, not that its target has taken the
+ * event: with application bypass the initiator can run ahead of the target by any amount, until the
+ * queue overflows. So the target sends a credit for every PERF_CREDIT events it has taken, a put of
+ * no bytes whose event says so, and the initiator stays PERF_AHEAD events ahead at most.
+ */
+#define PERF_CREDIT 1024
+#define PERF_AHEAD  (8 * PERF_CREDIT)
+
+void perf_credit(struct perf *p);
+
+static inline bool perf_is_credit(const ptl_event_t *ev)
+{
+	return ev->match_bits == PERF_CREDIT_BITS && ev->type == PTL_EVENT_PUT_END;
 }
 
 /* ---- patterns ---- */

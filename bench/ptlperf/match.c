@@ -80,7 +80,8 @@ static void post(struct perf *p, struct list *l, size_t window)
 	if (!l->me)
 		perf_fail("out of memory for %zu handles", l->entries);
 	for (size_t i = 0; i < l->entries; i++)
-		l->me[i] = perf_expose(p, PERF_BITS + i, p->rx, window * 8, (void *)(uintptr_t)i);
+		l->me[i] = perf_expose(p, PERF_BITS + i, p->rx, window * 8, p->eq,
+				       (void *)(uintptr_t)i);
 	for (int i = 0; l->behind_wildcards && i < WILDCARDS; i++)
 		l->wild[i] = wildcard(p);
 }

@@ -50,10 +50,10 @@ struct perf {
 	ptl_handle_ni_t ni;
 	ptl_ni_limits_t limits;
 	ptl_process_id_t self, other;
-	ptl_handle_eq_t ctl_eq; /* control messages */
-	ptl_handle_md_t ctl_md; /* zero bytes, what control puts are made from */
-	ptl_handle_eq_t eq;     /* everything measured */
-	size_t eq_size;
+	ptl_handle_eq_t ctl_eq;    /* control messages */
+	ptl_handle_md_t ctl_md;    /* zero bytes, what control puts are made from */
+	ptl_handle_eq_t eq;        /* everything measured */
+	ptl_handle_me_t credit_me; /* flow control, link.h */
 
 	unsigned char *tx, *rx; /* buf_len bytes each, page aligned */
 	size_t buf_len;

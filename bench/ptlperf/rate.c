@@ -3,7 +3,7 @@
  *
  * Message rate: a stream of 8-byte puts, each to a place of its own, an event at the target for
  * every one, an acknowledgement for the last of each window only. A few windows are in flight, so
- * that neither side waits for the other's turn. The stream also serves the match test.
+ * that neither side waits for the other's turn; credits keep rank 0 from outrunning rank 1. The stream also serves the match test.
  */
 #include "rate.h"
 
@@ -27,42 +27,70 @@ static inline void put(struct perf *p, struct perf_stream *s, size_t slot, bool 
 		"PtlPutRegion");
 }
 
+/* What is under way at rank 0. */
+struct ahead {
+	size_t windows; /* not acknowledged */
+	size_t sent, credited;
+};
+
+static inline void take(struct perf *p, struct ahead *a)
+{
+	ptl_event_t ev;
+
+	perf_event(p, &ev);
+	if (__builtin_expect(ev.ni_fail_type != PTL_NI_OK, 0))
+		perf_wrong_event(&ev, PTL_EVENT_ACK);
+	if (ev.type == PTL_EVENT_ACK)
+		a->windows--;
+	else if (perf_is_credit(&ev))
+		a->credited += PERF_CREDIT;
+	else
+		perf_wrong_event(&ev, PTL_EVENT_ACK);
+}
+
+static inline void window(struct perf *p, struct perf_stream *s, struct ahead *a)
+{
+	while (a->windows >= WINDOWS_IN_FLIGHT || a->sent + s->window > a->credited + PERF_AHEAD)
+		take(p, a);
+	for (size_t slot = 0; slot < s->window; slot++)
+		put(p, s, slot, slot + 1 == s->window);
+	a->sent += s->window;
+	a->windows++;
+}
+
 void perf_stream_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
 	struct perf_stream *s = arg;
-	size_t in_flight = 0;
+	struct ahead a = { 0 };
 	uint64_t last = perf_now();
 
 	for (size_t i = 0; i < samples; i++) {
 		uint64_t now;
 
-		for (int w = 0; w < WINDOWS_PER_SAMPLE; w++) {
-			for (size_t slot = 0; slot < s->window; slot++)
-				put(p, s, slot, slot + 1 == s->window);
-			if (++in_flight < WINDOWS_IN_FLIGHT)
-				continue;
-			perf_expect(p, PTL_EVENT_ACK);
-			in_flight--;
-		}
+		for (int w = 0; w < WINDOWS_PER_SAMPLE; w++)
+			window(p, s, &a);
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
 	}
-	for (; in_flight; in_flight--)
-		perf_expect(p, PTL_EVENT_ACK);
+	while (a.windows || a.credited + PERF_CREDIT <= a.sent)
+		take(p, &a);
 }
 
 void perf_stream_run1(struct perf *p, void *arg, size_t samples)
 {
 	struct perf_stream *s = arg;
+	size_t total = samples * WINDOWS_PER_SAMPLE * s->window;
 	ptl_event_t ev;
 
-	for (size_t left = samples * WINDOWS_PER_SAMPLE * s->window; left; left--) {
+	for (size_t taken = 1; taken <= total; taken++) {
 		perf_event(p, &ev);
 		if (__builtin_expect(ev.type != PTL_EVENT_PUT_END || ev.ni_fail_type, 0))
 			perf_wrong_event(&ev, PTL_EVENT_PUT_END);
 		/* The message names the entry it is for. */
 		s->astray += (uint64_t)(uintptr_t)ev.md.user_ptr != ev.hdr_data;
+		if (!(taken % PERF_CREDIT))
+			perf_credit(p);
 	}
 }
 
@@ -89,13 +117,7 @@ void perf_stream_verify(struct perf *p, void *arg, uint64_t seed)
 
 size_t perf_stream_window(struct perf *p)
 {
-	size_t window = p->opt.window ? p->opt.window : PERF_WINDOW;
-
-	if (window * (WINDOWS_IN_FLIGHT + 1) > p->eq_size)
-		perf_fail("--window %zu: %d windows in flight need more than the %zu events of the "
-			  "queue",
-			  window, WINDOWS_IN_FLIGHT, p->eq_size);
-	return window;
+	return p->opt.window ? p->opt.window : PERF_WINDOW;
 }
 
 double perf_stream_puts(const struct perf_stream *s)
@@ -116,7 +138,7 @@ void perf_rate(struct perf *p)
 	perf_floor_ring(p);
 	perf_buffers(p, s.window * 8);
 	perf_title(p, "rate", "8-byte puts per second, an event at the target for each");
-	me = perf_expose(p, PERF_BITS, p->rx, s.window * 8, NULL);
+	me = perf_expose(p, PERF_BITS, p->rx, s.window * 8, p->eq, NULL);
 	s.md = perf_bind(p, p->tx, s.window * 8, PERF_ACKS);
 	perf_measure(p, &pattern, &s, &r);
 	perf_withdraw(p, me);

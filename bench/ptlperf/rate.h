@@ -23,7 +23,7 @@ void perf_stream_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 void perf_stream_run1(struct perf *p, void *arg, size_t samples);
 void perf_stream_verify(struct perf *p, void *arg, uint64_t seed);
 
-/* Checked against the event queue. */
+/* Puts in a window, as the options say. */
 size_t perf_stream_window(struct perf *p);
 /* Puts in a sample. */
 double perf_stream_puts(const struct perf_stream *s);

@@ -21,11 +21,11 @@ static inline size_t perf_window(const struct perf *p, size_t size)
 	return window < 4 ? 4 : window > PERF_WINDOW ? PERF_WINDOW : window;
 }
 
-/* Messages in one sample: acknowledgements come in bursts, so a sample of short messages spans
- * several windows; the median of shorter ones would be that of the bursts. */
+/* Messages in one sample: acknowledgements come in bursts, so a sample spans
+ * several windows; the median of shorter samples would be that of the bursts. */
 static inline size_t perf_batch(const struct perf *p, size_t size)
 {
-	return perf_window(p, size) * (size <= 16384 ? 8 : 1);
+	return perf_window(p, size) * (size <= 16384 ? 8 : 4);
 }
 
 /* Round trips in one sample: several of short messages, because the timer's steps (10 ns on some
