@@ -108,7 +108,7 @@ static void verify(struct perf *p, void *arg, uint64_t seed)
 
 static void point(struct perf *p, size_t size, bool both_ways)
 {
-	char name[64], text[PERF_SIZE_TEXT], ratio[16] = "";
+	char name[64], text[PERF_SIZE_TEXT], ratio[48] = "";
 	struct perf_pattern pattern = { name, prepare, run0, run1, verify };
 	struct bandwidth b = { .size = size,
 			       .window = perf_window(p, size),
@@ -133,10 +133,11 @@ static void point(struct perf *p, size_t size, bool both_ways)
 	if (floor && floor->attach > 0) {
 		pt.floor = "cross-memory attach";
 		pt.ratio = v.median / floor->attach;
-		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);
+		snprintf(ratio, sizeof(ratio), "%8.2f %9.2f %8.2f", floor->attach, pt.ratio,
+			 floor->pipe);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %8s", perf_size_text(text, size), b.window,
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s", perf_size_text(text, size), b.window,
 		 v.median, v.p99, v.best, ratio);
 }
 
@@ -150,14 +151,14 @@ static void table(struct perf *p, bool both_ways)
 		perf_title(p, "bidirectional", "puts both ways at once, sum of both, GB/s");
 	else
 		perf_title(p, "bandwidth", "puts one way, both sides in the library, GB/s");
-	perf_say(p, "%9s %7s %10s %10s %10s  %8s", "bytes", "window", "median", "p99", "best",
-		 "x attach");
+	perf_say(p, "%9s %7s %10s %10s %10s  %8s %9s %8s", "bytes", "window", "median", "p99",
+		 "best", "attach", "x attach", "pipe");
 	for (int i = 0; i < sizes->count; i++)
 		if (sizes->item[i])
 			point(p, sizes->item[i], both_ways);
 	if (p->floor.copies)
-		perf_say(p, "   x attach: against process_vm_readv of the same size by one side, "
-			    "same run");
+		perf_say(p, "   attach: process_vm_readv by one side; pipe: two bare copies in a "
+			    "pipeline; same size, same run");
 }
 
 void perf_bandwidth(struct perf *p)

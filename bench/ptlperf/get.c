@@ -114,7 +114,7 @@ static void latency_point(struct perf *p, size_t size)
 
 static void bandwidth_point(struct perf *p, size_t size)
 {
-	char name[64], text[PERF_SIZE_TEXT], ratio[16] = "";
+	char name[64], text[PERF_SIZE_TEXT], ratio[48] = "";
 	struct perf_pattern pattern = { name, prepare, bandwidth_run0, run1, verify };
 	struct get g = { .size = size,
 			 .window = perf_window(p, size),
@@ -138,10 +138,11 @@ static void bandwidth_point(struct perf *p, size_t size)
 	if (floor && floor->attach > 0) {
 		pt.floor = "cross-memory attach";
 		pt.ratio = v.median / floor->attach;
-		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);
+		snprintf(ratio, sizeof(ratio), "%8.2f %9.2f %8.2f", floor->attach, pt.ratio,
+			 floor->pipe);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %8s", perf_size_text(text, size), g.window,
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s", perf_size_text(text, size), g.window,
 		 v.median, v.p99, v.best, ratio);
 }
 
@@ -156,8 +157,8 @@ void perf_get(struct perf *p)
 	for (int i = 0; i < sizes->count; i++)
 		latency_point(p, sizes->item[i]);
 	perf_title(p, "get bandwidth", "gets with a window in flight, GB/s");
-	perf_say(p, "%9s %7s %10s %10s %10s  %8s", "bytes", "window", "median", "p99", "best",
-		 "x attach");
+	perf_say(p, "%9s %7s %10s %10s %10s  %8s %9s %8s", "bytes", "window", "median", "p99",
+		 "best", "attach", "x attach", "pipe");
 	for (int i = 0; i < sizes->count; i++)
 		if (sizes->item[i])
 			bandwidth_point(p, sizes->item[i]);

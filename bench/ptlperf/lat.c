@@ -86,7 +86,7 @@ static void point(struct perf *p, size_t size)
 	perf_withdraw(p, l.me);
 	perf_release(p, l.md);
 	v = perf_values_of(&pt, &r);
-	if (p->floor.cacheline_ns > 0) {
+	if (p->floor.cacheline_ns > 0 && size <= 4096) { /* beyond, copying is what takes time */
 		pt.floor = "cacheline";
 		pt.ratio = v.median / p->floor.cacheline_ns;
 		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 		if (p.opt.tests & 1u << i)
 			run[i](&p);
 	perf_report_aims(&p);
+	perf_report_busy(&p);
 	bad = perf_report_finish(&p);
 	if (perf_peer_stop(&p) || p.failed)
 		bad = 1;

@@ -11,11 +11,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
+
+#include "link.h"
 
 struct perf_report {
 	json_t *machine, *results;
-	int aims;   /* printed so far */
+	int aims; /* printed so far */
+	uint64_t start;
 	FILE *text; /* tables; standard error when the JSON goes to standard output */
 };
 
@@ -67,6 +71,7 @@ void perf_report_start(struct perf *p)
 	if (!r->machine || !r->results)
 		perf_fail("out of memory for the report");
 	r->text = p->opt.json && !strcmp(p->opt.json, "-") ? stderr : stdout;
+	r->start = perf_now();
 	p->report = r;
 	perf_say(p, "ptlperf on %s, %s, %s events with %s; reading the timer costs %.0f ns",
 		 json_string_value(json_object_get(r->machine, "cpu")),
@@ -229,6 +234,31 @@ void perf_report_aims(struct perf *p)
 	}
 	if (match)
 		aim(p, "matching, 100000 entries against 1", "x", median_of(match), 1.5, true);
+}
+
+/* ---- was the machine ours? ---- */
+
+#define BUSY_PER_S 20 /* preemptions a second that nobody sees in a median */
+
+void perf_report_busy(struct perf *p)
+{
+	struct rusage u;
+	double seconds, preempted;
+
+	perf_watch("ending");
+	getrusage(RUSAGE_SELF, &u);
+	if (p->rank) {
+		perf_ctl_send(p, (uint64_t)u.ru_nivcsw);
+		return;
+	}
+	preempted = (double)u.ru_nivcsw + (double)perf_ctl_recv(p);
+	seconds = perf_ns(perf_now() - p->report->start) / 1e9;
+	perf_record_plain(p, "preempted", NULL, 0, "1/s", preempted / seconds);
+	if (preempted > BUSY_PER_S * seconds)
+		perf_say(p,
+			 "\nnote: other work took the cores from the two processes %.0f times in "
+			 "%.0f s; the figures suffer",
+			 preempted, seconds);
 }
 
 /* ---- the file ---- */

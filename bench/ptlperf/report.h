@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is told: tables as they grow, and the same figures as JSON. All calls are rank 0's and do
- * nothing on rank 1.
+ * What is told: tables as they grow, and the same figures as JSON. Unless said otherwise, the
+ * calls are rank 0's and do nothing on rank 1.
  */
 #ifndef PERF_REPORT_H
 #define PERF_REPORT_H
@@ -47,5 +47,7 @@ void perf_record_plain(struct perf *p, const char *test, const char *variant, si
 
 /* Prints and records the project's aims, as far as they can be judged by what was measured. */
 void perf_report_aims(struct perf *p);
+/* Both ranks: says so when other work took the cores away often enough to show in the figures. */
+void perf_report_busy(struct perf *p);
 
 #endif
