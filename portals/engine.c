@@ -26,48 +26,38 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	t->md_eq = md->eq;
 }
 
-/* Appends a copy of *t to the MD's queue; a full queue loses its oldest event. Returns the sequence. */
-static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type)
+/* The record the next event of a queue goes to. It is filled in place and is nothing before post(). */
+static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
+{
+	const struct ptl_eq *eq = &v->eq[eq_index];
+	uint64_t off = eq->slots + (eq->tail & eq->mask) * sizeof(struct ptl_evt);
+
+	/* a queue of another process's making: its records are within its arena or nowhere */
+	if (off < v->arena_off || off > v->arena_end - sizeof(struct ptl_evt))
+		off = v->arena_off;
+	return (struct ptl_evt *)(void *)((char *)v->r + off);
+}
+
+/* Makes *t, which next_evt() gave, an event; a full queue loses its oldest. `link` 0: its own sequence
+ * number. Returns that number. */
+static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type,
+		     uint32_t link, ptl_ni_fail_t fail)
 {
 	struct ptl_eq *eq = &e->v->eq[eq_index];
-	uint64_t off = eq->slots + (eq->tail & eq->mask) * sizeof(*t);
-	struct ptl_evt *slot;
+	uint32_t sequence = (uint32_t)eq->tail + 1;
 
-	if (off < e->v->arena_off || off > e->v->arena_end - sizeof(*t))
-		return 0;
-	slot = (struct ptl_evt *)((char *)e->v->r + off);
 	t->type = type;
-	t->sequence = (uint32_t)eq->tail + 1;
-	*slot = *t;
+	t->sequence = sequence;
+	t->link = link ? link : sequence;
+	t->ni_fail_type = fail;
 	ptl_set64(e, &eq->tail, eq->tail + 1);
 	e->posted = true;
-	return t->sequence;
+	return sequence;
 }
 
 static inline bool has_eq(const struct ptl_view *v, const struct ptl_md *md)
 {
 	return md->eq < (uint32_t)v->limits.max_eqs;
-}
-
-/* START event; returns what END's link must be (0: END is on its own). */
-static uint32_t post_start(struct ptl_engine *e, const struct ptl_md *md, struct ptl_evt *t, uint32_t type)
-{
-	if (md->options & PTL_MD_EVENT_START_DISABLE)
-		return 0;
-	t->link = (uint32_t)e->v->eq[md->eq].tail + 1;
-	t->ni_fail_type = PTL_NI_OK;
-	return post(e, md->eq, t, type);
-}
-
-static void post_end(struct ptl_engine *e, const struct ptl_md *md, struct ptl_evt *t, uint32_t type,
-		     uint32_t link, ptl_ni_fail_t fail)
-{
-	t->link = link ? link : (uint32_t)e->v->eq[md->eq].tail + 1;
-	t->ni_fail_type = fail;
-	if (md->options & PTL_MD_EVENT_END_DISABLE)
-		t->sequence = t->link;
-	else
-		post(e, md->eq, t, type);
 }
 
 /* ---- objects ---------------------------------------------------------------------------------- */
@@ -163,20 +153,10 @@ static void unhold(struct ptl_engine *e, struct ptl_md *md)
 		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
 }
 
-/* Frees the MD if an operation made it inactive and nothing is in progress; *t is the event that
- * caused it, already posted. */
-static void unlink_if_due(struct ptl_engine *e, uint32_t i, struct ptl_evt *t)
+/* May the MD go: did an operation make it inactive, and is nothing in progress on it? */
+static inline bool unlink_due(const struct ptl_md *md)
 {
-	struct ptl_md *md = &e->v->md[i];
-
-	if (!(md->state & PTL_OBJ_UNLINKING) || md->pending)
-		return;
-	if (has_eq(e->v, md)) {
-		t->link = t->sequence;
-		t->ni_fail_type = PTL_NI_OK;
-		post(e, md->eq, t, PTL_EVENT_UNLINK);
-	}
-	ptl_md_release(e, i);
+	return md->state & PTL_OBJ_UNLINKING && !md->pending;
 }
 
 /* ---- target ----------------------------------------------------------------------------------- */
@@ -198,7 +178,7 @@ static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 	return (int)why + 1;
 }
 
-/* Template of a target's or a reply's event. */
+/* A target's or a reply's event. */
 static void evt_landing(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_landing *l)
 {
 	t->initiator = l->initiator;
@@ -224,14 +204,15 @@ static const uint8_t start_event[] = {
 static void begin(struct ptl_engine *e, struct ptl_landing *l)
 {
 	struct ptl_md *md = &e->v->md[l->md];
-	struct ptl_evt t;
 
 	hold(e, md);
 	l->threshold = consume(e, md);
 	l->link = 0;
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
-		evt_landing(e->v, &t, l);
-		l->link = post_start(e, md, &t, start_event[l->kind]);
+		struct ptl_evt *t = next_evt(e->v, md->eq);
+
+		evt_landing(e->v, t, l);
+		l->link = post(e, md->eq, t, start_event[l->kind], 0, PTL_NI_OK);
 	}
 }
 
@@ -280,17 +261,34 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	return 0;
 }
 
+/* UNLINK, tied to the event `link`, and the MD is gone. */
+static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link)
+{
+	struct ptl_md *md = &e->v->md[l->md];
+
+	if (has_eq(e->v, md)) {
+		struct ptl_evt *t = next_evt(e->v, md->eq);
+
+		evt_landing(e->v, t, l);
+		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+	}
+	ptl_md_release(e, l->md);
+}
+
 void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail)
 {
 	struct ptl_md *md = &e->v->md[l->md];
-	struct ptl_evt t;
+	uint32_t cause = l->link;
 
-	if (has_eq(e->v, md)) {
-		evt_landing(e->v, &t, l);
-		post_end(e, md, &t, start_event[l->kind] + 1u, l->link, fail);
+	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
+		struct ptl_evt *t = next_evt(e->v, md->eq);
+
+		evt_landing(e->v, t, l);
+		cause = post(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
 	}
 	unhold(e, md);
-	unlink_if_due(e, l->md, &t);
+	if (unlink_due(md))
+		unlink_landing(e, l, cause);
 }
 
 /* ---- landing records -------------------------------------------------------------------------- */
@@ -340,7 +338,7 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 
 /* ---- initiator: starting ---------------------------------------------------------------------- */
 
-/* Template of an event about an operation of ours. */
+/* An event about an operation of ours. */
 static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op, uint64_t mlength,
 		   const struct ptl_answerer *who)
 {
@@ -356,12 +354,40 @@ static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl
 	evt_md(v, t, op->md, op->threshold);
 }
 
-void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail,
-		     ptl_process_id_t self, uint32_t uid, uint32_t jid, uint32_t op)
+/* UNLINK of an operation's MD. */
+static void unlink_op(struct ptl_engine *e, const struct ptl_op *op, uint64_t mlength,
+		      const struct ptl_answerer *who, uint32_t link)
+{
+	struct ptl_md *md = &e->v->md[op->md];
+
+	if (has_eq(e->v, md)) {
+		struct ptl_evt *t = next_evt(e->v, md->eq);
+
+		evt_op(e->v, t, op, mlength, who);
+		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+	}
+	ptl_md_release(e, op->md);
+}
+
+static void evt_start(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_start *s, int32_t threshold)
+{
+	t->initiator = v->r->stat.id;
+	t->uid = v->r->stat.uid;
+	t->jid = v->r->stat.jid;
+	t->pt_index = s->pt_index;
+	t->match_bits = s->match_bits;
+	t->rlength = t->mlength = s->length;
+	t->offset = s->offset;
+	t->hdr_data = s->hdr_data;
+	evt_md(v, t, s->md, threshold);
+}
+
+void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail, uint32_t op)
 {
 	struct ptl_view *v = e->v;
 	struct ptl_md *md = &v->md[s->md];
-	struct ptl_evt t;
+	bool eq = has_eq(v, md);
+	struct ptl_evt *t;
 	int32_t threshold;
 	uint32_t link = 0;
 
@@ -370,29 +396,31 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 		v->r->stat.sr[PTL_SR_SEND_LENGTH] += s->length;
 	else if (!v->r->cray) /* P3.3 has no SEND events for a get; the Cray does */
 		return;
-	hold(e, md);
 	threshold = consume(e, md);
-	if (has_eq(v, md)) {
-		t.initiator = self;
-		t.uid = uid;
-		t.jid = jid;
-		t.pt_index = s->pt_index;
-		t.match_bits = s->match_bits;
-		t.rlength = t.mlength = s->length;
-		t.offset = s->offset;
-		t.hdr_data = s->hdr_data;
-		evt_md(v, &t, s->md, threshold);
-		link = post_start(e, md, &t, PTL_EVENT_SEND_START);
+	if (eq && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
+		t = next_evt(v, md->eq);
+		evt_start(v, t, s, threshold);
+		link = post(e, md->eq, t, PTL_EVENT_SEND_START, 0, PTL_NI_OK);
 	}
 	if (more) {
+		hold(e, md);
 		v->op[op].link = link;
 		v->op[op].threshold = threshold;
 		return;
 	}
-	if (has_eq(v, md))
-		post_end(e, md, &t, PTL_EVENT_SEND_END, link, fail);
-	unhold(e, md);
-	unlink_if_due(e, s->md, &t);
+	if (eq && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
+		t = next_evt(v, md->eq);
+		evt_start(v, t, s, threshold);
+		link = post(e, md->eq, t, PTL_EVENT_SEND_END, link, fail);
+	}
+	if (!unlink_due(md))
+		return;
+	if (eq) {
+		t = next_evt(v, md->eq);
+		evt_start(v, t, s, threshold);
+		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+	}
+	ptl_md_release(e, s->md);
 }
 
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer, uint32_t flags)
@@ -476,33 +504,37 @@ static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail
 	struct ptl_stat *s = &e->v->r->stat;
 	struct ptl_answerer self = { s->id, s->uid, s->jid };
 	struct ptl_md *md = &e->v->md[op->md];
-	struct ptl_evt t;
+	uint32_t cause = op->link;
 
-	if (has_eq(e->v, md)) {
-		evt_op(e->v, &t, op, op->length, &self);
-		post_end(e, md, &t, PTL_EVENT_SEND_END, op->link, fail);
+	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
+		struct ptl_evt *t = next_evt(e->v, md->eq);
+
+		evt_op(e->v, t, op, op->length, &self);
+		cause = post(e, md->eq, t, PTL_EVENT_SEND_END, op->link, fail);
 	}
 	unhold(e, md);
-	unlink_if_due(e, op->md, &t);
+	if (unlink_due(md))
+		unlink_op(e, op, op->length, &self, cause);
 }
 
 static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_ni_fail_t fail,
 		const struct ptl_answerer *who)
 {
 	struct ptl_md *md = op_md(e->v, op);
-	struct ptl_evt t;
+	struct ptl_evt *t;
+	uint32_t cause;
 
 	if (!md || md->state & PTL_OBJ_INACTIVE || !has_eq(e->v, md)) {
 		ptl_count_drop(e, PTL_DROP_ACK_NO_MD, 0);
 		return;
 	}
 	op->threshold = consume(e, md);
-	evt_op(e->v, &t, op, mlength, who);
-	t.hdr_data = 0;
-	t.link = (uint32_t)e->v->eq[md->eq].tail + 1;
-	t.ni_fail_type = fail;
-	post(e, md->eq, &t, PTL_EVENT_ACK);
-	unlink_if_due(e, op->md, &t);
+	op->hdr_data = 0;
+	t = next_evt(e->v, md->eq);
+	evt_op(e->v, t, op, mlength, who);
+	cause = post(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
+	if (unlink_due(md))
+		unlink_op(e, op, mlength, who, cause);
 }
 
 bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_answer what,
@@ -643,19 +675,15 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 			op_lost(e, i, fail, who);
 }
 
-void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i, ptl_process_id_t self, uint32_t uid,
-			     uint32_t jid)
+void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_md *md = &e->v->md[i];
-	struct ptl_evt t;
+	struct ptl_start nothing = { .md = i };
+	struct ptl_evt *t;
 
 	if (!(md->options & PTL_MD_EVENT_MANUAL_UNLINK_ENABLE) || !has_eq(e->v, md))
 		return;
-	memset(&t, 0, sizeof(t));
-	t.initiator = self;
-	t.uid = uid;
-	t.jid = jid;
-	evt_md(e->v, &t, i, md->threshold);
-	t.link = (uint32_t)e->v->eq[md->eq].tail + 1;
-	post(e, md->eq, &t, PTL_EVENT_UNLINK);
+	t = next_evt(e->v, md->eq);
+	evt_start(e->v, t, &nothing, md->threshold);
+	post(e, md->eq, t, PTL_EVENT_UNLINK, 0, PTL_NI_OK);
 }

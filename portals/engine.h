@@ -70,9 +70,9 @@ struct ptl_start {
 };
 
 /* Counts the start of an operation on its MD and posts the events that are due: SEND_START, and unless `more`
- * data stays to be fetched, SEND_END with `fail`. Owner only. *link ties a later SEND_END. */
+ * data stays to be fetched, SEND_END with `fail`. Owner only. */
 void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail,
-		     ptl_process_id_t self, uint32_t uid, uint32_t jid, uint32_t op);
+		     uint32_t op);
 
 /* A record for an operation that waits for an answer. Owner only. PTL_NIL: none left. */
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer, uint32_t flags);
@@ -88,8 +88,7 @@ void ptl_me_release(struct ptl_engine *e, uint32_t me);
 uint32_t ptl_next_gen(uint32_t state); /* state word of a freed object: next generation, no flags */
 
 /* Posts an UNLINK event on an explicit unlink, where the MD asks for it (Cray). */
-void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t md, ptl_process_id_t self, uint32_t uid,
-			     uint32_t jid);
+void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t md);
 
 static inline void ptl_count_drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 {

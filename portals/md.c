@@ -240,7 +240,7 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 	} else if (md->pending) {
 		err = PTL_MD_IN_USE;
 	} else {
-		ptl_engine_unlink_event(&ni->engine, ptl_handle_index(md_handle), ni->id, ni->uid, ni->jid);
+		ptl_engine_unlink_event(&ni->engine, ptl_handle_index(md_handle));
 		ptl_md_release(&ni->engine, ptl_handle_index(md_handle));
 	}
 	ptl_leave(ni);

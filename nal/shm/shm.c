@@ -215,13 +215,13 @@ static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 	uint32_t op;
 
 	if (s->kind == PTL_REQ_PUT) {
-		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, ni->id, ni->uid, ni->jid, PTL_NIL);
+		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, PTL_NIL);
 		return PTL_OK;
 	}
 	op = ptl_op_alloc(&ni->engine, s, PTL_NIL, 0);
 	if (op == PTL_NIL)
 		return PTL_NO_SPACE;
-	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, ni->id, ni->uid, ni->jid, op);
+	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, op);
 	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0, PTL_NI_UNREACHABLE, &who);
 	return PTL_OK;
 }
@@ -265,7 +265,7 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	wait_room(shm, p, m.size);
 	shm_send(shm, p, &m, &payload, NULL);
 	shm_after_push(shm, p);
-	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, ni->id, ni->uid, ni->jid, op);
+	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);
 	return PTL_OK;
 }
 

@@ -205,19 +205,25 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 {
 	struct shm_msg m = { .kind = SHM_GRANT, .length = l->mlength, .op = l->op, .op_gen = l->op_gen };
 	const struct ptl_view *initiator = x->memory ? &x->s->ni->view : &x->p->view;
-	uint32_t i;
+	ptl_ni_fail_t fail = PTL_NI_FAIL;
+	uint32_t i = PTL_NIL;
 
-	shm_long_chunks(l, x->from);
-	i = ptl_landing_alloc(x->e, l);
+	/* without a record of the initiator's there is no data to be had */
+	if (!ptl_op_valid(initiator, l->op, l->op_gen)) {
+		fail = PTL_NI_PROTOCOL;
+	} else {
+		shm_long_chunks(l, x->from);
+		i = ptl_landing_alloc(x->e, l);
+	}
 	if (i == PTL_NIL) {
-		ptl_engine_done(x->e, l, PTL_NI_FAIL);
-		last_word(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
+		ptl_engine_done(x->e, l, fail);
+		last_word(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, fail);
 		return;
 	}
 	if (l->kind == PTL_REQ_GET) {
 		m.remote_offset = i | (uint64_t)x->e->v->land[i].gen << 32;
 		answer(x, &m, NULL, NULL);
-	} else if (l->op < initiator->nops) {
+	} else {
 		/* tell the initiator where it can help; release: the landing is whole */
 		initiator->op[l->op].landing_gen = x->e->v->land[i].gen;
 		__atomic_store_n(&initiator->op[l->op].landing, i + 1, __ATOMIC_RELEASE);
