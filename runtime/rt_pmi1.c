@@ -23,7 +23,9 @@ enum {
 	FINI_TIMEOUT_MS = 10000,
 	PARTS_MAX = 9999,
 	KEY_SIZE = RT_KEY_MAX + sizeof(":9999"),
-	VALUE_MAX = PMI1_LINE_MAX / 2 /* what we use at most of a launcher's limit */
+	VALUE_MAX = PMI1_LINE_MAX / 2, /* what we use at most of a launcher's limit */
+	KEY_LEAST = 8,                 /* what it must offer */
+	VALUE_LEAST = 16
 };
 
 /* Ends the use of the connection and says why. err is a negative errno. */
@@ -215,18 +217,19 @@ static int ask_limits(struct rt_pmi1 *pmi)
 	err = request(pmi, "asking for limits", &ask, PMI1_CMD_MAXES, &answer);
 	if (err)
 		return err;
+	if (answer.num[PMI1_KEYLEN_MAX] < KEY_LEAST || answer.num[PMI1_VALLEN_MAX] < VALUE_LEAST) {
+		base_warn("the launcher stores keys of %d and values of %d characters; at least %d "
+			  "and "
+			  "%d are needed",
+			  answer.num[PMI1_KEYLEN_MAX], answer.num[PMI1_VALLEN_MAX], KEY_LEAST,
+			  VALUE_LEAST);
+		return -EPROTO;
+	}
 	/* the limits count a terminator */
 	pmi->key_max = answer.num[PMI1_KEYLEN_MAX] - 1;
 	pmi->value_max = answer.num[PMI1_VALLEN_MAX] - 1;
 	if (pmi->value_max > VALUE_MAX)
 		pmi->value_max = VALUE_MAX;
-	if (pmi->key_max < 8 || pmi->value_max < 16) {
-		base_warn("the launcher stores keys of %d and values of %d characters; at least 8 "
-			  "and "
-			  "16 are needed",
-			  answer.num[PMI1_KEYLEN_MAX], answer.num[PMI1_VALLEN_MAX]);
-		return -EPROTO;
-	}
 	return 0;
 }
 

@@ -24,6 +24,7 @@ run() {
 
 # The same in the background; leaves job (its pid).
 start() {
+	: >"$dir/out" # nobody must see what the last one wrote
 	# a background process of a script begins with these ignored
 	env --default-signal=INT,QUIT "$mpiexec" "$@" >"$dir/out" 2>"$dir/err" </dev/null &
 	job=$!
@@ -340,9 +341,9 @@ rt_case() {
 	need out_lines 4 "$1 done\$"
 }
 crash() {
-	run -n 4 "$rt_job" crash 1 11
-	need status_is 139
-	need err_has 'rank 1 \(pid .*rt_job\) was killed by signal 11'
+	run -n 4 "$rt_job" crash 1 6
+	need status_is 134
+	need err_has 'rank 1 \(pid .*rt_job\) was killed by signal 6 \(Aborted\)'
 	need err_lines 1 mpiexec:
 }
 quit() {

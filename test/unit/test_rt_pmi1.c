@@ -21,7 +21,7 @@
 #include "runtime/rt.h"
 #include "runtime/rt_pmi1.h"
 
-enum { PAIRS = 512 };
+enum { PAIRS = 1024 };
 
 struct launcher {
 	/* how it behaves */
@@ -147,12 +147,12 @@ static int join(struct launcher *l)
 	return rt_pmi1_init(&l->pmi, l->fds[0], false);
 }
 
+/* Ends the launcher; what it has seen may be looked at afterwards. */
 static void stop(struct launcher *l)
 {
 	close(l->fds[0]);
 	pthread_join(l->thread, NULL);
 	close(l->fds[1]);
-	free(l);
 }
 
 static void values_are_split_and_joined(void **state)
@@ -170,16 +170,16 @@ static void values_are_split_and_joined(void **state)
 			value[i] = (char)(i % 255 + 1);
 		value[len] = '\0';
 		snprintf(key, sizeof(key), "k%zu", len);
-		l->n_pairs = 0;
 		assert_int_equal(rt_pmi1_put(&l->pmi, key, value), 0);
 		assert_int_equal(rt_pmi1_get(&l->pmi, key, back, sizeof(back)), 0);
 		assert_string_equal(value, back);
 		assert_int_equal(rt_pmi1_get(&l->pmi, key, back, len), -ERANGE);
 	}
-	assert_in_range(l->longest, 20, 23); /* the limit counts a terminator */
 	rt_pmi1_fini(&l->pmi);
-	assert_true(l->finalized);
 	stop(l);
+	assert_in_range(l->longest, 20, 23); /* the limit counts a terminator */
+	assert_true(l->finalized);
+	free(l);
 }
 
 static void answers_may_come_in_pieces(void **state)
@@ -196,6 +196,7 @@ static void answers_may_come_in_pieces(void **state)
 	assert_string_equal(back, "some value");
 	rt_pmi1_fini(&l->pmi);
 	stop(l);
+	free(l);
 }
 
 static void keys_longer_than_the_launcher_stores_are_refused(void **state)
@@ -211,6 +212,7 @@ static void keys_longer_than_the_launcher_stores_are_refused(void **state)
 	assert_int_equal(rt_pmi1_get(&l->pmi, "0123456789a", back, sizeof(back)), -EINVAL);
 	rt_pmi1_fini(&l->pmi);
 	stop(l);
+	free(l);
 }
 
 /* join() against a launcher that answers `on` with `answer`. */
@@ -221,7 +223,10 @@ static void joining_gives(const char *on, const char *answer, int expected)
 	l->on = on;
 	l->answer = answer;
 	assert_int_equal(join(l), expected);
+	if (!expected)
+		rt_pmi1_fini(&l->pmi);
 	stop(l);
+	free(l);
 }
 
 static void joining_fails_with_the_reason(void **state)
@@ -270,6 +275,7 @@ static void the_launchers_death_ends_a_fence(void **state)
 	rt_pmi1_fini(&l->pmi);
 	assert_int_equal(rt_pmi1_fence(&l->pmi), -ESHUTDOWN);
 	stop(l);
+	free(l);
 }
 
 /* get against a launcher that answers `answer`. */
@@ -284,6 +290,7 @@ static void reading_gives(const char *answer, int expected)
 	assert_int_equal(rt_pmi1_get(&l->pmi, "key", back, sizeof(back)), expected);
 	rt_pmi1_fini(&l->pmi);
 	stop(l);
+	free(l);
 }
 
 static void wrong_values_are_refused(void **state)
@@ -330,6 +337,7 @@ static void a_refused_put_is_told(void **state)
 	assert_int_equal(rt_pmi1_fence(&l->pmi), 0); /* the connection is still good */
 	rt_pmi1_fini(&l->pmi);
 	stop(l);
+	free(l);
 }
 
 static void *wait_in_fence(void *arg)
@@ -355,11 +363,9 @@ static void an_abort_goes_out_while_a_fence_waits(void **state)
 	pthread_join(waiter, &result);
 	assert_int_equal((intptr_t)result, -ECONNRESET);
 	rt_pmi1_fini(&l->pmi);
-	assert_false(l->finalized);
-	pthread_join(l->thread, NULL);
+	stop(l);
 	assert_true(l->aborted);
-	close(l->fds[0]);
-	close(l->fds[1]);
+	assert_false(l->finalized);
 	free(l);
 }
 

@@ -55,7 +55,8 @@ static int n_running; /* ranks started and not reaped */
 static enum state state;
 static int exit_status;
 static bool draining;   /* no process is left, but the reader has not taken all output */
-static int told_signal; /* the last terminating signal forwarded, 0 for none */
+static int told_signal; /* the last signal forwarded of those that end a process, 0 for none */
+static bool asked_to_end;
 static char job_name[160];
 static char host[65];
 static struct launch_state found;
@@ -266,13 +267,14 @@ static void forward_end(int sig)
 		state = GIVEN_UP; /* only the reader of our output is waited for */
 		return;
 	}
-	if (told_signal || state != RUNNING) {
+	if (sig != SIGHUP && (asked_to_end || state != RUNNING)) {
 		say("killing the job");
 		set_status(128 + sig);
 		kill_job();
 		return;
 	}
 	told_signal = sig;
+	asked_to_end |= sig != SIGHUP; /* which may mean "read your files again" */
 	signal_ranks(sig);
 	signal_ranks(SIGCONT);
 }

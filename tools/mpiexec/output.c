@@ -145,7 +145,7 @@ static void sink_put(struct sink *sink, const char *bytes, size_t len)
 {
 	if (sink->gone)
 		return;
-	if (sink->start + sink->len + len > sink->size) {
+	if (sink->queue && sink->start + sink->len + len > sink->size) {
 		memmove(sink->queue, sink->queue + sink->start, sink->len);
 		sink->start = 0;
 	}
