@@ -171,10 +171,14 @@ typedef struct {
 
 typedef enum { PTL_RETAIN = 0, PTL_UNLINK } ptl_unlink_t;
 typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER } ptl_ins_pos_t;
-typedef enum { PTL_ACK_REQ = 0, PTL_NO_ACK_REQ } ptl_ack_req_t;
+/* Both spellings are constants: clients #define whichever they miss as the other. */
+typedef enum {
+	PTL_ACK_REQ = 0,
+	PTL_NO_ACK_REQ,
 #ifndef PTL_NOACK_REQ
-#define PTL_NOACK_REQ PTL_NO_ACK_REQ /* as 3.2 and Cray spell it */
+	PTL_NOACK_REQ = PTL_NO_ACK_REQ /* as 3.2 and Cray spell it */
 #endif
+} ptl_ack_req_t;
 
 typedef struct {
 	void *iov_base;
