@@ -306,6 +306,19 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- handlers --------------------------------------------------------------------------------- */
 
+bool ptl_handlers_behind(const struct ptl_ni *ni)
+{
+	if (!atomic_load_explicit(&ni->handlers, memory_order_relaxed))
+		return false;
+	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
+		const struct ptl_eq *eq = &ni->view.eq[i];
+
+		if (eq->state & PTL_OBJ_HANDLER && eq->tail - ni->handled[i] > eq->mask / 2)
+			return true;
+	}
+	return false;
+}
+
 /* Next event no handler has seen, and its handler; false: none. Takes and leaves the lock. */
 static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t *handler)
 {

@@ -31,12 +31,6 @@ void ptl_futex_wake(_Atomic uint32_t *word, int n)
 	syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
 }
 
-void ptl_unlock(struct ptl_region *r)
-{
-	if (atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst) & PTL_LOCK_WAIT)
-		ptl_futex_wake(&r->lock, 1);
-}
-
 static bool take_free(struct ptl_region *r, uint32_t token)
 {
 	uint32_t free = 0;
@@ -46,13 +40,11 @@ static bool take_free(struct ptl_region *r, uint32_t token)
 }
 
 /* A waiter keeps the WAIT bit set when it takes the lock: others may be asleep behind it. */
-void ptl_lock(struct ptl_ni *ni)
+void ptl_lock_wait(struct ptl_ni *ni)
 {
 	struct ptl_region *r = ni->view.r;
 	uint32_t held;
 
-	if (take_free(r, PTL_LOCK_OWNER))
-		return;
 	for (int i = 0; i < SPIN && ni->spin_ns; i++) {
 		if (!atomic_load_explicit(&r->lock, memory_order_relaxed) && take_free(r, PTL_LOCK_OWNER))
 			return;

@@ -23,6 +23,10 @@
 
 struct ptl_ni;
 
+/* Kernel sleep on a word of a region while it is `value`, at most `ns`. */
+void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
+void ptl_futex_wake(_Atomic uint32_t *word, int n);
+
 /* Takes the lock of a peer's region. False: somebody else holds it; *holder says who. */
 static inline bool ptl_lock_try(struct ptl_region *r, uint32_t token, uint32_t *holder)
 {
@@ -36,18 +40,18 @@ static inline bool ptl_lock_try(struct ptl_region *r, uint32_t token, uint32_t *
 
 /* Lets go. The exchange is a full barrier: what the caller looks at next (rings, sleepers) it sees as
  * it is after the lock was free; partner: a peer's barrier between its push and its look at the lock. */
-void ptl_unlock(struct ptl_region *r);
+static inline void ptl_unlock(struct ptl_region *r)
+{
+	if (atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst) & PTL_LOCK_WAIT)
+		ptl_futex_wake(&r->lock, 1);
+}
 
-/* Takes the lock of our own region, however long it takes; a dead holder's is taken over. */
-void ptl_lock(struct ptl_ni *ni);
+/* The rest of ptl_lock (ni.h) when the lock is taken: waits, however long; a dead holder's is taken over. */
+void ptl_lock_wait(struct ptl_ni *ni);
 
 static inline bool ptl_lock_contended(const struct ptl_region *r)
 {
 	return atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_WAIT;
 }
-
-/* Kernel sleep on a word of a region while it is `value`, at most `ns`. */
-void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
-void ptl_futex_wake(_Atomic uint32_t *word, int n);
 
 #endif

@@ -39,6 +39,15 @@ struct ptl_ni {
 
 bool ptl_is_init(void);
 
+/* Takes the lock of our own region. */
+static inline void ptl_lock(struct ptl_ni *ni)
+{
+	uint32_t holder;
+
+	if (!ptl_lock_try(ni->view.r, PTL_LOCK_OWNER, &holder))
+		ptl_lock_wait(ni);
+}
+
 /* The interface a handle of `kind` names, or NULL; not locked. */
 struct ptl_ni *ptl_ni_of(ptl_handle_any_t handle, enum ptl_kind kind);
 
@@ -58,6 +67,8 @@ struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle);
 
 /* Calls the handlers for events they have not seen. Not locked; any thread of the owner. */
 void ptl_run_handlers(struct ptl_ni *ni);
+/* Is some handler's queue filling up? Then no more messages are to be taken in. Locked. */
+bool ptl_handlers_behind(const struct ptl_ni *ni);
 
 uint32_t ptl_md_alloc(struct ptl_ni *ni);
 int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op, uint32_t *index);

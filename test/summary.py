@@ -70,7 +70,7 @@ class Test:
                                f'exit status {self.record.get("returncode")}')
 
     def show_failures(self):
-        print(f'\n{self.name}: {len(self.failed)} failed')
+        print(f'\n{self.name}: {len(self.failed)} failed, {self.record["result"].lower()}')
         for case in self.failed:
             print(f'  not ok: {case}')
         output = (self.record.get('stdout') or '').splitlines()

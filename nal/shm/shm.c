@@ -234,8 +234,8 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	struct shm *shm = shm_of(ni);
 	struct shm_peer *p = shm_peer_find(shm, s->target);
 	struct shm_span payload = { &ni->view, 0, s->md, s->offset };
-	struct shm_msg m;
-	uint32_t op = PTL_NIL;
+	struct shm_msg spare, *m;
+	uint32_t op = PTL_NIL, size;
 	bool is_long, carries;
 
 	if (!p)
@@ -250,20 +250,22 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 		if (op == PTL_NIL)
 			return PTL_NO_SPACE;
 	}
-	m.kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
-	m.flags = s->ack;
-	m.size = carries ? (uint16_t)s->length : 0;
-	m.match_bits = s->match_bits;
-	m.remote_offset = s->remote_offset;
-	m.length = s->length;
-	m.hdr_data = s->hdr_data;
-	m.op = op;
-	m.op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
+	size = carries ? (uint32_t)s->length : 0;
+	wait_room(shm, p, size);
+	m = shm_send_begin(p, size, &spare);
+	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
+	m->flags = s->ack;
+	m->size = (uint16_t)size;
+	m->match_bits = s->match_bits;
+	m->remote_offset = s->remote_offset;
+	m->length = s->length;
+	m->hdr_data = s->hdr_data;
+	m->op = op;
+	m->op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
 	/* out of range is out of range: the target rejects and counts it */
-	m.pt_index = s->pt_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->pt_index;
-	m.ac_index = s->ac_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->ac_index;
-	wait_room(shm, p, m.size);
-	shm_send(shm, p, &m, &payload, NULL);
+	m->pt_index = s->pt_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->pt_index;
+	m->ac_index = s->ac_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->ac_index;
+	shm_send_end(shm, p, m, &spare, &payload, NULL);
 	shm_after_push(shm, p);
 	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);
 	return PTL_OK;

@@ -148,14 +148,16 @@ void shm_ring_reset(struct shm_ring *r);
 
 /* Is there room for a message of `size` bytes? Producer's lock held. */
 bool shm_ring_room(struct shm_ring *r, uint32_t size);
-/* Puts a message in, which must have room; its payload is written by the caller to the place returned,
- * before shm_ring_publish. */
-char *shm_ring_place(struct shm_ring *r, struct shm_msg *m);
+/* Where the header of a message of `size` bytes goes, for which there is room. It is filled in place, but for
+ * seq, and goes out with shm_ring_publish. */
+struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size);
+/* Where its payload goes; m->size is set. */
+char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m);
 void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m);
 
-static inline const struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
+static inline struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
 {
-	return (const struct shm_msg *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
+	return (struct shm_msg *)(void *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
 }
 
 /* Is there a message to be taken? */
@@ -192,9 +194,11 @@ void shm_copy_measure(uint64_t *memory, uint64_t *cma);
 /* Takes in messages of all peers; up to `most` from each. Locked. */
 bool shm_take_all(struct shm *s, unsigned int most);
 bool shm_rings_pending(struct shm *s);
-/* Sends to a live peer: into the ring, or deferred. Locked. */
-void shm_send(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_span *payload,
-	      const void *bytes);
+/* A message to a peer is filled where shm_send_begin says, which is its place in the ring or, if it must be
+ * deferred, *spare, and goes out with shm_send_end; a payload comes from an MD or from bytes. Locked. */
+struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare);
+void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
+		  const struct shm_span *payload, const void *bytes);
 bool shm_flush_deferred(struct shm *s, struct shm_peer *p);
 /* After a push: somebody must see to it. Locked. */
 void shm_after_push(struct shm *s, struct shm_peer *p);

@@ -52,18 +52,19 @@ void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r)
 static void end_as_target(struct job *j, ptl_ni_fail_t fail)
 {
 	struct ptl_engine *e = &j->s->ni->engine;
-	struct shm_msg m = { .op = j->l->op, .op_gen = j->l->op_gen, .length = j->l->mlength, .hdr_data = fail };
+	struct shm_msg spare, *m = shm_send_begin(j->p, 0, &spare);
 
 	ptl_engine_done(e, j->l, fail);
-	if (j->l->kind == PTL_REQ_PUT) {
-		m.kind = SHM_ANSWER;
-		m.flags = (uint8_t)(fail != PTL_NI_OK ? PTL_ANSWER_FAILED :
-				    j->l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET);
-	} else {
-		m.kind = SHM_PLACED;
-	}
+	m->kind = j->l->kind == PTL_REQ_PUT ? SHM_ANSWER : SHM_PLACED;
+	m->flags = (uint8_t)(m->kind == SHM_PLACED ? 0 : fail != PTL_NI_OK ? PTL_ANSWER_FAILED :
+			     j->l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET);
+	m->size = 0;
+	m->length = j->l->mlength;
+	m->hdr_data = fail;
+	m->op = j->l->op;
+	m->op_gen = j->l->op_gen;
 	ptl_landing_free(e, j->index);
-	shm_send(j->s, j->p, &m, NULL, NULL);
+	shm_send_end(j->s, j->p, m, &spare, NULL, NULL);
 	shm_after_push(j->s, j->p);
 }
 
@@ -71,9 +72,7 @@ static void end_as_initiator(struct job *j, ptl_ni_fail_t fail)
 {
 	struct ptl_engine *e = &j->s->ni->engine;
 	struct ptl_answerer who = { j->p->id, j->p->uid, j->p->jid };
-	struct shm_msg m = {
-		.kind = SHM_FETCHED, .remote_offset = j->index | (uint64_t)j->gen << 32, .hdr_data = fail,
-	};
+	struct shm_msg spare, *m = shm_send_begin(j->p, 0, &spare);
 	struct ptl_landing l;
 
 	if (!j->source) { /* a get: our reply is complete; a put waits for the target's answer */
@@ -81,7 +80,11 @@ static void end_as_initiator(struct job *j, ptl_ni_fail_t fail)
 		ptl_engine_done(e, &l, fail);
 		ptl_op_free(e, j->op);
 	}
-	shm_send(j->s, j->p, &m, NULL, NULL);
+	m->kind = SHM_FETCHED;
+	m->size = 0;
+	m->remote_offset = j->index | (uint64_t)j->gen << 32;
+	m->hdr_data = fail;
+	shm_send_end(j->s, j->p, m, &spare, NULL, NULL);
 	shm_after_push(j->s, j->p);
 }
 

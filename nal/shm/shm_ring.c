@@ -140,33 +140,39 @@ bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	return need - r->ch->head_seen <= r->count;
 }
 
-static void publish(struct shm_ring *r, const struct shm_msg *m, uint32_t n)
+/* The line at the tail holds a header of n lines, all but its seq. */
+static void publish(struct shm_ring *r, uint32_t n)
 {
 	uint64_t tail = r->ch->tail;
-	struct shm_msg *line = (struct shm_msg *)shm_ring_line(r, tail);
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
 
 	if (clear_dirty(r, next))
-		__atomic_store_n(&((struct shm_msg *)shm_ring_line(r, next))->seq, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&shm_ring_line(r, next)->seq, 0, __ATOMIC_RELAXED);
 	clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
-	memcpy((char *)line + sizeof(m->seq), (const char *)m + sizeof(m->seq),
-	       sizeof(*m) - sizeof(m->seq));
 	r->ch->tail = tail + n;
 	/* release: partner of shm_ring_any's acquire */
-	__atomic_store_n(&line->seq, (uint32_t)tail + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&shm_ring_line(r, tail)->seq, (uint32_t)tail + 1, __ATOMIC_RELEASE);
 	base_prefetch_write(shm_ring_line(r, tail + n + 1));
 }
 
-char *shm_ring_place(struct shm_ring *r, struct shm_msg *m)
+struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
 {
-	uint32_t n = shm_lines(m->size), pad = skip(r, n);
-	uint32_t first;
+	uint32_t pad = skip(r, shm_lines(size));
 
 	if (pad) {
-		struct shm_msg p = { .kind = SHM_PAD, .size = (uint16_t)pad };
+		struct shm_msg *m = shm_ring_line(r, r->ch->tail);
 
-		publish(r, &p, pad);
+		m->kind = SHM_PAD;
+		m->size = (uint16_t)pad;
+		publish(r, pad);
 	}
+	return shm_ring_line(r, r->ch->tail);
+}
+
+char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
+{
+	uint32_t n = shm_lines(m->size), first;
+
 	if (n == 1)
 		return (char *)m->data;
 	first = (uint32_t)((r->ch->tail + 1) & (r->count - 1));
@@ -177,5 +183,5 @@ char *shm_ring_place(struct shm_ring *r, struct shm_msg *m)
 
 void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m)
 {
-	publish(r, m, shm_lines(m->size));
+	publish(r, shm_lines(m->size));
 }

@@ -58,27 +58,27 @@ static void defer(struct shm *s, struct shm_peer *p, const struct shm_msg *m,
 	s->ni->view.r->stat.counts[PTL_COUNT_DEFERRED]++;
 }
 
-static void push(struct shm_ring *r, struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare)
 {
-	char *place = shm_ring_place(r, m);
-
-	if (m->size)
-		fill_payload(place, m, payload, bytes);
-	shm_ring_publish(r, m);
+	if (p->deferred || p->state != SHM_LIVE || !shm_ring_room(&p->out, size))
+		return spare;
+	return shm_ring_place(&p->out, size);
 }
 
-void shm_send(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_span *payload,
-	      const void *bytes)
+void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
+		  const struct shm_span *payload, const void *bytes)
 {
 	if (p->state == SHM_GONE)
 		return;
 	p->sent++;
-	if (p->deferred || p->state != SHM_LIVE || !shm_ring_room(&p->out, m->size)) {
+	if (m == spare) {
 		defer(s, p, m, payload, bytes);
 		shm_flush_deferred(s, p);
 		return;
 	}
-	push(&p->out, m, payload, bytes);
+	if (m->size)
+		fill_payload(shm_ring_payload(&p->out, m), m, payload, bytes);
+	shm_ring_publish(&p->out, m);
 }
 
 static bool push_deferred(struct shm_peer *p)
@@ -87,8 +87,12 @@ static bool push_deferred(struct shm_peer *p)
 
 	while (p->deferred && shm_ring_room(&p->out, p->deferred->m.size)) {
 		struct shm_deferred *d = p->deferred;
+		struct shm_msg *m = shm_ring_place(&p->out, d->m.size);
 
-		push(&p->out, &d->m, NULL, d->payload);
+		*m = d->m;
+		if (m->size)
+			memcpy(shm_ring_payload(&p->out, m), d->payload, m->size);
+		shm_ring_publish(&p->out, m);
 		p->deferred = d->next;
 		if (!p->deferred)
 			p->deferred_end = &p->deferred;
@@ -166,24 +170,52 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 /* ---- messages --------------------------------------------------------------------------------- */
 
 /* In the owner an answer may be deferred; a peer made sure of room before it began. */
-static void answer(struct run *x, struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+static struct shm_msg *answer_begin(struct run *x, enum shm_kind kind, uint32_t size, struct shm_msg *spare)
 {
-	if (x->e->undo)
-		push(x->to, m, payload, bytes);
-	else
-		shm_send(x->s, x->p, m, payload, bytes);
+	struct shm_msg *m = x->e->undo ? shm_ring_place(x->to, size) : shm_send_begin(x->p, size, spare);
+
+	m->kind = (uint8_t)kind;
+	m->size = (uint16_t)size;
+	return m;
+}
+
+static void answer_end(struct run *x, struct shm_msg *m, const struct shm_msg *spare,
+		       const struct shm_span *payload, const void *bytes)
+{
+	if (!x->e->undo) {
+		shm_send_end(x->s, x->p, m, spare, payload, bytes);
+		return;
+	}
+	if (m->size)
+		fill_payload(shm_ring_payload(x->to, m), m, payload, bytes);
+	shm_ring_publish(x->to, m);
 }
 
 static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what, uint64_t mlength,
 		      ptl_ni_fail_t fail)
 {
-	struct shm_msg m = {
-		.kind = SHM_ANSWER, .flags = (uint8_t)what, .length = mlength, .hdr_data = fail,
-		.op = op, .op_gen = gen,
-	};
+	struct shm_msg spare, *m;
 
-	if (op != PTL_NIL)
-		answer(x, &m, NULL, NULL);
+	if (op == PTL_NIL)
+		return;
+	m = answer_begin(x, SHM_ANSWER, 0, &spare);
+	m->flags = (uint8_t)what;
+	m->length = mlength;
+	m->hdr_data = fail;
+	m->op = op;
+	m->op_gen = gen;
+	answer_end(x, m, &spare, NULL, NULL);
+}
+
+/* A get's or getput's data. */
+static void reply(struct run *x, const struct ptl_landing *l, const struct shm_span *payload, const void *bytes)
+{
+	struct shm_msg spare, *m = answer_begin(x, SHM_REPLY, (uint32_t)l->mlength, &spare);
+
+	m->length = l->mlength;
+	m->op = l->op;
+	m->op_gen = l->op_gen;
+	answer_end(x, m, &spare, payload, bytes);
 }
 
 static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t fail)
@@ -203,7 +235,6 @@ static bool refused(struct run *x, ptl_ni_fail_t fail)
 /* Long data: a landing that both sides work off. */
 static void begin_long(struct run *x, struct ptl_landing *l)
 {
-	struct shm_msg m = { .kind = SHM_GRANT, .length = l->mlength, .op = l->op, .op_gen = l->op_gen };
 	const struct ptl_view *initiator = x->memory ? &x->s->ni->view : &x->p->view;
 	ptl_ni_fail_t fail = PTL_NI_FAIL;
 	uint32_t i = PTL_NIL;
@@ -221,8 +252,13 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 		return;
 	}
 	if (l->kind == PTL_REQ_GET) {
-		m.remote_offset = i | (uint64_t)x->e->v->land[i].gen << 32;
-		answer(x, &m, NULL, NULL);
+		struct shm_msg spare, *m = answer_begin(x, SHM_GRANT, 0, &spare);
+
+		m->remote_offset = i | (uint64_t)x->e->v->land[i].gen << 32;
+		m->length = l->mlength;
+		m->op = l->op;
+		m->op_gen = l->op_gen;
+		answer_end(x, m, &spare, NULL, NULL);
 	} else {
 		/* tell the initiator where it can help; release: the landing is whole */
 		initiator->op[l->op].landing_gen = x->e->v->land[i].gen;
@@ -251,7 +287,6 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 /* The reply's bytes go straight from the MD to the ring. */
 static void take_get(struct run *x, const struct ptl_request *q)
 {
-	struct shm_msg m = { .kind = SHM_REPLY, .op = q->op, .op_gen = q->op_gen };
 	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
 	struct ptl_landing l;
 	struct shm_span span;
@@ -266,15 +301,13 @@ static void take_get(struct run *x, const struct ptl_request *q)
 		return;
 	}
 	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
-	m.size = (uint16_t)l.mlength;
-	m.length = l.mlength;
 	if (x->memory) { /* may fail: not into the ring before we know */
 		fail = shm_copy_out(bounce, &span, l.mlength);
 		if (refused(x, fail))
 			return;
 	}
 	if (fail == PTL_NI_OK)
-		answer(x, &m, &span, x->memory ? bounce : NULL);
+		reply(x, &l, &span, x->memory ? bounce : NULL);
 	else
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, &l, fail);
@@ -283,7 +316,6 @@ static void take_get(struct run *x, const struct ptl_request *q)
 /* Swap; atomic against others because all of them hold this region's lock. */
 static void take_getput(struct run *x, const struct ptl_request *q, const char *payload)
 {
-	struct shm_msg m = { .kind = SHM_REPLY, .op = q->op, .op_gen = q->op_gen };
 	struct ptl_landing l;
 	struct shm_span span;
 	ptl_ni_fail_t fail;
@@ -294,15 +326,13 @@ static void take_getput(struct run *x, const struct ptl_request *q, const char *
 		return;
 	}
 	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
-	m.size = (uint16_t)l.mlength;
-	m.length = l.mlength;
 	fail = shm_copy_out(old, &span, l.mlength);
 	if (fail == PTL_NI_OK)
 		fail = shm_copy_in(&span, payload, l.mlength);
 	if (refused(x, fail))
 		return;
 	if (fail == PTL_NI_OK)
-		answer(x, &m, NULL, old);
+		reply(x, &l, NULL, old);
 	else
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, &l, fail);
@@ -327,7 +357,7 @@ static void take_reply(struct run *x, const struct shm_msg *m, const char *paylo
 /* A long get was matched: the reply begins. If it cannot, the target must hear that it is over. */
 static void take_grant(struct run *x, const struct shm_msg *m)
 {
-	struct shm_msg over = { .kind = SHM_FETCHED, .remote_offset = m->remote_offset };
+	struct shm_msg spare, *over;
 	struct ptl_landing l;
 
 	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->length, &x->who, &l)) {
@@ -343,7 +373,10 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 	}
 	if (ptl_op_valid(x->e->v, m->op, m->op_gen))
 		ptl_op_free(x->e, m->op);
-	answer(x, &over, NULL, NULL);
+	over = answer_begin(x, SHM_FETCHED, 0, &spare);
+	over->remote_offset = m->remote_offset;
+	over->hdr_data = PTL_NI_OK;
+	answer_end(x, over, &spare, NULL, NULL);
 }
 
 static void take_fetched(struct run *x, const struct shm_msg *m)
@@ -488,7 +521,7 @@ bool shm_take_all(struct shm *s, unsigned int most)
 		struct shm_peer *p = s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
 		uint64_t sent = p->sent;
 
-		if (shm_ring_any(&p->in)) {
+		if (shm_ring_any(&p->in) && !ptl_handlers_behind(s->ni)) {
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
@@ -597,9 +630,10 @@ void shm_leave(struct ptl_ni *ni)
 	struct ptl_region *r = ni->view.r;
 	struct shm_peer *list;
 	unsigned int rounds = 0;
-	bool posted;
+	bool posted, behind;
 
 	for (;;) {
+		behind = ptl_handlers_behind(ni);
 		list = grab_runs(s);
 		if (!list && shm_long_any(s))
 			shm_link_kick(s);
@@ -608,7 +642,8 @@ void shm_leave(struct ptl_ni *ni)
 		ptl_unlock(r);
 		if (posted)
 			shm_wake(r);
-		if (!list && !shm_rings_pending(s))
+		/* who is behind comes back here after each event handled */
+		if (!list && (behind || !shm_rings_pending(s)))
 			return;
 		for (struct shm_peer *p = list; p; p = p->next_run)
 			run_peer(s, p);
