@@ -65,6 +65,8 @@ class Test:
         elif result == 'SKIP':
             if empty:
                 self.skipped.append((self.name, ''))
+        elif result == 'FAIL' and self.record.get('returncode') == 0 and self.skipped:
+            pass  # cmocka says "not ok # SKIP", which meson takes for a failure
         elif not self.failed:
             self.failed.append(f'the program itself: {result.lower()}, '
                                f'exit status {self.record.get("returncode")}')

@@ -12,13 +12,14 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 mkdir "$dir/meson-logs"
 
-# log RESULT STDOUT...: one line of the log per pair of arguments
+# log RESULT STDOUT...: one line of the log per pair of arguments; exit status $returncode
+returncode=1
 log() {
 	: >"$dir/meson-logs/testlog.json"
 	while [ $# -gt 0 ]; do
 		python3 -c 'import json, sys
-print(json.dumps({"name": "t", "result": sys.argv[1], "stdout": sys.argv[2], "returncode": 1}))' \
-			"$1" "$2" >>"$dir/meson-logs/testlog.json"
+print(json.dumps({"name": "t", "result": sys.argv[1], "stdout": sys.argv[2],
+    "returncode": int(sys.argv[3])}))' "$1" "$2" "$returncode" >>"$dir/meson-logs/testlog.json"
 		shift 2
 	done
 }
@@ -37,6 +38,12 @@ log FAIL $'1..2\nok 1 - a\nnot ok 2 - b\n'
 check "a failed case fails the run" gives 1 "1 passed, 1 failed"
 log OK $'1..2\nok 1 - a\nok 2 - b # SKIP no network\n'
 check "a skipped case is neither passed nor failed" gives 0 "1 passed, 0 failed, 1 skipped"
+returncode=0
+log FAIL $'1..2\nok 1 - a\nnot ok 2 # SKIP b\n'
+check "a skip as cmocka prints it is none either" gives 0 "1 passed, 0 failed, 1 skipped"
+returncode=1
+log FAIL $'1..2\nok 1 - a\nnot ok 2 # SKIP b\n'
+check "but not if the program failed" gives 1 "1 passed, 1 failed, 1 skipped"
 log OK $'1..0 # SKIP nothing here\n' OK $'ok 1 - a\n1..1\n'
 check "a wholly skipped program counts one skip" gives 0 "1 passed, 0 failed, 1 skipped"
 log ERROR $'1..3\nok 1 - a\n'
