@@ -84,6 +84,24 @@ static uint32_t first_exact(const struct ptl_view *v, const struct ptl_request *
 	return PTL_NIL;
 }
 
+void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
+			uint64_t match_bits, int step)
+{
+	uint32_t h = hash_key(pt_index, initiator, match_bits);
+	const struct ptl_bucket *b = &v->bucket[h & (v->r->buckets - 1) & (v->nbuckets - 1)];
+
+	if (step == 0) {
+		__builtin_prefetch(b);
+		return;
+	}
+	if (b->head >= (uint32_t)v->limits.max_mes)
+		return;
+	if (step == 1)
+		__builtin_prefetch(&v->me[b->head]);
+	else if (v->me[b->head].md < (uint32_t)v->limits.max_mds)
+		__builtin_prefetch(&v->md[v->me[b->head].md], 1);
+}
+
 static inline bool wild_matches(const struct ptl_me *me, const struct ptl_request *q)
 {
 	return ((me->match_bits ^ q->match_bits) & ~me->ignore_bits) == 0 &&

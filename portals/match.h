@@ -37,6 +37,15 @@ struct ptl_match {
 /* The first entry that accepts the request (3.3 section 2.2, figure 2.5), changing nothing. */
 bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m);
 
+/* With more entries in the hash than this they are not in the caches, and it pays to ask for what the next
+ * messages need before their turn. */
+#define PTL_MATCH_FAR 4096
+
+/* Asks the memory for a step of a coming search: 0 the bucket, 1 its first entry, 2 that one's MD. Each needs
+ * the one before to have arrived. */
+void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
+			uint64_t match_bits, int step);
+
 /* Owner only. Puts the filled entry `me` on its portal: before or after `base`, or with base
  * PTL_NIL at the head or tail. */
 void ptl_match_link(struct ptl_view *v, uint32_t me, uint32_t base, ptl_ins_pos_t position);

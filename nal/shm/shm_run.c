@@ -450,6 +450,19 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 	}
 }
 
+/* Each message that is behind the one at `head` in the ring passes here three times, a few places apart, so that
+ * what its match needs is there when it is taken. */
+static void look_ahead(const struct run *x, uint64_t head)
+{
+	for (uint32_t step = 0; step < 3; step++) {
+		uint64_t at = head + 9 - 3 * step;
+		const struct shm_msg *m = shm_ring_line(x->from, at);
+
+		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) == (uint32_t)at + 1)
+			ptl_match_prefetch(x->e->v, m->pt_index, x->who.id, m->match_bits, (int)step);
+	}
+}
+
 /* Takes up to `most` messages from the ring; returns how many. */
 static unsigned int drain(struct run *x, unsigned int most)
 {
@@ -470,6 +483,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 		}
 		if (x->e->undo && !shm_ring_room(x->to, x->s->eager > 4096 ? x->s->eager : 4096))
 			break; /* our own inbox is full of answers: those first */
+		if (x->e->v->r->hashed > PTL_MATCH_FAR)
+			look_ahead(x, head);
 		payload = lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
 		if (m.kind != SHM_PAD) {
 			take(x, &m, payload);
