@@ -1,18 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Dumps of an interface's tables, as the reference implementation offers them (p3api/debug.h).
+ * Debug output (debug.h) and dumps of an interface's tables, as the reference implementation offers them
+ * (p3api/debug.h).
  */
-#include <inttypes.h>
+#include "portals/debug.h"
 
-#include "nal/nal.h"
-#include "portals/ni.h"
+#include <inttypes.h>
+#include <stdarg.h>
+#include <unistd.h>
 
 FILE *p3_out;
 
 static FILE *out(void)
 {
 	return p3_out ? p3_out : stderr;
+}
+
+void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
+{
+	char line[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof(line), format, args);
+	va_end(args);
+	fprintf(out(), "postern[%d] pid %u: %s\n", (int)getpid(), ni->id.pid, line);
 }
 
 static void dump_md(const struct ptl_ni *ni, uint32_t i)

@@ -8,7 +8,7 @@
 
 #include "base/cpu.h"
 #include "nal/nal.h"
-#include "portals/ni.h"
+#include "portals/debug.h"
 
 /* A queue with a handler is worked off from its events: keep room for a burst however small it is. */
 #define HANDLER_ROOM 4096
@@ -52,6 +52,8 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 		ni->nal->own_events(ni);
 		atomic_store_explicit(&ni->handlers, true, memory_order_relaxed);
 	}
+	if (ptl_debugs(ni, PTL_DBG_EQ))
+		ptl_debug(ni, "event queue %u with room for %u", i, eq->mask + 1);
 	*index = i;
 	return PTL_OK;
 }
@@ -158,6 +160,9 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 	show(ni, evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)), event);
 	if (remove)
 		eq->head++;
+	if (ptl_debugs(ni, PTL_DBG_EVENT))
+		ptl_debug(ni, "%s %u taken, mlength %llu, failure %u", PtlEventKindStr(event->type), event->sequence,
+			  (unsigned long long)event->mlength, event->ni_fail_type);
 	return err;
 }
 

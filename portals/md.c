@@ -5,8 +5,7 @@
  */
 #include <string.h>
 
-#include "nal/nal.h"
-#include "portals/ni.h"
+#include "portals/debug.h"
 
 /* ---- making ----------------------------------------------------------------------------------- */
 
@@ -166,6 +165,9 @@ int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op,
 		ni->view.eq[eq].refs++;
 	if (!(user->options & PTL_MD_IOVEC))
 		count_alignment(ni, user->start);
+	if (ptl_debugs(ni, PTL_DBG_MD | PTL_DBG_MEMORY))
+		ptl_debug(ni, "MD %08x: %p, %llu bytes, options %#x, threshold %d", ptl_md_handle(ni, i), user->start,
+			  (unsigned long long)length, user->options, user->threshold);
 	*index = i;
 	return PTL_OK;
 }
@@ -234,6 +236,8 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 	ni = ptl_enter(md_handle, PTL_KIND_MD);
 	if (!ni)
 		return PTL_MD_INVALID;
+	if (ptl_debugs(ni, PTL_DBG_MD | PTL_DBG_UNLINK))
+		ptl_debug(ni, "MD %08x to be unlinked", md_handle);
 	md = ptl_md_of(ni, md_handle);
 	if (!md) {
 		err = PTL_MD_INVALID;

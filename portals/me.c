@@ -4,7 +4,7 @@
  * Match entries and access control as the application handles them (3.3 sections 3.9 and 3.12).
  */
 #include "nal/nal.h"
-#include "portals/ni.h"
+#include "portals/debug.h"
 
 static uint32_t me_alloc(struct ptl_ni *ni)
 {
@@ -44,6 +44,9 @@ int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process
 	me->md = PTL_NIL;
 	me->state = (me->state & 0xff00) | PTL_OBJ_LIVE | (unlink == PTL_UNLINK ? PTL_OBJ_UNLINK : 0);
 	ptl_match_link(&ni->view, i, base, position);
+	if (ptl_debugs(ni, PTL_DBG_ME))
+		ptl_debug(ni, "ME %08x on portal %u, bits %016llx ignoring %016llx", ptl_me_handle(ni, i), pt_index,
+			  (unsigned long long)match_bits, (unsigned long long)ignore_bits);
 	*index = i;
 	return PTL_OK;
 }
@@ -143,6 +146,8 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	ni = ptl_enter(me_handle, PTL_KIND_ME);
 	if (!ni)
 		return PTL_ME_INVALID;
+	if (ptl_debugs(ni, PTL_DBG_ME | PTL_DBG_UNLINK))
+		ptl_debug(ni, "ME %08x to be unlinked", me_handle);
 	me = ptl_me_of(ni, me_handle);
 	if (!me) {
 		err = PTL_ME_INVALID;

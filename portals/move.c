@@ -5,7 +5,7 @@
  * a ptl_start for the NAL.
  */
 #include "nal/nal.h"
-#include "portals/ni.h"
+#include "portals/debug.h"
 
 /* The MD an operation is to start on: live and active. */
 static struct ptl_md *initiating(struct ptl_ni *ni, ptl_handle_md_t handle)
@@ -18,6 +18,17 @@ static struct ptl_md *initiating(struct ptl_ni *ni, ptl_handle_md_t handle)
 static bool outside(const struct ptl_md *md, uint64_t offset, uint64_t length)
 {
 	return offset > md->length || length > md->length - offset;
+}
+
+static int send(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	static const char *const kind[] = { [PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput" };
+
+	if (ptl_debugs(ni, PTL_DBG_API | PTL_DBG_REQUEST))
+		ptl_debug(ni, "%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx", kind[s->kind],
+			  (unsigned long long)s->length, s->target.nid, s->target.pid, s->pt_index,
+			  (unsigned long long)s->match_bits);
+	return ni->nal->send(ni, s);
 }
 
 static bool wildcard(ptl_process_id_t id)
@@ -50,7 +61,7 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 		err = PTL_MD_ILLEGAL;
 	else {
 		s->ack = s->ack && md->eq != PTL_NIL;
-		err = ni->nal->send(ni, s);
+		err = send(ni, s);
 	}
 	ptl_leave(ni);
 	return err;
@@ -162,7 +173,7 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 		 outside(put, s->offset, s->length) || outside(get, s->get_offset, s->length))
 		err = PTL_MD_ILLEGAL;
 	else
-		err = ni->nal->send(ni, s);
+		err = send(ni, s);
 	ptl_leave(ni);
 	return err;
 }

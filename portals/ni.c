@@ -17,6 +17,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "nal/nal.h"
+#include "portals/debug.h"
 #include "portals/job.h"
 #include "portals/nid.h"
 
@@ -34,7 +35,7 @@ static const ptl_ni_limits_t max_limits = {
 static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct ptl_ni *_Atomic table[PTL_MAX_INTERFACES];
 static atomic_bool initialized;
-static unsigned int debug_default;
+static _Atomic unsigned int debug_default;
 static uint32_t interfaces_made; /* guarded by table_mutex */
 
 bool ptl_is_init(void)
@@ -188,6 +189,8 @@ static void report(const struct ptl_ni *ni)
 static void ni_close(struct ptl_ni *ni)
 {
 	atomic_store_explicit(&table[ni->index], NULL, memory_order_release);
+	if (ptl_debugs(ni, PTL_DBG_SHUTDOWN))
+		ptl_debug(ni, "interface %u closes", ni->index);
 	if (base_config()->ptl_report)
 		report(ni);
 	ni->view.r->stat.closed = 1;
@@ -365,6 +368,8 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 		return err;
 	}
 	atomic_store_explicit(&table[interface], ni, memory_order_release);
+	if (ptl_debugs(ni, PTL_DBG_SETUP))
+		ptl_debug(ni, "interface %u open, nid 0x%08x, by %s", interface, ni->id.nid, ni->nal->name);
 	err = ptl_job_publish(ptl_ni_handle(ni), interface, ni->id);
 	if (err != PTL_OK)
 		ni_close(ni);
@@ -550,9 +555,5 @@ int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask)
 {
 	struct ptl_ni *ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
-	unsigned int *place = ni ? &ni->debug : &debug_default;
-	unsigned int old = *place;
-
-	*place = mask;
-	return old;
+	return atomic_exchange(ni ? &ni->debug : &debug_default, mask);
 }

@@ -26,7 +26,7 @@ struct ptl_ni {
 	_Atomic uint64_t spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
 	const struct nal_ops *nal;
 	void *nal_state;
-	unsigned int debug;
+	_Atomic unsigned int debug; /* PTL_DBG_ subjects to print */
 	/* event handlers by queue, and the first event each has not seen; NULL until one is used */
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;

@@ -14,6 +14,11 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
+#include "portals/debug.h"
+
+#define TEXT(name, text) text,
+
+static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 
 /* A runner at work on one ring. */
 struct run {
@@ -266,12 +271,30 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	}
 }
 
+/* The engine's match, and a word on it where that is asked for: in the owner or in who runs for it. */
+static bool match(struct run *x, const struct ptl_request *q, struct ptl_landing *l)
+{
+	const struct ptl_ni *ni = x->s->ni;
+	int why = ptl_engine_match(x->e, q, l);
+
+	if (why && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
+		ptl_debug(ni, "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s", q->pt_index,
+			  (unsigned long long)q->match_bits, (unsigned long long)q->rlength, q->initiator.nid,
+			  q->initiator.pid, drop_text[why - 1]);
+	if (!why && ptl_debugs(ni, PTL_DBG_DELIVERY | PTL_DBG_PARSE | PTL_DBG_MOVE))
+		ptl_debug(ni, "portal %u bits %016llx from nid 0x%08x pid %u: %llu of %llu bytes at offset %llu%s", q->pt_index,
+			  (unsigned long long)q->match_bits, q->initiator.nid, q->initiator.pid,
+			  (unsigned long long)l->mlength, (unsigned long long)q->rlength,
+			  (unsigned long long)l->offset, x->e->undo ? ", on the target's behalf" : "");
+	return !why;
+}
+
 static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m, const char *payload)
 {
 	struct ptl_landing l;
 	ptl_ni_fail_t fail;
 
-	if (ptl_engine_match(x->e, q, &l) != 0) {
+	if (!match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
@@ -292,7 +315,7 @@ static void take_get(struct run *x, const struct ptl_request *q)
 	struct shm_span span;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
-	if (ptl_engine_match(x->e, q, &l) != 0) {
+	if (!match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
@@ -321,7 +344,7 @@ static void take_getput(struct run *x, const struct ptl_request *q, const char *
 	ptl_ni_fail_t fail;
 	char old[4096];
 
-	if (q->rlength > sizeof(old) || ptl_engine_match(x->e, q, &l) != 0) {
+	if (q->rlength > sizeof(old) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
