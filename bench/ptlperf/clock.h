@@ -7,6 +7,7 @@
 #ifndef PERF_CLOCK_H
 #define PERF_CLOCK_H
 
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -33,14 +34,19 @@ static inline uint64_t perf_now(void)
 	return perf_clock_os();
 }
 
-/* In a spinning loop: leaves the core's resources to its other hardware thread. */
+/* In a spinning loop: leaves the core's resources to its other hardware thread, and after a while,
+ * which no message takes on cores of one's own, the core to the process that is waited for. */
 static inline void perf_relax(void)
 {
+	static __thread unsigned turns;
+
 #if defined(__x86_64__)
 	_mm_pause();
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif
+	if (!(++turns % 8192))
+		sched_yield();
 }
 
 /* Chooses and calibrates the timer; takes 20 ms. Call it once, before anything is timed. */

@@ -114,8 +114,8 @@ static void ring_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 		for (int k = 0; k < BATCH; k++, i++) {
 			struct perf_line *line = &b->line[i % PERF_RING_LINES];
 
-			while (i - tail >= PERF_RING_LINES) /* pairs with the consumer's release */
-				tail = atomic_load_explicit(&b->tail, memory_order_acquire);
+			while (i - tail >= PERF_RING_LINES)
+				tail = perf_look(&b->tail);
 			line->payload[0] = i + 1;
 			atomic_store_explicit(&line->seq, (uint32_t)i + 1, memory_order_release);
 		}
@@ -135,7 +135,7 @@ static void ring_run1(struct perf *p, void *arg, size_t samples)
 		struct perf_line *line = &b->line[i % PERF_RING_LINES];
 
 		while (atomic_load_explicit(&line->seq, memory_order_acquire) != (uint32_t)i + 1)
-			;
+			perf_relax();
 		if (line->payload[0] != i + 1)
 			perf_fail("the ring lost a message");
 		if (!((i + 1) % (PERF_RING_LINES / 4)))

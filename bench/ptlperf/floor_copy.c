@@ -130,7 +130,7 @@ static void attach_run0(struct perf *p, void *arg, size_t samples, uint64_t *tic
 
 		atomic_store_explicit(&b->head, i + 1, memory_order_release);
 		while (atomic_load_explicit(&b->tail, memory_order_acquire) != i + 1)
-			;
+			perf_relax();
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -144,7 +144,7 @@ static void attach_run1(struct perf *p, void *arg, size_t samples)
 
 	for (size_t i = 0; i < samples; i++) {
 		while (atomic_load_explicit(&b->head, memory_order_acquire) != i + 1)
-			;
+			perf_relax();
 		attach(p, 0, c->size);
 		atomic_store_explicit(&b->tail, i + 1, memory_order_release);
 	}
@@ -180,7 +180,7 @@ static void claim_run0(struct perf *p, void *arg, size_t samples, uint64_t *tick
 		atomic_store(&b->claimed, ++c->messages << 32);
 		claim(p, c, c->messages);
 		while (atomic_load_explicit(&b->done, memory_order_acquire) != (i + 1) * chunks)
-			;
+			perf_relax();
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -194,7 +194,7 @@ static void claim_run1(struct perf *p, void *arg, size_t samples)
 
 	for (uint64_t m = 1; m <= samples; m++) {
 		while (atomic_load_explicit(&b->claimed, memory_order_acquire) >> 32 < m)
-			;
+			perf_relax();
 		claim(p, c, m);
 	}
 }
@@ -212,14 +212,14 @@ static void pipe_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 
 		for (size_t at = 0; at < c->size; at += PERF_CHUNK_BYTES, head++) {
 			while (head - tail >= PERF_PIPE_SLOTS)
-				tail = atomic_load_explicit(&b->tail, memory_order_acquire);
+				tail = perf_look(&b->tail);
 			memcpy(b->pipe + head % PERF_PIPE_SLOTS * PERF_CHUNK_BYTES, p->tx + at,
 			       PERF_CHUNK_BYTES);
 			atomic_store_explicit(&b->head, head + 1, memory_order_release);
 		}
 		/* The message counts when its last byte has arrived. */
 		while (tail != head)
-			tail = atomic_load_explicit(&b->tail, memory_order_acquire);
+			tail = perf_look(&b->tail);
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -235,7 +235,7 @@ static void pipe_run1(struct perf *p, void *arg, size_t samples)
 	for (size_t i = 0; i < samples; i++) {
 		for (size_t at = 0; at < c->size; at += PERF_CHUNK_BYTES, tail++) {
 			while (head == tail)
-				head = atomic_load_explicit(&b->head, memory_order_acquire);
+				head = perf_look(&b->head);
 			memcpy(p->rx + at, b->pipe + tail % PERF_PIPE_SLOTS * PERF_CHUNK_BYTES,
 			       PERF_CHUNK_BYTES);
 			atomic_store_explicit(&b->tail, tail + 1, memory_order_release);

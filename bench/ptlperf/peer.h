@@ -42,6 +42,13 @@ struct perf_board {
 	_Alignas(4096) unsigned char pipe[PERF_PIPE_BYTES];
 };
 
+/* Another look at a word that the other rank counts up; pairs with its release. */
+static inline uint64_t perf_look(_Atomic uint64_t *word)
+{
+	perf_relax();
+	return atomic_load_explicit(word, memory_order_acquire);
+}
+
 /*
  * Finds the other rank: in a job of two the launcher's, else a process started here. Pins this
  * process, opens the interface, and returns with the control channel standing and, where both are
