@@ -553,13 +553,14 @@ static void *helper(void *arg)
 			for (int i = 0; i < n; i++)
 				handle(l, ev[i].data.u64);
 			later = call_all(l);
-			ni->nal->progress(ni);
+			if (base_config()->ptl_progress != BASE_PROGRESS_POLL)
+				ni->nal->progress(ni);
 			ptl_leave(ni);
 			changed(l);
 		}
 		if (callers)
 			hang_up_on_silent(l);
-		if (atomic_load(&l->kicked))
+		if (atomic_load(&l->kicked) && base_config()->ptl_progress != BASE_PROGRESS_POLL)
 			background(l);
 		else
 			l->pause_ms = 1;
