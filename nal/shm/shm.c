@@ -110,6 +110,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 		shm_ring_init(&s->in[i], &ni->view, i);
 		s->pidfd[i] = -1;
 	}
+	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
 	s->eager = (uint32_t)base_config()->ptl_shm_eager;
 	s->pipe = pipe_pays();
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);

@@ -59,6 +59,7 @@ struct shm_area {
 	uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
 	uint64_t scratch;                /* a peer tries its rights here */
 	uint64_t cpus[16];               /* processors the owner may run on */
+	uint32_t calls_only;             /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
 	struct shm_channel channel[SHM_CHANNELS];
 	struct ptl_stat_peer peer[SHM_CHANNELS];
 };

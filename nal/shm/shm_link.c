@@ -553,14 +553,13 @@ static void *helper(void *arg)
 			for (int i = 0; i < n; i++)
 				handle(l, ev[i].data.u64);
 			later = call_all(l);
-			if (base_config()->ptl_progress != BASE_PROGRESS_POLL)
-				ni->nal->progress(ni);
+			ni->nal->progress(ni);
 			ptl_leave(ni);
 			changed(l);
 		}
 		if (callers)
 			hang_up_on_silent(l);
-		if (atomic_load(&l->kicked) && base_config()->ptl_progress != BASE_PROGRESS_POLL)
+		if (atomic_load(&l->kicked))
 			background(l);
 		else
 			l->pause_ms = 1;
@@ -584,7 +583,7 @@ static void wake_helper(struct shm_link *l)
 
 void shm_link_kick(struct shm *s)
 {
-	if (!atomic_exchange(&s->link->kicked, true))
+	if (!s->area->calls_only && !atomic_exchange(&s->link->kicked, true))
 		wake_helper(s->link);
 }
 

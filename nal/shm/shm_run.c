@@ -143,6 +143,8 @@ void shm_nudge(struct shm *s, struct shm_peer *p)
 		shm_wake(p->view.r);
 		return;
 	}
+	if (((struct shm_area *)p->view.nal)->calls_only)
+		return;
 	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
 	shm_link_bell(p);
 }

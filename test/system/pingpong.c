@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 static bool waits;
 static size_t bytes;
@@ -23,6 +24,15 @@ static void next_arrival(ptl_handle_eq_t eq)
 	else
 		while (PtlEQGet(eq, &ev) == PTL_EQ_EMPTY)
 			;
+}
+
+/* How often this process lost its core. */
+static long preemptions(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_nivcsw;
 }
 
 static void ball(void)
@@ -46,6 +56,12 @@ static void ball(void)
 		if (pt_rank == 1)
 			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(0), 1, 0, 0, 0, 0));
 	}
+	*pt_word(pt_rank) = (uint64_t)preemptions();
+	pt_barrier();
+	if (pt_rank == 0)
+		printf("# preempted %llu times\n",
+		       (unsigned long long)(*pt_word(0) + *pt_word(1)));
+	fflush(stdout);
 }
 
 int main(int argc, char **argv)

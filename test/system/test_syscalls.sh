@@ -21,14 +21,21 @@ calls() {
 	awk '$NF == "total" { print $4 }' "$tmp/counts"
 }
 
+# A process that loses its core to another job is, to its peer, outside the library and is then
+# served with system calls: a few are allowed for each time that happened. Where it happened to one
+# message in ten, the run says nothing and is repeated.
 no_calls_per_message() {
-	local few many
-	few=$(calls "$1" "$2" 3000)
-	many=$(calls "$1" "$2" 30000)
-	echo "3000 round trips: $few calls; 30000 round trips: $many calls"
+	local few many lost
+	for _ in 1 2 3 4 5; do
+		few=$(calls "$1" "$2" 3000)
+		many=$(calls "$1" "$2" 30000)
+		lost=$(sed -n 's/^# preempted \([0-9]*\) times$/\1/p' "$tmp/out")
+		echo "3000 round trips: $few calls; 30000: $many calls, preempted $lost times"
+		[ "$lost" -ge 6000 ] || break
+	done
 	cat "$tmp/counts"
-	# 54000 messages more; leave room for waits that were interrupted
-	[ $((many - few)) -lt 540 ]
+	# 54000 messages more
+	[ $((many - few)) -lt $((540 + 5 * lost)) ]
 }
 
 if ! strace -f -c -o "$tmp/counts" true >/dev/null 2>&1; then

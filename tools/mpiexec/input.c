@@ -48,7 +48,7 @@ static void rank_ready(struct watch *watch, uint32_t events)
 	len -= (size_t)n;
 	if (!len) {
 		loop_remove(&to_rank);
-		input_check_foreground();
+		input_look_again();
 	}
 }
 
@@ -57,11 +57,9 @@ static void tty_ready(struct watch *watch, uint32_t events)
 	ssize_t n;
 
 	(void)watch;
-	(void)events;
-	if (tcgetpgrp(0) != getpgrp()) {
-		loop_remove(&from_tty); /* reading would stop mpiexec */
+	/* in the background reading would stop mpiexec; what is typed is for another one */
+	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp())
 		return;
-	}
 	n = read(0, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -97,13 +95,15 @@ void input_started(void)
 		return;
 	close(child_end);
 	child_end = -1;
-	input_check_foreground();
+	input_look_again();
 }
 
-void input_check_foreground(void)
+void input_look_again(void)
 {
-	if (to_child < 0 || len || from_tty.fd >= 0 || tcgetpgrp(0) != getpgrp())
+	if (to_child < 0 || len)
 		return;
-	if (loop_add(&from_tty, 0, EPOLLIN, tty_ready))
+	loop_remove(&from_tty);
+	/* edge-triggered: what is typed for another process than us is seen once, not for ever */
+	if (loop_add(&from_tty, 0, EPOLLIN | (uint32_t)EPOLLET, tty_ready))
 		stop();
 }

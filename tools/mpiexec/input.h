@@ -14,7 +14,7 @@ int input_open(void);
 /* Rank 0 has its end: close ours, begin to pass on. */
 void input_started(void);
 
-/* mpiexec may have come to the foreground or left it. */
-void input_check_foreground(void);
+/* mpiexec was stopped and continued, and may be in the foreground now. */
+void input_look_again(void);
 
 #endif

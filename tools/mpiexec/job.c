@@ -297,7 +297,7 @@ static void take_signal(int sig)
 		break;
 	case SIGCONT:
 		signal_ranks(SIGCONT);
-		input_check_foreground();
+		input_look_again();
 		break;
 	default:
 		signal_ranks(sig);
