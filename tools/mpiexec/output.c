@@ -141,23 +141,35 @@ static void sink_ready(struct watch *watch, uint32_t events)
 		sink_pause(sink, false);
 }
 
-static void sink_put(struct sink *sink, const char *bytes, size_t len)
+/* Room for len more bytes behind those that wait. */
+static bool sink_room(struct sink *sink, size_t len)
 {
-	if (sink->gone)
-		return;
-	if (sink->queue && sink->start + sink->len + len > sink->size) {
+	size_t size = (sink->len + len) * 2;
+	char *more;
+
+	if (sink->queue && sink->start + sink->len + len <= sink->size)
+		return true;
+	if (sink->queue && sink->len + len <= sink->size) {
 		memmove(sink->queue, sink->queue + sink->start, sink->len);
 		sink->start = 0;
+		return true;
 	}
-	if (sink->len + len > sink->size) {
-		size_t size = (sink->len + len) * 2;
-		char *more = realloc(sink->queue, size);
+	more = malloc(size);
+	if (!more)
+		return false;
+	if (sink->queue)
+		memcpy(more, sink->queue + sink->start, sink->len);
+	free(sink->queue);
+	sink->queue = more;
+	sink->size = size;
+	sink->start = 0;
+	return true;
+}
 
-		if (!more)
-			return; /* a line is lost, the job goes on */
-		sink->queue = more;
-		sink->size = size;
-	}
+static void sink_put(struct sink *sink, const char *bytes, size_t len)
+{
+	if (sink->gone || !sink_room(sink, len))
+		return; /* without memory a line is lost and the job goes on */
 	memcpy(sink->queue + sink->start + sink->len, bytes, len);
 	sink->len += len;
 }
