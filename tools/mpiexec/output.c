@@ -178,9 +178,9 @@ static void sink_put(struct sink *sink, const char *bytes, size_t len)
 static void put_line(struct source *source, const char *line, size_t len)
 {
 	char label[16];
+	int label_len = snprintf(label, sizeof(label), "[%d] ", source->rank);
 
-	sink_put(source->sink, label,
-		 (size_t)snprintf(label, sizeof(label), "[%d] ", source->rank));
+	sink_put(source->sink, label, (size_t)label_len);
 	sink_put(source->sink, line, len);
 	if (line[len - 1] != '\n')
 		sink_put(source->sink, "\n", 1);
