@@ -49,6 +49,13 @@ class Terminal:
     def type(self, text):
         os.write(self.fd, text.encode())
 
+    def await_job(self):
+        """Waits until the shell has given its terminal to a job, which it does after it says so."""
+        while os.tcgetpgrp(self.fd) == self.pid:
+            if time.monotonic() > self.end:
+                raise ValueError('the shell keeps the terminal')
+            time.sleep(0.01)
+
     def status(self):
         while self.read():
             pass
@@ -98,6 +105,7 @@ def a_shell_stops_and_continues_the_job(mpiexec):
     terminal.type('pgrep -x -r T -P $(jobs -p) | wc -l; fg\n')
     terminal.expect(r'\b2\r')
     terminal.expect('exec sleep 60"\r')
+    terminal.await_job()
     terminal.type('\x03')
     terminal.expect('READY ')
     terminal.type('echo status $?\n')

@@ -9,6 +9,8 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/input.h"
@@ -17,7 +19,7 @@
 static bool relay;         /* stdin is a terminal */
 static int child_end = -1; /* of the pipe; until rank 0 is started */
 static int to_child = -1;
-static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 };
+static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 }, later = { .fd = -1 };
 static char bytes[4096];
 static size_t start, len; /* what waits for rank 0 */
 
@@ -27,6 +29,7 @@ static void stop(void)
 {
 	loop_remove(&from_tty);
 	loop_remove(&to_rank);
+	loop_close(&later);
 	if (to_child >= 0)
 		close(to_child);
 	to_child = -1;
@@ -52,14 +55,37 @@ static void rank_ready(struct watch *watch, uint32_t events)
 	}
 }
 
+static void later_ready(struct watch *watch, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	if (read(watch->fd, &count, sizeof(count)) == sizeof(count))
+		input_look_again();
+}
+
+/*
+ * Something was typed while another process is in the foreground. It is most likely for that one, and
+ * soon gone; but nobody tells us when we come to the foreground before that. So look again in a
+ * moment, as long as it is there.
+ */
+static void look_later(void)
+{
+	static const struct itimerspec when = { .it_value.tv_nsec = 100000000 };
+
+	timerfd_settime(later.fd, 0, &when, NULL);
+}
+
 static void tty_ready(struct watch *watch, uint32_t events)
 {
 	ssize_t n;
 
 	(void)watch;
-	/* in the background reading would stop mpiexec; what is typed is for another one */
-	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp())
+	/* in the background reading would stop mpiexec */
+	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp()) {
+		look_later();
 		return;
+	}
 	n = read(0, bytes, sizeof(bytes));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -95,6 +121,9 @@ void input_started(void)
 		return;
 	close(child_end);
 	child_end = -1;
+	if (loop_add(&later, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), EPOLLIN,
+		     later_ready))
+		stop();
 	input_look_again();
 }
 

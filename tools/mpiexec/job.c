@@ -268,7 +268,8 @@ static void forward_end(int sig)
 		return;
 	}
 	if (sig != SIGHUP && (asked_to_end || state != RUNNING)) {
-		say("killing the job");
+		if (state < KILLED)
+			say("killing the job");
 		set_status(128 + sig);
 		kill_job();
 		return;
