@@ -24,7 +24,6 @@
 
 #define DEFERRED_MOST (4u << 20) /* bytes held back for one peer before payloads stay where they are */
 #define ROOM_SPIN_NS  5000
-#define SLEEP_MOST_NS 250000000ull
 
 /* ---- what this machine is like ---------------------------------------------------------------- */
 
@@ -288,7 +287,7 @@ static int shm_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *d
 	return err;
 }
 
-/* ---- progress and waiting --------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static bool shm_progress(struct ptl_ni *ni)
 {
@@ -297,54 +296,9 @@ static bool shm_progress(struct ptl_ni *ni)
 
 	if (shm_long_any(s))
 		any |= shm_long_step(s);
-	if (any)
-		s->idle_since = 0;
+	if (any && s->wait.since)
+		shm_wait_over(s);
 	return any;
-}
-
-static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
-{
-	struct ptl_region *r = ni->view.r;
-	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS;
-	uint32_t bell;
-
-	if (deadline <= now)
-		return;
-	if (deadline - now < ns)
-		ns = deadline - now;
-	r->stat.counts[PTL_COUNT_SLEEPS]++;
-	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
-	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
-	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
-	ptl_leave(ni);
-	ptl_futex_wait(&r->bell, bell, ns);
-	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
-	ptl_lock(ni);
-}
-
-static void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
-{
-	struct shm *s = shm_of(ni);
-	uint64_t spin = ni->spin_ns, now;
-
-	if (ptl_lock_contended(ni->view.r) || s->run) {
-		ptl_leave(ni);
-		ptl_lock(ni);
-		return;
-	}
-	if (spin && idle % 16) {
-		base_cpu_relax();
-		return;
-	}
-	if (spin) {
-		now = base_now_ns();
-		if (!s->idle_since || idle == 16)
-			s->idle_since = now;
-		if (now - s->idle_since < spin)
-			return;
-	}
-	sleep_until(ni, deadline);
-	s->idle_since = 0;
 }
 
 static void shm_own_events(struct ptl_ni *ni)

@@ -12,6 +12,7 @@
  *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
+ *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
  *   shm_link.c  the helper thread: connections, deaths, doorbells, work left behind
  *   shm_wire.c  decoders
@@ -120,7 +121,14 @@ struct shm {
 	struct shm_peer *run;                /* to be run when we leave */
 	struct shm_peer *gone;               /* to be freed when nobody uses them */
 	struct shm_link *link;
-	uint64_t idle_since; /* when the wait in progress found nothing to do */
+	struct shm_wait {
+		uint64_t since;     /* when the wait in progress found nothing to do; 0: it has not */
+		uint64_t spin_ns;   /* what spinning is worth, by what it was lately */
+		uint32_t waits;     /* until the next look at how often we lose the core */
+		long lost;          /* involuntary switches at the last look that counted */
+		uint64_t lost_cpu;  /* and our CPU time then */
+		uint64_t crowded_until, crowded_ns;
+	} wait;
 	uint64_t pipe_since; /* when a pipe we drain ran dry */
 	bool pipe;                           /* pipelined copies pay here */
 	uint32_t eager;
@@ -221,6 +229,13 @@ static inline bool shm_long_any(const struct shm *s)
 }
 /* Chunks of a landing of `len` bytes on a ring. */
 void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
+
+/* ---- shm_wait.c ------------------------------------------------------------------------------- */
+
+/* nal_ops.idle */
+void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline);
+/* Something came: the wait was worth its spinning. */
+void shm_wait_over(struct shm *s);
 
 /* ---- shm_peer.c ------------------------------------------------------------------------------- */
 

@@ -141,6 +141,7 @@ void shm_peer_count_cores(struct shm *s)
 		s->ni->spin_ns = 0;
 	else
 		s->ni->spin_ns = SPIN_US * 1000;
+	s->wait.spin_ns = s->ni->spin_ns;
 }
 
 /* ---- coming and going ------------------------------------------------------------------------- */

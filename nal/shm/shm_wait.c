@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended while
+ * it spun, or could have, doubles the budget, one that had to sleep long halves it. With more processes than cores the
+ * budget is zero (shm_peer.c knows of our peers and our job), and so it is for a while when the
+ * kernel keeps taking the core from us, because then somebody else needs it, whoever that is.
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <sys/resource.h>
+
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+#define SLEEP_MOST_NS  250000000ull
+#define SPIN_LEAST_NS  4000         /* what a sleep and a wake-up cost */
+#define LOOK_EVERY     8192         /* waits between looks at the switches: no system call on the fast path */
+#define CROWD_SWITCHES 3            /* lost the core so often ... */
+#define CROWD_CPU_NS   60000000ull  /* ... in so much of our own CPU time */
+#define CROWD_LEAST_NS 100000000ull /* then no spinning for so long, ... */
+#define CROWD_MOST_NS  3200000000ull /* ... twice as long each time it is found again */
+
+static uint64_t cpu_ns(const struct rusage *u)
+{
+	return ((uint64_t)u->ru_utime.tv_sec + (uint64_t)u->ru_stime.tv_sec) * 1000000000ull +
+	       ((uint64_t)u->ru_utime.tv_usec + (uint64_t)u->ru_stime.tv_usec) * 1000ull;
+}
+
+/* Does the kernel keep taking the core from this thread? */
+static void look_for_crowd(struct shm_wait *w, uint64_t now)
+{
+	/* straight after a crowded time one switch is enough to tell that it is still so */
+	int enough = w->crowded_ns > CROWD_LEAST_NS ? 1 : CROWD_SWITCHES;
+	struct rusage u;
+	uint64_t cpu;
+
+	w->waits = LOOK_EVERY;
+	if (getrusage(RUSAGE_THREAD, &u) < 0)
+		return;
+	cpu = cpu_ns(&u);
+	if (u.ru_nivcsw < w->lost || cpu - w->lost_cpu > CROWD_CPU_NS) { /* another thread, or long ago */
+		w->lost = u.ru_nivcsw;
+		w->lost_cpu = cpu;
+		if (w->crowded_ns > CROWD_LEAST_NS)
+			w->crowded_ns /= 2;
+		return;
+	}
+	if (u.ru_nivcsw - w->lost < enough)
+		return;
+	w->lost = u.ru_nivcsw;
+	w->lost_cpu = cpu;
+	w->crowded_ns = w->crowded_ns ? 2 * w->crowded_ns : CROWD_LEAST_NS;
+	if (w->crowded_ns > CROWD_MOST_NS)
+		w->crowded_ns = CROWD_MOST_NS;
+	w->crowded_until = now + w->crowded_ns;
+}
+
+void shm_wait_over(struct shm *s)
+{
+	struct shm_wait *w = &s->wait;
+	uint64_t most = s->ni->spin_ns;
+
+	w->since = 0;
+	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
+}
+
+static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
+{
+	struct ptl_region *r = ni->view.r;
+	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS;
+	uint32_t bell;
+
+	if (deadline <= now)
+		return;
+	if (deadline - now < ns)
+		ns = deadline - now;
+	r->stat.counts[PTL_COUNT_SLEEPS]++;
+	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
+	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
+	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
+	ptl_leave(ni);
+	ptl_futex_wait(&r->bell, bell, ns);
+	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
+	ptl_lock(ni);
+}
+
+/* What the wait in progress may spin. */
+static uint64_t budget(const struct shm *s, uint64_t now)
+{
+	uint64_t most = s->ni->spin_ns;
+
+	if (now < s->wait.crowded_until)
+		return 0;
+	return s->wait.spin_ns < most ? s->wait.spin_ns : most;
+}
+
+void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_wait *w = &s->wait;
+	uint64_t now;
+
+	if (ptl_lock_contended(ni->view.r) || s->run) {
+		ptl_leave(ni);
+		ptl_lock(ni);
+		return;
+	}
+	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
+		if (idle == 1)
+			w->waits--;
+		base_cpu_relax();
+		return;
+	}
+	now = base_now_ns();
+	if (!w->since || idle < 16)
+		w->since = now;
+	if (w->crowded_until && now >= w->crowded_until)
+		w->crowded_until = 0;
+	if (!w->waits)
+		look_for_crowd(w, now);
+	if (now - w->since < budget(s, now))
+		return;
+	sleep_until(ni, deadline);
+	/* would a little more patience have done? */
+	if (base_now_ns() - now < ni->spin_ns)
+		shm_wait_over(s);
+	else
+		w->spin_ns = w->spin_ns / 2 < SPIN_LEAST_NS ? SPIN_LEAST_NS : w->spin_ns / 2;
+	w->since = 0;
+}
