@@ -3,7 +3,8 @@
 # Copyright (c) 2026 the Postern authors
 #
 # Portals beside the MPIs installed here: latency and bandwidth between two pinned processes, several
-# rounds in turn (so that a change of the machine's mood meets all alike), medians over the rounds.
+# rounds in turn. Each figure carries how far apart the cores were while it was taken; virtual machines
+# move them, and compare_table.py compares only what was taken on cores equally near.
 # Usage: compare_mpi.sh BUILD_DIR [ROUNDS]
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then
@@ -12,7 +13,7 @@ if [ $# -lt 1 ] || [ "$1" = --help ]; then
 fi
 here=$(cd "$(dirname "$0")" && pwd)
 ptlperf=$1/bench/ptlperf/ptlperf
-rounds=${2:-3}
+rounds=${2:-5}
 sizes=(8 64 512 2048 4096 16384 65536 262144 1048576 4194304)
 min_ms=20
 dir=$(mktemp -d)
@@ -31,11 +32,12 @@ run_ptlperf() {
 run_openmpi() {
 	local root=()
 	[ "$(id -u)" -ne 0 ] || root=(--allow-run-as-root)
-	mpirun.openmpi "${root[@]}" --bind-to core -n 2 "$dir/pingpong-openmpi" "$min_ms" \
-		"${sizes[@]}" >"$1"
+	mpirun.openmpi "${root[@]}" --bind-to core -n 2 "$dir/pingpong-openmpi" \
+		"$dir/line" "$min_ms" "${sizes[@]}" >"$1"
 }
 run_mpich() {
-	mpiexec.mpich -bind-to core -n 2 "$dir/pingpong-mpich" "$min_ms" "${sizes[@]}" >"$1"
+	mpiexec.mpich -bind-to core -n 2 "$dir/pingpong-mpich" \
+		"$dir/line" "$min_ms" "${sizes[@]}" >"$1"
 }
 
 # The name a compiler of this MPI goes by, if all that is needed is here.
@@ -54,6 +56,7 @@ done
 for ((round = 1; round <= rounds; round++)); do
 	for program in ptlperf "${mpis[@]}"; do
 		[ ! -t 1 ] || printf '\rround %d of %d: %-8s ' "$round" "$rounds" "$program"
+		head -c 4096 /dev/zero >"$dir/line" # for the MPI side to look at the cores' distance
 		"run_$program" "$dir/$program-$round.json" || {
 			echo "compare_mpi.sh: $program failed in round $round" >&2
 			exit 1

@@ -3,15 +3,20 @@
  *
  * Latency and bandwidth of an MPI between two ranks, measured as ptlperf measures Portals (same
  * timer, same statistics, same windows), for a comparison in one run. Only MPI-1 calls, so that it
- * compiles with any MPI. Prints JSON, one figure per line.
- * Usage: mpi_pingpong [min-ms-per-point] [size ...]
+ * compiles with any MPI. Both ranks map SHARED-FILE, 256 bytes of zeroes at least, to see beside each
+ * figure how far apart their cores are. Prints JSON, one figure per line.
+ * Usage: mpi_pingpong SHARED-FILE MIN-MS-PER-POINT SIZE ...
  */
+#include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "ptlperf/clock.h"
+#include "ptlperf/line.h"
 #include "ptlperf/stats.h"
 
 enum { MOST_SAMPLES = 200000, MOST_WINDOW = 64, REPEAT = 5, TAG = 1, ACK_TAG = 2 };
@@ -19,6 +24,9 @@ enum { MOST_SAMPLES = 200000, MOST_WINDOW = 64, REPEAT = 5, TAG = 1, ACK_TAG = 2
 
 static int rank;
 static char *tx, *rx;
+static struct perf_line *line;
+static uint32_t turn;
+static double line_ns[REPEAT];
 static uint64_t ticks[MOST_SAMPLES];
 static double all[REPEAT * MOST_SAMPLES];
 
@@ -90,16 +98,26 @@ static void windows(int size, int count)
 	}
 }
 
-static double timed(run_fn *run, int size, int count)
+/* All ranks, after each run. */
+static double look_at_line(void)
+{
+	return perf_line_look(line, &turn, !rank);
+}
+
+static double timed(run_fn *run, int size, int count, double *line_at)
 {
 	uint64_t start;
+	double took;
 
 	MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
 	MPI_Barrier(MPI_COMM_WORLD);
 	start = perf_now();
-	if (count)
-		run(size, count);
-	return perf_ns(perf_now() - start);
+	if (!count)
+		return 0;
+	run(size, count);
+	took = perf_ns(perf_now() - start);
+	*line_at = look_at_line();
+	return took;
 }
 
 /* Rank 1 runs what rank 0 decides until that is nothing. */
@@ -110,8 +128,10 @@ static void follow(run_fn *run, int size)
 	do {
 		MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
 		MPI_Barrier(MPI_COMM_WORLD);
-		if (count)
+		if (count) {
 			run(size, count);
+			look_at_line();
+		}
 	} while (count);
 }
 
@@ -120,7 +140,7 @@ static int find_count(run_fn *run, int size, double min_ns)
 	int count = 16;
 
 	for (;;) {
-		double took = timed(run, size, count), more;
+		double took = timed(run, size, count, &line_ns[0]), more;
 
 		if (took >= 0.8 * min_ns || count == MOST_SAMPLES)
 			return count;
@@ -141,11 +161,11 @@ static struct perf_stats measure(run_fn *run, int size, double min_ns)
 	}
 	count = find_count(run, size, min_ns);
 	for (int r = 0; r < REPEAT; r++) {
-		timed(run, size, count);
+		timed(run, size, count, &line_ns[r]);
 		for (int i = 0; i < count; i++)
 			all[total++] = perf_ns(ticks[i]);
 	}
-	timed(run, size, 0);
+	timed(run, size, 0, &line_ns[0]);
 	perf_stats_of(all, total, &stats);
 	return stats;
 }
@@ -154,10 +174,12 @@ static void print(const char *test, int size, const char *unit, double median, d
 		  double best)
 {
 	static const char *separator = "";
+	struct perf_stats lines;
 
+	perf_stats_of(line_ns, REPEAT, &lines);
 	printf("%s{\"test\": \"%s\", \"size\": %d, \"unit\": \"%s\", \"median\": %.3f, "
-	       "\"p99\": %.3f, \"best\": %.3f}",
-	       separator, test, size, unit, median, p99, best);
+	       "\"p99\": %.3f, \"best\": %.3f, \"cacheline\": %.1f, \"cacheline_worst\": %.1f}",
+	       separator, test, size, unit, median, p99, best, lines.median, line_ns[REPEAT - 1]);
 	separator = ",\n";
 }
 
@@ -190,9 +212,22 @@ static void verify(int size)
 	}
 }
 
+static struct perf_line *map(const char *path)
+{
+	int fd = open(path, O_RDWR);
+	void *at = mmap(NULL, sizeof(struct perf_line), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED) {
+		fprintf(stderr, "mpi_pingpong: cannot map %s: %m\n", path);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+	}
+	close(fd);
+	return at;
+}
+
 int main(int argc, char **argv)
 {
-	double min_ns = (argc > 1 ? atof(argv[1]) : 100) * 1e6;
+	double min_ns = (argc > 2 ? atof(argv[2]) : 0) * 1e6;
 	int ranks;
 
 	MPI_Init(&argc, &argv);
@@ -201,13 +236,14 @@ int main(int argc, char **argv)
 	perf_clock_init();
 	tx = aligned_alloc(4096, MOST_SIZE);
 	rx = aligned_alloc(4096, MOST_SIZE);
-	if (ranks != 2 || !tx || !rx) {
-		fprintf(stderr, "mpi_pingpong: needs 2 ranks and 8 MiB each\n");
+	if (ranks != 2 || argc < 3 || !tx || !rx) {
+		fprintf(stderr, "usage: mpiexec -n 2 mpi_pingpong SHARED-FILE MIN-MS SIZE ...\n");
 		MPI_Abort(MPI_COMM_WORLD, 2);
 	}
+	line = map(argv[1]);
 	if (!rank)
 		printf("{\"results\": [\n");
-	for (int i = 2; i < argc; i++) {
+	for (int i = 3; i < argc; i++) {
 		int size = atoi(argv[i]);
 
 		if (size < 0 || (size_t)size > MOST_SIZE)

@@ -137,8 +137,8 @@ static void point(struct perf *p, size_t size, bool both_ways)
 			 floor->pipe);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s", perf_size_text(text, size), b.window,
-		 v.median, v.p99, v.best, ratio);
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s%s", perf_size_text(text, size), b.window,
+		 v.median, v.p99, v.best, ratio, perf_mark(p, &r));
 }
 
 static void table(struct perf *p, bool both_ways)

@@ -10,7 +10,6 @@
 
 #include "peer.h"
 #include "report.h"
-#include "window.h"
 
 #define BATCH 1024 /* ring messages per sample */
 
@@ -25,32 +24,15 @@ static bool is_due(struct perf *p, bool *done)
 
 /* ---- one cache line there and back ---- */
 
-static void line_prepare(struct perf *p, void *arg, uint64_t seed)
-{
-	(void)arg;
-	(void)seed;
-	/* Rank 1 is done with the last repetition when it prepares, and rank 0 has not begun. */
-	if (p->rank) {
-		atomic_store(&p->board->ping, 0);
-		atomic_store(&p->board->pong, 0);
-	}
-}
-
 static void line_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
-	struct perf_board *b = p->board;
-	uint32_t turn = 0;
 	uint64_t last = perf_now();
 
 	(void)arg;
 	for (size_t i = 0; i < samples; i++) {
 		uint64_t now;
 
-		for (size_t t = 0; t < perf_trips(0); t++) {
-			atomic_store_explicit(&b->ping, ++turn, memory_order_release);
-			while (atomic_load_explicit(&b->pong, memory_order_acquire) != turn)
-				perf_relax();
-		}
+		perf_line_lead(&p->board->line, &p->turn, PERF_LINE_TRIPS);
 		now = perf_now();
 		ticks[i] = now - last;
 		last = now;
@@ -59,25 +41,20 @@ static void line_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 
 static void line_run1(struct perf *p, void *arg, size_t samples)
 {
-	struct perf_board *b = p->board;
-
 	(void)arg;
-	for (uint32_t turn = 1; turn <= samples * perf_trips(0); turn++) {
-		while (atomic_load_explicit(&b->ping, memory_order_acquire) != turn)
-			perf_relax();
-		atomic_store_explicit(&b->pong, turn, memory_order_release);
-	}
+	for (; samples; samples--)
+		perf_line_follow(&p->board->line, &p->turn, PERF_LINE_TRIPS);
 }
 
 void perf_floor_cacheline(struct perf *p)
 {
-	const struct perf_pattern pattern = { "a cache line's way there and back", line_prepare,
-					      line_run0, line_run1, NULL };
+	const struct perf_pattern pattern = { "a cache line's way there and back", NULL, line_run0,
+					      line_run1, NULL };
 	struct perf_point pt = { .test = "floor",
 				 .variant = "cacheline",
 				 .unit = "ns",
 				 .size = 64,
-				 .scale = 0.5 / (double)perf_trips(0) };
+				 .scale = 0.5 / PERF_LINE_TRIPS };
 	struct perf_result r;
 
 	if (!is_due(p, &p->floor.cacheline_done))
@@ -96,7 +73,7 @@ static void ring_prepare(struct perf *p, void *arg, uint64_t seed)
 	(void)arg;
 	(void)seed;
 	if (p->rank) {
-		memset(b->line, 0, sizeof(b->line));
+		memset(b->slot, 0, sizeof(b->slot));
 		atomic_store(&b->tail, 0);
 	}
 }
@@ -112,12 +89,12 @@ static void ring_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks
 		uint64_t now;
 
 		for (int k = 0; k < BATCH; k++, i++) {
-			struct perf_line *line = &b->line[i % PERF_RING_LINES];
+			struct perf_slot *slot = &b->slot[i % PERF_RING_LINES];
 
 			while (i - tail >= PERF_RING_LINES)
 				tail = perf_look(&b->tail);
-			line->payload[0] = i + 1;
-			atomic_store_explicit(&line->seq, (uint32_t)i + 1, memory_order_release);
+			slot->payload[0] = i + 1;
+			atomic_store_explicit(&slot->seq, (uint32_t)i + 1, memory_order_release);
 		}
 		now = perf_now();
 		ticks[s] = now - last;
@@ -132,11 +109,11 @@ static void ring_run1(struct perf *p, void *arg, size_t samples)
 
 	(void)arg;
 	for (uint64_t i = 0; i < total; i++) {
-		struct perf_line *line = &b->line[i % PERF_RING_LINES];
+		struct perf_slot *slot = &b->slot[i % PERF_RING_LINES];
 
-		while (atomic_load_explicit(&line->seq, memory_order_acquire) != (uint32_t)i + 1)
+		while (atomic_load_explicit(&slot->seq, memory_order_acquire) != (uint32_t)i + 1)
 			perf_relax();
-		if (line->payload[0] != i + 1)
+		if (slot->payload[0] != i + 1)
 			perf_fail("the ring lost a message");
 		if (!((i + 1) % (PERF_RING_LINES / 4)))
 			atomic_store_explicit(&b->tail, i + 1, memory_order_release);
@@ -182,7 +159,6 @@ static void print_copies(struct perf *p)
 
 void perf_floor(struct perf *p)
 {
-	perf_floor_cacheline(p);
 	perf_floor_ring(p);
 	perf_floor_copy(p);
 	perf_title(p, "floor", "the bare machine, same two processes");

@@ -108,8 +108,8 @@ static void latency_point(struct perf *p, size_t size)
 	perf_release(p, g.md);
 	perf_record(p, &pt, &r);
 	v = perf_values_of(&pt, &r);
-	perf_say(p, "%9s %10.1f %10.1f %10.1f", perf_size_text(text, size), v.median, v.p99,
-		 v.best);
+	perf_say(p, "%9s %10.1f %10.1f %10.1f%s", perf_size_text(text, size), v.median, v.p99,
+		 v.best, perf_mark(p, &r));
 }
 
 static void bandwidth_point(struct perf *p, size_t size)
@@ -142,8 +142,8 @@ static void bandwidth_point(struct perf *p, size_t size)
 			 floor->pipe);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s", perf_size_text(text, size), g.window,
-		 v.median, v.p99, v.best, ratio);
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s%s", perf_size_text(text, size), g.window,
+		 v.median, v.p99, v.best, ratio, perf_mark(p, &r));
 }
 
 void perf_get(struct perf *p)
@@ -235,8 +235,8 @@ static void swap_point(struct perf *p, size_t size)
 	perf_release(p, g.put_md);
 	perf_record(p, &pt, &r);
 	v = perf_values_of(&pt, &r);
-	perf_say(p, "%9s %10.1f %10.1f %10.1f", perf_size_text(text, size), v.median, v.p99,
-		 v.best);
+	perf_say(p, "%9s %10.1f %10.1f %10.1f%s", perf_size_text(text, size), v.median, v.p99,
+		 v.best, perf_mark(p, &r));
 }
 
 void perf_getput(struct perf *p)

@@ -86,21 +86,20 @@ static void point(struct perf *p, size_t size)
 	perf_withdraw(p, l.me);
 	perf_release(p, l.md);
 	v = perf_values_of(&pt, &r);
-	if (p->floor.cacheline_ns > 0 && size <= 4096) { /* beyond, copying is what takes time */
+	if (r.line_ns > 0 && size <= 4096) { /* beyond, copying is what takes time */
 		pt.floor = "cacheline";
-		pt.ratio = v.median / p->floor.cacheline_ns;
+		pt.ratio = v.median / r.line_ns;
 		snprintf(ratio, sizeof(ratio), "%8.2f", pt.ratio);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %10.1f %10.1f %10.1f  %8s", perf_size_text(text, size), v.median, v.p99,
-		 v.best, ratio);
+	perf_say(p, "%9s %10.1f %10.1f %10.1f  %8s%s", perf_size_text(text, size), v.median, v.p99,
+		 v.best, ratio, perf_mark(p, &r));
 }
 
 void perf_latency(struct perf *p)
 {
 	const struct perf_list *sizes = &p->opt.sizes;
 
-	perf_floor_cacheline(p);
 	perf_buffers(p, sizes->item[sizes->count - 1] + 1);
 	perf_title(p, "latency", "put to visible event, half round trip, ns");
 	perf_say(p, "%9s %10s %10s %10s  %8s", "bytes", "median", "p99", "min", "x floor");

@@ -38,6 +38,7 @@ int main(int argc, char **argv)
 	perf_clock_init();
 	perf_peer_start(&p);
 	perf_report_start(&p);
+	perf_floor_cacheline(&p); /* all others refer to it */
 	for (int i = 0; i < TESTS; i++)
 		if (p.opt.tests & 1u << i)
 			run[i](&p);

@@ -71,6 +71,7 @@ struct list {
 	ptl_handle_me_t wild[WILDCARDS], *me;
 	size_t entries;
 	bool behind_wildcards;
+	bool moved; /* a figure of this row was marked */
 };
 
 /* The target's list: entry i has the bits PERF_BITS + i. */
@@ -95,7 +96,7 @@ static void take_down(struct perf *p, struct list *l)
 	free(l->me);
 }
 
-static double point(struct perf *p, const struct list *l, enum place place, double one)
+static double point(struct perf *p, struct list *l, enum place place, double one)
 {
 	char name[96], variant[48];
 	struct perf_pattern pattern = { name, perf_stream_prepare, perf_stream_run0,
@@ -123,6 +124,7 @@ static double point(struct perf *p, const struct list *l, enum place place, doub
 		pt.ratio = ns / one;
 	}
 	perf_record(p, &pt, &r);
+	l->moved |= *perf_mark(p, &r) != '\0';
 	return ns;
 }
 
@@ -151,8 +153,9 @@ static double row(struct perf *p, size_t entries, double one)
 	}
 	if (one <= 0)
 		one = ns[0];
-	perf_say(p, "%9zu %8.1f %8.1f %8.1f %8.1f  %8.1f %8.1f %8.1f %8.1f %8.2f", entries, ns[0],
-		 ns[1], ns[2], ns[3], ns[4], ns[5], ns[6], ns[7], one > 0 ? worst / one : 0);
+	perf_say(p, "%9zu %8.1f %8.1f %8.1f %8.1f  %8.1f %8.1f %8.1f %8.1f %8.2f%s", entries, ns[0],
+		 ns[1], ns[2], ns[3], ns[4], ns[5], ns[6], ns[7], one > 0 ? worst / one : 0,
+		 l.moved ? " *" : "");
 	perf_record_plain(p, "match worst ratio", NULL, entries, "x", one > 0 ? worst / one : 0);
 	return ns[0];
 }

@@ -3,7 +3,8 @@
  *
  * The adaptive measuring loop. The number of samples grows until a repetition takes the least time
  * asked for (that also warms up), then repetitions follow until the medians of the last three
- * agree, or three times the least number is done. Rank 0 decides and tells rank 1 each count.
+ * agree, or three times the least number is done. Rank 0 decides and tells rank 1 each count. After each
+ * repetition both look how far apart their cores are (line.h).
  */
 #include "measure.h"
 
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "link.h"
+#include "peer.h"
 
 #define STEADY    0.02 /* the last three medians agree this well */
 #define FIRST_TRY 16   /* samples */
@@ -19,9 +21,15 @@
 
 static uint64_t ticks[PERF_MOST_SAMPLES];
 
+/* How far apart the two cores are just now. Both ranks. */
+static double look_at_line(struct perf *p)
+{
+	return p->board ? perf_line_look(&p->board->line, &p->turn, !p->rank) : 0;
+}
+
 /* One repetition of rank 0; its duration in ns. The samples are in `ticks`. */
 static double repetition(struct perf *p, const struct perf_pattern *pattern, void *arg,
-			 size_t count, uint64_t seed)
+			 size_t count, uint64_t seed, double *line)
 {
 	uint64_t start;
 	double took;
@@ -34,6 +42,7 @@ static double repetition(struct perf *p, const struct perf_pattern *pattern, voi
 	start = perf_now();
 	pattern->run0(p, arg, count, ticks);
 	took = perf_ns(perf_now() - start);
+	*line = look_at_line(p);
 	if (pattern->verify)
 		pattern->verify(p, arg, seed);
 	return took;
@@ -45,9 +54,10 @@ static size_t find_count(struct perf *p, const struct perf_pattern *pattern, voi
 {
 	double want = p->opt.min_time_ms * 1e6;
 	size_t count = FIRST_TRY;
+	double line;
 
 	for (;;) {
-		double took = repetition(p, pattern, arg, count, (*seed)++), more;
+		double took = repetition(p, pattern, arg, count, (*seed)++, &line), more;
 
 		if (took >= 0.8 * want || count == PERF_MOST_SAMPLES)
 			return count;
@@ -75,13 +85,14 @@ static void measure(struct perf *p, const struct perf_pattern *pattern, void *ar
 		    struct perf_result *result)
 {
 	struct perf_samples all = { 0 };
-	double median[MOST_REPS];
+	double median[MOST_REPS], line[MOST_REPS];
 	unsigned most = 3 * p->opt.repeat < MOST_REPS ? 3 * p->opt.repeat : MOST_REPS, reps = 0;
+	struct perf_stats lines;
 	uint64_t seed = 1;
 	size_t count = find_count(p, pattern, arg, &seed);
 
 	do {
-		repetition(p, pattern, arg, count, seed++);
+		repetition(p, pattern, arg, count, seed++, &line[reps]);
 		median[reps++] = keep(&all, count);
 	} while (reps < most && (reps < p->opt.repeat || perf_spread(median, reps, 3) > STEADY));
 	perf_ctl_send(p, 0);
@@ -90,6 +101,9 @@ static void measure(struct perf *p, const struct perf_pattern *pattern, void *ar
 	result->spread = reps < 3 ? perf_spread(median, reps, reps) : perf_spread(median, reps, 3);
 	perf_stats_of(all.value, all.count, &result->sample);
 	perf_samples_fini(&all);
+	perf_stats_of(line, reps, &lines);
+	result->line_ns = lines.median;
+	result->line_worst = line[reps - 1];
 }
 
 /* Rank 1 repeats what rank 0 asks for until that is nothing. */
@@ -108,6 +122,7 @@ static void serve(struct perf *p, const struct perf_pattern *pattern, void *arg)
 		if (!count)
 			return;
 		pattern->run1(p, arg, count);
+		look_at_line(p);
 		if (pattern->verify)
 			pattern->verify(p, arg, seed);
 	}

@@ -27,7 +27,9 @@ struct perf_pattern {
 struct perf_result {
 	struct perf_stats sample; /* ns per sample, over all repetitions */
 	unsigned repetitions;
-	double spread; /* of the repetitions' medians, relative, last three */
+	double spread;     /* of the repetitions' medians, relative, last three */
+	double line_ns;    /* a cache line's half round trip beside it, 0: not known */
+	double line_worst; /* of the repetitions */
 };
 
 /* Both ranks call this; only rank 0's result is filled in. */

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "line.h"
 #include "perf.h"
 
 #define PERF_RING_LINES  1024
@@ -17,7 +18,7 @@
 #define PERF_PIPE_SLOTS  (PERF_PIPE_BYTES / PERF_CHUNK_BYTES)
 
 /* One message of the bare ring: a line whose sequence number is written last. */
-struct perf_line {
+struct perf_slot {
 	_Alignas(64) _Atomic uint32_t seq;
 	uint32_t pad;
 	uint64_t payload[7];
@@ -31,14 +32,13 @@ struct perf_board {
 		_Alignas(64) pid_t pid; /* as the system names the process */
 		void *tx, *rx;          /* its buffers, addresses in its own space */
 	} side[2];
-	_Alignas(128) _Atomic uint32_t ping;
-	_Alignas(128) _Atomic uint32_t pong;
+	struct perf_line line;
 	_Alignas(128) _Atomic uint64_t head;    /* producer's, ring and pipe */
 	_Alignas(128) _Atomic uint64_t tail;    /* consumer's */
 	_Alignas(128) _Atomic uint64_t claimed; /* message << 32 | next chunk */
 	_Alignas(128) _Atomic uint64_t done;    /* chunks copied since the start */
 	_Alignas(128) _Atomic int refused;      /* errno of a cross-memory attach that failed */
-	_Alignas(128) struct perf_line line[PERF_RING_LINES];
+	_Alignas(128) struct perf_slot slot[PERF_RING_LINES];
 	_Alignas(4096) unsigned char pipe[PERF_PIPE_BYTES];
 };
 

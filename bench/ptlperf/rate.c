@@ -151,8 +151,8 @@ void perf_rate(struct perf *p)
 	}
 	perf_record(p, &pt, &r);
 	perf_say(p, "%9s %10s %10s %10s %10s", "window", "median M/s", "p99", "best", "ns per put");
-	perf_say(p, "%9zu %10.2f %10.2f %10.2f %10.1f", s.window, v.median, v.p99, v.best,
-		 v.median > 0 ? 1e3 / v.median : 0);
+	perf_say(p, "%9zu %10.2f %10.2f %10.2f %10.1f%s", s.window, v.median, v.p99, v.best,
+		 v.median > 0 ? 1e3 / v.median : 0, perf_mark(p, &r));
 	if (pt.floor)
 		perf_say(p,
 			 "   floor: a bare ring of 64-byte lines: %.2f M/s; this is %.0f %% of it",

@@ -126,6 +126,18 @@ struct perf_values perf_values_of(const struct perf_point *pt, const struct perf
 				     s->min * pt->scale };
 }
 
+#define MOVED 2.5 /* times farther or nearer: not the same pair of cores */
+
+const char *perf_mark(struct perf *p, const struct perf_result *r)
+{
+	double floor = p->floor.cacheline_ns > 0 ? p->floor.cacheline_ns : r->line_ns;
+
+	if (p->rank || !p->board || (r->line_worst <= MOVED * floor && r->line_ns * MOVED >= floor))
+		return "";
+	p->moved = true;
+	return " *";
+}
+
 static void append(struct perf *p, json_t *o)
 {
 	if (!o || json_array_append_new(p->report->results, o))
@@ -145,6 +157,10 @@ void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_
 		      "median", v.median, "p99", v.p99, "best", v.best, "samples",
 		      (json_int_t)r->sample.count, "repetitions", (int)r->repetitions, "spread",
 		      r->spread);
+	if (o && r->line_ns > 0) {
+		json_object_set_new(o, "cacheline", json_real(r->line_ns));
+		json_object_set_new(o, "cacheline_worst", json_real(r->line_worst));
+	}
 	if (o && pt->floor && pt->ratio > 0) {
 		json_object_set_new(o, "floor", json_string(pt->floor));
 		json_object_set_new(o, "ratio", json_real(pt->ratio));
@@ -215,15 +231,17 @@ void perf_report_aims(struct perf *p)
 {
 	const struct perf_floor *f = &p->floor;
 	const json_t *put, *rate, *match;
+	double line;
 
 	if (p->rank)
 		return;
 	put = find(p, "latency", 8);
 	rate = find(p, "rate", 8);
 	match = find(p, "match worst ratio", 100000);
-	if (put && f->cacheline_ns > 0)
+	line = json_number_value(json_object_get(put, "cacheline"));
+	if (line > 0)
 		aim(p, "8-byte put to event: 2 x cache line + 60 ns", "ns", median_of(put),
-		    2 * f->cacheline_ns + 60, true);
+		    2 * line + 60, true);
 	for (int i = 0; i < f->copies; i++)
 		aim_bandwidth(p, &f->copy[i]);
 	if (rate && f->ring_rate > 0) {
@@ -254,6 +272,11 @@ void perf_report_busy(struct perf *p)
 	preempted = (double)u.ru_nivcsw + (double)perf_ctl_recv(p);
 	seconds = perf_ns(perf_now() - p->report->start) / 1e9;
 	perf_record_plain(p, "preempted", NULL, 0, "1/s", preempted / seconds);
+	if (p->moved)
+		perf_say(p,
+			 "\n* the two cores were farther apart or nearer than when the floor was "
+			 "measured;\n  virtual machines move them. Compare such figures with "
+			 "nothing.");
 	if (preempted > BUSY_PER_S * seconds)
 		perf_say(p,
 			 "\nnote: other work took the cores from the two processes %.0f times in "

@@ -34,6 +34,10 @@ struct perf_point {
 	double ratio;
 };
 
+/* What is printed behind a figure: a mark if the cores were farther apart or nearer, for some of it,
+ * than when the floor was measured; perf_report_busy explains it. */
+const char *perf_mark(struct perf *p, const struct perf_result *r);
+
 /* The point's values in its unit. */
 struct perf_values {
 	double median, p99, best;
@@ -47,7 +51,8 @@ void perf_record_plain(struct perf *p, const char *test, const char *variant, si
 
 /* Prints and records the project's aims, as far as they can be judged by what was measured. */
 void perf_report_aims(struct perf *p);
-/* Both ranks: says so when other work took the cores away often enough to show in the figures. */
+/* Both ranks: says so when figures were marked, or when other work took the cores away so often that
+ * it shows in the figures. */
 void perf_report_busy(struct perf *p);
 
 #endif
