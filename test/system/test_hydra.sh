@@ -72,11 +72,13 @@ aborts() {
 	need status_is 42
 }
 launcher_dies() {
-	local pid
+	: >"$dir/out"
+	: >"$dir/ranks"
 	mpiexec.hydra -n 3 "$rt_job" lose >"$dir/out" 2>"$dir/err" </dev/null &
-	local launcher=$!
+	launcher=$!
+	# whatever becomes of the case, nothing of the job stays
+	trap 'kill -9 "$launcher" ${proxy-} $(cat "$dir/ranks") 2>/dev/null || true' EXIT
 	need eventually out_lines 1 waiting
-	local proxy
 	proxy=$(pgrep -P "$launcher" hydra_pmi_proxy)
 	pgrep -P "$proxy" >"$dir/ranks"
 	need [ "$(wc -l <"$dir/ranks")" -eq 3 ]
@@ -84,9 +86,6 @@ launcher_dies() {
 	wait "$launcher" || true
 	# rank 0 does not look at its launcher; the others do, in a fence
 	need eventually one_left
-	while read -r pid; do
-		kill -9 "$pid" 2>/dev/null || true
-	done <"$dir/ranks"
 }
 one_left() {
 	local left=0 pid

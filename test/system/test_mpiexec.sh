@@ -39,6 +39,7 @@ need() {
 	cat "$dir/out"
 	echo "stderr:"
 	cat "$dir/err"
+	[ -z "${job-}" ] || kill -9 "$job" 2>/dev/null # a job that start has begun
 	exit 1
 }
 status_is() { [ "$status" -eq "$1" ]; }
@@ -516,9 +517,12 @@ left_by_good_end() {
 	need pids_gone 4
 }
 left_by_crash() {
-	run -n 2 sh -c "$family"'[ $PMI_RANK -ne 1 ] || kill -SEGV $$; wait'
+	start -n 2 sh -c "$family wait"
+	need eventually out_lines 4 pid
+	kill -SEGV "$(pgrep -P "$job" -x sh | head -n 1)"
+	finish
 	need status_is 139
-	need pids_gone 4
+	pids_gone 4
 }
 left_by_kill() {
 	start -n 4 sh -c "$family wait"
