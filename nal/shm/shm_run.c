@@ -117,7 +117,7 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 	any = push_deferred(p);
 	if (p->deferred) {
 		/* seq_cst: the consumer sees this after it has moved its head, or we see the head;
-		 * partner in tell_space() */
+		 * partner: shm_rings_pending() after the unlock */
 		atomic_store(&p->out.ch->want_space, 1);
 		atomic_thread_fence(memory_order_seq_cst);
 		any |= push_deferred(p);
@@ -525,15 +525,20 @@ static unsigned int drain(struct run *x, unsigned int most)
 	return n;
 }
 
-/* The producer had found the ring full. */
-static void tell_space(struct shm *s, struct shm_peer *p, struct shm_ring *r)
+/* The producer found the ring full, and now it is no longer: half of it is free, so that it is told once per
+ * half and not for each message. */
+static bool space_due(const struct shm_ring *r)
 {
-	/* seq_cst: after the head was moved; partner in defer() */
-	atomic_thread_fence(memory_order_seq_cst);
-	if (!atomic_load_explicit(&r->ch->want_space, memory_order_relaxed))
-		return;
-	atomic_store_explicit(&r->ch->want_space, 0, memory_order_relaxed);
-	if (p->index != SHM_SELF && !shm_attends(&p->view))
+	return atomic_load_explicit(&r->ch->want_space, memory_order_relaxed) &&
+	       __atomic_load_n(&r->ch->tail, __ATOMIC_RELAXED) - __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED) <=
+		       r->count / 2;
+}
+
+/* Whether the producer is inside the library or not: it may be about to leave. */
+static void tell_space(struct shm *s, struct shm_peer *p)
+{
+	atomic_store_explicit(&p->in.ch->want_space, 0, memory_order_seq_cst);
+	if (p->index != SHM_SELF && p->state == SHM_LIVE)
 		shm_nudge(s, p);
 }
 
@@ -545,11 +550,8 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 		.s = s, .p = p, .e = &s->ni->engine, .from = &p->in, .to = &p->out,
 		.who = { p->id, p->uid, p->jid }, .sender = p->index,
 	};
-	unsigned int n = drain(&x, most);
 
-	if (atomic_load_explicit(&p->in.ch->want_space, memory_order_relaxed))
-		tell_space(s, p, &p->in);
-	return n;
+	return drain(&x, most);
 }
 
 bool shm_take_all(struct shm *s, unsigned int most)
@@ -566,20 +568,26 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			if (p->sent != sent)
 				shm_after_push(s, p);
 		}
+		if (space_due(&p->in))
+			tell_space(s, p);
 		if (p->deferred)
 			any |= shm_flush_deferred(s, p);
 	}
 	return any;
 }
 
-/* Not locked: looks only at rings in our own region, which stay. */
+/* Not locked: looks only at rings in our own region, which stay. After the barrier of the unlock: partner of the
+ * producer's between its want and its last look for room. */
 bool shm_rings_pending(struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 
-	for (uint32_t k = 0; k < n; k++)
-		if (shm_ring_any(&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)]))
+	for (uint32_t k = 0; k < n; k++) {
+		const struct shm_ring *r = &s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+
+		if (shm_ring_any(r) || space_due(r))
 			return true;
+	}
 	return false;
 }
 
