@@ -164,6 +164,8 @@ static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 				close(got);
 		}
 	}
+	if (n == 1) /* a doorbell: the other side is connected already, its answer comes next */
+		return 0;
 	return n > 0 && shm_hello_decode(bytes, (size_t)n, h) == 0 ? 1 : -1;
 }
 
