@@ -238,10 +238,7 @@ static void gets_and_puts_find_different_entries(void)
 	}
 	pt_finish();
 	if (pt_is_target()) {
-		pt_next(eq, PTL_EVENT_GET_START);
-		pt_next(eq, PTL_EVENT_GET_END);
-		pt_next(eq, PTL_EVENT_PUT_START);
-		pt_next(eq, PTL_EVENT_PUT_END);
+		pt_await(eq, PT_GOT | PT_PUT, NULL);
 		pt_is(strcmp(in, "new"), 0);
 		pt_is(strcmp(out, "out"), 0);
 	}

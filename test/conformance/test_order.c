@@ -211,11 +211,52 @@ static void long_messages_keep_their_place(void)
 	}
 }
 
+/* An operation that was started ends without another call of its initiator. */
+static void a_burst_arrives_though_its_sender_left(uint64_t count, size_t length)
+{
+	static char from[1 << 20], to[1 << 20];
+	ptl_handle_eq_t eq = PTL_EQ_NONE;
+	ptl_handle_md_t md;
+
+	pt_open();
+	if (pt_is_target()) {
+		eq = pt_eq(count);
+		pt_post(PORTAL, 0,
+			pt_md(to, sizeof(to),
+			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+			      eq),
+			PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	if (pt_is_initiator()) {
+		md = pt_bind(from, length, 0, PTL_EQ_NONE);
+		for (uint64_t i = 0; i < count; i++)
+			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, i));
+	}
+	if (pt_target_is_away())
+		pt_barrier();
+	for (uint64_t i = 0; i < count && pt_is_target(); i++)
+		pt_next(eq, PTL_EVENT_PUT_END);
+	pt_barrier();
+}
+
+static void short_messages_arrive_though_their_sender_left(void)
+{
+	a_burst_arrives_though_its_sender_left(20000, 8);
+}
+
+static void long_messages_arrive_though_their_sender_left(void)
+{
+	a_burst_arrives_though_its_sender_left(20, 1 << 20);
+}
+
 static const struct pt_test tests[] = {
 	PT_MODES(puts_start_in_the_order_of_their_calls),
 	PT_CASE(every_pair_is_ordered_in_both_directions, 4),
 	PT_MODES(puts_gets_and_swaps_share_one_order),
 	PT_MODES(long_messages_keep_their_place),
+	PT_MODES(short_messages_arrive_though_their_sender_left),
+	PT_MODES(long_messages_arrive_though_their_sender_left),
 };
 
 int main(int argc, char **argv)

@@ -282,7 +282,7 @@ static void an_md_with_a_pending_operation_is_not_updated(void)
  * activated only if no unexpected message came meanwhile. Message k must then be received k-th,
  * whether by a posted receive or as unexpected.
  */
-enum { MESSAGES = 20000, ROOM = 300000 };
+enum { MESSAGES = 20000, ROOM = 300000, BREATH = 500 };
 
 struct receiver {
 	ptl_handle_me_t unexpected_me;
@@ -300,7 +300,7 @@ static void drain_unexpected(struct receiver *r)
 		if (ev.type != PTL_EVENT_PUT_END)
 			continue;
 		pt_is(ev.hdr_data, r->next);
-		r->next++;
+		*pt_word(0) = ++r->next;
 	}
 }
 
@@ -333,7 +333,7 @@ static void receive_one(struct receiver *r)
 	pt_truef(ev.hdr_data == r->next, "the posted receive got message %llu instead of %llu",
 		 (unsigned long long)ev.hdr_data, (unsigned long long)r->next);
 	pt_next(r->posted, PTL_EVENT_UNLINK);
-	r->next++;
+	*pt_word(0) = ++r->next;
 	r->used_posted++;
 }
 
@@ -344,6 +344,8 @@ static void send_all(char *room)
 	uint64_t seed = 5;
 
 	for (uint64_t i = 0; i < MESSAGES; i++) {
+		if (i % BREATH == 0) /* so that some receives are posted in time */
+			pt_until(*pt_word(0) == i, 20);
 		pt_ok(PtlPutRegion(md, 0, i % 500 ? pt_random(&seed) % 64 : ROOM, PTL_NO_ACK_REQ,
 				   pt_target(), PORTAL, 0, 0, 0, i));
 		if (i >= 100)

@@ -25,6 +25,7 @@ enum {
 	RING_BITS = 1, /* what survivors write to each other */
 	OPEN_BITS = 2, /* what victims do with survivors, and survivors with victims */
 	PLACE = 200000,
+	PATIENCE_MS = 5000,
 	SLOTS = 6, /* operations of a survivor under way towards victims */
 };
 
@@ -137,11 +138,15 @@ static void ring_wait(struct survivor *s, unsigned int kinds)
 	int which;
 
 	while (kinds) {
-		int rc = PtlEQPoll(&s->ring_eq, 1, (ptl_time_t)(2000 * pt_slow()), &ev, &which);
+		int rc = PtlEQPoll(&s->ring_eq, 1, (ptl_time_t)(PATIENCE_MS * pt_slow()), &ev,
+				   &which);
 
-		pt_truef(rc == PTL_OK, "survivors stalled: %s while waiting for set %#x",
-			 pt_code_name(rc), kinds);
-		pt_true(ev.ni_fail_type == PTL_NI_OK);
+		pt_truef(rc == PTL_OK,
+			 "round %llu: survivors stalled: %s while waiting for set %#x",
+			 (unsigned long long)stage->round, pt_code_name(rc), kinds);
+		pt_truef(ev.ni_fail_type == PTL_NI_OK,
+			 "round %llu: %s of a survivor failed with %u",
+			 (unsigned long long)stage->round, pt_kind_name(ev.type), ev.ni_fail_type);
 		kinds &= ~PT_BIT(ev.type);
 	}
 }
