@@ -57,18 +57,22 @@ struct nal_ops {
 	 * sees to it that whatever arrived or was started meanwhile is in somebody's hands. */
 	void (*leave)(struct ptl_ni *ni);
 
-	/* Called when a wait found nothing to do for `idle` rounds in a row. Locked, before and after;
-	 * may release the lock in between and sleep until something arrives or `deadline_ns`
-	 * (CLOCK_MONOTONIC) has passed. */
+	/* Called in every round of a wait; `idle` is how many in a row found nothing to do. Locked, before
+	 * and after; may release the lock in between, for others who want it or to wake them, and sleep
+	 * until something arrives or `deadline_ns` (CLOCK_MONOTONIC) has passed. */
 	void (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
 
 	/* The lock's holder `token` is not us and has not let go for a while. True: it is dead, its lock
 	 * may be taken over. May let a stopped holder run to the end of its critical section. */
 	bool (*holder_dead)(struct ptl_ni *ni, uint32_t token);
 
-	/* Events of this interface now have handlers: only the owner may run the engine from here on.
-	 * Locked. */
-	void (*own_events)(struct ptl_ni *ni);
+	/* Events of this interface have handlers, or have none any more: while they do, only the owner may
+	 * run the engine. Locked. */
+	void (*own_events)(struct ptl_ni *ni, bool handlers);
+
+	/* In the child of a fork: lets go of what would keep the parent's interface alive. Calls nothing
+	 * but close(). */
+	void (*forked)(struct ptl_ni *ni);
 
 	/* One line for portals-info: what was measured and chosen. */
 	void (*describe)(char *text, size_t len);

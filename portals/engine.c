@@ -455,10 +455,12 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
 	if (flags & PTL_OP_LONG) {
-		op->next = r->op_list;
-		if (r->op_list != PTL_NIL)
-			e->v->op[r->op_list].prev = i;
-		r->op_list = i;
+		op->prev = r->op_tail;
+		if (r->op_tail == PTL_NIL)
+			r->op_list = i;
+		else
+			e->v->op[r->op_tail].next = i;
+		r->op_tail = i;
 	}
 	op->gen++;
 	r->stat.sr[PTL_SR_MSGS_ALLOC]++;
@@ -475,8 +477,7 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 	ptl_set32(e, &op->gen, op->gen + 1);
 	if (op->flags & PTL_OP_LONG) {
 		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list, op->next);
-		if (op->next < e->v->nops)
-			ptl_set32(e, &e->v->op[op->next].prev, op->prev);
+		ptl_set32(e, op->next < e->v->nops ? &e->v->op[op->next].prev : &r->op_tail, op->prev);
 	}
 	ptl_set32(e, &op->next, r->op_free);
 	ptl_set32(e, &r->op_free, i);
@@ -495,6 +496,8 @@ static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
 {
 	struct ptl_md *md = &v->md[op->md];
 
+	if (op->md >= (uint32_t)v->limits.max_mds)
+		return NULL;
 	return md->state & PTL_OBJ_LIVE && md->serial == op->md_serial ? md : NULL;
 }
 
@@ -503,8 +506,11 @@ static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail
 {
 	struct ptl_stat *s = &e->v->r->stat;
 	struct ptl_answerer self = { s->id, s->uid, s->jid };
-	struct ptl_md *md = &e->v->md[op->md];
+	struct ptl_md *md = op_md(e->v, op);
 	uint32_t cause = op->link;
+
+	if (!md) /* pending MDs stay: not of our making */
+		return;
 
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
@@ -529,9 +535,9 @@ static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_n
 		return;
 	}
 	op->threshold = consume(e, md);
-	op->hdr_data = 0;
 	t = next_evt(e->v, md->eq);
 	evt_op(e->v, t, op, mlength, who);
+	t->hdr_data = 0;
 	cause = post(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
 	if (unlink_due(md))
 		unlink_op(e, op, mlength, who, cause);
@@ -547,11 +553,13 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		return false;
 	}
 	if (op->kind == PTL_REQ_PUT) {
+		/* A failed put is not acked, its SEND_END says so; but a short one's is out already, and who
+		 * waits for the ack must hear. */
 		if (op->flags & PTL_OP_LONG)
-			send_end(e, op, PTL_NI_OK);
+			send_end(e, op, what == PTL_ANSWER_FAILED ? fail : PTL_NI_OK);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
 			ack(e, op, mlength, PTL_NI_OK, who);
-		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED)
+		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED && !(op->flags & PTL_OP_LONG))
 			ack(e, op, 0, fail, who);
 	} else if (what == PTL_ANSWER_FAILED) {
 		struct ptl_landing l;

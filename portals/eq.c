@@ -49,7 +49,8 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	if (++sr[PTL_SR_EQS_CUR] > sr[PTL_SR_EQS_MAX])
 		sr[PTL_SR_EQS_MAX] = sr[PTL_SR_EQS_CUR];
 	if (handler) {
-		ni->nal->own_events(ni);
+		ni->nhandlers++;
+		ni->nal->own_events(ni, true);
 		atomic_store_explicit(&ni->handlers, true, memory_order_relaxed);
 	}
 	if (ptl_debugs(ni, PTL_DBG_EQ))
@@ -104,6 +105,11 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 		ptl_arena_free(&ni->arena, &ni->view, eq->slots,
 			       (eq->mask + 1ull) * sizeof(struct ptl_evt));
 		eq->state = ptl_next_gen(eq->state);
+		if (ni->handler[ptl_handle_index(eq_handle)] && --ni->nhandlers == 0) {
+			atomic_store_explicit(&ni->handlers, false, memory_order_relaxed);
+			ni->nal->own_events(ni, false);
+		}
+		ni->handler[ptl_handle_index(eq_handle)] = NULL;
 		eq->next_free = ni->view.r->eq_free;
 		ni->view.r->eq_free = ptl_handle_index(eq_handle);
 		ni->view.r->stat.sr[PTL_SR_EQS_FREED]++;
@@ -241,26 +247,18 @@ static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64
 	if (err != PTL_EQ_EMPTY)
 		return err;
 	note_waiting(ni, eqs, n, 1);
-	for (;;) {
+	for (unsigned int rounds = 1;; rounds++) {
 		bool any = ni->nal->progress(ni);
 
 		err = take_any(ni, eqs, n, first, event, which);
 		if (err != PTL_EQ_EMPTY)
 			break;
-		if (ni->engine.posted && atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
-			ptl_leave(ni);
-			ptl_lock(ni);
-			continue;
-		}
-		if (any) {
-			idle = 0;
-			continue;
-		}
-		idle++;
 		/* a look at the clock costs as much as several looks at the rings */
-		if (end != UINT64_MAX && (end == 0 || (idle % 16 == 0 && base_now_ns() >= end)))
+		if (end != UINT64_MAX && (end == 0 || (rounds % 16 == 0 && base_now_ns() >= end)))
 			break;
-		ni->nal->idle(ni, idle, end);
+		if (any)
+			idle = 0;
+		ni->nal->idle(ni, any ? 0 : ++idle, end);
 	}
 	note_waiting(ni, eqs, n, (uint32_t)-1);
 	return err;
@@ -345,22 +343,32 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 	return found;
 }
 
+/* Is there an event that no handler has seen? Not locked: a hint that is right once everybody has left. */
+static bool unhandled(struct ptl_ni *ni)
+{
+	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
+		const struct ptl_eq *eq = &ni->view.eq[i];
+
+		if (__atomic_load_n(&eq->state, __ATOMIC_RELAXED) & PTL_OBJ_HANDLER &&
+		    __atomic_load_n(&eq->tail, __ATOMIC_RELAXED) !=
+			    __atomic_load_n(&ni->handled[i], __ATOMIC_RELAXED))
+			return true;
+	}
+	return false;
+}
+
 void ptl_run_handlers(struct ptl_ni *ni)
 {
 	ptl_eq_handler_t handler;
 	ptl_event_t event;
 
-	/* One thread at a time, events in order. A call made by a handler comes here, too, and returns: the
-	 * loop below it will see to its events. The exchange pairs with the one of whoever posts next. */
+	/* One thread at a time, events in order. Who finds another at it goes away, also a handler's own
+	 * calls; so after letting go look once more: the exchanges order that look after their posts. */
 	while (!atomic_exchange(&ni->in_handler, true)) {
-		bool any = false;
-
-		while (next_handled(ni, &event, &handler)) {
-			any = true;
+		while (next_handled(ni, &event, &handler))
 			handler(&event);
-		}
-		atomic_store(&ni->in_handler, false);
-		if (!any)
+		atomic_exchange(&ni->in_handler, false);
+		if (!unhandled(ni))
 			return;
 	}
 }

@@ -42,7 +42,12 @@ static inline bool ptl_lock_try(struct ptl_region *r, uint32_t token, uint32_t *
  * it is after the lock was free; partner: a peer's barrier between its push and its look at the lock. */
 static inline void ptl_unlock(struct ptl_region *r)
 {
-	if (atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst) & PTL_LOCK_WAIT)
+	uint32_t was = atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst);
+
+#if !defined(__x86_64__)
+	atomic_thread_fence(memory_order_seq_cst); /* elsewhere an exchange alone lets later loads pass */
+#endif
+	if (was & PTL_LOCK_WAIT)
 		ptl_futex_wake(&r->lock, 1);
 }
 

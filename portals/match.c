@@ -27,7 +27,7 @@ static void chain_of(struct ptl_view *v, const struct ptl_me *me, uint32_t **hea
 		*head = &v->pt[me->pt_index].wild_head;
 		*tail = &v->pt[me->pt_index].wild_tail;
 	} else {
-		struct ptl_bucket *b = &v->bucket[me->hash & (v->r->buckets - 1)];
+		struct ptl_bucket *b = &v->bucket[me->hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
 
 		*head = &b->head;
 		*tail = &b->tail;
@@ -264,13 +264,22 @@ void ptl_match_link(struct ptl_view *v, uint32_t i, uint32_t base, ptl_ins_pos_t
 
 /* ---- unlinking -------------------------------------------------------------------------------- */
 
+static bool bad_link(uint32_t i, uint32_t most)
+{
+	return i != PTL_NIL && i >= most;
+}
+
 void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_view *v = e->v;
 	struct ptl_me *me = &v->me[i];
-	struct ptl_pt *pt = &v->pt[me->pt_index];
-	uint32_t *head, *tail;
+	struct ptl_pt *pt = &v->pt[me->pt_index & 0xffff];
+	uint32_t *head, *tail, most = (uint32_t)v->limits.max_mes;
 
+	/* in another's region: its indices are within its tables, or nothing is touched */
+	if (me->pt_index > (uint32_t)v->limits.max_pt_index || bad_link(me->chain_prev, most) ||
+	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) || bad_link(me->list_next, most))
+		return;
 	chain_of(v, me, &head, &tail);
 	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,
 		  me->chain_next);

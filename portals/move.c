@@ -20,6 +20,11 @@ static bool outside(const struct ptl_md *md, uint64_t offset, uint64_t length)
 	return offset > md->length || length > md->length - offset;
 }
 
+static bool wildcard(ptl_process_id_t id)
+{
+	return id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY;
+}
+
 static int send(struct ptl_ni *ni, const struct ptl_start *s)
 {
 	static const char *const kind[] = { [PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput" };
@@ -29,11 +34,6 @@ static int send(struct ptl_ni *ni, const struct ptl_start *s)
 			  (unsigned long long)s->length, s->target.nid, s->target.pid, s->pt_index,
 			  (unsigned long long)s->match_bits);
 	return ni->nal->send(ni, s);
-}
-
-static bool wildcard(ptl_process_id_t id)
-{
-	return id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY;
 }
 
 /* Put and get: `s` lacks only the MD, and with `whole` the region. */
@@ -48,7 +48,8 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 	ni = ptl_enter(handle, PTL_KIND_MD);
 	if (!ni)
 		return PTL_MD_INVALID;
-	ni->nal->connect(ni, s->target);
+	if (!wildcard(s->target))
+		ni->nal->connect(ni, s->target);
 	md = initiating(ni, handle);
 	s->md = ptl_handle_index(handle);
 	if (md && whole)
@@ -154,7 +155,8 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 			ptl_leave(ni);
 		return PTL_MD_INVALID;
 	}
-	ni->nal->connect(ni, s->target);
+	if (!wildcard(s->target))
+		ni->nal->connect(ni, s->target);
 	put = initiating(ni, put_handle);
 	get = ptl_ni_of(get_handle, PTL_KIND_MD) == ni ? initiating(ni, get_handle) : NULL;
 	s->md = ptl_handle_index(put_handle);

@@ -64,9 +64,6 @@ struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind)
 	if (!ni)
 		return NULL;
 	ptl_lock(ni);
-	/* plain store: only a hint that somebody called */
-	atomic_store_explicit(&ni->calls, atomic_load_explicit(&ni->calls, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
 	return ni;
 }
 
@@ -130,8 +127,14 @@ bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle)
 /* The regions are not mapped in a child and the helper threads not there: it has no Portals. */
 static void in_child(void)
 {
-	for (int i = 0; i < PTL_MAX_INTERFACES; i++)
-		atomic_store_explicit(&table[i], NULL, memory_order_relaxed);
+	for (int i = 0; i < PTL_MAX_INTERFACES; i++) {
+		struct ptl_ni *ni = atomic_exchange_explicit(&table[i], NULL, memory_order_relaxed);
+
+		if (ni) {
+			ni->nal->forked(ni);
+			close(ni->memfd);
+		}
+	}
 	atomic_store_explicit(&initialized, false, memory_order_relaxed);
 	pthread_mutex_init(&table_mutex, NULL);
 }

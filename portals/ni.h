@@ -31,10 +31,11 @@ struct ptl_ni {
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;
 	uint32_t *eq_waiters;     /* threads in PtlEQWait and PtlEQPoll, by queue */
+	uint32_t nhandlers;           /* queues that have one */
 	_Atomic bool handlers;        /* there is one */
 	_Atomic bool in_handler;      /* a thread is running them */
 	uint32_t poll_turn;           /* where the next PtlEQPoll starts looking */
-	_Atomic uint32_t calls;   /* API calls so far: shows the helper thread that the application polls */
+	_Atomic uint32_t rounds;  /* of progress so far: shows the helper thread that the application polls */
 };
 
 bool ptl_is_init(void);

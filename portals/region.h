@@ -168,7 +168,8 @@ struct ptl_region {
 	uint32_t md_free, md_high;
 	uint32_t eq_free, op_free;
 	uint32_t land_free, land_high, land_list;
-	uint32_t op_list;      /* operations with data still to move */
+	uint32_t op_list;      /* operations with data still to move, oldest first */
+	uint32_t op_tail;
 	uint32_t buckets;      /* in use, a power of two */
 	uint32_t hashed;       /* entries in them */
 	uint32_t md_serial;

@@ -17,14 +17,16 @@
 struct ptl_engine {
 	struct ptl_view *v;
 	struct ptl_undo *undo; /* NULL: we own the region */
+	uint32_t noted;        /* entries in it */
 	bool posted;           /* an event was posted: wake sleepers after the lock is released */
 };
 
 static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old, uint64_t wide)
 {
 	struct ptl_undo *u = e->undo;
-	uint32_t n = atomic_load_explicit(&u->n, memory_order_relaxed);
+	uint32_t n = e->noted++;
 
+	assert(n < PTL_UNDO_MAX); /* a message changes some thirty words */
 	u->entry[n].where = (uint64_t)((char *)word - (char *)e->v->r) | wide;
 	u->entry[n].old = old;
 	/* release: the entry is whole before it counts; partner is the order of a dying process's stores */
@@ -49,8 +51,10 @@ static inline void ptl_set64(struct ptl_engine *e, uint64_t *word, uint64_t valu
 /* From here on what was written stays. */
 static inline void ptl_commit(struct ptl_engine *e)
 {
-	if (e->undo)
+	if (e->undo) {
+		e->noted = 0;
 		atomic_store_explicit(&e->undo->n, 0, memory_order_release);
+	}
 }
 
 /* Puts back what was written since the last commit; by the runner itself, or after its death by the

@@ -22,7 +22,8 @@
 #include "base/config.h"
 #include "base/cpu.h"
 
-#define DEFERRED_MOST (4u << 20) /* bytes held back for one peer before payloads stay where they are */
+#define DEFERRED_MOST (4u << 20) /* bytes held back for one peer before payloads stay where they are, ... */
+#define KEPT_LEAST    512        /* ... if they are longer than this */
 #define ROOM_SPIN_NS  5000
 
 /* ---- what this machine is like ---------------------------------------------------------------- */
@@ -159,6 +160,22 @@ static void linger(struct shm *s)
 	}
 }
 
+/* Peers move long messages into and out of our memory by themselves. No more of that: the rest is claimed by
+ * nobody, and what is being moved gets a moment to end. Locked. */
+static void revoke_landings(struct shm *s)
+{
+	struct ptl_view *v = &s->ni->view;
+	uint64_t end = base_now_ns() + LINGER_NS;
+
+	for (uint32_t i = v->r->land_list; i < v->nlandings; i = v->land[i].next) {
+		struct ptl_landing *l = &v->land[i];
+		uint64_t c = atomic_exchange(&l->claim, (uint64_t)l->gen << 32 | UINT32_MAX);
+
+		while (atomic_load(&l->done) < (uint32_t)c && base_now_ns() < end)
+			sched_yield();
+	}
+}
+
 /* The region's lock is never released again: no peer runs the engine from here on. */
 static void shm_close_ni(struct ptl_ni *ni)
 {
@@ -167,6 +184,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 	linger(s);
 	shm_link_close(s);
 	ptl_lock(ni);
+	revoke_landings(s);
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
 		struct shm_peer *p = s->peer[i];
 
@@ -241,8 +259,9 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	if (!p)
 		return start_nowhere(ni, s);
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT;
-	if (s->kind == PTL_REQ_PUT && s->length && p->deferred_bytes > DEFERRED_MOST)
-		is_long = true;
+	if (s->kind == PTL_REQ_PUT &&
+	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
+		is_long = true; /* more than its ring likes to take, or than we like to keep */
 	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
 	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
 		op = ptl_op_alloc(&ni->engine, s, p->index,
@@ -254,7 +273,7 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	wait_room(shm, p, size);
 	m = shm_send_begin(p, size, &spare);
 	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
-	m->flags = s->ack;
+	m->flags = (s->ack ? SHM_WANT_ACK : 0) | (is_long ? SHM_LONG : 0);
 	m->size = (uint16_t)size;
 	m->match_bits = s->match_bits;
 	m->remote_offset = s->remote_offset;
@@ -277,9 +296,11 @@ static int shm_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *d
 	int err = PTL_OK;
 
 	*distance = ULONG_MAX;
+	if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY)
+		return PTL_PROCESS_INVALID;
 	ptl_lock(ni);
 	shm_connect(ni, id);
-	if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY || !shm_peer_find(s, id))
+	if (!shm_peer_find(s, id))
 		err = PTL_PROCESS_INVALID;
 	else
 		*distance = id.pid == ni->id.pid ? 0 : 1;
@@ -294,16 +315,19 @@ static bool shm_progress(struct ptl_ni *ni)
 	struct shm *s = shm_of(ni);
 	bool any = shm_take_all(s, 64);
 
-	if (shm_long_any(s))
+	if (shm_long_any(s)) {
+		atomic_store_explicit(&ni->rounds, atomic_load_explicit(&ni->rounds, memory_order_relaxed) + 1,
+				      memory_order_relaxed);
 		any |= shm_long_step(s);
+	}
 	if (any && s->wait.since)
 		shm_wait_over(s);
 	return any;
 }
 
-static void shm_own_events(struct ptl_ni *ni)
+static void shm_own_events(struct ptl_ni *ni, bool handlers)
 {
-	atomic_store(&ni->view.r->no_run, 1);
+	atomic_store(&ni->view.r->no_run, handlers);
 }
 
 /* ---- a lock that is not let go ---------------------------------------------------------------- */
@@ -376,5 +400,6 @@ const struct nal_ops nal_shm_ops = {
 	.idle = shm_idle,
 	.holder_dead = shm_holder_dead,
 	.own_events = shm_own_events,
+	.forked = shm_link_forked,
 	.describe = shm_describe,
 };

@@ -94,9 +94,11 @@ struct shm_peer {
 	pid_t pid;
 	int sock;          /* hangs up when the process is dead or closed its interface; carries doorbells */
 	enum shm_peer_state state;
-	bool crossed;      /* it calls us: do not call it */
+	uint64_t crossed;  /* when we heard that it calls us, 0: it does not */
 	bool cma;          /* we may read and write its memory */
 	bool run_wanted;   /* on the list of peers to run after leaving */
+	uint32_t eager;    /* bytes its ring takes in one message */
+	uint32_t run_for;  /* messages of ours we delivered for it, not yet counted */
 	uint32_t users;    /* threads that use `view` without our lock */
 	struct ptl_view view;
 	struct shm_ring in;  /* its messages, in our region */
@@ -260,5 +262,9 @@ void shm_link_connect(struct shm *s, struct shm_peer *p);
 /* Wakes the helper thread of a peer, or our own. */
 void shm_link_bell(struct shm_peer *p);
 void shm_link_kick(struct shm *s);
+/* Has our helper thread look at the rings. */
+void shm_link_work(struct shm *s);
+/* nal_ops.forked */
+void shm_link_forked(struct ptl_ni *ni);
 
 #endif

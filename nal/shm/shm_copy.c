@@ -183,6 +183,8 @@ ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t 
 
 	if (!len)
 		return PTL_NI_OK;
+	if (to->offset > md->length || len > md->length - to->offset)
+		return PTL_NI_PROTOCOL;
 	if (!to->pid && !(md->options & PTL_MD_IOVEC)) { /* the common case, short */
 		short_copy((char *)(uintptr_t)md->start + to->offset, from, len);
 		return PTL_NI_OK;
@@ -201,6 +203,8 @@ ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len)
 
 	if (!len)
 		return PTL_NI_OK;
+	if (from->offset > md->length || len > md->length - from->offset)
+		return PTL_NI_PROTOCOL;
 	if (!from->pid && !(md->options & PTL_MD_IOVEC)) {
 		short_copy(to, (char *)(uintptr_t)md->start + from->offset, len);
 		return PTL_NI_OK;

@@ -33,6 +33,7 @@
 
 #define CONNECT_WAIT_NS 20000000ull /* how long a first send waits for its connection */
 #define HELLO_WAIT_NS   5000000000ull
+#define CROSSED_WAIT_NS 1000000000ull
 #define MAX_CALLERS     128
 
 /* What an epoll event is about; the low half of its datum is an index. */
@@ -53,7 +54,7 @@ struct shm_link {
 	_Atomic uint32_t changes; /* of any peer's state */
 	_Atomic bool stop;
 	_Atomic bool kicked;
-	uint32_t calls; /* the application's calls, when last looked */
+	uint32_t calls; /* the application's rounds of progress, when last looked */
 	int pause_ms;
 	struct caller caller[MAX_CALLERS];
 };
@@ -265,6 +266,26 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 	return false;
 }
 
+/* Whose death to watch for: before it can take our lock. */
+static bool know_process(struct shm_link *l, struct shm_peer *p, const struct ucred *who)
+{
+	int old = l->s->pidfd[p->index];
+
+	if (old >= 0 && p->pid == who->pid)
+		return true;
+	unwatch(l, old);
+	p->pid = who->pid;
+	p->uid = who->uid;
+	l->s->pid[p->index] = p->pid;
+	l->s->pidfd[p->index] = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	if (old >= 0)
+		close(old);
+	if (l->s->pidfd[p->index] < 0)
+		return false;
+	watch(l, l->s->pidfd[p->index], ON_DEATH, p->index);
+	return true;
+}
+
 /* The other side's half of the handshake is here. Locked. */
 static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const struct ucred *who,
 		      const struct shm_hello *h, int memfd)
@@ -273,19 +294,14 @@ static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const stru
 
 	if (!map_region(memfd, h, &view))
 		return false;
-	p->pid = who->pid;
-	p->uid = who->uid;
-	p->jid = h->jid;
-	p->there = h->channel;
-	l->s->pid[p->index] = p->pid;
-	l->s->pidfd[p->index] = (int)syscall(SYS_pidfd_open, p->pid, 0);
-	if (l->s->pidfd[p->index] < 0) {
+	if (!know_process(l, p, who)) {
 		ptl_region_unmap(&view);
 		return false;
 	}
+	p->jid = h->jid;
+	p->there = h->channel;
 	p->sock = fd;
 	p->cma = may_attach(l, p, h, &view);
-	watch(l, l->s->pidfd[p->index], ON_DEATH, p->index);
 	shm_peer_live(l->s, p, &view);
 	return true;
 }
@@ -297,9 +313,12 @@ static void call(struct shm_link *l, struct shm_peer *p)
 {
 	struct sockaddr_un a;
 	socklen_t len = address(&a, l->s->ni->index, p->id);
+	const char *why;
+	struct ucred who;
 
 	p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->sock < 0 || connect(p->sock, (struct sockaddr *)&a, len) < 0 ||
+	    !same_user(p->sock, &who, &why) || !know_process(l, p, &who) ||
 	    !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
 		if (p->sock >= 0 && errno == EAGAIN) { /* its queue is full: again in a moment */
 			close(p->sock);
@@ -320,8 +339,14 @@ static bool call_all(struct shm_link *l)
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
 		struct shm_peer *p = l->s->peer[i];
 
-		if (!p || p->state != SHM_CONNECTING || p->sock >= 0 || p->crossed)
+		if (!p || p->state != SHM_CONNECTING || p->sock >= 0)
 			continue;
+		/* its call should be here by now; if not, ours is due again */
+		if (p->crossed && base_now_ns() - p->crossed < CROSSED_WAIT_NS) {
+			later = true;
+			continue;
+		}
+		p->crossed = 0;
 		call(l, p);
 		p = l->s->peer[i];
 		later |= p && p->sock < 0;
@@ -352,7 +377,7 @@ static void hear(struct shm_link *l, struct shm_peer *p)
 		unwatch(l, p->sock);
 		close(p->sock);
 		p->sock = -1;
-		p->crossed = true;
+		p->crossed = base_now_ns();
 	} else if (got < 0 || h.kind != SHM_HELLO_ACCEPT || !same_user(p->sock, &who, &why) ||
 		   !make_live(l, p, p->sock, &who, &h, memfd)) {
 		lose(l, p);
@@ -434,13 +459,17 @@ static bool admit(struct shm_link *l, int fd, const struct shm_hello *h, int mem
 static void accept_caller(struct shm_link *l)
 {
 	int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	const char *why;
+	struct ucred who;
 	uint32_t i = 0;
 
 	if (fd < 0)
 		return;
 	while (i < MAX_CALLERS && l->caller[i].fd >= 0)
 		i++;
-	if (i == MAX_CALLERS) { /* others must say hello first */
+	/* strangers get no place, so that they cannot take all of them */
+	if (i == MAX_CALLERS || !same_user(fd, &who, &why)) {
+		ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
 		close(fd);
 		return;
 	}
@@ -475,6 +504,7 @@ static void hang_up_on_silent(struct shm_link *l)
 {
 	for (uint32_t i = 0; i < MAX_CALLERS; i++)
 		if (l->caller[i].fd >= 0 && base_now_ns() - l->caller[i].since > HELLO_WAIT_NS) {
+			unwatch(l, l->caller[i].fd);
 			close(l->caller[i].fd);
 			l->caller[i].fd = -1;
 		}
@@ -514,7 +544,7 @@ static void handle(struct shm_link *l, uint64_t datum)
 static void background(struct shm_link *l)
 {
 	struct ptl_ni *ni = l->s->ni;
-	uint32_t calls = atomic_load_explicit(&ni->calls, memory_order_relaxed);
+	uint32_t calls = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 	bool any;
 
 	if (shm_attends(&ni->view) || calls != l->calls) {
@@ -524,6 +554,7 @@ static void background(struct shm_link *l)
 	}
 	ptl_lock(ni);
 	any = ni->nal->progress(ni);
+	l->calls = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 	if (!shm_long_any(l->s))
 		atomic_store(&l->kicked, false);
 	ptl_leave(ni);
@@ -547,9 +578,10 @@ static void *helper(void *arg)
 			wait = 1;
 		else if (wait < 0 && callers)
 			wait = 1000;
-		n = epoll_wait(l->epoll_fd, ev, 16, wait);
+		/* looked at after the eventfd was read and before it is waited for */
 		if (atomic_load(&l->stop))
 			return NULL;
+		n = epoll_wait(l->epoll_fd, ev, 16, wait);
 		if (n > 0 || later) {
 			ptl_lock(ni);
 			for (int i = 0; i < n; i++)
@@ -576,11 +608,38 @@ void shm_link_bell(struct shm_peer *p)
 		send(p->sock, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+static void close_fds(struct shm_link *l)
+{
+	if (l->listen_fd >= 0)
+		close(l->listen_fd);
+	if (l->event_fd >= 0)
+		close(l->event_fd);
+	if (l->epoll_fd >= 0)
+		close(l->epoll_fd);
+}
+
 static void wake_helper(struct shm_link *l)
 {
 	uint64_t one = 1;
 
 	(void)!write(l->event_fd, &one, sizeof(one));
+}
+
+void shm_link_work(struct shm *s)
+{
+	wake_helper(s->link);
+}
+
+void shm_link_forked(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+
+	if (!s || !s->link)
+		return;
+	close_fds(s->link);
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+		if (s->peer[i] && s->peer[i]->sock >= 0)
+			close(s->peer[i]->sock);
 }
 
 void shm_link_kick(struct shm *s)
@@ -640,16 +699,6 @@ static int start(struct shm_link *l)
 	if (!err)
 		pthread_setname_np(l->thread, "postern-shm");
 	return err;
-}
-
-static void close_fds(struct shm_link *l)
-{
-	if (l->listen_fd >= 0)
-		close(l->listen_fd);
-	if (l->event_fd >= 0)
-		close(l->event_fd);
-	if (l->epoll_fd >= 0)
-		close(l->epoll_fd);
 }
 
 int shm_link_open(struct shm *s, ptl_pid_t want)

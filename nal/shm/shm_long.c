@@ -202,17 +202,19 @@ static bool drain_slot(struct job *j)
 {
 	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
 		struct shm_slot *slot = &j->pipe->ch->slot[k];
-		uint32_t was = SHM_SLOT_FULL;
+		uint32_t was = SHM_SLOT_FULL, chunk;
 		struct shm_span to;
 		uint64_t len;
 		ptl_ni_fail_t fail;
 
 		if (atomic_load_explicit(&slot->state, memory_order_acquire) != SHM_SLOT_FULL ||
-		    slot->landing != j->index || slot->gen != j->gen || slot->chunk >= j->chunks ||
-		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
+		    slot->landing != j->index || slot->gen != j->gen)
 			continue;
-		to = part(&j->to, j, slot->chunk);
-		len = bytes_at(j, slot->chunk, 1);
+		chunk = __atomic_load_n(&slot->chunk, __ATOMIC_RELAXED); /* once: it is another's memory */
+		if (chunk >= j->chunks || !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
+			continue;
+		to = part(&j->to, j, chunk);
+		len = bytes_at(j, chunk, 1);
 		fail = shm_copy_in(&to, slot_bytes(j, k), len);
 		j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += len;
 		atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
@@ -240,6 +242,17 @@ static bool use_pipe(const struct job *j)
 	return j->s->pipe && j->s->ni->spin_ns;
 }
 
+/* A slot was filled or emptied for a side that can do nothing else: it may be about to sleep. */
+static void tell(struct job *j)
+{
+	if (j->p->cma)
+		return;
+	/* partner: the fence in shm_wait.c, after which the sleeper looks at the slots once more */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!shm_attends(&j->p->view) || atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
+		shm_nudge(j->s, j->p);
+}
+
 static bool step_source(struct job *j)
 {
 	bool inside = shm_attends(&j->p->view);
@@ -247,8 +260,7 @@ static bool step_source(struct job *j)
 	if (use_pipe(j) && (inside || !j->p->cma)) {
 		if (!fill_slot(j))
 			return false;
-		if (!inside)
-			shm_nudge(j->s, j->p);
+		tell(j);
 		return true;
 	}
 	if (!j->p->cma)
@@ -265,8 +277,7 @@ static bool step_destination(struct job *j)
 
 	if (drain_slot(j)) {
 		s->pipe_since = 0;
-		if (!j->p->cma && !shm_attends(&j->p->view))
-			shm_nudge(s, j->p);
+		tell(j);
 		return true;
 	}
 	if (!j->p->cma)
@@ -295,16 +306,40 @@ static bool step(struct job *j, bool alone)
 
 /* ---- all of them ------------------------------------------------------------------------------ */
 
+/* What both sides must agree on; the landing or the operation is in the other's memory. */
+static bool sound(const struct job *j)
+{
+	return j->size && j->size <= j->pipe->chunk && j->chunks == (j->length + j->size - 1) / j->size;
+}
+
+static void swap_spans(struct job *j)
+{
+	struct shm_span from = j->from;
+
+	j->from = j->to;
+	j->to = from;
+}
+
 static bool as_target(struct shm *s, uint32_t i, struct job *j)
 {
 	struct ptl_landing *l = &s->ni->view.land[i];
 	struct shm_peer *p = l->peer < SHM_CHANNELS ? s->peer[l->peer] : NULL;
 	struct ptl_op *op;
+	uint64_t offset;
+	uint32_t md;
 
 	if (!p || p->state != SHM_LIVE || l->op >= p->view.nops)
 		return false;
+	/* The initiator's record, guarded by its lock and not ours: it stays what it is until the initiator
+	 * hears of the end, but for a get that was given up. */
 	op = &p->view.op[l->op];
-	if (op->gen != l->op_gen || op->md >= (uint32_t)p->view.limits.max_mds)
+	md = __atomic_load_n(&op->md, __ATOMIC_RELAXED);
+	offset = __atomic_load_n(&op->local_offset, __ATOMIC_RELAXED);
+	if (l->kind == PTL_REQ_GET && !__atomic_load_n(&op->landing, __ATOMIC_ACQUIRE))
+		return false; /* the initiator has not taken the grant in yet */
+	atomic_thread_fence(memory_order_acquire);
+	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen ||
+	    md >= (uint32_t)p->view.limits.max_mds)
 		return false;
 	*j = (struct job){
 		.s = s, .p = p, .l = l, .index = i, .gen = l->gen, .pipe = &p->in, .target = true,
@@ -312,16 +347,10 @@ static bool as_target(struct shm *s, uint32_t i, struct job *j)
 		.length = l->mlength,
 	};
 	j->from = (struct shm_span){ &s->ni->view, 0, l->md, l->offset };
-	j->to = (struct shm_span){ &p->view, p->index == SHM_SELF ? 0 : p->pid, op->md, op->local_offset };
-	if (l->kind == PTL_REQ_PUT) {
-		struct shm_span swap = j->from;
-
-		j->from = j->to;
-		j->to = swap;
-	} else if (!__atomic_load_n(&op->landing, __ATOMIC_ACQUIRE)) {
-		return false; /* the initiator has not taken the grant in yet */
-	}
-	return true;
+	j->to = (struct shm_span){ &p->view, p->index == SHM_SELF ? 0 : p->pid, md, offset };
+	if (l->kind == PTL_REQ_PUT)
+		swap_spans(j);
+	return sound(j);
 }
 
 static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
@@ -329,35 +358,43 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
 	struct ptl_op *op = &s->ni->view.op[i];
 	struct shm_peer *p = op->peer < SHM_CHANNELS ? s->peer[op->peer] : NULL;
 	/* acquire: the landing is whole when the target says where it is */
-	uint32_t at = __atomic_load_n(&op->landing, __ATOMIC_ACQUIRE);
+	uint32_t at = __atomic_load_n(&op->landing, __ATOMIC_ACQUIRE), md;
 	struct ptl_landing *l;
+	uint64_t offset;
 
 	if (!at || !p || p->state != SHM_LIVE || at > p->view.nlandings || p->index == SHM_SELF)
 		return false;
 	l = &p->view.land[at - 1];
+	md = __atomic_load_n(&l->md, __ATOMIC_RELAXED);
+	offset = __atomic_load_n(&l->offset, __ATOMIC_RELAXED);
 	*j = (struct job){
 		.s = s, .p = p, .l = l, .index = at - 1, .gen = op->landing_gen, .pipe = &p->out,
-		.source = op->kind == PTL_REQ_PUT, .op = i, .chunks = l->chunks, .size = l->chunk_size,
-		.length = l->mlength,
+		.source = op->kind == PTL_REQ_PUT, .op = i,
+		.chunks = __atomic_load_n(&l->chunks, __ATOMIC_RELAXED),
+		.size = __atomic_load_n(&l->chunk_size, __ATOMIC_RELAXED),
+		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),
 	};
-	if (!j->size || j->size > j->pipe->chunk || l->md >= (uint32_t)p->view.limits.max_mds ||
-	    __atomic_load_n(&l->gen, __ATOMIC_ACQUIRE) != j->gen)
+	/* ours, and still the same after all was read: the hint may be late, the record used again */
+	if (md >= (uint32_t)p->view.limits.max_mds || l->op != i || l->op_gen != op->gen ||
+	    l->peer != p->there || j->length > op->length ||
+	    (op->kind == PTL_REQ_GET && j->length != op->mlength) || !sound(j))
+		return false;
+	atomic_thread_fence(memory_order_acquire);
+	if (__atomic_load_n(&l->gen, __ATOMIC_ACQUIRE) != j->gen)
 		return false;
 	j->from = (struct shm_span){ &s->ni->view, 0, op->md, op->local_offset };
-	j->to = (struct shm_span){ &p->view, p->pid, l->md, l->offset };
-	if (op->kind == PTL_REQ_GET) {
-		struct shm_span swap = j->from;
-
-		j->from = j->to;
-		j->to = swap;
-	}
+	j->to = (struct shm_span){ &p->view, p->pid, md, offset };
+	if (op->kind == PTL_REQ_GET)
+		swap_spans(j);
 	return true;
 }
+
+#define UNMATCHED_MOST 64 /* the rest of the list is younger still */
 
 static bool step_all(struct shm *s, bool alone)
 {
 	struct ptl_region *r = s->ni->view.r;
-	uint32_t i, next;
+	uint32_t i, next, unmatched = 0;
 	bool any = false;
 	struct job j;
 
@@ -366,10 +403,12 @@ static bool step_all(struct shm *s, bool alone)
 		if (as_target(s, i, &j))
 			any |= step(&j, alone);
 	}
-	for (i = r->op_list; i != PTL_NIL; i = next) {
+	for (i = r->op_list; i != PTL_NIL && unmatched < UNMATCHED_MOST; i = next) {
 		next = s->ni->view.op[i].next;
 		if (as_initiator(s, i, &j))
 			any |= step(&j, alone);
+		else
+			unmatched++;
 	}
 	return any;
 }

@@ -153,6 +153,7 @@ void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *vie
 
 	p->view = *view;
 	shm_ring_init(&p->out, &p->view, p->there);
+	p->eager = p->out.count * SHM_LINE / 4;
 	p->state = SHM_LIVE;
 	atomic_store_explicit(&s->live[n], p->index, memory_order_relaxed);
 	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);

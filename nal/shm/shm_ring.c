@@ -147,7 +147,7 @@ static void publish(struct shm_ring *r, uint32_t n)
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
 
 	if (clear_dirty(r, next))
-		__atomic_store_n(&shm_ring_line(r, next)->seq, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n), __ATOMIC_RELAXED);
 	clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
 	r->ch->tail = tail + n;
 	/* release: partner of shm_ring_any's acquire */

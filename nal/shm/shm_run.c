@@ -302,6 +302,9 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 	}
 	if (m->kind == SHM_PUT_LONG && l.mlength) {
 		begin_long(x, &l);
+		/* a source that sleeps and alone can move the bytes */
+		if (!x->e->undo && !x->p->cma && x->p->state == SHM_LIVE)
+			shm_nudge(x->s, x->p);
 		return;
 	}
 	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload, l.mlength);
@@ -310,7 +313,7 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 }
 
 /* The reply's bytes go straight from the MD to the ring. */
-static void take_get(struct run *x, const struct ptl_request *q)
+static void take_get(struct run *x, const struct ptl_request *q, bool may_land)
 {
 	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
 	struct ptl_landing l;
@@ -321,7 +324,8 @@ static void take_get(struct run *x, const struct ptl_request *q)
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
-	if (l.mlength > x->s->eager) {
+	/* the initiator's ring takes what it asks for without SHM_LONG */
+	if (may_land && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
 		begin_long(x, &l);
 		return;
 	}
@@ -363,10 +367,22 @@ static void take_getput(struct run *x, const struct ptl_request *q, const char *
 	ptl_engine_done(x->e, &l, fail);
 }
 
+/* Does an answer name an operation that its sender is to answer? */
+static bool known(struct run *x, const struct shm_msg *m)
+{
+	if (ptl_op_valid(x->e->v, m->op, m->op_gen) && x->e->v->op[m->op].peer == x->sender)
+		return true;
+	ptl_count_drop(x->e, PTL_DROP_STALE, m->length);
+	return false;
+}
+
 static void take_reply(struct run *x, const struct shm_msg *m, const char *payload)
 {
 	struct ptl_landing l;
 	ptl_ni_fail_t fail;
+
+	if (!known(x, m))
+		return;
 
 	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, &x->who, &l)) {
 		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
@@ -375,8 +391,7 @@ static void take_reply(struct run *x, const struct shm_msg *m, const char *paylo
 			return;
 		ptl_engine_done(x->e, &l, fail);
 	}
-	if (ptl_op_valid(x->e->v, m->op, m->op_gen))
-		ptl_op_free(x->e, m->op);
+	ptl_op_free(x->e, m->op);
 }
 
 /* A long get was matched: the reply begins. If it cannot, the target must hear that it is over. */
@@ -385,7 +400,7 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 	struct shm_msg spare, *over;
 	struct ptl_landing l;
 
-	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->length, &x->who, &l)) {
+	if (known(x, m) && ptl_engine_reply(x->e, m->op, m->op_gen, m->length, &x->who, &l)) {
 		if (l.mlength == m->length) {
 			struct ptl_op *op = &x->e->v->op[m->op];
 
@@ -396,7 +411,7 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 		}
 		ptl_engine_done(x->e, &l, PTL_NI_FAIL);
 	}
-	if (ptl_op_valid(x->e->v, m->op, m->op_gen))
+	if (ptl_op_valid(x->e->v, m->op, m->op_gen) && x->e->v->op[m->op].peer == x->sender)
 		ptl_op_free(x->e, m->op);
 	over = answer_begin(x, SHM_FETCHED, 0, &spare);
 	over->remote_offset = m->remote_offset;
@@ -410,7 +425,9 @@ static void take_fetched(struct run *x, const struct shm_msg *m)
 	struct ptl_landing *l = &x->e->v->land[i];
 	ptl_ni_fail_t fail = (ptl_ni_fail_t)m->hdr_data;
 
-	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender) {
+	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender ||
+	    l->md >= (uint32_t)x->e->v->limits.max_mds ||
+	    (l->kind != PTL_REQ_PUT && l->kind != PTL_REQ_GET)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
 		return;
 	}
@@ -425,8 +442,9 @@ static void take_placed(struct run *x, const struct shm_msg *m)
 {
 	struct ptl_landing l;
 
-	if (!ptl_op_valid(x->e->v, m->op, m->op_gen) ||
-	    !(x->e->v->op[m->op].flags & PTL_OP_GRANTED)) {
+	if (!known(x, m))
+		return;
+	if (!(x->e->v->op[m->op].flags & PTL_OP_GRANTED)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
 		return;
 	}
@@ -450,15 +468,16 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		q.uid = x->who.uid;
 		q.jid = x->who.jid;
 		if (m->kind == SHM_GET)
-			take_get(x, &q);
+			take_get(x, &q, m->flags & SHM_LONG);
 		else if (m->kind == SHM_GETPUT)
 			take_getput(x, &q, payload);
 		else
 			take_put(x, &q, m, payload);
 		break;
 	case SHM_ANSWER:
-		ptl_engine_answer(x->e, m->op, m->op_gen, m->flags, m->length,
-				  (ptl_ni_fail_t)m->hdr_data, &x->who);
+		if (known(x, m))
+			ptl_engine_answer(x->e, m->op, m->op_gen, m->flags, m->length,
+					  (ptl_ni_fail_t)m->hdr_data, &x->who);
 		break;
 	case SHM_REPLY:
 		take_reply(x, m, payload);
@@ -593,6 +612,20 @@ bool shm_rings_pending(struct shm *s)
 
 /* ---- a peer, on the owner's behalf ------------------------------------------------------------ */
 
+#define GRACE 30 /* looks, some ten nanoseconds each */
+
+/* An owner that polls is outside for a moment between two calls: it is faster than we are on its behalf. True: it has
+ * taken the message, or is inside again. */
+static bool came_back(const struct shm_peer *p)
+{
+	for (int i = 0; i < GRACE; i++) {
+		if (shm_attends(&p->view) || !shm_ring_any(&p->out))
+			return true;
+		base_cpu_relax();
+	}
+	return false;
+}
+
 /* Waits a little for another peer to let go of the region. False: the owner holds it, or it takes too
  * long. */
 static bool lock_peer(struct shm_peer *p)
@@ -623,10 +656,16 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 	};
 	unsigned int n;
 
-	if (!lock_peer(p))
+	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
+	if (!may_run(p)) { /* its events have got handlers meanwhile */
+		ptl_unlock(p->view.r);
+		shm_link_bell(p);
+		return;
+	}
 	n = drain(&x, 64);
 	p->view.r->stat.counts[PTL_COUNT_RUN_BY_PEER] += n;
+	p->run_for += n;
 	if (x.denied) {
 		ptl_rollback(&p->view);
 		p->cma = false;
@@ -661,23 +700,29 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 		next = p->next_run;
 		p->users--;
 		p->run_wanted = false;
+		s->ni->view.r->stat.counts[PTL_COUNT_RUN_FOR_PEER] += p->run_for;
+		p->run_for = 0;
 		if (p->state != SHM_LIVE || !shm_ring_any(&p->out))
 			continue;
-		if (last)
-			shm_nudge(s, p);
-		else
+		if (last) {
+			shm_wake(p->view.r);
+			shm_link_bell(p);
+		} else {
 			shm_after_push(s, p);
+		}
 	}
 	if (s->gone)
 		shm_peer_reap(s, false);
 }
+
+#define ROUNDS_MOST 8
 
 void shm_leave(struct ptl_ni *ni)
 {
 	struct shm *s = shm_of(ni);
 	struct ptl_region *r = ni->view.r;
 	struct shm_peer *list;
-	unsigned int rounds = 0;
+	unsigned int rounds = 0, runs = 0;
 	bool posted, behind;
 
 	for (;;) {
@@ -693,11 +738,15 @@ void shm_leave(struct ptl_ni *ni)
 		/* who is behind comes back here after each event handled */
 		if (!list && (behind || !shm_rings_pending(s)))
 			return;
+		if (!list && ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call */
+			shm_link_work(s);
+			return;
+		}
 		for (struct shm_peer *p = list; p; p = p->next_run)
 			run_peer(s, p);
 		ptl_lock(ni);
 		shm_take_all(s, 64);
-		settle(s, list, ++rounds % 16 == 0);
+		settle(s, list, ++runs % 16 == 0);
 		/* a message whose target computes is ours to move, all of it, before we go */
 		while (shm_long_alone(s) && !ptl_lock_contended(r))
 			shm_take_all(s, 64);

@@ -79,8 +79,13 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
 	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
+	/* a slot filled or emptied before we were counted; partner: the fence in shm_long.c */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
+		ns = 0;
 	ptl_leave(ni);
-	ptl_futex_wait(&r->bell, bell, ns);
+	if (ns)
+		ptl_futex_wait(&r->bell, bell, ns);
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
 }
@@ -101,11 +106,18 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	struct shm_wait *w = &s->wait;
 	uint64_t now;
 
-	if (ptl_lock_contended(ni->view.r) || s->run) {
+	/* others of this process wait for the lock, peers for what was started, threads and handlers for
+	 * events that are not ours */
+	if (ptl_lock_contended(ni->view.r) || s->run ||
+	    (ni->engine.posted &&
+	     (atomic_load_explicit(&ni->handlers, memory_order_relaxed) ||
+	      atomic_load_explicit(&ni->view.r->stat.waiters, memory_order_relaxed)))) {
 		ptl_leave(ni);
 		ptl_lock(ni);
 		return;
 	}
+	if (!idle)
+		return;
 	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;

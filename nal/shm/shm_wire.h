@@ -73,10 +73,13 @@ enum shm_kind {
  * A payload of more than 12 bytes is in the lines after this one instead. seq is written last: the
  * line's number, counted from 1 without end.
  */
+#define SHM_WANT_ACK 1u
+#define SHM_LONG     2u /* the initiator's operation may move its data by landing */
+
 struct shm_msg {
 	uint32_t seq;
 	uint8_t kind;
-	uint8_t flags;          /* PUT: 1 ack wanted. ANSWER: enum ptl_answer. FETCHED, PLACED: 0 */
+	uint8_t flags;          /* requests: SHM_WANT_ACK, SHM_LONG. ANSWER: enum ptl_answer */
 	uint16_t size;          /* payload bytes; PAD: lines */
 	uint64_t match_bits;
 	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
@@ -105,7 +108,7 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
 static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
 {
 	q->kind = m->kind == SHM_GET ? PTL_REQ_GET : m->kind == SHM_GETPUT ? PTL_REQ_GETPUT : PTL_REQ_PUT;
-	q->ack = m->flags & 1;
+	q->ack = m->flags & SHM_WANT_ACK;
 	q->pt_index = m->pt_index;
 	q->ac_index = m->ac_index;
 	q->op = m->op;
