@@ -20,6 +20,7 @@
 #include "portals/debug.h"
 #include "portals/job.h"
 #include "portals/nid.h"
+#include "runtime/rt.h"
 
 static const ptl_ni_limits_t max_limits = {
 	.max_mes = 1 << 20,
@@ -205,6 +206,7 @@ static void ni_close(struct ptl_ni *ni)
 	free(ni->handler);
 	free(ni->handled);
 	free(ni->eq_waiters);
+	free(ni->awaited);
 	free(ni);
 }
 
@@ -329,8 +331,10 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	return err;
 }
 
-static void count_neighbours(struct ptl_ni *ni)
+/* What the job tells of the processes to come: how many share our cores, whom to be patient with. */
+static void learn_job(struct ptl_ni *ni)
 {
+	const struct rt_job *job;
 	ptl_process_id_t *ids;
 	unsigned int size, own;
 	int n = 0;
@@ -339,10 +343,15 @@ static void count_neighbours(struct ptl_ni *ni)
 		return;
 	for (unsigned int i = 0; i < size; i++)
 		n += ids[i].nid == ni->id.nid;
-	free(ids);
 	ptl_lock(ni);
 	ni->neighbours = n;
+	if (rt_init(&job) == 0 && job->kind == RT_ENV) {
+		ni->awaited = ids;
+		ni->nawaited = size;
+		ids = NULL;
+	}
 	ptl_leave(ni);
+	free(ids);
 }
 
 static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limits_t *desired)
@@ -377,7 +386,7 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	if (err != PTL_OK)
 		ni_close(ni);
 	else
-		count_neighbours(ni);
+		learn_job(ni);
 	return err;
 }
 

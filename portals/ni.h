@@ -23,6 +23,9 @@ struct ptl_ni {
 	struct ptl_engine engine; /* the owner's context; guarded by the region lock */
 	struct ptl_arena arena;   /* likewise */
 	int neighbours;  /* processes of our job on this node, as far as known */
+	/* ids of a job whose ranks were not started together: one that is not there yet will come */
+	ptl_process_id_t *awaited;
+	unsigned int nawaited;
 	_Atomic uint64_t spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
 	const struct nal_ops *nal;
 	void *nal_state;

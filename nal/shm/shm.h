@@ -94,6 +94,7 @@ struct shm_peer {
 	pid_t pid;
 	int sock;          /* hangs up when the process is dead or closed its interface; carries doorbells */
 	enum shm_peer_state state;
+	uint64_t called;   /* when we first tried to connect */
 	uint64_t crossed;  /* when we heard that it calls us, 0: it does not */
 	bool cma;          /* we may read and write its memory */
 	bool run_wanted;   /* on the list of peers to run after leaving */

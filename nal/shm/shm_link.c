@@ -33,6 +33,7 @@
 
 #define CONNECT_WAIT_NS 20000000ull /* how long a first send waits for its connection */
 #define HELLO_WAIT_NS   5000000000ull
+#define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
 #define CROSSED_WAIT_NS 1000000000ull
 #define MAX_CALLERS     128
 
@@ -308,6 +309,17 @@ static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const stru
 
 /* ---- calling ---------------------------------------------------------------------------------- */
 
+/* A rank of a job whose ranks were started one by one. */
+static bool awaited(const struct shm_link *l, const struct shm_peer *p)
+{
+	const struct ptl_ni *ni = l->s->ni;
+
+	for (unsigned int i = 0; i < ni->nawaited; i++)
+		if (ni->awaited[i].nid == p->id.nid && ni->awaited[i].pid == p->id.pid)
+			return base_now_ns() - p->called < AWAIT_NS;
+	return false;
+}
+
 /* Starts the connection of a new peer. Locked. */
 static void call(struct shm_link *l, struct shm_peer *p)
 {
@@ -316,11 +328,14 @@ static void call(struct shm_link *l, struct shm_peer *p)
 	const char *why;
 	struct ucred who;
 
+	if (!p->called)
+		p->called = base_now_ns();
 	p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (p->sock < 0 || connect(p->sock, (struct sockaddr *)&a, len) < 0 ||
 	    !same_user(p->sock, &who, &why) || !know_process(l, p, &who) ||
 	    !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
-		if (p->sock >= 0 && errno == EAGAIN) { /* its queue is full: again in a moment */
+		/* its queue is full, or it has not come up yet: again in a moment */
+		if (p->sock >= 0 && (errno == EAGAIN || (errno == ECONNREFUSED && awaited(l, p)))) {
 			close(p->sock);
 			p->sock = -1;
 			return;
