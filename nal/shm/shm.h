@@ -128,8 +128,10 @@ struct shm {
 		uint64_t since;     /* when the wait in progress found nothing to do; 0: it has not */
 		uint64_t spin_ns;   /* what spinning is worth, by what it was lately */
 		uint32_t waits;     /* until the next look at how often we lose the core */
-		long lost;          /* involuntary switches at the last look that counted */
-		uint64_t lost_cpu;  /* and our CPU time then */
+		long lost;          /* involuntary switches at the last look, */
+		uint64_t cpu_ns;    /* our CPU time then, */
+		uint64_t seen_at;   /* the time, */
+		uint64_t slept_ns;  /* and what we slept since */
 		uint64_t crowded_until, crowded_ns;
 	} wait;
 	uint64_t pipe_since; /* when a pipe we drain ran dry */

@@ -35,6 +35,8 @@
 #define HELLO_WAIT_NS   5000000000ull
 #define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
 #define CROSSED_WAIT_NS 1000000000ull
+#define PAUSE_MOST_MS   32
+#define QUIET_MOST      8
 #define MAX_CALLERS     128
 
 /* What an epoll event is about; the low half of its datum is an index. */
@@ -55,7 +57,8 @@ struct shm_link {
 	_Atomic uint32_t changes; /* of any peer's state */
 	_Atomic bool stop;
 	_Atomic bool kicked;
-	uint32_t calls; /* the application's rounds of progress, when last looked */
+	uint32_t rounds; /* of progress by the application, when last looked */
+	uint32_t quiet;  /* looks in a row that found no long message */
 	int pause_ms;
 	struct caller caller[MAX_CALLERS];
 };
@@ -258,6 +261,8 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 		return false;
 	if (shm_copy_allowed(p->pid, h->region, PTL_STAT_MAGIC, scratch))
 		return true;
+	if (errno == ESRCH) /* it died just now; that says nothing about the others */
+		return false;
 	snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
 		 "helper threads; no attach: %s", strerror(errno));
 	if (base_config()->ptl_shm_cma == BASE_CMA_ON)
@@ -555,25 +560,39 @@ static void handle(struct shm_link *l, uint64_t datum)
 	}
 }
 
-/* A long message that nobody inside the library moves. Stands aside while the application calls. */
+static void back_off(struct shm_link *l)
+{
+	l->pause_ms = l->pause_ms ? 2 * l->pause_ms : 1;
+	if (l->pause_ms > PAUSE_MOST_MS)
+		l->pause_ms = PAUSE_MOST_MS;
+}
+
+/* A long message that nobody inside the library moves. Stands aside while the application does, and stays
+ * awake for a while after the last one, so that a stream of them need not wake it each time. */
 static void background(struct shm_link *l)
 {
 	struct ptl_ni *ni = l->s->ni;
-	uint32_t calls = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
+	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 	bool any;
 
-	if (shm_attends(&ni->view) || calls != l->calls) {
-		l->calls = calls;
-		l->pause_ms = l->pause_ms ? (l->pause_ms < 8 ? 2 * l->pause_ms : 8) : 1;
+	if (shm_attends(&ni->view) || rounds != l->rounds) {
+		l->rounds = rounds;
+		l->quiet = 0;
+		back_off(l);
 		return;
 	}
 	ptl_lock(ni);
 	any = ni->nal->progress(ni);
-	l->calls = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-	if (!shm_long_any(l->s))
+	l->rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
+	if (shm_long_any(l->s))
+		l->quiet = 0;
+	else if (++l->quiet > QUIET_MOST)
 		atomic_store(&l->kicked, false);
 	ptl_leave(ni);
-	l->pause_ms = any ? 0 : l->pause_ms ? (l->pause_ms < 8 ? 2 * l->pause_ms : 8) : 1;
+	if (any)
+		l->pause_ms = 0;
+	else
+		back_off(l);
 }
 
 static void *helper(void *arg)

@@ -4,7 +4,7 @@
  * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended while
  * it spun, or could have, doubles the budget, one that had to sleep long halves it. With more processes than cores the
  * budget is zero (shm_peer.c knows of our peers and our job), and so it is for a while when the
- * kernel keeps taking the core from us, because then somebody else needs it, whoever that is.
+ * kernel gives much of the core to others although we want it: somebody needs it, whoever that is.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -16,11 +16,10 @@
 
 #define SLEEP_MOST_NS  250000000ull
 #define SPIN_LEAST_NS  4000         /* what a sleep and a wake-up cost */
-#define LOOK_EVERY     8192         /* waits between looks at the switches: no system call on the fast path */
-#define CROWD_SWITCHES 3            /* lost the core so often ... */
-#define CROWD_CPU_NS   60000000ull  /* ... in so much of our own CPU time */
-#define CROWD_LEAST_NS 100000000ull /* then no spinning for so long, ... */
-#define CROWD_MOST_NS  3200000000ull /* ... twice as long each time it is found again */
+#define LOOK_EVERY     8192         /* waits between looks at our share of the core: no system call on the fast path */
+#define WINDOW_NS      20000000ull  /* shortest time to judge it by */
+#define CROWD_LEAST_NS 100000000ull /* how long not to spin when too much of it was taken, ... */
+#define CROWD_MOST_NS  1600000000ull /* ... twice as long each time it is found again */
 
 static uint64_t cpu_ns(const struct rusage *u)
 {
@@ -28,29 +27,29 @@ static uint64_t cpu_ns(const struct rusage *u)
 	       ((uint64_t)u->ru_utime.tv_usec + (uint64_t)u->ru_stime.tv_usec) * 1000ull;
 }
 
-/* Does the kernel keep taking the core from this thread? */
+/* Did others run where this thread wanted to? What it neither ran nor slept of its own will was taken from
+ * it; a helper thread's wake-up takes a few microseconds, a process that needs the core half of the time. */
 static void look_for_crowd(struct shm_wait *w, uint64_t now)
 {
-	/* straight after a crowded time one switch is enough to tell that it is still so */
-	int enough = w->crowded_ns > CROWD_LEAST_NS ? 1 : CROWD_SWITCHES;
+	uint64_t wall = now - w->seen_at, cpu, taken;
 	struct rusage u;
-	uint64_t cpu;
+	bool lost;
 
 	w->waits = LOOK_EVERY;
-	if (getrusage(RUSAGE_THREAD, &u) < 0)
+	if (wall < WINDOW_NS || getrusage(RUSAGE_THREAD, &u) < 0)
 		return;
 	cpu = cpu_ns(&u);
-	if (u.ru_nivcsw < w->lost || cpu - w->lost_cpu > CROWD_CPU_NS) { /* another thread, or long ago */
-		w->lost = u.ru_nivcsw;
-		w->lost_cpu = cpu;
-		if (w->crowded_ns > CROWD_LEAST_NS)
-			w->crowded_ns /= 2;
+	taken = cpu - w->cpu_ns + w->slept_ns;
+	taken = taken < wall ? wall - taken : 0;
+	lost = u.ru_nivcsw > w->lost; /* else it slept elsewhere, or another thread looks */
+	w->lost = u.ru_nivcsw;
+	w->cpu_ns = cpu;
+	w->seen_at = now;
+	w->slept_ns = 0;
+	if (!lost || taken < wall / 3 || wall > 100 * WINDOW_NS) {
+		w->crowded_ns /= 2;
 		return;
 	}
-	if (u.ru_nivcsw - w->lost < enough)
-		return;
-	w->lost = u.ru_nivcsw;
-	w->lost_cpu = cpu;
 	w->crowded_ns = w->crowded_ns ? 2 * w->crowded_ns : CROWD_LEAST_NS;
 	if (w->crowded_ns > CROWD_MOST_NS)
 		w->crowded_ns = CROWD_MOST_NS;
@@ -89,6 +88,7 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 		ptl_futex_wait(&r->bell, bell, ns);
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
+	shm_of(ni)->wait.slept_ns += base_now_ns() - now;
 }
 
 /* What the wait in progress may spin. */
@@ -130,8 +130,11 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	now = base_now_ns();
 	if (!w->since || idle < 16)
 		w->since = now;
-	if (w->crowded_until && now >= w->crowded_until)
+	if (w->crowded_until && now >= w->crowded_until) {
 		w->crowded_until = 0;
+		w->waits = 0; /* judge what follows from here */
+		w->seen_at = now;
+	}
 	if (!w->waits)
 		look_for_crowd(w, now);
 	if (now - w->since < budget(s, now))
