@@ -250,7 +250,7 @@ static void an_md_with_a_pending_operation_is_not_updated(void)
 
 	pt_open();
 	eq = pt_eq(64);
-	send = pt_bind(from, LONG, 0, PTL_EQ_NONE);
+	send = pt_bind(from, LONG, 0, eq);
 	if (pt_is_target())
 		pt_post(PORTAL, 0, pt_md(a, LONG, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq),
 			PTL_RETAIN, &md);
@@ -260,6 +260,7 @@ static void an_md_with_a_pending_operation_is_not_updated(void)
 		if (pt_is_initiator()) {
 			pt_ok(PtlPut(send, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, 0));
 			pt_barrier();
+			pt_await(eq, PT_SENT, NULL);
 			continue;
 		}
 		for (int i = 0; i < r * 20; i++)
