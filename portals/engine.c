@@ -442,16 +442,17 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->flags = flags;
 	op->kind = (uint16_t)s->kind;
 	op->pt_index = (uint16_t)s->pt_index;
-	op->md = get ? s->get_md : s->md;
+	/* what the peer's engine reads without our lock (shm_long.c), it checks by gen afterwards */
+	__atomic_store_n(&op->md, get ? s->get_md : s->md, __ATOMIC_RELAXED);
 	op->md_serial = e->v->md[op->md].serial;
 	op->peer = peer;
-	op->local_offset = get ? s->get_offset : s->offset;
+	__atomic_store_n(&op->local_offset, get ? s->get_offset : s->offset, __ATOMIC_RELAXED);
 	op->length = s->length;
 	op->match_bits = s->match_bits;
 	op->remote_offset = s->remote_offset;
 	op->hdr_data = s->hdr_data;
 	op->target = s->target;
-	op->landing = 0;
+	__atomic_store_n(&op->landing, 0, __ATOMIC_RELAXED);
 	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
 	if (flags & PTL_OP_LONG) {
@@ -462,7 +463,7 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 			e->v->op[r->op_tail].next = i;
 		r->op_tail = i;
 	}
-	op->gen++;
+	__atomic_store_n(&op->gen, op->gen + 1, __ATOMIC_RELEASE);
 	r->stat.sr[PTL_SR_MSGS_ALLOC]++;
 	if (++r->stat.sr[PTL_SR_MSGS_CUR] > r->stat.sr[PTL_SR_MSGS_MAX])
 		r->stat.sr[PTL_SR_MSGS_MAX] = r->stat.sr[PTL_SR_MSGS_CUR];
@@ -486,7 +487,7 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 
 bool ptl_op_valid(const struct ptl_view *v, uint32_t i, uint32_t gen)
 {
-	return i < v->nops && v->op[i].gen == gen && gen & 1;
+	return i < v->nops && __atomic_load_n(&v->op[i].gen, __ATOMIC_ACQUIRE) == gen && gen & 1;
 }
 
 /* ---- initiator: answers ----------------------------------------------------------------------- */

@@ -36,15 +36,19 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	if (!eq->slots)
 		return PTL_NO_SPACE;
 	if (i == PTL_NIL)
-		ni->view.eq[i = r->stat.eq_high++].state = ni->gen;
+		__atomic_store_n(&ni->view.eq[i = r->stat.eq_high].state, ni->gen, __ATOMIC_RELAXED);
 	else
 		r->eq_free = eq->next_free;
-	eq->head = eq->tail = 0;
+	eq->head = 0;
+	__atomic_store_n(&eq->tail, 0, __ATOMIC_RELAXED);
+	if (i == r->stat.eq_high)
+		__atomic_store_n(&r->stat.eq_high, i + 1, __ATOMIC_RELEASE);
 	eq->mask = (uint32_t)(size / sizeof(struct ptl_evt) - 1);
 	eq->owed = eq->refs = 0;
-	eq->state = (eq->state & 0xff00) | PTL_OBJ_LIVE | (handler ? PTL_OBJ_HANDLER : 0);
 	ni->handler[i] = handler;
-	ni->handled[i] = 0;
+	__atomic_store_n(&ni->handled[i], 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&eq->state, (eq->state & 0xff00) | PTL_OBJ_LIVE | (handler ? PTL_OBJ_HANDLER : 0),
+			 __ATOMIC_RELAXED);
 	sr[PTL_SR_EQS_ALLOC]++;
 	if (++sr[PTL_SR_EQS_CUR] > sr[PTL_SR_EQS_MAX])
 		sr[PTL_SR_EQS_MAX] = sr[PTL_SR_EQS_CUR];
@@ -104,7 +108,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 	} else {
 		ptl_arena_free(&ni->arena, &ni->view, eq->slots,
 			       (eq->mask + 1ull) * sizeof(struct ptl_evt));
-		eq->state = ptl_next_gen(eq->state);
+		__atomic_store_n(&eq->state, ptl_next_gen(eq->state), __ATOMIC_RELAXED);
 		if (ni->handler[ptl_handle_index(eq_handle)] && --ni->nhandlers == 0) {
 			atomic_store_explicit(&ni->handlers, false, memory_order_relaxed);
 			ni->nal->own_events(ni, false);
@@ -334,8 +338,9 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 		if (!(eq->state & PTL_OBJ_LIVE) || !ni->handler[i] || ni->handled[i] == eq->tail)
 			continue;
 		if (eq->tail - ni->handled[i] > eq->mask + 1ull)
-			ni->handled[i] = eq->tail - (eq->mask + 1ull);
-		show(ni, evt_at(ni, eq, ni->handled[i]++), event);
+			__atomic_store_n(&ni->handled[i], eq->tail - (eq->mask + 1ull), __ATOMIC_RELAXED);
+		show(ni, evt_at(ni, eq, ni->handled[i]), event);
+		__atomic_store_n(&ni->handled[i], ni->handled[i] + 1, __ATOMIC_RELAXED);
 		*handler = ni->handler[i];
 		found = true;
 	}
@@ -346,7 +351,9 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 /* Is there an event that no handler has seen? Not locked: a hint that is right once everybody has left. */
 static bool unhandled(struct ptl_ni *ni)
 {
-	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
+	uint32_t n = __atomic_load_n(&ni->view.r->stat.eq_high, __ATOMIC_ACQUIRE);
+
+	for (uint32_t i = 0; i < n; i++) {
 		const struct ptl_eq *eq = &ni->view.eq[i];
 
 		if (__atomic_load_n(&eq->state, __ATOMIC_RELAXED) & PTL_OBJ_HANDLER &&

@@ -368,7 +368,7 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
 	md = __atomic_load_n(&l->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&l->offset, __ATOMIC_RELAXED);
 	*j = (struct job){
-		.s = s, .p = p, .l = l, .index = at - 1, .gen = op->landing_gen, .pipe = &p->out,
+		.s = s, .p = p, .l = l, .index = at - 1, .gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED), .pipe = &p->out,
 		.source = op->kind == PTL_REQ_PUT, .op = i,
 		.chunks = __atomic_load_n(&l->chunks, __ATOMIC_RELAXED),
 		.size = __atomic_load_n(&l->chunk_size, __ATOMIC_RELAXED),

@@ -268,7 +268,7 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 		answer_end(x, m, &spare, NULL, NULL);
 	} else {
 		/* tell the initiator where it can help; release: the landing is whole */
-		initiator->op[l->op].landing_gen = x->e->v->land[i].gen;
+		__atomic_store_n(&initiator->op[l->op].landing_gen, x->e->v->land[i].gen, __ATOMIC_RELAXED);
 		__atomic_store_n(&initiator->op[l->op].landing, i + 1, __ATOMIC_RELEASE);
 	}
 }
@@ -405,8 +405,8 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 			struct ptl_op *op = &x->e->v->op[m->op];
 
 			ptl_engine_reply_keep(x->e, m->op, &l);
-			op->landing_gen = (uint32_t)(m->remote_offset >> 32);
-			op->landing = (uint32_t)m->remote_offset + 1;
+			__atomic_store_n(&op->landing_gen, (uint32_t)(m->remote_offset >> 32), __ATOMIC_RELAXED);
+			__atomic_store_n(&op->landing, (uint32_t)m->remote_offset + 1, __ATOMIC_RELEASE);
 			return;
 		}
 		ptl_engine_done(x->e, &l, PTL_NI_FAIL);
@@ -516,9 +516,12 @@ static unsigned int drain(struct run *x, unsigned int most)
 	while (n < most && shm_ring_any(r)) {
 		uint64_t head = r->ch->head;
 		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;
-		struct shm_msg m = *shm_ring_line(r, head);
 		const char *payload;
+		struct shm_msg m;
 
+		/* once, for it is another's memory; all but seq, which was looked at */
+		memcpy((char *)&m + sizeof(m.seq), (const char *)shm_ring_line(r, head) + sizeof(m.seq),
+		       sizeof(m) - sizeof(m.seq));
 		lines = shm_msg_check(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
