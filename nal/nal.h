@@ -78,6 +78,7 @@ struct nal_ops {
 	void (*describe)(char *text, size_t len);
 };
 
-extern const struct nal_ops *const nal_registry[]; /* ends with NULL; generated from the build options */
+extern const struct nal_ops
+	*const nal_registry[]; /* ends with NULL; generated from the build options */
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define SMALLEST 6          /* log2: a cache line */
+#define SMALLEST  6 /* log2: a cache line */
 #define GIVE_BACK (64 * 1024)
 
 static unsigned int class_of(uint64_t size)

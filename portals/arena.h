@@ -17,7 +17,7 @@ struct ptl_arena {
 	struct ptl_block {
 		struct ptl_block *next;
 		uint64_t off;
-	} *free[PTL_ARENA_CLASSES];
+	} * free[PTL_ARENA_CLASSES];
 };
 
 void ptl_arena_init(struct ptl_arena *a, const struct ptl_view *v);

@@ -32,8 +32,9 @@ static void dump_md(const struct ptl_ni *ni, uint32_t i)
 {
 	const struct ptl_md *md = &ni->view.md[i];
 
-	fprintf(out(), "    MD %08" PRIx32 ": start %#" PRIx64 " length %" PRIu64 " offset %" PRIu64
-		       " threshold %" PRId32 " options %#" PRIx32 " pending %" PRIu32 "%s\n",
+	fprintf(out(),
+		"    MD %08" PRIx32 ": start %#" PRIx64 " length %" PRIu64 " offset %" PRIu64
+		" threshold %" PRId32 " options %#" PRIx32 " pending %" PRIu32 "%s\n",
 		ptl_md_handle(ni, i), md->user_start, md->length, md->local_offset, md->threshold,
 		md->options, md->pending, md->state & PTL_OBJ_INACTIVE ? " inactive" : "");
 }
@@ -42,8 +43,9 @@ static void dump_me(const struct ptl_ni *ni, uint32_t i)
 {
 	const struct ptl_me *me = &ni->view.me[i];
 
-	fprintf(out(), "  ME %08" PRIx32 ": portal %" PRIu32 " from nid %#" PRIx32 " pid %" PRIu32
-		       " bits %016" PRIx64 " ignoring %016" PRIx64 "\n",
+	fprintf(out(),
+		"  ME %08" PRIx32 ": portal %" PRIu32 " from nid %#" PRIx32 " pid %" PRIu32
+		" bits %016" PRIx64 " ignoring %016" PRIx64 "\n",
 		ptl_me_handle(ni, i), me->pt_index, me->id.nid, me->id.pid, me->match_bits,
 		me->ignore_bits);
 	if (me->md != PTL_NIL)
@@ -57,8 +59,10 @@ void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
 	if (!ni)
 		return;
 	if (pt_index >= 0 && pt_index <= ni->view.limits.max_pt_index) {
-		fprintf(out(), "portal %d: %" PRIu32 " entries\n", pt_index, ni->view.pt[pt_index].count);
-		for (uint32_t i = ni->view.pt[pt_index].head; i != PTL_NIL; i = ni->view.me[i].list_next)
+		fprintf(out(), "portal %d: %" PRIu32 " entries\n", pt_index,
+			ni->view.pt[pt_index].count);
+		for (uint32_t i = ni->view.pt[pt_index].head; i != PTL_NIL;
+		     i = ni->view.me[i].list_next)
 			dump_me(ni, i);
 	}
 	ptl_leave(ni);
@@ -85,10 +89,11 @@ void PtlNIEqDump(ptl_handle_ni_t ni_handle)
 		const struct ptl_eq *eq = &ni->view.eq[i];
 
 		if (eq->state & PTL_OBJ_LIVE)
-			fprintf(out(), "EQ %08" PRIx32 ": %" PRIu64 " of %" PRIu32
-				       " events, %" PRIu32 " owed, %" PRIu32 " MDs\n",
-				ptl_handle(PTL_KIND_EQ, ni->index, i, eq->state), eq->tail - eq->head,
-				eq->mask + 1, eq->owed, eq->refs);
+			fprintf(out(),
+				"EQ %08" PRIx32 ": %" PRIu64 " of %" PRIu32 " events, %" PRIu32
+				" owed, %" PRIu32 " MDs\n",
+				ptl_handle(PTL_KIND_EQ, ni->index, i, eq->state),
+				eq->tail - eq->head, eq->mask + 1, eq->owed, eq->refs);
 	}
 	ptl_leave(ni);
 }

@@ -11,9 +11,11 @@
 
 static inline bool ptl_debugs(const struct ptl_ni *ni, unsigned int subject)
 {
-	return __builtin_expect(atomic_load_explicit(&ni->debug, memory_order_relaxed) & subject, 0);
+	return __builtin_expect(atomic_load_explicit(&ni->debug, memory_order_relaxed) & subject,
+				0);
 }
 
-__attribute__((format(printf, 2, 3))) void ptl_debug(const struct ptl_ni *ni, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void ptl_debug(const struct ptl_ni *ni, const char *format,
+						     ...);
 
 #endif

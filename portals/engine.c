@@ -250,8 +250,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	if (!(md->options & PTL_MD_MANAGE_REMOTE)) {
 		ptl_set64(e, &md->local_offset, md->local_offset + m.mlength);
 		/* P3.3 §3.10.1: too little room is left for the largest message */
-		if (md->options & PTL_MD_MAX_SIZE &&
-		    md->length - md->local_offset < md->max_size &&
+		if (md->options & PTL_MD_MAX_SIZE && md->length - md->local_offset < md->max_size &&
 		    !(md->state & PTL_OBJ_INACTIVE))
 			inactivate(e, md);
 	}
@@ -329,7 +328,8 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 	struct ptl_landing *l = &e->v->land[i];
 
 	ptl_set32(e, &l->gen, l->gen + 1);
-	ptl_set32(e, l->prev < e->v->nlandings ? &e->v->land[l->prev].next : &r->land_list, l->next);
+	ptl_set32(e, l->prev < e->v->nlandings ? &e->v->land[l->prev].next : &r->land_list,
+		  l->next);
 	if (l->next < e->v->nlandings)
 		ptl_set32(e, &e->v->land[l->next].prev, l->prev);
 	ptl_set32(e, &l->next, r->land_free);
@@ -339,8 +339,8 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 /* ---- initiator: starting ---------------------------------------------------------------------- */
 
 /* An event about an operation of ours. */
-static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op, uint64_t mlength,
-		   const struct ptl_answerer *who)
+static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op,
+		   uint64_t mlength, const struct ptl_answerer *who)
 {
 	t->initiator = who->id;
 	t->uid = who->uid;
@@ -369,7 +369,8 @@ static void unlink_op(struct ptl_engine *e, const struct ptl_op *op, uint64_t ml
 	ptl_md_release(e, op->md);
 }
 
-static void evt_start(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_start *s, int32_t threshold)
+static void evt_start(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_start *s,
+		      int32_t threshold)
 {
 	t->initiator = v->r->stat.id;
 	t->uid = v->r->stat.uid;
@@ -382,7 +383,8 @@ static void evt_start(const struct ptl_view *v, struct ptl_evt *t, const struct 
 	evt_md(v, t, s->md, threshold);
 }
 
-void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail, uint32_t op)
+void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail,
+		     uint32_t op)
 {
 	struct ptl_view *v = e->v;
 	struct ptl_md *md = &v->md[s->md];
@@ -423,7 +425,8 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	ptl_md_release(e, s->md);
 }
 
-uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer, uint32_t flags)
+uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
+		      uint32_t flags)
 {
 	struct ptl_region *r = e->v->r;
 	uint32_t i = r->op_free;
@@ -477,8 +480,10 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 
 	ptl_set32(e, &op->gen, op->gen + 1);
 	if (op->flags & PTL_OP_LONG) {
-		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list, op->next);
-		ptl_set32(e, op->next < e->v->nops ? &e->v->op[op->next].prev : &r->op_tail, op->prev);
+		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list,
+			  op->next);
+		ptl_set32(e, op->next < e->v->nops ? &e->v->op[op->next].prev : &r->op_tail,
+			  op->prev);
 	}
 	ptl_set32(e, &op->next, r->op_free);
 	ptl_set32(e, &r->op_free, i);
@@ -560,7 +565,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 			send_end(e, op, what == PTL_ANSWER_FAILED ? fail : PTL_NI_OK);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
 			ack(e, op, mlength, PTL_NI_OK, who);
-		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED && !(op->flags & PTL_OP_LONG))
+		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED &&
+		    !(op->flags & PTL_OP_LONG))
 			ack(e, op, 0, fail, who);
 	} else if (what == PTL_ANSWER_FAILED) {
 		struct ptl_landing l;
@@ -654,7 +660,8 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct pt
 
 /* ---- a peer is gone --------------------------------------------------------------------------- */
 
-static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail, const struct ptl_answerer *who)
+static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail,
+		    const struct ptl_answerer *who)
 {
 	struct ptl_op *op = &e->v->op[i];
 

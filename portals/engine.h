@@ -61,8 +61,8 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 struct ptl_start {
 	enum ptl_req_kind kind;
 	bool ack;
-	uint32_t md;      /* get: where the reply goes; put, getput: the source */
-	uint32_t get_md;  /* getput: where the old contents go */
+	uint32_t md;     /* get: where the reply goes; put, getput: the source */
+	uint32_t get_md; /* getput: where the old contents go */
 	uint64_t offset, get_offset, length;
 	ptl_process_id_t target;
 	uint32_t pt_index, ac_index;
@@ -75,7 +75,8 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 		     uint32_t op);
 
 /* A record for an operation that waits for an answer. Owner only. PTL_NIL: none left. */
-uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer, uint32_t flags);
+uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
+		      uint32_t flags);
 void ptl_op_free(struct ptl_engine *e, uint32_t op);
 /* Is `op` of this generation in use? (indices from messages are checked here) */
 bool ptl_op_valid(const struct ptl_view *v, uint32_t op, uint32_t gen);
@@ -103,7 +104,8 @@ static inline void ptl_count_drop(struct ptl_engine *e, enum ptl_drop why, uint6
  * PTL_HANDLE_NONE and PTL_EQ_NONE, which end in ff, name no object. */
 enum ptl_kind { PTL_KIND_NI, PTL_KIND_ME, PTL_KIND_EQ, PTL_KIND_MD };
 
-static inline uint32_t ptl_handle(enum ptl_kind kind, uint32_t iface, uint32_t index, uint32_t state)
+static inline uint32_t ptl_handle(enum ptl_kind kind, uint32_t iface, uint32_t index,
+				  uint32_t state)
 {
 	return (uint32_t)kind << 30 | iface << 28 | index << 8 | ptl_obj_gen(state);
 }

@@ -36,7 +36,8 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	if (!eq->slots)
 		return PTL_NO_SPACE;
 	if (i == PTL_NIL)
-		__atomic_store_n(&ni->view.eq[i = r->stat.eq_high].state, ni->gen, __ATOMIC_RELAXED);
+		__atomic_store_n(&ni->view.eq[i = r->stat.eq_high].state, ni->gen,
+				 __ATOMIC_RELAXED);
 	else
 		r->eq_free = eq->next_free;
 	eq->head = 0;
@@ -47,7 +48,8 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	eq->owed = eq->refs = 0;
 	ni->handler[i] = handler;
 	__atomic_store_n(&ni->handled[i], 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&eq->state, (eq->state & 0xff00) | PTL_OBJ_LIVE | (handler ? PTL_OBJ_HANDLER : 0),
+	__atomic_store_n(&eq->state,
+			 (eq->state & 0xff00) | PTL_OBJ_LIVE | (handler ? PTL_OBJ_HANDLER : 0),
 			 __ATOMIC_RELAXED);
 	sr[PTL_SR_EQS_ALLOC]++;
 	if (++sr[PTL_SR_EQS_CUR] > sr[PTL_SR_EQS_MAX])
@@ -143,7 +145,8 @@ static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
 	event->md.max_size = t->md_max_size;
 	event->md.options = t->md_options;
 	event->md.user_ptr = (void *)(uintptr_t)t->md_user_ptr;
-	event->md.eq_handle = ptl_handle(PTL_KIND_EQ, ni->index, t->md_eq, ni->view.eq[t->md_eq].state);
+	event->md.eq_handle =
+		ptl_handle(PTL_KIND_EQ, ni->index, t->md_eq, ni->view.eq[t->md_eq].state);
 	event->hdr_data = t->hdr_data;
 	event->link = t->link;
 	event->ni_fail_type = t->ni_fail_type;
@@ -167,12 +170,13 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 		if (remove)
 			eq->head = eq->tail - (eq->mask + 1ull);
 	}
-	show(ni, evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)), event);
+	show(ni, evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)),
+	     event);
 	if (remove)
 		eq->head++;
 	if (ptl_debugs(ni, PTL_DBG_EVENT))
-		ptl_debug(ni, "%s %u taken, mlength %llu, failure %u", PtlEventKindStr(event->type), event->sequence,
-			  (unsigned long long)event->mlength, event->ni_fail_type);
+		ptl_debug(ni, "%s %u taken, mlength %llu, failure %u", PtlEventKindStr(event->type),
+			  event->sequence, (unsigned long long)event->mlength, event->ni_fail_type);
 	return err;
 }
 
@@ -216,8 +220,8 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
 /* Looks at all queues once, from `first` on, wrapping round. */
-static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int first, ptl_event_t *event,
-		    int *which)
+static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int first,
+		    ptl_event_t *event, int *which)
 {
 	for (int k = 0; k < n; k++) {
 		int i = first + k < n ? first + k : first + k - n;
@@ -291,7 +295,8 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_eve
 		return PTL_EQ_INVALID;
 	}
 	for (; which < size && err == PTL_OK; which++)
-		if (ptl_ni_of(eq_handles[which], PTL_KIND_EQ) != ni || !ptl_eq_of(ni, eq_handles[which])) {
+		if (ptl_ni_of(eq_handles[which], PTL_KIND_EQ) != ni ||
+		    !ptl_eq_of(ni, eq_handles[which])) {
 			err = PTL_EQ_INVALID;
 			*which_eq = which;
 		}
@@ -338,7 +343,8 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 		if (!(eq->state & PTL_OBJ_LIVE) || !ni->handler[i] || ni->handled[i] == eq->tail)
 			continue;
 		if (eq->tail - ni->handled[i] > eq->mask + 1ull)
-			__atomic_store_n(&ni->handled[i], eq->tail - (eq->mask + 1ull), __ATOMIC_RELAXED);
+			__atomic_store_n(&ni->handled[i], eq->tail - (eq->mask + 1ull),
+					 __ATOMIC_RELAXED);
 		show(ni, evt_at(ni, eq, ni->handled[i]), event);
 		__atomic_store_n(&ni->handled[i], ni->handled[i] + 1, __ATOMIC_RELAXED);
 		*handler = ni->handler[i];

@@ -46,7 +46,8 @@ void ptl_lock_wait(struct ptl_ni *ni)
 	uint32_t held;
 
 	for (int i = 0; i < SPIN && ni->spin_ns; i++) {
-		if (!atomic_load_explicit(&r->lock, memory_order_relaxed) && take_free(r, PTL_LOCK_OWNER))
+		if (!atomic_load_explicit(&r->lock, memory_order_relaxed) &&
+		    take_free(r, PTL_LOCK_OWNER))
 			return;
 		base_cpu_relax();
 	}
@@ -66,7 +67,8 @@ void ptl_lock_wait(struct ptl_ni *ni)
 		    (held & ~PTL_LOCK_WAIT) == PTL_LOCK_OWNER ||
 		    !ni->nal->holder_dead(ni, held & ~PTL_LOCK_WAIT))
 			continue;
-		if (atomic_compare_exchange_strong(&r->lock, &held, PTL_LOCK_OWNER | PTL_LOCK_WAIT)) {
+		if (atomic_compare_exchange_strong(&r->lock, &held,
+						   PTL_LOCK_OWNER | PTL_LOCK_WAIT)) {
 			ptl_rollback(&ni->view);
 			r->stat.counts[PTL_COUNT_RECOVERIES]++;
 			return;

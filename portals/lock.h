@@ -45,7 +45,8 @@ static inline void ptl_unlock(struct ptl_region *r)
 	uint32_t was = atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst);
 
 #if !defined(__x86_64__)
-	atomic_thread_fence(memory_order_seq_cst); /* elsewhere an exchange alone lets later loads pass */
+	atomic_thread_fence(
+		memory_order_seq_cst); /* elsewhere an exchange alone lets later loads pass */
 #endif
 	if (was & PTL_LOCK_WAIT)
 		ptl_futex_wake(&r->lock, 1);

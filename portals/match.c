@@ -27,7 +27,8 @@ static void chain_of(struct ptl_view *v, const struct ptl_me *me, uint32_t **hea
 		*head = &v->pt[me->pt_index].wild_head;
 		*tail = &v->pt[me->pt_index].wild_tail;
 	} else {
-		struct ptl_bucket *b = &v->bucket[me->hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
+		struct ptl_bucket *b =
+			&v->bucket[me->hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
 
 		*head = &b->head;
 		*tail = &b->tail;
@@ -67,7 +68,8 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 	return true;
 }
 
-static uint32_t first_exact(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m)
+static uint32_t first_exact(const struct ptl_view *v, const struct ptl_request *q,
+			    struct ptl_match *m)
 {
 	uint32_t h = hash_key(q->pt_index, q->initiator, q->match_bits);
 	uint32_t i = v->bucket[h & (v->r->buckets - 1) & (v->nbuckets - 1)].head;
@@ -278,7 +280,8 @@ void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 
 	/* in another's region: its indices are within its tables, or nothing is touched */
 	if (me->pt_index > (uint32_t)v->limits.max_pt_index || bad_link(me->chain_prev, most) ||
-	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) || bad_link(me->list_next, most))
+	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) ||
+	    bad_link(me->list_next, most))
 		return;
 	chain_of(v, me, &head, &tail);
 	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,

@@ -54,7 +54,8 @@ static int eq_index(struct ptl_ni *ni, ptl_handle_eq_t handle, uint32_t *index)
 
 static bool bad_span(const void *start, uint64_t length)
 {
-	return length && (!start || length > PTL_MAX_TRANS_SZ || (uintptr_t)start + length < length);
+	return length &&
+	       (!start || length > PTL_MAX_TRANS_SZ || (uintptr_t)start + length < length);
 }
 
 /* Checks the user's memory and gives its length in bytes. */
@@ -108,7 +109,8 @@ static void count_alignment(struct ptl_ni *ni, const void *start)
 		}
 }
 
-static int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq, uint64_t length)
+static int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq,
+		uint64_t length)
 {
 	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
 	int err;
@@ -124,8 +126,9 @@ static int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint
 	md->local_offset = 0;
 	md->max_size = user->max_size;
 	md->user_ptr = (uintptr_t)user->user_ptr;
-	md->threshold = user->threshold >= 0 ? user->threshold :
-			user->threshold == PTL_MD_THRESH_INF ? PTL_MD_THRESH_INF : 0;
+	md->threshold = user->threshold >= 0                   ? user->threshold
+			: user->threshold == PTL_MD_THRESH_INF ? PTL_MD_THRESH_INF
+							       : 0;
 	md->options = user->options;
 	md->eq = eq;
 	md->user_start = (uintptr_t)user->start;
@@ -166,8 +169,9 @@ int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op,
 	if (!(user->options & PTL_MD_IOVEC))
 		count_alignment(ni, user->start);
 	if (ptl_debugs(ni, PTL_DBG_MD | PTL_DBG_MEMORY))
-		ptl_debug(ni, "MD %08x: %p, %llu bytes, options %#x, threshold %d", ptl_md_handle(ni, i), user->start,
-			  (unsigned long long)length, user->options, user->threshold);
+		ptl_debug(ni, "MD %08x: %p, %llu bytes, options %#x, threshold %d",
+			  ptl_md_handle(ni, i), user->start, (unsigned long long)length,
+			  user->options, user->threshold);
 	*index = i;
 	return PTL_OK;
 }
@@ -267,8 +271,9 @@ static void show(struct ptl_ni *ni, const struct ptl_md *md, ptl_md_t *old)
 	old->max_size = md->max_size;
 	old->options = md->options;
 	old->user_ptr = (void *)(uintptr_t)md->user_ptr;
-	old->eq_handle = md->eq == PTL_NIL ? PTL_EQ_NONE :
-			 ptl_handle(PTL_KIND_EQ, ni->index, md->eq, ni->view.eq[md->eq].state);
+	old->eq_handle = md->eq == PTL_NIL ? PTL_EQ_NONE
+					   : ptl_handle(PTL_KIND_EQ, ni->index, md->eq,
+							ni->view.eq[md->eq].state);
 }
 
 bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err)

@@ -42,11 +42,13 @@ int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process
 	me->id = match_id;
 	me->pt_index = pt_index;
 	me->md = PTL_NIL;
-	me->state = (me->state & 0xff00) | PTL_OBJ_LIVE | (unlink == PTL_UNLINK ? PTL_OBJ_UNLINK : 0);
+	me->state =
+		(me->state & 0xff00) | PTL_OBJ_LIVE | (unlink == PTL_UNLINK ? PTL_OBJ_UNLINK : 0);
 	ptl_match_link(&ni->view, i, base, position);
 	if (ptl_debugs(ni, PTL_DBG_ME))
-		ptl_debug(ni, "ME %08x on portal %u, bits %016llx ignoring %016llx", ptl_me_handle(ni, i), pt_index,
-			  (unsigned long long)match_bits, (unsigned long long)ignore_bits);
+		ptl_debug(ni, "ME %08x on portal %u, bits %016llx ignoring %016llx",
+			  ptl_me_handle(ni, i), pt_index, (unsigned long long)match_bits,
+			  (unsigned long long)ignore_bits);
 	*index = i;
 	return PTL_OK;
 }
@@ -183,7 +185,10 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index, ptl_process_i
 		err = PTL_PT_INDEX_INVALID;
 	else
 		ni->view.ac[ac_index] = (struct ptl_ac){
-			.id = match_id, .uid = user_id, .jid = job_id, .pt_index = pt_index,
+			.id = match_id,
+			.uid = user_id,
+			.jid = job_id,
+			.pt_index = pt_index,
 		};
 	ptl_leave(ni);
 	return err;

@@ -27,12 +27,14 @@ static bool wildcard(ptl_process_id_t id)
 
 static int send(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	static const char *const kind[] = { [PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput" };
+	static const char *const kind[] = {
+		[PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput"
+	};
 
 	if (ptl_debugs(ni, PTL_DBG_API | PTL_DBG_REQUEST))
-		ptl_debug(ni, "%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx", kind[s->kind],
-			  (unsigned long long)s->length, s->target.nid, s->target.pid, s->pt_index,
-			  (unsigned long long)s->match_bits);
+		ptl_debug(ni, "%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx",
+			  kind[s->kind], (unsigned long long)s->length, s->target.nid,
+			  s->target.pid, s->pt_index, (unsigned long long)s->match_bits);
 	return ni->nal->send(ni, s);
 }
 
@@ -141,7 +143,8 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 }
 
 /* The swap: `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
-static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole, struct ptl_start *s)
+static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole,
+		struct ptl_start *s)
 {
 	struct ptl_ni *ni;
 	struct ptl_md *get, *put;
@@ -200,8 +203,7 @@ int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
 int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 		    ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
 		    ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
-		    ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-		    ptl_hdr_data_t hdr_data)
+		    ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	struct ptl_start s = {
 		.kind = PTL_REQ_GETPUT,

@@ -186,7 +186,8 @@ static void report(const struct ptl_ni *ni)
 			base_warn("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);
 	for (int i = 0; i < PTL_DROP_COUNT_; i++)
 		if (s->drops[i])
-			base_warn("  %12llu dropped: %s", (unsigned long long)s->drops[i], drop_text[i]);
+			base_warn("  %12llu dropped: %s", (unsigned long long)s->drops[i],
+				  drop_text[i]);
 }
 
 /* The interface goes for good. table_mutex held. */
@@ -269,7 +270,8 @@ static const struct nal_ops *choose_nal(void)
 	if (found)
 		base_warn("PTL_NAL=%s: %s cannot be used here: %s", want, found->name, why);
 	else
-		base_warn("PTL_NAL=%s: no such transport in this build; portals-info lists them", want);
+		base_warn("PTL_NAL=%s: no such transport in this build; portals-info lists them",
+			  want);
 	return NULL;
 }
 
@@ -311,7 +313,8 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	err = ptl_region_create(&ni->view, limits, ni->nal->region_bytes(), &ni->memfd);
 	if (err < 0) {
 		base_warn("cannot reserve the memory of a network interface: %s; ask PtlNIInit for "
-			  "smaller limits, or raise `ulimit -v` and `ulimit -f`", strerror(-err));
+			  "smaller limits, or raise `ulimit -v` and `ulimit -f`",
+			  strerror(-err));
 		return PTL_NO_SPACE;
 	}
 	ptl_arena_init(&ni->arena, &ni->view);
@@ -381,7 +384,8 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	}
 	atomic_store_explicit(&table[interface], ni, memory_order_release);
 	if (ptl_debugs(ni, PTL_DBG_SETUP))
-		ptl_debug(ni, "interface %u open, nid 0x%08x, by %s", interface, ni->id.nid, ni->nal->name);
+		ptl_debug(ni, "interface %u open, nid 0x%08x, by %s", interface, ni->id.nid,
+			  ni->nal->name);
 	err = ptl_job_publish(ptl_ni_handle(ni), interface, ni->id);
 	if (err != PTL_OK)
 		ni_close(ni);
@@ -546,7 +550,8 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
 
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 {
-	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : base_now_ns() + timeout * 1000000ull;
+	uint64_t end =
+		timeout == PTL_TIME_FOREVER ? UINT64_MAX : base_now_ns() + timeout * 1000000ull;
 	struct ptl_ni *ni;
 
 	if (!ptl_is_init())

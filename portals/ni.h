@@ -16,29 +16,32 @@ struct ptl_ni {
 	uint32_t index; /* interface number, part of every handle */
 	ptl_process_id_t id;
 	uint32_t uid, jid;
-	uint32_t gen;   /* state word of objects never used yet: handles do not outlive their interface */
-	int refs;       /* PtlNIInit calls not yet undone; guarded by the NI table's mutex */
+	uint32_t
+		gen; /* state word of objects never used yet: handles do not outlive their interface */
+	int refs;    /* PtlNIInit calls not yet undone; guarded by the NI table's mutex */
 	int memfd;
 	struct ptl_view view;
 	struct ptl_engine engine; /* the owner's context; guarded by the region lock */
 	struct ptl_arena arena;   /* likewise */
-	int neighbours;  /* processes of our job on this node, as far as known */
+	int neighbours;           /* processes of our job on this node, as far as known */
 	/* ids of a job whose ranks were not started together: one that is not there yet will come */
 	ptl_process_id_t *awaited;
 	unsigned int nawaited;
-	_Atomic uint64_t spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
+	_Atomic uint64_t
+		spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
 	const struct nal_ops *nal;
 	void *nal_state;
 	_Atomic unsigned int debug; /* PTL_DBG_ subjects to print */
 	/* event handlers by queue, and the first event each has not seen; NULL until one is used */
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;
-	uint32_t *eq_waiters;     /* threads in PtlEQWait and PtlEQPoll, by queue */
-	uint32_t nhandlers;           /* queues that have one */
-	_Atomic bool handlers;        /* there is one */
-	_Atomic bool in_handler;      /* a thread is running them */
-	uint32_t poll_turn;           /* where the next PtlEQPoll starts looking */
-	_Atomic uint32_t rounds;  /* of progress so far: shows the helper thread that the application polls */
+	uint32_t *eq_waiters;    /* threads in PtlEQWait and PtlEQPoll, by queue */
+	uint32_t nhandlers;      /* queues that have one */
+	_Atomic bool handlers;   /* there is one */
+	_Atomic bool in_handler; /* a thread is running them */
+	uint32_t poll_turn;      /* where the next PtlEQPoll starts looking */
+	_Atomic uint32_t
+		rounds; /* of progress so far: shows the helper thread that the application polls */
 };
 
 bool ptl_is_init(void);

@@ -61,13 +61,15 @@ int ptl_nid_of(const char *ifname, ptl_nid_t *nid)
 int ptl_nid_configured(ptl_interface_t iface, ptl_nid_t *nid)
 {
 	const struct base_config *c = base_config();
-	const char *const by_number[] = { c->ptl_iface0, c->ptl_iface1, c->ptl_iface2, c->ptl_iface3 };
+	const char *const by_number[] = { c->ptl_iface0, c->ptl_iface1, c->ptl_iface2,
+					  c->ptl_iface3 };
 	const char *name = by_number[iface] ? by_number[iface] : c->ptl_iface;
 	int err = ptl_nid_of(name, nid);
 
 	if (err < 0)
 		base_warn("PTL_IFACE=%s: no interface of that name with an IPv4 address; "
-			  "`ip -4 addr` lists them, and unset means the default one", name ? name : "");
+			  "`ip -4 addr` lists them, and unset means the default one",
+			  name ? name : "");
 	return err;
 }
 

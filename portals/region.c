@@ -152,7 +152,8 @@ int ptl_region_check(struct ptl_view *v, struct ptl_region *r, size_t size)
 	ptl_ni_limits_t lim;
 	uint64_t nal_size;
 
-	if (size < sizeof(*r) || __atomic_load_n(&r->stat.magic, __ATOMIC_ACQUIRE) != PTL_STAT_MAGIC ||
+	if (size < sizeof(*r) ||
+	    __atomic_load_n(&r->stat.magic, __ATOMIC_ACQUIRE) != PTL_STAT_MAGIC ||
 	    r->stat.version != PTL_STAT_VERSION)
 		return -EPROTO;
 	lim = r->stat.limits;
@@ -186,7 +187,8 @@ int ptl_region_map(struct ptl_view *v, int fd)
 		return -errno;
 	if ((uint64_t)st.st_size < sizeof(*r))
 		return -EPROTO;
-	r = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	r = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+		 0);
 	if (r == MAP_FAILED)
 		return -errno;
 	madvise(r, (size_t)st.st_size, MADV_DONTFORK);

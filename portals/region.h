@@ -39,8 +39,9 @@ struct ptl_me {
 	uint64_t ignore_bits;
 	int64_t label; /* order among the entries of one portal */
 	ptl_process_id_t id;
-	uint32_t list_prev, list_next;   /* all entries of the portal, in order */
-	uint32_t chain_prev, chain_next; /* hash chain, or the portal's wildcard entries; free list */
+	uint32_t list_prev, list_next; /* all entries of the portal, in order */
+	uint32_t chain_prev,
+		chain_next; /* hash chain, or the portal's wildcard entries; free list */
 	uint32_t md;
 	uint32_t hash;
 	uint32_t state;
@@ -50,7 +51,7 @@ static_assert(sizeof(struct ptl_me) == 64, "one cache line");
 
 /* Memory descriptor. All that matching and moving need is in the first line. */
 struct ptl_md {
-	uint64_t start;  /* address in the owner; of a vector: offset of its entries in the region */
+	uint64_t start; /* address in the owner; of a vector: offset of its entries in the region */
 	uint64_t length; /* bytes, of a vector: their sum */
 	uint64_t local_offset;
 	uint64_t max_size;
@@ -64,9 +65,10 @@ struct ptl_md {
 	/* second line: creation, update, reports */
 	_Alignas(64) uint64_t user_start; /* what the application gave */
 	uint64_t user_length;
-	uint64_t iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
+	uint64_t
+		iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
 	uint64_t iov_size;
-	uint32_t serial;    /* counts uses of the slot; tells a late ack from one of ours */
+	uint32_t serial; /* counts uses of the slot; tells a late ack from one of ours */
 	uint32_t next_free;
 	uint64_t pad_[3];
 };
@@ -119,9 +121,10 @@ struct ptl_landing {
 	uint32_t next, prev; /* free list, or all landings in use */
 	uint64_t pad_;
 	/* third line: contended */
-	_Alignas(64) _Atomic uint64_t claim; /* chunks handed out, under the generation in the upper half */
-	_Atomic uint32_t done;               /* chunks in place */
-	_Atomic uint32_t failed;             /* a mover met an error: its ptl_ni_fail_t */
+	_Alignas(64) _Atomic uint64_t
+		claim;           /* chunks handed out, under the generation in the upper half */
+	_Atomic uint32_t done;   /* chunks in place */
+	_Atomic uint32_t failed; /* a mover met an error: its ptl_ni_fail_t */
 };
 static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
 
@@ -160,23 +163,25 @@ struct ptl_region {
 	/* Hot words, one line each: they are written and read by different processes. */
 	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
 	_Alignas(64) _Atomic uint32_t bell;   /* futex the owner's waiting threads sleep on */
-	_Alignas(64) _Atomic uint32_t no_run; /* peers may not run the engine: the owner must see each event */
-	_Atomic uint32_t helper;              /* the helper thread is at work in the background */
+	_Alignas(64) _Atomic uint32_t
+		no_run;          /* peers may not run the engine: the owner must see each event */
+	_Atomic uint32_t helper; /* the helper thread is at work in the background */
 
 	/* Counters the engine uses all the time. */
 	_Alignas(64) uint32_t me_free, me_high;
 	uint32_t md_free, md_high;
 	uint32_t eq_free, op_free;
 	uint32_t land_free, land_high, land_list;
-	uint32_t op_list;      /* operations with data still to move, oldest first */
+	uint32_t op_list; /* operations with data still to move, oldest first */
 	uint32_t op_tail;
-	uint32_t buckets;      /* in use, a power of two */
-	uint32_t hashed;       /* entries in them */
+	uint32_t buckets; /* in use, a power of two */
+	uint32_t hashed;  /* entries in them */
 	uint32_t md_serial;
-	uint32_t cray;         /* PTL_CRAY behaviour */
+	uint32_t cray; /* PTL_CRAY behaviour */
 
 	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
-	_Alignas(64) uint64_t ac_off, pt_off, bucket_off, me_off, md_off, land_off, arena_off, nal_off;
+	_Alignas(64) uint64_t ac_off, pt_off,
+		bucket_off, me_off, md_off, land_off, arena_off, nal_off;
 	uint64_t arena_size, nal_size;
 	uint32_t nbuckets, nlandings, nops;
 

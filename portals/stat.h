@@ -18,54 +18,54 @@
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
 /* Why a request, ack or reply was discarded. X(NAME, text) */
-#define PTL_DROP_TABLE(X)                                                                         \
-	X(NO_MATCH, "no match entry accepted it")                                                 \
-	X(PT_INDEX, "portal index out of range")                                                  \
-	X(AC_INDEX, "access control index out of range")                                          \
-	X(ACCESS, "refused by the access control entry")                                          \
-	X(ACK_NO_MD, "ack for a memory descriptor that is gone or inactive")                      \
-	X(REPLY_NO_MD, "reply for a memory descriptor that is gone or inactive")                  \
-	X(REPLY_TOO_LONG, "reply longer than its memory descriptor")                              \
-	X(BAD_MESSAGE, "not a valid message")                                                     \
-	X(STALE, "answer to an operation that is no longer known")                                \
+#define PTL_DROP_TABLE(X)                                                                          \
+	X(NO_MATCH, "no match entry accepted it")                                                  \
+	X(PT_INDEX, "portal index out of range")                                                   \
+	X(AC_INDEX, "access control index out of range")                                           \
+	X(ACCESS, "refused by the access control entry")                                           \
+	X(ACK_NO_MD, "ack for a memory descriptor that is gone or inactive")                       \
+	X(REPLY_NO_MD, "reply for a memory descriptor that is gone or inactive")                   \
+	X(REPLY_TOO_LONG, "reply longer than its memory descriptor")                               \
+	X(BAD_MESSAGE, "not a valid message")                                                      \
+	X(STALE, "answer to an operation that is no longer known")                                 \
 	X(REFUSED_PEER, "connection refused: another user, version or job key")
 
 enum ptl_drop {
 #define PTL_DROP_ENUM_(name, text) PTL_DROP_##name,
 	PTL_DROP_TABLE(PTL_DROP_ENUM_)
 #undef PTL_DROP_ENUM_
-	PTL_DROP_COUNT_
+		PTL_DROP_COUNT_
 };
 
 /* What the interface did, beyond the status registers. X(NAME, text) */
-#define PTL_COUNT_TABLE(X)                                                                        \
-	X(RUN_BY_PEER, "messages that a peer delivered on this process's behalf")                 \
-	X(RUN_FOR_PEER, "messages delivered on behalf of a peer that computes")                   \
-	X(BYTES_PIPE, "bytes moved through the shared pipe")                                      \
-	X(BYTES_CMA, "bytes moved by cross-memory attach")                                        \
-	X(SLEEPS, "waits that slept in the kernel")                                               \
-	X(DEFERRED, "messages held back because the peer's ring was full")                        \
-	X(DOORBELLS, "times a peer's helper thread was woken")                                    \
-	X(PEERS_LOST, "peers that died while connected")                                          \
-	X(RECOVERIES, "times the engine lock was taken over from a dead process")                 \
+#define PTL_COUNT_TABLE(X)                                                                         \
+	X(RUN_BY_PEER, "messages that a peer delivered on this process's behalf")                  \
+	X(RUN_FOR_PEER, "messages delivered on behalf of a peer that computes")                    \
+	X(BYTES_PIPE, "bytes moved through the shared pipe")                                       \
+	X(BYTES_CMA, "bytes moved by cross-memory attach")                                         \
+	X(SLEEPS, "waits that slept in the kernel")                                                \
+	X(DEFERRED, "messages held back because the peer's ring was full")                         \
+	X(DOORBELLS, "times a peer's helper thread was woken")                                     \
+	X(PEERS_LOST, "peers that died while connected")                                           \
+	X(RECOVERIES, "times the engine lock was taken over from a dead process")                  \
 	X(RESUMED, "times a stopped lock holder was let run to the end of its critical section")
 
 enum ptl_count {
 #define PTL_COUNT_ENUM_(name, text) PTL_COUNT_##name,
 	PTL_COUNT_TABLE(PTL_COUNT_ENUM_)
 #undef PTL_COUNT_ENUM_
-	PTL_COUNT_COUNT_
+		PTL_COUNT_COUNT_
 };
 
 /* One event queue. Frozen at a cache line: a fixed table of max_eqs of them, paid when touched. */
 struct ptl_eq {
-	uint64_t head;      /* events taken */
-	uint64_t tail;      /* events posted */
-	uint64_t slots;     /* offset of the event records in the region */
-	uint32_t mask;      /* records - 1 */
-	uint32_t owed;      /* operations accepted but unfinished that will post here */
-	uint32_t refs;      /* MDs that name this queue */
-	uint32_t state;     /* PTL_OBJ_* flags, generation << 8 */
+	uint64_t head;  /* events taken */
+	uint64_t tail;  /* events posted */
+	uint64_t slots; /* offset of the event records in the region */
+	uint32_t mask;  /* records - 1 */
+	uint32_t owed;  /* operations accepted but unfinished that will post here */
+	uint32_t refs;  /* MDs that name this queue */
+	uint32_t state; /* PTL_OBJ_* flags, generation << 8 */
 	uint32_t next_free;
 	uint32_t pad_[5];
 };
@@ -74,11 +74,12 @@ static_assert(sizeof(struct ptl_eq) == 64, "one cache line");
 /* An operation this process started that waits for its peer (get, getput, put that is long or wants
  * an ack). Two cache lines: what an answer needs is in the first. */
 struct ptl_op {
-	uint32_t gen;       /* odd while in use; counts up at each change, so late answers are told apart */
-	uint32_t flags;     /* PTL_OP_* */
-	uint16_t kind;      /* enum ptl_req_kind */
+	uint32_t
+		gen; /* odd while in use; counts up at each change, so late answers are told apart */
+	uint32_t flags; /* PTL_OP_* */
+	uint16_t kind;  /* enum ptl_req_kind */
 	uint16_t pt_index;
-	uint32_t md;        /* get: where the reply goes; put: the source */
+	uint32_t md; /* get: where the reply goes; put: the source */
 	uint32_t md_serial;
 	uint32_t peer;
 	uint64_t local_offset;
@@ -87,7 +88,8 @@ struct ptl_op {
 	uint64_t remote_offset;
 	uint32_t next, prev; /* free list, or list of operations with data still to move */
 	/* second line: hints other processes may write, and what only reports need */
-	_Alignas(64) uint32_t landing; /* index + 1 of the target's landing record, 0 before; peer writes */
+	_Alignas(64) uint32_t
+		landing; /* index + 1 of the target's landing record, 0 before; peer writes */
 	uint32_t landing_gen;
 	uint64_t hdr_data;
 	ptl_process_id_t target;
@@ -102,11 +104,11 @@ static_assert(sizeof(struct ptl_op) == 128, "two cache lines");
 struct ptl_stat_peer {
 	ptl_process_id_t id;
 	uint32_t os_pid;
-	uint32_t state;     /* 0 unused, 1 live, 2 dying */
-	uint32_t flags;     /* PTL_PEER_* */
+	uint32_t state; /* 0 unused, 1 live, 2 dying */
+	uint32_t flags; /* PTL_PEER_* */
 	uint32_t pad_;
-	uint64_t sent;      /* messages pushed to it; of this process's own view */
-	uint64_t received;  /* ring lines taken from it */
+	uint64_t sent;     /* messages pushed to it; of this process's own view */
+	uint64_t received; /* ring lines taken from it */
 	char nal[8];
 };
 
@@ -120,12 +122,12 @@ struct ptl_stat {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	uint32_t interface;
-	uint32_t closed;      /* the NI was shut down in good order */
+	uint32_t closed; /* the NI was shut down in good order */
 	uint64_t region_size;
-	uint64_t started_ms;  /* CLOCK_MONOTONIC */
+	uint64_t started_ms; /* CLOCK_MONOTONIC */
 	ptl_ni_limits_t limits;
 	char program[32];
-	char progress[64];    /* who moves data, and why */
+	char progress[64]; /* who moves data, and why */
 	/* tables for the tool: offset of the first, how many were ever used */
 	uint64_t eq_off, op_off, peer_off;
 	uint32_t eq_high, op_high, peer_high;

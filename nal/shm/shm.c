@@ -22,9 +22,10 @@
 #include "base/config.h"
 #include "base/cpu.h"
 
-#define DEFERRED_MOST (4u << 20) /* bytes held back for one peer before payloads stay where they are, ... */
-#define KEPT_LEAST    512        /* ... if they are longer than this */
-#define ROOM_SPIN_NS  5000
+#define DEFERRED_MOST                                                                              \
+	(4u << 20)       /* bytes held back for one peer before payloads stay where they are, ... */
+#define KEPT_LEAST   512 /* ... if they are longer than this */
+#define ROOM_SPIN_NS 5000
 
 /* ---- what this machine is like ---------------------------------------------------------------- */
 
@@ -50,7 +51,9 @@ static void shm_describe(char *text, size_t len)
 
 	snprintf(text, len, "memcpy %.1f GB/s, cross-memory attach %.1f GB/s: long messages go %s",
 		 (double)memory_rate / 1000, (double)attach_rate / 1000,
-		 pays ? "through the pipe" : attach_rate ? "by claims of both sides" : "through the pipe (no attach)");
+		 pays          ? "through the pipe"
+		 : attach_rate ? "by claims of both sides"
+			       : "through the pipe (no attach)");
 }
 
 static const char *shm_unusable(void)
@@ -115,8 +118,8 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	s->pipe = pipe_pays();
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
 	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),
-		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off" :
-		 "peers, by cross-memory attach");
+		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off"
+							    : "peers, by cross-memory attach");
 	ni->nal_state = s;
 	/* the jid is the pid where no launcher knows better, so the pid comes first, and before any peer */
 	ptl_lock(ni);
@@ -240,14 +243,17 @@ static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 	if (op == PTL_NIL)
 		return PTL_NO_SPACE;
 	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, op);
-	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0, PTL_NI_UNREACHABLE, &who);
+	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0,
+			  PTL_NI_UNREACHABLE, &who);
 	return PTL_OK;
 }
 
 static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 {
 	static const uint8_t kinds[] = {
-		[PTL_REQ_PUT] = SHM_PUT, [PTL_REQ_GET] = SHM_GET, [PTL_REQ_GETPUT] = SHM_GETPUT,
+		[PTL_REQ_PUT] = SHM_PUT,
+		[PTL_REQ_GET] = SHM_GET,
+		[PTL_REQ_GETPUT] = SHM_GETPUT,
 	};
 	struct shm *shm = shm_of(ni);
 	struct shm_peer *p = shm_peer_find(shm, s->target);
@@ -316,7 +322,8 @@ static bool shm_progress(struct ptl_ni *ni)
 	bool any = shm_take_all(s, 64);
 
 	if (shm_long_any(s)) {
-		atomic_store_explicit(&ni->rounds, atomic_load_explicit(&ni->rounds, memory_order_relaxed) + 1,
+		atomic_store_explicit(&ni->rounds,
+				      atomic_load_explicit(&ni->rounds, memory_order_relaxed) + 1,
 				      memory_order_relaxed);
 		any |= shm_long_step(s);
 	}

@@ -60,7 +60,7 @@ struct shm_area {
 	uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
 	uint64_t scratch;                /* a peer tries its rights here */
 	uint64_t cpus[16];               /* processors the owner may run on */
-	uint32_t calls_only;             /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
+	uint32_t calls_only; /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
 	struct shm_channel channel[SHM_CHANNELS];
 	struct ptl_stat_peer peer[SHM_CHANNELS];
 };
@@ -73,8 +73,8 @@ struct shm_ring {
 	char *lines;
 	uint64_t *dirty; /* bit per line: last held payload */
 	char *pipe;
-	uint32_t count;  /* lines, a power of two */
-	uint32_t chunk;  /* bytes of a pipe slot */
+	uint32_t count; /* lines, a power of two */
+	uint32_t chunk; /* bytes of a pipe slot */
 };
 
 struct shm_deferred {
@@ -92,15 +92,15 @@ struct shm_peer {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	pid_t pid;
-	int sock;          /* hangs up when the process is dead or closed its interface; carries doorbells */
+	int sock; /* hangs up when the process is dead or closed its interface; carries doorbells */
 	enum shm_peer_state state;
-	uint64_t called;   /* when we first tried to connect */
-	uint64_t crossed;  /* when we heard that it calls us, 0: it does not */
-	bool cma;          /* we may read and write its memory */
-	bool run_wanted;   /* on the list of peers to run after leaving */
-	uint32_t eager;    /* bytes its ring takes in one message */
-	uint32_t run_for;  /* messages of ours we delivered for it, not yet counted */
-	uint32_t users;    /* threads that use `view` without our lock */
+	uint64_t called;  /* when we first tried to connect */
+	uint64_t crossed; /* when we heard that it calls us, 0: it does not */
+	bool cma;         /* we may read and write its memory */
+	bool run_wanted;  /* on the list of peers to run after leaving */
+	uint32_t eager;   /* bytes its ring takes in one message */
+	uint32_t run_for; /* messages of ours we delivered for it, not yet counted */
+	uint32_t users;   /* threads that use `view` without our lock */
 	struct ptl_view view;
 	struct shm_ring in;  /* its messages, in our region */
 	struct shm_ring out; /* our messages, in its region */
@@ -114,28 +114,28 @@ struct shm {
 	struct ptl_ni *ni;
 	struct shm_area *area;
 	struct shm_peer *peer[SHM_CHANNELS];
-	struct shm_ring in[SHM_CHANNELS];    /* the rings in our region: never change */
-	_Atomic int pidfd[SHM_CHANNELS];     /* of peers; for who waits for the lock, so not in them */
+	struct shm_ring in[SHM_CHANNELS]; /* the rings in our region: never change */
+	_Atomic int pidfd[SHM_CHANNELS];  /* of peers; for who waits for the lock, so not in them */
 	_Atomic pid_t pid[SHM_CHANNELS];
 	_Atomic uint32_t live[SHM_CHANNELS]; /* channels to look at */
 	_Atomic uint32_t nlive;
-	uint32_t slots[2 * SHM_CHANNELS];    /* open hash of peers by id: index + 1 */
-	struct shm_peer *last;               /* the one talked to last */
-	struct shm_peer *run;                /* to be run when we leave */
-	struct shm_peer *gone;               /* to be freed when nobody uses them */
+	uint32_t slots[2 * SHM_CHANNELS]; /* open hash of peers by id: index + 1 */
+	struct shm_peer *last;            /* the one talked to last */
+	struct shm_peer *run;             /* to be run when we leave */
+	struct shm_peer *gone;            /* to be freed when nobody uses them */
 	struct shm_link *link;
 	struct shm_wait {
-		uint64_t since;     /* when the wait in progress found nothing to do; 0: it has not */
-		uint64_t spin_ns;   /* what spinning is worth, by what it was lately */
-		uint32_t waits;     /* until the next look at how often we lose the core */
-		long lost;          /* involuntary switches at the last look, */
-		uint64_t cpu_ns;    /* our CPU time then, */
-		uint64_t seen_at;   /* the time, */
-		uint64_t slept_ns;  /* and what we slept since */
+		uint64_t since;   /* when the wait in progress found nothing to do; 0: it has not */
+		uint64_t spin_ns; /* what spinning is worth, by what it was lately */
+		uint32_t waits;   /* until the next look at how often we lose the core */
+		long lost;        /* involuntary switches at the last look, */
+		uint64_t cpu_ns;  /* our CPU time then, */
+		uint64_t seen_at; /* the time, */
+		uint64_t slept_ns; /* and what we slept since */
 		uint64_t crowded_until, crowded_ns;
 	} wait;
 	uint64_t pipe_since; /* when a pipe we drain ran dry */
-	bool pipe;                           /* pipelined copies pay here */
+	bool pipe;           /* pipelined copies pay here */
 	uint32_t eager;
 };
 
@@ -147,7 +147,8 @@ static inline struct shm *shm_of(const struct ptl_ni *ni)
 /* Is the owner of this region inside the library? */
 static inline bool shm_attends(const struct ptl_view *v)
 {
-	return (atomic_load_explicit(&v->r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT) == PTL_LOCK_OWNER;
+	return (atomic_load_explicit(&v->r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT) ==
+	       PTL_LOCK_OWNER;
 }
 
 /* ---- shm_ring.c ------------------------------------------------------------------------------- */
@@ -180,7 +181,8 @@ static inline bool shm_ring_any(const struct shm_ring *r)
 	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
 
 	/* acquire: partner of the publish's release */
-	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) == (uint32_t)head + 1;
+	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) ==
+	       (uint32_t)head + 1;
 }
 
 /* ---- shm_copy.c ------------------------------------------------------------------------------- */
@@ -188,7 +190,7 @@ static inline bool shm_ring_any(const struct shm_ring *r)
 /* A stretch of an MD in some process. */
 struct shm_span {
 	const struct ptl_view *v;
-	pid_t pid;  /* 0: ours */
+	pid_t pid; /* 0: ours */
 	uint32_t md;
 	uint64_t offset;
 };

@@ -96,11 +96,14 @@ static uint64_t gather(struct cursor *c, uint64_t len, struct iovec *v, unsigned
 
 static ptl_ni_fail_t cma_fail(void)
 {
-	return errno == ESRCH ? PTL_NI_PEER_DEAD : errno == EFAULT ? PTL_NI_BAD_ADDRESS : PTL_NI_FAIL;
+	return errno == ESRCH    ? PTL_NI_PEER_DEAD
+	       : errno == EFAULT ? PTL_NI_BAD_ADDRESS
+				 : PTL_NI_FAIL;
 }
 
 /* Between our segments and a process's. Cursors of both sides advance in step. */
-static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, uint64_t len, bool write)
+static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, uint64_t len,
+			 bool write)
 {
 	struct iovec lv[BATCH], rv[BATCH];
 	unsigned long ln, rn;
@@ -118,8 +121,8 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 			m = *mine;
 			gather(&m, rest, lv, &ln);
 		}
-		moved = write ? process_vm_writev(pid, lv, ln, rv, rn, 0) :
-				process_vm_readv(pid, lv, ln, rv, rn, 0);
+		moved = write ? process_vm_writev(pid, lv, ln, rv, rn, 0)
+			      : process_vm_readv(pid, lv, ln, rv, rn, 0);
 		if (moved <= 0)
 			return moved < 0 ? cma_fail() : PTL_NI_BAD_ADDRESS;
 		/* what was moved is gone from both cursors */

@@ -92,7 +92,8 @@ static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 		id.pid = want;
 		err = try_bind(fd, ni->index, id);
 		if (err < 0 && err != -EADDRINUSE)
-			base_warn("pid %u of interface %u: bind: %s", want, ni->index, strerror(-err));
+			base_warn("pid %u of interface %u: bind: %s", want, ni->index,
+				  strerror(-err));
 	} else {
 		id.pid = (ptl_pid_t)getpid();
 		for (int tries = 0; tries < 65536 && err == -EADDRINUSE; tries++, id.pid++)
@@ -112,8 +113,14 @@ static bool send_hello(struct shm_link *l, int fd, enum shm_hello_kind kind, ptl
 {
 	struct ptl_ni *ni = l->s->ni;
 	struct shm_hello h = {
-		.magic = SHM_HELLO_MAGIC, .version = SHM_HELLO_VERSION, .kind = (uint16_t)kind,
-		.from = ni->id, .to = to, .interface = ni->index, .jid = ni->jid, .channel = channel,
+		.magic = SHM_HELLO_MAGIC,
+		.version = SHM_HELLO_VERSION,
+		.kind = (uint16_t)kind,
+		.from = ni->id,
+		.to = to,
+		.interface = ni->index,
+		.jid = ni->jid,
+		.channel = channel,
 		.region = (uintptr_t)ni->view.r,
 	};
 	struct iovec iov = { &h, sizeof(h) };
@@ -147,7 +154,10 @@ static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 		char space[CMSG_SPACE(4 * sizeof(int))];
 	} c;
 	struct msghdr m = {
-		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = c.space, .msg_controllen = sizeof(c.space),
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = c.space,
+		.msg_controllen = sizeof(c.space),
 	};
 	ssize_t n = recvmsg(fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 
@@ -267,8 +277,10 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 		 "helper threads; no attach: %s", strerror(errno));
 	if (base_config()->ptl_shm_cma == BASE_CMA_ON)
 		base_warn("cross-memory attach to process %d: %s; allow it with "
-			  "`sysctl kernel.yama.ptrace_scope=0` or CAP_SYS_PTRACE, or set PTL_SHM_CMA=auto "
-			  "to copy through shared memory", (int)p->pid, strerror(errno));
+			  "`sysctl kernel.yama.ptrace_scope=0` or CAP_SYS_PTRACE, or set "
+			  "PTL_SHM_CMA=auto "
+			  "to copy through shared memory",
+			  (int)p->pid, strerror(errno));
 	return false;
 }
 
@@ -414,7 +426,8 @@ static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
 }
 
 /* The peer record for a caller; NULL: it is to be told *no. Locked. */
-static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h, enum shm_hello_kind *no)
+static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
+				 enum shm_hello_kind *no)
 {
 	struct ptl_ni *ni = l->s->ni;
 	struct shm_peer *p;

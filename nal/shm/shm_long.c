@@ -17,8 +17,9 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define CLAIM_BYTES (256u * 1024) /* by one side alone: long enough that the system call does not show */
-#define PATIENCE_NS 20000         /* how long the destination leaves a silent source the pipe */
+#define CLAIM_BYTES                                                                                \
+	(256u * 1024)     /* by one side alone: long enough that the system call does not show */
+#define PATIENCE_NS 20000 /* how long the destination leaves a silent source the pipe */
 
 /* A long message from where we stand. */
 struct job {
@@ -28,9 +29,9 @@ struct job {
 	uint32_t index, gen; /* of the landing, in the target's region */
 	struct shm_ring *pipe;
 	struct shm_span from, to;
-	bool target;         /* the landing is ours */
-	bool source;         /* the data leaves from us */
-	uint32_t op;         /* initiator: our operation */
+	bool target; /* the landing is ours */
+	bool source; /* the data leaves from us */
+	uint32_t op; /* initiator: our operation */
 	uint32_t chunks, size;
 	uint64_t length;
 };
@@ -56,8 +57,10 @@ static void end_as_target(struct job *j, ptl_ni_fail_t fail)
 
 	ptl_engine_done(e, j->l, fail);
 	m->kind = j->l->kind == PTL_REQ_PUT ? SHM_ANSWER : SHM_PLACED;
-	m->flags = (uint8_t)(m->kind == SHM_PLACED ? 0 : fail != PTL_NI_OK ? PTL_ANSWER_FAILED :
-			     j->l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET);
+	m->flags = (uint8_t)(m->kind == SHM_PLACED ? 0
+			     : fail != PTL_NI_OK   ? PTL_ANSWER_FAILED
+			     : j->l->ack           ? PTL_ANSWER_ACK
+						   : PTL_ANSWER_QUIET);
 	m->size = 0;
 	m->length = j->l->mlength;
 	m->hdr_data = fail;
@@ -116,8 +119,8 @@ static uint32_t claim(struct job *j, uint32_t want, uint32_t *first)
 		if (c >> 32 != j->gen || *first >= j->chunks)
 			return 0;
 		n = j->chunks - *first < want ? j->chunks - *first : want;
-	} while (!atomic_compare_exchange_weak_explicit(&j->l->claim, &c, c + n, memory_order_acq_rel,
-							memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&j->l->claim, &c, c + n, memory_order_acq_rel, memory_order_relaxed));
 	return n;
 }
 
@@ -210,8 +213,10 @@ static bool drain_slot(struct job *j)
 		if (atomic_load_explicit(&slot->state, memory_order_acquire) != SHM_SLOT_FULL ||
 		    slot->landing != j->index || slot->gen != j->gen)
 			continue;
-		chunk = __atomic_load_n(&slot->chunk, __ATOMIC_RELAXED); /* once: it is another's memory */
-		if (chunk >= j->chunks || !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
+		chunk = __atomic_load_n(&slot->chunk,
+					__ATOMIC_RELAXED); /* once: it is another's memory */
+		if (chunk >= j->chunks ||
+		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
 			continue;
 		to = part(&j->to, j, chunk);
 		len = bytes_at(j, chunk, 1);
@@ -249,7 +254,8 @@ static void tell(struct job *j)
 		return;
 	/* partner: the fence in shm_wait.c, after which the sleeper looks at the slots once more */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!shm_attends(&j->p->view) || atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
+	if (!shm_attends(&j->p->view) ||
+	    atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
 		shm_nudge(j->s, j->p);
 }
 
@@ -268,7 +274,8 @@ static bool step_source(struct job *j)
 	if (!inside)
 		return drain_slot(j) || move_alone(j, claim_chunks(j));
 	/* the destination moves; we help where that pays */
-	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns && move_alone(j, 2);
+	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
+	       move_alone(j, 2);
 }
 
 static bool step_destination(struct job *j)
@@ -309,7 +316,8 @@ static bool step(struct job *j, bool alone)
 /* What both sides must agree on; the landing or the operation is in the other's memory. */
 static bool sound(const struct job *j)
 {
-	return j->size && j->size <= j->pipe->chunk && j->chunks == (j->length + j->size - 1) / j->size;
+	return j->size && j->size <= j->pipe->chunk &&
+	       j->chunks == (j->length + j->size - 1) / j->size;
 }
 
 static void swap_spans(struct job *j)
@@ -342,8 +350,16 @@ static bool as_target(struct shm *s, uint32_t i, struct job *j)
 	    md >= (uint32_t)p->view.limits.max_mds)
 		return false;
 	*j = (struct job){
-		.s = s, .p = p, .l = l, .index = i, .gen = l->gen, .pipe = &p->in, .target = true,
-		.source = l->kind == PTL_REQ_GET, .chunks = l->chunks, .size = l->chunk_size,
+		.s = s,
+		.p = p,
+		.l = l,
+		.index = i,
+		.gen = l->gen,
+		.pipe = &p->in,
+		.target = true,
+		.source = l->kind == PTL_REQ_GET,
+		.chunks = l->chunks,
+		.size = l->chunk_size,
 		.length = l->mlength,
 	};
 	j->from = (struct shm_span){ &s->ni->view, 0, l->md, l->offset };
@@ -368,8 +384,14 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
 	md = __atomic_load_n(&l->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&l->offset, __ATOMIC_RELAXED);
 	*j = (struct job){
-		.s = s, .p = p, .l = l, .index = at - 1, .gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED), .pipe = &p->out,
-		.source = op->kind == PTL_REQ_PUT, .op = i,
+		.s = s,
+		.p = p,
+		.l = l,
+		.index = at - 1,
+		.gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED),
+		.pipe = &p->out,
+		.source = op->kind == PTL_REQ_PUT,
+		.op = i,
 		.chunks = __atomic_load_n(&l->chunks, __ATOMIC_RELAXED),
 		.size = __atomic_load_n(&l->chunk_size, __ATOMIC_RELAXED),
 		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),

@@ -162,7 +162,8 @@ void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *vie
 	strcpy(st->nal, "shm");
 	st->state = 1;
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))
-		ptl_debug(s->ni, "connected to nid 0x%08x pid %u, process %d, %s", p->id.nid, p->id.pid, (int)p->pid,
+		ptl_debug(s->ni, "connected to nid 0x%08x pid %u, process %d, %s", p->id.nid,
+			  p->id.pid, (int)p->pid,
 			  p->cma ? "with cross-memory attach" : "without cross-memory attach");
 	shm_peer_count_cores(s);
 	shm_flush_deferred(s, p);
@@ -217,7 +218,8 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
 		s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
 	}
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))
-		ptl_debug(s->ni, "nid 0x%08x pid %u: %s", p->id.nid, p->id.pid, PtlNIFailStr(PTL_INVALID_HANDLE, fail));
+		ptl_debug(s->ni, "nid 0x%08x pid %u: %s", p->id.nid, p->id.pid,
+			  PtlNIFailStr(PTL_INVALID_HANDLE, fail));
 	drop_deferred(p);
 	ptl_engine_peer_lost(&s->ni->engine, p->index, fail, &who);
 	unlist_run(s, p);

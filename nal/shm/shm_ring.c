@@ -86,8 +86,8 @@ int shm_area_check(const struct ptl_view *v)
 void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channel)
 {
 	struct shm_area *a = (struct shm_area *)v->nal;
-	char *block = v->nal + page_up(sizeof(*a)) +
-		      channel * block_bytes(a->ring_bytes, a->pipe_bytes);
+	char *block =
+		v->nal + page_up(sizeof(*a)) + channel * block_bytes(a->ring_bytes, a->pipe_bytes);
 
 	r->ch = &a->channel[channel];
 	r->lines = block;
@@ -100,8 +100,10 @@ void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channe
 void shm_ring_reset(struct shm_ring *r)
 {
 	memset(r->ch, 0, sizeof(*r->ch));
-	madvise(r->lines, r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
-			  (size_t)r->chunk * SHM_SLOTS, MADV_REMOVE);
+	madvise(r->lines,
+		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
+			(size_t)r->chunk * SHM_SLOTS,
+		MADV_REMOVE);
 }
 
 static void set_dirty(struct shm_ring *r, uint32_t line)
@@ -133,7 +135,8 @@ bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	/* one line more than needed stays free: the one after, which is looked at next */
 	uint64_t need = r->ch->tail + skip(r, n) + n + 1;
 
-#if !defined(__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
+#if !defined(                                                                                      \
+	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
 	if (need - r->ch->head_seen <= r->count)
 		return true;
 #endif
@@ -149,7 +152,8 @@ static void publish(struct shm_ring *r, uint32_t n)
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
 
 	if (clear_dirty(r, next))
-		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n), __ATOMIC_RELAXED);
+		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
+				 __ATOMIC_RELAXED);
 	clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
 	r->ch->tail = tail + n;
 	/* release: partner of shm_ring_any's acquire */

@@ -23,14 +23,14 @@ static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 /* A runner at work on one ring. */
 struct run {
 	struct shm *s;
-	struct shm_peer *p;     /* owner: whose messages; peer: whose region */
+	struct shm_peer *p; /* owner: whose messages; peer: whose region */
 	struct ptl_engine *e;
-	struct shm_ring *from;  /* the messages */
-	struct shm_ring *to;    /* the answers */
+	struct shm_ring *from;   /* the messages */
+	struct shm_ring *to;     /* the answers */
 	struct ptl_answerer who; /* the sender of the messages */
-	uint32_t sender;        /* its channel in the region */
-	pid_t memory;           /* whose memory MDs mean: 0 ours, else a peer's */
-	bool denied;            /* cross-memory attach was refused: the owner must do it */
+	uint32_t sender;         /* its channel in the region */
+	pid_t memory;            /* whose memory MDs mean: 0 ours, else a peer's */
+	bool denied;             /* cross-memory attach was refused: the owner must do it */
 };
 
 /* ---- sending ---------------------------------------------------------------------------------- */
@@ -177,9 +177,11 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 /* ---- messages --------------------------------------------------------------------------------- */
 
 /* In the owner an answer may be deferred; a peer made sure of room before it began. */
-static struct shm_msg *answer_begin(struct run *x, enum shm_kind kind, uint32_t size, struct shm_msg *spare)
+static struct shm_msg *answer_begin(struct run *x, enum shm_kind kind, uint32_t size,
+				    struct shm_msg *spare)
 {
-	struct shm_msg *m = x->e->undo ? shm_ring_place(x->to, size) : shm_send_begin(x->p, size, spare);
+	struct shm_msg *m =
+		x->e->undo ? shm_ring_place(x->to, size) : shm_send_begin(x->p, size, spare);
 
 	m->kind = (uint8_t)kind;
 	m->size = (uint16_t)size;
@@ -198,8 +200,8 @@ static void answer_end(struct run *x, struct shm_msg *m, const struct shm_msg *s
 	shm_ring_publish(x->to, m);
 }
 
-static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what, uint64_t mlength,
-		      ptl_ni_fail_t fail)
+static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what,
+		      uint64_t mlength, ptl_ni_fail_t fail)
 {
 	struct shm_msg spare, *m;
 
@@ -215,7 +217,8 @@ static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer 
 }
 
 /* A get's or getput's data. */
-static void reply(struct run *x, const struct ptl_landing *l, const struct shm_span *payload, const void *bytes)
+static void reply(struct run *x, const struct ptl_landing *l, const struct shm_span *payload,
+		  const void *bytes)
 {
 	struct shm_msg spare, *m = answer_begin(x, SHM_REPLY, (uint32_t)l->mlength, &spare);
 
@@ -229,7 +232,9 @@ static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t f
 {
 	ptl_engine_done(x->e, l, fail);
 	last_word(x, l->op, l->op_gen,
-		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED : l->ack ? PTL_ANSWER_ACK : PTL_ANSWER_QUIET,
+		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED
+		  : l->ack          ? PTL_ANSWER_ACK
+				    : PTL_ANSWER_QUIET,
 		  l->mlength, fail);
 }
 
@@ -268,7 +273,8 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 		answer_end(x, m, &spare, NULL, NULL);
 	} else {
 		/* tell the initiator where it can help; release: the landing is whole */
-		__atomic_store_n(&initiator->op[l->op].landing_gen, x->e->v->land[i].gen, __ATOMIC_RELAXED);
+		__atomic_store_n(&initiator->op[l->op].landing_gen, x->e->v->land[i].gen,
+				 __ATOMIC_RELAXED);
 		__atomic_store_n(&initiator->op[l->op].landing, i + 1, __ATOMIC_RELEASE);
 	}
 }
@@ -280,18 +286,24 @@ static bool match(struct run *x, const struct ptl_request *q, struct ptl_landing
 	int why = ptl_engine_match(x->e, q, l);
 
 	if (why && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
-		ptl_debug(ni, "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s", q->pt_index,
-			  (unsigned long long)q->match_bits, (unsigned long long)q->rlength, q->initiator.nid,
-			  q->initiator.pid, drop_text[why - 1]);
+		ptl_debug(ni,
+			  "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s",
+			  q->pt_index, (unsigned long long)q->match_bits,
+			  (unsigned long long)q->rlength, q->initiator.nid, q->initiator.pid,
+			  drop_text[why - 1]);
 	if (!why && ptl_debugs(ni, PTL_DBG_DELIVERY | PTL_DBG_PARSE | PTL_DBG_MOVE))
-		ptl_debug(ni, "portal %u bits %016llx from nid 0x%08x pid %u: %llu of %llu bytes at offset %llu%s", q->pt_index,
-			  (unsigned long long)q->match_bits, q->initiator.nid, q->initiator.pid,
-			  (unsigned long long)l->mlength, (unsigned long long)q->rlength,
-			  (unsigned long long)l->offset, x->e->undo ? ", on the target's behalf" : "");
+		ptl_debug(ni,
+			  "portal %u bits %016llx from nid 0x%08x pid %u: %llu of %llu bytes at "
+			  "offset %llu%s",
+			  q->pt_index, (unsigned long long)q->match_bits, q->initiator.nid,
+			  q->initiator.pid, (unsigned long long)l->mlength,
+			  (unsigned long long)q->rlength, (unsigned long long)l->offset,
+			  x->e->undo ? ", on the target's behalf" : "");
 	return !why;
 }
 
-static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m, const char *payload)
+static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m,
+		     const char *payload)
 {
 	struct ptl_landing l;
 	ptl_ni_fail_t fail;
@@ -307,7 +319,8 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 			shm_nudge(x->s, x->p);
 		return;
 	}
-	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload, l.mlength);
+	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
+			   l.mlength);
 	if (!refused(x, fail))
 		put_done(x, &l, fail);
 }
@@ -385,8 +398,8 @@ static void take_reply(struct run *x, const struct shm_msg *m, const char *paylo
 		return;
 
 	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, &x->who, &l)) {
-		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
-				   l.mlength);
+		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset },
+				   payload, l.mlength);
 		if (refused(x, fail))
 			return;
 		ptl_engine_done(x->e, &l, fail);
@@ -405,8 +418,10 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 			struct ptl_op *op = &x->e->v->op[m->op];
 
 			ptl_engine_reply_keep(x->e, m->op, &l);
-			__atomic_store_n(&op->landing_gen, (uint32_t)(m->remote_offset >> 32), __ATOMIC_RELAXED);
-			__atomic_store_n(&op->landing, (uint32_t)m->remote_offset + 1, __ATOMIC_RELEASE);
+			__atomic_store_n(&op->landing_gen, (uint32_t)(m->remote_offset >> 32),
+					 __ATOMIC_RELAXED);
+			__atomic_store_n(&op->landing, (uint32_t)m->remote_offset + 1,
+					 __ATOMIC_RELEASE);
 			return;
 		}
 		ptl_engine_done(x->e, &l, PTL_NI_FAIL);
@@ -503,7 +518,8 @@ static void look_ahead(const struct run *x, uint64_t head)
 		const struct shm_msg *m = shm_ring_line(x->from, at);
 
 		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) == (uint32_t)at + 1)
-			ptl_match_prefetch(x->e->v, m->pt_index, x->who.id, m->match_bits, (int)step);
+			ptl_match_prefetch(x->e->v, m->pt_index, x->who.id, m->match_bits,
+					   (int)step);
 	}
 }
 
@@ -520,7 +536,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 		struct shm_msg m;
 
 		/* once, for it is another's memory; all but seq, which was looked at */
-		memcpy((char *)&m + sizeof(m.seq), (const char *)shm_ring_line(r, head) + sizeof(m.seq),
+		memcpy((char *)&m + sizeof(m.seq),
+		       (const char *)shm_ring_line(r, head) + sizeof(m.seq),
 		       sizeof(m) - sizeof(m.seq));
 		lines = shm_msg_check(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
@@ -532,7 +549,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 			break; /* our own inbox is full of answers: those first */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, head);
-		payload = lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
+		payload =
+			lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
 		if (m.kind != SHM_PAD) {
 			take(x, &m, payload);
 			if (x->denied)
@@ -552,7 +570,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 static bool space_due(const struct shm_ring *r)
 {
 	return atomic_load_explicit(&r->ch->want_space, memory_order_relaxed) &&
-	       __atomic_load_n(&r->ch->tail, __ATOMIC_RELAXED) - __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED) <=
+	       __atomic_load_n(&r->ch->tail, __ATOMIC_RELAXED) -
+			       __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED) <=
 		       r->count / 2;
 }
 
@@ -569,8 +588,13 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
 {
 	struct run x = {
-		.s = s, .p = p, .e = &s->ni->engine, .from = &p->in, .to = &p->out,
-		.who = { p->id, p->uid, p->jid }, .sender = p->index,
+		.s = s,
+		.p = p,
+		.e = &s->ni->engine,
+		.from = &p->in,
+		.to = &p->out,
+		.who = { p->id, p->uid, p->jid },
+		.sender = p->index,
 	};
 
 	return drain(&x, most);
@@ -582,7 +606,8 @@ bool shm_take_all(struct shm *s, unsigned int most)
 	bool any = false;
 
 	for (uint32_t k = 0; k < n; k++) {
-		struct shm_peer *p = s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+		struct shm_peer *p =
+			s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
 		uint64_t sent = p->sent;
 
 		if (shm_ring_any(&p->in) && !ptl_handlers_behind(s->ni)) {
@@ -605,7 +630,8 @@ bool shm_rings_pending(struct shm *s)
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 
 	for (uint32_t k = 0; k < n; k++) {
-		const struct shm_ring *r = &s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+		const struct shm_ring *r =
+			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
 
 		if (shm_ring_any(r) || space_due(r))
 			return true;
@@ -654,8 +680,14 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_engine e = { .v = &p->view, .undo = &p->view.r->undo };
 	struct run x = {
-		.s = s, .p = p, .e = &e, .from = &p->out, .to = &p->in,
-		.who = { s->ni->id, s->ni->uid, s->ni->jid }, .sender = p->there, .memory = p->pid,
+		.s = s,
+		.p = p,
+		.e = &e,
+		.from = &p->out,
+		.to = &p->in,
+		.who = { s->ni->id, s->ni->uid, s->ni->jid },
+		.sender = p->there,
+		.memory = p->pid,
 	};
 	unsigned int n;
 
@@ -692,7 +724,6 @@ static struct shm_peer *grab_runs(struct shm *s)
 		p->users++;
 	return list;
 }
-
 
 /* Locked again after running `list`; what was pushed meanwhile by other threads relied on us. */
 static void settle(struct shm *s, struct shm_peer *list, bool last)

@@ -14,11 +14,12 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define SLEEP_MOST_NS  250000000ull
-#define SPIN_LEAST_NS  4000         /* what a sleep and a wake-up cost */
-#define LOOK_EVERY     8192         /* waits between looks at our share of the core: no system call on the fast path */
-#define WINDOW_NS      20000000ull  /* shortest time to judge it by */
-#define CROWD_LEAST_NS 100000000ull /* how long not to spin when too much of it was taken, ... */
+#define SLEEP_MOST_NS 250000000ull
+#define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
+#define LOOK_EVERY                                                                                 \
+	8192 /* waits between looks at our share of the core: no system call on the fast path */
+#define WINDOW_NS      20000000ull   /* shortest time to judge it by */
+#define CROWD_LEAST_NS 100000000ull  /* how long not to spin when too much of it was taken, ... */
 #define CROWD_MOST_NS  1600000000ull /* ... twice as long each time it is found again */
 
 static uint64_t cpu_ns(const struct rusage *u)

@@ -25,17 +25,17 @@ enum shm_hello_kind {
 	SHM_HELLO_REFUSE,      /* another user, or not who you think */
 };
 
-struct shm_hello {              /* offset */
-	uint32_t magic;         /*  0 */
-	uint16_t version;       /*  4 */
-	uint16_t kind;          /*  6 */
-	ptl_process_id_t from;  /*  8 */
-	ptl_process_id_t to;    /* 16 */
-	uint32_t interface;     /* 24 */
-	uint32_t jid;           /* 28 */
-	uint32_t channel;       /* 32  the channel in the sender's region that the receiver writes to */
-	uint32_t pad;           /* 36 */
-	uint64_t region;        /* 40  where the sender has its own region mapped */
+struct shm_hello {             /* offset */
+	uint32_t magic;        /*  0 */
+	uint16_t version;      /*  4 */
+	uint16_t kind;         /*  6 */
+	ptl_process_id_t from; /*  8 */
+	ptl_process_id_t to;   /* 16 */
+	uint32_t interface;    /* 24 */
+	uint32_t jid;          /* 28 */
+	uint32_t channel; /* 32  the channel in the sender's region that the receiver writes to */
+	uint32_t pad;     /* 36 */
+	uint64_t region;  /* 40  where the sender has its own region mapped */
 };
 static_assert(sizeof(struct shm_hello) == 48, "no holes");
 static_assert(offsetof(struct shm_hello, region) == 40, "no holes");
@@ -46,7 +46,7 @@ int shm_hello_decode(const void *bytes, size_t len, struct shm_hello *h);
 /* ---- ring messages ---------------------------------------------------------------------------- */
 
 #define SHM_LINE   64u
-#define SHM_INLINE 12u   /* payload bytes that fit in the header's line */
+#define SHM_INLINE 12u    /* payload bytes that fit in the header's line */
 #define SHM_MOST   36864u /* longest payload of a message */
 
 enum shm_kind {
@@ -54,12 +54,12 @@ enum shm_kind {
 	SHM_PUT,      /* payload follows */
 	SHM_PUT_LONG, /* payload stays with the initiator's operation */
 	SHM_GET,
-	SHM_GETPUT,   /* payload follows */
-	SHM_ANSWER,   /* last word on an operation: enum ptl_answer */
-	SHM_REPLY,    /* payload of a get or getput */
-	SHM_GRANT,    /* long get matched: landing and length */
-	SHM_FETCHED,  /* initiator to target: a landing's bytes are all moved */
-	SHM_PLACED,   /* target to initiator: a long get's bytes are all moved */
+	SHM_GETPUT,  /* payload follows */
+	SHM_ANSWER,  /* last word on an operation: enum ptl_answer */
+	SHM_REPLY,   /* payload of a get or getput */
+	SHM_GRANT,   /* long get matched: landing and length */
+	SHM_FETCHED, /* initiator to target: a landing's bytes are all moved */
+	SHM_PLACED,  /* target to initiator: a long get's bytes are all moved */
 };
 
 /*
@@ -79,8 +79,8 @@ enum shm_kind {
 struct shm_msg {
 	uint32_t seq;
 	uint8_t kind;
-	uint8_t flags;          /* requests: SHM_WANT_ACK, SHM_LONG. ANSWER: enum ptl_answer */
-	uint16_t size;          /* payload bytes; PAD: lines */
+	uint8_t flags; /* requests: SHM_WANT_ACK, SHM_LONG. ANSWER: enum ptl_answer */
+	uint16_t size; /* payload bytes; PAD: lines */
 	uint64_t match_bits;
 	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
 	uint64_t length;        /* requested; of answers: moved */
@@ -107,7 +107,9 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
 /* A request message as the engine wants it; the identity is the caller's to fill in. */
 static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
 {
-	q->kind = m->kind == SHM_GET ? PTL_REQ_GET : m->kind == SHM_GETPUT ? PTL_REQ_GETPUT : PTL_REQ_PUT;
+	q->kind = m->kind == SHM_GET      ? PTL_REQ_GET
+		  : m->kind == SHM_GETPUT ? PTL_REQ_GETPUT
+					  : PTL_REQ_PUT;
 	q->ack = m->flags & SHM_WANT_ACK;
 	q->pt_index = m->pt_index;
 	q->ac_index = m->ac_index;

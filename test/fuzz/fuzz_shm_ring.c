@@ -23,18 +23,22 @@ static void open_interface(void)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t m = {
-		.start = memory, .length = sizeof(memory), .threshold = PTL_MD_THRESH_INF,
+		.start = memory,
+		.length = sizeof(memory),
+		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
 	};
 	ptl_handle_me_t me;
 	int n;
 
-	if (PtlInit(&n) != PTL_OK || PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &nih) != PTL_OK ||
+	if (PtlInit(&n) != PTL_OK ||
+	    PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &nih) != PTL_OK ||
 	    PtlEQAlloc(nih, 64, PTL_EQ_HANDLER_NONE, &eq) != PTL_OK)
 		abort();
 	m.eq_handle = eq;
 	for (ptl_pt_index_t pt = 0; pt < 4; pt++)
-		if (PtlMEAttach(nih, pt, any, pt, pt == 3 ? ~0ull : 0, PTL_RETAIN, PTL_INS_AFTER, &me) != PTL_OK ||
+		if (PtlMEAttach(nih, pt, any, pt, pt == 3 ? ~0ull : 0, PTL_RETAIN, PTL_INS_AFTER,
+				&me) != PTL_OK ||
 		    PtlMDAttach(me, m, PTL_RETAIN, NULL) != PTL_OK)
 			abort();
 	if (PtlMDBind(nih, m, PTL_RETAIN, &md) != PTL_OK)
@@ -76,7 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r->ch->tail < r->ch->head)
 		r->ch->tail = r->ch->head;
 	ptl_leave(ni);
-	for (int i = 0; i < 1000 && PtlProgress(nih, 0) == PTL_OK && ni->view.r->land_list != PTL_NIL; i++)
+	for (int i = 0;
+	     i < 1000 && PtlProgress(nih, 0) == PTL_OK && ni->view.r->land_list != PTL_NIL; i++)
 		;
 	while (PtlEQGet(eq, &ev) != PTL_EQ_EMPTY)
 		;

@@ -60,7 +60,8 @@ static int limits(void)
 	if (err == PTL_OK)
 		err = PtlGetId(ni, &id);
 	if (err != PTL_OK) {
-		fprintf(stderr, "portals-info: cannot open the default interface: %s\n", PtlErrorStr((unsigned int)err));
+		fprintf(stderr, "portals-info: cannot open the default interface: %s\n",
+			PtlErrorStr((unsigned int)err));
 		return 1;
 	}
 	a.s_addr = htonl(id.nid);
@@ -108,12 +109,9 @@ static void config(bool all)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "config", no_argument, NULL, 'c' },
-		{ "limits", no_argument, NULL, 'l' },
-		{ "transports", no_argument, NULL, 't' },
-		{ "version", no_argument, NULL, 'V' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
+		{ "config", no_argument, NULL, 'c' },     { "limits", no_argument, NULL, 'l' },
+		{ "transports", no_argument, NULL, 't' }, { "version", no_argument, NULL, 'V' },
+		{ "help", no_argument, NULL, 'h' },       { 0 },
 	};
 	int c = getopt_long(argc, argv, "cltVh", options, NULL), err;
 

@@ -37,8 +37,10 @@ static void usage(FILE *to)
 {
 	fputs("usage: portals-stat [--watch [SECONDS]] PID\n"
 	      "\n"
-	      "Shows the Portals interfaces of a running process: peers, posted entries, queue depths,\n"
-	      "what was dropped and why, and the oldest unfinished operation. The process is not disturbed.\n"
+	      "Shows the Portals interfaces of a running process: peers, posted entries, queue "
+	      "depths,\n"
+	      "what was dropped and why, and the oldest unfinished operation. The process is not "
+	      "disturbed.\n"
 	      "  -w, --watch[=SECONDS]  again every SECONDS (default 1), until interrupted\n"
 	      "  -V, --version          version\n"
 	      "  -h, --help             this text\n"
@@ -80,10 +82,11 @@ static void show_peers(const struct region *r)
 		return;
 	for (uint32_t i = 0; i < r->s->peer_high; i++)
 		if (p[i].state)
-			printf("  peer      nid %s pid %u, process %u, by %.8s%s\n", address(p[i].id.nid),
-			       p[i].id.pid, p[i].os_pid, p[i].nal,
-			       p[i].os_pid == r->s->os_pid ? " (itself)" :
-			       p[i].flags & PTL_PEER_CMA ? " with cross-memory attach" : " through shared memory");
+			printf("  peer      nid %s pid %u, process %u, by %.8s%s\n",
+			       address(p[i].id.nid), p[i].id.pid, p[i].os_pid, p[i].nal,
+			       p[i].os_pid == r->s->os_pid ? " (itself)"
+			       : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
+							   : " through shared memory");
 }
 
 static void show_queues(const struct region *r)
@@ -94,7 +97,8 @@ static void show_queues(const struct region *r)
 		return;
 	for (uint32_t i = 0; i < r->s->eq_high; i++)
 		if (q[i].state & 1)
-			printf("  queue %-3u %" PRIu64 " of %u events waiting, %u owed by operations in progress, "
+			printf("  queue %-3u %" PRIu64
+			       " of %u events waiting, %u owed by operations in progress, "
 			       "%" PRIu64 " posted\n",
 			       i, q[i].tail - q[i].head, q[i].mask + 1, q[i].owed, q[i].tail);
 }
@@ -123,11 +127,12 @@ static void show_operations(const struct region *r)
 	}
 	printf("  waiting for peers: %u operations", n);
 	if (oldest)
-		printf("; the oldest, for %.1f s: %s of %" PRIu64 " bytes to nid %s pid %u, portal %u, "
+		printf("; the oldest, for %.1f s: %s of %" PRIu64
+		       " bytes to nid %s pid %u, portal %u, "
 		       "match bits 0x%" PRIx64,
 		       (double)(now_ms() - oldest->started_ms) / 1000, kind_text(oldest->kind),
-		       oldest->length, address(oldest->target.nid), oldest->target.pid, oldest->pt_index,
-		       oldest->match_bits);
+		       oldest->length, address(oldest->target.nid), oldest->target.pid,
+		       oldest->pt_index, oldest->match_bits);
 	putchar('\n');
 }
 
@@ -145,8 +150,8 @@ static void show(const struct region *r)
 {
 	const struct ptl_stat *s = r->s;
 
-	printf("%.32s, process %u: interface %u, nid %s pid %u, uid %u, jid %u, up %.1f s%s\n", s->program,
-	       s->os_pid, s->interface, address(s->id.nid), s->id.pid, s->uid, s->jid,
+	printf("%.32s, process %u: interface %u, nid %s pid %u, uid %u, jid %u, up %.1f s%s\n",
+	       s->program, s->os_pid, s->interface, address(s->id.nid), s->id.pid, s->uid, s->jid,
 	       (double)(now_ms() - s->started_ms) / 1000, s->closed ? ", CLOSED" : "");
 	printf("  data moved by %.64s\n", s->progress);
 	printf("  %u threads asleep in a wait\n", s->waiters);
@@ -156,7 +161,8 @@ static void show(const struct region *r)
 	       s->sr[PTL_SR_RECV_LENGTH], s->sr[PTL_SR_DROP_COUNT]);
 	printf("  posted    %" PRIu64 " match entries on %" PRIu64 " portals, %" PRIu64
 	       " memory descriptors, %" PRIu64 " event queues\n",
-	       s->sr[PTL_SR_MES_CUR], s->sr[PTL_SR_PTLS_CUR], s->sr[PTL_SR_MDS_CUR], s->sr[PTL_SR_EQS_CUR]);
+	       s->sr[PTL_SR_MES_CUR], s->sr[PTL_SR_PTLS_CUR], s->sr[PTL_SR_MDS_CUR],
+	       s->sr[PTL_SR_EQS_CUR]);
 	show_peers(r);
 	show_queues(r);
 	show_operations(r);
@@ -201,7 +207,9 @@ static int show_process(long pid)
 	d = opendir(dir);
 	if (!d) {
 		fprintf(stderr, "portals-stat: process %ld: %s%s\n", pid, strerror(errno),
-			errno == EACCES ? "; it belongs to another user" : errno == ENOENT ? " (no such process)" : "");
+			errno == EACCES   ? "; it belongs to another user"
+			: errno == ENOENT ? " (no such process)"
+					  : "");
 		return -1;
 	}
 	while ((e = readdir(d))) {
@@ -244,7 +252,9 @@ int main(int argc, char **argv)
 		case 'w':
 			every = optarg ? strtod(optarg, &end) : 1;
 			if ((optarg && *end) || !(every > 0 && every < 86400)) {
-				fprintf(stderr, "portals-stat: --watch=%s: not a number of seconds\n", optarg);
+				fprintf(stderr,
+					"portals-stat: --watch=%s: not a number of seconds\n",
+					optarg);
 				return 2;
 			}
 			break;
@@ -274,7 +284,8 @@ int main(int argc, char **argv)
 		fflush(stdout);
 		if (!every || n <= 0)
 			return n > 0 ? 0 : 1;
-		struct timespec t = { (time_t)every, (long)((every - (double)(time_t)every) * 1e9) };
+		struct timespec t = { (time_t)every,
+				      (long)((every - (double)(time_t)every) * 1e9) };
 		nanosleep(&t, NULL);
 		putchar('\n');
 	}
