@@ -150,11 +150,11 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 static ptl_ni_fail_t local(struct cursor *to, struct cursor *from, uint64_t len)
 {
 	while (len) {
-		char *d, *s;
+		char *d = NULL, *s = NULL;
 		uint64_t k = cursor_piece(from, len, &s);
 
 		k = k ? cursor_piece(to, k, &d) : 0;
-		if (!k)
+		if (!k || !d || !s)
 			return PTL_NI_PROTOCOL;
 		memmove(d, s, k);
 		cursor_advance(to, k);
@@ -268,6 +268,6 @@ void shm_copy_measure(uint64_t *memory, uint64_t *attach)
 		best[1] = t < best[1] ? t : best[1];
 	}
 	munmap(buf, 2 * SIZE);
-	*memory = SIZE * 1000ull / (best[0] + 1);
-	*attach = best[1] == UINT64_MAX ? 0 : SIZE * 1000ull / (best[1] + 1);
+	*memory = SIZE * 1000ull / (best[0] | 1);
+	*attach = best[1] == UINT64_MAX ? 0 : SIZE * 1000ull / (best[1] | 1);
 }

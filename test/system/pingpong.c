@@ -59,8 +59,7 @@ static void ball(void)
 	*pt_word(pt_rank) = (uint64_t)preemptions();
 	pt_barrier();
 	if (pt_rank == 0)
-		printf("# preempted %llu times\n",
-		       (unsigned long long)(*pt_word(0) + *pt_word(1)));
+		printf("# preempted %llu times\n", (unsigned long long)(*pt_word(0) + *pt_word(1)));
 	fflush(stdout);
 }
 
