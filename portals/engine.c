@@ -17,8 +17,9 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	const struct ptl_md *md = &v->md[i];
 
 	t->md_handle = ptl_handle(PTL_KIND_MD, v->r->stat.interface, i, md->state);
-	t->md_start = md->user_start;
-	t->md_length = md->user_length;
+	/* of a plain MD the same, and in the line that is here already */
+	t->md_start = md->options & PTL_MD_IOVEC ? md->user_start : md->start;
+	t->md_length = md->options & PTL_MD_IOVEC ? md->user_length : md->length;
 	t->md_max_size = md->max_size;
 	t->md_user_ptr = md->user_ptr;
 	t->md_threshold = threshold;

@@ -91,6 +91,7 @@ void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process
 {
 	uint32_t h = hash_key(pt_index, initiator, match_bits);
 	const struct ptl_bucket *b = &v->bucket[h & (v->r->buckets - 1) & (v->nbuckets - 1)];
+	const struct ptl_me *me;
 
 	if (step == 0) {
 		__builtin_prefetch(b);
@@ -98,10 +99,13 @@ void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process
 	}
 	if (b->head >= (uint32_t)v->limits.max_mes)
 		return;
+	me = &v->me[b->head];
 	if (step == 1)
-		__builtin_prefetch(&v->me[b->head]);
-	else if (v->me[b->head].md < (uint32_t)v->limits.max_mds)
-		__builtin_prefetch(&v->md[v->me[b->head].md], 1);
+		__builtin_prefetch(me);
+	else if (me->match_bits != match_bits && me->chain_next < (uint32_t)v->limits.max_mes)
+		__builtin_prefetch(&v->me[me->chain_next]);
+	else if (me->md < (uint32_t)v->limits.max_mds)
+		__builtin_prefetch(&v->md[me->md], 1);
 }
 
 static inline bool wild_matches(const struct ptl_me *me, const struct ptl_request *q)
@@ -252,7 +256,8 @@ void ptl_match_link(struct ptl_view *v, uint32_t i, uint32_t base, ptl_ins_pos_t
 	link_list(v, i, prev, next);
 	if (me->ignore_bits == 0 && me->id.nid != PTL_NID_ANY && me->id.pid != PTL_PID_ANY) {
 		me->hash = hash_key(me->pt_index, me->id, me->match_bits);
-		if (++v->r->hashed > v->r->buckets && v->r->buckets < v->nbuckets)
+		/* four buckets to an entry: the first of a chain is nearly always the one */
+		if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
 			grow_hash(v);
 	} else {
 		me->state |= PTL_OBJ_WILD;

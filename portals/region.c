@@ -29,7 +29,7 @@ static uint32_t bucket_count(int mes)
 {
 	uint32_t n = 64;
 
-	while (n < (uint32_t)mes && n < 1u << 20)
+	while (n / 4 < (uint32_t)mes && n < 1u << 22)
 		n *= 2;
 	return n;
 }

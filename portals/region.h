@@ -164,8 +164,9 @@ struct ptl_region {
 	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
 	_Alignas(64) _Atomic uint32_t bell;   /* futex the owner's waiting threads sleep on */
 	_Alignas(64) _Atomic uint32_t
-		no_run;          /* peers may not run the engine: the owner must see each event */
-	_Atomic uint32_t helper; /* the helper thread is at work in the background */
+		no_run; /* peers may not run the engine: the owner must see each event */
+	/* a peer made room in the ring we write to it; the owner looks, and clears */
+	_Atomic uint32_t space;
 
 	/* Counters the engine uses all the time. */
 	_Alignas(64) uint32_t me_free, me_high;

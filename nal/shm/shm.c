@@ -225,7 +225,8 @@ static void wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
 	if (p->state != SHM_LIVE || p->deferred || shm_ring_room(&p->out, size) || !s->ni->spin_ns)
 		return;
 	end = base_now_ns() + ROOM_SPIN_NS;
-	while (!shm_ring_room(&p->out, size) && shm_attends(&p->view) && base_now_ns() < end)
+	/* whether it is inside just now or between two calls */
+	while (!shm_ring_room(&p->out, size) && base_now_ns() < end)
 		base_cpu_relax();
 }
 
@@ -321,12 +322,11 @@ static bool shm_progress(struct ptl_ni *ni)
 	struct shm *s = shm_of(ni);
 	bool any = shm_take_all(s, 64);
 
-	if (shm_long_any(s)) {
-		atomic_store_explicit(&ni->rounds,
-				      atomic_load_explicit(&ni->rounds, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
+	atomic_store_explicit(&ni->rounds,
+			      atomic_load_explicit(&ni->rounds, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	if (shm_long_any(s))
 		any |= shm_long_step(s);
-	}
 	if (any && s->wait.since)
 		shm_wait_over(s);
 	return any;

@@ -267,8 +267,6 @@ void shm_link_connect(struct shm *s, struct shm_peer *p);
 /* Wakes the helper thread of a peer, or our own. */
 void shm_link_bell(struct shm_peer *p);
 void shm_link_kick(struct shm *s);
-/* Has our helper thread look at the rings. */
-void shm_link_work(struct shm *s);
 /* nal_ops.forked */
 void shm_link_forked(struct ptl_ni *ni);
 

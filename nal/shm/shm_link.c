@@ -597,7 +597,7 @@ static void background(struct shm_link *l)
 	ptl_lock(ni);
 	any = ni->nal->progress(ni);
 	l->rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-	if (shm_long_any(l->s))
+	if (any || shm_long_any(l->s))
 		l->quiet = 0;
 	else if (++l->quiet > QUIET_MOST)
 		atomic_store(&l->kicked, false);
@@ -670,11 +670,6 @@ static void wake_helper(struct shm_link *l)
 	uint64_t one = 1;
 
 	(void)!write(l->event_fd, &one, sizeof(one));
-}
-
-void shm_link_work(struct shm *s)
-{
-	wake_helper(s->link);
 }
 
 void shm_link_forked(struct ptl_ni *ni)

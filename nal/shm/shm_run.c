@@ -576,11 +576,15 @@ static bool space_due(const struct shm_ring *r)
 		       r->count / 2;
 }
 
-/* Whether the producer is inside the library or not: it may be about to leave. */
+/* A producer inside the library finds the word when it leaves, after its unlock; partner: shm_rings_pending(). */
 static void tell_space(struct shm *s, struct shm_peer *p)
 {
 	atomic_store_explicit(&p->in.ch->want_space, 0, memory_order_seq_cst);
-	if (p->index != SHM_SELF && p->state == SHM_LIVE)
+	if (p->index == SHM_SELF || p->state != SHM_LIVE)
+		return;
+	atomic_store_explicit(&p->view.r->space, 1, memory_order_seq_cst);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!shm_attends(&p->view))
 		shm_nudge(s, p);
 }
 
@@ -606,6 +610,9 @@ bool shm_take_all(struct shm *s, unsigned int most)
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 	bool any = false;
 
+	/* cleared before what it tells of is looked at, below */
+	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+		atomic_store_explicit(&s->ni->view.r->space, 0, memory_order_seq_cst);
 	for (uint32_t k = 0; k < n; k++) {
 		struct shm_peer *p =
 			s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
@@ -630,6 +637,8 @@ bool shm_rings_pending(struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 
+	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+		return true;
 	for (uint32_t k = 0; k < n; k++) {
 		const struct shm_ring *r =
 			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
@@ -773,8 +782,10 @@ void shm_leave(struct ptl_ni *ni)
 		/* who is behind comes back here after each event handled */
 		if (!list && (behind || !shm_rings_pending(s)))
 			return;
-		if (!list && ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call */
-			shm_link_work(s);
+		if (!list &&
+		    ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call; who pushes
+							   next will, or the helper */
+			shm_link_kick(s);
 			return;
 		}
 		for (struct shm_peer *p = list; p; p = p->next_run)
