@@ -230,14 +230,45 @@ void pt_finish(void)
 	pt_barrier();
 }
 
+/* cmocka catches these; in a process of a test a crash must stay one. */
+static const int crashes[] = { SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS };
+enum { CRASHES = sizeof(crashes) / sizeof(crashes[0]) };
+static struct sigaction before_cmocka[CRASHES];
+
+static void save_crash_handlers(void)
+{
+	for (int i = 0; i < CRASHES; i++)
+		sigaction(crashes[i], NULL, &before_cmocka[i]);
+}
+
+static void restore_crash_handlers(void)
+{
+	for (int i = 0; i < CRASHES; i++)
+		sigaction(crashes[i], &before_cmocka[i], NULL);
+}
+
+/*
+ * Operations may still be under way when a body returns, and land in variables of its frame. The
+ * room keeps that frame clear of what is called afterwards.
+ */
+static void __attribute__((noinline)) run_body(void (*body)(void))
+{
+	volatile char room[256 * 1024];
+
+	room[0] = 0;
+	body();
+	room[sizeof(room) - 1] = 0;
+}
+
 static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	restore_crash_handlers();
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	shared->ranks[pt_rank].os_pid = getpid();
 	pthread_barrier_wait(&shared->barrier);
-	run->test->body();
+	run_body(run->test->body);
 	pt_close();
 	_exit(0);
 }
@@ -429,6 +460,7 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 		units[i] = (struct CMUnitTest){ .name = runs[i].name,
 						.test_func = run_one,
 						.initial_state = &runs[i] };
+	save_crash_handlers();
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	rc = _cmocka_run_group_tests(base_name(argv[0]), units, n, NULL, NULL);
