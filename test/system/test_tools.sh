@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# portals-stat shows what a hung job hangs on, portals-info what there is and where it comes from.
+# Usage: test_tools.sh PORTALS_INFO PORTALS_STAT HUNG
+set -eu
+# shellcheck source=test/tap.sh
+. "$(dirname "$0")/../tap.sh"
+info=$1
+stat=$2
+log=$(mktemp)
+PTL_SHM_CMA=off "$3" >"$log" 2>&1 &
+job=$!
+trap 'kill -9 "$job" 2>/dev/null || true; rm -f "$log"' EXIT
+
+deadline=$((SECONDS + 20))
+until grep -q '^hung ' "$log" || [ "$SECONDS" -ge "$deadline" ]; do :; done
+
+shows() {
+	local want=$1 output
+	shift
+	output=$("$@")
+	echo "$output"
+	grep -q -- "$want" <<<"$output"
+}
+asleep() {
+	until shows '^  1 threads asleep in a wait' "$stat" "$job" || [ "$SECONDS" -ge "$deadline" ]; do :; done
+	shows '^  1 threads asleep in a wait' "$stat" "$job"
+}
+watches() {
+	timeout 2 "$stat" --watch=0.2 "$job" >"$log.watch" || true
+	local times
+	times=$(grep -c 'waiting for peers: 1' "$log.watch")
+	rm -f "$log.watch"
+	[ "$times" -ge 3 ]
+}
+refuses() {
+	local output status=0
+	output=$("$stat" $$ 2>&1) || status=$?
+	echo "$output"
+	[ "$status" -eq 1 ] && grep -q 'has no Portals interface open' <<<"$output"
+}
+configured() {
+	export PTL_SPIN_US=7
+	shows 'PTL_SPIN_US *= 7 *from the environment, default -1' "$info" --config
+}
+
+check 'a hung process shows the operation it waits for' \
+	shows 'waiting for peers: 1 operations; the oldest, for .*: get of 12345 bytes .*portal 5, match bits 0xfeed' \
+	"$stat" "$job"
+check 'its waiting thread sleeps' asleep
+check 'it can be watched' watches
+check 'a process without Portals is said to have none' refuses
+check 'the transports are shown' shows '^  shm *usable: ' "$info" --transports
+check 'the limits are shown' shows 'portals 256, access control entries 64, match entries 1048576' "$info"
+check 'a setting says where it came from' configured
+tap_done
