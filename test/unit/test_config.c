@@ -81,7 +81,8 @@ static void print_values(FILE *out)
 		c->ptl_cray, c->ptl_shm_eager, c->ptl_debug, c->ptl_pid2port_file);
 }
 
-#define DEFAULTS "nal=auto iface=- progress=0 spin=-1 cray=0 eager=16384 debug=0 file=./map_pid2port"
+#define DEFAULTS                                                                                   \
+	"nal=auto iface=- progress=0 spin=-1 cray=0 eager=16384 debug=0 file=./map_pid2port"
 
 static void empty_environment_gives_defaults(void **state)
 {
