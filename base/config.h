@@ -44,7 +44,7 @@
 	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
 	  "in chunks either side claims (claim), by one side alone (cma), or by measurement "      \
 	  "(auto).")                                                                               \
-	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                              \
+	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                             \
 	  "Longest message that travels inside the shared-memory ring.")                           \
 	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
 	  "Size of the ring each peer writes its messages to.")                                    \
