@@ -81,6 +81,8 @@ static void freed_objects_do_not_add_up(void)
 		pt_ok(PtlMEUnlink(me));
 		pt_ok(PtlEQFree(eq));
 	}
+	if (pt_slow() > 1)
+		return; /* sanitizers keep what was freed */
 	pt_truef(resident() - before < 512, "%ld KiB more after 200,000 objects",
 		 resident() - before);
 }
