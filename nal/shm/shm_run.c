@@ -94,7 +94,9 @@ static bool push_deferred(struct shm_peer *p)
 		struct shm_deferred *d = p->deferred;
 		struct shm_msg *m = shm_ring_place(&p->out, d->m.size);
 
-		*m = d->m;
+		/* all but seq, which makes it a message */
+		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
+		       sizeof(*m) - sizeof(m->seq));
 		if (m->size)
 			memcpy(shm_ring_payload(&p->out, m), d->payload, m->size);
 		shm_ring_publish(&p->out, m);
