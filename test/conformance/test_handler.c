@@ -55,7 +55,7 @@ static void fire(int n)
 /* Lets the library run until the handler was called n times. */
 static void wait_seen(int n)
 {
-	double end = pt_now() + 20 * pt_slow();
+	double end = pt_now() + pt_patience(20);
 
 	while (seen.count < n && pt_now() < end) {
 		PtlProgress(pt_ni, 0);

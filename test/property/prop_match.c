@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EPISODE = 1000, PATIENCE_MS = 5000, SHRINK_SECONDS = 60, STALE = 16 };
+enum { DEFAULT = 20000000, EPISODE = 1000, PATIENCE_MS = 5000, SHRINK_SECONDS = 60, STALE = 16 };
 
 /* What a worker process leaves for the parent. */
 struct report {
@@ -561,7 +561,7 @@ static int replay(int argc, char **argv)
 /* usage: prop_match [operations [seed]] | prop_match replay WORD... */
 int main(int argc, char **argv)
 {
-	uint64_t operations = argc > 1 ? strtoull(argv[1], NULL, 0) : 3000000;
+	uint64_t operations = argc > 1 ? strtoull(argv[1], NULL, 0) : DEFAULT / (uint64_t)pt_slow();
 	uint64_t seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
 	double start = pt_now();
 

@@ -31,6 +31,7 @@ struct rank_state {
 	_Atomic int line;
 	_Atomic(const char *) what;
 	_Atomic int verdict_taken;
+	_Atomic int verdict_order; /* 1 is the first; what follows is often its consequence */
 	char verdict[2048];
 	ptl_process_id_t id;
 	_Atomic pid_t os_pid;
@@ -41,6 +42,7 @@ struct rank_state {
 struct shared {
 	pthread_barrier_t barrier;
 	struct rank_state ranks[PT_MAX_PROCS];
+	_Atomic int verdicts;
 	_Atomic uint64_t words[PT_WORDS];
 };
 
@@ -81,6 +83,15 @@ double pt_slow(void)
 #endif
 }
 
+/* Where more wants to run than there are cores for, everything takes as much longer. */
+double pt_patience(double seconds)
+{
+	double load = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
+
+	getloadavg(&load, 1);
+	return seconds * pt_slow() * (load > 2 * cores ? load / cores : 1);
+}
+
 void pt_pause(void)
 {
 	sched_yield();
@@ -106,8 +117,10 @@ static void __attribute__((noreturn)) leave(int status, const char *text)
 {
 	struct rank_state *me = &shared->ranks[pt_rank];
 
-	if (!atomic_exchange(&me->verdict_taken, 1))
+	if (!atomic_exchange(&me->verdict_taken, 1)) {
+		me->verdict_order = atomic_fetch_add(&shared->verdicts, 1) + 1;
 		snprintf(me->verdict, sizeof(me->verdict), "%s", text);
+	}
 	_exit(status);
 }
 
@@ -347,7 +360,8 @@ static void describe(const struct family *f, int rank, bool was_alive, char *tex
 	int st = f->status[rank];
 
 	if (r->verdict_taken)
-		snprintf(text, len, "rank %d: %s", rank, r->verdict);
+		snprintf(text, len, "%srank %d: %s", r->verdict_order == 1 ? "FIRST " : "", rank,
+			 r->verdict);
 	else if (was_alive && f->late)
 		snprintf(text, len, "rank %d: still at %s:%d: %s", rank, file, r->line,
 			 r->what ? r->what : "");
@@ -408,11 +422,21 @@ static int procs_of(const struct run *run)
 	return run->mode == MODE_SELF ? 1 : 2;
 }
 
+/* Ends before meson loses its patience, so that it is told which test it was. */
+static int deadline_of(const struct pt_test *test)
+{
+	int wanted = test->seconds ? test->seconds : 60;
+	int most = wanted > 240 ? wanted : 240;
+	double patient = pt_patience(wanted);
+
+	return patient < most ? (int)patient : most;
+}
+
 static void run_one(void **state)
 {
 	const struct run *run = *state;
 	struct family f = { .count = procs_of(run) };
-	int seconds = (int)((run->test->seconds ? run->test->seconds : 60) * pt_slow());
+	int seconds = deadline_of(run->test);
 	pid_t parent = getpid();
 
 	share(f.count);

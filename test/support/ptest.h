@@ -39,18 +39,11 @@ struct pt_test {
 	int seconds; /* until the watchdog kills the processes; 0 is a minute */
 };
 
-#define PT_CASE(fn, procs)                                                                         \
-	{                                                                                          \
-#fn, fn, procs, 0                                                                  \
-	}
-#define PT_LONG(fn, procs, secs)                                                                   \
-	{                                                                                          \
-#fn, fn, procs, secs                                                               \
-	}
-#define PT_MODES(fn)                                                                               \
-	{                                                                                          \
-#fn, fn, 0, 0                                                                      \
-	}
+/* clang-format off */
+#define PT_CASE(fn, procs)       { #fn, fn, procs, 0 }
+#define PT_LONG(fn, procs, secs) { #fn, fn, procs, secs }
+#define PT_MODES(fn)             { #fn, fn, 0, 0 }
+/* clang-format on */
 
 /* Runs the tests; argv[1], when given, is a pattern of test names. Returns main's exit code. */
 int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count);
@@ -109,14 +102,16 @@ const char *pt_code_name(int code);
 double pt_now(void);  /* seconds, monotonic */
 double pt_slow(void); /* how much longer things take in this build (sanitizers) */
 void pt_pause(void);  /* one round of polling: gives the core away */
+/* That many seconds here and now: in this build, on a machine as busy as this one. */
+double pt_patience(double seconds);
 /* Waits, outside the library, until cond holds; fails after secs seconds. */
 #define pt_until(cond, secs)                                                                       \
 	do {                                                                                       \
-		double pt_end_ = pt_now() + (secs)*pt_slow();                                      \
+		double pt_end_ = pt_now() + pt_patience(secs);                                     \
 		pt_at(__FILE__, __LINE__, #cond);                                                  \
 		while (!(cond)) {                                                                  \
-			pt_truef(pt_now() < pt_end_, "not within %g s: %s",                        \
-				 (double)(secs)*pt_slow(), #cond);                                 \
+			pt_truef(pt_now() < pt_end_, "not within %g s: %s", (double)(secs),        \
+				 #cond);                                                           \
 			pt_pause();                                                                \
 		}                                                                                  \
 	} while (0)

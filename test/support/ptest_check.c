@@ -112,7 +112,7 @@ uint64_t pt_status(ptl_sr_index_t reg)
 
 void pt_wait_drops(uint64_t count)
 {
-	double end = pt_now() + 10 * pt_slow();
+	double end = pt_now() + pt_patience(10);
 	uint64_t now;
 
 	while ((now = pt_status(PTL_SR_DROP_COUNT)) < count) {

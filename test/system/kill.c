@@ -137,7 +137,7 @@ static void ring_wait(struct survivor *s, unsigned int kinds)
 	int which;
 
 	while (kinds) {
-		int rc = PtlEQPoll(&s->ring_eq, 1, (ptl_time_t)(PATIENCE_MS * pt_slow()), &ev,
+		int rc = PtlEQPoll(&s->ring_eq, 1, (ptl_time_t)pt_patience(PATIENCE_MS), &ev,
 				   &which);
 
 		pt_truef(rc == PTL_OK,
@@ -227,19 +227,10 @@ static unsigned int awaited(const struct survivor *s)
 	return all;
 }
 
-/* A second on a machine that is not overloaded, else as much longer as everything takes. */
-static double one_second(void)
-{
-	double load = 0, cores = (double)sysconf(_SC_NPROCESSORS_ONLN);
-
-	getloadavg(&load, 1);
-	return pt_slow() * (load > cores + SURVIVORS + VICTIMS ? load / cores : 1);
-}
-
 /* The victims are dead: whatever involved them must end within a second. */
 static void settle(struct survivor *s, uint64_t round)
 {
-	double start = pt_now(), limit = one_second(), took = 0;
+	double start = pt_now(), limit = pt_patience(1), took = 0;
 
 	for (int i = 0; i < VICTIMS; i++)
 		if (stage->victims[i].ready == round)
