@@ -47,7 +47,7 @@ struct stage {
 };
 
 static struct stage *stage;
-static uint64_t rounds = 300;
+static uint64_t rounds = 1000;
 
 static ptl_process_id_t open_here(void)
 {
@@ -462,7 +462,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		rounds = strtoull(argv[1], NULL, 0);
-	test.seconds = 60 + (int)(rounds / 5);
+	test.seconds = 200 + (int)(rounds / 20);
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (stage == MAP_FAILED)

@@ -21,7 +21,7 @@ struct stage {
 };
 
 static struct stage *stage;
-static int stops = 60;
+static int stops = 300;
 
 static const unsigned int everything = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE;
 static const size_t sizes[] = { 8, 2048, 100, PLACE, 3000 };
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1)
 		stops = atoi(argv[1]);
-	test.seconds = 60 + stops;
+	test.seconds = 100 + stops / 3;
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (stage == MAP_FAILED)
