@@ -204,5 +204,6 @@ int main(void)
 	fflush(stdout);
 	PtlNIFini(ni_handle);
 	PtlFini();
+	free(unex_block);
 	return 0;
 }
