@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Pools of MPI objects: see handle.h.
+ */
+#include "mpi_shim/handle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mpi_pool mpi_pools[MPI_KIND_END];
+struct mpi_obj *mpi_predefined[MPI_HANDLE_PREDEFINED];
+
+void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *object))
+{
+	struct mpi_pool *p = &mpi_pools[kind];
+
+	/* whole cache lines: neighbours do not share one */
+	p->size = (uint32_t)(size + 63) & ~63u;
+	p->destroy = destroy;
+}
+
+void mpi_pools_fini(void)
+{
+	for (int kind = 0; kind < MPI_KIND_END; kind++) {
+		struct mpi_pool *p = &mpi_pools[kind];
+
+		for (uint32_t i = 0; i < p->count; i += MPI_POOL_CHUNK)
+			free(p->chunk[i / MPI_POOL_CHUNK]);
+		free(p->chunk);
+		p->chunk = NULL;
+		p->count = p->free = p->in_use = 0;
+	}
+}
+
+static struct mpi_obj *at(const struct mpi_pool *p, uint32_t i)
+{
+	return (struct mpi_obj *)(void *)(p->chunk[i / MPI_POOL_CHUNK] +
+					  (size_t)(i % MPI_POOL_CHUNK) * p->size);
+}
+
+/* A chunk more, its objects on the free list in order. */
+static bool grow(struct mpi_pool *p)
+{
+	char *chunk;
+
+	if (!p->chunk)
+		p->chunk = calloc(MPI_POOL_CHUNKS, sizeof(*p->chunk));
+	if (!p->chunk || p->count / MPI_POOL_CHUNK == MPI_POOL_CHUNKS)
+		return false;
+	if (posix_memalign((void **)&chunk, 64, (size_t)MPI_POOL_CHUNK * p->size) != 0)
+		return false;
+	memset(chunk, 0, (size_t)MPI_POOL_CHUNK * p->size);
+	p->chunk[p->count / MPI_POOL_CHUNK] = chunk;
+	for (uint32_t i = 0; i < MPI_POOL_CHUNK; i++)
+		at(p, p->count + i)->next = i + 1 < MPI_POOL_CHUNK ? p->count + i + 2 : 0;
+	p->free = p->count + 1;
+	p->count += MPI_POOL_CHUNK;
+	return true;
+}
+
+void *mpi_object_new(enum mpi_kind kind)
+{
+	struct mpi_pool *p = &mpi_pools[kind];
+	struct mpi_obj *o;
+	uint32_t i, gen;
+
+	if (!p->free && !grow(p))
+		return NULL;
+	i = p->free - 1;
+	o = at(p, i);
+	p->free = o->next;
+	p->in_use++;
+	gen = o->gen;
+	memset(o, 0, p->size);
+	o->kind = (uint16_t)kind;
+	o->gen = (uint16_t)gen;
+	o->refs = 1;
+	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
+		    (gen & ((1u << MPI_GEN_BITS) - 1)) << MPI_INDEX_BITS | i;
+	return o;
+}
+
+void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle)
+{
+	struct mpi_obj *o = object;
+
+	o->handle = handle;
+	o->kind = (uint16_t)kind;
+	o->refs = 1;
+	mpi_predefined[handle] = o;
+}
+
+void mpi_object_release(void *object)
+{
+	struct mpi_obj *o = object;
+	struct mpi_pool *p;
+	uint32_t i;
+
+	if (!o || --o->refs > 0)
+		return;
+	if (o->handle < MPI_HANDLE_PREDEFINED) {
+		o->refs = 1;
+		return;
+	}
+	p = &mpi_pools[o->kind];
+	if (p->destroy)
+		p->destroy(o);
+	i = o->handle & ((1u << MPI_INDEX_BITS) - 1);
+	o->handle = 0;
+	o->gen++;
+	o->next = p->free;
+	p->free = i + 1;
+	p->in_use--;
+}

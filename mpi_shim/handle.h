@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI handles and the objects behind them. A predefined handle is a number below 0x1000 (MPI 5.0 ABI);
+ * a handle of the user's is a number of 32 bits in a pointer's clothes: kind, generation, index of the
+ * object in its pool. So a stale or invented handle is told from a good one without touching what it
+ * points to, and MPI_*_toint is the number itself.
+ *
+ * Pools and objects are guarded by the global lock (world.h).
+ */
+#ifndef MPI_SHIM_HANDLE_H
+#define MPI_SHIM_HANDLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum mpi_kind {
+	MPI_KIND_NONE,
+	MPI_KIND_COMM,
+	MPI_KIND_GROUP,
+	MPI_KIND_TYPE,
+	MPI_KIND_OP,
+	MPI_KIND_REQUEST,
+	MPI_KIND_ERRHANDLER,
+	MPI_KIND_INFO,
+	MPI_KIND_MESSAGE,
+	MPI_KIND_END
+};
+
+#define MPI_HANDLE_PREDEFINED 0x1000u /* handles below are */
+#define MPI_INDEX_BITS        22
+#define MPI_GEN_BITS          6
+#define MPI_POOL_CHUNK        256u
+#define MPI_POOL_CHUNKS       ((1u << MPI_INDEX_BITS) / MPI_POOL_CHUNK)
+
+/* First member of every object. */
+struct mpi_obj {
+	uint32_t handle; /* 0 while free */
+	uint16_t kind;
+	uint16_t gen;
+	int32_t refs;  /* the handle is one; operations and objects that use it are others */
+	uint32_t next; /* free list: index + 1 */
+};
+
+struct mpi_pool {
+	char **chunk;                  /* MPI_POOL_CHUNKS pointers; NULL until used */
+	uint32_t size;                 /* of an object */
+	uint32_t count;                /* objects ever made */
+	uint32_t free;                 /* index + 1 */
+	uint32_t in_use;               /* objects alive */
+	void (*destroy)(void *object); /* what the object owns goes; may be NULL */
+};
+
+extern struct mpi_pool mpi_pools[MPI_KIND_END];
+extern struct mpi_obj *mpi_predefined[MPI_HANDLE_PREDEFINED];
+
+/* Once at start, before the first object of this kind: what objects are and how they end. */
+void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *object));
+/* At the end of MPI_Finalize: the memory of all pools goes. */
+void mpi_pools_fini(void);
+
+/* A zeroed object with one reference, or NULL when memory is short. */
+void *mpi_object_new(enum mpi_kind kind);
+/* A statically allocated object becomes predefined under `handle`. */
+void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
+/* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */
+void mpi_object_release(void *object);
+
+static inline void *mpi_object_keep(void *object)
+{
+	((struct mpi_obj *)object)->refs++;
+	return object;
+}
+
+/* The object a handle names, NULL if it names none of this kind. */
+static inline void *mpi_object_of(const void *handle, enum mpi_kind kind)
+{
+	uintptr_t h = (uintptr_t)handle;
+	const struct mpi_pool *p = &mpi_pools[kind];
+	uint32_t i = (uint32_t)h & ((1u << MPI_INDEX_BITS) - 1);
+	struct mpi_obj *o;
+
+	if (h < MPI_HANDLE_PREDEFINED) {
+		o = mpi_predefined[h];
+		return o && o->kind == kind ? o : NULL;
+	}
+	if (h >> (MPI_INDEX_BITS + MPI_GEN_BITS) != (uintptr_t)kind || i >= p->count)
+		return NULL;
+	o = (struct mpi_obj *)(void *)(p->chunk[i / MPI_POOL_CHUNK] +
+				       (size_t)(i % MPI_POOL_CHUNK) * p->size);
+	return o->handle == h ? o : NULL;
+}
+
+/* The handle of an object, as the pointer type of the caller's choice. */
+static inline void *mpi_handle_of(const void *object)
+{
+	return (void *)(uintptr_t)((const struct mpi_obj *)object)->handle;
+}
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The process's part in the MPI job: its Portals interface, its peers, the global lock, and counters.
+ *
+ * The global lock guards everything in mpi_shim/. It is taken by entry points when threads may run
+ * concurrently (MPI_THREAD_MULTIPLE) and let go around waits and user callbacks.
+ */
+#ifndef MPI_SHIM_WORLD_H
+#define MPI_SHIM_WORLD_H
+
+#include <mpi.h>
+#include <portals3.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+/* What the shim counts; performance variables of MPI_T. X(NAME, text) */
+#define MPI_COUNT_TABLE(X)                                                                         \
+	X(SENT_SHORT, "messages sent by the short protocol")                                       \
+	X(SENT_LONG, "messages sent by the long protocol")                                         \
+	X(SENT_LONG_NO_CREDIT, "short messages sent by the long protocol for want of credit")      \
+	X(SENDS_QUEUED, "sends that waited for a slot in the receiver's event queue")              \
+	X(RECV_EXPECTED, "messages that found their receive posted")                               \
+	X(RECV_UNEXPECTED_SHORT, "short messages that came before their receive")                  \
+	X(RECV_UNEXPECTED_LONG, "long messages that came before their receive")                    \
+	X(UNEXPECTED_NOW, "unexpected messages waiting")                                           \
+	X(UNEXPECTED_MOST, "most unexpected messages ever waiting")                                \
+	X(UNEXPECTED_BYTES, "bytes of unexpected messages held")                                   \
+	X(UNEXPECTED_BYTES_MOST, "most bytes of unexpected messages ever held")                    \
+	X(BLOCKS_RELINKED, "times a block for unexpected messages was emptied and linked again")   \
+	X(MESSAGES_MOVED, "unexpected messages moved out of a block to free it")                   \
+	X(CREDITS_RETURNED, "messages that gave credit back to senders")                           \
+	X(POSTS_RETRIED, "receives posted again because a message arrived meanwhile")
+
+enum mpi_count {
+#define MPI_COUNT_ENUM_(name, text) MPI_COUNT_##name,
+	MPI_COUNT_TABLE(MPI_COUNT_ENUM_)
+#undef MPI_COUNT_ENUM_
+		MPI_COUNT_COUNT_
+};
+
+enum mpi_phase { MPI_PHASE_BEFORE, MPI_PHASE_RUNNING, MPI_PHASE_AFTER };
+
+struct mpi_world {
+	_Atomic int phase; /* enum mpi_phase */
+	bool threaded;     /* MPI_THREAD_MULTIPLE: entry points lock */
+	int level;         /* what MPI_Init_thread provided */
+	int rank, size;
+	ptl_handle_ni_t ni;
+	ptl_process_id_t *id; /* by world rank */
+	pthread_t main_thread;
+	pthread_mutex_t lock;
+	uint64_t counts[MPI_COUNT_COUNT_];
+};
+
+extern struct mpi_world mpi_world;
+
+static inline void mpi_lock(void)
+{
+	if (mpi_world.threaded)
+		pthread_mutex_lock(&mpi_world.lock);
+}
+
+static inline void mpi_unlock(void)
+{
+	if (mpi_world.threaded)
+		pthread_mutex_unlock(&mpi_world.lock);
+}
+
+/* Around a callback of the user's, which may call MPI. */
+static inline void mpi_unlock_for_callback(void)
+{
+	mpi_unlock();
+}
+
+static inline void mpi_lock_after_callback(void)
+{
+	mpi_lock();
+}
+
+/* Portals stands, the peers are known, all predefined objects exist; or MPI_ERR_* with text kept. Sets
+ * phase, level, threaded. Not locked. */
+int mpi_world_init(int level);
+/* Collective: all that was started ends, then Portals goes. Locked; the lock is gone afterwards. */
+int mpi_world_fini(void);
+
+/* Ends the job with this exit code, after one line to stderr. Does not return. */
+_Noreturn void mpi_abort_job(int code, const char *message);
+
+#endif
