@@ -23,6 +23,7 @@ MAY_INCLUDE = {
     'nal/': ['base/', 'nal/nal.h', 'portals/debug.h', 'portals/engine.h', 'portals/lock.h',
              'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
+    'mpi_shim/': ['include/', 'base/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h', 'nal/nal.h'],
     'bench/': ['include/'],
     'examples/': ['include/'],
