@@ -46,7 +46,8 @@ struct nal_ops {
 
 	/* Starts a put, get or getput whose arguments are checked. Locked. Calls ptl_engine_send; an
 	 * unreachable target is a failure event, not an error. PTL_OK, or PTL_NO_SPACE with nothing
-	 * started. */
+	 * started. With s->inject: a put of these bytes, which are copied before it returns, or
+	 * PTL_NO_SPACE (never for 0 bytes), or PTL_PROCESS_INVALID; no events. */
 	int (*send)(struct ptl_ni *ni, const struct ptl_start *s);
 
 	/* One round: take in what has arrived, move a bounded amount of long data. Locked. True if

@@ -261,8 +261,10 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	return 0;
 }
 
-/* UNLINK, tied to the event `link`, and the MD is gone. */
-static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link)
+/* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with END events
+ * disabled nothing else does. */
+static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link,
+			   ptl_ni_fail_t fail)
 {
 	struct ptl_md *md = &e->v->md[l->md];
 
@@ -270,7 +272,7 @@ static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, ui
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_landing(e->v, t, l);
-		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+		post(e, md->eq, t, PTL_EVENT_UNLINK, link, fail);
 	}
 	ptl_md_release(e, l->md);
 }
@@ -288,7 +290,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 	}
 	unhold(e, md);
 	if (unlink_due(md))
-		unlink_landing(e, l, cause);
+		unlink_landing(e, l, cause, fail);
 }
 
 /* ---- landing records -------------------------------------------------------------------------- */

@@ -217,6 +217,12 @@ static void shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 		shm_link_connect(s, p);
 }
 
+/* Out of range is out of range: the target rejects and counts it. */
+static uint16_t clipped(uint32_t index)
+{
+	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
+}
+
 /* Room for a message, if need be after a short wait for the target to make some. */
 static void wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
 {
@@ -228,6 +234,39 @@ static void wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
 	/* whether it is inside just now or between two calls */
 	while (!shm_ring_room(&p->out, size) && base_now_ns() < end)
 		base_cpu_relax();
+}
+
+/* A put whose bytes are copied now, into the ring or, if they are few, until there is room. */
+static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const struct ptl_start *put)
+{
+	uint64_t *sr = ni->view.r->stat.sr;
+	uint32_t size = (uint32_t)put->length;
+	struct shm_msg spare, *m;
+
+	if (!p || p->state == SHM_GONE)
+		return PTL_PROCESS_INVALID;
+	if (put->length > s->eager || put->length > p->eager)
+		return PTL_NO_SPACE;
+	wait_room(s, p, size);
+	if (size && p->deferred_bytes > DEFERRED_MOST)
+		return PTL_NO_SPACE;
+	m = shm_send_begin(p, size, &spare);
+	m->kind = SHM_PUT;
+	m->flags = 0;
+	m->size = (uint16_t)size;
+	m->match_bits = put->match_bits;
+	m->remote_offset = put->remote_offset;
+	m->length = size;
+	m->hdr_data = put->hdr_data;
+	m->op = PTL_NIL;
+	m->op_gen = 0;
+	m->pt_index = clipped(put->pt_index);
+	m->ac_index = clipped(put->ac_index);
+	shm_send_end(s, p, m, &spare, NULL, put->inject);
+	shm_after_push(s, p);
+	sr[PTL_SR_SEND_COUNT]++;
+	sr[PTL_SR_SEND_LENGTH] += size;
+	return PTL_OK;
 }
 
 /* No path: the operation begins and fails. */
@@ -263,6 +302,8 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	uint32_t op = PTL_NIL, size;
 	bool is_long, carries;
 
+	if (s->inject)
+		return inject(ni, shm, p, s);
 	if (!p)
 		return start_nowhere(ni, s);
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT;
@@ -288,9 +329,8 @@ static int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	m->hdr_data = s->hdr_data;
 	m->op = op;
 	m->op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
-	/* out of range is out of range: the target rejects and counts it */
-	m->pt_index = s->pt_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->pt_index;
-	m->ac_index = s->ac_index > UINT16_MAX ? UINT16_MAX : (uint16_t)s->ac_index;
+	m->pt_index = clipped(s->pt_index);
+	m->ac_index = clipped(s->ac_index);
 	shm_send_end(shm, p, m, &spare, &payload, NULL);
 	shm_after_push(shm, p);
 	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);

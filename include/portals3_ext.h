@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What Postern adds to Portals 3.3, for libraries built on top of it. Every function has a man page in
+ * section 3.
+ */
+#ifndef PORTALS3_EXT_H
+#define PORTALS3_EXT_H
+
+#include <portals3.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*
+ * A put of `length` bytes at `data` that has taken them when it returns: no memory descriptor, no
+ * acknowledgement, no event. PTL_OK; PTL_NO_SPACE if the transport cannot keep that much now, nothing is sent
+ * then and a PtlPut is the way (0 bytes always go); PTL_PROCESS_INVALID if the target cannot be
+ * reached; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
+ */
+int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
+		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
+
+/*
+ * Asks the launcher to end the job with this exit code after printing `message` (may be NULL).
+ * PTL_OK if a launcher was told, PTL_FAIL if there is none; returns either way.
+ */
+int PtlJobAbort(int code, const char *message);
+
+/*
+ * Waits until all ranks of the job have called it as often; at once if alone. PTL_OK, or PTL_FAIL if
+ * the launcher is gone or there is none to meet at (a job described by PTL_NIDMAP).
+ */
+int PtlJobFence(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What portals3_ext.h adds: injected puts, and UNLINK as the only event of an operation.
+ */
+#include <portals3_ext.h>
+#include <string.h>
+
+#include "ptest.h"
+
+enum { PORTAL = 12, MANY = 3000, LENGTH = 700 };
+
+static int inject(const void *data, size_t length, uint64_t bits)
+{
+	return PtlPutInject(pt_ni, data, length, pt_target(), PORTAL, 0, bits, 0, ~bits);
+}
+
+/* More than any ring holds: what finds no room is refused, not lost, and never waits for the target. */
+static void injected_bytes_are_taken_at_once(void)
+{
+	static unsigned char to[MANY * LENGTH], from[LENGTH];
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+
+	pt_open();
+	eq = pt_eq(MANY);
+	if (pt_is_target())
+		pt_post(PORTAL, 7,
+			pt_md(to, sizeof(to), PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+	pt_barrier();
+	for (uint64_t i = 0; i < MANY && pt_is_initiator(); i++) {
+		int err;
+
+		pt_fill(from, LENGTH, i, 0);
+		while ((err = inject(from, LENGTH, 7)) == PTL_NO_SPACE)
+			pt_ok(PtlProgress(pt_ni, 1));
+		pt_code(err, PTL_OK);
+		memset(from, 0xee, LENGTH);
+	}
+	pt_finish();
+	for (uint64_t i = 0; i < MANY && pt_is_target(); i++) {
+		ev = pt_next(eq, PTL_EVENT_PUT_END);
+		pt_is(ev.mlength, LENGTH);
+		pt_is(ev.hdr_data, ~7ull);
+		pt_holds(to + i * LENGTH, LENGTH, i, 0);
+	}
+}
+
+static void a_wrong_injection_is_an_error(void)
+{
+	static char big[1 << 20];
+	ptl_process_id_t any = { PTL_NID_ANY, 1 }, nobody;
+
+	pt_open();
+	nobody = pt_target();
+	nobody.pid = 4000000;
+	pt_code(inject(NULL, 1, 0), PTL_SEGV);
+	pt_code(PtlPutInject(PTL_INVALID_HANDLE, big, 1, pt_target(), 0, 0, 0, 0, 0),
+		PTL_NI_INVALID);
+	pt_code(PtlPutInject(pt_ni, big, 1, any, 0, 0, 0, 0, 0), PTL_PROCESS_INVALID);
+	pt_code(PtlPutInject(pt_ni, big, 1, nobody, 0, 0, 0, 0, 0), PTL_PROCESS_INVALID);
+	pt_code(inject(big, sizeof(big), 0), PTL_NO_SPACE);
+	pt_ok(inject(NULL, 0, 0));
+}
+
+static void unlink_alone_tells_how_a_put_ended(void)
+{
+	static const size_t sizes[] = { 0, 8, 5000, 300000 };
+	static unsigned char from[300000], to[4][200000];
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+
+	pt_open();
+	eq = pt_eq(8);
+	for (uint64_t i = 0; i < 4 && pt_is_target(); i++) {
+		ptl_md_t md = pt_md(to[i], sizeof(to[i]),
+				    PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+					    PTL_MD_EVENT_END_DISABLE,
+				    eq);
+		ptl_handle_me_t me;
+		ptl_handle_md_t h;
+
+		md.threshold = 1;
+		pt_ok(PtlMEMDAttach(pt_ni, PORTAL, pt_any, i, 0, PTL_UNLINK, PTL_INS_AFTER, md,
+				    PTL_UNLINK, &me, &h));
+	}
+	pt_barrier();
+	for (uint64_t i = 0; i < 4 && pt_is_initiator(); i++) {
+		ptl_handle_eq_t here = pt_eq(8);
+
+		pt_fill(from, sizes[i], i, 0);
+		pt_ok(PtlPut(pt_bind(from, sizes[i], 0, here), PTL_ACK_REQ, pt_target(), PORTAL, 0,
+			     i, 0, i));
+		pt_await(here, PT_ACKED, NULL);
+	}
+	pt_finish();
+	for (uint64_t i = 0; i < 4 && pt_is_target(); i++) {
+		size_t kept = sizes[i] < sizeof(to[i]) ? sizes[i] : sizeof(to[i]);
+
+		ev = pt_next(eq, PTL_EVENT_UNLINK);
+		pt_is(ev.hdr_data, i);
+		pt_is(ev.rlength, sizes[i]);
+		pt_is(ev.mlength, kept);
+		pt_is(ev.ni_fail_type, PTL_NI_OK);
+		pt_holds(to[i], kept, i, 0);
+	}
+	pt_quiet(eq);
+}
+
+static const struct pt_test tests[] = {
+	PT_MODES(injected_bytes_are_taken_at_once),
+	PT_MODES(a_wrong_injection_is_an_error),
+	PT_MODES(unlink_alone_tells_how_a_put_ended),
+};
+
+int main(int argc, char **argv)
+{
+	return PT_MAIN(argc, argv, tests);
+}
