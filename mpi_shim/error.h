@@ -9,6 +9,7 @@
 #define MPI_SHIM_ERROR_H
 
 struct mpi_comm;
+struct mpi_errhandler;
 
 /*
  * Keeps the text (one line, cause and if possible remedy, no function name) for the entry point of
@@ -16,14 +17,30 @@ struct mpi_comm;
  */
 int mpi_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* The same for memory that could not be had: MPI_ERR_NO_MEM. */
+int mpi_fail_memory(const char *for_what) __attribute__((cold));
+
 /*
  * At the end of an entry point that failed; the global lock is held and is let go. Runs the error handler of
- * `comm` (NULL: the one errors without a communicator go to, MPI-4 §9.3) and returns the code for the caller.
+ * `comm` (NULL: the one errors without a communicator go to) and returns the code for the caller.
  * MPI_ERRORS_ARE_FATAL prints rank, function, communicator and the kept text, and ends the job.
+ *
+ * Errors without a communicator belong to MPI_COMM_SELF (MPI-4 §9.3); as long as that has the handler it
+ * began with they go to MPI_COMM_WORLD's, where MPI-1 to MPI-3 put them.
  */
 int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute__((cold));
 
-/* The text kept last by this thread, for a request that failed: what a later wait repeats. */
+/* Runs comm's handler on `code`, as mpi_raise does, but keeps the lock. */
+void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
+
+/* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if none. */
 const char *mpi_fail_text(void);
+
+/* The class of a class or code; MPI_ERR_UNKNOWN for what is neither. */
+int mpi_error_class_of(int code);
+/* One line on a class or code, never NULL. Valid until the code is removed. */
+const char *mpi_error_text(int code);
+/* What the attribute MPI_LASTUSEDCODE shows. */
+int *mpi_error_last_used(void);
 
 #endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * From a failure to the user's error handler: see error.h.
+ */
+#include "mpi_shim/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpi_shim/object.h"
+#include "mpi_shim/world.h"
+
+/* The text, and the code it was kept for: a handler may be called for another one. */
+static _Thread_local struct {
+	int code;
+	char text[MPI_MAX_ERROR_STRING];
+} kept;
+
+int mpi_fail(int code, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(kept.text, sizeof(kept.text), format, ap);
+	va_end(ap);
+	kept.code = code;
+	return code;
+}
+
+int mpi_fail_memory(const char *for_what)
+{
+	return mpi_fail(MPI_ERR_NO_MEM, "no memory for %s", for_what);
+}
+
+const char *mpi_fail_text(void)
+{
+	return kept.text;
+}
+
+static void name_of(const struct mpi_comm *comm, char *out, size_t size)
+{
+	if (!comm)
+		out[0] = '\0';
+	else if (comm->name[0])
+		snprintf(out, size, " on %s", comm->name);
+	else
+		snprintf(out, size, " on a communicator of %d ranks (context %u)", comm->size,
+			 (unsigned)comm->context);
+}
+
+/* "rank R of N: FUNCTION on COMMUNICATOR: CAUSE", and the job ends. */
+static _Noreturn void end_job(const struct mpi_comm *comm, const char *function, int code)
+{
+	char where[MPI_MAX_OBJECT_NAME + 64], line[sizeof(kept.text) + sizeof(where) + 128];
+	bool told = kept.code == code && kept.text[0];
+
+	name_of(comm, where, sizeof(where));
+	if (mpi_world.size > 0)
+		snprintf(line, sizeof(line), "rank %d of %d: %s%s: %s", mpi_world.rank,
+			 mpi_world.size, function, where, told ? kept.text : mpi_error_text(code));
+	else
+		snprintf(line, sizeof(line), "%s%s: %s", function, where,
+			 told ? kept.text : mpi_error_text(code));
+	mpi_abort_job(mpi_error_class_of(code), line);
+}
+
+/* Whose handler an error goes to, and what is said of it. */
+static struct mpi_errhandler *handler_of(const struct mpi_comm *comm)
+{
+	if (comm)
+		return comm->handler;
+	if (mpi_comm_self.handler && mpi_comm_self.handler != &mpi_errors_are_fatal)
+		return mpi_comm_self.handler;
+	return mpi_comm_world.handler;
+}
+
+void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
+{
+	struct mpi_errhandler *handler = handler_of(comm);
+	MPI_Comm handle;
+
+	if (handler == &mpi_errors_return)
+		return;
+	if (!handler || !handler->fn.comm)
+		end_job(comm, function, code);
+	handle = mpi_handle_of(comm ? comm : &mpi_comm_self);
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	handler->fn.comm(&handle, &code, function);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+}
+
+int mpi_raise(struct mpi_comm *comm, const char *function, int code)
+{
+	mpi_raise_locked(comm, function, code);
+	/* what a later error is not about must not be said of it */
+	kept.code = MPI_SUCCESS;
+	mpi_unlock();
+	return code;
+}
