@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Reduce, by a binomial tree that keeps the order of ranks; long vectors of predefined operations are
+ * reduced in parts by all ranks (coll_allreduce.c) and collected by the root.
+ */
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/impl.h"
+
+/* The partial result of the ranks from this one upwards. */
+struct partial {
+	const void *at; /* where it is now: the send buffer, target or spare */
+	void *target;   /* where it is wanted; NULL: not made yet */
+	void *spare;
+	struct mpi_tmp target_tmp, spare_tmp;
+};
+
+static void *room(void **buf, struct mpi_tmp *tmp, MPI_Count count, const struct mpi_type *type)
+{
+	if (!*buf)
+		*buf = mpi_tmp_typed(tmp, count, type);
+	return *buf;
+}
+
+/* Receives what the ranks above have, and joins it to the right of what is here. */
+static int join(struct partial *p, MPI_Count count, struct mpi_type *type, struct mpi_op *op,
+		int child, struct mpi_comm *comm)
+{
+	bool here = p->at == p->target && p->target;
+	void *in = here ? room(&p->spare, &p->spare_tmp, count, type)
+			: room(&p->target, &p->target_tmp, count, type);
+	int rc;
+
+	if (!in)
+		return MPI_ERR_NO_MEM;
+	rc = mpi_coll_recv(in, count, type, child, MPI_TAG_REDUCE, comm, NULL);
+	if (rc)
+		return rc;
+	if (here && op->commutative)
+		return mpi_op_apply(op, in, p->target, count, type);
+	rc = mpi_op_apply(op, p->at, in, count, type);
+	p->at = in;
+	return rc;
+}
+
+/* Up the tree to `root`. The order of ranks is kept if the root is 0. */
+static int tree(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
+		struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	int n = comm->size, relative = (comm->rank - root + n) % n;
+	bool in_place = sendbuf == MPI_IN_PLACE;
+	struct partial p;
+	int rc = MPI_SUCCESS, bit = 1;
+
+	p.target_tmp.heap = p.spare_tmp.heap = NULL;
+	p.target = relative == 0 ? recvbuf : NULL;
+	p.spare = NULL;
+	p.at = in_place ? recvbuf : sendbuf;
+	for (; !(relative & bit) && bit < n; bit *= 2) {
+		if (relative + bit < n)
+			rc = mpi_first(rc, join(&p, count, type, op,
+						(int)(((long)comm->rank + bit) % n), comm));
+	}
+	if (relative)
+		rc = mpi_first(rc, mpi_coll_send(p.at, count, type, (comm->rank - bit + n) % n,
+						 MPI_TAG_REDUCE, comm));
+	else if (p.at != recvbuf)
+		rc = mpi_first(rc, mpi_type_copy(p.at, count, type, recvbuf, count, type));
+	mpi_tmp_free(&p.target_tmp);
+	mpi_tmp_free(&p.spare_tmp);
+	return rc;
+}
+
+/* The order of ranks has rank 0 at its beginning: the result is made there and sent on. */
+static int ordered(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
+		   struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	struct mpi_tmp tmp = { .heap = NULL };
+	const void *from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	char *result;
+	int rc;
+
+	if (comm->rank != 0) {
+		rc = tree(from, NULL, count, type, op, 0, comm);
+		if (comm->rank == root)
+			rc = mpi_first(rc, mpi_coll_recv(recvbuf, count, type, 0, MPI_TAG_REDUCE,
+							 comm, NULL));
+		return rc;
+	}
+	result = mpi_tmp_typed(&tmp, count, type);
+	if (!result)
+		return MPI_ERR_NO_MEM;
+	rc = tree(from, result, count, type, op, 0, comm);
+	rc = mpi_first(rc, mpi_coll_send(result, count, type, root, MPI_TAG_REDUCE, comm));
+	mpi_tmp_free(&tmp);
+	return rc;
+}
+
+int mpi_intra_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
+		     struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	if (count == 0)
+		return MPI_SUCCESS;
+	if (comm->size == 1)
+		return sendbuf == MPI_IN_PLACE
+			       ? MPI_SUCCESS
+			       : mpi_type_copy(sendbuf, count, type, recvbuf, count, type);
+	if (mpi_coll_in_parts(count, type, op, comm))
+		return mpi_intra_reduce_parts(sendbuf, recvbuf, count, type, op, root, comm);
+	if (root == 0 || op->commutative)
+		return tree(sendbuf, recvbuf, count, type, op, root, comm);
+	return ordered(sendbuf, recvbuf, count, type, op, root, comm);
+}
+
+/* The buffers of a rank that is the root. */
+static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Count count,
+			      const struct mpi_type *type)
+{
+	int rc = mpi_coll_check(recvbuf, count, type, "recvbuf");
+
+	if (!rc && sendbuf != MPI_IN_PLACE) {
+		rc = mpi_coll_check(sendbuf, count, type, "sendbuf");
+		if (!rc)
+			rc = mpi_coll_check_alias(sendbuf, count, recvbuf, count);
+	}
+	return rc;
+}
+
+int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *datatype,
+	       struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	int rc = mpi_coll_check_root(root, comm);
+
+	if (rc || (comm->inter && root == MPI_PROC_NULL))
+		return rc;
+	if (comm->inter && root == MPI_ROOT)
+		rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
+	else if (!comm->inter && root == comm->rank)
+		rc = check_root_buffers(sendbuf, recvbuf, count, datatype);
+	else
+		rc = mpi_coll_check(sendbuf, count, datatype, "sendbuf");
+	if (!rc)
+		rc = mpi_op_check(op, datatype);
+	if (rc)
+		return rc;
+	return (comm->inter ? mpi_inter_reduce : mpi_intra_reduce)(sendbuf, recvbuf, count,
+								   datatype, op, root, comm);
+}
