@@ -20,6 +20,9 @@ BY_HAND = re.compile(r'''MPI_(?:
     T_.*
 )''', re.VERBOSE)
 
+# A _c form that is another function inside, because it takes another kind of callback.
+SEPARATE = ('MPI_Op_create_c', 'MPI_Register_datarep_c')
+
 # Handle type -> what it is inside.
 OBJECTS = {
     'MPI_Comm': 'struct mpi_comm *',
@@ -77,14 +80,16 @@ class Model:
 
     def plain(self, f):
         """The function whose name has no _c or _x; itself, mostly."""
-        if f.name[-2:] in ('_c', '_x') and f.name[:-2] in self.by_name:
+        if f.name[-2:] in ('_c', '_x') and f.name[:-2] in self.by_name and \
+                f.name not in SEPARATE:
             return self.by_name[f.name[:-2]]
         return f
 
     def large(self, f):
         """The _c form, the function itself if there is none."""
         plain = self.plain(f)
-        return self.by_name.get(plain.name + '_c', plain)
+        large = plain.name + '_c'
+        return plain if large in SEPARATE else self.by_name.get(large, plain)
 
     def by_hand(self, f):
         return bool(BY_HAND.fullmatch(f.name))
