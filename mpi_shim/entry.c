@@ -89,16 +89,16 @@ static const struct {
 	int code;
 	uintptr_t null;
 } kinds[MPI_KIND_END] = {
-	[MPI_KIND_NONE] = {"object", MPI_ERR_ARG, 0},
-	[MPI_KIND_COMM] = {"communicator", MPI_ERR_COMM, (uintptr_t)MPI_COMM_NULL},
-	[MPI_KIND_GROUP] = {"group", MPI_ERR_GROUP, (uintptr_t)MPI_GROUP_NULL},
-	[MPI_KIND_TYPE] = {"datatype", MPI_ERR_TYPE, (uintptr_t)MPI_DATATYPE_NULL},
-	[MPI_KIND_OP] = {"reduction operation", MPI_ERR_OP, (uintptr_t)MPI_OP_NULL},
-	[MPI_KIND_REQUEST] = {"request", MPI_ERR_REQUEST, (uintptr_t)MPI_REQUEST_NULL},
-	[MPI_KIND_ERRHANDLER] = {"error handler", MPI_ERR_ERRHANDLER,
-				 (uintptr_t)MPI_ERRHANDLER_NULL},
-	[MPI_KIND_INFO] = {"info object", MPI_ERR_INFO, (uintptr_t)MPI_INFO_NULL},
-	[MPI_KIND_MESSAGE] = {"message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL},
+	[MPI_KIND_NONE] = { "object", MPI_ERR_ARG, 0 },
+	[MPI_KIND_COMM] = { "communicator", MPI_ERR_COMM, (uintptr_t)MPI_COMM_NULL },
+	[MPI_KIND_GROUP] = { "group", MPI_ERR_GROUP, (uintptr_t)MPI_GROUP_NULL },
+	[MPI_KIND_TYPE] = { "datatype", MPI_ERR_TYPE, (uintptr_t)MPI_DATATYPE_NULL },
+	[MPI_KIND_OP] = { "reduction operation", MPI_ERR_OP, (uintptr_t)MPI_OP_NULL },
+	[MPI_KIND_REQUEST] = { "request", MPI_ERR_REQUEST, (uintptr_t)MPI_REQUEST_NULL },
+	[MPI_KIND_ERRHANDLER] = { "error handler", MPI_ERR_ERRHANDLER,
+				  (uintptr_t)MPI_ERRHANDLER_NULL },
+	[MPI_KIND_INFO] = { "info object", MPI_ERR_INFO, (uintptr_t)MPI_INFO_NULL },
+	[MPI_KIND_MESSAGE] = { "message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL },
 };
 
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)

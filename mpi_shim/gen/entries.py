@@ -4,7 +4,7 @@
 """Writes the entry points: MPI_Xxx and PMPI_Xxx for every function of the header that is not written
 by hand (model.BY_HAND).
 
-Usage: entries.py MPI_H OUTPUT_DIR SOURCE...
+Usage: entries.py OUTPUT_DIR MPI_H SOURCE...
 
 The internal functions defined in the SOURCEs (`int mpi_xxx(` at the start of a line) get an entry point
 that checks and converts arguments and calls them; every other function one that says that it is not
@@ -310,13 +310,13 @@ def entry(functions, f, built):
 
 
 def main(argv):
-    functions = model.read(argv[0])
+    functions = model.read(argv[1])
     built = defined(argv[2:])
     for name, sections in FILES.items():
         chosen = [f for f in functions.functions
                   if re.fullmatch(sections, f.section) and not functions.by_hand(f)]
         text = HEAD + ''.join(entry(functions, f, built) for f in chosen)
-        protos.write_if_changed(os.path.join(argv[1], name), text)
+        protos.write_if_changed(os.path.join(argv[0], name), text)
 
 
 if __name__ == '__main__':
