@@ -28,8 +28,6 @@ static inline struct mpi_op *mpi_op_of(MPI_Op handle)
 	return mpi_object_of(handle, MPI_KIND_OP);
 }
 
-/* MPI_Op_create; mpi_op_create of impl.h is MPI_Op_create_c. */
-int mpi_op_create_fn(MPI_User_function *user_fn, int commute, struct mpi_op **op);
 
 /* inout = in op inout, element by element, `count` elements of `type`. */
 int mpi_op_apply(struct mpi_op *op, const void *in, void *inout, MPI_Count count,

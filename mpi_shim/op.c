@@ -64,12 +64,12 @@ static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
 	return MPI_SUCCESS;
 }
 
-int mpi_op_create_fn(MPI_User_function *user_fn, int commute, struct mpi_op **op)
+int mpi_op_create(MPI_User_function *user_fn, int commute, struct mpi_op **op)
 {
 	return create(user_fn, NULL, commute, op);
 }
 
-int mpi_op_create(MPI_User_function_c *user_fn, int commute, struct mpi_op **op)
+int mpi_op_create_c(MPI_User_function_c *user_fn, int commute, struct mpi_op **op)
 {
 	return create(NULL, user_fn, commute, op);
 }
