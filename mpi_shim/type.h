@@ -26,6 +26,10 @@ struct mpi_type {
 	char name[MPI_MAX_OBJECT_NAME];
 };
 
+/* MPI_LB and MPI_UB, which MPI-3 removed: numbers that the standard's handles cannot have. */
+#define MPI_HANDLE_LB ((MPI_Datatype)0x800)
+#define MPI_HANDLE_UB ((MPI_Datatype)0x801)
+
 int mpi_types_init(void);
 void mpi_types_fini(void);
 
@@ -44,6 +48,18 @@ void mpi_type_pack_bytes(const struct mpi_type *t, const void *buf, MPI_Count co
 			 void *out, size_t n);
 void mpi_type_unpack_bytes(const struct mpi_type *t, void *buf, MPI_Count count, size_t from,
 			   const void *in, size_t n);
+
+/*
+ * The members of a pair for MPI_MINLOC and MPI_MAXLOC and where the index lies behind the value;
+ * false: not a pair.
+ */
+bool mpi_type_pair(const struct mpi_type *t, const struct mpi_type **value,
+		   const struct mpi_type **index, MPI_Aint *offset);
+/* The one predefined type that all data of t is of, t itself if it is basic; NULL: of several. */
+const struct mpi_type *mpi_type_basic(const struct mpi_type *t);
+
+/* Marks a new type as made by a constructor's `_c` form: so the envelope shows it. */
+void mpi_type_mark_large(struct mpi_type *t);
 
 /* Basic elements in the first `bytes` of packed data of this type; -1 if they end within one. */
 MPI_Count mpi_type_elements(const struct mpi_type *t, MPI_Count bytes);
