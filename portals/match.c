@@ -1,43 +1,88 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Match lists: see match.h. Linking and growing the hash are the owner's alone; finding and
- * unlinking may be done by a peer on the owner's behalf, so unlinking writes through the undo log.
+ * Match lists: see match.h. Linking, moving entries from the list to the hash and growing the hash
+ * are the owner's alone; finding and unlinking may be done by a peer on the owner's behalf, so
+ * unlinking writes through the undo log.
  */
 #include "portals/match.h"
 
-#define LABEL_GAP ((int64_t)1 << 24)
-#define LABEL_END ((int64_t)1 << 62)
+#define LABEL_GAP ((int64_t)1 << 32)
+#define LABEL_END ((int64_t)1 << 61)
 
-static uint32_t hash_key(uint32_t pt, ptl_process_id_t id, uint64_t bits)
+/* ---- tuples and the hash ---------------------------------------------------------------------- */
+
+static uint32_t any_of(ptl_process_id_t id)
 {
-	uint64_t h = bits * 0x9e3779b97f4a7c15ull;
+	return (id.nid == PTL_NID_ANY ? PTL_TUPLE_ANY_NID : 0) |
+	       (id.pid == PTL_PID_ANY ? PTL_TUPLE_ANY_PID : 0);
+}
 
-	h ^= ((uint64_t)id.nid << 32 | id.pid) * 0xc2b2ae3d27d4eb4full;
-	h ^= (uint64_t)pt * 0x165667b19e3779f9ull;
+static bool is_of(const struct ptl_me *me, const struct ptl_tuple *t)
+{
+	return me->ignore_bits == t->ignore && any_of(me->id) == t->any;
+}
+
+/* Of an entry of tuple `k`, or of a request that may find one: by what the tuple does not leave open. */
+static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
+				ptl_process_id_t id, uint64_t bits)
+{
+	uint64_t nid = t->any & PTL_TUPLE_ANY_NID ? 0 : id.nid;
+	uint64_t pid = t->any & PTL_TUPLE_ANY_PID ? 0 : id.pid;
+	uint64_t h = (bits & ~t->ignore) * 0x9e3779b97f4a7c15ull;
+
+	h ^= (nid << 32 | pid) * 0xc2b2ae3d27d4eb4full;
+	h ^= ((uint64_t)pt * PTL_TUPLES + k) * 0x165667b19e3779f9ull;
 	h ^= h >> 29;
 	h *= 0xbf58476d1ce4e5b9ull;
 	return (uint32_t)(h >> 32);
 }
 
-/* Chain an entry is on: its hash bucket or its portal's wildcard list. */
+static inline struct ptl_bucket *bucket_of(const struct ptl_view *v, uint32_t hash)
+{
+	return &v->bucket[hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
+}
+
+/* The chain an entry is on: its hash bucket or its portal's short list. */
 static void chain_of(struct ptl_view *v, const struct ptl_me *me, uint32_t **head, uint32_t **tail)
 {
-	if (me->state & PTL_OBJ_WILD) {
-		*head = &v->pt[me->pt_index].wild_head;
-		*tail = &v->pt[me->pt_index].wild_tail;
+	if (me->state & PTL_OBJ_LISTED) {
+		*head = &v->pt[me->pt_index].list_head;
+		*tail = &v->pt[me->pt_index].list_tail;
 	} else {
-		struct ptl_bucket *b =
-			&v->bucket[me->hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
+		struct ptl_bucket *b = bucket_of(v, me->hash);
 
 		*head = &b->head;
 		*tail = &b->tail;
 	}
 }
 
+/* The lowest of a set of tuples, and the set without it. */
+static inline uint32_t next_tuple(uint32_t *set)
+{
+	uint32_t k = (uint32_t)__builtin_ctz(*set);
+
+	*set &= *set - 1;
+	return k;
+}
+
+/* What is in use, of a region that may be scribbled on. */
+static inline uint32_t tuples_of(const struct ptl_pt *pt)
+{
+	return pt->tuples & ((1u << PTL_TUPLES) - 1);
+}
+
 /* ---- finding ---------------------------------------------------------------------------------- */
 
-/* Steps b to d of the walk: may this entry's MD take the request, and where? */
+/* Step a of the walk: does the entry name this source and these bits? */
+static inline bool names(const struct ptl_me *me, const struct ptl_request *q)
+{
+	return ((me->match_bits ^ q->match_bits) & ~me->ignore_bits) == 0 &&
+	       (me->id.nid == PTL_NID_ANY || me->id.nid == q->initiator.nid) &&
+	       (me->id.pid == PTL_PID_ANY || me->id.pid == q->initiator.pid);
+}
+
+/* Steps b to d: may its MD take the request, and where? */
 static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 			   const struct ptl_request *q, struct ptl_match *m)
 {
@@ -47,94 +92,147 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 		[PTL_REQ_GETPUT] = PTL_MD_OP_PUT | PTL_MD_OP_GET,
 	};
 	const struct ptl_md *md;
-	uint64_t room;
+	uint64_t offset, room;
 
 	if (me->md >= (uint32_t)v->limits.max_mds)
 		return false;
 	md = &v->md[me->md];
 	if (md->state & PTL_OBJ_INACTIVE || (md->options & need[q->kind]) != need[q->kind])
 		return false;
-	m->offset = md->options & PTL_MD_MANAGE_REMOTE ? q->remote_offset : md->local_offset;
-	if (m->offset > md->length)
+	offset = md->options & PTL_MD_MANAGE_REMOTE ? q->remote_offset : md->local_offset;
+	if (offset > md->length)
 		return false;
-	room = md->length - m->offset;
-	if (q->rlength <= room)
-		m->mlength = q->rlength;
-	else if (md->options & PTL_MD_TRUNCATE)
-		m->mlength = room;
-	else
+	room = md->length - offset;
+	if (q->rlength > room && !(md->options & PTL_MD_TRUNCATE))
 		return false;
+	m->mlength = q->rlength < room ? q->rlength : room;
+	m->offset = offset;
 	m->md = me->md;
 	return true;
 }
 
-static uint32_t first_exact(const struct ptl_view *v, const struct ptl_request *q,
-			    struct ptl_match *m)
+/* The first of the chain that begins at `i` that takes the request goes to *m, if it comes before label `end`.
+ * Returns the label behind which nothing is of interest any more. Whatever takes the request is a right answer,
+ * so that entries of other tuples in the same bucket do no harm. */
+static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end,
+			       const struct ptl_request *q, struct ptl_match *m)
 {
-	uint32_t h = hash_key(q->pt_index, q->initiator, q->match_bits);
-	uint32_t i = v->bucket[h & (v->r->buckets - 1) & (v->nbuckets - 1)].head;
-
 	while (i < (uint32_t)v->limits.max_mes) {
 		const struct ptl_me *me = &v->me[i];
 
-		if (me->match_bits == q->match_bits && me->id.pid == q->initiator.pid &&
-		    me->id.nid == q->initiator.nid && me->pt_index == q->pt_index &&
-		    accepts(v, me, q, m))
-			return i;
+		if (me->pt_index == q->pt_index) { /* labels of other portals are another order */
+			if (me->label >= end)
+				break;
+			if (names(me, q) && accepts(v, me, q, m)) {
+				m->me = i;
+				return me->label;
+			}
+		}
 		i = me->chain_next;
 	}
-	return PTL_NIL;
+	return end;
+}
+
+bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m)
+{
+	const struct ptl_pt *pt = &v->pt[q->pt_index];
+	uint32_t set = tuples_of(pt);
+	int64_t end = INT64_MAX;
+
+	m->me = PTL_NIL;
+	while (set) {
+		uint32_t k = next_tuple(&set);
+		uint32_t h = hash_key(&pt->tuple[k], q->pt_index, k, q->initiator, q->match_bits);
+
+		end = first_of(v, bucket_of(v, h)->head, end, q, m);
+	}
+	first_of(v, pt->list_head, end, q, m);
+	return m->me != PTL_NIL;
+}
+
+/* What a search of one chain reads at this step. */
+static inline const void *wanted(const struct ptl_view *v, const struct ptl_bucket *b,
+				 uint64_t match_bits, int step)
+{
+	const struct ptl_me *me;
+
+	if (step == 0)
+		return b;
+	if (b->head >= (uint32_t)v->limits.max_mes)
+		return NULL;
+	me = &v->me[b->head];
+	if (step == 1)
+		return me;
+	if ((me->match_bits ^ match_bits) & ~me->ignore_bits)
+		return me->chain_next < (uint32_t)v->limits.max_mes ? &v->me[me->chain_next] : NULL;
+	return me->md < (uint32_t)v->limits.max_mds ? &v->md[me->md] : NULL;
 }
 
 void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
 			uint64_t match_bits, int step)
 {
-	uint32_t h = hash_key(pt_index, initiator, match_bits);
-	const struct ptl_bucket *b = &v->bucket[h & (v->r->buckets - 1) & (v->nbuckets - 1)];
-	const struct ptl_me *me;
+	const struct ptl_pt *pt;
+	uint32_t set;
 
-	if (step == 0) {
-		__builtin_prefetch(b);
+	if (pt_index > (uint32_t)v->limits.max_pt_index) /* nobody has checked the message yet */
 		return;
+	pt = &v->pt[pt_index];
+	set = tuples_of(pt);
+	while (set) {
+		uint32_t k = next_tuple(&set);
+		uint32_t h = hash_key(&pt->tuple[k], pt_index, k, initiator, match_bits);
+
+		/* not in a function of its own: gcc finds that those without effects need no call */
+		__builtin_prefetch(wanted(v, bucket_of(v, h), match_bits, step));
 	}
-	if (b->head >= (uint32_t)v->limits.max_mes)
-		return;
-	me = &v->me[b->head];
-	if (step == 1)
-		__builtin_prefetch(me);
-	else if (me->match_bits != match_bits && me->chain_next < (uint32_t)v->limits.max_mes)
-		__builtin_prefetch(&v->me[me->chain_next]);
-	else if (me->md < (uint32_t)v->limits.max_mds)
-		__builtin_prefetch(&v->md[me->md], 1);
 }
 
-static inline bool wild_matches(const struct ptl_me *me, const struct ptl_request *q)
+/* ---- labels (owner only) ---------------------------------------------------------------------- */
+
+static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
 {
-	return ((me->match_bits ^ q->match_bits) & ~me->ignore_bits) == 0 &&
-	       (me->id.nid == PTL_NID_ANY || me->id.nid == q->initiator.nid) &&
-	       (me->id.pid == PTL_PID_ANY || me->id.pid == q->initiator.pid);
+	int64_t label = 0;
+
+	for (uint32_t i = pt->head; i != PTL_NIL; i = v->me[i].list_next) {
+		v->me[i].label = label;
+		label += LABEL_GAP;
+	}
 }
 
-bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m)
+/* No label is left behind `prev`: moves those of the next entries apart, as many as it takes until there is more
+ * room than the square of their number, or to the list's end. (Dietz and Sleator, "Two algorithms for
+ * maintaining order in a list": by this rule an insertion moves O(log n) labels in the long run, wherever
+ * it is.) */
+static void make_room(struct ptl_view *v, uint32_t prev)
 {
-	uint32_t best = first_exact(v, q, m);
-	uint32_t i = v->pt[q->pt_index].wild_head;
-	struct ptl_match w;
+	int64_t from = v->me[prev].label, n = 1, step;
+	uint32_t last = v->me[prev].list_next;
 
-	while (i < (uint32_t)v->limits.max_mes) {
-		const struct ptl_me *me = &v->me[i];
-
-		if (best != PTL_NIL && me->label > v->me[best].label)
-			break;
-		if (wild_matches(me, q) && accepts(v, me, q, &w)) {
-			*m = w;
-			best = i;
-			break;
-		}
-		i = me->chain_next;
+	while (last != PTL_NIL && v->me[last].label - from <= n * n) {
+		last = v->me[last].list_next;
+		n++;
 	}
-	m->me = best;
-	return best != PTL_NIL;
+	step = last == PTL_NIL ? LABEL_GAP : (v->me[last].label - from) / n;
+	for (uint32_t i = v->me[prev].list_next; i != last; i = v->me[i].list_next)
+		v->me[i].label = from += step;
+}
+
+/* A label between those of prev and next, either of which may be PTL_NIL. */
+static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32_t prev,
+			     uint32_t next)
+{
+	if (prev == PTL_NIL && next == PTL_NIL)
+		return 0;
+	if ((prev != PTL_NIL && v->me[prev].label > LABEL_END) ||
+	    (next != PTL_NIL && v->me[next].label < -LABEL_END))
+		relabel(v, pt);
+	if (prev == PTL_NIL)
+		return v->me[next].label - LABEL_GAP;
+	if (next == PTL_NIL)
+		return v->me[prev].label + LABEL_GAP;
+	if (v->me[next].label - v->me[prev].label < 2)
+		make_room(v, prev);
+	return v->me[prev].label + (v->me[next].label - v->me[prev].label) / 2;
 }
 
 /* ---- linking (owner only) --------------------------------------------------------------------- */
@@ -168,32 +266,6 @@ static void grow_hash(struct ptl_view *v)
 	v->r->buckets = 2 * n;
 }
 
-static void relabel(struct ptl_view *v, struct ptl_pt *pt)
-{
-	int64_t label = 0;
-
-	for (uint32_t i = pt->head; i != PTL_NIL; i = v->me[i].list_next) {
-		v->me[i].label = label;
-		label += LABEL_GAP;
-	}
-}
-
-/* A label between those of prev and next, either of which may be PTL_NIL. */
-static int64_t label_between(struct ptl_view *v, struct ptl_pt *pt, uint32_t prev, uint32_t next)
-{
-	if (prev == PTL_NIL && next == PTL_NIL)
-		return 0;
-	if ((prev != PTL_NIL && v->me[prev].label > LABEL_END) ||
-	    (next != PTL_NIL && v->me[next].label < -LABEL_END) ||
-	    (prev != PTL_NIL && next != PTL_NIL && v->me[next].label - v->me[prev].label < 2))
-		relabel(v, pt);
-	if (prev == PTL_NIL)
-		return v->me[next].label - LABEL_GAP;
-	if (next == PTL_NIL)
-		return v->me[prev].label + LABEL_GAP;
-	return v->me[prev].label + (v->me[next].label - v->me[prev].label) / 2;
-}
-
 static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t next)
 {
 	struct ptl_me *me = &v->me[i];
@@ -211,22 +283,35 @@ static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t ne
 		v->me[next].list_prev = i;
 }
 
-/* Into its chain by label; at the ends, the usual places, without a search. */
+/* The entry of the chain that this one goes before, PTL_NIL: it goes to the end. At the ends, the usual places,
+ * without a search. Entries of other portals, which share the bucket, are in no order with this one. */
+static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t head,
+			  uint32_t tail)
+{
+	uint32_t next = PTL_NIL;
+
+	if (head != PTL_NIL && v->me[head].pt_index == me->pt_index &&
+	    me->label < v->me[head].label)
+		return head;
+	for (uint32_t i = tail; i != PTL_NIL; i = v->me[i].chain_prev) {
+		if (v->me[i].pt_index != me->pt_index)
+			continue;
+		if (v->me[i].label < me->label)
+			break;
+		next = i;
+	}
+	return next;
+}
+
+/* Into its chain by label. */
 static void link_chain(struct ptl_view *v, uint32_t i)
 {
 	struct ptl_me *me = &v->me[i];
 	uint32_t *head, *tail, prev, next;
 
 	chain_of(v, me, &head, &tail);
-	if (*head != PTL_NIL && me->label < v->me[*head].label) {
-		prev = PTL_NIL;
-		next = *head;
-	} else {
-		prev = *tail;
-		while (prev != PTL_NIL && v->me[prev].label > me->label)
-			prev = v->me[prev].chain_prev;
-		next = prev == PTL_NIL ? *head : v->me[prev].chain_next;
-	}
+	next = successor(v, me, *head, *tail);
+	prev = next == PTL_NIL ? *tail : v->me[next].chain_prev;
 	me->chain_prev = prev;
 	me->chain_next = next;
 	if (prev == PTL_NIL)
@@ -239,8 +324,78 @@ static void link_chain(struct ptl_view *v, uint32_t i)
 		v->me[next].chain_prev = i;
 }
 
-void ptl_match_link(struct ptl_view *v, uint32_t i, uint32_t base, ptl_ins_pos_t position)
+static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 {
+	struct ptl_me *me = &v->me[i];
+	struct ptl_tuple *t = &v->pt[me->pt_index].tuple[k];
+
+	me->state &= ~PTL_OBJ_LISTED;
+	me->tuple = (uint16_t)k;
+	me->hash = hash_key(t, me->pt_index, k, me->id, me->match_bits);
+	t->count++;
+	/* four buckets to an entry: the first of a chain is nearly always the one */
+	if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
+		grow_hash(v);
+	link_chain(v, i);
+}
+
+static void unlink_chain(struct ptl_engine *e, const struct ptl_me *me)
+{
+	struct ptl_view *v = e->v;
+	uint32_t *head, *tail;
+
+	chain_of(v, me, &head, &tail);
+	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,
+		  me->chain_next);
+	ptl_set32(e, me->chain_next == PTL_NIL ? tail : &v->me[me->chain_next].chain_prev,
+		  me->chain_prev);
+}
+
+/* The short list is no longer short: what is like `me` in it goes to the hash. Not if all tuples are taken;
+ * then the list grows. */
+static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me *me)
+{
+	struct ptl_view *v = e->v;
+	uint32_t k = (uint32_t)__builtin_ctz(~pt->tuples), next;
+	struct ptl_tuple *t = &pt->tuple[k];
+
+	if (k >= PTL_TUPLES)
+		return;
+	*t = (struct ptl_tuple){ .ignore = me->ignore_bits, .any = any_of(me->id) };
+	pt->tuples |= 1u << k;
+	for (uint32_t i = pt->list_head; i != PTL_NIL; i = next) {
+		next = v->me[i].chain_next;
+		if (!is_of(&v->me[i], t))
+			continue;
+		unlink_chain(e, &v->me[i]);
+		pt->listed--;
+		link_hash(v, i, k);
+	}
+}
+
+/* Onto the short list, or into the hash if there are like ones. */
+static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
+{
+	struct ptl_me *me = &e->v->me[i];
+	uint32_t set = pt->tuples;
+
+	while (set) {
+		uint32_t k = next_tuple(&set);
+
+		if (is_of(me, &pt->tuple[k])) {
+			link_hash(e->v, i, k);
+			return;
+		}
+	}
+	me->state |= PTL_OBJ_LISTED;
+	link_chain(e->v, i);
+	if (++pt->listed > PTL_MATCH_SHORT)
+		shorten(e, pt, me);
+}
+
+void ptl_match_link(struct ptl_engine *e, uint32_t i, uint32_t base, ptl_ins_pos_t position)
+{
+	struct ptl_view *v = e->v;
 	struct ptl_me *me = &v->me[i];
 	struct ptl_pt *pt = &v->pt[me->pt_index];
 	uint32_t prev, next;
@@ -254,15 +409,7 @@ void ptl_match_link(struct ptl_view *v, uint32_t i, uint32_t base, ptl_ins_pos_t
 	}
 	me->label = label_between(v, pt, prev, next);
 	link_list(v, i, prev, next);
-	if (me->ignore_bits == 0 && me->id.nid != PTL_NID_ANY && me->id.pid != PTL_PID_ANY) {
-		me->hash = hash_key(me->pt_index, me->id, me->match_bits);
-		/* four buckets to an entry: the first of a chain is nearly always the one */
-		if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
-			grow_hash(v);
-	} else {
-		me->state |= PTL_OBJ_WILD;
-	}
-	link_chain(v, i);
+	index_entry(e, pt, i);
 	if (++pt->count > pt->max)
 		pt->max = pt->count;
 	if (pt->count == 1 && ++v->r->stat.sr[PTL_SR_PTLS_CUR] > v->r->stat.sr[PTL_SR_PTLS_MAX])
@@ -276,29 +423,43 @@ static bool bad_link(uint32_t i, uint32_t most)
 	return i != PTL_NIL && i >= most;
 }
 
+static bool is_listed(const struct ptl_me *me)
+{
+	return me->state & PTL_OBJ_LISTED;
+}
+
+/* One fewer in the hash; the last of a tuple gives its place back. */
+static void leave_tuple(struct ptl_engine *e, struct ptl_pt *pt, uint32_t k)
+{
+	struct ptl_region *r = e->v->r;
+
+	ptl_set32(e, &r->hashed, r->hashed - 1);
+	ptl_set32(e, &pt->tuple[k].count, pt->tuple[k].count - 1);
+	if (pt->tuple[k].count == 0)
+		ptl_set32(e, &pt->tuples, pt->tuples & ~(1u << k));
+}
+
 void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_view *v = e->v;
 	struct ptl_me *me = &v->me[i];
-	struct ptl_pt *pt = &v->pt[me->pt_index & 0xffff];
-	uint32_t *head, *tail, most = (uint32_t)v->limits.max_mes;
+	struct ptl_pt *pt = &v->pt[me->pt_index];
+	uint32_t most = (uint32_t)v->limits.max_mes, k = me->tuple;
 
 	/* in another's region: its indices are within its tables, or nothing is touched */
 	if (me->pt_index > (uint32_t)v->limits.max_pt_index || bad_link(me->chain_prev, most) ||
 	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) ||
-	    bad_link(me->list_next, most))
+	    bad_link(me->list_next, most) || (!is_listed(me) && k >= PTL_TUPLES))
 		return;
-	chain_of(v, me, &head, &tail);
-	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,
-		  me->chain_next);
-	ptl_set32(e, me->chain_next == PTL_NIL ? tail : &v->me[me->chain_next].chain_prev,
-		  me->chain_prev);
+	unlink_chain(e, me);
 	ptl_set32(e, me->list_prev == PTL_NIL ? &pt->head : &v->me[me->list_prev].list_next,
 		  me->list_next);
 	ptl_set32(e, me->list_next == PTL_NIL ? &pt->tail : &v->me[me->list_next].list_prev,
 		  me->list_prev);
-	if (!(me->state & PTL_OBJ_WILD))
-		ptl_set32(e, &v->r->hashed, v->r->hashed - 1);
+	if (is_listed(me))
+		ptl_set32(e, &pt->listed, pt->listed - 1);
+	else
+		leave_tuple(e, pt, k);
 	ptl_set32(e, &pt->count, pt->count - 1);
 	if (pt->count == 0)
 		ptl_set64(e, &v->r->stat.sr[PTL_SR_PTLS_CUR], v->r->stat.sr[PTL_SR_PTLS_CUR] - 1);

@@ -2,9 +2,13 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Match lists. The specification's walk is linear: the first acceptable entry in list order wins.
- * Here every entry has a label that grows along the list; entries without wildcards are in a hash
- * by (portal, source, bits), whose chains are in label order, the others in a short ordered list per
- * portal; the winner is the smaller label of the first acceptable one of each.
+ * Here every entry has a label that grows along the list. The first few entries of a portal are on
+ * a short ordered list, which is cheaper to walk than anything else. When it is no longer short, the
+ * entries that leave the same things open (the bits they ignore, and whether they name the source's
+ * nid and pid: their tuple) go to a hash by what they do not leave open, and all like them follow as long as
+ * there are any. A search looks once into the hash for each tuple in use and walks the short list;
+ * the smallest label wins. A portal has PTL_TUPLES of them at a time; with more kinds of entries than
+ * that the list grows.
  */
 #ifndef PTL_MATCH_H
 #define PTL_MATCH_H
@@ -37,18 +41,21 @@ struct ptl_match {
 /* The first entry that accepts the request (3.3 section 2.2, figure 2.5), changing nothing. */
 bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m);
 
+/* A list of up to so many entries is short. */
+#define PTL_MATCH_SHORT 8
+
 /* With more entries in the hash than this they are not in the caches, and it pays to ask for what the next
  * messages need before their turn. */
 #define PTL_MATCH_FAR 4096
 
-/* Asks the memory for a step of a coming search: 0 the bucket, 1 its first entry, 2 that one's MD. Each needs
- * the one before to have arrived. */
+/* Asks the memory for a step of a coming search, for each tuple: 0 the bucket, 1 its first entry, 2 that one's MD.
+ * Each needs the one before to have arrived. Of the arguments nothing needs to be true. */
 void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
 			uint64_t match_bits, int step);
 
 /* Owner only. Puts the filled entry `me` on its portal: before or after `base`, or with base
  * PTL_NIL at the head or tail. */
-void ptl_match_link(struct ptl_view *v, uint32_t me, uint32_t base, ptl_ins_pos_t position);
+void ptl_match_link(struct ptl_engine *e, uint32_t me, uint32_t base, ptl_ins_pos_t position);
 
 /* Takes it off; the entry's memory is not freed. */
 void ptl_match_unlink(struct ptl_engine *e, uint32_t me);

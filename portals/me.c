@@ -40,11 +40,11 @@ int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process
 	me->match_bits = match_bits;
 	me->ignore_bits = ignore_bits;
 	me->id = match_id;
-	me->pt_index = pt_index;
+	me->pt_index = (uint16_t)pt_index;
 	me->md = PTL_NIL;
 	me->state =
 		(me->state & 0xff00) | PTL_OBJ_LIVE | (unlink == PTL_UNLINK ? PTL_OBJ_UNLINK : 0);
-	ptl_match_link(&ni->view, i, base, position);
+	ptl_match_link(&ni->engine, i, base, position);
 	if (ptl_debugs(ni, PTL_DBG_ME))
 		ptl_debug(ni, "ME %08x on portal %u, bits %016llx ignoring %016llx",
 			  ptl_me_handle(ni, i), pt_index, (unsigned long long)match_bits,

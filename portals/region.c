@@ -138,7 +138,7 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	v->size = l.end;
 	for (uint32_t i = 0; i <= (uint32_t)limits->max_pt_index; i++) {
 		v->pt[i].head = v->pt[i].tail = PTL_NIL;
-		v->pt[i].wild_head = v->pt[i].wild_tail = PTL_NIL;
+		v->pt[i].list_head = v->pt[i].list_tail = PTL_NIL;
 	}
 	for (uint32_t i = 0; i < r->buckets; i++)
 		v->bucket[i].head = v->bucket[i].tail = PTL_NIL;

@@ -23,7 +23,7 @@
 /* Object state word: flags below, generation in bits 8 to 15 (never 255, see ni.h). */
 #define PTL_OBJ_LIVE      0x01u
 #define PTL_OBJ_UNLINK    0x02u /* ME: freed with its MD. MD: unlinked automatically */
-#define PTL_OBJ_WILD      0x04u /* ME: not in the hash */
+#define PTL_OBJ_LISTED    0x04u /* ME: on its portal's short list, not in the hash */
 #define PTL_OBJ_INACTIVE  0x08u /* MD: refuses operations */
 #define PTL_OBJ_UNLINKING 0x10u /* MD: freed when its last operation is done */
 #define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
@@ -39,13 +39,13 @@ struct ptl_me {
 	uint64_t ignore_bits;
 	int64_t label; /* order among the entries of one portal */
 	ptl_process_id_t id;
-	uint32_t list_prev, list_next; /* all entries of the portal, in order */
-	uint32_t chain_prev,
-		chain_next; /* hash chain, or the portal's wildcard entries; free list */
+	uint32_t list_prev, list_next;   /* all entries of the portal, in order */
+	uint32_t chain_prev, chain_next; /* hash chain, or the portal's short list; free list */
 	uint32_t md;
 	uint32_t hash;
 	uint32_t state;
-	uint32_t pt_index;
+	uint16_t pt_index;
+	uint16_t tuple; /* in the hash: which of the portal's tuples */
 };
 static_assert(sizeof(struct ptl_me) == 64, "one cache line");
 
@@ -128,13 +128,28 @@ struct ptl_landing {
 };
 static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
 
+/* Entries that ignore the same bits and name the same parts of a source, and are in the hash (match.h). */
+struct ptl_tuple {
+	uint64_t ignore;
+	uint32_t any; /* PTL_TUPLE_ANY_* */
+	uint32_t count;
+};
+
+#define PTL_TUPLE_ANY_NID 1u
+#define PTL_TUPLE_ANY_PID 2u
+
+#define PTL_TUPLES 6 /* of a portal at the same time */
+
 struct ptl_pt {
 	uint32_t head, tail;           /* all entries in order */
-	uint32_t wild_head, wild_tail; /* those not in the hash */
+	uint32_t list_head, list_tail; /* those not in the hash */
 	uint32_t count, max;
-	uint32_t pad_[2];
+	uint32_t listed; /* of those not in the hash */
+	uint32_t tuples; /* bit k: tuple[k] has entries */
+	struct ptl_tuple tuple[PTL_TUPLES];
 };
-static_assert(sizeof(struct ptl_pt) == 32, "two to a line");
+static_assert(sizeof(struct ptl_pt) == 128, "two cache lines, and a short list needs only one");
+static_assert(offsetof(struct ptl_pt, tuple) == 32, "a search of two tuples needs only one, too");
 
 struct ptl_ac {
 	ptl_process_id_t id;

@@ -97,6 +97,8 @@ struct model *model_new(uint64_t seed)
 
 	m->aim = aims[seed % 8];
 	m->spread = m->aim * (1 + seed / 8 % 3);
+	m->masks = (enum model_masks)(seed / 24 % MASKS_KINDS);
+	m->crowded = seed / 72 % 4 == 0;
 	return m;
 }
 
@@ -174,19 +176,52 @@ struct m_me *model_pick_me(struct model *m, uint64_t *random)
 	return me;
 }
 
-ptl_match_bits_t model_random_bits(struct model *m, uint64_t *random)
-{
-	return pt_random(random) % m->spread;
-}
-
-/* Mostly exact entries; some that ignore a few low bits; a few that ignore all. */
-ptl_match_bits_t model_random_ignore(uint64_t *random)
+struct m_me *model_pick_base(struct model *m, uint64_t *random, ptl_ins_pos_t *where)
 {
 	uint64_t w = pt_random(random);
 
-	if (w % 10 < 7)
-		return 0;
-	return w % 10 < 9 ? (w >> 8) & 7 : ~(ptl_match_bits_t)0;
+	*where = w & 1 ? PTL_INS_BEFORE : PTL_INS_AFTER;
+	if (m->crowded && w % 16 > 1) {
+		*where = PTL_INS_BEFORE;
+		return m->last;
+	}
+	return (w >> 8) % 3 == 0 ? model_pick_me(m, random) : NULL;
+}
+
+/* Fields as a message passing library has them. */
+#define KIND   ((ptl_match_bits_t)7 << 61)
+#define SOURCE ((ptl_match_bits_t)0xffff << 32)
+#define TAG    (ptl_match_bits_t)0x7fffffff
+
+ptl_match_bits_t model_random_bits(struct model *m, uint64_t *random)
+{
+	ptl_match_bits_t bits = pt_random(random) % m->spread;
+	uint64_t w = pt_random(random);
+
+	/* the number is source and tag, so that exact ones are met as often */
+	if (m->masks == MASKS_MPI)
+		bits = (w & 3) << 61 | (bits & 3) << 32 | bits >> 2;
+	return bits;
+}
+
+ptl_match_bits_t model_random_ignore(struct model *m, uint64_t *random)
+{
+	static const ptl_match_bits_t mpi[] = {
+		KIND, KIND, KIND, KIND | SOURCE, KIND | SOURCE, KIND | TAG, KIND | SOURCE | TAG,
+		~KIND
+	};
+	uint64_t w = pt_random(random), many = pt_random(random);
+
+	switch (m->masks) {
+	case MASKS_MPI:
+		return mpi[w % 8];
+	case MASKS_MANY:
+		return w % 4 ? 1ull << (many & 63) | 1ull << (many >> 8 & 3) : 0;
+	default:
+		if (w % 10 < 7)
+			return 0;
+		return w % 10 < 9 ? (w >> 8) & 7 : ~(ptl_match_bits_t)0;
+	}
 }
 
 const char *model_request_name(enum request_kind kind)

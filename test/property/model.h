@@ -38,11 +38,21 @@ struct m_me {
 	struct m_md *md;
 };
 
+/* What entries ignore, and what the bits of entries and requests are. */
+enum model_masks {
+	MASKS_FEW,  /* mostly nothing, some the low bits, a few all */
+	MASKS_MPI,  /* bits in fields, of which whole ones are ignored */
+	MASKS_MANY, /* any few of the 64 bits, so that hardly two entries are alike */
+	MASKS_KINDS
+};
+
 struct model {
 	struct m_me *first, *last;
 	struct m_md *free_mds;
 	uint64_t entries, aim; /* how many there are, and how many there should be about */
 	uint64_t spread;       /* of match bits */
+	enum model_masks masks;
+	bool crowded; /* most entries are put at one place, before the last */
 	int ids;
 };
 
@@ -87,7 +97,9 @@ void model_set_md(struct m_md *md, const ptl_md_t *d);
 
 struct m_me *model_pick_me(struct model *m, uint64_t *random);
 ptl_match_bits_t model_random_bits(struct model *m, uint64_t *random);
-ptl_match_bits_t model_random_ignore(uint64_t *random);
+ptl_match_bits_t model_random_ignore(struct model *m, uint64_t *random);
+/* The entry beside which the next one goes, NULL: none. */
+struct m_me *model_pick_base(struct model *m, uint64_t *random, ptl_ins_pos_t *where);
 const char *model_request_name(enum request_kind kind);
 
 #endif

@@ -294,15 +294,15 @@ static ptl_process_id_t random_source(uint64_t *r)
 
 static void do_attach(struct model *m, uint64_t *r)
 {
-	struct m_me *base = model_pick_me(m, r), *me;
+	ptl_ins_pos_t where;
+	struct m_me *base = model_pick_base(m, r, &where), *me;
 	struct m_me new = { .portal = (ptl_pt_index_t)(pt_random(r) % MODEL_PORTALS) };
-	ptl_ins_pos_t where = pt_random(r) & 1 ? PTL_INS_BEFORE : PTL_INS_AFTER;
 
 	new.bits = model_random_bits(m, r);
-	new.ignore = model_random_ignore(r);
+	new.ignore = model_random_ignore(m, r);
 	new.from = random_source(r);
 	new.unlink = pt_random(r) & 1 ? PTL_UNLINK : PTL_RETAIN;
-	if (base && pt_random(r) % 3 == 0) {
+	if (base) {
 		new.portal = base->portal;
 		want(PtlMEInsert(base->handle, new.from, new.bits, new.ignore, new.unlink, where,
 				 &new.handle),
@@ -313,7 +313,6 @@ static void do_attach(struct model *m, uint64_t *r)
 				 where, &new.handle),
 		     PTL_OK, "PtlMEAttach");
 		me = model_insert(m, &new, NULL, where);
-		base = NULL;
 	}
 	SAY("%s entry %d %s portal %u bits %" PRIx64 " ignore %" PRIx64 "\n",
 	    base ? "insert" : "attach", me->id, where == PTL_INS_BEFORE ? "before" : "after",
