@@ -28,7 +28,6 @@ static inline struct mpi_op *mpi_op_of(MPI_Op handle)
 	return mpi_object_of(handle, MPI_KIND_OP);
 }
 
-
 /* inout = in op inout, element by element, `count` elements of `type`. */
 int mpi_op_apply(struct mpi_op *op, const void *in, void *inout, MPI_Count count,
 		 struct mpi_type *type);

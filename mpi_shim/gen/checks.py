@@ -32,6 +32,9 @@ ROWS = [
     (ANY, ANY, 'tag|sendtag', 'mpi_check_tag({v}, {n})'),
     (ANY, 'Comm_attach_buffer|Buffer_attach', 'size', NOT_NEGATIVE % 'ARG'),
 
+    # memory
+    ('the environment', 'Alloc_mem', 'size', NOT_NEGATIVE % 'ARG'),
+
     # packing
     ('packing', 'Pack', 'inbuf', BUFFER % ('incount', 'datatype')),
     ('packing', 'Unpack', 'outbuf', BUFFER % ('outcount', 'datatype')),
@@ -83,7 +86,8 @@ MAY_BE_NULL = [
     ('(?!statuses).*', ANY, '(array_of_)?status(es)?'),
     (ANY, ANY, 'extra_state|.*weights'),
     (COLL, ANY, '.*buf|buffer'),
-    (ANY, '.*(set_attr|attach_buffer|Buffer_attach|Get_address|Free_mem|Attr_put)', ANY),
+    (ANY, '.*set_attr|Attr_put', 'attribute_val'),
+    (ANY, '.*attach_buffer|Buffer_attach|Get_address|Free_mem', 'buffer|location|base'),
     (ANY, '.*[Kk]eyval_create|.*create_keyval', '.*fn'),
     ('topologies', 'Dist_graph_create', 'destinations'),
     ('topologies', 'Cart_rank|Cart_sub', 'coords|remain_dims'),

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What MPI says of its surroundings: versions, time, names, memory and addresses.
+ */
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "mpi_shim/entry.h"
+#include "mpi_shim/impl.h"
+
+#pragma GCC visibility push(default)
+
+/* ---- versions ------------------------------------------------------------------------------------- */
+
+static const char library_version[] = "Postern " POSTERN_VERSION ", MPI on Portals 3.3";
+
+static int null_result(const char *function)
+{
+	mpi_enter_any_time();
+	return mpi_raise_any_time(function, mpi_bad_null("a result"));
+}
+
+#pragma weak MPI_Get_version = PMPI_Get_version
+int PMPI_Get_version(int *version, int *subversion)
+{
+	if (!version || !subversion)
+		return null_result("MPI_Get_version");
+	*version = MPI_VERSION;
+	*subversion = MPI_SUBVERSION;
+	return MPI_SUCCESS;
+}
+
+#pragma weak MPI_Get_library_version = PMPI_Get_library_version
+int PMPI_Get_library_version(char *version, int *resultlen)
+{
+	if (!version || !resultlen)
+		return null_result("MPI_Get_library_version");
+	memcpy(version, library_version, sizeof(library_version));
+	*resultlen = (int)sizeof(library_version) - 1;
+	return MPI_SUCCESS;
+}
+
+/* ---- time: the monotonic clock; not the same everywhere (MPI_WTIME_IS_GLOBAL) --------------------- */
+
+static double seconds(const struct timespec *t)
+{
+	return (double)t->tv_sec + (double)t->tv_nsec * 1e-9;
+}
+
+#pragma weak MPI_Wtime = PMPI_Wtime
+double PMPI_Wtime(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return seconds(&t);
+}
+
+#pragma weak MPI_Wtick = PMPI_Wtick
+double PMPI_Wtick(void)
+{
+	struct timespec t;
+
+	clock_getres(CLOCK_MONOTONIC, &t);
+	return seconds(&t);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------ */
+
+/* In unsigned arithmetic: addresses may be far apart. */
+#pragma weak MPI_Aint_add = PMPI_Aint_add
+MPI_Aint PMPI_Aint_add(MPI_Aint base, MPI_Aint disp)
+{
+	return (MPI_Aint)((uintptr_t)base + (uintptr_t)disp);
+}
+
+#pragma weak MPI_Aint_diff = PMPI_Aint_diff
+MPI_Aint PMPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2)
+{
+	return (MPI_Aint)((uintptr_t)addr1 - (uintptr_t)addr2);
+}
+
+#pragma GCC visibility pop
+
+int mpi_get_address(const void *location, MPI_Aint *address)
+{
+	*address = (MPI_Aint)location;
+	return MPI_SUCCESS;
+}
+
+/* ---- names and places ----------------------------------------------------------------------------- */
+
+int mpi_get_processor_name(char *name, int *resultlen)
+{
+	/* a longer one is cut, and then not closed */
+	if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0)
+		return mpi_fail(MPI_ERR_OTHER, "the host name cannot be read: %m");
+	name[MPI_MAX_PROCESSOR_NAME - 1] = '\0';
+	*resultlen = (int)strlen(name);
+	return MPI_SUCCESS;
+}
+
+/* Is this process confined to one processor? */
+static bool one_cpu(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
+}
+
+/* Keys are types of hardware, values whether this process is restricted to one of it. */
+int mpi_get_hw_resource_info(struct mpi_info **hw_info)
+{
+	struct mpi_info *info = NULL;
+	int rc = mpi_info_create(&info);
+
+	if (rc == MPI_SUCCESS)
+		rc = mpi_info_set(info, "linux://host", "true");
+	if (rc == MPI_SUCCESS)
+		rc = mpi_info_set(info, "linux://cpu", one_cpu() ? "true" : "false");
+	if (rc == MPI_SUCCESS)
+		*hw_info = info;
+	else if (info)
+		mpi_info_free(&info);
+	return rc;
+}
+
+/* There are no dynamic processes: nobody has a parent. */
+int mpi_comm_get_parent(struct mpi_comm **parent)
+{
+	*parent = NULL;
+	return MPI_SUCCESS;
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------- */
+
+/* Whole cache lines, and whole pages from one page on: the kernel moves those with less work. */
+int mpi_alloc_mem(MPI_Aint size, struct mpi_info *info, void *baseptr)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t align = (size_t)size < page ? 64 : page;
+	void *p;
+
+	(void)info;
+	if (posix_memalign(&p, align, size ? (size_t)size : 1) != 0)
+		return mpi_fail(MPI_ERR_NO_MEM, "no memory for %lld bytes", (long long)size);
+	*(void **)baseptr = p;
+	return MPI_SUCCESS;
+}
+
+int mpi_free_mem(void *base)
+{
+	free(base);
+	return MPI_SUCCESS;
+}
