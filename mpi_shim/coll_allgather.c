@@ -164,8 +164,9 @@ static int allgather(const void *sendbuf, MPI_Count sendcount, struct mpi_type *
 	if (comm->inter)
 		return mpi_inter_allgatherv(sendbuf, sendcount, sendtype, recv, comm);
 	if (!in_place)
-		rc = mpi_coll_check_alias(sendbuf, sendcount, mpi_vec_at(recv, comm->rank),
-					  mpi_vec_count(recv, comm->rank));
+		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
+					  mpi_vec_at(recv, comm->rank),
+					  mpi_vec_count(recv, comm->rank), recv->type);
 	return rc ? rc : mpi_intra_allgather(sendbuf, sendcount, sendtype, recv, comm);
 }
 

@@ -30,9 +30,13 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 	return MPI_SUCCESS;
 }
 
-int mpi_coll_check_alias(const void *a, MPI_Count a_count, const void *b, MPI_Count b_count)
+int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type *a_type,
+			 const void *b, MPI_Count b_count, const struct mpi_type *b_type)
 {
-	if (a == b && a != MPI_BOTTOM && a_count > 0 && b_count > 0)
+	if (a_count == 0 || b_count == 0 || a_type->size == 0 || b_type->size == 0)
+		return MPI_SUCCESS;
+	/* a byte of the data in both, even with datatypes that have absolute addresses */
+	if ((uintptr_t)a + (uintptr_t)a_type->true_lb == (uintptr_t)b + (uintptr_t)b_type->true_lb)
 		return mpi_fail(MPI_ERR_BUFFER,
 				"the send and the receive buffer are the same: use MPI_IN_PLACE");
 	return MPI_SUCCESS;

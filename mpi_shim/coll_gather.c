@@ -138,8 +138,9 @@ static int check_root(const void *sendbuf, MPI_Count sendcount, struct mpi_type 
 		return rc;
 	rc = mpi_coll_check(sendbuf, sendcount, sendtype, "sendbuf");
 	if (!rc)
-		rc = mpi_coll_check_alias(sendbuf, sendcount, mpi_vec_at(recv, comm->rank),
-					  mpi_vec_count(recv, comm->rank));
+		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
+					  mpi_vec_at(recv, comm->rank),
+					  mpi_vec_count(recv, comm->rank), recv->type);
 	return rc;
 }
 

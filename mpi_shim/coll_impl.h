@@ -46,8 +46,9 @@ bool mpi_coll_crowded(void);
 
 /* A buffer that is read or written here; `name` is the parameter's. MPI_IN_PLACE is refused. */
 int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type, const char *name);
-/* Two buffers of which one is written must not start at one place, unless one is empty. */
-int mpi_coll_check_alias(const void *a, MPI_Count a_count, const void *b, MPI_Count b_count);
+/* Two buffers of which one is written must not begin with the same byte, unless one is empty. */
+int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type *a_type,
+			 const void *b, MPI_Count b_count, const struct mpi_type *b_type);
 /* `root` is a rank, or in an intercommunicator MPI_ROOT or MPI_PROC_NULL. */
 int mpi_coll_check_root(int root, const struct mpi_comm *comm);
 int mpi_coll_refuse_inter(const struct mpi_comm *comm);
@@ -142,12 +143,9 @@ int mpi_intra_allgather(const void *sendbuf, MPI_Count sendcount, struct mpi_typ
 int mpi_vec_bcast(const struct mpi_vec *v, int n, int except, bool have, struct mpi_comm *comm);
 int mpi_intra_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
 		     struct mpi_op *op, int root, struct mpi_comm *comm);
-/* Whether a reduction is long enough, and of a kind, to be divided among the ranks; and that one. */
+/* Whether a reduction is long enough, and of a kind, to be divided among the ranks. */
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm);
-int mpi_intra_reduce_parts(const void *sendbuf, void *recvbuf, MPI_Count count,
-			   struct mpi_type *type, struct mpi_op *op, int root,
-			   struct mpi_comm *comm);
 int mpi_intra_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
 			struct mpi_op *op, struct mpi_comm *comm);
 

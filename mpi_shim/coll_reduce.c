@@ -4,7 +4,7 @@
  * MPI_Reduce, by a binomial tree that keeps the order of ranks; long vectors of predefined operations are
  * reduced in parts by all ranks (coll_allreduce.c) and collected by the root.
  */
-#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/coll_parts.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/impl.h"
 
@@ -97,6 +97,73 @@ static int ordered(const void *sendbuf, void *recvbuf, MPI_Count count, struct m
 	return rc;
 }
 
+/* ---- in parts ----------------------------------------------------------------------------------- */
+
+/* To the root, which may be no worker itself, a part from each. */
+static int collect(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
+{
+	struct mpi_request *requests[64];
+	int rc = MPI_SUCCESS, posted = 0;
+	MPI_Count at;
+
+	if (w->comm->rank != root) {
+		if (f->rank < 0)
+			return MPI_SUCCESS;
+		at = mpi_part(w, f, f->rank);
+		return mpi_coll_send(mpi_element(w, w->mine, at), mpi_part(w, f, f->rank + 1) - at,
+				     w->type, root, w->tag, w->comm);
+	}
+	for (int i = 0; i < f->power; i++) {
+		MPI_Count n;
+
+		at = mpi_part(w, f, i);
+		n = mpi_part(w, f, i + 1) - at;
+		if (i == f->rank) {
+			rc = mpi_first(rc, mpi_type_copy(mpi_element(w, w->mine, at), n, w->type,
+							 mpi_element(w, recvbuf, at), n, w->type));
+			continue;
+		}
+		if (posted == 64) {
+			rc = mpi_first(rc, mpi_coll_waitall(requests, posted));
+			posted = 0;
+		}
+		requests[posted] = NULL;
+		rc = mpi_first(rc, mpi_coll_irecv(mpi_element(w, recvbuf, at), n, w->type,
+						  mpi_fold_worker(f, i), w->tag, w->comm,
+						  &requests[posted++]));
+	}
+	return mpi_first(rc, mpi_coll_waitall(requests, posted));
+}
+
+static int in_parts(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
+		    struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	struct mpi_work w = { .count = count, .type = type, .op = op, .comm = comm };
+	struct mpi_fold f = mpi_fold_of(comm);
+	struct mpi_tmp mine, theirs = { .heap = NULL };
+	int rc = MPI_SUCCESS;
+
+	w.tag = MPI_TAG_REDUCE;
+	w.mine = mpi_tmp_typed(&mine, count, type);
+	w.theirs = w.mine && f.rank >= 0 ? mpi_tmp_typed(&theirs, count, type) : NULL;
+	if (!w.mine || (f.rank >= 0 && !w.theirs))
+		rc = MPI_ERR_NO_MEM;
+	if (!rc)
+		rc = mpi_type_copy(sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, w.mine,
+				   count, type);
+	if (!rc) {
+		rc = mpi_fold_in(&w, &f);
+		if (f.rank >= 0)
+			rc = mpi_first(rc, mpi_halving(&w, &f));
+		rc = mpi_first(rc, collect(&w, &f, root, recvbuf));
+	}
+	mpi_tmp_free(&theirs);
+	mpi_tmp_free(&mine);
+	return rc;
+}
+
+/* ---- which ---------------------------------------------------------------------------------------- */
+
 int mpi_intra_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
 		     struct mpi_op *op, int root, struct mpi_comm *comm)
 {
@@ -107,7 +174,7 @@ int mpi_intra_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct
 			       ? MPI_SUCCESS
 			       : mpi_type_copy(sendbuf, count, type, recvbuf, count, type);
 	if (mpi_coll_in_parts(count, type, op, comm))
-		return mpi_intra_reduce_parts(sendbuf, recvbuf, count, type, op, root, comm);
+		return in_parts(sendbuf, recvbuf, count, type, op, root, comm);
 	if (root == 0 || op->commutative)
 		return tree(sendbuf, recvbuf, count, type, op, root, comm);
 	return ordered(sendbuf, recvbuf, count, type, op, root, comm);
@@ -122,7 +189,7 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 	if (!rc && sendbuf != MPI_IN_PLACE) {
 		rc = mpi_coll_check(sendbuf, count, type, "sendbuf");
 		if (!rc)
-			rc = mpi_coll_check_alias(sendbuf, count, recvbuf, count);
+			rc = mpi_coll_check_alias(sendbuf, count, type, recvbuf, count, type);
 	}
 	return rc;
 }

@@ -164,7 +164,7 @@ int mpi_reduce_local(const void *inbuf, void *inoutbuf, MPI_Count count, struct 
 	if (!rc)
 		rc = mpi_coll_check(inoutbuf, count, datatype, "inoutbuf");
 	if (!rc)
-		rc = mpi_coll_check_alias(inbuf, count, inoutbuf, count);
+		rc = mpi_coll_check_alias(inbuf, count, datatype, inoutbuf, count, datatype);
 	if (!rc)
 		rc = mpi_op_check(op, datatype);
 	return rc ? rc : mpi_op_apply(op, inbuf, inoutbuf, count, datatype);
