@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "mpi_shim/error.h"
+#include "mpi_shim/world.h"
 
 enum { WORDS = MPI_CONTEXT_WORDS, EAGER = MPI_CONTEXT_EAGER_WORDS };
+enum { RANK_BITS = 20 }; /* of a ticket, below the clock */
 enum stage { FIRST, TICKET, LATE, DONE };
 
 static struct {
@@ -21,7 +23,7 @@ static struct {
 	const struct mpi_agree *eager_holder;
 	const struct mpi_agree *late_holder;
 	struct mpi_agree *pending; /* those with a ticket */
-	int64_t clock;
+	uint64_t clock;
 } here;
 
 static void take(uint32_t slot)
@@ -93,20 +95,10 @@ static void offer_first(struct mpi_agree *a)
 	add(a, EAGER, 0, EAGER);
 }
 
-/* Is a's turn before b's? Never undecided between agreements that meet in a process. */
-static bool before(const struct mpi_agree *a, const struct mpi_agree *b)
-{
-	if (a->ticket != b->ticket)
-		return a->ticket < b->ticket;
-	if (a->parent != b->parent)
-		return a->parent < b->parent;
-	return a->tag < b->tag;
-}
-
 static bool is_next(const struct mpi_agree *a)
 {
 	for (const struct mpi_agree *b = here.pending; b; b = b->next)
-		if (b != a && before(b, a))
+		if (b->ticket < a->ticket)
 			return false;
 	return true;
 }
@@ -185,10 +177,8 @@ static bool judge_offers(struct mpi_agree *a)
 	return true;
 }
 
-void mpi_agree_begin(struct mpi_agree *a, uint32_t parent, int tag, int want)
+void mpi_agree_begin(struct mpi_agree *a, int want)
 {
-	a->parent = parent;
-	a->tag = tag;
 	a->want = want;
 	a->stage = FIRST;
 	a->has_eager = a->has_late = false;
@@ -205,7 +195,7 @@ void mpi_agree_offer(struct mpi_agree *a)
 	} else {
 		a->max = true;
 		a->n = 1;
-		a->word[0] = (uint64_t)here.clock;
+		a->word[0] = (uint64_t)++here.clock << RANK_BITS | (uint64_t)mpi_world.rank;
 	}
 }
 
@@ -213,9 +203,9 @@ bool mpi_agree_judge(struct mpi_agree *a)
 {
 	if (a->stage != TICKET)
 		return judge_offers(a);
-	a->ticket = (int64_t)a->word[0];
-	if (here.clock <= a->ticket)
-		here.clock = a->ticket + 1;
+	a->ticket = a->word[0];
+	if (here.clock < a->ticket >> RANK_BITS)
+		here.clock = a->ticket >> RANK_BITS;
 	a->next = here.pending;
 	here.pending = a;
 	a->stage = LATE;

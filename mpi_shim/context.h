@@ -14,14 +14,14 @@
  *  - a process offers the numbers of one half of its mask, the eager half, in the first round, to one
  *    agreement at a time; any other offers nothing and its round comes out empty. This is the only round
  *    that may wait for a member that has not yet called, and one round is what an agreement takes as a rule.
- *  - An agreement whose first round came out empty draws a ticket, the greatest of its members' logical clocks,
- *    and then offers in each further round the other half of the mask (and the eager half if nobody has it)
- *    if its ticket is the lowest in this process and nobody else is in such a round, else nothing. All
- *    members of it are there, so these rounds end; the agreement with the lowest ticket of all gets the
- *    masks of all its members in the end; clocks move on, so that later ones have higher tickets.
+ *  - An agreement whose first round came out empty draws a ticket: the greatest of its members' logical
+ *    clocks, each of which its process uses once only, so that no two tickets are equal. Then it offers in each
+ *    further round the other half of the mask (and the eager half if nobody has it) if its ticket is the
+ *    lowest in this process and nobody else is in such a round, else nothing. All members of it are
+ *    there, so these rounds end, and the agreement with the lowest ticket of all has the masks of all its
+ *    members in the end; a later one has a higher ticket wherever they meet, so none waits for ever.
  *
- * A number that all members had on offer and that nobody had left means that there is none: MPI_ERR_OTHER on
- * all.
+ * When all members made an offer and no number is left of it, there is none: MPI_ERR_OTHER on all.
  *
  * A context is free again in a process when the communicator's last reference is gone there, so
  * after all operations on it. A message nobody has received (a program's error) could still wait for
@@ -63,11 +63,9 @@ int mpi_contexts_free(void);
  */
 struct mpi_agree {
 	int want;
-	uint32_t parent; /* context, and */
-	int tag;         /* what tells it from others on the same parent */
 	int stage;
 	bool has_eager, has_late;
-	int64_t ticket;
+	uint64_t ticket;
 	struct mpi_agree *next; /* those that have a ticket */
 	bool max;
 	int n;
@@ -76,7 +74,7 @@ struct mpi_agree {
 	uint32_t context[2];
 };
 
-void mpi_agree_begin(struct mpi_agree *a, uint32_t parent, int tag, int want);
+void mpi_agree_begin(struct mpi_agree *a, int want);
 void mpi_agree_offer(struct mpi_agree *a);
 bool mpi_agree_judge(struct mpi_agree *a);
 void mpi_agree_abandon(struct mpi_agree *a);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Comm_split and MPI_Comm_split_type. Everybody learns everybody's colour and key, 8 bytes each, and sorts those
+ * of its own colour; disjoint parts share the context number.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/coll.h"
+#include "mpi_shim/comm.h"
+#include "mpi_shim/context.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/team.h"
+#include "mpi_shim/world.h"
+
+struct choice {
+	int colour, key;
+};
+
+struct place {
+	int key, rank;
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct place *p = a, *q = b;
+
+	if (p->key != q->key)
+		return p->key < q->key ? -1 : 1;
+	return p->rank < q->rank ? -1 : 1;
+}
+
+/* The processes of `from` that chose this colour, in the order of key and rank. NULL: no memory. */
+static struct mpi_group *part(const struct mpi_group *from, const struct choice *choice, int colour)
+{
+	struct place *place;
+	int n = 0, *world;
+
+	for (int i = 0; i < from->size; i++)
+		n += choice[i].colour == colour;
+	place = malloc(((size_t)n + 1) * sizeof(*place));
+	world = malloc(((size_t)n + 1) * sizeof(*world));
+	if (!place || !world) {
+		free(place);
+		free(world);
+		return NULL;
+	}
+	n = 0;
+	for (int i = 0; i < from->size; i++)
+		if (choice[i].colour == colour)
+			place[n++] = (struct place){ choice[i].key, i };
+	qsort(place, (size_t)n, sizeof(*place), compare);
+	for (int i = 0; i < n; i++)
+		world[i] = mpi_group_world(from, place[i].rank);
+	free(place);
+	return mpi_group_make(n, world);
+}
+
+struct split {
+	struct mpi_comm *comm;
+	struct mpi_team team;
+	struct choice *local, *remote; /* by rank */
+};
+
+/* Collects the choices of all, on both sides if there are two. */
+static int collect(struct split *s, struct choice mine)
+{
+	struct mpi_comm *side = s->comm->inter ? s->comm->local_comm : s->comm;
+	const int ints = sizeof(struct choice) / sizeof(int);
+	int err;
+
+	s->local = malloc((size_t)s->comm->size * sizeof(*s->local));
+	s->remote = malloc((size_t)s->comm->remote_size * sizeof(*s->remote));
+	if (!s->local || !s->remote)
+		return mpi_fail_memory("the colours and keys of all ranks");
+	err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
+	if (err == MPI_SUCCESS && s->comm->inter)
+		err = mpi_team_swap(&s->team, &s->local[0].colour, ints * s->comm->size,
+				    &s->remote[0].colour, ints * s->comm->remote_size);
+	return err;
+}
+
+/* All have chosen and have agreed on the contexts. */
+static int make_part(const struct split *s, int colour, const uint32_t *context,
+		     struct mpi_comm **out)
+{
+	struct mpi_group *local = part(s->comm->local, s->local, colour), *remote = NULL;
+	int err = MPI_SUCCESS;
+
+	if (s->comm->inter)
+		remote = part(s->comm->remote, s->remote, colour);
+	if (!local || (s->comm->inter && !remote)) {
+		err = mpi_fail_memory("a communicator");
+	} else if (remote && remote->size == 0) {
+		*out = NULL;
+		mpi_context_release(context[0]);
+		mpi_context_release(context[1]);
+	} else {
+		err = mpi_comm_make_agreed(context, local, remote, s->comm, out);
+	}
+	mpi_object_release(local);
+	mpi_object_release(remote);
+	return err;
+}
+
+static int split(struct split *s, int colour, int key, struct mpi_comm **out)
+{
+	uint32_t context[2] = { 0 };
+	int n = s->comm->inter ? 2 : 1;
+	int err = collect(s, (struct choice){ colour, key });
+
+	if (err == MPI_SUCCESS)
+		err = mpi_team_contexts(&s->team, n, context);
+	if (err != MPI_SUCCESS)
+		return err;
+	if (colour != MPI_UNDEFINED)
+		return make_part(s, colour, context, out);
+	for (int i = 0; i < n; i++)
+		mpi_context_release(context[i]);
+	*out = NULL;
+	return MPI_SUCCESS;
+}
+
+/* A colour that is none counts as MPI_UNDEFINED for the others, who would wait for ever else. */
+int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm **out)
+{
+	struct split s = { .comm = comm, .team = mpi_team_of(comm) };
+	bool valid = colour >= 0 || colour == MPI_UNDEFINED;
+	int err = split(&s, valid ? colour : MPI_UNDEFINED, key, out);
+
+	free(s.local);
+	free(s.remote);
+	if (err == MPI_SUCCESS && !valid)
+		err = mpi_fail(MPI_ERR_ARG, "colour %d is negative and not MPI_UNDEFINED", colour);
+	return err;
+}
+
+/* ---- split_type --------------------------------------------------------------------------------------- */
+
+/* The lowest rank on this process's node; *nodes: is there more than one? */
+static int node_colour(const struct mpi_comm *comm, bool *nodes)
+{
+	ptl_nid_t here = mpi_world.id[mpi_world.rank].nid;
+	int first = MPI_UNDEFINED;
+
+	*nodes = false;
+	for (int i = 0; i < comm->size; i++) {
+		if (mpi_world.id[mpi_group_world(comm->local, i)].nid != here)
+			*nodes = true;
+		else if (first == MPI_UNDEFINED)
+			first = i;
+	}
+	return first;
+}
+
+/* Of the kinds of hardware a program may name we know one, shared memory; others give no communicator
+ * (MPI-4 §7.4.2). */
+static int guided_colour(const struct mpi_comm *comm, const struct mpi_info *info)
+{
+	const char *kind = mpi_info_value(info, "mpi_hw_resource_type");
+	bool nodes;
+
+	if (!kind || strcmp(kind, "mpi_shared_memory") != 0)
+		return MPI_UNDEFINED;
+	return node_colour(comm, &nodes);
+}
+
+int mpi_comm_split_type(struct mpi_comm *comm, int type, int key, struct mpi_info *info,
+			struct mpi_comm **out)
+{
+	int colour, err;
+	bool nodes, known = true;
+
+	if (comm->inter)
+		return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+	switch (type) {
+	case MPI_COMM_TYPE_SHARED:
+		colour = node_colour(comm, &nodes);
+		break;
+	case MPI_COMM_TYPE_HW_UNGUIDED: /* parts must be smaller than the whole */
+		colour = node_colour(comm, &nodes);
+		colour = nodes ? colour : MPI_UNDEFINED;
+		break;
+	case MPI_COMM_TYPE_HW_GUIDED:
+	case MPI_COMM_TYPE_RESOURCE_GUIDED:
+		colour = guided_colour(comm, info);
+		break;
+	default:
+		colour = MPI_UNDEFINED;
+		known = type == MPI_UNDEFINED;
+	}
+	err = mpi_comm_split(comm, colour, key, out);
+	if (err == MPI_SUCCESS && !known)
+		err = mpi_fail(MPI_ERR_ARG, "%d is not a way to split a communicator", type);
+	return err;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * See team.h. Everything travels on collective contexts; between leaders and inside groups with tags of its
+ * own, so that it mixes neither with collectives nor with what other threads make at the same time.
+ */
+#include "mpi_shim/team.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/coll.h"
+#include "mpi_shim/comm.h"
+#include "mpi_shim/context.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/p2p.h"
+
+struct mpi_team mpi_team_of(struct mpi_comm *comm)
+{
+	if (!comm->inter)
+		return (struct mpi_team){ .kind = MPI_TEAM_COMM, .comm = comm };
+	return (struct mpi_team){
+		.kind = MPI_TEAM_BRIDGE,
+		.comm = comm->local_comm,
+		.tag = MPI_TAG_COMM_DUP_INTER,
+		.peer = comm,
+	};
+}
+
+static struct mpi_type *bytes(void)
+{
+	return mpi_type_of(MPI_BYTE);
+}
+
+static void combine(uint64_t *mine, const uint64_t *theirs, int n, bool max)
+{
+	for (int i = 0; i < n; i++) {
+		if (!max)
+			mine[i] &= theirs[i];
+		else if (theirs[i] > mine[i])
+			mine[i] = theirs[i];
+	}
+}
+
+/* ---- some ranks of a communicator: a binomial tree --------------------------------------------------- */
+
+static int group_up(const struct mpi_team *t, uint64_t *word, int n, bool max)
+{
+	uint64_t theirs[MPI_AGREE_WORDS];
+	MPI_Count size = n * (MPI_Count)sizeof(*word);
+	int err = MPI_SUCCESS;
+
+	for (int bit = 1; bit < t->size && err == MPI_SUCCESS; bit <<= 1) {
+		if (t->me & bit)
+			return mpi_coll_send(word, size, bytes(), t->rank[t->me - bit], t->tag,
+					     t->comm);
+		if (t->me + bit >= t->size)
+			continue;
+		err = mpi_coll_recv(theirs, size, bytes(), t->rank[t->me + bit], t->tag, t->comm,
+				    NULL);
+		if (err == MPI_SUCCESS)
+			combine(word, theirs, n, max);
+	}
+	return err;
+}
+
+static int group_down(const struct mpi_team *t, uint64_t *word, int n)
+{
+	MPI_Count size = n * (MPI_Count)sizeof(*word);
+	int bit = 1, err = MPI_SUCCESS;
+
+	while (bit < t->size && !(t->me & bit))
+		bit <<= 1;
+	if (t->me != 0)
+		err = mpi_coll_recv(word, size, bytes(), t->rank[t->me - bit], t->tag, t->comm,
+				    NULL);
+	for (bit >>= 1; bit > 0 && err == MPI_SUCCESS; bit >>= 1)
+		if (t->me + bit < t->size)
+			err = mpi_coll_send(word, size, bytes(), t->rank[t->me + bit], t->tag,
+					    t->comm);
+	return err;
+}
+
+static int group_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
+{
+	int err = group_up(t, word, n, max);
+
+	return err == MPI_SUCCESS ? group_down(t, word, n) : err;
+}
+
+/* ---- one communicator, and two ----------------------------------------------------------------------- */
+
+static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
+{
+	if (max)
+		return mpi_coll_allreduce_max((int64_t *)word, n, comm);
+	return mpi_coll_allreduce_and(word, n, comm);
+}
+
+/* The leaders' part has an outcome that their sides must hear of, too. */
+static int tell(const struct mpi_team *t, int err)
+{
+	int heard = err, rc;
+
+	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
+	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
+		return err != MPI_SUCCESS ? err : rc;
+	if (heard == MPI_SUCCESS)
+		return MPI_SUCCESS;
+	return mpi_fail(heard, "the leader of this side, rank %d, could not talk to the other one",
+			t->leader);
+}
+
+/* What the leader got goes to all on its side, with the outcome of getting it. */
+static int spread(const struct mpi_team *t, void *data, size_t size, int err)
+{
+	err = tell(t, err);
+	if (err == MPI_SUCCESS && size > 0)
+		err = mpi_coll_bcast_bytes(data, size, t->leader, t->comm);
+	return err;
+}
+
+static int bridge_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
+{
+	uint64_t theirs[MPI_AGREE_WORDS];
+	size_t size = (size_t)n * sizeof(*word);
+	int err = comm_reduce(t->comm, word, n, max);
+
+	if (t->comm->rank == t->leader) {
+		if (err == MPI_SUCCESS)
+			err = mpi_coll_sendrecv(word, (MPI_Count)size, bytes(), t->remote, theirs,
+						(MPI_Count)size, bytes(), t->remote, t->tag,
+						t->peer);
+		if (err == MPI_SUCCESS)
+			combine(word, theirs, n, max);
+	}
+	return spread(t, word, size, err);
+}
+
+int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
+{
+	if (t->kind == MPI_TEAM_COMM)
+		return comm_reduce(t->comm, word, n, max);
+	if (t->kind == MPI_TEAM_GROUP)
+		return group_reduce(t, word, n, max);
+	return bridge_reduce(t, word, n, max);
+}
+
+int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
+{
+	struct mpi_agree a;
+	int err;
+
+	mpi_agree_begin(&a, want);
+	do {
+		mpi_agree_offer(&a);
+		err = mpi_team_reduce(t, a.word, a.n, a.max);
+		if (err != MPI_SUCCESS) {
+			mpi_agree_abandon(&a);
+			return err;
+		}
+	} while (!mpi_agree_judge(&a));
+	if (a.error == MPI_SUCCESS)
+		memcpy(context, a.context, (size_t)want * sizeof(*context));
+	return a.error;
+}
+
+int mpi_team_swap(const struct mpi_team *t, const int *mine, int n, int *theirs, int their_n)
+{
+	int err = MPI_SUCCESS;
+
+	if (t->comm->rank == t->leader)
+		err = mpi_coll_sendrecv(mine, n * (MPI_Count)sizeof(int), bytes(), t->remote,
+					theirs, their_n * (MPI_Count)sizeof(int), bytes(),
+					t->remote, t->tag, t->peer);
+	return spread(t, theirs, (size_t)their_n * sizeof(int), err);
+}
+
+int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mine,
+			 struct mpi_group **theirs)
+{
+	int *world = malloc(((size_t)mine->size + 1) * sizeof(*world)), *other = NULL;
+	int n = 0, err;
+
+	if (!world)
+		return mpi_fail_memory("a group");
+	for (int i = 0; i < mine->size; i++)
+		world[i] = mpi_group_world(mine, i);
+	err = mpi_team_swap(team, &mine->size, 1, &n, 1);
+	if (err == MPI_SUCCESS) {
+		other = malloc(((size_t)n + 1) * sizeof(*other));
+		if (!other)
+			err = mpi_fail_memory("a group");
+	}
+	if (err == MPI_SUCCESS)
+		err = mpi_team_swap(team, world, mine->size, other, n);
+	free(world);
+	if (err != MPI_SUCCESS) {
+		free(other);
+		return err;
+	}
+	*theirs = mpi_group_make(n, other);
+	return *theirs ? MPI_SUCCESS : mpi_fail_memory("a group");
+}
