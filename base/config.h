@@ -50,6 +50,10 @@
 	  "Size of the ring each peer writes its messages to.")                                    \
 	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \
 	  "Size of the ring a pipelined long message is copied through.")                          \
+	X(PTL_MPI_COLL, ptl_mpi_coll, ENUM, BASE_COLL_AUTO, 0, 2, "auto|messages|rounds",          \
+	  "MPI: prefer collective algorithms with few messages or with few rounds; auto counts "   \
+	  "messages when there are fewer processors than processes. Must be the same on all "      \
+	  "ranks.")                                                                                \
 	X(PTL_IFACE, ptl_iface, STR, NULL, 0, 0, "",                                               \
 	  "Operating system interface whose address becomes the node id, for example eth0.")       \
 	X(PTL_IFACE0, ptl_iface0, STR, NULL, 0, 0, "", "The same for Portals interface 0.")        \
@@ -83,6 +87,7 @@
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
+enum { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;
 #define BASE_CONFIG_FIELD_INT(field)  long field;

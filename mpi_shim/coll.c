@@ -10,23 +10,30 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/world.h"
+
+static bool decide(void)
+{
+	int setting = base_config()->ptl_mpi_coll;
+
+	if (setting != BASE_COLL_AUTO)
+		return setting == BASE_COLL_MESSAGES;
+	/* Ranks of several machines may not see the same number of processors, but must choose the
+	 * same algorithms. */
+	for (int i = 1; i < mpi_world.size; i++)
+		if (mpi_world.id[i].nid != mpi_world.id[0].nid)
+			return false;
+	return mpi_world.size > sysconf(_SC_NPROCESSORS_ONLN);
+}
 
 bool mpi_coll_crowded(void)
 {
 	static signed char known = -1;
 
-	if (known < 0) {
-		long cores = sysconf(_SC_NPROCESSORS_ONLN);
-		bool one_machine = true;
-
-		/* Ranks of several machines may not see the same number of processors, but must
-		 * choose the same algorithms. */
-		for (int i = 1; i < mpi_world.size && one_machine; i++)
-			one_machine = mpi_world.id[i].nid == mpi_world.id[0].nid;
-		known = one_machine && mpi_world.size > cores;
-	}
+	if (known < 0)
+		known = decide();
 	return known;
 }
 

@@ -16,7 +16,10 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 	if (!type)
 		return mpi_fail(MPI_ERR_TYPE, "the datatype that goes with %s is not a datatype",
 				name);
-	if (!type->committed && !type->predefined)
+	if (!type->committed && type->predefined)
+		return mpi_fail(MPI_ERR_TYPE, "%s, which goes with %s, does not exist here",
+				type->name, name);
+	if (!type->committed)
 		return mpi_fail(MPI_ERR_TYPE,
 				"the datatype that goes with %s is not committed: call "
 				"MPI_Type_commit first",

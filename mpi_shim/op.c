@@ -99,7 +99,7 @@ static const char *op_name(const struct mpi_op *op)
 
 int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type)
 {
-	if (!op->predefined || mpi_op_loop_of(op, type))
+	if (!op->predefined || mpi_op_loop_of(op, type) || mpi_op_pair(op, type, NULL, NULL, 0))
 		return MPI_SUCCESS;
 	if (!type->predefined)
 		return mpi_fail(MPI_ERR_OP,
@@ -150,9 +150,10 @@ int mpi_op_apply(struct mpi_op *op, const void *in, void *inout, MPI_Count count
 		return MPI_SUCCESS;
 	}
 	loop = mpi_op_loop_of(op, type);
-	if (!loop)
+	if (loop)
+		loop(in, inout, (size_t)count);
+	else if (!mpi_op_pair(op, type, in, inout, (size_t)count))
 		return mpi_op_check(op, type);
-	loop(in, inout, (size_t)count);
 	return MPI_SUCCESS;
 }
 

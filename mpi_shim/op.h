@@ -15,6 +15,13 @@ typedef void mpi_op_loop(const void *restrict in, void *restrict inout, size_t n
 /* The loop of a predefined operation on a predefined type; NULL where the operation is not defined on it. */
 mpi_op_loop *mpi_op_loop_of(const struct mpi_op *op, const struct mpi_type *type);
 
+/*
+ * MPI_MINLOC and MPI_MAXLOC on pairs that have no name (MPI_Type_get_value_index), element by element.
+ * False: not this operation, or not such a pair; n may be 0, to know.
+ */
+bool mpi_op_pair(const struct mpi_op *op, const struct mpi_type *type, const char *in, char *inout,
+		 size_t n);
+
 /* MPI_SUCCESS, or MPI_ERR_OP (kept text) if `op` is not defined on `type`. */
 int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type);
 

@@ -10,6 +10,7 @@
 #include "mpi_shim/op.h"
 
 #include <limits.h>
+#include <string.h>
 
 #define LOOSE __attribute__((may_alias, aligned(1)))
 
@@ -372,6 +373,51 @@ static enum element element_of(const struct mpi_type *type)
 mpi_op_loop *mpi_op_loop_of(const struct mpi_op *op, const struct mpi_type *type)
 {
 	uint32_t i = op->obj.handle - OP_BASE;
+	const struct mpi_type *part;
+	MPI_Aint offset;
 
-	return i < OPS ? loops[element_of(type)][i] : NULL;
+	if (i >= OPS)
+		return NULL;
+	/* an unnamed predefined type, made for a kind of Fortran's, is what its data are */
+	if (type->predefined && type->obj.handle >= MPI_HANDLE_PREDEFINED &&
+	    !mpi_type_pair(type, &part, &part, &offset) && mpi_type_basic(type))
+		type = mpi_type_basic(type);
+	return loops[element_of(type)][i];
+}
+
+/* a < b (MPI_MIN) or a > b (MPI_MAX), told by whether a takes b's place. */
+static bool precedes(mpi_op_loop *extreme, const char *a, const char *b, size_t size)
+{
+	_Alignas(16) char best[32];
+
+	memcpy(best, b, size);
+	extreme(a, best, 1);
+	return memcmp(best, b, size) != 0;
+}
+
+bool mpi_op_pair(const struct mpi_op *op, const struct mpi_type *type, const char *in, char *inout,
+		 size_t n)
+{
+	uint32_t o = op->obj.handle - OP_BASE;
+	const struct mpi_type *value, *index;
+	mpi_op_loop *extreme, *least;
+	MPI_Aint at;
+
+	if (o >= OPS || !loops[FLOAT_INT][o] || !mpi_type_pair(type, &value, &index, &at))
+		return false;
+	extreme = loops[element_of(value)]
+		       [(loops[FLOAT_INT][o] == minloc_float_int ? 0x22 : 0x23) - OP_BASE];
+	least = loops[element_of(index)][0x22 - OP_BASE];
+	if (!extreme || !least)
+		return false;
+	for (; n > 0; n--, in += type->extent, inout += type->extent) {
+		size_t v = (size_t)value->size, x = (size_t)index->size;
+
+		if (precedes(extreme, in, inout, v) ||
+		    (!precedes(extreme, inout, in, v) && precedes(least, in + at, inout + at, x))) {
+			memcpy(inout, in, v);
+			memcpy(inout + at, in + at, x);
+		}
+	}
+	return true;
 }
