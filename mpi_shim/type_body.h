@@ -72,6 +72,8 @@ enum mpi_basic {
 	MPI_BASIC_UNSIGNED,
 	MPI_BASIC_FLOAT,
 	MPI_BASIC_COMPLEX,
+	MPI_BASIC_LONG_DOUBLE, /* the platform's own */
+	MPI_BASIC_LONG_COMPLEX,
 };
 
 struct mpi_type_body {
@@ -123,6 +125,8 @@ int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad, str
 /* MPI_SUCCESS, or the error that such a type cannot be used. */
 int mpi_type_usable(const struct mpi_type *t);
 
+/* Member i of a type that is not basic: `times` this type, in packed order. */
+const struct mpi_type *mpi_type_member(const struct mpi_type *t, size_t i, MPI_Count *times);
 /* Bytes of packed data that so many basic elements are; -1: the type has none, or too many bytes. */
 MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements);
 

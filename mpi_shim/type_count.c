@@ -10,8 +10,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/request.h"
 
-/* Member i of a type that is not basic: so often this type. */
-static const struct mpi_type *member(const struct mpi_type *t, size_t i, MPI_Count *times)
+const struct mpi_type *mpi_type_member(const struct mpi_type *t, size_t i, MPI_Count *times)
 {
 	const struct mpi_type_body *b = t->body;
 	const struct mpi_type *m = b->types[i];
@@ -40,7 +39,7 @@ MPI_Count mpi_type_elements(const struct mpi_type *t, MPI_Count bytes)
 	bytes %= t->size;
 	for (size_t i = 0; bytes > 0 && i < b->n_types; i++) {
 		MPI_Count times;
-		const struct mpi_type *m = member(t, i, &times);
+		const struct mpi_type *m = mpi_type_member(t, i, &times);
 
 		if (m->size == 0)
 			continue;
@@ -69,7 +68,7 @@ MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements)
 	elements %= b->elements;
 	for (size_t i = 0; elements > 0 && i < b->n_types; i++) {
 		MPI_Count times;
-		const struct mpi_type *m = member(t, i, &times);
+		const struct mpi_type *m = mpi_type_member(t, i, &times);
 
 		if (m->size == 0)
 			continue;

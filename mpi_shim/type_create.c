@@ -18,10 +18,10 @@ static int no_memory(struct mpi_type *t)
 	return mpi_fail(MPI_ERR_NO_MEM, "no memory for the layout of a datatype");
 }
 
-static int check_count(MPI_Count n, const char *what)
+static int check_count(MPI_Count n)
 {
 	return n >= 0 ? MPI_SUCCESS
-		      : mpi_fail(MPI_ERR_COUNT, "the %s is %lld, but cannot be negative", what,
+		      : mpi_fail(MPI_ERR_COUNT, "the count is %lld, but cannot be negative",
 				 (long long)n);
 }
 
@@ -78,7 +78,7 @@ static int regular(struct mpi_type *t, MPI_Count count, MPI_Count length, MPI_Ai
 int mpi_type_contiguous(MPI_Count count, struct mpi_type *oldtype, struct mpi_type **newtype)
 {
 	struct mpi_type *t;
-	int rc = check_count(count, "count");
+	int rc = check_count(count);
 
 	if (rc == MPI_SUCCESS)
 		rc = begin(&t, MPI_COMBINER_CONTIGUOUS, 1, oldtype);
@@ -93,10 +93,10 @@ static int vector(int combiner, MPI_Count count, MPI_Count length, MPI_Count str
 {
 	struct mpi_type *t;
 	MPI_Aint bytes = stride;
-	int rc = check_count(count, "count");
+	int rc = check_count(count);
 
 	if (rc == MPI_SUCCESS)
-		rc = check_count(length, "block length");
+		rc = check_lengths(1, &length);
 	if (rc == MPI_SUCCESS)
 		rc = begin(&t, combiner, 3, oldtype);
 	if (rc != MPI_SUCCESS)
@@ -205,7 +205,7 @@ static int indexed(int combiner, struct blocks *b, struct mpi_type *oldtype,
 {
 	MPI_Count lengths = b->same_length ? 1 : b->count;
 	struct mpi_type *t;
-	int rc = check_count(b->count, "count");
+	int rc = check_count(b->count);
 
 	if (rc == MPI_SUCCESS)
 		rc = check_lengths(lengths, b->length);
@@ -283,7 +283,7 @@ int mpi_type_create_struct(MPI_Count count, const MPI_Count *array_of_blocklengt
 {
 	struct mpi_type *t;
 	size_t n = (size_t)count;
-	int rc = check_count(count, "count");
+	int rc = check_count(count);
 
 	if (rc == MPI_SUCCESS)
 		rc = check_lengths(count, array_of_blocklengths);
@@ -343,6 +343,11 @@ int mpi_type_dup(struct mpi_type *oldtype, struct mpi_type **newtype)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	t->committed = oldtype->committed;
+	rc = mpi_attrs_copy(oldtype, MPI_KIND_TYPE, oldtype->attrs, t, &t->attrs);
+	if (rc != MPI_SUCCESS) {
+		mpi_object_release(t);
+		return rc;
+	}
 	*newtype = t;
 	return MPI_SUCCESS;
 }

@@ -188,7 +188,13 @@ static bool is_value(const struct mpi_type *t)
 	enum mpi_basic kind = t->body->basic;
 
 	return t->predefined && t->size > 0 &&
-	       (kind == MPI_BASIC_SIGNED || kind == MPI_BASIC_UNSIGNED || kind == MPI_BASIC_FLOAT);
+	       (kind == MPI_BASIC_SIGNED || kind == MPI_BASIC_UNSIGNED || kind == MPI_BASIC_FLOAT ||
+		kind == MPI_BASIC_LONG_DOUBLE);
+}
+
+static bool is_integer(const struct mpi_type *t)
+{
+	return t->body->basic == MPI_BASIC_SIGNED || t->body->basic == MPI_BASIC_UNSIGNED;
 }
 
 static struct mpi_type *named_pair(const struct mpi_type *value, const struct mpi_type *index)
@@ -216,8 +222,7 @@ int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index
 	int rc;
 
 	*pair_type = t;
-	if (t || !is_value(value_type) || !is_value(index_type) ||
-	    index_type->body->basic == MPI_BASIC_FLOAT)
+	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer(index_type))
 		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: there is no such pair; MPI-4.1 §5.1.4 */
 	t = find(MPI_COMBINER_VALUE_INDEX, NULL, types);
 	if (!t) {
