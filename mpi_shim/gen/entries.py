@@ -287,6 +287,8 @@ class Entry:
             lines += ['\tif (num_large_counts) {',
                       '\t\trc = mpi_fail(MPI_ERR_TYPE, "counts do not fit an int: use the _c form");',
                       '\t\tgoto fail;', '\t}']
+        if self.f.name[-2:] == '_c' and 'newtype' in self.outer:
+            lines.append('\tmpi_type_mark_large(newtype_o);')
         lines += [f'\t{r}' for r in self.results] + ends
         lines += [f'\treturn {leave};', 'fail:'] + ends + [f'\treturn {fail};', '}']
         return '\n'.join(lines)
