@@ -27,43 +27,19 @@ int mpi_get_elements(const MPI_Status *status, struct mpi_type *datatype, MPI_Co
 	return MPI_SUCCESS;
 }
 
-/* Bytes of the first `n` basic elements of one `t`, fewer than it has. */
-static MPI_Count bytes_of_elements(const struct mpi_type *t, MPI_Count n)
-{
-	MPI_Count low = 0, high = t->size;
-
-	/* the number of whole elements grows with the bytes; between two whole numbers it is not known */
-	while (low < high) {
-		MPI_Count mid = low + (high - low) / 2, at = mid, have;
-
-		while ((have = mpi_type_elements(t, at)) < 0)
-			at++;
-		if (have < n)
-			low = at + 1;
-		else
-			high = mid;
-	}
-	while (mpi_type_elements(t, low) < 0)
-		low++;
-	return low;
-}
-
 int mpi_status_set_elements(MPI_Status *status, struct mpi_type *datatype, MPI_Count count)
 {
-	MPI_Count in_one, bytes = 0;
+	MPI_Count bytes;
 
 	if (count < 0)
 		return mpi_bad_count(count, "count");
-	in_one = mpi_type_elements(datatype, datatype->size);
-	if (in_one <= 0 && count > 0)
+	if (count > 0 && datatype->size <= 0)
 		return mpi_fail(MPI_ERR_TYPE, "datatype has no elements, the count is %lld",
 				(long long)count);
-	if (in_one > 0) {
-		if (__builtin_mul_overflow(count / in_one, datatype->size, &bytes))
-			return mpi_fail(MPI_ERR_COUNT, "count %lld is more bytes than can be",
-					(long long)count);
-		bytes += bytes_of_elements(datatype, count % in_one);
-	}
+	bytes = mpi_type_element_bytes(datatype, count);
+	if (bytes < 0)
+		return mpi_fail(MPI_ERR_COUNT, "count %lld is more bytes than can be",
+				(long long)count);
 	mpi_status_set_bytes(status, bytes, mpi_status_cancelled(status));
 	return MPI_SUCCESS;
 }

@@ -63,6 +63,8 @@ void mpi_type_mark_large(struct mpi_type *t);
 
 /* Basic elements in the first `bytes` of packed data of this type; -1 if they end within one. */
 MPI_Count mpi_type_elements(const struct mpi_type *t, MPI_Count bytes);
+/* Bytes of packed data that so many basic elements are; -1: the type has none, or too many bytes. */
+MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements);
 
 /*
  * Copies between two typed places in this process, as a message would: at most the bytes of the

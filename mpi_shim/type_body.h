@@ -127,8 +127,6 @@ int mpi_type_usable(const struct mpi_type *t);
 
 /* Member i of a type that is not basic: `times` this type, in packed order. */
 const struct mpi_type *mpi_type_member(const struct mpi_type *t, size_t i, MPI_Count *times);
-/* Bytes of packed data that so many basic elements are; -1: the type has none, or too many bytes. */
-MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements);
 
 /* t becomes the pair that C's struct { value; index; } is; its body has room for two types. */
 int mpi_type_make_pair(struct mpi_type *t, struct mpi_type *value, struct mpi_type *index);

@@ -6,10 +6,6 @@
  */
 #include "mpi_shim/type_body.h"
 
-#include "impl.h"
-#include "mpi_shim/error.h"
-#include "mpi_shim/request.h"
-
 const struct mpi_type *mpi_type_member(const struct mpi_type *t, size_t i, MPI_Count *times)
 {
 	const struct mpi_type_body *b = t->body;
@@ -103,40 +99,4 @@ bool mpi_type_pair(const struct mpi_type *t, const struct mpi_type **value,
 const struct mpi_type *mpi_type_basic(const struct mpi_type *t)
 {
 	return t->body->only;
-}
-
-/* ---- the user's questions ----------------------------------------------------------------------------- */
-
-int mpi_get_count(const MPI_Status *status, struct mpi_type *datatype, MPI_Count *count)
-{
-	MPI_Count bytes = mpi_status_bytes(status);
-
-	if (datatype->size > 0)
-		*count = bytes % datatype->size == 0 ? bytes / datatype->size : MPI_UNDEFINED;
-	else
-		*count = bytes == 0 ? 0 : MPI_UNDEFINED;
-	return MPI_SUCCESS;
-}
-
-int mpi_get_elements(const MPI_Status *status, struct mpi_type *datatype, MPI_Count *count)
-{
-	MPI_Count elements = mpi_type_elements(datatype, mpi_status_bytes(status));
-
-	*count = elements < 0 ? MPI_UNDEFINED : elements;
-	return MPI_SUCCESS;
-}
-
-int mpi_status_set_elements(MPI_Status *status, struct mpi_type *datatype, MPI_Count count)
-{
-	MPI_Count bytes;
-
-	if (count < 0)
-		return mpi_fail(MPI_ERR_COUNT, "the count is %lld, but cannot be negative",
-				(long long)count);
-	bytes = mpi_type_element_bytes(datatype, count);
-	if (bytes < 0)
-		return mpi_fail(MPI_ERR_COUNT, "%lld elements do not fit a datatype of %lld bytes",
-				(long long)count, (long long)datatype->size);
-	mpi_status_set_bytes(status, bytes, mpi_status_cancelled(status));
-	return MPI_SUCCESS;
 }
