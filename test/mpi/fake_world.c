@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * A world for tests of parts that only need to know their rank and how many there are. A job that ends
+ * jumps back into the test that expects it.
+ */
+#include "fake_world.h"
+
+#include <stdio.h>
+
+struct mpi_world mpi_world;
+struct fake_abort fake_abort;
+
+void mpi_abort_job(int code, const char *message)
+{
+	fake_abort.code = code;
+	snprintf(fake_abort.message, sizeof(fake_abort.message), "%s", message);
+	longjmp(fake_abort.back, 1);
+}
+
+int fake_world(int rank, int size)
+{
+	mpi_world.rank = rank;
+	mpi_world.size = size;
+	mpi_world.level = MPI_THREAD_SINGLE;
+	return mpi_objects_init();
+}
