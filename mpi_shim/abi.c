@@ -10,8 +10,6 @@
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
 
-#pragma GCC visibility push(default)
-
 #pragma weak MPI_Abi_get_version = PMPI_Abi_get_version
 int PMPI_Abi_get_version(int *abi_major, int *abi_minor)
 {
@@ -64,8 +62,6 @@ int PMPI_Abi_get_info(MPI_Info *info)
 	*info = mpi_handle_of(o);
 	return mpi_leave_any_time();
 }
-
-#pragma GCC visibility pop
 
 /* ---- what the Fortran library knows of its compiler ------------------------------------------------ */
 
@@ -179,8 +175,6 @@ static int logical_get(int size, void *yes, void *no, int *is_set)
 	}
 	return MPI_SUCCESS;
 }
-
-#pragma GCC visibility push(default)
 
 #pragma weak MPI_Abi_set_fortran_info = PMPI_Abi_set_fortran_info
 int PMPI_Abi_set_fortran_info(MPI_Info info)

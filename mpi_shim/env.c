@@ -13,8 +13,6 @@
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
 
-#pragma GCC visibility push(default)
-
 /* ---- versions ------------------------------------------------------------------------------------- */
 
 static const char library_version[] = "Postern " POSTERN_VERSION ", MPI on Portals 3.3";
@@ -84,8 +82,6 @@ MPI_Aint PMPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2)
 {
 	return (MPI_Aint)((uintptr_t)addr1 - (uintptr_t)addr2);
 }
-
-#pragma GCC visibility pop
 
 int mpi_get_address(const void *location, MPI_Aint *address)
 {

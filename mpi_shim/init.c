@@ -9,8 +9,6 @@
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
 
-#pragma GCC visibility push(default)
-
 static int phase(void)
 {
 	return atomic_load(&mpi_world.phase);
@@ -137,8 +135,6 @@ int PMPI_Pcontrol(const int level, ...)
 	(void)level;
 	return MPI_SUCCESS;
 }
-
-#pragma GCC visibility pop
 
 int mpi_abort(struct mpi_comm *comm, int errorcode)
 {

@@ -17,8 +17,6 @@ _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
 		       sizeof(MPI_F08_status) == sizeof(MPI_Status),
 	       "a status is the same in all languages");
 
-#pragma GCC visibility push(default)
-
 /* ---- addresses and datatypes ---------------------------------------------------------------------- */
 
 #pragma weak MPI_Address = PMPI_Address

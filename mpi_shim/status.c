@@ -66,8 +66,6 @@ static int null_argument(const char *function)
 	return mpi_raise_any_time(function, mpi_bad_null("an argument"));
 }
 
-#pragma GCC visibility push(default)
-
 #pragma weak MPI_Status_get_source = PMPI_Status_get_source
 int PMPI_Status_get_source(const MPI_Status *status, int *source)
 {

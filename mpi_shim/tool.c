@@ -92,8 +92,6 @@ static int list(struct range r, int len, int indices[])
 	return MPI_SUCCESS;
 }
 
-#pragma GCC visibility push(default)
-
 #pragma weak MPI_T_init_thread = PMPI_T_init_thread
 int PMPI_T_init_thread(int required, int *provided)
 {

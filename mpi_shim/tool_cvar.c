@@ -149,8 +149,6 @@ static void value(const struct base_config_var *var, void *buf)
 
 /* ---- public ------------------------------------------------------------------------------------------ */
 
-#pragma GCC visibility push(default)
-
 #pragma weak MPI_T_cvar_get_num = PMPI_T_cvar_get_num
 int PMPI_T_cvar_get_num(int *num_cvar)
 {

@@ -22,7 +22,6 @@ static int no_number(int *number)
 }
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC visibility push(default)
 
 #pragma weak MPI_T_source_get_num = PMPI_T_source_get_num
 int PMPI_T_source_get_num(int *num_sources)

@@ -176,8 +176,6 @@ static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return MPI_SUCCESS;
 }
 
-#pragma GCC visibility push(default)
-
 /* ---- what there is ------------------------------------------------------------------------------- */
 
 #pragma weak MPI_T_pvar_get_num = PMPI_T_pvar_get_num

@@ -48,7 +48,6 @@ HEAD = '''\
 #include "mpi_shim/impl.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#pragma GCC visibility push(default)
 '''
 
 KINDS = {
