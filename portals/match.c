@@ -23,6 +23,11 @@ static bool is_of(const struct ptl_me *me, const struct ptl_tuple *t)
 	return me->ignore_bits == t->ignore && any_of(me->id) == t->any;
 }
 
+static bool is_listed(const struct ptl_me *me)
+{
+	return me->state & PTL_OBJ_LISTED;
+}
+
 /* Of an entry of tuple `k`, or of a request that may find one: by what the tuple does not leave open. */
 static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
 				ptl_process_id_t id, uint64_t bits)
@@ -41,20 +46,6 @@ static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t
 static inline struct ptl_bucket *bucket_of(const struct ptl_view *v, uint32_t hash)
 {
 	return &v->bucket[hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
-}
-
-/* The chain an entry is on: its hash bucket or its portal's short list. */
-static void chain_of(struct ptl_view *v, const struct ptl_me *me, uint32_t **head, uint32_t **tail)
-{
-	if (me->state & PTL_OBJ_LISTED) {
-		*head = &v->pt[me->pt_index].list_head;
-		*tail = &v->pt[me->pt_index].list_tail;
-	} else {
-		struct ptl_bucket *b = bucket_of(v, me->hash);
-
-		*head = &b->head;
-		*tail = &b->tail;
-	}
 }
 
 /* The lowest of a set of tuples, and the set without it. */
@@ -283,35 +274,13 @@ static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t ne
 		v->me[next].list_prev = i;
 }
 
-/* The entry of the chain that this one goes before, PTL_NIL: it goes to the end. At the ends, the usual places,
- * without a search. Entries of other portals, which share the bucket, are in no order with this one. */
-static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t head,
-			  uint32_t tail)
-{
-	uint32_t next = PTL_NIL;
-
-	if (head != PTL_NIL && v->me[head].pt_index == me->pt_index &&
-	    me->label < v->me[head].label)
-		return head;
-	for (uint32_t i = tail; i != PTL_NIL; i = v->me[i].chain_prev) {
-		if (v->me[i].pt_index != me->pt_index)
-			continue;
-		if (v->me[i].label < me->label)
-			break;
-		next = i;
-	}
-	return next;
-}
-
-/* Into its chain by label. */
-static void link_chain(struct ptl_view *v, uint32_t i)
+/* Into a chain before `next`, which is of this chain, or PTL_NIL for its end. */
+static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uint32_t *head,
+			      uint32_t *tail)
 {
 	struct ptl_me *me = &v->me[i];
-	uint32_t *head, *tail, prev, next;
+	uint32_t prev = next == PTL_NIL ? *tail : v->me[next].chain_prev;
 
-	chain_of(v, me, &head, &tail);
-	next = successor(v, me, *head, *tail);
-	prev = next == PTL_NIL ? *tail : v->me[next].chain_prev;
 	me->chain_prev = prev;
 	me->chain_next = next;
 	if (prev == PTL_NIL)
@@ -322,6 +291,47 @@ static void link_chain(struct ptl_view *v, uint32_t i)
 		*tail = i;
 	else
 		v->me[next].chain_prev = i;
+}
+
+/* The entry of the chain with this tail that comes after `me`, or PTL_NIL. New ones usually go to the end. Entries
+ * of other portals, which share the bucket, are in no order with this one. */
+static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t tail)
+{
+	uint32_t next = PTL_NIL;
+
+	for (uint32_t i = tail; i != PTL_NIL; i = v->me[i].chain_prev) {
+		if (v->me[i].pt_index != me->pt_index)
+			continue;
+		if (v->me[i].label < me->label)
+			break;
+		next = i;
+	}
+	return next;
+}
+
+/* Into its bucket by label; at either end without a search. */
+static void put_in_bucket(struct ptl_view *v, uint32_t i)
+{
+	struct ptl_me *me = &v->me[i];
+	struct ptl_bucket *b = bucket_of(v, me->hash);
+	uint32_t next = b->head;
+
+	if (next == PTL_NIL || v->me[next].pt_index != me->pt_index ||
+	    v->me[next].label < me->label)
+		next = successor(v, me, b->tail);
+	put_before(v, i, next, &b->head, &b->tail);
+}
+
+/* Onto the short list; before its own successor, a catch-all entry perhaps, without a search. */
+static inline void put_on_list(struct ptl_view *v, struct ptl_pt *pt, uint32_t i)
+{
+	struct ptl_me *me = &v->me[i];
+	uint32_t next = me->list_next;
+
+	if (next != PTL_NIL && !(v->me[next].state & PTL_OBJ_LISTED))
+		next = successor(v, me, pt->list_tail);
+	me->state |= PTL_OBJ_LISTED;
+	put_before(v, i, next, &pt->list_head, &pt->list_tail);
 }
 
 static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
@@ -336,15 +346,18 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 	/* four buckets to an entry: the first of a chain is nearly always the one */
 	if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
 		grow_hash(v);
-	link_chain(v, i);
+	put_in_bucket(v, i);
 }
 
-static void unlink_chain(struct ptl_engine *e, const struct ptl_me *me)
+/* Off its hash bucket or its portal's short list. */
+static void leave_chain(struct ptl_engine *e, const struct ptl_me *me)
 {
 	struct ptl_view *v = e->v;
-	uint32_t *head, *tail;
+	struct ptl_pt *pt = &v->pt[me->pt_index];
+	struct ptl_bucket *b = bucket_of(v, me->hash);
+	uint32_t *head = is_listed(me) ? &pt->list_head : &b->head;
+	uint32_t *tail = is_listed(me) ? &pt->list_tail : &b->tail;
 
-	chain_of(v, me, &head, &tail);
 	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,
 		  me->chain_next);
 	ptl_set32(e, me->chain_next == PTL_NIL ? tail : &v->me[me->chain_next].chain_prev,
@@ -367,7 +380,7 @@ static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me
 		next = v->me[i].chain_next;
 		if (!is_of(&v->me[i], t))
 			continue;
-		unlink_chain(e, &v->me[i]);
+		leave_chain(e, &v->me[i]);
 		pt->listed--;
 		link_hash(v, i, k);
 	}
@@ -387,8 +400,7 @@ static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
 			return;
 		}
 	}
-	me->state |= PTL_OBJ_LISTED;
-	link_chain(e->v, i);
+	put_on_list(e->v, pt, i);
 	if (++pt->listed > PTL_MATCH_SHORT)
 		shorten(e, pt, me);
 }
@@ -423,11 +435,6 @@ static bool bad_link(uint32_t i, uint32_t most)
 	return i != PTL_NIL && i >= most;
 }
 
-static bool is_listed(const struct ptl_me *me)
-{
-	return me->state & PTL_OBJ_LISTED;
-}
-
 /* One fewer in the hash; the last of a tuple gives its place back. */
 static void leave_tuple(struct ptl_engine *e, struct ptl_pt *pt, uint32_t k)
 {
@@ -451,7 +458,7 @@ void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) ||
 	    bad_link(me->list_next, most) || (!is_listed(me) && k >= PTL_TUPLES))
 		return;
-	unlink_chain(e, me);
+	leave_chain(e, me);
 	ptl_set32(e, me->list_prev == PTL_NIL ? &pt->head : &v->me[me->list_prev].list_next,
 		  me->list_next);
 	ptl_set32(e, me->list_next == PTL_NIL ? &pt->tail : &v->me[me->list_next].list_prev,

@@ -42,11 +42,9 @@ static int eq_index(struct ptl_ni *ni, ptl_handle_eq_t handle, uint32_t *index)
 	*index = PTL_NIL;
 	if (handle == PTL_EQ_NONE)
 		return PTL_OK;
-	if (handle >> 30 != PTL_KIND_EQ)
-		return PTL_EQ_INVALID;
-	if ((handle >> 28 & 3) != ni->index && ptl_ni_of(handle, PTL_KIND_EQ))
-		return PTL_MD_ILLEGAL;
-	if ((handle >> 28 & 3) != ni->index || (handle & 0xff) == 0xff || !ptl_eq_of(ni, handle))
+	if (handle >> 28 != (PTL_KIND_EQ << 2 | ni->index))
+		return ptl_ni_of(handle, PTL_KIND_EQ) ? PTL_MD_ILLEGAL : PTL_EQ_INVALID;
+	if (!ptl_eq_of(ni, handle)) /* a generation that is none is no queue's, either */
 		return PTL_EQ_INVALID;
 	*index = ptl_handle_index(handle);
 	return PTL_OK;
@@ -100,17 +98,14 @@ static int keep_vector(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *use
 
 static void count_alignment(struct ptl_ni *ni, const void *start)
 {
-	uintptr_t a = (uintptr_t)start;
+	unsigned int zeros = (unsigned int)__builtin_ctzll((uintptr_t)start | 128);
 
-	for (int i = 0; i < 5; i++)
-		if (!(a & ((128u >> i) - 1))) {
-			ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + i]++;
-			return;
-		}
+	if (zeros >= 3)
+		ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + 7 - zeros]++;
 }
 
-static int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq,
-		uint64_t length)
+static inline int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq,
+		       uint64_t length)
 {
 	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
 	int err;
