@@ -18,12 +18,13 @@ static const struct perf_test_name names[] = {
 	{ "get", NULL, "latency and bandwidth of gets" },
 	{ "getput", NULL, "latency of atomic swaps" },
 	{ "match", NULL, "time per put with 1 to 100,000 posted entries" },
+	{ "calls", NULL, "time of single calls within one process" },
 	{ "bypass", NULL, "puts and gets while the target computes" },
 };
 
 static void (*const run[])(struct perf *p) = {
 	perf_floor, perf_latency, perf_bandwidth, perf_bidirectional, perf_rate,
-	perf_get,   perf_getput,  perf_match,     perf_bypass,
+	perf_get,   perf_getput,  perf_match,     perf_calls,         perf_bypass,
 };
 
 enum { TESTS = sizeof(names) / sizeof(names[0]) };

@@ -89,6 +89,7 @@ void perf_rate(struct perf *p);
 void perf_get(struct perf *p);
 void perf_getput(struct perf *p);
 void perf_match(struct perf *p);
+void perf_calls(struct perf *p);
 void perf_floor(struct perf *p);
 void perf_bypass(struct perf *p);
 

@@ -18,12 +18,12 @@
 
 static inline void put(struct perf *p, struct perf_stream *s, size_t slot, bool last)
 {
-	ptl_match_bits_t bits = PERF_BITS;
+	struct perf_target to = { PERF_BITS, 0 };
 
 	if (s->order)
-		bits += s->order[s->next++ & s->order_mask];
+		to = s->order[s->next++ & s->order_mask];
 	perf_ok(PtlPutRegion(s->md, slot * 8, 8, last ? PTL_ACK_REQ : PTL_NO_ACK_REQ, p->other,
-			     PERF_PT_DATA, 0, bits, slot * 8, bits - PERF_BITS),
+			     PERF_PT_DATA, 0, to.bits, slot * 8, to.number),
 		"PtlPutRegion");
 }
 

@@ -9,15 +9,21 @@
 #include "link.h"
 #include "measure.h"
 
+/* An entry that a put is for: its user_ptr is the number. */
+struct perf_target {
+	ptl_match_bits_t bits;
+	uint64_t number;
+};
+
 struct perf_stream {
 	size_t window; /* puts per acknowledgement; each has 8 bytes of the buffers */
 	ptl_handle_md_t md;
-	const uint32_t *order; /* added to the match bits, in turn; NULL: always 0 */
+	const struct perf_target *order; /* in turn; NULL: always PERF_BITS and 0 */
 	size_t order_mask, next;
 	size_t astray; /* rank 1: events of an entry that was not meant */
 };
 
-/* Of a perf_pattern. An entry's user_ptr is the number that the stream adds to its bits. */
+/* Of a perf_pattern. */
 void perf_stream_prepare(struct perf *p, void *arg, uint64_t seed);
 void perf_stream_run0(struct perf *p, void *arg, size_t samples, uint64_t *ticks);
 void perf_stream_run1(struct perf *p, void *arg, size_t samples);

@@ -230,7 +230,7 @@ static void aim_bandwidth(struct perf *p, const struct perf_copy_floor *c)
 void perf_report_aims(struct perf *p)
 {
 	const struct perf_floor *f = &p->floor;
-	const json_t *put, *rate, *match;
+	const json_t *put, *rate, *match, *receives;
 	double line;
 
 	if (p->rank)
@@ -238,6 +238,7 @@ void perf_report_aims(struct perf *p)
 	put = find(p, "latency", 8);
 	rate = find(p, "rate", 8);
 	match = find(p, "match worst ratio", 100000);
+	receives = find(p, "receives worst ratio", 100000);
 	line = json_number_value(json_object_get(put, "cacheline"));
 	if (line > 0)
 		aim(p, "8-byte put to event: 2 x cache line + 60 ns", "ns", median_of(put),
@@ -252,6 +253,9 @@ void perf_report_aims(struct perf *p)
 	}
 	if (match)
 		aim(p, "matching, 100000 entries against 1", "x", median_of(match), 1.5, true);
+	if (receives)
+		aim(p, "matching, 100000 receives of any kind against 1", "x", median_of(receives),
+		    1.5, true);
 }
 
 /* ---- was the machine ours? ---- */
