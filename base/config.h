@@ -72,6 +72,15 @@
 	  "File of \"pid port\" lines: network ports of well-known process ids.")                  \
 	X(PTL_DEF_PORTLIST, ptl_def_portlist, STR, NULL, 0, 0, "port:port:...",                    \
 	  "Network ports to choose from when the process id names none.")                          \
+	X(PTL_MPI_SHORT, ptl_mpi_short, INT, 16384, 0, 65536, "bytes",                             \
+	  "MPI: longest message that is sent whether its receive is posted or not, and kept in "   \
+	  "the pool if it is not.")                                                                \
+	X(PTL_MPI_POOL_KIB, ptl_mpi_pool_kib, INT, 6144, 512, 1048576, "KiB",                      \
+	  "MPI: memory for short messages that come before their receive, in three blocks. The "   \
+	  "senders share it.")                                                                     \
+	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
+	  "MPI: messages that may come before the receiver looks at them; the senders share "      \
+	  "them.")                                                                                 \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \

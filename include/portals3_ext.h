@@ -24,6 +24,13 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
 /*
+ * As PtlEQPoll, but the event stays in its queue: waits until one of the queues has an event, PTL_OK and
+ * *which_eq, at most `timeout` milliseconds, PTL_EQ_EMPTY. Any number of threads may wait, and others
+ * take events meanwhile. PTL_NO_INIT, PTL_EQ_INVALID (*which_eq says which), PTL_SEGV.
+ */
+int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq);
+
+/*
  * Asks the launcher to end the job with this exit code after printing `message` (may be NULL).
  * PTL_OK if a launcher was told, PTL_FAIL if there is none; returns either way.
  */

@@ -39,6 +39,11 @@ static struct mpi_obj *at(const struct mpi_pool *p, uint32_t i)
 					  (size_t)(i % MPI_POOL_CHUNK) * p->size);
 }
 
+void *mpi_pool_at(enum mpi_kind kind, uint32_t i)
+{
+	return i < mpi_pools[kind].count ? at(&mpi_pools[kind], i) : NULL;
+}
+
 /* A chunk more, its objects on the free list in order. */
 static bool grow(struct mpi_pool *p)
 {

@@ -73,6 +73,9 @@ static inline void *mpi_object_keep(void *object)
 	return object;
 }
 
+/* Object number i of a pool, in use (its handle is not 0) or not; NULL after the last. */
+void *mpi_pool_at(enum mpi_kind kind, uint32_t i);
+
 /* The object a handle names, NULL if it names none of this kind. */
 static inline void *mpi_object_of(const void *handle, enum mpi_kind kind)
 {

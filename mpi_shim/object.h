@@ -119,8 +119,9 @@ struct mpi_comm {
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
 	struct mpi_topology *topology;
-	struct mpi_info *info; /* hints in force; NULL: none */
-	uint32_t idups;        /* MPI_Comm_idup calls so far, the same on all ranks */
+	struct mpi_buffer *buffer; /* for buffered sends; NULL: the process's */
+	struct mpi_info *info;     /* hints in force; NULL: none */
+	uint32_t idups;            /* MPI_Comm_idup calls so far, the same on all ranks */
 	char name[MPI_MAX_OBJECT_NAME];
 };
 

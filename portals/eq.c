@@ -4,6 +4,7 @@
  * Event queues as the application handles them: allocation, retrieval, waiting, handlers (3.3
  * section 3.11).
  */
+#include <portals3_ext.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -219,7 +220,7 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-/* Looks at all queues once, from `first` on, wrapping round. */
+/* Looks at all queues once, from `first` on, wrapping round. Without `event` what is there stays. */
 static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int first,
 		    ptl_event_t *event, int *which)
 {
@@ -231,7 +232,10 @@ static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int fi
 		*which = i;
 		if (!eq)
 			return PTL_EQ_INVALID;
-		err = take(ni, eq, event, true);
+		if (event)
+			err = take(ni, eq, event, true);
+		else
+			err = eq->head == eq->tail ? PTL_EQ_EMPTY : PTL_OK;
 		if (err != PTL_EQ_EMPTY)
 			return err;
 	}
@@ -254,7 +258,8 @@ static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64
 
 	if (err != PTL_EQ_EMPTY)
 		return err;
-	note_waiting(ni, eqs, n, 1);
+	if (event) /* what comes is for us */
+		note_waiting(ni, eqs, n, 1);
 	for (unsigned int rounds = 1;; rounds++) {
 		bool any = ni->nal->progress(ni);
 
@@ -268,19 +273,19 @@ static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64
 			idle = 0;
 		ni->nal->idle(ni, any ? 0 : ++idle, end);
 	}
-	note_waiting(ni, eqs, n, (uint32_t)-1);
+	if (event)
+		note_waiting(ni, eqs, n, (uint32_t)-1);
 	return err;
 }
 
-int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *event,
-	      int *which_eq)
+/* Waits for an event of one of the queues; `event` NULL: leaves it there. */
+static int poll_queues(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
+		       ptl_event_t *event, int *which_eq)
 {
 	struct ptl_ni *ni;
 	uint64_t end = timeout;
 	int err = PTL_OK, which = 0;
 
-	if (!event || !eq_handles || !which_eq)
-		return PTL_SEGV;
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	if (size <= 0)
@@ -307,6 +312,21 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_eve
 	}
 	ptl_leave(ni);
 	return err;
+}
+
+int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *event,
+	      int *which_eq)
+{
+	if (!event || !eq_handles || !which_eq)
+		return PTL_SEGV;
+	return poll_queues(eq_handles, size, timeout, event, which_eq);
+}
+
+int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq)
+{
+	if (!eq_handles || !which_eq)
+		return PTL_SEGV;
+	return poll_queues(eq_handles, size, timeout, NULL, which_eq);
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)

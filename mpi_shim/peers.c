@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What is known of the other processes: credit (protocol.h), and whether they live. A wait that has gone on
+ * for a while looks after the peers of all operations in progress; an operation whose peer has died
+ * ends with MPI_ERR_PROC_ABORTED.
+ */
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
+
+#define BLOCKS 3 /* see protocol.h: two of them are given out as credit */
+
+size_t mpi_pool_bytes(void)
+{
+	return (size_t)base_config()->ptl_mpi_pool_kib * 1024;
+}
+
+/* The event queue of unexpected messages has a slot for each message that may come, and for what gives credit
+ * back: at each half share of bytes or of slots. */
+static int make_queue(void)
+{
+	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
+	int err;
+
+	mpi_proto.share_slots = slots < 8 ? 8 : slots;
+	err = PtlEQAlloc(mpi_world.ni,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 6) + BLOCKS + 8,
+			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
+	if (err != PTL_OK)
+		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",
+				PtlErrorStr((unsigned int)err));
+	return MPI_SUCCESS;
+}
+
+static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore,
+		  unsigned int options, ptl_handle_me_t *me)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE | options,
+		.eq_handle = mpi_proto.unexpected,
+	};
+	int err = PtlMEMDAttach(mpi_world.ni, pt, any, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
+				PTL_RETAIN, me, NULL);
+
+	return err == PTL_OK ? MPI_SUCCESS
+			     : mpi_fail(MPI_ERR_NO_MEM, "cannot set up portal %u: %s", pt,
+					PtlErrorStr((unsigned int)err));
+}
+
+int mpi_peers_init(void)
+{
+	const struct base_config *c = base_config();
+	size_t block = mpi_pool_bytes() / BLOCKS;
+	ptl_handle_me_t credit;
+	ptl_md_t nothing = { .threshold = PTL_MD_THRESH_INF, .eq_handle = PTL_EQ_NONE };
+	int err;
+
+	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
+	mpi_proto.share_bytes =
+		(uint32_t)((BLOCKS - 1) * (block - mpi_proto.short_most) / (size_t)mpi_world.size);
+	mpi_proto.next_number = 0;
+	mpi_proto.peer = calloc((size_t)mpi_world.size, sizeof(*mpi_proto.peer));
+	if (!mpi_proto.peer)
+		return mpi_fail_memory("what is known of all ranks");
+	err = make_queue();
+	if (!err)
+		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, PTL_MD_ACK_DISABLE, &credit);
+	if (!err)
+		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0), ~MPI_BITS_PROTO, 0,
+			     &mpi_proto.long_me);
+	if (!err && PtlMDBind(mpi_world.ni, nothing, PTL_RETAIN, &mpi_proto.nothing) != PTL_OK)
+		err = mpi_fail_memory("a memory descriptor");
+	return err;
+}
+
+void mpi_peers_fini(void)
+{
+	free(mpi_proto.peer);
+	mpi_proto.peer = NULL;
+}
+
+/* ---- who lives -------------------------------------------------------------------------------------- */
+
+static bool is_dead(int world)
+{
+	struct mpi_peer *p = &mpi_proto.peer[world];
+	unsigned long distance;
+
+	if (!p->dead && PtlNIDist(mpi_world.ni, mpi_world.id[world], &distance) != PTL_OK)
+		p->dead = true;
+	return p->dead;
+}
+
+/* The rank in the communicator whose death makes *r hopeless, or -1. From anybody: any that is known to be
+ * dead, for it may have been the one. */
+static int hopeless(const struct mpi_request *r)
+{
+	if (r->peer == MPI_PROC_NULL)
+		return -1;
+	if (r->peer != MPI_ANY_SOURCE)
+		return is_dead(mpi_comm_peer(r->comm, r->peer)) ? r->peer : -1;
+	for (int i = 0; i < r->comm->remote_size; i++)
+		if (mpi_proto.peer[mpi_comm_peer(r->comm, i)].dead)
+			return i;
+	return -1;
+}
+
+void mpi_check_peers(void)
+{
+	struct mpi_request *r;
+	int rank;
+
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++) {
+		if (!r->obj.handle || r->done || r->kind == MPI_REQ_GENERALIZED)
+			continue;
+		rank = hopeless(r);
+		if (rank < 0)
+			continue;
+		if (r->kind == MPI_REQ_SEND)
+			mpi_send_abandon(r);
+		else
+			mpi_recv_abandon(r, rank);
+	}
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Looking at messages before they are received: probes, and matched probes, which take the message off the
+ * list for a later MPI_Mrecv.
+ */
+#include "mpi_shim/error.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
+
+struct mpi_message {
+	struct mpi_obj obj;
+	struct mpi_unexpected *u; /* NULL: of MPI_PROC_NULL */
+};
+
+static struct mpi_message no_proc;
+
+void mpi_messages_init(void)
+{
+	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), NULL);
+	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
+}
+
+/* The first message that matches, if there is one. */
+static struct mpi_unexpected *look(const struct mpi_comm *comm, int source, int tag, bool wait)
+{
+	struct mpi_unexpected *u;
+	uint64_t bits, ignore;
+
+	mpi_match_of(comm, comm->context, source, tag, &bits, &ignore);
+	mpi_drain_unexpected();
+	u = mpi_unexpected_find(bits, ignore);
+	if (!u && !wait) {
+		mpi_progress(false);
+		u = mpi_unexpected_find(bits, ignore);
+	}
+	while (!u && wait) {
+		mpi_progress(true);
+		u = mpi_unexpected_find(bits, ignore);
+	}
+	return u;
+}
+
+static void show(const struct mpi_unexpected *u, MPI_Status *status)
+{
+	if (status == MPI_STATUS_IGNORE)
+		return;
+	status->MPI_SOURCE = mpi_bits_source(u->bits);
+	status->MPI_TAG = mpi_bits_tag(u->bits);
+	mpi_status_set_bytes(status, u->bytes, false);
+}
+
+static int probe(int source, int tag, struct mpi_comm *comm, bool wait, int *flag,
+		 MPI_Status *status)
+{
+	struct mpi_unexpected *u;
+
+	*flag = 1;
+	if (source == MPI_PROC_NULL) {
+		mpi_status_empty(status, MPI_PROC_NULL);
+		return MPI_SUCCESS;
+	}
+	u = look(comm, source, tag, wait);
+	*flag = u != NULL;
+	if (u)
+		show(u, status);
+	return MPI_SUCCESS;
+}
+
+int mpi_probe(int source, int tag, struct mpi_comm *comm, MPI_Status *status)
+{
+	int flag;
+
+	return probe(source, tag, comm, true, &flag, status);
+}
+
+int mpi_iprobe(int source, int tag, struct mpi_comm *comm, int *flag, MPI_Status *status)
+{
+	return probe(source, tag, comm, false, flag, status);
+}
+
+static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *flag,
+		  struct mpi_message **message, MPI_Status *status)
+{
+	struct mpi_unexpected *u;
+	struct mpi_message *m;
+
+	*flag = 1;
+	*message = &no_proc;
+	if (source == MPI_PROC_NULL) {
+		mpi_status_empty(status, MPI_PROC_NULL);
+		return MPI_SUCCESS;
+	}
+	*message = NULL;
+	u = look(comm, source, tag, wait);
+	*flag = u != NULL;
+	if (!u)
+		return MPI_SUCCESS;
+	m = mpi_object_new(MPI_KIND_MESSAGE);
+	if (!m)
+		return mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");
+	show(u, status);
+	mpi_unexpected_take(u);
+	m->u = u;
+	*message = m;
+	return MPI_SUCCESS;
+}
+
+int mpi_mprobe(int source, int tag, struct mpi_comm *comm, struct mpi_message **message,
+	       MPI_Status *status)
+{
+	int flag;
+
+	return mprobe(source, tag, comm, true, &flag, message, status);
+}
+
+int mpi_improbe(int source, int tag, struct mpi_comm *comm, int *flag, struct mpi_message **message,
+		MPI_Status *status)
+{
+	return mprobe(source, tag, comm, false, flag, message, status);
+}
+
+int mpi_imrecv(void *buf, MPI_Count count, struct mpi_type *datatype, struct mpi_message **message,
+	       struct mpi_request **request)
+{
+	struct mpi_message *m = *message;
+	struct mpi_request *r;
+	int err;
+
+	if (!m)
+		return mpi_fail(MPI_ERR_REQUEST, "the message is MPI_MESSAGE_NULL");
+	err = mpi_recv_prepare(buf, count, datatype, MPI_PROC_NULL, MPI_ANY_TAG, &mpi_comm_self, 0,
+			       &r);
+	if (err)
+		return err;
+	if (m->u)
+		mpi_recv_take(r, m->u);
+	else
+		err = mpi_recv_launch(r); /* as from MPI_PROC_NULL */
+	mpi_object_release(m);
+	*message = NULL;
+	*request = r;
+	return err;
+}
+
+int mpi_mrecv(void *buf, MPI_Count count, struct mpi_type *datatype, struct mpi_message **message,
+	      MPI_Status *status)
+{
+	struct mpi_request *r = NULL;
+	int err = mpi_imrecv(buf, count, datatype, message, &r);
+
+	if (err)
+		return err;
+	mpi_request_wait(r);
+	return mpi_request_finish(r, status);
+}

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Event queues and progress. Events of unexpected messages have a queue of their own, the condition of
+ * PtlMEMDPost; those of posted receives and of sends share a small one, which stays in the cache, with
+ * larger ones behind it for programs that have thousands in progress.
+ *
+ * With MPI_THREAD_MULTIPLE an event is only taken while the global lock is held, so that nobody posts a
+ * receive while an unexpected message is in somebody's hand; one thread waits in Portals without the lock, the
+ * others wait for that one.
+ */
+#include <portals3_ext.h>
+
+#include "mpi_shim/error.h"
+#include "mpi_shim/protocol.h"
+
+#define EQ_FIRST 64u  /* events; each queue after it is four times as large */
+#define CHECK_MS 250u /* how long a wait goes on before it looks whether the peers live */
+#define SWEEP    64   /* events of a queue taken in one round */
+
+struct mpi_protocol_state mpi_proto;
+
+static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+static bool polling;      /* a thread waits in Portals */
+static unsigned int idle; /* threads that wait for it */
+static bool kicked;       /* an event that is to wake it is on its way */
+
+/* ---- queues ----------------------------------------------------------------------------------------- */
+
+static int add_eq(uint32_t room)
+{
+	struct mpi_protocol_state *p = &mpi_proto;
+	struct mpi_eq *q = &p->eq[p->neqs];
+	const int most = sizeof(p->eq) / sizeof(p->eq[0]);
+	int err;
+
+	if (p->neqs == most)
+		return mpi_fail(MPI_ERR_OTHER, "too many operations in progress");
+	err = PtlEQAlloc(mpi_world.ni, room, PTL_EQ_HANDLER_NONE, &q->handle);
+	if (err != PTL_OK)
+		return mpi_fail(MPI_ERR_NO_MEM,
+				"no event queue for %u more operations in progress: %s", room,
+				PtlErrorStr((unsigned int)err));
+	q->room = room;
+	q->reserved = 0;
+	p->neqs++;
+	return MPI_SUCCESS;
+}
+
+int mpi_progress_init(void)
+{
+	mpi_proto.neqs = 0;
+	return add_eq(EQ_FIRST);
+}
+
+int mpi_events_reserve(struct mpi_request *r, uint32_t n)
+{
+	struct mpi_protocol_state *p = &mpi_proto;
+	int err;
+
+	for (int i = 0;; i++) {
+		if (i == p->neqs) {
+			err = add_eq(p->eq[i - 1].room * 4);
+			if (err)
+				return err;
+		}
+		if (p->eq[i].reserved + n <= p->eq[i].room) {
+			p->eq[i].reserved += n;
+			r->eq = (uint8_t)i;
+			return MPI_SUCCESS;
+		}
+	}
+}
+
+void mpi_events_release(struct mpi_request *r, uint32_t n)
+{
+	mpi_proto.eq[r->eq].reserved -= n;
+}
+
+/* The queues where something may come. */
+static int in_use(ptl_handle_eq_t *h)
+{
+	const struct mpi_protocol_state *p = &mpi_proto;
+	int n = 0;
+
+	h[n++] = p->eq[0].handle;
+	h[n++] = p->unexpected;
+	for (int i = 1; i < p->neqs; i++)
+		if (p->eq[i].reserved)
+			h[n++] = p->eq[i].handle;
+	return n;
+}
+
+/* ---- events ----------------------------------------------------------------------------------------- */
+
+static void handle(const ptl_event_t *ev, ptl_handle_eq_t from)
+{
+	struct mpi_request *r = ev->md.user_ptr;
+
+	if (from == mpi_proto.unexpected)
+		mpi_unexpected_event(ev);
+	else if (r->kind == MPI_REQ_SEND)
+		mpi_send_event(r, ev);
+	else
+		mpi_recv_event(r, ev);
+}
+
+/* Requests that failed, and whose remaining events, if any, are in the queues. */
+static struct mpi_request *limbo;
+
+void mpi_request_done_later(struct mpi_request *r)
+{
+	r->next = limbo;
+	limbo = r;
+}
+
+static void broken(int err)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "MPI: an event queue failed: %s",
+		 PtlErrorStr((unsigned int)err));
+	mpi_abort_job(MPI_ERR_INTERN, text);
+}
+
+/* Takes a bounded number of events out of one queue. */
+static bool sweep(ptl_handle_eq_t eq)
+{
+	ptl_event_t ev;
+	bool any = false;
+
+	for (int i = 0; i < SWEEP; i++) {
+		int err = PtlEQGet(eq, &ev);
+
+		if (err == PTL_EQ_EMPTY)
+			break;
+		if (err != PTL_OK)
+			broken(err);
+		handle(&ev, eq);
+		any = true;
+	}
+	return any;
+}
+
+bool mpi_drain_unexpected(void)
+{
+	return sweep(mpi_proto.unexpected);
+}
+
+static void settle_limbo(const ptl_handle_eq_t *h, int n)
+{
+	struct mpi_request *r, *next;
+
+	for (int i = 0; i < n; i++)
+		while (sweep(h[i]))
+			continue;
+	r = limbo;
+	limbo = NULL;
+	for (; r; r = next) {
+		next = r->next;
+		mpi_request_done(r);
+	}
+}
+
+static bool sweep_all(const ptl_handle_eq_t *h, int n)
+{
+	bool any = false;
+
+	for (int i = 0; i < n; i++)
+		any |= sweep(h[i]);
+	if (limbo)
+		settle_limbo(h, n);
+	if (any && idle)
+		pthread_cond_broadcast(&woken);
+	return any;
+}
+
+/* Somebody else is in Portals: its events, or its leaving, wake us. */
+static void wait_for_the_other(void)
+{
+	idle++;
+	pthread_cond_wait(&woken, &mpi_world.lock);
+	idle--;
+}
+
+static bool progress_threaded(bool block)
+{
+	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	int n = in_use(h), which;
+
+	if (sweep_all(h, n))
+		return true;
+	if (!block)
+		return false;
+	if (polling) {
+		wait_for_the_other();
+		return false;
+	}
+	polling = true;
+	mpi_unlock();
+	if (PtlEQAwait(h, n, CHECK_MS, &which) == PTL_EQ_EMPTY) {
+		mpi_lock();
+		mpi_check_peers();
+	} else {
+		mpi_lock();
+	}
+	polling = kicked = false;
+	sweep_all(h, n);
+	if (idle)
+		pthread_cond_broadcast(&woken);
+	return false;
+}
+
+void mpi_progress_wake(void)
+{
+	if (idle)
+		pthread_cond_broadcast(&woken);
+	/* the thread in Portals wakes by an event, of a sender that does not exist */
+	if (polling && !kicked &&
+	    PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[mpi_world.rank], MPI_PT_CREDIT, 0,
+			 UINT64_MAX, 0, 0) == PTL_OK)
+		kicked = true;
+}
+
+bool mpi_progress(bool block)
+{
+	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_event_t ev;
+	int which, err;
+
+	if (mpi_world.threaded)
+		return progress_threaded(block);
+	err = PtlEQPoll(h, in_use(h), block ? CHECK_MS : 0, &ev, &which);
+	if (err == PTL_EQ_EMPTY) {
+		if (block)
+			mpi_check_peers();
+		if (limbo)
+			settle_limbo(h, in_use(h));
+		return false;
+	}
+	if (err != PTL_OK)
+		broken(err);
+	handle(&ev, h[which]);
+	if (limbo)
+		settle_limbo(h, in_use(h));
+	return true;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The message protocols, after "Design, Implementation, and Performance of MPI on Portals 3.0" (sections 3
+ * and 5), shared by the files that carry them out.
+ *
+ *   RECV portal   posted receives, in order; then one entry that takes the headers of long messages (length
+ *                 0, truncating); then the blocks that short messages fall into.
+ *   READ portal   the buffer of each long send, under a number of its own.
+ *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
+ *
+ *   short    one put; the bytes go to the posted receive or into a block.
+ *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and the
+ *            acknowledgement says how much; otherwise nothing is taken but the header, and the receiver
+ *            gets the data when it has a use for it. An acknowledgement of 0 bytes therefore means
+ *            "wait for the get", and a receiver that took 0 bytes of a long message gets 0 bytes.
+ *            Synchronous sends are long ones of any length.
+ *
+ * A receive is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
+ * that a message that arrives meanwhile is looked at first.
+ *
+ * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and of the
+ * event queue's slots, and spends them message by message: without bytes a message goes the long way,
+ * without a slot it waits in the sender. The receiver counts what it has taken out of the queue and out of
+ * the blocks and, at half a share, tells. Two of the three blocks always have room for all shares: a full
+ * one is emptied (moved to memory of their own, what nobody has received yet) before credit is given.
+ */
+#ifndef MPI_SHIM_PROTOCOL_H
+#define MPI_SHIM_PROTOCOL_H
+
+#include <mpi.h>
+#include <portals3.h>
+
+#include "mpi_shim/object.h"
+#include "mpi_shim/request.h"
+#include "mpi_shim/world.h"
+
+/* Portal table indices. */
+enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42 };
+
+/* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32). */
+enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
+
+#define MPI_BITS_PROTO  (7ull << 61)
+#define MPI_BITS_CTX    (0x1fffull << 48)
+#define MPI_BITS_SOURCE (0xffffull << 32)
+#define MPI_BITS_TAG    0xffffffffull
+
+static inline uint64_t mpi_bits(enum mpi_protocol proto, uint32_t context, int source, int tag)
+{
+	return (uint64_t)proto << 61 | (uint64_t)context << 48 | (uint64_t)(uint16_t)source << 32 |
+	       (uint32_t)tag;
+}
+
+static inline int mpi_bits_source(uint64_t bits)
+{
+	return (int)(bits >> 32 & 0xffff);
+}
+
+static inline int mpi_bits_tag(uint64_t bits)
+{
+	return (int)(uint32_t)bits;
+}
+
+static inline bool mpi_bits_long(uint64_t bits)
+{
+	return bits >> 61 == MPI_PROTO_LONG;
+}
+
+/* Header data: the sender's world rank (20 bits) and, of a long message, its number on READ (44 bits). */
+static inline uint64_t mpi_hdr(uint64_t number)
+{
+	return number << 20 | (uint64_t)mpi_world.rank;
+}
+
+static inline int mpi_hdr_rank(uint64_t hdr)
+{
+	return (int)(hdr & 0xfffff);
+}
+
+static inline uint64_t mpi_hdr_number(uint64_t hdr)
+{
+	return hdr >> 20;
+}
+
+/* What this process knows of another: as a receiver of ours and as a sender to us. Counters wrap. */
+struct mpi_peer {
+	uint32_t sent_bytes, sent_slots;       /* spent */
+	uint32_t back_bytes, back_slots;       /* given back, as last told */
+	uint32_t took_bytes, took_slots;       /* of its messages: taken out */
+	uint32_t told_bytes, told_slots;       /* ... and told */
+	struct mpi_request *queue, *queue_end; /* sends that wait for a slot, in order */
+	bool dead;
+};
+
+/* A message nobody has asked for yet. */
+struct mpi_unexpected {
+	struct mpi_link {
+		struct mpi_unexpected *next, *prev;
+	} link[5]; /* by key, see unexpected.c */
+	uint64_t bits, hdr;
+	ptl_process_id_t from;
+	MPI_Count bytes;         /* of the message */
+	void *data;              /* short: in a block, or malloc'd */
+	struct mpi_block *block; /* NULL: data is its own */
+};
+
+/* A queue for the events of posted receives and sends. Each reserves what it may cause. */
+struct mpi_eq {
+	ptl_handle_eq_t handle;
+	uint32_t room, reserved;
+};
+
+struct mpi_protocol_state {
+	struct mpi_peer *peer; /* by world rank */
+	uint32_t share_bytes, share_slots;
+	size_t short_most;          /* longest message of the short protocol */
+	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
+	ptl_handle_md_t nothing;    /* to get 0 bytes with */
+	ptl_handle_me_t long_me;    /* posted receives go before it */
+	uint64_t next_number;       /* of long messages */
+	struct mpi_eq eq[16];       /* [0 .. neqs), new operations use the last */
+	int neqs;
+};
+
+extern struct mpi_protocol_state mpi_proto;
+
+/* ---- progress.c ----------------------------------------------------------------------------------- */
+
+int mpi_progress_init(void);
+
+/* One round: takes in events. `block`: waits for one, a bounded time, when there is none; the global lock is
+ * let go meanwhile. Returns whether there was any. */
+bool mpi_progress(bool block);
+
+/* A request was completed by a call of this process: threads that wait look again. */
+void mpi_progress_wake(void);
+
+/* Takes everything out of the queue of unexpected messages. Returns whether there was anything. */
+bool mpi_drain_unexpected(void);
+
+/* Room for `n` events of *r; sets r->eq. MPI_SUCCESS or an error. */
+int mpi_events_reserve(struct mpi_request *r, uint32_t n);
+void mpi_events_release(struct mpi_request *r, uint32_t n);
+
+/* ---- unexpected.c ---------------------------------------------------------------------------------- */
+
+size_t mpi_pool_bytes(void); /* of all blocks */
+int mpi_unexpected_init(void);
+void mpi_unexpected_fini(void);
+
+/* An event of the queue of unexpected messages. */
+void mpi_unexpected_event(const ptl_event_t *ev);
+
+/* The first message that (bits, ignore) matches; it stays. NULL: none. */
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore);
+/* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. */
+void mpi_unexpected_take(struct mpi_unexpected *u);
+void mpi_unexpected_free(struct mpi_unexpected *u);
+
+/* ---- send.c, recv.c --------------------------------------------------------------------------------- */
+
+void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev);
+void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev);
+
+/* What a short message of this length costs of the bytes: its place in the list counts, too. */
+static inline uint32_t mpi_credit_cost(uint64_t bytes)
+{
+	return (uint32_t)bytes + 64;
+}
+
+/* The messages of a world rank were taken out of queue and blocks; gives credit when it is time. */
+void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
+/* Credit came back. */
+void mpi_credit_event(const ptl_event_t *ev);
+/* Sends that waited for slots at this peer go. */
+void mpi_send_flush(int rank);
+
+/* peers.c: operations with a process that has died end in an error. Slow; looks at all. */
+void mpi_check_peers(void);
+int mpi_peers_init(void);
+void mpi_peers_fini(void);
+
+/* ---- request.c -------------------------------------------------------------------------------------- */
+
+void mpi_requests_init(void);
+void mpi_messages_init(void); /* probe.c */
+
+/* Is there a send in progress that nobody waits for? */
+bool mpi_requests_freed(void);
+
+/* A zeroed request of one part. NULL: kept MPI_ERR_NO_MEM. */
+struct mpi_request *mpi_request_new(enum mpi_request_kind kind);
+/* It is done: its parent may be, too; it is freed if nobody will wait for it. */
+void mpi_request_done(struct mpi_request *r);
+/* The same, once all events that have been posted so far are handled: some may name it. */
+void mpi_request_done_later(struct mpi_request *r);
+/* The status of a done request, which stays; its error. */
+int mpi_request_status(struct mpi_request *r, MPI_Status *status);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Receiving: a receive is posted, or takes a message that is here; and the credit that goes back. See
+ * protocol.h.
+ */
+#include <portals3_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/error.h"
+#include "mpi_shim/p2p.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
+
+/* request.state */
+enum { POSTED = 1, GETTING = 2 };
+
+#define GET_EVENTS 2 /* SEND_END (as on the Cray), REPLY_END */
+
+/* ---- credit ----------------------------------------------------------------------------------------- */
+
+void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots)
+{
+	struct mpi_peer *p;
+
+	if (rank >= mpi_world.size)
+		return;
+	p = &mpi_proto.peer[rank];
+	p->took_bytes += bytes;
+	p->took_slots += slots;
+	if (p->took_bytes - p->told_bytes < mpi_proto.share_bytes / 2 &&
+	    p->took_slots - p->told_slots < mpi_proto.share_slots / 2)
+		return;
+	if (PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[rank], MPI_PT_CREDIT, 0,
+			 (ptl_match_bits_t)mpi_world.rank, 0,
+			 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE)
+		return; /* told with the next message */
+	p->told_bytes = p->took_bytes;
+	p->told_slots = p->took_slots;
+	mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
+}
+
+/* ---- what came -------------------------------------------------------------------------------------- */
+
+/* The message is in place (r->data): how much of how much, and from whom. */
+static void complete(struct mpi_request *r, uint64_t bits, MPI_Count bytes, MPI_Count sent)
+{
+	r->source = mpi_bits_source(bits);
+	r->came = mpi_bits_tag(bits);
+	r->bytes = bytes;
+	if (sent > bytes)
+		mpi_request_fail(
+			r, MPI_ERR_TRUNCATE,
+			"the message of %lld bytes from rank %d with tag %d is longer than the "
+			"receive's %lld bytes",
+			(long long)sent, r->source, r->came, (long long)bytes);
+	if (r->packed)
+		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, r->packed, (size_t)bytes);
+	mpi_request_done(r);
+}
+
+/* A long message of which nothing was taken: its sender waits for a get. */
+static void release_sender(ptl_process_id_t sender, uint64_t hdr)
+{
+	PtlGet(mpi_proto.nothing, sender, MPI_PT_READ, 0, mpi_hdr_number(hdr), 0);
+}
+
+static void sender_died(struct mpi_request *r, int source)
+{
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
+			 "the process of rank %d ended before its message was here", source);
+	r->source = source;
+	r->bytes = 0;
+	mpi_request_done(r);
+}
+
+static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
+{
+	bool is_long = mpi_bits_long(ev->match_bits);
+
+	mpi_events_release(r, 1);
+	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	mpi_credit_took(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength), 1);
+	if (ev->ni_fail_type != PTL_NI_OK) {
+		sender_died(r, mpi_bits_source(ev->match_bits));
+		return;
+	}
+	if (is_long && !ev->mlength)
+		release_sender(ev->initiator, ev->hdr_data);
+	complete(r, ev->match_bits, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
+}
+
+static void got_event(struct mpi_request *r, const ptl_event_t *ev)
+{
+	if (ev->type != PTL_EVENT_REPLY_END)
+		return;
+	PtlMDUnlink(r->md);
+	mpi_events_release(r, GET_EVENTS);
+	if (ev->ni_fail_type != PTL_NI_OK)
+		sender_died(r, mpi_bits_source(r->bits));
+	else
+		complete(r, r->bits, (MPI_Count)ev->mlength, r->sent);
+}
+
+void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev)
+{
+	if (r->state == POSTED)
+		posted_event(r, ev);
+	else
+		got_event(r, ev);
+}
+
+/* ---- taking what is here ---------------------------------------------------------------------------- */
+
+static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
+{
+	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
+	ptl_md_t md = {
+		.start = bytes ? r->data : NULL,
+		.length = (ptl_size_t)bytes,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = r,
+	};
+	int err = mpi_events_reserve(r, GET_EVENTS);
+
+	if (err)
+		return err;
+	md.eq_handle = mpi_proto.eq[r->eq].handle;
+	r->state = GETTING;
+	r->bits = u->bits;
+	r->sent = u->bytes;
+	r->world = mpi_hdr_rank(u->hdr);
+	err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &r->md);
+	if (err == PTL_OK) {
+		err = PtlGet(r->md, u->from, MPI_PT_READ, 0, mpi_hdr_number(u->hdr), 0);
+		if (err != PTL_OK)
+			PtlMDUnlink(r->md);
+	}
+	if (err == PTL_OK)
+		return MPI_SUCCESS;
+	mpi_events_release(r, GET_EVENTS);
+	return mpi_fail(MPI_ERR_NO_MEM, "cannot get a message of %lld bytes: %s",
+			(long long)u->bytes, PtlErrorStr((unsigned int)err));
+}
+
+static void copy_out(struct mpi_request *r, const struct mpi_unexpected *u)
+{
+	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
+
+	if (r->type->dense)
+		memcpy((char *)r->buf + r->type->true_lb, u->data, (size_t)bytes);
+	else
+		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, u->data, (size_t)bytes);
+	complete(r, u->bits, bytes, u->bytes);
+}
+
+static int scatter_space(struct mpi_request *r);
+
+void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
+{
+	int err = MPI_SUCCESS;
+
+	r->done = false;
+	r->bytes = r->room;
+	if (!mpi_bits_long(u->bits)) {
+		free(r->packed);
+		r->packed = NULL;
+		copy_out(r, u);
+	} else {
+		err = scatter_space(r);
+		if (!err)
+			err = start_get(r, u);
+	}
+	mpi_unexpected_free(u);
+	if (err) {
+		mpi_request_fail(r, err, "%s", mpi_fail_text());
+		r->bytes = 0;
+		mpi_request_done(r);
+	}
+}
+
+/* ---- posting ---------------------------------------------------------------------------------------- */
+
+/* r->data: where bytes can come in as they are on the wire. */
+static int scatter_space(struct mpi_request *r)
+{
+	if (r->type->dense || !r->bytes) {
+		r->data = (char *)r->buf + r->type->true_lb;
+		return MPI_SUCCESS;
+	}
+	if (!r->packed)
+		r->packed = malloc((size_t)r->bytes);
+	if (!r->packed)
+		return mpi_fail(MPI_ERR_NO_MEM,
+				"no memory to receive %lld bytes before they are unpacked",
+				(long long)r->bytes);
+	r->data = r->packed;
+	return MPI_SUCCESS;
+}
+
+void mpi_match_of(const struct mpi_comm *comm, uint32_t context, int source, int tag,
+		  uint64_t *bits, uint64_t *ignore)
+{
+	(void)comm;
+	*ignore = MPI_BITS_PROTO | (source == MPI_ANY_SOURCE ? MPI_BITS_SOURCE : 0) |
+		  (tag == MPI_ANY_TAG ? MPI_BITS_TAG : 0);
+	*bits = mpi_bits(0, context, source, tag) & ~*ignore;
+}
+
+static int post(struct mpi_request *r, uint64_t bits, uint64_t ignore)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = r->bytes ? r->data : NULL,
+		.length = (ptl_size_t)r->bytes,
+		.threshold = 1,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_EVENT_END_DISABLE,
+		.user_ptr = r,
+		.eq_handle = mpi_proto.eq[r->eq].handle,
+	};
+
+	return PtlMEMDPost(mpi_world.ni, mpi_proto.long_me, any, bits, ignore, PTL_UNLINK,
+			   PTL_INS_BEFORE, md, PTL_UNLINK, &r->me, &r->md, mpi_proto.unexpected);
+}
+
+int mpi_recv_launch(struct mpi_request *r)
+{
+	struct mpi_unexpected *u;
+	uint64_t bits, ignore;
+	int err;
+
+	r->done = false;
+	r->error = MPI_SUCCESS;
+	r->bytes = r->room;
+	if (r->peer == MPI_PROC_NULL) {
+		r->source = MPI_PROC_NULL;
+		r->came = MPI_ANY_TAG;
+		r->bytes = 0;
+		mpi_request_done(r);
+		return MPI_SUCCESS;
+	}
+	r->state = POSTED;
+	mpi_match_of(r->comm, r->context, r->peer, r->tag, &bits, &ignore);
+	u = mpi_unexpected_find(bits, ignore);
+	if (!u) {
+		err = scatter_space(r);
+		if (!err)
+			err = mpi_events_reserve(r, 1);
+		if (err)
+			return err;
+	}
+	while (!u) {
+		err = post(r, bits, ignore);
+		if (err == PTL_OK)
+			return MPI_SUCCESS;
+		if (err != PTL_MD_NO_UPDATE) {
+			mpi_events_release(r, 1);
+			return mpi_fail(MPI_ERR_NO_MEM, "no room for one more posted receive: %s",
+					PtlErrorStr((unsigned int)err));
+		}
+		mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
+		mpi_drain_unexpected();
+		u = mpi_unexpected_find(bits, ignore);
+		if (u)
+			mpi_events_release(r, 1);
+	}
+	mpi_unexpected_take(u);
+	mpi_recv_take(r, u);
+	return MPI_SUCCESS;
+}
+
+/* ---- starting --------------------------------------------------------------------------------------- */
+
+int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
+		     struct mpi_comm *comm, uint32_t context, struct mpi_request **request)
+{
+	struct mpi_request *r;
+	MPI_Count bytes;
+	int err = mpi_message_bytes(type, count, &bytes);
+
+	if (err)
+		return err;
+	r = mpi_request_new(MPI_REQ_RECV);
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	r->peer = source;
+	r->tag = tag;
+	r->context = context;
+	r->room = bytes;
+	r->buf = buf;
+	r->count = count;
+	r->type = mpi_object_keep(type);
+	r->comm = mpi_object_keep(comm);
+	*request = r;
+	return MPI_SUCCESS;
+}
+
+int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
+		   struct mpi_comm *comm, uint32_t context, struct mpi_request **request)
+{
+	struct mpi_request *r;
+	int err = mpi_recv_prepare(buf, count, type, source, tag, comm, context, &r);
+
+	if (err)
+		return err;
+	err = mpi_recv_launch(r);
+	if (err)
+		mpi_object_release(r);
+	else
+		*request = r;
+	return err;
+}
+
+void mpi_recv_cancel(struct mpi_request *r)
+{
+	if (r->done || r->state != POSTED || PtlMEUnlink(r->me) != PTL_OK)
+		return; /* a message has it, or is coming in */
+	mpi_events_release(r, 1);
+	r->cancelled = true;
+	r->source = MPI_ANY_SOURCE;
+	r->came = MPI_ANY_TAG;
+	r->bytes = 0;
+	mpi_request_done(r);
+}
+
+void mpi_recv_abandon(struct mpi_request *r, int source)
+{
+	if (r->state == POSTED && PtlMEUnlink(r->me) == PTL_OK) {
+		mpi_events_release(r, 1);
+		sender_died(r, source);
+	}
+}

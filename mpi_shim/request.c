@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The life of a request, and statuses.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/buffered.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/generalized.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
+#include "mpi_shim/type.h"
+
+#define ERROR_TEXT 256
+
+/* ---- status ----------------------------------------------------------------------------------------- */
+
+/* MPI_internal: the count's low and high half, and whether it was cancelled. */
+enum { COUNT_LOW, COUNT_HIGH, CANCELLED };
+
+void mpi_status_set_bytes(MPI_Status *status, MPI_Count bytes, bool cancelled)
+{
+	status->MPI_internal[COUNT_LOW] = (int)(uint32_t)bytes;
+	status->MPI_internal[COUNT_HIGH] = (int)(bytes >> 32);
+	status->MPI_internal[CANCELLED] = cancelled;
+}
+
+MPI_Count mpi_status_bytes(const MPI_Status *status)
+{
+	return (MPI_Count)((uint64_t)(uint32_t)status->MPI_internal[COUNT_HIGH] << 32 |
+			   (uint32_t)status->MPI_internal[COUNT_LOW]);
+}
+
+bool mpi_status_cancelled(const MPI_Status *status)
+{
+	return status->MPI_internal[CANCELLED];
+}
+
+void mpi_status_empty(MPI_Status *status, int source)
+{
+	if (status == MPI_STATUS_IGNORE)
+		return;
+	status->MPI_SOURCE = source;
+	status->MPI_TAG = MPI_ANY_TAG;
+	status->MPI_ERROR = MPI_SUCCESS;
+	mpi_status_set_bytes(status, 0, false);
+}
+
+/* ---- requests --------------------------------------------------------------------------------------- */
+
+/* What a request refers to goes with it. */
+static void destroy(void *object)
+{
+	struct mpi_request *r = object;
+
+	if (r->packed)
+		free(r->packed);
+	if (r->segment)
+		mpi_buffered_over(r->segment);
+	if (r->error_text)
+		free(r->error_text);
+	if (r->generalized)
+		mpi_generalized_free(r);
+	mpi_object_release(r->type);
+	mpi_object_release(r->comm);
+}
+
+void mpi_requests_init(void)
+{
+	mpi_pool_setup(MPI_KIND_REQUEST, sizeof(struct mpi_request), destroy);
+	mpi_request_sent = (struct mpi_request){ .kind = MPI_REQ_SEND, .done = true };
+	/* a number of its own below 0x1000, beside MPI_REQUEST_NULL's */
+	mpi_object_predefine(&mpi_request_sent, MPI_KIND_REQUEST,
+			     (uint32_t)(uintptr_t)MPI_REQUEST_NULL + 1);
+}
+
+bool mpi_requests_freed(void)
+{
+	struct mpi_request *r;
+
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
+		if (r->obj.handle && r->freed && !r->done && r->kind == MPI_REQ_SEND)
+			return true;
+	return false;
+}
+
+struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
+{
+	struct mpi_request *r = mpi_object_new(MPI_KIND_REQUEST);
+
+	if (!r) {
+		mpi_fail(MPI_ERR_NO_MEM, "no memory for a request");
+		return NULL;
+	}
+	r->kind = (uint8_t)kind;
+	r->parts = 1;
+	return r;
+}
+
+void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)
+{
+	va_list args;
+
+	r->error = code;
+	if (!r->error_text)
+		r->error_text = malloc(ERROR_TEXT);
+	if (!r->error_text)
+		return;
+	va_start(args, format);
+	vsnprintf(r->error_text, ERROR_TEXT, format, args);
+	va_end(args);
+}
+
+void mpi_request_done(struct mpi_request *r)
+{
+	struct mpi_request *parent = r->parent;
+
+	if (--r->parts > 0)
+		return;
+	r->done = true;
+	r->parts = 1;
+	if (r->packed) {
+		free(r->packed);
+		r->packed = NULL;
+	}
+	if (parent && r->error && !parent->error)
+		mpi_request_fail(parent, r->error, "%s", r->error_text ? r->error_text : "");
+	if (r->freed)
+		mpi_object_release(r);
+	if (parent)
+		mpi_request_done(parent);
+}
+
+void mpi_request_wait(struct mpi_request *r)
+{
+	while (!r->done)
+		mpi_progress(true);
+}
+
+static void fill_status(const struct mpi_request *r, MPI_Status *status)
+{
+	if (r->kind != MPI_REQ_RECV) {
+		mpi_status_empty(status, MPI_ANY_SOURCE);
+		status->MPI_internal[CANCELLED] = r->cancelled;
+		return;
+	}
+	status->MPI_SOURCE = r->source;
+	status->MPI_TAG = r->came;
+	mpi_status_set_bytes(status, r->bytes, r->cancelled);
+}
+
+int mpi_request_status(struct mpi_request *r, MPI_Status *status)
+{
+	if (r->kind == MPI_REQ_GENERALIZED)
+		return mpi_generalized_status(r, status);
+	if (status != MPI_STATUS_IGNORE)
+		fill_status(r, status);
+	if (r->error)
+		return mpi_fail(r->error, "%s", r->error_text ? r->error_text : "");
+	return MPI_SUCCESS;
+}
+
+int mpi_request_finish(struct mpi_request *r, MPI_Status *status)
+{
+	int err = mpi_request_status(r, status);
+
+	if (r->persistent) {
+		r->active = false;
+		r->error = MPI_SUCCESS;
+	} else {
+		mpi_object_release(r);
+	}
+	return err;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Sending: which protocol a message takes, credit, and the life of a long one. See protocol.h.
+ */
+#include <portals3_ext.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/buffered.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/p2p.h"
+#include "mpi_shim/protocol.h"
+
+/* request.state: what has happened to a long send */
+enum { SENT = 1, ACKED = 2, TAKEN = 4, FETCHED = 8, OVER = 16, QUEUED = 32 };
+
+#define LONG_EVENTS 3 /* SEND_END, ACK, GET_END */
+
+/* The send that Isend gives back when the message has gone already. */
+struct mpi_request mpi_request_sent;
+
+/* ---- credit ----------------------------------------------------------------------------------------- */
+
+static bool has_slot(const struct mpi_peer *p)
+{
+	return p->sent_slots - p->back_slots < mpi_proto.share_slots && !p->queue;
+}
+
+static bool has_bytes(const struct mpi_peer *p, uint32_t cost)
+{
+	return p->sent_bytes - p->back_bytes + cost <= mpi_proto.share_bytes;
+}
+
+void mpi_credit_event(const ptl_event_t *ev)
+{
+	uint64_t rank = ev->match_bits;
+	struct mpi_peer *p;
+
+	if (rank >= (uint64_t)mpi_world.size)
+		return;
+	p = &mpi_proto.peer[rank];
+	p->back_bytes = (uint32_t)(ev->hdr_data >> 32);
+	p->back_slots = (uint32_t)ev->hdr_data;
+	if (p->queue)
+		mpi_send_flush((int)rank);
+}
+
+/* ---- the way of a message --------------------------------------------------------------------------- */
+
+/* Where the bytes go, ready for Portals. */
+struct route {
+	struct mpi_peer *peer;
+	ptl_process_id_t id;
+	uint64_t bits; /* without protocol */
+};
+
+static int unreachable(int world)
+{
+	mpi_proto.peer[world].dead = true;
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"rank %d of MPI_COMM_WORLD cannot be reached: its process has ended",
+			world);
+}
+
+/* Sends it short, if it may go so: true, and *err says how it went. The caller has a slot. */
+static bool send_short(const struct route *to, const void *data, size_t bytes, int *err)
+{
+	uint32_t cost = mpi_credit_cost(bytes);
+	int rc;
+
+	if (bytes > mpi_proto.short_most)
+		return false;
+	if (!has_bytes(to->peer, cost)) {
+		mpi_world.counts[MPI_COUNT_SENT_LONG_NO_CREDIT]++;
+		return false;
+	}
+	rc = PtlPutInject(mpi_world.ni, data, bytes, to->id, MPI_PT_RECV, 0,
+			  to->bits | (uint64_t)MPI_PROTO_SHORT << 61, 0, mpi_hdr(0));
+	if (rc == PTL_NO_SPACE)
+		return false;
+	to->peer->sent_bytes += cost;
+	to->peer->sent_slots++;
+	mpi_world.counts[MPI_COUNT_SENT_SHORT]++;
+	*err = rc == PTL_OK ? MPI_SUCCESS : unreachable((int)(to->peer - mpi_proto.peer));
+	return true;
+}
+
+/* Exposes the buffer on the READ portal and puts it. The caller has a slot. */
+static int send_long(struct mpi_request *r, const struct route *to)
+{
+	ptl_md_t md = {
+		.start = r->bytes ? r->data : NULL,
+		.length = (ptl_size_t)r->bytes,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
+			   PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = r,
+	};
+	int err = mpi_events_reserve(r, LONG_EVENTS);
+
+	if (err)
+		return err;
+	md.eq_handle = mpi_proto.eq[r->eq].handle;
+	r->number = ++mpi_proto.next_number;
+	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_READ, to->id, r->number, 0, PTL_UNLINK,
+			    PTL_INS_AFTER, md, PTL_RETAIN, &r->me, &r->md);
+	if (err == PTL_OK) {
+		err = PtlPut(r->md, PTL_ACK_REQ, to->id, MPI_PT_RECV, 0,
+			     to->bits | (uint64_t)MPI_PROTO_LONG << 61, 0, mpi_hdr(r->number));
+		if (err != PTL_OK)
+			PtlMEUnlink(r->me);
+	}
+	if (err != PTL_OK) {
+		mpi_events_release(r, LONG_EVENTS);
+		return mpi_fail(MPI_ERR_NO_MEM, "no room for %lld bytes more in transit: %s",
+				(long long)r->bytes, PtlErrorStr((unsigned int)err));
+	}
+	to->peer->sent_slots++;
+	mpi_world.counts[MPI_COUNT_SENT_LONG]++;
+	return MPI_SUCCESS;
+}
+
+static struct route route_of(const struct mpi_comm *comm, int dest, uint32_t context, int tag)
+{
+	int world = mpi_comm_peer(comm, dest);
+
+	return (struct route){
+		.peer = &mpi_proto.peer[world],
+		.id = mpi_world.id[world],
+		.bits = mpi_bits(0, context, comm->rank, tag),
+	};
+}
+
+/* The caller has a slot. */
+static void go(struct mpi_request *r, const struct route *to)
+{
+	int err;
+
+	if ((r->mode != MPI_SEND_SYNC && send_short(to, r->data, (size_t)r->bytes, &err)) ||
+	    (err = send_long(r, to)) != MPI_SUCCESS) {
+		if (err)
+			mpi_request_fail(r, err, "%s", mpi_fail_text());
+		mpi_request_done(r);
+	}
+}
+
+void mpi_send_flush(int rank)
+{
+	struct mpi_peer *p = &mpi_proto.peer[rank];
+	struct mpi_request *r = p->queue;
+
+	while (r && p->sent_slots - p->back_slots < mpi_proto.share_slots) {
+		struct route to = route_of(r->comm, r->peer, r->context, r->tag);
+
+		p->queue = r->next;
+		r->state = 0;
+		go(r, &to);
+		r = p->queue;
+	}
+}
+
+static void enqueue(struct mpi_request *r, struct mpi_peer *p)
+{
+	r->next = NULL;
+	if (p->queue)
+		p->queue_end->next = r;
+	else
+		p->queue = r;
+	p->queue_end = r;
+	r->state = QUEUED;
+	mpi_world.counts[MPI_COUNT_SENDS_QUEUED]++;
+}
+
+/* ---- long sends as they go on ----------------------------------------------------------------------- */
+
+static void finish_long(struct mpi_request *r)
+{
+	PtlMEUnlink(r->me);
+	mpi_events_release(r, LONG_EVENTS);
+	if (r->error)
+		mpi_request_done_later(r); /* more events of its may be on their way to us */
+	else
+		mpi_request_done(r);
+}
+
+void mpi_send_abandon(struct mpi_request *r)
+{
+	if (r->state & OVER)
+		return;
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
+			 "the process of rank %d ended before it took the message", r->peer);
+	r->state |= OVER;
+	finish_long(r);
+}
+
+void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
+{
+	if (r->state & OVER)
+		return;
+	if (ev->ni_fail_type != PTL_NI_OK) {
+		/* after a SEND_END that failed no ACK comes, and before an ACK that failed SEND_END came */
+		mpi_proto.peer[r->world].dead = true;
+		mpi_send_abandon(r);
+		return;
+	}
+	switch (ev->type) {
+	case PTL_EVENT_SEND_END:
+		r->state |= SENT;
+		break;
+	case PTL_EVENT_ACK:
+		r->state |= ACKED | (ev->mlength ? TAKEN : 0);
+		break;
+	case PTL_EVENT_GET_END:
+		r->state |= FETCHED;
+		break;
+	default:
+		break;
+	}
+	if (r->state & SENT && r->state & ACKED && r->state & (TAKEN | FETCHED))
+		finish_long(r);
+}
+
+/* ---- starting --------------------------------------------------------------------------------------- */
+
+int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *bytes)
+{
+	if (__builtin_mul_overflow(type->size, count, bytes))
+		return mpi_fail(MPI_ERR_COUNT, "%lld elements of %lld bytes are too many",
+				(long long)count, (long long)type->size);
+	return MPI_SUCCESS;
+}
+
+/* r->data: the bytes as they go out. */
+static int gather(struct mpi_request *r)
+{
+	if (r->type->dense || !r->bytes) {
+		r->data = (char *)r->buf + r->type->true_lb;
+		return MPI_SUCCESS;
+	}
+	r->packed = malloc((size_t)r->bytes);
+	if (!r->packed)
+		return mpi_fail(MPI_ERR_NO_MEM, "no memory to pack %lld bytes",
+				(long long)r->bytes);
+	mpi_type_pack_bytes(r->type, r->buf, r->count, 0, r->packed, (size_t)r->bytes);
+	r->data = r->packed;
+	return MPI_SUCCESS;
+}
+
+int mpi_send_launch(struct mpi_request *r)
+{
+	struct route to;
+	int err;
+
+	r->done = false;
+	r->error = MPI_SUCCESS;
+	r->state = 0;
+	if (r->peer == MPI_PROC_NULL) {
+		mpi_request_done(r);
+		return MPI_SUCCESS;
+	}
+	if (r->mode == MPI_SEND_BUFFERED)
+		return mpi_buffered_launch(r);
+	err = gather(r);
+	if (err)
+		return err;
+	to = route_of(r->comm, r->peer, r->context, r->tag);
+	r->world = (int)(to.peer - mpi_proto.peer);
+	if (has_slot(to.peer))
+		go(r, &to);
+	else
+		enqueue(r, to.peer);
+	return MPI_SUCCESS;
+}
+
+int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		     struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		     struct mpi_request **request)
+{
+	struct mpi_request *r;
+	MPI_Count bytes;
+	int err = mpi_message_bytes(type, count, &bytes);
+
+	if (err)
+		return err;
+	r = mpi_request_new(MPI_REQ_SEND);
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	r->mode = (uint8_t)mode;
+	r->peer = dest;
+	r->tag = tag;
+	r->context = context;
+	r->bytes = bytes;
+	r->buf = (void *)(uintptr_t)buf;
+	r->count = count;
+	r->type = mpi_object_keep(type);
+	r->comm = mpi_object_keep(comm);
+	*request = r;
+	return MPI_SUCCESS;
+}
+
+/* A standard send that needs no request: true, and *err says how it went. */
+static bool sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int dest,
+			 int tag, const struct mpi_comm *comm, uint32_t context, int *err)
+{
+	struct route to;
+	MPI_Count bytes;
+
+	if (dest == MPI_PROC_NULL) {
+		*err = MPI_SUCCESS;
+		return true;
+	}
+	if (!type->dense || __builtin_mul_overflow(type->size, count, &bytes) ||
+	    bytes > (MPI_Count)mpi_proto.short_most)
+		return false;
+	to = route_of(comm, dest, context, tag);
+	return has_slot(to.peer) &&
+	       send_short(&to, (const char *)buf + type->true_lb, (size_t)bytes, err);
+}
+
+int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		   struct mpi_request **request)
+{
+	struct mpi_request *r;
+	int err;
+
+	if ((mode == MPI_SEND_STANDARD || mode == MPI_SEND_READY) &&
+	    sent_at_once(buf, count, type, dest, tag, comm, context, &err)) {
+		if (!err)
+			*request = &mpi_request_sent;
+		return err;
+	}
+	err = mpi_send_prepare(buf, count, type, dest, tag, comm, context, mode, &r);
+	if (err)
+		return err;
+	err = mpi_send_launch(r);
+	if (err)
+		mpi_object_release(r);
+	else
+		*request = r;
+	return err;
+}
+
+int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		 struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode)
+{
+	struct mpi_request *r;
+	int err = mpi_start_send(buf, count, type, dest, tag, comm, context, mode, &r);
+
+	if (err || r == &mpi_request_sent)
+		return err;
+	mpi_request_wait(r);
+	return mpi_request_finish(r, MPI_STATUS_IGNORE);
+}

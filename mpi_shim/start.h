@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The two halves of starting an operation, for persistent requests: prepare makes the request, launch
+ * starts it, any number of times.
+ */
+#ifndef MPI_SHIM_START_H
+#define MPI_SHIM_START_H
+
+#include "mpi_shim/p2p.h"
+
+int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		     struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		     struct mpi_request **request);
+int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
+		     struct mpi_comm *comm, uint32_t context, struct mpi_request **request);
+
+/* An error leaves the request as it was, not started. */
+int mpi_send_launch(struct mpi_request *r);
+int mpi_recv_launch(struct mpi_request *r);
+
+/* A blocking send. */
+int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		 struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode);
+
+/* The request of every send that was over when it started. */
+extern struct mpi_request mpi_request_sent;
+
+/* MPI_SUCCESS and the bytes of a message, or MPI_ERR_COUNT. */
+int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *bytes);
+
+/* What a receive matches, without protocol. */
+void mpi_match_of(const struct mpi_comm *comm, uint32_t context, int source, int tag,
+		  uint64_t *bits, uint64_t *ignore);
+
+/* The receive takes this message, which is off the list. */
+void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u);
+
+/* Takes a posted receive back, if no message has it. */
+void mpi_recv_cancel(struct mpi_request *r);
+
+/* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets it. */
+void mpi_recv_abandon(struct mpi_request *r, int source);
+void mpi_send_abandon(struct mpi_request *r);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Messages that came before their receive: the blocks that short ones fall into, and the list where a
+ * receive or a probe looks for the first that matches, in order of arrival. A receive may leave source, tag,
+ * or both open, so each message is filed under four keys and found in constant time by any.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/error.h"
+#include "mpi_shim/protocol.h"
+
+#define BLOCKS   3
+#define KEYS     4 /* bit 0: source open, bit 1: tag open */
+#define OF_BLOCK KEYS
+
+struct mpi_block {
+	char *base;
+	uint32_t live; /* messages in it that are still waited for */
+	struct mpi_link list;
+};
+
+struct bucket {
+	struct mpi_unexpected *head, *tail;
+};
+
+static struct mpi_block block[BLOCKS];
+static size_t block_size;
+static struct bucket *table[KEYS];
+static uint32_t buckets, filed;
+static struct mpi_unexpected *spare;
+
+static const uint64_t open_bits[KEYS] = {
+	MPI_BITS_PROTO,
+	MPI_BITS_PROTO | MPI_BITS_SOURCE,
+	MPI_BITS_PROTO | MPI_BITS_TAG,
+	MPI_BITS_PROTO | MPI_BITS_SOURCE | MPI_BITS_TAG,
+};
+
+/* ---- the list --------------------------------------------------------------------------------------- */
+
+static struct bucket *bucket_of(int key, uint64_t bits)
+{
+	uint64_t h = (bits & ~open_bits[key]) * 0x9e3779b97f4a7c15ull;
+
+	h ^= h >> 32;
+	return &table[key][h & (buckets - 1)];
+}
+
+static void append(struct bucket *b, int key, struct mpi_unexpected *u)
+{
+	u->link[key].next = NULL;
+	u->link[key].prev = b->tail;
+	if (b->tail)
+		b->tail->link[key].next = u;
+	else
+		b->head = u;
+	b->tail = u;
+}
+
+static void cut(struct bucket *b, int key, struct mpi_unexpected *u)
+{
+	struct mpi_link *l = &u->link[key];
+
+	if (l->prev)
+		l->prev->link[key].next = l->next;
+	else
+		b->head = l->next;
+	if (l->next)
+		l->next->link[key].prev = l->prev;
+	else
+		b->tail = l->prev;
+}
+
+/* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves on. */
+static bool grow(uint32_t size)
+{
+	struct bucket *wide[KEYS];
+
+	for (int k = 0; k < KEYS; k++) {
+		wide[k] = calloc(size, sizeof(*wide[k]));
+		if (!wide[k]) {
+			while (k-- > 0)
+				free(wide[k]);
+			return false;
+		}
+	}
+	for (int k = 0; k < KEYS; k++) {
+		struct bucket *old = table[k];
+		uint32_t n = buckets;
+
+		table[k] = wide[k];
+		buckets = size;
+		for (uint32_t i = 0; old && i < n; i++)
+			for (struct mpi_unexpected *u = old[i].head, *next; u; u = next) {
+				next = u->link[k].next;
+				append(bucket_of(k, u->bits), k, u);
+			}
+		buckets = n;
+		free(old);
+	}
+	buckets = size;
+	return true;
+}
+
+static void file(struct mpi_unexpected *u)
+{
+	uint64_t *counts = mpi_world.counts;
+
+	if (++filed > buckets)
+		grow(buckets * 2);
+	for (int k = 0; k < KEYS; k++)
+		append(bucket_of(k, u->bits), k, u);
+	counts[MPI_COUNT_UNEXPECTED_NOW] = filed;
+	if (filed > counts[MPI_COUNT_UNEXPECTED_MOST])
+		counts[MPI_COUNT_UNEXPECTED_MOST] = filed;
+}
+
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore)
+{
+	int k = (ignore & MPI_BITS_SOURCE ? 1 : 0) | (ignore & MPI_BITS_TAG ? 2 : 0);
+	struct mpi_unexpected *u;
+
+	if (!filed)
+		return NULL;
+	u = bucket_of(k, bits)->head;
+	while (u && (u->bits ^ bits) & ~open_bits[k])
+		u = u->link[k].next;
+	return u;
+}
+
+void mpi_unexpected_take(struct mpi_unexpected *u)
+{
+	for (int k = 0; k < KEYS; k++)
+		cut(bucket_of(k, u->bits), k, u);
+	mpi_world.counts[MPI_COUNT_UNEXPECTED_NOW] = --filed;
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------- */
+
+static void link_block(struct mpi_block *b)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = b->base,
+		.length = block_size,
+		.threshold = PTL_MD_THRESH_INF,
+		.max_size = mpi_proto.short_most,
+		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE,
+		.user_ptr = b,
+		.eq_handle = mpi_proto.unexpected,
+	};
+	ptl_handle_me_t me;
+	int err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RECV, any, mpi_bits(MPI_PROTO_SHORT, 0, 0, 0),
+				~MPI_BITS_PROTO, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK, &me,
+				NULL);
+
+	if (err != PTL_OK)
+		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
+}
+
+/* The block is full and has left the match list: what it holds moves out, and it is linked again. */
+static void relink(struct mpi_block *b)
+{
+	struct mpi_unexpected *u = b->list.next;
+
+	for (; u; u = u->link[OF_BLOCK].next) {
+		void *copy = u->bytes ? malloc((size_t)u->bytes) : NULL;
+
+		if (u->bytes && !copy)
+			mpi_abort_job(MPI_ERR_NO_MEM,
+				      "MPI: no memory to keep unexpected messages; receive them "
+				      "earlier, or set PTL_MPI_POOL_KIB lower");
+		if (copy)
+			memcpy(copy, u->data, (size_t)u->bytes);
+		u->data = copy;
+		u->block = NULL;
+		mpi_world.counts[MPI_COUNT_MESSAGES_MOVED]++;
+	}
+	b->list = (struct mpi_link){ NULL, NULL };
+	b->live = 0;
+	mpi_world.counts[MPI_COUNT_BLOCKS_RELINKED]++;
+	link_block(b);
+}
+
+static void join_block(struct mpi_block *b, struct mpi_unexpected *u)
+{
+	struct mpi_link *l = &u->link[OF_BLOCK];
+
+	*l = (struct mpi_link){ b->list.next, NULL };
+	if (l->next)
+		l->next->link[OF_BLOCK].prev = u;
+	b->list.next = u;
+	b->live++;
+	u->block = b;
+}
+
+static void leave_block(struct mpi_unexpected *u)
+{
+	struct mpi_link *l = &u->link[OF_BLOCK];
+
+	if (l->prev)
+		l->prev->link[OF_BLOCK].next = l->next;
+	else
+		u->block->list.next = l->next;
+	if (l->next)
+		l->next->link[OF_BLOCK].prev = l->prev;
+	u->block->live--;
+}
+
+/* ---- arrival and end of a message ------------------------------------------------------------------- */
+
+static struct mpi_unexpected *new_entry(void)
+{
+	struct mpi_unexpected *u = spare;
+
+	if (u) {
+		spare = u->link[0].next;
+		return u;
+	}
+	u = malloc(sizeof(*u));
+	if (!u)
+		mpi_abort_job(MPI_ERR_NO_MEM,
+			      "MPI: no memory to list unexpected messages; receive them earlier");
+	return u;
+}
+
+static void note_bytes(struct mpi_unexpected *u, bool held)
+{
+	uint64_t *now = &mpi_world.counts[MPI_COUNT_UNEXPECTED_BYTES];
+	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_BYTES_MOST];
+
+	if (mpi_bits_long(u->bits))
+		return;
+	*now += held ? (uint64_t)u->bytes : -(uint64_t)u->bytes;
+	if (*now > *most)
+		*most = *now;
+}
+
+static void arrived(const ptl_event_t *ev, struct mpi_block *b)
+{
+	struct mpi_unexpected *u = new_entry();
+
+	u->bits = ev->match_bits;
+	u->hdr = ev->hdr_data;
+	u->from = ev->initiator;
+	u->bytes = (MPI_Count)ev->rlength;
+	u->data = NULL;
+	u->block = NULL;
+	if (b) {
+		u->data = b->base + ev->offset;
+		join_block(b, u);
+	}
+	note_bytes(u, true);
+	file(u);
+	mpi_world.counts[b ? MPI_COUNT_RECV_UNEXPECTED_SHORT : MPI_COUNT_RECV_UNEXPECTED_LONG]++;
+	mpi_credit_took(mpi_hdr_rank(u->hdr), 0, 1);
+}
+
+void mpi_unexpected_event(const ptl_event_t *ev)
+{
+	if (ev->pt_index == MPI_PT_CREDIT)
+		mpi_credit_event(ev);
+	else if (ev->type == PTL_EVENT_UNLINK)
+		relink(ev->md.user_ptr);
+	else if (ev->ni_fail_type == PTL_NI_OK) /* else the sender died in the midst of it */
+		arrived(ev, ev->md.user_ptr);
+}
+
+void mpi_unexpected_free(struct mpi_unexpected *u)
+{
+	note_bytes(u, false);
+	if (u->block)
+		leave_block(u);
+	else
+		free(u->data);
+	if (!mpi_bits_long(u->bits))
+		mpi_credit_took(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes), 0);
+	u->link[0].next = spare;
+	spare = u;
+}
+
+/* ---- start and end ---------------------------------------------------------------------------------- */
+
+int mpi_unexpected_init(void)
+{
+	const size_t size = mpi_pool_bytes() / BLOCKS;
+
+	buckets = 0;
+	filed = 0;
+	if (!grow(64))
+		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
+	block_size = size;
+	for (int i = 0; i < BLOCKS; i++) {
+		block[i] = (struct mpi_block){ .base = malloc(size) };
+		if (!block[i].base)
+			return mpi_fail(MPI_ERR_NO_MEM,
+					"no memory for unexpected messages: %zu bytes; set "
+					"PTL_MPI_POOL_KIB lower",
+					size);
+		link_block(&block[i]);
+	}
+	return MPI_SUCCESS;
+}
+
+void mpi_unexpected_fini(void)
+{
+	struct mpi_unexpected *u, *next;
+
+	/* what nobody ever received */
+	for (uint32_t i = 0; i < buckets; i++)
+		for (u = table[0][i].head; u; u = next) {
+			next = u->link[0].next;
+			if (!u->block)
+				free(u->data);
+			free(u);
+		}
+	for (u = spare; u; u = next) {
+		next = u->link[0].next;
+		free(u);
+	}
+	spare = NULL;
+	filed = buckets = 0;
+	for (int k = 0; k < KEYS; k++) {
+		free(table[k]);
+		table[k] = NULL;
+	}
+	for (int i = 0; i < BLOCKS; i++)
+		free(block[i].base);
+}

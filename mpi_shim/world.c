@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The start and the end of the process's part in an MPI job, and its untimely end.
+ */
+#include "mpi_shim/world.h"
+
+#include <p3rt/p3rt.h>
+#include <portals3_ext.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "mpi_shim/buffered.h"
+#include "mpi_shim/coll.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/object.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/type.h"
+
+struct mpi_world mpi_world = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/* Posted receives and long sends are limited by memory, not by these tables, which cost what is used. */
+#define ENTRIES_MOST (1 << 20)
+
+static int portals_failed(const char *what, int err)
+{
+	return mpi_fail(MPI_ERR_OTHER, "%s failed: %s; portals-info shows what can be used here",
+			what, PtlErrorStr((unsigned int)err));
+}
+
+static int find_peers(void)
+{
+	unsigned int rank, size;
+	int err = PtlGetRank(mpi_world.ni, &rank, &size);
+
+	if (err != PTL_OK)
+		return portals_failed("PtlGetRank", err);
+	if (size > 1 << 16)
+		return mpi_fail(MPI_ERR_OTHER, "%u ranks are more than the 65536 of the match bits",
+				size);
+	mpi_world.rank = (int)rank;
+	mpi_world.size = (int)size;
+	mpi_world.id = calloc(size, sizeof(*mpi_world.id));
+	if (!mpi_world.id)
+		return mpi_fail_memory("the addresses of all ranks");
+	for (unsigned int i = 0; i < size; i++) {
+		err = PtlGetRankId(mpi_world.ni, i, &mpi_world.id[i]);
+		if (err != PTL_OK)
+			return portals_failed("PtlGetRankId", err);
+	}
+	return MPI_SUCCESS;
+}
+
+static int open_portals(void)
+{
+	ptl_ni_limits_t want = {
+		.max_mes = ENTRIES_MOST,
+		.max_mds = ENTRIES_MOST,
+		.max_eqs = 32,
+		.max_ac_index = 3,
+		.max_pt_index = 63,
+		.max_md_iovecs = 1024,
+		.max_me_list = ENTRIES_MOST,
+		.max_getput_md = 4096,
+	};
+	int interfaces, err = PtlInit(&interfaces);
+
+	if (err != PTL_OK)
+		return portals_failed("PtlInit", err);
+	err = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, &want, NULL, &mpi_world.ni);
+	if (err != PTL_OK)
+		return portals_failed("PtlNIInit", err);
+	return MPI_SUCCESS;
+}
+
+int mpi_world_init(int level)
+{
+	int err = open_portals();
+
+	if (err)
+		return err;
+	mpi_world.level = level;
+	mpi_world.threaded = level == MPI_THREAD_MULTIPLE;
+	mpi_world.main_thread = pthread_self();
+	mpi_requests_init();
+	mpi_messages_init();
+	if ((err = find_peers()) || (err = mpi_types_init()) || (err = mpi_ops_init()) ||
+	    (err = mpi_objects_init()) || (err = mpi_peers_init()) || (err = mpi_progress_init()) ||
+	    (err = mpi_unexpected_init()))
+		return err;
+	/* nobody sends before all can receive */
+	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
+		return mpi_fail(MPI_ERR_OTHER, "the launcher was lost, or is none that ranks can "
+					       "meet at; start the job with mpiexec");
+	atomic_store(&mpi_world.phase, MPI_PHASE_RUNNING);
+	return MPI_SUCCESS;
+}
+
+/* Sends whose requests were freed are still to be taken by somebody. */
+static void finish_freed(void)
+{
+	while (mpi_pools[MPI_KIND_REQUEST].in_use && mpi_requests_freed())
+		mpi_progress(true);
+}
+
+int mpi_world_fini(void)
+{
+	int err;
+
+	mpi_buffered_fini();
+	finish_freed();
+	err = mpi_coll_barrier(&mpi_comm_world);
+	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
+	PtlNIFini(mpi_world.ni);
+	PtlFini();
+	mpi_unexpected_fini();
+	mpi_peers_fini();
+	mpi_objects_fini();
+	mpi_ops_fini();
+	mpi_types_fini();
+	mpi_pools_fini();
+	free(mpi_world.id);
+	mpi_unlock();
+	return err;
+}
+
+void mpi_abort_job(int code, const char *message)
+{
+	int status = code & 0xff ? code & 0xff : 1;
+
+	fflush(stdout);
+	PtlJobAbort(status, message);
+	_exit(status);
+}
