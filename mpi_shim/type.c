@@ -86,6 +86,8 @@ static bool add_counts(struct mpi_draft *d, const struct mpi_type *t, MPI_Count 
 	d->unit = !d->data || d->unit == b->unit ? b->unit : 0;
 	d->only = !d->data || d->only == b->only ? b->only : NULL;
 	d->data = true;
+	if (b->align > d->align)
+		d->align = b->align;
 	return add_product(&d->size, n, t->size) && add_product(&d->elements, n, b->elements) &&
 	       add_product(&d->external, n, b->external);
 }
@@ -98,8 +100,6 @@ void mpi_draft_add(struct mpi_draft *d, const struct mpi_type *t, MPI_Aint offse
 
 	if (t->body->depth >= d->depth)
 		d->depth = t->body->depth + 1;
-	if (t->body->align > d->align)
-		d->align = t->body->align;
 	if (d->overflow || count == 0 || length == 0)
 		return;
 	d->overflow = !spread(count, stride, &low, &high) ||
