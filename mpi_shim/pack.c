@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 
 enum { BOUNCE = 16384 };

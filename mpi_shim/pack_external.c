@@ -10,7 +10,7 @@
 #include <float.h>
 #include <string.h>
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 
 enum { WINDOW = 8192, MOST = 32 }; /* bytes; MOST: of a basic element */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/object.h"
 

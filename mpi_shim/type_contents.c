@@ -7,7 +7,7 @@
  */
 #include "mpi_shim/type_body.h"
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 
 enum { INTEGER, ADDRESS, LARGE, PLACES };

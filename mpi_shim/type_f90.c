@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 
 static struct mpi_type **special;

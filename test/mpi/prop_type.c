@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "impl.h"
+#include "mpi_shim/impl.h"
 #include "mpi_shim/type.h"
 
 enum {
