@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# An MPI library shows every function that its header declares, MPI_ weak and PMPI_ not, so that a
+# profiling library can take the place of one and reach the other; nothing else can be seen.
+# Usage: exports.sh SOURCE_DIR LIBRARY
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+source=$1
+library=$2
+lib=$(basename "$library" | sed 's/^lib\(.*\)\.so.*/\1/')
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# The compiler itself lists the functions it saw declared.
+gcc -std=gnu17 -fsyntax-only -aux-info "$dir/functions" -x c "$source/include/$lib/mpi.h"
+grep '^/\* .*include/.*mpi\.h:' "$dir/functions" | grep -oP 'extern .*?\KP?MPI_\w+(?= \()' |
+	sort -u >"$dir/declared"
+nm -D --defined-only --format=posix "$library" >"$dir/symbols"
+sed 's/[ @].*//' "$dir/symbols" | sort -u >"$dir/shown"
+awk '$2 == "W" && $1 ~ /^MPI_/ || $2 == "T" && $1 ~ /^PMPI_/ { print $1 }' "$dir/symbols" |
+	sort -u >"$dir/right"
+# objects, of the header for old programs
+sed -n 's/^extern [^(]*[ *]\([A-Za-z0-9_]*\);.*/\1/p' "$source/include/$lib/mpi.h" |
+	sort -u >"$dir/objects"
+
+nothing() {
+	! grep .
+}
+many_declared() {
+	[ "$(wc -l <"$dir/declared")" -ge 1328 ]
+}
+all_shown() {
+	comm -23 "$dir/declared" "$dir/right" | nothing
+}
+nothing_else() {
+	comm -13 <(sort -u "$dir/declared" "$dir/objects") "$dir/shown" | nothing
+}
+is_soname() {
+	readelf -d "$library" | grep "SONAME.*\[lib$lib\.so\.1\]"
+}
+
+check "$lib: the header's declarations are found" many_declared
+check "$lib: every MPI_ function is weak, every PMPI_ one strong" all_shown
+check "$lib: nothing else can be seen" nothing_else
+check "$lib: the soname is lib$lib.so.1" is_soname
+
+tap_done
