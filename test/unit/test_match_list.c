@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The inside of match lists, which the calls do not show: when entries are on the short list and when
+ * in the hash, labels at the end of their range, portals that share a bucket, regions that were
+ * scribbled on, and what is undone. That the right entry is found is for prop_match to say.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "portals/match.h"
+
+enum { MES = 4096, PORTALS = 4 };
+
+static const ptl_process_id_t from = { 1, 2 }, anyone = { PTL_NID_ANY, PTL_PID_ANY };
+
+static struct ptl_view v;
+static struct ptl_engine engine;
+static uint32_t made; /* entries ever made; none is made twice */
+static int fd;
+
+static int set_up(void **state)
+{
+	const ptl_ni_limits_t limits = { .max_mes = MES,
+					 .max_mds = MES,
+					 .max_eqs = 1,
+					 .max_ac_index = 0,
+					 .max_pt_index = PORTALS - 1 };
+
+	(void)state;
+	made = 0;
+	engine = (struct ptl_engine){ .v = &v };
+	return ptl_region_create(&v, &limits, 4096, &fd);
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	ptl_region_unmap(&v);
+	return close(fd);
+}
+
+/* An entry that takes any put. */
+static uint32_t make(uint32_t pt, ptl_process_id_t id, uint64_t bits, uint64_t ignore,
+		     uint32_t base, ptl_ins_pos_t where)
+{
+	uint32_t i = made++;
+
+	assert_true(i < MES);
+	v.me[i].match_bits = bits;
+	v.me[i].ignore_bits = ignore;
+	v.me[i].id = id;
+	v.me[i].pt_index = (uint16_t)pt;
+	v.me[i].state = PTL_OBJ_LIVE;
+	v.me[i].md = i;
+	v.md[i].options = PTL_MD_OP_PUT;
+	v.md[i].length = 8;
+	ptl_match_link(&engine, i, base, where);
+	return i;
+}
+
+static uint32_t append(uint32_t pt, uint64_t bits, uint64_t ignore)
+{
+	return make(pt, from, bits, ignore, PTL_NIL, PTL_INS_AFTER);
+}
+
+static uint32_t found(uint32_t pt, uint64_t bits)
+{
+	struct ptl_request q = {
+		.kind = PTL_REQ_PUT, .pt_index = pt, .initiator = from, .match_bits = bits
+	};
+	struct ptl_match m;
+
+	return ptl_match_find(&v, &q, &m) ? m.me : PTL_NIL;
+}
+
+/* ---- what must always be true --------------------------------------------------------------------- */
+
+/* The chain is linked both ways, and the entries of each portal are in the order of their labels. */
+static uint32_t sound_chain(uint32_t head, uint32_t tail)
+{
+	int64_t last[PORTALS];
+	uint32_t n = 0, prev = PTL_NIL;
+
+	for (int pt = 0; pt < PORTALS; pt++)
+		last[pt] = INT64_MIN;
+	for (uint32_t i = head; i != PTL_NIL; i = v.me[i].chain_next) {
+		assert_int_equal(v.me[i].chain_prev, prev);
+		assert_true(v.me[i].label > last[v.me[i].pt_index]);
+		last[v.me[i].pt_index] = v.me[i].label;
+		prev = i;
+		n++;
+	}
+	assert_int_equal(tail, prev);
+	return n;
+}
+
+static void sound_portal(const struct ptl_pt *pt)
+{
+	uint32_t n = 0, listed = 0, of[PTL_TUPLES] = { 0 }, prev = PTL_NIL;
+
+	for (uint32_t i = pt->head; i != PTL_NIL; i = v.me[i].list_next) {
+		assert_int_equal(v.me[i].list_prev, prev);
+		assert_true(prev == PTL_NIL || v.me[i].label > v.me[prev].label);
+		if (v.me[i].state & PTL_OBJ_LISTED)
+			listed++;
+		else
+			of[v.me[i].tuple]++;
+		prev = i;
+		n++;
+	}
+	assert_int_equal(pt->tail, prev);
+	assert_int_equal(pt->count, n);
+	assert_int_equal(pt->listed, listed);
+	assert_int_equal(sound_chain(pt->list_head, pt->list_tail), listed);
+	for (uint32_t k = 0; k < PTL_TUPLES; k++) {
+		assert_int_equal(pt->tuples >> k & 1, of[k] != 0);
+		if (of[k])
+			assert_int_equal(pt->tuple[k].count, of[k]);
+	}
+}
+
+static void sound(void)
+{
+	uint32_t hashed = 0;
+
+	for (int pt = 0; pt < PORTALS; pt++)
+		sound_portal(&v.pt[pt]);
+	for (uint32_t b = 0; b < v.r->buckets; b++)
+		hashed += sound_chain(v.bucket[b].head, v.bucket[b].tail);
+	assert_int_equal(v.r->hashed, hashed);
+}
+
+/* ---- list and hash ---------------------------------------------------------------------------------- */
+
+static void a_short_list_is_not_hashed(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < PTL_MATCH_SHORT; i++)
+		append(0, i, 0);
+	assert_int_equal(v.pt[0].listed, PTL_MATCH_SHORT);
+	assert_int_equal(v.r->hashed, 0);
+	sound();
+}
+
+static void a_long_list_gives_like_entries_to_the_hash(void **state)
+{
+	uint32_t other = append(0, 0, 0xff);
+
+	(void)state;
+	for (uint64_t i = 0; i < PTL_MATCH_SHORT; i++)
+		append(0, 0x100 + i, 1);
+	assert_int_equal(v.pt[0].listed, 1);
+	assert_int_equal(v.pt[0].list_head, other);
+	assert_int_equal(v.r->hashed, PTL_MATCH_SHORT);
+	append(0, 0x200, 1); /* follows its like */
+	assert_int_equal(v.r->hashed, PTL_MATCH_SHORT + 1);
+	append(0, 0x300, 2); /* has none there */
+	assert_int_equal(v.pt[0].listed, 2);
+	sound();
+	assert_int_equal(found(0, 0x201), made - 2);
+	assert_int_equal(found(0, 0x302), made - 1);
+}
+
+static void the_source_is_part_of_what_is_alike(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < PTL_MATCH_SHORT; i++)
+		append(0, i, 1);
+	make(0, anyone, 100, 1, PTL_NIL, PTL_INS_AFTER);
+	assert_int_equal(v.pt[0].listed, PTL_MATCH_SHORT);
+	assert_int_equal(v.r->hashed, 1);
+	sound();
+	assert_int_equal(found(0, 101), made - 1);
+}
+
+static void a_tuple_without_entries_gives_its_place_back(void **state)
+{
+	uint32_t first;
+
+	(void)state;
+	for (uint64_t i = 0; i <= PTL_MATCH_SHORT; i++)
+		append(0, i, 1);
+	assert_int_equal(v.pt[0].tuples, 1);
+	for (first = 0; first <= PTL_MATCH_SHORT; first++)
+		ptl_match_unlink(&engine, first);
+	assert_int_equal(v.pt[0].tuples, 0);
+	assert_int_equal(v.r->hashed, 0);
+	append(0, 0, 1);
+	assert_int_equal(v.pt[0].listed, 1);
+	sound();
+}
+
+static void more_kinds_than_places_stay_on_the_list(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++) /* no two alike */
+		append(0, 1ull << i, 1ull << (i + 20));
+	assert_int_equal(v.pt[0].tuples, (1u << PTL_TUPLES) - 1);
+	assert_int_equal(v.pt[0].listed, 40 - PTL_TUPLES);
+	sound();
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(found(0, 1ull << i | 1ull << (i + 20)), i);
+	for (uint32_t i = 0; i < 40; i++)
+		ptl_match_unlink(&engine, i);
+	sound();
+}
+
+static void the_hash_grows_with_its_entries(void **state)
+{
+	uint32_t buckets = v.r->buckets;
+
+	(void)state;
+	for (uint64_t i = 0; i < 1000; i++)
+		append((uint32_t)(i % PORTALS), i, 0);
+	assert_true(v.r->buckets >= 4000 && v.r->buckets > buckets);
+	sound();
+	for (uint32_t i = 0; i < 1000; i++)
+		assert_int_equal(found(i % PORTALS, i), i);
+}
+
+/* ---- labels ----------------------------------------------------------------------------------------- */
+
+static void labels_at_the_end_of_their_range_start_anew(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		append(0, i, 0);
+	v.me[v.pt[0].tail].label = ((int64_t)1 << 61) + 1;
+	append(0, 20, 0);
+	sound();
+	assert_true(v.me[v.pt[0].tail].label < (int64_t)1 << 40);
+	v.me[v.pt[0].head].label = -((int64_t)1 << 61) - 1;
+	make(0, from, 21, 0, PTL_NIL, PTL_INS_BEFORE);
+	sound();
+	assert_true(v.me[v.pt[0].head].label > -((int64_t)1 << 40));
+}
+
+static void any_number_of_entries_fit_between_two(void **state)
+{
+	uint32_t last = append(0, 0, 0), where, n;
+
+	(void)state;
+	append(0, 1, 0);
+	for (n = 0; n < 1000; n++) /* before the same one */
+		make(0, from, n, n % 2, last, PTL_INS_BEFORE);
+	sound();
+	for (n = 0; n < 1000; n++) /* behind the same one */
+		make(0, from, n, n % 2, last, PTL_INS_AFTER);
+	sound();
+	for (where = last, n = 0; n < 1000; n++) /* before the newest */
+		where = make(0, from, n, n % 2, where, PTL_INS_BEFORE);
+	sound();
+}
+
+/* Entries of portals 0 and 1 in one bucket, in no order with each other. */
+static void portals_that_share_a_bucket_keep_their_order(void **state)
+{
+	uint32_t bucket, first, n = PTL_MATCH_SHORT + 1;
+
+	(void)state;
+	for (uint32_t i = 0; i < n; i++)
+		append(0, 7, 0);
+	bucket = v.me[0].hash & (v.r->buckets - 1);
+	for (uint64_t bits = 0;; bits++) {
+		/* bits that end there: one entry is enough to try once the tuple is hashed */
+		for (first = made; v.pt[1].count < n;)
+			append(1, bits, 0);
+		if ((v.me[first].hash & (v.r->buckets - 1)) == bucket)
+			break;
+		for (uint32_t i = first; i < made; i++)
+			ptl_match_unlink(&engine, i);
+	}
+	make(0, from, 7, 0, n - 1, PTL_INS_BEFORE); /* portal 1's are behind its successor */
+	sound();
+	make(1, from, v.me[first].match_bits, 0, first + 1, PTL_INS_BEFORE);
+	sound();
+	v.me[v.pt[0].tail].label = ((int64_t)1 << 61) + 1;
+	append(0, 7, 0);
+	sound();
+	make(0, from, 7, 0, PTL_NIL, PTL_INS_BEFORE);
+	make(0, from, 7, 0, 3, PTL_INS_BEFORE);
+	sound();
+}
+
+/* ---- on another's behalf ------------------------------------------------------------------------------ */
+
+static void a_broken_entry_is_left_alone(void **state)
+{
+	struct ptl_me good;
+	struct ptl_pt before;
+
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		append(0, i, 0);
+	good = v.me[5];
+	before = v.pt[0];
+#define TRY(field, value)                                                                          \
+	do {                                                                                       \
+		v.me[5].field = (value);                                                           \
+		ptl_match_unlink(&engine, 5);                                                      \
+		v.me[5] = good;                                                                    \
+		assert_memory_equal(&v.pt[0], &before, sizeof(before));                            \
+		sound();                                                                           \
+	} while (0)
+	TRY(tuple, PTL_TUPLES);
+	TRY(tuple, 0xffff);
+	TRY(pt_index, PORTALS);
+	TRY(pt_index, 0xffff);
+	TRY(chain_prev, MES);
+	TRY(chain_next, MES);
+	TRY(list_prev, MES);
+	TRY(list_next, PTL_NIL - 1);
+#undef TRY
+}
+
+static void a_broken_portal_does_no_harm(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		append(0, i, 0);
+	v.pt[0].tuples = UINT32_MAX;
+	assert_int_equal(found(0, 3), 3);
+	v.r->buckets = 0;
+	(void)found(0, 3);
+	v.r->buckets = 3 << 28;
+	(void)found(0, 3);
+	for (int step = 0; step < 3; step++)
+		ptl_match_prefetch(&v, 0, from, 3, step);
+}
+
+static void looking_ahead_takes_any_message(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 20; i++)
+		append(0, i, i % 2);
+	v.bucket[v.me[5].hash & (v.r->buckets - 1)].head =
+		MES; /* the end of the table, or beyond */
+	v.me[7].chain_next = MES;
+	v.me[7].match_bits = 1000;
+	v.me[9].md = MES;
+	for (int step = 0; step < 3; step++) {
+		for (uint64_t bits = 0; bits < 30; bits++)
+			ptl_match_prefetch(&v, 0, from, bits, step);
+		ptl_match_prefetch(&v, PORTALS, from, 3, step);
+		ptl_match_prefetch(&v, UINT32_MAX, from, 3, step);
+	}
+}
+
+/* What a peer unlinked before it died comes back: of the hash, its last of a tuple, and of the list. */
+static void an_unlinking_can_be_undone(void **state)
+{
+	const uint32_t last = PTL_MATCH_SHORT + 1;
+
+	(void)state;
+	for (uint64_t i = 0; i <= PTL_MATCH_SHORT; i++)
+		append(0, i, 0);
+	append(0, 100, 1);
+	append(1, 0, 0);
+	for (uint32_t i = 1; i <= PTL_MATCH_SHORT; i++)
+		ptl_match_unlink(&engine, i); /* by the owner: these stay out */
+	engine.undo = &v.r->undo;
+	ptl_match_unlink(&engine, 0);
+	ptl_match_unlink(&engine, last);
+	ptl_match_unlink(&engine, last + 1);
+	assert_int_equal(v.pt[0].count, 0);
+	assert_int_equal(v.pt[0].tuples, 0);
+	ptl_rollback(&v);
+	sound();
+	assert_int_equal(v.pt[0].count, 2);
+	assert_int_equal(v.pt[0].tuples, 1);
+	assert_int_equal(found(0, 0), 0);
+	assert_int_equal(found(0, 101), last);
+	assert_int_equal(found(1, 0), last + 1);
+}
+
+/* ---- all of it at random -------------------------------------------------------------------------------- */
+
+static void nothing_comes_apart(void **state)
+{
+	uint32_t live[MES], n = 0;
+
+	(void)state;
+	srandom(1);
+	while (made < MES) {
+		uint32_t r = (uint32_t)random(), k = n ? (uint32_t)random() % n : 0;
+
+		if (n && r % 100 < (n > 200 ? 60 : 45)) {
+			ptl_match_unlink(&engine, live[k]);
+			live[k] = live[--n];
+		} else {
+			uint32_t base = n && r & 0x100 ? live[k] : PTL_NIL;
+			uint32_t pt = base == PTL_NIL ? r >> 9 & 1 : v.me[base].pt_index;
+
+			live[n++] = make(pt, r & 0x1000 ? anyone : from, r >> 13 & 15,
+					 1ull << (r >> 17 & 3), base,
+					 r & 0x800 ? PTL_INS_BEFORE : PTL_INS_AFTER);
+		}
+		sound();
+	}
+}
+
+int main(void)
+{
+#define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		CASE(a_short_list_is_not_hashed),
+		CASE(a_long_list_gives_like_entries_to_the_hash),
+		CASE(the_source_is_part_of_what_is_alike),
+		CASE(a_tuple_without_entries_gives_its_place_back),
+		CASE(more_kinds_than_places_stay_on_the_list),
+		CASE(the_hash_grows_with_its_entries),
+		CASE(labels_at_the_end_of_their_range_start_anew),
+		CASE(any_number_of_entries_fit_between_two),
+		CASE(portals_that_share_a_bucket_keep_their_order),
+		CASE(a_broken_entry_is_left_alone),
+		CASE(a_broken_portal_does_no_harm),
+		CASE(looking_ahead_takes_any_message),
+		CASE(an_unlinking_can_be_undone),
+		CASE(nothing_comes_apart),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
