@@ -259,34 +259,49 @@ static void any_number_of_entries_fit_between_two(void **state)
 	sound();
 }
 
-/* Entries of portals 0 and 1 in one bucket, in no order with each other. */
+/* Bits whose exact entries of the portal, which has such in the hash, are in the bucket. */
+static uint64_t bits_in(uint32_t pt, uint32_t bucket)
+{
+	for (uint64_t bits = 2000;; bits++) {
+		uint32_t i = append(pt, bits, 0);
+		bool there = (v.me[i].hash & (v.r->buckets - 1)) == bucket;
+
+		ptl_match_unlink(&engine, i);
+		if (there)
+			return bits;
+	}
+}
+
+/* Labels of different portals say nothing to each other, and their order changes when one begins anew. */
 static void portals_that_share_a_bucket_keep_their_order(void **state)
 {
-	uint32_t bucket, first, n = PTL_MATCH_SHORT + 1;
+	uint32_t bucket, zero, one;
+	uint64_t bits;
 
 	(void)state;
-	for (uint32_t i = 0; i < n; i++)
-		append(0, 7, 0);
-	bucket = v.me[0].hash & (v.r->buckets - 1);
-	for (uint64_t bits = 0;; bits++) {
-		/* bits that end there: one entry is enough to try once the tuple is hashed */
-		for (first = made; v.pt[1].count < n;)
-			append(1, bits, 0);
-		if ((v.me[first].hash & (v.r->buckets - 1)) == bucket)
-			break;
-		for (uint32_t i = first; i < made; i++)
-			ptl_match_unlink(&engine, i);
-	}
-	make(0, from, 7, 0, n - 1, PTL_INS_BEFORE); /* portal 1's are behind its successor */
-	sound();
-	make(1, from, v.me[first].match_bits, 0, first + 1, PTL_INS_BEFORE);
-	sound();
-	v.me[v.pt[0].tail].label = ((int64_t)1 << 61) + 1;
+	for (uint64_t i = 0; i < 50; i++) /* so that both are in the hash, and it need not grow */
+		append(i % 5 > 1, 1000 + i, 0);
+	zero = append(0, 7, 0);
 	append(0, 7, 0);
+	for (uint32_t i = v.pt[0].head; i != PTL_NIL; i = v.me[i].list_next)
+		v.me[i].label += (int64_t)1 << 61;
+	bucket = v.me[zero].hash & (v.r->buckets - 1);
+	bits = bits_in(1, bucket);
+	one = append(1, bits, 0);
+	append(1, bits, 0);
+	assert_int_equal(v.me[one].hash & (v.r->buckets - 1), bucket);
+	sound();
+	append(0, 7, 0); /* portal 0 begins anew, below portal 1 */
+	assert_true(v.me[zero].label < v.me[one].label);
+	sound();
+	make(0, from, 7, 0, zero + 1, PTL_INS_BEFORE);
+	sound();
+	make(1, from, bits, 0, one + 1, PTL_INS_BEFORE);
 	sound();
 	make(0, from, 7, 0, PTL_NIL, PTL_INS_BEFORE);
-	make(0, from, 7, 0, 3, PTL_INS_BEFORE);
+	make(1, from, bits, 0, PTL_NIL, PTL_INS_BEFORE);
 	sound();
+	assert_int_equal(v.me[one].hash & (v.r->buckets - 1), bucket);
 }
 
 /* ---- on another's behalf ------------------------------------------------------------------------------ */
