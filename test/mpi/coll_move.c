@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives that move data, in a job: random lengths, roots, datatypes (each rank its own), places,
+ * MPI_IN_PLACE, inside a group and between two, against what each rank knows it must receive.
+ */
+#include "coll_check.h"
+
+#include <time.h>
+
+#define MOST 24000 /* dozens of ints in a block */
+
+static const char *first_of(const char *a, const char *b)
+{
+	return a ? a : b;
+}
+
+/* What rank `owner` uses; any rank knows. */
+static const struct shape *shape_of(int owner, int salt)
+{
+	return &shapes[value_of(tap_tame ? 0 : owner, -1 - salt) % SHAPES];
+}
+
+static int largest(const struct cm *c)
+{
+	return c->n > c->remote ? c->n : c->remote;
+}
+
+/* ---- barrier ------------------------------------------------------------------------------------- */
+
+static long long now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* None leaves before the last has come; all ranks are on one machine and have one clock. */
+static const char *barrier(int round)
+{
+	struct cm *c = &cms[round % cm_count];
+	int late = draw_below(tap_size);
+	long long came, left, last = 0;
+	long long until = now() + 1000000;
+
+	while (tap_rank == late && now() < until)
+		;
+	came = now();
+	MPI_Barrier(c->comm);
+	left = now();
+	if (tap_rank == 0) {
+		last = came;
+		for (int i = 1; i < tap_size; i++) {
+			MPI_Recv(&came, 1, MPI_LONG_LONG, i, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+			last = came > last ? came : last;
+		}
+		for (int i = 1; i < tap_size; i++)
+			MPI_Send(&last, 1, MPI_LONG_LONG, i, 9, MPI_COMM_WORLD);
+	} else {
+		MPI_Send(&came, 1, MPI_LONG_LONG, 0, 9, MPI_COMM_WORLD);
+		MPI_Recv(&last, 1, MPI_LONG_LONG, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	}
+	return left < last
+		       ? tap_wrong("%s: left %lld ns before the last came", c->name, last - left)
+		       : NULL;
+}
+
+/* ---- broadcast ----------------------------------------------------------------------------------- */
+
+static const char *bcast(int round)
+{
+	struct cm *c = draw_cm();
+	struct root r = draw_root(c);
+	int items = SHAPE_LCM * draw_length(MOST);
+	const struct shape *s = shape_of(c->here + c->rank, 0);
+	int count = items / s->k;
+	struct buf b = buf_new(s, 0, count);
+
+	(void)round;
+	if (r.me)
+		buf_fill(&b, s, 0, count, r.side_first + r.rank, 0);
+	buf_keep(&b);
+	if (r.other && !r.me)
+		buf_want(&b, s, 0, count, r.side_first + r.rank, 0);
+	MPI_Bcast(b.base, count, s->type, r.argument, c->comm);
+	return buf_end(&b, c->name);
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------- */
+
+/* A vector of blocks for or from n owners, each of items[i] ints, at displs[i] (in elements). */
+struct blocks {
+	const struct shape *s;
+	int n, counts[64], displs[64], last;
+};
+
+/* Equal blocks one after the other, or (v) places in a random order with gaps between. */
+static struct blocks layout(const struct shape *s, int n, const int *items, bool v, int owner)
+{
+	struct blocks b = { .s = s, .n = n };
+	int order[64], at = 0;
+
+	for (int i = 0; i < n; i++)
+		order[i] = i;
+	for (int i = n - 1; i > 0 && v; i--) {
+		int j = (int)(value_of(owner, -100 - i) % (unsigned)(i + 1)), o = order[i];
+
+		order[i] = order[j];
+		order[j] = o;
+	}
+	for (int k = 0; k < n; k++) {
+		int i = order[k];
+
+		b.counts[i] = items[i] / s->k;
+		b.displs[i] = at;
+		at += b.counts[i] + (v ? (int)(value_of(owner, -200 - i) % 3) : 0);
+	}
+	b.last = at;
+	return b;
+}
+
+static void fill_block(struct buf *buf, const struct blocks *b, int i, int owner, long first)
+{
+	buf_fill(buf, b->s, b->displs[i], b->counts[i], owner, first);
+}
+
+static void want_block(struct buf *buf, const struct blocks *b, int i, int owner, long first)
+{
+	buf_want(buf, b->s, b->displs[i], b->counts[i], owner, first);
+}
+
+/* How many ints a block has: all the same, or (v) by its owner and number. Drawn alike on all ranks. */
+struct sizes {
+	bool v;
+	int same, limit;
+};
+
+static struct sizes draw_sizes(bool v, int most)
+{
+	struct sizes z = { .v = v };
+
+	z.same = draw_length(most);
+	z.limit = draw_length(most) + 1;
+	return z;
+}
+
+static int size_of(const struct sizes *z, int owner, int i)
+{
+	return SHAPE_LCM *
+	       (z->v ? (int)(value_of(owner, -1000 - i) % (unsigned)z->limit) : z->same);
+}
+
+/* The blocks of n owners from `first` on, one of each. */
+static struct blocks layout_of(const struct shape *s, const struct sizes *z, int first, int n,
+			       int owner)
+{
+	int items[64];
+
+	for (int i = 0; i < n; i++)
+		items[i] = size_of(z, first + i, 0);
+	return layout(s, n, items, z->v, owner);
+}
+
+/* ---- gather and scatter -------------------------------------------------------------------------- */
+
+static const char *gather_any(bool v)
+{
+	struct cm *c = draw_cm();
+	struct root r = draw_root(c);
+	struct sizes z = draw_sizes(v, MOST / largest(c));
+	bool in_place = draw_below(3) == 0 && !c->inter && r.me;
+	int me = c->here + c->rank, mine = size_of(&z, me, 0);
+	const struct shape *s = shape_of(me, 0), *t = shape_of(me, 1);
+	struct blocks b = layout_of(t, &z, c->there, c->remote, me);
+	struct buf in = buf_new(s, 0, mine / s->k), out = buf_new(t, 0, b.last);
+	void *from = in_place ? MPI_IN_PLACE : in.base;
+
+	buf_fill(&in, s, 0, mine / s->k, me, 0);
+	if (in_place)
+		fill_block(&out, &b, c->rank, me, 0);
+	buf_keep(&in);
+	buf_keep(&out);
+	for (int i = 0; i < c->remote && r.me; i++)
+		want_block(&out, &b, i, c->there + i, 0);
+	if (v)
+		MPI_Gatherv(from, mine / s->k, s->type, out.base, b.counts, b.displs, t->type,
+			    r.argument, c->comm);
+	else
+		MPI_Gather(from, mine / s->k, s->type, out.base, b.counts[0], t->type, r.argument,
+			   c->comm);
+	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
+}
+
+static const char *gather(int round)
+{
+	return gather_any(round < 0);
+}
+
+static const char *gatherv(int round)
+{
+	return gather_any(round >= 0);
+}
+
+static const char *scatter_any(bool v)
+{
+	struct cm *c = draw_cm();
+	struct root r = draw_root(c);
+	struct sizes z = draw_sizes(v, MOST / largest(c));
+	bool in_place = draw_below(3) == 0 && !c->inter && r.me;
+	int me = c->here + c->rank, mine = size_of(&z, me, 0);
+	const struct shape *s = shape_of(me, 0), *t = shape_of(me, 1);
+	struct blocks b = layout_of(t, &z, c->there, c->remote, me);
+	struct buf in = buf_new(t, 0, b.last), out = buf_new(s, 0, mine / s->k);
+	void *to = in_place ? MPI_IN_PLACE : out.base;
+
+	/* a block has the numbers of the rank it is for */
+	for (int i = 0; i < c->remote; i++)
+		fill_block(&in, &b, i, c->there + i, 0);
+	buf_keep(&in);
+	buf_keep(&out);
+	if (r.other && !in_place)
+		buf_want(&out, s, 0, mine / s->k, me, 0);
+	if (v)
+		MPI_Scatterv(in.base, b.counts, b.displs, t->type, to, mine / s->k, s->type,
+			     r.argument, c->comm);
+	else
+		MPI_Scatter(in.base, b.counts[0], t->type, to, mine / s->k, s->type, r.argument,
+			    c->comm);
+	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
+}
+
+static const char *scatter(int round)
+{
+	return scatter_any(round < 0);
+}
+
+static const char *scatterv(int round)
+{
+	return scatter_any(round >= 0);
+}
+
+/* ---- allgather ----------------------------------------------------------------------------------- */
+
+static const char *allgather_any(bool v)
+{
+	struct cm *c = draw_cm();
+	struct sizes z = draw_sizes(v, MOST / largest(c));
+	bool in_place = draw_below(3) == 0 && !c->inter;
+	int me = c->here + c->rank, mine = size_of(&z, me, 0);
+	const struct shape *s = shape_of(me, 0), *t = shape_of(me, 1);
+	struct blocks b = layout_of(t, &z, c->there, c->remote, me);
+	struct buf in = buf_new(s, 0, mine / s->k), out = buf_new(t, 0, b.last);
+	void *from = in_place ? MPI_IN_PLACE : in.base;
+
+	buf_fill(&in, s, 0, mine / s->k, me, 0);
+	if (in_place)
+		fill_block(&out, &b, c->rank, me, 0);
+	buf_keep(&in);
+	buf_keep(&out);
+	for (int i = 0; i < c->remote; i++)
+		want_block(&out, &b, i, c->there + i, 0);
+	if (v)
+		MPI_Allgatherv(from, mine / s->k, s->type, out.base, b.counts, b.displs, t->type,
+			       c->comm);
+	else
+		MPI_Allgather(from, mine / s->k, s->type, out.base, b.counts[0], t->type, c->comm);
+	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
+}
+
+static const char *allgather(int round)
+{
+	return allgather_any(round < 0);
+}
+
+static const char *allgatherv(int round)
+{
+	return allgather_any(round >= 0);
+}
+
+/* ---- alltoall ------------------------------------------------------------------------------------ */
+
+/* In place both directions of a pair have one length. */
+static int pair_size(const struct sizes *z, int from, int to, bool in_place)
+{
+	if (in_place && from > to)
+		return size_of(z, to, from % 1000);
+	return size_of(z, from, to % 1000);
+}
+
+static struct blocks pairs(const struct cm *c, const struct shape *s, const struct sizes *z,
+			   bool send, bool in_place)
+{
+	int items[64], me = c->here + c->rank;
+
+	for (int i = 0; i < c->remote; i++)
+		items[i] = send ? pair_size(z, me, c->there + i, in_place)
+				: pair_size(z, c->there + i, me, in_place);
+	return layout(s, c->remote, items, z->v, me);
+}
+
+static const char *alltoall_any(bool v)
+{
+	struct cm *c = draw_cm();
+	struct sizes z = draw_sizes(v, MOST / largest(c) / 4);
+	bool in_place = draw_below(3) == 0 && !c->inter;
+	int me = c->here + c->rank;
+	const struct shape *s = shape_of(me, 0), *t = shape_of(me, 1);
+	struct blocks give = pairs(c, s, &z, true, in_place),
+		      take = pairs(c, t, &z, false, in_place);
+	struct buf in = buf_new(s, 0, give.last), out = buf_new(t, 0, take.last);
+	void *from = in_place ? MPI_IN_PLACE : in.base;
+
+	/* the numbers of the sender, from a place that the receiver gives */
+	for (int i = 0; i < c->remote; i++) {
+		fill_block(&in, &give, i, me, (c->there + i) * 1000000L);
+		if (in_place)
+			fill_block(&out, &take, i, me, (c->there + i) * 1000000L);
+	}
+	buf_keep(&in);
+	buf_keep(&out);
+	for (int i = 0; i < c->remote; i++)
+		want_block(&out, &take, i, c->there + i, me * 1000000L);
+	if (v)
+		MPI_Alltoallv(from, give.counts, give.displs, s->type, out.base, take.counts,
+			      take.displs, t->type, c->comm);
+	else
+		MPI_Alltoall(from, give.counts[0], s->type, out.base, take.counts[0], t->type,
+			     c->comm);
+	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
+}
+
+static const char *alltoall(int round)
+{
+	return alltoall_any(round < 0);
+}
+
+static const char *alltoallv(int round)
+{
+	return alltoall_any(round >= 0);
+}
+
+/* Blocks of different datatypes in one buffer of ints, at displacements in bytes. */
+struct mixed {
+	const struct shape *s[64];
+	int n, counts[64], displs[64], at[64], last;
+	MPI_Datatype types[64];
+};
+
+static struct mixed mixed_pairs(const struct cm *c, const struct sizes *z, bool send, bool in_place)
+{
+	int me = c->here + c->rank, at = 16;
+	struct mixed m = { .n = c->remote };
+
+	for (int i = 0; i < c->remote; i++) {
+		int items = send ? pair_size(z, me, c->there + i, in_place)
+				 : pair_size(z, c->there + i, me, in_place);
+
+		m.s[i] = shape_of(me, 2 + 2 * i + (send && !in_place));
+		m.counts[i] = items / m.s[i]->k;
+		m.types[i] = m.s[i]->type;
+		m.at[i] = at;
+		m.displs[i] = at * (int)sizeof(int);
+		at += m.counts[i] * m.s[i]->extent + 8;
+	}
+	m.last = at + 8;
+	return m;
+}
+
+/* A buffer of ints whose base is moved to block i, for buf_fill and buf_want. */
+static struct buf moved(struct buf b, const struct mixed *m, int i)
+{
+	b.base += m->at[i];
+	return b;
+}
+
+static const char *alltoallw(int round)
+{
+	struct cm *c = draw_cm();
+	struct sizes z = draw_sizes(true, MOST / largest(c) / 4);
+	bool in_place = draw_below(3) == 0 && !c->inter;
+	int me = c->here + c->rank;
+	struct mixed give = mixed_pairs(c, &z, true, in_place);
+	struct mixed take = mixed_pairs(c, &z, false, in_place);
+	struct buf in = buf_new(&shapes[0], 0, give.last), out = buf_new(&shapes[0], 0, take.last);
+
+	(void)round;
+	for (int i = 0; i < c->remote; i++) {
+		struct buf b = moved(in, &give, i), o = moved(out, &take, i);
+
+		buf_fill(&b, give.s[i], 0, give.counts[i], me, (c->there + i) * 1000000L);
+		if (in_place)
+			buf_fill(&o, take.s[i], 0, take.counts[i], me, (c->there + i) * 1000000L);
+	}
+	buf_keep(&in);
+	buf_keep(&out);
+	for (int i = 0; i < c->remote; i++) {
+		struct buf o = moved(out, &take, i);
+
+		buf_want(&o, take.s[i], 0, take.counts[i], c->there + i, me * 1000000L);
+	}
+	MPI_Alltoallw(in_place ? MPI_IN_PLACE : in.base, give.counts, give.displs, give.types,
+		      out.base, take.counts, take.displs, take.types, c->comm);
+	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
+}
+
+/* ---- large counts -------------------------------------------------------------------------------- */
+
+#if MPI_VERSION >= 4
+/* More than 2^31 elements, of no size: counts pass through unharmed. */
+static const char *large_counts(int round)
+{
+	MPI_Count huge = ((MPI_Count)1 << 33) + round;
+	MPI_Datatype nothing;
+	char in[8] = { 1 }, out[8] = { 2 };
+	MPI_Count counts[64];
+	MPI_Aint displs[64];
+
+	for (int i = 0; i < tap_size; i++) {
+		counts[i] = huge;
+		displs[i] = 0;
+	}
+	MPI_Type_contiguous(0, MPI_INT, &nothing);
+	MPI_Type_commit(&nothing);
+	MPI_Bcast_c(in, huge, nothing, 0, MPI_COMM_WORLD);
+	MPI_Allgather_c(in, huge, nothing, out, huge, nothing, MPI_COMM_WORLD);
+	MPI_Allgatherv_c(in, huge, nothing, out, counts, displs, nothing, MPI_COMM_WORLD);
+	MPI_Alltoall_c(in, huge, nothing, out, huge, nothing, MPI_COMM_WORLD);
+	MPI_Alltoallv_c(in, counts, displs, nothing, out, counts, displs, nothing, MPI_COMM_WORLD);
+	MPI_Type_free(&nothing);
+	return in[0] == 1 && out[0] == 2 ? NULL : tap_wrong("a buffer was written");
+}
+#endif
+
+int main(int argc, char **argv)
+{
+	tap_start(argc, argv, 40);
+	cms_make();
+	shapes_make();
+	tap_case("barrier: none leaves before all have come", barrier);
+	tap_case("bcast", bcast);
+	tap_case("gather", gather);
+	tap_case("gatherv", gatherv);
+	tap_case("scatter", scatter);
+	tap_case("scatterv", scatterv);
+	tap_case("allgather", allgather);
+	tap_case("allgatherv", allgatherv);
+	tap_case("alltoall", alltoall);
+	tap_case("alltoallv", alltoallv);
+	tap_case("alltoallw", alltoallw);
+#if MPI_VERSION >= 4
+	tap_case("counts above 2^31", large_counts);
+#endif
+	shapes_free();
+	cms_free();
+	return tap_end();
+}
