@@ -34,7 +34,6 @@ struct row {
 	void (*model)(int op, const void *a, void *b, int n);
 };
 
-__extension__ typedef __int128 big;
 __extension__ typedef unsigned __int128 ubig;
 
 /* Products and sums wrap around; done in the widest type and cut. */
@@ -78,7 +77,10 @@ INTEGER(int, int)
 INTEGER(uint, unsigned)
 INTEGER(long, long)
 INTEGER(ulong, unsigned long)
+#ifdef MPI_ABI_VERSION
+__extension__ typedef __int128 big;
 INTEGER(big, big)
+#endif
 
 /* Values whose sums and products depend on rounding. */
 #define REAL(name, type)                                                                           \
@@ -109,8 +111,10 @@ INTEGER(big, big)
 REAL(float, float)
 REAL(double, double)
 REAL(ldouble, long double)
+#ifdef MPI_ABI_VERSION
 __extension__ typedef __float128 quad;
 REAL(quad, quad)
+#endif
 
 /* Whole numbers: C's product may be computed in another way, but is exact then. */
 #define COMPLEX(name, part)                                                                        \
@@ -139,7 +143,9 @@ REAL(quad, quad)
 COMPLEX(cfloat, float)
 COMPLEX(cdouble, double)
 COMPLEX(cldouble, long double)
+#ifdef MPI_ABI_VERSION
 COMPLEX(cquad, quad)
+#endif
 
 #define PAIR(name, value_type, index_type)                                                         \
 	struct name {                                                                              \
@@ -307,6 +313,9 @@ static const char *all_ops(int round)
 	const char *wrong = NULL;
 
 	for (int op = 0; op < OPS && !wrong; op++) {
+		if (tap_tame && (op == MIN || op == MAX) &&
+		    (strchr(row->name, 'U') || row->fill == fill_uchar))
+			continue; /* MPICH 4.0 compares unsigned numbers as signed ones */
 		if (row->ops & BIT(op)) {
 			int n = round % 3 == 0 ? 1 + draw_below(40) : 1 + draw_below(MOST);
 
