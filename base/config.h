@@ -44,6 +44,9 @@
 	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
 	  "in chunks either side claims (claim), by one side alone (cma), or by measurement "      \
 	  "(auto).")                                                                               \
+	X(PTL_SHM_BIAS, ptl_shm_bias, ENUM, BASE_BIAS_AUTO, 0, 1, "auto|off",                      \
+	  "Whether the thread that uses an interface enters the library without atomic "           \
+	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
 	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                             \
 	  "Longest message that travels inside the shared-memory ring.")                           \
 	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
@@ -95,6 +98,7 @@
 /* The choices of the ENUM rows, in the order of their text. */
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
+enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
 enum { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
 

@@ -21,6 +21,19 @@ static inline void base_cpu_relax(void)
 #endif
 }
 
+/* Tells the threads of a process apart: an address of which the two lowest bits are 0, and not 0 itself. */
+static inline uintptr_t base_thread(void)
+{
+#if defined(__x86_64__)
+	uintptr_t self;
+
+	__asm__("mov %%fs:0, %0" : "=r"(self));
+	return self;
+#else
+	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
 /* Asks for a line that will be written soon. */
 static inline void base_prefetch_write(const void *line)
 {

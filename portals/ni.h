@@ -6,6 +6,7 @@
 #ifndef PTL_NI_H
 #define PTL_NI_H
 
+#include "base/cpu.h"
 #include "portals/arena.h"
 #include "portals/engine.h"
 #include "portals/lock.h"
@@ -40,6 +41,17 @@ struct ptl_ni {
 	_Atomic bool handlers;   /* there is one */
 	_Atomic bool in_handler; /* a thread is running them */
 	uint32_t poll_turn;      /* where the next PtlEQPoll starts looking */
+	/* Who the lock is biased to (lock.h): the thread, and in the lowest bits its place. Written in plain mode only,
+	 * with the lock; who reads something old in it finds out from the lock word. */
+	_Atomic uintptr_t bias;
+	bool may_bias;
+	uint32_t bias_round; /* `rounds` when it was */
+	/* the thread that took the lock last, how often in a row, how often it must, and what peers had delivered */
+	uintptr_t streak_thread;
+	uint32_t streak, streak_need;
+	uint64_t streak_helped;
+	uintptr_t bias_thread[PTL_BIAS_THREADS]; /* whose the places are */
+	_Atomic uintptr_t never_bias;            /* the NAL's own thread */
 	_Atomic uint32_t
 		rounds; /* of progress so far: shows the helper thread that the application polls */
 };
@@ -49,10 +61,42 @@ bool ptl_is_init(void);
 /* Takes the lock of our own region. */
 static inline void ptl_lock(struct ptl_ni *ni)
 {
-	uint32_t holder;
+	uintptr_t place = atomic_load_explicit(&ni->bias, memory_order_relaxed) ^ base_thread();
+	struct ptl_region *r = ni->view.r;
+	uint32_t word;
 
-	if (!ptl_lock_try(ni->view.r, PTL_LOCK_OWNER, &holder))
+	if (place < PTL_BIAS_THREADS) {
+		atomic_store_explicit(&r->bias[place].inside, 1, memory_order_relaxed);
+		/* the processor may turn these two round: see lock.h */
+		atomic_signal_fence(memory_order_seq_cst);
+		if (atomic_load_explicit(&r->lock, memory_order_relaxed) != PTL_LOCK_TO(place))
+			ptl_lock_unbiased(ni, PTL_LOCK_TO(place));
+	} else if (!ptl_lock_try(r, PTL_LOCK_OWNER, &word)) {
 		ptl_lock_wait(ni);
+	}
+#if defined(__SANITIZE_THREAD__)
+	/* who took the bias away and saw `inside` before us may be a thread of another process: it cannot know */
+	for (int i = 0; i < PTL_BIAS_THREADS; i++)
+		(void)atomic_load_explicit(&r->bias[i].inside, memory_order_acquire);
+#endif
+}
+
+/* Lets go of it. What the caller looks at next (rings, sleepers) it sees as it is after that: in plain mode.
+ * True: the mode is biased, and it may see less. */
+static inline bool ptl_unlock(struct ptl_ni *ni)
+{
+	struct ptl_region *r = ni->view.r;
+	uint32_t biased = atomic_load_explicit(&r->lock, memory_order_relaxed);
+
+	if (!(biased & PTL_LOCK_BIASED))
+		return ptl_unlock_unbiased(ni);
+	biased &= ~(PTL_LOCK_TOKEN | PTL_LOCK_WAIT);
+	/* release: partner of the revoker's acquire */
+	atomic_store_explicit(ptl_lock_inside(r, biased), 0, memory_order_release);
+	atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&r->lock, memory_order_relaxed) != biased)
+		ptl_unlock_revoked(r, biased);
+	return true;
 }
 
 /* The interface a handle of `kind` names, or NULL; not locked. */

@@ -172,12 +172,20 @@ struct ptl_undo {
 	} entry[PTL_UNDO_MAX];
 };
 
+/* Threads of the owner the lock can be biased to, one at a time. */
+#define PTL_BIAS_THREADS 4
+
 struct ptl_region {
 	struct ptl_stat stat;
 
-	/* Hot words, one line each: they are written and read by different processes. */
+	/* Hot words, one line each: they are written and read by different processes. Of those written all
+	 * the time a pair of lines each, for processors fetch lines in pairs. */
 	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
-	_Alignas(64) _Atomic uint32_t bell;   /* futex the owner's waiting threads sleep on */
+	struct {
+		/* 1: the thread this place is for is inside; of meaning while the lock is biased to it */
+		_Alignas(128) _Atomic uint32_t inside;
+	} bias[PTL_BIAS_THREADS];
+	_Alignas(128) _Atomic uint32_t bell; /* futex the owner's waiting threads sleep on */
 	_Alignas(64) _Atomic uint32_t
 		no_run; /* peers may not run the engine: the owner must see each event */
 	/* a peer made room in the ring we write to it; the owner looks, and clears */

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 1
+#define PTL_STAT_VERSION 2
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
 /* Why a request, ack or reply was discarded. X(NAME, text) */
@@ -48,6 +48,8 @@ enum ptl_drop {
 	X(DOORBELLS, "times a peer's helper thread was woken")                                     \
 	X(PEERS_LOST, "peers that died while connected")                                           \
 	X(RECOVERIES, "times the engine lock was taken over from a dead process")                  \
+	X(BIASED, "times the engine lock was given to one thread for good")                        \
+	X(REVOKED, "times it was taken from that thread again")                                    \
 	X(RESUMED, "times a stopped lock holder was let run to the end of its critical section")
 
 enum ptl_count {

@@ -131,11 +131,11 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 		if (!add_self(s))
 			err = PTL_NO_SPACE;
 	}
-	if (err == PTL_OK) {
-		ptl_unlock(ni->view.r);
+	if (err == PTL_OK && base_config()->ptl_shm_bias == BASE_BIAS_AUTO && !s->area->calls_only)
+		ptl_lock_allow_bias(ni);
+	ptl_unlock(ni);
+	if (err == PTL_OK)
 		return PTL_OK;
-	}
-	ptl_unlock(ni->view.r);
 	if (s->link)
 		shm_link_close(s);
 	ni->nal_state = NULL;
@@ -407,7 +407,7 @@ static void let_leave(struct ptl_ni *ni, int pidfd, uint32_t token)
 	r->stat.counts[PTL_COUNT_RESUMED]++;
 	syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
 	for (int i = 0; i < 2000; i++) {
-		if ((atomic_load(&r->lock) & ~PTL_LOCK_WAIT) != token)
+		if ((atomic_load(&r->lock) & PTL_LOCK_TOKEN) != token)
 			break;
 		usleep(50);
 	}

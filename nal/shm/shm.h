@@ -98,7 +98,8 @@ struct shm_peer {
 	uint64_t crossed; /* when we heard that it calls us, 0: it does not */
 	bool cma;         /* we may read and write its memory */
 	bool run_wanted;  /* on the list of peers to run after leaving */
-	uint32_t eager;   /* bytes its ring takes in one message */
+	bool unsure;    /* on the list of peers that may have left before they saw what we pushed */
+	uint32_t eager; /* bytes its ring takes in one message */
 	uint32_t run_for; /* messages of ours we delivered for it, not yet counted */
 	uint32_t users;   /* threads that use `view` without our lock */
 	struct ptl_view view;
@@ -107,7 +108,15 @@ struct shm_peer {
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
-	struct shm_peer *next_run, *next_gone;
+	struct shm_peer *next_run, *next_gone, *next_unsure;
+};
+
+/* What the helper thread knows of the application's leaves from a biased lock, each of which it owes a look at
+ * our rings some time after (portals/lock.h). */
+enum shm_left {
+	SHM_LEFT_ASLEEP, /* it looks at nothing: to be woken */
+	SHM_LEFT_LOOKED, /* it has looked since the last one it knows of */
+	SHM_LEFT_UNSEEN, /* there was one since it looked */
 };
 
 struct shm {
@@ -122,7 +131,9 @@ struct shm {
 	uint32_t slots[2 * SHM_CHANNELS]; /* open hash of peers by id: index + 1 */
 	struct shm_peer *last;            /* the one talked to last */
 	struct shm_peer *run;             /* to be run when we leave */
+	struct shm_peer *unsure;          /* to be looked at again in a while */
 	struct shm_peer *gone;            /* to be freed when nobody uses them */
+	_Atomic uint32_t left;            /* enum shm_left */
 	struct shm_link *link;
 	struct shm_wait {
 		uint64_t since;   /* when the wait in progress found nothing to do; 0: it has not */
@@ -147,8 +158,7 @@ static inline struct shm *shm_of(const struct ptl_ni *ni)
 /* Is the owner of this region inside the library? */
 static inline bool shm_attends(const struct ptl_view *v)
 {
-	return (atomic_load_explicit(&v->r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT) ==
-	       PTL_LOCK_OWNER;
+	return ptl_lock_attended(v->r);
 }
 
 /* ---- shm_ring.c ------------------------------------------------------------------------------- */
@@ -218,6 +228,8 @@ void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const st
 bool shm_flush_deferred(struct shm *s, struct shm_peer *p);
 /* After a push: somebody must see to it. Locked. */
 void shm_after_push(struct shm *s, struct shm_peer *p);
+/* Looks again at the peers that seemed to attend when we pushed, a few microseconds ago or more. Locked. */
+void shm_settle_unsure(struct shm *s);
 /* Wakes p if it sleeps in a wait, else its helper thread. */
 void shm_nudge(struct shm *s, struct shm_peer *p);
 void shm_leave(struct ptl_ni *ni);
@@ -267,6 +279,8 @@ void shm_link_connect(struct shm *s, struct shm_peer *p);
 /* Wakes the helper thread of a peer, or our own. */
 void shm_link_bell(struct shm_peer *p);
 void shm_link_kick(struct shm *s);
+/* The application left a biased lock and the helper thread does not know it. */
+void shm_link_left(struct shm *s);
 /* nal_ops.forked */
 void shm_link_forked(struct ptl_ni *ni);
 

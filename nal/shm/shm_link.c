@@ -37,6 +37,7 @@
 #define CROSSED_WAIT_NS 1000000000ull
 #define PAUSE_MOST_MS   32
 #define QUIET_MOST      8
+#define LOOK_MS         4 /* between looks at our rings on behalf of who left a biased lock */
 #define MAX_CALLERS     128
 
 /* What an epoll event is about; the low half of its datum is an index. */
@@ -60,6 +61,9 @@ struct shm_link {
 	uint32_t rounds; /* of progress by the application, when last looked */
 	uint32_t quiet;  /* looks in a row that found no long message */
 	int pause_ms;
+	bool looks;           /* again, once, after which it may sleep */
+	uint64_t look_at;     /* when the next look is due */
+	uint32_t look_rounds; /* `rounds` at the last look */
 	struct caller caller[MAX_CALLERS];
 };
 
@@ -608,6 +612,44 @@ static void background(struct shm_link *l)
 		back_off(l);
 }
 
+/* Has a leave from a biased lock left something behind? Not if the application was here since the last look: it
+ * has left again since then, or will. */
+static void look(struct shm_link *l)
+{
+	struct ptl_ni *ni = l->s->ni;
+	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
+
+	if (rounds == l->look_rounds && !shm_attends(&ni->view) && shm_rings_pending(l->s)) {
+		ptl_lock(ni);
+		ni->nal->progress(ni);
+		rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
+		ptl_leave(ni);
+	}
+	l->look_rounds = rounds;
+}
+
+/* Every LOOK_MS, as long as the application goes on leaving. From UNSEEN to LOOKED to ASLEEP, one look for
+ * each step and a last one after it: whoever left and did not see the step, because its look at the word was
+ * older, is followed by a look that is younger by a whole LOOK_MS. */
+static void look_after_leaves(struct shm_link *l)
+{
+	uint32_t left = atomic_load(&l->s->left);
+
+	if (base_now_ns() < l->look_at)
+		return;
+	look(l);
+	l->look_at = base_now_ns() + LOOK_MS * 1000000ull;
+	l->looks = left != SHM_LEFT_ASLEEP;
+	if (l->looks)
+		atomic_compare_exchange_strong(&l->s->left, &left, left - 1);
+}
+
+static bool looks(const struct shm_link *l)
+{
+	return l->looks ||
+	       atomic_load_explicit(&l->s->left, memory_order_relaxed) != SHM_LEFT_ASLEEP;
+}
+
 static void *helper(void *arg)
 {
 	struct shm_link *l = arg;
@@ -616,8 +658,11 @@ static void *helper(void *arg)
 	bool later = false, callers;
 	int n, wait;
 
+	ptl_lock_never_bias(ni);
 	for (;;) {
 		wait = atomic_load(&l->kicked) ? l->pause_ms : -1;
+		if ((wait < 0 || wait > LOOK_MS) && looks(l))
+			wait = LOOK_MS;
 		callers = false;
 		for (uint32_t i = 0; i < MAX_CALLERS; i++)
 			callers |= l->caller[i].fd >= 0;
@@ -640,6 +685,8 @@ static void *helper(void *arg)
 		}
 		if (callers)
 			hang_up_on_silent(l);
+		if (looks(l))
+			look_after_leaves(l);
 		if (atomic_load(&l->kicked))
 			background(l);
 		else
@@ -687,6 +734,12 @@ void shm_link_forked(struct ptl_ni *ni)
 void shm_link_kick(struct shm *s)
 {
 	if (!s->area->calls_only && !atomic_exchange(&s->link->kicked, true))
+		wake_helper(s->link);
+}
+
+void shm_link_left(struct shm *s)
+{
+	if (atomic_exchange(&s->left, SHM_LEFT_UNSEEN) == SHM_LEFT_ASLEEP)
 		wake_helper(s->link);
 }
 

@@ -205,6 +205,17 @@ static void unlist_run(struct shm *s, struct shm_peer *p)
 		}
 }
 
+static void unlist_unsure(struct shm *s, struct shm_peer *p)
+{
+	struct shm_peer **at = &s->unsure;
+
+	while (*at && *at != p)
+		at = &(*at)->next_unsure;
+	if (*at)
+		*at = p->next_unsure;
+	p->unsure = false;
+}
+
 void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
 {
 	struct ptl_answerer who = { p->id, p->uid, p->jid };
@@ -223,6 +234,7 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
 	drop_deferred(p);
 	ptl_engine_peer_lost(&s->ni->engine, p->index, fail, &who);
 	unlist_run(s, p);
+	unlist_unsure(s, p);
 	hash_remove(s, p);
 	s->area->peer[p->index].state = 0;
 	p->next_gone = s->gone;

@@ -156,17 +156,9 @@ static bool may_run(const struct shm_peer *p)
 	return p->cma && !atomic_load_explicit(&p->view.r->no_run, memory_order_relaxed);
 }
 
-void shm_after_push(struct shm *s, struct shm_peer *p)
+/* Somebody has to work off what we pushed. */
+static void want_run(struct shm *s, struct shm_peer *p)
 {
-	uint32_t holder;
-
-	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
-		return; /* leaving sees to it, or nobody can */
-	/* Between our push and our look; partner: ptl_unlock's exchange before the owner's last look at its rings. */
-	atomic_thread_fence(memory_order_seq_cst);
-	holder = atomic_load_explicit(&p->view.r->lock, memory_order_relaxed) & ~PTL_LOCK_WAIT;
-	if (holder == PTL_LOCK_OWNER)
-		return;
 	if (!may_run(p)) {
 		shm_nudge(s, p);
 		return;
@@ -174,6 +166,39 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	p->run_wanted = true;
 	p->next_run = s->run;
 	s->run = p;
+}
+
+void shm_after_push(struct shm *s, struct shm_peer *p)
+{
+	struct ptl_region *r = p->view.r;
+
+	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
+		return; /* leaving sees to it, or nobody can */
+	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)) {
+		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
+		 * look at its rings. */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!ptl_lock_attended(r))
+			want_run(s, p);
+	} else if (!ptl_lock_attended(r)) {
+		want_run(s, p);
+	} else if (!p->unsure) { /* it may have been about to leave: see portals/lock.h */
+		p->unsure = true;
+		p->next_unsure = s->unsure;
+		s->unsure = p;
+	}
+}
+
+void shm_settle_unsure(struct shm *s)
+{
+	struct shm_peer *p;
+
+	while ((p = s->unsure)) {
+		s->unsure = p->next_unsure;
+		p->unsure = false;
+		if (!p->run_wanted && shm_ring_any(&p->out) && !shm_attends(&p->view))
+			want_run(s, p);
+	}
 }
 
 /* ---- messages --------------------------------------------------------------------------------- */
@@ -671,13 +696,20 @@ static bool came_back(const struct shm_peer *p)
  * long. */
 static bool lock_peer(struct shm_peer *p)
 {
-	uint32_t holder;
+	uint32_t token = PTL_LOCK_PEER(p->there), word;
 
 	for (int i = 0; i < 2000; i++) {
-		if (ptl_lock_try(p->view.r, PTL_LOCK_PEER(p->there), &holder))
+		if (ptl_lock_try(p->view.r, token, &word))
 			return true;
-		if (holder == PTL_LOCK_OWNER)
+		if ((word & PTL_LOCK_TOKEN) == PTL_LOCK_OWNER)
 			return false;
+		if (word & PTL_LOCK_BIASED && !(word & PTL_LOCK_TOKEN)) {
+			if (ptl_lock_revoke(p->view.r, word, token))
+				return true;
+			if (shm_attends(&p->view) || !shm_ring_any(&p->out))
+				return false;
+			i += 200; /* between two calls at that moment; this took as long */
+		}
 		if (i % 100 == 99)
 			sched_yield();
 		else
@@ -706,7 +738,7 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
 	if (!may_run(p)) { /* its events have got handlers meanwhile */
-		ptl_unlock(p->view.r);
+		ptl_unlock_plain(p->view.r);
 		shm_link_bell(p);
 		return;
 	}
@@ -717,7 +749,7 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 		ptl_rollback(&p->view);
 		p->cma = false;
 	}
-	ptl_unlock(p->view.r);
+	ptl_unlock_plain(p->view.r);
 	if (e.posted)
 		shm_wake(p->view.r);
 	if (x.denied)
@@ -769,7 +801,7 @@ void shm_leave(struct ptl_ni *ni)
 	struct ptl_region *r = ni->view.r;
 	struct shm_peer *list;
 	unsigned int rounds = 0, runs = 0;
-	bool posted, behind;
+	bool posted, behind, biased;
 
 	for (;;) {
 		behind = ptl_handlers_behind(ni);
@@ -778,9 +810,12 @@ void shm_leave(struct ptl_ni *ni)
 			shm_link_kick(s);
 		posted = ni->engine.posted;
 		ni->engine.posted = false;
-		ptl_unlock(r);
+		biased = ptl_unlock(ni);
 		if (posted)
 			shm_wake(r);
+		if (biased &&
+		    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN)
+			shm_link_left(s);
 		/* who is behind comes back here after each event handled */
 		if (!list && (behind || !shm_rings_pending(s)))
 			return;

@@ -16,6 +16,7 @@
 
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
+#define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
 #define WINDOW_NS      20000000ull   /* shortest time to judge it by */
@@ -69,8 +70,9 @@ void shm_wait_over(struct shm *s)
 static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 {
 	struct ptl_region *r = ni->view.r;
-	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS;
+	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS, drained;
 	uint32_t bell;
+	bool biased;
 
 	if (deadline <= now)
 		return;
@@ -84,7 +86,13 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
 		ns = 0;
+	drained = base_now_ns() + DRAIN_NS;
+	biased = ptl_lock_unbias(ni);
 	ptl_leave(ni);
+	/* who pushed when it saw the biased lock relies on a look some time after this (portals/lock.h) */
+	while (biased && ns && base_now_ns() < drained)
+		if (shm_rings_pending(shm_of(ni)))
+			ns = 0;
 	if (ns)
 		ptl_futex_wait(&r->bell, bell, ns);
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
@@ -138,6 +146,8 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	}
 	if (!w->waits)
 		look_for_crowd(w, now);
+	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
+		shm_settle_unsure(shm_of(ni));
 	if (now - w->since < budget(s, now))
 		return;
 	sleep_until(ni, deadline);
