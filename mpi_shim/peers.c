@@ -117,7 +117,8 @@ void mpi_check_peers(void)
 	int rank;
 
 	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++) {
-		if (!r->obj.handle || r->done || r->kind == MPI_REQ_GENERALIZED)
+		if (!r->obj.handle || r->done || r->kind == MPI_REQ_GENERALIZED ||
+		    r->kind == MPI_REQ_STEPS)
 			continue;
 		rank = hopeless(r);
 		if (rank < 0)

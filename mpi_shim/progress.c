@@ -13,6 +13,7 @@
 
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/steps.h"
 
 #define EQ_FIRST 64u  /* events; each queue after it is four times as large */
 #define CHECK_MS 250u /* how long a wait goes on before it looks whether the peers live */
@@ -170,6 +171,7 @@ static bool sweep_all(const ptl_handle_eq_t *h, int n)
 		any |= sweep(h[i]);
 	if (limbo)
 		settle_limbo(h, n);
+	any |= mpi_steps_progress();
 	if (any && idle)
 		pthread_cond_broadcast(&woken);
 	return any;
@@ -236,12 +238,13 @@ bool mpi_progress(bool block)
 			mpi_check_peers();
 		if (limbo)
 			settle_limbo(h, in_use(h));
-		return false;
+		return mpi_steps_progress();
 	}
 	if (err != PTL_OK)
 		broken(err);
 	handle(&ev, h[which]);
 	if (limbo)
 		settle_limbo(h, in_use(h));
+	mpi_steps_progress();
 	return true;
 }

@@ -16,7 +16,12 @@ struct mpi_comm;
 struct mpi_type;
 struct mpi_unexpected;
 
-enum mpi_request_kind { MPI_REQ_SEND, MPI_REQ_RECV, MPI_REQ_GENERALIZED };
+enum mpi_request_kind {
+	MPI_REQ_SEND,
+	MPI_REQ_RECV,
+	MPI_REQ_GENERALIZED,
+	MPI_REQ_STEPS /* made of others: steps.h */
+};
 
 struct mpi_request {
 	struct mpi_obj obj;
