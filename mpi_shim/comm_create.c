@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Communicators made from one communicator and, perhaps, a group: dup, create, create_group.
+ * Communicators made from one communicator and, perhaps, a group: dup, create, create_group; and given
+ * up by all together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -189,4 +190,15 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 	err = mpi_team_contexts(&team, 1, context);
 	free(ranks);
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
+}
+
+/* Everybody has come here when this is over; what is still under way ends by itself. */
+int mpi_comm_disconnect(struct mpi_comm **comm)
+{
+	int err = MPI_SUCCESS;
+
+	/* MPI_Comm_free refuses these, without a barrier */
+	if (*comm != &mpi_comm_world && *comm != &mpi_comm_self && !(*comm)->freed)
+		err = mpi_barrier(*comm);
+	return err == MPI_SUCCESS ? mpi_comm_free(comm) : err;
 }

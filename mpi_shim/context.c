@@ -39,13 +39,14 @@ void mpi_contexts_init(void)
 	memset(here.rested, 0xff, sizeof(here.rested));
 	take(MPI_CONTEXT_WORLD / 2);
 	take(MPI_CONTEXT_SELF / 2);
+	take(MPI_CONTEXT_NONE / 2);
 }
 
 void mpi_context_release(uint32_t context)
 {
 	uint32_t slot = context / 2;
 
-	if (slot < MPI_CONTEXT_SLOTS && context > MPI_CONTEXT_SELF)
+	if (context > MPI_CONTEXT_SELF && context < MPI_CONTEXT_NONE)
 		here.free[slot / 64] |= UINT64_C(1) << slot % 64;
 }
 

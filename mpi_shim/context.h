@@ -3,7 +3,7 @@
  *
  * Context numbers. The match bits have 13 bits for them; a communicator takes an even number, for the user's
  * messages, and the next one, for collectives: 4096 communicators at a time, those of
- * the system included. All members of a communicator use the same number, so it is agreed on when one is
+ * the system and one that is never used included. All members of a communicator use the same number, so it is agreed on when one is
  * made.
  *
  * How: each process has a mask of free numbers, the agreement ands them over all members and takes the
@@ -37,6 +37,7 @@
 #define MPI_CONTEXT_SLOTS 4096u
 #define MPI_CONTEXT_WORLD 0u
 #define MPI_CONTEXT_SELF  2u
+#define MPI_CONTEXT_NONE  8190u /* the last one: never used */
 
 enum {
 	MPI_CONTEXT_WORDS = MPI_CONTEXT_SLOTS / 64,

@@ -286,7 +286,7 @@ static void a_freed_number_rests_until_the_others_were_used(void **state)
 		assert_int_not_equal(job[0].a[0].context[0], first);
 	}
 	enter(0);
-	assert_int_equal(mpi_contexts_free(), MPI_CONTEXT_SLOTS - 3);
+	assert_int_equal(mpi_contexts_free(), MPI_CONTEXT_SLOTS - 4);
 }
 
 int main(void)
