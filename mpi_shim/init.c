@@ -69,13 +69,27 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	return rc;
 }
 
+/* Callbacks may still use MPI, on MPI_COMM_SELF's attributes all of it (MPI-4 §11.2.4). */
+static int delete_attributes(void)
+{
+	int rc = mpi_attrs_delete(&mpi_comm_self, MPI_KIND_COMM, &mpi_comm_self.attrs);
+
+	if (rc == MPI_SUCCESS)
+		rc = mpi_attrs_delete(&mpi_comm_world, MPI_KIND_COMM, &mpi_comm_world.attrs);
+	return rc;
+}
+
 #pragma weak MPI_Finalize = PMPI_Finalize
 int PMPI_Finalize(void)
 {
 	char line[MPI_MAX_ERROR_STRING + 64];
+	int rc;
 
 	if (!mpi_enter())
 		return mpi_not_running("MPI_Finalize");
+	rc = delete_attributes();
+	if (rc != MPI_SUCCESS)
+		return mpi_raise(&mpi_comm_self, "MPI_Finalize", rc);
 	if (mpi_world_fini() == MPI_SUCCESS)
 		return MPI_SUCCESS;
 	/* communicators and their error handlers are gone */
