@@ -221,13 +221,13 @@ static void counts_beyond_int_work(void **state)
 	drop(t);
 }
 
-static void a_million_types_one_of_another_end_without_recursion(void **state)
+static void a_long_chain_of_types_ends_without_recursion(void **state)
 {
 	struct mpi_type *t, *next;
 
 	(void)state;
 	assert_int_equal(mpi_type_dup(of(MPI_INT), &t), MPI_SUCCESS);
-	for (int i = 0; i < 1000000; i++) {
+	for (int i = 0; i < 200000; i++) {
 		assert_int_equal(mpi_type_dup(t, &next), MPI_SUCCESS);
 		drop(t);
 		t = next;
@@ -791,7 +791,6 @@ int main(void)
 		TEST(bad_arguments_have_their_class),
 		TEST(types_beyond_an_address_space_are_refused),
 		TEST(counts_beyond_int_work),
-		TEST(a_million_types_one_of_another_end_without_recursion),
 		TEST(nesting_too_deep_is_refused_and_deep_nesting_works),
 		TEST(predefined_types_cannot_be_freed),
 		TEST(a_type_outlives_its_handle_where_it_is_used),
@@ -811,6 +810,8 @@ int main(void)
 		TEST(external32_is_big_endian_with_sizes_of_its_own),
 		TEST(external32_has_long_doubles_as_quadruples),
 		TEST(values_that_external32_cannot_hold_are_errors),
+		/* last: what it leaves to malloc is costly under MALLOC_PERTURB_ */
+		TEST(a_long_chain_of_types_ends_without_recursion),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
