@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_shim/topology.h"
+
 /* ---- state ------------------------------------------------------------------------------------- */
 
 int mpi_not_running(const char *function)
@@ -189,6 +191,23 @@ int mpi_check_types(struct mpi_type *const *type, MPI_Count count, const char *n
 					(long long)i);
 	}
 	return MPI_SUCCESS;
+}
+
+MPI_Count mpi_sum_of(const int *part, int n)
+{
+	MPI_Count sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += part[i] > 0 ? part[i] : 0;
+	return sum;
+}
+
+int mpi_check_cart_array(const struct mpi_comm *comm, const void *p, const char *name)
+{
+	const struct mpi_topology *t = comm->topology;
+
+	/* without one the function itself fails */
+	return mpi_check_array(p, t && t->kind == MPI_CART ? t->cart.ndims : 0, name);
 }
 
 int mpi_check_key(const char *key, const char *name)

@@ -85,6 +85,8 @@ int mpi_check_not_negative(MPI_Count n, int code, const char *name);
 int mpi_check_lengths(const MPI_Count *n, MPI_Count count, const char *name);
 int mpi_check_own(const struct mpi_obj *object, const char *name);
 int mpi_check_types(struct mpi_type *const *type, MPI_Count count, const char *name);
+/* An array with one element for each dimension of comm's Cartesian topology. */
+int mpi_check_cart_array(const struct mpi_comm *comm, const void *p, const char *name);
 int mpi_check_key(const char *key, const char *name);
 int mpi_check_value(const char *value, const char *name);
 
@@ -166,6 +168,9 @@ static inline int mpi_check_array(const void *p, MPI_Count count, const char *na
 {
 	return MPI_LIKELY(p != NULL || count <= 0) ? MPI_SUCCESS : mpi_bad_null(name);
 }
+
+/* How many elements the array has that `n` others tell the parts of. */
+MPI_Count mpi_sum_of(const int *part, int n);
 
 /* ---- results --------------------------------------------------------------------------------------- */
 

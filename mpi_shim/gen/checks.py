@@ -66,6 +66,9 @@ ROWS = [
     ('topologies', 'Cart_coords|Graph_neighbors.*', 'rank', 'mpi_check_member({comm}, {v}, {n})'),
     ('communicators', 'Intercomm_create', 'local_leader', 'mpi_check_member({comm}, {v}, {n})'),
 
+    ('topologies', 'Cart_rank|Cart_sub', 'coords|remain_dims',
+     'mpi_check_cart_array({comm}, {v}, {n})'),
+
     # what is predefined stays
     (ANY, '(Comm|Type|Op|Info)_free|Comm_disconnect', 'comm|datatype|op|info',
      'mpi_check_own(&{o}->obj, {n})'),
@@ -89,12 +92,10 @@ MAY_BE_NULL = [
     (ANY, '.*set_attr|Attr_put', 'attribute_val'),
     (ANY, '.*attach_buffer|Buffer_attach|Get_address|Free_mem', 'buffer|location|base'),
     (ANY, '.*[Kk]eyval_create|.*create_keyval', '.*fn'),
-    ('topologies', 'Dist_graph_create', 'destinations'),
-    ('topologies', 'Cart_rank|Cart_sub', 'coords|remain_dims'),
-    ('topologies', 'Graph_create|Graph_map', 'edges'),
 ]
 
-# Elements of arrays: function, argument, length. In collectives see SIGNIFICANT.
+# Elements of arrays: function, argument, length (the first of the names that is an argument, or an
+# expression). In collectives see SIGNIFICANT.
 LENGTHS = [
     (ANY, 'array_of_requests', 'count|incount'),
     (ANY, 'array_of_indices', 'incount'),
@@ -102,12 +103,14 @@ LENGTHS = [
     ('Cart_create|Cart_map|Dims_create', 'dims|periods', 'ndims'),
     ('Cart_get|Cart_coords', 'dims|periods|coords', 'maxdims'),
     ('Graph_create|Graph_map', 'indx', 'nnodes'),
+    ('Graph_create|Graph_map', 'edges', 'nnodes > 0 ? indx[nnodes - 1] : 0'),
     ('Graph_get', 'indx', 'maxindex'),
     ('Graph_get', 'edges', 'maxedges'),
     ('Graph_neighbors', 'neighbors', 'maxneighbors'),
     ('Dist_graph_create_adjacent', 'sources', 'indegree'),
     ('Dist_graph_create_adjacent', 'destinations', 'outdegree'),
     ('Dist_graph_create', 'sources|degrees', 'n'),
+    ('Dist_graph_create', 'destinations', 'mpi_sum_of(degrees, n)'),
     ('Dist_graph_neighbors', 'sources', 'maxindegree'),
     ('Dist_graph_neighbors', 'destinations', 'maxoutdegree'),
     ('Type_get_contents', 'array_of_integers', 'max_integers'),
@@ -125,8 +128,8 @@ SIGNIFICANT = [
     ('I?gatherv(_init)?', 'recvcounts|displs', AT_ROOT, '{comm}->remote_size'),
     ('I?scatterv(_init)?', 'sendcounts|displs', AT_ROOT, '{comm}->remote_size'),
     ('I?allgatherv(_init)?', 'recvcounts|displs', 'true', '{comm}->remote_size'),
-    ('I?alltoall[vw](_init)?', 'send.*|sdispls', 'sendbuf != MPI_IN_PLACE', '{comm}->remote_size'),
-    ('I?alltoall[vw](_init)?', 'recv.*|rdispls', 'true', '{comm}->remote_size'),
+    ('I?alltoall[vw](_init)?', 'sendcounts|sendtypes|sdispls', 'sendbuf != MPI_IN_PLACE', '{comm}->remote_size'),
+    ('I?alltoall[vw](_init)?', 'recvcounts|recvtypes|rdispls', 'true', '{comm}->remote_size'),
     ('I?reduce_scatter(_init)?', 'recvcounts', 'true', '{comm}->size'),
 ]
 
@@ -168,7 +171,7 @@ def length(f, arg):
     names = [a.name for a in f.args]
     for function, argument, lengths in LENGTHS:
         if re.fullmatch(function, base_name(f)) and re.fullmatch(argument, arg.name):
-            return next(n for n in lengths.split('|') if n in names)
+            return next((n for n in lengths.split('|') if n in names), lengths)
     return None
 
 

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What the calls that args.py writes are made with: valid arguments, and invalid ones of kinds that no
+ * expression can make. See args.c.
+ */
+#ifndef TEST_MPI_ARGS_H
+#define TEST_MPI_ARGS_H
+
+#include <mpi.h>
+#include <stddef.h>
+
+struct args_case {
+	const char *name;
+	void (*run)(void);
+};
+extern const struct args_case args_cases[];
+
+/* A call returned `rc`; its class has to be `want`. */
+void check(int rc, const char *what, int want);
+/* A function without arguments that can be wrong. */
+void nothing(void);
+
+/* one process each: the user's own communicators with topologies */
+extern MPI_Comm cart, graph, dist, comm, new_comm;
+extern MPI_Group group, new_group;
+extern MPI_Datatype uncommitted, struct_type, new_type, types[], out_types[];
+extern MPI_Op new_op;
+extern MPI_Info info, new_info;
+extern MPI_Errhandler new_handler;
+extern MPI_Request request, null_request;
+extern MPI_Message message, no_proc;
+extern MPI_Status status;
+extern int keyval, type_keyval, out;
+extern int ints[], ones[], bad_ints[], out_ints[], ranges[][3], bad_ranges[][3], distribs[],
+	dargs[];
+extern MPI_Count ints_c[], ones_c[], bad_ints_c[], out_counts[];
+extern MPI_Aint ints_a[], ones_a[], bad_ints_a[], out_aints[];
+extern char buffer[], text[], too_long[];
+
+void op_fn(void *in, void *inout, int *len, MPI_Datatype *datatype);
+void op_fn_c(void *in, void *inout, MPI_Count *len, MPI_Datatype *datatype);
+void handler_fn(MPI_Comm *on, int *code, ...);
+int query_fn(void *extra_state, MPI_Status *of);
+int free_fn(void *extra_state);
+int cancel_fn(void *extra_state, int complete);
+
+#endif
