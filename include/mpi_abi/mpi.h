@@ -1048,15 +1048,15 @@ int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 int MPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 int MPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-				   const int sourceweights[], int outdegree,
-				   const int destinations[], const int destweights[], MPI_Info info,
+				   const int *sourceweights, int outdegree,
+				   const int destinations[], const int *destweights, MPI_Info info,
 				   int reorder, MPI_Comm *comm_dist_graph);
 int MPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-			  const int destinations[], const int weights[], MPI_Info info, int reorder,
+			  const int destinations[], const int *weights, MPI_Info info, int reorder,
 			  MPI_Comm *comm_dist_graph);
 int MPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
-int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-			     int maxoutdegree, int destinations[], int destweights[]);
+int MPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int *sourceweights,
+			     int maxoutdegree, int destinations[], int *destweights);
 
 /* ---- collectives: blocking ------------------------------------------------------------------------ */
 
@@ -2268,15 +2268,15 @@ int PMPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 int PMPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 int PMPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
 int PMPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
-				    const int sourceweights[], int outdegree,
-				    const int destinations[], const int destweights[],
-				    MPI_Info info, int reorder, MPI_Comm *comm_dist_graph);
+				    const int *sourceweights, int outdegree,
+				    const int destinations[], const int *destweights, MPI_Info info,
+				    int reorder, MPI_Comm *comm_dist_graph);
 int PMPI_Dist_graph_create(MPI_Comm comm_old, int n, const int sources[], const int degrees[],
-			   const int destinations[], const int weights[], MPI_Info info,
-			   int reorder, MPI_Comm *comm_dist_graph);
+			   const int destinations[], const int *weights, MPI_Info info, int reorder,
+			   MPI_Comm *comm_dist_graph);
 int PMPI_Dist_graph_neighbors_count(MPI_Comm comm, int *indegree, int *outdegree, int *weighted);
-int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int sourceweights[],
-			      int maxoutdegree, int destinations[], int destweights[]);
+int PMPI_Dist_graph_neighbors(MPI_Comm comm, int maxindegree, int sources[], int *sourceweights,
+			      int maxoutdegree, int destinations[], int *destweights);
 int PMPI_Barrier(MPI_Comm comm);
 int PMPI_Bcast(void *buffer, int count, MPI_Datatype datatype, int root, MPI_Comm comm);
 int PMPI_Bcast_c(void *buffer, MPI_Count count, MPI_Datatype datatype, int root, MPI_Comm comm);

@@ -45,8 +45,8 @@ def fix(value, f, arg):
 
 def valid(f, arg):
     for row in rules.VALID:
-        if fits(row, f, arg) and (arg.type.endswith('*') == (row[2] not in ('0', '1', '8')) or
-                                  not re.fullmatch(r'[018]', row[2])):
+        number = re.fullmatch(r'\d|MPI_ERR_\w+', row[2])
+        if fits(row, f, arg) and not (number and arg.type.endswith('*')):
             return fix(row[2], f, arg)
     if arg.array == '[][3]':
         return 'ranges'
