@@ -14,6 +14,9 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/world.h"
 
+/* Branches at each fork of a tree when processors are short. */
+#define RADIX_CROWDED 8
+
 static bool decide(void)
 {
 	int setting = base_config()->ptl_mpi_coll;
@@ -37,14 +40,64 @@ bool mpi_coll_crowded(void)
 	return known;
 }
 
+/* ---- trees --------------------------------------------------------------------------------------- */
+
+/* Digits of a rank's number in base `radix`: its parent has the lowest that is not 0 cleared. */
+void mpi_tree_make(struct mpi_tree *t, int root, const struct mpi_comm *comm)
+{
+	long n = comm->size, self = (comm->rank - root + n) % n;
+	int radix = mpi_coll_crowded() ? RADIX_CROWDED : 2;
+	long step = 1;
+
+	t->n = 0;
+	t->parent = MPI_PROC_NULL;
+	for (; step < n && self % (step * radix) == 0; step *= radix) {
+		for (long child = self + step; child < self + step * radix && child < n;
+		     child += step) {
+			t->child[t->n] = (int)((child + root) % n);
+			t->below[t->n++] = (int)(step < n - child ? step : n - child);
+		}
+	}
+	if (self > 0)
+		t->parent = (int)((self - self % (step * radix) + root) % n);
+}
+
 /* ---- temporary buffers --------------------------------------------------------------------------- */
+
+/* Blocks kept for the next collective: fresh memory from the kernel costs as much as a message. */
+#define KEPT       2
+#define KEPT_BYTES ((MPI_Count)4 << 20)
+
+static struct kept {
+	void *memory;
+	MPI_Count bytes;
+	bool used;
+} kept[KEPT];
+
+static void *kept_take(MPI_Count bytes)
+{
+	for (int i = 0; i < KEPT && bytes <= KEPT_BYTES; i++) {
+		struct kept *k = &kept[i];
+
+		if (k->used)
+			continue;
+		if (k->bytes < bytes) {
+			free(k->memory);
+			k->memory = malloc((size_t)bytes);
+			k->bytes = k->memory ? bytes : 0;
+		}
+		k->used = k->memory;
+		return k->memory;
+	}
+	return malloc((size_t)bytes);
+}
 
 char *mpi_tmp_bytes(struct mpi_tmp *t, MPI_Count bytes)
 {
 	t->heap = NULL;
 	if (bytes <= (MPI_Count)sizeof(t->small))
 		return t->small;
-	t->heap = malloc((size_t)bytes);
+	t->heap = kept_take(bytes);
 	if (!t->heap)
 		mpi_fail(MPI_ERR_NO_MEM, "no memory for a temporary buffer of %lld bytes",
 			 (long long)bytes);
@@ -75,8 +128,24 @@ char *mpi_tmp_typed(struct mpi_tmp *t, MPI_Count count, const struct mpi_type *t
 
 void mpi_tmp_free(struct mpi_tmp *t)
 {
-	free(t->heap);
+	bool is_kept = false;
+
+	for (int i = 0; i < KEPT && t->heap; i++) {
+		if (kept[i].memory == t->heap) {
+			kept[i].used = false;
+			is_kept = true;
+		}
+	}
+	if (!is_kept)
+		free(t->heap);
 	t->heap = NULL;
+}
+
+void mpi_tmps_fini(void)
+{
+	for (int i = 0; i < KEPT; i++)
+		free(kept[i].memory);
+	memset(kept, 0, sizeof(kept));
 }
 
 int mpi_packed_init(struct mpi_packed *p, const void *buf, MPI_Count count,

@@ -12,6 +12,7 @@
 /* Of all blocks together: from here on a ring. */
 #define RING_BYTES          (128 << 10)
 #define RING_BYTES_DOUBLING (512 << 10)
+#define RING_BYTES_CROWDED  (16 << 20)
 
 /* Neighbours in a ring; every block is passed on once. */
 static int ring(const struct mpi_vec *v, struct mpi_comm *comm)
@@ -141,7 +142,7 @@ int mpi_intra_allgather(const void *sendbuf, MPI_Count sendcount, struct mpi_typ
 				   mpi_vec_count(recv, comm->rank), recv->type);
 	if (n == 1)
 		return rc;
-	if (bytes < RING_BYTES && mpi_coll_crowded() && n > 2)
+	if (mpi_coll_crowded() && n > 2 && bytes < RING_BYTES_CROWDED)
 		return mpi_first(rc, through_root(recv, comm));
 	if (recv->counts)
 		return mpi_first(rc, bytes < RING_BYTES && n > 2 ? through_root(recv, comm)

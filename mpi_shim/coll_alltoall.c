@@ -10,9 +10,11 @@
 #include "mpi_shim/impl.h"
 
 /* Blocks up to here by Bruck's algorithm, with at least so many ranks; from there on in pairs. */
-#define SHORT_BYTES 256
-#define BRUCK_RANKS 8
-#define LONG_BYTES  (64 << 10)
+#define SHORT_BYTES         256
+#define SHORT_BYTES_CROWDED (16 << 10)
+#define BRUCK_RANKS         8
+#define BRUCK_RANKS_CROWDED 4
+#define LONG_BYTES          (64 << 10)
 
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
 
@@ -126,6 +128,14 @@ static int in_place(const struct mpi_vec *v, struct mpi_comm *comm)
 	return rc;
 }
 
+/* Between equal blocks. */
+static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
+{
+	if (mpi_coll_crowded())
+		return bytes <= SHORT_BYTES_CROWDED && comm->size >= BRUCK_RANKS_CROWDED;
+	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
+}
+
 static int alltoall(const struct mpi_vec *send, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	bool equal = !recv->counts;
@@ -138,7 +148,7 @@ static int alltoall(const struct mpi_vec *send, const struct mpi_vec *recv, stru
 		return MPI_SUCCESS;
 	if (send->buf == MPI_IN_PLACE)
 		return in_place(recv, comm);
-	if (equal && bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS)
+	if (equal && by_bruck(bytes, comm))
 		return bruck(send, recv, comm);
 	rc = copy_own(send, recv, comm->rank);
 	if (equal && bytes >= LONG_BYTES)

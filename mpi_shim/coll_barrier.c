@@ -20,31 +20,23 @@ static int dissemination(struct mpi_comm *comm)
 	return rc;
 }
 
-/* Children of rank r: r + 1, r + 2, r + 4 ... below its lowest bit. */
 static int tree(struct mpi_comm *comm)
 {
-	struct mpi_request *requests[32];
-	int rank = comm->rank, n = 0, rc = MPI_SUCCESS;
-	int bit = 1;
+	struct mpi_request *requests[MPI_TREE_CHILDREN] = { NULL };
+	struct mpi_tree t;
+	int rc = MPI_SUCCESS;
 
-	for (; !(rank & bit) && bit < comm->size; bit *= 2) {
-		if (rank + bit >= comm->size)
-			continue;
-		requests[n] = NULL;
-		rc = mpi_first(rc, mpi_coll_irecv(NULL, 0, mpi_bytes(), rank + bit, MPI_TAG_BARRIER,
-						  comm, &requests[n++]));
-	}
-	rc = mpi_first(rc, mpi_coll_waitall(requests, n));
-	if (rank > 0) {
-		rc = mpi_first(rc,
-			       mpi_coll_sendrecv(NULL, 0, mpi_bytes(), rank - bit, NULL, 0,
-						 mpi_bytes(), rank - bit, MPI_TAG_BARRIER, comm));
-	}
-	while ((bit /= 2) > 0) {
-		if (rank + bit < comm->size)
-			rc = mpi_first(rc, mpi_coll_send(NULL, 0, mpi_bytes(), rank + bit,
-							 MPI_TAG_BARRIER, comm));
-	}
+	mpi_tree_make(&t, 0, comm);
+	for (int i = 0; i < t.n; i++)
+		rc = mpi_first(rc, mpi_coll_irecv(NULL, 0, mpi_bytes(), t.child[i], MPI_TAG_BARRIER,
+						  comm, &requests[i]));
+	rc = mpi_first(rc, mpi_coll_waitall(requests, t.n));
+	if (t.parent >= 0)
+		rc = mpi_first(rc, mpi_coll_sendrecv(NULL, 0, mpi_bytes(), t.parent, NULL, 0,
+						     mpi_bytes(), t.parent, MPI_TAG_BARRIER, comm));
+	for (int i = t.n - 1; i >= 0; i--)
+		rc = mpi_first(
+			rc, mpi_coll_send(NULL, 0, mpi_bytes(), t.child[i], MPI_TAG_BARRIER, comm));
 	return rc;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Bcast. Short messages go down a binomial tree. Long ones are scattered down the tree and gathered
+ * MPI_Bcast. Short messages go down a tree. Long ones are scattered down the tree and gathered
  * round a ring (van de Geijn): each rank then sends and receives about twice the message, however many
  * ranks there are. Data with gaps are packed once, at the root.
  */
@@ -18,23 +18,20 @@ static int at(const struct mpi_comm *comm, int root, int relative)
 	return (int)(((long)root + relative) % comm->size);
 }
 
-static int binomial(char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static int tree(char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
 {
-	int relative = at(comm, comm->size - root, comm->rank);
-	int bit = 1, rc = MPI_SUCCESS;
+	struct mpi_request *requests[MPI_TREE_CHILDREN] = { NULL };
+	struct mpi_tree t;
+	int rc = MPI_SUCCESS;
 
-	while (!(relative & bit) && bit < comm->size)
-		bit *= 2;
-	if (relative)
-		rc = mpi_coll_recv(data, bytes, mpi_bytes(), at(comm, root, relative - bit),
-				   MPI_TAG_BCAST, comm, NULL);
-	while ((bit /= 2) > 0) {
-		if (relative + bit < comm->size)
-			rc = mpi_first(rc, mpi_coll_send(data, bytes, mpi_bytes(),
-							 at(comm, root, relative + bit),
-							 MPI_TAG_BCAST, comm));
-	}
-	return rc;
+	mpi_tree_make(&t, root, comm);
+	if (t.parent >= 0)
+		rc = mpi_coll_recv(data, bytes, mpi_bytes(), t.parent, MPI_TAG_BCAST, comm, NULL);
+	/* the child with the most ranks below it first */
+	for (int i = t.n - 1; i >= 0; i--)
+		rc = mpi_first(rc, mpi_coll_isend(data, bytes, mpi_bytes(), t.child[i],
+						  MPI_TAG_BCAST, comm, &requests[i]));
+	return mpi_first(rc, mpi_coll_waitall(requests, t.n));
 }
 
 /* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
@@ -107,7 +104,7 @@ int mpi_intra_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,
 		rc = scatter(p.data, p.bytes, root, comm);
 		rc = mpi_first(rc, ring(p.data, p.bytes, root, comm));
 	} else {
-		rc = binomial(p.data, p.bytes, root, comm);
+		rc = tree(p.data, p.bytes, root, comm);
 	}
 	if (comm->rank != root)
 		mpi_packed_store(&p, buf, count, type);

@@ -42,6 +42,24 @@ static inline int mpi_first(int a, int b)
  */
 bool mpi_coll_crowded(void);
 
+/* ---- trees --------------------------------------------------------------------------------------- */
+
+#define MPI_TREE_CHILDREN 96
+
+/*
+ * A rank's place in the tree over all ranks. Counted from the root on, the ranks below this one follow
+ * it, those in and below the first child first: so the order of ranks can be kept.
+ */
+struct mpi_tree {
+	int parent; /* rank in the communicator; of the root: MPI_PROC_NULL */
+	int n;
+	int child[MPI_TREE_CHILDREN]; /* ranks in the communicator */
+	int below[MPI_TREE_CHILDREN]; /* ranks in and below each */
+};
+
+/* Binomial, or where processors are short flatter: every level of the tree is a wait. */
+void mpi_tree_make(struct mpi_tree *t, int root, const struct mpi_comm *comm);
+
 /* ---- checks: MPI_SUCCESS or mpi_fail ------------------------------------------------------------- */
 
 /* A buffer that is read or written here; `name` is the parameter's. MPI_IN_PLACE is refused. */
@@ -65,6 +83,8 @@ char *mpi_tmp_bytes(struct mpi_tmp *t, MPI_Count bytes);
 /* Room for `count` elements laid out as the datatype says: the address that a user would pass. */
 char *mpi_tmp_typed(struct mpi_tmp *t, MPI_Count count, const struct mpi_type *type);
 void mpi_tmp_free(struct mpi_tmp *t);
+/* At the end: the memory that is kept for the next collective goes. */
+void mpi_tmps_fini(void);
 
 /* Some elements of a buffer as the bytes of a message: in place if they lie so, else in a copy. */
 struct mpi_packed {

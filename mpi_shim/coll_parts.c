@@ -7,7 +7,7 @@
 
 /* From here on vectors are reduced in parts. */
 #define LONG_BYTES         (8 << 10)
-#define LONG_BYTES_CROWDED (64 << 10)
+#define LONG_BYTES_CROWDED (1 << 20)
 
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm)

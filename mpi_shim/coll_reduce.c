@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce, by a binomial tree that keeps the order of ranks; long vectors of predefined operations are
+ * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations are
  * reduced in parts by all ranks (coll_allreduce.c) and collected by the root.
  */
 #include "mpi_shim/coll_parts.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/impl.h"
+
+/* Vectors of all children of a rank together: up to here they are received at once. */
+#define TOGETHER_BYTES (32 << 10)
 
 /* The partial result of the ranks from this one upwards. */
 struct partial {
@@ -44,27 +47,55 @@ static int join(struct partial *p, MPI_Count count, struct mpi_type *type, struc
 	return rc;
 }
 
+/* The vectors of all children at once, if they are short: one wait instead of several. */
+static int join_all(struct partial *p, MPI_Count count, struct mpi_type *type, struct mpi_op *op,
+		    const struct mpi_tree *t, struct mpi_comm *comm)
+{
+	struct mpi_request *requests[MPI_TREE_CHILDREN] = { NULL };
+	char *in[MPI_TREE_CHILDREN];
+	int rc = MPI_SUCCESS;
+
+	p->spare = mpi_tmp_typed(&p->spare_tmp, t->n * count, type);
+	if (!p->spare)
+		return MPI_ERR_NO_MEM;
+	for (int i = 0; i < t->n; i++) {
+		in[i] = (char *)p->spare + i * count * type->extent;
+		/* the last one is where the result will be */
+		if (i == t->n - 1 && p->target && p->at != p->target)
+			in[i] = p->target;
+		rc = mpi_first(rc, mpi_coll_irecv(in[i], count, type, t->child[i], MPI_TAG_REDUCE,
+						  comm, &requests[i]));
+	}
+	rc = mpi_first(rc, mpi_coll_waitall(requests, t->n));
+	for (int i = 0; i < t->n && !rc; i++) {
+		rc = mpi_op_apply(op, p->at, in[i], count, type);
+		p->at = in[i];
+	}
+	return rc;
+}
+
 /* Up the tree to `root`. The order of ranks is kept if the root is 0. */
 static int tree(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
 		struct mpi_op *op, int root, struct mpi_comm *comm)
 {
-	int n = comm->size, relative = (comm->rank - root + n) % n;
 	bool in_place = sendbuf == MPI_IN_PLACE;
+	struct mpi_tree t;
 	struct partial p;
-	int rc = MPI_SUCCESS, bit = 1;
+	int rc = MPI_SUCCESS;
 
+	mpi_tree_make(&t, root, comm);
 	p.target_tmp.heap = p.spare_tmp.heap = NULL;
-	p.target = relative == 0 ? recvbuf : NULL;
+	p.target = t.parent < 0 ? recvbuf : NULL;
 	p.spare = NULL;
 	p.at = in_place ? recvbuf : sendbuf;
-	for (; !(relative & bit) && bit < n; bit *= 2) {
-		if (relative + bit < n)
-			rc = mpi_first(rc, join(&p, count, type, op,
-						(int)(((long)comm->rank + bit) % n), comm));
-	}
-	if (relative)
-		rc = mpi_first(rc, mpi_coll_send(p.at, count, type, (comm->rank - bit + n) % n,
-						 MPI_TAG_REDUCE, comm));
+	if (t.n > 0 && count <= TOGETHER_BYTES / type->extent / t.n)
+		rc = join_all(&p, count, type, op, &t, comm);
+	else
+		for (int i = 0; i < t.n; i++)
+			rc = mpi_first(rc, join(&p, count, type, op, t.child[i], comm));
+	if (t.parent >= 0)
+		rc = mpi_first(rc,
+			       mpi_coll_send(p.at, count, type, t.parent, MPI_TAG_REDUCE, comm));
 	else if (p.at != recvbuf)
 		rc = mpi_first(rc, mpi_type_copy(p.at, count, type, recvbuf, count, type));
 	mpi_tmp_free(&p.target_tmp);

@@ -15,7 +15,7 @@
 /* Of the whole vector: from here on parts are sent directly. */
 #define LONG_BYTES (512 << 10)
 /* Up to here by way of rank 0, where processors are short. */
-#define SHORT_BYTES_CROWDED (64 << 10)
+#define SHORT_BYTES_CROWDED (8 << 20)
 
 /* Where each rank's part begins, and behind the last the end; malloc'd. */
 static MPI_Count *begins(const struct mpi_vec *parts, int n)
@@ -159,7 +159,7 @@ static int intra(const void *sendbuf, void *recvbuf, const struct mpi_vec *parts
 			     : mpi_type_copy(sendbuf, begin[1], type, recvbuf, begin[1], type);
 	else if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
 		rc = through_root(sendbuf, recvbuf, parts, begin, op, comm);
-	else if (bytes >= LONG_BYTES)
+	else if (bytes >= LONG_BYTES && !mpi_coll_crowded())
 		rc = pairwise(sendbuf, recvbuf, parts, begin, op, comm);
 	else
 		rc = halve(sendbuf, recvbuf, parts, begin, op, comm);

@@ -44,6 +44,7 @@ int mpi_ops_init(void)
 
 void mpi_ops_fini(void)
 {
+	mpi_tmps_fini();
 	for (size_t i = 0; i < NAMES; i++)
 		mpi_predefined[predefined[i].obj.handle] = NULL;
 }
