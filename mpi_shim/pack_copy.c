@@ -18,6 +18,8 @@ enum {
 	TILE_BLOCKS = 256,
 	SHORT_LIST = 32, /* entries; longer lists are done one repetition at a time */
 	SHORT_LOOP = 8,  /* an inner loop shorter than this had better be the outer one */
+	FAR = 1024,      /* bytes from block to block */
+	AHEAD = 16,      /* blocks */
 	ODD = 128,       /* bytes up to which a block of any length is copied without a call */
 };
 
@@ -61,19 +63,38 @@ ALWAYS void block(char *restrict to, const char *restrict from, const size_t fix
 		memcpy(to, from, length);
 }
 
+/* Four blocks at a time; `ahead`: lines are asked for in advance, which hardware does only for steps
+ * that stay within a page. */
 ALWAYS void row(char *restrict to, const char *restrict from, struct loop l, const size_t fixed,
-		size_t length)
+		size_t length, bool ahead)
 {
-	for (size_t i = 0; i < l.n; i++)
-		block(to + i * l.to, from + i * l.from, fixed, length);
+	for (; l.n >= 4; l.n -= 4, to += 4 * l.to, from += 4 * l.from) {
+		for (size_t i = 0; ahead && i < 4; i++) {
+			__builtin_prefetch(from + (AHEAD + i) * l.from);
+			__builtin_prefetch(to + (AHEAD + i) * l.to, 1);
+		}
+		block(to, from, fixed, length);
+		block(to + l.to, from + l.from, fixed, length);
+		block(to + 2 * l.to, from + 2 * l.from, fixed, length);
+		block(to + 3 * l.to, from + 3 * l.from, fixed, length);
+	}
+	for (; l.n > 0; l.n--, to += l.to, from += l.from)
+		block(to, from, fixed, length);
+}
+
+static size_t distance(size_t step)
+{
+	return (MPI_Aint)step < 0 ? 0 - step : step;
 }
 
 ALWAYS void grid_of(char *to, const char *from, struct loop outer, struct loop inner, size_t tile,
 		    const size_t fixed, size_t length)
 {
 	if (tile == 0) {
+		bool ahead = distance(inner.to) >= FAR || distance(inner.from) >= FAR;
+
 		for (; outer.n > 0; outer.n--, to += outer.to, from += outer.from)
-			row(to, from, inner, fixed, length);
+			row(to, from, inner, fixed, length, ahead);
 		return;
 	}
 	while (outer.n > 0) {
@@ -82,16 +103,11 @@ ALWAYS void grid_of(char *to, const char *from, struct loop outer, struct loop i
 		if (some.n > tile)
 			some.n = tile;
 		for (size_t i = 0; i < inner.n; i++)
-			row(to + i * inner.to, from + i * inner.from, some, fixed, length);
+			row(to + i * inner.to, from + i * inner.from, some, fixed, length, false);
 		outer.n -= some.n;
 		to += some.n * outer.to;
 		from += some.n * outer.from;
 	}
-}
-
-static size_t distance(size_t step)
-{
-	return (MPI_Aint)step < 0 ? 0 - step : step;
 }
 
 /*

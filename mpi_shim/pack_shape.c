@@ -14,6 +14,9 @@ enum {
 	INLINE_MOST = 8, /* entries of a list within a list that are taken over one by one */
 	DEEP = 64, /* lists within lists beyond this depth are taken over, whatever they cost */
 	LIST_FIRST = 16,
+	CUT_FROM = 16, /* runs; of fewer, the branch predictor knows the lengths */
+	CUT_MOST = 1 << 20,
+	CUT_RATIO = 8,
 };
 
 /* Offsets that a type needs are known not to overflow; those on the way to them may. */
@@ -174,6 +177,7 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 
 /* What all entries have in common. */
 struct likeness {
+	size_t grain; /* runs: the largest power of two, 64 at most, that all lengths are multiples of */
 	bool runs;    /* all are runs */
 	bool equal;   /* all are the same thing */
 	bool regular; /* and equally far apart */
@@ -185,9 +189,11 @@ static struct likeness compare(const struct mpi_list *l)
 {
 	const struct mpi_piece *p = l->piece;
 	struct likeness k = { .runs = true, .equal = true, .regular = true };
+	size_t lengths = 64;
 
 	for (size_t i = 0; i < l->n; i++) {
 		k.size += p[i].size;
+		lengths |= p[i].size;
 		k.runs = k.runs && !p[i].shape;
 		k.equal = k.equal && p[i].shape == p[0].shape && p[i].size == p[0].size;
 		k.regular =
@@ -197,24 +203,42 @@ static struct likeness compare(const struct mpi_list *l)
 			k.depth = p[i].shape->depth;
 	}
 	k.regular = k.regular && k.equal;
+	k.grain = lengths & -lengths;
 	return k;
 }
 
-static struct mpi_shape *blocks(const struct mpi_list *l)
+/* Runs of one length, or cut into pieces of it. */
+static struct mpi_shape *blocks(const struct mpi_list *l, size_t size, size_t length)
 {
-	struct mpi_shape *s = shape_new(MPI_SHAPE_BLOCKS, l->n);
+	struct mpi_shape *s = shape_new(MPI_SHAPE_BLOCKS, size / length);
+	size_t n = 0;
 
 	if (!s)
 		return NULL;
-	s->length = l->piece[0].size;
-	s->offset = calloc(l->n, sizeof(*s->offset));
+	s->length = length;
+	s->offset = calloc(s->n, sizeof(*s->offset));
 	if (!s->offset) {
 		free(s);
 		return NULL;
 	}
-	for (size_t i = 0; i < l->n; i++)
-		s->offset[i] = l->piece[i].offset;
+	for (size_t i = 0; i < l->n; i++) {
+		for (size_t at = 0; at < l->piece[i].size; at += length)
+			s->offset[n++] = moved(l->piece[i].offset, (MPI_Aint)at);
+	}
 	return s;
+}
+
+/*
+ * Whether runs of different lengths are better copied as more blocks of one: a number of bytes that
+ * cannot be predicted costs as much as several copies of a constant number. Not where the places of
+ * the blocks would take much memory, unless those of the runs take nearly as much.
+ */
+static bool better_cut(const struct mpi_list *l, const struct likeness *k)
+{
+	size_t pieces = k->size / k->grain;
+
+	return k->grain >= 4 && l->n >= CUT_FROM &&
+	       (pieces <= l->n + l->n / 2 || (pieces <= CUT_MOST && pieces / l->n < CUT_RATIO));
 }
 
 static struct mpi_shape *runs(const struct mpi_list *l)
@@ -278,9 +302,12 @@ bool mpi_list_end(struct mpi_list *l, struct mpi_piece *out)
 			ok = mpi_piece_loop(out, l->piece[0], l->n, stride);
 		} else {
 			out->size = k.size;
-			out->shape = k.runs && k.equal ? blocks(l)
-				     : k.runs          ? runs(l)
-						       : mixed(l, k.depth);
+			if (k.runs && k.equal)
+				out->shape = blocks(l, k.size, l->piece[0].size);
+			else if (k.runs && better_cut(l, &k))
+				out->shape = blocks(l, k.size, k.grain);
+			else
+				out->shape = k.runs ? runs(l) : mixed(l, k.depth);
 			ok = out->shape != NULL;
 		}
 	}
