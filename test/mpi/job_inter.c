@@ -276,6 +276,39 @@ static void thousands_are_made_and_freed(void)
 	}
 }
 
+/* What only one rank knows to be wrong is told to all: none waits for ever. */
+static void wrong_leaders_and_wishes_are_errors_on_all_ranks(void)
+{
+	MPI_Comm side, inter, all;
+	int class, size;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Error_class(MPI_Intercomm_create(MPI_COMM_WORLD, 0, MPI_COMM_NULL, 0, 1, &inter),
+			&class);
+	CHECK_EQUAL(class, MPI_ERR_COMM);
+	MPI_Error_class(
+		MPI_Intercomm_create(MPI_COMM_WORLD, 1, MPI_COMM_WORLD, job_size, 1, &inter),
+		&class);
+	CHECK_EQUAL(class, MPI_ERR_RANK);
+	MPI_Error_class(
+		MPI_Intercomm_create(MPI_COMM_WORLD, job_size, MPI_COMM_WORLD, 0, 1, &inter),
+		&class);
+	CHECK_EQUAL(class, MPI_ERR_RANK);
+	inter = halves(&side);
+	MPI_Comm_size(inter, &size);
+	if (job_size > 2) {
+		int rank;
+
+		MPI_Comm_rank(inter, &rank);
+		MPI_Error_class(MPI_Intercomm_merge(inter, rank % 2, &all), &class);
+		CHECK_EQUAL(class, MPI_ERR_ARG);
+	}
+	job_try(inter);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&side);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv)
 {
 	job_start(&argc, &argv, MPI_THREAD_SINGLE);
@@ -285,6 +318,7 @@ int main(int argc, char **argv)
 	CASE(a_split_joins_those_of_one_colour);
 	CASE(comm_create_takes_a_part_of_each_side);
 	CASE(collectives_cross_over);
+	CASE(wrong_leaders_and_wishes_are_errors_on_all_ranks);
 	CASE(thousands_are_made_and_freed);
 	return job_end();
 }
