@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# The ways to build an MPI program: the compiler wrappers in the build tree and installed, pkg-config, and
+# CMake's FindMPI; each program is run by the mpiexec beside them. Usage: wrappers.sh BUILD_DIR
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+build=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset LD_LIBRARY_PATH MPICH_CC MPICH_CXX OMPI_CC OMPI_CXX POSTERN_CC POSTERN_CXX
+
+meson install --no-rebuild -C "$build" --destdir "$dir/root" >"$dir/install.log" 2>&1
+prefix=$(meson introspect --buildoptions "$build" | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+root=$dir/root$prefix
+built=$build/tools/mpicc
+bin=$root/bin
+
+cat >"$dir/sum.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+
+int main(int argc, char **argv)
+{
+	int rank, size, sum;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("sum %d of %d\n", sum, size);
+	MPI_Finalize();
+	return 0;
+}
+END
+cp "$dir/sum.c" "$dir/sum.cc"
+
+# what only the header for old programs has
+cat >"$dir/old.c" <<'END'
+#include <mpi.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct body { double x; char tag; };
+
+int main(int argc, char **argv)
+{
+	int lengths[3] = { 1, 1, 1 };
+	MPI_Aint at[3] = { offsetof(struct body, x), offsetof(struct body, tag), sizeof(struct body) };
+	MPI_Datatype types[3] = { MPI_DOUBLE, MPI_CHAR, MPI_UB }, body;
+	MPI_Aint extent, address;
+	MPI_Errhandler handler;
+
+	MPI_Init(&argc, &argv);
+	MPI_Errhandler_set(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Errhandler_get(MPI_COMM_WORLD, &handler);
+	MPI_Address(&extent, &address);
+	MPI_Type_struct(3, lengths, at, types, &body);
+	MPI_Type_extent(body, &extent);
+	printf("extent %d handler %d address %d\n", (int)extent, handler == MPI_ERRORS_RETURN,
+	       address == (MPI_Aint)&extent);
+	MPI_Finalize();
+	return 0;
+}
+END
+
+# runs COMMAND WANTED: on three ranks, if it is the sum
+runs() {
+	local out
+	out=$(timeout 60 "$bin/mpiexec" -n 3 "$1") || return
+	echo "$out"
+	[ "$out" = "${2:-sum 3 of 3}" ]
+}
+builds() {
+	local wrapper=$1 source=$2
+	shift 2
+	"$wrapper" -Wall -Wextra -Werror "$@" "$dir/$source" -o "$dir/program" && runs "$dir/program"
+}
+in_two_steps() {
+	"$1" -c "$dir/sum.c" -o "$dir/sum.o" && "$1" "$dir/sum.o" -o "$dir/program" &&
+		runs "$dir/program"
+}
+builds_old() {
+	"$1" "$dir/old.c" -o "$dir/program" && runs_alone "$dir/program"
+}
+runs_alone() {
+	local out
+	out=$("$1") || return
+	echo "$out"
+	[ "$out" = "extent 16 handler 1 address 1" ]
+}
+refuses_old() {
+	! "$1" "$dir/old.c" -o "$dir/program"
+}
+needs_only() {
+	readelf -d "$dir/program" | grep -o 'NEEDED.*\[libmpi.*\]' >"$dir/needed"
+	cat "$dir/needed"
+	[ "$(wc -l <"$dir/needed")" -eq 1 ] && grep -q "\[$1\]" "$dir/needed"
+}
+
+for where in "$built" "$bin"; do
+	place=installed
+	[ "$where" = "$bin" ] || place="in the build tree"
+	check "mpicc, $place" builds "$where/mpicc" sum.c
+	check "it needs libmpi.so.1" needs_only libmpi.so.1
+	check "mpicc in two steps, $place" in_two_steps "$where/mpicc"
+	check "an old program with mpicc, $place" builds_old "$where/mpicc"
+	check "mpicc_abi, $place" builds "$where/mpicc_abi" sum.c
+	check "it needs libmpi_abi.so.1" needs_only libmpi_abi.so.1
+	check "mpicc_abi has no removed functions, $place" refuses_old "$where/mpicc_abi"
+	for name in mpicxx mpic++ mpiCC mpicxx_abi; do
+		check "$name, $place" builds "$where/$name" sum.cc
+	done
+done
+
+# ---- what they say ------------------------------------------------------------------------------
+
+says() {
+	local wanted=$1 out
+	shift
+	out=$("$@") || return
+	echo "$out"
+	grep -qE -- "$wanted" <<<"$out"
+}
+silent_on_link() {
+	! "$@" | grep -- -lmpi
+}
+shown_works() {
+	local command
+	command=$("$bin/mpicc" -show "$dir/sum.c" -o "$dir/program")
+	sh -c "$command" && runs "$dir/program"
+}
+check "-show is a command that works" shown_works
+check "-show runs nothing" says '^cc -I.*/mpi nothing\.c .*-lmpi$' "$bin/mpicc" -show nothing.c
+check "no library when only compiling" silent_on_link "$bin/mpicc" -show -c x.c
+check "-compile-info" says '^cc -I[^ ]*/postern/mpi$' "$bin/mpicc" -compile-info
+check "-link-info" says '^cc .*-L.* -lmpi_abi$' "$bin/mpicc_abi" -link_info
+check "--showme:compile" says '^-I[^ ]*/postern/mpi$' "$bin/mpicc" --showme:compile
+check "--showme:link" says '^-L[^ ]* .*-lmpi$' "$bin/mpicc" --showme:link
+check "--showme:incdirs" says '/postern/mpi_abi$' "$bin/mpicc_abi" --showme:incdirs
+check "POSTERN_CC names the compiler" says '^other -I' env POSTERN_CC=other "$bin/mpicc" -show
+check "MPICH_CC does too" says '^other -I' env MPICH_CC=other "$bin/mpicc" -show
+check "and OMPI_CXX for C++" says '^other -I' env OMPI_CXX=other "$bin/mpicxx" -show
+check "POSTERN_CC comes first" says '^first -I' env MPICH_CC=other POSTERN_CC=first "$bin/mpicc" -show
+check "-cc= comes before all" says '^mine -I' env POSTERN_CC=first "$bin/mpicc" -cc=mine -show
+check "arguments with blanks stay whole" \
+	builds "$bin/mpicc" sum.c "-DTEXT=\"two words\""
+
+# ---- pkg-config --------------------------------------------------------------------------------
+
+pc=$(find "$root" -name postern-mpi.pc)
+libdir=$(dirname "$(dirname "$pc")")
+export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root
+by_pkg_config() {
+	local flags
+	flags=$(pkg-config --cflags --libs "postern-$1") || return
+	# shellcheck disable=SC2086
+	cc "$dir/sum.c" $flags -Wl,-rpath-link,"$libdir" -o "$dir/program" || return
+	LD_LIBRARY_PATH=$libdir runs "$dir/program"
+}
+check "pkg-config postern-mpi" by_pkg_config mpi
+check "pkg-config postern-mpi_abi" by_pkg_config mpi_abi
+
+# ---- CMake -------------------------------------------------------------------------------------
+
+mkdir "$dir/cmake"
+cp "$dir/sum.c" "$dir/sum.cc" "$dir/cmake"
+cat >"$dir/cmake/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.16)
+project(sum C CXX)
+find_package(MPI REQUIRED COMPONENTS C CXX)
+add_executable(sum_c sum.c)
+target_link_libraries(sum_c MPI::MPI_C)
+add_executable(sum_cxx sum.cc)
+target_link_libraries(sum_cxx MPI::MPI_CXX)
+file(WRITE ${CMAKE_BINARY_DIR}/mpiexec.txt "${MPIEXEC_EXECUTABLE}")
+file(WRITE ${CMAKE_BINARY_DIR}/version.txt "${MPI_C_VERSION}")
+END
+find_mpi() {
+	PATH=$bin:$PATH cmake -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
+}
+finds_ours() {
+	grep -Fx "$bin/mpiexec" "$dir/cmake/build/mpiexec.txt" &&
+		grep -x 5.0 "$dir/cmake/build/version.txt"
+}
+if command -v cmake >/dev/null; then
+	check "FindMPI builds with us" find_mpi
+	check "it finds our mpiexec and our version" finds_ours
+	check "its C program runs" runs "$dir/cmake/build/sum_c"
+	check "its C++ program runs" runs "$dir/cmake/build/sum_cxx"
+else
+	tap_skip "FindMPI builds with us" "no cmake here"
+fi
+
+tap_done
