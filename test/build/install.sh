@@ -33,6 +33,7 @@ check "all headers, in their folders" same_list want have
 {
 	cd "$source/doc/man" && find . -name '*.[1-9]' -printf '%f\n'
 	echo portals.7
+	python3 "$source/mpi_shim/gen/man.py" --list "$source"/include/mpi*/mpi.h | sed 's/$/.3/'
 } | sort >"$dir/want"
 find "$root/share/man" -name '*.[1-9]' -printf '%f\n' | sort >"$dir/have"
 check "all manual pages" same_list "$dir/want" "$dir/have"
