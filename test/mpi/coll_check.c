@@ -16,13 +16,22 @@ static uint64_t tap_seed = 1, state, round_key;
 
 void tap_start(int argc, char **argv, int rounds)
 {
-	MPI_Init(&argc, &argv);
+	int on;
+
+	MPI_Initialized(&on);
+	if (!on)
+		MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &tap_rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &tap_size);
 	if (argc > 1)
 		tap_seed = strtoull(argv[1], NULL, 10);
 	tap_tame = argc > 3;
 	tap_rounds = argc > 2 ? atoi(argv[2]) : rounds;
+}
+
+void tap_rounds_set(int rounds)
+{
+	tap_rounds = rounds;
 }
 
 const char *tap_wrong(const char *format, ...)

@@ -29,8 +29,10 @@ extern int tap_rank, tap_size; /* in MPI_COMM_WORLD */
  */
 extern bool tap_tame;
 
-/* Arguments: [SEED [ROUNDS [tame]]]. Calls MPI_Init. */
+/* Arguments: [SEED [ROUNDS [tame]]]. Calls MPI_Init, if that was not done. */
 void tap_start(int argc, char **argv, int rounds);
+/* For the cases that follow. */
+void tap_rounds_set(int rounds);
 /* Runs body(i) for i from 0 to rounds - 1; it returns what is wrong or NULL. One case. */
 void tap_case(const char *name, const char *(*body)(int round));
 /* Calls MPI_Finalize; for main to return. */
