@@ -96,14 +96,11 @@ void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle)
 	mpi_predefined[handle] = o;
 }
 
-void mpi_object_release(void *object)
+void mpi_object_end(struct mpi_obj *o)
 {
-	struct mpi_obj *o = object;
 	struct mpi_pool *p;
 	uint32_t i;
 
-	if (!o || --o->refs > 0)
-		return;
 	if (o->handle < MPI_HANDLE_PREDEFINED) {
 		o->refs = 1;
 		return;

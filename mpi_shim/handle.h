@@ -64,13 +64,22 @@ void mpi_pools_fini(void);
 void *mpi_object_new(enum mpi_kind kind);
 /* A statically allocated object becomes predefined under `handle`. */
 void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
-/* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */
-void mpi_object_release(void *object);
+/* The last reference has gone. */
+void mpi_object_end(struct mpi_obj *o);
 
 static inline void *mpi_object_keep(void *object)
 {
 	((struct mpi_obj *)object)->refs++;
 	return object;
+}
+
+/* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */
+static inline void mpi_object_release(void *object)
+{
+	struct mpi_obj *o = object;
+
+	if (o && --o->refs == 0)
+		mpi_object_end(o);
 }
 
 /* Object number i of a pool, in use (its handle is not 0) or not; NULL after the last. */

@@ -248,10 +248,11 @@ static void note_waiting(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, u
 		ni->eq_waiters[ptl_handle_index(eqs[i])] += by;
 }
 
-/* Entered; waits until an event or `end` (ns; 0: only look). */
-static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64_t end,
+/* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the clock. */
+static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, ptl_time_t timeout,
 		    ptl_event_t *event, int *which)
 {
+	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
 	int first = n > 1 ? (int)(ni->poll_turn++ % (uint32_t)n) : 0;
 	unsigned int idle = 0;
 	int err = take_any(ni, eqs, n, first, event, which);
@@ -267,8 +268,11 @@ static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint64
 		if (err != PTL_EQ_EMPTY)
 			break;
 		/* a look at the clock costs as much as several looks at the rings */
-		if (end != UINT64_MAX && (end == 0 || (rounds % 16 == 0 && base_now_ns() >= end)))
+		if (timeout == 0 ||
+		    (end && end != UINT64_MAX && rounds % 16 == 0 && base_now_ns() >= end))
 			break;
+		if (!end)
+			end = base_now_ns() + timeout * 1000000ull;
 		if (any)
 			idle = 0;
 		ni->nal->idle(ni, any ? 0 : ++idle, end);
@@ -283,17 +287,12 @@ static int poll_queues(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout
 		       ptl_event_t *event, int *which_eq)
 {
 	struct ptl_ni *ni;
-	uint64_t end = timeout;
 	int err = PTL_OK, which = 0;
 
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	if (size <= 0)
 		return PTL_EQ_INVALID;
-	if (timeout == PTL_TIME_FOREVER)
-		end = UINT64_MAX;
-	else if (timeout)
-		end = base_now_ns() + timeout * 1000000ull;
 	ni = ptl_enter(eq_handles[0], PTL_KIND_EQ);
 	if (!ni) {
 		*which_eq = 0;
@@ -306,7 +305,7 @@ static int poll_queues(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout
 			*which_eq = which;
 		}
 	if (err == PTL_OK) {
-		err = wait_any(ni, eq_handles, size, end, event, &which);
+		err = wait_any(ni, eq_handles, size, timeout, event, &which);
 		if (err != PTL_EQ_EMPTY)
 			*which_eq = which;
 	}
