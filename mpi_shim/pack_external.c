@@ -59,7 +59,7 @@ static void store_be(unsigned char *to, uint64_t value, size_t n)
 
 static uint64_t sign_extended(uint64_t value, size_t bytes)
 {
-	uint64_t sign = (uint64_t)1 << (bytes * 8 - 1);
+	uint64_t sign = (uint64_t)1 << ((bytes * 8 - 1) & 63);
 
 	return bytes < 8 ? ((value & (2 * sign - 1)) ^ sign) - sign : value;
 }

@@ -265,7 +265,7 @@ static int place_in_grid(struct share *share, int ndims, int size, int rank)
 		return mpi_fail(MPI_ERR_ARG, "the process grid does not have %d processes", size);
 	if (rank < 0 || rank >= size)
 		return mpi_fail(MPI_ERR_ARG, "rank %d of %d processes", rank, size);
-	for (int i = ndims - 1; i >= 0; i--) {
+	for (int i = ndims - 1; i >= 0 && share[i].processes > 0; i--) {
 		share[i].mine = rank % share[i].processes;
 		rank /= share[i].processes;
 	}

@@ -14,43 +14,53 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/error.h"
 
-static struct mpi_type **special;
+/* What was made; parameters are in the type. */
+static struct special {
+	struct mpi_type *type;
+} * special;
 static size_t special_count;
 
 void mpi_type_special_fini(void)
 {
 	for (size_t i = 0; i < special_count; i++)
-		mpi_object_release(special[i]);
+		mpi_object_release(special[i].type);
 	free(special);
 	special = NULL;
 	special_count = 0;
 }
 
-/* The parameters are numbers or types, so comparing what there is of both will do. */
-static struct mpi_type *find(int combiner, const MPI_Count *args, struct mpi_type *const *types)
+static struct mpi_type *find_by_numbers(int combiner, const MPI_Count *args, size_t n)
 {
 	for (size_t i = 0; i < special_count; i++) {
-		const struct mpi_type_body *b = special[i]->body;
-		bool same = b->combiner == combiner;
+		const struct mpi_type_body *b = special[i].type->body;
 
-		for (size_t k = 0; same && k < b->n_args; k++)
-			same = b->args[k] == args[k];
-		for (size_t k = 0; same && k < b->n_types; k++)
-			same = b->types[k] == types[k];
-		if (same)
-			return special[i];
+		if (b->combiner == combiner && b->n_args == n &&
+		    memcmp(b->args, args, n * sizeof(*args)) == 0)
+			return special[i].type;
+	}
+	return NULL;
+}
+
+static struct mpi_type *find_pair(const struct mpi_type *value, const struct mpi_type *index)
+{
+	for (size_t i = 0; i < special_count; i++) {
+		const struct mpi_type_body *b = special[i].type->body;
+
+		if (b->combiner == MPI_COMBINER_VALUE_INDEX && b->types[0] == value &&
+		    b->types[1] == index)
+			return special[i].type;
 	}
 	return NULL;
 }
 
 static int keep(struct mpi_type *t)
 {
-	struct mpi_type **more = reallocarray(special, special_count + 1, sizeof(*more));
+	struct special *more = reallocarray(special, special_count + 1, sizeof(*more));
 
 	if (!more)
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for one more datatype");
 	special = more;
-	special[special_count++] = t;
+	special[special_count++].type = t;
 	t->predefined = t->committed = true;
 	return MPI_SUCCESS;
 }
@@ -84,7 +94,7 @@ static int twin(int combiner, const MPI_Count *args, size_t n_args, MPI_Datatype
 		struct mpi_type **newtype)
 {
 	const struct mpi_type *base = mpi_type_of(like);
-	struct mpi_type *t = find(combiner, args, NULL);
+	struct mpi_type *t = find_by_numbers(combiner, args, n_args);
 	struct mpi_draft d = { 0 };
 	int rc;
 
@@ -217,14 +227,13 @@ static struct mpi_type *named_pair(const struct mpi_type *value, const struct mp
 int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index_type,
 			     struct mpi_type **pair_type)
 {
-	struct mpi_type *types[] = { value_type, index_type };
 	struct mpi_type *t = named_pair(value_type, index_type);
 	int rc;
 
 	*pair_type = t;
 	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer(index_type))
 		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: there is no such pair; MPI-4.1 §5.1.4 */
-	t = find(MPI_COMBINER_VALUE_INDEX, NULL, types);
+	t = find_pair(value_type, index_type);
 	if (!t) {
 		rc = mpi_type_new(&t, MPI_COMBINER_VALUE_INDEX, 0, 2);
 		if (rc != MPI_SUCCESS)
