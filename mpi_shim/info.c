@@ -99,7 +99,8 @@ int mpi_info_put(struct mpi_info *info, const char *key, const char *value)
 		free(v);
 		return mpi_fail_memory("a pair of an info object");
 	}
-	info->pair[info->count++] = (struct mpi_info_pair){ k, v };
+	info->pair[info->count].key = k;
+	info->pair[info->count++].value = v;
 	return MPI_SUCCESS;
 }
 
