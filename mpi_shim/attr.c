@@ -36,28 +36,35 @@ void mpi_keyvals_fini(void)
 	memset(&keys, 0, sizeof(keys));
 }
 
+static bool grow(void)
+{
+	int room = keys.room ? 2 * keys.room : 32;
+	struct mpi_keyval **at;
+	unsigned char *generation;
+
+	if (room > 1 << KEY_INDEX_BITS)
+		return false;
+	at = realloc(keys.at, (size_t)room * sizeof(struct mpi_keyval *));
+	if (!at)
+		return false;
+	keys.at = at;
+	generation = realloc(keys.generation, (size_t)room);
+	if (!generation)
+		return false;
+	memset(generation + keys.room, 0, (size_t)(room - keys.room));
+	keys.generation = generation;
+	keys.room = room;
+	return true;
+}
+
 static int find_place(void)
 {
 	if (keys.in_use < keys.count)
 		for (int i = 0; i < keys.count; i++)
 			if (!keys.at[i])
 				return i;
-	if (keys.count == keys.room) {
-		int room = keys.room ? 2 * keys.room : 32;
-		struct mpi_keyval **at =
-			realloc(keys.at, (size_t)room * sizeof(struct mpi_keyval *));
-		unsigned char *generation;
-
-		if (!at)
-			return -1;
-		keys.at = at;
-		generation = realloc(keys.generation, (size_t)room);
-		if (!generation || room > 1 << KEY_INDEX_BITS)
-			return -1;
-		memset(generation + keys.room, 0, (size_t)(room - keys.room));
-		keys.generation = generation;
-		keys.room = room;
-	}
+	if (keys.count == keys.room && !grow())
+		return -1;
 	keys.at[keys.count] = NULL;
 	return keys.count++;
 }
@@ -225,6 +232,7 @@ static int delete_one(void *object, struct mpi_attr **list, struct mpi_attr *a)
 	err = call_delete(object, k, a->value);
 	if (err == MPI_SUCCESS)
 		drop(list, a);
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): one reference is ours */
 	release(k);
 	return err;
 }

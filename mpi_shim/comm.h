@@ -47,9 +47,6 @@ int mpi_comm_make_agreed(const uint32_t *context, struct mpi_group *local, struc
 int mpi_comm_complete_dup(struct mpi_comm *comm, const struct mpi_info *info,
 			  struct mpi_comm **copy);
 
-/* A communicator of those who have the same colour, in the order of key and rank: MPI_Comm_split. */
-int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm **out);
-
 /* Takes the hints that we know from `info` (NULL: none). */
 int mpi_comm_take_hints(struct mpi_comm *comm, const struct mpi_info *info);
 

@@ -98,7 +98,7 @@ int mpi_dims_create(int nodes, int ndims, int *dims)
 	err = what_is_left(nodes, ndims, dims, &left, &open);
 	if (err != MPI_SUCCESS || open == 0)
 		return err;
-	factors = malloc((size_t)open * sizeof(*factors));
+	factors = calloc((size_t)open, sizeof(*factors));
 	if (!factors)
 		return mpi_fail_memory("dimensions");
 	find_divisors(&d, left);

@@ -18,7 +18,7 @@ static _Thread_local struct {
 	char text[MPI_MAX_ERROR_STRING];
 } kept;
 
-int mpi_fail(int code, const char *format, ...)
+int(mpi_fail)(int code, const char *format, ...)
 {
 	va_list ap;
 
@@ -29,7 +29,7 @@ int mpi_fail(int code, const char *format, ...)
 	return code;
 }
 
-int mpi_fail_memory(const char *for_what)
+int(mpi_fail_memory)(const char *for_what)
 {
 	return mpi_fail(MPI_ERR_NO_MEM, "no memory for %s", for_what);
 }

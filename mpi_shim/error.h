@@ -8,6 +8,8 @@
 #ifndef MPI_SHIM_ERROR_H
 #define MPI_SHIM_ERROR_H
 
+#include <mpi.h>
+
 struct mpi_comm;
 struct mpi_errhandler;
 
@@ -17,8 +19,16 @@ struct mpi_errhandler;
  */
 int mpi_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
+/* Lets compilers and analysers see that a failure is not MPI_SUCCESS, so that they follow the right way. */
+#define mpi_fail(...) mpi_no_success(mpi_fail(__VA_ARGS__))
+static inline int mpi_no_success(int code)
+{
+	return code == MPI_SUCCESS ? MPI_ERR_UNKNOWN : code;
+}
+
 /* The same for memory that could not be had: MPI_ERR_NO_MEM. */
 int mpi_fail_memory(const char *for_what) __attribute__((cold));
+#define mpi_fail_memory(for_what) mpi_no_success(mpi_fail_memory(for_what))
 
 /*
  * At the end of an entry point that failed; the global lock is held and is let go. Runs the error handler of

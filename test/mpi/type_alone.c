@@ -14,7 +14,7 @@
 char alone_text[512];
 int alone_attr_copies, alone_attr_deletes, alone_attr_result;
 
-int mpi_fail(int code, const char *format, ...)
+int(mpi_fail)(int code, const char *format, ...)
 {
 	va_list ap;
 
