@@ -214,7 +214,7 @@ RULES = [
 ]
 
 # Functions of which no call can be made here: it would end the job, or begin something.
-NOT_CALLED = 'Abort|Comm_idup.*|Comm_disconnect'
+NOT_CALLED = 'Abort'
 
 # Arguments that are right: function, argument, value; else by the type, below.
 VALID = [
