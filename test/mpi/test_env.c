@@ -1,0 +1,626 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What MPI says of itself and its surroundings, in a job of one process: life from before MPI_Init to after
+ * MPI_Finalize, environment, statuses, the binary interface, Fortran, and functions that were removed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define OK(call) assert_int_equal(call, MPI_SUCCESS)
+
+/* ---- before MPI_Init --------------------------------------------------------------------------------- */
+
+static void versions_can_be_asked_before_init(void **state)
+{
+	char text[MPI_MAX_LIBRARY_VERSION_STRING];
+	int major = -1, minor = -1, len = -1;
+
+	(void)state;
+	OK(MPI_Get_version(&major, &minor));
+	assert_int_equal(major, MPI_VERSION);
+	assert_int_equal(minor, MPI_SUBVERSION);
+	OK(MPI_Abi_get_version(&major, &minor));
+	assert_int_equal(major, 1);
+	assert_int_equal(minor, 0);
+	OK(MPI_Get_library_version(text, &len));
+	assert_int_equal(len, strlen(text));
+	assert_non_null(strstr(text, "Postern"));
+}
+
+static void info_and_handlers_can_be_made_before_init(void **state)
+{
+	MPI_Info info = MPI_INFO_NULL;
+	char value[8];
+	int flag = 0, len = sizeof(value);
+
+	(void)state;
+	OK(MPI_Info_create(&info));
+	OK(MPI_Info_set(info, "key", "value"));
+	OK(MPI_Info_get_string(info, "key", &len, value, &flag));
+	assert_true(flag);
+	assert_string_equal(value, "value");
+	OK(MPI_Info_free(&info));
+	assert_ptr_equal(info, MPI_INFO_NULL);
+}
+
+static void nothing_has_begun_or_ended_before_init(void **state)
+{
+	int flag = -1;
+
+	(void)state;
+	OK(MPI_Initialized(&flag));
+	assert_int_equal(flag, 0);
+	OK(MPI_Finalized(&flag));
+	assert_int_equal(flag, 0);
+}
+
+/* The status of a child that runs `fn`, and the last line it wrote to stderr. */
+static int in_child(void (*fn)(void), char line[512])
+{
+	int fds[2], status = -1;
+	ssize_t n, have = 0;
+	pid_t pid;
+
+	assert_int_equal(pipe(fds), 0);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		dup2(fds[1], STDERR_FILENO);
+		fn();
+		_exit(0);
+	}
+	close(fds[1]);
+	while ((n = read(fds[0], line + have, (size_t)(511 - have))) > 0)
+		have += n;
+	line[have] = '\0';
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void call_too_early(void)
+{
+	int rank;
+
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+}
+
+static void set_a_null_key(void)
+{
+	MPI_Info info;
+
+	MPI_Info_create(&info);
+	MPI_Info_set(info, NULL, "value");
+}
+
+static void other_calls_before_init_end_the_process(void **state)
+{
+	char line[512];
+	int status;
+
+	(void)state;
+	status = in_child(call_too_early, line);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_non_null(strstr(line, "MPI_Comm_rank was called before MPI_Init"));
+}
+
+static void errors_before_init_are_fatal(void **state)
+{
+	char line[512];
+	int status;
+
+	(void)state;
+	status = in_child(set_a_null_key, line);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_non_null(strstr(line, "MPI_Info_set: key is a null pointer"));
+}
+
+/* ---- while it runs ----------------------------------------------------------------------------------- */
+
+static void *not_the_main_thread(void *answer)
+{
+	MPI_Is_thread_main(answer);
+	return NULL;
+}
+
+static void the_thread_that_began_is_the_main_one(void **state)
+{
+	pthread_t thread;
+	int flag = -1, other = -1, level = -1;
+
+	(void)state;
+	OK(MPI_Query_thread(&level));
+	assert_int_equal(level, MPI_THREAD_MULTIPLE);
+	OK(MPI_Is_thread_main(&flag));
+	assert_int_equal(flag, 1);
+	pthread_create(&thread, NULL, not_the_main_thread, &other);
+	pthread_join(thread, NULL);
+	assert_int_equal(other, 0);
+	OK(MPI_Initialized(&flag));
+	assert_int_equal(flag, 1);
+}
+
+static void a_second_init_is_an_error(void **state)
+{
+	int class = -1, rc;
+
+	(void)state;
+	rc = MPI_Init(NULL, NULL);
+	OK(MPI_Error_class(rc, &class));
+	assert_int_equal(class, MPI_ERR_OTHER);
+}
+
+static void time_goes_forward(void **state)
+{
+	double start = MPI_Wtime(), now = start;
+
+	(void)state;
+	assert_true(MPI_Wtick() > 0 && MPI_Wtick() < 1e-3);
+	while (now == start)
+		now = MPI_Wtime();
+	assert_true(now > start);
+}
+
+static void the_processor_has_a_name(void **state)
+{
+	char name[MPI_MAX_PROCESSOR_NAME], host[MPI_MAX_PROCESSOR_NAME] = "";
+	int len = -1;
+
+	(void)state;
+	OK(MPI_Get_processor_name(name, &len));
+	gethostname(host, sizeof(host) - 1);
+	assert_string_equal(name, host);
+	assert_int_equal(len, strlen(host));
+}
+
+static void memory_is_aligned_and_writable(void **state)
+{
+	static const MPI_Aint sizes[] = { 0, 1, 100, 4096, 1 << 20 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		char *p = NULL;
+
+		OK(MPI_Alloc_mem(sizes[i], MPI_INFO_NULL, &p));
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % 64, 0);
+		memset(p, 1, (size_t)sizes[i]);
+		OK(MPI_Free_mem(p));
+	}
+}
+
+static void addresses_are_numbers(void **state)
+{
+	double x[4] = { 0 };
+	MPI_Aint a, b;
+
+	(void)state;
+	OK(MPI_Get_address(&x[0], &a));
+	OK(MPI_Get_address(&x[3], &b));
+	assert_ptr_equal((void *)a, &x[0]);
+	assert_int_equal(MPI_Aint_diff(b, a), 3 * sizeof(double));
+	assert_int_equal(MPI_Aint_add(a, 3 * sizeof(double)), b);
+}
+
+static void hardware_is_described(void **state)
+{
+	MPI_Info info = MPI_INFO_NULL;
+	int keys = 0;
+
+	(void)state;
+	OK(MPI_Get_hw_resource_info(&info));
+	OK(MPI_Info_get_nkeys(info, &keys));
+	assert_true(keys > 0);
+	for (int i = 0; i < keys; i++) {
+		char key[MPI_MAX_INFO_KEY], value[16];
+		int flag = 0, len = sizeof(value);
+
+		OK(MPI_Info_get_nthkey(info, i, key));
+		assert_non_null(strstr(key, "://"));
+		OK(MPI_Info_get_string(info, key, &len, value, &flag));
+		assert_true(flag && (!strcmp(value, "true") || !strcmp(value, "false")));
+	}
+	OK(MPI_Info_free(&info));
+}
+
+static void nobody_started_this_process_with_spawn(void **state)
+{
+	MPI_Comm parent = MPI_COMM_SELF;
+
+	(void)state;
+	OK(MPI_Comm_get_parent(&parent));
+	assert_ptr_equal(parent, MPI_COMM_NULL);
+}
+
+static void hints_for_profilers_are_taken(void **state)
+{
+	(void)state;
+	OK(MPI_Pcontrol(0));
+	OK(MPI_Pcontrol(2, "anything", 1.0));
+}
+
+/* ---- statuses ---------------------------------------------------------------------------------------- */
+
+static void fields_of_a_status_have_functions(void **state)
+{
+	MPI_Status s;
+	int v = -1;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	OK(MPI_Status_set_source(&s, 3));
+	OK(MPI_Status_set_tag(&s, 4));
+	OK(MPI_Status_set_error(&s, MPI_ERR_TAG));
+	assert_int_equal(s.MPI_SOURCE, 3);
+	assert_int_equal(s.MPI_TAG, 4);
+	assert_int_equal(s.MPI_ERROR, MPI_ERR_TAG);
+	OK(MPI_Status_get_source(&s, &v));
+	assert_int_equal(v, 3);
+	OK(MPI_Status_get_tag(&s, &v));
+	assert_int_equal(v, 4);
+	OK(MPI_Status_get_error(&s, &v));
+	assert_int_equal(v, MPI_ERR_TAG);
+}
+
+static void counts_follow_the_datatype(void **state)
+{
+	MPI_Status s;
+	MPI_Count large = -1;
+	int n = -1;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	OK(MPI_Status_set_elements(&s, MPI_INT, 6));
+	OK(MPI_Get_count(&s, MPI_INT, &n));
+	assert_int_equal(n, 6);
+	OK(MPI_Get_count(&s, MPI_DOUBLE, &n));
+	assert_int_equal(n, 3);
+	OK(MPI_Status_set_elements(&s, MPI_INT, 5));
+	OK(MPI_Get_count(&s, MPI_DOUBLE, &n));
+	assert_int_equal(n, MPI_UNDEFINED);
+	OK(MPI_Status_set_elements_c(&s, MPI_CHAR, 5000000000));
+	OK(MPI_Get_count(&s, MPI_CHAR, &n));
+	assert_int_equal(n, MPI_UNDEFINED);
+	OK(MPI_Get_count_c(&s, MPI_CHAR, &large));
+	assert_int_equal(large, 5000000000);
+	OK(MPI_Get_elements_x(&s, MPI_CHAR, &large));
+	assert_int_equal(large, 5000000000);
+}
+
+static void elements_count_inside_of_datatypes(void **state)
+{
+	MPI_Datatype pair;
+	MPI_Status s;
+	int n = -1;
+
+	(void)state;
+	OK(MPI_Type_create_struct(2, (int[]){ 1, 1 }, (MPI_Aint[]){ 0, 8 },
+				  (MPI_Datatype[]){ MPI_DOUBLE, MPI_INT }, &pair));
+	OK(MPI_Type_commit(&pair));
+	memset(&s, 0, sizeof(s));
+	for (int elements = 0; elements < 7; elements++) {
+		OK(MPI_Status_set_elements(&s, pair, elements));
+		OK(MPI_Get_elements(&s, pair, &n));
+		assert_int_equal(n, elements);
+		OK(MPI_Get_count(&s, pair, &n));
+		assert_int_equal(n, elements % 2 ? MPI_UNDEFINED : elements / 2);
+	}
+	OK(MPI_Type_free(&pair));
+}
+
+static void cancelled_is_beside_the_count(void **state)
+{
+	MPI_Status s;
+	int n = -1, flag = -1;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	OK(MPI_Status_set_elements(&s, MPI_INT, 6));
+	OK(MPI_Status_set_cancelled(&s, 1));
+	OK(MPI_Test_cancelled(&s, &flag));
+	assert_true(flag);
+	OK(MPI_Status_set_elements(&s, MPI_INT, 7));
+	OK(MPI_Test_cancelled(&s, &flag));
+	assert_true(flag);
+	OK(MPI_Status_set_cancelled(&s, 0));
+	OK(MPI_Get_count(&s, MPI_INT, &n));
+	assert_int_equal(n, 7);
+}
+
+/* ---- the binary interface ---------------------------------------------------------------------------- */
+
+static void sizes_are_told(void **state)
+{
+	static const char *const keys[] = { "mpi_aint_size", "mpi_count_size", "mpi_offset_size" };
+	MPI_Info info = MPI_INFO_NULL;
+
+	(void)state;
+	OK(MPI_Abi_get_info(&info));
+	for (int i = 0; i < 3; i++) {
+		char value[8];
+		int flag = 0, len = sizeof(value);
+
+		OK(MPI_Info_get_string(info, keys[i], &len, value, &flag));
+		assert_true(flag);
+		assert_string_equal(value, "8");
+	}
+	OK(MPI_Info_free(&info));
+}
+
+static void fortran_is_set_once(void **state)
+{
+	MPI_Info info = MPI_INFO_ENV, set;
+	char value[8];
+	int flag = 0, len = sizeof(value), class = -1;
+
+	(void)state;
+	OK(MPI_Abi_get_fortran_info(&info));
+	assert_ptr_equal(info, MPI_INFO_NULL);
+	OK(MPI_Info_create(&set));
+	OK(MPI_Info_set(set, "mpi_integer_size", "4"));
+	OK(MPI_Info_set(set, "unknown", "4"));
+	OK(MPI_Abi_set_fortran_info(set));
+	OK(MPI_Error_class(MPI_Abi_set_fortran_info(set), &class));
+	assert_int_equal(class, MPI_ERR_ABI);
+	OK(MPI_Info_free(&set));
+	OK(MPI_Abi_get_fortran_info(&info));
+	OK(MPI_Info_get_string(info, "mpi_integer_size", &len, value, &flag));
+	assert_true(flag);
+	assert_string_equal(value, "4");
+	OK(MPI_Info_get_string(info, "unknown", &len, value, &flag));
+	assert_false(flag);
+	OK(MPI_Info_free(&info));
+}
+
+static void booleans_are_kept_by_size(void **state)
+{
+	int32_t yes = -1, no = 0, got_yes = 5, got_no = 5;
+	int is_set = -1, class = -1;
+
+	(void)state;
+	OK(MPI_Abi_get_fortran_booleans(4, &got_yes, &got_no, &is_set));
+	assert_int_equal(is_set, 0);
+	OK(MPI_Abi_set_fortran_booleans(4, &yes, &no));
+	OK(MPI_Abi_get_fortran_booleans(4, &got_yes, &got_no, &is_set));
+	assert_int_equal(is_set, 1);
+	assert_int_equal(got_yes, -1);
+	assert_int_equal(got_no, 0);
+	OK(MPI_Abi_get_fortran_booleans(8, &got_yes, &got_no, &is_set));
+	assert_int_equal(is_set, 0);
+	OK(MPI_Error_class(MPI_Abi_set_fortran_booleans(4, &yes, &no), &class));
+	assert_int_equal(class, MPI_ERR_ABI);
+	OK(MPI_Error_class(MPI_Abi_set_fortran_booleans(3, &yes, &no), &class));
+	assert_int_equal(class, MPI_ERR_ARG);
+}
+
+static void handles_survive_as_integers(void **state)
+{
+	MPI_Comm comm;
+	MPI_Datatype type;
+	MPI_Group group;
+
+	(void)state;
+	assert_int_equal(MPI_Comm_toint(MPI_COMM_WORLD), 0x101);
+	assert_int_equal(MPI_Type_toint(MPI_INT), 0x209);
+	assert_int_equal(MPI_Win_toint(MPI_WIN_NULL), 0x110);
+	assert_int_equal(MPI_File_toint(MPI_FILE_NULL), 0x118);
+	assert_int_equal(MPI_Session_toint(MPI_SESSION_NULL), 0x120);
+	assert_int_equal(MPI_Message_toint(MPI_MESSAGE_NO_PROC), 0x129);
+	assert_int_equal(MPI_Request_toint(MPI_REQUEST_NULL), 0x180);
+	assert_ptr_equal(MPI_Errhandler_fromint(0x143), MPI_ERRORS_RETURN);
+	assert_ptr_equal(MPI_Op_fromint(MPI_Op_toint(MPI_SUM)), MPI_SUM);
+	assert_ptr_equal(MPI_Info_fromint(MPI_Info_toint(MPI_INFO_ENV)), MPI_INFO_ENV);
+	OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+	assert_ptr_equal(MPI_Comm_fromint(MPI_Comm_toint(comm)), comm);
+	OK(MPI_Comm_free(&comm));
+	OK(MPI_Type_contiguous(3, MPI_INT, &type));
+	assert_ptr_equal(MPI_Type_fromint(MPI_Type_toint(type)), type);
+	OK(MPI_Type_free(&type));
+	OK(MPI_Comm_group(MPI_COMM_WORLD, &group));
+	assert_ptr_equal(MPI_Group_fromint(MPI_Group_toint(group)), group);
+	OK(MPI_Group_free(&group));
+}
+
+/* ---- what only libmpi.so has -------------------------------------------------------------------------- */
+
+static void fortran_handles_are_those_numbers(void **state)
+{
+	(void)state;
+	assert_int_equal(MPI_Comm_c2f(MPI_COMM_WORLD), MPI_Comm_toint(MPI_COMM_WORLD));
+	assert_ptr_equal(MPI_Comm_f2c(0x101), MPI_COMM_WORLD);
+	assert_ptr_equal(MPI_Type_f2c(MPI_Type_c2f(MPI_DOUBLE)), MPI_DOUBLE);
+	assert_ptr_equal(MPI_Request_f2c(MPI_Request_c2f(MPI_REQUEST_NULL)), MPI_REQUEST_NULL);
+}
+
+static void statuses_go_to_fortran_and_back(void **state)
+{
+	MPI_Fint f[MPI_F_STATUS_SIZE];
+	MPI_F08_status f08;
+	MPI_Status s, back;
+	int class = -1;
+
+	(void)state;
+	memset(&s, 0, sizeof(s));
+	s.MPI_SOURCE = 3;
+	s.MPI_TAG = 4;
+	OK(MPI_Status_set_elements(&s, MPI_INT, 5));
+	OK(MPI_Status_c2f(&s, f));
+	assert_int_equal(f[MPI_F_SOURCE], 3);
+	assert_int_equal(f[MPI_F_TAG], 4);
+	OK(MPI_Status_f2c(f, &back));
+	assert_memory_equal(&s, &back, sizeof(s));
+	OK(MPI_Status_c2f08(&s, &f08));
+	assert_int_equal(f08.MPI_TAG, 4);
+	OK(MPI_Status_f082c(&f08, &back));
+	assert_memory_equal(&s, &back, sizeof(s));
+	OK(MPI_Error_class(MPI_Status_f2c(MPI_F_STATUS_IGNORE, &back), &class));
+	assert_int_equal(class, MPI_ERR_ARG);
+}
+
+static void removed_functions_do_what_they_did(void **state)
+{
+	MPI_Datatype row, type;
+	MPI_Aint lb = -1, ub = -1, extent = -1, at;
+	MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+	int x;
+
+	(void)state;
+	OK(MPI_Address(&x, &at));
+	assert_ptr_equal((void *)at, &x);
+	OK(MPI_Type_hvector(3, 1, 16, MPI_INT, &row));
+	OK(MPI_Type_extent(row, &extent));
+	assert_int_equal(extent, 36);
+	OK(MPI_Type_struct(3, (int[]){ 1, 1, 1 }, (MPI_Aint[]){ -8, 0, 64 },
+			   (MPI_Datatype[]){ MPI_LB, row, MPI_UB }, &type));
+	OK(MPI_Type_lb(type, &lb));
+	OK(MPI_Type_ub(type, &ub));
+	OK(MPI_Type_extent(type, &extent));
+	assert_int_equal(lb, -8);
+	assert_int_equal(ub, 64);
+	assert_int_equal(extent, 72);
+	OK(MPI_Type_free(&type));
+	OK(MPI_Type_hindexed(2, (int[]){ 1, 2 }, (MPI_Aint[]){ 0, 32 }, MPI_INT, &type));
+	OK(MPI_Type_extent(type, &extent));
+	assert_int_equal(extent, 40);
+	OK(MPI_Type_free(&type));
+	OK(MPI_Type_free(&row));
+	OK(MPI_Errhandler_get(MPI_COMM_WORLD, &handler));
+	assert_ptr_equal(handler, MPI_ERRORS_RETURN);
+	OK(MPI_Errhandler_set(MPI_COMM_WORLD, handler));
+}
+
+static int handled;
+
+static void handle(MPI_Comm *comm, int *code, ...)
+{
+	(void)comm;
+	handled = *code;
+}
+
+static void old_error_handlers_are_called(void **state)
+{
+	MPI_Errhandler handler;
+	MPI_Comm comm;
+	int class = -1, rc;
+
+	(void)state;
+	OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+	OK(MPI_Errhandler_create(handle, &handler));
+	OK(MPI_Errhandler_set(comm, handler));
+	rc = MPI_Send(NULL, -1, MPI_INT, 0, 0, comm);
+	OK(MPI_Error_class(rc, &class));
+	assert_int_equal(class, MPI_ERR_COUNT);
+	assert_int_equal(handled, rc);
+	OK(MPI_Errhandler_free(&handler));
+	OK(MPI_Comm_free(&comm));
+}
+
+static void fail_fatally(void)
+{
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Send(NULL, 0, MPI_INT, 0, -5, MPI_COMM_WORLD);
+}
+
+static void fatal_errors_name_rank_function_communicator_and_cause(void **state)
+{
+	char line[512];
+	int status;
+
+	(void)state;
+	status = in_child(fail_fatally, line);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_non_null(
+		strstr(line, "rank 0 of 1: MPI_Send on MPI_COMM_WORLD: tag -5 is negative"));
+}
+
+/* ---- afterwards --------------------------------------------------------------------------------------- */
+
+static void after_finalize_it_has_ended(void **state)
+{
+	MPI_Info info;
+	int flag = -1, class = -1;
+
+	(void)state;
+	OK(MPI_Finalize());
+	OK(MPI_Finalized(&flag));
+	assert_int_equal(flag, 1);
+	OK(MPI_Initialized(&flag));
+	assert_int_equal(flag, 1);
+	OK(MPI_Error_class(MPI_ERR_TAG, &class));
+	assert_int_equal(class, MPI_ERR_TAG);
+	OK(MPI_Info_create(&info));
+	OK(MPI_Info_set(info, "key", "value"));
+	OK(MPI_Info_free(&info));
+}
+
+static void calls_after_finalize_end_the_process(void **state)
+{
+	char line[512];
+	int status;
+
+	(void)state;
+	status = in_child(call_too_early, line);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) != 0);
+	assert_non_null(strstr(line, "MPI_Comm_rank was called after MPI_Finalize"));
+}
+
+static int start(void **state)
+{
+	int provided = -1;
+
+	(void)state;
+	OK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
+	assert_int_equal(provided, MPI_THREAD_MULTIPLE);
+	OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(versions_can_be_asked_before_init),
+		cmocka_unit_test(info_and_handlers_can_be_made_before_init),
+		cmocka_unit_test(nothing_has_begun_or_ended_before_init),
+		cmocka_unit_test(other_calls_before_init_end_the_process),
+		cmocka_unit_test(errors_before_init_are_fatal),
+		/* the order matters from here on: MPI begins once and ends once */
+		cmocka_unit_test_setup(the_thread_that_began_is_the_main_one, start),
+		cmocka_unit_test(a_second_init_is_an_error),
+		cmocka_unit_test(time_goes_forward),
+		cmocka_unit_test(the_processor_has_a_name),
+		cmocka_unit_test(memory_is_aligned_and_writable),
+		cmocka_unit_test(addresses_are_numbers),
+		cmocka_unit_test(hardware_is_described),
+		cmocka_unit_test(nobody_started_this_process_with_spawn),
+		cmocka_unit_test(hints_for_profilers_are_taken),
+		cmocka_unit_test(fields_of_a_status_have_functions),
+		cmocka_unit_test(counts_follow_the_datatype),
+		cmocka_unit_test(elements_count_inside_of_datatypes),
+		cmocka_unit_test(cancelled_is_beside_the_count),
+		cmocka_unit_test(sizes_are_told),
+		cmocka_unit_test(fortran_is_set_once),
+		cmocka_unit_test(booleans_are_kept_by_size),
+		cmocka_unit_test(handles_survive_as_integers),
+		cmocka_unit_test(fortran_handles_are_those_numbers),
+		cmocka_unit_test(statuses_go_to_fortran_and_back),
+		cmocka_unit_test(removed_functions_do_what_they_did),
+		cmocka_unit_test(old_error_handlers_are_called),
+		cmocka_unit_test(fatal_errors_name_rank_function_communicator_and_cause),
+		cmocka_unit_test(after_finalize_it_has_ended),
+		cmocka_unit_test(calls_after_finalize_end_the_process),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The MPI tool interface, before, while and after MPI runs, in a job of one process.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <mpi.h>
+#include <string.h>
+
+#define OK(call) assert_int_equal(call, MPI_SUCCESS)
+
+static int begin(void **state)
+{
+	int provided = -1;
+
+	(void)state;
+	OK(MPI_T_init_thread(MPI_THREAD_SINGLE, &provided));
+	return provided == MPI_THREAD_MULTIPLE ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	OK(MPI_T_finalize());
+	return 0;
+}
+
+static void nothing_works_outside_of_init_and_finalize(void **state)
+{
+	int n;
+
+	(void)state;
+	assert_int_equal(MPI_T_cvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
+	assert_int_equal(MPI_T_pvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
+	assert_int_equal(MPI_T_finalize(), MPI_T_ERR_NOT_INITIALIZED);
+	begin(state);
+	begin(state);
+	OK(MPI_T_finalize());
+	OK(MPI_T_cvar_get_num(&n));
+	OK(MPI_T_finalize());
+	assert_int_equal(MPI_T_cvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
+}
+
+/* ---- control variables --------------------------------------------------------------------------- */
+
+static void every_control_variable_can_be_found_and_read(void **state)
+{
+	int n = 0;
+
+	(void)state;
+	OK(MPI_T_cvar_get_num(&n));
+	assert_true(n > 10);
+	for (int i = 0; i < n; i++) {
+		char name[64], desc[512], value[4096];
+		int name_len = sizeof(name), desc_len = sizeof(desc), verbosity, bind, scope;
+		int index = -1, count = 0;
+		MPI_Datatype type;
+		MPI_T_enum choices;
+		MPI_T_cvar_handle handle;
+
+		OK(MPI_T_cvar_get_info(i, name, &name_len, &verbosity, &type, &choices, desc,
+				       &desc_len, &bind, &scope));
+		assert_int_equal(name_len, strlen(name) + 1);
+		assert_true(desc_len > 1);
+		assert_int_equal(bind, MPI_T_BIND_NO_OBJECT);
+		assert_int_equal(scope, MPI_T_SCOPE_CONSTANT);
+		OK(MPI_T_cvar_get_index(name, &index));
+		assert_int_equal(index, i);
+		OK(MPI_T_cvar_handle_alloc(i, NULL, &handle, &count));
+		assert_true(count > 0 && count < (int)sizeof(value));
+		OK(MPI_T_cvar_read(handle, value));
+		assert_int_equal(MPI_T_cvar_write(handle, value), MPI_T_ERR_CVAR_SET_NEVER);
+		OK(MPI_T_cvar_handle_free(&handle));
+		assert_null(handle);
+	}
+}
+
+/* The environment of this test sets PTL_MPI_SHORT and PTL_SHM_CMA. */
+static void values_are_those_of_the_environment(void **state)
+{
+	MPI_T_cvar_handle handle;
+	MPI_T_enum choices;
+	MPI_Datatype type;
+	long number = -1;
+	int index, count, choice = -1, value = -1, items = 0, len = 8;
+	char text[8];
+
+	(void)state;
+	OK(MPI_T_cvar_get_index("PTL_MPI_SHORT", &index));
+	OK(MPI_T_cvar_handle_alloc(index, NULL, &handle, &count));
+	OK(MPI_T_cvar_read(handle, &number));
+	assert_int_equal(number, 4321);
+	OK(MPI_T_cvar_handle_free(&handle));
+
+	OK(MPI_T_cvar_get_index("PTL_SHM_CMA", &index));
+	OK(MPI_T_cvar_get_info(index, NULL, NULL, NULL, &type, &choices, NULL, NULL, NULL, NULL));
+	assert_ptr_equal(type, MPI_INT);
+	OK(MPI_T_enum_get_info(choices, &items, NULL, NULL));
+	assert_int_equal(items, 3);
+	OK(MPI_T_cvar_handle_alloc(index, NULL, &handle, &count));
+	OK(MPI_T_cvar_read(handle, &choice));
+	OK(MPI_T_enum_get_item(choices, choice, &value, text, &len));
+	assert_int_equal(value, choice);
+	assert_string_equal(text, "off");
+	assert_int_equal(len, 4);
+	assert_int_equal(MPI_T_enum_get_item(choices, 3, &value, text, &len),
+			 MPI_T_ERR_INVALID_INDEX);
+	OK(MPI_T_cvar_handle_free(&handle));
+}
+
+static void strings_tell_their_length_and_are_cut(void **state)
+{
+	char name[4];
+	int index, len = 0;
+
+	(void)state;
+	OK(MPI_T_cvar_get_index("PTL_NAL", &index));
+	OK(MPI_T_cvar_get_info(index, NULL, &len, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+	assert_int_equal(len, 8);
+	len = sizeof(name);
+	OK(MPI_T_cvar_get_info(index, name, &len, NULL, NULL, NULL, NULL, NULL, NULL, NULL));
+	assert_string_equal(name, "PTL");
+	assert_int_equal(len, 4);
+}
+
+/* ---- performance variables ------------------------------------------------------------------------ */
+
+static void every_performance_variable_can_be_found_and_read(void **state)
+{
+	MPI_T_pvar_session session;
+	int n = 0;
+
+	(void)state;
+	OK(MPI_T_pvar_get_num(&n));
+	assert_true(n > 20);
+	OK(MPI_T_pvar_session_create(&session));
+	for (int i = 0; i < n; i++) {
+		char name[64], desc[512];
+		int name_len = sizeof(name), desc_len = sizeof(desc), verbosity, class, bind;
+		int readonly, continuous, atomic, index = -1, count = 0;
+		unsigned long value = 1;
+		MPI_Datatype type;
+		MPI_T_enum choices;
+		MPI_T_pvar_handle handle;
+
+		OK(MPI_T_pvar_get_info(i, name, &name_len, &verbosity, &class, &type, &choices,
+				       desc, &desc_len, &bind, &readonly, &continuous, &atomic));
+		assert_ptr_equal(type, MPI_UNSIGNED_LONG);
+		assert_int_equal(continuous, 1);
+		assert_int_equal(readonly, class != MPI_T_PVAR_CLASS_COUNTER);
+		OK(MPI_T_pvar_get_index(name, class, &index));
+		assert_int_equal(index, i);
+		OK(MPI_T_pvar_handle_alloc(session, i, NULL, &handle, &count));
+		assert_int_equal(count, 1);
+		OK(MPI_T_pvar_read(session, handle, &value));
+		assert_int_equal(MPI_T_pvar_start(session, handle), MPI_T_ERR_PVAR_NO_STARTSTOP);
+		assert_int_equal(MPI_T_pvar_reset(session, handle),
+				 readonly ? MPI_T_ERR_PVAR_NO_WRITE : MPI_SUCCESS);
+		OK(MPI_T_pvar_handle_free(session, &handle));
+		assert_null(handle);
+	}
+	OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
+	OK(MPI_T_pvar_session_free(&session));
+	assert_null(session);
+}
+
+static MPI_T_pvar_handle handle_of(MPI_T_pvar_session session, const char *name)
+{
+	MPI_T_pvar_handle handle;
+	int index = -1, count;
+
+	OK(MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index));
+	OK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count));
+	return handle;
+}
+
+static unsigned long read_of(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	unsigned long value = 0;
+
+	OK(MPI_T_pvar_read(session, handle, &value));
+	return value;
+}
+
+static void send_to_self(int n)
+{
+	for (int i = 0; i < n; i++) {
+		int out = i, in = -1;
+
+		OK(MPI_Sendrecv(&out, 1, MPI_INT, 0, 1, &in, 1, MPI_INT, 0, 1, MPI_COMM_SELF,
+				MPI_STATUS_IGNORE));
+		assert_int_equal(in, i);
+	}
+}
+
+static void messages_are_counted_for_each_handle_from_its_reset(void **state)
+{
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle all, since;
+	unsigned long before, value = 0;
+
+	(void)state;
+	OK(MPI_T_pvar_session_create(&session));
+	all = handle_of(session, "mpi_sent_short");
+	since = handle_of(session, "mpi_sent_short");
+	before = read_of(session, all);
+	send_to_self(3);
+	OK(MPI_T_pvar_reset(session, since));
+	send_to_self(4);
+	assert_int_equal(read_of(session, all), before + 7);
+	assert_int_equal(read_of(session, since), 4);
+	OK(MPI_T_pvar_readreset(session, since, &value));
+	assert_int_equal(value, 4);
+	assert_int_equal(read_of(session, since), 0);
+	value = 100;
+	OK(MPI_T_pvar_write(session, since, &value));
+	send_to_self(1);
+	assert_int_equal(read_of(session, since), 101);
+	OK(MPI_T_pvar_session_free(&session));
+}
+
+static void portals_counts_too(void **state)
+{
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle sends;
+	unsigned long before;
+
+	(void)state;
+	OK(MPI_T_pvar_session_create(&session));
+	sends = handle_of(session, "ptl_send_count");
+	before = read_of(session, sends);
+	send_to_self(5);
+	assert_true(read_of(session, sends) >= before + 5);
+	OK(MPI_T_pvar_session_free(&session));
+}
+
+static void handles_and_sessions_that_do_not_exist_are_refused(void **state)
+{
+	MPI_T_pvar_session session, gone;
+	MPI_T_pvar_handle handle, freed;
+	unsigned long value;
+	int count;
+
+	(void)state;
+	OK(MPI_T_pvar_session_create(&session));
+	handle = freed = handle_of(session, "mpi_sent_short");
+	OK(MPI_T_pvar_handle_free(session, &handle));
+	assert_int_equal(MPI_T_pvar_read(session, freed, &value), MPI_T_ERR_INVALID_HANDLE);
+	gone = session;
+	OK(MPI_T_pvar_session_free(&session));
+	assert_int_equal(MPI_T_pvar_read(gone, freed, &value), MPI_T_ERR_INVALID_SESSION);
+	assert_int_equal(MPI_T_pvar_session_free(&gone), MPI_T_ERR_INVALID_SESSION);
+	assert_int_equal(MPI_T_pvar_handle_alloc(NULL, 0, NULL, &handle, &count),
+			 MPI_T_ERR_INVALID_SESSION);
+	assert_int_equal(MPI_T_cvar_read(MPI_T_CVAR_HANDLE_NULL, &value), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_cvar_handle_alloc(-1, NULL, NULL, &count), MPI_T_ERR_INVALID_INDEX);
+	assert_int_equal(MPI_T_enum_get_info(MPI_T_ENUM_NULL, &count, NULL, NULL),
+			 MPI_T_ERR_INVALID_HANDLE);
+}
+
+/* ---- categories and events -------------------------------------------------------------------------- */
+
+static void every_variable_is_in_one_category(void **state)
+{
+	int cats = 0, cvars = 0, pvars = 0, want_cvars = 0, want_pvars = 0;
+
+	(void)state;
+	OK(MPI_T_category_get_num(&cats));
+	for (int i = 0; i < cats; i++) {
+		char name[64];
+		int len = sizeof(name), nc = -1, np = -1, sub = -1, index = -1, events = -1;
+		int indices[256];
+
+		OK(MPI_T_category_get_info(i, name, &len, NULL, NULL, &nc, &np, &sub));
+		OK(MPI_T_category_get_index(name, &index));
+		assert_int_equal(index, i);
+		assert_int_equal(sub, 0);
+		OK(MPI_T_category_get_num_events(i, &events));
+		assert_int_equal(events, 0);
+		memset(indices, -1, sizeof(indices));
+		OK(MPI_T_category_get_cvars(i, 256, indices));
+		for (int k = 0; k < nc; k++)
+			assert_true(indices[k] >= 0);
+		assert_int_equal(indices[nc], -1);
+		memset(indices, -1, sizeof(indices));
+		OK(MPI_T_category_get_pvars(i, 256, indices));
+		for (int k = 0; k < np; k++)
+			assert_true(indices[k] >= 0);
+		assert_int_equal(indices[np], -1);
+		cvars += nc;
+		pvars += np;
+	}
+	OK(MPI_T_cvar_get_num(&want_cvars));
+	OK(MPI_T_pvar_get_num(&want_pvars));
+	assert_int_equal(cvars, want_cvars);
+	assert_int_equal(pvars, want_pvars);
+	assert_int_equal(MPI_T_category_get_index("no such", &cats), MPI_T_ERR_INVALID_NAME);
+	assert_int_equal(MPI_T_category_get_cvars(99, 0, NULL), MPI_T_ERR_INVALID_INDEX);
+}
+
+static void there_are_no_events(void **state)
+{
+	MPI_T_event_registration registration;
+	int n = -1;
+
+	(void)state;
+	OK(MPI_T_event_get_num(&n));
+	assert_int_equal(n, 0);
+	OK(MPI_T_source_get_num(&n));
+	assert_int_equal(n, 0);
+	assert_int_equal(MPI_T_event_get_index("any", &n), MPI_T_ERR_INVALID_NAME);
+	assert_int_equal(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration),
+			 MPI_T_ERR_INVALID_INDEX);
+	assert_int_equal(MPI_T_event_handle_get_info(NULL, NULL), MPI_T_ERR_INVALID_HANDLE);
+}
+
+static int start(void **state)
+{
+	OK(MPI_Init(NULL, NULL));
+	return begin(state);
+}
+
+static int stop(void **state)
+{
+	OK(MPI_Finalize());
+	return end(state);
+}
+
+int main(void)
+{
+#define TEST(fn) cmocka_unit_test_setup_teardown(fn, begin, end)
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_works_outside_of_init_and_finalize),
+		TEST(every_control_variable_can_be_found_and_read),
+		TEST(every_performance_variable_can_be_found_and_read),
+		TEST(values_are_those_of_the_environment),
+		TEST(strings_tell_their_length_and_are_cut),
+		cmocka_unit_test_setup(messages_are_counted_for_each_handle_from_its_reset, start),
+		cmocka_unit_test(portals_counts_too),
+		cmocka_unit_test(handles_and_sessions_that_do_not_exist_are_refused),
+		cmocka_unit_test(every_variable_is_in_one_category),
+		cmocka_unit_test_teardown(there_are_no_events, stop),
+		cmocka_unit_test(nothing_works_outside_of_init_and_finalize),
+		TEST(every_performance_variable_can_be_found_and_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
