@@ -3,7 +3,7 @@
 # Copyright (c) 2026 the Postern authors
 #
 # What `./dev demo` ends with: two ranks exchange data and check it, how fast that is beside what the
-# machine can do at all, and that it goes on while the target computes.
+# machine can do at all, that it goes on while the target computes, and an MPI program.
 # Usage: demo.sh BUILD_DIR
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then
@@ -11,6 +11,9 @@ if [ $# -lt 1 ] || [ "$1" = --help ]; then
 	exit $(($# < 1 ? 2 : 0))
 fi
 build=$1
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
 
 heading() {
 	printf '\n-- %s\n\n' "$1"
@@ -25,3 +28,8 @@ heading "How fast: latency and bandwidth beside the bare machine, same two proce
 
 heading "Application bypass: data arrives while the target computes"
 "$build/bench/ptlperf/ptlperf" bypass
+
+heading "An MPI program, compiled with mpicc: a solver that exchanges borders and checks the result"
+echo "\$ mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200"
+"$build/tools/mpicc/mpicc" -O2 -o "$dir/halo" "$here/../examples/mpi/halo.c" -lm
+"$build/tools/mpiexec/mpiexec" -n 4 "$dir/halo" 200
