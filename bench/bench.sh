@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What `./dev bench` runs: all of ptlperf, then the comparison with the MPIs installed here.
+# What `./dev bench` runs: all of ptlperf, then our MPI beside those installed here.
 # Usage: bench.sh BUILD_DIR [ptlperf options]
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then
@@ -12,8 +12,9 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 shift
-results=$build/bench/ptlperf.json
+results=$build/bench
 
-"$build/bench/ptlperf/ptlperf" "$@" --json "$results" all
-printf '\nall figures: %s\n' "$results"
-"$here/compare_mpi.sh" "$build"
+"$build/bench/ptlperf/ptlperf" "$@" --json "$results/ptlperf.json" all
+echo
+"$here/mpi_compare" --prefix "$build" --json "$results/mpi_compare.json"
+printf '\nall figures: %s, %s\n' "$results/ptlperf.json" "$results/mpi_compare.json"

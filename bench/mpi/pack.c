@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How fast an MPI packs and unpacks typical layouts: MPI_Pack and MPI_Unpack of a few megabytes and of a
- * few kilobytes, in GB/s of packed data. One process; the same source for every MPI.
+ * How fast an MPI packs and unpacks typical layouts, in GB/s of packed data, and beside them memcpy of as
+ * many bytes. One process; the same source for every MPI.
  *
- * Usage: pack [SECONDS_PER_FIGURE]
+ * Usage: pack LINE-FILE MIN-MS REPEAT DOUBLES...
  */
-#include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
+#include "../ptlperf/clock.h"
+#include "measure.h"
 
-static double patience = 0.2;
+#define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
 /* ---- layouts: each makes a type and says how many of it are packed -------------------------------------- */
 
@@ -186,82 +185,120 @@ static const struct {
 
 /* ---- measuring ---------------------------------------------------------------------------------------- */
 
+enum { AT_LEAST = 64 << 10 }; /* bytes in a sample */
+
 struct job {
 	MPI_Datatype type;
-	int count, bytes;
+	int count, bytes, room; /* what is packed, and what MPI_Pack wants for it */
+	int times;              /* in a sample: the timer is too coarse for a short one */
 	char *memory, *packed;
+	void (*what)(const struct job *j);
 };
 
 static void pack(const struct job *j)
 {
 	int position = 0;
 
-	MPI_Pack(j->memory, j->count, j->type, j->packed, j->bytes, &position, MPI_COMM_SELF);
+	MPI_Pack(j->memory, j->count, j->type, j->packed, j->room, &position, MPI_COMM_SELF);
 }
 
 static void unpack(const struct job *j)
 {
 	int position = 0;
 
-	MPI_Unpack(j->packed, j->bytes, &position, j->memory, j->count, j->type, MPI_COMM_SELF);
+	MPI_Unpack(j->packed, j->room, &position, j->memory, j->count, j->type, MPI_COMM_SELF);
 }
 
-/* The best of a few rounds, in GB/s. */
-static double rate(const struct job *j, void (*what)(const struct job *j))
+static void copy(const struct job *j)
 {
-	double best = 0, end = MPI_Wtime() + patience;
-
-	what(j);
-	do {
-		int times = 1 + (int)(4e6 / (j->bytes + 1));
-		double start = MPI_Wtime(), took;
-
-		for (int i = 0; i < times; i++)
-			what(j);
-		took = MPI_Wtime() - start;
-		if (took > 0 && (double)j->bytes * times / took / 1e9 > best)
-			best = (double)j->bytes * times / took / 1e9;
-	} while (MPI_Wtime() < end);
-	return best;
+	memcpy(j->packed, j->memory, (size_t)j->bytes);
+	__asm__ volatile("" ::: "memory"); /* or only the last copy need be made */
 }
 
-static void measure(const char *name, MPI_Datatype (*make)(int n, int *count), int n)
+static void run(void *arg, int count, uint64_t *ticks)
 {
-	struct job j;
+	struct job *j = arg;
+	uint64_t last = perf_now(), now;
+
+	for (int i = 0; i < count; i++) {
+		for (int t = j->times; t; t--)
+			j->what(j);
+		now = perf_now();
+		if (ticks)
+			ticks[i] = now - last;
+		last = now;
+	}
+}
+
+static void rate(struct job *j, void (*what)(const struct job *j), const char *test,
+		 const char *layout)
+{
+	struct perf_stats s;
+	double bytes;
+
+	j->what = what;
+	j->times = 1 + AT_LEAST / j->bytes;
+	bytes = (double)j->bytes * j->times;
+	s = bench_measure(run, j, BENCH_EACH);
+	bench_print(test, layout, j->bytes, "GB/s", bytes / s.median, bytes / s.p99, bytes / s.min);
+}
+
+/* Buffers for a type, all of them touched. */
+static void start(struct job *j)
+{
 	MPI_Aint lb, extent, true_lb, true_extent;
 	size_t room;
-	double packing, unpacking;
+	int size;
 
-	j.type = make(n, &j.count);
-	MPI_Type_commit(&j.type);
-	MPI_Type_get_extent(j.type, &lb, &extent);
-	MPI_Type_get_true_extent(j.type, &true_lb, &true_extent);
-	room = (size_t)(true_lb + true_extent + extent * (j.count - 1));
-	MPI_Pack_size(j.count, j.type, MPI_COMM_SELF, &j.bytes);
-	j.memory = malloc(room);
-	j.packed = malloc((size_t)j.bytes);
-	memset(j.memory, 1, room);
-	memset(j.packed, 2, (size_t)j.bytes);
-	packing = rate(&j, pack);
-	unpacking = rate(&j, unpack);
-	printf("%-24s %9d B %8.2f %8.2f\n", name, j.bytes, packing, unpacking);
-	free(j.memory);
-	free(j.packed);
-	MPI_Type_free(&j.type);
+	MPI_Type_commit(&j->type);
+	MPI_Type_get_extent(j->type, &lb, &extent);
+	MPI_Type_get_true_extent(j->type, &true_lb, &true_extent);
+	MPI_Type_size(j->type, &size);
+	MPI_Pack_size(j->count, j->type, MPI_COMM_SELF, &j->room);
+	j->bytes = size * j->count;
+	room = (size_t)(true_lb + true_extent + extent * (j->count - 1));
+	j->memory = malloc(room);
+	j->packed = malloc((size_t)j->room);
+	if (!j->memory || !j->packed)
+		bench_fail("out of memory for %zu bytes and %d packed ones", room, j->room);
+	memset(j->memory, 1, room);
+	memset(j->packed, 2, (size_t)j->room);
+}
+
+static void end(struct job *j)
+{
+	free(j->memory);
+	free(j->packed);
+	MPI_Type_free(&j->type);
+}
+
+static void measure(size_t layout, int doubles)
+{
+	struct job j = { 0 };
+
+	j.type = layouts[layout].make(doubles, &j.count);
+	start(&j);
+	if (layouts[layout].make == contiguous)
+		rate(&j, copy, "pack", "memcpy");
+	rate(&j, pack, "pack", layouts[layout].name);
+	rate(&j, unpack, "unpack", layouts[layout].name);
+	end(&j);
 }
 
 int main(int argc, char **argv)
 {
-	static const int sizes[] = { 256, 16 << 10, 512 << 10 };
+	char **arg = bench_start(&argc, &argv, "DOUBLES...");
 
-	MPI_Init(&argc, &argv);
-	if (argc > 1)
-		patience = atof(argv[1]);
-	printf("%-24s %11s %8s %8s  GB/s\n", "layout", "packed", "pack", "unpack");
-	for (size_t s = 0; s < COUNT_OF(sizes); s++) {
+	if (bench_ranks != 1)
+		bench_fail("needs one rank");
+	for (; *arg; arg++) {
+		int doubles = atoi(*arg);
+
+		if (doubles < 64 || doubles > 1 << 24)
+			bench_fail("DOUBLES is 64 to %d, not %s", 1 << 24, *arg);
 		for (size_t i = 0; i < COUNT_OF(layouts); i++)
-			measure(layouts[i].name, layouts[i].make, sizes[s]);
+			measure(i, doubles);
 	}
-	MPI_Finalize();
+	bench_end();
 	return 0;
 }

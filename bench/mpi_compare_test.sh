@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# mpi_compare measures every MPI there is, leaves out one that fails or hangs, and leaves no process behind,
+# however it ends. The figures themselves are not judged here. What fails and hangs is an MPICH of our
+# own making: our library under another version number, with a launcher that does as it is told.
+# Usage: mpi_compare_test.sh BUILD_DIR
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../test/tap.sh"
+build=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mark=98765.$$ # how long what must not be left behind would sleep
+compare=("$here/mpi_compare" --quick --prefix "$build")
+
+mkdir "$dir/include"
+cat >"$dir/include/mpi.h" <<-END
+	#define MPICH_VERSION "9.9.9"
+	#include "$here/../include/mpi_abi/mpi.h"
+END
+cat >"$dir/mpicc.mpich" <<-END
+	#!/bin/sh
+	exec cc -I"$dir/include" "\$@" $("$build/tools/mpicc/mpicc" --showme:link)
+END
+cat >"$dir/mpiexec.mpich" <<-END
+	#!/bin/sh
+	if [ "\$1" = --version ]; then
+		echo 'HYDRA build details:'
+	elif [ "\$(cat "$dir/does")" = fail ]; then
+		echo 'the fabric is torn' >&2
+		exit 3
+	else
+		setsid sleep $mark &
+		touch "$dir/hanging"
+		wait
+	fi
+END
+chmod +x "$dir"/mpi*.mpich
+
+# The fake MPICH beside ours: with_fake DOES OPTION...
+with_fake() {
+	echo "$1" >"$dir/does"
+	rm -f "$dir/hanging"
+	shift
+	PATH=$dir:$PATH "${compare[@]}" --mpi postern,mpich --only rate "$@"
+}
+# Every test has figures above zero, of each of the MPIs: figures JSON MPI... -- TEST...
+figures() {
+	python3 - "$@" <<-'END'
+		import json, sys
+		names, tests = sys.argv[2:sys.argv.index('--')], sys.argv[sys.argv.index('--') + 1:]
+		results = json.load(open(sys.argv[1]))['results']
+		for name in names:
+		    for test in tests:
+		        found = [r['median'] for r in results if (r['mpi'], r['test']) == (name, test)]
+		        print(name, test, found)
+		        if not found or min(found) <= 0:
+		            sys.exit(1)
+	END
+}
+all_tests() {
+	"${compare[@]}" --mpi postern --json "$dir/all.json" &&
+		figures "$dir/all.json" postern -- latency bandwidth rate ring barrier allreduce start \
+			posted unexpected pack unpack
+}
+every_mpi() {
+	local here=(postern)
+	for name in mpich openmpi; do
+		! command -v "mpicc.$name" >/dev/null || here+=("$name")
+	done
+	"${compare[@]}" --only rate --json "$dir/each.json" &&
+		figures "$dir/each.json" portals "${here[@]}" -- rate
+}
+nothing_left() {
+	local end=$((SECONDS + 20))
+	while grep -lqs "$mark" /proc/[0-9]*/cmdline; do
+		[ $SECONDS -lt $end ] || return
+		sleep 0.1
+	done
+}
+# It is told of, and ours is measured: left_out DOES MESSAGE
+left_out() {
+	local status=0 output
+	output=$(with_fake "$1" --timeout 3 --json "$dir/left.json" 2>&1) || status=$?
+	printf '%s\n' "status $status" "$output"
+	[ "$status" -eq 1 ] && grep -q "mpich, pair: $2.*leaving it out" <<<"$output" &&
+		figures "$dir/left.json" postern -- rate && nothing_left
+}
+# Ended by a signal while a launcher hangs: ended_by SIGNAL
+ended_by() {
+	local pid end=$((SECONDS + 60))
+	rm -f "$dir/hanging"
+	echo hang >"$dir/does"
+	# not through with_fake: the signal is for the program itself
+	PATH=$dir:$PATH setsid "${compare[@]}" --mpi mpich --only rate >"$dir/log" 2>&1 &
+	pid=$!
+	until [ -e "$dir/hanging" ]; do
+		if [ $SECONDS -ge $end ]; then
+			cat "$dir/log"
+			return 1
+		fi
+		sleep 0.1
+	done
+	kill "-$1" "$pid"
+	! wait "$pid" && nothing_left
+}
+# refused STATUS MESSAGE OPTION...: ends with that status and that message
+refused() {
+	local want=$1 message=$2 status=0 output
+	shift 2
+	output=$("${compare[@]}" "$@" 2>&1) || status=$?
+	echo "status $status: $output"
+	[ "$status" -eq "$want" ] && grep -q -e "$message" <<<"$output"
+}
+no_mpi() {
+	local status=0 output
+	# the mpicc in PATH is another one's
+	mkdir "$dir/none" && cp "$dir/mpicc.mpich" "$dir/none/mpicc" || return
+	output=$(PATH=$dir/none:$PATH "${compare[@]}" --prefix "$dir/none" --mpi postern 2>&1) ||
+		status=$?
+	echo "status $status: $output"
+	[ "$status" -eq 1 ] && grep -q 'no MPI found' <<<"$output"
+}
+
+check "every test gives figures" all_tests
+check "every MPI that is here is found and measured" every_mpi
+check "an MPI that fails is reported and left out" left_out fail 'status 3: the fabric is torn'
+check "an MPI that hangs is reported and left out" left_out hang 'did not end in 3 s'
+for signal in TERM INT KILL; do
+	check "SIG$signal leaves no process behind" ended_by "$signal"
+done
+check "where the MPI asked for is not there it says so" no_mpi
+check "an unknown test is refused" refused 2 "no 'speed'" --only rate,speed
+check "no rounds are refused" refused 2 'not 1 or more' --rounds 0
+check "an unwritable file is reported at once" refused 1 'No such file' --json "$dir/nowhere/x"
+tap_done
