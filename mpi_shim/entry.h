@@ -53,18 +53,6 @@ int mpi_raise_any_time(const char *function, int code) __attribute__((cold));
 /* Raises `code` on the communicator that `handle` names, if it still does. */
 int mpi_raise_on(MPI_Comm handle, const char *function, int code) __attribute__((cold));
 
-/* The communicator of the first request that has one, for errors of all of them. */
-static inline MPI_Comm mpi_requests_comm(MPI_Count count, const MPI_Request *request)
-{
-	for (MPI_Count i = 0; i < count && request; i++) {
-		const struct mpi_request *r = mpi_object_of(request[i], MPI_KIND_REQUEST);
-
-		if (r && r->comm)
-			return mpi_handle_of(r->comm);
-	}
-	return MPI_COMM_NULL;
-}
-
 /* An MPI function that is not built: what the user gets. `why` ends the sentence. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
 /* The same for functions on files, whose default is to return errors. */

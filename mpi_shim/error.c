@@ -15,6 +15,7 @@
 /* The text, and the code it was kept for: a handler may be called for another one. */
 static _Thread_local struct {
 	int code;
+	uint32_t on; /* handle of the communicator of a request that failed; 0: none */
 	char text[MPI_MAX_ERROR_STRING];
 } kept;
 
@@ -26,12 +27,18 @@ int(mpi_fail)(int code, const char *format, ...)
 	vsnprintf(kept.text, sizeof(kept.text), format, ap);
 	va_end(ap);
 	kept.code = code;
+	kept.on = 0;
 	return code;
 }
 
 int(mpi_fail_memory)(const char *for_what)
 {
 	return mpi_fail(MPI_ERR_NO_MEM, "no memory for %s", for_what);
+}
+
+void mpi_fail_on(const struct mpi_comm *comm)
+{
+	kept.on = comm ? comm->obj.handle : 0;
 }
 
 const char *mpi_fail_text(void)
@@ -54,7 +61,7 @@ static void name_of(const struct mpi_comm *comm, char *out, size_t size)
 static _Noreturn void end_job(const struct mpi_comm *comm, const char *function, int code)
 {
 	char where[MPI_MAX_OBJECT_NAME + 64], line[sizeof(kept.text) + sizeof(where) + 128];
-	bool told = kept.code == code && kept.text[0];
+	bool told = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
 
 	name_of(comm, where, sizeof(where));
 	if (mpi_world.size > 0)
@@ -95,9 +102,13 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 
 int mpi_raise(struct mpi_comm *comm, const char *function, int code)
 {
+	/* it may have been freed while the request was under way */
+	if (!comm && kept.on)
+		comm = mpi_object_of((void *)(uintptr_t)kept.on, MPI_KIND_COMM);
 	mpi_raise_locked(comm, function, code);
 	/* what a later error is not about must not be said of it */
 	kept.code = MPI_SUCCESS;
+	kept.on = 0;
 	mpi_unlock();
 	return code;
 }

@@ -43,6 +43,10 @@ int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute
 /* Runs comm's handler on `code`, as mpi_raise does, but keeps the lock. */
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 
+/* After mpi_fail: what failed is a request on this communicator, so that its error handler runs even if
+ * the function that finds out has no communicator. */
+void mpi_fail_on(const struct mpi_comm *comm);
+
 /* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if none. */
 const char *mpi_fail_text(void);
 

@@ -159,9 +159,11 @@ int mpi_request_status(struct mpi_request *r, MPI_Status *status)
 		return mpi_generalized_status(r, status);
 	if (status != MPI_STATUS_IGNORE)
 		fill_status(r, status);
-	if (r->error)
-		return mpi_fail(r->error, "%s", r->error_text ? r->error_text : "");
-	return MPI_SUCCESS;
+	if (!r->error)
+		return MPI_SUCCESS;
+	mpi_fail(r->error, "%s", r->error_text ? r->error_text : "");
+	mpi_fail_on(r->comm);
+	return r->error;
 }
 
 int mpi_request_finish(struct mpi_request *r, MPI_Status *status)

@@ -247,17 +247,11 @@ class Entry:
         return [passed[a.name] for a in self.inner]
 
     def errors_go_to(self):
-        """The communicator whose error handler runs, as a handle."""
+        """The communicator whose error handler runs, as a handle. A request that failed knows its own,
+        see mpi_fail_on."""
         if self.comm:
             return self.comm.name
         for a in self.f.args:
-            if a.type.replace('const ', '').startswith('MPI_Request') and \
-                    model.RAW_REQUESTS.fullmatch(self.f.name):
-                self.locals.append('MPI_Comm on;')
-                count = checks.length(self.f, a) if a.array else '1'
-                pointer = a.name if a.type.endswith('*') else f'&{a.name}'
-                self.steps.insert(0, f'on = mpi_requests_comm({count}, {pointer});')
-                return 'on'
             if a.type == 'MPI_Comm *' and self.inner[0].how == 'inout':
                 return f'{a.name} ? *{a.name} : MPI_COMM_NULL'
         return 'MPI_COMM_NULL'

@@ -527,6 +527,63 @@ static void old_error_handlers_are_called(void **state)
 	OK(MPI_Comm_free(&comm));
 }
 
+/* A receive too short for its message, on a communicator of its own. */
+static MPI_Request too_short(MPI_Comm comm, int *into)
+{
+	static int four[4];
+	MPI_Request request;
+
+	OK(MPI_Irecv(into, 1, MPI_INT, 0, 0, comm, &request));
+	OK(MPI_Send(four, 4, MPI_INT, 0, 0, comm));
+	return request;
+}
+
+static void a_failed_request_goes_to_the_handler_of_its_communicator(void **state)
+{
+	MPI_Errhandler handler;
+	MPI_Request request;
+	MPI_Status status;
+	MPI_Comm comm;
+	int class = -1, into, flag = 0, rc;
+
+	(void)state;
+	OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
+	OK(MPI_Comm_create_errhandler(handle, &handler));
+	OK(MPI_Comm_set_errhandler(comm, handler));
+	OK(MPI_Errhandler_free(&handler));
+
+	request = too_short(comm, &into);
+	handled = 0;
+	rc = MPI_Wait(&request, &status);
+	OK(MPI_Error_class(rc, &class));
+	assert_int_equal(class, MPI_ERR_TRUNCATE);
+	assert_int_equal(handled, rc);
+	assert_ptr_equal(request, MPI_REQUEST_NULL);
+
+	request = too_short(comm, &into);
+	handled = 0;
+	rc = MPI_Waitall(1, &request, &status);
+	assert_int_equal(rc, MPI_ERR_IN_STATUS);
+	assert_int_equal(handled, MPI_ERR_IN_STATUS);
+	OK(MPI_Error_class(status.MPI_ERROR, &class));
+	assert_int_equal(class, MPI_ERR_TRUNCATE);
+
+	request = too_short(comm, &into);
+	handled = 0;
+	do
+		rc = MPI_Test(&request, &flag, &status);
+	while (!rc && !flag);
+	assert_int_equal(handled, rc);
+
+	/* an error of another kind is not the communicator's */
+	handled = 0;
+	rc = MPI_Waitall(-1, &request, &status);
+	OK(MPI_Error_class(rc, &class));
+	assert_int_equal(class, MPI_ERR_COUNT);
+	assert_int_equal(handled, 0);
+	OK(MPI_Comm_free(&comm));
+}
+
 static void fail_fatally(void)
 {
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
@@ -617,6 +674,7 @@ int main(void)
 		cmocka_unit_test(statuses_go_to_fortran_and_back),
 		cmocka_unit_test(removed_functions_do_what_they_did),
 		cmocka_unit_test(old_error_handlers_are_called),
+		cmocka_unit_test(a_failed_request_goes_to_the_handler_of_its_communicator),
 		cmocka_unit_test(fatal_errors_name_rank_function_communicator_and_cause),
 		cmocka_unit_test(after_finalize_it_has_ended),
 		cmocka_unit_test(calls_after_finalize_end_the_process),
