@@ -4,7 +4,8 @@
  * The life of a job:
  *
  *   RUNNING   until all ranks have exited, or something ends the job: a rank that dies or fails
- *             before it has left the job, an abort, a fence that cannot end, the timeout
+ *             before it has left the job (not with --keep-going), an abort, a fence that cannot
+ *             end, the timeout
  *   ENDING    SIGTERM was sent; GRACE_S later SIGKILL
  *   KILLED    SIGKILL was sent; after LAST_S more mpiexec gives up waiting
  *
@@ -151,7 +152,7 @@ static const char *describe(int rank)
 
 static void rank_failed(int rank, int status)
 {
-	const char *ending = state == RUNNING ? "; ending the job" : "";
+	const char *ending = state == RUNNING && !opt->keep_going ? "; ending the job" : "";
 
 	if (state >= KILLED || (state == ENDING && exit_status))
 		return; /* it died of what we sent */
@@ -187,7 +188,7 @@ static void rank_exited(int rank, int status)
 		rank_failed(rank, status);
 	if (code)
 		set_status(code);
-	if (code && !left)
+	if (code && !left && !opt->keep_going)
 		end_job();
 	pmi_server_gone(rank);
 	check_group(rank);

@@ -30,6 +30,7 @@ static const char help[] =
 	"                        more ranks than cores), or none; default core for more than one\n"
 	"                        rank if there are enough, else none\n"
 	"  -l, -prefix-rank      write \"[rank] \" before every line of output\n"
+	"  --keep-going          let the others run on when a rank dies or fails\n"
 	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
 	"  --help, --version\n"
 	"\n"
@@ -150,6 +151,8 @@ static bool parse_option(struct args *args, struct options *opt, struct app *app
 		return set_timeout(args, opt, value);
 	if (is_option(args, "l", NULL) || is_option(args, "prefix-rank", NULL))
 		return opt->label = true;
+	if (is_option(args, "keep-going", NULL))
+		return opt->keep_going = true;
 	if (is_option(args, "help", NULL) || is_option(args, "h", NULL))
 		return show(args, help);
 	if (is_option(args, "version", NULL))

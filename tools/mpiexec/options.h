@@ -32,6 +32,7 @@ struct options {
 	int n_env;
 	enum bind bind;
 	bool label;       /* "[rank] " before every line */
+	bool keep_going;  /* whatever happens to one rank */
 	double timeout_s; /* 0: none */
 };
 
