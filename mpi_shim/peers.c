@@ -6,6 +6,7 @@
  * ends with MPI_ERR_PROC_ABORTED.
  */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/config.h"
 #include "mpi_shim/error.h"
@@ -87,45 +88,96 @@ void mpi_peers_fini(void)
 
 /* ---- who lives -------------------------------------------------------------------------------------- */
 
-static bool is_dead(int world)
-{
-	struct mpi_peer *p = &mpi_proto.peer[world];
-	unsigned long distance;
+#define CHECK_MS 250
+#define LOOKS    64 /* processes looked after in one check */
 
-	if (!p->dead && PtlNIDist(mpi_world.ni, mpi_world.id[world], &distance) != PTL_OK)
-		p->dead = true;
-	return p->dead;
+static uint32_t checks;
+static int64_t checked_ms;
+
+int mpi_lost_source(const struct mpi_comm *comm, int source)
+{
+	static const struct mpi_comm *asked_comm;
+	static uint32_t asked_check;
+	bool ask;
+
+	if (source != MPI_ANY_SOURCE) {
+		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
+
+		p->asked = true;
+		return p->dead ? source : -1;
+	}
+	ask = asked_comm != comm || asked_check != checks;
+	for (int i = 0; i < comm->remote_size && (ask || mpi_proto.any_dead); i++) {
+		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, i)];
+
+		p->asked = true;
+		if (p->dead)
+			return i;
+	}
+	asked_comm = comm;
+	asked_check = checks;
+	return -1;
 }
 
-/* The rank in the communicator whose death makes *r hopeless, or -1. From anybody: any that is known to be
- * dead, for it may have been the one. */
-static int hopeless(const struct mpi_request *r)
+/* Looks after those that were asked for since the last time, in turn. What they sent before they died is
+ * taken in before the next check, when they count as dead. */
+static void look_after_peers(void)
 {
-	if (r->peer == MPI_PROC_NULL)
-		return -1;
-	if (r->peer != MPI_ANY_SOURCE)
-		return is_dead(mpi_comm_peer(r->comm, r->peer)) ? r->peer : -1;
-	for (int i = 0; i < r->comm->remote_size; i++)
-		if (mpi_proto.peer[mpi_comm_peer(r->comm, i)].dead)
-			return i;
-	return -1;
+	static int at;
+	int looks = 0;
+
+	for (int n = 0; n < mpi_world.size && looks < LOOKS; n++) {
+		struct mpi_peer *p;
+		unsigned long distance;
+
+		at = at + 1 < mpi_world.size ? at + 1 : 0;
+		p = &mpi_proto.peer[at];
+		if (!p->asked || p->dead)
+			continue;
+		p->asked = false;
+		looks++;
+		if (PtlNIDist(mpi_world.ni, mpi_world.id[at], &distance) != PTL_OK)
+			p->dead = mpi_proto.any_dead = true;
+	}
+}
+
+static void end_if_hopeless(struct mpi_request *r)
+{
+	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer);
+
+	if (rank < 0)
+		return;
+	if (r->kind == MPI_REQ_SEND)
+		mpi_send_abandon(r);
+	else
+		mpi_recv_abandon(r, rank);
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 void mpi_check_peers(void)
 {
 	struct mpi_request *r;
-	int rank;
 
-	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++) {
-		if (!r->obj.handle || r->done || r->kind == MPI_REQ_GENERALIZED ||
-		    r->kind == MPI_REQ_STEPS)
-			continue;
-		rank = hopeless(r);
-		if (rank < 0)
-			continue;
-		if (r->kind == MPI_REQ_SEND)
-			mpi_send_abandon(r);
-		else
-			mpi_recv_abandon(r, rank);
-	}
+	checks++;
+	checked_ms = now_ms();
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
+		if (r->obj.handle && !r->done &&
+		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
+			end_if_hopeless(r);
+	look_after_peers();
+	if (mpi_proto.any_dead && mpi_world.threaded)
+		mpi_progress_wake();
+}
+
+void mpi_check_peers_now_and_then(void)
+{
+	if (now_ms() - checked_ms >= CHECK_MS)
+		mpi_check_peers();
 }

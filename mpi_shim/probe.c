@@ -22,24 +22,37 @@ void mpi_messages_init(void)
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
 }
 
-/* The first message that matches, if there is one. */
-static struct mpi_unexpected *look(const struct mpi_comm *comm, int source, int tag, bool wait)
+/* None has come from there, and none will. */
+static int lost(const struct mpi_comm *comm, int source)
 {
-	struct mpi_unexpected *u;
+	int rank = mpi_lost_source(comm, source);
+
+	return rank < 0 ? MPI_SUCCESS
+			: mpi_fail(MPI_ERR_PROC_ABORTED,
+				   "the process of rank %d has ended and sent no such message",
+				   rank);
+}
+
+/* The first message that matches, if there is one: *found. */
+static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
+		struct mpi_unexpected **found)
+{
 	uint64_t bits, ignore;
+	int err = MPI_SUCCESS;
 
 	mpi_match_of(comm, comm->context, source, tag, &bits, &ignore);
 	mpi_drain_unexpected();
-	u = mpi_unexpected_find(bits, ignore);
-	if (!u && !wait) {
-		mpi_progress(false);
-		u = mpi_unexpected_find(bits, ignore);
+	while (!(*found = mpi_unexpected_find(bits, ignore)) && !err) {
+		bool any = mpi_progress(wait);
+
+		*found = mpi_unexpected_find(bits, ignore);
+		if (*found || (!wait && any))
+			break;
+		err = any ? MPI_SUCCESS : lost(comm, source);
+		if (!wait)
+			break;
 	}
-	while (!u && wait) {
-		mpi_progress(true);
-		u = mpi_unexpected_find(bits, ignore);
-	}
-	return u;
+	return err;
 }
 
 static void show(const struct mpi_unexpected *u, MPI_Status *status)
@@ -55,17 +68,18 @@ static int probe(int source, int tag, struct mpi_comm *comm, bool wait, int *fla
 		 MPI_Status *status)
 {
 	struct mpi_unexpected *u;
+	int err;
 
 	*flag = 1;
 	if (source == MPI_PROC_NULL) {
 		mpi_status_empty(status, MPI_PROC_NULL);
 		return MPI_SUCCESS;
 	}
-	u = look(comm, source, tag, wait);
+	err = look(comm, source, tag, wait, &u);
 	*flag = u != NULL;
 	if (u)
 		show(u, status);
-	return MPI_SUCCESS;
+	return err;
 }
 
 int mpi_probe(int source, int tag, struct mpi_comm *comm, MPI_Status *status)
@@ -85,6 +99,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 {
 	struct mpi_unexpected *u;
 	struct mpi_message *m;
+	int err;
 
 	*flag = 1;
 	*message = &no_proc;
@@ -93,10 +108,10 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 		return MPI_SUCCESS;
 	}
 	*message = NULL;
-	u = look(comm, source, tag, wait);
+	err = look(comm, source, tag, wait, &u);
 	*flag = u != NULL;
 	if (!u)
-		return MPI_SUCCESS;
+		return err;
 	m = mpi_object_new(MPI_KIND_MESSAGE);
 	if (!m)
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");

@@ -15,9 +15,10 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/steps.h"
 
-#define EQ_FIRST 64u  /* events; each queue after it is four times as large */
-#define CHECK_MS 250u /* how long a wait goes on before it looks whether the peers live */
-#define SWEEP    64   /* events of a queue taken in one round */
+#define EQ_FIRST     64u  /* events; each queue after it is four times as large */
+#define CHECK_MS     250u /* how long a wait goes on before it looks whether the peers live */
+#define SWEEP        64   /* events of a queue taken in one round */
+#define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
 
 struct mpi_protocol_state mpi_proto;
 
@@ -25,6 +26,8 @@ static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static bool polling;      /* a thread waits in Portals */
 static unsigned int idle; /* threads that wait for it */
 static bool kicked;       /* an event that is to wake it is on its way */
+static unsigned int rounds;
+static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
 
 /* ---- queues ----------------------------------------------------------------------------------------- */
 
@@ -145,7 +148,11 @@ static bool sweep(ptl_handle_eq_t eq)
 
 bool mpi_drain_unexpected(void)
 {
-	return sweep(mpi_proto.unexpected);
+	bool any = sweep(mpi_proto.unexpected);
+
+	if (any && mpi_world.threaded)
+		mpi_progress_wake();
+	return any;
 }
 
 static void settle_limbo(const ptl_handle_eq_t *h, int n)
@@ -172,8 +179,8 @@ static bool sweep_all(const ptl_handle_eq_t *h, int n)
 	if (limbo)
 		settle_limbo(h, n);
 	any |= mpi_steps_progress();
-	if (any && idle)
-		pthread_cond_broadcast(&woken);
+	if (any)
+		mpi_progress_wake();
 	return any;
 }
 
@@ -185,7 +192,7 @@ static void wait_for_the_other(void)
 	idle--;
 }
 
-static bool progress_threaded(bool block)
+static bool progress_threaded(bool block, const struct mpi_request *until)
 {
 	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
 	int n = in_use(h), which;
@@ -199,6 +206,7 @@ static bool progress_threaded(bool block)
 		return false;
 	}
 	polling = true;
+	awaited = until;
 	mpi_unlock();
 	if (PtlEQAwait(h, n, CHECK_MS, &which) == PTL_EQ_EMPTY) {
 		mpi_lock();
@@ -218,7 +226,7 @@ void mpi_progress_wake(void)
 	if (idle)
 		pthread_cond_broadcast(&woken);
 	/* the thread in Portals wakes by an event, of a sender that does not exist */
-	if (polling && !kicked &&
+	if (polling && !kicked && (!awaited || awaited->done) &&
 	    PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[mpi_world.rank], MPI_PT_CREDIT, 0,
 			 UINT64_MAX, 0, 0) == PTL_OK)
 		kicked = true;
@@ -230,8 +238,10 @@ bool mpi_progress(bool block)
 	ptl_event_t ev;
 	int which, err;
 
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
 	if (mpi_world.threaded)
-		return progress_threaded(block);
+		return progress_threaded(block, NULL);
 	err = PtlEQPoll(h, in_use(h), block ? CHECK_MS : 0, &ev, &which);
 	if (err == PTL_EQ_EMPTY) {
 		if (block)
@@ -247,4 +257,17 @@ bool mpi_progress(bool block)
 		settle_limbo(h, in_use(h));
 	mpi_steps_progress();
 	return true;
+}
+
+void mpi_progress_until(const struct mpi_request *r)
+{
+	while (!r->done) {
+		if (!mpi_world.threaded) {
+			mpi_progress(true);
+			continue;
+		}
+		if (++rounds % CHECK_ROUNDS == 0)
+			mpi_check_peers_now_and_then();
+		progress_threaded(true, r);
+	}
 }

@@ -90,7 +90,8 @@ struct mpi_peer {
 	uint32_t took_bytes, took_slots;       /* of its messages: taken out */
 	uint32_t told_bytes, told_slots;       /* ... and told */
 	struct mpi_request *queue, *queue_end; /* sends that wait for a slot, in order */
-	bool dead;
+	bool dead;                             /* its process has ended */
+	bool asked;                            /* something waits for it: see whether it lives */
 };
 
 /* A message nobody has asked for yet. */
@@ -118,6 +119,7 @@ struct mpi_protocol_state {
 	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
 	ptl_handle_md_t nothing;    /* to get 0 bytes with */
 	ptl_handle_me_t long_me;    /* posted receives go before it */
+	bool any_dead;              /* of the peers */
 	uint64_t next_number;       /* of long messages */
 	struct mpi_eq eq[16];       /* [0 .. neqs), new operations use the last */
 	int neqs;
@@ -133,7 +135,11 @@ int mpi_progress_init(void);
  * let go meanwhile. Returns whether there was any. */
 bool mpi_progress(bool block);
 
-/* A request was completed by a call of this process: threads that wait look again. */
+/* Rounds until the request is done. */
+void mpi_progress_until(const struct mpi_request *r);
+
+/* Something was completed or has arrived other than in the call that waits for it: threads that wait look
+ * again. */
 void mpi_progress_wake(void);
 
 /* Takes everything out of the queue of unexpected messages. Returns whether there was anything. */
@@ -176,8 +182,16 @@ void mpi_credit_event(const ptl_event_t *ev);
 /* Sends that waited for slots at this peer go. */
 void mpi_send_flush(int rank);
 
-/* peers.c: operations with a process that has died end in an error. Slow; looks at all. */
+/* peers.c: looks after the processes that something waits for; what has waited for one that was
+ * found dead before, ends in an error. Slow; looks at all requests. */
 void mpi_check_peers(void);
+/* The same, at most every 250 ms. */
+void mpi_check_peers_now_and_then(void);
+/* The rank in the communicator of which nothing will come, or -1. From anybody: one that is dead, for it
+ * may have been the one. */
+int mpi_lost_source(const struct mpi_comm *comm, int source);
+/* Keeps that this world rank has died: MPI_ERR_PROC_ABORTED. */
+int mpi_unreachable(int world);
 int mpi_peers_init(void);
 void mpi_peers_fini(void);
 

@@ -141,6 +141,8 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 	if (err == PTL_OK)
 		return MPI_SUCCESS;
 	mpi_events_release(r, GET_EVENTS);
+	if (err == PTL_PROCESS_INVALID)
+		return mpi_unreachable(r->world);
 	return mpi_fail(MPI_ERR_NO_MEM, "cannot get a message of %lld bytes: %s",
 			(long long)u->bytes, PtlErrorStr((unsigned int)err));
 }

@@ -137,8 +137,7 @@ void mpi_request_done(struct mpi_request *r)
 
 void mpi_request_wait(struct mpi_request *r)
 {
-	while (!r->done)
-		mpi_progress(true);
+	mpi_progress_until(r);
 }
 
 static void fill_status(const struct mpi_request *r, MPI_Status *status)

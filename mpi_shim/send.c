@@ -13,7 +13,7 @@
 #include "mpi_shim/protocol.h"
 
 /* request.state: what has happened to a long send */
-enum { SENT = 1, ACKED = 2, TAKEN = 4, FETCHED = 8, OVER = 16, QUEUED = 32 };
+enum { SENT = 1, ACKED = 2, TAKEN = 4, FETCHED = 8, OVER = 16, QUEUED = 32, EXPOSED = 64 };
 
 #define LONG_EVENTS 3 /* SEND_END, ACK, GET_END */
 
@@ -55,9 +55,9 @@ struct route {
 	uint64_t bits; /* without protocol */
 };
 
-static int unreachable(int world)
+int mpi_unreachable(int world)
 {
-	mpi_proto.peer[world].dead = true;
+	mpi_proto.peer[world].dead = mpi_proto.any_dead = true;
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"rank %d of MPI_COMM_WORLD cannot be reached: its process has ended",
 			world);
@@ -82,7 +82,7 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 	to->peer->sent_bytes += cost;
 	to->peer->sent_slots++;
 	mpi_world.counts[MPI_COUNT_SENT_SHORT]++;
-	*err = rc == PTL_OK ? MPI_SUCCESS : unreachable((int)(to->peer - mpi_proto.peer));
+	*err = rc == PTL_OK ? MPI_SUCCESS : mpi_unreachable((int)(to->peer - mpi_proto.peer));
 	return true;
 }
 
@@ -113,9 +113,12 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	}
 	if (err != PTL_OK) {
 		mpi_events_release(r, LONG_EVENTS);
+		if (err == PTL_PROCESS_INVALID)
+			return mpi_unreachable((int)(to->peer - mpi_proto.peer));
 		return mpi_fail(MPI_ERR_NO_MEM, "no room for %lld bytes more in transit: %s",
 				(long long)r->bytes, PtlErrorStr((unsigned int)err));
 	}
+	r->state = EXPOSED;
 	to->peer->sent_slots++;
 	mpi_world.counts[MPI_COUNT_SENT_LONG]++;
 	return MPI_SUCCESS;
@@ -172,6 +175,20 @@ static void enqueue(struct mpi_request *r, struct mpi_peer *p)
 	mpi_world.counts[MPI_COUNT_SENDS_QUEUED]++;
 }
 
+static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
+{
+	struct mpi_request **at = &p->queue, *prev = NULL;
+
+	while (*at && *at != r) {
+		prev = *at;
+		at = &prev->next;
+	}
+	if (*at)
+		*at = r->next;
+	if (p->queue_end == r)
+		p->queue_end = prev;
+}
+
 /* ---- long sends as they go on ----------------------------------------------------------------------- */
 
 static void finish_long(struct mpi_request *r)
@@ -186,12 +203,19 @@ static void finish_long(struct mpi_request *r)
 
 void mpi_send_abandon(struct mpi_request *r)
 {
-	if (r->state & OVER)
+	bool queued = r->state & QUEUED;
+
+	if (r->state & OVER || !(r->state & (QUEUED | EXPOSED)))
 		return;
 	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
 			 "the process of rank %d ended before it took the message", r->peer);
 	r->state |= OVER;
-	finish_long(r);
+	if (queued) {
+		dequeue(r, &mpi_proto.peer[r->world]);
+		mpi_request_done(r);
+	} else {
+		finish_long(r);
+	}
 }
 
 void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -200,7 +224,7 @@ void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
 		return;
 	if (ev->ni_fail_type != PTL_NI_OK) {
 		/* after a SEND_END that failed no ACK comes, and before an ACK that failed SEND_END came */
-		mpi_proto.peer[r->world].dead = true;
+		mpi_proto.peer[r->world].dead = mpi_proto.any_dead = true;
 		mpi_send_abandon(r);
 		return;
 	}
