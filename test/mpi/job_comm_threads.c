@@ -24,7 +24,14 @@ static void *make_many(void *arg)
 		MPI_Comm comm, part;
 		int sum = 0, one = 1, n;
 
-		MPI_Comm_dup(parent[t], &comm);
+		if ((i + t) % 3) {
+			MPI_Comm_dup(parent[t], &comm);
+		} else {
+			MPI_Request request;
+
+			MPI_Comm_idup(parent[t], &comm, &request);
+			MPI_Wait(&request, MPI_STATUS_IGNORE);
+		}
 		MPI_Comm_split(comm, rank % 2, 0, &part);
 		MPI_Comm_size(part, &n);
 		MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, part);
