@@ -30,6 +30,8 @@ cat >"$dir/mpiexec.mpich" <<-END
 	if [ "\$1" = --version ]; then
 		echo 'HYDRA build details:'
 	elif [ "\$(cat "$dir/does")" = fail ]; then
+		echo '{"test": "rate", "size": 8, "ranks": 2, "unit": "M/s", "median": 1.5}'
+		echo '{"test": "rate", "size": 8, "ra'
 		echo 'the fabric is torn' >&2
 		exit 3
 	else
@@ -67,12 +69,12 @@ all_tests() {
 			posted unexpected pack unpack
 }
 every_mpi() {
-	local here=(postern)
+	local names=(postern) name
 	for name in mpich openmpi; do
-		! command -v "mpicc.$name" >/dev/null || here+=("$name")
+		! command -v "mpicc.$name" >/dev/null || names+=("$name")
 	done
 	"${compare[@]}" --only rate --json "$dir/each.json" &&
-		figures "$dir/each.json" portals "${here[@]}" -- rate
+		figures "$dir/each.json" portals "${names[@]}" -- rate
 }
 nothing_left() {
 	local end=$((SECONDS + 20))
@@ -115,6 +117,49 @@ refused() {
 	echo "status $status: $output"
 	[ "$status" -eq "$want" ] && grep -q -e "$message" <<<"$output"
 }
+# What is said of figures that are made up: verdict WANTED, figures as "mpi round size median cacheline"
+# on standard input.
+verdict() {
+	PYTHONDONTWRITEBYTECODE=1 python3 - "$here/compare" "$(cat)" >"$dir/verdict" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		import tables
+		figures = []
+		for line in sys.argv[2].splitlines():
+		    mpi, _, size, median, cacheline = line.split()
+		    figures.append({'mpi': mpi, 'test': 'latency', 'ranks': 2, 'unit': 'ns', 'size': int(size),
+		                    'median': float(median), 'cacheline': float(cacheline),
+		                    'cacheline_worst': float(cacheline)})
+		tables.print_all(figures, {'postern': 'Ours', 'mpich': 'A', 'openmpi': 'B'})
+	END
+	cat "$dir/verdict"
+	grep -q -e "$1" "$dir/verdict"
+}
+worst_row() {
+	verdict '^latency 0 to 64 B .* 0.50 to 1.20  A, B  *MISSED$' <<-END
+		postern 1 0 100 50
+		mpich 1 0 200 50
+		openmpi 1 0 300 50
+		postern 1 8 120 50
+		mpich 1 8 500 50
+		openmpi 1 8 100 50
+	END
+}
+median_of_near() {
+	verdict '^latency 0 to 64 B .* 1.00  A  *met$' <<-END
+		postern 1 0 100 50
+		postern 2 0 120 60
+		postern 3 0 110 55
+		postern 4 0 900 126
+		mpich 1 0 110 50
+	END
+}
+none_near() {
+	verdict '^latency 0 to 64 B .* 9.00  A  *cores too far apart$' <<-END
+		postern 1 0 900 126
+		mpich 1 0 100 50
+	END
+}
 no_mpi() {
 	local status=0 output
 	# the mpicc in PATH is another one's
@@ -128,7 +173,11 @@ no_mpi() {
 check "every test gives figures" all_tests
 check "every MPI that is here is found and measured" every_mpi
 check "an MPI that fails is reported and left out" left_out fail 'status 3: the fabric is torn'
+check "what it had measured is kept" figures "$dir/left.json" mpich -- rate
 check "an MPI that hangs is reported and left out" left_out hang 'did not end in 3 s'
+check "a target is judged by its worst row and the better of the others" worst_row
+check "a figure is the median of the rounds with cores near each other" median_of_near
+check "without such a round nothing is judged" none_near
 for signal in TERM INT KILL; do
 	check "SIG$signal leaves no process behind" ended_by "$signal"
 done

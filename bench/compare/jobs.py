@@ -137,7 +137,11 @@ def worker_main(work, folder):
 
 
 class Failure(Exception):
-    """A command that failed; the text says how."""
+    """A command that failed; the text says how, `output` is what it wrote before."""
+
+    def __init__(self, text, output=''):
+        super().__init__(text)
+        self.output = output
 
 
 class Result:
@@ -185,8 +189,8 @@ def run(command, timeout, folder, env=None):
         out.seek(0)
         err.seek(0)
         output, errors = out.read(), err.read()
-    if not in_time:
-        raise Failure(f'did not end in {timeout:g} s; {last_lines(errors or output)}')
-    if status:
-        raise Failure(f'status {status}: {last_lines(errors or output)}')
-    return Result(output, seconds)
+    if in_time and not status:
+        return Result(output, seconds)
+    how = f'status {status}' if in_time else f'did not end in {timeout:g} s'
+    said = last_lines(errors)
+    raise Failure(f'{how}: {said}' if said else how, output)

@@ -142,11 +142,12 @@ def print_test(test, figures, titles):
     shown = [mpi for mpi in titles if any(figures.get(mpi, key)[0] for key in rows)]
     if not shown:
         return
-    print(f'\n== {title}, {unit} (ratio: {titles.get(OURS, "ours")} / the other)')
+    beside = [mpi for mpi in shown if mpi in PEERS and OURS in shown]
+    print(f'\n== {title}, {unit}' + (f' (ratio: {titles[OURS]} / the other)' if beside else ''))
     first = max(16, *(len(row_label(key)) for key in rows))
     head = f'{rows_are:>{first}} {"cache line":>10}'
     for mpi in shown:
-        head += f' {titles[mpi]:>16}' + (f' {"ratio":>7}' if mpi in PEERS else '')
+        head += f' {titles[mpi]:>16}' + (f' {"ratio":>7}' if mpi in beside else '')
     print(head)
     for key in rows:
         ours, _ = figures.get(OURS, key)
@@ -154,7 +155,7 @@ def print_test(test, figures, titles):
         for mpi in shown:
             value, mark = figures.get(mpi, key)
             text += f' {cell(value, mark, divisor):>16}'
-            if mpi in PEERS:
+            if mpi in beside:
                 text += f' {f"{ours / value:.2f}" if ours and value else "":>7}'
         print(text)
 
@@ -168,7 +169,7 @@ def print_target(what, ratios, bound, limit, than, mark):
     met = all(r <= limit if bound == 'at most' else r >= limit for r in ratios)
     wanted = f'{bound} {limit:.1f} x'
     verdict = 'cores too far apart' if mark else 'met' if met else 'MISSED'
-    print(f'{what:<38} {wanted:>15} {span(ratios):>16}  {than:<22} {verdict}')
+    print(f'{what:<40} {wanted:>15} {span(ratios):>16}  {than:<22} {verdict}')
 
 
 def wanted_rows(figures, titles):
@@ -197,7 +198,7 @@ def print_targets(figures, titles):
     if not rows:
         return
     print(f'\n== targets: {titles[OURS]} beside the better of the others, row by row')
-    print(f'{"what":<38} {"target":>15} {"ratio":>16}  {"better one":<22} verdict')
+    print(f'{"what":<40} {"target":>15} {"ratio":>16}  {"better one":<22} verdict')
     for row in rows:
         print_target(*row)
 
