@@ -147,17 +147,23 @@ static void hold(struct ptl_engine *e, struct ptl_md *md)
 		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed + 1);
 }
 
-static void unhold(struct ptl_engine *e, struct ptl_md *md)
-{
-	ptl_set32(e, &md->pending, md->pending - 1);
-	if (has_eq(e->v, md))
-		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
-}
-
 /* May the MD go: did an operation make it inactive, and is nothing in progress on it? */
 static inline bool unlink_due(const struct ptl_md *md)
 {
 	return md->state & PTL_OBJ_UNLINKING && !md->pending;
+}
+
+/* An operation ends. True: the MD may go. */
+static bool unhold(struct ptl_engine *e, struct ptl_md *md)
+{
+	bool due;
+
+	ptl_set32(e, &md->pending, md->pending - 1);
+	/* before `pending` is looked at, and apart from it: both in one load would wait for the store */
+	due = __atomic_load_n(&md->state, __ATOMIC_RELAXED) & PTL_OBJ_UNLINKING;
+	if (has_eq(e->v, md))
+		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
+	return due && unlink_due(md);
 }
 
 /* ---- target ----------------------------------------------------------------------------------- */
@@ -288,8 +294,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 		evt_landing(e->v, t, l);
 		cause = post(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
 	}
-	unhold(e, md);
-	if (unlink_due(md))
+	if (unhold(e, md))
 		unlink_landing(e, l, cause, fail);
 }
 
@@ -527,8 +532,7 @@ static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail
 		evt_op(e->v, t, op, op->length, &self);
 		cause = post(e, md->eq, t, PTL_EVENT_SEND_END, op->link, fail);
 	}
-	unhold(e, md);
-	if (unlink_due(md))
+	if (unhold(e, md))
 		unlink_op(e, op, op->length, &self, cause);
 }
 

@@ -7,8 +7,9 @@
  * target's behalf: matches, copies by cross-memory attach, posts events, and writes the answers where
  * the target would, into its own inbox. See doc/architecture.md, section 2.2.
  *
- *   shm.c       the operations table, opening, sending, waiting
- *   shm_ring.c  putting messages in rings
+ *   shm.c       the operations table, opening and closing, progress
+ *   shm_ring.c  the rings: where they are; shm_ring.h: putting messages in and finding them
+ *   shm_send.c  putting messages on their way
  *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
@@ -21,38 +22,16 @@
 #define SHM_H
 
 #include <pthread.h>
+#include <string.h>
 
 #include "nal/nal.h"
-#include "nal/shm/shm_wire.h"
+#include "nal/shm/shm_ring.h"
 #include "portals/ni.h"
 
 #define SHM_CHANNELS 1024
-#define SHM_SLOTS    8 /* of a pipe */
 #define SHM_SELF     0 /* the channel to ourselves */
 
 /* ---- in the region ---------------------------------------------------------------------------- */
-
-enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
-
-/* A chunk on its way through the pipe. Whoever moves `state` from FREE or FULL owns the slot. */
-struct shm_slot {
-	_Alignas(64) _Atomic uint32_t state;
-	uint32_t landing, gen;
-	uint32_t chunk;
-};
-
-/* From one peer to the region's owner. */
-struct shm_channel {
-	/* written by the consumer: under the owner's lock */
-	uint64_t head; /* lines taken */
-	uint64_t messages;
-	/* written by the producer: under the producer's own region's lock */
-	_Alignas(64) uint64_t tail; /* lines written */
-	uint64_t head_seen;         /* what head was when last looked at */
-	/* 1: the producer has something it could not put in */
-	_Alignas(64) _Atomic uint32_t want_space;
-	struct shm_slot slot[SHM_SLOTS];
-};
 
 /* Head of the NAL's part of a region. The channels, the table for portals-stat and the blocks follow:
  * per channel a block of ring, bitmap of lines that held payload, pipe. */
@@ -66,16 +45,6 @@ struct shm_area {
 };
 
 /* ---- in this process -------------------------------------------------------------------------- */
-
-/* One end of a ring: a channel of some mapped region. */
-struct shm_ring {
-	struct shm_channel *ch;
-	char *lines;
-	uint64_t *dirty; /* bit per line: last held payload */
-	char *pipe;
-	uint32_t count; /* lines, a power of two */
-	uint32_t chunk; /* bytes of a pipe slot */
-};
 
 struct shm_deferred {
 	struct shm_deferred *next;
@@ -171,30 +140,6 @@ void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channe
 /* Empties a channel for its next peer and gives its memory back. */
 void shm_ring_reset(struct shm_ring *r);
 
-/* Is there room for a message of `size` bytes? Producer's lock held. */
-bool shm_ring_room(struct shm_ring *r, uint32_t size);
-/* Where the header of a message of `size` bytes goes, for which there is room. It is filled in place, but for
- * seq, and goes out with shm_ring_publish. */
-struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size);
-/* Where its payload goes; m->size is set. */
-char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m);
-void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m);
-
-static inline struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
-{
-	return (struct shm_msg *)(void *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
-}
-
-/* Is there a message to be taken? */
-static inline bool shm_ring_any(const struct shm_ring *r)
-{
-	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
-
-	/* acquire: partner of the publish's release */
-	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) ==
-	       (uint32_t)head + 1;
-}
-
 /* ---- shm_copy.c ------------------------------------------------------------------------------- */
 
 /* A stretch of an MD in some process. */
@@ -205,9 +150,64 @@ struct shm_span {
 	uint64_t offset;
 };
 
+/* 4 to 16 bytes, as two words that overlap: a call would cost more. */
+static inline void shm_copy_short(void *to, const void *from, uint64_t len)
+{
+	const char *f = from;
+	char *t = to;
+
+	if (len >= 8) {
+		uint64_t first, last;
+
+		memcpy(&first, f, 8);
+		memcpy(&last, f + len - 8, 8);
+		memcpy(t, &first, 8);
+		memcpy(t + len - 8, &last, 8);
+	} else {
+		uint32_t first, last;
+
+		memcpy(&first, f, 4);
+		memcpy(&last, f + len - 4, 4);
+		memcpy(t, &first, 4);
+		memcpy(t + len - 4, &last, 4);
+	}
+}
+
+/* Where `len` bytes of a span are, if they are ours and in one piece and can be copied like that. */
+static inline char *shm_span_short(const struct shm_span *s, uint64_t len)
+{
+	const struct ptl_md *md = &s->v->md[s->md];
+
+	if (len - 4 > 12 || s->pid || md->options & PTL_MD_IOVEC || s->offset > md->length ||
+	    len > md->length - s->offset)
+		return NULL;
+	return (char *)(uintptr_t)md->start + s->offset;
+}
+
+ptl_ni_fail_t shm_copy_in_any(const struct shm_span *to, const void *from, uint64_t len);
+ptl_ni_fail_t shm_copy_out_any(void *to, const struct shm_span *from, uint64_t len);
+
 /* Each moves `len` bytes; PTL_NI_OK or why not. A span must lie within its MD. */
-ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t len);
-ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len);
+static inline ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t len)
+{
+	char *at = shm_span_short(to, len);
+
+	if (!at)
+		return shm_copy_in_any(to, from, len);
+	shm_copy_short(at, from, len);
+	return PTL_NI_OK;
+}
+
+static inline ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len)
+{
+	const char *at = shm_span_short(from, len);
+
+	if (!at)
+		return shm_copy_out_any(to, from, len);
+	shm_copy_short(to, at, len);
+	return PTL_NI_OK;
+}
+
 /* Between two MDs, at least one of them ours. */
 ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len);
 /* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
@@ -215,11 +215,19 @@ bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scra
 /* Bytes per microsecond of memcpy in cache, and of cross-memory attach, on this machine now. */
 void shm_copy_measure(uint64_t *memory, uint64_t *cma);
 
-/* ---- shm_run.c -------------------------------------------------------------------------------- */
+/* ---- shm_send.c ------------------------------------------------------------------------------- */
 
-/* Takes in messages of all peers; up to `most` from each. Locked. */
-bool shm_take_all(struct shm *s, unsigned int most);
-bool shm_rings_pending(struct shm *s);
+/* nal_ops.connect and nal_ops.send */
+void shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
+int shm_start(struct ptl_ni *ni, const struct ptl_start *s);
+/* The payload of *m, from an MD or from bytes. */
+void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
+		      const void *bytes);
+/* May peers, and may we, work off the rings of its region? */
+static inline bool shm_may_run(const struct shm_peer *p)
+{
+	return p->cma && !atomic_load_explicit(&p->view.r->no_run, memory_order_relaxed);
+}
 /* A message to a peer is filled where shm_send_begin says, which is its place in the ring or, if it must be
  * deferred, *spare, and goes out with shm_send_end; a payload comes from an MD or from bytes. Locked. */
 struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare);
@@ -232,9 +240,15 @@ void shm_after_push(struct shm *s, struct shm_peer *p);
 void shm_settle_unsure(struct shm *s);
 /* Wakes p if it sleeps in a wait, else its helper thread. */
 void shm_nudge(struct shm *s, struct shm_peer *p);
-void shm_leave(struct ptl_ni *ni);
 /* Wakes our own sleeping waiters of a region. */
 void shm_wake(struct ptl_region *r);
+
+/* ---- shm_run.c -------------------------------------------------------------------------------- */
+
+/* Takes in messages of all peers; up to `most` from each. Locked. */
+bool shm_take_all(struct shm *s, unsigned int most);
+bool shm_rings_pending(struct shm *s);
+void shm_leave(struct ptl_ni *ni);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */
 

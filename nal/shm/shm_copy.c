@@ -169,16 +169,7 @@ static struct cursor buffer(const void *at)
 	return (struct cursor){ .plain = (uintptr_t)at };
 }
 
-/* A call costs more than a short copy. */
-static inline void short_copy(void *to, const void *from, uint64_t len)
-{
-	if (len == 8)
-		memcpy(to, from, 8);
-	else
-		memcpy(to, from, len);
-}
-
-ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t len)
+ptl_ni_fail_t shm_copy_in_any(const struct shm_span *to, const void *from, uint64_t len)
 {
 	const struct ptl_md *md = &to->v->md[to->md];
 	struct cursor t, f = buffer(from);
@@ -188,8 +179,8 @@ ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t 
 		return PTL_NI_OK;
 	if (to->offset > md->length || len > md->length - to->offset)
 		return PTL_NI_PROTOCOL;
-	if (!to->pid && !(md->options & PTL_MD_IOVEC)) { /* the common case, short */
-		short_copy((char *)(uintptr_t)md->start + to->offset, from, len);
+	if (!to->pid && !(md->options & PTL_MD_IOVEC)) { /* the common case */
+		memcpy((char *)(uintptr_t)md->start + to->offset, from, len);
 		return PTL_NI_OK;
 	}
 	fail = cursor_init(&t, to, len);
@@ -198,7 +189,7 @@ ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *from, uint64_t 
 	return to->pid ? cma(to->pid, &f, &t, len, true) : local(&t, &f, len);
 }
 
-ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len)
+ptl_ni_fail_t shm_copy_out_any(void *to, const struct shm_span *from, uint64_t len)
 {
 	const struct ptl_md *md = &from->v->md[from->md];
 	struct cursor t = buffer(to), f;
@@ -209,7 +200,7 @@ ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, uint64_t len)
 	if (from->offset > md->length || len > md->length - from->offset)
 		return PTL_NI_PROTOCOL;
 	if (!from->pid && !(md->options & PTL_MD_IOVEC)) {
-		short_copy(to, (char *)(uintptr_t)md->start + from->offset, len);
+		memcpy(to, (char *)(uintptr_t)md->start + from->offset, len);
 		return PTL_NI_OK;
 	}
 	fail = cursor_init(&f, from, len);

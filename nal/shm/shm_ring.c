@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The rings: single producer, single consumer, in lines of 64 bytes. A header's line is valid when its
- * seq is its own line number + 1. Lines that held payload may look like anything, so before a header is
- * published the line after it, where the next header will be looked for, is made invalid if it last
- * held payload; the bitmap says so without touching the line.
+ * The rings (shm_ring.h) of a region: where they are, how large, and empty again for the next peer.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -104,90 +101,4 @@ void shm_ring_reset(struct shm_ring *r)
 		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
 			(size_t)r->chunk * SHM_SLOTS,
 		MADV_REMOVE);
-}
-
-static void set_dirty(struct shm_ring *r, uint32_t line)
-{
-	r->dirty[line / 64] |= 1ull << line % 64;
-}
-
-static bool clear_dirty(struct shm_ring *r, uint32_t line)
-{
-	uint64_t bit = 1ull << line % 64;
-	bool was = r->dirty[line / 64] & bit;
-
-	if (was)
-		r->dirty[line / 64] &= ~bit;
-	return was;
-}
-
-/* Lines from the tail to the end of the lap that a message of n lines must skip. */
-static uint32_t skip(const struct shm_ring *r, uint32_t n)
-{
-	uint32_t left = r->count - (uint32_t)(r->ch->tail & (r->count - 1));
-
-	return n <= left ? 0 : left;
-}
-
-bool shm_ring_room(struct shm_ring *r, uint32_t size)
-{
-	uint32_t n = shm_lines(size);
-	/* one line more than needed stays free: the one after, which is looked at next */
-	uint64_t need = r->ch->tail + skip(r, n) + n + 1;
-
-#if !defined(                                                                                      \
-	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
-	if (need - r->ch->head_seen <= r->count)
-		return true;
-#endif
-	/* acquire: the lines up to head were read before they are written again */
-	r->ch->head_seen = __atomic_load_n(&r->ch->head, __ATOMIC_ACQUIRE);
-	return need - r->ch->head_seen <= r->count;
-}
-
-/* The line at the tail holds a header of n lines, all but its seq. */
-static void publish(struct shm_ring *r, uint32_t n)
-{
-	uint64_t tail = r->ch->tail;
-	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
-
-	if (clear_dirty(r, next))
-		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
-				 __ATOMIC_RELAXED);
-	clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
-	r->ch->tail = tail + n;
-	/* release: partner of shm_ring_any's acquire */
-	__atomic_store_n(&shm_ring_line(r, tail)->seq, (uint32_t)tail + 1, __ATOMIC_RELEASE);
-	base_prefetch_write(shm_ring_line(r, tail + n + 1));
-}
-
-struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
-{
-	uint32_t pad = skip(r, shm_lines(size));
-
-	if (pad) {
-		struct shm_msg *m = shm_ring_line(r, r->ch->tail);
-
-		m->kind = SHM_PAD;
-		m->size = (uint16_t)pad;
-		publish(r, pad);
-	}
-	return shm_ring_line(r, r->ch->tail);
-}
-
-char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
-{
-	uint32_t n = shm_lines(m->size), first;
-
-	if (n == 1)
-		return (char *)m->data;
-	first = (uint32_t)((r->ch->tail + 1) & (r->count - 1));
-	for (uint32_t i = 0; i < n - 1; i++)
-		set_dirty(r, first + i);
-	return r->lines + (size_t)first * SHM_LINE;
-}
-
-void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m)
-{
-	publish(r, shm_lines(m->size));
 }

@@ -33,174 +33,6 @@ struct run {
 	bool denied;             /* cross-memory attach was refused: the owner must do it */
 };
 
-/* ---- sending ---------------------------------------------------------------------------------- */
-
-static void fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
-			 const void *bytes)
-{
-	if (bytes)
-		memcpy(to, bytes, m->size);
-	else if (payload)
-		shm_copy_out(to, payload, m->size);
-}
-
-/* Keeps a message until there is room. Without memory for that the peer is beyond help; it is told
- * nothing, and its operation ends when it or we do. */
-static void defer(struct shm *s, struct shm_peer *p, const struct shm_msg *m,
-		  const struct shm_span *payload, const void *bytes)
-{
-	struct shm_deferred *d = malloc(sizeof(*d) + m->size);
-
-	if (!d)
-		return;
-	d->next = NULL;
-	d->m = *m;
-	if (m->size)
-		fill_payload(d->payload, m, payload, bytes);
-	*p->deferred_end = d;
-	p->deferred_end = &d->next;
-	p->deferred_bytes += sizeof(*d) + m->size;
-	s->ni->view.r->stat.counts[PTL_COUNT_DEFERRED]++;
-}
-
-struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare)
-{
-	if (p->deferred || p->state != SHM_LIVE || !shm_ring_room(&p->out, size))
-		return spare;
-	return shm_ring_place(&p->out, size);
-}
-
-void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
-		  const struct shm_span *payload, const void *bytes)
-{
-	if (p->state == SHM_GONE)
-		return;
-	p->sent++;
-	if (m == spare) {
-		defer(s, p, m, payload, bytes);
-		shm_flush_deferred(s, p);
-		return;
-	}
-	if (m->size)
-		fill_payload(shm_ring_payload(&p->out, m), m, payload, bytes);
-	shm_ring_publish(&p->out, m);
-}
-
-static bool push_deferred(struct shm_peer *p)
-{
-	bool any = false;
-
-	while (p->deferred && shm_ring_room(&p->out, p->deferred->m.size)) {
-		struct shm_deferred *d = p->deferred;
-		struct shm_msg *m = shm_ring_place(&p->out, d->m.size);
-
-		/* all but seq, which makes it a message */
-		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
-		       sizeof(*m) - sizeof(m->seq));
-		if (m->size)
-			memcpy(shm_ring_payload(&p->out, m), d->payload, m->size);
-		shm_ring_publish(&p->out, m);
-		p->deferred = d->next;
-		if (!p->deferred)
-			p->deferred_end = &p->deferred;
-		p->deferred_bytes -= sizeof(*d) + d->m.size;
-		free(d);
-		any = true;
-	}
-	return any;
-}
-
-bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
-{
-	bool any;
-
-	if (p->state != SHM_LIVE || !p->deferred)
-		return false;
-	any = push_deferred(p);
-	if (p->deferred) {
-		/* seq_cst: the consumer sees this after it has moved its head, or we see the head;
-		 * partner: shm_rings_pending() after the unlock */
-		atomic_store(&p->out.ch->want_space, 1);
-		atomic_thread_fence(memory_order_seq_cst);
-		any |= push_deferred(p);
-	}
-	if (any)
-		shm_after_push(s, p);
-	return any;
-}
-
-/* ---- who must see to what was pushed ---------------------------------------------------------- */
-
-void shm_wake(struct ptl_region *r)
-{
-	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
-		return;
-	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
-	ptl_futex_wake(&r->bell, INT_MAX);
-}
-
-void shm_nudge(struct shm *s, struct shm_peer *p)
-{
-	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
-		shm_wake(p->view.r);
-		return;
-	}
-	if (((struct shm_area *)p->view.nal)->calls_only)
-		return;
-	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
-	shm_link_bell(p);
-}
-
-static bool may_run(const struct shm_peer *p)
-{
-	return p->cma && !atomic_load_explicit(&p->view.r->no_run, memory_order_relaxed);
-}
-
-/* Somebody has to work off what we pushed. */
-static void want_run(struct shm *s, struct shm_peer *p)
-{
-	if (!may_run(p)) {
-		shm_nudge(s, p);
-		return;
-	}
-	p->run_wanted = true;
-	p->next_run = s->run;
-	s->run = p;
-}
-
-void shm_after_push(struct shm *s, struct shm_peer *p)
-{
-	struct ptl_region *r = p->view.r;
-
-	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
-		return; /* leaving sees to it, or nobody can */
-	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)) {
-		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
-		 * look at its rings. */
-		atomic_thread_fence(memory_order_seq_cst);
-		if (!ptl_lock_attended(r))
-			want_run(s, p);
-	} else if (!ptl_lock_attended(r)) {
-		want_run(s, p);
-	} else if (!p->unsure) { /* it may have been about to leave: see portals/lock.h */
-		p->unsure = true;
-		p->next_unsure = s->unsure;
-		s->unsure = p;
-	}
-}
-
-void shm_settle_unsure(struct shm *s)
-{
-	struct shm_peer *p;
-
-	while ((p = s->unsure)) {
-		s->unsure = p->next_unsure;
-		p->unsure = false;
-		if (!p->run_wanted && shm_ring_any(&p->out) && !shm_attends(&p->view))
-			want_run(s, p);
-	}
-}
-
 /* ---- messages --------------------------------------------------------------------------------- */
 
 /* In the owner an answer may be deferred; a peer made sure of room before it began. */
@@ -223,7 +55,7 @@ static void answer_end(struct run *x, struct shm_msg *m, const struct shm_msg *s
 		return;
 	}
 	if (m->size)
-		fill_payload(shm_ring_payload(x->to, m), m, payload, bytes);
+		shm_fill_payload(shm_ring_payload(x->to, m), m, payload, bytes);
 	shm_ring_publish(x->to, m);
 }
 
@@ -562,10 +394,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 		const char *payload;
 		struct shm_msg m;
 
-		/* once, for it is another's memory; all but seq, which was looked at */
-		memcpy((char *)&m + sizeof(m.seq),
-		       (const char *)shm_ring_line(r, head) + sizeof(m.seq),
-		       sizeof(m) - sizeof(m.seq));
+		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
+		memcpy(&m, shm_ring_line(r, head), sizeof(m));
 		lines = shm_msg_check(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
@@ -737,7 +567,7 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
-	if (!may_run(p)) { /* its events have got handlers meanwhile */
+	if (!shm_may_run(p)) { /* its events have got handlers meanwhile */
 		ptl_unlock_plain(p->view.r);
 		shm_link_bell(p);
 		return;

@@ -17,6 +17,7 @@
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
+#define EAGER_LOOKS   64
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
 #define WINDOW_NS      20000000ull   /* shortest time to judge it by */
@@ -133,7 +134,9 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;
-		base_cpu_relax();
+		/* an answer that comes soon is seen sooner; and then the core's other thread may need it */
+		if (idle > EAGER_LOOKS)
+			base_cpu_relax();
 		return;
 	}
 	now = base_now_ns();

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The rings of the shared-memory NAL: single producer, single consumer, in lines of 64 bytes. A header's line is
+ * valid when its seq is its own line number + 1. Lines that held payload may look like anything, so before a
+ * header is published the line after it, where the next header will be looked for, is made invalid if it
+ * last held payload; the bitmap says so without touching the line. All of this is on the way of every message,
+ * which is why it is in a header.
+ */
+#ifndef SHM_RING_H
+#define SHM_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/cpu.h"
+#include "nal/shm/shm_wire.h"
+
+#define SHM_ASK_MOST 12 /* lines asked for ahead */
+#define SHM_SLOTS    8  /* of a pipe */
+
+enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
+
+/* A chunk on its way through the pipe. Whoever moves `state` from FREE or FULL owns the slot. */
+struct shm_slot {
+	_Alignas(64) _Atomic uint32_t state;
+	uint32_t landing, gen;
+	uint32_t chunk;
+};
+
+/* From one peer to the region's owner. */
+struct shm_channel {
+	/* written by the consumer: under the owner's lock */
+	uint64_t head; /* lines taken */
+	uint64_t messages;
+	/* written by the producer: under the producer's own region's lock */
+	_Alignas(64) uint64_t tail; /* lines written */
+	uint64_t head_seen;         /* what head was when last looked at */
+	/* 1: the producer has something it could not put in */
+	_Alignas(64) _Atomic uint32_t want_space;
+	struct shm_slot slot[SHM_SLOTS];
+};
+
+/* One end of a ring: a channel of some mapped region. */
+struct shm_ring {
+	struct shm_channel *ch;
+	char *lines;
+	uint64_t *dirty; /* bit per line: last held payload */
+	char *pipe;
+	uint32_t count; /* lines, a power of two */
+	uint32_t chunk; /* bytes of a pipe slot */
+};
+
+static inline struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
+{
+	return (struct shm_msg *)(void *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
+}
+
+/* Is there a message to be taken? */
+static inline bool shm_ring_any(const struct shm_ring *r)
+{
+	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
+
+	/* acquire: partner of the publish's release */
+	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) ==
+	       (uint32_t)head + 1;
+}
+
+/* The `n` lines from `first` on, which are in one piece, hold payload. */
+static inline void shm_ring_set_dirty(struct shm_ring *r, uint32_t first, uint32_t n)
+{
+	while (n) {
+		uint32_t at = first % 64, some = n < 64 - at ? n : 64 - at;
+
+		r->dirty[first / 64] |= ~0ull >> (64 - some) << at;
+		first += some;
+		n -= some;
+	}
+}
+
+static inline bool shm_ring_clear_dirty(struct shm_ring *r, uint32_t line)
+{
+	uint64_t bit = 1ull << line % 64;
+	bool was = r->dirty[line / 64] & bit;
+
+	if (was)
+		r->dirty[line / 64] &= ~bit;
+	return was;
+}
+
+/* Lines from the tail to the end of the lap that a message of n lines must skip. */
+static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t n)
+{
+	uint32_t left = r->count - (uint32_t)(r->ch->tail & (r->count - 1));
+
+	return n <= left ? 0 : left;
+}
+
+/* Is there room for a message of `size` bytes? Producer's lock held. */
+static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
+{
+	uint32_t n = shm_lines(size);
+	/* one line more than needed stays free: the one after, which is looked at next */
+	uint64_t need = r->ch->tail + shm_ring_skip(r, n) + n + 1;
+
+#if !defined(                                                                                      \
+	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
+	if (need - r->ch->head_seen <= r->count)
+		return true;
+#endif
+	/* acquire: the lines up to head were read before they are written again */
+	r->ch->head_seen = __atomic_load_n(&r->ch->head, __ATOMIC_ACQUIRE);
+	return need - r->ch->head_seen <= r->count;
+}
+
+/* The line at the tail holds a header of n lines, all but its seq. */
+static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
+{
+	uint64_t tail = r->ch->tail;
+	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
+
+	if (shm_ring_clear_dirty(r, next))
+		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
+				 __ATOMIC_RELAXED);
+	shm_ring_clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
+	r->ch->tail = tail + n;
+	/* release: partner of shm_ring_any's acquire */
+	__atomic_store_n(&shm_ring_line(r, tail)->seq, (uint32_t)tail + 1, __ATOMIC_RELEASE);
+	/* The next message is often like this one. Its lines come over while nobody waits for them, as long as
+	 * they are few: a processor that has many to ask for delays those of this message. */
+	tail += n;
+	if (n > SHM_ASK_MOST)
+		n = 1;
+	for (uint32_t i = 1; i <= n && tail + i < r->ch->head_seen + r->count; i++)
+		base_prefetch_write(shm_ring_line(r, tail + i));
+}
+
+/* Where the header of a message of `size` bytes goes, for which there is room. It is filled in place, but for
+ * seq, and goes out with shm_ring_publish. */
+static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
+{
+	uint32_t pad = shm_ring_skip(r, shm_lines(size));
+
+	if (pad) {
+		struct shm_msg *m = shm_ring_line(r, r->ch->tail);
+
+		m->kind = SHM_PAD;
+		m->size = (uint16_t)pad;
+		shm_ring_publish_lines(r, pad);
+	}
+	return shm_ring_line(r, r->ch->tail);
+}
+
+/* Where its payload goes; m->size is set. */
+static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
+{
+	uint32_t n = shm_lines(m->size), first;
+
+	if (n == 1)
+		return (char *)m->data;
+	first = (uint32_t)((r->ch->tail + 1) & (r->count - 1));
+	shm_ring_set_dirty(r, first, n - 1);
+	return r->lines + (size_t)first * SHM_LINE;
+}
+
+static inline void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m)
+{
+	shm_ring_publish_lines(r, shm_lines(m->size));
+}
+
+#endif

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Putting messages on their way: what a put or get is turned into, what becomes of a message for which there is no
+ * room, and who is to see to one that was pushed: its target, if it is inside the library, else we.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+#define DEFERRED_MOST                                                                              \
+	(4u << 20)       /* bytes held back for one peer before payloads stay where they are, ... */
+#define KEPT_LEAST   512 /* ... if they are longer than this */
+#define ROOM_SPIN_NS 5000
+
+/* ---- sending ---------------------------------------------------------------------------------- */
+
+static inline void fill(char *to, uint32_t size, const struct shm_span *payload, const void *bytes)
+{
+	if (!bytes)
+		shm_copy_out(to, payload, size);
+	else if (size - 4 <= 12)
+		shm_copy_short(to, bytes, size);
+	else
+		memcpy(to, bytes, size);
+}
+
+void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
+		      const void *bytes)
+{
+	if (payload || bytes)
+		fill(to, m->size, payload, bytes);
+}
+
+/* Keeps a message until there is room. Without memory for that the peer is beyond help; it is told
+ * nothing, and its operation ends when it or we do. */
+static void defer(struct shm *s, struct shm_peer *p, const struct shm_msg *m,
+		  const struct shm_span *payload, const void *bytes)
+{
+	struct shm_deferred *d = malloc(sizeof(*d) + m->size);
+
+	if (!d)
+		return;
+	d->next = NULL;
+	d->m = *m;
+	if (m->size)
+		shm_fill_payload(d->payload, m, payload, bytes);
+	*p->deferred_end = d;
+	p->deferred_end = &d->next;
+	p->deferred_bytes += sizeof(*d) + m->size;
+	s->ni->view.r->stat.counts[PTL_COUNT_DEFERRED]++;
+}
+
+static inline bool roomy(struct shm_peer *p, uint32_t size)
+{
+	return p->state == SHM_LIVE && !p->deferred && shm_ring_room(&p->out, size);
+}
+
+struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare)
+{
+	return roomy(p, size) ? shm_ring_place(&p->out, size) : spare;
+}
+
+/* In the ring, and all but published. */
+static inline void send_placed(struct shm_peer *p, struct shm_msg *m, uint32_t size,
+			       const struct shm_span *payload, const void *bytes)
+{
+	p->sent++;
+	if (size)
+		fill(shm_ring_payload(&p->out, m), size, payload, bytes);
+	shm_ring_publish_lines(&p->out, shm_lines(size));
+}
+
+void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
+		  const struct shm_span *payload, const void *bytes)
+{
+	if (p->state == SHM_GONE)
+		return;
+	if (m != spare) {
+		send_placed(p, m, m->size, payload, bytes);
+		return;
+	}
+	p->sent++;
+	defer(s, p, m, payload, bytes);
+	shm_flush_deferred(s, p);
+}
+
+static bool push_deferred(struct shm_peer *p)
+{
+	bool any = false;
+
+	while (p->deferred && shm_ring_room(&p->out, p->deferred->m.size)) {
+		struct shm_deferred *d = p->deferred;
+		struct shm_msg *m = shm_ring_place(&p->out, d->m.size);
+
+		/* all but seq, which makes it a message */
+		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
+		       sizeof(*m) - sizeof(m->seq));
+		if (m->size)
+			memcpy(shm_ring_payload(&p->out, m), d->payload, m->size);
+		shm_ring_publish(&p->out, m);
+		p->deferred = d->next;
+		if (!p->deferred)
+			p->deferred_end = &p->deferred;
+		p->deferred_bytes -= sizeof(*d) + d->m.size;
+		free(d);
+		any = true;
+	}
+	return any;
+}
+
+bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
+{
+	bool any;
+
+	if (p->state != SHM_LIVE || !p->deferred)
+		return false;
+	any = push_deferred(p);
+	if (p->deferred) {
+		/* seq_cst: the consumer sees this after it has moved its head, or we see the head;
+		 * partner: shm_rings_pending() after the unlock */
+		atomic_store(&p->out.ch->want_space, 1);
+		atomic_thread_fence(memory_order_seq_cst);
+		any |= push_deferred(p);
+	}
+	if (any)
+		shm_after_push(s, p);
+	return any;
+}
+
+/* ---- who must see to what was pushed ---------------------------------------------------------- */
+
+void shm_wake(struct ptl_region *r)
+{
+	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
+		return;
+	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
+	ptl_futex_wake(&r->bell, INT_MAX);
+}
+
+void shm_nudge(struct shm *s, struct shm_peer *p)
+{
+	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
+		shm_wake(p->view.r);
+		return;
+	}
+	if (((struct shm_area *)p->view.nal)->calls_only)
+		return;
+	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
+	shm_link_bell(p);
+}
+
+/* Somebody has to work off what we pushed. */
+static void want_run(struct shm *s, struct shm_peer *p)
+{
+	if (!shm_may_run(p)) {
+		shm_nudge(s, p);
+		return;
+	}
+	p->run_wanted = true;
+	p->next_run = s->run;
+	s->run = p;
+}
+
+void shm_after_push(struct shm *s, struct shm_peer *p)
+{
+	struct ptl_region *r = p->view.r;
+
+	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
+		return; /* leaving sees to it, or nobody can */
+	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)) {
+		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
+		 * look at its rings. */
+		atomic_thread_fence(memory_order_seq_cst);
+		if (!ptl_lock_attended(r))
+			want_run(s, p);
+	} else if (!ptl_lock_attended(r)) {
+		want_run(s, p);
+	} else if (!p->unsure) { /* it may have been about to leave: see portals/lock.h */
+		p->unsure = true;
+		p->next_unsure = s->unsure;
+		s->unsure = p;
+	}
+}
+
+void shm_settle_unsure(struct shm *s)
+{
+	struct shm_peer *p;
+
+	while ((p = s->unsure)) {
+		s->unsure = p->next_unsure;
+		p->unsure = false;
+		if (!p->run_wanted && shm_ring_any(&p->out) && !shm_attends(&p->view))
+			want_run(s, p);
+	}
+}
+
+/* ---- starting --------------------------------------------------------------------------------- */
+
+void shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(s, target);
+
+	if (p || target.nid != ni->id.nid)
+		return;
+	p = shm_peer_add(s, target);
+	if (p)
+		shm_link_connect(s, p);
+}
+
+/* Out of range is out of range: the target rejects and counts it. */
+static uint16_t clipped(uint32_t index)
+{
+	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
+}
+
+/* Waits a little for the target to make room for a message. */
+static void __attribute__((noinline)) wait_room(struct shm *s, struct shm_peer *p, uint32_t size)
+{
+	uint64_t end;
+
+	if (p->state != SHM_LIVE || p->deferred || !s->ni->spin_ns)
+		return;
+	end = base_now_ns() + ROOM_SPIN_NS;
+	/* whether it is inside just now or between two calls */
+	while (!shm_ring_room(&p->out, size) && base_now_ns() < end)
+		base_cpu_relax();
+}
+
+/* A put whose bytes are copied now, into the ring or, if they are few, until there is room. */
+static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const struct ptl_start *put)
+{
+	uint64_t *sr = ni->view.r->stat.sr;
+	uint32_t size = (uint32_t)put->length;
+	struct shm_msg spare, *m;
+
+	if (!p || p->state == SHM_GONE)
+		return PTL_PROCESS_INVALID;
+	if (put->length > s->eager || put->length > p->eager)
+		return PTL_NO_SPACE;
+	if (!roomy(p, size))
+		wait_room(s, p, size);
+	if (size && p->deferred_bytes > DEFERRED_MOST)
+		return PTL_NO_SPACE;
+	m = shm_send_begin(p, size, &spare);
+	m->kind = SHM_PUT;
+	m->flags = 0;
+	m->size = (uint16_t)size;
+	m->match_bits = put->match_bits;
+	m->remote_offset = put->remote_offset;
+	m->length = size;
+	m->hdr_data = put->hdr_data;
+	m->op = PTL_NIL;
+	m->op_gen = 0;
+	m->pt_index = clipped(put->pt_index);
+	m->ac_index = clipped(put->ac_index);
+	shm_send_end(s, p, m, &spare, NULL, put->inject);
+	shm_after_push(s, p);
+	sr[PTL_SR_SEND_COUNT]++;
+	sr[PTL_SR_SEND_LENGTH] += size;
+	return PTL_OK;
+}
+
+/* No path: the operation begins and fails. */
+static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	struct ptl_answerer who = { s->target, PTL_UID_ANY, PTL_JID_ANY };
+	uint32_t op;
+
+	if (s->kind == PTL_REQ_PUT) {
+		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, PTL_NIL);
+		return PTL_OK;
+	}
+	op = ptl_op_alloc(&ni->engine, s, PTL_NIL, 0);
+	if (op == PTL_NIL)
+		return PTL_NO_SPACE;
+	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, op);
+	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0,
+			  PTL_NI_UNREACHABLE, &who);
+	return PTL_OK;
+}
+
+int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	static const uint8_t kinds[] = {
+		[PTL_REQ_PUT] = SHM_PUT,
+		[PTL_REQ_GET] = SHM_GET,
+		[PTL_REQ_GETPUT] = SHM_GETPUT,
+	};
+	struct shm *shm = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(shm, s->target);
+	struct shm_span payload = { &ni->view, 0, s->md, s->offset };
+	struct shm_msg spare, *m;
+	uint32_t op = PTL_NIL, size;
+	bool is_long, carries, placed;
+
+	if (s->inject)
+		return inject(ni, shm, p, s);
+	if (!p)
+		return start_nowhere(ni, s);
+	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT;
+	if (s->kind == PTL_REQ_PUT &&
+	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
+		is_long = true; /* more than its ring likes to take, or than we like to keep */
+	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
+	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
+		op = ptl_op_alloc(&ni->engine, s, p->index,
+				  (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0));
+		if (op == PTL_NIL)
+			return PTL_NO_SPACE;
+	}
+	size = carries ? (uint32_t)s->length : 0;
+	placed = roomy(p, size);
+	if (!placed) {
+		wait_room(shm, p, size);
+		placed = roomy(p, size);
+	}
+	m = placed ? shm_ring_place(&p->out, size) : &spare;
+	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
+	m->flags = (s->ack ? SHM_WANT_ACK : 0) | (is_long ? SHM_LONG : 0);
+	m->size = (uint16_t)size;
+	m->match_bits = s->match_bits;
+	m->remote_offset = s->remote_offset;
+	m->length = s->length;
+	m->hdr_data = s->hdr_data;
+	m->op = op;
+	m->op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
+	m->pt_index = clipped(s->pt_index);
+	m->ac_index = clipped(s->ac_index);
+	if (placed)
+		send_placed(p, m, size, &payload, NULL);
+	else
+		shm_send_end(shm, p, m, &spare, &payload, NULL);
+	shm_after_push(shm, p);
+	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);
+	return PTL_OK;
+}
