@@ -18,8 +18,6 @@ enum {
 	TILE_BLOCKS = 256,
 	SHORT_LIST = 32, /* entries; longer lists are done one repetition at a time */
 	SHORT_LOOP = 8,  /* an inner loop shorter than this had better be the outer one */
-	FAR = 1024,      /* bytes from block to block */
-	AHEAD = 16,      /* blocks */
 	ODD = 128,       /* bytes up to which a block of any length is copied without a call */
 };
 
@@ -52,49 +50,90 @@ ALWAYS void odd_block(char *restrict to, const char *restrict from, size_t lengt
 	}
 }
 
-/* `fixed` is the length if it is one of those known at compile time, else 0. */
-ALWAYS void block(char *restrict to, const char *restrict from, const size_t fixed, size_t length)
+/*
+ * How blocks of one length are copied, so that loops over them have no branches: as `fixed` bytes, a
+ * constant; or as two words of `word` bytes that may overlap, where word <= length <= 2 * word; or, both
+ * zero, as the length demands.
+ */
+ALWAYS void block(char *restrict to, const char *restrict from, const size_t fixed,
+		  const size_t word, size_t length)
 {
-	if (fixed)
+	if (fixed) {
 		memcpy(to, from, fixed);
-	else if (length <= ODD)
+	} else if (word) {
+		memcpy(to, from, word);
+		memcpy(to + length - word, from + length - word, word);
+	} else if (length <= ODD) {
 		odd_block(to, from, length);
-	else
+	} else {
 		memcpy(to, from, length);
+	}
 }
 
-/* Four blocks at a time; `ahead`: lines are asked for in advance, which hardware does only for steps
- * that stay within a page. */
+/* CALL(fixed, word) for this length. */
+#define DISPATCH(length, CALL)                                                                     \
+	switch (length) {                                                                          \
+	case 1:                                                                                    \
+		CALL(1, 0);                                                                        \
+		break;                                                                             \
+	case 2:                                                                                    \
+		CALL(2, 0);                                                                        \
+		break;                                                                             \
+	case 4:                                                                                    \
+		CALL(4, 0);                                                                        \
+		break;                                                                             \
+	case 8:                                                                                    \
+		CALL(8, 0);                                                                        \
+		break;                                                                             \
+	case 16:                                                                                   \
+		CALL(16, 0);                                                                       \
+		break;                                                                             \
+	case 24:                                                                                   \
+		CALL(24, 0);                                                                       \
+		break;                                                                             \
+	case 48:                                                                                   \
+		CALL(48, 0);                                                                       \
+		break;                                                                             \
+	case 32:                                                                                   \
+		CALL(32, 0);                                                                       \
+		break;                                                                             \
+	case 64:                                                                                   \
+		CALL(64, 0);                                                                       \
+		break;                                                                             \
+	default:                                                                                   \
+		if ((length) < 4)                                                                  \
+			CALL(0, 2);                                                                \
+		else if ((length) < 8)                                                             \
+			CALL(0, 4);                                                                \
+		else if ((length) < 16)                                                            \
+			CALL(0, 8);                                                                \
+		else if ((length) <= 32)                                                           \
+			CALL(0, 16);                                                               \
+		else if ((length) <= 64)                                                           \
+			CALL(0, 32);                                                               \
+		else                                                                               \
+			CALL(0, 0);                                                                \
+	}
+
 ALWAYS void row(char *restrict to, const char *restrict from, struct loop l, const size_t fixed,
-		size_t length, bool ahead)
+		const size_t word, size_t length)
 {
 	for (; l.n >= 4; l.n -= 4, to += 4 * l.to, from += 4 * l.from) {
-		for (size_t i = 0; ahead && i < 4; i++) {
-			__builtin_prefetch(from + (AHEAD + i) * l.from);
-			__builtin_prefetch(to + (AHEAD + i) * l.to, 1);
-		}
-		block(to, from, fixed, length);
-		block(to + l.to, from + l.from, fixed, length);
-		block(to + 2 * l.to, from + 2 * l.from, fixed, length);
-		block(to + 3 * l.to, from + 3 * l.from, fixed, length);
+		block(to, from, fixed, word, length);
+		block(to + l.to, from + l.from, fixed, word, length);
+		block(to + 2 * l.to, from + 2 * l.from, fixed, word, length);
+		block(to + 3 * l.to, from + 3 * l.from, fixed, word, length);
 	}
 	for (; l.n > 0; l.n--, to += l.to, from += l.from)
-		block(to, from, fixed, length);
-}
-
-static size_t distance(size_t step)
-{
-	return (MPI_Aint)step < 0 ? 0 - step : step;
+		block(to, from, fixed, word, length);
 }
 
 ALWAYS void grid_of(char *to, const char *from, struct loop outer, struct loop inner, size_t tile,
-		    const size_t fixed, size_t length)
+		    const size_t fixed, const size_t word, size_t length)
 {
 	if (tile == 0) {
-		bool ahead = distance(inner.to) >= FAR || distance(inner.from) >= FAR;
-
 		for (; outer.n > 0; outer.n--, to += outer.to, from += outer.from)
-			row(to, from, inner, fixed, length, ahead);
+			row(to, from, inner, fixed, word, length);
 		return;
 	}
 	while (outer.n > 0) {
@@ -103,11 +142,16 @@ ALWAYS void grid_of(char *to, const char *from, struct loop outer, struct loop i
 		if (some.n > tile)
 			some.n = tile;
 		for (size_t i = 0; i < inner.n; i++)
-			row(to + i * inner.to, from + i * inner.from, some, fixed, length, false);
+			row(to + i * inner.to, from + i * inner.from, some, fixed, word, length);
 		outer.n -= some.n;
 		to += some.n * outer.to;
 		from += some.n * outer.from;
 	}
+}
+
+static size_t distance(size_t step)
+{
+	return (MPI_Aint)step < 0 ? 0 - step : step;
 }
 
 /*
@@ -134,25 +178,9 @@ static void grid(char *to, const char *from, struct loop outer, struct loop inne
 {
 	size_t tile = outer_tile(&outer, &inner, length);
 
-	switch (length) {
-#define LENGTH(fixed)                                                                              \
-	case fixed:                                                                                \
-		grid_of(to, from, outer, inner, tile, fixed, fixed);                               \
-		break
-		LENGTH(1);
-		LENGTH(2);
-		LENGTH(4);
-		LENGTH(8);
-		LENGTH(12);
-		LENGTH(16);
-		LENGTH(24);
-		LENGTH(32);
-		LENGTH(48);
-		LENGTH(64);
-#undef LENGTH
-	default:
-		grid_of(to, from, outer, inner, tile, 0, length);
-	}
+#define GRID(fixed, word) grid_of(to, from, outer, inner, tile, fixed, word, length)
+	DISPATCH(length, GRID)
+#undef GRID
 }
 
 /* ---- pieces ------------------------------------------------------------------------------------------- */
@@ -175,46 +203,41 @@ static void copy_runs(bool packing, uintptr_t mem, char *packed, struct reps out
 		     (struct loop){ inner.n, inner.mem, inner.packed }, length);
 }
 
-ALWAYS void copy_block(bool packing, uintptr_t mem, char *packed, const size_t fixed, size_t length)
+ALWAYS void copy_block(bool packing, uintptr_t mem, char *packed, const size_t fixed,
+		       const size_t word, size_t length)
 {
 	if (packing)
-		block(packed, (const char *)mem, fixed, length);
+		block(packed, (const char *)mem, fixed, word, length);
 	else
-		block((char *)mem, packed, fixed, length);
+		block((char *)mem, packed, fixed, word, length);
 }
 
 ALWAYS void copy_blocks_of(bool packing, uintptr_t mem, char *packed, const MPI_Aint *offset,
-			   size_t n, const size_t fixed, size_t length)
+			   size_t n, const size_t fixed, const size_t word, size_t length)
 {
-	for (size_t i = 0; i < n; i++, packed += length)
-		copy_block(packing, mem + (size_t)offset[i], packed, fixed, length);
+	const size_t step = fixed ? fixed : length;
+
+	for (; n >= 4; n -= 4, offset += 4, packed += 4 * step) {
+		for (size_t i = 0; i < 4; i++)
+			copy_block(packing, mem + (size_t)offset[i], packed + i * step, fixed, word,
+				   length);
+	}
+	for (size_t i = 0; i < n; i++)
+		copy_block(packing, mem + (size_t)offset[i], packed + i * step, fixed, word,
+			   length);
 }
 
 static void copy_blocks(bool packing, uintptr_t mem, char *packed, const MPI_Aint *offset, size_t n,
 			size_t length)
 {
-	switch (length) {
-#define LENGTH(fixed)                                                                              \
-	case fixed:                                                                                \
-		if (packing)                                                                       \
-			copy_blocks_of(true, mem, packed, offset, n, fixed, fixed);                \
-		else                                                                               \
-			copy_blocks_of(false, mem, packed, offset, n, fixed, fixed);               \
-		break
-		LENGTH(1);
-		LENGTH(2);
-		LENGTH(4);
-		LENGTH(8);
-		LENGTH(16);
-		LENGTH(24);
-		LENGTH(32);
-		LENGTH(64);
-#undef LENGTH
-	default:
-		if (packing)
-			copy_blocks_of(true, mem, packed, offset, n, 0, length);
-		else
-			copy_blocks_of(false, mem, packed, offset, n, 0, length);
+	if (packing) {
+#define PACK(fixed, word) copy_blocks_of(true, mem, packed, offset, n, fixed, word, length)
+		DISPATCH(length, PACK)
+#undef PACK
+	} else {
+#define UNPACK(fixed, word) copy_blocks_of(false, mem, packed, offset, n, fixed, word, length)
+		DISPATCH(length, UNPACK)
+#undef UNPACK
 	}
 }
 
@@ -225,7 +248,7 @@ static void copy_run_list(bool packing, uintptr_t mem, char *packed, const struc
 
 	for (size_t i = 0; i < n; i++)
 		copy_block(packing, mem + (size_t)run[i].offset, packed + (run[i].start - first), 0,
-			   run[i + 1].start - run[i].start);
+			   0, run[i + 1].start - run[i].start);
 }
 
 static void copy_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
@@ -360,7 +383,7 @@ static void copy_part(bool packing, const struct mpi_piece *p, uintptr_t mem, ch
 
 	mem += (size_t)p->offset;
 	if (!s) {
-		copy_block(packing, mem + from, packed, 0, n);
+		copy_block(packing, mem + from, packed, 0, 0, n);
 		return;
 	}
 	i = find(s, from);
@@ -396,7 +419,7 @@ static void copy(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Coun
 	if (n == 0)
 		return;
 	if (t->dense) {
-		copy_block(packing, mem + (size_t)t->true_lb + from, packed, 0, n);
+		copy_block(packing, mem + (size_t)t->true_lb + from, packed, 0, 0, n);
 		return;
 	}
 	if (count == 1) {
