@@ -91,11 +91,11 @@ ALWAYS void block(char *restrict to, const char *restrict from, const size_t fix
 	case 24:                                                                                   \
 		CALL(24, 0);                                                                       \
 		break;                                                                             \
-	case 48:                                                                                   \
-		CALL(48, 0);                                                                       \
-		break;                                                                             \
 	case 32:                                                                                   \
 		CALL(32, 0);                                                                       \
+		break;                                                                             \
+	case 48:                                                                                   \
+		CALL(48, 0);                                                                       \
 		break;                                                                             \
 	case 64:                                                                                   \
 		CALL(64, 0);                                                                       \
