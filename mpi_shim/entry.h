@@ -83,7 +83,8 @@ static inline int mpi_in(enum mpi_kind kind, const void *handle, void *object, c
 	void *o = mpi_object_of(handle, kind);
 
 	*(void **)object = o;
-	return MPI_LIKELY(o != NULL) ? MPI_SUCCESS : mpi_bad_handle(kind, handle, name);
+	return MPI_LIKELY(o != NULL) ? MPI_SUCCESS
+				     : mpi_no_success(mpi_bad_handle(kind, handle, name));
 }
 
 /* As mpi_in, but the null handle becomes NULL. */
@@ -96,12 +97,13 @@ static inline int mpi_in_info(MPI_Info handle, struct mpi_info **info, const cha
 static inline int mpi_check_committed(const struct mpi_type *type, MPI_Datatype handle,
 				      const char *name)
 {
-	return MPI_LIKELY(type->committed) ? MPI_SUCCESS : mpi_bad_type(type, handle, name);
+	return MPI_LIKELY(type->committed) ? MPI_SUCCESS
+					   : mpi_no_success(mpi_bad_type(type, handle, name));
 }
 
 static inline int mpi_check_count(MPI_Count count, const char *name)
 {
-	return MPI_LIKELY(count >= 0) ? MPI_SUCCESS : mpi_bad_count(count, name);
+	return MPI_LIKELY(count >= 0) ? MPI_SUCCESS : mpi_no_success(mpi_bad_count(count, name));
 }
 
 /* A buffer of a message: MPI_BOTTOM and null only with addresses in the type, no MPI_IN_PLACE. */
@@ -117,7 +119,7 @@ static inline int mpi_check_dest(const struct mpi_comm *comm, int rank, const ch
 {
 	return MPI_LIKELY((unsigned)rank < (unsigned)comm->remote_size || rank == MPI_PROC_NULL)
 		       ? MPI_SUCCESS
-		       : mpi_bad_rank(comm, rank, name);
+		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
 }
 
 static inline int mpi_check_source(const struct mpi_comm *comm, int rank, const char *name)
@@ -125,36 +127,39 @@ static inline int mpi_check_source(const struct mpi_comm *comm, int rank, const 
 	return MPI_LIKELY((unsigned)rank < (unsigned)comm->remote_size || rank == MPI_PROC_NULL ||
 			  rank == MPI_ANY_SOURCE)
 		       ? MPI_SUCCESS
-		       : mpi_bad_rank(comm, rank, name);
+		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
 }
 
 /* A rank that has to exist, in the local group. */
 static inline int mpi_check_member(const struct mpi_comm *comm, int rank, const char *name)
 {
-	return MPI_LIKELY((unsigned)rank < (unsigned)comm->size) ? MPI_SUCCESS
-								 : mpi_bad_rank(comm, rank, name);
+	return MPI_LIKELY((unsigned)rank < (unsigned)comm->size)
+		       ? MPI_SUCCESS
+		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
 }
 
 static inline int mpi_check_tag(int tag, const char *name)
 {
-	return MPI_LIKELY(tag >= 0) ? MPI_SUCCESS : mpi_bad_tag(tag, name, false);
+	return MPI_LIKELY(tag >= 0) ? MPI_SUCCESS : mpi_no_success(mpi_bad_tag(tag, name, false));
 }
 
 static inline int mpi_check_recv_tag(int tag, const char *name)
 {
-	return MPI_LIKELY(tag >= 0 || tag == MPI_ANY_TAG) ? MPI_SUCCESS
-							  : mpi_bad_tag(tag, name, true);
+	return MPI_LIKELY(tag >= 0 || tag == MPI_ANY_TAG)
+		       ? MPI_SUCCESS
+		       : mpi_no_success(mpi_bad_tag(tag, name, true));
 }
 
 static inline int mpi_check_null(const void *p, const char *name)
 {
-	return MPI_LIKELY(p != NULL) ? MPI_SUCCESS : mpi_bad_null(name);
+	return MPI_LIKELY(p != NULL) ? MPI_SUCCESS : mpi_no_success(mpi_bad_null(name));
 }
 
 /* An array may be null if it has no elements. */
 static inline int mpi_check_array(const void *p, MPI_Count count, const char *name)
 {
-	return MPI_LIKELY(p != NULL || count <= 0) ? MPI_SUCCESS : mpi_bad_null(name);
+	return MPI_LIKELY(p != NULL || count <= 0) ? MPI_SUCCESS
+						   : mpi_no_success(mpi_bad_null(name));
 }
 
 /* How many elements the array has that `n` others tell the parts of. */

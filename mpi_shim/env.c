@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -93,10 +94,11 @@ int mpi_get_address(const void *location, MPI_Aint *address)
 
 int mpi_get_processor_name(char *name, int *resultlen)
 {
-	/* a longer one is cut, and then not closed */
-	if (gethostname(name, MPI_MAX_PROCESSOR_NAME) != 0)
+	struct utsname host;
+
+	if (uname(&host) != 0)
 		return mpi_fail(MPI_ERR_OTHER, "the host name cannot be read: %m");
-	name[MPI_MAX_PROCESSOR_NAME - 1] = '\0';
+	snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", host.nodename);
 	*resultlen = (int)strlen(name);
 	return MPI_SUCCESS;
 }

@@ -25,11 +25,11 @@ MPI_Request request, null_request = MPI_REQUEST_NULL;
 MPI_Message message, no_proc = MPI_MESSAGE_NO_PROC;
 MPI_Status status;
 int keyval, type_keyval, out;
-int ints[8], ones[8] = { 1, 1 }, bad_ints[8] = { -7, -7 }, out_ints[64];
+int ints[16], ones[16] = { 1, 1 }, bad_ints[16] = { -7, -7 }, out_ints[64];
 int ranges[][3] = { { 0, 0, 1 } }, bad_ranges[][3] = { { 0, 7, 1 } };
 int distribs[] = { MPI_DISTRIBUTE_BLOCK }, dargs[] = { MPI_DISTRIBUTE_DFLT_DARG };
-MPI_Count ints_c[8], ones_c[8] = { 1, 1 }, bad_ints_c[8] = { -7, -7 }, out_counts[64];
-MPI_Aint ints_a[8], ones_a[8] = { 1, 1 }, bad_ints_a[8] = { -7, -7 }, out_aints[64];
+MPI_Count ints_c[16], ones_c[16] = { 1, 1 }, bad_ints_c[16] = { -7, -7 }, out_counts[64];
+MPI_Aint ints_a[16], ones_a[16] = { 1, 1 }, bad_ints_a[16] = { -7, -7 }, out_aints[64];
 char buffer[4096], text[MPI_MAX_LIBRARY_VERSION_STRING], too_long[4096];
 
 void op_fn(void *in, void *inout, int *len, MPI_Datatype *datatype)
@@ -132,6 +132,20 @@ static void make_arguments(void)
 	memset(too_long, 'x', sizeof(too_long) - 1);
 }
 
+static void free_arguments(void)
+{
+	MPI_Comm_free(&cart);
+	MPI_Comm_free(&graph);
+	MPI_Comm_free(&dist);
+	MPI_Comm_free(&comm);
+	MPI_Group_free(&group);
+	MPI_Type_free(&uncommitted);
+	MPI_Type_free(&struct_type);
+	MPI_Comm_free_keyval(&keyval);
+	MPI_Type_free_keyval(&type_keyval);
+	MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv)
 {
 	int failed = 0, n = 0;
@@ -152,6 +166,7 @@ int main(int argc, char **argv)
 		       c->name, checks);
 	}
 	alarm(0);
+	free_arguments();
 	printf("1..%d\n", n);
 	MPI_Finalize();
 	return failed > 0;
