@@ -151,10 +151,10 @@ static void copy_out(struct mpi_request *r, const struct mpi_unexpected *u)
 {
 	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
 
-	if (r->type->dense)
-		memcpy((char *)r->buf + r->type->true_lb, u->data, (size_t)bytes);
-	else
+	if (!r->type->dense)
 		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, u->data, (size_t)bytes);
+	else if (bytes > 0) /* the buffer of an empty message may be NULL */
+		memcpy((char *)r->buf + r->type->true_lb, u->data, (size_t)bytes);
 	complete(r, u->bits, bytes, u->bytes);
 }
 
