@@ -25,6 +25,8 @@ static int check_graph(const struct mpi_comm *comm, int nodes, const int *index,
 					i, index[i]);
 		last = index[i];
 	}
+	if (last > 0 && !edge)
+		return mpi_fail(MPI_ERR_ARG, "edges is NULL, but there are %d", last);
 	for (int i = 0; i < last; i++)
 		if (edge[i] < 0 || edge[i] >= nodes)
 			return mpi_fail(MPI_ERR_ARG, "edges[%d] = %d is not one of the %d nodes", i,
