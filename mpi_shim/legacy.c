@@ -10,9 +10,6 @@
 
 #include "mpi_shim/entry.h"
 
-_Static_assert((uintptr_t)MPI_LB == (uintptr_t)MPI_HANDLE_LB &&
-		       (uintptr_t)MPI_UB == (uintptr_t)MPI_HANDLE_UB,
-	       "the markers are those of type.h");
 _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
 		       sizeof(MPI_F08_status) == sizeof(MPI_Status),
 	       "a status is the same in all languages");

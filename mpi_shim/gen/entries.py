@@ -44,6 +44,7 @@ OF_ELEMENTS = re.compile(r'mpi_check_(lengths|types)\(')
 
 HEAD = '''\
 /* Written by mpi_shim/gen/entries.py from include/mpi_abi/mpi.h. */
+/* NOLINTBEGIN */
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
 
@@ -310,7 +311,7 @@ def main(argv):
     for name, sections in FILES.items():
         chosen = [f for f in functions.functions
                   if re.fullmatch(sections, f.section) and not functions.by_hand(f)]
-        text = HEAD + ''.join(entry(functions, f, built) for f in chosen)
+        text = HEAD + ''.join(entry(functions, f, built) for f in chosen) + '/* NOLINTEND */\n'
         protos.write_if_changed(os.path.join(argv[0], name), text)
 
 
