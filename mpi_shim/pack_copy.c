@@ -212,30 +212,28 @@ ALWAYS void copy_block(bool packing, uintptr_t mem, char *packed, const size_t f
 		block((char *)mem, packed, fixed, word, length);
 }
 
-ALWAYS void copy_blocks_of(bool packing, uintptr_t mem, char *packed, const MPI_Aint *offset,
+ALWAYS void copy_blocks_of(bool packing, uintptr_t mem, char *packed, const uint32_t *near,
 			   size_t n, const size_t fixed, const size_t word, size_t length)
 {
 	const size_t step = fixed ? fixed : length;
 
-	for (; n >= 4; n -= 4, offset += 4, packed += 4 * step) {
+	for (; n >= 4; n -= 4, near += 4, packed += 4 * step) {
 		for (size_t i = 0; i < 4; i++)
-			copy_block(packing, mem + (size_t)offset[i], packed + i * step, fixed, word,
-				   length);
+			copy_block(packing, mem + near[i], packed + i * step, fixed, word, length);
 	}
 	for (size_t i = 0; i < n; i++)
-		copy_block(packing, mem + (size_t)offset[i], packed + i * step, fixed, word,
-			   length);
+		copy_block(packing, mem + near[i], packed + i * step, fixed, word, length);
 }
 
-static void copy_blocks(bool packing, uintptr_t mem, char *packed, const MPI_Aint *offset, size_t n,
+static void copy_blocks(bool packing, uintptr_t mem, char *packed, const uint32_t *near, size_t n,
 			size_t length)
 {
 	if (packing) {
-#define PACK(fixed, word) copy_blocks_of(true, mem, packed, offset, n, fixed, word, length)
+#define PACK(fixed, word) copy_blocks_of(true, mem, packed, near, n, fixed, word, length)
 		DISPATCH(length, PACK)
 #undef PACK
 	} else {
-#define UNPACK(fixed, word) copy_blocks_of(false, mem, packed, offset, n, fixed, word, length)
+#define UNPACK(fixed, word) copy_blocks_of(false, mem, packed, near, n, fixed, word, length)
 		DISPATCH(length, UNPACK)
 #undef UNPACK
 	}
@@ -260,7 +258,8 @@ static struct mpi_piece entry(const struct mpi_shape *s, size_t i, size_t *start
 	switch (s->kind) {
 	case MPI_SHAPE_BLOCKS:
 		*start = i * s->length;
-		return (struct mpi_piece){ s->offset[i], s->length, NULL };
+		return (struct mpi_piece){ (MPI_Aint)((size_t)s->base + s->near[i]), s->length,
+					   NULL };
 	case MPI_SHAPE_RUNS:
 		*start = s->run[i].start;
 		return (struct mpi_piece){ s->run[i].offset, s->run[i + 1].start - s->run[i].start,
@@ -283,7 +282,7 @@ static void copy_entries(bool packing, const struct mpi_shape *s, size_t i, size
 
 	switch (s->kind) {
 	case MPI_SHAPE_BLOCKS:
-		copy_blocks(packing, mem, packed, s->offset + i, n, s->length);
+		copy_blocks(packing, mem + (size_t)s->base, packed, s->near + i, n, s->length);
 		return;
 	case MPI_SHAPE_RUNS:
 		copy_run_list(packing, mem, packed, s->run + i, n);

@@ -45,7 +45,7 @@ void mpi_piece_release(struct mpi_piece p)
 		for (size_t i = 0; i < s->n; i++)
 			mpi_piece_release(s->piece[i]);
 	}
-	free(s->offset);
+	free(s->near);
 	free(s->run);
 	free(s->piece);
 	free(s->start);
@@ -159,7 +159,7 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 			e.offset = (MPI_Aint)(i * (size_t)s->stride);
 			break;
 		case MPI_SHAPE_BLOCKS:
-			e.offset = s->offset[i];
+			e.offset = moved(s->base, s->near[i]);
 			e.size = s->length;
 			break;
 		case MPI_SHAPE_RUNS:
@@ -178,18 +178,21 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 /* What all entries have in common. */
 struct likeness {
 	size_t grain; /* runs: the largest power of two, 64 at most, that all lengths are multiples of */
-	bool runs;    /* all are runs */
+	bool runs; /* all are runs */
+	bool near; /* and end within 4 GiB from the lowest */
+	MPI_Aint low;
 	bool equal;   /* all are the same thing */
 	bool regular; /* and equally far apart */
 	size_t size;
 	int depth;
 };
 
+/* Of at least one entry. */
 static struct likeness compare(const struct mpi_list *l)
 {
 	const struct mpi_piece *p = l->piece;
-	struct likeness k = { .runs = true, .equal = true, .regular = true };
-	size_t lengths = 64;
+	struct likeness k = { .runs = true, .equal = true, .regular = true, .low = p->offset };
+	size_t lengths = 64, reach = 0;
 
 	for (size_t i = 0; i < l->n; i++) {
 		k.size += p[i].size;
@@ -202,28 +205,37 @@ static struct likeness compare(const struct mpi_list *l)
 		if (p[i].shape && p[i].shape->depth > k.depth)
 			k.depth = p[i].shape->depth;
 	}
+	for (size_t i = 0; i < l->n; i++)
+		k.low = p[i].offset < k.low ? p[i].offset : k.low;
+	for (size_t i = 0; i < l->n; i++) {
+		size_t end = (size_t)p[i].offset - (size_t)k.low + p[i].size;
+
+		reach = end > reach ? end : reach;
+	}
+	k.near = k.runs && reach <= UINT32_MAX;
 	k.regular = k.regular && k.equal;
 	k.grain = lengths & -lengths;
 	return k;
 }
 
 /* Runs of one length, or cut into pieces of it. */
-static struct mpi_shape *blocks(const struct mpi_list *l, size_t size, size_t length)
+static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness *k, size_t length)
 {
-	struct mpi_shape *s = shape_new(MPI_SHAPE_BLOCKS, size / length);
+	struct mpi_shape *s = shape_new(MPI_SHAPE_BLOCKS, k->size / length);
 	size_t n = 0;
 
 	if (!s)
 		return NULL;
 	s->length = length;
-	s->offset = calloc(s->n, sizeof(*s->offset));
-	if (!s->offset) {
+	s->base = k->low;
+	s->near = calloc(s->n, sizeof(*s->near));
+	if (!s->near) {
 		free(s);
 		return NULL;
 	}
 	for (size_t i = 0; i < l->n; i++) {
 		for (size_t at = 0; at < l->piece[i].size; at += length)
-			s->offset[n++] = moved(l->piece[i].offset, (MPI_Aint)at);
+			s->near[n++] = (uint32_t)((size_t)l->piece[i].offset - (size_t)k->low + at);
 	}
 	return s;
 }
@@ -302,10 +314,10 @@ bool mpi_list_end(struct mpi_list *l, struct mpi_piece *out)
 			ok = mpi_piece_loop(out, l->piece[0], l->n, stride);
 		} else {
 			out->size = k.size;
-			if (k.runs && k.equal)
-				out->shape = blocks(l, k.size, l->piece[0].size);
-			else if (k.runs && better_cut(l, &k))
-				out->shape = blocks(l, k.size, k.grain);
+			if (k.near && k.equal)
+				out->shape = blocks(l, &k, l->piece[0].size);
+			else if (k.near && better_cut(l, &k))
+				out->shape = blocks(l, &k, k.grain);
 			else
 				out->shape = k.runs ? runs(l) : mixed(l, k.depth);
 			ok = out->shape != NULL;

@@ -36,9 +36,10 @@ struct mpi_shape {
 	/* LOOP: n times `each`, whose offset is 0, `stride` apart */
 	MPI_Aint stride;
 	struct mpi_piece each;
-	/* BLOCKS: runs of `length` bytes */
+	/* BLOCKS: runs of `length` bytes, within 4 GiB from `base` on */
 	size_t length;
-	MPI_Aint *offset;
+	MPI_Aint base;
+	uint32_t *near;
 	/* RUNS: n + 1 entries */
 	struct mpi_run *run;
 	/* LIST: n pieces; n + 1 starts */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "mpi_shim/impl.h"
 #include "mpi_shim/type.h"
@@ -464,6 +465,44 @@ static void absolute_addresses_go_with_mpi_bottom(void **state)
 	drop(t);
 }
 
+/* Irregular blocks more than 4 GiB apart, of which only a few pages are touched. */
+static void blocks_may_lie_far_apart(void **state)
+{
+	enum { N = 40 };
+	size_t room = (size_t)5 << 30;
+	char *far = mmap(NULL, room, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	MPI_Count at[N], length[N];
+	double out[2 * N], sum = 0, wanted = 0;
+	struct mpi_type *t;
+	int n = 0;
+
+	(void)state;
+	assert_true(far != MAP_FAILED);
+	for (int form = 0; form < 2; form++) {
+		for (int i = 0; i < N; i++) {
+			length[i] = form ? 1 + i % 2 : 1;
+			at[i] = i < N / 2 ? i * i * 64 : (MPI_Count)(room - 4096 * 20) + i * 128;
+			for (int k = 0; k < length[i]; k++)
+				*(double *)(void *)(far + at[i] + 8 * k) = i + k;
+		}
+		n = form ? 3 * N / 2 : N;
+		assert_int_equal(mpi_type_create_hindexed(N, length, at, of(MPI_DOUBLE), &t),
+				 MPI_SUCCESS);
+		mpi_type_pack_bytes(t, far, 1, 0, out, sizeof(double) * (size_t)n);
+		sum = wanted = 0;
+		for (int i = 0; i < n; i++)
+			sum += out[i] * (i + 1);
+		for (int i = 0, place = 1; i < N; i++) {
+			for (int k = 0; k < length[i]; k++)
+				wanted += (i + k) * place++;
+		}
+		assert_true(sum == wanted);
+		drop(t);
+	}
+	munmap(far, room);
+}
+
 static void packing_stays_within_its_buffer(void **state)
 {
 	int in[4] = { 1, 2, 3, 4 }, out[4] = { 0 };
@@ -801,6 +840,7 @@ int main(void)
 		TEST(what_lies_together_is_dense),
 		TEST(typed_places_are_copied_as_messages),
 		TEST(absolute_addresses_go_with_mpi_bottom),
+		TEST(blocks_may_lie_far_apart),
 		TEST(packing_stays_within_its_buffer),
 		TEST(envelopes_differ_with_the_form_that_was_called),
 		TEST(contents_need_room_and_a_derived_type),
