@@ -211,5 +211,7 @@ int mpi_alltoallw(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Ai
 		.buf = recvbuf, .counts = recvcounts, .displs = rdispls, .types = recvtypes
 	};
 
+	if (!recvtypes || (!sendtypes && (comm->inter || sendbuf != MPI_IN_PLACE)))
+		return mpi_fail(MPI_ERR_ARG, "an array of datatypes is NULL");
 	return checked(&send, &recv, comm);
 }

@@ -20,13 +20,12 @@
 /* Where each rank's part begins, and behind the last the end; malloc'd. */
 static MPI_Count *begins(const struct mpi_vec *parts, int n)
 {
-	MPI_Count *begin = malloc(((size_t)n + 1) * sizeof(*begin));
+	MPI_Count *begin = calloc((size_t)n + 1, sizeof(*begin));
 
 	if (!begin) {
 		mpi_fail(MPI_ERR_NO_MEM, "no memory for the places of %d parts", n);
 		return NULL;
 	}
-	begin[0] = 0;
 	for (int i = 0; i < n; i++)
 		begin[i + 1] = begin[i] + mpi_vec_count(parts, i);
 	return begin;

@@ -5,8 +5,6 @@
  */
 #include "mpi_shim/op.h"
 
-#include <limits.h>
-
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/impl.h"
@@ -110,6 +108,9 @@ int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type)
 	return mpi_fail(MPI_ERR_OP, "%s is not defined on %s", op_name(op), type->name);
 }
 
+/* Elements a user's function with an int count is given at once: it may well add to that. */
+#define AT_ONCE (1 << 30)
+
 /* A function of the user's, with the global lock let go: it may call MPI. It may also free the operation,
  * which must outlive the call. */
 static void call_user(struct mpi_op *op, const char *in, char *inout, MPI_Count count,
@@ -125,7 +126,7 @@ static void call_user(struct mpi_op *op, const char *in, char *inout, MPI_Count 
 		op->fn_c((void *)(uintptr_t)in, inout, &count, &handle);
 	} else {
 		while (count > 0) {
-			int n = count < INT_MAX ? (int)count : INT_MAX;
+			int n = count < AT_ONCE ? (int)count : AT_ONCE;
 			int length = n;
 
 			op->fn((void *)(uintptr_t)in, inout, &length, &handle);
