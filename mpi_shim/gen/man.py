@@ -60,10 +60,11 @@ def returns(f):
         return ['.Dv MPI_SUCCESS ,', 'or one of the', '.Dv MPI_T_ERR_', 'codes; no error handler runs.']
     if f.result != 'int' or f.name.endswith(('_toint', '_c2f')):
         return ['The result itself; there are no errors.']
-    return ['.Dv MPI_SUCCESS ,', 'or an error code, whose class',
-            '.Xr MPI_Error_class 3', 'and whose text', '.Xr MPI_Error_string 3', 'tells.',
-            'Before it is returned the error handler of the communicator runs, which by default ends the job;',
-            'see', '.Xr MPI_Comm_set_errhandler 3 .']
+    see = '\n'.join(('.Dv MPI_SUCCESS ,', 'or an error code, whose class', '.Xr MPI_Error_class 3',
+                     'and whose text', '.Xr MPI_Error_string 3', 'tells.',
+                     'Before it is returned the error handler of the communicator runs, which by default',
+                     'ends the job; see', '.Xr MPI_Comm_set_errhandler 3 .'))
+    return [see.replace(f'.Xr {f.name} 3', f'.Nm {f.name}')]
 
 
 def page(functions, f, descriptions, words):

@@ -69,6 +69,35 @@ int main(int argc, char **argv)
 }
 END
 
+# a profiling library inside of the program
+cat >"$dir/profile.c" <<'END'
+#include <mpi.h>
+#include <stdio.h>
+
+static int calls;
+
+int MPI_Allreduce(const void *sendbuf, void *recvbuf, int count, MPI_Datatype datatype, MPI_Op op,
+		  MPI_Comm comm)
+{
+	calls++;
+	return PMPI_Allreduce(sendbuf, recvbuf, count, datatype, op, comm);
+}
+
+int main(int argc, char **argv)
+{
+	int rank, sum;
+
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 0)
+		printf("%d calls, sum %d\n", calls, sum);
+	MPI_Finalize();
+	return 0;
+}
+END
+
 # runs COMMAND WANTED: on three ranks, if it is the sum
 runs() {
 	local out
@@ -117,6 +146,11 @@ for where in "$built" "$bin"; do
 		check "$name, $place" builds "$where/$name" sum.cc
 	done
 done
+
+profiles() {
+	"$bin/mpicc" "$dir/profile.c" -o "$dir/program" && runs "$dir/program" "2 calls, sum 3"
+}
+check "a program can take the place of a function" profiles
 
 # ---- what they say ------------------------------------------------------------------------------
 
