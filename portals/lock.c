@@ -213,6 +213,11 @@ bool ptl_lock_unbias(struct ptl_ni *ni)
 	return true;
 }
 
+void ptl_lock_end_bias(struct ptl_ni *ni)
+{
+	atomic_store_explicit(&ni->bias, 0, memory_order_relaxed);
+}
+
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
 static bool gone(struct ptl_ni *ni, uint32_t token)

@@ -133,6 +133,9 @@ void ptl_lock_never_bias(struct ptl_ni *ni);
 /* Back to plain mode, if the lock, which we hold, is biased. False: it was not. */
 bool ptl_lock_unbias(struct ptl_ni *ni);
 
+/* Nobody's any more. Locked, in plain mode, which it is when another thread than that one has it. */
+void ptl_lock_end_bias(struct ptl_ni *ni);
+
 /* Does another thread of the owner want the lock that we hold? */
 static inline bool ptl_lock_contended(const struct ptl_region *r)
 {

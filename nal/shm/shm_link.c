@@ -613,14 +613,18 @@ static void background(struct shm_link *l)
 }
 
 /* Has a leave from a biased lock left something behind? Not if the application was here since the last look: it
- * has left again since then, or will. */
-static void look(struct shm_link *l)
+ * has left again since then, or will. A lock that was not used all that time does not stay biased, so that peers
+ * which deliver while the application computes need not take it away first. */
+static void look(struct shm_link *l, bool unused)
 {
 	struct ptl_ni *ni = l->s->ni;
 	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 
-	if (rounds == l->look_rounds && !shm_attends(&ni->view) && shm_rings_pending(l->s)) {
+	if (rounds == l->look_rounds && !shm_attends(&ni->view) &&
+	    (unused || shm_rings_pending(l->s))) {
 		ptl_lock(ni);
+		if (unused)
+			ptl_lock_end_bias(ni);
 		ni->nal->progress(ni);
 		rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 		ptl_leave(ni);
@@ -637,7 +641,7 @@ static void look_after_leaves(struct shm_link *l)
 
 	if (base_now_ns() < l->look_at)
 		return;
-	look(l);
+	look(l, left == SHM_LEFT_LOOKED);
 	l->look_at = base_now_ns() + LOOK_MS * 1000000ull;
 	l->looks = left != SHM_LEFT_ASLEEP;
 	if (l->looks)

@@ -396,7 +396,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 
 		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
-		lines = shm_msg_check(&m, at, r->count);
+		lines = shm_msg_lines(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
 			lines = 1;

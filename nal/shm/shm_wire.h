@@ -104,6 +104,14 @@ static inline uint32_t shm_lines(uint32_t size)
  * Returns the lines it takes, 0 if it is none. */
 uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
 
+/* The same, for the commonest message in a few instructions. */
+static inline uint32_t shm_msg_lines(const struct shm_msg *m, uint32_t at, uint32_t lines)
+{
+	if (m->kind == SHM_PUT && m->size <= SHM_INLINE && m->size == m->length)
+		return 1;
+	return shm_msg_check(m, at, lines);
+}
+
 /* A request message as the engine wants it; the identity is the caller's to fill in. */
 static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
 {
