@@ -19,7 +19,8 @@
 struct segment {
 	struct mpi_buffer *of;
 	struct segment *next, *prev;
-	size_t size; /* with the header */
+	size_t size;     /* with the header */
+	uint64_t number; /* in the order of the sends */
 	_Alignas(16) char data[];
 };
 
@@ -32,6 +33,9 @@ struct mpi_buffer {
 	MPI_Count user_size;
 	bool automatic; /* MPI_BUFFER_AUTOMATIC: malloc */
 	struct segment *first;
+	uint64_t numbers; /* given to segments so far */
+	struct mpi_request
+		*flushes; /* of MPI_Buffer_iflush, each until all up to its number are gone */
 };
 
 static struct mpi_buffer *of_process;
@@ -43,7 +47,9 @@ static struct segment *link_after(struct mpi_buffer *b, struct segment *prev, st
 {
 	struct segment *next = prev ? prev->next : b->first;
 
-	*s = (struct segment){ .of = b, .next = next, .prev = prev, .size = size };
+	*s = (struct segment){
+		.of = b, .next = next, .prev = prev, .size = size, .number = ++b->numbers
+	};
 	if (prev)
 		prev->next = s;
 	else
@@ -73,6 +79,31 @@ static struct segment *allocate(struct mpi_buffer *b, size_t bytes)
 	return link_after(b, prev, (struct segment *)(void *)at, size);
 }
 
+/* Of the segments that are still needed; UINT64_MAX: there are none. */
+static uint64_t oldest_number(const struct mpi_buffer *b)
+{
+	uint64_t oldest = UINT64_MAX;
+
+	for (const struct segment *s = b->first; s; s = s->next)
+		oldest = s->number < oldest ? s->number : oldest;
+	return oldest;
+}
+
+static void end_flushes(struct mpi_buffer *b)
+{
+	const uint64_t oldest = oldest_number(b);
+	struct mpi_request **at = &b->flushes, *r;
+
+	while ((r = *at) != NULL) {
+		if (r->number >= oldest) {
+			at = &r->next;
+			continue;
+		}
+		*at = r->next;
+		mpi_request_done(r);
+	}
+}
+
 void mpi_buffered_over(void *data)
 {
 	struct segment *s =
@@ -87,6 +118,8 @@ void mpi_buffered_over(void *data)
 		s->next->prev = s->prev;
 	if (b->automatic)
 		free(s);
+	if (b->flushes)
+		end_flushes(b);
 }
 
 /* ---- sending ---------------------------------------------------------------------------------------- */
@@ -161,7 +194,9 @@ static int attach(struct mpi_buffer **at, void *buffer, MPI_Count size)
 
 static int flush(const struct mpi_buffer *b)
 {
-	while (b && b->first)
+	const uint64_t last = b ? b->numbers : 0;
+
+	while (b && oldest_number(b) <= last)
 		mpi_progress(true);
 	return MPI_SUCCESS;
 }
@@ -172,7 +207,8 @@ static int detach(struct mpi_buffer **at, void *buffer_addr, MPI_Count *size)
 
 	if (!b)
 		return mpi_fail(MPI_ERR_BUFFER, "no buffer is attached");
-	flush(b);
+	while (b->first)
+		mpi_progress(true);
 	*(void **)buffer_addr = b->user;
 	*size = b->automatic ? 0 : b->user_size;
 	*at = NULL;
@@ -180,11 +216,22 @@ static int detach(struct mpi_buffer **at, void *buffer_addr, MPI_Count *size)
 	return MPI_SUCCESS;
 }
 
-/* Flushes at once: what is buffered needs no call of the user's to go out, only some time. */
-static int iflush(const struct mpi_buffer *b, struct mpi_request **request)
+static int iflush(struct mpi_buffer *b, struct mpi_request **request)
 {
-	flush(b);
-	*request = mpi_object_keep(&mpi_request_sent);
+	struct mpi_request *r;
+
+	if (!b || !b->first) {
+		*request = mpi_object_keep(&mpi_request_sent);
+		return MPI_SUCCESS;
+	}
+	r = mpi_request_new(MPI_REQ_SEND);
+	if (!r)
+		return MPI_ERR_NO_MEM;
+	r->peer = MPI_PROC_NULL;
+	r->number = b->numbers;
+	r->next = b->flushes;
+	b->flushes = r;
+	*request = r;
 	return MPI_SUCCESS;
 }
 
