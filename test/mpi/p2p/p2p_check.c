@@ -95,16 +95,27 @@ long long counter(const char *name)
 	return i < 0 ? -1 : (long long)value;
 }
 
-long resident_kib(void)
+static long status_kib(const char *name)
 {
 	char line[256];
+	size_t n = strlen(name);
 	long kib = -1;
 	FILE *file = fopen("/proc/self/status", "r");
 
 	while (file && fgets(line, sizeof(line), file))
-		if (sscanf(line, "VmRSS: %ld", &kib) == 1)
+		if (strncmp(line, name, n) == 0 && sscanf(line + n, ": %ld", &kib) == 1)
 			break;
 	if (file)
 		fclose(file);
 	return kib;
+}
+
+long resident_kib(void)
+{
+	return status_kib("VmRSS");
+}
+
+long allocated_kib(void)
+{
+	return status_kib("RssAnon");
 }

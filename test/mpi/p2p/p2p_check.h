@@ -46,7 +46,8 @@ int count_of(const MPI_Status *status);
 /* A counter of this MPI's own ("sent_short"), a performance variable of MPI_T; -1: this MPI has none of the name. */
 long long counter(const char *name);
 
-/* Of this process, in KiB. */
+/* Of this process, in KiB: all its memory, and what is its own and no file's. */
 long resident_kib(void);
+long allocated_kib(void);
 
 #endif
