@@ -33,6 +33,7 @@ static void comm_destroy(void *object)
 	mpi_object_release(comm->handler);
 	mpi_object_release(comm->info);
 	mpi_topology_release(comm->topology);
+	free(comm->buffer); /* what was in it had a reference to the communicator, and is gone */
 }
 
 static void group_destroy(void *object)
