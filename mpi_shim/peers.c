@@ -63,6 +63,7 @@ int mpi_peers_init(void)
 	int err;
 
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
+	mpi_proto.local_most = c->ptl_mpi_local;
 	mpi_proto.share_bytes =
 		(uint32_t)((BLOCKS - 1) * (block - mpi_proto.short_most) / (size_t)mpi_world.size);
 	mpi_proto.next_number = 0;

@@ -37,10 +37,10 @@ static int lost(const struct mpi_comm *comm, int source)
 static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
 		struct mpi_unexpected **found)
 {
-	uint64_t bits, ignore;
+	uint64_t ignore = mpi_open_of(source, tag);
+	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~ignore;
 	int err = MPI_SUCCESS;
 
-	mpi_match_of(comm, comm->context, source, tag, &bits, &ignore);
 	mpi_drain_unexpected();
 	while (!(*found = mpi_unexpected_find(bits, ignore)) && !err) {
 		bool any = mpi_progress(wait);

@@ -16,7 +16,8 @@
  *            "wait for the get", and a receiver that took 0 bytes of a long message gets 0 bytes.
  *            Synchronous sends are long ones of any length.
  *
- * A receive is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
+ * Receives of a few bytes are not posted at all: they wait in a list of this library (posted.c) for the message
+ * to fall into a block. Any other is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
  * that a message that arrives meanwhile is looked at first.
  *
  * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and of the
@@ -50,6 +51,27 @@ static inline uint64_t mpi_bits(enum mpi_protocol proto, uint32_t context, int s
 {
 	return (uint64_t)proto << 61 | (uint64_t)context << 48 | (uint64_t)(uint16_t)source << 32 |
 	       (uint32_t)tag;
+}
+
+/* What a receive may leave open besides the protocol; bit 0 of the index: the source, bit 1: the tag. */
+#define MPI_OPEN_KINDS 4
+static const uint64_t mpi_open_bits[MPI_OPEN_KINDS] = {
+	MPI_BITS_PROTO,
+	MPI_BITS_PROTO | MPI_BITS_SOURCE,
+	MPI_BITS_PROTO | MPI_BITS_TAG,
+	MPI_BITS_PROTO | MPI_BITS_SOURCE | MPI_BITS_TAG,
+};
+
+static inline uint32_t mpi_bits_hash(uint64_t bits)
+{
+	uint64_t h = bits * 0x9e3779b97f4a7c15ull;
+
+	return (uint32_t)(h >> 32);
+}
+
+static inline uint64_t mpi_open_of(int source, int tag)
+{
+	return mpi_open_bits[(source == MPI_ANY_SOURCE ? 1 : 0) | (tag == MPI_ANY_TAG ? 2 : 0)];
 }
 
 static inline int mpi_bits_source(uint64_t bits)
@@ -116,6 +138,7 @@ struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
 	uint32_t share_bytes, share_slots;
 	size_t short_most;          /* longest message of the short protocol */
+	MPI_Count local_most;       /* longest receive that is not posted to Portals */
 	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
 	ptl_handle_md_t nothing;    /* to get 0 bytes with */
 	ptl_handle_me_t long_me;    /* posted receives go before it */
@@ -163,6 +186,18 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore);
 /* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. */
 void mpi_unexpected_take(struct mpi_unexpected *u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
+
+/* ---- posted.c -------------------------------------------------------------------------------------- */
+
+int mpi_posted_init(void);
+void mpi_posted_fini(void);
+
+/* Receives waiting in this library, with their r->bits; in the order they were posted. */
+void mpi_posted_add(struct mpi_request *r);
+void mpi_posted_remove(struct mpi_request *r);
+struct mpi_request *mpi_posted_first(void);
+/* The first posted of those that match a message; it stays. NULL: none. */
+struct mpi_request *mpi_posted_find(uint64_t bits);
 
 /* ---- send.c, recv.c --------------------------------------------------------------------------------- */
 

@@ -14,7 +14,7 @@
 #include "mpi_shim/start.h"
 
 /* request.state */
-enum { POSTED = 1, GETTING = 2 };
+enum { POSTED = 1, GETTING = 2, LOCAL = 4 };
 
 #define GET_EVENTS 2 /* SEND_END (as on the Cray), REPLY_END */
 
@@ -147,15 +147,15 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 			(long long)u->bytes, PtlErrorStr((unsigned int)err));
 }
 
-static void copy_out(struct mpi_request *r, const struct mpi_unexpected *u)
+void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_Count sent)
 {
-	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
+	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
-	if (!r->type->dense)
-		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, u->data, (size_t)bytes);
-	else if (bytes > 0) /* the buffer of an empty message may be NULL */
-		memcpy((char *)r->buf + r->type->true_lb, u->data, (size_t)bytes);
-	complete(r, u->bits, bytes, u->bytes);
+	if (r->type->dense)
+		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
+	else
+		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, data, (size_t)bytes);
+	complete(r, bits, bytes, sent);
 }
 
 static int scatter_space(struct mpi_request *r);
@@ -169,7 +169,7 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 	if (!mpi_bits_long(u->bits)) {
 		free(r->packed);
 		r->packed = NULL;
-		copy_out(r, u);
+		mpi_recv_short(r, u->bits, u->data, u->bytes);
 	} else {
 		err = scatter_space(r);
 		if (!err)
@@ -202,13 +202,10 @@ static int scatter_space(struct mpi_request *r)
 	return MPI_SUCCESS;
 }
 
-void mpi_match_of(const struct mpi_comm *comm, uint32_t context, int source, int tag,
-		  uint64_t *bits, uint64_t *ignore)
+static int no_room(int err)
 {
-	(void)comm;
-	*ignore = MPI_BITS_PROTO | (source == MPI_ANY_SOURCE ? MPI_BITS_SOURCE : 0) |
-		  (tag == MPI_ANY_TAG ? MPI_BITS_TAG : 0);
-	*bits = mpi_bits(0, context, source, tag) & ~*ignore;
+	return mpi_fail(MPI_ERR_NO_MEM, "no room for one more posted receive: %s",
+			PtlErrorStr((unsigned int)err));
 }
 
 static int post(struct mpi_request *r, uint64_t bits, uint64_t ignore)
@@ -228,11 +225,66 @@ static int post(struct mpi_request *r, uint64_t bits, uint64_t ignore)
 			   PTL_INS_BEFORE, md, PTL_UNLINK, &r->me, &r->md, mpi_proto.unexpected);
 }
 
+/* The receives that wait here go to Portals, in order: one that must go there comes after them. */
+static int hand_over(void)
+{
+	struct mpi_request *r;
+	int err;
+
+	while ((r = mpi_posted_first())) {
+		err = scatter_space(r);
+		if (!err)
+			err = mpi_events_reserve(r, 1);
+		if (err)
+			return err;
+		err = post(r, r->bits, mpi_open_of(r->peer, r->tag));
+		if (err == PTL_OK) {
+			mpi_posted_remove(r);
+			r->state = POSTED;
+			continue;
+		}
+		mpi_events_release(r, 1);
+		if (err != PTL_MD_NO_UPDATE)
+			return no_room(err);
+		mpi_drain_unexpected(); /* it may have what it waits for now */
+	}
+	return MPI_SUCCESS;
+}
+
+/* To Portals, unless the message comes first: then *u is it. */
+static int post_or_find(struct mpi_request *r, uint64_t ignore, struct mpi_unexpected **u)
+{
+	int err = hand_over();
+
+	*u = mpi_unexpected_find(r->bits, ignore);
+	if (err || *u)
+		return err;
+	err = scatter_space(r);
+	if (!err)
+		err = mpi_events_reserve(r, 1);
+	if (err)
+		return err;
+	for (;;) {
+		err = post(r, r->bits, ignore);
+		if (err == PTL_OK)
+			return MPI_SUCCESS;
+		if (err == PTL_MD_NO_UPDATE) {
+			mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
+			mpi_drain_unexpected();
+			*u = mpi_unexpected_find(r->bits, ignore);
+		}
+		if (err != PTL_MD_NO_UPDATE || *u) {
+			mpi_events_release(r, 1);
+			return *u ? MPI_SUCCESS : no_room(err);
+		}
+	}
+}
+
 int mpi_recv_launch(struct mpi_request *r)
 {
 	struct mpi_unexpected *u;
-	uint64_t bits, ignore;
-	int err;
+	uint64_t ignore;
+	int err = MPI_SUCCESS;
 
 	r->done = false;
 	r->error = MPI_SUCCESS;
@@ -244,34 +296,22 @@ int mpi_recv_launch(struct mpi_request *r)
 		mpi_request_done(r);
 		return MPI_SUCCESS;
 	}
+	ignore = mpi_open_of(r->peer, r->tag);
+	r->bits = mpi_bits(0, r->context, r->peer, r->tag) & ~ignore;
 	r->state = POSTED;
-	mpi_match_of(r->comm, r->context, r->peer, r->tag, &bits, &ignore);
-	u = mpi_unexpected_find(bits, ignore);
-	if (!u) {
-		err = scatter_space(r);
-		if (!err)
-			err = mpi_events_reserve(r, 1);
-		if (err)
-			return err;
+	u = mpi_unexpected_find(r->bits, ignore);
+	if (!u && r->room <= mpi_proto.local_most) {
+		r->state = LOCAL;
+		mpi_posted_add(r);
+		return MPI_SUCCESS;
 	}
-	while (!u) {
-		err = post(r, bits, ignore);
-		if (err == PTL_OK)
-			return MPI_SUCCESS;
-		if (err != PTL_MD_NO_UPDATE) {
-			mpi_events_release(r, 1);
-			return mpi_fail(MPI_ERR_NO_MEM, "no room for one more posted receive: %s",
-					PtlErrorStr((unsigned int)err));
-		}
-		mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
-		mpi_drain_unexpected();
-		u = mpi_unexpected_find(bits, ignore);
-		if (u)
-			mpi_events_release(r, 1);
+	if (!u)
+		err = post_or_find(r, ignore, &u);
+	if (!err && u) {
+		mpi_unexpected_take(u);
+		mpi_recv_take(r, u);
 	}
-	mpi_unexpected_take(u);
-	mpi_recv_take(r, u);
-	return MPI_SUCCESS;
+	return err;
 }
 
 /* ---- starting --------------------------------------------------------------------------------------- */
@@ -316,11 +356,25 @@ int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source
 	return err;
 }
 
+/* Takes a receive back from where it waits. False: a message has it, or is coming in. */
+static bool withdraw(struct mpi_request *r)
+{
+	if (r->done)
+		return false;
+	if (r->state == LOCAL) {
+		mpi_posted_remove(r);
+		return true;
+	}
+	if (r->state != POSTED || PtlMEUnlink(r->me) != PTL_OK)
+		return false;
+	mpi_events_release(r, 1);
+	return true;
+}
+
 void mpi_recv_cancel(struct mpi_request *r)
 {
-	if (r->done || r->state != POSTED || PtlMEUnlink(r->me) != PTL_OK)
-		return; /* a message has it, or is coming in */
-	mpi_events_release(r, 1);
+	if (!withdraw(r))
+		return;
 	r->cancelled = true;
 	r->source = MPI_ANY_SOURCE;
 	r->came = MPI_ANY_TAG;
@@ -330,8 +384,6 @@ void mpi_recv_cancel(struct mpi_request *r)
 
 void mpi_recv_abandon(struct mpi_request *r, int source)
 {
-	if (r->state == POSTED && PtlMEUnlink(r->me) == PTL_OK) {
-		mpi_events_release(r, 1);
+	if (withdraw(r))
 		sender_died(r, source);
-	}
 }

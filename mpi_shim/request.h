@@ -50,11 +50,13 @@ struct mpi_request {
 	ptl_handle_md_t md;
 	uint8_t eq; /* index of the queue it has reserved room in */
 	int world;  /* send: world rank of the receiver; recv that gets: of the sender */
-	struct mpi_request *next;   /* queue of sends that wait for a slot */
-	uint64_t number;            /* of a long send on the READ portal */
-	uint64_t bits;              /* recv that gets: match bits of the message */
-	MPI_Count sent;             /* ... and its bytes */
-	MPI_Count room;             /* recv: bytes of the buffer */
+	struct mpi_request *next, *prev; /* sends that wait for a slot; receives that wait here */
+	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash */
+	uint64_t serial;
+	uint64_t number; /* of a long send on the READ portal */
+	uint64_t bits;   /* recv: match bits asked for; of one that gets: of the message */
+	MPI_Count sent;  /* ... and its bytes */
+	MPI_Count room;  /* recv: bytes of the buffer */
 	struct mpi_request *parent; /* is done when its parts are */
 	int parts;
 	char *error_text; /* malloc'd; NULL: the class's own */

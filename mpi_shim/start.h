@@ -29,12 +29,11 @@ extern struct mpi_request mpi_request_sent;
 /* MPI_SUCCESS and the bytes of a message, or MPI_ERR_COUNT. */
 int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *bytes);
 
-/* What a receive matches, without protocol. */
-void mpi_match_of(const struct mpi_comm *comm, uint32_t context, int source, int tag,
-		  uint64_t *bits, uint64_t *ignore);
-
 /* The receive takes this message, which is off the list. */
 void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u);
+
+/* The receive takes the bytes of a short message. */
+void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_Count bytes);
 
 /* Takes a posted receive back, if no message has it. */
 void mpi_recv_cancel(struct mpi_request *r);

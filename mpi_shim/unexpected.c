@@ -10,9 +10,10 @@
 
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
 
 #define BLOCKS   3
-#define KEYS     4 /* bit 0: source open, bit 1: tag open */
+#define KEYS     MPI_OPEN_KINDS
 #define OF_BLOCK KEYS
 
 struct mpi_block {
@@ -31,21 +32,11 @@ static struct bucket *table[KEYS];
 static uint32_t buckets, filed;
 static struct mpi_unexpected *spare;
 
-static const uint64_t open_bits[KEYS] = {
-	MPI_BITS_PROTO,
-	MPI_BITS_PROTO | MPI_BITS_SOURCE,
-	MPI_BITS_PROTO | MPI_BITS_TAG,
-	MPI_BITS_PROTO | MPI_BITS_SOURCE | MPI_BITS_TAG,
-};
-
 /* ---- the list --------------------------------------------------------------------------------------- */
 
 static struct bucket *bucket_of(int key, uint64_t bits)
 {
-	uint64_t h = (bits & ~open_bits[key]) * 0x9e3779b97f4a7c15ull;
-
-	h ^= h >> 32;
-	return &table[key][h & (buckets - 1)];
+	return &table[key][mpi_bits_hash(bits & ~mpi_open_bits[key]) & (buckets - 1)];
 }
 
 static void append(struct bucket *b, int key, struct mpi_unexpected *u)
@@ -125,7 +116,7 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore)
 	if (!filed)
 		return NULL;
 	u = bucket_of(k, bits)->head;
-	while (u && (u->bits ^ bits) & ~open_bits[k])
+	while (u && (u->bits ^ bits) & ~mpi_open_bits[k])
 		u = u->link[k].next;
 	return u;
 }
@@ -241,7 +232,19 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 
 static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 {
-	struct mpi_unexpected *u = new_entry();
+	struct mpi_request *r = mpi_posted_find(ev->match_bits);
+	struct mpi_unexpected *u;
+
+	if (r) {
+		mpi_posted_remove(r);
+		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	}
+	if (r && b) {
+		mpi_recv_short(r, ev->match_bits, b->base + ev->offset, (MPI_Count)ev->rlength);
+		mpi_credit_took(mpi_hdr_rank(ev->hdr_data), mpi_credit_cost(ev->rlength), 1);
+		return;
+	}
+	u = new_entry();
 
 	u->bits = ev->match_bits;
 	u->hdr = ev->hdr_data;
@@ -253,10 +256,14 @@ static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 		u->data = b->base + ev->offset;
 		join_block(b, u);
 	}
+	mpi_credit_took(mpi_hdr_rank(u->hdr), 0, 1);
+	if (r) {
+		mpi_recv_take(r, u);
+		return;
+	}
 	note_bytes(u, true);
 	file(u);
 	mpi_world.counts[b ? MPI_COUNT_RECV_UNEXPECTED_SHORT : MPI_COUNT_RECV_UNEXPECTED_LONG]++;
-	mpi_credit_took(mpi_hdr_rank(u->hdr), 0, 1);
 }
 
 void mpi_unexpected_event(const ptl_event_t *ev)

@@ -88,7 +88,7 @@ int mpi_world_init(int level)
 	mpi_messages_init();
 	if ((err = find_peers()) || (err = mpi_types_init()) || (err = mpi_ops_init()) ||
 	    (err = mpi_objects_init()) || (err = mpi_peers_init()) || (err = mpi_progress_init()) ||
-	    (err = mpi_unexpected_init()))
+	    (err = mpi_posted_init()) || (err = mpi_unexpected_init()))
 		return err;
 	/* nobody sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
@@ -117,6 +117,7 @@ int mpi_world_fini(void)
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
 	PtlNIFini(mpi_world.ni);
 	PtlFini();
+	mpi_posted_fini();
 	mpi_unexpected_fini();
 	mpi_peers_fini();
 	mpi_objects_fini();

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Receives that wait in this library, not in Portals: those of a few bytes. Portals could put such a
+ * message into its place without us, but making and unmaking a match entry for it takes longer than the
+ * copy out of a block. They were all posted later than any receive that Portals has (recv.c hands them over
+ * when one has to go there after them), so a message that comes here has passed those.
+ *
+ * A receive is filed under one key, of what it leaves open; a message is looked for under the keys in
+ * use, and the receive posted first gets it.
+ */
+#include <stdlib.h>
+
+#include "mpi_shim/error.h"
+#include "mpi_shim/protocol.h"
+
+#define KEYS MPI_OPEN_KINDS
+
+struct bucket {
+	struct mpi_request *head, *tail;
+};
+
+static struct bucket *table[KEYS];
+static uint32_t in_use[KEYS]; /* receives filed under a kind of key */
+static uint32_t buckets, filed;
+static uint64_t serial;
+static struct mpi_request *first, *last; /* all, in the order they were posted */
+
+static int key_of(const struct mpi_request *r)
+{
+	return (r->peer == MPI_ANY_SOURCE ? 1 : 0) | (r->tag == MPI_ANY_TAG ? 2 : 0);
+}
+
+static void append(struct mpi_request *r)
+{
+	struct bucket *b = &table[key_of(r)][mpi_bits_hash(r->bits) & (buckets - 1)];
+
+	r->chain_next = NULL;
+	r->chain_prev = b->tail;
+	if (b->tail)
+		b->tail->chain_next = r;
+	else
+		b->head = r;
+	b->tail = r;
+}
+
+static bool resize(uint32_t size)
+{
+	struct bucket *wide[KEYS];
+
+	for (int k = 0; k < KEYS; k++) {
+		wide[k] = calloc(size, sizeof(*wide[k]));
+		if (!wide[k]) {
+			while (k-- > 0)
+				free(wide[k]);
+			return false;
+		}
+	}
+	for (int k = 0; k < KEYS; k++) {
+		free(table[k]);
+		table[k] = wide[k];
+	}
+	buckets = size;
+	for (struct mpi_request *r = first; r; r = r->next)
+		append(r);
+	return true;
+}
+
+int mpi_posted_init(void)
+{
+	buckets = filed = 0;
+	first = last = NULL;
+	return resize(64) ? MPI_SUCCESS : mpi_fail_memory("the list of posted receives");
+}
+
+void mpi_posted_fini(void)
+{
+	for (int k = 0; k < KEYS; k++) {
+		free(table[k]);
+		table[k] = NULL;
+	}
+}
+
+void mpi_posted_add(struct mpi_request *r)
+{
+	if (++filed > buckets)
+		resize(buckets * 2);
+	in_use[key_of(r)]++;
+	r->serial = ++serial;
+	append(r);
+	r->next = NULL;
+	r->prev = last;
+	if (last)
+		last->next = r;
+	else
+		first = r;
+	last = r;
+}
+
+void mpi_posted_remove(struct mpi_request *r)
+{
+	int k = key_of(r);
+	struct bucket *b = &table[k][mpi_bits_hash(r->bits) & (buckets - 1)];
+
+	if (r->chain_prev)
+		r->chain_prev->chain_next = r->chain_next;
+	else
+		b->head = r->chain_next;
+	if (r->chain_next)
+		r->chain_next->chain_prev = r->chain_prev;
+	else
+		b->tail = r->chain_prev;
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		first = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	else
+		last = r->prev;
+	in_use[k]--;
+	filed--;
+}
+
+struct mpi_request *mpi_posted_first(void)
+{
+	return first;
+}
+
+struct mpi_request *mpi_posted_find(uint64_t bits)
+{
+	struct mpi_request *best = NULL, *r;
+
+	if (!filed)
+		return NULL;
+	for (int k = 0; k < KEYS; k++) {
+		uint64_t key = bits & ~mpi_open_bits[k];
+
+		if (!in_use[k])
+			continue;
+		r = table[k][mpi_bits_hash(key) & (buckets - 1)].head;
+		while (r && r->bits != key)
+			r = r->chain_next;
+		if (r && (!best || r->serial < best->serial))
+			best = r;
+	}
+	return best;
+}
