@@ -31,6 +31,14 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq);
 
 /*
+ * As PtlEQPoll, but takes up to `max` events, all that are there, of one queue after another; those of
+ * one queue in order. *count says how many, also with an error: with PTL_EQ_DROPPED events are missing
+ * before the last one. event.md.eq_handle tells the queue. PTL_SEGV also if max < 1.
+ */
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *events,
+		  int max, int *count);
+
+/*
  * Asks the launcher to end the job with this exit code after printing `message` (may be NULL).
  * PTL_OK if a launcher was told, PTL_FAIL if there is none; returns either way.
  */

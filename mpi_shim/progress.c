@@ -17,7 +17,7 @@
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
 #define CHECK_MS     250u /* how long a wait goes on before it looks whether the peers live */
-#define SWEEP        64   /* events of a queue taken in one round */
+#define BATCH        16   /* events taken at a time */
 #define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
 
 struct mpi_protocol_state mpi_proto;
@@ -97,11 +97,11 @@ static int in_use(ptl_handle_eq_t *h)
 
 /* ---- events ----------------------------------------------------------------------------------------- */
 
-static void handle(const ptl_event_t *ev, ptl_handle_eq_t from)
+static void handle(const ptl_event_t *ev)
 {
 	struct mpi_request *r = ev->md.user_ptr;
 
-	if (from == mpi_proto.unexpected)
+	if (ev->md.eq_handle == mpi_proto.unexpected)
 		mpi_unexpected_event(ev);
 	else if (r->kind == MPI_REQ_SEND)
 		mpi_send_event(r, ev);
@@ -127,41 +127,34 @@ static void broken(int err)
 	mpi_abort_job(MPI_ERR_INTERN, text);
 }
 
-/* Takes a bounded number of events out of one queue. */
-static bool sweep(ptl_handle_eq_t eq)
+/* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
+static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
-	ptl_event_t ev;
-	bool any = false;
+	ptl_event_t ev[BATCH];
+	int count, err = PtlEQPollMany(eq, n, ms, ev, BATCH, &count);
 
-	for (int i = 0; i < SWEEP; i++) {
-		int err = PtlEQGet(eq, &ev);
-
-		if (err == PTL_EQ_EMPTY)
-			break;
-		if (err != PTL_OK)
-			broken(err);
-		handle(&ev, eq);
-		any = true;
-	}
-	return any;
+	if (err != PTL_OK && err != PTL_EQ_EMPTY)
+		broken(err);
+	for (int i = 0; i < count; i++)
+		handle(&ev[i]);
+	return count > 0;
 }
 
 bool mpi_drain_unexpected(void)
 {
-	bool any = sweep(mpi_proto.unexpected);
+	bool any = take_in(&mpi_proto.unexpected, 1, 0);
 
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
 }
 
-static void settle_limbo(const ptl_handle_eq_t *h, int n)
+static void settle_limbo(ptl_handle_eq_t *h, int n)
 {
 	struct mpi_request *r, *next;
 
-	for (int i = 0; i < n; i++)
-		while (sweep(h[i]))
-			continue;
+	while (take_in(h, n, 0))
+		continue;
 	r = limbo;
 	limbo = NULL;
 	for (; r; r = next) {
@@ -170,16 +163,17 @@ static void settle_limbo(const ptl_handle_eq_t *h, int n)
 	}
 }
 
-static bool sweep_all(const ptl_handle_eq_t *h, int n)
+/* One round: events, waiting `ms` for the first, and what follows from them. */
+static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 {
-	bool any = false;
+	bool any = take_in(h, n, ms);
 
-	for (int i = 0; i < n; i++)
-		any |= sweep(h[i]);
+	if (ms && !any)
+		mpi_check_peers();
 	if (limbo)
 		settle_limbo(h, n);
 	any |= mpi_steps_progress();
-	if (any)
+	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
 }
@@ -197,7 +191,7 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
 	int n = in_use(h), which;
 
-	if (sweep_all(h, n))
+	if (sweep(h, n, 0))
 		return true;
 	if (!block)
 		return false;
@@ -215,7 +209,7 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 		mpi_lock();
 	}
 	polling = kicked = false;
-	sweep_all(h, n);
+	sweep(h, n, 0);
 	if (idle)
 		pthread_cond_broadcast(&woken);
 	return false;
@@ -235,28 +229,12 @@ void mpi_progress_wake(void)
 bool mpi_progress(bool block)
 {
 	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
-	ptl_event_t ev;
-	int which, err;
 
 	if (++rounds % CHECK_ROUNDS == 0)
 		mpi_check_peers_now_and_then();
 	if (mpi_world.threaded)
 		return progress_threaded(block, NULL);
-	err = PtlEQPoll(h, in_use(h), block ? CHECK_MS : 0, &ev, &which);
-	if (err == PTL_EQ_EMPTY) {
-		if (block)
-			mpi_check_peers();
-		if (limbo)
-			settle_limbo(h, in_use(h));
-		return mpi_steps_progress();
-	}
-	if (err != PTL_OK)
-		broken(err);
-	handle(&ev, h[which]);
-	if (limbo)
-		settle_limbo(h, in_use(h));
-	mpi_steps_progress();
-	return true;
+	return sweep(h, in_use(h), block ? CHECK_MS : 0);
 }
 
 void mpi_progress_until(const struct mpi_request *r)

@@ -220,26 +220,57 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-/* Looks at all queues once, from `first` on, wrapping round. Without `event` what is there stays. */
-static int take_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, int first,
-		    ptl_event_t *event, int *which)
-{
-	for (int k = 0; k < n; k++) {
-		int i = first + k < n ? first + k : first + k - n;
-		struct ptl_eq *eq = ptl_eq_of(ni, eqs[i]);
-		int err;
+/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one, which stays. */
+struct wanted {
+	const ptl_handle_eq_t *eqs;
+	int n;
+	ptl_event_t *event;
+	int max;
+	int count; /* events taken */
+	int which; /* queue of the first one, or of an error */
+};
 
-		*which = i;
-		if (!eq)
-			return PTL_EQ_INVALID;
-		if (event)
-			err = take(ni, eq, event, true);
-		else
-			err = eq->head == eq->tail ? PTL_EQ_EMPTY : PTL_OK;
-		if (err != PTL_EQ_EMPTY)
+/* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after the gap. */
+static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct wanted *w, int i)
+{
+	int err = PTL_EQ_EMPTY;
+
+	if (w->count == 0)
+		w->which = i;
+	if (!w->event)
+		return eq->head == eq->tail ? PTL_EQ_EMPTY : PTL_OK;
+	while (w->count < w->max) {
+		err = take(ni, eq, &w->event[w->count], true);
+		if (err == PTL_EQ_EMPTY)
+			break;
+		w->count++;
+		if (err != PTL_OK)
 			return err;
 	}
-	return PTL_EQ_EMPTY;
+	return w->count ? PTL_OK : PTL_EQ_EMPTY;
+}
+
+/* Looks at all queues once, from `first` on, wrapping round. */
+static int take_any(struct ptl_ni *ni, struct wanted *w, int first)
+{
+	int found = PTL_EQ_EMPTY;
+
+	for (int k = 0; k < w->n && (w->event ? w->count < w->max : found == PTL_EQ_EMPTY); k++) {
+		int i = first + k < w->n ? first + k : first + k - w->n;
+		struct ptl_eq *eq = ptl_eq_of(ni, w->eqs[i]);
+		int err;
+
+		if (!eq) {
+			w->which = i;
+			return PTL_EQ_INVALID;
+		}
+		err = take_some(ni, eq, w, i);
+		if (err == PTL_EQ_DROPPED)
+			return err;
+		if (err == PTL_OK)
+			found = PTL_OK;
+	}
+	return found;
 }
 
 static void note_waiting(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint32_t by)
@@ -249,22 +280,21 @@ static void note_waiting(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, u
 }
 
 /* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the clock. */
-static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, ptl_time_t timeout,
-		    ptl_event_t *event, int *which)
+static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 {
 	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
-	int first = n > 1 ? (int)(ni->poll_turn++ % (uint32_t)n) : 0;
+	int first = w->n > 1 ? (int)(ni->poll_turn++ % (uint32_t)w->n) : 0;
 	unsigned int idle = 0;
-	int err = take_any(ni, eqs, n, first, event, which);
+	int err = take_any(ni, w, first);
 
 	if (err != PTL_EQ_EMPTY)
 		return err;
-	if (event) /* what comes is for us */
-		note_waiting(ni, eqs, n, 1);
+	if (w->event) /* what comes is for us */
+		note_waiting(ni, w->eqs, w->n, 1);
 	for (unsigned int rounds = 1;; rounds++) {
 		bool any = ni->nal->progress(ni);
 
-		err = take_any(ni, eqs, n, first, event, which);
+		err = take_any(ni, w, first);
 		if (err != PTL_EQ_EMPTY)
 			break;
 		/* a look at the clock costs as much as several looks at the rings */
@@ -277,38 +307,31 @@ static int wait_any(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, ptl_ti
 			idle = 0;
 		ni->nal->idle(ni, any ? 0 : ++idle, end);
 	}
-	if (event)
-		note_waiting(ni, eqs, n, (uint32_t)-1);
+	if (w->event)
+		note_waiting(ni, w->eqs, w->n, (uint32_t)-1);
 	return err;
 }
 
-/* Waits for an event of one of the queues; `event` NULL: leaves it there. */
-static int poll_queues(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
-		       ptl_event_t *event, int *which_eq)
+static int poll_queues(struct wanted *w, ptl_time_t timeout)
 {
 	struct ptl_ni *ni;
-	int err = PTL_OK, which = 0;
+	int err = PTL_OK;
 
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
-	if (size <= 0)
+	if (w->n <= 0)
 		return PTL_EQ_INVALID;
-	ni = ptl_enter(eq_handles[0], PTL_KIND_EQ);
-	if (!ni) {
-		*which_eq = 0;
+	w->which = 0;
+	ni = ptl_enter(w->eqs[0], PTL_KIND_EQ);
+	if (!ni)
 		return PTL_EQ_INVALID;
-	}
-	for (; which < size && err == PTL_OK; which++)
-		if (ptl_ni_of(eq_handles[which], PTL_KIND_EQ) != ni ||
-		    !ptl_eq_of(ni, eq_handles[which])) {
+	for (int i = 0; i < w->n && err == PTL_OK; i++)
+		if (ptl_ni_of(w->eqs[i], PTL_KIND_EQ) != ni || !ptl_eq_of(ni, w->eqs[i])) {
 			err = PTL_EQ_INVALID;
-			*which_eq = which;
+			w->which = i;
 		}
-	if (err == PTL_OK) {
-		err = wait_any(ni, eq_handles, size, timeout, event, &which);
-		if (err != PTL_EQ_EMPTY)
-			*which_eq = which;
-	}
+	if (err == PTL_OK)
+		err = wait_any(ni, w, timeout);
 	ptl_leave(ni);
 	return err;
 }
@@ -316,16 +339,41 @@ static int poll_queues(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout
 int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *event,
 	      int *which_eq)
 {
+	struct wanted w = { .eqs = eq_handles, .n = size, .event = event, .max = 1 };
+	int err;
+
 	if (!event || !eq_handles || !which_eq)
 		return PTL_SEGV;
-	return poll_queues(eq_handles, size, timeout, event, which_eq);
+	err = poll_queues(&w, timeout);
+	if (err != PTL_EQ_EMPTY && err != PTL_NO_INIT)
+		*which_eq = w.which;
+	return err;
 }
 
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq)
 {
+	struct wanted w = { .eqs = eq_handles, .n = size };
+	int err;
+
 	if (!eq_handles || !which_eq)
 		return PTL_SEGV;
-	return poll_queues(eq_handles, size, timeout, NULL, which_eq);
+	err = poll_queues(&w, timeout);
+	if (err != PTL_EQ_EMPTY && err != PTL_NO_INIT)
+		*which_eq = w.which;
+	return err;
+}
+
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *events,
+		  int max, int *count)
+{
+	struct wanted w = { .eqs = eq_handles, .n = size, .event = events, .max = max };
+	int err;
+
+	if (!events || !eq_handles || !count || max <= 0)
+		return PTL_SEGV;
+	err = poll_queues(&w, timeout);
+	*count = w.count;
+	return err;
 }
 
 int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)

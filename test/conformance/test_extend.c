@@ -108,7 +108,53 @@ static void unlink_alone_tells_how_a_put_ended(void)
 	pt_quiet(eq);
 }
 
+/* Both queues' events come out, each queue's in order; a look leaves them. */
+static void many_events_are_taken_at_once(void)
+{
+	ptl_handle_eq_t eq[2];
+	ptl_event_t ev[16];
+	uint64_t next[2] = { 0, 0 };
+	int which = -1, count = -1, calls = 0;
+
+	pt_open();
+	for (int i = 0; i < 2; i++) {
+		eq[i] = pt_eq(64);
+		if (pt_is_target())
+			pt_post(PORTAL, (ptl_match_bits_t)i,
+				pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq[i]),
+				PTL_RETAIN, NULL);
+	}
+	pt_code(PtlEQPollMany(eq, 2, 0, ev, 16, &count), PTL_EQ_EMPTY);
+	pt_is(count, 0);
+	pt_code(PtlEQAwait(eq, 2, 0, &which), PTL_EQ_EMPTY);
+	pt_code(PtlEQPollMany(eq, 2, 0, ev, 0, &count), PTL_SEGV);
+	pt_code(PtlEQPollMany(eq, 2, 0, NULL, 1, &count), PTL_SEGV);
+	pt_code(PtlEQAwait(NULL, 2, 0, &which), PTL_SEGV);
+	pt_code(PtlEQAwait(eq, 0, 0, &which), PTL_EQ_INVALID);
+	pt_barrier();
+	for (uint64_t i = 0; i < 40 && pt_is_initiator(); i++)
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, pt_target(), PORTAL, 0, i % 2, 0, i / 2));
+	pt_finish();
+	while (pt_is_target() && next[0] + next[1] < 40) {
+		pt_ok(PtlEQAwait(eq, 2, 5000, &which));
+		pt_ok(PtlEQPollMany(eq, 2, 5000, ev, 16, &count));
+		pt_true(count > 0);
+		for (int k = 0; k < count; k++) {
+			int i = ev[k].md.eq_handle == eq[1];
+
+			pt_is(ev[k].match_bits, i);
+			pt_is(ev[k].hdr_data, next[i]++);
+		}
+		calls++;
+	}
+	if (pt_target_is_away()) /* all were there */
+		pt_is(calls, 3);
+	pt_quiet(eq[0]);
+	pt_quiet(eq[1]);
+}
+
 static const struct pt_test tests[] = {
+	PT_MODES(many_events_are_taken_at_once),
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
 	PT_MODES(unlink_alone_tells_how_a_put_ended),
