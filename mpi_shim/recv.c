@@ -151,6 +151,9 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 {
 	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
+	/* the bytes go straight to where they belong, though it may have been on its way to Portals */
+	free(r->packed);
+	r->packed = NULL;
 	if (r->type->dense)
 		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
 	else
@@ -167,8 +170,6 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 	r->done = false;
 	r->bytes = r->room;
 	if (!mpi_bits_long(u->bits)) {
-		free(r->packed);
-		r->packed = NULL;
 		mpi_recv_short(r, u->bits, u->data, u->bytes);
 	} else {
 		err = scatter_space(r);
