@@ -154,10 +154,10 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 	/* the bytes go straight to where they belong, though it may have been on its way to Portals */
 	free(r->packed);
 	r->packed = NULL;
-	if (r->type->dense)
-		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
-	else
+	if (!r->type->dense)
 		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, data, (size_t)bytes);
+	else if (bytes > 0) /* the buffer of an empty message may be NULL */
+		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
 	complete(r, bits, bytes, sent);
 }
 
