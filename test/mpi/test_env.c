@@ -55,6 +55,37 @@ static void info_and_handlers_can_be_made_before_init(void **state)
 	assert_ptr_equal(info, MPI_INFO_NULL);
 }
 
+static void *make_and_free_infos(void *good)
+{
+	for (int i = 0; i < 2000; i++) {
+		MPI_Info info;
+		int keys = 0;
+
+		MPI_Info_create(&info);
+		MPI_Info_set(info, "key", "value");
+		MPI_Info_get_nkeys(info, &keys);
+		MPI_Info_free(&info);
+		*(int *)good += keys;
+	}
+	return NULL;
+}
+
+/* Before, while and after MPI runs. */
+static void info_objects_are_for_all_threads_at_any_time(void **state)
+{
+	pthread_t thread[4];
+	int good[4] = { 0 };
+
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, make_and_free_infos, &good[i]),
+				 0);
+	for (int i = 0; i < 4; i++) {
+		pthread_join(thread[i], NULL);
+		assert_int_equal(good[i], 2000);
+	}
+}
+
 static void nothing_has_begun_or_ended_before_init(void **state)
 {
 	int flag = -1;
@@ -649,12 +680,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(versions_can_be_asked_before_init),
 		cmocka_unit_test(info_and_handlers_can_be_made_before_init),
+		cmocka_unit_test(info_objects_are_for_all_threads_at_any_time),
 		cmocka_unit_test(nothing_has_begun_or_ended_before_init),
 		cmocka_unit_test(other_calls_before_init_end_the_process),
 		cmocka_unit_test(errors_before_init_are_fatal),
 		/* the order matters from here on: MPI begins once and ends once */
 		cmocka_unit_test_setup(the_thread_that_began_is_the_main_one, start),
 		cmocka_unit_test(a_second_init_is_an_error),
+		cmocka_unit_test(info_objects_are_for_all_threads_at_any_time),
 		cmocka_unit_test(time_goes_forward),
 		cmocka_unit_test(the_processor_has_a_name),
 		cmocka_unit_test(memory_is_aligned_and_writable),
@@ -677,6 +710,7 @@ int main(void)
 		cmocka_unit_test(a_failed_request_goes_to_the_handler_of_its_communicator),
 		cmocka_unit_test(fatal_errors_name_rank_function_communicator_and_cause),
 		cmocka_unit_test(after_finalize_it_has_ended),
+		cmocka_unit_test(info_objects_are_for_all_threads_at_any_time),
 		cmocka_unit_test(calls_after_finalize_end_the_process),
 	};
 
