@@ -5,7 +5,8 @@
 The first three are patterns of the section's title in the header, of the function's name without MPI_
 and _c, and of the argument's name. The first row that fits counts. A check is a C expression that gives
 an error code; in it, {v} is the argument, {o} the object behind a handle, {n} the argument's name as a
-string, {len} the number of elements of an array, {comm} the first communicator. '' checks nothing.
+string, {len} the number of elements of an array, {wide} the array with wide elements, {comm} the first
+communicator. '' checks nothing; several checks are separated by semicolons.
 """
 import re
 

@@ -96,7 +96,6 @@ class Entry:
         self.steps = []    # statements before the call
         self.results = []  # statements after it
         self.wide = []     # struct mpi_wide
-        self.fails = False
         self.any_time = bool(checks.ANY_TIME.fullmatch(f.name))
         self.comm = next((a for a in self.inner if a.how == 'in' and
                           a.type == 'struct mpi_comm *'), None)
@@ -105,7 +104,6 @@ class Entry:
     # ---- pieces ----
 
     def check(self, expression):
-        self.fails = True
         self.steps.append(f'rc = {expression};\n\tif (MPI_UNLIKELY(rc))\n\t\tgoto fail;')
 
     def fill(self, template, arg, wide=None):
@@ -171,14 +169,14 @@ class Entry:
         return f'&{arg.name}_o'
 
     def how_array(self, inner, arg):
-        return self.widened(arg, 'mpi_widen_types', inner.type)
+        return self.widened(arg, 'mpi_widen_types')
 
     def how_value(self, inner, arg):
         mine, theirs = arg.type, inner.type
         if mine == theirs or not mine.endswith('*'):
             return arg.name
         if mine.startswith('const int'):
-            return self.widened(arg, 'mpi_widen', theirs)
+            return self.widened(arg, 'mpi_widen')
         if mine.startswith('const '):
             return f'({theirs}){arg.name}'  # MPI_Aint and MPI_Count are alike
         if theirs.rstrip(' *') not in ('MPI_Count', 'MPI_Aint'):
@@ -196,7 +194,7 @@ class Entry:
         self.results.append(f'*{arg.name} = {value};')
         return f'&{arg.name}_n'
 
-    def widened(self, arg, function, type_):
+    def widened(self, arg, function):
         """An array whose elements are wider behind."""
         self.locals.append(f'struct mpi_wide {arg.name}_w;')
         self.wide.append(arg.name)
