@@ -41,7 +41,6 @@ static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
 	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~ignore;
 	int err = MPI_SUCCESS;
 
-	mpi_drain_unexpected();
 	while (!(*found = mpi_unexpected_find(bits, ignore)) && !err) {
 		bool any = mpi_progress(wait);
 

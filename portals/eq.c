@@ -220,6 +220,8 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
+enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */
+
 /* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one, which stays. */
 struct wanted {
 	const ptl_handle_eq_t *eqs;
@@ -228,26 +230,46 @@ struct wanted {
 	int max;
 	int count; /* events taken */
 	int which; /* queue of the first one, or of an error */
+	struct ptl_eq *eq[FEW];
 };
+
+/* Queue i; NULL: there is none, or none any more. Those looked up are good until the lock is let go. */
+static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct wanted *w, int i)
+{
+	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);
+}
+
+/* Looks the queues up. PTL_EQ_INVALID: w->which is not one of this interface. */
+static int look_up(struct ptl_ni *ni, struct wanted *w)
+{
+	for (int i = 0; i < w->n; i++) {
+		struct ptl_eq *eq = NULL;
+
+		if (i == 0 || ptl_ni_of(w->eqs[i], PTL_KIND_EQ) == ni)
+			eq = ptl_eq_of(ni, w->eqs[i]);
+		if (!eq) {
+			w->which = i;
+			return PTL_EQ_INVALID;
+		}
+		if (i < FEW)
+			w->eq[i] = eq;
+	}
+	return PTL_OK;
+}
 
 /* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after the gap. */
 static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct wanted *w, int i)
 {
-	int err = PTL_EQ_EMPTY;
+	int err = PTL_OK;
 
 	if (w->count == 0)
 		w->which = i;
 	if (!w->event)
-		return eq->head == eq->tail ? PTL_EQ_EMPTY : PTL_OK;
-	while (w->count < w->max) {
-		err = take(ni, eq, &w->event[w->count], true);
-		if (err == PTL_EQ_EMPTY)
-			break;
-		w->count++;
-		if (err != PTL_OK)
-			return err;
-	}
-	return w->count ? PTL_OK : PTL_EQ_EMPTY;
+		return PTL_OK;
+	do {
+		err = take(ni, eq, &w->event[w->count++], true);
+	} while (err == PTL_OK && w->count < w->max && eq->head != eq->tail);
+	return err;
 }
 
 /* Looks at all queues once, from `first` on, wrapping round. */
@@ -255,20 +277,15 @@ static int take_any(struct ptl_ni *ni, struct wanted *w, int first)
 {
 	int found = PTL_EQ_EMPTY;
 
-	for (int k = 0; k < w->n && (w->event ? w->count < w->max : found == PTL_EQ_EMPTY); k++) {
+	for (int k = 0; k < w->n; k++) {
 		int i = first + k < w->n ? first + k : first + k - w->n;
-		struct ptl_eq *eq = ptl_eq_of(ni, w->eqs[i]);
-		int err;
+		struct ptl_eq *eq = queue(ni, w, i);
 
-		if (!eq) {
-			w->which = i;
-			return PTL_EQ_INVALID;
-		}
-		err = take_some(ni, eq, w, i);
-		if (err == PTL_EQ_DROPPED)
-			return err;
-		if (err == PTL_OK)
-			found = PTL_OK;
+		if (eq->head == eq->tail)
+			continue;
+		found = take_some(ni, eq, w, i);
+		if (found != PTL_OK || w->count >= w->max)
+			break;
 	}
 	return found;
 }
@@ -306,6 +323,9 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 		if (any)
 			idle = 0;
 		ni->nal->idle(ni, any ? 0 : ++idle, end);
+		err = look_up(ni, w);
+		if (err != PTL_OK)
+			break;
 	}
 	if (w->event)
 		note_waiting(ni, w->eqs, w->n, (uint32_t)-1);
@@ -315,7 +335,7 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 static int poll_queues(struct wanted *w, ptl_time_t timeout)
 {
 	struct ptl_ni *ni;
-	int err = PTL_OK;
+	int err;
 
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
@@ -325,11 +345,7 @@ static int poll_queues(struct wanted *w, ptl_time_t timeout)
 	ni = ptl_enter(w->eqs[0], PTL_KIND_EQ);
 	if (!ni)
 		return PTL_EQ_INVALID;
-	for (int i = 0; i < w->n && err == PTL_OK; i++)
-		if (ptl_ni_of(w->eqs[i], PTL_KIND_EQ) != ni || !ptl_eq_of(ni, w->eqs[i])) {
-			err = PTL_EQ_INVALID;
-			w->which = i;
-		}
+	err = look_up(ni, w);
 	if (err == PTL_OK)
 		err = wait_any(ni, w, timeout);
 	ptl_leave(ni);
@@ -352,7 +368,7 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_eve
 
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq)
 {
-	struct wanted w = { .eqs = eq_handles, .n = size };
+	struct wanted w = { .eqs = eq_handles, .n = size, .max = 1 };
 	int err;
 
 	if (!eq_handles || !which_eq)
