@@ -113,6 +113,9 @@ struct shm {
 		uint64_t seen_at; /* the time, */
 		uint64_t slept_ns; /* and what we slept since */
 		uint64_t crowded_until, crowded_ns;
+		/* turns given away in the wait in progress; waits not to try it in, now and after the next one
+		 * in vain */
+		uint32_t turns, no_turns, no_turns_next;
 	} wait;
 	uint64_t pipe_since; /* when a pipe we drain ran dry */
 	bool pipe;           /* pipelined copies pay here */

@@ -156,6 +156,11 @@ void shm_nudge(struct shm *s, struct shm_peer *p)
 /* Somebody has to work off what we pushed. */
 static void want_run(struct shm *s, struct shm_peer *p)
 {
+	/* asleep in the library it has to wake up for the event anyway, and delivers cheaper than we can */
+	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
+		shm_wake(p->view.r);
+		return;
+	}
 	if (!shm_may_run(p)) {
 		shm_nudge(s, p);
 		return;

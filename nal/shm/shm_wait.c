@@ -18,6 +18,8 @@
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
 #define EAGER_LOOKS   64
+#define TURNS         4 /* given away before a sleep */
+#define NO_TURNS_MOST 63
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
 #define WINDOW_NS      20000000ull   /* shortest time to judge it by */
@@ -64,6 +66,10 @@ void shm_wait_over(struct shm *s)
 	struct shm_wait *w = &s->wait;
 	uint64_t most = s->ni->spin_ns;
 
+	if (w->turns) {
+		w->turns = 0;
+		w->no_turns_next /= 2;
+	}
 	w->since = 0;
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
 }
@@ -113,11 +119,36 @@ static uint64_t budget(const struct shm *s, uint64_t now)
 	return s->wait.spin_ns < most ? s->wait.spin_ns : most;
 }
 
+/*
+ * Without cores to spin on: give this one to the next process, still inside and attending, and look again when our
+ * turn comes, a few times before sleeping. Where processes wait for each other in turn that saves the
+ * sleep and the call that ends it. Where it was in vain it is tried less and less often.
+ */
+static bool give_turn(struct shm_wait *w)
+{
+	if (base_config()->ptl_spin_us == 0) /* to sleep at once is what was asked for */
+		return false;
+	if (w->turns == 0 && w->no_turns) {
+		w->no_turns--;
+		return false;
+	}
+	if (w->turns < TURNS) {
+		w->turns++;
+		sched_yield();
+		return true;
+	}
+	w->turns = 0;
+	w->no_turns = w->no_turns_next;
+	if (w->no_turns_next < NO_TURNS_MOST)
+		w->no_turns_next = 2 * w->no_turns_next + 1;
+	return false;
+}
+
 void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 {
 	struct shm *s = shm_of(ni);
 	struct shm_wait *w = &s->wait;
-	uint64_t now;
+	uint64_t now, spin;
 
 	/* others of this process wait for the lock, peers for what was started, threads and handlers for
 	 * events that are not ours */
@@ -151,7 +182,8 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 		look_for_crowd(w, now);
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
-	if (now - w->since < budget(s, now))
+	spin = budget(s, now);
+	if (now - w->since < spin || (!spin && give_turn(w)))
 		return;
 	sleep_until(ni, deadline);
 	/* would a little more patience have done? */
