@@ -23,9 +23,10 @@
 struct mpi_protocol_state mpi_proto;
 
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
-static bool polling;      /* a thread waits in Portals */
-static unsigned int idle; /* threads that wait for it */
-static bool kicked;       /* an event that is to wake it is on its way */
+static bool polling;         /* a thread waits in Portals */
+static unsigned int idle;    /* threads that wait for it */
+static bool kicked;          /* an event that is to wake it is on its way */
+static ptl_handle_eq_t wake; /* that event's queue: only the thread that is to wake takes from it */
 static unsigned int rounds;
 static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
 
@@ -51,10 +52,36 @@ static int add_eq(uint32_t room)
 	return MPI_SUCCESS;
 }
 
+/* To be woken by: a put of our own of these bits to the CREDIT portal. */
+#define WAKE_BITS UINT64_MAX
+
+static int make_wake(void)
+{
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_ACK_DISABLE,
+	};
+	ptl_handle_me_t me;
+	int err = PtlEQAlloc(mpi_world.ni, 8, PTL_EQ_HANDLER_NONE, &wake);
+
+	md.eq_handle = wake;
+	if (err == PTL_OK)
+		err = PtlMEMDAttach(mpi_world.ni, MPI_PT_CREDIT, mpi_world.id[mpi_world.rank],
+				    WAKE_BITS, 0, PTL_RETAIN, PTL_INS_BEFORE, md, PTL_RETAIN, &me,
+				    NULL);
+	return err == PTL_OK ? MPI_SUCCESS
+			     : mpi_fail(MPI_ERR_NO_MEM, "cannot set up what wakes threads: %s",
+					PtlErrorStr((unsigned int)err));
+}
+
 int mpi_progress_init(void)
 {
+	int err;
+
 	mpi_proto.neqs = 0;
-	return add_eq(EQ_FIRST);
+	err = add_eq(EQ_FIRST);
+	return err || !mpi_world.threaded ? err : make_wake();
 }
 
 int mpi_events_reserve(struct mpi_request *r, uint32_t n)
@@ -188,7 +215,8 @@ static void wait_for_the_other(void)
 
 static bool progress_threaded(bool block, const struct mpi_request *until)
 {
-	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_event_t ev;
 	int n = in_use(h), which;
 
 	if (sweep(h, n, 0))
@@ -202,13 +230,16 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 	polling = true;
 	awaited = until;
 	mpi_unlock();
-	if (PtlEQAwait(h, n, CHECK_MS, &which) == PTL_EQ_EMPTY) {
+	h[n] = wake;
+	if (PtlEQAwait(h, n + 1, CHECK_MS, &which) == PTL_EQ_EMPTY) {
 		mpi_lock();
 		mpi_check_peers();
 	} else {
 		mpi_lock();
 	}
 	polling = kicked = false;
+	while (PtlEQGet(wake, &ev) == PTL_OK)
+		continue;
 	sweep(h, n, 0);
 	if (idle)
 		pthread_cond_broadcast(&woken);
@@ -219,10 +250,9 @@ void mpi_progress_wake(void)
 {
 	if (idle)
 		pthread_cond_broadcast(&woken);
-	/* the thread in Portals wakes by an event, of a sender that does not exist */
 	if (polling && !kicked && (!awaited || awaited->done) &&
 	    PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[mpi_world.rank], MPI_PT_CREDIT, 0,
-			 UINT64_MAX, 0, 0) == PTL_OK)
+			 WAKE_BITS, 0, 0) == PTL_OK)
 		kicked = true;
 }
 

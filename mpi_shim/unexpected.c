@@ -16,6 +16,8 @@
 #define KEYS     MPI_OPEN_KINDS
 #define OF_BLOCK KEYS
 
+#define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
+
 struct mpi_block {
 	char *base;
 	uint32_t live; /* messages in it that are still waited for */
@@ -31,6 +33,7 @@ static size_t block_size;
 static struct bucket *table[KEYS];
 static uint32_t buckets, filed;
 static struct mpi_unexpected *spare;
+static uint32_t spares;
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 
@@ -209,6 +212,7 @@ static struct mpi_unexpected *new_entry(void)
 
 	if (u) {
 		spare = u->link[0].next;
+		spares--;
 		return u;
 	}
 	u = malloc(sizeof(*u));
@@ -285,8 +289,13 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 		free(u->data);
 	if (!mpi_bits_long(u->bits))
 		mpi_credit_took(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes), 0);
+	if (spares == SPARES_MOST) {
+		free(u);
+		return;
+	}
 	u->link[0].next = spare;
 	spare = u;
+	spares++;
 }
 
 /* ---- start and end ---------------------------------------------------------------------------------- */
@@ -329,6 +338,7 @@ void mpi_unexpected_fini(void)
 		free(u);
 	}
 	spare = NULL;
+	spares = 0;
 	filed = buckets = 0;
 	for (int k = 0; k < KEYS; k++) {
 		free(table[k]);
