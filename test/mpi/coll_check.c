@@ -25,7 +25,7 @@ void tap_start(int argc, char **argv, int rounds)
 	MPI_Comm_size(MPI_COMM_WORLD, &tap_size);
 	if (argc > 1)
 		tap_seed = strtoull(argv[1], NULL, 10);
-	tap_tame = argc > 3;
+	tap_tame = argc > 3 && strcmp(argv[3], "tame") == 0;
 	tap_rounds = argc > 2 ? atoi(argv[2]) : rounds;
 }
 

@@ -46,7 +46,8 @@ static const char *as_many_as_fit(int round)
 		return wrong;
 	}
 	CHECK_CLASS(MPI_Bsend(data, 1, MPI_BYTE, 1, 0, comm), MPI_ERR_BUFFER);
-	CHECK_CLASS(MPI_Buffer_detach(&address, &size), MPI_ERR_BUFFER);
+	if (!tap_tame) /* MPICH 4.0: no error */
+		CHECK_CLASS(MPI_Buffer_detach(&address, &size), MPI_ERR_BUFFER);
 	/* not aligned */
 	CHECK_OK(MPI_Buffer_attach(space + 3, room));
 	CHECK_CLASS(MPI_Buffer_attach(space2, room), MPI_ERR_BUFFER);

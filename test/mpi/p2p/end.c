@@ -58,6 +58,9 @@ int main(int argc, char **argv)
 		ok = ok && in[0] == 'a' + left % 26 && (tag == 903 || in[LONG - 1] == in[0]);
 	}
 	MPI_Finalize();
+	free(data);
+	free(buffer);
+	free(in);
 	if (rank == 0 || !ok)
 		printf("%sok 1 - end: MPI_Finalize with things undone\n1..1\n", ok ? "" : "not ");
 	return !ok;

@@ -94,7 +94,7 @@ static const char *unexpected(int round)
 		printf("# %d unexpected messages: %.2f s\n", count, time_now() - start);
 	left = counter("mpi_unexpected_now");
 	MPI_Barrier(MPI_COMM_WORLD); /* before the next round's come */
-	if (left > 1) /* one may be of rank 0 in the barrier */
+	if (left > 1)                /* one may be of rank 0 in the barrier */
 		return tap_wrong("%lld messages are left", left);
 	return check_memory(round);
 }

@@ -5,7 +5,7 @@
  * and not; datatypes with gaps; buffered sends; messages to oneself and to nobody; truncation. Even
  * ranks work with the odd rank after them; a rank without partner works with itself.
  *
- * "tame" leaves out what MPICH 4.0 does otherwise: statuses of matched receives from nobody and of Isendrecv,
+ * "tame" leaves out what MPICH 4.0 does otherwise: statuses of receives from nobody and of Isendrecv,
  * what follows an error in Waitall, and the bytes of a message that was truncated.
  */
 #include "test/mpi/p2p/p2p_check.h"
@@ -229,6 +229,8 @@ static const char *sendrecv(int round)
 
 static const char *check_nobody(const MPI_Status *s)
 {
+	if (tap_tame)
+		return NULL;
 	CHECK_INT(s->MPI_SOURCE, MPI_PROC_NULL);
 	CHECK_INT(s->MPI_TAG, MPI_ANY_TAG);
 	CHECK_INT(count_of(s), 0);
@@ -267,13 +269,13 @@ static const char *nobody(int round)
 	CHECK(m == MPI_MESSAGE_NO_PROC);
 	MPI_Mrecv(in[0], 10, MPI_BYTE, &m, &s);
 	CHECK(m == MPI_MESSAGE_NULL);
-	if (!tap_tame && (wrong = check_nobody(&s)))
+	if ((wrong = check_nobody(&s)))
 		return wrong;
 	MPI_Improbe(MPI_PROC_NULL, 3, comm, &flag, &m, &s);
 	CHECK(flag && m == MPI_MESSAGE_NO_PROC);
 	MPI_Imrecv(in[0], 10, MPI_BYTE, &m, r);
 	MPI_Wait(r, &s);
-	return tap_tame ? NULL : check_nobody(&s);
+	return check_nobody(&s);
 }
 
 /* Posted first, and sent first: what is sent first ends without a receive only as far as Isend goes. */

@@ -4,6 +4,9 @@
  * Completion: sets of requests of all kinds (sends, receives, persistent ones, inactive ones, null ones) ended by
  * randomly chosen calls of the Wait and Test families, each exactly once; MPI_Request_get_status;
  * MPI_Cancel; probes; generalized requests. Even ranks work with the odd rank after them.
+ *
+ * "tame" leaves out what MPICH 4.0 does otherwise: the status of requests that are null or inactive, and
+ * when what belongs to a generalized request is freed; sends are not cancelled.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -128,6 +131,8 @@ static const char *ended(int i, const MPI_Status *status)
 
 static const char *check_empty(const MPI_Status *s)
 {
+	if (tap_tame)
+		return NULL;
 	CHECK_INT(s->MPI_SOURCE, MPI_ANY_SOURCE);
 	CHECK_INT(s->MPI_TAG, MPI_ANY_TAG);
 	CHECK_INT(s->MPI_ERROR, MPI_SUCCESS);
@@ -308,9 +313,13 @@ static const char *cancel(int round)
 		MPI_Recv(NULL, 0, MPI_BYTE, partner, 1, comm, &s);
 		MPI_Ssend(buf, 3, MPI_BYTE, partner, 2, comm);
 		MPI_Ssend(buf, 3, MPI_BYTE, partner, 2, comm);
-		/* a send that is cancelled, or not, ends either way */
-		MPI_Isend(buf, 3, MPI_BYTE, partner, 3, comm, &r);
+		/* a send is too late to be cancelled: see below */
+		MPI_Issend(buf, 3, MPI_BYTE, partner, 3, comm, &r);
+		if (!tap_tame)
+			MPI_Cancel(&r);
 		MPI_Wait(&r, &s);
+		MPI_Test_cancelled(&s, &flag);
+		CHECK_INT(flag, 0);
 		return NULL;
 	}
 	MPI_Irecv(in, 3, MPI_BYTE, partner, 2, comm, &r);
@@ -491,7 +500,7 @@ static const char *generalized(int round)
 	MPI_Grequest_start(query, set_free, set_cancelled, &user, &r[0]);
 	r[1] = r[0];
 	MPI_Request_free(&r[1]);
-	CHECK(r[1] == MPI_REQUEST_NULL && !user.freed);
+	CHECK(r[1] == MPI_REQUEST_NULL && (!user.freed || tap_tame));
 	MPI_Grequest_complete(r[0]);
 	CHECK_INT(user.freed, 1);
 	CHECK_INT(user.queried, 0);
