@@ -14,6 +14,7 @@
 #include "mpi_shim/context.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/p2p.h"
+#include "mpi_shim/protocol.h"
 
 struct mpi_team mpi_team_of(struct mpi_comm *comm)
 {
@@ -152,14 +153,18 @@ int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
 	int err;
 
 	mpi_agree_begin(&a, want);
-	do {
+	for (;;) {
 		mpi_agree_offer(&a);
 		err = mpi_team_reduce(t, a.word, a.n, a.max);
 		if (err != MPI_SUCCESS) {
 			mpi_agree_abandon(&a);
 			return err;
 		}
-	} while (!mpi_agree_judge(&a));
+		if (mpi_agree_judge(&a))
+			break;
+		/* a team of one exchanges nothing, and may wait for an MPI_Comm_idup to end */
+		mpi_progress(false);
+	}
 	if (a.error == MPI_SUCCESS)
 		memcpy(context, a.context, (size_t)want * sizeof(*context));
 	return a.error;
