@@ -50,4 +50,11 @@ long long counter(const char *name);
 long resident_kib(void);
 long allocated_kib(void);
 
+/* What a sanitizer may keep of its own, in KiB. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZER_KIB (256 * 1024)
+#else
+#define SANITIZER_KIB 0
+#endif
+
 #endif
