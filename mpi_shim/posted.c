@@ -22,6 +22,7 @@ struct bucket {
 
 static struct bucket *table[KEYS];
 static uint32_t in_use[KEYS]; /* receives filed under a kind of key */
+static unsigned int kinds;    /* bit k: there are some */
 static uint32_t buckets, filed;
 static uint64_t serial;
 static struct mpi_request *first, *last; /* all, in the order they were posted */
@@ -69,6 +70,7 @@ static bool resize(uint32_t size)
 int mpi_posted_init(void)
 {
 	buckets = filed = 0;
+	kinds = 0;
 	first = last = NULL;
 	return resize(64) ? MPI_SUCCESS : mpi_fail_memory("the list of posted receives");
 }
@@ -86,6 +88,7 @@ void mpi_posted_add(struct mpi_request *r)
 	if (++filed > buckets)
 		resize(buckets * 2);
 	in_use[key_of(r)]++;
+	kinds |= 1u << key_of(r);
 	r->serial = ++serial;
 	append(r);
 	r->next = NULL;
@@ -118,7 +121,8 @@ void mpi_posted_remove(struct mpi_request *r)
 		r->next->prev = r->prev;
 	else
 		last = r->prev;
-	in_use[k]--;
+	if (--in_use[k] == 0)
+		kinds &= ~(1u << k);
 	filed--;
 }
 
@@ -131,13 +135,10 @@ struct mpi_request *mpi_posted_find(uint64_t bits)
 {
 	struct mpi_request *best = NULL, *r;
 
-	if (!filed)
-		return NULL;
-	for (int k = 0; k < KEYS; k++) {
+	for (unsigned int left = kinds; left; left &= left - 1) {
+		int k = __builtin_ctz(left);
 		uint64_t key = bits & ~mpi_open_bits[k];
 
-		if (!in_use[k])
-			continue;
 		r = table[k][mpi_bits_hash(key) & (buckets - 1)].head;
 		while (r && r->bits != key)
 			r = r->chain_next;

@@ -47,8 +47,11 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 				"inject of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx",
 				(unsigned long long)length, target_id.nid, target_id.pid, pt_index,
 				(unsigned long long)match_bits);
-		ni->nal->connect(ni, target_id);
 		err = ni->nal->send(ni, &s);
+		if (err == PTL_PROCESS_INVALID) { /* the first message to it */
+			ni->nal->connect(ni, target_id);
+			err = ni->nal->send(ni, &s);
+		}
 	}
 	ptl_leave(ni);
 	return err;
