@@ -62,8 +62,8 @@ struct ptl_start {
 	enum ptl_req_kind kind;
 	bool ack;
 	const void *inject; /* a put of bytes that are taken at once: no MD, nobody is told */
-	uint32_t md;     /* get: where the reply goes; put, getput: the source */
-	uint32_t get_md; /* getput: where the old contents go */
+	uint32_t md;        /* get: where the reply goes; put, getput: the source */
+	uint32_t get_md;    /* getput: where the old contents go */
 	uint64_t offset, get_offset, length;
 	ptl_process_id_t target;
 	uint32_t pt_index, ac_index;

@@ -219,8 +219,8 @@ static void a_type_freed_while_in_use_still_works(void **state)
 static void packed_data_is_received_as_its_elements(void **state)
 {
 	char buf[64];
-	int i = 7, position = 0, size, got_i;
-	double d = 2.5, got_d;
+	int i = 7, position = 0, size, got_i = 0;
+	double d = 2.5, got_d = 0;
 	MPI_Datatype types[] = { MPI_INT, MPI_DOUBLE }, t;
 	MPI_Aint at[2];
 
