@@ -3,7 +3,7 @@
  *
  * The last rank is killed while others wait for it in every way there is: each call ends with
  * MPI_ERR_PROC_ABORTED within seconds, what was sent before is still received, the other ranks go on, and
- * MPI_Finalize ends. For mpiexec --keep-going.
+ * MPI_Finalize ends. For mpiexec --keep-going. With an argument: the same with MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -184,7 +184,10 @@ static void die(void)
 
 int main(int argc, char **argv)
 {
-	MPI_Init(&argc, &argv);
+	int provided;
+
+	MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+			&provided);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
