@@ -55,7 +55,7 @@
 	  "Size of the ring a pipelined long message is copied through.")                          \
 	X(PTL_MPI_COLL, ptl_mpi_coll, ENUM, BASE_COLL_AUTO, 0, 2, "auto|messages|rounds",          \
 	  "MPI: prefer collective algorithms with few messages or with few rounds; auto counts "   \
-	  "messages when there are fewer processors than processes. Must be the same on all "      \
+	  "messages when there are fewer processors than processes; must be the same on all "      \
 	  "ranks.")                                                                                \
 	X(PTL_IFACE, ptl_iface, STR, NULL, 0, 0, "",                                               \
 	  "Operating system interface whose address becomes the node id, for example eth0.")       \
@@ -82,7 +82,7 @@
 	  "MPI: longest receive that waits in the library for its message to fall into the pool, " \
 	  "instead of in Portals for it to be put in place.")                                      \
 	X(PTL_MPI_POOL_KIB, ptl_mpi_pool_kib, INT, 6144, 512, 1048576, "KiB",                      \
-	  "MPI: memory for short messages that come before their receive, in three blocks. The "   \
+	  "MPI: memory for short messages that come before their receive, in three blocks; the "   \
 	  "senders share it.")                                                                     \
 	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
 	  "MPI: messages that may come before the receiver looks at them; the senders share "      \

@@ -99,6 +99,7 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 {
 	static const struct mpi_comm *asked_comm;
 	static uint32_t asked_check;
+	const int n = comm->remote_size;
 	bool ask;
 
 	if (source != MPI_ANY_SOURCE) {
@@ -108,7 +109,7 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 		return p->dead ? source : -1;
 	}
 	ask = asked_comm != comm || asked_check != checks;
-	for (int i = 0; i < comm->remote_size && (ask || mpi_proto.any_dead); i++) {
+	for (int i = 0; i < n && (ask || mpi_proto.any_dead); i++) {
 		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, i)];
 
 		p->asked = true;
