@@ -18,7 +18,7 @@
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
 #define EAGER_LOOKS   64
-#define TURNS         4 /* given away before a sleep */
+#define TURNS_NS      100000 /* how long to give turns away before a sleep */
 #define NO_TURNS_MOST 63
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
@@ -121,10 +121,10 @@ static uint64_t budget(const struct shm *s, uint64_t now)
 
 /*
  * Without cores to spin on: give this one to the next process, still inside and attending, and look again when our
- * turn comes, a few times before sleeping. Where processes wait for each other in turn that saves the
+ * turn comes, for a while before sleeping. Where processes wait for each other in turn that saves the
  * sleep and the call that ends it. Where it was in vain it is tried less and less often.
  */
-static bool give_turn(struct shm_wait *w)
+static bool give_turn(struct shm_wait *w, uint64_t waited)
 {
 	if (base_config()->ptl_spin_us == 0) /* to sleep at once is what was asked for */
 		return false;
@@ -132,7 +132,7 @@ static bool give_turn(struct shm_wait *w)
 		w->no_turns--;
 		return false;
 	}
-	if (w->turns < TURNS) {
+	if (w->turns == 0 || waited < TURNS_NS) {
 		w->turns++;
 		sched_yield();
 		return true;
@@ -183,7 +183,7 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);
-	if (now - w->since < spin || (!spin && give_turn(w)))
+	if (now - w->since < spin || (!spin && give_turn(w, now - w->since)))
 		return;
 	sleep_until(ni, deadline);
 	/* would a little more patience have done? */
