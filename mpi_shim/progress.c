@@ -9,6 +9,7 @@
  * receive while an unexpected message is in somebody's hand; one thread waits in Portals without the lock, the
  * others wait for that one.
  */
+#include <assert.h>
 #include <portals3_ext.h>
 
 #include "mpi_shim/error.h"
@@ -154,6 +155,8 @@ static void broken(int err)
 	mpi_abort_job(MPI_ERR_INTERN, text);
 }
 
+static bool in_hand; /* events taken and not yet handled */
+
 /* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
 static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
@@ -162,8 +165,13 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
 		broken(err);
+	assert(!in_hand); /* what is in hand may lie in a block */
+	in_hand = count > 0;
 	for (int i = 0; i < count; i++)
 		handle(&ev[i]);
+	in_hand = false;
+	if (count)
+		mpi_unexpected_rewind();
 	return count > 0;
 }
 

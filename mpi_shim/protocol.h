@@ -178,6 +178,9 @@ size_t mpi_pool_bytes(void); /* of all blocks */
 int mpi_unexpected_init(void);
 void mpi_unexpected_fini(void);
 
+/* After a batch of events, all handled: blocks that are empty start again from their beginning. */
+void mpi_unexpected_rewind(void);
+
 /* An event of the queue of unexpected messages. */
 void mpi_unexpected_event(const ptl_event_t *ev);
 

@@ -12,15 +12,18 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
-#define BLOCKS   3
-#define KEYS     MPI_OPEN_KINDS
-#define OF_BLOCK KEYS
+#define BLOCKS       3
+#define KEYS         MPI_OPEN_KINDS
+#define REWIND_BYTES 8192
+#define OF_BLOCK     KEYS
 
 #define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
 
 struct mpi_block {
 	char *base;
 	uint32_t live; /* messages in it that are still waited for */
+	size_t used;   /* bytes from the start, as far as we have seen */
+	ptl_handle_md_t md;
 	struct mpi_link list;
 };
 
@@ -133,10 +136,9 @@ void mpi_unexpected_take(struct mpi_unexpected *u)
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
 
-static void link_block(struct mpi_block *b)
+static ptl_md_t block_md(struct mpi_block *b)
 {
-	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
-	ptl_md_t md = {
+	return (ptl_md_t){
 		.start = b->base,
 		.length = block_size,
 		.threshold = PTL_MD_THRESH_INF,
@@ -146,13 +148,36 @@ static void link_block(struct mpi_block *b)
 		.user_ptr = b,
 		.eq_handle = mpi_proto.unexpected,
 	};
+}
+
+static void link_block(struct mpi_block *b)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_handle_me_t me;
 	int err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RECV, any, mpi_bits(MPI_PROTO_SHORT, 0, 0, 0),
-				~MPI_BITS_PROTO, PTL_UNLINK, PTL_INS_AFTER, md, PTL_UNLINK, &me,
-				NULL);
+				~MPI_BITS_PROTO, PTL_UNLINK, PTL_INS_AFTER, block_md(b), PTL_UNLINK,
+				&me, &b->md);
+
+	b->used = 0;
 
 	if (err != PTL_OK)
 		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
+}
+
+/* A block whose messages have all been taken starts again from its beginning, which the cache still holds. Only with
+ * no event left to handle, and none owed: then nothing of it is in anybody's hands. */
+void mpi_unexpected_rewind(void)
+{
+	for (int i = 0; i < BLOCKS; i++) {
+		struct mpi_block *b = &block[i];
+		ptl_md_t md;
+
+		if (b->used < REWIND_BYTES || b->live)
+			continue;
+		md = block_md(b);
+		if (PtlMDUpdate(b->md, NULL, &md, mpi_proto.unexpected) == PTL_OK)
+			b->used = 0;
+	}
 }
 
 /* The block is full and has left the match list: what it holds moves out, and it is linked again. */
@@ -239,6 +264,8 @@ static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 	struct mpi_request *r = mpi_posted_find(ev->match_bits);
 	struct mpi_unexpected *u;
 
+	if (b)
+		b->used = ev->offset + ev->rlength;
 	if (r) {
 		mpi_posted_remove(r);
 		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
