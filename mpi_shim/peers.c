@@ -13,8 +13,6 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
-#define BLOCKS 3 /* see protocol.h: two of them are given out as credit */
-
 size_t mpi_pool_bytes(void)
 {
 	return (size_t)base_config()->ptl_mpi_pool_kib * 1024;
@@ -29,7 +27,7 @@ static int make_queue(void)
 
 	mpi_proto.share_slots = slots < 8 ? 8 : slots;
 	err = PtlEQAlloc(mpi_world.ni,
-			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 6) + BLOCKS + 8,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 6) + MPI_BLOCKS + 8,
 			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
 	if (err != PTL_OK)
 		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",
@@ -57,15 +55,15 @@ static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ign
 int mpi_peers_init(void)
 {
 	const struct base_config *c = base_config();
-	size_t block = mpi_pool_bytes() / BLOCKS;
+	size_t block = mpi_pool_bytes() / MPI_BLOCKS;
 	ptl_handle_me_t credit;
 	ptl_md_t nothing = { .threshold = PTL_MD_THRESH_INF, .eq_handle = PTL_EQ_NONE };
 	int err;
 
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;
-	mpi_proto.share_bytes =
-		(uint32_t)((BLOCKS - 1) * (block - mpi_proto.short_most) / (size_t)mpi_world.size);
+	mpi_proto.share_bytes = (uint32_t)((MPI_BLOCKS - 1) * (block - mpi_proto.short_most) /
+					   (size_t)mpi_world.size);
 	mpi_proto.next_number = 0;
 	mpi_proto.peer = calloc((size_t)mpi_world.size, sizeof(*mpi_proto.peer));
 	if (!mpi_proto.peer)

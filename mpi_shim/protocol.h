@@ -36,6 +36,9 @@
 #include "mpi_shim/request.h"
 #include "mpi_shim/world.h"
 
+/* Blocks for short unexpected messages; all but one of them are given out as credit. */
+#define MPI_BLOCKS 3
+
 /* Portal table indices. */
 enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42 };
 
@@ -144,7 +147,8 @@ struct mpi_protocol_state {
 	ptl_handle_me_t long_me;    /* posted receives go before it */
 	bool any_dead;              /* of the peers */
 	uint64_t next_number;       /* of long messages */
-	struct mpi_eq eq[16];       /* [0 .. neqs), new operations use the last */
+	struct mpi_eq
+		eq[16]; /* [0 .. neqs), small ones first; an operation takes the first with room */
 	int neqs;
 };
 

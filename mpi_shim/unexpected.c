@@ -12,9 +12,8 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
-#define BLOCKS       3
 #define KEYS         MPI_OPEN_KINDS
-#define REWIND_BYTES 8192
+#define REWIND_BYTES 8192 /* of a block, that stay in the nearest cache */
 #define OF_BLOCK     KEYS
 
 #define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
@@ -31,7 +30,7 @@ struct bucket {
 	struct mpi_unexpected *head, *tail;
 };
 
-static struct mpi_block block[BLOCKS];
+static struct mpi_block block[MPI_BLOCKS];
 static size_t block_size;
 static struct bucket *table[KEYS];
 static uint32_t buckets, filed;
@@ -159,7 +158,6 @@ static void link_block(struct mpi_block *b)
 				&me, &b->md);
 
 	b->used = 0;
-
 	if (err != PTL_OK)
 		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
 }
@@ -168,7 +166,7 @@ static void link_block(struct mpi_block *b)
  * no event left to handle, and none owed: then nothing of it is in anybody's hands. */
 void mpi_unexpected_rewind(void)
 {
-	for (int i = 0; i < BLOCKS; i++) {
+	for (int i = 0; i < MPI_BLOCKS; i++) {
 		struct mpi_block *b = &block[i];
 		ptl_md_t md;
 
@@ -329,14 +327,14 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 
 int mpi_unexpected_init(void)
 {
-	const size_t size = mpi_pool_bytes() / BLOCKS;
+	const size_t size = mpi_pool_bytes() / MPI_BLOCKS;
 
 	buckets = 0;
 	filed = 0;
 	if (!grow(64))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
 	block_size = size;
-	for (int i = 0; i < BLOCKS; i++) {
+	for (int i = 0; i < MPI_BLOCKS; i++) {
 		block[i] = (struct mpi_block){ .base = malloc(size) };
 		if (!block[i].base)
 			return mpi_fail(MPI_ERR_NO_MEM,
@@ -371,6 +369,6 @@ void mpi_unexpected_fini(void)
 		free(table[k]);
 		table[k] = NULL;
 	}
-	for (int i = 0; i < BLOCKS; i++)
+	for (int i = 0; i < MPI_BLOCKS; i++)
 		free(block[i].base);
 }

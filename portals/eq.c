@@ -233,7 +233,7 @@ struct wanted {
 	struct ptl_eq *eq[FEW];
 };
 
-/* Queue i; NULL: there is none, or none any more. Those looked up are good until the lock is let go. */
+/* Queue i, after look_up() and until the lock is let go. */
 static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct wanted *w, int i)
 {
 	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);

@@ -4,6 +4,8 @@
  * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section 3.13) become
  * a ptl_start for the NAL.
  */
+#include <portals3_ext.h>
+
 #include "nal/nal.h"
 #include "portals/debug.h"
 
@@ -107,6 +109,41 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	};
 
 	return start(md_handle, false, &s);
+}
+
+int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
+		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_PUT,
+		.inject = data ? data : "",
+		.md = PTL_NIL,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+	struct ptl_ni *ni;
+	int err;
+
+	if (!data && length)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	err = wildcard(target_id) ? PTL_PROCESS_INVALID : send(ni, &s);
+	if (err == PTL_PROCESS_INVALID && !wildcard(target_id)) { /* the first message to it */
+		ni->nal->connect(ni, target_id);
+		err = ni->nal->send(ni, &s);
+	}
+	ptl_leave(ni);
+	return err;
 }
 
 int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,

@@ -4,7 +4,8 @@
  * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended while
  * it spun, or could have, doubles the budget, one that had to sleep long halves it. With more processes than cores the
  * budget is zero (shm_peer.c knows of our peers and our job), and so it is for a while when the
- * kernel gives much of the core to others although we want it: somebody needs it, whoever that is.
+ * kernel gives much of the core to others although we want it: somebody needs it, whoever that is. Then turns are
+ * given away for a while before the sleep.
  */
 #define _GNU_SOURCE
 #include <sched.h>
