@@ -120,7 +120,7 @@ refused() {
 # What is said of figures that are made up: verdict WANTED, figures as "mpi round size median cacheline"
 # on standard input.
 verdict() {
-	PYTHONDONTWRITEBYTECODE=1 python3 - "$here/compare" "$(cat)" >"$dir/verdict" <<-'END'
+	PYTHONDONTWRITEBYTECODE=1 python3 - "$here/lib" "$(cat)" >"$dir/verdict" <<-'END'
 		import sys
 		sys.path.insert(0, sys.argv[1])
 		import tables
