@@ -85,9 +85,9 @@ def interrupted(number, _frame):
     raise SystemExit(128 + number)
 
 
-def run_guarded(work):
+def run_guarded(program, work):
     """Runs work(folder) with a folder for its files; its result is the exit status."""
-    folder = tempfile.mkdtemp(prefix='mpi_compare.')
+    folder = tempfile.mkdtemp(prefix=f'{program}.')
     sys.stdout.flush()
     worker = os.fork()
     if not worker:
@@ -99,7 +99,7 @@ def run_guarded(work):
             signal.signal(number, interrupted)
         status = os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1])
         if status < 0:
-            print(f'mpi_compare: killed by signal {-status}', file=sys.stderr)
+            print(f'{program}: killed by signal {-status}', file=sys.stderr)
             status = 128 - status
     finally:
         for number in ENDING:

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+"""What the comparing programs have in common: options, compiling with every MPI, running on the two
+cores, leaving out what fails, and the JSON of FORMAT.md.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import sys
+
+import jobs
+import mpis
+
+COMPILE_SECONDS = 120
+BENCH = pathlib.Path(__file__).resolve().parent.parent
+PLAIN = ['ptlperf/clock.c', 'ptlperf/stats.c']  # need no MPI
+
+
+def siblings(cpu):
+    """The hardware threads of a core."""
+    path = f'/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list'
+    try:
+        text = pathlib.Path(path).read_text(encoding='ascii')
+    except OSError:
+        return {cpu}
+    found = {cpu}
+    for part in text.strip().split(','):
+        low, _, high = part.partition('-')
+        found.update(range(int(low), int(high or low) + 1))
+    return found
+
+
+def choose_cores():
+    """Two hardware threads that are not of one core, if there are such; else what there is."""
+    allowed = sorted(os.sched_getaffinity(0))
+    first = allowed[0]
+    for cpu in allowed[1:]:
+        if cpu not in siblings(first):
+            return [first, cpu]
+    return allowed[:2]
+
+
+def processor():
+    """Its name, as far as the kernel tells."""
+    with open('/proc/cpuinfo', encoding='utf-8', errors='replace') as file:
+        for line in file:
+            if line.startswith(('model name', 'Model')):
+                return line.partition(':')[2].strip()
+    return os.uname().machine
+
+
+def clear_line():
+    if sys.stdout.isatty():
+        print('\r\033[K', end='', flush=True)
+
+
+class Session:
+    """The programs of each MPI, and what came of running them."""
+
+    def __init__(self, program, sources, options, folder):
+        """sources: name of a program -> its sources, as paths below bench/."""
+        self.program = program
+        self.sources = sources
+        self.options = options
+        self.folder = pathlib.Path(folder)
+        self.cores = choose_cores()
+        self.load = os.getloadavg()[0]
+        self.figures = []
+        self.left_out = {}  # (mpi, program) -> why
+        self.env = dict(os.environ, TMPDIR=folder)
+        self.mpis = mpis.find(options.prefix, options.mpi or mpis.KINDS, folder, self.complain)
+        for extra in options.launcher_options:
+            name, _, words = extra.partition('=')
+            if name in self.mpis:
+                self.mpis[name].options += words.split()
+
+    def complain(self, text):
+        clear_line()
+        print(f'{self.program}: {text}', file=sys.stderr, flush=True)
+
+    def leave_out(self, name, program, why):
+        self.left_out[name, program] = why
+        self.complain(f'{name}, {program}: {why}; leaving it out')
+
+    # -- compiling ------------------------------------------------------------------------------
+
+    def object_of(self, owner, mpicc, source):
+        """Compiles a source once for each owner: an MPI, or none of them."""
+        output = self.folder / f'{owner}-{source.replace("/", "-")}.o'
+        if not output.exists():
+            jobs.run([mpicc, '-O2', '-std=gnu17', '-c', '-o', str(output), str(BENCH / source)],
+                     COMPILE_SECONDS, self.folder, self.env)
+        return str(output)
+
+    def build(self, mpi, program):
+        objects = [self.object_of('plain' if source in PLAIN else mpi.name, mpi.mpicc, source)
+                   for source in self.sources[program]]
+        jobs.run([mpi.mpicc, '-o', str(self.path_of(mpi, program)), *objects],
+                 COMPILE_SECONDS, self.folder, self.env)
+
+    def path_of(self, mpi, program):
+        return self.folder / f'{program}-{mpi.name}'
+
+    def build_all(self, programs):
+        for mpi in self.mpis.values():
+            for program in programs:
+                try:
+                    self.build(mpi, program)
+                except jobs.Failure as reason:
+                    self.leave_out(mpi.name, program, f'does not compile: {reason}')
+        any_mpicc = next(iter(self.mpis.values())).mpicc
+        objects = [self.object_of('plain', any_mpicc, source)
+                   for source in ['lib/cacheline.c', *PLAIN]]
+        jobs.run([any_mpicc, '-o', str(self.folder / 'cacheline'), *objects], COMPILE_SECONDS,
+                 self.folder, self.env)
+
+    # -- running --------------------------------------------------------------------------------
+
+    def run(self, command, bound, env=()):
+        """On the two cores; `bound`: each rank on one of them."""
+        cores = [str(core) for core in self.cores]
+        env = dict(self.env, **dict(env))
+        if bound:
+            env['MPI_COMPARE_CORES'] = ' '.join(cores)
+        return jobs.run(['taskset', '-c', ','.join(cores), *command], self.options.timeout,
+                        self.folder, env)
+
+    def launch(self, mpi, ranks, command):
+        """Runs a command as the ranks of a job, two of them bound to a core each."""
+        if ranks <= 2:
+            command = [str(BENCH / 'lib' / 'pin'), *command]
+        return self.run(mpi.launch(ranks, command), ranks <= 2)
+
+    def cache_line(self):
+        if len(self.cores) < 2:
+            return None
+        command = [str(self.folder / 'cacheline'), *map(str, self.cores)]
+        return float(jobs.run(command, 20, self.folder).output)
+
+    def one_run(self, name, program, text, number, run):
+        """Adds what run() finds out, in the round of that number."""
+        if (name, program) in self.left_out:
+            return
+        if sys.stdout.isatty():
+            clear_line()
+            print(f'round {number + 1} of {self.options.rounds}: {text}, {name} ', end='',
+                  flush=True)
+        try:
+            for figure in run():
+                self.figures.append(dict(figure, mpi=name, round=number + 1))
+        except (jobs.Failure, OSError, ValueError, KeyError) as reason:
+            self.leave_out(name, program, str(reason))
+
+    # -- what is said about it ------------------------------------------------------------------
+
+    def print_head(self):
+        print(f'cores {", ".join(map(str, self.cores))}; {self.options.rounds} rounds; '
+              f'load average {self.load:.1f}'
+              + (': others are at work, the figures show them as well' if self.load > 0.5 else ''))
+        if len(self.cores) < 2:
+            print('there is one core only: the figures show how it is shared')
+        for mpi in self.mpis.values():
+            print(f'  {mpi.title}: {mpi.mpicc}; '
+                  f'{" ".join(mpi.launch("N", ["PROGRAM"]))}')
+        sys.stdout.flush()
+
+    def print_left_out(self):
+        if self.left_out:
+            print('\n== left out')
+        for (mpi, program), why in self.left_out.items():
+            print(f'{mpi}, {program}: {why}')
+
+    def write_json(self):
+        report = {
+            'format': 1,
+            'program': self.program,
+            'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds'),
+            'kernel': ' '.join(os.uname()[i] for i in (0, 2, 4)),
+            'cpu': processor(),
+            'cores': self.cores,
+            'load': self.load,
+            'rounds': self.options.rounds,
+            'mpis': [{'name': mpi.name, 'title': mpi.title, 'mpicc': mpi.mpicc,
+                      'launch': mpi.launch('N', ['PROGRAM'])} for mpi in self.mpis.values()],
+            'left_out': [{'mpi': mpi, 'program': program, 'why': why}
+                         for (mpi, program), why in self.left_out.items()],
+            'results': self.figures,
+        }
+        with open(self.options.json, 'w', encoding='utf-8') as file:
+            json.dump(report, file, indent=1)
+            file.write('\n')
+
+
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f'{text} is not 1 or more')
+    return value
+
+
+def names_in(choices):
+    def parse(text):
+        names = text.split(',')
+        for name in names:
+            if name not in choices:
+                raise argparse.ArgumentTypeError(f"there is no '{name}'; there are "
+                                                 f'{", ".join(choices)}')
+        return names
+    return parse
+
+
+def new_parser(program, description):
+    """A parser that has the options all comparing programs take."""
+    parser = argparse.ArgumentParser(prog=program, description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--prefix', type=pathlib.Path, metavar='DIR',
+                        help="Postern's build directory, or where it is installed "
+                             '(default: build/ beside bench/, if it is there)')
+    parser.add_argument('--rounds', type=positive, metavar='N', help='(default: 5; 1 with --quick)')
+    parser.add_argument('--mpi', type=names_in(list(mpis.KINDS)), metavar='NAME[,NAME...]',
+                        help=f'compare these only: {", ".join(mpis.KINDS)}')
+    parser.add_argument('--launcher-options', action='append', default=[],
+                        metavar='NAME=OPTIONS', help='for this MPI, such as '
+                        '"openmpi=--mca mpi_yield_when_idle 1"')
+    parser.add_argument('--timeout', type=positive, default=300, metavar='SECONDS',
+                        help='a program that takes longer is left out (default: 300)')
+    parser.add_argument('--quick', action='store_true',
+                        help='short and few of everything: does it work?')
+    parser.add_argument('--json', metavar='FILE', help='write all figures of all rounds there')
+    return parser
+
+
+def parse(parser, arguments):
+    options = parser.parse_args(arguments)
+    options.rounds = options.rounds or (1 if options.quick else 5)
+    build = BENCH.parent / 'build'
+    if not options.prefix and build.is_dir():
+        options.prefix = build
+    if options.prefix:
+        options.prefix = options.prefix.resolve()
+    return options
+
+
+def main(program, options, work):
+    """Runs work(folder) so that nothing is left behind; the exit status."""
+    def guarded(folder):
+        try:
+            if options.json:  # said now, not after all has been measured
+                open(options.json, 'a', encoding='utf-8').close()
+            return work(folder)
+        except (OSError, jobs.Failure) as reason:
+            clear_line()
+            print(f'{program}: {reason}', file=sys.stderr, flush=True)
+            return 1
+
+    return jobs.run_guarded(program, guarded)
