@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The datagrams of the reliable protocol: doc/wire-dgram.md says what they are for. All numbers are
+ * little-endian, nothing is aligned, and every byte that arrives goes through a decoder of
+ * dgram_wire.c, which takes (pointer, length) and gives a checked host structure.
+ */
+#ifndef DGRAM_WIRE_H
+#define DGRAM_WIRE_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define DGRAM_VERSION 1
+
+/* ---- the packet header ------------------------------------------------------------------------ */
+
+enum dgram_type {
+	DGRAM_HELLO = 1, /* I would talk to you */
+	DGRAM_WELCOME,   /* the answer to a HELLO */
+	DGRAM_FRAMES,    /* everything else: frames follow */
+	DGRAM_RESET,     /* the connection you write to is not known here */
+};
+
+/*
+ *    0         1      2          4        8                16               24              40
+ *   +---------+------+----------+--------+----------------+----------------+---------------+
+ *   | version | type | head_len |  gap   |       to       |       pn       |      tag      |
+ *   +---------+------+----------+--------+----------------+----------------+---------------+
+ * All packets begin so. head_len counts the bytes from the first of this header to the last that is
+ * not payload of a DATA frame; what comes after it is that payload, and there is nothing else.
+ * The tag is over the head without the tag's own bytes, or over the whole packet without them.
+ */
+#define DGRAM_TAG_OFFSET 24u
+#define DGRAM_TAG_BYTES  16u
+
+struct dgram_wire_head {     /* offset */
+	uint8_t version;     /*  0 */
+	uint8_t type;        /*  1  enum dgram_type */
+	uint8_t head_len[2]; /*  2 */
+	uint8_t gap[4];      /*  4  pn - gap: the oldest packet the sender still waits for */
+	uint8_t to[8];       /*  8  the receiver's token for the connection, HELLO: 0 */
+	uint8_t pn[8];       /* 16  packet number: never used twice for one token; from 1 */
+	uint8_t tag[DGRAM_TAG_BYTES]; /* 24 */
+};
+static_assert(sizeof(struct dgram_wire_head) == 40, "as drawn");
+static_assert(offsetof(struct dgram_wire_head, to) == 8, "as drawn");
+static_assert(offsetof(struct dgram_wire_head, pn) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_head, tag) == DGRAM_TAG_OFFSET, "as drawn");
+
+/* ---- HELLO, WELCOME, RESET -------------------------------------------------------------------- */
+
+/*
+ *    40          48          56              64         72     76     80
+ *   +-----------+-----------+---------------+----------+------+------+
+ *   | from      | for       | incarnation   | token    | uid  | jid  |
+ *   +-----------+-----------+---------------+----------+------+------+
+ * Follows the header of a HELLO and of a WELCOME; pn and gap are 0 there.
+ */
+struct dgram_wire_hello {       /* offset */
+	uint8_t from[8];        /*  0  who sends: nid << 32 | pid */
+	uint8_t whom[8];        /*  8  who is meant */
+	uint8_t incarnation[8]; /* 16  of the sending process */
+	uint8_t token[8];       /* 24  the sender's token: what answers are sent to */
+	uint8_t uid[4];         /* 32 */
+	uint8_t jid[4];         /* 36 */
+};
+static_assert(sizeof(struct dgram_wire_hello) == 40, "as drawn");
+static_assert(offsetof(struct dgram_wire_hello, token) == 24, "as drawn");
+static_assert(offsetof(struct dgram_wire_hello, jid) == 36, "as drawn");
+
+/*
+ *    40          48
+ *   +-----------+
+ *   | unknown   |
+ *   +-----------+
+ */
+struct dgram_wire_reset {
+	uint8_t unknown[8]; /* 0  the token that was written to in vain */
+};
+static_assert(sizeof(struct dgram_wire_reset) == 8, "as drawn");
+
+/* ---- frames ----------------------------------------------------------------------------------- */
+
+enum dgram_frame_kind {
+	DGRAM_FRAME_PING = 1, /* nothing, to be acknowledged. 8 bytes */
+	DGRAM_FRAME_PAD,      /* the rest of the packet is zeros, of no meaning */
+	DGRAM_FRAME_CONFIRM,  /* my token is this */
+	DGRAM_FRAME_ACK,      /* what has arrived; not acknowledged itself */
+	DGRAM_FRAME_MSG,      /* a message's header, and its body if that is short */
+	DGRAM_FRAME_PULL,     /* so much of a message's body is wanted */
+	DGRAM_FRAME_DATA,     /* a piece of a body; the last frame of its packet */
+	DGRAM_FRAME_BYE,      /* I close. 8 bytes */
+};
+
+/*
+ *    0      1           8                16
+ *   +------+-----------+----------------+
+ *   | kind | zeros     |     token      |
+ *   +------+-----------+----------------+
+ */
+struct dgram_wire_confirm {
+	uint8_t kind;
+	uint8_t zero[7];
+	uint8_t token[8];
+};
+static_assert(sizeof(struct dgram_wire_confirm) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_confirm, token) == 8, "as drawn");
+
+/*
+ *    0      1       2        4           8                16       20        24
+ *   +------+-------+--------+-----------+----------------+--------+--------+----------------
+ *   | kind | words | credit | delivered |     newest     | delay  | zeros  | words x 8 bytes
+ *   +------+-------+--------+-----------+----------------+--------+--------+----------------
+ * Bit b of word w says that packet newest - 1 - (64 w + b) has arrived, too.
+ */
+#define DGRAM_ACK_WORDS 32u
+
+struct dgram_wire_ack {
+	uint8_t kind;         /*  0 */
+	uint8_t words;        /*  1 */
+	uint8_t credit[2];    /*  2  messages with numbers below delivered + credit may be sent */
+	uint8_t delivered[4]; /*  4  number of the next message to be delivered */
+	uint8_t newest[8];    /*  8  highest packet number that has arrived */
+	uint8_t delay[4];     /* 16  microseconds since it did */
+	uint8_t zero[4];      /* 20 */
+};
+static_assert(sizeof(struct dgram_wire_ack) == 24, "as drawn");
+static_assert(offsetof(struct dgram_wire_ack, newest) == 8, "as drawn");
+static_assert(offsetof(struct dgram_wire_ack, delay) == 16, "as drawn");
+
+/*
+ *    0      1         2          4        8                16
+ *   +------+---------+----------+--------+----------------+-----------+----------+
+ *   | kind | hdr_len | body_now | number |    body_len    | header    | body     |
+ *   +------+---------+----------+--------+----------------+-----------+----------+
+ * body_now is body_len or 0: a body comes whole with its header, or in DATA frames.
+ */
+struct dgram_wire_msg {
+	uint8_t kind;        /* 0 */
+	uint8_t hdr_len;     /* 1  at most DGRAM_HEADER_MAX */
+	uint8_t body_now[2]; /* 2 */
+	uint8_t number[4];   /* 4  of the message: 0, 1, 2, ... in each direction of a connection */
+	uint8_t body_len[8]; /* 8 */
+};
+static_assert(sizeof(struct dgram_wire_msg) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_msg, body_len) == 8, "as drawn");
+
+/*
+ *    0      1        2       4        8                16
+ *   +------+--------+-------+--------+----------------+
+ *   | kind | reason | zeros | number |     length     |
+ *   +------+--------+-------+--------+----------------+
+ * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none.
+ */
+struct dgram_wire_pull {
+	uint8_t kind;      /* 0 */
+	uint8_t reason;    /* 1  enum dgram_pull_reason */
+	uint8_t zero[2];   /* 2 */
+	uint8_t number[4]; /* 4 */
+	uint8_t length[8]; /* 8 */
+};
+static_assert(sizeof(struct dgram_wire_pull) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_pull, length) == 8, "as drawn");
+
+enum dgram_pull_reason {
+	DGRAM_PULL_ACCEPT = 0, /* send it */
+	DGRAM_PULL_REFUSE,     /* not wanted; length is 0 */
+	DGRAM_PULL_FAIL,       /* could not be stored; length is 0 */
+};
+
+/*
+ *    0      1      2        4        8                16
+ *   +------+------+--------+--------+----------------+
+ *   | kind | zero | length | number |     offset     |     `length` bytes after the head
+ *   +------+------+--------+--------+----------------+
+ */
+struct dgram_wire_data {
+	uint8_t kind;      /* 0 */
+	uint8_t zero;      /* 1 */
+	uint8_t length[2]; /* 2  not 0 */
+	uint8_t number[4]; /* 4 */
+	uint8_t offset[8]; /* 8 */
+};
+static_assert(sizeof(struct dgram_wire_data) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
+
+#define DGRAM_FRAME_SHORT 8u /* PING and BYE: the kind and seven zeros */
+
+/* ---- sizes ------------------------------------------------------------------------------------ */
+
+#define DGRAM_HEADER_MAX 96u /* of a message */
+
+/* A datagram of so many bytes passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link may offer less. */
+#define DGRAM_MTU_MIN 1200u
+#define DGRAM_MTU_MAX 65500u
+
+/* The longest body that travels with its header, on any path. */
+#define DGRAM_INLINE_MAX                                                                           \
+	(DGRAM_MTU_MIN - sizeof(struct dgram_wire_head) - sizeof(struct dgram_wire_confirm) -      \
+	 sizeof(struct dgram_wire_msg) - DGRAM_HEADER_MAX)
+static_assert(DGRAM_INLINE_MAX >= 1024, "a page of arguments fits");
+
+/* ---- checked host structures ------------------------------------------------------------------ */
+
+struct dgram_head {
+	uint8_t type;
+	uint32_t head_len;
+	uint32_t gap;
+	uint64_t to, pn;
+};
+
+struct dgram_hello {
+	uint64_t from, whom, incarnation, token;
+	uint32_t uid, jid;
+};
+
+/* What a frame says; which members count is a matter of its kind. Pointers lead into the packet. */
+struct dgram_frame {
+	uint8_t kind;
+	uint8_t reason;       /* PULL */
+	uint32_t number;      /* MSG, PULL, DATA; ACK: delivered */
+	uint32_t credit;      /* ACK */
+	uint32_t words;       /* ACK */
+	uint32_t delay_us;    /* ACK */
+	uint32_t hdr_len;     /* MSG */
+	uint32_t body_now;    /* MSG; DATA: length */
+	uint64_t body_len;    /* MSG; PULL: length; DATA: offset; ACK: newest; CONFIRM: token */
+	const uint8_t *bytes; /* MSG: header, then body; DATA: payload; ACK: words */
+};
+
+/* The header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (short, long, another version or
+ * type, a head_len that is not within it). */
+int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h);
+
+/* What follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
+int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello);
+int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown);
+
+/* The frame at *at, a byte position in a FRAMES packet whose header was decoded; moves *at behind it. 1: *f is
+ * filled; 0: there are no more; -EPROTO: what is there makes no sense. */
+int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *h, size_t *at,
+		       struct dgram_frame *f);
+
+/* Each writes what it names at `to` and returns the number of bytes. */
+size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h);
+size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello);
+/* Header and words or bytes are written by the caller behind ACK, MSG and DATA; PAD is one byte. */
+size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f);
+
+static inline uint64_t dgram_get64(const void *from)
+{
+	const uint8_t *b = from;
+
+	return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
+	       (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 |
+	       (uint64_t)b[7] << 56;
+}
+
+static inline uint32_t dgram_get32(const void *from)
+{
+	const uint8_t *b = from;
+
+	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
+}
+
+static inline uint16_t dgram_get16(const void *from)
+{
+	const uint8_t *b = from;
+
+	return (uint16_t)(b[0] | b[1] << 8);
+}
+
+static inline void dgram_put64(void *to, uint64_t v)
+{
+	uint8_t *b = to;
+
+	for (int i = 0; i < 8; i++)
+		b[i] = (uint8_t)(v >> 8 * i);
+}
+
+static inline void dgram_put32(void *to, uint32_t v)
+{
+	uint8_t *b = to;
+
+	for (int i = 0; i < 4; i++)
+		b[i] = (uint8_t)(v >> 8 * i);
+}
+
+static inline void dgram_put16(void *to, uint32_t v)
+{
+	uint8_t *b = to;
+
+	b[0] = (uint8_t)v;
+	b[1] = (uint8_t)(v >> 8);
+}
+
+#endif
