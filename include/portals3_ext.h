@@ -23,6 +23,59 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
+/* What an atomic operation makes of an element of the target, `old`, and one of the initiator's, `new`. */
+typedef enum {
+	PTL_ATOMIC_SUM = 1, /* old + new; whole numbers wrap around */
+	PTL_ATOMIC_PROD,    /* old * new, likewise */
+	PTL_ATOMIC_MIN,
+	PTL_ATOMIC_MAX,
+	PTL_ATOMIC_BAND, /* the bitwise ones: not of floating point numbers */
+	PTL_ATOMIC_BOR,
+	PTL_ATOMIC_BXOR,
+	PTL_ATOMIC_LAND, /* the logical ones, 0 or 1: likewise */
+	PTL_ATOMIC_LOR,
+	PTL_ATOMIC_LXOR,
+	PTL_ATOMIC_SWAP,  /* new */
+	PTL_ATOMIC_FETCH, /* old; what the initiator sends is not looked at */
+	PTL_ATOMIC_CSWAP  /* new where old has the bits of a third one, else old */
+} ptl_atomic_op_t;
+
+/* Elements, of the host's byte order, at any address. Of blocks there are SWAP, FETCH and CSWAP only. */
+typedef enum {
+	PTL_ATOMIC_INT8 = 1,
+	PTL_ATOMIC_UINT8,
+	PTL_ATOMIC_INT16,
+	PTL_ATOMIC_UINT16,
+	PTL_ATOMIC_INT32,
+	PTL_ATOMIC_UINT32,
+	PTL_ATOMIC_INT64,
+	PTL_ATOMIC_UINT64,
+	PTL_ATOMIC_FLOAT,
+	PTL_ATOMIC_DOUBLE,
+	PTL_ATOMIC_BLOCK16, /* 16 bytes */
+	PTL_ATOMIC_BLOCK32  /* 32 bytes */
+} ptl_atomic_type_t;
+
+/*
+ * As PtlPutRegion, but `length` bytes at the target are changed, element by element, to what `op` makes of them
+ * and those at local_offset; each by itself, and as a whole against other atomic operations and PtlGetPut. For
+ * PTL_ATOMIC_CSWAP there are 2 * length bytes at local_offset: first what is compared, then what is stored.
+ * What there is at local_offset is at most max_getput_md bytes and whole elements. As with PtlPutRegion, and
+ * PTL_MD_ILLEGAL if `op` is not defined on `type` or the length is wrong, PTL_FAIL if the transport has no
+ * atomic operations.
+ */
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	      ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	      ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+	      ptl_hdr_data_t hdr_data, ptl_atomic_op_t op, ptl_atomic_type_t type);
+
+/* The same as PtlGetPutRegion: what was at the target comes back. */
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+		   ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+		   ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		   ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data,
+		   ptl_atomic_op_t op, ptl_atomic_type_t type);
+
 /*
  * As PtlEQPoll, but the event stays in its queue: waits until one of the queues has an event, PTL_OK and
  * *which_eq, at most `timeout` milliseconds, PTL_EQ_EMPTY. Any number of threads may wait, and others

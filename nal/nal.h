@@ -20,6 +20,7 @@ struct ptl_ni;
 
 struct nal_ops {
 	const char *name;
+	bool atomics; /* send() and the target's side of it know ptl_start.atomic (portals/atomic.h) */
 
 	/* Can it be used here? NULL, or a sentence that says why not. No interface need exist. May take
 	 * a millisecond. */

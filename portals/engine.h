@@ -61,6 +61,8 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 struct ptl_start {
 	enum ptl_req_kind kind;
 	bool ack;
+	uint8_t atomic,
+		element;    /* of a put or getput: ptl_atomic_op_t, 0 for none; ptl_atomic_type_t */
 	const void *inject; /* a put of bytes that are taken at once: no MD, nobody is told */
 	uint32_t md;        /* get: where the reply goes; put, getput: the source */
 	uint32_t get_md;    /* getput: where the old contents go */

@@ -20,6 +20,7 @@
 struct ptl_request {
 	uint8_t kind; /* enum ptl_req_kind */
 	bool ack;
+	uint8_t atomic, element; /* as in struct ptl_start; valid if atomic is set */
 	uint32_t pt_index;
 	uint32_t ac_index;
 	uint32_t peer;       /* the NAL's index of the initiator */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section 3.13) become
- * a ptl_start for the NAL.
+ * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section 3.13), and of
+ * the extensions to them, become a ptl_start for the NAL.
  */
 #include <portals3_ext.h>
 
 #include "nal/nal.h"
+#include "portals/atomic.h"
 #include "portals/debug.h"
 
 /* The MD an operation is to start on: live and active. */
@@ -34,10 +35,25 @@ static int send(struct ptl_ni *ni, const struct ptl_start *s)
 	};
 
 	if (ptl_debugs(ni, PTL_DBG_API | PTL_DBG_REQUEST))
-		ptl_debug(ni, "%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx",
-			  kind[s->kind], (unsigned long long)s->length, s->target.nid,
-			  s->target.pid, s->pt_index, (unsigned long long)s->match_bits);
+		ptl_debug(ni, "%s%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx",
+			  s->atomic ? "atomic " : "", kind[s->kind], (unsigned long long)s->length,
+			  s->target.nid, s->target.pid, s->pt_index,
+			  (unsigned long long)s->match_bits);
 	return ni->nal->send(ni, s);
+}
+
+/* What an atomic is asked for that is not to be had; PTL_OK for what is none. */
+static int atomic_error(const struct ptl_ni *ni, const struct ptl_start *s)
+{
+	if (!s->atomic)
+		return PTL_OK;
+	if (!ni->nal->atomics)
+		return PTL_FAIL;
+	if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
+	    ptl_atomic_operand(s->atomic, s->length) > (uint64_t)ni->view.limits.max_getput_md ||
+	    !ptl_atomic_valid(s->atomic, s->element, s->length))
+		return PTL_MD_ILLEGAL;
+	return PTL_OK;
 }
 
 /* Put and get: `s` lacks only the MD, and with `whole` the region. */
@@ -62,9 +78,11 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 		err = PTL_MD_INVALID;
 	else if (wildcard(s->target))
 		err = PTL_PROCESS_INVALID;
-	else if (outside(md, s->offset, s->length)) /* P3.3 §3.13.3, §3.13.5 */
-		err = PTL_MD_ILLEGAL;
-	else {
+	else if (outside(md, s->offset, ptl_atomic_operand(s->atomic, s->length)))
+		err = PTL_MD_ILLEGAL; /* P3.3 §3.13.3, §3.13.5 */
+	else
+		err = atomic_error(ni, s);
+	if (err == PTL_OK) {
 		s->ack = s->ack && md->eq != PTL_NIL;
 		err = send(ni, s);
 	}
@@ -212,9 +230,12 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 	else if (wildcard(s->target))
 		err = PTL_PROCESS_INVALID;
 	else if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
-		 outside(put, s->offset, s->length) || outside(get, s->get_offset, s->length))
+		 outside(put, s->offset, ptl_atomic_operand(s->atomic, s->length)) ||
+		 outside(get, s->get_offset, s->length))
 		err = PTL_MD_ILLEGAL;
 	else
+		err = atomic_error(ni, s);
+	if (err == PTL_OK)
 		err = send(ni, s);
 	ptl_leave(ni);
 	return err;
@@ -244,6 +265,59 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 {
 	struct ptl_start s = {
 		.kind = PTL_REQ_GETPUT,
+		.offset = put_local_offset,
+		.get_offset = get_local_offset,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return swap(get_md_handle, put_md_handle, false, &s);
+}
+
+/* What stands for an operation or a type that is none. */
+static uint8_t known(unsigned int number)
+{
+	return number > UINT8_MAX || !number ? UINT8_MAX : (uint8_t)number;
+}
+
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	      ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
+	      ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+	      ptl_hdr_data_t hdr_data, ptl_atomic_op_t op, ptl_atomic_type_t type)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_PUT,
+		.ack = ack_req == PTL_ACK_REQ,
+		.atomic = known(op),
+		.element = known(type),
+		.offset = local_offset,
+		.length = length,
+		.target = target_id,
+		.pt_index = pt_index,
+		.ac_index = ac_index,
+		.match_bits = match_bits,
+		.remote_offset = remote_offset,
+		.hdr_data = hdr_data,
+	};
+
+	return start(md_handle, false, &s);
+}
+
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
+		   ptl_handle_md_t put_md_handle, ptl_size_t put_local_offset, ptl_size_t length,
+		   ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		   ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data,
+		   ptl_atomic_op_t op, ptl_atomic_type_t type)
+{
+	struct ptl_start s = {
+		.kind = PTL_REQ_GETPUT,
+		.atomic = known(op),
+		.element = known(type),
 		.offset = put_local_offset,
 		.get_offset = get_local_offset,
 		.length = length,

@@ -14,6 +14,7 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
+#include "portals/atomic.h"
 #include "portals/debug.h"
 
 #define TEXT(name, text) text,
@@ -214,13 +215,13 @@ static void take_get(struct run *x, const struct ptl_request *q, bool may_land)
 	ptl_engine_done(x->e, &l, fail);
 }
 
-/* Swap; atomic against others because all of them hold this region's lock. */
-static void take_getput(struct run *x, const struct ptl_request *q, const char *payload)
+/* Swap, and what calculates; atomic against others because all of them hold this region's lock. */
+static void take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
 	struct ptl_landing l;
 	struct shm_span span;
 	ptl_ni_fail_t fail;
-	char old[4096];
+	char old[SHM_ATOMIC_MOST], new[SHM_ATOMIC_MOST];
 
 	if (q->rlength > sizeof(old) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
@@ -228,10 +229,18 @@ static void take_getput(struct run *x, const struct ptl_request *q, const char *
 	}
 	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
 	fail = shm_copy_out(old, &span, l.mlength);
-	if (fail == PTL_NI_OK)
+	if (fail == PTL_NI_OK && q->atomic) {
+		ptl_atomic_apply(q->atomic, q->element, new, old, payload, q->rlength, l.mlength);
+		payload = new;
+	}
+	if (fail == PTL_NI_OK && q->atomic != PTL_ATOMIC_FETCH)
 		fail = shm_copy_in(&span, payload, l.mlength);
 	if (refused(x, fail))
 		return;
+	if (q->kind == PTL_REQ_PUT) {
+		put_done(x, &l, fail);
+		return;
+	}
 	if (fail == PTL_NI_OK)
 		reply(x, &l, NULL, old);
 	else
@@ -336,6 +345,8 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 	case SHM_PUT_LONG:
 	case SHM_GET:
 	case SHM_GETPUT:
+	case SHM_ATOMIC:
+	case SHM_FETCH_ATOMIC:
 		shm_msg_request(m, &q);
 		q.peer = x->sender;
 		q.initiator = x->who.id;
@@ -343,8 +354,8 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		q.jid = x->who.jid;
 		if (m->kind == SHM_GET)
 			take_get(x, &q, m->flags & SHM_LONG);
-		else if (m->kind == SHM_GETPUT)
-			take_getput(x, &q, payload);
+		else if (m->kind == SHM_GETPUT || q.atomic)
+			take_atomic(x, &q, payload);
 		else
 			take_put(x, &q, m, payload);
 		break;

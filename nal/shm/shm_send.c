@@ -10,6 +10,7 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
+#include "portals/atomic.h"
 
 #define DEFERRED_MOST                                                                              \
 	(4u << 20)       /* bytes held back for one peer before payloads stay where they are, ... */
@@ -307,8 +308,8 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 		return inject(ni, shm, p, s);
 	if (!p)
 		return start_nowhere(ni, s);
-	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT;
-	if (s->kind == PTL_REQ_PUT &&
+	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
+	if (s->kind == PTL_REQ_PUT && !s->atomic &&
 	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
 		is_long = true; /* more than its ring likes to take, or than we like to keep */
 	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
@@ -318,7 +319,7 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 		if (op == PTL_NIL)
 			return PTL_NO_SPACE;
 	}
-	size = carries ? (uint32_t)s->length : 0;
+	size = carries ? (uint32_t)ptl_atomic_operand(s->atomic, s->length) : 0;
 	placed = roomy(p, size);
 	if (!placed) {
 		wait_room(shm, p, size);
@@ -331,6 +332,10 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	m->match_bits = s->match_bits;
 	m->remote_offset = s->remote_offset;
 	m->length = s->length;
+	if (s->atomic) {
+		m->kind = s->kind == PTL_REQ_PUT ? SHM_ATOMIC : SHM_FETCH_ATOMIC;
+		m->length |= SHM_ATOMIC_OP(s->atomic, s->element);
+	}
 	m->hdr_data = s->hdr_data;
 	m->op = op;
 	m->op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;

@@ -5,6 +5,8 @@
  */
 #include "nal/shm/shm_wire.h"
 
+#include "portals/atomic.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -37,6 +39,13 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines)
 		break;
 	case SHM_REPLY:
 		if (m->size != m->length)
+			return 0;
+		break;
+	case SHM_ATOMIC:
+	case SHM_FETCH_ATOMIC:
+		if (m->length >> 48 || m->size > SHM_ATOMIC_MOST ||
+		    m->size != ptl_atomic_operand(shm_atomic_op(m), (uint32_t)m->length) ||
+		    !ptl_atomic_valid(shm_atomic_op(m), shm_atomic_element(m), (uint32_t)m->length))
 			return 0;
 		break;
 	case SHM_PUT_LONG:

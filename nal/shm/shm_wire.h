@@ -45,21 +45,24 @@ int shm_hello_decode(const void *bytes, size_t len, struct shm_hello *h);
 
 /* ---- ring messages ---------------------------------------------------------------------------- */
 
-#define SHM_LINE   64u
-#define SHM_INLINE 12u    /* payload bytes that fit in the header's line */
-#define SHM_MOST   36864u /* longest payload of a message */
+#define SHM_LINE        64u
+#define SHM_INLINE      12u    /* payload bytes that fit in the header's line */
+#define SHM_MOST        36864u /* longest payload of a message */
+#define SHM_ATOMIC_MOST 4096u  /* of one that calculates */
 
 enum shm_kind {
 	SHM_PAD = 1,  /* nothing; the rest of the ring's lap */
 	SHM_PUT,      /* payload follows */
 	SHM_PUT_LONG, /* payload stays with the initiator's operation */
 	SHM_GET,
-	SHM_GETPUT,  /* payload follows */
-	SHM_ANSWER,  /* last word on an operation: enum ptl_answer */
-	SHM_REPLY,   /* payload of a get or getput */
-	SHM_GRANT,   /* long get matched: landing and length */
-	SHM_FETCHED, /* initiator to target: a landing's bytes are all moved */
-	SHM_PLACED,  /* target to initiator: a long get's bytes are all moved */
+	SHM_GETPUT,       /* payload follows */
+	SHM_ANSWER,       /* last word on an operation: enum ptl_answer */
+	SHM_REPLY,        /* payload of a get or getput */
+	SHM_GRANT,        /* long get matched: landing and length */
+	SHM_FETCHED,      /* initiator to target: a landing's bytes are all moved */
+	SHM_PLACED,       /* target to initiator: a long get's bytes are all moved */
+	SHM_ATOMIC,       /* a put that calculates; payload follows */
+	SHM_FETCH_ATOMIC, /* the getput that does */
 };
 
 /*
@@ -83,9 +86,10 @@ struct shm_msg {
 	uint16_t size; /* payload bytes; PAD: lines */
 	uint64_t match_bits;
 	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
-	uint64_t length;        /* requested; of answers: moved */
-	uint64_t hdr_data;      /* ANSWER, FETCHED, PLACED: ptl_ni_fail_t */
-	uint32_t op, op_gen;    /* initiator's operation, PTL_NIL: none */
+	uint64_t
+		length; /* requested; of answers: moved; of atomics also what to do: SHM_ATOMIC_OP */
+	uint64_t hdr_data;   /* ANSWER, FETCHED, PLACED: ptl_ni_fail_t */
+	uint32_t op, op_gen; /* initiator's operation, PTL_NIL: none */
 	uint16_t pt_index, ac_index;
 	uint8_t data[SHM_INLINE];
 };
@@ -93,6 +97,19 @@ static_assert(sizeof(struct shm_msg) == SHM_LINE, "one cache line");
 static_assert(offsetof(struct shm_msg, match_bits) == 8, "as drawn");
 static_assert(offsetof(struct shm_msg, op) == 40, "as drawn");
 static_assert(offsetof(struct shm_msg, data) == 52, "as drawn");
+
+/* Of an atomic's length, which is short, the upper half: ptl_atomic_op_t and ptl_atomic_type_t. */
+#define SHM_ATOMIC_OP(op, element) ((uint64_t)(op) << 32 | (uint64_t)(element) << 40)
+
+static inline uint8_t shm_atomic_op(const struct shm_msg *m)
+{
+	return (uint8_t)(m->length >> 32);
+}
+
+static inline uint8_t shm_atomic_element(const struct shm_msg *m)
+{
+	return (uint8_t)(m->length >> 40);
+}
 
 /* Lines a message with `size` bytes of payload takes. */
 static inline uint32_t shm_lines(uint32_t size)
@@ -115,9 +132,13 @@ static inline uint32_t shm_msg_lines(const struct shm_msg *m, uint32_t at, uint3
 /* A request message as the engine wants it; the identity is the caller's to fill in. */
 static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *q)
 {
-	q->kind = m->kind == SHM_GET      ? PTL_REQ_GET
-		  : m->kind == SHM_GETPUT ? PTL_REQ_GETPUT
-					  : PTL_REQ_PUT;
+	bool atomic = m->kind == SHM_ATOMIC || m->kind == SHM_FETCH_ATOMIC;
+
+	q->kind = m->kind == SHM_GET                                     ? PTL_REQ_GET
+		  : m->kind == SHM_GETPUT || m->kind == SHM_FETCH_ATOMIC ? PTL_REQ_GETPUT
+									 : PTL_REQ_PUT;
+	q->atomic = atomic ? shm_atomic_op(m) : 0;
+	q->element = atomic ? shm_atomic_element(m) : 0;
 	q->ack = m->flags & SHM_WANT_ACK;
 	q->pt_index = m->pt_index;
 	q->ac_index = m->ac_index;
@@ -125,7 +146,7 @@ static inline void shm_msg_request(const struct shm_msg *m, struct ptl_request *
 	q->op_gen = m->op_gen;
 	q->match_bits = m->match_bits;
 	q->remote_offset = m->remote_offset;
-	q->rlength = m->length;
+	q->rlength = atomic ? (uint32_t)m->length : m->length;
 	q->hdr_data = m->hdr_data;
 }
 

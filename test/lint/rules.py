@@ -20,8 +20,8 @@ MAY_INCLUDE = {
     'base/': [],
     'runtime/': ['base/'],
     # the face that the engine shows to transports
-    'nal/': ['base/', 'nal/nal.h', 'portals/debug.h', 'portals/engine.h', 'portals/lock.h',
-             'portals/ni.h'],
+    'nal/': ['base/', 'nal/nal.h', 'portals/atomic.h', 'portals/debug.h', 'portals/engine.h',
+             'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
     'mpi_shim/': ['include/', 'base/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h', 'nal/nal.h'],
