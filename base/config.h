@@ -57,6 +57,13 @@
 	  "MPI: prefer collective algorithms with few messages or with few rounds; auto counts "   \
 	  "messages when there are fewer processors than processes; must be the same on all "      \
 	  "ranks.")                                                                                \
+	X(PTL_MPI_HUB, ptl_mpi_hub, BOOL, 1, 0, 1, "",                                             \
+	  "MPI: barriers, and reductions and broadcasts of a few bytes, by flags in memory that "  \
+	  "the ranks of a node share and by puts between nodes, instead of messages; must be the " \
+	  "same on all ranks.")                                                                    \
+	X(PTL_MPI_NODE, ptl_mpi_node, INT, 0, 0, 65536, "ranks",                                   \
+	  "MPI: take so many consecutive ranks for a node, to try what is done between nodes; 0 "  \
+	  "takes the nodes as they are; must be the same on all ranks.")                           \
 	X(PTL_IFACE, ptl_iface, STR, NULL, 0, 0, "",                                               \
 	  "Operating system interface whose address becomes the node id, for example eth0.")       \
 	X(PTL_IFACE0, ptl_iface0, STR, NULL, 0, 0, "", "The same for Portals interface 0.")        \

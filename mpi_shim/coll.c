@@ -17,12 +17,8 @@
 /* Branches at each fork of a tree when processors are short. */
 #define RADIX_CROWDED 8
 
-static bool decide(void)
+static bool short_of_processors(void)
 {
-	int setting = base_config()->ptl_mpi_coll;
-
-	if (setting != BASE_COLL_AUTO)
-		return setting == BASE_COLL_MESSAGES;
 	/* Ranks of several machines may not see the same number of processors, but must choose the
 	 * same algorithms. */
 	for (int i = 1; i < mpi_world.size; i++)
@@ -31,13 +27,22 @@ static bool decide(void)
 	return mpi_world.size > sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-bool mpi_coll_crowded(void)
+bool mpi_coll_short_of_processors(void)
 {
 	static signed char known = -1;
 
 	if (known < 0)
-		known = decide();
+		known = short_of_processors();
 	return known;
+}
+
+bool mpi_coll_crowded(void)
+{
+	int setting = base_config()->ptl_mpi_coll;
+
+	if (setting != BASE_COLL_AUTO)
+		return setting == BASE_COLL_MESSAGES;
+	return mpi_coll_short_of_processors();
 }
 
 /* ---- trees --------------------------------------------------------------------------------------- */
@@ -223,6 +228,22 @@ int mpi_vec_exchange(const struct mpi_vec *sends, const struct mpi_vec *recvs,
 		rc = mpi_first(rc, mpi_coll_waitall(requests, posted));
 	}
 	return rc;
+}
+
+/* ---- without messages ---------------------------------------------------------------------------- */
+
+struct mpi_hub *mpi_hub_for(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type)
+{
+	if (count == 0 || type->size == 0 || count > MPI_HUB_BYTES / type->size || comm->inter)
+		return NULL;
+	return mpi_hub_of(comm, true);
+}
+
+struct mpi_hub *mpi_hub_for_op(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
+			       const struct mpi_op *op)
+{
+	return op->predefined && type->predefined && type->dense ? mpi_hub_for(comm, count, type)
+								 : NULL;
 }
 
 /* ---- for making communicators ------------------------------------------------------------------- */

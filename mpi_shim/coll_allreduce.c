@@ -105,6 +105,7 @@ int mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mp
 		  struct mpi_op *op, struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	struct mpi_hub *hub;
 	int rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
 
 	if (!rc && !in_place)
@@ -115,6 +116,10 @@ int mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mp
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
+	hub = mpi_hub_for_op(comm, count, datatype, op);
+	if (hub)
+		return mpi_hub_allreduce(hub, in_place ? recvbuf : sendbuf, recvbuf, count,
+					 datatype, op);
 	return (comm->inter ? mpi_inter_allreduce : mpi_intra_allreduce)(sendbuf, recvbuf, count,
 									 datatype, op, comm);
 }

@@ -47,5 +47,9 @@ int mpi_intra_barrier(struct mpi_comm *comm)
 
 int mpi_barrier(struct mpi_comm *comm)
 {
+	struct mpi_hub *hub = mpi_hub_of(comm, false);
+
+	if (hub)
+		return mpi_hub_barrier(hub);
 	return comm->inter ? mpi_inter_barrier(comm) : mpi_intra_barrier(comm);
 }

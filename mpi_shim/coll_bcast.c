@@ -112,15 +112,34 @@ int mpi_intra_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,
 	return rc;
 }
 
+static int by_hub(struct mpi_hub *hub, void *buf, MPI_Count count, struct mpi_type *type, int root,
+		  struct mpi_comm *comm)
+{
+	struct mpi_packed p;
+	int rc = mpi_packed_init(&p, buf, count, type, comm->rank == root);
+
+	if (rc)
+		return rc;
+	rc = mpi_hub_bcast(hub, p.data, (size_t)p.bytes, root);
+	if (!rc && comm->rank != root)
+		mpi_packed_store(&p, buf, count, type);
+	mpi_packed_fini(&p);
+	return rc;
+}
+
 int mpi_bcast(void *buffer, MPI_Count count, struct mpi_type *datatype, int root,
 	      struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
+	struct mpi_hub *hub;
 
 	if (!rc && root != MPI_PROC_NULL)
 		rc = mpi_coll_check(buffer, count, datatype, "buffer");
 	if (rc)
 		return rc;
+	hub = mpi_hub_for(comm, count, datatype);
+	if (hub)
+		return by_hub(hub, buffer, count, datatype, root, comm);
 	return (comm->inter ? mpi_inter_bcast : mpi_intra_bcast)(buffer, count, datatype, root,
 								 comm);
 }

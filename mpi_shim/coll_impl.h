@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "mpi_shim/coll.h"
+#include "mpi_shim/hub.h"
 #include "mpi_shim/op.h"
 #include "mpi_shim/p2p.h"
 
@@ -41,6 +42,8 @@ static inline int mpi_first(int a, int b)
  * algorithm with the fewest messages wins over the one with the fewest rounds. The same on all ranks.
  */
 bool mpi_coll_crowded(void);
+/* Whether it is so; mpi_coll_crowded() may have been told otherwise. */
+bool mpi_coll_short_of_processors(void);
 
 /* ---- trees --------------------------------------------------------------------------------------- */
 
@@ -147,6 +150,11 @@ int mpi_vec_exchange(const struct mpi_vec *sends, const struct mpi_vec *recvs,
  * `comm` is an intracommunicator and the arguments are checked. The send buffer is MPI_IN_PLACE where the
  * public function allows it.
  */
+
+/* The hub, if it is the way for such data; NULL: messages. The same on all ranks. */
+struct mpi_hub *mpi_hub_for(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type);
+struct mpi_hub *mpi_hub_for_op(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
+			       const struct mpi_op *op);
 
 int mpi_intra_barrier(struct mpi_comm *comm);
 int mpi_intra_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,

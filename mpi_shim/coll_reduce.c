@@ -229,6 +229,7 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_t
 	       struct mpi_op *op, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
+	struct mpi_hub *hub;
 
 	if (rc || (comm->inter && root == MPI_PROC_NULL))
 		return rc;
@@ -242,6 +243,10 @@ int mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_t
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
+	hub = mpi_hub_for_op(comm, count, datatype, op);
+	if (hub)
+		return mpi_hub_reduce(hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf,
+				      count, datatype, op, root);
 	return (comm->inter ? mpi_inter_reduce : mpi_intra_reduce)(sendbuf, recvbuf, count,
 								   datatype, op, root, comm);
 }

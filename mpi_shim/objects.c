@@ -11,6 +11,7 @@
 #include "mpi_shim/attr.h"
 #include "mpi_shim/context.h"
 #include "mpi_shim/error.h"
+#include "mpi_shim/hub.h"
 #include "mpi_shim/info.h"
 #include "mpi_shim/object.h"
 #include "mpi_shim/world.h"
@@ -26,6 +27,7 @@ static void comm_destroy(void *object)
 {
 	struct mpi_comm *comm = object;
 
+	mpi_hub_free(comm->hub);
 	mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
 	mpi_object_release(comm->local);
@@ -113,6 +115,8 @@ static void end(struct mpi_comm *comm)
 {
 	if (!comm->local)
 		return;
+	mpi_hub_free(comm->hub);
+	comm->hub = NULL;
 	mpi_object_release(comm->local);
 	mpi_object_release(comm->remote);
 	mpi_object_release(comm->handler);

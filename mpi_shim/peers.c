@@ -27,7 +27,7 @@ static int make_queue(void)
 
 	mpi_proto.share_slots = slots < 8 ? 8 : slots;
 	err = PtlEQAlloc(mpi_world.ni,
-			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 6) + MPI_BLOCKS + 8,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 8) + MPI_BLOCKS + 8,
 			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
 	if (err != PTL_OK)
 		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",

@@ -8,6 +8,7 @@
  *                 0, truncating); then the blocks that short messages fall into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
+ *   FLAG portal   words of a communicator's hub (hub.h).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
  *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and the
@@ -40,7 +41,10 @@
 #define MPI_BLOCKS 3
 
 /* Portal table indices. */
-enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42 };
+enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42, MPI_PT_FLAG = 43 };
+
+/* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
+#define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
 
 /* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32). */
 enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };

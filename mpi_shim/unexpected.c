@@ -299,6 +299,8 @@ void mpi_unexpected_event(const ptl_event_t *ev)
 {
 	if (ev->pt_index == MPI_PT_CREDIT)
 		mpi_credit_event(ev);
+	else if (ev->pt_index == MPI_PT_FLAG)
+		return; /* it has ended a wait, and that is all */
 	else if (ev->type == PTL_EVENT_UNLINK)
 		relink(ev->md.user_ptr);
 	else if (ev->ni_fail_type == PTL_NI_OK) /* else the sender died in the midst of it */

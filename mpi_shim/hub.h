@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives without messages, after "Efficient Barrier using Remote Memory Operations on VIA-Based
+ * Clusters" (Gupta, Tipparaju, Nieplocha, Panda). Inside a node the ranks of a communicator share a few pages in
+ * which each has flags on cache lines of its own. Between nodes the master of each node, its first rank, puts the
+ * number of the barrier into a word of its partner's, one-sidedly, round by round (recursive doubling,
+ * what is over a power of two of nodes folded in before and out after); the partner looks at the word until it is
+ * that number or a greater one, for a fast partner may be in the next barrier already. With a flag
+ * a few bytes of data travel: short reductions and broadcasts inside a node.
+ *
+ * Operations are numbered by each rank for itself, as all call them in the same order. What an operation
+ * writes lies in one of MPI_HUB_DEPTH places, by its number, so that ranks that need not wait for others run
+ * ahead of them by as many operations at most.
+ *
+ * With fewer processors than ranks it is not known who runs when: there the last rank to arrive does the
+ * master's work, so that every rank has to be given a processor just once for a barrier.
+ *
+ * A hub is made by the first collectives that would use it, all ranks together; it goes with its
+ * communicator. Where the memory cannot be shared there is none, and messages are sent.
+ */
+#ifndef MPI_SHIM_HUB_H
+#define MPI_SHIM_HUB_H
+
+#include <stdbool.h>
+
+#include "mpi_shim/coll.h"
+
+#define MPI_HUB_BYTES 4096 /* most data of a rank in one operation */
+
+struct mpi_hub;
+
+/*
+ * The hub of an intracommunicator, for the collective that is called now, by all its ranks; NULL: messages. With
+ * `data`: one that carries data, too.
+ */
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data);
+void mpi_hub_free(struct mpi_hub *hub);
+
+int mpi_hub_barrier(struct mpi_hub *hub);
+/* All ranks pass the same number of bytes, at most MPI_HUB_BYTES. */
+int mpi_hub_bcast(struct mpi_hub *hub, void *data, size_t bytes, int root);
+/* Predefined operations on dense types; `in` of the root and `out` may be the same. In the order of ranks. */
+int mpi_hub_reduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
+		   struct mpi_type *type, struct mpi_op *op, int root);
+int mpi_hub_allreduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
+		      struct mpi_type *type, struct mpi_op *op);
+
+#endif

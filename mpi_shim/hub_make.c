@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The making of a hub, all ranks of a communicator together: who is on which node, the pages of the node,
+ * and the entry by which other nodes' masters reach this one's words. See hub.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/hub_impl.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/segment.h"
+
+#define FIRST_USES 3    /* a hub pays from here on */
+#define RANKS_MOST 1024 /* on a node */
+
+/* ---- who is where ------------------------------------------------------------------------------------ */
+
+/* A number that processes of one node have in common. */
+static uint64_t node_of(const struct mpi_comm *comm, int rank)
+{
+	int world = mpi_comm_peer(comm, rank), pretended = (int)base_config()->ptl_mpi_node;
+
+	if (pretended > 0)
+		return (uint64_t)(world / pretended);
+	return mpi_world.id[world].nid;
+}
+
+struct first {
+	uint64_t node;
+	int rank;
+};
+
+static int by_node(const void *a, const void *b)
+{
+	const struct first *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->rank - y->rank;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	return ((const struct first *)a)->rank - ((const struct first *)b)->rank;
+}
+
+/* Fills in nodes, masters, and the ranks of this node. False: no memory. */
+static bool find_nodes(struct mpi_hub *h)
+{
+	const struct mpi_comm *comm = h->comm;
+	struct first *all = malloc((size_t)comm->size * sizeof(*all));
+	uint64_t here = node_of(comm, comm->rank);
+
+	h->rank = malloc((size_t)comm->size * sizeof(*h->rank));
+	h->master = malloc((size_t)comm->size * sizeof(*h->master));
+	if (!all || !h->rank || !h->master) {
+		free(all);
+		return false;
+	}
+	for (int i = 0; i < comm->size; i++) {
+		all[i] = (struct first){ node_of(comm, i), i };
+		if (all[i].node != here)
+			continue;
+		if (i == comm->rank)
+			h->me = h->n;
+		h->rank[h->n++] = i;
+	}
+	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
+	for (int i = 0; i < comm->size; i++)
+		if (i == 0 || all[i].node != all[h->nodes - 1].node)
+			all[h->nodes++] = all[i];
+	qsort(all, (size_t)h->nodes, sizeof(*all), by_rank);
+	for (int i = 0; i < h->nodes; i++) {
+		h->master[i] = all[i].rank;
+		if (all[i].node == here)
+			h->node = i;
+	}
+	free(all);
+	return true;
+}
+
+/* ---- what is shared ---------------------------------------------------------------------------------- */
+
+static size_t seats_at(void)
+{
+	return sizeof(struct mpi_hub_shared);
+}
+
+static size_t flags_at(const struct mpi_hub *h)
+{
+	return seats_at() + (size_t)h->n * sizeof(struct mpi_hub_seat);
+}
+
+static size_t results_at(const struct mpi_hub *h)
+{
+	return flags_at(h) + MPI_HUB_DEPTH * (size_t)h->n * sizeof(struct mpi_hub_flag);
+}
+
+static size_t places_at(const struct mpi_hub *h)
+{
+	return results_at(h) + MPI_HUB_DEPTH * sizeof(struct mpi_hub_flag);
+}
+
+static void lay_out(struct mpi_hub *h, void *memory)
+{
+	char *at = memory;
+
+	h->shared = memory;
+	h->seats = (struct mpi_hub_seat *)(void *)(at + seats_at());
+	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
+	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
+	h->places = at + places_at(h);
+}
+
+/* The words that the masters of other nodes write to; events end a wait in Portals. */
+static int expose(struct mpi_hub *h)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = (void *)h->word,
+		.length = sizeof(h->word),
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE,
+		.eq_handle = mpi_proto.unexpected,
+	};
+
+	return PtlMEMDAttach(mpi_world.ni, MPI_PT_FLAG, any, h->comm->context, 0, PTL_UNLINK,
+			     PTL_INS_AFTER, md, PTL_UNLINK, &h->me_handle, NULL);
+}
+
+/* The pages of this node: its first rank offers them. All ranks have to call; true: this one has what it needs. */
+static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
+{
+	struct mpi_segment_note mine = { .token = 0 };
+	void *memory = NULL;
+
+	h->bytes = places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
+	if (h->n > 1 && h->n <= RANKS_MOST && h->me == 0)
+		memory = mpi_segment_offer(h->bytes, &mine);
+	if (mpi_coll_allgather_bytes(&mine, notes, sizeof(mine), h->comm))
+		return false;
+	if (h->n == 1) {
+		h->seats = &h->own_seat;
+		h->flags = h->own_flags;
+		return true;
+	}
+	if (h->me != 0)
+		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
+	if (memory)
+		lay_out(h, memory);
+	return memory;
+}
+
+/* Everybody's outcome is everybody's. */
+static bool make(struct mpi_hub *h)
+{
+	struct mpi_segment_note *notes = malloc((size_t)h->comm->size * sizeof(*notes));
+	uint64_t good = notes != NULL;
+
+	/* who has no memory takes part all the same */
+	good &= find_nodes(h);
+	if (good && h->nodes > 1 && h->me == 0)
+		good = expose(h) == PTL_OK;
+	else
+		h->me_handle = PTL_INVALID_HANDLE;
+	if (mpi_coll_allreduce_and(&good, 1, h->comm) || !good) {
+		free(notes);
+		return false;
+	}
+	good = share(h, notes);
+	if (mpi_coll_allreduce_and(&good, 1, h->comm))
+		good = 0;
+	if (h->me == 0)
+		mpi_segment_settle(&notes[h->comm->rank]);
+	free(notes);
+	return good;
+}
+
+void mpi_hub_free(struct mpi_hub *h)
+{
+	if (!h)
+		return;
+	if (h->me_handle != PTL_INVALID_HANDLE)
+		PtlMEUnlink(h->me_handle);
+	mpi_segment_leave(h->shared, h->bytes);
+	free(h->rank);
+	free(h->master);
+	free(h);
+}
+
+static struct mpi_hub *new_hub(struct mpi_comm *comm)
+{
+	struct mpi_hub *h = aligned_alloc(64, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	memset(h, 0, sizeof(*h));
+	h->comm = comm;
+	h->me_handle = PTL_INVALID_HANDLE;
+	h->free_to = MPI_HUB_DEPTH;
+	h->patience_ns = 100000;
+	h->crowded = mpi_coll_crowded();
+	h->spin = !mpi_coll_short_of_processors();
+	return h;
+}
+
+static bool wanted(const struct mpi_comm *comm)
+{
+	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
+}
+
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data)
+{
+	struct mpi_hub *h = comm->hub;
+
+	if (!h && comm->hub_uses <= FIRST_USES) {
+		if (!wanted(comm) || ++comm->hub_uses <= FIRST_USES)
+			return NULL;
+		h = new_hub(comm);
+		/* who has no memory even for this says so to the others */
+		if (!h) {
+			uint64_t good = 0;
+
+			mpi_coll_allreduce_and(&good, 1, comm);
+			return NULL;
+		}
+		if (!make(h)) {
+			mpi_hub_free(h);
+			return NULL;
+		}
+		comm->hub = h;
+	}
+	if (!h || h->broken || (data && h->nodes > 1))
+		return NULL;
+	return h;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks again and again;
+ * without one it gives its turn away between two looks, which costs a switch of processes and nothing
+ * else. After a while, the shorter the more often it was in vain, it sleeps in Portals and is sent an empty
+ * message. All the while the library makes progress, and sees that a rank has died.
+ */
+#include <portals3_ext.h>
+#include <sched.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/hub_impl.h"
+#include "mpi_shim/protocol.h"
+
+#define PATIENCE_MOST_NS  200000
+#define PATIENCE_LEAST_NS 5000
+#define LOOKS             20 /* looks between two rounds of progress, with a processor */
+#define TURNS             8  /* turns given away between two rounds of progress */
+
+static bool reached(const _Atomic uint64_t *word, uint64_t least)
+{
+	/* pairs with the release of who wrote it; words that Portals writes carry no data */
+	return atomic_load_explicit(word, memory_order_acquire) >= least;
+}
+
+/* A few looks, or one after the others had their turn. */
+static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	if (!h->spin) {
+		sched_yield();
+		return reached(word, least);
+	}
+	for (int i = 0; i < LOOKS; i++) {
+		base_cpu_relax();
+		if (reached(word, least))
+			return true;
+	}
+	return false;
+}
+
+static bool be_patient(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	uint64_t end = 0, now;
+
+	for (unsigned int i = 1;; i++) {
+		bool done;
+
+		if (mpi_world.threaded)
+			mpi_unlock();
+		done = look(h, word, least);
+		if (mpi_world.threaded)
+			mpi_lock();
+		if (done)
+			break;
+		if (h->spin || i % TURNS == 0)
+			mpi_progress(false);
+		now = base_now_ns();
+		if (!end)
+			end = now + h->patience_ns;
+		if (now >= end) {
+			h->patience_ns = h->patience_ns / 2 > PATIENCE_LEAST_NS ? h->patience_ns / 2
+										: PATIENCE_LEAST_NS;
+			return reached(word, least);
+		}
+	}
+	if (h->patience_ns < PATIENCE_MOST_NS)
+		h->patience_ns *= 2;
+	return true;
+}
+
+/* A rank of the communicator, or of the node, that is dead; -1: none is known. */
+static int lost(const struct mpi_hub *h)
+{
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me && mpi_lost_source(h->comm, h->rank[i]) >= 0)
+			return h->rank[i];
+	for (int i = 0; i < h->nodes && h->me == 0; i++)
+		if (i != h->node && mpi_lost_source(h->comm, h->master[i]) >= 0)
+			return h->master[i];
+	return -1;
+}
+
+/* Asleep until something comes; who writes what is waited for sees that it has to send something. */
+static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	struct mpi_hub_seat *seat = &h->seats[h->me];
+
+	if (h->shared) {
+		atomic_store_explicit(&seat->asleep, 1, memory_order_relaxed);
+		/* before the look at the word; the writer looks here after it has written */
+		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
+	}
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!reached(word, least))
+		mpi_progress(true);
+	if (h->shared) {
+		atomic_fetch_sub_explicit(&h->shared->sleepers, 1, memory_order_relaxed);
+		atomic_store_explicit(&seat->asleep, 0, memory_order_relaxed);
+	}
+}
+
+int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	if (reached(word, least))
+		return MPI_SUCCESS;
+	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
+		return MPI_SUCCESS;
+	while (!reached(word, least)) {
+		int dead;
+
+		sleep_once(h, word, least);
+		dead = lost(h);
+		if (dead >= 0 && !reached(word, least))
+			return mpi_fail(MPI_ERR_PROC_ABORTED,
+					"the process of rank %d ended before it took part", dead);
+	}
+	return MPI_SUCCESS;
+}
+
+static void wake(const struct mpi_hub *h, int i)
+{
+	int world = mpi_comm_peer(h->comm, h->rank[i]);
+
+	/* a credit message of no rank: it is taken out of the queue, and that is all */
+	PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[world], MPI_PT_CREDIT, 0,
+		     MPI_HUB_WAKE_BITS, 0, 0);
+}
+
+void mpi_hub_wake(struct mpi_hub *h)
+{
+	if (!h->shared)
+		return;
+	atomic_thread_fence(memory_order_seq_cst); /* pairs with sleep_once() */
+	if (atomic_load_explicit(&h->shared->sleepers, memory_order_relaxed) == 0)
+		return;
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me && atomic_load_explicit(&h->seats[i].asleep, memory_order_relaxed) &&
+		    atomic_exchange_explicit(&h->seats[i].asleep, 0, memory_order_relaxed))
+			wake(h, i);
+}
+
+/* Portals moves the eight bytes, which are aligned, in one piece. */
+int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
+{
+	int world = mpi_comm_peer(h->comm, h->master[node]);
+	int err;
+
+	for (;;) {
+		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), mpi_world.id[world],
+				   MPI_PT_FLAG, 0, h->comm->context,
+				   (ptl_size_t)word * sizeof(number), 0);
+		if (err != PTL_NO_SPACE)
+			break;
+		mpi_progress(false); /* the way to it is full: it takes something out */
+	}
+	return err == PTL_OK ? MPI_SUCCESS : mpi_unreachable(world);
+}

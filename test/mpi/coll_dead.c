@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The last rank dies while the others wait for it in a barrier; those on its node get MPI_ERR_PROC_ABORTED,
+ * and no collective after that waits for ever. For mpiexec --keep-going. With an argument: the same with
+ * MPI_THREAD_MULTIPLE.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LIMIT_S 20.0
+
+static int rank, size, cases, failed;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Rank 0 sums up, message by message, over those that live. */
+static void result(const char *name, bool wrong)
+{
+	int bad = wrong;
+
+	if (wrong) {
+		printf("# %s: rank %d\n", name, rank);
+		fflush(stdout);
+	}
+	if (rank) {
+		MPI_Send(&bad, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
+		return;
+	}
+	for (int i = 1; i < size - 1; i++) {
+		int one;
+
+		MPI_Recv(&one, 1, MPI_INT, i, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		bad += one;
+	}
+	failed += bad != 0;
+	printf("%sok %d - a dead rank: %s\n", bad ? "not " : "", ++cases, name);
+	fflush(stdout);
+}
+
+static int class_of(int err)
+{
+	int class = MPI_SUCCESS;
+
+	if (err)
+		MPI_Error_class(err, &class);
+	return class;
+}
+
+int main(int argc, char **argv)
+{
+	int provided, class, value = rank, sum;
+	double start;
+
+	MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
+			&provided);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int i = 0; i < 10; i++)
+		MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == size - 1)
+		raise(SIGKILL);
+	start = now();
+	class = class_of(MPI_Barrier(MPI_COMM_WORLD));
+	result("a barrier ends with MPI_ERR_PROC_ABORTED",
+	       class != MPI_ERR_PROC_ABORTED || now() - start > LIMIT_S);
+	start = now();
+	for (int i = 0; i < 3; i++) {
+		MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+		MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
+		MPI_Reduce(&value, &sum, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+	}
+	result("later collectives end", now() - start > LIMIT_S);
+	MPI_Finalize();
+	if (rank == 0)
+		printf("1..%d\n", cases);
+	return failed != 0;
+}
