@@ -21,8 +21,14 @@
  * A variable set to the empty string counts as not set.
  */
 #define BASE_CONFIG_TABLE(X)                                                                       \
-	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "",                                                 \
-	  "Transport to use, or auto: the best one for each peer. portals-info lists them.")       \
+	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "name,name,...",                                    \
+	  "Transports to use, the preferred one first: a peer is reached by the first of them "    \
+	  "that can. auto: all, the fastest first. portals-info lists them. Messages of a "        \
+	  "process to itself always go by shared memory.")                                         \
+	X(PTL_KEY_FILE, ptl_key_file, STR, NULL, 0, 0, "file",                                     \
+	  "File with a secret of 16 bytes or more that processes outside a job share, so that "    \
+	  "network transports can tell friend from foe; readable by its owner only. In a job "     \
+	  "the launcher's exchange carries a secret made for it.")                                 \
 	X(PTL_PROGRESS, ptl_progress, ENUM, BASE_PROGRESS_AUTO, 0, 2, "auto|poll|thread",          \
 	  "Who moves data of transports that cannot do it alone: only library calls (poll), a "    \
 	  "thread of the library (thread), or whichever suits the machine (auto).")                \

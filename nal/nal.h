@@ -18,57 +18,94 @@
 
 struct ptl_ni;
 
+/* What `send` returns for a target that is no peer of this NAL: nothing was started. */
+#define NAL_ELSEWHERE (-1)
+
+/* What a network NAL learns of the job of its interface. */
+struct nal_job {
+	unsigned int size, own;      /* ranks; 0: the ids of a job are not known */
+	const ptl_process_id_t *ids; /* of all ranks */
+	const char *const *card;     /* what each rank published, see ptl_net_card; NULL: nothing */
+	unsigned char secret[256];   /* that the job's processes share, from which keys are made */
+	size_t secret_len;           /* 0: there is none */
+};
+
+/*
+ * An interface has a host, which is the shared-memory NAL: it has the lock, the bell, the waiting and the
+ * messages to ourselves; and network NALs beside it. A peer belongs to the NAL that reached it first, in the
+ * order of PTL_NAL. Operations of the host only and of network NALs only are NULL in the others.
+ */
 struct nal_ops {
 	const char *name;
 	bool atomics; /* send() and the target's side of it know ptl_start.atomic (portals/atomic.h) */
+	bool needs_secret; /* network: does not work without that of nal_job */
 
 	/* Can it be used here? NULL, or a sentence that says why not. No interface need exist. May take
 	 * a millisecond. */
 	const char *(*unusable)(void);
 
-	/* Bytes it wants in every region. */
+	/* Bytes it wants in every region. The host's are the first of the NALs' part. */
 	size_t (*region_bytes)(void);
 
 	/* Makes ni reachable as ni->id.nid and pid `want` (PTL_PID_ANY: one that is free on this host),
-	 * which it stores in ni->id.pid. From now on peers may connect. PTL_OK, PTL_PID_INVALID (taken),
-	 * PTL_NO_SPACE, PTL_FAIL (said why). */
+	 * which it stores in ni->id.pid. PTL_OK, PTL_PID_INVALID (taken), PTL_NO_SPACE, PTL_FAIL (said why).
+	 * Of the host: from now on peers may connect. A network NAL comes before the host, takes an address,
+	 * and with PTL_PID_ANY may choose the pid or leave it as it is for the host to choose. */
 	int (*open)(struct ptl_ni *ni, ptl_pid_t want);
 
+	/* Network. What the other ranks must know to reach us, as text without blanks. */
+	void (*card)(struct ptl_ni *ni, char *text, size_t len);
+
+	/* Network. The job is known, the host is open: begins to work. NULL, or why it will not; it is closed
+	 * then. Not locked. */
+	const char *(*join)(struct ptl_ni *ni, const struct nal_job *job);
+
 	/* The interface goes; nothing of it is used by the NAL afterwards. Not locked. May wait for the
-	 * NAL's own thread. */
+	 * NAL's own thread, and a bounded time for what is still on its way. The host comes last. */
 	void (*close)(struct ptl_ni *ni);
 
-	/* Static distance to a process, 0 itself, ULONG_MAX unreachable. PTL_OK or PTL_PROCESS_INVALID. */
-	int (*distance)(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance);
+	/* Static distance to a peer of this NAL, 0 itself. Locked. */
+	unsigned long (*distance)(struct ptl_ni *ni, ptl_process_id_t id);
 
-	/* Gets ready to send to `target`; an address that cannot be reached is no error yet. Locked; may
-	 * let go of the lock for a bounded time (a first connection): look handles up afterwards. */
-	void (*connect)(struct ptl_ni *ni, ptl_process_id_t target);
+	/* Is `target` a peer of this NAL? Locked. */
+	bool (*knows)(struct ptl_ni *ni, ptl_process_id_t target);
 
-	/* Starts a put, get or getput whose arguments are checked. Locked. Calls ptl_engine_send; an
-	 * unreachable target is a failure event, not an error. PTL_OK, or PTL_NO_SPACE with nothing
-	 * started. With s->inject: a put of these bytes, which are copied before it returns, or
-	 * PTL_NO_SPACE (never for 0 bytes), or PTL_PROCESS_INVALID; no events. */
+	/* Gets ready to send to `target`, which is nobody's peer. True: it is this NAL's from now on; an address
+	 * that may yet turn out to be unreachable counts. Locked; may let go of the lock for a bounded time (a
+	 * first connection): look handles up afterwards. */
+	bool (*connect)(struct ptl_ni *ni, ptl_process_id_t target);
+
+	/* Starts a put, get or getput whose arguments are checked. Locked. Calls ptl_engine_send; a
+	 * target that is no longer reachable is a failure event, not an error. PTL_OK, or PTL_NO_SPACE with
+	 * nothing started, or NAL_ELSEWHERE. With s->inject: a put of these bytes, which are copied before it
+	 * returns, or PTL_NO_SPACE (never for 0 bytes), or PTL_PROCESS_INVALID, or NAL_ELSEWHERE; no events. */
 	int (*send)(struct ptl_ni *ni, const struct ptl_start *s);
 
 	/* One round: take in what has arrived, move a bounded amount of long data. Locked. True if
 	 * anything was done. */
 	bool (*progress)(struct ptl_ni *ni);
 
-	/* Locked on entry, not on return: releases the lock, wakes who waits for events posted, and
+	/* Network. The application is about to sleep on the bell: from now on, once, whatever arrives rings it.
+	 * Returns when the NAL wants progress at the latest (CLOCK_MONOTONIC), 0: at once. Locked. */
+	uint64_t (*arm)(struct ptl_ni *ni);
+
+	/* Host. Another NAL took something in while the application waited. Locked. */
+	void (*found)(struct ptl_ni *ni);
+
+	/* Host. Locked on entry, not on return: releases the lock, wakes who waits for events posted, and
 	 * sees to it that whatever arrived or was started meanwhile is in somebody's hands. */
 	void (*leave)(struct ptl_ni *ni);
 
-	/* Called in every round of a wait; `idle` is how many in a row found nothing to do. Locked, before
+	/* Host. Called in every round of a wait; `idle` is how many in a row found nothing to do. Locked, before
 	 * and after; may release the lock in between, for others who want it or to wake them, and sleep
 	 * until something arrives or `deadline_ns` (CLOCK_MONOTONIC) has passed. */
 	void (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
 
-	/* The lock's holder `token` is not us and has not let go for a while. True: it is dead, its lock
+	/* Host. The lock's holder `token` is not us and has not let go for a while. True: it is dead, its lock
 	 * may be taken over. May let a stopped holder run to the end of its critical section. */
 	bool (*holder_dead)(struct ptl_ni *ni, uint32_t token);
 
-	/* Events of this interface have handlers, or have none any more: while they do, only the owner may
+	/* Host. Events of this interface have handlers, or have none any more: while they do, only the owner may
 	 * run the engine. Locked. */
 	void (*own_events)(struct ptl_ni *ni, bool handlers);
 
@@ -79,6 +116,9 @@ struct nal_ops {
 	/* One line for portals-info: what was measured and chosen. */
 	void (*describe)(char *text, size_t len);
 };
+
+/* The part of a rank's card that the NAL `name` wrote, *len characters; NULL: it has none. */
+const char *ptl_net_card(const char *card, const char *name, size_t *len);
 
 extern const struct nal_ops
 	*const nal_registry[]; /* ends with NULL; generated from the build options */

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "nal/nal.h"
 #include "portals/debug.h"
+#include "portals/route.h"
 
 /* A queue with a handler is worked off from its events: keep room for a burst however small it is. */
 #define HANDLER_ROOM 4096
@@ -199,7 +199,7 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		err = PTL_EQ_INVALID;
 	} else {
 		if (eq->head == eq->tail)
-			ni->nal->progress(ni);
+			ptl_progress(ni);
 		/* what comes while a thread waits is that thread's */
 		if (!ni->eq_waiters[ptl_handle_index(eq_handle)])
 			err = take(ni, eq, event, remove);
@@ -309,7 +309,7 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 	if (w->event) /* what comes is for us */
 		note_waiting(ni, w->eqs, w->n, 1);
 	for (unsigned int rounds = 1;; rounds++) {
-		bool any = ni->nal->progress(ni);
+		bool any = ptl_progress(ni);
 
 		err = take_any(ni, w, first);
 		if (err != PTL_EQ_EMPTY)

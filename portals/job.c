@@ -8,13 +8,18 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "nal/nal.h"
 #include "portals/job.h"
 #include "portals/job_group.h"
 #include "portals/ni.h"
@@ -22,7 +27,7 @@
 #include "runtime/rt_env.h"
 
 #define ID_FORMAT "%08x%08x%x" /* nid, pid, interface */
-enum { ID_LEN = 17 };
+enum { ID_LEN = 17, SECRET_LEN = 32, SECRET_LEAST = 16 };
 
 struct seat {
 	bool up;
@@ -39,8 +44,13 @@ static const struct rt_job *job;            /* NULL before the first ptl_job_set
 static struct rt_env *env;                  /* NULL: the environment describes no job */
 static const char *env_missing, *env_found; /* it names one of these and lacks the other */
 static ptl_process_id_t *table; /* what the launcher's exchange gave, job->size entries */
-static int ids_iface = -1;      /* the interface that table, or env, is about */
-static struct ptl_group next;   /* Set calls with PTL_INVALID_HANDLE */
+static char *
+	cards; /* likewise: a line with the job's secret and one for each rank; NULL: there are none */
+static unsigned char file_secret[256]; /* of PTL_KEY_FILE */
+static size_t file_secret_len;
+static bool tried_file;
+static int ids_iface = -1;    /* the interface that table, or env, is about */
+static struct ptl_group next; /* Set calls with PTL_INVALID_HANDLE */
 static struct seat seats[PTL_MAX_INTERFACES];
 static ptl_jid_t jid = PTL_JID_ANY;
 
@@ -216,24 +226,39 @@ void ptl_job_set_jid(ptl_jid_t wanted)
 
 /* ---- the exchange of ids --------------------------------------------------------------------- */
 
-/* Rank 0: one text of all ranks' ids. A rank that put nothing leaves blanks. */
-static int gather(char *all, int size)
+/* Rank 0: one text of all ranks' ids, and one of their cards. A rank that put nothing leaves blanks. */
+static int gather(char *all, char *lines, int size)
 {
 	for (int rank = 0; rank < size; rank++) {
 		char *at = all + (size_t)rank * ID_LEN;
 		char key[RT_KEY_MAX + 1];
-		char one[ID_LEN + 1];
+		char one[ID_LEN + PTL_CARD_MAX + 1] = "";
+		size_t len;
 		int err;
 
 		snprintf(key, sizeof(key), "ptl.id.%d", rank);
 		err = rt_get(key, one, sizeof(one));
 		if (err && err != -ENOENT && err != -ERANGE)
 			return err;
+		len = strlen(one);
 		memset(at, ' ', ID_LEN);
-		if (!err)
-			memcpy(at, one, strlen(one));
+		memcpy(at, one, len < ID_LEN ? len : ID_LEN);
+		lines += sprintf(lines, "%s\n", len > ID_LEN ? one + ID_LEN : "");
 	}
 	all[(size_t)size * ID_LEN] = '\0';
+	return 0;
+}
+
+/* A line with a new secret. */
+static int make_secret(char *line)
+{
+	unsigned char secret[SECRET_LEN];
+
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+		return -EIO;
+	for (int i = 0; i < SECRET_LEN; i++)
+		line += sprintf(line, "%02x", secret[i]);
+	strcpy(line, "\n");
 	return 0;
 }
 
@@ -261,43 +286,59 @@ static int parse_id(const char *text, int rank, ptl_interface_t iface, ptl_proce
 	return 0;
 }
 
-static int put_own(ptl_interface_t iface, ptl_process_id_t id)
+static int put_own(ptl_interface_t iface, ptl_process_id_t id, const char *card)
 {
 	char key[RT_KEY_MAX + 1];
-	char value[ID_LEN + 1];
+	char value[ID_LEN + PTL_CARD_MAX + 1];
 
 	snprintf(key, sizeof(key), "ptl.id.%d", job->rank);
-	snprintf(value, sizeof(value), ID_FORMAT, id.nid, id.pid, iface);
+	snprintf(value, sizeof(value), ID_FORMAT "%.*s", id.nid, id.pid, iface, PTL_CARD_MAX, card);
 	return rt_put(key, value);
 }
 
-/* all has room for the text of the table. */
-static int exchange_text(char *all, ptl_interface_t iface, ptl_process_id_t id)
+/* Rank 0, between the fences: tells all of all. */
+static int put_tables(char *all, char *lines, const char *card)
 {
-	int err = put_own(iface, id);
+	int err = make_secret(lines);
+
+	if (!err)
+		err = gather(all, lines + strlen(lines), job->size);
+	if (!err)
+		err = rt_put("ptl.ids", all);
+	/* who has no card asks for none */
+	return err || !*card ? err : rt_put("ptl.cards", lines);
+}
+
+/* `all` has room for the text of the table, and so does `lines`. */
+static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface_t iface,
+			 ptl_process_id_t id, const char *card)
+{
+	int err = put_own(iface, id, card);
 	int gathered = 0;
 
 	if (!err)
 		err = rt_fence();
 	if (err)
 		return err;
-	if (job->rank == 0) {
-		gathered = gather(all, job->size);
-		if (!gathered)
-			gathered = rt_put("ptl.ids", all);
-	}
+	if (job->rank == 0)
+		gathered = put_tables(all, lines, card);
 	/* also after an error: the others must not wait for us */
 	err = rt_fence();
 	if (!err)
 		err = gathered;
-	return err ? err : rt_get("ptl.ids", all, (size_t)job->size * ID_LEN + 1);
+	if (!err)
+		err = rt_get("ptl.ids", all, (size_t)job->size * ID_LEN + 1);
+	if (!err && (!*card || rt_get("ptl.cards", lines, lines_len)))
+		*lines = '\0';
+	return err;
 }
 
-/* Tells the others our id and learns theirs; an array for the caller to free. */
-static int exchange(ptl_interface_t iface, ptl_process_id_t id, ptl_process_id_t **out)
+/* Tells the others our id and learns theirs; an array and a text for the caller to free. */
+static int exchange(ptl_interface_t iface, ptl_process_id_t id, const char *card,
+		    ptl_process_id_t **out, char **out_lines)
 {
-	size_t size = (size_t)job->size;
-	char *all;
+	size_t size = (size_t)job->size, lines_len = (size + 1) * (PTL_CARD_MAX + 1);
+	char *all, *lines;
 	ptl_process_id_t *ids;
 	int err;
 
@@ -307,8 +348,9 @@ static int exchange(ptl_interface_t iface, ptl_process_id_t id, ptl_process_id_t
 		return PTL_FAIL;
 	}
 	all = malloc(size * ID_LEN + 1);
+	lines = malloc(lines_len);
 	ids = malloc(size * sizeof(*ids));
-	err = all && ids ? exchange_text(all, iface, id) : -ENOMEM;
+	err = all && ids && lines ? exchange_text(all, lines, lines_len, iface, id, card) : -ENOMEM;
 	if (!err && strlen(all) != size * ID_LEN)
 		err = -EPROTO;
 	if (err && err != -ENOMEM)
@@ -317,11 +359,16 @@ static int exchange(ptl_interface_t iface, ptl_process_id_t id, ptl_process_id_t
 	for (size_t i = 0; i < size && !err; i++)
 		err = parse_id(all + i * ID_LEN, (int)i, iface, &ids[i]);
 	free(all);
+	if (err || !*lines) {
+		free(lines);
+		lines = NULL;
+	}
 	if (err) {
 		free(ids);
 		return err == -ENOMEM ? PTL_NO_SPACE : PTL_FAIL;
 	}
 	*out = ids;
+	*out_lines = lines;
 	return PTL_OK;
 }
 
@@ -384,7 +431,8 @@ static void warn_partial_env(void)
  * Fills in the ids of a group that is the job's. Locked; may release the lock to wait for peers.
  * wiring is held.
  */
-static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id)
+static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
+		     const char *card)
 {
 	int err;
 
@@ -397,13 +445,15 @@ static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process
 		return group->size == 1 ? ptl_group_take(group, 0, 1, &id) : PTL_OK;
 	if (job->kind == RT_PMI1 && !table) {
 		ptl_process_id_t *ids;
+		char *lines;
 
 		pthread_mutex_unlock(&lock);
-		err = exchange(iface, id, &ids);
+		err = exchange(iface, id, card, &ids, &lines);
 		pthread_mutex_lock(&lock);
 		if (err)
 			return err;
 		table = ids;
+		cards = lines;
 	}
 	err = env ? take_env(group, id) : take_checked(group, table, id);
 	if (!err)
@@ -412,7 +462,8 @@ static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process
 }
 
 /* Makes the group of a new interface. Locked, may release the lock meanwhile. */
-static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id)
+static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
+		      const char *card)
 {
 	unsigned int rank, size;
 	int err = PTL_OK;
@@ -422,7 +473,7 @@ static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_proces
 		err = ptl_group_take(group, rank, size, NULL);
 	}
 	if (!err && is_jobs_group(group))
-		return learn_ids(group, iface, id);
+		return learn_ids(group, iface, id, card);
 	if (!err)
 		err = ptl_group_check(group, id);
 	if (err && err != PTL_NO_SPACE)
@@ -430,7 +481,8 @@ static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_proces
 	return err;
 }
 
-int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t id)
+int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t id,
+		    const char *card)
 {
 	struct ptl_group group;
 	int err;
@@ -439,7 +491,7 @@ int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t 
 	pthread_mutex_lock(&lock);
 	group = next;
 	next = (struct ptl_group){ .size = 0 };
-	err = make_group(&group, iface, id);
+	err = make_group(&group, iface, id, card);
 	if (err)
 		ptl_group_fini(&group);
 	else
@@ -483,6 +535,115 @@ int ptl_job_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 	}
 	pthread_mutex_unlock(&lock);
 	return err;
+}
+
+/* ---- for the network NALs --------------------------------------------------------------------- */
+
+/* The secret of a file that others cannot read. Locked. */
+static void read_secret(const char *path)
+{
+	struct stat st;
+	ssize_t n = -1;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		base_warn("PTL_KEY_FILE=%s: %m", path);
+	} else if (st.st_mode & (S_IRWXG | S_IRWXO)) {
+		base_warn("PTL_KEY_FILE=%s can be read by others; `chmod 600` it, and put a new "
+			  "secret there",
+			  path);
+	} else {
+		n = read(fd, file_secret, sizeof(file_secret));
+		if (n < SECRET_LEAST)
+			base_warn("PTL_KEY_FILE=%s has less than %d bytes; make one with `head -c "
+				  "32 /dev/urandom`",
+				  path, SECRET_LEAST);
+	}
+	if (fd >= 0)
+		close(fd);
+	if (n >= SECRET_LEAST)
+		file_secret_len = (size_t)n;
+}
+
+/* Locked. */
+static bool has_file_secret(void)
+{
+	const char *path = base_config()->ptl_key_file;
+
+	if (!tried_file && path)
+		read_secret(path);
+	tried_file = true;
+	return file_secret_len;
+}
+
+bool ptl_job_has_secret(void)
+{
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	has = job->kind == RT_PMI1 || has_file_secret();
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
+static size_t parse_secret(const char *line, unsigned char *secret)
+{
+	unsigned int byte;
+
+	for (int i = 0; i < SECRET_LEN; i++) {
+		if (sscanf(line + 2 * (size_t)i, "%2x", &byte) != 1)
+			return 0;
+		secret[i] = (unsigned char)byte;
+	}
+	return SECRET_LEN;
+}
+
+/* Cuts the text of the cards into lines. Locked. */
+static const char **split_cards(unsigned int size)
+{
+	const char **card = calloc(1, size * sizeof(*card) + strlen(cards) + 1);
+	char *text = card ? (char *)(card + size) : NULL;
+	char *line = text;
+
+	if (!card)
+		return NULL;
+	strcpy(text, cards);
+	for (unsigned int i = 0; line && i < size; i++) {
+		line = strchr(line, '\n');
+		if (line)
+			*line++ = '\0';
+		card[i] = line && *line != '\n' ? line : NULL;
+	}
+	if (line)
+		line[strcspn(line, "\n")] = '\0';
+	return card;
+}
+
+void ptl_job_nets(ptl_interface_t iface, struct nal_job *nets)
+{
+	ptl_process_id_t *ids;
+
+	*nets = (struct nal_job){ .size = 0 };
+	if (ptl_job_ids(&ids, &nets->size, &nets->own) == 0)
+		nets->ids = ids;
+	else
+		nets->size = 0;
+	pthread_mutex_lock(&lock);
+	if (cards)
+		nets->secret_len = parse_secret(cards, nets->secret);
+	if (cards && ids_iface == (int)iface && nets->size == (unsigned int)job->size)
+		nets->card = split_cards(nets->size);
+	if (!nets->secret_len && has_file_secret()) {
+		memcpy(nets->secret, file_secret, file_secret_len);
+		nets->secret_len = file_secret_len;
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+void ptl_job_nets_free(struct nal_job *nets)
+{
+	free((void *)(uintptr_t)nets->ids);
+	free((void *)(uintptr_t)nets->card);
 }
 
 /* ---- for the calls of p3rt.c -------------------------------------------------------------------- */

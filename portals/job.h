@@ -13,6 +13,8 @@
 
 #include <portals3.h>
 
+struct nal_job;
+
 /*
  * At every PtlInit: finds the launcher, or reads the variables. 0, or -errno after a warning. May wait
  * for the launcher's answer.
@@ -32,9 +34,21 @@ ptl_jid_t ptl_job_jid(void);
  * When an interface stands, before PtlNIInit returns its handle. In a job started by a launcher the
  * first one waits until all ranks have come here. PTL_OK, PTL_FAIL or PTL_PID_INVALID after a warning
  * (the id contradicts the maps, the launcher is gone), PTL_NO_SPACE. Call without locks that peers or
- * other threads may need meanwhile.
+ * other threads may need meanwhile. The card, of at most PTL_CARD_MAX characters without blanks, is what the
+ * others must know of our network NALs; "" if there are none.
  */
-int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t id);
+#define PTL_CARD_MAX 160
+int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t id,
+		    const char *card);
+
+/* Is there a secret, or will there be one when an interface is published? Else PTL_KEY_FILE is missing, or
+ * unusable, of which a warning told. */
+bool ptl_job_has_secret(void);
+
+/* What network NALs need to know, for an interface that was published; with ptl_job_nets_free to follow. Without
+ * memory there are no cards. */
+void ptl_job_nets(ptl_interface_t iface, struct nal_job *nets);
+void ptl_job_nets_free(struct nal_job *nets);
 
 /* The interface goes away; without effect if it was never published. */
 void ptl_job_forget(ptl_interface_t iface);

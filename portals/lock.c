@@ -37,6 +37,14 @@ void ptl_futex_wake(_Atomic uint32_t *word, int n)
 	syscall(SYS_futex, word, FUTEX_WAKE, n, NULL, NULL, 0);
 }
 
+void ptl_ring(struct ptl_region *r)
+{
+	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
+		return;
+	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
+	ptl_futex_wake(&r->bell, INT_MAX);
+}
+
 /* Moves the word, if it is still what it was. A full barrier either way. */
 static bool move_word(struct ptl_region *r, uint32_t from, uint32_t to)
 {
@@ -66,7 +74,21 @@ void ptl_lock_allow_bias(struct ptl_ni *ni)
 
 void ptl_lock_never_bias(struct ptl_ni *ni)
 {
-	atomic_store_explicit(&ni->never_bias, base_thread(), memory_order_relaxed);
+	uintptr_t free;
+
+	for (int i = 0; i <= PTL_NETS; i++) {
+		free = 0;
+		if (atomic_compare_exchange_strong(&ni->never_bias[i], &free, base_thread()))
+			return;
+	}
+}
+
+static bool never_biased(struct ptl_ni *ni, uintptr_t thread)
+{
+	for (int i = 0; i <= PTL_NETS; i++)
+		if (atomic_load_explicit(&ni->never_bias[i], memory_order_relaxed) == thread)
+			return true;
+	return false;
 }
 
 /* Every processor has passed a full barrier since this was called. Where the system call is forbidden to us,
@@ -118,7 +140,7 @@ static bool bias_due(struct ptl_ni *ni)
 	}
 	if (ni->streak++ < ni->streak_need)
 		return false;
-	return self != atomic_load_explicit(&ni->never_bias, memory_order_relaxed) && ni->spin_ns;
+	return !never_biased(ni, self) && ni->spin_ns;
 }
 
 bool ptl_unlock_unbiased(struct ptl_ni *ni)

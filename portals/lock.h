@@ -73,6 +73,9 @@ struct ptl_ni;
 void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
 void ptl_futex_wake(_Atomic uint32_t *word, int n);
 
+/* Wakes the owner's threads that sleep in a wait, if there are any. */
+void ptl_ring(struct ptl_region *r);
+
 /* The `inside` of the thread a biased word means. */
 static inline _Atomic uint32_t *ptl_lock_inside(struct ptl_region *r, uint32_t word)
 {

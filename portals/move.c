@@ -6,9 +6,9 @@
  */
 #include <portals3_ext.h>
 
-#include "nal/nal.h"
 #include "portals/atomic.h"
 #include "portals/debug.h"
+#include "portals/route.h"
 
 /* The MD an operation is to start on: live and active. */
 static struct ptl_md *initiating(struct ptl_ni *ni, ptl_handle_md_t handle)
@@ -39,7 +39,7 @@ static int send(struct ptl_ni *ni, const struct ptl_start *s)
 			  s->atomic ? "atomic " : "", kind[s->kind], (unsigned long long)s->length,
 			  s->target.nid, s->target.pid, s->pt_index,
 			  (unsigned long long)s->match_bits);
-	return ni->nal->send(ni, s);
+	return ptl_send(ni, s);
 }
 
 /* What an atomic is asked for that is not to be had; PTL_OK for what is none. */
@@ -69,7 +69,7 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 	if (!ni)
 		return PTL_MD_INVALID;
 	if (!wildcard(s->target))
-		ni->nal->connect(ni, s->target);
+		ptl_route(ni, s->target);
 	md = initiating(ni, handle);
 	s->md = ptl_handle_index(handle);
 	if (md && whole)
@@ -157,8 +157,8 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 		return PTL_NI_INVALID;
 	err = wildcard(target_id) ? PTL_PROCESS_INVALID : send(ni, &s);
 	if (err == PTL_PROCESS_INVALID && !wildcard(target_id)) { /* the first message to it */
-		ni->nal->connect(ni, target_id);
-		err = ni->nal->send(ni, &s);
+		ptl_route(ni, target_id);
+		err = ptl_send(ni, &s);
 	}
 	ptl_leave(ni);
 	return err;
@@ -214,7 +214,7 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 		return PTL_MD_INVALID;
 	}
 	if (!wildcard(s->target))
-		ni->nal->connect(ni, s->target);
+		ptl_route(ni, s->target);
 	put = initiating(ni, put_handle);
 	get = ptl_ni_of(get_handle, PTL_KIND_MD) == ni ? initiating(ni, get_handle) : NULL;
 	s->md = ptl_handle_index(put_handle);

@@ -16,10 +16,10 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "base/log.h"
-#include "nal/nal.h"
 #include "portals/debug.h"
 #include "portals/job.h"
 #include "portals/nid.h"
+#include "portals/route.h"
 #include "runtime/rt.h"
 
 static const ptl_ni_limits_t max_limits = {
@@ -132,7 +132,7 @@ static void in_child(void)
 		struct ptl_ni *ni = atomic_exchange_explicit(&table[i], NULL, memory_order_relaxed);
 
 		if (ni) {
-			ni->nal->forked(ni);
+			ptl_nets_forked(ni);
 			close(ni->memfd);
 		}
 	}
@@ -176,9 +176,8 @@ static void report(const struct ptl_ni *ni)
 	};
 	static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 	const struct ptl_stat *s = &ni->view.r->stat;
-
 	base_warn("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
-		  ni->index, ni->id.nid, ni->id.pid, ni->nal->name, s->progress,
+		  ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
 		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
 		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
 	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
@@ -199,7 +198,7 @@ static void ni_close(struct ptl_ni *ni)
 	if (base_config()->ptl_report)
 		report(ni);
 	ni->view.r->stat.closed = 1;
-	ni->nal->close(ni);
+	ptl_nets_close(ni);
 	ptl_job_forget(ni->index);
 	ptl_arena_fini(&ni->arena);
 	ptl_region_unmap(&ni->view);
@@ -251,30 +250,6 @@ static ptl_ni_limits_t limits_for(const ptl_ni_limits_t *d)
 	};
 }
 
-/* The NAL for a new interface: the first usable of PTL_NAL. */
-static const struct nal_ops *choose_nal(void)
-{
-	const char *want = base_config()->ptl_nal, *why = NULL;
-	const struct nal_ops *found = NULL;
-
-	for (int i = 0; nal_registry[i]; i++) {
-		const struct nal_ops *n = nal_registry[i];
-
-		if (strcmp(want, "auto") && strcmp(want, n->name))
-			continue;
-		why = n->unusable();
-		if (!why)
-			return n;
-		found = n;
-	}
-	if (found)
-		base_warn("PTL_NAL=%s: %s cannot be used here: %s", want, found->name, why);
-	else
-		base_warn("PTL_NAL=%s: no such transport in this build; portals-info lists them",
-			  want);
-	return NULL;
-}
-
 static void fill_stat(struct ptl_ni *ni)
 {
 	struct ptl_stat *s = &ni->view.r->stat;
@@ -305,12 +280,12 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 {
 	int err;
 
-	ni->nal = choose_nal();
-	if (!ni->nal)
-		return PTL_IFACE_INVALID;
+	err = ptl_nets_choose(ni);
+	if (err != PTL_OK)
+		return err;
 	if (ptl_nid_configured(ni->index, &ni->id.nid) < 0)
 		return PTL_IFACE_INVALID;
-	err = ptl_region_create(&ni->view, limits, ni->nal->region_bytes(), &ni->memfd);
+	err = ptl_region_create(&ni->view, limits, ptl_nets_bytes(ni), &ni->memfd);
 	if (err < 0) {
 		base_warn("cannot reserve the memory of a network interface: %s; ask PtlNIInit for "
 			  "smaller limits, or raise `ulimit -v` and `ulimit -f`",
@@ -326,7 +301,7 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	fill_stat(ni);
 	if (pid == PTL_PID_ANY)
 		pid = ptl_job_pid(ni->index);
-	err = ni->nal->open(ni, pid);
+	err = ptl_nets_open(ni, pid);
 	if (err != PTL_OK) {
 		ptl_region_unmap(&ni->view);
 		close(ni->memfd);
@@ -357,6 +332,24 @@ static void learn_job(struct ptl_ni *ni)
 	free(ids);
 }
 
+/* Tells the others of the job of us and learns of them. */
+static int join_job(struct ptl_ni *ni)
+{
+	char card[PTL_CARD_MAX + 1], *names = ni->view.r->stat.nals;
+	int err;
+
+	ptl_nets_card(ni, card, sizeof(card));
+	err = ptl_job_publish(ptl_ni_handle(ni), ni->index, ni->id, card);
+	if (err != PTL_OK)
+		return err;
+	learn_job(ni);
+	err = ptl_nets_join(ni);
+	ptl_nets_names(ni, names, sizeof(ni->view.r->stat.nals));
+	if (ptl_debugs(ni, PTL_DBG_SETUP))
+		ptl_debug(ni, "interface %u open, nid 0x%08x, by %s", ni->index, ni->id.nid, names);
+	return err;
+}
+
 static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limits_t *desired)
 {
 	ptl_ni_limits_t limits = limits_for(desired);
@@ -383,14 +376,9 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 		return err;
 	}
 	atomic_store_explicit(&table[interface], ni, memory_order_release);
-	if (ptl_debugs(ni, PTL_DBG_SETUP))
-		ptl_debug(ni, "interface %u open, nid 0x%08x, by %s", interface, ni->id.nid,
-			  ni->nal->name);
-	err = ptl_job_publish(ptl_ni_handle(ni), interface, ni->id);
+	err = join_job(ni);
 	if (err != PTL_OK)
 		ni_close(ni);
-	else
-		learn_job(ni);
 	return err;
 }
 
@@ -466,7 +454,7 @@ int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t register_index, ptl_sr
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	ni->nal->progress(ni);
+	ptl_progress(ni);
 	ok = status(ni, register_index, value);
 	ptl_leave(ni);
 	return ok ? PTL_OK : PTL_SR_INDEX_INVALID;
@@ -481,7 +469,7 @@ int PtlNIDist(ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	ni = ptl_ni_of(ni_handle, PTL_KIND_NI);
-	return ni ? ni->nal->distance(ni, process, distance) : PTL_NI_INVALID;
+	return ni ? ptl_distance(ni, process, distance) : PTL_NI_INVALID;
 }
 
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle)
@@ -563,7 +551,7 @@ int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout)
 		ptl_leave(ni);
 		return PTL_HANDLE_INVALID;
 	}
-	for (unsigned int idle = 1; !ni->nal->progress(ni) && base_now_ns() < end; idle++)
+	for (unsigned int idle = 1; !ptl_progress(ni) && base_now_ns() < end; idle++)
 		ni->nal->idle(ni, idle, end);
 	ptl_leave(ni);
 	return PTL_OK;

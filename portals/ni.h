@@ -13,6 +13,8 @@
 
 struct nal_ops;
 
+#define PTL_NETS PTL_STAT_NETS /* network NALs an interface can have */
+
 struct ptl_ni {
 	uint32_t index; /* interface number, part of every handle */
 	ptl_process_id_t id;
@@ -30,9 +32,20 @@ struct ptl_ni {
 	unsigned int nawaited;
 	_Atomic uint64_t
 		spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
-	const struct nal_ops *nal;
+	const struct nal_ops *nal; /* the host (nal.h) */
 	void *nal_state;
-	_Atomic unsigned int debug; /* PTL_DBG_ subjects to print */
+	/* Network NALs that want progress from the application's calls, in bits as net[] has them; locked */
+	uint32_t polled;
+	uint32_t net_turn; /* rounds of progress since they had some */
+	uint32_t nnets;
+	struct ptl_net {
+		const struct nal_ops *nal;
+		void *state;
+		uint64_t region; /* offset of its part of the region */
+	} net[PTL_NETS];
+	const struct nal_ops
+		*order[PTL_NETS + 1]; /* those that may take new peers, ends with NULL */
+	_Atomic unsigned int debug;   /* PTL_DBG_ subjects to print */
 	/* event handlers by queue, and the first event each has not seen; NULL until one is used */
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;
@@ -50,13 +63,32 @@ struct ptl_ni {
 	uintptr_t streak_thread;
 	uint32_t streak, streak_need;
 	uint64_t streak_helped;
-	uintptr_t bias_thread[PTL_BIAS_THREADS]; /* whose the places are */
-	_Atomic uintptr_t never_bias;            /* the NAL's own thread */
+	uintptr_t bias_thread[PTL_BIAS_THREADS];    /* whose the places are */
+	_Atomic uintptr_t never_bias[PTL_NETS + 1]; /* the NALs' own threads */
 	_Atomic uint32_t
 		rounds; /* of progress so far: shows the helper thread that the application polls */
 };
 
 bool ptl_is_init(void);
+
+/* The state a network NAL keeps of this interface, and the number of its peer i in the engine's records. */
+static inline struct ptl_net *ptl_net_of(struct ptl_ni *ni, const struct nal_ops *nal)
+{
+	uint32_t k = 0;
+
+	while (k + 1 < PTL_NETS && ni->net[k].nal != nal)
+		k++;
+	return &ni->net[k];
+}
+
+static inline uint32_t ptl_net_peer(const struct ptl_ni *ni, const struct ptl_net *net, uint32_t i)
+{
+	return (uint32_t)(net - ni->net + 1) << 24 | i;
+}
+
+/* The application is about to sleep on the bell, after which network NALs ring it when something arrives. Until when
+ * it may sleep, 0: not at all. Locked. */
+uint64_t ptl_nets_arm(struct ptl_ni *ni);
 
 /* Takes the lock of our own region. */
 static inline void ptl_lock(struct ptl_ni *ni)

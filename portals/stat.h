@@ -14,7 +14,8 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 2
+#define PTL_STAT_VERSION 3
+#define PTL_STAT_NETS    3
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
 /* Why a request, ack or reply was discarded. X(NAME, text) */
@@ -106,7 +107,7 @@ static_assert(sizeof(struct ptl_op) == 128, "two cache lines");
 struct ptl_stat_peer {
 	ptl_process_id_t id;
 	uint32_t os_pid;
-	uint32_t state; /* 0 unused, 1 live, 2 dying */
+	uint32_t state; /* 0 unused, 1 live, 2 not connected (any more) */
 	uint32_t flags; /* PTL_PEER_* */
 	uint32_t pad_;
 	uint64_t sent;     /* messages pushed to it; of this process's own view */
@@ -130,9 +131,13 @@ struct ptl_stat {
 	ptl_ni_limits_t limits;
 	char program[32];
 	char progress[64]; /* who moves data, and why */
+	char nals[32];     /* in order of preference */
 	/* tables for the tool: offset of the first, how many were ever used */
 	uint64_t eq_off, op_off, peer_off;
 	uint32_t eq_high, op_high, peer_high;
+	/* peers of the network NALs */
+	uint64_t net_peer_off[PTL_STAT_NETS];
+	uint32_t net_peer_high[PTL_STAT_NETS];
 	/* threads asleep in the kernel until something arrives; a line of its own, peers read it */
 	_Alignas(64) _Atomic uint32_t waiters;
 	_Alignas(64) uint64_t sr[PTL_SR_LAST_];

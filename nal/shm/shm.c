@@ -200,22 +200,9 @@ static void shm_close_ni(struct ptl_ni *ni)
 
 /* ---- addresses --------------------------------------------------------------------------------- */
 
-static int shm_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance)
+static unsigned long shm_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	struct shm *s = shm_of(ni);
-	int err = PTL_OK;
-
-	*distance = ULONG_MAX;
-	if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY)
-		return PTL_PROCESS_INVALID;
-	ptl_lock(ni);
-	shm_connect(ni, id);
-	if (!shm_peer_find(s, id))
-		err = PTL_PROCESS_INVALID;
-	else
-		*distance = id.pid == ni->id.pid ? 0 : 1;
-	ptl_leave(ni);
-	return err;
+	return id.pid == ni->id.pid ? 0 : 1;
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -233,6 +220,14 @@ static bool shm_progress(struct ptl_ni *ni)
 	if (any && s->wait.since)
 		shm_wait_over(s);
 	return any;
+}
+
+static void shm_found(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+
+	if (s->wait.since)
+		shm_wait_over(s);
 }
 
 static void shm_own_events(struct ptl_ni *ni, bool handlers)
@@ -304,9 +299,11 @@ const struct nal_ops nal_shm_ops = {
 	.open = shm_open_ni,
 	.close = shm_close_ni,
 	.distance = shm_distance,
+	.knows = shm_knows,
 	.connect = shm_connect,
 	.send = shm_start,
 	.progress = shm_progress,
+	.found = shm_found,
 	.leave = shm_leave,
 	.idle = shm_idle,
 	.holder_dead = shm_holder_dead,

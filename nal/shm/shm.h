@@ -220,8 +220,9 @@ void shm_copy_measure(uint64_t *memory, uint64_t *cma);
 
 /* ---- shm_send.c ------------------------------------------------------------------------------- */
 
-/* nal_ops.connect and nal_ops.send */
-void shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
+/* nal_ops.knows, .connect and .send */
+bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
+bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
 int shm_start(struct ptl_ni *ni, const struct ptl_start *s);
 /* The payload of *m, from an MD or from bytes. */
 void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,

@@ -75,7 +75,7 @@ int shm_area_check(const struct ptl_view *v)
 
 	if (size < sizeof(*a) || !pow2(a->ring_bytes) || !pow2(a->pipe_bytes) ||
 	    a->ring_bytes < 32768 || a->pipe_bytes < 4096 ||
-	    page_up(sizeof(*a)) + SHM_CHANNELS * block_bytes(a->ring_bytes, a->pipe_bytes) != size)
+	    page_up(sizeof(*a)) + SHM_CHANNELS * block_bytes(a->ring_bytes, a->pipe_bytes) > size)
 		return -EPROTO;
 	return 0;
 }

@@ -206,16 +206,22 @@ void shm_settle_unsure(struct shm *s)
 
 /* ---- starting --------------------------------------------------------------------------------- */
 
-void shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
+bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	return shm_peer_find(shm_of(ni), target);
+}
+
+bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
 	struct shm *s = shm_of(ni);
-	struct shm_peer *p = shm_peer_find(s, target);
+	struct shm_peer *p;
 
-	if (p || target.nid != ni->id.nid)
-		return;
+	if (target.nid != ni->id.nid)
+		return false;
 	p = shm_peer_add(s, target);
 	if (p)
 		shm_link_connect(s, p);
+	return shm_peer_find(s, target);
 }
 
 /* Out of range is out of range: the target rejects and counts it. */
@@ -244,7 +250,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	uint32_t size = (uint32_t)put->length;
 	struct shm_msg spare, *m;
 
-	if (!p || p->state == SHM_GONE)
+	if (p->state == SHM_GONE)
 		return PTL_PROCESS_INVALID;
 	if (put->length > s->eager || put->length > p->eager)
 		return PTL_NO_SPACE;
@@ -271,25 +277,6 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	return PTL_OK;
 }
 
-/* No path: the operation begins and fails. */
-static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
-{
-	struct ptl_answerer who = { s->target, PTL_UID_ANY, PTL_JID_ANY };
-	uint32_t op;
-
-	if (s->kind == PTL_REQ_PUT) {
-		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, PTL_NIL);
-		return PTL_OK;
-	}
-	op = ptl_op_alloc(&ni->engine, s, PTL_NIL, 0);
-	if (op == PTL_NIL)
-		return PTL_NO_SPACE;
-	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, op);
-	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0,
-			  PTL_NI_UNREACHABLE, &who);
-	return PTL_OK;
-}
-
 int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 {
 	static const uint8_t kinds[] = {
@@ -304,10 +291,10 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	uint32_t op = PTL_NIL, size;
 	bool is_long, carries, placed;
 
+	if (!p)
+		return NAL_ELSEWHERE;
 	if (s->inject)
 		return inject(ni, shm, p, s);
-	if (!p)
-		return start_nowhere(ni, s);
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
 	if (s->kind == PTL_REQ_PUT && !s->atomic &&
 	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))

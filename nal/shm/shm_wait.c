@@ -94,6 +94,13 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
 		ns = 0;
+	if (ni->nnets && ns) {
+		uint64_t until = ptl_nets_arm(ni);
+
+		now = base_now_ns();
+		if (until < now + ns)
+			ns = until > now ? until - now : 0;
+	}
 	drained = base_now_ns() + DRAIN_NS;
 	biased = ptl_lock_unbias(ni);
 	ptl_leave(ni);

@@ -116,7 +116,7 @@ static void handles_and_pointers_are_checked(void **state)
 
 	(void)state;
 	init();
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		assert_int_equal(PtlSetRank(bad[i], 0, 1), PTL_NI_INVALID);
 		assert_int_equal(PtlSetRank(bad[i], ALL_ONES, ALL_ONES), PTL_NI_INVALID);
@@ -149,8 +149,8 @@ static void alone_is_rank_0_of_1(void **state)
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, ALL_ONES, ALL_ONES), PTL_OK);
 	assert_int_equal(ptl_job_pid(0), PTL_PID_ANY);
 	assert_int_equal(ptl_job_jid(), PTL_JID_ANY);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
-	assert_int_equal(ptl_job_publish(NI1, 1, other), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI1, 1, other, ""), PTL_OK);
 	assert_rank(NI0, 0, 1);
 	assert_id(NI0, 0, own.nid, own.pid);
 	assert_id(NI1, 0, other.nid, other.pid);
@@ -170,7 +170,7 @@ static void the_environment_makes_a_job(void **state)
 			assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, ALL_ONES, ALL_ONES),
 					 PTL_OK);
 		assert_int_equal(ptl_job_pid(0), 22);
-		assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+		assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 		assert_rank(NI0, 1, 3);
 		assert_id(NI0, 2, 0x0a000003, 23);
 		assert_int_equal(PtlGetNIDMap(NI0, nids, 3), PTL_OK);
@@ -194,12 +194,12 @@ static void ids_must_fit_the_environment(void **state)
 	(void)state;
 	set_good_env();
 	init();
-	assert_int_equal(ptl_job_publish(NI0, 0, (ptl_process_id_t){ own.nid + 1, own.pid }),
+	assert_int_equal(ptl_job_publish(NI0, 0, (ptl_process_id_t){ own.nid + 1, own.pid }, ""),
 			 PTL_FAIL);
-	assert_int_equal(ptl_job_publish(NI0, 0, (ptl_process_id_t){ own.nid, own.pid + 1 }),
+	assert_int_equal(ptl_job_publish(NI0, 0, (ptl_process_id_t){ own.nid, own.pid + 1 }, ""),
 			 PTL_PID_INVALID);
 	assert_int_equal(PtlGetRank(NI0, &rank, &size), PTL_NI_INVALID);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 }
 
 static void the_maps_are_about_the_interface_opened_first(void **state)
@@ -211,9 +211,9 @@ static void the_maps_are_about_the_interface_opened_first(void **state)
 	(void)state;
 	set_good_env();
 	init();
-	assert_int_equal(ptl_job_publish(NI1, 1, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI1, 1, own, ""), PTL_OK);
 	assert_int_equal(ptl_job_pid(0), PTL_PID_ANY);
-	assert_int_equal(ptl_job_publish(NI0, 0, other), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, other, ""), PTL_OK);
 	assert_id(NI1, 0, 0x0a000001, 21);
 	assert_rank(NI0, 1, 3);
 	assert_int_equal(PtlGetRankId(NI0, 0, &id), PTL_NO_INIT);
@@ -231,7 +231,7 @@ static void the_rank_may_become_known_after_init(void **state)
 	set_good_env();
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, ALL_ONES, ALL_ONES), PTL_OK);
 	assert_int_equal(ptl_job_pid(0), 22);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	assert_rank(NI0, 1, 3);
 }
 
@@ -239,7 +239,7 @@ static void the_rank_may_become_known_after_the_interface_stands(void **state)
 {
 	(void)state;
 	init();
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	assert_rank(NI0, 0, 1);
 	set_env("0", "10.0.0.1:10.0.0.2:10.0.0.3", "21:22:23");
 	assert_int_equal(PtlSetRank(NI0, ALL_ONES, ALL_ONES), PTL_FAIL); /* another nid */
@@ -261,7 +261,7 @@ static void a_wrong_environment_is_an_error_until_it_is_put_right(void **state)
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, ALL_ONES, ALL_ONES), PTL_FAIL);
 	set_good_env();
 	init();
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	assert_rank(NI0, 1, 3);
 }
 
@@ -290,12 +290,12 @@ static void a_client_may_bring_its_own_maps(void **state)
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, 0, 2), PTL_FAIL);
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, 1, 2), PTL_OK);
 	assert_int_equal(ptl_job_pid(0), own.pid);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	assert_rank(NI0, 1, 2);
 	assert_id(NI0, 0, 5, 6);
 	assert_id(NI0, 1, own.nid, own.pid);
 	/* used up: the next interface knows nothing of it */
-	assert_int_equal(ptl_job_publish(NI1, 1, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI1, 1, own, ""), PTL_OK);
 	assert_int_equal(PtlGetRank(NI1, &r, &s), PTL_OK);
 	assert_int_equal(s, 1);
 }
@@ -308,7 +308,7 @@ static void maps_may_be_set_on_an_interface(void **state)
 
 	(void)state;
 	init();
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 	assert_int_equal(PtlSetRank(NI0, 1, 2), PTL_OK);
 	assert_rank(NI0, 1, 2);
 	assert_int_equal(PtlGetRankId(NI0, 1, &id), PTL_NO_INIT); /* it was about another group */
@@ -331,11 +331,11 @@ static void a_contradiction_shows_when_the_interface_opens(void **state)
 	init();
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, 0, 1), PTL_OK);
 	assert_int_equal(PtlSetNIDMap(PTL_INVALID_HANDLE, nids, 1), PTL_OK);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_FAIL);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_FAIL);
 	assert_int_equal(PtlSetRank(PTL_INVALID_HANDLE, 0, 1), PTL_OK);
 	assert_int_equal(PtlSetPIDMap(PTL_INVALID_HANDLE, pids, 1), PTL_OK);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_PID_INVALID);
-	assert_int_equal(ptl_job_publish(NI0, 0, own), PTL_OK);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_PID_INVALID);
+	assert_int_equal(ptl_job_publish(NI0, 0, own, ""), PTL_OK);
 }
 
 static void the_jid_can_be_set(void **state)

@@ -89,6 +89,21 @@ static void show_peers(const struct region *r)
 							   : " through shared memory");
 }
 
+static void show_net_peers(const struct region *r, int net)
+{
+	const struct ptl_stat_peer *p =
+		table(r, r->s->net_peer_off[net], r->s->net_peer_high[net], sizeof(*p));
+
+	if (!p || !r->s->net_peer_off[net])
+		return;
+	for (uint32_t i = 0; i < r->s->net_peer_high[net]; i++)
+		if (p[i].state)
+			printf("  peer      nid %s pid %u, by %.8s: %" PRIu64
+			       " messages to it, %" PRIu64 " from it%s\n",
+			       address(p[i].id.nid), p[i].id.pid, p[i].nal, p[i].sent,
+			       p[i].received, p[i].state == 1 ? "" : ", not connected");
+}
+
 static void show_queues(const struct region *r)
 {
 	const struct ptl_eq *q = table(r, r->s->eq_off, r->s->eq_high, sizeof(*q));
@@ -153,7 +168,7 @@ static void show(const struct region *r)
 	printf("%.32s, process %u: interface %u, nid %s pid %u, uid %u, jid %u, up %.1f s%s\n",
 	       s->program, s->os_pid, s->interface, address(s->id.nid), s->id.pid, s->uid, s->jid,
 	       (double)(now_ms() - s->started_ms) / 1000, s->closed ? ", CLOSED" : "");
-	printf("  data moved by %.64s\n", s->progress);
+	printf("  transports %.32s; data moved by %.64s\n", s->nals, s->progress);
 	printf("  %u threads asleep in a wait\n", s->waiters);
 	printf("  messages  %" PRIu64 " started (%" PRIu64 " bytes), %" PRIu64 " accepted (%" PRIu64
 	       " bytes), %" PRIu64 " dropped\n",
@@ -164,6 +179,8 @@ static void show(const struct region *r)
 	       s->sr[PTL_SR_MES_CUR], s->sr[PTL_SR_PTLS_CUR], s->sr[PTL_SR_MDS_CUR],
 	       s->sr[PTL_SR_EQS_CUR]);
 	show_peers(r);
+	for (int i = 0; i < PTL_STAT_NETS; i++)
+		show_net_peers(r, i);
 	show_queues(r);
 	show_operations(r);
 	show_counts(s);

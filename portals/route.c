@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * See route.h.
+ */
+#include "portals/route.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "portals/debug.h"
+#include "portals/job.h"
+
+#define PID_TRIES  16
+#define NET_BEHIND 16 /* rounds of progress of a host that is busy before the others have theirs */
+
+/* ---- choosing --------------------------------------------------------------------------------- */
+
+static bool automatic(void)
+{
+	return !strcmp(base_config()->ptl_nal, "auto");
+}
+
+/* The next name of a list: its length, and *rest behind it. 0: the end. */
+static size_t next_name(const char **list, const char **name)
+{
+	size_t len;
+
+	*list += strspn(*list, ", ");
+	*name = *list;
+	len = strcspn(*list, ", ");
+	*list += len;
+	return len;
+}
+
+static const struct nal_ops *by_name(const char *name, size_t len)
+{
+	for (int i = 0; nal_registry[i]; i++)
+		if (strlen(nal_registry[i]->name) == len &&
+		    !strncmp(nal_registry[i]->name, name, len))
+			return nal_registry[i];
+	return NULL;
+}
+
+static const char *unusable(const struct nal_ops *n)
+{
+	const char *why = n->unusable();
+
+	if (!why && n->needs_secret && !ptl_job_has_secret())
+		why = "outside a job it needs a secret that the processes share: name a file with "
+		      "it in PTL_KEY_FILE";
+	return why;
+}
+
+/* A NAL for new peers, if it can be used. */
+static const char *add(struct ptl_ni *ni, const struct nal_ops *n)
+{
+	const char *why = unusable(n);
+	uint32_t k = 0;
+
+	if (why)
+		return why;
+	while (ni->order[k] && ni->order[k] != n)
+		k++;
+	if (ni->order[k] || k >= PTL_NETS)
+		return NULL;
+	ni->order[k] = n;
+	if (n->idle)
+		return NULL;
+	ni->net[ni->nnets++].nal = n;
+	return NULL;
+}
+
+static void drop(struct ptl_ni *ni, uint32_t net)
+{
+	const struct nal_ops *n = ni->net[net].nal;
+	uint32_t to = 0;
+
+	for (uint32_t k = 0; ni->order[k]; k++)
+		if (ni->order[k] != n)
+			ni->order[to++] = ni->order[k];
+	ni->order[to] = NULL;
+	for (uint32_t k = net + 1; k < ni->nnets; k++)
+		ni->net[k - 1] = ni->net[k];
+	memset(&ni->net[--ni->nnets], 0, sizeof(ni->net[0]));
+}
+
+/* Those the list names, in its order. The last one that cannot be used, and why. */
+static const struct nal_ops *add_listed(struct ptl_ni *ni, const char **why)
+{
+	const char *list = base_config()->ptl_nal, *name;
+	const struct nal_ops *failed = NULL, *n;
+	size_t len;
+
+	while ((len = next_name(&list, &name))) {
+		const char *reason;
+
+		n = by_name(name, len);
+		if (!n) {
+			base_warn("PTL_NAL=%s: there is no transport %.*s in this build; "
+				  "portals-info lists them",
+				  base_config()->ptl_nal, (int)len, name);
+			continue;
+		}
+		reason = add(ni, n);
+		if (reason) {
+			failed = n;
+			*why = reason;
+		}
+	}
+	return failed;
+}
+
+int ptl_nets_choose(struct ptl_ni *ni)
+{
+	const struct nal_ops *failed = NULL;
+	const char *why = NULL, *reason;
+
+	for (int i = 0; nal_registry[i]; i++) {
+		const struct nal_ops *n = nal_registry[i];
+
+		if (n->idle)
+			ni->nal = n;
+		reason = automatic() ? add(ni, n) : NULL;
+		if (reason && n->idle) {
+			failed = n;
+			why = reason;
+		}
+	}
+	if (!automatic())
+		failed = add_listed(ni, &why);
+	if (ni->order[0] && ni->nal)
+		return PTL_OK;
+	if (failed)
+		base_warn("PTL_NAL=%s: %s cannot be used here: %s", base_config()->ptl_nal,
+			  failed->name, why);
+	else
+		base_warn("PTL_NAL=%s names no transport of this build; portals-info lists them",
+			  base_config()->ptl_nal);
+	return PTL_IFACE_INVALID;
+}
+
+/* ---- opening and closing ---------------------------------------------------------------------- */
+
+size_t ptl_nets_bytes(struct ptl_ni *ni)
+{
+	size_t bytes = ni->nal->region_bytes();
+
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		bytes = (bytes + 4095) & ~(size_t)4095;
+		ni->net[k].region = bytes;
+		bytes += ni->net[k].nal->region_bytes();
+	}
+	return bytes;
+}
+
+/* The network NALs, then the host, with the same pid. PTL_PID_INVALID: somebody cannot have what was wanted, or
+ * the host what they chose. */
+static int open_all(struct ptl_ni *ni, ptl_pid_t want)
+{
+	uint32_t k = 0;
+	int err = PTL_OK;
+
+	ni->id.pid = want;
+	while (k < ni->nnets) {
+		err = ni->net[k].nal->open(ni, ni->id.pid);
+		if (err != PTL_OK && !automatic())
+			break;
+		if (err == PTL_OK)
+			k++;
+		else
+			drop(ni, k);
+		err = PTL_OK;
+	}
+	if (err == PTL_OK)
+		err = ni->nal->open(ni, ni->id.pid);
+	if (err == PTL_OK)
+		return PTL_OK;
+	while (k--)
+		ni->net[k].nal->close(ni);
+	return err;
+}
+
+int ptl_nets_open(struct ptl_ni *ni, ptl_pid_t want)
+{
+	int err, tries = 0;
+
+	do {
+		err = open_all(ni, want);
+	} while (err == PTL_PID_INVALID && want == PTL_PID_ANY && ++tries < PID_TRIES);
+	return err;
+}
+
+/* Only one node, and nobody asked for more. */
+static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
+{
+	for (unsigned int i = 0; i < job->size; i++)
+		if (job->ids[i].nid != ni->id.nid)
+			return false;
+	return job->size && automatic();
+}
+
+void ptl_nets_card(struct ptl_ni *ni, char *text, size_t len)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t k = 0; k < ni->nnets && used < len; k++) {
+		const struct nal_ops *n = ni->net[k].nal;
+
+		used += (size_t)snprintf(text + used, len - used, "%s%s=", k ? ";" : "", n->name);
+		if (used < len)
+			n->card(ni, text + used, len - used);
+		used += strlen(text + used);
+	}
+}
+
+const char *ptl_net_card(const char *card, const char *name, size_t *len)
+{
+	size_t n = strlen(name);
+
+	while (card) {
+		if (!strncmp(card, name, n) && card[n] == '=') {
+			*len = strcspn(card + n + 1, ";");
+			return card + n + 1;
+		}
+		card = strchr(card, ';');
+		card = card ? card + 1 : NULL;
+	}
+	return NULL;
+}
+
+int ptl_nets_join(struct ptl_ni *ni)
+{
+	struct nal_job job;
+
+	if (!ni->nnets)
+		return PTL_OK;
+	ptl_job_nets(ni->index, &job);
+	for (uint32_t k = ni->nnets; k--;) {
+		const struct nal_ops *n = ni->net[k].nal;
+		const char *why =
+			alone_on_node(ni, &job) ? "all ranks are on this node" : n->join(ni, &job);
+
+		if (!why)
+			continue;
+		if (ptl_debugs(ni, PTL_DBG_SETUP))
+			ptl_debug(ni, "%s is not used: %s", n->name, why);
+		if (!automatic())
+			base_warn("PTL_NAL=%s: %s is not used: %s", base_config()->ptl_nal, n->name,
+				  why);
+		n->close(ni);
+		drop(ni, k);
+	}
+	ptl_job_nets_free(&job);
+	return ni->order[0] ? PTL_OK : PTL_IFACE_INVALID;
+}
+
+void ptl_nets_close(struct ptl_ni *ni)
+{
+	while (ni->nnets) {
+		ni->net[ni->nnets - 1].nal->close(ni);
+		drop(ni, ni->nnets - 1);
+	}
+	ni->nal->close(ni);
+}
+
+void ptl_nets_forked(struct ptl_ni *ni)
+{
+	for (uint32_t k = 0; k < ni->nnets; k++)
+		ni->net[k].nal->forked(ni);
+	ni->nal->forked(ni);
+}
+
+void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
+{
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t k = 0; ni->order[k] && used < len; k++)
+		used += (size_t)snprintf(text + used, len - used, "%s%s", k ? ", " : "",
+					 ni->order[k]->name);
+}
+
+/* ---- peers ------------------------------------------------------------------------------------ */
+
+static const struct nal_ops *owner(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	for (uint32_t k = 0; k < ni->nnets; k++)
+		if (ni->net[k].nal->knows(ni, target))
+			return ni->net[k].nal;
+	return NULL;
+}
+
+void ptl_route_new(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	if (owner(ni, target))
+		return;
+	for (uint32_t k = 0; ni->order[k]; k++) {
+		if (ni->order[k]->connect(ni, target))
+			return;
+		/* it let go of the lock, and another thread may have had more luck */
+		if (ni->nal->knows(ni, target) || owner(ni, target))
+			return;
+	}
+}
+
+/* No path: the operation begins and fails. */
+static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	struct ptl_answerer who = { s->target, PTL_UID_ANY, PTL_JID_ANY };
+	uint32_t op;
+
+	if (s->inject)
+		return PTL_PROCESS_INVALID;
+	if (s->kind == PTL_REQ_PUT) {
+		ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, PTL_NIL);
+		return PTL_OK;
+	}
+	op = ptl_op_alloc(&ni->engine, s, PTL_NIL, 0);
+	if (op == PTL_NIL)
+		return PTL_NO_SPACE;
+	ptl_engine_send(&ni->engine, s, false, PTL_NI_UNREACHABLE, op);
+	ptl_engine_answer(&ni->engine, op, ni->view.op[op].gen, PTL_ANSWER_FAILED, 0,
+			  PTL_NI_UNREACHABLE, &who);
+	return PTL_OK;
+}
+
+int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		int err = ni->net[k].nal->send(ni, s);
+
+		if (err != NAL_ELSEWHERE)
+			return err;
+	}
+	return start_nowhere(ni, s);
+}
+
+/* ---- progress --------------------------------------------------------------------------------- */
+
+/* A look at a network is a system call, so a host with something to do goes first for a while. */
+bool ptl_nets_progress(struct ptl_ni *ni, bool any)
+{
+	bool found = false;
+
+	if (any && ++ni->net_turn < NET_BEHIND)
+		return true;
+	ni->net_turn = 0;
+	for (uint32_t k = 0; k < ni->nnets; k++)
+		if (ni->polled & 1u << k)
+			found |= ni->net[k].nal->progress(ni);
+	if (found)
+		ni->nal->found(ni);
+	return any | found;
+}
+
+uint64_t ptl_nets_arm(struct ptl_ni *ni)
+{
+	uint64_t until = UINT64_MAX;
+
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		uint64_t at = ni->net[k].nal->arm(ni);
+
+		until = at < until ? at : until;
+	}
+	return until;
+}
+
+int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance)
+{
+	const struct nal_ops *n = NULL;
+
+	*distance = ULONG_MAX;
+	if (id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY)
+		return PTL_PROCESS_INVALID;
+	ptl_lock(ni);
+	ptl_route(ni, id);
+	n = ni->nal->knows(ni, id) ? ni->nal : owner(ni, id);
+	if (n)
+		*distance = n->distance(ni, id);
+	ptl_leave(ni);
+	return n ? PTL_OK : PTL_PROCESS_INVALID;
+}
