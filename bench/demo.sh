@@ -3,7 +3,8 @@
 # Copyright (c) 2026 the Postern authors
 #
 # What `./dev demo` ends with: two ranks exchange data and check it, how fast that is beside what the
-# machine can do at all, that it goes on while the target computes, and an MPI program.
+# machine can do at all, that it goes on while the target computes, an MPI program, and how far our MPI and
+# the others on this machine let a program work while messages arrive.
 # Usage: demo.sh BUILD_DIR
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then
@@ -33,3 +34,8 @@ heading "An MPI program, compiled with mpicc: a solver that exchanges borders an
 echo "\$ mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200"
 "$build/tools/mpicc/mpicc" -O2 -o "$dir/halo" "$here/../examples/mpi/halo.c" -lm
 "$build/tools/mpiexec/mpiexec" -n 4 "$dir/halo" 200
+
+heading "COMB: what the MPIs here leave of the processor while ten messages of 100 KiB arrive"
+echo "\$ bench/comb/run --method pww --size 100K"
+"$here/comb/run" --prefix "$build" --method pww --size 100K --tests 0 --time 50 --rounds 3 ||
+	echo "(one of them could not be measured)"
