@@ -16,8 +16,9 @@
 #include "../ptlperf/clock.h"
 #include "comb.h"
 
-enum { START_TAG = 1, SLOT_TAG /* and as many as there are slots */ };
-enum { LEAST_POLLS = 10, LEAST_REPEAT = 3, REPEAT = 5, MOST_REPEAT = 100 };
+enum { START_TAG = 1, READY_TAG, SLOT_TAG /* and as many as there are slots */ };
+/* short repetitions, many of them: what others do on the machine then spoils few */
+enum { LEAST_POLLS = 10, LEAST_REPEAT = 3, REPEAT = 15, MOST_REPEAT = 100 };
 enum { STOP = 0, GO_ON = 1 };
 
 struct series {
@@ -96,6 +97,7 @@ static void partner(const struct comb_point *p)
 		if (!more)
 			return;
 		start_receives(p);
+		MPI_Send(NULL, 0, MPI_CHAR, COMB_WORKER, READY_TAG, MPI_COMM_WORLD);
 		for (int i = 0; i < p->batch; i++)
 			post_send(p, i, GO_ON);
 		answer(p);
@@ -155,6 +157,8 @@ static double wet_loop(const struct comb_point *p, uint64_t count, uint64_t poll
 	*messages = 0;
 	tell_partner(1);
 	start_receives(p);
+	/* it may have been asleep */
+	MPI_Recv(NULL, 0, MPI_CHAR, COMB_PARTNER, READY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	comb_cpu_mark(cpu);
 	start = perf_now();
 	for (uint64_t i = 0; i < polls; i++) {

@@ -17,11 +17,6 @@ TESTS = {
                      (('availability', 'avail.'), ('cpu_availability', 'cpu'),
                       ('bandwidth', 'GB/s'))),
 }
-HEADS = {
-    'comb_pww': '%: availability, of the work alone, of processor time; wait of all the messages '
-                'take',
-    'comb_polling': '% availability, of processor time, and GB/s',
-}
 WIDTH = 7
 # of us, at this size, receiving, where the work is so many times as long as the messages take when nobody
 # works: moved by the sender alone they take about three times as long
@@ -69,10 +64,10 @@ def print_table(overlaps, table, titles):
     test, variant, size, batch = table
     title, axis, columns = TESTS[test]
     width = WIDTH * len(columns)
-    print(f'\n== {title}, {variant}, {tables.size_text(size)} x {batch}; {HEADS[test]}')
+    print(f'\n== {title}, {variant}, {tables.size_text(size)} x {batch}')
     if test == 'comb_pww':
         alone = [(titles[mpi], overlaps.transfer(mpi, table)) for mpi in titles]
-        print('the messages take ' + ', '.join(f'{value / 1e3:.1f} us with {name}'
+        print('the messages alone take ' + ', '.join(f'{value / 1e3:.1f} us with {name}'
                                                for name, value in alone if value))
     print(f'{"":>11} ' + ''.join(f'|{name:^{width}.{width}}' for name in titles.values()))
     print(f'{axis:>11} ' + ''.join('|' + ''.join(f'{head:>{WIDTH - 1}} ' for _, head in columns)
@@ -118,6 +113,8 @@ def print_all(figures, titles):
     overlaps = Overlaps(figures)
     shown = {mpi: title for mpi, title in titles.items()
              if any(figure['mpi'] == mpi for figure in figures)}
+    print('\navail.: availability in %; work: of the work phase alone; cpu: of processor time, that of all '
+          'threads;\nwait: the wait phase in % of what the messages alone take')
     for table in overlaps.points:
         print_table(overlaps, table, shown)
     if any(figure.get('cacheline') for figure in figures):
