@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lat.h"
 #include "link.h"
-#include "report.h"
 #include "window.h"
 
 struct latency {
@@ -66,26 +66,32 @@ static void verify(struct perf *p, void *arg, uint64_t seed)
 	perf_verify(p->rx, l->size, 2 * seed + !p->rank, "put");
 }
 
-static void point(struct perf *p, size_t size)
+struct perf_point perf_one_way(struct perf *p, size_t size, struct perf_result *r)
 {
-	char name[64], text[PERF_SIZE_TEXT], ratio[16] = "";
+	char name[64];
 	struct perf_pattern pattern = { name, prepare, run0, run1, verify };
 	struct latency l = { .size = size, .trips = perf_trips(size) };
-	struct perf_point pt = { .test = "latency",
-				 .variant = p->opt.poll ? "poll" : "wait",
-				 .size = size,
-				 .unit = "ns",
-				 .scale = 0.5 / (double)l.trips };
-	struct perf_result r;
-	struct perf_values v;
 
 	snprintf(name, sizeof(name), "latency of %zu-byte puts", size);
 	l.me = perf_expose(p, PERF_BITS, p->rx, size, p->eq, NULL);
 	l.md = perf_bind(p, p->tx, size, PERF_QUIET);
-	perf_measure(p, &pattern, &l, &r);
+	perf_measure(p, &pattern, &l, r);
 	perf_withdraw(p, l.me);
 	perf_release(p, l.md);
-	v = perf_values_of(&pt, &r);
+	return (struct perf_point){ .test = "latency",
+				    .variant = p->opt.poll ? "poll" : "wait",
+				    .size = size,
+				    .unit = "ns",
+				    .scale = 0.5 / (double)l.trips };
+}
+
+static void point(struct perf *p, size_t size)
+{
+	char text[PERF_SIZE_TEXT], ratio[16] = "";
+	struct perf_result r;
+	struct perf_point pt = perf_one_way(p, size, &r);
+	struct perf_values v = perf_values_of(&pt, &r);
+
 	if (r.line_ns > 0 && size <= 4096) { /* beyond, copying is what takes time */
 		pt.floor = "cacheline";
 		pt.ratio = v.median / r.line_ns;

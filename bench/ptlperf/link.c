@@ -167,8 +167,8 @@ void perf_buffers(struct perf *p, size_t len)
 	p->rx = len ? pages(len) : NULL;
 }
 
-ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, size_t len,
-			    ptl_handle_eq_t eq, void *user_ptr)
+ptl_handle_me_t perf_expose_to(struct perf *p, ptl_process_id_t who, ptl_match_bits_t bits,
+			       void *start, size_t len, ptl_handle_eq_t eq, void *user_ptr)
 {
 	ptl_md_t md = {
 		.start = start,
@@ -181,10 +181,16 @@ ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, 
 	};
 	ptl_handle_me_t me;
 
-	perf_ok(PtlMEAttach(p->ni, PERF_PT_DATA, p->other, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me),
+	perf_ok(PtlMEAttach(p->ni, PERF_PT_DATA, who, bits, 0, PTL_RETAIN, PTL_INS_AFTER, &me),
 		"PtlMEAttach");
 	perf_ok(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
 	return me;
+}
+
+ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, size_t len,
+			    ptl_handle_eq_t eq, void *user_ptr)
+{
+	return perf_expose_to(p, p->other, bits, start, len, eq, user_ptr);
 }
 
 /* An operation may still be leaving its descriptor when the other side knows it done. */

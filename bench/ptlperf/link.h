@@ -33,6 +33,9 @@ void perf_buffers(struct perf *p, size_t len);
  * `start`: never used up, remote offsets, END events only, or no events with PTL_EQ_NONE. */
 ptl_handle_me_t perf_expose(struct perf *p, ptl_match_bits_t bits, void *start, size_t len,
 			    ptl_handle_eq_t eq, void *user_ptr);
+/* The same for the requests of any process. */
+ptl_handle_me_t perf_expose_to(struct perf *p, ptl_process_id_t who, ptl_match_bits_t bits,
+			       void *start, size_t len, ptl_handle_eq_t eq, void *user_ptr);
 void perf_withdraw(struct perf *p, ptl_handle_me_t me);
 
 /* A free descriptor to initiate from, never used up, and the events it asks for. */

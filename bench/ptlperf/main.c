@@ -20,11 +20,15 @@ static const struct perf_test_name names[] = {
 	{ "match", NULL, "time per put with 1 to 100,000 posted entries" },
 	{ "calls", NULL, "time of single calls within one process" },
 	{ "bypass", NULL, "puts and gets while the target computes" },
+	{ "model", NULL, "Directed Point's cost model: parameters and prediction" },
+	{ "loggp", NULL, "LogGP: host overhead, gap, latency" },
+	{ "rwapi", NULL, "RWAPI's ping-pong, bidirectional ping-pong, burst" },
 };
 
 static void (*const run[])(struct perf *p) = {
 	perf_floor, perf_latency, perf_bandwidth, perf_bidirectional, perf_rate,
 	perf_get,   perf_getput,  perf_match,     perf_calls,         perf_bypass,
+	perf_model, perf_loggp,   perf_rwapi,
 };
 
 enum { TESTS = sizeof(names) / sizeof(names[0]) };

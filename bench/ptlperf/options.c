@@ -14,7 +14,16 @@
 #define LARGEST_SIZE ((size_t)64 << 20)
 #define MOST_ENTRIES ((size_t)1 << 20)
 
-enum { OPT_POLL = 256, OPT_NO_PIN, OPT_CORES, OPT_JSON, OPT_QUICK, OPT_ENTRIES, OPT_DEADLINE };
+enum {
+	OPT_POLL = 256,
+	OPT_NO_PIN,
+	OPT_CORES,
+	OPT_JSON,
+	OPT_QUICK,
+	OPT_ENTRIES,
+	OPT_PACKET,
+	OPT_DEADLINE
+};
 
 static const struct option long_options[] = {
 	{ "sizes", required_argument, NULL, 's' },
@@ -27,6 +36,7 @@ static const struct option long_options[] = {
 	{ "json", required_argument, NULL, OPT_JSON },
 	{ "quick", no_argument, NULL, OPT_QUICK },
 	{ "entries", required_argument, NULL, OPT_ENTRIES },
+	{ "packet", required_argument, NULL, OPT_PACKET },
 	{ "deadline", required_argument, NULL, OPT_DEADLINE },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -58,6 +68,7 @@ static void help(const struct perf_test_name *names, int count)
 	     "      --poll          spin on PtlEQGet instead of waiting in PtlEQWait\n"
 	     "      --quick         few sizes, short repetitions\n"
 	     "      --entries LIST  match: numbers of posted entries (1,10,...,100000)\n"
+	     "      --packet BYTES  model: the largest packet (32K)\n"
 	     "      --cores A,B     pin the two processes to these cores\n"
 	     "      --no-pin        leave placement to the system\n"
 	     "      --deadline S    fail when nothing moves for this long (30)\n"
@@ -172,6 +183,9 @@ static void parse_option(struct perf_options *o, int opt, const char *arg)
 		if (!o->entries.item[0])
 			usage_error("--entries: 0 entries match nothing");
 		break;
+	case OPT_PACKET:
+		o->packet = one_number(arg, 16, LARGEST_SIZE, "--packet");
+		break;
 	case OPT_DEADLINE:
 		o->deadline_s = (unsigned)one_number(arg, 5, 3600, "--deadline");
 		break;
@@ -210,6 +224,8 @@ static void fill_in(struct perf_options *o)
 		parse_list(&o->entries, "1,10,100,1000,10000,100000", MOST_ENTRIES, "--entries");
 	if (o->min_time_ms <= 0)
 		o->min_time_ms = o->quick ? 15 : 100;
+	if (!o->packet) /* what long messages are moved in */
+		o->packet = (size_t)32 << 10;
 	if (!o->repeat)
 		o->repeat = o->quick ? 3 : 5;
 }

@@ -21,6 +21,7 @@ struct perf_options {
 	struct perf_list sizes; /* message sizes, bytes, ascending */
 	bool sizes_given;
 	struct perf_list entries; /* match: posted entries */
+	size_t packet;            /* model: bytes of the largest packet */
 	unsigned window;          /* messages in flight, 0: by size */
 	double min_time_ms;       /* of one repetition */
 	unsigned repeat;          /* least repetitions of a point */

@@ -92,6 +92,9 @@ void perf_match(struct perf *p);
 void perf_calls(struct perf *p);
 void perf_floor(struct perf *p);
 void perf_bypass(struct perf *p);
+void perf_model(struct perf *p);
+void perf_loggp(struct perf *p);
+void perf_rwapi(struct perf *p);
 
 /* Measure the part of the floor a test compares itself with, unless that is done already. */
 void perf_floor_cacheline(struct perf *p);

@@ -44,6 +44,17 @@ static double quantile(const double *sorted, size_t count, double q)
 	return sorted[rank < count ? rank : count - 1];
 }
 
+/* At least one of them counts. */
+static double mean_of_middle(const double *sorted, size_t count)
+{
+	size_t cut = count / 10;
+	double sum = 0;
+
+	for (size_t i = cut; i < count - cut; i++)
+		sum += sorted[i];
+	return sum / (double)(count - 2 * cut);
+}
+
 void perf_stats_of(double *value, size_t count, struct perf_stats *out)
 {
 	double sum = 0;
@@ -58,6 +69,7 @@ void perf_stats_of(double *value, size_t count, struct perf_stats *out)
 	out->min = value[0];
 	out->median = quantile(value, count, 0.5);
 	out->p99 = quantile(value, count, 0.99);
+	out->middle = mean_of_middle(value, count);
 	out->mean = sum / (double)count;
 }
 
