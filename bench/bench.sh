@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# What `./dev bench` runs: all of ptlperf, then our MPI beside those installed here.
+# What `./dev bench` runs: all of ptlperf, then our MPI beside those installed here, speed first, then overlap.
 # Usage: bench.sh BUILD_DIR [ptlperf options]
 set -eu -o pipefail
 if [ $# -lt 1 ] || [ "$1" = --help ]; then
@@ -17,4 +17,6 @@ results=$build/bench
 "$build/bench/ptlperf/ptlperf" "$@" --json "$results/ptlperf.json" all
 echo
 "$here/mpi_compare" --prefix "$build" --json "$results/mpi_compare.json"
-printf '\nall figures: %s, %s\n' "$results/ptlperf.json" "$results/mpi_compare.json"
+echo
+"$here/comb/run" --prefix "$build" --json "$results/comb.json"
+printf '\nall figures: %s\n' "$results"/{ptlperf,mpi_compare,comb}.json

@@ -103,7 +103,7 @@ every_mpi() {
 	for name in mpich openmpi; do
 		! command -v "mpicc.$name" >/dev/null || names+=("$name")
 	done
-	"${run[@]}" --quick --interval 30 --json "$dir/run.json" && python3 - "$dir/run.json" "${names[@]}" <<-'END'
+	"${run[@]}" --quick --interval 30 --progress --json "$dir/run.json" 2>"$dir/progress" && python3 - "$dir/run.json" "${names[@]}" <<-'END'
 		import json, sys
 		report = json.load(open(sys.argv[1]))
 		names = sys.argv[2:]
@@ -113,6 +113,16 @@ every_mpi() {
 		assert found == [(name, test, 102400, 1) for test in ('comb_pww', 'comb_polling')
 		                 for name in names], found
 	END
+}
+says_how_far() {
+	local runs
+	cat "$dir/progress"
+	runs=$(wc -l <"$dir/progress")
+	# one method, then the other one, with each MPI
+	[ $((runs % 2)) -eq 0 ] &&
+		grep -qx "progress 0 $runs -1 round 1 of 1: pww receive 100K, postern" "$dir/progress" &&
+		grep -qEx "progress $((runs / 2)) $runs [0-9]+ round 1 of 1: polling receive 100K, postern" \
+			"$dir/progress"
 }
 # What is said of figures that are made up: verdict WANTED..., figures as "x transfer availability wait".
 verdict() {
@@ -178,6 +188,7 @@ check "a list that is too long is refused" refused 2 'more than 32 values' \
 check "an unwritable file is reported at once" refused 1 'cannot write .*No such file' \
 	ours --json "$dir/none/x"
 check "every MPI that is here is measured by comb/run" every_mpi
+check "--progress tells programs how far it is" says_how_far
 check "what comb refuses, comb/run reports" refused 1 "postern, comb: .*no 'rest'" \
 	"${run[@]}" --quick --mpi postern --work rest
 check "an unknown side is refused by comb/run" refused 2 "no 'left'" "${run[@]}" --side left

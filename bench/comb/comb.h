@@ -6,7 +6,8 @@
  * measured. Two ranks: rank 0 works and is measured, rank 1 is its partner and does nothing but
  * exchange messages. Plain C and MPI-1, so that any mpicc compiles it:
  *
- *     mpicc -O2 -o comb bench/comb/[a-z]*.c bench/ptlperf/clock.c bench/ptlperf/stats.c
+ *     cd bench/comb
+ *     mpicc -O2 -o comb [a-z]*.c ../ptlperf/clock.c ../ptlperf/stats.c
  *     mpiexec -n 2 ./comb
  *
  * What the numbers mean is said in doc/comb.md.

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 
 import jobs
 import mpis
@@ -139,19 +140,39 @@ class Session:
         command = [str(self.folder / 'cacheline'), *map(str, self.cores)]
         return float(jobs.run(command, 20, self.folder).output)
 
-    def one_run(self, name, program, text, number, run):
+    def one_run(self, name, program, number, run):
         """Adds what run() finds out, in the round of that number."""
-        if (name, program) in self.left_out:
-            return
-        if sys.stdout.isatty():
-            clear_line()
-            print(f'round {number + 1} of {self.options.rounds}: {text}, {name} ', end='',
-                  flush=True)
         try:
             for figure in run():
                 self.figures.append(dict(figure, mpi=name, round=number + 1))
         except (jobs.Failure, OSError, ValueError, KeyError) as reason:
             self.leave_out(name, program, str(reason))
+
+    def run_all(self, runs):
+        """One after the other; each is (round, name of the MPI, program, what it is, function)."""
+        took = {}  # (MPI, what it is) -> seconds of the last one
+        for at, (number, name, program, text, run) in enumerate(runs):
+            if (name, program) in self.left_out:
+                continue
+            left = [took.get((r[1], r[3])) for r in runs[at:] if (r[1], r[2]) not in self.left_out]
+            self.show_progress(f'round {number + 1} of {self.options.rounds}: {text}, {name}',
+                               at, len(runs), left, took.values())
+            start = time.monotonic()
+            self.one_run(name, program, number, run)
+            took[name, text] = time.monotonic() - start
+        clear_line()
+
+    def show_progress(self, text, done, total, left, took):
+        """`left`: seconds of what is to be run, None where that is not known yet."""
+        mean = sum(took) / len(took) if took else 0
+        seconds = round(sum(mean if one is None else one for one in left))
+        if self.options.progress:
+            print(f'progress {done} {total} {seconds if took else -1} {text}', file=sys.stderr,
+                  flush=True)
+        elif sys.stdout.isatty():
+            remaining = f'; {seconds // 60}:{seconds % 60:02} left' if took else ''
+            clear_line()
+            print(f'{text}{remaining} ', end='', flush=True)
 
     # -- what is said about it ------------------------------------------------------------------
 
@@ -229,6 +250,9 @@ def new_parser(program, description):
     parser.add_argument('--quick', action='store_true',
                         help='short and few of everything: does it work?')
     parser.add_argument('--json', metavar='FILE', help='write all figures of all rounds there')
+    parser.add_argument('--progress', action='store_true', help='say on standard error, for '
+                        'programs: "progress DONE TOTAL SECONDS-LEFT WHAT", before each run; -1 '
+                        'seconds are not known yet')
     return parser
 
 
