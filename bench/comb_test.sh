@@ -179,9 +179,10 @@ check "an unknown side is refused" refused 2 "no 'left'; there are receive send 
 	ours --side receive,left
 check "an unknown option is refused" refused 2 "no option '--fast'" ours --fast
 check "an option without its value is refused" refused 2 'its value is missing' ours --size
-check "a size that is none is refused" refused 2 "'x' is not a number from 4 to" ours --size 10K,x
+check "a size that is none is refused" refused 2 "'x' is not a whole number from 4 to" ours --size 10K,x
 check "an empty list is refused" refused 2 "'' is not a number" ours --interval ''
-check "no messages are refused" refused 2 'not a number from 1 to 64' ours --batch 0
+check "no messages are refused" refused 2 'not a whole number from 1 to 64' ours --batch 0
+check "half a message is refused" refused 2 "'1.5' is not a whole number" ours --batch 1.5
 check "more than a GiB is refused" refused 2 'more than 1 GiB' ours --size 64M --batch 64
 check "a list that is too long is refused" refused 2 'more than 32 values' \
 	ours --interval "$(seq -s , 1 40)"

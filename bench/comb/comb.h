@@ -4,10 +4,10 @@
  * comb: how much of the processor an MPI leaves to the program while messages are under way, after the
  * COMB suite of Lawry, Wilson, Maccabe and Brightwell (2002), with which "MPI on Portals 3.0" was
  * measured. Two ranks: rank 0 works and is measured, rank 1 is its partner and does nothing but
- * exchange messages. Plain C and MPI-1, so that any mpicc compiles it:
+ * exchange messages. Plain C and no more than MPI-2, so that any mpicc compiles it:
  *
  *     cd bench/comb
- *     mpicc -O2 -o comb [a-z]*.c ../ptlperf/clock.c ../ptlperf/stats.c
+ *     mpicc -O2 -o comb *.c ../ptlperf/clock.c ../ptlperf/stats.c
  *     mpiexec -n 2 ./comb
  *
  * What the numbers mean is said in doc/comb.md.

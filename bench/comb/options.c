@@ -53,7 +53,8 @@ static const struct word tests[] = { { "0", 0 }, { "1", 1 }, { 0 } };
 struct rule {
 	const char *option;
 	const struct word *words;
-	int suffixes; /* K and M */
+	int bytes; /* K and M may stand behind them */
+	int whole;
 	double least, most;
 };
 
@@ -87,12 +88,13 @@ static int parse_number(const struct rule *rule, const char *text, size_t length
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end > text && end < stop && rule->suffixes && strchr("KkMm", *end))
+	if (end > text && end < stop && rule->bytes && strchr("KkMm", *end))
 		value *= *end == 'K' || *end == 'k' ? 1024 : 1 << 20, end++;
-	if (end == text || end != stop || !(value >= rule->least && value <= rule->most)) {
-		snprintf(error, COMB_ERROR, "%s: '%.*s' is not a number from %.10g to %.10g",
-			 rule->option, (int)(length < 40 ? length : 40), text, rule->least,
-			 rule->most);
+	if (end == text || end != stop || !(value >= rule->least && value <= rule->most) ||
+	    (rule->whole && value != (double)(long)value)) {
+		snprintf(error, COMB_ERROR, "%s: '%.*s' is not a %snumber from %.10g to %.10g",
+			 rule->option, (int)(length < 40 ? length : 40), text,
+			 rule->whole ? "whole " : "", rule->least, rule->most);
 		return -1;
 	}
 	*out = value;
@@ -135,15 +137,15 @@ static int parse_option(struct comb_options *o, const char *name, const char *va
 		struct comb_list *list;
 		double *one;
 	} rules[] = {
-		{ { "--side", sides, 0, 0, 0 }, &o->sides, NULL },
-		{ { "--tests", tests, 0, 0, 0 }, &o->tests, NULL },
-		{ { "--work", works, 0, 0, 0 }, &o->works, NULL },
-		{ { "--size", NULL, 1, 4, 64 << 20 }, &o->sizes, NULL },
-		{ { "--interval", NULL, 0, 0.1, 1e6 }, &o->intervals, NULL },
+		{ { .option = "--side", .words = sides }, &o->sides, NULL },
+		{ { .option = "--tests", .words = tests }, &o->tests, NULL },
+		{ { .option = "--work", .words = works }, &o->works, NULL },
+		{ { "--size", NULL, 1, 1, 4, 64 << 20 }, &o->sizes, NULL },
+		{ { "--interval", NULL, 0, 0, 0.1, 1e6 }, &o->intervals, NULL },
 	};
-	const struct rule batch = { "--batch", NULL, 0, 1, COMB_MOST_BATCH };
-	const struct rule array = { "--array", NULL, 1, 4096, 1 << 30 };
-	const struct rule time = { "--time", NULL, 0, 1, 60000 };
+	const struct rule batch = { "--batch", NULL, 0, 1, 1, COMB_MOST_BATCH };
+	const struct rule array = { "--array", NULL, 1, 1, 4096, 1 << 30 };
+	const struct rule time = { "--time", NULL, 0, 0, 1, 60000 };
 	double number = 0;
 	int failed;
 
@@ -180,7 +182,7 @@ static int is_option(const char *name)
 /* One argument, and its value with it; how many arguments that were, or -1. */
 static int parse_argument(char **arg, struct comb_options *o, char error[COMB_ERROR])
 {
-	const struct rule method = { "methods", methods, 0, 0, 0 };
+	const struct rule method = { .option = "methods", .words = methods };
 	double value;
 
 	if (!strcmp(*arg, "--help") || !strcmp(*arg, "-h")) {
