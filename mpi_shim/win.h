@@ -23,8 +23,6 @@
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
 
-enum { MPI_PT_RMA = 43 };
-
 /* Memory attached to a dynamic window. */
 struct mpi_region {
 	uint64_t base, size;
