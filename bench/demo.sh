@@ -39,3 +39,12 @@ heading "COMB: what the MPIs here leave of the processor while ten messages of 1
 echo "\$ bench/comb/run --method pww --size 100K"
 "$here/comb/run" --prefix "$build" --method pww --size 100K --tests 0 --time 50 --rounds 3 ||
 	echo "(one of them could not be measured)"
+
+heading "All of it as a picture: a short run beside the other MPIs here, too short for good figures"
+if command -v gnuplot >/dev/null; then
+	echo "\$ bench/report --quick"
+	"$here/report" --prefix "$build" --quick || echo "(one of them could not be measured)"
+	printf '\nthe picture: %s\n' "$build/report/index.html"
+else
+	echo "(gnuplot is not installed; ./dev report installs it)"
+fi

@@ -193,8 +193,9 @@ class Session:
         for (mpi, program), why in self.left_out.items():
             print(f'{mpi}, {program}: {why}')
 
-    def write_json(self):
-        report = {
+    def describe(self):
+        """What --json writes."""
+        return {
             'format': 1,
             'program': self.program,
             'date': datetime.datetime.now(datetime.timezone.utc).isoformat(timespec='seconds'),
@@ -209,8 +210,10 @@ class Session:
                          for (mpi, program), why in self.left_out.items()],
             'results': self.figures,
         }
+
+    def write_json(self):
         with open(self.options.json, 'w', encoding='utf-8') as file:
-            json.dump(report, file, indent=1)
+            json.dump(self.describe(), file, indent=1)
             file.write('\n')
 
 

@@ -2,10 +2,12 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Any number of ranks, more than there are cores above all: the time of a token once round the ring, of
- * a barrier, and of the sum of one double and of 64 KiB of them.
- * Usage: many LINE-FILE MIN-MS REPEAT
+ * a barrier, and of the sum of one double and of 64 KiB of them; all of these, or those that are named.
+ * Usage: many LINE-FILE MIN-MS REPEAT [ring|barrier|allreduce...]
  */
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "../ptlperf/clock.h"
 #include "measure.h"
@@ -96,15 +98,30 @@ static void point(const char *test, bench_run_fn *run, int doubles)
 	bench_print(test, "", doubles * (long)sizeof(double), "ns", s.median, s.p99, s.min);
 }
 
+static bool wanted(char **names, const char *test)
+{
+	if (!*names)
+		return true;
+	for (; *names; names++)
+		if (!strcmp(*names, test))
+			return true;
+	return false;
+}
+
 int main(int argc, char **argv)
 {
-	bench_start(&argc, &argv, "");
+	char **names = bench_start(&argc, &argv, "[ring|barrier|allreduce...]");
+
 	if (bench_ranks < 2)
 		bench_fail("needs 2 ranks at least");
-	point("ring", laps, 0);
-	point("barrier", barriers, 0);
-	point("allreduce", allreduces, 1);
-	point("allreduce", allreduces, MOST_DOUBLES);
+	if (wanted(names, "ring"))
+		point("ring", laps, 0);
+	if (wanted(names, "barrier"))
+		point("barrier", barriers, 0);
+	if (wanted(names, "allreduce")) {
+		point("allreduce", allreduces, 1);
+		point("allreduce", allreduces, MOST_DOUBLES);
+	}
 	bench_end();
 	return 0;
 }
