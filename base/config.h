@@ -100,6 +100,9 @@
 	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
 	  "MPI: messages that may come before the receiver looks at them; the senders share "      \
 	  "them.")                                                                                 \
+	X(PTL_MPI_RMA, ptl_mpi_rma, ENUM, BASE_RMA_AUTO, 0, 1, "auto|portals",                     \
+	  "MPI: reach the memory of windows allocated on this node directly where it can be "      \
+	  "shared (auto), or always through Portals (portals); must be the same on all ranks.")    \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
@@ -116,6 +119,7 @@ enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
+enum { BASE_RMA_AUTO, BASE_RMA_PORTALS };
 enum { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;

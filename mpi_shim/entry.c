@@ -67,6 +67,13 @@ int mpi_raise_on(MPI_Comm handle, const char *function, int code)
 	return mpi_raise(mpi_object_of(handle, MPI_KIND_COMM), function, code);
 }
 
+int mpi_raise_on_win(MPI_Win handle, const char *function, int code)
+{
+	struct mpi_win *win = mpi_object_of(handle, MPI_KIND_WIN);
+
+	return win ? mpi_raise_win(win, function, code) : mpi_raise(NULL, function, code);
+}
+
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
 {
 	int rc;
@@ -101,6 +108,7 @@ static const struct {
 				  (uintptr_t)MPI_ERRHANDLER_NULL },
 	[MPI_KIND_INFO] = { "info object", MPI_ERR_INFO, (uintptr_t)MPI_INFO_NULL },
 	[MPI_KIND_MESSAGE] = { "message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL },
+	[MPI_KIND_WIN] = { "window", MPI_ERR_WIN, (uintptr_t)MPI_WIN_NULL },
 };
 
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)
@@ -128,6 +136,12 @@ int mpi_bad_rank(const struct mpi_comm *comm, int rank, const char *name)
 {
 	return mpi_fail(MPI_ERR_RANK, "%s %d is not a rank of this communicator: 0 to %d", name,
 			rank, comm->remote_size - 1);
+}
+
+int mpi_bad_target(const struct mpi_win *win, int rank, const char *name)
+{
+	return mpi_fail(MPI_ERR_RANK, "%s %d is not a rank of this window: 0 to %d", name, rank,
+			win->size - 1);
 }
 
 int mpi_bad_tag(int tag, const char *name, bool receives)

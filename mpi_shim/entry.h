@@ -17,6 +17,7 @@
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
 #include "mpi_shim/type.h"
+#include "mpi_shim/win.h"
 #include "mpi_shim/world.h"
 
 #define MPI_LIKELY(x)   __builtin_expect(!!(x), 1)
@@ -53,6 +54,9 @@ int mpi_raise_any_time(const char *function, int code) __attribute__((cold));
 /* Raises `code` on the communicator that `handle` names, if it still does. */
 int mpi_raise_on(MPI_Comm handle, const char *function, int code) __attribute__((cold));
 
+/* The same for windows. */
+int mpi_raise_on_win(MPI_Win handle, const char *function, int code) __attribute__((cold));
+
 /* An MPI function that is not built: what the user gets. `why` ends the sentence. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
 /* The same for functions on files, whose default is to return errors. */
@@ -65,6 +69,7 @@ int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *n
 	__attribute__((cold));
 int mpi_bad_count(MPI_Count count, const char *name) __attribute__((cold));
 int mpi_bad_rank(const struct mpi_comm *comm, int rank, const char *name) __attribute__((cold));
+int mpi_bad_target(const struct mpi_win *win, int rank, const char *name) __attribute__((cold));
 int mpi_bad_tag(int tag, const char *name, bool receives) __attribute__((cold));
 int mpi_bad_null(const char *name) __attribute__((cold));
 int mpi_check_special_buffer(const void *buf, MPI_Count count, const struct mpi_type *type,
@@ -128,6 +133,14 @@ static inline int mpi_check_source(const struct mpi_comm *comm, int rank, const 
 			  rank == MPI_ANY_SOURCE)
 		       ? MPI_SUCCESS
 		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
+}
+
+/* The target of a one-sided operation; and one that is to be locked or flushed, or that has memory. */
+static inline int mpi_check_target(const struct mpi_win *win, int rank, const char *name)
+{
+	return MPI_LIKELY((unsigned)rank < (unsigned)win->size || rank == MPI_PROC_NULL)
+		       ? MPI_SUCCESS
+		       : mpi_no_success(mpi_bad_target(win, rank, name));
 }
 
 /* A rank that has to exist, in the local group. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "mpi_shim/object.h"
+#include "mpi_shim/win.h"
 #include "mpi_shim/world.h"
 
 /* The text, and the code it was kept for: a handler may be called for another one. */
@@ -57,13 +58,22 @@ static void name_of(const struct mpi_comm *comm, char *out, size_t size)
 			 (unsigned)comm->context);
 }
 
-/* "rank R of N: FUNCTION on COMMUNICATOR: CAUSE", and the job ends. */
-static _Noreturn void end_job(const struct mpi_comm *comm, const char *function, int code)
+static void name_of_win(const struct mpi_win *win, char *out, size_t size)
 {
-	char where[MPI_MAX_OBJECT_NAME + 64], line[sizeof(kept.text) + sizeof(where) + 128];
+	if (win->name[0])
+		snprintf(out, size, " on %s", win->name);
+	else
+		snprintf(out, size, " on a window of %d ranks", win->size);
+}
+
+#define WHERE (MPI_MAX_OBJECT_NAME + 64)
+
+/* "rank R of N: FUNCTION on COMMUNICATOR: CAUSE", and the job ends. */
+static _Noreturn void end_job(const char *where, const char *function, int code)
+{
+	char line[sizeof(kept.text) + WHERE + 128];
 	bool told = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
 
-	name_of(comm, where, sizeof(where));
 	if (mpi_world.size > 0)
 		snprintf(line, sizeof(line), "rank %d of %d: %s%s: %s", mpi_world.rank,
 			 mpi_world.size, function, where, told ? kept.text : mpi_error_text(code));
@@ -86,12 +96,15 @@ static struct mpi_errhandler *handler_of(const struct mpi_comm *comm)
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 {
 	struct mpi_errhandler *handler = handler_of(comm);
+	char where[WHERE];
 	MPI_Comm handle;
 
 	if (handler == &mpi_errors_return)
 		return;
-	if (!handler || !handler->fn.comm)
-		end_job(comm, function, code);
+	if (!handler || !handler->fn.comm) {
+		name_of(comm, where, sizeof(where));
+		end_job(where, function, code);
+	}
 	handle = mpi_handle_of(comm ? comm : &mpi_comm_self);
 	mpi_object_keep(handler);
 	mpi_unlock_for_callback();
@@ -100,15 +113,45 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 	mpi_object_release(handler);
 }
 
+/* What a later error is not about must not be said of it. */
+static int raised(int code)
+{
+	kept.code = MPI_SUCCESS;
+	kept.on = 0;
+	mpi_unlock();
+	return code;
+}
+
 int mpi_raise(struct mpi_comm *comm, const char *function, int code)
 {
 	/* it may have been freed while the request was under way */
 	if (!comm && kept.on)
 		comm = mpi_object_of((void *)(uintptr_t)kept.on, MPI_KIND_COMM);
 	mpi_raise_locked(comm, function, code);
-	/* what a later error is not about must not be said of it */
-	kept.code = MPI_SUCCESS;
-	kept.on = 0;
-	mpi_unlock();
-	return code;
+	return raised(code);
+}
+
+void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code)
+{
+	struct mpi_errhandler *handler = win->handler;
+	MPI_Win handle = mpi_handle_of(win);
+	char where[WHERE];
+
+	if (handler == &mpi_errors_return)
+		return;
+	if (!handler->fn.win) {
+		name_of_win(win, where, sizeof(where));
+		end_job(where, function, code);
+	}
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	handler->fn.win(&handle, &code, function);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+}
+
+int mpi_raise_win(struct mpi_win *win, const char *function, int code)
+{
+	mpi_raise_win_locked(win, function, code);
+	return raised(code);
 }

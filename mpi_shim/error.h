@@ -12,6 +12,7 @@
 
 struct mpi_comm;
 struct mpi_errhandler;
+struct mpi_win;
 
 /*
  * Keeps the text (one line, cause and if possible remedy, no function name) for the entry point of
@@ -42,6 +43,10 @@ int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute
 
 /* Runs comm's handler on `code`, as mpi_raise does, but keeps the lock. */
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
+
+/* The same for a window and its error handler. */
+int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
+void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code);
 
 /* After mpi_fail: what failed is a request on this communicator, so that its error handler runs even if
  * the function that finds out has no communicator. */

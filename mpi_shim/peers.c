@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma.h"
 #include "mpi_shim/start.h"
 
 size_t mpi_pool_bytes(void)
@@ -171,6 +172,7 @@ void mpi_check_peers(void)
 		if (r->obj.handle && !r->done &&
 		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
 			end_if_hopeless(r);
+	mpi_rma_check_peers();
 	look_after_peers();
 	if (mpi_proto.any_dead && mpi_world.threaded)
 		mpi_progress_wake();

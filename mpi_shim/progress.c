@@ -14,6 +14,7 @@
 
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma.h"
 #include "mpi_shim/steps.h"
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
@@ -117,6 +118,8 @@ static int in_use(ptl_handle_eq_t *h)
 
 	h[n++] = p->eq[0].handle;
 	h[n++] = p->unexpected;
+	if (mpi_rma_eq != PTL_EQ_NONE)
+		h[n++] = mpi_rma_eq;
 	for (int i = 1; i < p->neqs; i++)
 		if (p->eq[i].reserved)
 			h[n++] = p->eq[i].handle;
@@ -131,6 +134,8 @@ static void handle(const ptl_event_t *ev)
 
 	if (ev->md.eq_handle == mpi_proto.unexpected)
 		mpi_unexpected_event(ev);
+	else if (ev->md.eq_handle == mpi_rma_eq)
+		mpi_rma_event(ev);
 	else if (r->kind == MPI_REQ_SEND)
 		mpi_send_event(r, ev);
 	else
@@ -223,7 +228,7 @@ static void wait_for_the_other(void)
 
 static bool progress_threaded(bool block, const struct mpi_request *until)
 {
-	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[4 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
 	ptl_event_t ev;
 	int n = in_use(h), which;
 
@@ -266,7 +271,7 @@ void mpi_progress_wake(void)
 
 bool mpi_progress(bool block)
 {
-	ptl_handle_eq_t h[2 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
 
 	if (++rounds % CHECK_ROUNDS == 0)
 		mpi_check_peers_now_and_then();

@@ -41,7 +41,7 @@
 #define MPI_BLOCKS 3
 
 /* Portal table indices. */
-enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42, MPI_PT_FLAG = 43 };
+enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42, MPI_PT_FLAG = 43, MPI_PT_RMA = 44 };
 
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)

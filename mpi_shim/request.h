@@ -20,6 +20,7 @@ enum mpi_request_kind {
 	MPI_REQ_SEND,
 	MPI_REQ_RECV,
 	MPI_REQ_GENERALIZED,
+	MPI_REQ_RMA,  /* rma.h: ends with its operation */
 	MPI_REQ_STEPS /* made of others: steps.h */
 };
 

@@ -17,6 +17,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/object.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma.h"
 #include "mpi_shim/type.h"
 
 struct mpi_world mpi_world = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -120,6 +121,7 @@ int mpi_world_fini(void)
 	mpi_posted_fini();
 	mpi_unexpected_fini();
 	mpi_peers_fini();
+	mpi_rma_fini();
 	mpi_objects_fini();
 	mpi_ops_fini();
 	mpi_types_fini();

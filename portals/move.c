@@ -47,8 +47,6 @@ static int atomic_error(const struct ptl_ni *ni, const struct ptl_start *s)
 {
 	if (!s->atomic)
 		return PTL_OK;
-	if (!ni->nal->atomics)
-		return PTL_FAIL;
 	if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
 	    ptl_atomic_operand(s->atomic, s->length) > (uint64_t)ni->view.limits.max_getput_md ||
 	    !ptl_atomic_valid(s->atomic, s->element, s->length))

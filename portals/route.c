@@ -331,13 +331,21 @@ static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 
 int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	for (uint32_t k = 0; k < ni->nnets; k++) {
-		int err = ni->net[k].nal->send(ni, s);
+	bool cannot = false;
 
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		int err;
+
+		if (s->atomic && !ni->net[k].nal->atomics) {
+			cannot =
+				true; /* if this is its peer; for what is nobody's it matters little */
+			continue;
+		}
+		err = ni->net[k].nal->send(ni, s);
 		if (err != NAL_ELSEWHERE)
 			return err;
 	}
-	return start_nowhere(ni, s);
+	return cannot ? PTL_FAIL : start_nowhere(ni, s);
 }
 
 /* ---- progress --------------------------------------------------------------------------------- */

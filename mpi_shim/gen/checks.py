@@ -12,6 +12,7 @@ import re
 
 P2P = 'point-to-point: (?!partitioned|buffers).*'
 COLL = 'collectives: .*'
+RMA = 'one-sided: .*'
 ANY = '.*'
 
 NOT_NULL = 'mpi_check_null({v}, {n})'
@@ -32,6 +33,17 @@ ROWS = [
     (P2P, ANY, 'recvtag', 'mpi_check_recv_tag({v}, {n})'),
     (ANY, ANY, 'tag|sendtag', 'mpi_check_tag({v}, {n})'),
     (ANY, 'Comm_attach_buffer|Buffer_attach', 'size', NOT_NEGATIVE % 'ARG'),
+
+    # one-sided; of what is fetched with an operation, whether the origin matters is for the operation to say
+    (RMA, 'R?[Gg]et_accumulate|Fetch_and_op', 'origin_addr', ''),
+    (RMA, 'R?[Gg]et_accumulate', 'origin_datatype', ''),
+    (RMA, 'Compare_and_swap|Fetch_and_op', '.*_addr', BUFFER % ('1', 'datatype')),
+    (RMA, ANY, 'origin_addr', BUFFER % ('origin_count', 'origin_datatype')),
+    (RMA, ANY, 'result_addr', BUFFER % ('result_count', 'result_datatype')),
+    (RMA, ANY, '(origin_|target_|result_)?datatype', COMMITTED),
+    (RMA, ANY, '(origin|target|result)_count', 'mpi_check_count({v}, {n})'),
+    (RMA, ANY, 'target_rank', 'mpi_check_target({win}, {v}, {n})'),
+    (RMA, 'Win_shared_query|Win_lock|Win_unlock|Win_flush.*', 'rank', 'mpi_check_target({win}, {v}, {n})'),
 
     # memory
     ('the environment', 'Alloc_mem', 'size', NOT_NEGATIVE % 'ARG'),
@@ -90,6 +102,7 @@ MAY_BE_NULL = [
     ('(?!statuses).*', ANY, '(array_of_)?status(es)?'),
     (ANY, ANY, 'extra_state|.*weights'),
     (COLL, ANY, '.*buf|buffer'),
+    (RMA, 'Win_(create|attach|detach)', 'base'),
     (ANY, '.*set_attr|Attr_put', 'attribute_val'),
     (ANY, '.*attach_buffer|Buffer_attach|Get_address|Free_mem', 'buffer|location|base'),
     (ANY, '.*[Kk]eyval_create|.*create_keyval', '.*fn'),

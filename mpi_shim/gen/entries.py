@@ -59,6 +59,7 @@ KINDS = {
     'struct mpi_errhandler *': 'MPI_KIND_ERRHANDLER',
     'struct mpi_info *': 'MPI_KIND_INFO',
     'struct mpi_message *': 'MPI_KIND_MESSAGE',
+    'struct mpi_win *': 'MPI_KIND_WIN',
 }
 NULLS = {
     'struct mpi_comm *': 'MPI_COMM_NULL',
@@ -68,6 +69,7 @@ NULLS = {
     'struct mpi_errhandler *': 'MPI_ERRHANDLER_NULL',
     'struct mpi_info *': 'MPI_INFO_NULL',
     'struct mpi_message *': 'MPI_MESSAGE_NULL',
+    'struct mpi_win *': 'MPI_WIN_NULL',
     'struct mpi_request *': 'MPI_REQUEST_NULL',
 }
 
@@ -99,6 +101,7 @@ class Entry:
         self.any_time = bool(checks.ANY_TIME.fullmatch(f.name))
         self.comm = next((a for a in self.inner if a.how == 'in' and
                           a.type == 'struct mpi_comm *'), None)
+        self.win = next((a for a in self.inner if a.how == 'in' and a.type == 'struct mpi_win *'), None)
         self.on = self.errors_go_to()
 
     # ---- pieces ----
@@ -108,7 +111,7 @@ class Entry:
 
     def fill(self, template, arg, wide=None):
         comm = f'{self.comm.name}_o' if self.comm else 'NULL'
-        return template.format(v=arg.name, o=f'{arg.name}_o', n=f'"{arg.name}"', comm=comm,
+        return template.format(v=arg.name, o=f'{arg.name}_o', n=f'"{arg.name}"', comm=comm, win='win_o',
                                len=checks.length(self.f, arg), wide=wide or arg.name)
 
     def checks_of(self, arg, wide=None):
@@ -220,10 +223,10 @@ class Entry:
     # ---- the whole ----
 
     def build(self):
-        """Communicators first: the error handler is theirs. Then handles, then numbers, then
+        """Communicators and windows first: the error handler is theirs. Then handles, then numbers, then
         pointers, each in the order of the prototype."""
         passed = {}
-        order = sorted(self.inner, key=lambda a: (a is not self.comm,
+        order = sorted(self.inner, key=lambda a: (a is not self.comm and a is not self.win,
                                                   a.how not in ('in', 'maybe', 'info', 'inout'),
                                                   a.type.endswith('*')))
         for inner in order:
@@ -248,17 +251,21 @@ class Entry:
     def errors_go_to(self):
         """The communicator whose error handler runs, as a handle. A request that failed knows its own,
         see mpi_fail_on."""
-        if self.comm:
-            return self.comm.name
+        if self.comm or self.win:
+            return (self.comm or self.win).name
         for a in self.f.args:
-            if a.type == 'MPI_Comm *' and self.inner[0].how == 'inout':
-                return f'{a.name} ? *{a.name} : MPI_COMM_NULL'
+            if a.type in ('MPI_Comm *', 'MPI_Win *') and self.inner[0].how == 'inout':
+                return f'{a.name} ? *{a.name} : {a.type[:-2].upper()}_NULL'
         return 'MPI_COMM_NULL'
+
+    def raises_on_window(self):
+        return not self.comm and (self.win or 'MPI_WIN_NULL' in self.on)
 
     def text(self):
         passed = self.build()
         leave = 'mpi_leave()'
-        fail = f'mpi_raise_on({self.on}, "{self.f.name}", rc)'
+        raise_on = 'mpi_raise_on_win' if self.raises_on_window() else 'mpi_raise_on'
+        fail = f'{raise_on}({self.on}, "{self.f.name}", rc)'
         if self.any_time:
             leave, fail = 'mpi_leave_any_time()', f'mpi_raise_any_time("{self.f.name}", rc)'
         lines = [protos.wrap(self.f.declare('P' + self.f.name)), '{']

@@ -31,6 +31,7 @@ struct mpi_request;
 struct mpi_errhandler;
 struct mpi_info;
 struct mpi_message;
+struct mpi_win;
 '''
 
 

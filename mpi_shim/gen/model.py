@@ -32,6 +32,7 @@ OBJECTS = {
     'MPI_Errhandler': 'struct mpi_errhandler *',
     'MPI_Info': 'struct mpi_info *',
     'MPI_Message': 'struct mpi_message *',
+    'MPI_Win': 'struct mpi_win *',
 }
 
 # Requests stay handles in the functions that wait for, start, cancel or free them: many at once, and
@@ -45,6 +46,9 @@ INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Type_commit|Mrecv|Imrecv)')
 
 # Collectives pass on what is significant on some ranks only; the internal function checks it.
 COLLECTIVE = re.compile(r'collectives: .*')
+
+# With MPI_NO_OP these ignore what is at the origin.
+MAY_IGNORE = re.compile(r'MPI_R?get_accumulate(_c)?', re.IGNORECASE)
 
 
 @dataclass
@@ -120,7 +124,8 @@ class Model:
             return Inner(a.name, kind + '*', 'inout' if INOUT.fullmatch(plain) else 'out', a)
         if base == 'MPI_Info':
             return Inner(a.name, kind, 'info', a)
-        if a.name == 'peer_comm' or (collective and base == 'MPI_Datatype'):
+        if a.name == 'peer_comm' or (collective and base == 'MPI_Datatype') or \
+                (a.name == 'origin_datatype' and MAY_IGNORE.fullmatch(f.name)):
             return Inner(a.name, kind, 'maybe', a)
         return Inner(a.name, kind, 'in', a)
 

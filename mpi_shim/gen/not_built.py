@@ -9,8 +9,6 @@ import re
 
 NOT_BUILT = [
     (r'MPI_File_(?!create_errhandler)\w+|MPI_Register_datarep(_c)?', 'files (MPI-IO)'),
-    (r'MPI_Win_(?!create_keyval|free_keyval|create_errhandler)\w+|MPI_R?(put|get|accumulate|get_accumulate)(_c)?|MPI_(Put|Get|Accumulate|'
-     r'Get_accumulate|Fetch_and_op|Compare_and_swap)(_c)?', 'one-sided communication'),
     (r'MPI_Comm_(spawn|spawn_multiple|accept|connect|join)|MPI_(Open|Close)_port|'
      r'MPI_(Publish|Unpublish|Lookup)_name', 'dynamic processes'),
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'

@@ -24,12 +24,15 @@ MPI_Errhandler new_handler;
 MPI_Request request, null_request = MPI_REQUEST_NULL;
 MPI_Message message, no_proc = MPI_MESSAGE_NO_PROC;
 MPI_Status status;
-int keyval, type_keyval, out;
+MPI_Win win, dynamic, new_win;
+MPI_Op user_op;
+int keyval, type_keyval, win_keyval, out;
 int ints[16], ones[16] = { 1, 1 }, bad_ints[16] = { -7, -7 }, out_ints[64];
 int ranges[][3] = { { 0, 0, 1 } }, bad_ranges[][3] = { { 0, 7, 1 } };
 int distribs[] = { MPI_DISTRIBUTE_BLOCK }, dargs[] = { MPI_DISTRIBUTE_DFLT_DARG };
 MPI_Count ints_c[16], ones_c[16] = { 1, 1 }, bad_ints_c[16] = { -7, -7 }, out_counts[64];
 MPI_Aint ints_a[16], ones_a[16] = { 1, 1 }, bad_ints_a[16] = { -7, -7 }, out_aints[64];
+static char window[64];
 char buffer[4096], text[MPI_MAX_LIBRARY_VERSION_STRING], too_long[4096];
 
 void op_fn(void *in, void *inout, int *len, MPI_Datatype *datatype)
@@ -127,6 +130,13 @@ static void make_arguments(void)
 	MPI_Type_create_struct(1, &one, &(MPI_Aint){ 0 }, types, &struct_type);
 	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &keyval, NULL);
 	MPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, MPI_TYPE_NULL_DELETE_FN, &type_keyval, NULL);
+	MPI_Win_create_keyval(MPI_WIN_NULL_COPY_FN, MPI_WIN_NULL_DELETE_FN, &win_keyval, NULL);
+	MPI_Op_create(op_fn, 1, &user_op);
+	MPI_Win_create(window, sizeof(window), 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_SELF, &dynamic);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_set_errhandler(dynamic, MPI_ERRORS_RETURN);
+	MPI_Win_fence(0, win); /* operations are allowed */
 	MPI_Info_create(&info);
 	MPI_Info_set(info, "key", "value");
 	memset(too_long, 'x', sizeof(too_long) - 1);
@@ -144,6 +154,10 @@ static void free_arguments(void)
 	MPI_Comm_free_keyval(&keyval);
 	MPI_Type_free_keyval(&type_keyval);
 	MPI_Info_free(&info);
+	MPI_Win_free(&win);
+	MPI_Win_free(&dynamic);
+	MPI_Win_free_keyval(&win_keyval);
+	MPI_Op_free(&user_op);
 }
 
 int main(int argc, char **argv)

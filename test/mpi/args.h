@@ -31,7 +31,9 @@ extern MPI_Errhandler new_handler;
 extern MPI_Request request, null_request;
 extern MPI_Message message, no_proc;
 extern MPI_Status status;
-extern int keyval, type_keyval, out;
+extern MPI_Win win, dynamic, new_win;
+extern MPI_Op user_op;
+extern int keyval, type_keyval, win_keyval, out;
 extern int ints[], ones[], bad_ints[], out_ints[], ranges[][3], bad_ranges[][3], distribs[],
 	dargs[];
 extern MPI_Count ints_c[], ones_c[], bad_ints_c[], out_counts[];

@@ -17,7 +17,10 @@ BAD_TYPE = [('MPI_DATATYPE_NULL', 'TYPE'), ('(MPI_Datatype)0', 'TYPE'),
             ('(MPI_Datatype)MPI_COMM_WORLD', 'TYPE'), ('(MPI_Datatype)0x3fffffff', 'TYPE')]
 UNCOMMITTED = BAD_TYPE + [('uncommitted', 'TYPE')]
 BAD_OP = [('MPI_OP_NULL', 'OP'), ('(MPI_Op)MPI_INT', 'OP')]
+BAD_WIN = [('MPI_WIN_NULL', 'WIN'), ('(MPI_Win)0', 'WIN'), ('(MPI_Win)MPI_COMM_WORLD', 'WIN'),
+           ('(MPI_Win)0x1fffff', 'WIN')]
 BAD_GROUP = [('MPI_GROUP_NULL', 'GROUP'), ('(MPI_Group)MPI_COMM_SELF', 'GROUP')]
+RMA = '(R?([Pp]ut|[Gg]et|[Aa]ccumulate|[Gg]et_accumulate))|Fetch_and_op|Compare_and_swap'
 NULL = [('NULL', 'ARG')]
 FREE = []
 
@@ -55,6 +58,33 @@ RULES = [
     ('Mrecv|Imrecv', 'message',
      holding('MPI_Message', [('MPI_MESSAGE_NULL', 'REQUEST'), ('(MPI_Message)MPI_INT', 'REQUEST')])),
     ('Grequest_start', '.*_fn', NULL),
+
+    # windows
+    ('Win_free', 'win', holding('MPI_Win', BAD_WIN)),
+    (ANY, 'win', BAD_WIN),
+    ('Win_(allocate.*|create)', 'size', [('-1', 'SIZE')]),
+    ('Win_(allocate.*|create)', 'disp_unit', [('0', 'DISP'), ('-1', 'DISP')]),
+    ('Win_create', 'base', [('NULL', 'BASE')]),
+    ('Win_attach', 'size', [('-1', 'SIZE')]),
+    ('Win_attach', 'base', [('NULL', 'BASE')]),
+    ('Win_detach', 'base', [('NULL', 'RMA_ATTACH'), ('buffer + 1', 'RMA_ATTACH')]),
+    ('Win_shared_query|Win_(un)?lock|Win_flush.*', 'rank', [('7', 'RANK'), ('-9', 'RANK')]),
+    ('Win_lock', 'lock_type', [('77', 'LOCKTYPE'), ('0', 'LOCKTYPE')]),
+    ('Win_.*', 'assert', [('1', 'ASSERT'), ('-1', 'ASSERT')]),
+    ('Win_call_errhandler', 'errorcode', FREE),
+    ('Win_(set|get|delete)_attr', '.*keyval', [('MPI_KEYVAL_INVALID', 'KEYVAL'), ('keyval', 'KEYVAL')]),
+    ('Win_(set|delete)_attr', 'attribute_val', FREE),
+    ('Win_set_errhandler', 'errhandler',
+     [('MPI_ERRHANDLER_NULL', 'ERRHANDLER'), ('(MPI_Errhandler)MPI_INT', 'ERRHANDLER')]),
+    (RMA, 'target_rank', [('7', 'RANK'), ('-9', 'RANK')]),
+    (RMA, 'target_disp', [('-1', 'DISP'), ('4096', 'RMA_RANGE'), ('1ll << 62', 'RMA_RANGE')]),
+    ('R?[Gg]et_accumulate', 'origin_count', FREE),
+    ('R?[Gg]et_accumulate|Fetch_and_op', 'origin_addr', [('NULL', 'BUFFER')]),
+    (RMA, '(origin|target|result)_count', [('-1', 'COUNT')]),
+    (RMA, '(origin_|target_|result_)?datatype', UNCOMMITTED),
+    (RMA, '(origin|compare|result)_addr', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
+    ('R?[Aa]ccumulate', 'op', BAD_OP + [('MPI_NO_OP', 'OP'), ('user_op', 'OP')]),
+    (RMA, 'op', BAD_OP + [('user_op', 'OP')]),
 
     # handles
     ('Comm_remote_size|Comm_remote_group', 'comm', BAD_COMM + [('MPI_COMM_SELF', 'COMM')]),
@@ -197,7 +227,7 @@ RULES = [
     ('Dist_graph_neighbors', 'maxindegree|maxoutdegree', [('-1', 'ARG')]),
     ('Dist_graph_neighbors', 'sources|destinations|.*weights', FREE),
 
-    # windows and files are not built, their keyvals and error handlers are
+    # files are not built, their error handlers are
     ('Win_create_keyval', '.*fn|extra_state', FREE),
     ('Win_free_keyval', 'win_keyval', [('&(int){ MPI_KEYVAL_INVALID }', 'KEYVAL')] + NULL),
     ('(Win|File|Session)_create_errhandler', '.*_fn', NULL),
@@ -266,6 +296,17 @@ VALID = [
     ('Add_error_code', 'errorclass', 'MPI_ERR_OTHER'),
     ('.*rror_.*', 'errorclass|errorcode', 'MPI_ERR_OTHER'),
     ('Mrecv|Imrecv', 'message', '&no_proc'),
+    ('Win_free', 'win', '&win'),
+    ('Win_(attach|detach)', 'win', 'dynamic'),
+    ('Win_attach', 'size', '8'),
+    ('Win_.*_attr', '.*keyval', 'win_keyval'),
+    ('Win_start|Win_post', 'group', 'group'),
+    ('Win_.*', 'assert', '0'),
+    ('Win_lock', 'lock_type', 'MPI_LOCK_SHARED'),
+    (RMA, 'target_rank', '0'),
+    (RMA, 'origin_addr|compare_addr', 'buffer'),
+    (RMA, 'result_addr', 'buffer + 2048'),
+    (RMA, 'target_disp', '8'),
     ('Start|Cancel|Request_free', 'request', '&null_request'),
     (ANY, 'n|nnodes|ndims|indegree|outdegree|maxdims|max.*|count|.*counts?|blocklength', '1'),
     (ANY, 'root|tag|.*tag|color|key|rank|reorder|direction|disp|.*leader|errorcode|flag', '0'),
@@ -276,6 +317,7 @@ BY_TYPE = {
     'MPI_Op': 'MPI_SUM',
     'MPI_Group': 'group',
     'MPI_Info': 'MPI_INFO_NULL',
+    'MPI_Win': 'win',
     'MPI_Errhandler': 'MPI_ERRORS_RETURN',
     'MPI_Request': 'MPI_REQUEST_NULL',
     'MPI_Comm *': '&new_comm',
@@ -283,6 +325,7 @@ BY_TYPE = {
     'MPI_Op *': '&new_op',
     'MPI_Group *': '&new_group',
     'MPI_Info *': '&new_info',
+    'MPI_Win *': '&new_win',
     'MPI_Errhandler *': '&new_handler',
     'MPI_Request *': '&request',
     'MPI_Message *': '&message',

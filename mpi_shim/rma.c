@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * One-sided operations under way: see rma.h. Records are found by number and never move.
+ */
+#include "mpi_shim/rma.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/error.h"
+#include "mpi_shim/protocol.h"
+
+/* Answers that may be under way: all have room in the queue. */
+#define ANSWERS_MOST 2048
+#define CHUNK        256 /* records allocated at a time */
+#define CHUNKS       4096
+
+#define NUMBER_SHIFT 32
+#define INDEX_MASK   0xffffffffull
+
+/* The address space in two halves: a memory descriptor has at most 2^46 bytes. */
+#define HALF_SHIFT 46
+static_assert(PTL_MAX_TRANS_SZ == (ptl_size_t)1 << HALF_SHIFT, "halves are as long as can be");
+
+ptl_handle_eq_t mpi_rma_eq = PTL_EQ_NONE;
+
+static struct {
+	ptl_handle_me_t last; /* takes what nobody else does */
+	ptl_handle_md_t out[2], in[2];
+	uint32_t next_number;
+	uint32_t answers; /* under way */
+	struct mpi_rma *chunk[CHUNKS];
+	uint32_t chunks, free; /* index + 1 */
+	uint32_t in_use;
+} rma;
+
+static int portals(int err, const char *what)
+{
+	return mpi_fail(err == PTL_NO_SPACE ? MPI_ERR_NO_MEM : MPI_ERR_OTHER, "%s: %s", what,
+			PtlErrorStr((unsigned int)err));
+}
+
+/* ---- the portal --------------------------------------------------------------------------------------- */
+
+static int bind_all(ptl_handle_md_t *half, unsigned int options)
+{
+	for (int i = 0; i < 2; i++) {
+		ptl_md_t md = {
+			/* address 0 is none, and is left out */
+			.start = (void *)(i ? (uintptr_t)1 << HALF_SHIFT : (uintptr_t)1),
+			.length = (PTL_MAX_TRANS_SZ) - !i,
+			.threshold = PTL_MD_THRESH_INF,
+			.options = PTL_MD_EVENT_START_DISABLE | options,
+			.eq_handle = mpi_rma_eq,
+		};
+		int err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &half[i]);
+
+		if (err != PTL_OK)
+			return portals(err, "no memory descriptor for one-sided operations");
+	}
+	return MPI_SUCCESS;
+}
+
+int mpi_rma_init(void)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t nothing = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	int err;
+
+	if (mpi_rma_eq != PTL_EQ_NONE)
+		return MPI_SUCCESS;
+	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
+			    nothing, PTL_RETAIN, &rma.last, NULL);
+	if (err != PTL_OK)
+		return portals(err, "cannot set up the portal of one-sided operations");
+	err = PtlEQAlloc(mpi_world.ni, ANSWERS_MOST + 8, PTL_EQ_HANDLER_NONE, &mpi_rma_eq);
+	if (err != PTL_OK) {
+		mpi_rma_eq = PTL_EQ_NONE;
+		return portals(err, "no event queue for one-sided operations");
+	}
+	/* of what is sent the acknowledgement is event enough */
+	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE);
+	if (!err)
+		err = bind_all(rma.in, 0);
+	return err;
+}
+
+void mpi_rma_fini(void)
+{
+	for (uint32_t i = 0; i < rma.chunks; i++) {
+		for (int k = 0; k < CHUNK; k++)
+			free(rma.chunk[i][k].tmp);
+		free(rma.chunk[i]);
+	}
+	memset(&rma, 0, sizeof(rma));
+	mpi_rma_eq = PTL_EQ_NONE;
+}
+
+int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_t *me)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = bytes ? start : NULL,
+		.length = bytes,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	int err;
+
+	if (++rma.next_number == 0)
+		rma.next_number = 1;
+	err = PtlMEMDInsert(rma.last, any, (uint64_t)rma.next_number << NUMBER_SHIFT, INDEX_MASK,
+			    PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, me, NULL);
+	if (err != PTL_OK)
+		return portals(err, "the memory cannot be shown to others");
+	*number = rma.next_number;
+	return MPI_SUCCESS;
+}
+
+void mpi_rma_hide(ptl_handle_me_t me)
+{
+	/* a long transfer may be in progress, of somebody who broke the rules or has died: Portals ends it */
+	while (PtlMEUnlink(me) == PTL_ME_IN_USE)
+		mpi_progress(false);
+}
+
+/* ---- records ------------------------------------------------------------------------------------------ */
+
+static struct mpi_rma *record(uint32_t index)
+{
+	return index < rma.chunks * CHUNK ? &rma.chunk[index / CHUNK][index % CHUNK] : NULL;
+}
+
+static bool grow(void)
+{
+	struct mpi_rma *c;
+
+	if (rma.chunks == CHUNKS)
+		return false;
+	c = calloc(CHUNK, sizeof(*c));
+	if (!c)
+		return false;
+	for (uint32_t i = CHUNK; i-- > 0;) {
+		c[i].index = rma.chunks * CHUNK + i;
+		c[i].next = rma.free;
+		rma.free = c[i].index + 1;
+	}
+	rma.chunk[rma.chunks++] = c;
+	return true;
+}
+
+struct mpi_rma *mpi_rma_begin(struct mpi_win *win, int rank)
+{
+	struct mpi_rma *op;
+
+	if (!rma.free && !grow()) {
+		mpi_fail(MPI_ERR_NO_MEM, "no memory for another one-sided operation");
+		return NULL;
+	}
+	op = record(rma.free - 1);
+	rma.free = op->next;
+	rma.in_use++;
+	op->win = win;
+	op->rank = rank;
+	op->parts = 1;
+	op->error = MPI_SUCCESS;
+	win->target[rank].pending++;
+	win->pending++;
+	return op;
+}
+
+static void put_back(struct mpi_rma *op)
+{
+	free(op->tmp);
+	op->tmp = NULL;
+	op->packed = NULL;
+	op->win = NULL;
+	op->forsaken = op->held = op->told = false;
+	op->next = rma.free;
+	rma.free = op->index + 1;
+	rma.in_use--;
+}
+
+void mpi_rma_store(const char *from, const struct mpi_type *basic, void *buf, MPI_Count count,
+		   const struct mpi_type *type)
+{
+	const MPI_Count n = count * type->size;
+	char one[64];
+
+	if (!basic || basic->dense) {
+		mpi_type_unpack_bytes(type, buf, count, 0, from, (size_t)n);
+		return;
+	}
+	for (MPI_Count at = 0; at < n; at += basic->size, from += basic->extent) {
+		mpi_type_pack_bytes(basic, from, 1, 0, one, (size_t)basic->size);
+		mpi_type_unpack_bytes(type, buf, count, (size_t)at, one, (size_t)basic->size);
+	}
+}
+
+/* Nothing more is to come that anybody waits for. */
+static void over(struct mpi_rma *op)
+{
+	struct mpi_win_target *t = &op->win->target[op->rank];
+	struct mpi_request *r = op->request;
+
+	if (op->packed && !op->error)
+		mpi_rma_store(op->packed, op->basic, op->buf, op->count, op->type);
+	mpi_object_release(op->type);
+	mpi_object_release(op->basic);
+	op->type = op->basic = NULL;
+	op->packed = NULL;
+	t->pending--;
+	op->win->pending--;
+	if (op->error && !r && !op->held && !op->told && !t->error)
+		t->error = op->error;
+	op->request = NULL;
+	if (!r)
+		return;
+	if (op->error)
+		mpi_request_fail(r, op->error, "a one-sided operation to rank %d failed: %s",
+				 op->rank, mpi_error_text(op->error));
+	mpi_request_done(r);
+	mpi_object_release(r);
+}
+
+static void part_over(struct mpi_rma *op)
+{
+	if (--op->parts > 0)
+		return;
+	if (!op->forsaken)
+		over(op);
+	if (!op->held)
+		put_back(op);
+}
+
+void mpi_rma_started(struct mpi_rma *op)
+{
+	part_over(op);
+}
+
+void mpi_rma_fail(struct mpi_rma *op, int error)
+{
+	op->error = error;
+	op->told = true;
+	if (op->request) { /* nobody will ever see it */
+		mpi_object_release(op->request);
+		mpi_object_release(op->request);
+	}
+	op->request = NULL;
+}
+
+int mpi_rma_wait(struct mpi_rma *op)
+{
+	int err;
+
+	op->held = true;
+	part_over(op);
+	while (op->parts && !op->forsaken)
+		mpi_progress(true);
+	err = op->error;
+	op->held = false;
+	if (!op->parts)
+		put_back(op);
+	if (err)
+		mpi_fail(err, "the operation failed: %s", mpi_error_text(err));
+	return err;
+}
+
+void mpi_rma_event(const ptl_event_t *ev)
+{
+	struct mpi_rma *op = record((uint32_t)(ev->match_bits & INDEX_MASK));
+
+	rma.answers--;
+	if (!op || !op->win)
+		return;
+	if (ev->ni_fail_type != PTL_NI_OK)
+		op->error = ev->ni_fail_type == PTL_NI_BAD_ADDRESS ? MPI_ERR_BUFFER
+								   : MPI_ERR_PROC_ABORTED;
+	else if (ev->mlength != ev->rlength && !op->error)
+		op->error = MPI_ERR_RMA_RANGE;
+	part_over(op);
+}
+
+/* ---- parts -------------------------------------------------------------------------------------------- */
+
+static int half(const void *p)
+{
+	return (uintptr_t)p >> HALF_SHIFT != 0;
+}
+
+static uint64_t offset_of(const void *p)
+{
+	return half(p) ? (uintptr_t)p - ((uintptr_t)1 << HALF_SHIFT) : (uintptr_t)p - 1;
+}
+
+/* Room for one more answer. */
+static int reserve(struct mpi_rma *op)
+{
+	struct mpi_win_target *t = &op->win->target[op->rank];
+
+	while (rma.answers >= ANSWERS_MOST) {
+		if (mpi_proto.peer[t->world].dead)
+			return mpi_unreachable(t->world);
+		mpi_progress(true);
+	}
+	rma.answers++;
+	op->parts++;
+	return MPI_SUCCESS;
+}
+
+/* What Portals said of a part. True: once more, there will be room. */
+static bool again(struct mpi_rma *op, int err, int *result)
+{
+	*result = MPI_SUCCESS;
+	if (err == PTL_OK)
+		return false;
+	op->parts--;
+	rma.answers--;
+	if (err == PTL_NO_SPACE && rma.answers) {
+		mpi_progress(true);
+		*result = reserve(op);
+		return *result == MPI_SUCCESS;
+	}
+	*result = portals(err, "a one-sided operation cannot be started");
+	return false;
+}
+
+static ptl_process_id_t process(const struct mpi_rma *op)
+{
+	return mpi_world.id[op->win->target[op->rank].world];
+}
+
+int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		uint64_t offset)
+{
+	int err = reserve(op);
+
+	if (err)
+		return err;
+	while (again(op,
+		     PtlPutRegion(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
+				  process(op), MPI_PT_RMA, 0,
+				  (uint64_t)number << NUMBER_SHIFT | op->index, offset, 0),
+		     &err))
+		continue;
+	return err;
+}
+
+int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+{
+	int err = reserve(op);
+
+	if (err)
+		return err;
+	while (again(op,
+		     PtlGetRegion(rma.in[half(to)], offset_of(to), bytes, process(op), MPI_PT_RMA,
+				  0, (uint64_t)number << NUMBER_SHIFT | op->index, offset),
+		     &err))
+		continue;
+	return err;
+}
+
+int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes, uint32_t number,
+		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
+{
+	uint64_t bits = (uint64_t)number << NUMBER_SHIFT | op->index;
+	int err = reserve(op), code;
+
+	if (err)
+		return err;
+	do {
+		if (to)
+			code = PtlFetchAtomic(rma.in[half(to)], offset_of(to), rma.out[half(from)],
+					      offset_of(from), bytes, process(op), MPI_PT_RMA, 0,
+					      bits, offset, 0, what, type);
+		else
+			code = PtlAtomic(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
+					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+	} while (again(op, code, &err));
+	return err;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------------ */
+
+static int tell(struct mpi_win_target *t, int rank)
+{
+	int err = t->error;
+
+	t->error = MPI_SUCCESS;
+	if (!err)
+		return MPI_SUCCESS;
+	if (err == MPI_ERR_RMA_RANGE)
+		return mpi_fail(err,
+				"an operation to rank %d went to memory that is not in the window "
+				"any more",
+				rank);
+	return mpi_fail(err, "an operation to rank %d failed: %s", rank, mpi_error_text(err));
+}
+
+int mpi_rma_flush(struct mpi_win *win, int rank)
+{
+	struct mpi_win_target *t = &win->target[rank];
+
+	while (t->pending)
+		mpi_progress(true);
+	return tell(t, rank);
+}
+
+int mpi_rma_flush_all(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS;
+
+	while (win->pending)
+		mpi_progress(true);
+	for (int i = 0; i < win->size; i++)
+		if (win->target[i].error)
+			err = tell(&win->target[i], i);
+	return err;
+}
+
+/* An operation to a process that was found dead some time ago: what has not come will not come. */
+static void forsake(struct mpi_rma *op)
+{
+	op->error = MPI_ERR_PROC_ABORTED;
+	op->forsaken = true;
+	over(op);
+}
+
+void mpi_rma_check_peers(void)
+{
+	struct mpi_peer *p;
+
+	if (!rma.in_use)
+		return;
+	for (uint32_t i = 0; i < rma.chunks * CHUNK; i++) {
+		struct mpi_rma *op = record(i);
+
+		if (!op->win || op->forsaken || !op->parts)
+			continue;
+		p = &mpi_proto.peer[op->win->target[op->rank].world];
+		p->asked = true;
+		if (p->dead)
+			forsake(op);
+	}
+}

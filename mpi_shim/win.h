@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Windows: memory that other ranks read and change without this one's help.
+ *
+ * There are two ways to a target's memory. Where the window was allocated by the library and the target is
+ * on this node, its memory is mapped here, and operations are loads and stores. Everything else is a put, get
+ * or atomic of Portals: each window is an entry of the RMA portal, whose match bits are the window's number
+ * at the target (upper half) and anything (lower half: the initiator's record of the operation comes back in
+ * the acknowledgement or reply, see rma.h). So the target's process is never needed.
+ *
+ * Accumulates must be atomic against each other, so all ranks of a window use one way for them: instructions of the
+ * processor if all of them have all of the window mapped (`direct`), else atomics of Portals. The lock
+ * words of passive targets, and what is attached to a dynamic window, are in a struct mpi_win_control of each
+ * rank, which is reached by the same two ways.
+ */
+#ifndef MPI_SHIM_WIN_H
+#define MPI_SHIM_WIN_H
+
+#include <portals3.h>
+#include <stdatomic.h>
+
+#include "mpi_shim/object.h"
+#include "mpi_shim/request.h"
+
+/* Memory attached to a dynamic window. */
+struct mpi_region {
+	uint64_t base, size;
+	uint32_t number; /* of the match bits; 0: a free place */
+	uint32_t me;     /* the owner's */
+};
+
+#define MPI_REGIONS_MOST 1024
+
+/* `after` is counted up before a change, `before` after it: who reads them in this order, everything
+ * between, has seen no half change if they are equal. */
+struct mpi_regions {
+	_Atomic uint64_t before;
+	struct mpi_region region[MPI_REGIONS_MOST];
+	_Atomic uint64_t after;
+};
+
+/*
+ * What a rank keeps for the others. The lock is one of tickets: who wants it takes the next of `users`, and
+ * has it shared when `read` has come to it, exclusively when `write` has. A reader lets the next reader in
+ * at once. So nobody is overtaken.
+ */
+struct mpi_win_control {
+	_Alignas(64) _Atomic uint32_t users;
+	_Atomic uint32_t read, write;
+	_Atomic uint32_t sleepers; /* on `read` and `write`; direct windows only */
+	/* guards elements that have no atomic instructions: world rank + 1 of the holder */
+	_Alignas(64) _Atomic uint32_t elements;
+	/* of a dynamic window; else the struct ends here */
+	_Alignas(64) struct mpi_regions regions;
+};
+#define MPI_CONTROL_BYTES offsetof(struct mpi_win_control, regions)
+
+/* What each rank tells of its part when the window is made. */
+struct mpi_win_part {
+	int64_t size, unit;
+	uint32_t number;  /* of the match bits of its memory; 0: there is none */
+	uint32_t control; /* of those of its control */
+	int32_t error;    /* it cannot: the class */
+	int32_t flags;    /* of the call, which must be the same */
+};
+
+struct mpi_win_target {
+	char *base;                      /* its memory, mapped here; NULL: it is not */
+	struct mpi_win_control *control; /* likewise */
+	MPI_Aint size, unit;
+	uint32_t number, control_number;
+	int world;
+	uint8_t lock;      /* held by us: 0, 1 for shared, 2 for exclusive */
+	bool lock_nocheck; /* ... and no lock was taken */
+	bool started;      /* in the group of MPI_Win_start */
+	uint32_t pending;  /* operations of ours under way */
+	int error;         /* of one of them that failed; told by the next synchronization */
+	struct mpi_regions *regions; /* dynamic: as last seen */
+};
+
+/* Access epochs. A fence opens one that need not be used. */
+enum mpi_access {
+	MPI_ACCESS_NONE,
+	MPI_ACCESS_FENCE,
+	MPI_ACCESS_START,
+	MPI_ACCESS_LOCK,
+	MPI_ACCESS_LOCK_ALL
+};
+
+struct mpi_win {
+	struct mpi_obj obj;
+	struct mpi_comm *comm; /* its own */
+	int rank, size;
+	int flavor, model;
+	int unit; /* as the attribute shows it */
+	bool direct;
+	bool fence_used; /* in the epoch a fence opened: operations */
+	uint8_t access;  /* enum mpi_access */
+	int locks;       /* targets locked, not by MPI_Win_lock_all */
+	void *base;
+	MPI_Aint bytes;
+	struct mpi_win_target *target;
+	uint32_t pending; /* of all targets */
+	struct mpi_errhandler *handler;
+	struct mpi_attr *attrs;
+	struct mpi_info *info;
+	/* MPI_Win_start, MPI_Win_post */
+	struct mpi_group *start_group, *post_group;
+	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
+	/* what is ours of the two ways */
+	void *segment;
+	size_t segment_bytes;
+	struct mpi_win_control *control; /* ours; in the segment or malloc'd */
+	bool own_control;
+	ptl_handle_me_t me, control_me;
+	char name[MPI_MAX_OBJECT_NAME];
+};
+
+static inline struct mpi_win_target *mpi_win_self(const struct mpi_win *win)
+{
+	return &win->target[win->rank];
+}
+
+/* ---- win.c ------------------------------------------------------------------------------------------- */
+
+/* `handle` as an object; NULL: not a window. */
+static inline struct mpi_win *mpi_win_of(MPI_Win handle)
+{
+	return mpi_object_of(handle, MPI_KIND_WIN);
+}
+
+/* ---- win_shared.c ------------------------------------------------------------------------------------- */
+
+/*
+ * Memory that the ranks of one node have in common: a control for each and, with `data`, `size` bytes each;
+ * one after the other without a gap if `tight`. Collective. Fills in base and control of the targets on
+ * this node. *mapped: it could be done, on all nodes; else there is none. Agreed by all ranks.
+ */
+int mpi_win_share(struct mpi_win *win, bool data, bool tight, bool *mapped);
+void mpi_win_unshare(struct mpi_win *win);
+
+/* ---- win_lock.c ---------------------------------------------------------------------------------------- */
+
+/* The lock of a target, by whichever way. MPI_ERR_PROC_ABORTED: a rank has died, perhaps with it. */
+int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
+int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
+/* The lock of elements without atomic instructions; direct windows. */
+void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t);
+void mpi_win_unlock_elements(struct mpi_win_target *t);
+
+/* ---- win_dynamic.c -------------------------------------------------------------------------------------- */
+
+/*
+ * Where `bytes` bytes at `address` of a target of a dynamic window are: number for the match bits and offset.
+ * MPI_ERR_RMA_RANGE if they are not, all of them, in memory that is attached there.
+ */
+int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t address,
+			uint64_t bytes, uint32_t *number, uint64_t *offset);
+void mpi_win_detach_all(struct mpi_win *win);
+
+/* ---- win_sync.c ----------------------------------------------------------------------------------------- */
+
+/* No epoch is open that would keep the window from being freed. */
+int mpi_win_check_idle(const struct mpi_win *win);
+
+#endif
