@@ -6,8 +6,8 @@
  * pair at a time.
  */
 #include "mpi_shim/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
-#include "mpi_shim/impl.h"
 
 /* Blocks up to here by Bruck's algorithm, with at least so many ranks; from there on in pairs. */
 #define SHORT_BYTES         256
@@ -19,17 +19,19 @@
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
 
 /* Between `blocks` and `out`: those of the n whose number has `bit`, in order. */
-static MPI_Count select_blocks(char *blocks, MPI_Count bytes, int n, int bit, char *out, bool put)
+static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes, int n, int bit,
+			       char *out, bool put)
 {
 	MPI_Count at = 0;
 
-	for (int i = bit; i < n; i++) {
+	/* a run of `bit` blocks has it, the next one has not */
+	for (int i = bit; i < n; i += 2 * bit) {
 		char *block = blocks + i * bytes;
+		MPI_Count run = (i + bit < n ? bit : n - i) * bytes;
 
-		if (!(i & bit))
-			continue;
-		memcpy(put ? block : out + at, put ? out + at : block, (size_t)bytes);
-		at += bytes;
+		mpi_plan_copy(p, put ? out + at : block, run, mpi_bytes(), put ? block : out + at,
+			      run, mpi_bytes());
+		at += run;
 	}
 	return at;
 }
@@ -38,94 +40,81 @@ static MPI_Count select_blocks(char *blocks, MPI_Count bytes, int n, int bit, ch
  * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in their
  * number go that many ranks on; in the end block i has come from the rank i before.
  */
-static int bruck(const struct mpi_vec *send, const struct mpi_vec *recv, struct mpi_comm *comm)
+static int bruck(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		 struct mpi_comm *comm)
 {
-	int n = comm->size, rank = comm->rank, rc = MPI_SUCCESS;
+	int n = comm->size, rank = comm->rank;
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
-	struct mpi_tmp tmp;
-	char *data = mpi_tmp_bytes(&tmp, 3 * n * bytes), *out, *in;
+	char *data = mpi_plan_bytes(p, 3 * n * bytes), *out, *in;
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	out = data + n * bytes;
 	in = out + n * bytes;
-	mpi_type_pack_bytes(send->type, mpi_vec_at(send, rank), send->count * (n - rank), 0, data,
-			    (size_t)(bytes * (n - rank)));
-	mpi_type_pack_bytes(send->type, send->buf, send->count * rank, 0, data + bytes * (n - rank),
-			    (size_t)(bytes * rank));
+	mpi_plan_pack(p, send->type, mpi_vec_at(send, rank), send->count * (n - rank), data);
+	mpi_plan_pack(p, send->type, send->buf, send->count * rank, data + bytes * (n - rank));
 	for (int bit = 1; bit < n; bit *= 2) {
-		MPI_Count some = select_blocks(data, bytes, n, bit, out, false);
+		MPI_Count some = select_blocks(p, data, bytes, n, bit, out, false);
 
-		rc = mpi_first(rc, mpi_coll_sendrecv(out, some, mpi_bytes(), (rank + bit) % n, in,
-						     some, mpi_bytes(), (rank - bit + n) % n,
-						     MPI_TAG_ALLTOALL, comm));
-		select_blocks(data, bytes, n, bit, in, true);
+		mpi_plan_sendrecv(p, out, some, mpi_bytes(), (rank + bit) % n, in, some,
+				  mpi_bytes(), (rank - bit + n) % n, comm);
+		select_blocks(p, data, bytes, n, bit, in, true);
 	}
 	for (int i = 0; i < n; i++)
-		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, (rank - i + n) % n), recv->count,
-				      0, data + i * bytes, (size_t)bytes);
-	mpi_tmp_free(&tmp);
-	return rc;
+		mpi_plan_unpack(p, recv->type, mpi_vec_at(recv, (rank - i + n) % n), recv->count,
+				data + i * bytes);
+	return MPI_SUCCESS;
 }
 
 /* ---- directly ------------------------------------------------------------------------------------ */
 
-static int copy_own(const struct mpi_vec *send, const struct mpi_vec *recv, int rank)
+static void copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		     int rank)
 {
-	return mpi_type_copy(mpi_vec_at(send, rank), mpi_vec_count(send, rank),
-			     mpi_vec_type(send, rank), mpi_vec_at(recv, rank),
-			     mpi_vec_count(recv, rank), mpi_vec_type(recv, rank));
+	mpi_plan_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
+		      mpi_vec_type(send, rank), mpi_vec_at(recv, rank), mpi_vec_count(recv, rank),
+		      mpi_vec_type(recv, rank));
 }
 
-static int pairwise(const struct mpi_vec *send, const struct mpi_vec *recv, struct mpi_comm *comm)
+static void pairwise(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		     struct mpi_comm *comm)
 {
-	int n = comm->size, rank = comm->rank, rc = MPI_SUCCESS;
+	int n = comm->size, rank = comm->rank;
 
 	for (int i = 1; i < n; i++) {
 		int to = (rank + i) % n, from = (rank - i + n) % n;
 
-		rc = mpi_first(
-			rc, mpi_coll_sendrecv(mpi_vec_at(send, to), mpi_vec_count(send, to),
-					      mpi_vec_type(send, to), to, mpi_vec_at(recv, from),
-					      mpi_vec_count(recv, from), mpi_vec_type(recv, from),
-					      from, MPI_TAG_ALLTOALL, comm));
+		mpi_plan_sendrecv(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
+				  mpi_vec_type(send, to), to, mpi_vec_at(recv, from),
+				  mpi_vec_count(recv, from), mpi_vec_type(recv, from), from, comm);
 	}
-	return rc;
 }
 
-/* The block with one rank is sent from a copy while the other's takes its place. */
-static int swap_block(const struct mpi_vec *v, int peer, struct mpi_comm *comm)
+/* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each block from a copy. */
+static int in_place(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
-	MPI_Count bytes = mpi_vec_bytes(v, peer), count = mpi_vec_count(v, peer);
-	struct mpi_type *type = mpi_vec_type(v, peer);
-	char *block = mpi_vec_at(v, peer), *data;
-	struct mpi_tmp tmp;
-	int rc;
+	int n = comm->size;
+	MPI_Count most = 0;
+	char *data;
 
-	if (bytes == 0)
-		return MPI_SUCCESS;
-	data = mpi_tmp_bytes(&tmp, bytes);
+	for (int i = 0; i < n; i++)
+		if (i != comm->rank && mpi_vec_bytes(v, i) > most)
+			most = mpi_vec_bytes(v, i);
+	data = mpi_plan_bytes(p, most);
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	mpi_type_pack_bytes(type, block, count, 0, data, (size_t)bytes);
-	rc = mpi_coll_sendrecv(data, bytes, mpi_bytes(), peer, block, count, type, peer,
-			       MPI_TAG_ALLTOALL, comm);
-	mpi_tmp_free(&tmp);
-	return rc;
-}
-
-/* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step. */
-static int in_place(const struct mpi_vec *v, struct mpi_comm *comm)
-{
-	int n = comm->size, rc = MPI_SUCCESS;
-
 	for (int i = 0; i < n; i++) {
 		int peer = (i - comm->rank + n) % n;
+		MPI_Count bytes = mpi_vec_bytes(v, peer), count = mpi_vec_count(v, peer);
+		struct mpi_type *type = mpi_vec_type(v, peer);
 
-		if (peer != comm->rank)
-			rc = mpi_first(rc, swap_block(v, peer, comm));
+		if (peer == comm->rank || bytes == 0)
+			continue;
+		mpi_plan_pack(p, type, mpi_vec_at(v, peer), count, data);
+		mpi_plan_sendrecv(p, data, bytes, mpi_bytes(), peer, mpi_vec_at(v, peer), count,
+				  type, peer, comm);
 	}
-	return rc;
+	return MPI_SUCCESS;
 }
 
 /* Between equal blocks. */
@@ -136,29 +125,34 @@ static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
-static int alltoall(const struct mpi_vec *send, const struct mpi_vec *recv, struct mpi_comm *comm)
+static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		    struct mpi_comm *comm)
 {
 	bool equal = !recv->counts;
 	MPI_Count bytes = equal ? mpi_vec_bytes(recv, 0) : 0;
-	int rc;
 
-	if (comm->inter)
-		return mpi_vec_exchange(send, recv, comm, MPI_TAG_ALLTOALL);
+	if (comm->inter) {
+		mpi_vec_exchange(p, send, recv, comm);
+		return MPI_SUCCESS;
+	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	if (send->buf == MPI_IN_PLACE)
-		return in_place(recv, comm);
+		return in_place(p, recv, comm);
 	if (equal && by_bruck(bytes, comm))
-		return bruck(send, recv, comm);
-	rc = copy_own(send, recv, comm->rank);
+		return bruck(p, send, recv, comm);
+	copy_own(p, send, recv, comm->rank);
 	if (equal && bytes >= LONG_BYTES)
-		return mpi_first(rc, pairwise(send, recv, comm));
-	return mpi_first(rc, mpi_vec_exchange(send, recv, comm, MPI_TAG_ALLTOALL));
+		pairwise(p, send, recv, comm);
+	else
+		mpi_vec_exchange(p, send, recv, comm);
+	return MPI_SUCCESS;
 }
 
 /* ---- entry --------------------------------------------------------------------------------------- */
 
-static int checked(const struct mpi_vec *send, const struct mpi_vec *recv, struct mpi_comm *comm)
+static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		   struct mpi_comm *comm)
 {
 	int n = comm->inter ? comm->remote_size : comm->size;
 	int rc = mpi_vec_check(recv, n, "recvbuf");
@@ -170,23 +164,25 @@ static int checked(const struct mpi_vec *send, const struct mpi_vec *recv, struc
 						  mpi_vec_type(send, i), mpi_vec_at(recv, i),
 						  mpi_vec_count(recv, i), mpi_vec_type(recv, i));
 	}
-	return rc ? rc : alltoall(send, recv, comm);
+	return rc ? rc : alltoall(p, send, recv, comm);
 }
 
-int mpi_alltoall(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype, void *recvbuf,
-		 MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		      struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+		      struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
 				.type = sendtype };
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
-	return checked(&send, &recv, comm);
+	return checked(p, &send, &recv, comm);
 }
 
-int mpi_alltoallv(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Aint *sdispls,
-		  struct mpi_type *sendtype, void *recvbuf, const MPI_Count *recvcounts,
-		  const MPI_Aint *rdispls, struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_alltoallv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
+		       const MPI_Aint *sdispls, struct mpi_type *sendtype, void *recvbuf,
+		       const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+		       struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,
@@ -196,12 +192,13 @@ int mpi_alltoallv(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Ai
 		.buf = recvbuf, .counts = recvcounts, .displs = rdispls, .type = recvtype
 	};
 
-	return checked(&send, &recv, comm);
+	return checked(p, &send, &recv, comm);
 }
 
-int mpi_alltoallw(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Aint *sdispls,
-		  struct mpi_type *const *sendtypes, void *recvbuf, const MPI_Count *recvcounts,
-		  const MPI_Aint *rdispls, struct mpi_type *const *recvtypes, struct mpi_comm *comm)
+int mpi_alltoallw_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
+		       const MPI_Aint *sdispls, struct mpi_type *const *sendtypes, void *recvbuf,
+		       const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+		       struct mpi_type *const *recvtypes, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,
@@ -213,5 +210,5 @@ int mpi_alltoallw(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Ai
 
 	if (!recvtypes || (!sendtypes && (comm->inter || sendbuf != MPI_IN_PLACE)))
 		return mpi_fail(MPI_ERR_ARG, "an array of datatypes is NULL");
-	return checked(&send, &recv, comm);
+	return checked(p, &send, &recv, comm);
 }

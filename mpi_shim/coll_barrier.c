@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Barrier. With a processor for every rank: dissemination, ceil(log2 P) rounds in which each rank
- * sends one message. With fewer processors every message costs a switch of processes: then a tree
+ * MPI_Barrier by messages. With a processor for every rank: dissemination, ceil(log2 P) rounds in which each
+ * rank sends one message. With fewer processors every message costs a switch of processes: then a tree
  * up and down, 2(P - 1) messages in all.
  */
 #include "mpi_shim/coll_impl.h"
-#include "mpi_shim/impl.h"
+#include "mpi_shim/coll_plans.h"
 
-static int dissemination(struct mpi_comm *comm)
+static void dissemination(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	int n = comm->size, rc = MPI_SUCCESS;
+	int n = comm->size;
 
 	for (int step = 1; step < n; step *= 2)
-		rc = mpi_first(rc,
-			       mpi_coll_sendrecv(NULL, 0, mpi_bytes(), (comm->rank + step) % n,
-						 NULL, 0, mpi_bytes(), (comm->rank - step + n) % n,
-						 MPI_TAG_BARRIER, comm));
-	return rc;
+		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), (comm->rank + step) % n, NULL, 0,
+				  mpi_bytes(), (comm->rank - step + n) % n, comm);
 }
 
-static int tree(struct mpi_comm *comm)
+static void tree(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	struct mpi_request *requests[MPI_TREE_CHILDREN] = { NULL };
 	struct mpi_tree t;
-	int rc = MPI_SUCCESS;
 
 	mpi_tree_make(&t, 0, comm);
 	for (int i = 0; i < t.n; i++)
-		rc = mpi_first(rc, mpi_coll_irecv(NULL, 0, mpi_bytes(), t.child[i], MPI_TAG_BARRIER,
-						  comm, &requests[i]));
-	rc = mpi_first(rc, mpi_coll_waitall(requests, t.n));
+		mpi_plan_recv(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
 	if (t.parent >= 0)
-		rc = mpi_first(rc, mpi_coll_sendrecv(NULL, 0, mpi_bytes(), t.parent, NULL, 0,
-						     mpi_bytes(), t.parent, MPI_TAG_BARRIER, comm));
+		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), t.parent, NULL, 0, mpi_bytes(), t.parent,
+				  comm);
 	for (int i = t.n - 1; i >= 0; i--)
-		rc = mpi_first(
-			rc, mpi_coll_send(NULL, 0, mpi_bytes(), t.child[i], MPI_TAG_BARRIER, comm));
-	return rc;
+		mpi_plan_send(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
 }
 
-int mpi_intra_barrier(struct mpi_comm *comm)
+void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	return mpi_coll_crowded() && comm->size > 2 ? tree(comm) : dissemination(comm);
+	if (mpi_coll_crowded() && comm->size > 2)
+		tree(p, comm);
+	else
+		dissemination(p, comm);
 }
 
-int mpi_barrier(struct mpi_comm *comm)
+int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	struct mpi_hub *hub = mpi_hub_of(comm, false);
+	struct mpi_hub *hub = p->now ? mpi_hub_of(comm, false) : NULL;
 
 	if (hub)
 		return mpi_hub_barrier(hub);
-	return comm->inter ? mpi_inter_barrier(comm) : mpi_intra_barrier(comm);
+	if (comm->inter)
+		mpi_inter_barrier(p, comm);
+	else
+		mpi_intra_barrier(p, comm);
+	return MPI_SUCCESS;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Bcast. Short messages go down a tree. Long ones are scattered down the tree and gathered
+ * MPI_Bcast by messages. Short ones go down a tree. Long ones are scattered down the tree and gathered
  * round a ring (van de Geijn): each rank then sends and receives about twice the message, however many
  * ranks there are. Data with gaps are packed once, at the root.
  */
 #include "mpi_shim/coll_impl.h"
-#include "mpi_shim/impl.h"
+#include "mpi_shim/coll_plans.h"
 
 /* From here on the scatter and the ring pay, if there are at least so many ranks. */
 #define LONG_BYTES (256 << 10)
@@ -18,20 +18,19 @@ static int at(const struct mpi_comm *comm, int root, int relative)
 	return (int)(((long)root + relative) % comm->size);
 }
 
-static int tree(char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
 {
-	struct mpi_request *requests[MPI_TREE_CHILDREN] = { NULL };
 	struct mpi_tree t;
-	int rc = MPI_SUCCESS;
 
 	mpi_tree_make(&t, root, comm);
-	if (t.parent >= 0)
-		rc = mpi_coll_recv(data, bytes, mpi_bytes(), t.parent, MPI_TAG_BCAST, comm, NULL);
+	if (t.parent >= 0) {
+		mpi_plan_recv(p, data, bytes, mpi_bytes(), t.parent, comm);
+		mpi_plan_wait(p);
+	}
 	/* the child with the most ranks below it first */
 	for (int i = t.n - 1; i >= 0; i--)
-		rc = mpi_first(rc, mpi_coll_isend(data, bytes, mpi_bytes(), t.child[i],
-						  MPI_TAG_BCAST, comm, &requests[i]));
-	return mpi_first(rc, mpi_coll_waitall(requests, t.n));
+		mpi_plan_send(p, data, bytes, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
 }
 
 /* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
@@ -44,91 +43,87 @@ static MPI_Count part(MPI_Count bytes, int relative, const struct mpi_comm *comm
 }
 
 /* Down the tree: each rank gets the parts of itself and of the ranks below it. */
-static int scatter(char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void scatter(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
+		    struct mpi_comm *comm)
 {
 	int relative = at(comm, comm->size - root, comm->rank);
-	int bit = 1, rc = MPI_SUCCESS;
 	MPI_Count begin, end;
+	int bit = 1;
 
 	while (!(relative & bit) && bit < comm->size)
 		bit *= 2;
 	if (relative) {
 		begin = part(bytes, relative, comm);
 		end = part(bytes, relative + bit, comm);
-		rc = mpi_coll_recv(data + begin, end - begin, mpi_bytes(),
-				   at(comm, root, relative - bit), MPI_TAG_BCAST, comm, NULL);
+		mpi_plan_recv(p, data + begin, end - begin, mpi_bytes(),
+			      at(comm, root, relative - bit), comm);
+		mpi_plan_wait(p);
 	}
 	while ((bit /= 2) > 0) {
 		if (relative + bit >= comm->size)
 			continue;
 		begin = part(bytes, relative + bit, comm);
 		end = part(bytes, relative + 2 * bit, comm);
-		rc = mpi_first(rc,
-			       mpi_coll_send(data + begin, end - begin, mpi_bytes(),
-					     at(comm, root, relative + bit), MPI_TAG_BCAST, comm));
+		mpi_plan_send(p, data + begin, end - begin, mpi_bytes(),
+			      at(comm, root, relative + bit), comm);
 	}
-	return rc;
+	mpi_plan_wait(p);
 }
 
-static int ring(char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
 {
 	int relative = at(comm, comm->size - root, comm->rank);
 	int right = at(comm, comm->rank, 1), left = at(comm, comm->rank, comm->size - 1);
-	int rc = MPI_SUCCESS;
 
 	for (int i = 0; i < comm->size - 1; i++) {
 		int mine = at(comm, relative, comm->size - i);
 		int theirs = at(comm, relative, comm->size - i - 1);
 		MPI_Count m = part(bytes, mine, comm), t = part(bytes, theirs, comm);
 
-		rc = mpi_first(rc, mpi_coll_sendrecv(data + m, part(bytes, mine + 1, comm) - m,
-						     mpi_bytes(), right, data + t,
-						     part(bytes, theirs + 1, comm) - t, mpi_bytes(),
-						     left, MPI_TAG_BCAST, comm));
+		mpi_plan_sendrecv(p, data + m, part(bytes, mine + 1, comm) - m, mpi_bytes(), right,
+				  data + t, part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
+				  comm);
 	}
-	return rc;
 }
 
-int mpi_intra_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,
+int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
 		    struct mpi_comm *comm)
 {
-	struct mpi_packed p;
+	struct mpi_packed k;
 	int rc;
 
 	if (comm->size == 1 || count == 0 || type->size == 0)
 		return MPI_SUCCESS;
-	rc = mpi_packed_init(&p, buf, count, type, comm->rank == root);
+	rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 	if (rc)
 		return rc;
-	if (p.bytes >= LONG_BYTES && comm->size >= LONG_RANKS && !mpi_coll_crowded()) {
-		rc = scatter(p.data, p.bytes, root, comm);
-		rc = mpi_first(rc, ring(p.data, p.bytes, root, comm));
+	if (k.bytes >= LONG_BYTES && comm->size >= LONG_RANKS && !mpi_coll_crowded()) {
+		scatter(p, k.data, k.bytes, root, comm);
+		ring(p, k.data, k.bytes, root, comm);
 	} else {
-		rc = tree(p.data, p.bytes, root, comm);
+		tree(p, k.data, k.bytes, root, comm);
 	}
 	if (comm->rank != root)
-		mpi_packed_store(&p, buf, count, type);
-	mpi_packed_fini(&p);
-	return rc;
+		mpi_packed_store(p, &k, buf, count, type);
+	return MPI_SUCCESS;
 }
 
-static int by_hub(struct mpi_hub *hub, void *buf, MPI_Count count, struct mpi_type *type, int root,
-		  struct mpi_comm *comm)
+static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
+		  struct mpi_type *type, int root, struct mpi_comm *comm)
 {
-	struct mpi_packed p;
-	int rc = mpi_packed_init(&p, buf, count, type, comm->rank == root);
+	struct mpi_packed k;
+	int rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 
 	if (rc)
 		return rc;
-	rc = mpi_hub_bcast(hub, p.data, (size_t)p.bytes, root);
+	rc = mpi_hub_bcast(hub, k.data, (size_t)k.bytes, root);
 	if (!rc && comm->rank != root)
-		mpi_packed_store(&p, buf, count, type);
-	mpi_packed_fini(&p);
+		mpi_packed_store(p, &k, buf, count, type);
 	return rc;
 }
 
-int mpi_bcast(void *buffer, MPI_Count count, struct mpi_type *datatype, int root,
-	      struct mpi_comm *comm)
+int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi_type *datatype,
+		   int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
 	struct mpi_hub *hub;
@@ -137,9 +132,10 @@ int mpi_bcast(void *buffer, MPI_Count count, struct mpi_type *datatype, int root
 		rc = mpi_coll_check(buffer, count, datatype, "buffer");
 	if (rc)
 		return rc;
-	hub = mpi_hub_for(comm, count, datatype);
+	if (comm->inter)
+		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
+	hub = mpi_hub_for(p, comm, count, datatype);
 	if (hub)
-		return by_hub(hub, buffer, count, datatype, root, comm);
-	return (comm->inter ? mpi_inter_bcast : mpi_intra_bcast)(buffer, count, datatype, root,
-								 comm);
+		return by_hub(p, hub, buffer, count, datatype, root, comm);
+	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);
 }

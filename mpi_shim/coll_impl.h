@@ -6,7 +6,7 @@
  *
  * Order and tags: all ranks call the collectives of a communicator in the same order, and every
  * algorithm sends the messages between two ranks in the order the other receives them. So one tag for each
- * family is enough; it serves whoever looks at a hung program.
+ * plan is enough (plan.h); that of blocking ones serves whoever looks at a hung program.
  */
 #ifndef MPI_SHIM_COLL_IMPL_H
 #define MPI_SHIM_COLL_IMPL_H
@@ -16,7 +16,7 @@
 #include "mpi_shim/coll.h"
 #include "mpi_shim/hub.h"
 #include "mpi_shim/op.h"
-#include "mpi_shim/p2p.h"
+#include "mpi_shim/plan.h"
 
 enum mpi_coll_tag {
 	MPI_TAG_BARRIER = 1,
@@ -29,9 +29,10 @@ enum mpi_coll_tag {
 	MPI_TAG_ALLREDUCE,
 	MPI_TAG_REDUCE_SCATTER,
 	MPI_TAG_SCAN,
+	MPI_TAG_NEIGHBOR,
 };
 
-/* A step that fails does not stop the others, so that no rank waits for ever: the first error is kept. */
+/* The first error is kept. */
 static inline int mpi_first(int a, int b)
 {
 	return a ? a : b;
@@ -74,35 +75,21 @@ int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type
 int mpi_coll_check_root(int root, const struct mpi_comm *comm);
 int mpi_coll_refuse_inter(const struct mpi_comm *comm);
 
-/* ---- temporary buffers --------------------------------------------------------------------------- */
-
-struct mpi_tmp {
-	void *heap;
-	_Alignas(64) char small[1024];
-};
-
-/* Room for `bytes` bytes; NULL (MPI_ERR_NO_MEM, kept text) if there is none. */
-char *mpi_tmp_bytes(struct mpi_tmp *t, MPI_Count bytes);
-/* Room for `count` elements laid out as the datatype says: the address that a user would pass. */
-char *mpi_tmp_typed(struct mpi_tmp *t, MPI_Count count, const struct mpi_type *type);
-void mpi_tmp_free(struct mpi_tmp *t);
-/* At the end: the memory that is kept for the next collective goes. */
-void mpi_tmps_fini(void);
+/* ---- packed forms -------------------------------------------------------------------------------- */
 
 /* Some elements of a buffer as the bytes of a message: in place if they lie so, else in a copy. */
 struct mpi_packed {
 	char *data;
 	MPI_Count bytes;
-	struct mpi_tmp tmp;
+	bool direct;
 };
 
 /* With `fill` the copy has the data, else it is to be received into. MPI_SUCCESS or mpi_fail. */
-int mpi_packed_init(struct mpi_packed *p, const void *buf, MPI_Count count,
-		    const struct mpi_type *type, bool fill);
+int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, MPI_Count count,
+		    struct mpi_type *type, bool fill);
 /* After receiving: back into their places, if they are not there. */
-void mpi_packed_store(struct mpi_packed *p, void *buf, MPI_Count count,
-		      const struct mpi_type *type);
-void mpi_packed_fini(struct mpi_packed *p);
+void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf, MPI_Count count,
+		      struct mpi_type *type);
 
 /* ---- vectors of blocks, one for each rank -------------------------------------------------------- */
 
@@ -114,6 +101,7 @@ struct mpi_vec {
 		*displs; /* in extents, with `types` in bytes; NULL: blocks follow each other */
 	struct mpi_type *type;
 	struct mpi_type *const *types; /* NULL: all blocks have `type` */
+	bool same;                     /* one block, of which each has to get a copy */
 };
 
 static inline struct mpi_type *mpi_vec_type(const struct mpi_vec *v, int i)
@@ -130,6 +118,8 @@ static inline char *mpi_vec_at(const struct mpi_vec *v, int i)
 {
 	if (v->types)
 		return v->buf + v->displs[i];
+	if (v->same)
+		return v->buf;
 	return v->buf + (v->displs ? v->displs[i] : i * v->count) * v->type->extent;
 }
 
@@ -142,59 +132,67 @@ static inline MPI_Count mpi_vec_bytes(const struct mpi_vec *v, int i)
 int mpi_vec_check(const struct mpi_vec *v, int n, const char *name);
 /* Every rank's blocks to all ranks that can be sent to, several at once, but not the block for the rank
  * itself; empty blocks do not travel. */
-int mpi_vec_exchange(const struct mpi_vec *sends, const struct mpi_vec *recvs,
-		     struct mpi_comm *comm, int tag);
+void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
+		      struct mpi_comm *comm);
 
 /* ---- inside a group ------------------------------------------------------------------------------ */
 /*
  * `comm` is an intracommunicator and the arguments are checked. The send buffer is MPI_IN_PLACE where the
- * public function allows it.
+ * public function allows it. What they return went wrong in making the plan.
  */
 
 /* The hub, if it is the way for such data; NULL: messages. The same on all ranks. */
-struct mpi_hub *mpi_hub_for(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type);
-struct mpi_hub *mpi_hub_for_op(struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op);
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
+			    const struct mpi_type *type);
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
+			       const struct mpi_type *type, const struct mpi_op *op);
 
-int mpi_intra_barrier(struct mpi_comm *comm);
-int mpi_intra_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,
+void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm);
+int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
 		    struct mpi_comm *comm);
 /* To the root's vector from `sendbuf`; only the root's `recv` is looked at. Linear. */
-int mpi_intra_gatherv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-		      const struct mpi_vec *recv, int root, struct mpi_comm *comm);
-int mpi_intra_scatterv(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
-		       struct mpi_type *recvtype, int root, struct mpi_comm *comm);
-int mpi_intra_allgather(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-			const struct mpi_vec *recv, struct mpi_comm *comm);
+void mpi_intra_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
+		       struct mpi_comm *comm);
+void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+			MPI_Count recvcount, struct mpi_type *recvtype, int root,
+			struct mpi_comm *comm);
+int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+			struct mpi_type *sendtype, const struct mpi_vec *recv,
+			struct mpi_comm *comm);
 /* A vector of n blocks (of one type) from rank 0, which has it (`have`), to the others, which leave out
  * the block `except` (-1: none). */
-int mpi_vec_bcast(const struct mpi_vec *v, int n, int except, bool have, struct mpi_comm *comm);
-int mpi_intra_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
-		     struct mpi_op *op, int root, struct mpi_comm *comm);
+int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except, bool have,
+		  struct mpi_comm *comm);
+int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
 /* Whether a reduction is long enough, and of a kind, to be divided among the ranks. */
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm);
-int mpi_intra_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
-			struct mpi_op *op, struct mpi_comm *comm);
+int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm);
 
 /* ---- between two groups -------------------------------------------------------------------------- */
 
-int mpi_inter_barrier(struct mpi_comm *comm);
-int mpi_inter_bcast(void *buf, MPI_Count count, struct mpi_type *type, int root,
+void mpi_inter_barrier(struct mpi_plan *p, struct mpi_comm *comm);
+int mpi_inter_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
 		    struct mpi_comm *comm);
-int mpi_inter_gatherv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-		      const struct mpi_vec *recv, int root, struct mpi_comm *comm);
-int mpi_inter_scatterv(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
-		       struct mpi_type *recvtype, int root, struct mpi_comm *comm);
-int mpi_inter_allgatherv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-			 const struct mpi_vec *recv, struct mpi_comm *comm);
-int mpi_inter_reduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
-		     struct mpi_op *op, int root, struct mpi_comm *comm);
-int mpi_inter_allreduce(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
-			struct mpi_op *op, struct mpi_comm *comm);
+void mpi_inter_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
+		       struct mpi_comm *comm);
+void mpi_inter_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+			MPI_Count recvcount, struct mpi_type *recvtype, int root,
+			struct mpi_comm *comm);
+int mpi_inter_allgatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+			 struct mpi_type *sendtype, const struct mpi_vec *recv,
+			 struct mpi_comm *comm);
+int mpi_inter_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
+int mpi_inter_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm);
 /* The remote group's result, `recv` says how it is divided among the local ranks. */
-int mpi_inter_reduce_scatter(const void *sendbuf, void *recvbuf, const struct mpi_vec *parts,
-			     struct mpi_op *op, struct mpi_comm *comm);
+int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+			     const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm);
 
 /* The datatype of bytes. */
 static inline struct mpi_type *mpi_bytes(void)

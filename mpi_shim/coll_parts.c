@@ -33,34 +33,38 @@ struct mpi_fold mpi_fold_of(const struct mpi_comm *comm)
 	return f;
 }
 
-int mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f)
-{
-	struct mpi_comm *comm = w->comm;
-	int rc;
-
-	if (comm->rank >= 2 * f->rest)
-		return MPI_SUCCESS;
-	if (f->rank < 0)
-		return mpi_coll_send(w->mine, w->count, w->type, comm->rank + 1, w->tag, comm);
-	rc = mpi_coll_recv(w->theirs, w->count, w->type, comm->rank - 1, w->tag, comm, NULL);
-	return rc ? rc : mpi_op_apply(w->op, w->theirs, w->mine, w->count, w->type);
-}
-
-int mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f)
+void mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f)
 {
 	struct mpi_comm *comm = w->comm;
 
 	if (comm->rank >= 2 * f->rest)
-		return MPI_SUCCESS;
-	if (f->rank < 0)
-		return mpi_coll_recv(w->mine, w->count, w->type, comm->rank + 1, w->tag, comm,
-				     NULL);
-	return mpi_coll_send(w->mine, w->count, w->type, comm->rank - 1, w->tag, comm);
+		return;
+	if (f->rank < 0) {
+		mpi_plan_send(w->plan, w->mine, w->count, w->type, comm->rank + 1, comm);
+		mpi_plan_wait(w->plan);
+		return;
+	}
+	mpi_plan_recv(w->plan, w->theirs, w->count, w->type, comm->rank - 1, comm);
+	mpi_plan_wait(w->plan);
+	mpi_plan_apply(w->plan, w->op, w->theirs, w->mine, w->count, w->type);
 }
 
-int mpi_halving(struct mpi_work *w, const struct mpi_fold *f)
+void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f)
 {
-	int begin = 0, rc = MPI_SUCCESS;
+	struct mpi_comm *comm = w->comm;
+
+	if (comm->rank >= 2 * f->rest)
+		return;
+	if (f->rank < 0)
+		mpi_plan_recv(w->plan, w->mine, w->count, w->type, comm->rank + 1, comm);
+	else
+		mpi_plan_send(w->plan, w->mine, w->count, w->type, comm->rank - 1, comm);
+	mpi_plan_wait(w->plan);
+}
+
+void mpi_halving(struct mpi_work *w, const struct mpi_fold *f)
+{
+	int begin = 0;
 
 	for (int bit = f->power / 2; bit > 0; bit /= 2) {
 		int partner = mpi_fold_worker(f, f->rank ^ bit), middle = begin + bit;
@@ -71,12 +75,10 @@ int mpi_halving(struct mpi_work *w, const struct mpi_fold *f)
 		MPI_Count keep_count = mpi_part(w, f, keep + bit) - keep_at;
 		char *in = mpi_element(w, w->theirs, keep_at);
 
-		rc = mpi_first(rc, mpi_coll_sendrecv(mpi_element(w, w->mine, give_at), give_count,
-						     w->type, partner, in, keep_count, w->type,
-						     partner, w->tag, w->comm));
-		rc = mpi_first(rc, mpi_op_apply(w->op, in, mpi_element(w, w->mine, keep_at),
-						keep_count, w->type));
+		mpi_plan_sendrecv(w->plan, mpi_element(w, w->mine, give_at), give_count, w->type,
+				  partner, in, keep_count, w->type, partner, w->comm);
+		mpi_plan_apply(w->plan, w->op, in, mpi_element(w, w->mine, keep_at), keep_count,
+			       w->type);
 		begin = keep;
 	}
-	return rc;
 }

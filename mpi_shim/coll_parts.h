@@ -28,6 +28,7 @@ static inline int mpi_fold_worker(const struct mpi_fold *f, int i)
 
 /* A reduction under way: the vector here, and room for another's. */
 struct mpi_work {
+	struct mpi_plan *plan;
 	char *mine, *theirs;
 	MPI_Count count;
 	const MPI_Count
@@ -35,7 +36,6 @@ struct mpi_work {
 	struct mpi_type *type;
 	struct mpi_op *op;
 	struct mpi_comm *comm;
-	int tag;
 };
 
 /* The first element of worker i's part. */
@@ -54,9 +54,9 @@ static inline char *mpi_element(const struct mpi_work *w, char *base, MPI_Count 
 }
 
 /* Before: the vectors of the others to the workers; after: the whole result to the others. */
-int mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f);
-int mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f);
+void mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f);
+void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f);
 /* On the workers. Afterwards worker i has the result of its part. Commutative operations only. */
-int mpi_halving(struct mpi_work *w, const struct mpi_fold *f);
+void mpi_halving(struct mpi_work *w, const struct mpi_fold *f);
 
 #endif

@@ -5,8 +5,8 @@
  * ones, and those of different lengths, come from the root directly.
  */
 #include "mpi_shim/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
-#include "mpi_shim/impl.h"
 
 /* Blocks up to here go by the tree, with at least so many ranks. */
 #define SHORT_BYTES 2048
@@ -14,38 +14,32 @@
 
 #define BATCH 64 /* sends that the root starts at a time */
 
-static int distribute(const struct mpi_vec *send, struct mpi_comm *comm)
+static void distribute(struct mpi_plan *p, const struct mpi_vec *send, struct mpi_comm *comm)
 {
-	struct mpi_request *requests[BATCH];
-	int posted = 0, rc = MPI_SUCCESS;
-
 	for (int i = 1; i < comm->size; i++) {
 		int to = (int)(((long)comm->rank + i) % comm->size);
 
-		if (posted == BATCH) {
-			rc = mpi_first(rc, mpi_coll_waitall(requests, posted));
-			posted = 0;
-		}
-		requests[posted] = NULL;
-		rc = mpi_first(rc, mpi_coll_isend(mpi_vec_at(send, to), mpi_vec_count(send, to),
-						  mpi_vec_type(send, to), to, MPI_TAG_SCATTER, comm,
-						  &requests[posted++]));
+		if (i % BATCH == 0)
+			mpi_plan_wait(p);
+		mpi_plan_send(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
+			      mpi_vec_type(send, to), to, comm);
 	}
-	return mpi_first(rc, mpi_coll_waitall(requests, posted));
+	mpi_plan_wait(p);
 }
 
-int mpi_intra_scatterv(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
-		       struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+			MPI_Count recvcount, struct mpi_type *recvtype, int root,
+			struct mpi_comm *comm)
 {
-	int rc = MPI_SUCCESS;
-
-	if (comm->rank != root)
-		return mpi_coll_recv(recvbuf, recvcount, recvtype, root, MPI_TAG_SCATTER, comm,
-				     NULL);
+	if (comm->rank != root) {
+		mpi_plan_recv(p, recvbuf, recvcount, recvtype, root, comm);
+		mpi_plan_wait(p);
+		return;
+	}
 	if (recvbuf != MPI_IN_PLACE)
-		rc = mpi_type_copy(mpi_vec_at(send, root), mpi_vec_count(send, root),
-				   mpi_vec_type(send, root), recvbuf, recvcount, recvtype);
-	return mpi_first(rc, distribute(send, comm));
+		mpi_plan_copy(p, mpi_vec_at(send, root), mpi_vec_count(send, root),
+			      mpi_vec_type(send, root), recvbuf, recvcount, recvtype);
+	distribute(p, send, comm);
 }
 
 /* Ranks below and including `relative` in the tree, itself first. */
@@ -57,68 +51,59 @@ static int subtree(int relative, int n)
 }
 
 /* To the ranks below in the tree, from `data`, where the own block is the first. */
-static int descend(const char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void descend(struct mpi_plan *p, const char *data, MPI_Count bytes, int root,
+		    struct mpi_comm *comm)
 {
 	int n = comm->size, relative = (comm->rank - root + n) % n;
-	int bit = 1, rc = MPI_SUCCESS;
+	int bit = 1;
 
 	while (!(relative & bit) && bit < n)
 		bit *= 2;
 	while ((bit /= 2) > 0) {
 		if (relative + bit < n)
-			rc = mpi_first(rc, mpi_coll_send(data + bit * bytes,
-							 subtree(relative + bit, n) * bytes,
-							 mpi_bytes(),
-							 (int)(((long)comm->rank + bit) % n),
-							 MPI_TAG_SCATTER, comm));
+			mpi_plan_send(p, data + bit * bytes, subtree(relative + bit, n) * bytes,
+				      mpi_bytes(), (int)(((long)comm->rank + bit) % n), comm);
 	}
-	return rc;
 }
 
-static int tree_leaf_or_branch(void *recvbuf, MPI_Count recvcount, struct mpi_type *recvtype,
-			       int root, struct mpi_comm *comm)
+static int tree_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recvcount,
+			       struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	MPI_Count bytes = recvcount * recvtype->size;
 	int n = comm->size, relative = (comm->rank - root + n) % n;
 	int parent = (comm->rank - (relative & -relative) + n) % n;
-	struct mpi_tmp tmp;
 	char *data;
-	int rc;
 
-	if (relative & 1)
-		return mpi_coll_recv(recvbuf, recvcount, recvtype, parent, MPI_TAG_SCATTER, comm,
-				     NULL);
-	data = mpi_tmp_bytes(&tmp, subtree(relative, n) * bytes);
+	if (relative & 1) {
+		mpi_plan_recv(p, recvbuf, recvcount, recvtype, parent, comm);
+		return MPI_SUCCESS;
+	}
+	data = mpi_plan_bytes(p, subtree(relative, n) * bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	rc = mpi_coll_recv(data, subtree(relative, n) * bytes, mpi_bytes(), parent, MPI_TAG_SCATTER,
-			   comm, NULL);
-	rc = mpi_first(rc, descend(data, bytes, root, comm));
-	mpi_type_unpack_bytes(recvtype, recvbuf, recvcount, 0, data, (size_t)bytes);
-	mpi_tmp_free(&tmp);
-	return rc;
+	mpi_plan_recv(p, data, subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
+	mpi_plan_wait(p);
+	descend(p, data, bytes, root, comm);
+	mpi_plan_unpack(p, recvtype, recvbuf, recvcount, data);
+	return MPI_SUCCESS;
 }
 
-static int tree_root(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
-		     struct mpi_type *recvtype, struct mpi_comm *comm)
+static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+		     MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	MPI_Count bytes = mpi_vec_bytes(send, 0);
-	int root = comm->rank, above = comm->size - root, rc = MPI_SUCCESS;
-	struct mpi_tmp tmp;
-	char *data = mpi_tmp_bytes(&tmp, comm->size * bytes);
+	int root = comm->rank, above = comm->size - root;
+	char *data = mpi_plan_bytes(p, comm->size * bytes);
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	/* from the root's own block on, then those from rank 0 */
-	mpi_type_pack_bytes(send->type, mpi_vec_at(send, root), send->count * above, 0, data,
-			    (size_t)(bytes * above));
-	mpi_type_pack_bytes(send->type, send->buf, send->count * root, 0, data + bytes * above,
-			    (size_t)(bytes * root));
+	mpi_plan_pack(p, send->type, mpi_vec_at(send, root), send->count * above, data);
+	mpi_plan_pack(p, send->type, send->buf, send->count * root, data + bytes * above);
 	if (recvbuf != MPI_IN_PLACE)
-		rc = mpi_type_copy(data, bytes, mpi_bytes(), recvbuf, recvcount, recvtype);
-	rc = mpi_first(rc, descend(data, bytes, root, comm));
-	mpi_tmp_free(&tmp);
-	return rc;
+		mpi_plan_copy(p, data, bytes, mpi_bytes(), recvbuf, recvcount, recvtype);
+	descend(p, data, bytes, root, comm);
+	return MPI_SUCCESS;
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
@@ -154,8 +139,9 @@ static int check(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
 	return mpi_coll_check(recvbuf, recvcount, recvtype, "recvbuf");
 }
 
-int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype, void *recvbuf,
-		MPI_Count recvcount, struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		     struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+		     struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
@@ -165,21 +151,25 @@ int mpi_scatter(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendt
 
 	if (rc)
 		return rc;
-	if (comm->inter)
-		return mpi_inter_scatterv(&send, recvbuf, recvcount, recvtype, root, comm);
+	if (comm->inter) {
+		mpi_inter_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
+		return MPI_SUCCESS;
+	}
 	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	if (!by_tree(bytes, comm))
-		return mpi_intra_scatterv(&send, recvbuf, recvcount, recvtype, root, comm);
-	if (comm->rank == root)
-		return tree_root(&send, recvbuf, recvcount, recvtype, comm);
-	return tree_leaf_or_branch(recvbuf, recvcount, recvtype, root, comm);
+	if (by_tree(bytes, comm) && comm->rank == root)
+		return tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
+	if (by_tree(bytes, comm))
+		return tree_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
+	mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
+	return MPI_SUCCESS;
 }
 
-int mpi_scatterv(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Aint *displs,
-		 struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-		 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
+		      const MPI_Aint *displs, struct mpi_type *sendtype, void *recvbuf,
+		      MPI_Count recvcount, struct mpi_type *recvtype, int root,
+		      struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,
@@ -189,6 +179,7 @@ int mpi_scatterv(const void *sendbuf, const MPI_Count *sendcounts, const MPI_Ain
 
 	if (rc)
 		return rc;
-	return (comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(&send, recvbuf, recvcount,
-								       recvtype, root, comm);
+	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,
+								recvtype, root, comm);
+	return MPI_SUCCESS;
 }

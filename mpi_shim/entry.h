@@ -16,6 +16,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
+#include "mpi_shim/topology.h"
 #include "mpi_shim/type.h"
 #include "mpi_shim/win.h"
 #include "mpi_shim/world.h"

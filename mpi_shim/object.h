@@ -122,6 +122,7 @@ struct mpi_comm {
 	struct mpi_buffer *buffer; /* for buffered sends; NULL: the process's */
 	struct mpi_info *info;     /* hints in force; NULL: none */
 	uint32_t idups;            /* MPI_Comm_idup calls so far, the same on all ranks */
+	uint32_t plans;            /* collectives so far but blocking ones, the same on all ranks */
 	struct mpi_hub *hub;       /* hub.h; NULL: not made */
 	uint32_t hub_uses; /* collectives that a hub would have served, before it was made */
 	char name[MPI_MAX_OBJECT_NAME];

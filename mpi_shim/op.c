@@ -7,6 +7,7 @@
 
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
+#include "mpi_shim/plan.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/world.h"
 
@@ -42,7 +43,7 @@ int mpi_ops_init(void)
 
 void mpi_ops_fini(void)
 {
-	mpi_tmps_fini();
+	mpi_plans_fini();
 	for (size_t i = 0; i < NAMES; i++)
 		mpi_predefined[predefined[i].obj.handle] = NULL;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Persistent point-to-point requests.
+ * Persistent requests: those of point-to-point messages, and the start of all.
  */
 #include "mpi_shim/error.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/plan.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
@@ -69,11 +70,15 @@ int mpi_start(MPI_Request *request)
 		return mpi_fail(MPI_ERR_REQUEST,
 				"the request is active: complete it before it is started again");
 	r->cancelled = false;
-	err = r->kind == MPI_REQ_SEND ? mpi_send_launch(r) : mpi_recv_launch(r);
-	if (err)
-		r->done = true;
+	r->active = true;
+	if (r->kind == MPI_REQ_STEPS)
+		err = mpi_plan_launch(r->plan);
 	else
-		r->active = true;
+		err = r->kind == MPI_REQ_SEND ? mpi_send_launch(r) : mpi_recv_launch(r);
+	if (err) {
+		r->done = true;
+		r->active = false;
+	}
 	return err;
 }
 

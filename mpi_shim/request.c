@@ -11,6 +11,7 @@
 #include "mpi_shim/buffered.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/generalized.h"
+#include "mpi_shim/plan.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 #include "mpi_shim/type.h"
@@ -65,6 +66,8 @@ static void destroy(void *object)
 		free(r->error_text);
 	if (r->generalized)
 		mpi_generalized_free(r);
+	if (r->plan)
+		mpi_plan_free(r->plan);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);
 }

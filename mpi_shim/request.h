@@ -62,6 +62,7 @@ struct mpi_request {
 	int parts;
 	char *error_text; /* malloc'd; NULL: the class's own */
 	struct mpi_generalized *generalized;
+	struct mpi_plan *plan; /* of a collective, while it is under way or if it is persistent */
 };
 
 /* The request ends in an error; texts as mpi_fail keeps them. */

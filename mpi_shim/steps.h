@@ -11,8 +11,8 @@
 
 struct mpi_steps {
 	struct mpi_steps *next;
-	/* True: it has ended, and the memory of this struct may be gone. Waits for nothing and runs no
-	 * callback of the user's. */
+	/* True: it has ended, and the memory of this struct may be gone. Waits for nothing; the only callbacks of
+	 * the user's that it runs are reduction operations, which must not communicate. */
 	bool (*run)(struct mpi_steps *s);
 };
 

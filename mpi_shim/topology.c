@@ -41,6 +41,30 @@ int mpi_topo_test(struct mpi_comm *comm, int *status)
 	return MPI_SUCCESS;
 }
 
+static int degree(const struct mpi_comm *comm, bool out)
+{
+	const struct mpi_topology *t = comm->topology;
+
+	if (!t)
+		return 0;
+	if (t->kind == MPI_CART)
+		return 2 * t->cart.ndims;
+	if (t->kind == MPI_GRAPH)
+		return t->graph.index[comm->rank] -
+		       (comm->rank ? t->graph.index[comm->rank - 1] : 0);
+	return out ? t->dist.out : t->dist.in;
+}
+
+int mpi_neighbors_in(const struct mpi_comm *comm)
+{
+	return degree(comm, false);
+}
+
+int mpi_neighbors_out(const struct mpi_comm *comm)
+{
+	return degree(comm, true);
+}
+
 const struct mpi_topology *mpi_topology_of(const struct mpi_comm *comm, int kind)
 {
 	const char *what = kind == MPI_CART    ? "Cartesian"

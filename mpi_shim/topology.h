@@ -34,6 +34,10 @@ struct mpi_topology {
 /* A topology with `words` ints of memory, one reference; NULL: no memory. */
 struct mpi_topology *mpi_topology_new(int kind, int64_t words);
 
+/* Sources and destinations of this process; 0 where there is no topology. */
+int mpi_neighbors_in(const struct mpi_comm *comm);
+int mpi_neighbors_out(const struct mpi_comm *comm);
+
 /* comm's topology if it has one of this kind, else NULL, and MPI_ERR_TOPOLOGY's text is kept. */
 const struct mpi_topology *mpi_topology_of(const struct mpi_comm *comm, int kind);
 

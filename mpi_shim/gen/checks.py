@@ -145,6 +145,9 @@ SIGNIFICANT = [
     ('I?alltoall[vw](_init)?', 'sendcounts|sendtypes|sdispls', 'sendbuf != MPI_IN_PLACE', '{comm}->remote_size'),
     ('I?alltoall[vw](_init)?', 'recvcounts|recvtypes|rdispls', 'true', '{comm}->remote_size'),
     ('I?reduce_scatter(_init)?', 'recvcounts', 'true', '{comm}->size'),
+    ('I?neighbor_allgatherv(_init)?', 'recvcounts|displs', 'true', 'mpi_neighbors_in({comm})'),
+    ('I?neighbor_alltoall[vw](_init)?', 'sendcounts|sendtypes|sdispls', 'true', 'mpi_neighbors_out({comm})'),
+    ('I?neighbor_alltoall[vw](_init)?', 'recvcounts|recvtypes|rdispls', 'true', 'mpi_neighbors_in({comm})'),
 ]
 
 # These look at a number, and do not apply to a result of the same name.

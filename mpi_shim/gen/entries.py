@@ -6,7 +6,8 @@ by hand (model.BY_HAND).
 
 Usage: entries.py OUTPUT_DIR MPI_H SOURCE...
 
-The internal functions defined in the SOURCEs (`int mpi_xxx(` at the start of a line) get an entry point
+The internal functions defined in the SOURCEs (`int mpi_xxx(` at the start of a line, or the `mpi_xxx_plan` of
+which forms.py makes them) get an entry point
 that checks and converts arguments and calls them; every other function one that says that it is not
 built. So there is no list to keep: define the function and it is there.
 """
@@ -75,11 +76,14 @@ NULLS = {
 
 
 def defined(paths):
-    """The internal functions that the sources define."""
+    """The internal functions that the sources define, and those that forms.py makes of their plans."""
     names = set()
     for path in paths:
         with open(path, encoding='utf-8') as file:
             names.update(re.findall(r'^int (mpi_\w+)\(', file.read(), re.MULTILINE))
+    for plan in [name for name in names if name.endswith('_plan')]:
+        base = plan[len('mpi_'):-len('_plan')]
+        names.update([f'mpi_{base}', f'mpi_i{base}', f'mpi_{base}_init'])
     return names
 
 

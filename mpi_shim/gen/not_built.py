@@ -14,11 +14,6 @@ NOT_BUILT = [
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
      r'MPI_Intercomm_create_from_groups', 'sessions'),
     (r'MPI_P(send|recv)_init(_c)?|MPI_Pready\w*|MPI_Parrived', 'partitioned communication'),
-    (r'MPI_I?[Nn]eighbor_\w+', 'neighbourhood collectives'),
-    (r'MPI_I(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|allreduce|'
-     r'reduce_scatter|reduce_scatter_block|scan|exscan)(_c)?', 'non-blocking collectives'),
-    (r'MPI_(Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce|Allreduce|'
-     r'Reduce_scatter|Reduce_scatter_block|Scan|Exscan)_init(_c)?', 'persistent collectives'),
 ]
 
 

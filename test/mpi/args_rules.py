@@ -7,8 +7,11 @@ calls of it. Nothing here comes from the code under test.
 ANY = '.*'
 SEND = '(Send|[BSR]send|I[bsr]?send)(_init)?'
 P2P = SEND + '|Recv(_init)?|Irecv|(S|Is)endrecv(_replace)?'
-COLL = ('Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce|Allreduce|'
-        'Reduce_scatter(_block)?|Scan|Exscan')
+COLL = ('(Barrier|Bcast|Gatherv?|Scatterv?|Allgatherv?|Alltoall[vw]?|Reduce|Allreduce|'
+        'Reduce_scatter(_block)?|Scan|Exscan|Neighbor_(allgatherv?|alltoall[vw]?))(_init)?|'
+        'I(barrier|bcast|gatherv?|scatterv?|allgatherv?|alltoall[vw]?|reduce|allreduce|'
+        'reduce_scatter(_block)?|scan|exscan|neighbor_(allgatherv?|alltoall[vw]?))')
+NEIGHBOR = 'I?[Nn]eighbor_.*'
 TOPO = 'Cart.*|Graph.*|Dist_graph.*|Dims_create'
 
 BAD_COMM = [('MPI_COMM_NULL', 'COMM'), ('(MPI_Comm)0', 'COMM'), ('(MPI_Comm)0x1fffff', 'COMM'),
@@ -95,11 +98,15 @@ RULES = [
     ('Graph(_.*|dims_get)', 'comm', BAD_COMM + [('MPI_COMM_SELF', 'TOPOLOGY'), ('cart', 'TOPOLOGY')]),
     ('Dist_graph_neighbors.*', 'comm',
      BAD_COMM + [('MPI_COMM_SELF', 'TOPOLOGY'), ('cart', 'TOPOLOGY')]),
+    (NEIGHBOR, 'comm', BAD_COMM + [('MPI_COMM_SELF', 'TOPOLOGY')]),
     (ANY, 'comm|comm1|comm2|comm_old|local_comm|peer_comm', BAD_COMM),
     (P2P, 'datatype|sendtype|recvtype', UNCOMMITTED),
     ('Mrecv|Imrecv', 'datatype', UNCOMMITTED),
     (COLL + '|Reduce_local', 'datatype|sendtype|recvtype', UNCOMMITTED),
-    ('Alltoallw', 'sendtypes|recvtypes',
+    (NEIGHBOR, 'sendtypes|recvtypes',
+     [('(MPI_Datatype[]){ MPI_INT, MPI_DATATYPE_NULL }', 'TYPE'),
+      ('(MPI_Datatype[]){ MPI_INT, uncommitted }', 'TYPE')] + NULL),
+    ('I?[Aa]lltoallw(_init)?', 'sendtypes|recvtypes',
      [('(MPI_Datatype[]){ MPI_DATATYPE_NULL }', 'TYPE'), ('(MPI_Datatype[]){ uncommitted }', 'TYPE')] +
      NULL),
     ('Pack|Unpack|Pack_external|Unpack_external', 'datatype', UNCOMMITTED),
@@ -134,8 +141,8 @@ RULES = [
     (COLL, 'count|sendcount|recvcount', [('-1', 'COUNT')]),
     (COLL, 'sendcounts|recvcounts', [('bad_counts', 'COUNT')] + NULL),
     (COLL, 'displs|sdispls|rdispls', NULL),
-    ('Bcast', 'buffer', [('NULL', 'BUFFER')]),
-    ('Exscan', 'recvbuf', FREE),  # rank 0 receives nothing
+    ('I?[Bb]cast(_init)?', 'buffer', [('NULL', 'BUFFER')]),
+    ('I?[Ee]xscan(_init)?', 'recvbuf', FREE),  # rank 0 receives nothing
     (COLL, 'sendbuf|recvbuf', [('NULL', 'BUFFER')]),
     ('Reduce_local', 'inbuf|inoutbuf', NULL),
     ('Reduce_local', 'count', [('-1', 'COUNT')]),
@@ -255,6 +262,8 @@ VALID = [
     ('Graph_create|Graph_map', 'indx', 'ones'),
     ('Graph_create|Graph_map', 'edges', 'ints'),
     ('Dist_graph_create', 'degrees', 'ones'),
+    (NEIGHBOR, 'comm', 'cart'),
+    (NEIGHBOR, 'sendtypes|recvtypes', '(MPI_Datatype[]){ MPI_INT, MPI_INT }'),
     (COLL, '.*counts', 'ones'),
     (COLL, 'recvbuf', 'buffer + 2048'),
     ('Graph_get|Graph_neighbors', 'indx|edges|neighbors', 'out_ints'),

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives that move data, in a job: random lengths, roots, datatypes (each rank its own), places,
- * MPI_IN_PLACE, inside a group and between two, against what each rank knows it must receive.
+ * Blocking, non-blocking and persistent collectives that move data, in a job: random lengths, roots,
+ * datatypes (each rank its own), places, MPI_IN_PLACE, inside a group and between two, against what each
+ * rank knows it must receive.
  */
-#include "coll_check.h"
+#include "coll_ways.h"
 
 #include <time.h>
 
@@ -432,24 +433,41 @@ static const char *large_counts(int round)
 }
 #endif
 
+static const char *(*body)(int round);
+
+static const char *any_way(int round)
+{
+	ways_draw();
+	return body(round);
+}
+
+static void each_way(const char *name, const char *(*of)(int round))
+{
+	body = of;
+	tap_case(name, any_way);
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 40);
 	cms_make();
 	shapes_make();
-	tap_case("barrier: none leaves before all have come", barrier);
-	tap_case("bcast", bcast);
-	tap_case("gather", gather);
-	tap_case("gatherv", gatherv);
-	tap_case("scatter", scatter);
-	tap_case("scatterv", scatterv);
-	tap_case("allgather", allgather);
-	tap_case("allgatherv", allgatherv);
-	tap_case("alltoall", alltoall);
-	tap_case("alltoallv", alltoallv);
-	tap_case("alltoallw", alltoallw);
+	each_way("barrier: none leaves before all have come", barrier);
+	each_way("bcast", bcast);
+	each_way("gather", gather);
+	each_way("gatherv", gatherv);
+	each_way("scatter", scatter);
+	each_way("scatterv", scatterv);
+	each_way("allgather", allgather);
+	each_way("allgatherv", allgatherv);
+	each_way("alltoall", alltoall);
+	each_way("alltoallv", alltoallv);
+	if (tap_tame) /* MPICH 4.0 mixes up the types of MPI_Ialltoallw */
+		tap_case("alltoallw", alltoallw);
+	else
+		each_way("alltoallw", alltoallw);
 #if MPI_VERSION >= 4
-	tap_case("counts above 2^31", large_counts);
+	each_way("counts above 2^31", large_counts);
 #endif
 	shapes_free();
 	cms_free();

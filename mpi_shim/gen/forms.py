@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+"""Writes the three forms of every collective: blocking, non-blocking and persistent.
+
+Usage: forms.py MPI_H OUTPUT_H OUTPUT_C SOURCE...
+
+A collective is defined once, in a SOURCE, as `int mpi_xxx_plan(struct mpi_plan *p, ...)` with the arguments of the
+internal function of its blocking form. What is written is the prototypes of those, and mpi_xxx, mpi_ixxx and
+mpi_xxx_init, which make the plan and carry it out, start it, or keep it.
+"""
+import re
+import sys
+
+import model
+import protos
+
+HEAD = '''\
+/* Written by mpi_shim/gen/forms.py from include/mpi_abi/mpi.h. */
+'''
+# What the tag of messages says to whoever looks at a hung program.
+TAGS = {
+    'gatherv': 'gather', 'scatterv': 'scatter', 'allgatherv': 'allgather', 'alltoallv': 'alltoall',
+    'alltoallw': 'alltoall', 'reduce_scatter_block': 'reduce_scatter', 'exscan': 'scan',
+}
+
+
+def defined(paths):
+    names = set()
+    for path in paths:
+        with open(path, encoding='utf-8') as file:
+            names.update(re.findall(r'^int (mpi_\w+)_plan\(', file.read(), re.MULTILINE))
+    return names
+
+
+def tag(name):
+    family = name[len('mpi_'):]
+    if family.startswith('neighbor_'):
+        return 'MPI_TAG_NEIGHBOR'
+    return 'MPI_TAG_' + TAGS.get(family, family).upper()
+
+
+def forms(functions, name):
+    """(prototype of the plan, the three functions)"""
+    public = {internal: args for internal, _, args in functions.internals()}
+    args = public[name]
+    declared = ', '.join(a.declare() for a in args)
+    passed = ', '.join(a.name for a in args)
+    comm = next(a.name for a in args if a.type == 'struct mpi_comm *')
+    plan = f'int {name}_plan(struct mpi_plan *p, {declared})'
+    base = name[len('mpi_'):]
+    texts = [f'''{protos.wrap(f"int {name}({declared})")}
+{{
+\tstruct mpi_plan p;
+
+\tmpi_plan_begin(&p, {comm}, {tag(name)});
+\treturn mpi_plan_end(&p, {name}_plan(&p, {passed}));
+}}
+''']
+    others = {
+        f'mpi_i{base}': ('struct mpi_request **request', 'mpi_plan_start'),
+        f'{name}_init': ('struct mpi_info *info, struct mpi_request **request', 'mpi_plan_keep'),
+    }
+    for other, (more, end) in others.items():
+        if other not in public:
+            continue
+        unused = '\t(void)info; /* no hints are known */\n' if 'info' in more else ''
+        texts.append(f'''{protos.wrap(f"int {other}({declared}, {more})")}
+{{
+\tstruct mpi_plan *p = mpi_plan_new({comm});
+
+{unused}\tif (!p)
+\t\treturn MPI_ERR_NO_MEM;
+\treturn {end}(p, {name}_plan(p, {passed}), request);
+}}
+''')
+    return protos.wrap(plan) + ';\n', '\n'.join(texts)
+
+
+def main(argv):
+    functions = model.read(argv[0])
+    built = defined(argv[3:])
+    names = [name for name, _, _ in functions.internals() if name in built]
+    missing = built - set(names)
+    if missing:
+        sys.exit(f'forms.py: not in the header: {", ".join(sorted(missing))}')
+    texts = [forms(functions, name) for name in names]
+    protos.write_if_changed(argv[1], HEAD + '''\
+#ifndef MPI_SHIM_COLL_PLANS_H
+#define MPI_SHIM_COLL_PLANS_H
+
+#include "mpi_shim/plan.h"
+
+/* Checks the arguments and makes the plan. */
+''' + ''.join(plan for plan, _ in texts) + '\n#endif\n')
+    protos.write_if_changed(argv[2], HEAD + '''\
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/impl.h"
+
+''' + '\n'.join(text for _, text in texts))
+
+
+if __name__ == '__main__':
+    main(sys.argv[1:])

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The steps of plans, and how they are carried out: see plan.h. plan_memory.c has their buffers.
+ */
+#include "mpi_shim/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/coll.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/p2p.h"
+#include "mpi_shim/plan_memory.h"
+#include "mpi_shim/protocol.h"
+#include "mpi_shim/start.h"
+
+enum kind { SEND, RECV, WAIT, COPY, APPLY, PACK, UNPACK };
+
+/* One step; which of the fields mean something follows from the kind. */
+struct mpi_act {
+	uint8_t kind;
+	int peer;
+	struct mpi_comm *comm;
+	const void *from;
+	void *to;
+	MPI_Count count, to_count;
+	struct mpi_type *type, *to_type;
+	struct mpi_op *op;
+};
+
+static void note(struct mpi_plan *p, int rc)
+{
+	if (!rc || p->rc)
+		return;
+	p->rc = rc;
+	if (p->request)
+		mpi_request_fail(p->request, rc, "%s", mpi_fail_text());
+}
+
+/* ---- messages under way ----------------------------------------------------------------------------- */
+
+/* Room for one more; there is always some left when memory runs out: the rest is waited for. */
+static void make_room(struct mpi_plan *p)
+{
+	int room = 2 * p->open_room;
+	struct mpi_request **more;
+
+	if (p->opens < p->open_room)
+		return;
+	more = malloc((size_t)room * sizeof(*more));
+	if (!more) {
+		note(p, mpi_fail_memory("a collective with so many messages at once"));
+		while (p->opens > 0) {
+			struct mpi_request *r = p->open[--p->opens];
+
+			mpi_request_wait(r);
+			note(p, mpi_request_finish(r, MPI_STATUS_IGNORE));
+		}
+		return;
+	}
+	memcpy(more, p->open, (size_t)p->opens * sizeof(*more));
+	if (p->open != p->few)
+		free(p->open);
+	p->open = more;
+	p->open_room = room;
+}
+
+static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
+{
+	struct mpi_request *r = NULL;
+	int rc;
+
+	make_room(p);
+	if (a->kind == SEND)
+		rc = mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
+				    a->comm->context + 1, MPI_SEND_STANDARD, &r);
+	else
+		rc = mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
+				    a->comm->context + 1, &r);
+	note(p, rc);
+	if (!rc && r != &mpi_request_sent)
+		p->open[p->opens++] = r;
+}
+
+/* All that is under way has ended, or with `block` will have. */
+static bool ended(struct mpi_plan *p, bool block)
+{
+	for (int i = 0; i < p->opens; i++) {
+		if (block)
+			mpi_request_wait(p->open[i]);
+		else if (!p->open[i]->done)
+			return false;
+	}
+	for (int i = 0; i < p->opens; i++)
+		note(p, mpi_request_finish(p->open[i], MPI_STATUS_IGNORE));
+	p->opens = 0;
+	return true;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------- */
+
+static void do_act(struct mpi_plan *p, const struct mpi_act *a)
+{
+	switch (a->kind) {
+	case SEND:
+	case RECV:
+		begin_message(p, a);
+		break;
+	case COPY:
+		note(p, mpi_type_copy(a->from, a->count, a->type, a->to, a->to_count, a->to_type));
+		break;
+	case APPLY:
+		note(p, mpi_op_apply(a->op, a->from, a->to, a->count, a->type));
+		break;
+	case PACK:
+		mpi_type_pack_bytes(a->type, a->from, a->count, 0, a->to,
+				    (size_t)(a->count * a->type->size));
+		break;
+	case UNPACK:
+		mpi_type_unpack_bytes(a->type, a->to, a->count, 0, a->from,
+				      (size_t)(a->count * a->type->size));
+		break;
+	default:
+		break;
+	}
+}
+
+static void keep(void *object)
+{
+	if (object)
+		mpi_object_keep(object);
+}
+
+static void write_down(struct mpi_plan *p, const struct mpi_act *a)
+{
+	if (p->acts == p->room) {
+		int room = p->room ? 2 * p->room : 32;
+		struct mpi_act *more = realloc(p->act, (size_t)room * sizeof(*more));
+
+		if (!more) {
+			note(p, mpi_fail_memory("the steps of a collective"));
+			return;
+		}
+		p->act = more;
+		p->room = room;
+	}
+	p->act[p->acts++] = *a;
+	keep(a->type);
+	keep(a->to_type);
+	keep(a->op);
+	keep(a->comm);
+}
+
+static void step(struct mpi_plan *p, const struct mpi_act *a)
+{
+	if (p->now)
+		do_act(p, a);
+	else
+		write_down(p, a);
+}
+
+void mpi_plan_send(struct mpi_plan *p, const void *buf, MPI_Count count, struct mpi_type *type,
+		   int dest, struct mpi_comm *comm)
+{
+	step(p, &(struct mpi_act){ .kind = SEND,
+				   .peer = dest,
+				   .comm = comm,
+				   .from = buf,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_recv(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+		   int source, struct mpi_comm *comm)
+{
+	step(p, &(struct mpi_act){ .kind = RECV,
+				   .peer = source,
+				   .comm = comm,
+				   .to = buf,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_wait(struct mpi_plan *p)
+{
+	if (p->now)
+		ended(p, true);
+	else
+		write_down(p, &(struct mpi_act){ .kind = WAIT });
+}
+
+void mpi_plan_sendrecv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		       struct mpi_type *sendtype, int dest, void *recvbuf, MPI_Count recvcount,
+		       struct mpi_type *recvtype, int source, struct mpi_comm *comm)
+{
+	mpi_plan_recv(p, recvbuf, recvcount, recvtype, source, comm);
+	mpi_plan_send(p, sendbuf, sendcount, sendtype, dest, comm);
+	mpi_plan_wait(p);
+}
+
+void mpi_plan_copy(struct mpi_plan *p, const void *from, MPI_Count from_count,
+		   struct mpi_type *from_type, void *to, MPI_Count to_count,
+		   struct mpi_type *to_type)
+{
+	step(p, &(struct mpi_act){ .kind = COPY,
+				   .from = from,
+				   .to = to,
+				   .count = from_count,
+				   .to_count = to_count,
+				   .type = from_type,
+				   .to_type = to_type });
+}
+
+void mpi_plan_apply(struct mpi_plan *p, struct mpi_op *op, const void *in, void *inout,
+		    MPI_Count count, struct mpi_type *type)
+{
+	step(p, &(struct mpi_act){ .kind = APPLY,
+				   .op = op,
+				   .from = in,
+				   .to = inout,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_pack(struct mpi_plan *p, struct mpi_type *type, const void *buf, MPI_Count count,
+		   void *data)
+{
+	step(p, &(struct mpi_act){
+			.kind = PACK, .from = buf, .to = data, .count = count, .type = type });
+}
+
+void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_Count count,
+		     const void *data)
+{
+	step(p, &(struct mpi_act){
+			.kind = UNPACK, .from = data, .to = buf, .count = count, .type = type });
+}
+
+/* ---- carrying out ------------------------------------------------------------------------------------- */
+
+/* As far as it goes without waiting; true: to the end. */
+static bool go_on(struct mpi_plan *p)
+{
+	for (; p->at < p->acts; p->at++) {
+		if (p->act[p->at].kind != WAIT)
+			do_act(p, &p->act[p->at]);
+		else if (!ended(p, false))
+			return false;
+	}
+	return ended(p, false);
+}
+
+static bool run(struct mpi_steps *s)
+{
+	struct mpi_plan *p = (struct mpi_plan *)s;
+	struct mpi_request *r = p->request;
+
+	if (!go_on(p))
+		return false;
+	if (!r->persistent) {
+		r->plan = NULL;
+		mpi_plan_free(p);
+	}
+	mpi_request_done(r);
+	return true;
+}
+
+static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
+{
+	p->now = now;
+	p->comm = comm;
+	p->tag = tag;
+	p->rc = MPI_SUCCESS;
+	p->request = NULL;
+	p->act = NULL;
+	p->acts = p->room = p->at = 0;
+	p->open = p->few;
+	p->opens = 0;
+	p->open_room = MPI_PLAN_FEW;
+	mpi_plan_memory_init(p);
+}
+
+void mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+{
+	init(p, comm, tag, true);
+}
+
+int mpi_plan_end(struct mpi_plan *p, int rc)
+{
+	if (p->opens)
+		ended(p, true);
+	if (p->open != p->few)
+		free(p->open);
+	mpi_plan_memory_fini(p);
+	return rc ? rc : p->rc;
+}
+
+struct mpi_plan *mpi_plan_new(struct mpi_comm *comm)
+{
+	struct mpi_plan *p = aligned_alloc(64, sizeof(*p));
+
+	if (!p) {
+		mpi_fail_memory("a collective");
+		return NULL;
+	}
+	init(p, comm, MPI_TAG_PLANS + (int)(comm->plans++ & MPI_TAG_PLANS_MASK), false);
+	p->steps.run = run;
+	mpi_object_keep(comm);
+	return p;
+}
+
+void mpi_plan_free(struct mpi_plan *p)
+{
+	for (int i = 0; i < p->acts; i++) {
+		mpi_object_release(p->act[i].type);
+		mpi_object_release(p->act[i].to_type);
+		mpi_object_release(p->act[i].op);
+		mpi_object_release(p->act[i].comm);
+	}
+	free(p->act);
+	if (p->open != p->few)
+		free(p->open);
+	mpi_plan_memory_fini(p);
+	mpi_object_release(p->comm);
+	free(p);
+}
+
+/* The request of a plan that is made. */
+static int with_request(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	struct mpi_request *r;
+
+	if (!rc)
+		rc = p->rc;
+	r = rc ? NULL : mpi_request_new(MPI_REQ_STEPS);
+	if (!r) {
+		mpi_plan_free(p);
+		return rc ? rc : MPI_ERR_NO_MEM;
+	}
+	r->comm = mpi_object_keep(p->comm);
+	r->plan = p;
+	p->request = r;
+	*request = r;
+	return MPI_SUCCESS;
+}
+
+int mpi_plan_start(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	rc = with_request(p, rc, request);
+	if (!rc)
+		mpi_steps_start(&p->steps);
+	return rc;
+}
+
+int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	rc = with_request(p, rc, request);
+	if (!rc)
+		p->request->persistent = p->request->done = true;
+	return rc;
+}
+
+int mpi_plan_launch(struct mpi_plan *p)
+{
+	p->at = 0;
+	p->rc = MPI_SUCCESS;
+	p->request->done = false;
+	p->request->error = MPI_SUCCESS;
+	mpi_steps_start(&p->steps);
+	return MPI_SUCCESS;
+}

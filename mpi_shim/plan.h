@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives as plans: every algorithm is written once, as a sequence of sends, receives, waits, copies and
+ * reductions on this rank. A blocking collective carries each of them out while the plan is made, so it costs
+ * nothing to have one. For a non-blocking collective they are written down, and carried out as far as is
+ * possible without waiting in every round of progress (steps.h); a persistent one keeps what is written.
+ *
+ *   mpi_plan_recv(p, ...);      begins at once, as sends do, and ends in the next
+ *   mpi_plan_wait(p);           ... wait for all that has begun; there is one at the end of every plan
+ *   mpi_plan_apply(p, ...);     works on what has come
+ *
+ * So the code that makes a plan must not look at data, as they have not come yet: copying them, too, is a step. What
+ * fails when it is carried out does not stop what follows, so that no other rank waits for ever: the first
+ * error is kept. What fails when the plan is made is returned, and the rank takes no part.
+ *
+ * Messages of a plan have a tag of its own on the collective context, so that several non-blocking collectives
+ * can be under way; blocking ones use that of their family, and come one after the other.
+ */
+#ifndef MPI_SHIM_PLAN_H
+#define MPI_SHIM_PLAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mpi_shim/object.h"
+#include "mpi_shim/request.h"
+#include "mpi_shim/steps.h"
+#include "mpi_shim/type.h"
+
+struct mpi_op;
+struct mpi_act;
+
+/* Tags of all but blocking ones, by the number of the plan; those of the making of communicators lie above. */
+#define MPI_TAG_PLANS      0x100
+#define MPI_TAG_PLANS_MASK 0x1fffffffu
+
+#define MPI_PLAN_FEW   32   /* messages between two waits that need no memory */
+#define MPI_PLAN_SMALL 1536 /* bytes of temporary buffers that need none */
+#define MPI_PLAN_HEAPS 6
+
+struct mpi_plan {
+	struct mpi_steps steps; /* first */
+	bool now;               /* carried out while it is made */
+	struct mpi_comm *comm;
+	int tag;
+	int rc; /* the first error */
+	struct mpi_request *request;
+	struct mpi_act *act; /* written down */
+	int acts, room, at;
+	struct mpi_request **open; /* messages under way */
+	int opens, open_room;
+	void **heap; /* temporary buffers */
+	int heaps, heap_room;
+	size_t small_used;
+	struct mpi_request *few[MPI_PLAN_FEW];
+	void *few_heaps[MPI_PLAN_HEAPS];
+	_Alignas(64) char small[MPI_PLAN_SMALL];
+};
+
+/* ---- steps; buffers and types stay the caller's until the plan has ended ----------------------------- */
+
+void mpi_plan_send(struct mpi_plan *p, const void *buf, MPI_Count count, struct mpi_type *type,
+		   int dest, struct mpi_comm *comm);
+void mpi_plan_recv(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+		   int source, struct mpi_comm *comm);
+void mpi_plan_wait(struct mpi_plan *p);
+/* Both, and the wait for them. */
+void mpi_plan_sendrecv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		       struct mpi_type *sendtype, int dest, void *recvbuf, MPI_Count recvcount,
+		       struct mpi_type *recvtype, int source, struct mpi_comm *comm);
+void mpi_plan_copy(struct mpi_plan *p, const void *from, MPI_Count from_count,
+		   struct mpi_type *from_type, void *to, MPI_Count to_count,
+		   struct mpi_type *to_type);
+/* inout = in op inout */
+void mpi_plan_apply(struct mpi_plan *p, struct mpi_op *op, const void *in, void *inout,
+		    MPI_Count count, struct mpi_type *type);
+/* `count` elements at `buf` as bytes at `data`, and back. */
+void mpi_plan_pack(struct mpi_plan *p, struct mpi_type *type, const void *buf, MPI_Count count,
+		   void *data);
+void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_Count count,
+		     const void *data);
+
+/* ---- temporary buffers, which live as long as the plan ------------------------------------------------ */
+
+/* NULL (MPI_ERR_NO_MEM, kept text) if there is no room. */
+char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes);
+/* Room for `count` elements laid out as the datatype says: the address that a user would pass. */
+char *mpi_plan_typed(struct mpi_plan *p, MPI_Count count, const struct mpi_type *type);
+
+/* ---- from the call to the end --------------------------------------------------------------------------- */
+
+/* A blocking collective: begin, make, end. */
+void mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag);
+int mpi_plan_end(struct mpi_plan *p, int rc);
+
+/* Any other: new, make, then either of these with what making it returned. NULL: no memory. */
+struct mpi_plan *mpi_plan_new(struct mpi_comm *comm);
+int mpi_plan_start(struct mpi_plan *p, int rc, struct mpi_request **request);
+int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request);
+
+/* MPI_Start of a persistent one; and its end, with its request. */
+int mpi_plan_launch(struct mpi_plan *p);
+void mpi_plan_free(struct mpi_plan *p);
+
+/* At the end: memory that is kept for the next collective goes. */
+void mpi_plans_fini(void);
+
+#endif
