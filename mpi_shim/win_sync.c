@@ -319,6 +319,8 @@ int mpi_win_lock_all(int assert, struct mpi_win *win)
 
 	if (!err)
 		err = check_closed(win);
+	if (err)
+		return err;
 	for (int i = 0; i < win->size && !err; i++)
 		err = lock(win, &win->target[i], LOCK_SHARED, assert);
 	if (err) {
