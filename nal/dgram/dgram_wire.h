@@ -10,6 +10,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define DGRAM_VERSION 1
@@ -95,25 +96,30 @@ enum dgram_frame_kind {
 };
 
 /*
- *    0      1           8                16
- *   +------+-----------+----------------+
- *   | kind | zeros     |     token      |
- *   +------+-----------+----------------+
+ *    0      1           8                16              24     28     32
+ *   +------+-----------+----------------+---------------+------+------+
+ *   | kind | zeros     |     token      |  incarnation  | uid  | jid  |
+ *   +------+-----------+----------------+---------------+------+------+
+ * First in every packet until the peer has shown that it knows the connection, and after time-outs.
  */
 struct dgram_wire_confirm {
-	uint8_t kind;
-	uint8_t zero[7];
-	uint8_t token[8];
+	uint8_t kind;           /*  0 */
+	uint8_t zero[7];        /*  1 */
+	uint8_t token[8];       /*  8  the sender's, as in its HELLO or WELCOME */
+	uint8_t incarnation[8]; /* 16 */
+	uint8_t uid[4];         /* 24 */
+	uint8_t jid[4];         /* 28 */
 };
-static_assert(sizeof(struct dgram_wire_confirm) == 16, "as drawn");
-static_assert(offsetof(struct dgram_wire_confirm, token) == 8, "as drawn");
+static_assert(sizeof(struct dgram_wire_confirm) == 32, "as drawn");
+static_assert(offsetof(struct dgram_wire_confirm, incarnation) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_confirm, jid) == 28, "as drawn");
 
 /*
  *    0      1       2        4           8                16       20        24
  *   +------+-------+--------+-----------+----------------+--------+--------+----------------
  *   | kind | words | credit | delivered |     newest     | delay  | zeros  | words x 8 bytes
  *   +------+-------+--------+-----------+----------------+--------+--------+----------------
- * Bit b of word w says that packet newest - 1 - (64 w + b) has arrived, too.
+ * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too.
  */
 #define DGRAM_ACK_WORDS 32u
 
@@ -152,7 +158,8 @@ static_assert(offsetof(struct dgram_wire_msg, body_len) == 8, "as drawn");
  *   +------+--------+-------+--------+----------------+
  *   | kind | reason | zeros | number |     length     |
  *   +------+--------+-------+--------+----------------+
- * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none.
+ * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none. Of a message whose
+ * body does not come with its header the end is always told.
  */
 struct dgram_wire_pull {
 	uint8_t kind;      /* 0 */
@@ -165,9 +172,10 @@ static_assert(sizeof(struct dgram_wire_pull) == 16, "as drawn");
 static_assert(offsetof(struct dgram_wire_pull, length) == 8, "as drawn");
 
 enum dgram_pull_reason {
-	DGRAM_PULL_ACCEPT = 0, /* send it */
-	DGRAM_PULL_REFUSE,     /* not wanted; length is 0 */
-	DGRAM_PULL_FAIL,       /* could not be stored; length is 0 */
+	DGRAM_PULL_ACCEPT = 0, /* send it; an end follows */
+	DGRAM_PULL_DONE,       /* the end: it is all here */
+	DGRAM_PULL_REFUSE,     /* the end: not wanted; length is 0 */
+	DGRAM_PULL_FAIL,       /* the end: could not be stored; length is 0 */
 };
 
 /*
@@ -200,7 +208,7 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 #define DGRAM_INLINE_MAX                                                                           \
 	(DGRAM_MTU_MIN - sizeof(struct dgram_wire_head) - sizeof(struct dgram_wire_confirm) -      \
 	 sizeof(struct dgram_wire_msg) - DGRAM_HEADER_MAX)
-static_assert(DGRAM_INLINE_MAX >= 1024, "a page of arguments fits");
+static_assert(DGRAM_INLINE_MAX >= 1000, "short messages take one packet");
 
 /* ---- checked host structures ------------------------------------------------------------------ */
 
@@ -228,6 +236,8 @@ struct dgram_frame {
 	uint32_t body_now;    /* MSG; DATA: length */
 	uint64_t body_len;    /* MSG; PULL: length; DATA: offset; ACK: newest; CONFIRM: token */
 	const uint8_t *bytes; /* MSG: header, then body; DATA: payload; ACK: words */
+	uint64_t incarnation; /* CONFIRM, and these two */
+	uint32_t uid, jid;
 };
 
 /* The header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (short, long, another version or

@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The simulated network: see sim.h. Events are packets that arrive and machines that have to be
+ * woken, in a heap by time; those of the same time come in the order they were made.
+ */
+#include "nal/dgram/sim/sim.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct packet {
+	struct packet *next; /* in the pool */
+	uint32_t from, to;
+	uint32_t len, room;
+	uint8_t bytes[];
+};
+
+struct event {
+	uint64_t at, order;
+	struct packet *packet; /* NULL: wake the node */
+	uint32_t node;
+};
+
+#define POOLS 3
+
+static const uint32_t pool_room[POOLS] = { 256, 1536, 9216 };
+
+struct sim {
+	struct sim_cfg cfg;
+	struct sim_node *node;
+	struct event *heap;
+	size_t nevents, room;
+	uint64_t now, order, random;
+	struct packet *pool[POOLS];
+	struct packet *out; /* what room() gave */
+	size_t out_room;
+	struct {
+		uint32_t from, to;
+	} * cut;
+	uint32_t ncuts;
+	void (*seen)(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len);
+	void *seen_arg;
+	struct sim_stats stats;
+};
+
+void sim_defaults(struct sim_cfg *cfg)
+{
+	*cfg = (struct sim_cfg){
+		.L_ns = 5000,
+		.o_ns = 500,
+		.g_ns = 100,
+		.G_ps = 320,
+		.tags = true,
+	};
+	cfg->machine.mtu = 1472;
+	dgram_defaults(&cfg->machine);
+	cfg->machine.mtu = 1472;
+}
+
+/* ---- chance ----------------------------------------------------------------------------------- */
+
+uint64_t sim_random(struct sim *s)
+{
+	uint64_t z = s->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
+
+bool sim_chance(struct sim *s, uint32_t n)
+{
+	return n && sim_random(s) % 1000 < n;
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+static bool earlier(const struct event *a, const struct event *b)
+{
+	return a->at != b->at ? a->at < b->at : a->order < b->order;
+}
+
+/* False: no memory. */
+static bool push(struct sim *s, uint64_t at, struct packet *p, uint32_t node)
+{
+	struct event e = { .at = at, .order = s->order++, .packet = p, .node = node };
+	size_t i = s->nevents;
+
+	if (s->nevents == s->room) {
+		size_t room = s->room ? 2 * s->room : 64;
+		struct event *more = realloc(s->heap, room * sizeof(*more));
+
+		if (!more)
+			return false;
+		s->heap = more;
+		s->room = room;
+	}
+	s->nevents++;
+	for (; i && earlier(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
+		s->heap[i] = s->heap[(i - 1) / 2];
+	s->heap[i] = e;
+	return true;
+}
+
+static struct event pop(struct sim *s)
+{
+	struct event first = s->heap[0], last = s->heap[--s->nevents];
+	size_t i = 0, child;
+
+	for (; (child = 2 * i + 1) < s->nevents; i = child) {
+		if (child + 1 < s->nevents && earlier(&s->heap[child + 1], &s->heap[child]))
+			child++;
+		if (earlier(&last, &s->heap[child]))
+			break;
+		s->heap[i] = s->heap[child];
+	}
+	s->heap[i] = last;
+	return first;
+}
+
+/* ---- packets ---------------------------------------------------------------------------------- */
+
+static int pool_of(size_t len)
+{
+	for (int i = 0; i < POOLS; i++)
+		if (len <= pool_room[i])
+			return i;
+	return -1;
+}
+
+static struct packet *packet_get(struct sim *s, size_t len)
+{
+	int i = pool_of(len);
+	size_t room = i < 0 ? len : pool_room[i];
+	struct packet *p;
+
+	if (i >= 0 && s->pool[i]) {
+		p = s->pool[i];
+		s->pool[i] = p->next;
+		return p;
+	}
+	p = malloc(sizeof(*p) + room);
+	if (p)
+		p->room = (uint32_t)room;
+	return p;
+}
+
+static void packet_put(struct sim *s, struct packet *p)
+{
+	int i = pool_of(p->room);
+
+	if (i < 0 || p->room != pool_room[i]) {
+		free(p);
+		return;
+	}
+	p->next = s->pool[i];
+	s->pool[i] = p;
+}
+
+/* ---- tags ------------------------------------------------------------------------------------- */
+
+/* Words mixed one by one: nobody lies in here, bytes only change by chance. */
+static uint64_t digest(uint64_t h, const uint8_t *b, size_t len)
+{
+	uint64_t word;
+
+	for (; len >= 8; b += 8, len -= 8) {
+		memcpy(&word, b, 8);
+		h = (h ^ word) * 0x9fb21c651e98df25u;
+		h ^= h >> 29;
+	}
+	word = len;
+	memcpy(&word, b, len);
+	h = (h ^ word ^ (uint64_t)len << 56) * 0x9fb21c651e98df25u;
+	return h ^ h >> 32;
+}
+
+static uint64_t digest_head(const struct sim *s, const uint8_t *head, size_t head_len)
+{
+	const size_t behind = DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES;
+	uint64_t h = digest(s->cfg.seed, head, DGRAM_TAG_OFFSET);
+
+	return digest(h, head + behind, head_len - behind);
+}
+
+static void seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
+		 int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	const struct sim_node *n = user;
+	uint64_t h = digest_head(n->sim, head, head_len), sum = 0;
+	size_t at = 0;
+
+	/* a body may be in other pieces on the other side: bytes are summed by where they are */
+	for (int i = 0; i < pieces; i++) {
+		const uint8_t *b = body[i].iov_base;
+
+		for (size_t k = 0; k < body[i].iov_len; k++)
+			sum += (b[k] + 1ull) * (2 * at++ + 1) * 0x9e3779b97f4a7c15u;
+	}
+	dgram_put64(tag, h);
+	dgram_put64(tag + 8, sum);
+}
+
+static bool verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
+{
+	const struct sim_node *n = user;
+	struct iovec body = { (uint8_t *)(uintptr_t)packet + head_len, len - head_len };
+	uint8_t tag[DGRAM_TAG_BYTES];
+
+	seal((void *)(uintptr_t)n, packet, head_len, &body, 1, tag);
+	return !memcmp(tag, packet + DGRAM_TAG_OFFSET, sizeof(tag));
+}
+
+/* ---- the network ------------------------------------------------------------------------------ */
+
+static bool is_cut(const struct sim *s, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = 0; i < s->ncuts; i++)
+		if (s->cut[i].from == from && s->cut[i].to == to)
+			return true;
+	return false;
+}
+
+static void damage(struct sim *s, struct packet *p)
+{
+	if (sim_chance(s, s->cfg.faults.corrupt)) {
+		for (uint64_t n = 1 + sim_random(s) % 4; n; n--)
+			p->bytes[sim_random(s) % p->len] ^= (uint8_t)(1 + sim_random(s) % 255);
+		s->stats.corrupted++;
+	}
+	if (sim_chance(s, s->cfg.faults.truncate)) {
+		p->len = (uint32_t)(sim_random(s) % p->len);
+		s->stats.truncated++;
+	}
+}
+
+/* The packet enters the network when it has left its sender's link. */
+static void carry(struct sim *s, struct packet *p, uint64_t left)
+{
+	const struct sim_faults *f = &s->cfg.faults;
+	struct sim_node *to = &s->node[p->to];
+	uint64_t at = left + s->cfg.L_ns, on_link = p->len * s->cfg.G_ps / 1000;
+
+	if (s->cfg.jitter)
+		at += sim_random(s) % (s->cfg.L_ns * s->cfg.jitter / 1000 + 1);
+	if (sim_chance(s, f->reorder)) {
+		at += sim_random(s) % (4 * s->cfg.L_ns);
+		s->stats.reordered++;
+	}
+	if (sim_chance(s, f->delay)) {
+		at += sim_random(s) % (f->delay_ns + 1);
+		s->stats.delayed++;
+	}
+	if (sim_chance(s, f->loss)) {
+		s->stats.lost++;
+		packet_put(s, p);
+		return;
+	}
+	/* the receiver's link takes them one after the other */
+	if (s->cfg.queue_ns && to->link_in > at + s->cfg.queue_ns) {
+		s->stats.overflowed++;
+		packet_put(s, p);
+		return;
+	}
+	if (to->link_in > at)
+		at = to->link_in;
+	/* one that is late keeps nobody waiting */
+	if (at <= left + s->cfg.L_ns * 2)
+		to->link_in = at + on_link;
+	if (p->len)
+		damage(s, p);
+	if (!push(s, at + on_link, p, p->to))
+		packet_put(s, p);
+}
+
+static void enter(struct sim *s, struct packet *p)
+{
+	struct sim_node *from = &s->node[p->from];
+	uint64_t on_link = p->len * s->cfg.G_ps / 1000, left;
+
+	s->stats.packets++;
+	s->stats.bytes += p->len;
+	from->busy = (from->busy > s->now ? from->busy : s->now) + s->cfg.o_ns;
+	left = from->link_out > from->busy ? from->link_out : from->busy;
+	left += on_link > s->cfg.g_ns ? on_link : s->cfg.g_ns;
+	from->link_out = left;
+	if (s->seen)
+		s->seen(s->seen_arg, p->from, p->to, p->bytes, p->len);
+	if (s->cfg.path_mtu && p->len > s->cfg.path_mtu) {
+		s->stats.too_long++;
+		packet_put(s, p);
+		return;
+	}
+	if (is_cut(s, p->from, p->to)) {
+		s->stats.cut++;
+		packet_put(s, p);
+		return;
+	}
+	if (sim_chance(s, s->cfg.faults.duplicate)) {
+		struct packet *twin = packet_get(s, p->len);
+
+		if (twin) {
+			uint32_t room = twin->room;
+
+			memcpy(twin, p, sizeof(*p) + p->len);
+			twin->room = room;
+			s->stats.duplicated++;
+			carry(s, twin, left + sim_random(s) % (2 * s->cfg.L_ns + 1));
+		}
+	}
+	carry(s, p, left);
+}
+
+/* ---- a node as a link ------------------------------------------------------------------------- */
+
+static void *room(void *user, size_t len)
+{
+	const struct sim_node *n = user;
+	struct sim *s = n->sim;
+
+	if (s->out && s->out->room < len) {
+		packet_put(s, s->out);
+		s->out = NULL;
+	}
+	if (!s->out)
+		s->out = packet_get(s, len);
+	return s->out ? s->out->bytes : NULL;
+}
+
+static void transmit(void *user, const struct dgram_packet *p)
+{
+	const struct sim_node *n = user;
+	struct sim *s = n->sim;
+	struct packet *out = s->out;
+
+	s->out = NULL;
+	out->from = n->index;
+	out->to = (uint32_t)p->to->word[0];
+	out->len = (uint32_t)p->head_len;
+	for (int i = 0; i < p->pieces; i++) {
+		memcpy(out->bytes + out->len, p->body[i].iov_base, p->body[i].iov_len);
+		out->len += (uint32_t)p->body[i].iov_len;
+	}
+	enter(s, out);
+}
+
+/* The machine says when it wants to be woken. */
+static void arm(struct sim_node *n)
+{
+	uint64_t at = dgram_wake(n->m);
+
+	if (at < n->sim->now)
+		at = n->sim->now;
+	if (at >= n->wake)
+		return;
+	n->wake = at;
+	push(n->sim, at, NULL, n->index);
+}
+
+static void run(struct sim_node *n)
+{
+	/* a link that has room whenever it is asked is never full */
+	if (n->m) {
+		dgram_run(n->m, n->sim->now);
+		arm(n);
+	}
+}
+
+static bool start(struct sim_node *n)
+{
+	struct sim *s = n->sim;
+	struct dgram_cfg cfg = s->cfg.machine;
+	struct dgram_ops ops = s->cfg.ops;
+
+	cfg.id = n->index + 1ull;
+	cfg.incarnation = ++n->lives;
+	cfg.seed = sim_random(s);
+	ops.room = room;
+	ops.transmit = transmit;
+	if (s->cfg.tags) {
+		ops.seal = seal;
+		ops.verify = verify;
+	}
+	n->wake = DGRAM_NEVER;
+	n->m = dgram_create(&ops, n, &cfg);
+	return n->m;
+}
+
+/* ---- the caller's ----------------------------------------------------------------------------- */
+
+struct sim *sim_create(const struct sim_cfg *cfg)
+{
+	struct sim *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->cfg = *cfg;
+	s->random = cfg->seed;
+	s->now = 1000000000; /* no machine has to bear with a clock that begins at 0 */
+	s->node = calloc(cfg->nodes, sizeof(*s->node));
+	if (!s->node) {
+		free(s);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < cfg->nodes; i++) {
+		s->node[i].sim = s;
+		s->node[i].index = i;
+		if (!start(&s->node[i])) {
+			sim_destroy(s);
+			return NULL;
+		}
+	}
+	return s;
+}
+
+void sim_destroy(struct sim *s)
+{
+	if (!s)
+		return;
+	for (uint32_t i = 0; i < s->cfg.nodes; i++)
+		sim_crash(&s->node[i]);
+	for (size_t i = 0; i < s->nevents; i++)
+		free(s->heap[i].packet);
+	for (int i = 0; i < POOLS; i++)
+		while (s->pool[i]) {
+			struct packet *p = s->pool[i];
+
+			s->pool[i] = p->next;
+			free(p);
+		}
+	free(s->out);
+	free(s->heap);
+	free(s->cut);
+	free(s->node);
+	free(s);
+}
+
+struct sim_node *sim_node(struct sim *s, uint32_t index)
+{
+	return &s->node[index];
+}
+
+uint64_t sim_now(const struct sim *s)
+{
+	return s->now;
+}
+
+const struct sim_stats *sim_stats(const struct sim *s)
+{
+	return &s->stats;
+}
+
+uint32_t sim_peer(struct sim_node *from, uint32_t to)
+{
+	struct dgram_addr addr = { { to, 0, 0 } };
+
+	return dgram_peer(from->m, to + 1ull, &addr);
+}
+
+uint32_t sim_peer_node(const struct sim_node *n, uint32_t peer)
+{
+	struct dgram_peer_info info;
+
+	return dgram_peer_info(n->m, peer, &info) ? (uint32_t)(info.who.id - 1) : DGRAM_NONE;
+}
+
+int sim_send(struct sim_node *from, uint32_t to, const struct dgram_out *o)
+{
+	int err = dgram_send(from->m, from->sim->now, sim_peer(from, to), o);
+
+	arm(from);
+	return err;
+}
+
+void sim_kick(struct sim_node *n)
+{
+	if (n->m)
+		arm(n);
+}
+
+void sim_set_faults(struct sim *s, const struct sim_faults *f)
+{
+	s->cfg.faults = *f;
+}
+
+void sim_cut(struct sim *s, uint32_t from, uint32_t to, bool cut)
+{
+	void *more;
+
+	if (cut) {
+		more = realloc(s->cut, (s->ncuts + 1) * sizeof(*s->cut));
+		if (!more)
+			return;
+		s->cut = more;
+		s->cut[s->ncuts].from = from;
+		s->cut[s->ncuts++].to = to;
+		return;
+	}
+	for (uint32_t i = 0; i < s->ncuts; i++)
+		if (s->cut[i].from == from && s->cut[i].to == to)
+			s->cut[i--] = s->cut[--s->ncuts];
+}
+
+void sim_crash(struct sim_node *n)
+{
+	struct dgram *m = n->m;
+
+	n->m = NULL;
+	dgram_destroy(m);
+}
+
+bool sim_restart(struct sim_node *n)
+{
+	sim_crash(n);
+	return start(n);
+}
+
+void sim_watch(struct sim *s,
+	       void (*seen)(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len),
+	       void *arg)
+{
+	s->seen = seen;
+	s->seen_arg = arg;
+}
+
+void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t len)
+{
+	struct dgram_addr addr = { { from, 0, 0 } };
+
+	if (!to->m)
+		return;
+	dgram_receive(to->m, to->sim->now, &addr, packet, len);
+	run(to);
+}
+
+/* ---- time ------------------------------------------------------------------------------------- */
+
+static void arrive(struct sim_node *n, struct packet *p)
+{
+	struct sim *s = n->sim;
+	struct dgram_addr from = { { p->from, 0, 0 } };
+
+	if (!n->m || is_cut(s, p->from, p->to)) {
+		s->stats.cut++;
+		packet_put(s, p);
+		return;
+	}
+	/* the processor is busy: it looks at the packet when it is not */
+	if (n->busy > s->now) {
+		if (!push(s, n->busy, p, n->index))
+			packet_put(s, p);
+		return;
+	}
+	n->busy = s->now + s->cfg.o_ns;
+	dgram_receive(n->m, s->now, &from, p->bytes, p->len);
+	packet_put(s, p);
+	run(n);
+}
+
+bool sim_step(struct sim *s, uint64_t until)
+{
+	struct sim_node *n;
+	struct event e;
+
+	if (!s->nevents || s->heap[0].at > until) {
+		if (until != DGRAM_NEVER)
+			s->now = until > s->now ? until : s->now;
+		return false;
+	}
+	e = pop(s);
+	s->now = e.at;
+	s->stats.events++;
+	n = &s->node[e.node];
+	if (e.packet) {
+		arrive(n, e.packet);
+	} else if (e.at == n->wake) {
+		n->wake = DGRAM_NEVER;
+		run(n);
+	}
+	return true;
+}
+
+bool sim_run(struct sim *s, uint64_t until, bool (*done)(void *arg), void *arg)
+{
+	while (!done(arg))
+		if (!sim_step(s, until))
+			return done(arg);
+	return true;
+}
