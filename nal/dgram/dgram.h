@@ -148,8 +148,8 @@ struct dgram_ops {
 
 	/* -- ends of messages out; called by dgram_receive, dgram_run and dgram_destroy -- */
 
-	/* A message that was given a cookie is over: the peer took `length` bytes of its body (DGRAM_OK), or
-	 * nothing. Its body's memory is no longer read. Once for each. */
+	/* A message that was given a cookie is over: it was delivered, and the peer took `length` bytes of its body
+	 * (DGRAM_OK), or nothing of it. Its body's memory is no longer read. Once for each. */
 	void (*sent)(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
 
 	/* -- peers; called by dgram_receive and dgram_run -- */

@@ -71,8 +71,8 @@ enum dgram_msg_state {
 	DGRAM_MSG_ACKED,
 };
 
-/* A message of ours. It is in the ring conn->msg until its header is acknowledged, and, if its body does not
- * come with the header, in conn->bodies until the receiver tells the end. */
+/* A message of ours. It is in the ring conn->msg until it is delivered, and, if its body does not come with
+ * the header, in conn->bodies until the receiver tells the end. */
 struct dgram_msg {
 	uint32_t number;
 	uint8_t state; /* enum dgram_msg_state */
@@ -209,7 +209,8 @@ struct dgram_conn {
 	struct dgram_msg *flow, **flow_end; /* with more of their body to send */
 	struct dgram_piece *piece;          /* ring */
 	uint32_t piece_room, piece_head, piece_count;
-	uint64_t persist_at; /* asks for credit */
+	uint64_t persist_at; /* asks for credit, or whether messages that arrived were delivered */
+	uint32_t persists;   /* how often in a row */
 
 	/* packets and messages in */
 	uint64_t floor;        /* the peer does not wait for packets before this */
@@ -383,8 +384,10 @@ uint32_t dgram_credit(const struct dgram *m);
 
 int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *o);
 void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg);
-/* Its header has arrived. */
-void dgram_msg_acked(struct dgram *m, struct dgram_rec *r, uint32_t number);
+/* Its header has arrived; it may have to wait for others there. */
+void dgram_msg_acked(struct dgram_conn *c, uint32_t number);
+/* All before `number` were delivered. */
+void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number);
 /* Its header was sent: the body may follow. */
 void dgram_msg_flow(struct dgram_conn *c, struct dgram_msg *msg);
 void dgram_msg_unflow(struct dgram *m, struct dgram_conn *c);
@@ -395,7 +398,7 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
 		     uint32_t length);
 /* It has arrived all the same. */
-void dgram_piece_forget(struct dgram_conn *c, const struct dgram_msg *msg, uint64_t offset);
+void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s);
 void dgram_piece_pop(struct dgram *m, struct dgram_conn *c);
 /* Without memory for it the connection fails. */
 void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64_t length,

@@ -239,16 +239,14 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 /* ---- acknowledgements ------------------------------------------------------------------------- */
 
 /* What was in the packet has arrived. */
-static void contents_arrived(struct dgram *m, struct dgram_rec *r, const struct dgram_sent *s)
+static void contents_arrived(struct dgram_conn *c, const struct dgram_sent *s)
 {
-	struct dgram_conn *c = r->conn;
-
 	for (uint32_t i = 0; i < s->msgs; i++)
-		dgram_msg_acked(m, r, s->msg + i);
+		dgram_msg_acked(c, s->msg + i);
 	for (uint32_t i = 0; i < s->ctls; i++)
 		dgram_ctl_acked(c, s->ctl + i);
 	if (s->state == DGRAM_SENT_LOST && s->data)
-		dgram_piece_forget(c, s->data, s->data_offset);
+		dgram_piece_forget(c, s);
 }
 
 static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
@@ -273,7 +271,7 @@ static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 	}
 	if (s->probe)
 		dgram_mtu_arrived(m, r, s->bytes);
-	contents_arrived(m, r, s);
+	contents_arrived(c, s);
 	forget(m, s);
 }
 
@@ -305,7 +303,10 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	}
 	if (dgram_before(c->credit_end, end)) {
 		c->credit_end = end;
-		c->persist_at = DGRAM_NEVER;
+	}
+	if (dgram_before(c->msg_base, f->number)) {
+		dgram_msg_delivered(m, r, f->number);
+		c->persists = 0;
 	}
 	s = at_pn(c, newest);
 	if (s && s->state == DGRAM_SENT_FLIGHT)
@@ -373,10 +374,11 @@ static void tail_probe(struct dgram *m, struct dgram_rec *r)
 	m->stats.probes++;
 	c->backoff = 1;
 	c->probes = 1;
-	c->ping = true;
 	c->last_at = m->now;
 	if (s)
 		lost(m, r, s);
+	/* there may be nothing in it to be sent again */
+	c->ping = !s || !(s->msgs || s->ctls || (s->data && s->data->asked));
 }
 
 /* RFC 6298 sections 5.4 to 5.6, and RFC 8985 section 6.3: everything in flight is taken for lost. */
@@ -394,7 +396,7 @@ static void timed_out(struct dgram *m, struct dgram_rec *r)
 	}
 	c->loss_at = DGRAM_NEVER;
 	c->backoff++;
-	c->probes = 1;
+	c->probes = 2;
 	c->ping = true;
 	c->last_at = m->now;
 	if (c->backoff > 3)
@@ -407,7 +409,7 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 
 	if (c->persist_at <= m->now) {
 		c->persist_at = DGRAM_NEVER;
-		c->ping = true;
+		c->ping = !c->flight;
 	}
 	/* nothing may be in flight for a moment, when the link had no room to send again */
 	if (c->waiting_since && m->now - c->waiting_since >= m->cfg.dead_ns &&

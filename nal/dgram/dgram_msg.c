@@ -129,23 +129,30 @@ int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *
 	return 0;
 }
 
-void dgram_msg_acked(struct dgram *m, struct dgram_rec *r, uint32_t number)
+void dgram_msg_acked(struct dgram_conn *c, uint32_t number)
 {
-	struct dgram_conn *c = r->conn;
 	struct dgram_msg *msg;
 
 	if (number - c->msg_base >= c->msg_unsent - c->msg_base)
 		return;
 	msg = *slot(c, number);
-	if (msg->state == DGRAM_MSG_ACKED)
-		return;
 	if (msg->state == DGRAM_MSG_LOST)
 		c->msg_lost--;
 	msg->state = DGRAM_MSG_ACKED;
-	if (msg->with_body)
-		end(m, dgram_index(r), msg, msg->body_len, DGRAM_OK);
-	while (c->msg_base != c->msg_unsent && (*slot(c, c->msg_base))->state == DGRAM_MSG_ACKED) {
-		msg = *slot(c, c->msg_base++);
+}
+
+void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number)
+{
+	struct dgram_conn *c = r->conn;
+
+	/* what was delivered has arrived, even if the packet that said so did not */
+	while (dgram_before(c->msg_base, number)) {
+		struct dgram_msg *msg = *slot(c, c->msg_base);
+
+		dgram_msg_acked(c, c->msg_base);
+		c->msg_base++;
+		if (msg->with_body)
+			end(m, dgram_index(r), msg, msg->body_len, DGRAM_OK);
 		dgram_msg_unref(m, msg);
 	}
 }
@@ -196,8 +203,8 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 		return;
 	}
 	dgram_map_remove(&c->bodies, f->number);
+	dgram_msg_acked(c, f->number);
 	end(m, dgram_index(r), msg, dgram_min64(f->body_len, msg->body_len), status[f->reason]);
-	dgram_msg_acked(m, r, f->number);
 	dgram_msg_unref(m, msg);
 }
 
@@ -236,12 +243,12 @@ void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg
 		(struct dgram_piece){ .msg = msg, .offset = offset, .length = length };
 }
 
-void dgram_piece_forget(struct dgram_conn *c, const struct dgram_msg *msg, uint64_t offset)
+void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s)
 {
 	for (uint32_t i = 0; i < c->piece_count; i++) {
 		struct dgram_piece *p = piece_at(c, i);
 
-		if (p->msg == msg && p->offset == offset) {
+		if (p->msg == s->data && p->offset == s->data_offset && p->length <= s->data_len) {
 			p->length = 0; /* passed over when its turn comes */
 			return;
 		}

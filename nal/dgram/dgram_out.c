@@ -142,13 +142,18 @@ bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
 
 /* ---- acknowledgements ------------------------------------------------------------------------- */
 
-/* 64 bits of the circular window from packet `from` on. */
+/* 64 bits of the circular window from packet `from` on, which may be before the first there was. Nothing is said of packets
+ * before the floor: of those from before this active part was made it is not known which arrived. */
 static uint64_t seen_from(const struct dgram_conn *c, uint64_t from)
 {
 	uint64_t low = c->seen[from / 64 % DGRAM_ACK_WORDS];
 	uint64_t high = c->seen[(from / 64 + 1) % DGRAM_ACK_WORDS];
+	uint64_t bits = from % 64 ? low >> from % 64 | high << (64 - from % 64) : low;
+	int64_t below = (int64_t)(c->floor - from);
 
-	return from % 64 ? low >> from % 64 | high << (64 - from % 64) : low;
+	if (below >= 64)
+		return 0;
+	return below > 0 ? bits >> below << below : bits;
 }
 
 static void put_ack(struct dgram *m, struct dgram_rec *r, struct builder *b)
@@ -162,7 +167,6 @@ static void put_ack(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	struct dgram_frame f = { .kind = DGRAM_FRAME_ACK };
 
 	words = (uint32_t)dgram_min64(words, space / 8);
-	/* bits before the first packet there can have been mean nothing */
 	f.words = words;
 	f.credit = dgram_credit(m);
 	f.number = r->rx_number;
@@ -318,16 +322,39 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 	return got;
 }
 
+static struct dgram_piece *piece_at(const struct dgram_conn *c, uint32_t i)
+{
+	return &c->piece[(c->piece_head + i) & (c->piece_room - 1)];
+}
+
+/* Brings a piece that may be sent again to the head of the queue. What was pushed and lost has to wait until the
+ * receiver asks: as long as it does not know the message it refuses whatever packet has a piece of it. */
+static bool piece_wanted(struct dgram *m, struct dgram_conn *c)
+{
+	while (c->piece_count) {
+		struct dgram_piece *p = piece_at(c, 0);
+
+		if (p->length && !p->msg->over && p->offset < p->msg->limit)
+			break;
+		dgram_piece_pop(m, c);
+	}
+	for (uint32_t i = 0; i < c->piece_count; i++) {
+		struct dgram_piece *p = piece_at(c, i), first = *piece_at(c, 0);
+
+		if (!p->msg->asked || !p->length || p->msg->over || p->offset >= p->msg->limit)
+			continue;
+		*piece_at(c, 0) = *p;
+		*p = first;
+		return true;
+	}
+	return false;
+}
+
 /* Passes over pieces and bodies of which nothing is wanted any more. True: there is something to send. */
 static bool bodies_wanted(struct dgram *m, struct dgram_conn *c)
 {
-	while (c->piece_count) {
-		struct dgram_piece *p = &c->piece[c->piece_head & (c->piece_room - 1)];
-
-		if (p->length && !p->msg->over && p->offset < p->msg->limit)
-			return true;
-		dgram_piece_pop(m, c);
-	}
+	if (piece_wanted(m, c))
+		return true;
 	while (c->flow) {
 		if (!c->flow->over && c->flow->next < c->flow->limit)
 			return true;
@@ -340,8 +367,8 @@ static void put_body(struct dgram *m, struct dgram_conn *c, struct builder *b)
 {
 	if (!bodies_wanted(m, c) || !fits(b, sizeof(struct dgram_wire_data) + 1))
 		return;
-	if (c->piece_count) {
-		struct dgram_piece *p = &c->piece[c->piece_head & (c->piece_room - 1)];
+	if (piece_wanted(m, c)) {
+		struct dgram_piece *p = piece_at(c, 0);
 		uint64_t len = dgram_min64(p->length, p->msg->limit - p->offset);
 		uint32_t got = put_data(m, p->msg, p->offset, len, b);
 
@@ -366,11 +393,18 @@ static bool has_content(struct dgram *m, struct dgram_rec *r)
 	if (c->msg_unsent != r->tx_number) {
 		if (dgram_before(c->msg_unsent, c->credit_end))
 			return true;
-		/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost */
-		if (c->persist_at == DGRAM_NEVER && !c->flight)
-			c->persist_at = m->now + dgram_rto(m, r);
 	}
-	return bodies_wanted(m, c);
+	if (bodies_wanted(m, c))
+		return true;
+	/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost, or the word that what
+	 * waited for its turn was delivered */
+	if (c->msg_base != r->tx_number && !c->flight && c->persist_at == DGRAM_NEVER) {
+		c->persist_at =
+			m->now + dgram_min64(dgram_rto(m, r) << c->persists, m->cfg.rto_max_ns);
+		if (c->persists < 8)
+			c->persists++;
+	}
+	return false;
 }
 
 static bool window_open(struct dgram_rec *r)
@@ -421,6 +455,34 @@ static bool output_mtu_probe(struct dgram *m, struct dgram_rec *r, uint32_t size
 	return true;
 }
 
+static bool messages_wait(const struct dgram_rec *r)
+{
+	const struct dgram_conn *c = r->conn;
+
+	return c->msg_lost ||
+	       (c->msg_unsent != r->tx_number && dgram_before(c->msg_unsent, c->credit_end));
+}
+
+static void put_content(struct dgram *m, struct dgram_rec *r, struct builder *b)
+{
+	struct dgram_conn *c = r->conn;
+
+	if (c->ping) {
+		/* alone, so that it is acknowledged whatever the peer thinks of other things */
+		c->ping = false;
+		b->asks = true;
+		put_frame(b, &(struct dgram_frame){ .kind = DGRAM_FRAME_PING });
+		return;
+	}
+	if (c->ctl_lost || c->ctl_unsent != c->ctl_next)
+		put_ctls(c, b);
+	if (messages_wait(r))
+		put_msgs(m, r, b);
+	/* bodies come behind the last header, or they come in vain */
+	if (!messages_wait(r))
+		put_body(m, c, b);
+}
+
 enum built { NOTHING, SENT, NO_ROOM };
 
 static enum built output_packet(struct dgram *m, struct dgram_rec *r)
@@ -446,16 +508,7 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 		put_ack(m, r, &b);
 	c->ack_at = DGRAM_NEVER;
 	if (sent) {
-		if (c->ctl_lost || c->ctl_unsent != c->ctl_next)
-			put_ctls(c, &b);
-		if (c->msg_lost || c->msg_unsent != r->tx_number)
-			put_msgs(m, r, &b);
-		if (c->ping) {
-			c->ping = false;
-			b.asks = true;
-			put_frame(&b, &(struct dgram_frame){ .kind = DGRAM_FRAME_PING });
-		}
-		put_body(m, c, &b);
+		put_content(m, r, &b);
 		if (b.asks && c->probes)
 			c->probes--;
 	}

@@ -160,46 +160,55 @@ static void packet_put(struct sim *s, struct packet *p)
 
 /* ---- tags ------------------------------------------------------------------------------------- */
 
-/* Words mixed one by one: nobody lies in here, bytes only change by chance. */
-static uint64_t digest(uint64_t h, const uint8_t *b, size_t len)
+/* Words mixed one by one: nobody lies in here, bytes only change by chance. A body may be in other pieces on
+ * the other side, so words are made of bytes wherever pieces end. */
+struct digest {
+	uint64_t h, word;
+	uint32_t have; /* bytes in word */
+};
+
+static void digest_word(struct digest *d, uint64_t word)
+{
+	d->h = (d->h ^ word) * 0x9fb21c651e98df25u;
+	d->h ^= d->h >> 29;
+}
+
+static void digest_bytes(struct digest *d, const uint8_t *b, size_t len)
 {
 	uint64_t word;
 
-	for (; len >= 8; b += 8, len -= 8) {
-		memcpy(&word, b, 8);
-		h = (h ^ word) * 0x9fb21c651e98df25u;
-		h ^= h >> 29;
+	while (len) {
+		if (!d->have && len >= 8) {
+			memcpy(&word, b, 8);
+			digest_word(d, word);
+			b += 8;
+			len -= 8;
+			continue;
+		}
+		d->word |= (uint64_t)*b++ << 8 * d->have;
+		len--;
+		if (++d->have == 8) {
+			digest_word(d, d->word);
+			d->word = d->have = 0;
+		}
 	}
-	word = len;
-	memcpy(&word, b, len);
-	h = (h ^ word ^ (uint64_t)len << 56) * 0x9fb21c651e98df25u;
-	return h ^ h >> 32;
-}
-
-static uint64_t digest_head(const struct sim *s, const uint8_t *head, size_t head_len)
-{
-	const size_t behind = DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES;
-	uint64_t h = digest(s->cfg.seed, head, DGRAM_TAG_OFFSET);
-
-	return digest(h, head + behind, head_len - behind);
 }
 
 static void seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
 		 int pieces, uint8_t tag[DGRAM_TAG_BYTES])
 {
+	const size_t behind = DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES;
 	const struct sim_node *n = user;
-	uint64_t h = digest_head(n->sim, head, head_len), sum = 0;
-	size_t at = 0;
+	struct digest d = { .h = n->sim->cfg.seed };
 
-	/* a body may be in other pieces on the other side: bytes are summed by where they are */
-	for (int i = 0; i < pieces; i++) {
-		const uint8_t *b = body[i].iov_base;
-
-		for (size_t k = 0; k < body[i].iov_len; k++)
-			sum += (b[k] + 1ull) * (2 * at++ + 1) * 0x9e3779b97f4a7c15u;
-	}
-	dgram_put64(tag, h);
-	dgram_put64(tag + 8, sum);
+	digest_bytes(&d, head, DGRAM_TAG_OFFSET);
+	digest_bytes(&d, head + behind, head_len - behind);
+	for (int i = 0; i < pieces; i++)
+		digest_bytes(&d, body[i].iov_base, body[i].iov_len);
+	digest_word(&d, d.word ^ (uint64_t)d.have << 56);
+	dgram_put64(tag, d.h);
+	digest_word(&d, d.h);
+	dgram_put64(tag + 8, d.h);
 }
 
 static bool verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
