@@ -24,6 +24,10 @@ TITLES = {
     'start': ('start to end of a hello world', 'ranks', 1e6, 'ms'),
     'posted': ('per message behind that many posted receives', 'entries', 1, 'ns'),
     'unexpected': ('per message behind that many unexpected ones', 'entries', 1, 'ns'),
+    'rma_put': ('one-sided: put and flush', 'window, bytes', 1, 'ns'),
+    'rma_get': ('one-sided: get and flush', 'window, bytes', 1, 'ns'),
+    'rma_fetch_op': ('one-sided: fetch and add, and flush', 'window, bytes', 1, 'ns'),
+    'rma_put_bandwidth': ('one-sided: bandwidth of windows of puts', 'window, bytes', 1, 'GB/s'),
     'pack': ('packing', 'layout', 1, 'GB/s'),
     'unpack': ('unpacking', 'layout', 1, 'GB/s'),
 }
@@ -38,6 +42,10 @@ TARGETS = (
     ('ring', 'ring', 0, 1 << 20, 'at most', 0.5),
     ('barrier', 'barrier', 0, 1 << 20, 'at most', 0.5),
     ('allreduce', 'allreduce', 0, 1 << 20, 'at most', 0.5),
+    ('one-sided put', 'rma_put', 0, 64 << 10, 'at most', 0.9),
+    ('one-sided get', 'rma_get', 0, 64 << 10, 'at most', 0.9),
+    ('one-sided fetch and add', 'rma_fetch_op', 0, 64, 'at most', 0.9),
+    ('one-sided put, bandwidth', 'rma_put_bandwidth', 64 << 10, 4 << 20, 'at least', 1.5),
     ('start of a hello world', 'start', 0, 1 << 20, 'at most', 0.5),
 )
 # What must not depend on the length of the queue: ours beside ours with the shortest one.
