@@ -34,7 +34,7 @@
 
 /* ---- dgram_mem.c ------------------------------------------------------------------------------ */
 
-#define DGRAM_POOLS 3
+#define DGRAM_POOLS 5
 
 struct dgram_pool {
 	void *free;

@@ -8,7 +8,7 @@
  */
 #include "nal/dgram/dgram_core.h"
 
-#define FIRST_ROOM 32u
+#define FIRST_ROOM 8u
 
 static struct dgram_sent *at_pn(const struct dgram_conn *c, uint64_t pn)
 {

@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-static const size_t pool_bytes[DGRAM_POOLS] = { 256, 1024, 2048 };
+static const size_t pool_bytes[DGRAM_POOLS] = { 128, 256, 512, 1024, 2048 };
 
-/* Blocks kept of each size, for all that are in use at one time may never be again. */
-#define SPARE 64u
+/* Blocks kept of each size; none when nothing is going on at all. */
+#define SPARE 128u
 
 static int pool_of(size_t bytes)
 {

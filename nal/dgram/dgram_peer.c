@@ -297,6 +297,8 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 		if (m->now - c->idle_since >= m->cfg.linger_ns) {
 			r->conn = NULL;
 			dgram_conn_free(m, c);
+			if (!m->stats.active)
+				dgram_pools_drain(m);
 		} else {
 			at = dgram_min64(at, c->idle_since + m->cfg.linger_ns);
 		}

@@ -13,6 +13,7 @@ struct packet {
 	struct packet *next; /* in the pool */
 	uint32_t from, to;
 	uint32_t len, room;
+	bool turn; /* the receiver's processor has time for it now */
 	uint8_t bytes[];
 };
 
@@ -347,6 +348,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 	out->from = n->index;
 	out->to = (uint32_t)p->to->word[0];
 	out->len = (uint32_t)p->head_len;
+	out->turn = false;
 	for (int i = 0; i < p->pieces; i++) {
 		memcpy(out->bytes + out->len, p->body[i].iov_base, p->body[i].iov_len);
 		out->len += (uint32_t)p->body[i].iov_len;
@@ -555,13 +557,18 @@ static void arrive(struct sim_node *n, struct packet *p)
 		packet_put(s, p);
 		return;
 	}
-	/* the processor is busy: it looks at the packet when it is not */
-	if (n->busy > s->now) {
-		if (!push(s, n->busy, p, n->index))
-			packet_put(s, p);
-		return;
+	/* the processor is busy: this packet has to wait until it is not */
+	if (!p->turn) {
+		uint64_t turn = n->busy > s->now ? n->busy : s->now;
+
+		n->busy = turn + s->cfg.o_ns;
+		p->turn = true;
+		if (turn > s->now) {
+			if (!push(s, turn, p, n->index))
+				packet_put(s, p);
+			return;
+		}
 	}
-	n->busy = s->now + s->cfg.o_ns;
 	dgram_receive(n->m, s->now, &from, p->bytes, p->len);
 	packet_put(s, p);
 	run(n);
