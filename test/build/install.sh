@@ -24,11 +24,24 @@ same_list() {
 	diff "$1" "$2"
 }
 
+has() {
+	find "$root" -path "*/$1" | grep .
+}
+
 # ---- files ---------------------------------------------------------------------------------------
 
 (cd "$source/include" && find . -name '*.h' | sed 's,^\./mpi,./postern/mpi,' | sort) >want
-(cd "$root/include" && find . -type f | sort) >have
+(cd "$root/include" && find . -name '*.h' ! -path './postern/mpifort/*' | sort) >have
 check "all headers, in their folders" same_list want have
+fortran() {
+	ls "$root/include/postern/mpifort"/{mpif.h,mpi.mod,mpi_f08.mod} &&
+		has libmpifort.so.1 && has libmpifort_abi.so.1
+}
+if [ -f "$build/mpifort/mpif.h" ]; then
+	check "Fortran's header, modules and libraries" fortran
+else
+	tap_skip "Fortran's header, modules and libraries" "no gfortran when this was built"
+fi
 
 {
 	cd "$source/doc/man" && find . -name '*.[1-9]' -printf '%f\n'
@@ -38,9 +51,6 @@ check "all headers, in their folders" same_list want have
 find "$root/share/man" -name '*.[1-9]' -printf '%f\n' | sort >"$dir/have"
 check "all manual pages" same_list "$dir/want" "$dir/have"
 
-has() {
-	find "$root" -path "*/$1" | grep .
-}
 check "shared library" has 'libportals.so.3'
 check "shared library, development name" has 'libportals.so'
 check "static library" has 'libportals.a'

@@ -24,6 +24,7 @@ MAY_INCLUDE = {
              'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
     'mpi_shim/': ['include/', 'base/'],
+    'mpifort/': ['include/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h', 'nal/nal.h'],
     # bench/scale measures the datagram protocol in its simulation
     'bench/': ['include/', 'nal/dgram/dgram.h', 'nal/dgram/sim/sim.h'],
@@ -115,7 +116,7 @@ def no_path_of_one_machine(root, files):
 
 def every_source_names_its_licence(root, files):
     for path in files:
-        if path.suffix in ('.c', '.h', '.py', '.sh', '.in', '.map'):
+        if path.suffix in ('.c', '.h', '.py', '.sh', '.in', '.map', '.f', '.f90'):
             head = text_of(root, path)[:300]
             if SPDX not in head or 'the Postern authors' not in head:
                 yield f'{path}: no SPDX and copyright line at the top'
