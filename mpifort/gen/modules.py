@@ -156,16 +156,18 @@ class Face:
             return 'character(len=*)'
         return {'logical': 'logical'}.get(a.kind, 'integer')
 
-    def choice(self, a, asynchronous):
+    def choice(self, a, kept):
+        """A buffer. One that MPI keeps is a TARGET: gfortran then knows that what it is may change in later
+        calls, which ASYNCHRONOUS alone does not tell it."""
+        later = (', asynchronous' if self.f08 else '') + ', target' if kept else ''
         if self.f08:
             intent = ', intent(in)' if a.intent == 'in' else ''
-            later = ', asynchronous' if asynchronous else ''
             return [f'type(*), dimension(..){intent}{later} :: {a.name}']
-        return [f'!GCC$ ATTRIBUTES NO_ARG_CHECK :: {a.name}', f'type(*), dimension(*) :: {a.name}']
+        return [f'!GCC$ ATTRIBUTES NO_ARG_CHECK :: {a.name}', f'type(*), dimension(*){later} :: {a.name}']
 
     def declare(self, a, p, cptr):
         if a.kind == 'choice' or a.name == 'buffer_addr' and not self.f08:
-            return self.choice(a, not self.complete(p))
+            return self.choice(a, self.keeps(p))
         if a.kind == 'procedure':
             if self.f08:
                 return [f'procedure({a.callback}) :: {a.name}']
@@ -186,8 +188,8 @@ class Face:
                 kind = 'type(MPI_Status)'
         return [f'{kind}{intent} :: {a.name}{f"({shape})" if shape else ""}']
 
-    def complete(self, p):
-        return not rules.NOT_COMPLETE.fullmatch(p.name)
+    def keeps(self, p):
+        return rules.NOT_COMPLETE.fullmatch(p.name) or rules.ADDRESSES.fullmatch(p.name)
 
     def procedure(self, p, prefix, cptr=False):
         """One procedure of an interface block."""
@@ -208,8 +210,7 @@ class Face:
         for a in sorted(p.args, key=lambda a: a.name != 'count'):
             out += ['      ' + line for line in self.declare(a, p, cptr)]
         if p.ierror:
-            out.append('      integer, ' + ('optional, intent(out)' if self.f08 else 'intent(out)') +
-                       ' :: ierror')
+            out.append('      integer' + (', optional, intent(out)' if self.f08 else '') + ' :: ierror')
         if p.result and p.result != 'double':
             out.append(f'      {FUNCTIONS[p.result]} :: res')
         out.append(f'    end {kind} {prefix}{name}')
@@ -252,7 +253,7 @@ def mpi_module(handles, procedures):
            '  use mpifort_types', '  use mpifort_sizeof', '  implicit none', '  public',
            '  private :: c_ptr',
            '  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .false.',
-           '  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.']
+           '  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.']
     out += predefined_handles(handles, False)
     out += commons(False) + predefined_callbacks(False)
     for prefix in ('', 'P'):
@@ -274,7 +275,7 @@ def f08_module(handles, procedures):
            '  use mpifort_types', '  use mpifort_sizeof', '  implicit none', '  public',
            '  private :: c_ptr',
            '  logical, parameter :: MPI_SUBARRAYS_SUPPORTED = .true.',
-           '  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .false.']
+           '  logical, parameter :: MPI_ASYNC_PROTECTS_NONBLOCKING = .true.']
     out += predefined_handles([h for h in handles if h[0] not in removed], True)
     out += commons(True) + callbacks() + predefined_callbacks(True)
     present = {p.name: p for p in procedures if p.in_f08}

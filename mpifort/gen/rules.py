@@ -110,7 +110,7 @@ NOT_COMPLETE = re.compile(r'''MPI_(?:
 )(?:_c)?''', re.VERBOSE)
 # buffers that are addresses, whatever they look like
 ADDRESSES = re.compile(r'MPI_(?:Get_address|Free_mem|Win_(?:create|attach|detach)|\w*attach_buffer|'
-                       r'Buffer_attach|Abi_.*|File_\w+_end)(?:_c)?')
+                       r'Buffer_attach|Abi_.*|File_\w+_end|F_sync_reg)(?:_c)?')
 TYPED = [
     (r'(?:Is|Ib|Iss|Ir)send|I(?:s|bs|ss|rs)end|(?:S|Bs|Ss|Rs)end_init|Irecv|Recv_init|Imrecv|Isendrecv_replace|'
      r'File_i\w+|File_\w+_begin', 'buf', ('count', 'datatype')),
