@@ -13,14 +13,22 @@
 extern "C" {
 #endif
 
+/* When the target has to have an injected put. */
+typedef enum {
+	PTL_INJECT_NOW,  /* like any put, whatever it does */
+	PTL_INJECT_LAZY, /* when it next calls Portals; now, if it waits there. Saves the effort to deliver
+	                  * it on behalf of a target that computes; but one that is not delivered yet goes
+	                  * with any other put to this target. */
+} ptl_inject_t;
+
 /*
  * A put of `length` bytes at `data` that has taken them when it returns: no memory descriptor, no
  * acknowledgement, no event. PTL_OK; PTL_NO_SPACE if the transport cannot keep that much now, nothing is sent
  * then and a PtlPut is the way (0 bytes always go); PTL_PROCESS_INVALID if the target cannot be
- * reached; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
+ * reached; PTL_FAIL: no such `when`; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
  */
 int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
-		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
+		 ptl_inject_t when, ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
 /* What an atomic operation makes of an element of the target, `old`, and one of the initiator's, `new`. */
@@ -83,13 +91,35 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
  */
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq);
 
+/* MD option: puts that the descriptor accepts may be offered to a taker first (PtlEQPollMany). */
+#define PTL_MD_OFFER 0x1000u
+
+/* A put on its way into a descriptor with PTL_MD_OFFER. All of it is there, of meaning during the call of the taker. */
+typedef struct {
+	ptl_process_id_t initiator;
+	ptl_match_bits_t match_bits;
+	ptl_hdr_data_t hdr_data;
+	const void *data;
+	ptl_size_t length; /* bytes at data */
+	void *user_ptr;    /* of the descriptor */
+} ptl_arrival_t;
+
+/* Not 0: it has taken the put. Calls no function of Portals. */
+typedef int (*ptl_taker_t)(const ptl_arrival_t *put);
+
 /*
  * As PtlEQPoll, but takes up to `max` events, all that are there, of one queue after another; those of
  * one queue in order. *count says how many, also with an error: with PTL_EQ_DROPPED events are missing
  * before the last one. event.md.eq_handle tells the queue. PTL_SEGV also if max < 1.
+ *
+ * `taker`, if not NULL, is called during this call, by its thread, for puts that a descriptor with PTL_MD_OFFER
+ * accepts, in the order of their arrival, as long as the descriptor's queue is empty. What it takes is
+ * over: nothing is stored, the descriptor stays as it is, and there is no event. What it does not take, and what
+ * cannot be offered (an acknowledgement is asked for, or the bytes are not there yet), goes the ordinary way.
+ * PTL_OK with *count 0: some were taken, and there is no event.
  */
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *events,
-		  int max, int *count);
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
+		  ptl_event_t *events, int max, int *count);
 
 /*
  * Asks the launcher to end the job with this exit code after printing `message` (may be NULL).

@@ -166,7 +166,7 @@ static bool in_hand; /* events taken and not yet handled */
 static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
-	int count, err = PtlEQPollMany(eq, n, ms, ev, BATCH, &count);
+	int count, err = PtlEQPollMany(eq, n, ms, mpi_offered, ev, BATCH, &count);
 
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
 		broken(err);
@@ -177,7 +177,8 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 	in_hand = false;
 	if (count)
 		mpi_unexpected_rewind();
-	return count > 0;
+	mpi_credit_tell();
+	return err == PTL_OK;
 }
 
 bool mpi_drain_unexpected(void)
@@ -264,8 +265,8 @@ void mpi_progress_wake(void)
 	if (idle)
 		pthread_cond_broadcast(&woken);
 	if (polling && !kicked && (!awaited || awaited->done) &&
-	    PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[mpi_world.rank], MPI_PT_CREDIT, 0,
-			 WAKE_BITS, 0, 0) == PTL_OK)
+	    PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[mpi_world.rank],
+			 MPI_PT_CREDIT, 0, WAKE_BITS, 0, 0) == PTL_OK)
 		kicked = true;
 }
 

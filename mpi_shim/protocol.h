@@ -31,7 +31,7 @@
 #define MPI_SHIM_PROTOCOL_H
 
 #include <mpi.h>
-#include <portals3.h>
+#include <portals3_ext.h>
 
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
@@ -119,6 +119,8 @@ struct mpi_peer {
 	uint32_t took_bytes, took_slots;       /* of its messages: taken out */
 	uint32_t told_bytes, told_slots;       /* ... and told */
 	struct mpi_request *queue, *queue_end; /* sends that wait for a slot, in order */
+	struct mpi_peer *next_owed;            /* of those to be told */
+	bool owed;                             /* is on that list */
 	bool dead;                             /* its process has ended */
 	bool asked;                            /* something waits for it: see whether it lives */
 };
@@ -192,6 +194,9 @@ void mpi_unexpected_rewind(void);
 /* An event of the queue of unexpected messages. */
 void mpi_unexpected_event(const ptl_event_t *ev);
 
+/* A short message that no event has told of yet (ptl_taker_t): taken if a receive waits here for it. */
+int mpi_offered(const ptl_arrival_t *put);
+
 /* The first message that (bits, ignore) matches; it stays. NULL: none. */
 struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore);
 /* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. */
@@ -221,8 +226,10 @@ static inline uint32_t mpi_credit_cost(uint64_t bytes)
 	return (uint32_t)bytes + 64;
 }
 
-/* The messages of a world rank were taken out of queue and blocks; gives credit when it is time. */
+/* The messages of a world rank were taken out of queue and blocks. */
 void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
+/* Gives credit to those for whom it is time. */
+void mpi_credit_tell(void);
 /* Credit came back. */
 void mpi_credit_event(const ptl_event_t *ev);
 /* Sends that waited for slots at this peer go. */

@@ -20,6 +20,8 @@ enum { POSTED = 1, GETTING = 2, LOCAL = 4 };
 
 /* ---- credit ----------------------------------------------------------------------------------------- */
 
+static struct mpi_peer *owed; /* credit, and not told yet */
+
 void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots)
 {
 	struct mpi_peer *p;
@@ -29,16 +31,30 @@ void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots)
 	p = &mpi_proto.peer[rank];
 	p->took_bytes += bytes;
 	p->took_slots += slots;
-	if (p->took_bytes - p->told_bytes < mpi_proto.share_bytes / 2 &&
-	    p->took_slots - p->told_slots < mpi_proto.share_slots / 2)
+	if (p->owed || (p->took_bytes - p->told_bytes < mpi_proto.share_bytes / 2 &&
+			p->took_slots - p->told_slots < mpi_proto.share_slots / 2))
 		return;
-	if (PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[rank], MPI_PT_CREDIT, 0,
-			 (ptl_match_bits_t)mpi_world.rank, 0,
-			 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE)
-		return; /* told with the next message */
-	p->told_bytes = p->took_bytes;
-	p->told_slots = p->took_slots;
-	mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
+	p->owed = true;
+	p->next_owed = owed;
+	owed = p;
+}
+
+void mpi_credit_tell(void)
+{
+	struct mpi_peer *p;
+
+	while ((p = owed)) {
+		owed = p->next_owed;
+		p->owed = false;
+		if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY,
+				 mpi_world.id[p - mpi_proto.peer], MPI_PT_CREDIT, 0,
+				 (ptl_match_bits_t)mpi_world.rank, 0,
+				 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE)
+			continue; /* told with the next message */
+		p->told_bytes = p->took_bytes;
+		p->told_slots = p->took_slots;
+		mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
+	}
 }
 
 /* ---- what came -------------------------------------------------------------------------------------- */

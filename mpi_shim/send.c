@@ -75,7 +75,7 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 		mpi_world.counts[MPI_COUNT_SENT_LONG_NO_CREDIT]++;
 		return false;
 	}
-	rc = PtlPutInject(mpi_world.ni, data, bytes, to->id, MPI_PT_RECV, 0,
+	rc = PtlPutInject(mpi_world.ni, data, bytes, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
 			  to->bits | (uint64_t)MPI_PROTO_SHORT << 61, 0, mpi_hdr(0));
 	if (rc == PTL_NO_SPACE)
 		return false;

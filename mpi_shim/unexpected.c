@@ -143,7 +143,7 @@ static ptl_md_t block_md(struct mpi_block *b)
 		.threshold = PTL_MD_THRESH_INF,
 		.max_size = mpi_proto.short_most,
 		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
-			   PTL_MD_EVENT_START_DISABLE,
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
 		.user_ptr = b,
 		.eq_handle = mpi_proto.unexpected,
 	};
@@ -257,6 +257,19 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 		*most = *now;
 }
 
+int mpi_offered(const ptl_arrival_t *put)
+{
+	struct mpi_request *r = mpi_posted_find(put->match_bits);
+
+	if (!r)
+		return 0;
+	mpi_posted_remove(r);
+	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	mpi_recv_short(r, put->match_bits, put->data, (MPI_Count)put->length);
+	mpi_credit_took(mpi_hdr_rank(put->hdr_data), mpi_credit_cost(put->length), 1);
+	return 1;
+}
+
 static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 {
 	struct mpi_request *r = mpi_posted_find(ev->match_bits);
@@ -316,6 +329,7 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 		free(u->data);
 	if (!mpi_bits_long(u->bits))
 		mpi_credit_took(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes), 0);
+	mpi_credit_tell();
 	if (spares == SPARES_MOST) {
 		free(u);
 		return;

@@ -96,10 +96,11 @@ struct nal_ops {
 	 * sees to it that whatever arrived or was started meanwhile is in somebody's hands. */
 	void (*leave)(struct ptl_ni *ni);
 
-	/* Host. Called in every round of a wait; `idle` is how many in a row found nothing to do. Locked, before
-	 * and after; may release the lock in between, for others who want it or to wake them, and sleep
-	 * until something arrives or `deadline_ns` (CLOCK_MONOTONIC) has passed. */
-	void (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
+	/* Host. Called in every round of a wait; `idle` is how many in a row found nothing to do. Looks out for
+	 * something to do for a moment. Locked, before and after; may release the lock in between, for others
+	 * who want it or to wake them, and sleep until something arrives or `deadline_ns` (CLOCK_MONOTONIC)
+	 * has passed. True: it has released the lock. */
+	bool (*idle)(struct ptl_ni *ni, unsigned int idle, uint64_t deadline_ns);
 
 	/* Host. The lock's holder `token` is not us and has not let go for a while. True: it is dead, its lock
 	 * may be taken over. May let a stopped holder run to the end of its critical section. */

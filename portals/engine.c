@@ -223,6 +223,24 @@ static void begin(struct ptl_engine *e, struct ptl_landing *l)
 	}
 }
 
+/* Is the put of use to the application before it is stored? Not while an earlier one waits in the queue. */
+static bool taken(struct ptl_engine *e, const struct ptl_request *q, const struct ptl_md *md)
+{
+	const struct ptl_view *v = e->v;
+	ptl_arrival_t put = {
+		.initiator = q->initiator,
+		.match_bits = q->match_bits,
+		.hdr_data = q->hdr_data,
+		.data = q->data,
+		.length = q->rlength,
+		.user_ptr = (void *)(uintptr_t)md->user_ptr,
+	};
+
+	if (has_eq(v, md) && v->eq[md->eq].head != v->eq[md->eq].tail)
+		return false;
+	return e->taker(&put);
+}
+
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l)
 {
 	struct ptl_view *v = e->v;
@@ -238,6 +256,13 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	if (!ptl_match_find(v, q, &m))
 		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->md[m.md];
+	if (e->taker && q->data && md->options & PTL_MD_OFFER && m.mlength == q->rlength &&
+	    taken(e, q, md)) {
+		e->taken = true;
+		v->r->stat.sr[PTL_SR_RECV_COUNT]++;
+		v->r->stat.sr[PTL_SR_RECV_LENGTH] += m.mlength;
+		return PTL_MATCH_TAKEN;
+	}
 	l->kind = q->kind;
 	l->ack = q->ack && !(md->options & PTL_MD_ACK_DISABLE);
 	l->pt_index = (uint16_t)q->pt_index;

@@ -15,8 +15,11 @@
 /* Kinds of a landing beyond enum ptl_req_kind. */
 #define PTL_LAND_REPLY 4
 
+#define PTL_MATCH_TAKEN (-1)
+
 /* Section 2.2 of 3.3, all of it: checks, access control, matching, and atomically with that offset,
- * threshold and activity; START event. 0 and *l filled, or PTL_DROP_* + 1, counted. */
+ * threshold and activity; START event. 0 and *l filled, or PTL_DROP_* + 1, counted. PTL_MATCH_TAKEN: the
+ * application had a use for q->data, and the message is over. */
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l);
 
 /* The bytes of *l are in place, or moving them failed: END event, pending, unlink. */
@@ -63,6 +66,7 @@ struct ptl_start {
 	bool ack;
 	uint8_t atomic,
 		element;    /* of a put or getput: ptl_atomic_op_t, 0 for none; ptl_atomic_type_t */
+	bool lazy;          /* with inject: of use to the target in its own calls only */
 	const void *inject; /* a put of bytes that are taken at once: no MD, nobody is told */
 	uint32_t md;        /* get: where the reply goes; put, getput: the source */
 	uint32_t get_md;    /* getput: where the old contents go */

@@ -228,6 +228,7 @@ struct wanted {
 	int n;
 	ptl_event_t *event;
 	int max;
+	ptl_taker_t taker;
 	int count; /* events taken */
 	int which; /* queue of the first one, or of an error */
 	struct ptl_eq *eq[FEW];
@@ -309,9 +310,15 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 	if (w->event) /* what comes is for us */
 		note_waiting(ni, w->eqs, w->n, 1);
 	for (unsigned int rounds = 1;; rounds++) {
-		bool any = ptl_progress(ni);
+		bool any, released;
 
+		ni->engine.taker = w->taker;
+		any = ptl_progress(ni);
+		ni->engine.taker = NULL; /* of this thread, and for as long as it holds the lock */
 		err = take_any(ni, w, first);
+		if (ni->engine.taken && err == PTL_EQ_EMPTY)
+			err = PTL_OK;
+		ni->engine.taken = false;
 		if (err != PTL_EQ_EMPTY)
 			break;
 		/* a look at the clock costs as much as several looks at the rings */
@@ -322,9 +329,9 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 			end = base_now_ns() + timeout * 1000000ull;
 		if (any)
 			idle = 0;
-		ni->nal->idle(ni, any ? 0 : ++idle, end);
-		err = look_up(ni, w);
-		if (err != PTL_OK)
+		released = ni->nal->idle(ni, any ? 0 : ++idle, end);
+		err = released ? look_up(ni, w) : PTL_EQ_EMPTY;
+		if (released && err != PTL_OK)
 			break;
 	}
 	if (w->event)
@@ -379,10 +386,12 @@ int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *w
 	return err;
 }
 
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *events,
-		  int max, int *count)
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
+		  ptl_event_t *events, int max, int *count)
 {
-	struct wanted w = { .eqs = eq_handles, .n = size, .event = events, .max = max };
+	struct wanted w = {
+		.eqs = eq_handles, .n = size, .event = events, .max = max, .taker = taker
+	};
 	int err;
 
 	if (!events || !eq_handles || !count || max <= 0)

@@ -31,6 +31,7 @@ struct ptl_request {
 	uint64_t remote_offset;
 	uint64_t rlength;
 	uint64_t hdr_data;
+	const void *data; /* a put that wants no answer, and all its bytes are here; else NULL */
 };
 
 struct ptl_match {

@@ -127,13 +127,14 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	return start(md_handle, false, &s);
 }
 
-int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
+int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length, ptl_inject_t when,
 		 ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data)
 {
 	struct ptl_start s = {
 		.kind = PTL_REQ_PUT,
 		.inject = data ? data : "",
+		.lazy = when == PTL_INJECT_LAZY,
 		.md = PTL_NIL,
 		.length = length,
 		.target = target_id,
@@ -148,6 +149,8 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 
 	if (!data && length)
 		return PTL_SEGV;
+	if (when != PTL_INJECT_NOW && when != PTL_INJECT_LAZY)
+		return PTL_FAIL;
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);

@@ -270,7 +270,7 @@ void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
 /* ---- shm_wait.c ------------------------------------------------------------------------------- */
 
 /* nal_ops.idle */
-void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline);
+bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline);
 /* Something came: the wait was worth its spinning. */
 void shm_wait_over(struct shm *s);
 

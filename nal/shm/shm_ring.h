@@ -114,6 +114,16 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	return need - r->ch->head_seen <= r->count;
 }
 
+/* Does the consumer leave so much in it that it had better be worked off? Producer's lock held. */
+static inline bool shm_ring_filling(struct shm_ring *r)
+{
+	if (r->ch->tail - r->ch->head_seen <= r->count / 2)
+		return false;
+	/* acquire: see shm_ring_room */
+	r->ch->head_seen = __atomic_load_n(&r->ch->head, __ATOMIC_ACQUIRE);
+	return r->ch->tail - r->ch->head_seen > r->count / 2;
+}
+
 /* The line at the tail holds a header of n lines, all but its seq. */
 static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
 {

@@ -145,7 +145,7 @@ static bool match(struct run *x, const struct ptl_request *q, struct ptl_landing
 	const struct ptl_ni *ni = x->s->ni;
 	int why = ptl_engine_match(x->e, q, l);
 
-	if (why && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
+	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
 		ptl_debug(ni,
 			  "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s",
 			  q->pt_index, (unsigned long long)q->match_bits,
@@ -356,8 +356,11 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 			take_get(x, &q, m->flags & SHM_LONG);
 		else if (m->kind == SHM_GETPUT || q.atomic)
 			take_atomic(x, &q, payload);
-		else
+		else {
+			if (m->kind == SHM_PUT && m->op == PTL_NIL)
+				q.data = payload;
 			take_put(x, &q, m, payload);
+		}
 		break;
 	case SHM_ANSWER:
 		if (known(x, m))

@@ -192,6 +192,21 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	}
 }
 
+/* After a push of what the target needs in its own calls only. */
+static void tell_sleeper(const struct shm_peer *p)
+{
+	struct ptl_region *r = p->view.r;
+
+	if (p->index == SHM_SELF || p->state != SHM_LIVE)
+		return;
+	/* who sleeps has given the bias up before, and looked once more */
+	if (atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)
+		return;
+	/* between our push and our look; partner: sleep_until() in shm_wait.c, which counts itself and looks */
+	atomic_thread_fence(memory_order_seq_cst);
+	shm_wake(r);
+}
+
 void shm_settle_unsure(struct shm *s)
 {
 	struct shm_peer *p;
@@ -271,7 +286,10 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	m->pt_index = clipped(put->pt_index);
 	m->ac_index = clipped(put->ac_index);
 	shm_send_end(s, p, m, &spare, NULL, put->inject);
-	shm_after_push(s, p);
+	if (put->lazy && m != &spare && !shm_ring_filling(&p->out))
+		tell_sleeper(p);
+	else
+		shm_after_push(s, p);
 	sr[PTL_SR_SEND_COUNT]++;
 	sr[PTL_SR_SEND_LENGTH] += size;
 	return PTL_OK;

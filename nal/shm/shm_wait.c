@@ -18,7 +18,8 @@
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
-#define EAGER_LOOKS   64
+#define EAGER_ROUNDS  8
+#define LOOKS         16     /* of a round */
 #define TURNS_NS      100000 /* how long to give turns away before a sleep */
 #define NO_TURNS_MOST 63
 #define LOOK_EVERY                                                                                 \
@@ -152,7 +153,21 @@ static bool give_turn(struct shm_wait *w, uint64_t waited)
 	return false;
 }
 
-void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
+/* Looks for something to do some more times, without the ado of a round. */
+static void look_out(struct shm *s, unsigned int idle)
+{
+	if (shm_long_any(s))
+		return;
+	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
+		if (shm_rings_pending(s))
+			return;
+		/* an answer that comes soon is seen sooner; and then the core's other thread may need it */
+		if (idle > EAGER_ROUNDS)
+			base_cpu_relax();
+	}
+}
+
+bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 {
 	struct shm *s = shm_of(ni);
 	struct shm_wait *w = &s->wait;
@@ -166,17 +181,15 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	      atomic_load_explicit(&ni->view.r->stat.waiters, memory_order_relaxed)))) {
 		ptl_leave(ni);
 		ptl_lock(ni);
-		return;
+		return true;
 	}
 	if (!idle)
-		return;
+		return false;
 	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;
-		/* an answer that comes soon is seen sooner; and then the core's other thread may need it */
-		if (idle > EAGER_LOOKS)
-			base_cpu_relax();
-		return;
+		look_out(s, idle);
+		return false;
 	}
 	now = base_now_ns();
 	if (!w->since || idle < 16)
@@ -192,7 +205,7 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);
 	if (now - w->since < spin || (!spin && give_turn(w, now - w->since)))
-		return;
+		return false;
 	sleep_until(ni, deadline);
 	/* would a little more patience have done? */
 	if (base_now_ns() - now < ni->spin_ns)
@@ -200,4 +213,5 @@ void shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	else
 		w->spin_ns = w->spin_ns / 2 < SPIN_LEAST_NS ? SPIN_LEAST_NS : w->spin_ns / 2;
 	w->since = 0;
+	return true;
 }

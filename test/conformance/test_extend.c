@@ -12,7 +12,8 @@ enum { PORTAL = 12, MANY = 3000, LENGTH = 700 };
 
 static int inject(const void *data, size_t length, uint64_t bits)
 {
-	return PtlPutInject(pt_ni, data, length, pt_target(), PORTAL, 0, bits, 0, ~bits);
+	return PtlPutInject(pt_ni, data, length, PTL_INJECT_NOW, pt_target(), PORTAL, 0, bits, 0,
+			    ~bits);
 }
 
 /* More than any ring holds: what finds no room is refused, not lost, and never waits for the target. */
@@ -56,10 +57,13 @@ static void a_wrong_injection_is_an_error(void)
 	nobody = pt_target();
 	nobody.pid = 4000000;
 	pt_code(inject(NULL, 1, 0), PTL_SEGV);
-	pt_code(PtlPutInject(PTL_INVALID_HANDLE, big, 1, pt_target(), 0, 0, 0, 0, 0),
+	pt_code(PtlPutInject(PTL_INVALID_HANDLE, big, 1, PTL_INJECT_NOW, pt_target(), 0, 0, 0, 0,
+			     0),
 		PTL_NI_INVALID);
-	pt_code(PtlPutInject(pt_ni, big, 1, any, 0, 0, 0, 0, 0), PTL_PROCESS_INVALID);
-	pt_code(PtlPutInject(pt_ni, big, 1, nobody, 0, 0, 0, 0, 0), PTL_PROCESS_INVALID);
+	pt_code(PtlPutInject(pt_ni, big, 1, PTL_INJECT_NOW, any, 0, 0, 0, 0, 0),
+		PTL_PROCESS_INVALID);
+	pt_code(PtlPutInject(pt_ni, big, 1, PTL_INJECT_NOW, nobody, 0, 0, 0, 0, 0),
+		PTL_PROCESS_INVALID);
 	pt_code(inject(big, sizeof(big), 0), PTL_NO_SPACE);
 	pt_ok(inject(NULL, 0, 0));
 }
@@ -124,20 +128,21 @@ static void many_events_are_taken_at_once(void)
 				pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq[i]),
 				PTL_RETAIN, NULL);
 	}
-	pt_code(PtlEQPollMany(eq, 2, 0, ev, 16, &count), PTL_EQ_EMPTY);
+	pt_code(PtlEQPollMany(eq, 2, 0, NULL, ev, 16, &count), PTL_EQ_EMPTY);
 	pt_is(count, 0);
 	pt_code(PtlEQAwait(eq, 2, 0, &which), PTL_EQ_EMPTY);
-	pt_code(PtlEQPollMany(eq, 2, 0, ev, 0, &count), PTL_SEGV);
-	pt_code(PtlEQPollMany(eq, 2, 0, NULL, 1, &count), PTL_SEGV);
+	pt_code(PtlEQPollMany(eq, 2, 0, NULL, ev, 0, &count), PTL_SEGV);
+	pt_code(PtlEQPollMany(eq, 2, 0, NULL, NULL, 1, &count), PTL_SEGV);
 	pt_code(PtlEQAwait(NULL, 2, 0, &which), PTL_SEGV);
 	pt_code(PtlEQAwait(eq, 0, 0, &which), PTL_EQ_INVALID);
 	pt_barrier();
 	for (uint64_t i = 0; i < 40 && pt_is_initiator(); i++)
-		pt_ok(PtlPutInject(pt_ni, NULL, 0, pt_target(), PORTAL, 0, i % 2, 0, i / 2));
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_NOW, pt_target(), PORTAL, 0, i % 2, 0,
+				   i / 2));
 	pt_finish();
 	while (pt_is_target() && next[0] + next[1] < 40) {
 		pt_ok(PtlEQAwait(eq, 2, 5000, &which));
-		pt_ok(PtlEQPollMany(eq, 2, 5000, ev, 16, &count));
+		pt_ok(PtlEQPollMany(eq, 2, 5000, NULL, ev, 16, &count));
 		pt_true(count > 0);
 		for (int k = 0; k < count; k++) {
 			int i = ev[k].md.eq_handle == eq[1];
