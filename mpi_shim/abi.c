@@ -9,8 +9,9 @@
 
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/weak.h"
 
-#pragma weak MPI_Abi_get_version = PMPI_Abi_get_version
+MPI_WEAK(MPI_Abi_get_version);
 int PMPI_Abi_get_version(int *abi_major, int *abi_minor)
 {
 	if (!abi_major || !abi_minor) {
@@ -47,7 +48,7 @@ static int sizes(struct mpi_info **out)
 	return rc;
 }
 
-#pragma weak MPI_Abi_get_info = PMPI_Abi_get_info
+MPI_WEAK(MPI_Abi_get_info);
 int PMPI_Abi_get_info(MPI_Info *info)
 {
 	struct mpi_info *o = NULL;
@@ -176,7 +177,7 @@ static int logical_get(int size, void *yes, void *no, int *is_set)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Abi_set_fortran_info = PMPI_Abi_set_fortran_info
+MPI_WEAK(MPI_Abi_set_fortran_info);
 int PMPI_Abi_set_fortran_info(MPI_Info info)
 {
 	struct mpi_info *o;
@@ -191,7 +192,7 @@ int PMPI_Abi_set_fortran_info(MPI_Info info)
 	return mpi_leave_any_time();
 }
 
-#pragma weak MPI_Abi_get_fortran_info = PMPI_Abi_get_fortran_info
+MPI_WEAK(MPI_Abi_get_fortran_info);
 int PMPI_Abi_get_fortran_info(MPI_Info *info)
 {
 	struct mpi_info *o = NULL;
@@ -207,7 +208,7 @@ int PMPI_Abi_get_fortran_info(MPI_Info *info)
 	return mpi_leave_any_time();
 }
 
-#pragma weak MPI_Abi_set_fortran_booleans = PMPI_Abi_set_fortran_booleans
+MPI_WEAK(MPI_Abi_set_fortran_booleans);
 int PMPI_Abi_set_fortran_booleans(int logical_size, void *logical_true, void *logical_false)
 {
 	int rc;
@@ -223,7 +224,7 @@ int PMPI_Abi_set_fortran_booleans(int logical_size, void *logical_true, void *lo
 	return mpi_leave_any_time();
 }
 
-#pragma weak MPI_Abi_get_fortran_booleans = PMPI_Abi_get_fortran_booleans
+MPI_WEAK(MPI_Abi_get_fortran_booleans);
 int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *logical_false,
 				  int *is_set)
 {
@@ -254,133 +255,133 @@ static void *handle(int number)
 	return (void *)(uintptr_t)(uint32_t)number;
 }
 
-#pragma weak MPI_Comm_toint = PMPI_Comm_toint
+MPI_WEAK(MPI_Comm_toint);
 int PMPI_Comm_toint(MPI_Comm comm)
 {
 	return number(comm);
 }
 
-#pragma weak MPI_Comm_fromint = PMPI_Comm_fromint
+MPI_WEAK(MPI_Comm_fromint);
 MPI_Comm PMPI_Comm_fromint(int comm)
 {
 	return handle(comm);
 }
 
-#pragma weak MPI_Errhandler_toint = PMPI_Errhandler_toint
+MPI_WEAK(MPI_Errhandler_toint);
 int PMPI_Errhandler_toint(MPI_Errhandler errhandler)
 {
 	return number(errhandler);
 }
 
-#pragma weak MPI_Errhandler_fromint = PMPI_Errhandler_fromint
+MPI_WEAK(MPI_Errhandler_fromint);
 MPI_Errhandler PMPI_Errhandler_fromint(int errhandler)
 {
 	return handle(errhandler);
 }
 
-#pragma weak MPI_File_toint = PMPI_File_toint
+MPI_WEAK(MPI_File_toint);
 int PMPI_File_toint(MPI_File file)
 {
 	return number(file);
 }
 
-#pragma weak MPI_File_fromint = PMPI_File_fromint
+MPI_WEAK(MPI_File_fromint);
 MPI_File PMPI_File_fromint(int file)
 {
 	return handle(file);
 }
 
-#pragma weak MPI_Group_toint = PMPI_Group_toint
+MPI_WEAK(MPI_Group_toint);
 int PMPI_Group_toint(MPI_Group group)
 {
 	return number(group);
 }
 
-#pragma weak MPI_Group_fromint = PMPI_Group_fromint
+MPI_WEAK(MPI_Group_fromint);
 MPI_Group PMPI_Group_fromint(int group)
 {
 	return handle(group);
 }
 
-#pragma weak MPI_Info_toint = PMPI_Info_toint
+MPI_WEAK(MPI_Info_toint);
 int PMPI_Info_toint(MPI_Info info)
 {
 	return number(info);
 }
 
-#pragma weak MPI_Info_fromint = PMPI_Info_fromint
+MPI_WEAK(MPI_Info_fromint);
 MPI_Info PMPI_Info_fromint(int info)
 {
 	return handle(info);
 }
 
-#pragma weak MPI_Message_toint = PMPI_Message_toint
+MPI_WEAK(MPI_Message_toint);
 int PMPI_Message_toint(MPI_Message message)
 {
 	return number(message);
 }
 
-#pragma weak MPI_Message_fromint = PMPI_Message_fromint
+MPI_WEAK(MPI_Message_fromint);
 MPI_Message PMPI_Message_fromint(int message)
 {
 	return handle(message);
 }
 
-#pragma weak MPI_Op_toint = PMPI_Op_toint
+MPI_WEAK(MPI_Op_toint);
 int PMPI_Op_toint(MPI_Op op)
 {
 	return number(op);
 }
 
-#pragma weak MPI_Op_fromint = PMPI_Op_fromint
+MPI_WEAK(MPI_Op_fromint);
 MPI_Op PMPI_Op_fromint(int op)
 {
 	return handle(op);
 }
 
-#pragma weak MPI_Request_toint = PMPI_Request_toint
+MPI_WEAK(MPI_Request_toint);
 int PMPI_Request_toint(MPI_Request request)
 {
 	return number(request);
 }
 
-#pragma weak MPI_Request_fromint = PMPI_Request_fromint
+MPI_WEAK(MPI_Request_fromint);
 MPI_Request PMPI_Request_fromint(int request)
 {
 	return handle(request);
 }
 
-#pragma weak MPI_Session_toint = PMPI_Session_toint
+MPI_WEAK(MPI_Session_toint);
 int PMPI_Session_toint(MPI_Session session)
 {
 	return number(session);
 }
 
-#pragma weak MPI_Session_fromint = PMPI_Session_fromint
+MPI_WEAK(MPI_Session_fromint);
 MPI_Session PMPI_Session_fromint(int session)
 {
 	return handle(session);
 }
 
-#pragma weak MPI_Type_toint = PMPI_Type_toint
+MPI_WEAK(MPI_Type_toint);
 int PMPI_Type_toint(MPI_Datatype datatype)
 {
 	return number(datatype);
 }
 
-#pragma weak MPI_Type_fromint = PMPI_Type_fromint
+MPI_WEAK(MPI_Type_fromint);
 MPI_Datatype PMPI_Type_fromint(int datatype)
 {
 	return handle(datatype);
 }
 
-#pragma weak MPI_Win_toint = PMPI_Win_toint
+MPI_WEAK(MPI_Win_toint);
 int PMPI_Win_toint(MPI_Win win)
 {
 	return number(win);
 }
 
-#pragma weak MPI_Win_fromint = PMPI_Win_fromint
+MPI_WEAK(MPI_Win_fromint);
 MPI_Win PMPI_Win_fromint(int win)
 {
 	return handle(win);

@@ -13,6 +13,7 @@
 
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/weak.h"
 
 /* ---- versions ------------------------------------------------------------------------------------- */
 
@@ -24,7 +25,7 @@ static int null_result(const char *function)
 	return mpi_raise_any_time(function, mpi_bad_null("a result"));
 }
 
-#pragma weak MPI_Get_version = PMPI_Get_version
+MPI_WEAK(MPI_Get_version);
 int PMPI_Get_version(int *version, int *subversion)
 {
 	if (!version || !subversion)
@@ -34,7 +35,7 @@ int PMPI_Get_version(int *version, int *subversion)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Get_library_version = PMPI_Get_library_version
+MPI_WEAK(MPI_Get_library_version);
 int PMPI_Get_library_version(char *version, int *resultlen)
 {
 	if (!version || !resultlen)
@@ -51,7 +52,7 @@ static double seconds(const struct timespec *t)
 	return (double)t->tv_sec + (double)t->tv_nsec * 1e-9;
 }
 
-#pragma weak MPI_Wtime = PMPI_Wtime
+MPI_WEAK(MPI_Wtime);
 double PMPI_Wtime(void)
 {
 	struct timespec t;
@@ -60,7 +61,7 @@ double PMPI_Wtime(void)
 	return seconds(&t);
 }
 
-#pragma weak MPI_Wtick = PMPI_Wtick
+MPI_WEAK(MPI_Wtick);
 double PMPI_Wtick(void)
 {
 	struct timespec t;
@@ -72,13 +73,13 @@ double PMPI_Wtick(void)
 /* ---- addresses ------------------------------------------------------------------------------------ */
 
 /* In unsigned arithmetic: addresses may be far apart. */
-#pragma weak MPI_Aint_add = PMPI_Aint_add
+MPI_WEAK(MPI_Aint_add);
 MPI_Aint PMPI_Aint_add(MPI_Aint base, MPI_Aint disp)
 {
 	return (MPI_Aint)((uintptr_t)base + (uintptr_t)disp);
 }
 
-#pragma weak MPI_Aint_diff = PMPI_Aint_diff
+MPI_WEAK(MPI_Aint_diff);
 MPI_Aint PMPI_Aint_diff(MPI_Aint addr1, MPI_Aint addr2)
 {
 	return (MPI_Aint)((uintptr_t)addr1 - (uintptr_t)addr2);

@@ -8,6 +8,7 @@
 
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/weak.h"
 
 static int phase(void)
 {
@@ -48,7 +49,7 @@ static int start(const char *function, int level)
 	mpi_abort_job(1, line);
 }
 
-#pragma weak MPI_Init = PMPI_Init
+MPI_WEAK(MPI_Init);
 int PMPI_Init(int *argc, char ***argv)
 {
 	(void)argc;
@@ -56,7 +57,7 @@ int PMPI_Init(int *argc, char ***argv)
 	return start("MPI_Init", MPI_THREAD_SINGLE);
 }
 
-#pragma weak MPI_Init_thread = PMPI_Init_thread
+MPI_WEAK(MPI_Init_thread);
 int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
 	int rc;
@@ -79,7 +80,7 @@ static int delete_attributes(void)
 	return rc;
 }
 
-#pragma weak MPI_Finalize = PMPI_Finalize
+MPI_WEAK(MPI_Finalize);
 int PMPI_Finalize(void)
 {
 	char line[MPI_MAX_ERROR_STRING + 64];
@@ -109,13 +110,13 @@ static int answer(const char *function, int *result, int value)
 	return mpi_raise_any_time(function, mpi_bad_null("the result"));
 }
 
-#pragma weak MPI_Initialized = PMPI_Initialized
+MPI_WEAK(MPI_Initialized);
 int PMPI_Initialized(int *flag)
 {
 	return answer("MPI_Initialized", flag, phase() != MPI_PHASE_BEFORE);
 }
 
-#pragma weak MPI_Finalized = PMPI_Finalized
+MPI_WEAK(MPI_Finalized);
 int PMPI_Finalized(int *flag)
 {
 	return answer("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
@@ -123,7 +124,7 @@ int PMPI_Finalized(int *flag)
 
 /* ---- threads ------------------------------------------------------------------------------------ */
 
-#pragma weak MPI_Query_thread = PMPI_Query_thread
+MPI_WEAK(MPI_Query_thread);
 int PMPI_Query_thread(int *provided)
 {
 	if (phase() != MPI_PHASE_RUNNING)
@@ -131,7 +132,7 @@ int PMPI_Query_thread(int *provided)
 	return answer("MPI_Query_thread", provided, mpi_world.level);
 }
 
-#pragma weak MPI_Is_thread_main = PMPI_Is_thread_main
+MPI_WEAK(MPI_Is_thread_main);
 int PMPI_Is_thread_main(int *flag)
 {
 	if (phase() != MPI_PHASE_RUNNING)
@@ -143,7 +144,7 @@ int PMPI_Is_thread_main(int *flag)
 /* ---- the rest ----------------------------------------------------------------------------------- */
 
 /* For profiling libraries, which put their own in its place (MPI-4 §15.2.4). */
-#pragma weak MPI_Pcontrol = PMPI_Pcontrol
+MPI_WEAK(MPI_Pcontrol);
 int PMPI_Pcontrol(const int level, ...)
 {
 	(void)level;

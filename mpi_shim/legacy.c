@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi_shim/entry.h"
+#include "mpi_shim/weak.h"
 
 _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
 		       sizeof(MPI_F08_status) == sizeof(MPI_Status),
@@ -16,7 +17,7 @@ _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
 
 /* ---- addresses and datatypes ---------------------------------------------------------------------- */
 
-#pragma weak MPI_Address = PMPI_Address
+MPI_WEAK(MPI_Address);
 int PMPI_Address(void *location, MPI_Aint *address)
 {
 	return PMPI_Get_address(location, address);
@@ -46,7 +47,7 @@ static int null_result(const char *function)
 	return mpi_raise(NULL, function, mpi_bad_null("the result"));
 }
 
-#pragma weak MPI_Type_extent = PMPI_Type_extent
+MPI_WEAK(MPI_Type_extent);
 int PMPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
 {
 	if (!extent)
@@ -54,7 +55,7 @@ int PMPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
 	return bounds(datatype, NULL, NULL, extent);
 }
 
-#pragma weak MPI_Type_lb = PMPI_Type_lb
+MPI_WEAK(MPI_Type_lb);
 int PMPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 {
 	if (!displacement)
@@ -62,7 +63,7 @@ int PMPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 	return bounds(datatype, displacement, NULL, NULL);
 }
 
-#pragma weak MPI_Type_ub = PMPI_Type_ub
+MPI_WEAK(MPI_Type_ub);
 int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
 	if (!displacement)
@@ -70,14 +71,14 @@ int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 	return bounds(datatype, NULL, displacement, NULL);
 }
 
-#pragma weak MPI_Type_hvector = PMPI_Type_hvector
+MPI_WEAK(MPI_Type_hvector);
 int PMPI_Type_hvector(int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype,
 		      MPI_Datatype *newtype)
 {
 	return PMPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype);
 }
 
-#pragma weak MPI_Type_hindexed = PMPI_Type_hindexed
+MPI_WEAK(MPI_Type_hindexed);
 int PMPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
 		       MPI_Datatype oldtype, MPI_Datatype *newtype)
 {
@@ -85,7 +86,7 @@ int PMPI_Type_hindexed(int count, int array_of_blocklengths[], MPI_Aint array_of
 					 oldtype, newtype);
 }
 
-#pragma weak MPI_Type_struct = PMPI_Type_struct
+MPI_WEAK(MPI_Type_struct);
 int PMPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_displacements[],
 		     MPI_Datatype array_of_types[], MPI_Datatype *newtype)
 {
@@ -95,19 +96,19 @@ int PMPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_d
 
 /* ---- error handlers --------------------------------------------------------------------------------- */
 
-#pragma weak MPI_Errhandler_create = PMPI_Errhandler_create
+MPI_WEAK(MPI_Errhandler_create);
 int PMPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
 {
 	return PMPI_Comm_create_errhandler(function, errhandler);
 }
 
-#pragma weak MPI_Errhandler_set = PMPI_Errhandler_set
+MPI_WEAK(MPI_Errhandler_set);
 int PMPI_Errhandler_set(MPI_Comm comm, MPI_Errhandler errhandler)
 {
 	return PMPI_Comm_set_errhandler(comm, errhandler);
 }
 
-#pragma weak MPI_Errhandler_get = PMPI_Errhandler_get
+MPI_WEAK(MPI_Errhandler_get);
 int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 {
 	return PMPI_Comm_get_errhandler(comm, errhandler);
@@ -115,133 +116,133 @@ int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 
 /* ---- handles in Fortran ------------------------------------------------------------------------------ */
 
-#pragma weak MPI_Comm_c2f = PMPI_Comm_c2f
+MPI_WEAK(MPI_Comm_c2f);
 MPI_Fint PMPI_Comm_c2f(MPI_Comm comm)
 {
 	return PMPI_Comm_toint(comm);
 }
 
-#pragma weak MPI_Comm_f2c = PMPI_Comm_f2c
+MPI_WEAK(MPI_Comm_f2c);
 MPI_Comm PMPI_Comm_f2c(MPI_Fint comm)
 {
 	return PMPI_Comm_fromint(comm);
 }
 
-#pragma weak MPI_Errhandler_c2f = PMPI_Errhandler_c2f
+MPI_WEAK(MPI_Errhandler_c2f);
 MPI_Fint PMPI_Errhandler_c2f(MPI_Errhandler errhandler)
 {
 	return PMPI_Errhandler_toint(errhandler);
 }
 
-#pragma weak MPI_Errhandler_f2c = PMPI_Errhandler_f2c
+MPI_WEAK(MPI_Errhandler_f2c);
 MPI_Errhandler PMPI_Errhandler_f2c(MPI_Fint errhandler)
 {
 	return PMPI_Errhandler_fromint(errhandler);
 }
 
-#pragma weak MPI_File_c2f = PMPI_File_c2f
+MPI_WEAK(MPI_File_c2f);
 MPI_Fint PMPI_File_c2f(MPI_File file)
 {
 	return PMPI_File_toint(file);
 }
 
-#pragma weak MPI_File_f2c = PMPI_File_f2c
+MPI_WEAK(MPI_File_f2c);
 MPI_File PMPI_File_f2c(MPI_Fint file)
 {
 	return PMPI_File_fromint(file);
 }
 
-#pragma weak MPI_Group_c2f = PMPI_Group_c2f
+MPI_WEAK(MPI_Group_c2f);
 MPI_Fint PMPI_Group_c2f(MPI_Group group)
 {
 	return PMPI_Group_toint(group);
 }
 
-#pragma weak MPI_Group_f2c = PMPI_Group_f2c
+MPI_WEAK(MPI_Group_f2c);
 MPI_Group PMPI_Group_f2c(MPI_Fint group)
 {
 	return PMPI_Group_fromint(group);
 }
 
-#pragma weak MPI_Info_c2f = PMPI_Info_c2f
+MPI_WEAK(MPI_Info_c2f);
 MPI_Fint PMPI_Info_c2f(MPI_Info info)
 {
 	return PMPI_Info_toint(info);
 }
 
-#pragma weak MPI_Info_f2c = PMPI_Info_f2c
+MPI_WEAK(MPI_Info_f2c);
 MPI_Info PMPI_Info_f2c(MPI_Fint info)
 {
 	return PMPI_Info_fromint(info);
 }
 
-#pragma weak MPI_Message_c2f = PMPI_Message_c2f
+MPI_WEAK(MPI_Message_c2f);
 MPI_Fint PMPI_Message_c2f(MPI_Message message)
 {
 	return PMPI_Message_toint(message);
 }
 
-#pragma weak MPI_Message_f2c = PMPI_Message_f2c
+MPI_WEAK(MPI_Message_f2c);
 MPI_Message PMPI_Message_f2c(MPI_Fint message)
 {
 	return PMPI_Message_fromint(message);
 }
 
-#pragma weak MPI_Op_c2f = PMPI_Op_c2f
+MPI_WEAK(MPI_Op_c2f);
 MPI_Fint PMPI_Op_c2f(MPI_Op op)
 {
 	return PMPI_Op_toint(op);
 }
 
-#pragma weak MPI_Op_f2c = PMPI_Op_f2c
+MPI_WEAK(MPI_Op_f2c);
 MPI_Op PMPI_Op_f2c(MPI_Fint op)
 {
 	return PMPI_Op_fromint(op);
 }
 
-#pragma weak MPI_Request_c2f = PMPI_Request_c2f
+MPI_WEAK(MPI_Request_c2f);
 MPI_Fint PMPI_Request_c2f(MPI_Request request)
 {
 	return PMPI_Request_toint(request);
 }
 
-#pragma weak MPI_Request_f2c = PMPI_Request_f2c
+MPI_WEAK(MPI_Request_f2c);
 MPI_Request PMPI_Request_f2c(MPI_Fint request)
 {
 	return PMPI_Request_fromint(request);
 }
 
-#pragma weak MPI_Session_c2f = PMPI_Session_c2f
+MPI_WEAK(MPI_Session_c2f);
 MPI_Fint PMPI_Session_c2f(MPI_Session session)
 {
 	return PMPI_Session_toint(session);
 }
 
-#pragma weak MPI_Session_f2c = PMPI_Session_f2c
+MPI_WEAK(MPI_Session_f2c);
 MPI_Session PMPI_Session_f2c(MPI_Fint session)
 {
 	return PMPI_Session_fromint(session);
 }
 
-#pragma weak MPI_Type_c2f = PMPI_Type_c2f
+MPI_WEAK(MPI_Type_c2f);
 MPI_Fint PMPI_Type_c2f(MPI_Datatype datatype)
 {
 	return PMPI_Type_toint(datatype);
 }
 
-#pragma weak MPI_Type_f2c = PMPI_Type_f2c
+MPI_WEAK(MPI_Type_f2c);
 MPI_Datatype PMPI_Type_f2c(MPI_Fint datatype)
 {
 	return PMPI_Type_fromint(datatype);
 }
 
-#pragma weak MPI_Win_c2f = PMPI_Win_c2f
+MPI_WEAK(MPI_Win_c2f);
 MPI_Fint PMPI_Win_c2f(MPI_Win win)
 {
 	return PMPI_Win_toint(win);
 }
 
-#pragma weak MPI_Win_f2c = PMPI_Win_f2c
+MPI_WEAK(MPI_Win_f2c);
 MPI_Win PMPI_Win_f2c(MPI_Fint win)
 {
 	return PMPI_Win_fromint(win);
@@ -270,37 +271,37 @@ static int copy(const char *function, const void *from, void *to)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_c2f = PMPI_Status_c2f
+MPI_WEAK(MPI_Status_c2f);
 int PMPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
 	return copy("MPI_Status_c2f", c_status, f_status);
 }
 
-#pragma weak MPI_Status_f2c = PMPI_Status_f2c
+MPI_WEAK(MPI_Status_f2c);
 int PMPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status)
 {
 	return copy("MPI_Status_f2c", f_status, c_status);
 }
 
-#pragma weak MPI_Status_c2f08 = PMPI_Status_c2f08
+MPI_WEAK(MPI_Status_c2f08);
 int PMPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status)
 {
 	return copy("MPI_Status_c2f08", c_status, f08_status);
 }
 
-#pragma weak MPI_Status_f082c = PMPI_Status_f082c
+MPI_WEAK(MPI_Status_f082c);
 int PMPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status)
 {
 	return copy("MPI_Status_f082c", f08_status, c_status);
 }
 
-#pragma weak MPI_Status_f2f08 = PMPI_Status_f2f08
+MPI_WEAK(MPI_Status_f2f08);
 int PMPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status)
 {
 	return copy("MPI_Status_f2f08", f_status, f08_status);
 }
 
-#pragma weak MPI_Status_f082f = PMPI_Status_f082f
+MPI_WEAK(MPI_Status_f082f);
 int PMPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status)
 {
 	return copy("MPI_Status_f082f", f08_status, f_status);

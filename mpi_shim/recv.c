@@ -168,8 +168,10 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
 	/* the bytes go straight to where they belong, though it may have been on its way to Portals */
-	free(r->packed);
-	r->packed = NULL;
+	if (r->packed) {
+		free(r->packed);
+		r->packed = NULL;
+	}
 	if (!r->type->dense)
 		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, data, (size_t)bytes);
 	else if (bytes > 0) /* the buffer of an empty message may be NULL */

@@ -5,6 +5,7 @@
  */
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/weak.h"
 
 /* ---- counts ---------------------------------------------------------------------------------------- */
 
@@ -66,7 +67,7 @@ static int null_argument(const char *function)
 	return mpi_raise_any_time(function, mpi_bad_null("an argument"));
 }
 
-#pragma weak MPI_Status_get_source = PMPI_Status_get_source
+MPI_WEAK(MPI_Status_get_source);
 int PMPI_Status_get_source(const MPI_Status *status, int *source)
 {
 	if (!status || !source)
@@ -75,7 +76,7 @@ int PMPI_Status_get_source(const MPI_Status *status, int *source)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_get_tag = PMPI_Status_get_tag
+MPI_WEAK(MPI_Status_get_tag);
 int PMPI_Status_get_tag(const MPI_Status *status, int *tag)
 {
 	if (!status || !tag)
@@ -84,7 +85,7 @@ int PMPI_Status_get_tag(const MPI_Status *status, int *tag)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_get_error = PMPI_Status_get_error
+MPI_WEAK(MPI_Status_get_error);
 int PMPI_Status_get_error(const MPI_Status *status, int *error)
 {
 	if (!status || !error)
@@ -93,7 +94,7 @@ int PMPI_Status_get_error(const MPI_Status *status, int *error)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_set_source = PMPI_Status_set_source
+MPI_WEAK(MPI_Status_set_source);
 int PMPI_Status_set_source(MPI_Status *status, int source)
 {
 	if (!status)
@@ -102,7 +103,7 @@ int PMPI_Status_set_source(MPI_Status *status, int source)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_set_tag = PMPI_Status_set_tag
+MPI_WEAK(MPI_Status_set_tag);
 int PMPI_Status_set_tag(MPI_Status *status, int tag)
 {
 	if (!status)
@@ -111,7 +112,7 @@ int PMPI_Status_set_tag(MPI_Status *status, int tag)
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_Status_set_error = PMPI_Status_set_error
+MPI_WEAK(MPI_Status_set_error);
 int PMPI_Status_set_error(MPI_Status *status, int error)
 {
 	if (!status)

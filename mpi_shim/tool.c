@@ -4,6 +4,7 @@
  * The tool interface: start and end, enumerations, categories, and events, of which there are none.
  */
 #include "mpi_shim/tool.h"
+#include "mpi_shim/weak.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -92,7 +93,7 @@ static int list(struct range r, int len, int indices[])
 	return MPI_SUCCESS;
 }
 
-#pragma weak MPI_T_init_thread = PMPI_T_init_thread
+MPI_WEAK(MPI_T_init_thread);
 int PMPI_T_init_thread(int required, int *provided)
 {
 	(void)required; /* the lock makes all levels the same */
@@ -102,7 +103,7 @@ int PMPI_T_init_thread(int required, int *provided)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_finalize = PMPI_T_finalize
+MPI_WEAK(MPI_T_finalize);
 int PMPI_T_finalize(void)
 {
 	int rc = mpi_tool_enter();
@@ -116,7 +117,7 @@ int PMPI_T_finalize(void)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_category_get_num = PMPI_T_category_get_num
+MPI_WEAK(MPI_T_category_get_num);
 int PMPI_T_category_get_num(int *num_cat)
 {
 	int rc = mpi_tool_enter();
@@ -129,7 +130,7 @@ int PMPI_T_category_get_num(int *num_cat)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_category_get_info = PMPI_T_category_get_info
+MPI_WEAK(MPI_T_category_get_info);
 int PMPI_T_category_get_info(int cat_index, char *name, int *name_len, char *desc, int *desc_len,
 			     int *num_cvars, int *num_pvars, int *num_categories)
 {
@@ -145,7 +146,7 @@ int PMPI_T_category_get_info(int cat_index, char *name, int *name_len, char *des
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_category_get_index = PMPI_T_category_get_index
+MPI_WEAK(MPI_T_category_get_index);
 int PMPI_T_category_get_index(const char *name, int *cat_index)
 {
 	int rc = mpi_tool_enter();
@@ -163,7 +164,7 @@ int PMPI_T_category_get_index(const char *name, int *cat_index)
 	return mpi_tool_leave(MPI_T_ERR_INVALID_NAME);
 }
 
-#pragma weak MPI_T_category_get_cvars = PMPI_T_category_get_cvars
+MPI_WEAK(MPI_T_category_get_cvars);
 int PMPI_T_category_get_cvars(int cat_index, int len, int indices[])
 {
 	int rc = enter_category(cat_index);
@@ -173,7 +174,7 @@ int PMPI_T_category_get_cvars(int cat_index, int len, int indices[])
 	return mpi_tool_leave(list(cvars_of(cat_index), len, indices));
 }
 
-#pragma weak MPI_T_category_get_pvars = PMPI_T_category_get_pvars
+MPI_WEAK(MPI_T_category_get_pvars);
 int PMPI_T_category_get_pvars(int cat_index, int len, int indices[])
 {
 	int rc = enter_category(cat_index);
@@ -183,7 +184,7 @@ int PMPI_T_category_get_pvars(int cat_index, int len, int indices[])
 	return mpi_tool_leave(list(pvars_of(cat_index), len, indices));
 }
 
-#pragma weak MPI_T_category_get_categories = PMPI_T_category_get_categories
+MPI_WEAK(MPI_T_category_get_categories);
 int PMPI_T_category_get_categories(int cat_index, int len, int indices[])
 {
 	int rc = enter_category(cat_index);
@@ -193,7 +194,7 @@ int PMPI_T_category_get_categories(int cat_index, int len, int indices[])
 	return mpi_tool_leave(list((struct range){ 0, 0 }, len, indices));
 }
 
-#pragma weak MPI_T_category_get_num_events = PMPI_T_category_get_num_events
+MPI_WEAK(MPI_T_category_get_num_events);
 int PMPI_T_category_get_num_events(int cat_index, int *num_events)
 {
 	int rc = enter_category(cat_index);
@@ -206,7 +207,7 @@ int PMPI_T_category_get_num_events(int cat_index, int *num_events)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_category_get_events = PMPI_T_category_get_events
+MPI_WEAK(MPI_T_category_get_events);
 int PMPI_T_category_get_events(int cat_index, int len, int indices[])
 {
 	int rc = enter_category(cat_index);
@@ -217,7 +218,7 @@ int PMPI_T_category_get_events(int cat_index, int len, int indices[])
 }
 
 /* Nothing is ever added: the same number always. */
-#pragma weak MPI_T_category_changed = PMPI_T_category_changed
+MPI_WEAK(MPI_T_category_changed);
 int PMPI_T_category_changed(int *update_number)
 {
 	int rc = mpi_tool_enter();

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "mpi_shim/tool.h"
+#include "mpi_shim/weak.h"
 
 /* ---- enumerations: the choices of a row, "auto|on|off" ------------------------------------------- */
 
@@ -149,7 +150,7 @@ static void value(const struct base_config_var *var, void *buf)
 
 /* ---- public ------------------------------------------------------------------------------------------ */
 
-#pragma weak MPI_T_cvar_get_num = PMPI_T_cvar_get_num
+MPI_WEAK(MPI_T_cvar_get_num);
 int PMPI_T_cvar_get_num(int *num_cvar)
 {
 	int rc = mpi_tool_enter();
@@ -162,7 +163,7 @@ int PMPI_T_cvar_get_num(int *num_cvar)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_cvar_get_info = PMPI_T_cvar_get_info
+MPI_WEAK(MPI_T_cvar_get_info);
 int PMPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosity,
 			 MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len,
 			 int *bind, int *scope)
@@ -186,7 +187,7 @@ int PMPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosi
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_cvar_get_index = PMPI_T_cvar_get_index
+MPI_WEAK(MPI_T_cvar_get_index);
 int PMPI_T_cvar_get_index(const char *name, int *cvar_index)
 {
 	int rc = mpi_tool_enter();
@@ -204,7 +205,7 @@ int PMPI_T_cvar_get_index(const char *name, int *cvar_index)
 	return mpi_tool_leave(MPI_T_ERR_INVALID_NAME);
 }
 
-#pragma weak MPI_T_cvar_handle_alloc = PMPI_T_cvar_handle_alloc
+MPI_WEAK(MPI_T_cvar_handle_alloc);
 int PMPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle *handle,
 			     int *count)
 {
@@ -229,7 +230,7 @@ int PMPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_cvar_handle_free = PMPI_T_cvar_handle_free
+MPI_WEAK(MPI_T_cvar_handle_free);
 int PMPI_T_cvar_handle_free(MPI_T_cvar_handle *handle)
 {
 	struct MPI_T_cvar_handle_t **at, *h;
@@ -246,7 +247,7 @@ int PMPI_T_cvar_handle_free(MPI_T_cvar_handle *handle)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_cvar_read = PMPI_T_cvar_read
+MPI_WEAK(MPI_T_cvar_read);
 int PMPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf)
 {
 	int rc = mpi_tool_enter();
@@ -261,7 +262,7 @@ int PMPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_cvar_write = PMPI_T_cvar_write
+MPI_WEAK(MPI_T_cvar_write);
 int PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 {
 	int rc = mpi_tool_enter();
@@ -274,7 +275,7 @@ int PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 	return mpi_tool_leave(MPI_T_ERR_CVAR_SET_NEVER);
 }
 
-#pragma weak MPI_T_enum_get_info = PMPI_T_enum_get_info
+MPI_WEAK(MPI_T_enum_get_info);
 int PMPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_len)
 {
 	const struct base_config_var *var;
@@ -290,7 +291,7 @@ int PMPI_T_enum_get_info(MPI_T_enum enumtype, int *num, char *name, int *name_le
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_enum_get_item = PMPI_T_enum_get_item
+MPI_WEAK(MPI_T_enum_get_item);
 int PMPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, int *name_len)
 {
 	const struct base_config_var *var;

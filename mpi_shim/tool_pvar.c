@@ -11,6 +11,7 @@
 
 #include "mpi_shim/tool.h"
 #include "mpi_shim/world.h"
+#include "mpi_shim/weak.h"
 
 /* Names are those of the tables in small letters: mpi_sent_short, ptl_recv_count. */
 #define NAME_MAX_ 64
@@ -178,7 +179,7 @@ static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 
 /* ---- what there is ------------------------------------------------------------------------------- */
 
-#pragma weak MPI_T_pvar_get_num = PMPI_T_pvar_get_num
+MPI_WEAK(MPI_T_pvar_get_num);
 int PMPI_T_pvar_get_num(int *num_pvar)
 {
 	int rc = mpi_tool_enter();
@@ -191,7 +192,7 @@ int PMPI_T_pvar_get_num(int *num_pvar)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_get_info = PMPI_T_pvar_get_info
+MPI_WEAK(MPI_T_pvar_get_info);
 int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
 			 MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len,
 			 int *bind, int *readonly, int *continuous, int *atomic)
@@ -219,7 +220,7 @@ int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosi
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_get_index = PMPI_T_pvar_get_index
+MPI_WEAK(MPI_T_pvar_get_index);
 int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 {
 	char text[NAME_MAX_];
@@ -241,7 +242,7 @@ int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 
 /* ---- sessions and handles ----------------------------------------------------------------------- */
 
-#pragma weak MPI_T_pvar_session_create = PMPI_T_pvar_session_create
+MPI_WEAK(MPI_T_pvar_session_create);
 int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
 {
 	struct MPI_T_pvar_session_t *s;
@@ -260,7 +261,7 @@ int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_session_free = PMPI_T_pvar_session_free
+MPI_WEAK(MPI_T_pvar_session_free);
 int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
 {
 	struct MPI_T_pvar_session_t **at;
@@ -275,7 +276,7 @@ int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_handle_alloc = PMPI_T_pvar_handle_alloc
+MPI_WEAK(MPI_T_pvar_handle_alloc);
 int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle,
 			     MPI_T_pvar_handle *handle, int *count)
 {
@@ -300,7 +301,7 @@ int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *o
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_handle_free = PMPI_T_pvar_handle_free
+MPI_WEAK(MPI_T_pvar_handle_free);
 int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle)
 {
 	struct MPI_T_pvar_handle_t **at, *h;
@@ -320,7 +321,7 @@ int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handl
 /* ---- values --------------------------------------------------------------------------------------- */
 
 /* Variables that count always are not started or stopped; with all handles they are passed over. */
-#pragma weak MPI_T_pvar_start = PMPI_T_pvar_start
+MPI_WEAK(MPI_T_pvar_start);
 int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	int rc = enter(session, handle);
@@ -331,7 +332,7 @@ int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 							       : MPI_T_ERR_PVAR_NO_STARTSTOP);
 }
 
-#pragma weak MPI_T_pvar_stop = PMPI_T_pvar_stop
+MPI_WEAK(MPI_T_pvar_stop);
 int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	return PMPI_T_pvar_start(session, handle);
@@ -349,7 +350,7 @@ static int enter_value(MPI_T_pvar_session session, MPI_T_pvar_handle handle, con
 	return rc;
 }
 
-#pragma weak MPI_T_pvar_read = PMPI_T_pvar_read
+MPI_WEAK(MPI_T_pvar_read);
 int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
 {
 	int rc = enter_value(session, handle, buf);
@@ -360,7 +361,7 @@ int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void 
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_write = PMPI_T_pvar_write
+MPI_WEAK(MPI_T_pvar_write);
 int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
 {
 	int rc = enter_value(session, handle, buf);
@@ -373,7 +374,7 @@ int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, cons
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_reset = PMPI_T_pvar_reset
+MPI_WEAK(MPI_T_pvar_reset);
 int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	struct MPI_T_pvar_handle_t *h;
@@ -390,7 +391,7 @@ int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-#pragma weak MPI_T_pvar_readreset = PMPI_T_pvar_readreset
+MPI_WEAK(MPI_T_pvar_readreset);
 int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
 {
 	uint64_t value;

@@ -315,7 +315,7 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 		ni->engine.taker = w->taker;
 		any = ptl_progress(ni);
 		ni->engine.taker = NULL; /* of this thread, and for as long as it holds the lock */
-		err = take_any(ni, w, first);
+		err = ni->engine.taken && !ni->engine.posted ? PTL_OK : take_any(ni, w, first);
 		if (ni->engine.taken && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
 		ni->engine.taken = false;

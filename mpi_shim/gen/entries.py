@@ -48,6 +48,7 @@ HEAD = '''\
 /* NOLINTBEGIN */
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/weak.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 '''
@@ -311,7 +312,7 @@ def entry(functions, f, built):
         text = Entry(functions, f).text()
     else:
         text = not_built_entry(f, not_built.why(f.name) or 'not built yet')
-    return f'\n#pragma weak {f.name} = P{f.name}\n{text}\n'
+    return f'\nMPI_WEAK({f.name});\n{text}\n'
 
 
 def main(argv):

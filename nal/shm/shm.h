@@ -251,7 +251,23 @@ void shm_wake(struct ptl_region *r);
 
 /* Takes in messages of all peers; up to `most` from each. Locked. */
 bool shm_take_all(struct shm *s, unsigned int most);
-bool shm_rings_pending(struct shm *s);
+/* Not locked: looks only at rings in our own region, which stay. After the barrier of the unlock: partner of the
+ * producer's between its want and its last look for room. */
+static inline bool shm_rings_pending(const struct shm *s)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+		return true;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct shm_ring *r =
+			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+
+		if (shm_ring_any(r) || shm_ring_space_due(r))
+			return true;
+	}
+	return false;
+}
 void shm_leave(struct ptl_ni *ni);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */

@@ -66,6 +66,16 @@ static inline bool shm_ring_any(const struct shm_ring *r)
 	       (uint32_t)head + 1;
 }
 
+/* The producer found the ring full, and now it is no longer: half of it is free, so that it is told once per
+ * half and not for each message. */
+static inline bool shm_ring_space_due(const struct shm_ring *r)
+{
+	return atomic_load_explicit(&r->ch->want_space, memory_order_relaxed) &&
+	       __atomic_load_n(&r->ch->tail, __ATOMIC_RELAXED) -
+			       __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED) <=
+		       r->count / 2;
+}
+
 /* The `n` lines from `first` on, which are in one piece, hold payload. */
 static inline void shm_ring_set_dirty(struct shm_ring *r, uint32_t first, uint32_t n)
 {

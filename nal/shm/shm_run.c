@@ -17,6 +17,9 @@
 #include "portals/atomic.h"
 #include "portals/debug.h"
 
+/* Of a payload, asked for while its header is looked at. */
+#define ASK_BYTES 256
+
 #define TEXT(name, text) text,
 
 static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
@@ -410,6 +413,9 @@ static unsigned int drain(struct run *x, unsigned int most)
 
 		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
+		for (uint32_t i = 0; m.size > SHM_INLINE && i < m.size && i < ASK_BYTES;
+		     i += SHM_LINE)
+			__builtin_prefetch((const char *)shm_ring_line(r, head + 1) + i);
 		lines = shm_msg_lines(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
@@ -435,16 +441,6 @@ static unsigned int drain(struct run *x, unsigned int most)
 		ptl_commit(x->e);
 	}
 	return n;
-}
-
-/* The producer found the ring full, and now it is no longer: half of it is free, so that it is told once per
- * half and not for each message. */
-static bool space_due(const struct shm_ring *r)
-{
-	return atomic_load_explicit(&r->ch->want_space, memory_order_relaxed) &&
-	       __atomic_load_n(&r->ch->tail, __ATOMIC_RELAXED) -
-			       __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED) <=
-		       r->count / 2;
 }
 
 /* A producer inside the library finds the word when it leaves, after its unlock; partner: shm_rings_pending(). */
@@ -494,30 +490,12 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			if (p->sent != sent)
 				shm_after_push(s, p);
 		}
-		if (space_due(&p->in))
+		if (shm_ring_space_due(&p->in))
 			tell_space(s, p);
 		if (p->deferred)
 			any |= shm_flush_deferred(s, p);
 	}
 	return any;
-}
-
-/* Not locked: looks only at rings in our own region, which stay. After the barrier of the unlock: partner of the
- * producer's between its want and its last look for room. */
-bool shm_rings_pending(struct shm *s)
-{
-	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
-
-	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
-		return true;
-	for (uint32_t k = 0; k < n; k++) {
-		const struct shm_ring *r =
-			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
-
-		if (shm_ring_any(r) || space_due(r))
-			return true;
-	}
-	return false;
 }
 
 /* ---- a peer, on the owner's behalf ------------------------------------------------------------ */
@@ -648,8 +626,9 @@ void shm_leave(struct ptl_ni *ni)
 	bool posted, behind, biased;
 
 	for (;;) {
-		behind = ptl_handlers_behind(ni);
-		list = grab_runs(s);
+		behind = atomic_load_explicit(&ni->handlers, memory_order_relaxed) &&
+			 ptl_handlers_behind(ni);
+		list = s->run ? grab_runs(s) : NULL;
 		if (!list && shm_long_any(s))
 			shm_link_kick(s);
 		posted = ni->engine.posted;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What portals3_ext.h adds: injected puts, and UNLINK as the only event of an operation.
+ * What portals3_ext.h adds: injected puts, puts offered before they are stored, events taken together, and
+ * UNLINK as the only event of an operation.
  */
 #include <portals3_ext.h>
 #include <string.h>
@@ -158,7 +159,190 @@ static void many_events_are_taken_at_once(void)
 	pt_quiet(eq[1]);
 }
 
+/* ---- puts offered ----------------------------------------------------------------------------------- */
+
+static uint64_t arrived, offers_taken;
+
+static void check_next(uint64_t number, const void *data, size_t length)
+{
+	pt_is(number, arrived);
+	pt_is(length, number % LENGTH);
+	pt_holds(data, length, number, 0);
+	arrived++;
+}
+
+static int some(const ptl_arrival_t *put)
+{
+	if (put->hdr_data % 7 == 3)
+		return 0;
+	pt_is(put->match_bits, 5);
+	pt_is(put->initiator.pid, pt_id(0).pid);
+	pt_true(put->user_ptr == &arrived);
+	check_next(put->hdr_data, put->data, put->length);
+	offers_taken++;
+	return 1;
+}
+
+static void inject_many(uint64_t from, uint64_t to)
+{
+	static unsigned char data[LENGTH];
+
+	for (uint64_t i = from; i < to; i++) {
+		int err;
+
+		pt_fill(data, i % LENGTH, i, 0);
+		while ((err = PtlPutInject(pt_ni, data, i % LENGTH,
+					   i % 2 ? PTL_INJECT_LAZY : PTL_INJECT_NOW, pt_id(1),
+					   PORTAL, 0, 5, 0, i)) == PTL_NO_SPACE)
+			pt_ok(PtlProgress(pt_ni, 1));
+		pt_ok(err);
+	}
+}
+
+/* Whether it is taken before it is stored or told of by an event: each comes once, in order. */
+static void offered_puts_stay_in_order(void)
+{
+	enum { BATCH = 500, BATCHES = 40 };
+	static unsigned char to[BATCH * BATCHES * LENGTH / 2];
+	ptl_handle_eq_t eq;
+	ptl_event_t ev[16];
+	int count;
+
+	pt_open();
+	eq = pt_eq(BATCH);
+	if (pt_rank == 1) {
+		ptl_md_t md = pt_md(to, sizeof(to),
+				    PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq);
+
+		md.user_ptr = &arrived;
+		pt_post(PORTAL, 5, md, PTL_RETAIN, NULL);
+	}
+	for (uint64_t b = 0; b < BATCHES; b++) {
+		pt_barrier();
+		if (pt_rank == 0)
+			inject_many(b * BATCH, (b + 1) * BATCH);
+		while (pt_rank == 1 && arrived < (b + 1) * BATCH) {
+			pt_ok(PtlEQPollMany(&eq, 1, 5000, some, ev, 16, &count));
+			for (int k = 0; k < count; k++)
+				check_next(ev[k].hdr_data, to + ev[k].offset, ev[k].mlength);
+		}
+	}
+	if (pt_rank == 1) {
+		pt_true(offers_taken > 0);
+		pt_quiet(eq);
+	}
+}
+
+static int all(const ptl_arrival_t *put)
+{
+	offers_taken += put->length;
+	return 1;
+}
+
+static void only_what_asks_for_no_answer_is_offered(void)
+{
+	static unsigned char from[100], to[100];
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+	int count = 0;
+
+	pt_open();
+	eq = pt_eq(8);
+	if (pt_rank == 1) {
+		pt_post(PORTAL, 1,
+			pt_md(to, sizeof(to),
+			      PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq),
+			PTL_RETAIN, NULL);
+		pt_post(PORTAL, 2,
+			pt_md(NULL, 0,
+			      PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+				      PTL_MD_OFFER,
+			      eq),
+			PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	if (pt_rank == 0) {
+		ptl_handle_eq_t here = pt_eq(8);
+
+		pt_ok(PtlPut(pt_bind(from, 60, 0, here), PTL_ACK_REQ, pt_id(1), PORTAL, 0, 1, 0,
+			     0));
+		pt_await(here, PT_ACKED, NULL);
+		/* one that would be cut off is not offered, either */
+		pt_ok(PtlPutInject(pt_ni, from, 7, PTL_INJECT_NOW, pt_id(1), PORTAL, 0, 2, 0, 0));
+	} else {
+		pt_ok(PtlEQPollMany(&eq, 1, 5000, all, &ev, 1, &count));
+		pt_is(count, 1);
+		pt_is(ev.mlength, 60);
+		pt_ok(PtlEQPollMany(&eq, 1, 5000, all, &ev, 1, &count));
+		pt_is(count, 1);
+		pt_is(ev.rlength, 7);
+		pt_is(ev.mlength, 0);
+		pt_is(offers_taken, 0);
+	}
+}
+
+/* ---- puts that can wait for the target's own calls --------------------------------------------------- */
+
+static void a_lazy_put_wakes_who_waits(void)
+{
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+
+	pt_open();
+	eq = pt_eq(8);
+	if (pt_rank == 1) {
+		pt_post(PORTAL, 1, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+		pt_barrier();
+		pt_ok(PtlEQWait(eq, &ev));
+		pt_is(ev.hdr_data, 77);
+	} else {
+		pt_barrier();
+		for (int i = 0; i < 1000; i++) /* until the other sleeps, most likely */
+			pt_pause();
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_LAZY, pt_id(1), PORTAL, 0, 1, 0, 77));
+	}
+}
+
+static void lazy_puts_go_before_what_comes_after_them(void)
+{
+	static unsigned char from[100], to[1000];
+	ptl_handle_eq_t eq;
+
+	pt_open();
+	eq = pt_eq(16);
+	if (pt_is_target())
+		pt_post(PORTAL, 1,
+			pt_md(to, sizeof(to), PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+	pt_barrier();
+	if (pt_is_initiator()) {
+		ptl_handle_eq_t here = pt_eq(8);
+
+		for (uint64_t i = 0; i < 9; i++) {
+			pt_fill(from, 100, i, 0);
+			pt_ok(PtlPutInject(pt_ni, from, 100, PTL_INJECT_LAZY, pt_target(), PORTAL,
+					   0, 1, 0, i));
+		}
+		pt_fill(from, 100, 9, 0);
+		pt_ok(PtlPut(pt_bind(from, 100, 0, here), PTL_ACK_REQ, pt_target(), PORTAL, 0, 1, 0,
+			     9));
+		pt_await(here, PT_ACKED, NULL);
+	}
+	pt_finish();
+	for (uint64_t i = 0; i < 10 && pt_is_target(); i++) {
+		pt_is(pt_next(eq, PTL_EVENT_PUT_END).hdr_data, i);
+		pt_holds(to + i * 100, 100, i, 0);
+	}
+	pt_code(PtlPutInject(pt_ni, NULL, 0, (ptl_inject_t)7, pt_target(), PORTAL, 0, 1, 0, 0),
+		PTL_FAIL);
+}
+
 static const struct pt_test tests[] = {
+	PT_CASE(offered_puts_stay_in_order, 2),
+	PT_CASE(only_what_asks_for_no_answer_is_offered, 2),
+	PT_CASE(a_lazy_put_wakes_who_waits, 2),
+	PT_MODES(lazy_puts_go_before_what_comes_after_them),
 	PT_MODES(many_events_are_taken_at_once),
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
