@@ -125,7 +125,7 @@ static void wake(const struct mpi_hub *h, int i)
 	int world = mpi_comm_peer(h->comm, h->rank[i]);
 
 	/* a credit message of no rank: it is taken out of the queue, and that is all */
-	PtlPutInject(mpi_world.ni, NULL, 0, mpi_world.id[world], MPI_PT_CREDIT, 0,
+	PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world], MPI_PT_CREDIT, 0,
 		     MPI_HUB_WAKE_BITS, 0, 0);
 }
 
@@ -149,8 +149,8 @@ int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 	int err;
 
 	for (;;) {
-		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), mpi_world.id[world],
-				   MPI_PT_FLAG, 0, h->comm->context,
+		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_NOW,
+				   mpi_world.id[world], MPI_PT_FLAG, 0, h->comm->context,
 				   (ptl_size_t)word * sizeof(number), 0);
 		if (err != PTL_NO_SPACE)
 			break;

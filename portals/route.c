@@ -212,8 +212,9 @@ void ptl_nets_card(struct ptl_ni *ni, char *text, size_t len)
 		const struct nal_ops *n = ni->net[k].nal;
 
 		used += (size_t)snprintf(text + used, len - used, "%s%s=", k ? ";" : "", n->name);
-		if (used < len)
-			n->card(ni, text + used, len - used);
+		if (used >= len)
+			return;
+		n->card(ni, text + used, len - used);
 		used += strlen(text + used);
 	}
 }
