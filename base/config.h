@@ -29,6 +29,20 @@
 	  "File with a secret of 16 bytes or more that processes outside a job share, so that "    \
 	  "network transports can tell friend from foe; readable by its owner only. In a job "     \
 	  "the launcher's exchange carries a secret made for it.")                                 \
+	X(PTL_AUTH, ptl_auth, ENUM, BASE_AUTH_HEADER, 0, 1, "header|full",                         \
+	  "What of a datagram the keyed tag protects: all that steers, and short messages "        \
+	  "(header), or long messages' bytes, too (full). The same on all processes.")             \
+	X(PTL_NET_DEAD_MS, ptl_net_dead_ms, INT, 10000, 100, 3600000, "milliseconds",              \
+	  "How long a peer on the network may be silent while something is expected of it.")       \
+	X(PTL_UDP_MTU, ptl_udp_mtu, INT, 0, 0, 65500, "bytes",                                     \
+	  "Longest datagram; 0 takes what the network interface can carry.")                       \
+	X(PTL_UDP_BUFFER_KIB, ptl_udp_buffer_kib, INT, 4096, 64, 1048576, "KiB",                   \
+	  "Socket buffer for each direction, as far as net.core.rmem_max and wmem_max allow.")     \
+	X(PTL_UDP_SEGMENTS, ptl_udp_segments, BOOL, 1, 0, 1, "",                                   \
+	  "Let the kernel cut and join datagrams where it can (UDP_SEGMENT, UDP_GRO).")            \
+	X(PTL_FAULT, ptl_fault, STR, NULL, 0, 0, "rules",                                          \
+	  "For tests: faults made on the packets that network transports send. portals-fault(7) "  \
+	  "describes the rules.")                                                                  \
 	X(PTL_PROGRESS, ptl_progress, ENUM, BASE_PROGRESS_AUTO, 0, 2, "auto|poll|thread",          \
 	  "Who moves data of transports that cannot do it alone: only library calls (poll), a "    \
 	  "thread of the library (thread), or whichever suits the machine (auto).")                \
@@ -71,7 +85,8 @@
 	  "MPI: take so many consecutive ranks for a node, to try what is done between nodes; 0 "  \
 	  "takes the nodes as they are; must be the same on all ranks.")                           \
 	X(PTL_IFACE, ptl_iface, STR, NULL, 0, 0, "",                                               \
-	  "Operating system interface whose address becomes the node id, for example eth0.")       \
+	  "Network interface whose address becomes the node id and carries what goes over the "    \
+	  "network: a name (eth0), an address, or a network (10.1.0.0/16).")                       \
 	X(PTL_IFACE0, ptl_iface0, STR, NULL, 0, 0, "", "The same for Portals interface 0.")        \
 	X(PTL_IFACE1, ptl_iface1, STR, NULL, 0, 0, "", "The same for Portals interface 1.")        \
 	X(PTL_IFACE2, ptl_iface2, STR, NULL, 0, 0, "", "The same for Portals interface 2.")        \
@@ -116,6 +131,7 @@
 
 /* The choices of the ENUM rows, in the order of their text. */
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
+enum { BASE_AUTH_HEADER, BASE_AUTH_FULL };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };

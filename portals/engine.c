@@ -491,7 +491,7 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	__atomic_store_n(&op->landing, 0, __ATOMIC_RELAXED);
 	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
-	if (flags & PTL_OP_LONG) {
+	if ((flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) == PTL_OP_LONG) {
 		op->prev = r->op_tail;
 		if (r->op_tail == PTL_NIL)
 			r->op_list = i;
@@ -512,7 +512,7 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 	struct ptl_op *op = &e->v->op[i];
 
 	ptl_set32(e, &op->gen, op->gen + 1);
-	if (op->flags & PTL_OP_LONG) {
+	if ((op->flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) == PTL_OP_LONG) {
 		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list,
 			  op->next);
 		ptl_set32(e, op->next < e->v->nops ? &e->v->op[op->next].prev : &r->op_tail,

@@ -586,6 +586,16 @@ bool ptl_job_has_secret(void)
 	return has;
 }
 
+bool ptl_job_has_cards(ptl_interface_t iface)
+{
+	bool has;
+
+	pthread_mutex_lock(&lock);
+	has = job->kind == RT_PMI1 && !table && is_ids_iface(iface);
+	pthread_mutex_unlock(&lock);
+	return has;
+}
+
 static size_t parse_secret(const char *line, unsigned char *secret)
 {
 	unsigned int byte;

@@ -45,6 +45,9 @@ int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t 
  * unusable, of which a warning told. */
 bool ptl_job_has_secret(void);
 
+/* Will the ranks of a job exchange cards when this interface is published? */
+bool ptl_job_has_cards(ptl_interface_t iface);
+
 /* What network NALs need to know, for an interface that was published; with ptl_job_nets_free to follow. Without
  * memory there are no cards. */
 void ptl_job_nets(ptl_interface_t iface, struct nal_job *nets);

@@ -283,7 +283,7 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	err = ptl_nets_choose(ni);
 	if (err != PTL_OK)
 		return err;
-	if (ptl_nid_configured(ni->index, &ni->id.nid) < 0)
+	if (ptl_nid_configured(ni->index, &ni->id.nid, &ni->address) < 0)
 		return PTL_IFACE_INVALID;
 	err = ptl_region_create(&ni->view, limits, ptl_nets_bytes(ni), &ni->memfd);
 	if (err < 0) {
@@ -301,6 +301,7 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	fill_stat(ni);
 	if (pid == PTL_PID_ANY)
 		pid = ptl_job_pid(ni->index);
+	ni->cards = ptl_job_has_cards(ni->index);
 	err = ptl_nets_open(ni, pid);
 	if (err != PTL_OK) {
 		ptl_region_unmap(&ni->view);

@@ -15,6 +15,14 @@ struct nal_ops;
 
 #define PTL_NETS PTL_STAT_NETS /* network NALs an interface can have */
 
+/* An address of this host, and where it is. */
+struct ptl_address {
+	int family; /* AF_INET or AF_INET6 */
+	unsigned char bytes[16];
+	unsigned int scope; /* the network interface's number, */
+	char ifname[16];    /* and name */
+};
+
 struct ptl_ni {
 	uint32_t index; /* interface number, part of every handle */
 	ptl_process_id_t id;
@@ -32,9 +40,11 @@ struct ptl_ni {
 	unsigned int nawaited;
 	_Atomic uint64_t
 		spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
+	struct ptl_address address; /* that the nid comes from */
+	bool cards;                /* the ranks of its job will tell each other how to reach them */
 	const struct nal_ops *nal; /* the host (nal.h) */
 	void *nal_state;
-	/* Network NALs that want progress from the application's calls, in bits as net[] has them; locked */
+	/* Network NALs that want progress from the application's calls, in bits as net[] has them */
 	uint32_t polled;
 	uint32_t net_turn; /* rounds of progress since they had some */
 	uint32_t nnets;

@@ -10,66 +10,226 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <p3nal_utcp.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "portals/ni.h"
 
-/* How much we want this interface as the default: 0 not at all. */
-static int rank(const struct ifaddrs *i)
+/* ---- addresses -------------------------------------------------------------------------------- */
+
+static unsigned int bytes_of(int family)
 {
-	if (!(i->ifa_flags & IFF_UP))
-		return 0;
-	if (i->ifa_flags & IFF_LOOPBACK)
-		return 1;
-	if (!strncmp(i->ifa_name, "docker", 6) || !strncmp(i->ifa_name, "br-", 3) ||
-	    !strncmp(i->ifa_name, "virbr", 5) || !strncmp(i->ifa_name, "veth", 4))
-		return 2;
-	return i->ifa_flags & IFF_RUNNING ? 4 : 3;
+	return family == AF_INET6 ? 16 : 4;
 }
 
-int ptl_nid_of(const char *ifname, ptl_nid_t *nid)
+static bool take_sockaddr(struct ptl_address *a, const struct sockaddr *s, const char *name)
 {
+	memset(a, 0, sizeof(*a));
+	if (!s || (s->sa_family != AF_INET && s->sa_family != AF_INET6))
+		return false;
+	a->family = s->sa_family;
+	if (s->sa_family == AF_INET)
+		memcpy(a->bytes, &((const struct sockaddr_in *)(const void *)s)->sin_addr, 4);
+	else
+		memcpy(a->bytes, &((const struct sockaddr_in6 *)(const void *)s)->sin6_addr, 16);
+	strncpy(a->ifname, name, sizeof(a->ifname) - 1);
+	a->scope = if_nametoindex(name);
+	return true;
+}
+
+static bool link_local(const struct ptl_address *a)
+{
+	return a->family == AF_INET6 && a->bytes[0] == 0xfe && (a->bytes[1] & 0xc0) == 0x80;
+}
+
+static ptl_nid_t nid_from(const struct ptl_address *a)
+{
+	ptl_nid_t nid = 2166136261u;
+
+	if (a->family == AF_INET)
+		return (ptl_nid_t)a->bytes[0] << 24 | (ptl_nid_t)a->bytes[1] << 16 |
+		       (ptl_nid_t)a->bytes[2] << 8 | a->bytes[3];
+	for (int i = 0; i < 16; i++)
+		nid = (nid ^ a->bytes[i]) * 16777619u;
+	return 0xf0000000u |
+	       nid >> 4; /* among IPv4's reserved addresses, of which no host has one */
+}
+
+/* Are the first `bits` of both the same? */
+static bool same_prefix(const unsigned char *a, const unsigned char *b, unsigned int bits)
+{
+	unsigned int whole = bits / 8, rest = bits % 8;
+
+	return !memcmp(a, b, whole) && (!rest || !((a[whole] ^ b[whole]) >> (8 - rest)));
+}
+
+/* ---- choosing --------------------------------------------------------------------------------- */
+
+/* What PTL_IFACE asks for: a name, an address, or a network of which some interface has an address. */
+struct wanted {
+	const char *name; /* NULL: not by name */
+	int family;       /* 0: no address */
+	unsigned char net[16];
+	unsigned int bits;
+};
+
+static bool parse_network(const char *text, struct wanted *w)
+{
+	char copy[64], *slash, *end;
+	unsigned long bits;
+
+	if (strlen(text) >= sizeof(copy))
+		return false;
+	strcpy(copy, text);
+	slash = strchr(copy, '/');
+	if (slash)
+		*slash = '\0';
+	w->family = inet_pton(AF_INET, copy, w->net) == 1    ? AF_INET
+		    : inet_pton(AF_INET6, copy, w->net) == 1 ? AF_INET6
+							     : 0;
+	if (!w->family)
+		return false;
+	w->bits = 8 * bytes_of(w->family);
+	if (!slash)
+		return true;
+	bits = strtoul(slash + 1, &end, 10);
+	if (end == slash + 1 || *end || bits > w->bits)
+		return false;
+	w->bits = (unsigned int)bits;
+	return true;
+}
+
+static bool bridge(const char *name)
+{
+	return !strncmp(name, "docker", 6) || !strncmp(name, "br-", 3) ||
+	       !strncmp(name, "virbr", 5) || !strncmp(name, "veth", 4);
+}
+
+/* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from. */
+static int rank(const struct ifaddrs *i, const struct ptl_address *a,
+		const struct ptl_address *routed)
+{
+	int v4 = a->family == AF_INET;
+
+	if (!(i->ifa_flags & IFF_UP) || link_local(a))
+		return 0;
+	if (i->ifa_flags & IFF_LOOPBACK)
+		return v4;
+	if (bridge(i->ifa_name))
+		return 2 + v4;
+	if (a->family == routed->family && !memcmp(a->bytes, routed->bytes, bytes_of(a->family)))
+		return 8 + v4;
+	return (i->ifa_flags & IFF_RUNNING ? 6 : 4) + v4;
+}
+
+static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const struct wanted *w,
+		    const struct ptl_address *routed)
+{
+	if (w->family)
+		return a->family == w->family && same_prefix(a->bytes, w->net, w->bits);
+	if (w->name)
+		return strcmp(i->ifa_name, w->name) ? 0
+		       : link_local(a)              ? 1
+		       : a->family == AF_INET       ? 3
+						    : 2;
+	return rank(i, a, routed);
+}
+
+/* The address that packets to somewhere far away leave from; nothing is sent. */
+static void default_route(struct ptl_address *a)
+{
+	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memset(a, 0, sizeof(*a));
+	far.sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1, which is for documentation */
+	if (fd < 0)
+		return;
+	if (connect(fd, (struct sockaddr *)&far, sizeof(far)) == 0 &&
+	    getsockname(fd, (struct sockaddr *)&own, &len) == 0)
+		take_sockaddr(a, (struct sockaddr *)&own, "");
+	close(fd);
+}
+
+/* Any address of the loopback network is ours, though only one is listed. */
+static bool loopback(const struct wanted *w, struct ptl_address *a)
+{
+	if (w->family != AF_INET || w->bits != 32 || w->net[0] != 127)
+		return false;
+	memset(a, 0, sizeof(*a));
+	a->family = AF_INET;
+	memcpy(a->bytes, w->net, 4);
+	strcpy(a->ifname, "lo");
+	a->scope = if_nametoindex("lo");
+	return true;
+}
+
+static int choose(const char *text, struct ptl_address *address)
+{
+	struct wanted w = { .name = NULL };
+	struct ptl_address routed = { .family = 0 }, a;
 	struct ifaddrs *all;
 	int best = 0;
 
+	if (text && *text && !parse_network(text, &w))
+		w.name = text;
+	if (loopback(&w, address))
+		return 0;
+	if (!w.name && !w.family)
+		default_route(&routed);
 	if (getifaddrs(&all) < 0)
 		return -errno;
 	for (struct ifaddrs *i = all; i; i = i->ifa_next) {
-		int r;
+		int good;
 
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
+		if (!take_sockaddr(&a, i->ifa_addr, i->ifa_name))
 			continue;
-		if (ifname && *ifname)
-			r = !strcmp(i->ifa_name, ifname);
-		else
-			r = rank(i);
-		if (r > best) {
-			best = r;
-			*nid = ntohl(((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr.s_addr);
+		good = how_good(i, &a, &w, &routed);
+		if (good > best) {
+			best = good;
+			*address = a;
 		}
 	}
 	freeifaddrs(all);
 	if (best)
 		return 0;
-	if (ifname && *ifname)
+	if (w.name || w.family)
 		return -ENODEV;
-	*nid = 0x7f000001; /* a host without any network still has itself */
-	return 0;
+	/* a host without any network still has itself */
+	w = (struct wanted){ .family = AF_INET, .net = { 127, 0, 0, 1 }, .bits = 32 };
+	return loopback(&w, address) ? 0 : -ENODEV;
 }
 
-int ptl_nid_configured(ptl_interface_t iface, ptl_nid_t *nid)
+int ptl_nid_of(const char *ifname, ptl_nid_t *nid)
+{
+	struct ptl_address a;
+	int err = choose(ifname, &a);
+
+	if (!err)
+		*nid = nid_from(&a);
+	return err;
+}
+
+int ptl_nid_configured(ptl_interface_t iface, ptl_nid_t *nid, struct ptl_address *address)
 {
 	const struct base_config *c = base_config();
 	const char *const by_number[] = { c->ptl_iface0, c->ptl_iface1, c->ptl_iface2,
 					  c->ptl_iface3 };
 	const char *name = by_number[iface] ? by_number[iface] : c->ptl_iface;
-	int err = ptl_nid_of(name, nid);
+	int err = choose(name, address);
 
 	if (err < 0)
-		base_warn("PTL_IFACE=%s: no interface of that name with an IPv4 address; "
-			  "`ip -4 addr` lists them, and unset means the default one",
+		base_warn("PTL_IFACE=%s: no interface has that name or an address in that "
+			  "network; `ip addr` lists them, and unset means the default one",
 			  name ? name : "");
+	else
+		*nid = nid_from(address);
 	return err;
 }
 

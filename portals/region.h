@@ -95,9 +95,10 @@ static_assert(sizeof(struct ptl_evt) == 128, "two cache lines");
 
 enum ptl_req_kind { PTL_REQ_PUT = 1, PTL_REQ_GET, PTL_REQ_GETPUT };
 
-#define PTL_OP_ACK     0x01u /* put: an ACK event is wanted */
-#define PTL_OP_LONG    0x02u /* data is still to be moved; MD is pending */
-#define PTL_OP_GRANTED 0x04u /* long get: the target matched, REPLY_START is out */
+#define PTL_OP_ACK      0x01u /* put: an ACK event is wanted */
+#define PTL_OP_LONG     0x02u /* data is still to be moved; MD is pending */
+#define PTL_OP_GRANTED  0x04u /* long get: the target matched, REPLY_START is out */
+#define PTL_OP_UNLISTED 0x08u /* moved by a NAL with lists of its own: not on op_list */
 
 /* A message the target accepted and has not finished: where the bytes go (put) or come from (get).
  * `claim` and `done` are atomic: both processes move chunks at the same time. */

@@ -51,7 +51,24 @@ enum ptl_drop {
 	X(RECOVERIES, "times the engine lock was taken over from a dead process")                  \
 	X(BIASED, "times the engine lock was given to one thread for good")                        \
 	X(REVOKED, "times it was taken from that thread again")                                    \
-	X(RESUMED, "times a stopped lock holder was let run to the end of its critical section")
+	X(RESUMED, "times a stopped lock holder was let run to the end of its critical section")   \
+	X(PACKETS_OUT, "packets sent")                                                             \
+	X(PACKETS_IN, "packets received and used")                                                 \
+	X(PACKETS_LOST, "packets taken for lost, and sent again")                                  \
+	X(TIMEOUTS, "retransmission time-outs")                                                    \
+	X(DGRAM_MALFORMED, "packets dropped: none of ours, or cut short")                          \
+	X(DGRAM_BAD_TAG, "packets dropped: forged, or damaged on their way")                       \
+	X(DGRAM_UNKNOWN, "packets dropped: of a connection that is not, or no longer, known")      \
+	X(DGRAM_DUPLICATE, "packets dropped: had arrived before")                                  \
+	X(DGRAM_TOO_OLD, "packets dropped: older than the replay window")                          \
+	X(DGRAM_NOT_ACCEPTED, "packets dropped: a greeting for somebody else")                     \
+	X(DGRAM_STALE_HELLO, "packets dropped: a greeting of an attempt that is over")             \
+	X(DGRAM_BAD_ACK, "packets dropped: acknowledged what was never sent")                      \
+	X(DGRAM_NO_CREDIT, "messages dropped: beyond the credit given")                            \
+	X(DGRAM_NO_ROOM, "messages dropped: too much waits for an earlier one")                    \
+	X(DGRAM_EARLY, "pieces dropped: of a message that is not known yet")                       \
+	X(DGRAM_OUTSIDE, "pieces dropped: outside what was asked for")                             \
+	X(FAULTS, "faults made on request (PTL_FAULT)")
 
 enum ptl_count {
 #define PTL_COUNT_ENUM_(name, text) PTL_COUNT_##name,

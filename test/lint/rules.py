@@ -22,6 +22,11 @@ MAY_INCLUDE = {
     # the face that the engine shows to transports
     'nal/': ['base/', 'nal/nal.h', 'portals/atomic.h', 'portals/debug.h', 'portals/engine.h',
              'portals/lock.h', 'portals/ni.h'],
+    # links include the binding, and that the machine
+    'nal/net/': ['base/', 'nal/nal.h', 'nal/dgram/', 'portals/atomic.h', 'portals/debug.h',
+                 'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
+    'nal/udp/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'portals/debug.h',
+                 'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
@@ -81,7 +86,7 @@ def may_include(path, target):
     own = '/'.join(parts[:2]) + '/' if parts[0] == 'nal' and len(parts) > 2 else parts[0] + '/'
     if target.startswith(own):
         return True
-    allowed = MAY_INCLUDE.get(parts[0] + '/')
+    allowed = MAY_INCLUDE.get(own) or MAY_INCLUDE.get(parts[0] + '/')
     if allowed is None:
         return False
     return any(target == a or (a.endswith('/') or not a) and target.startswith(a) for a in allowed)

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What the NALs over datagrams have in common: Portals requests as messages of nal/dgram, and back. The machine
+ * is fed by a link (nal/udp), which knows sockets and addresses and nothing else. All of it is guarded by
+ * the lock of the interface's region.
+ *
+ *   net.c        the machine of an interface: opening, closing, progress, peers
+ *   net_start.c  initiator: operations become messages, answers and replies end them
+ *   net_serve.c  target: messages become requests to the engine, landings, answers
+ *   net_mem.c    memory descriptors as stretches of memory
+ *   net_seal.c   keys and tags
+ *   net_thread.c the helper thread: wakes who sleeps, works while the application computes
+ *   net_fault.c  faults on demand, for tests
+ *   net_wire.c   decoders
+ *
+ * A get's reply and a put's data go to and from the application's memory where nal/dgram says; what is short is
+ * copied when it is sent, so that its sender may go on.
+ */
+#ifndef NET_H
+#define NET_H
+
+#include <pthread.h>
+
+#include "nal/dgram/dgram.h"
+#include "nal/nal.h"
+#include "nal/net/net_wire.h"
+#include "portals/ni.h"
+
+#define NET_PEERS     65536u /* known at the same time, at most */
+#define NET_COPY_MOST 16384u /* bytes of a message that are copied when it is sent */
+
+struct net;
+
+/* A link: one socket, addresses, and packets in both directions. */
+struct net_link {
+	const char *name;
+
+	/* Where `id` is reached by what the job told or by its id alone; false: not by this link. */
+	bool (*address)(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+
+	/* As dgram_ops has them; what was transmitted is handed to the kernel by flush(). */
+	void *(*room)(void *link, size_t len);
+	void (*transmit)(void *link, const struct dgram_packet *p);
+	void (*flush)(void *link);
+
+	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
+	unsigned int (*receive)(void *link, struct net *n);
+};
+
+/* Bytes of an MD, wherever they are. The first member of what the machine's callbacks get as a cookie. */
+struct net_span {
+	uint32_t md;
+	uint64_t offset;
+	void *staged; /* not the MD's bytes but these */
+};
+
+/* A body on its way. */
+struct net_body {
+	struct net_span span;
+	uint32_t op, op_gen; /* out, a put: our operation, PTL_NIL: none */
+	bool acked,
+		sent; /* the target's last word is here, or not expected; and the machine's is */
+	struct net_msg word;
+	struct ptl_landing l; /* a request or reply in progress on an MD of ours */
+	uint32_t peer;
+	uint8_t atomic, element;
+	bool in_line, done; /* in: it ends in turn (net_serve.c); it is complete, */
+	enum dgram_status how;
+	struct net_body *next; /* in line; of those that are free */
+};
+
+struct net_peer {
+	struct dgram_who who;
+	bool noted;
+	uint32_t expected;                /* answers */
+	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
+	bool held;                        /* it was told to wait */
+};
+
+struct net {
+	struct ptl_ni *ni;
+	struct ptl_net *slot;
+	const struct net_link *link;
+	void *link_state;
+	struct dgram *m;
+	struct net_keys {
+		unsigned char head[16], body[16];
+		bool full;
+	} keys;
+	struct net_fault *fault; /* NULL: none */
+	struct net_peer *peer;   /* by the machine's numbers */
+	uint32_t npeers;
+	struct ptl_stat_peer *stat;
+	ptl_process_id_t last; /* the one talked to last, */
+	uint32_t last_peer;    /* DGRAM_NONE: nobody */
+	struct net_body *spare;
+	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
+	uint32_t nheld;            /* peers told to wait for event handlers */
+	uint64_t now;              /* of the call in progress */
+	uint64_t active;           /* when something last happened */
+	uint32_t looks;            /* in vain, since */
+	uint32_t counted;  /* rounds since the counters were copied to the statistics page */
+	unsigned int hits; /* rounds in a row that found something */
+	struct net_thread {
+		int epoll_fd, event_fd, fd;
+		pthread_t thread;
+		bool runs;
+		_Atomic bool stop;
+	} thread;
+};
+
+/* ---- net.c ------------------------------------------------------------------------------------ */
+
+/* Bytes of its part of the region. */
+size_t net_region_bytes(void);
+
+/* Makes *n for an interface that is open; `fd` becomes readable when there is something to receive, and the
+ * longest datagram is `mtu` long. NULL, or why not. Not locked. */
+const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu);
+/* Ends what net_start began, after a bounded time for what is on its way. Not locked. */
+void net_stop(struct net *n);
+void net_forked(struct net *n);
+
+/* Of nal_ops. */
+bool net_knows(struct net *n, ptl_process_id_t target);
+bool net_connect(struct net *n, ptl_process_id_t target);
+bool net_progress(struct net *n);
+uint64_t net_arm(struct net *n);
+
+/* A packet that the link received. */
+void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
+/* Gives the link what the machine has to say. */
+void net_run(struct net *n);
+/* The target of an operation; DGRAM_NONE: not ours. */
+uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
+/* Something is (1), or is no longer (-1), expected of a peer. */
+void net_expect(struct net *n, uint32_t peer, int change);
+struct ptl_answerer net_who(const struct net *n, uint32_t peer);
+
+/* NULL: no memory. */
+struct net_body *net_body_get(struct net *n, uint32_t peer);
+void net_body_put(struct net *n, struct net_body *b);
+
+/* ---- net_start.c ------------------------------------------------------------------------------ */
+
+/* nal_ops.send */
+int net_send(struct net *n, const struct ptl_start *s);
+void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *msg);
+enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
+				  const struct dgram_in *in, struct dgram_landing *landing);
+/* A reply's landing, or a put's body, is over. */
+void net_reply_landed(struct net *n, struct net_body *b, enum dgram_status s);
+void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s);
+ptl_ni_fail_t net_fail(enum dgram_status s);
+
+/* ---- net_serve.c ------------------------------------------------------------------------------ */
+
+/* dgram_ops.deliver, .landed, .sent */
+enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in *in,
+			       struct dgram_landing *landing);
+void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s);
+void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+
+/* ---- net_mem.c -------------------------------------------------------------------------------- */
+
+/* The stretch as the machine wants it; `body` is its cookie if it has no address. */
+struct dgram_mem net_mem(struct net *n, struct net_body *body);
+struct dgram_mem net_mem_of(struct net *n, struct net_span *span);
+/* dgram_ops.pieces */
+int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max);
+/* Each moves `len` bytes, which lie within the MD. */
+void net_copy_in(struct net *n, const struct net_span *to, const void *from, uint64_t len);
+void net_copy_out(struct net *n, void *to, const struct net_span *from, uint64_t len);
+
+/* ---- net_seal.c ------------------------------------------------------------------------------- */
+
+/* Whether this build's cryptography works here: NULL, or why not. */
+const char *net_seal_unusable(void);
+void net_keys_make(struct net_keys *k, const void *secret, size_t len);
+/* dgram_ops.seal and .verify */
+void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
+	      int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len);
+/* The same with keys alone. */
+void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
+	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+
+/* ---- net_thread.c ----------------------------------------------------------------------------- */
+
+/* 0, or an errno. */
+int net_thread_start(struct net *n, int fd);
+void net_thread_stop(struct net *n);
+/* From now on, once, the thread looks after what arrives. */
+void net_thread_arm(struct net *n);
+
+/* ---- net_fault.c ------------------------------------------------------------------------------ */
+
+/* What PTL_FAULT asks for: NULL if nothing, or if it cannot be understood, after a warning. */
+struct net_fault *net_fault_create(const char *rules);
+void net_fault_destroy(struct net_fault *f);
+/* In place of the link's transmit(). */
+void net_fault_transmit(struct net *n, const struct dgram_packet *p);
+/* Gives the link what is due, and has it flushed. */
+void net_fault_release(struct net *n);
+/* When the next one is. */
+uint64_t net_fault_wake(const struct net *n);
+
+#endif

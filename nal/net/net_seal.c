@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Keys and tags. From the secret the processes share come two keys of SipHash-2-4 with 128 bits of result, a keyed
+ * function made for short inputs: one for the head of a packet, one for what comes behind it. The tag is that
+ * of the head, followed where whole packets are protected by that of the body.
+ */
+#include <sodium.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "nal/net/net.h"
+
+static_assert(crypto_shorthash_siphashx24_BYTES == DGRAM_TAG_BYTES, "the tag");
+static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof(((struct net_keys *)0)->head), "key");
+
+#define HEAD_AFTER (DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES)
+/* a head is as long as a packet where no body follows */
+#define INPUT_MOST (DGRAM_MTU_MAX + DGRAM_TAG_BYTES)
+
+const char *net_seal_unusable(void)
+{
+	return sodium_init() < 0 ? "libsodium cannot be used: sodium_init failed" : NULL;
+}
+
+void net_keys_make(struct net_keys *k, const void *secret, size_t len)
+{
+	static const char name[] = "Postern datagrams, version 1";
+	unsigned char out[sizeof(k->head) + sizeof(k->body)];
+	crypto_generichash_state st;
+
+	crypto_generichash_init(&st, NULL, 0, sizeof(out));
+	crypto_generichash_update(&st, (const unsigned char *)name, sizeof(name));
+	crypto_generichash_update(&st, secret, len);
+	crypto_generichash_final(&st, out, sizeof(out));
+	memcpy(k->head, out, sizeof(k->head));
+	memcpy(k->body, out + sizeof(k->head), sizeof(k->body));
+	sodium_memzero(out, sizeof(out));
+	k->full = base_config()->ptl_auth == BASE_AUTH_FULL;
+}
+
+/* Both need their input in one piece. Only used with the lock of an interface; each thread has its own. */
+static unsigned char *gather(void)
+{
+	static _Thread_local unsigned char bytes[INPUT_MOST];
+
+	return bytes;
+}
+
+static void tag_head(const struct net_keys *k, const uint8_t *head, size_t head_len,
+		     const uint8_t *body_tag, uint8_t *tag)
+{
+	unsigned char small[512], *in = head_len <= sizeof(small) ? small : gather();
+	size_t len = DGRAM_TAG_OFFSET;
+
+	memcpy(in, head, DGRAM_TAG_OFFSET);
+	memcpy(in + len, head + HEAD_AFTER, head_len - HEAD_AFTER);
+	len += head_len - HEAD_AFTER;
+	if (body_tag) {
+		memcpy(in + len, body_tag, DGRAM_TAG_BYTES);
+		len += DGRAM_TAG_BYTES;
+	}
+	crypto_shorthash_siphashx24(tag, in, len, k->head);
+}
+
+void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
+	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	uint8_t body_tag[DGRAM_TAG_BYTES];
+	unsigned char *all = NULL;
+	size_t len = 0;
+
+	if (!k->full) {
+		tag_head(k, head, head_len, NULL, tag);
+		return;
+	}
+	if (pieces == 1) {
+		all = body[0].iov_base;
+		len = body[0].iov_len;
+	} else {
+		all = gather();
+		for (int i = 0; i < pieces && body[i].iov_len <= INPUT_MOST - len; i++) {
+			memcpy(all + len, body[i].iov_base, body[i].iov_len);
+			len += body[i].iov_len;
+		}
+	}
+	crypto_shorthash_siphashx24(body_tag, all, len, k->body);
+	tag_head(k, head, head_len, body_tag, tag);
+}
+
+void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
+	      int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	const struct net *n = user;
+
+	net_tag(&n->keys, head, head_len, body, pieces, tag);
+}
+
+bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
+{
+	const struct net *n = user;
+	struct iovec body = { (void *)(uintptr_t)(packet + head_len), len - head_len };
+	uint8_t tag[DGRAM_TAG_BYTES];
+
+	if (head_len < HEAD_AFTER || head_len > len || len > DGRAM_MTU_MAX)
+		return false;
+	net_tag(&n->keys, packet, head_len, &body, 1, tag);
+	return sodium_memcmp(tag, packet + DGRAM_TAG_OFFSET, sizeof(tag)) == 0;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The target: messages become requests to the engine, and what it accepts a landing, a reply, an answer.
+ */
+#include <stdlib.h>
+
+#include "base/cpu.h"
+#include "nal/net/net.h"
+#include "portals/atomic.h"
+#include "portals/debug.h"
+
+#define TEXT(name, text) text,
+
+static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
+
+/* ---- answers ---------------------------------------------------------------------------------- */
+
+static void last_word(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer what,
+		      uint64_t length, ptl_ni_fail_t fail)
+{
+	struct net_msg msg = {
+		.kind = NET_ANSWER,
+		.what = (uint8_t)what,
+		.fail = (uint8_t)fail,
+		.op = op,
+		.op_gen = gen,
+		.length = length,
+	};
+	uint8_t header[DGRAM_HEADER_MAX];
+	struct dgram_out o = { .header = header };
+
+	if (op == PTL_NIL)
+		return;
+	o.header_len = net_msg_encode(header, &msg);
+	/* without memory for that the peer hears when one of the two ends */
+	(void)dgram_send(n->m, n->now, peer, &o);
+}
+
+static void put_done(struct net *n, uint32_t peer, const struct ptl_landing *l, ptl_ni_fail_t fail)
+{
+	ptl_engine_done(&n->ni->engine, l, fail);
+	last_word(n, peer, l->op, l->op_gen,
+		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED
+		  : l->ack          ? PTL_ANSWER_ACK
+				    : PTL_ANSWER_QUIET,
+		  l->mlength, fail);
+}
+
+/* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a get. */
+static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, const void *bytes)
+{
+	struct net_msg msg = {
+		.kind = NET_REPLY, .op = l->op, .op_gen = l->op_gen, .length = l->mlength
+	};
+	struct net_span span = { .md = l->md, .offset = l->offset };
+	uint8_t header[DGRAM_HEADER_MAX];
+	struct dgram_out o = { .header = header, .body_len = l->mlength, .push = UINT64_MAX };
+	struct net_body *b = NULL;
+
+	o.header_len = net_msg_encode(header, &msg);
+	o.copy = bytes || l->mlength <= NET_COPY_MOST;
+	if (!o.copy) {
+		b = net_body_get(n, peer);
+		if (b) {
+			b->op = PTL_NIL;
+			b->l = *l;
+			b->span = span;
+			o.cookie = b;
+			o.body = net_mem(n, b);
+		}
+	} else {
+		o.body = bytes ? (struct dgram_mem){ .base = (void *)(uintptr_t)bytes }
+			       : net_mem_of(n, &span);
+	}
+	if ((o.copy || b) && dgram_send(n->m, n->now, peer, &o) == 0) {
+		if (o.copy)
+			ptl_engine_done(&n->ni->engine, l, PTL_NI_OK);
+		return;
+	}
+	if (b)
+		net_body_put(n, b);
+	ptl_engine_done(&n->ni->engine, l, PTL_NI_FAIL);
+	last_word(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
+}
+
+/* ---- puts in line ----------------------------------------------------------------------------- */
+
+/*
+ * The bytes of a put that does not fit in one packet come behind its header, and behind those of later ones. An
+ * application that sorts short messages by their PUT_END events would see them in another order than they were
+ * matched in. So a put of up to LINE_MOST bytes ends after those before it, as it does in shared memory; longer ones, of
+ * which nobody expects that, end when they do.
+ */
+#define LINE_MOST 65536u
+
+static void line_up(struct net *n, struct net_body *b)
+{
+	struct net_peer *p = &n->peer[b->peer];
+
+	b->in_line = true;
+	b->next = NULL;
+	if (p->line)
+		p->line_end->next = b;
+	else
+		p->line = b;
+	p->line_end = b;
+}
+
+static void put_ends(struct net *n, struct net_body *b)
+{
+	if (b->how == DGRAM_OK)
+		put_done(n, b->peer, &b->l, PTL_NI_OK);
+	else
+		ptl_engine_done(&n->ni->engine, &b->l, net_fail(b->how));
+	net_body_put(n, b);
+}
+
+/* The body is complete, or will never be. */
+static void complete(struct net *n, struct net_body *b, enum dgram_status how)
+{
+	struct net_peer *p = &n->peer[b->peer];
+
+	b->done = true;
+	b->how = how;
+	if (!b->in_line) {
+		put_ends(n, b);
+		return;
+	}
+	while ((b = p->line) && b->done) {
+		p->line = b->next;
+		put_ends(n, b);
+	}
+}
+
+/* A put whose bytes are in place. */
+static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing *l)
+{
+	struct net_body *b = n->peer[peer].line ? net_body_get(n, peer) : NULL;
+
+	if (!b) {
+		put_done(n, peer, l, PTL_NI_OK);
+		return;
+	}
+	b->l = *l;
+	line_up(n, b);
+	complete(n, b, DGRAM_OK);
+}
+
+/* ---- requests --------------------------------------------------------------------------------- */
+
+/* True: accepted. Else the initiator was told, if it wants to know. */
+static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_landing *l)
+{
+	const struct ptl_ni *ni = n->ni;
+	int why = ptl_engine_match(&n->ni->engine, q, l);
+
+	if (!why)
+		return true;
+	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
+		ptl_debug(ni,
+			  "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s",
+			  q->pt_index, (unsigned long long)q->match_bits,
+			  (unsigned long long)q->rlength, q->initiator.nid, q->initiator.pid,
+			  drop_text[why - 1]);
+	last_word(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	return false;
+}
+
+/* A body that is to be moved to the landing, or to `staged`. */
+static enum dgram_verdict pull(struct net *n, uint32_t peer, const struct ptl_landing *l,
+			       uint64_t length, void *staged, struct dgram_landing *landing)
+{
+	struct net_body *b = net_body_get(n, peer);
+
+	if (!b) {
+		put_done(n, peer, l, PTL_NI_FAIL);
+		free(staged);
+		return DGRAM_DROP;
+	}
+	b->l = *l;
+	b->span = (struct net_span){ .md = l->md, .offset = l->offset, .staged = staged };
+	landing->mem = net_mem(n, b);
+	landing->length = length;
+	landing->cookie = b;
+	return DGRAM_PULL;
+}
+
+static enum dgram_verdict take_put(struct net *n, uint32_t peer, const struct ptl_request *q,
+				   const struct dgram_in *in, struct dgram_landing *landing)
+{
+	struct ptl_landing l;
+
+	if (!match(n, peer, q, &l))
+		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	if (!in->body && l.mlength) {
+		enum dgram_verdict verdict = pull(n, peer, &l, l.mlength, NULL, landing);
+
+		if (verdict == DGRAM_PULL && l.mlength <= LINE_MOST)
+			line_up(n, landing->cookie);
+		return verdict;
+	}
+	net_copy_in(n, &(struct net_span){ .md = l.md, .offset = l.offset }, in->body, l.mlength);
+	put_complete(n, peer, &l);
+	return DGRAM_DONE;
+}
+
+static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
+{
+	struct ptl_landing l;
+
+	if (match(n, peer, q, &l))
+		reply(n, peer, &l, NULL);
+}
+
+/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
+static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l, unsigned int atomic,
+		 unsigned int element, const void *operand)
+{
+	struct net_span span = { .md = l->md, .offset = l->offset };
+	char old[NET_SWAP_MOST], new[NET_SWAP_MOST];
+
+	net_copy_out(n, old, &span, l->mlength);
+	if (atomic) {
+		ptl_atomic_apply(atomic, element, new, old, operand, l->rlength, l->mlength);
+		operand = new;
+	}
+	if (atomic != PTL_ATOMIC_FETCH)
+		net_copy_in(n, &span, operand, l->mlength);
+	if (l->kind == PTL_REQ_PUT)
+		put_done(n, peer, l, PTL_NI_OK);
+	else
+		reply(n, peer, l, old);
+}
+
+static enum dgram_verdict take_swap(struct net *n, uint32_t peer, const struct ptl_request *q,
+				    const struct dgram_in *in, struct dgram_landing *landing)
+{
+	enum dgram_verdict verdict;
+	struct ptl_landing l;
+	void *staged;
+
+	if (!match(n, peer, q, &l))
+		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	if (in->body || !in->body_len) {
+		swap(n, peer, &l, q->atomic, q->element, in->body);
+		return DGRAM_DONE;
+	}
+	staged = malloc(in->body_len);
+	if (!staged) {
+		put_done(n, peer, &l, PTL_NI_FAIL);
+		return DGRAM_DROP;
+	}
+	verdict = pull(n, peer, &l, in->body_len, staged, landing);
+	if (verdict == DGRAM_PULL) {
+		struct net_body *b = landing->cookie;
+
+		b->atomic = q->atomic;
+		b->element = q->element;
+	}
+	return verdict;
+}
+
+static enum dgram_verdict take_request(struct net *n, uint32_t peer, const struct net_msg *m,
+				       const struct dgram_in *in, struct dgram_landing *landing)
+{
+	static const uint8_t kinds[] = {
+		[NET_PUT] = PTL_REQ_PUT,
+		[NET_GET] = PTL_REQ_GET,
+		[NET_GETPUT] = PTL_REQ_GETPUT,
+	};
+	struct ptl_answerer who = net_who(n, peer);
+	struct ptl_request q = {
+		.kind = kinds[m->kind],
+		.ack = m->ack,
+		.atomic = m->atomic,
+		.element = m->element,
+		.pt_index = m->pt_index,
+		.ac_index = m->ac_index,
+		.peer = ptl_net_peer(n->ni, n->slot, peer),
+		.op = m->op,
+		.op_gen = m->op_gen,
+		.initiator = who.id,
+		.uid = who.uid,
+		.jid = who.jid,
+		.match_bits = m->match_bits,
+		.remote_offset = m->remote_offset,
+		.rlength = m->length,
+		.hdr_data = m->hdr_data,
+	};
+
+	if (m->kind == NET_GETPUT || m->atomic)
+		return take_swap(n, peer, &q, in, landing);
+	if (m->kind == NET_PUT)
+		return take_put(n, peer, &q, in, landing);
+	take_get(n, peer, &q);
+	return DGRAM_DONE;
+}
+
+/* ---- of the machine --------------------------------------------------------------------------- */
+
+enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in *in,
+			       struct dgram_landing *landing)
+{
+	struct net *n = user;
+	struct net_msg m;
+
+	if (ptl_handlers_behind(n->ni)) {
+		n->nheld += !n->peer[peer].held;
+		n->peer[peer].held = true;
+		return DGRAM_LATER;
+	}
+	n->stat[peer].received++;
+	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0) {
+		ptl_count_drop(&n->ni->engine, PTL_DROP_BAD_MESSAGE, 0);
+		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	}
+	if (m.kind == NET_REPLY)
+		return net_take_reply(n, peer, &m, in, landing);
+	if (m.kind != NET_ANSWER)
+		return take_request(n, peer, &m, in, landing);
+	net_take_answer(n, peer, &m);
+	return DGRAM_DONE;
+}
+
+void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+{
+	struct net_body *b = cookie;
+	struct net *n = user;
+
+	if (b->l.kind == PTL_LAND_REPLY) {
+		net_reply_landed(n, b, s);
+		return;
+	}
+	if (!b->span.staged) {
+		complete(n, b, s);
+		return;
+	}
+	if (s != DGRAM_OK)
+		ptl_engine_done(&n->ni->engine, &b->l, net_fail(s));
+	else
+		swap(n, peer, &b->l, b->atomic, b->element, b->span.staged);
+	free(b->span.staged);
+	net_body_put(n, b);
+}
+
+void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+{
+	struct net_body *b = cookie;
+	struct net *n = user;
+
+	(void)peer;
+	(void)length;
+	if (b->op != PTL_NIL) {
+		net_put_sent(n, b, s);
+		return;
+	}
+	ptl_engine_done(&n->ni->engine, &b->l, s == DGRAM_REFUSED ? PTL_NI_OK : net_fail(s));
+	net_body_put(n, b);
+}

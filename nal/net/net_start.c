@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The initiator: operations become messages, and answers, replies and the machine's own ends finish them.
+ *
+ * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other needs its bytes until
+ * the machine says that it is done with them, and its record until both that and the answer, if one is
+ * wanted, are there, in either order.
+ */
+#include <string.h>
+
+#include "nal/net/net.h"
+#include "portals/atomic.h"
+
+ptl_ni_fail_t net_fail(enum dgram_status s)
+{
+	switch (s) {
+	case DGRAM_OK:
+		return PTL_NI_OK;
+	case DGRAM_UNREACHABLE:
+		return PTL_NI_UNREACHABLE;
+	case DGRAM_DEAD:
+	case DGRAM_RESTARTED:
+	case DGRAM_CLOSED:
+		return PTL_NI_PEER_DEAD;
+	default:
+		return PTL_NI_FAIL;
+	}
+}
+
+/* Out of range is out of range: the target rejects and counts it. */
+static uint16_t clipped(uint32_t index)
+{
+	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
+}
+
+static uint32_t encode(uint8_t *header, const struct ptl_ni *ni, const struct ptl_start *s,
+		       uint32_t op)
+{
+	static const uint8_t kinds[] = {
+		[PTL_REQ_PUT] = NET_PUT,
+		[PTL_REQ_GET] = NET_GET,
+		[PTL_REQ_GETPUT] = NET_GETPUT,
+	};
+	bool answered = op != PTL_NIL && (s->ack || s->kind != PTL_REQ_PUT);
+	struct net_msg m = {
+		.kind = kinds[s->kind],
+		.ack = s->ack,
+		.atomic = s->atomic,
+		.element = s->element,
+		.pt_index = clipped(s->pt_index),
+		.ac_index = clipped(s->ac_index),
+		.op = answered ? op : PTL_NIL,
+		.op_gen = answered ? ni->view.op[op].gen : 0,
+		.match_bits = s->match_bits,
+		.remote_offset = s->remote_offset,
+		.length = s->length,
+		.hdr_data = s->hdr_data,
+	};
+
+	return net_msg_encode(header, &m);
+}
+
+static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
+{
+	uint64_t *sr = n->ni->view.r->stat.sr;
+	uint8_t header[DGRAM_HEADER_MAX];
+	struct dgram_out o = {
+		.header = header,
+		.body = { .base = (void *)(uintptr_t)s->inject },
+		.body_len = s->length,
+		.copy = true,
+	};
+
+	if (s->length > NET_COPY_MOST)
+		return PTL_NO_SPACE;
+	o.header_len = encode(header, n->ni, s, PTL_NIL);
+	if (dgram_send(n->m, n->now, peer, &o) != 0)
+		return PTL_NO_SPACE;
+	sr[PTL_SR_SEND_COUNT]++;
+	sr[PTL_SR_SEND_LENGTH] += s->length;
+	return PTL_OK;
+}
+
+/* Does the body stay where it is? Then there is a record of it. */
+static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, uint32_t op,
+		     struct dgram_out *o)
+{
+	struct net_body *b = net_body_get(n, peer);
+
+	if (!b)
+		return PTL_NO_SPACE;
+	b->op = op;
+	b->op_gen = n->ni->view.op[op].gen;
+	b->acked = !s->ack;
+	b->sent = false;
+	b->word = (struct net_msg){ .what = PTL_ANSWER_QUIET };
+	n->body_of[op] = b;
+	b->span = (struct net_span){ .md = s->md, .offset = s->offset };
+	o->cookie = b;
+	o->body = net_mem(n, b);
+	return PTL_OK;
+}
+
+static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
+{
+	struct ptl_engine *e = &n->ni->engine;
+	struct net_span span = { .md = s->md, .offset = s->offset };
+	uint8_t header[DGRAM_HEADER_MAX];
+	struct dgram_out o = { .header = header };
+	uint32_t op = PTL_NIL, flags = s->ack ? PTL_OP_ACK : 0;
+	bool is_long;
+	int err = PTL_OK;
+
+	if (s->kind != PTL_REQ_GET)
+		o.body_len = ptl_atomic_operand(s->atomic, s->length);
+	/* whether somebody is there is not known before the connection stands */
+	is_long =
+		s->kind == PTL_REQ_PUT && (o.body_len > NET_COPY_MOST || n->stat[peer].state != 1);
+	if (is_long)
+		flags |= PTL_OP_LONG | PTL_OP_UNLISTED;
+	if (s->kind != PTL_REQ_PUT || flags) {
+		op = ptl_op_alloc(e, s, ptl_net_peer(n->ni, n->slot, peer), flags);
+		if (op == PTL_NIL)
+			return PTL_NO_SPACE;
+	}
+	o.header_len = encode(header, n->ni, s, op);
+	if (is_long) {
+		err = keep_body(n, peer, s, op, &o);
+	} else if (o.body_len) {
+		o.copy = true;
+		o.body = net_mem_of(n, &span);
+	}
+	if (err == PTL_OK && dgram_send(n->m, n->now, peer, &o) != 0)
+		err = PTL_NO_SPACE;
+	if (err != PTL_OK) {
+		if (o.cookie) {
+			n->body_of[op] = NULL;
+			net_body_put(n, o.cookie);
+		}
+		if (op != PTL_NIL)
+			ptl_op_free(e, op);
+		return err;
+	}
+	ptl_engine_send(e, s, is_long, PTL_NI_OK, op);
+	if (s->kind != PTL_REQ_PUT || s->ack)
+		net_expect(n, peer, 1);
+	return PTL_OK;
+}
+
+int net_send(struct net *n, const struct ptl_start *s)
+{
+	uint32_t peer = net_peer_of(n, s->target);
+	int err;
+
+	if (peer == DGRAM_NONE)
+		return NAL_ELSEWHERE;
+	err = s->inject ? inject(n, peer, s) : start(n, peer, s);
+	if (err == PTL_OK) {
+		n->stat[peer].sent++;
+		net_run(n);
+	}
+	return err;
+}
+
+/* ---- ends ------------------------------------------------------------------------------------- */
+
+/* Is the operation one that this peer is to answer? */
+static bool known(struct net *n, uint32_t peer, const struct net_msg *m)
+{
+	const struct ptl_view *v = &n->ni->view;
+
+	if (ptl_op_valid(v, m->op, m->op_gen) &&
+	    v->op[m->op].peer == ptl_net_peer(n->ni, n->slot, peer))
+		return true;
+	ptl_count_drop(&n->ni->engine, PTL_DROP_STALE, m->length);
+	return false;
+}
+
+static void put_over(struct net *n, struct net_body *b)
+{
+	struct ptl_answerer who = net_who(n, b->peer);
+
+	n->body_of[b->op] = NULL;
+	ptl_engine_answer(&n->ni->engine, b->op, b->op_gen, b->word.what, b->word.length,
+			  b->word.fail, &who);
+	net_body_put(n, b);
+}
+
+void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s)
+{
+	b->sent = true;
+	if (s != DGRAM_OK && s != DGRAM_REFUSED) {
+		if (!b->acked)
+			net_expect(n, b->peer, -1);
+		b->acked = true;
+		b->word = (struct net_msg){ .what = PTL_ANSWER_FAILED, .fail = net_fail(s) };
+	}
+	if (b->acked)
+		put_over(n, b);
+}
+
+void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
+{
+	struct ptl_answerer who = net_who(n, peer);
+	struct net_body *b;
+
+	if (!known(n, peer, m))
+		return;
+	net_expect(n, peer, -1);
+	b = n->body_of[m->op];
+	if (!b) {
+		ptl_engine_answer(&n->ni->engine, m->op, m->op_gen, m->what, m->length, m->fail,
+				  &who);
+		return;
+	}
+	b->acked = true;
+	b->word = *m;
+	if (b->sent)
+		put_over(n, b);
+}
+
+static void reply_over(struct net *n, const struct ptl_landing *l, ptl_ni_fail_t fail)
+{
+	struct ptl_engine *e = &n->ni->engine;
+	uint32_t op = l->op;
+
+	ptl_engine_done(e, l, fail);
+	ptl_op_free(e, op);
+}
+
+void net_reply_landed(struct net *n, struct net_body *b, enum dgram_status s)
+{
+	reply_over(n, &b->l, net_fail(s));
+	net_expect(n, b->peer, -1);
+	net_body_put(n, b);
+}
+
+enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *m,
+				  const struct dgram_in *in, struct dgram_landing *landing)
+{
+	enum dgram_verdict no = in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	struct ptl_answerer who = net_who(n, peer);
+	struct ptl_engine *e = &n->ni->engine;
+	struct ptl_landing l;
+	struct net_body *b;
+
+	if (!known(n, peer, m))
+		return no;
+	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, &who, &l)) {
+		/* a second reply to a get that is being answered ends nothing */
+		if (!(e->v->op[m->op].flags & PTL_OP_GRANTED)) {
+			ptl_op_free(e, m->op);
+			net_expect(n, peer, -1);
+		}
+		return no;
+	}
+	if (in->body || !l.mlength) {
+		net_copy_in(n, &(struct net_span){ .md = l.md, .offset = l.offset }, in->body,
+			    l.mlength);
+		reply_over(n, &l, PTL_NI_OK);
+		net_expect(n, peer, -1);
+		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	}
+	b = net_body_get(n, peer);
+	if (!b) {
+		reply_over(n, &l, PTL_NI_FAIL);
+		net_expect(n, peer, -1);
+		return DGRAM_DROP;
+	}
+	ptl_engine_reply_keep(e, m->op, &l);
+	b->l = l;
+	b->span = (struct net_span){ .md = l.md, .offset = l.offset };
+	landing->mem = net_mem(n, b);
+	landing->length = l.mlength;
+	landing->cookie = b;
+	return DGRAM_PULL;
+}

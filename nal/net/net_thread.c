@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so this thread does.
+ * It sleeps in the kernel itself, and is told of what arrives only when the socket is armed: once per sleep of the
+ * application, and all the time while nobody else looks. It stands aside while the application polls, which it
+ * sees from the interface's count of rounds, looking up every few milliseconds.
+ *
+ * While the application computes the thread does its work where PTL_PROGRESS and the cores allow that. Where they do
+ * not it still gives signs of life to peers, if only after a while.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "nal/net/net.h"
+
+#define ASIDE_MS   2   /* between looks at an application that polls */
+#define AWAY_MS    500 /* after which it works in any mode */
+#define BATCH_MOST 64  /* rounds with the lock held */
+
+enum { ON_EVENT, ON_SOCKET };
+
+void net_thread_arm(struct net *n)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = ON_SOCKET };
+
+	epoll_ctl(n->thread.epoll_fd, EPOLL_CTL_MOD, n->thread.fd, &ev);
+}
+
+static bool may_work(const struct net *n)
+{
+	switch (base_config()->ptl_progress) {
+	case BASE_PROGRESS_THREAD:
+		return true;
+	case BASE_PROGRESS_POLL:
+		return false;
+	default:
+		return n->ni->spin_ns;
+	}
+}
+
+/* Does what there is to do; until when it may sleep then, in milliseconds. */
+static int work(struct net *n)
+{
+	struct ptl_ni *ni = n->ni;
+	uint64_t until, now;
+	int rounds = 0;
+
+	ptl_lock(ni);
+	while (net_progress(n) && ++rounds < BATCH_MOST && !ptl_lock_contended(ni->view.r))
+		;
+	until = net_arm(n);
+	ptl_leave(ni);
+	now = base_now_ns();
+	if (until <= now)
+		return 0;
+	until = (until - now + 999999) / 1000000;
+	return until > 1000 ? 1000 : (int)until;
+}
+
+/* One turn: waits, and sees who is to do what. */
+static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left)
+{
+	struct ptl_ni *ni = n->ni;
+	struct ptl_region *r = ni->view.r;
+	uint32_t now = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
+	bool polls = now != *rounds || ptl_lock_attended(r);
+
+	*rounds = now;
+	/* who sleeps has armed the socket itself; once it is awake it may go on to compute */
+	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
+		*left = 0;
+		if (!fired)
+			return -1;
+		__atomic_or_fetch(&ni->polled, 1u << (n->slot - ni->net), __ATOMIC_SEQ_CST);
+		ptl_ring(r);
+		return ASIDE_MS;
+	}
+	if (!__atomic_load_n(&ni->polled, __ATOMIC_RELAXED))
+		return work(n); /* nobody else looks at all */
+	if (polls) {
+		*left = 0;
+		return ASIDE_MS;
+	}
+	if (may_work(n))
+		return work(n);
+	if (!*left)
+		*left = base_now_ns();
+	if (base_now_ns() - *left < AWAY_MS * 1000000ull)
+		return AWAY_MS / 2;
+	return work(n);
+}
+
+static void *helper(void *arg)
+{
+	struct net *n = arg;
+	struct epoll_event ev[4];
+	uint32_t rounds = 0;
+	uint64_t left = 0, count;
+	int wait = 0;
+
+	ptl_lock_never_bias(n->ni);
+	while (!atomic_load(&n->thread.stop)) {
+		int k = epoll_wait(n->thread.epoll_fd, ev, 4, wait);
+		bool fired = false;
+
+		for (int i = 0; i < k; i++)
+			if (ev[i].data.u32 == ON_SOCKET)
+				fired = true;
+			else
+				(void)!read(n->thread.event_fd, &count, sizeof(count));
+		if (!atomic_load(&n->thread.stop))
+			wait = turn(n, fired, &rounds, &left);
+	}
+	return NULL;
+}
+
+static int begin(struct net *n)
+{
+	sigset_t all, old;
+	int err;
+
+	/* the application's signals are for the application's threads */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&n->thread.thread, NULL, helper, n);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return err;
+}
+
+int net_thread_start(struct net *n, int fd)
+{
+	struct net_thread *t = &n->thread;
+	struct epoll_event on_event = { .events = EPOLLIN, .data.u32 = ON_EVENT };
+	struct epoll_event on_socket = { .data.u32 = ON_SOCKET };
+	int err = 0;
+
+	t->fd = fd;
+	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (t->event_fd < 0 || t->epoll_fd < 0 ||
+	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event_fd, &on_event) < 0 ||
+	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &on_socket) < 0)
+		err = errno;
+	if (!err)
+		err = begin(n);
+	if (err) {
+		if (t->event_fd >= 0)
+			close(t->event_fd);
+		if (t->epoll_fd >= 0)
+			close(t->epoll_fd);
+		return err;
+	}
+	t->runs = true;
+	pthread_setname_np(t->thread, "postern-net");
+	return 0;
+}
+
+void net_thread_stop(struct net *n)
+{
+	struct net_thread *t = &n->thread;
+	uint64_t one = 1;
+
+	if (!t->runs)
+		return;
+	atomic_store(&t->stop, true);
+	(void)!write(t->event_fd, &one, sizeof(one));
+	pthread_join(t->thread, NULL);
+	close(t->event_fd);
+	close(t->epoll_fd);
+	t->runs = false;
+}

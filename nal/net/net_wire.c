@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * See net_wire.h.
+ */
+#include "nal/net/net_wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "nal/dgram/dgram_wire.h"
+#include "portals/atomic.h"
+#include "portals/engine.h"
+
+/* Is the body as long as the request says? */
+static bool sound(const struct net_msg *m, uint64_t body_len)
+{
+	if (m->atomic && (m->length > NET_SWAP_MOST || m->kind == NET_GET ||
+			  !ptl_atomic_valid(m->atomic, m->element, m->length)))
+		return false;
+	switch (m->kind) {
+	case NET_PUT:
+		return body_len == ptl_atomic_operand(m->atomic, m->length) &&
+		       (!m->atomic || body_len <= NET_SWAP_MOST);
+	case NET_GETPUT:
+		return body_len == ptl_atomic_operand(m->atomic, m->length) &&
+		       body_len <= NET_SWAP_MOST;
+	default:
+		return body_len == 0;
+	}
+}
+
+static int decode_request(const struct net_wire_request *w, uint64_t body_len, struct net_msg *m)
+{
+	if (w->flags & ~NET_WANT_ACK)
+		return -EPROTO;
+	m->ack = w->flags & NET_WANT_ACK;
+	m->atomic = w->atomic;
+	m->element = w->element;
+	m->pt_index = dgram_get16(w->pt_index);
+	m->ac_index = dgram_get16(w->ac_index);
+	m->op = dgram_get32(w->op);
+	m->op_gen = dgram_get32(w->op_gen);
+	m->match_bits = dgram_get64(w->match_bits);
+	m->remote_offset = dgram_get64(w->remote_offset);
+	m->length = dgram_get64(w->length);
+	m->hdr_data = dgram_get64(w->hdr_data);
+	return sound(m, body_len) ? 0 : -EPROTO;
+}
+
+static int decode_answer(const struct net_wire_answer *w, uint64_t body_len, struct net_msg *m)
+{
+	m->what = w->what;
+	m->fail = w->fail;
+	m->op = dgram_get32(w->op);
+	m->op_gen = dgram_get32(w->op_gen);
+	m->length = dgram_get64(w->length);
+	if (m->kind == NET_REPLY)
+		return m->length == body_len ? 0 : -EPROTO;
+	if (body_len || m->what > PTL_ANSWER_FAILED || m->fail >= PTL_NI_FAIL_MAX)
+		return -EPROTO;
+	return (m->what == PTL_ANSWER_FAILED) == (m->fail != PTL_NI_OK) ? 0 : -EPROTO;
+}
+
+int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net_msg *m)
+{
+	const uint8_t *h = header;
+
+	memset(m, 0, sizeof(*m));
+	if (!len)
+		return -EPROTO;
+	m->kind = h[0];
+	switch (m->kind) {
+	case NET_PUT:
+	case NET_GET:
+	case NET_GETPUT:
+		if (len != sizeof(struct net_wire_request))
+			return -EPROTO;
+		return decode_request(header, body_len, m);
+	case NET_ANSWER:
+	case NET_REPLY:
+		if (len != sizeof(struct net_wire_answer))
+			return -EPROTO;
+		return decode_answer(header, body_len, m);
+	}
+	return -EPROTO;
+}
+
+static uint32_t encode_answer(uint8_t *to, const struct net_msg *m)
+{
+	struct net_wire_answer w = { .kind = m->kind, .what = m->what, .fail = m->fail };
+
+	dgram_put32(w.op, m->op);
+	dgram_put32(w.op_gen, m->op_gen);
+	dgram_put64(w.length, m->length);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+uint32_t net_msg_encode(uint8_t *to, const struct net_msg *m)
+{
+	struct net_wire_request w = { .kind = m->kind };
+
+	static_assert(sizeof(w) <= DGRAM_HEADER_MAX, "it fits");
+	if (m->kind == NET_ANSWER || m->kind == NET_REPLY)
+		return encode_answer(to, m);
+	w.flags = m->ack ? NET_WANT_ACK : 0;
+	w.atomic = m->atomic;
+	w.element = m->element;
+	dgram_put16(w.pt_index, m->pt_index);
+	dgram_put16(w.ac_index, m->ac_index);
+	dgram_put32(w.op, m->op);
+	dgram_put32(w.op_gen, m->op_gen);
+	dgram_put64(w.match_bits, m->match_bits);
+	dgram_put64(w.remote_offset, m->remote_offset);
+	dgram_put64(w.length, m->length);
+	dgram_put64(w.hdr_data, m->hdr_data);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What Portals says to Portals over datagrams: the headers of the messages that nal/dgram carries. Numbers are
+ * little-endian; net_wire.c makes checked host structures of what arrives.
+ */
+#ifndef NET_WIRE_H
+#define NET_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum net_kind {
+	NET_PUT = 1, /* the body is the data */
+	NET_GET,
+	NET_GETPUT, /* the body is the new contents */
+	NET_ANSWER, /* the last word on an operation that gets no reply */
+	NET_REPLY,  /* the body is the data of a get or getput */
+};
+
+/*
+ *    0      1       2        3         4           6          8       12
+ *   +------+-------+--------+---------+-----------+----------+-------+--------+
+ *   | kind | flags | atomic | element | pt_index  | ac_index |  op   | op_gen |
+ *   +------+-------+--------+---------+-----------+----------+-------+--------+
+ *    16              24               32              40               48
+ *   +---------------+----------------+---------------+----------------+
+ *   | match_bits    | remote_offset  |    length     |    hdr_data    |
+ *   +---------------+----------------+---------------+----------------+
+ * A request: PUT, GET or GETPUT. op and op_gen come back in what answers it; PTL_NIL: nothing does.
+ */
+struct net_wire_request {
+	uint8_t kind;             /*  0 */
+	uint8_t flags;            /*  1  NET_WANT_ACK */
+	uint8_t atomic, element;  /*  2  as in struct ptl_start */
+	uint8_t pt_index[2];      /*  4 */
+	uint8_t ac_index[2];      /*  6 */
+	uint8_t op[4], op_gen[4]; /*  8 */
+	uint8_t match_bits[8];    /* 16 */
+	uint8_t remote_offset[8]; /* 24 */
+	uint8_t length[8];        /* 32  of what is asked for */
+	uint8_t hdr_data[8];      /* 40 */
+};
+static_assert(sizeof(struct net_wire_request) == 48, "as drawn");
+static_assert(offsetof(struct net_wire_request, match_bits) == 16, "as drawn");
+static_assert(offsetof(struct net_wire_request, hdr_data) == 40, "as drawn");
+
+#define NET_WANT_ACK 0x01u
+
+/*
+ *    0      1      2      3       4      8        12       16       24
+ *   +------+------+------+-------+------+--------+--------+--------+
+ *   | kind | what | fail | zero  |  op  | op_gen | zeros  | length |
+ *   +------+------+------+-------+------+--------+--------+--------+
+ * An ANSWER: what is enum ptl_answer, fail a ptl_ni_fail_t, length the bytes stored. A REPLY: length is that
+ * of the body, the others are 0.
+ */
+struct net_wire_answer {
+	uint8_t kind;             /*  0 */
+	uint8_t what;             /*  1 */
+	uint8_t fail;             /*  2 */
+	uint8_t zero;             /*  3 */
+	uint8_t op[4], op_gen[4]; /*  4 */
+	uint8_t zeros[4];         /* 12 */
+	uint8_t length[8];        /* 16 */
+};
+static_assert(sizeof(struct net_wire_answer) == 24, "as drawn");
+static_assert(offsetof(struct net_wire_answer, length) == 16, "as drawn");
+
+/* The longest operand of a getput or of what calculates. */
+#define NET_SWAP_MOST 8192u
+
+/* A header, decoded or to be encoded; which members count is a matter of the kind. */
+struct net_msg {
+	uint8_t kind;
+	bool ack;
+	uint8_t atomic, element;
+	uint8_t what, fail;
+	uint16_t pt_index, ac_index;
+	uint32_t op, op_gen;
+	uint64_t match_bits, remote_offset, length, hdr_data;
+};
+
+/* The header of a message with a body of body_len bytes. 0, or -EPROTO: it makes no sense. */
+int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net_msg *msg);
+
+/* Writes the header at `to`, of DGRAM_HEADER_MAX bytes; its length. */
+uint32_t net_msg_encode(uint8_t *to, const struct net_msg *msg);
+
+#endif

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The operations of the UDP NAL: opening and closing, and what ranks tell each other of their sockets.
+ */
+#define _GNU_SOURCE
+#include "nal/udp/udp.h"
+
+#include <errno.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "portals/debug.h"
+
+#define HEADERS_4 28 /* of IPv4 and UDP */
+#define HEADERS_6 48
+
+extern const struct nal_ops nal_udp_ops;
+
+static struct udp *udp_of(struct ptl_ni *ni)
+{
+	return ptl_net_of(ni, &nal_udp_ops)->state;
+}
+
+static struct net *net_of(struct ptl_ni *ni)
+{
+	return &udp_of(ni)->net;
+}
+
+static const char *udp_unusable(void)
+{
+	static char why[128];
+	const char *no_seal = net_seal_unusable();
+	int fd;
+
+	if (no_seal)
+		return no_seal;
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		snprintf(why, sizeof(why), "UDP sockets: %m");
+		return why;
+	}
+	close(fd);
+	return NULL;
+}
+
+static void udp_describe(char *text, size_t len)
+{
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool out = fd >= 0 && udp_can_segment(fd), in = fd >= 0 && udp_can_join(fd);
+
+	if (fd >= 0)
+		close(fd);
+	snprintf(text, len, "segmentation offload %s; %s",
+		 out && in ? "both ways"
+		 : out     ? "when sending"
+			   : "not available",
+		 base_config()->ptl_key_file ? "secret from PTL_KEY_FILE outside jobs"
+					     : "outside jobs PTL_KEY_FILE is needed");
+}
+
+/* ---- the socket ------------------------------------------------------------------------------- */
+
+static uint32_t longest(const struct udp *u, const struct ptl_address *a)
+{
+	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = 1500;
+	struct ifreq r = { .ifr_mtu = 0 };
+
+	memcpy(r.ifr_name, a->ifname, sizeof(a->ifname));
+	if (ioctl(u->fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0)
+		mtu = (uint32_t)r.ifr_mtu;
+	mtu = mtu > DGRAM_MTU_MAX + headers ? DGRAM_MTU_MAX : mtu - headers;
+	if (base_config()->ptl_udp_mtu && (uint32_t)base_config()->ptl_udp_mtu < mtu)
+		mtu = (uint32_t)base_config()->ptl_udp_mtu;
+	return mtu < DGRAM_MTU_MIN ? DGRAM_MTU_MIN : mtu;
+}
+
+static void widen(int fd, int force, int ask)
+{
+	int bytes = (int)base_config()->ptl_udp_buffer_kib * 1024;
+
+	if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)) < 0)
+		setsockopt(fd, SOL_SOCKET, ask, &bytes, sizeof(bytes));
+}
+
+static void set_options(struct udp *u)
+{
+	int probe = u->family == AF_INET6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+
+	widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	/* never fragmented: the machine finds out what passes */
+	if (u->family == AF_INET6)
+		setsockopt(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+	else
+		setsockopt(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+	if (base_config()->ptl_udp_segments) {
+		u->segments_out = udp_can_segment(u->fd);
+		u->segments_in = udp_can_join(u->fd);
+	}
+}
+
+static int bind_to(struct udp *u, const struct ptl_address *a, uint16_t port)
+{
+	union udp_sockaddr s = { .any.sa_family = (sa_family_t)u->family };
+	socklen_t len = u->family == AF_INET6 ? sizeof(s.in6) : sizeof(s.in4);
+
+	if (u->family == AF_INET6) {
+		memcpy(&s.in6.sin6_addr, a->bytes, 16);
+		s.in6.sin6_port = htons(port);
+		if (IN6_IS_ADDR_LINKLOCAL(&s.in6.sin6_addr))
+			s.in6.sin6_scope_id = a->scope;
+	} else {
+		memcpy(&s.in4.sin_addr, a->bytes, 4);
+		s.in4.sin_port = htons(port);
+	}
+	if (bind(u->fd, &s.any, len) < 0)
+		return -errno;
+	if (getsockname(u->fd, &s.any, &len) < 0)
+		return -errno;
+	u->port = ntohs(u->family == AF_INET6 ? s.in6.sin6_port : s.in4.sin_port);
+	return 0;
+}
+
+/* One of PTL_DEF_PORTLIST, or whichever is free. */
+static int bind_any(struct udp *u, const struct ptl_address *a)
+{
+	const char *list = base_config()->ptl_def_portlist;
+	char *end;
+
+	while (list && *list) {
+		unsigned long port = strtoul(list, &end, 10);
+
+		if (end == list)
+			break;
+		if (port && port <= 65535 && bind_to(u, a, (uint16_t)port) == 0)
+			return 0;
+		list = *end == ':' ? end + 1 : end;
+	}
+	return bind_to(u, a, 0);
+}
+
+/* Outside a job with cards the pid says what the port is, so that others find us. */
+static int take_port(struct udp *u, struct ptl_ni *ni, ptl_pid_t want)
+{
+	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : udp_port_of(want);
+	int err = port ? bind_to(u, &ni->address, port) : bind_any(u, &ni->address);
+
+	if (err == -EADDRINUSE) {
+		base_warn("UDP port %u, which is that of pid %u, is taken by another program; ask "
+			  "for another pid, or give it another port in PTL_PID2PORT_FILE",
+			  port, want);
+		return PTL_PID_INVALID;
+	}
+	if (err < 0) {
+		base_warn("cannot bind a UDP socket on %s: %s", ni->address.ifname, strerror(-err));
+		return PTL_FAIL;
+	}
+	if (want == PTL_PID_ANY && !ni->cards)
+		ni->id.pid = u->port;
+	return PTL_OK;
+}
+
+static void udp_free(struct udp *u)
+{
+	if (u->fd >= 0)
+		close(u->fd);
+	free(u->rank);
+	free(u->in.bytes);
+	free(u->out.heads);
+	free(u);
+}
+
+static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
+{
+	struct udp *u = calloc(1, sizeof(*u));
+	int err;
+
+	if (!u)
+		return PTL_NO_SPACE;
+	u->family = ni->address.family;
+	u->own_nid = ni->id.nid;
+	u->in.bytes = malloc((size_t)UDP_BUFFERS * UDP_BUFFER);
+	u->out.heads = malloc(UDP_HEADS);
+	u->fd = socket(u->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (u->fd < 0 || !u->in.bytes || !u->out.heads) {
+		udp_free(u);
+		return PTL_NO_SPACE;
+	}
+	set_options(u);
+	u->mtu = longest(u, &ni->address);
+	udp_recv_init(u);
+	err = take_port(u, ni, want);
+	if (err != PTL_OK) {
+		udp_free(u);
+		return err;
+	}
+	ptl_net_of(ni, &nal_udp_ops)->state = u;
+	return PTL_OK;
+}
+
+/* ---- the job ---------------------------------------------------------------------------------- */
+
+static void udp_card(struct ptl_ni *ni, char *text, size_t len)
+{
+	union udp_sockaddr s;
+	socklen_t size = sizeof(s);
+
+	if (getsockname(udp_of(ni)->fd, &s.any, &size) == 0)
+		udp_addr_format(&s, text, len);
+}
+
+static bool take_cards(struct udp *u, const struct ptl_ni *ni, const struct nal_job *job)
+{
+	u->rank = calloc(job->size, sizeof(*u->rank));
+	if (!u->rank)
+		return false;
+	for (unsigned int i = 0; i < job->size; i++) {
+		struct udp_rank *r = &u->rank[u->ranks];
+		size_t len;
+		const char *card = ptl_net_card(job->card[i], nal_udp_ops.name, &len);
+
+		if (!card || !udp_addr_parse(card, len, ni->address.scope, &r->addr) ||
+		    r->addr.word[0] >> 48 != (uint64_t)u->family)
+			continue;
+		r->id = job->ids[i];
+		u->ranks++;
+	}
+	udp_sort_ranks(u);
+	return true;
+}
+
+static const struct net_link udp_link = {
+	.name = "udp",
+	.address = udp_address,
+	.room = udp_room,
+	.transmit = udp_transmit,
+	.flush = udp_flush,
+	.receive = udp_receive,
+};
+
+static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
+{
+	struct udp *u = udp_of(ni);
+
+	u->by_id = !job->card;
+	if (job->card && !take_cards(u, ni, job))
+		return "out of memory";
+	u->net.ni = ni;
+	u->net.slot = ptl_net_of(ni, &nal_udp_ops);
+	u->net.link = &udp_link;
+	u->net.link_state = u;
+	return net_start(&u->net, job, u->fd, u->mtu);
+}
+
+static void udp_close(struct ptl_ni *ni)
+{
+	struct udp *u = udp_of(ni);
+
+	if (u->net.ni)
+		net_stop(&u->net);
+	udp_free(u);
+	ptl_net_of(ni, &nal_udp_ops)->state = NULL;
+}
+
+static void udp_forked(struct ptl_ni *ni)
+{
+	struct udp *u = udp_of(ni);
+
+	if (!u)
+		return;
+	close(u->fd);
+	if (u->net.ni)
+		net_forked(&u->net);
+}
+
+/* ---- the rest --------------------------------------------------------------------------------- */
+
+static unsigned long udp_distance(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return id.nid == ni->id.nid ? 1 : 2;
+}
+
+static bool udp_knows(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	return net_knows(net_of(ni), target);
+}
+
+static bool udp_connect(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	return net_connect(net_of(ni), target);
+}
+
+static int udp_send(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	return net_send(net_of(ni), s);
+}
+
+static bool udp_progress(struct ptl_ni *ni)
+{
+	return net_progress(net_of(ni));
+}
+
+static uint64_t udp_arm(struct ptl_ni *ni)
+{
+	return net_arm(net_of(ni));
+}
+
+const struct nal_ops nal_udp_ops = {
+	.name = "udp",
+	.atomics = true,
+	.needs_secret = true,
+	.unusable = udp_unusable,
+	.region_bytes = net_region_bytes,
+	.open = udp_open,
+	.card = udp_card,
+	.join = udp_join,
+	.close = udp_close,
+	.distance = udp_distance,
+	.knows = udp_knows,
+	.connect = udp_connect,
+	.send = udp_send,
+	.progress = udp_progress,
+	.arm = udp_arm,
+	.forked = udp_forked,
+	.describe = udp_describe,
+};

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The UDP link: one socket for each interface, bound to the address of the network interface that was chosen, so
+ * that nothing leaves by another one.
+ *
+ *   udp.c       the operations of the NAL: opening, cards, the job's addresses
+ *   udp_addr.c  addresses: of packets, of cards, of ids
+ *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does that
+ *   udp_recv.c  packets in, likewise
+ */
+#ifndef UDP_H
+#define UDP_H
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "nal/net/net.h"
+
+#define UDP_HEADS   (256u * 1024) /* bytes of heads that wait for flush() */
+#define UDP_PACKETS 128u          /* packets that do */
+#define UDP_IOVECS  1024u         /* their pieces: as many as one system call takes */
+#define UDP_BUFFERS 8u            /* datagrams, maybe of many segments, received at once */
+#define UDP_BUFFER  65536u
+
+union udp_sockaddr {
+	struct sockaddr any;
+	struct sockaddr_in in4;
+	struct sockaddr_in6 in6;
+};
+
+struct udp_packet {
+	struct dgram_addr to;
+	uint32_t iov, pieces; /* in `iov`, the head first */
+	uint32_t len;
+	bool probe;
+};
+
+struct udp {
+	struct net net; /* first: it is what the machine's callbacks get */
+	int fd;
+	int family;
+	uint16_t port;
+	uint32_t mtu; /* longest datagram */
+	bool segments_out, segments_in;
+
+	/* where the job's ranks are, by id; sorted */
+	struct udp_rank {
+		ptl_process_id_t id;
+		struct dgram_addr addr;
+	} * rank;
+	unsigned int ranks;
+	bool by_id; /* others are where their ids say */
+	ptl_nid_t own_nid;
+
+	struct udp_out {
+		uint8_t *heads;
+		uint32_t used, packets, iovs;
+		struct udp_packet packet[UDP_PACKETS];
+		struct iovec iov[UDP_IOVECS];
+	} out;
+	struct udp_in {
+		uint8_t *bytes;
+		struct mmsghdr msg[UDP_BUFFERS];
+		struct iovec iov[UDP_BUFFERS];
+		union udp_sockaddr from[UDP_BUFFERS];
+		union {
+			struct cmsghdr align;
+			char space[64];
+		} control[UDP_BUFFERS];
+	} in;
+};
+
+/* ---- udp_addr.c ------------------------------------------------------------------------------- */
+
+void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s);
+socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a);
+
+/* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none. */
+bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a);
+void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
+
+/* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
+uint16_t udp_port_of(ptl_pid_t pid);
+
+/* Puts the ranks in order, so that they are found. */
+void udp_sort_ranks(struct udp *u);
+
+/* The address of `id`, by the job or by its id. */
+bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+
+/* ---- udp_send.c, udp_recv.c ------------------------------------------------------------------- */
+
+void *udp_room(void *link, size_t len);
+void udp_transmit(void *link, const struct dgram_packet *p);
+void udp_flush(void *link);
+unsigned int udp_receive(void *link, struct net *n);
+
+/* Prepares the receive buffers of a new link. */
+void udp_recv_init(struct udp *u);
+/* Does the kernel cut a datagram into segments on its way out; and join those that come in? Tries. */
+bool udp_can_segment(int fd);
+bool udp_can_join(int fd);
+
+#endif

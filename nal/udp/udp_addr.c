@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Addresses. To the machine an address is three words: family, scope and port, then the sixteen bytes of an IPv6
+ * address or the four of an IPv4 one.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "nal/udp/udp.h"
+
+void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s)
+{
+	memset(a, 0, sizeof(*a));
+	if (s->any.sa_family == AF_INET6) {
+		a->word[0] = (uint64_t)AF_INET6 << 48 |
+			     (uint64_t)(s->in6.sin6_scope_id & 0xffffffffu) << 16 |
+			     ntohs(s->in6.sin6_port);
+		memcpy(&a->word[1], &s->in6.sin6_addr, 16);
+	} else {
+		a->word[0] = (uint64_t)AF_INET << 48 | ntohs(s->in4.sin_port);
+		a->word[1] = s->in4.sin_addr.s_addr;
+	}
+}
+
+socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a)
+{
+	uint16_t port = htons((uint16_t)a->word[0]);
+
+	memset(s, 0, sizeof(*s));
+	if (a->word[0] >> 48 == AF_INET6) {
+		s->in6.sin6_family = AF_INET6;
+		s->in6.sin6_port = port;
+		s->in6.sin6_scope_id = (uint32_t)(a->word[0] >> 16);
+		memcpy(&s->in6.sin6_addr, &a->word[1], 16);
+		return sizeof(s->in6);
+	}
+	s->in4.sin_family = AF_INET;
+	s->in4.sin_port = port;
+	s->in4.sin_addr.s_addr = (uint32_t)a->word[1];
+	return sizeof(s->in4);
+}
+
+bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a)
+{
+	union udp_sockaddr s = { .any.sa_family = AF_INET };
+	char copy[64], *host = copy, *colon, *end;
+	unsigned long port;
+
+	if (!len || len >= sizeof(copy))
+		return false;
+	memcpy(copy, text, len);
+	copy[len] = '\0';
+	colon = strrchr(copy, ':');
+	if (!colon)
+		return false;
+	*colon = '\0';
+	port = strtoul(colon + 1, &end, 10);
+	if (end == colon + 1 || *end || !port || port > 65535)
+		return false;
+	if (*host == '[') {
+		host++;
+		if (colon[-1] != ']')
+			return false;
+		colon[-1] = '\0';
+		s.in6.sin6_family = AF_INET6;
+		s.in6.sin6_port = htons((uint16_t)port);
+		if (inet_pton(AF_INET6, host, &s.in6.sin6_addr) != 1)
+			return false;
+		if (IN6_IS_ADDR_LINKLOCAL(&s.in6.sin6_addr))
+			s.in6.sin6_scope_id = scope;
+	} else {
+		s.in4.sin_port = htons((uint16_t)port);
+		if (inet_pton(AF_INET, host, &s.in4.sin_addr) != 1)
+			return false;
+	}
+	udp_addr_from(a, &s);
+	return true;
+}
+
+void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len)
+{
+	char host[INET6_ADDRSTRLEN];
+
+	if (s->any.sa_family == AF_INET6) {
+		inet_ntop(AF_INET6, &s->in6.sin6_addr, host, sizeof(host));
+		snprintf(text, len, "[%s]:%u", host, ntohs(s->in6.sin6_port));
+	} else {
+		inet_ntop(AF_INET, &s->in4.sin_addr, host, sizeof(host));
+		snprintf(text, len, "%s:%u", host, ntohs(s->in4.sin_port));
+	}
+}
+
+uint16_t udp_port_of(ptl_pid_t pid)
+{
+	FILE *f = fopen(base_config()->ptl_pid2port_file, "re");
+	uint16_t port = pid <= 65535 ? (uint16_t)pid : 0;
+	unsigned int its_pid, its_port;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%u %u", &its_pid, &its_port) == 2 && its_pid == pid &&
+		    its_port <= 65535)
+			port = (uint16_t)its_port;
+	if (f)
+		fclose(f);
+	return port;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct udp_rank *x = a, *y = b;
+
+	if (x->id.nid != y->id.nid)
+		return x->id.nid < y->id.nid ? -1 : 1;
+	return (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
+}
+
+bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
+{
+	const struct udp *u = link;
+	struct udp_rank key = { .id = id };
+	const struct udp_rank *found = NULL;
+	union udp_sockaddr s = { .any.sa_family = AF_INET };
+
+	if (u->ranks)
+		found = bsearch(&key, u->rank, u->ranks, sizeof(*u->rank), by_id);
+	if (found) {
+		*addr = found->addr;
+		return true;
+	}
+	if (!u->by_id || u->family != AF_INET)
+		return false;
+	s.in4.sin_addr.s_addr = htonl(id.nid);
+	s.in4.sin_port = htons(udp_port_of(id.pid));
+	if (!s.in4.sin_port)
+		return false;
+	udp_addr_from(addr, &s);
+	return true;
+}
+
+void udp_sort_ranks(struct udp *u)
+{
+	qsort(u->rank, u->ranks, sizeof(*u->rank), by_id);
+}
