@@ -184,12 +184,26 @@ void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	}
 }
 
-/* RFC 8899 section 4.3 */
-void dgram_mtu_blackhole(struct dgram *m, struct dgram_rec *r)
+/* RFC 8899 section 4.3: short packets arrive, and long ones have not for some time-outs. */
+#define BLACK_LOST 6u
+#define BLACK_RTOS 4
+
+void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool arrived)
 {
-	if (r->mtu <= DGRAM_MTU_MIN)
+	struct dgram_conn *c = r->conn;
+
+	if (size <= DGRAM_MTU_MIN)
 		return;
+	if (arrived) {
+		c->long_lost = 0;
+		return;
+	}
+	if (!c->long_lost++)
+		c->long_since = m->now;
+	if (c->long_lost < BLACK_LOST || m->now - c->long_since < BLACK_RTOS * dgram_rto(m, r))
+		return;
+	c->long_lost = 0;
 	r->mtu = r->mtu > m->cfg.mtu_start ? m->cfg.mtu_start : DGRAM_MTU_MIN;
 	r->mtu_again = m->now + RAISE_TIMER / 10;
-	r->conn->mtu_probe = 0;
+	c->mtu_probe = 0;
 }

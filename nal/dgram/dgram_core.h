@@ -197,7 +197,9 @@ struct dgram_conn {
 	bool ping;
 	uint32_t mtu_probe; /* size being tried, 0: none */
 	uint8_t mtu_tries;
-	bool mtu_out; /* the probe is in flight */
+	bool mtu_out;        /* the probe is in flight */
+	uint32_t long_lost;  /* packets above DGRAM_MTU_MIN in a row, */
+	uint64_t long_since; /* since then */
 
 	/* messages out */
 	struct dgram_msg **msg; /* ring by number, [msg_base, rec->tx_number) */
@@ -433,7 +435,7 @@ void dgram_cc_idle(struct dgram *m, struct dgram_rec *r);
 uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r);
 void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size);
 void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size);
-/* Nothing gets through: perhaps long packets no longer do. */
-void dgram_mtu_blackhole(struct dgram *m, struct dgram_rec *r);
+/* A packet of so many bytes that was no probe was lost, or arrived: perhaps long ones no longer get through. */
+void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool arrived);
 
 #endif

@@ -195,6 +195,7 @@ static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 		dgram_mtu_lost(m, r, s->bytes);
 		return;
 	}
+	dgram_mtu_seen(m, r, s->bytes, false);
 	for (uint32_t i = 0; i < s->msgs; i++)
 		message_lost(c, s->msg + i);
 	for (uint32_t i = 0; i < s->ctls; i++)
@@ -261,8 +262,10 @@ static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 			c->rack_pn = s->pn;
 			c->rack_rtt = m->now - s->at;
 		}
-		if (!s->probe)
+		if (!s->probe) {
+			dgram_mtu_seen(m, r, s->bytes, true);
 			dgram_cc_acked(m, r, s->pn, s->bytes);
+		}
 	} else {
 		m->stats.spurious++;
 		c->reordered = true;
@@ -399,8 +402,6 @@ static void timed_out(struct dgram *m, struct dgram_rec *r)
 	c->probes = 2;
 	c->ping = true;
 	c->last_at = m->now;
-	if (c->backoff > 3)
-		dgram_mtu_blackhole(m, r);
 }
 
 bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)

@@ -40,7 +40,7 @@ struct sim {
 		uint32_t from, to;
 	} * cut;
 	uint32_t ncuts;
-	void (*seen)(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len);
+	sim_seen *seen;
 	void *seen_arg;
 	struct sim_stats stats;
 };
@@ -295,8 +295,11 @@ static void enter(struct sim *s, struct packet *p)
 	left = from->link_out > from->busy ? from->link_out : from->busy;
 	left += on_link > s->cfg.g_ns ? on_link : s->cfg.g_ns;
 	from->link_out = left;
-	if (s->seen)
-		s->seen(s->seen_arg, p->from, p->to, p->bytes, p->len);
+	if (s->seen && !s->seen(s->seen_arg, p->from, p->to, p->bytes, p->len)) {
+		s->stats.lost++;
+		packet_put(s, p);
+		return;
+	}
 	if (s->cfg.path_mtu && p->len > s->cfg.path_mtu) {
 		s->stats.too_long++;
 		packet_put(s, p);
@@ -527,9 +530,7 @@ bool sim_restart(struct sim_node *n)
 	return start(n);
 }
 
-void sim_watch(struct sim *s,
-	       void (*seen)(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len),
-	       void *arg)
+void sim_watch(struct sim *s, sim_seen *seen, void *arg)
 {
 	s->seen = seen;
 	s->seen_arg = arg;

@@ -96,10 +96,9 @@ void sim_cut(struct sim *s, uint32_t from, uint32_t to, bool cut);
 void sim_crash(struct sim_node *n);
 /* Another one is there in its place. False: no memory. */
 bool sim_restart(struct sim_node *n);
-/* Looks at every packet that a node hands to the network; may change it. NULL: nobody does. */
-void sim_watch(struct sim *s,
-	       void (*seen)(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len),
-	       void *arg);
+/* Looks at every packet that a node hands to the network, and may change it; false: it is lost. NULL: nobody does. */
+typedef bool sim_seen(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len);
+void sim_watch(struct sim *s, sim_seen *seen, void *arg);
 /* A packet from anywhere arrives at a node now. */
 void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t len);
 

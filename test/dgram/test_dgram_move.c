@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * How the datagram machine moves messages and bodies: losses and how soon they are made good, round-trip times, how much is in
+ * flight, what receivers have to keep, and the length of packets.
+ */
+#include "test/dgram/pair.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/dgram/dgram_core.h"
+
+static struct pair p;
+static struct sim_cfg cfg;
+
+static int set_up(void **state)
+{
+	(void)state;
+	pair_settings(&cfg);
+	pair_start(&p, &cfg);
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pair_end(&p);
+	return 0;
+}
+
+static void again(void)
+{
+	pair_end(&p);
+	pair_start(&p, &cfg);
+}
+
+/* A connection between 0 and 1 that has measured its round trip. */
+static void warm_up(void)
+{
+	for (uint32_t i = 1; i <= 4; i++) {
+		pair_send(&p, 0, 1, 10);
+		pair_until(&p, &p.told[0].sent, i);
+	}
+	pair_wait(&p, 50 * MS);
+	p.packets = 0;
+}
+
+/* Loses those packets of 0 to 1 whose turn it is, counted from warm_up. */
+static bool drop_some(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)packet;
+	(void)len;
+	(void)to;
+	return from != 0 || q->packets < q->drop_from || q->packets > q->drop_to;
+}
+
+static void bodies_of_all_lengths_arrive(void **state)
+{
+	static const uint64_t some[] = { 0,     1,     999,   1000,  1015,  1016,    1017,     1400,
+					 16383, 16384, 16385, 65536, 65537, 1 << 20, PAIR_LONG };
+	uint32_t landed = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
+		memset(p.told[1].landing, 0, PAIR_LONG);
+		assert_int_equal(pair_send(&p, 0, 1, some[i]), 0);
+		pair_until(&p, &p.told[0].sent, i + 1);
+		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_length, some[i]);
+		landed += some[i] > DGRAM_INLINE_MAX;
+		assert_int_equal(p.told[1].landed, landed);
+		if (some[i] > DGRAM_INLINE_MAX)
+			assert_memory_equal(p.told[1].landing, p.source, some[i]);
+	}
+	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
+}
+
+static void the_round_trip_is_measured(void **state)
+{
+	struct dgram_peer_info info;
+
+	(void)state;
+	warm_up();
+	info = pair_info(&p, 0, 1);
+	/* there and back: L and o on both sides, and what the links take */
+	assert_in_range(info.min_rtt_ns, 2 * cfg.L_ns, 2 * cfg.L_ns + 8000 + MS);
+	assert_in_range(info.srtt_ns, info.min_rtt_ns / 2, 4 * info.min_rtt_ns + MS);
+	assert_in_range(info.rto_ns, cfg.machine.rto_min_ns, cfg.machine.rto_max_ns);
+}
+
+static void one_lost_packet_is_sent_again_alone(void **state)
+{
+	struct dgram_stats st;
+
+	(void)state;
+	warm_up();
+	p.keep = drop_some;
+	p.drop_from = p.drop_to = 20;
+	pair_send(&p, 0, 1, 200000);
+	pair_until(&p, &p.told[1].landed, 1);
+	pair_wait(&p, 50 * MS);
+	st = pair_stats(&p, 0);
+	/* but for the probe of a longer MTU nothing else was thought lost, and nobody waited for a time-out */
+	assert_int_equal(st.lost_packets, 1);
+	assert_int_equal(st.spurious, 0);
+	assert_int_equal(st.timeouts, 0);
+	assert_memory_equal(p.told[1].landing, p.source, 200000);
+}
+
+static void a_lost_tail_needs_no_time_out(void **state)
+{
+	uint64_t start;
+
+	(void)state;
+	warm_up();
+	p.keep = drop_some;
+	p.drop_from = p.drop_to = 1;
+	start = sim_now(p.s);
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[1].delivered, 5);
+	assert_true(sim_now(p.s) - start < cfg.machine.rto_min_ns);
+	pair_wait(&p, 50 * MS);
+	assert_int_equal(pair_stats(&p, 0).probes, 1);
+	assert_int_equal(pair_stats(&p, 0).timeouts, 0);
+}
+
+static void time_outs_grow(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	warm_up();
+	p.keep = drop_some;
+	p.drop_from = 1;
+	p.drop_to = UINT32_MAX;
+	pair_send(&p, 0, 1, 10);
+	pair_wait(&p, 100 * MS);
+	before = pair_stats(&p, 0).timeouts;
+	assert_in_range(before, 2, 6);
+	pair_wait(&p, 100 * MS);
+	assert_true(pair_stats(&p, 0).timeouts - before <= 1);
+	p.keep = NULL;
+	pair_until(&p, &p.told[0].sent, 5);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+}
+
+static void a_changed_order_is_learnt(void **state)
+{
+	struct dgram_stats st;
+
+	(void)state;
+	cfg.faults.reorder = 200;
+	again();
+	pair_send(&p, 0, 1, PAIR_LONG);
+	pair_until(&p, &p.told[1].landed, 1);
+	st = pair_stats(&p, 0);
+	/* a fifth of all are late, by up to two round trips; few of them are sent twice */
+	assert_true(st.spurious > 0);
+	assert_true(st.spurious < st.packets_out / 10);
+}
+
+/* Bytes per second of one long body. */
+static uint64_t speed(void)
+{
+	uint64_t start;
+
+	warm_up();
+	start = sim_now(p.s);
+	pair_send(&p, 0, 1, PAIR_LONG);
+	pair_until(&p, &p.told[1].landed, 1);
+	return PAIR_LONG * SECOND / (sim_now(p.s) - start);
+}
+
+static void a_path_is_filled(void **state)
+{
+	(void)state;
+	/* 1 Gbit/s, 100 us there, a queue of as much */
+	cfg.L_ns = 100000;
+	cfg.G_ps = 8000;
+	cfg.queue_ns = 400000;
+	cfg.machine.mtu_start = 1472;
+	again();
+	/* of 125 MB/s, 1416 of 1472 bytes are payload */
+	assert_true(speed() > 125000000ull * 1416 / 1472 * 90 / 100);
+}
+
+static void loss_by_chance_costs_little(void **state)
+{
+	(void)state;
+	cfg.L_ns = 20000;
+	cfg.G_ps = 8000;
+	cfg.machine.mtu_start = 1472;
+	cfg.faults.loss = 10;
+	again();
+	assert_true(speed() > 125000000ull * 70 / 100);
+}
+
+static void two_share_a_link_without_collapse(void **state)
+{
+	uint64_t start, took;
+
+	(void)state;
+	cfg.L_ns = 20000;
+	cfg.G_ps = 8000;
+	cfg.queue_ns = 500000;
+	cfg.machine.mtu_start = 1472;
+	again();
+	start = sim_now(p.s);
+	pair_send(&p, 0, 2, PAIR_LONG / 2);
+	pair_send(&p, 1, 2, PAIR_LONG / 2);
+	pair_until(&p, &p.told[2].landed, 2);
+	took = sim_now(p.s) - start;
+	assert_true(PAIR_LONG * SECOND / took > 125000000ull * 75 / 100);
+}
+
+static void a_receiver_that_waits_stops_its_senders(void **state)
+{
+	(void)state;
+	warm_up();
+	p.told[1].later = true;
+	for (int i = 0; i < 1000; i++)
+		assert_int_equal(pair_send(&p, 0, 1, 500), 0);
+	pair_wait(&p, 20 * SECOND);
+	/* it is alive, only busy; and has kept what it said it would */
+	assert_int_equal(p.told[0].lost, 0);
+	assert_int_equal(p.told[0].sent, 4);
+	assert_true(sim_node(p.s, 1)->m->early_bytes <= cfg.machine.credit * 1024);
+	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NO_CREDIT], 0);
+	p.told[1].later = false;
+	dgram_resume(sim_node(p.s, 1)->m, sim_peer(sim_node(p.s, 1), 0));
+	sim_kick(sim_node(p.s, 1));
+	pair_until(&p, &p.told[0].sent, 1004);
+	assert_int_equal(p.told[1].delivered, 1004);
+	assert_int_equal(sim_node(p.s, 1)->m->early_bytes, 0);
+}
+
+static void the_word_of_new_credit_may_be_lost(void **state)
+{
+	(void)state;
+	warm_up();
+	p.told[1].later = true;
+	for (int i = 0; i < 1000; i++)
+		pair_send(&p, 0, 1, 500);
+	pair_wait(&p, SECOND);
+	p.told[1].later = false;
+	sim_cut(p.s, 1, 0, true);
+	dgram_resume(sim_node(p.s, 1)->m, sim_peer(sim_node(p.s, 1), 0));
+	sim_kick(sim_node(p.s, 1));
+	pair_wait(&p, 50 * MS);
+	sim_cut(p.s, 1, 0, false);
+	pair_until(&p, &p.told[0].sent, 1004);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+}
+
+static void the_queue_of_a_sender_has_an_end(void **state)
+{
+	int err = 0, n;
+
+	(void)state;
+	sim_cut(p.s, 0, 1, true);
+	for (n = 0; n < 100000 && !err; n++)
+		err = pair_send(&p, 0, 1, 8);
+	assert_int_equal(err, -11);
+	assert_int_equal(n - 1, cfg.machine.backlog);
+	pair_until(&p, &p.told[0].sent, cfg.machine.backlog);
+	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
+}
+
+static void the_longest_packets_that_pass_are_found(void **state)
+{
+	static const uint32_t path[] = { 1200, 1280, 1472, 4068, 8972, 0 };
+	static const uint32_t found[] = { 1200, 1200, 1472, 4068, 8972, 65000 };
+
+	(void)state;
+	cfg.machine.mtu = 65000;
+	for (int i = 0; i < 6; i++) {
+		cfg.path_mtu = path[i];
+		again();
+		for (uint32_t n = 1; n <= 12; n++) {
+			pair_send(&p, 0, 1, PAIR_LONG);
+			pair_until(&p, &p.told[0].sent, n);
+			assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+			if (pair_info(&p, 0, 1).mtu > DGRAM_MTU_MIN)
+				break;
+		}
+		assert_int_equal(pair_info(&p, 0, 1).mtu, found[i]);
+		/* looking for them does not look like congestion */
+		assert_int_equal(pair_stats(&p, 0).timeouts, 0);
+	}
+}
+
+static bool only_short(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)from;
+	(void)to;
+	(void)packet;
+	return q->packets < 500 || len <= 1400;
+}
+
+static void a_path_that_narrows_is_noticed(void **state)
+{
+	(void)state;
+	cfg.machine.mtu = 8972;
+	again();
+	p.keep = only_short;
+	pair_send(&p, 0, 1, PAIR_LONG);
+	pair_until(&p, &p.told[0].sent, 1);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_memory_equal(p.told[1].landing, p.source, PAIR_LONG);
+	assert_true(pair_info(&p, 0, 1).mtu <= 1400);
+}
+
+static void replies_need_no_second_round_trip(void **state)
+{
+	const struct dgram_out o = { .header = &p.given[0][1],
+				     .header_len = 4,
+				     .body.base = p.source,
+				     .body_len = 1 << 20,
+				     .cookie = &p.told[0],
+				     .push = UINT64_MAX };
+
+	(void)state;
+	warm_up();
+	p.given[0][1] = 4;
+	assert_int_equal(sim_send(sim_node(p.s, 0), 1, &o), 0);
+	pair_until(&p, &p.told[1].landed, 1);
+	assert_memory_equal(p.told[1].landing, p.source, 1 << 20);
+	assert_int_equal(pair_stats(&p, 0).spurious, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+		TEST(bodies_of_all_lengths_arrive),
+		TEST(the_round_trip_is_measured),
+		TEST(one_lost_packet_is_sent_again_alone),
+		TEST(a_lost_tail_needs_no_time_out),
+		TEST(time_outs_grow),
+		TEST(a_changed_order_is_learnt),
+		TEST(a_path_is_filled),
+		TEST(loss_by_chance_costs_little),
+		TEST(two_share_a_link_without_collapse),
+		TEST(a_receiver_that_waits_stops_its_senders),
+		TEST(the_word_of_new_credit_may_be_lost),
+		TEST(the_queue_of_a_sender_has_an_end),
+		TEST(the_longest_packets_that_pass_are_found),
+		TEST(a_path_that_narrows_is_noticed),
+		TEST(replies_need_no_second_round_trip),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
