@@ -23,6 +23,11 @@ program sections
   call persistent()
   call collectives()
   call reductions()
+  call later()
+  call later_any()
+  call later_types()
+  call collectives_again()
+  call windows()
   call packing()
   call components()
   call refused()
@@ -196,6 +201,143 @@ contains
     call MPI_Allreduce(MPI_IN_PLACE, a(9:1:-4), 3, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD)
     call check(all(a(9:1:-4) == ranks - 1) .and. a(2) == rank, 'MPI_Allreduce in place')
   end subroutine reductions
+
+  ! Copies that are given back when the request is complete.
+  subroutine later()
+    integer :: a(9), b(9), c(2 * ranks), i
+    type(MPI_Request) :: r(3)
+    logical :: flag
+    a = rank
+    b = -1
+    c = -1
+    call MPI_Iallreduce(a(1:9:2), b(1:9:2), 5, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, r(1))
+    call MPI_Iallgather(a(2), 1, MPI_INTEGER, c(2:2*ranks:2), 1, MPI_INTEGER, MPI_COMM_WORLD, r(2))
+    call MPI_Ibarrier(MPI_COMM_WORLD, r(3))
+    call MPI_Waitall(3, r, MPI_STATUSES_IGNORE)
+    call check(all(b(1:9:2) == ranks * (ranks - 1) / 2) .and. all(b(2:8:2) == -1), 'MPI_Iallreduce')
+    call check(all(c(2:2*ranks:2) == [(i, i = 0, ranks - 1)]) .and. all(c(1:2*ranks:2) == -1), &
+      'MPI_Iallgather')
+    b = rank
+    call MPI_Iallreduce(MPI_IN_PLACE, b(9:1:-4), 3, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, r(1))
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Test(r(1), flag, MPI_STATUS_IGNORE)
+    end do
+    call check(all(b(1:9:4) == ranks - 1) .and. b(2) == rank, 'in place, found complete by MPI_Test')
+    b = -1
+    if (rank == 0) b = [(i, i = 1, 9)]
+    call MPI_Ibcast(b(1:9:2), 5, MPI_INTEGER, 0, MPI_COMM_WORLD, r(1))
+    call MPI_Wait(r(1), MPI_STATUS_IGNORE)
+    call check(all(b(1:9:2) == [1, 3, 5, 7, 9]) .and. (rank == 0 .or. all(b(2:8:2) == -1)), 'MPI_Ibcast')
+  end subroutine later
+
+  ! Many at once, complete in any order.
+  subroutine later_any()
+    integer, parameter :: n = 20
+    integer :: a(3, n), b(3, n), i, k, outcount, at(n)
+    type(MPI_Request) :: r(n)
+    logical :: right
+    a = 1
+    b = -1
+    do i = 1, n
+      a(2, i) = i
+      call MPI_Iallreduce(a(1:3:2, i), b(1:3:2, i), 2, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, r(i))
+    end do
+    right = .true.
+    do i = 1, 5
+      call MPI_Waitany(n, r, k, MPI_STATUS_IGNORE)
+      right = right .and. all(b(1:3:2, k) == ranks)
+    end do
+    call MPI_Waitsome(n, r, outcount, at, MPI_STATUSES_IGNORE)
+    do i = 1, outcount
+      right = right .and. all(b(1:3:2, at(i)) == ranks)
+    end do
+    call MPI_Waitall(n, r, MPI_STATUSES_IGNORE)
+    call check(right .and. all(b(1:3:2, :) == ranks) .and. all(b(2, :) == -1), &
+      'MPI_Waitany, MPI_Waitsome and MPI_Waitall give copies back')
+  end subroutine later_any
+
+  ! Arrays of datatypes, which C has to find until the end.
+  subroutine later_types()
+    integer :: a(0:ranks-1), b(0:2*ranks-1), ones(0:ranks-1), to(0:ranks-1), from(0:ranks-1), i
+    type(MPI_Datatype) :: types(0:ranks-1)
+    type(MPI_Request) :: r
+    types = MPI_INTEGER
+    ones = 1
+    from = [(4 * i, i = 0, ranks - 1)]
+    to = from
+    a = [(100 * rank + i, i = 0, ranks - 1)]
+    b = -1
+    call MPI_Ialltoallw(a, ones, from, types, b(0:2*ranks-1:2), ones, to, types, MPI_COMM_WORLD, r)
+    call MPI_Wait(r, MPI_STATUS_IGNORE)
+    call check(all(b(0:2*ranks-1:2) == [(100 * i + rank, i = 0, ranks - 1)]) .and. all(b(1:2*ranks-1:2) == -1), &
+      'MPI_Ialltoallw')
+    b = -1
+    call MPI_Alltoallw_init(a, ones, from, types, b(0:ranks-1), ones, to, types, MPI_COMM_WORLD, &
+      MPI_INFO_NULL, r)
+    do i = 1, 2
+      call MPI_Start(r)
+      call MPI_Wait(r, MPI_STATUS_IGNORE)
+    end do
+    call MPI_Request_free(r)
+    call check(all(b(0:ranks-1) == [(100 * i + rank, i = 0, ranks - 1)]), 'MPI_Alltoallw_init')
+  end subroutine later_types
+
+  subroutine collectives_again()
+    integer :: m(3, 4), i, ierr, class
+    type(MPI_Request) :: r
+    logical :: right
+    call MPI_Bcast_init(m(2, :), 4, MPI_INTEGER, 0, MPI_COMM_WORLD, MPI_INFO_NULL, r)
+    right = .true.
+    do i = 1, 3
+      m = -1
+      if (rank == 0) m(2, :) = i
+      call MPI_Start(r)
+      call MPI_Wait(r, MPI_STATUS_IGNORE)
+      right = right .and. all(m(2, :) == i) .and. count(m == -1) == 8
+    end do
+    call MPI_Request_free(r)
+    call check(right, 'MPI_Bcast_init of a row')
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN)
+    call MPI_Allreduce_init(MPI_IN_PLACE, m(2, :), 4, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, MPI_INFO_NULL, &
+      r, ierr)
+    call MPI_Error_class(ierr, class)
+    call check(class == MPI_ERR_BUFFER, 'a persistent reduction of a row is refused')
+    call MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL)
+  end subroutine collectives_again
+
+  subroutine windows()
+    use, intrinsic :: iso_c_binding
+    integer, pointer :: mine(:)
+    integer :: a(6), b(6), i
+    type(MPI_Win) :: win
+    type(c_ptr) :: base
+    integer(MPI_ADDRESS_KIND) :: v
+    logical :: flag
+    call MPI_Win_allocate(24_MPI_ADDRESS_KIND, 4, MPI_INFO_NULL, MPI_COMM_WORLD, base, win)
+    call c_f_pointer(base, mine, [6])
+    call MPI_Win_get_attr(win, MPI_WIN_SIZE, v, flag)
+    call check(flag .and. v == 24, 'MPI_WIN_SIZE is a value')
+    call MPI_Win_get_attr(win, MPI_WIN_DISP_UNIT, v, flag)
+    call check(flag .and. v == 4, 'MPI_WIN_DISP_UNIT too')
+    call MPI_Win_get_attr(win, MPI_WIN_BASE, v, flag)
+    call check(flag .and. v == transfer(base, v), 'MPI_WIN_BASE is the address')
+    mine = -1
+    a = [(100 * rank + i, i = 1, 6)]
+    b = -1
+    call MPI_Win_fence(0, win)
+    call MPI_Put(a(1:5:2), 3, MPI_INTEGER, next, 0_MPI_ADDRESS_KIND, 3, MPI_INTEGER, win)
+    call MPI_Win_fence(0, win)
+    call check(all(mine(1:3) == [1, 3, 5] + 100 * prev) .and. all(mine(4:) == -1), 'MPI_Put')
+    call MPI_Get(b(2:6:2), 3, MPI_INTEGER, next, 0_MPI_ADDRESS_KIND, 3, MPI_INTEGER, win)
+    call MPI_Win_fence(0, win)
+    call check(all(b(2:6:2) == [1, 3, 5] + 100 * rank) .and. all(b(1:5:2) == -1), 'MPI_Get')
+    call MPI_Accumulate(a(1:5:2), 3, MPI_INTEGER, next, 0_MPI_ADDRESS_KIND, 3, MPI_INTEGER, MPI_SUM, win)
+    call MPI_Win_fence(0, win)
+    call check(all(mine(1:3) == 2 * ([1, 3, 5] + 100 * prev)), 'MPI_Accumulate')
+    call MPI_Win_free(win)
+    call check(win == MPI_WIN_NULL, 'MPI_Win_free')
+  end subroutine windows
 
   subroutine packing()
     integer :: a(6), b(6), at
