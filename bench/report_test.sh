@@ -25,24 +25,39 @@ fi
 
 # A short run of everything; without others, which may be slow where cores are few.
 measured() {
-	"$here/report" --prefix "$build" --mpi postern --quick --output "$dir/run" &&
-		python3 - "$dir/run/report.json" <<-'END'
-			import json, sys
-			report = json.load(open(sys.argv[1]))
-			assert (report['format'], report['program'], report['left_out']) == (1, 'report', [])
-			assert report['machine']['class'] and report['machine']['postern'], report['machine']
-			for mpi, test in (('postern', 'latency'), ('portals', 'latency'), ('postern', 'bandwidth'),
-			                  ('postern', 'rate'), ('postern', 'posted'), ('postern', 'unexpected'),
-			                  ('postern', 'barrier'), ('postern', 'comb_pww'),
-			                  ('postern', 'comb_polling'), ('portals', 'floor'), ('portals', 'model'),
-			                  ('portals', 'rwapi')):
-			    found = [f for f in report['results'] if (f['mpi'], f['test']) == (mpi, test)]
-			    print(mpi, test, len(found))
-			    assert found and all(f['round'] == 1 for f in found)
-			places = [word for mpi in report['mpis'] for word in [mpi['mpicc'], *mpi['launch']]
-			          if word.startswith('/')]
-			assert not places, places
-		END
+	"$here/report" --prefix "$build" --mpi postern --quick --output "$dir/run" >"$dir/lines" || {
+		cat "$dir/lines"
+		return 1
+	}
+	python3 - "$dir/run/report.json" <<-'END'
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		assert (report['format'], report['program'], report['left_out']) == (1, 'report', [])
+		assert report['machine']['class'] and report['machine']['postern'], report['machine']
+		for mpi, test in (('postern', 'latency'), ('portals', 'latency'), ('postern', 'bandwidth'),
+		                  ('postern', 'rate'), ('postern', 'posted'), ('postern', 'unexpected'),
+		                  ('postern', 'barrier'), ('postern', 'comb_pww'),
+		                  ('postern', 'comb_polling'), ('portals', 'floor'), ('portals', 'model'),
+		                  ('portals', 'rwapi')):
+		    found = [f for f in report['results'] if (f['mpi'], f['test']) == (mpi, test)]
+		    print(mpi, test, len(found))
+		    assert found and all(f['round'] == 1 for f in found)
+		places = [word for mpi in report['mpis'] for word in [mpi['mpicc'], *mpi['launch']]
+		          if word.startswith('/')]
+		assert not places, places
+	END
+}
+# Not on a terminal, a line for each run says how far it is.
+lines_of_progress() {
+	cat "$dir/lines"
+	grep -qE '^[0-9]+:[0-9]{2} 0/[0-9]+, remaining time not known yet: round 1 of 1: latency' \
+		"$dir/lines" && grep -qE '^[0-9]+:[0-9]{2} [1-9][0-9]*/[0-9]+, about [0-9]+:[0-9]{2} left: ' \
+		"$dir/lines"
+}
+bar_on_a_terminal() {
+	script -qec "stty cols 120; $(printf '%q ' "$here/report" --prefix "$build" --mpi postern --quick \
+		--only rate --output "$dir/bar")" "$dir/typescript" >/dev/null </dev/null &&
+		tr '\r' '\n' <"$dir/typescript" | grep -aE '█+ +1/3, about [0-9]+:[0-9]{2} left: '
 }
 # Figures of all parts, made up: three rounds, three MPIs. A report of another machine and time.
 made_up() {
@@ -163,6 +178,12 @@ no_gnuplot() {
 }
 
 check "a short run measures every part" measured
+check "where no terminal is, lines say how far it is and what is left" lines_of_progress
+if python3 -c 'import tqdm' 2>/dev/null; then
+	check "on a terminal a bar says so" bar_on_a_terminal
+else
+	tap_skip "on a terminal a bar says so" "python3-tqdm is not installed"
+fi
 check "figures of a report are drawn" drawn
 check "the page stands alone, with machine, date, versions and how to make it again" self_contained
 shown_status=0

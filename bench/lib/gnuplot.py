@@ -9,6 +9,7 @@ import shutil
 import subprocess
 
 FONT = 'Helvetica,Arial,sans-serif'
+TIMES = ('1 ns', '10 ns', '100 ns', '1 µs', '10 µs', '100 µs', '1 ms', '10 ms', '100 ms', '1 s', '10 s')
 INK, GRID = '#333333', '#dddddd'
 SECONDS = 60
 
@@ -34,6 +35,7 @@ class Panel:
     title: str = ''
     x_log: bool = True
     y_log: bool = False
+    y_time: bool = False  # logarithmic, us with the unit at each tic
     x_tics: str = ''  # gnuplot's list, or ''
     y_range: str = '[*:*]'
     x_range: str = '[*:*]'
@@ -97,7 +99,7 @@ def usable(panel):
     """The lines with the points that the axes can show."""
     for line in panel.lines:
         points = [p for p in line.points
-                  if not (panel.x_log and p[0] <= 0) and not (panel.y_log and min(p[1:]) <= 0)]
+                  if not (panel.x_log and p[0] <= 0) and not ((panel.y_log or panel.y_time) and min(p[1:]) <= 0)]
         if points:
             yield dataclasses.replace(line, points=points)
 
@@ -123,7 +125,10 @@ def script_of_panel(panel, number):
         script.append(f'set title {quoted(panel.title)} font ",15"')
     if panel.x_log:
         script.append('set logscale x')
-    if panel.y_log:
+    if panel.y_time:
+        places = ', '.join(f'"{text}" 1e{power - 3}' for power, text in enumerate(TIMES))
+        script += ['set logscale y', f'set ytics ({places})', 'set mytics 10']
+    elif panel.y_log:
         script += ['set logscale y', 'set mytics 10']
     else:
         script.append('unset mytics')

@@ -13,6 +13,7 @@ body { margin: 0 auto; padding: 2.5rem 1.5rem; max-width: 1060px; background: #f
        font: 16px/1.55 system-ui, "Helvetica Neue", Helvetica, Arial, sans-serif; }
 h1 { font-size: 1.9rem; margin: 0 0 .2rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .3rem; }
+h2:not(:first-child) { margin-top: 1.4rem; } figure h2 { margin-top: 0; }
 p { margin: .3rem 0 .8rem; }
 .machine { color: #555; }
 figure { margin: 2rem 0; padding: 1.2rem 1.4rem 1rem; background: #fff; border: 1px solid #e3e3e0;
@@ -57,9 +58,9 @@ def table_of_panel(panel):
     places = sorted({point[0] for line in lines for point in line.points})
     values = [{point[0]: point[1] for point in line.points} for line in lines]
     rows = [(place, *(value.get(place) for value in values)) for place in places]
-    name = f'<p>{html.escape(panel.title)}, {html.escape(panel.y_label)}</p>' if panel.title else \
-        f'<p>{html.escape(panel.y_label)}</p>'
-    return name + table([panel.x_label, *(line.label for line in lines)], rows)
+    label = ', '.join([part for part in (panel.title, panel.y_label) if part] +
+                      (['µs'] if panel.y_time else []))
+    return f'<p>{html.escape(label)}</p>' + table([panel.x_label, *(line.label for line in lines)], rows)
 
 
 def pairs_of_panel(panel):

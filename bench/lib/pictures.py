@@ -19,6 +19,14 @@ def tics(places):
     return ', '.join(f'"{text}" {place}' for place, text in places)
 
 
+def tics_at(lines, most=6):
+    """At the places that were measured, or at some of them, from the last on."""
+    places = sorted({point[0] for line in lines for point in line.points})
+    chosen = places[::-max(1, -(-len(places) // most))]
+    return tics((f'{place:.9g}', f'{place:,.0f}' if place >= 100 else f'{place:.3g}')
+                for place in chosen)
+
+
 class Pictures:
     """All pictures that the figures are enough for."""
 
@@ -56,7 +64,7 @@ class Pictures:
         floor = self.curves.one('portals', 'floor', 'cacheline')
         lines += self.level(floor and floor / 1e3, places, 'a cache line')
         return Picture('latency', 'Latency', [Panel(
-            'bytes of a message', 'half a round trip, µs', lines, y_log=True, x_tics=tics(BYTES))],
+            'bytes of a message', 'half a round trip', lines, y_time=True, x_tics=tics(BYTES))],
             'Half the time of a ping-pong between two processes on two cores of one machine. The '
             'dashed line is what a cache line alone takes there.')
 
@@ -97,11 +105,12 @@ class Pictures:
             dry = self.pww(name, 'work_dry')
             if not dry:
                 continue
-            panels.append(Panel('µs of work asked for', 'µs', [
+            panels.append(Panel('µs of work asked for', 'time', [
                 Line(PHASES[1], COLOURS[name], self.pww(name, 'work'), MARKS[name]),
                 Line(PHASES[0], DRY, dry, 0, '(6,6)', 2.2),
                 Line(PHASES[2], COLOURS[name], self.cycles(name), 0, '(2,3)', 1.8)],
-                self.titles[name], y_log=True))
+                self.titles[name], y_time=True))
+            panels[-1].x_tics = tics_at(panels[-1].lines, 3)
         return Picture('overlap', 'Work time with and without messages', panels,
                        'COMB, post-work-wait: 10 messages of 100 KiB arrive while the receiver works. '
                        'Work phase without messages, with messages, and the whole cycle with the '
@@ -127,10 +136,10 @@ class Pictures:
                 'x', name, 'comb_pww', 'receive', 'availability', OVERLAP_SIZE)])
             for name in MPIS) if line.points]
         return Picture('wait', 'What is left to do after the work', [
-            Panel('µs of work', 'wait phase, % of the transfer alone', lines, 'wait',
-                  y_range='[0:*]'),
-            Panel('µs of work', 'availability, %', available, 'availability',
-                  y_range='[0:105]')],
+            Panel('µs of work', '% of the transfer alone', lines, 'the wait phase', y_log=True,
+                  x_tics=tics_at(lines)),
+            Panel('µs of work', '%', available, 'availability', y_range='[0:110]',
+                  x_tics=tics_at(available))],
             'The same cycles. Left: how much of the transfer remains when the work is done; a '
             'library that moves data only inside its calls stays near 100 %. Right: time of the '
             'work alone, in per cent of the whole cycle.')
@@ -146,7 +155,7 @@ class Pictures:
             if points:
                 lines.append(self.line(name, points))
         return Picture('availability', 'Availability against bandwidth', [Panel(
-            'GB/s', 'availability, %', lines, x_log=False, y_range='[0:105]',
+            'GB/s', 'availability, %', lines, x_log=False, y_range='[0:110]',
             x_range='[0:*]')],
             'COMB, polling: messages of 100 KiB are always under way, and the receiver looks for '
             'them after each piece of work. Along a curve the pieces grow: up and to the right is '
@@ -157,7 +166,8 @@ class Pictures:
         for test, title in (('posted', 'receives posted before'),
                             ('unexpected', 'messages that wait unreceived')):
             lines = self.lines('size', test, MPIS, 1e-3)
-            panels.append(Panel('entries in the queue', 'µs of a message', lines, title, y_log=True))
+            panels.append(Panel('entries in the queue', 'time of a message', lines, title,
+                                y_time=True))
         return Picture('matching', 'Matching against queue length', panels,
                        'Half a round trip of 8 bytes while older receives, or older messages, fill '
                        'the queue that it has to get past.')
@@ -166,7 +176,7 @@ class Pictures:
         lines = self.lines('ranks', 'barrier', MPIS, 1e-3)
         places = sorted({point[0] for line in lines for point in line.points})
         return Picture('barrier', 'Barrier against ranks', [Panel(
-            'ranks, on two cores', 'µs of an MPI_Barrier', lines, y_log=True,
+            'ranks, on two cores', 'time of an MPI_Barrier', lines, y_time=True,
             x_tics=tics((place, str(place)) for place in places))],
             'Two cores for all ranks: from four on, ranks share a core, and a library that spins '
             'while it waits keeps the others from running.')
@@ -177,8 +187,8 @@ class Pictures:
         lines = [self.line('portals', measured, 'measured', 1e-3),
                  Line('predicted', MODEL, [(p[0], p[1] / 1e3) for p in predicted], 0, '(8,4)')]
         return Picture('model', "Directed Point's cost model", [Panel(
-            'bytes of a message', 'one way, µs', [line for line in lines if line.points],
-            y_log=True, x_tics=tics(BYTES))],
+            'bytes of a message', 'one way', [line for line in lines if line.points],
+            y_time=True, x_tics=tics(BYTES))],
             'The one-way time of a put, and what the model of Directed Point makes of it from the '
             'parameters of packets of up to 32 KiB: overheads of sender and receiver, gap and '
             'latency.')
@@ -187,7 +197,7 @@ class Pictures:
         kinds = (('ping-pong', '#0072b2', 7), ('bidirectional', '#e69f00', 5),
                  ('burst', '#009e73', 9))
         panels = []
-        for test, label, scale, log in (('rwapi', 'µs of a message', 1e-3, True),
+        for test, label, scale, log in (('rwapi', 'time of a message', 1e-3, True),
                                         ('rwapi throughput', 'GB/s', 1, False)):
             lines = []
             for kind, colour, mark in kinds:
@@ -195,7 +205,7 @@ class Pictures:
                 if points:
                     lines.append(Line(kind, colour, [
                         (p[0], *(v * scale for v in p[1:])) for p in points], mark))
-            panels.append(Panel('bytes of a message', label, lines, y_log=log,
+            panels.append(Panel('bytes of a message', label, lines, y_time=log,
                                 y_range='[*:*]' if log else '[0:*]', x_tics=tics(BYTES[::2])))
         return Picture('rwapi', "RWAPI's three benchmarks", panels,
                        'Remote writes as puts: ping-pong, ping-pong both ways at once, and a burst '

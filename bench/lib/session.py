@@ -212,9 +212,12 @@ class Session:
         }
 
     def write_json(self):
+        """One figure per line, so that two files can be looked at side by side."""
+        report = self.describe()
+        figures = ',\n'.join(json.dumps(figure) for figure in report.pop('results'))
         with open(self.options.json, 'w', encoding='utf-8') as file:
-            json.dump(self.describe(), file, indent=1)
-            file.write('\n')
+            head = json.dumps(report, indent=1)
+            file.write(f'{head[:-2]},\n "results": [\n{figures}\n]}}\n')
 
 
 def positive(text):

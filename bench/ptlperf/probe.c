@@ -12,6 +12,14 @@
 /* How long a rank computes: long enough for the other one to take over and to move the data alone. */
 #define AWAY_NS    20000
 #define AWAY_TIMES 16 /* what the message takes when both take part */
+/* Of both, however long messages take: on a busy machine they take turns of the scheduler. */
+#define MOST_AWAY_NS  2e7
+#define MOST_PAUSE_NS 5e6
+
+static double at_most(double value, double most)
+{
+	return value < most ? value : most;
+}
 
 static inline void put(struct perf *p, ptl_handle_md_t md)
 {
@@ -54,7 +62,7 @@ static void verify_outsider(struct perf *p, void *arg, uint64_t seed)
 
 void perf_probe_open(struct perf *p, struct perf_probe *b, size_t size, double one_way_ns)
 {
-	double away = AWAY_NS + AWAY_TIMES * one_way_ns;
+	double away = at_most(AWAY_NS + AWAY_TIMES * one_way_ns, MOST_AWAY_NS);
 	size_t most = ((size_t)2 << 20) / (size ? size : 1);
 
 	if (p->rank) /* rank 0 has measured, and decides */
@@ -336,7 +344,7 @@ void perf_probe_train(struct perf *p, struct perf_probe *b, unsigned count, doub
 	unsigned burst_of_others = b->burst;
 
 	b->burst = count;
-	b->pause = pause_ns > 0 ? perf_ticks(pause_ns) : 0;
+	b->pause = pause_ns > 0 ? perf_ticks(at_most(pause_ns, MOST_PAUSE_NS)) : 0;
 	perf_measure(p, &pattern, b, r);
 	b->burst = burst_of_others;
 }
