@@ -212,7 +212,8 @@ static void begin(struct ptl_engine *e, struct ptl_landing *l)
 {
 	struct ptl_md *md = &e->v->md[l->md];
 
-	hold(e, md);
+	if (!l->whole)
+		hold(e, md);
 	l->threshold = consume(e, md);
 	l->link = 0;
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
@@ -256,14 +257,15 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	if (!ptl_match_find(v, q, &m))
 		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->md[m.md];
-	if (e->taker && q->data && md->options & PTL_MD_OFFER && m.mlength == q->rlength &&
-	    taken(e, q, md)) {
+	if (e->taker && q->data && q->op == PTL_NIL && md->options & PTL_MD_OFFER &&
+	    m.mlength == q->rlength && taken(e, q, md)) {
 		e->taken = true;
 		v->r->stat.sr[PTL_SR_RECV_COUNT]++;
 		v->r->stat.sr[PTL_SR_RECV_LENGTH] += m.mlength;
 		return PTL_MATCH_TAKEN;
 	}
 	l->kind = q->kind;
+	l->whole = q->data != NULL;
 	l->ack = q->ack && !(md->options & PTL_MD_ACK_DISABLE);
 	l->pt_index = (uint16_t)q->pt_index;
 	l->md = m.md;
@@ -319,7 +321,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 		evt_landing(e->v, t, l);
 		cause = post(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
 	}
-	if (unhold(e, md))
+	if (l->whole ? unlink_due(md) : unhold(e, md))
 		unlink_landing(e, l, cause, fail);
 }
 

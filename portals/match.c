@@ -141,40 +141,54 @@ bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struc
 	return m->me != PTL_NIL;
 }
 
-/* What a search of one chain reads at this step. */
-static inline const void *wanted(const struct ptl_view *v, const struct ptl_bucket *b,
-				 uint64_t match_bits, int step)
-{
-	const struct ptl_me *me;
-
-	if (step == 0)
-		return b;
-	if (b->head >= (uint32_t)v->limits.max_mes)
-		return NULL;
-	me = &v->me[b->head];
-	if (step == 1)
-		return me;
-	if ((me->match_bits ^ match_bits) & ~me->ignore_bits)
-		return me->chain_next < (uint32_t)v->limits.max_mes ? &v->me[me->chain_next] : NULL;
-	return me->md < (uint32_t)v->limits.max_mds ? &v->md[me->md] : NULL;
-}
-
-void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
-			uint64_t match_bits, int step)
+void ptl_ahead_buckets(const struct ptl_view *v, struct ptl_ahead *a, uint32_t pt_index,
+		       ptl_process_id_t initiator, uint64_t match_bits)
 {
 	const struct ptl_pt *pt;
 	uint32_t set;
 
+	a->set = 0;
 	if (pt_index > (uint32_t)v->limits.max_pt_index) /* nobody has checked the message yet */
 		return;
 	pt = &v->pt[pt_index];
-	set = tuples_of(pt);
+	a->set = set = tuples_of(pt);
+	a->bits = match_bits;
 	while (set) {
 		uint32_t k = next_tuple(&set);
 		uint32_t h = hash_key(&pt->tuple[k], pt_index, k, initiator, match_bits);
 
-		/* not in a function of its own: gcc finds that those without effects need no call */
-		__builtin_prefetch(wanted(v, bucket_of(v, h), match_bits, step));
+		a->bucket[k] = bucket_of(v, h);
+		__builtin_prefetch(a->bucket[k]);
+	}
+}
+
+void ptl_ahead_entries(const struct ptl_view *v, struct ptl_ahead *a)
+{
+	uint32_t set = a->set;
+
+	while (set) {
+		uint32_t k = next_tuple(&set), i = a->bucket[k]->head;
+
+		a->me[k] = i < (uint32_t)v->limits.max_mes ? &v->me[i] : NULL;
+		__builtin_prefetch(a->me[k]);
+	}
+}
+
+void ptl_ahead_mds(const struct ptl_view *v, const struct ptl_ahead *a)
+{
+	uint32_t set = a->set;
+
+	while (set) {
+		const struct ptl_me *me = a->me[next_tuple(&set)];
+
+		if (!me)
+			continue;
+		if ((me->match_bits ^ a->bits) & ~me->ignore_bits) {
+			if (me->chain_next < (uint32_t)v->limits.max_mes)
+				__builtin_prefetch(&v->me[me->chain_next]);
+		} else if (me->md < (uint32_t)v->limits.max_mds) {
+			__builtin_prefetch(&v->md[me->md]);
+		}
 	}
 }
 

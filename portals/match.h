@@ -31,7 +31,7 @@ struct ptl_request {
 	uint64_t remote_offset;
 	uint64_t rlength;
 	uint64_t hdr_data;
-	const void *data; /* a put that wants no answer, and all its bytes are here; else NULL */
+	const void *data; /* a put all of whose bytes are here, to be moved at once; else NULL */
 };
 
 struct ptl_match {
@@ -50,10 +50,18 @@ bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struc
  * messages need before their turn. */
 #define PTL_MATCH_FAR 4096
 
-/* Asks the memory for a step of a coming search, for each tuple: 0 the bucket, 1 its first entry, 2 that one's MD.
- * Each needs the one before to have arrived. Of the arguments nothing needs to be true. */
-void ptl_match_prefetch(const struct ptl_view *v, uint32_t pt_index, ptl_process_id_t initiator,
-			uint64_t match_bits, int step);
+/* A coming search, for which the memory is asked in three steps: the buckets, their first entries, those's MDs. Each
+ * needs what the one before asked for to have arrived. Of the arguments nothing needs to be true. */
+struct ptl_ahead {
+	uint32_t set; /* tuples to be looked at */
+	uint64_t bits;
+	const struct ptl_bucket *bucket[PTL_TUPLES];
+	const struct ptl_me *me[PTL_TUPLES]; /* NULL: none */
+};
+void ptl_ahead_buckets(const struct ptl_view *v, struct ptl_ahead *a, uint32_t pt_index,
+		       ptl_process_id_t initiator, uint64_t match_bits);
+void ptl_ahead_entries(const struct ptl_view *v, struct ptl_ahead *a);
+void ptl_ahead_mds(const struct ptl_view *v, const struct ptl_ahead *a);
 
 /* Owner only. Puts the filled entry `me` on its portal: before or after `base`, or with base
  * PTL_NIL at the head or tail. */

@@ -120,7 +120,8 @@ struct ptl_landing {
 	int32_t threshold;
 	uint32_t chunks, chunk_size;
 	uint32_t next, prev; /* free list, or all landings in use */
-	uint64_t pad_;
+	uint32_t whole;      /* the bytes came with the request: over before the lock is let go */
+	uint32_t pad_;
 	/* third line: contended */
 	_Alignas(64) _Atomic uint64_t
 		claim;           /* chunks handed out, under the generation in the upper half */

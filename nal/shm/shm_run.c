@@ -360,7 +360,7 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		else if (m->kind == SHM_GETPUT || q.atomic)
 			take_atomic(x, &q, payload);
 		else {
-			if (m->kind == SHM_PUT && m->op == PTL_NIL)
+			if (m->kind == SHM_PUT)
 				q.data = payload;
 			take_put(x, &q, m, payload);
 		}
@@ -385,26 +385,41 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 	}
 }
 
-/* Each message that is behind the one at `head` in the ring passes here three times, a few places apart, so that
- * what its match needs is there when it is taken. */
-static void look_ahead(const struct run *x, uint64_t head)
-{
-	for (uint32_t step = 0; step < 3; step++) {
-		uint64_t at = head + 9 - 3 * step;
-		const struct shm_msg *m = shm_ring_line(x->from, at);
+/* Messages behind the one that is taken, for which memory is asked: by line, as many messages take one. */
+struct ahead {
+	uint64_t buckets, entries, mds; /* the next line to do that for */
+	struct ptl_ahead of[16];
+};
+enum { BUCKETS_AHEAD = 9, ENTRIES_AHEAD = 6, MDS_AHEAD = 3 };
 
-		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) == (uint32_t)at + 1)
-			ptl_match_prefetch(x->e->v, m->pt_index, x->who.id, m->match_bits,
-					   (int)step);
+static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
+{
+	const struct ptl_view *v = x->e->v;
+
+	if (a->buckets < head)
+		a->buckets = a->entries = a->mds = head;
+	for (; a->buckets < head + BUCKETS_AHEAD; a->buckets++) {
+		const struct shm_msg *m = shm_ring_line(x->from, a->buckets);
+
+		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) != (uint32_t)a->buckets + 1)
+			break;
+		ptl_ahead_buckets(v, &a->of[a->buckets % 16], m->pt_index, x->who.id,
+				  m->match_bits);
 	}
+	for (; a->entries < head + ENTRIES_AHEAD && a->entries < a->buckets; a->entries++)
+		ptl_ahead_entries(v, &a->of[a->entries % 16]);
+	for (; a->mds < head + MDS_AHEAD && a->mds < a->entries; a->mds++)
+		ptl_ahead_mds(v, &a->of[a->mds % 16]);
 }
 
 /* Takes up to `most` messages from the ring; returns how many. */
 static unsigned int drain(struct run *x, unsigned int most)
 {
 	struct shm_ring *r = x->from;
+	struct ahead ahead;
 	unsigned int n = 0;
 
+	ahead.buckets = 0;
 	while (n < most && shm_ring_any(r)) {
 		uint64_t head = r->ch->head;
 		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;
@@ -426,7 +441,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 			break; /* our own inbox is full of answers: those first */
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says so */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
-			look_ahead(x, head);
+			look_ahead(x, &ahead, head);
 		payload =
 			lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
 		if (m.kind != SHM_PAD) {

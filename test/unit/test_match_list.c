@@ -335,6 +335,15 @@ static void a_broken_entry_is_left_alone(void **state)
 #undef TRY
 }
 
+static void look_ahead(uint32_t pt_index, uint64_t bits)
+{
+	struct ptl_ahead a;
+
+	ptl_ahead_buckets(&v, &a, pt_index, from, bits);
+	ptl_ahead_entries(&v, &a);
+	ptl_ahead_mds(&v, &a);
+}
+
 static void a_broken_portal_does_no_harm(void **state)
 {
 	(void)state;
@@ -346,8 +355,7 @@ static void a_broken_portal_does_no_harm(void **state)
 	(void)found(0, 3);
 	v.r->buckets = 3 << 28;
 	(void)found(0, 3);
-	for (int step = 0; step < 3; step++)
-		ptl_match_prefetch(&v, 0, from, 3, step);
+	look_ahead(0, 3);
 }
 
 static void looking_ahead_takes_any_message(void **state)
@@ -360,12 +368,10 @@ static void looking_ahead_takes_any_message(void **state)
 	v.me[7].chain_next = MES;
 	v.me[7].match_bits = 1000;
 	v.me[9].md = MES;
-	for (int step = 0; step < 3; step++) {
-		for (uint64_t bits = 0; bits < 30; bits++)
-			ptl_match_prefetch(&v, 0, from, bits, step);
-		ptl_match_prefetch(&v, PORTALS, from, 3, step);
-		ptl_match_prefetch(&v, UINT32_MAX, from, 3, step);
-	}
+	for (uint64_t bits = 0; bits < 30; bits++)
+		look_ahead(0, bits);
+	look_ahead(PORTALS, 3);
+	look_ahead(UINT32_MAX, 3);
 }
 
 /* What a peer unlinked before it died comes back: of the hash, its last of a tuple, and of the list. */
