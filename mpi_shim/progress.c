@@ -281,6 +281,15 @@ bool mpi_progress(bool block)
 	return sweep(h, in_use(h), block ? CHECK_MS : 0);
 }
 
+bool mpi_progress_queue(ptl_handle_eq_t *eq)
+{
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
+	if (mpi_world.threaded)
+		return progress_threaded(true, NULL);
+	return sweep(eq, 1, CHECK_MS);
+}
+
 void mpi_progress_until(const struct mpi_request *r)
 {
 	while (!r->done) {

@@ -168,6 +168,9 @@ int mpi_progress_init(void);
  * let go meanwhile. Returns whether there was any. */
 bool mpi_progress(bool block);
 
+/* A round that waits for events of this queue alone: where they come without anything else going on. */
+bool mpi_progress_queue(ptl_handle_eq_t *eq);
+
 /* Rounds until the request is done. */
 void mpi_progress_until(const struct mpi_request *r);
 

@@ -9,13 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
 
 /* Answers that may be under way: all have room in the queue. */
 #define ANSWERS_MOST 2048
-#define CHUNK        256 /* records allocated at a time */
-#define CHUNKS       4096
+/* Bytes of a part of which only a few are under way: more would not go faster, but be copied and looked at. */
+#define LARGE       4096
+#define LARGE_MOST  8
+#define PIECES_MOST 4   /* that a transfer is cut into */
+#define CHUNK       256 /* records allocated at a time */
+#define CHUNKS      4096
 
 #define NUMBER_SHIFT 32
 #define INDEX_MASK   0xffffffffull
@@ -30,7 +35,7 @@ static struct {
 	ptl_handle_me_t last; /* takes what nobody else does */
 	ptl_handle_md_t out[2], in[2];
 	uint32_t next_number;
-	uint32_t answers; /* under way */
+	uint32_t answers, large; /* under way; of these, of long parts */
 	struct mpi_rma *chunk[CHUNKS];
 	uint32_t chunks, free; /* index + 1 */
 	uint32_t in_use;
@@ -263,7 +268,7 @@ int mpi_rma_wait(struct mpi_rma *op)
 	op->held = true;
 	part_over(op);
 	while (op->parts && !op->forsaken)
-		mpi_progress(true);
+		mpi_progress_queue(&mpi_rma_eq);
 	err = op->error;
 	op->held = false;
 	if (!op->parts)
@@ -273,13 +278,22 @@ int mpi_rma_wait(struct mpi_rma *op)
 	return err;
 }
 
+static bool is_large(uint64_t bytes)
+{
+	return bytes > LARGE;
+}
+
 void mpi_rma_event(const ptl_event_t *ev)
 {
 	struct mpi_rma *op = record((uint32_t)(ev->match_bits & INDEX_MASK));
 
-	rma.answers--;
 	if (!op || !op->win)
 		return;
+	if (!op->forsaken) {
+		rma.answers--;
+		rma.large -= is_large(ev->rlength);
+		op->large -= is_large(ev->rlength);
+	}
 	if (ev->ni_fail_type != PTL_NI_OK)
 		op->error = ev->ni_fail_type == PTL_NI_BAD_ADDRESS ? MPI_ERR_BUFFER
 								   : MPI_ERR_PROC_ABORTED;
@@ -300,32 +314,41 @@ static uint64_t offset_of(const void *p)
 	return half(p) ? (uintptr_t)p - ((uintptr_t)1 << HALF_SHIFT) : (uintptr_t)p - 1;
 }
 
-/* Room for one more answer. */
-static int reserve(struct mpi_rma *op)
+/* Counts a part that is on its way, or no longer. */
+static void count(struct mpi_rma *op, uint64_t bytes, int n)
 {
-	struct mpi_win_target *t = &op->win->target[op->rank];
-
-	while (rma.answers >= ANSWERS_MOST) {
-		if (mpi_proto.peer[t->world].dead)
-			return mpi_unreachable(t->world);
-		mpi_progress(true);
+	op->parts += (uint32_t)n;
+	rma.answers += (uint32_t)n;
+	if (is_large(bytes)) {
+		op->large += (uint32_t)n;
+		rma.large += (uint32_t)n;
 	}
-	rma.answers++;
-	op->parts++;
+}
+
+/* Room for one more answer. */
+static int reserve(struct mpi_rma *op, size_t bytes)
+{
+	int world = op->win->target[op->rank].world;
+
+	while (rma.answers >= ANSWERS_MOST || (is_large(bytes) && rma.large >= LARGE_MOST)) {
+		if (mpi_proto.peer[world].dead)
+			return mpi_unreachable(world);
+		mpi_progress_queue(&mpi_rma_eq);
+	}
+	count(op, bytes, 1);
 	return MPI_SUCCESS;
 }
 
 /* What Portals said of a part. True: once more, there will be room. */
-static bool again(struct mpi_rma *op, int err, int *result)
+static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 {
 	*result = MPI_SUCCESS;
 	if (err == PTL_OK)
 		return false;
-	op->parts--;
-	rma.answers--;
+	count(op, bytes, -1);
 	if (err == PTL_NO_SPACE && rma.answers) {
-		mpi_progress(true);
-		*result = reserve(op);
+		mpi_progress_queue(&mpi_rma_eq);
+		*result = reserve(op, bytes);
 		return *result == MPI_SUCCESS;
 	}
 	*result = portals(err, "a one-sided operation cannot be started");
@@ -337,41 +360,75 @@ static ptl_process_id_t process(const struct mpi_rma *op)
 	return mpi_world.id[op->win->target[op->rank].world];
 }
 
-int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
-		uint64_t offset)
+static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 {
-	int err = reserve(op);
+	return (uint64_t)number << NUMBER_SHIFT | op->index;
+}
+
+static int put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number, uint64_t offset)
+{
+	int err = reserve(op, bytes);
 
 	if (err)
 		return err;
-	while (again(op,
+	while (again(op, bytes,
 		     PtlPutRegion(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
-				  process(op), MPI_PT_RMA, 0,
-				  (uint64_t)number << NUMBER_SHIFT | op->index, offset, 0),
+				  process(op), MPI_PT_RMA, 0, bits_of(op, number), offset, 0),
 		     &err))
 		continue;
 	return err;
 }
 
-int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+static int get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
-	int err = reserve(op);
+	int err = reserve(op, bytes);
 
 	if (err)
 		return err;
-	while (again(op,
+	while (again(op, bytes,
 		     PtlGetRegion(rma.in[half(to)], offset_of(to), bytes, process(op), MPI_PT_RMA,
-				  0, (uint64_t)number << NUMBER_SHIFT | op->index, offset),
+				  0, bits_of(op, number), offset),
 		     &err))
 		continue;
 	return err;
+}
+
+/* What is not very long goes in pieces that travel in a ring, which is faster than to arrange for more. */
+static size_t piece_of(size_t bytes)
+{
+	size_t most = (size_t)base_config()->ptl_shm_eager;
+
+	return bytes <= PIECES_MOST * most && bytes > most && most > LARGE ? most : bytes;
+}
+
+int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		uint64_t offset)
+{
+	const size_t piece = piece_of(bytes);
+	const char *at = from;
+	int err = MPI_SUCCESS;
+
+	for (; !err && bytes > piece; bytes -= piece, at += piece, offset += piece)
+		err = put(op, at, piece, number, offset);
+	return err ? err : put(op, at, bytes, number, offset);
+}
+
+int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+{
+	const size_t piece = piece_of(bytes);
+	char *at = to;
+	int err = MPI_SUCCESS;
+
+	for (; !err && bytes > piece; bytes -= piece, at += piece, offset += piece)
+		err = get(op, at, piece, number, offset);
+	return err ? err : get(op, at, bytes, number, offset);
 }
 
 int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes, uint32_t number,
 		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
 {
-	uint64_t bits = (uint64_t)number << NUMBER_SHIFT | op->index;
-	int err = reserve(op), code;
+	uint64_t bits = bits_of(op, number);
+	int err = reserve(op, bytes), code;
 
 	if (err)
 		return err;
@@ -383,7 +440,7 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 		else
 			code = PtlAtomic(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
 					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
-	} while (again(op, code, &err));
+	} while (again(op, bytes, code, &err));
 	return err;
 }
 
@@ -409,7 +466,7 @@ int mpi_rma_flush(struct mpi_win *win, int rank)
 	struct mpi_win_target *t = &win->target[rank];
 
 	while (t->pending)
-		mpi_progress(true);
+		mpi_progress_queue(&mpi_rma_eq);
 	return tell(t, rank);
 }
 
@@ -418,7 +475,7 @@ int mpi_rma_flush_all(struct mpi_win *win)
 	int err = MPI_SUCCESS;
 
 	while (win->pending)
-		mpi_progress(true);
+		mpi_progress_queue(&mpi_rma_eq);
 	for (int i = 0; i < win->size; i++)
 		if (win->target[i].error)
 			err = tell(&win->target[i], i);
@@ -430,6 +487,9 @@ static void forsake(struct mpi_rma *op)
 {
 	op->error = MPI_ERR_PROC_ABORTED;
 	op->forsaken = true;
+	rma.answers -= op->parts;
+	rma.large -= op->large;
+	op->large = 0;
 	over(op);
 }
 

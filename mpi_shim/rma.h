@@ -20,6 +20,7 @@ struct mpi_rma {
 	struct mpi_win *win; /* NULL: the record is free */
 	int rank;
 	uint32_t index;
+	uint32_t large; /* of its parts, those that are long */
 	uint32_t parts; /* answers that are still to come, and one while it is being started */
 	bool forsaken;  /* its target has died; answers may still come */
 	bool told;      /* its error was returned by the call that started it */

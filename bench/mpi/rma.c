@@ -152,6 +152,7 @@ static void in_window(const char *variant, int allocated, char **arg)
 		MPI_Win_create(memory, MOST_SIZE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
 	}
 	memset(memory, 1, MOST_SIZE);
+	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);
 	verify();
 	for (char **size = arg + 1; *size; size++)
