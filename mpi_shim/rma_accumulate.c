@@ -504,6 +504,23 @@ int mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count,
 				   target_count, target_datatype, op, win, NULL);
 }
 
+/* One element, mapped, without gaps: the shortest way. */
+static int fetch_direct(struct accumulate *a)
+{
+	bool none;
+	int err = check_op(a);
+
+	if (!err)
+		err = mpi_rma_locate(a->win, a->rank, a->disp, 1, a->type, &a->place, &none);
+	if (!err && a->op_handle != MPI_NO_OP && a->op_handle != MPI_REPLACE)
+		err = mpi_op_check(a->op, a->type);
+	if (err || none)
+		return err;
+	return mpi_rma_direct(a->win, a->place.t, a->place.here,
+			      a->op_handle == MPI_NO_OP ? NULL : a->origin.buf, a->result.buf, 1,
+			      a->type, a->op);
+}
+
 int mpi_fetch_and_op(const void *origin_addr, void *result_addr, struct mpi_type *datatype,
 		     int target_rank, MPI_Aint target_disp, struct mpi_op *op, struct mpi_win *win)
 {
@@ -524,7 +541,9 @@ int mpi_fetch_and_op(const void *origin_addr, void *result_addr, struct mpi_type
 		return mpi_fail(MPI_ERR_TYPE, "the datatype is not predefined");
 	if (a.op_handle != MPI_NO_OP)
 		err = check_origin(origin_addr, 1, datatype);
-	return err ? err : start(&a, NULL);
+	if (err)
+		return err;
+	return win->direct && datatype->dense ? fetch_direct(&a) : start(&a, NULL);
 }
 
 static int check_comparable(const struct mpi_type *t)
