@@ -11,10 +11,14 @@ A function and its _c form are one page, which the name of the latter leads to. 
 the pages are printed, one a line.
 """
 import os
+import pathlib
 import sys
 
 import not_built
 import protos
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[2] / 'mpifort' / 'gen'))
+import modules as fortran  # noqa: E402
 
 DATE = 'November 20, 2026'
 
@@ -67,7 +71,28 @@ def returns(f):
     return [see.replace(f'.Xr {f.name} 3', f'.Nm {f.name}')]
 
 
-def page(functions, f, descriptions, words):
+def in_fortran(procedures, f):
+    """The procedure as module mpi_f08 declares it."""
+    p = procedures.get(f.name)
+    if not p or not p.in_f08:
+        return []
+    face = fortran.Face(True)
+    names = ', '.join([a.name for a in p.args] + (['ierror'] if p.ierror else []))
+    call = f'{p.name}({names})'
+    lines = [fortran.wrapped(f'call {call}' if not p.result else f'result = {call}', 0)]
+    for a in p.args:
+        lines += ['  ' + text for text in face.declare(a, p, False)]
+    if p.ierror:
+        lines.append('  integer, optional, intent(out) :: ierror')
+    if p.result:
+        lines.append(f'  {fortran.FUNCTIONS[p.result]} :: result')
+    out = ['.Sh FORTRAN', 'With module', '.Cm mpi_f08 :', '.Bd -literal', 'use mpi_f08'] + lines + ['.Ed', '.Pp']
+    return out + ['With module', '.Cm mpi', 'and with', '.Pa mpif.h',
+                  'handles are INTEGERs, statuses arrays of MPI_STATUS_SIZE INTEGERs, and ierror is always there.',
+                  'See', '.Xr mpifort 1 .']
+
+
+def page(functions, f, descriptions, words, procedures):
     if f.name not in descriptions:
         sys.exit(f'descriptions.txt says nothing of {f.name}')
     forms = [f]
@@ -92,7 +117,8 @@ def page(functions, f, descriptions, words):
     if why:
         out += ['.Pp', f'This is not built: {why}.', 'The function returns',
                 '.Dv MPI_ERR_UNSUPPORTED_OPERATION .']
-    out += ['.Sh RETURN VALUES'] + returns(f) + ['.Sh SEE ALSO', '.Xr mpicc 1 ,', '.Xr mpiexec 1 ,',
+    out += ['.Sh RETURN VALUES'] + returns(f) + in_fortran(procedures, f)
+    out += ['.Sh SEE ALSO', '.Xr mpicc 1 ,', '.Xr mpiexec 1 ,',
                                                 '.Xr portals 7', '.Sh STANDARDS']
     if f.section.startswith(('addresses and datatypes, before', 'error handlers, before')):
         out.append('MPI\\-1; removed by MPI\\-3. Only programs built with')
@@ -113,11 +139,12 @@ def main(argv):
         print('\n'.join(functions))
         return
     descriptions, words = table(argv[1]), table(argv[2])
+    procedures = {p.name: p for p in fortran.table.read(headers[0])}
     for f in functions.values():
         if is_form(functions, f):
             text = f'.so man3/{f.name[:-2]}.3\n'
         else:
-            text = page(functions, f, descriptions, words)
+            text = page(functions, f, descriptions, words, procedures)
         protos.write_if_changed(os.path.join(argv[0], f.name + '.3'), text)
 
 
