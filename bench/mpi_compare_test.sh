@@ -65,7 +65,7 @@ figures() {
 }
 all_tests() {
 	"${compare[@]}" --mpi postern --json "$dir/all.json" &&
-		figures "$dir/all.json" postern -- latency bandwidth rate ring barrier allreduce start \
+		figures "$dir/all.json" postern -- latency bandwidth rate ring barrier allreduce collective barriers start \
 			posted unexpected pack unpack
 }
 every_mpi() {

@@ -21,6 +21,8 @@ TITLES = {
     'ring': ('a token once round the ring', 'ranks', 1e3, 'us'),
     'barrier': ('barrier', 'ranks', 1e3, 'us'),
     'allreduce': ('allreduce, sum of doubles', 'ranks, bytes', 1e3, 'us'),
+    'collective': ('collectives of few ranks', 'ranks, bytes', 1e3, 'us'),
+    'barriers': ('barriers, beside one of messages', 'ranks', 1e3, 'us'),
     'start': ('start to end of a hello world', 'ranks', 1e6, 'ms'),
     'posted': ('per message behind that many posted receives', 'entries', 1, 'ns'),
     'unexpected': ('per message behind that many unexpected ones', 'entries', 1, 'ns'),
@@ -46,6 +48,7 @@ TARGETS = (
     ('one-sided get', 'rma_get', 0, 64 << 10, 'at most', 0.9),
     ('one-sided fetch and add', 'rma_fetch_op', 0, 64, 'at most', 0.9),
     ('one-sided put, bandwidth', 'rma_put_bandwidth', 64 << 10, 4 << 20, 'at least', 1.5),
+    ('collectives of few ranks', 'collective', 0, 4 << 20, 'at most', 0.9),
     ('start of a hello world', 'start', 0, 1 << 20, 'at most', 0.5),
 )
 # What must not depend on the length of the queue: ours beside ours with the shortest one.
@@ -132,6 +135,10 @@ def row_label(key):
     test, variant, ranks, size = key
     if test in ('ring', 'barrier', 'start'):
         return str(ranks)
+    if test == 'barriers':
+        return f'{ranks}, {variant}'
+    if test == 'collective':
+        return f'{ranks}, {variant}, {size_text(size)}'
     if test == 'allreduce':
         return f'{ranks}, {size_text(size)}'
     if test in ('posted', 'unexpected'):
@@ -180,6 +187,19 @@ def print_target(what, ratios, bound, limit, than, mark):
     print(f'{what:<40} {wanted:>15} {span(ratios):>16}  {than:<22} {verdict}')
 
 
+def beside_messages(figures):
+    """Our barrier beside the one of messages of the same run."""
+    ratios, marks = [], []
+    for key in figures.rows('barriers'):
+        ours, mark = figures.get(OURS, key)
+        messages, other = figures.get(OURS, (key[0], 'messages', *key[2:]))
+        if key[1] != 'messages' and ours and messages:
+            ratios.append(ours / messages)
+            marks.append(mark or other)
+    if ratios:
+        yield ('barrier beside messages', ratios, 'at most', 0.6, 'itself by messages', any(marks))
+
+
 def wanted_rows(figures, titles):
     """(what, ratios, bound, limit, beside what, mark) of each target that can be judged."""
     for what, test, low, high, bound, limit in TARGETS:
@@ -192,6 +212,7 @@ def wanted_rows(figures, titles):
                 yield (what if ranks == 2 else f'{what}, {ranks} ranks',
                        [ratio for ratio, _, _ in found], bound, limit, ', '.join(names),
                        any(mark for _, _, mark in found))
+    yield from beside_messages(figures)
     for what, test, limit in FLAT:
         rows = [(key, *figures.get(OURS, key)) for key in figures.rows(test)]
         rows = [row for row in rows if row[1]]

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives of few ranks, from a few bytes to a megabyte for each, one call after the other: the mean of a repetition,
+ * because a rank may be in the next call while others are in this one. What comes is verified once.
+ * Usage: collectives LINE-FILE MIN-MS REPEAT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ptlperf/clock.h"
+#include "measure.h"
+
+enum { MOST = 1 << 20 };
+
+static double *in, *out;
+
+enum kind { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLTOALL };
+static const char *const names[] = { "barrier",   "bcast",     "reduce",
+				     "allreduce", "allgather", "alltoall" };
+
+struct call {
+	enum kind kind;
+	int bytes; /* of each rank; of alltoall: for each rank */
+};
+
+static void once(const struct call *c)
+{
+	int n = c->bytes / (int)sizeof(double);
+
+	switch (c->kind) {
+	case BARRIER:
+		MPI_Barrier(MPI_COMM_WORLD);
+		break;
+	case BCAST:
+		MPI_Bcast(out, n, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+		break;
+	case REDUCE:
+		MPI_Reduce(in, out, n, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+		break;
+	case ALLREDUCE:
+		MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		break;
+	case ALLGATHER:
+		MPI_Allgather(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, MPI_COMM_WORLD);
+		break;
+	case ALLTOALL:
+		MPI_Alltoall(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, MPI_COMM_WORLD);
+		break;
+	}
+}
+
+static void run(void *arg, int count, uint64_t *ticks)
+{
+	uint64_t last = perf_now(), now;
+
+	for (int i = 0; i < count; i++) {
+		once(arg);
+		now = perf_now();
+		if (ticks)
+			ticks[i] = now - last;
+		last = now;
+	}
+}
+
+/* What must be at place i after the call; rank r has r + i at place i. */
+static double wanted(const struct call *c, int i)
+{
+	int n = c->bytes / (int)sizeof(double);
+
+	switch (c->kind) {
+	case BCAST:
+		return i;
+	case ALLGATHER:
+		return i / n + i % n;
+	case ALLTOALL:
+		return i / n + bench_rank * n + i % n;
+	default:
+		return (double)bench_ranks * (bench_ranks - 1) / 2 + (double)bench_ranks * i;
+	}
+}
+
+static void verify(const struct call *c)
+{
+	int blocks = c->kind == ALLGATHER || c->kind == ALLTOALL ? bench_ranks : 1;
+	int n = blocks * (c->bytes / (int)sizeof(double));
+
+	for (int i = 0; i < n; i++) {
+		in[i] = bench_rank + i;
+		out[i] = c->kind == BCAST && bench_rank == 0 ? i : -1;
+	}
+	once(c);
+	if (c->kind == REDUCE && bench_rank != 0)
+		return;
+	for (int i = 0; i < n; i++)
+		if (out[i] != wanted(c, i))
+			bench_fail("%s of %d bytes: %g at %d, not %g", names[c->kind], c->bytes,
+				   out[i], i, wanted(c, i));
+}
+
+static void point(enum kind kind, int bytes)
+{
+	struct call c = { kind, bytes };
+	struct perf_stats s;
+
+	verify(&c);
+	s = bench_measure(run, &c, BENCH_MEAN);
+	bench_print("collective", names[kind], bytes, "ns", s.median, s.p99, s.min);
+}
+
+int main(int argc, char **argv)
+{
+	bench_start(&argc, &argv, "");
+	in = malloc((size_t)bench_ranks * MOST);
+	out = malloc((size_t)bench_ranks * MOST);
+	if (!in || !out)
+		bench_fail("no memory for %d buffers of %d bytes", 2 * bench_ranks, MOST);
+	point(BARRIER, 0);
+	for (enum kind k = BCAST; k <= ALLTOALL; k++)
+		for (int bytes = 8; bytes <= MOST; bytes = bytes == 8 ? 4096 : bytes * 16)
+			point(k, bytes);
+	free(in);
+	free(out);
+	bench_end();
+	return 0;
+}
