@@ -133,20 +133,23 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 /* ---- without messages ---------------------------------------------------------------------------- */
 
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
-			    const struct mpi_type *type)
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes,
+			    MPI_Count most)
 {
-	if (!p->now || count == 0 || type->size == 0 || count > MPI_HUB_BYTES / type->size ||
-	    comm->inter)
-		return NULL;
-	return mpi_hub_of(comm, true);
+	/* `most` where each rank has a processor: longer data is moved faster by one copy than by two */
+	MPI_Count limit = mpi_coll_crowded() ? MPI_HUB_LONG : most;
+
+	return p->now && bytes > 0 && bytes <= limit && !comm->inter ? mpi_hub_of(comm, true)
+								     : NULL;
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
 			       const struct mpi_type *type, const struct mpi_op *op)
 {
-	return op->predefined && type->predefined && type->dense ? mpi_hub_for(p, comm, count, type)
-								 : NULL;
+	if (!p->now || comm->inter || count == 0 || !op->predefined || !type->predefined ||
+	    !type->dense || type->size == 0 || count > MPI_HUB_REDUCE / type->size)
+		return NULL;
+	return mpi_hub_of(comm, true);
 }
 
 /* ---- for making communicators: by messages ---------------------------------------------------------- */

@@ -13,6 +13,9 @@
 #define RING_BYTES_DOUBLING (512 << 10)
 #define RING_BYTES_CROWDED  (16 << 20)
 
+/* Of each block: without messages up to here, where each rank has a processor. */
+#define HUB_BYTES (64 << 10)
+
 /* Neighbours in a ring; every block is passed on once. */
 static void ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
@@ -146,6 +149,7 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	struct mpi_hub *hub;
 	int rc = mpi_vec_check(recv, comm->inter ? comm->remote_size : comm->size, "recvbuf");
 
 	if (!rc && !in_place)
@@ -158,7 +162,15 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
 					  mpi_vec_at(recv, comm->rank),
 					  mpi_vec_count(recv, comm->rank), recv->type);
-	return rc ? rc : mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
+	if (rc)
+		return rc;
+	hub = recv->counts ? NULL : mpi_hub_for(p, comm, mpi_vec_bytes(recv, 0), HUB_BYTES);
+	if (hub && in_place)
+		return mpi_hub_allgather(hub, mpi_vec_at(recv, comm->rank), recv->count, recv->type,
+					 recv);
+	if (hub)
+		return mpi_hub_allgather(hub, sendbuf, sendcount, sendtype, recv);
+	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }
 
 int mpi_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,

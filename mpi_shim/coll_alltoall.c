@@ -16,6 +16,9 @@
 #define BRUCK_RANKS_CROWDED 4
 #define LONG_BYTES          (64 << 10)
 
+/* Of all blocks of a rank: without messages up to here, where each rank has a processor. */
+#define HUB_BYTES (128 << 10)
+
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
 
 /* Between `blocks` and `out`: those of the n whose number has `bit`, in order. */
@@ -130,6 +133,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 {
 	bool equal = !recv->counts;
 	MPI_Count bytes = equal ? mpi_vec_bytes(recv, 0) : 0;
+	struct mpi_hub *hub;
 
 	if (comm->inter) {
 		mpi_vec_exchange(p, send, recv, comm);
@@ -137,6 +141,10 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
+	hub = equal && bytes <= MPI_HUB_LONG ? mpi_hub_for(p, comm, bytes * comm->size, HUB_BYTES)
+					     : NULL;
+	if (hub)
+		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
 	if (send->buf == MPI_IN_PLACE)
 		return in_place(p, recv, comm);
 	if (equal && by_bruck(bytes, comm))

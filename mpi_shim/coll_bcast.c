@@ -12,6 +12,9 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
+/* Without messages up to here, where each rank has a processor. */
+#define HUB_BYTES (128 << 10)
+
 /* Rank `relative` places after the root. */
 static int at(const struct mpi_comm *comm, int root, int relative)
 {
@@ -116,7 +119,14 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 
 	if (rc)
 		return rc;
-	rc = mpi_hub_bcast(hub, k.data, (size_t)k.bytes, root);
+	if (mpi_coll_crowded())
+		rc = mpi_hub_bcast(hub, k.data, (size_t)k.bytes, root);
+	else /* in pieces: they are copied out while others are copied in */
+		for (MPI_Count i = 0; i < k.bytes && !rc; i += MPI_HUB_BYTES)
+			rc = mpi_hub_bcast(
+				hub, k.data + i,
+				(size_t)(k.bytes - i < MPI_HUB_BYTES ? k.bytes - i : MPI_HUB_BYTES),
+				root);
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
 	return rc;
@@ -134,7 +144,9 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		return rc;
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
-	hub = mpi_hub_for(p, comm, count, datatype);
+	hub = count <= MPI_HUB_LONG && datatype->size <= MPI_HUB_LONG
+		      ? mpi_hub_for(p, comm, count * datatype->size, HUB_BYTES)
+		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);
 	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);

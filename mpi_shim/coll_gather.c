@@ -12,6 +12,9 @@
 #define SHORT_BYTES 2048
 #define TREE_RANKS  8
 
+/* Without messages up to here, where each rank has a processor. */
+#define HUB_BYTES 4096
+
 #define BATCH 64 /* receives that the root posts at a time */
 
 static void collect(struct mpi_plan *p, const struct mpi_vec *recv, struct mpi_comm *comm)
@@ -150,6 +153,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 {
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 	int rc = check(sendbuf, sendcount, sendtype, &recv, root, comm);
+	struct mpi_hub *hub;
 	MPI_Count bytes;
 
 	if (rc)
@@ -161,6 +165,10 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
+	hub = mpi_hub_for(p, comm, bytes, HUB_BYTES);
+	if (hub)
+		return mpi_hub_gather(hub, sendbuf, sendcount, sendtype, &recv, (size_t)bytes,
+				      root);
 	if (by_tree(bytes, comm) && comm->rank == root)
 		return tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);
 	if (by_tree(bytes, comm))

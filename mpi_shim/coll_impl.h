@@ -141,9 +141,12 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  * public function allows it. What they return went wrong in making the plan.
  */
 
-/* The hub, if it is the way for such data; NULL: messages. The same on all ranks. */
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
-			    const struct mpi_type *type);
+/*
+ * The hub, if it is the way for a blocking collective in which each rank gives so many bytes, `most` at most where each
+ * rank has a processor; NULL: messages. The same on all ranks.
+ */
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes,
+			    MPI_Count most);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
 			       const struct mpi_type *type, const struct mpi_op *op);
 

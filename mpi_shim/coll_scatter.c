@@ -12,6 +12,9 @@
 #define SHORT_BYTES 2048
 #define TREE_RANKS  8
 
+/* Of all blocks: without messages up to here, where each rank has a processor. */
+#define HUB_BYTES 4096
+
 #define BATCH 64 /* sends that the root starts at a time */
 
 static void distribute(struct mpi_plan *p, const struct mpi_vec *send, struct mpi_comm *comm)
@@ -147,6 +150,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 				.count = sendcount,
 				.type = sendtype };
 	int rc = check(&send, recvbuf, recvcount, recvtype, root, comm);
+	struct mpi_hub *hub;
 	MPI_Count bytes;
 
 	if (rc)
@@ -158,6 +162,10 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
+	hub = bytes <= MPI_HUB_LONG ? mpi_hub_for(p, comm, bytes * comm->size, HUB_BYTES) : NULL;
+	if (hub)
+		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
+				       root);
 	if (by_tree(bytes, comm) && comm->rank == root)
 		return tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
 	if (by_tree(bytes, comm))

@@ -26,9 +26,13 @@
 
 #include "mpi_shim/coll.h"
 
-#define MPI_HUB_BYTES 4096 /* most data of a rank in one operation */
+#define MPI_HUB_BYTES 4096        /* data of a rank in one operation that can be ahead of others */
+#define MPI_HUB_LONG  (128 << 10) /* most data of a rank in one */
+/* Longest vectors that are reduced, piece by piece. */
+#define MPI_HUB_REDUCE (4 << 20)
 
 struct mpi_hub;
+struct mpi_vec;
 
 /*
  * The hub of an intracommunicator, for the collective that is called now, by all its ranks; NULL: messages. With
@@ -38,12 +42,26 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data);
 void mpi_hub_free(struct mpi_hub *hub);
 
 int mpi_hub_barrier(struct mpi_hub *hub);
-/* All ranks pass the same number of bytes, at most MPI_HUB_BYTES. */
+/* All ranks pass the same number of bytes, at most MPI_HUB_LONG. */
 int mpi_hub_bcast(struct mpi_hub *hub, void *data, size_t bytes, int root);
-/* Predefined operations on dense types; `in` of the root and `out` may be the same. In the order of ranks. */
+
+/* Predefined operations on dense types, up to MPI_HUB_REDUCE bytes, in the order of ranks; `in` and `out` may be the
+ * same. */
 int mpi_hub_reduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_hub_allreduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
 		      struct mpi_type *type, struct mpi_op *op);
+
+/*
+ * Equal blocks. What a rank gives, all its blocks together, is at most MPI_HUB_LONG. In place: allgather's `in` is
+ * its block in `recv`, alltoall's `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE.
+ */
+int mpi_hub_allgather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
+		      const struct mpi_vec *recv);
+int mpi_hub_alltoall(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv);
+int mpi_hub_gather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
+		   const struct mpi_vec *recv, size_t bytes, int root);
+int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
+		    struct mpi_type *type, size_t bytes, int root);
 
 #endif

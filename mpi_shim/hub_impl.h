@@ -16,7 +16,10 @@
 #define MPI_HUB_DEPTH  32
 #define MPI_HUB_FEW    48                   /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
-#define MPI_HUB_WORDS  18 /* of a master: rounds between up to 65536 nodes, in, out */
+#define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
+/* so that equal places do not share cache sets */
+#define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
+#define MPI_HUB_WORDS       18 /* of a master: rounds between up to 65536 nodes, in, out */
 
 /* ---- in shared memory: what others write is not trusted to be more than a number or data --------------- */
 
@@ -37,7 +40,8 @@ struct mpi_hub_flag {
 
 static_assert(sizeof(struct mpi_hub_flag) == 64, "a flag has a cache line of its own");
 
-/* Then seats[n], flags[DEPTH][n], results[DEPTH], places[DEPTH][n + 1]; the last place is the result's. */
+/* Then seats[n], flags[DEPTH][n], results[DEPTH], places[DEPTH][n + 1]; the last place is the result's;
+ * longs[LONGS][n + 1] likewise. */
 struct mpi_hub_shared {
 	_Alignas(64) uint64_t token;
 	_Alignas(64) _Atomic uint64_t release;     /* the last operation that all may leave */
@@ -53,6 +57,7 @@ struct mpi_hub {
 	uint64_t free_to;      /* up to this operation places are known to be free */
 	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
 	bool spin;             /* a processor for every rank */
+	bool fence;            /* who wakes others has to order its write and its look itself */
 	bool broken;           /* a rank has died: messages from now on */
 	int n, me;             /* ranks on this node */
 	int *rank;             /* their ranks in the communicator */
@@ -63,15 +68,64 @@ struct mpi_hub {
 	size_t bytes;
 	struct mpi_hub_seat *seats;
 	struct mpi_hub_flag *flags, *results;
-	char *places;
-	struct mpi_hub_seat own_seat; /* where there is nobody to share with */
+	char *places, *longs;
+	bool wide;                         /* the operation under way has a place of those */
+	int long_turn;                     /* the place for long data used last */
+	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
+	struct mpi_hub_seat own_seat;      /* where there is nobody to share with */
 	struct mpi_hub_flag own_flags[MPI_HUB_DEPTH];
 	ptl_handle_me_t me_handle;
 	_Atomic uint64_t word[MPI_HUB_WORDS]; /* masters of other nodes put numbers here */
 };
 
-/* hub_wait.c: until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
+/* ---- hub_meet.c --------------------------------------------------------------------------------------- */
+
+/* The next operation; `wide`: its data lie in one of a few wide places, for which all ranks have to wait. */
+static inline void mpi_hub_begin(struct mpi_hub *h, bool wide)
+{
+	h->number++;
+	h->wide = wide;
+}
+
+struct mpi_hub_flag *mpi_hub_flag(const struct mpi_hub *h, int i);
+/* Where the data of local rank i lies, if all ranks have `bytes` of them; those of rank n are the result. Places that
+ * are taken in turn let ranks run ahead; where all meet, few wide ones stay in the caches. */
+char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes);
+/* Waits until this rank's place is free: everybody has left the operation that used it before. */
+int mpi_hub_reserve(struct mpi_hub *h);
+/* The same of the next place for long data, by all ranks; and the last operation that uses this place. */
+int mpi_hub_reserve_long(struct mpi_hub *h);
+void mpi_hub_left_long(struct mpi_hub *h);
+
+/* What this rank has written can be seen by who sees its flag. Who may sleep has to be woken then, or by
+ * leaving. */
+void mpi_hub_raise(struct mpi_hub *h);
+int mpi_hub_await_flag(struct mpi_hub *h, int i);
+int mpi_hub_await_all(struct mpi_hub *h);
+/* Nothing of this operation is needed here any more; returns rc. */
+int mpi_hub_leave(struct mpi_hub *h, int rc);
+
+/* Whether a rank does something for all when they meet: then one arrives as such (true) and releases the others. */
+bool mpi_hub_has_master(const struct mpi_hub *h);
+bool mpi_hub_arrive(struct mpi_hub *h, int *rc);
+void mpi_hub_release(struct mpi_hub *h);
+int mpi_hub_await_release(struct mpi_hub *h);
+/* Until all ranks of the node are here. */
+int mpi_hub_meet(struct mpi_hub *h);
+
+/* ---- hub.c: up to MPI_HUB_BYTES ------------------------------------------------------------------------ */
+
+int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+			 struct mpi_type *type, struct mpi_op *op, int root);
+int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+			    struct mpi_type *type, struct mpi_op *op);
+
+/* ---- hub_wait.c --------------------------------------------------------------------------------------- */
+
+/* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least);
+/* Whether this process takes part in barriers that others make. */
+bool mpi_hub_can_order_all(void);
 /* After something others may wait for: those that sleep look again. */
 void mpi_hub_wake(struct mpi_hub *h);
 /* A number into a word of the master of a node. */

@@ -105,6 +105,11 @@ static size_t places_at(const struct mpi_hub *h)
 	return results_at(h) + MPI_HUB_DEPTH * sizeof(struct mpi_hub_flag);
 }
 
+static size_t longs_at(const struct mpi_hub *h)
+{
+	return places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
+}
+
 static void lay_out(struct mpi_hub *h, void *memory)
 {
 	char *at = memory;
@@ -114,6 +119,7 @@ static void lay_out(struct mpi_hub *h, void *memory)
 	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
 	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
 	h->places = at + places_at(h);
+	h->longs = at + longs_at(h);
 }
 
 /* The words that the masters of other nodes write to; events end a wait in Portals. */
@@ -139,7 +145,7 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 	struct mpi_segment_note mine = { .token = 0 };
 	void *memory = NULL;
 
-	h->bytes = places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
+	h->bytes = longs_at(h) + MPI_HUB_LONGS * ((size_t)h->n + 1) * MPI_HUB_LONG_STRIDE;
 	if (h->n > 1 && h->n <= RANKS_MOST && h->me == 0)
 		memory = mpi_segment_offer(h->bytes, &mine);
 	if (mpi_coll_allgather_bytes(&mine, notes, sizeof(mine), h->comm))
@@ -172,13 +178,14 @@ static bool make(struct mpi_hub *h)
 		free(notes);
 		return false;
 	}
-	good = share(h, notes);
+	good = share(h, notes) ? 1u | (mpi_hub_can_order_all() ? 2u : 0) : 0;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm))
 		good = 0;
+	h->fence = !(good & 2u);
 	if (h->me == 0)
 		mpi_segment_settle(&notes[h->comm->rank]);
 	free(notes);
-	return good;
+	return good & 1u;
 }
 
 void mpi_hub_free(struct mpi_hub *h)

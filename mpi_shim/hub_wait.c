@@ -6,8 +6,11 @@
  * else. After a while, the shorter the more often it was in vain, it sleeps in Portals and is sent an empty
  * message. All the while the library makes progress, and sees that a rank has died.
  */
+#include <linux/membarrier.h>
 #include <portals3_ext.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
@@ -83,6 +86,23 @@ static int lost(const struct mpi_hub *h)
 	return -1;
 }
 
+bool mpi_hub_can_order_all(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+/*
+ * Between saying that one sleeps and the last look at the word. The other side writes the word, then looks whether
+ * anybody sleeps. Both need a full barrier in between; the kernel can give it to all of them from here, so
+ * that those that write, which is what has to be fast, need none.
+ */
+static void order_all(const struct mpi_hub *h)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!h->fence)
+		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+}
+
 /* Asleep until something comes; who writes what is waited for sees that it has to send something. */
 static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
@@ -93,7 +113,7 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		/* before the look at the word; the writer looks here after it has written */
 		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
 	}
-	atomic_thread_fence(memory_order_seq_cst);
+	order_all(h);
 	if (!reached(word, least))
 		mpi_progress(true);
 	if (h->shared) {
@@ -133,7 +153,11 @@ void mpi_hub_wake(struct mpi_hub *h)
 {
 	if (!h->shared)
 		return;
-	atomic_thread_fence(memory_order_seq_cst); /* pairs with sleep_once() */
+	/* pairs with order_all() */
+	if (h->fence)
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
 	if (atomic_load_explicit(&h->shared->sleepers, memory_order_relaxed) == 0)
 		return;
 	for (int i = 0; i < h->n; i++)

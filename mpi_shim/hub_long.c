@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their vectors and meet;
+ * then each makes the result of one part, over all ranks in their order, and they meet again. So no more than two
+ * switches of processes are needed for each rank where processors are short.
+ */
+#include <string.h>
+
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/hub_impl.h"
+
+struct vector {
+	struct mpi_hub *hub;
+	MPI_Count count;
+	struct mpi_type *type;
+	struct mpi_op *op;
+	size_t bytes;
+};
+
+/* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
+static MPI_Count part(const struct vector *v, int i)
+{
+	MPI_Count line = 64 % v->type->size == 0 ? 64 / v->type->size : 1;
+	MPI_Count each = (v->count + line * v->hub->n - 1) / (line * v->hub->n) * line;
+
+	return each * i < v->count ? each * i : v->count;
+}
+
+static char *at(const struct vector *v, int i, MPI_Count element)
+{
+	return mpi_hub_place(v->hub, i, v->bytes) + element * v->type->size;
+}
+
+/* The result of this rank's part, to where it belongs in the result. */
+static int fold_part(const struct vector *v)
+{
+	struct mpi_hub *h = v->hub;
+	MPI_Count begin = part(v, h->me), n = part(v, h->me + 1) - begin;
+	char *result = at(v, h->n, begin);
+	int rc = MPI_SUCCESS;
+
+	if (n == 0)
+		return MPI_SUCCESS;
+	memcpy(result, at(v, h->n - 1, begin), (size_t)(n * v->type->size));
+	for (int i = h->n - 2; i >= 0 && !rc; i--)
+		rc = mpi_op_apply(v->op, at(v, i, begin), result, n, v->type);
+	return rc;
+}
+
+/* The first meeting, and this rank's part of the work. */
+static int show_and_fold(const struct vector *v, const void *in)
+{
+	struct mpi_hub *h = v->hub;
+	int rc;
+
+	mpi_hub_begin(h, true);
+	rc = mpi_hub_reserve_long(h);
+	if (!rc)
+		memcpy(mpi_hub_place(h, h->me, v->bytes), in, v->bytes);
+	rc = mpi_first(rc, mpi_hub_meet(h));
+	mpi_hub_leave(h, rc);
+	mpi_hub_begin(h, true);
+	mpi_hub_left_long(h);
+	return rc ? rc : fold_part(v);
+}
+
+static int allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		     struct mpi_type *type, struct mpi_op *op)
+{
+	struct vector v = { h, count, type, op, (size_t)(count * type->size) };
+	int rc = show_and_fold(&v, in);
+
+	rc = mpi_first(rc, mpi_hub_meet(h));
+	if (!rc)
+		memcpy(out, mpi_hub_place(h, h->n, v.bytes), v.bytes);
+	return mpi_hub_leave(h, rc);
+}
+
+static int reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		  struct mpi_type *type, struct mpi_op *op, int root)
+{
+	struct vector v = { h, count, type, op, (size_t)(count * type->size) };
+	int rc = show_and_fold(&v, in);
+
+	if (!h->crowded) {
+		/* who ran ahead would take the caches from who works */
+		rc = mpi_first(rc, mpi_hub_meet(h));
+	} else {
+		mpi_hub_raise(h);
+		if (h->me == root)
+			rc = mpi_first(rc, mpi_hub_await_all(h));
+	}
+	if (h->me == root && !rc)
+		memcpy(out, mpi_hub_place(h, h->n, v.bytes), v.bytes);
+	return mpi_hub_leave(h, rc);
+}
+
+/* ---- any length ---------------------------------------------------------------------------------------- */
+
+/* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks run ahead. */
+#define DIVIDE_BYTES 1024
+
+/* With a processor for every rank pieces are short enough for its caches. */
+#define PIECE_BYTES (64 << 10)
+
+/* Elements of the next piece of `left`. */
+static MPI_Count piece(const struct mpi_hub *h, MPI_Count left, const struct mpi_type *type)
+{
+	MPI_Count most = (h->crowded ? MPI_HUB_LONG : PIECE_BYTES) / type->size;
+
+	return left < most ? left : most;
+}
+
+int mpi_hub_reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		   struct mpi_type *type, struct mpi_op *op, int root)
+{
+	const char *from = in;
+	char *to = out;
+	int rc = MPI_SUCCESS;
+
+	if (count * type->size <= MPI_HUB_BYTES)
+		return mpi_hub_reduce_short(h, in, out, count, type, op, root);
+	for (MPI_Count n, i = 0; i < count; i += n) {
+		n = piece(h, count - i, type);
+		rc = mpi_first(rc, reduce(h, from + i * type->size, to + i * type->size, n, type,
+					  op, root));
+	}
+	return rc;
+}
+
+int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		      struct mpi_type *type, struct mpi_op *op)
+{
+	const char *from = in;
+	char *to = out;
+	int rc = MPI_SUCCESS;
+
+	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
+		return mpi_hub_allreduce_short(h, in, out, count, type, op);
+	for (MPI_Count n, i = 0; i < count; i += n) {
+		n = piece(h, count - i, type);
+		rc = mpi_first(
+			rc, allreduce(h, from + i * type->size, to + i * type->size, n, type, op));
+	}
+	return rc;
+}

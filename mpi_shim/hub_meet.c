@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of all ranks of a
+ * node. See hub.h.
+ */
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/hub_impl.h"
+
+/* Up to so many ranks with a processor each look at each other's flags, instead of at the master's. */
+#define LOOK_AT_ALL 4
+
+/* ---- places ----------------------------------------------------------------------------------------- */
+
+struct mpi_hub_flag *mpi_hub_flag(const struct mpi_hub *h, int i)
+{
+	return &h->flags[h->number % MPI_HUB_DEPTH * (size_t)h->n + (size_t)i];
+}
+
+char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
+{
+	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
+
+	if (h->wide)
+		return h->longs + (h->long_turn * n + (size_t)i) * MPI_HUB_LONG_STRIDE;
+	if (bytes > MPI_HUB_FEW)
+		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
+	return i < h->n ? mpi_hub_flag(h, i)->data : h->results[depth].data;
+}
+
+static int await_left(struct mpi_hub *h, uint64_t least)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			rc = mpi_hub_await(h, &h->seats[i].left, least);
+	return rc;
+}
+
+int mpi_hub_reserve(struct mpi_hub *h)
+{
+	uint64_t least = UINT64_MAX;
+	int rc;
+
+	if (h->number <= h->free_to)
+		return MPI_SUCCESS;
+	rc = await_left(h, h->number - MPI_HUB_DEPTH);
+	if (rc)
+		return rc;
+	for (int i = 0; i < h->n; i++) {
+		uint64_t left = atomic_load_explicit(&h->seats[i].left, memory_order_acquire);
+
+		if (i != h->me && left < least)
+			least = left;
+	}
+	h->free_to = least + MPI_HUB_DEPTH;
+	return MPI_SUCCESS;
+}
+
+int mpi_hub_reserve_long(struct mpi_hub *h)
+{
+	h->long_turn = (h->long_turn + 1) % MPI_HUB_LONGS;
+	return await_left(h, h->long_left[h->long_turn]);
+}
+
+void mpi_hub_left_long(struct mpi_hub *h)
+{
+	h->long_left[h->long_turn] = h->number;
+}
+
+/* ---- flags ------------------------------------------------------------------------------------------ */
+
+int mpi_hub_leave(struct mpi_hub *h, int rc)
+{
+	/* pairs with the look at it in await_left() */
+	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
+	mpi_hub_wake(h);
+	if (rc == MPI_ERR_PROC_ABORTED)
+		h->broken = true;
+	return rc;
+}
+
+void mpi_hub_raise(struct mpi_hub *h)
+{
+	atomic_store_explicit(&mpi_hub_flag(h, h->me)->number, h->number, memory_order_release);
+}
+
+int mpi_hub_await_flag(struct mpi_hub *h, int i)
+{
+	return mpi_hub_await(h, &mpi_hub_flag(h, i)->number, h->number);
+}
+
+int mpi_hub_await_all(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me)
+			rc = mpi_first(rc, mpi_hub_await_flag(h, i));
+	return rc;
+}
+
+void mpi_hub_release(struct mpi_hub *h)
+{
+	atomic_store_explicit(&h->shared->release, h->number, memory_order_release);
+	mpi_hub_wake(h);
+}
+
+int mpi_hub_await_release(struct mpi_hub *h)
+{
+	return mpi_hub_await(h, &h->shared->release, h->number);
+}
+
+/* ---- meeting ---------------------------------------------------------------------------------------- */
+
+bool mpi_hub_has_master(const struct mpi_hub *h)
+{
+	return h->crowded || h->n > LOOK_AT_ALL;
+}
+
+/* Says that it is here; true: as the last one, or as the master when all others are. */
+bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
+{
+	_Atomic uint32_t *count = &h->shared->count[h->number % MPI_HUB_DEPTH].n;
+
+	mpi_hub_raise(h);
+	if (!h->crowded) {
+		if (h->me == 0) {
+			*rc = mpi_first(*rc, mpi_hub_await_all(h));
+			return true;
+		}
+		mpi_hub_wake(h);
+		return false;
+	}
+	/* the last one sees what all have written before they arrived */
+	if (atomic_fetch_add_explicit(count, 1, memory_order_acq_rel) + 1 < (uint32_t)h->n)
+		return false;
+	atomic_store_explicit(count, 0, memory_order_relaxed);
+	return true;
+}
+
+int mpi_hub_meet(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	if (!mpi_hub_has_master(h)) {
+		mpi_hub_raise(h);
+		mpi_hub_wake(h);
+		return mpi_hub_await_all(h);
+	}
+	if (!mpi_hub_arrive(h, &rc))
+		return mpi_hub_await_release(h);
+	mpi_hub_release(h);
+	return rc;
+}
