@@ -139,7 +139,7 @@ void dgram_destroy(struct dgram *m)
 
 		while (room < m->nchunks)
 			room *= 2;
-		dgram_free(m, m->chunk, room * sizeof(*m->chunk));
+		dgram_free(m, m->chunk, room * sizeof(struct dgram_rec *));
 	}
 	dgram_free(m, m->bucket, m->nbuckets * sizeof(*m->bucket));
 	dgram_free(m, m->heap, m->heap_room * sizeof(*m->heap));
@@ -236,7 +236,7 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
 
-	if (r->state == DGRAM_OPENING && m->now - c->hello_since >= m->cfg.dead_ns) {
+	if (r->state == DGRAM_OPENING && dgram_silence(m, c->hello_since) >= m->cfg.dead_ns) {
 		dgram_lose(m, r, DGRAM_UNREACHABLE);
 		return false;
 	}
@@ -265,8 +265,12 @@ static void service(struct dgram *m, struct dgram_rec *r)
 
 bool dgram_run(struct dgram *m, uint64_t now)
 {
+	uint64_t due = dgram_wake(m);
 	struct dgram_rec *r;
 
+	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
+	if (due && due < now && now - due > m->cfg.dead_ns / 8)
+		m->resumed = now;
 	m->now = now;
 	m->full = false;
 	dgram_output_resets(m);

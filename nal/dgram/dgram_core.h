@@ -283,6 +283,8 @@ struct dgram {
 	bool full;                  /* the link had no room */
 	bool ending;                /* nothing more is sent */
 	uint64_t now;
+	uint64_t
+		resumed; /* when we were called again after we had not been for long, against our word */
 	uint64_t random;
 	uint32_t nresets;
 	struct dgram_reset {
@@ -324,6 +326,13 @@ static inline uint64_t dgram_min64(uint64_t a, uint64_t b)
 static inline uint64_t dgram_max64(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
+}
+
+/* Silence since `since` that counts: while we were stopped nobody could have been heard. */
+static inline uint64_t dgram_silence(const struct dgram *m, uint64_t since)
+{
+	since = dgram_max64(since, m->resumed);
+	return m->now > since ? m->now - since : 0;
 }
 
 /* ---- dgram_peer.c ----------------------------------------------------------------------------- */

@@ -353,7 +353,7 @@ uint64_t dgram_loss_due(const struct dgram *m, const struct dgram_rec *r)
 	if (!c->flight)
 		return DGRAM_NEVER;
 	at = dgram_min64(c->loss_at, timeout_at(m, r));
-	return dgram_min64(at, c->waiting_since + m->cfg.dead_ns);
+	return dgram_min64(at, dgram_max64(c->waiting_since, m->resumed) + m->cfg.dead_ns);
 }
 
 static struct dgram_sent *oldest_in_flight(const struct dgram_rec *r)
@@ -413,8 +413,7 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 		c->ping = !c->flight;
 	}
 	/* nothing may be in flight for a moment, when the link had no room to send again */
-	if (c->waiting_since && m->now - c->waiting_since >= m->cfg.dead_ns &&
-	    m->now > c->waiting_since) {
+	if (c->waiting_since && dgram_silence(m, c->waiting_since) >= m->cfg.dead_ns) {
 		dgram_lose(m, r, DGRAM_DEAD);
 		return false;
 	}

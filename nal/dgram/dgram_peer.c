@@ -83,8 +83,8 @@ static bool room_for_record(struct dgram *m)
 	if (!(m->nchunks & (m->nchunks - 1))) {
 		uint32_t room = m->nchunks ? 2 * m->nchunks : 1;
 
-		chunk = dgram_regrow(m, m->chunk, m->nchunks * sizeof(*chunk),
-				     room * sizeof(*chunk));
+		chunk = dgram_regrow(m, m->chunk, m->nchunks * sizeof(struct dgram_rec *),
+				     room * sizeof(struct dgram_rec *));
 		if (!chunk) {
 			dgram_free(m, recs, DGRAM_CHUNK * sizeof(*recs));
 			return false;
@@ -305,7 +305,8 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 	} else if (c) {
 		c->idle_since = m->now;
 		if (r->state == DGRAM_OPENING) {
-			at = dgram_min64(c->hello_at, c->hello_since + m->cfg.dead_ns);
+			at = dgram_min64(c->hello_at,
+					 dgram_max64(c->hello_since, m->resumed) + m->cfg.dead_ns);
 		} else {
 			at = dgram_min64(at, dgram_min64(c->ack_at, c->persist_at));
 			at = dgram_min64(at, dgram_loss_due(m, r));

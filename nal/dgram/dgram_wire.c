@@ -73,7 +73,7 @@ int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello
 
 size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello)
 {
-	struct dgram_wire_hello w;
+	struct dgram_wire_hello w = { .from = { 0 } };
 
 	dgram_put64(w.from, hello->from);
 	dgram_put64(w.whom, hello->whom);

@@ -192,6 +192,28 @@ static void silence_is_noticed_in_bounded_time(void **state)
 	assert_true(p.told[0].lost_at - start >= cfg.machine.dead_ns);
 }
 
+static void who_was_stopped_listens_first(void **state)
+{
+	struct dgram *m = sim_node(p.s, 0)->m;
+	uint64_t later;
+
+	(void)state;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	sim_cut(p.s, 1, 0, true);
+	pair_send(&p, 0, 1, 10);
+	pair_send(&p, 0, 2, 10);
+	pair_wait(&p, 1);
+	/* both wait for answers, and a minute passes */
+	later = sim_now(p.s) + 60 * SECOND;
+	dgram_run(m, later);
+	assert_int_equal(p.told[0].lost, 0);
+	/* and as long again as anybody may be silent */
+	for (; !p.told[0].lost && later < sim_now(p.s) + 90 * SECOND; later += SECOND)
+		dgram_run(m, later);
+	assert_in_range(later - sim_now(p.s), 70 * SECOND, 72 * SECOND);
+}
+
 static void a_partition_in_one_direction_ends_both(void **state)
 {
 	uint64_t start = sim_now(p.s);
@@ -345,6 +367,7 @@ int main(void)
 		TEST(a_restarted_sender_is_noticed),
 		TEST(goodbye_is_heard),
 		TEST(silence_is_noticed_in_bounded_time),
+		TEST(who_was_stopped_listens_first),
 		TEST(a_partition_in_one_direction_ends_both),
 		TEST(what_is_sent_again_later_does_nothing),
 		TEST(nor_does_it_after_a_restart),

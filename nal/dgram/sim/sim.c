@@ -23,9 +23,9 @@ struct event {
 	uint32_t node;
 };
 
-#define POOLS 3
+#define POOLS 4
 
-static const uint32_t pool_room[POOLS] = { 256, 1536, 9216 };
+static const uint32_t pool_room[POOLS] = { 256, 1536, 9216, DGRAM_MTU_MAX };
 
 struct sim {
 	struct sim_cfg cfg;
@@ -106,9 +106,13 @@ static bool push(struct sim *s, uint64_t at, struct packet *p, uint32_t node)
 
 static struct event pop(struct sim *s)
 {
-	struct event first = s->heap[0], last = s->heap[--s->nevents];
+	struct event first = s->heap[0], last;
 	size_t i = 0, child;
 
+	s->heap[0].packet = NULL; /* it is the caller's now */
+	last = s->heap[--s->nevents];
+	if (!s->nevents)
+		return first;
 	for (; (child = 2 * i + 1) < s->nevents; i = child) {
 		if (child + 1 < s->nevents && earlier(&s->heap[child + 1], &s->heap[child]))
 			child++;
@@ -124,37 +128,33 @@ static struct event pop(struct sim *s)
 
 static int pool_of(size_t len)
 {
-	for (int i = 0; i < POOLS; i++)
-		if (len <= pool_room[i])
-			return i;
-	return -1;
+	int i = 0;
+
+	while (i < POOLS - 1 && len > pool_room[i])
+		i++;
+	return i;
 }
 
 static struct packet *packet_get(struct sim *s, size_t len)
 {
 	int i = pool_of(len);
-	size_t room = i < 0 ? len : pool_room[i];
-	struct packet *p;
+	struct packet *p = s->pool[i];
 
-	if (i >= 0 && s->pool[i]) {
-		p = s->pool[i];
+	if (p) {
 		s->pool[i] = p->next;
 		return p;
 	}
-	p = malloc(sizeof(*p) + room);
+	p = malloc(sizeof(*p) + pool_room[i]);
 	if (p)
-		p->room = (uint32_t)room;
+		p->room = pool_room[i];
 	return p;
 }
 
+/* Memory for packets is given back at the end. */
 static void packet_put(struct sim *s, struct packet *p)
 {
 	int i = pool_of(p->room);
 
-	if (i < 0 || p->room != pool_room[i]) {
-		free(p);
-		return;
-	}
 	p->next = s->pool[i];
 	s->pool[i] = p;
 }
