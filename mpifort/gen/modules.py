@@ -126,7 +126,9 @@ def commons(f08):
         if f08 and 'STATUS' in name:
             out.append(f'  type(MPI_Status) :: {name}{"(1)" if "," in shape else ""}')
         else:
-            out.append(f'  integer :: {name}{shape}')
+            # its address comes back from MPI_Buffer_detach
+            target = ', target' if name == 'MPI_BUFFER_AUTOMATIC' else ''
+            out.append(f'  integer{target} :: {name}{shape}')
     for name, shape in STRINGS:
         out.append(f'  character(len=1) :: {name}{shape}')
     for block, names in (('mpifort_numbers', NUMBERS), ('mpifort_strings', STRINGS)):

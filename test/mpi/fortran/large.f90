@@ -1,7 +1,7 @@
 ! SPDX-License-Identifier: BSD-3-Clause
 ! Copyright (c) 2026 the Postern authors
 !
-! Counts of MPI_COUNT_KIND with module mpi_f08.
+! What came with MPI-4 and MPI-5: counts of MPI_COUNT_KIND, buffers that the library finds itself.
 module large_callbacks
   use mpi_f08
   use, intrinsic :: iso_c_binding
@@ -32,6 +32,7 @@ program large
   prev = modulo(rank - 1, ranks)
   call large_counts()
   call large_arrays()
+  call automatic_buffers()
   call MPI_Finalize()
   call checked(rank)
 
@@ -81,5 +82,19 @@ contains
     call check(nl == 5 .and. nd == 1 .and. combiner == MPI_COMBINER_INDEXED, 'MPI_Type_get_envelope')
     call MPI_Type_free(t)
   end subroutine large_arrays
+
+  subroutine automatic_buffers()
+    type(c_ptr) :: back
+    type(MPI_Comm) :: comm
+    integer :: n, got
+    call MPI_Comm_dup(MPI_COMM_WORLD, comm)
+    call MPI_Comm_attach_buffer(comm, MPI_BUFFER_AUTOMATIC, 0)
+    call MPI_Bsend(rank, 1, MPI_INTEGER, next, 0, comm)
+    call MPI_Recv(got, 1, MPI_INTEGER, prev, 0, comm, MPI_STATUS_IGNORE)
+    call MPI_Comm_flush_buffer(comm)
+    call MPI_Comm_detach_buffer(comm, back, n)
+    call check(got == prev .and. c_associated(back, c_loc(MPI_BUFFER_AUTOMATIC)), 'MPI_BUFFER_AUTOMATIC')
+    call MPI_Comm_free(comm)
+  end subroutine automatic_buffers
 
 end program large
