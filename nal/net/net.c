@@ -21,11 +21,24 @@
 #define LOOKS_MOST  1024          /* in vain, before that is looked at */
 #define COUNT_EVERY 4096          /* rounds between copies of the counters */
 #define SHORTEST_NS 20000         /* of a sleep */
+#define STOPPED_NS  2000000000ull /* without a look at the time: we were not running */
 #define BACKLOG     (1u << 20)
 
 size_t net_region_bytes(void)
 {
 	return NET_PEERS * sizeof(struct ptl_stat_peer);
+}
+
+/* The machine's time stands still while we do: a process that was stopped for a minute has not waited in vain for
+ * its peers. The helper thread looks at least once a second. */
+static void tell_time(struct net *n)
+{
+	uint64_t now = base_now_ns();
+
+	if (n->looked && now - n->looked > STOPPED_NS)
+		n->stood += now - n->looked - STOPPED_NS;
+	n->looked = now;
+	n->now = now - n->stood;
 }
 
 static dgram_id_t id_of(ptl_process_id_t id)
@@ -114,7 +127,7 @@ uint32_t net_peer_of(struct net *n, ptl_process_id_t id)
 {
 	uint32_t peer = find(n, id);
 
-	n->now = base_now_ns();
+	tell_time(n);
 	if (peer != DGRAM_NONE)
 		poll_it(n);
 	return peer;
@@ -314,7 +327,7 @@ bool net_progress(struct net *n)
 {
 	unsigned int got;
 
-	n->now = base_now_ns();
+	tell_time(n);
 	got = n->link->receive(n->link_state, n);
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)
@@ -335,7 +348,7 @@ uint64_t net_arm(struct net *n)
 	uint64_t wake;
 
 	copy_counts(n);
-	n->now = base_now_ns();
+	tell_time(n);
 	if (n->nheld)
 		resume(n);
 	if (wake_at(n) <= n->now)
@@ -343,7 +356,9 @@ uint64_t net_arm(struct net *n)
 	wake = wake_at(n);
 	net_thread_arm(n);
 	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but not at once */
-	return n->nheld || wake < n->now + SHORTEST_NS ? n->now + SHORTEST_NS : wake;
+	if (n->nheld || wake < n->now + SHORTEST_NS)
+		wake = n->now + SHORTEST_NS;
+	return wake == DGRAM_NEVER ? wake : wake + n->stood;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
@@ -396,7 +411,7 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 	net_keys_make(&n->keys, job->secret, job->secret_len);
 	n->fault = net_fault_create(base_config()->ptl_fault);
 	n->last_peer = DGRAM_NONE;
-	n->now = base_now_ns();
+	tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
 	n->body_of = mmap(NULL, ni->view.nops * sizeof(*n->body_of), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -460,7 +475,7 @@ void net_stop(struct net *n)
 		ptl_lock(n->ni);
 		__atomic_and_fetch(&n->ni->polled, ~(1u << (n->slot - n->ni->net)),
 				   __ATOMIC_RELAXED);
-		n->now = base_now_ns();
+		tell_time(n);
 		say_goodbye(n);
 		copy_counts(n);
 		dgram_destroy(n->m);

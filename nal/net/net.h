@@ -97,11 +97,12 @@ struct net {
 	struct net_body *spare;
 	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
 	uint32_t nheld;            /* peers told to wait for event handlers */
-	uint64_t now;              /* of the call in progress */
-	uint64_t active;           /* when something last happened */
-	uint32_t looks;            /* in vain, since */
-	uint32_t counted;  /* rounds since the counters were copied to the statistics page */
-	unsigned int hits; /* rounds in a row that found something */
+	uint64_t now;              /* of the call in progress, as the machine knows it: */
+	uint64_t looked, stood; /* when the clock was looked at; how long we were stopped in all */
+	uint64_t active;        /* when something last happened */
+	uint32_t looks;         /* in vain, since */
+	uint32_t counted;       /* rounds since the counters were copied to the statistics page */
+	unsigned int hits;      /* rounds in a row that found something */
 	struct net_thread {
 		int epoll_fd, event_fd, fd;
 		pthread_t thread;

@@ -287,6 +287,9 @@ static enum dgram_verdict take_request(struct net *n, uint32_t peer, const struc
 		.remote_offset = m->remote_offset,
 		.rlength = m->length,
 		.hdr_data = m->hdr_data,
+		/* not before those that wait in line */
+		.data = m->kind == NET_PUT && m->op == PTL_NIL && !n->peer[peer].line ? in->body
+										      : NULL,
 	};
 
 	if (m->kind == NET_GETPUT || m->atomic)
