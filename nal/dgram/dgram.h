@@ -188,9 +188,11 @@ struct dgram_cfg {
 	uint64_t keepalive_ns; /* a connection that is silent so long is asked for a sign of life */
 	uint64_t dead_ns;      /* without an answer for so long the peer is lost */
 	uint64_t linger_ns;    /* how long an idle connection keeps what it needs when it is busy */
-	uint32_t push_bytes;   /* of a long body: sent before the receiver asks */
-	uint32_t credit;  /* messages a peer may send ahead of what was delivered: 16 to 1024 */
-	uint32_t backlog; /* messages to one peer that may wait in dgram_send */
+	/* most bytes in flight to one peer, such as its socket's buffer takes; 0: what packet numbers allow */
+	uint32_t window;
+	uint32_t push_bytes; /* of a long body: sent before the receiver asks */
+	uint32_t credit;     /* messages a peer may send ahead of what was delivered: 16 to 1024 */
+	uint32_t backlog;    /* messages to one peer that may wait in dgram_send */
 	uint32_t max_peers;
 	size_t early_bytes; /* of messages that wait for an earlier one, or for dgram_resume, over all peers */
 };

@@ -10,14 +10,26 @@
 
 #define SECOND 1000000000ull
 
+/* More than can be in flight, or the receiver can hold, is of no use. Two packets always may. */
+static uint32_t most(const struct dgram *m, const struct dgram_rec *r)
+{
+	uint32_t all = r->mtu * (DGRAM_WINDOW - 64);
+
+	if (m->cfg.window && m->cfg.window < all)
+		all = m->cfg.window > 2 * r->mtu ? m->cfg.window : 2 * r->mtu;
+	return all;
+}
+
 /* RFC 6928 section 2 */
-static uint32_t first_window(const struct dgram_rec *r)
+static uint32_t first_window(const struct dgram *m, const struct dgram_rec *r)
 {
 	uint32_t ten = 10 * r->mtu, least = 2 * r->mtu;
 
 	if (least < 14600)
 		least = 14600;
-	return ten < least ? ten : least;
+	if (ten > least)
+		ten = least;
+	return ten < most(m, r) ? ten : most(m, r);
 }
 
 void dgram_cc_open(struct dgram *m, struct dgram_rec *r)
@@ -25,17 +37,11 @@ void dgram_cc_open(struct dgram *m, struct dgram_rec *r)
 	r->srtt = r->rttvar = r->min_rtt = r->rate = 0;
 	r->mtu = m->cfg.mtu_start;
 	r->mtu_again = 0;
-	r->cwnd = first_window(r);
+	r->cwnd = first_window(m, r);
 	r->ssthresh = UINT32_MAX;
 	r->conn->recovery = 0;
 	r->conn->rate_since = m->now;
 	r->conn->rate_bytes = 0;
-}
-
-/* More than can be in flight is of no use. */
-static uint32_t most(const struct dgram_rec *r)
-{
-	return r->mtu * (DGRAM_WINDOW - 64);
 }
 
 void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t bytes)
@@ -43,7 +49,6 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 	struct dgram_conn *c = r->conn;
 	uint64_t cwnd = r->cwnd;
 
-	(void)m;
 	c->rate_bytes += bytes;
 	/* RFC 9002 sections 7.8 and 7.3.2: not for packets that did not fill the window, nor for those sent before the
 	 * last loss was answered */
@@ -53,7 +58,7 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 		cwnd += bytes; /* RFC 5681 section 3.1, equation 2, with L as long as it takes */
 	else
 		cwnd += dgram_max64((uint64_t)r->mtu * bytes / cwnd, 1); /* equation 3 */
-	r->cwnd = (uint32_t)dgram_min64(cwnd, most(r));
+	r->cwnd = (uint32_t)dgram_min64(cwnd, most(m, r));
 }
 
 void dgram_cc_rate(struct dgram *m, struct dgram_rec *r)
@@ -108,7 +113,7 @@ void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r)
 void dgram_cc_idle(struct dgram *m, struct dgram_rec *r)
 {
 	uint64_t idle = m->now - r->conn->last_at, rto = dgram_rto(m, r);
-	uint32_t first = first_window(r);
+	uint32_t first = first_window(m, r);
 
 	if (!r->conn->last_at)
 		return;
@@ -164,7 +169,7 @@ void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	if (size <= r->mtu)
 		return;
 	r->mtu = size;
-	r->cwnd = (uint32_t)dgram_max64(r->cwnd, first_window(r));
+	r->cwnd = (uint32_t)dgram_max64(r->cwnd, first_window(m, r));
 	c->mtu_probe = 0;
 	r->mtu_again = m->now + RAISE_TIMER;
 }

@@ -185,6 +185,31 @@ static void a_path_is_filled(void **state)
 	assert_true(speed() > 125000000ull * 1416 / 1472 * 90 / 100);
 }
 
+/* Is no more in flight than the window allows, whenever a packet goes out? */
+static bool within_window(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)packet;
+	(void)len;
+	if (from == 0 && to == 1)
+		assert_true(pair_info(q, 0, 1).in_flight <= cfg.machine.window);
+	return true;
+}
+
+static void no_more_is_in_flight_than_a_receiver_holds(void **state)
+{
+	uint64_t window;
+
+	(void)state;
+	cfg.L_ns = 100000;
+	cfg.machine.window = 40000;
+	cfg.machine.mtu_start = 1472;
+	again();
+	p.keep = within_window;
+	/* a window per round trip of some 201 us */
+	window = speed() * 201 / 1000000;
+	assert_in_range(window, 36000, 40000);
+}
+
 static void loss_by_chance_costs_little(void **state)
 {
 	(void)state;
@@ -340,6 +365,7 @@ int main(void)
 		TEST(time_outs_grow),
 		TEST(a_changed_order_is_learnt),
 		TEST(a_path_is_filled),
+		TEST(no_more_is_in_flight_than_a_receiver_holds),
 		TEST(loss_by_chance_costs_little),
 		TEST(two_share_a_link_without_collapse),
 		TEST(a_receiver_that_waits_stops_its_senders),
