@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lat.h"
 #include "link.h"
 #include "report.h"
 #include "window.h"
@@ -106,9 +107,9 @@ static void verify(struct perf *p, void *arg, uint64_t seed)
 		perf_verify(p->rx, b->size, 2 * seed + !p->rank, "put");
 }
 
-static void point(struct perf *p, size_t size, bool both_ways)
+static struct perf_point stream(struct perf *p, size_t size, bool both_ways, struct perf_result *r)
 {
-	char name[64], text[PERF_SIZE_TEXT], ratio[48] = "";
+	char name[64];
 	struct perf_pattern pattern = { name, prepare, run0, run1, verify };
 	struct bandwidth b = { .size = size,
 			       .window = perf_window(p, size),
@@ -119,17 +120,29 @@ static void point(struct perf *p, size_t size, bool both_ways)
 				 .unit = "GB/s",
 				 .is_rate = true,
 				 .scale = (double)(b.batch * size) * (both_ways ? 2 : 1) };
-	const struct perf_copy_floor *floor = perf_floor_of(p, size);
-	struct perf_result r;
-	struct perf_values v;
 
 	snprintf(name, sizeof(name), "%s of %zu-byte puts", pt.test, size);
 	b.me = perf_expose(p, PERF_BITS, p->rx, size, p->eq, NULL);
 	b.md = perf_bind(p, p->tx, size, PERF_ACKS);
-	perf_measure(p, &pattern, &b, &r);
+	perf_measure(p, &pattern, &b, r);
 	perf_withdraw(p, b.me);
 	perf_release(p, b.md);
-	v = perf_values_of(&pt, &r);
+	return pt;
+}
+
+struct perf_point perf_stream(struct perf *p, size_t size, struct perf_result *r)
+{
+	return stream(p, size, false, r);
+}
+
+static void point(struct perf *p, size_t size, bool both_ways)
+{
+	const struct perf_copy_floor *floor = perf_floor_of(p, size);
+	char text[PERF_SIZE_TEXT], ratio[48] = "";
+	struct perf_result r;
+	struct perf_point pt = stream(p, size, both_ways, &r);
+	struct perf_values v = perf_values_of(&pt, &r);
+
 	if (floor && floor->attach > 0) {
 		pt.floor = "cross-memory attach";
 		pt.ratio = v.median / floor->attach;
@@ -137,8 +150,8 @@ static void point(struct perf *p, size_t size, bool both_ways)
 			 floor->pipe);
 	}
 	perf_record(p, &pt, &r);
-	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s%s", perf_size_text(text, size), b.window,
-		 v.median, v.p99, v.best, ratio, perf_mark(p, &r));
+	perf_say(p, "%9s %7zu %10.3f %10.3f %10.3f  %s%s", perf_size_text(text, size),
+		 perf_window(p, size), v.median, v.p99, v.best, ratio, perf_mark(p, &r));
 }
 
 static void table(struct perf *p, bool both_ways)

@@ -95,6 +95,7 @@ void perf_bypass(struct perf *p);
 void perf_model(struct perf *p);
 void perf_loggp(struct perf *p);
 void perf_rwapi(struct perf *p);
+void perf_udp(struct perf *p);
 
 /* Measure the part of the floor a test compares itself with, unless that is done already. */
 void perf_floor_cacheline(struct perf *p);
