@@ -5,7 +5,6 @@
  */
 #include "mpi_shim/rma.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,9 +24,8 @@
 #define NUMBER_SHIFT 32
 #define INDEX_MASK   0xffffffffull
 
-/* The address space in two halves: a memory descriptor has at most 2^46 bytes. */
-#define HALF_SHIFT 46
-static_assert(PTL_MAX_TRANS_SZ == (ptl_size_t)1 << HALF_SHIFT, "halves are as long as can be");
+/* The address space in two halves, each as long as a memory descriptor can be. */
+#define HALF ((uintptr_t)PTL_MAX_TRANS_SZ)
 
 ptl_handle_eq_t mpi_rma_eq = PTL_EQ_NONE;
 
@@ -54,8 +52,8 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 	for (int i = 0; i < 2; i++) {
 		ptl_md_t md = {
 			/* address 0 is none, and is left out */
-			.start = (void *)(i ? (uintptr_t)1 << HALF_SHIFT : (uintptr_t)1),
-			.length = (PTL_MAX_TRANS_SZ) - !i,
+			.start = (void *)(i ? HALF : (uintptr_t)1),
+			.length = HALF - !i,
 			.threshold = PTL_MD_THRESH_INF,
 			.options = PTL_MD_EVENT_START_DISABLE | options,
 			.eq_handle = mpi_rma_eq,
@@ -306,12 +304,12 @@ void mpi_rma_event(const ptl_event_t *ev)
 
 static int half(const void *p)
 {
-	return (uintptr_t)p >> HALF_SHIFT != 0;
+	return (uintptr_t)p >= HALF;
 }
 
 static uint64_t offset_of(const void *p)
 {
-	return half(p) ? (uintptr_t)p - ((uintptr_t)1 << HALF_SHIFT) : (uintptr_t)p - 1;
+	return half(p) ? (uintptr_t)p - HALF : (uintptr_t)p - 1;
 }
 
 /* Counts a part that is on its way, or no longer. */

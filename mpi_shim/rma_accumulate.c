@@ -123,7 +123,7 @@ static int gather(const struct accumulate *a, char *to)
 	char *packed = to;
 
 	if (!a->basic->dense)
-		packed = malloc(bytes);
+		packed = malloc(bytes + 1);
 	if (!packed)
 		return mpi_fail_memory("the elements of an accumulate");
 	mpi_type_pack_bytes(a->origin.type, a->origin.buf, a->origin.count, 0, packed, bytes);
@@ -145,7 +145,7 @@ static int make_arrays(struct accumulate *a, void **tmp)
 
 	*tmp = NULL;
 	if (in || out) {
-		*tmp = more = malloc(bytes * ((size_t)in + out));
+		*tmp = more = malloc(bytes * ((size_t)in + out) + 1);
 		if (!more)
 			return mpi_fail_memory("the elements of an accumulate");
 	}

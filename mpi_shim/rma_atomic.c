@@ -93,9 +93,11 @@ static void one_locked(const struct task *k, char *at, const char *in, char *out
 
 	if (out)
 		memcpy(out, at, bytes);
+	if (!in) /* MPI_NO_OP */
+		return;
 	if (k->op == MPI_REPLACE)
 		memcpy(at, in, bytes);
-	else if (k->op != MPI_NO_OP)
+	else
 		calculate(k, in, at);
 }
 

@@ -130,7 +130,7 @@ static int exchange(struct mpi_win *win, struct mpi_comm *comm, const struct mpi
 		err = mpi_fail((int)worst,
 			       "another rank could not take part in making the window: %s",
 			       mpi_error_text((int)worst));
-	for (int i = 0; !err && i < comm->size; i++) {
+	for (int i = 0; !err && win && all && i < comm->size; i++) {
 		struct mpi_win_target *t = &win->target[i];
 
 		if (all[i].flags != part.flags)

@@ -12,7 +12,11 @@
 
 /* ---- attributes --------------------------------------------------------------------------------------- */
 
-/* What a predefined key shows; NULL: it is none of them. */
+static bool is_predefined(int number)
+{
+	return number >= MPI_WIN_BASE && number <= MPI_WIN_MODEL;
+}
+
 static void *predefined(struct mpi_win *win, int number)
 {
 	switch (number) {
@@ -25,20 +29,20 @@ static void *predefined(struct mpi_win *win, int number)
 	case MPI_WIN_MODEL:
 		return &win->model;
 	default:
-		return NULL;
+		return win->base;
 	}
 }
 
-static int check_writable(struct mpi_win *win, int number)
+static int check_writable(int number)
 {
-	if (number != MPI_WIN_BASE && !predefined(win, number))
+	if (!is_predefined(number))
 		return MPI_SUCCESS;
 	return mpi_fail(MPI_ERR_KEYVAL, "key %d is predefined; its value can only be read", number);
 }
 
 int mpi_win_set_attr(struct mpi_win *win, int win_keyval, void *attribute_val)
 {
-	int err = check_writable(win, win_keyval);
+	int err = check_writable(win_keyval);
 
 	if (err)
 		return err;
@@ -47,10 +51,11 @@ int mpi_win_set_attr(struct mpi_win *win, int win_keyval, void *attribute_val)
 
 int mpi_win_get_attr(struct mpi_win *win, int win_keyval, void *attribute_val, int *flag)
 {
-	void *there = win_keyval == MPI_WIN_BASE ? win->base : predefined(win, win_keyval);
+	void *there;
 
-	if (!there && win_keyval != MPI_WIN_BASE)
+	if (!is_predefined(win_keyval))
 		return mpi_attr_load(MPI_ATTR_ON_WIN, win->attrs, win_keyval, attribute_val, flag);
+	there = predefined(win, win_keyval);
 	*flag = 1;
 	memcpy(attribute_val, &there, sizeof(there));
 	return MPI_SUCCESS;
@@ -58,7 +63,7 @@ int mpi_win_get_attr(struct mpi_win *win, int win_keyval, void *attribute_val, i
 
 int mpi_win_delete_attr(struct mpi_win *win, int win_keyval)
 {
-	int err = check_writable(win, win_keyval);
+	int err = check_writable(win_keyval);
 
 	if (err)
 		return err;

@@ -101,7 +101,7 @@ static int *ranks_of(const struct mpi_win *win, const struct mpi_group *group, i
 	*err = rank ? MPI_SUCCESS : mpi_fail_memory("the ranks of a group");
 	for (int i = 0; rank && i < group->size; i++) {
 		rank[i] = mpi_group_rank_in(win->comm->local, mpi_group_world(group, i));
-		if (rank[i] >= 0 && rank[i] != MPI_UNDEFINED)
+		if (rank[i] != MPI_UNDEFINED)
 			continue;
 		*err = mpi_fail(MPI_ERR_GROUP, "rank %d of the group is not in the window", i);
 		free(rank);
