@@ -3,7 +3,7 @@
  *
  * The rings of the shared-memory NAL: single producer, single consumer, in lines of 64 bytes. A header's line is
  * valid when its seq is its own line number + 1. Lines that held payload may look like anything, so before a
- * header is published the line after it, where the next header will be looked for, is made invalid if it
+ * header is published the line after the message, where the next header will be looked for, is made invalid if it
  * last held payload; the bitmap says so without touching the line. All of this is on the way of every message,
  * which is why it is in a header.
  */
@@ -99,20 +99,26 @@ static inline bool shm_ring_clear_dirty(struct shm_ring *r, uint32_t line)
 	return was;
 }
 
-/* Lines from the tail to the end of the lap that a message of n lines must skip. */
-static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t n)
+/* The tail's place in the lap. */
+static inline uint32_t shm_ring_at(const struct shm_ring *r)
 {
-	uint32_t left = r->count - (uint32_t)(r->ch->tail & (r->count - 1));
+	return (uint32_t)(r->ch->tail & (r->count - 1));
+}
 
-	return n <= left ? 0 : left;
+/* Lines from the tail to the end of the lap that a message of `size` bytes must skip. */
+static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
+{
+	uint32_t at = shm_ring_at(r), left = r->count - at;
+
+	return shm_lines(size, at) <= left ? 0 : left;
 }
 
 /* Is there room for a message of `size` bytes? Producer's lock held. */
 static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 {
-	uint32_t n = shm_lines(size);
+	uint32_t skip = shm_ring_skip(r, size);
 	/* one line more than needed stays free: the one after, which is looked at next */
-	uint64_t need = r->ch->tail + shm_ring_skip(r, n) + n + 1;
+	uint64_t need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
 
 #if !defined(                                                                                      \
 	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
@@ -160,7 +166,7 @@ static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
  * seq, and goes out with shm_ring_publish. */
 static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
 {
-	uint32_t pad = shm_ring_skip(r, shm_lines(size));
+	uint32_t pad = shm_ring_skip(r, size);
 
 	if (pad) {
 		struct shm_msg *m = shm_ring_line(r, r->ch->tail);
@@ -175,18 +181,17 @@ static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
 /* Where its payload goes; m->size is set. */
 static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
 {
-	uint32_t n = shm_lines(m->size), first;
+	uint32_t at = shm_ring_at(r), first = shm_payload_line(at);
 
-	if (n == 1)
+	if (m->size <= SHM_INLINE)
 		return (char *)m->data;
-	first = (uint32_t)((r->ch->tail + 1) & (r->count - 1));
-	shm_ring_set_dirty(r, first, n - 1);
+	shm_ring_set_dirty(r, first, at + shm_lines(m->size, at) - first);
 	return r->lines + (size_t)first * SHM_LINE;
 }
 
 static inline void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m)
 {
-	shm_ring_publish_lines(r, shm_lines(m->size));
+	shm_ring_publish_lines(r, shm_lines(m->size, shm_ring_at(r)));
 }
 
 #endif

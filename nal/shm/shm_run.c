@@ -430,7 +430,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
 		for (uint32_t i = 0; m.size > SHM_INLINE && i < m.size && i < ASK_BYTES;
 		     i += SHM_LINE)
-			__builtin_prefetch((const char *)shm_ring_line(r, head + 1) + i);
+			__builtin_prefetch(r->lines + shm_payload_line(at) * SHM_LINE + i);
 		lines = shm_msg_lines(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
@@ -442,8 +442,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says so */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
-		payload =
-			lines == 1 ? (const char *)m.data : r->lines + (size_t)(at + 1) * SHM_LINE;
+		payload = m.size <= SHM_INLINE ? (const char *)m.data
+					       : r->lines + shm_payload_line(at) * SHM_LINE;
 		if (m.kind != SHM_PAD) {
 			take(x, &m, payload);
 			if (x->denied)

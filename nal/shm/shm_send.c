@@ -72,7 +72,7 @@ static inline void send_placed(struct shm_peer *p, struct shm_msg *m, uint32_t s
 	p->sent++;
 	if (size)
 		fill(shm_ring_payload(&p->out, m), size, payload, bytes);
-	shm_ring_publish_lines(&p->out, shm_lines(size));
+	shm_ring_publish_lines(&p->out, shm_lines(size, shm_ring_at(&p->out)));
 }
 
 void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,

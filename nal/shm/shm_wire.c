@@ -63,6 +63,6 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines)
 	default:
 		return 0;
 	}
-	n = shm_lines(m->size);
+	n = shm_lines(m->size, at);
 	return m->size <= SHM_MOST && n <= lines - at ? n : 0;
 }

@@ -73,7 +73,7 @@ enum shm_kind {
  *   48          50          52                              64
  *   | pt_index  | ac_index  | first 12 bytes of payload     |
  *   +-----------+-----------+-------------------------------+
- * A payload of more than 12 bytes is in the lines after this one instead. seq is written last: the
+ * A payload of more than 12 bytes is in lines after this one instead, see shm_lines. seq is written last: the
  * line's number, counted from 1 without end.
  */
 #define SHM_WANT_ACK 1u
@@ -111,10 +111,22 @@ static inline uint8_t shm_atomic_element(const struct shm_msg *m)
 	return (uint8_t)(m->length >> 40);
 }
 
-/* Lines a message with `size` bytes of payload takes. */
-static inline uint32_t shm_lines(uint32_t size)
+/*
+ * Processors fetch lines in pairs. The consumer looks at the line of the next header all the time and so takes the
+ * other line of the pair away from the producer, too, who had better not write payload there: it is in pairs
+ * of its own, behind that of the header.
+ */
+static inline uint32_t shm_payload_line(uint32_t at)
 {
-	return size <= SHM_INLINE ? 1 : 1 + (size + SHM_LINE - 1) / SHM_LINE;
+	return (at | 1) + 1;
+}
+
+/* Lines a message with `size` bytes of payload takes at line `at`. */
+static inline uint32_t shm_lines(uint32_t size, uint32_t at)
+{
+	const uint32_t pair = 2 * SHM_LINE;
+
+	return size <= SHM_INLINE ? 1 : shm_payload_line(at) - at + 2 * ((size + pair - 1) / pair);
 }
 
 /* Is this a message that may stand at line `at` of a ring of `lines` lines? Looks at the header only.
