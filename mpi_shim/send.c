@@ -342,20 +342,13 @@ static bool sent_at_once(const void *buf, MPI_Count count, const struct mpi_type
 	       send_short(&to, (const char *)buf + type->true_lb, (size_t)bytes, err);
 }
 
-int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
-		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
-		   struct mpi_request **request)
+static int start_with_request(const void *buf, MPI_Count count, struct mpi_type *type, int dest,
+			      int tag, struct mpi_comm *comm, uint32_t context,
+			      enum mpi_send_mode mode, struct mpi_request **request)
 {
 	struct mpi_request *r;
-	int err;
+	int err = mpi_send_prepare(buf, count, type, dest, tag, comm, context, mode, &r);
 
-	if ((mode == MPI_SEND_STANDARD || mode == MPI_SEND_READY) &&
-	    sent_at_once(buf, count, type, dest, tag, comm, context, &err)) {
-		if (!err)
-			*request = &mpi_request_sent;
-		return err;
-	}
-	err = mpi_send_prepare(buf, count, type, dest, tag, comm, context, mode, &r);
 	if (err)
 		return err;
 	err = mpi_send_launch(r);
@@ -366,13 +359,32 @@ int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int 
 	return err;
 }
 
+int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
+		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		   struct mpi_request **request)
+{
+	int err;
+
+	if ((mode == MPI_SEND_STANDARD || mode == MPI_SEND_READY) &&
+	    sent_at_once(buf, count, type, dest, tag, comm, context, &err)) {
+		if (!err)
+			*request = &mpi_request_sent;
+		return err;
+	}
+	return start_with_request(buf, count, type, dest, tag, comm, context, mode, request);
+}
+
 int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		 struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode)
 {
 	struct mpi_request *r;
-	int err = mpi_start_send(buf, count, type, dest, tag, comm, context, mode, &r);
+	int err;
 
-	if (err || r == &mpi_request_sent)
+	if ((mode == MPI_SEND_STANDARD || mode == MPI_SEND_READY) &&
+	    sent_at_once(buf, count, type, dest, tag, comm, context, &err))
+		return err;
+	err = start_with_request(buf, count, type, dest, tag, comm, context, mode, &r);
+	if (err)
 		return err;
 	mpi_request_wait(r);
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);

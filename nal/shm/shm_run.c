@@ -500,7 +500,9 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
 		uint64_t sent = p->sent;
 
-		if (shm_ring_any(&p->in) && !ptl_handlers_behind(s->ni)) {
+		if (shm_ring_any(&p->in) &&
+		    !(atomic_load_explicit(&s->ni->handlers, memory_order_relaxed) &&
+		      ptl_handlers_behind(s->ni))) {
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);

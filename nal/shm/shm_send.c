@@ -258,22 +258,31 @@ static void __attribute__((noinline)) wait_room(struct shm *s, struct shm_peer *
 		base_cpu_relax();
 }
 
+/* Is there room now, or in a moment? */
+static inline bool room_soon(struct shm *s, struct shm_peer *p, uint32_t size)
+{
+	if (roomy(p, size))
+		return true;
+	wait_room(s, p, size);
+	return roomy(p, size);
+}
+
 /* A put whose bytes are copied now, into the ring or, if they are few, until there is room. */
 static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const struct ptl_start *put)
 {
 	uint64_t *sr = ni->view.r->stat.sr;
 	uint32_t size = (uint32_t)put->length;
 	struct shm_msg spare, *m;
+	bool placed;
 
 	if (p->state == SHM_GONE)
 		return PTL_PROCESS_INVALID;
 	if (put->length > s->eager || put->length > p->eager)
 		return PTL_NO_SPACE;
-	if (!roomy(p, size))
-		wait_room(s, p, size);
+	placed = room_soon(s, p, size);
 	if (size && p->deferred_bytes > DEFERRED_MOST)
 		return PTL_NO_SPACE;
-	m = shm_send_begin(p, size, &spare);
+	m = placed ? shm_ring_place(&p->out, size) : &spare;
 	m->kind = SHM_PUT;
 	m->flags = 0;
 	m->size = (uint16_t)size;
@@ -285,8 +294,11 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	m->op_gen = 0;
 	m->pt_index = clipped(put->pt_index);
 	m->ac_index = clipped(put->ac_index);
-	shm_send_end(s, p, m, &spare, NULL, put->inject);
-	if (put->lazy && m != &spare && !shm_ring_filling(&p->out))
+	if (placed)
+		send_placed(p, m, size, NULL, put->inject);
+	else
+		shm_send_end(s, p, m, &spare, NULL, put->inject);
+	if (put->lazy && placed && !shm_ring_filling(&p->out))
 		tell_sleeper(p);
 	else
 		shm_after_push(s, p);
@@ -325,11 +337,7 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 			return PTL_NO_SPACE;
 	}
 	size = carries ? (uint32_t)ptl_atomic_operand(s->atomic, s->length) : 0;
-	placed = roomy(p, size);
-	if (!placed) {
-		wait_room(shm, p, size);
-		placed = roomy(p, size);
-	}
+	placed = room_soon(shm, p, size);
 	m = placed ? shm_ring_place(&p->out, size) : &spare;
 	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
 	m->flags = (s->ack ? SHM_WANT_ACK : 0) | (is_long ? SHM_LONG : 0);
