@@ -13,10 +13,10 @@
 
 /* ---- barrier ---------------------------------------------------------------------------------------- */
 
-/* The number of this barrier into word `word` of another node's master. */
-static int put(struct mpi_hub *h, int node, int word)
+/* The number of this barrier into word `word` of another node's master; with an error it says that, too. */
+static int put(struct mpi_hub *h, int node, int word, int rc)
 {
-	return mpi_hub_put(h, node, word, h->number);
+	return mpi_first(rc, mpi_hub_put(h, node, word, h->number | (rc ? MPI_HUB_MISSING : 0)));
 }
 
 /* Words of a master: one for each round, then those for folding in and out. */
@@ -26,24 +26,24 @@ static int await_word(struct mpi_hub *h, int word)
 }
 
 /* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. */
-static int between_nodes(struct mpi_hub *h)
+static int between_nodes(struct mpi_hub *h, int rc)
 {
-	int power = 1, rounds = 0, rc = MPI_SUCCESS;
+	int power = 1, rounds = 0;
 
 	for (; power <= h->nodes / 2; power *= 2)
 		rounds++;
 	if (h->node >= power) {
-		rc = put(h, h->node - power, rounds);
+		rc = put(h, h->node - power, rounds, rc);
 		return mpi_first(rc, await_word(h, rounds + 1));
 	}
 	if (h->node + power < h->nodes)
-		rc = await_word(h, rounds);
+		rc = mpi_first(rc, await_word(h, rounds));
 	for (int round = 0; round < rounds; round++) {
-		rc = mpi_first(rc, put(h, h->node ^ 1 << round, round));
+		rc = put(h, h->node ^ 1 << round, round, rc);
 		rc = mpi_first(rc, await_word(h, round));
 	}
 	if (h->node + power < h->nodes)
-		rc = mpi_first(rc, put(h, h->node + power, rounds + 1));
+		rc = put(h, h->node + power, rounds + 1, rc);
 	return rc;
 }
 
@@ -55,11 +55,10 @@ static int with_masters(struct mpi_hub *h)
 	mpi_hub_wake(h);
 	if (h->me != 0)
 		return mpi_hub_await_release(h);
-	/* what goes wrong here must not keep the other nodes waiting */
-	rc = mpi_hub_await_all(h);
-	rc = mpi_first(rc, between_nodes(h));
+	/* what goes wrong here must not keep the other nodes waiting, but they have to know */
+	rc = between_nodes(h, mpi_hub_await_all(h));
 	if (h->n > 1)
-		mpi_hub_release(h);
+		mpi_hub_release(h, rc);
 	return rc;
 }
 
@@ -151,7 +150,7 @@ int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Co
 	result = mpi_hub_place(h, h->n, bytes);
 	if (mpi_hub_arrive(h, &rc)) {
 		rc = mpi_first(rc, fold(h, result, count, type, op));
-		mpi_hub_release(h);
+		mpi_hub_release(h, rc);
 	} else {
 		rc = mpi_first(rc, mpi_hub_await_release(h));
 	}

@@ -21,6 +21,9 @@
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
 #define MPI_HUB_WORDS       18 /* of a master: rounds between up to 65536 nodes, in, out */
 
+/* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
+#define MPI_HUB_MISSING (UINT64_C(1) << 63)
+
 /* ---- in shared memory: what others write is not trusted to be more than a number or data --------------- */
 
 struct mpi_hub_count {
@@ -108,7 +111,7 @@ int mpi_hub_leave(struct mpi_hub *h, int rc);
 /* Whether a rank does something for all when they meet: then one arrives as such (true) and releases the others. */
 bool mpi_hub_has_master(const struct mpi_hub *h);
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc);
-void mpi_hub_release(struct mpi_hub *h);
+void mpi_hub_release(struct mpi_hub *h, int rc);
 int mpi_hub_await_release(struct mpi_hub *h);
 /* Until all ranks of the node are here. */
 int mpi_hub_meet(struct mpi_hub *h);

@@ -101,9 +101,11 @@ int mpi_hub_await_all(struct mpi_hub *h)
 	return rc;
 }
 
-void mpi_hub_release(struct mpi_hub *h)
+void mpi_hub_release(struct mpi_hub *h, int rc)
 {
-	atomic_store_explicit(&h->shared->release, h->number, memory_order_release);
+	uint64_t missing = rc == MPI_ERR_PROC_ABORTED ? MPI_HUB_MISSING : 0;
+
+	atomic_store_explicit(&h->shared->release, h->number | missing, memory_order_release);
 	mpi_hub_wake(h);
 }
 
@@ -151,6 +153,6 @@ int mpi_hub_meet(struct mpi_hub *h)
 	}
 	if (!mpi_hub_arrive(h, &rc))
 		return mpi_hub_await_release(h);
-	mpi_hub_release(h);
+	mpi_hub_release(h, rc);
 	return rc;
 }

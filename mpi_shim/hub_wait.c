@@ -122,12 +122,20 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 	}
 }
 
+/* What has been reached may be the news that a rank is missing. */
+static int verdict(const _Atomic uint64_t *word)
+{
+	if (atomic_load_explicit(word, memory_order_relaxed) < MPI_HUB_MISSING)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank ended before it took part");
+}
+
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (reached(word, least))
-		return MPI_SUCCESS;
+		return verdict(word);
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
-		return MPI_SUCCESS;
+		return verdict(word);
 	while (!reached(word, least)) {
 		int dead;
 
@@ -137,7 +145,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 			return mpi_fail(MPI_ERR_PROC_ABORTED,
 					"the process of rank %d ended before it took part", dead);
 	}
-	return MPI_SUCCESS;
+	return verdict(word);
 }
 
 static void wake(const struct mpi_hub *h, int i)

@@ -31,6 +31,7 @@
 	X(BLOCKS_RELINKED, "times a block for unexpected messages was emptied and linked again")   \
 	X(MESSAGES_MOVED, "unexpected messages moved out of a block to free it")                   \
 	X(CREDITS_RETURNED, "messages that gave credit back to senders")                           \
+	X(COLL_HUB, "collectives carried out by flags in shared memory and by puts")               \
 	X(POSTS_RETRIED, "receives posted again because a message arrived meanwhile")
 
 enum mpi_count {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The last rank dies while the others wait for it in a barrier; those on its node get MPI_ERR_PROC_ABORTED,
- * and no collective after that waits for ever. For mpiexec --keep-going. With an argument: the same with
+ * The last rank dies while the others wait for it in a barrier: all get MPI_ERR_PROC_ABORTED, and no collective
+ * after that waits for ever. For mpiexec --keep-going. With an argument: the same with
  * MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
