@@ -17,7 +17,8 @@
 
 #define SPINS        200     /* looks before others get the core */
 #define YIELDS       20      /* ... and before we sleep */
-#define NAP_NS       2000000 /* at most; between looks at whether all live, and at a word far away */
+#define NAP_NS       2000000 /* at most; between looks at whether all live */
+#define NAP_MOST     200000  /* between looks at a word far away */
 #define NAP_LEAST    20000
 #define OFFSET(word) offsetof(struct mpi_win_control, word)
 
@@ -154,7 +155,7 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 		if (dead >= 0)
 			return lost(win, dead);
 		nap(ns);
-		ns = ns * 2 < NAP_NS ? ns * 2 : NAP_NS;
+		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;
 	}
 	return err || exclusive ? err : add(win, t, OFFSET(read), 1, &now);
 }
