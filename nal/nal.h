@@ -64,7 +64,7 @@ struct nal_ops {
 	 * NAL's own thread, and a bounded time for what is still on its way. The host comes last. */
 	void (*close)(struct ptl_ni *ni);
 
-	/* Static distance to a peer of this NAL, 0 itself. Locked. */
+	/* Distance to a peer of this NAL, 0 itself, ULONG_MAX if it is not there any more. Locked. */
 	unsigned long (*distance)(struct ptl_ni *ni, ptl_process_id_t id);
 
 	/* Is `target` a peer of this NAL? Locked. */

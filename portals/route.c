@@ -392,5 +392,5 @@ int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance
 	if (n)
 		*distance = n->distance(ni, id);
 	ptl_leave(ni);
-	return n ? PTL_OK : PTL_PROCESS_INVALID;
+	return *distance != ULONG_MAX ? PTL_OK : PTL_PROCESS_INVALID;
 }

@@ -138,6 +138,19 @@ bool net_knows(struct net *n, ptl_process_id_t target)
 	return find(n, target) != DGRAM_NONE;
 }
 
+bool net_lives(struct net *n, ptl_process_id_t target)
+{
+	uint32_t peer = net_peer_of(n, target);
+
+	if (peer == DGRAM_NONE || n->peer[peer].gone)
+		return false;
+	if (!n->peer[peer].watched && n->stat[peer].state == 1) {
+		n->peer[peer].watched = true;
+		dgram_watch(n->m, peer, 1);
+	}
+	return true;
+}
+
 bool net_connect(struct net *n, ptl_process_id_t target)
 {
 	struct dgram_who who = { .id = id_of(target), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
@@ -215,6 +228,7 @@ static void up(void *user, uint32_t peer, const struct dgram_who *who)
 	if (peer >= NET_PEERS || !note_peer(n, peer, who))
 		return;
 	n->stat[peer].state = 1;
+	n->peer[peer].gone = false;
 	n->last_peer = DGRAM_NONE;
 	poll_it(n);
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
@@ -234,6 +248,10 @@ static void lost(void *user, uint32_t peer, enum dgram_status s)
 	if (n->stat[peer].state == 1 && s != DGRAM_CLOSED)
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
+	n->peer[peer].gone = true;
+	if (n->peer[peer].watched)
+		dgram_watch(n->m, peer, -1);
+	n->peer[peer].watched = false;
 	ptl_engine_peer_lost(&n->ni->engine, ptl_net_peer(n->ni, n->slot, peer), net_fail(s), &who);
 	if (n->peer[peer].expected)
 		dgram_watch(n->m, peer, -(int)n->peer[peer].expected);

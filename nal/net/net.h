@@ -73,6 +73,8 @@ struct net_body {
 struct net_peer {
 	struct dgram_who who;
 	bool noted;
+	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
+	bool gone;    /* the connection was lost, and there is no other */
 	uint32_t expected;                /* answers */
 	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
 	bool held;                        /* it was told to wait */
@@ -126,6 +128,8 @@ void net_forked(struct net *n);
 /* Of nal_ops. */
 bool net_knows(struct net *n, ptl_process_id_t target);
 bool net_connect(struct net *n, ptl_process_id_t target);
+/* Is `target`, a peer, there as far as we know? Its silence is noticed from now on. */
+bool net_lives(struct net *n, ptl_process_id_t target);
 bool net_progress(struct net *n);
 uint64_t net_arm(struct net *n);
 

@@ -7,6 +7,7 @@
 #include "nal/udp/udp.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,6 +287,8 @@ static void udp_forked(struct ptl_ni *ni)
 
 static unsigned long udp_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
+	if (!net_lives(net_of(ni), id))
+		return ULONG_MAX;
 	return id.nid == ni->id.nid ? 1 : 2;
 }
 
