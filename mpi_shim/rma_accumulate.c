@@ -507,7 +507,7 @@ int mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count,
 /* One element, mapped, without gaps: the shortest way. */
 static int fetch_direct(struct accumulate *a)
 {
-	bool none;
+	bool none = false;
 	int err = check_op(a);
 
 	if (!err)
@@ -567,7 +567,7 @@ int mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, void
 	uint64_t offset;
 	uint32_t number;
 	size_t size = (size_t)datatype->size;
-	bool none;
+	bool none = false;
 	int err = check_comparable(datatype);
 
 	if (!err)

@@ -208,7 +208,7 @@ static int choose(const char *text, struct ptl_address *address)
 
 int ptl_nid_of(const char *ifname, ptl_nid_t *nid)
 {
-	struct ptl_address a;
+	struct ptl_address a = { .family = AF_INET };
 	int err = choose(ifname, &a);
 
 	if (!err)

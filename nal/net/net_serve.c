@@ -70,8 +70,10 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 			o.body = net_mem(n, b);
 		}
 	} else {
-		o.body = bytes ? (struct dgram_mem){ .base = (void *)(uintptr_t)bytes }
-			       : net_mem_of(n, &span);
+		if (bytes)
+			o.body = (struct dgram_mem){ .base = (void *)(uintptr_t)bytes };
+		else
+			o.body = net_mem_of(n, &span);
 	}
 	if ((o.copy || b) && dgram_send(n->m, n->now, peer, &o) == 0) {
 		if (o.copy)

@@ -59,10 +59,7 @@ bool udp_can_segment(int fd)
 /* One datagram to be: one packet, or several as segments. */
 struct parcel {
 	union udp_sockaddr to;
-	union {
-		struct cmsghdr align;
-		char space[CMSG_SPACE(sizeof(uint16_t))];
-	} control;
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
 	uint32_t first, count;
 };
 
@@ -107,8 +104,8 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 		uint16_t size = (uint16_t)a->len;
 		struct cmsghdr *c;
 
-		m->msg_hdr.msg_control = p->control.space;
-		m->msg_hdr.msg_controllen = sizeof(p->control.space);
+		m->msg_hdr.msg_control = p->control;
+		m->msg_hdr.msg_controllen = sizeof(p->control);
 		c = CMSG_FIRSTHDR(&m->msg_hdr);
 		c->cmsg_level = IPPROTO_UDP;
 		c->cmsg_type = UDP_SEGMENT;
