@@ -107,8 +107,8 @@
 	  "MPI: longest message that is sent whether its receive is posted or not, and kept in "   \
 	  "the pool if it is not.")                                                                \
 	X(PTL_MPI_LOCAL, ptl_mpi_local, INT, 16384, 0, 65536, "bytes",                             \
-	  "MPI: longest receive that waits in the library for its message to fall into the pool, " \
-	  "instead of in Portals for it to be put in place.")                                      \
+	  "MPI: longest receive that waits in the library for its message, instead of in Portals " \
+	  "for it to be put in place.")                                                            \
 	X(PTL_MPI_POOL_KIB, ptl_mpi_pool_kib, INT, 6144, 512, 1048576, "KiB",                      \
 	  "MPI: memory for short messages that come before their receive, in three blocks; the "   \
 	  "senders share it.")                                                                     \

@@ -17,8 +17,10 @@
  *            "wait for the get", and a receiver that took 0 bytes of a long message gets 0 bytes.
  *            Synchronous sends are long ones of any length.
  *
- * Receives of a few bytes are not posted at all: they wait in a list of this library (posted.c) for the message
- * to fall into a block. Any other is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
+ * Receives of short messages are not posted at all: they wait in a list of this library (posted.c). A message that
+ * comes while we are in Portals is offered to us before it falls into a block, and goes straight to the receive that waits
+ * for it (mpi_offered); short messages are sent lazily, for nobody can do anything with them before the
+ * receiver's next call. Any other is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
  * that a message that arrives meanwhile is looked at first.
  *
  * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and of the
