@@ -23,15 +23,15 @@
 #define BASE_CONFIG_TABLE(X)                                                                       \
 	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "name,name,...",                                    \
 	  "Transports to use, the preferred one first: a peer is reached by the first of them "    \
-	  "that can. auto: all, the fastest first. portals-info lists them. Messages of a "        \
+	  "that can; auto: all, the fastest first; portals-info lists them; messages of a "        \
 	  "process to itself always go by shared memory.")                                         \
 	X(PTL_KEY_FILE, ptl_key_file, STR, NULL, 0, 0, "file",                                     \
 	  "File with a secret of 16 bytes or more that processes outside a job share, so that "    \
-	  "network transports can tell friend from foe; readable by its owner only. In a job "     \
+	  "network transports can tell friend from foe; readable by its owner only; in a job "     \
 	  "the launcher's exchange carries a secret made for it.")                                 \
 	X(PTL_AUTH, ptl_auth, ENUM, BASE_AUTH_HEADER, 0, 1, "header|full",                         \
 	  "What of a datagram the keyed tag protects: all that steers, and short messages "        \
-	  "(header), or long messages' bytes, too (full). The same on all processes.")             \
+	  "(header), or long messages' bytes, too (full); the same on all processes.")             \
 	X(PTL_NET_DEAD_MS, ptl_net_dead_ms, INT, 10000, 100, 3600000, "milliseconds",              \
 	  "How long a peer on the network may be silent while something is expected of it.")       \
 	X(PTL_UDP_MTU, ptl_udp_mtu, INT, 0, 0, 65500, "bytes",                                     \

@@ -426,8 +426,11 @@ static void programs_in(struct programs *p, char *commands, size_t commands_len,
 	p->args = calloc(n + 1, sizeof(*p->args));
 	p->argvs = calloc(n + 1, sizeof(*p->argvs));
 	p->infos = calloc(n + 1, sizeof(*p->infos));
-	if (*rc == MPI_SUCCESS && (!p->args || !p->argvs || !p->infos))
-		*rc = mpifort_raise(MPI_ERR_NO_MEM);
+	if (!p->args || !p->argvs || !p->infos) {
+		if (*rc == MPI_SUCCESS)
+			*rc = mpifort_raise(MPI_ERR_NO_MEM);
+		return;
+	}
 	for (int i = 0; *rc == MPI_SUCCESS && i < p->n; i++) {
 		p->infos[i] = mpifort_info(infos[i]);
 		if (is_argv_null(argvs))

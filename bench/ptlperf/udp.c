@@ -70,9 +70,7 @@ static void open_socket(struct perf *p, struct bare *b)
 
 static void hear(struct bare *b)
 {
-	ssize_t n;
-
-	while ((n = recv(b->fd, b->buf, sizeof(b->buf), 0)) < 0)
+	while (recv(b->fd, b->buf, sizeof(b->buf), 0) < 0)
 		if (errno != EAGAIN)
 			perf_fail("recv of a bare UDP socket: %m");
 }

@@ -419,7 +419,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 	struct ahead ahead;
 	unsigned int n = 0;
 
-	ahead.buckets = 0;
+	ahead.buckets = ahead.entries = ahead.mds = 0;
 	while (n < most && shm_ring_any(r)) {
 		uint64_t head = r->ch->head;
 		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;
