@@ -23,6 +23,7 @@ void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
+	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the line before */
 	vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
 	fprintf(out(), "postern[%d] pid %u: %s\n", (int)getpid(), ni->id.pid, line);

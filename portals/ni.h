@@ -45,7 +45,7 @@ struct ptl_ni {
 	const struct nal_ops *nal; /* the host (nal.h) */
 	void *nal_state;
 	/* Network NALs that want progress from the application's calls, in bits as net[] has them */
-	uint32_t polled;
+	_Atomic uint32_t polled;
 	uint32_t net_turn; /* rounds of progress since they had some */
 	uint32_t nnets;
 	struct ptl_net {

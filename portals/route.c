@@ -360,7 +360,7 @@ bool ptl_nets_progress(struct ptl_ni *ni, bool any)
 		return true;
 	ni->net_turn = 0;
 	for (uint32_t k = 0; k < ni->nnets; k++)
-		if (ni->polled & 1u << k)
+		if (atomic_load_explicit(&ni->polled, memory_order_relaxed) & 1u << k)
 			found |= ni->net[k].nal->progress(ni);
 	if (found)
 		ni->nal->found(ni);

@@ -61,7 +61,9 @@ static inline bool ptl_progress(struct ptl_ni *ni)
 {
 	bool any = ni->nal->progress(ni);
 
-	return __builtin_expect(ni->polled, 0) ? ptl_nets_progress(ni, any) : any;
+	return __builtin_expect(atomic_load_explicit(&ni->polled, memory_order_relaxed), 0)
+		       ? ptl_nets_progress(ni, any)
+		       : any;
 }
 
 #endif

@@ -95,15 +95,15 @@ static void poll_it(struct net *n)
 
 	n->active = n->now;
 	n->looks = 0;
-	if (!(n->ni->polled & bit))
-		__atomic_or_fetch(&n->ni->polled, bit, __ATOMIC_RELAXED);
+	if (!(atomic_load_explicit(&n->ni->polled, memory_order_relaxed) & bit))
+		atomic_fetch_or_explicit(&n->ni->polled, bit, memory_order_relaxed);
 }
 
 static void stop_polling(struct net *n)
 {
 	uint32_t bit = 1u << (n->slot - n->ni->net);
 
-	__atomic_and_fetch(&n->ni->polled, ~bit, __ATOMIC_RELAXED);
+	atomic_fetch_and_explicit(&n->ni->polled, ~bit, memory_order_relaxed);
 	net_thread_arm(n);
 }
 
@@ -491,8 +491,8 @@ void net_stop(struct net *n)
 		linger(n);
 		net_thread_stop(n);
 		ptl_lock(n->ni);
-		__atomic_and_fetch(&n->ni->polled, ~(1u << (n->slot - n->ni->net)),
-				   __ATOMIC_RELAXED);
+		atomic_fetch_and_explicit(&n->ni->polled, ~(1u << (n->slot - n->ni->net)),
+					  memory_order_relaxed);
 		tell_time(n);
 		say_goodbye(n);
 		copy_counts(n);

@@ -78,11 +78,11 @@ static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left)
 		*left = 0;
 		if (!fired)
 			return -1;
-		__atomic_or_fetch(&ni->polled, 1u << (n->slot - ni->net), __ATOMIC_SEQ_CST);
+		atomic_fetch_or(&ni->polled, 1u << (n->slot - ni->net));
 		ptl_ring(r);
 		return ASIDE_MS;
 	}
-	if (!__atomic_load_n(&ni->polled, __ATOMIC_RELAXED))
+	if (!atomic_load_explicit(&ni->polled, memory_order_relaxed))
 		return work(n); /* nobody else looks at all */
 	if (polls) {
 		*left = 0;
