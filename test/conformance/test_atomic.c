@@ -179,7 +179,7 @@ static void initiate(const struct type *t, int op, bool fetch, unsigned char *pl
 static void every_operation(size_t pieces)
 {
 	struct pt_buf at = pt_buf_new(BYTES + 3, pieces);
-	unsigned char place[BYTES], now[BYTES];
+	static unsigned char place[BYTES], now[BYTES];
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t to;
 

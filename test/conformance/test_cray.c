@@ -172,7 +172,7 @@ static void peeking_leaves_the_event_in_place(void)
 
 static void swaps_of_regions(void)
 {
-	unsigned char there[100], put[100], get[100];
+	static unsigned char there[100], put[100], get[100];
 	ptl_handle_md_t put_md, get_md;
 	ptl_handle_eq_t here;
 
@@ -211,7 +211,7 @@ static void swap_regions_outside_are_illegal(void)
 	ptl_ni_limits_t limits;
 	ptl_handle_md_t md, big;
 	ptl_process_id_t id;
-	char bytes[100];
+	static char bytes[100];
 	char *many;
 
 	pt_open_with(NULL, &limits);

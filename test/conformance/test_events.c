@@ -176,7 +176,7 @@ static void getput(void)
 	ptl_event_t ev[PTL_EVENT_MAX], start, end;
 	ptl_handle_eq_t get_eq;
 	ptl_handle_md_t get_md;
-	char back[LEN];
+	static char back[LEN];
 
 	set_up(5, PTL_MD_OP_GET | PTL_MD_OP_PUT, 7, 0, PTL_RETAIN);
 	if (pt_is_initiator()) {
@@ -350,7 +350,7 @@ static void events_of_vectors_show_the_vector(void)
 	struct pt_buf buf;
 	ptl_handle_eq_t eq;
 	ptl_event_t ev;
-	char bytes[30];
+	static char bytes[30];
 
 	pt_open();
 	eq = pt_eq(8);

@@ -107,7 +107,7 @@ static void truncated_gets_bring_what_there_is(void)
 static void gets_walk_through_a_locally_managed_md(void)
 {
 	ptl_handle_eq_t eq, here;
-	char from[30], to[10];
+	static char from[30], to[10];
 	ptl_handle_md_t md;
 
 	pt_open();
@@ -140,7 +140,7 @@ static void gets_at_remote_offsets(void)
 	struct pt_buf from;
 	ptl_handle_eq_t here;
 	ptl_handle_md_t md;
-	char to[10];
+	static char to[10];
 
 	pt_open();
 	from = pt_buf_new(100000, 13);

@@ -105,7 +105,7 @@ static void one_md_may_be_both(void)
 
 static void swaps_at_remote_offsets(void)
 {
-	unsigned char words[80], mine[8];
+	static unsigned char words[80], mine[8];
 	ptl_handle_eq_t here;
 	ptl_handle_md_t md;
 
@@ -135,7 +135,7 @@ static void swaps_at_remote_offsets(void)
 
 static void a_truncated_swap_swaps_what_there_is(void)
 {
-	unsigned char there[10], put[16], get[16];
+	static unsigned char there[10], put[16], get[16];
 	ptl_handle_eq_t eq, here;
 	ptl_handle_md_t get_md;
 	ptl_event_t ev[PTL_EVENT_MAX];
@@ -185,7 +185,7 @@ static void longer_swaps_than_the_limit_are_illegal(void)
 
 static void a_reply_never_writes_beyond_the_get_md(void)
 {
-	unsigned char there[64], put[64], get[64];
+	static unsigned char there[64], put[64], get[64];
 	ptl_handle_md_t get_md, put_md;
 
 	pt_open();

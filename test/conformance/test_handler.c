@@ -107,7 +107,7 @@ static void a_handler_sees_the_whole_event(void)
 {
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t h;
-	char place[100];
+	static char place[100];
 	ptl_md_t md;
 
 	pt_open();
@@ -140,7 +140,7 @@ static void a_handler_sees_the_whole_event(void)
 static void events_stay_in_the_queue_beside_the_handler(void)
 {
 	ptl_handle_eq_t eq;
-	char place[4];
+	static char place[4];
 
 	pt_open();
 	eq = handled_queue(64);
@@ -165,7 +165,7 @@ static void answering_handler(ptl_event_t *ev)
 static void a_handler_may_call_the_library(void)
 {
 	ptl_handle_eq_t eq, here;
-	char place[4];
+	static char place[4];
 
 	pt_open();
 	here = pt_eq(256);

@@ -24,7 +24,7 @@ static int bind(ptl_md_t md)
 
 static void illegal_memory_is_refused(void)
 {
-	char c[16];
+	static char c[16];
 
 	pt_open();
 	pt_code(bind(pt_md(NULL, 0, 0, PTL_EQ_NONE)), PTL_OK);
@@ -39,7 +39,7 @@ static void illegal_vectors_are_refused(void)
 	ptl_ni_limits_t limits;
 	ptl_md_iovec_t *v, two[2];
 	size_t most;
-	char c[16];
+	static char c[16];
 
 	pt_open_with(NULL, &limits);
 	most = (size_t)limits.max_md_iovecs;
@@ -87,7 +87,7 @@ static void md_and_vector_are_copied(void)
 	static char a[8], b[8], wrong[8];
 	ptl_md_iovec_t v[2] = { { a, 8 }, { b, 8 } };
 	ptl_handle_eq_t eq;
-	char from[16];
+	static char from[16];
 	ptl_md_t md;
 
 	pt_open();
@@ -141,7 +141,7 @@ static void a_put_uses_one_and_its_ack_another(void)
 {
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
-	char place[8], c[8];
+	static char place[8], c[8];
 
 	pt_open();
 	target_for_everything(place);
@@ -168,7 +168,7 @@ static void an_infinite_threshold_stays(void)
 {
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
-	char place[8], c[8];
+	static char place[8], c[8];
 
 	pt_open();
 	target_for_everything(place);
@@ -188,7 +188,7 @@ static void an_inactive_md_initiates_nothing(void)
 {
 	ptl_handle_md_t md, active;
 	ptl_handle_eq_t eq;
-	char c[8];
+	static char c[8];
 
 	pt_open();
 	eq = pt_eq(16);
@@ -213,7 +213,7 @@ static void an_ack_beyond_the_threshold_is_dropped_and_counted(void)
 {
 	ptl_handle_eq_t eq = PTL_EQ_NONE;
 	ptl_handle_md_t md;
-	char place[8], c[8];
+	static char place[8], c[8];
 
 	pt_open();
 	target_for_everything(place);
@@ -337,7 +337,7 @@ static void unlink_is_the_last_event_and_comes_once(void)
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
 	ptl_event_t end, un;
-	char place[8], c[8];
+	static char place[8], c[8];
 	ptl_md_t old;
 
 	pt_open();
@@ -395,7 +395,7 @@ static void a_used_up_target_md_unlinks_itself(void)
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md, next;
 	ptl_md_t t;
-	char place[100];
+	static char place[100];
 
 	pt_open();
 	eq = pt_eq(64);
@@ -626,7 +626,7 @@ static void a_late_ack_does_not_reach_another_md(void)
 	enum { ROUNDS = 2000 };
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md, next;
-	char place[8], c[8];
+	static char place[8], c[8];
 	ptl_event_t ev;
 	int rc;
 

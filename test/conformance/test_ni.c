@@ -547,7 +547,7 @@ static void wrong_status_registers_are_refused(void)
 static void traffic_registers_count(void)
 {
 	ptl_handle_eq_t eq;
-	char from[100], to[60];
+	static char from[100], to[60];
 
 	pt_open();
 	eq = pt_eq(16);

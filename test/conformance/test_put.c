@@ -111,7 +111,7 @@ static void every_put_sends_the_whole_md(void)
 {
 	ptl_handle_eq_t eq, here;
 	ptl_handle_md_t md;
-	char to[30], from[10];
+	static char to[30], from[10];
 
 	pt_open();
 	eq = pt_eq(16);
@@ -142,7 +142,7 @@ static void remote_offsets_place_data(void)
 	ptl_handle_eq_t eq, here;
 	struct pt_buf to;
 	ptl_handle_md_t md;
-	char from[10];
+	static char from[10];
 
 	pt_open();
 	to = pt_buf_new(100000, 11);

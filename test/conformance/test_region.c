@@ -184,7 +184,7 @@ static void a_refused_region_costs_no_threshold(void)
 {
 	ptl_md_t md;
 	ptl_handle_md_t h;
-	char bytes[10];
+	static char bytes[10];
 
 	pt_open();
 	md = pt_md(bytes, sizeof(bytes), 0, PTL_EQ_NONE);

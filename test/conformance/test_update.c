@@ -15,7 +15,7 @@ static void a_query_tells_what_was_given(void)
 	ptl_handle_md_t md;
 	ptl_handle_eq_t eq;
 	ptl_md_t want, old;
-	char c[100];
+	static char c[100];
 
 	pt_open();
 	eq = pt_eq(4);
@@ -41,7 +41,7 @@ static void an_update_replaces_everything_and_rewinds(void)
 	ptl_handle_eq_t eq, eq2;
 	ptl_md_t new, old;
 	ptl_event_t ev;
-	char c[4];
+	static char c[4];
 
 	pt_open();
 	eq = pt_eq(8);
@@ -125,7 +125,7 @@ static void the_condition_is_an_empty_queue(void)
 	ptl_handle_md_t md, from;
 	ptl_handle_eq_t eq, own;
 	ptl_md_t new, old;
-	char a[8], b[8];
+	static char a[8], b[8];
 	ptl_event_t ev;
 
 	pt_open();
@@ -157,7 +157,7 @@ static void wrong_arguments_change_nothing(void)
 	ptl_handle_eq_t eq, gone;
 	ptl_handle_md_t md;
 	ptl_md_t new;
-	char a[8];
+	static char a[8];
 
 	pt_open();
 	eq = pt_eq(8);
