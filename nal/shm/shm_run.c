@@ -388,9 +388,9 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 /* Messages behind the one that is taken, for which memory is asked: by line, as many messages take one. */
 struct ahead {
 	uint64_t buckets, entries, mds; /* the next line to do that for */
-	struct ptl_ahead of[16];
+	struct ptl_ahead of[32];
 };
-enum { BUCKETS_AHEAD = 9, ENTRIES_AHEAD = 6, MDS_AHEAD = 3 };
+enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, MDS_AHEAD = 8 };
 
 static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 {
@@ -403,13 +403,13 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 
 		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) != (uint32_t)a->buckets + 1)
 			break;
-		ptl_ahead_buckets(v, &a->of[a->buckets % 16], m->pt_index, x->who.id,
+		ptl_ahead_buckets(v, &a->of[a->buckets % 32], m->pt_index, x->who.id,
 				  m->match_bits);
 	}
 	for (; a->entries < head + ENTRIES_AHEAD && a->entries < a->buckets; a->entries++)
-		ptl_ahead_entries(v, &a->of[a->entries % 16]);
+		ptl_ahead_entries(v, &a->of[a->entries % 32]);
 	for (; a->mds < head + MDS_AHEAD && a->mds < a->entries; a->mds++)
-		ptl_ahead_mds(v, &a->of[a->mds % 16]);
+		ptl_ahead_mds(v, &a->of[a->mds % 32]);
 }
 
 /* Takes up to `most` messages from the ring; returns how many. */
