@@ -257,37 +257,45 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 		*most = *now;
 }
 
-int mpi_offered(const ptl_arrival_t *put)
+/* The receive that waits here for a message of these bits, no longer waiting; NULL: none. */
+static struct mpi_request *expected(uint64_t bits)
 {
-	struct mpi_request *r = mpi_posted_find(put->match_bits);
+	struct mpi_request *r = mpi_posted_find(bits);
 
-	if (!r)
-		return 0;
-	mpi_posted_remove(r);
-	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
-	mpi_recv_short(r, put->match_bits, put->data, (MPI_Count)put->length);
-	mpi_credit_took(mpi_hdr_rank(put->hdr_data), mpi_credit_cost(put->length), 1);
-	return 1;
-}
-
-static void arrived(const ptl_event_t *ev, struct mpi_block *b)
-{
-	struct mpi_request *r = mpi_posted_find(ev->match_bits);
-	struct mpi_unexpected *u;
-
-	if (b)
-		b->used = ev->offset + ev->rlength;
 	if (r) {
 		mpi_posted_remove(r);
 		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	}
-	if (r && b) {
-		mpi_recv_short(r, ev->match_bits, b->base + ev->offset, (MPI_Count)ev->rlength);
-		mpi_credit_took(mpi_hdr_rank(ev->hdr_data), mpi_credit_cost(ev->rlength), 1);
-		return;
-	}
-	u = new_entry();
+	return r;
+}
 
+/* Is a short message at `data` what a receive waits here for? Then it has it. */
+static bool received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
+{
+	struct mpi_request *r = expected(bits);
+
+	if (!r)
+		return false;
+	mpi_recv_short(r, bits, data, (MPI_Count)bytes);
+	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
+	return true;
+}
+
+int mpi_offered(const ptl_arrival_t *put)
+{
+	return received(put->match_bits, put->hdr_data, put->data, put->length);
+}
+
+static void arrived(const ptl_event_t *ev, struct mpi_block *b)
+{
+	struct mpi_request *r = b ? NULL : expected(ev->match_bits);
+	struct mpi_unexpected *u;
+
+	if (b)
+		b->used = ev->offset + ev->rlength;
+	if (b && received(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
+		return;
+	u = new_entry();
 	u->bits = ev->match_bits;
 	u->hdr = ev->hdr_data;
 	u->from = ev->initiator;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The engine (engine.h), target side and initiator side. An MD's life in one place: consume() counts
- * an operation and may make it inactive, hold() and finish() bracket an operation in progress, and
- * finish() frees an MD that is inactive, to be unlinked, and without operations.
+ * an operation and may make it inactive, hold() and unhold() bracket an operation in progress
+ * that takes more than one step, and an MD that is inactive, to be unlinked, and without operations goes.
  */
 #include "portals/engine.h"
 

@@ -410,10 +410,8 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- handlers --------------------------------------------------------------------------------- */
 
-bool ptl_handlers_behind(const struct ptl_ni *ni)
+bool ptl_queues_behind(const struct ptl_ni *ni)
 {
-	if (!atomic_load_explicit(&ni->handlers, memory_order_relaxed))
-		return false;
 	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
 		const struct ptl_eq *eq = &ni->view.eq[i];
 

@@ -161,7 +161,11 @@ struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle);
 /* Calls the handlers for events they have not seen. Not locked; any thread of the owner. */
 void ptl_run_handlers(struct ptl_ni *ni);
 /* Is some handler's queue filling up? Then no more messages are to be taken in. Locked. */
-bool ptl_handlers_behind(const struct ptl_ni *ni);
+bool ptl_queues_behind(const struct ptl_ni *ni); /* there are handlers */
+static inline bool ptl_handlers_behind(const struct ptl_ni *ni)
+{
+	return atomic_load_explicit(&ni->handlers, memory_order_relaxed) && ptl_queues_behind(ni);
+}
 
 uint32_t ptl_md_alloc(struct ptl_ni *ni);
 int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op, uint32_t *index);

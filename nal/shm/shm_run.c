@@ -385,12 +385,14 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 	}
 }
 
+/* How many messages ahead; and room for those in progress, a power of two. */
+enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, MDS_AHEAD = 8, AHEAD = 32 };
+
 /* Messages behind the one that is taken, for which memory is asked: by line, as many messages take one. */
 struct ahead {
 	uint64_t buckets, entries, mds; /* the next line to do that for */
-	struct ptl_ahead of[32];
+	struct ptl_ahead of[AHEAD];
 };
-enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, MDS_AHEAD = 8 };
 
 static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 {
@@ -403,13 +405,13 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 
 		if (__atomic_load_n(&m->seq, __ATOMIC_ACQUIRE) != (uint32_t)a->buckets + 1)
 			break;
-		ptl_ahead_buckets(v, &a->of[a->buckets % 32], m->pt_index, x->who.id,
+		ptl_ahead_buckets(v, &a->of[a->buckets % AHEAD], m->pt_index, x->who.id,
 				  m->match_bits);
 	}
 	for (; a->entries < head + ENTRIES_AHEAD && a->entries < a->buckets; a->entries++)
-		ptl_ahead_entries(v, &a->of[a->entries % 32]);
+		ptl_ahead_entries(v, &a->of[a->entries % AHEAD]);
 	for (; a->mds < head + MDS_AHEAD && a->mds < a->entries; a->mds++)
-		ptl_ahead_mds(v, &a->of[a->mds % 32]);
+		ptl_ahead_mds(v, &a->of[a->mds % AHEAD]);
 }
 
 /* Takes up to `most` messages from the ring; returns how many. */
@@ -500,9 +502,7 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			s->peer[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
 		uint64_t sent = p->sent;
 
-		if (shm_ring_any(&p->in) &&
-		    !(atomic_load_explicit(&s->ni->handlers, memory_order_relaxed) &&
-		      ptl_handlers_behind(s->ni))) {
+		if (shm_ring_any(&p->in) && !ptl_handlers_behind(s->ni)) {
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
@@ -643,8 +643,7 @@ void shm_leave(struct ptl_ni *ni)
 	bool posted, behind, biased;
 
 	for (;;) {
-		behind = atomic_load_explicit(&ni->handlers, memory_order_relaxed) &&
-			 ptl_handlers_behind(ni);
+		behind = ptl_handlers_behind(ni);
 		list = s->run ? grab_runs(s) : NULL;
 		if (!list && shm_long_any(s))
 			shm_link_kick(s);
