@@ -115,7 +115,7 @@ static void random_pause(uint64_t *seed)
 static void expect_turns(const char *when, int from, int to, uint64_t more)
 {
 	uint64_t before[OTHERS + 1];
-	double start = pt_now(), end = start + pt_patience(2);
+	double start = pt_now(), end = start + pt_patience(20);
 
 	for (int i = from; i <= to; i++)
 		before[i] = stage->turns[i];
