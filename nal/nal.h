@@ -39,6 +39,7 @@ struct nal_ops {
 	const char *name;
 	bool atomics; /* send() and the target's side of it know ptl_start.atomic (portals/atomic.h) */
 	bool needs_secret; /* network: does not work without that of nal_job */
+	bool by_name;      /* network: used only if PTL_NAL names it */
 
 	/* Can it be used here? NULL, or a sentence that says why not. No interface need exist. May take
 	 * a millisecond. */

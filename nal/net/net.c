@@ -316,14 +316,16 @@ static void copy_counts(struct net *n)
 	uint64_t *c = n->ni->view.r->stat.counts;
 	struct dgram_stats s;
 
+	/* other links of the interface count there, too */
 	n->counted = 0;
 	dgram_stats(n->m, &s);
-	c[PTL_COUNT_PACKETS_OUT] = s.packets_out;
-	c[PTL_COUNT_PACKETS_IN] = s.packets_in;
-	c[PTL_COUNT_PACKETS_LOST] = s.lost_packets;
-	c[PTL_COUNT_TIMEOUTS] = s.timeouts;
+	c[PTL_COUNT_PACKETS_OUT] += s.packets_out - n->shown.packets_out;
+	c[PTL_COUNT_PACKETS_IN] += s.packets_in - n->shown.packets_in;
+	c[PTL_COUNT_PACKETS_LOST] += s.lost_packets - n->shown.lost_packets;
+	c[PTL_COUNT_TIMEOUTS] += s.timeouts - n->shown.timeouts;
 	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
-		c[PTL_COUNT_DGRAM_MALFORMED + i] = s.drops[i];
+		c[PTL_COUNT_DGRAM_MALFORMED + i] += s.drops[i] - n->shown.drops[i];
+	n->shown = s;
 }
 
 static uint64_t wake_at(const struct net *n)
@@ -381,7 +383,7 @@ uint64_t net_arm(struct net *n)
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
 
-static const char *make_machine(struct net *n, uint32_t mtu)
+static const char *make_machine(struct net *n, uint32_t mtu, uint32_t window)
 {
 	const struct ptl_ni *ni = n->ni;
 	struct dgram_cfg cfg;
@@ -396,6 +398,7 @@ static const char *make_machine(struct net *n, uint32_t mtu)
 	cfg.uid = ni->uid;
 	cfg.jid = ni->jid;
 	cfg.mtu = mtu;
+	cfg.window = window;
 	cfg.backlog = BACKLOG;
 	cfg.max_peers = NET_PEERS;
 	cfg.dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
@@ -417,7 +420,8 @@ static void free_all(struct net *n)
 	net_fault_destroy(n->fault);
 }
 
-const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu)
+const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
+		      uint32_t window)
 {
 	struct ptl_ni *ni = n->ni;
 	struct ptl_stat *s = &ni->view.r->stat;
@@ -437,7 +441,7 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 		n->body_of = NULL;
 		return "out of memory";
 	}
-	why = make_machine(n, mtu);
+	why = make_machine(n, mtu, window);
 	if (why)
 		return why;
 	ptl_lock(ni);

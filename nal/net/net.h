@@ -8,6 +8,7 @@
  *   net.c        the machine of an interface: opening, closing, progress, peers
  *   net_start.c  initiator: operations become messages, answers and replies end them
  *   net_serve.c  target: messages become requests to the engine, landings, answers
+ *   net_rank.c   where the ranks of a job are, by what they published
  *   net_mem.c    memory descriptors as stretches of memory
  *   net_seal.c   keys and tags
  *   net_thread.c the helper thread: wakes who sleeps, works while the application computes
@@ -94,8 +95,9 @@ struct net {
 	struct net_peer *peer;   /* by the machine's numbers */
 	uint32_t npeers;
 	struct ptl_stat_peer *stat;
-	ptl_process_id_t last; /* the one talked to last, */
-	uint32_t last_peer;    /* DGRAM_NONE: nobody */
+	struct dgram_stats shown; /* what the statistics page has of our counters */
+	ptl_process_id_t last;    /* the one talked to last, */
+	uint32_t last_peer;       /* DGRAM_NONE: nobody */
 	struct net_body *spare;
 	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
 	uint32_t nheld;            /* peers told to wait for event handlers */
@@ -118,9 +120,10 @@ struct net {
 /* Bytes of its part of the region. */
 size_t net_region_bytes(void);
 
-/* Makes *n for an interface that is open; `fd` becomes readable when there is something to receive, and the
- * longest datagram is `mtu` long. NULL, or why not. Not locked. */
-const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu);
+/* Makes *n for an interface that is open; `fd` becomes readable when there is something to receive, the longest
+ * datagram is `mtu` long, and a receiver can hold `window` bytes before it looks. NULL, or why not. Not locked. */
+const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
+		      uint32_t window);
 /* Ends what net_start began, after a bounded time for what is on its way. Not locked. */
 void net_stop(struct net *n);
 void net_forked(struct net *n);
@@ -166,6 +169,27 @@ enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in 
 			       struct dgram_landing *landing);
 void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s);
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+
+/* ---- net_rank.c ------------------------------------------------------------------------------- */
+
+/* Where the job's ranks are, sorted by id. */
+struct net_ranks {
+	struct net_rank {
+		ptl_process_id_t id;
+		struct dgram_addr addr;
+	} * rank;
+	unsigned int count;
+};
+
+/* Takes what the ranks published for the NAL `name`; cards that `parse` does not understand are left out. False: no
+ * memory. */
+bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
+		    bool (*parse)(const void *link, const char *card, size_t len,
+				  struct dgram_addr *addr),
+		    const void *link);
+void net_ranks_free(struct net_ranks *r);
+/* NULL: no rank with this id said where it is. */
+const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id);
 
 /* ---- net_mem.c -------------------------------------------------------------------------------- */
 

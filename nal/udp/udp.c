@@ -109,6 +109,17 @@ static void set_options(struct udp *u)
 	}
 }
 
+/* What a receiver like us can hold: the kernel makes the buffer twice as large as was asked for, since packets take
+ * more room than their bytes. */
+static uint32_t window(const struct udp *u)
+{
+	int bytes = 0;
+	socklen_t len = sizeof(bytes);
+
+	getsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
+	return bytes > 0 ? (uint32_t)bytes / 2 : 0;
+}
+
 static int bind_to(struct udp *u, const struct ptl_address *a, uint16_t port)
 {
 	union udp_sockaddr s = { .any.sa_family = (sa_family_t)u->family };
@@ -174,7 +185,7 @@ static void udp_free(struct udp *u)
 {
 	if (u->fd >= 0)
 		close(u->fd);
-	free(u->rank);
+	net_ranks_free(&u->ranks);
 	free(u->in.bytes);
 	free(u->out.heads);
 	free(u);
@@ -188,6 +199,14 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 	if (!u)
 		return PTL_NO_SPACE;
 	u->family = ni->address.family;
+	u->scope = ni->address.scope;
+	if (u->family != AF_INET && u->family != AF_INET6) {
+		base_warn("UDP cannot be used: %s has no IP address; name another interface in "
+			  "PTL_IFACE, or another transport in PTL_NAL",
+			  ni->address.ifname);
+		free(u);
+		return PTL_FAIL;
+	}
 	u->own_nid = ni->id.nid;
 	u->in.bytes = malloc((size_t)UDP_BUFFERS * UDP_BUFFER);
 	u->out.heads = malloc(UDP_HEADS);
@@ -219,24 +238,12 @@ static void udp_card(struct ptl_ni *ni, char *text, size_t len)
 		udp_addr_format(&s, text, len);
 }
 
-static bool take_cards(struct udp *u, const struct ptl_ni *ni, const struct nal_job *job)
+static bool parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr)
 {
-	u->rank = calloc(job->size, sizeof(*u->rank));
-	if (!u->rank)
-		return false;
-	for (unsigned int i = 0; i < job->size; i++) {
-		struct udp_rank *r = &u->rank[u->ranks];
-		size_t len;
-		const char *card = ptl_net_card(job->card[i], nal_udp_ops.name, &len);
+	const struct udp *u = link;
 
-		if (!card || !udp_addr_parse(card, len, ni->address.scope, &r->addr) ||
-		    r->addr.word[0] >> 48 != (uint64_t)u->family)
-			continue;
-		r->id = job->ids[i];
-		u->ranks++;
-	}
-	udp_sort_ranks(u);
-	return true;
+	return udp_addr_parse(card, len, u->scope, addr) &&
+	       addr->word[0] >> 48 == (uint64_t)u->family;
 }
 
 static const struct net_link udp_link = {
@@ -253,13 +260,13 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	struct udp *u = udp_of(ni);
 
 	u->by_id = !job->card;
-	if (job->card && !take_cards(u, ni, job))
+	if (job->card && !net_ranks_take(&u->ranks, job, nal_udp_ops.name, parse_card, u))
 		return "out of memory";
 	u->net.ni = ni;
 	u->net.slot = ptl_net_of(ni, &nal_udp_ops);
 	u->net.link = &udp_link;
 	u->net.link_state = u;
-	return net_start(&u->net, job, u->fd, u->mtu);
+	return net_start(&u->net, job, u->fd, u->mtu, window(u));
 }
 
 static void udp_close(struct ptl_ni *ni)

@@ -44,13 +44,9 @@ struct udp {
 	uint32_t mtu; /* longest datagram */
 	bool segments_out, segments_in;
 
-	/* where the job's ranks are, by id; sorted */
-	struct udp_rank {
-		ptl_process_id_t id;
-		struct dgram_addr addr;
-	} * rank;
-	unsigned int ranks;
-	bool by_id; /* others are where their ids say */
+	struct net_ranks ranks;
+	unsigned int scope; /* of link-local addresses */
+	bool by_id;         /* others are where their ids say */
 	ptl_nid_t own_nid;
 
 	struct udp_out {
@@ -82,9 +78,6 @@ void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
 
 /* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
 uint16_t udp_port_of(ptl_pid_t pid);
-
-/* Puts the ranks in order, so that they are found. */
-void udp_sort_ranks(struct udp *u);
 
 /* The address of `id`, by the job or by its id. */
 bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);

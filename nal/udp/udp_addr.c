@@ -111,26 +111,14 @@ uint16_t udp_port_of(ptl_pid_t pid)
 	return port;
 }
 
-static int by_id(const void *a, const void *b)
-{
-	const struct udp_rank *x = a, *y = b;
-
-	if (x->id.nid != y->id.nid)
-		return x->id.nid < y->id.nid ? -1 : 1;
-	return (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
-}
-
 bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
 {
 	const struct udp *u = link;
-	struct udp_rank key = { .id = id };
-	const struct udp_rank *found = NULL;
+	const struct dgram_addr *found = net_ranks_find(&u->ranks, id);
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
 
-	if (u->ranks)
-		found = bsearch(&key, u->rank, u->ranks, sizeof(*u->rank), by_id);
 	if (found) {
-		*addr = found->addr;
+		*addr = *found;
 		return true;
 	}
 	if (!u->by_id || u->family != AF_INET)
@@ -141,9 +129,4 @@ bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
 		return false;
 	udp_addr_from(addr, &s);
 	return true;
-}
-
-void udp_sort_ranks(struct udp *u)
-{
-	qsort(u->rank, u->ranks, sizeof(*u->rank), by_id);
 }

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Where the ranks of a job are: what each published on its card, by id.
+ */
+#include <stdlib.h>
+
+#include "nal/net/net.h"
+
+static int by_id(const void *a, const void *b)
+{
+	const struct net_rank *x = a, *y = b;
+
+	if (x->id.nid != y->id.nid)
+		return x->id.nid < y->id.nid ? -1 : 1;
+	return (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
+}
+
+bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
+		    bool (*parse)(const void *link, const char *card, size_t len,
+				  struct dgram_addr *addr),
+		    const void *link)
+{
+	r->count = 0;
+	r->rank = calloc(job->size, sizeof(*r->rank));
+	if (!r->rank)
+		return false;
+	for (unsigned int i = 0; i < job->size; i++) {
+		struct net_rank *to = &r->rank[r->count];
+		size_t len;
+		const char *card = ptl_net_card(job->card[i], name, &len);
+
+		if (!card || !parse(link, card, len, &to->addr))
+			continue;
+		to->id = job->ids[i];
+		r->count++;
+	}
+	qsort(r->rank, r->count, sizeof(*r->rank), by_id);
+	return true;
+}
+
+void net_ranks_free(struct net_ranks *r)
+{
+	free(r->rank);
+	*r = (struct net_ranks){ .rank = NULL };
+}
+
+const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id)
+{
+	struct net_rank key = { .id = id };
+	const struct net_rank *found = NULL;
+
+	if (r->count)
+		found = bsearch(&key, r->rank, r->count, sizeof(*r->rank), by_id);
+	return found ? &found->addr : NULL;
+}
