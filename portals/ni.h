@@ -17,7 +17,7 @@ struct nal_ops;
 
 /* An address of this host, and where it is. */
 struct ptl_address {
-	int family; /* AF_INET or AF_INET6 */
+	int family; /* AF_INET or AF_INET6; AF_PACKET: there is only a hardware address */
 	unsigned char bytes[16];
 	unsigned int scope; /* the network interface's number, */
 	char ifname[16];    /* and name */

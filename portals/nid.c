@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <p3nal_utcp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,18 +22,30 @@
 
 /* ---- addresses -------------------------------------------------------------------------------- */
 
+#define MAC_BYTES 6
+
 static unsigned int bytes_of(int family)
 {
-	return family == AF_INET6 ? 16 : 4;
+	return family == AF_INET6 ? 16 : family == AF_PACKET ? MAC_BYTES : 4;
+}
+
+/* Of an interface without IP there is only its hardware address. */
+static bool hardware(const struct sockaddr *s)
+{
+	return s->sa_family == AF_PACKET &&
+	       ((const struct sockaddr_ll *)(const void *)s)->sll_halen == MAC_BYTES;
 }
 
 static bool take_sockaddr(struct ptl_address *a, const struct sockaddr *s, const char *name)
 {
 	memset(a, 0, sizeof(*a));
-	if (!s || (s->sa_family != AF_INET && s->sa_family != AF_INET6))
+	if (!s || (s->sa_family != AF_INET && s->sa_family != AF_INET6 && !hardware(s)))
 		return false;
 	a->family = s->sa_family;
-	if (s->sa_family == AF_INET)
+	if (s->sa_family == AF_PACKET)
+		memcpy(a->bytes, ((const struct sockaddr_ll *)(const void *)s)->sll_addr,
+		       MAC_BYTES);
+	else if (s->sa_family == AF_INET)
 		memcpy(a->bytes, &((const struct sockaddr_in *)(const void *)s)->sin_addr, 4);
 	else
 		memcpy(a->bytes, &((const struct sockaddr_in6 *)(const void *)s)->sin6_addr, 16);
@@ -53,7 +66,7 @@ static ptl_nid_t nid_from(const struct ptl_address *a)
 	if (a->family == AF_INET)
 		return (ptl_nid_t)a->bytes[0] << 24 | (ptl_nid_t)a->bytes[1] << 16 |
 		       (ptl_nid_t)a->bytes[2] << 8 | a->bytes[3];
-	for (int i = 0; i < 16; i++)
+	for (unsigned int i = 0; i < bytes_of(a->family); i++)
 		nid = (nid ^ a->bytes[i]) * 16777619u;
 	return 0xf0000000u |
 	       nid >> 4; /* among IPv4's reserved addresses, of which no host has one */
@@ -103,10 +116,11 @@ static bool parse_network(const char *text, struct wanted *w)
 	return true;
 }
 
+/* Of virtual machines and containers: leads to nobody else. */
 static bool bridge(const char *name)
 {
 	return !strncmp(name, "docker", 6) || !strncmp(name, "br-", 3) ||
-	       !strncmp(name, "virbr", 5) || !strncmp(name, "veth", 4);
+	       !strncmp(name, "virbr", 5);
 }
 
 /* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from. */
@@ -115,14 +129,16 @@ static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 {
 	int v4 = a->family == AF_INET;
 
-	if (!(i->ifa_flags & IFF_UP) || link_local(a))
+	if (!(i->ifa_flags & IFF_UP) || link_local(a) || a->family == AF_PACKET)
 		return 0;
 	if (i->ifa_flags & IFF_LOOPBACK)
 		return v4;
-	if (bridge(i->ifa_name))
-		return 2 + v4;
 	if (a->family == routed->family && !memcmp(a->bytes, routed->bytes, bytes_of(a->family)))
 		return 8 + v4;
+	if (bridge(i->ifa_name))
+		return 0;
+	if (!strncmp(i->ifa_name, "veth", 4))
+		return 2 + v4;
 	return (i->ifa_flags & IFF_RUNNING ? 6 : 4) + v4;
 }
 
@@ -133,9 +149,10 @@ static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const 
 		return a->family == w->family && same_prefix(a->bytes, w->net, w->bits);
 	if (w->name)
 		return strcmp(i->ifa_name, w->name) ? 0
-		       : link_local(a)              ? 1
-		       : a->family == AF_INET       ? 3
-						    : 2;
+		       : a->family == AF_PACKET     ? 1
+		       : link_local(a)              ? 2
+		       : a->family == AF_INET       ? 4
+						    : 3;
 	return rank(i, a, routed);
 }
 

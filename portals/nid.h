@@ -3,7 +3,8 @@
  *
  * The node id of this host, and the address it comes from: the IPv4 address, in host byte order, of the network
  * interface that PTL_IFACE names, else of the one that the default route takes, else of the first that is up and
- * no bridge of virtual machines. A host without IPv4 gets a number made of its IPv6 address.
+ * no bridge of virtual machines. A host without IPv4 gets a number made of its IPv6 address, and an interface
+ * without any, if PTL_IFACE names it, one made of its hardware address.
  */
 #ifndef PTL_NID_H
 #define PTL_NID_H

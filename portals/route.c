@@ -124,7 +124,7 @@ int ptl_nets_choose(struct ptl_ni *ni)
 
 		if (n->idle)
 			ni->nal = n;
-		reason = automatic() ? add(ni, n) : NULL;
+		reason = automatic() && !n->by_name ? add(ni, n) : NULL;
 		if (reason && n->idle) {
 			failed = n;
 			why = reason;
