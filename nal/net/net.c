@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The machine of an interface: opening and closing it, feeding it, and the table of its peers.
+ * An interface on the network: opening and closing it, its share of progress, and the table of its peers.
  */
 #define _GNU_SOURCE
 #include "nal/net/net.h"
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -22,7 +21,6 @@
 #define COUNT_EVERY 4096          /* rounds between copies of the counters */
 #define SHORTEST_NS 20000         /* of a sleep */
 #define STOPPED_NS  2000000000ull /* without a look at the time: we were not running */
-#define BACKLOG     (1u << 20)
 
 size_t net_region_bytes(void)
 {
@@ -31,7 +29,7 @@ size_t net_region_bytes(void)
 
 /* The machine's time stands still while we do: a process that was stopped for a minute has not waited in vain for
  * its peers. The helper thread looks at least once a second. */
-static void tell_time(struct net *n)
+void net_tell_time(struct net *n)
 {
 	uint64_t now = base_now_ns();
 
@@ -39,11 +37,6 @@ static void tell_time(struct net *n)
 		n->stood += now - n->looked - STOPPED_NS;
 	n->looked = now;
 	n->now = now - n->stood;
-}
-
-static dgram_id_t id_of(ptl_process_id_t id)
-{
-	return (dgram_id_t)id.nid << 32 | id.pid;
 }
 
 /* ---- peers ------------------------------------------------------------------------------------ */
@@ -82,7 +75,7 @@ static bool note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
 	n->peer[peer].noted = true;
 	st->id = (ptl_process_id_t){ (ptl_nid_t)(who->id >> 32), (ptl_pid_t)who->id };
 	st->state = 2;
-	strncpy(st->nal, n->link->name, sizeof(st->nal) - 1);
+	strncpy(st->nal, n->name, sizeof(st->nal) - 1);
 	if (peer >= s->net_peer_high[n->slot - n->ni->net])
 		s->net_peer_high[n->slot - n->ni->net] = peer + 1;
 	return true;
@@ -99,22 +92,32 @@ static void poll_it(struct net *n)
 		atomic_fetch_or_explicit(&n->ni->polled, bit, memory_order_relaxed);
 }
 
+/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the latest. False:
+ * something has arrived already. */
+static bool arm(struct net *n, uint64_t *wake)
+{
+	net_thread_arm(n);
+	return !n->carrier->arm || n->carrier->arm(n, wake);
+}
+
 static void stop_polling(struct net *n)
 {
 	uint32_t bit = 1u << (n->slot - n->ni->net);
+	uint64_t wake;
 
 	atomic_fetch_and_explicit(&n->ni->polled, ~bit, memory_order_relaxed);
-	net_thread_arm(n);
+	if (!arm(n, &wake))
+		poll_it(n);
 }
 
 static uint32_t find(struct net *n, ptl_process_id_t id)
 {
-	struct dgram_who who = { .id = id_of(id), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
+	struct dgram_who who = { .id = net_id(id), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	uint32_t peer;
 
 	if (n->last_peer != DGRAM_NONE && n->last.nid == id.nid && n->last.pid == id.pid)
 		return n->last_peer;
-	peer = dgram_peer_find(n->m, who.id);
+	peer = n->carrier->find(n, who.id);
 	/* the machine knows who called us before the connection stands */
 	if (peer >= NET_PEERS ||
 	    ((peer >= n->npeers || !n->peer[peer].noted) && !note_peer(n, peer, &who)))
@@ -127,7 +130,7 @@ uint32_t net_peer_of(struct net *n, ptl_process_id_t id)
 {
 	uint32_t peer = find(n, id);
 
-	tell_time(n);
+	net_tell_time(n);
 	if (peer != DGRAM_NONE)
 		poll_it(n);
 	return peer;
@@ -146,20 +149,16 @@ bool net_lives(struct net *n, ptl_process_id_t target)
 		return false;
 	if (!n->peer[peer].watched && n->stat[peer].state == 1) {
 		n->peer[peer].watched = true;
-		dgram_watch(n->m, peer, 1);
+		n->carrier->watch(n, peer, 1);
 	}
 	return true;
 }
 
 bool net_connect(struct net *n, ptl_process_id_t target)
 {
-	struct dgram_who who = { .id = id_of(target), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
-	struct dgram_addr addr;
-	uint32_t peer;
+	struct dgram_who who = { .id = net_id(target), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
+	uint32_t peer = n->carrier->connect(n, who.id);
 
-	if (!n->link->address(n->link_state, target, &addr))
-		return false;
-	peer = dgram_peer(n->m, who.id, &addr);
 	n->last_peer = DGRAM_NONE;
 	return peer != DGRAM_NONE && peer < NET_PEERS && note_peer(n, peer, &who);
 }
@@ -167,7 +166,7 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 void net_expect(struct net *n, uint32_t peer, int change)
 {
 	n->peer[peer].expected += (uint32_t)change;
-	dgram_watch(n->m, peer, change);
+	n->carrier->watch(n, peer, change);
 }
 
 struct net_body *net_body_get(struct net *n, uint32_t peer)
@@ -192,35 +191,9 @@ void net_body_put(struct net *n, struct net_body *b)
 	n->spare = b;
 }
 
-/* ---- called by the machine -------------------------------------------------------------------- */
+/* ---- called by the carrier -------------------------------------------------------------------- */
 
-static void *room(void *user, size_t len)
-{
-	struct net *n = user;
-
-	return n->link->room(n->link_state, len);
-}
-
-static void transmit(void *user, const struct dgram_packet *p)
-{
-	struct net *n = user;
-
-	if (n->fault)
-		net_fault_transmit(n, p);
-	else
-		n->link->transmit(n->link_state, p);
-}
-
-/* Who has the key is of the job, or trusted by who gave it the file. */
-static bool accept_peer(void *user, const struct dgram_who *who, const struct dgram_addr *from)
-{
-	const struct net *n = user;
-
-	(void)from;
-	return who->id != id_of(n->ni->id);
-}
-
-static void up(void *user, uint32_t peer, const struct dgram_who *who)
+void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 {
 	struct net *n = user;
 
@@ -233,66 +206,34 @@ static void up(void *user, uint32_t peer, const struct dgram_who *who)
 	poll_it(n);
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "connected to nid 0x%08x pid %u by %s", n->stat[peer].id.nid,
-			  n->stat[peer].id.pid, n->link->name);
+			  n->stat[peer].id.pid, n->name);
 }
 
-static void lost(void *user, uint32_t peer, enum dgram_status s)
+void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why)
 {
-	struct net *n = user;
 	struct ptl_answerer who = net_who(n, peer);
 	uint64_t *counts = n->ni->view.r->stat.counts;
 
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
-		ptl_debug(n->ni, "nid 0x%08x pid %u: %s", who.id.nid, who.id.pid,
-			  dgram_status_text(s));
+		ptl_debug(n->ni, "nid 0x%08x pid %u: %s%s%s", who.id.nid, who.id.pid,
+			  dgram_status_text(s), why ? ": " : "", why ? why : "");
 	if (n->stat[peer].state == 1 && s != DGRAM_CLOSED)
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
 	n->peer[peer].gone = true;
 	if (n->peer[peer].watched)
-		dgram_watch(n->m, peer, -1);
+		n->carrier->watch(n, peer, -1);
 	n->peer[peer].watched = false;
 	ptl_engine_peer_lost(&n->ni->engine, ptl_net_peer(n->ni, n->slot, peer), net_fail(s), &who);
 	if (n->peer[peer].expected)
-		dgram_watch(n->m, peer, -(int)n->peer[peer].expected);
+		n->carrier->watch(n, peer, -(int)n->peer[peer].expected);
 	n->peer[peer].expected = 0;
 	if (n->peer[peer].held)
 		n->nheld--;
 	n->peer[peer].held = false;
 }
 
-static const struct dgram_ops machine_ops = {
-	.room = room,
-	.transmit = transmit,
-	.seal = net_seal,
-	.verify = net_verify,
-	.deliver = net_deliver,
-	.landed = net_landed,
-	.sent = net_sent,
-	.accept = accept_peer,
-	.up = up,
-	.lost = lost,
-	.pieces = net_pieces,
-};
-
 /* ---- progress --------------------------------------------------------------------------------- */
-
-void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len)
-{
-	dgram_receive(n->m, n->now, from, packet, len);
-}
-
-void net_run(struct net *n)
-{
-	bool more;
-
-	do {
-		more = dgram_run(n->m, n->now);
-		if (n->fault)
-			net_fault_release(n);
-		n->link->flush(n->link_state);
-	} while (more);
-}
 
 /* Event handlers have caught up: who was told to wait goes on. */
 static void resume(struct net *n)
@@ -303,63 +244,41 @@ static void resume(struct net *n)
 		if (n->peer[i].held) {
 			n->peer[i].held = false;
 			n->nheld--;
-			dgram_resume(n->m, i);
+			n->carrier->resume(n, i);
 		}
-}
-
-/* The order is the machine's. */
-static_assert(PTL_COUNT_DGRAM_OUTSIDE - PTL_COUNT_DGRAM_MALFORMED + 1 == (int)DGRAM_DROP_COUNT,
-	      "one counter for each reason");
-
-static void copy_counts(struct net *n)
-{
-	uint64_t *c = n->ni->view.r->stat.counts;
-	struct dgram_stats s;
-
-	/* other links of the interface count there, too */
-	n->counted = 0;
-	dgram_stats(n->m, &s);
-	c[PTL_COUNT_PACKETS_OUT] += s.packets_out - n->shown.packets_out;
-	c[PTL_COUNT_PACKETS_IN] += s.packets_in - n->shown.packets_in;
-	c[PTL_COUNT_PACKETS_LOST] += s.lost_packets - n->shown.lost_packets;
-	c[PTL_COUNT_TIMEOUTS] += s.timeouts - n->shown.timeouts;
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
-		c[PTL_COUNT_DGRAM_MALFORMED + i] += s.drops[i] - n->shown.drops[i];
-	n->shown = s;
-}
-
-static uint64_t wake_at(const struct net *n)
-{
-	uint64_t wake = dgram_wake(n->m), fault = net_fault_wake(n);
-
-	return wake < fault ? wake : fault;
 }
 
 /* Nothing for a while, and nothing is due: a look at the socket is a system call too many. */
 static void calm_down(struct net *n)
 {
 	n->looks = 0;
-	if (n->now - n->active > QUIET_NS && !n->nheld && wake_at(n) > n->now + QUIET_NS)
+	if (n->now - n->active > QUIET_NS && !n->nheld && n->carrier->wake(n) > n->now + QUIET_NS)
 		stop_polling(n);
+}
+
+static void count(struct net *n)
+{
+	n->counted = 0;
+	n->carrier->count(n);
 }
 
 bool net_progress(struct net *n)
 {
 	unsigned int got;
 
-	tell_time(n);
-	got = n->link->receive(n->link_state, n);
+	net_tell_time(n);
+	got = n->carrier->receive(n);
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)
 		resume(n);
-	if (got || wake_at(n) <= n->now)
-		net_run(n);
+	if (got || n->carrier->wake(n) <= n->now)
+		n->carrier->run(n);
 	if (got)
 		poll_it(n);
 	else if (++n->looks > LOOKS_MOST)
 		calm_down(n);
 	if (++n->counted > COUNT_EVERY)
-		copy_counts(n);
+		count(n);
 	return got;
 }
 
@@ -367,14 +286,15 @@ uint64_t net_arm(struct net *n)
 {
 	uint64_t wake;
 
-	copy_counts(n);
-	tell_time(n);
+	count(n);
+	net_tell_time(n);
 	if (n->nheld)
 		resume(n);
-	if (wake_at(n) <= n->now)
-		net_run(n);
-	wake = wake_at(n);
-	net_thread_arm(n);
+	if (n->carrier->wake(n) <= n->now)
+		n->carrier->run(n);
+	wake = n->carrier->wake(n);
+	if (!arm(n, &wake))
+		return 0;
 	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but not at once */
 	if (n->nheld || wake < n->now + SHORTEST_NS)
 		wake = n->now + SHORTEST_NS;
@@ -382,29 +302,6 @@ uint64_t net_arm(struct net *n)
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
-
-static const char *make_machine(struct net *n, uint32_t mtu, uint32_t window)
-{
-	const struct ptl_ni *ni = n->ni;
-	struct dgram_cfg cfg;
-	uint64_t random[2];
-
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return "getrandom failed";
-	dgram_defaults(&cfg);
-	cfg.id = id_of(ni->id);
-	cfg.incarnation = random[0] | 1;
-	cfg.seed = random[1];
-	cfg.uid = ni->uid;
-	cfg.jid = ni->jid;
-	cfg.mtu = mtu;
-	cfg.window = window;
-	cfg.backlog = BACKLOG;
-	cfg.max_peers = NET_PEERS;
-	cfg.dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
-	n->m = dgram_create(&machine_ops, n, &cfg);
-	return n->m ? NULL : "out of memory";
-}
 
 static void free_all(struct net *n)
 {
@@ -417,23 +314,17 @@ static void free_all(struct net *n)
 	if (n->body_of)
 		munmap(n->body_of, n->ni->view.nops * sizeof(*n->body_of));
 	free(n->peer);
-	net_fault_destroy(n->fault);
 }
 
-const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
-		      uint32_t window)
+const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd)
 {
 	struct ptl_ni *ni = n->ni;
 	struct ptl_stat *s = &ni->view.r->stat;
-	const char *why;
 
-	if (!job->secret_len)
-		return "there is no secret of the job's; the launcher's exchange gave none, and "
-		       "PTL_KEY_FILE names no file";
-	net_keys_make(&n->keys, job->secret, job->secret_len);
-	n->fault = net_fault_create(base_config()->ptl_fault);
+	n->carrier = carrier;
+	n->name = name;
 	n->last_peer = DGRAM_NONE;
-	tell_time(n);
+	net_tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
 	n->body_of = mmap(NULL, ni->view.nops * sizeof(*n->body_of), PROT_READ | PROT_WRITE,
 			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -441,24 +332,24 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 		n->body_of = NULL;
 		return "out of memory";
 	}
-	why = make_machine(n, mtu, window);
-	if (why)
-		return why;
+	n->begun = true;
 	ptl_lock(ni);
 	s->net_peer_off[n->slot - ni->net] = (uint64_t)((char *)n->stat - (char *)ni->view.r);
 	ptl_leave(ni);
 	return net_thread_start(n, fd) == 0 ? NULL : "its helper thread cannot be started";
 }
 
-/* Is anything of ours still on its way? */
-static bool unfinished(const struct net *n)
+const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
+		      uint32_t window)
 {
-	struct dgram_peer_info info;
+	const char *why;
 
-	for (uint32_t i = 0; i < n->npeers; i++)
-		if (dgram_peer_info(n->m, i, &info) && (info.queued || info.landings))
-			return true;
-	return false;
+	if (!job->secret_len)
+		return "there is no secret of the job's; the launcher's exchange gave none, and "
+		       "PTL_KEY_FILE names no file";
+	net_keys_make(&n->keys, job->secret, job->secret_len);
+	why = net_dgram_create(n, mtu, window);
+	return why ? why : net_begin(n, &net_dgram_carrier, n->link->name, fd);
 }
 
 /* What peers are still owed gets a moment. */
@@ -470,38 +361,28 @@ static void linger(struct net *n)
 	while (more && base_now_ns() < end) {
 		ptl_lock(n->ni);
 		net_progress(n);
-		more = unfinished(n);
+		more = n->carrier->unfinished(n);
 		ptl_leave(n->ni);
 		if (more)
 			usleep(50);
 	}
 }
 
-static void say_goodbye(struct net *n)
-{
-	uint32_t left;
-
-	net_fault_destroy(n->fault);
-	n->fault = NULL;
-	do {
-		left = dgram_close(n->m, n->now);
-		n->link->flush(n->link_state);
-	} while (left);
-}
-
 void net_stop(struct net *n)
 {
-	if (n->m) {
+	if (n->begun) {
 		linger(n);
 		net_thread_stop(n);
 		ptl_lock(n->ni);
 		atomic_fetch_and_explicit(&n->ni->polled, ~(1u << (n->slot - n->ni->net)),
 					  memory_order_relaxed);
-		tell_time(n);
-		say_goodbye(n);
-		copy_counts(n);
-		dgram_destroy(n->m);
+		net_tell_time(n);
+		n->carrier->goodbye(n);
+		count(n);
+		n->carrier->destroy(n);
 		ptl_leave(n->ni);
+	} else if (n->carrier) {
+		n->carrier->destroy(n);
 	}
 	free_all(n);
 }

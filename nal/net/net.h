@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the NALs over datagrams have in common: Portals requests as messages of nal/dgram, and back. The machine
- * is fed by a link (nal/udp), which knows sockets and addresses and nothing else. All of it is guarded by
- * the lock of the interface's region.
+ * What the network NALs have in common: Portals requests as messages, and back. A *carrier* moves messages, headers
+ * with bodies, and has the notions of nal/dgram/dgram.h: the datagram machine itself, which is fed by a link
+ * that knows sockets and addresses and nothing else (nal/udp), or the one over fabrics with remote memory
+ * access (nal/rdma). All of it is guarded by the lock of the interface's region.
  *
- *   net.c        the machine of an interface: opening, closing, progress, peers
+ *   net.c        an interface on the network: opening, closing, progress, peers
+ *   net_dgram.c  the datagram machine as a carrier
  *   net_start.c  initiator: operations become messages, answers and replies end them
  *   net_serve.c  target: messages become requests to the engine, landings, answers
  *   net_rank.c   where the ranks of a job are, by what they published
@@ -49,6 +51,37 @@ struct net_link {
 	unsigned int (*receive)(void *link, struct net *n);
 };
 
+/* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the
+ * carrier calls: net_deliver, net_landed, net_sent, net_pieces, net_up and net_lost, as struct dgram_ops has them. */
+struct net_carrier {
+	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by its id, or DGRAM_NONE */
+	uint32_t (*find)(const struct net *n, dgram_id_t id);
+	uint32_t (*connect)(struct net *n, dgram_id_t id);
+
+	/* As those of dgram.h */
+	int (*send)(struct net *n, uint32_t peer, const struct dgram_out *o);
+	void (*watch)(struct net *n, uint32_t peer, int change);
+	void (*resume)(struct net *n, uint32_t peer);
+
+	/* Takes in what has arrived, a bounded amount; how much there was. */
+	unsigned int (*receive)(struct net *n);
+	/* Does what is due and sends what there is to send. */
+	void (*run)(struct net *n);
+	/* When run() is due. */
+	uint64_t (*wake)(const struct net *n);
+	/* Before a sleep, from which the descriptor given to net_begin wakes when something arrives: what that
+	 * takes. False: something has arrived. NULL: nothing. May take down *wake. */
+	bool (*arm)(struct net *n, uint64_t *wake);
+
+	/* Is anything of ours still on its way? */
+	bool (*unfinished)(const struct net *n);
+	/* Its counters to the statistics page. */
+	void (*count)(struct net *n);
+	/* Tells the peers that we close; nothing else follows but destroy. */
+	void (*goodbye)(struct net *n);
+	void (*destroy)(struct net *n);
+};
+
 /* Bytes of an MD, wherever they are. The first member of what the machine's callbacks get as a cookie. */
 struct net_span {
 	uint32_t md;
@@ -84,6 +117,10 @@ struct net_peer {
 struct net {
 	struct ptl_ni *ni;
 	struct ptl_net *slot;
+	const char *name; /* of the NAL */
+	const struct net_carrier *carrier;
+	bool begun;
+	/* the datagram machine's: */
 	const struct net_link *link;
 	void *link_state;
 	struct dgram *m;
@@ -126,6 +163,10 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 		      uint32_t window);
 /* Ends what net_start began, after a bounded time for what is on its way. Not locked. */
 void net_stop(struct net *n);
+
+/* For other carriers, in place of net_start. NULL, or why not: then net_stop frees what there is. `fd` -1: the carrier
+ * has none, its arm() says when it wants to be looked at. Not locked. */
+const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd);
 void net_forked(struct net *n);
 
 /* Of nal_ops. */
@@ -136,10 +177,11 @@ bool net_lives(struct net *n, ptl_process_id_t target);
 bool net_progress(struct net *n);
 uint64_t net_arm(struct net *n);
 
-/* A packet that the link received. */
-void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
-/* Gives the link what the machine has to say. */
-void net_run(struct net *n);
+/* Sees the time, as the carrier is to know it. */
+void net_tell_time(struct net *n);
+/* dgram_ops.up and .lost; `why` says more than the status, or is NULL. */
+void net_up(void *user, uint32_t peer, const struct dgram_who *who);
+void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why);
 /* The target of an operation; DGRAM_NONE: not ours. */
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
 /* Something is (1), or is no longer (-1), expected of a peer. */
@@ -149,6 +191,20 @@ struct ptl_answerer net_who(const struct net *n, uint32_t peer);
 /* NULL: no memory. */
 struct net_body *net_body_get(struct net *n, uint32_t peer);
 void net_body_put(struct net *n, struct net_body *b);
+
+/* ---- net_dgram.c ------------------------------------------------------------------------------ */
+
+extern const struct net_carrier net_dgram_carrier;
+
+/* A packet that the link received. */
+void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
+/* Makes the machine; NULL, or why not. */
+const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window);
+
+static inline dgram_id_t net_id(ptl_process_id_t id)
+{
+	return (dgram_id_t)id.nid << 32 | id.pid;
+}
 
 /* ---- net_start.c ------------------------------------------------------------------------------ */
 

@@ -34,7 +34,7 @@ static void last_word(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, e
 		return;
 	o.header_len = net_msg_encode(header, &msg);
 	/* without memory for that the peer hears when one of the two ends */
-	(void)dgram_send(n->m, n->now, peer, &o);
+	(void)n->carrier->send(n, peer, &o);
 }
 
 static void put_done(struct net *n, uint32_t peer, const struct ptl_landing *l, ptl_ni_fail_t fail)
@@ -75,7 +75,7 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 		else
 			o.body = net_mem_of(n, &span);
 	}
-	if ((o.copy || b) && dgram_send(n->m, n->now, peer, &o) == 0) {
+	if ((o.copy || b) && n->carrier->send(n, peer, &o) == 0) {
 		if (o.copy)
 			ptl_engine_done(&n->ni->engine, l, PTL_NI_OK);
 		return;

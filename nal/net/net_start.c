@@ -75,7 +75,7 @@ static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 	if (s->length > NET_COPY_MOST)
 		return PTL_NO_SPACE;
 	o.header_len = encode(header, n->ni, s, PTL_NIL);
-	if (dgram_send(n->m, n->now, peer, &o) != 0)
+	if (n->carrier->send(n, peer, &o) != 0)
 		return PTL_NO_SPACE;
 	sr[PTL_SR_SEND_COUNT]++;
 	sr[PTL_SR_SEND_LENGTH] += s->length;
@@ -131,7 +131,7 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 		o.copy = true;
 		o.body = net_mem_of(n, &span);
 	}
-	if (err == PTL_OK && dgram_send(n->m, n->now, peer, &o) != 0)
+	if (err == PTL_OK && n->carrier->send(n, peer, &o) != 0)
 		err = PTL_NO_SPACE;
 	if (err != PTL_OK) {
 		if (o.cookie) {
@@ -158,7 +158,7 @@ int net_send(struct net *n, const struct ptl_start *s)
 	err = s->inject ? inject(n, peer, s) : start(n, peer, s);
 	if (err == PTL_OK) {
 		n->stat[peer].sent++;
-		net_run(n);
+		n->carrier->run(n);
 	}
 	return err;
 }

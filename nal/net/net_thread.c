@@ -30,7 +30,8 @@ void net_thread_arm(struct net *n)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = ON_SOCKET };
 
-	epoll_ctl(n->thread.epoll_fd, EPOLL_CTL_MOD, n->thread.fd, &ev);
+	if (n->thread.fd >= 0)
+		epoll_ctl(n->thread.epoll_fd, EPOLL_CTL_MOD, n->thread.fd, &ev);
 }
 
 static bool may_work(const struct net *n)
@@ -146,7 +147,7 @@ int net_thread_start(struct net *n, int fd)
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (t->event_fd < 0 || t->epoll_fd < 0 ||
 	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event_fd, &on_event) < 0 ||
-	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &on_socket) < 0)
+	    (fd >= 0 && epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &on_socket) < 0))
 		err = errno;
 	if (!err)
 		err = begin(n);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The datagram machine of an interface as a carrier of messages: making it, feeding it from the link and the
+ * link from it.
+ */
+#include <sys/random.h>
+
+#include "base/config.h"
+#include "nal/net/net.h"
+
+#define BACKLOG (1u << 20)
+
+/* ---- called by the machine -------------------------------------------------------------------- */
+
+static void *room(void *user, size_t len)
+{
+	struct net *n = user;
+
+	return n->link->room(n->link_state, len);
+}
+
+static void transmit(void *user, const struct dgram_packet *p)
+{
+	struct net *n = user;
+
+	if (n->fault)
+		net_fault_transmit(n, p);
+	else
+		n->link->transmit(n->link_state, p);
+}
+
+/* Who has the key is of the job, or trusted by who gave it the file. */
+static bool accept_peer(void *user, const struct dgram_who *who, const struct dgram_addr *from)
+{
+	const struct net *n = user;
+
+	(void)from;
+	return who->id != net_id(n->ni->id);
+}
+
+static void lost(void *user, uint32_t peer, enum dgram_status s)
+{
+	net_lost(user, peer, s, NULL);
+}
+
+static const struct dgram_ops machine_ops = {
+	.room = room,
+	.transmit = transmit,
+	.seal = net_seal,
+	.verify = net_verify,
+	.deliver = net_deliver,
+	.landed = net_landed,
+	.sent = net_sent,
+	.accept = accept_peer,
+	.up = net_up,
+	.lost = lost,
+	.pieces = net_pieces,
+};
+
+const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
+{
+	const struct ptl_ni *ni = n->ni;
+	struct dgram_cfg cfg;
+	uint64_t random[2];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return "getrandom failed";
+	dgram_defaults(&cfg);
+	cfg.id = net_id(ni->id);
+	cfg.incarnation = random[0] | 1;
+	cfg.seed = random[1];
+	cfg.uid = ni->uid;
+	cfg.jid = ni->jid;
+	cfg.mtu = mtu;
+	cfg.window = window;
+	cfg.backlog = BACKLOG;
+	cfg.max_peers = NET_PEERS;
+	cfg.dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
+	n->m = dgram_create(&machine_ops, n, &cfg);
+	if (!n->m)
+		return "out of memory";
+	n->fault = net_fault_create(base_config()->ptl_fault);
+	return NULL;
+}
+
+/* ---- called by net.c -------------------------------------------------------------------------- */
+
+void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len)
+{
+	dgram_receive(n->m, n->now, from, packet, len);
+}
+
+static uint32_t find(const struct net *n, dgram_id_t id)
+{
+	return dgram_peer_find(n->m, id);
+}
+
+static uint32_t connect_to(struct net *n, dgram_id_t id)
+{
+	ptl_process_id_t target = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id };
+	struct dgram_addr addr;
+
+	if (!n->link->address(n->link_state, target, &addr))
+		return DGRAM_NONE;
+	return dgram_peer(n->m, id, &addr);
+}
+
+static int send_message(struct net *n, uint32_t peer, const struct dgram_out *o)
+{
+	return dgram_send(n->m, n->now, peer, o);
+}
+
+static void watch(struct net *n, uint32_t peer, int change)
+{
+	dgram_watch(n->m, peer, change);
+}
+
+static void resume(struct net *n, uint32_t peer)
+{
+	dgram_resume(n->m, peer);
+}
+
+static unsigned int receive(struct net *n)
+{
+	return n->link->receive(n->link_state, n);
+}
+
+static void run(struct net *n)
+{
+	bool more;
+
+	do {
+		more = dgram_run(n->m, n->now);
+		if (n->fault)
+			net_fault_release(n);
+		n->link->flush(n->link_state);
+	} while (more);
+}
+
+static uint64_t wake_at(const struct net *n)
+{
+	uint64_t wake = dgram_wake(n->m), fault = net_fault_wake(n);
+
+	return wake < fault ? wake : fault;
+}
+
+static bool unfinished(const struct net *n)
+{
+	struct dgram_peer_info info;
+
+	for (uint32_t i = 0; i < n->npeers; i++)
+		if (dgram_peer_info(n->m, i, &info) && (info.queued || info.landings))
+			return true;
+	return false;
+}
+
+/* The order is the machine's. */
+static_assert(PTL_COUNT_DGRAM_OUTSIDE - PTL_COUNT_DGRAM_MALFORMED + 1 == (int)DGRAM_DROP_COUNT,
+	      "one counter for each reason");
+
+static void count(struct net *n)
+{
+	uint64_t *c = n->ni->view.r->stat.counts;
+	struct dgram_stats s;
+
+	/* other links of the interface count there, too */
+	dgram_stats(n->m, &s);
+	c[PTL_COUNT_PACKETS_OUT] += s.packets_out - n->shown.packets_out;
+	c[PTL_COUNT_PACKETS_IN] += s.packets_in - n->shown.packets_in;
+	c[PTL_COUNT_PACKETS_LOST] += s.lost_packets - n->shown.lost_packets;
+	c[PTL_COUNT_TIMEOUTS] += s.timeouts - n->shown.timeouts;
+	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+		c[PTL_COUNT_DGRAM_MALFORMED + i] += s.drops[i] - n->shown.drops[i];
+	n->shown = s;
+}
+
+static void goodbye(struct net *n)
+{
+	uint32_t left;
+
+	net_fault_destroy(n->fault);
+	n->fault = NULL;
+	do {
+		left = dgram_close(n->m, n->now);
+		n->link->flush(n->link_state);
+	} while (left);
+}
+
+static void destroy(struct net *n)
+{
+	dgram_destroy(n->m);
+	net_fault_destroy(n->fault);
+	n->fault = NULL;
+	n->m = NULL;
+}
+
+const struct net_carrier net_dgram_carrier = {
+	.find = find,
+	.connect = connect_to,
+	.send = send_message,
+	.watch = watch,
+	.resume = resume,
+	.receive = receive,
+	.run = run,
+	.wake = wake_at,
+	.unfinished = unfinished,
+	.count = count,
+	.goodbye = goodbye,
+	.destroy = destroy,
+};
