@@ -494,6 +494,9 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 
 	if (!content)
 		c->limited = false;
+	/* what was lost last need not be sent again */
+	if (!content && !c->flight)
+		c->waiting_since = 0;
 	sent = content && window_open(r) ? dgram_sent_place(m, r) : NULL;
 
 	if (!ack && !sent)

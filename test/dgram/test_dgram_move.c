@@ -354,6 +354,26 @@ static void replies_need_no_second_round_trip(void **state)
 	assert_int_equal(pair_stats(&p, 0).spurious, 0);
 }
 
+/* 0 has heard of all it sent but for packets that tried a longer MTU, which nobody waits for; and then it only listens. */
+static void who_only_listens_does_not_take_the_other_for_dead(void **state)
+{
+	(void)state;
+	cfg.machine.mtu = 8972;
+	cfg.path_mtu = 1472;
+	cfg.G_ps = 100000;
+	cfg.machine.dead_ns = 100 * MS;
+	cfg.machine.window = 100000;
+	for (uint64_t len = 1100; len < 20000; len += 1100) {
+		again();
+		pair_send(&p, 1, 0, PAIR_LONG / 4);
+		pair_send(&p, 0, 1, len);
+		pair_until(&p, &p.told[0].sent, 1);
+		pair_until(&p, &p.told[1].sent, 1);
+		assert_int_equal(p.told[1].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -374,6 +394,7 @@ int main(void)
 		TEST(the_longest_packets_that_pass_are_found),
 		TEST(a_path_that_narrows_is_noticed),
 		TEST(replies_need_no_second_round_trip),
+		TEST(who_only_listens_does_not_take_the_other_for_dead),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
