@@ -26,7 +26,8 @@ static void advance(struct dgram_rec *r, uint64_t pn)
 	r->rx_pn = pn;
 }
 
-/* RFC 4303 section 3.4.3: the window against replays, which is the one against duplicates too. */
+/* RFC 4303 section 3.4.3: the window against replays, which is the one against duplicates too. What an idle connection
+ * got before is over. */
 static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 {
 	if (pn > r->rx_pn)
@@ -35,12 +36,8 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 		dgram_drop(m, DGRAM_DROP_TOO_OLD);
 		return false;
 	}
-	if (seen(r->conn, pn)) {
+	if (!r->conn || seen(r->conn, pn)) {
 		dgram_drop(m, DGRAM_DROP_DUPLICATE);
-		/* perhaps our acknowledgement was lost */
-		if (pn >= r->conn->floor)
-			r->conn->ack_at =
-				dgram_min64(r->conn->ack_at, m->now + m->cfg.ack_delay_ns);
 		return false;
 	}
 	return true;
@@ -151,16 +148,14 @@ static void receive_frames(struct dgram *m, const struct dgram_addr *from,
 			dgram_open_unknown(m, from, f.body_len, h->to);
 		return;
 	}
+	if (!fresh(m, r, h->pn))
+		return;
 	if (!dgram_conn_get(m, r)) {
 		dgram_drop(m, DGRAM_DROP_NO_ROOM);
 		return;
 	}
 	r->heard = m->now;
 	r->flags |= DGRAM_F_CONFIRMED;
-	if (!fresh(m, r, h->pn)) {
-		dgram_ready(m, r);
-		return;
-	}
 	frames(m, r, h, packet, len);
 }
 

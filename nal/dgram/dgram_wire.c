@@ -33,6 +33,9 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 	/* only frames have payload, and packet numbers */
 	if (w.type == DGRAM_FRAMES ? !dgram_get64(w.pn) : head_len != len || dgram_get64(w.pn))
 		return -EPROTO;
+	/* far from where they would wrap */
+	if (dgram_get64(w.pn) > DGRAM_PN_MAX)
+		return -EPROTO;
 	h->type = w.type;
 	h->head_len = head_len;
 	h->gap = dgram_get32(w.gap);

@@ -33,6 +33,7 @@ enum dgram_type {
  * not payload of a DATA frame; what comes after it is that payload, and there is nothing else.
  * The tag is over the head without the tag's own bytes, or over the whole packet without them.
  */
+#define DGRAM_PN_MAX     (UINT64_MAX / 2)
 #define DGRAM_TAG_OFFSET 24u
 #define DGRAM_TAG_BYTES  16u
 
