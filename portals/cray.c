@@ -20,7 +20,7 @@ static int make_both(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, const 
 		     ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
 {
 	uint32_t me, md;
-	int err = ptl_md_make(ni, b->md, b->unlink_op, &md);
+	int err = ptl_md_make(ni, ptl_me_next(ni), b->md, b->unlink_op, &md);
 
 	if (err != PTL_OK)
 		return err;
@@ -30,8 +30,8 @@ static int make_both(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, const 
 		ptl_md_release(&ni->engine, md);
 		return err;
 	}
-	ni->view.me[me].md = md;
-	ni->view.md[md].me = me;
+	ni->view.slot[me].me.md = md;
+	ni->view.slot[md].md.me = me;
 	*me_handle = ptl_me_handle(ni, me);
 	if (md_handle)
 		*md_handle = ptl_md_handle(ni, md);

@@ -31,18 +31,19 @@ void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
 
 static void dump_md(const struct ptl_ni *ni, uint32_t i)
 {
-	const struct ptl_md *md = &ni->view.md[i];
+	const struct ptl_md *md = &ni->view.slot[i].md;
 
 	fprintf(out(),
 		"    MD %08" PRIx32 ": start %#" PRIx64 " length %" PRIu64 " offset %" PRIu64
 		" threshold %" PRId32 " options %#" PRIx32 " pending %" PRIu32 "%s\n",
-		ptl_md_handle(ni, i), md->user_start, md->length, md->local_offset, md->threshold,
-		md->options, md->pending, md->state & PTL_OBJ_INACTIVE ? " inactive" : "");
+		ptl_md_handle(ni, i), ni->view.more[i].user_start, md->length, md->local_offset,
+		md->threshold, md->options, md->pending,
+		md->state & PTL_OBJ_INACTIVE ? " inactive" : "");
 }
 
 static void dump_me(const struct ptl_ni *ni, uint32_t i)
 {
-	const struct ptl_me *me = &ni->view.me[i];
+	const struct ptl_me *me = &ni->view.slot[i].me;
 
 	fprintf(out(),
 		"  ME %08" PRIx32 ": portal %" PRIu32 " from nid %#" PRIx32 " pid %" PRIu32
@@ -63,7 +64,7 @@ void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
 		fprintf(out(), "portal %d: %" PRIu32 " entries\n", pt_index,
 			ni->view.pt[pt_index].count);
 		for (uint32_t i = ni->view.pt[pt_index].head; i != PTL_NIL;
-		     i = ni->view.me[i].list_next)
+		     i = ni->view.slot[i].me.list_next)
 			dump_me(ni, i);
 	}
 	ptl_leave(ni);

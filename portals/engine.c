@@ -14,12 +14,12 @@
 /* The part of an event that comes from the MD (snapshot at START, threshold from the operation). */
 static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int32_t threshold)
 {
-	const struct ptl_md *md = &v->md[i];
+	const struct ptl_md *md = &v->slot[i].md;
 
 	t->md_handle = ptl_handle(PTL_KIND_MD, v->r->stat.interface, i, md->state);
 	/* of a plain MD the same, and in the line that is here already */
-	t->md_start = md->options & PTL_MD_IOVEC ? md->user_start : md->start;
-	t->md_length = md->options & PTL_MD_IOVEC ? md->user_length : md->length;
+	t->md_start = md->options & PTL_MD_IOVEC ? v->more[i].user_start : md->start;
+	t->md_length = md->options & PTL_MD_IOVEC ? v->more[i].user_length : md->length;
 	t->md_max_size = md->max_size;
 	t->md_user_ptr = md->user_ptr;
 	t->md_threshold = threshold;
@@ -78,7 +78,7 @@ static void freed(struct ptl_engine *e, int count_freed, int count_cur)
 
 void ptl_me_release(struct ptl_engine *e, uint32_t i)
 {
-	struct ptl_me *me = &e->v->me[i];
+	struct ptl_me *me = &e->v->slot[i].me;
 
 	ptl_match_unlink(e, i);
 	ptl_set32(e, &me->state, ptl_next_gen(me->state));
@@ -96,21 +96,33 @@ static void detach(struct ptl_engine *e, struct ptl_md *md)
 	if (i >= (uint32_t)e->v->limits.max_mes)
 		return;
 	ptl_set32(e, &md->me, PTL_NIL);
-	ptl_set32(e, &e->v->me[i].md, PTL_NIL);
-	if (e->v->me[i].state & PTL_OBJ_UNLINK)
+	ptl_set32(e, &e->v->slot[i].me.md, PTL_NIL);
+	if (e->v->slot[i].me.state & PTL_OBJ_UNLINK)
 		ptl_me_release(e, i);
+}
+
+void ptl_md_free(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_view *v = e->v;
+	uint32_t first = v->r->md_free;
+
+	ptl_set32(e, &v->slot[i].md.state, v->slot[i].md.state | PTL_OBJ_FREE);
+	ptl_set32(e, &v->more[i].free_prev, PTL_NIL);
+	ptl_set32(e, &v->more[i].free_next, first);
+	if (first < (uint32_t)v->limits.max_mds)
+		ptl_set32(e, &v->more[first].free_prev, i);
+	ptl_set32(e, &v->r->md_free, i);
 }
 
 void ptl_md_release(struct ptl_engine *e, uint32_t i)
 {
-	struct ptl_md *md = &e->v->md[i];
+	struct ptl_md *md = &e->v->slot[i].md;
 
 	detach(e, md);
 	if (has_eq(e->v, md))
 		ptl_set32(e, &e->v->eq[md->eq].refs, e->v->eq[md->eq].refs - 1);
 	ptl_set32(e, &md->state, ptl_next_gen(md->state));
-	ptl_set32(e, &md->next_free, e->v->r->md_free);
-	ptl_set32(e, &e->v->r->md_free, i);
+	ptl_md_free(e, i);
 	freed(e, PTL_SR_MDS_FREED, PTL_SR_MDS_CUR);
 }
 
@@ -210,7 +222,7 @@ static const uint8_t start_event[] = {
 /* The operation of *l begins on its MD: activity, pending, START. */
 static void begin(struct ptl_engine *e, struct ptl_landing *l)
 {
-	struct ptl_md *md = &e->v->md[l->md];
+	struct ptl_md *md = &e->v->slot[l->md].md;
 
 	if (!l->whole)
 		hold(e, md);
@@ -256,7 +268,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 		return drop(e, PTL_DROP_ACCESS, q->rlength);
 	if (!ptl_match_find(v, q, &m))
 		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
-	md = &v->md[m.md];
+	md = &v->slot[m.md].md;
 	if (e->taker && q->data && q->op == PTL_NIL && md->options & PTL_MD_OFFER &&
 	    m.mlength == q->rlength && taken(e, q, md)) {
 		e->taken = true;
@@ -299,7 +311,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link,
 			   ptl_ni_fail_t fail)
 {
-	struct ptl_md *md = &e->v->md[l->md];
+	struct ptl_md *md = &e->v->slot[l->md].md;
 
 	if (has_eq(e->v, md)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
@@ -312,7 +324,7 @@ static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, ui
 
 void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail)
 {
-	struct ptl_md *md = &e->v->md[l->md];
+	struct ptl_md *md = &e->v->slot[l->md].md;
 	uint32_t cause = l->link;
 
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
@@ -393,7 +405,7 @@ static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl
 static void unlink_op(struct ptl_engine *e, const struct ptl_op *op, uint64_t mlength,
 		      const struct ptl_answerer *who, uint32_t link)
 {
-	struct ptl_md *md = &e->v->md[op->md];
+	struct ptl_md *md = &e->v->slot[op->md].md;
 
 	if (has_eq(e->v, md)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
@@ -422,7 +434,7 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 		     uint32_t op)
 {
 	struct ptl_view *v = e->v;
-	struct ptl_md *md = &v->md[s->md];
+	struct ptl_md *md = &v->slot[s->md].md;
 	bool eq = has_eq(v, md);
 	struct ptl_evt *t;
 	int32_t threshold;
@@ -482,7 +494,7 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->pt_index = (uint16_t)s->pt_index;
 	/* what the peer's engine reads without our lock (shm_long.c), it checks by gen afterwards */
 	__atomic_store_n(&op->md, get ? s->get_md : s->md, __ATOMIC_RELAXED);
-	op->md_serial = e->v->md[op->md].serial;
+	op->md_serial = e->v->more[op->md].serial;
 	op->peer = peer;
 	__atomic_store_n(&op->local_offset, get ? s->get_offset : s->offset, __ATOMIC_RELAXED);
 	op->length = s->length;
@@ -535,11 +547,11 @@ bool ptl_op_valid(const struct ptl_view *v, uint32_t i, uint32_t gen)
 /* Is the operation's MD still the one it started with? */
 static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
 {
-	struct ptl_md *md = &v->md[op->md];
+	struct ptl_md *md = &v->slot[op->md].md;
 
 	if (op->md >= (uint32_t)v->limits.max_mds)
 		return NULL;
-	return md->state & PTL_OBJ_LIVE && md->serial == op->md_serial ? md : NULL;
+	return md->state & PTL_OBJ_LIVE && v->more[op->md].serial == op->md_serial ? md : NULL;
 }
 
 /* Bytes of a long put were fetched, or will never be. */
@@ -727,7 +739,7 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 
 void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i)
 {
-	struct ptl_md *md = &e->v->md[i];
+	struct ptl_md *md = &e->v->slot[i].md;
 	struct ptl_start nothing = { .md = i };
 	struct ptl_evt *t;
 

@@ -43,7 +43,7 @@ static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t
 	return (uint32_t)(h >> 32);
 }
 
-static inline struct ptl_bucket *bucket_of(const struct ptl_view *v, uint32_t hash)
+static inline uint32_t *bucket_of(const struct ptl_view *v, uint32_t hash)
 {
 	return &v->bucket[hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
 }
@@ -87,7 +87,7 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 
 	if (me->md >= (uint32_t)v->limits.max_mds)
 		return false;
-	md = &v->md[me->md];
+	md = &v->slot[me->md].md;
 	if (md->state & PTL_OBJ_INACTIVE || (md->options & need[q->kind]) != need[q->kind])
 		return false;
 	offset = md->options & PTL_MD_MANAGE_REMOTE ? q->remote_offset : md->local_offset;
@@ -109,7 +109,7 @@ static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end
 			       const struct ptl_request *q, struct ptl_match *m)
 {
 	while (i < (uint32_t)v->limits.max_mes) {
-		const struct ptl_me *me = &v->me[i];
+		const struct ptl_me *me = &v->slot[i].me;
 
 		if (me->pt_index == q->pt_index) { /* labels of other portals are another order */
 			if (me->label >= end)
@@ -135,7 +135,7 @@ bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struc
 		uint32_t k = next_tuple(&set);
 		uint32_t h = hash_key(&pt->tuple[k], q->pt_index, k, q->initiator, q->match_bits);
 
-		end = first_of(v, bucket_of(v, h)->head, end, q, m);
+		end = first_of(v, *bucket_of(v, h), end, q, m);
 	}
 	first_of(v, pt->list_head, end, q, m);
 	return m->me != PTL_NIL;
@@ -162,33 +162,38 @@ void ptl_ahead_buckets(const struct ptl_view *v, struct ptl_ahead *a, uint32_t p
 	}
 }
 
+static inline void ask_slot(const struct ptl_slot *slot)
+{
+	__builtin_prefetch(&slot->me);
+	__builtin_prefetch(&slot->md);
+}
+
 void ptl_ahead_entries(const struct ptl_view *v, struct ptl_ahead *a)
 {
 	uint32_t set = a->set;
 
 	while (set) {
-		uint32_t k = next_tuple(&set), i = a->bucket[k]->head;
+		uint32_t k = next_tuple(&set), i = *a->bucket[k];
 
-		a->me[k] = i < (uint32_t)v->limits.max_mes ? &v->me[i] : NULL;
-		__builtin_prefetch(a->me[k]);
+		a->me[k] = NULL;
+		if (i < (uint32_t)v->limits.max_mes) {
+			a->me[k] = &v->slot[i].me;
+			ask_slot(&v->slot[i]);
+		}
 	}
 }
 
-void ptl_ahead_mds(const struct ptl_view *v, const struct ptl_ahead *a)
+void ptl_ahead_others(const struct ptl_view *v, const struct ptl_ahead *a)
 {
 	uint32_t set = a->set;
 
 	while (set) {
-		const struct ptl_me *me = a->me[next_tuple(&set)];
+		uint32_t k = next_tuple(&set);
+		const struct ptl_me *me = a->me[k];
 
-		if (!me)
-			continue;
-		if ((me->match_bits ^ a->bits) & ~me->ignore_bits) {
-			if (me->chain_next < (uint32_t)v->limits.max_mes)
-				__builtin_prefetch(&v->me[me->chain_next]);
-		} else if (me->md < (uint32_t)v->limits.max_mds) {
-			__builtin_prefetch(&v->md[me->md]);
-		}
+		if (me && (me->match_bits ^ a->bits) & ~me->ignore_bits &&
+		    me->chain_next < (uint32_t)v->limits.max_mes)
+			ask_slot(&v->slot[me->chain_next]);
 	}
 }
 
@@ -198,8 +203,8 @@ static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
 {
 	int64_t label = 0;
 
-	for (uint32_t i = pt->head; i != PTL_NIL; i = v->me[i].list_next) {
-		v->me[i].label = label;
+	for (uint32_t i = pt->head; i != PTL_NIL; i = v->slot[i].me.list_next) {
+		v->slot[i].me.label = label;
 		label += LABEL_GAP;
 	}
 }
@@ -210,16 +215,16 @@ static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
  * it is.) */
 static void make_room(struct ptl_view *v, uint32_t prev)
 {
-	int64_t from = v->me[prev].label, n = 1, step;
-	uint32_t last = v->me[prev].list_next;
+	int64_t from = v->slot[prev].me.label, n = 1, step;
+	uint32_t last = v->slot[prev].me.list_next;
 
-	while (last != PTL_NIL && v->me[last].label - from <= n * n) {
-		last = v->me[last].list_next;
+	while (last != PTL_NIL && v->slot[last].me.label - from <= n * n) {
+		last = v->slot[last].me.list_next;
 		n++;
 	}
-	step = last == PTL_NIL ? LABEL_GAP : (v->me[last].label - from) / n;
-	for (uint32_t i = v->me[prev].list_next; i != last; i = v->me[i].list_next)
-		v->me[i].label = from += step;
+	step = last == PTL_NIL ? LABEL_GAP : (v->slot[last].me.label - from) / n;
+	for (uint32_t i = v->slot[prev].me.list_next; i != last; i = v->slot[i].me.list_next)
+		v->slot[i].me.label = from += step;
 }
 
 /* A label between those of prev and next, either of which may be PTL_NIL. */
@@ -228,16 +233,79 @@ static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32
 {
 	if (prev == PTL_NIL && next == PTL_NIL)
 		return 0;
-	if ((prev != PTL_NIL && v->me[prev].label > LABEL_END) ||
-	    (next != PTL_NIL && v->me[next].label < -LABEL_END))
+	if ((prev != PTL_NIL && v->slot[prev].me.label > LABEL_END) ||
+	    (next != PTL_NIL && v->slot[next].me.label < -LABEL_END))
 		relabel(v, pt);
 	if (prev == PTL_NIL)
-		return v->me[next].label - LABEL_GAP;
+		return v->slot[next].me.label - LABEL_GAP;
 	if (next == PTL_NIL)
-		return v->me[prev].label + LABEL_GAP;
-	if (v->me[next].label - v->me[prev].label < 2)
+		return v->slot[prev].me.label + LABEL_GAP;
+	if (v->slot[next].me.label - v->slot[prev].me.label < 2)
 		make_room(v, prev);
-	return v->me[prev].label + (v->me[next].label - v->me[prev].label) / 2;
+	return v->slot[prev].me.label + (v->slot[next].me.label - v->slot[prev].me.label) / 2;
+}
+
+/* ---- chains ----------------------------------------------------------------------------------- */
+
+/* Into the chain before `next`, which is of this chain, or PTL_NIL for its end. */
+static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uint32_t *head)
+{
+	struct ptl_me *me = &v->slot[i].me, *first;
+	uint32_t *prev_of_next;
+
+	me->chain_next = next;
+	if (*head == PTL_NIL) {
+		*head = me->chain_prev = i;
+		return;
+	}
+	first = &v->slot[*head].me;
+	prev_of_next = next == PTL_NIL ? &first->chain_prev : &v->slot[next].me.chain_prev;
+	me->chain_prev = *prev_of_next;
+	*prev_of_next = i;
+	if (next == *head)
+		*head = i;
+	else
+		v->slot[me->chain_prev].me.chain_next = i;
+}
+
+/* The entry of the chain that comes after `me`, or PTL_NIL. New ones usually go to the end. Entries of other
+ * portals, which share the bucket, are in no order with this one. */
+static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t head)
+{
+	uint32_t next = PTL_NIL, i = head;
+
+	if (head == PTL_NIL)
+		return next;
+	do {
+		i = v->slot[i].me.chain_prev; /* the last, to begin with */
+		if (v->slot[i].me.pt_index != me->pt_index)
+			continue;
+		if (v->slot[i].me.label < me->label)
+			break;
+		next = i;
+	} while (i != head);
+	return next;
+}
+
+/* Off its hash bucket or its portal's short list. */
+static void leave_chain(struct ptl_engine *e, uint32_t i)
+{
+	struct ptl_view *v = e->v;
+	const struct ptl_me *me = &v->slot[i].me;
+	uint32_t *head = is_listed(me) ? &v->pt[me->pt_index].list_head : bucket_of(v, me->hash);
+	uint32_t after = me->chain_next, first = *head;
+
+	if (first >= (uint32_t)v->limits.max_mes)
+		return;
+	if (first == i)
+		ptl_set32(e, head, after);
+	else
+		ptl_set32(e, &v->slot[me->chain_prev].me.chain_next, after);
+	/* who comes after it, or the first if it was the last, learns who came before it */
+	if (after == PTL_NIL)
+		after = first;
+	if (after != i)
+		ptl_set32(e, &v->slot[after].me.chain_prev, me->chain_prev);
 }
 
 /* ---- linking (owner only) --------------------------------------------------------------------- */
@@ -245,25 +313,14 @@ static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32
 /* Every bucket splits in two; order within a chain stays. */
 static void grow_hash(struct ptl_view *v)
 {
-	uint32_t n = v->r->buckets;
+	uint32_t n = v->r->buckets, next;
 
 	for (uint32_t b = 0; b < n; b++) {
-		struct ptl_bucket half[2] = { { PTL_NIL, PTL_NIL }, { PTL_NIL, PTL_NIL } };
-		uint32_t i = v->bucket[b].head;
+		uint32_t half[2] = { PTL_NIL, PTL_NIL };
 
-		while (i != PTL_NIL) {
-			struct ptl_me *me = &v->me[i];
-			struct ptl_bucket *to = &half[(me->hash & n) != 0];
-			uint32_t next = me->chain_next;
-
-			me->chain_prev = to->tail;
-			me->chain_next = PTL_NIL;
-			if (to->tail == PTL_NIL)
-				to->head = i;
-			else
-				v->me[to->tail].chain_next = i;
-			to->tail = i;
-			i = next;
+		for (uint32_t i = v->bucket[b]; i != PTL_NIL; i = next) {
+			next = v->slot[i].me.chain_next;
+			put_before(v, i, PTL_NIL, &half[(v->slot[i].me.hash & n) != 0]);
 		}
 		v->bucket[b] = half[0];
 		v->bucket[b + n] = half[1];
@@ -273,7 +330,7 @@ static void grow_hash(struct ptl_view *v)
 
 static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t next)
 {
-	struct ptl_me *me = &v->me[i];
+	struct ptl_me *me = &v->slot[i].me;
 	struct ptl_pt *pt = &v->pt[me->pt_index];
 
 	me->list_prev = prev;
@@ -281,76 +338,40 @@ static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t ne
 	if (prev == PTL_NIL)
 		pt->head = i;
 	else
-		v->me[prev].list_next = i;
+		v->slot[prev].me.list_next = i;
 	if (next == PTL_NIL)
 		pt->tail = i;
 	else
-		v->me[next].list_prev = i;
-}
-
-/* Into a chain before `next`, which is of this chain, or PTL_NIL for its end. */
-static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uint32_t *head,
-			      uint32_t *tail)
-{
-	struct ptl_me *me = &v->me[i];
-	uint32_t prev = next == PTL_NIL ? *tail : v->me[next].chain_prev;
-
-	me->chain_prev = prev;
-	me->chain_next = next;
-	if (prev == PTL_NIL)
-		*head = i;
-	else
-		v->me[prev].chain_next = i;
-	if (next == PTL_NIL)
-		*tail = i;
-	else
-		v->me[next].chain_prev = i;
-}
-
-/* The entry of the chain with this tail that comes after `me`, or PTL_NIL. New ones usually go to the end. Entries
- * of other portals, which share the bucket, are in no order with this one. */
-static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t tail)
-{
-	uint32_t next = PTL_NIL;
-
-	for (uint32_t i = tail; i != PTL_NIL; i = v->me[i].chain_prev) {
-		if (v->me[i].pt_index != me->pt_index)
-			continue;
-		if (v->me[i].label < me->label)
-			break;
-		next = i;
-	}
-	return next;
+		v->slot[next].me.list_prev = i;
 }
 
 /* Into its bucket by label; at either end without a search. */
 static void put_in_bucket(struct ptl_view *v, uint32_t i)
 {
-	struct ptl_me *me = &v->me[i];
-	struct ptl_bucket *b = bucket_of(v, me->hash);
-	uint32_t next = b->head;
+	struct ptl_me *me = &v->slot[i].me;
+	uint32_t *b = bucket_of(v, me->hash), next = *b;
 
-	if (next == PTL_NIL || v->me[next].pt_index != me->pt_index ||
-	    v->me[next].label < me->label)
-		next = successor(v, me, b->tail);
-	put_before(v, i, next, &b->head, &b->tail);
+	if (next == PTL_NIL || v->slot[next].me.pt_index != me->pt_index ||
+	    v->slot[next].me.label < me->label)
+		next = successor(v, me, *b);
+	put_before(v, i, next, b);
 }
 
 /* Onto the short list; before its own successor, a catch-all entry perhaps, without a search. */
 static inline void put_on_list(struct ptl_view *v, struct ptl_pt *pt, uint32_t i)
 {
-	struct ptl_me *me = &v->me[i];
+	struct ptl_me *me = &v->slot[i].me;
 	uint32_t next = me->list_next;
 
-	if (next != PTL_NIL && !(v->me[next].state & PTL_OBJ_LISTED))
-		next = successor(v, me, pt->list_tail);
+	if (next != PTL_NIL && !(v->slot[next].me.state & PTL_OBJ_LISTED))
+		next = successor(v, me, pt->list_head);
 	me->state |= PTL_OBJ_LISTED;
-	put_before(v, i, next, &pt->list_head, &pt->list_tail);
+	put_before(v, i, next, &pt->list_head);
 }
 
 static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 {
-	struct ptl_me *me = &v->me[i];
+	struct ptl_me *me = &v->slot[i].me;
 	struct ptl_tuple *t = &v->pt[me->pt_index].tuple[k];
 
 	me->state &= ~PTL_OBJ_LISTED;
@@ -361,21 +382,6 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 	if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
 		grow_hash(v);
 	put_in_bucket(v, i);
-}
-
-/* Off its hash bucket or its portal's short list. */
-static void leave_chain(struct ptl_engine *e, const struct ptl_me *me)
-{
-	struct ptl_view *v = e->v;
-	struct ptl_pt *pt = &v->pt[me->pt_index];
-	struct ptl_bucket *b = bucket_of(v, me->hash);
-	uint32_t *head = is_listed(me) ? &pt->list_head : &b->head;
-	uint32_t *tail = is_listed(me) ? &pt->list_tail : &b->tail;
-
-	ptl_set32(e, me->chain_prev == PTL_NIL ? head : &v->me[me->chain_prev].chain_next,
-		  me->chain_next);
-	ptl_set32(e, me->chain_next == PTL_NIL ? tail : &v->me[me->chain_next].chain_prev,
-		  me->chain_prev);
 }
 
 /* The short list is no longer short: what is like `me` in it goes to the hash. Not if all tuples are taken;
@@ -391,10 +397,10 @@ static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me
 	*t = (struct ptl_tuple){ .ignore = me->ignore_bits, .any = any_of(me->id) };
 	pt->tuples |= 1u << k;
 	for (uint32_t i = pt->list_head; i != PTL_NIL; i = next) {
-		next = v->me[i].chain_next;
-		if (!is_of(&v->me[i], t))
+		next = v->slot[i].me.chain_next;
+		if (!is_of(&v->slot[i].me, t))
 			continue;
-		leave_chain(e, &v->me[i]);
+		leave_chain(e, i);
 		pt->listed--;
 		link_hash(v, i, k);
 	}
@@ -403,7 +409,7 @@ static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me
 /* Onto the short list, or into the hash if there are like ones. */
 static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
 {
-	struct ptl_me *me = &e->v->me[i];
+	struct ptl_me *me = &e->v->slot[i].me;
 	uint32_t set = pt->tuples;
 
 	while (set) {
@@ -422,16 +428,16 @@ static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
 void ptl_match_link(struct ptl_engine *e, uint32_t i, uint32_t base, ptl_ins_pos_t position)
 {
 	struct ptl_view *v = e->v;
-	struct ptl_me *me = &v->me[i];
+	struct ptl_me *me = &v->slot[i].me;
 	struct ptl_pt *pt = &v->pt[me->pt_index];
 	uint32_t prev, next;
 
 	if (position == PTL_INS_BEFORE) {
 		next = base == PTL_NIL ? pt->head : base;
-		prev = next == PTL_NIL ? PTL_NIL : v->me[next].list_prev;
+		prev = next == PTL_NIL ? PTL_NIL : v->slot[next].me.list_prev;
 	} else {
 		prev = base == PTL_NIL ? pt->tail : base;
-		next = prev == PTL_NIL ? PTL_NIL : v->me[prev].list_next;
+		next = prev == PTL_NIL ? PTL_NIL : v->slot[prev].me.list_next;
 	}
 	me->label = label_between(v, pt, prev, next);
 	link_list(v, i, prev, next);
@@ -463,19 +469,19 @@ static void leave_tuple(struct ptl_engine *e, struct ptl_pt *pt, uint32_t k)
 void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_view *v = e->v;
-	struct ptl_me *me = &v->me[i];
+	struct ptl_me *me = &v->slot[i].me;
 	struct ptl_pt *pt = &v->pt[me->pt_index];
 	uint32_t most = (uint32_t)v->limits.max_mes, k = me->tuple;
 
 	/* in another's region: its indices are within its tables, or nothing is touched */
-	if (me->pt_index > (uint32_t)v->limits.max_pt_index || bad_link(me->chain_prev, most) ||
+	if (me->pt_index > (uint32_t)v->limits.max_pt_index || me->chain_prev >= most ||
 	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) ||
 	    bad_link(me->list_next, most) || (!is_listed(me) && k >= PTL_TUPLES))
 		return;
-	leave_chain(e, me);
-	ptl_set32(e, me->list_prev == PTL_NIL ? &pt->head : &v->me[me->list_prev].list_next,
+	leave_chain(e, i);
+	ptl_set32(e, me->list_prev == PTL_NIL ? &pt->head : &v->slot[me->list_prev].me.list_next,
 		  me->list_next);
-	ptl_set32(e, me->list_next == PTL_NIL ? &pt->tail : &v->me[me->list_next].list_prev,
+	ptl_set32(e, me->list_next == PTL_NIL ? &pt->tail : &v->slot[me->list_next].me.list_prev,
 		  me->list_prev);
 	if (is_listed(me))
 		ptl_set32(e, &pt->listed, pt->listed - 1);

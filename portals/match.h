@@ -50,18 +50,19 @@ bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struc
  * messages need before their turn. */
 #define PTL_MATCH_FAR 4096
 
-/* A coming search, for which the memory is asked in three steps: the buckets, their first entries, those's MDs. Each
- * needs what the one before asked for to have arrived. Of the arguments nothing needs to be true. */
+/* A coming search, for which the memory is asked in three steps: the buckets, the slots of their first entries, and
+ * those of the next where the first is another's. Each needs what the one before asked for to have arrived. Of the
+ * arguments nothing needs to be true. */
 struct ptl_ahead {
 	uint32_t set; /* tuples to be looked at */
 	uint64_t bits;
-	const struct ptl_bucket *bucket[PTL_TUPLES];
+	const uint32_t *bucket[PTL_TUPLES];
 	const struct ptl_me *me[PTL_TUPLES]; /* NULL: none */
 };
 void ptl_ahead_buckets(const struct ptl_view *v, struct ptl_ahead *a, uint32_t pt_index,
 		       ptl_process_id_t initiator, uint64_t match_bits);
 void ptl_ahead_entries(const struct ptl_view *v, struct ptl_ahead *a);
-void ptl_ahead_mds(const struct ptl_view *v, const struct ptl_ahead *a);
+void ptl_ahead_others(const struct ptl_view *v, const struct ptl_ahead *a);
 
 /* Owner only. Puts the filled entry `me` on its portal: before or after `base`, or with base
  * PTL_NIL at the head or tail. */

@@ -9,29 +9,67 @@
 
 /* ---- making ----------------------------------------------------------------------------------- */
 
-uint32_t ptl_md_alloc(struct ptl_ni *ni)
+/* Off the list of free ones. */
+static void take_free(struct ptl_view *v, uint32_t i)
+{
+	const struct ptl_md_more *more = &v->more[i];
+
+	if (more->free_prev == PTL_NIL)
+		v->r->md_free = more->free_next;
+	else
+		v->more[more->free_prev].free_next = more->free_next;
+	if (more->free_next != PTL_NIL)
+		v->more[more->free_next].free_prev = more->free_prev;
+}
+
+static bool never_used(const struct ptl_md *md)
+{
+	return !(md->state & (PTL_OBJ_LIVE | PTL_OBJ_FREE));
+}
+
+/* `best` if it is free, else any; PTL_NIL: there is none. */
+static uint32_t choose(const struct ptl_ni *ni, uint32_t best)
+{
+	const struct ptl_view *v = &ni->view;
+	struct ptl_region *r = v->r;
+	uint32_t max = (uint32_t)v->limits.max_mds;
+
+	if (best < max && !(v->slot[best].md.state & PTL_OBJ_LIVE))
+		return best;
+	if (r->md_free != PTL_NIL)
+		return r->md_free;
+	while (r->md_fresh < max && !never_used(&v->slot[r->md_fresh].md))
+		r->md_fresh++;
+	return r->md_fresh < max ? r->md_fresh : PTL_NIL;
+}
+
+static uint32_t md_alloc(struct ptl_ni *ni, uint32_t best)
 {
 	struct ptl_region *r = ni->view.r;
 	uint64_t *sr = r->stat.sr;
-	uint32_t i = r->md_free;
+	uint32_t i = choose(ni, best);
+	struct ptl_md *md;
 
-	if (i != PTL_NIL)
-		r->md_free = ni->view.md[i].next_free;
-	else if (r->md_high < (uint32_t)ni->view.limits.max_mds)
-		ni->view.md[i = r->md_high++].state = ni->gen;
+	if (i == PTL_NIL)
+		return i;
+	md = &ni->view.slot[i].md;
+	if (md->state & PTL_OBJ_FREE)
+		take_free(&ni->view, i);
 	else
-		return PTL_NIL;
+		md->state = ni->gen;
+	if (i >= r->md_high)
+		r->md_high = i + 1;
 	sr[PTL_SR_MDS_ALLOC]++;
 	if (++sr[PTL_SR_MDS_CUR] > sr[PTL_SR_MDS_MAX])
 		sr[PTL_SR_MDS_MAX] = sr[PTL_SR_MDS_CUR];
 	return i;
 }
 
-/* Takes back what ptl_md_alloc gave, when filling it failed. */
+/* Takes back what md_alloc gave, when filling it failed. */
 static void md_discard(struct ptl_ni *ni, uint32_t i)
 {
-	ni->view.md[i].next_free = ni->view.r->md_free;
-	ni->view.r->md_free = i;
+	ni->view.slot[i].md.state &= 0xff00;
+	ptl_md_free(&ni->engine, i);
 	ni->view.r->stat.sr[PTL_SR_MDS_ALLOC]--;
 	ni->view.r->stat.sr[PTL_SR_MDS_CUR]--;
 }
@@ -77,8 +115,9 @@ static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *leng
 }
 
 /* Copies the vector to the arena; the slot keeps its block from one user to the next. */
-static int keep_vector(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user)
+static int keep_vector(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user)
 {
+	struct ptl_md_more *md = &ni->view.more[i];
 	uint64_t size = user->length * sizeof(ptl_md_iovec_t);
 
 	if (size > md->iov_size) {
@@ -92,7 +131,7 @@ static int keep_vector(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *use
 	if (user->length)
 		memcpy((char *)ni->view.r + md->iov_block, user->start,
 		       user->length * sizeof(ptl_md_iovec_t));
-	md->start = md->iov_block;
+	ni->view.slot[i].md.start = md->iov_block;
 	return PTL_OK;
 }
 
@@ -104,14 +143,15 @@ static void count_alignment(struct ptl_ni *ni, const void *start)
 		ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + 7 - zeros]++;
 }
 
-static inline int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *user, uint32_t eq,
+static inline int fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
 		       uint64_t length)
 {
+	struct ptl_md *md = &ni->view.slot[i].md;
 	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
 	int err;
 
 	if (user->options & PTL_MD_IOVEC) {
-		err = keep_vector(ni, md, user);
+		err = keep_vector(ni, i, user);
 		if (err != PTL_OK)
 			return err;
 	} else {
@@ -126,13 +166,14 @@ static inline int fill(struct ptl_ni *ni, struct ptl_md *md, const ptl_md_t *use
 							       : 0;
 	md->options = user->options;
 	md->eq = eq;
-	md->user_start = (uintptr_t)user->start;
-	md->user_length = user->length;
+	ni->view.more[i].user_start = (uintptr_t)user->start;
+	ni->view.more[i].user_length = user->length;
 	md->state = flags | (md->threshold == 0 ? PTL_OBJ_INACTIVE : 0);
 	return PTL_OK;
 }
 
-int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op, uint32_t *index)
+int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unlink_t unlink_op,
+		uint32_t *index)
 {
 	struct ptl_md *md;
 	uint32_t eq, i;
@@ -143,22 +184,21 @@ int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op,
 		err = eq_index(ni, user->eq_handle, &eq);
 	if (err != PTL_OK)
 		return err;
-	i = ptl_md_alloc(ni);
+	i = md_alloc(ni, best);
 	if (i == PTL_NIL)
 		return PTL_NO_SPACE;
-	md = &ni->view.md[i];
+	md = &ni->view.slot[i].md;
 	md->state = (md->state & 0xff00) | PTL_OBJ_LIVE;
 	if (unlink_op == PTL_UNLINK || user->options & PTL_MD_FLAG_AUTO_UNLINK)
 		md->state |= PTL_OBJ_UNLINK;
 	md->me = PTL_NIL;
 	md->pending = 0;
-	err = fill(ni, md, user, eq, length);
+	err = fill(ni, i, user, eq, length);
 	if (err != PTL_OK) {
-		md->state &= 0xff00;
 		md_discard(ni, i);
 		return err;
 	}
-	md->serial = ++ni->view.r->md_serial;
+	ni->view.more[i].serial = ++ni->view.r->md_serial;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
 	if (!(user->options & PTL_MD_IOVEC))
@@ -192,9 +232,9 @@ int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	else if (me->md != PTL_NIL)
 		err = PTL_ME_IN_USE;
 	else
-		err = ptl_md_make(ni, &md, unlink_op, &i);
+		err = ptl_md_make(ni, ptl_handle_index(me_handle), &md, unlink_op, &i);
 	if (err == PTL_OK) {
-		ni->view.md[i].me = ptl_handle_index(me_handle);
+		ni->view.slot[i].md.me = ptl_handle_index(me_handle);
 		me->md = i;
 		if (md_handle)
 			*md_handle = ptl_md_handle(ni, i);
@@ -217,7 +257,7 @@ int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	err = ptl_md_make(ni, &md, unlink_op, &i);
+	err = ptl_md_make(ni, PTL_NIL, &md, unlink_op, &i);
 	if (err == PTL_OK)
 		*md_handle = ptl_md_handle(ni, i);
 	ptl_leave(ni);
@@ -253,15 +293,19 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 /* ---- update ----------------------------------------------------------------------------------- */
 
 /* A vector MD's entries go to the array old->start points to, if the caller gave one. */
-static void show(struct ptl_ni *ni, const struct ptl_md *md, ptl_md_t *old)
+static void show(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)
 {
-	if (md->options & PTL_MD_IOVEC && old->options & PTL_MD_IOVEC && old->start) {
-		uint64_t n = old->length < md->user_length ? old->length : md->user_length;
+	const struct ptl_md *md = &ni->view.slot[i].md;
+	const struct ptl_md_more *more = &ni->view.more[i];
 
-		memcpy(old->start, (char *)ni->view.r + md->iov_block, n * sizeof(ptl_md_iovec_t));
+	if (md->options & PTL_MD_IOVEC && old->options & PTL_MD_IOVEC && old->start) {
+		uint64_t n = old->length < more->user_length ? old->length : more->user_length;
+
+		memcpy(old->start, (char *)ni->view.r + more->iov_block,
+		       n * sizeof(ptl_md_iovec_t));
 	}
-	old->start = (void *)(uintptr_t)md->user_start;
-	old->length = md->user_length;
+	old->start = (void *)(uintptr_t)more->user_start;
+	old->length = more->user_length;
 	old->threshold = md->threshold;
 	old->max_size = md->max_size;
 	old->options = md->options;
@@ -287,8 +331,9 @@ bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err)
 	return eq->head == eq->tail && eq->owed == 0;
 }
 
-static int update(struct ptl_ni *ni, struct ptl_md *md, ptl_md_t *old, const ptl_md_t *user)
+static int update(struct ptl_ni *ni, uint32_t i, ptl_md_t *old, const ptl_md_t *user)
 {
+	struct ptl_md *md = &ni->view.slot[i].md;
 	ptl_md_t before;
 	uint64_t length;
 	uint32_t eq;
@@ -302,13 +347,13 @@ static int update(struct ptl_ni *ni, struct ptl_md *md, ptl_md_t *old, const ptl
 		return PTL_MD_NO_UPDATE;
 	if (old) {
 		before = *old;
-		show(ni, md, &before);
+		show(ni, i, &before);
 	}
 	if (md->eq != PTL_NIL)
 		ni->view.eq[md->eq].refs--;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
-	err = fill(ni, md, user, eq, length);
+	err = fill(ni, i, user, eq, length);
 	if (err != PTL_OK) { /* no memory for the vector: the old one is gone, too */
 		md->length = 0;
 		md->state |= PTL_OBJ_INACTIVE;
@@ -323,8 +368,8 @@ static int update(struct ptl_ni *ni, struct ptl_md *md, ptl_md_t *old, const ptl
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 		ptl_handle_eq_t eq_handle)
 {
+	uint32_t i = ptl_handle_index(md_handle);
 	struct ptl_ni *ni;
-	struct ptl_md *md;
 	int err = PTL_OK;
 
 	if (!ptl_is_init())
@@ -332,14 +377,13 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 	ni = ptl_enter(md_handle, PTL_KIND_MD);
 	if (!ni)
 		return PTL_MD_INVALID;
-	md = ptl_md_of(ni, md_handle);
-	if (!md)
+	if (!ptl_md_of(ni, md_handle))
 		err = PTL_MD_INVALID;
 	else if (!new_md) {
 		if (old_md)
-			show(ni, md, old_md);
+			show(ni, i, old_md);
 	} else if (ptl_eq_idle(ni, eq_handle, &err))
-		err = update(ni, md, old_md, new_md);
+		err = update(ni, i, old_md, new_md);
 	else if (err == PTL_OK)
 		err = PTL_MD_NO_UPDATE;
 	ptl_leave(ni);

@@ -10,14 +10,14 @@ static uint32_t me_alloc(struct ptl_ni *ni)
 {
 	struct ptl_region *r = ni->view.r;
 	uint64_t *sr = r->stat.sr;
-	uint32_t i = r->me_free;
+	uint32_t i = ptl_me_next(ni);
 
-	if (i != PTL_NIL)
-		r->me_free = ni->view.me[i].chain_next;
-	else if (r->me_high < (uint32_t)ni->view.limits.max_mes)
-		ni->view.me[i = r->me_high++].state = ni->gen;
-	else
+	if (i >= (uint32_t)ni->view.limits.max_mes)
 		return PTL_NIL;
+	if (i < r->me_high)
+		r->me_free = ni->view.slot[i].me.chain_next;
+	else
+		ni->view.slot[r->me_high++].me.state = ni->gen;
 	sr[PTL_SR_MES_ALLOC]++;
 	if (++sr[PTL_SR_MES_CUR] > sr[PTL_SR_MES_MAX])
 		sr[PTL_SR_MES_MAX] = sr[PTL_SR_MES_CUR];
@@ -36,7 +36,7 @@ int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process
 	i = me_alloc(ni);
 	if (i == PTL_NIL)
 		return PTL_NO_SPACE;
-	me = &ni->view.me[i];
+	me = &ni->view.slot[i].me;
 	me->match_bits = match_bits;
 	me->ignore_bits = ignore_bits;
 	me->id = match_id;
@@ -155,7 +155,7 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 		err = PTL_ME_INVALID;
 	} else if (me->md == PTL_NIL) {
 		ptl_me_release(&ni->engine, ptl_handle_index(me_handle));
-	} else if (ni->view.md[me->md].pending) {
+	} else if (ni->view.slot[me->md].md.pending) {
 		err = PTL_ME_IN_USE;
 	} else {
 		uint32_t md = me->md;

@@ -84,9 +84,9 @@ struct ptl_me *ptl_me_of(struct ptl_ni *ni, ptl_handle_me_t handle)
 {
 	uint32_t i = ptl_handle_index(handle);
 
-	if (i >= ni->view.r->me_high || !live(ni->view.me[i].state, handle))
+	if (i >= ni->view.r->me_high || !live(ni->view.slot[i].me.state, handle))
 		return NULL;
-	return &ni->view.me[i];
+	return &ni->view.slot[i].me;
 }
 
 struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
@@ -94,9 +94,9 @@ struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
 	uint32_t i = ptl_handle_index(handle);
 
 	/* an MD being unlinked takes no more calls, but its handle lives until its last event */
-	if (i >= ni->view.r->md_high || !live(ni->view.md[i].state, handle))
+	if (i >= ni->view.r->md_high || !live(ni->view.slot[i].md.state, handle))
 		return NULL;
-	return &ni->view.md[i];
+	return &ni->view.slot[i].md;
 }
 
 struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle)

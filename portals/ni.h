@@ -167,14 +167,23 @@ static inline bool ptl_handlers_behind(const struct ptl_ni *ni)
 	return atomic_load_explicit(&ni->handlers, memory_order_relaxed) && ptl_queues_behind(ni);
 }
 
-uint32_t ptl_md_alloc(struct ptl_ni *ni);
-int ptl_md_make(struct ptl_ni *ni, const ptl_md_t *user, ptl_unlink_t unlink_op, uint32_t *index);
+/* A descriptor, in slot `best` if that is free (struct ptl_slot). Locked. */
+int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unlink_t unlink_op,
+		uint32_t *index);
 bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err);
 
 /* ME creation behind PtlMEAttach and PtlMEInsert. Locked. */
 int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process_id_t match_id,
 		ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits, ptl_unlink_t unlink,
 		ptl_ins_pos_t position, uint32_t *index);
+
+/* The slot of the entry that is made next. */
+static inline uint32_t ptl_me_next(const struct ptl_ni *ni)
+{
+	const struct ptl_region *r = ni->view.r;
+
+	return r->me_free != PTL_NIL ? r->me_free : r->me_high;
+}
 
 static inline ptl_handle_ni_t ptl_ni_handle(const struct ptl_ni *ni)
 {
@@ -186,12 +195,12 @@ bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle);
 
 static inline ptl_handle_me_t ptl_me_handle(const struct ptl_ni *ni, uint32_t i)
 {
-	return ptl_handle(PTL_KIND_ME, ni->index, i, ni->view.me[i].state);
+	return ptl_handle(PTL_KIND_ME, ni->index, i, ni->view.slot[i].me.state);
 }
 
 static inline ptl_handle_md_t ptl_md_handle(const struct ptl_ni *ni, uint32_t i)
 {
-	return ptl_handle(PTL_KIND_MD, ni->index, i, ni->view.md[i].state);
+	return ptl_handle(PTL_KIND_MD, ni->index, i, ni->view.slot[i].md.state);
 }
 
 #endif

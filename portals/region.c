@@ -35,7 +35,7 @@ static uint32_t bucket_count(int mes)
 }
 
 struct layout {
-	uint64_t eq, op, ac, pt, bucket, me, md, land, arena, nal, end;
+	uint64_t eq, op, ac, pt, bucket, slot, more, land, arena, nal, end;
 };
 
 static uint64_t take(uint64_t *at, uint64_t n, uint64_t size)
@@ -52,9 +52,10 @@ static void lay_out(struct layout *l, const ptl_ni_limits_t *lim, uint64_t nal_s
 
 	l->pt = take(&at, (uint64_t)lim->max_pt_index + 1, sizeof(struct ptl_pt));
 	l->ac = take(&at, (uint64_t)lim->max_ac_index + 1, sizeof(struct ptl_ac));
-	l->bucket = take(&at, bucket_count(lim->max_mes), sizeof(struct ptl_bucket));
-	l->me = take(&at, (uint64_t)lim->max_mes, sizeof(struct ptl_me));
-	l->md = take(&at, (uint64_t)lim->max_mds, sizeof(struct ptl_md));
+	l->bucket = take(&at, bucket_count(lim->max_mes), sizeof(uint32_t));
+	l->slot = take(&at, (uint64_t)(lim->max_mes > lim->max_mds ? lim->max_mes : lim->max_mds),
+		       sizeof(struct ptl_slot));
+	l->more = take(&at, (uint64_t)lim->max_mds, sizeof(struct ptl_md_more));
 	l->eq = take(&at, (uint64_t)lim->max_eqs, sizeof(struct ptl_eq));
 	l->op = take(&at, NOPS, sizeof(struct ptl_op));
 	l->land = take(&at, NLANDINGS, sizeof(struct ptl_landing));
@@ -71,8 +72,8 @@ static void set_pointers(struct ptl_view *v, struct ptl_region *r)
 	v->pt = (void *)(base + r->pt_off);
 	v->ac = (void *)(base + r->ac_off);
 	v->bucket = (void *)(base + r->bucket_off);
-	v->me = (void *)(base + r->me_off);
-	v->md = (void *)(base + r->md_off);
+	v->slot = (void *)(base + r->slot_off);
+	v->more = (void *)(base + r->more_off);
 	v->eq = (void *)(base + r->stat.eq_off);
 	v->op = (void *)(base + r->stat.op_off);
 	v->land = (void *)(base + r->land_off);
@@ -96,8 +97,8 @@ static void init_header(struct ptl_region *r, const struct layout *l, const ptl_
 	r->pt_off = l->pt;
 	r->ac_off = l->ac;
 	r->bucket_off = l->bucket;
-	r->me_off = l->me;
-	r->md_off = l->md;
+	r->slot_off = l->slot;
+	r->more_off = l->more;
 	r->land_off = l->land;
 	r->nal_off = l->nal;
 	r->nal_size = nal_size;
@@ -137,11 +138,10 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	set_pointers(v, r);
 	v->size = l.end;
 	for (uint32_t i = 0; i <= (uint32_t)limits->max_pt_index; i++) {
-		v->pt[i].head = v->pt[i].tail = PTL_NIL;
-		v->pt[i].list_head = v->pt[i].list_tail = PTL_NIL;
+		v->pt[i].head = v->pt[i].tail = v->pt[i].list_head = PTL_NIL;
 	}
 	for (uint32_t i = 0; i < r->buckets; i++)
-		v->bucket[i].head = v->bucket[i].tail = PTL_NIL;
+		v->bucket[i] = PTL_NIL;
 	*fd = f;
 	return 0;
 }
@@ -167,7 +167,7 @@ int ptl_region_check(struct ptl_view *v, struct ptl_region *r, size_t size)
 	lay_out(&l, &lim, nal_size);
 	if (l.end != size || r->stat.region_size != size || r->stat.eq_off != l.eq ||
 	    r->stat.op_off != l.op || r->pt_off != l.pt || r->ac_off != l.ac ||
-	    r->bucket_off != l.bucket || r->me_off != l.me || r->md_off != l.md ||
+	    r->bucket_off != l.bucket || r->slot_off != l.slot || r->more_off != l.more ||
 	    r->land_off != l.land || r->nal_off != l.nal || r->arena_off != l.arena ||
 	    r->arena_size != ARENA_SIZE || r->nbuckets != bucket_count(lim.max_mes) ||
 	    r->nlandings != NLANDINGS || r->nops != NOPS)

@@ -27,6 +27,7 @@
 #define PTL_OBJ_INACTIVE  0x08u /* MD: refuses operations */
 #define PTL_OBJ_UNLINKING 0x10u /* MD: freed when its last operation is done */
 #define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
+#define PTL_OBJ_FREE      0x40u /* MD: on the list of free ones */
 
 static inline uint32_t ptl_obj_gen(uint32_t state)
 {
@@ -39,8 +40,9 @@ struct ptl_me {
 	uint64_t ignore_bits;
 	int64_t label; /* order among the entries of one portal */
 	ptl_process_id_t id;
-	uint32_t list_prev, list_next;   /* all entries of the portal, in order */
-	uint32_t chain_prev, chain_next; /* hash chain, or the portal's short list; free list */
+	uint32_t list_prev, list_next; /* all entries of the portal, in order */
+	/* hash chain, or the portal's short list, whose first entry has the last as its chain_prev; free list */
+	uint32_t chain_prev, chain_next;
 	uint32_t md;
 	uint32_t hash;
 	uint32_t state;
@@ -49,7 +51,7 @@ struct ptl_me {
 };
 static_assert(sizeof(struct ptl_me) == 64, "one cache line");
 
-/* Memory descriptor. All that matching and moving need is in the first line. */
+/* Memory descriptor: all that matching and moving need. */
 struct ptl_md {
 	uint64_t start; /* address in the owner; of a vector: offset of its entries in the region */
 	uint64_t length; /* bytes, of a vector: their sum */
@@ -62,17 +64,29 @@ struct ptl_md {
 	uint32_t me;
 	uint32_t pending; /* operations accepted or started and not yet ended */
 	uint32_t state;
-	/* second line: creation, update, reports */
-	_Alignas(64) uint64_t user_start; /* what the application gave */
+};
+static_assert(sizeof(struct ptl_md) == 64, "one cache line");
+
+/* What else belongs to it: for creation, update, reports. */
+struct ptl_md_more {
+	uint64_t user_start; /* what the application gave */
 	uint64_t user_length;
 	uint64_t
 		iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
 	uint64_t iov_size;
 	uint32_t serial; /* counts uses of the slot; tells a late ack from one of ours */
-	uint32_t next_free;
-	uint64_t pad_[3];
+	uint32_t free_prev, free_next; /* list of free ones */
+	uint32_t pad_[5];
 };
-static_assert(sizeof(struct ptl_md) == 128, "two cache lines");
+static_assert(sizeof(struct ptl_md_more) == 64, "one cache line");
+
+/* Match entry i and memory descriptor i. An entry's descriptor is the one of its own number if that is free:
+ * then a match far down a long list misses one page, and a pair of lines that processors fetch at once. */
+struct ptl_slot {
+	_Alignas(128) struct ptl_me me;
+	struct ptl_md md;
+};
+static_assert(sizeof(struct ptl_slot) == 128, "two cache lines");
 
 /* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. */
 struct ptl_evt {
@@ -143,8 +157,9 @@ struct ptl_tuple {
 #define PTL_TUPLES 6 /* of a portal at the same time */
 
 struct ptl_pt {
-	uint32_t head, tail;           /* all entries in order */
-	uint32_t list_head, list_tail; /* those not in the hash */
+	uint32_t head, tail; /* all entries in order */
+	uint32_t list_head;  /* those not in the hash */
+	uint32_t pad_;
 	uint32_t count, max;
 	uint32_t listed; /* of those not in the hash */
 	uint32_t tuples; /* bit k: tuple[k] has entries */
@@ -158,10 +173,6 @@ struct ptl_ac {
 	uint32_t uid, jid;
 	uint32_t pt_index;
 	uint32_t pad_;
-};
-
-struct ptl_bucket {
-	uint32_t head, tail;
 };
 
 /* Words changed since the last commit by a runner that may die half way (undo.h). */
@@ -195,7 +206,8 @@ struct ptl_region {
 
 	/* Counters the engine uses all the time. */
 	_Alignas(64) uint32_t me_free, me_high;
-	uint32_t md_free, md_high;
+	uint32_t md_free, md_high; /* md_high: behind all that were ever in use */
+	uint32_t md_fresh;         /* none before it was never in use */
 	uint32_t eq_free, op_free;
 	uint32_t land_free, land_high, land_list;
 	uint32_t op_list; /* operations with data still to move, oldest first */
@@ -207,7 +219,7 @@ struct ptl_region {
 
 	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
 	_Alignas(64) uint64_t ac_off, pt_off,
-		bucket_off, me_off, md_off, land_off, arena_off, nal_off;
+		bucket_off, slot_off, more_off, land_off, arena_off, nal_off;
 	uint64_t arena_size, nal_size;
 	uint32_t nbuckets, nlandings, nops;
 
@@ -219,9 +231,9 @@ struct ptl_view {
 	struct ptl_region *r;
 	struct ptl_pt *pt;
 	struct ptl_ac *ac;
-	struct ptl_bucket *bucket;
-	struct ptl_me *me;
-	struct ptl_md *md;
+	uint32_t *bucket; /* first entries of hash chains */
+	struct ptl_slot *slot;
+	struct ptl_md_more *more; /* of MDs */
 	struct ptl_eq *eq;
 	struct ptl_op *op;
 	struct ptl_landing *land;

@@ -9,7 +9,7 @@
 
 struct dgram_mem net_mem_of(struct net *n, struct net_span *span)
 {
-	const struct ptl_md *md = &n->ni->view.md[span->md];
+	const struct ptl_md *md = &n->ni->view.slot[span->md].md;
 
 	if (span->staged)
 		return (struct dgram_mem){ .base = span->staged };
@@ -28,7 +28,7 @@ static int pieces(const struct net *n, const struct net_span *span, uint64_t off
 		  struct iovec *iov, int max)
 {
 	const struct ptl_view *v = &n->ni->view;
-	const struct ptl_md *md = &v->md[span->md];
+	const struct ptl_md *md = &v->slot[span->md].md;
 	uint64_t skip = span->offset + offset;
 	const ptl_md_iovec_t *at, *end;
 	int k = 0;
@@ -39,10 +39,10 @@ static int pieces(const struct net *n, const struct net_span *span, uint64_t off
 	}
 	/* the region is shared: its vector is within the arena, or nowhere */
 	if (md->start < v->arena_off || md->start > v->arena_end ||
-	    md->user_length > (v->arena_end - md->start) / sizeof(*at))
+	    v->more[span->md].user_length > (v->arena_end - md->start) / sizeof(*at))
 		return 0;
 	at = (const ptl_md_iovec_t *)(const void *)((const char *)v->r + md->start);
-	end = at + md->user_length;
+	end = at + v->more[span->md].user_length;
 	while (at < end && skip >= at->iov_len)
 		skip -= at++->iov_len;
 	for (; at < end && len && k < max; at++, skip = 0) {

@@ -179,7 +179,7 @@ static inline void shm_copy_short(void *to, const void *from, uint64_t len)
 /* Where `len` bytes of a span are, if they are ours and in one piece and can be copied like that. */
 static inline char *shm_span_short(const struct shm_span *s, uint64_t len)
 {
-	const struct ptl_md *md = &s->v->md[s->md];
+	const struct ptl_md *md = &s->v->slot[s->md].md;
 
 	if (len - 4 > 12 || s->pid || md->options & PTL_MD_IOVEC || s->offset > md->length ||
 	    len > md->length - s->offset)

@@ -27,7 +27,7 @@ struct cursor {
 
 static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uint64_t len)
 {
-	const struct ptl_md *md = &s->v->md[s->md];
+	const struct ptl_md *md = &s->v->slot[s->md].md;
 	uint64_t skip = s->offset;
 
 	memset(c, 0, sizeof(*c));
@@ -38,10 +38,10 @@ static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uin
 		return PTL_NI_OK;
 	}
 	if (md->start < s->v->arena_off || md->start > s->v->arena_end ||
-	    md->user_length > (s->v->arena_end - md->start) / sizeof(*c->iov))
+	    s->v->more[s->md].user_length > (s->v->arena_end - md->start) / sizeof(*c->iov))
 		return PTL_NI_PROTOCOL;
 	c->iov = (const ptl_md_iovec_t *)(const void *)((char *)s->v->r + md->start);
-	c->n = md->user_length;
+	c->n = s->v->more[s->md].user_length;
 	while (c->i < c->n && skip >= c->iov[c->i].iov_len)
 		skip -= c->iov[c->i++].iov_len;
 	c->skip = skip;
@@ -171,7 +171,7 @@ static struct cursor buffer(const void *at)
 
 ptl_ni_fail_t shm_copy_in_any(const struct shm_span *to, const void *from, uint64_t len)
 {
-	const struct ptl_md *md = &to->v->md[to->md];
+	const struct ptl_md *md = &to->v->slot[to->md].md;
 	struct cursor t, f = buffer(from);
 	ptl_ni_fail_t fail;
 
@@ -191,7 +191,7 @@ ptl_ni_fail_t shm_copy_in_any(const struct shm_span *to, const void *from, uint6
 
 ptl_ni_fail_t shm_copy_out_any(void *to, const struct shm_span *from, uint64_t len)
 {
-	const struct ptl_md *md = &from->v->md[from->md];
+	const struct ptl_md *md = &from->v->slot[from->md].md;
 	struct cursor t = buffer(to), f;
 	ptl_ni_fail_t fail;
 

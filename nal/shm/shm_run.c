@@ -386,11 +386,11 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 }
 
 /* How many messages ahead; and room for those in progress, a power of two. */
-enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, MDS_AHEAD = 8, AHEAD = 32 };
+enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, OTHERS_AHEAD = 8, AHEAD = 32 };
 
 /* Messages behind the one that is taken, for which memory is asked: by line, as many messages take one. */
 struct ahead {
-	uint64_t buckets, entries, mds; /* the next line to do that for */
+	uint64_t buckets, entries, others; /* the next line to do that for */
 	struct ptl_ahead of[AHEAD];
 };
 
@@ -399,7 +399,7 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 	const struct ptl_view *v = x->e->v;
 
 	if (a->buckets < head)
-		a->buckets = a->entries = a->mds = head;
+		a->buckets = a->entries = a->others = head;
 	for (; a->buckets < head + BUCKETS_AHEAD; a->buckets++) {
 		const struct shm_msg *m = shm_ring_line(x->from, a->buckets);
 
@@ -410,8 +410,8 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 	}
 	for (; a->entries < head + ENTRIES_AHEAD && a->entries < a->buckets; a->entries++)
 		ptl_ahead_entries(v, &a->of[a->entries % AHEAD]);
-	for (; a->mds < head + MDS_AHEAD && a->mds < a->entries; a->mds++)
-		ptl_ahead_mds(v, &a->of[a->mds % AHEAD]);
+	for (; a->others < head + OTHERS_AHEAD && a->others < a->entries; a->others++)
+		ptl_ahead_others(v, &a->of[a->others % AHEAD]);
 }
 
 /* Takes up to `most` messages from the ring; returns how many. */
@@ -421,7 +421,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 	struct ahead ahead;
 	unsigned int n = 0;
 
-	ahead.buckets = ahead.entries = ahead.mds = 0;
+	ahead.buckets = ahead.entries = ahead.others = 0;
 	while (n < most && shm_ring_any(r)) {
 		uint64_t head = r->ch->head;
 		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;

@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (ptl_region_check(&v, &r, sizeof(r)) == 0)
 		abort();
 	if (ptl_region_check(&v, &r, r.stat.region_size) == 0 &&
-	    (r.arena_off + r.arena_size > r.stat.region_size || r.me_off > r.md_off))
+	    (r.arena_off + r.arena_size > r.stat.region_size || r.slot_off > r.more_off))
 		abort();
 	return 0;
 }
