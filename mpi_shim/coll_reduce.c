@@ -51,21 +51,32 @@ static int join(struct partial *p, int child)
 	return MPI_SUCCESS;
 }
 
-/* The vectors of all children at once, if they are short: one wait instead of several. */
+/* Whether the vectors of n children are short. A datatype's elements may be longer than its extent. */
+static bool together(MPI_Count count, const struct mpi_type *type, int n)
+{
+	MPI_Aint each = type->extent < 0 ? -type->extent : type->extent;
+
+	if (each < type->true_extent)
+		each = type->true_extent;
+	return each == 0 || count <= TOGETHER_BYTES / each / n;
+}
+
+/* The vectors of all children at once: one wait instead of several. */
 static int join_all(struct partial *p, const struct mpi_tree *t)
 {
 	char *in[MPI_TREE_CHILDREN];
 
-	p->spare = mpi_plan_typed(p->plan, t->n * p->count, p->type);
-	if (!p->spare)
-		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < t->n; i++) {
-		in[i] = (char *)p->spare + i * p->count * p->type->extent;
 		/* the last one is where the result will be */
 		if (i == t->n - 1 && p->target && p->at != p->target)
 			in[i] = p->target;
-		mpi_plan_recv(p->plan, in[i], p->count, p->type, t->child[i], p->comm);
+		else
+			in[i] = mpi_plan_typed(p->plan, p->count, p->type);
+		if (!in[i])
+			return MPI_ERR_NO_MEM;
 	}
+	for (int i = 0; i < t->n; i++)
+		mpi_plan_recv(p->plan, in[i], p->count, p->type, t->child[i], p->comm);
 	mpi_plan_wait(p->plan);
 	for (int i = 0; i < t->n; i++) {
 		mpi_plan_apply(p->plan, p->op, p->at, in[i], p->count, p->type);
@@ -89,7 +100,7 @@ static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_C
 
 	mpi_tree_make(&t, root, comm);
 	p.target = t.parent < 0 ? recvbuf : NULL;
-	if (t.n > 0 && count <= TOGETHER_BYTES / type->extent / t.n)
+	if (t.n > 0 && together(count, type, t.n))
 		rc = join_all(&p, &t);
 	else
 		for (int i = 0; i < t.n && !rc; i++)

@@ -167,7 +167,9 @@ static int reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf
 	MPI_Count count = 0;
 
 	for (int i = 0; i < n && !rc; i++) {
-		rc = mpi_coll_check(recvbuf, mpi_vec_count(parts, i), parts->type, "recvbuf");
+		/* of what others receive there is nothing here */
+		rc = mpi_coll_check(i == comm->rank || in_place ? recvbuf : parts,
+				    mpi_vec_count(parts, i), parts->type, "recvbuf");
 		count += mpi_vec_count(parts, i);
 	}
 	if (!rc && !in_place)

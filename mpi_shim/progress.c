@@ -185,6 +185,8 @@ bool mpi_drain_unexpected(void)
 {
 	bool any = take_in(&mpi_proto.unexpected, 1, 0);
 
+	if (any && mpi_steps_active)
+		mpi_steps_due = true;
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
@@ -207,8 +209,11 @@ static void settle_limbo(ptl_handle_eq_t *h, int n)
 /* One round: events, waiting `ms` for the first, and what follows from them. */
 static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 {
-	bool any = take_in(h, n, ms);
+	bool any;
 
+	if (mpi_steps_due)
+		ms = 0;
+	any = take_in(h, n, ms);
 	if (ms && !any)
 		mpi_check_peers();
 	if (limbo)

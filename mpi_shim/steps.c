@@ -9,7 +9,10 @@
 
 struct mpi_steps *mpi_steps_active;
 
-/* What a step starts may make progress itself; the round that is under way is enough. */
+bool mpi_steps_due;
+
+/* What a step starts may make progress itself, and so may other threads while a user's function runs: the round that
+ * is under way goes on for them. */
 static bool in_round;
 
 void mpi_steps_start(struct mpi_steps *s)
@@ -23,24 +26,40 @@ void mpi_steps_start(struct mpi_steps *s)
 	mpi_steps_round();
 }
 
-bool mpi_steps_round(void)
+/* While one runs it is not in the list, which others may be added to. */
+static bool walk(void)
 {
 	struct mpi_steps **p = &mpi_steps_active;
 	bool any = false;
 
-	if (in_round)
-		return false;
-	in_round = true;
 	while (*p) {
-		struct mpi_steps *s = *p, *next = s->next;
+		struct mpi_steps *s = *p;
 
+		*p = s->next;
 		if (s->run(s)) {
-			*p = next;
 			any = true;
-		} else {
-			p = &s->next;
+			continue;
 		}
+		s->next = *p;
+		*p = s;
+		p = &s->next;
 	}
+	return any;
+}
+
+bool mpi_steps_round(void)
+{
+	bool any = false;
+
+	if (in_round) {
+		mpi_steps_due = true;
+		return false;
+	}
+	in_round = true;
+	do {
+		mpi_steps_due = false;
+		any |= walk();
+	} while (mpi_steps_due);
 	in_round = false;
 	return any;
 }

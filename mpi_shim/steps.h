@@ -17,6 +17,8 @@ struct mpi_steps {
 };
 
 extern struct mpi_steps *mpi_steps_active;
+/* Something has come in since they were looked at. */
+extern bool mpi_steps_due;
 
 /* The first steps, and the others by and by. */
 void mpi_steps_start(struct mpi_steps *s);

@@ -7,6 +7,8 @@
 #include "coll_check.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
 #include <unistd.h>
 
 #define THREADS 4
@@ -94,6 +96,95 @@ static const char *at_once(int round)
 	return wrong;
 }
 
+/* ---- started while a function of the user's runs ----------------------------------------------------- */
+
+#define LIMIT_S 20.0
+
+static _Atomic bool in_function, has_started;
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool await(const _Atomic bool *flag)
+{
+	double end = now() + LIMIT_S;
+
+	while (!atomic_load(flag))
+		if (now() > end)
+			return false;
+	return true;
+}
+
+/* At the root it ends when another thread has started a barrier. */
+static void slow_sum(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	unsigned *a = in, *b = inout;
+
+	(void)type;
+	for (int i = 0; i < *n; i++)
+		b[i] += a[i];
+	if (tap_rank > 0)
+		return;
+	atomic_store(&in_function, true);
+	await(&has_started);
+}
+
+static const char *complete(MPI_Request *request)
+{
+	double end = now() + LIMIT_S;
+	int done = 0;
+
+	while (!done) {
+		MPI_Test(request, &done, MPI_STATUS_IGNORE);
+		if (!done && now() > end)
+			return "does not end";
+	}
+	return NULL;
+}
+
+static void *start_barrier(void *arg)
+{
+	const char **wrong = arg;
+	MPI_Request request;
+
+	if (tap_rank == 0 && !await(&in_function))
+		*wrong = "the function was not called";
+	MPI_Ibarrier(comms[1], &request);
+	atomic_store(&has_started, true);
+	if (!*wrong)
+		*wrong = complete(&request);
+	return NULL;
+}
+
+static const char *started_meanwhile(int round)
+{
+	unsigned in = (unsigned)(tap_rank + round), out = 0, want = 0;
+	const char *wrong[2] = { NULL, NULL };
+	MPI_Request request;
+	pthread_t other;
+	MPI_Op op;
+
+	atomic_store(&in_function, false);
+	atomic_store(&has_started, false);
+	MPI_Op_create(slow_sum, 1, &op);
+	pthread_create(&other, NULL, start_barrier, &wrong[1]);
+	MPI_Ireduce(&in, &out, 1, MPI_UNSIGNED, op, 0, comms[0], &request);
+	wrong[0] = complete(&request);
+	pthread_join(other, NULL);
+	MPI_Op_free(&op);
+	if (wrong[0] || wrong[1])
+		return tap_wrong("the %s %s", wrong[0] ? "reduction" : "barrier",
+				 wrong[0] ? wrong[0] : wrong[1]);
+	for (int r = 0; r < tap_size; r++)
+		want += (unsigned)(r + round);
+	return tap_rank == 0 && out != want ? "the sum is wrong" : NULL;
+}
+
 int main(int argc, char **argv)
 {
 	int provided;
@@ -109,6 +200,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < THREADS; i++)
 		MPI_Comm_dup(MPI_COMM_WORLD, &comms[i]);
 	tap_case("collectives of four threads at once", at_once);
+	tap_case("one that starts while another is in a user's function", started_meanwhile);
 	for (int i = 0; i < THREADS; i++)
 		MPI_Comm_free(&comms[i]);
 	return tap_end();
