@@ -59,8 +59,8 @@ struct dgram_who {
 /* Why something did not happen. */
 enum dgram_status {
 	DGRAM_OK = 0,
-	DGRAM_REFUSED,     /* the receiver did not want the message (DGRAM_DROP) */
-	DGRAM_FAILED,      /* the receiver could not store it */
+	DGRAM_REFUSED, /* the receiver did not want the message (DGRAM_DROP) */
+	DGRAM_FAILED, /* this message alone; not of this machine, which loses the connection then */
 	DGRAM_UNREACHABLE, /* no answer to the first packets, for cfg.dead_ns */
 	DGRAM_DEAD,        /* the peer has been silent for cfg.dead_ns */
 	DGRAM_RESTARTED, /* the peer lost the connection: another process is there, or it gave us up */
@@ -219,8 +219,6 @@ void dgram_destroy(struct dgram *m);
 uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
 /* The same without making it known. */
 uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id);
-/* Another address for it: of use when a connection is made anew. */
-void dgram_peer_move(struct dgram *m, uint32_t peer, const struct dgram_addr *addr);
 
 struct dgram_out {
 	const void *header; /* copied */

@@ -44,7 +44,8 @@ static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
 		}
 		dgram_free(m, l, sizeof(*l));
 	}
-	dgram_ctl_add(m, r, number, 0, DGRAM_PULL_FAIL);
+	r->flags |= DGRAM_F_FAILED;
+	dgram_ready(m, r);
 	if (m->ops.landed)
 		m->ops.landed(m->user, dgram_index(r), landing->cookie, DGRAM_NO_MEMORY);
 }

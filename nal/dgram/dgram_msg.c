@@ -186,7 +186,6 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 	static const enum dgram_status status[] = {
 		[DGRAM_PULL_DONE] = DGRAM_OK,
 		[DGRAM_PULL_REFUSE] = DGRAM_REFUSED,
-		[DGRAM_PULL_FAIL] = DGRAM_FAILED,
 	};
 	struct dgram_conn *c = r->conn;
 	struct dgram_msg *msg = dgram_map_get(&c->bodies, f->number);

@@ -166,9 +166,9 @@ static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
 	f->reason = w.reason;
 	f->number = dgram_get32(w.number);
 	f->body_len = dgram_get64(w.length);
-	if (w.reason > DGRAM_PULL_FAIL || !zeros(w.zero, sizeof(w.zero)) ||
+	if (w.reason > DGRAM_PULL_REFUSE || !zeros(w.zero, sizeof(w.zero)) ||
 	    (w.reason == DGRAM_PULL_ACCEPT && !f->body_len) ||
-	    (w.reason >= DGRAM_PULL_REFUSE && f->body_len))
+	    (w.reason == DGRAM_PULL_REFUSE && f->body_len))
 		return 0;
 	return sizeof(w);
 }

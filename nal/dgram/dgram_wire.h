@@ -176,7 +176,6 @@ enum dgram_pull_reason {
 	DGRAM_PULL_ACCEPT = 0, /* send it; an end follows */
 	DGRAM_PULL_DONE,       /* the end: it is all here */
 	DGRAM_PULL_REFUSE,     /* the end: not wanted; length is 0 */
-	DGRAM_PULL_FAIL,       /* the end: could not be stored; length is 0 */
 };
 
 /*
