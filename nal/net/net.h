@@ -93,8 +93,7 @@ struct net_span {
 struct net_body {
 	struct net_span span;
 	uint32_t op, op_gen; /* out, a put: our operation, PTL_NIL: none */
-	bool acked,
-		sent; /* the target's last word is here, or not expected; and the machine's is */
+	bool acked;          /* the target's last word is here, or not expected */
 	struct net_msg word;
 	struct ptl_landing l; /* a request or reply in progress on an MD of ours */
 	uint32_t peer;

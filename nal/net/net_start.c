@@ -3,9 +3,8 @@
  *
  * The initiator: operations become messages, and answers, replies and the machine's own ends finish them.
  *
- * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other needs its bytes until
- * the machine says that it is done with them, and its record until both that and the answer, if one is
- * wanted, are there, in either order.
+ * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other has a record until the
+ * machine is done with its bytes. It ends then, or with the answer, if one is wanted and comes later.
  */
 #include <string.h>
 
@@ -93,7 +92,6 @@ static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, ui
 	b->op = op;
 	b->op_gen = n->ni->view.op[op].gen;
 	b->acked = !s->ack;
-	b->sent = false;
 	b->word = (struct net_msg){ .what = PTL_ANSWER_QUIET };
 	n->body_of[op] = b;
 	b->span = (struct net_span){ .md = s->md, .offset = s->offset };
@@ -177,19 +175,11 @@ static bool known(struct net *n, uint32_t peer, const struct net_msg *m)
 	return false;
 }
 
-static void put_over(struct net *n, struct net_body *b)
+void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s)
 {
 	struct ptl_answerer who = net_who(n, b->peer);
 
 	n->body_of[b->op] = NULL;
-	ptl_engine_answer(&n->ni->engine, b->op, b->op_gen, b->word.what, b->word.length,
-			  b->word.fail, &who);
-	net_body_put(n, b);
-}
-
-void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s)
-{
-	b->sent = true;
 	if (s != DGRAM_OK && s != DGRAM_REFUSED) {
 		if (!b->acked)
 			net_expect(n, b->peer, -1);
@@ -197,7 +187,9 @@ void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s)
 		b->word = (struct net_msg){ .what = PTL_ANSWER_FAILED, .fail = net_fail(s) };
 	}
 	if (b->acked)
-		put_over(n, b);
+		ptl_engine_answer(&n->ni->engine, b->op, b->op_gen, b->word.what, b->word.length,
+				  b->word.fail, &who);
+	net_body_put(n, b);
 }
 
 void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
@@ -207,17 +199,20 @@ void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
 
 	if (!known(n, peer, m))
 		return;
-	net_expect(n, peer, -1);
 	b = n->body_of[m->op];
-	if (!b) {
-		ptl_engine_answer(&n->ni->engine, m->op, m->op_gen, m->what, m->length, m->fail,
-				  &who);
+	/* a second one, or one to a get whose reply is being moved, ends nothing */
+	if ((b && b->acked) || n->ni->view.op[m->op].flags & PTL_OP_GRANTED) {
+		ptl_count_drop(&n->ni->engine, PTL_DROP_STALE, 0);
 		return;
 	}
-	b->acked = true;
-	b->word = *m;
-	if (b->sent)
-		put_over(n, b);
+	net_expect(n, peer, -1);
+	if (b) {
+		b->acked = true;
+		b->word = *m;
+	} else {
+		ptl_engine_answer(&n->ni->engine, m->op, m->op_gen, m->what, m->length, m->fail,
+				  &who);
+	}
 }
 
 static void reply_over(struct net *n, const struct ptl_landing *l, ptl_ni_fail_t fail)
@@ -248,8 +243,9 @@ enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net
 	if (!known(n, peer, m))
 		return no;
 	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, &who, &l)) {
-		/* a second reply to a get that is being answered ends nothing */
-		if (!(e->v->op[m->op].flags & PTL_OP_GRANTED)) {
+		/* a second reply to a get that is being answered, or one to a put, ends nothing */
+		if (!(e->v->op[m->op].flags & PTL_OP_GRANTED) &&
+		    e->v->op[m->op].kind != PTL_REQ_PUT) {
 			ptl_op_free(e, m->op);
 			net_expect(n, peer, -1);
 		}
