@@ -109,9 +109,10 @@ static void line_up(struct net *n, struct net_body *b)
 	p->line_end = b;
 }
 
-static void put_ends(struct net *n, struct net_body *b)
+/* Where the connection is lost nobody is to be told: an answer would go to whoever is there next. */
+static void put_ends(struct net *n, struct net_body *b, bool stands)
 {
-	if (b->how == DGRAM_OK)
+	if (stands && b->how == DGRAM_OK)
 		put_done(n, b->peer, &b->l, PTL_NI_OK);
 	else
 		ptl_engine_done(&n->ni->engine, &b->l, net_fail(b->how));
@@ -122,16 +123,17 @@ static void put_ends(struct net *n, struct net_body *b)
 static void complete(struct net *n, struct net_body *b, enum dgram_status how)
 {
 	struct net_peer *p = &n->peer[b->peer];
+	bool stands = how == DGRAM_OK || how == DGRAM_FAILED;
 
 	b->done = true;
 	b->how = how;
 	if (!b->in_line) {
-		put_ends(n, b);
+		put_ends(n, b, stands);
 		return;
 	}
 	while ((b = p->line) && b->done) {
 		p->line = b->next;
-		put_ends(n, b);
+		put_ends(n, b, stands);
 	}
 }
 
