@@ -5,15 +5,14 @@
  * on a socket of its own that says what no Portals would. The operations of the first end once, all the same.
  */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/config.h"
 #include "base/cpu.h"
 #include "nal/net/net.h"
 #include "test/support/ptest.h"
@@ -134,7 +133,7 @@ static void mad_start(void)
 	struct dgram_cfg cfg = { .mtu = DGRAM_MTU_MIN };
 	unsigned char secret[256];
 	socklen_t len = sizeof(a);
-	int fd = open(getenv("PTL_KEY_FILE"), O_RDONLY);
+	int fd = open(base_config()->ptl_key_file, O_RDONLY);
 	ssize_t n;
 
 	pt_true(fd >= 0);
