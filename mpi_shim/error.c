@@ -16,7 +16,7 @@
 /* The text, and the code it was kept for: a handler may be called for another one. */
 static _Thread_local struct {
 	int code;
-	uint32_t on; /* handle of the communicator of a request that failed; 0: none */
+	uint32_t on; /* handle of the communicator or window of a request that failed; 0: none */
 	char text[MPI_MAX_ERROR_STRING];
 } kept;
 
@@ -37,9 +37,9 @@ int(mpi_fail_memory)(const char *for_what)
 	return mpi_fail(MPI_ERR_NO_MEM, "no memory for %s", for_what);
 }
 
-void mpi_fail_on(const struct mpi_comm *comm)
+void mpi_fail_on(uint32_t handle)
 {
-	kept.on = comm ? comm->obj.handle : 0;
+	kept.on = handle;
 }
 
 const char *mpi_fail_text(void)
@@ -124,9 +124,16 @@ static int raised(int code)
 
 int mpi_raise(struct mpi_comm *comm, const char *function, int code)
 {
-	/* it may have been freed while the request was under way */
-	if (!comm && kept.on)
-		comm = mpi_object_of((void *)(uintptr_t)kept.on, MPI_KIND_COMM);
+	void *on = (void *)(uintptr_t)kept.on;
+	struct mpi_win *win;
+
+	/* they may have been freed while the request was under way */
+	if (!comm && on) {
+		comm = mpi_object_of(on, MPI_KIND_COMM);
+		win = mpi_object_of(on, MPI_KIND_WIN);
+		if (win)
+			return mpi_raise_win(win, function, code);
+	}
 	mpi_raise_locked(comm, function, code);
 	return raised(code);
 }

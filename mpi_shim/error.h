@@ -48,9 +48,9 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
 void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code);
 
-/* After mpi_fail: what failed is a request on this communicator, so that its error handler runs even if
- * the function that finds out has no communicator. */
-void mpi_fail_on(const struct mpi_comm *comm);
+/* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on neither), so that its
+ * error handler runs even if the function that finds out has none. */
+void mpi_fail_on(uint32_t handle);
 
 /* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if none. */
 const char *mpi_fail_text(void);

@@ -164,7 +164,7 @@ int mpi_request_status(struct mpi_request *r, MPI_Status *status)
 	if (!r->error)
 		return MPI_SUCCESS;
 	mpi_fail(r->error, "%s", r->error_text ? r->error_text : "");
-	mpi_fail_on(r->comm);
+	mpi_fail_on(r->comm ? r->comm->obj.handle : r->win);
 	return r->error;
 }
 

@@ -43,6 +43,7 @@ struct mpi_request {
 	char *data;            /* the bytes on the wire: in the user's buffer, or `packed` */
 	struct mpi_type *type; /* referenced */
 	struct mpi_comm *comm; /* referenced */
+	uint32_t win;          /* handle of the window of a one-sided operation */
 	void *segment;         /* of the attached buffer, see buffered.h */
 	void *packed;          /* malloc'd when the datatype has gaps */
 	void *buf;

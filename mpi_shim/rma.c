@@ -173,6 +173,7 @@ struct mpi_rma *mpi_rma_begin(struct mpi_win *win, int rank)
 	op->win = win;
 	op->rank = rank;
 	op->parts = 1;
+	op->starting = true;
 	op->error = MPI_SUCCESS;
 	win->target[rank].pending++;
 	win->pending++;
@@ -245,6 +246,7 @@ static void part_over(struct mpi_rma *op)
 
 void mpi_rma_started(struct mpi_rma *op)
 {
+	op->starting = false;
 	part_over(op);
 }
 
@@ -264,6 +266,7 @@ int mpi_rma_wait(struct mpi_rma *op)
 	int err;
 
 	op->held = true;
+	op->starting = false;
 	part_over(op);
 	while (op->parts && !op->forsaken)
 		mpi_progress_queue(&mpi_rma_eq);
@@ -340,10 +343,16 @@ static int reserve(struct mpi_rma *op, size_t bytes)
 /* What Portals said of a part. True: once more, there will be room. */
 static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 {
+	int world = op->win->target[op->rank].world;
+
 	*result = MPI_SUCCESS;
 	if (err == PTL_OK)
 		return false;
 	count(op, bytes, -1);
+	if (mpi_proto.peer[world].dead || err == PTL_PROCESS_INVALID) {
+		*result = mpi_unreachable(world);
+		return false;
+	}
 	if (err == PTL_NO_SPACE && rma.answers) {
 		mpi_progress_queue(&mpi_rma_eq);
 		*result = reserve(op, bytes);
@@ -504,7 +513,8 @@ void mpi_rma_check_peers(void)
 			continue;
 		p = &mpi_proto.peer[op->win->target[op->rank].world];
 		p->asked = true;
-		if (p->dead)
+		/* of one that is being started more parts may follow */
+		if (p->dead && !op->starting)
 			forsake(op);
 	}
 }

@@ -22,6 +22,7 @@ struct mpi_rma {
 	uint32_t index;
 	uint32_t large; /* of its parts, those that are long */
 	uint32_t parts; /* answers that are still to come, and one while it is being started */
+	bool starting;  /* ... which is not over yet */
 	bool forsaken;  /* its target has died; answers may still come */
 	bool told;      /* its error was returned by the call that started it */
 	bool held;      /* whoever started it looks at it when it is over, and frees it */
@@ -94,7 +95,7 @@ int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Ain
 int mpi_rma_locate(struct mpi_win *win, int rank, MPI_Aint disp, MPI_Count count,
 		   const struct mpi_type *type, struct mpi_rma_place *place, bool *none);
 /* A request of an operation that is over. */
-int mpi_rma_request_done(struct mpi_win *win, struct mpi_request **request);
+int mpi_rma_request_done(struct mpi_request **request);
 /* A request for a record, that ends with it. */
 int mpi_rma_request(struct mpi_rma *op, struct mpi_request **request);
 

@@ -418,13 +418,13 @@ static int start(struct accumulate *a, struct mpi_request **request)
 	if (err)
 		return err;
 	if (none)
-		return request ? mpi_rma_request_done(a->win, request) : MPI_SUCCESS;
+		return request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 	a->stride = (size_t)a->basic->extent;
 	a->n = (size_t)(a->count * a->type->size / a->basic->size);
 	if (!a->win->direct)
 		return by_portals(a, request);
 	err = direct(a);
-	return err || !request ? err : mpi_rma_request_done(a->win, request);
+	return err || !request ? err : mpi_rma_request_done(request);
 }
 
 int mpi_raccumulate(const void *origin_addr, MPI_Count origin_count,

@@ -126,11 +126,10 @@ int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Ain
 
 /* ---- requests ------------------------------------------------------------------------------------------- */
 
-int mpi_rma_request_done(struct mpi_win *win, struct mpi_request **request)
+int mpi_rma_request_done(struct mpi_request **request)
 {
 	struct mpi_request *r = mpi_request_new(MPI_REQ_RMA);
 
-	(void)win;
 	if (!r)
 		return MPI_ERR_NO_MEM;
 	r->peer = MPI_PROC_NULL;
@@ -146,6 +145,7 @@ int mpi_rma_request(struct mpi_rma *op, struct mpi_request **request)
 	if (!r)
 		return MPI_ERR_NO_MEM;
 	r->peer = MPI_PROC_NULL;
+	r->win = op->win->obj.handle;
 	op->request = mpi_object_keep(r);
 	*request = r;
 	return MPI_SUCCESS;
@@ -283,7 +283,7 @@ static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_re
 		return by_portals(win, x, &place, request);
 	if (!none)
 		copy(x, place.here);
-	return request ? mpi_rma_request_done(win, request) : MPI_SUCCESS;
+	return request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 }
 
 /* ---- the calls ------------------------------------------------------------------------------------------- */

@@ -133,9 +133,10 @@ static int exchange(struct mpi_win *win, struct mpi_comm *comm, const struct mpi
 	for (int i = 0; !err && win && all && i < comm->size; i++) {
 		struct mpi_win_target *t = &win->target[i];
 
-		if (all[i].flags != part.flags)
+		if (all[i].flavor != part.flavor)
 			err = mpi_fail(MPI_ERR_ARG,
 				       "rank %d makes a window in another way than this rank", i);
+		win->tight |= all[i].tight;
 		t->size = all[i].size;
 		t->unit = all[i].unit;
 		t->number = all[i].number;
@@ -194,7 +195,7 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 	bool allocates = w->flavor == MPI_WIN_FLAVOR_ALLOCATE || w->flavor == MPI_WIN_FLAVOR_SHARED;
 	struct mpi_win_target *self = mpi_win_self(win);
 	bool mapped = false;
-	int err = mpi_win_share(win, allocates, w->tight, &mapped);
+	int err = mpi_win_share(win, allocates, &mapped);
 
 	if (err)
 		return err;
@@ -222,7 +223,9 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 static int make(struct mpi_comm *comm, struct mpi_info *info, const struct wanted *w,
 		struct mpi_win **out)
 {
-	struct mpi_win_part part = { .size = w->size, .unit = w->unit, .flags = w->flavor };
+	struct mpi_win_part part = {
+		.size = w->size, .unit = w->unit, .flavor = (int16_t)w->flavor, .tight = w->tight
+	};
 	struct mpi_comm *own = NULL;
 	struct mpi_win *win;
 	int err;

@@ -62,7 +62,8 @@ struct mpi_win_part {
 	uint32_t number;  /* of the match bits of its memory; 0: there is none */
 	uint32_t control; /* of those of its control */
 	int32_t error;    /* it cannot: the class */
-	int32_t flags;    /* of the call, which must be the same */
+	int16_t flavor;   /* must be the same */
+	int16_t tight;    /* as in struct mpi_win; if one wants it, so it is */
 };
 
 struct mpi_win_target {
@@ -95,6 +96,7 @@ struct mpi_win {
 	int flavor, model;
 	int unit; /* as the attribute shows it */
 	bool direct;
+	bool tight;      /* memory in common has no gaps between the ranks' parts */
 	bool fence_used; /* in the epoch a fence opened: operations */
 	uint8_t access;  /* enum mpi_access */
 	int locks;       /* targets locked, not by MPI_Win_lock_all */
@@ -133,11 +135,11 @@ static inline struct mpi_win *mpi_win_of(MPI_Win handle)
 /* ---- win_shared.c ------------------------------------------------------------------------------------- */
 
 /*
- * Memory that the ranks of one node have in common: a control for each and, with `data`, `size` bytes each;
- * one after the other without a gap if `tight`. Collective. Fills in base and control of the targets on
- * this node. *mapped: it could be done, on all nodes; else there is none. Agreed by all ranks.
+ * Memory that the ranks of one node have in common: a control for each and, with `data`, `size` bytes each.
+ * Collective. Fills in base and control of the targets on this node. *mapped: it could be done, on all
+ * nodes; else there is none. Agreed by all ranks.
  */
-int mpi_win_share(struct mpi_win *win, bool data, bool tight, bool *mapped);
+int mpi_win_share(struct mpi_win *win, bool data, bool *mapped);
 void mpi_win_unshare(struct mpi_win *win);
 
 /* ---- win_lock.c ---------------------------------------------------------------------------------------- */

@@ -123,25 +123,32 @@ static int has_changed(struct mpi_win *win, struct mpi_win_target *t, bool *chan
 /* The table as it is now, whole: t->regions. */
 static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 {
+	struct mpi_regions *new;
 	bool changed = true;
 	int err = MPI_SUCCESS;
 
-	if (!t->regions) {
-		t->regions = calloc(1, sizeof(*t->regions));
-		if (!t->regions)
-			return mpi_fail_memory("the memory attached to a window");
-	} else if (t->regions->before == t->regions->after) {
+	if (t->regions)
 		err = has_changed(win, t, &changed);
-	}
+	if (err || !changed)
+		return err;
+	/* other threads may look at the old one while this comes */
+	new = calloc(1, sizeof(*new));
+	if (!new)
+		return mpi_fail_memory("the memory attached to a window");
 	while (!err && changed) {
 		struct mpi_rma *op = mpi_rma_begin(win, (int)(t - win->target));
 
-		if (!op)
-			return MPI_ERR_NO_MEM;
-		err = fetch(t, op, t->regions, sizeof(*t->regions));
-		changed = t->regions->before != t->regions->after;
+		err = op ? fetch(t, op, new, sizeof(*new)) : MPI_ERR_NO_MEM;
+		changed = new->before != new->after;
 	}
-	return err;
+	if (err) {
+		if (err != MPI_ERR_PROC_ABORTED) /* else it may come yet */
+			free(new);
+		return err;
+	}
+	free(t->regions);
+	t->regions = new;
+	return MPI_SUCCESS;
 }
 
 static bool look_up(const struct mpi_regions *r, uint64_t address, uint64_t bytes, uint32_t *number,

@@ -36,8 +36,7 @@ static size_t rounded(size_t n, size_t to)
 }
 
 /* False: more than an address space. offset, if not NULL, by rank. */
-static bool lay_out(const struct mpi_win *win, bool data, bool tight, struct layout *l,
-		    size_t *offset)
+static bool lay_out(const struct mpi_win *win, bool data, struct layout *l, size_t *offset)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -57,7 +56,7 @@ static bool lay_out(const struct mpi_win *win, bool data, bool tight, struct lay
 	for (int i = 0; i < win->size && data; i++) {
 		if (!here(win, i))
 			continue;
-		if (!tight)
+		if (!win->tight)
 			l->bytes = rounded(l->bytes, page);
 		offset[i] = l->bytes;
 		if (__builtin_add_overflow(l->bytes, (size_t)win->target[i].size, &l->bytes) ||
@@ -111,12 +110,12 @@ static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_segmen
 	return err;
 }
 
-int mpi_win_share(struct mpi_win *win, bool data, bool tight, bool *mapped)
+int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 {
 	struct mpi_segment_note *all = calloc((size_t)win->size, sizeof(*all));
 	size_t *offset = calloc((size_t)win->size, sizeof(*offset));
 	struct layout l = { .bytes = 0 };
-	uint64_t ok = all && offset && lay_out(win, data, tight, &l, offset) && (data || l.alone) &&
+	uint64_t ok = all && offset && lay_out(win, data, &l, offset) && (data || l.alone) &&
 		      (base_config()->ptl_mpi_rma != BASE_RMA_PORTALS ||
 		       win->flavor == MPI_WIN_FLAVOR_SHARED);
 	int err = mpi_coll_allreduce_and(&ok, 1, win->comm);

@@ -69,7 +69,23 @@ static MPI_Win make(int allocated)
 	return win;
 }
 
-enum { FENCE, START, WAIT, LOCK, LOCK_ALL, FLUSH, WINDOWS };
+enum { FENCE, START, WAIT, LOCK, LOCK_ALL, FLUSH, MANY, WINDOWS };
+
+/* Puts of more pieces than can be under way, until one ends in an error. */
+static int put_until_it_is_dead(MPI_Win win, double since)
+{
+	MPI_Datatype pieces;
+	int err = MPI_SUCCESS;
+
+	MPI_Type_vector(BYTES / 8, 1, 8, MPI_BYTE, &pieces);
+	MPI_Type_commit(&pieces);
+	while (!err && now() - since < LIMIT_S)
+		err = MPI_Put(data, BYTES / 8, MPI_BYTE, victim, 0, 1, pieces, win);
+	if (!err)
+		err = MPI_Win_flush(victim, win);
+	MPI_Type_free(&pieces);
+	return err;
+}
 
 int main(int argc, char **argv)
 {
@@ -93,12 +109,25 @@ int main(int argc, char **argv)
 	} else {
 		MPI_Win_post(dead, 0, win[WAIT]);
 		MPI_Win_lock(MPI_LOCK_SHARED, victim, 0, win[FLUSH]);
+		MPI_Win_lock_all(0, win[MANY]);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == victim) {
 		usleep(100000); /* the others wait by then, or find it dead */
 		raise(SIGKILL);
 	}
+	if (!allocated) {
+		since = now();
+		err = put_until_it_is_dead(win[MANY], since);
+		result("a put of many pieces", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED,
+		       since);
+		since = now();
+		err = MPI_Put(data, BYTES, MPI_BYTE, 1 - rank, 0, BYTES, MPI_BYTE, win[MANY]);
+		if (!err)
+			err = MPI_Win_flush(1 - rank, win[MANY]);
+		result("a put to one that lives", err, MPI_SUCCESS, MPI_SUCCESS, since);
+	}
+	MPI_Win_unlock_all(win[MANY]);
 	since = now();
 	err = MPI_Win_fence(0, win[FENCE]);
 	result("a fence", err, MPI_ERR_PROC_ABORTED, MPI_SUCCESS,
