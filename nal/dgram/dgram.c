@@ -202,16 +202,18 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_
 void dgram_watch(struct dgram *m, uint32_t peer, int change)
 {
 	struct dgram_rec *r;
+	bool idle;
 
 	if (peer >= m->npeers)
 		return;
 	r = dgram_rec(m, peer);
-	if (change > 0)
-		r->watch++;
-	else if (change < 0 && r->watch)
-		r->watch--;
+	idle = !r->watch;
+	if (change >= 0)
+		r->watch += (uint32_t)change;
+	else
+		r->watch -= (uint32_t)dgram_min64(r->watch, -(int64_t)change);
 	/* the timer may have to move */
-	if (r->watch == 1 && change > 0)
+	if (idle && r->watch)
 		dgram_ready(m, r);
 }
 
@@ -318,7 +320,7 @@ bool dgram_peer_info(const struct dgram *m, uint32_t peer, struct dgram_peer_inf
 	};
 	if (c) {
 		info->in_flight = c->flight_bytes;
-		info->queued = r->tx_number - c->msg_base;
+		info->queued = r->tx_number - c->msg_base + c->ctl_next - c->ctl_base;
 		for (uint32_t i = 0; i < c->bodies.size; i++) {
 			const struct dgram_msg *msg = c->bodies.slot[i].value;
 

@@ -254,8 +254,8 @@ bool dgram_run(struct dgram *m, uint64_t now);
 /* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; DGRAM_NEVER. */
 uint64_t dgram_wake(const struct dgram *m);
 
-/* Something is (+1) or is no longer (-1) expected of this peer that the machine does not know of, such as an
- * answer: while it is, silence is noticed even if nothing is on its way. */
+/* So many more, or fewer, things are expected of this peer that the machine does not know of, such as an
+ * answer: while any is, silence is noticed even if nothing is on its way. */
 void dgram_watch(struct dgram *m, uint32_t peer, int change);
 
 /* deliver() said DGRAM_LATER to this peer's message: it is asked again, by the next dgram_run. */
@@ -310,7 +310,8 @@ struct dgram_peer_info {
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, rto_ns; /* 0: not measured */
 	uint64_t cwnd, in_flight;                        /* bytes */
 	uint32_t mtu;
-	uint32_t queued;   /* messages that are not over on our side */
+	uint32_t
+		queued; /* messages that are not over on our side, and ends of others it has not heard of */
 	uint32_t landings; /* bodies on their way to us */
 	uint64_t lost_packets;
 	uint64_t heard_ns; /* when we last heard of it */

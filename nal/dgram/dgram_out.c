@@ -128,18 +128,6 @@ static void put_confirm(struct dgram *m, const struct dgram_rec *r, struct build
 					    .jid = m->cfg.jid });
 }
 
-bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
-{
-	struct builder b;
-
-	if (!get_room(m, &b, DGRAM_MTU_MIN))
-		return false;
-	put_frame(&b, &(struct dgram_frame){ .kind = DGRAM_FRAME_BYE });
-	put_head(&b, DGRAM_FRAMES, r->theirs, r->tx_pn++, 0);
-	transmit(m, dgram_index(r), &r->addr, &b, false);
-	return true;
-}
-
 /* ---- acknowledgements ------------------------------------------------------------------------- */
 
 /* 64 bits of the circular window from packet `from` on, which may be before the first there was. Nothing is said of packets
@@ -179,6 +167,20 @@ static void put_ack(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	c->ack_at = DGRAM_NEVER;
 	c->acked_number = r->rx_number;
 	c->acked_credit = f.credit;
+}
+
+bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
+{
+	struct builder b;
+
+	if (!get_room(m, &b, DGRAM_MTU_MIN))
+		return false;
+	if (r->conn && r->rx_pn)
+		put_ack(m, r, &b);
+	put_frame(&b, &(struct dgram_frame){ .kind = DGRAM_FRAME_BYE });
+	put_head(&b, DGRAM_FRAMES, r->theirs, r->tx_pn++, 0);
+	transmit(m, dgram_index(r), &r->addr, &b, false);
+	return true;
 }
 
 /* ---- controls, messages, bodies --------------------------------------------------------------- */

@@ -176,6 +176,68 @@ static void goodbye_is_heard(void **state)
 	assert_int_equal(p.told[2].lost_status, DGRAM_CLOSED);
 }
 
+static void goodbye_says_what_arrived(void **state)
+{
+	(void)state;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	pair_wait(&p, 10 * MS);
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[1].delivered, 2);
+	assert_int_equal(dgram_close(sim_node(p.s, 1)->m, sim_now(p.s)), 0);
+	pair_until(&p, &p.told[0].lost, 1);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+}
+
+static bool nothing_of_1(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)q;
+	(void)to;
+	(void)packet;
+	(void)len;
+	return from != 1;
+}
+
+static void who_closes_knows_what_others_have_not_heard(void **state)
+{
+	(void)state;
+	pair_send(&p, 0, 1, 10000);
+	while (!p.told[1].landed && sim_step(p.s, DGRAM_NEVER))
+		if (p.told[1].delivered)
+			p.keep = nothing_of_1;
+	assert_int_equal(p.told[1].landed, 1);
+	pair_wait(&p, 100 * MS);
+	assert_int_equal(p.told[0].sent, 0);
+	assert_int_equal(pair_info(&p, 1, 0).queued, 1);
+	p.keep = NULL;
+	pair_until(&p, &p.told[0].sent, 1);
+	pair_wait(&p, 100 * MS);
+	assert_int_equal(pair_info(&p, 1, 0).queued, 0);
+}
+
+static void who_is_watched_is_asked_sooner(void **state)
+{
+	struct dgram *m = sim_node(p.s, 0)->m;
+	uint32_t peer = sim_peer(sim_node(p.s, 0), 1);
+
+	(void)state;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	pair_wait(&p, SECOND);
+	p.packets = 0;
+	dgram_watch(m, peer, 3);
+	sim_kick(sim_node(p.s, 0));
+	pair_wait(&p, 3 * SECOND);
+	assert_true(p.packets > 0);
+	/* no longer: the next is due only after the whole time */
+	dgram_watch(m, peer, -3);
+	p.packets = 0;
+	pair_wait(&p, 2 * SECOND);
+	assert_int_equal(p.packets, 0);
+	dgram_watch(m, peer, -1);
+	assert_int_equal(dgram_rec(m, peer)->watch, 0);
+}
+
 static void silence_is_noticed_in_bounded_time(void **state)
 {
 	uint64_t start, bound = cfg.machine.keepalive_ns + cfg.machine.dead_ns + SECOND;
@@ -366,6 +428,9 @@ int main(void)
 		TEST(a_restarted_receiver_is_noticed),
 		TEST(a_restarted_sender_is_noticed),
 		TEST(goodbye_is_heard),
+		TEST(goodbye_says_what_arrived),
+		TEST(who_closes_knows_what_others_have_not_heard),
+		TEST(who_is_watched_is_asked_sooner),
 		TEST(silence_is_noticed_in_bounded_time),
 		TEST(who_was_stopped_listens_first),
 		TEST(a_partition_in_one_direction_ends_both),
