@@ -241,13 +241,16 @@ int ptl_nets_join(struct ptl_ni *ni)
 	if (!ni->nnets)
 		return PTL_OK;
 	ptl_job_nets(ni->index, &job);
-	for (uint32_t k = ni->nnets; k--;) {
+	/* from the front: a NAL that works already must not be moved when another one goes */
+	for (uint32_t k = 0; k < ni->nnets;) {
 		const struct nal_ops *n = ni->net[k].nal;
 		const char *why =
 			alone_on_node(ni, &job) ? "all ranks are on this node" : n->join(ni, &job);
 
-		if (!why)
+		if (!why) {
+			k++;
 			continue;
+		}
 		if (ptl_debugs(ni, PTL_DBG_SETUP))
 			ptl_debug(ni, "%s is not used: %s", n->name, why);
 		if (!automatic())
