@@ -22,7 +22,8 @@
 
 #define ASIDE_MS   2   /* between looks at an application that polls */
 #define AWAY_MS    500 /* after which it works in any mode */
-#define BATCH_MOST 64  /* rounds with the lock held */
+#define REST_MS    1000 /* at most: nobody says when the one that slept goes on to do something else */
+#define BATCH_MOST 64 /* rounds with the lock held */
 
 enum { ON_EVENT, ON_SOCKET };
 
@@ -62,7 +63,7 @@ static int work(struct net *n)
 	if (until <= now)
 		return 0;
 	until = (until - now + 999999) / 1000000;
-	return until > 1000 ? 1000 : (int)until;
+	return until > REST_MS ? REST_MS : (int)until;
 }
 
 /* One turn: waits, and sees who is to do what. */
@@ -72,18 +73,19 @@ static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left)
 	struct ptl_region *r = ni->view.r;
 	uint32_t now = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 	bool polls = now != *rounds || ptl_lock_attended(r);
+	uint32_t bit = 1u << (n->slot - ni->net);
 
 	*rounds = now;
 	/* who sleeps has armed the socket itself; once it is awake it may go on to compute */
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
 		*left = 0;
 		if (!fired)
-			return -1;
-		atomic_fetch_or(&ni->polled, 1u << (n->slot - ni->net));
+			return REST_MS;
+		atomic_fetch_or(&ni->polled, bit);
 		ptl_ring(r);
 		return ASIDE_MS;
 	}
-	if (!atomic_load_explicit(&ni->polled, memory_order_relaxed))
+	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & bit))
 		return work(n); /* nobody else looks at all */
 	if (polls) {
 		*left = 0;

@@ -367,6 +367,32 @@ static void who_dies_before_the_ack_does_not_take_that_of_others_along(void)
 	all_over(eq, md);
 }
 
+/* Also while the application, which slept before, looks at its queue all the time and the network is quiet. */
+static void silence_is_noticed_by_who_polls(void)
+{
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	ptl_event_t ev;
+	int which, err;
+
+	if (!begin(&eq)) {
+		mad_until(mad.heard);
+		/* it is known over there */
+		for (int i = 0; i < 20; i++)
+			mad_round();
+		pt_until(atomic_load(pt_word(3)), 40);
+		return;
+	}
+	md = pt_bind(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
+	pt_ok(PtlGet(md, other(), PORTAL, 0, 0, 0));
+	pt_code(PtlEQPoll(&eq, 1, 300, &ev, &which), PTL_EQ_EMPTY);
+	pt_until((err = PtlEQGet(eq, &ev)) != PTL_EQ_EMPTY, 30);
+	pt_is(err, PTL_OK);
+	pt_is(ev.type, PTL_EVENT_REPLY_END);
+	pt_is(ev.ni_fail_type, PTL_NI_PEER_DEAD);
+	all_over(eq, md);
+}
+
 /* A short put waits in line behind a longer one when the process is started anew: that knows of neither. */
 static void answers_are_for_who_asked(void)
 {
@@ -428,6 +454,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(only_the_first_answer_counts, 2),
 	PT_CASE(who_dies_before_the_ack_does_not_take_that_of_others_along, 2),
 	PT_CASE(answers_are_for_who_asked, 2),
+	PT_CASE(silence_is_noticed_by_who_polls, 2),
 };
 
 int main(int argc, char **argv)
