@@ -40,6 +40,14 @@
 	  "Socket buffer for each direction, as far as net.core.rmem_max and wmem_max allow.")     \
 	X(PTL_UDP_SEGMENTS, ptl_udp_segments, BOOL, 1, 0, 1, "",                                   \
 	  "Let the kernel cut and join datagrams where it can (UDP_SEGMENT, UDP_GRO).")            \
+	X(PTL_ETH_TYPE, ptl_eth_type, INT, 0x88b5, 0x600, 0xffff, "EtherType",                     \
+	  "Type of the frames that processes exchange over Ethernet without IP; the default is "   \
+	  "the first of the two for local experiments; must be the same on all processes.")        \
+	X(PTL_ETH_MTU, ptl_eth_mtu, INT, 0, 0, 9000, "bytes",                                      \
+	  "Longest Ethernet frame, without its header; 0 takes what the network interface can "    \
+	  "carry, 9000 at most.")                                                                  \
+	X(PTL_ETH_RING_KIB, ptl_eth_ring_kib, INT, 4096, 256, 262144, "KiB",                       \
+	  "Memory shared with the kernel for Ethernet frames, for each direction.")                \
 	X(PTL_FAULT, ptl_fault, STR, NULL, 0, 0, "rules",                                          \
 	  "For tests: faults made on the packets that network transports send. portals-fault(7) "  \
 	  "describes the rules.")                                                                  \

@@ -5,7 +5,7 @@
 # Jobs across hosts: network namespaces joined by veth pairs and a bridge, in a namespace of their own that goes with
 # this script. Hydra starts the ranks as it would on machines, with a launcher that enters a namespace instead of
 # calling ssh; so does our mpiexec, which knows one machine, through a wrapper that puts each rank on one of the hosts.
-# Usage: hosts.sh MPIEXEC MPI_PROGRAM
+# Usage: hosts.sh MPIEXEC MPI_PROGRAM [eth [MPI_PROGRAM...]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -24,6 +24,8 @@ fi
 
 mpiexec=$1
 program=$2
+with_eth=${3-}
+more=${*:4}
 dir=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
@@ -117,6 +119,14 @@ hydra() {
 ours() {
 	passed "$mpiexec" -n "$@"
 }
+env_is() {
+	local setting=$1
+	shift
+	(
+		export "${setting?}"
+		"$@"
+	)
+}
 mtu_is() {
 	set_mtu "$1"
 	shift
@@ -140,5 +150,35 @@ if inside 1 tc qdisc add dev eth0 root netem loss 2% delay 1ms 2>/dev/null; then
 	inside 1 tc qdisc del dev eth0 root
 else
 	tap_skip 'a lossy link of one millisecond' 'this kernel has no netem'
+fi
+
+# frames instead of UDP: the hosts' addresses are used by Hydra only
+frames() {
+	PTL_IFACE=eth0 "$@"
+}
+if [ -n "$with_eth" ]; then
+	if command -v mpiexec.hydra >/dev/null; then
+		check 'frames between two hosts under Hydra, MTU 1500' \
+			env_is PTL_NAL=eth frames mtu_is 1500 hydra 2 "$program" 1 3
+		check 'frames between two hosts under Hydra, MTU 9000' \
+			env_is PTL_NAL=eth frames mtu_is 9000 hydra 2 "$program" 1 3
+		check 'four ranks on two hosts: shared memory on each, frames between' \
+			env_is PTL_NAL=shm,eth frames hydra 4 "$program" 1 3
+	else
+		tap_skip 'frames between two hosts under Hydra' 'mpiexec.hydra is not installed'
+	fi
+	check 'four ranks on two hosts, frames between all' \
+		env_is PTL_NAL=eth frames mtu_is 1500 ours 4 "$dir/each" 2 "$program" 1 3
+	for other in $more; do
+		check "frames between two hosts: $(basename "$other")" \
+			env_is PTL_NAL=eth frames ours 2 "$dir/each" 1 "$other"
+	done
+	if inside 1 tc qdisc add dev eth0 root tbf rate 100mbit burst 32kbit latency 20ms 2>/dev/null; then
+		check 'frames on a link of 100 Mbit/s' \
+			env_is PTL_NAL=eth frames ours 2 "$dir/each" 1 "$program" 1 2
+		inside 1 tc qdisc del dev eth0 root
+	else
+		tap_skip 'frames on a link of 100 Mbit/s' 'this kernel has no tbf'
+	fi
 fi
 tap_done

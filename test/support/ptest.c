@@ -60,6 +60,8 @@ const ptl_process_id_t pt_any = { PTL_NID_ANY, PTL_PID_ANY };
 static struct shared *shared;
 static enum mode mode;
 static bool opened;
+static const char
+	*rank_interfaces; /* of the ranks in turn, with commas; NULL: as the environment says */
 static ptl_handle_eq_t control_eq;
 
 /* ---- the side of a test's process -------------------------------------------------------------- */
@@ -273,6 +275,26 @@ static void __attribute__((noinline)) run_body(void (*body)(void))
 	room[sizeof(room) - 1] = 0;
 }
 
+/* Each rank has its own network interface, as on hosts of its own. */
+static void choose_interface(void)
+{
+	char copy[256], *save, *name, *chosen = NULL;
+	int n = 0;
+
+	if (!rank_interfaces || strlen(rank_interfaces) >= sizeof(copy))
+		return;
+	for (strcpy(copy, rank_interfaces), name = strtok_r(copy, ",", &save); name;
+	     name = strtok_r(NULL, ",", &save))
+		n++;
+	strcpy(copy, rank_interfaces);
+	name = strtok_r(copy, ",", &save);
+	for (int i = 0; name; i++, name = strtok_r(NULL, ",", &save))
+		if (i == pt_rank % n)
+			chosen = name;
+	if (chosen)
+		setenv("PTL_IFACE", chosen, 1);
+}
+
 static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -280,6 +302,7 @@ static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 	if (getppid() != parent)
 		_exit(EXIT_FAILED);
 	shared->ranks[pt_rank].os_pid = getpid();
+	choose_interface();
 	pthread_barrier_wait(&shared->barrier);
 	run_body(run->test->body);
 	pt_close();
@@ -485,6 +508,12 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 						.test_func = run_one,
 						.initial_state = &runs[i] };
 	save_crash_handlers();
+	if (argc > 2 && !strcmp(argv[1], "--interfaces")) {
+		rank_interfaces = argv[2];
+		argc -= 2;
+		argv[2] = argv[0];
+		argv += 2;
+	}
 	if (argc > 1)
 		cmocka_set_test_filter(argv[1]);
 	rc = _cmocka_run_group_tests(base_name(argv[0]), units, n, NULL, NULL);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The link over Ethernet frames without IP: one packet socket for each interface, with a ring for each direction that
+ * is shared with the kernel, so that taking a packet in is a look at memory, and a round of packets out is one system
+ * call.
+ *
+ *   eth.c       the operations of the NAL: opening, cards, the job's addresses
+ *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart; the kernel's filter
+ *   eth_ring.c  the rings
+ *   eth_wire.c  decoders
+ *
+ * Processes of a host. Frames that leave by an interface do not come in by it, so processes of one host whose
+ * shared memory is not used reach each other by the loopback interface, which carries any frame. The socket listens
+ * to both, and a filter in the kernel leaves those frames that are for this process.
+ *
+ * The rings are of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save memory, but show a
+ * frame only when its block is full or a timer of at least a millisecond has run out.
+ */
+#ifndef ETH_H
+#define ETH_H
+
+#include <linux/if_packet.h>
+#include <sys/un.h>
+
+#include "nal/eth/eth_wire.h"
+#include "nal/net/net.h"
+
+#define ETH_MTU_MOST 9000u  /* of a frame, without Ethernet's own header */
+#define ETH_PID_MOST 65535u /* that is an endpoint outside jobs */
+
+/* Slots shared with the kernel. */
+struct eth_ring {
+	uint8_t *bytes;
+	uint32_t slots, slot, per_block; /* number, size */
+	uint32_t next;
+};
+
+/* The slots between which runs of frames for one interface lie. */
+struct eth_out {
+	struct eth_ring ring;
+	uint32_t first, filled;        /* slots that are not the kernel's yet */
+	bool local;                    /* whose frames these are for */
+	bool again;                    /* the kernel has not taken all: it is to be told again */
+	bool lost;                     /* it takes none: packets are given up */
+	uint8_t nowhere[ETH_MTU_MOST]; /* for these */
+};
+
+struct eth {
+	struct net net; /* first: it is what the machine's callbacks get */
+	int fd;
+	int name_fd; /* holds our endpoint */
+	uint16_t type;
+	uint8_t mac[ETH_MAC_BYTES];
+	int ifindex, loopback;
+	uint32_t endpoint;
+	uint32_t mtu; /* longest packet */
+	ptl_nid_t own_nid;
+	struct net_ranks ranks;
+	bool by_id; /* others are where their ids say */
+	uint8_t *map;
+	size_t map_len;
+	struct eth_ring in;
+	struct eth_out out;
+};
+
+/* ---- eth_addr.c ------------------------------------------------------------------------------- */
+
+/* An address: how to get there, and which process there. */
+struct eth_place {
+	bool local; /* by the loopback interface */
+	uint8_t mac[ETH_MAC_BYTES];
+	uint32_t endpoint;
+};
+
+void eth_addr_from(struct dgram_addr *a, const struct eth_place *p);
+void eth_addr_to(struct eth_place *p, const struct dgram_addr *a);
+
+/* net_link.address */
+bool eth_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+/* For net_ranks_take. */
+bool eth_parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr);
+
+/* Takes the endpoint `want`, or with 0 one that is free. 0, or -errno; -EADDRINUSE: somebody has it. */
+int eth_take_endpoint(struct eth *e, uint32_t want);
+/* From now on the socket gets our frames and no others. 0, or -errno. */
+int eth_filter(const struct eth *e);
+
+/* ---- eth_ring.c ------------------------------------------------------------------------------- */
+
+/* Makes the rings, of about so many bytes each. 0, or -errno. */
+int eth_rings_make(struct eth *e, size_t bytes);
+void eth_rings_free(struct eth *e);
+
+/* Of net_link. */
+void *eth_room(void *link, size_t len);
+void eth_transmit(void *link, const struct dgram_packet *p);
+void eth_flush(void *link);
+unsigned int eth_receive(void *link, struct net *n);
+
+#endif
