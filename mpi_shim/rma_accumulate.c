@@ -458,6 +458,9 @@ int mpi_accumulate(const void *origin_addr, MPI_Count origin_count,
 /* What the entry point does not check, for it may have no meaning. */
 static int check_origin(const void *addr, MPI_Count count, const struct mpi_type *type)
 {
+	if (count < 0)
+		return mpi_fail(MPI_ERR_COUNT, "origin_count is %lld: it must not be negative",
+				(long long)count);
 	if (!type)
 		return mpi_fail(MPI_ERR_TYPE, "origin_datatype is not a datatype");
 	if (!type->committed)

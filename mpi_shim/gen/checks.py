@@ -36,7 +36,7 @@ ROWS = [
 
     # one-sided; of what is fetched with an operation, whether the origin matters is for the operation to say
     (RMA, 'R?[Gg]et_accumulate|Fetch_and_op', 'origin_addr', ''),
-    (RMA, 'R?[Gg]et_accumulate', 'origin_datatype', ''),
+    (RMA, 'R?[Gg]et_accumulate', 'origin_(count|datatype)', ''),
     (RMA, 'Compare_and_swap|Fetch_and_op', '.*_addr', BUFFER % ('1', 'datatype')),
     (RMA, ANY, 'origin_addr', BUFFER % ('origin_count', 'origin_datatype')),
     (RMA, ANY, 'result_addr', BUFFER % ('result_count', 'result_datatype')),

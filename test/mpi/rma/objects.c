@@ -532,6 +532,30 @@ static const char *fortran_kinds(int flavor)
 	return NULL;
 }
 
+/* MPI_NO_OP: nothing of the origin is looked at. */
+static const char *no_origin(int flavor)
+{
+	MPI_Aint base = 0;
+	int got[2] = { 0 };
+
+	make_window(flavor);
+	memory[0] = 70 + flavor;
+	memory[1] = 80;
+	if (flavor == 3)
+		MPI_Get_address(memory, &base);
+	CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, tap_rank, 0, win));
+	CHECK_OK(MPI_Get_accumulate(NULL, -1, MPI_DATATYPE_NULL, got, 2, MPI_INT, tap_rank, base, 2,
+				    MPI_INT, MPI_NO_OP, win));
+	if (!tap_tame)
+		CHECK_CLASS(MPI_Get_accumulate(got, -1, MPI_INT, got + 1, 1, MPI_INT, tap_rank,
+					       base, 1, MPI_INT, MPI_SUM, win),
+			    MPI_ERR_COUNT);
+	CHECK_OK(MPI_Win_unlock(tap_rank, win));
+	CHECK(got[0] == 70 + flavor && got[1] == 80);
+	free_window(flavor);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, FLAVORS);
@@ -550,6 +574,7 @@ int main(int argc, char **argv)
 	tap_rounds_set(FLAVORS);
 	tap_case("error handlers", error_handlers);
 	tap_case("Fortran's kinds", fortran_kinds);
+	tap_case("MPI_NO_OP without an origin", no_origin);
 	if (!tap_tame) {
 		tap_case("errors of requests", errors_of_requests);
 		tap_case("wrong epochs and assertions", epochs);
