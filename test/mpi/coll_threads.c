@@ -36,7 +36,8 @@ struct work {
 static const char *one_round(int t, int round, MPI_Op op, unsigned *in, unsigned *out)
 {
 	int n = 1 + (round * 37 + t * 11) % N, root = round % tap_size;
-	unsigned want, key = (unsigned)(t * 1000 + round);
+	unsigned want, sum, key = (unsigned)(t * 1000 + round);
+	MPI_Request request[3];
 
 	for (int i = 0; i < n; i++)
 		in[i] = key + (unsigned)(tap_rank * 7 + i);
@@ -54,6 +55,18 @@ static const char *one_round(int t, int round, MPI_Op op, unsigned *in, unsigned
 	for (int i = 0; i < n; i++)
 		if (out[i] != key + (unsigned)(root * 7 + i))
 			return "bcast";
+	MPI_Iallreduce(in, out, n, MPI_UNSIGNED, op, comms[t], &request[0]);
+	MPI_Ibarrier(comms[t], &request[1]);
+	MPI_Ireduce(in, &sum, 1, MPI_UNSIGNED, MPI_SUM, root, comms[t], &request[2]);
+	MPI_Waitall(3, request, MPI_STATUSES_IGNORE);
+	want = key;
+	for (int r = 1; r < tap_size; r++)
+		want = 3 * want + key + (unsigned)(r * 7);
+	if (out[0] != want)
+		return "iallreduce";
+	want = (unsigned)tap_size * key + (unsigned)(7 * tap_size * (tap_size - 1) / 2);
+	if (tap_rank == root && sum != want)
+		return "ireduce";
 	MPI_Barrier(comms[t]);
 	MPI_Allgather(in, 1, MPI_UNSIGNED, out, 1, MPI_UNSIGNED, comms[t]);
 	for (int r = 0; r < tap_size; r++)

@@ -113,6 +113,80 @@ static const char *together(int round)
 	return wrong;
 }
 
+/* ---- attached memory that changes ------------------------------------------------------------------- */
+
+static MPI_Aint theirs;
+static _Atomic int at_work;
+
+/* The first thread attaches and detaches, the others use what stays. */
+static const char *use_attached(int thread)
+{
+	static long mine[THREADS];
+	int target = (tap_rank + 1) % tap_size;
+	MPI_Aint at = theirs + thread * (MPI_Aint)sizeof(long);
+
+	for (int i = 0; thread > 0 && i < STEPS; i++) {
+		mine[thread] = i;
+		CHECK_OK(MPI_Put(&mine[thread], 1, MPI_LONG, target, at, 1, MPI_LONG, win));
+		CHECK_OK(MPI_Win_flush(target, win));
+		mine[thread] = -1;
+		CHECK_OK(MPI_Get(&mine[thread], 1, MPI_LONG, target, at, 1, MPI_LONG, win));
+		CHECK_OK(MPI_Win_flush(target, win));
+		CHECK_INT(mine[thread], i);
+	}
+	if (thread > 0)
+		return NULL;
+	while (at_work > 0) {
+		static long more[4];
+
+		for (int i = 0; i < 4; i++)
+			CHECK_OK(MPI_Win_attach(win, &more[i], sizeof(long)));
+		for (int i = 0; i < 4; i++)
+			CHECK_OK(MPI_Win_detach(win, &more[i]));
+	}
+	return NULL;
+}
+
+static void *run_attached(void *arg)
+{
+	int thread = *(int *)arg;
+	const char *wrong = use_attached(thread);
+
+	wrongs[thread] = wrong ? strdup(wrong) : NULL;
+	at_work--;
+	return NULL;
+}
+
+static const char *attaching(int round)
+{
+	static long attached_memory[THREADS];
+	int number[THREADS];
+	pthread_t thread[THREADS];
+	const char *wrong = NULL;
+	MPI_Aint here;
+
+	(void)round;
+	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_attach(win, attached_memory, sizeof(attached_memory));
+	MPI_Get_address(attached_memory, &here);
+	MPI_Sendrecv(&here, 1, MPI_AINT, (tap_rank + tap_size - 1) % tap_size, 0, &theirs, 1,
+		     MPI_AINT, (tap_rank + 1) % tap_size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Win_lock_all(0, win);
+	at_work = THREADS - 1;
+	for (int i = 0; i < THREADS; i++) {
+		number[i] = i;
+		pthread_create(&thread[i], NULL, run_attached, &number[i]);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(thread[i], NULL);
+		wrong = wrong ? wrong : wrongs[i];
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_free(&win);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	int level;
@@ -124,5 +198,6 @@ int main(int argc, char **argv)
 	}
 	tap_start(argc, argv, 2);
 	tap_case("threads share a window", together);
+	tap_case("threads use a dynamic window that changes", attaching);
 	return tap_end();
 }
