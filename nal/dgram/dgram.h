@@ -214,8 +214,9 @@ uint32_t dgram_close(struct dgram *m, uint64_t now);
 void dgram_destroy(struct dgram *m);
 
 /* The peer `id`; makes it known with address *addr if it is not, else the address is left as it is. No packet
- * is sent. DGRAM_NONE: no memory, or cfg.max_peers are known. Peers are numbered from 0, and a
- * number stays with its id. */
+ * is sent. DGRAM_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are numbered from 0, and a
+ * number stays with its id, until it is needed for another one when there is no connection, or attempt at one, and
+ * nothing is expected. */
 uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
 /* The same without making it known. */
 uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id);

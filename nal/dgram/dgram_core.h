@@ -275,6 +275,7 @@ struct dgram {
 	struct dgram_cfg cfg;
 	struct dgram_rec **chunk;
 	uint32_t nchunks, npeers;
+	uint32_t forget;  /* the next that may be, when there are too many */
 	uint32_t *bucket; /* index + 1 of the first peer */
 	uint32_t nbuckets;
 	uint32_t *heap;

@@ -68,13 +68,23 @@ static bool rehash(struct dgram *m, uint32_t nbuckets)
 	return true;
 }
 
-/* Memory for one more record. */
+/* Memory for one more record and its timer. */
 static bool room_for_record(struct dgram *m)
 {
 	struct dgram_rec **chunk, *recs;
+	uint32_t *heap;
 
 	if (m->npeers == m->nbuckets && !rehash(m, m->nbuckets ? 2 * m->nbuckets : 16))
 		return false;
+	if (m->npeers == m->heap_room) {
+		uint32_t room = m->heap_room ? 2 * m->heap_room : 16;
+
+		heap = dgram_regrow(m, m->heap, m->heap_room * sizeof(*heap), room * sizeof(*heap));
+		if (!heap)
+			return false;
+		m->heap = heap;
+		m->heap_room = room;
+	}
 	if (m->npeers < m->nchunks * DGRAM_CHUNK)
 		return true;
 	recs = dgram_alloc(m, DGRAM_CHUNK * sizeof(*recs));
@@ -95,23 +105,56 @@ static bool room_for_record(struct dgram *m)
 	return true;
 }
 
+static void hash_out(struct dgram *m, uint32_t index)
+{
+	uint32_t *at = &m->bucket[hash(m, dgram_rec(m, index)->id)];
+
+	while (*at != index + 1)
+		at = &dgram_rec(m, *at - 1)->hash_next;
+	*at = dgram_rec(m, index)->hash_next;
+}
+
+/* A record that is of no use any more, in the order of their numbers, so that each gets some time. NULL: none is. */
+static struct dgram_rec *forgettable(struct dgram *m)
+{
+	for (uint32_t i = 0; i < m->npeers; i++) {
+		struct dgram_rec *r = dgram_rec(m, m->forget++ % m->npeers);
+
+		if (r->state == DGRAM_IDLE && !r->conn && !r->watch && !r->flags)
+			return r;
+	}
+	return NULL;
+}
+
 struct dgram_rec *dgram_rec_add(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr)
 {
+	uint32_t index = m->npeers;
 	struct dgram_rec *r;
 
-	if (m->npeers >= m->cfg.max_peers || !room_for_record(m))
-		return NULL;
-	r = dgram_rec(m, m->npeers);
+	if (m->npeers < m->cfg.max_peers) {
+		if (!room_for_record(m))
+			return NULL;
+		r = dgram_rec(m, m->npeers++);
+		*r = (struct dgram_rec){ .due = DGRAM_NEVER };
+		m->stats.peers++;
+	} else {
+		r = forgettable(m);
+		if (!r)
+			return NULL;
+		index = dgram_index(r);
+		hash_out(m, index);
+	}
+	/* its timer may still be in the heap */
 	*r = (struct dgram_rec){
 		.id = id,
 		.addr = *addr,
-		.next = dgram_token(m, m->npeers),
-		.due = DGRAM_NEVER,
+		.next = dgram_token(m, index),
+		.due = r->due,
+		.heap = r->heap,
 		.ready_next = DGRAM_NONE,
 		.mtu = m->cfg.mtu_start,
 	};
-	hash_in(m, m->npeers++);
-	m->stats.peers++;
+	hash_in(m, index);
 	return r;
 }
 
@@ -237,26 +280,11 @@ void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at)
 {
 	if (r->heap ? at >= r->due : at == DGRAM_NEVER)
 		return;
-	if (!r->heap) {
-		if (m->heap_n == m->heap_room) {
-			uint32_t room = m->heap_room ? 2 * m->heap_room : 16;
-			uint32_t *heap = dgram_regrow(m, m->heap, m->heap_room * sizeof(*heap),
-						      room * sizeof(*heap));
-
-			if (!heap) {
-				/* without a timer it is looked at in every round instead */
-				dgram_ready(m, r);
-				return;
-			}
-			m->heap = heap;
-			m->heap_room = room;
-		}
-		r->due = at;
-		m->heap[m->heap_n] = dgram_index(r);
-		sift_up(m, m->heap_n++);
-		return;
-	}
 	r->due = at;
+	if (!r->heap) {
+		m->heap[m->heap_n] = dgram_index(r);
+		r->heap = ++m->heap_n;
+	}
 	sift_up(m, r->heap - 1);
 }
 

@@ -398,6 +398,28 @@ static void an_idle_peer_keeps_its_record_only(void **state)
 	assert_int_equal(pair_stats(&p, 0).opened, 1);
 }
 
+static void who_is_gone_makes_room_for_others(void **state)
+{
+	(void)state;
+	cfg.machine.max_peers = 1;
+	again();
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	/* not as long as it is there */
+	pair_send(&p, 2, 1, 10);
+	pair_until(&p, &p.told[2].sent, 1);
+	assert_int_equal(p.told[2].sent_status, DGRAM_UNREACHABLE);
+	dgram_close(sim_node(p.s, 0)->m, sim_now(p.s));
+	pair_until(&p, &p.told[1].lost, 1);
+	pair_send(&p, 2, 1, 10);
+	pair_until(&p, &p.told[2].sent, 2);
+	assert_int_equal(p.told[2].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[1].who.id, 3);
+	assert_int_equal(pair_stats(&p, 1).peers, 1);
+	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 1), DGRAM_NONE);
+	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 3), 0);
+}
+
 static void settings_that_make_no_sense_are_refused(void **state)
 {
 	struct dgram_cfg c = cfg.machine;
@@ -438,6 +460,7 @@ int main(void)
 		TEST(nor_does_it_after_a_restart),
 		TEST(garbage_is_only_counted),
 		TEST(an_idle_peer_keeps_its_record_only),
+		TEST(who_is_gone_makes_room_for_others),
 		TEST(settings_that_make_no_sense_are_refused),
 	};
 
