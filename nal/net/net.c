@@ -52,33 +52,23 @@ struct ptl_answerer net_who(const struct net *n, uint32_t peer)
 	};
 }
 
-/* Room in our table for a peer of the machine's. */
-static bool note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
+/* A peer of the carrier's is this one now. */
+static void note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
 {
 	struct ptl_stat *s = &n->ni->view.r->stat;
 	struct ptl_stat_peer *st = &n->stat[peer];
 
-	if (peer >= n->npeers) {
-		uint32_t more = n->npeers ? 2 * n->npeers : 16;
-		struct net_peer *p;
-
-		while (more <= peer)
-			more *= 2;
-		p = realloc(n->peer, more * sizeof(*p));
-		if (!p)
-			return false;
-		memset(p + n->npeers, 0, (more - n->npeers) * sizeof(*p));
-		n->peer = p;
-		n->npeers = more;
+	if (n->peer[peer].who.id != who->id) {
+		memset(&n->peer[peer], 0, sizeof(n->peer[peer]));
+		memset(st, 0, sizeof(*st));
 	}
 	n->peer[peer].who = *who;
-	n->peer[peer].noted = true;
 	st->id = (ptl_process_id_t){ (ptl_nid_t)(who->id >> 32), (ptl_pid_t)who->id };
 	st->state = 2;
 	strncpy(st->nal, n->name, sizeof(st->nal) - 1);
-	if (peer >= s->net_peer_high[n->slot - n->ni->net])
-		s->net_peer_high[n->slot - n->ni->net] = peer + 1;
-	return true;
+	if (peer >= n->npeers)
+		n->npeers = peer + 1;
+	s->net_peer_high[n->slot - n->ni->net] = n->npeers;
 }
 
 /* From now on the application's calls look at the network, too. */
@@ -118,10 +108,11 @@ static uint32_t find(struct net *n, ptl_process_id_t id)
 	if (n->last_peer != DGRAM_NONE && n->last.nid == id.nid && n->last.pid == id.pid)
 		return n->last_peer;
 	peer = n->carrier->find(n, who.id);
-	/* the machine knows who called us before the connection stands */
-	if (peer >= NET_PEERS ||
-	    ((peer >= n->npeers || !n->peer[peer].noted) && !note_peer(n, peer, &who)))
+	if (peer == DGRAM_NONE)
 		return DGRAM_NONE;
+	/* the machine knows who called us before the connection stands */
+	if (n->peer[peer].who.id != who.id)
+		note_peer(n, peer, &who);
 	n->last = id;
 	return n->last_peer = peer;
 }
@@ -160,7 +151,9 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 	uint32_t peer = n->carrier->connect(n, who.id);
 
 	n->last_peer = DGRAM_NONE;
-	return peer != DGRAM_NONE && peer < NET_PEERS && note_peer(n, peer, &who);
+	if (peer != DGRAM_NONE)
+		note_peer(n, peer, &who);
+	return peer != DGRAM_NONE;
 }
 
 void net_expect(struct net *n, uint32_t peer, int change)
@@ -197,9 +190,7 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 {
 	struct net *n = user;
 
-	/* accept() comes before there is a number; a peer that cannot be noted is not heard */
-	if (peer >= NET_PEERS || !note_peer(n, peer, who))
-		return;
+	note_peer(n, peer, who);
 	n->stat[peer].state = 1;
 	n->peer[peer].gone = false;
 	n->last_peer = DGRAM_NONE;
@@ -313,7 +304,17 @@ static void free_all(struct net *n)
 	}
 	if (n->body_of)
 		munmap(n->body_of, n->ni->view.nops * sizeof(*n->body_of));
-	free(n->peer);
+	if (n->peer)
+		munmap(n->peer, NET_PEERS * sizeof(*n->peer));
+}
+
+/* Zeros, of which only what is used takes memory. NULL: no room. */
+static void *table(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
 }
 
 const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd)
@@ -326,12 +327,10 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	n->last_peer = DGRAM_NONE;
 	net_tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
-	n->body_of = mmap(NULL, ni->view.nops * sizeof(*n->body_of), PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (n->body_of == MAP_FAILED) {
-		n->body_of = NULL;
+	n->body_of = table(ni->view.nops * sizeof(*n->body_of));
+	n->peer = table(NET_PEERS * sizeof(*n->peer));
+	if (!n->body_of || !n->peer)
 		return "out of memory";
-	}
 	n->begun = true;
 	ptl_lock(ni);
 	s->net_peer_off[n->slot - ni->net] = (uint64_t)((char *)n->stat - (char *)ni->view.r);

@@ -105,7 +105,6 @@ struct net_body {
 
 struct net_peer {
 	struct dgram_who who;
-	bool noted;
 	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
 	bool gone;    /* the connection was lost, and there is no other */
 	uint32_t expected;                /* answers */
@@ -128,8 +127,8 @@ struct net {
 		bool full;
 	} keys;
 	struct net_fault *fault; /* NULL: none */
-	struct net_peer *peer;   /* by the machine's numbers */
-	uint32_t npeers;
+	struct net_peer *peer;   /* NET_PEERS, by the carrier's numbers, */
+	uint32_t npeers;         /* which are less than this */
 	struct ptl_stat_peer *stat;
 	struct dgram_stats shown; /* what the statistics page has of our counters */
 	ptl_process_id_t last;    /* the one talked to last, */

@@ -33,9 +33,11 @@ static void transmit(void *user, const struct dgram_packet *p)
 /* Who has the key is of the job, or trusted by who gave it the file. */
 static bool accept_peer(void *user, const struct dgram_who *who, const struct dgram_addr *from)
 {
-	const struct net *n = user;
+	struct net *n = user;
 
 	(void)from;
+	/* it may be given the number of somebody who is forgotten */
+	n->last_peer = DGRAM_NONE;
 	return who->id != net_id(n->ni->id);
 }
 
