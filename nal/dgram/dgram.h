@@ -248,6 +248,10 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_
 void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,
 		   size_t len);
 
+/* The network gave back a packet of ours, or what it kept of it, because nobody is where it went. Only a greeting that
+ * still waits for its answer, whole and with its tag, says anything: that peer is unreachable. */
+void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len);
+
 /* Does what is due: timers, then packets, as many as there is something to say in and the network and the link
  * can take. True: the link had no more room and there is more to send. */
 bool dgram_run(struct dgram *m, uint64_t now);

@@ -362,6 +362,8 @@ void dgram_open_start(struct dgram *m, struct dgram_rec *r);
 void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const struct dgram_hello *h);
 void dgram_open_welcome(struct dgram *m, uint64_t to, const struct dgram_addr *from,
 			const struct dgram_hello *h);
+/* Our own HELLO came back: nobody is there. */
+void dgram_open_refused(struct dgram *m, const struct dgram_hello *h);
 void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown);
 /* A FRAMES packet to our next token begins with this CONFIRM. True: there is a connection now. */
 bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *from,

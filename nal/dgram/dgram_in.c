@@ -188,3 +188,17 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from,
 		dgram_drop(m, DGRAM_DROP_MALFORMED);
 	}
 }
+
+void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len)
+{
+	struct dgram_hello hello;
+	struct dgram_head h;
+
+	m->now = now;
+	if (dgram_head_decode(packet, len, &h) || h.type != DGRAM_HELLO ||
+	    (m->ops.verify && !m->ops.verify(m->user, packet, h.head_len, len)) ||
+	    dgram_hello_decode(packet, len, &hello))
+		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+	else
+		dgram_open_refused(m, &hello);
+}

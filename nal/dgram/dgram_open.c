@@ -136,6 +136,23 @@ void dgram_open_unknown(struct dgram *m, const struct dgram_addr *to, uint64_t t
 			(struct dgram_reset){ .to = *to, .token = token, .unknown = unknown };
 }
 
+/* Who can bring back the greeting of an attempt that is under way has seen it, and could keep it from arriving as
+ * well. */
+void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
+{
+	uint32_t peer = (uint32_t)h->token;
+	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
+
+	if (!r || r->state != DGRAM_OPENING || r->next != h->token || h->whom != r->id ||
+	    h->from != m->cfg.id) {
+		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		return;
+	}
+	/* what comes back of this attempt later says nothing about the next one */
+	r->next = dgram_token(m, peer);
+	dgram_lose(m, r, DGRAM_UNREACHABLE);
+}
+
 void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
 {
 	uint32_t peer = (uint32_t)to;

@@ -196,6 +196,8 @@ extern const struct net_carrier net_dgram_carrier;
 
 /* A packet that the link received. */
 void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
+/* A packet of ours that came back, or its beginning: nothing listens where it went. */
+void net_refused(struct net *n, const void *packet, size_t len);
 /* Makes the machine; NULL, or why not. */
 const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window);
 

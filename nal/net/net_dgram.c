@@ -93,6 +93,13 @@ void net_packet(struct net *n, const struct dgram_addr *from, const void *packet
 	dgram_receive(n->m, n->now, from, packet, len);
 }
 
+void net_refused(struct net *n, const void *packet, size_t len)
+{
+	/* processes of a job that were not started together may only be late */
+	if (!n->ni->nawaited)
+		dgram_refused(n->m, n->now, packet, len);
+}
+
 static uint32_t find(const struct net *n, dgram_id_t id)
 {
 	return dgram_peer_find(n->m, id);

@@ -95,6 +95,7 @@ static void widen(int fd, int force, int ask)
 static void set_options(struct udp *u)
 {
 	int probe = u->family == AF_INET6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+	int one = 1;
 
 	widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
@@ -103,6 +104,11 @@ static void set_options(struct udp *u)
 		setsockopt(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
 	else
 		setsockopt(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+	/* we want to hear that nothing listens at an address; see drain() */
+	if (u->family == AF_INET6)
+		setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
+	else
+		setsockopt(u->fd, IPPROTO_IP, IP_RECVERR, &one, sizeof(one));
 	if (base_config()->ptl_udp_segments) {
 		u->segments_out = udp_can_segment(u->fd);
 		u->segments_in = udp_can_join(u->fd);

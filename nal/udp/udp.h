@@ -43,6 +43,7 @@ struct udp {
 	uint16_t port;
 	uint32_t mtu; /* longest datagram */
 	bool segments_out, segments_in;
+	bool told; /* a send heard of an error of an earlier packet: there is more in the queue of errors */
 
 	struct net_ranks ranks;
 	unsigned int scope; /* of link-local addresses */

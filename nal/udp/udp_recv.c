@@ -5,8 +5,13 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <string.h>
+#include <time.h>
+
+#include <linux/errqueue.h> /* needs time.h before it */
 
 #include "nal/udp/udp.h"
 
@@ -14,7 +19,8 @@
 #define UDP_GRO 104
 #endif
 
-#define FEW 2 /* rounds that found something before more than one datagram is asked for at once */
+#define ERRORS_MOST 64 /* taken at a time */
+#define FEW         2 /* rounds that found something before more than one datagram is asked for at once */
 
 bool udp_can_join(int fd)
 {
@@ -71,18 +77,75 @@ static void take(struct udp *u, struct net *n, uint32_t i, size_t len)
 		net_packet(n, &from, bytes + at, len - at < size ? len - at : size);
 }
 
+/* Does this message of the queue of errors say that nothing listens where a packet went? */
+static bool says_refused(struct msghdr *h)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {
+		struct sock_extended_err e;
+
+		if (!(c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR) &&
+		    !(c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR))
+			continue;
+		memcpy(&e, CMSG_DATA(c), sizeof(e));
+		return (e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH &&
+			e.ee_code == ICMP_PORT_UNREACH) ||
+		       (e.ee_origin == SO_EE_ORIGIN_ICMP6 && e.ee_type == ICMP6_DST_UNREACH &&
+			e.ee_code == ICMP6_DST_UNREACH_NOPORT);
+	}
+	return false;
+}
+
+/* Takes what the network says of our packets. Anybody can say it, so it is up to the machine whether it means anything. */
+static void drain(struct udp *u, struct net *n)
+{
+	uint8_t bytes[256]; /* greetings are shorter */
+	union {
+		struct cmsghdr align;
+		char space[256];
+	} control;
+
+	u->told = false;
+	for (int i = 0; i < ERRORS_MOST; i++) {
+		struct iovec iov = { bytes, sizeof(bytes) };
+		struct msghdr h = {
+			.msg_iov = &iov,
+			.msg_iovlen = 1,
+			.msg_control = control.space,
+			.msg_controllen = sizeof(control.space),
+		};
+		ssize_t len = recvmsg(u->fd, &h, MSG_ERRQUEUE | MSG_DONTWAIT);
+
+		if (len < 0)
+			return;
+		if (says_refused(&h))
+			net_refused(n, bytes, (size_t)len);
+	}
+	u->told = true;
+}
+
+/* The kernel has something to say that is no datagram. */
+static bool erred(void)
+{
+	return errno != EAGAIN && errno != EINTR;
+}
+
 unsigned int udp_receive(void *link, struct net *n)
 {
 	struct udp *u = link;
 	ssize_t len;
 	int k;
 
+	if (u->told)
+		drain(u, n);
 	if (n->hits < FEW) {
 		ready(u, 0);
 		len = recvmsg(u->fd, &u->in.msg[0].msg_hdr, MSG_DONTWAIT);
-		if (len < 0)
-			return errno ==
-			       ECONNREFUSED; /* somebody is not there: a reason to look again */
+		if (len < 0) {
+			if (!erred())
+				return 0;
+			drain(u, n);
+			return 1;
+		}
 		take(u, n, 0, (size_t)len);
 		return 1;
 	}
@@ -91,5 +154,7 @@ unsigned int udp_receive(void *link, struct net *n)
 	k = recvmmsg(u->fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < k; i++)
 		take(u, n, (uint32_t)i, u->in.msg[i].msg_len);
+	if (k < 0 && erred())
+		drain(u, n);
 	return k > 0 ? (unsigned int)k : 0;
 }

@@ -122,6 +122,8 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 
 	if (k > 0)
 		return (uint32_t)k;
+	if (errno != EAGAIN && errno != EINTR)
+		u->told = true;
 	switch (errno) {
 	case EINTR:
 	case ECONNREFUSED: /* of an earlier packet; this one has not been tried */

@@ -376,6 +376,83 @@ static void garbage_is_only_counted(void **state)
 	pair_until(&p, &p.told[0].sent, 2);
 }
 
+/* The first HELLO of process 0, which arrives only if drop_to says so. */
+static uint8_t greeting[256];
+static size_t greeting_len;
+
+static bool keeps_greeting(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)to;
+	if (!from && packet[1] == DGRAM_HELLO && !greeting_len && len <= sizeof(greeting)) {
+		memcpy(greeting, packet, len);
+		greeting_len = len;
+	}
+	return q->drop_to;
+}
+
+static void refuse(const uint8_t *packet, size_t len)
+{
+	dgram_refused(sim_node(p.s, 0)->m, sim_now(p.s), packet, len);
+}
+
+static void greet(bool arrives)
+{
+	greeting_len = 0;
+	p.keep = keeps_greeting;
+	p.drop_to = arrives;
+	assert_int_equal(pair_send(&p, 0, 1, 100), 0);
+	pair_wait(&p, SECOND / 4);
+	assert_true(greeting_len);
+}
+
+static void who_is_not_there_by_the_networks_word_is_unreachable(void **state)
+{
+	(void)state;
+	greet(false);
+	assert_int_equal(p.told[0].lost, 0);
+	refuse(greeting, greeting_len);
+	assert_int_equal(p.told[0].lost, 1);
+	assert_int_equal(p.told[0].lost_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
+	/* the same word again is about nothing any more; and the next attempt is one of its own */
+	refuse(greeting, greeting_len);
+	assert_int_equal(p.told[0].lost, 1);
+	p.keep = NULL;
+	pair_send(&p, 0, 1, 100);
+	refuse(greeting, greeting_len);
+	pair_until(&p, &p.told[0].up, 1);
+}
+
+static void who_has_not_seen_the_greeting_cannot_refuse_it(void **state)
+{
+	uint64_t before;
+
+	(void)state;
+	greet(false);
+	before = pair_stats(&p, 0).drops[DGRAM_DROP_STALE_HELLO];
+	for (size_t i = 0; i < greeting_len; i++) {
+		greeting[i] ^= 4;
+		refuse(greeting, greeting_len);
+		greeting[i] ^= 4;
+		refuse(greeting, i);
+	}
+	assert_int_equal(p.told[0].lost, 0);
+	assert_int_equal(pair_stats(&p, 0).drops[DGRAM_DROP_STALE_HELLO],
+			 before + 2 * greeting_len);
+}
+
+static void a_connection_cannot_be_refused(void **state)
+{
+	(void)state;
+	greet(true);
+	pair_until(&p, &p.told[0].sent, 1);
+	refuse(greeting, greeting_len);
+	assert_int_equal(p.told[0].lost, 0);
+	pair_send(&p, 0, 1, 100);
+	pair_until(&p, &p.told[0].sent, 2);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+}
+
 static void an_idle_peer_keeps_its_record_only(void **state)
 {
 	(void)state;
@@ -459,6 +536,9 @@ int main(void)
 		TEST(what_is_sent_again_later_does_nothing),
 		TEST(nor_does_it_after_a_restart),
 		TEST(garbage_is_only_counted),
+		TEST(who_is_not_there_by_the_networks_word_is_unreachable),
+		TEST(who_has_not_seen_the_greeting_cannot_refuse_it),
+		TEST(a_connection_cannot_be_refused),
 		TEST(an_idle_peer_keeps_its_record_only),
 		TEST(who_is_gone_makes_room_for_others),
 		TEST(settings_that_make_no_sense_are_refused),
