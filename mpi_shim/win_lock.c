@@ -154,6 +154,7 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 		dead = any_dead(win);
 		if (dead >= 0)
 			return lost(win, dead);
+		mpi_progress(false); /* add() looks at its own answers only */
 		nap(ns);
 		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;
 	}

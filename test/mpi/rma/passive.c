@@ -122,9 +122,66 @@ static const char *target_computes(int flavor)
 	return wrong;
 }
 
+/* ---- the origin waits ----------------------------------------------------------------------------------- */
+
+/* More than a sender may have sent that nobody takes in. */
+enum { MESSAGES = 20000 };
+#define SENDS_S 20.0
+
+/* The holder of a lock sends all this to the rank that waits for the lock, and unlocks. */
+static const char *send_and_unlock(void)
+{
+	static MPI_Request request[MESSAGES];
+	double start = time_now();
+	int done = 0;
+
+	for (int i = 0; i < MESSAGES; i++)
+		MPI_Isend(memory, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, &request[i]);
+	while (!done && time_now() < start + SENDS_S)
+		CHECK_OK(MPI_Testall(MESSAGES, request, &done, MPI_STATUSES_IGNORE));
+	CHECK_OK(MPI_Win_unlock(0, win));
+	if (!done)
+		MPI_Waitall(MESSAGES, request, MPI_STATUSES_IGNORE);
+	CHECK(done);
+	return NULL;
+}
+
+static const char *wait_for_lock(void)
+{
+	static MPI_Request request[MESSAGES];
+	static int data[MESSAGES];
+
+	for (int i = 0; i < MESSAGES; i++)
+		MPI_Irecv(&data[i], 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &request[i]);
+	MPI_Send(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD);
+	CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win));
+	CHECK_OK(MPI_Win_unlock(0, win));
+	MPI_Waitall(MESSAGES, request, MPI_STATUSES_IGNORE);
+	return NULL;
+}
+
+static const char *messages_meanwhile(int flavor)
+{
+	const char *wrong = NULL;
+
+	make_window(flavor);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (tap_rank == 1) {
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win);
+		MPI_Recv(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		wrong = send_and_unlock();
+	} else if (tap_rank == 0) {
+		wrong = wait_for_lock();
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	free_window(flavor);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, FLAVORS);
 	tap_case("one-sided operations go on while their target computes", target_computes);
+	tap_case("messages come in while a lock is waited for", messages_meanwhile);
 	return tap_end();
 }
