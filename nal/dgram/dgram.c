@@ -59,6 +59,7 @@ void dgram_defaults(struct dgram_cfg *cfg)
 		.push_bytes = 16384,
 		.credit = 256,
 		.backlog = 4096,
+		.crowd_bytes = 4u << 20,
 		.max_peers = 1u << 20,
 		.early_bytes = 64u << 20,
 	};
@@ -84,6 +85,7 @@ static void fill_in(struct dgram_cfg *cfg)
 	FILL(push_bytes);
 	FILL(credit);
 	FILL(backlog);
+	FILL(crowd_bytes);
 	FILL(max_peers);
 	FILL(early_bytes);
 #undef FILL
@@ -197,6 +199,13 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_
 		dgram_open_start(m, r);
 	dgram_ready(m, r);
 	return 0;
+}
+
+bool dgram_crowded(const struct dgram *m, uint32_t peer)
+{
+	const struct dgram_conn *c = peer < m->npeers ? dgram_rec(m, peer)->conn : NULL;
+
+	return c && c->msg_bytes >= m->cfg.crowd_bytes;
 }
 
 void dgram_watch(struct dgram *m, uint32_t peer, int change)

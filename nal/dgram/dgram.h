@@ -193,6 +193,7 @@ struct dgram_cfg {
 	uint32_t push_bytes; /* of a long body: sent before the receiver asks */
 	uint32_t credit;     /* messages a peer may send ahead of what was delivered: 16 to 1024 */
 	uint32_t backlog;    /* messages to one peer that may wait in dgram_send */
+	size_t crowd_bytes; /* of memory for messages to one peer, from which on dgram_crowded is true */
 	uint32_t max_peers;
 	size_t early_bytes; /* of messages that wait for an earlier one, or for dgram_resume, over all peers */
 };
@@ -242,6 +243,9 @@ struct dgram_out {
  * before dgram_run. 0; -EAGAIN: cfg.backlog messages wait already; -ENOMEM; -EINVAL: no such peer, header or body too
  * long. If not 0, nothing has happened and nobody will be told. */
 int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_out *o);
+
+/* So much waits for this peer that its owner had better not have more copied for it. */
+bool dgram_crowded(const struct dgram *m, uint32_t peer);
 
 /* A datagram arrived. `packet` may be anything, is only read, and is not needed afterwards; bodies are copied from it
  * to their landings. */

@@ -204,6 +204,7 @@ struct dgram_conn {
 	/* messages out */
 	struct dgram_msg **msg; /* ring by number, [msg_base, rec->tx_number) */
 	uint32_t msg_room, msg_base, msg_unsent, msg_lost;
+	size_t msg_bytes;    /* of those that are not over */
 	uint32_t credit_end; /* first message that may not be sent */
 	struct dgram_ctl *ctl;
 	uint32_t ctl_room, ctl_base, ctl_unsent, ctl_next, ctl_lost;

@@ -20,12 +20,13 @@ void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg)
 }
 
 /* Tells the owner, once. */
-static void end(struct dgram *m, uint32_t peer, struct dgram_msg *msg, uint64_t length,
-		enum dgram_status s)
+static void end(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg,
+		uint64_t length, enum dgram_status s)
 {
 	if (msg->over)
 		return;
 	msg->over = true;
+	c->msg_bytes -= msg->room;
 	if (msg->cookie && m->ops.sent)
 		m->ops.sent(m->user, peer, msg->cookie, length, s);
 }
@@ -125,6 +126,7 @@ int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *
 		msg->refs++;
 	}
 	*slot(c, r->tx_number++) = msg;
+	c->msg_bytes += msg->room;
 	m->stats.messages_out++;
 	return 0;
 }
@@ -152,7 +154,7 @@ void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number)
 		dgram_msg_acked(c, c->msg_base);
 		c->msg_base++;
 		if (msg->with_body)
-			end(m, dgram_index(r), msg, msg->body_len, DGRAM_OK);
+			end(m, dgram_index(r), c, msg, msg->body_len, DGRAM_OK);
 		dgram_msg_unref(m, msg);
 	}
 }
@@ -203,7 +205,7 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 	}
 	dgram_map_remove(&c->bodies, f->number);
 	dgram_msg_acked(c, f->number);
-	end(m, dgram_index(r), msg, dgram_min64(f->body_len, msg->body_len), status[f->reason]);
+	end(m, dgram_index(r), c, msg, dgram_min64(f->body_len, msg->body_len), status[f->reason]);
 	dgram_msg_unref(m, msg);
 }
 
@@ -275,12 +277,12 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 		if (!msg)
 			continue;
 		if (msg->state == DGRAM_MSG_ACKED)
-			end(m, peer, msg, 0, s);
+			end(m, peer, c, msg, 0, s);
 	}
 	for (; c->msg_base != last; c->msg_base++) {
 		struct dgram_msg *msg = *slot(c, c->msg_base);
 
-		end(m, peer, msg, 0, s);
+		end(m, peer, c, msg, 0, s);
 		dgram_msg_unref(m, msg);
 	}
 	for (uint32_t i = 0; i < c->bodies.size; i++)

@@ -156,6 +156,11 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 	return peer != DGRAM_NONE;
 }
 
+bool net_may_copy(const struct net *n, uint32_t peer)
+{
+	return !n->carrier->crowded || !n->carrier->crowded(n, peer);
+}
+
 void net_expect(struct net *n, uint32_t peer, int change)
 {
 	n->peer[peer].expected += (uint32_t)change;

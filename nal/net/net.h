@@ -60,6 +60,7 @@ struct net_carrier {
 
 	/* As those of dgram.h */
 	int (*send)(struct net *n, uint32_t peer, const struct dgram_out *o);
+	bool (*crowded)(const struct net *n, uint32_t peer); /* NULL: never */
 	void (*watch)(struct net *n, uint32_t peer, int change);
 	void (*resume)(struct net *n, uint32_t peer);
 
@@ -182,6 +183,8 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who);
 void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why);
 /* The target of an operation; DGRAM_NONE: not ours. */
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
+/* May bytes be copied for a peer, or does it not take in what there is? */
+bool net_may_copy(const struct net *n, uint32_t peer);
 /* Something is (1), or is no longer (-1), expected of a peer. */
 void net_expect(struct net *n, uint32_t peer, int change);
 struct ptl_answerer net_who(const struct net *n, uint32_t peer);

@@ -120,6 +120,11 @@ static int send_message(struct net *n, uint32_t peer, const struct dgram_out *o)
 	return dgram_send(n->m, n->now, peer, o);
 }
 
+static bool crowded(const struct net *n, uint32_t peer)
+{
+	return dgram_crowded(n->m, peer);
+}
+
 static void watch(struct net *n, uint32_t peer, int change)
 {
 	dgram_watch(n->m, peer, change);
@@ -208,6 +213,7 @@ const struct net_carrier net_dgram_carrier = {
 	.find = find,
 	.connect = connect_to,
 	.send = send_message,
+	.crowded = crowded,
 	.watch = watch,
 	.resume = resume,
 	.receive = receive,

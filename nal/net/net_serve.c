@@ -59,7 +59,7 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 	struct net_body *b = NULL;
 
 	o.header_len = net_msg_encode(header, &msg);
-	o.copy = bytes || l->mlength <= NET_COPY_MOST;
+	o.copy = bytes || (l->mlength <= NET_COPY_MOST && net_may_copy(n, peer));
 	if (!o.copy) {
 		b = net_body_get(n, peer);
 		if (b) {

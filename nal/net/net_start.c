@@ -71,7 +71,7 @@ static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 		.copy = true,
 	};
 
-	if (s->length > NET_COPY_MOST)
+	if (s->length > NET_COPY_MOST || (s->length && !net_may_copy(n, peer)))
 		return PTL_NO_SPACE;
 	o.header_len = encode(header, n->ni, s, PTL_NIL);
 	if (n->carrier->send(n, peer, &o) != 0)
@@ -113,8 +113,8 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 	if (s->kind != PTL_REQ_GET)
 		o.body_len = ptl_atomic_operand(s->atomic, s->length);
 	/* whether somebody is there is not known before the connection stands */
-	is_long =
-		s->kind == PTL_REQ_PUT && (o.body_len > NET_COPY_MOST || n->stat[peer].state != 1);
+	is_long = s->kind == PTL_REQ_PUT && (o.body_len > NET_COPY_MOST ||
+					     n->stat[peer].state != 1 || !net_may_copy(n, peer));
 	if (is_long)
 		flags |= PTL_OP_LONG | PTL_OP_UNLISTED;
 	if (s->kind != PTL_REQ_PUT || flags) {

@@ -393,6 +393,45 @@ static void silence_is_noticed_by_who_polls(void)
 	all_over(eq, md);
 }
 
+/* What was copied and cannot be delivered does not fill the memory. */
+static void who_does_not_listen_is_not_written_for_without_end(void)
+{
+	enum { PUTS = 1024, PIECE = 16384, KEPT = 8 << 20 };
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	ptl_event_t ev;
+	int now = 0;
+
+	if (!begin(&eq)) {
+		mad_until(mad.heard);
+		mad_answers(&mad.msg[0], PTL_ANSWER_ACK);
+		for (int i = 0; i < 20; i++)
+			mad_round();
+		atomic_store(pt_word(4), 1);
+		pt_until(atomic_load(pt_word(5)), 20);
+		mad_until_told();
+		return;
+	}
+	pt_ok(PtlEQFree(eq));
+	eq = pt_eq(2 * PUTS);
+	md = pt_bind(bytes, LONG, PTL_MD_EVENT_START_DISABLE, eq);
+	pt_ok(PtlPutRegion(md, 0, 1, PTL_ACK_REQ, other(), PORTAL, 0, 0, 0, 0));
+	pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
+	pt_until(atomic_load(pt_word(4)), 20);
+	for (int i = 0; i < PUTS; i++)
+		pt_ok(PtlPutRegion(md, 0, PIECE, PTL_NOACK_REQ, other(), PORTAL, 0, 0, 0, 0));
+	while (PtlEQGet(eq, &ev) == PTL_OK)
+		now++;
+	pt_truef(now < KEPT / PIECE, "%d puts of %d bytes are over before anything is heard", now,
+		 PIECE);
+	pt_code(PtlPutInject(pt_ni, bytes, 1, PTL_INJECT_NOW, other(), PORTAL, 0, 0, 0, 0),
+		PTL_NO_SPACE);
+	atomic_store(pt_word(5), 1);
+	for (; now < PUTS; now++)
+		pt_is(end_of(eq, PTL_EVENT_SEND_END), PTL_NI_OK);
+	all_over(eq, md);
+}
+
 /* A short put waits in line behind a longer one when the process is started anew: that knows of neither. */
 static void answers_are_for_who_asked(void)
 {
@@ -454,6 +493,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(only_the_first_answer_counts, 2),
 	PT_CASE(who_dies_before_the_ack_does_not_take_that_of_others_along, 2),
 	PT_CASE(answers_are_for_who_asked, 2),
+	PT_CASE(who_does_not_listen_is_not_written_for_without_end, 2),
 	PT_CASE(silence_is_noticed_by_who_polls, 2),
 };
 
