@@ -288,6 +288,12 @@ bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_fra
 		dgram_drop(m, DGRAM_DROP_NO_CREDIT);
 		return false;
 	}
+	/* twice as many as we would have on their way ourselves, so that only who went mad is refused */
+	if (!f->body_now && f->body_len &&
+	    r->conn->lands.used + r->conn->ctl_next - r->conn->ctl_base >= 2 * m->cfg.backlog) {
+		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		return false;
+	}
 	if (f->number != r->rx_number || r->flags & DGRAM_F_BLOCKED)
 		return keep(m, r, f);
 	if (!deliver(m, r, &in)) {

@@ -49,6 +49,9 @@ static void say(uint64_t pn, const struct dgram_frame *f)
 
 	memset(packet, 0, sizeof(packet));
 	len += dgram_frame_encode(packet + len, f);
+	if (f->hdr_len)
+		memcpy(packet + len, f->bytes, f->hdr_len);
+	len += f->hdr_len;
 	h.head_len = (uint32_t)len;
 	dgram_head_encode(packet, &h);
 	sim_inject(sim_node(p.s, 1), 0, packet, len);
@@ -97,12 +100,35 @@ static void packet_numbers_do_not_wrap(void **state)
 		pair_stats(&p, 1).drops[DGRAM_DROP_MALFORMED] - st.drops[DGRAM_DROP_MALFORMED], 2);
 }
 
+/* Headers of long messages, and nothing else of them; and whatever is said about that is not acknowledged. */
+static void landings_have_an_end(void **state)
+{
+	struct dgram_frame msg = { .kind = DGRAM_FRAME_MSG, .hdr_len = 4, .body_len = 5000 };
+	uint64_t pn;
+
+	(void)state;
+	cfg.machine.backlog = 64;
+	pair_end(&p);
+	pair_start(&p, &cfg);
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	pn = rec(1, 0)->rx_pn;
+	for (uint32_t i = 1; i < 1000; i++) {
+		msg.number = rec(1, 0)->rx_number;
+		msg.bytes = (const uint8_t *)&i;
+		say(++pn, &msg);
+	}
+	assert_in_range(p.told[1].delivered, 65, 129);
+	assert_true(pair_stats(&p, 1).drops[DGRAM_DROP_NO_ROOM] > 800);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		TEST(replays_are_neither_answered_nor_signs_of_life),
 		TEST(packet_numbers_do_not_wrap),
+		TEST(landings_have_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
