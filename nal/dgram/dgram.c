@@ -181,6 +181,12 @@ uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *add
 	return r ? dgram_index(r) : DGRAM_NONE;
 }
 
+void dgram_peer_fix(struct dgram *m, uint32_t peer)
+{
+	if (peer < m->npeers)
+		dgram_rec(m, peer)->flags |= DGRAM_F_FIXED;
+}
+
 int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_out *o)
 {
 	struct dgram_rec *r;

@@ -154,7 +154,7 @@ struct dgram_ops {
 
 	/* -- peers; called by dgram_receive and dgram_run -- */
 
-	/* A process that is no peer yet calls. True: let it in. */
+	/* A process that is no peer yet calls. True: let it in. Who knows where it is makes it a peer here. */
 	bool (*accept)(void *user, const struct dgram_who *who, const struct dgram_addr *from);
 	/* A connection stands; before the first message of it is delivered or is sent. */
 	void (*up)(void *user, uint32_t peer, const struct dgram_who *who);
@@ -219,6 +219,9 @@ void dgram_destroy(struct dgram *m);
  * number stays with its id, until it is needed for another one when there is no connection, or attempt at one, and
  * nothing is expected. */
 uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
+/* It is at the address given by dgram_peer, wherever packets that say they are its come from: the tag says nothing of
+ * that. Else it is where they do when a connection is made. */
+void dgram_peer_fix(struct dgram *m, uint32_t peer);
 /* The same without making it known. */
 uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id);
 

@@ -235,6 +235,7 @@ struct dgram_conn {
 #define DGRAM_F_READY     0x08u /* on the list of peers to be looked at by dgram_run */
 #define DGRAM_F_BYE       0x10u /* was told goodbye */
 #define DGRAM_F_FAILED    0x20u /* for want of memory; dgram_run ends the connection */
+#define DGRAM_F_FIXED     0x40u /* the owner said where it is */
 
 /* A peer. This is all that is kept of one with whom nothing is going on, connected or not. */
 struct dgram_rec {

@@ -32,7 +32,8 @@ static void establish(struct dgram *m, struct dgram_rec *r, const struct dgram_a
 	r->incarnation = who->incarnation;
 	r->uid = who->uid;
 	r->jid = who->jid;
-	r->addr = *addr;
+	if (!(r->flags & DGRAM_F_FIXED))
+		r->addr = *addr;
 	r->state = DGRAM_OPEN;
 	r->flags &= (uint8_t)~DGRAM_F_CONFIRMED;
 	r->heard = m->now;
@@ -86,7 +87,7 @@ void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const stru
 	}
 	c->welcome = true;
 	c->caller = h->token;
-	c->caller_addr = *from;
+	c->caller_addr = r->flags & DGRAM_F_FIXED ? r->addr : *from;
 	dgram_ready(m, r);
 	m->stats.packets_in++;
 }
@@ -180,7 +181,7 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s)
 	r->conn = NULL;
 	r->state = DGRAM_IDLE;
 	r->mine = r->theirs = 0;
-	r->flags &= DGRAM_F_READY;
+	r->flags &= DGRAM_F_READY | DGRAM_F_FIXED;
 	r->tx_pn = r->rx_pn = 0;
 	r->tx_number = r->rx_number = 0;
 	if (c) {

@@ -120,7 +120,7 @@ static struct dgram_rec *forgettable(struct dgram *m)
 	for (uint32_t i = 0; i < m->npeers; i++) {
 		struct dgram_rec *r = dgram_rec(m, m->forget++ % m->npeers);
 
-		if (r->state == DGRAM_IDLE && !r->conn && !r->watch && !r->flags)
+		if (r->state == DGRAM_IDLE && !r->conn && !r->watch && !(r->flags & DGRAM_F_READY))
 			return r;
 	}
 	return NULL;

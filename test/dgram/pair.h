@@ -36,6 +36,7 @@ struct pair {
 	struct told told[PAIR_NODES];
 	uint32_t given[PAIR_NODES][PAIR_NODES];
 	uint8_t *source;
+	bool knows_places; /* accept() says where a peer is */
 	/* packets seen, and what becomes of them */
 	uint32_t packets;
 	bool (*keep)(struct pair *p, uint32_t from, uint32_t to, uint8_t *packet, size_t len);

@@ -100,6 +100,33 @@ static void packet_numbers_do_not_wrap(void **state)
 		pair_stats(&p, 1).drops[DGRAM_DROP_MALFORMED] - st.drops[DGRAM_DROP_MALFORMED], 2);
 }
 
+/* What 0 says to 1 arrives, but before that from elsewhere: from 2, who has heard it. Counts what goes there. */
+static bool overtaken(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	q->drop_to += to == 2;
+	if (from == 0 && to == 1)
+		sim_inject(sim_node(q->s, 1), 2, packet, len);
+	return true;
+}
+
+static void who_hears_all_cannot_have_answers_sent_to_him(void **state)
+{
+	(void)state;
+	pair_end(&p);
+	pair_start(&p, &cfg);
+	p.knows_places = true;
+	p.keep = overtaken;
+	pair_send(&p, 0, 1, 10);
+	pair_send(&p, 0, 1, 100000);
+	pair_until(&p, &p.told[0].sent, 2);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.drop_to, 0);
+	pair_send(&p, 1, 0, 100000);
+	pair_until(&p, &p.told[1].sent, 1);
+	assert_int_equal(p.told[1].sent_status, DGRAM_OK);
+	assert_int_equal(p.drop_to, 0);
+}
+
 /* Headers of long messages, and nothing else of them; and whatever is said about that is not acknowledged. */
 static void landings_have_an_end(void **state)
 {
@@ -128,6 +155,7 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 		TEST(replays_are_neither_answered_nor_signs_of_life),
 		TEST(packet_numbers_do_not_wrap),
+		TEST(who_hears_all_cannot_have_answers_sent_to_him),
 		TEST(landings_have_an_end),
 	};
 
