@@ -122,6 +122,7 @@ struct net {
 	/* the datagram machine's: */
 	const struct net_link *link;
 	void *link_state;
+	const struct net_ranks *ranks; /* who is at one address and nowhere else; NULL: nobody */
 	struct dgram *m;
 	struct net_keys {
 		unsigned char head[16], body[16];

@@ -30,15 +30,33 @@ static void transmit(void *user, const struct dgram_packet *p)
 		n->link->transmit(n->link_state, p);
 }
 
+static uint32_t connect_to(struct net *n, dgram_id_t id)
+{
+	ptl_process_id_t target = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id };
+	struct dgram_addr addr;
+	uint32_t peer;
+
+	if (!n->link->address(n->link_state, target, &addr))
+		return DGRAM_NONE;
+	peer = dgram_peer(n->m, id, &addr);
+	if (n->ranks && net_ranks_find(n->ranks, target))
+		dgram_peer_fix(n->m, peer);
+	return peer;
+}
+
 /* Who has the key is of the job, or trusted by who gave it the file. */
 static bool accept_peer(void *user, const struct dgram_who *who, const struct dgram_addr *from)
 {
 	struct net *n = user;
 
 	(void)from;
+	if (who->id == net_id(n->ni->id))
+		return false;
 	/* it may be given the number of somebody who is forgotten */
 	n->last_peer = DGRAM_NONE;
-	return who->id != net_id(n->ni->id);
+	if (n->ranks)
+		connect_to(n, who->id);
+	return true;
 }
 
 static void lost(void *user, uint32_t peer, enum dgram_status s)
@@ -103,16 +121,6 @@ void net_refused(struct net *n, const void *packet, size_t len)
 static uint32_t find(const struct net *n, dgram_id_t id)
 {
 	return dgram_peer_find(n->m, id);
-}
-
-static uint32_t connect_to(struct net *n, dgram_id_t id)
-{
-	ptl_process_id_t target = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id };
-	struct dgram_addr addr;
-
-	if (!n->link->address(n->link_state, target, &addr))
-		return DGRAM_NONE;
-	return dgram_peer(n->m, id, &addr);
 }
 
 static int send_message(struct net *n, uint32_t peer, const struct dgram_out *o)

@@ -272,6 +272,7 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	u->net.slot = ptl_net_of(ni, &nal_udp_ops);
 	u->net.link = &udp_link;
 	u->net.link_state = u;
+	u->net.ranks = &u->ranks;
 	return net_start(&u->net, job, u->fd, u->mtu, window(u));
 }
 
