@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include "mpi_shim/protocol.h"
+
 struct mpi_steps *mpi_steps_active;
 
 bool mpi_steps_due;
@@ -23,7 +25,9 @@ void mpi_steps_start(struct mpi_steps *s)
 		end = &(*end)->next;
 	s->next = NULL;
 	*end = s;
-	mpi_steps_round();
+	/* what another thread waits for may have ended as well */
+	if (mpi_steps_round() && mpi_world.threaded)
+		mpi_progress_wake();
 }
 
 /* While one runs it is not in the list, which others may be added to. */
