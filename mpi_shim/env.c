@@ -13,7 +13,10 @@
 
 #include "mpi_shim/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/object.h"
 #include "mpi_shim/weak.h"
+
+#define ALIGNMENT_MOST (1ul << 30)
 
 /* ---- versions ------------------------------------------------------------------------------------- */
 
@@ -138,14 +141,25 @@ int mpi_comm_get_parent(struct mpi_comm **parent)
 
 /* ---- memory ---------------------------------------------------------------------------------------- */
 
+/* What a program asks for: a power of two. 0: nothing that makes sense. */
+static size_t wanted_alignment(const struct mpi_info *info)
+{
+	const char *text = mpi_info_value(info, "mpi_minimum_memory_alignment");
+	char *end;
+	unsigned long n = text ? strtoul(text, &end, 10) : 0;
+
+	return text && *text && !*end && n <= ALIGNMENT_MOST && !(n & (n - 1)) ? n : 0;
+}
+
 /* Whole cache lines, and whole pages from one page on: the kernel moves those with less work. */
 int mpi_alloc_mem(MPI_Aint size, struct mpi_info *info, void *baseptr)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), wanted = wanted_alignment(info);
 	size_t align = (size_t)size < page ? 64 : page;
 	void *p;
 
-	(void)info;
+	if (wanted > align)
+		align = wanted;
 	if (posix_memalign(&p, align, size ? (size_t)size : 1) != 0)
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for %lld bytes", (long long)size);
 	*(void **)baseptr = p;

@@ -232,6 +232,28 @@ static void memory_is_aligned_and_writable(void **state)
 	}
 }
 
+static void memory_is_aligned_as_asked_for(void **state)
+{
+	static const struct {
+		const char *value;
+		uintptr_t aligned;
+	} wanted[] = { { "4096", 4096 }, { "1048576", 1048576 }, { "8", 64 },
+		       { "100", 64 },    { "much", 64 },         { "99999999999999999999", 64 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		MPI_Info info;
+		char *p = NULL;
+
+		OK(MPI_Info_create(&info));
+		OK(MPI_Info_set(info, "mpi_minimum_memory_alignment", wanted[i].value));
+		OK(MPI_Alloc_mem(100, info, &p));
+		OK(MPI_Info_free(&info));
+		assert_int_equal((uintptr_t)p % wanted[i].aligned, 0);
+		OK(MPI_Free_mem(p));
+	}
+}
+
 static void addresses_are_numbers(void **state)
 {
 	double x[4] = { 0 };
@@ -691,6 +713,7 @@ int main(void)
 		cmocka_unit_test(time_goes_forward),
 		cmocka_unit_test(the_processor_has_a_name),
 		cmocka_unit_test(memory_is_aligned_and_writable),
+		cmocka_unit_test(memory_is_aligned_as_asked_for),
 		cmocka_unit_test(addresses_are_numbers),
 		cmocka_unit_test(hardware_is_described),
 		cmocka_unit_test(nobody_started_this_process_with_spawn),
