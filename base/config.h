@@ -24,7 +24,8 @@
 	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "name,name,...",                                    \
 	  "Transports to use, the preferred one first: a peer is reached by the first of them "    \
 	  "that can; auto: all, the fastest first; portals-info lists them; messages of a "        \
-	  "process to itself always go by shared memory.")                                         \
+	  "process to itself always go by shared memory. libfabric's provider can be named: "      \
+	  "ofi:tcp.")                                                                              \
 	X(PTL_KEY_FILE, ptl_key_file, STR, NULL, 0, 0, "file",                                     \
 	  "File with a secret of 16 bytes or more that processes outside a job share, so that "    \
 	  "network transports can tell friend from foe; readable by its owner only; in a job "     \
@@ -48,6 +49,9 @@
 	  "carry, 9000 at most.")                                                                  \
 	X(PTL_ETH_RING_KIB, ptl_eth_ring_kib, INT, 4096, 256, 262144, "KiB",                       \
 	  "Memory shared with the kernel for Ethernet frames, for each direction.")                \
+	X(PTL_OFI_READ, ptl_ofi_read, ENUM, BASE_READ_AUTO, 0, 2, "auto|on|off",                   \
+	  "Over libfabric, whether long messages are read from the sender's memory (on), come in " \
+	  "pieces (off), or as the provider does well (auto).")                                    \
 	X(PTL_FAULT, ptl_fault, STR, NULL, 0, 0, "rules",                                          \
 	  "For tests: faults made on the packets that network transports send. portals-fault(7) "  \
 	  "describes the rules.")                                                                  \
@@ -140,6 +144,7 @@
 /* The choices of the ENUM rows, in the order of their text. */
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };
 enum { BASE_AUTH_HEADER, BASE_AUTH_FULL };
+enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };

@@ -24,15 +24,16 @@ static bool automatic(void)
 	return !strcmp(base_config()->ptl_nal, "auto");
 }
 
-/* The next name of a list: its length, and *rest behind it. 0: the end. */
+/* The next name of a list: its length, and *list behind it. What follows a colon is for the NAL. 0: the end. */
 static size_t next_name(const char **list, const char **name)
 {
-	size_t len;
+	size_t len, whole;
 
 	*list += strspn(*list, ", ");
 	*name = *list;
-	len = strcspn(*list, ", ");
-	*list += len;
+	whole = strcspn(*list, ", ");
+	len = strcspn(*list, ", :");
+	*list += whole;
 	return len;
 }
 

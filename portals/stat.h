@@ -14,8 +14,8 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 4
-#define PTL_STAT_NETS    3
+#define PTL_STAT_VERSION 5
+#define PTL_STAT_NETS    5
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
 /* Why a request, ack or reply was discarded. X(NAME, text) */

@@ -251,6 +251,9 @@ void net_ranks_free(struct net_ranks *r);
 /* NULL: no rank with this id said where it is. */
 const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id);
 
+/* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
+uint16_t net_port_of(ptl_pid_t pid);
+
 /* ---- net_mem.c -------------------------------------------------------------------------------- */
 
 /* The stretch as the machine wants it; `body` is its cookie if it has no address. */

@@ -3,8 +3,10 @@
  *
  * Where the ranks of a job are: what each published on its card, by id.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "base/config.h"
 #include "nal/net/net.h"
 
 static int by_id(const void *a, const void *b)
@@ -53,4 +55,20 @@ const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_i
 	if (r->count)
 		found = bsearch(&key, r->rank, r->count, sizeof(*r->rank), by_id);
 	return found ? &found->addr : NULL;
+}
+
+uint16_t net_port_of(ptl_pid_t pid)
+{
+	FILE *f = fopen(base_config()->ptl_pid2port_file, "re");
+	uint16_t port = pid <= 65535 ? (uint16_t)pid : 0;
+	unsigned int its_pid, its_port;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%u %u", &its_pid, &its_port) == 2 && its_pid == pid &&
+		    its_port <= 65535)
+			port = (uint16_t)its_port;
+	if (f)
+		fclose(f);
+	return port;
 }

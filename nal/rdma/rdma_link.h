@@ -8,8 +8,7 @@
  *
  * All of it runs with the lock of the interface's region held, in the application's threads and in the helper
  * thread: one call at a time. The machine calls the link by struct rdma_link; the link calls back by the functions
- * at the end of this file, rdma_sent and rdma_moved from anywhere but send() and read() of the same item, the
- * others only from poll().
+ * at the end of this file, from poll() only. The machine may send and read from within them.
  *
  * A *way* is the link's record of how one process is reached: made by reach(), let go of by leave(). A process
  * that has called us is reached by what its greeting says of it; a link that has connections may find that it
@@ -25,7 +24,10 @@
 #include "nal/dgram/dgram.h"
 
 struct rdma;
+struct rdma_peer;
+struct rdma_body;
 
+#define RDMA_LINK_WORDS  9u  /* of a packet or read, for the link while it is on its way */
 #define RDMA_ADDRESS_MAX 96u /* bytes of a link's own address */
 
 /* Why something that was started did not happen. */
@@ -46,20 +48,25 @@ struct rdma_mr {
 /* A packet on its way out. The machine owns it; bytes and len stay until rdma_sent. */
 struct rdma_packet {
 	uint8_t *bytes;
-	uint32_t len;             /* at most limits.packet */
-	struct rdma_mr *mr;       /* of the memory `bytes` lies in, if limits.local_mr */
-	uint64_t link_word[2];    /* the link's own, while it is on its way */
-	struct rdma_packet *next; /* the machine's own, from here */
-	struct rdma_way_state *to;
+	uint32_t len;                        /* at most limits.packet */
+	struct rdma_mr *mr;                  /* of the memory `bytes` lies in, if limits.local_mr */
+	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is on its way */
+	/* the machine's own, from here */
+	void *way;
+	struct rdma_peer *peer;
+	struct rdma_packet *next;
 };
 
 /* Bytes of a peer's memory to be read into ours. The machine owns it; all stays until rdma_moved. */
 struct rdma_read {
 	void *to;
-	uint64_t len;          /* at most limits.read */
-	struct rdma_mr *mr;    /* of the memory `to` lies in, if limits.local_mr */
-	uint64_t from, key;    /* as the peer's registration gave them */
-	uint64_t link_word[2]; /* the link's own */
+	uint64_t len;                        /* at most limits.read */
+	struct rdma_mr *mr;                  /* of the memory `to` lies in, if limits.local_mr */
+	uint64_t from, key;                  /* as the peer's registration gave them */
+	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own */
+	/* the machine's own, from here */
+	struct rdma_body *body;
+	struct rdma_read *next, *all;
 };
 
 /* What registered memory is for. */
@@ -91,8 +98,8 @@ struct rdma_link {
 	 * be there. NULL: this link does not lead there. Asked a second time for the same process it may give the
 	 * same way, which is then to be left twice. */
 	void *(*reach)(void *link, dgram_id_t id, const void *address, size_t len);
-	/* Nothing more will be sent there. What is under way ends with rdma_sent and rdma_moved as ever, soon: a
-	 * link that can breaks the connection; after `wait_ns` of the machine's (see rdma.c) it is given up. */
+	/* Nothing more will be sent there. What is under way ends with rdma_sent and rdma_moved as ever, and soon: a
+	 * link that can breaks the connection. The machine waits for reads, but not for ever. */
 	void (*leave)(void *link, void *way);
 
 	/* Our own address for greetings: at most RDMA_ADDRESS_MAX bytes; their number. */
@@ -118,8 +125,9 @@ struct rdma_link {
 	 * something is there already, poll again. `*within_ns` is set if it must be polled earlier in any case. */
 	bool (*arm)(void *link, uint64_t *within_ns);
 
-	/* What counts of errors and the like it has, for the end of a report; may be NULL. */
-	void (*report)(void *link, char *text, size_t len);
+	/* The end: closes what sends and receives. Nothing of the machine's memory is used any more when it returns, and
+	 * nothing more is told. What was registered is unregistered after that. */
+	void (*quit)(void *link);
 };
 
 /* ---- the link calls ---------------------------------------------------------------------------- */

@@ -169,7 +169,7 @@ static int bind_any(struct udp *u, const struct ptl_address *a)
 /* Outside a job with cards the pid says what the port is, so that others find us. */
 static int take_port(struct udp *u, struct ptl_ni *ni, ptl_pid_t want)
 {
-	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : udp_port_of(want);
+	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : net_port_of(want);
 	int err = port ? bind_to(u, &ni->address, port) : bind_any(u, &ni->address);
 
 	if (err == -EADDRINUSE) {

@@ -77,9 +77,6 @@ socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a);
 bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a);
 void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
 
-/* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
-uint16_t udp_port_of(ptl_pid_t pid);
-
 /* The address of `id`, by the job or by its id. */
 bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);
 

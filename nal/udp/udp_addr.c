@@ -95,22 +95,6 @@ void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len)
 	}
 }
 
-uint16_t udp_port_of(ptl_pid_t pid)
-{
-	FILE *f = fopen(base_config()->ptl_pid2port_file, "re");
-	uint16_t port = pid <= 65535 ? (uint16_t)pid : 0;
-	unsigned int its_pid, its_port;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%u %u", &its_pid, &its_port) == 2 && its_pid == pid &&
-		    its_port <= 65535)
-			port = (uint16_t)its_port;
-	if (f)
-		fclose(f);
-	return port;
-}
-
 bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
 {
 	const struct udp *u = link;
@@ -124,7 +108,7 @@ bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
 	if (!u->by_id || u->family != AF_INET)
 		return false;
 	s.in4.sin_addr.s_addr = htonl(id.nid);
-	s.in4.sin_port = htons(udp_port_of(id.pid));
+	s.in4.sin_port = htons(net_port_of(id.pid));
 	if (!s.in4.sin_port)
 		return false;
 	udp_addr_from(addr, &s);

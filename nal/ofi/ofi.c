@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The operations of the libfabric NAL: opening and closing, and what ranks tell each other of their endpoints.
+ */
+#include "nal/ofi/ofi.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/log.h"
+#include "portals/debug.h"
+
+extern const struct nal_ops nal_ofi_ops;
+
+static struct ofi *ofi_of(struct ptl_ni *ni)
+{
+	return ptl_net_of(ni, &nal_ofi_ops)->state;
+}
+
+static struct net *net_of(struct ptl_ni *ni)
+{
+	return &ofi_of(ni)->rdma.net;
+}
+
+static bool automatic(void)
+{
+	return !strcmp(base_config()->ptl_nal, "auto");
+}
+
+/* Looking for providers takes libfabric some tenths of a second: not for a machine that has none worth having. */
+static const char *ofi_unusable(void)
+{
+	const char *why = net_seal_unusable();
+	struct fi_info *info;
+
+	if (why)
+		return why;
+	if (automatic() && !ofi_has_fabric())
+		return "no fabric's device is here; over sockets it is used if PTL_NAL names it, "
+		       "as in PTL_NAL=ofi:tcp";
+	info = ofi_choose(NULL, NULL, &why);
+	if (!info)
+		return why;
+	ofi_lib(NULL)->freeinfo(info);
+	return NULL;
+}
+
+static void ofi_describe(char *text, size_t len)
+{
+	const char *why = "";
+	struct fi_info *i = ofi_choose(NULL, NULL, &why);
+	uint32_t version;
+
+	if (!i) {
+		snprintf(text, len, "%s", why);
+		return;
+	}
+	version = ofi_lib(NULL)->version();
+	snprintf(text, len, "libfabric %u.%u, provider %s on %s, long messages %s",
+		 FI_MAJOR(version), FI_MINOR(version), i->fabric_attr->prov_name,
+		 i->domain_attr->name,
+		 ofi_reads_well(i) ? "read from the sender's memory" : "in pieces");
+	ofi_lib(NULL)->freeinfo(i);
+}
+
+/* ---- opening ---------------------------------------------------------------------------------- */
+
+/* Our own name for the provider: an address of ours, and the port or name that others will look for. */
+static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
+		     struct ofi_name *name)
+{
+	const struct ptl_ni *ni = o->ni;
+	ptl_process_id_t id = { .nid = ni->id.nid, .pid = want };
+
+	*name = (struct ofi_name){ .node = "" };
+	if (!ni->cards && want != PTL_PID_ANY && ofi_name_of(o, probe, id, name) &&
+	    ofi_is_local(probe))
+		return;
+	if (ofi_is_ip(probe) && ni->address.family)
+		inet_ntop(ni->address.family, ni->address.bytes, name->node, sizeof(name->node));
+	if (ni->cards)
+		name->service[0] = '\0';
+}
+
+static void ofi_free(struct ofi *o)
+{
+	if (o->info) {
+		ofi_ep_close(o);
+		ofi_ways_free(o);
+		ofi_domain_close(o);
+		o->lib->freeinfo(o->info);
+	}
+	free(o->rank);
+	free(o);
+}
+
+/* The pid of an interface that may have any, outside a job: the port the kernel gave, or a number. */
+static ptl_pid_t free_pid(const struct ofi *o)
+{
+	const struct sockaddr_in *s = (const void *)o->own.bytes;
+
+	if (o->info->addr_format == FI_SOCKADDR_IN && o->own.len >= sizeof(*s))
+		return ntohs(s->sin_port);
+	return PTL_PID_ANY;
+}
+
+static int open_with(struct ofi *o, ptl_pid_t want)
+{
+	const char *why = NULL, *what = "";
+	struct fi_info *probe = ofi_choose(NULL, NULL, &why);
+	struct ofi_name name;
+	int err;
+
+	if (!probe) {
+		base_warn("libfabric: %s", why);
+		return PTL_FAIL;
+	}
+	own_name(o, probe, want, &name);
+	o->info = ofi_choose(name.node[0] ? name.node : NULL, name.service[0] ? name.service : NULL,
+			     &why);
+	/* a provider that does not think in our host's addresses has one of its own */
+	if (!o->info && !name.service[0])
+		o->info = o->lib->dupinfo(probe);
+	o->lib->freeinfo(probe);
+	if (!o->info) {
+		base_warn("libfabric: no endpoint at %s port %s: %s", name.node, name.service, why);
+		return PTL_FAIL;
+	}
+	err = ofi_ep_open(o, &what);
+	if (err == -FI_EADDRINUSE) {
+		base_warn("libfabric's provider %s: port %s, which is that of pid %u, is taken by "
+			  "another program; ask for another pid, or give it another port in "
+			  "PTL_PID2PORT_FILE",
+			  o->info->fabric_attr->prov_name, name.service, want);
+		return PTL_PID_INVALID;
+	}
+	if (err < 0) {
+		base_warn("libfabric's provider %s does not give %s: %s; fi_info -p '%s' -v shows "
+			  "what "
+			  "it has",
+			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err),
+			  o->info->fabric_attr->prov_name);
+		return PTL_FAIL;
+	}
+	return PTL_OK;
+}
+
+static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
+{
+	struct ofi *o = calloc(1, sizeof(*o));
+	bool any = want == PTL_PID_ANY && !ni->cards;
+	const struct ofi_lib *lib = ofi_lib(NULL);
+	int err;
+
+	if (!o || !lib) {
+		free(o);
+		return PTL_NO_SPACE;
+	}
+	o->lib = lib;
+	o->ni = ni;
+	o->fd = -1;
+	err = open_with(o, want);
+	if (err != PTL_OK) {
+		ofi_free(o);
+		return err;
+	}
+	if (any && free_pid(o) != PTL_PID_ANY)
+		ni->id.pid = free_pid(o);
+	ptl_net_of(ni, &nal_ofi_ops)->state = o;
+	return PTL_OK;
+}
+
+/* ---- the job ---------------------------------------------------------------------------------- */
+
+static void ofi_card(struct ptl_ni *ni, char *text, size_t len)
+{
+	const struct ofi *o = ofi_of(ni);
+
+	if (!ofi_card_format(text, len, o->info->fabric_attr->prov_name, &o->own))
+		*text = '\0';
+}
+
+static const char *ofi_join(struct ptl_ni *ni, const struct nal_job *job)
+{
+	struct ofi *o = ofi_of(ni);
+
+	o->by_id = !job->card;
+	if (job->card && !ofi_take_cards(o, job))
+		return "out of memory";
+	o->started = true;
+	return rdma_start(&o->rdma, ni, ptl_net_of(ni, &nal_ofi_ops), &ofi_link, o, &o->limits, job,
+			  o->fd);
+}
+
+static void ofi_close(struct ptl_ni *ni)
+{
+	struct ofi *o = ofi_of(ni);
+
+	if (o->started)
+		rdma_stop(&o->rdma);
+	ofi_free(o);
+	ptl_net_of(ni, &nal_ofi_ops)->state = NULL;
+}
+
+/* The descriptors are the provider's own; those that matter are closed when a program is executed. */
+static void ofi_forked(struct ptl_ni *ni)
+{
+	struct ofi *o = ofi_of(ni);
+
+	if (o && o->started)
+		net_forked(&o->rdma.net);
+}
+
+/* ---- the rest --------------------------------------------------------------------------------- */
+
+static unsigned long ofi_distance(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	if (!net_lives(net_of(ni), id))
+		return ULONG_MAX;
+	return id.nid == ni->id.nid ? 1 : 2;
+}
+
+static bool ofi_knows(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	return net_knows(net_of(ni), target);
+}
+
+static bool ofi_connect(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	return net_connect(net_of(ni), target);
+}
+
+static int ofi_send(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	return net_send(net_of(ni), s);
+}
+
+static bool ofi_progress(struct ptl_ni *ni)
+{
+	return net_progress(net_of(ni));
+}
+
+static uint64_t ofi_arm(struct ptl_ni *ni)
+{
+	return net_arm(net_of(ni));
+}
+
+const struct nal_ops nal_ofi_ops = {
+	.name = "ofi",
+	.atomics = true,
+	.needs_secret = true,
+	.unusable = ofi_unusable,
+	.region_bytes = net_region_bytes,
+	.open = ofi_open,
+	.card = ofi_card,
+	.join = ofi_join,
+	.close = ofi_close,
+	.distance = ofi_distance,
+	.knows = ofi_knows,
+	.connect = ofi_connect,
+	.send = ofi_send,
+	.progress = ofi_progress,
+	.arm = ofi_arm,
+	.forked = ofi_forked,
+	.describe = ofi_describe,
+};

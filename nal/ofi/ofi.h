@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The link over libfabric (nal/rdma/rdma_link.h): one reliable unconnected endpoint for each interface, of whatever
+ * provider suits. What a provider can do is asked, not assumed. libfabric itself is loaded when it is wanted, so that
+ * a system without it has everything else.
+ *
+ *   ofi.c       the operations of the NAL: opening, cards, joining, closing
+ *   ofi_lib.c   libfabric, loaded
+ *   ofi_prov.c  choosing a provider
+ *   ofi_addr.c  addresses: of cards, of ids, and ways to peers
+ *   ofi_ep.c    the endpoint and what belongs to it
+ *   ofi_link.c  packets, reads, memory, completions
+ *   ofi_wire.c  decoder of cards
+ */
+#ifndef OFI_H
+#define OFI_H
+
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+
+#include "nal/ofi/ofi_wire.h"
+#include "nal/rdma/rdma.h"
+
+#define OFI_VERSION FI_VERSION(1, 11)
+
+/* ---- ofi_lib.c -------------------------------------------------------------------------------- */
+
+struct ofi_lib {
+	uint32_t (*version)(void);
+	int (*getinfo)(uint32_t version, const char *node, const char *service, uint64_t flags,
+		       const struct fi_info *hints, struct fi_info **info);
+	void (*freeinfo)(struct fi_info *info);
+	struct fi_info *(*dupinfo)(const struct fi_info *info);
+	int (*fabric)(struct fi_fabric_attr *attr, struct fid_fabric **fabric, void *context);
+	const char *(*strerror)(int err);
+};
+
+/* NULL, and *why if that is wanted: it is not installed, or too old. */
+const struct ofi_lib *ofi_lib(const char **why);
+
+/* ---- ofi_prov.c ------------------------------------------------------------------------------- */
+
+/* What PTL_NAL says behind "ofi:", "" if nothing. Good until the next call. */
+const char *ofi_wanted(void);
+/* Is there a device in this machine that libfabric is for? Costs a look at some directories. */
+bool ofi_has_fabric(void);
+/* The best offer of the provider wanted, or of all; with `node` and `service` those at this address of ours. NULL, and
+ * *why. To be freed with freeinfo. */
+struct fi_info *ofi_choose(const char *node, const char *service, const char **why);
+/* Does it name its endpoints by text, within the host? */
+static inline bool ofi_is_local(const struct fi_info *i)
+{
+	return i->addr_format == FI_ADDR_STR;
+}
+static inline bool ofi_is_ip(const struct fi_info *i)
+{
+	return i->addr_format == FI_SOCKADDR_IN || i->addr_format == FI_SOCKADDR_IN6;
+}
+/* Whether reads of a peer's memory are done well by it; else long messages go in pieces. */
+bool ofi_reads_well(const struct fi_info *i);
+
+/* ---- the link --------------------------------------------------------------------------------- */
+
+/* What the context of an operation leads back to: the last of its words, which providers do not touch. */
+enum ofi_kind { OFI_PACKET = 1, OFI_READ, OFI_RECV };
+
+struct ofi_recv {
+	uint64_t word[RDMA_LINK_WORDS];
+	uint8_t *bytes;
+	bool posted;
+};
+
+struct ofi_way {
+	struct ofi_way *next;
+	fi_addr_t addr;
+	uint32_t refs;
+	struct ofi_addr raw;
+};
+
+struct ofi {
+	struct rdma rdma; /* first */
+	const struct ofi_lib *lib;
+	struct ptl_ni *ni;
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	int fd; /* -1: this provider has none to wait on */
+	bool started;
+	struct rdma_limits limits;
+	struct ofi_addr own;
+
+	uint8_t *recv_bytes;
+	struct fid_mr *recv_mr;
+	struct ofi_recv *recv;
+	uint32_t recvs;
+	size_t recv_size;
+	bool multi;    /* a buffer takes many packets */
+	bool unposted; /* some buffer could not be posted again yet */
+
+	struct ofi_rank {
+		ptl_process_id_t id;
+		struct ofi_addr addr;
+	} * rank; /* of the job, sorted by id */
+	unsigned int ranks;
+	bool by_id; /* others are where their ids say */
+	struct ofi_way *ways[64];
+
+	uint64_t key; /* the next one, where we choose them */
+	bool said_memlock, said_error;
+};
+
+/* ---- ofi_ep.c --------------------------------------------------------------------------------- */
+
+/* Opens everything for o->info. 0, or -errno with *what that failed. */
+int ofi_ep_open(struct ofi *o, const char **what);
+void ofi_ep_close(struct ofi *o);     /* what sends and receives */
+void ofi_domain_close(struct ofi *o); /* the rest, after memory was unregistered */
+/* Posts the buffers that are not. */
+void ofi_post(struct ofi *o);
+
+/* ---- ofi_addr.c ------------------------------------------------------------------------------- */
+
+/* What fi_getinfo takes as our address, or as that of a process: of an interface's address or a nid, and a port or a
+ * name within the host. */
+struct ofi_name {
+	char node[64], service[32];
+};
+/* Where a process is reached by its id alone. False: not in this way. */
+bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t id,
+		 struct ofi_name *name);
+bool ofi_take_cards(struct ofi *o, const struct nal_job *job);
+void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len);
+void ofi_leave(void *link, void *way);
+void ofi_ways_free(struct ofi *o);
+
+/* ---- ofi_link.c ------------------------------------------------------------------------------- */
+
+extern const struct rdma_link ofi_link;
+
+#endif

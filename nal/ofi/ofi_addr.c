@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Addresses. Ranks of a job tell each other theirs on their cards; outside a job a process is where its id says: at
+ * the nid's IPv4 address and the port of its pid, or, within a host, under a name made of both. Who has greeted us is
+ * where its greeting says.
+ */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/ofi/ofi.h"
+
+bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t id,
+		 struct ofi_name *name)
+{
+	struct in_addr in = { .s_addr = htonl(id.nid) };
+	uint16_t port = net_port_of(id.pid);
+
+	if (ofi_is_local(i)) {
+		if (id.nid != o->ni->id.nid)
+			return false;
+		name->node[0] = '\0';
+		snprintf(name->service, sizeof(name->service), "ptl-%08x-%u", id.nid, id.pid);
+		return true;
+	}
+	if (i->addr_format != FI_SOCKADDR_IN || !port ||
+	    !inet_ntop(AF_INET, &in, name->node, sizeof(name->node)))
+		return false;
+	snprintf(name->service, sizeof(name->service), "%u", port);
+	return true;
+}
+
+/* ---- cards ------------------------------------------------------------------------------------ */
+
+static int by_id(const void *a, const void *b)
+{
+	const struct ofi_rank *x = a, *y = b;
+
+	if (x->id.nid != y->id.nid)
+		return x->id.nid < y->id.nid ? -1 : 1;
+	return (x->id.pid > y->id.pid) - (x->id.pid < y->id.pid);
+}
+
+bool ofi_take_cards(struct ofi *o, const struct nal_job *job)
+{
+	char provider[OFI_PROVIDER_MAX];
+
+	o->rank = calloc(job->size, sizeof(*o->rank));
+	if (!o->rank)
+		return false;
+	for (unsigned int i = 0; i < job->size; i++) {
+		struct ofi_rank *r = &o->rank[o->ranks];
+		size_t len;
+		const char *card = ptl_net_card(job->card[i], "ofi", &len);
+
+		/* another provider's endpoints cannot be reached with ours */
+		if (!card || !ofi_card_parse(card, len, provider, &r->addr) ||
+		    strcmp(provider, o->info->fabric_attr->prov_name) != 0)
+			continue;
+		r->id = job->ids[i];
+		o->ranks++;
+	}
+	qsort(o->rank, o->ranks, sizeof(*o->rank), by_id);
+	return true;
+}
+
+/* ---- ways ------------------------------------------------------------------------------------- */
+
+static struct ofi_way **place(struct ofi *o, const struct ofi_addr *a)
+{
+	uint32_t hash = 2166136261u;
+
+	for (size_t i = 0; i < a->len; i++)
+		hash = (hash ^ a->bytes[i]) * 16777619u;
+	return &o->ways[hash % (sizeof(o->ways) / sizeof(o->ways[0]))];
+}
+
+static struct ofi_way *way_to(struct ofi *o, const struct ofi_addr *a)
+{
+	struct ofi_way **at = place(o, a), *w = *at;
+
+	while (w && (w->raw.len != a->len || memcmp(w->raw.bytes, a->bytes, a->len) != 0))
+		w = w->next;
+	if (w) {
+		w->refs++;
+		return w;
+	}
+	w = malloc(sizeof(*w));
+	if (!w)
+		return NULL;
+	w->raw = *a;
+	w->refs = 1;
+	if (fi_av_insert(o->av, w->raw.bytes, 1, &w->addr, 0, NULL) != 1) {
+		free(w);
+		return NULL;
+	}
+	w->next = *at;
+	*at = w;
+	return w;
+}
+
+/* The address of a process by its id alone. */
+static bool resolve(struct ofi *o, ptl_process_id_t id, struct ofi_addr *a)
+{
+	struct fi_info *hints, *found = NULL;
+	struct ofi_name name;
+	bool ok = false;
+
+	if (!ofi_name_of(o, o->info, id, &name))
+		return false;
+	hints = o->lib->dupinfo(o->info);
+	if (!hints)
+		return false;
+	free(hints->src_addr);
+	hints->src_addr = NULL;
+	hints->src_addrlen = 0;
+	if (o->lib->getinfo(OFI_VERSION, name.node[0] ? name.node : NULL, name.service, 0, hints,
+			    &found) == 0 &&
+	    found->dest_addr && found->dest_addrlen && found->dest_addrlen <= sizeof(a->bytes)) {
+		memcpy(a->bytes, found->dest_addr, found->dest_addrlen);
+		a->len = found->dest_addrlen;
+		ok = true;
+	}
+	if (found)
+		o->lib->freeinfo(found);
+	o->lib->freeinfo(hints);
+	return ok;
+}
+
+void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
+{
+	struct ofi *o = link;
+	struct ofi_rank key = { .id = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id } };
+	const struct ofi_rank *rank = NULL;
+	struct ofi_addr a;
+
+	if (address) {
+		/* as long as ours: libfabric does not say how much of it a provider looks at */
+		if (len != o->own.len && !ofi_is_local(o->info))
+			return NULL;
+		if (!len || len > sizeof(a.bytes) ||
+		    (ofi_is_local(o->info) && ((const char *)address)[len - 1]))
+			return NULL;
+		memcpy(a.bytes, address, len);
+		a.len = len;
+		return way_to(o, &a);
+	}
+	if (o->ranks)
+		rank = bsearch(&key, o->rank, o->ranks, sizeof(*o->rank), by_id);
+	if (rank)
+		return way_to(o, &rank->addr);
+	if (!o->by_id || !resolve(o, key.id, &a))
+		return NULL;
+	return way_to(o, &a);
+}
+
+void ofi_leave(void *link, void *way)
+{
+	struct ofi *o = link;
+	struct ofi_way *w = way, **at = place(o, &w->raw);
+
+	if (--w->refs)
+		return;
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	fi_av_remove(o->av, &w->addr, 1, 0);
+	free(w);
+}
+
+void ofi_ways_free(struct ofi *o)
+{
+	struct ofi_way *w;
+
+	for (size_t i = 0; i < sizeof(o->ways) / sizeof(o->ways[0]); i++)
+		while ((w = o->ways[i])) {
+			o->ways[i] = w->next;
+			free(w);
+		}
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The endpoint and what belongs to it: fabric, domain, completion queue, address vector, and the buffers that
+ * packets arrive in, which all peers share.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/ofi/ofi.h"
+
+#define PACKET        16384u /* what most providers send without asking the receiver first */
+#define CQ_SIZE       4096u
+#define MULTI_BUFFERS 4u
+#define MULTI_BYTES   (512u << 10)
+#define ONE_BUFFERS   256u
+#define CREDIT        64u
+#define READ_MOST     (4u << 20)
+
+static int open_cq(struct ofi *o)
+{
+	struct fi_cq_attr attr = { .size = CQ_SIZE,
+				   .format = FI_CQ_FORMAT_DATA,
+				   .wait_obj = FI_WAIT_FD };
+
+	o->fd = -1;
+	if (fi_cq_open(o->domain, &attr, &o->cq, o) == 0) {
+		if (fi_control(&o->cq->fid, FI_GETWAIT, &o->fd) == 0 && o->fd >= 0)
+			return 0;
+		fi_close(&o->cq->fid);
+	}
+	/* this one cannot be waited for in the kernel: somebody looks now and then */
+	o->fd = -1;
+	o->cq = NULL;
+	attr.wait_obj = FI_WAIT_NONE;
+	return fi_cq_open(o->domain, &attr, &o->cq, o);
+}
+
+/* How much of a buffer must be left for a packet. */
+static int set_least(struct ofi *o)
+{
+	size_t least = o->limits.packet;
+
+	return o->multi ? fi_setopt(&o->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
+				    sizeof(least))
+			: 0;
+}
+
+static int open_ep(struct ofi *o, const char **what)
+{
+	size_t len = sizeof(o->own.bytes);
+	int err;
+
+	*what = "an endpoint";
+	err = fi_endpoint(o->domain, o->info, &o->ep, o);
+	if (err == 0)
+		err = fi_ep_bind(o->ep, &o->av->fid, 0);
+	if (err == 0)
+		err = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV);
+	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's falls over them then */
+	if (err == 0 && !ofi_is_local(o->info))
+		err = set_least(o);
+	if (err == 0)
+		err = fi_enable(o->ep);
+	if (err == 0 && ofi_is_local(o->info))
+		err = set_least(o);
+	if (err < 0)
+		return err;
+	*what = "its address";
+	err = fi_getname(&o->ep->fid, o->own.bytes, &len);
+	o->own.len = len;
+	return err;
+}
+
+static int make_buffers(struct ofi *o)
+{
+	o->multi = o->info->caps & FI_MULTI_RECV;
+	o->recvs = o->multi ? MULTI_BUFFERS : ONE_BUFFERS;
+	o->recv_size = o->multi ? MULTI_BYTES : o->limits.packet;
+	o->recv = calloc(o->recvs, sizeof(*o->recv));
+	o->recv_bytes = aligned_alloc(4096, (o->recvs * o->recv_size + 4095) & ~(size_t)4095);
+	if (!o->recv || !o->recv_bytes)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < o->recvs; i++) {
+		o->recv[i].bytes = o->recv_bytes + i * o->recv_size;
+		o->recv[i].word[RDMA_LINK_WORDS - 1] = OFI_RECV;
+	}
+	if (!o->limits.local_mr)
+		return 0;
+	return fi_mr_reg(o->domain, o->recv_bytes, o->recvs * o->recv_size, FI_RECV, 0, ++o->key, 0,
+			 &o->recv_mr, NULL);
+}
+
+void ofi_post(struct ofi *o)
+{
+	o->unposted = false;
+	for (uint32_t i = 0; i < o->recvs; i++) {
+		struct ofi_recv *r = &o->recv[i];
+		struct iovec iov = { r->bytes, o->recv_size };
+		void *desc = o->recv_mr ? fi_mr_desc(o->recv_mr) : NULL;
+		struct fi_msg msg = {
+			.msg_iov = &iov,
+			.desc = &desc,
+			.iov_count = 1,
+			.addr = FI_ADDR_UNSPEC,
+			.context = r->word,
+		};
+
+		if (r->posted)
+			continue;
+		if (fi_recvmsg(o->ep, &msg, o->multi ? FI_MULTI_RECV : 0) == 0)
+			r->posted = true;
+		else
+			o->unposted = true;
+	}
+}
+
+static void set_limits(struct ofi *o)
+{
+	const struct fi_info *i = o->info;
+	uint64_t most = i->ep_attr->max_msg_size;
+
+	o->limits = (struct rdma_limits){
+		.packet = most < PACKET ? (uint32_t)most : PACKET,
+		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
+		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
+		.credit = CREDIT,
+	};
+	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
+				   ? (uint32_t)i->tx_attr->inject_size
+				   : o->limits.packet;
+}
+
+int ofi_ep_open(struct ofi *o, const char **what)
+{
+	struct fi_av_attr av = { .type = FI_AV_TABLE };
+	int err;
+
+	set_limits(o);
+	*what = "packets long enough";
+	if (o->limits.packet < RDMA_PACKET_MIN)
+		return -EMSGSIZE;
+	*what = "the fabric";
+	err = o->lib->fabric(o->info->fabric_attr, &o->fabric, o);
+	if (err < 0)
+		return err;
+	*what = "a domain";
+	err = fi_domain(o->fabric, o->info, &o->domain, o);
+	if (err < 0)
+		return err;
+	*what = "an address vector";
+	err = fi_av_open(o->domain, &av, &o->av, o);
+	if (err < 0)
+		return err;
+	*what = "a completion queue";
+	err = open_cq(o);
+	if (err < 0)
+		return err;
+	*what = "memory for packets";
+	err = make_buffers(o);
+	if (err < 0)
+		return err;
+	err = open_ep(o, what);
+	if (err == 0)
+		ofi_post(o);
+	return err;
+}
+
+static void close_fid(struct fid *fid)
+{
+	if (fid)
+		fi_close(fid);
+}
+
+void ofi_ep_close(struct ofi *o)
+{
+	close_fid(o->ep ? &o->ep->fid : NULL);
+	close_fid(o->cq ? &o->cq->fid : NULL);
+	close_fid(o->av ? &o->av->fid : NULL);
+	o->ep = NULL;
+	o->cq = NULL;
+	o->av = NULL;
+}
+
+void ofi_domain_close(struct ofi *o)
+{
+	close_fid(o->recv_mr ? &o->recv_mr->fid : NULL);
+	close_fid(o->domain ? &o->domain->fid : NULL);
+	close_fid(o->fabric ? &o->fabric->fid : NULL);
+	free(o->recv);
+	free(o->recv_bytes);
+}

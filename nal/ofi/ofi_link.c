@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Packets, reads, memory and completions. The context of an operation is in its own record, large enough for
+ * providers that keep things there; the word behind it says what it is.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include "base/log.h"
+#include "nal/ofi/ofi.h"
+
+#define BATCH      16u
+#define POLL_MOST  64u
+#define EMPTY_MOST 2u
+#define LOOK_NS    100000u /* between looks at a provider that cannot be waited for */
+#define KEY_TRIES  8
+
+static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
+	      "it fits before the last word");
+
+static int result(ssize_t err)
+{
+	return err == -FI_EAGAIN ? -EAGAIN : (int)err;
+}
+
+static int link_send(void *link, void *way, struct rdma_packet *k)
+{
+	const struct ofi_way *w = way;
+	struct ofi *o = link;
+
+	if (k->len <= o->limits.copied)
+		return result(fi_inject(o->ep, k->bytes, k->len, w->addr));
+	k->link_word[RDMA_LINK_WORDS - 1] = OFI_PACKET;
+	return result(fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr,
+			      k->link_word));
+}
+
+static int link_read(void *link, void *way, struct rdma_read *r)
+{
+	const struct ofi_way *w = way;
+	struct ofi *o = link;
+
+	r->link_word[RDMA_LINK_WORDS - 1] = OFI_READ;
+	return result(fi_read(o->ep, r->to, r->len, r->mr ? r->mr->local : NULL, w->addr, r->from,
+			      r->key, r->link_word));
+}
+
+static size_t own_address(void *link, void *to)
+{
+	const struct ofi *o = link;
+
+	memcpy(to, o->own.bytes, o->own.len);
+	return o->own.len;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+static void say_why(struct ofi *o, size_t len, int err)
+{
+	struct rlimit most = { .rlim_cur = RLIM_INFINITY };
+
+	if (o->said_memlock)
+		return;
+	o->said_memlock = true;
+	getrlimit(RLIMIT_MEMLOCK, &most);
+	if (err == -ENOMEM && most.rlim_cur != RLIM_INFINITY)
+		base_warn("libfabric's provider %s cannot register %zu bytes: %s; of memory that "
+			  "may be locked there are %llu KiB: raise that with ulimit -l, or in "
+			  "/etc/security/limits.conf; until then long messages are copied",
+			  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err),
+			  (unsigned long long)most.rlim_cur / 1024);
+	else
+		base_warn("libfabric's provider %s cannot register %zu bytes: %s; long messages "
+			  "are copied",
+			  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err));
+}
+
+/* A key nobody can guess, for providers that leave that to us. */
+static uint64_t next_key(struct ofi *o)
+{
+	size_t bytes = o->info->domain_attr->mr_key_size;
+	uint64_t key = ++o->key;
+
+	if (o->info->domain_attr->mr_mode & FI_MR_PROV_KEY)
+		return 0;
+	if (bytes >= sizeof(key) && getrandom(&key, sizeof(key), 0) == sizeof(key))
+		return key;
+	return bytes >= sizeof(key) ? key : key & ((1ull << 8 * bytes) - 1);
+}
+
+static int link_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+{
+	uint64_t access = use == RDMA_REMOTE ? FI_REMOTE_READ : FI_SEND | FI_RECV | FI_READ;
+	struct ofi *o = link;
+	struct fid_mr *fid;
+	int err = -FI_ENOKEY;
+
+	for (int k = 0; k < KEY_TRIES && err == -FI_ENOKEY; k++)
+		err = fi_mr_reg(o->domain, base, len, access, 0, next_key(o), 0, &fid, NULL);
+	if (err == 0 && o->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		err = fi_mr_bind(fid, &o->ep->fid, 0);
+		if (err == 0)
+			err = fi_mr_enable(fid);
+		if (err < 0)
+			fi_close(&fid->fid);
+	}
+	if (err < 0) {
+		say_why(o, len, err);
+		return err;
+	}
+	mr->handle = fid;
+	mr->local = fi_mr_desc(fid);
+	mr->key = fi_mr_key(fid);
+	mr->addr = o->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uintptr_t)base : 0;
+	return 0;
+}
+
+static void link_unreg(void *link, struct rdma_mr *mr)
+{
+	struct fid_mr *fid = mr->handle;
+
+	(void)link;
+	fi_close(&fid->fid);
+}
+
+/* ---- completions ------------------------------------------------------------------------------ */
+
+static uint64_t *context_of(void *op_context)
+{
+	return op_context;
+}
+
+static struct rdma_packet *packet_of(void *op_context)
+{
+	return (void *)((char *)op_context - offsetof(struct rdma_packet, link_word));
+}
+
+static struct rdma_read *read_of(void *op_context)
+{
+	return (void *)((char *)op_context - offsetof(struct rdma_read, link_word));
+}
+
+static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
+{
+	struct ofi_recv *r = e->op_context;
+
+	if (!e->op_context)
+		return;
+	switch (context_of(e->op_context)[RDMA_LINK_WORDS - 1]) {
+	case OFI_PACKET:
+		rdma_sent(&o->rdma, packet_of(e->op_context), RDMA_OK, NULL);
+		break;
+	case OFI_READ:
+		rdma_moved(&o->rdma, read_of(e->op_context), RDMA_OK, NULL);
+		break;
+	case OFI_RECV:
+		if (e->flags & FI_RECV)
+			rdma_arrived(&o->rdma, NULL, o->multi ? e->buf : r->bytes, e->len);
+		if (!o->multi || e->flags & FI_MULTI_RECV) {
+			r->posted = false;
+			o->unposted = true;
+		}
+		break;
+	}
+}
+
+/* Is it the operation's own fault, and nothing else is wrong with the peer? */
+static bool own_fault(int err)
+{
+	return err == FI_EACCES || err == FI_EINVAL || err == FI_ENOKEY || err == FI_EFAULT ||
+	       err == FI_EPERM;
+}
+
+static void failed(struct ofi *o)
+{
+	struct fi_cq_err_entry e = { .err = 0 };
+	struct ofi_recv *r;
+	char why[96], detail[64];
+	const char *text;
+
+	if (fi_cq_readerr(o->cq, &e, 0) != 1)
+		return;
+	text = fi_cq_strerror(o->cq, e.prov_errno, e.err_data, detail, sizeof(detail));
+	snprintf(why, sizeof(why), "%s (%s)", o->lib->strerror(e.err), text ? text : "");
+	if (!e.op_context)
+		return; /* of what was injected nobody waits for; silence will tell */
+	switch (context_of(e.op_context)[RDMA_LINK_WORDS - 1]) {
+	case OFI_PACKET:
+		rdma_sent(&o->rdma, packet_of(e.op_context), RDMA_BROKEN, why);
+		break;
+	case OFI_READ:
+		rdma_moved(&o->rdma, read_of(e.op_context),
+			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
+		break;
+	case OFI_RECV:
+		r = e.op_context;
+		if (!o->multi || e.flags & FI_MULTI_RECV) {
+			r->posted = false;
+			o->unposted = true;
+		}
+		break;
+	}
+}
+
+static unsigned int link_poll(void *link)
+{
+	struct fi_cq_data_entry entry[BATCH];
+	struct ofi *o = link;
+	unsigned int done = 0, empty = 0;
+
+	/* layered providers look at their sockets by turns: one that found nothing may be followed by one that does */
+	while (empty < (done ? EMPTY_MOST : 1) && done < POLL_MOST) {
+		ssize_t n = fi_cq_read(o->cq, entry, BATCH);
+
+		if (n == -FI_EAVAIL) {
+			failed(o);
+			n = 1;
+		} else {
+			for (ssize_t i = 0; i < n; i++)
+				completed(o, &entry[i]);
+		}
+		empty = n > 0 ? 0 : empty + 1;
+		done += n > 0 ? (unsigned int)n : 0;
+	}
+	if (o->unposted)
+		ofi_post(o);
+	return done;
+}
+
+static bool link_arm(void *link, uint64_t *within_ns)
+{
+	struct ofi *o = link;
+	struct fid *fid = &o->cq->fid;
+
+	if (o->fd >= 0)
+		return fi_trywait(o->fabric, &fid, 1) == FI_SUCCESS;
+	*within_ns = LOOK_NS;
+	return true;
+}
+
+static void quit(void *link)
+{
+	ofi_ep_close(link);
+}
+
+const struct rdma_link ofi_link = {
+	.name = "ofi",
+	.reach = ofi_reach,
+	.leave = ofi_leave,
+	.own_address = own_address,
+	.send = link_send,
+	.read = link_read,
+	.reg = link_reg,
+	.unreg = link_unreg,
+	.poll = link_poll,
+	.arm = link_arm,
+	.quit = quit,
+};

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected endpoints, messages in
+ * order; remote memory access and buffers for many messages are taken if they are offered. Modes of memory
+ * registration are all accepted but raw keys. Of several offers the fastest kind is taken, and of one kind
+ * libfabric's own order is kept.
+ */
+#include <dirent.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "nal/ofi/ofi.h"
+
+/* Kinds of providers, the preferred first. Those on top of the kernel's sockets reach the peers that the UDP transport
+ * reaches, and shared memory is better without libfabric: both are for who asks for them. */
+static const struct {
+	const char *name;
+	bool fabric;
+	bool reads;
+} kinds[] = {
+	{ "cxi", true, true },   { "efa", true, true },  { "psm3", true, true },
+	{ "psm2", true, true },  { "opx", true, true },  { "verbs", true, true },
+	{ "ucx", true, true },   { "", true, true }, /* others */
+	{ "tcp", false, true },  { "net", false, true }, { "sockets", false, true },
+	{ "udp", false, false }, { "shm", false, true },
+};
+
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static size_t kind_of(const struct fi_info *i)
+{
+	const char *name = i->fabric_attr->prov_name;
+	size_t others = 0;
+
+	for (size_t k = 0; k < KINDS; k++) {
+		size_t len = strlen(kinds[k].name);
+
+		if (!len)
+			others = k;
+		else if (!strncmp(name, kinds[k].name, len) && (!name[len] || name[len] == ';'))
+			return k;
+	}
+	return others;
+}
+
+bool ofi_reads_well(const struct fi_info *i)
+{
+	switch (base_config()->ptl_ofi_read) {
+	case BASE_READ_ON:
+		return i->caps & FI_RMA;
+	case BASE_READ_OFF:
+		return false;
+	default:
+		return i->caps & FI_RMA && kinds[kind_of(i)].reads;
+	}
+}
+
+const char *ofi_wanted(void)
+{
+	static _Thread_local char name[64];
+	const char *list = base_config()->ptl_nal;
+
+	name[0] = '\0';
+	while (list && *list) {
+		size_t len;
+
+		list += strspn(list, ", ");
+		len = strcspn(list, ", ");
+		if (len > 4 && !strncmp(list, "ofi:", 4))
+			snprintf(name, sizeof(name), "%.*s", (int)len - 4, list + 4);
+		list += len;
+	}
+	return name;
+}
+
+static bool has_entries(const char *path)
+{
+	const struct dirent *e;
+	DIR *dir = opendir(path);
+	bool any = false;
+
+	while (dir && !any && (e = readdir(dir)))
+		any = e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return any;
+}
+
+bool ofi_has_fabric(void)
+{
+	return has_entries("/sys/class/infiniband") || has_entries("/sys/class/cxi") ||
+	       has_entries("/sys/class/hfi1");
+}
+
+static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provider, uint64_t caps)
+{
+	struct fi_info *h = lib->dupinfo(NULL);
+
+	if (!h)
+		return NULL;
+	h->caps = caps;
+	h->mode = FI_CONTEXT | FI_CONTEXT2;
+	h->ep_attr->type = FI_EP_RDM;
+	h->domain_attr->mr_mode =
+		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+	/* all calls come with the interface's lock */
+	h->domain_attr->threading = FI_THREAD_DOMAIN;
+	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	h->tx_attr->msg_order = h->rx_attr->msg_order = FI_ORDER_SAS;
+	if (*provider)
+		h->fabric_attr->prov_name = strdup(provider);
+	return h;
+}
+
+static struct fi_info *ask(const struct ofi_lib *lib, const char *node, const char *service,
+			   uint64_t caps)
+{
+	struct fi_info *h = make_hints(lib, ofi_wanted(), caps), *found = NULL;
+
+	if (h && lib->getinfo(OFI_VERSION, node, service, node || service ? FI_SOURCE : 0, h,
+			      &found) != 0)
+		found = NULL;
+	if (h)
+		lib->freeinfo(h);
+	return found;
+}
+
+/* The best of a list: a copy. */
+static struct fi_info *best(const struct ofi_lib *lib, const struct fi_info *list)
+{
+	const struct fi_info *found = list;
+
+	for (const struct fi_info *i = list; i; i = i->next)
+		if (kind_of(i) < kind_of(found))
+			found = i;
+	return lib->dupinfo(found);
+}
+
+struct fi_info *ofi_choose(const char *node, const char *service, const char **why)
+{
+	/* what is offered with fewer abilities is worth less; none is tried without messages */
+	static const uint64_t caps[] = { FI_MSG | FI_RMA | FI_MULTI_RECV, FI_MSG | FI_RMA,
+					 FI_MSG | FI_MULTI_RECV, FI_MSG };
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static char text[160];
+	const struct ofi_lib *lib = ofi_lib(why);
+	struct fi_info *list = NULL, *found;
+
+	if (!lib)
+		return NULL;
+	for (size_t k = 0; k < sizeof(caps) / sizeof(caps[0]) && !list; k++)
+		list = ask(lib, node, service, caps[k]);
+	if (!list) {
+		pthread_mutex_lock(&mutex);
+		snprintf(text, sizeof(text),
+			 *ofi_wanted() ? "libfabric's provider %s offers no reliable unconnected "
+					 "endpoints here; fi_info -t FI_EP_RDM lists those that do"
+				       : "no provider of libfabric offers reliable unconnected "
+					 "endpoints here%s; see fi_info -t FI_EP_RDM",
+			 ofi_wanted());
+		pthread_mutex_unlock(&mutex);
+		*why = text;
+		return NULL;
+	}
+	found = best(lib, list);
+	lib->freeinfo(list);
+	if (!found)
+		*why = "out of memory";
+	return found;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The card of a rank: its provider and its endpoint's address, as `provider:hex`. Cards of all NALs are in one line with
+ * semicolons between them, so those in the names of layered providers (udp;ofi_rxd) are written as +.
+ */
+#ifndef OFI_WIRE_H
+#define OFI_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "nal/rdma/rdma_link.h"
+
+#define OFI_PROVIDER_MAX 32u
+
+/* An endpoint's address, as its provider has it. */
+struct ofi_addr {
+	uint8_t bytes[RDMA_ADDRESS_MAX];
+	size_t len;
+};
+
+/* A card: provider (ended with 0) and address. False: it is none. */
+bool ofi_card_parse(const char *card, size_t len, char provider[OFI_PROVIDER_MAX],
+		    struct ofi_addr *addr);
+
+/* Writes one. False: it does not fit, and nothing is written. */
+bool ofi_card_format(char *text, size_t len, const char *provider, const struct ofi_addr *addr);
+
+#endif

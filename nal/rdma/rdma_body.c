@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long bodies. The sender registers the body's memory and says where it is; the receiver, which knows by then how
+ * much of it it wants and where, reads it straight into place. What cannot be read, because of the link, of
+ * limits on locked memory, or because it is a vector, comes in pieces that are copied.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/rdma/rdma.h"
+
+#define READS_OWN 4u /* in flight for one body, where the link has no opinion */
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
+		   uint64_t len)
+{
+	struct iovec iov[16];
+	char *at = to;
+
+	if (mem->base) {
+		memcpy(to, (char *)mem->base + offset, len);
+		return;
+	}
+	while (len) {
+		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+
+		if (!k)
+			return;
+		for (int i = 0; i < k; i++) {
+			memcpy(at, iov[i].iov_base, iov[i].iov_len);
+			at += iov[i].iov_len;
+			offset += iov[i].iov_len;
+			len -= iov[i].iov_len;
+		}
+	}
+}
+
+static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset, const void *from,
+		    uint64_t len)
+{
+	struct iovec iov[16];
+	const char *at = from;
+
+	if (mem->base) {
+		memcpy((char *)mem->base + offset, from, len);
+		return;
+	}
+	while (len) {
+		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+
+		if (!k)
+			return;
+		for (int i = 0; i < k; i++) {
+			memcpy(iov[i].iov_base, at, iov[i].iov_len);
+			at += iov[i].iov_len;
+			offset += iov[i].iov_len;
+			len -= iov[i].iov_len;
+		}
+	}
+}
+
+/* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
+static void *one_piece(struct rdma *d, const struct dgram_mem *mem, uint64_t len)
+{
+	struct iovec iov;
+
+	if (mem->base)
+		return mem->base;
+	return net_pieces(&d->net, mem->cookie, 0, len, &iov, 1) == 1 && iov.iov_len == len
+		       ? iov.iov_base
+		       : NULL;
+}
+
+bool rdma_expose(struct rdma *d, struct rdma_out *o)
+{
+	void *base = d->limits.read ? one_piece(d, &o->mem, o->len) : NULL;
+
+	return base && d->link->reg(d->state, base, o->len, RDMA_REMOTE, &o->mr) == 0;
+}
+
+void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
+{
+	if (mr->handle)
+		d->link->unreg(d->state, mr);
+	mr->handle = NULL;
+}
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+static struct rdma_body *body_get(struct rdma *d)
+{
+	struct rdma_body *b = d->free_bodies, *all;
+
+	if (b) {
+		d->free_bodies = b->next;
+		all = b->all;
+	} else {
+		b = malloc(sizeof(*b));
+		if (!b)
+			return NULL;
+		all = d->all_bodies;
+		d->all_bodies = b;
+	}
+	*b = (struct rdma_body){ .all = all };
+	return b;
+}
+
+static void body_put(struct rdma *d, struct rdma_body *b)
+{
+	b->next = d->free_bodies;
+	d->free_bodies = b;
+}
+
+static struct rdma_read *read_get(struct rdma *d)
+{
+	struct rdma_read *r = d->free_reads;
+
+	if (r) {
+		d->free_reads = r->next;
+		return r;
+	}
+	r = malloc(sizeof(*r));
+	if (r) {
+		r->all = d->all_reads;
+		d->all_reads = r;
+	}
+	return r;
+}
+
+static void read_put(struct rdma *d, struct rdma_read *r)
+{
+	r->next = d->free_reads;
+	d->free_reads = r;
+}
+
+static void unlist(struct rdma_body *b)
+{
+	struct rdma_body **at = &b->peer->bodies;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+/* The sender may have its memory back, and whoever wants the body has it, or never will. */
+static void finish(struct rdma *d, struct rdma_body *b, enum dgram_status s)
+{
+	struct rdma_msg over = {
+		.kind = RDMA_OVER,
+		.id = b->id,
+		.status = (uint8_t)s,
+		.length = s == DGRAM_OK ? b->len : 0,
+	};
+	struct rdma_peer *p = b->peer;
+	void *cookie = b->cookie;
+
+	unlist(b);
+	rdma_unreg(d, &b->mr);
+	body_put(d, b);
+	if (p->lost == DGRAM_OK)
+		rdma_say(d, p, &over);
+	net_landed(&d->net, p->number, cookie, s);
+}
+
+/* 0, -EAGAIN, -ENOMEM; or it is over. */
+static int start_read(struct rdma *d, struct rdma_body *b)
+{
+	uint64_t len = b->len - b->asked;
+	struct rdma_read *r = read_get(d);
+	struct iovec iov;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	len = len < d->limits.read ? len : d->limits.read;
+	if (b->mem.base) {
+		iov = (struct iovec){ (char *)b->mem.base + b->asked, len };
+	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
+		read_put(d, r);
+		b->how = DGRAM_FAILED;
+		return 0;
+	}
+	r->to = iov.iov_base;
+	r->len = iov.iov_len;
+	r->mr = &b->mr;
+	r->from = b->address + b->asked;
+	r->key = b->key;
+	r->body = b;
+	err = d->link->read(d->state, b->peer->way, r);
+	if (err < 0) {
+		read_put(d, r);
+		if (err != -EAGAIN)
+			rdma_break(d, b->peer, DGRAM_DEAD, strerror(-err));
+		return err;
+	}
+	b->asked += iov.iov_len;
+	b->flying++;
+	return 0;
+}
+
+/* True: it could not go on. */
+static bool read_more(struct rdma *d, struct rdma_body *b)
+{
+	uint32_t most = d->limits.reads ? d->limits.reads : READS_OWN;
+
+	while (b->asked < b->len && b->flying < most && b->how == DGRAM_OK &&
+	       b->peer->lost == DGRAM_OK)
+		if (start_read(d, b) < 0)
+			return true;
+	return false;
+}
+
+bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_body *b, *next;
+	bool more = false;
+
+	if (p->state != RDMA_UP)
+		return false;
+	for (b = p->bodies; b; b = next) {
+		next = b->next;
+		if (b->reads && p->lost == DGRAM_OK)
+			more |= read_more(d, b);
+		if (b->how != DGRAM_OK && !b->flying)
+			finish(d, b, b->how);
+	}
+	return more && p->lost == DGRAM_OK;
+}
+
+void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why)
+{
+	struct rdma_body *b = r->body;
+	struct rdma_peer *p = b->peer;
+
+	b->flying--;
+	b->done += r->len;
+	read_put(d, r);
+	if (!p) { /* given up */
+		if (!b->flying) {
+			rdma_unreg(d, &b->mr);
+			body_put(d, b);
+		}
+		return;
+	}
+	rdma_busy(d, p);
+	if (end != RDMA_OK)
+		b->how = DGRAM_FAILED;
+	if (end == RDMA_BROKEN)
+		rdma_break(d, p, DGRAM_DEAD, why);
+	if (p->state != RDMA_UP || p->lost != DGRAM_OK)
+		return;
+	p->heard = d->net.now;
+	if (b->how == DGRAM_OK && b->done == b->len)
+		finish(d, b, DGRAM_OK);
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------- */
+
+/* Can this landing be read to? Registers it, if that needs be. */
+static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgram_landing *l,
+		     struct rdma_mr *mr)
+{
+	void *base;
+
+	if (!m->readable || !d->limits.read)
+		return false;
+	if (!d->limits.local_mr)
+		return true;
+	base = one_piece(d, &l->mem, l->length);
+	return base && d->link->reg(d->state, base, l->length, RDMA_LOCAL, mr) == 0;
+}
+
+void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+		const struct dgram_landing *l)
+{
+	struct rdma_msg pull = { .kind = RDMA_PULL, .id = m->id, .length = l->length };
+	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = DGRAM_FAILED };
+	struct rdma_body *b = body_get(d), **at = &p->bodies;
+
+	if (!b) {
+		rdma_say(d, p, &over);
+		net_landed(&d->net, p->number, l->cookie, DGRAM_FAILED);
+		return;
+	}
+	b->peer = p;
+	b->id = m->id;
+	b->mem = l->mem;
+	b->len = l->length;
+	b->cookie = l->cookie;
+	b->address = m->address;
+	b->key = m->key;
+	b->reads = can_read(d, m, l, &b->mr);
+	while (*at)
+		at = &(*at)->next;
+	*at = b;
+	if (p->lost != DGRAM_OK)
+		return;
+	if (!b->reads)
+		rdma_say(d, p, &pull);
+	else if (read_more(d, b))
+		rdma_busy(d, p);
+}
+
+void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	struct rdma_body *b = p->bodies;
+
+	if (p->taken - p->told >= d->limits.credit / 2)
+		rdma_busy(d, p);
+	while (b && (b->id != m->id || b->reads))
+		b = b->next;
+	if (!b || m->offset != b->done || m->length > b->len - b->done) {
+		d->stats.drops[b ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
+		rdma_break(d, p, DGRAM_RESTARTED, "it sent what was not asked for");
+		return;
+	}
+	copy_in(d, &b->mem, b->done, m->body, m->length);
+	b->done += m->length;
+	if (b->done == b->len)
+		finish(d, b, DGRAM_OK);
+}
+
+bool rdma_reads_flying(const struct rdma_peer *p)
+{
+	for (const struct rdma_body *b = p->bodies; b; b = b->next)
+		if (b->flying)
+			return true;
+	return false;
+}
+
+void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
+{
+	struct rdma_body *b;
+
+	while ((b = p->bodies)) {
+		void *cookie = b->cookie;
+
+		p->bodies = b->next;
+		b->peer = NULL;
+		rdma_unreg(d, &b->mr);
+		if (!b->flying)
+			body_put(d, b);
+		net_landed(&d->net, p->number, cookie, s);
+	}
+}
+
+void rdma_bodies_free(struct rdma *d)
+{
+	struct rdma_body *b;
+	struct rdma_read *r;
+
+	while ((b = d->all_bodies)) {
+		d->all_bodies = b->all;
+		free(b);
+	}
+	while ((r = d->all_reads)) {
+		d->all_reads = r->all;
+		free(r);
+	}
+}

@@ -1,0 +1,539 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Packets and messages out. A short message on an open connection with credit is a packet at once, and if the link
+ * copies it, no memory of ours is needed for it. Anything else waits in its peer's queue for run(). A packet that was
+ * built has its number, so if the link has no room it is kept, and nothing passes it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/rdma/rdma.h"
+
+#define SLAB_PACKETS 32u
+#define PACKETS_MOST 1024u /* for data */
+#define SPARE        32u   /* of them, for packets without data */
+#define ID_BITS      20u
+#define IDS          ((1u << ID_BITS) - 1)
+
+struct rdma_slab {
+	struct rdma_slab *next;
+	uint8_t *bytes;
+	struct rdma_mr mr;
+	struct rdma_packet packet[SLAB_PACKETS];
+};
+
+/* ---- packets ---------------------------------------------------------------------------------- */
+
+static bool grow(struct rdma *d)
+{
+	size_t each = ((size_t)d->limits.packet + 63) & ~(size_t)63;
+	struct rdma_slab *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return false;
+	s->bytes = aligned_alloc(4096, (SLAB_PACKETS * each + 4095) & ~(size_t)4095);
+	if (!s->bytes ||
+	    (d->limits.local_mr &&
+	     d->link->reg(d->state, s->bytes, SLAB_PACKETS * each, RDMA_LOCAL, &s->mr) < 0)) {
+		free(s->bytes);
+		free(s);
+		return false;
+	}
+	for (uint32_t i = 0; i < SLAB_PACKETS; i++) {
+		struct rdma_packet *k = &s->packet[i];
+
+		k->bytes = s->bytes + i * each;
+		k->mr = &s->mr;
+		k->next = d->free_packets;
+		d->free_packets = k;
+	}
+	s->next = d->slabs;
+	d->slabs = s;
+	d->packets += SLAB_PACKETS;
+	d->free_count += SLAB_PACKETS;
+	return true;
+}
+
+static struct rdma_packet *packet_get(struct rdma *d, bool data)
+{
+	struct rdma_packet *k;
+
+	if (data && d->packets >= PACKETS_MOST && d->free_count <= SPARE)
+		return NULL;
+	if (!d->free_packets && !grow(d))
+		return NULL;
+	k = d->free_packets;
+	d->free_packets = k->next;
+	d->free_count--;
+	return k;
+}
+
+static void packet_put(struct rdma *d, struct rdma_packet *k)
+{
+	k->next = d->free_packets;
+	d->free_packets = k;
+	d->free_count++;
+}
+
+/* Memory for a packet of this length: the scratch one, if the link will copy it. */
+static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_t len, bool data)
+{
+	return len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, data);
+}
+
+static void keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+{
+	if (k == &d->scratch) {
+		k = packet_get(d, false);
+		if (!k) {
+			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+			return;
+		}
+		memcpy(k->bytes, d->scratch.bytes, d->scratch.len);
+		k->len = d->scratch.len;
+		k->peer = p;
+	}
+	k->next = NULL;
+	if (p->stuck)
+		p->stuck_end->next = k;
+	else
+		p->stuck = k;
+	p->stuck_end = k;
+	rdma_busy(d, p);
+}
+
+/* 0, or -EAGAIN: the packet is still ours. Else it is gone, or the connection is. */
+static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+{
+	bool copied = k->len <= d->limits.copied;
+	int err;
+
+	k->way = p->way;
+	err = d->link->send(d->state, p->way, k);
+	if (err == -EAGAIN)
+		return err;
+	if (err < 0)
+		rdma_break(d, p, DGRAM_DEAD, strerror(-err));
+	else
+		d->stats.packets_out++;
+	if (err == 0 && !copied)
+		p->flying++;
+	else if (k != &d->scratch)
+		packet_put(d, k);
+	return 0;
+}
+
+static void send_packet(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+{
+	k->peer = p;
+	if (p->stuck || hand_over(d, p, k) == -EAGAIN)
+		keep(d, p, k);
+}
+
+void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const char *why)
+{
+	struct rdma_peer *p = k->peer;
+
+	p->flying--;
+	if (end != RDMA_OK && k->way == p->way)
+		rdma_break(d, p, DGRAM_DEAD, why);
+	packet_put(d, k);
+}
+
+void rdma_broken(struct rdma *d, void *way, const char *why)
+{
+	for (uint32_t i = 0; i < d->npeers; i++)
+		if (d->peer[i]->way == way)
+			rdma_break(d, d->peer[i], DGRAM_DEAD, why);
+}
+
+/* ---- what packets say ------------------------------------------------------------------------- */
+
+/* The head of a packet on an open connection. */
+static void head(struct rdma_peer *p, struct rdma_msg *m)
+{
+	m->to = p->to;
+	m->token = p->token;
+	m->seq = ++p->seq_out;
+	m->taken = p->taken;
+	p->told = p->taken;
+}
+
+bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
+{
+	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE, false);
+
+	if (!p->way || !k) {
+		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+		return false;
+	}
+	head(p, m);
+	k->len = rdma_encode(k->bytes, m);
+	send_packet(d, p, k);
+	return true;
+}
+
+void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t greeting)
+{
+	struct rdma_packet *k = packet_for(d, p, RDMA_HELLO_MAX, false);
+	const struct ptl_ni *ni = d->net.ni;
+	struct rdma_msg m = {
+		.kind = kind,
+		.from = net_id(ni->id),
+		.whom = p->who.id,
+		.incarnation = d->incarnation,
+		.own_token = p->own_token,
+		.greeting = greeting,
+		.number = p->number,
+		.uid = ni->uid,
+		.jid = ni->jid,
+		.allowed = d->limits.credit,
+	};
+	uint8_t address[RDMA_ADDRESS_MAX];
+
+	if (!k)
+		return;
+	m.link_address_len = d->link->own_address(d->state, address);
+	k->len = rdma_encode(k->bytes, &m);
+	memcpy(k->bytes + k->len, address, m.link_address_len);
+	k->len += (uint32_t)m.link_address_len;
+	net_tag(&d->net.keys, k->bytes, k->len, NULL, 0, k->bytes + DGRAM_TAG_OFFSET);
+	send_packet(d, p, k);
+}
+
+/* ---- messages --------------------------------------------------------------------------------- */
+
+static bool has_credit(const struct rdma_peer *p)
+{
+	return p->sent - p->its_taken < p->allowed;
+}
+
+static bool fits(const struct rdma *d, size_t header_len, uint64_t len)
+{
+	return len <= d->limits.packet - RDMA_BEFORE_SHORT - header_len;
+}
+
+/* False: no packet for now. */
+static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, uint32_t header_len,
+		       const struct dgram_mem *mem, uint64_t len)
+{
+	struct rdma_msg m = { .kind = RDMA_SHORT, .header_len = header_len, .length = len };
+	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SHORT + header_len + len, true);
+
+	if (!k)
+		return false;
+	head(p, &m);
+	k->len = rdma_encode(k->bytes, &m);
+	memcpy(k->bytes + k->len, header, header_len);
+	k->len += header_len;
+	if (len)
+		rdma_copy_out(d, k->bytes + k->len, mem, 0, len);
+	k->len += (uint32_t)len;
+	p->sent++;
+	send_packet(d, p, k);
+	return true;
+}
+
+static struct rdma_out *out_get(struct rdma *d)
+{
+	struct rdma_out *o = d->free_outs;
+
+	if (o) {
+		d->free_outs = o->next;
+	} else {
+		o = malloc(sizeof(*o));
+		if (!o)
+			return NULL;
+		o->all = d->all_outs;
+		d->all_outs = o;
+	}
+	o->next = NULL;
+	o->id = RDMA_NO_ID;
+	o->copy = NULL;
+	o->mr.handle = NULL;
+	o->piece_at = o->piece_end = 0;
+	return o;
+}
+
+static void out_put(struct rdma *d, struct rdma_out *o)
+{
+	free(o->copy);
+	o->next = d->free_outs;
+	d->free_outs = o;
+}
+
+static int queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+{
+	struct rdma_out *o = out_get(d);
+
+	if (!o)
+		return -ENOMEM;
+	if (from->copy && from->body_len) {
+		o->copy = malloc(from->body_len);
+		if (!o->copy) {
+			out_put(d, o);
+			return -ENOMEM;
+		}
+		rdma_copy_out(d, o->copy, &from->body, 0, from->body_len);
+	}
+	o->peer = p;
+	memcpy(o->header, from->header, from->header_len);
+	o->header_len = from->header_len;
+	o->mem = o->copy ? (struct dgram_mem){ .base = o->copy } : from->body;
+	o->len = from->body_len;
+	o->cookie = from->cookie;
+	o->is_long = !fits(d, o->header_len, o->len);
+	if (p->queue)
+		p->queue_end->next = o;
+	else
+		p->queue = o;
+	p->queue_end = o;
+	rdma_busy(d, p);
+	if (p->state == RDMA_IDLE)
+		rdma_call(d, p);
+	return 0;
+}
+
+int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
+{
+	struct rdma *d = rdma_of(n);
+	struct rdma_peer *p;
+
+	if (peer >= d->npeers || o->header_len > DGRAM_HEADER_MAX ||
+	    (o->copy && o->body_len > DGRAM_COPY_MAX))
+		return -EINVAL;
+	p = d->peer[peer];
+	/* who is to be told hears in the next run */
+	if (p->state == RDMA_UP && p->lost == DGRAM_OK && !p->queue && !p->stuck && !o->cookie &&
+	    fits(d, o->header_len, o->body_len) && has_credit(p) &&
+	    send_short(d, p, o->header, o->header_len, &o->body, o->body_len))
+		return 0;
+	return queue(d, p, o);
+}
+
+/* ---- long ones -------------------------------------------------------------------------------- */
+
+static bool give_id(struct rdma *d, struct rdma_out *o)
+{
+	uint32_t i = d->longs_free, room = d->longs_room ? 2 * d->longs_room : 64;
+	struct rdma_slot *more;
+
+	if (i == RDMA_NO_ID) {
+		if (d->longs_room >= IDS)
+			return false;
+		room = room > IDS ? IDS : room;
+		more = realloc(d->longs, room * sizeof(*more));
+		if (!more)
+			return false;
+		for (i = d->longs_room; i < room; i++)
+			more[i] = (struct rdma_slot){ .next_free =
+							      i + 1 < room ? i + 1 : RDMA_NO_ID };
+		i = d->longs_room;
+		d->longs = more;
+		d->longs_room = room;
+	}
+	d->longs_free = d->longs[i].next_free;
+	d->longs[i].out = o;
+	o->id = (d->longs[i].gen & 0xfffu) << ID_BITS | i;
+	return true;
+}
+
+struct rdma_out *rdma_long(const struct rdma *d, const struct rdma_peer *p, uint32_t id)
+{
+	uint32_t i = id & IDS;
+	struct rdma_out *o = i < d->longs_room ? d->longs[i].out : NULL;
+
+	return o && o->id == id && o->peer == p ? o : NULL;
+}
+
+/* Takes it off the list of those of which pieces are wanted. */
+static void forget_pieces(struct rdma_peer *p, struct rdma_out *o)
+{
+	struct rdma_out **at = &p->pieces, *before = NULL;
+
+	while (*at && *at != o) {
+		before = *at;
+		at = &(*at)->next;
+	}
+	if (!*at)
+		return;
+	*at = o->next;
+	if (p->pieces_end == o)
+		p->pieces_end = before;
+}
+
+void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum dgram_status s)
+{
+	struct rdma_peer *p = o->peer;
+	void *cookie = o->cookie;
+
+	if (o->id != RDMA_NO_ID) {
+		struct rdma_slot *slot = &d->longs[o->id & IDS];
+
+		slot->out = NULL;
+		slot->gen++;
+		slot->next_free = d->longs_free;
+		d->longs_free = o->id & IDS;
+		p->longs--;
+		if (o->piece_end)
+			forget_pieces(p, o);
+	}
+	rdma_unreg(d, &o->mr);
+	out_put(d, o);
+	if (cookie)
+		net_sent(&d->net, p->number, cookie, length, s);
+}
+
+static bool send_long(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+{
+	struct rdma_packet *k = packet_for(
+		d, p, sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_long) + o->header_len,
+		true);
+	struct rdma_msg m = { .kind = RDMA_LONG, .header_len = o->header_len, .length = o->len };
+
+	if (!k)
+		return false;
+	if (!give_id(d, o)) {
+		if (k != &d->scratch)
+			packet_put(d, k);
+		return false;
+	}
+	m.readable = rdma_expose(d, o);
+	if (m.readable) {
+		m.address = o->mr.addr;
+		m.key = o->mr.key;
+	}
+	m.id = o->id;
+	head(p, &m);
+	k->len = rdma_encode(k->bytes, &m);
+	memcpy(k->bytes + k->len, o->header, o->header_len);
+	k->len += o->header_len;
+	p->sent++;
+	p->longs++;
+	send_packet(d, p, k);
+	return true;
+}
+
+void rdma_want_pieces(struct rdma *d, struct rdma_out *o, uint64_t length)
+{
+	struct rdma_peer *p = o->peer;
+
+	if (o->piece_end)
+		return;
+	o->piece_end = length;
+	o->next = NULL;
+	if (p->pieces)
+		p->pieces_end->next = o;
+	else
+		p->pieces = o;
+	p->pieces_end = o;
+	rdma_busy(d, p);
+}
+
+static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+{
+	uint64_t len = o->piece_end - o->piece_at, most = d->limits.packet - RDMA_BEFORE_PIECE;
+	struct rdma_msg m = { .kind = RDMA_PIECE, .id = o->id, .offset = o->piece_at };
+	struct rdma_packet *k;
+
+	len = len < most ? len : most;
+	m.length = len;
+	k = packet_for(d, p, RDMA_BEFORE_PIECE + len, true);
+	if (!k)
+		return false;
+	head(p, &m);
+	k->len = rdma_encode(k->bytes, &m);
+	rdma_copy_out(d, k->bytes + k->len, &o->mem, o->piece_at, len);
+	k->len += (uint32_t)len;
+	o->piece_at += len;
+	p->sent++;
+	send_packet(d, p, k);
+	if (o->piece_at == o->piece_end)
+		forget_pieces(p, o);
+	return true;
+}
+
+/* ---- a peer's turn ---------------------------------------------------------------------------- */
+
+/* True: the link takes no more. */
+static bool stuck(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_packet *k;
+
+	while ((k = p->stuck) && p->lost == DGRAM_OK) {
+		struct rdma_packet *next = k->next;
+
+		if (hand_over(d, p, k) == -EAGAIN)
+			return true;
+		p->stuck = next;
+	}
+	return false;
+}
+
+static bool push_message(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_out *o = p->queue;
+
+	if (o->is_long ? !send_long(d, p, o)
+		       : !send_short(d, p, o->header, o->header_len, &o->mem, o->len))
+		return false;
+	p->queue = o->next;
+	o->next = NULL;
+	if (!o->is_long)
+		rdma_out_over(d, o, o->len, DGRAM_OK);
+	return true;
+}
+
+bool rdma_push(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_msg note = { .kind = RDMA_NOTE };
+
+	if (stuck(d, p))
+		return true;
+	if (p->state != RDMA_UP)
+		return false;
+	while (p->lost == DGRAM_OK && !p->stuck && p->queue && has_credit(p))
+		if (!push_message(d, p))
+			return true;
+	while (p->lost == DGRAM_OK && !p->stuck && p->pieces && has_credit(p))
+		if (!send_piece(d, p, p->pieces))
+			return true;
+	if (p->lost == DGRAM_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
+		p->want_note = false;
+		rdma_say(d, p, &note);
+	}
+	return p->stuck;
+}
+
+void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
+{
+	struct rdma_out *o;
+
+	while ((o = p->queue)) {
+		p->queue = o->next;
+		rdma_out_over(d, o, 0, s);
+	}
+	for (uint32_t i = 0; p->longs && i < d->longs_room; i++)
+		if (d->longs[i].out && d->longs[i].out->peer == p)
+			rdma_out_over(d, d->longs[i].out, 0, s);
+}
+
+void rdma_outs_free(struct rdma *d)
+{
+	struct rdma_slab *slab;
+	struct rdma_out *o;
+
+	while ((o = d->all_outs)) {
+		d->all_outs = o->all;
+		free(o);
+	}
+	while ((slab = d->slabs)) {
+		d->slabs = slab->next;
+		rdma_unreg(d, &slab->mr);
+		free(slab->bytes);
+		free(slab);
+	}
+	free(d->longs);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * See rdma_wire.h.
+ */
+#include "nal/rdma/rdma_wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool zeros(const uint8_t *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (bytes[i])
+			return false;
+	return true;
+}
+
+static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_hello *w = (const void *)at;
+
+	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)) || m->to || m->token || m->seq ||
+	    m->taken)
+		return -EPROTO;
+	m->from = dgram_get64(w->from);
+	m->whom = dgram_get64(w->whom);
+	m->incarnation = dgram_get64(w->incarnation);
+	m->own_token = dgram_get64(w->token);
+	m->greeting = dgram_get64(w->greeting);
+	m->number = dgram_get32(w->number);
+	m->uid = dgram_get32(w->uid);
+	m->jid = dgram_get32(w->jid);
+	m->allowed = dgram_get32(w->allowed);
+	m->link_address_len = dgram_get16(w->address_len);
+	m->link_address = at + sizeof(*w);
+	if (!m->allowed || m->link_address_len > RDMA_ADDRESS_MAX ||
+	    len != sizeof(*w) + m->link_address_len)
+		return -EPROTO;
+	return 0;
+}
+
+static int decode_short(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_short *w = (const void *)at;
+
+	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)))
+		return -EPROTO;
+	m->header = at + sizeof(*w);
+	m->header_len = w->header_len;
+	m->length = dgram_get32(w->body_len);
+	m->body = m->length ? at + sizeof(*w) + m->header_len : NULL;
+	return m->header_len <= DGRAM_HEADER_MAX && len == sizeof(*w) + m->header_len + m->length
+		       ? 0
+		       : -EPROTO;
+}
+
+static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_long *w = (const void *)at;
+
+	if (len < sizeof(*w) || w->readable > 1 || !zeros(w->zero, sizeof(w->zero)))
+		return -EPROTO;
+	m->header = at + sizeof(*w);
+	m->header_len = w->header_len;
+	m->readable = w->readable;
+	m->id = dgram_get32(w->id);
+	m->length = dgram_get64(w->length);
+	m->address = dgram_get64(w->address);
+	m->key = dgram_get64(w->key);
+	if (!m->length || m->header_len > DGRAM_HEADER_MAX || len != sizeof(*w) + m->header_len)
+		return -EPROTO;
+	return !m->readable && (m->address || m->key) ? -EPROTO : 0;
+}
+
+static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_body *w = (const void *)at;
+	size_t bytes;
+
+	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)))
+		return -EPROTO;
+	bytes = len - sizeof(*w);
+	m->id = dgram_get32(w->id);
+	m->status = w->status;
+	m->length = dgram_get64(w->length);
+	m->offset = dgram_get64(w->offset);
+	if (m->kind == RDMA_PIECE) {
+		m->body = at + sizeof(*w);
+		return m->length && m->length == bytes && !m->status &&
+				       m->offset + m->length > m->offset
+			       ? 0
+			       : -EPROTO;
+	}
+	if (bytes || m->offset || m->status > DGRAM_ENDED)
+		return -EPROTO;
+	return m->kind == RDMA_PULL && (m->status || !m->length) ? -EPROTO : 0;
+}
+
+int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_head *w = packet;
+	const uint8_t *rest = (const uint8_t *)packet + sizeof(*w);
+
+	memset(m, 0, sizeof(*m));
+	if (len < sizeof(*w) || w->version != RDMA_VERSION || !zeros(w->zero, sizeof(w->zero)))
+		return -EPROTO;
+	m->kind = w->kind;
+	m->to = dgram_get32(w->to);
+	m->token = dgram_get64(w->token);
+	m->seq = dgram_get32(w->seq);
+	m->taken = dgram_get32(w->taken);
+	len -= sizeof(*w);
+	switch (m->kind) {
+	case RDMA_HELLO:
+	case RDMA_WELCOME:
+		return decode_hello(rest, len, m);
+	case RDMA_SHORT:
+		return decode_short(rest, len, m);
+	case RDMA_LONG:
+		return decode_long(rest, len, m);
+	case RDMA_PULL:
+	case RDMA_PIECE:
+	case RDMA_OVER:
+		return decode_body(rest, len, m);
+	case RDMA_NOTE:
+	case RDMA_PING:
+	case RDMA_BYE:
+		return len ? -EPROTO : 0;
+	}
+	return -EPROTO;
+}
+
+static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_hello w = { .tag = { 0 } };
+
+	dgram_put64(w.from, m->from);
+	dgram_put64(w.whom, m->whom);
+	dgram_put64(w.incarnation, m->incarnation);
+	dgram_put64(w.token, m->own_token);
+	dgram_put64(w.greeting, m->greeting);
+	dgram_put32(w.number, m->number);
+	dgram_put32(w.uid, m->uid);
+	dgram_put32(w.jid, m->jid);
+	dgram_put32(w.allowed, m->allowed);
+	dgram_put16(w.address_len, (uint16_t)m->link_address_len);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+static uint32_t encode_short(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_short w = { .header_len = (uint8_t)m->header_len };
+
+	dgram_put32(w.body_len, (uint32_t)m->length);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+static uint32_t encode_long(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_long w = { .header_len = (uint8_t)m->header_len, .readable = m->readable };
+
+	dgram_put32(w.id, m->id);
+	dgram_put64(w.length, m->length);
+	dgram_put64(w.address, m->address);
+	dgram_put64(w.key, m->key);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+static uint32_t encode_body(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_body w = { .status = m->status };
+
+	dgram_put32(w.id, m->id);
+	dgram_put64(w.length, m->length);
+	dgram_put64(w.offset, m->offset);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_head w = { .version = RDMA_VERSION, .kind = m->kind };
+
+	dgram_put32(w.to, m->to);
+	dgram_put64(w.token, m->token);
+	dgram_put32(w.seq, m->seq);
+	dgram_put32(w.taken, m->taken);
+	memcpy(to, &w, sizeof(w));
+	to += sizeof(w);
+	switch (m->kind) {
+	case RDMA_HELLO:
+	case RDMA_WELCOME:
+		return (uint32_t)sizeof(w) + encode_hello(to, m);
+	case RDMA_SHORT:
+		return (uint32_t)sizeof(w) + encode_short(to, m);
+	case RDMA_LONG:
+		return (uint32_t)sizeof(w) + encode_long(to, m);
+	case RDMA_PULL:
+	case RDMA_PIECE:
+	case RDMA_OVER:
+		return (uint32_t)sizeof(w) + encode_body(to, m);
+	}
+	return sizeof(w);
+}

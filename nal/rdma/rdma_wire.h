@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The packets of the machine for fabrics: doc/wire-rdma.md says what they are for. All numbers are little-endian,
+ * nothing is aligned, and what arrives goes through rdma_decode(), which gives a checked host structure.
+ */
+#ifndef RDMA_WIRE_H
+#define RDMA_WIRE_H
+
+#include "nal/dgram/dgram_wire.h"
+#include "nal/rdma/rdma_link.h"
+
+#define RDMA_VERSION 1
+
+enum rdma_kind {
+	RDMA_HELLO = 1, /* I would talk to you */
+	RDMA_WELCOME,   /* the answer to a HELLO */
+	RDMA_SHORT,     /* a message with its body; data */
+	RDMA_LONG,      /* a message whose body is to be fetched; data */
+	RDMA_PULL,      /* so much of a body is wanted in pieces */
+	RDMA_PIECE,     /* a piece of a body; data */
+	RDMA_OVER,      /* the receiver is done with a long message */
+	RDMA_NOTE,      /* nothing but what the head says */
+	RDMA_PING,      /* the same, and a NOTE is wanted */
+	RDMA_BYE,       /* I close, or give you up */
+};
+
+/* Does it need a credit of the receiver's? */
+static inline bool rdma_is_data(uint8_t kind)
+{
+	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_PIECE;
+}
+
+/*
+ *    0         1      2       4      8         16     20      24
+ *   +---------+------+-------+------+---------+------+-------+
+ *   | version | kind | zeros |  to  |  token  | seq  | taken |
+ *   +---------+------+-------+------+---------+------+-------+
+ * All packets begin so. `to` and `token` are what the receiver gave to the sender in its greeting. seq counts the
+ * packets of a connection, from 1; taken the packets with data that the sender has taken from the receiver. In
+ * greetings all four are 0.
+ */
+struct rdma_wire_head {   /* offset */
+	uint8_t version;  /*  0 */
+	uint8_t kind;     /*  1 */
+	uint8_t zero[2];  /*  2 */
+	uint8_t to[4];    /*  4 */
+	uint8_t token[8]; /*  8 */
+	uint8_t seq[4];   /* 16 */
+	uint8_t taken[4]; /* 20 */
+};
+static_assert(sizeof(struct rdma_wire_head) == 24, "as drawn");
+static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
+static_assert(offsetof(struct rdma_wire_head, taken) == 20, "as drawn");
+static_assert(sizeof(struct rdma_wire_head) == DGRAM_TAG_OFFSET, "the tag of greetings follows");
+
+/*
+ *    24    40     48     56            64      72         80       84    88    92       96            98      104
+ *   +-----+------+------+-------------+-------+----------+--------+-----+-----+---------+-------------+-------+---
+ *   | tag | from | whom | incarnation | token | greeting | number | uid | jid | allowed | address_len | zeros | address
+ *   +-----+------+------+-------------+-------+----------+--------+-----+-----+---------+-------------+-------+---
+ * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME, that of the HELLO.
+ */
+struct rdma_wire_hello {              /* offset, from that of the tag */
+	uint8_t tag[DGRAM_TAG_BYTES]; /*  0  over all the rest */
+	uint8_t from[8];              /* 16  who sends: nid << 32 | pid */
+	uint8_t whom[8];              /* 24  who is meant */
+	uint8_t incarnation[8];       /* 32  of the sending process */
+	uint8_t token[8];             /* 40  that packets to it must carry, */
+	uint8_t greeting[8];          /* 48 */
+	uint8_t number[4];            /* 56  with this in `to` */
+	uint8_t uid[4];               /* 60 */
+	uint8_t jid[4];               /* 64 */
+	uint8_t allowed[4];           /* 68  packets with data it may be sent ahead */
+	uint8_t address_len[2];       /* 72 */
+	uint8_t zero[6];              /* 74 */
+};
+static_assert(sizeof(struct rdma_wire_hello) == 80, "as drawn");
+static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
+static_assert(offsetof(struct rdma_wire_hello, address_len) == 72, "as drawn");
+
+/*
+ *    24           25      28         32
+ *   +------------+-------+----------+--------+------+
+ *   | header_len | zeros | body_len | header | body |
+ *   +------------+-------+----------+--------+------+
+ */
+struct rdma_wire_short {
+	uint8_t header_len;  /* 0 */
+	uint8_t zero[3];     /* 1 */
+	uint8_t body_len[4]; /* 4 */
+};
+static_assert(sizeof(struct rdma_wire_short) == 8, "as drawn");
+
+/*
+ *    24           25         26      28    32       40        48    56
+ *   +------------+----------+-------+-----+--------+---------+-----+--------+
+ *   | header_len | readable | zeros | id  | length | address | key | header |
+ *   +------------+----------+-------+-----+--------+---------+-----+--------+
+ * readable 1: the body may be read at this address with this key, until OVER is sent; 0: only in pieces.
+ */
+struct rdma_wire_long {
+	uint8_t header_len; /*  0 */
+	uint8_t readable;   /*  1 */
+	uint8_t zero[2];    /*  2 */
+	uint8_t id[4];      /*  4 */
+	uint8_t length[8];  /*  8 */
+	uint8_t address[8]; /* 16 */
+	uint8_t key[8];     /* 24 */
+};
+static_assert(sizeof(struct rdma_wire_long) == 32, "as drawn");
+static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
+
+/*
+ *    24   28        29      32       40
+ *   +----+--------+-------+--------+--------+-------
+ *   | id | status | zeros | length | offset | bytes
+ *   +----+--------+-------+--------+--------+-------
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum dgram_status, length what was taken. PIECE:
+ * bytes from `offset` on, `length` of them.
+ */
+struct rdma_wire_body {
+	uint8_t id[4];     /*  0 */
+	uint8_t status;    /*  4 */
+	uint8_t zero[3];   /*  5 */
+	uint8_t length[8]; /*  8 */
+	uint8_t offset[8]; /* 16 */
+};
+static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
+static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
+
+/* Bytes of a packet before the header of a message, and of a piece. */
+#define RDMA_BEFORE_SHORT (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_short))
+#define RDMA_BEFORE_PIECE (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
+#define RDMA_HELLO_MAX                                                                             \
+	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
+
+/* A packet, decoded or to be encoded; which members count is a matter of the kind. Pointers lead into the packet. */
+struct rdma_msg {
+	uint8_t kind;
+	uint32_t to, seq, taken;
+	uint64_t token;
+	/* SHORT, LONG */
+	const void *header, *body; /* body: of a PIECE, too */
+	uint32_t header_len, id;
+	bool readable;
+	uint64_t length, address, key, offset;
+	uint8_t status;
+	/* greetings */
+	uint64_t from, whom, incarnation, own_token, greeting;
+	uint32_t number, uid, jid, allowed;
+	const void *link_address;
+	size_t link_address_len;
+};
+
+/* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
+int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
+
+/* Writes the packet without the header, body, bytes or address that `m` points to, and without a tag. Its length so
+ * far: they follow. */
+uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
+
+#endif

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Packets of the machine for fabrics. What is decoded must come out of the encoder as it went in.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/rdma/rdma_wire.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void within(const uint8_t *data, size_t size, const void *part, uint64_t len)
+{
+	if (part && ((const uint8_t *)part < data || len > size ||
+		     (const uint8_t *)part + len > data + size))
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t again[RDMA_HELLO_MAX];
+	struct rdma_msg m;
+	uint32_t len;
+
+	if (rdma_decode(data, size, &m) < 0)
+		return 0;
+	within(data, size, m.header, m.header_len);
+	within(data, size, m.body, m.length);
+	within(data, size, m.link_address, m.link_address_len);
+	len = rdma_encode(again, &m);
+	if (len > sizeof(again) || len > size)
+		abort();
+	/* greetings have a tag that is written afterwards */
+	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME)
+		memcpy(again + DGRAM_TAG_OFFSET, data + DGRAM_TAG_OFFSET, DGRAM_TAG_BYTES);
+	if (memcmp(again, data, len) != 0)
+		abort();
+	return 0;
+}
