@@ -115,18 +115,19 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 }
 
 /* Sends parcels from `at` on; how many are gone, one way or another. */
-static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited)
+static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited, bool *again)
 {
 	int k = sendmmsg(u->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	struct pollfd f = { .fd = u->fd, .events = POLLOUT };
 
-	if (k > 0)
+	if (k > 0) {
+		*again = false;
 		return (uint32_t)k;
+	}
 	if (errno != EAGAIN && errno != EINTR)
 		u->told = true;
 	switch (errno) {
 	case EINTR:
-	case ECONNREFUSED: /* of an earlier packet; this one has not been tried */
 		return 0;
 	case EAGAIN:
 	case ENOBUFS:
@@ -144,7 +145,10 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 		}
 		return 1;
 	default:
-		return 1; /* too long, no route: lost, and found out by who waits for an answer */
+		/* of an earlier packet, by whoever says so; this one was not tried then. Else it is too long, or there is
+		 * no route: lost, and found out by who waits for an answer */
+		*again = !*again;
+		return !*again;
 	}
 }
 
@@ -154,7 +158,7 @@ void udp_flush(void *link)
 	struct parcel parcel[UDP_PACKETS];
 	struct mmsghdr m[UDP_PACKETS];
 	uint32_t n = 0, at = 0, tries = 0;
-	bool waited = false;
+	bool waited = false, again = false;
 
 	if (!u->out.packets)
 		return;
@@ -166,6 +170,6 @@ void udp_flush(void *link)
 		at += k;
 	}
 	for (at = 0; at < n && tries < 2 * UDP_PACKETS; tries++)
-		at += send_some(u, m + at, n - at, &waited);
+		at += send_some(u, m + at, n - at, &waited, &again);
 	u->out.packets = u->out.iovs = u->out.used = 0;
 }

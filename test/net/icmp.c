@@ -20,7 +20,7 @@
 #define MESSAGES 200
 #define SILENCE  3 /* s: PTL_NET_DEAD_MS of this test */
 
-/* "Port unreachable" in the name of `whose`, as if it had thrown away a packet from `to`. */
+/* "Port unreachable", or another code, in the name of `whose`, as if it had thrown away a packet from `to`. */
 struct word {
 	struct icmphdr icmp;
 	struct iphdr ip;
@@ -43,12 +43,12 @@ static uint16_t checksum(const void *bytes, size_t len)
 	return (uint16_t)~sum;
 }
 
-static void refuse_in_the_name_of(int fd, ptl_process_id_t whose, ptl_process_id_t to,
+static void refuse_in_the_name_of(int fd, uint8_t code, ptl_process_id_t whose, ptl_process_id_t to,
 				  uint64_t *seed)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(to.nid) };
 	struct word w = {
-		.icmp = { .type = ICMP_DEST_UNREACH, .code = ICMP_PORT_UNREACH },
+		.icmp = { .type = ICMP_DEST_UNREACH, .code = code },
 		.ip = { .version = 4,
 			.ihl = 5,
 			.ttl = 64,
@@ -96,7 +96,7 @@ static double fails_after(ptl_process_id_t whom, int fd)
 		if (err != PTL_OK)
 			pt_code(err, PTL_EQ_EMPTY);
 		if (fd >= 0 && err != PTL_OK)
-			refuse_in_the_name_of(fd, whom, pt_id(pt_rank), &seed);
+			refuse_in_the_name_of(fd, ICMP_PORT_UNREACH, whom, pt_id(pt_rank), &seed);
 	}
 	pt_is(ev.ni_fail_type, PTL_NI_UNREACHABLE);
 	return pt_now() - start;
@@ -143,6 +143,8 @@ static void only_who_saw_the_greeting_is_believed(void)
 
 static void a_connection_does_not_end_by_what_is_said_of_it(void)
 {
+	static const uint8_t code[] = { ICMP_PORT_UNREACH, ICMP_HOST_UNREACH, ICMP_NET_UNREACH,
+					ICMP_PROT_UNREACH, ICMP_HOST_UNREACH };
 	static char place[64], c;
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
@@ -169,9 +171,9 @@ static void a_connection_does_not_end_by_what_is_said_of_it(void)
 	for (uint64_t i = 0; i < MESSAGES; i++) {
 		pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, i));
 		pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
-		for (int k = 0; k < 5; k++) {
-			refuse_in_the_name_of(fd, pt_target(), pt_initiator(), &seed);
-			refuse_in_the_name_of(fd, pt_initiator(), pt_target(), &seed);
+		for (uint8_t k = 0; k < 5; k++) {
+			refuse_in_the_name_of(fd, code[k], pt_target(), pt_initiator(), &seed);
+			refuse_in_the_name_of(fd, code[k], pt_initiator(), pt_target(), &seed);
 		}
 	}
 	close(fd);
