@@ -319,7 +319,7 @@ static void without_a_queue_operations_happen_unseen(void)
 {
 	ptl_handle_md_t md;
 	ptl_handle_eq_t eq;
-	char there[8] = "", here[8] = "silent";
+	static char there[8] = "", here[8] = "silent";
 	ptl_md_t d;
 
 	pt_open();

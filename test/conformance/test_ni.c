@@ -513,7 +513,7 @@ static void nid_is_that_of_the_chosen_interface(void)
 static void drop_count_starts_at_zero_and_counts(void)
 {
 	ptl_handle_md_t md;
-	char c = 0;
+	static char c;
 
 	pt_open();
 	if (pt_is_target())
