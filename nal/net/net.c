@@ -248,7 +248,9 @@ static void resume(struct net *n)
 static void calm_down(struct net *n)
 {
 	n->looks = 0;
-	if (n->now - n->active > QUIET_NS && !n->nheld && n->carrier->wake(n) > n->now + QUIET_NS)
+	/* what cannot wake anybody is looked at all the time */
+	if (n->thread.fd >= 0 && n->now - n->active > QUIET_NS && !n->nheld &&
+	    n->carrier->wake(n) > n->now + QUIET_NS)
 		stop_polling(n);
 }
 
@@ -339,6 +341,8 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	n->begun = true;
 	ptl_lock(ni);
 	s->net_peer_off[n->slot - ni->net] = (uint64_t)((char *)n->stat - (char *)ni->view.r);
+	if (fd < 0)
+		poll_it(n);
 	ptl_leave(ni);
 	return net_thread_start(n, fd) == 0 ? NULL : "its helper thread cannot be started";
 }

@@ -11,11 +11,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
 #include "portals/debug.h"
+
+#define PID_FIRST 32768u /* of those chosen */
 
 extern const struct nal_ops nal_ofi_ops;
 
@@ -80,13 +83,21 @@ static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 	ptl_process_id_t id = { .nid = ni->id.nid, .pid = want };
 
 	*name = (struct ofi_name){ .node = "" };
-	if (!ni->cards && want != PTL_PID_ANY && ofi_name_of(o, probe, id, name) &&
-	    ofi_is_local(probe))
-		return;
+	if (!ni->cards && want != PTL_PID_ANY && !ofi_name_of(o, probe, id, name))
+		*name = (struct ofi_name){ .node = "" };
 	if (ofi_is_ip(probe) && ni->address.family)
 		inet_ntop(ni->address.family, ni->address.bytes, name->node, sizeof(name->node));
-	if (ni->cards)
-		name->service[0] = '\0';
+}
+
+/* Where there are no ports that the kernel could choose from, a pid is chosen that names the endpoint; a second process
+ * of this pid fails to open its own, and tries another. */
+static ptl_pid_t choose_pid(void)
+{
+	uint32_t random = 0;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		random = (uint32_t)getpid();
+	return PID_FIRST + random % PID_FIRST;
 }
 
 static void ofi_free(struct ofi *o)
@@ -111,7 +122,7 @@ static ptl_pid_t free_pid(const struct ofi *o)
 	return PTL_PID_ANY;
 }
 
-static int open_with(struct ofi *o, ptl_pid_t want)
+static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
 {
 	const char *why = NULL, *what = "";
 	struct fi_info *probe = ofi_choose(NULL, NULL, &why);
@@ -122,6 +133,8 @@ static int open_with(struct ofi *o, ptl_pid_t want)
 		base_warn("libfabric: %s", why);
 		return PTL_FAIL;
 	}
+	if (want == PTL_PID_ANY && !o->ni->cards && ofi_is_local(probe))
+		want = *chosen = choose_pid();
 	own_name(o, probe, want, &name);
 	o->info = ofi_choose(name.node[0] ? name.node : NULL, name.service[0] ? name.service : NULL,
 			     &why);
@@ -156,6 +169,7 @@ static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
 {
 	struct ofi *o = calloc(1, sizeof(*o));
 	bool any = want == PTL_PID_ANY && !ni->cards;
+	ptl_pid_t chosen = PTL_PID_ANY;
 	const struct ofi_lib *lib = ofi_lib(NULL);
 	int err;
 
@@ -166,13 +180,15 @@ static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
 	o->lib = lib;
 	o->ni = ni;
 	o->fd = -1;
-	err = open_with(o, want);
+	err = open_with(o, want, &chosen);
 	if (err != PTL_OK) {
 		ofi_free(o);
 		return err;
 	}
-	if (any && free_pid(o) != PTL_PID_ANY)
-		ni->id.pid = free_pid(o);
+	if (any && chosen == PTL_PID_ANY)
+		chosen = free_pid(o);
+	if (chosen != PTL_PID_ANY)
+		ni->id.pid = chosen;
 	ptl_net_of(ni, &nal_ofi_ops)->state = o;
 	return PTL_OK;
 }
