@@ -52,6 +52,16 @@
 	X(PTL_OFI_READ, ptl_ofi_read, ENUM, BASE_READ_AUTO, 0, 2, "auto|on|off",                   \
 	  "Over libfabric, whether long messages are read from the sender's memory (on), come in " \
 	  "pieces (off), or as the provider does well (auto).")                                    \
+	X(PTL_VERBS_DEVICE, ptl_verbs_device, STR, NULL, 0, 0, "device[:port]",                    \
+	  "RDMA device that verbs uses (mlx5_0, mlx5_0:2); without it the one that has the "       \
+	  "address of the network interface, else the first there is.")                            \
+	X(PTL_VERBS_GID, ptl_verbs_gid, INT, -1, -1, 255, "index",                                 \
+	  "Which of the port's GIDs verbs connections come from; -1 takes that of the address.")   \
+	X(PTL_VERBS_MTU, ptl_verbs_mtu, INT, 0, 0, 4096, "bytes",                                  \
+	  "Longest packet of verbs connections, 256 to 4096; 0 takes what the path can carry; "    \
+	  "must be the same on all processes.")                                                    \
+	X(PTL_VERBS_BUFFERS, ptl_verbs_buffers, INT, 512, 32, 32768, "buffers",                    \
+	  "Receive buffers of 8 KiB that all verbs connections of an interface share.")            \
 	X(PTL_FAULT, ptl_fault, STR, NULL, 0, 0, "rules",                                          \
 	  "For tests: faults made on the packets that network transports send. portals-fault(7) "  \
 	  "describes the rules.")                                                                  \

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 5
+#define PTL_STAT_VERSION 6
 #define PTL_STAT_NETS    5
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
@@ -68,6 +68,10 @@ enum ptl_drop {
 	X(DGRAM_NO_ROOM, "messages dropped: too much waits for an earlier one")                    \
 	X(DGRAM_EARLY, "pieces dropped: of a message that is not known yet")                       \
 	X(DGRAM_OUTSIDE, "pieces dropped: outside what was asked for")                             \
+	X(RDMA_MADE, "verbs connections made")                                                     \
+	X(RDMA_BROKEN, "verbs connections that broke")                                             \
+	X(RDMA_REFUSED, "verbs connections refused: no proof of the job's secret")                 \
+	X(RDMA_PEER_BYTES, "bytes that each verbs connection takes, about")                        \
 	X(FAULTS, "faults made on request (PTL_FAULT)")
 
 enum ptl_count {

@@ -29,6 +29,8 @@ MAY_INCLUDE = {
                  'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'nal/ofi/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'nal/rdma/', 'portals/debug.h',
                  'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
+    'nal/verbs/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'nal/rdma/', 'portals/debug.h',
+                 'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'nal/rdma/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'portals/debug.h',
                   'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'nal/eth/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'portals/debug.h',

@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Connections. The connection manager carries the call and its answer, and knows how a queue pair gets from one
+ * state to the next; what it says of timeouts is made ours, and where the user says so the GID and the MTU.
+ *
+ * The caller proves in its call that it has the secret, the other one in its answer, the caller then in its first
+ * packet that the call was not somebody's repetition. Until then nothing it says counts, and it can read nothing.
+ *
+ * Where two call each other at the same time the call of the smaller address stands.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/config.h"
+#include "base/cpu.h"
+#include "nal/verbs/verbs.h"
+#include "portals/debug.h"
+
+/* The kernel may not notice at once that the peer's link address has become known, but looks at the end. */
+#define ADDRESS_MS 100
+#define ROUTE_MS   2000
+#define CALL_NS    500000000ull /* of the first attempt; doubled each time, but */
+#define CALL_MOST  3u           /* not more often */
+#define PROVE_NS   10000000000ull
+#define RNR_TIMER  12 /* 0.64 ms until a packet for which there was no buffer is sent again */
+#define CROSSED_MS 500
+#define RETRIES    7
+
+/* ---- their records ---------------------------------------------------------------------------- */
+
+static bool take_slot(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_conn **more;
+	uint32_t n = v->slots ? 2 * v->slots : 16;
+
+	for (c->slot = 0; c->slot < v->slots; c->slot++)
+		if (!v->conn[c->slot])
+			break;
+	if (c->slot == v->slots) {
+		more = n <= 65536 ? realloc(v->conn, n * sizeof(*more)) : NULL;
+		if (!more)
+			return false;
+		memset(more + v->slots, 0, (n - v->slots) * sizeof(*more));
+		v->conn = more;
+		v->slots = n;
+	}
+	v->conn[c->slot] = c;
+	c->serial = ++v->serial;
+	return true;
+}
+
+static struct verbs_conn *conn_new(struct verbs *v, enum verbs_state state)
+{
+	struct verbs_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->state = state;
+	if (!take_slot(v, c)) {
+		free(c);
+		return NULL;
+	}
+	c->next = v->conns;
+	v->conns = c;
+	return c;
+}
+
+static void forget_number(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_conn **at = &v->by_number[c->qp->qp_num % VERBS_BUCKETS];
+
+	while (*at != c)
+		at = &(*at)->next_number;
+	*at = c->next_number;
+}
+
+void verbs_conn_free(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_conn **at = &v->conns;
+
+	if (c->qp) {
+		forget_number(v, c);
+		ibv_destroy_qp(c->qp);
+	}
+	if (c->cm)
+		rdma_destroy_id(c->cm);
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	v->conn[c->slot] = NULL;
+	free(c);
+}
+
+/* ---- the states of a queue pair --------------------------------------------------------------- */
+
+static bool make_qp(struct verbs *v, struct verbs_conn *c)
+{
+	struct ibv_qp_init_attr a = {
+		.send_cq = v->cq,
+		.recv_cq = v->cq,
+		.srq = v->srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = VERBS_DEPTH,
+			 .max_send_sge = 1,
+			 .max_inline_data = v->copied },
+	};
+	struct verbs_conn **bucket;
+
+	c->qp = ibv_create_qp(v->pd, &a);
+	if (!c->qp)
+		return false;
+	bucket = &v->by_number[c->qp->qp_num % VERBS_BUCKETS];
+	c->next_number = *bucket;
+	*bucket = c;
+	return true;
+}
+
+/* Retries end about when the peer has been silent for too long: the exponent of 4.096 us. */
+static uint8_t ack_timeout(void)
+{
+	uint64_t us = (uint64_t)base_config()->ptl_net_dead_ms * 1000 / (RETRIES + 1);
+	uint8_t exponent = 8;
+
+	while (exponent < 31 && (4096ull << (exponent + 1)) / 1000 <= us)
+		exponent++;
+	return exponent;
+}
+
+static enum ibv_mtu mtu_of(long bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && 256l << mtu <= bytes)
+		mtu++;
+	return mtu;
+}
+
+static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
+{
+	const struct base_config *config = base_config();
+	struct ibv_qp_attr a = { .qp_state = to };
+	int mask = 0;
+
+	if (rdma_init_qp_attr(c->cm, &a, &mask) != 0)
+		return false;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		a.qp_access_flags = 0; /* until the other one has proved itself */
+	if (mask & IBV_QP_PATH_MTU && config->ptl_verbs_mtu)
+		a.path_mtu = mtu_of(config->ptl_verbs_mtu) < a.path_mtu
+				     ? mtu_of(config->ptl_verbs_mtu)
+				     : a.path_mtu;
+	if (mask & IBV_QP_AV && a.ah_attr.is_global && config->ptl_verbs_gid >= 0)
+		a.ah_attr.grh.sgid_index = (uint8_t)config->ptl_verbs_gid;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a.max_dest_rd_atomic > v->reads)
+		a.max_dest_rd_atomic = (uint8_t)v->reads;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC && a.max_rd_atomic > v->reads)
+		a.max_rd_atomic = (uint8_t)v->reads;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		a.min_rnr_timer = RNR_TIMER;
+	if (mask & IBV_QP_TIMEOUT)
+		a.timeout = ack_timeout();
+	if (mask & IBV_QP_RETRY_CNT)
+		a.retry_cnt = RETRIES;
+	if (mask & IBV_QP_RNR_RETRY)
+		a.rnr_retry = 7; /* any number of times */
+	return !mask || ibv_modify_qp(c->qp, &a, mask) == 0;
+}
+
+/* From now on the peer may read what is registered for it. */
+static bool open_up(struct verbs *v, struct verbs_conn *c)
+{
+	struct ibv_qp_attr a = { .qp_access_flags = IBV_ACCESS_REMOTE_READ |
+						    (v->iwarp ? IBV_ACCESS_REMOTE_WRITE : 0u) };
+
+	return ibv_modify_qp(c->qp, &a, IBV_QP_ACCESS_FLAGS) == 0;
+}
+
+static struct rdma_conn_param parameters(const struct verbs *v, const struct verbs_conn *c,
+					 const void *bytes, uint8_t len)
+{
+	return (struct rdma_conn_param){
+		.private_data = bytes,
+		.private_data_len = len,
+		.responder_resources = (uint8_t)v->reads,
+		.initiator_depth = (uint8_t)v->reads,
+		.retry_count = RETRIES,
+		.rnr_retry_count = 7,
+		.srq = 1,
+		.qp_num = c->qp->qp_num,
+	};
+}
+
+/* ---- the end ---------------------------------------------------------------------------------- */
+
+void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+	struct verbs_way *w = c->way;
+	enum verbs_state was = c->state;
+
+	if (was == VERBS_BROKEN)
+		return;
+	c->state = VERBS_BROKEN;
+	c->why = why;
+	v->unproven -= was == VERBS_UNPROVEN;
+	v->counts.up -= was == VERBS_UP || was == VERBS_LEAVING;
+	v->restless = true;
+	if (c->qp)
+		ibv_modify_qp(c->qp, &a, IBV_QP_STATE);
+	if (was >= VERBS_UNPROVEN)
+		rdma_disconnect(c->cm);
+	if (!w || was != VERBS_UP)
+		return;
+	v->counts.broken++;
+	w->broken = true;
+	if (ptl_debugs(v->ni, PTL_DBG_SETUP))
+		ptl_debug(v->ni, "nid 0x%08x pid %u: %s", (uint32_t)(w->id >> 32), (uint32_t)w->id,
+			  why);
+}
+
+/* The attempt has come to nothing. */
+static void fail(struct verbs *v, struct verbs_conn *c, const char *why, uint32_t again_ms)
+{
+	struct verbs_way *w = c->way;
+
+	verbs_break(v, c, why);
+	c->way = NULL;
+	if (!w || w->conn != c)
+		return;
+	if (ptl_debugs(v->ni, PTL_DBG_SETUP))
+		ptl_debug(v->ni, "nid 0x%08x pid %u cannot be called: %s", (uint32_t)(w->id >> 32),
+			  (uint32_t)w->id, why);
+	w->conn = NULL;
+	verbs_way_later(v, w, again_ms);
+}
+
+static void over(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_way *w = c->way;
+
+	if (w && w->conn == c)
+		w->conn = NULL;
+	verbs_conn_free(v, c);
+	if (w)
+		verbs_way_drop(v, w);
+}
+
+/* What is to become of a connection that is not simply in use. */
+static void judge(struct verbs *v, struct verbs_conn *c, uint64_t now)
+{
+	if (c->gone)
+		verbs_break(v, c, "the peer has closed the connection");
+	/* the connection manager would wait for seconds before it sends again what was lost */
+	if (c->state <= VERBS_CALLING && now > c->until)
+		fail(v, c, "no answer", 0);
+	if (c->state == VERBS_UNPROVEN && now > c->until) {
+		v->counts.refused++;
+		verbs_break(v, c, "it never proved who it is");
+	}
+	if (c->state == VERBS_LEAVING && (c->posted == c->done || now > c->until))
+		verbs_break(v, c, "not needed any more");
+}
+
+void verbs_reap(struct verbs *v, uint64_t now)
+{
+	struct verbs_conn *c, *next;
+
+	v->restless = false;
+	for (c = v->conns; c; c = next) {
+		next = c->next;
+		judge(v, c, now);
+		if (c->state == VERBS_LEAVING)
+			v->restless = true;
+		if (c->state != VERBS_BROKEN)
+			continue;
+		if (c->posted != c->done) {
+			v->restless = true;
+			continue;
+		}
+		if (c->way && c->way->refs && c->way->conn == c && !v->closing)
+			rdma_broken(&v->rdma, c->way, c->why);
+		over(v, c);
+	}
+}
+
+/* ---- calling ---------------------------------------------------------------------------------- */
+
+static uint64_t random_number(void)
+{
+	uint64_t n;
+
+	/* a few bytes are there at once */
+	while (getrandom(&n, sizeof(n), 0) != sizeof(n))
+		;
+	return n;
+}
+
+void verbs_call(struct verbs *v, struct verbs_way *w)
+{
+	struct verbs_conn *c = conn_new(v, VERBS_ADDRESS);
+	struct sockaddr_storage from, to;
+	struct verbs_address own = v->own;
+
+	v->counts.calls++;
+	if (!c) {
+		verbs_way_later(v, w, 0);
+		return;
+	}
+	c->way = w;
+	c->until =
+		base_now_ns() + CALL_NS * (1u << w->calls < CALL_MOST ? 1u << w->calls : CALL_MOST);
+	w->conn = c;
+	memset(own.port, 0, sizeof(own.port));
+	verbs_address_to(&own, v->scope, &from);
+	verbs_address_to(&w->address, v->scope, &to);
+	if (rdma_create_id(v->channel, &c->cm, c, RDMA_PS_TCP) != 0)
+		fail(v, c, "rdma_create_id failed", 0);
+	else if (rdma_resolve_addr(c->cm, (struct sockaddr *)&from, (struct sockaddr *)&to,
+				   ADDRESS_MS) != 0)
+		fail(v, c, "rdma_resolve_addr failed", 0);
+}
+
+static void connect_to(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_call own = { .address = v->own,
+				  .id = (dgram_id_t)v->ni->id.nid << 32 | v->ni->id.pid };
+	struct rdma_conn_param p;
+
+	if (c->cm->verbs != v->context || !make_qp(v, c) || !change(v, c, IBV_QPS_INIT)) {
+		fail(v, c, "no queue pair", 0);
+		return;
+	}
+	verbs_call_encode(&c->call, &own, random_number());
+	verbs_seal_call(&v->key, &c->call);
+	p = parameters(v, c, &c->call, sizeof(c->call));
+	c->state = VERBS_CALLING;
+	if (rdma_connect(c->cm, &p) != 0)
+		fail(v, c, "rdma_connect failed", 0);
+}
+
+static void stands(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_way *w = c->way;
+
+	c->state = VERBS_UP;
+	v->counts.up++;
+	v->calling -= w->wanted;
+	w->wanted = false;
+	w->calls = 0;
+	if (ptl_debugs(v->ni, PTL_DBG_SETUP))
+		ptl_debug(v->ni, "connected to nid 0x%08x pid %u by verbs, queue pair %u",
+			  (uint32_t)(w->id >> 32), (uint32_t)w->id, c->qp->qp_num);
+}
+
+/* Our call was answered; by iWARP the queue pair is ready already. */
+static void on_answer(struct verbs *v, struct verbs_conn *c, const void *bytes, size_t len,
+		      bool ready)
+{
+	struct verbs_wire_word word;
+	enum verbs_refusal why;
+	uint64_t number;
+
+	if (c->state != VERBS_CALLING)
+		return;
+	if (verbs_word_decode(bytes, len, VERBS_ANSWER, &why))
+		memcpy(&word, bytes, sizeof(word));
+	else
+		memset(&word, 0, sizeof(word));
+	number = verbs_word_number(&word);
+	if (!verbs_check_word(&v->key, &c->call, number, &word)) {
+		v->counts.refused++;
+		fail(v, c, "the answer was of somebody without the secret", 0);
+		return;
+	}
+	if (!ready && (!change(v, c, IBV_QPS_RTR) || !change(v, c, IBV_QPS_RTS) ||
+		       rdma_establish(c->cm) != 0)) {
+		fail(v, c, "the queue pair does not connect", 0);
+		return;
+	}
+	if (!open_up(v, c)) {
+		fail(v, c, "the queue pair does not open", 0);
+		return;
+	}
+	verbs_word_encode(&word, VERBS_CONFIRM, VERBS_NO_REASON, number);
+	verbs_seal_word(&v->key, &c->call, number, &word);
+	v->counts.made++;
+	stands(v, c);
+	verbs_say(v, c, &word, sizeof(word));
+}
+
+static void on_refusal(struct verbs *v, struct verbs_conn *c, const char *how, const void *bytes,
+		       size_t len)
+{
+	enum verbs_refusal why = VERBS_NO_REASON;
+
+	if (c->state >= VERBS_UNPROVEN) {
+		c->gone = v->restless = true;
+		return;
+	}
+	verbs_word_decode(bytes, len, VERBS_REFUSAL, &why);
+	fail(v, c, why == VERBS_NOT_OURS ? "it has another secret, or version" : how,
+	     why == VERBS_CROSSED ? CROSSED_MS : 0);
+}
+
+/* ---- being called ----------------------------------------------------------------------------- */
+
+static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
+{
+	struct verbs_wire_word word;
+
+	verbs_word_encode(&word, VERBS_REFUSAL, why, 0);
+	rdma_reject(cm, &word, sizeof(word));
+	rdma_destroy_id(cm);
+}
+
+/* Are we calling the caller, and is ours the call that stands? */
+static bool crosses(struct verbs *v, const struct verbs_call *call)
+{
+	const struct verbs_way *w = verbs_way_to(v, &call->address);
+
+	return w && w->conn && w->conn->state <= VERBS_CALLING &&
+	       memcmp(&v->own, &call->address, sizeof(v->own)) < 0;
+}
+
+static bool answer(struct verbs *v, struct verbs_conn *c)
+{
+	struct verbs_wire_word word;
+	struct rdma_conn_param p;
+
+	if (!make_qp(v, c) || !change(v, c, IBV_QPS_INIT))
+		return false;
+	if (!v->iwarp && (!change(v, c, IBV_QPS_RTR) || !change(v, c, IBV_QPS_RTS)))
+		return false;
+	c->number = random_number();
+	verbs_word_encode(&word, VERBS_ANSWER, VERBS_NO_REASON, c->number);
+	verbs_seal_word(&v->key, &c->call, c->number, &word);
+	p = parameters(v, c, &word, sizeof(word));
+	return rdma_accept(c->cm, &p) == 0;
+}
+
+static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, size_t len)
+{
+	struct verbs_call call;
+	struct verbs_conn *c;
+	struct verbs_wire_call wire;
+
+	if (verbs_call_decode(bytes, len, &call))
+		memcpy(&wire, bytes, sizeof(wire));
+	else
+		memset(&wire, 0, sizeof(wire));
+	if (!verbs_check_call(&v->key, &wire)) {
+		v->counts.refused++;
+		ptl_count_drop(&v->ni->engine, PTL_DROP_REFUSED_PEER, 0);
+		refuse(cm, VERBS_NOT_OURS);
+		return;
+	}
+	if (crosses(v, &call)) {
+		refuse(cm, VERBS_CROSSED);
+		return;
+	}
+	c = v->unproven < VERBS_CALLERS && cm->verbs == v->context ? conn_new(v, VERBS_UNPROVEN)
+								   : NULL;
+	if (!c) {
+		refuse(cm, VERBS_BUSY);
+		return;
+	}
+	v->unproven++;
+	cm->context = c;
+	c->cm = cm;
+	c->call = wire;
+	c->caller = call;
+	c->until = base_now_ns() + PROVE_NS;
+	if (!answer(v, c))
+		verbs_break(v, c, "it cannot be answered");
+}
+
+void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, size_t len)
+{
+	struct verbs_wire_word word;
+	enum verbs_refusal why;
+	struct verbs_way *w;
+
+	if (verbs_word_decode(bytes, len, VERBS_CONFIRM, &why))
+		memcpy(&word, bytes, sizeof(word));
+	else
+		memset(&word, 0, sizeof(word));
+	if (!verbs_check_word(&v->key, &c->call, c->number, &word) || !open_up(v, c)) {
+		v->counts.refused++;
+		ptl_count_drop(&v->ni->engine, PTL_DROP_REFUSED_PEER, 0);
+		verbs_break(v, c, "it cannot prove who it is");
+		return;
+	}
+	w = verbs_way_to(v, &c->caller.address);
+	if (w && w->conn && w->conn->state == VERBS_UP) {
+		/* what it knew of the old one it has forgotten */
+		verbs_break(v, w->conn, "the peer has made a new connection");
+	} else if (w && w->conn) {
+		w->conn->way = NULL;
+		verbs_break(v, w->conn, "the peer's call was first");
+		w->conn = NULL;
+	}
+	w = verbs_way_get(v, &c->caller.address, c->caller.id);
+	if (!w) {
+		verbs_break(v, c, "no memory");
+		return;
+	}
+	v->unproven--;
+	v->counts.taken++;
+	c->way = w;
+	w->conn = c;
+	stands(v, c);
+}
+
+/* ---- events ----------------------------------------------------------------------------------- */
+
+static void on_event(struct verbs *v, enum rdma_cm_event_type type, struct rdma_cm_id *cm,
+		     const void *bytes, size_t len)
+{
+	struct verbs_conn *c = cm->context;
+
+	if (type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		on_call(v, cm, bytes, len);
+		return;
+	}
+	if (!c || c->state == VERBS_BROKEN)
+		return;
+	switch (type) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		c->state = VERBS_ROUTE;
+		if (rdma_resolve_route(cm, ROUTE_MS) != 0)
+			fail(v, c, "rdma_resolve_route failed", 0);
+		break;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		connect_to(v, c);
+		break;
+	case RDMA_CM_EVENT_CONNECT_RESPONSE:
+		on_answer(v, c, bytes, len, false);
+		break;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		on_answer(v, c, bytes, len, true);
+		break;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		on_refusal(v, c, rdma_event_str(type), bytes, len);
+		break;
+	default:
+		break;
+	}
+}
+
+unsigned int verbs_events(struct verbs *v)
+{
+	struct rdma_cm_event *e;
+	unsigned int n = 0;
+
+	while (n < 16 && rdma_get_cm_event(v->channel, &e) == 0) {
+		enum rdma_cm_event_type type = e->event;
+		struct rdma_cm_id *cm = e->id;
+		uint8_t bytes[256];
+		size_t len = e->param.conn.private_data_len;
+
+		/* nothing that is freed below may still have an event */
+		if (!e->param.conn.private_data ||
+		    (type != RDMA_CM_EVENT_CONNECT_REQUEST &&
+		     type != RDMA_CM_EVENT_CONNECT_RESPONSE && type != RDMA_CM_EVENT_ESTABLISHED &&
+		     type != RDMA_CM_EVENT_REJECTED))
+			len = 0;
+		if (len)
+			memcpy(bytes, e->param.conn.private_data, len);
+		rdma_ack_cm_event(e);
+		on_event(v, type, cm, bytes, len);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Packets and reads out, what arrives and completes, and memory that the device is told of.
+ *
+ * A connection's work requests complete in order, so each completion is that of the oldest one.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cpu.h"
+#include "nal/verbs/verbs.h"
+
+#define BATCH      16
+#define POLL_MOST  128 /* completions of one round */
+#define LOOK_EVERY 64  /* rounds without a look at the connection manager, which is a system call */
+#define LOOK_OFTEN 4   /* while somebody is being connected */
+#define PAGE       4096u
+#define SOON_NS    10000000ull
+#define RESTOCK    16u /* receive buffers given back at a time */
+
+/* What a completion is of: a receive buffer, or a connection. */
+static uint64_t id_of_buffer(uint32_t i)
+{
+	return (uint64_t)i << 1 | 1;
+}
+
+static uint64_t id_of_conn(const struct verbs_conn *c)
+{
+	return (uint64_t)c->slot << 33 | (uint64_t)c->serial << 1;
+}
+
+/* ---- out -------------------------------------------------------------------------------------- */
+
+/* Is there room for one more? 0, -EAGAIN, or that the way is broken. */
+static int ready(struct verbs *v, struct verbs_way *w)
+{
+	struct verbs_conn *c = w->conn;
+
+	if (c && c->state == VERBS_UP && !c->gone)
+		return c->posted - c->done >= VERBS_DEPTH || v->busy >= VERBS_BUSY_ALL ? -EAGAIN
+										       : 0;
+	if (w->broken)
+		return -ENOTCONN;
+	if (!w->wanted && !(c && c->state == VERBS_UP)) {
+		w->wanted = true;
+		v->calling++;
+		v->rounds = LOOK_EVERY;
+	}
+	if (!c && w->call_at <= base_now_ns())
+		verbs_call(v, w);
+	return -EAGAIN;
+}
+
+static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
+{
+	struct ibv_send_wr *bad;
+	int err;
+
+	wr->wr_id = id_of_conn(c);
+	wr->send_flags |= IBV_SEND_SIGNALED;
+	err = ibv_post_send(c->qp, wr, &bad);
+	if (err == ENOMEM)
+		return -EAGAIN;
+	if (err)
+		return -err;
+	c->wr[c->posted++ % (VERBS_DEPTH + 1)] =
+		(struct verbs_wr){ .item = item, .read = wr->opcode == IBV_WR_RDMA_READ };
+	v->busy++;
+	return 0;
+}
+
+int verbs_send(void *link, void *way, struct rdma_packet *p)
+{
+	struct verbs *v = link;
+	struct verbs_way *w = way;
+	bool in_line = p->len <= v->copied;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)p->bytes,
+		.length = p->len,
+		.lkey = in_line ? 0 : (uint32_t)(uintptr_t)p->mr->local,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.send_flags = in_line ? IBV_SEND_INLINE : 0,
+	};
+	int err = ready(v, w);
+
+	return err ? err : post(v, w->conn, &wr, in_line ? NULL : p);
+}
+
+int verbs_read(void *link, void *way, struct rdma_read *r)
+{
+	struct verbs *v = link;
+	struct verbs_way *w = way;
+	struct ibv_sge sge = {
+		.addr = (uintptr_t)r->to,
+		.length = (uint32_t)r->len,
+		.lkey = (uint32_t)(uintptr_t)r->mr->local,
+	};
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_RDMA_READ,
+		.wr.rdma = { .remote_addr = r->from, .rkey = (uint32_t)r->key },
+	};
+	int err = ready(v, w);
+
+	return err ? err : post(v, w->conn, &wr, r);
+}
+
+bool verbs_say(struct verbs *v, struct verbs_conn *c, const void *bytes, uint32_t len)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)bytes, .length = len };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE
+	};
+	int err = post(v, c, &wr, NULL);
+
+	if (err)
+		verbs_break(v, c, "the first packet cannot be sent");
+	return !err;
+}
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+{
+	struct verbs *v = link;
+	/* by iWARP what is read arrives as a write of the peer's */
+	int access = use == RDMA_REMOTE ? IBV_ACCESS_REMOTE_READ
+		     : v->iwarp         ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
+					: IBV_ACCESS_LOCAL_WRITE;
+	struct ibv_mr *m = ibv_reg_mr(v->pd, base, len, access);
+
+	if (!m) {
+		int err = errno;
+
+		v->counts.reg_failed++;
+		verbs_say_locked(v, len, err);
+		return err ? -err : -ENOMEM;
+	}
+	mr->handle = m;
+	mr->local = (void *)(uintptr_t)m->lkey;
+	mr->key = m->rkey;
+	mr->addr = (uintptr_t)base;
+	return 0;
+}
+
+void verbs_unreg(void *link, struct rdma_mr *mr)
+{
+	(void)link;
+	if (mr->handle)
+		ibv_dereg_mr(mr->handle);
+	mr->handle = NULL;
+}
+
+void verbs_restock(struct verbs *v, uint32_t at_least)
+{
+	struct ibv_recv_wr wr[RESTOCK], *bad;
+	struct ibv_sge sge[RESTOCK];
+
+	while (v->nspare >= at_least && v->nspare) {
+		uint32_t k = v->nspare < RESTOCK ? v->nspare : RESTOCK;
+
+		for (uint32_t i = 0; i < k; i++) {
+			uint32_t b = v->spare[v->nspare - 1 - i];
+
+			sge[i] = (struct ibv_sge){
+				.addr = (uintptr_t)v->buffer + (uint64_t)b * VERBS_PACKET,
+				.length = VERBS_PACKET,
+				.lkey = v->buffer_mr->lkey,
+			};
+			wr[i] = (struct ibv_recv_wr){
+				.wr_id = id_of_buffer(b),
+				.next = i + 1 < k ? &wr[i + 1] : NULL,
+				.sg_list = &sge[i],
+				.num_sge = 1,
+			};
+		}
+		if (ibv_post_srq_recv(v->srq, wr, &bad) != 0) {
+			/* those before `bad` are with the device */
+			v->nspare -= (uint32_t)(bad - wr);
+			return;
+		}
+		v->nspare -= k;
+	}
+}
+
+/* ---- in --------------------------------------------------------------------------------------- */
+
+static void arrived(struct verbs *v, const struct ibv_wc *wc)
+{
+	uint32_t b = (uint32_t)(wc->wr_id >> 1);
+	const uint8_t *bytes = v->buffer + (size_t)b * VERBS_PACKET;
+	struct verbs_conn *c;
+
+	v->spare[v->nspare++] = b;
+	if (wc->status != IBV_WC_SUCCESS || wc->byte_len > VERBS_PACKET)
+		return;
+	c = verbs_conn_of(v, wc->qp_num);
+	if (!c)
+		return;
+	if (c->state == VERBS_UNPROVEN)
+		verbs_confirmed(v, c, bytes, wc->byte_len);
+	else if (c->state == VERBS_UP)
+		rdma_arrived(&v->rdma, c->way, bytes, wc->byte_len);
+}
+
+static void completed(struct verbs *v, const struct ibv_wc *wc)
+{
+	uint32_t slot = (uint32_t)(wc->wr_id >> 33), serial = (uint32_t)(wc->wr_id >> 1);
+	struct verbs_conn *c = slot < v->slots ? v->conn[slot] : NULL;
+	enum rdma_end end = RDMA_OK;
+	const struct verbs_wr *wr;
+
+	v->busy--;
+	if (!c || c->serial != serial || c->posted == c->done)
+		return;
+	if (wc->status != IBV_WC_SUCCESS) {
+		end = RDMA_BROKEN;
+		verbs_break(v, c, ibv_wc_status_str(wc->status));
+	}
+	wr = &c->wr[c->done++ % (VERBS_DEPTH + 1)];
+	if (v->closing || !wr->item)
+		return;
+	if (wr->read)
+		rdma_moved(&v->rdma, wr->item, end, c->why);
+	else
+		rdma_sent(&v->rdma, wr->item, end, c->why);
+}
+
+static bool time_to_look(struct verbs *v)
+{
+	if (++v->rounds < (v->calling || v->unproven ? LOOK_OFTEN : LOOK_EVERY))
+		return false;
+	v->rounds = 0;
+	return true;
+}
+
+static void take(struct verbs *v, const struct ibv_wc *wc)
+{
+	if (wc->wr_id & 1)
+		arrived(v, wc);
+	else
+		completed(v, wc);
+}
+
+/* What is to be done now and then only. */
+static unsigned int look(struct verbs *v)
+{
+	unsigned int n = verbs_events(v);
+
+	if (n)
+		verbs_show_counts(v);
+	if (v->calling)
+		verbs_way_calls(v, base_now_ns());
+	/* whether they ever answer, or prove who they are */
+	v->restless |= v->unproven || v->calling;
+	return n;
+}
+
+unsigned int verbs_poll(void *link)
+{
+	struct verbs *v = link;
+	struct ibv_wc wc[BATCH];
+	unsigned int n = 0;
+	int k;
+
+	if (v->has_stash) {
+		v->has_stash = false;
+		take(v, &v->stash);
+		n++;
+	}
+	do {
+		k = ibv_poll_cq(v->cq, BATCH, wc);
+		for (int i = 0; i < k; i++)
+			take(v, &wc[i]);
+		n += k > 0 ? (unsigned int)k : 0;
+	} while (k == BATCH && n < POLL_MOST);
+	verbs_restock(v, RESTOCK);
+	/* not before everything that arrived has been taken in */
+	if (k < BATCH && v->restless)
+		verbs_reap(v, base_now_ns());
+	if (time_to_look(v))
+		n += look(v);
+	return n;
+}
+
+/* Has the channel something to tell? Then that is taken, and it has to be armed again. */
+static void disarm(struct verbs *v)
+{
+	struct ibv_cq *cq;
+	void *user;
+
+	while (v->armed && ibv_get_cq_event(v->completions, &cq, &user) == 0) {
+		ibv_ack_cq_events(cq, 1);
+		v->armed = false;
+	}
+}
+
+bool verbs_arm(void *link, uint64_t *within_ns)
+{
+	struct verbs *v = link;
+	struct pollfd p = { .fd = v->channel->fd, .events = POLLIN };
+	uint64_t now = base_now_ns(), next;
+
+	if (poll(&p, 1, 0) > 0) {
+		v->rounds = LOOK_EVERY;
+		return false;
+	}
+	next = verbs_way_calls(v, now);
+	verbs_restock(v, 1);
+	disarm(v);
+	if (!v->armed && ibv_req_notify_cq(v->cq, 0) != 0)
+		return false;
+	v->armed = true;
+	/* of what came before that nobody would be told */
+	if (!v->has_stash && ibv_poll_cq(v->cq, 1, &v->stash) > 0)
+		v->has_stash = true;
+	if (v->has_stash)
+		return false;
+	if (v->restless || v->unproven || v->calling)
+		next = now + SOON_NS < next ? now + SOON_NS : next;
+	if (next != UINT64_MAX)
+		*within_ns = next > now ? next - now : 0;
+	return true;
+}
+
+uint32_t verbs_peer_bytes(const struct verbs *v)
+{
+	/* a work request: what devices need of one, and its inline bytes or piece; they like powers of two, and pages */
+	uint32_t each = 64;
+
+	while (each < 144 + v->copied)
+		each *= 2;
+	return (uint32_t)(sizeof(struct verbs_conn) + sizeof(struct verbs_way)) + PAGE +
+	       (VERBS_DEPTH + 1) * each;
+}
+
+void verbs_show_counts(struct verbs *v)
+{
+	uint64_t *counts = v->ni->view.r->stat.counts;
+
+	counts[PTL_COUNT_RDMA_MADE] = v->counts.made + v->counts.taken;
+	counts[PTL_COUNT_RDMA_BROKEN] = v->counts.broken;
+	counts[PTL_COUNT_RDMA_REFUSED] = v->counts.refused;
+	counts[PTL_COUNT_RDMA_PEER_BYTES] =
+		v->counts.made + v->counts.taken ? verbs_peer_bytes(v) : 0;
+}
