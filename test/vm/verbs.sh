@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# The verbs NAL, in a guest of vm.sh.
+# Usage: verbs.sh conformance KEY-FILE PROGRAM...
+#        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
+#        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+unset PMI_FD PMI_RANK PMI_SIZE "${!PTL_@}"
+export PTL_NAL=verbs
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+# COMMAND...: in a job or not, it ends well, with cases that passed and none that failed
+passes() {
+	local status=0
+	timeout -k 5 "${limit:-100}" "$@" >"$dir/out" 2>&1 </dev/null || status=$?
+	cat "$dir/out"
+	echo "status $status"
+	[ "$status" -eq 0 ] && grep -q '^ok ' "$dir/out" && ! grep -q '^not ok ' "$dir/out"
+}
+
+# Our mpiexec starts "each PROGRAM...": even ranks are on host A, odd ones on host B.
+cat >"$dir/each" <<'END'
+#!/bin/bash
+if [ $((PMI_RANK % 2)) -eq 0 ]; then
+	PTL_IFACE=rdmaA
+else
+	PTL_IFACE=rdmaB
+fi
+export PTL_IFACE
+exec "$@"
+END
+chmod +x "$dir/each"
+
+crossed() {
+	cat /sys/class/net/rdmaA/statistics/rx_bytes
+}
+
+conformance() {
+	export PTL_KEY_FILE=$1 PTL_IFACE=rdma0 CMOCKA_MESSAGE_OUTPUT=TAP
+	shift
+	for program in "$@"; do
+		check "$(basename "$program" | sed 's/^test_//') over verbs" passes "$program"
+	done
+}
+
+mpi() {
+	local mpiexec=$1 at=$2 before
+	shift 2
+	export PTL_IFACE=rdma0
+	check 'order, a device with itself' passes "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 2
+	check 'modes' passes "$mpiexec" -n 3 "$at/p2p/mpi_p2p_modes"
+	check 'collectives that move' passes "$mpiexec" -n 3 "$at/mpi_coll_move" 1 4
+	check 'collectives that reduce' passes "$mpiexec" -n 3 "$at/mpi_coll_reduce" 1 4
+	unset PTL_IFACE
+	before=$(crossed)
+	check 'order, two hosts' passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 2
+	check 'what goes between them goes over their cable' [ $(($(crossed) - before)) -gt 100000 ]
+	check 'four ranks on two hosts: shared memory on each' env PTL_NAL=shm,verbs \
+		bash -c "$(declare -f passes); dir=$dir; passes \"\$@\"" passes \
+		"$mpiexec" -n 4 "$dir/each" "$at/mpi_coll_move" 1 2
+	for setting in PTL_VERBS_MTU=1024 PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 \
+		PTL_VERBS_BUFFERS=32; do
+		export "${setting?}"
+		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+		unset "${setting%=*}"
+	done
+}
+
+# ---- faults --------------------------------------------------------------------------------------
+
+# A cable that loses everything; and a link that is down, at the other end: rxe's connection manager does not survive
+# packets that have no route.
+pull() {
+	tc qdisc add dev rdmaA root netem loss 100%
+}
+plug() {
+	tc qdisc del dev rdmaA root
+}
+down() {
+	ip link set rdmaB down
+}
+up() {
+	ip link set rdmaB up
+	# went with the link
+	ip route replace 10.77.1.1 dev rdmaB src 10.77.1.2 table 72
+}
+says() { # WORD: the job does, before it ends
+	local deadline=$((SECONDS + 60))
+	until grep -q "$1" "$dir/said"; do
+		[ $SECONDS -lt $deadline ] || return 1
+		kill -0 "$job" 2>/dev/null || return 1
+	done
+}
+# The cable is cut, and mended after so many seconds, or with "fails" when that was noticed.
+outage() {
+	local cut=$1 mend=$2 mpiexec=$3 program=$4 long=$5 status=0
+	rm -f "$dir/over"
+	timeout -k 5 150 "$mpiexec" -n 2 "$dir/each" "$program" "$dir/over" >"$dir/said" 2>&1 </dev/null &
+	job=$!
+	says talks || echo 'never talked'
+	$cut
+	if [ "$long" = fails ]; then
+		says fails || echo 'never failed'
+	else
+		sleep "$long"
+	fi
+	$mend
+	: >"$dir/over"
+	wait $job || status=$?
+	cat "$dir/said"
+	echo "status $status"
+	[ "$status" -eq 0 ]
+}
+short_outage() {
+	outage pull plug "$@" 1 && ! grep -q fails "$dir/said"
+}
+long_outage() {
+	PTL_NET_DEAD_MS=4000 outage down up "$@" fails && [ "$(tail -n 1 "$dir/said")" = talks ]
+}
+dead_ranks() {
+	PTL_IFACE=rdma0 PTL_NET_DEAD_MS=5000 passes "$here/../mpi/p2p/dead.sh" "$@"
+}
+# The one who serves is killed while it is being written to and read from, and another takes its place.
+killed() {
+	local program=$1 status=0 server
+	export PTL_IFACE=rdma0 PTL_KEY_FILE=$2
+	rm -f "$dir/over"
+	: >"$dir/said"
+	timeout -k 5 150 "$program" talk 4711 "$dir/over" >"$dir/said" 2>&1 </dev/null &
+	job=$!
+	for round in 1 2 3 4 5; do
+		"$program" serve 4711 >"$dir/served" 2>&1 </dev/null &
+		server=$!
+		says_more $round || echo "round $round: it does not talk"
+		[ "$round" -eq 5 ] || kill -9 $server
+		[ "$round" -eq 5 ] || wait $server || true
+	done
+	: >"$dir/over"
+	wait $job || status=$?
+	wait $server || status=$?
+	cat "$dir/said" "$dir/served"
+	echo "status $status"
+	unset PTL_IFACE PTL_KEY_FILE
+	[ "$status" -eq 0 ] && [ "$(grep -c talks "$dir/said")" -eq 5 ] &&
+		[ "$(grep -c fails "$dir/said")" -ge 4 ]
+}
+says_more() { # NUMBER: that it talks, it says so many times
+	local deadline=$((SECONDS + 30))
+	until [ "$(grep -c talks "$dir/said")" -ge "$1" ]; do
+		[ $SECONDS -lt $deadline ] || return 1
+	done
+}
+
+faults() {
+	local mpiexec=$1 at=$2 key=$3 outage=$4
+	limit=200
+	check 'a cable that is pulled for a second is not noticed' short_outage "$mpiexec" "$outage"
+	check 'a link that goes down makes operations fail, and they talk again when it is up' \
+		long_outage "$mpiexec" "$outage"
+	check 'dead ranks' dead_ranks "$mpiexec" "$at/p2p/mpi_p2p_dead"
+	check 'a process killed in the middle of long messages, and others in its place' \
+		killed "$outage" "$key"
+	tc qdisc add dev rdmaA root netem loss 5%
+	tc qdisc add dev rdmaB root netem loss 5%
+	check 'order, while 5 % of the packets are lost each way' \
+		passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+	check 'collectives, while 5 % of the packets are lost each way' \
+		passes "$mpiexec" -n 2 "$dir/each" "$at/mpi_coll_reduce" 1 1
+}
+
+case $1 in
+conformance | mpi | faults) "$@" ;;
+*)
+	echo "verbs.sh: no part $1" >&2
+	exit 2
+	;;
+esac
+tap_done
