@@ -4,6 +4,7 @@
  * Messages in: order, what waits for its turn, and landings, to which bodies are copied as their
  * pieces come.
  */
+#include "base/usermem.h"
 #include "nal/dgram/dgram_core.h"
 
 /* What we are ready to keep of one peer before its turn; less as memory for that gets short. */
@@ -132,7 +133,7 @@ static void place(struct dgram *m, const struct dgram_land *l, uint64_t offset,
 		  const uint8_t *bytes, uint64_t len)
 {
 	if (l->mem.base) {
-		memcpy((uint8_t *)l->mem.base + offset, bytes, len);
+		base_copy_user((uint8_t *)l->mem.base + offset, bytes, len);
 		return;
 	}
 	while (len) {
@@ -142,7 +143,7 @@ static void place(struct dgram *m, const struct dgram_land *l, uint64_t offset,
 		for (int i = 0; i < n && len; i++) {
 			size_t part = dgram_min64(iov[i].iov_len, len);
 
-			memcpy(iov[i].iov_base, bytes, part);
+			base_copy_user(iov[i].iov_base, bytes, part);
 			bytes += part;
 			offset += part;
 			len -= part;

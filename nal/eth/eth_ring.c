@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/usermem.h"
 #include "nal/eth/eth.h"
 
 #define BLOCK        65536u /* bytes that the kernel takes in one piece */
@@ -159,7 +160,7 @@ void eth_transmit(void *link, const struct dgram_packet *p)
 		memcpy(to, p->head, p->head_len);
 	to += p->head_len;
 	for (int i = 0; i < p->pieces; i++) {
-		memcpy(to, p->body[i].iov_base, p->body[i].iov_len);
+		base_copy_user(to, p->body[i].iov_base, p->body[i].iov_len);
 		to += p->body[i].iov_len;
 	}
 	address_frame(e, w, p->to, (uint32_t)len);

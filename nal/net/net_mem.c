@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/usermem.h"
 #include "nal/net/net.h"
 
 struct dgram_mem net_mem_of(struct net *n, struct net_span *span)
@@ -74,9 +75,9 @@ static void copy(const struct net *n, const struct net_span *span, char *bytes, 
 			return;
 		for (int i = 0; i < k; i++) {
 			if (in)
-				memcpy(iov[i].iov_base, bytes + done, iov[i].iov_len);
+				base_copy_user(iov[i].iov_base, bytes + done, iov[i].iov_len);
 			else
-				memcpy(bytes + done, iov[i].iov_base, iov[i].iov_len);
+				base_copy_user(bytes + done, iov[i].iov_base, iov[i].iov_len);
 			done += iov[i].iov_len;
 		}
 	}
