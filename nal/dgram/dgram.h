@@ -163,6 +163,10 @@ struct dgram_ops {
 	 * message sent to the peer from now on makes a new connection. */
 	void (*lost)(void *user, uint32_t peer, enum dgram_status s);
 
+	/* The longest datagram that the link carries to this address, if that depends on it; NULL: cfg.mtu to all.
+	 * Called by dgram_run. */
+	uint32_t (*longest)(void *user, const struct dgram_addr *to);
+
 	/* -- memory -- */
 
 	/* Where bytes [offset, offset + len) of a stretch with this cookie are: fills at most `max` iovecs from

@@ -135,10 +135,15 @@ static const uint32_t usual[] = {
 	32768, 16384, 8972, 8952, 4068, 1472, 1464, 1452, 1444, 1400, 1352
 };
 
-static uint32_t next_lower(const struct dgram *m, uint32_t than)
+static uint32_t longest(const struct dgram *m, const struct dgram_rec *r)
 {
-	if (than > m->cfg.mtu)
-		return m->cfg.mtu;
+	uint32_t l = m->ops.longest ? m->ops.longest(m->user, &r->addr) : m->cfg.mtu;
+
+	return l < DGRAM_MTU_MIN ? DGRAM_MTU_MIN : l > m->cfg.mtu ? m->cfg.mtu : l;
+}
+
+static uint32_t next_lower(uint32_t than)
+{
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++)
 		if (usual[i] < than)
 			return usual[i];
@@ -155,7 +160,13 @@ uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r)
 	    !(c->flow || c->piece_count))
 		return 0;
 	if (!c->mtu_probe) {
-		c->mtu_probe = m->cfg.mtu;
+		uint32_t most_of_all = longest(m, r);
+
+		if (r->mtu >= most_of_all) {
+			r->mtu_again = m->now + RAISE_TIMER;
+			return 0;
+		}
+		c->mtu_probe = most_of_all;
 		c->mtu_tries = 0;
 	}
 	return c->mtu_probe;
@@ -181,7 +192,7 @@ void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	c->mtu_out = false;
 	if (size != c->mtu_probe || ++c->mtu_tries < MAX_PROBES)
 		return;
-	c->mtu_probe = next_lower(m, size);
+	c->mtu_probe = next_lower(size);
 	c->mtu_tries = 0;
 	if (c->mtu_probe <= r->mtu) {
 		c->mtu_probe = 0;

@@ -46,6 +46,7 @@ struct net_link {
 	void *(*room)(void *link, size_t len);
 	void (*transmit)(void *link, const struct dgram_packet *p);
 	void (*flush)(void *link);
+	uint32_t (*longest)(void *link, const struct dgram_addr *to); /* NULL: the same to all */
 
 	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
 	unsigned int (*receive)(void *link, struct net *n);

@@ -64,7 +64,15 @@ static void lost(void *user, uint32_t peer, enum dgram_status s)
 	net_lost(user, peer, s, NULL);
 }
 
+static uint32_t longest(void *user, const struct dgram_addr *to)
+{
+	const struct net *n = user;
+
+	return n->link->longest ? n->link->longest(n->link_state, to) : UINT32_MAX;
+}
+
 static const struct dgram_ops machine_ops = {
+	.longest = longest,
 	.room = room,
 	.transmit = transmit,
 	.seal = net_seal,

@@ -70,12 +70,12 @@ static void udp_describe(char *text, size_t len)
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
-static uint32_t longest(const struct udp *u, const struct ptl_address *a)
+static uint32_t carried_by(const struct udp *u, const char *ifname)
 {
 	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = 1500;
 	struct ifreq r = { .ifr_mtu = 0 };
 
-	memcpy(r.ifr_name, a->ifname, sizeof(a->ifname));
+	memccpy(r.ifr_name, ifname, 0, sizeof(r.ifr_name));
 	if (ioctl(u->fd, SIOCGIFMTU, &r) == 0 && r.ifr_mtu > 0)
 		mtu = (uint32_t)r.ifr_mtu;
 	mtu = mtu > DGRAM_MTU_MAX + headers ? DGRAM_MTU_MAX : mtu - headers;
@@ -144,6 +144,7 @@ static int bind_to(struct udp *u, const struct ptl_address *a, uint16_t port)
 		return -errno;
 	if (getsockname(u->fd, &s.any, &len) < 0)
 		return -errno;
+	udp_addr_from(&u->own, &s);
 	u->port = ntohs(u->family == AF_INET6 ? s.in6.sin6_port : s.in4.sin_port);
 	return 0;
 }
@@ -222,7 +223,8 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 		return PTL_NO_SPACE;
 	}
 	set_options(u);
-	u->mtu = longest(u, &ni->address);
+	u->mtu = carried_by(u, ni->address.ifname);
+	u->local_mtu = carried_by(u, "lo");
 	udp_recv_init(u);
 	err = take_port(u, ni, want);
 	if (err != PTL_OK) {
@@ -252,7 +254,17 @@ static bool parse_card(const void *link, const char *card, size_t len, struct dg
 	       addr->word[0] >> 48 == (uint64_t)u->family;
 }
 
+/* What is for an address of this host does not leave by its interface. */
+static uint32_t longest(void *link, const struct dgram_addr *to)
+{
+	const struct udp *u = link;
+	bool local = to->word[1] == u->own.word[1] && to->word[2] == u->own.word[2];
+
+	return local && u->local_mtu > u->mtu ? u->local_mtu : u->mtu;
+}
+
 static const struct net_link udp_link = {
+	.longest = longest,
 	.name = "udp",
 	.address = udp_address,
 	.room = udp_room,
@@ -273,7 +285,8 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	u->net.link = &udp_link;
 	u->net.link_state = u;
 	u->net.ranks = &u->ranks;
-	return net_start(&u->net, job, u->fd, u->mtu, window(u));
+	return net_start(&u->net, job, u->fd, u->local_mtu > u->mtu ? u->local_mtu : u->mtu,
+			 window(u));
 }
 
 static void udp_close(struct ptl_ni *ni)

@@ -41,7 +41,9 @@ struct udp {
 	int fd;
 	int family;
 	uint16_t port;
-	uint32_t mtu; /* longest datagram */
+	uint32_t mtu;       /* longest datagram, */
+	uint32_t local_mtu; /* to processes of this host, which go by the loopback interface */
+	struct dgram_addr own;
 	bool segments_out, segments_in;
 	bool told; /* a send heard of an error of an earlier packet: there is more in the queue of errors */
 

@@ -315,6 +315,30 @@ static void the_longest_packets_that_pass_are_found(void **state)
 	}
 }
 
+static uint32_t shorter_to_1(void *user, const struct dgram_addr *to)
+{
+	(void)user;
+	return to->word[0] == 1 ? 1452 : 65000;
+}
+
+static void what_the_link_carries_may_depend_on_the_peer(void **state)
+{
+	uint32_t n = 0;
+
+	(void)state;
+	cfg.machine.mtu = 9000;
+	cfg.ops.longest = shorter_to_1;
+	again();
+	for (uint32_t to = 1; to <= 2; to++)
+		for (int i = 0; i < 12 && pair_info(&p, 0, to).mtu <= DGRAM_MTU_MIN; i++) {
+			assert_int_equal(pair_send(&p, 0, to, PAIR_LONG), 0);
+			pair_until(&p, &p.told[0].sent, ++n);
+			assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		}
+	assert_int_equal(pair_info(&p, 0, 1).mtu, 1452);
+	assert_int_equal(pair_info(&p, 0, 2).mtu, 9000);
+}
+
 static bool only_short(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
 {
 	(void)from;
@@ -392,6 +416,7 @@ int main(void)
 		TEST(the_word_of_new_credit_may_be_lost),
 		TEST(the_queue_of_a_sender_has_an_end),
 		TEST(the_longest_packets_that_pass_are_found),
+		TEST(what_the_link_carries_may_depend_on_the_peer),
 		TEST(a_path_that_narrows_is_noticed),
 		TEST(replies_need_no_second_round_trip),
 		TEST(who_only_listens_does_not_take_the_other_for_dead),
