@@ -115,6 +115,9 @@ struct nal_ops {
 	 * but close(). */
 	void (*forked)(struct ptl_ni *ni);
 
+	/* Network, or NULL. What it works by on this interface, for reports. Not locked. */
+	void (*working)(struct ptl_ni *ni, char *text, size_t len);
+
 	/* One line for portals-info: what was measured and chosen. */
 	void (*describe)(char *text, size_t len);
 };

@@ -168,7 +168,7 @@ int PtlInit(int *max_interfaces)
 	return err;
 }
 
-static void report(const struct ptl_ni *ni)
+static void report(struct ptl_ni *ni)
 {
 	static const char *const count_text[] = {
 #define TEXT(name, text) text,
@@ -180,6 +180,7 @@ static void report(const struct ptl_ni *ni)
 		  ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
 		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
 		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
+	ptl_nets_report(ni);
 	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
 		if (s->counts[i])
 			base_warn("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);

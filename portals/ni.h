@@ -53,6 +53,11 @@ struct ptl_ni {
 		void *state;
 		uint64_t region; /* offset of its part of the region */
 	} net[PTL_NETS];
+	struct ptl_left_out { /* NALs that are not used, for reports */
+		const struct nal_ops *nal;
+		char why[120];
+	} left_out[PTL_NETS + 1];
+	uint32_t nleft_out;
 	const struct nal_ops
 		*order[PTL_NETS + 1]; /* those that may take new peers, ends with NULL */
 	_Atomic unsigned int debug;   /* PTL_DBG_ subjects to print */

@@ -75,6 +75,17 @@ static const char *add(struct ptl_ni *ni, const struct nal_ops *n)
 	return NULL;
 }
 
+static void leave_out(struct ptl_ni *ni, const struct nal_ops *n, const char *why)
+{
+	struct ptl_left_out *l = &ni->left_out[ni->nleft_out];
+
+	if (ni->nleft_out >= sizeof(ni->left_out) / sizeof(ni->left_out[0]))
+		return;
+	l->nal = n;
+	snprintf(l->why, sizeof(l->why), "%s", why);
+	ni->nleft_out++;
+}
+
 static void drop(struct ptl_ni *ni, uint32_t net)
 {
 	const struct nal_ops *n = ni->net[net].nal;
@@ -108,6 +119,7 @@ static const struct nal_ops *add_listed(struct ptl_ni *ni, const char **why)
 		}
 		reason = add(ni, n);
 		if (reason) {
+			leave_out(ni, n, reason);
 			failed = n;
 			*why = reason;
 		}
@@ -126,6 +138,8 @@ int ptl_nets_choose(struct ptl_ni *ni)
 		if (n->idle)
 			ni->nal = n;
 		reason = automatic() && !n->by_name ? add(ni, n) : NULL;
+		if (reason)
+			leave_out(ni, n, reason);
 		if (reason && n->idle) {
 			failed = n;
 			why = reason;
@@ -170,10 +184,12 @@ static int open_all(struct ptl_ni *ni, ptl_pid_t want)
 		err = ni->net[k].nal->open(ni, ni->id.pid);
 		if (err != PTL_OK && !automatic())
 			break;
-		if (err == PTL_OK)
+		if (err == PTL_OK) {
 			k++;
-		else
+		} else {
+			leave_out(ni, ni->net[k].nal, "it could not be opened");
 			drop(ni, k);
+		}
 		err = PTL_OK;
 	}
 	if (err == PTL_OK)
@@ -252,6 +268,7 @@ int ptl_nets_join(struct ptl_ni *ni)
 			k++;
 			continue;
 		}
+		leave_out(ni, n, why);
 		if (ptl_debugs(ni, PTL_DBG_SETUP))
 			ptl_debug(ni, "%s is not used: %s", n->name, why);
 		if (!automatic())
@@ -288,6 +305,64 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
 	for (uint32_t k = 0; ni->order[k] && used < len; k++)
 		used += (size_t)snprintf(text + used, len - used, "%s%s", k ? ", " : "",
 					 ni->order[k]->name);
+}
+
+/* ---- reports ---------------------------------------------------------------------------------- */
+
+#define REPORT_PEERS 64u /* of each NAL */
+
+static void report_peers(const struct ptl_ni *ni, const char *name, uint64_t off, uint32_t high)
+{
+	const struct ptl_stat_peer *p = (const void *)((const char *)ni->view.r + off);
+
+	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
+		if (p[i].state)
+			base_warn("  peer nid 0x%08x pid %u by %s%s: %llu messages to it, %llu "
+				  "from it",
+				  p[i].id.nid, p[i].id.pid, name,
+				  p[i].state == 1 ? "" : ", not connected any more",
+				  (unsigned long long)p[i].sent, (unsigned long long)p[i].received);
+	if (off && high > REPORT_PEERS)
+		base_warn("  and %u more by %s", high - REPORT_PEERS, name);
+}
+
+static bool is_used(const struct ptl_ni *ni, const struct nal_ops *n)
+{
+	for (uint32_t k = 0; ni->order[k]; k++)
+		if (ni->order[k] == n)
+			return true;
+	return false;
+}
+
+static void report_unused(const struct ptl_ni *ni, const struct nal_ops *n)
+{
+	const char *why =
+		automatic() ? "it is used only if PTL_NAL names it" : "PTL_NAL does not name it";
+
+	for (uint32_t k = 0; k < ni->nleft_out; k++)
+		if (ni->left_out[k].nal == n)
+			why = ni->left_out[k].why;
+	base_warn("  %s is not used: %s", n->name, why);
+}
+
+void ptl_nets_report(struct ptl_ni *ni)
+{
+	const struct ptl_stat *s = &ni->view.r->stat;
+	char text[160];
+
+	report_peers(ni, ni->nal->name, s->peer_off, s->peer_high);
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		const struct nal_ops *n = ni->net[k].nal;
+
+		if (n->working) {
+			n->working(ni, text, sizeof(text));
+			base_warn("  %s works by %s", n->name, text);
+		}
+		report_peers(ni, n->name, s->net_peer_off[k], s->net_peer_high[k]);
+	}
+	for (int i = 0; nal_registry[i]; i++)
+		if (!is_used(ni, nal_registry[i]))
+			report_unused(ni, nal_registry[i]);
 }
 
 /* ---- peers ------------------------------------------------------------------------------------ */

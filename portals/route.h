@@ -33,6 +33,9 @@ void ptl_nets_forked(struct ptl_ni *ni);
 /* PtlNIDist. Not locked. */
 int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance);
 
+/* PTL_REPORT: which NAL leads to which peer, by what, and why others are not used. */
+void ptl_nets_report(struct ptl_ni *ni);
+
 /* Their names, for reports. */
 void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len);
 

@@ -268,6 +268,15 @@ static uint64_t ofi_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
+static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
+{
+	const struct ofi *o = ofi_of(ni);
+
+	snprintf(text, len, "libfabric's provider %s on %s, long messages %s",
+		 o->info->fabric_attr->prov_name, o->info->domain_attr->name,
+		 o->limits.read ? "read from the sender's memory" : "in pieces");
+}
+
 const struct nal_ops nal_ofi_ops = {
 	.name = "ofi",
 	.atomics = true,
@@ -285,5 +294,6 @@ const struct nal_ops nal_ofi_ops = {
 	.progress = ofi_progress,
 	.arm = ofi_arm,
 	.forked = ofi_forked,
+	.working = ofi_working,
 	.describe = ofi_describe,
 };
