@@ -66,7 +66,7 @@ enum verbs_state {
 /* One work request under way. */
 struct verbs_wr {
 	void *item; /* NULL: nobody waits for it */
-	bool read;
+	bool read, busy;
 };
 
 struct verbs_conn {

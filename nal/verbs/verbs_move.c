@@ -3,7 +3,8 @@
  *
  * Packets and reads out, what arrives and completes, and memory that the device is told of.
  *
- * A connection's work requests complete in order, so each completion is that of the oldest one.
+ * A completion says which work request it is of: not all devices complete reads and what was posted behind them in
+ * order (siw does not).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #define LOOK_OFTEN 4   /* while somebody is being connected */
 #define PAGE       4096u
 #define SOON_NS    10000000ull
+#define SERIALS    0x0fffffffu
 #define RESTOCK    16u /* receive buffers given back at a time */
 
 /* What a completion is of: a receive buffer, or a connection. */
@@ -28,9 +30,10 @@ static uint64_t id_of_buffer(uint32_t i)
 	return (uint64_t)i << 1 | 1;
 }
 
-static uint64_t id_of_conn(const struct verbs_conn *c)
+static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 {
-	return (uint64_t)c->slot << 33 | (uint64_t)c->serial << 1;
+	static_assert(VERBS_DEPTH < 16, "the index has four bits");
+	return (uint64_t)c->slot << 33 | (uint64_t)(c->serial & SERIALS) << 5 | (uint64_t)i << 1;
 }
 
 /* ---- out -------------------------------------------------------------------------------------- */
@@ -58,17 +61,23 @@ static int ready(struct verbs *v, struct verbs_way *w)
 static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
 {
 	struct ibv_send_wr *bad;
+	uint32_t i = c->posted % (VERBS_DEPTH + 1);
 	int err;
 
-	wr->wr_id = id_of_conn(c);
+	/* there is room: ready() */
+	while (c->wr[i].busy)
+		i = (i + 1) % (VERBS_DEPTH + 1);
+	wr->wr_id = id_of_wr(c, i);
 	wr->send_flags |= IBV_SEND_SIGNALED;
 	err = ibv_post_send(c->qp, wr, &bad);
 	if (err == ENOMEM)
 		return -EAGAIN;
 	if (err)
 		return -err;
-	c->wr[c->posted++ % (VERBS_DEPTH + 1)] =
-		(struct verbs_wr){ .item = item, .read = wr->opcode == IBV_WR_RDMA_READ };
+	c->wr[i] = (struct verbs_wr){ .item = item,
+				      .read = wr->opcode == IBV_WR_RDMA_READ,
+				      .busy = true };
+	c->posted++;
 	v->busy++;
 	return 0;
 }
@@ -214,19 +223,24 @@ static void arrived(struct verbs *v, const struct ibv_wc *wc)
 
 static void completed(struct verbs *v, const struct ibv_wc *wc)
 {
-	uint32_t slot = (uint32_t)(wc->wr_id >> 33), serial = (uint32_t)(wc->wr_id >> 1);
+	uint32_t slot = (uint32_t)(wc->wr_id >> 33);
+	uint32_t serial = (uint32_t)(wc->wr_id >> 5) & SERIALS;
 	struct verbs_conn *c = slot < v->slots ? v->conn[slot] : NULL;
 	enum rdma_end end = RDMA_OK;
-	const struct verbs_wr *wr;
+	struct verbs_wr *wr;
 
 	v->busy--;
-	if (!c || c->serial != serial || c->posted == c->done)
+	if (!c || (c->serial & SERIALS) != serial)
+		return;
+	wr = &c->wr[wc->wr_id >> 1 & 15];
+	if (!wr->busy)
 		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		end = RDMA_BROKEN;
 		verbs_break(v, c, ibv_wc_status_str(wc->status));
 	}
-	wr = &c->wr[c->done++ % (VERBS_DEPTH + 1)];
+	wr->busy = false;
+	c->done++;
 	if (v->closing || !wr->item)
 		return;
 	if (wr->read)

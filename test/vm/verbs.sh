@@ -5,6 +5,7 @@
 # The verbs NAL, in a guest of vm.sh.
 # Usage: verbs.sh conformance KEY-FILE PROGRAM...
 #        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
+#        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -71,6 +72,15 @@ mpi() {
 		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 		unset "${setting%=*}"
 	done
+}
+
+iwarp() {
+	local mpiexec=$1 at=$2
+	export PTL_IFACE=rdma0
+	check 'order over iWARP, a device with itself' passes "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 2
+	check 'collectives that reduce over iWARP' passes "$mpiexec" -n 3 "$at/mpi_coll_reduce" 1 4
+	unset PTL_IFACE
+	check 'order over iWARP, two hosts' passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 2
 }
 
 # ---- faults --------------------------------------------------------------------------------------
@@ -168,7 +178,7 @@ faults() {
 }
 
 case $1 in
-conformance | mpi | faults) "$@" ;;
+conformance | mpi | iwarp | faults) "$@" ;;
 *)
 	echo "verbs.sh: no part $1" >&2
 	exit 2
