@@ -208,6 +208,7 @@ static const char *eth_join(struct ptl_ni *ni, const struct nal_job *job)
 	e->net.slot = ptl_net_of(ni, &nal_eth_ops);
 	e->net.link = &eth_link;
 	e->net.link_state = e;
+	e->net.ranks = &e->ranks;
 	/* short packets take a slot each, too */
 	return net_start(&e->net, job, e->fd, e->mtu, e->in.slots / 2 * e->mtu);
 }
