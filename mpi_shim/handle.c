@@ -29,7 +29,8 @@ void mpi_pools_fini(void)
 			free(p->chunk[i / MPI_POOL_CHUNK]);
 		free(p->chunk);
 		p->chunk = NULL;
-		p->count = p->free = p->in_use = 0;
+		p->free = NULL;
+		p->count = p->in_use = 0;
 	}
 }
 
@@ -44,7 +45,7 @@ void *mpi_pool_at(enum mpi_kind kind, uint32_t i)
 	return i < mpi_pools[kind].count ? at(&mpi_pools[kind], i) : NULL;
 }
 
-/* A chunk more, its objects on the free list in order. */
+/* A chunk more of free objects. */
 static bool grow(struct mpi_pool *p)
 {
 	char *chunk;
@@ -57,9 +58,14 @@ static bool grow(struct mpi_pool *p)
 		return false;
 	memset(chunk, 0, (size_t)MPI_POOL_CHUNK * p->size);
 	p->chunk[p->count / MPI_POOL_CHUNK] = chunk;
-	for (uint32_t i = 0; i < MPI_POOL_CHUNK; i++)
-		at(p, p->count + i)->next = i + 1 < MPI_POOL_CHUNK ? p->count + i + 2 : 0;
-	p->free = p->count + 1;
+	for (uint32_t i = MPI_POOL_CHUNK; i-- > 0;) { /* the first is taken first */
+		struct mpi_obj *o = at(p, p->count + i);
+
+		o->kind = (uint16_t)(p - mpi_pools);
+		o->index = p->count + i;
+		o->next = p->free;
+		p->free = o;
+	}
 	p->count += MPI_POOL_CHUNK;
 	return true;
 }
@@ -68,21 +74,16 @@ void *mpi_object_new(enum mpi_kind kind)
 {
 	struct mpi_pool *p = &mpi_pools[kind];
 	struct mpi_obj *o;
-	uint32_t i, gen;
 
 	if (!p->free && !grow(p))
 		return NULL;
-	i = p->free - 1;
-	o = at(p, i);
+	o = p->free;
 	p->free = o->next;
 	p->in_use++;
-	gen = o->gen;
-	memset(o, 0, p->size);
-	o->kind = (uint16_t)kind;
-	o->gen = (uint16_t)gen;
+	memset(o + 1, 0, p->size - sizeof(*o));
 	o->refs = 1;
 	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
-		    (gen & ((1u << MPI_GEN_BITS) - 1)) << MPI_INDEX_BITS | i;
+		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
 	return o;
 }
 
@@ -98,20 +99,11 @@ void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle)
 
 void mpi_object_end(struct mpi_obj *o)
 {
-	struct mpi_pool *p;
-	uint32_t i;
-
 	if (o->handle < MPI_HANDLE_PREDEFINED) {
 		o->refs = 1;
 		return;
 	}
-	p = &mpi_pools[o->kind];
-	if (p->destroy)
-		p->destroy(o);
-	i = o->handle & ((1u << MPI_INDEX_BITS) - 1);
-	o->handle = 0;
-	o->gen++;
-	o->next = p->free;
-	p->free = i + 1;
-	p->in_use--;
+	if (mpi_pools[o->kind].destroy)
+		mpi_pools[o->kind].destroy(o);
+	mpi_object_give_back(o);
 }

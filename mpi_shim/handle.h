@@ -40,15 +40,16 @@ struct mpi_obj {
 	uint32_t handle; /* 0 while free */
 	uint16_t kind;
 	uint16_t gen;
-	int32_t refs;  /* the handle is one; operations and objects that use it are others */
-	uint32_t next; /* free list: index + 1 */
+	int32_t refs;         /* the handle is one; operations and objects that use it are others */
+	uint32_t index;       /* in its pool */
+	struct mpi_obj *next; /* of the free ones */
 };
 
 struct mpi_pool {
-	char **chunk;                  /* MPI_POOL_CHUNKS pointers; NULL until used */
-	uint32_t size;                 /* of an object */
-	uint32_t count;                /* objects ever made */
-	uint32_t free;                 /* index + 1 */
+	char **chunk;   /* MPI_POOL_CHUNKS pointers; NULL until used */
+	uint32_t size;  /* of an object */
+	uint32_t count; /* objects ever made */
+	struct mpi_obj *free;
 	uint32_t in_use;               /* objects alive */
 	void (*destroy)(void *object); /* what the object owns goes; may be NULL */
 };
@@ -67,6 +68,18 @@ void *mpi_object_new(enum mpi_kind kind);
 void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
 /* The last reference has gone. */
 void mpi_object_end(struct mpi_obj *o);
+
+/* Back to its pool; what it owned has gone. */
+static inline void mpi_object_give_back(struct mpi_obj *o)
+{
+	struct mpi_pool *p = &mpi_pools[o->kind];
+
+	o->handle = 0;
+	o->gen++;
+	o->next = p->free;
+	p->free = o;
+	p->in_use--;
+}
 
 static inline void *mpi_object_keep(void *object)
 {

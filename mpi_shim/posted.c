@@ -33,9 +33,9 @@ static int key_of(const struct mpi_request *r)
 	return (r->peer == MPI_ANY_SOURCE ? 1 : 0) | (r->tag == MPI_ANY_TAG ? 2 : 0);
 }
 
-static void append(struct mpi_request *r)
+static void append(struct mpi_request *r, int k)
 {
-	struct bucket *b = &table[key_of(r)][mpi_bits_hash(r->bits) & (buckets - 1)];
+	struct bucket *b = &table[k][mpi_bits_hash(r->bits) & (buckets - 1)];
 
 	r->chain_next = NULL;
 	r->chain_prev = b->tail;
@@ -64,7 +64,7 @@ static bool resize(uint32_t size)
 	}
 	buckets = size;
 	for (struct mpi_request *r = first; r; r = r->next)
-		append(r);
+		append(r, key_of(r));
 	return true;
 }
 
@@ -86,12 +86,14 @@ void mpi_posted_fini(void)
 
 void mpi_posted_add(struct mpi_request *r)
 {
+	int k = key_of(r);
+
 	if (++filed > buckets)
 		resize(buckets * 2);
-	in_use[key_of(r)]++;
-	kinds |= 1u << key_of(r);
+	in_use[k]++;
+	kinds |= 1u << k;
 	r->serial = ++serial;
-	append(r);
+	append(r, k);
 	r->next = NULL;
 	r->prev = last;
 	if (last)

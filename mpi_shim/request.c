@@ -53,23 +53,36 @@ void mpi_status_empty(MPI_Status *status, int source)
 
 /* ---- requests --------------------------------------------------------------------------------------- */
 
-/* What a request refers to goes with it. */
-static void destroy(void *object)
+static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 {
-	struct mpi_request *r = object;
-
-	if (r->packed)
-		free(r->packed);
+	free(r->packed);
 	if (r->segment)
 		mpi_buffered_over(r->segment);
-	if (r->error_text)
-		free(r->error_text);
+	free(r->error_text);
 	if (r->generalized)
 		mpi_generalized_free(r);
 	if (r->plan)
 		mpi_plan_free(r->plan);
+}
+
+/* What a request refers to goes with it. */
+static inline void destroy(void *object)
+{
+	struct mpi_request *r = object;
+
+	if (r->packed || r->segment || r->error_text || r->generalized || r->plan)
+		destroy_owned(r);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);
+}
+
+/* The handle's reference: usually the last. */
+static inline void release(struct mpi_request *r)
+{
+	if (r->obj.handle < MPI_HANDLE_PREDEFINED || --r->obj.refs > 0)
+		return;
+	destroy(r);
+	mpi_object_give_back(&r->obj);
 }
 
 void mpi_requests_init(void)
@@ -122,14 +135,17 @@ void mpi_request_done(struct mpi_request *r)
 {
 	struct mpi_request *parent = r->parent;
 
-	if (--r->parts > 0)
+	if (r->parts > 1) {
+		r->parts--;
 		return;
+	}
 	r->done = true;
-	r->parts = 1;
 	if (r->packed) {
 		free(r->packed);
 		r->packed = NULL;
 	}
+	if (!parent && !r->freed)
+		return;
 	if (parent && r->error && !parent->error)
 		mpi_request_fail(parent, r->error, "%s", r->error_text ? r->error_text : "");
 	if (r->freed)
@@ -176,7 +192,7 @@ int mpi_request_finish(struct mpi_request *r, MPI_Status *status)
 		r->active = false;
 		r->error = MPI_SUCCESS;
 	} else {
-		mpi_object_release(r);
+		release(r);
 	}
 	return err;
 }

@@ -167,37 +167,56 @@ static MPI_Status *status_at(MPI_Status *statuses, int i)
 	return statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
 }
 
-/* All are done: takes their results. */
+static void set_error(MPI_Status *statuses, int i, int err)
+{
+	if (statuses != MPI_STATUSES_IGNORE)
+		statuses[i].MPI_ERROR = err;
+}
+
+/* Takes the results of those that failed; the text of an error is kept. */
+static int finish_failed(int n, MPI_Request *request, MPI_Status *statuses)
+{
+	for (int i = 0; i < n; i++) {
+		struct mpi_request *r = request_of(request[i]);
+
+		if (r && r->error && !is_idle(r))
+			set_error(statuses, i, finish(&request[i], r, status_at(statuses, i)));
+	}
+	return MPI_ERR_IN_STATUS;
+}
+
+/* Takes the results of all, waiting for those that are not done. */
 static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 {
 	int first = MPI_SUCCESS, err;
+	bool failed = false;
 
 	for (int i = 0; i < n; i++) {
 		struct mpi_request *r = request_of(request[i]);
 
-		err = MPI_SUCCESS;
-		if (!r || is_idle(r))
+		set_error(statuses, i, MPI_SUCCESS);
+		if (!r || is_idle(r)) {
 			mpi_status_empty(status_at(statuses, i), MPI_ANY_SOURCE);
-		else
-			err = finish(&request[i], r, status_at(statuses, i));
-		if (statuses != MPI_STATUSES_IGNORE)
-			statuses[i].MPI_ERROR = err;
-		if (err && !first)
-			first = err;
+			continue;
+		}
+		mpi_request_wait(r);
+		if (r->error) {
+			failed = true;
+			continue;
+		}
+		err = finish(&request[i], r, status_at(statuses, i));
+		if (err) { /* a generalized one's own */
+			set_error(statuses, i, err);
+			first = MPI_ERR_IN_STATUS;
+		}
 	}
-	return first ? MPI_ERR_IN_STATUS : MPI_SUCCESS; /* the text of an error is kept */
+	return failed ? finish_failed(n, request, statuses) : first;
 }
 
 int mpi_waitall(int count, MPI_Request *array_of_requests, MPI_Status *array_of_statuses)
 {
 	if (count_active(count, array_of_requests) < 0)
 		return MPI_ERR_REQUEST;
-	for (int i = 0; i < count; i++) {
-		struct mpi_request *r = request_of(array_of_requests[i]);
-
-		if (r && !is_idle(r))
-			mpi_request_wait(r);
-	}
 	return finish_all(count, array_of_requests, array_of_statuses);
 }
 

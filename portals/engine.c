@@ -184,6 +184,8 @@ static bool admitted(const struct ptl_view *v, const struct ptl_request *q)
 {
 	const struct ptl_ac *ac = &v->ac[q->ac_index];
 
+	if (ac->only_uid && ac->uid == q->uid)
+		return true;
 	return (ac->uid == PTL_UID_ANY || ac->uid == q->uid) &&
 	       (ac->jid == PTL_JID_ANY || ac->jid == q->jid) &&
 	       (ac->id.nid == PTL_NID_ANY || ac->id.nid == q->initiator.nid) &&

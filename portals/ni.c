@@ -274,6 +274,7 @@ static void open_access(struct ptl_ni *ni)
 			.uid = ni->uid,
 			.jid = PTL_JID_ANY,
 			.pt_index = PTL_PT_INDEX_ANY,
+			.only_uid = 1,
 		};
 }
 

@@ -172,7 +172,7 @@ struct ptl_ac {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	uint32_t pt_index;
-	uint32_t pad_;
+	uint32_t only_uid; /* nothing but the uid is asked for */
 };
 
 /* Words changed since the last commit by a runner that may die half way (undo.h). */

@@ -66,6 +66,7 @@ struct shm_peer {
 	uint64_t called;  /* when we first tried to connect */
 	uint64_t crossed; /* when we heard that it calls us, 0: it does not */
 	bool cma;         /* we may read and write its memory */
+	bool looked_at;   /* on the list of channels to look at */
 	bool run_wanted;  /* on the list of peers to run after leaving */
 	bool unsure;    /* on the list of peers that may have left before they saw what we pushed */
 	uint32_t eager; /* bytes its ring takes in one message */
@@ -297,6 +298,8 @@ struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id);
 struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
 /* The peer's region is `view`: from now on messages flow. */
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
+/* From now on its ring is looked at: a peer's from its first day, our own from its first message. Locked. */
+void shm_peer_look_at(struct shm *s, struct shm_peer *p);
 /* Decides anew whether a wait may spin. */
 void shm_peer_count_cores(struct shm *s);
 /* It is dead or cannot be reached: everything in flight fails. */

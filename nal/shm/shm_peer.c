@@ -114,7 +114,7 @@ static int bits(const uint64_t *mask)
 void shm_peer_count_cores(struct shm *s)
 {
 	uint64_t mine[16] = { 0 }, all[16];
-	int processes = 0, with_mine = 0;
+	int processes = 1, with_mine = 1;
 	long set = base_config()->ptl_spin_us;
 
 	if (sched_getaffinity(0, sizeof(mine), (cpu_set_t *)mine) < 0)
@@ -126,6 +126,8 @@ void shm_peer_count_cores(struct shm *s)
 		const uint64_t *theirs = ((const struct shm_area *)p->view.nal)->cpus;
 		bool within = true;
 
+		if (p->index == SHM_SELF)
+			continue;
 		for (int i = 0; i < 16; i++) {
 			all[i] |= theirs[i];
 			within &= !(theirs[i] & ~mine[i]);
@@ -146,17 +148,27 @@ void shm_peer_count_cores(struct shm *s)
 
 /* ---- coming and going ------------------------------------------------------------------------- */
 
+void shm_peer_look_at(struct shm *s, struct shm_peer *p)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (p->looked_at)
+		return;
+	p->looked_at = true;
+	atomic_store_explicit(&s->live[n], p->index, memory_order_relaxed);
+	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
+}
+
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view)
 {
 	struct ptl_stat_peer *st = &s->area->peer[p->index];
-	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
 
 	p->view = *view;
 	shm_ring_init(&p->out, &p->view, p->there);
 	p->eager = p->out.count * SHM_LINE / 4;
 	p->state = SHM_LIVE;
-	atomic_store_explicit(&s->live[n], p->index, memory_order_relaxed);
-	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
+	if (p->index != SHM_SELF)
+		shm_peer_look_at(s, p);
 	st->os_pid = (uint32_t)p->pid;
 	st->flags = p->cma ? PTL_PEER_CMA : 0;
 	strcpy(st->nal, "shm");

@@ -634,27 +634,34 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 
 #define ROUNDS_MOST 8
 
-void shm_leave(struct ptl_ni *ni)
+/* Lets go of the lock, and tells who has to know. */
+static inline void let_go(struct shm *s)
 {
-	struct shm *s = shm_of(ni);
+	struct ptl_ni *ni = s->ni;
+	bool posted = ni->engine.posted;
+
+	ni->engine.posted = false;
+	if (ptl_unlock(ni) &&
+	    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN)
+		shm_link_left(s);
+	if (posted)
+		shm_wake(ni->view.r);
+}
+
+static void __attribute__((noinline)) leave_busy(struct shm *s)
+{
+	struct ptl_ni *ni = s->ni;
 	struct ptl_region *r = ni->view.r;
 	struct shm_peer *list;
 	unsigned int rounds = 0, runs = 0;
-	bool posted, behind, biased;
+	bool behind;
 
 	for (;;) {
 		behind = ptl_handlers_behind(ni);
 		list = s->run ? grab_runs(s) : NULL;
 		if (!list && shm_long_any(s))
 			shm_link_kick(s);
-		posted = ni->engine.posted;
-		ni->engine.posted = false;
-		biased = ptl_unlock(ni);
-		if (posted)
-			shm_wake(r);
-		if (biased &&
-		    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN)
-			shm_link_left(s);
+		let_go(s);
 		/* who is behind comes back here after each event handled */
 		if (!list && (behind || !shm_rings_pending(s)))
 			return;
@@ -673,4 +680,20 @@ void shm_leave(struct ptl_ni *ni)
 		while (shm_long_alone(s) && !ptl_lock_contended(r))
 			shm_take_all(s, 64);
 	}
+}
+
+void shm_leave(struct ptl_ni *ni)
+{
+	struct shm *s = shm_of(ni);
+
+	/* most leaves end here */
+	if (!s->run && !shm_long_any(s) &&
+	    !atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
+		let_go(s);
+		if (!shm_rings_pending(s))
+			return;
+		ptl_lock(ni);
+		shm_take_all(s, 64);
+	}
+	leave_busy(s);
 }

@@ -175,8 +175,10 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_region *r = p->view.r;
 
+	if (p->index == SHM_SELF)
+		shm_peer_look_at(s, p); /* leaving sees to it */
 	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
-		return; /* leaving sees to it, or nobody can */
+		return;
 	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)) {
 		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
 		 * look at its rings. */
@@ -193,10 +195,12 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 }
 
 /* After a push of what the target needs in its own calls only. */
-static void tell_sleeper(const struct shm_peer *p)
+static void tell_sleeper(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_region *r = p->view.r;
 
+	if (p->index == SHM_SELF)
+		shm_peer_look_at(s, p);
 	if (p->index == SHM_SELF || p->state != SHM_LIVE)
 		return;
 	/* who sleeps has given the bias up before, and looked once more */
@@ -299,7 +303,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	else
 		shm_send_end(s, p, m, &spare, NULL, put->inject);
 	if (put->lazy && placed && !shm_ring_filling(&p->out))
-		tell_sleeper(p);
+		tell_sleeper(s, p);
 	else
 		shm_after_push(s, p);
 	sr[PTL_SR_SEND_COUNT]++;
