@@ -85,6 +85,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 	p->id = id;
 	p->sock = -1;
 	p->state = SHM_CONNECTING;
+	p->eager = SHM_RING_LEAST / 4; /* until we see its ring */
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
 	s->peer[i] = p;

@@ -41,7 +41,7 @@ static uint32_t ring_bytes_wanted(void)
 	uint64_t bytes = round_pow2((uint64_t)base_config()->ptl_shm_ring_kib * 1024);
 
 	/* the longest eager message must fit several times */
-	while (bytes < 4ull * (uint64_t)base_config()->ptl_shm_eager || bytes < 32768)
+	while (bytes < 4ull * (uint64_t)base_config()->ptl_shm_eager || bytes < SHM_RING_LEAST)
 		bytes *= 2;
 	return (uint32_t)bytes;
 }

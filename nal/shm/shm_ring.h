@@ -16,8 +16,9 @@
 #include "base/cpu.h"
 #include "nal/shm/shm_wire.h"
 
-#define SHM_ASK_MOST 12 /* lines asked for ahead */
-#define SHM_SLOTS    8  /* of a pipe */
+#define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
+#define SHM_ASK_MOST   12     /* lines asked for ahead */
+#define SHM_SLOTS      8      /* of a pipe */
 
 enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
 
