@@ -75,6 +75,7 @@ static void run(struct net *n)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p = d->busy, *next;
+	bool more;
 
 	d->busy = d->busy_end = NULL;
 	for (; p; p = next) {
@@ -83,7 +84,8 @@ static void run(struct net *n)
 		if (p->lost != DGRAM_OK)
 			rdma_lose(d, p);
 		rdma_take_late(d, p);
-		if (rdma_fetch_more(d, p) | rdma_push(d, p))
+		more = rdma_fetch_more(d, p);
+		if (rdma_push(d, p) || more)
 			rdma_busy(d, p);
 		rdma_await(d, p);
 	}

@@ -281,7 +281,9 @@ static int queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *fr
 	o->peer = p;
 	memcpy(o->header, from->header, from->header_len);
 	o->header_len = from->header_len;
-	o->mem = o->copy ? (struct dgram_mem){ .base = o->copy } : from->body;
+	o->mem = from->body;
+	if (o->copy)
+		o->mem = (struct dgram_mem){ .base = o->copy };
 	o->len = from->body_len;
 	o->cookie = from->cookie;
 	o->is_long = !fits(d, o->header_len, o->len);
