@@ -26,7 +26,9 @@ figures() {
 		    medians = [r['median'] for r in results
 		               if r['test'] == test and variant in ('', r.get('variant'))]
 		    print(name, medians)
-		    if not medians or min(medians) <= 0:
+		    # overheads are differences of two figures: on a busy machine one may come out below zero
+		    least = max if name in ('loggp/os', 'loggp/or') else min
+		    if not medians or least(medians) <= 0:
 		        sys.exit(1)
 	END
 }
