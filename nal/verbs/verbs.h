@@ -132,6 +132,9 @@ struct verbs {
 
 /* ---- verbs_dev.c ------------------------------------------------------------------------------ */
 
+/* A queue pair on the shared queues, whose sends take up to `copied` bytes with them. NULL: errno says why. */
+struct ibv_qp *verbs_new_qp(const struct verbs *v, uint32_t copied);
+
 /* The listener, on the address of the interface or of the device of PTL_VERBS_DEVICE; `port` 0: any. NULL, or why
  * not; *taken: the port is another program's. */
 const char *verbs_listen(struct verbs *v, uint16_t port, bool *taken);

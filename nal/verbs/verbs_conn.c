@@ -98,18 +98,9 @@ void verbs_conn_free(struct verbs *v, struct verbs_conn *c)
 
 static bool make_qp(struct verbs *v, struct verbs_conn *c)
 {
-	struct ibv_qp_init_attr a = {
-		.send_cq = v->cq,
-		.recv_cq = v->cq,
-		.srq = v->srq,
-		.qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = VERBS_DEPTH,
-			 .max_send_sge = 1,
-			 .max_inline_data = v->copied },
-	};
 	struct verbs_conn **bucket;
 
-	c->qp = ibv_create_qp(v->pd, &a);
+	c->qp = verbs_new_qp(v, v->copied);
 	if (!c->qp)
 		return false;
 	bucket = &v->by_number[c->qp->qp_num % VERBS_BUCKETS];

@@ -266,20 +266,24 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 	return NULL;
 }
 
+struct ibv_qp *verbs_new_qp(const struct verbs *v, uint32_t copied)
+{
+	struct ibv_qp_init_attr a = {
+		.send_cq = v->cq,
+		.recv_cq = v->cq,
+		.srq = v->srq,
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = VERBS_DEPTH, .max_send_sge = 1, .max_inline_data = copied },
+	};
+
+	return ibv_create_qp(v->pd, &a);
+}
+
 /* How many bytes a work request of this device takes with it. */
 static uint32_t find_inline(const struct verbs *v)
 {
 	for (uint32_t n = VERBS_INLINE; n; n /= 2) {
-		struct ibv_qp_init_attr a = {
-			.send_cq = v->cq,
-			.recv_cq = v->cq,
-			.srq = v->srq,
-			.qp_type = IBV_QPT_RC,
-			.cap = { .max_send_wr = VERBS_DEPTH,
-				 .max_send_sge = 1,
-				 .max_inline_data = n },
-		};
-		struct ibv_qp *qp = ibv_create_qp(v->pd, &a);
+		struct ibv_qp *qp = verbs_new_qp(v, n);
 
 		if (!qp)
 			continue;
