@@ -92,7 +92,7 @@ bool ptl_op_valid(const struct ptl_view *v, uint32_t op, uint32_t gen);
 
 /* MD index: free to leave now? Unlinks it, its ME too if that says so. No event. */
 void ptl_md_release(struct ptl_engine *e, uint32_t md);
-void ptl_md_free(struct ptl_engine *e, uint32_t md); /* onto the list of free ones */
+void ptl_md_free(struct ptl_engine *e, uint32_t md); /* for others to have */
 void ptl_me_release(struct ptl_engine *e, uint32_t me);
 uint32_t ptl_next_gen(uint32_t state); /* state word of a freed object: next generation, no flags */
 

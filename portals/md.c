@@ -22,25 +22,21 @@ static void take_free(struct ptl_view *v, uint32_t i)
 		v->more[more->free_next].free_prev = more->free_prev;
 }
 
-static bool never_used(const struct ptl_md *md)
-{
-	return !(md->state & (PTL_OBJ_LIVE | PTL_OBJ_FREE));
-}
-
-/* `best` if it is free, else any; PTL_NIL: there is none. */
+/* `best` if it is free; else one from the table's end, where the numbers are that no entry wants: the next entry
+ * would have to do without its own, and the one after it. PTL_NIL: there is none. */
 static uint32_t choose(const struct ptl_ni *ni, uint32_t best)
 {
 	const struct ptl_view *v = &ni->view;
 	struct ptl_region *r = v->r;
-	uint32_t max = (uint32_t)v->limits.max_mds;
 
-	if (best < max && !(v->slot[best].md.state & PTL_OBJ_LIVE))
+	if (best < (uint32_t)v->limits.max_mds && !(v->slot[best].md.state & PTL_OBJ_LIVE))
 		return best;
 	if (r->md_free != PTL_NIL)
 		return r->md_free;
-	while (r->md_fresh < max && !never_used(&v->slot[r->md_fresh].md))
-		r->md_fresh++;
-	return r->md_fresh < max ? r->md_fresh : PTL_NIL;
+	while (r->md_low)
+		if (!(v->slot[--r->md_low].md.state & PTL_OBJ_LIVE))
+			return r->md_low;
+	return PTL_NIL;
 }
 
 static uint32_t md_alloc(struct ptl_ni *ni, uint32_t best)
@@ -55,9 +51,9 @@ static uint32_t md_alloc(struct ptl_ni *ni, uint32_t best)
 	md = &ni->view.slot[i].md;
 	if (md->state & PTL_OBJ_FREE)
 		take_free(&ni->view, i);
-	else
+	else if (!md->state) /* never used */
 		md->state = ni->gen;
-	if (i >= r->md_high)
+	if (i >= r->md_high && i < r->md_low)
 		r->md_high = i + 1;
 	sr[PTL_SR_MDS_ALLOC]++;
 	if (++sr[PTL_SR_MDS_CUR] > sr[PTL_SR_MDS_MAX])

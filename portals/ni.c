@@ -91,10 +91,13 @@ struct ptl_me *ptl_me_of(struct ptl_ni *ni, ptl_handle_me_t handle)
 
 struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
 {
+	const struct ptl_region *r = ni->view.r;
 	uint32_t i = ptl_handle_index(handle);
 
+	if (i >= (uint32_t)ni->view.limits.max_mds || (i >= r->md_high && i < r->md_low))
+		return NULL;
 	/* an MD being unlinked takes no more calls, but its handle lives until its last event */
-	if (i >= ni->view.r->md_high || !live(ni->view.slot[i].md.state, handle))
+	if (!live(ni->view.slot[i].md.state, handle))
 		return NULL;
 	return &ni->view.slot[i].md;
 }

@@ -27,7 +27,7 @@
 #define PTL_OBJ_INACTIVE  0x08u /* MD: refuses operations */
 #define PTL_OBJ_UNLINKING 0x10u /* MD: freed when its last operation is done */
 #define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
-#define PTL_OBJ_FREE      0x40u /* MD: on the list of free ones */
+#define PTL_OBJ_FREE      0x40u /* MD: on the list of free ones (md_free) */
 
 static inline uint32_t ptl_obj_gen(uint32_t state)
 {
@@ -206,8 +206,8 @@ struct ptl_region {
 
 	/* Counters the engine uses all the time. */
 	_Alignas(64) uint32_t me_free, me_high;
-	uint32_t md_free, md_high; /* md_high: behind all that were ever in use */
-	uint32_t md_fresh;         /* none before it was never in use */
+	uint32_t md_free;         /* of those at md_low and behind it */
+	uint32_t md_high, md_low; /* none between the two was ever in use */
 	uint32_t eq_free, op_free;
 	uint32_t land_free, land_high, land_list;
 	uint32_t op_list; /* operations with data still to move, oldest first */
