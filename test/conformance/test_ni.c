@@ -122,6 +122,74 @@ static void limits_in_force_are_those_reported(void)
 	pt_code(PtlEQAlloc(pt_ni, 8, PTL_EQ_HANDLER_NONE, &eq), PTL_NO_SPACE);
 }
 
+/* Whatever comes and goes, attached or bound: up to the limit there is a descriptor, and not one more. */
+static void every_descriptor_can_be_had(void)
+{
+	enum { MOST = 40 };
+	ptl_ni_limits_t want = { MOST, MOST, 3, 2, 7, 4, MOST, 16 }, got;
+	ptl_handle_me_t me[MOST] = { 0 };
+	ptl_handle_md_t md[MOST], gone[MOST], extra;
+	int live = 0;
+
+	pt_open_with(&want, &got);
+	for (int i = 0; i < MOST; i++)
+		gone[i] = PTL_HANDLE_INVALID;
+	srandom(1);
+	for (int round = 0; round < 20000; round++) {
+		int k = live ? (int)(random() % live) : 0;
+		bool wave = round / 500 % 2; /* now most are there, now few */
+
+		if (live && random() % 4 < (wave ? 3 : 1)) {
+			gone[random() % MOST] = md[k];
+			pt_ok(me[k] ? PtlMEUnlink(me[k]) : PtlMDUnlink(md[k]));
+			live--;
+			me[k] = me[live];
+			md[k] = md[live];
+		} else if (live == got.max_mds) {
+			pt_code(PtlMDBind(pt_ni, pt_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN,
+					  &extra),
+				PTL_NO_SPACE);
+		} else {
+			me[live] = 0;
+			if (random() % 2)
+				pt_ok(PtlMEAttach(pt_ni, 0, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER,
+						  &me[live]));
+			if (me[live])
+				pt_ok(PtlMDAttach(me[live], pt_md(NULL, 0, 0, PTL_EQ_NONE),
+						  PTL_RETAIN, &md[live]));
+			else
+				md[live] = pt_bind(NULL, 0, 0, PTL_EQ_NONE);
+			for (int i = 0; i < live; i++)
+				pt_true(md[i] != md[live]);
+			live++;
+		}
+		pt_code(PtlMDUnlink(gone[random() % MOST]), PTL_MD_INVALID);
+	}
+}
+
+/* The number is what says where it lies: an entry and its descriptor are neighbours, whatever is bound besides. */
+static void an_entry_has_the_descriptor_beside_it(void)
+{
+	enum { LISTED = 100, BOUND = 7, NUMBER = 0xfffff << 8 };
+	ptl_handle_me_t me[LISTED];
+	ptl_handle_md_t md;
+
+	pt_open();
+	for (int again = 0; again < 3; again++) {
+		for (int i = 0; i < BOUND; i++)
+			pt_bind(NULL, 0, 0, PTL_EQ_NONE);
+		for (int i = 0; i < LISTED; i++) {
+			pt_ok(PtlMEAttach(pt_ni, 0, pt_any, (ptl_match_bits_t)i, 0, PTL_RETAIN,
+					  PTL_INS_AFTER, &me[i]));
+			pt_ok(PtlMDAttach(me[i], pt_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN, &md));
+			pt_is(md & NUMBER, me[i] & NUMBER);
+		}
+		for (int i = 0; i < LISTED;
+		     i++) /* in the order that would hand them on crosswise */
+			pt_ok(PtlMEUnlink(me[again % 2 ? i : LISTED - 1 - i]));
+	}
+}
+
 static void absurd_desired_limits_are_survived(void)
 {
 	ptl_ni_limits_t want, got;
@@ -662,6 +730,8 @@ static const struct pt_test tests[] = {
 	PT_CASE(actual_may_be_null, 1),
 	PT_CASE(desired_limits_are_not_exceeded, 1),
 	PT_CASE(limits_in_force_are_those_reported, 1),
+	PT_CASE(every_descriptor_can_be_had, 1),
+	PT_CASE(an_entry_has_the_descriptor_beside_it, 1),
 	PT_CASE(absurd_desired_limits_are_survived, 1),
 	PT_CASE(repeated_ni_init_returns_the_same_handle, 1),
 	PT_CASE(ni_inits_are_counted, 1),
