@@ -112,10 +112,11 @@ class Session:
                 except jobs.Failure as reason:
                     self.leave_out(mpi.name, program, f'does not compile: {reason}')
         any_mpicc = next(iter(self.mpis.values())).mpicc
-        objects = [self.object_of('plain', any_mpicc, source)
-                   for source in ['lib/cacheline.c', *PLAIN]]
-        jobs.run([any_mpicc, '-o', str(self.folder / 'cacheline'), *objects], COMPILE_SECONDS,
-                 self.folder, self.env)
+        for floor in 'cacheline', 'turns':
+            objects = [self.object_of('plain', any_mpicc, source)
+                       for source in [f'lib/{floor}.c', *PLAIN]]
+            jobs.run([any_mpicc, '-o', str(self.folder / floor), *objects], COMPILE_SECONDS,
+                     self.folder, self.env)
 
     # -- running --------------------------------------------------------------------------------
 
