@@ -136,11 +136,10 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes,
 			    MPI_Count most)
 {
-	/* `most` where each rank has a processor: longer data is moved faster by one copy than by two */
-	MPI_Count limit = mpi_coll_crowded() ? MPI_HUB_LONG : most;
-
-	return p->now && bytes > 0 && bytes <= limit && !comm->inter ? mpi_hub_of(comm, true)
-								     : NULL;
+	/* where processors are short two copies in the caches cost less than messages, however long */
+	if (!p->now || bytes <= 0 || (bytes > most && !mpi_coll_crowded()) || comm->inter)
+		return NULL;
+	return mpi_hub_of(comm, true);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,

@@ -164,7 +164,9 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
-	hub = recv->counts ? NULL : mpi_hub_for(p, comm, mpi_vec_bytes(recv, 0), HUB_BYTES);
+	hub = recv->counts ? NULL
+			   : mpi_hub_for(p, comm, mpi_vec_bytes(recv, 0),
+					 mpi_hub_pieces(comm, HUB_BYTES));
 	if (hub && in_place)
 		return mpi_hub_allgather(hub, mpi_vec_at(recv, comm->rank), recv->count, recv->type,
 					 recv);

@@ -141,8 +141,8 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
-	hub = equal && bytes <= MPI_HUB_LONG ? mpi_hub_for(p, comm, bytes * comm->size, HUB_BYTES)
-					     : NULL;
+	hub = equal ? mpi_hub_for(p, comm, bytes, mpi_hub_pieces(comm, HUB_BYTES / comm->size))
+		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
 	if (send->buf == MPI_IN_PLACE)

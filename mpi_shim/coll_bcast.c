@@ -114,19 +114,16 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
 		  struct mpi_type *type, int root, struct mpi_comm *comm)
 {
+	/* few bytes: what is copied in is copied out at the same time; many: each piece costs switches of processes */
+	MPI_Count most = mpi_coll_crowded() ? MPI_HUB_LONG : MPI_HUB_BYTES;
 	struct mpi_packed k;
 	int rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 
 	if (rc)
 		return rc;
-	if (mpi_coll_crowded())
-		rc = mpi_hub_bcast(hub, k.data, (size_t)k.bytes, root);
-	else /* in pieces: they are copied out while others are copied in */
-		for (MPI_Count i = 0; i < k.bytes && !rc; i += MPI_HUB_BYTES)
-			rc = mpi_hub_bcast(
-				hub, k.data + i,
-				(size_t)(k.bytes - i < MPI_HUB_BYTES ? k.bytes - i : MPI_HUB_BYTES),
-				root);
+	for (MPI_Count i = 0; i < k.bytes && !rc; i += most)
+		rc = mpi_hub_bcast(hub, k.data + i,
+				   (size_t)(k.bytes - i < most ? k.bytes - i : most), root);
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
 	return rc;
@@ -137,6 +134,7 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 {
 	int rc = mpi_coll_check_root(root, comm);
 	struct mpi_hub *hub;
+	MPI_Count bytes;
 
 	if (!rc && root != MPI_PROC_NULL)
 		rc = mpi_coll_check(buffer, count, datatype, "buffer");
@@ -144,8 +142,8 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		return rc;
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
-	hub = count <= MPI_HUB_LONG && datatype->size <= MPI_HUB_LONG
-		      ? mpi_hub_for(p, comm, count * datatype->size, HUB_BYTES)
+	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
+		      ? mpi_hub_for(p, comm, bytes, HUB_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

@@ -162,7 +162,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = bytes <= MPI_HUB_LONG ? mpi_hub_for(p, comm, bytes * comm->size, HUB_BYTES) : NULL;
+	hub = mpi_hub_for(p, comm, bytes, HUB_BYTES / comm->size);
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);

@@ -27,7 +27,9 @@
 #include "mpi_shim/coll.h"
 
 #define MPI_HUB_BYTES 4096        /* data of a rank in one operation that can be ahead of others */
-#define MPI_HUB_LONG  (128 << 10) /* most data of a rank in one */
+#define MPI_HUB_LONG  (128 << 10) /* most data of a rank in one; longer ones go in pieces */
+/* Up to so many ranks with a processor each look at each other's flags, instead of at the master's. */
+#define MPI_HUB_FEW_RANKS 4
 /* Longest vectors that are reduced, piece by piece. */
 #define MPI_HUB_REDUCE (4 << 20)
 
@@ -42,7 +44,7 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data);
 void mpi_hub_free(struct mpi_hub *hub);
 
 int mpi_hub_barrier(struct mpi_hub *hub);
-/* All ranks pass the same number of bytes, at most MPI_HUB_LONG. */
+/* All ranks pass the same number of bytes. */
 int mpi_hub_bcast(struct mpi_hub *hub, void *data, size_t bytes, int root);
 
 /* Predefined operations on dense types, up to MPI_HUB_REDUCE bytes, in the order of ranks; `in` and `out` may be the
@@ -53,8 +55,8 @@ int mpi_hub_allreduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count 
 		      struct mpi_type *type, struct mpi_op *op);
 
 /*
- * Equal blocks. What a rank gives, all its blocks together, is at most MPI_HUB_LONG. In place: allgather's `in` is
- * its block in `recv`, alltoall's `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE.
+ * Equal blocks of any length, which go in pieces. In place: allgather's `in` is its block in `recv`, alltoall's
+ * `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE.
  */
 int mpi_hub_allgather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
 		      const struct mpi_vec *recv);

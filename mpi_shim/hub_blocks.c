@@ -21,67 +21,184 @@ static int begin(struct mpi_hub *h, bool wide)
 	return rc;
 }
 
-/* What this rank gives: `bytes` bytes, as all do. */
-static int show(struct mpi_hub *h, const void *in, MPI_Count count, const struct mpi_type *type,
-		size_t bytes)
+static int check_equal(MPI_Count sent, MPI_Count received)
 {
-	if (count * type->size != (MPI_Count)bytes)
-		return mpi_fail(MPI_ERR_TRUNCATE,
-				"%lld bytes are sent where %zu are received: all blocks have to be "
-				"equal",
-				(long long)(count * type->size), bytes);
-	mpi_type_pack_bytes(type, in, count, 0, mpi_hub_place(h, h->me, bytes), bytes);
-	return MPI_SUCCESS;
+	if (sent == received)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_TRUNCATE,
+			"%lld bytes are sent where %lld are received: all blocks have to be equal",
+			(long long)sent, (long long)received);
 }
 
-/* Takes `bytes` bytes at `from` as block i. */
-static int take(const char *from, size_t bytes, const struct mpi_vec *recv, int i)
+/* ---- pieces -------------------------------------------------------------------------------------------- */
+
+/* Bytes of each block that travel in one operation. */
+struct piece {
+	size_t at, bytes;
+};
+
+static void pack_piece(const struct mpi_vec *v, int i, const struct piece *p, char *to)
 {
-	return mpi_type_copy(from, (MPI_Count)bytes, mpi_bytes(), mpi_vec_at(recv, i),
-			     mpi_vec_count(recv, i), mpi_vec_type(recv, i));
+	mpi_type_pack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i), mpi_vec_count(v, i), p->at, to,
+			    p->bytes);
+}
+
+static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, const char *from)
+{
+	mpi_type_unpack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i), mpi_vec_count(v, i), p->at,
+			      from, p->bytes);
+}
+
+/* The piece that follows; false: there is none. */
+static bool next_piece(struct piece *p, MPI_Count total, size_t most)
+{
+	p->at += p->bytes;
+	p->bytes = (size_t)total - p->at < most ? (size_t)total - p->at : most;
+	return p->bytes > 0;
+}
+
+/* Bytes of all blocks of a rank in one piece, if there are `blocks`. */
+static size_t piece_of(const struct mpi_hub *h, int blocks)
+{
+	/* without a processor for each every piece costs switches of processes, with one it stays in its caches */
+	size_t most = h->crowded || blocks > 1 ? MPI_HUB_LONG : MPI_HUB_PIECE;
+
+	return most / (size_t)blocks & ~(size_t)63;
+}
+
+/* ---- to all -------------------------------------------------------------------------------------------- */
+
+/* All ranks are here; what has nothing to do with the others is done while they come. */
+static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
+			 const struct mpi_vec *to, const struct piece *p)
+{
+	bool master = mpi_hub_has_master(h);
+
+	if (master) {
+		rc = mpi_first(rc, mpi_hub_meet(h));
+	} else {
+		mpi_hub_raise(h);
+		mpi_hub_wake(h);
+	}
+	if (from && !rc && from->type->dense && mpi_vec_type(to, h->me)->dense)
+		memcpy(mpi_vec_at(to, h->me) + to->type->true_lb + p->at,
+		       mpi_vec_at(from, h->me) + from->type->true_lb + p->at, p->bytes);
+	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
+		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
+				   mpi_vec_at(to, h->me), to->count, to->type);
+	return master ? rc : mpi_first(mpi_hub_await_all(h), rc);
+}
+
+static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine, bool copy,
+			   const struct mpi_vec *recv, const struct piece *p)
+{
+	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_FEW), wrong);
+
+	if (!rc)
+		pack_piece(mine, h->me, p, mpi_hub_place(h, h->me, p->bytes));
+	rc = meet_and_copy(h, rc, copy ? mine : NULL, recv, p);
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			unpack_piece(recv, i, p, mpi_hub_place(h, i, p->bytes));
+	return mpi_hub_leave(h, rc);
 }
 
 int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
 		      const struct mpi_vec *recv)
 {
-	size_t bytes = (size_t)mpi_vec_bytes(recv, 0);
-	int rc = begin(h, bytes > MPI_HUB_FEW);
+	struct mpi_vec mine = {
+		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
+	};
+	int rc = check_equal(count * type->size, mpi_vec_bytes(recv, 0));
+	bool copy = in != mpi_vec_at(recv, h->me);
+	struct piece p = { 0 };
 
-	if (!rc)
-		rc = show(h, in, count, type, bytes);
-	rc = mpi_first(rc, mpi_hub_meet(h));
+	/* with an error, too: the others count on it */
+	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(h, 1)))
+		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
+	return rc;
+}
+
+static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+			  const struct mpi_vec *recv, const struct piece *p)
+{
+	size_t all = p->bytes * (size_t)h->n;
+	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
+
 	for (int i = 0; i < h->n && !rc; i++)
-		if (i != h->me || in != mpi_vec_at(recv, i))
-			rc = take(mpi_hub_place(h, i, bytes), bytes, recv, i);
+		if (i != h->me)
+			pack_piece(send, i, p, mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes);
+	rc = meet_and_copy(h, rc, send->buf != recv->buf ? send : NULL, recv, p);
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			unpack_piece(recv, i, p,
+				     mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes);
 	return mpi_hub_leave(h, rc);
 }
 
 int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
 {
-	size_t each = (size_t)mpi_vec_bytes(recv, 0), bytes = each * (size_t)h->n;
-	int rc = begin(h, bytes > MPI_HUB_FEW);
+	int rc = check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
+	struct piece p = { 0 };
 
-	if (!rc)
-		rc = show(h, send->buf, send->count * h->n, send->type, bytes);
-	rc = mpi_first(rc, mpi_hub_meet(h));
-	for (int i = 0; i < h->n && !rc; i++)
-		rc = take(mpi_hub_place(h, i, bytes) + (size_t)h->me * each, each, recv, i);
+	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(h, h->n)))
+		rc = mpi_first(rc, alltoall_piece(h, rc, send, recv, &p));
+	return rc;
+}
+
+/* ---- from and to the root ---------------------------------------------------------------------------- */
+
+static int gather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine,
+			const struct mpi_vec *recv, const struct piece *p, int root)
+{
+	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_BYTES), wrong);
+
+	if (!rc && h->me != root)
+		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
+	mpi_hub_raise(h);
+	if (h->me == root) {
+		rc = mpi_first(rc, mpi_hub_await_all(h));
+		for (int i = 0; i < h->n && !rc; i++)
+			if (i != root)
+				unpack_piece(recv, i, p, mpi_hub_place(h, i, p->bytes));
+	}
 	return mpi_hub_leave(h, rc);
 }
 
 int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
 		   const struct mpi_vec *recv, size_t bytes, int root)
 {
-	int rc = begin(h, bytes > MPI_HUB_BYTES);
+	struct mpi_vec mine = { .buf = (char *)(uintptr_t)in, .count = count, .type = type };
+	struct piece p = { 0 };
+	int rc = MPI_SUCCESS;
 
-	if (!rc && in != MPI_IN_PLACE)
-		rc = show(h, in, count, type, bytes);
-	mpi_hub_raise(h);
+	if (h->me == root && in != MPI_IN_PLACE)
+		rc = check_equal(count * type->size, (MPI_Count)bytes);
+	if (h->me == root && in != MPI_IN_PLACE && !rc)
+		rc = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
+				   recv->type);
+	while (next_piece(&p, (MPI_Count)bytes, piece_of(h, 1)))
+		rc = mpi_first(rc, gather_piece(h, rc, &mine, recv, &p, root));
+	return rc;
+}
+
+static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *mine,
+			 const struct piece *p, int root)
+{
+	size_t all = p->bytes * (size_t)h->n;
+	int rc = begin(h, all > MPI_HUB_BYTES);
+
 	if (h->me == root) {
-		rc = mpi_first(rc, mpi_hub_await_all(h));
 		for (int i = 0; i < h->n && !rc; i++)
-			if (i != root || in != MPI_IN_PLACE)
-				rc = take(mpi_hub_place(h, i, bytes), bytes, recv, i);
+			if (i != root)
+				pack_piece(send, i, p,
+					   mpi_hub_place(h, root, all) + (size_t)i * p->bytes);
+		mpi_hub_raise(h);
+	} else {
+		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
+		if (!rc)
+			unpack_piece(mine, 0, p,
+				     mpi_hub_place(h, root, all) + (size_t)h->me * p->bytes);
 	}
 	return mpi_hub_leave(h, rc);
 }
@@ -89,17 +206,14 @@ int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mp
 int mpi_hub_scatter(struct mpi_hub *h, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t each, int root)
 {
-	size_t bytes = each * (size_t)h->n;
-	int rc = begin(h, bytes > MPI_HUB_BYTES);
-	const char *mine = mpi_hub_place(h, root, bytes) + (size_t)h->me * each;
+	struct mpi_vec mine = { .buf = out, .count = count, .type = type };
+	struct piece p = { 0 };
+	int rc = MPI_SUCCESS;
 
-	if (h->me == root && !rc)
-		rc = show(h, send->buf, send->count * h->n, send->type, bytes);
-	if (h->me == root)
-		mpi_hub_raise(h);
-	else
-		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
-	if (!rc && out != MPI_IN_PLACE)
-		rc = mpi_type_copy(mine, (MPI_Count)each, mpi_bytes(), out, count, type);
-	return mpi_hub_leave(h, rc);
+	while (next_piece(&p, (MPI_Count)each, piece_of(h, h->n)))
+		rc = mpi_first(rc, scatter_piece(h, send, &mine, &p, root));
+	if (h->me == root && out != MPI_IN_PLACE && !rc)
+		rc = mpi_type_copy(mpi_vec_at(send, root), send->count, send->type, out, count,
+				   type);
+	return rc;
 }

@@ -19,7 +19,8 @@
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
-#define MPI_HUB_WORDS       18 /* of a master: rounds between up to 65536 nodes, in, out */
+#define MPI_HUB_PIECE       (64 << 10) /* of data that go in pieces which should stay in the caches */
+#define MPI_HUB_WORDS       18         /* of a master: rounds between up to 65536 nodes, in, out */
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)

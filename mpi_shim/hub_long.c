@@ -16,6 +16,7 @@ struct vector {
 	struct mpi_type *type;
 	struct mpi_op *op;
 	size_t bytes;
+	const char *in;
 };
 
 /* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
@@ -27,61 +28,80 @@ static MPI_Count part(const struct vector *v, int i)
 	return each * i < v->count ? each * i : v->count;
 }
 
-static char *at(const struct vector *v, int i, MPI_Count element)
+/* The vector of local rank i, from an element on; the own one is not in the hub where this rank works on it. */
+static const char *from(const struct vector *v, int i, MPI_Count element)
 {
-	return mpi_hub_place(v->hub, i, v->bytes) + element * v->type->size;
+	const char *vector = i == v->hub->me ? v->in : mpi_hub_place(v->hub, i, v->bytes);
+
+	return vector + element * v->type->size;
 }
 
-/* The result of this rank's part, to where it belongs in the result. */
-static int fold_part(const struct vector *v)
+/* The result of this rank's part. */
+static int fold_part(const struct vector *v, char *result)
 {
 	struct mpi_hub *h = v->hub;
 	MPI_Count begin = part(v, h->me), n = part(v, h->me + 1) - begin;
-	char *result = at(v, h->n, begin);
 	int rc = MPI_SUCCESS;
 
 	if (n == 0)
 		return MPI_SUCCESS;
-	memcpy(result, at(v, h->n - 1, begin), (size_t)(n * v->type->size));
+	memcpy(result, from(v, h->n - 1, begin), (size_t)(n * v->type->size));
 	for (int i = h->n - 2; i >= 0 && !rc; i--)
-		rc = mpi_op_apply(v->op, at(v, i, begin), result, n, v->type);
+		rc = mpi_op_apply(v->op, from(v, i, begin), result, n, v->type);
 	return rc;
 }
 
-/* The first meeting, and this rank's part of the work. */
-static int show_and_fold(const struct vector *v, const void *in)
+/* The bytes of a vector but for this rank's part. */
+static void copy_others_parts(const struct vector *v, char *to, const char *of)
+{
+	size_t begin = (size_t)(part(v, v->hub->me) * v->type->size);
+	size_t end = (size_t)(part(v, v->hub->me + 1) * v->type->size);
+
+	memcpy(to, of, begin);
+	memcpy(to + end, of + end, v->bytes - end);
+}
+
+static char *result_place(const struct vector *v)
+{
+	return mpi_hub_place(v->hub, v->hub->n, v->bytes);
+}
+
+/* The first meeting, and this rank's part of the work, whose result is at `to`, or if that is NULL in the hub. */
+static int show_and_fold(const struct vector *v, char *to)
 {
 	struct mpi_hub *h = v->hub;
+	size_t begin = (size_t)(part(v, h->me) * v->type->size);
 	int rc;
 
 	mpi_hub_begin(h, true);
 	rc = mpi_hub_reserve_long(h);
 	if (!rc)
-		memcpy(mpi_hub_place(h, h->me, v->bytes), in, v->bytes);
+		copy_others_parts(v, mpi_hub_place(h, h->me, v->bytes), v->in);
 	rc = mpi_first(rc, mpi_hub_meet(h));
 	mpi_hub_leave(h, rc);
 	mpi_hub_begin(h, true);
 	mpi_hub_left_long(h);
-	return rc ? rc : fold_part(v);
+	return rc ? rc : fold_part(v, (to ? to : result_place(v)) + begin);
 }
 
 static int allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op)
 {
-	struct vector v = { h, count, type, op, (size_t)(count * type->size) };
-	int rc = show_and_fold(&v, in);
+	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
+	int rc = show_and_fold(&v, NULL);
 
 	rc = mpi_first(rc, mpi_hub_meet(h));
 	if (!rc)
-		memcpy(out, mpi_hub_place(h, h->n, v.bytes), v.bytes);
+		memcpy(out, result_place(&v), v.bytes);
 	return mpi_hub_leave(h, rc);
 }
 
 static int reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		  struct mpi_type *type, struct mpi_op *op, int root)
 {
-	struct vector v = { h, count, type, op, (size_t)(count * type->size) };
-	int rc = show_and_fold(&v, in);
+	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
+	bool there = h->me == root && in != out;
+	int rc = show_and_fold(&v, there ? out : NULL);
 
 	if (!h->crowded) {
 		/* who ran ahead would take the caches from who works */
@@ -91,8 +111,10 @@ static int reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		if (h->me == root)
 			rc = mpi_first(rc, mpi_hub_await_all(h));
 	}
-	if (h->me == root && !rc)
-		memcpy(out, mpi_hub_place(h, h->n, v.bytes), v.bytes);
+	if (there && !rc)
+		copy_others_parts(&v, out, result_place(&v));
+	else if (h->me == root && !rc)
+		memcpy(out, result_place(&v), v.bytes);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -115,7 +137,7 @@ static MPI_Count piece(const struct mpi_hub *h, MPI_Count left, const struct mpi
 int mpi_hub_reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root)
 {
-	const char *from = in;
+	const char *source = in;
 	char *to = out;
 	int rc = MPI_SUCCESS;
 
@@ -123,7 +145,7 @@ int mpi_hub_reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count
 		return mpi_hub_reduce_short(h, in, out, count, type, op, root);
 	for (MPI_Count n, i = 0; i < count; i += n) {
 		n = piece(h, count - i, type);
-		rc = mpi_first(rc, reduce(h, from + i * type->size, to + i * type->size, n, type,
+		rc = mpi_first(rc, reduce(h, source + i * type->size, to + i * type->size, n, type,
 					  op, root));
 	}
 	return rc;
@@ -132,7 +154,7 @@ int mpi_hub_reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count
 int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		      struct mpi_type *type, struct mpi_op *op)
 {
-	const char *from = in;
+	const char *source = in;
 	char *to = out;
 	int rc = MPI_SUCCESS;
 
@@ -140,8 +162,8 @@ int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count co
 		return mpi_hub_allreduce_short(h, in, out, count, type, op);
 	for (MPI_Count n, i = 0; i < count; i += n) {
 		n = piece(h, count - i, type);
-		rc = mpi_first(
-			rc, allreduce(h, from + i * type->size, to + i * type->size, n, type, op));
+		rc = mpi_first(rc, allreduce(h, source + i * type->size, to + i * type->size, n,
+					     type, op));
 	}
 	return rc;
 }

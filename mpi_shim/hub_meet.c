@@ -7,9 +7,6 @@
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/hub_impl.h"
 
-/* Up to so many ranks with a processor each look at each other's flags, instead of at the master's. */
-#define LOOK_AT_ALL 4
-
 /* ---- places ----------------------------------------------------------------------------------------- */
 
 struct mpi_hub_flag *mpi_hub_flag(const struct mpi_hub *h, int i)
@@ -118,7 +115,7 @@ int mpi_hub_await_release(struct mpi_hub *h)
 
 bool mpi_hub_has_master(const struct mpi_hub *h)
 {
-	return h->crowded || h->n > LOOK_AT_ALL;
+	return h->crowded || h->n > MPI_HUB_FEW_RANKS;
 }
 
 /* Says that it is here; true: as the last one, or as the master when all others are. */
