@@ -175,11 +175,16 @@ class Pictures:
     def barrier(self):
         lines = self.lines('ranks', 'barrier', MPIS, 1e-3)
         places = sorted({point[0] for line in lines for point in line.points})
+        bare = self.curves.along('ranks', 'bare', 'barrier')
+        if bare:
+            lines.append(self.line('bare', bare, 'a counter and sched_yield', 1e-3, dash='(8,5)',
+                                   width=1.6))
         return Picture('barrier', 'Barrier against ranks', [Panel(
             'ranks, on two cores', 'time of an MPI_Barrier', lines, y_time=True,
             x_tics=tics((place, str(place)) for place in places))],
             'Two cores for all ranks: from four on, ranks share a core, and a library that spins '
-            'while it waits keeps the others from running.')
+            'while it waits keeps the others from running. The dashed line is what the scheduler '
+            'takes to give each rank its turn.')
 
     def model(self):
         measured = self.curves.along('size', 'portals', 'model', 'measured')
