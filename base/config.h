@@ -76,7 +76,7 @@
 	  "request, and event.md.threshold shows the value before the operation.")                 \
 	X(PTL_REPORT, ptl_report, BOOL, 0, 0, 1, "",                                               \
 	  "Print a summary of counters to stderr when an interface is shut down.")                 \
-	X(PTL_DEBUG, ptl_debug, INT, 0, 0, 0x7fffffff, "mask",                                     \
+	X(PTL_DEBUG, ptl_debug, INT, 0, 0, 0xffffffff, "mask",                                     \
 	  "Debug mask new interfaces start with; the PTL_DBG_ bits of PtlNIDebug(3).")             \
 	X(PTL_QUIET, ptl_quiet, BOOL, 0, 0, 1, "", "Print no warnings.")                           \
 	X(PTL_SHM_CMA, ptl_shm_cma, ENUM, BASE_CMA_AUTO, 0, 2, "auto|on|off",                      \

@@ -9,7 +9,7 @@
 
 #include <portals3.h>
 
-#define PTL_IFACE_UTCP  PTL_IFACE_DEFAULT
+#define PTL_IFACE_UTCP  ((ptl_interface_t)0)
 #define PTL_IFACE_UTCP0 ((ptl_interface_t)0)
 #define PTL_IFACE_UTCP1 ((ptl_interface_t)1)
 #define PTL_IFACE_UTCP2 ((ptl_interface_t)2)

@@ -57,7 +57,9 @@ typedef struct {
 
 /* 3.2.5 interfaces. Every name selects one of the PTL_MAX_INTERFACES interfaces. */
 #define PTL_MAX_INTERFACES 4
+#ifndef PTL_IFACE_DEFAULT /* clients of the XT define it, as one of the names below */
 #define PTL_IFACE_DEFAULT  ((ptl_interface_t)0)
+#endif
 
 /* ---- return codes (3.14) --------------------------------------------------------------------- */
 
@@ -354,18 +356,18 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base, ptl_process_id_
 		ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle);
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* Interface names of the XT. */
+/* Interface names of the XT: all are the default one, said so that PTL_IFACE_DEFAULT may be one of them. */
 #define PTL_BRIDGE_UK 1
 #define PTL_BRIDGE_QK 2
 #define PTL_BRIDGE_KK 3
-#define PTL_IFACE_SS  1
-#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) PTL_IFACE_DEFAULT
-#define CRAY_USER_NAL PTL_IFACE_DEFAULT
-#define CRAY_QK_NAL   PTL_IFACE_DEFAULT
-#define CRAY_UK_SSNAL PTL_IFACE_DEFAULT
-#define CRAY_QK_SSNAL PTL_IFACE_DEFAULT
-#define CRAY_KERN_NAL PTL_IFACE_DEFAULT
-#define CRAY_ACCEL    PTL_IFACE_DEFAULT
+#define PTL_IFACE_SS  ((ptl_interface_t)0)
+#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) ((ptl_interface_t)0)
+#define CRAY_USER_NAL PTL_IFACE_SS
+#define CRAY_QK_NAL   PTL_IFACE_SS
+#define CRAY_UK_SSNAL PTL_IFACE_SS
+#define CRAY_QK_SSNAL PTL_IFACE_SS
+#define CRAY_KERN_NAL PTL_IFACE_SS
+#define CRAY_ACCEL    PTL_IFACE_SS
 #define ACCEL_PTLS_PID_SPACE_OFFSET 0
 
 /* ---- texts and debugging, as in the reference implementation --------------------------------- */

@@ -54,13 +54,18 @@ static void dump_me(const struct ptl_ni *ni, uint32_t i)
 		dump_md(ni, me->md);
 }
 
-void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
+int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
 {
-	struct ptl_ni *ni = ptl_is_init() ? ptl_enter(ni_handle, PTL_KIND_NI) : NULL;
+	struct ptl_ni *ni;
+	int err = PTL_PT_INDEX_INVALID;
 
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
-		return;
+		return PTL_NI_INVALID;
 	if (pt_index >= 0 && pt_index <= ni->view.limits.max_pt_index) {
+		err = PTL_OK;
 		fprintf(out(), "portal %d: %" PRIu32 " entries\n", pt_index,
 			ni->view.pt[pt_index].count);
 		for (uint32_t i = ni->view.pt[pt_index].head; i != PTL_NIL;
@@ -68,25 +73,36 @@ void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
 			dump_me(ni, i);
 	}
 	ptl_leave(ni);
+	return err;
 }
 
-void PtlMEDump(ptl_handle_me_t me_handle)
+int PtlMEDump(ptl_handle_me_t me_handle)
 {
-	struct ptl_ni *ni = ptl_is_init() ? ptl_enter(me_handle, PTL_KIND_ME) : NULL;
+	struct ptl_ni *ni;
+	int err = PTL_ME_INVALID;
 
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(me_handle, PTL_KIND_ME);
 	if (!ni)
-		return;
-	if (ptl_me_of(ni, me_handle))
+		return PTL_ME_INVALID;
+	if (ptl_me_of(ni, me_handle)) {
+		err = PTL_OK;
 		dump_me(ni, ptl_handle_index(me_handle));
+	}
 	ptl_leave(ni);
+	return err;
 }
 
-void PtlNIEqDump(ptl_handle_ni_t ni_handle)
+int PtlNIEqDump(ptl_handle_ni_t ni_handle)
 {
-	struct ptl_ni *ni = ptl_is_init() ? ptl_enter(ni_handle, PTL_KIND_NI) : NULL;
+	struct ptl_ni *ni;
 
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
-		return;
+		return PTL_NI_INVALID;
 	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
 		const struct ptl_eq *eq = &ni->view.eq[i];
 
@@ -98,4 +114,5 @@ void PtlNIEqDump(ptl_handle_ni_t ni_handle)
 				eq->tail - eq->head, eq->mask + 1, eq->owed, eq->refs);
 	}
 	ptl_leave(ni);
+	return PTL_OK;
 }

@@ -14,7 +14,8 @@ extern "C" {
 #endif
 
 #define PTL_DBG_NONE     0x00000000u
-#define PTL_DBG_ALL      0x7fffffffu
+#define PTL_DBG_ALL      0x0000ffffu
+#define PTL_DBG_NI_ALL   0xffff0000u /* for a transport to define: nothing is written for them */
 #define PTL_DBG_API      0x00000001u
 #define PTL_DBG_PARSE    0x00000002u
 #define PTL_DBG_MOVE     0x00000004u
@@ -29,14 +30,34 @@ extern "C" {
 #define PTL_DBG_MEMORY   0x00000800u
 #define PTL_DBG_SETUP    0x00001000u
 #define PTL_DBG_SHUTDOWN 0x00002000u
+#define PTL_DBG_NI_00    0x00010000u
+#define PTL_DBG_NI_01    0x00020000u
+#define PTL_DBG_NI_02    0x00040000u
+#define PTL_DBG_NI_03    0x00080000u
+#define PTL_DBG_NI_04    0x00100000u
+#define PTL_DBG_NI_05    0x00200000u
+#define PTL_DBG_NI_06    0x00400000u
+#define PTL_DBG_NI_07    0x00800000u
+#define PTL_DBG_NI_08    0x01000000u
+#define PTL_DBG_NI_09    0x02000000u
+#define PTL_DBG_NI_10    0x04000000u
+#define PTL_DBG_NI_11    0x08000000u
+#define PTL_DBG_NI_12    0x10000000u
+#define PTL_DBG_NI_13    0x20000000u
+#define PTL_DBG_NI_14    0x40000000u
+#define PTL_DBG_NI_15    0x80000000u
+/* As they were called on the Cray XT. */
+#define PTL_DEBUG_NONE   PTL_DBG_NONE
+#define PTL_DEBUG_ALL    PTL_DBG_ALL
+#define PTL_DEBUG_NI_ALL PTL_DBG_NI_ALL
 
 extern FILE *p3_out; /* where debug output goes */
 
 /* Sets the mask of one NI, or with PTL_INVALID_HANDLE the one later NIs start with; returns the old. */
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
-void PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
-void PtlMEDump(ptl_handle_me_t me_handle);
-void PtlNIEqDump(ptl_handle_ni_t ni_handle);
+int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
+int PtlMEDump(ptl_handle_me_t me_handle);
+int PtlNIEqDump(ptl_handle_ni_t ni_handle);
 
 #ifdef __cplusplus
 }
