@@ -110,25 +110,38 @@ static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *leng
 	return PTL_OK;
 }
 
-/* Copies the vector to the arena; the slot keeps its block from one user to the next. */
-static int keep_vector(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user)
+/* A block of the arena for the user's vector; 0: it is none, or the block that the slot has will do. */
+static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint64_t *block,
+			    uint64_t *size)
+{
+	*block = 0;
+	*size = user->length * sizeof(ptl_md_iovec_t);
+	if (!(user->options & PTL_MD_IOVEC) || *size <= ni->view.more[i].iov_size)
+		return PTL_OK;
+	*block = ptl_arena_alloc(&ni->arena, &ni->view, size);
+	return *block ? PTL_OK : PTL_NO_SPACE;
+}
+
+/* What find_room() found is the slot's, which keeps it from one user to the next. */
+static inline void take_room(struct ptl_ni *ni, uint32_t i, uint64_t block, uint64_t size)
 {
 	struct ptl_md_more *md = &ni->view.more[i];
-	uint64_t size = user->length * sizeof(ptl_md_iovec_t);
 
-	if (size > md->iov_size) {
-		ptl_arena_free(&ni->arena, &ni->view, md->iov_block, md->iov_size);
-		md->iov_size = 0;
-		md->iov_block = ptl_arena_alloc(&ni->arena, &ni->view, &size);
-		if (!md->iov_block)
-			return PTL_NO_SPACE;
-		md->iov_size = size;
-	}
+	if (!block)
+		return;
+	ptl_arena_free(&ni->arena, &ni->view, md->iov_block, md->iov_size);
+	md->iov_block = block;
+	md->iov_size = size;
+}
+
+static void keep_vector(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user)
+{
+	uint64_t block = ni->view.more[i].iov_block;
+
 	if (user->length)
-		memcpy((char *)ni->view.r + md->iov_block, user->start,
+		memcpy((char *)ni->view.r + block, user->start,
 		       user->length * sizeof(ptl_md_iovec_t));
-	ni->view.slot[i].md.start = md->iov_block;
-	return PTL_OK;
+	ni->view.slot[i].md.start = block;
 }
 
 static void count_alignment(struct ptl_ni *ni, const void *start)
@@ -139,20 +152,17 @@ static void count_alignment(struct ptl_ni *ni, const void *start)
 		ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + 7 - zeros]++;
 }
 
-static inline int fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
-		       uint64_t length)
+/* After take_room(). */
+static inline void fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
+			uint64_t length)
 {
 	struct ptl_md *md = &ni->view.slot[i].md;
 	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
-	int err;
 
-	if (user->options & PTL_MD_IOVEC) {
-		err = keep_vector(ni, i, user);
-		if (err != PTL_OK)
-			return err;
-	} else {
+	if (user->options & PTL_MD_IOVEC)
+		keep_vector(ni, i, user);
+	else
 		md->start = (uintptr_t)user->start;
-	}
 	md->length = length;
 	md->local_offset = 0;
 	md->max_size = user->max_size;
@@ -165,7 +175,6 @@ static inline int fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint
 	ni->view.more[i].user_start = (uintptr_t)user->start;
 	ni->view.more[i].user_length = user->length;
 	md->state = flags | (md->threshold == 0 ? PTL_OBJ_INACTIVE : 0);
-	return PTL_OK;
 }
 
 int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unlink_t unlink_op,
@@ -173,7 +182,7 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 {
 	struct ptl_md *md;
 	uint32_t eq, i;
-	uint64_t length;
+	uint64_t length, block, size;
 	int err = span_of(ni, user, &length);
 
 	if (err == PTL_OK)
@@ -189,11 +198,13 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 		md->state |= PTL_OBJ_UNLINK;
 	md->me = PTL_NIL;
 	md->pending = 0;
-	err = fill(ni, i, user, eq, length);
+	err = find_room(ni, i, user, &block, &size);
 	if (err != PTL_OK) {
 		md_discard(ni, i);
 		return err;
 	}
+	take_room(ni, i, block, size);
+	fill(ni, i, user, eq, length);
 	ni->view.more[i].serial = ++ni->view.r->md_serial;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
@@ -330,8 +341,8 @@ bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err)
 static int update(struct ptl_ni *ni, uint32_t i, ptl_md_t *old, const ptl_md_t *user)
 {
 	struct ptl_md *md = &ni->view.slot[i].md;
+	uint64_t length, block, size;
 	ptl_md_t before;
-	uint64_t length;
 	uint32_t eq;
 	int err = span_of(ni, user, &length);
 
@@ -341,24 +352,22 @@ static int update(struct ptl_ni *ni, uint32_t i, ptl_md_t *old, const ptl_md_t *
 		return err;
 	if (md->pending)
 		return PTL_MD_NO_UPDATE;
+	err = find_room(ni, i, user, &block, &size);
+	if (err != PTL_OK)
+		return err;
 	if (old) {
 		before = *old;
 		show(ni, i, &before);
 	}
+	take_room(ni, i, block, size);
 	if (md->eq != PTL_NIL)
 		ni->view.eq[md->eq].refs--;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
-	err = fill(ni, i, user, eq, length);
-	if (err != PTL_OK) { /* no memory for the vector: the old one is gone, too */
-		md->length = 0;
-		md->state |= PTL_OBJ_INACTIVE;
-		md->threshold = 0;
-		md->eq = eq;
-	}
-	if (old && err == PTL_OK)
+	fill(ni, i, user, eq, length);
+	if (old)
 		*old = before;
-	return err;
+	return PTL_OK;
 }
 
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,

@@ -237,6 +237,55 @@ static void plain_and_scattered_memory_can_replace_each_other(void)
 	}
 }
 
+/* Takes the memory that queues and vectors are made of, to the last piece a queue can be made of. */
+static void take_all_room(void)
+{
+	ptl_handle_eq_t eq;
+
+	for (ptl_size_t count = (ptl_size_t)1 << 31; count; count /= 2)
+		while (PtlEQAlloc(pt_ni, count, PTL_EQ_HANDLER_NONE, &eq) == PTL_OK)
+			;
+}
+
+/* A vector for which there is no room is refused, and the MD is as it was, in events' eyes and in fact. */
+static void an_update_without_room_changes_nothing(void)
+{
+	enum { PIECES = 4000 };
+	static ptl_md_iovec_t many[PIECES], seen[PIECES];
+	static char byte;
+	struct pt_buf to, from;
+	ptl_handle_md_t md, send;
+	ptl_handle_eq_t eq;
+	ptl_md_t new, old;
+
+	pt_open();
+	eq = pt_eq(8);
+	to = pt_buf_new(500, 9);
+	from = pt_buf_new(500, 0);
+	pt_buf_fill(&from, 3);
+	pt_buf_fill(&to, 99);
+	pt_ok(PtlMDBind(pt_ni, pt_buf_md(&from, 0, PTL_EQ_NONE), PTL_RETAIN, &send));
+	pt_post(PORTAL, 0,
+		pt_buf_md(&to, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+			  eq),
+		PTL_RETAIN, &md);
+	take_all_room();
+	for (int i = 0; i < PIECES; i++)
+		many[i] = (ptl_md_iovec_t){ &byte, 1 };
+	new = pt_md(many, PIECES, PTL_MD_OP_GET | PTL_MD_IOVEC, PTL_EQ_NONE);
+	old = (ptl_md_t){ .start = seen, .length = PIECES, .options = PTL_MD_IOVEC };
+	pt_code(PtlMDUpdate(md, &old, &new, PTL_EQ_NONE), PTL_NO_SPACE);
+	pt_true(old.start == seen && old.length == PIECES && !seen[0].iov_base);
+	pt_is(pt_query(md).length, 9);
+	pt_is(pt_query(md).eq_handle, eq);
+	pt_is(pt_query(md).threshold, PTL_MD_THRESH_INF);
+	pt_code(PtlEQFree(eq), PTL_EQ_IN_USE);
+	pt_ok(PtlPut(send, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, 0, 0, 0));
+	pt_next(eq, PTL_EVENT_PUT_END);
+	pt_buf_holds(&to, 0, 500, 3, 0);
+	pt_buf_guarded(&to);
+}
+
 /* While a long put is under way the MD cannot be updated: START and END show the same memory. */
 static void an_md_with_a_pending_operation_is_not_updated(void)
 {
@@ -390,6 +439,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(wrong_arguments_change_nothing, 1),
 	PT_CASE(a_vector_can_be_queried, 1),
 	PT_CASE(plain_and_scattered_memory_can_replace_each_other, 1),
+	PT_CASE(an_update_without_room_changes_nothing, 1),
 	PT_CASE(an_md_with_a_pending_operation_is_not_updated, 2),
 	PT_CASE(conditional_updates_keep_messages_in_order, 2),
 };
