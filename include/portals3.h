@@ -153,8 +153,8 @@ enum {
 	PTL_SR_MD_ALIGN_8,
 	PTL_SR_LAST_
 };
-#define PTL_SR_MLIST_LEN(pt_index) ((ptl_sr_index_t)(0x1000 + (pt_index))) /* entries on a portal now */
-#define PTL_SR_MLIST_MAX(pt_index) ((ptl_sr_index_t)(0x2000 + (pt_index))) /* most so far */
+#define PTL_SR_MLIST_LEN(pt_index) ((ptl_sr_index_t)(0x40000000u | (pt_index))) /* entries on a portal now */
+#define PTL_SR_MLIST_MAX(pt_index) ((ptl_sr_index_t)(0x60000000u | (pt_index))) /* most so far */
 
 /* ---- 3.5.1 limits ---------------------------------------------------------------------------- */
 

@@ -434,7 +434,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 
 static bool status(struct ptl_ni *ni, ptl_sr_index_t index, ptl_sr_value_t *value)
 {
-	uint32_t pt = index & 0xfff;
+	uint32_t pt = index & 0x1fffffff;
 
 	if (index < PTL_SR_LAST_) {
 		*value = ni->view.r->stat.sr[index];

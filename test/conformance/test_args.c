@@ -8,6 +8,7 @@
 #include "ptest.h"
 
 #include <p3rt/p3rt.h>
+#include <portals3_ext.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -235,6 +236,81 @@ static int memd_post_eq(ptl_handle_any_t h)
 	return post(live.ni, live.me, h);
 }
 
+/* ---- what is not in the report ------------------------------------------------------------------- */
+
+static int get_rank(ptl_handle_any_t h)
+{
+	return PtlGetRank(h, &(unsigned){ 0 }, &(unsigned){ 0 });
+}
+
+static int get_rank_id(ptl_handle_any_t h)
+{
+	return PtlGetRankId(h, 0, &(ptl_process_id_t){ 0, 0 });
+}
+
+static int get_nid_map(ptl_handle_any_t h)
+{
+	return PtlGetNIDMap(h, &(ptl_nid_t){ 0 }, 1);
+}
+
+static int get_pid_map(ptl_handle_any_t h)
+{
+	return PtlGetPIDMap(h, &(ptl_pid_t){ 0 }, 1);
+}
+
+static int tbl_dump(ptl_handle_any_t h)
+{
+	return PtlTblDump(h, 1);
+}
+static int me_dump(ptl_handle_any_t h)
+{
+	return PtlMEDump(h);
+}
+static int eq_dump(ptl_handle_any_t h)
+{
+	return PtlNIEqDump(h);
+}
+
+static int inject(ptl_handle_any_t h)
+{
+	return PtlPutInject(h, NULL, 0, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0);
+}
+
+static int atomic(ptl_handle_any_t h)
+{
+	return PtlAtomic(h, 0, 8, PTL_NO_ACK_REQ, live.self, 100, 0, 0, 0, 0, PTL_ATOMIC_SUM,
+			 PTL_ATOMIC_INT64);
+}
+
+static int fetch_atomic(ptl_handle_md_t get_md, ptl_handle_md_t put_md)
+{
+	return PtlFetchAtomic(get_md, 0, put_md, 0, 8, live.self, 100, 0, 0, 0, 0, PTL_ATOMIC_SUM,
+			      PTL_ATOMIC_INT64);
+}
+
+static int fetch_atomic_get(ptl_handle_any_t h)
+{
+	return fetch_atomic(h, live.md);
+}
+static int fetch_atomic_put(ptl_handle_any_t h)
+{
+	return fetch_atomic(live.md, h);
+}
+
+static int eq_await(ptl_handle_any_t h)
+{
+	ptl_handle_eq_t eqs[3] = { live.eq, h, live.eq };
+
+	return PtlEQAwait(eqs, 3, 0, &which);
+}
+
+static int eq_poll_many(ptl_handle_any_t h)
+{
+	ptl_handle_eq_t eqs[3] = { live.eq, h, live.eq };
+
+	return PtlEQPollMany(eqs, 3, 0, NULL, &event, 1, &which);
+}
+
 enum kind { NI, ME, MD, EQ, ANY };
 
 struct call {
@@ -264,6 +340,13 @@ static const struct call calls[] = {
 	CALL(ac_entry, NI, PTL_NI_INVALID),
 	CALL(memd_attach, NI, PTL_NI_INVALID),
 	CALL(memd_post_ni, NI, PTL_NI_INVALID),
+	CALL(get_rank, NI, PTL_NI_INVALID),
+	CALL(get_rank_id, NI, PTL_NI_INVALID),
+	CALL(get_nid_map, NI, PTL_NI_INVALID),
+	CALL(get_pid_map, NI, PTL_NI_INVALID),
+	CALL(tbl_dump, NI, PTL_NI_INVALID),
+	CALL(eq_dump, NI, PTL_NI_INVALID),
+	CALL(inject, NI, PTL_NI_INVALID),
 	CALL(ni_handle, ANY, PTL_HANDLE_INVALID),
 	CALL(progress, ANY, PTL_HANDLE_INVALID),
 	CALL(me_insert, ME, PTL_ME_INVALID),
@@ -271,6 +354,7 @@ static const struct call calls[] = {
 	CALL(md_attach, ME, PTL_ME_INVALID),
 	CALL(memd_insert, ME, PTL_ME_INVALID),
 	CALL(memd_post_me, ME, PTL_ME_INVALID),
+	CALL(me_dump, ME, PTL_ME_INVALID),
 	CALL(md_unlink, MD, PTL_MD_INVALID),
 	CALL(md_update, MD, PTL_MD_INVALID),
 	CALL(put, MD, PTL_MD_INVALID),
@@ -281,11 +365,16 @@ static const struct call calls[] = {
 	CALL(getput_put, MD, PTL_MD_INVALID),
 	CALL(getput_region_get, MD, PTL_MD_INVALID),
 	CALL(getput_region_put, MD, PTL_MD_INVALID),
+	CALL(atomic, MD, PTL_MD_INVALID),
+	CALL(fetch_atomic_get, MD, PTL_MD_INVALID),
+	CALL(fetch_atomic_put, MD, PTL_MD_INVALID),
 	CALL(eq_free, EQ, PTL_EQ_INVALID),
 	CALL(eq_get, EQ, PTL_EQ_INVALID),
 	CALL(eq_wait, EQ, PTL_EQ_INVALID),
 	CALL(eq_peek, EQ, PTL_EQ_INVALID),
 	CALL(eq_poll, EQ, PTL_EQ_INVALID),
+	CALL(eq_await, EQ, PTL_EQ_INVALID),
+	CALL(eq_poll_many, EQ, PTL_EQ_INVALID),
 	{ "md_attach_eq", md_attach_eq, EQ, PTL_EQ_INVALID, true },
 	{ "md_bind_eq", md_bind_eq, EQ, PTL_EQ_INVALID, true },
 	{ "md_update_eq", md_update_eq, EQ, PTL_EQ_INVALID, true },
@@ -413,6 +502,29 @@ static void stale_handles_are_refused(void)
 	check_live();
 }
 
+/* With PTL_INVALID_HANDLE the Set calls are about the interface to come; any other handle is one or is wrong. */
+static void set_calls_refuse_what_is_no_interface(void)
+{
+	ptl_handle_any_t bad[] = { 0, PTL_HANDLE_NONE, PTL_EQ_NONE, 0, 0, 0 };
+	ptl_handle_ni_t other;
+	int n;
+
+	open_live();
+	bad[3] = live.md;
+	bad[4] = live.eq;
+	pt_ok(PtlInit(&n));
+	pt_ok(PtlNIInit(1, PTL_PID_ANY, NULL, NULL, &other));
+	pt_ok(PtlNIFini(other));
+	bad[5] = other;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		pt_code(PtlSetRank(bad[i], 0, 1), PTL_NI_INVALID);
+		pt_code(PtlSetRank(bad[i], (unsigned)-1, (unsigned)-1), PTL_NI_INVALID);
+		pt_code(PtlSetNIDMap(bad[i], &live.self.nid, 1), PTL_NI_INVALID);
+		pt_code(PtlSetPIDMap(bad[i], &live.self.pid, 1), PTL_NI_INVALID);
+	}
+	check_live();
+}
+
 static bool is_live(ptl_handle_any_t h)
 {
 	return h == live.ni || h == live.eq || h == live.md || h == live.me || h == live.bare_me;
@@ -518,6 +630,16 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlMEAttachAny(live.ni, NULL, pt_any, 0, 0, PTL_RETAIN, &out), PTL_SEGV);
 	pt_code(PtlMEAttachAny(live.ni, &index, pt_any, 0, 0, PTL_RETAIN, NULL), PTL_SEGV);
 	pt_code(PtlMEInsert(live.me, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL), PTL_SEGV);
+	pt_code(PtlMEMDAttach(live.ni, 1, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN,
+			      NULL, &out),
+		PTL_SEGV);
+	pt_code(PtlMEMDInsert(live.me, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md, PTL_RETAIN,
+			      NULL, &out),
+		PTL_SEGV);
+	pt_code(PtlMEMDPost(live.ni, live.me, pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, md,
+			    PTL_RETAIN, NULL, &out, PTL_EQ_NONE),
+		PTL_SEGV);
+	pt_ok(PtlMDUpdate(live.md, NULL, NULL, PTL_EQ_NONE));
 	pt_code(PtlMDBind(live.ni, md, PTL_RETAIN, NULL), PTL_SEGV);
 	pt_code(PtlEQAlloc(live.ni, 4, NULL, NULL), PTL_SEGV);
 	pt_code(PtlEQGet(live.eq, NULL), PTL_SEGV);
@@ -526,7 +648,37 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlEQPoll(NULL, 1, 0, &event, &which), PTL_SEGV);
 	pt_code(PtlEQPoll(&live.eq, 1, 0, NULL, &which), PTL_SEGV);
 	pt_code(PtlEQPoll(&live.eq, 1, 0, &event, NULL), PTL_SEGV);
+	pt_code(PtlEQAwait(NULL, 1, 0, &which), PTL_SEGV);
+	pt_code(PtlEQAwait(&live.eq, 1, 0, NULL), PTL_SEGV);
+	pt_code(PtlEQPollMany(NULL, 1, 0, NULL, &event, 1, &which), PTL_SEGV);
+	pt_code(PtlEQPollMany(&live.eq, 1, 0, NULL, NULL, 1, &which), PTL_SEGV);
+	pt_code(PtlEQPollMany(&live.eq, 1, 0, NULL, &event, 1, NULL), PTL_SEGV);
+	pt_code(PtlPutInject(live.ni, NULL, 1, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0),
+		PTL_SEGV);
 	check_live();
+}
+
+/* As the reference implementation checks: pointers, then the library, then handles. */
+static void null_is_told_before_all_else(void)
+{
+	ptl_handle_ni_t ni;
+	int n;
+
+	for (int round = 0; round < 2; round++) {
+		pt_code(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, NULL), PTL_SEGV);
+		pt_code(PtlGetId(PTL_INVALID_HANDLE, NULL), PTL_SEGV);
+		pt_code(PtlNIStatus(PTL_INVALID_HANDLE, 0, NULL), PTL_SEGV);
+		pt_code(PtlMEAttach(PTL_INVALID_HANDLE, 1 << 20, pt_any, 0, 0, PTL_RETAIN,
+				    PTL_INS_AFTER, NULL),
+			PTL_SEGV);
+		pt_code(PtlEQAlloc(PTL_INVALID_HANDLE, 1, PTL_EQ_HANDLER_NONE, NULL), PTL_SEGV);
+		pt_code(PtlEQGet(PTL_INVALID_HANDLE, NULL), PTL_SEGV);
+		pt_code(PtlEQPoll(NULL, 0, 0, NULL, NULL), PTL_SEGV);
+		pt_code(PtlNIInit(77, PTL_PID_ANY, NULL, NULL, &ni),
+			round ? PTL_IFACE_INVALID : PTL_NO_INIT);
+		pt_ok(PtlInit(&n));
+	}
+	PtlFini();
 }
 
 static void null_for_init_is_survived(void)
@@ -545,14 +697,16 @@ static void null_for_the_runtime_calls_is_refused(void)
 	unsigned rank;
 
 	pt_open();
-	pt_true(PtlGetRank(pt_ni, NULL, &rank) != PTL_OK);
-	pt_true(PtlGetRank(pt_ni, &rank, NULL) != PTL_OK);
-	pt_true(PtlGetRankId(pt_ni, 0, NULL) != PTL_OK);
-	pt_true(PtlGetNIDMap(pt_ni, NULL, 1) != PTL_OK);
-	pt_true(PtlGetPIDMap(pt_ni, NULL, 1) != PTL_OK);
-	pt_true(PtlSetNIDMap(PTL_INVALID_HANDLE, NULL, 1) != PTL_OK);
-	pt_true(PtlSetPIDMap(PTL_INVALID_HANDLE, NULL, 1) != PTL_OK);
-	pt_true(PtlGetRankId(pt_ni, 0xffffffffu, &live.self) != PTL_OK);
+	pt_code(PtlGetRank(pt_ni, NULL, &rank), PTL_SEGV);
+	pt_code(PtlGetRank(pt_ni, &rank, NULL), PTL_SEGV);
+	pt_code(PtlGetRankId(pt_ni, 0, NULL), PTL_SEGV);
+	pt_code(PtlGetNIDMap(pt_ni, NULL, 1), PTL_SEGV);
+	pt_code(PtlGetPIDMap(pt_ni, NULL, 1), PTL_SEGV);
+	pt_code(PtlSetNIDMap(PTL_INVALID_HANDLE, NULL, 1), PTL_SEGV);
+	pt_code(PtlSetPIDMap(PTL_INVALID_HANDLE, NULL, 1), PTL_SEGV);
+	pt_code(PtlGetRankId(pt_ni, 0xffffffffu, &live.self), PTL_FAIL);
+	pt_code(PtlGetNIDMap(pt_ni, &live.self.nid, 0xffffffffu), PTL_FAIL);
+	pt_code(PtlGetPIDMap(pt_ni, &live.self.pid, 0xffffffffu), PTL_FAIL);
 }
 
 /* ---- processes and numbers --------------------------------------------------------------------------- */
@@ -596,6 +750,29 @@ static void wild_indexes_and_offsets_are_dropped_by_the_target(void)
 	}
 	pt_wait_drops(drops);
 	pt_quiet(live.eq);
+	for (size_t i = 0; i < sizeof(wild) / sizeof(wild[0]); i++) {
+		ptl_sr_value_t value;
+
+		pt_code(PtlMEAttach(pt_ni, wild[i], pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &out),
+			PTL_PT_INDEX_INVALID);
+		pt_code(PtlMEMDAttach(pt_ni, wild[i], pt_any, 0, 0, PTL_RETAIN, PTL_INS_AFTER,
+				      pt_md(NULL, 0, 0, PTL_EQ_NONE), PTL_RETAIN, &out, &out),
+			PTL_PT_INDEX_INVALID);
+		pt_code(PtlACEntry(pt_ni, wild[i], pt_any, PTL_UID_ANY, PTL_JID_ANY, 0),
+			PTL_AC_INDEX_INVALID);
+		if (wild[i] != PTL_PT_INDEX_ANY)
+			pt_code(PtlACEntry(pt_ni, 1, pt_any, PTL_UID_ANY, PTL_JID_ANY, wild[i]),
+				PTL_PT_INDEX_INVALID);
+		pt_code(PtlTblDump(pt_ni, (int)wild[i]), PTL_PT_INDEX_INVALID);
+		pt_code(PtlNIInit(wild[i], PTL_PID_ANY, NULL, NULL, &out), PTL_IFACE_INVALID);
+		pt_code(PtlNIStatus(pt_ni, wild[i], &value), PTL_SR_INDEX_INVALID);
+		pt_code(PtlNIStatus(pt_ni, PTL_SR_MLIST_LEN(wild[i]), &value),
+			PTL_SR_INDEX_INVALID);
+		pt_code(PtlNIStatus(pt_ni, PTL_SR_MLIST_MAX(wild[i]), &value),
+			PTL_SR_INDEX_INVALID);
+	}
+	pt_code(PtlNIStatus(pt_ni, PTL_SR_MLIST_LEN(4096), &(ptl_sr_value_t){ 0 }),
+		PTL_SR_INDEX_INVALID);
 }
 
 static void odd_enumerators_are_survived(void)
@@ -628,9 +805,11 @@ static const struct pt_test tests[] = {
 	PT_CASE(special_handles_are_no_objects, 1),
 	PT_CASE(handles_of_another_kind_are_refused, 1),
 	PT_CASE(stale_handles_are_refused, 1),
+	PT_CASE(set_calls_refuse_what_is_no_interface, 1),
 	PT_CASE(invented_handles_are_refused, 1),
 	PT_CASE(objects_of_two_interfaces_do_not_mix, 1),
 	PT_CASE(null_pointers_are_refused, 1),
+	PT_CASE(null_is_told_before_all_else, 1),
 	PT_CASE(null_for_init_is_survived, 1),
 	PT_CASE(null_for_the_runtime_calls_is_refused, 1),
 	PT_CASE(wildcards_are_no_targets, 1),
