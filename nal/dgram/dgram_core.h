@@ -12,7 +12,8 @@
  *   dgram_land.c   messages in order, landings
  *   dgram_msg.c    messages out: queue, bodies, ends
  *   dgram_loss.c   what became of packets: acknowledgements, round-trip times, losses, time-outs
- *   dgram_cc.c     how much may be in flight; path MTU
+ *   dgram_cc.c     how much may be in flight
+ *   dgram_mtu.c    how long a packet may be
  *   dgram_mem.c    small memory, maps
  *   dgram_wire.c   decoders and encoders
  */
@@ -194,6 +195,14 @@ struct dgram_conn {
 	uint32_t probes;        /* packets that may be sent beyond the window */
 	uint64_t recovery;      /* losses of packets before this one were answered */
 	uint64_t rate_since, rate_bytes; /* acknowledged, for the rate */
+	uint64_t rate_best[2];           /* of the last round trips, of those before them */
+	uint32_t rate_rounds;
+	uint64_t least_rtt[2]; /* of this round trip's packets, of the one's before */
+	uint64_t round; /* a round trip is over when this packet, or a later one, has arrived */
+	uint32_t round_acked, round_lost; /* packets, in this one */
+	uint64_t rate_then;               /* when it began */
+	uint32_t calm;                    /* of them since losses were answered */
+	bool lossy, full;                 /* the one before: too much was lost; it was no faster */
 	bool ping;
 	uint32_t mtu_probe; /* size being tried, 0: none */
 	uint8_t mtu_tries;
@@ -256,7 +265,7 @@ struct dgram_rec {
 	uint32_t ready_next;
 	uint32_t watch;
 	uint64_t srtt, rttvar, min_rtt; /* 0: not measured */
-	uint64_t rate;                  /* bytes per second, 0: not known */
+	uint64_t rate;                  /* best of late, bytes per second, 0: not known */
 	uint64_t lost_packets;
 	uint64_t mtu_again; /* when to look for a longer MTU once more */
 	uint32_t cwnd, ssthresh;
@@ -445,6 +454,11 @@ void dgram_cc_rate(struct dgram *m, struct dgram_rec *r);
 void dgram_cc_lost(struct dgram *m, struct dgram_rec *r, uint64_t pn);
 void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r);
 void dgram_cc_idle(struct dgram *m, struct dgram_rec *r);
+/* Packets have become longer. */
+void dgram_cc_longer(struct dgram *m, struct dgram_rec *r);
+
+/* ---- dgram_mtu.c ------------------------------------------------------------------------------ */
+
 /* Size of an MTU probe to be sent now, 0: none. */
 uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r);
 void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size);

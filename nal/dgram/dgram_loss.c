@@ -113,6 +113,7 @@ static void measure(struct dgram *m, struct dgram_rec *r, uint64_t rtt, uint64_t
 		rtt -= delay;
 	if (!rtt)
 		rtt = 1;
+	r->conn->least_rtt[0] = dgram_min64(r->conn->least_rtt[0], rtt);
 	if (!r->srtt) {
 		r->srtt = rtt;
 		r->rttvar = rtt / 2;

@@ -184,6 +184,8 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r)
 	c->flow_end = &c->flow;
 	c->idle_since = m->now;
 	c->rate_since = m->now;
+	c->rate_best[1] = r->rate;
+	c->least_rtt[0] = c->least_rtt[1] = UINT64_MAX;
 	r->conn = c;
 	m->stats.active++;
 	return c;

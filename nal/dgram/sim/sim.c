@@ -250,7 +250,9 @@ static void carry(struct sim *s, struct packet *p, uint64_t left)
 {
 	const struct sim_faults *f = &s->cfg.faults;
 	struct sim_node *to = &s->node[p->to];
-	uint64_t at = left + s->cfg.L_ns, on_link = p->len * s->cfg.G_ps / 1000;
+	bool late;
+	uint64_t G_ps = s->cfg.last_G_ps ? s->cfg.last_G_ps : s->cfg.G_ps;
+	uint64_t at = left + s->cfg.L_ns, on_link = p->len * G_ps / 1000;
 
 	if (s->cfg.jitter)
 		at += sim_random(s) % (s->cfg.L_ns * s->cfg.jitter / 1000 + 1);
@@ -267,6 +269,8 @@ static void carry(struct sim *s, struct packet *p, uint64_t left)
 		packet_put(s, p);
 		return;
 	}
+	/* one that is late keeps nobody waiting */
+	late = at > left + 2 * s->cfg.L_ns;
 	/* the receiver's link takes them one after the other */
 	if (s->cfg.queue_ns && to->link_in > at + s->cfg.queue_ns) {
 		s->stats.overflowed++;
@@ -275,8 +279,7 @@ static void carry(struct sim *s, struct packet *p, uint64_t left)
 	}
 	if (to->link_in > at)
 		at = to->link_in;
-	/* one that is late keeps nobody waiting */
-	if (at <= left + s->cfg.L_ns * 2)
+	if (!late)
 		to->link_in = at + on_link;
 	if (p->len)
 		damage(s, p);

@@ -43,7 +43,8 @@ struct sim_cfg {
 	uint64_t seed;
 	uint32_t nodes;
 	uint64_t L_ns, o_ns, g_ns;
-	uint64_t G_ps; /* picoseconds per byte */
+	uint64_t G_ps;      /* picoseconds per byte */
+	uint64_t last_G_ps; /* of receivers' links, where they are slower; 0: they are not */
 	uint64_t
 		queue_ns; /* what the queue before a receiver's link takes, as time; 0: everything */
 	uint32_t path_mtu; /* longer datagrams are lost; 0: none are */
