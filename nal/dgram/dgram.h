@@ -116,6 +116,7 @@ struct dgram_packet {
 	int pieces;
 	size_t body_len;
 	bool probe; /* tries a path MTU: must not be fragmented, may be lost, may be refused by the kernel */
+	bool anywhere; /* the receiver does not look at where it comes from */
 };
 
 #define DGRAM_PIECES 16 /* most in one packet */

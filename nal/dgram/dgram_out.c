@@ -18,6 +18,7 @@ struct builder {
 	size_t body_len;
 	struct dgram_sent *sent; /* NULL: nothing may be said that asks for acknowledgement */
 	bool asks;
+	bool named; /* it says whose it is, and the answer goes to where it comes from */
 };
 
 static void transmit(struct dgram *m, uint32_t peer, const struct dgram_addr *to, struct builder *b,
@@ -32,6 +33,7 @@ static void transmit(struct dgram *m, uint32_t peer, const struct dgram_addr *to
 		.pieces = b->pieces,
 		.body_len = b->body_len,
 		.probe = probe,
+		.anywhere = b->head[1] == DGRAM_FRAMES && !b->named,
 	};
 
 	if (m->ops.seal)
@@ -121,6 +123,7 @@ bool dgram_output_resets(struct dgram *m)
 
 static void put_confirm(struct dgram *m, const struct dgram_rec *r, struct builder *b)
 {
+	b->named = true;
 	put_frame(b, &(struct dgram_frame){ .kind = DGRAM_FRAME_CONFIRM,
 					    .body_len = r->mine,
 					    .incarnation = m->cfg.incarnation,

@@ -231,6 +231,37 @@ int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *
 	return took ? 1 : -EPROTO;
 }
 
+size_t dgram_packet_length(const void *packet, size_t len)
+{
+	size_t at = sizeof(struct dgram_wire_head), last = at;
+	struct dgram_wire_head w;
+	struct dgram_wire_data d;
+	struct dgram_head h = { .type = DGRAM_FRAMES };
+	struct dgram_frame f = { .kind = 0 };
+
+	if (len < sizeof(w))
+		return len;
+	memcpy(&w, packet, sizeof(w));
+	h.head_len = dgram_get16(w.head_len);
+	if (h.head_len == len || h.head_len < sizeof(w) || h.head_len > len)
+		return len;
+	if (w.type != DGRAM_FRAMES)
+		return h.head_len;
+	/* only DATA, which is the last frame, has something behind the head; taken for one that fits, it ends the walk */
+	while (at < h.head_len) {
+		last = at;
+		if (dgram_frame_decode(packet, h.head_len, &h, &at, &f) < 0)
+			break;
+	}
+	if (at == h.head_len)
+		return at;
+	if (f.kind != DGRAM_FRAME_DATA || h.head_len - last != sizeof(d))
+		return len;
+	memcpy(&d, (const uint8_t *)packet + last, sizeof(d));
+	at = h.head_len + dgram_get16(d.length);
+	return at < len ? at : len;
+}
+
 size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f)
 {
 	memset(to, 0, 8);

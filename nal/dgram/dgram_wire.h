@@ -244,6 +244,10 @@ struct dgram_frame {
  * type, a head_len that is not within it). */
 int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h);
 
+/* How long the first packet is by what it says itself, where several of one length may have been joined: `len` if it is
+ * alone, or makes no sense. */
+size_t dgram_packet_length(const void *packet, size_t len);
+
 /* What follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
 int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello);
 int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown);

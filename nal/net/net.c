@@ -15,12 +15,13 @@
 #include "base/cpu.h"
 #include "portals/debug.h"
 
-#define LINGER_NS   2000000000ull /* for what is still on its way when an interface closes */
-#define QUIET_NS    50000000ull   /* without any traffic, before the helper thread looks alone */
-#define LOOKS_MOST  1024          /* in vain, before that is looked at */
-#define COUNT_EVERY 4096          /* rounds between copies of the counters */
-#define SHORTEST_NS 20000         /* of a sleep */
-#define STOPPED_NS  2000000000ull /* without a look at the time: we were not running */
+#define LINGER_NS    2000000000ull /* for what is still on its way when an interface closes */
+#define QUIET_NS     50000000ull   /* without any traffic, before the helper thread looks alone */
+#define LOOKS_MOST   1024          /* in vain, before that is looked at */
+#define COUNT_EVERY  4096          /* rounds between copies of the counters */
+#define SHORTEST_NS  20000         /* of a sleep */
+#define DISARM_LOOKS 256           /* before the helper thread is no longer told of what arrives */
+#define STOPPED_NS   2000000000ull /* without a look at the time: we were not running */
 
 size_t net_region_bytes(void)
 {
@@ -265,6 +266,8 @@ bool net_progress(struct net *n)
 	unsigned int got;
 
 	net_tell_time(n);
+	if (n->thread.listed && ++n->thread.looks > DISARM_LOOKS)
+		net_thread_disarm(n);
 	got = n->carrier->receive(n);
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)

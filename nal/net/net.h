@@ -150,6 +150,8 @@ struct net {
 		pthread_t thread;
 		bool runs;
 		_Atomic bool stop;
+		bool listed;    /* the socket is in the set that it waits for */
+		uint32_t looks; /* of the application's since then */
 	} thread;
 };
 
@@ -286,6 +288,8 @@ int net_thread_start(struct net *n, int fd);
 void net_thread_stop(struct net *n);
 /* From now on, once, the thread looks after what arrives. */
 void net_thread_arm(struct net *n);
+/* The application looks itself, and has for a while: what arrives is not to take the time of telling the thread. */
+void net_thread_disarm(struct net *n);
 
 /* ---- net_fault.c ------------------------------------------------------------------------------ */
 

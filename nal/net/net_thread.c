@@ -30,9 +30,26 @@ enum { ON_EVENT, ON_SOCKET };
 void net_thread_arm(struct net *n)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT, .data.u32 = ON_SOCKET };
+	struct net_thread *t = &n->thread;
 
-	if (n->thread.fd >= 0)
-		epoll_ctl(n->thread.epoll_fd, EPOLL_CTL_MOD, n->thread.fd, &ev);
+	if (t->fd < 0)
+		return;
+	if (epoll_ctl(t->epoll_fd, t->listed ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, t->fd, &ev) == 0)
+		t->listed = true;
+	t->looks = 0;
+}
+
+void net_thread_disarm(struct net *n)
+{
+	struct net_thread *t = &n->thread;
+	uint64_t one = 1;
+
+	if (!t->listed)
+		return;
+	epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, t->fd, NULL);
+	t->listed = false;
+	/* it may rest in the belief that it is told, and nobody says when the application goes on to compute */
+	(void)!write(t->event_fd, &one, sizeof(one));
 }
 
 static bool may_work(const struct net *n)
@@ -141,15 +158,13 @@ int net_thread_start(struct net *n, int fd)
 {
 	struct net_thread *t = &n->thread;
 	struct epoll_event on_event = { .events = EPOLLIN, .data.u32 = ON_EVENT };
-	struct epoll_event on_socket = { .data.u32 = ON_SOCKET };
 	int err = 0;
 
 	t->fd = fd;
 	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (t->event_fd < 0 || t->epoll_fd < 0 ||
-	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event_fd, &on_event) < 0 ||
-	    (fd >= 0 && epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, fd, &on_socket) < 0))
+	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event_fd, &on_event) < 0)
 		err = errno;
 	if (!err)
 		err = begin(n);

@@ -156,7 +156,8 @@ static bool give_turn(struct shm_wait *w, uint64_t waited)
 /* Looks for something to do some more times, without the ado of a round. */
 static void look_out(struct shm *s, unsigned int idle)
 {
-	if (shm_long_any(s))
+	/* a look at a network takes as long as some at the rings */
+	if (shm_long_any(s) || atomic_load_explicit(&s->ni->polled, memory_order_relaxed))
 		return;
 	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
 		if (shm_rings_pending(s))

@@ -92,18 +92,23 @@ static void widen(int fd, int force, int ask)
 		setsockopt(fd, SOL_SOCKET, ask, &bytes, sizeof(bytes));
 }
 
-static void set_options(struct udp *u)
+void udp_never_fragment(const struct udp *u, int fd)
 {
 	int probe = u->family == AF_INET6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
+
+	if (u->family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
+	else
+		setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+}
+
+static void set_options(struct udp *u)
+{
 	int one = 1;
 
 	widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
-	/* never fragmented: the machine finds out what passes */
-	if (u->family == AF_INET6)
-		setsockopt(u->fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, &probe, sizeof(probe));
-	else
-		setsockopt(u->fd, IPPROTO_IP, IP_MTU_DISCOVER, &probe, sizeof(probe));
+	udp_never_fragment(u, u->fd);
 	/* we want to hear that nothing listens at an address; see drain() */
 	if (u->family == AF_INET6)
 		setsockopt(u->fd, IPPROTO_IPV6, IPV6_RECVERR, &one, sizeof(one));
@@ -192,6 +197,7 @@ static void udp_free(struct udp *u)
 {
 	if (u->fd >= 0)
 		close(u->fd);
+	udp_ways_close(u);
 	net_ranks_free(&u->ranks);
 	free(u->in.bytes);
 	free(u->out.heads);
@@ -205,6 +211,7 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 
 	if (!u)
 		return PTL_NO_SPACE;
+	udp_ways_init(u);
 	u->family = ni->address.family;
 	u->scope = ni->address.scope;
 	if (u->family != AF_INET && u->family != AF_INET6) {
@@ -306,6 +313,7 @@ static void udp_forked(struct ptl_ni *ni)
 	if (!u)
 		return;
 	close(u->fd);
+	udp_ways_close(u);
 	if (u->net.ni)
 		net_forked(&u->net);
 }

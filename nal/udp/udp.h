@@ -8,6 +8,7 @@
  *   udp_addr.c  addresses: of packets, of cards, of ids
  *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does that
  *   udp_recv.c  packets in, likewise
+ *   udp_way.c   sockets for single packets to those who are written to all the time
  */
 #ifndef UDP_H
 #define UDP_H
@@ -22,6 +23,7 @@
 #define UDP_IOVECS  1024u         /* their pieces: as many as one system call takes */
 #define UDP_BUFFERS 8u            /* datagrams, maybe of many segments, received at once */
 #define UDP_BUFFER  65536u
+#define UDP_WAYS    8u
 
 union udp_sockaddr {
 	struct sockaddr any;
@@ -33,7 +35,13 @@ struct udp_packet {
 	struct dgram_addr to;
 	uint32_t iov, pieces; /* in `iov`, the head first */
 	uint32_t len;
-	bool probe;
+	bool probe, anywhere;
+};
+
+struct udp_way {
+	struct dgram_addr to;
+	int fd;              /* -1: none (yet) */
+	uint32_t sent, need; /* packets without one; how many there must be */
 };
 
 struct udp {
@@ -51,6 +59,10 @@ struct udp {
 	unsigned int scope; /* of link-local addresses */
 	bool by_id;         /* others are where their ids say */
 	ptl_nid_t own_nid;
+
+	struct udp_way way[UDP_WAYS];
+	uint32_t last_way, next_way; /* found last; to be given to somebody else next */
+	bool no_ways;
 
 	struct udp_out {
 		uint8_t *heads;
@@ -89,10 +101,19 @@ void udp_transmit(void *link, const struct dgram_packet *p);
 void udp_flush(void *link);
 unsigned int udp_receive(void *link, struct net *n);
 
+/* Datagrams from this socket are not cut into fragments: the machine finds out what passes. */
+void udp_never_fragment(const struct udp *u, int fd);
 /* Prepares the receive buffers of a new link. */
 void udp_recv_init(struct udp *u);
 /* Does the kernel cut a datagram into segments on its way out; and join those that come in? Tries. */
 bool udp_can_segment(int fd);
 bool udp_can_join(int fd);
+
+/* ---- udp_way.c -------------------------------------------------------------------------------- */
+
+void udp_ways_init(struct udp *u);
+void udp_ways_close(struct udp *u);
+/* A packet without pieces behind its head. False: it is to be sent by the shared socket. */
+bool udp_way_send(struct udp *u, const struct udp_packet *p);
 
 #endif

@@ -9,6 +9,8 @@
 #include <netinet/udp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "nal/udp/udp.h"
 
@@ -42,6 +44,7 @@ void udp_transmit(void *link, const struct dgram_packet *p)
 	q->pieces = 1 + (uint32_t)p->pieces;
 	q->len = (uint32_t)(p->head_len + p->body_len);
 	q->probe = p->probe;
+	q->anywhere = p->anywhere;
 	o->iov[o->iovs++] = (struct iovec){ p->head, p->head_len };
 	if (p->pieces)
 		memcpy(&o->iov[o->iovs], p->body, (size_t)p->pieces * sizeof(*p->body));
@@ -114,10 +117,24 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 	}
 }
 
+/* How many the kernel has taken, or -1. A single packet, as most are where somebody waits for an answer, goes by the
+ * plainest call there is (see receive_one). */
+static int hand_over(const struct udp *u, struct mmsghdr *m, uint32_t n)
+{
+	const struct msghdr *h = &m->msg_hdr;
+
+	if (n > 1 || h->msg_iovlen > 1 || h->msg_control)
+		return sendmmsg(u->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return syscall(SYS_sendto, u->fd, h->msg_iov->iov_base, h->msg_iov->iov_len,
+		       MSG_DONTWAIT | MSG_NOSIGNAL, h->msg_name, h->msg_namelen) < 0
+		       ? -1
+		       : 1;
+}
+
 /* Sends parcels from `at` on; how many are gone, one way or another. */
 static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited, bool *again)
 {
-	int k = sendmmsg(u->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	int k = hand_over(u, m, n);
 	struct pollfd f = { .fd = u->fd, .events = POLLOUT };
 
 	if (k > 0) {
@@ -152,16 +169,13 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 	}
 }
 
-void udp_flush(void *link)
+static void send_all(struct udp *u)
 {
-	struct udp *u = link;
 	struct parcel parcel[UDP_PACKETS];
 	struct mmsghdr m[UDP_PACKETS];
 	uint32_t n = 0, at = 0, tries = 0;
 	bool waited = false, again = false;
 
-	if (!u->out.packets)
-		return;
 	while (at < u->out.packets) {
 		uint32_t k = alike(u, at);
 
@@ -171,5 +185,16 @@ void udp_flush(void *link)
 	}
 	for (at = 0; at < n && tries < 2 * UDP_PACKETS; tries++)
 		at += send_some(u, m + at, n - at, &waited, &again);
-	u->out.packets = u->out.iovs = u->out.used = 0;
+}
+
+void udp_flush(void *link)
+{
+	struct udp *u = link;
+	struct udp_out *o = &u->out;
+
+	if (!o->packets)
+		return;
+	if (o->packets > 1 || o->packet[0].pieces > 1 || !udp_way_send(u, &o->packet[0]))
+		send_all(u);
+	o->packets = o->iovs = o->used = 0;
 }

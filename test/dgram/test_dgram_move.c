@@ -398,6 +398,57 @@ static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 	}
 }
 
+/* What a packet says of its length, alone and with others of its length, or a shorter one, behind it. */
+static void check_length(const uint8_t *packet, size_t len)
+{
+	static uint8_t joined[65536];
+
+	assert_int_equal(dgram_packet_length(packet, len), len);
+	memcpy(joined, packet, len);
+	memcpy(joined + len, packet, len);
+	assert_int_equal(dgram_packet_length(joined, 2 * len), len);
+	assert_int_equal(dgram_packet_length(joined, len + len / 2), len);
+	/* cut short it makes no sense, and is one */
+	assert_int_equal(dgram_packet_length(packet, len - 1), len - 1);
+}
+
+static void packets_say_how_long_they_are(void **state)
+{
+	size_t at = 0, len, checked = 0;
+
+	(void)state;
+	for (uint32_t i = 1; i <= 100; i++)
+		pair_send(&p, 0, 1, i % 10 ? i : 3000 * i);
+	pair_until(&p, &p.told[0].sent, 100);
+	for (; at < p.recorded; at += len + 12) {
+		len = dgram_get32(p.record + at + 8);
+		if (2 * len > 65536)
+			continue;
+		check_length(p.record + at + 12, len);
+		checked++;
+	}
+	assert_true(checked > 100);
+}
+
+/* A short message whose last bytes look like the piece of a long one. */
+static void what_looks_like_a_piece_is_none(void **state)
+{
+	struct dgram_frame msg = {
+		.kind = DGRAM_FRAME_MSG, .hdr_len = 4, .body_now = 16, .body_len = 16
+	};
+	struct dgram_frame data = { .kind = DGRAM_FRAME_DATA, .body_now = 50 };
+	struct dgram_head h = { .type = DGRAM_FRAMES, .to = 1, .pn = 1 };
+	size_t len = sizeof(struct dgram_wire_head);
+	uint8_t packet[256] = { 0 };
+
+	(void)state;
+	len += dgram_frame_encode(packet + len, &msg) + msg.hdr_len;
+	len += dgram_frame_encode(packet + len, &data);
+	h.head_len = (uint32_t)len;
+	dgram_head_encode(packet, &h);
+	check_length(packet, len);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -419,6 +470,8 @@ int main(void)
 		TEST(what_the_link_carries_may_depend_on_the_peer),
 		TEST(a_path_that_narrows_is_noticed),
 		TEST(replies_need_no_second_round_trip),
+		TEST(packets_say_how_long_they_are),
+		TEST(what_looks_like_a_piece_is_none),
 		TEST(who_only_listens_does_not_take_the_other_for_dead),
 	};
 

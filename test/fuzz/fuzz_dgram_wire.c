@@ -55,7 +55,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t again[64];
 	uint64_t unknown;
 	size_t at = sizeof(struct dgram_wire_head), from = at;
+	int more;
 
+	expect(dgram_packet_length(data, size) <= size);
 	if (dgram_head_decode(data, size, &h))
 		return 0;
 	expect(h.head_len >= at && h.head_len <= size);
@@ -68,7 +70,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	dgram_reset_decode(data, size, &unknown);
 	if (h.type != DGRAM_FRAMES)
 		return 0;
-	for (; dgram_frame_decode(data, size, &h, &at, &f) > 0; from = at)
+	for (; (more = dgram_frame_decode(data, size, &h, &at, &f)) > 0; from = at)
 		check_frame(data, size, &h, &f, from, at);
+	/* one that makes sense is as long as it says */
+	expect(more || dgram_packet_length(data, size) == size);
 	return 0;
 }
