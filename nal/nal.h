@@ -127,5 +127,7 @@ const char *ptl_net_card(const char *card, const char *name, size_t *len);
 
 extern const struct nal_ops
 	*const nal_registry[]; /* ends with NULL; generated from the build options */
+/* Names of those that were asked for and could not be built; ends with NULL. */
+extern const char *const nal_left_out[];
 
 #endif

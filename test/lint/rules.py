@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
-    'tools/': ['include/', 'base/', 'runtime/', 'portals/stat.h', 'nal/nal.h'],
+    'tools/': ['include/', 'base/', 'runtime/', 'portals/region.h', 'nal/nal.h'],
     # bench/scale measures the datagram protocol in its simulation
     'bench/': ['include/', 'nal/dgram/dgram.h', 'nal/dgram/sim/sim.h'],
     'examples/': ['include/'],

@@ -43,6 +43,34 @@ static void stopped_target(int to)
 	_exit(1);
 }
 
+/* A block for unexpected messages in which one of 1000 bytes lies. */
+static void hold_unexpected(ptl_handle_ni_t ni, ptl_process_id_t self)
+{
+	static char block[4096], message[1000];
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = { .start = block,
+			.length = sizeof(block),
+			.threshold = PTL_MD_THRESH_INF,
+			.max_size = 1024,
+			.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_EVENT_START_DISABLE };
+	ptl_handle_eq_t eq;
+	ptl_handle_me_t me;
+	ptl_handle_md_t h;
+	ptl_event_t event;
+
+	check(PtlEQAlloc(ni, 16, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
+	md.eq_handle = eq;
+	check(PtlMEAttach(ni, 9, any, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me), "PtlMEAttach");
+	check(PtlMDAttach(me, md, PTL_RETAIN, NULL), "PtlMDAttach");
+	md = (ptl_md_t){ .start = message,
+			 .length = sizeof(message),
+			 .threshold = PTL_MD_THRESH_INF,
+			 .eq_handle = PTL_EQ_NONE };
+	check(PtlMDBind(ni, md, PTL_RETAIN, &h), "PtlMDBind");
+	check(PtlPut(h, PTL_NO_ACK_REQ, self, 9, 0, 0, 0, 0), "PtlPut");
+	check(PtlEQWait(eq, &event), "PtlEQWait");
+}
+
 int main(void)
 {
 	ptl_md_t md = { .start = memory, .length = 12345, .threshold = PTL_MD_THRESH_INF };
@@ -64,6 +92,7 @@ int main(void)
 	check(PtlEQAlloc(open_interface(&id), 16, PTL_EQ_HANDLER_NONE, &eq), "PtlEQAlloc");
 	md.eq_handle = eq;
 	check(PtlNIHandle(eq, &h), "PtlNIHandle");
+	hold_unexpected(h, id);
 	check(PtlMDBind(h, md, PTL_RETAIN, &h), "PtlMDBind");
 	check(PtlGet(h, target, 5, 0, 0xfeed, 0), "PtlGet");
 	printf("hung %d\n", (int)getpid());

@@ -49,10 +49,14 @@ configured() {
 check 'a hung process shows the operation it waits for' \
 	shows 'waiting for peers: 1 operations; the oldest, for .*: get of 12345 bytes .*portal 5, match bits 0xfeed' \
 	"$stat" "$job"
+check 'what came unexpectedly is shown against its high-water mark' \
+	shows '^  block     portal 9: 1000 of 4096 bytes used, full with less than 1024 left$' "$stat" "$job"
 check 'its waiting thread sleeps' asleep
 check 'it can be watched' watches
 check 'a process without Portals is said to have none' refuses
 check 'the transports are shown' shows '^  shm *usable: ' "$info" --transports
+check 'who makes progress is shown, with the reason' \
+	shows '^  network  nobody: .*PTL_PROGRESS=poll' env PTL_PROGRESS=poll "$info" --transports
 check 'the limits are shown' shows 'portals 256, access control entries 64, match entries 1048576' "$info"
 check 'a setting says where it came from' configured
 tap_done

@@ -4,8 +4,10 @@
  * portals-info: what Postern would do on this machine: transports and why not, ids, limits, who makes
  * progress, and the configuration with where each value came from.
  */
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <getopt.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +22,24 @@ static void usage(FILE *to)
 	      "Without an option, everything but the variables that are at their defaults.\n"
 	      "  -c, --config      every configuration variable, its value and where it came from\n"
 	      "  -l, --limits      ids and limits of the default interface\n"
-	      "  -t, --transports  transports, and for those that cannot be used here, why\n"
+	      "  -t, --transports  transports, and for those that cannot be used here, why; who "
+	      "moves\n"
+	      "                    data while a process computes\n"
 	      "  -V, --version     version\n"
 	      "  -h, --help        this text\n"
 	      "\n"
 	      "portals-info(1) explains the output; portals-stat(1) shows a running process.\n",
 	      to);
+}
+
+/* Of transports that this build could have had. */
+static void left_out(void)
+{
+	for (int i = 0; nal_left_out[i]; i++)
+		printf("  %-8s not built: its libraries or their headers were not there (the build "
+		       "option "
+		       "%s)\n",
+		       nal_left_out[i], nal_left_out[i]);
 }
 
 static void transports(void)
@@ -44,6 +58,36 @@ static void transports(void)
 		n->describe(text, sizeof(text));
 		printf("  %-8s usable: %s\n", n->name, text);
 	}
+	left_out();
+}
+
+/* Who moves data while a process computes, and why (the rules of shm_peer.c and net_thread.c). */
+static void progress(void)
+{
+	const struct base_config *c = base_config();
+	cpu_set_t usable;
+	int cores = sched_getaffinity(0, sizeof(usable), &usable) ? 1 : CPU_COUNT(&usable);
+
+	puts("progress while a process computes");
+	if (c->ptl_progress == BASE_PROGRESS_POLL)
+		puts("  node     nobody: only its own calls move data, for PTL_PROGRESS=poll");
+	else if (c->ptl_shm_cma == BASE_CMA_OFF)
+		puts("  node     helper threads, for PTL_SHM_CMA=off");
+	else
+		puts("  node     its peers, by cross-memory attach; helper threads where that is "
+		     "forbidden");
+	if (c->ptl_progress == BASE_PROGRESS_POLL)
+		puts("  network  nobody: only its own calls move data, for PTL_PROGRESS=poll");
+	else if (c->ptl_progress == BASE_PROGRESS_THREAD)
+		puts("  network  a helper thread, for PTL_PROGRESS=thread");
+	else if (c->ptl_spin_us == 0)
+		puts("  network  nobody: only its own calls move data, for PTL_SPIN_US=0 says that "
+		     "cores "
+		     "are short");
+	else
+		printf("  network  a helper thread while cores are to spare (%d usable here), else "
+		       "nobody: its own calls\n",
+		       cores);
 }
 
 static int limits(void)
@@ -127,6 +171,7 @@ int main(int argc, char **argv)
 		return limits();
 	case 't':
 		transports();
+		progress();
 		return 0;
 	case 'V':
 		puts("portals-info (Postern) " POSTERN_VERSION);
@@ -142,6 +187,7 @@ int main(int argc, char **argv)
 	}
 	puts("Postern " POSTERN_VERSION ", Portals 3.3");
 	transports();
+	progress();
 	err = limits();
 	config(false);
 	return err;

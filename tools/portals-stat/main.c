@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "portals/stat.h"
+#include "portals/region.h"
 
 #define TEXT(name, text) text,
 
@@ -35,7 +35,7 @@ struct region {
 
 static void usage(FILE *to)
 {
-	fputs("usage: portals-stat [--watch [SECONDS]] PID\n"
+	fputs("usage: portals-stat [--watch[=SECONDS]] PID\n"
 	      "\n"
 	      "Shows the Portals interfaces of a running process: peers, posted entries, queue "
 	      "depths,\n"
@@ -102,6 +102,38 @@ static void show_net_peers(const struct region *r, int net)
 			       " messages to it, %" PRIu64 " from it%s\n",
 			       address(p[i].id.nid), p[i].id.pid, p[i].nal, p[i].sent,
 			       p[i].received, p[i].state == 1 ? "" : ", not connected");
+}
+
+/* A block for messages nobody has asked for yet: locally managed, and full below its high-water mark. */
+static void show_block(const struct ptl_slot *slot, uint32_t i, uint32_t mes)
+{
+	const struct ptl_md *md = &slot[i].md;
+	uint64_t used = md->local_offset;
+
+	if (!(md->state & PTL_OBJ_LIVE) || !(md->options & PTL_MD_MAX_SIZE) ||
+	    md->options & PTL_MD_MANAGE_REMOTE || md->me >= mes)
+		return;
+	printf("  block     portal %u: %" PRIu64 " of %" PRIu64
+	       " bytes used, %s with less than %" PRIu64 " left\n",
+	       slot[md->me].me.pt_index, used, md->length,
+	       md->state & PTL_OBJ_INACTIVE ? "FULL" : "full", md->max_size);
+}
+
+static void show_blocks(const struct region *r)
+{
+	const ptl_ni_limits_t *limits = &r->s->limits;
+	uint32_t mds = (uint32_t)limits->max_mds, mes = (uint32_t)limits->max_mes;
+	const struct ptl_region *rg = table(r, 0, 1, sizeof(*rg));
+	const struct ptl_slot *slot =
+		rg ? table(r, rg->slot_off, mds > mes ? mds : mes, sizeof(*slot)) : NULL;
+
+	if (!slot)
+		return;
+	/* those between the two were never used, and a look would give them memory */
+	for (uint32_t i = 0; i < rg->md_high && i < mds; i++)
+		show_block(slot, i, mes);
+	for (uint32_t i = rg->md_low > rg->md_high ? rg->md_low : rg->md_high; i < mds; i++)
+		show_block(slot, i, mes);
 }
 
 static void show_queues(const struct region *r)
@@ -182,6 +214,7 @@ static void show(const struct region *r)
 	for (int i = 0; i < PTL_STAT_NETS; i++)
 		show_net_peers(r, i);
 	show_queues(r);
+	show_blocks(r);
 	show_operations(r);
 	show_counts(s);
 }
