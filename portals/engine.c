@@ -343,11 +343,27 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 
 /* ---- landing records -------------------------------------------------------------------------- */
 
+static struct ptl_flow *flow_of(struct ptl_engine *e, uint32_t peer)
+{
+	return &e->v->r->flow[peer & (PTL_FLOWS - 1)];
+}
+
+static struct ptl_list *landing_list(struct ptl_engine *e, const struct ptl_landing *l)
+{
+	return &flow_of(e, l->peer)->land[l->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
+}
+
+static void count_flowing(struct ptl_engine *e, uint32_t more)
+{
+	ptl_set32(e, &e->v->r->flowing, e->v->r->flowing + more);
+}
+
 uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
 {
 	struct ptl_region *r = e->v->r;
 	struct ptl_landing *l;
-	uint32_t i = r->land_free;
+	uint32_t i = r->land_free, last;
+	struct ptl_list *list;
 
 	if (i < e->v->nlandings) {
 		ptl_set32(e, &r->land_free, e->v->land[i].next);
@@ -358,17 +374,22 @@ uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
 		ptl_set32(e, &r->land_high, i + 1);
 	}
 	l = &e->v->land[i];
-	/* not reachable before land_list names it: plain stores, except the generation and links */
+	/* not reachable before its list names it: plain stores, except the generation and links */
 	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
 	       offsetof(struct ptl_landing, next) - sizeof(l->gen));
 	atomic_store_explicit(&l->claim, (uint64_t)(l->gen + 1) << 32, memory_order_relaxed);
 	atomic_store_explicit(&l->done, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->failed, 0, memory_order_relaxed);
-	ptl_set32(e, &l->next, r->land_list);
-	ptl_set32(e, &l->prev, PTL_NIL);
-	if (r->land_list < e->v->nlandings)
-		ptl_set32(e, &e->v->land[r->land_list].prev, i);
-	ptl_set32(e, &r->land_list, i);
+	list = landing_list(e, l);
+	last = list->last - 1;
+	ptl_set32(e, &l->next, PTL_NIL);
+	ptl_set32(e, &l->prev, last);
+	if (last < e->v->nlandings)
+		ptl_set32(e, &e->v->land[last].next, i);
+	else
+		ptl_set32(e, &list->first, i + 1);
+	ptl_set32(e, &list->last, i + 1);
+	count_flowing(e, 1);
 	ptl_set32(e, &l->gen, l->gen + 1);
 	return i;
 }
@@ -377,12 +398,18 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_region *r = e->v->r;
 	struct ptl_landing *l = &e->v->land[i];
+	struct ptl_list *list = landing_list(e, l);
 
 	ptl_set32(e, &l->gen, l->gen + 1);
-	ptl_set32(e, l->prev < e->v->nlandings ? &e->v->land[l->prev].next : &r->land_list,
-		  l->next);
+	if (l->prev < e->v->nlandings)
+		ptl_set32(e, &e->v->land[l->prev].next, l->next);
+	else
+		ptl_set32(e, &list->first, l->next + 1);
 	if (l->next < e->v->nlandings)
 		ptl_set32(e, &e->v->land[l->next].prev, l->prev);
+	else
+		ptl_set32(e, &list->last, l->prev + 1);
+	count_flowing(e, UINT32_MAX);
 	ptl_set32(e, &l->next, r->land_free);
 	ptl_set32(e, &r->land_free, i);
 }
@@ -476,12 +503,21 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	ptl_md_release(e, s->md);
 }
 
+/* NULL: its NAL has lists of its own, or there is nothing to move. */
+static struct ptl_list *op_list(struct ptl_engine *e, const struct ptl_op *op)
+{
+	if ((op->flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) != PTL_OP_LONG)
+		return NULL;
+	return &flow_of(e, op->peer)->op[op->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
+}
+
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
 		      uint32_t flags)
 {
 	struct ptl_region *r = e->v->r;
 	uint32_t i = r->op_free;
 	struct ptl_op *op;
+	struct ptl_list *list;
 	bool get = s->kind == PTL_REQ_GETPUT;
 
 	if (i < e->v->nops) {
@@ -509,13 +545,15 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	__atomic_store_n(&op->landing, 0, __ATOMIC_RELAXED);
 	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
-	if ((flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) == PTL_OP_LONG) {
-		op->prev = r->op_tail;
-		if (r->op_tail == PTL_NIL)
-			r->op_list = i;
+	list = op_list(e, op);
+	if (list) {
+		op->prev = list->last - 1;
+		if (op->prev == PTL_NIL)
+			list->first = i + 1;
 		else
-			e->v->op[r->op_tail].next = i;
-		r->op_tail = i;
+			e->v->op[op->prev].next = i;
+		list->last = i + 1;
+		r->flowing++;
 	}
 	__atomic_store_n(&op->gen, op->gen + 1, __ATOMIC_RELEASE);
 	r->stat.sr[PTL_SR_MSGS_ALLOC]++;
@@ -528,13 +566,19 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_region *r = e->v->r;
 	struct ptl_op *op = &e->v->op[i];
+	struct ptl_list *list = op_list(e, op);
 
 	ptl_set32(e, &op->gen, op->gen + 1);
-	if ((op->flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) == PTL_OP_LONG) {
-		ptl_set32(e, op->prev < e->v->nops ? &e->v->op[op->prev].next : &r->op_list,
-			  op->next);
-		ptl_set32(e, op->next < e->v->nops ? &e->v->op[op->next].prev : &r->op_tail,
-			  op->prev);
+	if (list) {
+		if (op->prev < e->v->nops)
+			ptl_set32(e, &e->v->op[op->prev].next, op->next);
+		else
+			ptl_set32(e, &list->first, op->next + 1);
+		if (op->next < e->v->nops)
+			ptl_set32(e, &e->v->op[op->next].prev, op->prev);
+		else
+			ptl_set32(e, &list->last, op->prev + 1);
+		count_flowing(e, UINT32_MAX);
 	}
 	ptl_set32(e, &op->next, r->op_free);
 	ptl_set32(e, &r->op_free, i);
@@ -727,15 +771,13 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 			  const struct ptl_answerer *who)
 {
 	struct ptl_view *v = e->v;
-	uint32_t i, next;
+	uint32_t i;
 
-	for (i = v->r->land_list; i != PTL_NIL; i = next) {
-		next = v->land[i].next;
-		if (v->land[i].peer == peer) {
+	for (int k = 0; peer < PTL_FLOWS && k < PTL_LISTS; k++)
+		while ((i = flow_of(e, peer)->land[k].first - 1) < v->nlandings) {
 			ptl_engine_done(e, &v->land[i], fail);
 			ptl_landing_free(e, i);
 		}
-	}
 	for (i = 0; i < v->r->stat.op_high; i++)
 		if (v->op[i].gen & 1 && v->op[i].peer == peer)
 			op_lost(e, i, fail, who);

@@ -109,7 +109,6 @@ static void init_header(struct ptl_region *r, const struct layout *l, const ptl_
 	r->nops = NOPS;
 	r->me_free = r->md_free = r->eq_free = r->op_free = r->land_free = PTL_NIL;
 	r->md_low = (uint32_t)lim->max_mds;
-	r->land_list = r->op_list = r->op_tail = PTL_NIL;
 	r->buckets = 64;
 	/* magic last: a reader that sees it sees the rest */
 	__atomic_store_n(&r->stat.magic, PTL_STAT_MAGIC, __ATOMIC_RELEASE);

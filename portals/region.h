@@ -112,7 +112,7 @@ enum ptl_req_kind { PTL_REQ_PUT = 1, PTL_REQ_GET, PTL_REQ_GETPUT };
 #define PTL_OP_ACK      0x01u /* put: an ACK event is wanted */
 #define PTL_OP_LONG     0x02u /* data is still to be moved; MD is pending */
 #define PTL_OP_GRANTED  0x04u /* long get: the target matched, REPLY_START is out */
-#define PTL_OP_UNLISTED 0x08u /* moved by a NAL with lists of its own: not on op_list */
+#define PTL_OP_UNLISTED 0x08u /* moved by a NAL with lists of its own: in no flow */
 
 /* A message the target accepted and has not finished: where the bytes go (put) or come from (get).
  * `claim` and `done` are atomic: both processes move chunks at the same time. */
@@ -133,7 +133,7 @@ struct ptl_landing {
 	uint32_t link;
 	int32_t threshold;
 	uint32_t chunks, chunk_size;
-	uint32_t next, prev; /* free list, or all landings in use */
+	uint32_t next, prev; /* free list, or the flow's */
 	uint32_t whole;      /* the bytes came with the request: over before the lock is let go */
 	uint32_t pad_;
 	/* third line: contended */
@@ -167,6 +167,23 @@ struct ptl_pt {
 };
 static_assert(sizeof(struct ptl_pt) == 128, "two cache lines, and a short list needs only one");
 static_assert(offsetof(struct ptl_pt, tuple) == 32, "a search of two tuples needs only one, too");
+
+/* Messages between the owner and one peer of shared memory with data still to move, oldest first, puts and gets
+ * apart: a peer that stands still, or one kind that waits, is in nobody else's way. Index + 1 of the first and the
+ * last, so that zeros are an empty list. */
+struct ptl_list {
+	uint32_t first, last;
+};
+
+enum { PTL_LIST_PUT, PTL_LIST_GET, PTL_LISTS };
+
+struct ptl_flow {
+	struct ptl_list land[PTL_LISTS]; /* what the peer started */
+	struct ptl_list op[PTL_LISTS];   /* what the owner did */
+};
+static_assert(sizeof(struct ptl_flow) == 32, "half a cache line");
+
+#define PTL_FLOWS 1024 /* a power of two */
 
 struct ptl_ac {
 	ptl_process_id_t id;
@@ -209,9 +226,8 @@ struct ptl_region {
 	uint32_t md_free;         /* of those at md_low and behind it */
 	uint32_t md_high, md_low; /* none between the two was ever in use */
 	uint32_t eq_free, op_free;
-	uint32_t land_free, land_high, land_list;
-	uint32_t op_list; /* operations with data still to move, oldest first */
-	uint32_t op_tail;
+	uint32_t land_free, land_high;
+	uint32_t flowing; /* landings and operations in all flows */
 	uint32_t buckets; /* in use, a power of two */
 	uint32_t hashed;  /* entries in them */
 	uint32_t md_serial;
@@ -224,6 +240,8 @@ struct ptl_region {
 	uint32_t nbuckets, nlandings, nops;
 
 	_Alignas(64) struct ptl_undo undo;
+
+	_Alignas(64) struct ptl_flow flow[PTL_FLOWS]; /* by peer */
 };
 
 /* One process's mapping of one region: pointers for indexes. */

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 7
+#define PTL_STAT_VERSION 8
 #define PTL_STAT_NETS    5
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
@@ -110,7 +110,7 @@ struct ptl_op {
 	uint64_t length;
 	uint64_t match_bits;
 	uint64_t remote_offset;
-	uint32_t next, prev; /* free list, or list of operations with data still to move */
+	uint32_t next, prev; /* free list, or the flow's */
 	/* second line: hints other processes may write, and what only reports need */
 	_Alignas(64) uint32_t
 		landing; /* index + 1 of the target's landing record, 0 before; peer writes */

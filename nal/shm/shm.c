@@ -165,10 +165,13 @@ static void revoke_landings(struct shm *s)
 	struct ptl_view *v = &s->ni->view;
 	uint64_t end = base_now_ns() + LINGER_NS;
 
-	for (uint32_t i = v->r->land_list; i < v->nlandings; i = v->land[i].next) {
+	for (uint32_t i = 0; i < v->r->land_high; i++) {
 		struct ptl_landing *l = &v->land[i];
-		uint64_t c = atomic_exchange(&l->claim, (uint64_t)l->gen << 32 | UINT32_MAX);
+		uint64_t c;
 
+		if (!(l->gen & 1)) /* not in use */
+			continue;
+		c = atomic_exchange(&l->claim, (uint64_t)l->gen << 32 | UINT32_MAX);
 		while (atomic_load(&l->done) < (uint32_t)c && base_now_ns() < end)
 			sched_yield();
 	}

@@ -28,7 +28,7 @@
 #include "nal/shm/shm_ring.h"
 #include "portals/ni.h"
 
-#define SHM_CHANNELS 1024
+#define SHM_CHANNELS PTL_FLOWS
 #define SHM_SELF     0 /* the channel to ourselves */
 
 /* ---- in the region ---------------------------------------------------------------------------- */
@@ -78,6 +78,7 @@ struct shm_peer {
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
+	uint64_t pipe_since; /* when a pipe between us that we drain ran dry */
 	struct shm_peer *next_run, *next_gone, *next_unsure;
 };
 
@@ -118,8 +119,7 @@ struct shm {
 		 * in vain */
 		uint32_t turns, no_turns, no_turns_next;
 	} wait;
-	uint64_t pipe_since; /* when a pipe we drain ran dry */
-	bool pipe;           /* pipelined copies pay here */
+	bool pipe; /* pipelined copies pay here */
 	uint32_t eager;
 };
 
@@ -273,13 +273,14 @@ void shm_leave(struct ptl_ni *ni);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */
 
-/* One claim or slot for each long message in flight. Locked. True if any byte moved. */
+/* One claim or slot for each of the oldest long messages in flight with each peer. Locked. True if any byte
+ * moved. */
 bool shm_long_step(struct shm *s);
 /* The same for those alone whose other side is not inside the library. */
 bool shm_long_alone(struct shm *s);
 static inline bool shm_long_any(const struct shm *s)
 {
-	return s->ni->view.r->land_list != PTL_NIL || s->ni->view.r->op_list != PTL_NIL;
+	return s->ni->view.r->flowing;
 }
 /* Chunks of a landing of `len` bytes on a ring. */
 void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);

@@ -280,34 +280,32 @@ static bool step_source(struct job *j)
 
 static bool step_destination(struct job *j)
 {
-	struct shm *s = j->s;
+	struct shm_peer *p = j->p;
 
 	if (drain_slot(j)) {
-		s->pipe_since = 0;
+		p->pipe_since = 0;
 		tell(j);
 		return true;
 	}
-	if (!j->p->cma)
+	if (!p->cma)
 		return false;
-	if (use_pipe(j) && shm_attends(&j->p->view) && unclaimed(j)) {
+	if (use_pipe(j) && shm_attends(&p->view) && unclaimed(j)) {
 		/* the source is inside and will fill a slot; unless it never comes round to it */
 		uint64_t now = base_now_ns();
 
-		if (!s->pipe_since)
-			s->pipe_since = now;
-		if (now - s->pipe_since < PATIENCE_NS)
+		if (!p->pipe_since)
+			p->pipe_since = now;
+		if (now - p->pipe_since < PATIENCE_NS)
 			return false;
-		s->pipe_since = 0;
+		p->pipe_since = 0;
 	}
-	return move_alone(j, shm_attends(&j->p->view) ? 2 : claim_chunks(j));
+	return move_alone(j, shm_attends(&p->view) ? 2 : claim_chunks(j));
 }
 
-static bool step(struct job *j, bool alone)
+static bool step(struct job *j)
 {
 	if (j->p->index == SHM_SELF)
 		return move_alone(j, claim_chunks(j));
-	if (alone && (shm_attends(&j->p->view) || !j->p->cma))
-		return false;
 	return j->source ? step_source(j) : step_destination(j);
 }
 
@@ -411,26 +409,56 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
 	return true;
 }
 
-#define UNMATCHED_MOST 64 /* the rest of the list is younger still */
+/* Of each list in a pass. The pipe has chunks of SHM_SLOTS messages at most, the oldest; others in front have all
+ * their chunks in place and wait for a word in a ring, which is taken between passes. */
+#define LOOKS_MOST (2 * SHM_SLOTS)
 
-static bool step_all(struct shm *s, bool alone)
+static bool step_landings(struct shm *s, uint32_t i)
 {
-	struct ptl_region *r = s->ni->view.r;
-	uint32_t i, next, unmatched = 0;
+	const struct ptl_view *v = &s->ni->view;
 	bool any = false;
 	struct job j;
 
-	for (i = r->land_list; i != PTL_NIL; i = next) {
-		next = s->ni->view.land[i].next;
-		if (as_target(s, i, &j))
-			any |= step(&j, alone);
+	for (int looks = 0; i < v->nlandings && looks < LOOKS_MOST; looks++) {
+		uint32_t next = v->land[i].next;
+
+		any |= as_target(s, i, &j) && step(&j);
+		i = next;
 	}
-	for (i = r->op_list; i != PTL_NIL && unmatched < UNMATCHED_MOST; i = next) {
-		next = s->ni->view.op[i].next;
-		if (as_initiator(s, i, &j))
-			any |= step(&j, alone);
-		else
-			unmatched++;
+	return any;
+}
+
+static bool step_ops(struct shm *s, uint32_t i)
+{
+	const struct ptl_view *v = &s->ni->view;
+	bool any = false;
+	struct job j;
+
+	for (int looks = 0; i < v->nops && looks < LOOKS_MOST; looks++) {
+		uint32_t next = v->op[i].next;
+
+		any |= as_initiator(s, i, &j) && step(&j);
+		i = next;
+	}
+	return any;
+}
+
+/* The oldest few of each list: a pass over ten thousand messages takes no longer than one over ten, and a peer that
+ * stands still is in nobody else's way. */
+static bool step_all(struct shm *s, bool alone)
+{
+	bool any = false;
+
+	for (uint32_t k = 0; k < atomic_load_explicit(&s->nlive, memory_order_relaxed); k++) {
+		uint32_t i = atomic_load_explicit(&s->live[k], memory_order_relaxed);
+		const struct ptl_flow *f = &s->ni->view.r->flow[i];
+
+		if (alone && i != SHM_SELF && (!s->peer[i]->cma || shm_attends(&s->peer[i]->view)))
+			continue;
+		for (int kind = 0; kind < PTL_LISTS; kind++) {
+			any |= step_landings(s, f->land[kind].first - 1);
+			any |= step_ops(s, f->op[kind].first - 1);
+		}
 	}
 	return any;
 }

@@ -80,8 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (r->ch->tail < r->ch->head)
 		r->ch->tail = r->ch->head;
 	ptl_leave(ni);
-	for (int i = 0;
-	     i < 1000 && PtlProgress(nih, 0) == PTL_OK && ni->view.r->land_list != PTL_NIL; i++)
+	for (int i = 0; i < 1000 && PtlProgress(nih, 0) == PTL_OK && ni->view.r->flowing; i++)
 		;
 	while (PtlEQGet(eq, &ev) != PTL_EQ_EMPTY)
 		;
