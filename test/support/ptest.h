@@ -171,6 +171,21 @@ void pt_taken_at(const char *tags, const char *file, int line);
 #define pt_taken(tags) pt_taken_at(tags, __FILE__, __LINE__)
 ptl_handle_eq_t pt_shots_eq(void);
 
+/* ---- bursts: long puts and gets, hundreds at the same time ---------------------------------------- */
+
+/* Every rank, after pt_open: entries for `most` puts and gets of each rank at the same time. */
+void pt_burst_open(int most);
+/* Starts `count` puts to a rank and as many gets from it, in turn, with some more that nobody takes, and looks at
+ * no event. */
+void pt_burst_start(int rank, int count);
+/* Waits until `count` of each have ended, and checks that each did once and what the gets got. Of a rank that
+ * may be dead only the ends count. Returns how many failed. */
+int pt_burst_ended(int rank, int count, bool may_fail);
+/* Waits until `count` puts and gets of that rank have ended here, and checks what the puts left. */
+void pt_burst_served(int rank, int count);
+/* Waits until all that a dead rank started here and was begun has ended. Returns how many failed. */
+int pt_burst_cut_off(int rank);
+
 /* ---- patterned memory, contiguous or scattered --------------------------------------------------- */
 
 struct pt_buf {
