@@ -23,6 +23,20 @@ refuses() {
 has_page() {
 	[ -f "$here/../../doc/man/$(basename "$1").1" ]
 }
+# Long options of the usage text that the page does not have; pages write --quick as Fl Fl quick or Fl -quick, and
+# may be another name of a page.
+page_knows_options() {
+	local file page missing
+	file=$here/../../doc/man/$(basename "$1").1
+	page=$(sed -n 's,^\.so man1/,,p' "$file")
+	page=$(sed 's/Fl Fl /--/g; s/Fl -/--/g' "${page:+$here/../../doc/man/}${page:-$file}")
+	missing=$("$1" --help </dev/null | grep -oE -- '(^|[^-[:alnum:]])--[a-z][a-z-]*' | grep -oE -- '--.*' |
+		sort -u | while read -r option; do
+		grep -qE -- "$option([^a-z-]|\$)" <<<"$page" || echo "$option"
+	done)
+	echo "$missing"
+	[ -z "$missing" ]
+}
 
 # `build path -> installed path` of everything meson would put into bin/
 while read -r tool; do
@@ -30,6 +44,7 @@ while read -r tool; do
 	check "$name --help" helps "$tool"
 	check "$name refuses an unknown option" refuses "$tool"
 	check "$name has a manual page" has_page "$tool"
+	check "$name: its page has all options of --help" page_knows_options "$tool"
 done < <(meson introspect --installed "$1" | python3 -c 'import json, sys
 for built, installed in json.load(sys.stdin).items():
     if "/bin/" in installed:
