@@ -45,8 +45,23 @@ typedef enum {
 	PTL_ATOMIC_LXOR,
 	PTL_ATOMIC_SWAP,  /* new */
 	PTL_ATOMIC_FETCH, /* old; what the initiator sends is not looked at */
-	PTL_ATOMIC_CSWAP  /* new where old has the bits of a third one, else old */
+	PTL_ATOMIC_CSWAP, /* new where old has the bits of a third one, else old */
+	PTL_ATOMIC_RUNS = 0x80 /* with any of them but CSWAP: elements in runs, see ptl_atomic_runs_t */
 } ptl_atomic_op_t;
+
+/* Runs of `bytes` bytes, which are whole elements, every `stride` bytes from `offset` on. */
+typedef struct {
+	uint32_t offset, bytes, stride, count;
+} ptl_atomic_run_t;
+
+/*
+ * With PTL_ATOMIC_RUNS what is sent begins with this, at an address that is a multiple of 4; the elements follow the
+ * last group, packed in the order of the runs, but for PTL_ATOMIC_FETCH, where there are none.
+ */
+typedef struct {
+	uint32_t span;   /* bytes at the target, from remote_offset on, that the runs are in */
+	uint32_t groups; /* so many ptl_atomic_run_t follow */
+} ptl_atomic_runs_t;
 
 /* Elements, of the host's byte order, at any address. Of blocks there are SWAP, FETCH and CSWAP only. */
 typedef enum {
@@ -71,6 +86,11 @@ typedef enum {
  * What there is at local_offset is at most max_getput_md bytes and whole elements. As with PtlPutRegion, and
  * PTL_MD_ILLEGAL if `op` is not defined on `type` or the length is wrong, PTL_FAIL if the transport has no
  * atomic operations.
+ *
+ * With PTL_ATOMIC_RUNS in `op` the elements at the target lie in the runs that are told at local_offset, of a
+ * descriptor without PTL_MD_IOVEC. `length` is what the elements are, all together; the region at the target is
+ * the span of the runs, and if that is truncated nothing is done. Events tell `length`, or 0 in mlength. What
+ * becomes of bytes that are in several runs is not said. Of one node only: to others PTL_FAIL.
  */
 int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	      ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,

@@ -94,11 +94,23 @@ int mpi_rma_init(void)
 	return err;
 }
 
+static void free_chunks(struct mpi_rma *op)
+{
+	struct mpi_rma_chunk *c;
+
+	while ((c = op->chunks)) {
+		op->chunks = c->next;
+		free(c);
+	}
+}
+
 void mpi_rma_fini(void)
 {
 	for (uint32_t i = 0; i < rma.chunks; i++) {
-		for (int k = 0; k < CHUNK; k++)
+		for (int k = 0; k < CHUNK; k++) {
+			free_chunks(&rma.chunk[i][k]);
 			free(rma.chunk[i][k].tmp);
+		}
 		free(rma.chunk[i]);
 	}
 	memset(&rma, 0, sizeof(rma));
@@ -182,6 +194,7 @@ struct mpi_rma *mpi_rma_begin(struct mpi_win *win, int rank)
 
 static void put_back(struct mpi_rma *op)
 {
+	free_chunks(op);
 	free(op->tmp);
 	op->tmp = NULL;
 	op->packed = NULL;
@@ -447,6 +460,34 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 		else
 			code = PtlAtomic(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
 					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+	} while (again(op, bytes, code, &err));
+	return err;
+}
+
+int mpi_rma_runs(struct mpi_rma *op, const ptl_atomic_runs_t *runs, void *to, size_t bytes,
+		 uint32_t number, uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type,
+		 bool *can)
+{
+	uint64_t bits = bits_of(op, number);
+	int err = reserve(op, bytes), code;
+
+	*can = true;
+	if (err)
+		return err;
+	what = (ptl_atomic_op_t)(what | PTL_ATOMIC_RUNS);
+	do {
+		if (to)
+			code = PtlFetchAtomic(rma.in[half(to)], offset_of(to), rma.out[half(runs)],
+					      offset_of(runs), bytes, process(op), MPI_PT_RMA, 0,
+					      bits, offset, 0, what, type);
+		else
+			code = PtlAtomic(rma.out[half(runs)], offset_of(runs), bytes, PTL_ACK_REQ,
+					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+		if (code == PTL_FAIL) {
+			count(op, bytes, -1);
+			*can = false;
+			return MPI_SUCCESS;
+		}
 	} while (again(op, bytes, code, &err));
 	return err;
 }

@@ -16,6 +16,12 @@
 #include "mpi_shim/coll.h"
 #include "mpi_shim/win.h"
 
+/* Memory of an operation that goes with it. */
+struct mpi_rma_chunk {
+	struct mpi_rma_chunk *next;
+	char data[];
+};
+
 struct mpi_rma {
 	struct mpi_win *win; /* NULL: the record is free */
 	int rank;
@@ -27,6 +33,7 @@ struct mpi_rma {
 	bool told;      /* its error was returned by the call that started it */
 	bool held;      /* whoever started it looks at it when it is over, and frees it */
 	int error;
+	struct mpi_rma_chunk *chunks; /* malloc'd: what its messages are sent from */
 	void *tmp; /* malloc'd: what the operation reads or writes instead of the user's memory */
 	char few[64];       /* the same, for little */
 	const void *packed; /* a get: goes to the user's memory when it is complete */
@@ -66,6 +73,39 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes, uint32_t number,
 		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type);
 #define MPI_RMA_ATOMIC_MOST 4096
+
+/* The same with `bytes` bytes of elements in runs. *can: false if there is no way to do that, and nothing was done. */
+int mpi_rma_runs(struct mpi_rma *op, const ptl_atomic_runs_t *runs, void *to, size_t bytes,
+		 uint32_t number, uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type,
+		 bool *can);
+
+/* ---- rma_runs.c ---------------------------------------------------------------------------------------- */
+
+#define MPI_RMA_GROUPS 96
+
+/* Runs that go in one message. */
+struct mpi_rma_batch {
+	struct mpi_rma *op;
+	bool moves; /* put and get: runs by themselves need not be atomic */
+	ptl_atomic_op_t what;
+	ptl_atomic_type_t type;
+	const char *from; /* the data of all runs lie one after the other */
+	char *to;
+	size_t bytes;
+	uint64_t base; /* the runs' offsets count from here */
+	uint32_t number, span, groups;
+	ptl_atomic_run_t group[MPI_RMA_GROUPS];
+};
+
+void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves,
+			 ptl_atomic_op_t what, ptl_atomic_type_t type);
+/*
+ * A run of `bytes` bytes at the target, of an atomic MPI_RMA_ATOMIC_MOST at most. `from` and `to` follow those of the
+ * run before; NULL: nothing is sent but what may be anything, or nothing comes back. In the end what is left goes.
+ */
+int mpi_rma_batch_add(struct mpi_rma_batch *b, const char *from, char *to, size_t bytes,
+		      uint32_t number, uint64_t offset);
+int mpi_rma_batch_end(struct mpi_rma_batch *b);
 
 /* Until all operations to the target are over; its error, which is told once. */
 int mpi_rma_flush(struct mpi_win *win, int rank);

@@ -40,26 +40,46 @@ struct accumulate {
 	const char *in; /* elements still to go; NULL with MPI_NO_OP */
 	char *out;
 	struct mpi_rma *record;
+	struct mpi_rma_batch batch;
 	size_t packed; /* bytes of the target's data gone by */
 };
 
 /* ---- types ---------------------------------------------------------------------------------------------- */
 
-/* The predefined type that all data of t are of; NULL: of several, or none. */
-static struct mpi_type *leaf_of(struct mpi_type *t)
+static struct mpi_type *leaf_of(struct mpi_type *t);
+
+static struct mpi_type *find_leaf(struct mpi_type *t)
 {
 	struct mpi_type *found = NULL;
 
-	if (t->predefined)
-		return t;
 	for (size_t i = 0; i < t->body->n_types; i++) {
-		struct mpi_type *leaf = t->body->types[i]->size ? leaf_of(t->body->types[i]) : NULL;
+		struct mpi_type *member = t->body->types[i], *leaf;
+		MPI_Count times;
 
-		if (found && leaf && leaf != found)
+		mpi_type_member(t, i, &times);
+		if (!times || !member->size)
+			continue;
+		leaf = leaf_of(member);
+		if (!leaf || (found && leaf != found))
 			return NULL;
-		found = leaf ? leaf : found;
+		found = leaf;
 	}
 	return found;
+}
+
+/*
+ * The predefined type that all data of t are of; NULL: of several, or none. Looked for once: a type may be made of
+ * another one many times, and that likewise.
+ */
+static struct mpi_type *leaf_of(struct mpi_type *t)
+{
+	if (t->predefined)
+		return t;
+	if (!t->body->leaf_known) {
+		t->body->leaf = find_leaf(t);
+		t->body->leaf_known = true;
+	}
+	return t->body->leaf;
 }
 
 static int check_side(const struct accumulate *a, const struct side *s, const char *what)
@@ -350,12 +370,19 @@ static int swap_until_done(struct accumulate *a, const char *in, char *out, size
 	return err;
 }
 
+static void begin_batch(struct accumulate *a)
+{
+	bool moves = a->op_handle == MPI_REPLACE || a->op_handle == MPI_NO_OP;
+
+	mpi_rma_batch_begin(&a->batch, a->record, false, atomic_op(a->op_handle),
+			    moves ? block_of(a->stride) : number_of(a->basic, a->op_handle));
+}
+
 /* A run, in pieces. */
 static int run_far(struct accumulate *a, MPI_Aint at, size_t n)
 {
-	bool moves = a->op_handle == MPI_REPLACE || a->op_handle == MPI_NO_OP;
-	ptl_atomic_type_t type = moves ? block_of(a->stride) : number_of(a->basic, a->op_handle);
-	ptl_atomic_op_t what = atomic_op(a->op_handle);
+	ptl_atomic_type_t type = a->batch.type;
+	ptl_atomic_op_t what = a->batch.what;
 	size_t most = (what && type ? MPI_RMA_ATOMIC_MOST : SWAP_MOST) / a->stride, some;
 	uint64_t offset;
 	uint32_t number;
@@ -370,8 +397,8 @@ static int run_far(struct accumulate *a, MPI_Aint at, size_t n)
 
 		some = n - i < most ? n - i : most;
 		if (what && type)
-			err = mpi_rma_atomic(a->record, in ? in : out, out, some * a->stride,
-					     number, offset + i * a->stride, what, type);
+			err = mpi_rma_batch_add(&a->batch, in, out, some * a->stride, number,
+						offset + i * a->stride);
 		else
 			err = swap_until_done(a, in, out, some, number, offset + i * a->stride);
 	}
@@ -386,6 +413,7 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 	if (!op)
 		return MPI_ERR_NO_MEM;
 	a->record = op;
+	begin_batch(a);
 	err = make_arrays(a, &op->tmp);
 	if (!err && a->result.type && !in_place(a, &a->result)) {
 		op->packed = a->out;
@@ -398,6 +426,8 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 		err = mpi_rma_request(op, request);
 	if (!err)
 		err = each_run(a, run_far);
+	if (!err)
+		err = mpi_rma_batch_end(&a->batch);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

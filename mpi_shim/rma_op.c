@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Put and get. Where the target's memory is mapped here they are copies; else each run of bytes of the
+ * Put and get. Where the target's memory is mapped here they are copies; else each long run of bytes of the
  * target's datatype is a put or get of Portals, of the user's memory if its data lie in one piece, else of
- * a packed copy.
+ * a packed copy; short runs go together (rma_runs.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -158,6 +158,7 @@ struct runs {
 	const struct mpi_rma_place *place;
 	char *local;
 	bool put;
+	struct mpi_rma_batch *batch;
 };
 
 static int one_run(void *arg, MPI_Aint at, size_t bytes)
@@ -169,8 +170,8 @@ static int one_run(void *arg, MPI_Aint at, size_t bytes)
 
 	if (err)
 		return err;
-	err = r->put ? mpi_rma_put(r->op, r->local, bytes, number, offset)
-		     : mpi_rma_get(r->op, r->local, bytes, number, offset);
+	err = mpi_rma_batch_add(r->batch, r->put ? r->local : NULL, r->put ? NULL : r->local, bytes,
+				number, offset);
 	r->local += bytes;
 	return err;
 }
@@ -251,16 +252,21 @@ static int by_portals(struct mpi_win *win, const struct transfer *x,
 		      const struct mpi_rma_place *place, struct mpi_request **request)
 {
 	struct mpi_rma *op = mpi_rma_begin(win, x->rank);
-	struct runs r = { .op = op, .place = place, .put = x->put };
+	struct mpi_rma_batch b;
+	struct runs r = { .op = op, .place = place, .put = x->put, .batch = &b };
 	int err;
 
 	if (!op)
 		return MPI_ERR_NO_MEM;
+	mpi_rma_batch_begin(&b, op, true, x->put ? PTL_ATOMIC_SWAP : PTL_ATOMIC_FETCH,
+			    PTL_ATOMIC_UINT8);
 	err = local_data(op, x, &r.local);
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
 		err = mpi_type_runs(x->target_type, x->target_count, one_run, &r);
+	if (!err)
+		err = mpi_rma_batch_end(&b);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

@@ -96,6 +96,8 @@ struct mpi_type_body {
 	size_t n_args;
 	MPI_Count *args;
 	size_t n_types;
+	struct mpi_type *leaf; /* for accumulates, which ask for it first: see leaf_of() */
+	bool leaf_known;
 	struct mpi_type **types;
 };
 

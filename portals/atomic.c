@@ -43,6 +43,30 @@ bool ptl_atomic_valid(unsigned int op, unsigned int type, uint64_t length)
 	return type <= PTL_ATOMIC_DOUBLE && op <= PTL_ATOMIC_MAX;
 }
 
+bool ptl_runs_valid(const ptl_atomic_runs_t *r, uint64_t room, unsigned int op, unsigned int type,
+		    uint64_t length)
+{
+	unsigned int plain = ptl_atomic_plain(op);
+	uint64_t sum = 0, list;
+
+	if (!ptl_atomic_on_runs(op) || plain == PTL_ATOMIC_CSWAP ||
+	    !ptl_atomic_valid(plain, type, length) || room < sizeof(*r))
+		return false;
+	list = ptl_runs_bytes(r);
+	if (list > room || room - list != (plain == PTL_ATOMIC_FETCH ? 0 : length))
+		return false;
+	for (uint32_t i = 0; i < r->groups; i++) {
+		const ptl_atomic_run_t *g = &ptl_runs_groups(r)[i];
+
+		if (!g->bytes || !g->count || g->bytes % sizes[type] ||
+		    g->bytes > length / g->count ||
+		    g->offset + (uint64_t)g->stride * (g->count - 1) + g->bytes > r->span)
+			return false;
+		sum += (uint64_t)g->bytes * g->count;
+	}
+	return sum == length;
+}
+
 /* ---- calculating ------------------------------------------------------------------------------ */
 
 #define LOOP(expression)                                                                           \

@@ -71,6 +71,7 @@ struct ptl_start {
 	uint32_t md;        /* get: where the reply goes; put, getput: the source */
 	uint32_t get_md;    /* getput: where the old contents go */
 	uint64_t offset, get_offset, length;
+	uint32_t operand; /* of an atomic: bytes at `offset` that are sent */
 	ptl_process_id_t target;
 	uint32_t pt_index, ac_index;
 	uint64_t match_bits, remote_offset, hdr_data;

@@ -42,14 +42,36 @@ static int send(struct ptl_ni *ni, const struct ptl_start *s)
 	return ptl_send(ni, s);
 }
 
-/* What an atomic is asked for that is not to be had; PTL_OK for what is none. */
-static int atomic_error(const struct ptl_ni *ni, const struct ptl_start *s)
+/* The runs that an atomic's operand begins with: as they should be? Fills in how much the operand is. */
+static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 {
+	const ptl_atomic_runs_t *r;
+	uint64_t at = md->start + s->offset, most = md->length - s->offset, bytes;
+
+	if (md->options & PTL_MD_IOVEC || at % _Alignof(ptl_atomic_runs_t) || most < sizeof(*r))
+		return false;
+	r = (const ptl_atomic_runs_t *)(uintptr_t)at;
+	bytes = ptl_runs_bytes(r);
+	if (ptl_atomic_plain(s->atomic) != PTL_ATOMIC_FETCH)
+		bytes += s->length;
+	s->operand = (uint32_t)bytes;
+	return bytes <= most && bytes <= UINT32_MAX &&
+	       ptl_runs_valid(r, bytes, s->atomic, s->element, s->length);
+}
+
+/* What an atomic is asked for that is not to be had; PTL_OK for what is none. Its operand begins inside `md`. */
+static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct ptl_start *s)
+{
+	const uint64_t most = (uint64_t)ni->view.limits.max_getput_md;
+
 	if (!s->atomic)
 		return PTL_OK;
-	if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
-	    ptl_atomic_operand(s->atomic, s->length) > (uint64_t)ni->view.limits.max_getput_md ||
-	    !ptl_atomic_valid(s->atomic, s->element, s->length))
+	if (s->length > most)
+		return PTL_MD_ILLEGAL;
+	if (ptl_atomic_on_runs(s->atomic))
+		return runs_good(md, s) && s->operand <= most ? PTL_OK : PTL_MD_ILLEGAL;
+	s->operand = (uint32_t)ptl_atomic_operand(s->atomic, s->length);
+	if (s->operand > most || !ptl_atomic_valid(s->atomic, s->element, s->length))
 		return PTL_MD_ILLEGAL;
 	return PTL_OK;
 }
@@ -76,10 +98,12 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 		err = PTL_MD_INVALID;
 	else if (wildcard(s->target))
 		err = PTL_PROCESS_INVALID;
-	else if (outside(md, s->offset, ptl_atomic_operand(s->atomic, s->length)))
+	else if (outside(md, s->offset,
+			 ptl_atomic_on_runs(s->atomic) ? 0
+						       : ptl_atomic_operand(s->atomic, s->length)))
 		err = PTL_MD_ILLEGAL; /* P3.3 §3.13.3, §3.13.5 */
 	else
-		err = atomic_error(ni, s);
+		err = atomic_error(ni, md, s);
 	if (err == PTL_OK) {
 		s->ack = s->ack && md->eq != PTL_NIL;
 		err = send(ni, s);
@@ -231,11 +255,14 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 	else if (wildcard(s->target))
 		err = PTL_PROCESS_INVALID;
 	else if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
-		 outside(put, s->offset, ptl_atomic_operand(s->atomic, s->length)) ||
+		 outside(put, s->offset,
+			 ptl_atomic_on_runs(s->atomic)
+				 ? 0
+				 : ptl_atomic_operand(s->atomic, s->length)) ||
 		 outside(get, s->get_offset, s->length))
 		err = PTL_MD_ILLEGAL;
 	else
-		err = atomic_error(ni, s);
+		err = atomic_error(ni, put, s);
 	if (err == PTL_OK)
 		err = send(ni, s);
 	ptl_leave(ni);

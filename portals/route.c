@@ -3,6 +3,7 @@
  *
  * See route.h.
  */
+#include "portals/atomic.h"
 #include "portals/route.h"
 
 #include <limits.h>
@@ -416,7 +417,7 @@ int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
 	for (uint32_t k = 0; k < ni->nnets; k++) {
 		int err;
 
-		if (s->atomic && !ni->net[k].nal->atomics) {
+		if (s->atomic && (!ni->net[k].nal->atomics || ptl_atomic_on_runs(s->atomic))) {
 			cannot =
 				true; /* if this is its peer; for what is nobody's it matters little */
 			continue;

@@ -212,6 +212,9 @@ static inline ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, 
 	return PTL_NI_OK;
 }
 
+/* Between a buffer of ours and runs of a span, which lie in it; to them (`in`), or from them. */
+ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_t *runs, char *here,
+			    bool in);
 /* Between two MDs, at least one of them ours. */
 ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len);
 /* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */

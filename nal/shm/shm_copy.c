@@ -13,6 +13,7 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
+#include "portals/atomic.h"
 
 #define BATCH 64 /* segments per system call */
 
@@ -207,6 +208,77 @@ ptl_ni_fail_t shm_copy_out_any(void *to, const struct shm_span *from, uint64_t l
 	if (fail != PTL_NI_OK)
 		return fail;
 	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
+}
+
+/* Runs of another process, as many as one system call takes. */
+struct runs_batch {
+	struct iovec v[BATCH];
+	unsigned long n;
+	uint64_t bytes;
+	char *here;
+};
+
+static ptl_ni_fail_t flush_runs(struct runs_batch *b, pid_t pid, bool in)
+{
+	struct iovec here = { b->here, b->bytes };
+	ssize_t moved;
+
+	if (!b->n)
+		return PTL_NI_OK;
+	moved = in ? process_vm_writev(pid, &here, 1, b->v, b->n, 0)
+		   : process_vm_readv(pid, &here, 1, b->v, b->n, 0);
+	if (moved < 0 || (uint64_t)moved != b->bytes)
+		return moved < 0 ? cma_fail() : PTL_NI_BAD_ADDRESS;
+	b->here += b->bytes;
+	b->n = 0;
+	b->bytes = 0;
+	return PTL_NI_OK;
+}
+
+static ptl_ni_fail_t copy_run(const struct shm_span *there, const struct ptl_md *md,
+			      struct runs_batch *b, uint64_t offset, uint32_t bytes, bool in)
+{
+	struct shm_span run = *there;
+	char *at = (char *)(uintptr_t)md->start + there->offset + offset;
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	if (there->pid && !(md->options & PTL_MD_IOVEC)) {
+		if (b->n == BATCH)
+			fail = flush_runs(b, there->pid, in);
+		b->v[b->n++] = (struct iovec){ at, bytes };
+		b->bytes += bytes;
+		return fail;
+	}
+	run.offset += offset;
+	if (md->options & PTL_MD_IOVEC)
+		fail = in ? shm_copy_in_any(&run, b->here, bytes)
+			  : shm_copy_out_any(b->here, &run, bytes);
+	else if (bytes ==
+		 8) /* the usual size of an element; memory is the owner's: any alignment */
+		memcpy(in ? at : b->here, in ? b->here : at, 8);
+	else
+		memcpy(in ? at : b->here, in ? b->here : at, bytes);
+	b->here += bytes;
+	return fail;
+}
+
+ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_t *runs, char *here,
+			    bool in)
+{
+	const struct ptl_md *md = &there->v->slot[there->md].md;
+	struct runs_batch b = { .here = here };
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	if (there->offset > md->length || runs->span > md->length - there->offset)
+		return PTL_NI_PROTOCOL;
+	for (uint32_t i = 0; i < runs->groups && fail == PTL_NI_OK; i++) {
+		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
+
+		for (uint32_t k = 0; k < g->count && fail == PTL_NI_OK; k++)
+			fail = copy_run(there, md, &b, g->offset + (uint64_t)k * g->stride,
+					g->bytes, in);
+	}
+	return fail == PTL_NI_OK ? flush_runs(&b, there->pid, in) : fail;
 }
 
 ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len)

@@ -35,6 +35,7 @@ struct run {
 	uint32_t sender;         /* its channel in the region */
 	pid_t memory;            /* whose memory MDs mean: 0 ours, else a peer's */
 	bool denied;             /* cross-memory attach was refused: the owner must do it */
+	bool dear;               /* ... only because it would take too long here */
 };
 
 /* ---- messages --------------------------------------------------------------------------------- */
@@ -251,6 +252,83 @@ static void take_atomic(struct run *x, const struct ptl_request *q, const char *
 	ptl_engine_done(x->e, &l, fail);
 }
 
+/* The elements of runs that a request brings the list of: what was there comes to `old`, and is changed. */
+static ptl_ni_fail_t change_runs(struct run *x, const struct ptl_request *q,
+				 const ptl_atomic_runs_t *runs, const struct ptl_landing *l,
+				 char *old)
+{
+	const struct shm_span span = { x->e->v, x->memory, l->md, l->offset };
+	const unsigned int op = ptl_atomic_plain(q->atomic);
+	const char *operand = (const char *)runs + ptl_runs_bytes(runs);
+	char new[SHM_ATOMIC_MOST];
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	/* if the memory of another process may not be touched after all, this fails, and nothing has changed */
+	if (op != PTL_ATOMIC_SWAP || q->kind != PTL_REQ_PUT)
+		fail = shm_copy_runs(&span, runs, old, false);
+	if (fail != PTL_NI_OK || op == PTL_ATOMIC_FETCH)
+		return fail;
+	if (op != PTL_ATOMIC_SWAP) {
+		ptl_atomic_apply(op, q->element, new, old, operand, l->mlength, l->mlength);
+		operand = new;
+	}
+	return shm_copy_runs(&span, runs, (char *)(uintptr_t)operand, true);
+}
+
+static uint64_t count_runs(const ptl_atomic_runs_t *r)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < r->groups; i++)
+		n += ptl_runs_groups(r)[i].count;
+	return n;
+}
+
+/* Runs that are reached one by one in another's memory; more are left to its own thread, which is faster then. */
+#define RUNS_BY_PEER 64
+
+static void take_runs(struct run *x, struct ptl_request *q, const char *payload, uint32_t size)
+{
+	_Alignas(16) char list[SHM_ATOMIC_MOST];
+	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
+	const uint64_t length = q->rlength;
+	char old[SHM_ATOMIC_MOST];
+	struct ptl_landing l;
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	memcpy(list, payload, size);
+	if (length > sizeof(old) || !ptl_runs_valid(runs, size, q->atomic, q->element, length)) {
+		ptl_count_drop(x->e, PTL_DROP_STALE, length);
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_PROTOCOL);
+		return;
+	}
+	if (x->memory && count_runs(runs) > RUNS_BY_PEER &&
+	    !((struct shm_area *)x->e->v->nal)->calls_only) {
+		x->denied = x->dear = true; /* nothing was done yet */
+		return;
+	}
+	q->rlength = runs->span;
+	if (!match(x, q, &l)) {
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		return;
+	}
+	l.mlength = l.mlength == runs->span ? length : 0;
+	l.rlength = length;
+	if (l.mlength)
+		fail = change_runs(x, q, runs, &l, old);
+	if (refused(x, fail))
+		return;
+	if (q->kind == PTL_REQ_PUT) {
+		put_done(x, &l, fail);
+		return;
+	}
+	if (fail == PTL_NI_OK)
+		reply(x, &l, NULL, old);
+	else
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+	ptl_engine_done(x->e, &l, fail);
+}
+
 /* Does an answer name an operation that its sender is to answer? */
 static bool known(struct run *x, const struct shm_msg *m)
 {
@@ -357,6 +435,8 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		q.jid = x->who.jid;
 		if (m->kind == SHM_GET)
 			take_get(x, &q, m->flags & SHM_LONG);
+		else if (ptl_atomic_on_runs(q.atomic))
+			take_runs(x, &q, payload, m->size);
 		else if (m->kind == SHM_GETPUT || q.atomic)
 			take_atomic(x, &q, payload);
 		else {
@@ -586,7 +666,7 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 	p->run_for += n;
 	if (x.denied) {
 		ptl_rollback(&p->view);
-		p->cma = false;
+		p->cma = x.dear;
 	}
 	ptl_unlock_plain(p->view.r);
 	if (e.posted)

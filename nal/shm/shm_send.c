@@ -340,7 +340,7 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 		if (op == PTL_NIL)
 			return PTL_NO_SPACE;
 	}
-	size = carries ? (uint32_t)ptl_atomic_operand(s->atomic, s->length) : 0;
+	size = !carries ? 0 : s->atomic ? s->operand : (uint32_t)s->length;
 	placed = room_soon(shm, p, size);
 	m = placed ? shm_ring_place(&p->out, size) : &spare;
 	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;

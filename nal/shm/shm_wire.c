@@ -43,8 +43,12 @@ uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines)
 		break;
 	case SHM_ATOMIC:
 	case SHM_FETCH_ATOMIC:
-		if (m->length >> 48 || m->size > SHM_ATOMIC_MOST ||
-		    m->size != ptl_atomic_operand(shm_atomic_op(m), (uint32_t)m->length) ||
+		if (m->length >> 48 || m->size > SHM_ATOMIC_MOST)
+			return 0;
+		if (ptl_atomic_on_runs(
+			    shm_atomic_op(m))) /* the runs are looked at when they are a copy */
+			break;
+		if (m->size != ptl_atomic_operand(shm_atomic_op(m), (uint32_t)m->length) ||
 		    !ptl_atomic_valid(shm_atomic_op(m), shm_atomic_element(m), (uint32_t)m->length))
 			return 0;
 		break;

@@ -227,6 +227,255 @@ static void every_operation_on_scattered_memory(void)
 	every_operation(7);
 }
 
+/* ---- elements in runs --------------------------------------------------------------------------------- */
+
+enum { SPAN = 3000, RUNS_MOST = 4096 };
+
+/* A list, and behind it elements. */
+struct message {
+	_Alignas(8) unsigned char bytes[RUNS_MOST];
+};
+
+static ptl_atomic_runs_t *list_of(struct message *m)
+{
+	return (ptl_atomic_runs_t *)(void *)m->bytes;
+}
+
+static ptl_atomic_run_t *groups_of(ptl_atomic_runs_t *r)
+{
+	return (ptl_atomic_run_t *)(r + 1);
+}
+
+/* Runs that do not touch each other, of which one may be the only one; how many bytes they are. */
+static size_t draw_runs(const struct type *t, ptl_atomic_runs_t *r, uint64_t *seed)
+{
+	uint32_t at = (uint32_t)(pt_random(seed) % 40),
+		 groups = 1 + (uint32_t)(pt_random(seed) % 8);
+	size_t sum = 0;
+
+	for (r->groups = 0; r->groups < groups; r->groups++) {
+		ptl_atomic_run_t *g = &groups_of(r)[r->groups];
+
+		g->offset = at;
+		g->bytes = (uint32_t)t->size * (1 + (uint32_t)(pt_random(seed) % 3));
+		g->stride = g->bytes + (uint32_t)(pt_random(seed) % 9);
+		g->count = 1 + (uint32_t)(pt_random(seed) % (pt_random(seed) % 3 ? 3 : 100));
+		while (g->count > 1 && at + g->stride * g->count > SPAN - 200)
+			g->count /= 2;
+		if (at + g->stride * g->count > SPAN || sum + g->bytes * g->count > 1500)
+			break;
+		at += g->stride * g->count + (uint32_t)(pt_random(seed) % 5);
+		sum += g->bytes * g->count;
+	}
+	r->span = at < SPAN ? at : SPAN;
+	return sum;
+}
+
+/* What the target must hold then, and what was there. */
+static void model_runs(const struct type *t, int op, unsigned char *place, ptl_atomic_runs_t *r,
+		       const unsigned char *operand, unsigned char *was)
+{
+	for (uint32_t i = 0; i < r->groups; i++) {
+		const ptl_atomic_run_t *g = &groups_of(r)[i];
+
+		for (uint32_t k = 0; k < g->count; k++) {
+			unsigned char *at = place + g->offset + k * g->stride;
+
+			memcpy(was, at, g->bytes);
+			for (uint32_t b = 0; b < g->bytes; b += (uint32_t)t->size)
+				model(t, op, at + b, operand + b, operand + b);
+			was += g->bytes;
+			operand += g->bytes;
+		}
+	}
+}
+
+/* Numbers everywhere, of the type. */
+static void make_more(const struct type *t, unsigned char *p, size_t bytes, uint64_t seed)
+{
+	unsigned char some[BYTES];
+
+	for (size_t at = 0; at < bytes; at += ELEMENTS * t->size) {
+		make(t, some, seed + at);
+		memcpy(p + at, some,
+		       bytes - at < ELEMENTS * t->size ? bytes - at : ELEMENTS * t->size);
+	}
+}
+
+/* Said by a transport that has no such operation; to this process itself it is always to be had. */
+static bool not_over(int code)
+{
+	unsigned long distance = 0;
+
+	pt_ok(PtlNIDist(pt_ni, pt_target(), &distance));
+	return code == PTL_FAIL && distance > 0;
+}
+
+/* False: this target is reached through a transport that has no such operation. */
+static bool one_on_runs(const struct type *t, int op, bool fetch, unsigned char *place,
+			uint64_t *seed)
+{
+	static struct message m;
+	static unsigned char got[RUNS_MOST], was[RUNS_MOST], *operand;
+	ptl_atomic_op_t what = (ptl_atomic_op_t)(op | PTL_ATOMIC_RUNS);
+	ptl_atomic_runs_t *r = list_of(&m);
+	ptl_handle_eq_t eq = pt_eq(8);
+	ptl_handle_md_t from, to;
+	size_t n = draw_runs(t, r, seed);
+	int code;
+
+	operand = (unsigned char *)&groups_of(r)[r->groups];
+	make_more(t, operand, n, pt_random(seed));
+	from = pt_bind(&m, sizeof(m), 0, eq);
+	to = pt_bind(got, sizeof(got), 0, eq);
+	if (fetch)
+		code = PtlFetchAtomic(to, 0, from, 0, n, pt_target(), PORTAL, 0, 9, 3, 77, what,
+				      t->type);
+	else
+		code = PtlAtomic(from, 0, n, PTL_ACK_REQ, pt_target(), PORTAL, 0, 9, 3, 77, what,
+				 t->type);
+	if (not_over(code))
+		return false;
+	pt_ok(code);
+	pt_await(eq, fetch ? PT_SENT | PT_REPLIED : PT_ACKED, NULL);
+	model_runs(t, op, place, r, operand, was);
+	if (fetch)
+		pt_memory(got, was, n);
+	pt_ok(PtlMDUnlink(from));
+	pt_ok(PtlMDUnlink(to));
+	pt_ok(PtlEQFree(eq));
+	return true;
+}
+
+static void operations_on_runs(size_t pieces)
+{
+	struct pt_buf at = pt_buf_new(SPAN + 3, pieces);
+	static unsigned char place[SPAN], now[SPAN];
+	uint64_t seed = 11;
+	bool can = true;
+
+	pt_open();
+	pt_buf_fill(&at, 5);
+	if (pt_is_target())
+		pt_post(PORTAL, 9,
+			pt_buf_md(&at, PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+				  PTL_EQ_NONE),
+			PTL_RETAIN, NULL);
+	pt_barrier();
+	for (int round = 0; round < 400 && can && pt_is_initiator(); round++) {
+		const struct type *t = &types[pt_random(&seed) % TYPES];
+		int op = 1 + (int)(pt_random(&seed) % (OPS - 1)); /* all but CSWAP */
+		ptl_handle_eq_t eq = pt_eq(8);
+
+		if (!defined(t, op))
+			op = PTL_ATOMIC_SWAP;
+		make_more(t, place, SPAN, pt_random(&seed));
+		pt_ok(PtlPut(pt_bind(place, SPAN, 0, eq), PTL_ACK_REQ, pt_target(), PORTAL, 0, 9, 3,
+			     0));
+		pt_await(eq, PT_ACKED, NULL);
+		can = one_on_runs(t, op, pt_random(&seed) % 2, place, &seed);
+		pt_ok(PtlGet(pt_bind(now, SPAN, 0, eq), pt_target(), PORTAL, 0, 9, 3));
+		pt_await(eq, PT_REPLIED, NULL);
+		for (size_t k = 0; k < SPAN && can; k++)
+			pt_truef(now[k] == place[k],
+				 "round %d, type %d, operation %d: byte %zu is %02x, not %02x",
+				 round, (int)t->type, op, k, now[k], place[k]);
+	}
+	pt_finish();
+	if (pt_is_target())
+		pt_buf_guarded(&at);
+}
+
+static void operations_on_runs_change_nothing_between(void)
+{
+	operations_on_runs(0);
+}
+
+static void operations_on_runs_of_scattered_memory(void)
+{
+	operations_on_runs(7);
+}
+
+static void runs_that_do_not_fit_change_nothing(void)
+{
+	uint32_t words[3] = { 1, 2, 3 };
+	ptl_event_t ev[PTL_EVENT_MAX];
+	struct message m;
+	ptl_atomic_runs_t *r = list_of(&m);
+	ptl_handle_eq_t here;
+	ptl_handle_md_t md;
+	int code;
+
+	pt_open();
+	here = pt_eq(8);
+	if (pt_is_target())
+		pt_post(PORTAL, 1,
+			pt_md(words, 12, PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+			      PTL_EQ_NONE),
+			PTL_RETAIN, NULL);
+	pt_barrier();
+	if (pt_is_initiator()) {
+		memset(&m, 1, sizeof(m));
+		*r = (ptl_atomic_runs_t){ .span = 16, .groups = 1 };
+		*groups_of(r) = (ptl_atomic_run_t){ 0, 4, 12, 2 };
+		md = pt_bind(&m, sizeof(m), 0, here);
+		code = PtlAtomic(md, 0, 8, PTL_ACK_REQ, pt_target(), PORTAL, 0, 1, 0, 0,
+				 (ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS),
+				 PTL_ATOMIC_UINT32);
+		if (!not_over(code)) {
+			pt_ok(code);
+			pt_await(here, PT_ACKED, ev);
+			pt_is(ev[PTL_EVENT_ACK].mlength, 0);
+			pt_is(ev[PTL_EVENT_ACK].rlength, 8);
+		}
+	}
+	pt_finish();
+	if (pt_is_target()) {
+		pt_is(words[0], 1);
+		pt_is(words[2], 3);
+	}
+}
+
+/* A list of one group, 64 bytes of which elements follow. */
+static int with_runs(ptl_handle_md_t md, struct message *m, uint32_t span, ptl_atomic_run_t g,
+		     size_t length)
+{
+	*list_of(m) = (ptl_atomic_runs_t){ .span = span, .groups = 1 };
+	*groups_of(list_of(m)) = g;
+	return PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, 0, 0, 0,
+			 (ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS), PTL_ATOMIC_UINT32);
+}
+
+static void wrong_lists_of_runs_are_refused(void)
+{
+	static struct message m;
+	ptl_handle_md_t md;
+
+	pt_open();
+	md = pt_bind(&m, sizeof(ptl_atomic_runs_t) + sizeof(ptl_atomic_run_t) + 64, 0, PTL_EQ_NONE);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 8, 20, 4 }, 32), PTL_OK);
+	pt_code(with_runs(md, &m, 68, (ptl_atomic_run_t){ 0, 8, 20, 4 }, 32), PTL_OK);
+	pt_code(with_runs(md, &m, 67, (ptl_atomic_run_t){ 0, 8, 20, 4 }, 32), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 6, 20, 4 }, 24), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 8, 20, 4 }, 36), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 8, 20, 0 }, 0), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 0, 20, 4 }, 0), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 0, 32, 1, 3 }, 96), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, 100, (ptl_atomic_run_t){ 99, 8, 0, 4 }, 32), PTL_MD_ILLEGAL);
+	pt_code(with_runs(md, &m, UINT32_MAX, (ptl_atomic_run_t){ 8, 4, UINT32_MAX, 8 }, 32),
+		PTL_MD_ILLEGAL);
+	list_of(&m)->groups = UINT32_MAX;
+	pt_code(PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, 0, 0, 0,
+			  (ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS), PTL_ATOMIC_UINT32),
+		PTL_MD_ILLEGAL);
+	pt_code(PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, 0, 0, 0,
+			  (ptl_atomic_op_t)(PTL_ATOMIC_CSWAP | PTL_ATOMIC_RUNS), PTL_ATOMIC_UINT32),
+		PTL_MD_ILLEGAL);
+	pt_code(PtlAtomic(md, 86, 0, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, 0, 0, 0,
+			  (ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS), PTL_ATOMIC_UINT32),
+		PTL_MD_ILLEGAL);
+}
+
 /* ---- events, lengths, errors ------------------------------------------------------------------------- */
 
 static void the_target_sees_a_put_or_a_getput(void)
@@ -406,6 +655,10 @@ static const struct pt_test tests[] = {
 	PT_MODES(every_operation_on_scattered_memory),
 	PT_MODES(the_target_sees_a_put_or_a_getput),
 	PT_MODES(what_is_cut_off_is_left_alone),
+	PT_MODES(operations_on_runs_change_nothing_between),
+	PT_MODES(operations_on_runs_of_scattered_memory),
+	PT_MODES(runs_that_do_not_fit_change_nothing),
+	PT_CASE(wrong_lists_of_runs_are_refused, 1),
 	PT_CASE(what_is_wrong_is_refused, 1),
 	PT_CASE(operations_of_several_initiators_are_atomic, 1),
 	{ "operations_of_several_processes_are_atomic", operations_of_several_initiators_are_atomic,

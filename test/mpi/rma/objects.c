@@ -511,6 +511,52 @@ static const char *errors_of_requests(int round)
 
 /* ---- datatypes ----------------------------------------------------------------------------------------------- */
 
+/* What an accumulate's data must be of is found in types within types: one predefined type, and no other. */
+static const char *types_of_types(int flavor)
+{
+	static const int lengths[] = { 1, 1, 0 };
+	static const MPI_Aint places[] = { 0, 4, 8 };
+	struct {
+		int n;
+		float f;
+	} in = { 1, 2 };
+	MPI_Datatype inner, outer, nested[3] = { MPI_INT, MPI_FLOAT, MPI_FLOAT };
+	MPI_Aint base = 0;
+	int ones[2] = { 1, 1 };
+
+	make_window(flavor);
+	if (flavor == 3)
+		MPI_Get_address(memory, &base);
+	MPI_Type_create_struct(2, lengths, places, nested, &inner);
+	nested[1] = inner;
+	MPI_Type_create_struct(2, lengths, places, nested, &outer);
+	MPI_Type_commit(&outer);
+	CHECK_OK(MPI_Win_lock(MPI_LOCK_EXCLUSIVE, tap_rank, 0, win));
+	CHECK_CLASS(MPI_Accumulate(&in, 1, outer, tap_rank, base, 1, outer, MPI_SUM, win),
+		    MPI_ERR_TYPE);
+	MPI_Type_free(&inner);
+	MPI_Type_free(&outer);
+	/* what has no elements of a type is not of it; and each of them is made of the one before twice */
+	nested[1] = MPI_INT;
+	MPI_Type_create_struct(3, lengths, places, nested, &outer);
+	for (int i = 0; i < 60; i++) {
+		int two[2] = { 1, 0 };
+
+		nested[0] = nested[1] = outer;
+		MPI_Type_create_struct(2, two, places, nested, &inner);
+		MPI_Type_free(&outer);
+		outer = inner;
+	}
+	MPI_Type_commit(&outer);
+	((int *)memory)[0] = ((int *)memory)[1] = 5;
+	CHECK_OK(MPI_Accumulate(ones, 1, outer, tap_rank, base, 1, outer, MPI_SUM, win));
+	CHECK_OK(MPI_Win_unlock(tap_rank, win));
+	CHECK(((int *)memory)[0] == 6 && ((int *)memory)[1] == 6);
+	MPI_Type_free(&outer);
+	free_window(flavor);
+	return NULL;
+}
+
 static const char *fortran_kinds(int flavor)
 {
 	double in = 2, out = 0, *at;
@@ -573,6 +619,7 @@ int main(int argc, char **argv)
 	tap_case("a datatype over two pieces of attached memory", scattered);
 	tap_rounds_set(FLAVORS);
 	tap_case("error handlers", error_handlers);
+	tap_case("types of types", types_of_types);
 	tap_case("Fortran's kinds", fortran_kinds);
 	tap_case("MPI_NO_OP without an origin", no_origin);
 	if (!tap_tame) {
