@@ -79,6 +79,9 @@ static void poll_it(struct net *n)
 
 	n->active = n->now;
 	n->looks = 0;
+	/* who slept is awake, and may compute next */
+	if (atomic_load_explicit(&n->thread.rests, memory_order_seq_cst))
+		net_thread_rouse(n);
 	if (!(atomic_load_explicit(&n->ni->polled, memory_order_relaxed) & bit))
 		atomic_fetch_or_explicit(&n->ni->polled, bit, memory_order_relaxed);
 }
@@ -299,7 +302,10 @@ uint64_t net_arm(struct net *n)
 	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but not at once */
 	if (n->nheld || wake < n->now + SHORTEST_NS)
 		wake = n->now + SHORTEST_NS;
-	return wake == DGRAM_NEVER ? wake : wake + n->stood;
+	if (wake != DGRAM_NEVER)
+		wake += n->stood;
+	atomic_store_explicit(&n->thread.wake, wake, memory_order_relaxed);
+	return wake;
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */

@@ -150,8 +150,11 @@ struct net {
 		pthread_t thread;
 		bool runs;
 		_Atomic bool stop;
-		bool listed;    /* the socket is in the set that it waits for */
-		uint32_t looks; /* of the application's since then */
+		bool listed;        /* the socket is in the set that it waits for */
+		uint32_t looks;     /* of the application's since then */
+		_Atomic bool rests; /* the application slept when it last looked */
+		_Atomic uint64_t
+			wake; /* what the application, asleep, would do next (CLOCK_MONOTONIC) */
 	} thread;
 };
 
@@ -288,6 +291,8 @@ int net_thread_start(struct net *n, int fd);
 void net_thread_stop(struct net *n);
 /* From now on, once, the thread looks after what arrives. */
 void net_thread_arm(struct net *n);
+/* The application, which slept when the thread went to rest, is awake. */
+void net_thread_rouse(struct net *n);
 /* The application looks itself, and has for a while: what arrives is not to take the time of telling the thread. */
 void net_thread_disarm(struct net *n);
 

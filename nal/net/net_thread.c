@@ -4,7 +4,9 @@
  * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so this thread does.
  * It sleeps in the kernel itself, and is told of what arrives only when the socket is armed: once per sleep of the
  * application, and all the time while nobody else looks. It stands aside while the application polls, which it
- * sees from the interface's count of rounds, looking up every few milliseconds.
+ * sees from the interface's count of rounds, looking up every few milliseconds. While it sleeps in a wait, the thread
+ * rests: until something is due that the sleeper may have left to it by then, or until it hears that the application
+ * goes on, for whom it would be late otherwise.
  *
  * While the application computes the thread does its work where PTL_PROGRESS and the cores allow that. Where they do
  * not it still gives signs of life to peers, if only after a while.
@@ -20,10 +22,10 @@
 #include "base/cpu.h"
 #include "nal/net/net.h"
 
-#define ASIDE_MS   2   /* between looks at an application that polls */
-#define AWAY_MS    500 /* after which it works in any mode */
-#define REST_MS    1000 /* at most: nobody says when the one that slept goes on to do something else */
-#define BATCH_MOST 64 /* rounds with the lock held */
+#define ASIDE_MS   2    /* between looks at an application that polls */
+#define AWAY_MS    500  /* after which it works in any mode */
+#define REST_MS    1000 /* at most */
+#define BATCH_MOST 64   /* rounds with the lock held */
 
 enum { ON_EVENT, ON_SOCKET };
 
@@ -83,8 +85,40 @@ static int work(struct net *n)
 	return until > REST_MS ? REST_MS : (int)until;
 }
 
+/* The application sleeps in a wait: how long it is left alone, in milliseconds. */
+static int rest(struct net *n, bool *slept)
+{
+	struct net_thread *t = &n->thread;
+	uint64_t now, wake;
+
+	/* it says only now what it waits for */
+	if (!*slept) {
+		*slept = true;
+		return ASIDE_MS;
+	}
+	/* seq_cst: either it sees that we rest, or we that it does not sleep any more; partner: net_thread_rouse */
+	atomic_store_explicit(&t->rests, true, memory_order_seq_cst);
+	if (!atomic_load_explicit(&n->ni->view.r->stat.waiters, memory_order_seq_cst)) {
+		atomic_store_explicit(&t->rests, false, memory_order_relaxed);
+		return ASIDE_MS;
+	}
+	now = base_now_ns();
+	wake = atomic_load_explicit(&t->wake, memory_order_relaxed);
+	if (wake > now + REST_MS * 1000000ull)
+		return REST_MS;
+	return (wake > now ? (int)((wake - now) / 1000000) : 0) + ASIDE_MS;
+}
+
+void net_thread_rouse(struct net *n)
+{
+	uint64_t one = 1;
+
+	if (atomic_exchange_explicit(&n->thread.rests, false, memory_order_seq_cst))
+		(void)!write(n->thread.event_fd, &one, sizeof(one));
+}
+
 /* One turn: waits, and sees who is to do what. */
-static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left)
+static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left, bool *slept)
 {
 	struct ptl_ni *ni = n->ni;
 	struct ptl_region *r = ni->view.r;
@@ -93,15 +127,18 @@ static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left)
 	uint32_t bit = 1u << (n->slot - ni->net);
 
 	*rounds = now;
+	atomic_store_explicit(&n->thread.rests, false, memory_order_relaxed);
 	/* who sleeps has armed the socket itself; once it is awake it may go on to compute */
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
 		*left = 0;
 		if (!fired)
-			return REST_MS;
+			return rest(n, slept);
+		*slept = false;
 		atomic_fetch_or(&ni->polled, bit);
 		ptl_ring(r);
 		return ASIDE_MS;
 	}
+	*slept = false;
 	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & bit))
 		return work(n); /* nobody else looks at all */
 	if (polls) {
@@ -123,6 +160,7 @@ static void *helper(void *arg)
 	struct epoll_event ev[4];
 	uint32_t rounds = 0;
 	uint64_t left = 0, count;
+	bool slept = false;
 	int wait = 0;
 
 	ptl_lock_never_bias(n->ni);
@@ -136,7 +174,7 @@ static void *helper(void *arg)
 			else
 				(void)!read(n->thread.event_fd, &count, sizeof(count));
 		if (!atomic_load(&n->thread.stop))
-			wait = turn(n, fired, &rounds, &left);
+			wait = turn(n, fired, &rounds, &left, &slept);
 	}
 	return NULL;
 }
