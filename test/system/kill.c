@@ -4,7 +4,8 @@
  * Processes are killed with SIGKILL at random moments while they put, get and swap to and from
  * survivors. The survivors must keep working among themselves, see every operation towards the dead
  * end within a second, see every incoming operation that started end, and be left with nothing of
- * the dead: no file, no mapping, no socket. Usage: kill [rounds]
+ * the dead: no file, no mapping, no socket. In so many rounds some die while they hold a survivor's engine
+ * lock, which portals-stat counts; PORTALS_STAT is its path. Usage: kill [rounds]
  */
 #include "ptest.h"
 
@@ -45,6 +46,7 @@ struct stage {
 		_Atomic bool open;
 		_Atomic uint64_t settled; /* the last round all is accounted for in */
 		_Atomic uint64_t toward, failed;
+		_Atomic uint64_t takeovers; /* of its engine lock from the dead */
 	} survivors[SURVIVORS];
 };
 
@@ -305,6 +307,23 @@ static int open_files(void)
 	return n;
 }
 
+static uint64_t takeovers(void)
+{
+	unsigned long long n = 0, found = 0;
+	char line[512];
+	FILE *stat;
+
+	snprintf(line, sizeof(line), "'%s' %d", PORTALS_STAT, (int)getpid());
+	stat = popen(line, "r");
+	pt_true(stat != NULL);
+	while (fgets(line, sizeof(line), stat))
+		if (strstr(line, "times the engine lock was taken over from a dead process") &&
+		    sscanf(line, "%llu", &found) == 1)
+			n += found;
+	pt_is(pclose(stat), 0);
+	return n;
+}
+
 static void be_a_survivor(int number)
 {
 	struct survivor s = { .number = number, .seed = (uint64_t)number };
@@ -338,6 +357,7 @@ static void be_a_survivor(int number)
 	pt_truef(count_lines("/proc/self/maps", "memfd") <= maps + 3 * VICTIMS,
 		 "%d mapped memfds after a round, %d after %llu", maps,
 		 count_lines("/proc/self/maps", "memfd"), (unsigned long long)rounds);
+	stage->survivors[number].takeovers = takeovers();
 	pt_barrier();
 	PtlFini();
 }
@@ -438,7 +458,7 @@ static void expect_no_socket_of_the_dead(void)
 
 static void conduct(void)
 {
-	uint64_t seed = (uint64_t)time(NULL), toward = 0, failed = 0;
+	uint64_t seed = (uint64_t)time(NULL), toward = 0, failed = 0, held = 0;
 
 	for (uint64_t round = 1; round <= rounds; round++)
 		conduct_round(round, &seed);
@@ -447,10 +467,16 @@ static void conduct(void)
 	for (int i = 0; i < SURVIVORS; i++) {
 		toward += stage->survivors[i].toward;
 		failed += stage->survivors[i].failed;
+		held += stage->survivors[i].takeovers;
 	}
-	fprintf(stderr, "# %llu rounds: %llu operations towards victims, %llu of them failed\n",
-		(unsigned long long)rounds, (unsigned long long)toward, (unsigned long long)failed);
+	fprintf(stderr,
+		"# %llu rounds: %llu operations towards victims, %llu of them failed; %llu died "
+		"with a "
+		"survivor's lock\n",
+		(unsigned long long)rounds, (unsigned long long)toward, (unsigned long long)failed,
+		(unsigned long long)held);
 	pt_true(failed > 0 || rounds < 50);
+	pt_true(held > 0 || rounds < 1000); /* about one in 20 rounds */
 	if (own_shm)
 		expect_no_file_of_the_dead();
 	expect_no_socket_of_the_dead();
