@@ -134,6 +134,9 @@
 	X(PTL_MPI_POOL_KIB, ptl_mpi_pool_kib, INT, 6144, 512, 1048576, "KiB",                      \
 	  "MPI: memory for short messages that come before their receive, in three blocks; the "   \
 	  "senders share it.")                                                                     \
+	X(PTL_MPI_KEEP_KIB, ptl_mpi_keep_kib, INT, 32768, 0, 67108864, "KiB",                      \
+	  "MPI: memory for short messages that wait for their receive beyond which senders have "  \
+	  "no more than their shares of the pool in use, and then send the long way.")             \
 	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
 	  "MPI: messages that may come before the receiver looks at them; the senders share "      \
 	  "them.")                                                                                 \

@@ -25,9 +25,15 @@
  *
  * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and of the
  * event queue's slots, and spends them message by message: without bytes a message goes the long way,
- * without a slot it waits in the sender. The receiver counts what it has taken out of the queue and out of
- * the blocks and, at half a share, tells. Two of the three blocks always have room for all shares: a full
- * one is emptied (moved to memory of their own, what nobody has received yet) before credit is given.
+ * without a slot it waits in the sender. The receiver counts what it has taken out of the queue and what it has
+ * room for again and, at half a share, tells. Two of the three blocks always have room for all shares: a full
+ * one is emptied (moved to memory of their own, what nobody has received yet) before it handles any event, and so
+ * gives any credit, of what comes after it.
+ *
+ * So a message needs its bytes of the blocks only until its event is handled, and they are given back then, however long it
+ * waits for its receive: many that wait do not make those slow that come after them. What bounds the memory is a limit on all that
+ * waits (PTL_MPI_KEEP_KIB). Beyond it a message's bytes are given back when it is received, or when there is less
+ * than the limit again: no more can come then than all shares, and who has used up its own goes the long way.
  */
 #ifndef MPI_SHIM_PROTOCOL_H
 #define MPI_SHIM_PROTOCOL_H
@@ -120,6 +126,7 @@ struct mpi_peer {
 	uint32_t back_bytes, back_slots;       /* given back, as last told */
 	uint32_t took_bytes, took_slots;       /* of its messages: taken out */
 	uint32_t told_bytes, told_slots;       /* ... and told */
+	uint32_t late_bytes;                   /* of its messages: seen, and not given back yet */
 	struct mpi_request *queue, *queue_end; /* sends that wait for a slot, in order */
 	struct mpi_peer *next_owed;            /* of those to be told */
 	bool owed;                             /* is on that list */
@@ -131,12 +138,16 @@ struct mpi_peer {
 struct mpi_unexpected {
 	struct mpi_link {
 		struct mpi_unexpected *next, *prev;
-	} link[5]; /* by key, see unexpected.c */
+	} link[MPI_OPEN_KINDS]; /* by key, see unexpected.c */
+	union {
+		struct mpi_link of_block; /* those in the same block */
+		char few[16];             /* or data of so few bytes, that is not left there */
+	};
 	uint64_t bits, hdr;
 	ptl_process_id_t from;
 	MPI_Count bytes;         /* of the message */
-	void *data;              /* short: in a block, or malloc'd */
-	struct mpi_block *block; /* NULL: data is its own */
+	void *data;              /* short: in a block, in `few`, or malloc'd */
+	struct mpi_block *block; /* NULL: data is not in one */
 };
 
 /* A queue for the events of posted receives and sends. Each reserves what it may cause. */
@@ -225,13 +236,14 @@ struct mpi_request *mpi_posted_find(uint64_t bits);
 void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev);
 void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev);
 
-/* What a short message of this length costs of the bytes: its place in the list counts, too. */
+/* What a short message of this length costs of the bytes: the memory it takes while it waits, its place in the list
+ * (an entry, and its part of the tables) included. */
 static inline uint32_t mpi_credit_cost(uint64_t bytes)
 {
-	return (uint32_t)bytes + 64;
+	return (uint32_t)bytes + 256;
 }
 
-/* The messages of a world rank were taken out of queue and blocks. */
+/* Messages of a world rank were taken out of the queue; there is room for so many bytes of its again. */
 void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
 /* Gives credit to those for whom it is time. */
 void mpi_credit_tell(void);

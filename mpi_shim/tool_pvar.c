@@ -87,7 +87,8 @@ static int class_of(int index)
 	name_of(index, name);
 	if (ends_with(name, "_most"))
 		return MPI_T_PVAR_CLASS_HIGHWATERMARK;
-	if (ends_with(name, "_now") || ends_with(name, "unexpected_bytes"))
+	if (ends_with(name, "_now") || ends_with(name, "unexpected_bytes") ||
+	    ends_with(name, "unexpected_memory"))
 		return MPI_T_PVAR_CLASS_LEVEL;
 	return MPI_T_PVAR_CLASS_COUNTER;
 }

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
 #define KEYS         MPI_OPEN_KINDS
 #define REWIND_BYTES 8192 /* of a block, that stay in the nearest cache */
-#define OF_BLOCK     KEYS
 
 #define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
 
@@ -36,6 +36,7 @@ static struct bucket *table[KEYS];
 static uint32_t buckets, filed;
 static struct mpi_unexpected *spare;
 static uint32_t spares;
+static uint64_t keep_most; /* memory for messages that wait, before their bytes are given back */
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 
@@ -178,22 +179,33 @@ void mpi_unexpected_rewind(void)
 	}
 }
 
+static void *own_memory(size_t bytes)
+{
+	void *p = malloc(bytes);
+
+	if (!p)
+		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: no memory to keep unexpected messages; receive "
+					      "them earlier, or set PTL_MPI_KEEP_KIB lower");
+	return p;
+}
+
+/* Out of its block: few bytes into the entry itself. */
+static void move_out(struct mpi_unexpected *u)
+{
+	const size_t bytes = (size_t)u->bytes;
+	void *to = bytes <= sizeof(u->few) ? u->few : own_memory(bytes);
+
+	memcpy(to, u->data, bytes);
+	u->data = to;
+	u->block = NULL;
+}
+
 /* The block is full and has left the match list: what it holds moves out, and it is linked again. */
 static void relink(struct mpi_block *b)
 {
-	struct mpi_unexpected *u = b->list.next;
-
-	for (; u; u = u->link[OF_BLOCK].next) {
-		void *copy = u->bytes ? malloc((size_t)u->bytes) : NULL;
-
-		if (u->bytes && !copy)
-			mpi_abort_job(MPI_ERR_NO_MEM,
-				      "MPI: no memory to keep unexpected messages; receive them "
-				      "earlier, or set PTL_MPI_POOL_KIB lower");
-		if (copy)
-			memcpy(copy, u->data, (size_t)u->bytes);
-		u->data = copy;
-		u->block = NULL;
+	for (struct mpi_unexpected *u = b->list.next, *next; u; u = next) {
+		next = u->of_block.next;
+		move_out(u);
 		mpi_world.counts[MPI_COUNT_MESSAGES_MOVED]++;
 	}
 	b->list = (struct mpi_link){ NULL, NULL };
@@ -202,13 +214,16 @@ static void relink(struct mpi_block *b)
 	link_block(b);
 }
 
+/* Few bytes do not stay: a block with nothing in it starts again from its beginning. */
 static void join_block(struct mpi_block *b, struct mpi_unexpected *u)
 {
-	struct mpi_link *l = &u->link[OF_BLOCK];
-
-	*l = (struct mpi_link){ b->list.next, NULL };
-	if (l->next)
-		l->next->link[OF_BLOCK].prev = u;
+	if (u->bytes <= (MPI_Count)sizeof(u->few)) {
+		move_out(u);
+		return;
+	}
+	u->of_block = (struct mpi_link){ b->list.next, NULL };
+	if (u->of_block.next)
+		u->of_block.next->of_block.prev = u;
 	b->list.next = u;
 	b->live++;
 	u->block = b;
@@ -216,15 +231,21 @@ static void join_block(struct mpi_block *b, struct mpi_unexpected *u)
 
 static void leave_block(struct mpi_unexpected *u)
 {
-	struct mpi_link *l = &u->link[OF_BLOCK];
+	struct mpi_link *l = &u->of_block;
 
 	if (l->prev)
-		l->prev->link[OF_BLOCK].next = l->next;
+		l->prev->of_block.next = l->next;
 	else
 		u->block->list.next = l->next;
 	if (l->next)
-		l->next->link[OF_BLOCK].prev = l->prev;
+		l->next->of_block.prev = l->prev;
 	u->block->live--;
+}
+
+static void free_own_data(struct mpi_unexpected *u)
+{
+	if (u->data != u->few)
+		free(u->data);
 }
 
 /* ---- arrival and end of a message ------------------------------------------------------------------- */
@@ -255,6 +276,44 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 	*now += held ? (uint64_t)u->bytes : -(uint64_t)u->bytes;
 	if (*now > *most)
 		*most = *now;
+}
+
+/* Memory that waiting messages take, as mpi_credit_cost has it. */
+static uint64_t *const kept = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY];
+
+/* So many bytes of a rank's messages wait from now on. Returns how many are given back to it: all, within the limit,
+ * older ones included. */
+static uint32_t keep(int rank, uint32_t bytes)
+{
+	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY_MOST];
+	struct mpi_peer *p;
+
+	*kept += bytes;
+	if (*kept > *most)
+		*most = *kept;
+	if (rank >= mpi_world.size)
+		return 0;
+	p = &mpi_proto.peer[rank];
+	bytes += p->late_bytes;
+	p->late_bytes = *kept > keep_most ? bytes : 0;
+	return bytes - p->late_bytes;
+}
+
+/* They wait no longer. Beyond the limit as many are given back as are let go. */
+static void keep_no_longer(int rank, uint32_t bytes)
+{
+	struct mpi_peer *p;
+
+	*kept -= bytes;
+	if (rank >= mpi_world.size)
+		return;
+	p = &mpi_proto.peer[rank];
+	if (!p->late_bytes)
+		return;
+	if (*kept <= keep_most || bytes > p->late_bytes)
+		bytes = p->late_bytes;
+	p->late_bytes -= bytes;
+	mpi_credit_took(rank, bytes, 0);
 }
 
 /* The receive that waits here for a message of these bits, no longer waiting; NULL: none. */
@@ -290,6 +349,7 @@ static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 {
 	struct mpi_request *r = b ? NULL : expected(ev->match_bits);
 	struct mpi_unexpected *u;
+	int rank;
 
 	if (b)
 		b->used = ev->offset + ev->rlength;
@@ -306,7 +366,8 @@ static void arrived(const ptl_event_t *ev, struct mpi_block *b)
 		u->data = b->base + ev->offset;
 		join_block(b, u);
 	}
-	mpi_credit_took(mpi_hdr_rank(u->hdr), 0, 1);
+	rank = mpi_hdr_rank(u->hdr);
+	mpi_credit_took(rank, keep(rank, b ? mpi_credit_cost(ev->rlength) : 0), 1);
 	if (r) {
 		mpi_recv_take(r, u);
 		return;
@@ -334,9 +395,9 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 	if (u->block)
 		leave_block(u);
 	else
-		free(u->data);
+		free_own_data(u);
 	if (!mpi_bits_long(u->bits))
-		mpi_credit_took(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes), 0);
+		keep_no_longer(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
 	mpi_credit_tell();
 	if (spares == SPARES_MOST) {
 		free(u);
@@ -355,6 +416,7 @@ int mpi_unexpected_init(void)
 
 	buckets = 0;
 	filed = 0;
+	keep_most = (uint64_t)base_config()->ptl_mpi_keep_kib * 1024;
 	if (!grow(64))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
 	block_size = size;
@@ -379,7 +441,7 @@ void mpi_unexpected_fini(void)
 		for (u = table[0][i].head; u; u = next) {
 			next = u->link[0].next;
 			if (!u->block)
-				free(u->data);
+				free_own_data(u);
 			free(u);
 		}
 	for (u = spare; u; u = next) {

@@ -28,6 +28,8 @@
 	X(UNEXPECTED_MOST, "most unexpected messages ever waiting")                                \
 	X(UNEXPECTED_BYTES, "bytes of unexpected messages held")                                   \
 	X(UNEXPECTED_BYTES_MOST, "most bytes of unexpected messages ever held")                    \
+	X(UNEXPECTED_MEMORY, "memory of short unexpected messages that wait, entries included")    \
+	X(UNEXPECTED_MEMORY_MOST, "most memory of short unexpected messages ever")                 \
 	X(BLOCKS_RELINKED, "times a block for unexpected messages was emptied and linked again")   \
 	X(MESSAGES_MOVED, "unexpected messages moved out of a block to free it")                   \
 	X(CREDITS_RETURNED, "messages that gave credit back to senders")                           \
