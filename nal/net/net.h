@@ -55,6 +55,9 @@ struct net_link {
 /* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the
  * carrier calls: net_deliver, net_landed, net_sent, net_pieces, net_up and net_lost, as struct dgram_ops has them. */
 struct net_carrier {
+	/* It looks at the time itself when something happens, by net_now(): a round in vain need not. */
+	bool own_time;
+
 	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by its id, or DGRAM_NONE */
 	uint32_t (*find)(const struct net *n, dgram_id_t id);
 	uint32_t (*connect)(struct net *n, dgram_id_t id);
@@ -140,6 +143,7 @@ struct net {
 	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
 	uint32_t nheld;            /* peers told to wait for event handlers */
 	uint64_t now;              /* of the call in progress, as the machine knows it: */
+	bool told;                 /* that was looked up in this call */
 	uint64_t looked, stood; /* when the clock was looked at; how long we were stopped in all */
 	uint64_t active;        /* when something last happened */
 	uint32_t looks;         /* in vain, since */
@@ -185,6 +189,13 @@ uint64_t net_arm(struct net *n);
 
 /* Sees the time, as the carrier is to know it. */
 void net_tell_time(struct net *n);
+/* The time of this call, for a carrier with own_time. */
+static inline uint64_t net_now(struct net *n)
+{
+	if (!n->told)
+		net_tell_time(n);
+	return n->now;
+}
 /* dgram_ops.up and .lost; `why` says more than the status, or is NULL. */
 void net_up(void *user, uint32_t peer, const struct dgram_who *who);
 void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why);

@@ -179,6 +179,7 @@ static void destroy(struct net *n)
 }
 
 static const struct net_carrier carrier = {
+	.own_time = true,
 	.find = find,
 	.connect = connect_to,
 	.send = rdma_send,
@@ -230,6 +231,8 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 		malloc(d->limits.copied > RDMA_HELLO_MAX ? d->limits.copied : RDMA_HELLO_MAX);
 	if (!d->scratch.bytes)
 		return "out of memory";
+	if (!rdma_reserve(d))
+		return "no memory for packets can be registered: see ulimit -l";
 	return net_begin(&d->net, &carrier, link->name, fd);
 }
 

@@ -117,6 +117,8 @@ struct rdma {
 	struct rdma_slab *slabs;
 	struct rdma_packet *free_packets;
 	uint32_t packets, free_count;
+	bool full; /* no more memory could be registered for packets; not tried before some is given back */
+	struct rdma_packet *free_small, *all_small;
 	struct rdma_packet scratch; /* for what the link copies */
 	struct rdma_slot {
 		struct rdma_out *out;
@@ -168,6 +170,9 @@ void rdma_peers_free(struct rdma *d);
 
 /* net_carrier.send */
 int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o);
+/* Memory for the first packets, before bodies take what may be registered. False: not to be had. */
+bool rdma_reserve(struct rdma *d);
+void rdma_packet_put(struct rdma *d, struct rdma_packet *k);
 /* Sends what can be sent to one peer. True: there is more, but not now. */
 bool rdma_push(struct rdma *d, struct rdma_peer *p);
 /* A packet without data on an open connection: m->kind and what belongs to it. False: no memory; it is broken. */

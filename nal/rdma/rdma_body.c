@@ -84,8 +84,10 @@ bool rdma_expose(struct rdma *d, struct rdma_out *o)
 
 void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
 {
-	if (mr->handle)
+	if (mr->handle) {
 		d->link->unreg(d->state, mr);
+		d->full = false;
+	}
 	mr->handle = NULL;
 }
 
@@ -255,7 +257,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 		rdma_break(d, p, DGRAM_DEAD, why);
 	if (p->state != RDMA_UP || p->lost != DGRAM_OK)
 		return;
-	p->heard = d->net.now;
+	p->heard = net_now(&d->net);
 	if (b->how == DGRAM_OK && b->done == b->len)
 		finish(d, b, DGRAM_OK);
 }

@@ -123,7 +123,7 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		return false;
 	}
 	p->seq_in++;
-	p->heard = d->net.now;
+	p->heard = net_now(&d->net);
 	if (m->taken != p->its_taken && (p->queue || p->pieces))
 		rdma_busy(d, p);
 	p->its_taken = m->taken;

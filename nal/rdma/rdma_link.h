@@ -48,13 +48,15 @@ struct rdma_mr {
 /* A packet on its way out. The machine owns it; bytes and len stay until rdma_sent. */
 struct rdma_packet {
 	uint8_t *bytes;
-	uint32_t len;                        /* at most limits.packet */
-	struct rdma_mr *mr;                  /* of the memory `bytes` lies in, if limits.local_mr */
+	uint32_t len;       /* at most limits.packet */
+	struct rdma_mr *mr; /* of the memory `bytes` lies in, if limits.local_mr */
+	bool last; /* nothing is sent behind it: the link that quits waits for its arrival */
 	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is on its way */
 	/* the machine's own, from here */
 	void *way;
 	struct rdma_peer *peer;
-	struct rdma_packet *next;
+	struct rdma_packet *next, *all;
+	bool small; /* its memory is not registered: it goes only to a link that copies it */
 };
 
 /* Bytes of a peer's memory to be read into ours. The machine owns it; all stays until rdma_moved. */

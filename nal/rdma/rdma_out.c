@@ -12,8 +12,9 @@
 #include "nal/rdma/rdma.h"
 
 #define SLAB_PACKETS 32u
-#define PACKETS_MOST 1024u /* for data */
-#define SPARE        32u   /* of them, for packets without data */
+#define PACKETS_MOST 1024u
+#define SPARE        8u             /* of the last ones, for packets without data */
+#define SMALL        RDMA_HELLO_MAX /* bytes of a packet in memory of no registration */
 #define ID_BITS      20u
 #define IDS          ((1u << ID_BITS) - 1)
 
@@ -56,13 +57,40 @@ static bool grow(struct rdma *d)
 	return true;
 }
 
-static struct rdma_packet *packet_get(struct rdma *d, bool data)
+bool rdma_reserve(struct rdma *d)
+{
+	return grow(d);
+}
+
+/* How much may be registered is limited, and what the others need most must not wait for that: packets that the link
+ * copies are kept elsewhere. */
+static struct rdma_packet *small_get(struct rdma *d)
+{
+	struct rdma_packet *k = d->free_small;
+
+	if (k) {
+		d->free_small = k->next;
+		return k;
+	}
+	k = calloc(1, sizeof(*k) + SMALL);
+	if (!k)
+		return NULL;
+	k->bytes = (uint8_t *)(k + 1);
+	k->small = true;
+	k->all = d->all_small;
+	d->all_small = k;
+	return k;
+}
+
+static struct rdma_packet *packet_get(struct rdma *d, size_t len, bool data)
 {
 	struct rdma_packet *k;
 
-	if (data && d->packets >= PACKETS_MOST && d->free_count <= SPARE)
-		return NULL;
-	if (!d->free_packets && !grow(d))
+	if (len <= d->limits.copied && len <= SMALL)
+		return small_get(d);
+	if (d->free_count <= SPARE && d->packets < PACKETS_MOST && !d->full)
+		d->full = !grow(d);
+	if (d->free_count <= (data ? SPARE : 0))
 		return NULL;
 	k = d->free_packets;
 	d->free_packets = k->next;
@@ -70,29 +98,37 @@ static struct rdma_packet *packet_get(struct rdma *d, bool data)
 	return k;
 }
 
-static void packet_put(struct rdma *d, struct rdma_packet *k)
+void rdma_packet_put(struct rdma *d, struct rdma_packet *k)
 {
-	k->next = d->free_packets;
-	d->free_packets = k;
-	d->free_count++;
+	struct rdma_packet **list = k->small ? &d->free_small : &d->free_packets;
+
+	d->free_count += !k->small;
+	k->next = *list;
+	*list = k;
 }
 
 /* Memory for a packet of this length: the scratch one, if the link will copy it. */
 static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_t len, bool data)
 {
-	return len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, data);
+	struct rdma_packet *k =
+		len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, len, data);
+
+	if (k)
+		k->last = false;
+	return k;
 }
 
 static void keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
-		k = packet_get(d, false);
+		k = packet_get(d, d->scratch.len, false);
 		if (!k) {
 			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 			return;
 		}
 		memcpy(k->bytes, d->scratch.bytes, d->scratch.len);
 		k->len = d->scratch.len;
+		k->last = d->scratch.last;
 		k->peer = p;
 	}
 	k->next = NULL;
@@ -121,7 +157,7 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	if (err == 0 && !copied)
 		p->flying++;
 	else if (k != &d->scratch)
-		packet_put(d, k);
+		rdma_packet_put(d, k);
 	return 0;
 }
 
@@ -139,7 +175,7 @@ void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const c
 	p->flying--;
 	if (end != RDMA_OK && k->way == p->way)
 		rdma_break(d, p, DGRAM_DEAD, why);
-	packet_put(d, k);
+	rdma_packet_put(d, k);
 }
 
 void rdma_broken(struct rdma *d, void *way, const char *why)
@@ -171,6 +207,7 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	}
 	head(p, m);
 	k->len = rdma_encode(k->bytes, m);
+	k->last = m->kind == RDMA_BYE;
 	send_packet(d, p, k);
 	return true;
 }
@@ -399,7 +436,7 @@ static bool send_long(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 		return false;
 	if (!give_id(d, o)) {
 		if (k != &d->scratch)
-			packet_put(d, k);
+			rdma_packet_put(d, k);
 		return false;
 	}
 	m.readable = rdma_expose(d, o);
@@ -525,11 +562,16 @@ void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 void rdma_outs_free(struct rdma *d)
 {
 	struct rdma_slab *slab;
+	struct rdma_packet *k;
 	struct rdma_out *o;
 
 	while ((o = d->all_outs)) {
 		d->all_outs = o->all;
 		free(o);
+	}
+	while ((k = d->all_small)) {
+		d->all_small = k->all;
+		free(k);
 	}
 	while ((slab = d->slabs)) {
 		d->slabs = slab->next;

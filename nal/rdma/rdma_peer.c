@@ -115,16 +115,16 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 		       p->queue || p->longs || p->bodies || p->stuck || p->flying;
 
 	if (awaited && !p->awaited)
-		p->heard = p->pinged = d->net.now;
+		p->heard = p->pinged = net_now(&d->net);
 	p->awaited = awaited;
 	if (awaited && d->check_at == DGRAM_NEVER)
-		d->check_at = d->net.now + check_every(d);
+		d->check_at = net_now(&d->net) + check_every(d);
 }
 
 static void check_peer(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_msg ping = { .kind = RDMA_PING };
-	uint64_t now = d->net.now;
+	uint64_t now = net_now(&d->net);
 
 	switch (p->state) {
 	case RDMA_CALLING:
@@ -159,7 +159,7 @@ void rdma_check(struct rdma *d)
 		any = true;
 		check_peer(d, d->peer[i]);
 	}
-	d->check_at = any ? d->net.now + check_every(d) : DGRAM_NEVER;
+	d->check_at = any ? net_now(&d->net) + check_every(d) : DGRAM_NEVER;
 }
 
 /* ---- loss ------------------------------------------------------------------------------------- */
@@ -180,9 +180,7 @@ static void drop_stuck(struct rdma *d, struct rdma_peer *p)
 
 	while ((k = p->stuck)) {
 		p->stuck = k->next;
-		k->next = d->free_packets;
-		d->free_packets = k;
-		d->free_count++;
+		rdma_packet_put(d, k);
 	}
 }
 
@@ -222,9 +220,9 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		leave(d, p);
 		rdma_late_free(p);
 		p->state = RDMA_ENDING;
-		p->since = d->net.now;
+		p->since = net_now(&d->net);
 	}
-	if (rdma_reads_flying(p) && d->net.now - p->since < d->dead_ns)
+	if (rdma_reads_flying(p) && net_now(&d->net) - p->since < d->dead_ns)
 		return;
 	p->own_token = 0;
 	p->held = false;
@@ -254,9 +252,9 @@ void rdma_call(struct rdma *d, struct rdma_peer *p)
 	if (p->state == RDMA_UP || p->state == RDMA_ENDING || p->lost != DGRAM_OK)
 		return;
 	if (p->state == RDMA_IDLE)
-		p->since = d->net.now;
+		p->since = net_now(&d->net);
 	p->state = RDMA_CALLING;
-	p->called = d->net.now;
+	p->called = net_now(&d->net);
 	rdma_await(d, p);
 	if (!p->way)
 		p->way = d->link->reach(d->state, p->who.id, NULL, 0);
@@ -291,7 +289,7 @@ static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 	p->seq_out = p->seq_in = 0;
 	p->taken = p->told = 0;
 	p->sent = p->its_taken = 0;
-	p->heard = d->net.now;
+	p->heard = net_now(&d->net);
 	p->state = RDMA_UP;
 	p->greeting = 0;
 	p->why[0] = '\0';

@@ -33,6 +33,7 @@
 #define VERBS_PACKET 8448u /* longest packet, and length of a receive buffer */
 #define VERBS_BUSY_ALL                                                                             \
 	2048u /* work requests of all connections, which the completion queue has room for */
+#define VERBS_QUIET   7u    /* sends in a row that the device need not tell us of */
 #define VERBS_BUCKETS 1024u /* of connections by their number */
 #define VERBS_READ    (1u << 20)
 #define VERBS_CALLERS 256u /* callers that have proved nothing yet, at most */
@@ -67,6 +68,7 @@ enum verbs_state {
 struct verbs_wr {
 	void *item; /* NULL: nobody waits for it */
 	bool read, busy;
+	uint8_t covers; /* quiet ones before it, of which its completion tells */
 };
 
 struct verbs_conn {
@@ -77,8 +79,10 @@ struct verbs_conn {
 	struct rdma_cm_id *cm;
 	struct ibv_qp *qp;
 	uint32_t slot, serial; /* in v->conn, and which of its users */
-	uint32_t posted, done;
-	uint64_t until; /* leaving or unproven: how long */
+	uint32_t posted, done; /* of those that tell us when they are over, */
+	uint32_t quiet;        /* and the others that are under way, as far as we know, */
+	uint32_t in_row;       /* of which so many were the last */
+	uint64_t until;        /* leaving or unproven: how long */
 	const char *why;
 	struct verbs_wire_call call; /* as it was sent, whoever did */
 	struct verbs_call caller;

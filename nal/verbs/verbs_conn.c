@@ -91,6 +91,7 @@ void verbs_conn_free(struct verbs *v, struct verbs_conn *c)
 		at = &(*at)->next;
 	*at = c->next;
 	v->conn[c->slot] = NULL;
+	v->busy -= c->quiet;
 	free(c);
 }
 

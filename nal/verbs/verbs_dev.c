@@ -209,19 +209,28 @@ void verbs_say_locked(struct verbs *v, size_t len, int err)
 			  len / 1024, strerror(err));
 }
 
-/* The limit is noticed before a message fails on it. */
-static void look_at_limit(size_t buffers)
+/* Bytes. */
+static uint64_t may_lock(void)
 {
 	struct rlimit r;
 
-	if (getrlimit(RLIMIT_MEMLOCK, &r) != 0 || r.rlim_cur == RLIM_INFINITY ||
-	    r.rlim_cur / 4 > buffers || may_lock_any())
+	if (getrlimit(RLIMIT_MEMLOCK, &r) != 0 || r.rlim_cur == RLIM_INFINITY || may_lock_any())
+		return UINT64_MAX;
+	return r.rlim_cur;
+}
+
+/* The limit is noticed before a message fails on it. */
+static void look_at_limit(size_t buffers)
+{
+	uint64_t limit = may_lock();
+
+	if (limit / 4 > buffers)
 		return;
 	base_warn("verbs: only %llu KiB of memory may be locked, of which receive buffers take "
 		  "%zu: long "
 		  "messages will be slow. Raise the limit (ulimit -l unlimited, memlock in "
 		  "/etc/security/limits.conf, LimitMEMLOCK of a service)",
-		  (unsigned long long)r.rlim_cur / 1024, buffers / 1024);
+		  (unsigned long long)limit / 1024, buffers / 1024);
 }
 
 /* ---- what connections share ------------------------------------------------------------------- */
@@ -251,6 +260,9 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 	uint32_t wanted = (uint32_t)base_config()->ptl_verbs_buffers, n;
 
 	wanted = wanted < most ? wanted : most;
+	/* packets out and bodies want some, too */
+	while (wanted / 2 >= FEWEST && (uint64_t)wanted * VERBS_PACKET > may_lock() / 4 * 3)
+		wanted /= 2;
 	for (n = wanted; n >= FEWEST && !make_buffers(v, n); n /= 2)
 		;
 	if (!v->buffers)

@@ -15,25 +15,30 @@
 #include "base/cpu.h"
 #include "nal/verbs/verbs.h"
 
-#define BATCH      16
-#define POLL_MOST  128 /* completions of one round */
-#define LOOK_EVERY 64  /* rounds without a look at the connection manager, which is a system call */
-#define LOOK_OFTEN 4   /* while somebody is being connected */
+#define BATCH     16
+#define POLL_MOST 128 /* completions of one round */
+#define LOOK_EVERY                                                                                 \
+	1024         /* rounds without a look at the connection manager, which is a system call */
+#define LOOK_OFTEN 4 /* while somebody is being connected */
 #define PAGE       4096u
 #define SOON_NS    10000000ull
 #define SERIALS    0x0fffffffu
 #define RESTOCK    16u /* receive buffers given back at a time */
 
-/* What a completion is of: a receive buffer, or a connection. */
+/* What a completion is of: a receive buffer, or a connection's work request; of a quiet one we hear only if it
+ * failed. */
+#define OF_BUFFER 1u
+#define OF_QUIET  2u
+
 static uint64_t id_of_buffer(uint32_t i)
 {
-	return (uint64_t)i << 1 | 1;
+	return (uint64_t)i << 1 | OF_BUFFER;
 }
 
 static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 {
 	static_assert(VERBS_DEPTH < 16, "the index has four bits");
-	return (uint64_t)c->slot << 33 | (uint64_t)(c->serial & SERIALS) << 5 | (uint64_t)i << 1;
+	return (uint64_t)c->slot << 34 | (uint64_t)(c->serial & SERIALS) << 6 | (uint64_t)i << 2;
 }
 
 /* ---- out -------------------------------------------------------------------------------------- */
@@ -44,8 +49,9 @@ static int ready(struct verbs *v, struct verbs_way *w)
 	struct verbs_conn *c = w->conn;
 
 	if (c && c->state == VERBS_UP && !c->gone)
-		return c->posted - c->done >= VERBS_DEPTH || v->busy >= VERBS_BUSY_ALL ? -EAGAIN
-										       : 0;
+		return c->posted - c->done + c->quiet >= VERBS_DEPTH || v->busy >= VERBS_BUSY_ALL
+			       ? -EAGAIN
+			       : 0;
 	if (w->broken)
 		return -ENOTCONN;
 	if (!w->wanted && !(c && c->state == VERBS_UP)) {
@@ -58,9 +64,31 @@ static int ready(struct verbs *v, struct verbs_way *w)
 	return -EAGAIN;
 }
 
-static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
+static int hand_over(struct verbs_conn *c, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
+	int err = ibv_post_send(c->qp, wr, &bad);
+
+	return err == ENOMEM ? -EAGAIN : -err;
+}
+
+/* Nobody waits for it: the next one that completes tells of it, too. */
+static int post_quietly(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr)
+{
+	int err;
+
+	wr->wr_id = id_of_wr(c, 0) | OF_QUIET;
+	err = hand_over(c, wr);
+	if (err)
+		return err;
+	c->quiet++;
+	c->in_row++;
+	v->busy++;
+	return 0;
+}
+
+static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
+{
 	uint32_t i = c->posted % (VERBS_DEPTH + 1);
 	int err;
 
@@ -69,14 +97,17 @@ static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, v
 		i = (i + 1) % (VERBS_DEPTH + 1);
 	wr->wr_id = id_of_wr(c, i);
 	wr->send_flags |= IBV_SEND_SIGNALED;
-	err = ibv_post_send(c->qp, wr, &bad);
-	if (err == ENOMEM)
-		return -EAGAIN;
+	err = hand_over(c, wr);
 	if (err)
-		return -err;
+		return err;
 	c->wr[i] = (struct verbs_wr){ .item = item,
 				      .read = wr->opcode == IBV_WR_RDMA_READ,
 				      .busy = true };
+	/* not all devices complete reads and sends in order */
+	if (!c->wr[i].read) {
+		c->wr[i].covers = (uint8_t)c->in_row;
+		c->in_row = 0;
+	}
 	c->posted++;
 	v->busy++;
 	return 0;
@@ -100,7 +131,11 @@ int verbs_send(void *link, void *way, struct rdma_packet *p)
 	};
 	int err = ready(v, w);
 
-	return err ? err : post(v, w->conn, &wr, in_line ? NULL : p);
+	if (err)
+		return err;
+	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET)
+		return post_quietly(v, w->conn, &wr);
+	return post(v, w->conn, &wr, in_line ? NULL : p);
 }
 
 int verbs_read(void *link, void *way, struct rdma_read *r)
@@ -221,26 +256,36 @@ static void arrived(struct verbs *v, const struct ibv_wc *wc)
 		rdma_arrived(&v->rdma, c->way, bytes, wc->byte_len);
 }
 
+static struct verbs_conn *conn_of(const struct verbs *v, uint64_t wr_id)
+{
+	uint32_t slot = (uint32_t)(wr_id >> 34), serial = (uint32_t)(wr_id >> 6) & SERIALS;
+	struct verbs_conn *c = slot < v->slots ? v->conn[slot] : NULL;
+
+	return c && (c->serial & SERIALS) == serial ? c : NULL;
+}
+
 static void completed(struct verbs *v, const struct ibv_wc *wc)
 {
-	uint32_t slot = (uint32_t)(wc->wr_id >> 33);
-	uint32_t serial = (uint32_t)(wc->wr_id >> 5) & SERIALS;
-	struct verbs_conn *c = slot < v->slots ? v->conn[slot] : NULL;
+	struct verbs_conn *c = conn_of(v, wc->wr_id);
+	struct verbs_wr *wr = c ? &c->wr[wc->wr_id >> 2 & 15] : NULL;
 	enum rdma_end end = RDMA_OK;
-	struct verbs_wr *wr;
 
-	v->busy--;
-	if (!c || (c->serial & SERIALS) != serial)
-		return;
-	wr = &c->wr[wc->wr_id >> 1 & 15];
-	if (!wr->busy)
+	if (!c)
 		return;
 	if (wc->status != IBV_WC_SUCCESS) {
 		end = RDMA_BROKEN;
 		verbs_break(v, c, ibv_wc_status_str(wc->status));
 	}
+	/* a quiet one is counted as over when its connection goes */
+	if (wc->wr_id & OF_QUIET || !wr->busy)
+		return;
 	wr->busy = false;
 	c->done++;
+	v->busy--;
+	if (end == RDMA_OK) {
+		c->quiet -= wr->covers;
+		v->busy -= wr->covers;
+	}
 	if (v->closing || !wr->item)
 		return;
 	if (wr->read)
@@ -259,7 +304,7 @@ static bool time_to_look(struct verbs *v)
 
 static void take(struct verbs *v, const struct ibv_wc *wc)
 {
-	if (wc->wr_id & 1)
+	if (wc->wr_id & OF_BUFFER)
 		arrived(v, wc);
 	else
 		completed(v, wc);

@@ -4,6 +4,7 @@
 #
 # The verbs NAL, in a guest of vm.sh.
 # Usage: verbs.sh conformance KEY-FILE PROGRAM...
+#        verbs.sh memory KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
 #        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE
@@ -51,6 +52,51 @@ conformance() {
 	done
 }
 
+# Root may lock any amount, so the right to do that is taken away.
+limited() { # KIB PROGRAM
+	(
+		ulimit -l "$1"
+		passes setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$2"
+	)
+}
+warned() { # KIB PROGRAM: and said what to do
+	limited "$@" && grep -q 'ulimit -l unlimited' "$dir/out"
+}
+silent() {
+	limited "$@" && ! grep -q 'ulimit -l' "$dir/out"
+}
+
+memory() {
+	export PTL_KEY_FILE=$1 PTL_IFACE=rdma0 CMOCKA_MESSAGE_OUTPUT=TAP
+	check 'memory that is unmapped and mapped anew' passes "$2"
+	check 'the same, while another does it too' together "$2"
+	check 'long messages, where little memory may be locked: a warning, and they arrive' warned 2048 "$3"
+	check 'where enough may be, no warning' silent 1000000 "$3"
+}
+# Two pairs of processes at the same time.
+together() {
+	local other status=0
+	timeout -k 5 "${limit:-100}" "$1" >"$dir/other" 2>&1 </dev/null &
+	other=$!
+	passes "$1" || status=$?
+	wait $other || status=$?
+	cat "$dir/other"
+	return $status
+}
+
+packets() { # DEVICE
+	cat "/sys/class/infiniband/$1/ports/1/hw_counters/sent_pkts"
+}
+by_device() { # DEVICE COMMAND...: that is what it goes by
+	local before device=$1
+	shift
+	before=$(packets "$device")
+	PTL_VERBS_DEVICE=$device passes "$@" && [ $(($(packets "$device") - before)) -gt 100 ]
+}
+no_device() { # COMMAND...: it fails, and says why
+	! PTL_VERBS_DEVICE=none7 passes "$@" && grep -q PTL_VERBS_DEVICE "$dir/out"
+}
+
 mpi() {
 	local mpiexec=$1 at=$2 before
 	shift 2
@@ -66,6 +112,10 @@ mpi() {
 	check 'four ranks on two hosts: shared memory on each' env PTL_NAL=shm,verbs \
 		bash -c "$(declare -f passes); dir=$dir; passes \"\$@\"" passes \
 		"$mpiexec" -n 4 "$dir/each" "$at/mpi_coll_move" 1 2
+	for device in rxe0 rxeA; do
+		check "order, with PTL_VERBS_DEVICE=$device" by_device $device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+	done
+	check 'a device that is not there' no_device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	for setting in PTL_VERBS_MTU=1024 PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 \
 		PTL_VERBS_BUFFERS=32; do
 		export "${setting?}"
@@ -178,7 +228,7 @@ faults() {
 }
 
 case $1 in
-conformance | mpi | iwarp | faults) "$@" ;;
+conformance | memory | mpi | iwarp | faults) "$@" ;;
 *)
 	echo "verbs.sh: no part $1" >&2
 	exit 2
