@@ -83,6 +83,15 @@ for i in "${netdevs[@]}"; do
 done >/run/links
 rdma -b /run/links || fail 'no RDMA devices'
 
+# The kernel finds out how fast its clock runs when it starts; where the host is busy then, it may be wrong by a factor,
+# and every time limit below with it. The clock of the mainboard is the host's.
+drift=$(($(date +%s) - $(cat /sys/class/rtc/rtc0/since_epoch)))
+if [ "${drift#-}" -gt 3 ]; then
+	echo "vm: $drift s off after $(cut -d ' ' -f 1 /proc/uptime) s" >/dev/console
+	: >/run/vm/again
+	off ''
+fi
+
 # ---- the command ---------------------------------------------------------------------------------
 
 ulimit -c 0
