@@ -124,6 +124,10 @@ says_how_far() {
 		grep -qEx "progress $((runs / 2)) $runs [0-9]+ round 1 of 1: polling receive 100K, postern" \
 			"$dir/progress"
 }
+over_a_network() {
+	"${run[@]}" --quick --mpi postern --method pww --interval 30 --over udp --json "$dir/over.json" &&
+		figures "$dir/over.json" comb_pww:receive:102400:30000 'comb_pww:receive over udp:102400:30000'
+}
 # What is said of figures that are made up: verdict WANTED..., figures as "x transfer availability wait".
 verdict() {
 	PYTHONDONTWRITEBYTECODE=1 python3 - "$here" "$(cat)" >"$dir/verdict" <<-'END'
@@ -190,6 +194,8 @@ check "an unwritable file is reported at once" refused 1 'cannot write .*No such
 	ours --json "$dir/none/x"
 check "every MPI that is here is measured by comb/run" every_mpi
 check "--progress tells programs how far it is" says_how_far
+check "ours is measured over a network as well when that is asked for" over_a_network
+check "an unknown network is refused by comb/run" refused 2 "no 'tcp'" "${run[@]}" --over tcp
 check "what comb refuses, comb/run reports" refused 1 "postern, comb: .*no 'rest'" \
 	"${run[@]}" --quick --mpi postern --work rest
 check "an unknown side is refused by comb/run" refused 2 "no 'left'" "${run[@]}" --side left

@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-parts=(latency bandwidth rate overlap wait availability matching barrier model rwapi)
+parts=(latency bandwidth rate overlap wait networks availability matching barrier model rwapi)
 # whichever Python has the imaging library, which may be the system's only
 python=python3
 python3 -c 'import PIL' 2>/dev/null || [ ! -x /usr/bin/python3 ] || python=/usr/bin/python3
@@ -42,6 +42,7 @@ measured() {
 		    found = [f for f in report['results'] if (f['mpi'], f['test']) == (mpi, test)]
 		    print(mpi, test, len(found))
 		    assert found and all(f['round'] == 1 for f in found)
+		assert any(f['variant'] == 'receive over udp' for f in report['results']), 'nothing over UDP'
 		places = [word for mpi in report['mpis'] for word in [mpi['mpicc'], *mpi['launch']]
 		          if word.startswith('/')]
 		assert not places, places
@@ -89,6 +90,10 @@ made_up() {
 		        add(mpi, 'comb_pww', 90, '%', 'receive', 102400, x=x, values={
 		            'work_dry': x, 'work': x * 1.01, 'post': 500, 'wait': 300 * wait, 'wait_share': wait,
 		            'availability': 100 * x / (x + 300 * wait)})
+		        for network in ('udp', 'ofi') if mpi == 'postern' else ():
+		            add(mpi, 'comb_pww', 80, '%', f'receive over {network}', 102400, x=x, values={
+		                'wait_share': 20 + len(network[:2]) * x / 1e5 + 15 * (network == 'ofi'),
+		                'availability': 100 * x / (x + 3e4 + 3e4 * (network == 'ofi'))})
 		        add(mpi, 'comb_polling', 90, '%', 'receive', 102400, x=x, values={
 		            'availability': 100 - 2e6 / x / place, 'bandwidth': 8 / place * 3e4 / (x + 3e4)})
 		for kind in ('ping-pong', 'bidirectional', 'burst'):

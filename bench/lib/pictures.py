@@ -7,6 +7,7 @@ from gnuplot import INK, Line, Panel, Picture
 COLOURS = {'postern': '#0072b2', 'mpich': '#d55e00', 'openmpi': '#009e73', 'portals': '#cc79a7'}
 MARKS = {'postern': 7, 'mpich': 5, 'openmpi': 9, 'portals': 13}
 MPIS = ('postern', 'mpich', 'openmpi')
+NETWORKS = {'udp': ('over UDP', '#0072b2', 7), 'ofi': ('over libfabric', '#e69f00', 5)}
 FLOOR, DRY, MODEL = '#777777', '#999999', '#e69f00'
 OVERLAP_SIZE = 100 << 10
 PHASES = ('the work without messages', 'the work with messages', 'the whole cycle, with the wait')
@@ -127,6 +128,24 @@ class Pictures:
         parts = [self.pww(name, value) for value in ('post', 'work', 'wait')]
         return [(at[0][0], sum(point[1] for point in at)) for at in zip(*parts)]
 
+    def over(self, network, value):
+        label, colour, mark = NETWORKS[network]
+        points = [(p[0] / 1e3, *p[1:]) for p in self.curves.along(
+            'x', 'postern', 'comb_pww', f'receive over {network}', value, OVERLAP_SIZE)]
+        return [Line(label, colour, points, mark)] if points else []
+
+    def networks(self):
+        waits, available = ([line for network in NETWORKS for line in self.over(network, value)]
+                            for value in ('wait_share', 'availability'))
+        return Picture('networks', 'Over networks, with the progress thread', [
+            Panel('µs of work', '% of the transfer alone', waits, 'the wait phase', y_log=True,
+                  x_tics=tics_at(waits)),
+            Panel('µs of work', '%', available, 'availability', y_range='[0:110]',
+                  x_tics=tics_at(available))],
+            'The same cycles of ours between two processes on this machine that use no shared memory '
+            'but UDP or libfabric, with PTL_PROGRESS=thread. Where there are four cores or more '
+            'each thread can have one of its own; on two it has to share its rank\'s.')
+
     def wait(self):
         lines = [line for line in (self.line(name, [(p[0] / 1e3, *p[1:]) for p in self.curves.along(
             'x', name, 'comb_pww', 'receive', 'wait_share', OVERLAP_SIZE)]) for name in MPIS)
@@ -220,7 +239,7 @@ class Pictures:
     def all(self):
         """Those that have something to show."""
         made = [make() for make in (self.latency, self.bandwidth, self.rate, self.overlap, self.wait,
-                                    self.availability, self.matching, self.barrier, self.model,
+                                    self.networks, self.availability, self.matching, self.barrier, self.model,
                                     self.rwapi)]
         return [picture for picture in made
                 if any(line.points for panel in picture.panels for line in panel.lines)]

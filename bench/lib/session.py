@@ -129,11 +129,19 @@ class Session:
         return jobs.run(['taskset', '-c', ','.join(cores), *command], self.options.timeout,
                         self.folder, env)
 
-    def launch(self, mpi, ranks, command):
+    def launch(self, mpi, ranks, command, env=()):
         """Runs a command as the ranks of a job, two of them bound to a core each."""
         if ranks <= 2:
             command = [str(BENCH / 'lib' / 'pin'), *command]
-        return self.run(mpi.launch(ranks, command), ranks <= 2)
+        return self.run(mpi.launch(ranks, command), ranks <= 2, env)
+
+    def launch_over(self, mpi, ranks, command, env):
+        """The same over a network: each rank has a second core for whoever moves its messages, if there are so
+        many."""
+        if len(os.sched_getaffinity(0)) < 2 * ranks:
+            return self.launch(mpi, ranks, command, env)
+        return jobs.run(mpi.launch(ranks, command), self.options.timeout, self.folder,
+                        dict(self.env, **env))
 
     def cache_line(self):
         if len(self.cores) < 2:
