@@ -29,6 +29,12 @@ static bool reached(const _Atomic uint64_t *word, uint64_t least)
 	return atomic_load_explicit(word, memory_order_acquire) >= least;
 }
 
+/* Portals writes it: nothing comes without progress. */
+static bool from_portals(const struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	return word >= h->word && word < h->word + MPI_HUB_WORDS;
+}
+
 /* A few looks, or one after the others had their turn. */
 static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
@@ -36,6 +42,8 @@ static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		sched_yield();
 		return reached(word, least);
 	}
+	if (from_portals(h, word))
+		return reached(word, least);
 	for (int i = 0; i < LOOKS; i++) {
 		base_cpu_relax();
 		if (reached(word, least))
@@ -58,7 +66,7 @@ static bool be_patient(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 			mpi_lock();
 		if (done)
 			break;
-		if (h->spin || i % TURNS == 0)
+		if (h->spin || i % TURNS == 0 || from_portals(h, word))
 			mpi_progress(false);
 		now = base_now_ns();
 		if (!end)
@@ -134,6 +142,11 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 {
 	if (reached(word, least))
 		return verdict(word);
+	if (from_portals(h, word)) { /* it may be here, and only has to be put in its place */
+		mpi_progress(false);
+		if (reached(word, least))
+			return verdict(word);
+	}
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
 		return verdict(word);
 	while (!reached(word, least)) {
@@ -181,7 +194,8 @@ int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 	int err;
 
 	for (;;) {
-		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_NOW,
+		/* who waits for it makes progress itself */
+		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_LAZY,
 				   mpi_world.id[world], MPI_PT_FLAG, 0, h->comm->context,
 				   (ptl_size_t)word * sizeof(number), 0);
 		if (err != PTL_NO_SPACE)
