@@ -48,7 +48,7 @@
 	  "Longest Ethernet frame, without its header; 0 takes what the network interface can "    \
 	  "carry, 9000 at most.")                                                                  \
 	X(PTL_ETH_RING_KIB, ptl_eth_ring_kib, INT, 4096, 256, 262144, "KiB",                       \
-	  "Memory shared with the kernel for Ethernet frames, for each direction.")                \
+	  "Memory shared with the kernel for Ethernet frames that arrive.")                        \
 	X(PTL_OFI_READ, ptl_ofi_read, ENUM, BASE_READ_AUTO, 0, 2, "auto|on|off",                   \
 	  "Over libfabric, whether long messages are read from the sender's memory (on), come in " \
 	  "pieces (off), or as the provider does well (auto).")                                    \

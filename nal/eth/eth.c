@@ -105,10 +105,10 @@ static int begin(struct eth *e, size_t bytes)
 
 	err = eth_filter(e);
 	if (!err)
-		err = eth_rings_make(e, bytes);
+		err = eth_ring_make(e, bytes);
 	if (err)
 		return err;
-	/* frames on their way out count there, too */
+	eth_send_init(e);
 	if (setsockopt(e->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer)) < 0)
 		setsockopt(e->fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
 	return bind(e->fd, (struct sockaddr *)&all, sizeof(all)) < 0 ? -errno : 0;
@@ -116,7 +116,7 @@ static int begin(struct eth *e, size_t bytes)
 
 static void eth_free(struct eth *e)
 {
-	eth_rings_free(e);
+	eth_ring_free(e);
 	if (e->fd >= 0)
 		close(e->fd);
 	if (e->name_fd >= 0)

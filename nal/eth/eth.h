@@ -1,49 +1,53 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over Ethernet frames without IP: one packet socket for each interface, with a ring for each direction that
- * is shared with the kernel, so that taking a packet in is a look at memory, and a round of packets out is one system
+ * The link over Ethernet frames without IP: one packet socket for each interface, with a ring of what arrives that
+ * is shared with the kernel, so that taking a packet in is a look at memory; a round of packets out is one system
  * call.
  *
  *   eth.c       the operations of the NAL: opening, cards, the job's addresses
  *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart; the kernel's filter
- *   eth_ring.c  the rings
+ *   eth_ring.c  frames in: the ring
+ *   eth_send.c  frames out, several at a time
  *   eth_wire.c  decoders
  *
  * Processes of a host. Frames that leave by an interface do not come in by it, so processes of one host whose
  * shared memory is not used reach each other by the loopback interface, which carries any frame. The socket listens
  * to both, and a filter in the kernel leaves those frames that are for this process.
  *
- * The rings are of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save memory, but show a
+ * The ring is of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save memory, but show a
  * frame only when its block is full or a timer of at least a millisecond has run out.
  */
 #ifndef ETH_H
 #define ETH_H
 
 #include <linux/if_packet.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include "nal/eth/eth_wire.h"
 #include "nal/net/net.h"
 
-#define ETH_MTU_MOST 9000u  /* of a frame, without Ethernet's own header */
-#define ETH_PID_MOST 65535u /* that is an endpoint outside jobs */
+#define ETH_MTU_MOST 9000u         /* of a frame, without Ethernet's own header */
+#define ETH_FRAMES   128u          /* that wait for flush() */
+#define ETH_HEADS    (128u * 1024) /* bytes of their heads */
+#define ETH_PID_MOST 65535u        /* that is an endpoint outside jobs */
 
 /* Slots shared with the kernel. */
 struct eth_ring {
 	uint8_t *bytes;
+	size_t bytes_len;
 	uint32_t slots, slot, per_block; /* number, size */
 	uint32_t next;
 };
 
-/* The slots between which runs of frames for one interface lie. */
+/* What waits for flush(). */
 struct eth_out {
-	struct eth_ring ring;
-	uint32_t first, filled;        /* slots that are not the kernel's yet */
-	bool local;                    /* whose frames these are for */
-	bool again;                    /* the kernel has not taken all: it is to be told again */
-	bool lost;                     /* it takes none: packets are given up */
-	uint8_t nowhere[ETH_MTU_MOST]; /* for these */
+	uint32_t frames, used;    /* bytes of the heads */
+	struct sockaddr_ll to[2]; /* by the interface; on this host, by the loopback interface */
+	struct mmsghdr msg[ETH_FRAMES];
+	struct iovec iov[ETH_FRAMES][2 + DGRAM_PIECES];
+	_Alignas(64) uint8_t heads[ETH_HEADS];
 };
 
 struct eth {
@@ -58,8 +62,6 @@ struct eth {
 	ptl_nid_t own_nid;
 	struct net_ranks ranks;
 	bool by_id; /* others are where their ids say */
-	uint8_t *map;
-	size_t map_len;
 	struct eth_ring in;
 	struct eth_out out;
 };
@@ -86,11 +88,13 @@ int eth_take_endpoint(struct eth *e, uint32_t want);
 /* From now on the socket gets our frames and no others. 0, or -errno. */
 int eth_filter(const struct eth *e);
 
-/* ---- eth_ring.c ------------------------------------------------------------------------------- */
+/* ---- eth_ring.c, eth_send.c ------------------------------------------------------------------- */
 
-/* Makes the rings, of about so many bytes each. 0, or -errno. */
-int eth_rings_make(struct eth *e, size_t bytes);
-void eth_rings_free(struct eth *e);
+/* Makes the ring, of about so many bytes. 0, or -errno. */
+int eth_ring_make(struct eth *e, size_t bytes);
+void eth_ring_free(struct eth *e);
+/* The interfaces are known. */
+void eth_send_init(struct eth *e);
 
 /* Of net_link. */
 void *eth_room(void *link, size_t len);
