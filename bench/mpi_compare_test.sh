@@ -68,6 +68,11 @@ all_tests() {
 		figures "$dir/all.json" postern -- latency bandwidth rate ring barrier allreduce collective barriers start \
 			posted unexpected pack unpack
 }
+# Ranks that have only a network in common, if there can be such here: networks TEST...
+networks() {
+	"${compare[@]}" --mpi postern --only network --json "$dir/networks.json" &&
+		figures "$dir/networks.json" postern -- "$@"
+}
 every_mpi() {
 	local names=(postern) name
 	for name in mpich openmpi; do
@@ -172,6 +177,14 @@ no_mpi() {
 
 check "every test gives figures" all_tests
 check "every MPI that is here is found and measured" every_mpi
+nets=$("$build/tools/portals-info/portals-info" | sed -n 's/^  \(udp\|eth\) .*/\1_latency \1_bandwidth/p')
+if [ -n "$nets" ] && unshare -rnm ip link add type veth 2>/dev/null; then
+	# shellcheck disable=SC2086
+	check "ranks that have only a network in common are measured" networks $nets
+else
+	tap_skip "ranks that have only a network in common are measured" \
+		'this build has no such network, or virtual links are not allowed here'
+fi
 check "an MPI that fails is reported and left out" left_out fail 'status 3: the fabric is torn'
 check "what it had measured is kept" figures "$dir/left.json" mpich -- rate
 check "an MPI that hangs is reported and left out" left_out hang 'did not end in 3 s'

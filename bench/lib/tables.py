@@ -30,6 +30,10 @@ TITLES = {
     'rma_get': ('one-sided: get and flush', 'window, bytes', 1, 'ns'),
     'rma_fetch_op': ('one-sided: fetch and add, and flush', 'window, bytes', 1, 'ns'),
     'rma_put_bandwidth': ('one-sided: bandwidth of windows of puts', 'window, bytes', 1, 'GB/s'),
+    'udp_latency': ('by UDP, the other by TCP: latency', 'way, bytes', 1, 'ns'),
+    'udp_bandwidth': ('by UDP, the other by TCP: bandwidth', 'way, bytes', 1, 'GB/s'),
+    'eth_latency': ('by Ethernet frames, the other by TCP: latency', 'way, bytes', 1, 'ns'),
+    'eth_bandwidth': ('by Ethernet frames, the other by TCP: bandwidth', 'way, bytes', 1, 'GB/s'),
     'pack': ('packing', 'layout', 1, 'GB/s'),
     'unpack': ('unpacking', 'layout', 1, 'GB/s'),
 }
@@ -49,6 +53,9 @@ TARGETS = (
     ('one-sided fetch and add', 'rma_fetch_op', 0, 64, 'at most', 0.9),
     ('one-sided put, bandwidth', 'rma_put_bandwidth', 64 << 10, 4 << 20, 'at least', 1.5),
     ('collectives of few ranks', 'collective', 0, 4 << 20, 'at most', 0.9),
+    ('by UDP beside TCP, 64 B', 'udp_latency', 64, 64, 'at most', 0.8),
+    ('by UDP beside TCP, 1 MiB', 'udp_bandwidth', 1 << 20, 1 << 20, 'at least', 1.0),
+    ('by frames beside TCP, 1 MiB', 'eth_bandwidth', 1 << 20, 1 << 20, 'at least', 1.2),
     ('start of a hello world', 'start', 0, 1 << 20, 'at most', 0.5),
 )
 # What must not depend on the length of the queue: ours beside ours with the shortest one.

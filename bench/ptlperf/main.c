@@ -24,12 +24,13 @@ static const struct perf_test_name names[] = {
 	{ "loggp", NULL, "LogGP: host overhead, gap, latency" },
 	{ "rwapi", NULL, "RWAPI's ping-pong, bidirectional ping-pong, burst" },
 	{ "udp", NULL, "beside bare UDP: ping-pong, segmented stream" },
+	{ "eth", NULL, "beside bare Ethernet frames: ping-pong, stream" },
 };
 
 static void (*const run[])(struct perf *p) = {
 	perf_floor, perf_latency, perf_bandwidth, perf_bidirectional, perf_rate,
 	perf_get,   perf_getput,  perf_match,     perf_calls,         perf_bypass,
-	perf_model, perf_loggp,   perf_rwapi,     perf_udp,
+	perf_model, perf_loggp,   perf_rwapi,     perf_udp,           perf_eth,
 };
 
 enum { TESTS = sizeof(names) / sizeof(names[0]) };

@@ -96,6 +96,7 @@ void perf_model(struct perf *p);
 void perf_loggp(struct perf *p);
 void perf_rwapi(struct perf *p);
 void perf_udp(struct perf *p);
+void perf_eth(struct perf *p);
 
 /* Measure the part of the floor a test compares itself with, unless that is done already. */
 void perf_floor_cacheline(struct perf *p);

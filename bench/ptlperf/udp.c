@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Portals beside bare UDP between the same two processes: the ping-pong of a socket that is polled, and what a socket
- * carries one way when the kernel cuts large datagrams into segments. With PTL_NAL=udp the ratios say what the
- * library costs; by default they say what shared memory saves.
+ * Portals beside bare sockets between the same two processes: the ping-pong of a socket that is polled, and what a socket
+ * carries one way, over UDP, where the kernel cuts large datagrams into segments, or in Ethernet frames. With PTL_NAL=udp
+ * or eth the ratios say what the library costs; by default they say what shared memory saves.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/if_packet.h>
+#include <net/ethernet.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
+#include <p3nal_utcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -32,13 +36,17 @@ enum {
 	LONG = 1 << 20,
 	PIECE = 60 * 1024,
 	AHEAD = 1 << 20,
-	TELL = 128 << 10
+	TELL = 128 << 10,
+	FRAME_TYPE = 0x88b6, /* the second of the two for local experiments */
+	FRAMES = 32          /* sent by one call */
 };
 
 struct bare {
+	const char *test, *floor;
 	int fd;
-	int segment; /* bytes of one datagram on the wire */
-	char buf[65536];
+	int segment; /* bytes of one datagram, or of a frame's payload, on the wire */
+	size_t head; /* bytes before each payload: of Ethernet */
+	char out[65536], buf[65536];
 };
 
 static void open_socket(struct perf *p, struct bare *b)
@@ -66,20 +74,75 @@ static void open_socket(struct perf *p, struct bare *b)
 	b->segment = mtu - 28 < PIECE ? mtu - 28 : PIECE;
 }
 
+/* The interface whose node id is ours; 0: there is none. */
+static int own_interface(struct perf *p, int fd, struct ifreq *r)
+{
+	struct if_nameindex *all = if_nameindex();
+	int found = 0;
+
+	for (int i = 0; all && all[i].if_index && !found; i++) {
+		unsigned int nid;
+
+		if (p3tcp_my_nid(all[i].if_name, &nid) != 0 || nid != p->self.nid)
+			continue;
+		found = (int)all[i].if_index;
+		memccpy(r->ifr_name, all[i].if_name, 0, sizeof(r->ifr_name));
+	}
+	if_freenameindex(all);
+	return found && ioctl(fd, SIOCGIFMTU, r) == 0 ? found : 0;
+}
+
+/* A packet socket at each end, and the head of our frames. False: not here, or not to the other one. */
+static bool open_frames(struct perf *p, struct bare *b)
+{
+	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(FRAME_TYPE) };
+	struct ether_header *head = (struct ether_header *)(void *)b->out;
+	struct ifreq r = { .ifr_mtu = 0 };
+	uint64_t mac = 0;
+
+	b->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	a.sll_ifindex = b->fd >= 0 ? own_interface(p, b->fd, &r) : 0;
+	if (a.sll_ifindex && bind(b->fd, (struct sockaddr *)&a, sizeof(a)) == 0) {
+		b->segment = r.ifr_mtu < PIECE ? r.ifr_mtu : PIECE;
+		if (ioctl(b->fd, SIOCGIFHWADDR, &r) == 0)
+			memcpy(&mac, r.ifr_hwaddr.sa_data, ETH_ALEN);
+	}
+	memcpy(head->ether_shost, &mac, ETH_ALEN);
+	perf_ctl_send(p, mac);
+	mac = mac ? perf_ctl_recv(p) : (perf_ctl_recv(p), 0);
+	memcpy(head->ether_dhost, &mac, ETH_ALEN);
+	head->ether_type = htons(FRAME_TYPE);
+	b->head = sizeof(*head);
+	/* what leaves by an interface does not come in by it */
+	return mac && memcmp(head->ether_dhost, head->ether_shost, ETH_ALEN) != 0;
+}
+
 /* ---- there and back ---- */
+
+static ssize_t take(struct bare *b)
+{
+	ssize_t n = recv(b->fd, b->buf, sizeof(b->buf), 0);
+
+	return n < 0 ? n : n - (ssize_t)b->head;
+}
+
+static bool give(struct bare *b, size_t len)
+{
+	return send(b->fd, b->out, b->head + len, 0) >= 0;
+}
 
 static void hear(struct bare *b)
 {
-	while (recv(b->fd, b->buf, sizeof(b->buf), 0) < 0)
+	while (take(b) < 0)
 		if (errno != EAGAIN)
-			perf_fail("recv of a bare UDP socket: %m");
+			perf_fail("recv of a bare socket: %m");
 }
 
 static void say(struct bare *b, size_t len)
 {
-	while (send(b->fd, b->buf, len, 0) < 0)
+	while (!give(b, len))
 		if (errno != EAGAIN && errno != ENOBUFS)
-			perf_fail("send of a bare UDP socket: %m");
+			perf_fail("send of a bare socket: %m");
 }
 
 static void ping0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
@@ -112,7 +175,22 @@ static void ping1(struct perf *p, void *arg, size_t samples)
 
 /* ---- one way ---- */
 
-static bool piece(struct bare *b)
+/* Bytes that are gone. */
+static size_t frames(struct bare *b)
+{
+	struct iovec iov = { b->out, b->head + (size_t)b->segment };
+	struct mmsghdr m[FRAMES];
+	int n;
+
+	for (int i = 0; i < FRAMES; i++)
+		m[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } };
+	n = sendmmsg(b->fd, m, FRAMES, 0);
+	if (n < 0 && errno != EAGAIN && errno != ENOBUFS)
+		perf_fail("sendmmsg of frames: %m");
+	return n > 0 ? (size_t)n * (size_t)b->segment : 0;
+}
+
+static size_t segments(struct bare *b)
 {
 	uint16_t segment = (uint16_t)b->segment;
 	union {
@@ -121,7 +199,7 @@ static bool piece(struct bare *b)
 	} c = { .align = { .cmsg_level = IPPROTO_UDP,
 			   .cmsg_type = UDP_SEGMENT,
 			   .cmsg_len = CMSG_LEN(sizeof(segment)) } };
-	struct iovec iov = { b->buf, (size_t)(PIECE / b->segment * b->segment) };
+	struct iovec iov = { b->out, (size_t)(PIECE / b->segment * b->segment) };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = c.space,
@@ -131,10 +209,10 @@ static bool piece(struct bare *b)
 		m.msg_controllen = 0;
 	memcpy(CMSG_DATA(&c.align), &segment, sizeof(segment));
 	if (sendmsg(b->fd, &m, 0) >= 0)
-		return true;
+		return iov.iov_len;
 	if (errno != EAGAIN && errno != ENOBUFS)
 		perf_fail("sendmsg with segments: %m");
-	return false;
+	return 0;
 }
 
 /* The receiver says how much it has in all; what is not heard of for a while was lost, and is not sent again. */
@@ -148,9 +226,10 @@ static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 	while (i < samples) {
 		uint64_t now;
 
-		if (sent - lost - there < AHEAD && piece(b))
-			sent += (uint64_t)(PIECE / b->segment * b->segment);
-		if (recv(b->fd, &got, sizeof(got), 0) == sizeof(got)) {
+		if (sent - lost - there < AHEAD)
+			sent += b->head ? frames(b) : segments(b);
+		if (take(b) == sizeof(got)) {
+			memcpy(&got, b->buf + b->head, sizeof(got));
 			there = got;
 			heard = perf_now();
 		}
@@ -167,6 +246,12 @@ static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 	say(b, 1);
 }
 
+static void tell(struct bare *b, uint64_t got)
+{
+	memcpy(b->out + b->head, &got, sizeof(got));
+	(void)give(b, sizeof(got));
+}
+
 static void flow1(struct perf *p, void *arg, size_t samples)
 {
 	struct bare *b = arg;
@@ -174,17 +259,17 @@ static void flow1(struct perf *p, void *arg, size_t samples)
 
 	(void)p;
 	while (got < total + AHEAD) {
-		ssize_t n = recv(b->fd, b->buf, sizeof(b->buf), 0);
+		ssize_t n = take(b);
 
 		if (n == 1)
 			break;
 		got += n > 0 ? (uint64_t)n : 0;
 		if (got - told >= TELL || (n < 0 && got != told)) {
-			(void)!send(b->fd, &got, sizeof(got), 0);
+			tell(b, got);
 			told = got;
 		}
 	}
-	(void)!send(b->fd, &got, sizeof(got), 0);
+	tell(b, got);
 }
 
 /* What the last repetition left in the socket. */
@@ -202,8 +287,9 @@ static void empty(struct perf *p, void *arg, uint64_t seed)
 
 static void latency(struct perf *p, struct bare *b)
 {
-	const struct perf_pattern ping = { "the ping-pong of bare UDP", NULL, ping0, ping1, NULL };
-	struct perf_point bare = { .test = "udp",
+	const struct perf_pattern ping = { "the ping-pong of bare sockets", NULL, ping0, ping1,
+					   NULL };
+	struct perf_point bare = { .test = b->test,
 				   .variant = "bare latency",
 				   .size = SHORT,
 				   .unit = "ns",
@@ -216,9 +302,9 @@ static void latency(struct perf *p, struct bare *b)
 	floor = perf_values_of(&bare, &r).median;
 	perf_record(p, &bare, &r);
 	pt = perf_one_way(p, SHORT, &r);
-	pt.test = "udp";
+	pt.test = b->test;
 	pt.variant = "latency";
-	pt.floor = "bare UDP";
+	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
 	perf_say(p, "%-34s %10.1f ns %12.1f ns %8.2f", "64 bytes, half round trip", floor,
@@ -227,8 +313,8 @@ static void latency(struct perf *p, struct bare *b)
 
 static void bandwidth(struct perf *p, struct bare *b)
 {
-	const struct perf_pattern flow = { "a stream of bare UDP", empty, flow0, flow1, NULL };
-	struct perf_point bare = { .test = "udp",
+	const struct perf_pattern flow = { "a stream of bare sockets", empty, flow0, flow1, NULL };
+	struct perf_point bare = { .test = b->test,
 				   .variant = "bare bandwidth",
 				   .size = LONG,
 				   .unit = "GB/s",
@@ -242,31 +328,54 @@ static void bandwidth(struct perf *p, struct bare *b)
 	floor = perf_values_of(&bare, &r).median;
 	perf_record(p, &bare, &r);
 	pt = perf_stream(p, LONG, &r);
-	pt.test = "udp";
+	pt.test = b->test;
 	pt.variant = "bandwidth";
-	pt.floor = "bare UDP";
+	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
 	perf_say(p, "%-34s %8.3f GB/s %10.3f GB/s %8.2f", "1 MiB, one way", floor,
 		 perf_values_of(&pt, &r).median, pt.ratio);
 }
 
+static void both(struct perf *p, struct bare *b)
+{
+	perf_buffers(p, LONG + 1);
+	perf_say(p, "%-34s %13s %15s %8s", "", b->floor, "Portals", "ratio");
+	latency(p, b);
+	bandwidth(p, b);
+}
+
 void perf_udp(struct perf *p)
 {
-	static struct bare b;
+	static struct bare b = { .test = "udp", .floor = "bare UDP" };
 
 	perf_title(p, "udp", "Portals beside bare UDP, same two processes");
 	if (p->self.nid >> 28 == 0xf || p->other.nid >> 28 == 0xf) {
 		perf_say(p, "   not measured: the nodes have no IPv4 address");
 		return;
 	}
-	perf_buffers(p, LONG + 1);
 	open_socket(p, &b);
-	perf_say(p, "%-34s %13s %15s %8s", "", "bare UDP", "Portals", "ratio");
-	latency(p, &b);
-	bandwidth(p, &b);
+	both(p, &b);
 	perf_say(p,
 		 "   bare UDP: polled sockets; segments of %d bytes cut and joined by the kernel",
 		 b.segment);
 	close(b.fd);
+}
+
+void perf_eth(struct perf *p)
+{
+	static struct bare b = { .test = "eth", .floor = "bare frames" };
+
+	perf_title(p, "eth", "Portals beside bare Ethernet frames, same two processes");
+	if (!open_frames(p, &b)) {
+		perf_say(p, "   not measured: it needs CAP_NET_RAW, and a node id each of an "
+			    "Ethernet interface of its own");
+	} else {
+		both(p, &b);
+		perf_say(p,
+			 "   bare frames: polled packet sockets; frames of %d bytes, %d by a call",
+			 b.segment, FRAMES);
+	}
+	if (b.fd >= 0)
+		close(b.fd);
 }
