@@ -51,19 +51,22 @@ static void draw_vector(struct layout *l, int n)
 	}
 }
 
-/* Blocks of different lengths at different distances, not always upwards. */
+/* Blocks of different lengths at different distances, not always upwards; or regular for a while, then not. */
 static void draw_indexed(struct layout *l, int n)
 {
 	int *length = calloc((size_t)n, sizeof(int)), *disp = calloc((size_t)n, sizeof(int));
-	int blocks = 0, at = 0, left = n;
+	int blocks = 0, at = 0, left = n, regular = draw_below(2);
+	int usual = 1 + draw_below(3), step = draw_below((WORDS / 2 - n) / n + 2);
 
 	while (left > 0) {
 		int some = draw_below(20) ? 1 + draw_below(5) : 1 + draw_below(600);
 
+		some = regular ? usual : some;
 		some = some < left ? some : left;
 		length[blocks] = some;
 		disp[blocks++] = at;
-		at += some + draw_below((WORDS / 2 - n) / n + 2);
+		at += some +
+		      (regular && draw_below(5) ? step : draw_below((WORDS / 2 - n) / n + 2));
 		left -= some;
 	}
 	for (int i = 1; i < blocks; i += 2)
