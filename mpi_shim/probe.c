@@ -12,13 +12,20 @@
 struct mpi_message {
 	struct mpi_obj obj;
 	struct mpi_unexpected *u; /* NULL: of MPI_PROC_NULL */
+	struct mpi_comm *comm;    /* referenced: where errors of its receive go */
 };
 
 static struct mpi_message no_proc;
 
+static void destroy(void *object)
+{
+	mpi_object_release(((struct mpi_message *)object)->comm);
+}
+
 void mpi_messages_init(void)
 {
-	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), NULL);
+	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), destroy);
+	no_proc.comm = &mpi_comm_self;
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
 }
 
@@ -117,6 +124,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 	show(u, status);
 	mpi_unexpected_take(u);
 	m->u = u;
+	m->comm = mpi_object_keep(comm);
 	*message = m;
 	return MPI_SUCCESS;
 }
@@ -144,8 +152,7 @@ int mpi_imrecv(void *buf, MPI_Count count, struct mpi_type *datatype, struct mpi
 
 	if (!m)
 		return mpi_fail(MPI_ERR_REQUEST, "the message is MPI_MESSAGE_NULL");
-	err = mpi_recv_prepare(buf, count, datatype, MPI_PROC_NULL, MPI_ANY_TAG, &mpi_comm_self, 0,
-			       &r);
+	err = mpi_recv_prepare(buf, count, datatype, MPI_PROC_NULL, MPI_ANY_TAG, m->comm, 0, &r);
 	if (err)
 		return err;
 	if (m->u)

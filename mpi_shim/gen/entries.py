@@ -101,7 +101,8 @@ class Entry:
         self.outer = {a.name: a for a in f.args}
         self.locals = []   # declarations
         self.steps = []    # statements before the call
-        self.results = []  # statements after it
+        self.always = []   # statements after it
+        self.results = []  # the same, when it succeeded
         self.wide = []     # struct mpi_wide
         self.any_time = bool(checks.ANY_TIME.fullmatch(f.name))
         self.comm = next((a for a in self.inner if a.how == 'in' and
@@ -173,7 +174,9 @@ class Entry:
         self.check(f'mpi_check_null({arg.name}, "{arg.name}")')
         self.locals.append(f'{kind}{arg.name}_o;')
         self.check(f'mpi_in({KINDS[kind]}, *{arg.name}, &{arg.name}_o, "{arg.name}")')
-        self.results.append(f'*{arg.name} = mpi_out({arg.name}_o, {NULLS[kind]});')
+        # a message is gone with its receive, however that ends
+        after = self.always if kind == 'struct mpi_message *' else self.results
+        after.append(f'*{arg.name} = mpi_out({arg.name}_o, {NULLS[kind]});')
         return f'&{arg.name}_o'
 
     def how_array(self, inner, arg):
@@ -285,6 +288,7 @@ class Entry:
             lines += ['\tif (!mpi_enter())', f'\t\treturn mpi_not_running("{self.f.name}");']
         lines += [f'\t{s}' for s in self.steps]
         lines.append(f'\trc = {self.callee}({", ".join(passed)});')
+        lines += [f'\t{s}' for s in self.always]
         ends = [f'\tmpi_wide_end(&{name}_w);' for name in self.wide]
         lines += ['\tif (MPI_UNLIKELY(rc))', '\t\tgoto fail;']
         if 'num_large_counts' in [a.name for a in self.inner] and self.f.name[-2:] != '_c':

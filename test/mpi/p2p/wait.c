@@ -5,8 +5,8 @@
  * randomly chosen calls of the Wait and Test families, each exactly once; MPI_Request_get_status;
  * MPI_Cancel; probes; generalized requests. Even ranks work with the odd rank after them.
  *
- * "tame" leaves out what MPICH 4.0 does otherwise: the status of requests that are null or inactive, and
- * when what belongs to a generalized request is freed; sends are not cancelled.
+ * "tame" leaves out what MPICH 4.0 does otherwise: errors of matched receives, the status of requests that
+ * are null or inactive, and when what belongs to a generalized request is freed; sends are not cancelled.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -507,6 +507,27 @@ static const char *generalized(int round)
 	return NULL;
 }
 
+/* The message was of this communicator, and so is what goes wrong with its receive, of this alone. */
+static const char *matched_error(int round)
+{
+	static unsigned char out[MOST], in[1];
+	const int lengths[] = { 10, MOST };
+	MPI_Request send;
+	MPI_Message m;
+	MPI_Status s;
+	MPI_Comm own;
+
+	MPI_Comm_dup(comm, &own);
+	MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+	MPI_Isend(out, lengths[round % 2], MPI_BYTE, tap_rank, 7, own, &send);
+	MPI_Mprobe(tap_rank, 7, own, &m, &s);
+	CHECK_CLASS(MPI_Mrecv(in, 1, MPI_BYTE, &m, &s), MPI_ERR_TRUNCATE);
+	CHECK(m == MPI_MESSAGE_NULL);
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	MPI_Comm_free(&own);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 60);
@@ -519,6 +540,8 @@ int main(int argc, char **argv)
 	tap_case("wait: matched probes", matched);
 	tap_rounds_set(4);
 	tap_case("wait: matched messages received backwards", matched_backwards);
+	if (!tap_tame)
+		tap_case("wait: errors of matched receives are the communicator's", matched_error);
 	tap_case("wait: cancelled receives", cancel);
 	tap_case("wait: generalized requests", generalized);
 	MPI_Comm_free(&comm);
