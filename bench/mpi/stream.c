@@ -17,10 +17,11 @@ static char *buffer[UNDER_WAY];
 static int bytes;
 static double seconds;
 
-static void fail(const char *why)
+static _Noreturn void fail(const char *why)
 {
 	fprintf(stderr, "stream: %s\n", why);
 	MPI_Abort(MPI_COMM_WORLD, 1);
+	exit(1);
 }
 
 /* The last message is empty; so are the others of its window, so that no receive is left. */
