@@ -216,7 +216,7 @@ file(WRITE ${CMAKE_BINARY_DIR}/mpiexec.txt "${MPIEXEC_EXECUTABLE}")
 file(WRITE ${CMAKE_BINARY_DIR}/version.txt "${MPI_C_VERSION}")
 END
 find_mpi() {
-	PATH=$bin:$PATH cmake -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
+	PATH=$bin:$PATH cmake -G Ninja -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
 }
 finds_ours() {
 	grep -Fx "$bin/mpiexec" "$dir/cmake/build/mpiexec.txt" &&

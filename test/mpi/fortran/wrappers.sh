@@ -151,7 +151,7 @@ version ${MPI_Fortran_VERSION}
 ")
 ENDCMAKE
 find_mpi() {
-	PATH=$bin:$PATH cmake -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
+	PATH=$bin:$PATH cmake -G Ninja -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
 }
 found() {
 	cat "$dir/cmake/build/found.txt"
