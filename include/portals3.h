@@ -379,6 +379,8 @@ const char *PtlErrorStr(unsigned code);
 const char *PtlEventKindStr(ptl_event_kind_t kind);
 const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t code);
 
+/* PtlEQWait for at most `timeout` seconds, then PTL_EQ_EMPTY; 0 or less: without limit. */
+int PtlEQWait_timeout(ptl_handle_eq_t eq_handle, ptl_event_t *event, int timeout);
 /* One round of progress on the NI of `handle` (any kind); waits up to `timeout` ms for work. */
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
 

@@ -444,6 +444,17 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 	return err ? err : get(op, at, bytes, number, offset);
 }
 
+/* One attempt; `to` NULL: what was there is not wanted. */
+static int atomic(const struct mpi_rma *op, const void *from, void *to, size_t bytes, uint64_t bits,
+		  uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
+{
+	if (!to)
+		return PtlAtomic(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
+				 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+	return PtlFetchAtomic(rma.in[half(to)], offset_of(to), rma.out[half(from)], offset_of(from),
+			      bytes, process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+}
+
 int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes, uint32_t number,
 		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
 {
@@ -453,13 +464,7 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 	if (err)
 		return err;
 	do {
-		if (to)
-			code = PtlFetchAtomic(rma.in[half(to)], offset_of(to), rma.out[half(from)],
-					      offset_of(from), bytes, process(op), MPI_PT_RMA, 0,
-					      bits, offset, 0, what, type);
-		else
-			code = PtlAtomic(rma.out[half(from)], offset_of(from), bytes, PTL_ACK_REQ,
-					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+		code = atomic(op, from, to, bytes, bits, offset, what, type);
 	} while (again(op, bytes, code, &err));
 	return err;
 }
@@ -476,13 +481,7 @@ int mpi_rma_runs(struct mpi_rma *op, const ptl_atomic_runs_t *runs, void *to, si
 		return err;
 	what = (ptl_atomic_op_t)(what | PTL_ATOMIC_RUNS);
 	do {
-		if (to)
-			code = PtlFetchAtomic(rma.in[half(to)], offset_of(to), rma.out[half(runs)],
-					      offset_of(runs), bytes, process(op), MPI_PT_RMA, 0,
-					      bits, offset, 0, what, type);
-		else
-			code = PtlAtomic(rma.out[half(runs)], offset_of(runs), bytes, PTL_ACK_REQ,
-					 process(op), MPI_PT_RMA, 0, bits, offset, 0, what, type);
+		code = atomic(op, runs, to, bytes, bits, offset, what, type);
 		if (code == PTL_FAIL) {
 			count(op, bytes, -1);
 			*can = false;

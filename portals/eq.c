@@ -408,6 +408,17 @@ int PtlEQWait(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	return PtlEQPoll(&eq_handle, 1, PTL_TIME_FOREVER, event, &which);
 }
 
+int PtlEQWait_timeout(ptl_handle_eq_t eq_handle, ptl_event_t *event, int timeout)
+{
+	const int most = (int)((PTL_TIME_FOREVER - 1) / 1000);
+	ptl_time_t ms = PTL_TIME_FOREVER;
+	int which;
+
+	if (timeout > 0)
+		ms = (ptl_time_t)(timeout < most ? timeout : most) * 1000;
+	return PtlEQPoll(&eq_handle, 1, ms, event, &which);
+}
+
 /* ---- handlers --------------------------------------------------------------------------------- */
 
 bool ptl_queues_behind(const struct ptl_ni *ni)

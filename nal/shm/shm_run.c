@@ -219,6 +219,23 @@ static void take_get(struct run *x, const struct ptl_request *q, bool may_land)
 	ptl_engine_done(x->e, &l, fail);
 }
 
+/* What was there goes back, if it was asked for. */
+static void atomic_done(struct run *x, const struct ptl_request *q, const struct ptl_landing *l,
+			ptl_ni_fail_t fail, const char *old)
+{
+	if (refused(x, fail))
+		return;
+	if (q->kind == PTL_REQ_PUT) {
+		put_done(x, l, fail);
+		return;
+	}
+	if (fail == PTL_NI_OK)
+		reply(x, l, NULL, old);
+	else
+		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+	ptl_engine_done(x->e, l, fail);
+}
+
 /* Swap, and what calculates; atomic against others because all of them hold this region's lock. */
 static void take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
@@ -239,17 +256,7 @@ static void take_atomic(struct run *x, const struct ptl_request *q, const char *
 	}
 	if (fail == PTL_NI_OK && q->atomic != PTL_ATOMIC_FETCH)
 		fail = shm_copy_in(&span, payload, l.mlength);
-	if (refused(x, fail))
-		return;
-	if (q->kind == PTL_REQ_PUT) {
-		put_done(x, &l, fail);
-		return;
-	}
-	if (fail == PTL_NI_OK)
-		reply(x, &l, NULL, old);
-	else
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
-	ptl_engine_done(x->e, &l, fail);
+	atomic_done(x, q, &l, fail, old);
 }
 
 /* The elements of runs that a request brings the list of: what was there comes to `old`, and is changed. */
@@ -316,17 +323,7 @@ static void take_runs(struct run *x, struct ptl_request *q, const char *payload,
 	l.rlength = length;
 	if (l.mlength)
 		fail = change_runs(x, q, runs, &l, old);
-	if (refused(x, fail))
-		return;
-	if (q->kind == PTL_REQ_PUT) {
-		put_done(x, &l, fail);
-		return;
-	}
-	if (fail == PTL_NI_OK)
-		reply(x, &l, NULL, old);
-	else
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
-	ptl_engine_done(x->e, &l, fail);
+	atomic_done(x, q, &l, fail, old);
 }
 
 /* Does an answer name an operation that its sender is to answer? */

@@ -149,6 +149,10 @@ static int eq_wait(ptl_handle_any_t h)
 {
 	return PtlEQWait(h, &event);
 }
+static int eq_wait_timeout(ptl_handle_any_t h)
+{
+	return PtlEQWait_timeout(h, &event, 1);
+}
 static int eq_peek(ptl_handle_any_t h)
 {
 	return PtlEQPeek(h, &event);
@@ -371,6 +375,7 @@ static const struct call calls[] = {
 	CALL(eq_free, EQ, PTL_EQ_INVALID),
 	CALL(eq_get, EQ, PTL_EQ_INVALID),
 	CALL(eq_wait, EQ, PTL_EQ_INVALID),
+	CALL(eq_wait_timeout, EQ, PTL_EQ_INVALID),
 	CALL(eq_peek, EQ, PTL_EQ_INVALID),
 	CALL(eq_poll, EQ, PTL_EQ_INVALID),
 	CALL(eq_await, EQ, PTL_EQ_INVALID),
@@ -644,6 +649,7 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlEQAlloc(live.ni, 4, NULL, NULL), PTL_SEGV);
 	pt_code(PtlEQGet(live.eq, NULL), PTL_SEGV);
 	pt_code(PtlEQWait(live.eq, NULL), PTL_SEGV);
+	pt_code(PtlEQWait_timeout(live.eq, NULL, 1), PTL_SEGV);
 	pt_code(PtlEQPeek(live.eq, NULL), PTL_SEGV);
 	pt_code(PtlEQPoll(NULL, 1, 0, &event, &which), PTL_SEGV);
 	pt_code(PtlEQPoll(&live.eq, 1, 0, NULL, &which), PTL_SEGV);

@@ -5,12 +5,14 @@
  * section 3.11). Event handlers have a file of their own.
  */
 #include "ptest.h"
+#include <portals3_ext.h>
 
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PORTAL = 23 };
 
@@ -295,6 +297,40 @@ static void *wait_for_events(void *arg)
 	}
 }
 
+static void *put_later(void *arg)
+{
+	ptl_process_id_t me;
+
+	usleep(20000);
+	pt_ok(PtlGetId(pt_ni, &me));
+	pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_NOW, me, 4, 0, 7, 0, (uintptr_t)arg));
+	return NULL;
+}
+
+/* Of the reference implementation: a wait in seconds. */
+static void a_wait_can_have_an_end(void)
+{
+	ptl_handle_eq_t eq;
+	ptl_handle_me_t me;
+	ptl_event_t ev;
+	pthread_t thread;
+
+	pt_open();
+	eq = pt_eq(8);
+	pt_code(PtlEQWait_timeout(eq, &ev, 1), PTL_EQ_EMPTY);
+	pt_ok(PtlMEAttach(pt_ni, 4, pt_any, 7, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+	pt_ok(PtlMDAttach(me, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			  PTL_RETAIN, &(ptl_handle_md_t){ 0 }));
+	for (int timeout = -1; timeout < 3; timeout++) {
+		int seconds = timeout == 2 ? INT_MAX : timeout * 20;
+
+		pthread_create(&thread, NULL, put_later, (void *)(uintptr_t)(timeout + 5));
+		pt_ok(PtlEQWait_timeout(eq, &ev, seconds));
+		pt_is(ev.hdr_data, timeout + 5);
+		pthread_join(thread, NULL);
+	}
+}
+
 static void each_event_wakes_exactly_one_waiter(void)
 {
 	enum { WAITERS = 6, EVENTS = 3000 };
@@ -531,6 +567,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(poll_times_out_after_the_time_given, 1),
 	PT_CASE(poll_tells_which_queue_had_the_event, 1),
 	PT_CASE(poll_starves_no_queue, 1),
+	PT_CASE(a_wait_can_have_an_end, 1),
 	PT_CASE(poll_is_woken_by_any_of_its_queues, 2),
 	PT_CASE(waiters_of_different_queues_do_not_mix, 2),
 	PT_CASE(wrong_poll_arguments_are_refused, 1),

@@ -41,6 +41,7 @@ static unsigned (*debug)(ptl_handle_ni_t, unsigned) = PtlNIDebug;
 static int (*table_dump)(ptl_handle_ni_t, int) = PtlTblDump;
 static int (*me_dump)(ptl_handle_me_t) = PtlMEDump;
 static int (*eq_dump)(ptl_handle_ni_t) = PtlNIEqDump;
+static int (*wait_a_while)(ptl_handle_eq_t, ptl_event_t *, int) = PtlEQWait_timeout;
 static int (*progress)(ptl_handle_any_t, ptl_time_t) = PtlProgress;
 static int (*my_nid)(const char *, unsigned *) = p3tcp_my_nid;
 
@@ -148,7 +149,8 @@ int main(void)
 	for (size_t i = 0; i < COUNT(registers); i++)
 		if (PtlNIStatus(ni, registers[i], &value) != PTL_OK)
 			return 6;
-	if (PtlGetJid(ni, &jid) != PTL_OK || jid != 77 || progress(ni, 0) != PTL_OK)
+	if (PtlGetJid(ni, &jid) != PTL_OK || jid != 77 || progress(ni, 0) != PTL_OK ||
+	    wait_a_while(PTL_EQ_NONE, NULL, 1) != PTL_SEGV)
 		return 7;
 	if (my_nid("lo", &nid) != 0 || nid != 0x7f000001)
 		return 8;
