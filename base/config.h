@@ -95,10 +95,12 @@
 	  "Size of the ring each peer writes its messages to.")                                    \
 	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \
 	  "Size of the ring a pipelined long message is copied through.")                          \
-	X(PTL_MPI_COLL, ptl_mpi_coll, ENUM, BASE_COLL_AUTO, 0, 2, "auto|messages|rounds",          \
+	X(PTL_MPI_COLL, ptl_mpi_coll, STR, "auto", 0, 0,                                           \
+	  "auto|messages|rounds,collective=algorithm,...",                                         \
 	  "MPI: prefer collective algorithms with few messages or with few rounds; auto counts "   \
-	  "messages when there are fewer processors than processes; must be the same on all "      \
-	  "ranks.")                                                                                \
+	  "messages when there are fewer processors than processes. And which algorithm a "        \
+	  "collective uses wherever that can do it; portals(7) lists them. Must be the same on "   \
+	  "all ranks.")                                                                            \
 	X(PTL_MPI_HUB, ptl_mpi_hub, BOOL, 1, 0, 1, "",                                             \
 	  "MPI: barriers, and reductions and broadcasts of a few bytes, by flags in memory that "  \
 	  "the ranks of a node share and by puts between nodes, instead of messages; must be the " \
@@ -162,7 +164,6 @@ enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA };
 enum { BASE_RMA_AUTO, BASE_RMA_PORTALS };
-enum { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;
 #define BASE_CONFIG_FIELD_INT(field)  long field;

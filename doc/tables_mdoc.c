@@ -9,6 +9,7 @@
 
 #include <portals3.h>
 
+#include "base/coll.h"
 #include "base/config.h"
 
 /* Text as roff takes it: no backslash, and no control character at the start of a line. */
@@ -74,6 +75,16 @@ static void put_return_codes(FILE *out)
 	fputs(".El\n", out);
 }
 
+static void put_collectives(FILE *out)
+{
+	fputs(".Bl -tag -width Ds -compact\n", out);
+	for (size_t i = 0; base_coll_word(i); i++) {
+		fprintf(out, ".It Li %s\n", base_coll_word(i));
+		put_text(out, base_coll_text(i));
+	}
+	fputs(".El\n", out);
+}
+
 static void fill(FILE *template, FILE *out)
 {
 	char line[1024];
@@ -83,6 +94,8 @@ static void fill(FILE *template, FILE *out)
 			put_environment(out);
 		else if (!strcmp(line, ".\\\" @RETURN_CODES@\n"))
 			put_return_codes(out);
+		else if (!strcmp(line, ".\\\" @COLLECTIVES@\n"))
+			put_collectives(out);
 		else
 			fputs(line, out);
 	}

@@ -14,8 +14,12 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/world.h"
 
-/* Branches at each fork of a tree when processors are short. */
-#define RADIX_CROWDED 8
+struct base_coll_setting mpi_coll_setting;
+
+void mpi_coll_init(void)
+{
+	mpi_coll_setting = *base_coll();
+}
 
 static bool short_of_processors(void)
 {
@@ -38,20 +42,17 @@ bool mpi_coll_short_of_processors(void)
 
 bool mpi_coll_crowded(void)
 {
-	int setting = base_config()->ptl_mpi_coll;
-
-	if (setting != BASE_COLL_AUTO)
-		return setting == BASE_COLL_MESSAGES;
+	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
+		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
 	return mpi_coll_short_of_processors();
 }
 
 /* ---- trees --------------------------------------------------------------------------------------- */
 
 /* Digits of a rank's number in base `radix`: its parent has the lowest that is not 0 cleared. */
-void mpi_tree_make(struct mpi_tree *t, int root, const struct mpi_comm *comm)
+void mpi_tree_make(struct mpi_tree *t, int root, int radix, const struct mpi_comm *comm)
 {
 	long n = comm->size, self = (comm->rank - root + n) % n;
-	int radix = mpi_coll_crowded() ? RADIX_CROWDED : 2;
 	long step = 1;
 
 	t->n = 0;
@@ -133,22 +134,45 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 /* ---- without messages ---------------------------------------------------------------------------- */
 
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes,
-			    MPI_Count most)
+static bool is_in(enum base_coll c, uint64_t set)
 {
-	/* where processors are short two copies in the caches cost less than messages, however long */
-	if (!p->now || bytes <= 0 || (bytes > most && !mpi_coll_crowded()) || comm->inter)
-		return NULL;
-	return mpi_hub_of(comm, true);
+	return set >> c & 1;
 }
 
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
-			       const struct mpi_type *type, const struct mpi_op *op)
+static struct mpi_hub *counted(enum base_coll c, struct mpi_hub *hub)
 {
-	if (!p->now || comm->inter || count == 0 || !op->predefined || !type->predefined ||
-	    !type->dense || type->size == 0 || count > MPI_HUB_REDUCE / type->size)
+	if (hub)
+		mpi_world.colls[c]++;
+	return hub;
+}
+
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			    MPI_Count bytes, MPI_Count most)
+{
+	if (!p->now || bytes <= 0 || comm->inter || is_in(hub, mpi_coll_setting.ruled_out))
 		return NULL;
-	return mpi_hub_of(comm, true);
+	/* where processors are short two copies in the caches cost less than messages, however long */
+	if (bytes > most && !mpi_coll_crowded() && !is_in(hub, mpi_coll_setting.wanted))
+		return NULL;
+	return counted(hub, mpi_hub_of(comm, true));
+}
+
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			       MPI_Count count, const struct mpi_type *type,
+			       const struct mpi_op *op)
+{
+	if (!p->now || comm->inter || is_in(hub, mpi_coll_setting.ruled_out) || count == 0 ||
+	    !op->predefined || !type->predefined || !type->dense || type->size == 0 ||
+	    count > MPI_HUB_REDUCE / type->size)
+		return NULL;
+	return counted(hub, mpi_hub_of(comm, true));
+}
+
+struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
+{
+	if (!p->now || is_in(BASE_COLL_BARRIER_HUB, mpi_coll_setting.ruled_out))
+		return NULL;
+	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
 }
 
 /* ---- for making communicators: by messages ---------------------------------------------------------- */

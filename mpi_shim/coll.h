@@ -20,6 +20,9 @@ struct mpi_op {
 	MPI_User_function_c *fn_c;
 };
 
+/* Reads what PTL_MPI_COLL says. */
+void mpi_coll_init(void);
+
 int mpi_ops_init(void);
 void mpi_ops_fini(void);
 

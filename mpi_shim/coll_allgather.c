@@ -113,6 +113,27 @@ static int through_root(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_
 	return mpi_vec_bcast(p, v, comm->size, comm->rank, comm->rank == 0, comm);
 }
 
+static enum base_coll choose(const struct mpi_vec *recv, MPI_Count bytes,
+			     const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(ALLGATHER, RING) | BASE_COLL_BIT(ALLGATHER, ROOT);
+	bool equal = !recv->counts, power = !(comm->size & (comm->size - 1));
+	enum base_coll best = BASE_COLL_ALLGATHER_RING;
+
+	if (equal)
+		can |= BASE_COLL_BIT(ALLGATHER, BRUCK);
+	if (equal && power)
+		can |= BASE_COLL_BIT(ALLGATHER, DOUBLING);
+	if (comm->size > 2 &&
+	    (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))
+		best = BASE_COLL_ALLGATHER_ROOT;
+	else if (equal && power && bytes < RING_BYTES_DOUBLING)
+		best = BASE_COLL_ALLGATHER_DOUBLING;
+	else if (equal && bytes < RING_BYTES)
+		best = BASE_COLL_ALLGATHER_BRUCK;
+	return mpi_coll_choose(can, best);
+}
+
 int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 			struct mpi_type *sendtype, const struct mpi_vec *recv,
 			struct mpi_comm *comm)
@@ -131,18 +152,18 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 			      mpi_vec_count(recv, comm->rank), recv->type);
 	if (n == 1)
 		return MPI_SUCCESS;
-	if (mpi_coll_crowded() && n > 2 && bytes < RING_BYTES_CROWDED)
+	switch (choose(recv, bytes, comm)) {
+	case BASE_COLL_ALLGATHER_ROOT:
 		return through_root(p, recv, comm);
-	if (recv->counts && bytes < RING_BYTES && n > 2)
-		return through_root(p, recv, comm);
-	if (!recv->counts && !(n & (n - 1)) && bytes < RING_BYTES_DOUBLING) {
+	case BASE_COLL_ALLGATHER_BRUCK:
+		return bruck(p, recv, comm);
+	case BASE_COLL_ALLGATHER_DOUBLING:
 		doubling(p, recv, comm);
 		return MPI_SUCCESS;
+	default:
+		ring(p, recv, comm);
+		return MPI_SUCCESS;
 	}
-	if (!recv->counts && bytes < RING_BYTES)
-		return bruck(p, recv, comm);
-	ring(p, recv, comm);
-	return MPI_SUCCESS;
 }
 
 static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -165,7 +186,7 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	if (rc)
 		return rc;
 	hub = recv->counts ? NULL
-			   : mpi_hub_for(p, comm, mpi_vec_bytes(recv, 0),
+			   : mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, mpi_vec_bytes(recv, 0),
 					 mpi_hub_pieces(comm, HUB_BYTES));
 	if (hub && in_place)
 		return mpi_hub_allgather(hub, mpi_vec_at(recv, comm->rank), recv->count, recv->type,

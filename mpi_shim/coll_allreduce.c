@@ -46,10 +46,9 @@ static void gathering(struct mpi_work *w, const struct mpi_fold *f)
 	}
 }
 
-static void all_work(struct mpi_work *w)
+static void all_work(struct mpi_work *w, bool parts)
 {
 	struct mpi_fold f = mpi_fold_of(w->comm);
-	bool parts = mpi_coll_in_parts(w->count, w->type, w->op, w->comm);
 
 	mpi_fold_in(w, &f);
 	if (f.rank >= 0 && parts) {
@@ -61,17 +60,35 @@ static void all_work(struct mpi_work *w)
 	mpi_fold_out(w, &f);
 }
 
+static enum base_coll choose(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
+			     const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(ALLREDUCE, DOUBLING) | BASE_COLL_BIT(ALLREDUCE, ROOT);
+	enum base_coll best = BASE_COLL_ALLREDUCE_DOUBLING;
+
+	if (mpi_coll_divisible(count, op, comm))
+		can |= BASE_COLL_BIT(ALLREDUCE, PARTS);
+	if (mpi_coll_in_parts(count, type, op, comm))
+		best = BASE_COLL_ALLREDUCE_PARTS;
+	else if (comm->size > 2 && mpi_coll_crowded())
+		best = BASE_COLL_ALLREDUCE_ROOT;
+	return mpi_coll_choose(can, best);
+}
+
 int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_work w = {
 		.plan = p, .mine = recvbuf, .count = count, .type = type, .op = op, .comm = comm
 	};
+	enum base_coll c = BASE_COLL_ALLREDUCE_DOUBLING;
 	int rc;
 
 	if (count == 0)
 		return MPI_SUCCESS;
-	if (comm->size > 2 && mpi_coll_crowded() && !mpi_coll_in_parts(count, type, op, comm)) {
+	if (comm->size > 1)
+		c = choose(count, type, op, comm);
+	if (c == BASE_COLL_ALLREDUCE_ROOT) {
 		if (sendbuf == MPI_IN_PLACE && comm->rank != 0)
 			sendbuf = recvbuf;
 		rc = mpi_intra_reduce(p, sendbuf, recvbuf, count, type, op, 0, comm);
@@ -84,7 +101,7 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	w.theirs = mpi_plan_typed(p, count, type);
 	if (!w.theirs)
 		return MPI_ERR_NO_MEM;
-	all_work(&w);
+	all_work(&w, c == BASE_COLL_ALLREDUCE_PARTS);
 	if (w.mine != recvbuf)
 		mpi_plan_copy(p, w.mine, count, type, recvbuf, count, type);
 	return MPI_SUCCESS;
@@ -107,7 +124,7 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		return rc;
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
-	hub = mpi_hub_for_op(p, comm, count, datatype, op);
+	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op);
 	if (hub)
 		return mpi_hub_allreduce(hub, in_place ? recvbuf : sendbuf, recvbuf, count,
 					 datatype, op);

@@ -128,6 +128,23 @@ static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
+static enum base_coll choose(bool equal, bool in_place, MPI_Count bytes,
+			     const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(ALLTOALL, PAIRWISE) | BASE_COLL_BIT(ALLTOALL, LINEAR);
+	enum base_coll best = BASE_COLL_ALLTOALL_LINEAR;
+
+	if (in_place)
+		return mpi_coll_choose(0, BASE_COLL_ALLTOALL_SWAP);
+	if (equal)
+		can |= BASE_COLL_BIT(ALLTOALL, BRUCK);
+	if (equal && by_bruck(bytes, comm))
+		best = BASE_COLL_ALLTOALL_BRUCK;
+	else if (equal && bytes >= LONG_BYTES)
+		best = BASE_COLL_ALLTOALL_PAIRWISE;
+	return mpi_coll_choose(can, best);
+}
+
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		    struct mpi_comm *comm)
 {
@@ -141,20 +158,25 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
-	hub = equal ? mpi_hub_for(p, comm, bytes, mpi_hub_pieces(comm, HUB_BYTES / comm->size))
+	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes,
+				  mpi_hub_pieces(comm, HUB_BYTES / comm->size))
 		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
-	if (send->buf == MPI_IN_PLACE)
+	switch (choose(equal, send->buf == MPI_IN_PLACE, bytes, comm)) {
+	case BASE_COLL_ALLTOALL_SWAP:
 		return in_place(p, recv, comm);
-	if (equal && by_bruck(bytes, comm))
+	case BASE_COLL_ALLTOALL_BRUCK:
 		return bruck(p, send, recv, comm);
-	copy_own(p, send, recv, comm->rank);
-	if (equal && bytes >= LONG_BYTES)
+	case BASE_COLL_ALLTOALL_PAIRWISE:
+		copy_own(p, send, recv, comm->rank);
 		pairwise(p, send, recv, comm);
-	else
+		return MPI_SUCCESS;
+	default:
+		copy_own(p, send, recv, comm->rank);
 		mpi_vec_exchange(p, send, recv, comm);
-	return MPI_SUCCESS;
+		return MPI_SUCCESS;
+	}
 }
 
 /* ---- entry --------------------------------------------------------------------------------------- */

@@ -21,7 +21,7 @@ static void tree(struct mpi_plan *p, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
-	mpi_tree_make(&t, 0, comm);
+	mpi_tree_make(&t, 0, MPI_TREE_BRANCHES, comm);
 	for (int i = 0; i < t.n; i++)
 		mpi_plan_recv(p, NULL, 0, mpi_bytes(), t.child[i], comm);
 	mpi_plan_wait(p);
@@ -35,7 +35,12 @@ static void tree(struct mpi_plan *p, struct mpi_comm *comm)
 
 void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	if (mpi_coll_crowded() && comm->size > 2)
+	bool few_messages = mpi_coll_crowded() && comm->size > 2;
+
+	if (mpi_coll_choose(BASE_COLL_BIT(BARRIER, TREE) | BASE_COLL_BIT(BARRIER, DISSEMINATION),
+			    few_messages
+				    ? BASE_COLL_BARRIER_TREE
+				    : BASE_COLL_BARRIER_DISSEMINATION) == BASE_COLL_BARRIER_TREE)
 		tree(p, comm);
 	else
 		dissemination(p, comm);
@@ -43,7 +48,7 @@ void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 
 int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	struct mpi_hub *hub = p->now ? mpi_hub_of(comm, false) : NULL;
+	struct mpi_hub *hub = mpi_hub_for_barrier(p, comm);
 
 	if (hub)
 		return mpi_hub_barrier(hub);

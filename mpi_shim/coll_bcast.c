@@ -21,11 +21,12 @@ static int at(const struct mpi_comm *comm, int root, int relative)
 	return (int)(((long)root + relative) % comm->size);
 }
 
-static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int branches,
+		 struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
-	mpi_tree_make(&t, root, comm);
+	mpi_tree_make(&t, root, branches, comm);
 	if (t.parent >= 0) {
 		mpi_plan_recv(p, data, bytes, mpi_bytes(), t.parent, comm);
 		mpi_plan_wait(p);
@@ -89,6 +90,19 @@ static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, stru
 	}
 }
 
+static enum base_coll choose(MPI_Count bytes, const struct mpi_comm *comm)
+{
+	enum base_coll best = BASE_COLL_BCAST_BINOMIAL;
+
+	if (mpi_coll_crowded())
+		best = BASE_COLL_BCAST_TREE;
+	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
+		best = BASE_COLL_BCAST_RING;
+	return mpi_coll_choose(BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(BCAST, TREE) |
+				       BASE_COLL_BIT(BCAST, RING),
+			       best);
+}
+
 int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
 		    struct mpi_comm *comm)
 {
@@ -100,11 +114,17 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 	if (rc)
 		return rc;
-	if (k.bytes >= LONG_BYTES && comm->size >= LONG_RANKS && !mpi_coll_crowded()) {
+	switch (choose(k.bytes, comm)) {
+	case BASE_COLL_BCAST_RING:
 		scatter(p, k.data, k.bytes, root, comm);
 		ring(p, k.data, k.bytes, root, comm);
-	} else {
-		tree(p, k.data, k.bytes, root, comm);
+		break;
+	case BASE_COLL_BCAST_TREE:
+		tree(p, k.data, k.bytes, root, MPI_TREE_BRANCHES, comm);
+		break;
+	default:
+		tree(p, k.data, k.bytes, root, 2, comm);
+		break;
 	}
 	if (comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
@@ -143,7 +163,7 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, comm, bytes, HUB_BYTES)
+		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, HUB_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

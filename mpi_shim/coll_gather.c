@@ -115,9 +115,13 @@ static int tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool by_tree(MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_tree(MPI_Count bytes, const struct mpi_comm *comm)
 {
-	return bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+
+	return mpi_coll_choose(BASE_COLL_BIT(GATHER, BINOMIAL) | BASE_COLL_BIT(GATHER, LINEAR),
+			       few_rounds ? BASE_COLL_GATHER_BINOMIAL : BASE_COLL_GATHER_LINEAR) ==
+	       BASE_COLL_GATHER_BINOMIAL;
 }
 
 static int check_root(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
@@ -165,16 +169,17 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, comm, bytes, HUB_BYTES);
+	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES);
 	if (hub)
 		return mpi_hub_gather(hub, sendbuf, sendcount, sendtype, &recv, (size_t)bytes,
 				      root);
-	if (by_tree(bytes, comm) && comm->rank == root)
-		return tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);
-	if (by_tree(bytes, comm))
-		return tree_leaf_or_branch(p, sendbuf, sendcount, sendtype, root, comm);
-	mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
-	return MPI_SUCCESS;
+	if (!choose_tree(bytes, comm))
+		mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
+	else if (comm->rank == root)
+		rc = tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);
+	else
+		rc = tree_leaf_or_branch(p, sendbuf, sendcount, sendtype, root, comm);
+	return rc;
 }
 
 int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -189,6 +194,8 @@ int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 
 	if (rc)
 		return rc;
+	if (!comm->inter)
+		mpi_coll_choose(0, BASE_COLL_GATHER_LINEAR);
 	(comm->inter ? mpi_inter_gatherv : mpi_intra_gatherv)(p, sendbuf, sendcount, sendtype,
 							      &recv, root, comm);
 	return MPI_SUCCESS;

@@ -17,6 +17,7 @@
 #include "mpi_shim/hub.h"
 #include "mpi_shim/op.h"
 #include "mpi_shim/plan.h"
+#include "mpi_shim/world.h"
 
 enum mpi_coll_tag {
 	MPI_TAG_BARRIER = 1,
@@ -31,6 +32,21 @@ enum mpi_coll_tag {
 	MPI_TAG_SCAN,
 	MPI_TAG_NEIGHBOR,
 };
+
+/* ---- which algorithm ----------------------------------------------------------------------------- */
+
+/* What PTL_MPI_COLL says. */
+extern struct base_coll_setting mpi_coll_setting;
+
+/* Of the algorithms that `can` do what is called, the one that is wanted, else `best`; it is counted. */
+static inline enum base_coll mpi_coll_choose(uint64_t can, enum base_coll best)
+{
+	uint64_t wanted = mpi_coll_setting.wanted & can;
+	enum base_coll c = wanted ? (enum base_coll)__builtin_ctzll(wanted) : best;
+
+	mpi_world.colls[c]++;
+	return c;
+}
 
 /* The first error is kept. */
 static inline int mpi_first(int a, int b)
@@ -61,8 +77,10 @@ struct mpi_tree {
 	int below[MPI_TREE_CHILDREN]; /* ranks in and below each */
 };
 
-/* Binomial, or where processors are short flatter: every level of the tree is a wait. */
-void mpi_tree_make(struct mpi_tree *t, int root, const struct mpi_comm *comm);
+/* Of so many branches: 2 make a binomial tree, more a flatter one, and every level is a wait. */
+void mpi_tree_make(struct mpi_tree *t, int root, int branches, const struct mpi_comm *comm);
+/* Of a tree where processors are short. */
+#define MPI_TREE_BRANCHES 8
 
 /* ---- checks: MPI_SUCCESS or mpi_fail ------------------------------------------------------------- */
 
@@ -143,17 +161,20 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 /*
  * The hub, if it is the way for a blocking collective in which each rank gives so many bytes, `most` at most where each
- * rank has a processor; NULL: messages. The same on all ranks.
+ * rank has a processor, unless `hub` is wanted; NULL: messages. The same on all ranks.
  */
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes,
-			    MPI_Count most);
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			    MPI_Count bytes, MPI_Count most);
 /* `most`, but few ranks do not wait long for each other: then data of any length may go in pieces. */
 static inline MPI_Count mpi_hub_pieces(const struct mpi_comm *comm, MPI_Count most)
 {
 	return comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : most;
 }
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, struct mpi_comm *comm, MPI_Count count,
-			       const struct mpi_type *type, const struct mpi_op *op);
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			       MPI_Count count, const struct mpi_type *type,
+			       const struct mpi_op *op);
+
+struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm);
 
 void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm);
 int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
@@ -174,7 +195,8 @@ int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except
 		  struct mpi_comm *comm);
 int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
-/* Whether a reduction is long enough, and of a kind, to be divided among the ranks. */
+/* Whether a reduction is of a kind to be divided among the ranks, and whether it is long enough as well. */
+bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm);
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm);
 int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,

@@ -9,13 +9,18 @@
 #define LONG_BYTES         (8 << 10)
 #define LONG_BYTES_CROWDED (1 << 20)
 
+bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm)
+{
+	/* functions of users may expect to be given the whole vector at once */
+	return op->predefined && op->commutative && count >= comm->size;
+}
+
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm)
 {
 	MPI_Count least = mpi_coll_crowded() ? LONG_BYTES_CROWDED : LONG_BYTES;
 
-	/* functions of users may expect to be given the whole vector at once */
-	return op->predefined && op->commutative && count >= comm->size &&
+	return mpi_coll_divisible(count, op, comm) &&
 	       count >= (least + type->size - 1) / type->size;
 }
 

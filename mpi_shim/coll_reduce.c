@@ -87,7 +87,8 @@ static int join_all(struct partial *p, const struct mpi_tree *t)
 
 /* Up the tree to `root`. The order of ranks is kept if the root is 0. */
 static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_Count count,
-		struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
+		struct mpi_type *type, struct mpi_op *op, int root, int branches,
+		struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 	struct partial p = { .plan = plan,
@@ -98,7 +99,7 @@ static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_C
 			     .comm = comm };
 	int rc = MPI_SUCCESS;
 
-	mpi_tree_make(&t, root, comm);
+	mpi_tree_make(&t, root, branches, comm);
 	p.target = t.parent < 0 ? recvbuf : NULL;
 	if (t.n > 0 && together(count, type, t.n))
 		rc = join_all(&p, &t);
@@ -118,7 +119,8 @@ static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_C
 
 /* The order of ranks has rank 0 at its beginning: the result is made there and sent on. */
 static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		   struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
+		   struct mpi_type *type, struct mpi_op *op, int root, int branches,
+		   struct mpi_comm *comm)
 {
 	const void *from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
 	char *result = NULL;
@@ -129,7 +131,7 @@ static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_C
 		if (!result)
 			return MPI_ERR_NO_MEM;
 	}
-	rc = tree(p, from, result, count, type, op, 0, comm);
+	rc = tree(p, from, result, count, type, op, 0, branches, comm);
 	if (comm->rank == 0)
 		mpi_plan_send(p, result, count, type, root, comm);
 	else if (comm->rank == root)
@@ -188,9 +190,26 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- which ---------------------------------------------------------------------------------------- */
 
+static enum base_coll choose(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
+			     const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(REDUCE, BINOMIAL) | BASE_COLL_BIT(REDUCE, TREE);
+	enum base_coll best =
+		mpi_coll_crowded() ? BASE_COLL_REDUCE_TREE : BASE_COLL_REDUCE_BINOMIAL;
+
+	if (mpi_coll_divisible(count, op, comm))
+		can |= BASE_COLL_BIT(REDUCE, PARTS);
+	if (mpi_coll_in_parts(count, type, op, comm))
+		best = BASE_COLL_REDUCE_PARTS;
+	return mpi_coll_choose(can, best);
+}
+
 int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
+	enum base_coll c;
+	int branches;
+
 	if (count == 0)
 		return MPI_SUCCESS;
 	if (comm->size == 1) {
@@ -198,11 +217,12 @@ int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 			mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
 		return MPI_SUCCESS;
 	}
-	if (mpi_coll_in_parts(count, type, op, comm))
+	c = choose(count, type, op, comm);
+	if (c == BASE_COLL_REDUCE_PARTS)
 		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
-	if (root == 0 || op->commutative)
-		return tree(p, sendbuf, recvbuf, count, type, op, root, comm);
-	return ordered(p, sendbuf, recvbuf, count, type, op, root, comm);
+	branches = c == BASE_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
+	return (root == 0 || op->commutative ? tree : ordered)(p, sendbuf, recvbuf, count, type, op,
+							       root, branches, comm);
 }
 
 /* The buffers of a rank that is the root. */
@@ -239,7 +259,7 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	hub = mpi_hub_for_op(p, comm, count, datatype, op);
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op);
 	if (hub)
 		return mpi_hub_reduce(hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf,
 				      count, datatype, op, root);

@@ -131,16 +131,44 @@ static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	return rc;
 }
 
+static enum base_coll choose(MPI_Count bytes, const struct mpi_op *op)
+{
+	uint64_t can = BASE_COLL_BIT(REDUCE_SCATTER, ROOT);
+	enum base_coll best = BASE_COLL_REDUCE_SCATTER_HALVING;
+
+	if (op->commutative)
+		can |= BASE_COLL_BIT(REDUCE_SCATTER, HALVING) |
+		       BASE_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
+	if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
+		best = BASE_COLL_REDUCE_SCATTER_ROOT;
+	else if (bytes >= LONG_BYTES && !mpi_coll_crowded())
+		best = BASE_COLL_REDUCE_SCATTER_PAIRWISE;
+	return mpi_coll_choose(can, best);
+}
+
+static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+		  const struct mpi_vec *parts, const MPI_Count *begin, struct mpi_op *op,
+		  struct mpi_comm *comm)
+{
+	switch (choose(begin[comm->size] * parts->type->size, op)) {
+	case BASE_COLL_REDUCE_SCATTER_ROOT:
+		return through_root(p, sendbuf, recvbuf, parts, begin, op, comm);
+	case BASE_COLL_REDUCE_SCATTER_PAIRWISE:
+		return pairwise(p, sendbuf, recvbuf, parts, begin, op, comm);
+	default:
+		return halve(p, sendbuf, recvbuf, parts, begin, op, comm);
+	}
+}
+
 static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		 const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_type *type = parts->type;
-	MPI_Count bytes, *begin = begins(parts, comm->size);
+	MPI_Count *begin = begins(parts, comm->size);
 	int rc = MPI_SUCCESS;
 
 	if (!begin)
 		return MPI_ERR_NO_MEM;
-	bytes = begin[comm->size] * type->size;
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
 	if (begin[comm->size] == 0)
@@ -149,12 +177,8 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		mpi_plan_copy(p, sendbuf, begin[1], type, recvbuf, begin[1], type);
 	else if (comm->size == 1)
 		rc = MPI_SUCCESS;
-	else if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
-		rc = through_root(p, sendbuf, recvbuf, parts, begin, op, comm);
-	else if (bytes >= LONG_BYTES && !mpi_coll_crowded())
-		rc = pairwise(p, sendbuf, recvbuf, parts, begin, op, comm);
 	else
-		rc = halve(p, sendbuf, recvbuf, parts, begin, op, comm);
+		rc = divide(p, sendbuf, recvbuf, parts, begin, op, comm);
 	free(begin);
 	return rc;
 }

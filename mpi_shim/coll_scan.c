@@ -99,7 +99,9 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 	copy(&s, own, s.partial);
 	if (!exclusive && own != recvbuf)
 		copy(&s, own, recvbuf);
-	if (mpi_coll_crowded())
+	if (mpi_coll_choose(BASE_COLL_BIT(SCAN, LINEAR) | BASE_COLL_BIT(SCAN, DOUBLING),
+			    mpi_coll_crowded() ? BASE_COLL_SCAN_LINEAR : BASE_COLL_SCAN_DOUBLING) ==
+	    BASE_COLL_SCAN_LINEAR)
 		chain(&s);
 	else
 		doubling(&s);

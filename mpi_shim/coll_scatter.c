@@ -110,9 +110,13 @@ static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvb
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool by_tree(MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_tree(MPI_Count bytes, const struct mpi_comm *comm)
 {
-	return bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+
+	return mpi_coll_choose(BASE_COLL_BIT(SCATTER, BINOMIAL) | BASE_COLL_BIT(SCATTER, LINEAR),
+			       few_rounds ? BASE_COLL_SCATTER_BINOMIAL
+					  : BASE_COLL_SCATTER_LINEAR) == BASE_COLL_SCATTER_BINOMIAL;
 }
 
 static int check_root(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
@@ -162,16 +166,17 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, comm, bytes, HUB_BYTES / comm->size);
+	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size);
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);
-	if (by_tree(bytes, comm) && comm->rank == root)
-		return tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
-	if (by_tree(bytes, comm))
-		return tree_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
-	mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
-	return MPI_SUCCESS;
+	if (!choose_tree(bytes, comm))
+		mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
+	else if (comm->rank == root)
+		rc = tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
+	else
+		rc = tree_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
+	return rc;
 }
 
 int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
@@ -187,6 +192,8 @@ int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *
 
 	if (rc)
 		return rc;
+	if (!comm->inter)
+		mpi_coll_choose(0, BASE_COLL_SCATTER_LINEAR);
 	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,
 								recvtype, root, comm);
 	return MPI_SUCCESS;

@@ -245,6 +245,5 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data)
 	}
 	if (!h || h->broken || (data && h->nodes > 1))
 		return NULL;
-	mpi_world.counts[MPI_COUNT_COLL_HUB]++;
 	return h;
 }

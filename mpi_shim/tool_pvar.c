@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Performance variables of the tool interface: first the shim's counters (world.h), then the status
- * registers of its Portals interface. All count always, so none can be started or stopped; counters
- * can be set back, for one handle alone, which remembers from where it counts.
+ * Performance variables of the tool interface: first the shim's counters (world.h), then collectives by algorithm
+ * (base/coll.h), then the status registers of its Portals interface. All count always, so none can be started or
+ * stopped; counters can be set back, for one handle alone, which remembers from where it counts.
  */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@
 #include "mpi_shim/world.h"
 #include "mpi_shim/weak.h"
 
-/* Names are those of the tables in small letters: mpi_sent_short, ptl_recv_count. */
+/* Names are those of the tables in small letters: mpi_sent_short, mpi_coll_bcast_ring, ptl_recv_count. */
 #define NAME_MAX_ 64
 
 static const struct shim_count {
@@ -47,29 +48,36 @@ static const struct {
 };
 #define PTL ((int)(sizeof(ptl_count) / sizeof(ptl_count[0])))
 
+/* Where the status registers begin. */
+#define OWN (SHIM + BASE_COLL_COUNT_)
+
 int mpi_tool_pvar_count(void)
 {
-	return SHIM + PTL;
+	return OWN + PTL;
 }
 
 int mpi_tool_pvar_shim_count(void)
 {
-	return SHIM;
+	return OWN;
 }
 
 static void name_of(int index, char name[NAME_MAX_])
 {
-	const char *from = index < SHIM ? shim_count[index].name : ptl_count[index - SHIM].name;
-	size_t i;
-
-	for (i = 0; from[i] && i + 1 < NAME_MAX_; i++)
-		name[i] = (char)tolower((unsigned char)from[i]);
-	name[i] = '\0';
+	if (index < SHIM)
+		snprintf(name, NAME_MAX_, "%s", shim_count[index].name);
+	else if (index < OWN)
+		snprintf(name, NAME_MAX_, "mpi_coll_%s", base_coll_word((size_t)(index - SHIM)));
+	else
+		snprintf(name, NAME_MAX_, "%s", ptl_count[index - OWN].name);
+	for (; *name; name++)
+		*name = *name == '=' ? '_' : (char)tolower((unsigned char)*name);
 }
 
 static const char *text_of(int index)
 {
-	return index < SHIM ? shim_count[index].text : ptl_count[index - SHIM].text;
+	if (index < SHIM)
+		return shim_count[index].text;
+	return index < OWN ? base_coll_text((size_t)(index - SHIM)) : ptl_count[index - OWN].text;
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -105,8 +113,10 @@ static uint64_t now(int index)
 
 	if (index < SHIM)
 		return mpi_world.counts[index];
+	if (index < OWN)
+		return mpi_world.colls[index - SHIM];
 	if (atomic_load(&mpi_world.phase) != MPI_PHASE_RUNNING ||
-	    PtlNIStatus(mpi_world.ni, ptl_count[index - SHIM].reg, &value) != PTL_OK)
+	    PtlNIStatus(mpi_world.ni, ptl_count[index - OWN].reg, &value) != PTL_OK)
 		return 0;
 	return value;
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "mpi_shim/buffered.h"
 #include "mpi_shim/coll.h"
 #include "mpi_shim/error.h"
@@ -85,6 +86,7 @@ int mpi_world_init(int level)
 	mpi_world.level = level;
 	mpi_world.threaded = level == MPI_THREAD_MULTIPLE;
 	mpi_world.main_thread = pthread_self();
+	mpi_coll_init();
 	mpi_requests_init();
 	mpi_messages_init();
 	if ((err = find_peers()) || (err = mpi_types_init()) || (err = mpi_ops_init()) ||
@@ -106,6 +108,16 @@ static void finish_freed(void)
 		mpi_progress(true);
 }
 
+/* With PTL_REPORT: which algorithms the collectives of this rank had. */
+static void report_colls(void)
+{
+	base_warn("rank %d of %d: collectives by algorithm", mpi_world.rank, mpi_world.size);
+	for (size_t i = 0; i < BASE_COLL_COUNT_; i++)
+		if (mpi_world.colls[i])
+			base_warn("  %12llu %s", (unsigned long long)mpi_world.colls[i],
+				  base_coll_word(i));
+}
+
 int mpi_world_fini(void)
 {
 	int err;
@@ -116,6 +128,8 @@ int mpi_world_fini(void)
 	if (err == MPI_ERR_PROC_ABORTED) /* the others can still end in good order */
 		err = MPI_SUCCESS;
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
+	if (base_config()->ptl_report)
+		report_colls();
 	PtlNIFini(mpi_world.ni);
 	PtlFini();
 	mpi_posted_fini();

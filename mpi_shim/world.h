@@ -15,6 +15,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "base/coll.h"
+
 /* What the shim counts; performance variables of MPI_T. X(NAME, text) */
 #define MPI_COUNT_TABLE(X)                                                                         \
 	X(SENT_SHORT, "messages sent by the short protocol")                                       \
@@ -33,7 +35,6 @@
 	X(BLOCKS_RELINKED, "times a block for unexpected messages was emptied and linked again")   \
 	X(MESSAGES_MOVED, "unexpected messages moved out of a block to free it")                   \
 	X(CREDITS_RETURNED, "messages that gave credit back to senders")                           \
-	X(COLL_HUB, "collectives carried out by flags in shared memory and by puts")               \
 	X(POSTS_RETRIED, "receives posted again because a message arrived meanwhile")
 
 enum mpi_count {
@@ -55,6 +56,8 @@ struct mpi_world {
 	pthread_t main_thread;
 	pthread_mutex_t lock;
 	uint64_t counts[MPI_COUNT_COUNT_];
+	uint64_t colls
+		[BASE_COLL_COUNT_]; /* collectives by algorithm, and performance variables, too */
 };
 
 extern struct mpi_world mpi_world;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives of few ranks, from a few bytes to a megabyte for each, one call after the other: the mean of a repetition,
- * because a rank may be in the next call while others are in this one. What comes is verified once.
- * Usage: collectives LINE-FILE MIN-MS REPEAT
+ * Collectives, from a few bytes to a megabyte for each, one call after the other: the mean of a repetition,
+ * because a rank may be in the next call while others are in this one. What comes is verified once. All of them, or
+ * those that are named, with all lengths, or with those that are named.
+ * Usage: collectives LINE-FILE MIN-MS REPEAT [barrier|bcast|reduce|allreduce|allgather|alltoall|BYTES...]
  */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +67,7 @@ static void run(void *arg, int count, uint64_t *ticks)
 }
 
 /* What must be at place i after the call; rank r has r + i at place i. */
-static double wanted(const struct call *c, int i)
+static double expected(const struct call *c, int i)
 {
 	int n = c->bytes / (int)sizeof(double);
 
@@ -93,9 +96,9 @@ static void verify(const struct call *c)
 	if (c->kind == REDUCE && bench_rank != 0)
 		return;
 	for (int i = 0; i < n; i++)
-		if (out[i] != wanted(c, i))
+		if (out[i] != expected(c, i))
 			bench_fail("%s of %d bytes: %g at %d, not %g", names[c->kind], c->bytes,
-				   out[i], i, wanted(c, i));
+				   out[i], i, expected(c, i));
 }
 
 static void point(enum kind kind, int bytes)
@@ -108,17 +111,44 @@ static void point(enum kind kind, int bytes)
 	bench_print("collective", names[kind], bytes, "ns", s.median, s.p99, s.min);
 }
 
+static char **arguments;
+
+/* It is among the arguments, or they have no word, or number, at all. */
+static bool wanted_word(const char *word, bool number)
+{
+	bool any = false;
+
+	for (char **a = arguments; *a; a++) {
+		if ((**a >= '0' && **a <= '9') != number)
+			continue;
+		if (!strcmp(*a, word))
+			return true;
+		any = true;
+	}
+	return !any;
+}
+
+static bool wanted(enum kind kind, int bytes)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", bytes);
+	return wanted_word(names[kind], false) && (kind == BARRIER || wanted_word(text, true));
+}
+
 int main(int argc, char **argv)
 {
-	bench_start(&argc, &argv, "");
+	arguments = bench_start(&argc, &argv, "[NAME|BYTES...]");
 	in = malloc((size_t)bench_ranks * MOST);
 	out = malloc((size_t)bench_ranks * MOST);
 	if (!in || !out)
 		bench_fail("no memory for %d buffers of %d bytes", 2 * bench_ranks, MOST);
-	point(BARRIER, 0);
+	if (wanted(BARRIER, 0))
+		point(BARRIER, 0);
 	for (enum kind k = BCAST; k <= ALLTOALL; k++)
 		for (int bytes = 8; bytes <= MOST; bytes = bytes == 8 ? 4096 : bytes * 16)
-			point(k, bytes);
+			if (wanted(k, bytes))
+				point(k, bytes);
 	free(in);
 	free(out);
 	bench_end();

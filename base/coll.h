@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The algorithms of MPI's collectives, in one table, and what PTL_MPI_COLL says about them. The table makes the
+ * words of that setting, the counters of each algorithm, and a section of portals(7).
+ */
+#ifndef BASE_COLL_H
+#define BASE_COLL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective follow each other. */
+#define BASE_COLL_TABLE(X)                                                                         \
+	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
+	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
+	X(BARRIER, TREE, "barrier=tree", "up and down a tree")                                     \
+	X(BCAST, HUB, "bcast=hub", "through shared memory")                                        \
+	X(BCAST, BINOMIAL, "bcast=binomial", "down a binomial tree")                               \
+	X(BCAST, TREE, "bcast=tree", "down a tree with 8 branches")                                \
+	X(BCAST, RING, "bcast=ring", "scattered down a binomial tree, gathered round a ring")      \
+	X(GATHER, HUB, "gather=hub", "through shared memory")                                      \
+	X(GATHER, BINOMIAL, "gather=binomial", "up a binomial tree; equal blocks")                 \
+	X(GATHER, LINEAR, "gather=linear", "from each rank to the root")                           \
+	X(SCATTER, HUB, "scatter=hub", "through shared memory")                                    \
+	X(SCATTER, BINOMIAL, "scatter=binomial", "down a binomial tree; equal blocks")             \
+	X(SCATTER, LINEAR, "scatter=linear", "from the root to each rank")                         \
+	X(ALLGATHER, HUB, "allgather=hub", "through shared memory; equal blocks")                  \
+	X(ALLGATHER, DOUBLING, "allgather=doubling",                                               \
+	  "recursive doubling; equal blocks, a power of two of ranks")                             \
+	X(ALLGATHER, BRUCK, "allgather=bruck", "Bruck's algorithm; equal blocks")                  \
+	X(ALLGATHER, RING, "allgather=ring", "round a ring")                                       \
+	X(ALLGATHER, ROOT, "allgather=root", "to rank 0 and from there to all")                    \
+	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; equal blocks")                    \
+	X(ALLTOALL, BRUCK, "alltoall=bruck", "Bruck's algorithm; equal blocks, not in place")      \
+	X(ALLTOALL, PAIRWISE, "alltoall=pairwise", "one pair at a time; not in place")             \
+	X(ALLTOALL, LINEAR, "alltoall=linear", "directly, many at once; not in place")             \
+	X(ALLTOALL, SWAP, "alltoall=swap", "pairs swap their blocks; in place")                    \
+	X(REDUCE, HUB, "reduce=hub", "through shared memory; predefined operations up to 4 MiB")   \
+	X(REDUCE, BINOMIAL, "reduce=binomial", "up a binomial tree")                               \
+	X(REDUCE, TREE, "reduce=tree", "up a tree with 8 branches")                                \
+	X(REDUCE, PARTS, "reduce=parts",                                                           \
+	  "recursive halving, then to the root; predefined operations that commute, an element "   \
+	  "for each rank at least")                                                                \
+	X(ALLREDUCE, HUB, "allreduce=hub",                                                         \
+	  "through shared memory; predefined operations up to 4 MiB")                              \
+	X(ALLREDUCE, DOUBLING, "allreduce=doubling", "recursive doubling")                         \
+	X(ALLREDUCE, PARTS, "allreduce=parts",                                                     \
+	  "recursive halving and doubling (Rabenseifner); predefined operations that commute, "    \
+	  "an element for each rank at least")                                                     \
+	X(ALLREDUCE, ROOT, "allreduce=root", "reduced to rank 0 and broadcast from there")         \
+	X(REDUCE_SCATTER, HALVING, "reduce_scatter=halving",                                       \
+	  "recursive halving; operations that commute")                                            \
+	X(REDUCE_SCATTER, PAIRWISE, "reduce_scatter=pairwise",                                     \
+	  "each part straight to its rank; operations that commute")                               \
+	X(REDUCE_SCATTER, ROOT, "reduce_scatter=root", "reduced to rank 0 and scattered from there") \
+	X(SCAN, DOUBLING, "scan=doubling", "recursive doubling")                                   \
+	X(SCAN, LINEAR, "scan=linear", "from rank to rank")
+
+enum base_coll {
+#define BASE_COLL_ENUM_(collective, algorithm, word, text) BASE_COLL_##collective##_##algorithm,
+	BASE_COLL_TABLE(BASE_COLL_ENUM_)
+#undef BASE_COLL_ENUM_
+		BASE_COLL_COUNT_
+};
+
+enum base_coll_prefer { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
+
+/* The bit of a row in the sets below. */
+#define BASE_COLL_BIT(collective, algorithm)                                                       \
+	(UINT64_C(1) << BASE_COLL_##collective##_##algorithm)
+
+struct base_coll_setting {
+	enum base_coll_prefer prefer;
+	uint64_t wanted;    /* one row at most of each collective */
+	uint64_t ruled_out; /* the other rows of these collectives */
+};
+
+/*
+ * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts where two speak of the
+ * same. A word that is none is passed over; if `say` is set, it is told what could be there instead.
+ */
+struct base_coll_setting base_coll_parse(const char *value,
+					 void (*say)(const char *fmt, ...));
+/* The setting of this process; read once. */
+const struct base_coll_setting *base_coll(void);
+
+/* The word and the text of row i; NULL behind the last. */
+const char *base_coll_word(size_t i);
+const char *base_coll_text(size_t i);
+
+#endif
