@@ -84,13 +84,12 @@ typedef enum {
  * and those at local_offset; each by itself, and as a whole against other atomic operations and PtlGetPut. For
  * PTL_ATOMIC_CSWAP there are 2 * length bytes at local_offset: first what is compared, then what is stored.
  * What there is at local_offset is at most max_getput_md bytes and whole elements. As with PtlPutRegion, and
- * PTL_MD_ILLEGAL if `op` is not defined on `type` or the length is wrong, PTL_FAIL if the transport has no
- * atomic operations.
+ * PTL_MD_ILLEGAL if `op` is not defined on `type` or the length is wrong.
  *
  * With PTL_ATOMIC_RUNS in `op` the elements at the target lie in the runs that are told at local_offset, of a
  * descriptor without PTL_MD_IOVEC. `length` is what the elements are, all together; the region at the target is
  * the span of the runs, and if that is truncated nothing is done. Events tell `length`, or 0 in mlength. What
- * becomes of bytes that are in several runs is not said. Of one node only: to others PTL_FAIL.
+ * becomes of bytes that are in several runs is not said.
  */
 int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 	      ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,

@@ -37,7 +37,6 @@ struct nal_job {
  */
 struct nal_ops {
 	const char *name;
-	bool atomics; /* send() and the target's side of it know ptl_start.atomic (portals/atomic.h) */
 	bool needs_secret; /* network: does not work without that of nal_job */
 	bool by_name;      /* network: used only if PTL_NAL names it */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What PtlAtomic and PtlFetchAtomic calculate. A NAL that has atomics calls ptl_atomic_apply where it would
- * store the bytes of a put, while nobody else can change the target's memory through Portals: under the
+ * What PtlAtomic and PtlFetchAtomic calculate. A NAL calls ptl_atomic_apply where it would store
+ * the bytes of a put, while nobody else can change the target's memory through Portals: under the
  * lock of its region.
  */
 #ifndef PTL_ATOMIC_H

@@ -669,7 +669,7 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		if (op->flags & PTL_OP_GRANTED) {
 			ptl_engine_reply_kept(e->v, i, who, &l);
 			ptl_engine_done(e, &l, fail);
-		} else if (ptl_engine_reply(e, i, gen, 0, who, &l)) {
+		} else if (ptl_engine_reply(e, i, gen, 0, true, who, &l)) {
 			ptl_engine_done(e, &l, fail);
 		}
 	}
@@ -677,7 +677,29 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 	return true;
 }
 
-bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t mlength,
+/* Where the reply to an operation goes: all of *l that a reply has, but for what begin() fills in. */
+static void reply_landing(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
+			  const struct ptl_answerer *who, struct ptl_landing *l)
+{
+	l->kind = PTL_LAND_REPLY;
+	l->ack = 0;
+	l->pt_index = op->pt_index;
+	l->md = op->md;
+	l->peer = op->peer;
+	l->op = i;
+	l->op_gen = gen;
+	l->offset = op->local_offset;
+	l->mlength = mlength;
+	l->rlength = op->length;
+	l->match_bits = op->match_bits;
+	l->hdr_data = l->remote_offset = 0;
+	l->initiator = who->id;
+	l->uid = who->uid;
+	l->jid = who->jid;
+	l->whole = 0;
+}
+
+bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t mlength, bool whole,
 		      const struct ptl_answerer *who, struct ptl_landing *l)
 {
 	struct ptl_op *op = &e->v->op[i];
@@ -702,20 +724,8 @@ bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t m
 		}
 		mlength = md->length - op->local_offset;
 	}
-	memset(l, 0, offsetof(struct ptl_landing, claim));
-	l->kind = PTL_LAND_REPLY;
-	l->pt_index = op->pt_index;
-	l->md = op->md;
-	l->peer = op->peer;
-	l->op = i;
-	l->op_gen = gen;
-	l->offset = op->local_offset;
-	l->mlength = mlength;
-	l->rlength = op->length;
-	l->match_bits = op->match_bits;
-	l->initiator = who->id;
-	l->uid = who->uid;
-	l->jid = who->jid;
+	reply_landing(op, i, gen, mlength, who, l);
+	l->whole = whole;
 	begin(e, l);
 	return true;
 }
@@ -735,20 +745,7 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct pt
 {
 	const struct ptl_op *op = &v->op[i];
 
-	memset(l, 0, offsetof(struct ptl_landing, claim));
-	l->kind = PTL_LAND_REPLY;
-	l->pt_index = op->pt_index;
-	l->md = op->md;
-	l->peer = op->peer;
-	l->op = i;
-	l->op_gen = op->gen;
-	l->offset = op->local_offset;
-	l->mlength = op->mlength;
-	l->rlength = op->length;
-	l->match_bits = op->match_bits;
-	l->initiator = who->id;
-	l->uid = who->uid;
-	l->jid = who->jid;
+	reply_landing(op, i, op->gen, op->mlength, who, l);
 	l->link = op->link;
 	l->threshold = op->threshold;
 }

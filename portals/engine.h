@@ -46,8 +46,9 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t op, uint32_t gen, enum ptl
 		       uint64_t mlength, ptl_ni_fail_t fail, const struct ptl_answerer *who);
 
 /* A reply of `mlength` bytes is there for `op`: section 8.2's checks, threshold, REPLY_START. True and
- * *l filled (end it with ptl_engine_done, then ptl_op_free), false: dropped and counted. */
-bool ptl_engine_reply(struct ptl_engine *e, uint32_t op, uint32_t gen, uint64_t mlength,
+ * *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock is let go), false: dropped
+ * and counted. */
+bool ptl_engine_reply(struct ptl_engine *e, uint32_t op, uint32_t gen, uint64_t mlength, bool whole,
 		      const struct ptl_answerer *who, struct ptl_landing *l);
 
 /* For a reply that takes more than one step: keeps in the operation what *l says, and gives it back. */
@@ -72,6 +73,7 @@ struct ptl_start {
 	uint32_t get_md;    /* getput: where the old contents go */
 	uint64_t offset, get_offset, length;
 	uint32_t operand; /* of an atomic: bytes at `offset` that are sent */
+	uint32_t span;    /* of one on runs: what they are in */
 	ptl_process_id_t target;
 	uint32_t pt_index, ac_index;
 	uint64_t match_bits, remote_offset, hdr_data;

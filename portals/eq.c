@@ -231,7 +231,7 @@ struct wanted {
 	ptl_taker_t taker;
 	int count; /* events taken */
 	int which; /* queue of the first one, or of an error */
-	struct ptl_eq *eq[FEW];
+	struct ptl_eq **eq;
 };
 
 /* Queue i, after look_up() and until the lock is let go. */
@@ -341,6 +341,8 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 
 static int poll_queues(struct wanted *w, ptl_time_t timeout)
 {
+	struct ptl_eq *few
+		[FEW]; /* apart from what callers initialize: that would make zeros of it each time */
 	struct ptl_ni *ni;
 	int err;
 
@@ -348,6 +350,7 @@ static int poll_queues(struct wanted *w, ptl_time_t timeout)
 		return PTL_NO_INIT;
 	if (w->n <= 0)
 		return PTL_EQ_INVALID;
+	w->eq = few;
 	w->which = 0;
 	ni = ptl_enter(w->eqs[0], PTL_KIND_EQ);
 	if (!ni)

@@ -55,6 +55,7 @@ static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 	if (ptl_atomic_plain(s->atomic) != PTL_ATOMIC_FETCH)
 		bytes += s->length;
 	s->operand = (uint32_t)bytes;
+	s->span = r->span;
 	return bytes <= most && bytes <= UINT32_MAX &&
 	       ptl_runs_valid(r, bytes, s->atomic, s->element, s->length);
 }

@@ -3,7 +3,6 @@
  *
  * See route.h.
  */
-#include "portals/atomic.h"
 #include "portals/route.h"
 
 #include <limits.h>
@@ -412,21 +411,13 @@ static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 
 int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	bool cannot = false;
-
 	for (uint32_t k = 0; k < ni->nnets; k++) {
-		int err;
+		int err = ni->net[k].nal->send(ni, s);
 
-		if (s->atomic && (!ni->net[k].nal->atomics || ptl_atomic_on_runs(s->atomic))) {
-			cannot =
-				true; /* if this is its peer; for what is nobody's it matters little */
-			continue;
-		}
-		err = ni->net[k].nal->send(ni, s);
 		if (err != NAL_ELSEWHERE)
 			return err;
 	}
-	return cannot ? PTL_FAIL : start_nowhere(ni, s);
+	return start_nowhere(ni, s);
 }
 
 /* ---- progress --------------------------------------------------------------------------------- */

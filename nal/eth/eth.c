@@ -271,7 +271,6 @@ static uint64_t eth_arm(struct ptl_ni *ni)
 
 const struct nal_ops nal_eth_ops = {
 	.name = "eth",
-	.atomics = true,
 	.needs_secret = true,
 	.by_name = true,
 	.unusable = eth_unusable,

@@ -94,6 +94,13 @@ struct net_span {
 	void *staged; /* not the MD's bytes but these */
 };
 
+/* What a request that swaps or calculates is for. */
+struct net_swap {
+	uint8_t atomic, element;
+	uint32_t span;     /* of runs */
+	uint64_t body_len; /* of what was sent */
+};
+
 /* A body on its way. */
 struct net_body {
 	struct net_span span;
@@ -102,7 +109,7 @@ struct net_body {
 	struct net_msg word;
 	struct ptl_landing l; /* a request or reply in progress on an MD of ours */
 	uint32_t peer;
-	uint8_t atomic, element;
+	struct net_swap swap;
 	bool in_line, done; /* in: it ends in turn (net_serve.c); it is complete, */
 	enum dgram_status how;
 	struct net_body *next; /* in line; of those that are free */

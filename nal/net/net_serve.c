@@ -4,6 +4,7 @@
  * The target: messages become requests to the engine, and what it accepts a landing, a reply, an answer.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cpu.h"
 #include "nal/net/net.h"
@@ -217,37 +218,101 @@ static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 		reply(n, peer, &l, NULL);
 }
 
-/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
-static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l, unsigned int atomic,
-		 unsigned int element, const void *operand)
+/* The elements of runs, packed at `bytes`. */
+static void copy_runs(struct net *n, const struct ptl_landing *l, const ptl_atomic_runs_t *runs,
+		      char *bytes, bool in)
+{
+	for (uint32_t i = 0; i < runs->groups; i++) {
+		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
+
+		for (uint32_t k = 0; k < g->count; k++, bytes += g->bytes) {
+			struct net_span at = { .md = l->md };
+
+			at.offset = l->offset + g->offset + (uint64_t)k * g->stride;
+			if (in)
+				net_copy_in(n, &at, bytes, g->bytes);
+			else
+				net_copy_out(n, bytes, &at, g->bytes);
+		}
+	}
+}
+
+/* What was there comes to `old`. False: the list is not what the header says, and nothing was done. */
+static bool change_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
+			const void *body, char *old)
+{
+	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
+	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
+	const unsigned int op = ptl_atomic_plain(w->atomic);
+	char new[NET_SWAP_MOST];
+
+	memcpy(list, body, w->body_len);
+	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
+	    runs->span != w->span)
+		return false;
+	if (!l->mlength)
+		return true;
+	copy_runs(n, l, runs, old, false);
+	if (op == PTL_ATOMIC_FETCH)
+		return true;
+	ptl_atomic_apply(op, w->element, new, old, list + ptl_runs_bytes(runs), l->mlength,
+			 l->mlength);
+	copy_runs(n, l, runs, new, true);
+	return true;
+}
+
+/* The elements of one piece. */
+static void change(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
+		   const void *body, char *old)
 {
 	struct net_span span = { .md = l->md, .offset = l->offset };
-	char old[NET_SWAP_MOST], new[NET_SWAP_MOST];
+	char new[NET_SWAP_MOST];
 
 	net_copy_out(n, old, &span, l->mlength);
-	if (atomic) {
-		ptl_atomic_apply(atomic, element, new, old, operand, l->rlength, l->mlength);
-		operand = new;
+	if (w->atomic) {
+		ptl_atomic_apply(w->atomic, w->element, new, old, body, l->rlength, l->mlength);
+		body = new;
 	}
-	if (atomic != PTL_ATOMIC_FETCH)
-		net_copy_in(n, &span, operand, l->mlength);
-	if (l->kind == PTL_REQ_PUT)
-		put_done(n, peer, l, PTL_NI_OK);
+	if (w->atomic != PTL_ATOMIC_FETCH)
+		net_copy_in(n, &span, body, l->mlength);
+}
+
+/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
+static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
+		 const struct net_swap *w, const void *body)
+{
+	char old[NET_SWAP_MOST];
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	if (!ptl_atomic_on_runs(w->atomic))
+		change(n, l, w, body, old);
+	else if (!change_runs(n, l, w, body, old))
+		fail = PTL_NI_PROTOCOL;
+	if (l->kind == PTL_REQ_PUT || fail != PTL_NI_OK)
+		put_done(n, peer, l, fail);
 	else
 		reply(n, peer, l, old);
 }
 
-static enum dgram_verdict take_swap(struct net *n, uint32_t peer, const struct ptl_request *q,
-				    const struct dgram_in *in, struct dgram_landing *landing)
+static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_request *q,
+				    const struct net_swap *w, const struct dgram_in *in,
+				    struct dgram_landing *landing)
 {
+	const uint64_t length = q->rlength;
 	enum dgram_verdict verdict;
 	struct ptl_landing l;
 	void *staged;
 
+	if (ptl_atomic_on_runs(w->atomic))
+		q->rlength = w->span;
 	if (!match(n, peer, q, &l))
 		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	if (ptl_atomic_on_runs(w->atomic)) { /* all of them, or none */
+		l.mlength = l.mlength == w->span ? length : 0;
+		l.rlength = length;
+	}
 	if (in->body || !in->body_len) {
-		swap(n, peer, &l, q->atomic, q->element, in->body);
+		swap(n, peer, &l, w, in->body);
 		return DGRAM_DONE;
 	}
 	staged = malloc(in->body_len);
@@ -256,12 +321,8 @@ static enum dgram_verdict take_swap(struct net *n, uint32_t peer, const struct p
 		return DGRAM_DROP;
 	}
 	verdict = pull(n, peer, &l, in->body_len, staged, landing);
-	if (verdict == DGRAM_PULL) {
-		struct net_body *b = landing->cookie;
-
-		b->atomic = q->atomic;
-		b->element = q->element;
-	}
+	if (verdict == DGRAM_PULL)
+		((struct net_body *)landing->cookie)->swap = *w;
 	return verdict;
 }
 
@@ -295,9 +356,10 @@ static enum dgram_verdict take_request(struct net *n, uint32_t peer, const struc
 		.data = m->kind == NET_PUT && m->op == PTL_NIL && !n->peer[peer].line ? in->body
 										      : NULL,
 	};
+	struct net_swap swap = { m->atomic, m->element, m->span, in->body_len };
 
 	if (m->kind == NET_GETPUT || m->atomic)
-		return take_swap(n, peer, &q, in, landing);
+		return take_swap(n, peer, &q, &swap, in, landing);
 	if (m->kind == NET_PUT)
 		return take_put(n, peer, &q, in, landing);
 	take_get(n, peer, &q);
@@ -346,7 +408,7 @@ void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	if (s != DGRAM_OK)
 		ptl_engine_done(&n->ni->engine, &b->l, net_fail(s));
 	else
-		swap(n, peer, &b->l, b->atomic, b->element, b->span.staged);
+		swap(n, peer, &b->l, &b->swap, b->span.staged);
 	free(b->span.staged);
 	net_body_put(n, b);
 }

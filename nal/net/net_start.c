@@ -54,6 +54,7 @@ static uint32_t encode(uint8_t *header, const struct ptl_ni *ni, const struct pt
 		.match_bits = s->match_bits,
 		.remote_offset = s->remote_offset,
 		.length = s->length,
+		.span = s->span,
 		.hdr_data = s->hdr_data,
 	};
 
@@ -111,7 +112,7 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 	int err = PTL_OK;
 
 	if (s->kind != PTL_REQ_GET)
-		o.body_len = ptl_atomic_operand(s->atomic, s->length);
+		o.body_len = s->atomic ? s->operand : s->length;
 	/* whether somebody is there is not known before the connection stands */
 	is_long = s->kind == PTL_REQ_PUT && (o.body_len > NET_COPY_MOST ||
 					     n->stat[peer].state != 1 || !net_may_copy(n, peer));
@@ -242,7 +243,7 @@ enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net
 
 	if (!known(n, peer, m))
 		return no;
-	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, &who, &l)) {
+	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, false, &who, &l)) {
 		/* a second reply to a get that is being answered, or one to a put, ends nothing */
 		if (!(e->v->op[m->op].flags & PTL_OP_GRANTED) &&
 		    e->v->op[m->op].kind != PTL_REQ_PUT) {

@@ -12,9 +12,22 @@
 #include "portals/atomic.h"
 #include "portals/engine.h"
 
+/* The same of an atomic on runs, whose list is looked at when it is there. */
+static bool sound_runs(const struct net_msg *m, uint64_t body_len)
+{
+	unsigned int plain = ptl_atomic_plain(m->atomic);
+	uint64_t least = sizeof(ptl_atomic_runs_t) + (plain == PTL_ATOMIC_FETCH ? 0 : m->length);
+
+	return m->kind != NET_GET && plain != PTL_ATOMIC_CSWAP && m->length <= NET_SWAP_MOST &&
+	       ptl_atomic_valid(plain, m->element, m->length) && body_len >= least &&
+	       body_len <= NET_SWAP_MOST;
+}
+
 /* Is the body as long as the request says? */
 static bool sound(const struct net_msg *m, uint64_t body_len)
 {
+	if (ptl_atomic_on_runs(m->atomic))
+		return sound_runs(m, body_len);
 	if (m->atomic && (m->length > NET_SWAP_MOST || m->kind == NET_GET ||
 			  !ptl_atomic_valid(m->atomic, m->element, m->length)))
 		return false;
@@ -45,6 +58,10 @@ static int decode_request(const struct net_wire_request *w, uint64_t body_len, s
 	m->remote_offset = dgram_get64(w->remote_offset);
 	m->length = dgram_get64(w->length);
 	m->hdr_data = dgram_get64(w->hdr_data);
+	if (ptl_atomic_on_runs(m->atomic)) {
+		m->span = (uint32_t)(m->length >> 32);
+		m->length = (uint32_t)m->length;
+	}
 	return sound(m, body_len) ? 0 : -EPROTO;
 }
 
@@ -113,7 +130,7 @@ uint32_t net_msg_encode(uint8_t *to, const struct net_msg *m)
 	dgram_put32(w.op_gen, m->op_gen);
 	dgram_put64(w.match_bits, m->match_bits);
 	dgram_put64(w.remote_offset, m->remote_offset);
-	dgram_put64(w.length, m->length);
+	dgram_put64(w.length, m->length | (uint64_t)m->span << 32);
 	dgram_put64(w.hdr_data, m->hdr_data);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);

@@ -29,7 +29,8 @@ enum net_kind {
  *   +---------------+----------------+---------------+----------------+
  *   | match_bits    | remote_offset  |    length     |    hdr_data    |
  *   +---------------+----------------+---------------+----------------+
- * A request: PUT, GET or GETPUT. op and op_gen come back in what answers it; PTL_NIL: nothing does.
+ * A request: PUT, GET or GETPUT. op and op_gen come back in what answers it; PTL_NIL: nothing does. Of an atomic on
+ * runs the upper half of length is the span that they are in; the body, their list and the elements, is as in memory.
  */
 struct net_wire_request {
 	uint8_t kind;             /*  0 */
@@ -80,6 +81,7 @@ struct net_msg {
 	uint8_t what, fail;
 	uint16_t pt_index, ac_index;
 	uint32_t op, op_gen;
+	uint32_t span; /* of an atomic on runs */
 	uint64_t match_bits, remote_offset, length, hdr_data;
 };
 

@@ -279,7 +279,6 @@ static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
 
 const struct nal_ops nal_ofi_ops = {
 	.name = "ofi",
-	.atomics = true,
 	.needs_secret = true,
 	.unusable = ofi_unusable,
 	.region_bytes = net_region_bytes,

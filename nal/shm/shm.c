@@ -296,7 +296,6 @@ static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 
 const struct nal_ops nal_shm_ops = {
 	.name = "shm",
-	.atomics = true,
 	.unusable = shm_unusable,
 	.region_bytes = shm_area_bytes,
 	.open = shm_open_ni,

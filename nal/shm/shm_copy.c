@@ -245,21 +245,36 @@ static ptl_ni_fail_t copy_run(const struct shm_span *there, const struct ptl_md 
 	if (there->pid && !(md->options & PTL_MD_IOVEC)) {
 		if (b->n == BATCH)
 			fail = flush_runs(b, there->pid, in);
+		if (fail != PTL_NI_OK)
+			return fail;
 		b->v[b->n++] = (struct iovec){ at, bytes };
 		b->bytes += bytes;
-		return fail;
+		return PTL_NI_OK;
 	}
 	run.offset += offset;
-	if (md->options & PTL_MD_IOVEC)
-		fail = in ? shm_copy_in_any(&run, b->here, bytes)
-			  : shm_copy_out_any(b->here, &run, bytes);
-	else if (bytes ==
-		 8) /* the usual size of an element; memory is the owner's: any alignment */
-		memcpy(in ? at : b->here, in ? b->here : at, 8);
-	else
-		memcpy(in ? at : b->here, in ? b->here : at, bytes);
+	fail = in ? shm_copy_in_any(&run, b->here, bytes) : shm_copy_out_any(b->here, &run, bytes);
 	b->here += bytes;
 	return fail;
+}
+
+/* Runs of our own memory, which is the application's: at any address. Those of usual elements without a call each. */
+#define COPY_GROUP(size)                                                                           \
+	for (uint32_t k = 0; k < g->count; k++)                                                    \
+		if (in)                                                                            \
+			memcpy(at + (uint64_t)k * g->stride, here + k * (uint64_t)(size), size);   \
+		else                                                                               \
+			memcpy(here + k * (uint64_t)(size), at + (uint64_t)k * g->stride, size);
+
+static void copy_group(char *at, char *here, const ptl_atomic_run_t *g, bool in)
+{
+	if (g->bytes == 8)
+		COPY_GROUP(8)
+	else if (g->bytes == 4)
+		COPY_GROUP(4)
+	else if (g->bytes == 16)
+		COPY_GROUP(16)
+	else
+		COPY_GROUP(g->bytes)
 }
 
 ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_t *runs, char *here,
@@ -274,6 +289,12 @@ ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_
 	for (uint32_t i = 0; i < runs->groups && fail == PTL_NI_OK; i++) {
 		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
 
+		if (!there->pid && !(md->options & PTL_MD_IOVEC)) {
+			copy_group((char *)(uintptr_t)md->start + there->offset + g->offset, here,
+				   g, in);
+			here += (uint64_t)g->bytes * g->count;
+			continue;
+		}
 		for (uint32_t k = 0; k < g->count && fail == PTL_NI_OK; k++)
 			fail = copy_run(there, md, &b, g->offset + (uint64_t)k * g->stride,
 					g->bytes, in);

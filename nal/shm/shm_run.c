@@ -343,7 +343,7 @@ static void take_reply(struct run *x, const struct shm_msg *m, const char *paylo
 	if (!known(x, m))
 		return;
 
-	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, &x->who, &l)) {
+	if (ptl_engine_reply(x->e, m->op, m->op_gen, m->size, true, &x->who, &l)) {
 		fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset },
 				   payload, l.mlength);
 		if (refused(x, fail))
@@ -359,7 +359,8 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 	struct shm_msg spare, *over;
 	struct ptl_landing l;
 
-	if (known(x, m) && ptl_engine_reply(x->e, m->op, m->op_gen, m->length, &x->who, &l)) {
+	if (known(x, m) &&
+	    ptl_engine_reply(x->e, m->op, m->op_gen, m->length, false, &x->who, &l)) {
 		if (l.mlength == m->length) {
 			struct ptl_op *op = &x->e->v->op[m->op];
 

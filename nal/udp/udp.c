@@ -354,7 +354,6 @@ static uint64_t udp_arm(struct ptl_ni *ni)
 
 const struct nal_ops nal_udp_ops = {
 	.name = "udp",
-	.atomics = true,
 	.needs_secret = true,
 	.unusable = udp_unusable,
 	.region_bytes = net_region_bytes,

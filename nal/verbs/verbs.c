@@ -244,7 +244,6 @@ static uint64_t verbs_sleep(struct ptl_ni *ni)
 
 const struct nal_ops nal_verbs_ops = {
 	.name = "verbs",
-	.atomics = true,
 	.needs_secret = true,
 	.unusable = verbs_unusable,
 	.region_bytes = net_region_bytes,

@@ -302,17 +302,7 @@ static void make_more(const struct type *t, unsigned char *p, size_t bytes, uint
 	}
 }
 
-/* Said by a transport that has no such operation; to this process itself it is always to be had. */
-static bool not_over(int code)
-{
-	unsigned long distance = 0;
-
-	pt_ok(PtlNIDist(pt_ni, pt_target(), &distance));
-	return code == PTL_FAIL && distance > 0;
-}
-
-/* False: this target is reached through a transport that has no such operation. */
-static bool one_on_runs(const struct type *t, int op, bool fetch, unsigned char *place,
+static void one_on_runs(const struct type *t, int op, bool fetch, unsigned char *place,
 			uint64_t *seed)
 {
 	static struct message m;
@@ -322,21 +312,17 @@ static bool one_on_runs(const struct type *t, int op, bool fetch, unsigned char 
 	ptl_handle_eq_t eq = pt_eq(8);
 	ptl_handle_md_t from, to;
 	size_t n = draw_runs(t, r, seed);
-	int code;
 
 	operand = (unsigned char *)&groups_of(r)[r->groups];
 	make_more(t, operand, n, pt_random(seed));
 	from = pt_bind(&m, sizeof(m), 0, eq);
 	to = pt_bind(got, sizeof(got), 0, eq);
 	if (fetch)
-		code = PtlFetchAtomic(to, 0, from, 0, n, pt_target(), PORTAL, 0, 9, 3, 77, what,
-				      t->type);
+		pt_ok(PtlFetchAtomic(to, 0, from, 0, n, pt_target(), PORTAL, 0, 9, 3, 77, what,
+				     t->type));
 	else
-		code = PtlAtomic(from, 0, n, PTL_ACK_REQ, pt_target(), PORTAL, 0, 9, 3, 77, what,
-				 t->type);
-	if (not_over(code))
-		return false;
-	pt_ok(code);
+		pt_ok(PtlAtomic(from, 0, n, PTL_ACK_REQ, pt_target(), PORTAL, 0, 9, 3, 77, what,
+				t->type));
 	pt_await(eq, fetch ? PT_SENT | PT_REPLIED : PT_ACKED, NULL);
 	model_runs(t, op, place, r, operand, was);
 	if (fetch)
@@ -344,7 +330,6 @@ static bool one_on_runs(const struct type *t, int op, bool fetch, unsigned char 
 	pt_ok(PtlMDUnlink(from));
 	pt_ok(PtlMDUnlink(to));
 	pt_ok(PtlEQFree(eq));
-	return true;
 }
 
 static void operations_on_runs(size_t pieces)
@@ -352,7 +337,6 @@ static void operations_on_runs(size_t pieces)
 	struct pt_buf at = pt_buf_new(SPAN + 3, pieces);
 	static unsigned char place[SPAN], now[SPAN];
 	uint64_t seed = 11;
-	bool can = true;
 
 	pt_open();
 	pt_buf_fill(&at, 5);
@@ -362,7 +346,7 @@ static void operations_on_runs(size_t pieces)
 				  PTL_EQ_NONE),
 			PTL_RETAIN, NULL);
 	pt_barrier();
-	for (int round = 0; round < 400 && can && pt_is_initiator(); round++) {
+	for (int round = 0; round < 400 && pt_is_initiator(); round++) {
 		const struct type *t = &types[pt_random(&seed) % TYPES];
 		int op = 1 + (int)(pt_random(&seed) % (OPS - 1)); /* all but CSWAP */
 		ptl_handle_eq_t eq = pt_eq(8);
@@ -373,10 +357,10 @@ static void operations_on_runs(size_t pieces)
 		pt_ok(PtlPut(pt_bind(place, SPAN, 0, eq), PTL_ACK_REQ, pt_target(), PORTAL, 0, 9, 3,
 			     0));
 		pt_await(eq, PT_ACKED, NULL);
-		can = one_on_runs(t, op, pt_random(&seed) % 2, place, &seed);
+		one_on_runs(t, op, pt_random(&seed) % 2, place, &seed);
 		pt_ok(PtlGet(pt_bind(now, SPAN, 0, eq), pt_target(), PORTAL, 0, 9, 3));
 		pt_await(eq, PT_REPLIED, NULL);
-		for (size_t k = 0; k < SPAN && can; k++)
+		for (size_t k = 0; k < SPAN; k++)
 			pt_truef(now[k] == place[k],
 				 "round %d, type %d, operation %d: byte %zu is %02x, not %02x",
 				 round, (int)t->type, op, k, now[k], place[k]);
@@ -404,7 +388,6 @@ static void runs_that_do_not_fit_change_nothing(void)
 	ptl_atomic_runs_t *r = list_of(&m);
 	ptl_handle_eq_t here;
 	ptl_handle_md_t md;
-	int code;
 
 	pt_open();
 	here = pt_eq(8);
@@ -419,15 +402,12 @@ static void runs_that_do_not_fit_change_nothing(void)
 		*r = (ptl_atomic_runs_t){ .span = 16, .groups = 1 };
 		*groups_of(r) = (ptl_atomic_run_t){ 0, 4, 12, 2 };
 		md = pt_bind(&m, sizeof(m), 0, here);
-		code = PtlAtomic(md, 0, 8, PTL_ACK_REQ, pt_target(), PORTAL, 0, 1, 0, 0,
-				 (ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS),
-				 PTL_ATOMIC_UINT32);
-		if (!not_over(code)) {
-			pt_ok(code);
-			pt_await(here, PT_ACKED, ev);
-			pt_is(ev[PTL_EVENT_ACK].mlength, 0);
-			pt_is(ev[PTL_EVENT_ACK].rlength, 8);
-		}
+		pt_ok(PtlAtomic(md, 0, 8, PTL_ACK_REQ, pt_target(), PORTAL, 0, 1, 0, 0,
+				(ptl_atomic_op_t)(PTL_ATOMIC_SUM | PTL_ATOMIC_RUNS),
+				PTL_ATOMIC_UINT32));
+		pt_await(here, PT_ACKED, ev);
+		pt_is(ev[PTL_EVENT_ACK].mlength, 0);
+		pt_is(ev[PTL_EVENT_ACK].rlength, 8);
 	}
 	pt_finish();
 	if (pt_is_target()) {
