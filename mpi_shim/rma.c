@@ -469,28 +469,6 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 	return err;
 }
 
-int mpi_rma_runs(struct mpi_rma *op, const ptl_atomic_runs_t *runs, void *to, size_t bytes,
-		 uint32_t number, uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type,
-		 bool *can)
-{
-	uint64_t bits = bits_of(op, number);
-	int err = reserve(op, bytes), code;
-
-	*can = true;
-	if (err)
-		return err;
-	what = (ptl_atomic_op_t)(what | PTL_ATOMIC_RUNS);
-	do {
-		code = atomic(op, runs, to, bytes, bits, offset, what, type);
-		if (code == PTL_FAIL) {
-			count(op, bytes, -1);
-			*can = false;
-			return MPI_SUCCESS;
-		}
-	} while (again(op, bytes, code, &err));
-	return err;
-}
-
 /* ---- waiting ------------------------------------------------------------------------------------------ */
 
 static int tell(struct mpi_win_target *t, int rank)

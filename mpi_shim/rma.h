@@ -74,14 +74,11 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type);
 #define MPI_RMA_ATOMIC_MOST 4096
 
-/* The same with `bytes` bytes of elements in runs. *can: false if there is no way to do that, and nothing was done. */
-int mpi_rma_runs(struct mpi_rma *op, const ptl_atomic_runs_t *runs, void *to, size_t bytes,
-		 uint32_t number, uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type,
-		 bool *can);
-
 /* ---- rma_runs.c ---------------------------------------------------------------------------------------- */
 
 #define MPI_RMA_GROUPS 96
+
+struct mpi_rma_place;
 
 /* Runs that go in one message. */
 struct mpi_rma_batch {
@@ -97,14 +94,20 @@ struct mpi_rma_batch {
 	ptl_atomic_run_t group[MPI_RMA_GROUPS];
 };
 
+/* `count` runs of `bytes` bytes of a target's data, `stride` bytes apart, the first at `offset` from displacement 0. */
+struct mpi_runs {
+	MPI_Aint offset, stride;
+	size_t bytes, count;
+};
+
 void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves,
 			 ptl_atomic_op_t what, ptl_atomic_type_t type);
 /*
- * A run of `bytes` bytes at the target, of an atomic MPI_RMA_ATOMIC_MOST at most. `from` and `to` follow those of the
- * run before; NULL: nothing is sent but what may be anything, or nothing comes back. In the end what is left goes.
+ * Adds runs. `from` and `to` follow those of the runs before; NULL: nothing is sent but what may be anything, or
+ * nothing comes back. In the end what is left goes.
  */
-int mpi_rma_batch_add(struct mpi_rma_batch *b, const char *from, char *to, size_t bytes,
-		      uint32_t number, uint64_t offset);
+int mpi_rma_batch_add(struct mpi_rma_batch *b, const struct mpi_rma_place *place, const char *from,
+		      char *to, const struct mpi_runs *r);
 int mpi_rma_batch_end(struct mpi_rma_batch *b);
 
 /* Until all operations to the target are over; its error, which is told once. */
@@ -152,8 +155,8 @@ void mpi_rma_direct_cas(struct mpi_win *win, struct mpi_win_target *t, void *at,
 
 /* ---- type_runs.c --------------------------------------------------------------------------------------- */
 
-/* A run of bytes of a datatype's data, none of which touches the next. Not MPI_SUCCESS ends the walk. */
-typedef int mpi_run_fn(void *arg, MPI_Aint offset, size_t bytes);
+/* Runs of a datatype's data, none of which touches the next. Not MPI_SUCCESS ends the walk. */
+typedef int mpi_run_fn(void *arg, const struct mpi_runs *r);
 int mpi_type_runs(const struct mpi_type *t, MPI_Count count, mpi_run_fn *fn, void *arg);
 
 #endif

@@ -39,8 +39,7 @@ struct accumulate {
 	size_t n;
 	const char *in; /* elements still to go; NULL with MPI_NO_OP */
 	char *out;
-	struct mpi_rma *record;
-	struct mpi_rma_batch batch;
+	struct mpi_rma_batch *batch;
 	size_t packed; /* bytes of the target's data gone by */
 };
 
@@ -184,8 +183,8 @@ static int make_arrays(struct accumulate *a, void **tmp)
 
 /* ---- runs of the target's data ------------------------------------------------------------------------------ */
 
-/* `n` elements next to each other, `at` from displacement 0. */
-typedef int elements_fn(struct accumulate *a, MPI_Aint at, size_t n);
+/* Runs of whole elements. */
+typedef int elements_fn(struct accumulate *a, const struct mpi_runs *r);
 
 struct walk {
 	struct accumulate *a;
@@ -200,25 +199,36 @@ static void went(struct accumulate *a, size_t n)
 		a->out += n * a->stride;
 }
 
-static int one_run(void *arg, MPI_Aint at, size_t bytes)
+/* Elements with gaps: those that begin in these bytes; what data they begin with is their first. */
+static int beginning_in(struct walk *w, MPI_Aint at, size_t bytes)
+{
+	struct accumulate *a = w->a;
+	size_t size = (size_t)a->basic->size, first = (size - a->packed % size) % size;
+	int err = MPI_SUCCESS;
+
+	a->packed += bytes;
+	for (size_t i = first; i < bytes && !err; i += size) {
+		struct mpi_runs one = { at + (MPI_Aint)i, 0, a->stride, 1 };
+
+		err = w->fn(a, &one);
+		went(a, 1);
+	}
+	return err;
+}
+
+static int some_runs(void *arg, const struct mpi_runs *r)
 {
 	struct walk *w = arg;
 	struct accumulate *a = w->a;
-	size_t size = (size_t)a->basic->size, first;
 	int err = MPI_SUCCESS;
 
 	if (a->basic->dense) {
-		err = w->fn(a, at, bytes / size);
-		went(a, bytes / size);
+		err = w->fn(a, r);
+		went(a, r->bytes / a->stride * r->count);
 		return err;
 	}
-	/* those that begin in this run; what data they begin with is their first */
-	first = (size - a->packed % size) % size;
-	a->packed += bytes;
-	for (size_t i = first; i < bytes && !err; i += size) {
-		err = w->fn(a, at + (MPI_Aint)i, 1);
-		went(a, 1);
-	}
+	for (size_t i = 0; i < r->count && !err; i++)
+		err = beginning_in(w, r->offset + (MPI_Aint)i * r->stride, r->bytes);
 	return err;
 }
 
@@ -226,15 +236,25 @@ static int each_run(struct accumulate *a, elements_fn *fn)
 {
 	struct walk w = { a, fn };
 
-	return mpi_type_runs(a->type, a->count, one_run, &w);
+	return mpi_type_runs(a->type, a->count, some_runs, &w);
 }
 
 /* ---- where it is mapped --------------------------------------------------------------------------------------- */
 
-static int run_direct(struct accumulate *a, MPI_Aint at, size_t n)
+static int runs_direct(struct accumulate *a, const struct mpi_runs *r)
 {
-	return mpi_rma_direct(a->win, a->place.t, a->place.here + at, a->in, a->out, n, a->basic,
-			      a->op);
+	const char *in = a->in;
+	char *out = a->out;
+	int err = MPI_SUCCESS;
+
+	for (size_t i = 0; i < r->count && !err; i++) {
+		err = mpi_rma_direct(a->win, a->place.t,
+				     a->place.here + r->offset + (MPI_Aint)i * r->stride, in, out,
+				     r->bytes / a->stride, a->basic, a->op);
+		in += in ? r->bytes : 0;
+		out += out ? r->bytes : 0;
+	}
+	return err;
 }
 
 static int direct(struct accumulate *a)
@@ -244,7 +264,7 @@ static int direct(struct accumulate *a)
 	char *out = a->out;
 
 	if (!err)
-		err = each_run(a, run_direct);
+		err = each_run(a, runs_direct);
 	if (!err && a->result.type && !in_place(a, &a->result))
 		mpi_rma_store(out, a->basic, a->result.buf, a->result.count, a->result.type);
 	free(tmp);
@@ -370,50 +390,56 @@ static int swap_until_done(struct accumulate *a, const char *in, char *out, size
 	return err;
 }
 
-static void begin_batch(struct accumulate *a)
+/* The type of the elements for Portals and this operation; 0: none. */
+static ptl_atomic_type_t atomic_type(const struct mpi_type *basic, MPI_Op op)
 {
-	bool moves = a->op_handle == MPI_REPLACE || a->op_handle == MPI_NO_OP;
-
-	mpi_rma_batch_begin(&a->batch, a->record, false, atomic_op(a->op_handle),
-			    moves ? block_of(a->stride) : number_of(a->basic, a->op_handle));
+	return op == MPI_REPLACE || op == MPI_NO_OP ? block_of((size_t)basic->extent)
+						    : number_of(basic, op);
 }
 
-/* A run, in pieces. */
-static int run_far(struct accumulate *a, MPI_Aint at, size_t n)
+/* A run of elements that Portals cannot calculate with, in pieces. */
+static int swap_run(struct accumulate *a, MPI_Aint at, size_t n, const char *in, char *out)
 {
-	ptl_atomic_type_t type = a->batch.type;
-	ptl_atomic_op_t what = a->batch.what;
-	size_t most = (what && type ? MPI_RMA_ATOMIC_MOST : SWAP_MOST) / a->stride, some;
+	const size_t most = SWAP_MOST / a->stride;
 	uint64_t offset;
 	uint32_t number;
 	int err = mpi_rma_find(a->win, &a->place, at, n * a->stride, &number, &offset);
 
-	if (!err && !block_of(a->stride))
-		return mpi_fail(MPI_ERR_TYPE, "elements of %zu bytes cannot be accumulated",
-				a->stride);
-	for (size_t i = 0; i < n && !err; i += some) {
-		const char *in = a->in ? a->in + i * a->stride : NULL;
-		char *out = a->out ? a->out + i * a->stride : NULL;
+	for (size_t i = 0, some; i < n && !err; i += some) {
+		size_t by = i * a->stride;
 
 		some = n - i < most ? n - i : most;
-		if (what && type)
-			err = mpi_rma_batch_add(&a->batch, in, out, some * a->stride, number,
-						offset + i * a->stride);
-		else
-			err = swap_until_done(a, in, out, some, number, offset + i * a->stride);
+		err = swap_until_done(a, in + by, out ? out + by : NULL, some, number, offset + by);
 	}
+	return err;
+}
+
+static int runs_far(struct accumulate *a, const struct mpi_runs *r)
+{
+	int err = MPI_SUCCESS;
+
+	if (!block_of(a->stride))
+		return mpi_fail(MPI_ERR_TYPE, "elements of %zu bytes cannot be accumulated",
+				a->stride);
+	if (a->batch->what && a->batch->type)
+		return mpi_rma_batch_add(a->batch, &a->place, a->in, a->out, r);
+	for (size_t i = 0; i < r->count && !err; i++)
+		err = swap_run(a, r->offset + (MPI_Aint)i * r->stride, r->bytes / a->stride,
+			       a->in + i * r->bytes, a->out ? a->out + i * r->bytes : NULL);
 	return err;
 }
 
 static int by_portals(struct accumulate *a, struct mpi_request **request)
 {
 	struct mpi_rma *op = mpi_rma_begin(a->win, a->rank);
+	struct mpi_rma_batch batch;
 	int err;
 
 	if (!op)
 		return MPI_ERR_NO_MEM;
-	a->record = op;
-	begin_batch(a);
+	a->batch = &batch;
+	mpi_rma_batch_begin(&batch, op, false, atomic_op(a->op_handle),
+			    atomic_type(a->basic, a->op_handle));
 	err = make_arrays(a, &op->tmp);
 	if (!err && a->result.type && !in_place(a, &a->result)) {
 		op->packed = a->out;
@@ -425,9 +451,9 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
-		err = each_run(a, run_far);
+		err = each_run(a, runs_far);
 	if (!err)
-		err = mpi_rma_batch_end(&a->batch);
+		err = mpi_rma_batch_end(&batch);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);
@@ -537,46 +563,88 @@ int mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count,
 				   target_count, target_datatype, op, win, NULL);
 }
 
-/* One element, mapped, without gaps: the shortest way. */
-static int fetch_direct(struct accumulate *a)
-{
-	bool none = false;
-	int err = check_op(a);
+/* A call of MPI_Fetch_and_op. */
+struct fetch {
+	const void *origin;
+	void *result;
+	struct mpi_type *type;
+	int rank;
+	MPI_Aint disp;
+	struct mpi_op *op;
+	MPI_Op handle;
+};
 
-	if (!err)
-		err = mpi_rma_locate(a->win, a->rank, a->disp, 1, a->type, &a->place, &none);
-	if (!err && a->op_handle != MPI_NO_OP && a->op_handle != MPI_REPLACE)
-		err = mpi_op_check(a->op, a->type);
+static int fetch_in_general(struct mpi_win *win, const struct fetch *f)
+{
+	struct accumulate a = {
+		.win = win,
+		.rank = f->rank,
+		.disp = f->disp,
+		.count = 1,
+		.type = f->type,
+		.op = f->op,
+		.op_handle = f->handle,
+		.origin = { (void *)(uintptr_t)f->origin, 1, f->type },
+		.result = { f->result, 1, f->type },
+	};
+
+	return start(&a, NULL);
+}
+
+/* One atomic of Portals. */
+static int fetch_far(struct mpi_win *win, const struct fetch *f, const struct mpi_rma_place *place)
+{
+	ptl_atomic_op_t what = atomic_op(f->handle);
+	ptl_atomic_type_t type = atomic_type(f->type, f->handle);
+	struct mpi_rma *op;
+	int err;
+
+	if (!what || !type || !place->number)
+		return fetch_in_general(win, f);
+	op = mpi_rma_begin(win, f->rank);
+	if (!op)
+		return MPI_ERR_NO_MEM;
+	err = mpi_rma_atomic(op, f->handle == MPI_NO_OP ? f->result : f->origin, f->result,
+			     (size_t)f->type->size, place->number, place->offset, what, type);
+	if (err)
+		mpi_rma_fail(op, err);
+	mpi_rma_started(op);
+	return err;
+}
+
+/* An element without gaps: the shortest way. */
+static int fetch_dense(struct mpi_win *win, const struct fetch *f)
+{
+	struct mpi_rma_place place;
+	bool none;
+	int err = mpi_rma_locate(win, f->rank, f->disp, 1, f->type, &place, &none);
+
+	if (!err && f->handle != MPI_NO_OP && f->handle != MPI_REPLACE)
+		err = mpi_op_check(f->op, f->type);
 	if (err || none)
 		return err;
-	return mpi_rma_direct(a->win, a->place.t, a->place.here,
-			      a->op_handle == MPI_NO_OP ? NULL : a->origin.buf, a->result.buf, 1,
-			      a->type, a->op);
+	if (!win->direct)
+		return fetch_far(win, f, &place);
+	return mpi_rma_direct(win, place.t, place.here, f->handle == MPI_NO_OP ? NULL : f->origin,
+			      f->result, 1, f->type, f->op);
 }
 
 int mpi_fetch_and_op(const void *origin_addr, void *result_addr, struct mpi_type *datatype,
 		     int target_rank, MPI_Aint target_disp, struct mpi_op *op, struct mpi_win *win)
 {
-	struct accumulate a = {
-		.win = win,
-		.rank = target_rank,
-		.disp = target_disp,
-		.count = 1,
-		.type = datatype,
-		.op = op,
-		.op_handle = mpi_handle_of(op),
-		.origin = { (void *)(uintptr_t)origin_addr, 1, datatype },
-		.result = { result_addr, 1, datatype },
-	};
+	struct fetch f = { origin_addr, result_addr, datatype,         target_rank,
+			   target_disp, op,          mpi_handle_of(op) };
 	int err = MPI_SUCCESS;
 
 	if (!datatype->predefined)
 		return mpi_fail(MPI_ERR_TYPE, "the datatype is not predefined");
-	if (a.op_handle != MPI_NO_OP)
+	if (!op->predefined)
+		return mpi_fail(MPI_ERR_OP, "one-sided operations take predefined operations only");
+	if (f.handle != MPI_NO_OP)
 		err = check_origin(origin_addr, 1, datatype);
 	if (err)
 		return err;
-	return win->direct && datatype->dense ? fetch_direct(&a) : start(&a, NULL);
+	return datatype->dense ? fetch_dense(win, &f) : fetch_in_general(win, &f);
 }
 
 static int check_comparable(const struct mpi_type *t)

@@ -154,25 +154,19 @@ int mpi_rma_request(struct mpi_rma *op, struct mpi_request **request)
 /* ---- runs ----------------------------------------------------------------------------------------------- */
 
 struct runs {
-	struct mpi_rma *op;
 	const struct mpi_rma_place *place;
 	char *local;
 	bool put;
 	struct mpi_rma_batch *batch;
 };
 
-static int one_run(void *arg, MPI_Aint at, size_t bytes)
+static int add_runs(void *arg, const struct mpi_runs *those)
 {
 	struct runs *r = arg;
-	uint64_t offset;
-	uint32_t number;
-	int err = mpi_rma_find(r->op->win, r->place, at, bytes, &number, &offset);
+	int err = mpi_rma_batch_add(r->batch, r->place, r->put ? r->local : NULL,
+				    r->put ? NULL : r->local, those);
 
-	if (err)
-		return err;
-	err = mpi_rma_batch_add(r->batch, r->put ? r->local : NULL, r->put ? NULL : r->local, bytes,
-				number, offset);
-	r->local += bytes;
+	r->local += those->bytes * those->count;
 	return err;
 }
 
@@ -248,25 +242,44 @@ static int local_data(struct mpi_rma *op, const struct transfer *x, char **data)
 	return MPI_SUCCESS;
 }
 
+static int in_runs(struct mpi_rma *op, const struct transfer *x, const struct mpi_rma_place *place,
+		   char *local)
+{
+	struct mpi_rma_batch b;
+	struct runs r = { place, local, x->put, &b };
+	int err;
+
+	mpi_rma_batch_begin(&b, op, true, x->put ? PTL_ATOMIC_SWAP : PTL_ATOMIC_FETCH,
+			    PTL_ATOMIC_UINT8);
+	err = mpi_type_runs(x->target_type, x->target_count, add_runs, &r);
+	return err ? err : mpi_rma_batch_end(&b);
+}
+
+static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
+			const struct mpi_rma_place *place, char *local)
+{
+	size_t n = (size_t)(x->count * x->type->size);
+	uint64_t offset = place->offset + (uint64_t)x->target_type->true_lb;
+
+	return x->put ? mpi_rma_put(op, local, n, place->number, offset)
+		      : mpi_rma_get(op, local, n, place->number, offset);
+}
+
 static int by_portals(struct mpi_win *win, const struct transfer *x,
 		      const struct mpi_rma_place *place, struct mpi_request **request)
 {
 	struct mpi_rma *op = mpi_rma_begin(win, x->rank);
-	struct mpi_rma_batch b;
-	struct runs r = { .op = op, .place = place, .put = x->put, .batch = &b };
+	char *local;
 	int err;
 
 	if (!op)
 		return MPI_ERR_NO_MEM;
-	mpi_rma_batch_begin(&b, op, true, x->put ? PTL_ATOMIC_SWAP : PTL_ATOMIC_FETCH,
-			    PTL_ATOMIC_UINT8);
-	err = local_data(op, x, &r.local);
+	err = local_data(op, x, &local);
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
-		err = mpi_type_runs(x->target_type, x->target_count, one_run, &r);
-	if (!err)
-		err = mpi_rma_batch_end(&b);
+		err = x->target_type->dense && place->number ? in_one_piece(op, x, place, local)
+							     : in_runs(op, x, place, local);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

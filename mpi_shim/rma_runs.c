@@ -3,7 +3,7 @@
  *
  * Short runs of a target's data travel together: one message brings a list of where they are and, packed, what
  * is for them; the list says "so many bytes, every so many bytes, so many times" as long as it can. What
- * is too long to gain by it, and what goes to other nodes, for which Portals has no such operation, goes run by run.
+ * is too long to gain by it goes run by run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -17,32 +17,19 @@
 /* Where the runs of a batch may lie around the first. */
 #define REACH (UINT64_C(1) << 31)
 
-/* A run by itself. */
-static int alone(const struct mpi_rma_batch *b, const char *from, char *to, size_t bytes,
-		 uint64_t offset)
+/* Runs by themselves. */
+static int alone(const struct mpi_rma_batch *b, uint64_t offset, const char *from, char *to,
+		 size_t bytes)
 {
-	if (!b->moves)
-		return mpi_rma_atomic(b->op, from ? from : to, to, bytes, b->number, offset,
-				      b->what, b->type);
-	return to ? mpi_rma_get(b->op, to, bytes, b->number, offset)
-		  : mpi_rma_put(b->op, from, bytes, b->number, offset);
-}
-
-static int one_by_one(const struct mpi_rma_batch *b)
-{
-	const char *from = b->from;
-	char *to = b->to;
 	int err = MPI_SUCCESS;
 
-	for (uint32_t i = 0; i < b->groups && !err; i++) {
-		const ptl_atomic_run_t *g = &b->group[i];
-
-		for (uint32_t k = 0; k < g->count && !err; k++) {
-			err = alone(b, from, to, g->bytes,
-				    b->base + g->offset + (uint64_t)k * g->stride);
-			from += from ? g->bytes : 0;
-			to += to ? g->bytes : 0;
-		}
+	if (b->moves)
+		return to ? mpi_rma_get(b->op, to, bytes, b->number, offset)
+			  : mpi_rma_put(b->op, from, bytes, b->number, offset);
+	for (size_t at = 0, some; at < bytes && !err; at += some) {
+		some = bytes - at < MPI_RMA_ATOMIC_MOST ? bytes - at : MPI_RMA_ATOMIC_MOST;
+		err = mpi_rma_atomic(b->op, (from ? from : to) + at, to ? to + at : NULL, some,
+				     b->number, offset + at, b->what, b->type);
 	}
 	return err;
 }
@@ -81,75 +68,129 @@ void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves
 
 int mpi_rma_batch_end(struct mpi_rma_batch *b)
 {
-	struct mpi_win_target *t = &b->op->win->target[b->op->rank];
+	const ptl_atomic_run_t *g = b->group;
 	const ptl_atomic_runs_t *r;
-	bool can = false;
-	int err = MPI_SUCCESS;
 
 	if (!b->groups)
 		return MPI_SUCCESS;
-	if (!t->no_runs && (b->groups > 1 || b->group[0].count > 1)) {
-		r = message(b);
-		if (!r)
-			return mpi_fail_memory("a message of a one-sided operation");
-		err = mpi_rma_runs(b->op, r, b->to, b->bytes, b->number, b->base, b->what, b->type,
-				   &can);
-		t->no_runs = !can;
+	if (b->groups == 1 && g->count == 1) {
+		b->groups = 0;
+		return alone(b, b->base + g->offset, b->from, b->to, g->bytes);
 	}
-	if (!can)
-		err = one_by_one(b);
+	r = message(b);
+	if (!r)
+		return mpi_fail_memory("a message of a one-sided operation");
 	b->groups = 0;
-	return err;
+	return mpi_rma_atomic(b->op, r, b->to, b->bytes, b->number, b->base,
+			      (ptl_atomic_op_t)(b->what | PTL_ATOMIC_RUNS), b->type);
 }
 
-/* Another run of the last group? */
-static bool extend(struct mpi_rma_batch *b, uint32_t offset, uint32_t bytes)
+/* Do these go on where the last group ends? */
+static bool extend(struct mpi_rma_batch *b, const ptl_atomic_run_t *more)
 {
 	ptl_atomic_run_t *g = &b->group[b->groups ? b->groups - 1 : 0];
+	uint32_t stride = g->stride;
 
-	if (!b->groups || g->bytes != bytes || offset < g->offset)
+	if (!b->groups || g->bytes != more->bytes || more->offset < g->offset)
 		return false;
 	if (g->count == 1)
-		g->stride = offset - g->offset;
-	else if (offset != g->offset + (uint64_t)g->stride * g->count)
+		stride = more->offset - g->offset;
+	if (more->offset - g->offset != (uint64_t)stride * g->count ||
+	    (more->count > 1 && more->stride != stride))
 		return false;
-	g->count++;
+	g->stride = stride;
+	g->count += more->count;
 	return true;
 }
 
-static bool fits(const struct mpi_rma_batch *b, size_t bytes, uint32_t number, uint64_t offset)
+/* How many of `count` runs have room. */
+static size_t fits(const struct mpi_rma_batch *b, uint32_t number, uint64_t offset,
+		   const struct mpi_runs *r, size_t count)
 {
-	size_t list = sizeof(ptl_atomic_runs_t) + (b->groups + 1) * sizeof(b->group[0]);
+	size_t used = sizeof(ptl_atomic_runs_t) + (b->groups + 1) * sizeof(b->group[0]) + b->bytes;
+	size_t room = used < MPI_RMA_ATOMIC_MOST ? (MPI_RMA_ATOMIC_MOST - used) / r->bytes : 0;
+	uint64_t reach = 2 * REACH - RUN_LONG;
 
-	return b->groups < MPI_RMA_GROUPS && number == b->number && offset >= b->base &&
-	       offset - b->base < REACH * 2 - RUN_LONG &&
-	       list + b->bytes + bytes <= MPI_RMA_ATOMIC_MOST;
+	if (b->groups == MPI_RMA_GROUPS || number != b->number || offset < b->base ||
+	    offset - b->base >= reach)
+		return 0;
+	reach -= offset - b->base;
+	if (r->stride && reach / (uint64_t)r->stride < count)
+		count = (size_t)(reach / (uint64_t)r->stride) + 1;
+	return count < room ? count : room;
 }
 
-int mpi_rma_batch_add(struct mpi_rma_batch *b, const char *from, char *to, size_t bytes,
-		      uint32_t number, uint64_t offset)
+static void begin_at(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
+		     uint64_t offset)
 {
-	uint32_t at;
-	int err;
+	b->from = from;
+	b->to = to;
+	b->bytes = 0;
+	b->span = 0;
+	b->number = number;
+	b->base = offset > REACH ? offset - REACH : 0;
+}
 
-	if (bytes >= RUN_LONG || !fits(b, bytes, number, offset)) {
-		err = mpi_rma_batch_end(b);
-		b->number = number;
-		if (err || bytes >= RUN_LONG)
-			return err ? err : alone(b, from, to, bytes, offset);
+/* `count` runs, stride 0 to REACH, at `offset` of `number`. */
+static int add(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
+	       uint64_t offset, const struct mpi_runs *r, size_t count)
+{
+	int err = MPI_SUCCESS;
+
+	while (count && !err) {
+		size_t n = b->groups ? fits(b, number, offset, r, count) : 0;
+		ptl_atomic_run_t more = { .bytes = (uint32_t)r->bytes };
+		uint64_t end;
+
+		if (!n) {
+			err = mpi_rma_batch_end(b);
+			begin_at(b, from, to, number, offset);
+			n = fits(b, number, offset, r, count);
+		}
+		more.offset = (uint32_t)(offset - b->base);
+		more.count = (uint32_t)n;
+		more.stride = n > 1 ? (uint32_t)r->stride : 0;
+		end = more.offset + (uint64_t)more.stride * (n - 1) + more.bytes;
+		if (!extend(b, &more))
+			b->group[b->groups++] = more;
+		b->bytes += n * r->bytes;
+		if (end > b->span)
+			b->span = (uint32_t)end;
+		from += from ? n * r->bytes : 0;
+		to += to ? n * r->bytes : 0;
+		offset += n * (uint64_t)r->stride;
+		count -= n;
 	}
-	if (!b->groups) {
-		b->base = offset > REACH ? offset - REACH : 0;
-		b->from = from;
-		b->to = to;
-		b->bytes = 0;
-		b->span = 0;
+	return err;
+}
+
+static int add_one(struct mpi_rma_batch *b, const struct mpi_rma_place *place, MPI_Aint at,
+		   const char *from, char *to, const struct mpi_runs *r)
+{
+	uint64_t offset;
+	uint32_t number;
+	int err = mpi_rma_find(b->op->win, place, at, r->bytes, &number, &offset);
+
+	if (err || r->bytes < RUN_LONG)
+		return err ? err : add(b, from, to, number, offset, r, 1);
+	err = mpi_rma_batch_end(b);
+	b->number = number;
+	return err ? err : alone(b, offset, from, to, r->bytes);
+}
+
+int mpi_rma_batch_add(struct mpi_rma_batch *b, const struct mpi_rma_place *place, const char *from,
+		      char *to, const struct mpi_runs *r)
+{
+	int err = MPI_SUCCESS;
+
+	if (r->count > 1 && place->number && r->bytes < RUN_LONG && r->stride >= 0 &&
+	    (uint64_t)r->stride <= REACH)
+		return add(b, from, to, place->number, place->offset + (uint64_t)r->offset, r,
+			   r->count);
+	for (size_t i = 0; i < r->count && !err; i++) {
+		err = add_one(b, place, r->offset + (MPI_Aint)i * r->stride, from, to, r);
+		from += from ? r->bytes : 0;
+		to += to ? r->bytes : 0;
 	}
-	at = (uint32_t)(offset - b->base);
-	if (!extend(b, at, (uint32_t)bytes))
-		b->group[b->groups++] = (ptl_atomic_run_t){ at, (uint32_t)bytes, 0, 1 };
-	b->bytes += bytes;
-	if (at + bytes > b->span)
-		b->span = at + (uint32_t)bytes;
-	return MPI_SUCCESS;
+	return err;
 }

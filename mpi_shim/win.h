@@ -74,7 +74,6 @@ struct mpi_win_target {
 	int world;
 	uint8_t lock;      /* held by us: 0, 1 for shared, 2 for exclusive */
 	bool lock_nocheck; /* ... and no lock was taken */
-	bool no_runs;      /* Portals takes no messages of several runs to there */
 	bool started;      /* in the group of MPI_Win_start */
 	uint32_t pending;  /* operations of ours under way */
 	int error;         /* of one of them that failed; told by the next synchronization */

@@ -196,6 +196,71 @@ static const char *round_of_operations(int round)
 	return wrong;
 }
 
+/* ---- messages --------------------------------------------------------------------------------------------- */
+
+enum { RUNS = 1024, MESSAGES_MOST = 8 };
+
+static long long messages;
+
+/* One of three operations, and how many requests it takes. */
+static const char *count_messages(int what, int target, int count, MPI_Datatype strided)
+{
+	long long before = counter("PTL_SEND_COUNT");
+
+	if (what == 0)
+		CHECK_OK(MPI_Put(here, 2 * RUNS, MPI_INT, target, 0, count, strided, win));
+	else if (what == 1)
+		CHECK_OK(MPI_Get(result, 2 * RUNS, MPI_INT, target, 0, count, strided, win));
+	else
+		CHECK_OK(MPI_Accumulate(here, 2 * RUNS, MPI_INT, target, 0, count, strided, MPI_SUM,
+					win));
+	CHECK_OK(MPI_Win_flush(target, win));
+	messages = counter("PTL_SEND_COUNT") - before;
+	return NULL;
+}
+
+/* The same runs as one element of a datatype, or as many elements of another. */
+static const char *runs_in_few_messages(int round)
+{
+	int target = (tap_rank + 1) % tap_size;
+	const char *wrong = NULL;
+	MPI_Datatype vector, pair, strided;
+
+	MPI_Type_vector(RUNS, 2, 4, MPI_INT, &vector);
+	MPI_Type_contiguous(2, MPI_INT, &pair);
+	MPI_Type_create_resized(pair, 0, 16, &strided);
+	MPI_Type_commit(&vector);
+	MPI_Type_commit(&strided);
+	for (int i = 0; i < WORDS; i++) {
+		window[i] = i;
+		here[i] = i + round;
+		result[i] = -1;
+	}
+	MPI_Win_create(window, WORDS * 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_lock_all(0, win);
+	for (int what = 0; what < 3 && !wrong; what++) {
+		wrong = count_messages(what, target, round % 2 ? RUNS : 1,
+				       round % 2 ? strided : vector);
+		if (!wrong && messages > MESSAGES_MOST)
+			wrong = tap_wrong("operation %d on %d runs took %lld messages", what, RUNS,
+					  messages);
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+	MPI_Type_free(&vector);
+	MPI_Type_free(&pair);
+	MPI_Type_free(&strided);
+	for (int i = 0; i < 4 * RUNS && !wrong; i++) {
+		int put = i / 4 * 2 + i % 4 + round;
+
+		if (window[i] != (i % 4 < 2 ? 2 * put : i))
+			wrong = tap_wrong("int %d of the window is %d", i, window[i]);
+		if (i < 2 * RUNS && result[i] != i + round)
+			wrong = tap_wrong("int %d of the result is %d", i, result[i]);
+	}
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 40);
@@ -207,6 +272,7 @@ int main(int argc, char **argv)
 	there = malloc(sizeof(*there));
 	local = malloc(sizeof(*local));
 	tap_case("operations on many runs", round_of_operations);
+	tap_case("a thousand runs take a few messages", runs_in_few_messages);
 	free(window);
 	free(model);
 	free(here);
