@@ -4,30 +4,48 @@
  * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so this thread does.
  * It sleeps in the kernel itself, and is told of what arrives only when the socket is armed: once per sleep of the
  * application, and all the time while nobody else looks. It stands aside while the application polls, which it
- * sees from the interface's count of rounds, looking up every few milliseconds. While it sleeps in a wait, the thread
- * rests: until something is due that the sleeper may have left to it by then, or until it hears that the application
- * goes on, for whom it would be late otherwise.
+ * sees from the interface's count of rounds: it looks up soon at first, as who computes is in the library for
+ * moments only, and less and less often while the application goes on polling. Where the two have but one core between
+ * them it is in no hurry: looks would cost the application more than help gives it. While the application sleeps in a
+ * wait, the thread rests: until something is due that the sleeper may have left to it by then, or until it hears that
+ * the application goes on, for whom it would be late otherwise.
  *
  * While the application computes the thread does its work where PTL_PROGRESS and the cores allow that. Where they do
  * not it still gives signs of life to peers, if only after a while.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/net/net.h"
 
-#define ASIDE_MS   2    /* between looks at an application that polls */
-#define AWAY_MS    500  /* after which it works in any mode */
-#define REST_MS    1000 /* at most */
-#define BATCH_MOST 64   /* rounds with the lock held */
+#define ASIDE_LEAST_NS 20000ull      /* between looks at an application that polls: at first, */
+#define ASIDE_MOST_NS  2000000ull    /* and when it goes on, and where we cannot help it */
+#define SLACK_NS       1000ul        /* that the kernel may add to a sleep; its own is 50 us */
+#define AWAY_NS        500000000ull  /* after which it works in any mode */
+#define REST_NS        1000000000ull /* at most */
+#define WORK_UNIT_NS   1000000ull    /* of sleeps between work without an event */
+#define BATCH_MOST     64            /* rounds with the lock held */
 
 enum { ON_EVENT, ON_SOCKET };
+
+/* What the thread has seen of the application. */
+struct sight {
+	uint32_t rounds; /* of progress, when it last looked */
+	uint64_t
+		left; /* when it was first seen to compute, in vain as we may not work; 0: it was not */
+	uint64_t aside; /* until the next look at one that polls */
+	bool slept;
+	bool roams; /* we may run on more than one core */
+};
 
 void net_thread_arm(struct net *n)
 {
@@ -66,8 +84,26 @@ static bool may_work(const struct net *n)
 	}
 }
 
-/* Does what there is to do; until when it may sleep then, in milliseconds. */
-static int work(struct net *n)
+/* Is the application to have help soon after it has left? */
+static bool hurries(const struct net *n, const struct sight *s)
+{
+	return s->aside < ASIDE_MOST_NS && s->roams && may_work(n);
+}
+
+/* The application was here just now: how long it is left alone. Half as long again each time, so that it computes
+ * without help for half of the time that it was here before, at most. */
+static uint64_t stand_aside(const struct net *n, struct sight *s)
+{
+	uint64_t ns = hurries(n, s) ? s->aside : ASIDE_MOST_NS;
+
+	s->aside += s->aside / 2;
+	if (s->aside > ASIDE_MOST_NS)
+		s->aside = ASIDE_MOST_NS;
+	return ns;
+}
+
+/* Does what there is to do; how long it may sleep then. */
+static uint64_t work(struct net *n)
 {
 	struct ptl_ni *ni = n->ni;
 	uint64_t until, now;
@@ -81,32 +117,32 @@ static int work(struct net *n)
 	now = base_now_ns();
 	if (until <= now)
 		return 0;
-	until = (until - now + 999999) / 1000000;
-	return until > REST_MS ? REST_MS : (int)until;
+	until = (until - now + WORK_UNIT_NS - 1) / WORK_UNIT_NS * WORK_UNIT_NS;
+	return until > REST_NS ? REST_NS : until;
 }
 
-/* The application sleeps in a wait: how long it is left alone, in milliseconds. */
-static int rest(struct net *n, bool *slept)
+/* The application sleeps in a wait: how long it is left alone. */
+static uint64_t rest(struct net *n, struct sight *s)
 {
 	struct net_thread *t = &n->thread;
 	uint64_t now, wake;
 
 	/* it says only now what it waits for */
-	if (!*slept) {
-		*slept = true;
-		return ASIDE_MS;
+	if (!s->slept) {
+		s->slept = true;
+		return ASIDE_MOST_NS;
 	}
 	/* seq_cst: either it sees that we rest, or we that it does not sleep any more; partner: net_thread_rouse */
 	atomic_store_explicit(&t->rests, true, memory_order_seq_cst);
 	if (!atomic_load_explicit(&n->ni->view.r->stat.waiters, memory_order_seq_cst)) {
 		atomic_store_explicit(&t->rests, false, memory_order_relaxed);
-		return ASIDE_MS;
+		return ASIDE_MOST_NS;
 	}
 	now = base_now_ns();
 	wake = atomic_load_explicit(&t->wake, memory_order_relaxed);
-	if (wake > now + REST_MS * 1000000ull)
-		return REST_MS;
-	return (wake > now ? (int)((wake - now) / 1000000) : 0) + ASIDE_MS;
+	if (wake > now + REST_NS)
+		return REST_NS;
+	return (wake > now ? wake - now : 0) + ASIDE_MOST_NS;
 }
 
 void net_thread_rouse(struct net *n)
@@ -117,64 +153,85 @@ void net_thread_rouse(struct net *n)
 		(void)!write(n->thread.event_fd, &one, sizeof(one));
 }
 
-/* One turn: waits, and sees who is to do what. */
-static int turn(struct net *n, bool fired, uint32_t *rounds, uint64_t *left, bool *slept)
+/* One turn: sees who is to do what; how long it may sleep then. */
+static uint64_t turn(struct net *n, bool fired, struct sight *s)
 {
 	struct ptl_ni *ni = n->ni;
 	struct ptl_region *r = ni->view.r;
 	uint32_t now = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-	bool polls = now != *rounds || ptl_lock_attended(r);
+	bool polls = now != s->rounds || ptl_lock_attended(r);
 	uint32_t bit = 1u << (n->slot - ni->net);
 
-	*rounds = now;
+	s->rounds = now;
 	atomic_store_explicit(&n->thread.rests, false, memory_order_relaxed);
 	/* who sleeps has armed the socket itself; once it is awake it may go on to compute */
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
-		*left = 0;
+		s->left = 0;
 		if (!fired)
-			return rest(n, slept);
-		*slept = false;
+			return hurries(n, s) ? stand_aside(n, s) : rest(n, s);
+		s->slept = false;
+		s->aside = ASIDE_LEAST_NS;
 		atomic_fetch_or(&ni->polled, bit);
 		ptl_ring(r);
-		return ASIDE_MS;
+		return stand_aside(n, s);
 	}
-	*slept = false;
+	s->slept = false;
 	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & bit))
 		return work(n); /* nobody else looks at all */
 	if (polls) {
-		*left = 0;
-		return ASIDE_MS;
+		s->left = 0;
+		return stand_aside(n, s);
 	}
+	s->aside = ASIDE_LEAST_NS;
 	if (may_work(n))
 		return work(n);
-	if (!*left)
-		*left = base_now_ns();
-	if (base_now_ns() - *left < AWAY_MS * 1000000ull)
-		return AWAY_MS / 2;
+	if (!s->left)
+		s->left = base_now_ns();
+	if (base_now_ns() - s->left < AWAY_NS)
+		return AWAY_NS / 2;
 	return work(n);
+}
+
+/* Sleeps so long, or until it is told of something: did the socket? epoll_wait() alone would count milliseconds. */
+static bool sleep_for(struct net_thread *t, uint64_t ns)
+{
+	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),
+				 .tv_nsec = (long)(ns % 1000000000) };
+	struct pollfd set = { .fd = t->epoll_fd, .events = POLLIN };
+	struct epoll_event ev[4];
+	bool fired = false;
+	uint64_t count;
+
+	if (ppoll(&set, 1, &time, NULL) <= 0)
+		return false;
+	for (int i = epoll_wait(t->epoll_fd, ev, 4, 0); i-- > 0;)
+		if (ev[i].data.u32 == ON_SOCKET)
+			fired = true;
+		else
+			(void)!read(t->event_fd, &count, sizeof(count));
+	return fired;
+}
+
+static bool may_roam(void)
+{
+	cpu_set_t cores;
+
+	return sched_getaffinity(0, sizeof(cores), &cores) < 0 || CPU_COUNT(&cores) > 1;
 }
 
 static void *helper(void *arg)
 {
 	struct net *n = arg;
-	struct epoll_event ev[4];
-	uint32_t rounds = 0;
-	uint64_t left = 0, count;
-	bool slept = false;
-	int wait = 0;
+	struct sight s = { .aside = ASIDE_LEAST_NS, .roams = may_roam() };
+	uint64_t ns = 0;
 
+	prctl(PR_SET_TIMERSLACK, SLACK_NS);
 	ptl_lock_never_bias(n->ni);
 	while (!atomic_load(&n->thread.stop)) {
-		int k = epoll_wait(n->thread.epoll_fd, ev, 4, wait);
-		bool fired = false;
+		bool fired = sleep_for(&n->thread, ns);
 
-		for (int i = 0; i < k; i++)
-			if (ev[i].data.u32 == ON_SOCKET)
-				fired = true;
-			else
-				(void)!read(n->thread.event_fd, &count, sizeof(count));
 		if (!atomic_load(&n->thread.stop))
-			wait = turn(n, fired, &rounds, &left, &slept);
+			ns = turn(n, fired, &s);
 	}
 	return NULL;
 }
