@@ -196,7 +196,7 @@ check "every MPI that is here is measured by comb/run" every_mpi
 check "--progress tells programs how far it is" says_how_far
 check "ours is measured over a network as well when that is asked for" over_a_network
 check "an unknown network is refused by comb/run" refused 2 "no 'tcp'" "${run[@]}" --over tcp
-check "what comb refuses, comb/run reports" refused 1 "postern, comb: .*no 'rest'" \
+check "what comb refuses, comb/run reports" refused 1 "postern, pww receive 100K: .*no 'rest'" \
 	"${run[@]}" --quick --mpi postern --work rest
 check "an unknown side is refused by comb/run" refused 2 "no 'left'" "${run[@]}" --side left
 check "the target is judged by the worst of the rows that count" worst_long_enough

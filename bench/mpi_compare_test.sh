@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# mpi_compare measures every MPI there is, leaves out one that fails or hangs, and leaves no process behind,
-# however it ends. The figures themselves are not judged here. What fails and hangs is an MPICH of our
-# own making: our library under another version number, with a launcher that does as it is told.
+# mpi_compare measures every MPI there is, tries again what fails or hangs, leaves out what never works, and leaves no
+# process behind, however it ends. The figures themselves are not judged here. What fails and hangs is an MPICH of
+# our own making: our library under another version number, with a launcher that does as it is told.
 # Usage: mpi_compare_test.sh BUILD_DIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -29,22 +29,32 @@ cat >"$dir/mpiexec.mpich" <<-END
 	#!/bin/sh
 	if [ "\$1" = --version ]; then
 		echo 'HYDRA build details:'
-	elif [ "\$(cat "$dir/does")" = fail ]; then
+		exit
+	fi
+	does=\$(sed -n 1p "$dir/does")
+	[ "\$(wc -l <"$dir/does")" -eq 1 ] || sed -i 1d "$dir/does"
+	case \$does in
+	work)
+		exec "$build/tools/mpiexec/mpiexec" "\$@"
+		;;
+	fail)
 		echo '{"test": "rate", "size": 8, "ranks": 2, "unit": "M/s", "median": 1.5}'
 		echo '{"test": "rate", "size": 8, "ra'
 		echo 'the fabric is torn' >&2
 		exit 3
-	else
+		;;
+	*)
 		setsid sleep $mark &
 		touch "$dir/hanging"
 		wait
-	fi
+		;;
+	esac
 END
 chmod +x "$dir"/mpi*.mpich
 
-# The fake MPICH beside ours: with_fake DOES OPTION...
+# The fake MPICH beside ours: with_fake DOES OPTION...; DOES is what it does in each run, the last word ever after
 with_fake() {
-	echo "$1" >"$dir/does"
+	tr ' ' '\n' <<<"$1" >"$dir/does"
 	rm -f "$dir/hanging"
 	shift
 	PATH=$dir:$PATH "${compare[@]}" --mpi postern,mpich --only rate "$@"
@@ -93,8 +103,39 @@ left_out() {
 	local status=0 output
 	output=$(with_fake "$1" --timeout 3 --json "$dir/left.json" 2>&1) || status=$?
 	printf '%s\n' "status $status" "$output"
-	[ "$status" -eq 1 ] && grep -q "mpich, pair: $2.*leaving it out" <<<"$output" &&
+	[ "$status" -eq 1 ] && grep -q "mpich, rate, round 1: $2.*trying again" <<<"$output" &&
+		grep -q "mpich, rate: $2.*leaving it out" <<<"$output" &&
 		figures "$dir/left.json" postern -- rate && nothing_left
+}
+# Rounds of the fake with figures, and its failures as round:what-came-of-it:
+# tried STATUS DOES ROUNDS-IN-ALL ROUNDS-WITH-FIGURES FAILURES
+tried() {
+	local status=0
+	with_fake "$2" --rounds "$3" --timeout 10 --json "$dir/tried.json" || status=$?
+	echo "status $status"
+	[ "$status" -eq "$1" ] && nothing_left && python3 - "$dir/tried.json" "$4" "$5" <<-'END'
+		import json, sys
+		report = json.load(open(sys.argv[1]))
+		rounds = [r['round'] for r in report['results'] if r['mpi'] == 'mpich']
+		failures = [f"{f['round']}:{'again' if f['again'] else 'helped'}" for f in report['failures']]
+		print(rounds, report['failures'], report['left_out'])
+		assert all((f['mpi'], f['what']) == ('mpich', 'rate') and f['why'] for f in report['failures'])
+		assert (' '.join(map(str, rounds)), ' '.join(failures)) == tuple(sys.argv[2:])
+	END
+}
+# The exit status where nothing is missing but a run of one of them had to be repeated.
+our_failures_count() {
+	PYTHONDONTWRITEBYTECODE=1 python3 - "$here/lib" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		import session
+		for name, wanted in (('openmpi', 0), ('mpich', 0), ('postern', 1), ('portals', 1)):
+		    one = session.Session.__new__(session.Session)
+		    one.left_out, one.figures = {}, [{}]
+		    one.failures = [{'mpi': name, 'again': None}]
+		    print(name, one.exit_status())
+		    assert one.exit_status() == wanted
+	END
 }
 # Ended by a signal while a launcher hangs: ended_by SIGNAL
 ended_by() {
@@ -188,6 +229,11 @@ fi
 check "an MPI that fails is reported and left out" left_out fail 'status 3: the fabric is torn'
 check "what it had measured is kept" figures "$dir/left.json" mpich -- rate
 check "an MPI that hangs is reported and left out" left_out hang 'did not end in 3 s'
+check "what fails once is tried again, and loses nothing" tried 0 'work fail work' 3 '1 2 3' '2:helped'
+check "what hangs once is tried again, and loses nothing" tried 0 'hang work' 2 '1 2' '1:helped'
+check "what has worked before is tried again in the next round" \
+	tried 1 'work fail fail work' 3 '1 2 3' '2:again'
+check "a failure of ours counts, even if it went well when repeated" our_failures_count
 check "a target is judged by its worst row and the better of the others" worst_row
 check "a figure is the median of the rounds with cores near each other" median_of_near
 check "without such a round nothing is judged" none_near

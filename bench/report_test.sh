@@ -117,7 +117,9 @@ made_up() {
 		           'architecture': 'x86_64', 'compiler': 'cc 1', 'postern': '9.8.7'}
 		json.dump({'format': 1, 'program': 'report', 'date': '2026-01-02T03:04:05+00:00', 'cpu': 'any',
 		           'kernel': 'Linux', 'cores': [0, 1], 'load': 0.0, 'rounds': 3, 'quick': False,
-		           'mpis': mpis, 'left_out': [], 'machine': machine, 'results': figures},
+		           'mpis': mpis, 'left_out': [], 'machine': machine, 'results': figures,
+		           'failures': [{'mpi': 'openmpi', 'what': 'bandwidth', 'round': 2, 'again': None,
+		                         'why': 'did not end in 300 s'}]},
 		          open(sys.argv[1], 'w'))
 	END
 }
@@ -145,7 +147,8 @@ self_contained() {
 		twice = {name for name in names if name and names.count(name) > 1}
 		assert not twice, twice
 		for said in ('2026-01-02', '4 cores', 'Postern 9.8.7', 'MPICH 4.0.2', './dev report',
-		             'mpiexec.mpich -n N PROGRAM'):
+		             'mpiexec.mpich -n N PROGRAM',
+		             'Open MPI 4.1.4, bandwidth, round 2: did not end in 300 s. Repeated, it went well.'):
 		    assert said in text, said
 	END
 }

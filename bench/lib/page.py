@@ -124,7 +124,11 @@ def notes(report):
                     'show that as well.')
     if report.get('quick'):
         said.append('This was a short run, to see whether all works; its figures are worth little.')
-    said += [f'{one["mpi"]}, {one["program"]}: {one["why"]}; left out from there on.'
+    titles = {mpi['name']: mpi['title'] for mpi in report['mpis']}
+    said += [f'{titles.get(one["mpi"], one["mpi"])}, {one["what"]}, round {one["round"]}: {one["why"]}. ' +
+             (f'Repeated, it failed again: {one["again"]}.' if one['again'] else
+              'Repeated, it went well.') for one in report.get('failures', [])]
+    said += [f'{titles.get(one["mpi"], one["mpi"])}, {one["program"]}: {one["why"]}; left out from there on.'
              for one in report['left_out']]
     return ''.join(f'<p class="note">{html.escape(text)}</p>' for text in said)
 

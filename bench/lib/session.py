@@ -17,6 +17,7 @@ import mpis
 COMPILE_SECONDS = 120
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 PLAIN = ['ptlperf/clock.c', 'ptlperf/stats.c']  # need no MPI
+PEERS = [name for name in mpis.KINDS if name != 'postern']
 
 
 def siblings(cpu):
@@ -69,7 +70,8 @@ class Session:
         self.cores = choose_cores()
         self.load = os.getloadavg()[0]
         self.figures = []
-        self.left_out = {}  # (mpi, program) -> why
+        self.left_out = {}  # (mpi, program, or what it was to do) -> why
+        self.failures = []  # of runs, those that went well when repeated included
         self.env = dict(os.environ, TMPDIR=folder)
         self.mpis = mpis.find(options.prefix, options.mpi or mpis.KINDS, folder, self.complain)
         for extra in options.launcher_options:
@@ -81,9 +83,14 @@ class Session:
         clear_line()
         print(f'{self.program}: {text}', file=sys.stderr, flush=True)
 
-    def leave_out(self, name, program, why):
-        self.left_out[name, program] = why
-        self.complain(f'{name}, {program}: {why}; leaving it out')
+    def leave_out(self, name, what, why):
+        self.left_out[name, what] = why
+        self.complain(f'{name}, {what}: {why}; leaving it out')
+
+    def is_left_out(self, run):
+        """`run`: as run_all has them."""
+        _, name, program, text, _ = run
+        return (name, program) in self.left_out or (name, text) in self.left_out
 
     # -- compiling ------------------------------------------------------------------------------
 
@@ -149,26 +156,47 @@ class Session:
         command = [str(self.folder / 'cacheline'), *map(str, self.cores)]
         return float(jobs.run(command, 20, self.folder).output)
 
-    def one_run(self, name, program, number, run):
-        """Adds what run() finds out, in the round of that number."""
+    @staticmethod
+    def figures_of(run):
+        """What run() finds out, and why it is not all; None if it is."""
+        found = []
         try:
-            for figure in run():
-                self.figures.append(dict(figure, mpi=name, round=number + 1))
+            for figure in run():  # what came before a failure counts
+                found.append(figure)
         except (jobs.Failure, OSError, ValueError, KeyError) as reason:
-            self.leave_out(name, program, str(reason))
+            return found, str(reason) or repr(reason)
+        return found, None
+
+    def one_run(self, number, name, text, run):
+        """Adds what run() finds out. What fails is repeated at once, since an MPI may hang once in a thousand runs;
+        True if that helped. What the first try found counts where the second one finds less."""
+        figures, why = self.figures_of(run)
+        helped = True
+        if why:
+            self.complain(f'{name}, {text}, round {number + 1}: {why}; trying again')
+            again, still = self.figures_of(run)
+            helped = not still
+            figures = again if helped or len(again) > len(figures) else figures
+            self.failures.append({'mpi': name, 'what': text, 'round': number + 1, 'why': why,
+                                  'again': still})
+        self.figures += [dict(figure, mpi=name, round=number + 1) for figure in figures]
+        return helped
 
     def run_all(self, runs):
-        """One after the other; each is (round, name of the MPI, program, what it is, function)."""
-        took = {}  # (MPI, what it is) -> seconds of the last one
+        """One after the other; each is (round, name of the MPI, program, what it is, function). What fails twice in a
+        row is left out from there on, unless it has worked before: then the next round tries again."""
+        took = {}  # (MPI, what it is) -> seconds of the last one that worked
         for at, (number, name, program, text, run) in enumerate(runs):
-            if (name, program) in self.left_out:
+            if self.is_left_out(runs[at]):
                 continue
-            left = [took.get((r[1], r[3])) for r in runs[at:] if (r[1], r[2]) not in self.left_out]
+            left = [took.get((one[1], one[3])) for one in runs[at:] if not self.is_left_out(one)]
             self.show_progress(f'round {number + 1} of {self.options.rounds}: {text}, {name}',
                                at, len(runs), left, took.values())
             start = time.monotonic()
-            self.one_run(name, program, number, run)
-            took[name, text] = time.monotonic() - start
+            if self.one_run(number, name, text, run):
+                took[name, text] = time.monotonic() - start
+            elif (name, text) not in took:
+                self.leave_out(name, text, self.failures[-1]['again'])
         clear_line()
 
     def show_progress(self, text, done, total, left, took):
@@ -199,8 +227,18 @@ class Session:
     def print_left_out(self):
         if self.left_out:
             print('\n== left out')
-        for (mpi, program), why in self.left_out.items():
-            print(f'{mpi}, {program}: {why}')
+        for (mpi, what), why in self.left_out.items():
+            print(f'{mpi}, {what}: {why}')
+        if self.failures:
+            print('\n== failed, and repeated')
+        for one in self.failures:
+            print(f'{one["mpi"]}, {one["what"]}, round {one["round"]}: {one["why"]}; '
+                  + (f'again: {one["again"]}' if one['again'] else 'then it went well'))
+
+    def exit_status(self):
+        """1 if something is missing, or ours failed even once."""
+        ours = [one for one in self.failures if one['again'] or one['mpi'] not in PEERS]
+        return 1 if self.left_out or ours or not self.figures else 0
 
     def describe(self):
         """What --json writes."""
@@ -215,8 +253,9 @@ class Session:
             'rounds': self.options.rounds,
             'mpis': [{'name': mpi.name, 'title': mpi.title, 'mpicc': mpi.mpicc,
                       'launch': mpi.launch('N', ['PROGRAM'])} for mpi in self.mpis.values()],
-            'left_out': [{'mpi': mpi, 'program': program, 'why': why}
-                         for (mpi, program), why in self.left_out.items()],
+            'left_out': [{'mpi': mpi, 'program': what, 'why': why}
+                         for (mpi, what), why in self.left_out.items()],
+            'failures': self.failures,
             'results': self.figures,
         }
 
