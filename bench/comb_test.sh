@@ -125,8 +125,11 @@ says_how_far() {
 			"$dir/progress"
 }
 over_a_network() {
+	local both=()
+	[ "$(nproc)" -ge 4 ] || both=('comb_pww:receive over udp, both cores:102400:30000')
 	"${run[@]}" --quick --mpi postern --method pww --interval 30 --over udp --json "$dir/over.json" &&
-		figures "$dir/over.json" comb_pww:receive:102400:30000 'comb_pww:receive over udp:102400:30000'
+		figures "$dir/over.json" comb_pww:receive:102400:30000 'comb_pww:receive over udp:102400:30000' \
+			"${both[@]}"
 }
 # What is said of figures that are made up: verdict WANTED..., figures as "x transfer availability wait".
 verdict() {

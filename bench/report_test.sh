@@ -91,9 +91,10 @@ made_up() {
 		            'work_dry': x, 'work': x * 1.01, 'post': 500, 'wait': 300 * wait, 'wait_share': wait,
 		            'availability': 100 * x / (x + 300 * wait)})
 		        for network in ('udp', 'ofi') if mpi == 'postern' else ():
-		            add(mpi, 'comb_pww', 80, '%', f'receive over {network}', 102400, x=x, values={
-		                'wait_share': 20 + len(network[:2]) * x / 1e5 + 15 * (network == 'ofi'),
-		                'availability': 100 * x / (x + 3e4 + 3e4 * (network == 'ofi'))})
+		            for both in ('', ', both cores'):
+		                add(mpi, 'comb_pww', 80, '%', f'receive over {network}{both}', 102400, x=x, values={
+		                    'wait_share': 20 + len(network + both) * x / 1e5 + 15 * (network == 'ofi'),
+		                    'availability': 100 * x / (x + 3e4 + 3e4 * (network == 'ofi'))})
 		        add(mpi, 'comb_polling', 90, '%', 'receive', 102400, x=x, values={
 		            'availability': 100 - 2e6 / x / place, 'bandwidth': 8 / place * 3e4 / (x + 3e4)})
 		for kind in ('ping-pong', 'bidirectional', 'burst'):

@@ -130,9 +130,11 @@ class Pictures:
 
     def over(self, network, value):
         label, colour, mark = NETWORKS[network]
-        points = [(p[0] / 1e3, *p[1:]) for p in self.curves.along(
-            'x', 'postern', 'comb_pww', f'receive over {network}', value, OVERLAP_SIZE)]
-        return [Line(label, colour, points, mark)] if points else []
+        for both, dash in (('', ''), (', both cores', '(6,4)')):
+            points = [(p[0] / 1e3, *p[1:]) for p in self.curves.along(
+                'x', 'postern', 'comb_pww', f'receive over {network}{both}', value, OVERLAP_SIZE)]
+            if points:
+                yield Line(label + both, colour, points, mark, dash)
 
     def networks(self):
         waits, available = ([line for network in NETWORKS for line in self.over(network, value)]
@@ -144,7 +146,8 @@ class Pictures:
                   x_tics=tics_at(available))],
             'The same cycles of ours between two processes on this machine that use no shared memory '
             'but UDP or libfabric, with PTL_PROGRESS=thread. Where there are four cores or more '
-            'each thread can have one of its own; on two it has to share its rank\'s.')
+            'each thread can have one of its own. On two it shares its rank\'s, or, dashed, the receiver '
+            'may use the sender\'s core as well, which is idle while nothing is sent.')
 
     def wait(self):
         lines = [line for line in (self.line(name, [(p[0] / 1e3, *p[1:]) for p in self.curves.along(

@@ -142,13 +142,20 @@ class Session:
             command = [str(BENCH / 'lib' / 'pin'), *command]
         return self.run(mpi.launch(ranks, command), ranks <= 2, env)
 
-    def launch_over(self, mpi, ranks, command, env):
-        """The same over a network: each rank has a second core for whoever moves its messages, if there are so
-        many."""
-        if len(os.sched_getaffinity(0)) < 2 * ranks:
-            return self.launch(mpi, ranks, command, env)
-        return jobs.run(mpi.launch(ranks, command), self.options.timeout, self.folder,
-                        dict(self.env, **env))
+    @staticmethod
+    def spare_cores():
+        """Has each of two ranks a second core for whoever moves its messages?"""
+        return len(os.sched_getaffinity(0)) >= 4
+
+    def launch_over(self, mpi, command, env, both_cores=False):
+        """Two ranks over a network, with cores to spare if there are such; else bound as always, or rank 0 may use
+        the core of rank 1 as well."""
+        if self.spare_cores():
+            return jobs.run(mpi.launch(2, command), self.options.timeout, self.folder,
+                            dict(self.env, **env))
+        if both_cores:
+            env = dict(env, MPI_COMPARE_BOTH='0')
+        return self.launch(mpi, 2, command, env)
 
     def cache_line(self):
         if len(self.cores) < 2:
