@@ -174,6 +174,7 @@ static inline void fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uin
 	md->eq = eq;
 	ni->view.more[i].user_start = (uintptr_t)user->start;
 	ni->view.more[i].user_length = user->length;
+	ni->view.more[i].filled = ++ni->view.r->md_serial;
 	md->state = flags | (md->threshold == 0 ? PTL_OBJ_INACTIVE : 0);
 }
 
@@ -205,7 +206,7 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 	}
 	take_room(ni, i, block, size);
 	fill(ni, i, user, eq, length);
-	ni->view.more[i].serial = ++ni->view.r->md_serial;
+	ni->view.more[i].serial = ni->view.more[i].filled;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
 	if (!(user->options & PTL_MD_IOVEC))

@@ -75,8 +75,9 @@ struct ptl_md_more {
 		iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
 	uint64_t iov_size;
 	uint32_t serial; /* counts uses of the slot; tells a late ack from one of ours */
+	uint32_t filled; /* the same, and updates: tells whether its memory is what it was */
 	uint32_t free_prev, free_next; /* list of free ones */
-	uint32_t pad_[5];
+	uint32_t pad_[4];
 };
 static_assert(sizeof(struct ptl_md_more) == 64, "one cache line");
 

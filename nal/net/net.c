@@ -40,6 +40,8 @@ void net_tell_time(struct net *n)
 	n->looked = now;
 	n->now = now - n->stood;
 	n->told = true;
+	if (!n->active)
+		n->active = n->now;
 }
 
 /* The clock is what costs most of a round in vain. */
@@ -87,7 +89,7 @@ static void poll_it(struct net *n)
 {
 	uint32_t bit = 1u << (n->slot - n->ni->net);
 
-	n->active = n->now;
+	n->active = 0;
 	n->looks = 0;
 	/* who slept is awake, and may compute next */
 	if (atomic_load_explicit(&n->thread.rests, memory_order_seq_cst))
@@ -278,7 +280,7 @@ bool net_progress(struct net *n)
 {
 	unsigned int got;
 
-	begin_call(n, !n->carrier->own_time || !(n->looks & (TIME_EVERY - 1)));
+	begin_call(n, !n->carrier->own_time || !(~n->looks & (TIME_EVERY - 1)));
 	if (n->thread.listed && ++n->thread.looks > DISARM_LOOKS)
 		net_thread_disarm(n);
 	got = n->carrier->receive(n);

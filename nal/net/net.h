@@ -152,7 +152,7 @@ struct net {
 	uint64_t now;              /* of the call in progress, as the machine knows it: */
 	bool told;                 /* that was looked up in this call */
 	uint64_t looked, stood; /* when the clock was looked at; how long we were stopped in all */
-	uint64_t active;        /* when something last happened */
+	uint64_t active;        /* when something last happened; 0: since the clock was looked at */
 	uint32_t looks;         /* in vain, since */
 	uint32_t counted;       /* rounds since the counters were copied to the statistics page */
 	unsigned int hits;      /* rounds in a row that found something */

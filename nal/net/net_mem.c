@@ -65,9 +65,15 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 static void copy(const struct net *n, const struct net_span *span, char *bytes, uint64_t len,
 		 bool in)
 {
+	const struct ptl_md *md = &n->ni->view.slot[span->md].md;
+	char *at = (char *)(uintptr_t)md->start + span->offset;
 	struct iovec iov[16];
 	uint64_t done = 0;
 
+	if (!(md->options & PTL_MD_IOVEC)) {
+		base_copy_user(in ? at : bytes, in ? bytes : at, len);
+		return;
+	}
 	while (done < len) {
 		int k = pieces(n, span, done, len - done, iov, 16);
 

@@ -13,11 +13,10 @@
 #include "base/log.h"
 #include "nal/ofi/ofi.h"
 
-#define BATCH      16u
-#define POLL_MOST  64u
-#define EMPTY_MOST 2u
-#define LOOK_NS    100000u /* between looks at a provider that cannot be waited for */
-#define KEY_TRIES  8
+#define BATCH     16u
+#define POLL_MOST 64u
+#define LOOK_NS   100000u /* between looks at a provider that cannot be waited for */
+#define KEY_TRIES 8
 
 static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
 	      "it fits before the last word");
@@ -92,7 +91,8 @@ static uint64_t next_key(struct ofi *o)
 	return bytes >= sizeof(key) ? key : key & ((1ull << 8 * bytes) - 1);
 }
 
-static int link_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+static int link_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
+		    struct rdma_mr *mr)
 {
 	uint64_t access = use == RDMA_REMOTE ? FI_REMOTE_READ : FI_SEND | FI_RECV | FI_READ;
 	struct ofi *o = link;
@@ -109,7 +109,8 @@ static int link_reg(void *link, void *base, size_t len, enum rdma_use use, struc
 			fi_close(&fid->fid);
 	}
 	if (err < 0) {
-		say_why(o, len, err);
+		if (!quietly)
+			say_why(o, len, err);
 		return err;
 	}
 	mr->handle = fid;
@@ -210,22 +211,22 @@ static unsigned int link_poll(void *link)
 {
 	struct fi_cq_data_entry entry[BATCH];
 	struct ofi *o = link;
-	unsigned int done = 0, empty = 0;
+	unsigned int done = 0;
+	ssize_t n;
 
-	/* layered providers look at their sockets by turns: one that found nothing may be followed by one that does */
-	while (empty < (done ? EMPTY_MOST : 1) && done < POLL_MOST) {
-		ssize_t n = fi_cq_read(o->cq, entry, BATCH);
-
+	/* each look makes the provider look everywhere: not once more only to find nothing */
+	do {
+		n = fi_cq_read(o->cq, entry, BATCH);
 		if (n == -FI_EAVAIL) {
 			failed(o);
-			n = 1;
-		} else {
-			for (ssize_t i = 0; i < n; i++)
-				completed(o, &entry[i]);
+			n = BATCH;
+			done++;
+			continue;
 		}
-		empty = n > 0 ? 0 : empty + 1;
+		for (ssize_t i = 0; i < n; i++)
+			completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;
-	}
+	} while (n == BATCH && done < POLL_MOST);
 	if (o->unposted)
 		ofi_post(o);
 	return done;

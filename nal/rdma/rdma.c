@@ -71,9 +71,8 @@ static unsigned int receive(struct net *n)
 }
 
 /* One turn of every peer that has something to do; those that cannot go on stay in the list. */
-static void run(struct net *n)
+static __attribute__((noinline)) void turns(struct rdma *d)
 {
-	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p = d->busy, *next;
 	bool more;
 
@@ -89,6 +88,14 @@ static void run(struct net *n)
 			rdma_busy(d, p);
 		rdma_await(d, p);
 	}
+}
+
+static void run(struct net *n)
+{
+	struct rdma *d = rdma_of(n);
+
+	if (d->busy)
+		turns(d);
 	if (d->check_at <= n->now)
 		rdma_check(d);
 }
@@ -175,6 +182,7 @@ static void destroy(struct net *n)
 	}
 	rdma_outs_free(d);
 	rdma_bodies_free(d);
+	rdma_reg_free(d);
 	rdma_peers_free(d);
 }
 

@@ -9,11 +9,9 @@
  *   rdma_peer.c  peers: greetings, tokens, silence, loss
  *   rdma_out.c   packets and messages out
  *   rdma_in.c    packets in
- *   rdma_body.c  long bodies: registration, reads, pieces
+ *   rdma_body.c  long bodies: reads, pieces
+ *   rdma_reg.c   registered memory: for one body, or as long as a memory descriptor is there
  *   rdma_wire.c  decoders
- *
- * Memory is registered for one body at a time and for no longer than that takes: nothing is remembered of memory that
- * the application may unmap and map anew.
  */
 #ifndef RDMA_H
 #define RDMA_H
@@ -21,6 +19,19 @@
 #include "nal/net/net.h"
 #include "nal/rdma/rdma_link.h"
 #include "nal/rdma/rdma_wire.h"
+
+/* A memory descriptor whose memory is registered, or will be when it has been used more (rdma_reg.c). */
+struct rdma_kept {
+	struct rdma_kept *next; /* in its bucket */
+	uint32_t md, filled;
+	uint64_t start, length;
+	enum rdma_use use;
+	uint32_t users;
+	uint64_t moved; /* bytes, before it is registered */
+	struct rdma_mr mr;
+};
+
+#define RDMA_KEPT_BUCKETS 64u
 
 /* A message out, from when it cannot be sent at once, or is long, until it is over. */
 struct rdma_out {
@@ -94,6 +105,7 @@ struct rdma_peer {
 	bool busy;    /* in the list of those with something to do */
 	bool awaited; /* something is expected of it: its silence counts */
 	bool want_note;
+	bool spoke;             /* since `heard` */
 	enum dgram_status lost; /* not DGRAM_OK: the way broke, but nobody was told yet; */
 	char why[96];           /* what the link said */
 	uint64_t heard, pinged, called,
@@ -129,6 +141,8 @@ struct rdma {
 	struct rdma_body *free_bodies, *all_bodies;
 	struct rdma_read *free_reads, *all_reads;
 	struct dgram_stats stats;
+	struct rdma_kept *kept[RDMA_KEPT_BUCKETS];
+	uint32_t nkept;
 	bool quitting;
 };
 
@@ -162,8 +176,10 @@ void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const 
 /* Does what is left to do for one that broke. */
 void rdma_lose(struct rdma *d, struct rdma_peer *p);
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len);
-/* Looks for silence, and for greetings that were not answered. */
+/* Looks for silence, for greetings that were not answered, and for memory of descriptors that are gone. */
 void rdma_check(struct rdma *d);
+/* There is something to look for. */
+void rdma_check_soon(struct rdma *d);
 void rdma_peers_free(struct rdma *d);
 
 /* ---- rdma_out.c ------------------------------------------------------------------------------- */
@@ -198,7 +214,6 @@ void rdma_late_free(struct rdma_peer *p);
 
 /* Registers a message's body for peers, if that is possible. */
 bool rdma_expose(struct rdma *d, struct rdma_out *o);
-void rdma_unreg(struct rdma *d, struct rdma_mr *mr);
 /* The body of a long message goes to this landing. */
 void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 		const struct dgram_landing *l);
@@ -212,5 +227,18 @@ void rdma_bodies_free(struct rdma *d);
 /* Copies bytes of a stretch to a packet. */
 void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
 		   uint64_t len);
+
+/* ---- rdma_reg.c ------------------------------------------------------------------------------- */
+
+/* As rdma_link.reg; what is kept without need makes room. */
+int rdma_reg(struct rdma *d, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr);
+/* The same of a body, which is in the memory that `span` says, if that is not NULL: what is registered for good is. */
+int rdma_reg_body(struct rdma *d, const struct net_span *span, void *base, size_t len,
+		  enum rdma_use use, struct rdma_mr *mr);
+/* Undoes either; of what is not registered, nothing. */
+void rdma_unreg(struct rdma *d, struct rdma_mr *mr);
+/* Lets go of the memory of descriptors that are gone. True: there are others. */
+bool rdma_reg_check(struct rdma *d);
+void rdma_reg_free(struct rdma *d);
 
 #endif

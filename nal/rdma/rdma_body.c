@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long bodies. The sender registers the body's memory and says where it is; the receiver, which knows by then how
+ * Long bodies. The body's memory is registered, and the sender says where it is; the receiver, which knows by then how
  * much of it it wants and where, reads it straight into place. What cannot be read, because of the link, of
  * limits on locked memory, or because it is a vector, comes in pieces that are copied.
  */
@@ -79,16 +79,7 @@ bool rdma_expose(struct rdma *d, struct rdma_out *o)
 {
 	void *base = d->limits.read ? one_piece(d, &o->mem, o->len) : NULL;
 
-	return base && d->link->reg(d->state, base, o->len, RDMA_REMOTE, &o->mr) == 0;
-}
-
-void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
-{
-	if (mr->handle) {
-		d->link->unreg(d->state, mr);
-		d->full = false;
-	}
-	mr->handle = NULL;
+	return base && rdma_reg_body(d, o->cookie, base, o->len, RDMA_REMOTE, &o->mr) == 0;
 }
 
 /* ---- records ---------------------------------------------------------------------------------- */
@@ -257,7 +248,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 		rdma_break(d, p, DGRAM_DEAD, why);
 	if (p->state != RDMA_UP || p->lost != DGRAM_OK)
 		return;
-	p->heard = net_now(&d->net);
+	p->spoke = true;
 	if (b->how == DGRAM_OK && b->done == b->len)
 		finish(d, b, DGRAM_OK);
 }
@@ -275,7 +266,7 @@ static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgra
 	if (!d->limits.local_mr)
 		return true;
 	base = one_piece(d, &l->mem, l->length);
-	return base && d->link->reg(d->state, base, l->length, RDMA_LOCAL, mr) == 0;
+	return base && rdma_reg_body(d, l->cookie, base, l->length, RDMA_LOCAL, mr) == 0;
 }
 
 void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,

@@ -34,6 +34,17 @@ static void put_off(struct rdma *d, struct rdma_peer *p, const void *packet, siz
 	p->late_end = l;
 }
 
+/* Of a long message nothing is to be fetched. */
+static void unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+		     enum dgram_verdict verdict)
+{
+	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
+
+	over.status = verdict == DGRAM_DROP ? DGRAM_REFUSED : DGRAM_OK;
+	if (p->lost == DGRAM_OK)
+		rdma_say(d, p, &over);
+}
+
 /* False: nal/net does not want it now. */
 static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
@@ -44,7 +55,6 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		.body_len = m->length,
 	};
 	struct dgram_landing landing = { .length = 0 };
-	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
 	enum dgram_verdict verdict = net_deliver(&d->net, p->number, &in, &landing);
 
 	if (verdict == DGRAM_LATER) {
@@ -56,13 +66,10 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		rdma_busy(d, p);
 	if (m->kind == RDMA_SHORT)
 		return true;
-	if (verdict == DGRAM_PULL) {
+	if (verdict == DGRAM_PULL)
 		rdma_fetch(d, p, m, &landing);
-		return true;
-	}
-	over.status = verdict == DGRAM_DROP ? DGRAM_REFUSED : DGRAM_OK;
-	if (p->lost == DGRAM_OK)
-		rdma_say(d, p, &over);
+	else
+		unwanted(d, p, m, verdict);
 	return true;
 }
 
@@ -123,7 +130,7 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		return false;
 	}
 	p->seq_in++;
-	p->heard = net_now(&d->net);
+	p->spoke = true;
 	if (m->taken != p->its_taken && (p->queue || p->pieces))
 		rdma_busy(d, p);
 	p->its_taken = m->taken;

@@ -26,6 +26,7 @@
 struct rdma;
 struct rdma_peer;
 struct rdma_body;
+struct rdma_kept;
 
 #define RDMA_LINK_WORDS  9u  /* of a packet or read, for the link while it is on its way */
 #define RDMA_ADDRESS_MAX 96u /* bytes of a link's own address */
@@ -39,10 +40,11 @@ enum rdma_end {
 
 /* What a link said of memory when it registered it. `handle` and `local` are the link's own. */
 struct rdma_mr {
-	void *handle;  /* NULL: not registered */
-	void *local;   /* what goes with local buffers, such as a descriptor or lkey */
-	uint64_t key;  /* for peers */
-	uint64_t addr; /* as peers name its first byte: its address, or an offset */
+	void *handle;           /* NULL: not registered */
+	void *local;            /* what goes with local buffers, such as a descriptor or lkey */
+	uint64_t key;           /* for peers */
+	uint64_t addr;          /* as peers name its first byte: its address, or an offset */
+	struct rdma_kept *kept; /* the machine's own: it is part of what stays registered */
 };
 
 /* A packet on its way out. The machine owns it; bytes and len stay until rdma_sent. */
@@ -115,8 +117,10 @@ struct rdma_link {
 	int (*read)(void *link, void *way, struct rdma_read *r);
 
 	/* Registers memory; it stays mapped until unregistered. 0, or -errno (-ENOMEM: too much locked memory);
-	 * the link has said what to do about it, once. NULL if it can read nothing and local_mr is false. */
-	int (*reg)(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr);
+	 * the link has said what to do about it, once, if not `quietly`. NULL if it can read nothing and local_mr
+	 * is false. */
+	int (*reg)(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
+		   struct rdma_mr *mr);
 	void (*unreg)(void *link, struct rdma_mr *mr);
 
 	/* Takes in what has arrived and ended, a bounded number; how many there were. Does what a manual provider

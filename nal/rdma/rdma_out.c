@@ -35,9 +35,8 @@ static bool grow(struct rdma *d)
 	if (!s)
 		return false;
 	s->bytes = aligned_alloc(4096, (SLAB_PACKETS * each + 4095) & ~(size_t)4095);
-	if (!s->bytes ||
-	    (d->limits.local_mr &&
-	     d->link->reg(d->state, s->bytes, SLAB_PACKETS * each, RDMA_LOCAL, &s->mr) < 0)) {
+	if (!s->bytes || (d->limits.local_mr &&
+			  rdma_reg(d, s->bytes, SLAB_PACKETS * each, RDMA_LOCAL, &s->mr) < 0)) {
 		free(s->bytes);
 		free(s);
 		return false;
@@ -256,13 +255,15 @@ static bool fits(const struct rdma *d, size_t header_len, uint64_t len)
 static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, uint32_t header_len,
 		       const struct dgram_mem *mem, uint64_t len)
 {
-	struct rdma_msg m = { .kind = RDMA_SHORT, .header_len = header_len, .length = len };
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SHORT + header_len + len, true);
+	struct rdma_msg m;
 
 	if (!k)
 		return false;
+	m.header_len = header_len;
+	m.length = len;
 	head(p, &m);
-	k->len = rdma_encode(k->bytes, &m);
+	k->len = rdma_encode_short(k->bytes, &m);
 	memcpy(k->bytes + k->len, header, header_len);
 	k->len += header_len;
 	if (len)
@@ -289,7 +290,7 @@ static struct rdma_out *out_get(struct rdma *d)
 	o->next = NULL;
 	o->id = RDMA_NO_ID;
 	o->copy = NULL;
-	o->mr.handle = NULL;
+	o->mr = (struct rdma_mr){ .handle = NULL };
 	o->piece_at = o->piece_end = 0;
 	return o;
 }

@@ -109,6 +109,12 @@ static uint64_t check_every(const struct rdma *d)
 	return d->dead_ns / 8 < CHECK_MOST ? d->dead_ns / 8 : CHECK_MOST;
 }
 
+void rdma_check_soon(struct rdma *d)
+{
+	if (d->check_at == DGRAM_NEVER)
+		d->check_at = net_now(&d->net) + check_every(d);
+}
+
 void rdma_await(struct rdma *d, struct rdma_peer *p)
 {
 	bool awaited = p->state == RDMA_CALLING || p->state == RDMA_ENDING || p->watch ||
@@ -117,8 +123,8 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 	if (awaited && !p->awaited)
 		p->heard = p->pinged = net_now(&d->net);
 	p->awaited = awaited;
-	if (awaited && d->check_at == DGRAM_NEVER)
-		d->check_at = net_now(&d->net) + check_every(d);
+	if (awaited)
+		rdma_check_soon(d);
 }
 
 static void check_peer(struct rdma *d, struct rdma_peer *p)
@@ -126,6 +132,9 @@ static void check_peer(struct rdma *d, struct rdma_peer *p)
 	struct rdma_msg ping = { .kind = RDMA_PING };
 	uint64_t now = net_now(&d->net);
 
+	if (p->spoke)
+		p->heard = now;
+	p->spoke = false;
 	switch (p->state) {
 	case RDMA_CALLING:
 		if (now - p->since > d->dead_ns)
@@ -151,7 +160,7 @@ static void check_peer(struct rdma *d, struct rdma_peer *p)
 
 void rdma_check(struct rdma *d)
 {
-	bool any = false;
+	bool any = rdma_reg_check(d);
 
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		if (!d->peer[i]->awaited)

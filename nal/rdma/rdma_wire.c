@@ -149,13 +149,26 @@ static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
 	return sizeof(w);
 }
 
-static uint32_t encode_short(uint8_t *to, const struct rdma_msg *m)
+static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint8_t kind)
 {
-	struct rdma_wire_short w = { .header_len = (uint8_t)m->header_len };
+	w->version = RDMA_VERSION;
+	w->kind = kind;
+	w->zero[0] = w->zero[1] = 0;
+	dgram_put32(w->to, m->to);
+	dgram_put64(w->token, m->token);
+	dgram_put32(w->seq, m->seq);
+	dgram_put32(w->taken, m->taken);
+}
 
-	dgram_put32(w.body_len, (uint32_t)m->length);
-	memcpy(to, &w, sizeof(w));
-	return sizeof(w);
+uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m)
+{
+	struct rdma_wire_short *w = (void *)(to + sizeof(struct rdma_wire_head));
+
+	encode_head((void *)to, m, RDMA_SHORT);
+	w->header_len = (uint8_t)m->header_len;
+	memset(w->zero, 0, sizeof(w->zero));
+	dgram_put32(w->body_len, (uint32_t)m->length);
+	return RDMA_BEFORE_SHORT;
 }
 
 static uint32_t encode_long(uint8_t *to, const struct rdma_msg *m)
@@ -183,26 +196,22 @@ static uint32_t encode_body(uint8_t *to, const struct rdma_msg *m)
 
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)
 {
-	struct rdma_wire_head w = { .version = RDMA_VERSION, .kind = m->kind };
+	uint32_t len = sizeof(struct rdma_wire_head);
 
-	dgram_put32(w.to, m->to);
-	dgram_put64(w.token, m->token);
-	dgram_put32(w.seq, m->seq);
-	dgram_put32(w.taken, m->taken);
-	memcpy(to, &w, sizeof(w));
-	to += sizeof(w);
+	if (m->kind == RDMA_SHORT)
+		return rdma_encode_short(to, m);
+	encode_head((void *)to, m, m->kind);
+	to += len;
 	switch (m->kind) {
 	case RDMA_HELLO:
 	case RDMA_WELCOME:
-		return (uint32_t)sizeof(w) + encode_hello(to, m);
-	case RDMA_SHORT:
-		return (uint32_t)sizeof(w) + encode_short(to, m);
+		return len + encode_hello(to, m);
 	case RDMA_LONG:
-		return (uint32_t)sizeof(w) + encode_long(to, m);
+		return len + encode_long(to, m);
 	case RDMA_PULL:
 	case RDMA_PIECE:
 	case RDMA_OVER:
-		return (uint32_t)sizeof(w) + encode_body(to, m);
+		return len + encode_body(to, m);
 	}
-	return sizeof(w);
+	return len;
 }

@@ -150,7 +150,7 @@ void verbs_unprepare(struct verbs *v);
 const char *verbs_no_device(void);
 void verbs_list_devices(char *text, size_t len);
 /* Why memory could not be registered, said once. */
-void verbs_say_locked(struct verbs *v, size_t len, int err);
+void verbs_say_locked(size_t len, int err);
 
 /* ---- verbs_way.c ------------------------------------------------------------------------------ */
 
@@ -199,7 +199,8 @@ static inline struct verbs_conn *verbs_conn_of(const struct verbs *v, uint32_t q
 /* Of struct rdma_link. */
 int verbs_send(void *link, void *way, struct rdma_packet *p);
 int verbs_read(void *link, void *way, struct rdma_read *r);
-int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr);
+int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
+	      struct rdma_mr *mr);
 void verbs_unreg(void *link, struct rdma_mr *mr);
 unsigned int verbs_poll(void *link);
 bool verbs_arm(void *link, uint64_t *within_ns);

@@ -188,12 +188,10 @@ static bool may_lock_any(void)
 	return syscall(SYS_capget, &h, d) == 0 && d[0].effective & 1u << CAP_IPC_LOCK;
 }
 
-void verbs_say_locked(struct verbs *v, size_t len, int err)
+void verbs_say_locked(size_t len, int err)
 {
 	struct rlimit r = { .rlim_cur = 0 };
 
-	if (v->counts.reg_failed > 1)
-		return;
 	getrlimit(RLIMIT_MEMLOCK, &r);
 	if (err == ENOMEM && r.rlim_cur != RLIM_INFINITY && !may_lock_any())
 		base_warn(

@@ -173,7 +173,8 @@ bool verbs_say(struct verbs *v, struct verbs_conn *c, const void *bytes, uint32_
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
+	      struct rdma_mr *mr)
 {
 	struct verbs *v = link;
 	/* by iWARP what is read arrives as a write of the peer's */
@@ -185,8 +186,8 @@ int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, struct rdma
 	if (!m) {
 		int err = errno;
 
-		v->counts.reg_failed++;
-		verbs_say_locked(v, len, err);
+		if (!quietly && !v->counts.reg_failed++)
+			verbs_say_locked(len, err);
 		return err ? -err : -ENOMEM;
 	}
 	mr->handle = m;
