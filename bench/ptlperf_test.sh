@@ -51,8 +51,12 @@ model_of_packets() {
 	"$ptlperf" "${short[@]}" --min-time 5 --packet 4K --sizes 8,4K --json "$dir/model.json" model &&
 		python3 - "$dir/model.json" <<-'END'
 			import json, sys
-			value = {(r['test'], r.get('variant'), r['size']): r['median']
-			         for r in json.load(open(sys.argv[1]))['results']}
+			results = json.load(open(sys.argv[1]))['results']
+			value = {(r['test'], r.get('variant'), r['size']): r['median'] for r in results}
+			# so that a prediction from cores far apart is not laid beside figures of near ones
+			lines = {'cacheline_worst' in r for r in results if r['test'].startswith('model')}
+			if len(lines) != 1:
+			    sys.exit('some figures say how far apart the cores were, some do not')
 			for size in (8, 4096):
 			    part = {name: value['model parameter', name, size] for name in ('Os', 'Or', 'Ur', 'L')}
 			    print(size, part, value['model', 'predicted', size])

@@ -104,6 +104,8 @@ static void measure(struct perf *p, const struct perf_pattern *pattern, void *ar
 	perf_stats_of(line, reps, &lines);
 	result->line_ns = lines.median;
 	result->line_worst = line[reps - 1];
+	if (p->line_worst < result->line_worst)
+		p->line_worst = result->line_worst;
 }
 
 /* Rank 1 repeats what rank 0 asks for until that is nothing. */

@@ -46,8 +46,9 @@ struct perf {
 	int core;                 /* pinned to, or -1 */
 	struct perf_board *board; /* memory shared with the other rank, or NULL */
 	int board_fd;
-	uint32_t turn; /* of the board's line */
-	bool moved;    /* a figure was marked: perf_mark */
+	uint32_t turn;     /* of the board's line */
+	bool moved;        /* a figure was marked: perf_mark */
+	double line_worst; /* of all measurements of this test so far, for what is made of them */
 
 	ptl_handle_ni_t ni;
 	ptl_ni_limits_t limits;

@@ -97,6 +97,7 @@ void perf_say(struct perf *p, const char *fmt, ...)
 
 void perf_title(struct perf *p, const char *name, const char *what)
 {
+	p->line_worst = 0;
 	perf_say(p, "\n== %s: %s", name, what);
 }
 
@@ -144,6 +145,12 @@ static void append(struct perf *p, json_t *o)
 		perf_fail("out of memory for the report");
 }
 
+static void note_line(json_t *o, double ns, double worst)
+{
+	json_object_set_new(o, "cacheline", json_real(ns));
+	json_object_set_new(o, "cacheline_worst", json_real(worst));
+}
+
 void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_result *r)
 {
 	struct perf_values v;
@@ -157,10 +164,8 @@ void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_
 		      "median", v.median, "p99", v.p99, "best", v.best, "samples",
 		      (json_int_t)r->sample.count, "repetitions", (int)r->repetitions, "spread",
 		      r->spread);
-	if (o && r->line_ns > 0) {
-		json_object_set_new(o, "cacheline", json_real(r->line_ns));
-		json_object_set_new(o, "cacheline_worst", json_real(r->line_worst));
-	}
+	if (o && r->line_ns > 0)
+		note_line(o, r->line_ns, r->line_worst);
 	if (o && pt->floor && pt->ratio > 0) {
 		json_object_set_new(o, "floor", json_string(pt->floor));
 		json_object_set_new(o, "ratio", json_real(pt->ratio));
@@ -171,10 +176,15 @@ void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_
 void perf_record_plain(struct perf *p, const char *test, const char *variant, size_t size,
 		       const char *unit, double value)
 {
+	json_t *o;
+
 	if (p->rank)
 		return;
-	append(p, json_pack("{s:s, s:s*, s:I, s:s, s:f}", "test", test, "variant", variant, "size",
-			    (json_int_t)size, "unit", unit, "median", value));
+	o = json_pack("{s:s, s:s*, s:I, s:s, s:f}", "test", test, "variant", variant, "size",
+		      (json_int_t)size, "unit", unit, "median", value);
+	if (o && p->line_worst > 0)
+		note_line(o, p->line_worst, p->line_worst);
+	append(p, o);
 }
 
 /* ---- the aims ---- */
