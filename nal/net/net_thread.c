@@ -29,6 +29,7 @@
 
 #define ASIDE_LEAST_NS 20000ull      /* between looks at an application that polls: at first, */
 #define ASIDE_MOST_NS  2000000ull    /* and when it goes on, and where we cannot help it */
+#define AGAIN_NS       100000ull     /* to the second of two looks */
 #define SLACK_NS       1000ul        /* that the kernel may add to a sleep; its own is 50 us */
 #define AWAY_NS        500000000ull  /* after which it works in any mode */
 #define REST_NS        1000000000ull /* at most */
@@ -44,6 +45,7 @@ struct sight {
 		left; /* when it was first seen to compute, in vain as we may not work; 0: it was not */
 	uint64_t aside; /* until the next look at one that polls */
 	bool slept;
+	bool again; /* the last look but one was just before it */
 	bool roams; /* we may run on more than one core */
 };
 
@@ -87,18 +89,25 @@ static bool may_work(const struct net *n)
 /* Is the application to have help soon after it has left? */
 static bool hurries(const struct net *n, const struct sight *s)
 {
-	return s->aside < ASIDE_MOST_NS && s->roams && may_work(n);
+	return s->roams && may_work(n);
 }
 
-/* The application was here just now: how long it is left alone. Half as long again each time, so that it computes
- * without help for half of the time that it was here before, at most. */
+/*
+ * The application was here just now: how long it is left alone. Half as long again each time, so that it computes
+ * without help for half of the time that it was here before, at most. Who is met each time may have been away in
+ * between, again and again, so at last every other look follows soon after the one before it.
+ */
 static uint64_t stand_aside(const struct net *n, struct sight *s)
 {
-	uint64_t ns = hurries(n, s) ? s->aside : ASIDE_MOST_NS;
+	uint64_t ns = s->aside;
 
+	if (!hurries(n, s))
+		return ASIDE_MOST_NS;
+	if (ns >= ASIDE_MOST_NS) {
+		s->again = !s->again;
+		return s->again ? AGAIN_NS : ASIDE_MOST_NS;
+	}
 	s->aside += s->aside / 2;
-	if (s->aside > ASIDE_MOST_NS)
-		s->aside = ASIDE_MOST_NS;
 	return ns;
 }
 
@@ -138,6 +147,7 @@ static uint64_t rest(struct net *n, struct sight *s)
 		atomic_store_explicit(&t->rests, false, memory_order_relaxed);
 		return ASIDE_MOST_NS;
 	}
+	s->aside = ASIDE_LEAST_NS;
 	now = base_now_ns();
 	wake = atomic_load_explicit(&t->wake, memory_order_relaxed);
 	if (wake > now + REST_NS)
@@ -168,7 +178,8 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
 		s->left = 0;
 		if (!fired)
-			return hurries(n, s) ? stand_aside(n, s) : rest(n, s);
+			return hurries(n, s) && s->aside < ASIDE_MOST_NS ? stand_aside(n, s)
+									 : rest(n, s);
 		s->slept = false;
 		s->aside = ASIDE_LEAST_NS;
 		atomic_fetch_or(&ni->polled, bit);
