@@ -71,7 +71,8 @@ struct shm_peer {
 	bool unsure;    /* on the list of peers that may have left before they saw what we pushed */
 	uint32_t eager; /* bytes its ring takes in one message */
 	uint32_t run_for; /* messages of ours we delivered for it, not yet counted */
-	uint32_t users;   /* threads that use `view` without our lock */
+	bool refused; /* ... and there its memory could not be touched: cma is no more, from settle() on */
+	uint32_t users; /* threads that use `view` without our lock */
 	struct ptl_view view;
 	struct shm_ring in;  /* its messages, in our region */
 	struct shm_ring out; /* our messages, in its region */

@@ -664,7 +664,7 @@ static void run_peer(struct shm *s, struct shm_peer *p)
 	p->run_for += n;
 	if (x.denied) {
 		ptl_rollback(&p->view);
-		p->cma = x.dear;
+		p->refused = !x.dear;
 	}
 	ptl_unlock_plain(p->view.r);
 	if (e.posted)
@@ -697,6 +697,8 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 		p->run_wanted = false;
 		s->ni->view.r->stat.counts[PTL_COUNT_RUN_FOR_PEER] += p->run_for;
 		p->run_for = 0;
+		if (p->refused)
+			p->cma = p->refused = false;
 		if (p->state != SHM_LIVE || !shm_ring_any(&p->out))
 			continue;
 		if (last) {
