@@ -87,13 +87,92 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 	last_word(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
 }
 
-/* ---- puts in line ----------------------------------------------------------------------------- */
+/* ---- swaps ------------------------------------------------------------------------------------ */
+
+/* The elements of runs, packed at `bytes`. */
+static void copy_runs(struct net *n, const struct ptl_landing *l, const ptl_atomic_runs_t *runs,
+		      char *bytes, bool in)
+{
+	for (uint32_t i = 0; i < runs->groups; i++) {
+		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
+
+		for (uint32_t k = 0; k < g->count; k++, bytes += g->bytes) {
+			struct net_span at = { .md = l->md };
+
+			at.offset = l->offset + g->offset + (uint64_t)k * g->stride;
+			if (in)
+				net_copy_in(n, &at, bytes, g->bytes);
+			else
+				net_copy_out(n, bytes, &at, g->bytes);
+		}
+	}
+}
+
+/* What was there comes to `old`. False: the list is not what the header says, and nothing was done. */
+static bool change_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
+			const void *body, char *old)
+{
+	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
+	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
+	const unsigned int op = ptl_atomic_plain(w->atomic);
+	char new[NET_SWAP_MOST];
+
+	memcpy(list, body, w->body_len);
+	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
+	    runs->span != w->span)
+		return false;
+	if (!l->mlength)
+		return true;
+	copy_runs(n, l, runs, old, false);
+	if (op == PTL_ATOMIC_FETCH)
+		return true;
+	ptl_atomic_apply(op, w->element, new, old, list + ptl_runs_bytes(runs), l->mlength,
+			 l->mlength);
+	copy_runs(n, l, runs, new, true);
+	return true;
+}
+
+/* The elements of one piece. */
+static void change(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
+		   const void *body, char *old)
+{
+	struct net_span span = { .md = l->md, .offset = l->offset };
+	char new[NET_SWAP_MOST];
+
+	net_copy_out(n, old, &span, l->mlength);
+	if (w->atomic) {
+		ptl_atomic_apply(w->atomic, w->element, new, old, body, l->rlength, l->mlength);
+		body = new;
+	}
+	if (w->atomic != PTL_ATOMIC_FETCH)
+		net_copy_in(n, &span, body, l->mlength);
+}
+
+/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
+static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
+		 const struct net_swap *w, const void *body)
+{
+	char old[NET_SWAP_MOST];
+	ptl_ni_fail_t fail = PTL_NI_OK;
+
+	if (!ptl_atomic_on_runs(w->atomic))
+		change(n, l, w, body, old);
+	else if (!change_runs(n, l, w, body, old))
+		fail = PTL_NI_PROTOCOL;
+	if (l->kind == PTL_REQ_PUT || fail != PTL_NI_OK)
+		put_done(n, peer, l, fail);
+	else
+		reply(n, peer, l, old);
+}
+
+/* ---- in line ---------------------------------------------------------------------------------- */
 
 /*
  * The bytes of a put that does not fit in one packet come behind its header, and behind those of later ones. An
  * application that sorts short messages by their PUT_END events would see them in another order than they were
  * matched in. So a put of up to LINE_MOST bytes ends after those before it, as it does in shared memory; longer ones, of
- * which nobody expects that, end when they do.
+ * which nobody expects that, end when they do. What swaps or calculates is done in its turn, for operations on the same
+ * elements are done in the order they were started in.
  */
 #define LINE_MOST 65536u
 
@@ -111,12 +190,18 @@ static void line_up(struct net *n, struct net_body *b)
 }
 
 /* Where the connection is lost nobody is to be told: an answer would go to whoever is there next. */
-static void put_ends(struct net *n, struct net_body *b, bool stands)
+static void ends(struct net *n, struct net_body *b, bool stands)
 {
-	if (stands && b->how == DGRAM_OK)
+	bool swaps = b->span.staged;
+
+	if (stands && b->how == DGRAM_OK && swaps)
+		swap(n, b->peer, &b->l, &b->swap, b->span.staged);
+	else if (stands && b->how == DGRAM_OK)
 		put_done(n, b->peer, &b->l, PTL_NI_OK);
 	else
-		ptl_engine_done(&n->ni->engine, &b->l, net_fail(b->how));
+		ptl_engine_done(&n->ni->engine, &b->l,
+				swaps && b->how == DGRAM_OK ? PTL_NI_PEER_DEAD : net_fail(b->how));
+	free(b->span.staged);
 	net_body_put(n, b);
 }
 
@@ -129,12 +214,12 @@ static void complete(struct net *n, struct net_body *b, enum dgram_status how)
 	b->done = true;
 	b->how = how;
 	if (!b->in_line) {
-		put_ends(n, b, stands);
+		ends(n, b, stands);
 		return;
 	}
 	while ((b = p->line) && b->done) {
 		p->line = b->next;
-		put_ends(n, b, stands);
+		ends(n, b, stands);
 	}
 }
 
@@ -218,80 +303,28 @@ static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 		reply(n, peer, &l, NULL);
 }
 
-/* The elements of runs, packed at `bytes`. */
-static void copy_runs(struct net *n, const struct ptl_landing *l, const ptl_atomic_runs_t *runs,
-		      char *bytes, bool in)
+/* A swap whose body is still to come, or that is behind others. */
+static enum dgram_verdict stage(struct net *n, uint32_t peer, const struct ptl_landing *l,
+				const struct net_swap *w, const struct dgram_in *in,
+				struct dgram_landing *landing)
 {
-	for (uint32_t i = 0; i < runs->groups; i++) {
-		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
+	const bool here = in->body || !in->body_len;
+	void *staged = malloc(in->body_len + 1);
+	struct dgram_landing own;
 
-		for (uint32_t k = 0; k < g->count; k++, bytes += g->bytes) {
-			struct net_span at = { .md = l->md };
-
-			at.offset = l->offset + g->offset + (uint64_t)k * g->stride;
-			if (in)
-				net_copy_in(n, &at, bytes, g->bytes);
-			else
-				net_copy_out(n, bytes, &at, g->bytes);
-		}
-	}
-}
-
-/* What was there comes to `old`. False: the list is not what the header says, and nothing was done. */
-static bool change_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
-			const void *body, char *old)
-{
-	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
-	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
-	const unsigned int op = ptl_atomic_plain(w->atomic);
-	char new[NET_SWAP_MOST];
-
-	memcpy(list, body, w->body_len);
-	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
-	    runs->span != w->span)
-		return false;
-	if (!l->mlength)
-		return true;
-	copy_runs(n, l, runs, old, false);
-	if (op == PTL_ATOMIC_FETCH)
-		return true;
-	ptl_atomic_apply(op, w->element, new, old, list + ptl_runs_bytes(runs), l->mlength,
-			 l->mlength);
-	copy_runs(n, l, runs, new, true);
-	return true;
-}
-
-/* The elements of one piece. */
-static void change(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
-		   const void *body, char *old)
-{
-	struct net_span span = { .md = l->md, .offset = l->offset };
-	char new[NET_SWAP_MOST];
-
-	net_copy_out(n, old, &span, l->mlength);
-	if (w->atomic) {
-		ptl_atomic_apply(w->atomic, w->element, new, old, body, l->rlength, l->mlength);
-		body = new;
-	}
-	if (w->atomic != PTL_ATOMIC_FETCH)
-		net_copy_in(n, &span, body, l->mlength);
-}
-
-/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
-static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
-		 const struct net_swap *w, const void *body)
-{
-	char old[NET_SWAP_MOST];
-	ptl_ni_fail_t fail = PTL_NI_OK;
-
-	if (!ptl_atomic_on_runs(w->atomic))
-		change(n, l, w, body, old);
-	else if (!change_runs(n, l, w, body, old))
-		fail = PTL_NI_PROTOCOL;
-	if (l->kind == PTL_REQ_PUT || fail != PTL_NI_OK)
-		put_done(n, peer, l, fail);
-	else
-		reply(n, peer, l, old);
+	landing = here ? &own : landing;
+	if (!staged)
+		put_done(n, peer, l, PTL_NI_FAIL);
+	if (!staged || pull(n, peer, l, in->body_len, staged, landing) == DGRAM_DROP)
+		return here ? DGRAM_DONE : DGRAM_DROP;
+	((struct net_body *)landing->cookie)->swap = *w;
+	line_up(n, landing->cookie);
+	if (!here)
+		return DGRAM_PULL;
+	if (in->body_len)
+		memcpy(staged, in->body, in->body_len);
+	complete(n, landing->cookie, DGRAM_OK);
+	return DGRAM_DONE;
 }
 
 static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_request *q,
@@ -299,9 +332,7 @@ static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_req
 				    struct dgram_landing *landing)
 {
 	const uint64_t length = q->rlength;
-	enum dgram_verdict verdict;
 	struct ptl_landing l;
-	void *staged;
 
 	if (ptl_atomic_on_runs(w->atomic))
 		q->rlength = w->span;
@@ -311,19 +342,11 @@ static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_req
 		l.mlength = l.mlength == w->span ? length : 0;
 		l.rlength = length;
 	}
-	if (in->body || !in->body_len) {
+	if ((in->body || !in->body_len) && !n->peer[peer].line) {
 		swap(n, peer, &l, w, in->body);
 		return DGRAM_DONE;
 	}
-	staged = malloc(in->body_len);
-	if (!staged) {
-		put_done(n, peer, &l, PTL_NI_FAIL);
-		return DGRAM_DROP;
-	}
-	verdict = pull(n, peer, &l, in->body_len, staged, landing);
-	if (verdict == DGRAM_PULL)
-		((struct net_body *)landing->cookie)->swap = *w;
-	return verdict;
+	return stage(n, peer, &l, w, in, landing);
 }
 
 static enum dgram_verdict take_request(struct net *n, uint32_t peer, const struct net_msg *m,
@@ -397,20 +420,12 @@ void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	struct net_body *b = cookie;
 	struct net *n = user;
 
+	(void)peer;
 	if (b->l.kind == PTL_LAND_REPLY) {
 		net_reply_landed(n, b, s);
 		return;
 	}
-	if (!b->span.staged) {
-		complete(n, b, s);
-		return;
-	}
-	if (s != DGRAM_OK)
-		ptl_engine_done(&n->ni->engine, &b->l, net_fail(s));
-	else
-		swap(n, peer, &b->l, &b->swap, b->span.staged);
-	free(b->span.staged);
-	net_body_put(n, b);
+	complete(n, b, s);
 }
 
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)

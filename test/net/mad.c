@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <portals3_ext.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -487,7 +488,72 @@ static void answers_are_for_who_asked(void)
 	atomic_store(pt_word(3), 1);
 }
 
+/* Lists of runs: what the header says of the span, and what the list itself says. The last one is as it should be. */
+static const struct {
+	uint32_t said, span;
+	ptl_atomic_run_t run;
+} lists[] = {
+	{ 2400, 4096, { 0, 500, 600, 4 } },    { 2400, 2400, { 200, 500, 700, 4 } },
+	{ 2400, 2400, { 0, 500, 600, 3 } },    { 2400, 2400, { 0, 500, 1u << 31, 4 } },
+	{ 2400, 2400, { 0, 500, 600, 1000 } }, { 64, 4096, { 0, 8, 1000, 4 } },
+	{ 64, 64, { 60, 8, 16, 4 } },          { 64, 64, { 0, 8, 16, 4 } },
+};
+enum { LISTS = sizeof(lists) / sizeof(lists[0]) };
+
+static void mad_says_runs(uint32_t said, uint32_t span, ptl_atomic_run_t run)
+{
+	const ptl_atomic_runs_t head = { .span = span, .groups = 1 };
+	const struct net_msg m = { .kind = NET_PUT,
+				   .ack = true,
+				   .atomic = PTL_ATOMIC_SWAP | PTL_ATOMIC_RUNS,
+				   .element = PTL_ATOMIC_UINT8,
+				   .pt_index = PORTAL,
+				   .op = 3,
+				   .op_gen = 5,
+				   .span = said,
+				   .length = 4 * run.bytes };
+
+	memset(bytes, 0x77, 4096);
+	memcpy(bytes, &head, sizeof(head));
+	memcpy(bytes + sizeof(head), &run, sizeof(run));
+	mad_says(&m, sizeof(head) + sizeof(run) + m.length);
+}
+
+static void lists_of_runs_that_lie_change_nothing(void)
+{
+	static unsigned char place[8192];
+	ptl_handle_eq_t eq;
+
+	if (!begin(&eq)) {
+		struct sockaddr_in a = victim_address();
+		struct dgram_addr to = { { 0 } };
+
+		pt_until(atomic_load(pt_word(4)), 20);
+		mad.peer = dgram_peer(
+			mad.m, (dgram_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port), &to);
+		for (uint32_t i = 0; i < LISTS; i++) {
+			mad_says_runs(lists[i].said, lists[i].span, lists[i].run);
+			mad_until(mad.heard == i + 1);
+			pt_is(mad.msg[i].what, i < LISTS - 1 ? PTL_ANSWER_FAILED : PTL_ANSWER_ACK);
+		}
+		mad_until_told();
+		return;
+	}
+	pt_post(PORTAL, 0,
+		pt_md(place, sizeof(place),
+		      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE, eq),
+		PTL_RETAIN, NULL);
+	atomic_store(pt_word(4), 1);
+	for (int i = 0; i < LISTS; i++)
+		pt_is(end_of(eq, PTL_EVENT_PUT_END), i < LISTS - 1 ? PTL_NI_PROTOCOL : PTL_NI_OK);
+	for (size_t i = 0; i < sizeof(place); i++)
+		pt_is(place[i], i < 64 && i % 16 < 8 ? 0x77 : 0);
+	pt_quiet(eq);
+	atomic_store(pt_word(3), 1);
+}
+
 static const struct pt_test tests[] = {
+	PT_CASE(lists_of_runs_that_lie_change_nothing, 2),
 	PT_CASE(an_answer_does_not_end_a_reply_on_its_way, 2),
 	PT_CASE(a_reply_does_not_end_a_put, 2),
 	PT_CASE(only_the_first_answer_counts, 2),

@@ -3,7 +3,8 @@
  *
  * One-sided operations on data of many runs, which go in fewer messages than runs: random datatypes, regular and not,
  * with runs of a byte and runs of kilobytes, forwards and backwards, at the target, at the origin or at both, beside a
- * model that knows nothing of messages: the list of the elements' places. What lies between them must stay.
+ * model that knows nothing of messages: the list of the elements' places. What lies between them must stay. And that
+ * they are fewer messages, and in order.
  * Usage: [SEED [ROUNDS [tame]]].
  */
 #include "test/mpi/p2p/p2p_check.h"
@@ -261,6 +262,35 @@ static const char *runs_in_few_messages(int round)
 	return wrong;
 }
 
+/* ---- order ------------------------------------------------------------------------------------------------ */
+
+/* What was stored last is what stays, whatever the accumulates' lengths, and each sees what those before it did. */
+static const char *accumulates_in_order(int round)
+{
+	enum { LONG = 900 };
+	int target = (tap_rank + 1) % tap_size, last, had[2] = { 0, 0 };
+
+	MPI_Win_create(window, WORDS * 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_lock_all(0, win);
+	for (int i = 0; i < 20; i++) {
+		for (int k = 0; k < LONG; k++)
+			here[k] = round * 100 + i;
+		last = -here[0] - 1;
+		CHECK_OK(MPI_Accumulate(here, LONG, MPI_INT, target, 0, LONG, MPI_INT, MPI_REPLACE,
+					win));
+		CHECK_OK(MPI_Fetch_and_op(&last, &had[0], MPI_INT, target, LONG - 1, MPI_REPLACE,
+					  win));
+		CHECK_OK(
+			MPI_Fetch_and_op(NULL, &had[1], MPI_INT, target, LONG - 1, MPI_NO_OP, win));
+		CHECK_OK(MPI_Win_flush(target, win));
+		CHECK_INT(had[0], here[0]);
+		CHECK_INT(had[1], last);
+	}
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 40);
@@ -273,6 +303,7 @@ int main(int argc, char **argv)
 	local = malloc(sizeof(*local));
 	tap_case("operations on many runs", round_of_operations);
 	tap_case("a thousand runs take a few messages", runs_in_few_messages);
+	tap_case("accumulates of one rank keep their order", accumulates_in_order);
 	free(window);
 	free(model);
 	free(here);
