@@ -178,13 +178,11 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
 		s->left = 0;
 		if (!fired)
-			return hurries(n, s) && s->aside < ASIDE_MOST_NS ? stand_aside(n, s)
-									 : rest(n, s);
+			return rest(n, s);
 		s->slept = false;
-		s->aside = ASIDE_LEAST_NS;
 		atomic_fetch_or(&ni->polled, bit);
 		ptl_ring(r);
-		return stand_aside(n, s);
+		return ASIDE_MOST_NS;
 	}
 	s->slept = false;
 	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & bit))
