@@ -215,11 +215,24 @@ static size_t segments(struct bare *b)
 	return 0;
 }
 
+/* Says that it was all until that is heard: the receiver may have no room just then. */
+static void end_flow(struct bare *b)
+{
+	uint64_t start = perf_now(), said = 0;
+
+	while (take(b) != 1 && perf_ns(perf_now() - start) < 1e8)
+		if (!said || perf_ns(perf_now() - said) > 1e6) {
+			say(b, 1);
+			said = perf_now();
+		}
+}
+
 /* The receiver says how much it has in all; what is not heard of for a while was lost, and is not sent again. */
 static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
 	struct bare *b = arg;
 	uint64_t sent = 0, there = 0, lost = 0, edge = LONG, last = perf_now(), heard = last, got;
+	uint64_t parts;
 	size_t i = 0;
 
 	(void)p;
@@ -238,12 +251,14 @@ static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 			lost = sent - there;
 			heard = now;
 		}
-		for (; there >= edge && i < samples; edge += LONG) {
-			ticks[i++] = now - last;
-			last = now;
+		/* what is heard of at once has shared the time */
+		for (parts = there >= edge ? (there - edge) / LONG + 1 : 0; parts && i < samples;
+		     parts--, edge += LONG) {
+			ticks[i] = (now - last) / parts;
+			last += ticks[i++];
 		}
 	}
-	say(b, 1);
+	end_flow(b);
 }
 
 static void tell(struct bare *b, uint64_t got)
@@ -255,21 +270,23 @@ static void tell(struct bare *b, uint64_t got)
 static void flow1(struct perf *p, void *arg, size_t samples)
 {
 	struct bare *b = arg;
-	uint64_t total = samples * (uint64_t)LONG, got = 0, told = 0;
+	uint64_t got = 0, told = 0;
 
 	(void)p;
-	while (got < total + AHEAD) {
+	(void)samples;
+	for (;;) {
 		ssize_t n = take(b);
 
-		if (n == 1)
-			break;
+		if (n == 1) {
+			say(b, 1);
+			return;
+		}
 		got += n > 0 ? (uint64_t)n : 0;
 		if (got - told >= TELL || (n < 0 && got != told)) {
 			tell(b, got);
 			told = got;
 		}
 	}
-	tell(b, got);
 }
 
 /* What the last repetition left in the socket. */
