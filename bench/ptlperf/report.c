@@ -139,6 +139,20 @@ const char *perf_mark(struct perf *p, const struct perf_result *r)
 	return " *";
 }
 
+const char *perf_mark_both(struct perf *p, const struct perf_result *a, const struct perf_result *b)
+{
+	double line[] = { a->line_ns, a->line_worst, b->line_ns, b->line_worst };
+	struct perf_result both = { .line_ns = a->line_ns };
+
+	for (size_t i = 0; i < sizeof(line) / sizeof(line[0]); i++) {
+		if (both.line_ns > line[i])
+			both.line_ns = line[i];
+		if (both.line_worst < line[i])
+			both.line_worst = line[i];
+	}
+	return perf_mark(p, &both);
+}
+
 static void append(struct perf *p, json_t *o)
 {
 	if (!o || json_array_append_new(p->report->results, o))

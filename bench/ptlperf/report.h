@@ -37,6 +37,9 @@ struct perf_point {
 /* What is printed behind a figure: a mark if the cores were farther apart or nearer, for some of it,
  * than when the floor was measured; perf_report_busy explains it. */
 const char *perf_mark(struct perf *p, const struct perf_result *r);
+/* The same for two that are compared with each other. */
+const char *perf_mark_both(struct perf *p, const struct perf_result *a,
+			   const struct perf_result *b);
 
 /* The point's values in its unit. */
 struct perf_values {

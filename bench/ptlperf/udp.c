@@ -311,21 +311,21 @@ static void latency(struct perf *p, struct bare *b)
 				   .size = SHORT,
 				   .unit = "ns",
 				   .scale = 0.5 / TRIPS };
-	struct perf_result r;
+	struct perf_result r, bare_r;
 	struct perf_point pt;
 	double floor;
 
-	perf_measure(p, &ping, b, &r);
-	floor = perf_values_of(&bare, &r).median;
-	perf_record(p, &bare, &r);
+	perf_measure(p, &ping, b, &bare_r);
+	floor = perf_values_of(&bare, &bare_r).median;
+	perf_record(p, &bare, &bare_r);
 	pt = perf_one_way(p, SHORT, &r);
 	pt.test = b->test;
 	pt.variant = "latency";
 	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
-	perf_say(p, "%-34s %10.1f ns %12.1f ns %8.2f", "64 bytes, half round trip", floor,
-		 perf_values_of(&pt, &r).median, pt.ratio);
+	perf_say(p, "%-34s %10.1f ns %12.1f ns %8.2f%s", "64 bytes, half round trip", floor,
+		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r));
 }
 
 static void bandwidth(struct perf *p, struct bare *b)
@@ -337,21 +337,21 @@ static void bandwidth(struct perf *p, struct bare *b)
 				   .unit = "GB/s",
 				   .is_rate = true,
 				   .scale = LONG };
-	struct perf_result r;
+	struct perf_result r, bare_r;
 	struct perf_point pt;
 	double floor;
 
-	perf_measure(p, &flow, b, &r);
-	floor = perf_values_of(&bare, &r).median;
-	perf_record(p, &bare, &r);
+	perf_measure(p, &flow, b, &bare_r);
+	floor = perf_values_of(&bare, &bare_r).median;
+	perf_record(p, &bare, &bare_r);
 	pt = perf_stream(p, LONG, &r);
 	pt.test = b->test;
 	pt.variant = "bandwidth";
 	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
-	perf_say(p, "%-34s %8.3f GB/s %10.3f GB/s %8.2f", "1 MiB, one way", floor,
-		 perf_values_of(&pt, &r).median, pt.ratio);
+	perf_say(p, "%-34s %8.3f GB/s %10.3f GB/s %8.2f%s", "1 MiB, one way", floor,
+		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r));
 }
 
 static void both(struct perf *p, struct bare *b)
