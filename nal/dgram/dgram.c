@@ -285,7 +285,7 @@ bool dgram_run(struct dgram *m, uint64_t now)
 	m->now = now;
 	m->full = false;
 	dgram_output_resets(m);
-	while ((r = dgram_due_next(m, now)))
+	while ((r = dgram_due_next(m, now + m->ahead)))
 		dgram_ready(m, r);
 	while (m->ready != DGRAM_NONE && !m->full) {
 		r = dgram_rec(m, m->ready);
@@ -295,6 +295,16 @@ bool dgram_run(struct dgram *m, uint64_t now)
 		service(m, r);
 	}
 	return m->full;
+}
+
+bool dgram_settle(struct dgram *m, uint64_t now)
+{
+	bool more;
+
+	m->ahead = DGRAM_GATHER_NS;
+	more = dgram_run(m, now);
+	m->ahead = 0;
+	return more;
 }
 
 uint64_t dgram_wake(const struct dgram *m)

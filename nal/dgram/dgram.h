@@ -268,6 +268,9 @@ void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len
  * can take. True: the link had no more room and there is more to send. */
 bool dgram_run(struct dgram *m, uint64_t now);
 
+/* The same before a sleep: what waits a moment for company goes out, too, for it is not worth to be woken for. */
+bool dgram_settle(struct dgram *m, uint64_t now);
+
 /* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; DGRAM_NEVER. */
 uint64_t dgram_wake(const struct dgram *m);
 

@@ -30,6 +30,9 @@
 /* Packets between the oldest in flight and the newest, and how far back duplicates are told. */
 #define DGRAM_WINDOW (DGRAM_ACK_WORDS * 64u)
 
+/* How long the word that a short body is there waits for a packet it can go with: an answer may be on its way. */
+#define DGRAM_GATHER_NS (20 * DGRAM_US)
+
 /* What a peer may send before its first acknowledgement says more. */
 #define DGRAM_CREDIT_FIRST 16u
 
@@ -217,6 +220,7 @@ struct dgram_conn {
 	uint32_t credit_end; /* first message that may not be sent */
 	struct dgram_ctl *ctl;
 	uint32_t ctl_room, ctl_base, ctl_unsent, ctl_next, ctl_lost;
+	uint64_t ctl_at; /* when those not sent yet go out at the latest */
 	struct dgram_map bodies;
 	struct dgram_msg *flow, **flow_end; /* with more of their body to send */
 	struct dgram_piece *piece;          /* ring */
@@ -295,6 +299,7 @@ struct dgram {
 	bool full;                  /* the link had no room */
 	bool ending;                /* nothing more is sent */
 	uint64_t now;
+	uint64_t ahead; /* controls that are due so soon go out now */
 	uint64_t
 		resumed; /* when we were called again after we had not been for long, against our word */
 	uint64_t random;
@@ -425,6 +430,11 @@ void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg
 /* It has arrived all the same. */
 void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s);
 void dgram_piece_pop(struct dgram *m, struct dgram_conn *c);
+/* Are there any that are due? */
+static inline bool dgram_ctls_due(const struct dgram *m, const struct dgram_conn *c)
+{
+	return c->ctl_lost || (c->ctl_unsent != c->ctl_next && c->ctl_at <= m->now + m->ahead);
+}
 /* Without memory for it the connection fails. */
 void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64_t length,
 		   enum dgram_pull_reason reason);

@@ -301,6 +301,9 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 		   enum dgram_pull_reason reason)
 {
 	struct dgram_conn *c = r->conn;
+	/* who sends so little does not wait for it, as a rule */
+	bool later = reason == DGRAM_PULL_DONE && length <= m->cfg.push_bytes;
+	uint64_t due = m->now + (later ? DGRAM_GATHER_NS : 0);
 
 	dgram_ready(m, r);
 	/* an end makes what was not said yet of the same message superfluous */
@@ -308,6 +311,8 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 		struct dgram_ctl *ctl = ctl_at(c, i);
 
 		if (ctl->number == number) {
+			if (c->ctl_next - c->ctl_unsent == 1)
+				c->ctl_at = due;
 			ctl->reason = (uint8_t)reason;
 			ctl->length = length;
 			return;
@@ -327,6 +332,8 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 		c->ctl = ring;
 		c->ctl_room = room;
 	}
+	if (c->ctl_unsent == c->ctl_next || due < c->ctl_at)
+		c->ctl_at = due;
 	*ctl_at(c, c->ctl_next++) =
 		(struct dgram_ctl){ .number = number, .length = length, .reason = (uint8_t)reason };
 }

@@ -393,7 +393,7 @@ static bool has_content(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
 
-	if (c->ping || c->ctl_lost || c->ctl_unsent != c->ctl_next || c->msg_lost)
+	if (c->ping || dgram_ctls_due(m, c) || c->msg_lost)
 		return true;
 	if (c->msg_unsent != r->tx_number) {
 		if (dgram_before(c->msg_unsent, c->credit_end))

@@ -340,6 +340,9 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 		} else {
 			at = dgram_min64(at, dgram_min64(c->ack_at, c->persist_at));
 			at = dgram_min64(at, dgram_loss_due(m, r));
+			/* those that are due wait for the window */
+			if (c->ctl_unsent != c->ctl_next && c->ctl_at > m->now)
+				at = dgram_min64(at, c->ctl_at);
 		}
 	}
 	dgram_due(m, r, at);

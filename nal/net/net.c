@@ -98,8 +98,8 @@ static void poll_it(struct net *n)
 		atomic_fetch_or_explicit(&n->ni->polled, bit, memory_order_relaxed);
 }
 
-/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the latest. False:
- * something has arrived already. */
+/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the latest, which may change.
+ * False: something has arrived already. */
 static bool arm(struct net *n, uint64_t *wake)
 {
 	net_thread_arm(n);

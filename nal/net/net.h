@@ -75,7 +75,7 @@ struct net_carrier {
 	/* When run() is due. */
 	uint64_t (*wake)(const struct net *n);
 	/* Before a sleep, from which the descriptor given to net_begin wakes when something arrives: what that
-	 * takes. False: something has arrived. NULL: nothing. May take down *wake. */
+	 * takes. False: something has arrived. NULL: nothing. *wake is when run() is due, and may change. */
 	bool (*arm)(struct net *n, uint64_t *wake);
 
 	/* Is anything of ours still on its way? */

@@ -156,16 +156,21 @@ static unsigned int receive(struct net *n)
 	return n->link->receive(n->link_state, n);
 }
 
-static void run(struct net *n)
+static void rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now))
 {
 	bool more;
 
 	do {
-		more = dgram_run(n->m, n->now);
+		more = one(n->m, n->now);
 		if (n->fault)
 			net_fault_release(n);
 		n->link->flush(n->link_state);
 	} while (more);
+}
+
+static void run(struct net *n)
+{
+	rounds(n, dgram_run);
 }
 
 static uint64_t wake_at(const struct net *n)
@@ -173,6 +178,13 @@ static uint64_t wake_at(const struct net *n)
 	uint64_t wake = dgram_wake(n->m), fault = net_fault_wake(n);
 
 	return wake < fault ? wake : fault;
+}
+
+static bool arm(struct net *n, uint64_t *wake)
+{
+	rounds(n, dgram_settle);
+	*wake = wake_at(n);
+	return true;
 }
 
 static bool unfinished(const struct net *n)
@@ -235,6 +247,7 @@ const struct net_carrier net_dgram_carrier = {
 	.receive = receive,
 	.run = run,
 	.wake = wake_at,
+	.arm = arm,
 	.unfinished = unfinished,
 	.count = count,
 	.goodbye = goodbye,
