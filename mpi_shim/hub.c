@@ -74,7 +74,7 @@ int mpi_hub_bcast(struct mpi_hub *h, void *data, size_t bytes, int root)
 {
 	int rc;
 
-	mpi_hub_begin(h, bytes > MPI_HUB_BYTES);
+	mpi_hub_begin_ahead(h, bytes);
 	if (h->wide) {
 		rc = mpi_hub_reserve_long(h);
 		mpi_hub_left_long(h);
@@ -121,10 +121,11 @@ static int fold(struct mpi_hub *h, char *result, MPI_Count count, struct mpi_typ
 int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 			 struct mpi_type *type, struct mpi_op *op, int root)
 {
+	size_t bytes = (size_t)(count * type->size);
 	int rc;
 
-	mpi_hub_begin(h, false);
-	rc = contribute(h, in, (size_t)(count * type->size));
+	mpi_hub_begin_ahead(h, bytes);
+	rc = contribute(h, in, bytes);
 	mpi_hub_raise(h);
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));

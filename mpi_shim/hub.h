@@ -11,7 +11,7 @@
  *
  * Operations are numbered by each rank for itself, as all call them in the same order. What an operation
  * writes lies in one of MPI_HUB_DEPTH places, by its number, so that ranks that need not wait for others run
- * ahead of them by as many operations at most.
+ * ahead of them by as many operations at most; of those with eight bytes or less, by MPI_HUB_NOTES.
  *
  * With fewer processors than ranks it is not known who runs when: there the last rank to arrive does the
  * master's work, so that every rank has to be given a processor just once for a barrier.

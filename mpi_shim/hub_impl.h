@@ -14,6 +14,8 @@
 #include "mpi_shim/hub.h"
 
 #define MPI_HUB_DEPTH  32
+#define MPI_HUB_NOTES  512 /* operations with a few bytes that can be ahead of others */
+#define MPI_HUB_NOTE   8   /* their bytes */
 #define MPI_HUB_FEW    48                   /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
@@ -44,8 +46,16 @@ struct mpi_hub_flag {
 
 static_assert(sizeof(struct mpi_hub_flag) == 64, "a flag has a cache line of its own");
 
-/* Then seats[n], flags[DEPTH][n], results[DEPTH], places[DEPTH][n + 1]; the last place is the result's;
- * longs[LONGS][n + 1] likewise. */
+/* What ranks that need not wait give the others: four on a cache line, so that who is behind gets several at once. */
+struct mpi_hub_note {
+	_Alignas(16) _Atomic uint64_t number;
+	char data[MPI_HUB_NOTE];
+};
+
+static_assert(sizeof(struct mpi_hub_note) == 16, "notes share cache lines");
+
+/* Then seats[n], flags[DEPTH][n], results[DEPTH], notes[n][NOTES], places[DEPTH][n + 1]; the last place is the
+ * result's; longs[LONGS][n + 1] likewise. */
 struct mpi_hub_shared {
 	_Alignas(64) uint64_t token;
 	_Alignas(64) _Atomic uint64_t release;     /* the last operation that all may leave */
@@ -58,7 +68,7 @@ struct mpi_hub_shared {
 struct mpi_hub {
 	struct mpi_comm *comm; /* not referenced: it has the hub */
 	uint64_t number;       /* of the operation under way */
-	uint64_t free_to;      /* up to this operation places are known to be free */
+	uint64_t left;         /* all others are known to have left this operation */
 	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
 	bool spin;             /* a processor for every rank */
 	bool fence;            /* who wakes others has to order its write and its look itself */
@@ -72,8 +82,10 @@ struct mpi_hub {
 	size_t bytes;
 	struct mpi_hub_seat *seats;
 	struct mpi_hub_flag *flags, *results;
+	struct mpi_hub_note *notes;
 	char *places, *longs;
 	bool wide;                         /* the operation under way has a place of those */
+	bool note;                         /* it goes by notes */
 	int long_turn;                     /* the place for long data used last */
 	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
 	struct mpi_hub_seat own_seat;      /* where there is nobody to share with */
@@ -89,9 +101,16 @@ static inline void mpi_hub_begin(struct mpi_hub *h, bool wide)
 {
 	h->number++;
 	h->wide = wide;
+	h->note = false;
 }
 
-struct mpi_hub_flag *mpi_hub_flag(const struct mpi_hub *h, int i);
+/* The same for one from which some ranks go on without the others, with so many bytes of each rank. */
+static inline void mpi_hub_begin_ahead(struct mpi_hub *h, size_t bytes)
+{
+	mpi_hub_begin(h, bytes > MPI_HUB_BYTES);
+	h->note = bytes <= MPI_HUB_NOTE;
+}
+
 /* Where the data of local rank i lies, if all ranks have `bytes` of them; those of rank n are the result. Places that
  * are taken in turn let ranks run ahead; where all meet, few wide ones stay in the caches. */
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes);

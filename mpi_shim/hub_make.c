@@ -100,9 +100,14 @@ static size_t results_at(const struct mpi_hub *h)
 	return flags_at(h) + MPI_HUB_DEPTH * (size_t)h->n * sizeof(struct mpi_hub_flag);
 }
 
-static size_t places_at(const struct mpi_hub *h)
+static size_t notes_at(const struct mpi_hub *h)
 {
 	return results_at(h) + MPI_HUB_DEPTH * sizeof(struct mpi_hub_flag);
+}
+
+static size_t places_at(const struct mpi_hub *h)
+{
+	return notes_at(h) + MPI_HUB_NOTES * (size_t)h->n * sizeof(struct mpi_hub_note);
 }
 
 static size_t longs_at(const struct mpi_hub *h)
@@ -118,6 +123,7 @@ static void lay_out(struct mpi_hub *h, void *memory)
 	h->seats = (struct mpi_hub_seat *)(void *)(at + seats_at());
 	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
 	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
+	h->notes = (struct mpi_hub_note *)(void *)(at + notes_at(h));
 	h->places = at + places_at(h);
 	h->longs = at + longs_at(h);
 }
@@ -210,7 +216,6 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	memset(h, 0, sizeof(*h));
 	h->comm = comm;
 	h->me_handle = PTL_INVALID_HANDLE;
-	h->free_to = MPI_HUB_DEPTH;
 	h->patience_ns = 100000;
 	h->crowded = mpi_coll_crowded();
 	h->spin = !mpi_coll_short_of_processors();

@@ -9,20 +9,33 @@
 
 /* ---- places ----------------------------------------------------------------------------------------- */
 
-struct mpi_hub_flag *mpi_hub_flag(const struct mpi_hub *h, int i)
+static struct mpi_hub_flag *flag_of(const struct mpi_hub *h, int i)
 {
 	return &h->flags[h->number % MPI_HUB_DEPTH * (size_t)h->n + (size_t)i];
+}
+
+static struct mpi_hub_note *note_of(const struct mpi_hub *h, int i)
+{
+	return &h->notes[(size_t)i * MPI_HUB_NOTES + h->number % MPI_HUB_NOTES];
+}
+
+/* The number by which rank i says that it is here. */
+static _Atomic uint64_t *number_of(const struct mpi_hub *h, int i)
+{
+	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
 }
 
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
 {
 	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
 
+	if (h->note)
+		return note_of(h, i)->data;
 	if (h->wide)
 		return h->longs + (h->long_turn * n + (size_t)i) * MPI_HUB_LONG_STRIDE;
 	if (bytes > MPI_HUB_FEW)
 		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
-	return i < h->n ? mpi_hub_flag(h, i)->data : h->results[depth].data;
+	return i < h->n ? flag_of(h, i)->data : h->results[depth].data;
 }
 
 static int await_left(struct mpi_hub *h, uint64_t least)
@@ -37,12 +50,12 @@ static int await_left(struct mpi_hub *h, uint64_t least)
 
 int mpi_hub_reserve(struct mpi_hub *h)
 {
-	uint64_t least = UINT64_MAX;
+	uint64_t depth = h->note ? MPI_HUB_NOTES : MPI_HUB_DEPTH, least = UINT64_MAX;
 	int rc;
 
-	if (h->number <= h->free_to)
+	if (h->number <= h->left + depth)
 		return MPI_SUCCESS;
-	rc = await_left(h, h->number - MPI_HUB_DEPTH);
+	rc = await_left(h, h->number - depth);
 	if (rc)
 		return rc;
 	for (int i = 0; i < h->n; i++) {
@@ -51,7 +64,7 @@ int mpi_hub_reserve(struct mpi_hub *h)
 		if (i != h->me && left < least)
 			least = left;
 	}
-	h->free_to = least + MPI_HUB_DEPTH;
+	h->left = least;
 	return MPI_SUCCESS;
 }
 
@@ -80,12 +93,12 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 
 void mpi_hub_raise(struct mpi_hub *h)
 {
-	atomic_store_explicit(&mpi_hub_flag(h, h->me)->number, h->number, memory_order_release);
+	atomic_store_explicit(number_of(h, h->me), h->number, memory_order_release);
 }
 
 int mpi_hub_await_flag(struct mpi_hub *h, int i)
 {
-	return mpi_hub_await(h, &mpi_hub_flag(h, i)->number, h->number);
+	return mpi_hub_await(h, number_of(h, i), h->number);
 }
 
 int mpi_hub_await_all(struct mpi_hub *h)

@@ -17,7 +17,7 @@
 #include "../ptlperf/clock.h"
 #include "../ptlperf/line.h"
 
-enum { MOST_SAMPLES = 200000, MOST_REPEAT = 20 };
+enum { MOST_SAMPLES = 200000, MOST_REPEAT = 20, WARM_UP = 8 };
 
 int bench_rank, bench_ranks;
 static double min_ns;
@@ -107,8 +107,17 @@ static double look_at_line(void)
 	return perf_line_look(line, &turn, !bench_rank);
 }
 
+/* What all ranks do between two looks at the clock: a mean is over when the last rank is through. */
+static void repetition(bench_run_fn *run, void *arg, int count, enum bench_value what)
+{
+	run(arg, count, bench_rank || what == BENCH_MEAN ? NULL : ticks);
+	if (what == BENCH_MEAN)
+		MPI_Barrier(MPI_COMM_WORLD);
+}
+
 /* All ranks begin together; ns. */
-static double run_once(bench_run_fn *run, void *arg, int count, double *line_at)
+static double run_once(bench_run_fn *run, void *arg, int count, enum bench_value what,
+		       double *line_at)
 {
 	uint64_t start;
 	double took;
@@ -118,14 +127,14 @@ static double run_once(bench_run_fn *run, void *arg, int count, double *line_at)
 	if (!count)
 		return 0;
 	start = perf_now();
-	run(arg, count, ticks);
+	repetition(run, arg, count, what);
 	took = perf_ns(perf_now() - start);
 	*line_at = look_at_line();
 	return took;
 }
 
 /* The others run what rank 0 decides until that is nothing. */
-static void follow(bench_run_fn *run, void *arg)
+static void follow(bench_run_fn *run, void *arg, enum bench_value what)
 {
 	int count;
 
@@ -133,18 +142,21 @@ static void follow(bench_run_fn *run, void *arg)
 		MPI_Bcast(&count, 1, MPI_INT, 0, MPI_COMM_WORLD);
 		MPI_Barrier(MPI_COMM_WORLD);
 		if (count) {
-			run(arg, count, NULL);
+			repetition(run, arg, count, what);
 			look_at_line();
 		}
 	} while (count);
 }
 
-static int find_count(bench_run_fn *run, void *arg)
+static int find_count(bench_run_fn *run, void *arg, enum bench_value what)
 {
 	int count = 1;
 
+	/* the first ones also make connections, and whatever else an MPI makes when it is first wanted */
+	for (int i = 0; i < WARM_UP; i++)
+		run_once(run, arg, 1, what, &line_ns[0]);
 	for (;;) {
-		double took = run_once(run, arg, count, &line_ns[0]), more;
+		double took = run_once(run, arg, count, what, &line_ns[0]), more;
 
 		if (took >= 0.8 * min_ns || count == MOST_SAMPLES)
 			return count;
@@ -154,21 +166,16 @@ static int find_count(bench_run_fn *run, void *arg)
 	}
 }
 
-/* Rank 0's ticks of one repetition become values; how many. */
-static size_t take(double *to, int count, enum bench_value what)
+/* One repetition becomes values: its mean, or rank 0's ticks; how many. */
+static size_t take(double *to, int count, double took, enum bench_value what)
 {
-	double sum = 0;
-
-	for (int i = 0; i < count; i++) {
-		double ns = perf_ns(ticks[i]);
-
-		if (what == BENCH_EACH)
-			to[i] = ns;
-		sum += ns;
+	if (what == BENCH_MEAN) {
+		to[0] = took / count;
+		return 1;
 	}
-	if (what == BENCH_MEAN)
-		to[0] = sum / count;
-	return what == BENCH_MEAN ? 1 : (size_t)count;
+	for (int i = 0; i < count; i++)
+		to[i] = perf_ns(ticks[i]);
+	return (size_t)count;
 }
 
 struct perf_stats bench_measure(bench_run_fn *run, void *arg, enum bench_value what)
@@ -179,15 +186,16 @@ struct perf_stats bench_measure(bench_run_fn *run, void *arg, enum bench_value w
 	int count;
 
 	if (bench_rank) {
-		follow(run, arg);
+		follow(run, arg, what);
 		return stats;
 	}
-	count = find_count(run, arg);
+	count = find_count(run, arg, what);
 	for (int r = 0; r < repeat; r++) {
-		run_once(run, arg, count, &line_ns[r]);
-		total += take(values + total, count, what);
+		double took = run_once(run, arg, count, what, &line_ns[r]);
+
+		total += take(values + total, count, took, what);
 	}
-	run_once(run, arg, 0, &unused);
+	run_once(run, arg, 0, what, &unused);
 	perf_stats_of(values, total, &stats);
 	return stats;
 }
