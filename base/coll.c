@@ -88,8 +88,7 @@ static void remedy(const char *word, size_t len, char *text, size_t size)
 	bool known = false;
 
 	for (size_t i = 0; i < BASE_COLL_COUNT_; i++)
-		known |= at < len && collective(i) == at &&
-			 !strncasecmp(word, rows[i].word, at);
+		known |= at < len && collective(i) == at && !strncasecmp(word, rows[i].word, at);
 	*text = '\0';
 	for (size_t i = 0; i < BASE_COLL_COUNT_ && used < size; i++) {
 		int n;

@@ -53,7 +53,8 @@
 	  "recursive halving; operations that commute")                                            \
 	X(REDUCE_SCATTER, PAIRWISE, "reduce_scatter=pairwise",                                     \
 	  "each part straight to its rank; operations that commute")                               \
-	X(REDUCE_SCATTER, ROOT, "reduce_scatter=root", "reduced to rank 0 and scattered from there") \
+	X(REDUCE_SCATTER, ROOT, "reduce_scatter=root",                                             \
+	  "reduced to rank 0 and scattered from there")                                            \
 	X(SCAN, DOUBLING, "scan=doubling", "recursive doubling")                                   \
 	X(SCAN, LINEAR, "scan=linear", "from rank to rank")
 
@@ -67,8 +68,7 @@ enum base_coll {
 enum base_coll_prefer { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
 
 /* The bit of a row in the sets below. */
-#define BASE_COLL_BIT(collective, algorithm)                                                       \
-	(UINT64_C(1) << BASE_COLL_##collective##_##algorithm)
+#define BASE_COLL_BIT(collective, algorithm) (UINT64_C(1) << BASE_COLL_##collective##_##algorithm)
 
 struct base_coll_setting {
 	enum base_coll_prefer prefer;
@@ -80,8 +80,7 @@ struct base_coll_setting {
  * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts where two speak of the
  * same. A word that is none is passed over; if `say` is set, it is told what could be there instead.
  */
-struct base_coll_setting base_coll_parse(const char *value,
-					 void (*say)(const char *fmt, ...));
+struct base_coll_setting base_coll_parse(const char *value, void (*say)(const char *fmt, ...));
 /* The setting of this process; read once. */
 const struct base_coll_setting *base_coll(void);
 

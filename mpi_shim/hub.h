@@ -22,6 +22,7 @@
 #ifndef MPI_SHIM_HUB_H
 #define MPI_SHIM_HUB_H
 
+#include <portals3_ext.h>
 #include <stdbool.h>
 
 #include "mpi_shim/coll.h"
@@ -42,6 +43,9 @@ struct mpi_vec;
  */
 struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data);
 void mpi_hub_free(struct mpi_hub *hub);
+
+/* A put of another node's master, taken off before it is delivered: as PtlEQPollMany asks for. */
+int mpi_hub_offered(const ptl_arrival_t *put);
 
 int mpi_hub_barrier(struct mpi_hub *hub);
 /* All ranks pass the same number of bytes. */

@@ -16,7 +16,7 @@
 #define MPI_HUB_DEPTH  32
 #define MPI_HUB_NOTES  512 /* operations with a few bytes that can be ahead of others */
 #define MPI_HUB_NOTE   8   /* their bytes */
-#define MPI_HUB_FEW    48                   /* bytes that lie on the line of the flag */
+#define MPI_HUB_FEW    48  /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
 /* so that equal places do not share cache sets */

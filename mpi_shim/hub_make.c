@@ -128,7 +128,8 @@ static void lay_out(struct mpi_hub *h, void *memory)
 	h->longs = at + longs_at(h);
 }
 
-/* The words that the masters of other nodes write to; events end a wait in Portals. */
+/* The words that the masters of other nodes write to; events end a wait in Portals. What comes while we are in Portals
+ * is offered, which saves it the event. */
 static int expose(struct mpi_hub *h)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -137,7 +138,8 @@ static int expose(struct mpi_hub *h)
 		.length = sizeof(h->word),
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE |
-			   PTL_MD_EVENT_START_DISABLE,
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
+		.user_ptr = h,
 		.eq_handle = mpi_proto.unexpected,
 	};
 

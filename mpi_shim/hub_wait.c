@@ -9,6 +9,7 @@
 #include <linux/membarrier.h>
 #include <portals3_ext.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -42,8 +43,6 @@ static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		sched_yield();
 		return reached(word, least);
 	}
-	if (from_portals(h, word))
-		return reached(word, least);
 	for (int i = 0; i < LOOKS; i++) {
 		base_cpu_relax();
 		if (reached(word, least))
@@ -66,7 +65,7 @@ static bool be_patient(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 			mpi_lock();
 		if (done)
 			break;
-		if (h->spin || i % TURNS == 0 || from_portals(h, word))
+		if (h->spin || i % TURNS == 0)
 			mpi_progress(false);
 		now = base_now_ns();
 		if (!end)
@@ -138,15 +137,33 @@ static int verdict(const _Atomic uint64_t *word)
 	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank ended before it took part");
 }
 
+static int missing(int rank)
+{
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d ended before it took part",
+			rank);
+}
+
+/* Portals knows best how to wait for what Portals brings. */
+static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	while (!reached(word, least)) {
+		int dead;
+
+		if (mpi_progress(true))
+			continue;
+		dead = lost(h);
+		if (dead >= 0 && !reached(word, least))
+			return missing(dead);
+	}
+	return verdict(word);
+}
+
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (reached(word, least))
 		return verdict(word);
-	if (from_portals(h, word)) { /* it may be here, and only has to be put in its place */
-		mpi_progress(false);
-		if (reached(word, least))
-			return verdict(word);
-	}
+	if (from_portals(h, word))
+		return await_put(h, word, least);
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
 		return verdict(word);
 	while (!reached(word, least)) {
@@ -155,8 +172,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 		sleep_once(h, word, least);
 		dead = lost(h);
 		if (dead >= 0 && !reached(word, least))
-			return mpi_fail(MPI_ERR_PROC_ABORTED,
-					"the process of rank %d ended before it took part", dead);
+			return missing(dead);
 	}
 	return verdict(word);
 }
@@ -187,7 +203,20 @@ void mpi_hub_wake(struct mpi_hub *h)
 			wake(h, i);
 }
 
-/* Portals moves the eight bytes, which are aligned, in one piece. */
+int mpi_hub_offered(const ptl_arrival_t *put)
+{
+	struct mpi_hub *h = put->user_ptr;
+	uint64_t number;
+
+	if (put->hdr_data >= MPI_HUB_WORDS || put->length != sizeof(number))
+		return 0;
+	memcpy(&number, put->data, sizeof(number));
+	atomic_store_explicit(&h->word[put->hdr_data], number, memory_order_release);
+	return 1;
+}
+
+/* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its place, and for
+ * mpi_hub_offered(). */
 int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 {
 	int world = mpi_comm_peer(h->comm, h->master[node]);
@@ -197,7 +226,7 @@ int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 		/* who waits for it makes progress itself */
 		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_LAZY,
 				   mpi_world.id[world], MPI_PT_FLAG, 0, h->comm->context,
-				   (ptl_size_t)word * sizeof(number), 0);
+				   (ptl_size_t)word * sizeof(number), (ptl_hdr_data_t)word);
 		if (err != PTL_NO_SPACE)
 			break;
 		mpi_progress(false); /* the way to it is full: it takes something out */

@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/error.h"
+#include "mpi_shim/hub.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
@@ -342,6 +343,8 @@ static bool received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byt
 
 int mpi_offered(const ptl_arrival_t *put)
 {
+	if (!(put->match_bits & MPI_BITS_PROTO))
+		return mpi_hub_offered(put);
 	return received(put->match_bits, put->hdr_data, put->data, put->length);
 }
 

@@ -245,11 +245,16 @@ static const struct {
 	const char *family;
 	const char *(*call)(const struct call *k);
 } calls[] = {
-	{ "barrier", do_barrier },	   { "bcast", do_bcast },
-	{ "gather", do_gather },	   { "scatter", do_scatter },
-	{ "allgather", do_allgather },	   { "alltoall", do_alltoall },
-	{ "reduce", do_reduce },	   { "allreduce", do_allreduce },
-	{ "reduce_scatter", do_reduce_scatter }, { "scan", do_scan },
+	{ "barrier", do_barrier },
+	{ "bcast", do_bcast },
+	{ "gather", do_gather },
+	{ "scatter", do_scatter },
+	{ "allgather", do_allgather },
+	{ "alltoall", do_alltoall },
+	{ "reduce", do_reduce },
+	{ "allreduce", do_allreduce },
+	{ "reduce_scatter", do_reduce_scatter },
+	{ "scan", do_scan },
 };
 static const char *(*call)(const struct call *k);
 

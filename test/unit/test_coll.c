@@ -66,8 +66,7 @@ static void the_last_word_on_a_collective_counts(void **state)
 	(void)state;
 	assert_int_equal(lines, 0);
 	assert_int_equal(s.prefer, BASE_COLL_MESSAGES);
-	assert_true(s.wanted ==
-		    (BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(ALLREDUCE, PARTS)));
+	assert_true(s.wanted == (BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(ALLREDUCE, PARTS)));
 	assert_true(s.ruled_out & BASE_COLL_BIT(BCAST, RING));
 	assert_false(s.ruled_out & BASE_COLL_BIT(BCAST, BINOMIAL));
 	s = parse("auto");
@@ -95,10 +94,20 @@ static void what_is_no_word_is_passed_over_and_told(void **state)
 
 static void what_is_hostile_is_told_in_bounds(void **state)
 {
-	static const char *const words[] = { "",	  ",",	      "=",	"bcast",
-					     "bcast=",	  "bcast=rin", "bcast=ringg",
-					     "=ring",	  " auto",    "auto ",	"bcast==ring",
-					     "%s%s%n=%n", "\xff\xfe", "bcast=ring=ring" };
+	static const char *const words[] = { "",
+					     ",",
+					     "=",
+					     "bcast",
+					     "bcast=",
+					     "bcast=rin",
+					     "bcast=ringg",
+					     "=ring",
+					     " auto",
+					     "auto ",
+					     "bcast==ring",
+					     "%s%s%n=%n",
+					     "\xff\xfe",
+					     "bcast=ring=ring" };
 	char *many = malloc(100001);
 
 	(void)state;
