@@ -111,10 +111,9 @@ struct shm {
 		uint64_t since;   /* when the wait in progress found nothing to do; 0: it has not */
 		uint64_t spin_ns; /* what spinning is worth, by what it was lately */
 		uint32_t waits;   /* until the next look at how often we lose the core */
-		long lost;        /* involuntary switches at the last look, */
-		uint64_t cpu_ns;  /* our CPU time then, */
-		uint64_t seen_at; /* the time, */
-		uint64_t slept_ns; /* and what we slept since */
+		uintptr_t thread;   /* that looked, */
+		uint64_t waited_ns; /* for how long others had run in its stead then, */
+		uint64_t seen_at;   /* and the time */
 		uint64_t crowded_until, crowded_ns;
 		/* turns given away in the wait in progress; waits not to try it in, now and after the next one
 		 * in vain */

@@ -9,7 +9,7 @@
  */
 #define _GNU_SOURCE
 #include <sched.h>
-#include <sys/resource.h>
+#include <stdio.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
@@ -24,36 +24,47 @@
 #define NO_TURNS_MOST 63
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
-#define WINDOW_NS      20000000ull   /* shortest time to judge it by */
-#define CROWD_LEAST_NS 100000000ull  /* how long not to spin when too much of it was taken, ... */
+#define WINDOW_NS      100000000ull  /* shortest time to judge it by */
+#define CROWD_LEAST_NS 200000000ull  /* how long not to spin when too much of it was taken, ... */
 #define CROWD_MOST_NS  1600000000ull /* ... twice as long each time it is found again */
 
-static uint64_t cpu_ns(const struct rusage *u)
+/* How long this thread has been ready to run while others ran; what a hypervisor takes is not in it. 0: not to be
+ * known. */
+static uint64_t kept_waiting_ns(void)
 {
-	return ((uint64_t)u->ru_utime.tv_sec + (uint64_t)u->ru_stime.tv_sec) * 1000000000ull +
-	       ((uint64_t)u->ru_utime.tv_usec + (uint64_t)u->ru_stime.tv_usec) * 1000ull;
+	unsigned long long ran, waited;
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	int n;
+
+	if (!f)
+		return 0;
+	n = fscanf(f, "%llu %llu", &ran, &waited);
+	fclose(f);
+	return n == 2 ? waited : 0;
 }
 
-/* Did others run where this thread wanted to? What it neither ran nor slept of its own will was taken from
- * it; a helper thread's wake-up takes a few microseconds, a process that needs the core half of the time. */
+/* What comes after is judged from here. Returns for how long others have run in this thread's stead since the last
+ * time, if that was this thread's. */
+static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
+{
+	uint64_t before = w->waited_ns;
+	bool same = w->thread == base_thread();
+
+	w->thread = base_thread();
+	w->waited_ns = kept_waiting_ns();
+	w->seen_at = now;
+	return same ? w->waited_ns - before : 0;
+}
+
+/* Do others run where this thread wants to? A process that needs the core takes half of the time, and goes on. */
 static void look_for_crowd(struct shm_wait *w, uint64_t now)
 {
-	uint64_t wall = now - w->seen_at, cpu, taken;
-	struct rusage u;
-	bool lost;
+	uint64_t wall = now - w->seen_at;
 
 	w->waits = LOOK_EVERY;
-	if (wall < WINDOW_NS || getrusage(RUSAGE_THREAD, &u) < 0)
+	if (wall < WINDOW_NS)
 		return;
-	cpu = cpu_ns(&u);
-	taken = cpu - w->cpu_ns + w->slept_ns;
-	taken = taken < wall ? wall - taken : 0;
-	lost = u.ru_nivcsw > w->lost; /* else it slept elsewhere, or another thread looks */
-	w->lost = u.ru_nivcsw;
-	w->cpu_ns = cpu;
-	w->seen_at = now;
-	w->slept_ns = 0;
-	if (!lost || taken < wall / 3 || wall > 100 * WINDOW_NS) {
+	if (judge_anew(w, now) < wall / 3 || wall > 100 * WINDOW_NS) {
 		w->crowded_ns /= 2;
 		return;
 	}
@@ -113,7 +124,6 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 		ptl_futex_wait(&r->bell, bell, ns);
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
-	shm_of(ni)->wait.slept_ns += base_now_ns() - now;
 }
 
 /* What the wait in progress may spin. */
@@ -197,8 +207,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 		w->since = now;
 	if (w->crowded_until && now >= w->crowded_until) {
 		w->crowded_until = 0;
-		w->waits = 0; /* judge what follows from here */
-		w->seen_at = now;
+		judge_anew(w, now);
 	}
 	if (!w->waits)
 		look_for_crowd(w, now);
