@@ -45,17 +45,16 @@ void *mpi_pool_at(enum mpi_kind kind, uint32_t i)
 	return i < mpi_pools[kind].count ? at(&mpi_pools[kind], i) : NULL;
 }
 
-/* A chunk more of free objects. */
-static bool grow(struct mpi_pool *p)
+struct mpi_obj *mpi_pool_grow(struct mpi_pool *p)
 {
 	char *chunk;
 
 	if (!p->chunk)
 		p->chunk = calloc(MPI_POOL_CHUNKS, sizeof(*p->chunk));
 	if (!p->chunk || p->count / MPI_POOL_CHUNK == MPI_POOL_CHUNKS)
-		return false;
+		return NULL;
 	if (posix_memalign((void **)&chunk, 64, (size_t)MPI_POOL_CHUNK * p->size) != 0)
-		return false;
+		return NULL;
 	memset(chunk, 0, (size_t)MPI_POOL_CHUNK * p->size);
 	p->chunk[p->count / MPI_POOL_CHUNK] = chunk;
 	for (uint32_t i = MPI_POOL_CHUNK; i-- > 0;) { /* the first is taken first */
@@ -67,23 +66,15 @@ static bool grow(struct mpi_pool *p)
 		p->free = o;
 	}
 	p->count += MPI_POOL_CHUNK;
-	return true;
+	return p->free;
 }
 
 void *mpi_object_new(enum mpi_kind kind)
 {
-	struct mpi_pool *p = &mpi_pools[kind];
-	struct mpi_obj *o;
+	struct mpi_obj *o = mpi_object_take(kind);
 
-	if (!p->free && !grow(p))
-		return NULL;
-	o = p->free;
-	p->free = o->next;
-	p->in_use++;
-	memset(o + 1, 0, p->size - sizeof(*o));
-	o->refs = 1;
-	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
-		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
+	if (o)
+		memset(o + 1, 0, mpi_pools[kind].size - sizeof(*o));
 	return o;
 }
 

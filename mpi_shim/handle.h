@@ -64,6 +64,8 @@ void mpi_pools_fini(void);
 
 /* A zeroed object with one reference, or NULL when memory is short. */
 void *mpi_object_new(enum mpi_kind kind);
+/* A free object, after more were made; NULL when memory is short. */
+struct mpi_obj *mpi_pool_grow(struct mpi_pool *p);
 /* A statically allocated object becomes predefined under `handle`. */
 void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
 /* The last reference has gone. */
@@ -79,6 +81,22 @@ static inline void mpi_object_give_back(struct mpi_obj *o)
 	o->next = p->free;
 	p->free = o;
 	p->in_use--;
+}
+
+/* As mpi_object_new, but what is in it is left as it was. */
+static inline void *mpi_object_take(enum mpi_kind kind)
+{
+	struct mpi_pool *p = &mpi_pools[kind];
+	struct mpi_obj *o = p->free;
+
+	if (__builtin_expect(!o, 0) && !(o = mpi_pool_grow(p)))
+		return NULL;
+	p->free = o->next;
+	p->in_use++;
+	o->refs = 1;
+	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
+		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
+	return o;
 }
 
 static inline void *mpi_object_keep(void *object)

@@ -17,26 +17,27 @@
 
 #define KEYS MPI_OPEN_KINDS
 
-struct bucket {
+struct mpi_bucket {
 	struct mpi_request *head, *tail;
 };
 
-static struct bucket *table[KEYS];
+static struct mpi_bucket *table[KEYS];
 static uint32_t in_use[KEYS]; /* receives filed under a kind of key */
 static unsigned int kinds;    /* bit k: there are some */
 static uint32_t buckets, filed;
 static uint64_t serial;
 static struct mpi_request *first, *last; /* all, in the order they were posted */
 
-static int key_of(const struct mpi_request *r)
+static struct mpi_bucket *bucket_of(int k, uint64_t key)
 {
-	return (r->peer == MPI_ANY_SOURCE ? 1 : 0) | (r->tag == MPI_ANY_TAG ? 2 : 0);
+	return &table[k][mpi_bits_hash(key) & (buckets - 1)];
 }
 
-static void append(struct mpi_request *r, int k)
+static void append(struct mpi_request *r)
 {
-	struct bucket *b = &table[k][mpi_bits_hash(r->bits) & (buckets - 1)];
+	struct mpi_bucket *b = bucket_of(r->open, r->bits);
 
+	r->bucket = b;
 	r->chain_next = NULL;
 	r->chain_prev = b->tail;
 	if (b->tail)
@@ -48,7 +49,7 @@ static void append(struct mpi_request *r, int k)
 
 static bool resize(uint32_t size)
 {
-	struct bucket *wide[KEYS];
+	struct mpi_bucket *wide[KEYS];
 
 	for (int k = 0; k < KEYS; k++) {
 		wide[k] = calloc(size, sizeof(*wide[k]));
@@ -64,7 +65,7 @@ static bool resize(uint32_t size)
 	}
 	buckets = size;
 	for (struct mpi_request *r = first; r; r = r->next)
-		append(r, key_of(r));
+		append(r);
 	return true;
 }
 
@@ -86,14 +87,12 @@ void mpi_posted_fini(void)
 
 void mpi_posted_add(struct mpi_request *r)
 {
-	int k = key_of(r);
-
 	if (++filed > buckets)
 		resize(buckets * 2);
-	in_use[k]++;
-	kinds |= 1u << k;
+	in_use[r->open]++;
+	kinds |= 1u << r->open;
 	r->serial = ++serial;
-	append(r, k);
+	append(r);
 	r->next = NULL;
 	r->prev = last;
 	if (last)
@@ -103,19 +102,16 @@ void mpi_posted_add(struct mpi_request *r)
 	last = r;
 }
 
-void mpi_posted_remove(struct mpi_request *r)
+static inline void leave_list(struct mpi_request *r)
 {
-	int k = key_of(r);
-	struct bucket *b = &table[k][mpi_bits_hash(r->bits) & (buckets - 1)];
-
 	if (r->chain_prev)
 		r->chain_prev->chain_next = r->chain_next;
 	else
-		b->head = r->chain_next;
+		r->bucket->head = r->chain_next;
 	if (r->chain_next)
 		r->chain_next->chain_prev = r->chain_prev;
 	else
-		b->tail = r->chain_prev;
+		r->bucket->tail = r->chain_prev;
 	if (r->prev)
 		r->prev->next = r->next;
 	else
@@ -124,9 +120,14 @@ void mpi_posted_remove(struct mpi_request *r)
 		r->next->prev = r->prev;
 	else
 		last = r->prev;
-	if (--in_use[k] == 0)
-		kinds &= ~(1u << k);
+	if (--in_use[r->open] == 0)
+		kinds &= ~(1u << r->open);
 	filed--;
+}
+
+void mpi_posted_remove(struct mpi_request *r)
+{
+	leave_list(r);
 }
 
 struct mpi_request *mpi_posted_first(void)
@@ -134,7 +135,7 @@ struct mpi_request *mpi_posted_first(void)
 	return first;
 }
 
-struct mpi_request *mpi_posted_find(uint64_t bits)
+struct mpi_request *mpi_posted_take(uint64_t bits)
 {
 	struct mpi_request *best = NULL, *r;
 
@@ -142,11 +143,13 @@ struct mpi_request *mpi_posted_find(uint64_t bits)
 		int k = __builtin_ctz(left);
 		uint64_t key = bits & ~mpi_open_bits[k];
 
-		r = table[k][mpi_bits_hash(key) & (buckets - 1)].head;
+		r = bucket_of(k, key)->head;
 		while (r && r->bits != key)
 			r = r->chain_next;
 		if (r && (!best || r->serial < best->serial))
 			best = r;
 	}
+	if (best)
+		leave_list(best);
 	return best;
 }

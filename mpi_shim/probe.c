@@ -44,14 +44,14 @@ static int lost(const struct mpi_comm *comm, int source)
 static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
 		struct mpi_unexpected **found)
 {
-	uint64_t ignore = mpi_open_of(source, tag);
-	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~ignore;
+	const unsigned int open = mpi_open_of(source, tag);
+	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~mpi_open_bits[open];
 	int err = MPI_SUCCESS;
 
-	while (!(*found = mpi_unexpected_find(bits, ignore)) && !err) {
+	while (!(*found = mpi_unexpected_find(bits, open)) && !err) {
 		bool any = mpi_progress(wait);
 
-		*found = mpi_unexpected_find(bits, ignore);
+		*found = mpi_unexpected_find(bits, open);
 		if (*found || (!wait && any))
 			break;
 		err = any ? MPI_SUCCESS : lost(comm, source);

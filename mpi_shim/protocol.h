@@ -84,9 +84,10 @@ static inline uint32_t mpi_bits_hash(uint64_t bits)
 	return (uint32_t)(h >> 32);
 }
 
-static inline uint64_t mpi_open_of(int source, int tag)
+/* An index of mpi_open_bits. */
+static inline unsigned int mpi_open_of(int source, int tag)
 {
-	return mpi_open_bits[(source == MPI_ANY_SOURCE ? 1 : 0) | (tag == MPI_ANY_TAG ? 2 : 0)];
+	return (source == MPI_ANY_SOURCE) | (unsigned int)(tag == MPI_ANY_TAG) << 1;
 }
 
 static inline int mpi_bits_source(uint64_t bits)
@@ -213,8 +214,8 @@ void mpi_unexpected_event(const ptl_event_t *ev);
 /* A short message that no event has told of yet (ptl_taker_t): taken if a receive waits here for it. */
 int mpi_offered(const ptl_arrival_t *put);
 
-/* The first message that (bits, ignore) matches; it stays. NULL: none. */
-struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore);
+/* The first message of these bits, what `open` names left open; it stays. NULL: none. */
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
 /* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. */
 void mpi_unexpected_take(struct mpi_unexpected *u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
@@ -224,12 +225,12 @@ void mpi_unexpected_free(struct mpi_unexpected *u);
 int mpi_posted_init(void);
 void mpi_posted_fini(void);
 
-/* Receives waiting in this library, with their r->bits; in the order they were posted. */
+/* Receives waiting in this library, with their r->bits and r->open; in the order they were posted. */
 void mpi_posted_add(struct mpi_request *r);
 void mpi_posted_remove(struct mpi_request *r);
 struct mpi_request *mpi_posted_first(void);
-/* The first posted of those that match a message; it stays. NULL: none. */
-struct mpi_request *mpi_posted_find(uint64_t bits);
+/* The first posted of those that match a message, no longer waiting; NULL: none. */
+struct mpi_request *mpi_posted_take(uint64_t bits);
 
 /* ---- send.c, recv.c --------------------------------------------------------------------------------- */
 
@@ -273,8 +274,33 @@ void mpi_messages_init(void); /* probe.c */
 /* Is there a send in progress that nobody waits for? */
 bool mpi_requests_freed(void);
 
-/* A zeroed request of one part. NULL: kept MPI_ERR_NO_MEM. */
-struct mpi_request *mpi_request_new(enum mpi_request_kind kind);
+/* NULL, and kept MPI_ERR_NO_MEM. */
+struct mpi_request *mpi_request_none(void) __attribute__((cold));
+
+/* A request of one part. NULL: kept MPI_ERR_NO_MEM. */
+static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
+{
+	struct mpi_request *r = mpi_object_take(MPI_KIND_REQUEST);
+
+	if (__builtin_expect(!r, 0))
+		return mpi_request_none();
+	/* one by one, for `kind` is a constant: as a call or a string instruction it would take longer */
+	r->kind = (uint8_t)kind;
+	r->done = r->persistent = r->active = r->freed = r->cancelled = false;
+	r->mode = r->state = 0;
+	r->error = MPI_SUCCESS;
+	r->parts = 1;
+	r->parent = NULL;
+	r->type = NULL;
+	r->comm = NULL;
+	r->packed = r->segment = NULL;
+	r->error_text = NULL;
+	r->generalized = NULL;
+	r->plan = NULL;
+	r->win = 0;
+	return r;
+}
+
 /* It is done: its parent may be, too; it is freed if nobody will wait for it. */
 void mpi_request_done(struct mpi_request *r);
 /* The same, once all events that have been posted so far are handled: some may name it. */

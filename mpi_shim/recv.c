@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/p2p.h"
 #include "mpi_shim/protocol.h"
@@ -174,6 +175,8 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 	}
 	if (!r->type->dense)
 		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, data, (size_t)bytes);
+	else if (base_are_few((uint64_t)bytes))
+		base_copy_few((char *)r->buf + r->type->true_lb, data, (uint64_t)bytes);
 	else if (bytes > 0) /* the buffer of an empty message may be NULL */
 		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
 	complete(r, bits, bytes, sent);
@@ -227,7 +230,7 @@ static int no_room(int err)
 			PtlErrorStr((unsigned int)err));
 }
 
-static int post(struct mpi_request *r, uint64_t bits, uint64_t ignore)
+static int post(struct mpi_request *r)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t md = {
@@ -240,8 +243,9 @@ static int post(struct mpi_request *r, uint64_t bits, uint64_t ignore)
 		.eq_handle = mpi_proto.eq[r->eq].handle,
 	};
 
-	return PtlMEMDPost(mpi_world.ni, mpi_proto.long_me, any, bits, ignore, PTL_UNLINK,
-			   PTL_INS_BEFORE, md, PTL_UNLINK, &r->me, &r->md, mpi_proto.unexpected);
+	return PtlMEMDPost(mpi_world.ni, mpi_proto.long_me, any, r->bits, mpi_open_bits[r->open],
+			   PTL_UNLINK, PTL_INS_BEFORE, md, PTL_UNLINK, &r->me, &r->md,
+			   mpi_proto.unexpected);
 }
 
 /* The receives that wait here go to Portals, in order: one that must go there comes after them. */
@@ -256,7 +260,7 @@ static int hand_over(void)
 			err = mpi_events_reserve(r, 1);
 		if (err)
 			return err;
-		err = post(r, r->bits, mpi_open_of(r->peer, r->tag));
+		err = post(r);
 		if (err == PTL_OK) {
 			mpi_posted_remove(r);
 			r->state = POSTED;
@@ -271,11 +275,11 @@ static int hand_over(void)
 }
 
 /* To Portals, unless the message comes first: then *u is it. */
-static int post_or_find(struct mpi_request *r, uint64_t ignore, struct mpi_unexpected **u)
+static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 {
 	int err = hand_over();
 
-	*u = mpi_unexpected_find(r->bits, ignore);
+	*u = mpi_unexpected_find(r->bits, r->open);
 	if (err || *u)
 		return err;
 	err = scatter_space(r);
@@ -284,13 +288,13 @@ static int post_or_find(struct mpi_request *r, uint64_t ignore, struct mpi_unexp
 	if (err)
 		return err;
 	for (;;) {
-		err = post(r, r->bits, ignore);
+		err = post(r);
 		if (err == PTL_OK)
 			return MPI_SUCCESS;
 		if (err == PTL_MD_NO_UPDATE) {
 			mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
 			mpi_drain_unexpected();
-			*u = mpi_unexpected_find(r->bits, ignore);
+			*u = mpi_unexpected_find(r->bits, r->open);
 		}
 		if (err != PTL_MD_NO_UPDATE || *u) {
 			mpi_events_release(r, 1);
@@ -302,7 +306,6 @@ static int post_or_find(struct mpi_request *r, uint64_t ignore, struct mpi_unexp
 int mpi_recv_launch(struct mpi_request *r)
 {
 	struct mpi_unexpected *u;
-	uint64_t ignore;
 	int err = MPI_SUCCESS;
 
 	r->done = false;
@@ -315,17 +318,17 @@ int mpi_recv_launch(struct mpi_request *r)
 		mpi_request_done(r);
 		return MPI_SUCCESS;
 	}
-	ignore = mpi_open_of(r->peer, r->tag);
-	r->bits = mpi_bits(0, r->context, r->peer, r->tag) & ~ignore;
+	r->open = (uint8_t)mpi_open_of(r->peer, r->tag);
+	r->bits = mpi_bits(0, r->context, r->peer, r->tag) & ~mpi_open_bits[r->open];
 	r->state = POSTED;
-	u = mpi_unexpected_find(r->bits, ignore);
+	u = mpi_unexpected_find(r->bits, r->open);
 	if (!u && r->room <= mpi_proto.local_most) {
 		r->state = LOCAL;
 		mpi_posted_add(r);
 		return MPI_SUCCESS;
 	}
 	if (!u)
-		err = post_or_find(r, ignore, &u);
+		err = post_or_find(r, &u);
 	if (!err && u) {
 		mpi_unexpected_take(u);
 		mpi_recv_take(r, u);

@@ -70,7 +70,8 @@ static inline void destroy(void *object)
 {
 	struct mpi_request *r = object;
 
-	if (r->packed || r->segment || r->error_text || r->generalized || r->plan)
+	if ((uintptr_t)r->packed | (uintptr_t)r->segment | (uintptr_t)r->error_text |
+	    (uintptr_t)r->generalized | (uintptr_t)r->plan) /* one look for all of them */
 		destroy_owned(r);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);
@@ -104,17 +105,10 @@ bool mpi_requests_freed(void)
 	return false;
 }
 
-struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
+struct mpi_request *mpi_request_none(void)
 {
-	struct mpi_request *r = mpi_object_new(MPI_KIND_REQUEST);
-
-	if (!r) {
-		mpi_fail(MPI_ERR_NO_MEM, "no memory for a request");
-		return NULL;
-	}
-	r->kind = (uint8_t)kind;
-	r->parts = 1;
-	return r;
+	mpi_fail(MPI_ERR_NO_MEM, "no memory for a request");
+	return NULL;
 }
 
 void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)

@@ -12,6 +12,7 @@
 
 #include "mpi_shim/handle.h"
 
+struct mpi_bucket;
 struct mpi_comm;
 struct mpi_type;
 struct mpi_unexpected;
@@ -26,44 +27,48 @@ enum mpi_request_kind {
 
 struct mpi_request {
 	struct mpi_obj obj;
+	/* zero in a new one, but for kind and parts */
 	uint8_t kind; /* enum mpi_request_kind */
 	bool done;    /* of a persistent one that is not active: true */
 	bool persistent;
 	bool active; /* started and not yet waited for */
 	bool freed;  /* MPI_Request_free: nobody will wait */
 	bool cancelled;
-	uint8_t mode;          /* enum mpi_send_mode */
-	uint8_t state;         /* send.c's and recv.c's */
-	int error;             /* code, of a request that is done */
-	int peer;              /* rank asked for; may be MPI_ANY_SOURCE */
-	int tag;               /* as asked for */
-	int source, came;      /* recv, done: rank and tag of the message */
-	uint32_t context;      /* of the match bits */
-	MPI_Count bytes;       /* send: of the message; recv: there is room for, then received */
-	char *data;            /* the bytes on the wire: in the user's buffer, or `packed` */
-	struct mpi_type *type; /* referenced */
-	struct mpi_comm *comm; /* referenced */
+	uint8_t mode;  /* enum mpi_send_mode */
+	uint8_t state; /* send.c's and recv.c's */
+	int error;     /* code, of a request that is done */
+	int parts;
+	struct mpi_request *parent; /* is done when its parts are */
+	struct mpi_type *type;      /* referenced */
+	struct mpi_comm *comm;      /* referenced */
+	void *packed;               /* malloc'd when the datatype has gaps */
+	void *segment;              /* of the attached buffer, see buffered.h */
+	char *error_text;           /* malloc'd; NULL: the class's own */
+	struct mpi_generalized *generalized;
+	struct mpi_plan *plan; /* of a collective, while it is under way or if it is persistent */
 	uint32_t win;          /* handle of the window of a one-sided operation */
-	void *segment;         /* of the attached buffer, see buffered.h */
-	void *packed;          /* malloc'd when the datatype has gaps */
+	/* as its last user left it, where this one has no use for it */
+	int peer;         /* rank asked for; may be MPI_ANY_SOURCE */
+	int tag;          /* as asked for */
+	int source, came; /* recv, done: rank and tag of the message */
+	uint32_t context; /* of the match bits */
+	MPI_Count bytes;  /* send: of the message; recv: there is room for, then received */
+	char *data;       /* the bytes on the wire: in the user's buffer, or `packed` */
 	void *buf;
 	MPI_Count count;
 	ptl_handle_me_t me;
 	ptl_handle_md_t md;
-	uint8_t eq; /* index of the queue it has reserved room in */
-	int world;  /* send: world rank of the receiver; recv that gets: of the sender */
+	uint8_t eq;   /* index of the queue it has reserved room in */
+	uint8_t open; /* recv: what it leaves open, an index as mpi_open_of has it */
+	int world;    /* send: world rank of the receiver; recv that gets: of the sender */
 	struct mpi_request *next, *prev; /* sends that wait for a slot; receives that wait here */
-	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash */
+	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */
+	struct mpi_bucket *bucket;                   /* and where */
 	uint64_t serial;
 	uint64_t number; /* of a long send on the READ portal */
 	uint64_t bits;   /* recv: match bits asked for; of one that gets: of the message */
 	MPI_Count sent;  /* ... and its bytes */
 	MPI_Count room;  /* recv: bytes of the buffer */
-	struct mpi_request *parent; /* is done when its parts are */
-	int parts;
-	char *error_text; /* malloc'd; NULL: the class's own */
-	struct mpi_generalized *generalized;
-	struct mpi_plan *plan; /* of a collective, while it is under way or if it is persistent */
 };
 
 /* The request ends in an error; texts as mpi_fail keeps them. */

@@ -324,8 +324,9 @@ int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, in
 }
 
 /* A standard send that needs no request: true, and *err says how it went. */
-static bool sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int dest,
-			 int tag, const struct mpi_comm *comm, uint32_t context, int *err)
+static inline bool __attribute__((always_inline))
+sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int dest, int tag,
+	     const struct mpi_comm *comm, uint32_t context, int *err)
 {
 	struct route to;
 	MPI_Count bytes;

@@ -115,9 +115,9 @@ static void file(struct mpi_unexpected *u)
 		counts[MPI_COUNT_UNEXPECTED_MOST] = filed;
 }
 
-struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, uint64_t ignore)
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 {
-	int k = (ignore & MPI_BITS_SOURCE ? 1 : 0) | (ignore & MPI_BITS_TAG ? 2 : 0);
+	const int k = (int)open;
 	struct mpi_unexpected *u;
 
 	if (!filed)
@@ -320,12 +320,10 @@ static void keep_no_longer(int rank, uint32_t bytes)
 /* The receive that waits here for a message of these bits, no longer waiting; NULL: none. */
 static struct mpi_request *expected(uint64_t bits)
 {
-	struct mpi_request *r = mpi_posted_find(bits);
+	struct mpi_request *r = mpi_posted_take(bits);
 
-	if (r) {
-		mpi_posted_remove(r);
+	if (r)
 		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
-	}
 	return r;
 }
 

@@ -39,25 +39,36 @@ static int finish(MPI_Request *request, struct mpi_request *r, MPI_Status *statu
 	return err;
 }
 
+static int __attribute__((cold)) invalid_at(const MPI_Request *request, int i)
+{
+	return mpi_fail(MPI_ERR_REQUEST,
+			"array_of_requests[%d] (%#llx) is not a request, or one that is gone", i,
+			(unsigned long long)(uintptr_t)request[i]);
+}
+
+/* Of an array of requests; `n`: none. */
+static int first_invalid(int n, const MPI_Request *request)
+{
+	int i = 0;
+
+	while (i < n && (request_of(request[i]) || request[i] == MPI_REQUEST_NULL))
+		i++;
+	return i;
+}
+
 /* Checks an array of requests: the number that are active, or -1 for an invalid one (text kept). */
 static int count_active(int n, const MPI_Request *request)
 {
-	int active = 0;
+	int active = 0, bad = first_invalid(n, request);
 
+	if (bad < n) {
+		invalid_at(request, bad);
+		return -1;
+	}
 	for (int i = 0; i < n; i++) {
-		struct mpi_request *r;
+		const struct mpi_request *r = request_of(request[i]);
 
-		if (request[i] == MPI_REQUEST_NULL)
-			continue;
-		r = request_of(request[i]);
-		if (!r) {
-			mpi_fail(MPI_ERR_REQUEST,
-				 "array_of_requests[%d] (%#llx) is not a request, or one "
-				 "that is gone",
-				 i, (unsigned long long)(uintptr_t)request[i]);
-			return -1;
-		}
-		active += !is_idle(r);
+		active += r && !is_idle(r);
 	}
 	return active;
 }
@@ -215,9 +226,10 @@ static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 
 int mpi_waitall(int count, MPI_Request *array_of_requests, MPI_Status *array_of_statuses)
 {
-	if (count_active(count, array_of_requests) < 0)
-		return MPI_ERR_REQUEST;
-	return finish_all(count, array_of_requests, array_of_statuses);
+	int bad = first_invalid(count, array_of_requests);
+
+	return bad < count ? invalid_at(array_of_requests, bad)
+			   : finish_all(count, array_of_requests, array_of_statuses);
 }
 
 static bool all_done(int n, const MPI_Request *request)

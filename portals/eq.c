@@ -159,6 +159,31 @@ static const struct ptl_evt *evt_at(const struct ptl_ni *ni, const struct ptl_eq
 	return (const struct ptl_evt *)((char *)ni->view.r + eq->slots) + (n & eq->mask);
 }
 
+enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */
+
+/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one, which stays. */
+struct ptl_wait {
+	const ptl_handle_eq_t *eqs;
+	int n;
+	ptl_event_t *event;
+	int max;
+	ptl_taker_t taker;
+	int count; /* events taken */
+	int which; /* queue of the first one, or of an error */
+	struct ptl_eq **eq;
+	struct ptl_wait *next; /* of this interface, in progress and after events */
+};
+
+/* Does a thread wait for the events of this queue? Locked. */
+static bool awaited(const struct ptl_ni *ni, ptl_handle_eq_t eq)
+{
+	for (const struct ptl_wait *w = ni->waits; w; w = w->next)
+		for (int i = 0; i < w->n; i++)
+			if (w->eqs[i] == eq)
+				return true;
+	return false;
+}
+
 /* The oldest event that is still there; PTL_EQ_DROPPED once per gap before it. */
 static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool remove)
 {
@@ -201,7 +226,7 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		if (eq->head == eq->tail)
 			ptl_progress(ni);
 		/* what comes while a thread waits is that thread's */
-		if (!ni->eq_waiters[ptl_handle_index(eq_handle)])
+		if (!awaited(ni, eq_handle))
 			err = take(ni, eq, event, remove);
 	}
 	ptl_leave(ni);
@@ -220,28 +245,14 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
-enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */
-
-/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one, which stays. */
-struct wanted {
-	const ptl_handle_eq_t *eqs;
-	int n;
-	ptl_event_t *event;
-	int max;
-	ptl_taker_t taker;
-	int count; /* events taken */
-	int which; /* queue of the first one, or of an error */
-	struct ptl_eq **eq;
-};
-
 /* Queue i, after look_up() and until the lock is let go. */
-static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct wanted *w, int i)
+static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct ptl_wait *w, int i)
 {
 	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);
 }
 
 /* Looks the queues up. PTL_EQ_INVALID: w->which is not one of this interface. */
-static int look_up(struct ptl_ni *ni, struct wanted *w)
+static int look_up(struct ptl_ni *ni, struct ptl_wait *w)
 {
 	for (int i = 0; i < w->n; i++) {
 		struct ptl_eq *eq = NULL;
@@ -259,7 +270,7 @@ static int look_up(struct ptl_ni *ni, struct wanted *w)
 }
 
 /* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after the gap. */
-static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct wanted *w, int i)
+static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct ptl_wait *w, int i)
 {
 	int err = PTL_OK;
 
@@ -274,7 +285,7 @@ static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct wanted *w, int
 }
 
 /* Looks at all queues once, from `first` on, wrapping round. */
-static int take_any(struct ptl_ni *ni, struct wanted *w, int first)
+static int take_any(struct ptl_ni *ni, struct ptl_wait *w, int first)
 {
 	int found = PTL_EQ_EMPTY;
 
@@ -291,14 +302,23 @@ static int take_any(struct ptl_ni *ni, struct wanted *w, int first)
 	return found;
 }
 
-static void note_waiting(struct ptl_ni *ni, const ptl_handle_eq_t *eqs, int n, uint32_t by)
+static inline void begin_wait(struct ptl_ni *ni, struct ptl_wait *w)
 {
-	for (int i = 0; i < n; i++)
-		ni->eq_waiters[ptl_handle_index(eqs[i])] += by;
+	w->next = ni->waits;
+	ni->waits = w;
+}
+
+static inline void end_wait(struct ptl_ni *ni, const struct ptl_wait *w)
+{
+	struct ptl_wait **at = &ni->waits;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
 }
 
 /* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the clock. */
-static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
+static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 {
 	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
 	int first = w->n > 1 ? (int)(ni->poll_turn++ % (uint32_t)w->n) : 0;
@@ -308,7 +328,7 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 	if (err != PTL_EQ_EMPTY)
 		return err;
 	if (w->event) /* what comes is for us */
-		note_waiting(ni, w->eqs, w->n, 1);
+		begin_wait(ni, w);
 	for (unsigned int rounds = 1;; rounds++) {
 		bool any, released;
 
@@ -335,11 +355,11 @@ static int wait_any(struct ptl_ni *ni, struct wanted *w, ptl_time_t timeout)
 			break;
 	}
 	if (w->event)
-		note_waiting(ni, w->eqs, w->n, (uint32_t)-1);
+		end_wait(ni, w);
 	return err;
 }
 
-static int poll_queues(struct wanted *w, ptl_time_t timeout)
+static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 {
 	struct ptl_eq *few
 		[FEW]; /* apart from what callers initialize: that would make zeros of it each time */
@@ -365,7 +385,7 @@ static int poll_queues(struct wanted *w, ptl_time_t timeout)
 int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_event_t *event,
 	      int *which_eq)
 {
-	struct wanted w = { .eqs = eq_handles, .n = size, .event = event, .max = 1 };
+	struct ptl_wait w = { .eqs = eq_handles, .n = size, .event = event, .max = 1 };
 	int err;
 
 	if (!event || !eq_handles || !which_eq)
@@ -378,7 +398,7 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_eve
 
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq)
 {
-	struct wanted w = { .eqs = eq_handles, .n = size, .max = 1 };
+	struct ptl_wait w = { .eqs = eq_handles, .n = size, .max = 1 };
 	int err;
 
 	if (!eq_handles || !which_eq)
@@ -392,7 +412,7 @@ int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *w
 int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
 		  ptl_event_t *events, int max, int *count)
 {
-	struct wanted w = {
+	struct ptl_wait w = {
 		.eqs = eq_handles, .n = size, .event = events, .max = max, .taker = taker
 	};
 	int err;

@@ -209,7 +209,6 @@ static void ni_close(struct ptl_ni *ni)
 	close(ni->memfd);
 	free(ni->handler);
 	free(ni->handled);
-	free(ni->eq_waiters);
 	free(ni->awaited);
 	free(ni);
 }
@@ -369,15 +368,13 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	ni->refs = 1;
 	ni->handler = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handler));
 	ni->handled = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handled));
-	ni->eq_waiters = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->eq_waiters));
-	if (!ni->handler || !ni->handled || !ni->eq_waiters)
+	if (!ni->handler || !ni->handled)
 		err = PTL_NO_SPACE;
 	else
 		err = ni_open(ni, pid, &limits);
 	if (err != PTL_OK) {
 		free(ni->handler);
 		free(ni->handled);
-		free(ni->eq_waiters);
 		free(ni);
 		return err;
 	}

@@ -12,6 +12,7 @@
 #include "portals/lock.h"
 
 struct nal_ops;
+struct ptl_wait;
 
 #define PTL_NETS PTL_STAT_NETS /* network NALs an interface can have */
 
@@ -64,7 +65,7 @@ struct ptl_ni {
 	/* event handlers by queue, and the first event each has not seen; NULL until one is used */
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;
-	uint32_t *eq_waiters;    /* threads in PtlEQWait and PtlEQPoll, by queue */
+	struct ptl_wait *waits;  /* in progress, in PtlEQWait and its like; eq.c */
 	uint32_t nhandlers;      /* queues that have one */
 	_Atomic bool handlers;   /* there is one */
 	_Atomic bool in_handler; /* a thread is running them */

@@ -24,6 +24,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "nal/nal.h"
 #include "nal/shm/shm_ring.h"
 #include "portals/ni.h"
@@ -111,7 +112,7 @@ struct shm {
 		uint64_t since;   /* when the wait in progress found nothing to do; 0: it has not */
 		uint64_t spin_ns; /* what spinning is worth, by what it was lately */
 		uint32_t waits;   /* until the next look at how often we lose the core */
-		uintptr_t thread;   /* that looked, */
+		uintptr_t thread; /* that looked, */
 		uint64_t waited_ns; /* for how long others had run in its stead then, */
 		uint64_t seen_at;   /* and the time */
 		uint64_t crowded_until, crowded_ns;
@@ -154,35 +155,12 @@ struct shm_span {
 	uint64_t offset;
 };
 
-/* 4 to 16 bytes, as two words that overlap: a call would cost more. */
-static inline void shm_copy_short(void *to, const void *from, uint64_t len)
-{
-	const char *f = from;
-	char *t = to;
-
-	if (len >= 8) {
-		uint64_t first, last;
-
-		memcpy(&first, f, 8);
-		memcpy(&last, f + len - 8, 8);
-		memcpy(t, &first, 8);
-		memcpy(t + len - 8, &last, 8);
-	} else {
-		uint32_t first, last;
-
-		memcpy(&first, f, 4);
-		memcpy(&last, f + len - 4, 4);
-		memcpy(t, &first, 4);
-		memcpy(t + len - 4, &last, 4);
-	}
-}
-
 /* Where `len` bytes of a span are, if they are ours and in one piece and can be copied like that. */
 static inline char *shm_span_short(const struct shm_span *s, uint64_t len)
 {
 	const struct ptl_md *md = &s->v->slot[s->md].md;
 
-	if (len - 4 > 12 || s->pid || md->options & PTL_MD_IOVEC || s->offset > md->length ||
+	if (!base_are_few(len) || s->pid || md->options & PTL_MD_IOVEC || s->offset > md->length ||
 	    len > md->length - s->offset)
 		return NULL;
 	return (char *)(uintptr_t)md->start + s->offset;
@@ -198,7 +176,7 @@ static inline ptl_ni_fail_t shm_copy_in(const struct shm_span *to, const void *f
 
 	if (!at)
 		return shm_copy_in_any(to, from, len);
-	shm_copy_short(at, from, len);
+	base_copy_few(at, from, len);
 	return PTL_NI_OK;
 }
 
@@ -208,7 +186,7 @@ static inline ptl_ni_fail_t shm_copy_out(void *to, const struct shm_span *from, 
 
 	if (!at)
 		return shm_copy_out_any(to, from, len);
-	shm_copy_short(to, at, len);
+	base_copy_few(to, at, len);
 	return PTL_NI_OK;
 }
 

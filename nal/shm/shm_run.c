@@ -24,6 +24,9 @@
 
 static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 
+/* What is not a plain put, and its large buffers, are no part of the loop that takes messages. */
+#define APART __attribute__((noinline))
+
 /* A runner at work on one ring. */
 struct run {
 	struct shm *s;
@@ -143,11 +146,11 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	}
 }
 
-/* The engine's match, and a word on it where that is asked for: in the owner or in who runs for it. */
-static bool match(struct run *x, const struct ptl_request *q, struct ptl_landing *l)
+/* What became of a request, where that is asked for: in the owner or in who runs for it. */
+static void __attribute__((noinline, cold))
+tell_match(const struct run *x, const struct ptl_request *q, const struct ptl_landing *l, int why)
 {
 	const struct ptl_ni *ni = x->s->ni;
-	int why = ptl_engine_match(x->e, q, l);
 
 	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
 		ptl_debug(ni,
@@ -163,6 +166,16 @@ static bool match(struct run *x, const struct ptl_request *q, struct ptl_landing
 			  q->initiator.pid, (unsigned long long)l->mlength,
 			  (unsigned long long)q->rlength, (unsigned long long)l->offset,
 			  x->e->undo ? ", on the target's behalf" : "");
+}
+
+static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_landing *l)
+{
+	int why = ptl_engine_match(x->e, q, l);
+
+	if (__builtin_expect(ptl_debugs(x->s->ni, PTL_DBG_DROP | PTL_DBG_PARSE | PTL_DBG_DELIVERY |
+							  PTL_DBG_MOVE),
+			     0))
+		tell_match(x, q, l, why);
 	return !why;
 }
 
@@ -190,7 +203,7 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 }
 
 /* The reply's bytes go straight from the MD to the ring. */
-static void take_get(struct run *x, const struct ptl_request *q, bool may_land)
+static void APART take_get(struct run *x, const struct ptl_request *q, bool may_land)
 {
 	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
 	struct ptl_landing l;
@@ -237,7 +250,7 @@ static void atomic_done(struct run *x, const struct ptl_request *q, const struct
 }
 
 /* Swap, and what calculates; atomic against others because all of them hold this region's lock. */
-static void take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
+static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
 	struct ptl_landing l;
 	struct shm_span span;
@@ -294,7 +307,8 @@ static uint64_t count_runs(const ptl_atomic_runs_t *r)
 /* Runs that are reached one by one in another's memory; more are left to its own thread, which is faster then. */
 #define RUNS_BY_PEER 64
 
-static void take_runs(struct run *x, struct ptl_request *q, const char *payload, uint32_t size)
+static void APART take_runs(struct run *x, struct ptl_request *q, const char *payload,
+			    uint32_t size)
 {
 	_Alignas(16) char list[SHM_ATOMIC_MOST];
 	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
@@ -335,7 +349,7 @@ static bool known(struct run *x, const struct shm_msg *m)
 	return false;
 }
 
-static void take_reply(struct run *x, const struct shm_msg *m, const char *payload)
+static void APART take_reply(struct run *x, const struct shm_msg *m, const char *payload)
 {
 	struct ptl_landing l;
 	ptl_ni_fail_t fail;
@@ -354,7 +368,7 @@ static void take_reply(struct run *x, const struct shm_msg *m, const char *paylo
 }
 
 /* A long get was matched: the reply begins. If it cannot, the target must hear that it is over. */
-static void take_grant(struct run *x, const struct shm_msg *m)
+static void APART take_grant(struct run *x, const struct shm_msg *m)
 {
 	struct shm_msg spare, *over;
 	struct ptl_landing l;
@@ -381,7 +395,7 @@ static void take_grant(struct run *x, const struct shm_msg *m)
 	answer_end(x, over, &spare, NULL, NULL);
 }
 
-static void take_fetched(struct run *x, const struct shm_msg *m)
+static void APART take_fetched(struct run *x, const struct shm_msg *m)
 {
 	uint32_t i = (uint32_t)m->remote_offset, gen = (uint32_t)(m->remote_offset >> 32);
 	struct ptl_landing *l = &x->e->v->land[i];
@@ -400,7 +414,7 @@ static void take_fetched(struct run *x, const struct shm_msg *m)
 	ptl_landing_free(x->e, i);
 }
 
-static void take_placed(struct run *x, const struct shm_msg *m)
+static void APART take_placed(struct run *x, const struct shm_msg *m)
 {
 	struct ptl_landing l;
 
@@ -492,6 +506,14 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 		ptl_ahead_others(v, &a->of[a->others % AHEAD]);
 }
 
+/* The message that comes next, and if it is here already the line behind it, come over while this one is taken: a
+ * burst costs no transfer a message. What the producer has yet to write is left to it. */
+static inline void ask_next(const struct shm_ring *r, uint64_t at)
+{
+	if (__atomic_load_n(&shm_ring_line(r, at)->seq, __ATOMIC_RELAXED) == (uint32_t)at + 1)
+		__builtin_prefetch(shm_ring_line(r, at + 1));
+}
+
 /* Takes up to `most` messages from the ring; returns how many. */
 static unsigned int drain(struct run *x, unsigned int most)
 {
@@ -512,6 +534,7 @@ static unsigned int drain(struct run *x, unsigned int most)
 		     i += SHM_LINE)
 			__builtin_prefetch(r->lines + shm_payload_line(at) * SHM_LINE + i);
 		lines = shm_msg_lines(&m, at, r->count);
+		ask_next(r, head + lines);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
 			lines = 1;

@@ -23,8 +23,8 @@ static inline void fill(char *to, uint32_t size, const struct shm_span *payload,
 {
 	if (!bytes)
 		shm_copy_out(to, payload, size);
-	else if (size - 4 <= 12)
-		shm_copy_short(to, bytes, size);
+	else if (base_are_few(size))
+		base_copy_few(to, bytes, size);
 	else
 		memcpy(to, bytes, size);
 }
