@@ -97,9 +97,9 @@
 	  "Size of the ring a pipelined long message is copied through.")                          \
 	X(PTL_MPI_COLL, ptl_mpi_coll, STR, "auto", 0, 0,                                           \
 	  "auto|messages|rounds,collective=algorithm,...",                                         \
-	  "MPI: prefer collective algorithms with few messages or with few rounds; auto counts "   \
-	  "messages when there are fewer processors than processes. And which algorithm a "        \
-	  "collective uses wherever that can do it; portals(7) lists them. Must be the same on "   \
+	  "MPI: prefer collective algorithms with few messages or with few rounds (auto: few "     \
+	  "messages when there are fewer processors than processes), and which algorithm a "       \
+	  "collective uses wherever that can do it; portals(7) lists them; must be the same on "   \
 	  "all ranks.")                                                                            \
 	X(PTL_MPI_HUB, ptl_mpi_hub, BOOL, 1, 0, 1, "",                                             \
 	  "MPI: barriers, and reductions and broadcasts of a few bytes, by flags in memory that "  \

@@ -429,6 +429,18 @@ static int runs_far(struct accumulate *a, const struct mpi_runs *r)
 	return err;
 }
 
+static int each_run_far(struct accumulate *a, struct mpi_rma_batch *batch)
+{
+	int err;
+
+	a->batch = batch;
+	err = each_run(a, runs_far);
+	if (!err)
+		err = mpi_rma_batch_end(batch);
+	a->batch = NULL;
+	return err;
+}
+
 static int by_portals(struct accumulate *a, struct mpi_request **request)
 {
 	struct mpi_rma *op = mpi_rma_begin(a->win, a->rank);
@@ -437,7 +449,6 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 
 	if (!op)
 		return MPI_ERR_NO_MEM;
-	a->batch = &batch;
 	mpi_rma_batch_begin(&batch, op, false, atomic_op(a->op_handle),
 			    atomic_type(a->basic, a->op_handle));
 	err = make_arrays(a, &op->tmp);
@@ -451,9 +462,7 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
-		err = each_run(a, runs_far);
-	if (!err)
-		err = mpi_rma_batch_end(&batch);
+		err = each_run_far(a, &batch);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

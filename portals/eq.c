@@ -370,15 +370,16 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 		return PTL_NO_INIT;
 	if (w->n <= 0)
 		return PTL_EQ_INVALID;
-	w->eq = few;
 	w->which = 0;
 	ni = ptl_enter(w->eqs[0], PTL_KIND_EQ);
 	if (!ni)
 		return PTL_EQ_INVALID;
+	w->eq = few;
 	err = look_up(ni, w);
 	if (err == PTL_OK)
 		err = wait_any(ni, w, timeout);
 	ptl_leave(ni);
+	w->eq = NULL;
 	return err;
 }
 

@@ -117,6 +117,8 @@ static bool change_runs(struct net *n, const struct ptl_landing *l, const struct
 	const unsigned int op = ptl_atomic_plain(w->atomic);
 	char new[NET_SWAP_MOST];
 
+	if (!body) /* it has no bytes */
+		return false;
 	memcpy(list, body, w->body_len);
 	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
 	    runs->span != w->span)
@@ -310,7 +312,7 @@ static enum dgram_verdict stage(struct net *n, uint32_t peer, const struct ptl_l
 {
 	const bool here = in->body || !in->body_len;
 	void *staged = malloc(in->body_len + 1);
-	struct dgram_landing own;
+	struct dgram_landing own = { 0 };
 
 	landing = here ? &own : landing;
 	if (!staged)
