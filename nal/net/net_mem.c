@@ -70,6 +70,8 @@ static void copy(const struct net *n, const struct net_span *span, char *bytes, 
 	struct iovec iov[16];
 	uint64_t done = 0;
 
+	if (!len) /* there may be no buffer */
+		return;
 	if (!(md->options & PTL_MD_IOVEC)) {
 		base_copy_user(in ? at : bytes, in ? bytes : at, len);
 		return;
