@@ -96,7 +96,14 @@ void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channe
 
 void shm_ring_reset(struct shm_ring *r)
 {
-	memset(r->ch, 0, sizeof(*r->ch));
+	struct shm_channel *ch = r->ch;
+
+	/* a thread that has just left the library may still be looking (shm_rings_pending) */
+	__atomic_store_n(&ch->head, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&ch->tail, 0, __ATOMIC_RELAXED);
+	atomic_store_explicit(&ch->want_space, 0, memory_order_relaxed);
+	ch->messages = ch->head_seen = 0;
+	memset(ch->slot, 0, sizeof(ch->slot));
 	madvise(r->lines,
 		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
 			(size_t)r->chunk * SHM_SLOTS,
