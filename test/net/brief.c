@@ -46,15 +46,17 @@ static int computes_and_looks(void)
 
 static void puts_to_it(void)
 {
-	static unsigned char bytes[8];
+	static unsigned char bytes[ROUNDS + 1][8];
 	ptl_handle_md_t md = pt_bind(bytes, sizeof(bytes), PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE);
 
+	for (int i = 1; i <= ROUNDS; i++)
+		bytes[i][0] = (unsigned char)i;
 	pt_barrier();
 	for (int i = 1; i <= ROUNDS; i++) {
 		while (atomic_load(pt_word(COMPUTES)) < (uint64_t)i)
 			pt_pause();
-		bytes[0] = (unsigned char)i;
-		pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(1), PORTAL, 0, 0, 0, 0));
+		pt_ok(PtlPutRegion(md, (ptl_size_t)i * 8, 8, PTL_NO_ACK_REQ, pt_id(1), PORTAL, 0, 0,
+				   0, 0));
 	}
 }
 
