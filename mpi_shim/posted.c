@@ -102,7 +102,7 @@ void mpi_posted_add(struct mpi_request *r)
 	last = r;
 }
 
-static inline void leave_list(struct mpi_request *r)
+void mpi_posted_remove(struct mpi_request *r)
 {
 	if (r->chain_prev)
 		r->chain_prev->chain_next = r->chain_next;
@@ -125,11 +125,6 @@ static inline void leave_list(struct mpi_request *r)
 	filed--;
 }
 
-void mpi_posted_remove(struct mpi_request *r)
-{
-	leave_list(r);
-}
-
 struct mpi_request *mpi_posted_first(void)
 {
 	return first;
@@ -150,6 +145,6 @@ struct mpi_request *mpi_posted_take(uint64_t bits)
 			best = r;
 	}
 	if (best)
-		leave_list(best);
+		mpi_posted_remove(best);
 	return best;
 }
