@@ -59,16 +59,17 @@ static int first_invalid(int n, const MPI_Request *request)
 /* Checks an array of requests: the number that are active, or -1 for an invalid one (text kept). */
 static int count_active(int n, const MPI_Request *request)
 {
-	int active = 0, bad = first_invalid(n, request);
+	int active = 0;
 
-	if (bad < n) {
-		invalid_at(request, bad);
-		return -1;
-	}
 	for (int i = 0; i < n; i++) {
 		const struct mpi_request *r = request_of(request[i]);
 
-		active += r && !is_idle(r);
+		if (r) {
+			active += !is_idle(r);
+		} else if (request[i] != MPI_REQUEST_NULL) {
+			invalid_at(request, i);
+			return -1;
+		}
 	}
 	return active;
 }

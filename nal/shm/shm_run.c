@@ -506,14 +506,6 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 		ptl_ahead_others(v, &a->of[a->others % AHEAD]);
 }
 
-/* The message that comes next, and if it is here already the line behind it, come over while this one is taken: a
- * burst costs no transfer a message. What the producer has yet to write is left to it. */
-static inline void ask_next(const struct shm_ring *r, uint64_t at)
-{
-	if (__atomic_load_n(&shm_ring_line(r, at)->seq, __ATOMIC_RELAXED) == (uint32_t)at + 1)
-		__builtin_prefetch(shm_ring_line(r, at + 1));
-}
-
 /* Takes up to `most` messages from the ring; returns how many. */
 static unsigned int drain(struct run *x, unsigned int most)
 {
@@ -534,7 +526,6 @@ static unsigned int drain(struct run *x, unsigned int most)
 		     i += SHM_LINE)
 			__builtin_prefetch(r->lines + shm_payload_line(at) * SHM_LINE + i);
 		lines = shm_msg_lines(&m, at, r->count);
-		ask_next(r, head + lines);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
 			lines = 1;
