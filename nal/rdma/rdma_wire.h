@@ -156,11 +156,11 @@ struct rdma_msg {
 /* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
 
-/* The same of a SHORT one, as most are; kind need not be set. */
-uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m);
-
 /* Writes the packet without the header, body, bytes or address that `m` points to, and without a tag. Its length so
  * far: they follow. */
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
+
+/* The same of a SHORT one, as most are; kind need not be set. */
+uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m);
 
 #endif
