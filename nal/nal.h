@@ -110,6 +110,9 @@ struct nal_ops {
 	 * run the engine. Locked. */
 	void (*own_events)(struct ptl_ni *ni, bool handlers);
 
+	/* Host. ni->neighbours has become known: how many want the cores, by whatever NAL they are reached. Locked. */
+	void (*counted)(struct ptl_ni *ni);
+
 	/* In the child of a fork: lets go of what would keep the parent's interface alive. Calls nothing
 	 * but close(). */
 	void (*forked)(struct ptl_ni *ni);

@@ -328,6 +328,7 @@ static void learn_job(struct ptl_ni *ni)
 		n += ids[i].nid == ni->id.nid;
 	ptl_lock(ni);
 	ni->neighbours = n;
+	ni->nal->counted(ni);
 	if (rt_init(&job) == 0 && job->kind == RT_ENV) {
 		ni->awaited = ids;
 		ni->nawaited = size;

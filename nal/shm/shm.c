@@ -238,6 +238,11 @@ static void shm_own_events(struct ptl_ni *ni, bool handlers)
 	atomic_store(&ni->view.r->no_run, handlers);
 }
 
+static void shm_counted(struct ptl_ni *ni)
+{
+	shm_peer_count_cores(shm_of(ni));
+}
+
 /* ---- a lock that is not let go ---------------------------------------------------------------- */
 
 static char state_of(pid_t pid)
@@ -310,6 +315,7 @@ const struct nal_ops nal_shm_ops = {
 	.idle = shm_idle,
 	.holder_dead = shm_holder_dead,
 	.own_events = shm_own_events,
+	.counted = shm_counted,
 	.forked = shm_link_forked,
 	.describe = shm_describe,
 };
