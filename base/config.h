@@ -84,8 +84,8 @@
 	  "(auto), insisted on (on), or never (off).")                                             \
 	X(PTL_SHM_LONG, ptl_shm_long, ENUM, BASE_LONG_AUTO, 0, 3, "auto|pipe|claim|cma",           \
 	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
-	  "in chunks either side claims (claim), by one side alone (cma), or by measurement "      \
-	  "(auto).")                                                                               \
+	  "in chunks either side claims (claim), by one side alone (cma), or by pipe or claim, "   \
+	  "whichever moved them faster lately (auto).")                                            \
 	X(PTL_SHM_BIAS, ptl_shm_bias, ENUM, BASE_BIAS_AUTO, 0, 1, "auto|off",                      \
 	  "Whether the thread that uses an interface enters the library without atomic "           \
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \

@@ -22,35 +22,6 @@
 #include "base/config.h"
 #include "base/cpu.h"
 
-/* ---- what this machine is like ---------------------------------------------------------------- */
-
-static pthread_once_t measured = PTHREAD_ONCE_INIT;
-static uint64_t memory_rate, attach_rate; /* MB/s */
-
-static void measure(void)
-{
-	shm_copy_measure(&memory_rate, &attach_rate);
-}
-
-/* Two cores through the pipe move what one core copies in cache; two cores with cross-memory attach move
- * twice what one does. */
-static bool pipe_pays(void)
-{
-	pthread_once(&measured, measure);
-	return memory_rate > 2 * attach_rate;
-}
-
-static void shm_describe(char *text, size_t len)
-{
-	bool pays = pipe_pays();
-
-	snprintf(text, len, "memcpy %.1f GB/s, cross-memory attach %.1f GB/s: long messages go %s",
-		 (double)memory_rate / 1000, (double)attach_rate / 1000,
-		 pays          ? "through the pipe"
-		 : attach_rate ? "by claims of both sides"
-			       : "through the pipe (no attach)");
-}
-
 static const char *shm_unusable(void)
 {
 	static char why[128];
@@ -74,6 +45,16 @@ static const char *shm_unusable(void)
 	}
 	close(fd);
 	return NULL;
+}
+
+static void shm_describe(char *text, size_t len)
+{
+	uint64_t word = 1, scratch = 0;
+
+	snprintf(text, len, "cross-memory attach %s",
+		 shm_copy_allowed(getpid(), (uintptr_t)&word, word, (uintptr_t)&scratch)
+			 ? "works: peers move data by themselves"
+			 : "is forbidden: long messages go through the pipe");
 }
 
 /* ---- opening and closing ---------------------------------------------------------------------- */
@@ -110,7 +91,6 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	}
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
 	s->eager = (uint32_t)base_config()->ptl_shm_eager;
-	s->pipe = pipe_pays();
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
 	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),
 		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off"

@@ -13,6 +13,7 @@
  *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
+ *   shm_way.c   ... and which way, by what was faster lately
  *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
  *   shm_link.c  the helper thread: connections, deaths, doorbells, work left behind
@@ -53,6 +54,17 @@ struct shm_deferred {
 	char payload[];
 };
 
+#define SHM_WAY_GROUPS 3
+
+/* What was observed of a peer's long messages of one class: see shm_way.c. */
+struct shm_way {
+	bool claims;
+	uint8_t phase, group;
+	uint32_t left;      /* messages to the end of the phase, or of its group */
+	uint64_t ns, bytes; /* in this group */
+	uint64_t cost[2][SHM_WAY_GROUPS];
+};
+
 enum shm_peer_state { SHM_CONNECTING, SHM_LIVE, SHM_GONE };
 
 /* Guarded by our region's lock, but for what `users` protects. */
@@ -81,6 +93,10 @@ struct shm_peer {
 	size_t deferred_bytes;
 	uint64_t sent;
 	uint64_t pipe_since; /* when a pipe between us that we drain ran dry */
+	struct shm_way way[SHM_WAYS];
+	uint32_t timed; /* of them */
+	uint64_t
+		busy_since; /* when its first landing began or one ended; 0: there is none, or it is not timed */
 	struct shm_peer *next_run, *next_gone, *next_unsure;
 };
 
@@ -120,7 +136,6 @@ struct shm {
 		 * in vain */
 		uint32_t turns, no_turns, no_turns_next;
 	} wait;
-	bool pipe; /* pipelined copies pay here */
 	uint32_t eager;
 };
 
@@ -197,8 +212,6 @@ ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_
 ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len);
 /* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
 bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch);
-/* Bytes per microsecond of memcpy in cache, and of cross-memory attach, on this machine now. */
-void shm_copy_measure(uint64_t *memory, uint64_t *cma);
 
 /* ---- shm_send.c ------------------------------------------------------------------------------- */
 
@@ -265,6 +278,18 @@ static inline bool shm_long_any(const struct shm *s)
 }
 /* Chunks of a landing of `len` bytes on a ring. */
 void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
+
+/* ---- shm_way.c -------------------------------------------------------------------------------- */
+
+/* Which of SHM_WAYS a long message is. */
+static inline unsigned int shm_way_of(uint64_t length)
+{
+	return length < 128u << 10 ? 0 : length < 512u << 10 ? 1 : length < 2u << 20 ? 2 : 3;
+}
+void shm_way_init(struct shm_peer *p);
+/* A landing of a message from p begins and ends; by the owner of the region, locked. */
+void shm_way_began(struct shm_peer *p);
+void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);
 
 /* ---- shm_wait.c ------------------------------------------------------------------------------- */
 

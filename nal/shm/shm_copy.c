@@ -7,11 +7,9 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/cpu.h"
 #include "nal/shm/shm.h"
 #include "portals/atomic.h"
 
@@ -326,32 +324,4 @@ bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scra
 	lv.iov_base = &mark;
 	rv.iov_base = (void *)(uintptr_t)scratch;
 	return process_vm_writev(pid, &lv, 1, &rv, 1, 0) == 8;
-}
-
-void shm_copy_measure(uint64_t *memory, uint64_t *attach)
-{
-	enum { SIZE = 256 * 1024 };
-	char *buf = mmap(NULL, 2 * SIZE, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	struct iovec lv = { buf, SIZE }, rv = { buf + SIZE, SIZE };
-	uint64_t t, best[2] = { UINT64_MAX, UINT64_MAX };
-
-	*memory = 1;
-	*attach = 0;
-	if (buf == MAP_FAILED)
-		return;
-	for (int i = 0; i < 5; i++) {
-		t = base_now_ns();
-		memcpy(buf, buf + SIZE, SIZE);
-		t = base_now_ns() - t;
-		best[0] = t < best[0] ? t : best[0];
-		t = base_now_ns();
-		if (process_vm_readv(getpid(), &lv, 1, &rv, 1, 0) != SIZE)
-			break;
-		t = base_now_ns() - t;
-		best[1] = t < best[1] ? t : best[1];
-	}
-	munmap(buf, 2 * SIZE);
-	*memory = SIZE * 1000ull / (best[0] | 1);
-	*attach = best[1] == UINT64_MAX ? 0 : SIZE * 1000ull / (best[1] | 1);
 }

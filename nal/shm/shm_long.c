@@ -6,7 +6,7 @@
  * of the pipe and the destination's side copies it out, both at the same time and through the cache. Which
  * it is depends on who is inside the library at that moment, chunk by chunk:
  *
- *   both inside          pipe (or claims by both, where cross-memory attach is as fast as memcpy)
+ *   both inside          pipe, or claims by both: what was faster lately (shm_way.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *
@@ -67,6 +67,7 @@ static void end_as_target(struct job *j, ptl_ni_fail_t fail)
 	m->op = j->l->op;
 	m->op_gen = j->l->op_gen;
 	ptl_landing_free(e, j->index);
+	shm_way_ended(j->s, j->p, j->length);
 	shm_send_end(j->s, j->p, m, &spare, NULL, NULL);
 	shm_after_push(j->s, j->p);
 }
@@ -244,7 +245,9 @@ static bool use_pipe(const struct job *j)
 		return true;
 	if (how != BASE_LONG_AUTO)
 		return how == BASE_LONG_PIPE;
-	return j->s->pipe && j->s->ni->spin_ns;
+	return j->s->ni->spin_ns &&
+	       !atomic_load_explicit(&j->pipe->ch->claims[shm_way_of(j->length)],
+				     memory_order_relaxed);
 }
 
 /* A slot was filled or emptied for a side that can do nothing else: it may be about to sleep. */

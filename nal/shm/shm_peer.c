@@ -88,6 +88,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 	p->eager = SHM_RING_LEAST / 4; /* until we see its ring */
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
+	shm_way_init(p);
 	s->peer[i] = p;
 	hash_add(s, p);
 	st = &s->area->peer[i];

@@ -19,6 +19,7 @@
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 #define SHM_ASK_MOST   12     /* lines asked for ahead */
 #define SHM_SLOTS      8      /* of a pipe */
+#define SHM_WAYS       4      /* classes of long messages, by length */
 
 enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
 
@@ -39,6 +40,8 @@ struct shm_channel {
 	uint64_t head_seen;         /* what head was when last looked at */
 	/* 1: the producer has something it could not put in */
 	_Alignas(64) _Atomic uint32_t want_space;
+	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not through the pipe */
+	_Atomic uint32_t claims[SHM_WAYS];
 	struct shm_slot slot[SHM_SLOTS];
 };
 

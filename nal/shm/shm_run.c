@@ -124,6 +124,8 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	} else {
 		shm_long_chunks(l, x->from);
 		i = ptl_landing_alloc(x->e, l);
+		if (!x->e->undo)
+			shm_way_began(x->p);
 	}
 	if (i == PTL_NIL) {
 		ptl_engine_done(x->e, l, fail);
@@ -412,6 +414,8 @@ static void APART take_fetched(struct run *x, const struct shm_msg *m)
 	else
 		ptl_engine_done(x->e, l, fail);
 	ptl_landing_free(x->e, i);
+	if (!x->e->undo)
+		shm_way_ended(x->s, x->p, l->mlength);
 }
 
 static void APART take_placed(struct run *x, const struct shm_msg *m)

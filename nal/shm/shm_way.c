@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Which way long messages go when both sides are inside: through the pipe, or by claims. Either may be three times
+ * as fast as the other, by where the two cores are and what else uses their caches, which nobody can tell
+ * beforehand and which changes while a program runs. So the owner of a region, in which all landings of a peer begin
+ * and end, looks how long they take. For most of the time it only counts them. Then it takes the time of some,
+ * of some more that go the other way, and stays with what was faster:
+ *
+ *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
+ *             timed       the others  timed
+ *                         end
+ *
+ * It rests the longer the worse the other way was, so that trials cost about one part in a hundred. Each
+ * time is the median of those of three groups: one in which the kernel ran somebody else does not count. Messages
+ * of much different lengths are of different minds about it, and have a trial each.
+ */
+#include "base/config.h"
+#include "base/cpu.h"
+#include "nal/shm/shm.h"
+
+#define GROUP      8 /* landings; more than end at the same time because they went together */
+#define REST_FIRST 8
+#define REST_LEAST 32
+#define REST_MOST  8192
+
+enum phase { RESTS, PRESENT, SETTLES, OTHER };
+
+static uint64_t median(const uint64_t *of)
+{
+	uint64_t low = of[0] < of[1] ? of[0] : of[1], high = of[0] < of[1] ? of[1] : of[0];
+
+	return of[2] < low ? low : of[2] > high ? high : of[2];
+}
+
+/* Both sides see it, for the next chunk. */
+static void take_other(struct shm_peer *p, unsigned int k)
+{
+	p->way[k].claims = !p->way[k].claims;
+	atomic_store_explicit(&p->in.ch->claims[k], p->way[k].claims, memory_order_relaxed);
+}
+
+static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
+{
+	struct shm_way *w = &p->way[k];
+	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), better, worse, rest;
+
+	if (is < was - was / 8) {
+		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
+		better = is;
+		worse = was;
+	} else {
+		take_other(p, k);
+		better = was;
+		worse = is > was ? is : was;
+	}
+	/* what four groups took longer, shared out over as many landings that it is one part in 128 */
+	rest = 4 * GROUP * 128 * (worse - better) / (better | 1);
+	w->left = rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
+}
+
+static bool timed(const struct shm_way *w)
+{
+	return w->phase == PRESENT || w->phase == OTHER;
+}
+
+/* A phase, or a group of one, is over. */
+static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
+{
+	struct shm_way *w = &p->way[k];
+
+	w->left = GROUP;
+	if (timed(w)) {
+		w->cost[w->phase == OTHER][w->group] = (w->ns << 16) / (w->bytes | 1);
+		w->ns = w->bytes = 0;
+		if (++w->group < SHM_WAY_GROUPS)
+			return;
+		w->group = 0;
+		p->timed--;
+	}
+	switch (w->phase) {
+	case PRESENT:
+		w->phase = SETTLES;
+		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
+		take_other(p, k);
+		break;
+	case OTHER:
+		w->phase = RESTS;
+		decide(s, p, k);
+		break;
+	default:
+		w->phase = w->phase == RESTS ? PRESENT : OTHER;
+		p->timed++;
+	}
+}
+
+static bool observed(const struct shm *s, const struct shm_peer *p)
+{
+	return base_config()->ptl_shm_long == BASE_LONG_AUTO && p->cma && s->ni->spin_ns &&
+	       p->index != SHM_SELF;
+}
+
+void shm_way_init(struct shm_peer *p)
+{
+	for (unsigned int k = 0; k < SHM_WAYS; k++)
+		p->way[k].left = REST_FIRST;
+}
+
+void shm_way_began(struct shm_peer *p)
+{
+	if (p->timed && !p->busy_since)
+		p->busy_since = base_now_ns();
+}
+
+void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
+{
+	const struct ptl_flow *f = &s->ni->view.r->flow[p->index];
+	const unsigned int k = shm_way_of(length);
+	struct shm_way *w = &p->way[k];
+	uint64_t now = 0;
+
+	if (!observed(s, p))
+		return;
+	if (p->timed)
+		now = base_now_ns();
+	if (timed(w) && p->busy_since) { /* else begun by the peer, on our behalf */
+		w->ns += now - p->busy_since;
+		w->bytes += length;
+	}
+	if ((!timed(w) || p->busy_since) && !--w->left) {
+		go_on(s, p, k);
+		if (p->timed && !now)
+			now = base_now_ns();
+	}
+	/* what goes on is busy from here on */
+	p->busy_since = p->timed && (f->land[0].first || f->land[1].first) ? now : 0;
+}
