@@ -15,7 +15,7 @@
 	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
 	X(BARRIER, TREE, "barrier=tree", "up and down a tree")                                     \
-	X(BCAST, HUB, "bcast=hub", "through shared memory")                                        \
+	X(BCAST, HUB, "bcast=hub", "through shared memory, messages between nodes")                \
 	X(BCAST, BINOMIAL, "bcast=binomial", "down a binomial tree")                               \
 	X(BCAST, TREE, "bcast=tree", "down a tree with 8 branches")                                \
 	X(BCAST, RING, "bcast=ring", "scattered down a binomial tree, gathered round a ring")      \
@@ -25,7 +25,8 @@
 	X(SCATTER, HUB, "scatter=hub", "through shared memory")                                    \
 	X(SCATTER, BINOMIAL, "scatter=binomial", "down a binomial tree; equal blocks")             \
 	X(SCATTER, LINEAR, "scatter=linear", "from the root to each rank")                         \
-	X(ALLGATHER, HUB, "allgather=hub", "through shared memory; equal blocks")                  \
+	X(ALLGATHER, HUB, "allgather=hub",                                                         \
+	  "through shared memory, messages between nodes; equal blocks")                           \
 	X(ALLGATHER, DOUBLING, "allgather=doubling",                                               \
 	  "recursive doubling; equal blocks, a power of two of ranks")                             \
 	X(ALLGATHER, BRUCK, "allgather=bruck", "Bruck's algorithm; equal blocks")                  \
@@ -36,14 +37,15 @@
 	X(ALLTOALL, PAIRWISE, "alltoall=pairwise", "one pair at a time; not in place")             \
 	X(ALLTOALL, LINEAR, "alltoall=linear", "directly, many at once; not in place")             \
 	X(ALLTOALL, SWAP, "alltoall=swap", "pairs swap their blocks; in place")                    \
-	X(REDUCE, HUB, "reduce=hub", "through shared memory; predefined operations up to 4 MiB")   \
+	X(REDUCE, HUB, "reduce=hub",                                                               \
+	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
 	X(REDUCE, BINOMIAL, "reduce=binomial", "up a binomial tree")                               \
 	X(REDUCE, TREE, "reduce=tree", "up a tree with 8 branches")                                \
 	X(REDUCE, PARTS, "reduce=parts",                                                           \
 	  "recursive halving, then to the root; predefined operations that commute, an element "   \
 	  "for each rank at least")                                                                \
 	X(ALLREDUCE, HUB, "allreduce=hub",                                                         \
-	  "through shared memory; predefined operations up to 4 MiB")                              \
+	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
 	X(ALLREDUCE, DOUBLING, "allreduce=doubling", "recursive doubling")                         \
 	X(ALLREDUCE, PARTS, "allreduce=parts",                                                     \
 	  "recursive halving and doubling (Rabenseifner); predefined operations that commute, "    \

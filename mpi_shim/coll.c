@@ -21,30 +21,42 @@ void mpi_coll_init(void)
 	mpi_coll_setting = *base_coll();
 }
 
-static bool short_of_processors(void)
+static int ranks_here(void)
 {
-	/* Ranks of several machines may not see the same number of processors, but must choose the
-	 * same algorithms. */
-	for (int i = 1; i < mpi_world.size; i++)
-		if (mpi_world.id[i].nid != mpi_world.id[0].nid)
-			return false;
-	return mpi_world.size > sysconf(_SC_NPROCESSORS_ONLN);
+	static int known;
+	int here = 0;
+
+	if (known)
+		return known;
+	for (int i = 0; i < mpi_world.size; i++)
+		here += mpi_world.id[i].nid == mpi_world.id[mpi_world.rank].nid;
+	known = here;
+	return here;
 }
 
-bool mpi_coll_short_of_processors(void)
+bool mpi_coll_short_here(void)
 {
 	static signed char known = -1;
 
 	if (known < 0)
-		known = short_of_processors();
+		known = ranks_here() > sysconf(_SC_NPROCESSORS_ONLN);
 	return known;
+}
+
+bool mpi_coll_crowded_here(void)
+{
+	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
+		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
+	return mpi_coll_short_here();
 }
 
 bool mpi_coll_crowded(void)
 {
 	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
 		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
-	return mpi_coll_short_of_processors();
+	/* Ranks of several machines may not see the same number of processors, but must choose the
+	 * same algorithms. */
+	return ranks_here() == mpi_world.size && mpi_coll_short_here();
 }
 
 /* ---- trees --------------------------------------------------------------------------------------- */
@@ -132,6 +144,9 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 	}
 }
 
+/* With so many ranks on a node, in the mean, two levels pay. */
+#define NODE_RANKS 4
+
 /* ---- without messages ---------------------------------------------------------------------------- */
 
 static bool is_in(enum base_coll c, uint64_t set)
@@ -146,33 +161,60 @@ static struct mpi_hub *counted(enum base_coll c, struct mpi_hub *hub)
 	return hub;
 }
 
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
-			    MPI_Count bytes, MPI_Count most)
+/* Two levels, if there are: of several nodes one has several ranks. */
+static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes, MPI_Count most,
+			bool wanted)
 {
+	if (nodes == comm->size || most == 0)
+		return false;
+	return wanted || (comm->size >= NODE_RANKS * nodes && bytes <= most);
+}
+
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			    MPI_Count bytes, MPI_Count most, MPI_Count across)
+{
+	bool wanted = is_in(hub, mpi_coll_setting.wanted);
+	struct mpi_hub *h;
+	int nodes;
+
 	if (!p->now || bytes <= 0 || comm->inter || is_in(hub, mpi_coll_setting.ruled_out))
 		return NULL;
 	/* where processors are short two copies in the caches cost less than messages, however long */
-	if (bytes > most && !mpi_coll_crowded() && !is_in(hub, mpi_coll_setting.wanted))
+	if (bytes > most && bytes > across && !mpi_coll_crowded() && !wanted)
 		return NULL;
-	return counted(hub, mpi_hub_of(comm, true));
+	h = mpi_hub_of(comm);
+	nodes = h ? mpi_hub_nodes(h) : 0;
+	if (nodes == 1 && bytes > most && !mpi_coll_crowded() && !wanted)
+		h = NULL;
+	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
+		h = NULL;
+	return counted(hub, h);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op)
+			       const struct mpi_op *op, MPI_Count across)
 {
+	struct mpi_hub *h;
+	int nodes;
+
 	if (!p->now || comm->inter || is_in(hub, mpi_coll_setting.ruled_out) || count == 0 ||
 	    !op->predefined || !type->predefined || !type->dense || type->size == 0 ||
 	    count > MPI_HUB_REDUCE / type->size)
 		return NULL;
-	return counted(hub, mpi_hub_of(comm, true));
+	h = mpi_hub_of(comm);
+	nodes = h ? mpi_hub_nodes(h) : 0;
+	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across,
+				      is_in(hub, mpi_coll_setting.wanted)))
+		h = NULL;
+	return counted(hub, h);
 }
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
 {
 	if (!p->now || is_in(BASE_COLL_BARRIER_HUB, mpi_coll_setting.ruled_out))
 		return NULL;
-	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
+	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm));
 }
 
 /* ---- for making communicators: by messages ---------------------------------------------------------- */

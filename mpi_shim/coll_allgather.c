@@ -15,6 +15,8 @@
 
 /* Of each block: without messages up to here, where each rank has a processor. */
 #define HUB_BYTES (64 << 10)
+/* On two levels up to here. */
+#define NODES_BYTES (64 << 10)
 
 /* Neighbours in a ring; every block is passed on once. */
 static void ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
@@ -187,10 +189,14 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		return rc;
 	hub = recv->counts ? NULL
 			   : mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, mpi_vec_bytes(recv, 0),
-					 mpi_hub_pieces(comm, HUB_BYTES));
-	if (hub && in_place)
-		return mpi_hub_allgather(hub, mpi_vec_at(recv, comm->rank), recv->count, recv->type,
-					 recv);
+					 mpi_hub_pieces(comm, HUB_BYTES), NODES_BYTES);
+	if (hub && in_place) {
+		sendbuf = mpi_vec_at(recv, comm->rank);
+		sendcount = recv->count;
+		sendtype = recv->type;
+	}
+	if (hub && mpi_hub_nodes(hub) > 1)
+		return mpi_nodes_allgather(p, hub, sendbuf, sendcount, sendtype, recv);
 	if (hub)
 		return mpi_hub_allgather(hub, sendbuf, sendcount, sendtype, recv);
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);

@@ -12,6 +12,9 @@
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
 
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
+
 static void doubling(struct mpi_work *w, const struct mpi_fold *f)
 {
 	for (int bit = 1; bit < f->power && f->rank >= 0; bit *= 2) {
@@ -124,9 +127,12 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		return rc;
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op);
+	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op, NODES_BYTES);
+	if (hub && in_place)
+		sendbuf = recvbuf;
+	if (hub && mpi_hub_nodes(hub) > 1)
+		return mpi_nodes_allreduce(p, hub, sendbuf, recvbuf, count, datatype, op);
 	if (hub)
-		return mpi_hub_allreduce(hub, in_place ? recvbuf : sendbuf, recvbuf, count,
-					 datatype, op);
+		return mpi_hub_allreduce(hub, sendbuf, recvbuf, count, datatype, op);
 	return mpi_intra_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
 }

@@ -159,7 +159,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes,
-				  mpi_hub_pieces(comm, HUB_BYTES / comm->size))
+				  mpi_hub_pieces(comm, HUB_BYTES / comm->size), 0)
 		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);

@@ -14,6 +14,8 @@
 
 /* Without messages up to here, where each rank has a processor. */
 #define HUB_BYTES (128 << 10)
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
 
 /* Rank `relative` places after the root. */
 static int at(const struct mpi_comm *comm, int root, int relative)
@@ -141,9 +143,12 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 
 	if (rc)
 		return rc;
-	for (MPI_Count i = 0; i < k.bytes && !rc; i += most)
-		rc = mpi_hub_bcast(hub, k.data + i,
-				   (size_t)(k.bytes - i < most ? k.bytes - i : most), root);
+	if (mpi_hub_nodes(hub) > 1)
+		rc = mpi_nodes_bcast(p, hub, k.data, (size_t)k.bytes, root);
+	else
+		for (MPI_Count i = 0; i < k.bytes; i += most)
+			rc = mpi_hub_bcast(hub, rc, k.data + i,
+					   (size_t)(k.bytes - i < most ? k.bytes - i : most), root);
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
 	return rc;
@@ -163,7 +168,7 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, HUB_BYTES)
+		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, HUB_BYTES, NODES_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

@@ -169,7 +169,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES);
+	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
 	if (hub)
 		return mpi_hub_gather(hub, sendbuf, sendcount, sendtype, &recv, (size_t)bytes,
 				      root);

@@ -31,6 +31,7 @@ enum mpi_coll_tag {
 	MPI_TAG_REDUCE_SCATTER,
 	MPI_TAG_SCAN,
 	MPI_TAG_NEIGHBOR,
+	MPI_TAG_MASTERS, /* between the first ranks of nodes; hub_nodes.c */
 };
 
 /* ---- which algorithm ----------------------------------------------------------------------------- */
@@ -59,8 +60,10 @@ static inline int mpi_first(int a, int b)
  * algorithm with the fewest messages wins over the one with the fewest rounds. The same on all ranks.
  */
 bool mpi_coll_crowded(void);
-/* Whether it is so; mpi_coll_crowded() may have been told otherwise. */
-bool mpi_coll_short_of_processors(void);
+/* What ranks of one machine do among themselves can be chosen there, wherever the others are. */
+bool mpi_coll_crowded_here(void);
+/* Whether it is so; those may have been told otherwise. */
+bool mpi_coll_short_here(void);
 
 /* ---- trees --------------------------------------------------------------------------------------- */
 
@@ -161,10 +164,11 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 /*
  * The hub, if it is the way for a blocking collective in which each rank gives so many bytes, `most` at most where each
- * rank has a processor, unless `hub` is wanted; NULL: messages. The same on all ranks.
+ * rank has a processor, or on several nodes `across` (0: not there), unless `hub` is wanted; NULL: messages. The same
+ * on all ranks.
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
-			    MPI_Count bytes, MPI_Count most);
+			    MPI_Count bytes, MPI_Count most, MPI_Count across);
 /* `most`, but few ranks do not wait long for each other: then data of any length may go in pieces. */
 static inline MPI_Count mpi_hub_pieces(const struct mpi_comm *comm, MPI_Count most)
 {
@@ -172,7 +176,7 @@ static inline MPI_Count mpi_hub_pieces(const struct mpi_comm *comm, MPI_Count mo
 }
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op);
+			       const struct mpi_op *op, MPI_Count across);
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm);
 

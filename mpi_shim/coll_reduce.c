@@ -11,6 +11,9 @@
 /* Vectors of all children of a rank together: up to here they are received at once. */
 #define TOGETHER_BYTES (32 << 10)
 
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
+
 #define BATCH 64 /* receives that the root posts at a time */
 
 /* The partial result of the ranks from this one upwards. */
@@ -259,9 +262,12 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op);
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op, NODES_BYTES);
+	if (hub && sendbuf == MPI_IN_PLACE)
+		sendbuf = recvbuf;
+	if (hub && mpi_hub_nodes(hub) > 1)
+		return mpi_nodes_reduce(p, hub, sendbuf, recvbuf, count, datatype, op, root);
 	if (hub)
-		return mpi_hub_reduce(hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf,
-				      count, datatype, op, root);
+		return mpi_hub_reduce(hub, sendbuf, recvbuf, count, datatype, op, root);
 	return mpi_intra_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 }

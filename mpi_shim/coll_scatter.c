@@ -166,7 +166,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size);
+	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);

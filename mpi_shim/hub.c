@@ -16,13 +16,13 @@
 /* The number of this barrier into word `word` of another node's master; with an error it says that, too. */
 static int put(struct mpi_hub *h, int node, int word, int rc)
 {
-	return mpi_first(rc, mpi_hub_put(h, node, word, h->number | (rc ? MPI_HUB_MISSING : 0)));
+	return mpi_first(rc, mpi_hub_put(h, node, word, h->crossing | (rc ? MPI_HUB_MISSING : 0)));
 }
 
 /* Words of a master: one for each round, then those for folding in and out. */
 static int await_word(struct mpi_hub *h, int word)
 {
-	return mpi_hub_await(h, &h->word[word], h->number);
+	return mpi_hub_await(h, &h->word[word], h->crossing);
 }
 
 /* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. */
@@ -51,7 +51,8 @@ static int with_masters(struct mpi_hub *h)
 {
 	int rc;
 
-	mpi_hub_raise(h);
+	h->crossing++;
+	mpi_hub_raise(h, MPI_SUCCESS);
 	mpi_hub_wake(h);
 	if (h->me != 0)
 		return mpi_hub_await_release(h);
@@ -70,21 +71,19 @@ int mpi_hub_barrier(struct mpi_hub *h)
 
 /* ---- broadcast and reductions ------------------------------------------------------------------------ */
 
-int mpi_hub_bcast(struct mpi_hub *h, void *data, size_t bytes, int root)
+int mpi_hub_bcast(struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
 {
-	int rc;
-
 	mpi_hub_begin_ahead(h, bytes);
 	if (h->wide) {
-		rc = mpi_hub_reserve_long(h);
+		rc = mpi_first(rc, mpi_hub_reserve_long(h));
 		mpi_hub_left_long(h);
-	} else {
-		rc = h->me == root ? mpi_hub_reserve(h) : MPI_SUCCESS;
+	} else if (h->me == root) {
+		rc = mpi_first(rc, mpi_hub_reserve(h));
 	}
 	if (h->me == root) {
 		if (!rc)
 			memcpy(mpi_hub_place(h, root, bytes), data, bytes);
-		mpi_hub_raise(h);
+		mpi_hub_raise(h, rc);
 	} else {
 		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
 		if (!rc)
@@ -126,7 +125,7 @@ int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count
 
 	mpi_hub_begin_ahead(h, bytes);
 	rc = contribute(h, in, bytes);
-	mpi_hub_raise(h);
+	mpi_hub_raise(h, rc);
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		if (!rc)

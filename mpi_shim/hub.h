@@ -9,6 +9,9 @@
  * that number or a greater one, for a fast partner may be in the next barrier already. With a flag
  * a few bytes of data travel: short reductions and broadcasts inside a node.
  *
+ * Other collectives over several nodes are made of these: inside a node without messages, between
+ * nodes by the algorithms for messages among the masters.
+ *
  * Operations are numbered by each rank for itself, as all call them in the same order. What an operation
  * writes lies in one of MPI_HUB_DEPTH places, by its number, so that ranks that need not wait for others run
  * ahead of them by as many operations at most; of those with eight bytes or less, by MPI_HUB_NOTES.
@@ -35,21 +38,23 @@
 #define MPI_HUB_REDUCE (4 << 20)
 
 struct mpi_hub;
+struct mpi_plan;
 struct mpi_vec;
 
 /*
  * The hub of an intracommunicator, for the collective that is called now, by all its ranks; NULL: messages. With
- * `data`: one that carries data, too.
+ * several nodes it serves the barrier and what has a function mpi_nodes_*; all but these are for one node.
  */
-struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data);
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm);
+int mpi_hub_nodes(const struct mpi_hub *hub);
 void mpi_hub_free(struct mpi_hub *hub);
 
 /* A put of another node's master, taken off before it is delivered: as PtlEQPollMany asks for. */
 int mpi_hub_offered(const ptl_arrival_t *put);
 
 int mpi_hub_barrier(struct mpi_hub *hub);
-/* All ranks pass the same number of bytes. */
-int mpi_hub_bcast(struct mpi_hub *hub, void *data, size_t bytes, int root);
+/* All ranks pass the same number of bytes. `rc`: what went wrong before; of the root's the others hear. */
+int mpi_hub_bcast(struct mpi_hub *hub, int rc, void *data, size_t bytes, int root);
 
 /* Predefined operations on dense types, up to MPI_HUB_REDUCE bytes, in the order of ranks; `in` and `out` may be the
  * same. */
@@ -69,5 +74,14 @@ int mpi_hub_gather(struct mpi_hub *hub, const void *in, MPI_Count count, struct 
 		   const struct mpi_vec *recv, size_t bytes, int root);
 int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t bytes, int root);
+
+/* The same on two levels, with messages between nodes. */
+int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *hub, void *data, size_t bytes, int root);
+int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
+		     MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root);
+int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
+			MPI_Count count, struct mpi_type *type, struct mpi_op *op);
+int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *hub, const void *in, MPI_Count count,
+			struct mpi_type *type, const struct mpi_vec *recv);
 
 #endif

@@ -21,7 +21,7 @@ static int begin(struct mpi_hub *h, bool wide)
 	return rc;
 }
 
-static int check_equal(MPI_Count sent, MPI_Count received)
+int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)
 {
 	if (sent == received)
 		return MPI_SUCCESS;
@@ -86,7 +86,7 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 	if (master) {
 		rc = mpi_first(rc, mpi_hub_meet(h));
 	} else {
-		mpi_hub_raise(h);
+		mpi_hub_raise(h, rc);
 		mpi_hub_wake(h);
 	}
 	if (from && !rc && from->type->dense && mpi_vec_type(to, h->me)->dense)
@@ -118,7 +118,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	struct mpi_vec mine = {
 		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
 	};
-	int rc = check_equal(count * type->size, mpi_vec_bytes(recv, 0));
+	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, 0));
 	bool copy = in != mpi_vec_at(recv, h->me);
 	struct piece p = { 0 };
 
@@ -153,7 +153,7 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 
 int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
 {
-	int rc = check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
 	struct piece p = { 0 };
 
 	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(h, h->n)))
@@ -170,7 +170,7 @@ static int gather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine
 
 	if (!rc && h->me != root)
 		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
-	mpi_hub_raise(h);
+	mpi_hub_raise(h, rc);
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		for (int i = 0; i < h->n && !rc; i++)
@@ -188,7 +188,7 @@ int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mp
 	int rc = MPI_SUCCESS;
 
 	if (h->me == root && in != MPI_IN_PLACE)
-		rc = check_equal(count * type->size, (MPI_Count)bytes);
+		rc = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
 	if (h->me == root && in != MPI_IN_PLACE && !rc)
 		rc = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
 				   recv->type);
@@ -208,7 +208,7 @@ static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const st
 			if (i != root)
 				pack_piece(send, i, p,
 					   mpi_hub_place(h, root, all) + (size_t)i * p->bytes);
-		mpi_hub_raise(h);
+		mpi_hub_raise(h, rc);
 	} else {
 		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
 		if (!rc)

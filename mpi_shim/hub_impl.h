@@ -65,19 +65,27 @@ struct mpi_hub_shared {
 
 /* ---- in this process --------------------------------------------------------------------------------- */
 
+/* A rank's node and its number there. */
+struct mpi_hub_home {
+	int node, seat;
+};
+
 struct mpi_hub {
 	struct mpi_comm *comm; /* not referenced: it has the hub */
-	uint64_t number;       /* of the operation under way */
+	uint64_t number;       /* of the operation under way on this node */
+	uint64_t crossing;     /* of the barrier under way between nodes */
 	uint64_t left;         /* all others are known to have left this operation */
 	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
 	bool spin;             /* a processor for every rank */
 	bool fence;            /* who wakes others has to order its write and its look itself */
-	bool broken;           /* a rank has died: messages from now on */
+	bool broken;           /* a rank of the only node has died: messages from now on */
 	int n, me;             /* ranks on this node */
 	int *rank;             /* their ranks in the communicator */
 	int nodes, node;
-	int *master;                   /* rank in the communicator of each node's first one */
-	uint64_t patience_ns;          /* how long a wait goes on before it sleeps */
+	int *master;               /* rank in the communicator of each node's first one */
+	struct mpi_hub_home *home; /* of each rank of the communicator */
+	struct mpi_comm masters; /* on a master: those of all nodes, ranked as these; hub_nodes.c */
+	uint64_t patience_ns;    /* how long a wait goes on before it sleeps */
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */
 	size_t bytes;
 	struct mpi_hub_seat *seats;
@@ -120,9 +128,9 @@ int mpi_hub_reserve(struct mpi_hub *h);
 int mpi_hub_reserve_long(struct mpi_hub *h);
 void mpi_hub_left_long(struct mpi_hub *h);
 
-/* What this rank has written can be seen by who sees its flag. Who may sleep has to be woken then, or by
- * leaving. */
-void mpi_hub_raise(struct mpi_hub *h);
+/* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank. Who may
+ * sleep has to be woken then, or by leaving. */
+void mpi_hub_raise(struct mpi_hub *h, int rc);
 int mpi_hub_await_flag(struct mpi_hub *h, int i);
 int mpi_hub_await_all(struct mpi_hub *h);
 /* Nothing of this operation is needed here any more; returns rc. */
@@ -142,6 +150,11 @@ int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count
 			 struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 			    struct mpi_type *type, struct mpi_op *op);
+
+/* ---- hub_blocks.c -------------------------------------------------------------------------------------- */
+
+/* Bytes that are sent and received in a block; MPI_SUCCESS or mpi_fail. */
+int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
 
 /* ---- hub_wait.c --------------------------------------------------------------------------------------- */
 

@@ -107,7 +107,7 @@ static int reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		/* who ran ahead would take the caches from who works */
 		rc = mpi_first(rc, mpi_hub_meet(h));
 	} else {
-		mpi_hub_raise(h);
+		mpi_hub_raise(h, rc);
 		if (h->me == root)
 			rc = mpi_first(rc, mpi_hub_await_all(h));
 	}

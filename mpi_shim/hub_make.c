@@ -29,57 +29,76 @@ static uint64_t node_of(const struct mpi_comm *comm, int rank)
 	return mpi_world.id[world].nid;
 }
 
-struct first {
+struct on_node {
 	uint64_t node;
 	int rank;
 };
 
 static int by_node(const void *a, const void *b)
 {
-	const struct first *x = a, *y = b;
+	const struct on_node *x = a, *y = b;
 
 	if (x->node != y->node)
 		return x->node < y->node ? -1 : 1;
 	return x->rank - y->rank;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	return ((const struct first *)a)->rank - ((const struct first *)b)->rank;
-}
-
-/* Fills in nodes, masters, and the ranks of this node. False: no memory. */
+/* Fills in homes, nodes, masters, and the ranks of this node. False: no memory. */
 static bool find_nodes(struct mpi_hub *h)
 {
 	const struct mpi_comm *comm = h->comm;
-	struct first *all = malloc((size_t)comm->size * sizeof(*all));
-	uint64_t here = node_of(comm, comm->rank);
+	struct on_node *all = malloc((size_t)comm->size * sizeof(*all));
 
 	h->rank = malloc((size_t)comm->size * sizeof(*h->rank));
 	h->master = malloc((size_t)comm->size * sizeof(*h->master));
-	if (!all || !h->rank || !h->master) {
+	h->home = malloc((size_t)comm->size * sizeof(*h->home));
+	if (!all || !h->rank || !h->master || !h->home) {
 		free(all);
 		return false;
 	}
-	for (int i = 0; i < comm->size; i++) {
-		all[i] = (struct first){ node_of(comm, i), i };
-		if (all[i].node != here)
-			continue;
-		if (i == comm->rank)
-			h->me = h->n;
-		h->rank[h->n++] = i;
-	}
-	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
 	for (int i = 0; i < comm->size; i++)
-		if (i == 0 || all[i].node != all[h->nodes - 1].node)
-			all[h->nodes++] = all[i];
-	qsort(all, (size_t)h->nodes, sizeof(*all), by_rank);
-	for (int i = 0; i < h->nodes; i++) {
-		h->master[i] = all[i].rank;
-		if (all[i].node == here)
-			h->node = i;
+		all[i] = (struct on_node){ node_of(comm, i), i };
+	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
+	for (int i = 0, first = 0; i < comm->size; i++) {
+		if (all[i].node != all[first].node)
+			first = i;
+		/* its master first: nodes are numbered in the order of their masters */
+		h->home[all[i].rank] = (struct mpi_hub_home){ all[first].rank, i - first };
 	}
 	free(all);
+	for (int i = 0; i < comm->size; i++) {
+		if (h->home[i].seat == 0) {
+			h->master[h->nodes] = i;
+			h->home[i].node = h->nodes++;
+		} else {
+			h->home[i].node = h->home[h->home[i].node].node;
+		}
+	}
+	h->node = h->home[comm->rank].node;
+	h->me = h->home[comm->rank].seat;
+	for (int i = 0; i < comm->size; i++)
+		if (h->home[i].node == h->node)
+			h->rank[h->n++] = i;
+	return true;
+}
+
+/* On a master: the communicator of all masters. False: no memory. */
+static bool gather_masters(struct mpi_hub *h)
+{
+	struct mpi_comm *m = &h->masters;
+	int *world = malloc((size_t)h->nodes * sizeof(*world));
+
+	for (int i = 0; world && i < h->nodes; i++)
+		world[i] = mpi_comm_peer(h->comm, h->master[i]);
+	if (!world)
+		return false;
+	m->local = m->remote = mpi_group_make(h->nodes, world);
+	if (!m->local)
+		return false;
+	m->obj.refs = 1; /* it goes with the hub */
+	m->context = h->comm->context;
+	m->rank = h->node;
+	m->size = m->remote_size = h->nodes;
 	return true;
 }
 
@@ -180,7 +199,7 @@ static bool make(struct mpi_hub *h)
 	/* who has no memory takes part all the same */
 	good &= find_nodes(h);
 	if (good && h->nodes > 1 && h->me == 0)
-		good = expose(h) == PTL_OK;
+		good = expose(h) == PTL_OK && gather_masters(h);
 	else
 		h->me_handle = PTL_INVALID_HANDLE;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm) || !good) {
@@ -204,8 +223,10 @@ void mpi_hub_free(struct mpi_hub *h)
 	if (h->me_handle != PTL_INVALID_HANDLE)
 		PtlMEUnlink(h->me_handle);
 	mpi_segment_leave(h->shared, h->bytes);
+	mpi_object_release(h->masters.local);
 	free(h->rank);
 	free(h->master);
+	free(h->home);
 	free(h);
 }
 
@@ -219,8 +240,8 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	h->comm = comm;
 	h->me_handle = PTL_INVALID_HANDLE;
 	h->patience_ns = 100000;
-	h->crowded = mpi_coll_crowded();
-	h->spin = !mpi_coll_short_of_processors();
+	h->crowded = mpi_coll_crowded_here();
+	h->spin = !mpi_coll_short_here();
 	return h;
 }
 
@@ -229,7 +250,7 @@ static bool wanted(const struct mpi_comm *comm)
 	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
 }
 
-struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data)
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm)
 {
 	struct mpi_hub *h = comm->hub;
 
@@ -250,7 +271,5 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool data)
 		}
 		comm->hub = h;
 	}
-	if (!h || h->broken || (data && h->nodes > 1))
-		return NULL;
-	return h;
+	return !h || h->broken ? NULL : h;
 }

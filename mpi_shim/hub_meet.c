@@ -86,14 +86,20 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 	/* pairs with the look at it in await_left() */
 	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
 	mpi_hub_wake(h);
-	if (rc == MPI_ERR_PROC_ABORTED)
+	if (rc == MPI_ERR_PROC_ABORTED && h->nodes == 1)
 		h->broken = true;
 	return rc;
 }
 
-void mpi_hub_raise(struct mpi_hub *h)
+/* A number as it is told to others. */
+static uint64_t telling(const struct mpi_hub *h, int rc)
 {
-	atomic_store_explicit(number_of(h, h->me), h->number, memory_order_release);
+	return h->number | (rc == MPI_ERR_PROC_ABORTED ? MPI_HUB_MISSING : 0);
+}
+
+void mpi_hub_raise(struct mpi_hub *h, int rc)
+{
+	atomic_store_explicit(number_of(h, h->me), telling(h, rc), memory_order_release);
 }
 
 int mpi_hub_await_flag(struct mpi_hub *h, int i)
@@ -113,9 +119,7 @@ int mpi_hub_await_all(struct mpi_hub *h)
 
 void mpi_hub_release(struct mpi_hub *h, int rc)
 {
-	uint64_t missing = rc == MPI_ERR_PROC_ABORTED ? MPI_HUB_MISSING : 0;
-
-	atomic_store_explicit(&h->shared->release, h->number | missing, memory_order_release);
+	atomic_store_explicit(&h->shared->release, telling(h, rc), memory_order_release);
 	mpi_hub_wake(h);
 }
 
@@ -136,7 +140,7 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 {
 	_Atomic uint32_t *count = &h->shared->count[h->number % MPI_HUB_DEPTH].n;
 
-	mpi_hub_raise(h);
+	mpi_hub_raise(h, *rc);
 	if (!h->crowded) {
 		if (h->me == 0) {
 			*rc = mpi_first(*rc, mpi_hub_await_all(h));
@@ -157,7 +161,7 @@ int mpi_hub_meet(struct mpi_hub *h)
 	int rc = MPI_SUCCESS;
 
 	if (!mpi_hub_has_master(h)) {
-		mpi_hub_raise(h);
+		mpi_hub_raise(h, MPI_SUCCESS);
 		mpi_hub_wake(h);
 		return mpi_hub_await_all(h);
 	}

@@ -167,12 +167,11 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
 		return verdict(word);
 	while (!reached(word, least)) {
-		int dead;
+		int dead = lost(h);
 
-		sleep_once(h, word, least);
-		dead = lost(h);
 		if (dead >= 0 && !reached(word, least))
 			return missing(dead);
+		sleep_once(h, word, least);
 	}
 	return verdict(word);
 }

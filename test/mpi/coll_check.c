@@ -153,7 +153,7 @@ static struct cm *add(MPI_Comm comm, const char *name)
 	return c;
 }
 
-/* All ranks; all in the other order; and if there are two ranks, the first third and the others. */
+/* All ranks; all in another order, in which those of a node are not next to each other; and if there are two ranks, the first third and the others. */
 void cms_make(void)
 {
 	int third = (tap_size + 2) / 3, lower = tap_rank < third;
@@ -162,8 +162,8 @@ void cms_make(void)
 
 	cm_count = 0;
 	add(MPI_COMM_WORLD, "world");
-	MPI_Comm_split(MPI_COMM_WORLD, 0, tap_size - tap_rank, &comm);
-	add(comm, "reversed");
+	MPI_Comm_split(MPI_COMM_WORLD, 0, tap_rank & 1 ? 2 * tap_size - tap_rank : tap_rank, &comm);
+	add(comm, "even ones up, odd ones down");
 	if (tap_size < 2)
 		return;
 	MPI_Comm_split(MPI_COMM_WORLD, lower, tap_rank, &half);

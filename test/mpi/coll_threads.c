@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives of several threads at the same time, each on a communicator of its own, with users'
- * operations that call MPI themselves.
+ * Collectives of several threads at the same time, each on a communicator of its own, blocking, non-blocking and
+ * persistent ones, with predefined operations and users', which call MPI themselves.
  */
 #include "coll_check.h"
 
@@ -40,6 +40,63 @@ struct work {
 	int thread, rounds;
 	const char *wrong;
 };
+
+/* Twice the same persistent collectives; `key` is what rank 0 has. */
+static const char *persistent(int t, unsigned key, unsigned *in, unsigned *out)
+{
+#if MPI_VERSION >= 4
+	unsigned sum = 0, mine = 0, want;
+	MPI_Request request[2];
+
+	MPI_Alltoall_init(in, 1, MPI_UNSIGNED, out, 1, MPI_UNSIGNED, comms[t], MPI_INFO_NULL,
+			  &request[0]);
+	MPI_Allreduce_init(&mine, &sum, 1, MPI_UNSIGNED, MPI_SUM, comms[t], MPI_INFO_NULL,
+			   &request[1]);
+	for (unsigned again = 0; again < 2; again++) {
+		for (int r = 0; r < tap_size; r++)
+			in[r] = key + again + (unsigned)(tap_rank * 100 + r);
+		mine = key + again + (unsigned)tap_rank;
+		MPI_Startall(2, request);
+		MPI_Waitall(2, request, MPI_STATUSES_IGNORE);
+		for (int r = 0; r < tap_size; r++)
+			if (out[r] != key + again + (unsigned)(r * 100 + tap_rank))
+				return "persistent alltoall";
+		want = (unsigned)tap_size * (key + again) +
+		       (unsigned)(tap_size * (tap_size - 1) / 2);
+		if (sum != want)
+			return "persistent allreduce";
+	}
+	MPI_Request_free(&request[0]);
+	MPI_Request_free(&request[1]);
+#else
+	(void)t, (void)key, (void)in, (void)out;
+#endif
+	return NULL;
+}
+
+/* Predefined operations and equal blocks: those that need no messages inside a node. */
+static const char *predefined(int t, int n, unsigned key, unsigned *in, unsigned *out)
+{
+	unsigned ranks = (unsigned)tap_size, all = ranks * (ranks - 1) / 2;
+
+	for (int i = 0; i < n; i++)
+		in[i] = key + (unsigned)(tap_rank + i);
+	MPI_Allreduce(in, out, n, MPI_UNSIGNED, MPI_SUM, comms[t]);
+	for (int i = 0; i < n; i++)
+		if (out[i] != ranks * (key + (unsigned)i) + all)
+			return "allreduce by a predefined operation";
+	MPI_Reduce(in, out, n, MPI_UNSIGNED, MPI_MAX, 0, comms[t]);
+	for (int i = 0; tap_rank == 0 && i < n; i++)
+		if (out[i] != key + ranks - 1 + (unsigned)i)
+			return "reduce by a predefined operation";
+	for (int r = 0; r < tap_size; r++)
+		in[r] = key + (unsigned)(tap_rank * 100 + r);
+	MPI_Alltoall(in, 1, MPI_UNSIGNED, out, 1, MPI_UNSIGNED, comms[t]);
+	for (int r = 0; r < tap_size; r++)
+		if (out[r] != key + (unsigned)(r * 100 + tap_rank))
+			return "alltoall";
+	return persistent(t, key, in, out);
+}
 
 static const char *one_round(int t, int round, MPI_Op op, unsigned *in, unsigned *out)
 {
@@ -80,7 +137,7 @@ static const char *one_round(int t, int round, MPI_Op op, unsigned *in, unsigned
 	for (int r = 0; r < tap_size; r++)
 		if (out[r] != key + (unsigned)(r * 7))
 			return "allgather";
-	return NULL;
+	return predefined(t, n, 0x40u * (unsigned)(t * 1000 + round + 1), in, out);
 }
 
 static void *run(void *arg)

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives over several nodes on two levels: inside a node through the memory of its hub, between nodes by
+ * messages of the masters, one from each node. The masters are a communicator to the algorithms by messages, so these
+ * choose among themselves as ever; its context is that of all ranks, and a tag of its own tells its messages from those.
+ *
+ * The order in which a reduction is made follows from which ranks are on which node, and nothing else.
+ *
+ * What a rank lacks for want of another, its master passes on as such inside the node; to other nodes it sends what it
+ * has. So all keep on calling the same way, and none waits for another that has given the hub up.
+ */
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/hub_impl.h"
+
+int mpi_hub_nodes(const struct mpi_hub *h)
+{
+	return h->nodes;
+}
+
+/* ---- between masters -------------------------------------------------------------------------------- */
+
+/* What the masters do until they are done with it has a tag of its own. */
+static int begin(struct mpi_plan *p)
+{
+	int tag = p->tag;
+
+	p->tag = MPI_TAG_MASTERS;
+	return tag;
+}
+
+/* The first error, those of messages included. */
+static int end(struct mpi_plan *p, int tag, int rc)
+{
+	mpi_plan_wait(p);
+	p->tag = tag;
+	return mpi_first(rc, p->rc);
+}
+
+static int masters_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int node)
+{
+	int tag = begin(p);
+
+	return end(p, tag,
+		   mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
+}
+
+/* ---- inside a node ----------------------------------------------------------------------------------- */
+
+static int inside(struct mpi_hub *h, int rc, void *data, size_t bytes, int seat)
+{
+	return h->n > 1 ? mpi_hub_bcast(h, rc, data, bytes, seat) : rc;
+}
+
+/* ---- both -------------------------------------------------------------------------------------------- */
+
+static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
+{
+	struct mpi_hub_home home = h->home[root];
+	bool first = home.node == h->node && home.seat != 0;
+
+	/* the master has it from the root, or the root from nobody */
+	if (first)
+		rc = inside(h, rc, data, bytes, home.seat);
+	if (h->me == 0)
+		rc = mpi_first(rc, masters_bcast(p, h, data, bytes, home.node));
+	return first ? rc : inside(h, rc, data, bytes, 0);
+}
+
+int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root)
+{
+	char *at = data;
+	int rc = MPI_SUCCESS;
+
+	for (size_t n; bytes > 0; at += n, bytes -= n) {
+		n = bytes < MPI_HUB_LONG ? bytes : MPI_HUB_LONG;
+		rc = mpi_first(rc, bcast(p, h, rc, at, n, root));
+	}
+	return rc;
+}
+
+int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+			MPI_Count count, struct mpi_type *type, struct mpi_op *op)
+{
+	int rc = MPI_SUCCESS;
+
+	if (h->n > 1)
+		rc = mpi_hub_reduce(h, in, out, count, type, op, 0);
+	if (h->me == 0) {
+		int tag = begin(p);
+		const void *from = h->n > 1 || in == out ? MPI_IN_PLACE : in;
+
+		rc = mpi_first(
+			rc, end(p, tag,
+				mpi_intra_allreduce(p, from, out, count, type, op, &h->masters)));
+	}
+	for (MPI_Count n, i = 0; i < count && h->n > 1; i += n) {
+		n = MPI_HUB_LONG / type->size < count - i ? MPI_HUB_LONG / type->size : count - i;
+		rc = mpi_first(rc, inside(h, rc, (char *)out + i * type->size,
+					  (size_t)(n * type->size), 0));
+	}
+	return rc;
+}
+
+/* The result of this node at its master, `sum`. */
+static int reduce_inside(struct mpi_hub *h, const void *in, void *sum, MPI_Count count,
+			 struct mpi_type *type, struct mpi_op *op)
+{
+	if (h->n > 1)
+		return mpi_hub_reduce(h, in, sum, count, type, op, 0);
+	if (in != sum)
+		memcpy(sum, in, (size_t)(count * type->size));
+	return MPI_SUCCESS;
+}
+
+int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+		     MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root)
+{
+	struct mpi_hub_home home = h->home[root];
+	bool here = home.node == h->node;
+	void *sum = out;
+	int rc, tag;
+
+	if (h->me == 0 && h->comm->rank != root) {
+		sum = mpi_plan_typed(p, count, type);
+		if (!sum)
+			return MPI_ERR_NO_MEM;
+	}
+	rc = reduce_inside(h, in, h->me == 0 ? sum : NULL, count, type, op);
+	if (h->me == 0) {
+		tag = begin(p);
+		rc = mpi_first(rc,
+			       end(p, tag,
+				   mpi_intra_reduce(p, here ? MPI_IN_PLACE : sum, here ? sum : NULL,
+						    count, type, op, home.node, &h->masters)));
+	}
+	if (here && home.seat != 0 && h->me == 0)
+		mpi_plan_send(p, sum, count, type, root, h->comm);
+	else if (here && home.seat != 0 && h->me == home.seat)
+		mpi_plan_recv(p, out, count, type, h->rank[0], h->comm);
+	mpi_plan_wait(p);
+	return rc;
+}
+
+/* ---- equal blocks -------------------------------------------------------------------------------------- */
+
+/* The blocks of all ranks, node by node, as bytes. */
+struct blocks {
+	struct mpi_plan *plan;
+	struct mpi_hub *hub;
+	char *data;
+	MPI_Count bytes;   /* of each */
+	MPI_Count *counts; /* of each node's blocks together */
+	MPI_Aint *displs;
+};
+
+static bool lay_out(struct blocks *b)
+{
+	const struct mpi_hub *h = b->hub;
+	int n = h->comm->size;
+	MPI_Count nodes = h->nodes;
+
+	b->counts = (void *)mpi_plan_bytes(b->plan, nodes * (MPI_Count)sizeof(*b->counts));
+	b->displs = (void *)mpi_plan_bytes(b->plan, nodes * (MPI_Count)sizeof(*b->displs));
+	b->data = mpi_plan_bytes(b->plan, n * b->bytes);
+	if (!b->counts || !b->displs || !b->data)
+		return false;
+	memset(b->counts, 0, (size_t)nodes * sizeof(*b->counts));
+	for (int i = 0; i < n; i++)
+		b->counts[h->home[i].node] += b->bytes;
+	for (MPI_Count i = 0, at = 0; i < nodes; at += b->counts[i++])
+		b->displs[i] = (MPI_Aint)at;
+	return true;
+}
+
+static char *block_of(const struct blocks *b, int rank)
+{
+	const struct mpi_hub_home *home = &b->hub->home[rank];
+
+	return b->data + b->displs[home->node] + home->seat * b->bytes;
+}
+
+/* Of this node's ranks to its master. */
+static int gather_inside(const struct blocks *b, const void *in, MPI_Count count,
+			 struct mpi_type *type)
+{
+	struct mpi_hub *h = b->hub;
+	struct mpi_vec here = { .buf = b->data + b->displs[h->node],
+				.count = b->bytes,
+				.type = mpi_bytes() };
+
+	if (h->n > 1)
+		return mpi_hub_gather(h, in, count, type, &here, (size_t)b->bytes, 0);
+	mpi_type_pack_bytes(type, in, count, 0, here.buf, (size_t)b->bytes);
+	return MPI_SUCCESS;
+}
+
+static int masters_allgather(const struct blocks *b)
+{
+	struct mpi_hub *h = b->hub;
+	struct mpi_vec all = { .buf = b->data,
+			       .count = b->counts[0],
+			       .counts = b->counts,
+			       .displs = b->displs,
+			       .type = mpi_bytes() };
+	int tag = begin(b->plan);
+	bool equal = true;
+
+	/* with as many ranks on each node the blocks are equal, for which there are more algorithms */
+	for (int i = 1; i < h->nodes; i++)
+		equal &= b->counts[i] == b->counts[0];
+	if (equal)
+		all.counts = all.displs = NULL;
+	return end(b->plan, tag,
+		   mpi_intra_allgather(b->plan, MPI_IN_PLACE, 0, mpi_bytes(), &all, &h->masters));
+}
+
+int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, MPI_Count count,
+			struct mpi_type *type, const struct mpi_vec *recv)
+{
+	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
+	MPI_Count total = h->comm->size * b.bytes;
+	int rc = mpi_hub_check_equal(count * type->size, b.bytes);
+
+	if (!lay_out(&b))
+		return MPI_ERR_NO_MEM;
+	rc = mpi_first(rc, gather_inside(&b, in, count, type));
+	if (h->me == 0)
+		rc = mpi_first(rc, masters_allgather(&b));
+	for (MPI_Count n, i = 0; i < total; i += n) {
+		n = total - i < MPI_HUB_LONG ? total - i : MPI_HUB_LONG;
+		rc = mpi_first(rc, inside(h, rc, b.data + i, (size_t)n, 0));
+	}
+	for (int i = 0; i < h->comm->size && !rc; i++)
+		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, i), recv->count, 0,
+				      block_of(&b, i), (size_t)b.bytes);
+	return rc;
+}
