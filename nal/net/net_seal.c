@@ -12,6 +12,7 @@
 #include "nal/net/net.h"
 
 static_assert(crypto_shorthash_siphashx24_BYTES == DGRAM_TAG_BYTES, "the tag");
+static_assert(crypto_verify_16_BYTES == DGRAM_TAG_BYTES, "compared");
 static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof(((struct net_keys *)0)->head), "key");
 
 #define HEAD_AFTER (DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES)
@@ -105,5 +106,5 @@ bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
 	if (head_len < HEAD_AFTER || head_len > len || len > DGRAM_MTU_MAX)
 		return false;
 	net_tag(&n->keys, packet, head_len, &body, 1, tag);
-	return sodium_memcmp(tag, packet + DGRAM_TAG_OFFSET, sizeof(tag)) == 0;
+	return crypto_verify_16(tag, packet + DGRAM_TAG_OFFSET) == 0;
 }
