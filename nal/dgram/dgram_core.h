@@ -363,6 +363,9 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r);
 void dgram_conn_free(struct dgram *m, struct dgram_conn *c);
 /* dgram_run is to look at it. */
 void dgram_ready(struct dgram *m, struct dgram_rec *r);
+/* A packet of its was taken: the same, unless all that dgram_run would do is to set the timer, which is done here: who
+ * waits for what came need not wait for that. */
+void dgram_after(struct dgram *m, struct dgram_rec *r);
 /* The timer: the record is looked at when `at` has come, or before. */
 void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at);
 /* The first peer whose timer is due, its timer cleared; NULL: none. */

@@ -118,7 +118,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 	m->stats.bytes_in += len;
 	if (all == TAKEN)
 		note(m, r, h, asks);
-	dgram_ready(m, r);
+	dgram_after(m, r);
 }
 
 /* The CONFIRM a packet begins with. */

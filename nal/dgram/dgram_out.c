@@ -526,6 +526,16 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 	return SENT;
 }
 
+/* Is there certainly nothing for another packet? */
+static bool said_all(const struct dgram_rec *r)
+{
+	const struct dgram_conn *c = r->conn;
+
+	return !c->ping && !c->msg_lost && c->msg_unsent == r->tx_number && !c->ctl_lost &&
+	       c->ctl_unsent == c->ctl_next && !c->flow && !c->piece_count && c->flight &&
+	       c->ack_at == DGRAM_NEVER;
+}
+
 bool dgram_output(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -559,6 +569,10 @@ bool dgram_output(struct dgram *m, struct dgram_rec *r)
 
 		if (built != SENT)
 			return built == NO_ROOM;
+		if (said_all(r)) {
+			c->limited = false;
+			return false;
+		}
 	}
 	return true;
 }

@@ -221,6 +221,32 @@ static bool idle(const struct dgram_rec *r)
 	       !(r->flags & (DGRAM_F_BLOCKED | DGRAM_F_RESUME));
 }
 
+/* Is there nothing to send, now or again, and nothing that may have to be? */
+static bool satisfied(const struct dgram *m, const struct dgram_rec *r)
+{
+	const struct dgram_conn *c = r->conn;
+
+	return r->state == DGRAM_OPEN && !c->welcome && !c->flight && !c->ping &&
+	       c->msg_base == r->tx_number && c->ctl_base == c->ctl_next && !c->flow &&
+	       !c->piece_count && c->persist_at == DGRAM_NEVER && c->ack_at > m->now &&
+	       !(r->flags & (DGRAM_F_RESUME | DGRAM_F_READY | DGRAM_F_FAILED));
+}
+
+void dgram_after(struct dgram *m, struct dgram_rec *r)
+{
+	struct dgram_conn *c = r->conn;
+
+	if (!satisfied(m, r)) {
+		dgram_ready(m, r);
+		return;
+	}
+	/* as dgram_run would leave it */
+	c->limited = false;
+	c->waiting_since = 0;
+	c->idle_since = m->now;
+	dgram_due(m, r, dgram_min64(c->ack_at, dgram_keepalive_at(m, r)));
+}
+
 /* ---- what dgram_run looks at ------------------------------------------------------------------ */
 
 void dgram_ready(struct dgram *m, struct dgram_rec *r)

@@ -168,16 +168,17 @@ static void rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now))
 	} while (more);
 }
 
-static void run(struct net *n)
-{
-	rounds(n, dgram_run);
-}
-
 static uint64_t wake_at(const struct net *n)
 {
 	uint64_t wake = dgram_wake(n->m), fault = net_fault_wake(n);
 
 	return wake < fault ? wake : fault;
+}
+
+static void run(struct net *n)
+{
+	if (wake_at(n) <= n->now)
+		rounds(n, dgram_run);
 }
 
 static bool arm(struct net *n, uint64_t *wake)
