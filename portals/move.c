@@ -28,18 +28,19 @@ static bool wildcard(ptl_process_id_t id)
 	return id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY;
 }
 
-static int send(struct ptl_ni *ni, const struct ptl_start *s)
+static int send(struct ptl_ni *ni, const struct ptl_start *s, bool routed)
 {
 	static const char *const kind[] = {
 		[PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput"
 	};
+	int err = ptl_send(ni, s, routed);
 
-	if (ptl_debugs(ni, PTL_DBG_API | PTL_DBG_REQUEST))
+	if (err != NAL_ELSEWHERE && ptl_debugs(ni, PTL_DBG_API | PTL_DBG_REQUEST))
 		ptl_debug(ni, "%s%s of %llu bytes to nid 0x%08x pid %u portal %u bits %016llx",
 			  s->atomic ? "atomic " : "", kind[s->kind], (unsigned long long)s->length,
 			  s->target.nid, s->target.pid, s->pt_index,
 			  (unsigned long long)s->match_bits);
-	return ptl_send(ni, s);
+	return err;
 }
 
 /* The runs that an atomic's operand begins with: as they should be? Fills in how much the operand is. */
@@ -77,11 +78,34 @@ static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct
 	return PTL_OK;
 }
 
-/* Put and get: `s` lacks only the MD, and with `whole` the region. */
+/* Put and get, on an interface that was entered: NAL_ELSEWHERE if there is no path to the target yet. */
+static int try_start(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, bool routed,
+		     struct ptl_start *s)
+{
+	const struct ptl_md *md = initiating(ni, handle);
+	int err;
+
+	if (!md)
+		return PTL_MD_INVALID;
+	s->md = ptl_handle_index(handle);
+	if (whole)
+		s->length = md->length;
+	if (wildcard(s->target))
+		return PTL_PROCESS_INVALID;
+	if (outside(md, s->offset,
+		    ptl_atomic_on_runs(s->atomic) ? 0 : ptl_atomic_operand(s->atomic, s->length)))
+		return PTL_MD_ILLEGAL; /* P3.3 §3.13.3, §3.13.5 */
+	err = atomic_error(ni, md, s);
+	if (err != PTL_OK)
+		return err;
+	s->ack = s->ack && md->eq != PTL_NIL;
+	return send(ni, s, routed);
+}
+
+/* `s` lacks only the MD, and with `whole` the region. */
 static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 {
 	struct ptl_ni *ni;
-	struct ptl_md *md;
 	int err;
 
 	if (!ptl_is_init())
@@ -89,25 +113,11 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 	ni = ptl_enter(handle, PTL_KIND_MD);
 	if (!ni)
 		return PTL_MD_INVALID;
-	if (!wildcard(s->target))
+	err = try_start(ni, handle, whole, false, s);
+	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
+		/* finding one may let go of the lock: all is looked at again */
 		ptl_route(ni, s->target);
-	md = initiating(ni, handle);
-	s->md = ptl_handle_index(handle);
-	if (md && whole)
-		s->length = md->length;
-	if (!md)
-		err = PTL_MD_INVALID;
-	else if (wildcard(s->target))
-		err = PTL_PROCESS_INVALID;
-	else if (outside(md, s->offset,
-			 ptl_atomic_on_runs(s->atomic) ? 0
-						       : ptl_atomic_operand(s->atomic, s->length)))
-		err = PTL_MD_ILLEGAL; /* P3.3 §3.13.3, §3.13.5 */
-	else
-		err = atomic_error(ni, md, s);
-	if (err == PTL_OK) {
-		s->ack = s->ack && md->eq != PTL_NIL;
-		err = send(ni, s);
+		err = try_start(ni, handle, whole, true, s);
 	}
 	ptl_leave(ni);
 	return err;
@@ -181,10 +191,10 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	err = wildcard(target_id) ? PTL_PROCESS_INVALID : send(ni, &s);
-	if (err == PTL_PROCESS_INVALID && !wildcard(target_id)) { /* the first message to it */
+	err = wildcard(target_id) ? PTL_PROCESS_INVALID : send(ni, &s, false);
+	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
 		ptl_route(ni, target_id);
-		err = ptl_send(ni, &s);
+		err = send(ni, &s, true);
 	}
 	ptl_leave(ni);
 	return err;
@@ -265,7 +275,7 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 	else
 		err = atomic_error(ni, put, s);
 	if (err == PTL_OK)
-		err = send(ni, s);
+		err = send(ni, s, true);
 	ptl_leave(ni);
 	return err;
 }

@@ -409,7 +409,7 @@ static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 	return PTL_OK;
 }
 
-int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
+int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s, bool routed)
 {
 	for (uint32_t k = 0; k < ni->nnets; k++) {
 		int err = ni->net[k].nal->send(ni, s);
@@ -417,7 +417,7 @@ int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s)
 		if (err != NAL_ELSEWHERE)
 			return err;
 	}
-	return start_nowhere(ni, s);
+	return routed ? start_nowhere(ni, s) : NAL_ELSEWHERE;
 }
 
 /* ---- progress --------------------------------------------------------------------------------- */

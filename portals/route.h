@@ -41,7 +41,7 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len);
 
 /* The rest of what follows. Locked. */
 void ptl_route_new(struct ptl_ni *ni, ptl_process_id_t target);
-int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s);
+int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s, bool routed);
 bool ptl_nets_progress(struct ptl_ni *ni, bool any);
 
 /* Sees to it that `target` is somebody's peer, if it can be. May let go of the lock. Locked. */
@@ -51,12 +51,12 @@ static inline void ptl_route(struct ptl_ni *ni, ptl_process_id_t target)
 		ptl_route_new(ni, target);
 }
 
-/* As nal_ops.send; a target that is nobody's peer cannot be reached. Locked. */
-static inline int ptl_send(struct ptl_ni *ni, const struct ptl_start *s)
+/* As nal_ops.send. A target that is nobody's peer: NAL_ELSEWHERE, but after ptl_route() it cannot be reached. Locked. */
+static inline int ptl_send(struct ptl_ni *ni, const struct ptl_start *s, bool routed)
 {
 	int err = ni->nal->send(ni, s);
 
-	return __builtin_expect(err == NAL_ELSEWHERE, 0) ? ptl_send_elsewhere(ni, s) : err;
+	return __builtin_expect(err == NAL_ELSEWHERE, 0) ? ptl_send_elsewhere(ni, s, routed) : err;
 }
 
 /* One round of progress of all NALs that need it. Locked. */

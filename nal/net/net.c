@@ -85,17 +85,16 @@ static void note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
 }
 
 /* From now on the application's calls look at the network, too. */
-static void poll_it(struct net *n)
+static inline void poll_it(struct net *n)
 {
-	uint32_t bit = 1u << (n->slot - n->ni->net);
-
 	n->active = 0;
 	n->looks = 0;
 	/* who slept is awake, and may compute next */
-	if (atomic_load_explicit(&n->thread.rests, memory_order_seq_cst))
+	if (__builtin_expect(atomic_load_explicit(&n->thread.rests, memory_order_seq_cst), 0))
 		net_thread_rouse(n);
-	if (!(atomic_load_explicit(&n->ni->polled, memory_order_relaxed) & bit))
-		atomic_fetch_or_explicit(&n->ni->polled, bit, memory_order_relaxed);
+	if (__builtin_expect(!(atomic_load_explicit(&n->ni->polled, memory_order_relaxed) & n->bit),
+			     0))
+		atomic_fetch_or_explicit(&n->ni->polled, n->bit, memory_order_relaxed);
 }
 
 /* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the latest, which may change.
@@ -108,10 +107,9 @@ static bool arm(struct net *n, uint64_t *wake)
 
 static void stop_polling(struct net *n)
 {
-	uint32_t bit = 1u << (n->slot - n->ni->net);
 	uint64_t wake;
 
-	atomic_fetch_and_explicit(&n->ni->polled, ~bit, memory_order_relaxed);
+	atomic_fetch_and_explicit(&n->ni->polled, ~n->bit, memory_order_relaxed);
 	if (!arm(n, &wake))
 		poll_it(n);
 }
@@ -353,6 +351,7 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	n->carrier = carrier;
 	n->name = name;
 	n->last_peer = DGRAM_NONE;
+	n->bit = 1u << (n->slot - ni->net);
 	net_tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
 	n->body_of = table(ni->view.nops * sizeof(*n->body_of));
@@ -403,8 +402,7 @@ void net_stop(struct net *n)
 		linger(n);
 		net_thread_stop(n);
 		ptl_lock(n->ni);
-		atomic_fetch_and_explicit(&n->ni->polled, ~(1u << (n->slot - n->ni->net)),
-					  memory_order_relaxed);
+		atomic_fetch_and_explicit(&n->ni->polled, ~n->bit, memory_order_relaxed);
 		net_tell_time(n);
 		n->carrier->goodbye(n);
 		count(n);

@@ -127,6 +127,7 @@ struct net_peer {
 struct net {
 	struct ptl_ni *ni;
 	struct ptl_net *slot;
+	uint32_t bit;     /* of the slot's number, for ni->polled */
 	const char *name; /* of the NAL */
 	const struct net_carrier *carrier;
 	bool begun;

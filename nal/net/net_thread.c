@@ -170,7 +170,6 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	struct ptl_region *r = ni->view.r;
 	uint32_t now = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
 	bool polls = now != s->rounds || ptl_lock_attended(r);
-	uint32_t bit = 1u << (n->slot - ni->net);
 
 	s->rounds = now;
 	atomic_store_explicit(&n->thread.rests, false, memory_order_relaxed);
@@ -180,12 +179,12 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 		if (!fired)
 			return rest(n, s);
 		s->slept = false;
-		atomic_fetch_or(&ni->polled, bit);
+		atomic_fetch_or(&ni->polled, n->bit);
 		ptl_ring(r);
 		return ASIDE_MOST_NS;
 	}
 	s->slept = false;
-	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & bit))
+	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & n->bit))
 		return work(n); /* nobody else looks at all */
 	if (polls) {
 		s->left = 0;

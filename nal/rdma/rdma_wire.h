@@ -147,10 +147,11 @@ struct rdma_msg {
 	uint64_t length, address, key, offset;
 	uint8_t status;
 	/* greetings */
-	uint64_t from, whom, incarnation, own_token, greeting;
-	uint32_t number, uid, jid, allowed;
 	const void *link_address;
 	size_t link_address_len;
+	uint64_t from, whom, incarnation, own_token,
+		greeting; /* undefined but in greetings, from here */
+	uint32_t number, uid, jid, allowed;
 };
 
 /* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
