@@ -147,11 +147,14 @@ static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
 		return PTL_FAIL;
 	}
 	err = ofi_ep_open(o, &what);
-	if (err == -FI_EADDRINUSE) {
-		base_warn("libfabric's provider %s: port %s, which is that of pid %u, is taken by "
-			  "another program; ask for another pid, or give it another port in "
-			  "PTL_PID2PORT_FILE",
-			  o->info->fabric_attr->prov_name, name.service, want);
+	/* busy is what the shm provider calls a name that another process has */
+	if (err == -FI_EADDRINUSE || (err == -FI_EBUSY && ofi_is_local(o->info))) {
+		base_warn("libfabric's provider %s: %s %s, which is that of pid %u, is taken by "
+			  "another program; ask for another pid%s",
+			  o->info->fabric_attr->prov_name,
+			  ofi_is_local(o->info) ? "the name" : "port", name.service, want,
+			  ofi_is_local(o->info) ? ""
+						: ", or give it another port in PTL_PID2PORT_FILE");
 		return PTL_PID_INVALID;
 	}
 	if (err < 0) {

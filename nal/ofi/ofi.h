@@ -72,7 +72,7 @@ enum ofi_kind { OFI_PACKET = 1, OFI_READ, OFI_RECV };
 struct ofi_recv {
 	uint64_t word[RDMA_LINK_WORDS];
 	uint8_t *bytes;
-	bool posted;
+	struct ofi_recv *next; /* idle: not posted */
 };
 
 struct ofi_way {
@@ -99,11 +99,10 @@ struct ofi {
 
 	uint8_t *recv_bytes;
 	struct fid_mr *recv_mr;
-	struct ofi_recv *recv;
+	struct ofi_recv *recv, *idle; /* all; those to be posted */
 	uint32_t recvs;
 	size_t recv_size;
-	bool multi;    /* a buffer takes many packets */
-	bool unposted; /* some buffer could not be posted again yet */
+	bool multi; /* a buffer takes many packets */
 
 	struct ofi_rank {
 		ptl_process_id_t id;
@@ -123,7 +122,7 @@ struct ofi {
 int ofi_ep_open(struct ofi *o, const char **what);
 void ofi_ep_close(struct ofi *o);     /* what sends and receives */
 void ofi_domain_close(struct ofi *o); /* the rest, after memory was unregistered */
-/* Posts the buffers that are not. */
+/* Posts the idle buffers, as far as there is room. */
 void ofi_post(struct ofi *o);
 
 /* ---- ofi_addr.c ------------------------------------------------------------------------------- */

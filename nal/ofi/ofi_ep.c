@@ -13,7 +13,8 @@
 #define PACKET        16384u /* what most providers send without asking the receiver first */
 #define CQ_SIZE       4096u
 #define MULTI_BUFFERS 4u
-#define MULTI_BYTES   (512u << 10) /* with less udp;ofi_rxd loses messages of several peers */
+#define MULTI_BYTES   (512u << 10)
+#define LOCAL_BYTES   (64u << 10) /* within the host: all of them fit into a cache */
 #define ONE_BUFFERS   256u
 #define CREDIT        64u
 #define READ_MOST     (4u << 20)
@@ -75,9 +76,12 @@ static int open_ep(struct ofi *o, const char **what)
 
 static int make_buffers(struct ofi *o)
 {
-	o->multi = o->info->caps & FI_MULTI_RECV;
+	/* since 1.16 reliable datagrams confuse messages of several peers in one buffer (libfabric's issue 8212) */
+	o->multi = o->info->caps & FI_MULTI_RECV && o->info->ep_attr->protocol != FI_PROTO_RXD;
 	o->recvs = o->multi ? MULTI_BUFFERS : ONE_BUFFERS;
-	o->recv_size = o->multi ? MULTI_BYTES : o->limits.packet;
+	o->recv_size = !o->multi               ? o->limits.packet
+		       : ofi_is_local(o->info) ? LOCAL_BYTES
+					       : MULTI_BYTES;
 	o->recv = calloc(o->recvs, sizeof(*o->recv));
 	o->recv_bytes = aligned_alloc(4096, (o->recvs * o->recv_size + 4095) & ~(size_t)4095);
 	if (!o->recv || !o->recv_bytes)
@@ -85,6 +89,8 @@ static int make_buffers(struct ofi *o)
 	for (uint32_t i = 0; i < o->recvs; i++) {
 		o->recv[i].bytes = o->recv_bytes + i * o->recv_size;
 		o->recv[i].word[RDMA_LINK_WORDS - 1] = OFI_RECV;
+		o->recv[i].next = o->idle;
+		o->idle = &o->recv[i];
 	}
 	if (!o->limits.local_mr)
 		return 0;
@@ -92,28 +98,25 @@ static int make_buffers(struct ofi *o)
 			 &o->recv_mr, NULL);
 }
 
+static bool post(struct ofi *o, struct ofi_recv *r)
+{
+	struct iovec iov = { r->bytes, o->recv_size };
+	void *desc = o->recv_mr ? fi_mr_desc(o->recv_mr) : NULL;
+	struct fi_msg msg = {
+		.msg_iov = &iov,
+		.desc = &desc,
+		.iov_count = 1,
+		.addr = FI_ADDR_UNSPEC,
+		.context = r->word,
+	};
+
+	return fi_recvmsg(o->ep, &msg, o->multi ? FI_MULTI_RECV : 0) == 0;
+}
+
 void ofi_post(struct ofi *o)
 {
-	o->unposted = false;
-	for (uint32_t i = 0; i < o->recvs; i++) {
-		struct ofi_recv *r = &o->recv[i];
-		struct iovec iov = { r->bytes, o->recv_size };
-		void *desc = o->recv_mr ? fi_mr_desc(o->recv_mr) : NULL;
-		struct fi_msg msg = {
-			.msg_iov = &iov,
-			.desc = &desc,
-			.iov_count = 1,
-			.addr = FI_ADDR_UNSPEC,
-			.context = r->word,
-		};
-
-		if (r->posted)
-			continue;
-		if (fi_recvmsg(o->ep, &msg, o->multi ? FI_MULTI_RECV : 0) == 0)
-			r->posted = true;
-		else
-			o->unposted = true;
-	}
+	while (o->idle && post(o, o->idle))
+		o->idle = o->idle->next;
 }
 
 static void set_limits(struct ofi *o)

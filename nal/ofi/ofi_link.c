@@ -145,6 +145,15 @@ static struct rdma_read *read_of(void *op_context)
 	return (void *)((char *)op_context - offsetof(struct rdma_read, link_word));
 }
 
+/* Into a receive buffer; is it to be posted again? */
+static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
+{
+	if (o->multi && !(flags & FI_MULTI_RECV))
+		return;
+	r->next = o->idle;
+	o->idle = r;
+}
+
 static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 {
 	struct ofi_recv *r = e->op_context;
@@ -161,10 +170,7 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 	case OFI_RECV:
 		if (e->flags & FI_RECV)
 			rdma_arrived(&o->rdma, NULL, o->multi ? e->buf : r->bytes, e->len);
-		if (!o->multi || e->flags & FI_MULTI_RECV) {
-			r->posted = false;
-			o->unposted = true;
-		}
+		received(o, r, e->flags);
 		break;
 	}
 }
@@ -179,7 +185,6 @@ static bool own_fault(int err)
 static void failed(struct ofi *o)
 {
 	struct fi_cq_err_entry e = { .err = 0 };
-	struct ofi_recv *r;
 	char why[96], detail[64];
 	const char *text;
 
@@ -198,11 +203,7 @@ static void failed(struct ofi *o)
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;
 	case OFI_RECV:
-		r = e.op_context;
-		if (!o->multi || e.flags & FI_MULTI_RECV) {
-			r->posted = false;
-			o->unposted = true;
-		}
+		received(o, e.op_context, e.flags);
 		break;
 	}
 }
@@ -227,7 +228,7 @@ static unsigned int link_poll(void *link)
 			completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;
 	} while (n == BATCH && done < POLL_MOST);
-	if (o->unposted)
+	if (o->idle)
 		ofi_post(o);
 	return done;
 }
