@@ -100,6 +100,8 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 			return k;
 	if (!(md->state & PTL_OBJ_LIVE) || !md->threshold || md->options & PTL_MD_IOVEC)
 		return NULL;
+	/* descriptors of one message each take turns in few slots: what the last one left behind goes now */
+	drop(d, bucket(d, i), false);
 	if (d->nkept >= MOST)
 		drop_all(d, false);
 	k = d->nkept < MOST ? calloc(1, sizeof(*k)) : NULL;
