@@ -8,18 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/config.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
 
 /* Answers that may be under way: all have room in the queue. */
 #define ANSWERS_MOST 2048
 /* Bytes of a part of which only a few are under way: more would not go faster, but be copied and looked at. */
-#define LARGE       4096
-#define LARGE_MOST  8
-#define PIECES_MOST 4   /* that a transfer is cut into */
-#define CHUNK       256 /* records allocated at a time */
-#define CHUNKS      4096
+#define LARGE      4096
+#define LARGE_MOST 8
+#define CHUNK      256 /* records allocated at a time */
+#define CHUNKS     4096
 
 #define NUMBER_SHIFT 32
 #define INDEX_MASK   0xffffffffull
@@ -385,7 +383,8 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 	return (uint64_t)number << NUMBER_SHIFT | op->index;
 }
 
-static int put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number, uint64_t offset)
+int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		uint64_t offset)
 {
 	int err = reserve(op, bytes);
 
@@ -399,7 +398,7 @@ static int put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t numb
 	return err;
 }
 
-static int get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
 	int err = reserve(op, bytes);
 
@@ -411,37 +410,6 @@ static int get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint
 		     &err))
 		continue;
 	return err;
-}
-
-/* What is not very long goes in pieces that travel in a ring, which is faster than to arrange for more. */
-static size_t piece_of(size_t bytes)
-{
-	size_t most = (size_t)base_config()->ptl_shm_eager;
-
-	return bytes <= PIECES_MOST * most && bytes > most && most > LARGE ? most : bytes;
-}
-
-int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
-		uint64_t offset)
-{
-	const size_t piece = piece_of(bytes);
-	const char *at = from;
-	int err = MPI_SUCCESS;
-
-	for (; !err && bytes > piece; bytes -= piece, at += piece, offset += piece)
-		err = put(op, at, piece, number, offset);
-	return err ? err : put(op, at, bytes, number, offset);
-}
-
-int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
-{
-	const size_t piece = piece_of(bytes);
-	char *at = to;
-	int err = MPI_SUCCESS;
-
-	for (; !err && bytes > piece; bytes -= piece, at += piece, offset += piece)
-		err = get(op, at, piece, number, offset);
-	return err ? err : get(op, at, bytes, number, offset);
 }
 
 /* One attempt; `to` NULL: what was there is not wanted. */
