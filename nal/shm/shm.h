@@ -281,10 +281,14 @@ void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
 
 /* ---- shm_way.c -------------------------------------------------------------------------------- */
 
-/* Which of SHM_WAYS a long message is. */
+/* Which of SHM_WAYS a long message is: by powers of 4, and not between lengths that are powers of 2. */
 static inline unsigned int shm_way_of(uint64_t length)
 {
-	return length < 128u << 10 ? 0 : length < 512u << 10 ? 1 : length < 2u << 20 ? 2 : 3;
+	unsigned int k = 0;
+
+	while (k < SHM_WAYS - 1 && length >= 24576ull << 2 * k)
+		k++;
+	return k;
 }
 void shm_way_init(struct shm_peer *p);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */

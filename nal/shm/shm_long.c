@@ -237,6 +237,16 @@ static uint32_t claim_chunks(const struct job *j)
 	return CLAIM_BYTES > j->size ? CLAIM_BYTES / j->size : 1;
 }
 
+/* Of a message that both sides move. With more of them under way each side had better take one as a whole. */
+static uint32_t share(const struct job *j)
+{
+	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
+	const int kind = j->target == j->source ? PTL_LIST_GET : PTL_LIST_PUT;
+	const struct ptl_list *list = j->target ? &f->land[kind] : &f->op[kind];
+
+	return list->first != list->last ? claim_chunks(j) : 2;
+}
+
 static bool use_pipe(const struct job *j)
 {
 	long how = base_config()->ptl_shm_long;
@@ -278,7 +288,7 @@ static bool step_source(struct job *j)
 		return drain_slot(j) || move_alone(j, claim_chunks(j));
 	/* the destination moves; we help where that pays */
 	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
-	       move_alone(j, 2);
+	       move_alone(j, share(j));
 }
 
 static bool step_destination(struct job *j)
@@ -302,7 +312,7 @@ static bool step_destination(struct job *j)
 			return false;
 		p->pipe_since = 0;
 	}
-	return move_alone(j, shm_attends(&p->view) ? 2 : claim_chunks(j));
+	return move_alone(j, shm_attends(&p->view) ? share(j) : claim_chunks(j));
 }
 
 static bool step(struct job *j)

@@ -19,7 +19,7 @@
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 #define SHM_ASK_MOST   12     /* lines asked for ahead */
 #define SHM_SLOTS      8      /* of a pipe */
-#define SHM_WAYS       4      /* classes of long messages, by length */
+#define SHM_WAYS       5      /* classes of long messages, by length */
 
 enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
 
