@@ -14,6 +14,7 @@
 #define BASE_COLL_TABLE(X)                                                                         \
 	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
+	X(BARRIER, LINEAR, "barrier=linear", "a message from each rank to all")                    \
 	X(BARRIER, TREE, "barrier=tree", "up and down a tree")                                     \
 	X(BCAST, HUB, "bcast=hub", "through shared memory, messages between nodes")                \
 	X(BCAST, BINOMIAL, "bcast=binomial", "down a binomial tree")                               \
@@ -31,6 +32,7 @@
 	  "recursive doubling; equal blocks, a power of two of ranks")                             \
 	X(ALLGATHER, BRUCK, "allgather=bruck", "Bruck's algorithm; equal blocks")                  \
 	X(ALLGATHER, RING, "allgather=ring", "round a ring")                                       \
+	X(ALLGATHER, LINEAR, "allgather=linear", "from each rank to all")                          \
 	X(ALLGATHER, ROOT, "allgather=root", "to rank 0 and from there to all")                    \
 	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; equal blocks")                    \
 	X(ALLTOALL, BRUCK, "alltoall=bruck", "Bruck's algorithm; equal blocks, not in place")      \
@@ -46,6 +48,7 @@
 	  "for each rank at least")                                                                \
 	X(ALLREDUCE, HUB, "allreduce=hub",                                                         \
 	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
+	X(ALLREDUCE, LINEAR, "allreduce=linear", "from each rank to all; up to 32 ranks")          \
 	X(ALLREDUCE, DOUBLING, "allreduce=doubling", "recursive doubling")                         \
 	X(ALLREDUCE, PARTS, "allreduce=parts",                                                     \
 	  "recursive halving and doubling (Rabenseifner); predefined operations that commute, "    \

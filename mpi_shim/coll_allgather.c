@@ -115,10 +115,21 @@ static int through_root(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_
 	return mpi_vec_bcast(p, v, comm->size, comm->rank, comm->rank == 0, comm);
 }
 
-static enum base_coll choose(const struct mpi_vec *recv, MPI_Count bytes,
+static void linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+{
+	struct mpi_vec mine = { .buf = mpi_vec_at(v, comm->rank),
+				.count = mpi_vec_count(v, comm->rank),
+				.type = v->type,
+				.same = true };
+
+	mpi_vec_exchange(p, &mine, v, comm);
+}
+
+static enum base_coll choose(const struct mpi_plan *p, const struct mpi_vec *recv, MPI_Count bytes,
 			     const struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(ALLGATHER, RING) | BASE_COLL_BIT(ALLGATHER, ROOT);
+	uint64_t can = BASE_COLL_BIT(ALLGATHER, RING) | BASE_COLL_BIT(ALLGATHER, LINEAR) |
+		       BASE_COLL_BIT(ALLGATHER, ROOT);
 	bool equal = !recv->counts, power = !(comm->size & (comm->size - 1));
 	enum base_coll best = BASE_COLL_ALLGATHER_RING;
 
@@ -126,8 +137,10 @@ static enum base_coll choose(const struct mpi_vec *recv, MPI_Count bytes,
 		can |= BASE_COLL_BIT(ALLGATHER, BRUCK);
 	if (equal && power)
 		can |= BASE_COLL_BIT(ALLGATHER, DOUBLING);
-	if (comm->size > 2 &&
-	    (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))
+	if (mpi_coll_directly(p, comm, bytes))
+		best = BASE_COLL_ALLGATHER_LINEAR;
+	else if (comm->size > 2 &&
+		 (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))
 		best = BASE_COLL_ALLGATHER_ROOT;
 	else if (equal && power && bytes < RING_BYTES_DOUBLING)
 		best = BASE_COLL_ALLGATHER_DOUBLING;
@@ -154,7 +167,10 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 			      mpi_vec_count(recv, comm->rank), recv->type);
 	if (n == 1)
 		return MPI_SUCCESS;
-	switch (choose(recv, bytes, comm)) {
+	switch (choose(p, recv, bytes, comm)) {
+	case BASE_COLL_ALLGATHER_LINEAR:
+		linear(p, recv, comm);
+		return MPI_SUCCESS;
 	case BASE_COLL_ALLGATHER_ROOT:
 		return through_root(p, recv, comm);
 	case BASE_COLL_ALLGATHER_BRUCK:

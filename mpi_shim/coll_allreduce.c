@@ -12,6 +12,9 @@
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
 
+/* Vectors there is room for: from as many ranks each can have one. */
+#define LINEAR_RANKS 32
+
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
@@ -63,15 +66,45 @@ static void all_work(struct mpi_work *w, bool parts)
 	mpi_fold_out(w, &f);
 }
 
-static enum base_coll choose(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
-			     const struct mpi_comm *comm)
+/* Each rank's vector to all, who work in the order of ranks from the last one down. */
+static int linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count count,
+		  struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
+{
+	int n = comm->size;
+	char *in[LINEAR_RANKS] = { NULL };
+
+	for (int i = 0; i < n; i++) {
+		in[i] = mpi_plan_typed(p, count, type);
+		if (!in[i])
+			return MPI_ERR_NO_MEM;
+	}
+	mpi_plan_copy(p, mine, count, type, in[comm->rank], count, type);
+	for (int i = 0; i < n; i++)
+		if (i != comm->rank)
+			mpi_plan_recv(p, in[i], count, type, i, comm);
+	for (int i = 0; i < n; i++)
+		if (i != comm->rank)
+			mpi_plan_send(p, in[comm->rank], count, type, i, comm);
+	mpi_plan_wait(p);
+	for (int i = n - 2; i >= 0; i--)
+		mpi_plan_apply(p, op, in[i], in[n - 1], count, type);
+	mpi_plan_copy(p, in[n - 1], count, type, recvbuf, count, type);
+	return MPI_SUCCESS;
+}
+
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
+			     const struct mpi_op *op, const struct mpi_comm *comm)
 {
 	uint64_t can = BASE_COLL_BIT(ALLREDUCE, DOUBLING) | BASE_COLL_BIT(ALLREDUCE, ROOT);
 	enum base_coll best = BASE_COLL_ALLREDUCE_DOUBLING;
 
 	if (mpi_coll_divisible(count, op, comm))
 		can |= BASE_COLL_BIT(ALLREDUCE, PARTS);
-	if (mpi_coll_in_parts(count, type, op, comm))
+	if (comm->size <= LINEAR_RANKS)
+		can |= BASE_COLL_BIT(ALLREDUCE, LINEAR);
+	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
+		best = BASE_COLL_ALLREDUCE_LINEAR;
+	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_ALLREDUCE_PARTS;
 	else if (comm->size > 2 && mpi_coll_crowded())
 		best = BASE_COLL_ALLREDUCE_ROOT;
@@ -90,7 +123,10 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	if (count == 0)
 		return MPI_SUCCESS;
 	if (comm->size > 1)
-		c = choose(count, type, op, comm);
+		c = choose(p, count, type, op, comm);
+	if (c == BASE_COLL_ALLREDUCE_LINEAR)
+		return linear(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type,
+			      op, comm);
 	if (c == BASE_COLL_ALLREDUCE_ROOT) {
 		if (sendbuf == MPI_IN_PLACE && comm->rank != 0)
 			sendbuf = recvbuf;

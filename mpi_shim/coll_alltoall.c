@@ -128,7 +128,7 @@ static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
-static enum base_coll choose(bool equal, bool in_place, MPI_Count bytes,
+static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place, MPI_Count bytes,
 			     const struct mpi_comm *comm)
 {
 	uint64_t can = BASE_COLL_BIT(ALLTOALL, PAIRWISE) | BASE_COLL_BIT(ALLTOALL, LINEAR);
@@ -138,7 +138,9 @@ static enum base_coll choose(bool equal, bool in_place, MPI_Count bytes,
 		return mpi_coll_choose(0, BASE_COLL_ALLTOALL_SWAP);
 	if (equal)
 		can |= BASE_COLL_BIT(ALLTOALL, BRUCK);
-	if (equal && by_bruck(bytes, comm))
+	if (equal && mpi_coll_directly(p, comm, bytes))
+		best = BASE_COLL_ALLTOALL_LINEAR;
+	else if (equal && by_bruck(bytes, comm))
 		best = BASE_COLL_ALLTOALL_BRUCK;
 	else if (equal && bytes >= LONG_BYTES)
 		best = BASE_COLL_ALLTOALL_PAIRWISE;
@@ -163,7 +165,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
-	switch (choose(equal, send->buf == MPI_IN_PLACE, bytes, comm)) {
+	switch (choose(p, equal, send->buf == MPI_IN_PLACE, bytes, comm)) {
 	case BASE_COLL_ALLTOALL_SWAP:
 		return in_place(p, recv, comm);
 	case BASE_COLL_ALLTOALL_BRUCK:

@@ -33,17 +33,36 @@ static void tree(struct mpi_plan *p, struct mpi_comm *comm)
 	mpi_plan_wait(p);
 }
 
+static void linear(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	for (int i = 1; i < comm->size; i++)
+		mpi_plan_recv(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+	for (int i = 1; i < comm->size; i++)
+		mpi_plan_send(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+	mpi_plan_wait(p);
+}
+
 void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	bool few_messages = mpi_coll_crowded() && comm->size > 2;
+	uint64_t can = BASE_COLL_BIT(BARRIER, TREE) | BASE_COLL_BIT(BARRIER, DISSEMINATION) |
+		       BASE_COLL_BIT(BARRIER, LINEAR);
+	enum base_coll best = BASE_COLL_BARRIER_DISSEMINATION;
 
-	if (mpi_coll_choose(BASE_COLL_BIT(BARRIER, TREE) | BASE_COLL_BIT(BARRIER, DISSEMINATION),
-			    few_messages
-				    ? BASE_COLL_BARRIER_TREE
-				    : BASE_COLL_BARRIER_DISSEMINATION) == BASE_COLL_BARRIER_TREE)
+	if (mpi_coll_directly(p, comm, 0))
+		best = BASE_COLL_BARRIER_LINEAR;
+	else if (mpi_coll_crowded() && comm->size > 2)
+		best = BASE_COLL_BARRIER_TREE;
+	switch (mpi_coll_choose(can, best)) {
+	case BASE_COLL_BARRIER_LINEAR:
+		linear(p, comm);
+		break;
+	case BASE_COLL_BARRIER_TREE:
 		tree(p, comm);
-	else
+		break;
+	default:
 		dissemination(p, comm);
+		break;
+	}
 }
 
 int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)

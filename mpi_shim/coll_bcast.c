@@ -92,11 +92,11 @@ static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, stru
 	}
 }
 
-static enum base_coll choose(MPI_Count bytes, const struct mpi_comm *comm)
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
 {
 	enum base_coll best = BASE_COLL_BCAST_BINOMIAL;
 
-	if (mpi_coll_crowded())
+	if (mpi_coll_crowded() || mpi_coll_directly(p, comm, bytes))
 		best = BASE_COLL_BCAST_TREE;
 	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
 		best = BASE_COLL_BCAST_RING;
@@ -116,7 +116,7 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 	if (rc)
 		return rc;
-	switch (choose(k.bytes, comm)) {
+	switch (choose(p, k.bytes, comm)) {
 	case BASE_COLL_BCAST_RING:
 		scatter(p, k.data, k.bytes, root, comm);
 		ring(p, k.data, k.bytes, root, comm);

@@ -115,9 +115,10 @@ static int tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_tree(MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
 {
-	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded() &&
+			  !mpi_coll_directly(p, comm, bytes);
 
 	return mpi_coll_choose(BASE_COLL_BIT(GATHER, BINOMIAL) | BASE_COLL_BIT(GATHER, LINEAR),
 			       few_rounds ? BASE_COLL_GATHER_BINOMIAL : BASE_COLL_GATHER_LINEAR) ==
@@ -173,7 +174,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	if (hub)
 		return mpi_hub_gather(hub, sendbuf, sendcount, sendtype, &recv, (size_t)bytes,
 				      root);
-	if (!choose_tree(bytes, comm))
+	if (!choose_tree(p, bytes, comm))
 		mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 	else if (comm->rank == root)
 		rc = tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);

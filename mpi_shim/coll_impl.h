@@ -11,6 +11,7 @@
 #ifndef MPI_SHIM_COLL_IMPL_H
 #define MPI_SHIM_COLL_IMPL_H
 
+#include <assert.h>
 #include <string.h>
 
 #include "mpi_shim/coll.h"
@@ -65,6 +66,28 @@ bool mpi_coll_crowded_here(void);
 /* Whether it is so; those may have been told otherwise. */
 bool mpi_coll_short_here(void);
 
+/*
+ * Where a collective is started and ended in calls of their own, ranks compute in between and pass nothing on. So up to
+ * so many ranks send what they have straight to all that need it, in the first step, and none waits for another that
+ * has started as well; what is long, up to MPI_DIRECT_BYTES, is worth fewer messages.
+ */
+#define MPI_DIRECT_RANKS 8
+#define MPI_DIRECT_BYTES (16 << 10)
+
+/* Of `count` elements, or more than any. */
+static inline MPI_Count mpi_coll_bytes(MPI_Count count, const struct mpi_type *type)
+{
+	MPI_Count bytes;
+
+	return __builtin_mul_overflow(count, type->size, &bytes) ? INT64_MAX : bytes;
+}
+
+static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_comm *comm,
+				     MPI_Count bytes)
+{
+	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
+}
+
 /* ---- trees --------------------------------------------------------------------------------------- */
 
 #define MPI_TREE_CHILDREN 96
@@ -82,8 +105,9 @@ struct mpi_tree {
 
 /* Of so many branches: 2 make a binomial tree, more a flatter one, and every level is a wait. */
 void mpi_tree_make(struct mpi_tree *t, int root, int branches, const struct mpi_comm *comm);
-/* Of a tree where processors are short. */
+/* Of a tree where processors are short; up to MPI_DIRECT_RANKS are all below the root. */
 #define MPI_TREE_BRANCHES 8
+static_assert(MPI_TREE_BRANCHES >= MPI_DIRECT_RANKS, "a tree of few ranks is flat");
 
 /* ---- checks: MPI_SUCCESS or mpi_fail ------------------------------------------------------------- */
 

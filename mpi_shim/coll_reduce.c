@@ -193,8 +193,8 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- which ---------------------------------------------------------------------------------------- */
 
-static enum base_coll choose(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
-			     const struct mpi_comm *comm)
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
+			     const struct mpi_op *op, const struct mpi_comm *comm)
 {
 	uint64_t can = BASE_COLL_BIT(REDUCE, BINOMIAL) | BASE_COLL_BIT(REDUCE, TREE);
 	enum base_coll best =
@@ -202,7 +202,9 @@ static enum base_coll choose(MPI_Count count, const struct mpi_type *type, const
 
 	if (mpi_coll_divisible(count, op, comm))
 		can |= BASE_COLL_BIT(REDUCE, PARTS);
-	if (mpi_coll_in_parts(count, type, op, comm))
+	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
+		best = BASE_COLL_REDUCE_TREE;
+	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_REDUCE_PARTS;
 	return mpi_coll_choose(can, best);
 }
@@ -220,7 +222,7 @@ int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 			mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
 		return MPI_SUCCESS;
 	}
-	c = choose(count, type, op, comm);
+	c = choose(p, count, type, op, comm);
 	if (c == BASE_COLL_REDUCE_PARTS)
 		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
 	branches = c == BASE_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;

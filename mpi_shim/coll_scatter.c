@@ -110,9 +110,10 @@ static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvb
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_tree(MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
 {
-	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded() &&
+			  !mpi_coll_directly(p, comm, bytes);
 
 	return mpi_coll_choose(BASE_COLL_BIT(SCATTER, BINOMIAL) | BASE_COLL_BIT(SCATTER, LINEAR),
 			       few_rounds ? BASE_COLL_SCATTER_BINOMIAL
@@ -170,7 +171,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);
-	if (!choose_tree(bytes, comm))
+	if (!choose_tree(p, bytes, comm))
 		mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
 	else if (comm->rank == root)
 		rc = tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
