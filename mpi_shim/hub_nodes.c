@@ -103,31 +103,24 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 	return rc;
 }
 
-/* The result of this node at its master, `sum`. */
-static int reduce_inside(struct mpi_hub *h, const void *in, void *sum, MPI_Count count,
-			 struct mpi_type *type, struct mpi_op *op)
-{
-	if (h->n > 1)
-		return mpi_hub_reduce(h, in, sum, count, type, op, 0);
-	if (in != sum)
-		memcpy(sum, in, (size_t)(count * type->size));
-	return MPI_SUCCESS;
-}
-
 int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
 		     MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root)
 {
 	struct mpi_hub_home home = h->home[root];
 	bool here = home.node == h->node;
 	void *sum = out;
-	int rc, tag;
+	int rc = MPI_SUCCESS, tag;
 
+	/* the result of this node, at its master */
 	if (h->me == 0 && h->comm->rank != root) {
 		sum = mpi_plan_typed(p, count, type);
 		if (!sum)
 			return MPI_ERR_NO_MEM;
 	}
-	rc = reduce_inside(h, in, h->me == 0 ? sum : NULL, count, type, op);
+	if (h->n > 1)
+		rc = mpi_hub_reduce(h, in, sum, count, type, op, 0);
+	else if (in != sum)
+		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		tag = begin(p);
 		rc = mpi_first(rc,

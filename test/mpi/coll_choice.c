@@ -18,6 +18,7 @@ struct call {
 
 static char word[128]; /* collective=algorithm */
 static char family[64];
+static long node_ranks; /* as PTL_MPI_NODE says; 0: all are on one node */
 static int *in, *out;
 
 /* ---- the counters of the collective ---------------------------------------------------------------- */
@@ -35,17 +36,23 @@ static void need(int rc, const char *what)
 	MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-static void read_word(void)
+static void read_setting(const char *name, void *value, size_t most)
 {
 	MPI_T_cvar_handle cvar;
 	int index, count = 0;
 
-	need(MPI_T_cvar_get_index("PTL_MPI_COLL", &index), "PTL_MPI_COLL");
+	need(MPI_T_cvar_get_index(name, &index), name);
 	need(MPI_T_cvar_handle_alloc(index, NULL, &cvar, &count), "its handle");
-	if ((size_t)count > sizeof(word))
+	if ((size_t)count > most)
 		need(MPI_ERR_COUNT, "its length");
-	need(MPI_T_cvar_read(cvar, word), "its value");
+	need(MPI_T_cvar_read(cvar, value), "its value");
 	MPI_T_cvar_handle_free(&cvar);
+}
+
+static void read_settings(void)
+{
+	read_setting("PTL_MPI_COLL", word, sizeof(word));
+	read_setting("PTL_MPI_NODE", &node_ranks, 1); /* a long */
 	snprintf(family, sizeof(family), "%.*s", (int)strcspn(word, "="), word);
 }
 
@@ -260,8 +267,6 @@ static const char *(*call)(const struct call *k);
 
 /* ---- which one ----------------------------------------------------------------------------------------- */
 
-static int node_ranks; /* as PTL_MPI_NODE says; 0: all are on one node */
-
 static bool on_nodes(void)
 {
 	return node_ranks > 0 && node_ranks < tap_size;
@@ -335,8 +340,7 @@ int main(int argc, char **argv)
 	int unused;
 
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &unused);
-	read_word();
-	node_ranks = getenv("PTL_MPI_NODE") ? atoi(getenv("PTL_MPI_NODE")) : 0;
+	read_settings();
 	tap_start(argc, argv, 60);
 	find_counters();
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
