@@ -11,17 +11,20 @@
  *             timed       the others  timed
  *                         end
  *
- * It rests the longer the worse the other way was, so that trials cost about one part in a hundred. Each
- * time is the median of those of three groups: one in which the kernel ran somebody else does not count. Messages
- * of much different lengths are of different minds about it, and have a trial each.
+ * It rests the longer the worse the other way was, so that trials cost about one part in a hundred. The present
+ * way's time is the median of those of three groups, so that one in which the kernel ran somebody else does not
+ * count; the other way has to be better in all of its three. Messages of much different lengths are of different
+ * minds about it, and have a trial each.
  */
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define GROUP      8 /* landings; more than end at the same time because they went together */
+#define GROUP      8  /* landings; more than end at the same time because they went together */
+#define SETTLES_IN 32 /* landings; those under way went the way before, some of them whole */
+#define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS * GROUP)
 #define REST_FIRST 8
-#define REST_LEAST 32
+#define REST_LEAST 256
 #define REST_MOST  8192
 
 enum phase { RESTS, PRESENT, SETTLES, OTHER };
@@ -31,6 +34,13 @@ static uint64_t median(const uint64_t *of)
 	uint64_t low = of[0] < of[1] ? of[0] : of[1], high = of[0] < of[1] ? of[1] : of[0];
 
 	return of[2] < low ? low : of[2] > high ? high : of[2];
+}
+
+static uint64_t worst(const uint64_t *of)
+{
+	uint64_t high = of[0] < of[1] ? of[1] : of[0];
+
+	return of[2] < high ? high : of[2];
 }
 
 /* Both sides see it, for the next chunk. */
@@ -45,7 +55,7 @@ static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
 	struct shm_way *w = &p->way[k];
 	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), better, worse, rest;
 
-	if (is < was - was / 8) {
+	if (worst(w->cost[1]) < was - was / 8) {
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
 		better = is;
 		worse = was;
@@ -54,8 +64,8 @@ static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
 		better = was;
 		worse = is > was ? is : was;
 	}
-	/* what four groups took longer, shared out over as many landings that it is one part in 128 */
-	rest = 4 * GROUP * 128 * (worse - better) / (better | 1);
+	/* what the trial took longer, shared out over as many landings that it is one part in 128 */
+	rest = TRIAL * 128ull * (worse - better) / (better | 1);
 	w->left = rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
 }
 
@@ -81,6 +91,7 @@ static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
 	switch (w->phase) {
 	case PRESENT:
 		w->phase = SETTLES;
+		w->left = SETTLES_IN;
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
 		take_other(p, k);
 		break;
