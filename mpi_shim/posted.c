@@ -102,7 +102,7 @@ void mpi_posted_add(struct mpi_request *r)
 	last = r;
 }
 
-void mpi_posted_remove(struct mpi_request *r)
+static inline void take_off(struct mpi_request *r)
 {
 	if (r->chain_prev)
 		r->chain_prev->chain_next = r->chain_next;
@@ -125,6 +125,11 @@ void mpi_posted_remove(struct mpi_request *r)
 	filed--;
 }
 
+void mpi_posted_remove(struct mpi_request *r)
+{
+	take_off(r);
+}
+
 struct mpi_request *mpi_posted_first(void)
 {
 	return first;
@@ -145,6 +150,6 @@ struct mpi_request *mpi_posted_take(uint64_t bits)
 			best = r;
 	}
 	if (best)
-		mpi_posted_remove(best);
+		take_off(best);
 	return best;
 }

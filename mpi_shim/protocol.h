@@ -64,8 +64,11 @@ enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 
 static inline uint64_t mpi_bits(enum mpi_protocol proto, uint32_t context, int source, int tag)
 {
-	return (uint64_t)proto << 61 | (uint64_t)context << 48 | (uint64_t)(uint16_t)source << 32 |
-	       (uint32_t)tag;
+	/* in halves: an argument of 32 bits that was put on the stack would be read with 64, and wait for all stores
+	 * before it, those to other processes' memory included */
+	uint32_t high = (uint32_t)proto << 29 | (context & 0x1fff) << 16 | (uint16_t)source;
+
+	return (uint64_t)high << 32 | (uint32_t)tag;
 }
 
 /* What a receive may leave open besides the protocol; bit 0 of the index: the source, bit 1: the tag. */
@@ -301,8 +304,19 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
 	return r;
 }
 
-/* It is done: its parent may be, too; it is freed if nobody will wait for it. */
-void mpi_request_done(struct mpi_request *r);
+/* A part of it is done, or it: what was packed goes; its parent may be done, too; it is freed if nobody will wait
+ * for it. */
+void mpi_request_settle(struct mpi_request *r);
+
+/* The same; mostly there is no more to it. */
+static inline void mpi_request_done(struct mpi_request *r)
+{
+	if (r->parts == 1 && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
+		r->done = true;
+	else
+		mpi_request_settle(r);
+}
+
 /* The same, once all events that have been posted so far are handled: some may name it. */
 void mpi_request_done_later(struct mpi_request *r);
 /* The status of a done request, which stays; its error. */

@@ -303,30 +303,32 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 	}
 }
 
-int mpi_recv_launch(struct mpi_request *r)
+/* With what it waits for as arguments, which are at hand where it was just made. */
+static inline int __attribute__((always_inline))
+launch(struct mpi_request *r, int source, int tag, uint32_t context, MPI_Count room)
 {
+	const unsigned int open = mpi_open_of(source, tag);
+	const uint64_t bits = mpi_bits(0, context, source, tag) & ~mpi_open_bits[open];
 	struct mpi_unexpected *u;
 	int err = MPI_SUCCESS;
 
-	r->done = false;
-	r->error = MPI_SUCCESS;
-	r->bytes = r->room;
-	if (r->peer == MPI_PROC_NULL) {
+	r->bytes = room;
+	if (source == MPI_PROC_NULL) {
 		r->source = MPI_PROC_NULL;
 		r->came = MPI_ANY_TAG;
 		r->bytes = 0;
 		mpi_request_done(r);
 		return MPI_SUCCESS;
 	}
-	r->open = (uint8_t)mpi_open_of(r->peer, r->tag);
-	r->bits = mpi_bits(0, r->context, r->peer, r->tag) & ~mpi_open_bits[r->open];
-	r->state = POSTED;
-	u = mpi_unexpected_find(r->bits, r->open);
-	if (!u && r->room <= mpi_proto.local_most) {
+	r->open = (uint8_t)open;
+	r->bits = bits;
+	u = mpi_unexpected_find(bits, open);
+	if (!u && room <= mpi_proto.local_most) {
 		r->state = LOCAL;
 		mpi_posted_add(r);
 		return MPI_SUCCESS;
 	}
+	r->state = POSTED;
 	if (!u)
 		err = post_or_find(r, &u);
 	if (!err && u) {
@@ -334,6 +336,13 @@ int mpi_recv_launch(struct mpi_request *r)
 		mpi_recv_take(r, u);
 	}
 	return err;
+}
+
+int mpi_recv_launch(struct mpi_request *r)
+{
+	r->done = false;
+	r->error = MPI_SUCCESS;
+	return launch(r, r->peer, r->tag, r->context, r->room);
 }
 
 /* ---- starting --------------------------------------------------------------------------------------- */
@@ -370,7 +379,7 @@ int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source
 
 	if (err)
 		return err;
-	err = mpi_recv_launch(r);
+	err = launch(r, source, tag, context, r->room);
 	if (err)
 		mpi_object_release(r);
 	else

@@ -125,7 +125,7 @@ void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)
 	va_end(args);
 }
 
-void mpi_request_done(struct mpi_request *r)
+void mpi_request_settle(struct mpi_request *r)
 {
 	struct mpi_request *parent = r->parent;
 
@@ -138,8 +138,6 @@ void mpi_request_done(struct mpi_request *r)
 		free(r->packed);
 		r->packed = NULL;
 	}
-	if (!parent && !r->freed)
-		return;
 	if (parent && r->error && !parent->error)
 		mpi_request_fail(parent, r->error, "%s", r->error_text ? r->error_text : "");
 	if (r->freed)

@@ -182,17 +182,18 @@ static bool unhold(struct ptl_engine *e, struct ptl_md *md)
 
 /* ---- target ----------------------------------------------------------------------------------- */
 
-static bool admitted(const struct ptl_view *v, const struct ptl_request *q)
+static inline bool admitted(const struct ptl_view *v, uint32_t ac_index, uint32_t pt_index,
+			    ptl_process_id_t initiator, uint32_t uid, uint32_t jid)
 {
-	const struct ptl_ac *ac = &v->ac[q->ac_index];
+	const struct ptl_ac *ac = &v->ac[ac_index];
 
-	if (ac->only_uid && ac->uid == q->uid)
+	if (ac->only_uid && ac->uid == uid)
 		return true;
-	return (ac->uid == PTL_UID_ANY || ac->uid == q->uid) &&
-	       (ac->jid == PTL_JID_ANY || ac->jid == q->jid) &&
-	       (ac->id.nid == PTL_NID_ANY || ac->id.nid == q->initiator.nid) &&
-	       (ac->id.pid == PTL_PID_ANY || ac->id.pid == q->initiator.pid) &&
-	       (ac->pt_index == PTL_PT_INDEX_ANY || ac->pt_index == q->pt_index);
+	return (ac->uid == PTL_UID_ANY || ac->uid == uid) &&
+	       (ac->jid == PTL_JID_ANY || ac->jid == jid) &&
+	       (ac->id.nid == PTL_NID_ANY || ac->id.nid == initiator.nid) &&
+	       (ac->id.pid == PTL_PID_ANY || ac->id.pid == initiator.pid) &&
+	       (ac->pt_index == PTL_PT_INDEX_ANY || ac->pt_index == pt_index);
 }
 
 static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
@@ -240,22 +241,43 @@ static void begin(struct ptl_engine *e, struct ptl_landing *l)
 	}
 }
 
-/* Is the put of use to the application before it is stored? Not while an earlier one waits in the queue. */
-static bool taken(struct ptl_engine *e, const struct ptl_request *q, const struct ptl_md *md)
+/* Is the put, which belongs to `md`, of use to the application before it is stored? Not while an earlier one waits in
+ * the queue. */
+static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
 {
 	const struct ptl_view *v = e->v;
-	ptl_arrival_t put = {
-		.initiator = q->initiator,
-		.match_bits = q->match_bits,
-		.hdr_data = q->hdr_data,
-		.data = q->data,
-		.length = q->rlength,
-		.user_ptr = (void *)(uintptr_t)md->user_ptr,
-	};
 
 	if (has_eq(v, md) && v->eq[md->eq].head != v->eq[md->eq].tail)
 		return false;
-	return e->taker(&put);
+	put->user_ptr = (void *)(uintptr_t)md->user_ptr;
+	if (!e->taker(put))
+		return false;
+	e->taken = true;
+	v->r->stat.sr[PTL_SR_RECV_COUNT]++;
+	v->r->stat.sr[PTL_SR_RECV_LENGTH] += put->length;
+	return true;
+}
+
+enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
+				uint32_t uid, uint32_t jid, ptl_arrival_t *put)
+{
+	const uint32_t can = PTL_MD_OP_PUT | PTL_MD_OFFER;
+	const struct ptl_view *v = e->v;
+	const struct ptl_me *me;
+	const struct ptl_md *md;
+
+	if (pt_index > (uint32_t)v->limits.max_pt_index ||
+	    ac_index > (uint32_t)v->limits.max_ac_index ||
+	    !admitted(v, ac_index, pt_index, put->initiator, uid, jid))
+		return PTL_OFFER_NOT;
+	me = ptl_match_first(v, pt_index, put->initiator, put->match_bits);
+	if (!me || me->md >= (uint32_t)v->limits.max_mds)
+		return PTL_OFFER_NOT;
+	md = &v->slot[me->md].md;
+	if (md->state & PTL_OBJ_INACTIVE || (md->options & (can | PTL_MD_MANAGE_REMOTE)) != can ||
+	    md->local_offset > md->length || put->length > md->length - md->local_offset)
+		return PTL_OFFER_NOT;
+	return taken(e, md, put) ? PTL_OFFER_TAKEN : PTL_OFFER_DECLINED;
 }
 
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l)
@@ -268,17 +290,23 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 		return drop(e, PTL_DROP_PT_INDEX, q->rlength);
 	if (q->ac_index > (uint32_t)v->limits.max_ac_index)
 		return drop(e, PTL_DROP_AC_INDEX, q->rlength);
-	if (!admitted(v, q))
+	if (!admitted(v, q->ac_index, q->pt_index, q->initiator, q->uid, q->jid))
 		return drop(e, PTL_DROP_ACCESS, q->rlength);
 	if (!ptl_match_find(v, q, &m))
 		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->slot[m.md].md;
-	if (e->taker && q->data && q->op == PTL_NIL && md->options & PTL_MD_OFFER &&
-	    m.mlength == q->rlength && taken(e, q, md)) {
-		e->taken = true;
-		v->r->stat.sr[PTL_SR_RECV_COUNT]++;
-		v->r->stat.sr[PTL_SR_RECV_LENGTH] += m.mlength;
-		return PTL_MATCH_TAKEN;
+	if (e->taker && !q->offered && q->data && q->op == PTL_NIL && md->options & PTL_MD_OFFER &&
+	    m.mlength == q->rlength) {
+		ptl_arrival_t put = {
+			.initiator = q->initiator,
+			.match_bits = q->match_bits,
+			.hdr_data = q->hdr_data,
+			.data = q->data,
+			.length = q->rlength,
+		};
+
+		if (taken(e, md, &put))
+			return PTL_MATCH_TAKEN;
 	}
 	l->kind = q->kind;
 	l->whole = q->data != NULL;

@@ -15,6 +15,18 @@
 /* Kinds of a landing beyond enum ptl_req_kind. */
 #define PTL_LAND_REPLY 4
 
+/* What became of a put that the application was offered before it is stored. */
+enum ptl_offer {
+	PTL_OFFER_NOT, /* it was not asked */
+	PTL_OFFER_DECLINED,
+	PTL_OFFER_TAKEN, /* the message is over */
+};
+
+/* Offers a put that nobody is to be told of where that is plain: it is admitted, its portal's list is short, and the
+ * first entry that names it has room. Else ptl_engine_match finds where it goes, and offers it, too. There is a taker. */
+enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
+				uint32_t uid, uint32_t jid, ptl_arrival_t *put);
+
 #define PTL_MATCH_TAKEN (-1)
 
 /* Section 2.2 of 3.3, all of it: checks, access control, matching, and atomically with that offset,

@@ -66,11 +66,11 @@ static inline uint32_t tuples_of(const struct ptl_pt *pt)
 /* ---- finding ---------------------------------------------------------------------------------- */
 
 /* Step a of the walk: does the entry name this source and these bits? */
-static inline bool names(const struct ptl_me *me, const struct ptl_request *q)
+static inline bool names(const struct ptl_me *me, ptl_process_id_t initiator, uint64_t match_bits)
 {
-	return ((me->match_bits ^ q->match_bits) & ~me->ignore_bits) == 0 &&
-	       (me->id.nid == PTL_NID_ANY || me->id.nid == q->initiator.nid) &&
-	       (me->id.pid == PTL_PID_ANY || me->id.pid == q->initiator.pid);
+	return ((me->match_bits ^ match_bits) & ~me->ignore_bits) == 0 &&
+	       (me->id.nid == PTL_NID_ANY || me->id.nid == initiator.nid) &&
+	       (me->id.pid == PTL_PID_ANY || me->id.pid == initiator.pid);
 }
 
 /* Steps b to d: may its MD take the request, and where? */
@@ -114,7 +114,7 @@ static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end
 		if (me->pt_index == q->pt_index) { /* labels of other portals are another order */
 			if (me->label >= end)
 				break;
-			if (names(me, q) && accepts(v, me, q, m)) {
+			if (names(me, q->initiator, q->match_bits) && accepts(v, me, q, m)) {
 				m->me = i;
 				return me->label;
 			}
@@ -122,6 +122,22 @@ static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end
 		i = me->chain_next;
 	}
 	return end;
+}
+
+const struct ptl_me *ptl_match_first(const struct ptl_view *v, uint32_t pt_index,
+				     ptl_process_id_t initiator, uint64_t match_bits)
+{
+	const struct ptl_pt *pt = &v->pt[pt_index];
+	const struct ptl_me *me;
+
+	if (tuples_of(pt))
+		return NULL;
+	for (uint32_t i = pt->list_head; i < (uint32_t)v->limits.max_mes; i = me->chain_next) {
+		me = &v->slot[i].me;
+		if (names(me, initiator, match_bits))
+			return me->pt_index == pt_index ? me : NULL;
+	}
+	return NULL;
 }
 
 bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m)

@@ -32,6 +32,7 @@ struct ptl_request {
 	uint64_t rlength;
 	uint64_t hdr_data;
 	const void *data; /* a put all of whose bytes are here, to be moved at once; else NULL */
+	bool offered;     /* ptl_engine_offer: declined */
 };
 
 struct ptl_match {
@@ -42,6 +43,11 @@ struct ptl_match {
 
 /* The first entry that accepts the request (3.3 section 2.2, figure 2.5), changing nothing. */
 bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struct ptl_match *m);
+
+/* The first entry of the portal that names this source and these bits; NULL also if there are entries in the hash,
+ * which may come before it. */
+const struct ptl_me *ptl_match_first(const struct ptl_view *v, uint32_t pt_index,
+				     ptl_process_id_t initiator, uint64_t match_bits);
 
 /* A list of up to so many entries is short. */
 #define PTL_MATCH_SHORT 8

@@ -433,9 +433,28 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 	ptl_op_free(x->e, m->op);
 }
 
+/* Before anything is made of it: the commonest message of all. */
+static inline enum ptl_offer offer(struct run *x, const struct shm_msg *m, const char *payload)
+{
+	ptl_arrival_t put;
+
+	if (!x->e->taker || m->kind != SHM_PUT || m->op != PTL_NIL)
+		return PTL_OFFER_NOT;
+	put.initiator = x->who.id;
+	put.match_bits = m->match_bits;
+	put.hdr_data = m->hdr_data;
+	put.data = payload;
+	put.length = m->size;
+	return ptl_engine_offer(x->e, m->pt_index, m->ac_index, x->who.uid, x->who.jid, &put);
+}
+
 static void take(struct run *x, const struct shm_msg *m, const char *payload)
 {
+	enum ptl_offer offered = offer(x, m, payload);
 	struct ptl_request q;
+
+	if (offered == PTL_OFFER_TAKEN)
+		return;
 
 	switch (m->kind) {
 	case SHM_PUT:
@@ -456,8 +475,10 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		else if (m->kind == SHM_GETPUT || q.atomic)
 			take_atomic(x, &q, payload);
 		else {
-			if (m->kind == SHM_PUT)
+			if (m->kind == SHM_PUT) {
 				q.data = payload;
+				q.offered = offered == PTL_OFFER_DECLINED;
+			}
 			take_put(x, &q, m, payload);
 		}
 		break;
