@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allgather and MPI_Allgatherv. Short blocks: recursive doubling if the number of ranks is a power of two,
+ * MPI_Allgather and MPI_Allgatherv. Started and ended in calls of their own, among few ranks: straight to all. Short
+ * blocks: recursive doubling if the number of ranks is a power of two,
  * else Bruck's algorithm; where processors are short, to rank 0 and down a tree. Long blocks go round
  * a ring.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allreduce: recursive doubling for short vectors, or a tree up and down where processors are short;
+ * MPI_Allreduce: straight to all among few ranks that start and end it in calls of their own; recursive doubling for short vectors, or a tree up and down where processors are short;
  * Rabenseifner's algorithm for long ones: the ranks halve the vector among them until each has the result
  * of one part, and put the parts together again.
  *

@@ -69,7 +69,8 @@ bool mpi_coll_short_here(void);
 /*
  * Where a collective is started and ended in calls of their own, ranks compute in between and pass nothing on. So up to
  * so many ranks send what they have straight to all that need it, in the first step, and none waits for another that
- * has started as well; what is long, up to MPI_DIRECT_BYTES, is worth fewer messages.
+ * has started as well; what is longer than MPI_DIRECT_BYTES is worth fewer messages. (An alltoall in place swaps one
+ * block after the other all the same, and a reduction whose operation does not commute goes by rank 0.)
  */
 #define MPI_DIRECT_RANKS 8
 #define MPI_DIRECT_BYTES (16 << 10)

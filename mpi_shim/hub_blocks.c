@@ -163,21 +163,22 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 
 /* ---- from and to the root ---------------------------------------------------------------------------- */
 
+/* `wrong`: with the own block; the others' are none the worse for it. */
 static int gather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine,
 			const struct mpi_vec *recv, const struct piece *p, int root)
 {
-	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_BYTES), wrong);
+	int rc = begin(h, p->bytes > MPI_HUB_BYTES);
 
-	if (!rc && h->me != root)
+	if (!rc && !wrong && h->me != root)
 		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
-	mpi_hub_raise(h, rc);
+	mpi_hub_raise(h, mpi_first(rc, wrong));
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != root)
 				unpack_piece(recv, i, p, mpi_hub_place(h, i, p->bytes));
 	}
-	return mpi_hub_leave(h, rc);
+	return mpi_hub_leave(h, mpi_first(rc, wrong));
 }
 
 int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
@@ -187,7 +188,7 @@ int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mp
 	struct piece p = { 0 };
 	int rc = MPI_SUCCESS;
 
-	if (h->me == root && in != MPI_IN_PLACE)
+	if (in != MPI_IN_PLACE)
 		rc = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
 	if (h->me == root && in != MPI_IN_PLACE && !rc)
 		rc = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,

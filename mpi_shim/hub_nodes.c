@@ -7,8 +7,9 @@
  *
  * The order in which a reduction is made follows from which ranks are on which node, and nothing else.
  *
- * What a rank lacks for want of another, its master passes on as such inside the node; to other nodes it sends what it
- * has. So all keep on calling the same way, and none waits for another that has given the hub up.
+ * When a rank has died, what the others lack for want of it their master passes on as such inside the node; to other
+ * nodes, and to a reduction's root that is no master, it sends what it has: of a reduction that is its own part. So all
+ * keep on calling the same way, and none waits for another that has given the hub up.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
@@ -87,6 +88,8 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 
 	if (h->n > 1)
 		rc = mpi_hub_reduce(h, in, out, count, type, op, 0);
+	if (rc && h->me == 0 && in != out)
+		memcpy(out, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		int tag = begin(p);
 		const void *from = h->n > 1 || in == out ? MPI_IN_PLACE : in;
@@ -119,7 +122,7 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 	}
 	if (h->n > 1)
 		rc = mpi_hub_reduce(h, in, sum, count, type, op, 0);
-	else if (in != sum)
+	if ((h->n == 1 || (rc && h->me == 0)) && in != sum)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		tag = begin(p);
@@ -174,19 +177,21 @@ static char *block_of(const struct blocks *b, int rank)
 	return b->data + b->displs[home->node] + home->seat * b->bytes;
 }
 
-/* Of this node's ranks to its master. */
-static int gather_inside(const struct blocks *b, const void *in, MPI_Count count,
+/* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear of alone. */
+static int gather_inside(const struct blocks *b, int wrong, const void *in, MPI_Count count,
 			 struct mpi_type *type)
 {
 	struct mpi_hub *h = b->hub;
 	struct mpi_vec here = { .buf = b->data + b->displs[h->node],
 				.count = b->bytes,
 				.type = mpi_bytes() };
+	int rc = MPI_SUCCESS;
 
 	if (h->n > 1)
-		return mpi_hub_gather(h, in, count, type, &here, (size_t)b->bytes, 0);
-	mpi_type_pack_bytes(type, in, count, 0, here.buf, (size_t)b->bytes);
-	return MPI_SUCCESS;
+		rc = mpi_hub_gather(h, in, count, type, &here, (size_t)b->bytes, 0);
+	else if (!wrong)
+		mpi_type_pack_bytes(type, in, count, 0, here.buf, (size_t)b->bytes);
+	return rc == wrong ? MPI_SUCCESS : rc;
 }
 
 static int masters_allgather(const struct blocks *b)
@@ -214,17 +219,18 @@ int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, M
 {
 	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
 	MPI_Count total = h->comm->size * b.bytes;
-	int rc = mpi_hub_check_equal(count * type->size, b.bytes);
+	int wrong = mpi_hub_check_equal(count * type->size, b.bytes), rc;
 
 	if (!lay_out(&b))
 		return MPI_ERR_NO_MEM;
-	rc = mpi_first(rc, gather_inside(&b, in, count, type));
+	rc = gather_inside(&b, wrong, in, count, type);
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_allgather(&b));
 	for (MPI_Count n, i = 0; i < total; i += n) {
 		n = total - i < MPI_HUB_LONG ? total - i : MPI_HUB_LONG;
 		rc = mpi_first(rc, inside(h, rc, b.data + i, (size_t)n, 0));
 	}
+	rc = mpi_first(wrong, rc);
 	for (int i = 0; i < h->comm->size && !rc; i++)
 		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, i), recv->count, 0,
 				      block_of(&b, i), (size_t)b.bytes);

@@ -72,7 +72,8 @@ enum ofi_kind { OFI_PACKET = 1, OFI_READ, OFI_RECV };
 struct ofi_recv {
 	uint64_t word[RDMA_LINK_WORDS];
 	uint8_t *bytes;
-	struct ofi_recv *next; /* idle: not posted */
+	struct ofi_recv *next;
+	bool idle; /* not posted */
 };
 
 struct ofi_way {

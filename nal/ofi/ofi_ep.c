@@ -91,6 +91,7 @@ static int make_buffers(struct ofi *o)
 		o->recv[i].word[RDMA_LINK_WORDS - 1] = OFI_RECV;
 		o->recv[i].next = o->idle;
 		o->idle = &o->recv[i];
+		o->recv[i].idle = true;
 	}
 	if (!o->limits.local_mr)
 		return 0;
@@ -115,8 +116,10 @@ static bool post(struct ofi *o, struct ofi_recv *r)
 
 void ofi_post(struct ofi *o)
 {
-	while (o->idle && post(o, o->idle))
+	while (o->idle && post(o, o->idle)) {
+		o->idle->idle = false;
 		o->idle = o->idle->next;
+	}
 }
 
 static void set_limits(struct ofi *o)

@@ -148,8 +148,9 @@ static struct rdma_read *read_of(void *op_context)
 /* Into a receive buffer; is it to be posted again? */
 static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
 {
-	if (o->multi && !(flags & FI_MULTI_RECV))
-		return;
+	if (r->idle || (o->multi && !(flags & FI_MULTI_RECV)))
+		return; /* a provider may say so twice */
+	r->idle = true;
 	r->next = o->idle;
 	o->idle = r;
 }

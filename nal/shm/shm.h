@@ -292,7 +292,7 @@ static inline unsigned int shm_way_of(uint64_t length)
 }
 void shm_way_init(struct shm_peer *p);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */
-void shm_way_began(struct shm_peer *p);
+void shm_way_began(const struct shm *s, struct shm_peer *p);
 void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);
 
 /* ---- shm_wait.c ------------------------------------------------------------------------------- */

@@ -124,8 +124,8 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	} else {
 		shm_long_chunks(l, x->from);
 		i = ptl_landing_alloc(x->e, l);
-		if (!x->e->undo)
-			shm_way_began(x->p);
+		if (i != PTL_NIL && !x->e->undo)
+			shm_way_began(x->s, x->p);
 	}
 	if (i == PTL_NIL) {
 		ptl_engine_done(x->e, l, fail);

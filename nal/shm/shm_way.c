@@ -11,7 +11,7 @@
  *             timed       the others  timed
  *                         end
  *
- * It rests the longer the worse the other way was, so that trials cost about one part in a hundred. The present
+ * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred. The present
  * way's time is the median of those of three groups, so that one in which the kernel ran somebody else does not
  * count; the other way has to be better in all of its three. Messages of much different lengths are of different
  * minds about it, and have a trial each.
@@ -117,9 +117,17 @@ void shm_way_init(struct shm_peer *p)
 		p->way[k].left = REST_FIRST;
 }
 
-void shm_way_began(struct shm_peer *p)
+static bool has_one(const struct ptl_flow *f)
 {
-	if (p->timed && !p->busy_since)
+	const struct ptl_list *put = &f->land[PTL_LIST_PUT], *get = &f->land[PTL_LIST_GET];
+
+	return put->first ? put->first == put->last && !get->first : get->first == get->last;
+}
+
+void shm_way_began(const struct shm *s, struct shm_peer *p)
+{
+	/* if it is the only one, whatever was before has ended, seen by us or by the peer on our behalf */
+	if (p->timed && (!p->busy_since || has_one(&s->ni->view.r->flow[p->index])))
 		p->busy_since = base_now_ns();
 }
 

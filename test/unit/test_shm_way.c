@@ -51,18 +51,25 @@ static bool by_claims(uint64_t length)
 	return atomic_load(&channel.claims[shm_way_of(length)]);
 }
 
+/* The peer's landings, of which only these two numbers are looked at. */
+static void list(void)
+{
+	region.flow[peer.index].land[PTL_LIST_PUT] =
+		(struct ptl_list){ .first = under_way ? 1 : 0, .last = under_way };
+}
+
 static void begin(void)
 {
-	if (!under_way++)
-		region.flow[peer.index].land[PTL_LIST_PUT].first = 1;
-	shm_way_began(&peer);
+	under_way++;
+	list();
+	shm_way_began(&s, &peer);
 }
 
 static void end(uint64_t length)
 {
 	clock_ns += (by_claims(length) ? claims_ns : pipe_ns) * length / LENGTH;
-	if (!--under_way)
-		region.flow[peer.index].land[PTL_LIST_PUT].first = 0;
+	under_way--;
+	list();
 	shm_way_ended(&s, &peer, length);
 }
 
@@ -186,6 +193,26 @@ static void what_began_unseen_is_not_timed(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
+/* What a peer ends while we compute was over long before the next one begins. */
+static void what_ended_unseen_is_not_timed(void **state)
+{
+	(void)state;
+	pipe_ns = 10000;
+	claims_ns = 12000;
+	for (int i = 0; i < 20000; i++) {
+		if (i % 5 == 0 && !by_claims(LENGTH)) {
+			begin();
+			under_way--;
+			list();
+			clock_ns += 77000000;
+		}
+		begin();
+		end(LENGTH);
+	}
+	assert_in_range(region.stat.counts[PTL_COUNT_WAY_TRIED], 2, 20000);
+	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
+}
+
 static void without_a_choice_nothing_is_tried(void **state)
 {
 	(void)state;
@@ -210,6 +237,7 @@ int main(void)
 		cmocka_unit_test_setup(a_core_lost_for_once_decides_nothing, fresh),
 		cmocka_unit_test_setup(lengths_have_ways_of_their_own, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),
+		cmocka_unit_test_setup(what_ended_unseen_is_not_timed, fresh),
 		cmocka_unit_test_setup(without_a_choice_nothing_is_tried, fresh),
 	};
 

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * An allgather in which one rank gives less than all expect: it hears of that, the others have all blocks but its
+ * own, and nothing behind its buffer is read.
+ */
+#include "coll_check.h"
+
+#define MOST 4096 /* ints of a rank */
+
+static int value(int rank, int i)
+{
+	return rank * 10007 + i;
+}
+
+static const char *look(const int *out, int n, int bad)
+{
+	for (int i = 0; i < n * tap_size; i++)
+		if (i / n != bad && out[i] != value(i / n, i % n))
+			return tap_wrong("%d ints of each: int %d of rank %d is %d", n, i % n, i / n,
+					 out[i]);
+	return NULL;
+}
+
+static const char *one_gives_less(int round)
+{
+	int n = 2 + draw_below(MOST), bad = round % tap_size, class;
+	int mine = tap_rank == bad ? n / 2 : n;
+	int *in = malloc(sizeof(int) * (size_t)mine);
+	int *out = calloc((size_t)(n * tap_size), sizeof(int));
+	const char *wrong = "no memory";
+
+	if (in && out) {
+		for (int i = 0; i < mine; i++)
+			in[i] = value(tap_rank, i);
+		MPI_Error_class(MPI_Allgather(in, mine, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD),
+				&class);
+		if (class != (tap_rank == bad ? MPI_ERR_TRUNCATE : MPI_SUCCESS))
+			wrong = tap_wrong("rank %d gives less: error class %d", bad, class);
+		else
+			wrong = tap_rank == bad ? NULL : look(out, n, bad);
+	}
+	free(in);
+	free(out);
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	static int warm[1024];
+
+	MPI_Init(&argc, &argv);
+	tap_start(argc, argv, 40);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	/* what ranks have in common is made in the course of the first operations */
+	for (int i = 0; i < 16; i++)
+		MPI_Allgather(&tap_rank, 1, MPI_INT, warm, 1, MPI_INT, MPI_COMM_WORLD);
+	tap_case("who gives less than the others expect hears of it alone", one_gives_less);
+	return tap_end();
+}
