@@ -17,8 +17,8 @@ static const char *look(const int *out, int n, int bad)
 {
 	for (int i = 0; i < n * tap_size; i++)
 		if (i / n != bad && out[i] != value(i / n, i % n))
-			return tap_wrong("%d ints of each: int %d of rank %d is %d", n, i % n, i / n,
-					 out[i]);
+			return tap_wrong("%d ints of each: int %d of rank %d is %d", n, i % n,
+					 i / n, out[i]);
 	return NULL;
 }
 
