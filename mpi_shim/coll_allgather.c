@@ -2,9 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * MPI_Allgather and MPI_Allgatherv. Started and ended in calls of their own, among few ranks: straight to all. Short
- * blocks: recursive doubling if the number of ranks is a power of two,
- * else Bruck's algorithm; where processors are short, to rank 0 and down a tree. Long blocks go round
- * a ring.
+ * blocks: recursive doubling if the number of ranks is a power of two, else Bruck's algorithm; where processors are
+ * short, to rank 0 and down a tree. Long blocks go round a ring.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/coll_plans.h"

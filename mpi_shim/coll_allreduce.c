@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allreduce: straight to all among few ranks that start and end it in calls of their own; recursive doubling for short vectors, or a tree up and down where processors are short;
- * Rabenseifner's algorithm for long ones: the ranks halve the vector among them until each has the result
- * of one part, and put the parts together again.
+ * MPI_Allreduce. Started and ended in calls of their own, among few ranks: straight to all. Short vectors: recursive
+ * doubling, or a tree up and down where processors are short. Long ones: Rabenseifner's algorithm, in which the ranks
+ * halve the vector among them until each has the result of one part, and put the parts together again.
  *
  * All ranks get the same bits. Where two ranks compute one partial result, both take the lower ranks'
  * as left operand; this also keeps the order that operations which do not commute need.

@@ -54,6 +54,16 @@ static int inside(struct mpi_hub *h, int rc, void *data, size_t bytes, int seat)
 	return h->n > 1 ? mpi_hub_bcast(h, rc, data, bytes, seat) : rc;
 }
 
+/* What the master has, however long, to all of its node. */
+static int inside_all(struct mpi_hub *h, int rc, char *data, size_t bytes)
+{
+	for (size_t n; bytes > 0; data += n, bytes -= n) {
+		n = bytes < MPI_HUB_LONG ? bytes : MPI_HUB_LONG;
+		rc = mpi_first(rc, inside(h, rc, data, n, 0));
+	}
+	return rc;
+}
+
 /* ---- both -------------------------------------------------------------------------------------------- */
 
 static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
@@ -98,12 +108,7 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 			rc, end(p, tag,
 				mpi_intra_allreduce(p, from, out, count, type, op, &h->masters)));
 	}
-	for (MPI_Count n, i = 0; i < count && h->n > 1; i += n) {
-		n = MPI_HUB_LONG / type->size < count - i ? MPI_HUB_LONG / type->size : count - i;
-		rc = mpi_first(rc, inside(h, rc, (char *)out + i * type->size,
-					  (size_t)(n * type->size), 0));
-	}
-	return rc;
+	return inside_all(h, rc, out, (size_t)(count * type->size));
 }
 
 int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
@@ -218,7 +223,6 @@ int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, M
 			struct mpi_type *type, const struct mpi_vec *recv)
 {
 	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
-	MPI_Count total = h->comm->size * b.bytes;
 	int wrong = mpi_hub_check_equal(count * type->size, b.bytes), rc;
 
 	if (!lay_out(&b))
@@ -226,11 +230,7 @@ int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, M
 	rc = gather_inside(&b, wrong, in, count, type);
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_allgather(&b));
-	for (MPI_Count n, i = 0; i < total; i += n) {
-		n = total - i < MPI_HUB_LONG ? total - i : MPI_HUB_LONG;
-		rc = mpi_first(rc, inside(h, rc, b.data + i, (size_t)n, 0));
-	}
-	rc = mpi_first(wrong, rc);
+	rc = mpi_first(wrong, inside_all(h, rc, b.data, (size_t)(h->comm->size * b.bytes)));
 	for (int i = 0; i < h->comm->size && !rc; i++)
 		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, i), recv->count, 0,
 				      block_of(&b, i), (size_t)b.bytes);

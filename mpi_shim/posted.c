@@ -102,7 +102,7 @@ void mpi_posted_add(struct mpi_request *r)
 	last = r;
 }
 
-static inline void take_off(struct mpi_request *r)
+static inline void leave_list(struct mpi_request *r)
 {
 	if (r->chain_prev)
 		r->chain_prev->chain_next = r->chain_next;
@@ -127,7 +127,7 @@ static inline void take_off(struct mpi_request *r)
 
 void mpi_posted_remove(struct mpi_request *r)
 {
-	take_off(r);
+	leave_list(r);
 }
 
 struct mpi_request *mpi_posted_first(void)
@@ -150,6 +150,6 @@ struct mpi_request *mpi_posted_take(uint64_t bits)
 			best = r;
 	}
 	if (best)
-		take_off(best);
+		leave_list(best);
 	return best;
 }

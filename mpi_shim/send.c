@@ -64,8 +64,7 @@ int mpi_unreachable(int world)
 }
 
 /* Sends it short, if it may go so: true, and *err says how it went. The caller has a slot. */
-static inline bool __attribute__((always_inline))
-send_short(const struct route *to, const void *data, size_t bytes, int *err)
+static bool send_short(const struct route *to, const void *data, size_t bytes, int *err)
 {
 	uint32_t cost = mpi_credit_cost(bytes);
 	int rc;
@@ -125,8 +124,7 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	return MPI_SUCCESS;
 }
 
-static inline struct route __attribute__((always_inline))
-route_of(const struct mpi_comm *comm, int dest, uint32_t context, int tag)
+static struct route route_of(const struct mpi_comm *comm, int dest, uint32_t context, int tag)
 {
 	int world = mpi_comm_peer(comm, dest);
 
