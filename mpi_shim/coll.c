@@ -34,6 +34,11 @@ static int ranks_here(void)
 	return here;
 }
 
+bool mpi_coll_one_node(void)
+{
+	return ranks_here() == mpi_world.size;
+}
+
 bool mpi_coll_short_here(void)
 {
 	static signed char known = -1;
@@ -56,7 +61,7 @@ bool mpi_coll_crowded(void)
 		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
 	/* Ranks of several machines may not see the same number of processors, but must choose the
 	 * same algorithms. */
-	return ranks_here() == mpi_world.size && mpi_coll_short_here();
+	return mpi_coll_one_node() && mpi_coll_short_here();
 }
 
 /* ---- trees --------------------------------------------------------------------------------------- */

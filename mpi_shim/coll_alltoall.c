@@ -2,21 +2,21 @@
  * Copyright (c) 2026 the Postern authors
  *
  * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. Equal short blocks between many ranks: Bruck's algorithm,
- * log2 P messages from each rank instead of P - 1. Others directly, several at once; long ones one
- * pair at a time.
+ * log2 P messages from each rank instead of P - 1. Others directly, several at once; long ones between
+ * nodes one pair at a time.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
 
-/* Blocks up to here by Bruck's algorithm, with at least so many ranks; from there on in pairs. */
+/* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in pairs between nodes. */
 #define SHORT_BYTES         256
 #define SHORT_BYTES_CROWDED (16 << 10)
 #define BRUCK_RANKS         8
 #define BRUCK_RANKS_CROWDED 4
 #define LONG_BYTES          (64 << 10)
 
-/* Of all blocks of a rank: without messages up to here, where each rank has a processor. */
+/* Without messages up to here, where each rank has a processor: a block, if ranks are few, else all blocks of a rank. */
 #define HUB_BYTES (128 << 10)
 
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 		best = BASE_COLL_ALLTOALL_LINEAR;
 	else if (equal && by_bruck(bytes, comm))
 		best = BASE_COLL_ALLTOALL_BRUCK;
-	else if (equal && bytes >= LONG_BYTES)
+	else if (equal && bytes >= LONG_BYTES && !mpi_coll_one_node())
 		best = BASE_COLL_ALLTOALL_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
@@ -161,7 +161,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes,
-				  mpi_hub_pieces(comm, HUB_BYTES / comm->size), 0)
+				  HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size), 0)
 		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);

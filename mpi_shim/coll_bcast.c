@@ -12,7 +12,8 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Without messages up to here, where each rank has a processor. */
+/* Between two ranks with a processor each without messages up to here; more ranks of a node, however long it is: all
+ * copy it at the same time from where the root puts it. */
 #define HUB_BYTES (128 << 10)
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
@@ -136,13 +137,15 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
 		  struct mpi_type *type, int root, struct mpi_comm *comm)
 {
-	/* few bytes: what is copied in is copied out at the same time; many: each piece costs switches of processes */
-	MPI_Count most = mpi_coll_crowded() ? MPI_HUB_LONG : MPI_HUB_BYTES;
+	MPI_Count most = MPI_HUB_LONG;
 	struct mpi_packed k;
 	int rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 
 	if (rc)
 		return rc;
+	/* few bytes: what is copied in is copied out at the same time; many: each piece costs waits for each other */
+	if (!mpi_coll_crowded() && k.bytes <= HUB_BYTES)
+		most = MPI_HUB_BYTES;
 	if (mpi_hub_nodes(hub) > 1)
 		rc = mpi_nodes_bcast(p, hub, k.data, (size_t)k.bytes, root);
 	else
@@ -168,7 +171,8 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, HUB_BYTES, NODES_BYTES)
+		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
+				    comm->size > 2 ? INT64_MAX : HUB_BYTES, NODES_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

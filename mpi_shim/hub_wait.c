@@ -3,8 +3,12 @@
  *
  * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks again and again;
  * without one it gives its turn away between two looks, which costs a switch of processes and nothing
- * else. After a while, the shorter the more often it was in vain, it sleeps in Portals and is sent an empty
+ * else. After a while, the shorter the more often waits are long, it sleeps in Portals and is sent an empty
  * message. All the while the library makes progress, and sees that a rank has died.
+ *
+ * A wait is long if it lasts longer than ranks take that all sleep and wake each other. A shorter one makes the next
+ * more patient even if it ended in a sleep: otherwise ranks that have once slept wait for each other's
+ * awakenings ever after, each too long for their patience.
  */
 #include <linux/membarrier.h>
 #include <portals3_ext.h>
@@ -19,7 +23,7 @@
 #include "mpi_shim/hub_impl.h"
 #include "mpi_shim/protocol.h"
 
-#define PATIENCE_MOST_NS  200000
+#define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
 #define LOOKS             20 /* looks between two rounds of progress, with a processor */
 #define TURNS             8  /* turns given away between two rounds of progress */
@@ -51,10 +55,13 @@ static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 	return false;
 }
 
-static bool be_patient(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+/* Until it is reached, or patience ends at *since + h->patience_ns. */
+static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
+		       uint64_t *since)
 {
-	uint64_t end = 0, now;
+	uint64_t now;
 
+	*since = 0;
 	for (unsigned int i = 1;; i++) {
 		bool done;
 
@@ -64,21 +71,24 @@ static bool be_patient(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		if (mpi_world.threaded)
 			mpi_lock();
 		if (done)
-			break;
+			return true;
 		if (h->spin || i % TURNS == 0)
 			mpi_progress(false);
 		now = base_now_ns();
-		if (!end)
-			end = now + h->patience_ns;
-		if (now >= end) {
-			h->patience_ns = h->patience_ns / 2 > PATIENCE_LEAST_NS ? h->patience_ns / 2
-										: PATIENCE_LEAST_NS;
+		if (!*since)
+			*since = now;
+		if (now - *since >= h->patience_ns)
 			return reached(word, least);
-		}
 	}
-	if (h->patience_ns < PATIENCE_MOST_NS)
+}
+
+/* What the next wait is worth after one that has ended. */
+static void learn(struct mpi_hub *h, bool was_long)
+{
+	if (!was_long && h->patience_ns < PATIENCE_MOST_NS)
 		h->patience_ns *= 2;
-	return true;
+	else if (was_long && h->patience_ns / 2 >= PATIENCE_LEAST_NS)
+		h->patience_ns /= 2;
 }
 
 /* A rank of the communicator, or of the node, that is dead; -1: none is known. */
@@ -160,12 +170,16 @@ static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t l
 
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
+	uint64_t since = 0;
+
 	if (reached(word, least))
 		return verdict(word);
 	if (from_portals(h, word))
 		return await_put(h, word, least);
-	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least))
+	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least, &since)) {
+		learn(h, false);
 		return verdict(word);
+	}
 	while (!reached(word, least)) {
 		int dead = lost(h);
 
@@ -173,6 +187,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 			return missing(dead);
 		sleep_once(h, word, least);
 	}
+	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);
 	return verdict(word);
 }
 

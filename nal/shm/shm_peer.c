@@ -101,7 +101,9 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 
 /* ---- cores ------------------------------------------------------------------------------------ */
 
-#define SPIN_US 100 /* longer than any exchange between two processes that both run */
+/* Longer than any exchange between processes that all run, and than those take that all sleep and wake each other:
+ * else they would wait for awakenings for ever. */
+#define SPIN_US 1000
 
 static int bits(const uint64_t *mask)
 {
@@ -140,8 +142,7 @@ void shm_peer_count_cores(struct shm *s)
 	if (set >= 0)
 		s->ni->spin_ns = (uint64_t)set * 1000;
 	else if (processes > bits(all) || with_mine > bits(mine) ||
-		 /* ranks not connected yet; where we are bound they will be, too */
-		 (bits(mine) >= sysconf(_SC_NPROCESSORS_ONLN) && s->ni->neighbours > bits(mine)))
+		 s->ni->neighbours > sysconf(_SC_NPROCESSORS_ONLN)) /* some not connected yet */
 		s->ni->spin_ns = 0;
 	else
 		s->ni->spin_ns = SPIN_US * 1000;

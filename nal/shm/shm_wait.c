@@ -19,8 +19,8 @@
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
 #define EAGER_ROUNDS  8
-#define LOOKS         16     /* of a round */
-#define TURNS_NS      100000 /* how long to give turns away before a sleep */
+#define LOOKS         16      /* of a round */
+#define TURNS_NS      1000000 /* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
 #define NO_TURNS_MOST 63
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */

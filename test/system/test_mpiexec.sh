@@ -311,6 +311,32 @@ bound_to_core() {
 	tail -n $((ranks - cores)) "$dir/lists" >"$dir/wrapped"
 	need cmp "$dir/first" "$dir/wrapped"
 }
+# All CPUs are in use, none by two ranks, and no rank has more than a core more than another.
+shares() {
+	local ranks cores
+	run --bind-to core -n "$(nproc)" "${mask[@]}"
+	need status_is 0
+	cores=$(sort -u "$dir/out" | wc -l)
+	for ranks in $(seq 1 "$cores"); do
+		run -l --bind-to share -n "$ranks" "${mask[@]}"
+		need status_is 0
+		sed 's/^\[[0-9]*\] //' "$dir/out" >"$dir/lists"
+		need [ "$(expand <"$dir/lists" | sort -n)" = "$("${mask[@]}" | expand)" ]
+		while read -r list; do
+			echo "$list" | expand | wc -l
+		done <"$dir/lists" | sort -n >"$dir/sizes"
+		need [ $(($(tail -n 1 "$dir/sizes") - $(head -n 1 "$dir/sizes"))) -le $(($(nproc) / cores)) ]
+	done
+}
+shares_of_few() {
+	local cpu
+	cpu=$("${mask[@]}" | expand | tail -n 1)
+	status=0
+	timeout 60 taskset -c "$cpu" "$mpiexec" --bind-to share -n 3 "${mask[@]}" \
+		>"$dir/out" 2>"$dir/err" || status=$?
+	need status_is 0
+	need out_is "$cpu"$'\n'"$cpu"$'\n'"$cpu"
+}
 within_mask() {
 	local cpu
 	cpu=$("${mask[@]}" | expand | tail -n 1)
@@ -327,6 +353,8 @@ not_bound() {
 }
 check '--bind-to core gives each rank a core and wraps round' bound_to_core
 check '--bind-to core stays within the mask mpiexec has' within_mask
+check '--bind-to share deals the cores out' shares
+check '--bind-to share gives a core to several where they are short' shares_of_few
 check '--bind-to none leaves the mask alone' not_bound --bind-to none -n 2
 check 'more ranks than cores are not bound by default' not_bound -n $(($(nproc) + 1))
 

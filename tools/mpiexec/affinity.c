@@ -86,21 +86,27 @@ int affinity_init(void)
 	return n_cores;
 }
 
-int affinity_bind(int index)
+static void add_core(cpu_set_t *set, int index)
+{
+	int core = 0;
+
+	while (core_of[core] != core || index--)
+		core++;
+	for (int cpu = core; cpu < n_cpus; cpu++)
+		if (core_of[cpu] == core)
+			CPU_SET_S((size_t)cpu, set_size(), set);
+}
+
+int affinity_bind(int first, int count)
 {
 	cpu_set_t *set = CPU_ALLOC((size_t)n_cpus);
-	int left = index % n_cores;
-	int core = 0;
 	int err = 0;
 
 	if (!set)
 		return -ENOMEM;
-	while (core_of[core] != core || left--)
-		core++;
 	CPU_ZERO_S(set_size(), set);
-	for (int cpu = core; cpu < n_cpus; cpu++)
-		if (core_of[cpu] == core)
-			CPU_SET_S((size_t)cpu, set_size(), set);
+	for (int i = 0; i < count; i++)
+		add_core(set, (first + i) % n_cores);
 	if (sched_setaffinity(0, set_size(), set))
 		err = -errno;
 	CPU_FREE(set);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The cores this process may use, and binding to one of them.
+ * The cores this process may use, and binding to some of them.
  */
 #ifndef MPIEXEC_AFFINITY_H
 #define MPIEXEC_AFFINITY_H
@@ -9,7 +9,8 @@
 /* Finds the cores; hardware threads of one core count once. Returns how many, or -errno. */
 int affinity_init(void);
 
-/* Binds the calling process to all usable hardware threads of core `index` modulo their number. 0 or -errno. */
-int affinity_bind(int index);
+/* Binds the calling process to all usable hardware threads of `count` cores from `first` on, both modulo the number
+ * of cores. 0 or -errno. */
+int affinity_bind(int first, int count);
 
 #endif

@@ -421,37 +421,50 @@ static int prepare(void)
 	return err ? fail("cannot set up the event loop", err) : 0;
 }
 
-/* One rank per core where there are enough; 0 or -errno. */
-static int choose_binding(bool *bind)
+/* Finds the cores to bind to: their number in *cores, 0 if ranks are not to be bound. 0 or the exit status. */
+static int choose_binding(int *cores)
 {
-	int cores;
-
-	*bind = opt->bind == BIND_CORE;
+	*cores = 0;
 	if (opt->bind == BIND_NONE || (opt->bind == BIND_AUTO && opt->ranks == 1))
 		return 0;
-	cores = affinity_init();
-	if (cores < 0 && *bind)
-		return fail("cannot find the cores to bind to; try --bind-to none", cores);
-	if (opt->bind == BIND_AUTO)
-		*bind = cores >= opt->ranks;
+	*cores = affinity_init();
+	if (*cores < 0 && opt->bind != BIND_AUTO)
+		return fail("cannot find the cores to bind to; try --bind-to none", *cores);
+	if (opt->bind == BIND_AUTO && *cores < opt->ranks)
+		*cores = 0;
 	return 0;
 }
 
+/* The first core of a rank's equal share. What computes beside it, threads of the program and the library's helper, has
+ * room there. */
+static int share_of(int rank, int cores)
+{
+	return (int)((long)rank * cores / opt->ranks);
+}
+
 /* 0 or the exit status. */
-static int start_rank(int rank, const struct app *app, bool bind)
+static int start_rank(int rank, const struct app *app, int cores)
 {
 	struct launch what = { .rank = rank,
 			       .app = app,
 			       .opt = opt,
 			       .job_name = job_name,
 			       .state = &found,
-			       .core = bind ? rank : -1,
 			       .stdin_fd = rank ? -1 : input_open(),
 			       .label = opt->label };
 	struct launched got;
-	int status = launch(&what, &got);
-	int err;
+	int status, err;
 
+	if (cores && opt->bind == BIND_CORE) {
+		what.core = rank;
+		what.cores = 1;
+	} else if (cores) {
+		what.core = share_of(rank, cores);
+		what.cores = share_of(rank + 1, cores) - what.core;
+		if (!what.cores) /* they are fewer than ranks */
+			what.cores = 1;
+	}
+	status = launch(&what, &got);
 	if (!rank)
 		input_started();
 	ranks[rank].app = app;
@@ -469,14 +482,14 @@ static int start_rank(int rank, const struct app *app, bool bind)
 	return err ? 1 : 0;
 }
 
-static int start_ranks(bool bind)
+static int start_ranks(int cores)
 {
 	int rank = 0;
 	int status = 0;
 
 	for (int i = 0; i < opt->n_apps; i++)
 		for (int j = 0; j < opt->apps[i].ranks && !status; j++)
-			status = start_rank(rank++, &opt->apps[i], bind);
+			status = start_rank(rank++, &opt->apps[i], cores);
 	return status;
 }
 
@@ -499,15 +512,15 @@ static int run(void)
 
 int job_run(const struct options *options)
 {
-	bool bind;
+	int cores;
 	int err;
 
 	opt = options;
-	if (prepare() || choose_binding(&bind)) {
+	if (prepare() || choose_binding(&cores)) {
 		guard_stop();
 		return 1;
 	}
-	set_status(start_ranks(bind));
+	set_status(start_ranks(cores));
 	if (exit_status)
 		end_job();
 	err = run();

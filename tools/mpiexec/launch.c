@@ -102,7 +102,7 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 		child_fail(ends, STEP_WDIR);
 	if (child_env(what, ends->pmi[1]))
 		child_fail(ends, STEP_ENV);
-	err = what->core < 0 ? 0 : affinity_bind(what->core);
+	err = what->cores ? affinity_bind(what->core, what->cores) : 0;
 	if (err) {
 		errno = -err;
 		child_fail(ends, STEP_BIND);

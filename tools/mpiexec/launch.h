@@ -26,9 +26,9 @@ struct launch {
 	const struct options *opt;
 	const char *job_name;
 	const struct launch_state *state;
-	int core;     /* -1: not bound */
-	int stdin_fd; /* -1: /dev/null */
-	bool label;   /* give output through pipes */
+	int core, cores; /* the first of those it is bound to, and how many; 0: not bound */
+	int stdin_fd;    /* -1: /dev/null */
+	bool label;      /* give output through pipes */
 };
 
 /* The started process, and our ends. */

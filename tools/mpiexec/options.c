@@ -26,9 +26,12 @@ static const char help[] =
 	"  -wdir DIR             start it in this directory\n"
 	"for the whole job\n"
 	"  -genv NAME VALUE      set an environment variable for all ranks\n"
-	"  --bind-to core|none   give each rank a core of its own (wrapping round when there are\n"
-	"                        more ranks than cores), or none; default core for more than one\n"
-	"                        rank if there are enough, else none\n"
+	"  --bind-to share|core|none\n"
+	"                        give each rank an equal share of the cores, or one core "
+	"(wrapping\n"
+	"                        round when there are more ranks than cores), or leave them all "
+	"to\n"
+	"                        all; default share if there are enough cores, else none\n"
 	"  -l, -prefix-rank      write \"[rank] \" before every line of output\n"
 	"  --keep-going          let the others run on when a rank dies or fails\n"
 	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
@@ -122,12 +125,14 @@ static bool set_timeout(struct args *args, struct options *opt, const char *valu
 
 static bool set_bind(struct args *args, struct options *opt, const char *value)
 {
-	if (value && !strcmp(value, "core"))
+	if (value && !strcmp(value, "share"))
+		opt->bind = BIND_SHARE;
+	else if (value && !strcmp(value, "core"))
 		opt->bind = BIND_CORE;
 	else if (value && !strcmp(value, "none"))
 		opt->bind = BIND_NONE;
 	else
-		return fail(args, "--bind-to needs core or none", value);
+		return fail(args, "--bind-to needs share, core or none", value);
 	return true;
 }
 

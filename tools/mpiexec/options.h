@@ -23,7 +23,7 @@ struct app {
 	int n_env;
 };
 
-enum bind { BIND_AUTO, BIND_CORE, BIND_NONE };
+enum bind { BIND_AUTO, BIND_SHARE, BIND_CORE, BIND_NONE };
 
 struct options {
 	struct app *apps;
