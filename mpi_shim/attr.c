@@ -104,7 +104,7 @@ static struct mpi_keyval *find(int number)
 	if (number < KEY_BASE || place >= keys.count)
 		return NULL;
 	k = keys.at[place];
-	return k && k->number == number && !k->freed ? k : NULL;
+	return k && k->number == number ? k : NULL;
 }
 
 /* The key, if it is one for these objects; else MPI_ERR_KEYVAL's text is kept. */
@@ -131,9 +131,11 @@ int mpi_keyval_drop(enum mpi_attr_on on, int *number)
 
 	if (!k)
 		return MPI_ERR_KEYVAL;
-	/* attributes set under it keep it */
-	k->freed = true;
-	release(k);
+	/* attributes set under it keep it: it can be named to delete them, and be freed again (MPI-4 §7.7.2) */
+	if (!k->freed) {
+		k->freed = true;
+		release(k);
+	}
 	*number = MPI_KEYVAL_INVALID;
 	return MPI_SUCCESS;
 }

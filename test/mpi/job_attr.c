@@ -111,6 +111,29 @@ static void callbacks_run_on_set_delete_dup_and_free(void)
 	CHECK_EQUAL(seen.order[3], 20);
 }
 
+static void a_freed_key_still_names_the_attributes_that_have_it(void)
+{
+	int key, kept, err;
+	MPI_Comm a;
+
+	memset(&seen, 0, sizeof(seen));
+	MPI_Comm_dup(MPI_COMM_WORLD, &a);
+	MPI_Comm_set_errhandler(a, MPI_ERRORS_RETURN);
+	MPI_Comm_create_keyval(copy_fn, delete_fn, &key, &extra);
+	kept = key;
+	MPI_Comm_set_attr(a, key, (void *)10);
+	MPI_Comm_free_keyval(&key);
+	key = kept;
+	CHECK_EQUAL(MPI_Comm_free_keyval(&key), MPI_SUCCESS);
+	CHECK_EQUAL(get(a, kept), 10);
+	CHECK_EQUAL(MPI_Comm_delete_attr(a, kept), MPI_SUCCESS);
+	CHECK_EQUAL(seen.deletes, 1);
+	err = MPI_Comm_delete_attr(a, kept); /* with the last attribute the key has gone */
+	MPI_Error_class(err, &err);
+	CHECK_EQUAL(err, MPI_ERR_KEYVAL);
+	MPI_Comm_free(&a);
+}
+
 static void the_named_callbacks_copy_or_do_not(void)
 {
 	MPI_Comm a, b;
@@ -246,6 +269,7 @@ int main(int argc, char **argv)
 	job_start(&argc, &argv, MPI_THREAD_SINGLE);
 	CASE(predefined_ones_are_there_on_every_communicator);
 	CASE(callbacks_run_on_set_delete_dup_and_free);
+	CASE(a_freed_key_still_names_the_attributes_that_have_it);
 	CASE(the_named_callbacks_copy_or_do_not);
 	CASE(the_error_of_a_callback_is_the_functions);
 	CASE(datatypes_have_attributes_too);
