@@ -25,6 +25,9 @@ void mpi_pools_fini(void)
 	for (int kind = 0; kind < MPI_KIND_END; kind++) {
 		struct mpi_pool *p = &mpi_pools[kind];
 
+		/* those of the user's may be used on after MPI_Finalize (MPI-4 §11.4.1) */
+		if ((kind == MPI_KIND_INFO || kind == MPI_KIND_ERRHANDLER) && p->in_use)
+			continue;
 		for (uint32_t i = 0; i < p->count; i += MPI_POOL_CHUNK)
 			free(p->chunk[i / MPI_POOL_CHUNK]);
 		free(p->chunk);

@@ -59,7 +59,7 @@ extern struct mpi_obj *mpi_predefined[MPI_HANDLE_PREDEFINED];
 
 /* Once at start, before the first object of this kind: what objects are and how they end. */
 void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *object));
-/* At the end of MPI_Finalize: the memory of all pools goes. */
+/* At the end of MPI_Finalize: the memory of all pools goes, but where the user still has info objects or error handlers. */
 void mpi_pools_fini(void);
 
 /* A zeroed object with one reference, or NULL when memory is short. */

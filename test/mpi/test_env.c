@@ -55,6 +55,40 @@ static void info_and_handlers_can_be_made_before_init(void **state)
 	assert_ptr_equal(info, MPI_INFO_NULL);
 }
 
+static MPI_Info kept_info = MPI_INFO_NULL;
+static MPI_Errhandler kept_handler = MPI_ERRHANDLER_NULL;
+
+static void ignore_an_error(MPI_Comm *comm, int *code, ...)
+{
+	(void)comm;
+	(void)code;
+}
+
+/* Before MPI_Init; at the end the same is there. */
+static void info_and_handlers_are_kept(void **state)
+{
+	(void)state;
+	OK(MPI_Info_create(&kept_info));
+	OK(MPI_Info_set(kept_info, "key", "kept"));
+	OK(MPI_Comm_create_errhandler(ignore_an_error, &kept_handler));
+}
+
+static void info_and_handlers_outlive_finalize(void **state)
+{
+	char value[8] = "";
+	MPI_Info copy = MPI_INFO_NULL;
+	int flag = 0, len = sizeof(value);
+
+	(void)state;
+	OK(MPI_Info_dup(kept_info, &copy));
+	OK(MPI_Info_free(&kept_info));
+	OK(MPI_Info_get_string(copy, "key", &len, value, &flag));
+	assert_true(flag);
+	assert_string_equal(value, "kept");
+	OK(MPI_Info_free(&copy));
+	OK(MPI_Errhandler_free(&kept_handler));
+}
+
 static void *make_and_free_infos(void *good)
 {
 	for (int i = 0; i < 2000; i++) {
@@ -706,6 +740,7 @@ int main(void)
 		cmocka_unit_test(nothing_has_begun_or_ended_before_init),
 		cmocka_unit_test(other_calls_before_init_end_the_process),
 		cmocka_unit_test(errors_before_init_are_fatal),
+		cmocka_unit_test(info_and_handlers_are_kept),
 		/* the order matters from here on: MPI begins once and ends once */
 		cmocka_unit_test_setup(the_thread_that_began_is_the_main_one, start),
 		cmocka_unit_test(a_second_init_is_an_error),
@@ -733,6 +768,7 @@ int main(void)
 		cmocka_unit_test(a_failed_request_goes_to_the_handler_of_its_communicator),
 		cmocka_unit_test(fatal_errors_name_rank_function_communicator_and_cause),
 		cmocka_unit_test(after_finalize_it_has_ended),
+		cmocka_unit_test(info_and_handlers_outlive_finalize),
 		cmocka_unit_test(info_objects_are_for_all_threads_at_any_time),
 		cmocka_unit_test(calls_after_finalize_end_the_process),
 	};
