@@ -78,7 +78,7 @@ static int probe(int source, int tag, struct mpi_comm *comm, bool wait, int *fla
 
 	*flag = 1;
 	if (source == MPI_PROC_NULL) {
-		mpi_status_empty(status, MPI_PROC_NULL);
+		mpi_status_none(status, MPI_PROC_NULL);
 		return MPI_SUCCESS;
 	}
 	err = look(comm, source, tag, wait, &u);
@@ -110,7 +110,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 	*flag = 1;
 	*message = &no_proc;
 	if (source == MPI_PROC_NULL) {
-		mpi_status_empty(status, MPI_PROC_NULL);
+		mpi_status_none(status, MPI_PROC_NULL);
 		return MPI_SUCCESS;
 	}
 	*message = NULL;

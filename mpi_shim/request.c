@@ -41,14 +41,20 @@ bool mpi_status_cancelled(const MPI_Status *status)
 	return status->MPI_internal[CANCELLED];
 }
 
-void mpi_status_empty(MPI_Status *status, int source)
+void mpi_status_none(MPI_Status *status, int source)
 {
 	if (status == MPI_STATUS_IGNORE)
 		return;
 	status->MPI_SOURCE = source;
 	status->MPI_TAG = MPI_ANY_TAG;
-	status->MPI_ERROR = MPI_SUCCESS;
 	mpi_status_set_bytes(status, 0, false);
+}
+
+void mpi_status_empty(MPI_Status *status)
+{
+	mpi_status_none(status, MPI_ANY_SOURCE);
+	if (status != MPI_STATUS_IGNORE)
+		status->MPI_ERROR = MPI_SUCCESS;
 }
 
 /* ---- requests --------------------------------------------------------------------------------------- */
@@ -154,7 +160,7 @@ void mpi_request_wait(struct mpi_request *r)
 static void fill_status(const struct mpi_request *r, MPI_Status *status)
 {
 	if (r->kind != MPI_REQ_RECV) {
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_none(status, MPI_ANY_SOURCE);
 		status->MPI_internal[CANCELLED] = r->cancelled;
 		return;
 	}

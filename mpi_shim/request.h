@@ -82,8 +82,10 @@ void mpi_request_wait(struct mpi_request *r);
  * (with its text kept as by mpi_fail), and the reference of the handle: it is gone, or inactive if persistent. */
 int mpi_request_finish(struct mpi_request *r, MPI_Status *status);
 
-/* A status as from a receive from MPI_PROC_NULL (or, source MPI_ANY_SOURCE, the empty status). */
-void mpi_status_empty(MPI_Status *status, int source);
+/* A status as from a receive from MPI_PROC_NULL: nothing came from there. MPI_ERROR stays as it is (MPI-4 §3.2.5). */
+void mpi_status_none(MPI_Status *status, int source);
+/* The empty status of a request that is null or inactive. */
+void mpi_status_empty(MPI_Status *status);
 /* The count and cancelled fields live in MPI_internal. MPI_STATUS_IGNORE is not allowed. */
 void mpi_status_set_bytes(MPI_Status *status, MPI_Count bytes, bool cancelled);
 MPI_Count mpi_status_bytes(const MPI_Status *status);

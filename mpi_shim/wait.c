@@ -93,14 +93,14 @@ int mpi_wait(MPI_Request *request, MPI_Status *status)
 	struct mpi_request *r;
 
 	if (*request == MPI_REQUEST_NULL) {
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	r = request_of(*request);
 	if (!r)
 		return invalid(*request);
 	if (is_idle(r)) {
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	mpi_request_wait(r);
@@ -115,7 +115,7 @@ int mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
 		return invalid(*request);
 	if (!r || is_idle(r)) {
 		*flag = 1;
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	if (!r->done)
@@ -132,7 +132,7 @@ int mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 		return invalid(request);
 	if (!r || is_idle(r)) {
 		*flag = 1;
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	if (!r->done)
@@ -208,7 +208,7 @@ static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 
 		set_error(statuses, i, MPI_SUCCESS);
 		if (!r || is_idle(r)) {
-			mpi_status_empty(status_at(statuses, i), MPI_ANY_SOURCE);
+			mpi_status_empty(status_at(statuses, i));
 			continue;
 		}
 		mpi_request_wait(r);
@@ -286,7 +286,7 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 		return MPI_ERR_REQUEST;
 	if (!active) {
 		*indx = MPI_UNDEFINED;
-		mpi_status_empty(status, MPI_ANY_SOURCE);
+		mpi_status_empty(status);
 		return MPI_SUCCESS;
 	}
 	while ((i = find_done(count, array_of_requests, 0)) < 0)
@@ -321,7 +321,7 @@ int mpi_testany(int count, MPI_Request *array_of_requests, int *indx, int *flag,
 	if (*flag && *indx != MPI_UNDEFINED)
 		return finish(&array_of_requests[*indx], request_of(array_of_requests[*indx]),
 			      status);
-	mpi_status_empty(status, MPI_ANY_SOURCE);
+	mpi_status_empty(status);
 	return MPI_SUCCESS;
 }
 
@@ -335,7 +335,7 @@ int mpi_request_get_status_any(int count, const MPI_Request *array_of_requests, 
 	*flag = look_any(count, array_of_requests, active, indx);
 	if (*flag && *indx != MPI_UNDEFINED)
 		return mpi_request_status(request_of(array_of_requests[*indx]), status);
-	mpi_status_empty(status, MPI_ANY_SOURCE);
+	mpi_status_empty(status);
 	return MPI_SUCCESS;
 }
 
