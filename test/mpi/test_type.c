@@ -112,6 +112,18 @@ static void pairs_lie_as_in_c(void **state)
 	assert_ptr_equal(mpi_type_basic(of(MPI_2INT)), of(MPI_INT));
 }
 
+static void of_several_names_a_type_has_the_standards_first(void **state)
+{
+	char name[MPI_MAX_OBJECT_NAME];
+	int n;
+
+	(void)state;
+	mpi_type_get_name(of(MPI_LONG_LONG), name, &n);
+	assert_string_equal(name, "MPI_LONG_LONG_INT");
+	mpi_type_get_name(of(MPI_C_FLOAT_COMPLEX), name, &n);
+	assert_string_equal(name, "MPI_C_COMPLEX");
+}
+
 static void names_can_be_asked_for_and_set(void **state)
 {
 	char name[MPI_MAX_OBJECT_NAME], long_name[2 * MPI_MAX_OBJECT_NAME];
@@ -826,6 +838,7 @@ int main(void)
 		TEST(fixed_size_handles_tell_their_size),
 		TEST(types_that_do_not_exist_here_have_no_size_and_are_refused),
 		TEST(pairs_lie_as_in_c),
+		TEST(of_several_names_a_type_has_the_standards_first),
 		TEST(names_can_be_asked_for_and_set),
 		TEST(bad_arguments_have_their_class),
 		TEST(types_beyond_an_address_space_are_refused),
