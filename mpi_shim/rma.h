@@ -86,6 +86,7 @@ struct mpi_rma_batch {
 	bool moves; /* put and get: runs by themselves need not be atomic */
 	ptl_atomic_op_t what;
 	ptl_atomic_type_t type;
+	size_t element;   /* bytes that must lie together */
 	const char *from; /* the data of all runs lie one after the other */
 	char *to;
 	size_t bytes;
@@ -101,7 +102,7 @@ struct mpi_runs {
 };
 
 void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves,
-			 ptl_atomic_op_t what, ptl_atomic_type_t type);
+			 ptl_atomic_op_t what, ptl_atomic_type_t type, size_t element);
 /*
  * Adds runs. `from` and `to` follow those of the runs before; NULL: nothing is sent but what may be anything, or
  * nothing comes back. In the end what is left goes.
@@ -132,9 +133,10 @@ struct mpi_rma_place {
 	uint64_t
 		far; /* number 0, dynamic windows: its address there; runs may be in different memory */
 };
-/* Number and offset of a run of the target's data, `at` from displacement 0. */
-int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Aint at, size_t bytes,
-		 uint32_t *number, uint64_t *offset);
+/* Number and offset of a run of the target's data, `at` from displacement 0; *bytes: those that are there together, whole
+ * elements. */
+int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Aint at,
+		 size_t element, size_t *bytes, uint32_t *number, uint64_t *offset);
 int mpi_rma_locate(struct mpi_win *win, int rank, MPI_Aint disp, MPI_Count count,
 		   const struct mpi_type *type, struct mpi_rma_place *place, bool *none);
 /* A request of an operation that is over. */

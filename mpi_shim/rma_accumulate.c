@@ -6,6 +6,7 @@
  * run is atomics of the right type, or, where Portals knows no such type, elements compared and swapped
  * until all are done.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -328,7 +329,9 @@ static ptl_atomic_type_t number_of(const struct mpi_type *basic, MPI_Op op)
 	case MPI_BASIC_SIGNED:
 		return by_size - 1;
 	case MPI_BASIC_BYTES:
-		return op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR ? by_size : 0;
+		if (op == MPI_BAND || op == MPI_BOR || op == MPI_BXOR)
+			return by_size;
+		return basic != mpi_type_of(MPI_CHAR) ? 0 : CHAR_MIN < 0 ? by_size - 1 : by_size;
 	case MPI_BASIC_FLOAT:
 		return basic->size == 4   ? PTL_ATOMIC_FLOAT
 		       : basic->size == 8 ? PTL_ATOMIC_DOUBLE
@@ -400,16 +403,19 @@ static ptl_atomic_type_t atomic_type(const struct mpi_type *basic, MPI_Op op)
 /* A run of elements that Portals cannot calculate with, in pieces. */
 static int swap_run(struct accumulate *a, MPI_Aint at, size_t n, const char *in, char *out)
 {
-	const size_t most = SWAP_MOST / a->stride;
-	uint64_t offset;
-	uint32_t number;
-	int err = mpi_rma_find(a->win, &a->place, at, n * a->stride, &number, &offset);
+	const size_t most = SWAP_MOST / a->stride * a->stride, all = n * a->stride;
+	int err = MPI_SUCCESS;
 
-	for (size_t i = 0, some; i < n && !err; i += some) {
-		size_t by = i * a->stride;
+	for (size_t by = 0, some; by < all && !err; by += some) {
+		uint64_t offset;
+		uint32_t number;
 
-		some = n - i < most ? n - i : most;
-		err = swap_until_done(a, in + by, out ? out + by : NULL, some, number, offset + by);
+		some = all - by < most ? all - by : most;
+		err = mpi_rma_find(a->win, &a->place, at + (MPI_Aint)by, a->stride, &some, &number,
+				   &offset);
+		if (!err)
+			err = swap_until_done(a, in + by, out ? out + by : NULL, some / a->stride,
+					      number, offset);
 	}
 	return err;
 }
@@ -450,7 +456,7 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 	if (!op)
 		return MPI_ERR_NO_MEM;
 	mpi_rma_batch_begin(&batch, op, false, atomic_op(a->op_handle),
-			    atomic_type(a->basic, a->op_handle));
+			    atomic_type(a->basic, a->op_handle), a->stride);
 	err = make_arrays(a, &op->tmp);
 	if (!err && a->result.type && !in_place(a, &a->result)) {
 		op->packed = a->out;
@@ -689,7 +695,7 @@ int mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, void
 				   size);
 		return MPI_SUCCESS;
 	}
-	err = mpi_rma_find(win, &place, 0, size, &number, &offset);
+	err = mpi_rma_find(win, &place, 0, size, &size, &number, &offset);
 	if (err)
 		return err;
 	op = mpi_rma_begin(win, target_rank);

@@ -70,11 +70,13 @@ static int out_of_range(const struct mpi_win *win, int rank, MPI_Aint disp)
 static int locate_dynamic(struct mpi_win *win, struct mpi_win_target *t, MPI_Aint disp,
 			  MPI_Aint low, MPI_Aint high, struct mpi_rma_place *place)
 {
+	size_t bytes = (size_t)(high - low);
 	uint64_t offset;
 
 	place->far = (uint64_t)disp;
-	if (mpi_win_find_region(win, t, (uint64_t)disp + (uint64_t)low, (uint64_t)(high - low),
-				&place->number, &offset) != MPI_SUCCESS)
+	if (mpi_win_find_region(win, t, (uint64_t)disp + (uint64_t)low, 1, &bytes, &place->number,
+				&offset) != MPI_SUCCESS ||
+	    bytes < (size_t)(high - low))
 		place->number = 0; /* perhaps in several pieces: run by run */
 	else
 		place->offset = offset - (uint64_t)low;
@@ -114,14 +116,15 @@ int mpi_rma_locate(struct mpi_win *win, int rank, MPI_Aint disp, MPI_Count count
 	return MPI_SUCCESS;
 }
 
-int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Aint at, size_t bytes,
-		 uint32_t *number, uint64_t *offset)
+int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Aint at,
+		 size_t element, size_t *bytes, uint32_t *number, uint64_t *offset)
 {
 	*number = place->number;
 	*offset = place->offset + (uint64_t)at;
 	if (*number)
 		return MPI_SUCCESS;
-	return mpi_win_find_region(win, place->t, place->far + (uint64_t)at, bytes, number, offset);
+	return mpi_win_find_region(win, place->t, place->far + (uint64_t)at, element, bytes, number,
+				   offset);
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------- */
@@ -250,7 +253,7 @@ static int in_runs(struct mpi_rma *op, const struct transfer *x, const struct mp
 	int err;
 
 	mpi_rma_batch_begin(&b, op, true, x->put ? PTL_ATOMIC_SWAP : PTL_ATOMIC_FETCH,
-			    PTL_ATOMIC_UINT8);
+			    PTL_ATOMIC_UINT8, 1);
 	err = mpi_type_runs(x->target_type, x->target_count, add_runs, &r);
 	return err ? err : mpi_rma_batch_end(&b);
 }

@@ -55,9 +55,10 @@ static const ptl_atomic_runs_t *message(struct mpi_rma_batch *b)
 }
 
 void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves,
-			 ptl_atomic_op_t what, ptl_atomic_type_t type)
+			 ptl_atomic_op_t what, ptl_atomic_type_t type, size_t element)
 {
 	b->op = op;
+	b->element = element;
 	b->moves = moves;
 	b->what = what;
 	b->type = type;
@@ -164,18 +165,36 @@ static int add(struct mpi_rma_batch *b, const char *from, char *to, uint32_t num
 	return err;
 }
 
-static int add_one(struct mpi_rma_batch *b, const struct mpi_rma_place *place, MPI_Aint at,
-		   const char *from, char *to, const struct mpi_runs *r)
+static int add_piece(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
+		     uint64_t offset, size_t bytes)
 {
-	uint64_t offset;
-	uint32_t number;
-	int err = mpi_rma_find(b->op->win, place, at, r->bytes, &number, &offset);
+	int err;
 
-	if (err || r->bytes < RUN_LONG)
-		return err ? err : add(b, from, to, number, offset, r, 1);
+	if (bytes < RUN_LONG)
+		return add(b, from, to, number, offset, &(struct mpi_runs){ .bytes = bytes }, 1);
 	err = mpi_rma_batch_end(b);
 	b->number = number;
-	return err ? err : alone(b, offset, from, to, r->bytes);
+	return err ? err : alone(b, offset, from, to, bytes);
+}
+
+/* A run, which may lie over several pieces of attached memory. */
+static int add_one(struct mpi_rma_batch *b, const struct mpi_rma_place *place, MPI_Aint at,
+		   const char *from, char *to, size_t bytes)
+{
+	int err = MPI_SUCCESS;
+
+	for (size_t done = 0, some; done < bytes && !err; done += some) {
+		uint64_t offset;
+		uint32_t number;
+
+		some = bytes - done;
+		err = mpi_rma_find(b->op->win, place, at + (MPI_Aint)done, b->element, &some,
+				   &number, &offset);
+		if (!err)
+			err = add_piece(b, from ? from + done : NULL, to ? to + done : NULL, number,
+					offset, some);
+	}
+	return err;
 }
 
 int mpi_rma_batch_add(struct mpi_rma_batch *b, const struct mpi_rma_place *place, const char *from,
@@ -188,7 +207,7 @@ int mpi_rma_batch_add(struct mpi_rma_batch *b, const struct mpi_rma_place *place
 		return add(b, from, to, place->number, place->offset + (uint64_t)r->offset, r,
 			   r->count);
 	for (size_t i = 0; i < r->count && !err; i++) {
-		err = add_one(b, place, r->offset + (MPI_Aint)i * r->stride, from, to, r);
+		err = add_one(b, place, r->offset + (MPI_Aint)i * r->stride, from, to, r->bytes);
 		from += from ? r->bytes : 0;
 		to += to ? r->bytes : 0;
 	}

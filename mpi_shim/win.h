@@ -154,11 +154,12 @@ void mpi_win_unlock_elements(struct mpi_win_target *t);
 /* ---- win_dynamic.c -------------------------------------------------------------------------------------- */
 
 /*
- * Where `bytes` bytes at `address` of a target of a dynamic window are: number for the match bits and offset.
- * MPI_ERR_RMA_RANGE if they are not, all of them, in memory that is attached there.
+ * Where data at `address` of a target of a dynamic window are: number for the match bits and offset. *bytes: how many
+ * are wanted, and how many, whole elements, are there in one piece of attached memory; the next one may go on where it ends.
+ * MPI_ERR_RMA_RANGE: not one element.
  */
 int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t address,
-			uint64_t bytes, uint32_t *number, uint64_t *offset);
+			size_t element, size_t *bytes, uint32_t *number, uint64_t *offset);
 void mpi_win_detach_all(struct mpi_win *win);
 
 /* ---- win_sync.c ----------------------------------------------------------------------------------------- */

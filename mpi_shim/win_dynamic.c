@@ -151,26 +151,32 @@ static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 	return MPI_SUCCESS;
 }
 
-static bool look_up(const struct mpi_regions *r, uint64_t address, uint64_t bytes, uint32_t *number,
-		    uint64_t *offset)
+static bool look_up(const struct mpi_regions *r, uint64_t address, size_t element, size_t *bytes,
+		    uint32_t *number, uint64_t *offset)
 {
 	for (int i = 0; i < MPI_REGIONS_MOST; i++) {
 		const struct mpi_region *have = &r->region[i];
+		uint64_t at = address - have->base, there;
 
-		if (have->number && address >= have->base && bytes <= have->size &&
-		    address - have->base <= have->size - bytes) {
-			*number = have->number;
-			*offset = address - have->base;
-			return true;
-		}
+		if (!have->number || address < have->base || at > have->size)
+			continue;
+		there = have->size - at;
+		if (there < *bytes && there < element)
+			continue;
+		if (there < *bytes)
+			*bytes = there - there % element;
+		*number = have->number;
+		*offset = at;
+		return true;
 	}
 	return false;
 }
 
 int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t address,
-			uint64_t bytes, uint32_t *number, uint64_t *offset)
+			size_t element, size_t *bytes, uint32_t *number, uint64_t *offset)
 {
 	struct mpi_regions *r = t->control ? &t->control->regions : NULL;
+	const size_t wanted = *bytes;
 	uint64_t before;
 	bool found;
 	int err;
@@ -178,19 +184,20 @@ int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t 
 	if (r) {
 		do {
 			before = atomic_load(&r->before);
-			found = look_up(r, address, bytes, number, offset);
+			*bytes = wanted;
+			found = look_up(r, address, element, bytes, number, offset);
 			atomic_thread_fence(memory_order_acquire);
 		} while (atomic_load(&r->after) != before);
 	} else {
 		err = refresh(win, t);
 		if (err)
 			return err;
-		found = look_up(t->regions, address, bytes, number, offset);
+		found = look_up(t->regions, address, element, bytes, number, offset);
 	}
 	if (found)
 		return MPI_SUCCESS;
 	return mpi_fail(MPI_ERR_RMA_RANGE,
 			"%llu bytes at address %#llx of rank %d are not in memory that is attached",
-			(unsigned long long)bytes, (unsigned long long)address,
+			(unsigned long long)wanted, (unsigned long long)address,
 			(int)(t - win->target));
 }

@@ -299,6 +299,50 @@ static const char *scattered(int round)
 	return NULL;
 }
 
+/* Runs over two pieces of memory one behind the other, of elements that Portals calculates with and of others. */
+static const char *over_the_border(int round)
+{
+	enum { N = 3000, FIRST = 1111 };
+	static _Alignas(16) double here[N], there[N], before[N];
+	int peer = (tap_rank + 1) % tap_size, elements = round ? N / 2 : N;
+	MPI_Datatype type = round ? MPI_C_DOUBLE_COMPLEX : MPI_DOUBLE;
+	MPI_Aint at, theirs, border = round ? FIRST / 2 * 2 : FIRST;
+
+	for (int i = 0; i < N; i++) {
+		here[i] = i;
+		there[i] = 1000;
+	}
+	CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	border *= (MPI_Aint)sizeof(double);
+	CHECK_OK(MPI_Win_attach(win, there, border));
+	CHECK_OK(MPI_Win_attach(win, (char *)there + border, (MPI_Aint)sizeof(there) - border));
+	MPI_Get_address(there, &at);
+	MPI_Sendrecv(&at, 1, MPI_AINT, (tap_rank + tap_size - 1) % tap_size, 5, &theirs, 1,
+		     MPI_AINT, peer, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	CHECK_OK(MPI_Win_fence(0, win));
+	CHECK_OK(MPI_Get_accumulate(here, elements, type, before, elements, type, peer, theirs,
+				    elements, type, MPI_SUM, win));
+	CHECK_OK(MPI_Win_fence(0, win));
+	for (int i = 0; i < N; i++)
+		CHECK(before[i] == 1000 && there[i] == 1000 + i);
+	CHECK_OK(MPI_Win_fence(0, win));
+	CHECK_OK(MPI_Put(here, elements, type, peer, theirs, elements, type, win));
+	CHECK_OK(MPI_Win_fence(0, win));
+	CHECK_OK(MPI_Get(before, elements, type, peer, theirs, elements, type, win));
+	CHECK_OK(MPI_Win_fence(0, win));
+	for (int i = 0; i < N; i++)
+		CHECK(before[i] == i && there[i] == i);
+	if (!tap_tame) {
+		CHECK_CLASS(MPI_Get(before, elements, type, peer,
+				    theirs + (MPI_Aint)sizeof(double) * 2, elements, type, win),
+			    MPI_ERR_RMA_RANGE);
+	}
+	CHECK_OK(MPI_Win_fence(0, win));
+	CHECK_OK(MPI_Win_free(&win));
+	return NULL;
+}
+
 /* ---- wrong calls -------------------------------------------------------------------------------------------- */
 
 static int put_one(int rank)
@@ -617,6 +661,8 @@ int main(int argc, char **argv)
 	tap_rounds_set(1);
 	tap_case("attached memory comes and goes", attached);
 	tap_case("a datatype over two pieces of attached memory", scattered);
+	tap_rounds_set(2);
+	tap_case("runs over the border of two pieces", over_the_border);
 	tap_rounds_set(FLAVORS);
 	tap_case("error handlers", error_handlers);
 	tap_case("types of types", types_of_types);
