@@ -36,14 +36,17 @@ class Mpi:
         self.mpiexec = mpiexec.name if known == str(mpiexec) else str(mpiexec)
         self.options = []
         if name == 'openmpi':
-            # It counts cores, and refuses more ranks than that, and the superuser. Told that two cores
-            # are there it knows when it has to share them. The ranks are bound by us, as all are.
-            self.options = ['--host', 'localhost:2', '--oversubscribe', '--bind-to', 'none']
+            # It counts cores, and refuses more ranks than that, and the superuser. The ranks are bound by us, as
+            # all are.
+            self.options = ['--oversubscribe', '--bind-to', 'none']
             if os.geteuid() == 0:
                 self.options.insert(0, '--allow-run-as-root')
 
-    def launch(self, ranks, program):
-        return [self.mpiexec, *self.options, '-n', str(ranks), *program]
+    def launch(self, ranks, program, cores=2):
+        """`cores`: that there are for the job."""
+        # told how many there are it knows when it has to share them
+        slots = ['--host', f'localhost:{cores}'] if self.name == 'openmpi' else []
+        return [self.mpiexec, *slots, *self.options, '-n', str(ranks), *program]
 
 
 def defines(mpicc, folder):

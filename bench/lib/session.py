@@ -142,6 +142,15 @@ class Session:
             command = [str(BENCH / 'lib' / 'pin'), *command]
         return self.run(mpi.launch(ranks, command), ranks <= 2, env)
 
+    def launch_wide(self, mpi, ranks, command):
+        """Runs a command as the ranks of a job that has all cores of the machine; while they are enough each rank is
+        bound to one."""
+        cores = sorted(os.sched_getaffinity(0))
+        if ranks <= len(cores):
+            command = [str(BENCH / 'lib' / 'pin'), *command]
+        return jobs.run(mpi.launch(ranks, command, len(cores)), self.options.timeout, self.folder,
+                        dict(self.env, MPI_COMPARE_CORES=' '.join(map(str, cores))))
+
     @staticmethod
     def spare_cores():
         """Has each of two ranks a second core for whoever moves its messages?"""

@@ -9,6 +9,7 @@ in the best round of all. A figure that has no such round is marked with *.
 import statistics
 
 NEAR = 2.5
+WIDE = ', all cores'  # ends the variant of what was not measured on two cores
 OURS = 'postern'
 PEERS = ('mpich', 'openmpi')
 
@@ -141,13 +142,13 @@ class Figures:
 def row_label(key):
     test, variant, ranks, size = key
     if test in ('ring', 'barrier', 'start'):
-        return str(ranks)
+        return f'{ranks}{variant}'
     if test == 'barriers':
         return f'{ranks}, {variant}'
     if test == 'collective':
         return f'{ranks}, {variant}, {size_text(size)}'
     if test == 'allreduce':
-        return f'{ranks}, {size_text(size)}'
+        return f'{ranks}{variant}, {size_text(size)}'
     if test in ('posted', 'unexpected'):
         return f'{size:,}'
     return f'{variant}, {size_text(size)}' if variant else size_text(size)
@@ -199,8 +200,9 @@ def beside_messages(figures):
     ratios, marks = [], []
     for key in figures.rows('barriers'):
         ours, mark = figures.get(OURS, key)
-        messages, other = figures.get(OURS, (key[0], 'messages', *key[2:]))
-        if key[1] != 'messages' and ours and messages:
+        wide = WIDE if key[1].endswith(WIDE) else ''
+        messages, other = figures.get(OURS, (key[0], 'messages' + wide, *key[2:]))
+        if not key[1].startswith('messages') and ours and messages:
             ratios.append(ours / messages)
             marks.append(mark or other)
     if ratios:
@@ -211,12 +213,13 @@ def wanted_rows(figures, titles):
     """(what, ratios, bound, limit, beside what, mark) of each target that can be judged."""
     for what, test, low, high, bound, limit in TARGETS:
         keys = [key for key in figures.rows(test) if low <= key[3] <= high]
-        for ranks in sorted({key[2] for key in keys}):
-            found = [figures.against(key) for key in keys if key[2] == ranks]
+        for wide, ranks in sorted({(key[1].endswith(WIDE), key[2]) for key in keys}):
+            found = [figures.against(key) for key in keys
+                     if (key[1].endswith(WIDE), key[2]) == (wide, ranks)]
             found = [one for one in found if one]
             if found:
                 names = dict.fromkeys(titles[peer] for _, peer, _ in found)
-                yield (what if ranks == 2 else f'{what}, {ranks} ranks',
+                yield ((what if ranks == 2 else f'{what}, {ranks} ranks') + (WIDE if wide else ''),
                        [ratio for ratio, _, _ in found], bound, limit, ', '.join(names),
                        any(mark for _, _, mark in found))
     yield from beside_messages(figures)
