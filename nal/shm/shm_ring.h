@@ -18,6 +18,7 @@
 
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 #define SHM_ASK_MOST   12     /* lines asked for ahead */
+#define SHM_LAP_LEAST  128u   /* lines after which an empty ring begins again: they stay in the nearest caches */
 #define SHM_SLOTS      8      /* of a pipe */
 #define SHM_WAYS       5      /* classes of long messages, by length */
 
@@ -38,6 +39,7 @@ struct shm_channel {
 	/* written by the producer: under the producer's own region's lock */
 	_Alignas(64) uint64_t tail; /* lines written */
 	uint64_t head_seen;         /* what head was when last looked at */
+	uint64_t looked;            /* what tail was when head was last looked at to begin again */
 	/* 1: the producer has something it could not put in */
 	_Alignas(64) _Atomic uint32_t want_space;
 	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not through the pipe */
@@ -109,20 +111,41 @@ static inline uint32_t shm_ring_at(const struct shm_ring *r)
 	return (uint32_t)(r->ch->tail & (r->count - 1));
 }
 
-/* Lines from the tail to the end of the lap that a message of `size` bytes must skip. */
+/* Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: lines of an earlier
+ * lap come from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again soon. */
 static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 {
-	uint32_t at = shm_ring_at(r), left = r->count - at;
+	uint32_t at = shm_ring_at(r), left = r->count - at, n = shm_lines(size, at);
 
-	return shm_lines(size, at) <= left ? 0 : left;
+	if (n > left)
+		return left;
+	return at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail && at > shm_lines(size, 0)
+		       ? left
+		       : 0;
+}
+
+/* Has the consumer taken all there was? Looked at now and then, as its line is the consumer's. */
+static inline void shm_ring_look_empty(struct shm_ring *r)
+{
+	struct shm_channel *ch = r->ch;
+
+	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST / 4)
+		return;
+	ch->looked = ch->tail;
+	/* acquire: see shm_ring_room */
+	ch->head_seen = __atomic_load_n(&ch->head, __ATOMIC_ACQUIRE);
 }
 
 /* Is there room for a message of `size` bytes? Producer's lock held. */
 static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 {
-	uint32_t skip = shm_ring_skip(r, size);
+	uint32_t skip;
+	uint64_t need;
+
+	shm_ring_look_empty(r);
+	skip = shm_ring_skip(r, size);
 	/* one line more than needed stays free: the one after, which is looked at next */
-	uint64_t need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
+	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
 
 #if !defined(                                                                                      \
 	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
