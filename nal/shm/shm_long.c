@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Long messages. Once matched, a landing in the target's region counts chunks: either process may claim the
- * next ones and move them alone by cross-memory attach, or the source's side copies a chunk into a free slot
- * of the pipe and the destination's side copies it out, both at the same time and through the cache. Which
- * it is depends on who is inside the library at that moment, chunk by chunk:
+ * next ones and move them alone by cross-memory attach, or the source's side copies chunks into a free slot of
+ * the pipe, piece by piece, and the destination's side copies them out, both at the same time and through the
+ * cache. Which it is depends on who is inside the library at that moment, chunk by chunk:
  *
  *   both inside          pipe, or claims by both: what was faster lately (shm_way.c)
  *   one inside           that one claims and moves
@@ -20,6 +20,10 @@
 #define CLAIM_BYTES                                                                                \
 	(256u * 1024)     /* by one side alone: long enough that the system call does not show */
 #define PATIENCE_NS 20000 /* how long the destination leaves a silent source the pipe */
+#define PIECE_BYTES 2048u
+#define NEAR_PLACES                                                                                \
+	4u /* that pieces share: with source and destination they should fit a nearest cache */
+#define PIECE_LOOKS 100 /* for what the other side does at the same time */
 
 /* A long message from where we stand. */
 struct job {
@@ -171,63 +175,182 @@ static char *slot_bytes(const struct job *j, uint32_t k)
 	return j->pipe->pipe + (size_t)k * j->pipe->chunk;
 }
 
-/* Source: one chunk into a free slot. */
+/* Of so many bytes in a slot. */
+static uint32_t piece_bytes(uint64_t len)
+{
+	uint64_t least = (len / SHM_PIECES + 63) & ~63ull;
+
+	return least < PIECE_BYTES ? PIECE_BYTES : (uint32_t)least + 64;
+}
+
+static uint32_t piece_count(uint64_t len)
+{
+	return (uint32_t)((len + piece_bytes(len) - 1) / piece_bytes(len));
+}
+
+static uint64_t piece_at(uint64_t len, uint32_t i, uint32_t n)
+{
+	uint64_t at = (uint64_t)i * piece_bytes(len), bytes = (uint64_t)n * piece_bytes(len);
+
+	return bytes < len - at ? bytes : len - at;
+}
+
+/* Until a counter that only the other side moves is more than `than`, or for a little while. */
+static bool comes_soon(const _Atomic uint32_t *counter, uint32_t than)
+{
+	for (int i = 0; i < PIECE_LOOKS; i++) {
+		/* acquire: partner of the release with which the other side counts */
+		if (atomic_load_explicit(counter, memory_order_acquire) > than)
+			return true;
+		base_cpu_relax();
+	}
+	return false;
+}
+
+/* Puts all pieces of a slot in. Where the other side does not keep up, each has a place of its own. */
+static void fill_pieces(struct job *j, struct shm_slot *slot, char *bytes, uint64_t len)
+{
+	const uint32_t size = piece_bytes(len), n = piece_count(len);
+	struct shm_span from = part(&j->from, j, slot->first);
+	bool keeps_up = shm_attends(&j->p->view);
+	ptl_ni_fail_t fail;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t place = i;
+
+		/* what was in a place before this is at least so many pieces older */
+		if (i >= NEAR_PLACES && keeps_up)
+			keeps_up = comes_soon(&slot->taken, i - NEAR_PLACES);
+		if (i >= NEAR_PLACES && keeps_up)
+			place = i % NEAR_PLACES;
+		fail = shm_copy_out(bytes + (size_t)place * size, &from, piece_at(len, i, 1));
+		from.offset += size;
+		slot->place[i] = (uint8_t)place;
+		if (fail != PTL_NI_OK)
+			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+		/* release: partner is the acquire of whoever takes it out */
+		atomic_store_explicit(&slot->filled, i + 1, memory_order_release);
+	}
+}
+
+/* Source: as many chunks as fit into a free slot. */
 static bool fill_slot(struct job *j)
 {
 	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
 		struct shm_slot *slot = &j->pipe->ch->slot[k];
-		uint32_t was = SHM_SLOT_FREE, first;
-		struct shm_span from;
-		ptl_ni_fail_t fail;
+		uint32_t was = 0, first, n;
 
-		if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SHM_SLOT_FREE ||
-		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_FILLING))
+		if (atomic_load_explicit(&slot->used, memory_order_relaxed) ||
+		    !atomic_compare_exchange_strong(&slot->used, &was, 1))
 			continue;
-		if (!claim(j, 1, &first)) {
-			atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
+		n = claim(j, j->pipe->chunk / j->size, &first);
+		if (!n) {
+			atomic_store_explicit(&slot->used, 0, memory_order_release);
 			return false;
 		}
-		from = part(&j->from, j, first);
-		fail = shm_copy_out(slot_bytes(j, k), &from, bytes_at(j, first, 1));
 		slot->landing = j->index;
 		slot->gen = j->gen;
-		slot->chunk = first;
-		if (fail != PTL_NI_OK)
-			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-		/* release: partner is the acquire of whoever drains it */
-		atomic_store_explicit(&slot->state, SHM_SLOT_FULL, memory_order_release);
+		slot->first = first;
+		slot->chunks = n;
+		fill_pieces(j, slot, slot_bytes(j, k), bytes_at(j, first, n));
 		return true;
 	}
 	return false;
 }
 
-/* Any full slot of this message: out of the pipe to where it belongs. */
+/* What lies in a slot, as its memory is another's, too: read once. */
+struct load {
+	uint32_t first, chunks, pieces;
+	uint64_t len;
+};
+
+/* Does the slot, which is ours to take from, hold a part of this message? */
+static bool of_message(const struct job *j, const struct shm_slot *slot, struct load *x)
+{
+	if (!atomic_load_explicit(&slot->filled, memory_order_acquire) ||
+	    slot->landing != j->index || slot->gen != j->gen)
+		return false;
+	x->first = __atomic_load_n(&slot->first, __ATOMIC_RELAXED);
+	x->chunks = __atomic_load_n(&slot->chunks, __ATOMIC_RELAXED);
+	if (x->first >= j->chunks || !x->chunks || x->chunks > j->chunks - x->first ||
+	    x->chunks > j->pipe->chunk / j->size)
+		return false;
+	x->len = bytes_at(j, x->first, x->chunks);
+	x->pieces = piece_count(x->len);
+	return true;
+}
+
+/* Pieces from `i` on that lie one after the other: for another process's memory, where each copy has its price. */
+static uint32_t together(const struct job *j, const struct shm_slot *slot, uint32_t i, uint32_t end)
+{
+	uint32_t n = 1;
+
+	while (j->to.pid && i + n < end && slot->place[i + n] == slot->place[i] + n)
+		n++;
+	return n;
+}
+
+/* Takes out what is there, and what comes soon. True: all of it has been. */
+static bool take_pieces(struct job *j, struct shm_slot *slot, const char *bytes,
+			const struct load *x, bool *any)
+{
+	struct shm_span to = part(&j->to, j, x->first);
+	uint32_t i = atomic_load_explicit(&slot->taken, memory_order_relaxed), end, n;
+	ptl_ni_fail_t fail;
+	uint64_t at;
+
+	to.offset += (uint64_t)i * piece_bytes(x->len);
+	while (i < x->pieces && (i == 0 || comes_soon(&slot->filled, i))) {
+		end = atomic_load_explicit(&slot->filled, memory_order_acquire);
+		if (end <= i)
+			break;
+		n = together(j, slot, i, end < x->pieces ? end : x->pieces);
+		at = (uint64_t)__atomic_load_n(&slot->place[i], __ATOMIC_RELAXED) *
+		     piece_bytes(x->len);
+		if (at + piece_at(x->len, i, n) > j->pipe->chunk)
+			at = 0;
+		fail = shm_copy_in(&to, bytes + at, piece_at(x->len, i, n));
+		if (fail != PTL_NI_OK)
+			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+		to.offset += (uint64_t)n * piece_bytes(x->len);
+		i += n;
+		/* release: the place was read before it is written again */
+		atomic_store_explicit(&slot->taken, i, memory_order_release);
+		*any = true;
+	}
+	return i >= x->pieces;
+}
+
+/* Pieces of this message out of the pipe to where they belong. */
 static bool drain_slot(struct job *j)
 {
-	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
-		struct shm_slot *slot = &j->pipe->ch->slot[k];
-		uint32_t was = SHM_SLOT_FULL, chunk;
-		struct shm_span to;
-		uint64_t len;
-		ptl_ni_fail_t fail;
+	bool any = false;
 
-		if (atomic_load_explicit(&slot->state, memory_order_acquire) != SHM_SLOT_FULL ||
-		    slot->landing != j->index || slot->gen != j->gen)
+	for (uint32_t k = 0; k < SHM_SLOTS && !any; k++) {
+		struct shm_slot *slot = &j->pipe->ch->slot[k];
+		uint32_t was = 0;
+		struct load x;
+		bool all = false;
+
+		if (atomic_load_explicit(&slot->filled, memory_order_relaxed) <=
+			    atomic_load_explicit(&slot->taken, memory_order_relaxed) ||
+		    !atomic_compare_exchange_strong(&slot->busy, &was, 1))
 			continue;
-		chunk = __atomic_load_n(&slot->chunk,
-					__ATOMIC_RELAXED); /* once: it is another's memory */
-		if (chunk >= j->chunks ||
-		    !atomic_compare_exchange_strong(&slot->state, &was, SHM_SLOT_DRAINING))
+		if (of_message(j, slot, &x))
+			all = take_pieces(j, slot, slot_bytes(j, k), &x, &any);
+		if (all) {
+			atomic_store_explicit(&slot->filled, 0, memory_order_relaxed);
+			atomic_store_explicit(&slot->taken, 0, memory_order_relaxed);
+		}
+		atomic_store_explicit(&slot->busy, 0, memory_order_release);
+		if (!all)
 			continue;
-		to = part(&j->to, j, chunk);
-		len = bytes_at(j, chunk, 1);
-		fail = shm_copy_in(&to, slot_bytes(j, k), len);
-		j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += len;
-		atomic_store_explicit(&slot->state, SHM_SLOT_FREE, memory_order_release);
-		placed(j, 1, fail);
-		return true;
+		/* release: partner is the acquire of who fills it next */
+		atomic_store_explicit(&slot->used, 0, memory_order_release);
+		j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += x.len;
+		placed(j, x.chunks, PTL_NI_OK);
 	}
-	return false;
+	return any;
 }
 
 /* ---- who does what ---------------------------------------------------------------------------- */

@@ -18,17 +18,26 @@
 
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 #define SHM_ASK_MOST   12     /* lines asked for ahead */
-#define SHM_LAP_LEAST  128u   /* lines after which an empty ring begins again: they stay in the nearest caches */
-#define SHM_SLOTS      8      /* of a pipe */
-#define SHM_WAYS       5      /* classes of long messages, by length */
+#define SHM_LAP_LEAST                                                                              \
+	128u /* lines after which an empty ring begins again: they stay in the nearest caches */
+#define SHM_SLOTS  8  /* of a pipe */
+#define SHM_PIECES 32 /* at most in a slot */
+#define SHM_WAYS   5  /* classes of long messages, by length */
 
-enum shm_slot_state { SHM_SLOT_FREE, SHM_SLOT_FILLING, SHM_SLOT_FULL, SHM_SLOT_DRAINING };
-
-/* A chunk on its way through the pipe. Whoever moves `state` from FREE or FULL owns the slot. */
+/*
+ * Some chunks of a message on their way through the pipe, in pieces that are taken out while others are put in. Pieces
+ * share a few places as long as the other side keeps up: they stay in the nearest caches of both, which makes
+ * them twice as fast. Whoever moves `used` from 0 puts all pieces in, whoever moves `busy` from 0 may take some out, and
+ * who takes the last one makes the slot free.
+ */
 struct shm_slot {
-	_Alignas(64) _Atomic uint32_t state;
+	_Alignas(64) _Atomic uint32_t used;
 	uint32_t landing, gen;
-	uint32_t chunk;
+	uint32_t first, chunks;
+	_Atomic uint32_t filled;   /* pieces put in; 0 before all else is filled in */
+	uint8_t place[SHM_PIECES]; /* of each piece, in pieces */
+	_Alignas(64) _Atomic uint32_t busy;
+	_Atomic uint32_t taken; /* pieces taken out */
 };
 
 /* From one peer to the region's owner. */

@@ -217,7 +217,8 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 		return;
 	}
 	/* the initiator's ring takes what it asks for without SHM_LONG */
-	if (may_land && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
+	if (may_land && (l.mlength > x->s->eager || l.mlength > SHM_STREAM_LEAST ||
+			 l.mlength > x->to->count * SHM_LINE / 4)) {
 		begin_long(x, &l);
 		return;
 	}

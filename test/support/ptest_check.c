@@ -198,8 +198,9 @@ void pt_quiet_at(ptl_handle_eq_t eq, const char *file, int line)
 enum { GUARD = 0xa5, GUARD_BYTES = 32 };
 
 const size_t pt_sizes[] = {
-	0,    1,    8,    12,    13,    63,    64,     65,     2047,   2048,    2049,
-	4095, 4096, 4097, 32767, 32768, 32769, 262143, 262144, 262145, 1048576, 16777216 + 3,
+	0,     1,     8,     12,     13,     63,     64,      65,
+	2047,  2048,  2049,  4095,   4096,   4097,   10001,   16385,
+	32767, 32768, 32769, 262143, 262144, 262145, 1048576, 16777216 + 3,
 };
 const size_t pt_size_count = sizeof(pt_sizes) / sizeof(pt_sizes[0]);
 
