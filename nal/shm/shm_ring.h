@@ -120,25 +120,30 @@ static inline uint32_t shm_ring_at(const struct shm_ring *r)
 	return (uint32_t)(r->ch->tail & (r->count - 1));
 }
 
-/* Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: lines of an earlier
- * lap come from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again soon. */
+/*
+ * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: payload in lines of an
+ * earlier lap comes from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again
+ * soon. Headers alone go on: their lines are asked for ahead.
+ */
 static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 {
 	uint32_t at = shm_ring_at(r), left = r->count - at, n = shm_lines(size, at);
 
 	if (n > left)
 		return left;
-	return at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail && at > shm_lines(size, 0)
+	return size > SHM_INLINE && at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail &&
+			       at > shm_lines(size, 0)
 		       ? left
 		       : 0;
 }
 
 /* Has the consumer taken all there was? Looked at now and then, as its line is the consumer's. */
-static inline void shm_ring_look_empty(struct shm_ring *r)
+static inline void shm_ring_look_empty(struct shm_ring *r, uint32_t size)
 {
 	struct shm_channel *ch = r->ch;
 
-	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST / 4)
+	if (size <= SHM_INLINE || shm_ring_at(r) < SHM_LAP_LEAST ||
+	    ch->tail - ch->looked < SHM_LAP_LEAST / 4)
 		return;
 	ch->looked = ch->tail;
 	/* acquire: see shm_ring_room */
@@ -151,7 +156,7 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	uint32_t skip;
 	uint64_t need;
 
-	shm_ring_look_empty(r);
+	shm_ring_look_empty(r, size);
 	skip = shm_ring_skip(r, size);
 	/* one line more than needed stays free: the one after, which is looked at next */
 	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
