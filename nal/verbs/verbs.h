@@ -127,7 +127,9 @@ struct verbs {
 	bool armed, restless; /* some connection is to be looked at: reap() */
 	bool joined, closing;
 	bool has_stash;
-	struct ibv_wc stash; /* taken out of the completion queue before its turn */
+	struct ibv_wc stash;     /* taken out of the completion queue before its turn */
+	struct ibv_send_wr work; /* being posted, */
+	struct ibv_sge piece;    /* and its bytes */
 	struct verbs_counts {
 		uint64_t calls, made, taken, refused, broken, up;
 		uint64_t reg_failed;

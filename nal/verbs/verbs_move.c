@@ -113,58 +113,62 @@ static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, v
 	return 0;
 }
 
+/* Work to be posted. It is built in one place, of which most stays as it is. */
+static inline struct ibv_send_wr *work(struct verbs *v, enum ibv_wr_opcode opcode,
+				       unsigned int flags, const void *bytes, uint32_t len,
+				       uint32_t lkey)
+{
+	v->piece.addr = (uintptr_t)bytes;
+	v->piece.length = len;
+	v->piece.lkey = lkey;
+	v->work.sg_list = &v->piece;
+	v->work.num_sge = 1;
+	v->work.opcode = opcode;
+	v->work.send_flags = flags;
+	return &v->work;
+}
+
+static uint32_t lkey_of(const struct rdma_mr *mr)
+{
+	return (uint32_t)(uintptr_t)mr->local;
+}
+
 int verbs_send(void *link, void *way, struct rdma_packet *p)
 {
 	struct verbs *v = link;
 	struct verbs_way *w = way;
 	bool in_line = p->len <= v->copied;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)p->bytes,
-		.length = p->len,
-		.lkey = in_line ? 0 : (uint32_t)(uintptr_t)p->mr->local,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags = in_line ? IBV_SEND_INLINE : 0,
-	};
+	struct ibv_send_wr *wr;
 	int err = ready(v, w);
 
 	if (err)
 		return err;
+	wr = work(v, IBV_WR_SEND, in_line ? IBV_SEND_INLINE : 0, p->bytes, p->len,
+		  in_line ? 0 : lkey_of(p->mr));
 	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET)
-		return post_quietly(v, w->conn, &wr);
-	return post(v, w->conn, &wr, in_line ? NULL : p);
+		return post_quietly(v, w->conn, wr);
+	return post(v, w->conn, wr, in_line ? NULL : p);
 }
 
 int verbs_read(void *link, void *way, struct rdma_read *r)
 {
 	struct verbs *v = link;
 	struct verbs_way *w = way;
-	struct ibv_sge sge = {
-		.addr = (uintptr_t)r->to,
-		.length = (uint32_t)r->len,
-		.lkey = (uint32_t)(uintptr_t)r->mr->local,
-	};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_RDMA_READ,
-		.wr.rdma = { .remote_addr = r->from, .rkey = (uint32_t)r->key },
-	};
+	struct ibv_send_wr *wr;
 	int err = ready(v, w);
 
-	return err ? err : post(v, w->conn, &wr, r);
+	if (err)
+		return err;
+	wr = work(v, IBV_WR_RDMA_READ, 0, r->to, (uint32_t)r->len, lkey_of(r->mr));
+	wr->wr.rdma.remote_addr = r->from;
+	wr->wr.rdma.rkey = (uint32_t)r->key;
+	return post(v, w->conn, wr, r);
 }
 
 bool verbs_say(struct verbs *v, struct verbs_conn *c, const void *bytes, uint32_t len)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)bytes, .length = len };
-	struct ibv_send_wr wr = {
-		.sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE
-	};
-	int err = post(v, c, &wr, NULL);
+	struct ibv_send_wr *wr = work(v, IBV_WR_SEND, IBV_SEND_INLINE, bytes, len, 0);
+	int err = post(v, c, wr, NULL);
 
 	if (err)
 		verbs_break(v, c, "the first packet cannot be sent");
