@@ -5,6 +5,7 @@
  * floors, fills and checks of ptlperf, which take minutes on an emulated processor.
  *
  *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the median of batches; both spin
+ *   fabprobe typical BYTES TRIPS      the same, the median of single trips
  *   fabprobe bandwidth BYTES COUNT    GB/s of a stream of puts, WINDOW in flight, until the last body was taken
  *   fabprobe burst BYTES FILE         rank 0 puts BURST messages, then makes FILE; rank 1, which sees it, takes them all.
  *                                     The two functions do nothing else: a tool that counts instructions is told to
@@ -123,7 +124,7 @@ static void open_ends(struct ends *e, size_t size, unsigned int quiet)
 	cnos_barrier();
 }
 
-/* ---- the three ---------------------------------------------------------------------------------- */
+/* ---- the four ----------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -143,9 +144,9 @@ static void trips(struct ends *e, size_t count)
 	}
 }
 
-static void latency(struct ends *e, size_t count)
+static void latency(struct ends *e, size_t count, size_t batch)
 {
-	size_t batches = count / BATCH + 1;
+	size_t batches = count / batch + 1;
 	double *us = calloc(batches, sizeof(*us));
 
 	if (!us)
@@ -154,8 +155,8 @@ static void latency(struct ends *e, size_t count)
 	for (size_t i = 0; i < batches; i++) {
 		double start = now();
 
-		trips(e, BATCH);
-		us[i] = 1e6 * (now() - start) / (2 * BATCH);
+		trips(e, batch);
+		us[i] = 1e6 * (now() - start) / (2 * (double)batch);
 	}
 	qsort(us, batches, sizeof(*us), by_value);
 	if (e->rank == 0)
@@ -233,16 +234,16 @@ int main(int argc, char **argv)
 	size_t size = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
 	size_t count = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
-	if (strcmp(what, "latency") != 0 && strcmp(what, "bandwidth") != 0 &&
-	    strcmp(what, "burst") != 0) {
-		fputs("usage: mpiexec -n 2 fabprobe latency BYTES TRIPS | bandwidth BYTES COUNT | "
-		      "burst BYTES FILE\n",
+	if (strcmp(what, "latency") != 0 && strcmp(what, "typical") != 0 &&
+	    strcmp(what, "bandwidth") != 0 && strcmp(what, "burst") != 0) {
+		fputs("usage: mpiexec -n 2 fabprobe latency BYTES TRIPS | typical BYTES TRIPS | "
+		      "bandwidth BYTES COUNT | burst BYTES FILE\n",
 		      stderr);
 		return 2;
 	}
 	open_ends(&e, size, *what == 'b' && what[1] == 'a' ? 0 : PTL_MD_EVENT_END_DISABLE);
-	if (*what == 'l')
-		latency(&e, count);
+	if (*what == 'l' || *what == 't')
+		latency(&e, count, *what == 'l' ? BATCH : 1);
 	else if (!strcmp(what, "bandwidth"))
 		bandwidth(&e, count);
 	else
