@@ -6,6 +6,7 @@
  */
 #include "mpi_shim/team.h"
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -162,8 +163,12 @@ int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
 		}
 		if (mpi_agree_judge(&a))
 			break;
-		/* a team of one exchanges nothing, and may wait for an MPI_Comm_idup to end */
+		/* A team of one exchanges nothing, and may wait for an MPI_Comm_idup to end, or for other threads'
+		 * agreements: they need the lock. */
 		mpi_progress(false);
+		mpi_unlock();
+		sched_yield();
+		mpi_lock();
 	}
 	if (a.error == MPI_SUCCESS)
 		memcpy(context, a.context, (size_t)want * sizeof(*context));

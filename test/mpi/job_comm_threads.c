@@ -96,6 +96,37 @@ static void threads_make_groups_of_one_parent_with_tags_of_their_own(void)
 	run_threads(group_many);
 }
 
+/* A communicator of this process alone is agreed on without a message, while other threads wait for some. */
+static MPI_Comm mine[THREADS];
+
+static void *group_and_dup_own(void *arg)
+{
+	int t = (int)(long)arg;
+	MPI_Group group;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &group);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Comm comm;
+
+		MPI_Comm_create_group(MPI_COMM_WORLD, group, t, &comm);
+		MPI_Barrier(comm);
+		MPI_Comm_free(&comm);
+		MPI_Comm_dup(mine[t], &comm);
+		MPI_Comm_free(&comm);
+	}
+	MPI_Group_free(&group);
+	return NULL;
+}
+
+static void one_thread_alone_does_not_stop_those_with_others(void)
+{
+	for (int t = 0; t < THREADS; t++)
+		MPI_Comm_dup(MPI_COMM_SELF, &mine[t]);
+	run_threads(group_and_dup_own);
+	for (int t = 0; t < THREADS; t++)
+		MPI_Comm_free(&mine[t]);
+}
+
 /* Thread 0 waits in a duplication that rank 1 comes to last; the others must be able to go on. */
 static atomic_int others_done;
 
@@ -132,6 +163,7 @@ int main(int argc, char **argv)
 	job_start(&argc, &argv, MPI_THREAD_MULTIPLE);
 	CASE(threads_make_communicators_on_parents_of_their_own);
 	CASE(threads_make_groups_of_one_parent_with_tags_of_their_own);
+	CASE(one_thread_alone_does_not_stop_those_with_others);
 	CASE(a_late_rank_of_one_does_not_stop_the_others);
 	return job_end();
 }
