@@ -155,7 +155,8 @@ struct dgram_ops {
 
 	/* -- peers; called by dgram_receive and dgram_run -- */
 
-	/* A process that is no peer yet calls. True: let it in. Who knows where it is makes it a peer here. */
+	/* A process that is no peer yet calls. True: let it in. Who knows where it is makes it a peer here, and has to if
+	 * `from` is NULL. */
 	bool (*accept)(void *user, const struct dgram_who *who, const struct dgram_addr *from);
 	/* A connection stands; before the first message of it is delivered or is sent. */
 	void (*up)(void *user, uint32_t peer, const struct dgram_who *who);
@@ -256,7 +257,8 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_
 bool dgram_crowded(const struct dgram *m, uint32_t peer);
 
 /* A datagram arrived. `packet` may be anything, is only read, and is not needed afterwards; bodies are copied from it
- * to their landings. */
+ * to their landings. `from` is NULL where that was not asked: packets that dgram_packet_names() is true of then go by
+ * what is known of their sender, or are dropped if nothing is. */
 void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,
 		   size_t len);
 
@@ -290,7 +292,8 @@ void dgram_resume(struct dgram *m, uint32_t peer);
 	X(UNKNOWN, "unknown connection")    /* a token that is not, or no longer, in use */        \
 	X(DUPLICATE, "duplicate")           /* arrived before; network or replay */                \
 	X(TOO_OLD, "older than the window") /* may have arrived before */                          \
-	X(NOT_ACCEPTED, "not accepted")   /* a HELLO for somebody else, or of somebody unwanted */ \
+	X(NOT_ACCEPTED,                                                                            \
+	  "not accepted") /* a HELLO for somebody else, of somebody unwanted or from nowhere */    \
 	X(STALE_HELLO, "stale handshake") /* HELLO or WELCOME of an attempt that is over */        \
 	X(BAD_ACK, "bad acknowledgement") /* of packets that were never sent */                    \
 	X(NO_CREDIT, "beyond the credit") /* a message we did not say we take */                   \

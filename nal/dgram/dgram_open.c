@@ -32,7 +32,7 @@ static void establish(struct dgram *m, struct dgram_rec *r, const struct dgram_a
 	r->incarnation = who->incarnation;
 	r->uid = who->uid;
 	r->jid = who->jid;
-	if (!(r->flags & DGRAM_F_FIXED))
+	if (addr && !(r->flags & DGRAM_F_FIXED))
 		r->addr = *addr;
 	r->state = DGRAM_OPEN;
 	r->flags &= (uint8_t)~DGRAM_F_CONFIRMED;
@@ -72,11 +72,12 @@ void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const stru
 	if (peer != DGRAM_NONE) {
 		r = dgram_rec(m, peer);
 	} else {
-		if (m->ops.accept && !m->ops.accept(m->user, &who, from)) {
+		/* the callback may have made it known */
+		if ((m->ops.accept && !m->ops.accept(m->user, &who, from)) ||
+		    (!from && dgram_peer_find(m, h->from) == DGRAM_NONE)) {
 			dgram_drop(m, DGRAM_DROP_NOT_ACCEPTED);
 			return;
 		}
-		/* the callback may have made it known */
 		peer = dgram_peer(m, h->from, from);
 		r = peer != DGRAM_NONE ? dgram_rec(m, peer) : NULL;
 	}
@@ -87,7 +88,7 @@ void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const stru
 	}
 	c->welcome = true;
 	c->caller = h->token;
-	c->caller_addr = r->flags & DGRAM_F_FIXED ? r->addr : *from;
+	c->caller_addr = !from || r->flags & DGRAM_F_FIXED ? r->addr : *from;
 	dgram_ready(m, r);
 	m->stats.packets_in++;
 }
@@ -131,8 +132,8 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram
 void dgram_open_unknown(struct dgram *m, const struct dgram_addr *to, uint64_t token,
 			uint64_t unknown)
 {
-	/* what does not fit is asked again */
-	if (m->nresets < DGRAM_RESETS)
+	/* what does not fit, or came from nobody knows where, is asked again */
+	if (to && m->nresets < DGRAM_RESETS)
 		m->resets[m->nresets++] =
 			(struct dgram_reset){ .to = *to, .token = token, .unknown = unknown };
 }

@@ -262,6 +262,16 @@ size_t dgram_packet_length(const void *packet, size_t len)
 	return at < len ? at : len;
 }
 
+bool dgram_packet_names(const void *packet, size_t len)
+{
+	const uint8_t *b = packet;
+
+	if (len <= sizeof(struct dgram_wire_head))
+		return false;
+	return b[offsetof(struct dgram_wire_head, type)] != DGRAM_FRAMES ||
+	       b[sizeof(struct dgram_wire_head)] == DGRAM_FRAME_CONFIRM;
+}
+
 size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f)
 {
 	memset(to, 0, 8);

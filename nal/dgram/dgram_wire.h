@@ -248,6 +248,9 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h);
  * alone, or makes no sense. */
 size_t dgram_packet_length(const void *packet, size_t len);
 
+/* May it matter where this packet comes from? Of packets that go on with a connection nobody looks at that. */
+bool dgram_packet_names(const void *packet, size_t len);
+
 /* What follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
 int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello);
 int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown);

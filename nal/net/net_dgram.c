@@ -49,12 +49,11 @@ static bool accept_peer(void *user, const struct dgram_who *who, const struct dg
 {
 	struct net *n = user;
 
-	(void)from;
 	if (who->id == net_id(n->ni->id))
 		return false;
 	/* it may be given the number of somebody who is forgotten */
 	n->last_peer = DGRAM_NONE;
-	if (n->ranks)
+	if (n->ranks || !from)
 		connect_to(n, who->id);
 	return true;
 }

@@ -72,6 +72,7 @@ struct udp {
 	} out;
 	struct udp_in {
 		uint8_t *bytes;
+		uint32_t named; /* packets whose sender is still asked for */
 		struct mmsghdr msg[UDP_BUFFERS];
 		struct iovec iov[UDP_BUFFERS];
 		union udp_sockaddr from[UDP_BUFFERS];

@@ -25,6 +25,7 @@
 
 #define ERRORS_MOST 64 /* taken at a time */
 #define FEW         2 /* rounds that found something before more than one datagram is asked for at once */
+#define NAMED       64 /* packets whose sender is asked for after one of which it may matter */
 
 bool udp_can_join(int fd)
 {
@@ -44,6 +45,7 @@ static void ready(struct udp *u, uint32_t i)
 
 void udp_recv_init(struct udp *u)
 {
+	u->in.named = NAMED;
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++) {
 		struct msghdr *h = &u->in.msg[i].msg_hdr;
 
@@ -70,15 +72,19 @@ static size_t segment(struct msghdr *h, size_t len)
 	return len ? len : 1;
 }
 
-/* A buffer with packets of `size` bytes, of which the last may be shorter. */
-static void take(struct udp *u, struct net *n, uint32_t i, size_t len, size_t size)
+/* A buffer with packets of `size` bytes, of which the last may be shorter; `from` NULL: it was not asked. */
+static void take(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
+		 size_t len, size_t size)
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
-	struct dgram_addr from;
+	struct dgram_addr addr;
 
-	udp_addr_from(&from, &u->in.from[i]);
+	if (dgram_packet_names(bytes, len))
+		u->in.named = NAMED;
+	if (from)
+		udp_addr_from(&addr, from);
 	for (size_t at = 0; at < len; at += size)
-		net_packet(n, &from, bytes + at, len - at < size ? len - at : size);
+		net_packet(n, from ? &addr : NULL, bytes + at, len - at < size ? len - at : size);
 }
 
 /* Does this message of the queue of errors say that nothing listens where a packet went? */
@@ -134,14 +140,18 @@ static bool erred(void)
 }
 
 /*
- * One datagram, without what the kernel knows of it. Not by the function of the C library, in which a thread may
- * be cancelled: it would be with the lock held, and where there are threads the way there and back takes time.
+ * One datagram, without what the kernel knows of it. Not even who sent it, while connections go on and nobody greets:
+ * for that the kernel has to look at the packet's header, which is on its way from the sender's cache. The greeting
+ * that comes then goes by what the job told of its sender, or comes again when it is asked.
+ * Not by the function of the C library, in which a thread may be cancelled: it would be with the lock held, and
+ * where there are threads the way there and back takes time.
  */
 static unsigned int receive_one(struct udp *u, struct net *n)
 {
-	socklen_t size = sizeof(u->in.from[0]);
-	long len = syscall(SYS_recvfrom, u->fd, u->in.bytes, (size_t)UDP_BUFFER, MSG_DONTWAIT,
-			   &u->in.from[0], &size);
+	union udp_sockaddr *from = u->in.named ? &u->in.from[0] : NULL;
+	socklen_t size = sizeof(*from);
+	long len = syscall(SYS_recvfrom, u->fd, u->in.bytes, (size_t)UDP_BUFFER, MSG_DONTWAIT, from,
+			   from ? &size : NULL);
 
 	if (len < 0) {
 		if (!erred())
@@ -149,7 +159,9 @@ static unsigned int receive_one(struct udp *u, struct net *n)
 		drain(u, n);
 		return 1;
 	}
-	take(u, n, 0, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
+	if (from)
+		u->in.named--;
+	take(u, n, 0, from, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
 	return 1;
 }
 
@@ -168,7 +180,7 @@ unsigned int udp_receive(void *link, struct net *n)
 	for (int i = 0; i < k; i++) {
 		size_t len = u->in.msg[i].msg_len;
 
-		take(u, n, (uint32_t)i, len, segment(&u->in.msg[i].msg_hdr, len));
+		take(u, n, (uint32_t)i, &u->in.from[i], len, segment(&u->in.msg[i].msg_hdr, len));
 	}
 	if (k < 0 && erred())
 		drain(u, n);

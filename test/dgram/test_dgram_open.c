@@ -75,6 +75,62 @@ static void a_process_may_talk_to_itself(void **state)
 	assert_memory_equal(p.told[1].landing, p.source, 100000);
 }
 
+static void who_is_known_may_call_from_nowhere(void **state)
+{
+	(void)state;
+	cfg.unnamed = true;
+	again();
+	p.knows_places = true;
+	pair_send(&p, 0, 1, 100);
+	pair_send(&p, 2, 1, 100000);
+	pair_until(&p, &p.told[0].sent, 1);
+	pair_until(&p, &p.told[2].sent, 1);
+	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[2].sent_status, DGRAM_OK);
+	/* and is called back */
+	pair_send(&p, 1, 0, 100);
+	pair_until(&p, &p.told[1].sent, 1);
+	assert_int_equal(p.told[1].sent_status, DGRAM_OK);
+	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NOT_ACCEPTED], 0);
+}
+
+static bool names_from_now(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	/* HELLO, WELCOME and the CONFIRM after it, and nothing behind that */
+	bool names = from == 0 && to == 1 && dgram_packet_names(packet, len);
+
+	q->drop_from += from == 0 && to == 1;
+	q->drop_to += names;
+	return true;
+}
+
+static void packets_say_whether_their_origin_matters(void **state)
+{
+	(void)state;
+	p.keep = names_from_now;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	assert_true(p.drop_to >= 2);
+	p.drop_from = p.drop_to = 0;
+	for (uint32_t i = 0; i < 10; i++) {
+		pair_send(&p, 0, 1, 10);
+		pair_until(&p, &p.told[0].sent, 2 + i);
+	}
+	assert_true(p.drop_from >= 10);
+	assert_int_equal(p.drop_to, 0);
+}
+
+static void a_stranger_from_nowhere_is_not_let_in(void **state)
+{
+	(void)state;
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[0].sent, 1);
+	dgram_open_hello(sim_node(p.s, 1)->m, NULL,
+			 &(struct dgram_hello){ .from = 77, .whom = 2, .token = 5 });
+	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NOT_ACCEPTED], 1);
+	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 77), DGRAM_NONE);
+}
+
 static bool loses_first(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
 {
 	(void)from;
@@ -521,6 +577,9 @@ int main(void)
 		TEST(the_first_message_makes_a_connection),
 		TEST(two_that_call_each_other_have_one_connection),
 		TEST(a_process_may_talk_to_itself),
+		TEST(who_is_known_may_call_from_nowhere),
+		TEST(packets_say_whether_their_origin_matters),
+		TEST(a_stranger_from_nowhere_is_not_let_in),
 		TEST(the_first_packets_may_be_lost),
 		TEST(who_does_not_answer_is_unreachable),
 		TEST(who_is_not_let_in_is_counted),

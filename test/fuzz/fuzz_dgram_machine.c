@@ -20,6 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define DO_SEND    0x10 /* a message is sent */
 #define DO_RESUME  0x20
 #define DO_VERSION 0x40 /* make version and head_len right */
+#define DO_UNNAMED 0x80 /* do not say where it comes from */
 
 enum { LANDINGS = 64, LONG = 5000 };
 
@@ -167,7 +168,7 @@ static void give(uint8_t what, const uint8_t *data, size_t len)
 	}
 	if (what & DO_TIME)
 		it.now += (uint64_t)data[0] * 7 * DGRAM_MS;
-	dgram_receive(it.m, it.now, &addr, copy, len);
+	dgram_receive(it.m, it.now, what & DO_UNNAMED ? NULL : &addr, copy, len);
 	free(copy);
 	if (what & DO_SEND)
 		send_one(0, len * 13 % LONG);

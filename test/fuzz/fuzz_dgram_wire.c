@@ -58,6 +58,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int more;
 
 	expect(dgram_packet_length(data, size) <= size);
+	expect(size > sizeof(struct dgram_wire_head) || !dgram_packet_names(data, size));
 	if (dgram_head_decode(data, size, &h))
 		return 0;
 	expect(h.head_len >= at && h.head_len <= size);

@@ -573,7 +573,7 @@ static void arrive(struct sim_node *n, struct packet *p)
 			return;
 		}
 	}
-	dgram_receive(n->m, s->now, &from, p->bytes, p->len);
+	dgram_receive(n->m, s->now, s->cfg.unnamed ? NULL : &from, p->bytes, p->len);
 	packet_put(s, p);
 	run(n);
 }

@@ -50,6 +50,7 @@ struct sim_cfg {
 	uint32_t path_mtu; /* longer datagrams are lost; 0: none are */
 	uint32_t jitter;   /* in thousandths of L, up to: added to each */
 	bool tags;         /* packets carry one, over all of their bytes */
+	bool unnamed;      /* machines are not told where packets come from */
 	struct sim_faults faults;
 	struct dgram_cfg machine; /* id, incarnation and seed are set by the simulation */
 	/* deliver, landed, sent, accept, up, lost, pieces; `user` is the struct sim_node */
