@@ -9,6 +9,7 @@
  *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does that
  *   udp_recv.c  packets in, likewise
  *   udp_way.c   sockets for single packets to those who are written to all the time
+ *   udp_call.h  the two system calls of a short message
  */
 #ifndef UDP_H
 #define UDP_H

@@ -11,13 +11,13 @@
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <linux/errqueue.h> /* needs time.h before it */
 
 #include "nal/udp/udp.h"
+#include "nal/udp/udp_call.h"
 
 #ifndef UDP_GRO
 #define UDP_GRO 104
@@ -134,9 +134,9 @@ static void drain(struct udp *u, struct net *n)
 }
 
 /* The kernel has something to say that is no datagram. */
-static bool erred(void)
+static bool erred(long err)
 {
-	return errno != EAGAIN && errno != EINTR;
+	return err != EAGAIN && err != EINTR;
 }
 
 /*
@@ -150,11 +150,10 @@ static unsigned int receive_one(struct udp *u, struct net *n)
 {
 	union udp_sockaddr *from = u->in.named ? &u->in.from[0] : NULL;
 	socklen_t size = sizeof(*from);
-	long len = syscall(SYS_recvfrom, u->fd, u->in.bytes, (size_t)UDP_BUFFER, MSG_DONTWAIT, from,
-			   from ? &size : NULL);
+	long len = udp_call_recv(u->fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
 
 	if (len < 0) {
-		if (!erred())
+		if (!erred(-len))
 			return 0;
 		drain(u, n);
 		return 1;
@@ -182,7 +181,7 @@ unsigned int udp_receive(void *link, struct net *n)
 
 		take(u, n, (uint32_t)i, &u->in.from[i], len, segment(&u->in.msg[i].msg_hdr, len));
 	}
-	if (k < 0 && erred())
+	if (k < 0 && erred(errno))
 		drain(u, n);
 	return k > 0 ? (unsigned int)k : 0;
 }

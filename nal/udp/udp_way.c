@@ -11,11 +11,11 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "nal/udp/udp.h"
+#include "nal/udp/udp_call.h"
 
 #define OFTEN 64u               /* packets before one is worth it */
 #define NEVER (UINT32_MAX / 16) /* where it did not work so often */
@@ -92,6 +92,7 @@ bool udp_way_send(struct udp *u, const struct udp_packet *p)
 {
 	const struct iovec *head = &u->out.iov[p->iov];
 	struct udp_way *w = u->no_ways ? NULL : find(u, &p->to);
+	long result;
 
 	if (u->no_ways)
 		return false;
@@ -116,10 +117,10 @@ bool udp_way_send(struct udp *u, const struct udp_packet *p)
 			return false;
 		}
 	}
-	if (syscall(SYS_sendto, w->fd, head->iov_base, head->iov_len, MSG_DONTWAIT | MSG_NOSIGNAL,
-		    NULL, 0) >= 0)
+	result = udp_call_send(w->fd, head->iov_base, head->iov_len, NULL, 0);
+	if (result >= 0)
 		return true;
-	if (errno != EAGAIN && errno != ENOBUFS && errno != EINTR)
+	if (result != -EAGAIN && result != -ENOBUFS && result != -EINTR)
 		give_up(w);
 	return false;
 }
