@@ -49,6 +49,7 @@ struct shm_channel {
 	_Alignas(64) uint64_t tail; /* lines written */
 	uint64_t head_seen;         /* what head was when last looked at */
 	uint64_t looked;            /* what tail was when head was last looked at to begin again */
+	uint64_t pad_from, pad_to;  /* lines that were skipped at the end of a lap, lately */
 	/* 1: the producer has something it could not put in */
 	_Alignas(64) _Atomic uint32_t want_space;
 	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not through the pipe */
@@ -171,14 +172,23 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	return need - r->ch->head_seen <= r->count;
 }
 
+/* Lines of messages that had not been taken when the head was last looked at. */
+static inline uint64_t shm_ring_held(const struct shm_ring *r)
+{
+	const struct shm_channel *ch = r->ch;
+
+	return ch->tail - ch->head_seen -
+	       (ch->head_seen <= ch->pad_from ? ch->pad_to - ch->pad_from : 0);
+}
+
 /* Does the consumer leave so much in it that it had better be worked off? Producer's lock held. */
 static inline bool shm_ring_filling(struct shm_ring *r)
 {
-	if (r->ch->tail - r->ch->head_seen <= r->count / 2)
+	if (shm_ring_held(r) <= r->count / 2)
 		return false;
 	/* acquire: see shm_ring_room */
 	r->ch->head_seen = __atomic_load_n(&r->ch->head, __ATOMIC_ACQUIRE);
-	return r->ch->tail - r->ch->head_seen > r->count / 2;
+	return shm_ring_held(r) > r->count / 2;
 }
 
 /* The line at the tail holds a header of n lines, all but its seq. */
@@ -214,6 +224,10 @@ static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
 
 		m->kind = SHM_PAD;
 		m->size = (uint16_t)pad;
+		r->ch->pad_from = r->ch->tail;
+		r->ch->pad_to = r->ch->tail + pad;
+		/* a header that stayed in them until numbers come again would look valid */
+		shm_ring_set_dirty(r, shm_ring_at(r), pad);
 		shm_ring_publish_lines(r, pad);
 	}
 	return shm_ring_line(r, r->ch->tail);
@@ -226,7 +240,7 @@ static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
 
 	if (m->size <= SHM_INLINE)
 		return (char *)m->data;
-	shm_ring_set_dirty(r, first, at + shm_lines(m->size, at) - first);
+	shm_ring_set_dirty(r, at + 1, shm_lines(m->size, at) - 1);
 	return r->lines + (size_t)first * SHM_LINE;
 }
 
