@@ -121,10 +121,16 @@ static inline uint32_t shm_ring_at(const struct shm_ring *r)
 	return (uint32_t)(r->ch->tail & (r->count - 1));
 }
 
+/* Does a message of `size` bytes gain from lines of this lap, more than from being asked for ahead? */
+static inline bool shm_ring_in_laps(uint32_t size)
+{
+	return __builtin_expect(size > SHM_ASK_MOST * SHM_LINE, 0);
+}
+
 /*
  * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: payload in lines of an
  * earlier lap comes from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again
- * soon. Headers alone go on: their lines are asked for ahead.
+ * soon. Short messages go on: their lines are asked for ahead.
  */
 static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 {
@@ -132,19 +138,18 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 
 	if (n > left)
 		return left;
-	return size > SHM_INLINE && at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail &&
+	return shm_ring_in_laps(size) && at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail &&
 			       at > shm_lines(size, 0)
 		       ? left
 		       : 0;
 }
 
 /* Has the consumer taken all there was? Looked at now and then, as its line is the consumer's. */
-static inline void shm_ring_look_empty(struct shm_ring *r, uint32_t size)
+static inline void shm_ring_look_empty(struct shm_ring *r)
 {
 	struct shm_channel *ch = r->ch;
 
-	if (size <= SHM_INLINE || shm_ring_at(r) < SHM_LAP_LEAST ||
-	    ch->tail - ch->looked < SHM_LAP_LEAST / 4)
+	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST / 4)
 		return;
 	ch->looked = ch->tail;
 	/* acquire: see shm_ring_room */
@@ -157,7 +162,8 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	uint32_t skip;
 	uint64_t need;
 
-	shm_ring_look_empty(r, size);
+	if (shm_ring_in_laps(size))
+		shm_ring_look_empty(r);
 	skip = shm_ring_skip(r, size);
 	/* one line more than needed stays free: the one after, which is looked at next */
 	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
