@@ -308,14 +308,16 @@ int mpi_attr_store(void *object, enum mpi_attr_on on, struct mpi_attr **list, in
 		return MPI_ERR_KEYVAL;
 	a = in_list(*list, k);
 	if (a) {
+		k->refs++; /* the callback may free the key */
 		err = call_delete(object, k, a->value);
-		if (err != MPI_SUCCESS)
-			return err;
 		a = in_list(*list, k);
-		if (a) {
+		if (err == MPI_SUCCESS && a)
 			a->value = value;
-			return MPI_SUCCESS;
-		}
+		else if (err == MPI_SUCCESS && !push(list, k, value))
+			err = mpi_fail_memory("an attribute");
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): one reference is ours */
+		release(k);
+		return err;
 	}
 	return push(list, k, value) ? MPI_SUCCESS : mpi_fail_memory("an attribute");
 }

@@ -12,7 +12,7 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Between two ranks with a processor each without messages up to here; more ranks of a node, however long it is: all
+/* Between two ranks with a processor each without messages up to here; more ranks, all on one node, however long it is: they
  * copy it at the same time from where the root puts it. */
 #define HUB_BYTES (128 << 10)
 /* On two levels up to here. */
@@ -172,7 +172,8 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
 		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
-				    comm->size > 2 ? INT64_MAX : HUB_BYTES, NODES_BYTES)
+				    comm->size > 2 && mpi_coll_one_node() ? INT64_MAX : HUB_BYTES,
+				    NODES_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

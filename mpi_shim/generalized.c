@@ -55,7 +55,7 @@ int mpi_generalized_status(struct mpi_request *r, MPI_Status *status)
 
 	if (status == MPI_STATUS_IGNORE)
 		status = &own;
-	mpi_status_empty(status);
+	mpi_status_none(status, MPI_ANY_SOURCE);
 	if (g->query) {
 		mpi_unlock_for_callback();
 		err = g->query(g->state, status);

@@ -44,6 +44,15 @@ def choose_cores():
     return allowed[:2]
 
 
+def all_cores():
+    """One hardware thread of each core."""
+    found = []
+    for cpu in sorted(os.sched_getaffinity(0)):
+        if not siblings(cpu) & set(found):
+            found.append(cpu)
+    return found
+
+
 def processor():
     """Its name, as far as the kernel tells."""
     with open('/proc/cpuinfo', encoding='utf-8', errors='replace') as file:
@@ -145,7 +154,7 @@ class Session:
     def launch_wide(self, mpi, ranks, command):
         """Runs a command as the ranks of a job that has all cores of the machine; while they are enough each rank is
         bound to one."""
-        cores = sorted(os.sched_getaffinity(0))
+        cores = all_cores()
         if ranks <= len(cores):
             command = [str(BENCH / 'lib' / 'pin'), *command]
         return jobs.run(mpi.launch(ranks, command, len(cores)), self.options.timeout, self.folder,

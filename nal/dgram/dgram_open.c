@@ -117,7 +117,13 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram
 	struct dgram_who who = {
 		.id = r->id, .incarnation = f->incarnation, .uid = f->uid, .jid = f->jid
 	};
+	struct dgram_addr caller;
 
+	/* it was not asked where this came from, but where its greeting did */
+	if (!from && r->conn && r->conn->caller == f->body_len) {
+		caller = r->conn->caller_addr;
+		from = &caller;
+	}
 	/* the other side would not have asked for another connection if it had this one */
 	if (r->state == DGRAM_OPEN)
 		dgram_lose(m, r, DGRAM_RESTARTED);

@@ -32,7 +32,7 @@
 
 #define SHM_CHANNELS PTL_FLOWS
 #define SHM_STREAM_LEAST                                                                           \
-	4096       /* bytes from which both sides had better copy at the same time, if they can */
+	4096       /* bytes beyond which both sides had better copy at the same time, if they can */
 #define SHM_SELF 0 /* the channel to ourselves */
 
 /* ---- in the region ---------------------------------------------------------------------------- */

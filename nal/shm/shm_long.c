@@ -208,10 +208,11 @@ static bool comes_soon(const _Atomic uint32_t *counter, uint32_t than)
 }
 
 /* Puts all pieces of a slot in. Where the other side does not keep up, each has a place of its own. */
-static void fill_pieces(struct job *j, struct shm_slot *slot, char *bytes, uint64_t len)
+static void fill_pieces(struct job *j, struct shm_slot *slot, char *bytes, uint32_t first,
+			uint64_t len)
 {
 	const uint32_t size = piece_bytes(len), n = piece_count(len);
-	struct shm_span from = part(&j->from, j, slot->first);
+	struct shm_span from = part(&j->from, j, first);
 	bool keeps_up = shm_attends(&j->p->view);
 	ptl_ni_fail_t fail;
 
@@ -252,7 +253,7 @@ static bool fill_slot(struct job *j)
 		slot->gen = j->gen;
 		slot->first = first;
 		slot->chunks = n;
-		fill_pieces(j, slot, slot_bytes(j, k), bytes_at(j, first, n));
+		fill_pieces(j, slot, slot_bytes(j, k), first, bytes_at(j, first, n));
 		return true;
 	}
 	return false;

@@ -138,8 +138,9 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 
 	if (n > left)
 		return left;
-	return shm_ring_in_laps(size) && at >= SHM_LAP_LEAST && r->ch->head_seen == r->ch->tail &&
-			       at > shm_lines(size, 0)
+	/* a header has 16 bits for what is skipped */
+	return shm_ring_in_laps(size) && at >= SHM_LAP_LEAST && left <= UINT16_MAX &&
+			       r->ch->head_seen == r->ch->tail && at > shm_lines(size, 0)
 		       ? left
 		       : 0;
 }

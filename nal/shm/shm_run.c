@@ -217,8 +217,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 		return;
 	}
 	/* the initiator's ring takes what it asks for without SHM_LONG */
-	if (may_land && (l.mlength > x->s->eager || l.mlength > SHM_STREAM_LEAST ||
-			 l.mlength > x->to->count * SHM_LINE / 4)) {
+	if (may_land && (l.mlength > x->s->eager || l.mlength > SHM_STREAM_LEAST)) {
 		begin_long(x, &l);
 		return;
 	}
@@ -548,7 +547,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 
 		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
-		for (uint32_t i = 0; m.size > SHM_INLINE && i < m.size && i < ASK_BYTES;
+		for (uint32_t i = 0;
+		     m.size > SHM_INLINE && m.kind != SHM_PAD && i < m.size && i < ASK_BYTES;
 		     i += SHM_LINE)
 			__builtin_prefetch(r->lines + shm_payload_line(at) * SHM_LINE + i);
 		lines = shm_msg_lines(&m, at, r->count);

@@ -73,7 +73,7 @@ struct udp {
 	} out;
 	struct udp_in {
 		uint8_t *bytes;
-		uint32_t named; /* packets whose sender is still asked for */
+		uint64_t named_until; /* the sender of packets is asked for; 0: it is not */
 		struct mmsghdr msg[UDP_BUFFERS];
 		struct iovec iov[UDP_BUFFERS];
 		union udp_sockaddr from[UDP_BUFFERS];

@@ -17,6 +17,7 @@
 #include <linux/errqueue.h> /* needs time.h before it */
 
 #include "nal/udp/udp.h"
+#include "base/cpu.h"
 #include "nal/udp/udp_call.h"
 
 #ifndef UDP_GRO
@@ -25,7 +26,8 @@
 
 #define ERRORS_MOST 64 /* taken at a time */
 #define FEW         2 /* rounds that found something before more than one datagram is asked for at once */
-#define NAMED       64 /* packets whose sender is asked for after one of which it may matter */
+/* How long the sender of packets is asked for after one of which it may matter: greetings come again sooner. */
+#define NAMED_NS 250000000ull
 
 bool udp_can_join(int fd)
 {
@@ -43,9 +45,22 @@ static void ready(struct udp *u, uint32_t i)
 	h->msg_flags = 0;
 }
 
+static void ask_for_senders(struct udp *u)
+{
+	u->in.named_until = base_now_ns() + NAMED_NS;
+}
+
+/* Is it still time? */
+static bool asks_for_senders(struct udp *u)
+{
+	if (u->in.named_until && base_now_ns() > u->in.named_until)
+		u->in.named_until = 0;
+	return u->in.named_until;
+}
+
 void udp_recv_init(struct udp *u)
 {
-	u->in.named = NAMED;
+	ask_for_senders(u);
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++) {
 		struct msghdr *h = &u->in.msg[i].msg_hdr;
 
@@ -80,7 +95,7 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 	struct dgram_addr addr;
 
 	if (dgram_packet_names(bytes, len))
-		u->in.named = NAMED;
+		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
 	for (size_t at = 0; at < len; at += size)
@@ -148,7 +163,7 @@ static bool erred(long err)
  */
 static unsigned int receive_one(struct udp *u, struct net *n)
 {
-	union udp_sockaddr *from = u->in.named ? &u->in.from[0] : NULL;
+	union udp_sockaddr *from = asks_for_senders(u) ? &u->in.from[0] : NULL;
 	socklen_t size = sizeof(*from);
 	long len = udp_call_recv(u->fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
 
@@ -158,8 +173,6 @@ static unsigned int receive_one(struct udp *u, struct net *n)
 		drain(u, n);
 		return 1;
 	}
-	if (from)
-		u->in.named--;
 	take(u, n, 0, from, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
 	return 1;
 }

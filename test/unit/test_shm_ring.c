@@ -14,12 +14,13 @@
 
 #include "nal/shm/shm.h"
 
-#define LINES 1024
-#define LONG  2048u
+#define LINES      1024
+#define MOST_LINES (128 * 1024)
+#define LONG       2048u
 
 static struct shm_channel channel;
-static _Alignas(4096) char lines[LINES * SHM_LINE];
-static uint64_t dirty[LINES / 64];
+static _Alignas(4096) char lines[MOST_LINES * SHM_LINE];
+static uint64_t dirty[MOST_LINES / 64];
 static struct shm_ring out, in;
 static uint64_t sent, taken;
 static uint32_t sizes[LINES + 1]; /* of messages on their way, by number */
@@ -31,9 +32,8 @@ static int fresh(void **state)
 	memset(&channel, 0, sizeof(channel));
 	memset(lines, 0, sizeof(lines));
 	memset(dirty, 0, sizeof(dirty));
-	out = in = (struct shm_ring){
-		.ch = &channel, .lines = lines, .dirty = dirty, .count = LINES
-	};
+	out = in =
+		(struct shm_ring){ .ch = &channel, .lines = lines, .dirty = dirty, .count = LINES };
 	sent = taken = 0;
 	furthest = 0;
 	return 0;
@@ -73,12 +73,12 @@ static bool take(void)
 {
 	while (shm_ring_any(&in)) {
 		uint64_t head = channel.head;
-		uint32_t at = (uint32_t)(head % LINES), n;
+		uint32_t at = (uint32_t)(head % in.count), n;
 		const struct shm_msg *m = shm_ring_line(&in, head);
 		const char *payload;
 
 		assert_true(head < channel.tail);
-		n = shm_msg_lines(m, at, LINES);
+		n = shm_msg_lines(m, at, in.count);
 		assert_int_not_equal(n, 0);
 		channel.head = head + n;
 		if (m->kind == SHM_PAD)
@@ -180,6 +180,18 @@ static void old_headers_are_no_messages(void **state)
 	}
 }
 
+/* A header has 16 bits for the lines that are skipped. */
+static void a_long_ring_goes_round(void **state)
+{
+	(void)state;
+	out.count = in.count = MOST_LINES;
+	for (uint32_t i = 0; i < 2 * MOST_LINES / shm_lines(LONG, 0); i++) {
+		assert_true(put(LONG));
+		assert_true(take());
+		assert_int_equal(channel.head, channel.tail);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -188,6 +200,7 @@ int main(void)
 		cmocka_unit_test_setup(what_was_not_taken_is_not_overtaken, fresh),
 		cmocka_unit_test_setup(any_mixture_arrives, fresh),
 		cmocka_unit_test_setup(old_headers_are_no_messages, fresh),
+		cmocka_unit_test_setup(a_long_ring_goes_round, fresh),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

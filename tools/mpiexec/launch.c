@@ -203,7 +203,7 @@ static int explain(const struct launch *what, const struct report *report)
 		    what->app->wdir);
 		break;
 	case STEP_BIND:
-		say("cannot bind rank %d to a core: %m; try --bind-to none", what->rank);
+		say("cannot bind rank %d to its cores: %m; try --bind-to none", what->rank);
 		break;
 	case STEP_ENV:
 		say("cannot set the environment of rank %d: %m", what->rank);
