@@ -97,9 +97,8 @@ static inline void shm_ring_set_dirty(struct shm_ring *r, uint32_t first, uint32
 {
 	while (n) {
 		uint32_t at = first % 64, some = n < 64 - at ? n : 64 - at;
-		uint64_t ones = some == 64 ? ~0ull : (1ull << some) - 1;
 
-		r->dirty[first / 64] |= ones << at;
+		r->dirty[first / 64] |= UINT64_MAX >> (64 - some) << at;
 		first += some;
 		n -= some;
 	}

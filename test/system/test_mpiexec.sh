@@ -318,7 +318,8 @@ shares() {
 	need status_is 0
 	cores=$(sort -u "$dir/out" | wc -l)
 	for ranks in 1 2 3 $((cores - 1)) "$cores"; do
-		[ "$ranks" -ge 1 ] && [ "$ranks" -le "$cores" ] || continue
+		[ "$ranks" -ge 1 ] || continue
+		[ "$ranks" -le "$cores" ] || continue
 		run -l --bind-to share -n "$ranks" "${mask[@]}"
 		need status_is 0
 		sed 's/^\[[0-9]*\] //' "$dir/out" >"$dir/lists"
