@@ -16,8 +16,8 @@
 
 #include <linux/errqueue.h> /* needs time.h before it */
 
-#include "nal/udp/udp.h"
 #include "base/cpu.h"
+#include "nal/udp/udp.h"
 #include "nal/udp/udp_call.h"
 
 #ifndef UDP_GRO
