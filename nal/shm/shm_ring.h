@@ -96,9 +96,14 @@ static inline bool shm_ring_space_due(const struct shm_ring *r)
 static inline void shm_ring_set_dirty(struct shm_ring *r, uint32_t first, uint32_t n)
 {
 	while (n) {
-		uint32_t at = first % 64, some = n < 64 - at ? n : 64 - at;
+		uint32_t at = first % 64, some = 64 - at;
+		uint64_t ones = UINT64_MAX << at;
 
-		r->dirty[first / 64] |= UINT64_MAX >> (64 - some) << at;
+		if (n < some) {
+			some = n;
+			ones &= (1ull << (at + n)) - 1;
+		}
+		r->dirty[first / 64] |= ones;
 		first += some;
 		n -= some;
 	}
