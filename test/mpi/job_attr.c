@@ -134,6 +134,35 @@ static void a_freed_key_still_names_the_attributes_that_have_it(void)
 	MPI_Comm_free(&a);
 }
 
+static int freed;
+
+static int frees_its_key(MPI_Comm comm, int keyval, void *value, void *extra_state)
+{
+	int key = keyval;
+
+	(void)value;
+	(void)extra_state;
+	if (freed++)
+		return MPI_SUCCESS;
+	MPI_Comm_free_keyval(&key);
+	return MPI_Comm_delete_attr(comm, keyval);
+}
+
+static void a_key_may_go_while_its_attribute_is_set_anew(void)
+{
+	MPI_Comm a;
+	int key;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &a);
+	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, frees_its_key, &key, NULL);
+	MPI_Comm_set_attr(a, key, (void *)1);
+	CHECK_EQUAL(MPI_Comm_set_attr(a, key, (void *)2), MPI_SUCCESS);
+	CHECK_EQUAL(get(a, key), 2);
+	CHECK_EQUAL(freed, 2);
+	MPI_Comm_free(&a);
+	CHECK_EQUAL(freed, 3);
+}
+
 static void the_named_callbacks_copy_or_do_not(void)
 {
 	MPI_Comm a, b;
@@ -270,6 +299,7 @@ int main(int argc, char **argv)
 	CASE(predefined_ones_are_there_on_every_communicator);
 	CASE(callbacks_run_on_set_delete_dup_and_free);
 	CASE(a_freed_key_still_names_the_attributes_that_have_it);
+	CASE(a_key_may_go_while_its_attribute_is_set_anew);
 	CASE(the_named_callbacks_copy_or_do_not);
 	CASE(the_error_of_a_callback_is_the_functions);
 	CASE(datatypes_have_attributes_too);
