@@ -13,7 +13,8 @@
 #define RING_BYTES_DOUBLING (512 << 10)
 #define RING_BYTES_CROWDED  (16 << 20)
 
-/* Of each block: without messages up to here, where each rank has a processor. */
+/* Of each block: without messages up to here, where each rank has a processor. Few ranks do not wait long for each
+ * other: any length, in pieces. */
 #define HUB_BYTES (64 << 10)
 /* On two levels up to here. */
 #define NODES_BYTES (64 << 10)
@@ -205,7 +206,8 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		return rc;
 	hub = recv->counts ? NULL
 			   : mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, mpi_vec_bytes(recv, 0),
-					 mpi_hub_pieces(comm, HUB_BYTES), NODES_BYTES);
+					 comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : HUB_BYTES,
+					 NODES_BYTES);
 	if (hub && in_place) {
 		sendbuf = mpi_vec_at(recv, comm->rank);
 		sendcount = recv->count;

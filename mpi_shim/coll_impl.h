@@ -196,11 +196,6 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
-/* `most`, but few ranks do not wait long for each other: then data of any length may go in pieces. */
-static inline MPI_Count mpi_hub_pieces(const struct mpi_comm *comm, MPI_Count most)
-{
-	return comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : most;
-}
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count across);

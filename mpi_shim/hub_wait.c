@@ -55,13 +55,12 @@ static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 	return false;
 }
 
-/* Until it is reached, or patience ends at *since + h->patience_ns. */
+/* Until it is reached, or patience ends, h->patience_ns after *since, which is 0 at first. */
 static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
 		       uint64_t *since)
 {
 	uint64_t now;
 
-	*since = 0;
 	for (unsigned int i = 1;; i++) {
 		bool done;
 

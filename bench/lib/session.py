@@ -36,12 +36,8 @@ def siblings(cpu):
 
 def choose_cores():
     """Two hardware threads that are not of one core, if there are such; else what there is."""
-    allowed = sorted(os.sched_getaffinity(0))
-    first = allowed[0]
-    for cpu in allowed[1:]:
-        if cpu not in siblings(first):
-            return [first, cpu]
-    return allowed[:2]
+    cores = all_cores()
+    return cores[:2] if len(cores) > 1 else sorted(os.sched_getaffinity(0))[:2]
 
 
 def all_cores():
