@@ -20,7 +20,7 @@ size_t mpi_pool_bytes(void)
 }
 
 /* The event queue of unexpected messages has a slot for each message that may come, and for what gives credit
- * back: at each half share of bytes or of slots. */
+ * back: at each half share of bytes, of slots or of withdrawals. */
 static int make_queue(void)
 {
 	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
@@ -28,7 +28,7 @@ static int make_queue(void)
 
 	mpi_proto.share_slots = slots < 8 ? 8 : slots;
 	err = PtlEQAlloc(mpi_world.ni,
-			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 8) + MPI_BLOCKS + 8,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 12) + MPI_BLOCKS + 8,
 			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
 	if (err != PTL_OK)
 		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",
@@ -37,12 +37,13 @@ static int make_queue(void)
 }
 
 static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore,
-		  unsigned int options, ptl_handle_me_t *me)
+		  ptl_handle_me_t *me)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t md = {
 		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE | options,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_ACK_DISABLE,
 		.eq_handle = mpi_proto.unexpected,
 	};
 	int err = PtlMEMDAttach(mpi_world.ni, pt, any, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
@@ -58,7 +59,6 @@ int mpi_peers_init(void)
 	const struct base_config *c = base_config();
 	size_t block = mpi_pool_bytes() / MPI_BLOCKS;
 	ptl_handle_me_t credit;
-	ptl_md_t nothing = { .threshold = PTL_MD_THRESH_INF, .eq_handle = PTL_EQ_NONE };
 	int err;
 
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
@@ -71,17 +71,16 @@ int mpi_peers_init(void)
 		return mpi_fail_memory("what is known of all ranks");
 	err = make_queue();
 	if (!err)
-		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, PTL_MD_ACK_DISABLE, &credit);
+		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, &credit);
 	if (!err)
-		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0), ~MPI_BITS_PROTO, 0,
+		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0), ~MPI_BITS_PROTO,
 			     &mpi_proto.long_me);
-	if (!err && PtlMDBind(mpi_world.ni, nothing, PTL_RETAIN, &mpi_proto.nothing) != PTL_OK)
-		err = mpi_fail_memory("a memory descriptor");
-	return err;
+	return err ? err : mpi_withdraw_init();
 }
 
 void mpi_peers_fini(void)
 {
+	mpi_withdraw_fini();
 	free(mpi_proto.peer);
 	mpi_proto.peer = NULL;
 }
@@ -173,6 +172,7 @@ void mpi_check_peers(void)
 		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
 			end_if_hopeless(r);
 	mpi_rma_check_peers();
+	mpi_withdraw_look();
 	look_after_peers();
 	if (mpi_proto.any_dead && mpi_world.threaded)
 		mpi_progress_wake();

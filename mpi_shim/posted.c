@@ -135,7 +135,7 @@ struct mpi_request *mpi_posted_first(void)
 	return first;
 }
 
-struct mpi_request *mpi_posted_take(uint64_t bits)
+static inline struct mpi_request *find(uint64_t bits)
 {
 	struct mpi_request *best = NULL, *r;
 
@@ -149,6 +149,18 @@ struct mpi_request *mpi_posted_take(uint64_t bits)
 		if (r && (!best || r->serial < best->serial))
 			best = r;
 	}
+	return best;
+}
+
+struct mpi_request *mpi_posted_find(uint64_t bits)
+{
+	return find(bits);
+}
+
+struct mpi_request *mpi_posted_take(uint64_t bits)
+{
+	struct mpi_request *best = find(bits);
+
 	if (best)
 		leave_list(best);
 	return best;

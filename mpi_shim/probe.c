@@ -114,15 +114,21 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 		return MPI_SUCCESS;
 	}
 	*message = NULL;
-	err = look(comm, source, tag, wait, &u);
-	*flag = u != NULL;
-	if (!u)
-		return err;
 	m = mpi_object_new(MPI_KIND_MESSAGE);
 	if (!m)
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");
+	m->comm = NULL;
+	do {
+		err = look(comm, source, tag, wait, &u);
+		*flag = u != NULL;
+		if (*flag && !err)
+			err = mpi_unexpected_take(&u);
+	} while (*flag && !err && !u);
+	if (!*flag || err) {
+		mpi_object_release(m);
+		return err;
+	}
 	show(u, status);
-	mpi_unexpected_take(u);
 	m->u = u;
 	m->comm = mpi_object_keep(comm);
 	*message = m;

@@ -9,12 +9,12 @@
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
  *   FLAG portal   words of a communicator's hub (hub.h).
+ *   CANCEL portal long messages that their senders withdraw (withdraw.c).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
- *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and the
- *            acknowledgement says how much; otherwise nothing is taken but the header, and the receiver
- *            gets the data when it has a use for it. An acknowledgement of 0 bytes therefore means
- *            "wait for the get", and a receiver that took 0 bytes of a long message gets 0 bytes.
+ *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and acknowledges that;
+ *            otherwise nothing is taken but the header, nothing is acknowledged, and the receiver gets the
+ *            data when it has a use for it. So a long send ends with its acknowledgement or with a get.
  *            Synchronous sends are long ones of any length.
  *
  * Receives of short messages are not posted at all: they wait in a list of this library (posted.c). A message that
@@ -49,7 +49,17 @@
 #define MPI_BLOCKS 3
 
 /* Portal table indices. */
-enum { MPI_PT_RECV = 40, MPI_PT_READ = 41, MPI_PT_CREDIT = 42, MPI_PT_FLAG = 43, MPI_PT_RMA = 44 };
+enum {
+	MPI_PT_RECV = 40,
+	MPI_PT_READ = 41,
+	MPI_PT_CREDIT = 42,
+	MPI_PT_FLAG = 43,
+	MPI_PT_RMA = 44,
+	MPI_PT_CANCEL = 45
+};
+
+/* Match bits of CREDIT: the rank that gives it, and whether it is for withdrawals. */
+#define MPI_CREDIT_WITHDRAWALS (UINT64_C(1) << 32)
 
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
@@ -126,16 +136,18 @@ static inline uint64_t mpi_hdr_number(uint64_t hdr)
 
 /* What this process knows of another: as a receiver of ours and as a sender to us. Counters wrap. */
 struct mpi_peer {
-	uint32_t sent_bytes, sent_slots;       /* spent */
-	uint32_t back_bytes, back_slots;       /* given back, as last told */
-	uint32_t took_bytes, took_slots;       /* of its messages: taken out */
-	uint32_t told_bytes, told_slots;       /* ... and told */
-	uint32_t late_bytes;                   /* of its messages: seen, and not given back yet */
-	struct mpi_request *queue, *queue_end; /* sends that wait for a slot, in order */
-	struct mpi_peer *next_owed;            /* of those to be told */
-	bool owed;                             /* is on that list */
-	bool dead;                             /* its process has ended */
-	bool asked;                            /* something waits for it: see whether it lives */
+	uint32_t sent_bytes, sent_slots;        /* spent */
+	uint32_t back_bytes, back_slots;        /* given back, as last told */
+	uint32_t took_bytes, took_slots;        /* of its messages: taken out */
+	uint32_t told_bytes, told_slots;        /* ... and told */
+	uint32_t late_bytes;                    /* of its messages: seen, and not given back yet */
+	uint32_t withdrawals, back_withdrawals; /* of messages to it: made, and given back */
+	uint32_t took_withdrawals, told_withdrawals; /* ... of its messages */
+	struct mpi_request *queue, *queue_end;       /* sends that wait for a slot, in order */
+	struct mpi_peer *next_owed;                  /* of those to be told */
+	bool owed;                                   /* is on that list */
+	bool dead;                                   /* its process has ended */
+	bool asked; /* something waits for it: see whether it lives */
 };
 
 /* A message nobody has asked for yet. */
@@ -146,6 +158,7 @@ struct mpi_unexpected {
 	union {
 		struct mpi_link of_block; /* those in the same block */
 		char few[16];             /* or data of so few bytes, that is not left there */
+		ptl_handle_me_t claim;    /* long, and taken: see withdraw.c */
 	};
 	uint64_t bits, hdr;
 	ptl_process_id_t from;
@@ -162,11 +175,10 @@ struct mpi_eq {
 
 struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
-	uint32_t share_bytes, share_slots;
+	uint32_t share_bytes, share_slots, share_withdrawals;
 	size_t short_most;          /* longest message of the short protocol */
 	MPI_Count local_most;       /* longest receive that is not posted to Portals */
 	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
-	ptl_handle_md_t nothing;    /* to get 0 bytes with */
 	ptl_handle_me_t long_me;    /* posted receives go before it */
 	bool any_dead;              /* of the peers */
 	uint64_t next_number;       /* of long messages */
@@ -219,9 +231,30 @@ int mpi_offered(const ptl_arrival_t *put);
 
 /* The first message of these bits, what `open` names left open; it stays. NULL: none. */
 struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
-/* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. */
-void mpi_unexpected_take(struct mpi_unexpected *u);
+/* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. *u is NULL when its
+ * sender has withdrawn it: look again. MPI_SUCCESS, or an error that leaves it where it is. */
+int mpi_unexpected_take(struct mpi_unexpected **u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
+/* A message with these words is on the list no more. False: it was not there. */
+bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from);
+
+/* ---- withdraw.c ------------------------------------------------------------------------------------ */
+
+int mpi_withdraw_init(void);
+void mpi_withdraw_fini(void);
+
+/* From now on its sender cannot withdraw this long message: u->claim, which is unlinked when the message is here.
+ * PTL_MD_NO_UPDATE: messages have been withdrawn, maybe this one; mpi_withdraw_drain. Or another error. */
+int mpi_withdraw_claim(struct mpi_unexpected *u);
+
+/* Messages withdrawn so far go off the list. Returns whether there were any. */
+bool mpi_withdraw_drain(void);
+
+/* Was it withdrawn before it was seen? Says so once. */
+bool mpi_withdraw_early(const struct mpi_unexpected *u);
+
+/* Now and then, with no event in hand: takes in what nobody has looked for. */
+void mpi_withdraw_look(void);
 
 /* ---- posted.c -------------------------------------------------------------------------------------- */
 
@@ -232,7 +265,8 @@ void mpi_posted_fini(void);
 void mpi_posted_add(struct mpi_request *r);
 void mpi_posted_remove(struct mpi_request *r);
 struct mpi_request *mpi_posted_first(void);
-/* The first posted of those that match a message, no longer waiting; NULL: none. */
+/* The first posted of those that match a message; take: it waits no longer. NULL: none. */
+struct mpi_request *mpi_posted_find(uint64_t bits);
 struct mpi_request *mpi_posted_take(uint64_t bits);
 
 /* ---- send.c, recv.c --------------------------------------------------------------------------------- */
@@ -253,8 +287,9 @@ void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
 void mpi_credit_tell(void);
 /* Credit came back. */
 void mpi_credit_event(const ptl_event_t *ev);
-/* Sends that waited for slots at this peer go. */
+/* Sends that waited for slots at this peer go; sends to it that were cancelled are withdrawn. */
 void mpi_send_flush(int rank);
+void mpi_send_withdraw(int rank);
 
 /* peers.c: looks after the processes that something waits for; what has waited for one that was
  * found dead before, ends in an error. Slow; looks at all requests. */

@@ -77,12 +77,6 @@ static void complete(struct mpi_request *r, uint64_t bits, MPI_Count bytes, MPI_
 	mpi_request_done(r);
 }
 
-/* A long message of which nothing was taken: its sender waits for a get. */
-static void release_sender(ptl_process_id_t sender, uint64_t hdr)
-{
-	PtlGet(mpi_proto.nothing, sender, MPI_PT_READ, 0, mpi_hdr_number(hdr), 0);
-}
-
 static void sender_died(struct mpi_request *r, int source)
 {
 	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
@@ -103,8 +97,6 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 		sender_died(r, mpi_bits_source(ev->match_bits));
 		return;
 	}
-	if (is_long && !ev->mlength)
-		release_sender(ev->initiator, ev->hdr_data);
 	complete(r, ev->match_bits, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
 }
 
@@ -113,6 +105,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (ev->type != PTL_EVENT_REPLY_END)
 		return;
 	PtlMDUnlink(r->md);
+	PtlMEUnlink(r->me);
 	mpi_events_release(r, GET_EVENTS);
 	if (ev->ni_fail_type != PTL_NI_OK)
 		sender_died(r, mpi_bits_source(r->bits));
@@ -130,6 +123,7 @@ void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev)
 
 /* ---- taking what is here ---------------------------------------------------------------------------- */
 
+/* It is claimed. */
 static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 {
 	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
@@ -149,6 +143,7 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 	r->bits = u->bits;
 	r->sent = u->bytes;
 	r->world = mpi_hdr_rank(u->hdr);
+	r->me = u->claim;
 	err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &r->md);
 	if (err == PTL_OK) {
 		err = PtlGet(r->md, u->from, MPI_PT_READ, 0, mpi_hdr_number(u->hdr), 0);
@@ -196,6 +191,8 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 		err = scatter_space(r);
 		if (!err)
 			err = start_get(r, u);
+		if (err)
+			PtlMEUnlink(u->claim);
 	}
 	mpi_unexpected_free(u);
 	if (err) {
@@ -322,19 +319,22 @@ launch(struct mpi_request *r, int source, int tag, uint32_t context, MPI_Count r
 	}
 	r->open = (uint8_t)open;
 	r->bits = bits;
-	u = mpi_unexpected_find(bits, open);
-	if (!u && room <= mpi_proto.local_most) {
-		r->state = LOCAL;
-		mpi_posted_add(r);
-		return MPI_SUCCESS;
-	}
-	r->state = POSTED;
-	if (!u)
-		err = post_or_find(r, &u);
-	if (!err && u) {
-		mpi_unexpected_take(u);
+	do {
+		u = mpi_unexpected_find(bits, open);
+		if (!u && room <= mpi_proto.local_most) {
+			r->state = LOCAL;
+			mpi_posted_add(r);
+			return MPI_SUCCESS;
+		}
+		r->state = POSTED;
+		if (!u)
+			err = post_or_find(r, &u);
+		if (err || !u)
+			return err;
+		err = mpi_unexpected_take(&u);
+	} while (!u);
+	if (!err)
 		mpi_recv_take(r, u);
-	}
 	return err;
 }
 

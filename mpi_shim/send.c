@@ -13,9 +13,17 @@
 #include "mpi_shim/protocol.h"
 
 /* request.state: what has happened to a long send */
-enum { SENT = 1, ACKED = 2, TAKEN = 4, FETCHED = 8, OVER = 16, QUEUED = 32, EXPOSED = 64 };
+enum {
+	SENT = 1,
+	TAKEN = 2,
+	OVER = 4,
+	QUEUED = 8, /* not sent yet: it waits for a slot */
+	EXPOSED = 16,
+	WITHDRAWN = 32, /* its receiver has been asked to */
+	ANSWERED = 64,  /* ... and r->cancelled says what it did */
+};
 
-#define LONG_EVENTS 3 /* SEND_END, ACK, GET_END */
+#define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its withdrawal */
 
 /* The send that Isend gives back when the message has gone already. */
 struct mpi_request mpi_request_sent;
@@ -34,12 +42,18 @@ static bool has_bytes(const struct mpi_peer *p, uint32_t cost)
 
 void mpi_credit_event(const ptl_event_t *ev)
 {
-	uint64_t rank = ev->match_bits;
+	bool withdrawals = ev->match_bits & MPI_CREDIT_WITHDRAWALS;
+	uint64_t rank = ev->match_bits & ~MPI_CREDIT_WITHDRAWALS;
 	struct mpi_peer *p;
 
 	if (rank >= (uint64_t)mpi_world.size)
 		return;
 	p = &mpi_proto.peer[rank];
+	if (withdrawals) {
+		p->back_withdrawals = (uint32_t)ev->hdr_data;
+		mpi_send_withdraw((int)rank);
+		return;
+	}
 	p->back_bytes = (uint32_t)(ev->hdr_data >> 32);
 	p->back_slots = (uint32_t)ev->hdr_data;
 	if (p->queue)
@@ -89,9 +103,10 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 /* Exposes the buffer on the READ portal and puts it. The caller has a slot. */
 static int send_long(struct mpi_request *r, const struct route *to)
 {
+	static char none; /* a withdrawal puts one byte, of whatever */
 	ptl_md_t md = {
-		.start = r->bytes ? r->data : NULL,
-		.length = (ptl_size_t)r->bytes,
+		.start = r->bytes ? r->data : &none,
+		.length = r->bytes ? (ptl_size_t)r->bytes : 1,
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
 			   PTL_MD_EVENT_START_DISABLE,
@@ -106,8 +121,9 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_READ, to->id, r->number, 0, PTL_UNLINK,
 			    PTL_INS_AFTER, md, PTL_RETAIN, &r->me, &r->md);
 	if (err == PTL_OK) {
-		err = PtlPut(r->md, PTL_ACK_REQ, to->id, MPI_PT_RECV, 0,
-			     to->bits | (uint64_t)MPI_PROTO_LONG << 61, 0, mpi_hdr(r->number));
+		err = PtlPutRegion(r->md, 0, (ptl_size_t)r->bytes, PTL_ACK_REQ, to->id, MPI_PT_RECV,
+				   0, to->bits | (uint64_t)MPI_PROTO_LONG << 61, 0,
+				   mpi_hdr(r->number));
 		if (err != PTL_OK)
 			PtlMEUnlink(r->me);
 	}
@@ -193,6 +209,7 @@ static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
 
 static void finish_long(struct mpi_request *r)
 {
+	r->state |= OVER;
 	PtlMEUnlink(r->me);
 	mpi_events_release(r, LONG_EVENTS);
 	if (r->error)
@@ -201,21 +218,87 @@ static void finish_long(struct mpi_request *r)
 		mpi_request_done(r);
 }
 
+/* It has waited for a slot in vain. */
+static void never_sent(struct mpi_request *r)
+{
+	r->state |= OVER;
+	dequeue(r, &mpi_proto.peer[r->world]);
+	mpi_request_done(r);
+}
+
+/* Asks the receiver to forget a long message that no receive has taken; if it has no room for that, later. */
+static void withdraw(struct mpi_request *r)
+{
+	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
+	int err;
+
+	if (to.peer->withdrawals - to.peer->back_withdrawals >= mpi_proto.share_withdrawals)
+		return;
+	r->state |= WITHDRAWN;
+	err = PtlPutRegion(r->md, 0, 1, PTL_ACK_REQ, to.id, MPI_PT_CANCEL, 0, mpi_hdr(r->number), 0,
+			   to.bits | (uint64_t)MPI_PROTO_LONG << 61);
+	if (err == PTL_OK) {
+		to.peer->withdrawals++;
+		return;
+	}
+	r->state |= ANSWERED;
+	r->cancelled = false;
+	if (err == PTL_PROCESS_INVALID)
+		mpi_unreachable(r->world);
+}
+
+/* What follows from what has happened so far. */
+static void go_on(struct mpi_request *r)
+{
+	if (!(r->state & SENT))
+		return; /* a withdrawal must not overtake the message, nor its answer the message's */
+	if (r->state & TAKEN) {
+		r->cancelled = false;
+		if (!(r->state & WITHDRAWN) || r->state & ANSWERED)
+			finish_long(r);
+		return;
+	}
+	if (!r->cancelled)
+		return;
+	if (r->state & ANSWERED)
+		finish_long(r);
+	else if (!(r->state & WITHDRAWN))
+		withdraw(r);
+}
+
+void mpi_send_withdraw(int rank)
+{
+	struct mpi_request *r;
+
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
+		if (r->obj.handle && r->kind == MPI_REQ_SEND && !r->done && r->cancelled &&
+		    r->world == rank && !(r->state & OVER))
+			go_on(r);
+}
+
+void mpi_send_cancel(struct mpi_request *r)
+{
+	if (r->cancelled || !(r->state & (QUEUED | EXPOSED)) ||
+	    r->state & (OVER | TAKEN | WITHDRAWN))
+		return;
+	r->cancelled = true;
+	if (r->state & EXPOSED)
+		go_on(r);
+	else
+		never_sent(r);
+}
+
 void mpi_send_abandon(struct mpi_request *r)
 {
-	bool queued = r->state & QUEUED;
-
 	if (r->state & OVER || !(r->state & (QUEUED | EXPOSED)))
 		return;
+	r->cancelled = false;
 	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
 			 "the process of rank %d ended before it took the message", r->peer);
-	r->state |= OVER;
-	if (queued) {
-		dequeue(r, &mpi_proto.peer[r->world]);
-		mpi_request_done(r);
-	} else {
+	if (r->state & EXPOSED)
 		finish_long(r);
-	}
+	else
+		never_sent(r);
 }
 
 void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -228,21 +311,15 @@ void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
 		mpi_send_abandon(r);
 		return;
 	}
-	switch (ev->type) {
-	case PTL_EVENT_SEND_END:
-		r->state |= SENT;
-		break;
-	case PTL_EVENT_ACK:
-		r->state |= ACKED | (ev->mlength ? TAKEN : 0);
-		break;
-	case PTL_EVENT_GET_END:
-		r->state |= FETCHED;
-		break;
-	default:
-		break;
+	if (ev->pt_index == MPI_PT_CANCEL) {
+		if (ev->type != PTL_EVENT_ACK)
+			return;
+		r->state |= ANSWERED;
+		r->cancelled = ev->mlength > 0;
+	} else {
+		r->state |= ev->type == PTL_EVENT_SEND_END ? SENT : TAKEN;
 	}
-	if (r->state & SENT && r->state & ACKED && r->state & (TAKEN | FETCHED))
-		finish_long(r);
+	go_on(r);
 }
 
 /* ---- starting --------------------------------------------------------------------------------------- */

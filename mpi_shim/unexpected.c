@@ -115,7 +115,7 @@ static void file(struct mpi_unexpected *u)
 		counts[MPI_COUNT_UNEXPECTED_MOST] = filed;
 }
 
-struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
+static inline struct mpi_unexpected *find(uint64_t bits, unsigned int open)
 {
 	const int k = (int)open;
 	struct mpi_unexpected *u;
@@ -128,11 +128,56 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 	return u;
 }
 
-void mpi_unexpected_take(struct mpi_unexpected *u)
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
+{
+	struct mpi_unexpected *u;
+
+	do
+		u = find(bits, open);
+	while (u && mpi_bits_long(u->bits) && mpi_withdraw_drain());
+	return u;
+}
+
+static void unlist(struct mpi_unexpected *u)
 {
 	for (int k = 0; k < KEYS; k++)
 		cut(bucket_of(k, u->bits), k, u);
 	mpi_world.counts[MPI_COUNT_UNEXPECTED_NOW] = --filed;
+}
+
+static int no_claim(int err)
+{
+	return mpi_fail(MPI_ERR_NO_MEM, "no room to claim one more message: %s",
+			PtlErrorStr((unsigned int)err));
+}
+
+int mpi_unexpected_take(struct mpi_unexpected **u)
+{
+	int err = mpi_bits_long((*u)->bits) ? mpi_withdraw_claim(*u) : PTL_OK;
+
+	if (err == PTL_MD_NO_UPDATE) {
+		mpi_withdraw_drain();
+		*u = NULL;
+		return MPI_SUCCESS;
+	}
+	if (err != PTL_OK)
+		return no_claim(err);
+	unlist(*u);
+	return MPI_SUCCESS;
+}
+
+bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
+{
+	struct mpi_unexpected *u = mpi_bits_long(bits) ? find(bits, 0) : NULL;
+
+	while (u && (u->bits != bits || u->hdr != hdr || u->from.nid != from.nid ||
+		     u->from.pid != from.pid))
+		u = u->link[0].next;
+	if (!u)
+		return false;
+	unlist(u);
+	mpi_unexpected_free(u);
+	return true;
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------------- */
@@ -317,23 +362,14 @@ static void keep_no_longer(int rank, uint32_t bytes)
 	mpi_credit_took(rank, bytes, 0);
 }
 
-/* The receive that waits here for a message of these bits, no longer waiting; NULL: none. */
-static struct mpi_request *expected(uint64_t bits)
-{
-	struct mpi_request *r = mpi_posted_take(bits);
-
-	if (r)
-		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
-	return r;
-}
-
 /* Is a short message at `data` what a receive waits here for? Then it has it. */
 static bool received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
 {
-	struct mpi_request *r = expected(bits);
+	struct mpi_request *r = mpi_posted_take(bits);
 
 	if (!r)
 		return false;
+	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, data, (MPI_Count)bytes);
 	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
 	return true;
@@ -346,36 +382,67 @@ int mpi_offered(const ptl_arrival_t *put)
 	return received(put->match_bits, put->hdr_data, put->data, put->length);
 }
 
-static void arrived(const ptl_event_t *ev, struct mpi_block *b)
+static struct mpi_unexpected *entry_of(const ptl_event_t *ev)
 {
-	struct mpi_request *r = b ? NULL : expected(ev->match_bits);
-	struct mpi_unexpected *u;
-	int rank;
+	struct mpi_unexpected *u = new_entry();
 
-	if (b)
-		b->used = ev->offset + ev->rlength;
-	if (b && received(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
-		return;
-	u = new_entry();
 	u->bits = ev->match_bits;
 	u->hdr = ev->hdr_data;
 	u->from = ev->initiator;
 	u->bytes = (MPI_Count)ev->rlength;
 	u->data = NULL;
 	u->block = NULL;
-	if (b) {
-		u->data = b->base + ev->offset;
-		join_block(b, u);
+	return u;
+}
+
+static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
+{
+	int rank = mpi_hdr_rank(ev->hdr_data);
+	struct mpi_unexpected *u;
+
+	b->used = ev->offset + ev->rlength;
+	if (received(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
+		return;
+	u = entry_of(ev);
+	u->data = b->base + ev->offset;
+	join_block(b, u);
+	mpi_credit_took(rank, keep(rank, mpi_credit_cost(ev->rlength)), 1);
+	note_bytes(u, true);
+	file(u);
+	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
+}
+
+/* The receive that waits here has it, unless its sender has withdrawn it: then the receive waits on. */
+static void long_arrived(const ptl_event_t *ev)
+{
+	struct mpi_unexpected *u = entry_of(ev);
+	int rank = mpi_hdr_rank(ev->hdr_data), err = PTL_OK;
+	struct mpi_request *r = NULL;
+	bool gone;
+
+	mpi_withdraw_drain();
+	while (!(gone = mpi_withdraw_early(u)) && (r = mpi_posted_find(u->bits)) &&
+	       (err = mpi_withdraw_claim(u)) == PTL_MD_NO_UPDATE)
+		mpi_withdraw_drain();
+	mpi_credit_took(rank, keep(rank, 0), 1);
+	if (gone) {
+		mpi_unexpected_free(u);
+		return;
 	}
-	rank = mpi_hdr_rank(u->hdr);
-	mpi_credit_took(rank, keep(rank, b ? mpi_credit_cost(ev->rlength) : 0), 1);
 	if (r) {
+		mpi_posted_remove(r);
+		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	}
+	if (r && err == PTL_OK) {
 		mpi_recv_take(r, u);
 		return;
 	}
-	note_bytes(u, true);
 	file(u);
-	mpi_world.counts[b ? MPI_COUNT_RECV_UNEXPECTED_SHORT : MPI_COUNT_RECV_UNEXPECTED_LONG]++;
+	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_LONG]++;
+	if (r) {
+		mpi_request_fail(r, no_claim(err), "%s", mpi_fail_text());
+		mpi_request_done(r);
+	}
 }
 
 void mpi_unexpected_event(const ptl_event_t *ev)
@@ -386,8 +453,12 @@ void mpi_unexpected_event(const ptl_event_t *ev)
 		return; /* it has ended a wait, and that is all */
 	else if (ev->type == PTL_EVENT_UNLINK)
 		relink(ev->md.user_ptr);
-	else if (ev->ni_fail_type == PTL_NI_OK) /* else the sender died in the midst of it */
-		arrived(ev, ev->md.user_ptr);
+	else if (ev->ni_fail_type != PTL_NI_OK)
+		return; /* the sender died in the midst of it */
+	else if (ev->md.user_ptr)
+		short_arrived(ev, ev->md.user_ptr);
+	else
+		long_arrived(ev);
 }
 
 void mpi_unexpected_free(struct mpi_unexpected *u)

@@ -163,12 +163,14 @@ int mpi_cancel(MPI_Request *request)
 		return invalid(*request);
 	if (r->kind == MPI_REQ_GENERALIZED)
 		return mpi_generalized_cancel(r);
-	/* a send is never cancelled: its message is on its way or has arrived (MPI-4 §3.8.4 allows it) */
-	if (r->kind == MPI_REQ_RECV && !is_idle(r)) {
+	if (r->done)
+		return MPI_SUCCESS;
+	if (r->kind == MPI_REQ_RECV)
 		mpi_recv_cancel(r);
-		if (mpi_world.threaded)
-			mpi_progress_wake();
-	}
+	if (r->kind == MPI_REQ_SEND)
+		mpi_send_cancel(r);
+	if (mpi_world.threaded)
+		mpi_progress_wake();
 	return MPI_SUCCESS;
 }
 

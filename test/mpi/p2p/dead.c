@@ -93,7 +93,7 @@ static void end_victim(void)
 /* Operations that are under way when the victim dies. */
 static void before_and_during(void)
 {
-	static MPI_Request many[QUEUED], r[4];
+	static MPI_Request many[QUEUED], r[5];
 	static MPI_Status status[QUEUED];
 	double start;
 	int err, wrong = 0;
@@ -101,6 +101,7 @@ static void before_and_during(void)
 
 	MPI_Isend(data, LONG, MPI_CHAR, victim, 1, MPI_COMM_WORLD, &r[0]);
 	MPI_Issend(data, 1, MPI_CHAR, victim, 2, MPI_COMM_WORLD, &r[1]);
+	MPI_Issend(data, 1, MPI_CHAR, victim, 2, MPI_COMM_WORLD, &r[4]);
 	MPI_Irecv(data, LONG, MPI_CHAR, victim, 3, MPI_COMM_WORLD, &r[2]);
 	MPI_Irecv(data + LONG, 1, MPI_CHAR, MPI_ANY_SOURCE, 4, MPI_COMM_WORLD, &r[3]);
 	for (int i = 0; i < QUEUED; i++)
@@ -110,6 +111,13 @@ static void before_and_during(void)
 	MPI_Probe(victim, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	end_victim();
 	start = now();
+	MPI_Cancel(&r[4]);
+	err = MPI_Wait(&r[4], status);
+	MPI_Test_cancelled(status, &value);
+	result("a send that is cancelled then",
+	       err == MPI_SUCCESS && value ? MPI_ERR_PROC_ABORTED : err, MPI_ERR_PROC_ABORTED,
+	       start);
+	value = 0;
 	result("a long send that was under way", MPI_Wait(&r[0], MPI_STATUS_IGNORE),
 	       MPI_ERR_PROC_ABORTED, start);
 	result("a synchronous send that was under way", test_until_done(&r[1]),
