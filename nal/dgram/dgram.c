@@ -154,6 +154,7 @@ uint32_t dgram_close(struct dgram *m, uint64_t now)
 	uint32_t left = 0;
 
 	m->now = now;
+	dgram_catch_up(m);
 	m->ending = true;
 	for (uint32_t i = 0; i < m->npeers; i++) {
 		struct dgram_rec *r = dgram_rec(m, i);
@@ -267,26 +268,32 @@ static void service(struct dgram *m, struct dgram_rec *r)
 {
 	if (r->flags & DGRAM_F_FAILED)
 		dgram_lose(m, r, DGRAM_NO_MEMORY);
-	else if (timers(m, r) && r->flags & DGRAM_F_RESUME)
+	else if ((m->late.from == r || timers(m, r)) && r->flags & DGRAM_F_RESUME)
 		dgram_land_resume(m, r);
 	if (dgram_output(m, r))
 		dgram_ready(m, r);
-	dgram_rearm(m, r);
+	if (m->late.from != r)
+		dgram_rearm(m, r);
 }
 
 bool dgram_run(struct dgram *m, uint64_t now)
 {
 	uint64_t due = dgram_wake(m);
 	struct dgram_rec *r;
+	bool answered;
 
 	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
 	if (due && due < now && now - due > m->cfg.dead_ns / 8)
 		m->resumed = now;
 	m->now = now;
 	m->full = false;
+	if ((m->ready == DGRAM_NONE && now > m->late.at) || m->ahead ||
+	    now - m->late.at > DGRAM_GATHER_NS)
+		dgram_catch_up(m);
 	dgram_output_resets(m);
 	while ((r = dgram_due_next(m, now + m->ahead)))
 		dgram_ready(m, r);
+	answered = m->ready != DGRAM_NONE;
 	while (m->ready != DGRAM_NONE && !m->full) {
 		r = dgram_rec(m, m->ready);
 		m->ready = r->ready_next;
@@ -294,7 +301,7 @@ bool dgram_run(struct dgram *m, uint64_t now)
 		r->flags &= (uint8_t)~DGRAM_F_READY;
 		service(m, r);
 	}
-	return m->full;
+	return m->full || (answered && m->late.from);
 }
 
 bool dgram_settle(struct dgram *m, uint64_t now)
@@ -309,9 +316,12 @@ bool dgram_settle(struct dgram *m, uint64_t now)
 
 uint64_t dgram_wake(const struct dgram *m)
 {
+	uint64_t due = m->heap_n ? dgram_rec(m, m->heap[0])->due : DGRAM_NEVER;
+
 	if ((m->ready != DGRAM_NONE || m->nresets) && !m->full)
 		return 0;
-	return m->heap_n ? dgram_rec(m, m->heap[0])->due : DGRAM_NEVER;
+	/* not in the call in which it came, but in the next */
+	return m->late.from ? dgram_min64(due, m->late.at + 1) : due;
 }
 
 /* ---- what can be seen ------------------------------------------------------------------------- */

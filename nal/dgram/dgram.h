@@ -267,7 +267,8 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from,
 void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len);
 
 /* Does what is due: timers, then packets, as many as there is something to say in and the network and the link
- * can take. True: the link had no more room and there is more to send. */
+ * can take. True: it is to be called again when they were sent, for the link had no more room and there is more to send, or
+ * for what could wait until then. */
 bool dgram_run(struct dgram *m, uint64_t now);
 
 /* The same before a sleep: what waits a moment for company goes out, too, for it is not worth to be woken for. */

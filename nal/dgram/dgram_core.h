@@ -296,8 +296,15 @@ struct dgram {
 	uint32_t *heap;
 	uint32_t heap_n, heap_room;
 	uint32_t ready, ready_last; /* DGRAM_NONE: none */
-	bool full;                  /* the link had no room */
-	bool ending;                /* nothing more is sent */
+	/* An acknowledgement that waits until what came with it was answered: that the one packet in flight has arrived.
+	 * While it waits, not for long, no timer of its peer is looked at or set. */
+	struct {
+		struct dgram_rec *from; /* NULL: there is none */
+		struct dgram_frame ack;
+		uint64_t at; /* when it came */
+	} late;
+	bool full;   /* the link had no room */
+	bool ending; /* nothing more is sent */
 	uint64_t now;
 	uint64_t ahead; /* controls that are due so soon go out now */
 	uint64_t
@@ -351,6 +358,11 @@ static inline uint64_t dgram_silence(const struct dgram *m, uint64_t since)
 	since = dgram_max64(since, m->resumed);
 	return m->now > since ? m->now - since : 0;
 }
+
+/* ---- dgram_in.c ------------------------------------------------------------------------------- */
+
+/* The acknowledgement that waits, if one does, is taken in as of when it came. */
+void dgram_catch_up(struct dgram *m);
 
 /* ---- dgram_peer.c ----------------------------------------------------------------------------- */
 
@@ -450,6 +462,8 @@ struct dgram_sent *dgram_sent_place(struct dgram *m, struct dgram_rec *r);
 /* That packet, filled, is on its way. */
 void dgram_sent_out(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s);
 void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
+/* Does it say of the only packet in flight, which is the oldest anything can be said of, that it has arrived? */
+bool dgram_acks_all(const struct dgram_rec *r, const struct dgram_frame *f);
 /* Does what is due by the timers of packets in flight. False: the connection is lost. */
 bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r);
 /* When they do. */

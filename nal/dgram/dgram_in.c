@@ -68,6 +68,26 @@ static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *
 		c->ack_at = m->now;
 }
 
+void dgram_catch_up(struct dgram *m)
+{
+	struct dgram_rec *r = m->late.from;
+	uint64_t now = m->now;
+
+	if (!r)
+		return;
+	m->late.from = NULL;
+	m->now = m->late.at;
+	dgram_acked(m, r, &m->late.ack);
+	m->now = now;
+	dgram_after(m, r);
+}
+
+/* May the acknowledgement wait until the message that came with it was answered? */
+static bool may_wait(const struct dgram *m, const struct dgram_rec *r)
+{
+	return dgram_acks_all(r, &m->late.ack) && r->conn->ack_at > m->now;
+}
+
 enum outcome { TAKEN, REFUSED, GONE };
 
 static enum outcome frame(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f,
@@ -99,12 +119,20 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 	size_t at = sizeof(struct dgram_wire_head);
 	struct dgram_frame f = { 0 };
 	enum outcome all = TAKEN;
-	bool asks = false;
+	bool asks = false, late = false;
 	int more;
 
 	while ((more = dgram_frame_decode(packet, len, h, &at, &f)) > 0) {
-		enum outcome one = frame(m, r, &f, &asks);
+		enum outcome one;
 
+		/* whoever waits for the message need not wait for this */
+		if (f.kind == DGRAM_FRAME_ACK && at < h->head_len &&
+		    packet[at] == DGRAM_FRAME_MSG && !late) {
+			m->late.ack = f;
+			late = true;
+			continue;
+		}
+		one = frame(m, r, &f, &asks);
 		if (one == GONE)
 			return;
 		if (one == REFUSED)
@@ -112,12 +140,20 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 	}
 	if (more < 0) {
 		dgram_drop(m, DGRAM_DROP_MALFORMED);
-		return;
+		all = REFUSED;
+	} else {
+		m->stats.packets_in++;
+		m->stats.bytes_in += len;
 	}
-	m->stats.packets_in++;
-	m->stats.bytes_in += len;
 	if (all == TAKEN)
 		note(m, r, h, asks);
+	if (late && all == TAKEN && may_wait(m, r)) {
+		m->late.from = r;
+		m->late.at = m->now;
+		return;
+	}
+	if (late)
+		dgram_acked(m, r, &m->late.ack);
 	dgram_after(m, r);
 }
 
@@ -167,6 +203,7 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from,
 	uint64_t unknown;
 
 	m->now = now;
+	dgram_catch_up(m);
 	if (dgram_head_decode(packet, len, &h)) {
 		dgram_drop(m, DGRAM_DROP_MALFORMED);
 		return;

@@ -332,6 +332,15 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	trim(m, r);
 }
 
+bool dgram_acks_all(const struct dgram_rec *r, const struct dgram_frame *f)
+{
+	const struct dgram_conn *c = r->conn;
+	const struct dgram_sent *s = at_pn(c, c->oldest);
+
+	return c->flight == 1 && !c->backoff && f->body_len == c->oldest && s &&
+	       s->state == DGRAM_SENT_FLIGHT;
+}
+
 /* ---- timers ----------------------------------------------------------------------------------- */
 
 static uint64_t timeout_at(const struct dgram *m, const struct dgram_rec *r)

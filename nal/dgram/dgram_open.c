@@ -180,6 +180,8 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s)
 	uint32_t end = r->tx_number, peer = dgram_index(r);
 	uint8_t was = r->state;
 
+	if (m->late.from == r)
+		m->late.from = NULL;
 	if (was == DGRAM_OPEN)
 		m->stats.open--;
 	if (was != DGRAM_IDLE)

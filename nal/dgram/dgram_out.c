@@ -433,8 +433,8 @@ static void finish(struct dgram *m, struct dgram_rec *r, struct builder *b, bool
 		b->sent->probe = probe;
 		dgram_sent_out(m, r, b->sent);
 	}
-	/* what is older than the oldest in flight is not asked for any more */
-	put_head(b, DGRAM_FRAMES, r->theirs, pn, pn - c->oldest);
+	/* what is older than the oldest in flight is not asked for any more, nor what has arrived */
+	put_head(b, DGRAM_FRAMES, r->theirs, pn, pn - c->oldest - (m->late.from == r));
 	transmit(m, dgram_index(r), &r->addr, b, probe);
 }
 

@@ -398,6 +398,69 @@ static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 	}
 }
 
+/* The answer to a message goes out before what came with the message is looked at. */
+static void what_an_acknowledgement_says_waits_for_the_answer(void **state)
+{
+	uint64_t out;
+
+	(void)state;
+	warm_up();
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[1].delivered, 5);
+	pair_send(&p, 1, 0, 10);
+	pair_until(&p, &p.told[0].delivered, 1);
+	assert_int_equal(p.told[0].sent, 4);
+	out = pair_stats(&p, 0).packets_out;
+	pair_send(&p, 0, 1, 10);
+	assert_int_equal(p.told[0].sent, 4);
+	pair_until(&p, &p.told[0].sent, 5);
+	assert_int_equal(pair_stats(&p, 0).packets_out, out + 1);
+	assert_int_equal(p.told[1].delivered, 5);
+	/* the round trip is what it was, and all is well */
+	pair_until(&p, &p.told[0].sent, 6);
+	assert_int_equal(pair_info(&p, 0, 1).in_flight, 0);
+	assert_int_equal(pair_stats(&p, 0).lost_packets + pair_stats(&p, 1).lost_packets, 0);
+}
+
+/* Also when nobody answers. */
+static void what_an_acknowledgement_says_waits_no_longer(void **state)
+{
+	(void)state;
+	warm_up();
+	pair_send(&p, 0, 1, 10);
+	pair_until(&p, &p.told[1].delivered, 5);
+	pair_send(&p, 1, 0, 10);
+	pair_until(&p, &p.told[0].delivered, 1);
+	pair_wait(&p, 10);
+	assert_int_equal(p.told[0].sent, 5);
+}
+
+static struct dgram_rec *rec(uint32_t node, uint32_t peer)
+{
+	struct sim_node *n = sim_node(p.s, node);
+
+	return dgram_rec(n->m, sim_peer(n, peer));
+}
+
+/* Of packet numbers the lower half travels in acknowledgements. */
+static void packet_numbers_outgrow_their_lower_half(void **state)
+{
+	const uint64_t next = (1ull << 32) - 5;
+
+	(void)state;
+	warm_up();
+	pair_wait(&p, SECOND);
+	rec(0, 1)->tx_pn = next;
+	rec(1, 0)->rx_pn = next - 1;
+	for (uint32_t i = 5; i < 25; i++) {
+		pair_send(&p, 0, 1, 10);
+		pair_until(&p, &p.told[0].sent, i);
+	}
+	assert_true(rec(0, 1)->tx_pn > 1ull << 32);
+	assert_int_equal(pair_stats(&p, 0).drops[DGRAM_DROP_BAD_ACK], 0);
+	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
+}
+
 /* What a packet says of its length, alone and with others of its length, or a shorter one, behind it. */
 static void check_length(const uint8_t *packet, size_t len)
 {
@@ -473,6 +536,9 @@ int main(void)
 		TEST(packets_say_how_long_they_are),
 		TEST(what_looks_like_a_piece_is_none),
 		TEST(who_only_listens_does_not_take_the_other_for_dead),
+		TEST(what_an_acknowledgement_says_waits_for_the_answer),
+		TEST(what_an_acknowledgement_says_waits_no_longer),
+		TEST(packet_numbers_outgrow_their_lower_half),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
