@@ -82,6 +82,14 @@ void dgram_catch_up(struct dgram *m)
 	dgram_after(m, r);
 }
 
+/* The packet number that an acknowledgement says the lower half of: none beyond the last that was sent. */
+static uint64_t whole(const struct dgram_rec *r, uint64_t half)
+{
+	uint64_t last = r->tx_pn - 1;
+
+	return last - (uint32_t)(last - half);
+}
+
 /* May the acknowledgement wait until the message that came with it was answered? */
 static bool may_wait(const struct dgram *m, const struct dgram_rec *r)
 {
@@ -125,6 +133,8 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 	while ((more = dgram_frame_decode(packet, len, h, &at, &f)) > 0) {
 		enum outcome one;
 
+		if (f.kind == DGRAM_FRAME_ACK)
+			f.body_len = whole(r, f.body_len);
 		/* whoever waits for the message need not wait for this */
 		if (f.kind == DGRAM_FRAME_ACK && at < h->head_len &&
 		    packet[at] == DGRAM_FRAME_MSG && !late) {

@@ -129,31 +129,37 @@ static size_t ack(const uint8_t *b, size_t room, struct dgram_frame *f)
 	f->words = w.words;
 	f->credit = dgram_get16(w.credit);
 	f->number = dgram_get32(w.delivered);
-	f->body_len = dgram_get64(w.newest);
+	f->body_len = dgram_get32(w.newest);
 	f->delay_us = dgram_get32(w.delay);
 	f->bytes = b + sizeof(w);
-	if (f->words > DGRAM_ACK_WORDS || room - sizeof(w) < 8 * f->words ||
-	    !zeros(w.zero, sizeof(w.zero)))
+	if (f->words > DGRAM_ACK_WORDS || room - sizeof(w) < 8 * f->words)
 		return 0;
 	return sizeof(w) + 8 * f->words;
 }
 
 static size_t msg(const uint8_t *b, size_t room, struct dgram_frame *f)
 {
-	struct dgram_wire_msg w;
+	size_t len = offsetof(struct dgram_wire_msg, body_len);
 
-	if (room < sizeof(w))
+	if (room < len)
 		return 0;
-	memcpy(&w, b, sizeof(w));
-	f->hdr_len = w.hdr_len;
-	f->body_now = dgram_get16(w.body_now);
-	f->number = dgram_get32(w.number);
-	f->body_len = dgram_get64(w.body_len);
-	f->bytes = b + sizeof(w);
-	if (f->hdr_len > DGRAM_HEADER_MAX || (f->body_now && f->body_now != f->body_len) ||
-	    room - sizeof(w) < f->hdr_len + f->body_now)
+	f->hdr_len = b[offsetof(struct dgram_wire_msg, hdr_len)];
+	f->body_now = dgram_get16(b + offsetof(struct dgram_wire_msg, body_now));
+	f->number = dgram_get32(b + offsetof(struct dgram_wire_msg, number));
+	f->body_len = f->body_now;
+	if (f->body_now == DGRAM_BODY_LATER) {
+		if (room < sizeof(struct dgram_wire_msg))
+			return 0;
+		f->body_now = 0;
+		f->body_len = dgram_get64(b + len);
+		if (!f->body_len)
+			return 0;
+		len = sizeof(struct dgram_wire_msg);
+	}
+	f->bytes = b + len;
+	if (f->hdr_len > DGRAM_HEADER_MAX || room - len < f->hdr_len + f->body_now)
 		return 0;
-	return sizeof(w) + f->hdr_len + f->body_now;
+	return len + f->hdr_len + f->body_now;
 }
 
 static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
@@ -287,14 +293,16 @@ size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f)
 		to[1] = (uint8_t)f->words;
 		dgram_put16(to + 2, f->credit);
 		dgram_put32(to + 4, f->number);
-		dgram_put64(to + 8, f->body_len);
-		dgram_put32(to + 16, f->delay_us);
-		dgram_put32(to + 20, 0);
+		dgram_put32(to + 8, (uint32_t)f->body_len);
+		dgram_put32(to + 12, f->delay_us);
 		return sizeof(struct dgram_wire_ack);
 	case DGRAM_FRAME_MSG:
 		to[1] = (uint8_t)f->hdr_len;
-		dgram_put16(to + 2, f->body_now);
 		dgram_put32(to + 4, f->number);
+		dgram_put16(to + 2, f->body_now);
+		if (f->body_now == f->body_len)
+			return offsetof(struct dgram_wire_msg, body_len);
+		dgram_put16(to + 2, DGRAM_BODY_LATER);
 		dgram_put64(to + 8, f->body_len);
 		return sizeof(struct dgram_wire_msg);
 	case DGRAM_FRAME_PULL:

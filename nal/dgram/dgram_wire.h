@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define DGRAM_VERSION 1
+#define DGRAM_VERSION 2
 
 /* ---- the packet header ------------------------------------------------------------------------ */
 
@@ -116,11 +116,12 @@ static_assert(offsetof(struct dgram_wire_confirm, incarnation) == 16, "as drawn"
 static_assert(offsetof(struct dgram_wire_confirm, jid) == 28, "as drawn");
 
 /*
- *    0      1       2        4           8                16       20        24
- *   +------+-------+--------+-----------+----------------+--------+--------+----------------
- *   | kind | words | credit | delivered |     newest     | delay  | zeros  | words x 8 bytes
- *   +------+-------+--------+-----------+----------------+--------+--------+----------------
- * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too.
+ *    0      1       2        4           8        12       16
+ *   +------+-------+--------+-----------+--------+--------+----------------
+ *   | kind | words | credit | delivered | newest | delay  | words x 8 bytes
+ *   +------+-------+--------+-----------+--------+--------+----------------
+ * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too. Of newest the lower half is said: packets
+ * are not spoken of when as many as the upper half counts came after them.
  */
 #define DGRAM_ACK_WORDS 32u
 
@@ -129,29 +130,31 @@ struct dgram_wire_ack {
 	uint8_t words;        /*  1 */
 	uint8_t credit[2];    /*  2  messages with numbers below delivered + credit may be sent */
 	uint8_t delivered[4]; /*  4  number of the next message to be delivered */
-	uint8_t newest[8];    /*  8  highest packet number that has arrived */
-	uint8_t delay[4];     /* 16  microseconds since it did */
-	uint8_t zero[4];      /* 20 */
+	uint8_t newest[4];    /*  8  highest packet number that has arrived */
+	uint8_t delay[4];     /* 12  microseconds since it did */
 };
-static_assert(sizeof(struct dgram_wire_ack) == 24, "as drawn");
+static_assert(sizeof(struct dgram_wire_ack) == 16, "as drawn");
 static_assert(offsetof(struct dgram_wire_ack, newest) == 8, "as drawn");
-static_assert(offsetof(struct dgram_wire_ack, delay) == 16, "as drawn");
+static_assert(offsetof(struct dgram_wire_ack, delay) == 12, "as drawn");
 
 /*
- *    0      1         2          4        8                16
- *   +------+---------+----------+--------+----------------+-----------+----------+
- *   | kind | hdr_len | body_now | number |    body_len    | header    | body     |
- *   +------+---------+----------+--------+----------------+-----------+----------+
- * body_now is body_len or 0: a body comes whole with its header, or in DATA frames.
+ *    0      1         2          4        8                 8 or 16
+ *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
+ *   | kind | hdr_len | body_now | number |    body_len     | header    | body     |
+ *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
+ * A body comes whole with its header, body_now bytes, or in DATA frames: then body_now is DGRAM_BODY_LATER, and body_len,
+ * which is there only then, says how long it will be.
  */
+#define DGRAM_BODY_LATER 0xffffu
+
 struct dgram_wire_msg {
 	uint8_t kind;        /* 0 */
 	uint8_t hdr_len;     /* 1  at most DGRAM_HEADER_MAX */
 	uint8_t body_now[2]; /* 2 */
 	uint8_t number[4];   /* 4  of the message: 0, 1, 2, ... in each direction of a connection */
-	uint8_t body_len[8]; /* 8 */
+	uint8_t body_len[8]; /* 8  not 0 */
 };
-static_assert(sizeof(struct dgram_wire_msg) == 16, "as drawn");
+static_assert(sizeof(struct dgram_wire_msg) == 16, "as drawn, with all there can be");
 static_assert(offsetof(struct dgram_wire_msg, body_len) == 8, "as drawn");
 
 /*
@@ -227,14 +230,15 @@ struct dgram_hello {
 /* What a frame says; which members count is a matter of its kind. Pointers lead into the packet. */
 struct dgram_frame {
 	uint8_t kind;
-	uint8_t reason;       /* PULL */
-	uint32_t number;      /* MSG, PULL, DATA; ACK: delivered */
-	uint32_t credit;      /* ACK */
-	uint32_t words;       /* ACK */
-	uint32_t delay_us;    /* ACK */
-	uint32_t hdr_len;     /* MSG */
-	uint32_t body_now;    /* MSG; DATA: length */
-	uint64_t body_len;    /* MSG; PULL: length; DATA: offset; ACK: newest; CONFIRM: token */
+	uint8_t reason;    /* PULL */
+	uint32_t number;   /* MSG, PULL, DATA; ACK: delivered */
+	uint32_t credit;   /* ACK */
+	uint32_t words;    /* ACK */
+	uint32_t delay_us; /* ACK */
+	uint32_t hdr_len;  /* MSG */
+	uint32_t body_now; /* MSG; DATA: length */
+	uint64_t
+		body_len; /* MSG; PULL: length; DATA: offset; ACK: newest, its lower half; CONFIRM: token */
 	const uint8_t *bytes; /* MSG: header, then body; DATA: payload; ACK: words */
 	uint64_t incarnation; /* CONFIRM, and these two */
 	uint32_t uid, jid;

@@ -43,21 +43,41 @@ static bool sound(const struct net_msg *m, uint64_t body_len)
 	}
 }
 
-static int decode_request(const struct net_wire_request *w, uint64_t body_len, struct net_msg *m)
+/* The next 8 bytes, if they are said to be there. */
+static uint64_t next(const uint8_t **at, bool there)
 {
-	if (w->flags & ~NET_WANT_ACK)
+	uint64_t v = there ? dgram_get64(*at) : 0;
+
+	*at += there ? 8 : 0;
+	return v;
+}
+
+static int decode_request(const uint8_t *h, size_t len, uint64_t body_len, struct net_msg *m)
+{
+	const uint8_t *at = h + sizeof(struct net_wire_request);
+	uint64_t op, length;
+	uint8_t flags;
+
+	if (len < sizeof(struct net_wire_request))
 		return -EPROTO;
-	m->ack = w->flags & NET_WANT_ACK;
-	m->atomic = w->atomic;
-	m->element = w->element;
-	m->pt_index = dgram_get16(w->pt_index);
-	m->ac_index = dgram_get16(w->ac_index);
-	m->op = dgram_get32(w->op);
-	m->op_gen = dgram_get32(w->op_gen);
-	m->match_bits = dgram_get64(w->match_bits);
-	m->remote_offset = dgram_get64(w->remote_offset);
-	m->length = dgram_get64(w->length);
-	m->hdr_data = dgram_get64(w->hdr_data);
+	flags = h[offsetof(struct net_wire_request, flags)];
+	if (flags & ~(NET_WANT_ACK | NET_HAS) ||
+	    len != sizeof(struct net_wire_request) +
+			    8u * (size_t)__builtin_popcount(flags & NET_HAS))
+		return -EPROTO;
+	m->ack = flags & NET_WANT_ACK;
+	m->atomic = h[offsetof(struct net_wire_request, atomic)];
+	m->element = h[offsetof(struct net_wire_request, element)];
+	m->pt_index = dgram_get16(h + offsetof(struct net_wire_request, pt_index));
+	m->ac_index = dgram_get16(h + offsetof(struct net_wire_request, ac_index));
+	m->match_bits = dgram_get64(h + offsetof(struct net_wire_request, match_bits));
+	op = next(&at, flags & NET_HAS_OP);
+	m->op = flags & NET_HAS_OP ? (uint32_t)op : PTL_NIL;
+	m->op_gen = (uint32_t)(op >> 32);
+	m->remote_offset = next(&at, flags & NET_HAS_OFFSET);
+	length = next(&at, flags & NET_HAS_LENGTH);
+	m->length = flags & NET_HAS_LENGTH ? length : body_len;
+	m->hdr_data = next(&at, flags & NET_HAS_DATA);
 	if (ptl_atomic_on_runs(m->atomic)) {
 		m->span = (uint32_t)(m->length >> 32);
 		m->length = (uint32_t)m->length;
@@ -91,9 +111,7 @@ int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net
 	case NET_PUT:
 	case NET_GET:
 	case NET_GETPUT:
-		if (len != sizeof(struct net_wire_request))
-			return -EPROTO;
-		return decode_request(header, body_len, m);
+		return decode_request(header, len, body_len, m);
 	case NET_ANSWER:
 	case NET_REPLY:
 		if (len != sizeof(struct net_wire_answer))
@@ -117,8 +135,9 @@ static uint32_t encode_answer(uint8_t *to, const struct net_msg *m)
 uint32_t net_msg_encode(uint8_t *to, const struct net_msg *m)
 {
 	struct net_wire_request w = { .kind = m->kind };
+	uint8_t *at = to + sizeof(w);
 
-	static_assert(sizeof(w) <= DGRAM_HEADER_MAX, "it fits");
+	static_assert(NET_REQUEST_MOST <= DGRAM_HEADER_MAX, "it fits");
 	if (m->kind == NET_ANSWER || m->kind == NET_REPLY)
 		return encode_answer(to, m);
 	w.flags = m->ack ? NET_WANT_ACK : 0;
@@ -126,12 +145,29 @@ uint32_t net_msg_encode(uint8_t *to, const struct net_msg *m)
 	w.element = m->element;
 	dgram_put16(w.pt_index, m->pt_index);
 	dgram_put16(w.ac_index, m->ac_index);
-	dgram_put32(w.op, m->op);
-	dgram_put32(w.op_gen, m->op_gen);
 	dgram_put64(w.match_bits, m->match_bits);
-	dgram_put64(w.remote_offset, m->remote_offset);
-	dgram_put64(w.length, m->length | (uint64_t)m->span << 32);
-	dgram_put64(w.hdr_data, m->hdr_data);
+	if (m->op != PTL_NIL || m->op_gen) {
+		w.flags |= NET_HAS_OP;
+		dgram_put32(at, m->op);
+		dgram_put32(at + 4, m->op_gen);
+		at += 8;
+	}
+	if (m->remote_offset) {
+		w.flags |= NET_HAS_OFFSET;
+		dgram_put64(at, m->remote_offset);
+		at += 8;
+	}
+	/* the body of a plain put is all that is put */
+	if (m->kind != NET_PUT || m->atomic) {
+		w.flags |= NET_HAS_LENGTH;
+		dgram_put64(at, m->length | (uint64_t)m->span << 32);
+		at += 8;
+	}
+	if (m->hdr_data) {
+		w.flags |= NET_HAS_DATA;
+		dgram_put64(at, m->hdr_data);
+		at += 8;
+	}
 	memcpy(to, &w, sizeof(w));
-	return sizeof(w);
+	return (uint32_t)(at - to);
 }

@@ -21,34 +21,35 @@ enum net_kind {
 };
 
 /*
- *    0      1       2        3         4           6          8       12
- *   +------+-------+--------+---------+-----------+----------+-------+--------+
- *   | kind | flags | atomic | element | pt_index  | ac_index |  op   | op_gen |
- *   +------+-------+--------+---------+-----------+----------+-------+--------+
- *    16              24               32              40               48
- *   +---------------+----------------+---------------+----------------+
- *   | match_bits    | remote_offset  |    length     |    hdr_data    |
- *   +---------------+----------------+---------------+----------------+
- * A request: PUT, GET or GETPUT. op and op_gen come back in what answers it; PTL_NIL: nothing does. Of an atomic on
- * runs the upper half of length is the span that they are in; the body, their list and the elements, is as in memory.
+ *    0      1       2        3         4           6          8              16
+ *   +------+-------+--------+---------+-----------+----------+---------------+
+ *   | kind | flags | atomic | element | pt_index  | ac_index |  match_bits   |
+ *   +------+-------+--------+---------+-----------+----------+---------------+
+ * A request: PUT, GET or GETPUT. Then, each in 8 bytes and only where a flag says so, in this order:
+ *   op, op_gen      4 bytes each: they come back in what answers it; else nothing does
+ *   remote_offset   else 0
+ *   length          of what is asked for; of an atomic on runs the upper half is the span that they are in, and the body,
+ *                   their list and the elements, is as in memory. Else the body's
+ *   hdr_data        else 0
  */
 struct net_wire_request {
-	uint8_t kind;             /*  0 */
-	uint8_t flags;            /*  1  NET_WANT_ACK */
-	uint8_t atomic, element;  /*  2  as in struct ptl_start */
-	uint8_t pt_index[2];      /*  4 */
-	uint8_t ac_index[2];      /*  6 */
-	uint8_t op[4], op_gen[4]; /*  8 */
-	uint8_t match_bits[8];    /* 16 */
-	uint8_t remote_offset[8]; /* 24 */
-	uint8_t length[8];        /* 32  of what is asked for */
-	uint8_t hdr_data[8];      /* 40 */
+	uint8_t kind;            /*  0 */
+	uint8_t flags;           /*  1 */
+	uint8_t atomic, element; /*  2  as in struct ptl_start */
+	uint8_t pt_index[2];     /*  4 */
+	uint8_t ac_index[2];     /*  6 */
+	uint8_t match_bits[8];   /*  8 */
 };
-static_assert(sizeof(struct net_wire_request) == 48, "as drawn");
-static_assert(offsetof(struct net_wire_request, match_bits) == 16, "as drawn");
-static_assert(offsetof(struct net_wire_request, hdr_data) == 40, "as drawn");
+static_assert(sizeof(struct net_wire_request) == 16, "as drawn");
+static_assert(offsetof(struct net_wire_request, match_bits) == 8, "as drawn");
 
-#define NET_WANT_ACK 0x01u
+#define NET_WANT_ACK     0x01u
+#define NET_HAS_OP       0x02u
+#define NET_HAS_OFFSET   0x04u
+#define NET_HAS_LENGTH   0x08u
+#define NET_HAS_DATA     0x10u
+#define NET_HAS          (NET_HAS_OP | NET_HAS_OFFSET | NET_HAS_LENGTH | NET_HAS_DATA)
+#define NET_REQUEST_MOST (sizeof(struct net_wire_request) + 4 * 8)
 
 /*
  *    0      1      2      3       4      8        12       16       24
