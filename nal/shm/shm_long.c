@@ -18,7 +18,7 @@
 #include "nal/shm/shm.h"
 
 #define CLAIM_BYTES                                                                                \
-	(256u * 1024)     /* by one side alone: long enough that the system call does not show */
+	(512u * 1024)     /* by one side alone: long enough that the system call does not show */
 #define PATIENCE_NS 20000 /* how long the destination leaves a silent source the pipe */
 #define PIECE_BYTES 2048u
 #define NEAR_PLACES                                                                                \
@@ -361,14 +361,31 @@ static uint32_t claim_chunks(const struct job *j)
 	return CLAIM_BYTES > j->size ? CLAIM_BYTES / j->size : 1;
 }
 
-/* Of a message that both sides move. With more of them under way each side had better take one as a whole. */
-static uint32_t share(const struct job *j)
+/* More messages than one are under way, to and from the peer together. */
+static bool several(const struct job *j)
 {
 	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
-	const int kind = j->target == j->source ? PTL_LIST_GET : PTL_LIST_PUT;
-	const struct ptl_list *list = j->target ? &f->land[kind] : &f->op[kind];
+	int lists = 0;
 
-	return list->first != list->last ? claim_chunks(j) : 2;
+	for (int kind = 0; kind < PTL_LISTS; kind++) {
+		if (f->land[kind].first != f->land[kind].last ||
+		    f->op[kind].first != f->op[kind].last)
+			return true;
+		lists += (f->land[kind].first != 0) + (f->op[kind].first != 0);
+	}
+	return lists > 1;
+}
+
+/* Of a message that both sides move. With more of them under way each side had better take one as a whole; else the
+ * less, the less is left, so that both end at the same time. */
+static uint32_t share(const struct job *j)
+{
+	uint32_t most = claim_chunks(j), left;
+
+	if (several(j))
+		return most;
+	left = j->chunks - (uint32_t)atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+	return left < 8 ? 2 : left / 4 < most ? left / 4 : most;
 }
 
 static bool use_pipe(const struct job *j)
