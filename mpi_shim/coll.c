@@ -198,8 +198,9 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op, MPI_Count across)
+			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
 {
+	bool wanted = is_in(hub, mpi_coll_setting.wanted);
 	struct mpi_hub *h;
 	int nodes;
 
@@ -207,10 +208,11 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	    !op->predefined || !type->predefined || !type->dense || type->size == 0 ||
 	    count > MPI_HUB_REDUCE / type->size)
 		return NULL;
+	if (count > most / type->size && !mpi_coll_crowded() && !wanted)
+		return NULL;
 	h = mpi_hub_of(comm);
 	nodes = h ? mpi_hub_nodes(h) : 0;
-	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across,
-				      is_in(hub, mpi_coll_setting.wanted)))
+	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;
 	return counted(hub, h);
 }

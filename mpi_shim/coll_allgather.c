@@ -16,6 +16,8 @@
 /* Of each block: without messages up to here, where each rank has a processor. Few ranks do not wait long for each
  * other: any length, in pieces. */
 #define HUB_BYTES (64 << 10)
+/* But two of them can take what is long from each other straight away. */
+#define HUB_BYTES_PAIR (256 << 10)
 /* On two levels up to here. */
 #define NODES_BYTES (64 << 10)
 
@@ -185,6 +187,13 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 	}
 }
 
+static MPI_Count hub_bytes(const struct mpi_comm *comm)
+{
+	if (comm->size == 2)
+		return HUB_BYTES_PAIR;
+	return comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : HUB_BYTES;
+}
+
 static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
@@ -206,8 +215,7 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		return rc;
 	hub = recv->counts ? NULL
 			   : mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, mpi_vec_bytes(recv, 0),
-					 comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : HUB_BYTES,
-					 NODES_BYTES);
+					 hub_bytes(comm), NODES_BYTES);
 	if (hub && in_place) {
 		sendbuf = mpi_vec_at(recv, comm->rank);
 		sendcount = recv->count;

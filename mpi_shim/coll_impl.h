@@ -198,7 +198,7 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op, MPI_Count across);
+			       const struct mpi_op *op, MPI_Count most, MPI_Count across);
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm);
 

@@ -14,6 +14,9 @@
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
+/* Without messages up to here, between two ranks with a processor each. */
+#define HUB_BYTES_PAIR (64 << 10)
+
 #define BATCH 64 /* receives that the root posts at a time */
 
 /* The partial result of the ranks from this one upwards. */
@@ -204,7 +207,7 @@ static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const st
 		can |= BASE_COLL_BIT(REDUCE, PARTS);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = BASE_COLL_REDUCE_TREE;
-	else if (mpi_coll_in_parts(count, type, op, comm))
+	else if (comm->size > 2 && mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_REDUCE_PARTS;
 	return mpi_coll_choose(can, best);
 }
@@ -264,7 +267,8 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op, NODES_BYTES);
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
+			     comm->size == 2 ? HUB_BYTES_PAIR : MPI_HUB_REDUCE, NODES_BYTES);
 	if (hub && sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
 	if (hub && mpi_hub_nodes(hub) > 1)
