@@ -184,11 +184,9 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 
 	if (!p->now || bytes <= 0 || comm->inter || is_in(hub, mpi_coll_setting.ruled_out))
 		return NULL;
-	/* where processors are short two copies in the caches cost less than messages, however long */
-	if (bytes > most && bytes > across && !mpi_coll_crowded() && !wanted)
-		return NULL;
 	h = mpi_hub_of(comm);
 	nodes = h ? mpi_hub_nodes(h) : 0;
+	/* where processors are short two copies in the caches cost less than messages, however long */
 	if (nodes == 1 && bytes > most && !mpi_coll_crowded() && !wanted)
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))

@@ -60,7 +60,7 @@ struct mpi_hub_shared {
 	_Alignas(64) uint64_t token;
 	_Alignas(64) _Atomic uint64_t release;     /* the last operation that all may leave */
 	_Alignas(64) _Atomic uint32_t sleepers;    /* ranks that are asleep, or nearly */
-	struct mpi_hub_count count[MPI_HUB_DEPTH]; /* ranks that have arrived */
+	struct mpi_hub_count count[MPI_HUB_DEPTH]; /* arrivals of ranks, ever */
 };
 
 /* ---- in this process --------------------------------------------------------------------------------- */
@@ -96,6 +96,7 @@ struct mpi_hub {
 	bool note;                         /* it goes by notes */
 	int long_turn;                     /* the place for long data used last */
 	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
+	uint32_t arrivals[MPI_HUB_DEPTH];  /* of all ranks, if none is missing: what counts come to */
 	struct mpi_hub_seat own_seat;      /* where there is nobody to share with */
 	struct mpi_hub_flag own_flags[MPI_HUB_DEPTH];
 	ptl_handle_me_t me_handle;

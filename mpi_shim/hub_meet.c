@@ -138,7 +138,7 @@ bool mpi_hub_has_master(const struct mpi_hub *h)
 /* Says that it is here; true: as the last one, or as the master when all others are. */
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 {
-	_Atomic uint32_t *count = &h->shared->count[h->number % MPI_HUB_DEPTH].n;
+	const size_t depth = h->number % MPI_HUB_DEPTH;
 
 	mpi_hub_raise(h, *rc);
 	if (!h->crowded) {
@@ -149,11 +149,11 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 		mpi_hub_wake(h);
 		return false;
 	}
-	/* the last one sees what all have written before they arrived */
-	if (atomic_fetch_add_explicit(count, 1, memory_order_acq_rel) + 1 < (uint32_t)h->n)
-		return false;
-	atomic_store_explicit(count, 0, memory_order_relaxed);
-	return true;
+	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
+	 * more, and who waits for it finds that out. */
+	h->arrivals[depth] += (uint32_t)h->n;
+	return atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel) + 1 ==
+	       h->arrivals[depth];
 }
 
 int mpi_hub_meet(struct mpi_hub *h)

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# dead.sh MPIEXEC PROGRAM: the program's cases in jobs of a few ranks, of which the last is killed. mpiexec --keep-going lets the others end and says, in the end, that one was killed.
+# dead.sh MPIEXEC PROGRAM [RANKS]: the program's cases in jobs of a few ranks, of which the last is killed. mpiexec --keep-going lets the others end and says, in the end, that one was killed.
 mpiexec=$1
 program=$2
 out=$(mktemp -d) || exit 1
 trap 'rm -rf "$out"' EXIT
 n=0
-for job in "2" "4" "3 threads"; do
+[ $# -gt 2 ] || set -- "$@" 2 4 "3 threads"
+shift 2
+for job; do
 	ranks=${job%% *}
 	# shellcheck disable=SC2086 # no argument, or one
 	"$mpiexec" --keep-going --timeout 50 -n $ranks "$program" ${job#"$ranks"} >"$out/tap" 2>"$out/err"
