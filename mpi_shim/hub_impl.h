@@ -96,8 +96,9 @@ struct mpi_hub {
 	bool note;                         /* it goes by notes */
 	int long_turn;                     /* the place for long data used last */
 	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
-	uint32_t arrivals[MPI_HUB_DEPTH];  /* of all ranks, if none is missing: what counts come to */
-	struct mpi_hub_seat own_seat;      /* where there is nobody to share with */
+	uint32_t
+		arrivals[MPI_HUB_DEPTH]; /* of all ranks, if none is missing: what counts come to */
+	struct mpi_hub_seat own_seat;    /* where there is nobody to share with */
 	struct mpi_hub_flag own_flags[MPI_HUB_DEPTH];
 	ptl_handle_me_t me_handle;
 	_Atomic uint64_t word[MPI_HUB_WORDS]; /* masters of other nodes put numbers here */

@@ -49,8 +49,7 @@ int mpi_withdraw_init(void)
 	mpi_proto.share_withdrawals = SHARES / (uint32_t)mpi_world.size;
 	if (mpi_proto.share_withdrawals < SHARE_LEAST)
 		mpi_proto.share_withdrawals = SHARE_LEAST;
-	err = PtlEQAlloc(mpi_world.ni,
-			 (ptl_size_t)mpi_world.size * mpi_proto.share_withdrawals + 8,
+	err = PtlEQAlloc(mpi_world.ni, (ptl_size_t)mpi_world.size * mpi_proto.share_withdrawals + 8,
 			 PTL_EQ_HANDLER_NONE, &queue);
 	md.eq_handle = queue;
 	if (err == PTL_OK)
@@ -97,8 +96,8 @@ static void give_back(int rank)
 	p = &mpi_proto.peer[rank];
 	if (++p->took_withdrawals - p->told_withdrawals < mpi_proto.share_withdrawals / 2)
 		return;
-	if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[rank], MPI_PT_CREDIT, 0,
-			 (uint64_t)mpi_world.rank | MPI_CREDIT_WITHDRAWALS, 0,
+	if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[rank], MPI_PT_CREDIT,
+			 0, (uint64_t)mpi_world.rank | MPI_CREDIT_WITHDRAWALS, 0,
 			 p->took_withdrawals) == PTL_OK)
 		p->told_withdrawals = p->took_withdrawals;
 }

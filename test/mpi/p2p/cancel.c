@@ -191,7 +191,7 @@ static void send_one(struct stream *t, int *message, MPI_Request *r)
 static void stream_out(struct stream *t)
 {
 	static int message[STREAMS][STREAM][20000];
-	int (*mine)[20000] = message[t - stream];
+	int(*mine)[20000] = message[t - stream];
 	MPI_Request r[STREAM];
 	MPI_Status s;
 	int gone[STREAM], end = END, next = 0;
@@ -261,7 +261,7 @@ static const char *compare(struct stream *t, const int *got, int n)
 static void stream_in(struct stream *t)
 {
 	static int buf[STREAMS][WINDOW][20000];
-	int (*mine)[20000] = buf[t - stream], got[STREAM + 1], n = 0;
+	int(*mine)[20000] = buf[t - stream], got[STREAM + 1], n = 0;
 	MPI_Request r[WINDOW];
 	int last = 0;
 
@@ -271,8 +271,7 @@ static void stream_in(struct stream *t)
 		if (choose(t, 3) == 0)
 			sched_yield();
 		for (int i = 0; i < posted; i++)
-			MPI_Irecv(mine[i], t->most, MPI_INT, 0, 1,
-				  t->comm, &r[i]);
+			MPI_Irecv(mine[i], t->most, MPI_INT, 0, 1, t->comm, &r[i]);
 		for (int i = 0; i < posted; i++) {
 			if (last == END)
 				MPI_Cancel(&r[i]);
