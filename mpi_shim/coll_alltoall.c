@@ -17,7 +17,8 @@
 #define LONG_BYTES          (64 << 10)
 
 /* Without messages up to here, where each rank has a processor: a block, if ranks are few, else all blocks of a rank. */
-#define HUB_BYTES (128 << 10)
+#define HUB_BYTES      (128 << 10)
+#define HUB_BYTES_PAIR (256 << 10) /* between two */
 
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
 
@@ -147,6 +148,13 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 	return mpi_coll_choose(can, best);
 }
 
+static MPI_Count hub_bytes(const struct mpi_comm *comm)
+{
+	if (comm->size == 2)
+		return HUB_BYTES_PAIR;
+	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
+}
+
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		    struct mpi_comm *comm)
 {
@@ -160,8 +168,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
-	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes,
-				  HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size), 0)
+	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
 		    : NULL;
 	if (hub)
 		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
