@@ -16,9 +16,9 @@ extern "C" {
 /* When the target has to have an injected put. */
 typedef enum {
 	PTL_INJECT_NOW,  /* like any put, whatever it does */
-	PTL_INJECT_LAZY, /* when it next calls Portals; now, if it waits there. Saves the effort to deliver
-	                  * it on behalf of a target that computes; but one that is not delivered yet goes
-	                  * with any other put to this target. */
+	PTL_INJECT_LAZY, /* when it next calls Portals, but to send like this; now, if it waits there. Saves the
+	                  * effort to deliver it on behalf of a target that computes; but one that is not
+	                  * delivered yet goes with any other put to this target. */
 } ptl_inject_t;
 
 /*

@@ -93,8 +93,9 @@ struct nal_ops {
 	void (*found)(struct ptl_ni *ni);
 
 	/* Host. Locked on entry, not on return: releases the lock, wakes who waits for events posted, and
-	 * sees to it that whatever arrived or was started meanwhile is in somebody's hands. */
-	void (*leave)(struct ptl_ni *ni);
+	 * sees to it that whatever arrived or was started meanwhile is in somebody's hands. Lazily: but for
+	 * what was sent to be taken in calls that look for it (ptl_start.lazy), if nobody waits. */
+	void (*leave)(struct ptl_ni *ni, bool lazily);
 
 	/* Host. Called in every round of a wait; `idle` is how many in a row found nothing to do. Looks out for
 	 * something to do for a moment. Locked, before and after; may release the lock in between, for others

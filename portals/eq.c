@@ -475,7 +475,7 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 		*handler = ni->handler[i];
 		found = true;
 	}
-	ni->nal->leave(ni);
+	ni->nal->leave(ni, false);
 	return found;
 }
 

@@ -196,7 +196,10 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 		ptl_route(ni, target_id);
 		err = send(ni, &s, true);
 	}
-	ptl_leave(ni);
+	if (s.lazy)
+		ptl_leave_lazily(ni);
+	else
+		ptl_leave(ni);
 	return err;
 }
 

@@ -68,11 +68,21 @@ struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind)
 	return ni;
 }
 
-void ptl_leave(struct ptl_ni *ni)
+static inline void leave(struct ptl_ni *ni, bool lazily)
 {
-	ni->nal->leave(ni);
+	ni->nal->leave(ni, lazily);
 	if (atomic_load_explicit(&ni->handlers, memory_order_relaxed))
 		ptl_run_handlers(ni);
+}
+
+void ptl_leave(struct ptl_ni *ni)
+{
+	leave(ni, false);
+}
+
+void ptl_leave_lazily(struct ptl_ni *ni)
+{
+	leave(ni, true);
 }
 
 static bool live(uint32_t state, ptl_handle_any_t handle)

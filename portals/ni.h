@@ -153,6 +153,8 @@ struct ptl_ni *ptl_ni_of(ptl_handle_any_t handle, enum ptl_kind kind);
 /* The same, and takes its lock. Leave with ptl_leave. */
 struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind);
 void ptl_leave(struct ptl_ni *ni);
+/* Lazy messages that have arrived may stay where they are. */
+void ptl_leave_lazily(struct ptl_ni *ni);
 
 static inline uint32_t ptl_handle_index(ptl_handle_any_t handle)
 {

@@ -132,7 +132,7 @@ static void linger(struct shm *s)
 		shm_take_all(s, 64);
 		for (uint32_t i = 0; i < SHM_CHANNELS; i++)
 			held |= s->peer[i] && s->peer[i]->deferred;
-		shm_leave(s->ni);
+		shm_leave(s->ni, false);
 		if (held)
 			usleep(100);
 	}

@@ -265,7 +265,7 @@ static inline bool shm_rings_pending(const struct shm *s)
 	}
 	return false;
 }
-void shm_leave(struct ptl_ni *ni);
+void shm_leave(struct ptl_ni *ni, bool lazily);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */
 

@@ -758,7 +758,7 @@ void shm_link_connect(struct shm *s, struct shm_peer *p)
 	wake_helper(l);
 	while (p->state == SHM_CONNECTING && base_now_ns() < end) {
 		seen = atomic_load(&l->changes);
-		shm_leave(s->ni);
+		shm_leave(s->ni, false);
 		clock_gettime(CLOCK_MONOTONIC, &until);
 		until.tv_nsec += 5000000;
 		if (until.tv_nsec >= 1000000000) {

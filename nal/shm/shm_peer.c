@@ -267,7 +267,7 @@ void shm_peer_reap(struct shm *s, bool all)
 			continue;
 		}
 		*at = p->next_gone;
-		shm_ring_reset(&p->in);
+		shm_ring_reset(&s->in[p->index]);
 		if (p->index != SHM_SELF)
 			ptl_region_unmap(&p->view);
 		if (s->pidfd[p->index] >= 0)

@@ -103,6 +103,7 @@ void shm_ring_reset(struct shm_ring *r)
 	__atomic_store_n(&ch->tail, 0, __ATOMIC_RELAXED);
 	atomic_store_explicit(&ch->want_space, 0, memory_order_relaxed);
 	ch->pad_from = ch->pad_to = 0;
+	__atomic_store_n(&r->lazy_to, 0, __ATOMIC_RELAXED);
 	ch->messages = ch->head_seen = ch->looked = 0;
 	memset(ch->claims, 0, sizeof(ch->claims));
 	memset(ch->slot, 0, sizeof(ch->slot));

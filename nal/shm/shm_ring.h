@@ -65,6 +65,9 @@ struct shm_ring {
 	char *pipe;
 	uint32_t count; /* lines, a power of two */
 	uint32_t chunk; /* bytes of a pipe slot */
+	/* Up to this line are lazy messages only, if the head is before it. The owner's of the rings in its region;
+	 * written under its lock. */
+	uint64_t lazy_to;
 };
 
 static inline struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t at)
@@ -72,14 +75,26 @@ static inline struct shm_msg *shm_ring_line(const struct shm_ring *r, uint64_t a
 	return (struct shm_msg *)(void *)(r->lines + (at & (r->count - 1)) * SHM_LINE);
 }
 
+/* Is there a message at line `at`, where one would begin? */
+static inline bool shm_ring_any_at(const struct shm_ring *r, uint64_t at)
+{
+	/* acquire: partner of the publish's release */
+	return __atomic_load_n(&shm_ring_line(r, at)->seq, __ATOMIC_ACQUIRE) == (uint32_t)at + 1;
+}
+
 /* Is there a message to be taken? */
 static inline bool shm_ring_any(const struct shm_ring *r)
 {
-	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
+	return shm_ring_any_at(r, __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED));
+}
 
-	/* acquire: partner of the publish's release */
-	return __atomic_load_n(&shm_ring_line(r, head)->seq, __ATOMIC_ACQUIRE) ==
-	       (uint32_t)head + 1;
+/* Where the first message is that nobody has found lazy. */
+static inline uint64_t shm_ring_unseen(const struct shm_ring *r)
+{
+	uint64_t head = __atomic_load_n(&r->ch->head, __ATOMIC_RELAXED);
+	uint64_t lazy_to = __atomic_load_n(&r->lazy_to, __ATOMIC_RELAXED);
+
+	return lazy_to > head ? lazy_to : head;
 }
 
 /* The producer found the ring full, and now it is no longer: half of it is free, so that it is told once per

@@ -802,18 +802,77 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 	}
 }
 
-void shm_leave(struct ptl_ni *ni)
+/* As shm_rings_pending(), but for what all_lazy() has seen. */
+static bool rings_press(const struct shm *s)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+		return true;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct shm_ring *r =
+			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+
+		if (shm_ring_any_at(r, shm_ring_unseen(r)) ||
+		    atomic_load_explicit(&r->ch->want_space, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* Are the messages in this ring lazy, all of them? How far they are is noted. */
+static bool ring_lazy(struct shm_ring *r)
+{
+	uint64_t head = r->ch->head, at = shm_ring_unseen(r);
+
+	while (shm_ring_any_at(r, at)) {
+		uint32_t line = (uint32_t)(at & (r->count - 1)), lines;
+		struct shm_msg m;
+
+		memcpy(&m, shm_ring_line(r, at), sizeof(m)); /* once: see drain() */
+		lines = shm_msg_lines(&m, line, r->count);
+		if (!lines || at + lines - head > r->count ||
+		    (m.kind != SHM_PAD && (m.kind != SHM_PUT || !(m.flags & SHM_LAZY))))
+			return false;
+		at += lines;
+		__atomic_store_n(&r->lazy_to, at, __ATOMIC_RELAXED);
+	}
+	return !atomic_load_explicit(&r->ch->want_space, memory_order_relaxed);
+}
+
+/*
+ * May all that there is in the rings stay there? Nobody sleeps for it, its senders do not count on us, and none of
+ * them waits for room. Locked.
+ */
+static bool all_lazy(struct shm *s)
+{
+	const struct ptl_region *r = s->ni->view.r;
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (atomic_load_explicit(&r->stat.waiters, memory_order_relaxed) ||
+	    atomic_load_explicit(&r->space, memory_order_relaxed))
+		return false;
+	for (uint32_t k = 0; k < n; k++)
+		if (!ring_lazy(&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)]))
+			return false;
+	return true;
+}
+
+void shm_leave(struct ptl_ni *ni, bool lazily)
 {
 	struct shm *s = shm_of(ni);
 
 	/* most leaves end here */
-	if (!s->run && !shm_long_any(s) &&
-	    !atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
+	while (!s->run && !shm_long_any(s) &&
+	       !atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
 		let_go(s);
-		if (!shm_rings_pending(s))
+		if (!(lazily ? rings_press(s) : shm_rings_pending(s)))
 			return;
 		ptl_lock(ni);
+		if (lazily && all_lazy(s))
+			continue;
 		shm_take_all(s, 64);
+		break;
 	}
 	leave_busy(s);
 }

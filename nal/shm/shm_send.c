@@ -278,7 +278,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	uint64_t *sr = ni->view.r->stat.sr;
 	uint32_t size = (uint32_t)put->length;
 	struct shm_msg spare, *m;
-	bool placed;
+	bool placed, lazy;
 
 	if (p->state == SHM_GONE)
 		return PTL_PROCESS_INVALID;
@@ -287,9 +287,10 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	placed = room_soon(s, p, size);
 	if (size && p->deferred_bytes > DEFERRED_MOST)
 		return PTL_NO_SPACE;
+	lazy = put->lazy && placed && !shm_ring_filling(&p->out);
 	m = placed ? shm_ring_place(&p->out, size) : &spare;
 	m->kind = SHM_PUT;
-	m->flags = 0;
+	m->flags = lazy ? SHM_LAZY : 0;
 	m->size = (uint16_t)size;
 	m->match_bits = put->match_bits;
 	m->remote_offset = put->remote_offset;
@@ -303,7 +304,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 		send_placed(p, m, size, NULL, put->inject);
 	else
 		shm_send_end(s, p, m, &spare, NULL, put->inject);
-	if (put->lazy && placed && !shm_ring_filling(&p->out))
+	if (lazy)
 		tell_sleeper(s, p);
 	else
 		shm_after_push(s, p);

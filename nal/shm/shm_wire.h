@@ -78,11 +78,12 @@ enum shm_kind {
  */
 #define SHM_WANT_ACK 1u
 #define SHM_LONG     2u /* the initiator's operation may move its data by landing */
+#define SHM_LAZY     4u /* a put: the initiator does not count on the target's look when it leaves */
 
 struct shm_msg {
 	uint32_t seq;
 	uint8_t kind;
-	uint8_t flags; /* requests: SHM_WANT_ACK, SHM_LONG. ANSWER: enum ptl_answer */
+	uint8_t flags; /* requests: SHM_WANT_ACK, SHM_LONG, SHM_LAZY. ANSWER: enum ptl_answer */
 	uint16_t size; /* payload bytes; PAD: lines */
 	uint64_t match_bits;
 	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */

@@ -5,6 +5,8 @@
  * UNLINK as the only event of an operation.
  */
 #include <portals3_ext.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ptest.h"
@@ -355,11 +357,135 @@ static void lazy_puts_go_before_what_comes_after_them(void)
 		PTL_FAIL);
 }
 
+/* A call that sends lazily may leave lazy puts where they are, but not what comes after them. */
+static void who_sends_lazily_gets_what_is_not_lazy(void)
+{
+	enum { ROUNDS = 300, BEFORE = 3 };
+	static _Atomic uint64_t to[BEFORE + 1];
+	_Atomic uint64_t *seen = pt_word(0);
+
+	setenv("PTL_SHM_BIAS", "off", 1); /* nobody looks again after who leaves */
+	pt_open();
+	pt_post(PORTAL, 1,
+		pt_md(to, sizeof(to), PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE,
+		      PTL_EQ_NONE),
+		PTL_RETAIN, NULL);
+	pt_barrier();
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		double end = pt_now() + pt_patience(20);
+
+		if (pt_rank == 1) {
+			for (uint64_t k = BEFORE + 1; k-- > 0;)
+				pt_ok(PtlPutInject(pt_ni, &i, sizeof(i),
+						   k ? PTL_INJECT_LAZY : PTL_INJECT_NOW, pt_id(0),
+						   PORTAL, 0, 1, k * sizeof(i), 0));
+			while (*seen != i) {
+				pt_ok(PtlProgress(pt_ni, 1)); /* so that there is always room */
+				pt_truef(pt_now() < end, "round %d: not seen", (int)i);
+			}
+			continue;
+		}
+		for (int k = 0; k < 500 && to[0] != i; k++)
+			pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_LAZY, pt_id(1), PORTAL, 0, 1,
+					   0, 0));
+		pt_until(to[0] == i, 20);
+		for (int k = 1; k <= BEFORE; k++)
+			pt_is(to[k], i);
+		*seen = i;
+	}
+}
+
+/* Nor does it leave what its sender needs room for. */
+static void who_sends_lazily_makes_room(void)
+{
+	static unsigned char to[MANY * LENGTH], from[LENGTH];
+	double end;
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+
+	pt_open();
+	eq = pt_eq(MANY);
+	pt_post(PORTAL, 7, pt_md(to, sizeof(to), PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+		PTL_RETAIN, NULL);
+	pt_barrier();
+	end = pt_now() + pt_patience(30);
+	for (uint64_t i = 0; i < MANY; i++) {
+		int err;
+
+		pt_fill(from, LENGTH, i, 0);
+		while ((err = PtlPutInject(pt_ni, from, LENGTH, PTL_INJECT_LAZY, pt_id(!pt_rank),
+					   PORTAL, 0, 7, 0, i)) == PTL_NO_SPACE)
+			pt_truef(pt_now() < end, "no room for number %d", (int)i);
+		pt_code(err, PTL_OK);
+	}
+	for (uint64_t i = 0; i < MANY; i++) {
+		ev = pt_next(eq, PTL_EVENT_PUT_END);
+		pt_is(ev.hdr_data, i);
+		pt_holds(to + i * LENGTH, LENGTH, i, 0);
+	}
+}
+
+enum { WAKES = 300 };
+
+static _Atomic uint64_t slept; /* waits that are over */
+
+static void *sleeper(void *arg)
+{
+	ptl_event_t ev;
+
+	for (uint64_t i = 0; i < WAKES; i++) {
+		pt_ok(PtlEQWait(*(ptl_handle_eq_t *)arg, &ev));
+		pt_is(ev.hdr_data, i);
+		slept = i + 1;
+	}
+	return NULL;
+}
+
+/* Nor what another thread sleeps for: were it left, that one would sleep for as long as a sleep lasts at most. */
+static void who_sends_lazily_wakes_sleepers(void)
+{
+	_Atomic uint64_t *ready = pt_word(0);
+	pthread_t thread;
+	ptl_handle_eq_t eq;
+
+	pt_open();
+	eq = pt_eq(8);
+	pt_post(PORTAL, 1, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+		PTL_RETAIN, NULL);
+	pt_post(PORTAL, 2, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_ACK_DISABLE, PTL_EQ_NONE),
+		PTL_RETAIN, NULL);
+	pt_barrier();
+	for (uint64_t i = 0; i < WAKES && pt_rank == 0; i++) {
+		pt_until(*ready > i, 60);
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_LAZY, pt_id(1), PORTAL, 0, 1, 0, i));
+	}
+	if (pt_rank == 1) {
+		double end = pt_now() + pt_patience(20);
+		uint64_t from = 0;
+
+		pt_is(pthread_create(&thread, NULL, sleeper, &eq), 0);
+		for (uint64_t i = 0; slept < WAKES; i++) {
+			pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_LAZY, pt_id(0), PORTAL, 0, 2,
+					   0, 0));
+			if (slept == *ready && *ready < WAKES && i - from > 1000) {
+				++*ready; /* the other one sleeps again, most likely */
+				from = i;
+			}
+			pt_truef(pt_now() < end, "%d wakes in all that time", (int)slept);
+		}
+		pthread_join(thread, NULL);
+	}
+	pt_barrier();
+}
+
 static const struct pt_test tests[] = {
 	PT_CASE(offered_puts_stay_in_order, 2),
 	PT_CASE(only_what_asks_for_no_answer_is_offered, 2),
 	PT_CASE(a_lazy_put_wakes_who_waits, 2),
 	PT_MODES(lazy_puts_go_before_what_comes_after_them),
+	PT_CASE(who_sends_lazily_gets_what_is_not_lazy, 2),
+	PT_CASE(who_sends_lazily_makes_room, 2),
+	PT_CASE(who_sends_lazily_wakes_sleepers, 2),
 	PT_MODES(many_events_are_taken_at_once),
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
