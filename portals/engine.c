@@ -405,7 +405,9 @@ uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
 	/* not reachable before its list names it: plain stores, except the generation and links */
 	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
 	       offsetof(struct ptl_landing, next) - sizeof(l->gen));
-	atomic_store_explicit(&l->claim, (uint64_t)(l->gen + 1) << 32, memory_order_relaxed);
+	for (int half = 0; half < 2; half++)
+		atomic_store_explicit(&l->claim[half], (uint64_t)(l->gen + 1) << 32,
+				      memory_order_relaxed);
 	atomic_store_explicit(&l->done, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->failed, 0, memory_order_relaxed);
 	list = landing_list(e, l);

@@ -134,12 +134,12 @@ struct ptl_landing {
 	uint32_t link;
 	int32_t threshold;
 	uint32_t chunks, chunk_size;
+	uint32_t front;      /* chunks of the front half; the back one has the others */
 	uint32_t next, prev; /* free list, or the flow's */
 	uint32_t whole;      /* the bytes came with the request: over before the lock is let go */
-	uint32_t pad_;
 	/* third line: contended */
-	_Alignas(64) _Atomic uint64_t
-		claim;           /* chunks handed out, under the generation in the upper half */
+	_Alignas(64) _Atomic uint64_t claim
+		[2]; /* chunks of each half handed out, under the generation in the upper half */
 	_Atomic uint32_t done;   /* chunks in place */
 	_Atomic uint32_t failed; /* a mover met an error: its ptl_ni_fail_t */
 };

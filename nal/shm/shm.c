@@ -147,12 +147,14 @@ static void revoke_landings(struct shm *s)
 
 	for (uint32_t i = 0; i < v->r->land_high; i++) {
 		struct ptl_landing *l = &v->land[i];
-		uint64_t c;
+		uint64_t gone = (uint64_t)l->gen << 32 | UINT32_MAX;
+		uint32_t out;
 
 		if (!(l->gen & 1)) /* not in use */
 			continue;
-		c = atomic_exchange(&l->claim, (uint64_t)l->gen << 32 | UINT32_MAX);
-		while (atomic_load(&l->done) < (uint32_t)c && base_now_ns() < end)
+		out = (uint32_t)atomic_exchange(&l->claim[0], gone);
+		out += (uint32_t)atomic_exchange(&l->claim[1], gone);
+		while (atomic_load(&l->done) < out && base_now_ns() < end)
 			sched_yield();
 	}
 }

@@ -32,8 +32,9 @@
 
 #define SHM_CHANNELS PTL_FLOWS
 #define SHM_STREAM_LEAST                                                                           \
-	4096       /* bytes beyond which both sides had better copy at the same time, if they can */
-#define SHM_SELF 0 /* the channel to ourselves */
+	4096 /* bytes beyond which both sides had better copy at the same time, if they can */
+#define SHM_TOGETHER 8 /* moves in one call of the kernel */
+#define SHM_SELF     0 /* the channel to ourselves */
 
 /* ---- in the region ---------------------------------------------------------------------------- */
 
@@ -212,6 +213,12 @@ ptl_ni_fail_t shm_copy_runs(const struct shm_span *there, const ptl_atomic_runs_
 			    bool in);
 /* Between two MDs, at least one of them ours. */
 ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, uint64_t len);
+/* The same for some at a time, in one call of the kernel. False: each has to be moved by itself. */
+struct shm_move {
+	struct shm_span to, from;
+	uint64_t len;
+};
+bool shm_copy_together(const struct shm_move *moves, unsigned int n);
 /* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
 bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch);
 

@@ -314,6 +314,40 @@ ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, u
 	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
 }
 
+/* Where a span that is in one piece and of this process, or of ours, is. */
+static bool plain_at(struct iovec *v, const struct shm_span *s, uint64_t len, pid_t pid)
+{
+	const struct ptl_md *md = &s->v->slot[s->md].md;
+
+	v->iov_base = (char *)(uintptr_t)md->start + s->offset;
+	v->iov_len = len;
+	return s->pid == pid && !(md->options & PTL_MD_IOVEC) && s->offset <= md->length &&
+	       len <= md->length - s->offset;
+}
+
+bool shm_copy_together(const struct shm_move *moves, unsigned int n)
+{
+	const bool write = moves->to.pid;
+	const pid_t pid = write ? moves->to.pid : moves->from.pid;
+	struct iovec here[SHM_TOGETHER], there[SHM_TOGETHER];
+	uint64_t bytes = 0;
+	ssize_t moved;
+
+	if (n < 2 || n > SHM_TOGETHER || !pid)
+		return false;
+	for (unsigned int i = 0; i < n; i++) {
+		const struct shm_move *m = &moves[i];
+
+		if (!plain_at(&there[i], write ? &m->to : &m->from, m->len, pid) ||
+		    !plain_at(&here[i], write ? &m->from : &m->to, m->len, 0))
+			return false;
+		bytes += m->len;
+	}
+	moved = write ? process_vm_writev(pid, here, n, there, n, 0)
+		      : process_vm_readv(pid, here, n, there, n, 0);
+	return moved >= 0 && (uint64_t)moved == bytes;
+}
+
 bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch)
 {
 	uint64_t seen = 0, mark = 0x746573742d636d61ull;

@@ -10,6 +10,10 @@
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *
+ * Where both claim, each takes of its own half of a message first, the source of the front one, and helps with the
+ * other when of its own nothing is left: lines of memory that is used again stay with one core. What a pass
+ * claims of several messages moves in one call of the kernel.
+ *
  * A claim carries the landing's generation, so a late claimer cannot take chunks of the next message that
  * uses the record. Whoever puts the last chunk in place ends the message.
  */
@@ -18,9 +22,10 @@
 #include "nal/shm/shm.h"
 
 #define CLAIM_BYTES                                                                                \
-	(512u * 1024)     /* by one side alone: long enough that the system call does not show */
-#define PATIENCE_NS 20000 /* how long the destination leaves a silent source the pipe */
-#define PIECE_BYTES 2048u
+	(512u * 1024) /* by one side alone: long enough that the system call does not show */
+#define HALVES_LEAST (64u * 1024) /* bytes of a message of which each side has a half of its own */
+#define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
+#define PIECE_BYTES  2048u
 #define NEAR_PLACES                                                                                \
 	4u /* that pieces share: with source and destination they should fit a nearest cache */
 #define PIECE_LOOKS 100 /* for what the other side does at the same time */
@@ -35,8 +40,10 @@ struct job {
 	struct shm_span from, to;
 	bool target; /* the landing is ours */
 	bool source; /* the data leaves from us */
+	bool help;   /* claim of the other side's half: of our own there is nothing left */
 	uint32_t op; /* initiator: our operation */
 	uint32_t chunks, size;
+	uint32_t front; /* chunks of the source's half */
 	uint64_t length;
 };
 
@@ -50,6 +57,7 @@ void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r)
 		size = r->chunk;
 	l->chunk_size = (uint32_t)size;
 	l->chunks = (uint32_t)((l->mlength + size - 1) / size);
+	l->front = l->mlength < HALVES_LEAST ? l->chunks : l->chunks / 2;
 }
 
 /* ---- the end ---------------------------------------------------------------------------------- */
@@ -113,27 +121,39 @@ static void placed(struct job *j, uint32_t n, ptl_ni_fail_t fail)
 
 /* ---- chunks ----------------------------------------------------------------------------------- */
 
-/* Up to `want` chunks from `*first` on are ours; 0: none left. */
-static uint32_t claim(struct job *j, uint32_t want, uint32_t *first)
+/* Of a half, how many chunks nobody has claimed. */
+static uint32_t left_of(const struct job *j, int half, uint64_t word)
 {
-	uint64_t c = atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+	uint32_t all = half ? j->chunks - j->front : j->front, out = (uint32_t)word;
+
+	return word >> 32 == j->gen && out < all ? all - out : 0;
+}
+
+/* Up to `want` chunks of a half from `*first` on are ours; 0: none left. */
+static uint32_t claim(struct job *j, int half, uint32_t want, uint32_t *first)
+{
+	uint64_t c = atomic_load_explicit(&j->l->claim[half], memory_order_relaxed);
 	uint32_t n;
 
 	do {
-		*first = (uint32_t)c;
-		if (c >> 32 != j->gen || *first >= j->chunks)
+		n = left_of(j, half, c);
+		if (!n)
 			return 0;
-		n = j->chunks - *first < want ? j->chunks - *first : want;
+		n = n < want ? n : want;
+		*first = (uint32_t)c + (half ? j->front : 0);
 	} while (!atomic_compare_exchange_weak_explicit(
-		&j->l->claim, &c, c + n, memory_order_acq_rel, memory_order_relaxed));
+		&j->l->claim[half], &c, c + n, memory_order_acq_rel, memory_order_relaxed));
 	return n;
 }
 
-static bool unclaimed(const struct job *j)
+static uint32_t unclaimed(const struct job *j)
 {
-	uint64_t c = atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+	uint32_t n = 0;
 
-	return c >> 32 == j->gen && (uint32_t)c < j->chunks;
+	for (int half = 0; half < 2; half++)
+		n += left_of(j, half,
+			     atomic_load_explicit(&j->l->claim[half], memory_order_relaxed));
+	return n;
 }
 
 static uint64_t bytes_at(const struct job *j, uint32_t first, uint32_t n)
@@ -151,23 +171,55 @@ static struct shm_span part(const struct shm_span *s, const struct job *j, uint3
 	return p;
 }
 
-/* Claims and moves alone. */
-static bool move_alone(struct job *j, uint32_t want)
+/* What we have claimed and move next, of several messages of a peer: each call of the kernel has a price. */
+struct load {
+	unsigned int n;
+	uint64_t bytes;
+	struct job job[SHM_TOGETHER];
+	uint32_t chunks[SHM_TOGETHER];
+	struct shm_move move[SHM_TOGETHER];
+};
+
+static bool is_full(const struct load *x)
 {
-	struct shm_span from, to;
-	uint32_t first, n = claim(j, want, &first);
-	uint64_t len;
-	ptl_ni_fail_t fail;
+	return x->n == SHM_TOGETHER || x->bytes >= CLAIM_BYTES;
+}
+
+static void move_load(struct shm *s, struct load *x)
+{
+	const bool together = shm_copy_together(x->move, x->n);
+
+	s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += x->bytes;
+	for (unsigned int i = 0; i < x->n; i++) {
+		const struct shm_move *m = &x->move[i];
+
+		placed(&x->job[i], x->chunks[i],
+		       together ? PTL_NI_OK : shm_copy(&m->to, &m->from, m->len));
+	}
+	x->n = 0;
+	x->bytes = 0;
+}
+
+static bool claim_half(struct job *j, int half, uint32_t want, struct load *x)
+{
+	uint32_t first, n = is_full(x) ? 0 : claim(j, half, want, &first);
 
 	if (!n)
 		return false;
-	len = bytes_at(j, first, n);
-	from = part(&j->from, j, first);
-	to = part(&j->to, j, first);
-	fail = shm_copy(&to, &from, len);
-	j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += len;
-	placed(j, n, fail);
+	x->job[x->n] = *j;
+	x->chunks[x->n] = n;
+	x->move[x->n] = (struct shm_move){ part(&j->to, j, first), part(&j->from, j, first),
+					   bytes_at(j, first, n) };
+	x->bytes += x->move[x->n++].len;
 	return true;
+}
+
+/* Of both halves. */
+static bool claim_any(struct job *j, uint32_t want, struct load *x)
+{
+	bool front = claim_half(j, 0, (want + 1) / 2, x);
+
+	return claim_half(j, 1, (want + 1) / 2, x) || front;
 }
 
 static char *slot_bytes(const struct job *j, uint32_t k)
@@ -244,7 +296,8 @@ static bool fill_slot(struct job *j)
 		if (atomic_load_explicit(&slot->used, memory_order_relaxed) ||
 		    !atomic_compare_exchange_strong(&slot->used, &was, 1))
 			continue;
-		n = claim(j, j->pipe->chunk / j->size, &first);
+		n = claim(j, 0, j->pipe->chunk / j->size, &first);
+		n = n ? n : claim(j, 1, j->pipe->chunk / j->size, &first);
 		if (!n) {
 			atomic_store_explicit(&slot->used, 0, memory_order_release);
 			return false;
@@ -260,13 +313,13 @@ static bool fill_slot(struct job *j)
 }
 
 /* What lies in a slot, as its memory is another's, too: read once. */
-struct load {
+struct content {
 	uint32_t first, chunks, pieces;
 	uint64_t len;
 };
 
 /* Does the slot, which is ours to take from, hold a part of this message? */
-static bool of_message(const struct job *j, const struct shm_slot *slot, struct load *x)
+static bool of_message(const struct job *j, const struct shm_slot *slot, struct content *x)
 {
 	if (!atomic_load_explicit(&slot->filled, memory_order_acquire) ||
 	    slot->landing != j->index || slot->gen != j->gen)
@@ -293,7 +346,7 @@ static uint32_t together(const struct job *j, const struct shm_slot *slot, uint3
 
 /* Takes out what is there, and what comes soon. True: all of it has been. */
 static bool take_pieces(struct job *j, struct shm_slot *slot, const char *bytes,
-			const struct load *x, bool *any)
+			const struct content *x, bool *any)
 {
 	struct shm_span to = part(&j->to, j, x->first);
 	uint32_t i = atomic_load_explicit(&slot->taken, memory_order_relaxed), end, n;
@@ -330,7 +383,7 @@ static bool drain_slot(struct job *j)
 	for (uint32_t k = 0; k < SHM_SLOTS && !any; k++) {
 		struct shm_slot *slot = &j->pipe->ch->slot[k];
 		uint32_t was = 0;
-		struct load x;
+		struct content x;
 		bool all = false;
 
 		if (atomic_load_explicit(&slot->filled, memory_order_relaxed) <=
@@ -384,8 +437,25 @@ static uint32_t share(const struct job *j)
 
 	if (several(j))
 		return most;
-	left = j->chunks - (uint32_t)atomic_load_explicit(&j->l->claim, memory_order_relaxed);
+	left = unclaimed(j);
 	return left < 8 ? 2 : left / 4 < most ? left / 4 : most;
+}
+
+/* Data go to the peer and come from it. */
+static bool both_ways(const struct job *j)
+{
+	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
+
+	return (f->land[PTL_LIST_PUT].first || f->op[PTL_LIST_GET].first) &&
+	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
+}
+
+/* The other side is at work, too: both ways each begins with what comes to it, else with its half. */
+static bool claim_share(struct job *j, struct load *x)
+{
+	if (both_ways(j))
+		return j->help == j->source && claim_any(j, share(j), x);
+	return claim_half(j, j->help == j->source, share(j), x);
 }
 
 static bool use_pipe(const struct job *j)
@@ -413,7 +483,7 @@ static void tell(struct job *j)
 		shm_nudge(j->s, j->p);
 }
 
-static bool step_source(struct job *j)
+static bool step_source(struct job *j, struct load *x)
 {
 	bool inside = shm_attends(&j->p->view);
 
@@ -426,13 +496,13 @@ static bool step_source(struct job *j)
 	if (!j->p->cma)
 		return false;
 	if (!inside)
-		return drain_slot(j) || move_alone(j, claim_chunks(j));
+		return drain_slot(j) || claim_any(j, claim_chunks(j), x);
 	/* the destination moves; we help where that pays */
 	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
-	       move_alone(j, share(j));
+	       claim_share(j, x);
 }
 
-static bool step_destination(struct job *j)
+static bool step_destination(struct job *j, struct load *x)
 {
 	struct shm_peer *p = j->p;
 
@@ -453,14 +523,14 @@ static bool step_destination(struct job *j)
 			return false;
 		p->pipe_since = 0;
 	}
-	return move_alone(j, shm_attends(&p->view) ? share(j) : claim_chunks(j));
+	return shm_attends(&p->view) ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
 }
 
-static bool step(struct job *j)
+static bool step(struct job *j, struct load *x)
 {
 	if (j->p->index == SHM_SELF)
-		return move_alone(j, claim_chunks(j));
-	return j->source ? step_source(j) : step_destination(j);
+		return claim_any(j, claim_chunks(j), x);
+	return j->source ? step_source(j, x) : step_destination(j, x);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------ */
@@ -469,7 +539,7 @@ static bool step(struct job *j)
 static bool sound(const struct job *j)
 {
 	return j->size && j->size <= j->pipe->chunk &&
-	       j->chunks == (j->length + j->size - 1) / j->size;
+	       j->chunks == (j->length + j->size - 1) / j->size && j->front <= j->chunks;
 }
 
 static void swap_spans(struct job *j)
@@ -480,7 +550,7 @@ static void swap_spans(struct job *j)
 	j->to = from;
 }
 
-static bool as_target(struct shm *s, uint32_t i, struct job *j)
+static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 {
 	struct ptl_landing *l = &s->ni->view.land[i];
 	struct shm_peer *p = l->peer < SHM_CHANNELS ? s->peer[l->peer] : NULL;
@@ -510,8 +580,10 @@ static bool as_target(struct shm *s, uint32_t i, struct job *j)
 		.pipe = &p->in,
 		.target = true,
 		.source = l->kind == PTL_REQ_GET,
+		.help = help,
 		.chunks = l->chunks,
 		.size = l->chunk_size,
+		.front = l->front,
 		.length = l->mlength,
 	};
 	j->from = (struct shm_span){ &s->ni->view, 0, l->md, l->offset };
@@ -521,7 +593,7 @@ static bool as_target(struct shm *s, uint32_t i, struct job *j)
 	return sound(j);
 }
 
-static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
+static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 {
 	struct ptl_op *op = &s->ni->view.op[i];
 	struct shm_peer *p = op->peer < SHM_CHANNELS ? s->peer[op->peer] : NULL;
@@ -543,9 +615,11 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
 		.gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED),
 		.pipe = &p->out,
 		.source = op->kind == PTL_REQ_PUT,
+		.help = help,
 		.op = i,
 		.chunks = __atomic_load_n(&l->chunks, __ATOMIC_RELAXED),
 		.size = __atomic_load_n(&l->chunk_size, __ATOMIC_RELAXED),
+		.front = __atomic_load_n(&l->front, __ATOMIC_RELAXED),
 		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),
 	};
 	/* ours, and still the same after all was read: the hint may be late, the record used again */
@@ -567,39 +641,51 @@ static bool as_initiator(struct shm *s, uint32_t i, struct job *j)
  * their chunks in place and wait for a word in a ring, which is taken between passes. */
 #define LOOKS_MOST (2 * SHM_SLOTS)
 
-static bool step_landings(struct shm *s, uint32_t i)
+static bool step_landings(struct shm *s, uint32_t i, bool help)
 {
 	const struct ptl_view *v = &s->ni->view;
 	bool any = false;
+	struct load x;
 	struct job j;
 
+	x.n = 0;
+	x.bytes = 0;
 	for (int looks = 0; i < v->nlandings && looks < LOOKS_MOST; looks++) {
 		uint32_t next = v->land[i].next;
 
-		any |= as_target(s, i, &j) && step(&j);
+		any |= as_target(s, i, help, &j) && step(&j, &x);
+		if (is_full(&x))
+			move_load(s, &x);
 		i = next;
 	}
+	move_load(s, &x);
 	return any;
 }
 
-static bool step_ops(struct shm *s, uint32_t i)
+static bool step_ops(struct shm *s, uint32_t i, bool help)
 {
 	const struct ptl_view *v = &s->ni->view;
 	bool any = false;
+	struct load x;
 	struct job j;
 
+	x.n = 0;
+	x.bytes = 0;
 	for (int looks = 0; i < v->nops && looks < LOOKS_MOST; looks++) {
 		uint32_t next = v->op[i].next;
 
-		any |= as_initiator(s, i, &j) && step(&j);
+		any |= as_initiator(s, i, help, &j) && step(&j, &x);
+		if (is_full(&x))
+			move_load(s, &x);
 		i = next;
 	}
+	move_load(s, &x);
 	return any;
 }
 
 /* The oldest few of each list: a pass over ten thousand messages takes no longer than one over ten, and a peer that
  * stands still is in nobody else's way. */
-static bool step_all(struct shm *s, bool alone)
+static bool step_all(struct shm *s, bool alone, bool help)
 {
 	bool any = false;
 
@@ -610,8 +696,8 @@ static bool step_all(struct shm *s, bool alone)
 		if (alone && i != SHM_SELF && (!s->peer[i]->cma || shm_attends(&s->peer[i]->view)))
 			continue;
 		for (int kind = 0; kind < PTL_LISTS; kind++) {
-			any |= step_landings(s, f->land[kind].first - 1);
-			any |= step_ops(s, f->op[kind].first - 1);
+			any |= step_landings(s, f->land[kind].first - 1, help);
+			any |= step_ops(s, f->op[kind].first - 1, help);
 		}
 	}
 	return any;
@@ -619,10 +705,10 @@ static bool step_all(struct shm *s, bool alone)
 
 bool shm_long_step(struct shm *s)
 {
-	return step_all(s, false);
+	return step_all(s, false, false) || step_all(s, false, true);
 }
 
 bool shm_long_alone(struct shm *s)
 {
-	return step_all(s, true);
+	return step_all(s, true, false);
 }

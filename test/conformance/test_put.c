@@ -209,6 +209,40 @@ static void truncation_cuts_the_tail(void)
 	}
 }
 
+/* Some go together, some in parts that both sides see to. */
+static void long_puts_arrive_that_are_under_way_at_the_same_time(void)
+{
+	enum { COUNT = 36 };
+	struct pt_buf from[COUNT], to[COUNT];
+	ptl_handle_eq_t out[COUNT], in[COUNT];
+	ptl_event_t ev[PTL_EVENT_MAX];
+	ptl_handle_md_t md;
+
+	pt_open();
+	for (size_t i = 0; i < COUNT; i++) {
+		const struct shape *s = &shapes[i % 9 ? 0 : i / 9];
+		size_t size = 16385 + i % 12 * 7919 + (i % 12 == 11 ? 700000 : 0);
+
+		from[i] = pt_buf_new(size, s->from);
+		pt_buf_fill(&from[i], i);
+		out[i] = pt_eq(4);
+		to[i] = pt_buf_new(size, s->to);
+		in[i] = pt_eq(4);
+		pt_post(PORTAL, i, pt_buf_md(&to[i], PTL_MD_OP_PUT, in[i]), PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	for (size_t i = 0; i < COUNT && pt_is_initiator(); i++) {
+		pt_ok(PtlMDBind(pt_ni, pt_buf_md(&from[i], 0, out[i]), PTL_RETAIN, &md));
+		pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), PORTAL, 0, i, 0,
+			     0x1122334455667788 + i));
+	}
+	for (size_t i = 0; i < COUNT && pt_is_initiator(); i++)
+		pt_await(out[i], PT_ACKED, ev);
+	pt_finish();
+	for (size_t i = 0; i < COUNT && pt_is_target(); i++)
+		expect_put(in[i], &to[i], i);
+}
+
 /* P3.3 3.13.2: used as the header of an unexpected message by every MPI. */
 static void a_truncated_put_of_nothing_is_logged_and_acked(void)
 {
@@ -316,6 +350,7 @@ static const struct pt_test tests[] = {
 	PT_MODES(an_iovec_may_have_as_many_entries_as_the_limit_says),
 	PT_MODES(every_put_sends_the_whole_md),
 	PT_MODES(remote_offsets_place_data),
+	PT_MODES(long_puts_arrive_that_are_under_way_at_the_same_time),
 	PT_MODES(truncation_cuts_the_tail),
 	PT_MODES(a_truncated_put_of_nothing_is_logged_and_acked),
 	PT_MODES(no_ack_without_request_or_with_ack_disabled),
