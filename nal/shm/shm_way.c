@@ -20,12 +20,15 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define GROUP      8  /* landings; more than end at the same time because they went together */
-#define SETTLES_IN 32 /* landings; those under way went the way before, some of them whole */
-#define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS * GROUP)
+#define GROUP      8 /* landings; more than end at the same time because they went together */
+#define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
+#define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
 #define REST_FIRST 8
 #define REST_LEAST 256
 #define REST_MOST  8192
+/* Classes from this one on begin by claims: on cores far from each other the pipe takes five times as long, and
+ * claims nowhere much longer than the pipe. */
+#define CLAIMS_FROM 1
 
 enum phase { RESTS, PRESENT, SETTLES, OTHER };
 
@@ -41,6 +44,12 @@ static uint64_t worst(const uint64_t *of)
 	uint64_t high = of[0] < of[1] ? of[1] : of[0];
 
 	return of[2] < high ? high : of[2];
+}
+
+/* Landings; of the longest messages few go together, and a trial of many takes long. */
+static uint32_t group_of(unsigned int k)
+{
+	return k < SHM_WAYS - 1 ? GROUP : GROUP / 2;
 }
 
 /* Both sides see it, for the next chunk. */
@@ -65,7 +74,7 @@ static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
 		worse = is > was ? is : was;
 	}
 	/* what the trial took longer, shared out over as many landings that it is one part in 128 */
-	rest = TRIAL * 128ull * (worse - better) / (better | 1);
+	rest = TRIAL * group_of(k) * 128ull * (worse - better) / (better | 1);
 	w->left = rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
 }
 
@@ -79,7 +88,7 @@ static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
 {
 	struct shm_way *w = &p->way[k];
 
-	w->left = GROUP;
+	w->left = group_of(k);
 	if (timed(w)) {
 		w->cost[w->phase == OTHER][w->group] = (w->ns << 16) / (w->bytes | 1);
 		w->ns = w->bytes = 0;
@@ -91,7 +100,7 @@ static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
 	switch (w->phase) {
 	case PRESENT:
 		w->phase = SETTLES;
-		w->left = SETTLES_IN;
+		w->left = SETTLES_IN * group_of(k);
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
 		take_other(p, k);
 		break;
@@ -113,8 +122,11 @@ static bool observed(const struct shm *s, const struct shm_peer *p)
 
 void shm_way_init(struct shm_peer *p)
 {
-	for (unsigned int k = 0; k < SHM_WAYS; k++)
+	for (unsigned int k = 0; k < SHM_WAYS; k++) {
 		p->way[k].left = REST_FIRST;
+		if (k >= CLAIMS_FROM)
+			take_other(p, k);
+	}
 }
 
 static bool has_one(const struct ptl_flow *f)

@@ -25,9 +25,8 @@ static struct shm_move move[SHM_TOGETHER];
 
 static void md_of(int i, void *start, unsigned int options)
 {
-	slot[i].md = (struct ptl_md){ .start = (uintptr_t)start,
-				      .length = BYTES,
-				      .options = options };
+	slot[i].md =
+		(struct ptl_md){ .start = (uintptr_t)start, .length = BYTES, .options = options };
 }
 
 static int set_up(void **state)

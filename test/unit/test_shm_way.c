@@ -22,7 +22,7 @@ static uint64_t our_now(void)
 #define base_now_ns our_now
 #include "nal/shm/shm_way.c" /* NOLINT(bugprone-suspicious-include) */
 
-#define LENGTH (256u << 10)
+#define LENGTH (16u << 10) /* of a class that begins by the pipe */
 
 static struct ptl_region region;
 static struct ptl_ni ni;
@@ -173,6 +173,20 @@ static void lengths_have_ways_of_their_own(void **state)
 	assert_true(by_claims(is_long));
 }
 
+static void long_ones_begin_by_claims(void **state)
+{
+	const uint64_t is_long = 4u << 20;
+
+	(void)state;
+	assert_false(by_claims(LENGTH));
+	assert_true(by_claims(is_long));
+	pipe_ns = 10000;
+	claims_ns = 14000;
+	stream(100, is_long);
+	assert_false(by_claims(is_long));
+	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 1);
+}
+
 /* What a peer begins while we compute, and ends, has no beginning that we know of. */
 static void what_began_unseen_is_not_timed(void **state)
 {
@@ -236,6 +250,7 @@ int main(void)
 		cmocka_unit_test_setup(many_under_way_count_as_they_end, fresh),
 		cmocka_unit_test_setup(a_core_lost_for_once_decides_nothing, fresh),
 		cmocka_unit_test_setup(lengths_have_ways_of_their_own, fresh),
+		cmocka_unit_test_setup(long_ones_begin_by_claims, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),
 		cmocka_unit_test_setup(what_ended_unseen_is_not_timed, fresh),
 		cmocka_unit_test_setup(without_a_choice_nothing_is_tried, fresh),
