@@ -130,7 +130,7 @@ void ptl_md_release(struct ptl_engine *e, uint32_t i)
 
 /* ---- an MD's life ----------------------------------------------------------------------------- */
 
-static void inactivate(struct ptl_engine *e, struct ptl_md *md)
+static void __attribute__((noinline)) inactivate(struct ptl_engine *e, struct ptl_md *md)
 {
 	uint32_t state = md->state | PTL_OBJ_INACTIVE;
 
@@ -340,8 +340,8 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 
 /* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with END events
  * disabled nothing else does. */
-static void unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link,
-			   ptl_ni_fail_t fail)
+static void __attribute__((noinline))
+unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link, ptl_ni_fail_t fail)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
 

@@ -130,18 +130,22 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 
 static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
 {
-	event->type = t->type;
-	event->initiator = t->initiator;
-	event->uid = t->uid;
-	event->jid = t->jid;
-	event->pt_index = t->pt_index;
-	event->match_bits = t->match_bits;
-	event->rlength = t->rlength;
-	event->mlength = t->mlength;
-	event->offset = t->offset;
-	event->md_handle = t->md_handle;
-	event->md.start = (void *)(uintptr_t)t->md_start;
-	event->md.length = t->md_length;
+#define SAME(theirs, ours)                                                                         \
+	static_assert(offsetof(ptl_event_t, theirs) == offsetof(struct ptl_evt, ours), "alike")
+	SAME(type, type);
+	SAME(initiator, initiator);
+	SAME(uid, uid);
+	SAME(jid, jid);
+	SAME(pt_index, pt_index);
+	SAME(match_bits, match_bits);
+	SAME(rlength, rlength);
+	SAME(mlength, mlength);
+	SAME(offset, offset);
+	SAME(md_handle, md_handle);
+	SAME(md.start, md_start);
+	SAME(md.length, md_length);
+#undef SAME
+	memcpy((void *)event, t, offsetof(ptl_event_t, md.threshold));
 	event->md.threshold = t->md_threshold;
 	event->md.max_size = t->md_max_size;
 	event->md.options = t->md_options;

@@ -28,7 +28,8 @@ static bool wildcard(ptl_process_id_t id)
 	return id.nid == PTL_NID_ANY || id.pid == PTL_PID_ANY;
 }
 
-static int send(struct ptl_ni *ni, const struct ptl_start *s, bool routed)
+static inline __attribute__((always_inline)) int send(struct ptl_ni *ni, const struct ptl_start *s,
+						      bool routed)
 {
 	static const char *const kind[] = {
 		[PTL_REQ_PUT] = "put", [PTL_REQ_GET] = "get", [PTL_REQ_GETPUT] = "getput"
@@ -79,8 +80,9 @@ static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct
 }
 
 /* Put and get, on an interface that was entered: NAL_ELSEWHERE if there is no path to the target yet. */
-static int try_start(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, bool routed,
-		     struct ptl_start *s)
+static inline __attribute__((always_inline)) int try_start(struct ptl_ni *ni,
+							   ptl_handle_md_t handle, bool whole,
+							   bool routed, struct ptl_start *s)
 {
 	const struct ptl_md *md = initiating(ni, handle);
 	int err;
@@ -102,8 +104,17 @@ static int try_start(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, bool
 	return send(ni, s, routed);
 }
 
-/* `s` lacks only the MD, and with `whole` the region. */
-static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
+/* The same when there was none: finding one may let go of the lock, so all is looked at again. */
+static int __attribute__((noinline))
+start_anew(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, struct ptl_start *s)
+{
+	ptl_route(ni, s->target);
+	return try_start(ni, handle, whole, true, s);
+}
+
+/* `s` lacks only the MD, and with `whole` the region. What is asked for is looked at where that is not known already. */
+static inline __attribute__((always_inline)) int start_as(ptl_handle_md_t handle, bool whole,
+							  struct ptl_start *s)
 {
 	struct ptl_ni *ni;
 	int err;
@@ -114,13 +125,15 @@ static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 	if (!ni)
 		return PTL_MD_INVALID;
 	err = try_start(ni, handle, whole, false, s);
-	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
-		/* finding one may let go of the lock: all is looked at again */
-		ptl_route(ni, s->target);
-		err = try_start(ni, handle, whole, true, s);
-	}
+	if (__builtin_expect(err == NAL_ELSEWHERE, 0))
+		err = start_anew(ni, handle, whole, s);
 	ptl_leave(ni);
 	return err;
+}
+
+static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
+{
+	return start_as(handle, whole, s);
 }
 
 int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id,
@@ -138,7 +151,7 @@ int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t ta
 		.hdr_data = hdr_data,
 	};
 
-	return start(md_handle, true, &s);
+	return start_as(md_handle, true, &s);
 }
 
 int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,

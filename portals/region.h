@@ -89,21 +89,24 @@ struct ptl_slot {
 };
 static_assert(sizeof(struct ptl_slot) == 128, "two cache lines");
 
-/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. */
+/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. It begins as that does, up to
+ * the MD's length, so that it is shown by copying (eq.c). */
 struct ptl_evt {
 	uint32_t type;
-	uint32_t sequence;
 	ptl_process_id_t initiator;
 	uint32_t uid, jid;
 	uint32_t pt_index;
+	uint64_t match_bits, rlength, mlength, offset;
 	uint32_t md_handle;
-	uint64_t match_bits, rlength, mlength, offset, hdr_data;
-	uint64_t md_start, md_length, md_max_size, md_user_ptr;
+	uint32_t md_eq;
+	uint64_t md_start, md_length;
+	uint64_t md_max_size, md_user_ptr;
 	int32_t md_threshold;
 	uint32_t md_options;
+	uint64_t hdr_data;
 	uint32_t link;
 	uint32_t ni_fail_type;
-	uint32_t md_eq;
+	uint32_t sequence;
 	uint32_t pad_;
 };
 static_assert(sizeof(struct ptl_evt) == 128, "two cache lines");
