@@ -25,8 +25,9 @@ struct dgram_mem net_mem(struct net *n, struct net_body *body)
 }
 
 /* The pieces of [offset, offset + len) of a span: of a vector's entries, those that have bytes in it. */
-static int pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
-		  struct iovec *iov, int max)
+static int __attribute__((noinline))
+pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
+       struct iovec *iov, int max)
 {
 	const struct ptl_view *v = &n->ni->view;
 	const struct ptl_md *md = &v->slot[span->md].md;

@@ -33,8 +33,9 @@ static uint16_t clipped(uint32_t index)
 	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
 }
 
-static uint32_t encode(uint8_t *header, const struct ptl_ni *ni, const struct ptl_start *s,
-		       uint32_t op)
+static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
+							     const struct ptl_ni *ni,
+							     const struct ptl_start *s, uint32_t op)
 {
 	static const uint8_t kinds[] = {
 		[PTL_REQ_PUT] = NET_PUT,

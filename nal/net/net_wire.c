@@ -103,7 +103,7 @@ int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net
 {
 	const uint8_t *h = header;
 
-	memset(m, 0, sizeof(*m));
+	*m = (struct net_msg){ .kind = 0 };
 	if (!len)
 		return -EPROTO;
 	m->kind = h[0];

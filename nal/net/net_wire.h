@@ -80,7 +80,7 @@ struct net_msg {
 	bool ack;
 	uint8_t atomic, element;
 	uint8_t what, fail;
-	uint16_t pt_index, ac_index;
+	uint16_t pt_index, ac_index, zero; /* that there is no gap */
 	uint32_t op, op_gen;
 	uint32_t span; /* of an atomic on runs */
 	uint64_t match_bits, remote_offset, length, hdr_data;
@@ -88,6 +88,14 @@ struct net_msg {
 
 /* The header of a message with a body of body_len bytes. 0, or -EPROTO: it makes no sense. */
 int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net_msg *msg);
+
+/* Is the header of a request that is a put and calculates nothing? */
+static inline bool net_is_put(const void *header, size_t len)
+{
+	const struct net_wire_request *w = header;
+
+	return len >= sizeof(*w) && w->kind == NET_PUT && !w->atomic;
+}
 
 /* Writes the header at `to`, of DGRAM_HEADER_MAX bytes; its length. */
 uint32_t net_msg_encode(uint8_t *to, const struct net_msg *msg);

@@ -269,8 +269,8 @@ static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgra
 	return base && rdma_reg_body(d, l->cookie, base, l->length, RDMA_LOCAL, mr) == 0;
 }
 
-void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		const struct dgram_landing *l)
+void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
+					  const struct rdma_msg *m, const struct dgram_landing *l)
 {
 	struct rdma_msg pull = { .kind = RDMA_PULL, .id = m->id, .length = l->length };
 	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = DGRAM_FAILED };

@@ -9,14 +9,16 @@
 
 #include "nal/rdma/rdma.h"
 
-static void broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char *text)
+static void __attribute__((noinline))
+broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char *text)
 {
 	d->stats.drops[why]++;
 	rdma_break(d, p, DGRAM_RESTARTED, text);
 }
 
 /* Messages that nal/net did not want yet, with the order they came in. */
-static void put_off(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
+static void __attribute__((noinline))
+put_off(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
 {
 	struct rdma_late *l = malloc(sizeof(*l) + len);
 
@@ -35,8 +37,8 @@ static void put_off(struct rdma *d, struct rdma_peer *p, const void *packet, siz
 }
 
 /* Of a long message nothing is to be fetched. */
-static void unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		     enum dgram_verdict verdict)
+static void __attribute__((noinline))
+unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum dgram_verdict verdict)
 {
 	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
 
@@ -138,13 +140,12 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	return true;
 }
 
-static void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		    const void *packet, size_t len)
+/* Behind those that nal/net did not want yet, of which there are no more than there was credit. */
+static void __attribute__((noinline))
+wait_turn(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
 {
 	uint32_t waiting = 0;
 
-	if (!p->late && !p->held && deliver(d, p, m))
-		return;
 	for (const struct rdma_late *l = p->late; l; l = l->next)
 		waiting++;
 	if (waiting >= d->limits.credit)
@@ -153,12 +154,30 @@ static void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		put_off(d, p, packet, len);
 }
 
-void rdma_arrived(struct rdma *d, void *way, const void *packet, size_t len)
+static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+			   const void *packet, size_t len)
+{
+	if (p->late || p->held || !deliver(d, p, m))
+		wait_turn(d, p, packet, len);
+}
+
+/* Whose packet it is, whose turn it is. NULL: of no use. */
+static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m)
+{
+	struct rdma_peer *p = m->to < d->npeers ? d->peer[m->to] : NULL;
+
+	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->lost != DGRAM_OK) {
+		d->stats.drops[DGRAM_DROP_UNKNOWN]++;
+		return NULL;
+	}
+	return in_turn(d, p, m) ? p : NULL;
+}
+
+static void __attribute__((noinline)) take_other(struct rdma *d, const void *packet, size_t len)
 {
 	struct rdma_peer *p;
 	struct rdma_msg m;
 
-	(void)way;
 	if (rdma_decode(packet, len, &m) < 0) {
 		d->stats.drops[DGRAM_DROP_MALFORMED]++;
 		return;
@@ -167,15 +186,10 @@ void rdma_arrived(struct rdma *d, void *way, const void *packet, size_t len)
 		rdma_greeted(d, &m, packet, len);
 		return;
 	}
-	p = m.to < d->npeers ? d->peer[m.to] : NULL;
-	if (!p || p->state != RDMA_UP || m.token != p->own_token || p->lost != DGRAM_OK) {
-		d->stats.drops[DGRAM_DROP_UNKNOWN]++;
-		return;
-	}
-	if (!in_turn(d, p, &m))
+	p = sender(d, &m);
+	if (!p)
 		return;
 	switch (m.kind) {
-	case RDMA_SHORT:
 	case RDMA_LONG:
 		message(d, p, &m, packet, len);
 		break;
@@ -197,4 +211,25 @@ void rdma_arrived(struct rdma *d, void *way, const void *packet, size_t len)
 		rdma_break(d, p, DGRAM_CLOSED, NULL);
 		break;
 	}
+}
+
+/* Most packets are short messages: what is done with one is made one function, up to nal/net. */
+__attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void *packet,
+					   size_t len)
+{
+	struct rdma_peer *p;
+	struct rdma_msg m;
+
+	(void)way;
+	if (!rdma_is_short(packet, len)) {
+		take_other(d, packet, len);
+		return;
+	}
+	if (rdma_decode(packet, len, &m) < 0) {
+		d->stats.drops[DGRAM_DROP_MALFORMED]++;
+		return;
+	}
+	p = sender(d, &m);
+	if (p)
+		message(d, p, &m, packet, len);
 }

@@ -81,7 +81,8 @@ static struct rdma_packet *small_get(struct rdma *d)
 	return k;
 }
 
-static struct rdma_packet *packet_get(struct rdma *d, size_t len, bool data)
+static struct rdma_packet *__attribute__((noinline))
+packet_get(struct rdma *d, size_t len, bool data)
 {
 	struct rdma_packet *k;
 
@@ -117,7 +118,8 @@ static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_
 	return k;
 }
 
-static void keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+static void __attribute__((noinline))
+keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
 		k = packet_get(d, d->scratch.len, false);
@@ -261,7 +263,6 @@ static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, 
 	if (!k)
 		return false;
 	m.header_len = header_len;
-	m.length = len;
 	head(p, &m);
 	k->len = rdma_encode_short(k->bytes, &m);
 	memcpy(k->bytes + k->len, header, header_len);
@@ -302,7 +303,8 @@ static void out_put(struct rdma *d, struct rdma_out *o)
 	d->free_outs = o;
 }
 
-static int queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+static int __attribute__((noinline))
+queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
 {
 	struct rdma_out *o = out_get(d);
 
@@ -336,7 +338,8 @@ static int queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *fr
 	return 0;
 }
 
-int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
+/* A short message's way to the link is made one function. */
+__attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p;

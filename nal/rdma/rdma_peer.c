@@ -173,7 +173,8 @@ void rdma_check(struct rdma *d)
 
 /* ---- loss ------------------------------------------------------------------------------------- */
 
-void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why)
+void __attribute__((noinline))
+rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why)
 {
 	if (p->lost != DGRAM_OK || p->state == RDMA_IDLE || p->state == RDMA_ENDING)
 		return;

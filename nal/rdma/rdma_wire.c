@@ -39,19 +39,15 @@ static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 	return 0;
 }
 
-static int decode_short(const uint8_t *at, size_t len, struct rdma_msg *m)
+static int decode_short(const uint8_t *at, size_t len, uint8_t header_len, struct rdma_msg *m)
 {
-	const struct rdma_wire_short *w = (const void *)at;
-
-	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)))
+	if (header_len > len || header_len > DGRAM_HEADER_MAX)
 		return -EPROTO;
-	m->header = at + sizeof(*w);
-	m->header_len = w->header_len;
-	m->length = dgram_get32(w->body_len);
-	m->body = m->length ? at + sizeof(*w) + m->header_len : NULL;
-	return m->header_len <= DGRAM_HEADER_MAX && len == sizeof(*w) + m->header_len + m->length
-		       ? 0
-		       : -EPROTO;
+	m->header = at;
+	m->header_len = header_len;
+	m->length = len - header_len;
+	m->body = m->length ? at + header_len : NULL;
+	return 0;
 }
 
 static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
@@ -101,9 +97,11 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	const struct rdma_wire_head *w = packet;
 	const uint8_t *rest = (const uint8_t *)packet + sizeof(*w);
 
-	memset(m, 0, offsetof(struct rdma_msg, from)); /* greetings set all the rest */
-	if (len < sizeof(*w) || w->version != RDMA_VERSION || !zeros(w->zero, sizeof(w->zero)))
+	if (len < sizeof(*w) || w->version != RDMA_VERSION || w->zero ||
+	    (w->header_len && w->kind != RDMA_SHORT))
 		return -EPROTO;
+	if (w->kind != RDMA_SHORT) /* of which little is looked at */
+		memset(m, 0, offsetof(struct rdma_msg, link_address)); /* greetings set the rest */
 	m->kind = w->kind;
 	m->to = dgram_get32(w->to);
 	m->token = dgram_get64(w->token);
@@ -115,7 +113,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	case RDMA_WELCOME:
 		return decode_hello(rest, len, m);
 	case RDMA_SHORT:
-		return decode_short(rest, len, m);
+		return decode_short(rest, len, w->header_len, m);
 	case RDMA_LONG:
 		return decode_long(rest, len, m);
 	case RDMA_PULL:
@@ -152,7 +150,8 @@ static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint
 {
 	w->version = RDMA_VERSION;
 	w->kind = kind;
-	w->zero[0] = w->zero[1] = 0;
+	w->header_len = kind == RDMA_SHORT ? (uint8_t)m->header_len : 0;
+	w->zero = 0;
 	dgram_put32(w->to, m->to);
 	dgram_put64(w->token, m->token);
 	dgram_put32(w->seq, m->seq);
@@ -161,12 +160,7 @@ static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint
 
 uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m)
 {
-	struct rdma_wire_short *w = (void *)(to + sizeof(struct rdma_wire_head));
-
 	encode_head((void *)to, m, RDMA_SHORT);
-	w->header_len = (uint8_t)m->header_len;
-	memset(w->zero, 0, sizeof(w->zero));
-	dgram_put32(w->body_len, (uint32_t)m->length);
 	return RDMA_BEFORE_SHORT;
 }
 

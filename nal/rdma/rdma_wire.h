@@ -10,7 +10,7 @@
 #include "nal/dgram/dgram_wire.h"
 #include "nal/rdma/rdma_link.h"
 
-#define RDMA_VERSION 1
+#define RDMA_VERSION 2
 
 enum rdma_kind {
 	RDMA_HELLO = 1, /* I would talk to you */
@@ -32,22 +32,24 @@ static inline bool rdma_is_data(uint8_t kind)
 }
 
 /*
- *    0         1      2       4      8         16     20      24
- *   +---------+------+-------+------+---------+------+-------+
- *   | version | kind | zeros |  to  |  token  | seq  | taken |
- *   +---------+------+-------+------+---------+------+-------+
+ *    0         1      2            3      4      8         16     20      24
+ *   +---------+------+------------+------+------+---------+------+-------+
+ *   | version | kind | header_len | zero |  to  |  token  | seq  | taken |
+ *   +---------+------+------------+------+------+---------+------+-------+
  * All packets begin so. `to` and `token` are what the receiver gave to the sender in its greeting. seq counts the
  * packets of a connection, from 1; taken the packets with data that the sender has taken from the receiver. In
- * greetings all four are 0.
+ * greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the body, which is the rest: each byte
+ * of a short message counts where its sum is made by the processor. Of others header_len is 0.
  */
-struct rdma_wire_head {   /* offset */
-	uint8_t version;  /*  0 */
-	uint8_t kind;     /*  1 */
-	uint8_t zero[2];  /*  2 */
-	uint8_t to[4];    /*  4 */
-	uint8_t token[8]; /*  8 */
-	uint8_t seq[4];   /* 16 */
-	uint8_t taken[4]; /* 20 */
+struct rdma_wire_head {     /* offset */
+	uint8_t version;    /*  0 */
+	uint8_t kind;       /*  1 */
+	uint8_t header_len; /*  2 */
+	uint8_t zero;       /*  3 */
+	uint8_t to[4];      /*  4 */
+	uint8_t token[8];   /*  8 */
+	uint8_t seq[4];     /* 16 */
+	uint8_t taken[4];   /* 20 */
 };
 static_assert(sizeof(struct rdma_wire_head) == 24, "as drawn");
 static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
@@ -78,19 +80,6 @@ struct rdma_wire_hello {              /* offset, from that of the tag */
 static_assert(sizeof(struct rdma_wire_hello) == 80, "as drawn");
 static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
 static_assert(offsetof(struct rdma_wire_hello, address_len) == 72, "as drawn");
-
-/*
- *    24           25      28         32
- *   +------------+-------+----------+--------+------+
- *   | header_len | zeros | body_len | header | body |
- *   +------------+-------+----------+--------+------+
- */
-struct rdma_wire_short {
-	uint8_t header_len;  /* 0 */
-	uint8_t zero[3];     /* 1 */
-	uint8_t body_len[4]; /* 4 */
-};
-static_assert(sizeof(struct rdma_wire_short) == 8, "as drawn");
 
 /*
  *    24           25         26      28    32       40        48    56
@@ -130,12 +119,13 @@ static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
 static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 
 /* Bytes of a packet before the header of a message, and of a piece. */
-#define RDMA_BEFORE_SHORT (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_short))
+#define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)
 #define RDMA_BEFORE_PIECE (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
 #define RDMA_HELLO_MAX                                                                             \
 	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
 
-/* A packet, decoded or to be encoded; which members count is a matter of the kind. Pointers lead into the packet. */
+/* A packet, decoded or to be encoded; which members count is a matter of the kind, and of a SHORT one the others are
+ * undefined. Pointers lead into the packet. */
 struct rdma_msg {
 	uint8_t kind;
 	uint32_t to, seq, taken;
@@ -146,13 +136,19 @@ struct rdma_msg {
 	bool readable;
 	uint64_t length, address, key, offset;
 	uint8_t status;
-	/* greetings */
+	/* greetings; undefined in others */
 	const void *link_address;
 	size_t link_address_len;
-	uint64_t from, whom, incarnation, own_token,
-		greeting; /* undefined but in greetings, from here */
+	uint64_t from, whom, incarnation, own_token, greeting;
 	uint32_t number, uid, jid, allowed;
 };
+
+static inline bool rdma_is_short(const void *packet, size_t len)
+{
+	const struct rdma_wire_head *w = packet;
+
+	return len >= sizeof(*w) && w->kind == RDMA_SHORT;
+}
 
 /* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);

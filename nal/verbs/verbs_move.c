@@ -347,7 +347,8 @@ unsigned int verbs_poll(void *link)
 			take(v, &wc[i]);
 		n += k > 0 ? (unsigned int)k : 0;
 	} while (k == BATCH && n < POLL_MOST);
-	verbs_restock(v, RESTOCK);
+	if (v->nspare >= RESTOCK)
+		verbs_restock(v, RESTOCK);
 	/* not before everything that arrived has been taken in */
 	if (k < BATCH && v->restless)
 		verbs_reap(v, base_now_ns());
