@@ -103,8 +103,8 @@ int mpi_iprobe(int source, int tag, struct mpi_comm *comm, int *flag, MPI_Status
 static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *flag,
 		  struct mpi_message **message, MPI_Status *status)
 {
+	struct mpi_message *m = NULL;
 	struct mpi_unexpected *u;
-	struct mpi_message *m;
 	int err;
 
 	*flag = 1;
@@ -114,18 +114,21 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 		return MPI_SUCCESS;
 	}
 	*message = NULL;
-	m = mpi_object_new(MPI_KIND_MESSAGE);
-	if (!m)
-		return mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");
-	m->comm = NULL;
 	do {
 		err = look(comm, source, tag, wait, &u);
-		*flag = u != NULL;
-		if (*flag && !err)
-			err = mpi_unexpected_take(&u);
-	} while (*flag && !err && !u);
-	if (!*flag || err) {
-		mpi_object_release(m);
+		if (err || !u)
+			break;
+		if (!m)
+			m = mpi_object_new(MPI_KIND_MESSAGE);
+		err = m ? mpi_unexpected_take(&u)
+			: mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");
+	} while (!err && !u && wait); /* who does not wait may ask again */
+	*flag = !err && u;
+	if (!*flag) {
+		if (m) {
+			m->comm = NULL;
+			mpi_object_release(m);
+		}
 		return err;
 	}
 	show(u, status);

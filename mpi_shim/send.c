@@ -23,6 +23,9 @@ enum {
 	ANSWERED = 64,  /* ... and r->cancelled says what it did */
 };
 
+/* What a long send's descriptor is good for. It is never used up, so that the threshold tells what it was used for. */
+#define USES 1000
+
 #define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its withdrawal */
 
 /* The send that Isend gives back when the message has gone already. */
@@ -107,7 +110,7 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	ptl_md_t md = {
 		.start = r->bytes ? r->data : &none,
 		.length = r->bytes ? (ptl_size_t)r->bytes : 1,
-		.threshold = PTL_MD_THRESH_INF,
+		.threshold = USES,
 		.options = PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE |
 			   PTL_MD_EVENT_START_DISABLE,
 		.user_ptr = r,
@@ -301,6 +304,14 @@ void mpi_send_abandon(struct mpi_request *r)
 		never_sent(r);
 }
 
+/* Has the receiver got it, besides the put, the withdrawal and its answer? A get is counted at once, and ends later. */
+static bool fetched(const struct mpi_request *r)
+{
+	ptl_md_t md = { .threshold = USES };
+
+	return PtlMDUpdate(r->md, &md, NULL, PTL_EQ_NONE) == PTL_OK && md.threshold < USES - 3;
+}
+
 void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
 {
 	if (r->state & OVER)
@@ -315,7 +326,7 @@ void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
 		if (ev->type != PTL_EVENT_ACK)
 			return;
 		r->state |= ANSWERED;
-		r->cancelled = ev->mlength > 0;
+		r->cancelled = ev->mlength > 0 && !fetched(r);
 	} else {
 		r->state |= ev->type == PTL_EVENT_SEND_END ? SENT : TAKEN;
 	}

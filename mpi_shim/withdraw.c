@@ -9,8 +9,9 @@
  * The claim is posted only if there is no withdrawal that we have not seen (PtlMEMDPost), so that both sides always
  * agree.
  *
- * A claim stays until the message is here. A withdrawal that comes after that is answered wrongly, but the sender has
- * seen the get before the answer; as it has seen the acknowledgement of a message that a receive posted to Portals took.
+ * A claim stays until the message is here. A withdrawal that comes after that is answered wrongly, but by then the sender's
+ * descriptor has counted the get, whose end it may hear of later (send.c); and it has seen the acknowledgement of a
+ * message that a receive posted to Portals took.
  *
  * A withdrawal may be looked at before the header of its message, which has a queue of its own: it is remembered until the
  * header comes, or until that queue was empty, for then it was one of those that were too late. Each sender
@@ -87,14 +88,11 @@ int mpi_withdraw_claim(struct mpi_unexpected *u)
 }
 
 /* At half a share the sender is told. */
-static void give_back(int rank)
+static void tell(int rank)
 {
-	struct mpi_peer *p;
+	struct mpi_peer *p = &mpi_proto.peer[rank];
 
-	if (rank >= mpi_world.size)
-		return;
-	p = &mpi_proto.peer[rank];
-	if (++p->took_withdrawals - p->told_withdrawals < mpi_proto.share_withdrawals / 2)
+	if (p->took_withdrawals - p->told_withdrawals < mpi_proto.share_withdrawals / 2)
 		return;
 	if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[rank], MPI_PT_CREDIT,
 			 0, (uint64_t)mpi_world.rank | MPI_CREDIT_WITHDRAWALS, 0,
@@ -104,9 +102,13 @@ static void give_back(int rank)
 
 static void withdrawn(const ptl_event_t *ev)
 {
+	int rank = mpi_hdr_rank(ev->match_bits);
 	struct early *e;
 
-	give_back(mpi_hdr_rank(ev->match_bits));
+	if (rank < mpi_world.size) {
+		mpi_proto.peer[rank].took_withdrawals++;
+		tell(rank);
+	}
 	if (mpi_unexpected_withdraw(ev->hdr_data, ev->match_bits, ev->initiator))
 		return;
 	e = malloc(sizeof(*e));
@@ -149,4 +151,6 @@ void mpi_withdraw_look(void)
 		forget_early();
 	}
 	mpi_withdraw_drain();
+	for (int rank = 0; rank < mpi_world.size; rank++)
+		tell(rank); /* who could not be told before */
 }

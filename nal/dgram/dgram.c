@@ -301,7 +301,7 @@ bool dgram_run(struct dgram *m, uint64_t now)
 		r->flags &= (uint8_t)~DGRAM_F_READY;
 		service(m, r);
 	}
-	return m->full || (answered && m->late.from);
+	return m->full || (answered && m->late.from && now > m->late.at);
 }
 
 bool dgram_settle(struct dgram *m, uint64_t now)

@@ -276,8 +276,8 @@ void shm_leave(struct ptl_ni *ni, bool lazily);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */
 
-/* One claim or slot for each of the oldest long messages in flight with each peer. Locked. True if any byte
- * moved. */
+/* Claims or a slot for each of the oldest long messages in flight with each peer: of our own halves, else of the
+ * others'. Locked. True if any byte moved. */
 bool shm_long_step(struct shm *s);
 /* The same for those alone whose other side is not inside the library. */
 bool shm_long_alone(struct shm *s);

@@ -505,6 +505,7 @@ static bool step_source(struct job *j, struct load *x)
 static bool step_destination(struct job *j, struct load *x)
 {
 	struct shm_peer *p = j->p;
+	bool any;
 
 	if (drain_slot(j)) {
 		p->pipe_since = 0;
@@ -521,9 +522,11 @@ static bool step_destination(struct job *j, struct load *x)
 			p->pipe_since = now;
 		if (now - p->pipe_since < PATIENCE_NS)
 			return false;
-		p->pipe_since = 0;
 	}
-	return shm_attends(&p->view) ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
+	any = shm_attends(&p->view) ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
+	if (any) /* not if what is left is in the other half, which comes next */
+		p->pipe_since = 0;
+	return any;
 }
 
 static bool step(struct job *j, struct load *x)
