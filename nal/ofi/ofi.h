@@ -93,7 +93,8 @@ struct ofi {
 	struct fid_av *av;
 	struct fid_cq *cq;
 	struct fid_ep *ep;
-	int fd; /* -1: this provider has none to wait on */
+	int fd;           /* -1: this provider has none to wait on */
+	uint64_t look_ns; /* ... so it is looked at again so much later */
 	bool started;
 	struct rdma_limits limits;
 	struct ofi_addr own;

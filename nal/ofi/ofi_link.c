@@ -15,8 +15,11 @@
 
 #define BATCH     16u
 #define POLL_MOST 64u
-#define LOOK_NS   100000u /* between looks at a provider that cannot be waited for */
-#define KEY_TRIES 8
+/* Between looks at a provider that cannot be waited for: twice as long after each in vain, as one takes some 40
+ * microseconds of a processor that another rank may need. */
+#define LOOK_NS      100000u
+#define LOOK_MOST_NS 500000u
+#define KEY_TRIES    8
 
 static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
 	      "it fits before the last word");
@@ -231,6 +234,8 @@ static unsigned int link_poll(void *link)
 	} while (n == BATCH && done < POLL_MOST);
 	if (o->idle)
 		ofi_post(o);
+	if (done)
+		o->look_ns = LOOK_NS;
 	return done;
 }
 
@@ -241,7 +246,8 @@ static bool link_arm(void *link, uint64_t *within_ns)
 
 	if (o->fd >= 0)
 		return fi_trywait(o->fabric, &fid, 1) == FI_SUCCESS;
-	*within_ns = LOOK_NS;
+	*within_ns = o->look_ns ? o->look_ns : LOOK_NS;
+	o->look_ns = *within_ns < LOOK_MOST_NS / 2 ? 2 * *within_ns : LOOK_MOST_NS;
 	return true;
 }
 

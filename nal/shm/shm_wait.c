@@ -87,15 +87,16 @@ void shm_wait_over(struct shm *s)
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
 }
 
-static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
+/* False: nothing ended it but its time. */
+static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 {
 	struct ptl_region *r = ni->view.r;
 	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS, drained;
 	uint32_t bell;
-	bool biased;
+	bool biased, rung;
 
 	if (deadline <= now)
-		return;
+		return false;
 	if (deadline - now < ns)
 		ns = deadline - now;
 	r->stat.counts[PTL_COUNT_SLEEPS]++;
@@ -122,8 +123,10 @@ static void sleep_until(struct ptl_ni *ni, uint64_t deadline)
 			ns = 0;
 	if (ns)
 		ptl_futex_wait(&r->bell, bell, ns);
+	rung = !ns || atomic_load_explicit(&r->bell, memory_order_relaxed) != bell;
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
+	return rung;
 }
 
 /* What the wait in progress may spin. */
@@ -183,6 +186,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	struct shm *s = shm_of(ni);
 	struct shm_wait *w = &s->wait;
 	uint64_t now, spin;
+	bool rung;
 
 	/* others of this process wait for the lock, peers for what was started, threads and handlers for
 	 * events that are not ours */
@@ -216,9 +220,11 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	spin = budget(s, now);
 	if (now - w->since < spin || (!spin && give_turn(w, now - w->since)))
 		return false;
-	sleep_until(ni, deadline);
+	rung = sleep_until(ni, deadline);
+	if (!rung && base_now_ns() - w->since < ni->spin_ns)
+		return true; /* for a look in between: the wait goes on */
 	/* would a little more patience have done? */
-	if (base_now_ns() - now < ni->spin_ns)
+	if (rung && base_now_ns() - now < ni->spin_ns)
 		shm_wait_over(s);
 	else
 		w->spin_ns = w->spin_ns / 2 < SPIN_LEAST_NS ? SPIN_LEAST_NS : w->spin_ns / 2;

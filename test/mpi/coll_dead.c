@@ -9,7 +9,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define LIMIT_S 20.0
@@ -57,14 +56,26 @@ static int class_of(int err)
 	return class;
 }
 
+/* While all live: are there several nodes of several ranks, and is this the last rank's? */
+static void look_around(bool *several, bool *mine)
+{
+	int node_size, last = rank, all_last;
+	MPI_Comm node;
+
+	MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+	MPI_Comm_size(node, &node_size);
+	MPI_Allreduce(&last, &all_last, 1, MPI_INT, MPI_MAX, node);
+	MPI_Comm_free(&node);
+	*several = node_size > 1 && node_size < size;
+	*mine = *several && all_last == size - 1;
+}
+
 /* With several nodes of several ranks: whether all collectives are errors at the node of the dead one. Of two long
  * reductions the second has, in a hub, the place of the first. */
-static bool missed(void)
+static bool missed(bool several, bool mine)
 {
-	const char *setting = getenv("PTL_MPI_NODE");
-	int node = setting ? atoi(setting) : 0, in[5000] = { 0 }, out[5000];
-	bool several = node > 1 && size > node, all = true;
-	bool mine = several && rank / node == (size - 1) / node;
+	int in[5000] = { 0 }, out[5000];
+	bool all = true;
 
 	for (int i = 0; i < 32 && several; i++) {
 		int err = i % 31 ? MPI_Barrier(MPI_COMM_WORLD)
@@ -79,6 +90,7 @@ static bool missed(void)
 int main(int argc, char **argv)
 {
 	int provided, class, value = rank, sum;
+	bool several, mine;
 	double start;
 
 	MPI_Init_thread(&argc, &argv, argc > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE,
@@ -86,11 +98,12 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	look_around(&several, &mine);
 	for (int i = 0; i < 10; i++)
 		MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == size - 1)
 		raise(SIGKILL);
-	result("no collective does without it", !missed());
+	result("no collective does without it", !missed(several, mine));
 	start = now();
 	class = class_of(MPI_Barrier(MPI_COMM_WORLD));
 	result("a barrier ends with MPI_ERR_PROC_ABORTED",
