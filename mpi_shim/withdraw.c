@@ -112,8 +112,10 @@ static void withdrawn(const ptl_event_t *ev)
 	if (mpi_unexpected_withdraw(ev->hdr_data, ev->match_bits, ev->initiator))
 		return;
 	e = malloc(sizeof(*e));
-	if (!e)
+	if (!e) {
 		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: no memory to note a send that was cancelled");
+		return;
+	}
 	*e = (struct early){ .next = early, .hdr = ev->match_bits, .from = ev->initiator };
 	early = e;
 }
