@@ -802,7 +802,8 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 	}
 }
 
-/* As shm_rings_pending(), but for what all_lazy() has seen. */
+/* As shm_rings_pending(), but for what all_lazy() has seen; and who wants room gets it only if that is taken in, however
+ * full the ring is. */
 static bool rings_press(const struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
