@@ -28,6 +28,8 @@
 	X(SCATTER, LINEAR, "scatter=linear", "from the root to each rank")                         \
 	X(ALLGATHER, HUB, "allgather=hub",                                                         \
 	  "through shared memory, messages between nodes; equal blocks")                           \
+	X(ALLGATHER, READ, "allgather=read",                                                       \
+	  "each rank reads the others' memory; blocking, equal blocks, on one node")               \
 	X(ALLGATHER, DOUBLING, "allgather=doubling",                                               \
 	  "recursive doubling; equal blocks, a power of two of ranks")                             \
 	X(ALLGATHER, BRUCK, "allgather=bruck", "Bruck's algorithm; equal blocks")                  \
@@ -35,6 +37,9 @@
 	X(ALLGATHER, LINEAR, "allgather=linear", "from each rank to all")                          \
 	X(ALLGATHER, ROOT, "allgather=root", "to rank 0 and from there to all")                    \
 	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; equal blocks")                    \
+	X(ALLTOALL, READ, "alltoall=read",                                                         \
+	  "each rank reads the others' memory; blocking, equal blocks, not in place, on one "      \
+	  "node")                                                                                  \
 	X(ALLTOALL, BRUCK, "alltoall=bruck", "Bruck's algorithm; equal blocks, not in place")      \
 	X(ALLTOALL, PAIRWISE, "alltoall=pairwise", "one pair at a time; not in place")             \
 	X(ALLTOALL, LINEAR, "alltoall=linear", "directly, many at once; not in place")             \

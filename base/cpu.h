@@ -34,18 +34,6 @@ static inline uintptr_t base_thread(void)
 #endif
 }
 
-/* Asks for a line that will be written soon. */
-static inline void base_prefetch_write(const void *line)
-{
-#if defined(__x86_64__)
-	/* what the compiler makes of it for any such processor asks for a line to read; this is in all of them, and does
-	 * nothing in the oldest */
-	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
-#else
-	__builtin_prefetch(line, 1, 3);
-#endif
-}
-
 static inline uint64_t base_now_ns(void)
 {
 	struct timespec t;

@@ -110,21 +110,26 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
  */
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq);
 
-/* MD option: puts that the descriptor accepts may be offered to a taker first (PtlEQPollMany). */
+/* MD option: puts that the descriptor accepts, and the ends of operations that it started, may be offered to a
+ * taker first (PtlEQPollMany). */
 #define PTL_MD_OFFER 0x1000u
 
-/* A put on its way into a descriptor with PTL_MD_OFFER. All of it is there, of meaning during the call of the taker. */
+/*
+ * A put on its way into a descriptor with PTL_MD_OFFER (PTL_EVENT_PUT_END), or the end of an operation on one
+ * (PTL_EVENT_REPLY_END, PTL_EVENT_ACK). All of it is there, of meaning during the call of the taker.
+ */
 typedef struct {
-	ptl_process_id_t initiator;
+	ptl_process_id_t initiator; /* who has sent it, or has answered */
 	ptl_match_bits_t match_bits;
 	ptl_hdr_data_t hdr_data;
-	const void *data;
-	ptl_size_t length; /* bytes at data */
+	const void *data;  /* of a put; else NULL: they are in their place */
+	ptl_size_t length; /* bytes at data, or that were moved */
 	void *user_ptr;    /* of the descriptor */
+	ptl_event_kind_t type;
 } ptl_arrival_t;
 
-/* Not 0: it has taken the put. Calls no function of Portals. */
-typedef int (*ptl_taker_t)(const ptl_arrival_t *put);
+/* Not 0: it has taken what came. Calls no function of Portals. */
+typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
 
 /*
  * As PtlEQPoll, but takes up to `max` events, all that are there, of one queue after another; those of
@@ -136,6 +141,9 @@ typedef int (*ptl_taker_t)(const ptl_arrival_t *put);
  * over: nothing is stored, the descriptor stays as it is, and there is no event. What it does not take, and what
  * cannot be offered (an acknowledgement is asked for, or the bytes are not there yet), goes the ordinary way.
  * PTL_OK with *count 0: some were taken, and there is no event.
+ *
+ * Likewise for replies and acknowledgements of operations that were started on a descriptor with PTL_MD_OFFER, if
+ * all that was asked for has been moved. Taking one stands for its event; the descriptor counts it as ever.
  */
 int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
 		  ptl_event_t *events, int max, int *count);
@@ -151,6 +159,13 @@ int PtlJobAbort(int code, const char *message);
  * the launcher is gone or there is none to meet at (a job described by PTL_NIDMAP).
  */
 int PtlJobFence(void);
+
+/*
+ * Which of the programs of the job this process runs, as the launcher was given them, counted from 0; 0 without a
+ * launcher, and where it does not say. PTL_OK; PTL_FAIL if its job could not be joined, or was left; PTL_SEGV: `number` is
+ * NULL.
+ */
+int PtlJobProgram(int *number);
 
 #ifdef __cplusplus
 }

@@ -17,7 +17,7 @@ static int tag_ub = INT_MAX;
 static int host = MPI_PROC_NULL;
 static int io = MPI_ANY_SOURCE; /* every process has the language's own input and output */
 static int wtime_is_global = 0;
-static int appnum = 0;
+static int appnum;
 static int universe_size;
 
 /* What a predefined key shows; NULL: it is none of them. */
@@ -33,6 +33,7 @@ static int *predefined(int number)
 	case MPI_WTIME_IS_GLOBAL:
 		return &wtime_is_global;
 	case MPI_APPNUM:
+		appnum = mpi_world_program();
 		return &appnum;
 	case MPI_UNIVERSE_SIZE:
 		universe_size = mpi_world.size;

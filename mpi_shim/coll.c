@@ -118,6 +118,17 @@ void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf,
 /* Peers that are exchanged with at a time: enough to keep all busy, few enough for event queues. */
 #define BATCH 32
 
+void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		      int rank)
+{
+	/* one address may mean two places: that of MPI_BOTTOM */
+	if (mpi_vec_at(send, rank) != mpi_vec_at(recv, rank) ||
+	    mpi_vec_type(send, rank) != mpi_vec_type(recv, rank))
+		mpi_plan_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
+			      mpi_vec_type(send, rank), mpi_vec_at(recv, rank),
+			      mpi_vec_count(recv, rank), mpi_vec_type(recv, rank));
+}
+
 void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
 		      struct mpi_comm *comm)
 {
@@ -192,6 +203,21 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
 		h = NULL;
 	return counted(hub, h);
+}
+
+struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count least)
+{
+	bool wanted = is_in(read, mpi_coll_setting.wanted);
+	struct mpi_hub *h;
+
+	if (!p->now || bytes <= 0 || comm->inter || is_in(read, mpi_coll_setting.ruled_out))
+		return NULL;
+	if (!wanted && bytes < least)
+		return NULL;
+	/* otherwise made by mpi_hub_for, which is asked next */
+	h = wanted ? mpi_hub_of(comm) : comm->hub;
+	return counted(read, h && mpi_hub_reads(h, wanted) ? h : NULL);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,

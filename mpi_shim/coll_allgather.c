@@ -14,10 +14,10 @@
 #define RING_BYTES_CROWDED  (16 << 20)
 
 /* Of each block: without messages up to here, where each rank has a processor. Few ranks do not wait long for each
- * other: any length, in pieces. */
-#define HUB_BYTES (64 << 10)
-/* But two of them can take what is long from each other straight away. */
-#define HUB_BYTES_PAIR (256 << 10)
+ * other: any length, in pieces. Among many what all copy at the same time is in the nearest caches. */
+#define HUB_BYTES      (64 << 10)
+#define HUB_BYTES_MANY (1 << 20)
+#define MANY_RANKS     13
 /* On two levels up to here. */
 #define NODES_BYTES (64 << 10)
 
@@ -190,15 +190,47 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 static MPI_Count hub_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size == 2)
-		return HUB_BYTES_PAIR;
-	return comm->size <= MPI_HUB_FEW_RANKS ? INT64_MAX : HUB_BYTES;
+		return MPI_HUB_PAIR;
+	if (comm->size <= MPI_HUB_FEW_RANKS)
+		return INT64_MAX;
+	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
+}
+
+/* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
+static MPI_Count read_bytes(const struct mpi_comm *comm)
+{
+	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
+}
+
+/* Equal blocks. False: by messages. */
+static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		   struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm,
+		   int *rc)
+{
+	bool in_place = sendbuf == MPI_IN_PLACE;
+	struct mpi_vec mine = { .buf = in_place ? mpi_vec_at(recv, comm->rank)
+						: (char *)(uintptr_t)sendbuf,
+				.count = in_place ? recv->count : sendcount,
+				.type = in_place ? recv->type : sendtype,
+				.same = true };
+	MPI_Count bytes = mpi_vec_bytes(recv, 0);
+	struct mpi_hub *hub =
+		mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes, read_bytes(comm));
+
+	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
+		return true;
+	hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, bytes, hub_bytes(comm), NODES_BYTES);
+	if (hub && mpi_hub_nodes(hub) > 1)
+		*rc = mpi_nodes_allgather(p, hub, mine.buf, mine.count, mine.type, recv);
+	else if (hub)
+		*rc = mpi_hub_allgather(hub, mine.buf, mine.count, mine.type, recv);
+	return hub;
 }
 
 static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
-	struct mpi_hub *hub;
 	int rc = mpi_vec_check(recv, comm->inter ? comm->remote_size : comm->size, "recvbuf");
 
 	if (!rc && !in_place)
@@ -213,18 +245,8 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
-	hub = recv->counts ? NULL
-			   : mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, mpi_vec_bytes(recv, 0),
-					 hub_bytes(comm), NODES_BYTES);
-	if (hub && in_place) {
-		sendbuf = mpi_vec_at(recv, comm->rank);
-		sendcount = recv->count;
-		sendtype = recv->type;
-	}
-	if (hub && mpi_hub_nodes(hub) > 1)
-		return mpi_nodes_allgather(p, hub, sendbuf, sendcount, sendtype, recv);
-	if (hub)
-		return mpi_hub_allgather(hub, sendbuf, sendcount, sendtype, recv);
+	if (!recv->counts && by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
+		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }
 

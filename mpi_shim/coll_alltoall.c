@@ -16,9 +16,9 @@
 #define BRUCK_RANKS_CROWDED 4
 #define LONG_BYTES          (64 << 10)
 
-/* Without messages up to here, where each rank has a processor: a block, if ranks are few, else all blocks of a rank. */
-#define HUB_BYTES      (128 << 10)
-#define HUB_BYTES_PAIR (256 << 10) /* between two */
+/* Through shared memory up to here, where each rank has a processor: a block, if ranks are few, else all blocks of a
+ * rank. */
+#define HUB_BYTES (128 << 10)
 
 /* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
 
@@ -71,14 +71,6 @@ static int bruck(struct mpi_plan *p, const struct mpi_vec *send, const struct mp
 }
 
 /* ---- directly ------------------------------------------------------------------------------------ */
-
-static void copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		     int rank)
-{
-	mpi_plan_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
-		      mpi_vec_type(send, rank), mpi_vec_at(recv, rank), mpi_vec_count(recv, rank),
-		      mpi_vec_type(recv, rank));
-}
 
 static void pairwise(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		     struct mpi_comm *comm)
@@ -151,8 +143,14 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 static MPI_Count hub_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size == 2)
-		return HUB_BYTES_PAIR;
+		return MPI_HUB_PAIR;
 	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
+}
+
+/* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
+static MPI_Count read_bytes(const struct mpi_comm *comm)
+{
+	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
 }
 
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
@@ -161,6 +159,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	bool equal = !recv->counts;
 	MPI_Count bytes = equal ? mpi_vec_bytes(recv, 0) : 0;
 	struct mpi_hub *hub;
+	int rc;
 
 	if (comm->inter) {
 		mpi_vec_exchange(p, send, recv, comm);
@@ -168,6 +167,12 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
+	if (equal && send->buf != MPI_IN_PLACE) {
+		hub = mpi_hub_for_reading(p, BASE_COLL_ALLTOALL_READ, comm, bytes,
+					  read_bytes(comm));
+		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
+			return rc;
+	}
 	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
 		    : NULL;
 	if (hub)
@@ -178,11 +183,11 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	case BASE_COLL_ALLTOALL_BRUCK:
 		return bruck(p, send, recv, comm);
 	case BASE_COLL_ALLTOALL_PAIRWISE:
-		copy_own(p, send, recv, comm->rank);
+		mpi_vec_copy_own(p, send, recv, comm->rank);
 		pairwise(p, send, recv, comm);
 		return MPI_SUCCESS;
 	default:
-		copy_own(p, send, recv, comm->rank);
+		mpi_vec_copy_own(p, send, recv, comm->rank);
 		mpi_vec_exchange(p, send, recv, comm);
 		return MPI_SUCCESS;
 	}

@@ -143,11 +143,12 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 
 	if (rc)
 		return rc;
+	rc = p->rc;
 	/* few bytes: what is copied in is copied out at the same time; many: each piece costs waits for each other */
 	if (!mpi_coll_crowded() && k.bytes <= HUB_BYTES)
 		most = MPI_HUB_BYTES;
 	if (mpi_hub_nodes(hub) > 1)
-		rc = mpi_nodes_bcast(p, hub, k.data, (size_t)k.bytes, root);
+		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);
 	else
 		for (MPI_Count i = 0; i < k.bytes; i += most)
 			rc = mpi_hub_bcast(hub, rc, k.data + i,

@@ -172,8 +172,8 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 		return MPI_SUCCESS;
 	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
 	if (hub)
-		return mpi_hub_gather(hub, sendbuf, sendcount, sendtype, &recv, (size_t)bytes,
-				      root);
+		return mpi_hub_gather(hub, MPI_SUCCESS, sendbuf, sendcount, sendtype, &recv,
+				      (size_t)bytes, root);
 	if (!choose_tree(p, bytes, comm))
 		mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 	else if (comm->rank == root)

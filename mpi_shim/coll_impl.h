@@ -91,6 +91,12 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
 }
 
+/* Between two ranks with a processor each, data of so many bytes go without messages: both copy at the same time. (A
+ * reduction has data of one rank only to move: coll_reduce.c. Equal blocks are read, if they can be.) */
+#define MPI_HUB_PAIR (256 << 10)
+/* Blocks of so many bytes each of up to MPI_HUB_FEW_RANKS with a processor each reads out of the others' memory. */
+#define MPI_READ_BYTES (32 << 10)
+
 /* ---- trees --------------------------------------------------------------------------------------- */
 
 #define MPI_TREE_CHILDREN 96
@@ -178,6 +184,10 @@ static inline MPI_Count mpi_vec_bytes(const struct mpi_vec *v, int i)
 
 /* Checks what is significant of n blocks (mpi_coll_check of each). */
 int mpi_vec_check(const struct mpi_vec *v, int n, const char *name);
+
+/* A rank's block for itself to where it receives it, if that is another place. */
+void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		      int rank);
 /* Every rank's blocks to all ranks that can be sent to, several at once, but not the block for the rank
  * itself; empty blocks do not travel. */
 void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
@@ -196,6 +206,9 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
+/* The same for one in which each rank reads out of the others' memory, by itself blocks of `least` bytes and more. */
+struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count least);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across);

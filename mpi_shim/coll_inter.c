@@ -152,13 +152,15 @@ int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recv
 	displs = (MPI_Aint *)(void *)mpi_plan_bytes(p, comm->size * (MPI_Count)sizeof(*displs));
 	if (!displs)
 		return MPI_ERR_NO_MEM;
+	if (!p->lost)
+		whole.displs = displs;
 	for (int i = 0; i < comm->size; i++) {
-		displs[i] = count;
+		if (!p->lost)
+			displs[i] = count;
 		count += mpi_vec_count(parts, i);
 	}
 	if (count == 0)
 		return MPI_SUCCESS;
-	whole.displs = displs;
 	whole.buf = comm->rank == 0 ? mpi_plan_typed(p, count, parts->type) : NULL;
 	if (comm->rank == 0 && !whole.buf)
 		return MPI_ERR_NO_MEM;

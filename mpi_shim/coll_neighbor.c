@@ -25,7 +25,7 @@ static int of_cart(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *
 	int dims = comm->topology->cart.ndims, rc = MPI_SUCCESS;
 	int *rank = (int *)(void *)mpi_plan_bytes(p, 2 * (MPI_Count)sizeof(int) * dims);
 
-	if (!rank)
+	if (!rank || p->lost)
 		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < dims && !rc; i++)
 		rc = mpi_cart_shift(comm, i, 1, &rank[2 * i], &rank[2 * i + 1]);

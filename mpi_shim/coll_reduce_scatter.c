@@ -7,8 +7,6 @@
  */
 #include "mpi_shim/coll_parts.h"
 
-#include <stdlib.h>
-
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
 
@@ -17,29 +15,51 @@
 /* Up to here by way of rank 0, where processors are short. */
 #define SHORT_BYTES_CROWDED (8 << 20)
 
-/* Where each rank's part begins, and behind the last the end; malloc'd. */
-static MPI_Count *begins(const struct mpi_vec *parts, int n)
+/* Room for n numbers; NULL: there is none. A blocking plan goes on without (plan.h). */
+static MPI_Count *numbers(struct mpi_plan *p, int n)
 {
-	MPI_Count *begin = calloc((size_t)n + 1, sizeof(*begin));
+	MPI_Count *number = (void *)mpi_plan_bytes(p, (MPI_Count)sizeof(*number) * n);
 
-	if (!begin) {
-		mpi_fail(MPI_ERR_NO_MEM, "no memory for the places of %d parts", n);
-		return NULL;
+	return p->lost ? NULL : number;
+}
+
+/* Where each rank's part begins, and behind the last the end. */
+struct places {
+	MPI_Count count;
+	const MPI_Count *begin; /* NULL, where the plan is lost: nowhere */
+};
+
+static MPI_Count begin_of(const struct places *at, int i)
+{
+	return at->begin ? at->begin[i] : 0;
+}
+
+static int find_places(struct mpi_plan *p, struct places *at, const struct mpi_vec *parts, int n)
+{
+	MPI_Count *begin = numbers(p, n + 1);
+
+	if (!begin && !p->lost)
+		return MPI_ERR_NO_MEM;
+	*at = (struct places){ .begin = begin };
+	for (int i = 0; i < n; i++) {
+		if (begin)
+			begin[i] = at->count;
+		at->count += mpi_vec_count(parts, i);
 	}
-	for (int i = 0; i < n; i++)
-		begin[i + 1] = begin[i] + mpi_vec_count(parts, i);
-	return begin;
+	if (begin)
+		begin[n] = at->count;
+	return MPI_SUCCESS;
 }
 
 /* The order of ranks is kept. */
 static int through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-			const struct mpi_vec *parts, const MPI_Count *begin, struct mpi_op *op,
+			const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 			struct mpi_comm *comm)
 {
-	MPI_Count count = begin[comm->size], own = mpi_vec_count(parts, comm->rank);
+	MPI_Count count = at->count, own = mpi_vec_count(parts, comm->rank);
 	struct mpi_type *type = parts->type;
 	struct mpi_vec whole = {
-		.counts = parts->counts, .count = parts->count, .displs = begin, .type = type
+		.counts = parts->counts, .count = parts->count, .displs = at->begin, .type = type
 	};
 	int rc;
 
@@ -56,7 +76,7 @@ static int through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 
 /* The part of each rank straight to it. */
 static int pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-		    const struct mpi_vec *parts, const MPI_Count *begin, struct mpi_op *op,
+		    const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		    struct mpi_comm *comm)
 {
 	MPI_Count own = mpi_vec_count(parts, comm->rank);
@@ -68,13 +88,13 @@ static int pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	sum = in ? mpi_plan_typed(p, own, type) : NULL;
 	if (!sum)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_copy(p, from + begin[comm->rank] * extent, own, type, sum, own, type);
+	mpi_plan_copy(p, from + begin_of(at, comm->rank) * extent, own, type, sum, own, type);
 	for (int i = 1; i < comm->size; i++) {
 		int to = (comm->rank + i) % comm->size;
 		int source = (comm->rank - i + comm->size) % comm->size;
 
-		mpi_plan_sendrecv(p, from + begin[to] * extent, mpi_vec_count(parts, to), type, to,
-				  in, own, type, source, comm);
+		mpi_plan_sendrecv(p, from + begin_of(at, to) * extent, mpi_vec_count(parts, to),
+				  type, to, in, own, type, source, comm);
 		mpi_plan_apply(p, op, in, sum, own, type);
 	}
 	mpi_plan_copy(p, sum, own, type, recvbuf, own, type);
@@ -83,7 +103,7 @@ static int pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 
 /* The result of a worker's part to the ranks it is for: itself and perhaps the one below it. */
 static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf,
-		     const struct mpi_vec *parts, const MPI_Count *begin)
+		     const struct mpi_vec *parts, const struct places *at)
 {
 	struct mpi_comm *comm = w->comm;
 	MPI_Count own = mpi_vec_count(parts, comm->rank);
@@ -93,42 +113,38 @@ static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf
 		return;
 	}
 	if (f->rank < f->rest)
-		mpi_plan_send(w->plan, mpi_element(w, w->mine, begin[comm->rank - 1]),
+		mpi_plan_send(w->plan, mpi_element(w, w->mine, begin_of(at, comm->rank - 1)),
 			      mpi_vec_count(parts, comm->rank - 1), w->type, comm->rank - 1, comm);
-	mpi_plan_copy(w->plan, mpi_element(w, w->mine, begin[comm->rank]), own, w->type, recvbuf,
-		      own, w->type);
+	mpi_plan_copy(w->plan, mpi_element(w, w->mine, begin_of(at, comm->rank)), own, w->type,
+		      recvbuf, own, w->type);
 }
 
 static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-		 const struct mpi_vec *parts, const MPI_Count *begin, struct mpi_op *op,
+		 const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		 struct mpi_comm *comm)
 {
 	struct mpi_fold f = mpi_fold_of(comm);
 	struct mpi_work w = {
-		.plan = p, .count = begin[comm->size], .type = parts->type, .op = op, .comm = comm
+		.plan = p, .count = at->count, .type = parts->type, .op = op, .comm = comm
 	};
-	MPI_Count *work_begin = malloc(((size_t)f.power + 1) * sizeof(*work_begin));
-	int rc = MPI_SUCCESS;
+	MPI_Count *work_begin = numbers(p, f.power + 1);
 
 	w.mine = mpi_plan_typed(p, w.count, w.type);
 	w.theirs = f.rank >= 0 ? mpi_plan_typed(p, w.count, w.type) : NULL;
-	if (!work_begin || !w.mine || (f.rank >= 0 && !w.theirs)) {
-		rc = mpi_fail(MPI_ERR_NO_MEM, "no memory for a reduction of %lld elements",
-			      (long long)w.count);
-	} else {
-		/* a worker's part is its own and that of the rank below it that folded in */
-		for (int i = 0; i < f.power; i++)
-			work_begin[i] = begin[i < f.rest ? 2 * i : i + f.rest];
+	if (!p->lost && (!work_begin || !w.mine || (f.rank >= 0 && !w.theirs)))
+		return MPI_ERR_NO_MEM;
+	/* a worker's part is its own and that of the rank below it that folded in */
+	for (int i = 0; i < f.power && work_begin; i++)
+		work_begin[i] = begin_of(at, i < f.rest ? 2 * i : i + f.rest);
+	if (work_begin)
 		work_begin[f.power] = w.count;
-		w.begin = work_begin;
-		mpi_plan_copy(p, sendbuf, w.count, w.type, w.mine, w.count, w.type);
-		mpi_fold_in(&w, &f);
-		if (f.rank >= 0)
-			mpi_halving(&w, &f);
-		hand_out(&w, &f, recvbuf, parts, begin);
-	}
-	free(work_begin);
-	return rc;
+	w.begin = work_begin;
+	mpi_plan_copy(p, sendbuf, w.count, w.type, w.mine, w.count, w.type);
+	mpi_fold_in(&w, &f);
+	if (f.rank >= 0)
+		mpi_halving(&w, &f);
+	hand_out(&w, &f, recvbuf, parts, at);
+	return MPI_SUCCESS;
 }
 
 static enum base_coll choose(MPI_Count bytes, const struct mpi_op *op)
@@ -147,16 +163,16 @@ static enum base_coll choose(MPI_Count bytes, const struct mpi_op *op)
 }
 
 static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-		  const struct mpi_vec *parts, const MPI_Count *begin, struct mpi_op *op,
+		  const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		  struct mpi_comm *comm)
 {
-	switch (choose(begin[comm->size] * parts->type->size, op)) {
+	switch (choose(at->count * parts->type->size, op)) {
 	case BASE_COLL_REDUCE_SCATTER_ROOT:
-		return through_root(p, sendbuf, recvbuf, parts, begin, op, comm);
+		return through_root(p, sendbuf, recvbuf, parts, at, op, comm);
 	case BASE_COLL_REDUCE_SCATTER_PAIRWISE:
-		return pairwise(p, sendbuf, recvbuf, parts, begin, op, comm);
+		return pairwise(p, sendbuf, recvbuf, parts, at, op, comm);
 	default:
-		return halve(p, sendbuf, recvbuf, parts, begin, op, comm);
+		return halve(p, sendbuf, recvbuf, parts, at, op, comm);
 	}
 }
 
@@ -164,23 +180,18 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		 const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_type *type = parts->type;
-	MPI_Count *begin = begins(parts, comm->size);
-	int rc = MPI_SUCCESS;
+	struct places at;
+	int rc = find_places(p, &at, parts, comm->size);
 
-	if (!begin)
-		return MPI_ERR_NO_MEM;
+	if (rc || at.count == 0)
+		return rc;
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
-	if (begin[comm->size] == 0)
-		rc = MPI_SUCCESS;
-	else if (comm->size == 1 && sendbuf != recvbuf)
-		mpi_plan_copy(p, sendbuf, begin[1], type, recvbuf, begin[1], type);
-	else if (comm->size == 1)
-		rc = MPI_SUCCESS;
-	else
-		rc = divide(p, sendbuf, recvbuf, parts, begin, op, comm);
-	free(begin);
-	return rc;
+	if (comm->size > 1)
+		return divide(p, sendbuf, recvbuf, parts, &at, op, comm);
+	if (sendbuf != recvbuf)
+		mpi_plan_copy(p, sendbuf, at.count, type, recvbuf, at.count, type);
+	return MPI_SUCCESS;
 }
 
 static int reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,

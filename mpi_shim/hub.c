@@ -3,13 +3,24 @@
  *
  * The barrier of a hub, inside a node and between nodes, and broadcasts and reductions of a few bytes inside a
  * node. See hub.h; hub_make.c makes it, hub_meet.c has what this is made of, hub_wait.c waits, hub_long.c has
- * what takes two meetings, hub_blocks.c what has a block for each rank.
+ * what takes two meetings, hub_blocks.c what has a block for each rank, hub_read.c such blocks if they are
+ * long.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
+
+#define NODES (1 << 16) /* at most, as ranks */
+
+static_assert(MPI_HUB_WORDS >= 16 + 2, "by_doubling: one for each round of NODES, and two");
+static_assert(MPI_HUB_WORDS >= MPI_DIRECT_RANKS, "at_once: one for each node");
+/* in_tree: the root has the most, one for each value of each of four digits, of which the first has few */
+#define CUBE (MPI_HUB_BRANCHES * MPI_HUB_BRANCHES * MPI_HUB_BRANCHES)
+static_assert(CUBE * MPI_HUB_BRANCHES >= NODES, "its parent and four digits have words");
+static_assert(3 * (MPI_HUB_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CHILDREN, "it has room");
 
 /* ---- barrier ---------------------------------------------------------------------------------------- */
 
@@ -19,14 +30,14 @@ static int put(struct mpi_hub *h, int node, int word, int rc)
 	return mpi_first(rc, mpi_hub_put(h, node, word, h->crossing | (rc ? MPI_HUB_MISSING : 0)));
 }
 
-/* Words of a master: one for each round, then those for folding in and out. */
 static int await_word(struct mpi_hub *h, int word)
 {
 	return mpi_hub_await(h, &h->word[word], h->crossing);
 }
 
-/* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. */
-static int between_nodes(struct mpi_hub *h, int rc)
+/* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. Words of a master:
+ * one for each round, then those for folding in and out. */
+static int by_doubling(struct mpi_hub *h, int rc)
 {
 	int power = 1, rounds = 0;
 
@@ -45,6 +56,49 @@ static int between_nodes(struct mpi_hub *h, int rc)
 	if (h->node + power < h->nodes)
 		rc = put(h, h->node + power, rounds + 1, rc);
 	return rc;
+}
+
+/* All tell each other at once, so that who comes last need not wait for anybody. */
+static int at_once(struct mpi_hub *h, int rc)
+{
+	const int n = h->nodes;
+
+	for (int i = 1; i < n; i++)
+		rc = put(h, (h->node + i) % n, h->node, rc);
+	for (int i = 1; i < n; i++)
+		rc = mpi_first(rc, await_word(h, (h->node + i) % n));
+	return rc;
+}
+
+/*
+ * Up a tree and down again. Words of a master: the first for its parent, then one for each child. The digits of a node's
+ * number say where it is in the tree (mpi_tree_make), and so the lowest that is not 0 which word of its parent is its.
+ */
+static int in_tree(struct mpi_hub *h, int rc)
+{
+	int word = 1, digits = h->node;
+	struct mpi_tree t;
+
+	mpi_tree_make(&t, 0, MPI_HUB_BRANCHES, &h->masters);
+	for (int i = 0; i < t.n; i++)
+		rc = mpi_first(rc, await_word(h, 1 + i));
+	if (t.parent >= 0) {
+		for (; digits % MPI_HUB_BRANCHES == 0; digits /= MPI_HUB_BRANCHES)
+			word += MPI_HUB_BRANCHES - 1;
+		rc = put(h, t.parent, word + digits % MPI_HUB_BRANCHES - 1, rc);
+		rc = mpi_first(rc, await_word(h, 0));
+	}
+	for (int i = 0; i < t.n; i++)
+		rc = put(h, t.child[i], 0, rc);
+	return rc;
+}
+
+/* Where processors are short each wait costs a switch of processes: then with the fewest waits. */
+static int between_nodes(struct mpi_hub *h, int rc)
+{
+	if (!mpi_coll_crowded())
+		return by_doubling(h, rc);
+	return h->nodes <= MPI_DIRECT_RANKS ? at_once(h, rc) : in_tree(h, rc);
 }
 
 static int with_masters(struct mpi_hub *h)
@@ -117,14 +171,13 @@ static int fold(struct mpi_hub *h, char *result, MPI_Count count, struct mpi_typ
 	return rc;
 }
 
-int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+int mpi_hub_reduce_short(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
 			 struct mpi_type *type, struct mpi_op *op, int root)
 {
 	size_t bytes = (size_t)(count * type->size);
-	int rc;
 
 	mpi_hub_begin_ahead(h, bytes);
-	rc = contribute(h, in, bytes);
+	rc = mpi_first(rc, contribute(h, in, bytes));
 	mpi_hub_raise(h, rc);
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));

@@ -17,7 +17,9 @@
  * ahead of them by as many operations at most; of those with eight bytes or less, by MPI_HUB_NOTES.
  *
  * With fewer processors than ranks it is not known who runs when: there the last rank to arrive does the
- * master's work, so that every rank has to be given a processor just once for a barrier.
+ * master's work, so that every rank has to be given a processor just once for a barrier. Likewise masters that share too
+ * few processors put the number to all others at once, or if they are many up a tree and down again: that has the
+ * fewest waits.
  *
  * A hub is made by the first collectives that would use it, all ranks together; it goes with its
  * communicator. Where the memory cannot be shared there is none, and messages are sent.
@@ -57,26 +59,38 @@ int mpi_hub_barrier(struct mpi_hub *hub);
 int mpi_hub_bcast(struct mpi_hub *hub, int rc, void *data, size_t bytes, int root);
 
 /* Predefined operations on dense types, up to MPI_HUB_REDUCE bytes, in the order of ranks; `in` and `out` may be the
- * same. */
-int mpi_hub_reduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
+ * same. `rc`: what went wrong before, at the root: it has no room for the result. */
+int mpi_hub_reduce(struct mpi_hub *hub, int rc, const void *in, void *out, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_hub_allreduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
 		      struct mpi_type *type, struct mpi_op *op);
 
 /*
  * Equal blocks of any length, which go in pieces. In place: allgather's `in` is its block in `recv`, alltoall's
- * `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE.
+ * `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE. `rc`
+ * of a gather is as that of a reduction.
  */
 int mpi_hub_allgather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
 		      const struct mpi_vec *recv);
 int mpi_hub_alltoall(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv);
-int mpi_hub_gather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
-		   const struct mpi_vec *recv, size_t bytes, int root);
+int mpi_hub_gather(struct mpi_hub *hub, int rc, const void *in, MPI_Count count,
+		   struct mpi_type *type, const struct mpi_vec *recv, size_t bytes, int root);
 int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t bytes, int root);
 
+/*
+ * Equal blocks (of `send`: the same for all, or one for each rank) that each rank reads out of the others' memory; not
+ * in place but for allgather. Only if the hub can do that; where processors are short it does if it is wanted. False, for
+ * all: some of these blocks cannot be read, or there is no memory to pack them. They have to go another way, and so
+ * will all others.
+ */
+bool mpi_hub_reads(const struct mpi_hub *hub, bool wanted);
+bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
+		  const struct mpi_vec *recv, int *rc);
+
 /* The same on two levels, with messages between nodes. */
-int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *hub, void *data, size_t bytes, int root);
+int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *hub, int rc, void *data, size_t bytes,
+		    int root);
 int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
 		     MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,

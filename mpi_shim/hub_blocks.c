@@ -164,11 +164,11 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 
 /* ---- from and to the root ---------------------------------------------------------------------------- */
 
-/* `wrong`: with the own block; the others' are none the worse for it. */
-static int gather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine,
+/* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of them. */
+static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_vec *mine,
 			const struct mpi_vec *recv, const struct piece *p, int root)
 {
-	int rc = begin(h, p->bytes > MPI_HUB_BYTES);
+	rc = mpi_first(rc, begin(h, p->bytes > MPI_HUB_BYTES));
 
 	if (!rc && !wrong && h->me != root)
 		pack_piece(h, mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
@@ -182,21 +182,21 @@ static int gather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine
 	return mpi_hub_leave(h, mpi_first(rc, wrong));
 }
 
-int mpi_hub_gather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
-		   const struct mpi_vec *recv, size_t bytes, int root)
+int mpi_hub_gather(struct mpi_hub *h, int rc, const void *in, MPI_Count count,
+		   struct mpi_type *type, const struct mpi_vec *recv, size_t bytes, int root)
 {
 	struct mpi_vec mine = { .buf = (char *)(uintptr_t)in, .count = count, .type = type };
 	struct piece p = { 0 };
-	int rc = MPI_SUCCESS;
+	int wrong = MPI_SUCCESS;
 
 	if (in != MPI_IN_PLACE)
-		rc = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
-	if (h->me == root && in != MPI_IN_PLACE && !rc)
-		rc = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
-				   recv->type);
+		wrong = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
+	if (h->me == root && in != MPI_IN_PLACE && !rc && !wrong)
+		wrong = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
+				      recv->type);
 	while (next_piece(&p, (MPI_Count)bytes, piece_of(h, 1)))
-		rc = mpi_first(rc, gather_piece(h, rc, &mine, recv, &p, root));
-	return rc;
+		wrong = mpi_first(wrong, gather_piece(h, rc, wrong, &mine, recv, &p, root));
+	return mpi_first(rc, wrong);
 }
 
 static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *mine,

@@ -22,10 +22,20 @@
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
 #define MPI_HUB_PIECE       (64 << 10) /* of data that go in pieces which should stay in the caches */
-#define MPI_HUB_WORDS       18         /* of a master: rounds between up to 65536 nodes, in, out */
+#define MPI_HUB_BRANCHES    32         /* of the tree of masters */
+/* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
+#define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)
+/* The same of one number: memory has run out, and there are no data with it. */
+#define MPI_HUB_LACKING (UINT64_C(1) << 62)
+
+/* What this rank lacks, or has heard that another does. */
+static inline bool mpi_hub_lacking(int rc)
+{
+	return rc == MPI_ERR_NO_MEM || rc == MPI_ERR_OTHER;
+}
 
 /* ---- in shared memory: what others write is not trusted to be more than a number or data --------------- */
 
@@ -78,12 +88,15 @@ struct mpi_hub {
 	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
 	bool spin;             /* a processor for every rank */
 	bool fence;            /* who wakes others has to order its write and its look itself */
+	bool reads;            /* all can read each other's memory */
 	bool broken;           /* a rank of the only node has died: messages from now on */
 	int n, me;             /* ranks on this node */
 	int *rank;             /* their ranks in the communicator */
 	int nodes, node;
 	int *master;               /* rank in the communicator of each node's first one */
 	struct mpi_hub_home *home; /* of each rank of the communicator */
+	MPI_Count *counts;         /* for each node, while an operation uses them; hub_nodes.c */
+	MPI_Aint *displs;
 	struct mpi_comm masters; /* on a master: those of all nodes, ranked as these; hub_nodes.c */
 	uint64_t patience_ns;    /* how long a wait goes on before it sleeps */
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */
@@ -132,7 +145,7 @@ void mpi_hub_left_long(struct mpi_hub *h);
 /* Into a place, for others to read: past the caches where that is faster. */
 void mpi_hub_show(const struct mpi_hub *h, void *place, const void *data, size_t bytes);
 
-/* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank. Who may
+/* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank or memory. Who may
  * sleep has to be woken then, or by leaving. */
 void mpi_hub_raise(struct mpi_hub *h, int rc);
 int mpi_hub_await_flag(struct mpi_hub *h, int i);
@@ -150,7 +163,7 @@ int mpi_hub_meet(struct mpi_hub *h);
 
 /* ---- hub.c: up to MPI_HUB_BYTES ------------------------------------------------------------------------ */
 
-int mpi_hub_reduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+int mpi_hub_reduce_short(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
 			 struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 			    struct mpi_type *type, struct mpi_op *op);
@@ -160,7 +173,15 @@ int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Co
 /* Bytes that are sent and received in a block; MPI_SUCCESS or mpi_fail. */
 int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
 
+/* ---- hub_read.c --------------------------------------------------------------------------------------- */
+
+/* By all ranks of the only node: whether each can read the memory of all others. The same on all. */
+bool mpi_hub_try_reading(struct mpi_hub *h);
+
 /* ---- hub_wait.c --------------------------------------------------------------------------------------- */
+
+/* A rank of the communicator, or of the node, that is dead; -1: none is known. */
+int mpi_hub_lost(const struct mpi_hub *h);
 
 /* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least);

@@ -75,8 +75,9 @@ static char *result_place(const struct vector *v)
 	return mpi_hub_place(v->hub, v->hub->n, v->bytes);
 }
 
-/* The first meeting, and this rank's part of the work, whose result is at `to`, or if that is NULL in the hub. */
-static int show_and_fold(const struct vector *v, char *to)
+/* The first meeting, and this rank's part of the work, whose result is at `to`, or if that is NULL in the hub. `wrong`: what
+ * went wrong before, at the root: the others have no need of its part. */
+static int show_and_fold(const struct vector *v, int wrong, char *to)
 {
 	struct mpi_hub *h = v->hub;
 	size_t begin = (size_t)(part(v, h->me) * v->type->size);
@@ -86,7 +87,7 @@ static int show_and_fold(const struct vector *v, char *to)
 	rc = mpi_hub_reserve_long(h);
 	if (!rc)
 		show_others_parts(v, mpi_hub_place(h, h->me, v->bytes));
-	rc = mpi_first(rc, mpi_hub_meet(h));
+	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
 	mpi_hub_leave(h, rc);
 	mpi_hub_begin(h, true);
 	mpi_hub_left_long(h);
@@ -97,7 +98,7 @@ static int allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count cou
 		     struct mpi_type *type, struct mpi_op *op)
 {
 	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
-	int rc = show_and_fold(&v, NULL);
+	int rc = show_and_fold(&v, MPI_SUCCESS, NULL);
 
 	rc = mpi_first(rc, mpi_hub_meet(h));
 	if (!rc)
@@ -105,12 +106,12 @@ static int allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count cou
 	return mpi_hub_leave(h, rc);
 }
 
-static int reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_Count count,
 		  struct mpi_type *type, struct mpi_op *op, int root)
 {
 	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
 	bool there = h->me == root && in != out;
-	int rc = show_and_fold(&v, there ? out : NULL);
+	int rc = show_and_fold(&v, wrong, there ? out : NULL);
 
 	if (!h->crowded) {
 		/* who ran ahead would take the caches from who works */
@@ -143,19 +144,18 @@ static MPI_Count piece(const struct mpi_hub *h, MPI_Count left, const struct mpi
 	return left < most ? left : most;
 }
 
-int mpi_hub_reduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root)
 {
 	const char *source = in;
 	char *to = out;
-	int rc = MPI_SUCCESS;
 
 	if (count * type->size <= MPI_HUB_BYTES)
-		return mpi_hub_reduce_short(h, in, out, count, type, op, root);
+		return mpi_hub_reduce_short(h, rc, in, out, count, type, op, root);
 	for (MPI_Count n, i = 0; i < count; i += n) {
 		n = piece(h, count - i, type);
-		rc = mpi_first(rc, reduce(h, source + i * type->size, to + i * type->size, n, type,
-					  op, root));
+		rc = mpi_first(rc, reduce(h, rc, source + i * type->size, to + i * type->size, n,
+					  type, op, root));
 	}
 	return rc;
 }

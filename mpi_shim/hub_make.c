@@ -74,6 +74,10 @@ static bool find_nodes(struct mpi_hub *h)
 			h->home[i].node = h->home[h->home[i].node].node;
 		}
 	}
+	h->counts = malloc((size_t)h->nodes * sizeof(*h->counts));
+	h->displs = malloc((size_t)h->nodes * sizeof(*h->displs));
+	if (!h->counts || !h->displs)
+		return false;
 	h->node = h->home[comm->rank].node;
 	h->me = h->home[comm->rank].seat;
 	for (int i = 0; i < comm->size; i++)
@@ -190,6 +194,12 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 	return memory;
 }
 
+static bool reading_wanted(void)
+{
+	return mpi_coll_setting.wanted &
+	       (BASE_COLL_BIT(ALLGATHER, READ) | BASE_COLL_BIT(ALLTOALL, READ));
+}
+
 /* Everybody's outcome is everybody's. */
 static bool make(struct mpi_hub *h)
 {
@@ -213,6 +223,9 @@ static bool make(struct mpi_hub *h)
 	if (h->me == 0)
 		mpi_segment_settle(&notes[h->comm->rank]);
 	free(notes);
+	/* where processors are short none reads, unless that is wanted */
+	if ((good & 1u) && h->nodes == 1 && (!h->crowded || reading_wanted()))
+		h->reads = mpi_hub_try_reading(h);
 	return good & 1u;
 }
 
@@ -227,6 +240,8 @@ void mpi_hub_free(struct mpi_hub *h)
 	free(h->rank);
 	free(h->master);
 	free(h->home);
+	free(h->counts);
+	free(h->displs);
 	free(h);
 }
 

@@ -85,7 +85,7 @@ void mpi_hub_left_long(struct mpi_hub *h)
 }
 
 /* From here on lines that others have read last are not worth fetching back to be written, which takes long where cores
- * share no cache. */
+ * share no cache. Measured: a third less time on AMD's processors, a third more on Intel's. */
 #define STREAM_BYTES (16 << 10)
 
 void mpi_hub_show(const struct mpi_hub *h, void *place, const void *data, size_t bytes)
@@ -94,7 +94,7 @@ void mpi_hub_show(const struct mpi_hub *h, void *place, const void *data, size_t
 	char *to = place;
 	const char *from = data;
 
-	if (h->crowded || bytes < STREAM_BYTES) {
+	if (h->crowded || bytes < STREAM_BYTES || !__builtin_cpu_is("amd")) {
 		memcpy(place, data, bytes);
 		return;
 	}
@@ -135,7 +135,9 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 /* A number as it is told to others. */
 static uint64_t telling(const struct mpi_hub *h, int rc)
 {
-	return h->number | (rc == MPI_ERR_PROC_ABORTED ? MPI_HUB_MISSING : 0);
+	if (rc == MPI_ERR_PROC_ABORTED)
+		return h->number | MPI_HUB_MISSING;
+	return h->number | (mpi_hub_lacking(rc) ? MPI_HUB_LACKING : 0);
 }
 
 void mpi_hub_raise(struct mpi_hub *h, int rc)

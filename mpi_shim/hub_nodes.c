@@ -9,7 +9,8 @@
  *
  * When a rank has died, what the others lack for want of it their master passes on as such inside the node; to other
  * nodes, and to a reduction's root that is no master, it sends what it has: of a reduction that is its own part. So all
- * keep on calling the same way, and none waits for another that has given the hub up.
+ * keep on calling the same way, and none waits for another that has given the hub up. Memory that runs out is passed on
+ * in both, by hubs and by plans that are lost (plan.h).
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
@@ -47,6 +48,14 @@ static int masters_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size
 		   mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
 }
 
+/* Memory that has run out inside a node lacks between nodes as well. */
+static int heard(struct mpi_plan *p, int rc)
+{
+	if (mpi_hub_lacking(rc))
+		mpi_plan_lose(p, rc);
+	return rc;
+}
+
 /* ---- inside a node ----------------------------------------------------------------------------------- */
 
 static int inside(struct mpi_hub *h, int rc, void *data, size_t bytes, int seat)
@@ -73,16 +82,16 @@ static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size
 
 	/* the master has it from the root, or the root from nobody */
 	if (first)
-		rc = inside(h, rc, data, bytes, home.seat);
+		rc = heard(p, inside(h, rc, data, bytes, home.seat));
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_bcast(p, h, data, bytes, home.node));
 	return first ? rc : inside(h, rc, data, bytes, 0);
 }
 
-int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root)
+int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes,
+		    int root)
 {
 	char *at = data;
-	int rc = MPI_SUCCESS;
 
 	for (size_t n; bytes > 0; at += n, bytes -= n) {
 		n = bytes < MPI_HUB_LONG ? bytes : MPI_HUB_LONG;
@@ -97,7 +106,7 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 	int rc = MPI_SUCCESS;
 
 	if (h->n > 1)
-		rc = mpi_hub_reduce(h, in, out, count, type, op, 0);
+		rc = mpi_hub_reduce(h, rc, in, out, count, type, op, 0);
 	if (rc && h->me == 0 && in != out)
 		memcpy(out, in, (size_t)(count * type->size));
 	if (h->me == 0) {
@@ -117,17 +126,15 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 	struct mpi_hub_home home = h->home[root];
 	bool here = home.node == h->node;
 	void *sum = out;
-	int rc = MPI_SUCCESS, tag;
+	int rc, tag;
 
 	/* the result of this node, at its master */
-	if (h->me == 0 && h->comm->rank != root) {
+	if (h->me == 0 && h->comm->rank != root)
 		sum = mpi_plan_typed(p, count, type);
-		if (!sum)
-			return MPI_ERR_NO_MEM;
-	}
+	rc = p->rc;
 	if (h->n > 1)
-		rc = mpi_hub_reduce(h, in, sum, count, type, op, 0);
-	if ((h->n == 1 || (rc && h->me == 0)) && in != sum)
+		rc = mpi_hub_reduce(h, rc, in, sum, count, type, op, 0);
+	if ((h->n == 1 || (rc && h->me == 0)) && in != sum && !p->lost)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		tag = begin(p);
@@ -156,23 +163,18 @@ struct blocks {
 	MPI_Aint *displs;
 };
 
-static bool lay_out(struct blocks *b)
+static void lay_out(struct blocks *b)
 {
 	const struct mpi_hub *h = b->hub;
-	int n = h->comm->size;
-	MPI_Count nodes = h->nodes;
 
-	b->counts = (void *)mpi_plan_bytes(b->plan, nodes * (MPI_Count)sizeof(*b->counts));
-	b->displs = (void *)mpi_plan_bytes(b->plan, nodes * (MPI_Count)sizeof(*b->displs));
-	b->data = mpi_plan_bytes(b->plan, n * b->bytes);
-	if (!b->counts || !b->displs || !b->data)
-		return false;
-	memset(b->counts, 0, (size_t)nodes * sizeof(*b->counts));
-	for (int i = 0; i < n; i++)
+	b->data = mpi_plan_bytes(b->plan, h->comm->size * b->bytes);
+	b->counts = h->counts;
+	b->displs = h->displs;
+	memset(b->counts, 0, (size_t)h->nodes * sizeof(*b->counts));
+	for (int i = 0; i < h->comm->size; i++)
 		b->counts[h->home[i].node] += b->bytes;
-	for (MPI_Count i = 0, at = 0; i < nodes; at += b->counts[i++])
+	for (MPI_Count i = 0, at = 0; i < h->nodes; at += b->counts[i++])
 		b->displs[i] = (MPI_Aint)at;
-	return true;
 }
 
 static char *block_of(const struct blocks *b, int rank)
@@ -183,18 +185,18 @@ static char *block_of(const struct blocks *b, int rank)
 }
 
 /* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear of alone. */
-static int gather_inside(const struct blocks *b, int wrong, const void *in, MPI_Count count,
-			 struct mpi_type *type)
+static int gather_inside(const struct blocks *b, int lacking, int wrong, const void *in,
+			 MPI_Count count, struct mpi_type *type)
 {
 	struct mpi_hub *h = b->hub;
 	struct mpi_vec here = { .buf = b->data + b->displs[h->node],
 				.count = b->bytes,
 				.type = mpi_bytes() };
-	int rc = MPI_SUCCESS;
+	int rc = lacking;
 
 	if (h->n > 1)
-		rc = mpi_hub_gather(h, in, count, type, &here, (size_t)b->bytes, 0);
-	else if (!wrong)
+		rc = mpi_hub_gather(h, lacking, in, count, type, &here, (size_t)b->bytes, 0);
+	else if (!wrong && !lacking)
 		mpi_type_pack_bytes(type, in, count, 0, here.buf, (size_t)b->bytes);
 	return rc == wrong ? MPI_SUCCESS : rc;
 }
@@ -225,11 +227,11 @@ int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, M
 	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
 	int wrong = mpi_hub_check_equal(count * type->size, b.bytes), rc;
 
-	if (!lay_out(&b))
-		return MPI_ERR_NO_MEM;
-	rc = gather_inside(&b, wrong, in, count, type);
+	lay_out(&b);
+	rc = heard(p, gather_inside(&b, h->me == 0 ? p->rc : MPI_SUCCESS, wrong, in, count, type));
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_allgather(&b));
+	rc = mpi_first(p->rc, rc);
 	rc = mpi_first(wrong, inside_all(h, rc, b.data, (size_t)(h->comm->size * b.bytes)));
 	for (int i = 0; i < h->comm->size && !rc; i++)
 		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, i), recv->count, 0,

@@ -31,7 +31,7 @@
 static bool reached(const _Atomic uint64_t *word, uint64_t least)
 {
 	/* pairs with the release of who wrote it; words that Portals writes carry no data */
-	return atomic_load_explicit(word, memory_order_acquire) >= least;
+	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_HUB_LACKING) >= least;
 }
 
 /* Portals writes it: nothing comes without progress. */
@@ -90,8 +90,7 @@ static void learn(struct mpi_hub *h, bool was_long)
 		h->patience_ns /= 2;
 }
 
-/* A rank of the communicator, or of the node, that is dead; -1: none is known. */
-static int lost(const struct mpi_hub *h)
+int mpi_hub_lost(const struct mpi_hub *h)
 {
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me && mpi_lost_source(h->comm, h->rank[i]) >= 0)
@@ -138,11 +137,15 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 	}
 }
 
-/* What has been reached may be the news that a rank is missing. */
+/* What has been reached may be the news that a rank or memory is missing. */
 static int verdict(const _Atomic uint64_t *word)
 {
-	if (atomic_load_explicit(word, memory_order_relaxed) < MPI_HUB_MISSING)
+	uint64_t number = atomic_load_explicit(word, memory_order_relaxed);
+
+	if (number < MPI_HUB_LACKING)
 		return MPI_SUCCESS;
+	if (number < MPI_HUB_MISSING)
+		return mpi_fail(MPI_ERR_OTHER, "memory has run out at another rank");
 	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank ended before it took part");
 }
 
@@ -160,7 +163,7 @@ static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t l
 
 		if (mpi_progress(true))
 			continue;
-		dead = lost(h);
+		dead = mpi_hub_lost(h);
 		if (dead >= 0 && !reached(word, least))
 			return missing(dead);
 	}
@@ -180,7 +183,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 		return verdict(word);
 	}
 	while (!reached(word, least)) {
-		int dead = lost(h);
+		int dead = mpi_hub_lost(h);
 
 		if (dead >= 0 && !reached(word, least))
 			return missing(dead);

@@ -16,9 +16,17 @@
 #include "mpi_shim/request.h"
 #include "mpi_shim/type.h"
 
-enum mpi_send_mode { MPI_SEND_STANDARD, MPI_SEND_SYNC, MPI_SEND_READY, MPI_SEND_BUFFERED };
+/* LACKING: of a collective, empty, and says so: its receive ends with MPI_ERR_OTHER. */
+enum mpi_send_mode {
+	MPI_SEND_STANDARD,
+	MPI_SEND_SYNC,
+	MPI_SEND_READY,
+	MPI_SEND_BUFFERED,
+	MPI_SEND_LACKING
+};
 
-/* context: comm->context or comm->context + 1. *request has one reference, the caller's. */
+/* context: comm->context or comm->context + 1. *request has one reference, the caller's. Of a collective's message
+ * for which there is no memory once it has a request, the receiver is told, before the request is done. */
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
 		   struct mpi_request **request);

@@ -73,8 +73,8 @@ int mpi_peers_init(void)
 	if (!err)
 		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, &credit);
 	if (!err)
-		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0), ~MPI_BITS_PROTO,
-			     &mpi_proto.long_me);
+		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
+			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, &mpi_proto.long_me);
 	return err ? err : mpi_withdraw_init();
 }
 
@@ -164,6 +164,7 @@ static int64_t now_ms(void)
 void mpi_check_peers(void)
 {
 	struct mpi_request *r;
+	bool any = false;
 
 	checks++;
 	checked_ms = now_ms();
@@ -174,7 +175,11 @@ void mpi_check_peers(void)
 	mpi_rma_check_peers();
 	mpi_withdraw_look();
 	look_after_peers();
-	if (mpi_proto.any_dead && mpi_world.threaded)
+	/* there may be memory for what waits for that */
+	for (int i = 0; i < mpi_world.size; i++)
+		if (mpi_proto.peer[i].queue)
+			any |= mpi_send_flush(i);
+	if ((any || mpi_proto.any_dead) && mpi_world.threaded)
 		mpi_progress_wake();
 }
 

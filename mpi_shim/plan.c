@@ -29,7 +29,7 @@ struct mpi_act {
 	struct mpi_op *op;
 };
 
-static void note(struct mpi_plan *p, int rc)
+void mpi_plan_note(struct mpi_plan *p, int rc)
 {
 	if (!rc || p->rc)
 		return;
@@ -39,6 +39,27 @@ static void note(struct mpi_plan *p, int rc)
 }
 
 /* ---- messages under way ----------------------------------------------------------------------------- */
+
+void mpi_plan_lose(struct mpi_plan *p, int rc)
+{
+	mpi_plan_note(p, rc);
+	p->lost = true;
+}
+
+/* It is over. */
+static void finish(struct mpi_plan *p, struct mpi_request *r)
+{
+	const bool receives = r->kind == MPI_REQ_RECV;
+	int rc;
+
+	if (p->lost)
+		r->error = MPI_SUCCESS; /* there was no room for what came */
+	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
+	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
+		mpi_plan_lose(p, rc);
+	else
+		mpi_plan_note(p, rc);
+}
 
 /* Room for one more; there is always some left when memory runs out: the rest is waited for. */
 static void make_room(struct mpi_plan *p)
@@ -50,12 +71,12 @@ static void make_room(struct mpi_plan *p)
 		return;
 	more = malloc((size_t)room * sizeof(*more));
 	if (!more) {
-		note(p, mpi_fail_memory("a collective with so many messages at once"));
+		mpi_plan_note(p, mpi_fail_memory("a collective with so many messages at once"));
 		while (p->opens > 0) {
 			struct mpi_request *r = p->open[--p->opens];
 
 			mpi_request_wait(r);
-			note(p, mpi_request_finish(r, MPI_STATUS_IGNORE));
+			finish(p, r);
 		}
 		return;
 	}
@@ -66,19 +87,34 @@ static void make_room(struct mpi_plan *p)
 	p->open_room = room;
 }
 
+static int start_message(const struct mpi_plan *p, const struct mpi_act *a, struct mpi_request **r)
+{
+	if (a->kind == RECV)
+		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
+				      a->comm->context + 1, r);
+	return mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
+			      a->comm->context + 1, p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD,
+			      r);
+}
+
+/* Where there is no memory even for the request of an empty one, which a receive always has, and a send that does not
+ * go at once, it is left out, and its other side waits for it. */
 static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 {
+	struct mpi_act empty = { .kind = a->kind, .peer = a->peer, .comm = a->comm };
 	struct mpi_request *r = NULL;
-	int rc;
+	int rc = MPI_ERR_NO_MEM;
 
 	make_room(p);
-	if (a->kind == SEND)
-		rc = mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
-				    a->comm->context + 1, MPI_SEND_STANDARD, &r);
-	else
-		rc = mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
-				    a->comm->context + 1, &r);
-	note(p, rc);
+	if (!p->lost)
+		rc = start_message(p, a, &r);
+	if (rc == MPI_ERR_NO_MEM) {
+		mpi_plan_lose(p, rc);
+		empty.from = empty.to = p->small;
+		empty.type = mpi_type_of(MPI_BYTE);
+		rc = start_message(p, &empty, &r);
+	}
+	mpi_plan_note(p, rc);
 	if (!rc && r != &mpi_request_sent)
 		p->open[p->opens++] = r;
 }
@@ -93,7 +129,7 @@ static bool ended(struct mpi_plan *p, bool block)
 			return false;
 	}
 	for (int i = 0; i < p->opens; i++)
-		note(p, mpi_request_finish(p->open[i], MPI_STATUS_IGNORE));
+		finish(p, p->open[i]);
 	p->opens = 0;
 	return true;
 }
@@ -102,16 +138,19 @@ static bool ended(struct mpi_plan *p, bool block)
 
 static void do_act(struct mpi_plan *p, const struct mpi_act *a)
 {
+	if (p->lost && a->kind != SEND && a->kind != RECV)
+		return;
 	switch (a->kind) {
 	case SEND:
 	case RECV:
 		begin_message(p, a);
 		break;
 	case COPY:
-		note(p, mpi_type_copy(a->from, a->count, a->type, a->to, a->to_count, a->to_type));
+		mpi_plan_note(p, mpi_type_copy(a->from, a->count, a->type, a->to, a->to_count,
+					       a->to_type));
 		break;
 	case APPLY:
-		note(p, mpi_op_apply(a->op, a->from, a->to, a->count, a->type));
+		mpi_plan_note(p, mpi_op_apply(a->op, a->from, a->to, a->count, a->type));
 		break;
 	case PACK:
 		mpi_type_pack_bytes(a->type, a->from, a->count, 0, a->to,
@@ -139,7 +178,7 @@ static void write_down(struct mpi_plan *p, const struct mpi_act *a)
 		struct mpi_act *more = realloc(p->act, (size_t)room * sizeof(*more));
 
 		if (!more) {
-			note(p, mpi_fail_memory("the steps of a collective"));
+			mpi_plan_note(p, mpi_fail_memory("the steps of a collective"));
 			return;
 		}
 		p->act = more;
@@ -269,6 +308,7 @@ static bool run(struct mpi_steps *s)
 static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 {
 	p->now = now;
+	p->lost = false;
 	p->comm = comm;
 	p->tag = tag;
 	p->rc = MPI_SUCCESS;
@@ -364,6 +404,7 @@ int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request)
 int mpi_plan_launch(struct mpi_plan *p)
 {
 	p->at = 0;
+	p->lost = false;
 	p->rc = MPI_SUCCESS;
 	p->request->done = false;
 	p->request->error = MPI_SUCCESS;

@@ -14,6 +14,11 @@
  * fails when it is carried out does not stop what follows, so that no other rank waits for ever: the first
  * error is kept. What fails when the plan is made is returned, and the rank takes no part.
  *
+ * Others wait for a collective when memory runs out while it is carried out, which a blocking one is from its beginning. Then its
+ * plan is lost: it keeps step, but its messages are empty and marked (MPI_BITS_LACKING), and what it receives is not
+ * looked at. Who gets a marked message is lost, too, so that all whose result lacks something hear of it.
+ * A marked message for which there is no memory either waits for that (send.c); only without memory for its request it is not sent.
+ *
  * Messages of a plan have a tag of its own on the collective context, so that several non-blocking collectives
  * can be under way; blocking ones use that of their family, and come one after the other.
  */
@@ -42,6 +47,7 @@ struct mpi_act;
 struct mpi_plan {
 	struct mpi_steps steps; /* first */
 	bool now;               /* carried out while it is made */
+	bool lost;              /* from here on it keeps step, and that is all */
 	struct mpi_comm *comm;
 	int tag;
 	int rc; /* the first error */
@@ -83,10 +89,18 @@ void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_C
 
 /* ---- temporary buffers, which live as long as the plan ------------------------------------------------ */
 
-/* NULL (MPI_ERR_NO_MEM, kept text) if there is no room. */
+/* NULL (MPI_ERR_NO_MEM, kept text) if there is no room; a blocking plan is lost then, and gets an address for its steps,
+ * at which nothing may be written or read but by them. */
 char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes);
 /* Room for `count` elements laid out as the datatype says: the address that a user would pass. */
 char *mpi_plan_typed(struct mpi_plan *p, MPI_Count count, const struct mpi_type *type);
+
+/* ---- errors ------------------------------------------------------------------------------------------ */
+
+/* The first one is kept. */
+void mpi_plan_note(struct mpi_plan *p, int rc);
+/* From here on it keeps step, and that is all. */
+void mpi_plan_lose(struct mpi_plan *p, int rc);
 
 /* ---- from the call to the end --------------------------------------------------------------------------- */
 

@@ -94,6 +94,14 @@ static bool make_room(struct mpi_plan *p)
 	return true;
 }
 
+static char *lacking(struct mpi_plan *p, int rc)
+{
+	if (!p->now)
+		return NULL;
+	mpi_plan_lose(p, rc);
+	return p->small;
+}
+
 char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes)
 {
 	char *small = p->small + p->small_used;
@@ -106,11 +114,10 @@ char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes)
 	/* what is written down lives longer than a call: it does not take the kept blocks away */
 	if (bytes >= 0 && make_room(p))
 		memory = p->now ? take(bytes) : malloc((size_t)bytes);
-	if (!memory) {
-		mpi_fail(MPI_ERR_NO_MEM, "no memory for a temporary buffer of %lld bytes",
-			 (long long)bytes);
-		return NULL;
-	}
+	if (!memory)
+		return lacking(p, mpi_fail(MPI_ERR_NO_MEM,
+					   "no memory for a temporary buffer of %lld bytes",
+					   (long long)bytes));
 	p->heap[p->heaps++] = memory;
 	return memory;
 }
@@ -124,11 +131,10 @@ char *mpi_plan_typed(struct mpi_plan *p, MPI_Count count, const struct mpi_type 
 	if (count == 0 || type->true_extent == 0)
 		return mpi_plan_bytes(p, 0);
 	if (__builtin_mul_overflow(count - 1, type->extent, &steps) ||
-	    __builtin_add_overflow(steps < 0 ? -steps : steps, type->true_extent, &span)) {
-		mpi_fail(MPI_ERR_NO_MEM, "no memory for a temporary copy of %lld elements",
-			 (long long)count);
-		return NULL;
-	}
+	    __builtin_add_overflow(steps < 0 ? -steps : steps, type->true_extent, &span))
+		return lacking(p, mpi_fail(MPI_ERR_NO_MEM,
+					   "no memory for a temporary copy of %lld elements",
+					   (long long)count));
 	if (steps < 0)
 		first += steps;
 	at = mpi_plan_bytes(p, span);

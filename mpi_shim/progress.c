@@ -15,6 +15,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/rma.h"
+#include "mpi_shim/start.h"
 #include "mpi_shim/steps.h"
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
@@ -142,7 +143,7 @@ static void handle(const ptl_event_t *ev)
 		mpi_recv_event(r, ev);
 }
 
-/* Requests that failed, and whose remaining events, if any, are in the queues. */
+/* Long sends that are over, of which events may still come. */
 static struct mpi_request *limbo;
 
 void mpi_request_done_later(struct mpi_request *r)
@@ -202,7 +203,10 @@ static void settle_limbo(ptl_handle_eq_t *h, int n)
 	limbo = NULL;
 	for (; r; r = next) {
 		next = r->next;
-		mpi_request_done(r);
+		if (mpi_send_settled(r))
+			mpi_request_done(r);
+		else
+			mpi_request_done_later(r);
 	}
 }
 

@@ -64,13 +64,16 @@ enum {
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
 
-/* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32). */
+/* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32). In the protocol of a
+ * message of a collective that is empty because its sender has no memory, or lacks what it depends on:
+ * MPI_BITS_LACKING. */
 enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 
-#define MPI_BITS_PROTO  (7ull << 61)
-#define MPI_BITS_CTX    (0x1fffull << 48)
-#define MPI_BITS_SOURCE (0xffffull << 32)
-#define MPI_BITS_TAG    0xffffffffull
+#define MPI_BITS_PROTO   (7ull << 61)
+#define MPI_BITS_LACKING (1ull << 63)
+#define MPI_BITS_CTX     (0x1fffull << 48)
+#define MPI_BITS_SOURCE  (0xffffull << 32)
+#define MPI_BITS_TAG     0xffffffffull
 
 static inline uint64_t mpi_bits(enum mpi_protocol proto, uint32_t context, int source, int tag)
 {
@@ -115,7 +118,7 @@ static inline int mpi_bits_tag(uint64_t bits)
 
 static inline bool mpi_bits_long(uint64_t bits)
 {
-	return bits >> 61 == MPI_PROTO_LONG;
+	return bits >> 61 & MPI_PROTO_LONG;
 }
 
 /* Header data: the sender's world rank (20 bits) and, of a long message, its number on READ (44 bits). */
@@ -143,7 +146,7 @@ struct mpi_peer {
 	uint32_t late_bytes;                    /* of its messages: seen, and not given back yet */
 	uint32_t withdrawals, back_withdrawals; /* of messages to it: made, and given back */
 	uint32_t took_withdrawals, told_withdrawals; /* ... of its messages */
-	struct mpi_request *queue, *queue_end;       /* sends that wait for a slot, in order */
+	struct mpi_request *queue, *queue_end;       /* sends that wait, in order */
 	struct mpi_peer *next_owed;                  /* of those to be told */
 	bool owed;                                   /* is on that list */
 	bool dead;                                   /* its process has ended */
@@ -287,12 +290,13 @@ void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
 void mpi_credit_tell(void);
 /* Credit came back. */
 void mpi_credit_event(const ptl_event_t *ev);
-/* Sends that waited for slots at this peer go; sends to it that were cancelled are withdrawn. */
-void mpi_send_flush(int rank);
+/* Sends that wait at this peer, for slots or for memory, go: whether any did. Sends to it that were cancelled are
+ * withdrawn. */
+bool mpi_send_flush(int rank);
 void mpi_send_withdraw(int rank);
 
 /* peers.c: looks after the processes that something waits for; what has waited for one that was
- * found dead before, ends in an error. Slow; looks at all requests. */
+ * found dead before, ends in an error; what waits for memory is tried again. Slow; looks at all requests. */
 void mpi_check_peers(void);
 /* The same, at most every 250 ms. */
 void mpi_check_peers_now_and_then(void);
@@ -352,7 +356,7 @@ static inline void mpi_request_done(struct mpi_request *r)
 		mpi_request_settle(r);
 }
 
-/* The same, once all events that have been posted so far are handled: some may name it. */
+/* The same, once no event can name it any more; a long send. */
 void mpi_request_done_later(struct mpi_request *r);
 /* The status of a done request, which stays; its error. */
 int mpi_request_status(struct mpi_request *r, MPI_Status *status);

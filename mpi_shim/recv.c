@@ -66,12 +66,18 @@ static void complete(struct mpi_request *r, uint64_t bits, MPI_Count bytes, MPI_
 	r->source = mpi_bits_source(bits);
 	r->came = mpi_bits_tag(bits);
 	r->bytes = bytes;
-	if (sent > bytes)
+	if (sent > bytes && !r->error)
 		mpi_request_fail(
 			r, MPI_ERR_TRUNCATE,
 			"the message of %lld bytes from rank %d with tag %d is longer than the "
 			"receive's %lld bytes",
 			(long long)sent, r->source, r->came, (long long)bytes);
+	if (bits & MPI_BITS_LACKING && !r->error)
+		mpi_request_fail(r, MPI_ERR_OTHER,
+				 "rank %d has sent nothing of what it had to: memory has run out "
+				 "there, or at a "
+				 "rank it depends on",
+				 r->source);
 	if (r->packed)
 		mpi_type_unpack_bytes(r->type, r->buf, r->count, 0, r->packed, (size_t)bytes);
 	mpi_request_done(r);
@@ -189,8 +195,12 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 		mpi_recv_short(r, u->bits, u->data, u->bytes);
 	} else {
 		err = scatter_space(r);
-		if (!err)
-			err = start_get(r, u);
+		if (err) {
+			/* of the bytes none: the sender is let go */
+			mpi_request_fail(r, err, "%s", mpi_fail_text());
+			r->bytes = 0;
+		}
+		err = start_get(r, u);
 		if (err)
 			PtlMEUnlink(u->claim);
 	}

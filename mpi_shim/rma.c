@@ -85,10 +85,10 @@ int mpi_rma_init(void)
 		mpi_rma_eq = PTL_EQ_NONE;
 		return portals(err, "no event queue for one-sided operations");
 	}
-	/* of what is sent the acknowledgement is event enough */
-	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE);
+	/* of what is sent the acknowledgement is event enough; answers need none if somebody waits for them */
+	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
 	if (!err)
-		err = bind_all(rma.in, 0);
+		err = bind_all(rma.in, PTL_MD_OFFER);
 	return err;
 }
 
@@ -295,17 +295,40 @@ static bool is_large(uint64_t bytes)
 	return bytes > LARGE;
 }
 
-void mpi_rma_event(const ptl_event_t *ev)
+/* The record of an operation that a part of `bytes` bytes was answered of; NULL: it was none of ours. */
+static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 {
-	struct mpi_rma *op = record((uint32_t)(ev->match_bits & INDEX_MASK));
+	struct mpi_rma *op = record((uint32_t)(bits & INDEX_MASK));
 
 	if (!op || !op->win)
-		return;
+		return NULL;
 	if (!op->forsaken) {
 		rma.answers--;
-		rma.large -= is_large(ev->rlength);
-		op->large -= is_large(ev->rlength);
+		rma.large -= is_large(bytes);
+		op->large -= is_large(bytes);
 	}
+	return op;
+}
+
+int mpi_rma_offered(const ptl_arrival_t *end)
+{
+	struct mpi_rma *op = record((uint32_t)(end->match_bits & INDEX_MASK));
+
+	/* to put data in their places takes long, and others wait for the library meanwhile */
+	if (op && op->packed)
+		return 0;
+	op = answered(end->match_bits, end->length);
+	if (op)
+		part_over(op);
+	return 1;
+}
+
+void mpi_rma_event(const ptl_event_t *ev)
+{
+	struct mpi_rma *op = answered(ev->match_bits, ev->rlength);
+
+	if (!op)
+		return;
 	if (ev->ni_fail_type != PTL_NI_OK)
 		op->error = ev->ni_fail_type == PTL_NI_BAD_ADDRESS ? MPI_ERR_BUFFER
 								   : MPI_ERR_PROC_ABORTED;

@@ -17,7 +17,7 @@ enum {
 	SENT = 1,
 	TAKEN = 2,
 	OVER = 4,
-	QUEUED = 8, /* not sent yet: it waits for a slot */
+	QUEUED = 8, /* not sent yet: it waits for a slot, or as go() says */
 	EXPOSED = 16,
 	WITHDRAWN = 32, /* its receiver has been asked to */
 	ANSWERED = 64,  /* ... and r->cancelled says what it did */
@@ -154,32 +154,83 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint32_t con
 	};
 }
 
-/* The caller has a slot. */
-static void go(struct mpi_request *r, const struct route *to)
+/* An empty message that says that there is none; the caller has a slot. It takes nothing of the blocks, so it does
+ * not wait until its share has the bytes that it costs, as any message that is not long: what its receiver gives back
+ * makes up for them. MPI_SUCCESS, MPI_ERR_NO_MEM (nothing is sent, and no text kept) or that the receiver's process
+ * has ended. */
+static int send_lacking(const struct route *to)
+{
+	int rc = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
+			      to->bits | (uint64_t)MPI_PROTO_SHORT << 61 | MPI_BITS_LACKING, 0,
+			      mpi_hdr(0));
+
+	if (rc == PTL_NO_SPACE)
+		return MPI_ERR_NO_MEM;
+	if (rc != PTL_OK)
+		return mpi_unreachable((int)(to->peer - mpi_proto.peer));
+	to->peer->sent_bytes += mpi_credit_cost(0);
+	to->peer->sent_slots++;
+	mpi_world.counts[MPI_COUNT_SENT_SHORT]++;
+	return MPI_SUCCESS;
+}
+
+/* As the message that it is. True: it is under way, or over. */
+static bool go_full(struct mpi_request *r, const struct route *to)
+{
+	int err = MPI_SUCCESS;
+
+	if (r->mode == MPI_SEND_SYNC || !send_short(to, r->data, (size_t)r->bytes, &err)) {
+		err = send_long(r, to);
+		if (!err)
+			return true;
+	}
+	if (err)
+		mpi_request_fail(r, err, "%s", mpi_fail_text());
+	if (err == MPI_ERR_NO_MEM && r->context != r->comm->context) {
+		r->mode = MPI_SEND_LACKING;
+		return false;
+	}
+	mpi_request_done(r);
+	return true;
+}
+
+/* The caller has a slot. False: it is lacking, and there is no memory to say even that. It is to wait, with all that
+ * follow it to its receiver, and to be tried again: nothing else tells the receiver. */
+static bool go(struct mpi_request *r, const struct route *to)
 {
 	int err;
 
-	if ((r->mode != MPI_SEND_SYNC && send_short(to, r->data, (size_t)r->bytes, &err)) ||
-	    (err = send_long(r, to)) != MPI_SUCCESS) {
-		if (err)
-			mpi_request_fail(r, err, "%s", mpi_fail_text());
-		mpi_request_done(r);
-	}
+	if (r->mode != MPI_SEND_LACKING && go_full(r, to))
+		return true;
+	err = send_lacking(to);
+	if (err == MPI_ERR_NO_MEM)
+		return false;
+	if (err && !r->error)
+		mpi_request_fail(r, err, "%s", mpi_fail_text());
+	mpi_request_done(r);
+	return true;
 }
 
-void mpi_send_flush(int rank)
+bool mpi_send_flush(int rank)
 {
 	struct mpi_peer *p = &mpi_proto.peer[rank];
 	struct mpi_request *r = p->queue;
+	bool any = false;
 
 	while (r && p->sent_slots - p->back_slots < mpi_proto.share_slots) {
 		struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 
 		p->queue = r->next;
 		r->state = 0;
-		go(r, &to);
+		if (!go(r, &to)) {
+			r->state = QUEUED;
+			p->queue = r;
+			break;
+		}
+		any = true;
 		r = p->queue;
 	}
+	return any;
 }
 
 static void enqueue(struct mpi_request *r, struct mpi_peer *p)
@@ -210,18 +261,24 @@ static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
 
 /* ---- long sends as they go on ----------------------------------------------------------------------- */
 
+bool mpi_send_settled(struct mpi_request *r)
+{
+	if (PtlMEUnlink(r->me) == PTL_ME_IN_USE)
+		return false;
+	mpi_events_release(r, LONG_EVENTS);
+	return true;
+}
+
 static void finish_long(struct mpi_request *r)
 {
 	r->state |= OVER;
-	PtlMEUnlink(r->me);
-	mpi_events_release(r, LONG_EVENTS);
-	if (r->error)
+	if (r->error || !mpi_send_settled(r))
 		mpi_request_done_later(r); /* more events of its may be on their way to us */
 	else
 		mpi_request_done(r);
 }
 
-/* It has waited for a slot in vain. */
+/* It has waited in vain. */
 static void never_sent(struct mpi_request *r)
 {
 	r->state |= OVER;
@@ -378,9 +435,7 @@ int mpi_send_launch(struct mpi_request *r)
 		return err;
 	to = route_of(r->comm, r->peer, r->context, r->tag);
 	r->world = (int)(to.peer - mpi_proto.peer);
-	if (has_slot(to.peer))
-		go(r, &to);
-	else
+	if (!has_slot(to.peer) || !go(r, &to))
 		enqueue(r, to.peer);
 	return MPI_SUCCESS;
 }
@@ -448,6 +503,17 @@ static int start_with_request(const void *buf, MPI_Count count, struct mpi_type 
 	return err;
 }
 
+/* With a slot it needs no request, for there may be no memory for one. */
+static bool lacking_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint32_t context)
+{
+	struct route to;
+
+	if (dest == MPI_PROC_NULL)
+		return true;
+	to = route_of(comm, dest, context, tag);
+	return has_slot(to.peer) && send_lacking(&to) == MPI_SUCCESS;
+}
+
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
 		   struct mpi_request **request)
@@ -459,6 +525,10 @@ int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int 
 		if (!err)
 			*request = &mpi_request_sent;
 		return err;
+	}
+	if (mode == MPI_SEND_LACKING && lacking_sent_at_once(dest, tag, comm, context)) {
+		*request = &mpi_request_sent;
+		return MPI_SUCCESS;
 	}
 	return start_with_request(buf, count, type, dest, tag, comm, context, mode, request);
 }

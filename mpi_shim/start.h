@@ -42,5 +42,8 @@ void mpi_send_cancel(struct mpi_request *r);
 /* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets it. */
 void mpi_recv_abandon(struct mpi_request *r, int source);
 void mpi_send_abandon(struct mpi_request *r);
+/* Takes back what of a long send that is over was exposed. False: Portals is not through with it, and events that name it may
+ * come. */
+bool mpi_send_settled(struct mpi_request *r);
 
 #endif

@@ -12,6 +12,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma.h"
 #include "mpi_shim/start.h"
 
 #define KEYS         MPI_OPEN_KINDS
@@ -201,8 +202,8 @@ static void link_block(struct mpi_block *b)
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_handle_me_t me;
 	int err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RECV, any, mpi_bits(MPI_PROTO_SHORT, 0, 0, 0),
-				~MPI_BITS_PROTO, PTL_UNLINK, PTL_INS_AFTER, block_md(b), PTL_UNLINK,
-				&me, &b->md);
+				~MPI_BITS_PROTO | MPI_BITS_LACKING, PTL_UNLINK, PTL_INS_AFTER,
+				block_md(b), PTL_UNLINK, &me, &b->md);
 
 	b->used = 0;
 	if (err != PTL_OK)
@@ -377,6 +378,8 @@ static bool received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byt
 
 int mpi_offered(const ptl_arrival_t *put)
 {
+	if (put->type != PTL_EVENT_PUT_END)
+		return mpi_rma_offered(put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
 		return mpi_hub_offered(put);
 	return received(put->match_bits, put->hdr_data, put->data, put->length);

@@ -145,6 +145,15 @@ int mpi_world_fini(void)
 	return err;
 }
 
+int mpi_world_program(void)
+{
+	static int number = -1;
+
+	if (number < 0 && PtlJobProgram(&number) != PTL_OK)
+		number = 0;
+	return number;
+}
+
 void mpi_abort_job(int code, const char *message)
 {
 	int status = code & 0xff ? code & 0xff : 1;

@@ -91,6 +91,9 @@ int mpi_world_init(int level);
 /* Collective: all that was started ends, then Portals goes. Locked; the lock is gone afterwards. */
 int mpi_world_fini(void);
 
+/* Which of the launcher's programs this process runs; 0 if that cannot be had. Asks the first time. */
+int mpi_world_program(void);
+
 /* Ends the job with this exit code, after one line to stderr. Does not return. */
 _Noreturn void mpi_abort_job(int code, const char *message);
 

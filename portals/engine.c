@@ -258,13 +258,34 @@ static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arri
 	return true;
 }
 
+/* The same of the end of an operation of ours, which went as it should. Nothing but the event is left to be done. */
+static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
+		      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
+{
+	const struct ptl_eq *eq = &e->v->eq[md->eq];
+	ptl_arrival_t end = {
+		.initiator = target,
+		.match_bits = match_bits,
+		.length = length,
+		.user_ptr = (void *)(uintptr_t)md->user_ptr,
+		.type = type,
+	};
+
+	if (!e->taker || !(md->options & PTL_MD_OFFER) || eq->head != eq->tail || !e->taker(&end))
+		return false;
+	e->taken = true;
+	return true;
+}
+
 enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
-				uint32_t uid, uint32_t jid, ptl_arrival_t *put)
+				uint32_t uid, uint32_t jid, uint64_t remote_offset,
+				ptl_arrival_t *put)
 {
 	const uint32_t can = PTL_MD_OP_PUT | PTL_MD_OFFER;
 	const struct ptl_view *v = e->v;
 	const struct ptl_me *me;
 	const struct ptl_md *md;
+	uint64_t offset;
 
 	if (pt_index > (uint32_t)v->limits.max_pt_index ||
 	    ac_index > (uint32_t)v->limits.max_ac_index ||
@@ -274,8 +295,9 @@ enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_
 	if (!me || me->md >= (uint32_t)v->limits.max_mds)
 		return PTL_OFFER_NOT;
 	md = &v->slot[me->md].md;
-	if (md->state & PTL_OBJ_INACTIVE || (md->options & (can | PTL_MD_MANAGE_REMOTE)) != can ||
-	    md->local_offset > md->length || put->length > md->length - md->local_offset)
+	offset = md->options & PTL_MD_MANAGE_REMOTE ? remote_offset : md->local_offset;
+	if (md->state & PTL_OBJ_INACTIVE || (md->options & can) != can || offset > md->length ||
+	    put->length > md->length - offset)
 		return PTL_OFFER_NOT;
 	return taken(e, md, put) ? PTL_OFFER_TAKEN : PTL_OFFER_DECLINED;
 }
@@ -303,6 +325,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 			.hdr_data = q->hdr_data,
 			.data = q->data,
 			.length = q->rlength,
+			.type = PTL_EVENT_PUT_END,
 		};
 
 		if (taken(e, md, &put))
@@ -359,7 +382,9 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 	struct ptl_md *md = &e->v->slot[l->md].md;
 	uint32_t cause = l->link;
 
-	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
+	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE) &&
+	    !(l->kind == PTL_LAND_REPLY && fail == PTL_NI_OK && l->mlength == l->rlength &&
+	      end_taken(e, md, PTL_EVENT_REPLY_END, l->match_bits, l->mlength, l->initiator))) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_landing(e->v, t, l);
@@ -501,6 +526,9 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	int32_t threshold;
 	uint32_t link = 0;
 
+	if (op != PTL_NIL)
+		v->op[op].started_ms =
+			base_now_ms(); /* the message is on its way: nobody waits for this */
 	v->r->stat.sr[PTL_SR_SEND_COUNT]++;
 	if (s->kind != PTL_REQ_GET)
 		v->r->stat.sr[PTL_SR_SEND_LENGTH] += s->length;
@@ -573,7 +601,6 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->hdr_data = s->hdr_data;
 	op->target = s->target;
 	__atomic_store_n(&op->landing, 0, __ATOMIC_RELAXED);
-	op->started_ms = base_now_ms();
 	op->next = op->prev = PTL_NIL;
 	list = op_list(e, op);
 	if (list) {
@@ -659,17 +686,20 @@ static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_n
 {
 	struct ptl_md *md = op_md(e->v, op);
 	struct ptl_evt *t;
-	uint32_t cause;
+	uint32_t cause = 0;
 
 	if (!md || md->state & PTL_OBJ_INACTIVE || !has_eq(e->v, md)) {
 		ptl_count_drop(e, PTL_DROP_ACK_NO_MD, 0);
 		return;
 	}
 	op->threshold = consume(e, md);
-	t = next_evt(e->v, md->eq);
-	evt_op(e->v, t, op, mlength, who);
-	t->hdr_data = 0;
-	cause = post(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
+	if (fail != PTL_NI_OK || mlength != op->length ||
+	    !end_taken(e, md, PTL_EVENT_ACK, op->match_bits, mlength, who->id)) {
+		t = next_evt(e->v, md->eq);
+		evt_op(e->v, t, op, mlength, who);
+		t->hdr_data = 0;
+		cause = post(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
+	}
 	if (unlink_due(md))
 		unlink_op(e, op, mlength, who, cause);
 }

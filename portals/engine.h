@@ -25,7 +25,8 @@ enum ptl_offer {
 /* Offers a put that nobody is to be told of where that is plain: it is admitted, its portal's list is short, and the
  * first entry that names it has room. Else ptl_engine_match finds where it goes, and offers it, too. There is a taker. */
 enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
-				uint32_t uid, uint32_t jid, ptl_arrival_t *put);
+				uint32_t uid, uint32_t jid, uint64_t remote_offset,
+				ptl_arrival_t *put);
 
 #define PTL_MATCH_TAKEN (-1)
 

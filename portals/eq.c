@@ -5,6 +5,7 @@
  * section 3.11).
  */
 #include <portals3_ext.h>
+#include <sched.h>
 #include <string.h>
 
 #include "base/cpu.h"
@@ -210,11 +211,35 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 	return err;
 }
 
+enum { VAIN_LOOKS = 8, VAIN_NS = 100000 };
+
+/*
+ * After a look that waited for nothing. Who looks in vain many times within a short while waits by looking, and where
+ * cores are short others need this one: a slice of time, milliseconds, would pass before they get it. Locked. True: a turn
+ * is to be given away, without the lock.
+ */
+static inline bool looks_in_vain(struct ptl_ni *ni, bool found)
+{
+	if (ni->spin_ns)
+		return false;
+	if (found) {
+		ni->vain = 0;
+		return false;
+	}
+	if (ni->vain++ == 0)
+		ni->vain_since = base_now_ns();
+	if (ni->vain < VAIN_LOOKS)
+		return false;
+	ni->vain = 0;
+	return base_now_ns() - ni->vain_since < VAIN_NS;
+}
+
 static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 {
 	struct ptl_ni *ni;
 	struct ptl_eq *eq;
 	int err = PTL_EQ_EMPTY;
+	bool turn = false;
 
 	if (!event)
 		return PTL_SEGV;
@@ -232,8 +257,11 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		/* what comes while a thread waits is that thread's */
 		if (!awaited(ni, eq_handle))
 			err = take(ni, eq, event, remove);
+		turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
+	if (turn)
+		sched_yield();
 	return err;
 }
 
@@ -368,6 +396,7 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	struct ptl_eq *few
 		[FEW]; /* apart from what callers initialize: that would make zeros of it each time */
 	struct ptl_ni *ni;
+	bool turn = false;
 	int err;
 
 	if (!ptl_is_init())
@@ -380,10 +409,15 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 		return PTL_EQ_INVALID;
 	w->eq = few;
 	err = look_up(ni, w);
-	if (err == PTL_OK)
+	if (err == PTL_OK) {
 		err = wait_any(ni, w, timeout);
+		if (timeout == 0)
+			turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
+	}
 	ptl_leave(ni);
 	w->eq = NULL;
+	if (turn)
+		sched_yield();
 	return err;
 }
 

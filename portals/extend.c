@@ -17,3 +17,10 @@ int PtlJobFence(void)
 {
 	return ptl_job_fence() == 0 ? PTL_OK : PTL_FAIL;
 }
+
+int PtlJobProgram(int *number)
+{
+	if (!number)
+		return PTL_SEGV;
+	return rt_program(number) == 0 ? PTL_OK : PTL_FAIL;
+}

@@ -249,49 +249,56 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	return start(md_handle, false, &s);
 }
 
+/* The swap, on an interface that was entered: as try_start(). */
+static inline __attribute__((always_inline)) int try_swap(struct ptl_ni *ni,
+							  ptl_handle_md_t get_handle,
+							  ptl_handle_md_t put_handle, bool whole,
+							  bool routed, struct ptl_start *s)
+{
+	const struct ptl_ni *get_ni = ptl_ni_of(get_handle, PTL_KIND_MD);
+	const struct ptl_md *put = initiating(ni, put_handle);
+	const struct ptl_md *get = get_ni == ni ? initiating(ni, get_handle) : NULL;
+	int err;
+
+	if (!put || !get_ni)
+		return PTL_MD_INVALID;
+	if (get_ni != ni)
+		return PTL_MD_ILLEGAL;
+	if (!get)
+		return PTL_MD_INVALID;
+	if (wildcard(s->target))
+		return PTL_PROCESS_INVALID;
+	s->md = ptl_handle_index(put_handle);
+	s->get_md = ptl_handle_index(get_handle);
+	if (whole)
+		s->length = put->length;
+	if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
+	    outside(put, s->offset,
+		    ptl_atomic_on_runs(s->atomic) ? 0 : ptl_atomic_operand(s->atomic, s->length)) ||
+	    outside(get, s->get_offset, s->length))
+		return PTL_MD_ILLEGAL;
+	err = atomic_error(ni, put, s);
+	return err == PTL_OK ? send(ni, s, routed) : err;
+}
+
 /* The swap: `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
 static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole,
 		struct ptl_start *s)
 {
 	struct ptl_ni *ni;
-	struct ptl_md *get, *put;
 	int err;
 
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	ni = ptl_enter(put_handle, PTL_KIND_MD);
-	if (!ni || !ptl_ni_of(get_handle, PTL_KIND_MD)) {
-		if (ni)
-			ptl_leave(ni);
+	if (!ni)
 		return PTL_MD_INVALID;
-	}
-	if (!wildcard(s->target))
+	err = try_swap(ni, get_handle, put_handle, whole, false, s);
+	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
+		/* finding a path may let go of the lock, so all is looked at again */
 		ptl_route(ni, s->target);
-	put = initiating(ni, put_handle);
-	get = ptl_ni_of(get_handle, PTL_KIND_MD) == ni ? initiating(ni, get_handle) : NULL;
-	s->md = ptl_handle_index(put_handle);
-	s->get_md = ptl_handle_index(get_handle);
-	if (put && whole)
-		s->length = put->length;
-	if (!put)
-		err = PTL_MD_INVALID;
-	else if (ptl_ni_of(get_handle, PTL_KIND_MD) != ni)
-		err = PTL_MD_ILLEGAL;
-	else if (!get)
-		err = PTL_MD_INVALID;
-	else if (wildcard(s->target))
-		err = PTL_PROCESS_INVALID;
-	else if (s->length > (uint64_t)ni->view.limits.max_getput_md ||
-		 outside(put, s->offset,
-			 ptl_atomic_on_runs(s->atomic)
-				 ? 0
-				 : ptl_atomic_operand(s->atomic, s->length)) ||
-		 outside(get, s->get_offset, s->length))
-		err = PTL_MD_ILLEGAL;
-	else
-		err = atomic_error(ni, put, s);
-	if (err == PTL_OK)
-		err = send(ni, s, true);
+		err = try_swap(ni, get_handle, put_handle, whole, true, s);
+	}
 	ptl_leave(ni);
 	return err;
 }

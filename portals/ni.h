@@ -70,6 +70,8 @@ struct ptl_ni {
 	_Atomic bool handlers;   /* there is one */
 	_Atomic bool in_handler; /* a thread is running them */
 	uint32_t poll_turn;      /* where the next PtlEQPoll starts looking */
+	uint32_t vain;       /* looks in a row that found nothing, where cores are short; eq.c */
+	uint64_t vain_since; /* when the first of them was */
 	/* Who the lock is biased to (lock.h): the thread, and in the lowest bits its place. Written in plain mode only,
 	 * with the lock; who reads something old in it finds out from the lock word. */
 	_Atomic uintptr_t bias;

@@ -357,6 +357,17 @@ int rt_get(const char *key, char *value, size_t len)
 	return job->kind == RT_ALONE ? get_alone(key, value, len) : -EOPNOTSUPP;
 }
 
+int rt_program(int *number)
+{
+	const struct rt_job *job;
+	int err = ready(&job);
+
+	if (err)
+		return err;
+	*number = job->kind == RT_PMI1 ? pmi.program : 0;
+	return 0;
+}
+
 int rt_abort(int code, const char *message)
 {
 	const struct rt_job *job;

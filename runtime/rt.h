@@ -47,6 +47,12 @@ int rt_fence(void);
 int rt_get(const char *key, char *value, size_t len);
 
 /*
+ * Which of the programs that the launcher was given this process runs, counted from 0: 0 where there is only one, without
+ * PMI-1, and where the launcher does not say. -errno: as rt_init; -ESHUTDOWN, -ECHILD.
+ */
+int rt_program(int *number);
+
+/*
  * Asks the launcher to end the whole job with this exit code, after printing message (may be NULL).
  * Returns, with 0 if a launcher was told: the caller exits by itself. Works while other threads wait
  * in a fence.

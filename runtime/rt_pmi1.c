@@ -21,6 +21,7 @@
 enum {
 	INIT_TIMEOUT_MS = 60000, /* something else than a launcher may be behind PMI_FD */
 	FINI_TIMEOUT_MS = 10000,
+	PROGRAM_TIMEOUT_MS = 1000, /* not every launcher answers that */
 	PARTS_MAX = 9999,
 	KEY_SIZE = RT_KEY_MAX + sizeof(":9999"),
 	VALUE_MAX = PMI1_LINE_MAX / 2, /* what we use at most of a launcher's limit */
@@ -163,12 +164,9 @@ static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 	return 0;
 }
 
-/* Sends ask and waits for the answer of this kind. call is held. */
-static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
-		   enum pmi1_cmd kind, struct pmi1_msg *answer)
+/* call is held from here to the answer. */
+static int ask_for(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask)
 {
-	const char *line = NULL;
-	size_t len = 0;
 	int n, err;
 
 	if (pmi->error)
@@ -177,13 +175,50 @@ static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg
 	if (n < 0)
 		return n;
 	err = send_line(pmi, pmi->out, (size_t)n);
-	if (!err)
-		err = read_line(pmi, &line, &len);
-	if (err)
-		return broken(pmi, doing, err);
-	if (pmi1_decode(line, len, answer) || answer->cmd != kind)
-		return bad_answer(pmi, doing, line, len);
-	return 0;
+	return err ? broken(pmi, doing, err) : 0;
+}
+
+/* Whatever a launcher says to a question that it does not know is an answer, too. */
+static void take_program(struct rt_pmi1 *pmi, const char *line, size_t len)
+{
+	struct pmi1_msg answer;
+
+	pmi->asks_program = false;
+	if (!pmi1_decode(line, len, &answer) && answer.cmd == PMI1_CMD_GOT_APPNUM &&
+	    answer.num[PMI1_APPNUM] >= 0)
+		pmi->program = answer.num[PMI1_APPNUM];
+}
+
+static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
+		     struct pmi1_msg *answer)
+{
+	for (;;) {
+		const char *line;
+		size_t len;
+		bool good;
+		int err = read_line(pmi, &line, &len);
+
+		if (err)
+			return broken(pmi, doing, err);
+		good = !pmi1_decode(line, len, answer);
+		if (good && answer->cmd == kind)
+			return 0;
+		/* the program's number, or none, that comes late; see ask_program */
+		if (!pmi->asks_program ||
+		    (kind != PMI1_CMD_MY_KVSNAME && !(good && answer->cmd == PMI1_CMD_GOT_APPNUM)))
+			return bad_answer(pmi, doing, line, len);
+		take_program(pmi, line, len);
+	}
+}
+
+/* Sends ask and waits for the answer of this kind. call is held. */
+static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
+		   enum pmi1_cmd kind, struct pmi1_msg *answer)
+{
+	int err = ask_for(pmi, doing, ask);
+
+	*answer = (struct pmi1_msg){ .present = 0 };
+	return err ? err : answer_to(pmi, doing, kind, answer);
 }
 
 static int ask_init(struct rt_pmi1 *pmi)
@@ -233,6 +268,36 @@ static int ask_limits(struct rt_pmi1 *pmi)
 	return 0;
 }
 
+/*
+ * Nothing else is asked until this is answered: Slurm's launcher takes one request out of what it reads, and drops what
+ * follows it. One that does not know the question may say nothing, and is waited for a moment; an answer that comes later
+ * is taken where it comes.
+ */
+static int ask_program(struct rt_pmi1 *pmi)
+{
+	static const char doing[] = "asking for its program's number";
+	const int timeout_ms = pmi->timeout_ms;
+	struct pmi1_msg ask;
+	const char *line;
+	size_t len;
+	int err;
+
+	pmi1_begin(&ask, PMI1_CMD_GET_APPNUM);
+	err = ask_for(pmi, doing, &ask);
+	if (err)
+		return err;
+	pmi->asks_program = true;
+	pmi->timeout_ms = PROGRAM_TIMEOUT_MS;
+	err = read_line(pmi, &line, &len);
+	pmi->timeout_ms = timeout_ms;
+	if (err == -ETIMEDOUT)
+		return 0;
+	if (err)
+		return broken(pmi, doing, err);
+	take_program(pmi, line, len);
+	return 0;
+}
+
 static int ask_name(struct rt_pmi1 *pmi)
 {
 	struct pmi1_msg ask, answer;
@@ -274,6 +339,8 @@ int rt_pmi1_init(struct rt_pmi1 *pmi, int fd, bool debug)
 		err = ask_init(pmi);
 	if (!err)
 		err = ask_limits(pmi);
+	if (!err)
+		err = ask_program(pmi);
 	if (!err)
 		err = ask_name(pmi);
 	if (err)

@@ -19,7 +19,8 @@ struct rt_pmi1 {
 	bool debug;                            /* print every line */
 	char kvsname[RT_PMI1_KVSNAME_MAX + 1]; /* of this job; constant after rt_pmi1_init */
 	int key_max, value_max;                /* characters the launcher stores; likewise */
-	int timeout_ms; /* wait for an answer, -1 without end; under `call` */
+	_Atomic int program; /* which of the launcher's this is; 0 if it does not say */
+	int timeout_ms;      /* wait for an answer, -1 without end; under `call` */
 
 	/*
 	 * call is held over one request and its answer, and guards the members below; write is
@@ -27,6 +28,7 @@ struct rt_pmi1 {
 	 * answer. Order: call, write.
 	 */
 	pthread_mutex_t call, write;
+	bool asks_program; /* and has no answer yet */
 	int error; /* why the connection is of no use any more, a negative errno; 0 while it is */
 	char *in;  /* PMI1_LINE_MAX bytes: what was received, from the start of a line */
 	size_t in_len; /* bytes in it */
@@ -35,7 +37,7 @@ struct rt_pmi1 {
 };
 
 /*
- * Takes part in the job on this socket: init, limits, name. The caller keeps the socket. Returns 0, or
+ * Takes part in the job on this socket: init, limits, program, name. The caller keeps the socket. Returns 0, or
  * -errno after a warning; there is nothing to release then.
  */
 int rt_pmi1_init(struct rt_pmi1 *pmi, int fd, bool debug);

@@ -4,7 +4,7 @@
  * What the comparisons with the bare fabrics need and no more: two ranks that put to each other, without the
  * floors, fills and checks of ptlperf, which take minutes on an emulated processor.
  *
- *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the median of batches; both spin
+ *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the mean; both spin
  *   fabprobe typical BYTES TRIPS      the same, the median of single trips
  *   fabprobe bandwidth BYTES COUNT    GB/s of a stream of puts, WINDOW in flight, until the last body was taken
  *   fabprobe burst BYTES FILE         rank 0 puts BURST messages, then makes FILE; rank 1, which sees it, takes them all.
@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { INDEX = 6, BITS = 1, WINDOW = 64, BATCH = 16, BURST = 12, DONE = 2 };
+enum { INDEX = 6, BITS = 1, WINDOW = 64, WARM_UP = 16, BURST = 12, DONE = 2 };
 
 struct ends {
 	ptl_handle_ni_t ni;
@@ -133,35 +133,45 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* When every `batch`th trip began goes to `times`, if that is not NULL. The clock, which is slow on an emulated
- * processor, is looked at while the message is on its way. */
-static void trips(struct ends *e, size_t count, size_t batch, double *times)
+/* When each trip began goes to `times`, if that is not NULL. The clock, which is slow on an emulated processor, is looked
+ * at while the message is on its way. */
+static void trips(struct ends *e, size_t count, double *times)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (e->rank == 0)
 			put(e, BITS);
-		if (times && i % batch == 0)
-			times[i / batch] = now();
+		if (times)
+			times[i] = now();
 		expect(e, PTL_EVENT_PUT_END, 1);
 		if (e->rank == 1)
 			put(e, BITS);
 	}
 }
 
-static void latency(struct ends *e, size_t count, size_t batch)
+static void latency(struct ends *e, size_t count)
 {
-	size_t batches = count / batch + 1;
-	double *us = calloc(batches + 1, sizeof(*us));
+	double start;
+
+	trips(e, WARM_UP, NULL); /* connects, too */
+	start = now();
+	trips(e, count, NULL);
+	if (e->rank == 0)
+		printf("%.3f\n", 1e6 * (now() - start) / (2 * (double)count));
+}
+
+static void typical(struct ends *e, size_t count)
+{
+	double *us = calloc(count + 1, sizeof(*us));
 
 	if (!us)
 		exit(1);
-	trips(e, BATCH, 1, NULL); /* connects, and warms up */
-	trips(e, batches * batch + 1, batch, e->rank == 0 ? us : NULL);
-	for (size_t i = 0; i < batches; i++)
-		us[i] = 1e6 * (us[i + 1] - us[i]) / (2 * (double)batch);
-	qsort(us, batches, sizeof(*us), by_value);
+	trips(e, WARM_UP, NULL);
+	trips(e, count + 1, e->rank == 0 ? us : NULL);
+	for (size_t i = 0; i < count; i++)
+		us[i] = 1e6 * (us[i + 1] - us[i]) / 2;
+	qsort(us, count, sizeof(*us), by_value);
 	if (e->rank == 0)
-		printf("%.3f\n", us[batches / 2]);
+		printf("%.3f\n", us[count / 2]);
 	free(us);
 }
 
@@ -214,7 +224,7 @@ static void burst(struct ends *e, const char *file)
 {
 	int fd;
 
-	trips(e, BATCH, 1, NULL);
+	trips(e, WARM_UP, NULL);
 	if (e->rank == 0) {
 		put_burst(e);
 		fd = open(file, O_CREAT | O_WRONLY, 0600);
@@ -235,16 +245,19 @@ int main(int argc, char **argv)
 	size_t size = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
 	size_t count = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
 
-	if (strcmp(what, "latency") != 0 && strcmp(what, "typical") != 0 &&
-	    strcmp(what, "bandwidth") != 0 && strcmp(what, "burst") != 0) {
+	if (strcmp(what, "burst") != 0 &&
+	    (count == 0 || (strcmp(what, "latency") != 0 && strcmp(what, "typical") != 0 &&
+			    strcmp(what, "bandwidth") != 0))) {
 		fputs("usage: mpiexec -n 2 fabprobe latency BYTES TRIPS | typical BYTES TRIPS | "
 		      "bandwidth BYTES COUNT | burst BYTES FILE\n",
 		      stderr);
 		return 2;
 	}
 	open_ends(&e, size, *what == 'b' && what[1] == 'a' ? 0 : PTL_MD_EVENT_END_DISABLE);
-	if (*what == 'l' || *what == 't')
-		latency(&e, count, *what == 'l' ? BATCH : 1);
+	if (!strcmp(what, "latency"))
+		latency(&e, count);
+	else if (!strcmp(what, "typical"))
+		typical(&e, count);
 	else if (!strcmp(what, "bandwidth"))
 		bandwidth(&e, count);
 	else

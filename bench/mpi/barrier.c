@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Barrier beside a barrier of messages, in one job and in turn. The messages have the shape that barriers of
+ * MPI_Barrier beside barriers of messages, in one job and in turn. The messages have the shapes that barriers of
  * masters have by one-sided puts (pairwise exchange with recursive doubling; what is over a power of two
- * folded in before and out after), so that what differs is how a step is told.
+ * folded in before and out after), so that what differs is how a step is told; and, for ranks that share processors, that
+ * with the fewest waits: all tell all others, or if they are many rank 0, who tells them in turn.
  * Usage: barrier LINE-FILE MIN-MS REPEAT
  */
 #include "../ptlperf/clock.h"
 #include "measure.h"
 
-enum { TAG = 4 };
+enum { TAG = 4, AT_ONCE = 8 };
 
 static void send(int to)
 {
@@ -41,15 +42,52 @@ static void by_messages(void)
 		send(bench_rank + power);
 }
 
+static void with_few_waits(void)
+{
+	MPI_Request sent[AT_ONCE];
+	MPI_Status status[AT_ONCE];
+	int n = 0;
+
+	if (bench_ranks <= AT_ONCE) {
+		for (int i = 1; i < bench_ranks; i++)
+			MPI_Isend(NULL, 0, MPI_BYTE, (bench_rank + i) % bench_ranks, TAG,
+				  MPI_COMM_WORLD, &sent[n++]);
+		for (int i = 1; i < bench_ranks; i++)
+			recv((bench_rank + i) % bench_ranks);
+		MPI_Waitall(n, sent, status);
+		return;
+	}
+	for (int i = 1; !bench_rank && i < bench_ranks; i++)
+		recv(i);
+	for (int i = 1; !bench_rank && i < bench_ranks; i++)
+		send(i);
+	if (bench_rank) {
+		send(0);
+		recv(0);
+	}
+}
+
+static void call(void)
+{
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static const struct {
+	const char *name;
+	void (*barrier)(void);
+} kinds[] = {
+	{ "MPI_Barrier", call },
+	{ "messages", by_messages },
+	{ "messages, few waits", with_few_waits },
+};
+
 static void run(void *arg, int count, uint64_t *ticks)
 {
+	void (*const *barrier)(void) = arg;
 	uint64_t last = perf_now(), now;
 
 	for (int i = 0; i < count; i++) {
-		if (arg)
-			by_messages();
-		else
-			MPI_Barrier(MPI_COMM_WORLD);
+		(*barrier)();
 		now = perf_now();
 		if (ticks)
 			ticks[i] = now - last;
@@ -59,16 +97,14 @@ static void run(void *arg, int count, uint64_t *ticks)
 
 int main(int argc, char **argv)
 {
-	static int messages;
-
 	bench_start(&argc, &argv, "");
 	if (bench_ranks < 2)
 		bench_fail("needs 2 ranks at least");
-	for (int i = 0; i < 2; i++) {
-		struct perf_stats s = bench_measure(run, i ? &messages : NULL, BENCH_MEAN);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		void (*barrier)(void) = kinds[i].barrier;
+		struct perf_stats s = bench_measure(run, (void *)&barrier, BENCH_MEAN);
 
-		bench_print("barriers", i ? "messages" : "MPI_Barrier", 0, "ns", s.median, s.p99,
-			    s.min);
+		bench_print("barriers", kinds[i].name, 0, "ns", s.median, s.p99, s.min);
 	}
 	bench_end();
 	return 0;

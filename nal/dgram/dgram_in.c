@@ -7,6 +7,11 @@
  */
 #include "nal/dgram/dgram_core.h"
 
+/* Of the packets in flight one in so many may have arrived without an acknowledgement, and not more than so many: each
+ * lets as many go at once, which a short queue has to hold. */
+#define OWED_SHARE 16u
+#define OWED_MOST  4u
+
 static bool seen(const struct dgram_conn *c, uint64_t pn)
 {
 	return c->seen[pn / 64 % DGRAM_ACK_WORDS] >> pn % 64 & 1;
@@ -43,8 +48,15 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 	return true;
 }
 
-/* Packet `pn` was taken: notes what is to be said of it, and when. RFC 9000 section 13.2.1: the second packet,
- * and whatever is out of order, at once; the first one may wait for company. */
+/* How many packets may wait for an acknowledgement: one, as RFC 9000 section 13.2.1 has it, or few of those in flight. */
+static uint64_t may_owe(const struct dgram_head *h)
+{
+	uint64_t share = dgram_min64(h->gap / OWED_SHARE, OWED_MOST);
+
+	return share ? share : 1;
+}
+
+/* Packet `pn` was taken: notes what is to be said of it, and when: whatever is out of order at once. */
 static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
 {
 	struct dgram_conn *c = r->conn;
@@ -60,7 +72,7 @@ static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *
 	if (!asks)
 		return;
 	c->unacked++;
-	if (!in_order || c->unacked > 1)
+	if (!in_order || c->unacked > may_owe(h))
 		c->ack_at = m->now;
 	else
 		c->ack_at = dgram_min64(c->ack_at, m->now + m->cfg.ack_delay_ns);

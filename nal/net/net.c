@@ -285,7 +285,8 @@ bool net_progress(struct net *n)
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)
 		resume(n);
-	if (got || n->carrier->wake(n) <= n->now)
+	/* what is due becomes so as time passes */
+	if (got || (n->told && n->carrier->wake(n) <= n->now))
 		n->carrier->run(n);
 	if (got)
 		poll_it(n);

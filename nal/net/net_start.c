@@ -33,21 +33,23 @@ static uint16_t clipped(uint32_t index)
 	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
 }
 
+/* `plain`: known to be a put that calculates nothing and that nobody answers, for which little is to be done. */
 static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 							     const struct ptl_ni *ni,
-							     const struct ptl_start *s, uint32_t op)
+							     const struct ptl_start *s, uint32_t op,
+							     bool plain)
 {
 	static const uint8_t kinds[] = {
 		[PTL_REQ_PUT] = NET_PUT,
 		[PTL_REQ_GET] = NET_GET,
 		[PTL_REQ_GETPUT] = NET_GETPUT,
 	};
-	bool answered = op != PTL_NIL && (s->ack || s->kind != PTL_REQ_PUT);
+	bool answered = !plain && op != PTL_NIL && (s->ack || s->kind != PTL_REQ_PUT);
 	struct net_msg m = {
-		.kind = kinds[s->kind],
-		.ack = s->ack,
-		.atomic = s->atomic,
-		.element = s->element,
+		.kind = plain ? NET_PUT : kinds[s->kind],
+		.ack = !plain && s->ack,
+		.atomic = plain ? 0 : s->atomic,
+		.element = plain ? 0 : s->element,
 		.pt_index = clipped(s->pt_index),
 		.ac_index = clipped(s->ac_index),
 		.op = answered ? op : PTL_NIL,
@@ -62,25 +64,33 @@ static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 	return net_msg_encode(header, &m);
 }
 
+/* A put that calculates nothing and that nobody answers, as most messages are; its bytes are copied. */
+static inline __attribute__((always_inline)) int send_plain(struct net *n, uint32_t peer,
+							    const struct ptl_start *s,
+							    struct dgram_mem body)
+{
+	uint8_t header[DGRAM_HEADER_MAX];
+	struct dgram_out o = {
+		.header = header, .body = body, .body_len = s->length, .copy = true
+	};
+
+	o.header_len = encode(header, n->ni, s, PTL_NIL, true);
+	return n->carrier->send(n, peer, &o) == 0 ? PTL_OK : PTL_NO_SPACE;
+}
+
 static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	uint64_t *sr = n->ni->view.r->stat.sr;
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = {
-		.header = header,
-		.body = { .base = (void *)(uintptr_t)s->inject },
-		.body_len = s->length,
-		.copy = true,
-	};
+	int err;
 
 	if (s->length > NET_COPY_MOST || (s->length && !net_may_copy(n, peer)))
 		return PTL_NO_SPACE;
-	o.header_len = encode(header, n->ni, s, PTL_NIL);
-	if (n->carrier->send(n, peer, &o) != 0)
-		return PTL_NO_SPACE;
-	sr[PTL_SR_SEND_COUNT]++;
-	sr[PTL_SR_SEND_LENGTH] += s->length;
-	return PTL_OK;
+	err = send_plain(n, peer, s, (struct dgram_mem){ .base = (void *)(uintptr_t)s->inject });
+	if (err == PTL_OK) {
+		sr[PTL_SR_SEND_COUNT]++;
+		sr[PTL_SR_SEND_LENGTH] += s->length;
+	}
+	return err;
 }
 
 /* Does the body stay where it is? Then there is a record of it. */
@@ -102,7 +112,13 @@ static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, ui
 	return PTL_OK;
 }
 
-static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
+/* Are the bytes of a put copied when it goes? Whether somebody is there is not known before the connection stands. */
+static inline bool copies(const struct net *n, uint32_t peer, uint64_t len)
+{
+	return len <= NET_COPY_MOST && n->stat[peer].state == 1 && net_may_copy(n, peer);
+}
+
+static int __attribute__((noinline)) start(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	struct ptl_engine *e = &n->ni->engine;
 	struct net_span span = { .md = s->md, .offset = s->offset };
@@ -114,9 +130,7 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 
 	if (s->kind != PTL_REQ_GET)
 		o.body_len = s->atomic ? s->operand : s->length;
-	/* whether somebody is there is not known before the connection stands */
-	is_long = s->kind == PTL_REQ_PUT && (o.body_len > NET_COPY_MOST ||
-					     n->stat[peer].state != 1 || !net_may_copy(n, peer));
+	is_long = s->kind == PTL_REQ_PUT && !copies(n, peer, o.body_len);
 	if (is_long)
 		flags |= PTL_OP_LONG | PTL_OP_UNLISTED;
 	if (s->kind != PTL_REQ_PUT || flags) {
@@ -124,7 +138,7 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 		if (op == PTL_NIL)
 			return PTL_NO_SPACE;
 	}
-	o.header_len = encode(header, n->ni, s, op);
+	o.header_len = encode(header, n->ni, s, op, false);
 	if (is_long) {
 		err = keep_body(n, peer, s, op, &o);
 	} else if (o.body_len) {
@@ -148,14 +162,31 @@ static int start(struct net *n, uint32_t peer, const struct ptl_start *s)
 	return PTL_OK;
 }
 
-int net_send(struct net *n, const struct ptl_start *s)
+static int start_plain(struct net *n, uint32_t peer, const struct ptl_start *s)
+{
+	struct net_span span = { .md = s->md, .offset = s->offset };
+	struct dgram_mem none = { .base = NULL };
+	int err = send_plain(n, peer, s, s->length ? net_mem_of(n, &span) : none);
+
+	if (err == PTL_OK)
+		ptl_engine_send(&n->ni->engine, s, false, PTL_NI_OK, PTL_NIL);
+	return err;
+}
+
+/* A short message's way to the carrier is made one function. */
+__attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 {
 	uint32_t peer = net_peer_of(n, s->target);
 	int err;
 
 	if (peer == DGRAM_NONE)
 		return NAL_ELSEWHERE;
-	err = s->inject ? inject(n, peer, s) : start(n, peer, s);
+	if (s->inject)
+		err = inject(n, peer, s);
+	else if (s->kind == PTL_REQ_PUT && !s->ack && !s->atomic && copies(n, peer, s->length))
+		err = start_plain(n, peer, s);
+	else
+		err = start(n, peer, s);
 	if (err == PTL_OK) {
 		n->stat[peer].sent++;
 		n->carrier->run(n);

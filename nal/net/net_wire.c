@@ -43,27 +43,45 @@ static bool sound(const struct net_msg *m, uint64_t body_len)
 	}
 }
 
-/* The next 8 bytes, if they are said to be there. */
-static uint64_t next(const uint8_t **at, bool there)
+/* The next 8 bytes. */
+static uint64_t next(const uint8_t **at)
 {
-	uint64_t v = there ? dgram_get64(*at) : 0;
+	*at += 8;
+	return dgram_get64(*at - 8);
+}
 
-	*at += there ? 8 : 0;
-	return v;
+/* What is there only if a flag says so. */
+static void decode_more(const uint8_t *at, uint8_t flags, struct net_msg *m)
+{
+	if (flags & NET_HAS_OP) {
+		m->op = dgram_get32(at);
+		m->op_gen = dgram_get32(at + 4);
+		at += 8;
+	}
+	if (flags & NET_HAS_OFFSET)
+		m->remote_offset = next(&at);
+	if (flags & NET_HAS_LENGTH)
+		m->length = next(&at);
+	if (flags & NET_HAS_DATA)
+		m->hdr_data = next(&at);
+}
+
+/* How many words of 8 bytes the flags say are there: a digit for each choice of the four. */
+static size_t said(uint8_t flags)
+{
+	static_assert(NET_HAS == 0x1e, "four bits above the first");
+	return 0x4332322132212110ull >> 4 * (flags >> 1) & 0xf;
 }
 
 static int decode_request(const uint8_t *h, size_t len, uint64_t body_len, struct net_msg *m)
 {
-	const uint8_t *at = h + sizeof(struct net_wire_request);
-	uint64_t op, length;
 	uint8_t flags;
 
 	if (len < sizeof(struct net_wire_request))
 		return -EPROTO;
 	flags = h[offsetof(struct net_wire_request, flags)];
 	if (flags & ~(NET_WANT_ACK | NET_HAS) ||
-	    len != sizeof(struct net_wire_request) +
-			    8u * (size_t)__builtin_popcount(flags & NET_HAS))
+	    len != sizeof(struct net_wire_request) + 8 * said(flags))
 		return -EPROTO;
 	m->ack = flags & NET_WANT_ACK;
 	m->atomic = h[offsetof(struct net_wire_request, atomic)];
@@ -71,13 +89,10 @@ static int decode_request(const uint8_t *h, size_t len, uint64_t body_len, struc
 	m->pt_index = dgram_get16(h + offsetof(struct net_wire_request, pt_index));
 	m->ac_index = dgram_get16(h + offsetof(struct net_wire_request, ac_index));
 	m->match_bits = dgram_get64(h + offsetof(struct net_wire_request, match_bits));
-	op = next(&at, flags & NET_HAS_OP);
-	m->op = flags & NET_HAS_OP ? (uint32_t)op : PTL_NIL;
-	m->op_gen = (uint32_t)(op >> 32);
-	m->remote_offset = next(&at, flags & NET_HAS_OFFSET);
-	length = next(&at, flags & NET_HAS_LENGTH);
-	m->length = flags & NET_HAS_LENGTH ? length : body_len;
-	m->hdr_data = next(&at, flags & NET_HAS_DATA);
+	m->op = PTL_NIL;
+	m->length = body_len;
+	if (flags & NET_HAS)
+		decode_more(h + sizeof(struct net_wire_request), flags, m);
 	if (ptl_atomic_on_runs(m->atomic)) {
 		m->span = (uint32_t)(m->length >> 32);
 		m->length = (uint32_t)m->length;

@@ -14,14 +14,15 @@
 #define CQ_SIZE       4096u
 #define MULTI_BUFFERS 4u
 #define MULTI_BYTES   (512u << 10)
-#define LOCAL_BYTES   (64u << 10) /* within the host: all of them fit into a cache */
+#define LOCAL_BYTES   (64u << 10) /* within the host: all of them fit into a cache, */
+#define LOCAL_CQ      1024u       /* and so does this */
 #define ONE_BUFFERS   256u
 #define CREDIT        64u
 #define READ_MOST     (4u << 20)
 
 static int open_cq(struct ofi *o)
 {
-	struct fi_cq_attr attr = { .size = CQ_SIZE,
+	struct fi_cq_attr attr = { .size = ofi_is_local(o->info) ? LOCAL_CQ : CQ_SIZE,
 				   .format = FI_CQ_FORMAT_DATA,
 				   .wait_obj = FI_WAIT_FD };
 
@@ -86,6 +87,9 @@ static int make_buffers(struct ofi *o)
 	o->recv_bytes = aligned_alloc(4096, (o->recvs * o->recv_size + 4095) & ~(size_t)4095);
 	if (!o->recv || !o->recv_bytes)
 		return -ENOMEM;
+	/* a page that is not there takes longer than the messages in it */
+	if (ofi_is_local(o->info))
+		memset(o->recv_bytes, 0, o->recvs * o->recv_size);
 	for (uint32_t i = 0; i < o->recvs; i++) {
 		o->recv[i].bytes = o->recv_bytes + i * o->recv_size;
 		o->recv[i].word[RDMA_LINK_WORDS - 1] = OFI_RECV;

@@ -4,9 +4,13 @@
  * libfabric, loaded when it is first wanted: it brings a dozen libraries with it, which programs that do not need it
  * should not have to have, nor wait for. What is not here is in the structures of functions that its objects have.
  */
+#define _GNU_SOURCE /* environ */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "nal/ofi/ofi.h"
 
@@ -25,11 +29,64 @@ static bool find(void *handle, const char *name, void *to)
 	return sym;
 }
 
+static bool is_set(const char *setting)
+{
+	size_t name = strcspn(setting, "=") + 1;
+
+	for (char **at = environ; at && *at; at++)
+		if (strncmp(*at, setting, name) == 0)
+			return true;
+	return false;
+}
+
+/* A copy of a setting that the user has not made; NULL: it is made, or there is no memory. */
+static char *to_set(const char *setting)
+{
+	return is_set(setting) ? NULL : strdup(setting);
+}
+
+/*
+ * Settings that the user has not made, for libfabric, which has no other way to be told. Not by setenv(3), which may
+ * free the array in which another thread is looking for something: a new one takes its place, and the old one stays
+ * as it was. All of it stays, for the program may look at it when this library is gone.
+ */
+static void set(const char *first, const char *second)
+{
+	static char **more; /* found by leak checkers, whatever the program makes of environ */
+	char *one = to_set(first), *two = to_set(second);
+	size_t n = 0;
+
+	if (!one && !two)
+		return;
+	while (environ && environ[n])
+		n++;
+	more = calloc(n + 3, sizeof(*more));
+	if (!more) {
+		free(one);
+		free(two);
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		more[i] = environ[i];
+	if (one)
+		more[n++] = one;
+	if (two)
+		more[n] = two;
+	/* release: who reads it finds it whole */
+	__atomic_store_n(&environ, more, __ATOMIC_RELEASE);
+}
+
 static void load(void)
 {
 	static char why[256];
-	void *handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *handle;
 
+	/* Reliable unconnected endpoints over connections, as over verbs, have two megabytes of receive buffers for each
+	 * peer, and libfabric gives one back to a connection that its peer has just closed, which ends the process
+	 * (libfabric's issue 11828): one queue for all instead, of 512 buffers, not of 4096, unless the user wants it
+	 * otherwise. */
+	set("FI_OFI_RXM_USE_SRX=1", "FI_OFI_RXM_MSG_RX_SIZE=512");
+	handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {
 		snprintf(why, sizeof(why), "%s; install libfabric (Debian: libfabric1)", dlerror());
 		failed = why;

@@ -4,6 +4,7 @@
  * Packets in. What carries the token of an open connection comes from the process that has it; all the same nothing
  * it says is used unchecked, and who breaks the rules loses the connection.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,7 +125,11 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	if (m->seq != p->seq_in + 1) {
-		broke_rules(d, p, DGRAM_DROP_DUPLICATE, "a packet is missing, or came twice");
+		char why[64];
+
+		snprintf(why, sizeof(why), "its packet %u came where %u was due", m->seq,
+			 p->seq_in + 1);
+		broke_rules(d, p, DGRAM_DROP_DUPLICATE, why);
 		return false;
 	}
 	if (m->taken - p->its_taken > p->sent - p->its_taken) {

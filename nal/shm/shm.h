@@ -13,6 +13,7 @@
  *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
+ *   shm_splice.c ... both ways at once, by pipes of the kernel
  *   shm_way.c   ... and which way, by what was faster lately
  *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
@@ -61,7 +62,8 @@ struct shm_deferred {
 
 /* What was observed of a peer's long messages of one class: see shm_way.c. */
 struct shm_way {
-	bool claims;
+	bool claims, unspliced;
+	bool of_splice; /* the last trial was of splicing, not of claims */
 	uint8_t phase, group;
 	uint32_t left;      /* messages to the end of the phase, or of its group */
 	uint64_t ns, bytes; /* in this group */
@@ -95,7 +97,12 @@ struct shm_peer {
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
-	uint64_t pipe_since; /* when a pipe between us that we drain ran dry */
+	int give_fd, take_fd;  /* of the kernel's pipes to it and from it; -1: none */
+	bool no_give, no_take; /* ... and there will be none */
+	bool decides;          /* we do, for both, whether what goes both ways is spliced */
+	uint32_t exchanges;    /* long messages until a lull both ways is their end */
+	uint64_t away_since;   /* when it was first seen outside that takes what we splice */
+	uint64_t pipe_since;   /* when a pipe between us that we drain ran dry */
 	struct shm_way way[SHM_WAYS];
 	uint32_t timed; /* of them */
 	uint64_t
@@ -135,9 +142,9 @@ struct shm {
 		uint64_t waited_ns; /* for how long others had run in its stead then, */
 		uint64_t seen_at;   /* and the time */
 		uint64_t crowded_until, crowded_ns;
-		/* turns given away in the wait in progress; waits not to try it in, now and after the next one
-		 * in vain */
-		uint32_t turns, no_turns, no_turns_next;
+		/* turns given away in the wait in progress, and how many of them came late; waits not to try
+		 * it in, now and after the next one in vain */
+		uint32_t turns, late, no_turns, no_turns_next;
 	} wait;
 	uint32_t eager;
 };
@@ -222,6 +229,23 @@ bool shm_copy_together(const struct shm_move *moves, unsigned int n);
 /* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
 bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch);
 
+/* Gives the pages of `len` bytes at the span's place, at most, to a pipe; returns of how many, or -1. */
+ssize_t shm_copy_to_pipe(int fd, const struct shm_span *from, uint64_t len);
+/* Reads `len` bytes that are in a pipe. */
+ptl_ni_fail_t shm_copy_from_pipe(const struct shm_span *to, int fd, uint64_t len);
+
+/* ---- shm_splice.c ----------------------------------------------------------------------------- */
+
+#define SHM_SPLICE_BYTES                                                                           \
+	(256 * 1024) /* in a pipe: what else there is to do waits while they are read */
+/* Source: is there a pipe to p? Offers it one. */
+bool shm_splice_taken(struct shm_peer *p);
+/* Destination: is there one from p? Takes what is offered. */
+bool shm_splice_accept(struct shm_peer *p);
+/* Gives back whatever is in it. */
+void shm_splice_empty(int fd);
+void shm_splice_close(struct shm_peer *p);
+
 /* ---- shm_send.c ------------------------------------------------------------------------------- */
 
 /* nal_ops.knows, .connect and .send */
@@ -277,7 +301,7 @@ void shm_leave(struct ptl_ni *ni, bool lazily);
 /* ---- shm_long.c ------------------------------------------------------------------------------- */
 
 /* Claims or a slot for each of the oldest long messages in flight with each peer: of our own halves, else of the
- * others'. Locked. True if any byte moved. */
+ * others'. Locked. True if any byte moved, or soon will by a peer that is looked for again at once. */
 bool shm_long_step(struct shm *s);
 /* The same for those alone whose other side is not inside the library. */
 bool shm_long_alone(struct shm *s);

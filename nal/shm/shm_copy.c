@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -312,6 +313,36 @@ ptl_ni_fail_t shm_copy(const struct shm_span *to, const struct shm_span *from, u
 	if (to->pid)
 		return cma(to->pid, &f, &t, len, true);
 	return from->pid ? cma(from->pid, &t, &f, len, false) : local(&t, &f, len);
+}
+
+ssize_t shm_copy_to_pipe(int fd, const struct shm_span *from, uint64_t len)
+{
+	struct iovec v[BATCH];
+	unsigned long n;
+	struct cursor c;
+
+	if (cursor_init(&c, from, len) != PTL_NI_OK)
+		return -1;
+	gather(&c, len, v, &n);
+	return vmsplice(fd, v, n, SPLICE_F_NONBLOCK);
+}
+
+ptl_ni_fail_t shm_copy_from_pipe(const struct shm_span *to, int fd, uint64_t len)
+{
+	struct iovec v[BATCH];
+	unsigned long n;
+	struct cursor c;
+	ptl_ni_fail_t fail = cursor_init(&c, to, len);
+	uint64_t want;
+	ssize_t got;
+
+	for (; fail == PTL_NI_OK && len; len -= want) {
+		want = gather(&c, len, v, &n);
+		got = want ? readv(fd, v, (int)n) : -1;
+		if (got < 0 || (uint64_t)got != want)
+			fail = got < 0 && errno != EFAULT ? PTL_NI_PROTOCOL : PTL_NI_BAD_ADDRESS;
+	}
+	return fail;
 }
 
 /* Where a span that is in one piece and of this process, or of ours, is. */

@@ -730,9 +730,14 @@ void shm_link_forked(struct ptl_ni *ni)
 	if (!s || !s->link)
 		return;
 	close_fds(s->link);
-	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
-		if (s->peer[i] && s->peer[i]->sock >= 0)
-			close(s->peer[i]->sock);
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
+		struct shm_peer *p = s->peer[i];
+
+		if (p && p->sock >= 0)
+			close(p->sock);
+		if (p)
+			shm_splice_close(p);
+	}
 }
 
 void shm_link_kick(struct shm *s)

@@ -6,7 +6,8 @@
  * the pipe, piece by piece, and the destination's side copies them out, both at the same time and through the
  * cache. Which it is depends on who is inside the library at that moment, chunk by chunk:
  *
- *   both inside          pipe, or claims by both: what was faster lately (shm_way.c)
+ *   both inside          pipe, or claims by both: what was faster lately (shm_way.c); instead of
+ *                        claims, both ways at once, a pipe of the kernel (shm_splice.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *
@@ -17,6 +18,8 @@
  * A claim carries the landing's generation, so a late claimer cannot take chunks of the next message that
  * uses the record. Whoever puts the last chunk in place ends the message.
  */
+#include <errno.h>
+
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
@@ -25,6 +28,9 @@
 	(512u * 1024) /* by one side alone: long enough that the system call does not show */
 #define HALVES_LEAST (64u * 1024) /* bytes of a message of which each side has a half of its own */
 #define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
+#define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
+#define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
+#define EXCHANGES    8     /* a lull of so many messages is the end of it */
 #define PIECE_BYTES  2048u
 #define NEAR_PLACES                                                                                \
 	4u /* that pieces share: with source and destination they should fit a nearest cache */
@@ -407,6 +413,134 @@ static bool drain_slot(struct job *j)
 	return any;
 }
 
+/* ---- a pipe of the kernel --------------------------------------------------------------------- */
+
+/* Is what goes through it of this message? Then *x says what, read once: another process may write to it. */
+static bool spliced_of(const struct job *j, const struct shm_spliced *from, struct content *x)
+{
+	/* acquire: partner of the release in fill_spliced */
+	if (!atomic_load_explicit(&from->full, memory_order_acquire) || from->landing != j->index ||
+	    from->gen != j->gen || from->at_source != (j->source == j->target))
+		return false;
+	x->first = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
+	x->chunks = __atomic_load_n(&from->chunks, __ATOMIC_RELAXED);
+	x->len = __atomic_load_n(&from->bytes, __ATOMIC_RELAXED);
+	return x->first < j->chunks && x->chunks && x->chunks <= j->chunks - x->first &&
+	       x->len <= bytes_at(j, x->first, x->chunks);
+}
+
+/* Source: what is in the pipe belongs to a message that is over, which only a get that was given up is. */
+static void forget_spliced(struct shm *s, struct shm_peer *p)
+{
+	struct shm_spliced *x = &p->out.ch->spliced;
+	const struct ptl_view *v = x->at_source ? &s->ni->view : &p->view;
+	uint32_t landing =
+		__atomic_load_n(&x->landing, __ATOMIC_RELAXED); /* once: it is the peer's memory */
+	uint32_t was = 0;
+
+	if (!atomic_load_explicit(&x->full, memory_order_acquire) || landing >= v->nlandings ||
+	    __atomic_load_n(&v->land[landing].gen, __ATOMIC_ACQUIRE) == x->gen ||
+	    !atomic_compare_exchange_strong(&x->busy, &was, 1))
+		return;
+	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
+		shm_splice_empty(p->give_fd);
+		atomic_store_explicit(&x->full, 0, memory_order_release);
+	}
+	atomic_store_explicit(&x->busy, 0, memory_order_release);
+}
+
+/* Data go to the peer and come from it. */
+static bool both_ways(const struct job *j)
+{
+	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
+
+	return (f->land[PTL_LIST_PUT].first || f->op[PTL_LIST_GET].first) &&
+	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
+}
+
+/* Source: as many chunks as the pipe takes. What of them does not fit, and that is little, we copy ourselves. */
+static bool fill_spliced(struct job *j)
+{
+	struct shm_spliced *x = &j->p->out.ch->spliced;
+	const uint32_t most = j->size < SHM_SPLICE_BYTES ? SHM_SPLICE_BYTES / j->size : 1;
+	struct shm_span from, to;
+	ptl_ni_fail_t fail;
+	uint32_t first, n;
+	ssize_t in;
+
+	/* acquire: partner of the release in drain_spliced */
+	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
+		forget_spliced(j->s, j->p);
+		return false;
+	}
+	n = claim(j, 0, most, &first);
+	n = n ? n : claim(j, 1, most, &first);
+	if (!n)
+		return false;
+	from = part(&j->from, j, first);
+	to = part(&j->to, j, first);
+	in = shm_copy_to_pipe(j->p->give_fd, &from, bytes_at(j, first, n));
+	if (in <= 0) {
+		if (in < 0 && errno != EAGAIN && errno != EFAULT)
+			j->p->no_give = true; /* not allowed here */
+		placed(j, n, shm_copy(&to, &from, bytes_at(j, first, n)));
+		return true;
+	}
+	from.offset += (uint64_t)in;
+	to.offset += (uint64_t)in;
+	fail = shm_copy(&to, &from, bytes_at(j, first, n) - (uint64_t)in);
+	if (fail != PTL_NI_OK)
+		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+	if (j->p->exchanges && !both_ways(j))
+		j->p->exchanges--;
+	x->landing = j->index;
+	x->gen = j->gen;
+	x->at_source = j->target;
+	x->first = first;
+	x->chunks = n;
+	x->bytes = (uint32_t)in;
+	/* release: partner of the acquire in spliced_of */
+	atomic_store_explicit(&x->full, 1, memory_order_release);
+	return true;
+}
+
+/* What is in the pipe, to where it belongs: by the destination, or by the source in its stead. */
+static ptl_ni_fail_t take_spliced(const struct job *j, const struct content *x)
+{
+	struct shm_span from = part(&j->from, j, x->first), to = part(&j->to, j, x->first);
+
+	j->s->ni->view.r->stat.counts[j->source ? PTL_COUNT_BYTES_CMA : PTL_COUNT_BYTES_SPLICED] +=
+		x->len;
+	return j->source ? shm_copy(&to, &from, x->len)
+			 : shm_copy_from_pipe(&to, j->p->take_fd, x->len);
+}
+
+static bool drain_spliced(struct job *j)
+{
+	struct shm_spliced *pipe = j->source ? &j->p->out.ch->spliced : &j->p->in.ch->spliced;
+	const int fd = j->source ? j->p->give_fd : j->p->take_fd;
+	ptl_ni_fail_t fail = PTL_NI_OK;
+	struct content x;
+	uint32_t was = 0;
+	bool any;
+
+	if (fd < 0 || !spliced_of(j, pipe, &x) ||
+	    !atomic_compare_exchange_strong(&pipe->busy, &was, 1))
+		return false;
+	any = spliced_of(j, pipe, &x);
+	if (any) {
+		fail = take_spliced(j, &x);
+		if (j->source || fail != PTL_NI_OK)
+			shm_splice_empty(fd);
+		/* release: partner of the acquire in fill_spliced */
+		atomic_store_explicit(&pipe->full, 0, memory_order_release);
+	}
+	atomic_store_explicit(&pipe->busy, 0, memory_order_release);
+	if (any)
+		placed(j, x.chunks, fail);
+	return any;
+}
+
 /* ---- who does what ---------------------------------------------------------------------------- */
 
 static uint32_t claim_chunks(const struct job *j)
@@ -441,21 +575,22 @@ static uint32_t share(const struct job *j)
 	return left < 8 ? 2 : left / 4 < most ? left / 4 : most;
 }
 
-/* Data go to the peer and come from it. */
-static bool both_ways(const struct job *j)
-{
-	const struct ptl_flow *f = &j->s->ni->view.r->flow[j->p->index];
-
-	return (f->land[PTL_LIST_PUT].first || f->op[PTL_LIST_GET].first) &&
-	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
-}
-
 /* The other side is at work, too: both ways each begins with what comes to it, else with its half. */
 static bool claim_share(struct job *j, struct load *x)
 {
 	if (both_ways(j))
 		return j->help == j->source && claim_any(j, share(j), x);
 	return claim_half(j, j->help == j->source, share(j), x);
+}
+
+/* Has it been so for a while? */
+static bool lasts(uint64_t *since, uint64_t ns)
+{
+	uint64_t now = base_now_ns();
+
+	if (!*since)
+		*since = now;
+	return now - *since >= ns;
 }
 
 static bool use_pipe(const struct job *j)
@@ -469,6 +604,40 @@ static bool use_pipe(const struct job *j)
 	return j->s->ni->spin_ns &&
 	       !atomic_load_explicit(&j->pipe->ch->claims[shm_way_of(j->length)],
 				     memory_order_relaxed);
+}
+
+static bool use_splice(const struct job *j)
+{
+	const unsigned int k = shm_way_of(j->length);
+	const struct shm_channel *decider;
+	long how = base_config()->ptl_shm_long;
+
+	if (!j->p->cma || how != BASE_LONG_AUTO)
+		return j->p->cma && how == BASE_LONG_SPLICE;
+	if (!j->s->ni->spin_ns || use_pipe(j))
+		return false;
+	if (both_ways(j))
+		j->p->exchanges = EXCHANGES;
+	decider = j->p->decides ? j->p->in.ch : j->p->out.ch;
+	return j->p->exchanges && k >= SHM_SPLICE_FROM &&
+	       !atomic_load_explicit(&decider->unspliced[k], memory_order_relaxed);
+}
+
+/* The destination of what we splice was inside a moment ago: it is looked for again at once. */
+static bool comes_back(const struct job *j)
+{
+	return j->p->give_fd >= 0 && use_splice(j) && !lasts(&j->p->away_since, AWAY_NS);
+}
+
+/* How long the destination leaves what is unclaimed to the source, which will fill a slot, or the kernel's pipe;
+ * unless it never comes round to it. */
+static uint64_t patience(const struct job *j, bool inside)
+{
+	if (use_pipe(j))
+		return inside ? PATIENCE_NS : 0;
+	if (use_splice(j) && shm_splice_accept(j->p))
+		return inside ? SPLICE_NS : AWAY_NS;
+	return 0;
 }
 
 /* A slot was filled or emptied for a side that can do nothing else: it may be about to sleep. */
@@ -496,7 +665,12 @@ static bool step_source(struct job *j, struct load *x)
 	if (!j->p->cma)
 		return false;
 	if (!inside)
-		return drain_slot(j) || claim_any(j, claim_chunks(j), x);
+		return drain_slot(j) || comes_back(j) || drain_spliced(j) ||
+		       claim_any(j, claim_chunks(j), x);
+	j->p->away_since = 0;
+	/* to claim takes longer than the destination needs for what is in the pipe */
+	if (use_splice(j) && shm_splice_taken(j->p))
+		return fill_spliced(j);
 	/* the destination moves; we help where that pays */
 	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
 	       claim_share(j, x);
@@ -505,25 +679,25 @@ static bool step_source(struct job *j, struct load *x)
 static bool step_destination(struct job *j, struct load *x)
 {
 	struct shm_peer *p = j->p;
-	bool any;
+	uint64_t leave;
+	bool inside, any;
 
 	if (drain_slot(j)) {
 		p->pipe_since = 0;
 		tell(j);
 		return true;
 	}
+	if (drain_spliced(j)) {
+		p->pipe_since = 0;
+		return true;
+	}
 	if (!p->cma)
 		return false;
-	if (use_pipe(j) && shm_attends(&p->view) && unclaimed(j)) {
-		/* the source is inside and will fill a slot; unless it never comes round to it */
-		uint64_t now = base_now_ns();
-
-		if (!p->pipe_since)
-			p->pipe_since = now;
-		if (now - p->pipe_since < PATIENCE_NS)
-			return false;
-	}
-	any = shm_attends(&p->view) ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
+	inside = shm_attends(&p->view);
+	leave = patience(j, inside);
+	if (leave && unclaimed(j) && !lasts(&p->pipe_since, leave))
+		return !inside; /* it is looked for again at once */
+	any = inside ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
 	if (any) /* not if what is left is in the other half, which comes next */
 		p->pipe_since = 0;
 	return any;

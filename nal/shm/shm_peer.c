@@ -83,9 +83,10 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 		return NULL;
 	p->index = i;
 	p->id = id;
-	p->sock = -1;
+	p->sock = p->give_fd = p->take_fd = -1;
 	p->state = SHM_CONNECTING;
 	p->eager = SHM_RING_LEAST / 4; /* until we see its ring */
+	p->decides = s->ni->id.nid < id.nid || (s->ni->id.nid == id.nid && s->ni->id.pid < id.pid);
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
 	shm_way_init(p);
@@ -274,6 +275,7 @@ void shm_peer_reap(struct shm *s, bool all)
 			close(atomic_exchange(&s->pidfd[p->index], -1));
 		if (p->sock >= 0)
 			close(p->sock);
+		shm_splice_close(p);
 		drop_deferred(p);
 		free(p);
 	}

@@ -106,7 +106,9 @@ void shm_ring_reset(struct shm_ring *r)
 	__atomic_store_n(&r->lazy_to, 0, __ATOMIC_RELAXED);
 	ch->messages = ch->head_seen = ch->looked = 0;
 	memset(ch->claims, 0, sizeof(ch->claims));
+	memset(ch->unspliced, 0, sizeof(ch->unspliced));
 	memset(ch->slot, 0, sizeof(ch->slot));
+	memset(&ch->spliced, 0, sizeof(ch->spliced));
 	madvise(r->lines,
 		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
 			(size_t)r->chunk * SHM_SLOTS,

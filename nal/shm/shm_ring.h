@@ -17,12 +17,12 @@
 #include "nal/shm/shm_wire.h"
 
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
-#define SHM_ASK_MOST   12     /* lines asked for ahead */
 #define SHM_LAP_LEAST                                                                              \
-	128u /* lines after which an empty ring begins again: they stay in the nearest caches */
-#define SHM_SLOTS  8  /* of a pipe */
-#define SHM_PIECES 32 /* at most in a slot */
-#define SHM_WAYS   5  /* classes of long messages, by length */
+	96u /* lines after which an empty ring begins again: they stay in the nearest caches */
+#define SHM_SLOTS       8  /* of a pipe */
+#define SHM_PIECES      32 /* at most in a slot */
+#define SHM_WAYS        5  /* classes of long messages, by length */
+#define SHM_SPLICE_FROM 2  /* the first of them that pipes of the kernel are for */
 
 /*
  * Some chunks of a message on their way through the pipe, in pieces that are taken out while others are put in. Pieces
@@ -40,6 +40,25 @@ struct shm_slot {
 	_Atomic uint32_t taken; /* pieces taken out */
 };
 
+enum shm_splice_answer { SHM_SPLICE_UNASKED, SHM_SPLICE_TAKEN, SHM_SPLICE_REFUSED };
+
+/*
+ * Some chunks of a message on their way to the region's owner through a pipe of the kernel (shm_splice.c).
+ * One message's at a time: the pipe is empty before `full` is 0 again. The source fills it in; whoever moves `busy` from 0
+ * takes out what is there, or moves it and empties the pipe.
+ */
+struct shm_spliced {
+	_Alignas(64) _Atomic uint32_t offer; /* descriptor of the pipe in the source, + 1 */
+	_Atomic uint32_t full;
+	uint64_t inode; /* of the pipe */
+	uint32_t landing, gen;
+	uint32_t at_source; /* the landing is in the source's region */
+	uint32_t first, chunks;
+	uint32_t bytes; /* that were put in; the chunks' others are in place */
+	_Alignas(64) _Atomic uint32_t busy;
+	_Atomic uint32_t answer; /* the destination's: enum shm_splice_answer */
+};
+
 /* From one peer to the region's owner. */
 struct shm_channel {
 	/* written by the consumer: under the owner's lock */
@@ -54,7 +73,10 @@ struct shm_channel {
 	_Alignas(64) _Atomic uint32_t want_space;
 	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not through the pipe */
 	_Atomic uint32_t claims[SHM_WAYS];
+	/* ... of a consumer that decides: those both ways at once, too, not by a pipe of the kernel */
+	_Atomic uint32_t unspliced[SHM_WAYS];
 	struct shm_slot slot[SHM_SLOTS];
+	struct shm_spliced spliced;
 };
 
 /* One end of a ring: a channel of some mapped region. */
@@ -140,16 +162,10 @@ static inline uint32_t shm_ring_at(const struct shm_ring *r)
 	return (uint32_t)(r->ch->tail & (r->count - 1));
 }
 
-/* Does a message of `size` bytes gain from lines of this lap, more than from being asked for ahead? */
-static inline bool shm_ring_in_laps(uint32_t size)
-{
-	return __builtin_expect(size > SHM_ASK_MOST * SHM_LINE, 0);
-}
-
 /*
- * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: payload in lines of an
- * earlier lap comes from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again
- * soon. Short messages go on: their lines are asked for ahead.
+ * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: lines of an
+ * earlier lap come from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again
+ * soon.
  */
 static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 {
@@ -158,8 +174,8 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 	if (n > left)
 		return left;
 	/* a header has 16 bits for what is skipped */
-	return shm_ring_in_laps(size) && at >= SHM_LAP_LEAST && left <= UINT16_MAX &&
-			       r->ch->head_seen == r->ch->tail && at > shm_lines(size, 0)
+	return at >= SHM_LAP_LEAST && left <= UINT16_MAX && r->ch->head_seen == r->ch->tail &&
+			       at >= shm_lines(size, 0)
 		       ? left
 		       : 0;
 }
@@ -169,7 +185,7 @@ static inline void shm_ring_look_empty(struct shm_ring *r)
 {
 	struct shm_channel *ch = r->ch;
 
-	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST / 4)
+	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST)
 		return;
 	ch->looked = ch->tail;
 	/* acquire: see shm_ring_room */
@@ -182,11 +198,9 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	uint32_t skip;
 	uint64_t need;
 
-	if (shm_ring_in_laps(size))
-		shm_ring_look_empty(r);
+	shm_ring_look_empty(r);
 	skip = shm_ring_skip(r, size);
-	/* one line more than needed stays free: the one after, which is looked at next */
-	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r)) + 1;
+	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r));
 
 #if !defined(                                                                                      \
 	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
@@ -217,8 +231,12 @@ static inline bool shm_ring_filling(struct shm_ring *r)
 	return shm_ring_held(r) > r->count / 2;
 }
 
-/* The line at the tail holds a header of n lines, all but its seq. */
-static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
+/*
+ * The tail moves on behind a message of n lines; returns the seq that its header, in the first of them, is published with.
+ * The consumer looks at that line all the time, and takes it away while it is being written: filled at last and in one go
+ * it goes over once.
+ */
+static inline uint32_t shm_ring_claim(struct shm_ring *r, uint32_t n)
 {
 	uint64_t tail = r->ch->tail;
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
@@ -228,15 +246,22 @@ static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
 				 __ATOMIC_RELAXED);
 	shm_ring_clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
 	r->ch->tail = tail + n;
+	return (uint32_t)tail + 1;
+}
+
+/* The header is whole, all but its seq. */
+static inline void shm_ring_publish_as(struct shm_msg *m, uint32_t seq)
+{
 	/* release: partner of shm_ring_any's acquire */
-	__atomic_store_n(&shm_ring_line(r, tail)->seq, (uint32_t)tail + 1, __ATOMIC_RELEASE);
-	/* The next message is often like this one. Its lines come over while nobody waits for them, as long as
-	 * they are few: a processor that has many to ask for delays those of this message. */
-	tail += n;
-	if (n > SHM_ASK_MOST)
-		n = 1;
-	for (uint32_t i = 1; i <= n && tail + i < r->ch->head_seen + r->count; i++)
-		base_prefetch_write(shm_ring_line(r, tail + i));
+	__atomic_store_n(&m->seq, seq, __ATOMIC_RELEASE);
+}
+
+/* The line at the tail holds a header of n lines, all but its seq. */
+static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
+{
+	struct shm_msg *m = shm_ring_line(r, r->ch->tail);
+
+	shm_ring_publish_as(m, shm_ring_claim(r, n));
 }
 
 /* Where the header of a message of `size` bytes goes, for which there is room. It is filled in place, but for
@@ -259,15 +284,19 @@ static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
 	return shm_ring_line(r, r->ch->tail);
 }
 
-/* Where its payload goes; m->size is set. */
-static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
+/* Where a payload of `size` bytes, more than a header has room for, goes. */
+static inline char *shm_ring_payload_lines(struct shm_ring *r, uint32_t size)
 {
 	uint32_t at = shm_ring_at(r), first = shm_payload_line(at);
 
-	if (m->size <= SHM_INLINE)
-		return (char *)m->data;
-	shm_ring_set_dirty(r, at + 1, shm_lines(m->size, at) - 1);
+	shm_ring_set_dirty(r, at + 1, shm_lines(size, at) - 1);
 	return r->lines + (size_t)first * SHM_LINE;
+}
+
+/* Where its payload goes; m->size is set. */
+static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
+{
+	return m->size <= SHM_INLINE ? (char *)m->data : shm_ring_payload_lines(r, m->size);
 }
 
 static inline void shm_ring_publish(struct shm_ring *r, const struct shm_msg *m)

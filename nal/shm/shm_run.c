@@ -445,7 +445,9 @@ static inline enum ptl_offer offer(struct run *x, const struct shm_msg *m, const
 	put.hdr_data = m->hdr_data;
 	put.data = payload;
 	put.length = m->size;
-	return ptl_engine_offer(x->e, m->pt_index, m->ac_index, x->who.uid, x->who.jid, &put);
+	put.type = PTL_EVENT_PUT_END;
+	return ptl_engine_offer(x->e, m->pt_index, m->ac_index, x->who.uid, x->who.jid,
+				m->remote_offset, &put);
 }
 
 static void take(struct run *x, const struct shm_msg *m, const char *payload)
@@ -762,7 +764,8 @@ static inline void let_go(struct shm *s)
 
 	ni->engine.posted = false;
 	if (ptl_unlock(ni) &&
-	    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN)
+	    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN &&
+	    atomic_load_explicit(&s->nlive, memory_order_relaxed)) /* else nobody can have pushed */
 		shm_link_left(s);
 	if (posted)
 		shm_wake(ni->view.r);

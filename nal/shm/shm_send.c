@@ -20,7 +20,8 @@
 
 /* ---- sending ---------------------------------------------------------------------------------- */
 
-static inline void fill(char *to, uint32_t size, const struct shm_span *payload, const void *bytes)
+static inline void fill_payload(char *to, uint32_t size, const struct shm_span *payload,
+				const void *bytes)
 {
 	if (!bytes)
 		shm_copy_out(to, payload, size);
@@ -34,18 +35,19 @@ void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *
 		      const void *bytes)
 {
 	if (payload || bytes)
-		fill(to, m->size, payload, bytes);
+		fill_payload(to, m->size, payload, bytes);
 }
 
-/* Keeps a message until there is room. Without memory for that the peer is beyond help; it is told
- * nothing, and its operation ends when it or we do. */
-static void defer(struct shm *s, struct shm_peer *p, const struct shm_msg *m,
-		  const struct shm_span *payload, const void *bytes)
+/* Memory for a message of `size` bytes that has to wait for room; NULL: there is none. */
+static struct shm_deferred *hold(uint32_t size)
 {
-	struct shm_deferred *d = malloc(sizeof(*d) + m->size);
+	return malloc(sizeof(struct shm_deferred) + size);
+}
 
-	if (!d)
-		return;
+/* Keeps a message until there is room. */
+static void defer(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
+		  const struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+{
 	d->next = NULL;
 	d->m = *m;
 	if (m->size)
@@ -66,28 +68,68 @@ struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg
 	return roomy(p, size) ? shm_ring_place(&p->out, size) : spare;
 }
 
-/* In the ring, and all but published. */
-static inline void send_placed(struct shm_peer *p, struct shm_msg *m, uint32_t size,
-			       const struct shm_span *payload, const void *bytes)
+/* Its header is in the ring already. */
+static void send_placed(struct shm_peer *p, struct shm_msg *m, const struct shm_span *payload,
+			const void *bytes)
 {
 	p->sent++;
-	if (size)
-		fill(shm_ring_payload(&p->out, m), size, payload, bytes);
-	shm_ring_publish_lines(&p->out, shm_lines(size, shm_ring_at(&p->out)));
+	if (m->size)
+		fill_payload(shm_ring_payload(&p->out, m), m->size, payload, bytes);
+	shm_ring_publish(&p->out, m);
 }
 
-void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
-		  const struct shm_span *payload, const void *bytes)
+/* A message for which there is room goes in two steps, between which its header is filled in: first all that is not in
+ * the header's line. See shm_ring_claim. */
+static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint32_t *seq,
+					const struct shm_span *payload, const void *bytes)
 {
-	if (p->state == SHM_GONE)
-		return;
-	if (m != spare) {
-		send_placed(p, m, m->size, payload, bytes);
+	struct shm_ring *r = &p->out;
+	struct shm_msg *m = shm_ring_place(r, size);
+
+	p->sent++;
+	if (size > SHM_INLINE)
+		fill_payload(shm_ring_payload_lines(r, size), size, payload, bytes);
+	*seq = shm_ring_claim(r, shm_lines(size, shm_ring_at(r)));
+	return m;
+}
+
+static inline void send_header(struct shm_msg *m, uint32_t size, uint32_t seq,
+			       const struct shm_span *payload, const void *bytes)
+{
+	if (size && size <= SHM_INLINE)
+		fill_payload((char *)m->data, size, payload, bytes);
+	shm_ring_publish_as(m, seq);
+}
+
+/* One that has no place, in memory that it takes over. */
+static void send_held(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
+		      const struct shm_msg *m, const struct shm_span *payload, const void *bytes)
+{
+	if (p->state == SHM_GONE) {
+		free(d);
 		return;
 	}
 	p->sent++;
-	defer(s, p, m, payload, bytes);
+	defer(s, p, d, m, payload, bytes);
 	shm_flush_deferred(s, p);
+}
+
+/* What is sent here follows from what came. Without memory to hold it the peer is beyond help; it is told nothing,
+ * and its operation ends when it or we do. */
+void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
+		  const struct shm_span *payload, const void *bytes)
+{
+	struct shm_deferred *d;
+
+	if (p->state == SHM_GONE)
+		return;
+	if (m != spare) {
+		send_placed(p, m, payload, bytes);
+		return;
+	}
+	d = hold(m->size);
+	if (d)
+		send_held(s, p, d, m, payload, bytes);
 }
 
 static bool push_deferred(struct shm_peer *p)
@@ -277,8 +319,10 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 {
 	uint64_t *sr = ni->view.r->stat.sr;
 	uint32_t size = (uint32_t)put->length;
-	struct shm_msg spare, *m;
+	struct shm_deferred *held = NULL;
+	struct shm_msg spare, *m = &spare;
 	bool placed, lazy;
+	uint32_t seq = 0;
 
 	if (p->state == SHM_GONE)
 		return PTL_PROCESS_INVALID;
@@ -287,8 +331,11 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	placed = room_soon(s, p, size);
 	if (size && p->deferred_bytes > DEFERRED_MOST)
 		return PTL_NO_SPACE;
+	if (!placed && !(held = hold(size)))
+		return PTL_NO_SPACE;
 	lazy = put->lazy && placed && !shm_ring_filling(&p->out);
-	m = placed ? shm_ring_place(&p->out, size) : &spare;
+	if (placed)
+		m = send_body(p, size, &seq, NULL, put->inject);
 	m->kind = SHM_PUT;
 	m->flags = lazy ? SHM_LAZY : 0;
 	m->size = (uint16_t)size;
@@ -301,9 +348,9 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	m->pt_index = clipped(put->pt_index);
 	m->ac_index = clipped(put->ac_index);
 	if (placed)
-		send_placed(p, m, size, NULL, put->inject);
+		send_header(m, size, seq, NULL, put->inject);
 	else
-		shm_send_end(s, p, m, &spare, NULL, put->inject);
+		send_held(s, p, held, m, NULL, put->inject);
 	if (lazy)
 		tell_sleeper(s, p);
 	else
@@ -323,24 +370,20 @@ static bool streams(const struct shm *shm, const struct shm_peer *p, const struc
 	       p->state == SHM_LIVE && shm->ni->spin_ns && shm_attends(&p->view);
 }
 
-int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
+static int __attribute__((noinline))
+start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_start *s)
 {
 	static const uint8_t kinds[] = {
 		[PTL_REQ_PUT] = SHM_PUT,
 		[PTL_REQ_GET] = SHM_GET,
 		[PTL_REQ_GETPUT] = SHM_GETPUT,
 	};
-	struct shm *shm = shm_of(ni);
-	struct shm_peer *p = shm_peer_find(shm, s->target);
 	struct shm_span payload = { &ni->view, 0, s->md, s->offset };
-	struct shm_msg spare, *m;
-	uint32_t op = PTL_NIL, size;
+	struct shm_deferred *held = NULL;
+	struct shm_msg spare, *m = &spare;
+	uint32_t op = PTL_NIL, size, seq = 0;
 	bool is_long, carries, placed;
 
-	if (!p)
-		return NAL_ELSEWHERE;
-	if (s->inject)
-		return inject(ni, shm, p, s);
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
 	if (streams(shm, p, s))
 		is_long = true;
@@ -348,15 +391,20 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
 		is_long = true; /* more than its ring likes to take, or than we like to keep */
 	carries = s->kind != PTL_REQ_GET && !(is_long && s->kind == PTL_REQ_PUT);
+	size = !carries ? 0 : s->atomic ? s->operand : (uint32_t)s->length;
+	placed = room_soon(shm, p, size);
+	if (!placed && !(held = hold(size)))
+		return PTL_NO_SPACE;
 	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
 		op = ptl_op_alloc(&ni->engine, s, p->index,
 				  (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0));
-		if (op == PTL_NIL)
+		if (op == PTL_NIL) {
+			free(held);
 			return PTL_NO_SPACE;
+		}
 	}
-	size = !carries ? 0 : s->atomic ? s->operand : (uint32_t)s->length;
-	placed = room_soon(shm, p, size);
-	m = placed ? shm_ring_place(&p->out, size) : &spare;
+	if (placed)
+		m = send_body(p, size, &seq, &payload, NULL);
 	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
 	m->flags = (s->ack ? SHM_WANT_ACK : 0) | (is_long ? SHM_LONG : 0);
 	m->size = (uint16_t)size;
@@ -373,10 +421,20 @@ int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
 	m->pt_index = clipped(s->pt_index);
 	m->ac_index = clipped(s->ac_index);
 	if (placed)
-		send_placed(p, m, size, &payload, NULL);
+		send_header(m, size, seq, &payload, NULL);
 	else
-		shm_send_end(shm, p, m, &spare, &payload, NULL);
+		send_held(shm, p, held, m, &payload, NULL);
 	shm_after_push(shm, p);
 	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);
 	return PTL_OK;
+}
+
+int shm_start(struct ptl_ni *ni, const struct ptl_start *s)
+{
+	struct shm *shm = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(shm, s->target);
+
+	if (!p)
+		return NAL_ELSEWHERE;
+	return s->inject ? inject(ni, shm, p, s) : start(ni, shm, p, s);
 }

@@ -18,10 +18,11 @@
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
-#define EAGER_ROUNDS  8
-#define LOOKS         16      /* of a round */
+#define LOOKS         16   /* of a round */
 #define TURNS_NS      1000000 /* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
 #define NO_TURNS_MOST 63
+#define LATE_NS       (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
+#define LATE_TURNS    4 /* that came back after more than LATE_NS, before a sleep */
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
 #define WINDOW_NS      100000000ull  /* shortest time to judge it by */
@@ -141,25 +142,49 @@ static uint64_t budget(const struct shm *s, uint64_t now)
 	return s->wait.spin_ns < most ? s->wait.spin_ns : most;
 }
 
+/* Is there something to do, or may there be? */
+static bool something(const struct shm *s)
+{
+	return shm_rings_pending(s) || shm_long_any(s) || s->unsure ||
+	       ptl_lock_contended(s->ni->view.r) ||
+	       atomic_load_explicit(&s->ni->polled, memory_order_relaxed);
+}
+
 /*
  * Without cores to spin on: give this one to the next process, still inside and attending, and look again when our
  * turn comes, for a while before sleeping. Where processes wait for each other in turn that saves the
- * sleep and the call that ends it. Where it was in vain it is tried less and less often.
+ * sleep and the call that ends it. Where it was in vain it is tried less and less often. False: to sleep.
+ *
+ * Where many share a core, turns come late and in an order that has nothing to do with who waits for whom: with sixteen
+ * on each, all look some sixteen times while a token goes round once. Who sleeps looks not at all, runs soon after it was
+ * woken, and so has its turns after its waker's from then on. So some late turns are enough.
  */
-static bool give_turn(struct shm_wait *w, uint64_t waited)
+static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline)
 {
+	struct shm_wait *w = &s->wait;
+
 	if (base_config()->ptl_spin_us == 0) /* to sleep at once is what was asked for */
 		return false;
-	if (w->turns == 0 && w->no_turns) {
-		w->no_turns--;
-		return false;
+	if (w->turns == 0) {
+		w->late = 0;
+		if (w->no_turns) {
+			w->no_turns--;
+			return false;
+		}
 	}
-	if (w->turns == 0 || waited < TURNS_NS) {
+	while (w->late < LATE_TURNS && now - w->since < TURNS_NS && now < deadline) {
+		uint64_t before = now;
+
 		w->turns++;
 		sched_yield();
-		return true;
+		if (something(s))
+			return true;
+		now = base_now_ns();
+		w->late += now - before > LATE_NS;
 	}
 	w->turns = 0;
+	if (w->late >= LATE_TURNS)
+		return false;
 	w->no_turns = w->no_turns_next;
 	if (w->no_turns_next < NO_TURNS_MOST)
 		w->no_turns_next = 2 * w->no_turns_next + 1;
@@ -167,7 +192,7 @@ static bool give_turn(struct shm_wait *w, uint64_t waited)
 }
 
 /* Looks for something to do some more times, without the ado of a round. */
-static void look_out(struct shm *s, unsigned int idle)
+static void look_out(struct shm *s)
 {
 	/* a look at a network takes as long as some at the rings */
 	if (shm_long_any(s) || atomic_load_explicit(&s->ni->polled, memory_order_relaxed))
@@ -175,9 +200,9 @@ static void look_out(struct shm *s, unsigned int idle)
 	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
 		if (shm_rings_pending(s))
 			return;
-		/* an answer that comes soon is seen sooner; and then the core's other thread may need it */
-		if (idle > EAGER_ROUNDS)
-			base_cpu_relax();
+		/* each look takes the line away from who is about to write it; and the core's other thread may
+		 * need it */
+		base_cpu_relax();
 	}
 }
 
@@ -203,7 +228,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;
-		look_out(s, idle);
+		look_out(s);
 		return false;
 	}
 	now = base_now_ns();
@@ -218,7 +243,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);
-	if (now - w->since < spin || (!spin && give_turn(w, now - w->since)))
+	if (now - w->since < spin || (!spin && give_turns(s, now, deadline)))
 		return false;
 	rung = sleep_until(ni, deadline);
 	if (!rung && base_now_ns() - w->since < ni->spin_ns)

@@ -13,7 +13,9 @@
  *
  * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred. The present
  * way's time is the median of those of three groups, so that one in which the kernel ran somebody else does not
- * count; the other way has to be better in all of its three. Messages of much different lengths are of different
+ * count; the other way has to be better in all of its three. Where messages go both ways at once, every second trial is
+ * of whether they had better not be spliced. As the messages of one way have the cores that the others leave them, both ways
+ * change together then, and one of the two processes decides. Messages of much different lengths are of different
  * minds about it, and have a trial each.
  */
 #include "base/config.h"
@@ -23,7 +25,7 @@
 #define GROUP      8 /* landings; more than end at the same time because they went together */
 #define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
 #define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
-#define REST_FIRST 8
+#define REST_FIRST 8 /* of those that begin by the pipe; claims are never far off */
 #define REST_LEAST 256
 #define REST_MOST  8192
 /* Classes from this one on begin by claims: on cores far from each other the pipe takes five times as long, and
@@ -55,8 +57,15 @@ static uint32_t group_of(unsigned int k)
 /* Both sides see it, for the next chunk. */
 static void take_other(struct shm_peer *p, unsigned int k)
 {
-	p->way[k].claims = !p->way[k].claims;
-	atomic_store_explicit(&p->in.ch->claims[k], p->way[k].claims, memory_order_relaxed);
+	struct shm_way *w = &p->way[k];
+
+	if (w->of_splice) {
+		w->unspliced = !w->unspliced;
+		atomic_store_explicit(&p->in.ch->unspliced[k], w->unspliced, memory_order_relaxed);
+		return;
+	}
+	w->claims = !w->claims;
+	atomic_store_explicit(&p->in.ch->claims[k], w->claims, memory_order_relaxed);
 }
 
 static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
@@ -102,6 +111,8 @@ static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
 		w->phase = SETTLES;
 		w->left = SETTLES_IN * group_of(k);
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
+		w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
+			       k >= SHM_SPLICE_FROM;
 		take_other(p, k);
 		break;
 	case OTHER:
@@ -123,7 +134,7 @@ static bool observed(const struct shm *s, const struct shm_peer *p)
 void shm_way_init(struct shm_peer *p)
 {
 	for (unsigned int k = 0; k < SHM_WAYS; k++) {
-		p->way[k].left = REST_FIRST;
+		p->way[k].left = k < CLAIMS_FROM ? REST_FIRST : REST_LEAST;
 		if (k >= CLAIMS_FROM)
 			take_other(p, k);
 	}
@@ -150,6 +161,8 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 	struct shm_way *w = &p->way[k];
 	uint64_t now = 0;
 
+	if (p->exchanges)
+		p->exchanges--;
 	if (!observed(s, p))
 		return;
 	if (p->timed)

@@ -49,6 +49,7 @@ struct verbs_way {
 	uint32_t refs;           /* the machine's */
 	bool broken;             /* it is of no use any more, and will not be found */
 	bool wanted;             /* somebody sends */
+	bool gave_way;           /* our last call was given up for the peer's */
 	struct verbs_conn *conn; /* NULL: none */
 	uint64_t call_at;        /* not before */
 	uint32_t calls;          /* in vain */
@@ -76,9 +77,10 @@ struct verbs_conn {
 	struct verbs_way *way; /* NULL: not known, or not its connection any more */
 	enum verbs_state state;
 	bool gone, told; /* the peer has closed it; the machine knows that it broke */
+	bool firm;       /* our call, not given up for the peer's */
 	struct rdma_cm_id *cm;
 	struct ibv_qp *qp;
-	uint32_t slot, serial; /* in v->conn, and which of its users */
+	uint32_t slot, serial; /* in v->conn; and the connections are counted as they begin */
 	uint32_t posted, done; /* of those that tell us when they are over, */
 	uint32_t quiet;        /* and the others that are under way, as far as we know, */
 	uint32_t in_row;       /* of which so many were the last */

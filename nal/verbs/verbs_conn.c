@@ -5,9 +5,14 @@
  * state to the next; what it says of timeouts is made ours, and where the user says so the GID and the MTU.
  *
  * The caller proves in its call that it has the secret, the other one in its answer, the caller then in its first
- * packet that the call was not somebody's repetition. Until then nothing it says counts, and it can read nothing.
+ * packet that the call was not somebody's repetition. Until then nothing it says counts, and it can read nothing; but
+ * who was about to call it gives it half a second, once.
  *
- * Where two call each other at the same time the call of the smaller address stands.
+ * Where two call each other at the same time the call of the smaller address stands: who has it refuses the other
+ * one's, who hears of it gives its own up. If nothing comes of that within half a second it calls again, and this call
+ * it does not give up: it refuses the other one's, and calls that are repeated by whoever has heard them keep nobody
+ * from calling. Even so both may come to stand. Then the one that began later stays: the two have seen them begin in
+ * the same order, as a call is answered only by who is not calling.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -302,6 +307,8 @@ void verbs_call(struct verbs *v, struct verbs_way *w)
 		return;
 	}
 	c->way = w;
+	c->firm = w->gave_way;
+	w->gave_way = false;
 	c->until =
 		base_now_ns() + CALL_NS * (1u << w->calls < CALL_MOST ? 1u << w->calls : CALL_MOST);
 	w->conn = c;
@@ -408,13 +415,12 @@ static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
 	rdma_destroy_id(cm);
 }
 
-/* Are we calling the caller, and is ours the call that stands? */
-static bool crosses(struct verbs *v, const struct verbs_call *call)
+/* Our call to the caller, if we are calling it. */
+static struct verbs_conn *crossing(struct verbs *v, const struct verbs_call *call)
 {
 	const struct verbs_way *w = verbs_way_to(v, &call->address);
 
-	return w && w->conn && w->conn->state <= VERBS_CALLING &&
-	       memcmp(&v->own, &call->address, sizeof(v->own)) < 0;
+	return w && w->conn && w->conn->state <= VERBS_CALLING ? w->conn : NULL;
 }
 
 static bool answer(struct verbs *v, struct verbs_conn *c)
@@ -436,7 +442,7 @@ static bool answer(struct verbs *v, struct verbs_conn *c)
 static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, size_t len)
 {
 	struct verbs_call call;
-	struct verbs_conn *c;
+	struct verbs_conn *c, *ours;
 	struct verbs_wire_call wire;
 
 	if (verbs_call_decode(bytes, len, &call))
@@ -449,7 +455,8 @@ static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, s
 		refuse(cm, VERBS_NOT_OURS);
 		return;
 	}
-	if (crosses(v, &call)) {
+	ours = crossing(v, &call);
+	if (ours && (ours->firm || memcmp(&v->own, &call.address, sizeof(v->own)) < 0)) {
 		refuse(cm, VERBS_CROSSED);
 		return;
 	}
@@ -465,8 +472,12 @@ static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, s
 	c->call = wire;
 	c->caller = call;
 	c->until = base_now_ns() + PROVE_NS;
-	if (!answer(v, c))
+	if (!answer(v, c)) {
 		verbs_break(v, c, "it cannot be answered");
+	} else if (ours) {
+		ours->way->gave_way = true;
+		fail(v, ours, "the peer is calling", CROSSED_MS);
+	}
 }
 
 void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, size_t len)
@@ -487,6 +498,10 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 	}
 	w = verbs_way_to(v, &c->caller.address);
 	if (w && w->conn && w->conn->state == VERBS_UP) {
+		if ((int32_t)(c->serial - w->conn->serial) < 0) {
+			verbs_break(v, c, "the calls crossed, and the other one stays");
+			return;
+		}
 		/* what it knew of the old one it has forgotten */
 		verbs_break(v, w->conn, "the peer has made a new connection");
 	} else if (w && w->conn) {

@@ -302,6 +302,130 @@ static void only_what_asks_for_no_answer_is_offered(void)
 	}
 }
 
+/* ---- ends of operations offered ------------------------------------------------------------------------ */
+
+static unsigned int ends[3]; /* taken, by match bits */
+static bool refuse;
+
+static int one_end(const ptl_arrival_t *end)
+{
+	static const ptl_event_kind_t types[] = { PTL_EVENT_ACK, PTL_EVENT_REPLY_END,
+						  PTL_EVENT_REPLY_END };
+
+	pt_true(end->match_bits < 3);
+	pt_is(end->type, types[end->match_bits]);
+	pt_is(end->initiator.pid, pt_id(1).pid);
+	pt_is(end->length, 8);
+	pt_true(end->user_ptr == ends && !end->data);
+	if (refuse)
+		return 0;
+	ends[end->match_bits]++;
+	return 1;
+}
+
+static ptl_handle_md_t ends_out, ends_in;
+
+/* A put, a get and an atomic. */
+static void three_operations(void)
+{
+	pt_ok(PtlPutRegion(ends_out, 0, 8, PTL_ACK_REQ, pt_id(1), PORTAL, 0, 0, 0, 0));
+	pt_ok(PtlGetRegion(ends_in, 8, 8, pt_id(1), PORTAL, 0, 1, 8));
+	pt_ok(PtlFetchAtomic(ends_in, 16, ends_out, 24, 8, pt_id(1), PORTAL, 0, 2, 16, 0,
+			     PTL_ATOMIC_SUM, PTL_ATOMIC_INT64));
+}
+
+/* Each has one end: it is taken, or, where it came in another call than this, an event. */
+static void await_ends(ptl_handle_eq_t eq, unsigned int each)
+{
+	static unsigned int events[3];
+	ptl_event_t ev[4];
+	int count;
+
+	for (int k = 0; k < 3; k++)
+		while (ends[k] + events[k] < each) {
+			pt_ok(PtlEQPollMany(&eq, 1, 5000, one_end, ev, 4, &count));
+			for (int i = 0; i < count; i++) {
+				pt_true(ev[i].match_bits < 3);
+				pt_is(ev[i].type,
+				      ev[i].match_bits ? PTL_EVENT_REPLY_END : PTL_EVENT_ACK);
+				events[ev[i].match_bits]++;
+			}
+		}
+	for (int k = 0; k < 3; k++)
+		pt_is(ends[k] + events[k], each);
+}
+
+static void ends_that_are_taken_have_no_event(void)
+{
+	static int64_t at_target[3] = { 0, 11, 100 }, mine[4];
+	ptl_handle_eq_t eq;
+	ptl_event_t ev;
+	enum { TIMES = 20 };
+	unsigned int taken = 0, times = 0;
+	double patience = pt_now() + 20;
+	int count;
+
+	pt_open();
+	eq = pt_eq(8);
+	if (pt_rank == 1) {
+		for (unsigned int k = 0; k < 3; k++)
+			pt_post(PORTAL, k,
+				pt_md(at_target, k == 1 ? 16 : 24,
+				      PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE |
+					      PTL_MD_TRUNCATE,
+				      PTL_EQ_NONE),
+				PTL_RETAIN, NULL);
+		pt_post(PORTAL, 3, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	if (pt_rank == 0) {
+		ptl_md_t md =
+			pt_md(mine, sizeof(mine), PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq);
+
+		md.user_ptr = ends;
+		pt_ok(PtlMDBind(pt_ni, md, PTL_RETAIN, &ends_in));
+		md.options |= PTL_MD_EVENT_END_DISABLE; /* sending, that is */
+		pt_ok(PtlMDBind(pt_ni, md, PTL_RETAIN, &ends_out));
+		mine[3] = 1;
+		/* on a busy machine the target may be away each time */
+		while (times < TIMES || (!(ends[0] + ends[1] + ends[2]) && pt_now() < patience)) {
+			mine[0] = ++times;
+			three_operations();
+			await_ends(eq, times);
+			pt_is(mine[1], 11);
+			pt_is(mine[2], 99 + times);
+		}
+		/* what is not taken has its event, ... */
+		for (int k = 0; k < 3; k++)
+			taken += ends[k];
+		pt_true(taken > 0);
+		refuse = true;
+		three_operations();
+		await_ends(eq, times + 1);
+		for (int k = 0; k < 3; k++)
+			taken -= ends[k];
+		pt_is(taken, 0);
+		/* ... and so has what was cut off */
+		refuse = false;
+		taken = ends[1];
+		pt_ok(PtlGetRegion(ends_in, 8, 16, pt_id(1), PORTAL, 0, 1, 8));
+		pt_ok(PtlEQPollMany(&eq, 1, 5000, one_end, &ev, 1, &count));
+		pt_is(count, 1);
+		pt_is(ev.rlength, 16);
+		pt_is(ev.mlength, 8);
+		pt_is(ends[1], taken);
+		pt_quiet(eq);
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_NOW, pt_id(1), PORTAL, 0, 3, 0,
+				   times));
+	} else {
+		/* inside meanwhile: who computes has rank 0 work for it, whose calls then have the answers at once */
+		times = (unsigned int)pt_next(eq, PTL_EVENT_PUT_END).hdr_data;
+		pt_is(at_target[0], times);
+		pt_is(at_target[2], 100 + times + 1);
+	}
+}
+
 /* ---- puts that can wait for the target's own calls --------------------------------------------------- */
 
 static void a_lazy_put_wakes_who_waits(void)
@@ -485,6 +609,7 @@ static void who_sends_lazily_wakes_sleepers(void)
 static const struct pt_test tests[] = {
 	PT_CASE(offered_puts_stay_in_order, 2),
 	PT_CASE(only_what_asks_for_no_answer_is_offered, 2),
+	PT_CASE(ends_that_are_taken_have_no_event, 2),
 	PT_CASE(a_lazy_put_wakes_who_waits, 2),
 	PT_MODES(lazy_puts_go_before_what_comes_after_them),
 	PT_CASE(who_sends_lazily_gets_what_is_not_lazy, 2),

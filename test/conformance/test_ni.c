@@ -7,7 +7,6 @@
 #include "ptest.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <p3nal_utcp.h>
@@ -266,18 +265,6 @@ static void handles_do_not_outlive_the_interface(void)
 	pt_code(PtlNIFini(old_ni), PTL_NI_INVALID);
 }
 
-static int entries(const char *dir)
-{
-	DIR *d = opendir(dir);
-	int n = 0;
-
-	pt_true(d != NULL);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static int mappings(void)
 {
 	FILE *f = fopen("/proc/self/maps", "r");
@@ -309,19 +296,19 @@ static void init_and_use(void)
 
 static void fini_gives_everything_back(void)
 {
-	int files, maps, threads = entries("/proc/self/task");
+	int files, maps, threads = pt_entries("/proc/self/task");
 
 	for (int i = 0; i < 5; i++)
 		init_and_use();
-	files = entries("/proc/self/fd");
+	files = pt_entries("/proc/self/fd");
 	maps = mappings();
 	for (int i = 0; i < 100; i++)
 		init_and_use();
-	pt_is(entries("/proc/self/fd"), files);
+	pt_is(pt_entries("/proc/self/fd"), files);
 	if (pt_slow() > 1)
 		return; /* sanitizers have mappings and a thread of their own */
 	pt_truef(mappings() <= maps + 3, "%d mappings, then %d after 100 lives", maps, mappings());
-	pt_until(entries("/proc/self/task") == threads, 5);
+	pt_until(pt_entries("/proc/self/task") == threads, 5);
 }
 
 static void any_pid_is_unique_on_the_node(void)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_MPI_COLL names one algorithm of one collective: calls of that collective, in all forms and at odd counts,
- * must have it wherever it can do them, another one elsewhere, and be right. Which one it was is asked of the
- * performance variables.
+ * PTL_MPI_COLL names one algorithm of one collective, perhaps after what is preferred ("messages,barrier=hub"): calls of
+ * that collective, in all forms and at odd counts, must have it wherever it can do them, another one elsewhere, and be
+ * right. Which one it was is asked of the performance variables.
  */
 #include "coll_check.h"
 #include "coll_ways.h"
@@ -23,7 +23,7 @@ static int *in, *out;
 
 /* ---- the counters of the collective ---------------------------------------------------------------- */
 
-#define ALGORITHMS 8
+#define ALGORITHMS 10
 static MPI_T_pvar_session session;
 static MPI_T_pvar_handle handle[ALGORITHMS];
 static int algorithms, wanted = -1;
@@ -53,6 +53,8 @@ static void read_settings(void)
 {
 	read_setting("PTL_MPI_COLL", word, sizeof(word));
 	read_setting("PTL_MPI_NODE", &node_ranks, 1); /* a long */
+	if (strchr(word, ','))
+		memmove(word, strchr(word, ',') + 1, strlen(strchr(word, ',')));
 	snprintf(family, sizeof(family), "%.*s", (int)strcspn(word, "="), word);
 }
 
@@ -293,6 +295,8 @@ static bool can(const struct call *k)
 		return hub_can();
 	if (!strcmp(word, "allgather=doubling"))
 		return (n & (n - 1)) == 0;
+	if (!strcmp(algorithm, "read"))
+		return way == WAY_BLOCKING && !k->in_place && !on_nodes();
 	if (!strcmp(family, "alltoall"))
 		return k->in_place == !strcmp(algorithm, "swap");
 	if (!strcmp(algorithm, "parts"))

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define LIMIT_S 20.0
+#define MOST    10000 /* ints for each rank */
 
 static int rank, size, cases, failed;
 
@@ -89,7 +90,9 @@ static bool missed(bool several, bool mine)
 
 int main(int argc, char **argv)
 {
+	static int in[16 * MOST], out[16 * MOST];
 	int provided, class, value = rank, sum;
+	MPI_Comm other;
 	bool several, mine;
 	double start;
 
@@ -99,14 +102,21 @@ int main(int argc, char **argv)
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	look_around(&several, &mine);
-	for (int i = 0; i < 10; i++)
+	MPI_Comm_dup(MPI_COMM_WORLD, &other);
+	for (int i = 0; i < 10; i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Alltoall(in, MOST, MPI_INT, out, MOST, MPI_INT, other);
+	}
 	if (rank == size - 1)
 		raise(SIGKILL);
 	result("no collective does without it", !missed(several, mine));
 	start = now();
 	class = class_of(MPI_Barrier(MPI_COMM_WORLD));
 	result("a barrier ends with MPI_ERR_PROC_ABORTED",
+	       class != MPI_ERR_PROC_ABORTED || now() - start > LIMIT_S);
+	start = now();
+	class = class_of(MPI_Alltoall(in, MOST, MPI_INT, out, MOST, MPI_INT, other));
+	result("an alltoall ends with MPI_ERR_PROC_ABORTED",
 	       class != MPI_ERR_PROC_ABORTED || now() - start > LIMIT_S);
 	start = now();
 	for (int i = 0; i < 3; i++) {

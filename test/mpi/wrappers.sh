@@ -117,6 +117,9 @@ in_two_steps() {
 builds_old() {
 	"$1" "$dir/old.c" -o "$dir/program" && runs_alone "$dir/program"
 }
+by_mpirun() {
+	[ "$(timeout 60 "$bin/mpirun" -np 3 "$dir/program")" = "sum 3 of 3" ]
+}
 runs_alone() {
 	local out
 	out=$("$1") || return
@@ -137,6 +140,7 @@ for where in "$built" "$bin"; do
 	[ "$where" = "$bin" ] || place="in the build tree"
 	check "mpicc, $place" builds "$where/mpicc" sum.c
 	check "it needs libmpi.so.1" needs_only libmpi.so.1
+	[ "$where" = "$built" ] || check "mpirun -np" by_mpirun
 	check "mpicc in two steps, $place" in_two_steps "$where/mpicc"
 	check "an old program with mpicc, $place" builds_old "$where/mpicc"
 	check "mpicc_abi, $place" builds "$where/mpicc_abi" sum.c

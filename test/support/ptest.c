@@ -7,6 +7,7 @@
 #include "ptest.h"
 
 #include <cmocka.h>
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -65,6 +66,18 @@ static const char
 static ptl_handle_eq_t control_eq;
 
 /* ---- the side of a test's process -------------------------------------------------------------- */
+
+int pt_entries(const char *dir)
+{
+	DIR *d = opendir(dir);
+	int n = 0;
+
+	pt_true(d != NULL);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
 
 double pt_now(void)
 {

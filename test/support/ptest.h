@@ -99,9 +99,10 @@ const char *pt_code_name(int code);
 #define pt_truef(cond, ...)  ((cond) ? (void)0 : pt_fail(__FILE__, __LINE__, __VA_ARGS__))
 #define pt_memory(a, b, len) pt_check_memory(a, b, len, #a " against " #b, __FILE__, __LINE__)
 
-double pt_now(void);  /* seconds, monotonic */
-double pt_slow(void); /* how much longer things take in this build (sanitizers) */
-void pt_pause(void);  /* one round of polling: gives the core away */
+double pt_now(void);             /* seconds, monotonic */
+int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is open */
+double pt_slow(void);            /* how much longer things take in this build (sanitizers) */
+void pt_pause(void);             /* one round of polling: gives the core away */
 /* That many seconds here and now: in this build, on a machine as busy as this one. */
 double pt_patience(double seconds);
 /* Waits, outside the library, until cond holds; fails after secs seconds. */

@@ -6,6 +6,7 @@
  */
 #include "ptest.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -160,12 +161,54 @@ static void who_waits_uses_no_cpu_time(void)
 	pt_barrier();
 }
 
+/* A ball round a ring on one core, whose ranks do not wait but look until it is there: a look in vain does not keep the core
+ * from the one that has it. */
+static void who_looks_in_vain_gives_turns_away(void)
+{
+	enum { LAPS = 300 };
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	cpu_set_t all, one;
+	double cpu;
+	int core = 0;
+
+	pt_ok(sched_getaffinity(0, sizeof(all), &all));
+	while (!CPU_ISSET(core, &all))
+		core++;
+	CPU_ZERO(&one);
+	CPU_SET(core, &one);
+	pt_ok(sched_setaffinity(0, sizeof(one), &one));
+	pt_open();
+	eq = pt_eq(64);
+	pt_post(PORTAL, 0, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+		PTL_RETAIN, NULL);
+	md = pt_bind(NULL, 0, 0, PTL_EQ_NONE);
+	pt_barrier();
+	cpu = cpu_seconds();
+	for (int lap = 0; lap < LAPS; lap++) {
+		ptl_event_t ev;
+		int which;
+
+		if (pt_rank || lap)
+			while ((pt_rank % 2 ? PtlEQGet(eq, &ev)
+					    : PtlEQPoll(&eq, 1, 0, &ev, &which)) == PTL_EQ_EMPTY)
+				continue;
+		pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id((pt_rank + 1) % pt_size), PORTAL, 0, 0, 0,
+			     0));
+	}
+	cpu = cpu_seconds() - cpu;
+	/* a slice is 3 ms, and would be used in each lap */
+	pt_truef(cpu < 0.25 * pt_slow(), "%d laps used %.0f ms of CPU time", LAPS, cpu * 1e3);
+	pt_barrier();
+}
+
 static const struct pt_test tests[] = {
 	PT_CASE(eight_processes_talk_to_each_other, 8),
 	PT_CASE(thirty_two_processes_talk_to_each_other, 32),
 	{ "no_pair_of_eight_is_starved", no_pair_is_starved, 8, 0 },
 	{ "no_pair_of_thirty_two_is_starved", no_pair_is_starved, 32, 0 },
 	PT_CASE(who_waits_uses_no_cpu_time, 4),
+	PT_CASE(who_looks_in_vain_gives_turns_away, 4),
 	{ "thirty_one_waiting_use_no_cpu_time", who_waits_uses_no_cpu_time, 32, 0 },
 };
 

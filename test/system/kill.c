@@ -295,18 +295,6 @@ static int count_lines(const char *file, const char *with)
 	return n;
 }
 
-static int open_files(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	pt_true(d != NULL);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
-
 static uint64_t takeovers(void)
 {
 	unsigned long long n = 0, found = 0;
@@ -345,15 +333,16 @@ static void be_a_survivor(int number)
 		settle(&s, round);
 		stage->survivors[number].settled = round;
 		if (round == 1) {
-			files = open_files();
+			files = pt_entries("/proc/self/fd");
 			maps = count_lines("/proc/self/maps", "memfd");
 		}
 		while (stage->round == round && !stage->over)
 			ring_step(&s);
 	}
 	/* what one round leaves until the next is fine; what every round leaves is not */
-	pt_truef(open_files() <= files + 3 * VICTIMS, "%d open files after a round, %d after %llu",
-		 files, open_files(), (unsigned long long)rounds);
+	pt_truef(pt_entries("/proc/self/fd") <= files + 3 * VICTIMS,
+		 "%d open files after a round, %d after %llu", files, pt_entries("/proc/self/fd"),
+		 (unsigned long long)rounds);
 	pt_truef(count_lines("/proc/self/maps", "memfd") <= maps + 3 * VICTIMS,
 		 "%d mapped memfds after a round, %d after %llu", maps,
 		 count_lines("/proc/self/maps", "memfd"), (unsigned long long)rounds);

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -29,6 +30,7 @@ struct launcher {
 	const char *on;     /* at requests that begin with this ... */
 	const char *answer; /* ... it says this; NULL: closes the connection */
 	bool drip;          /* sends byte by byte */
+	bool drops;         /* all but the first line of what it reads, as Slurm's does */
 	/* what it has seen */
 	char keys[PAIRS][64], values[PAIRS][128];
 	int n_pairs;
@@ -94,6 +96,8 @@ static bool answer_line(struct launcher *l, const char *line)
 			 "cmd=maxes kvsname_max=256 keylen_max=%d vallen_max=%d\n", l->key_max,
 			 l->value_max);
 		say(l, text);
+	} else if (!strcmp(line, "cmd=get_appnum")) {
+		say(l, "cmd=appnum appnum=3\n");
 	} else if (!strcmp(line, "cmd=get_my_kvsname")) {
 		say(l, "cmd=my_kvsname kvsname=kvs\n");
 	} else if (!strncmp(line, "cmd=put ", 8)) {
@@ -114,13 +118,30 @@ static bool answer_line(struct launcher *l, const char *line)
 	return true;
 }
 
+/* The next request is what a read gives of it, and before it is answered, what else has come is thrown away. */
+static bool read_first(const struct launcher *l, char *line, size_t size)
+{
+	struct pollfd more = { .fd = l->fds[1], .events = POLLIN };
+	ssize_t n = recv(l->fds[1], line, size - 1, 0);
+	char dropped[256];
+
+	if (n <= 0)
+		return false;
+	line[n] = '\0';
+	while (poll(&more, 1, 50) > 0)
+		if (recv(l->fds[1], dropped, sizeof(dropped), 0) <= 0)
+			return false;
+	return true;
+}
+
 static void *launcher_main(void *arg)
 {
 	struct launcher *l = arg;
 	FILE *in = fdopen(dup(l->fds[1]), "r");
 	char line[8192];
 
-	while (fgets(line, sizeof(line), in)) {
+	while (l->drops ? read_first(l, line, sizeof(line))
+			: fgets(line, sizeof(line), in) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
 		if (!answer_line(l, line))
 			break;
@@ -182,21 +203,29 @@ static void values_are_split_and_joined(void **state)
 	free(l);
 }
 
-static void answers_may_come_in_pieces(void **state)
+/* What was joined is good, from here to the end. */
+static void works_and_ends(struct launcher *l)
 {
-	struct launcher *l = start();
 	char back[64];
 
-	(void)state;
-	l->drip = true;
-	assert_int_equal(join(l), 0);
 	assert_int_equal(rt_pmi1_put(&l->pmi, "key", "some value"), 0);
 	assert_int_equal(rt_pmi1_fence(&l->pmi), 0);
 	assert_int_equal(rt_pmi1_get(&l->pmi, "key", back, sizeof(back)), 0);
 	assert_string_equal(back, "some value");
 	rt_pmi1_fini(&l->pmi);
 	stop(l);
+	assert_true(l->finalized);
 	free(l);
+}
+
+static void answers_may_come_in_pieces(void **state)
+{
+	struct launcher *l = start();
+
+	(void)state;
+	l->drip = true;
+	assert_int_equal(join(l), 0);
+	works_and_ends(l);
 }
 
 static void keys_longer_than_the_launcher_stores_are_refused(void **state)
@@ -257,6 +286,60 @@ static void a_name_that_is_too_long_is_refused(void **state)
 	answer[len + 256] = '\n';
 	answer[len + 257] = '\0';
 	joining_gives("cmd=get_my_kvsname", answer, 0);
+}
+
+static void one_request_is_under_way_at_a_time(void **state)
+{
+	struct launcher *l = start();
+
+	(void)state;
+	l->drops = true;
+	assert_int_equal(join(l), 0);
+	assert_int_equal(l->pmi.program, 3);
+	works_and_ends(l);
+}
+
+/* What a launcher that answers the question for the program's number so is taken to have said. */
+static void the_number_is(const char *answer, int expected)
+{
+	struct launcher *l = start();
+
+	l->on = answer ? "cmd=get_appnum" : NULL;
+	l->answer = answer;
+	assert_int_equal(join(l), 0);
+	assert_int_equal(l->pmi.program, expected);
+	works_and_ends(l);
+}
+
+static void a_launcher_need_not_know_of_programs(void **state)
+{
+	(void)state;
+	the_number_is(NULL, 3);
+	the_number_is("", 0);
+	the_number_is("cmd=appnum rc=-1\n", 0);
+	the_number_is("cmd=error msg=unknown_command\n", 0);
+	the_number_is("what?\n", 0);
+	joining_gives("cmd=get_appnum", "cmd=no\ncmd=no\n", -EPROTO);
+	joining_gives("cmd=get_appnum", NULL, -ECONNRESET);
+}
+
+/* One that has others answer for it may be late. */
+static void the_number_of_the_program_may_come_late(void **state)
+{
+	struct launcher *l = start();
+
+	(void)state;
+	l->on = "cmd=get_appnum";
+	l->answer = "";
+	assert_int_equal(join(l), 0);
+	say(l, "cmd=appnum appnum=2\n");
+	assert_int_equal(rt_pmi1_fence(&l->pmi), 0);
+	assert_int_equal(l->pmi.program, 2);
+	say(l, "cmd=appnum appnum=2\n");
+	assert_int_equal(rt_pmi1_fence(&l->pmi), -EPROTO);
+	rt_pmi1_fini(&l->pmi);
+	stop(l);
+	free(l);
 }
 
 static void the_launchers_death_ends_a_fence(void **state)
@@ -377,6 +460,9 @@ int main(void)
 		cmocka_unit_test(keys_longer_than_the_launcher_stores_are_refused),
 		cmocka_unit_test(joining_fails_with_the_reason),
 		cmocka_unit_test(a_name_that_is_too_long_is_refused),
+		cmocka_unit_test(one_request_is_under_way_at_a_time),
+		cmocka_unit_test(a_launcher_need_not_know_of_programs),
+		cmocka_unit_test(the_number_of_the_program_may_come_late),
 		cmocka_unit_test(the_launchers_death_ends_a_fence),
 		cmocka_unit_test(wrong_values_are_refused),
 		cmocka_unit_test(a_line_without_end_is_refused),

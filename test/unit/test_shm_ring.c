@@ -96,16 +96,55 @@ static bool take(void)
 	return false;
 }
 
-static void turns_stay_at_the_beginning(void **state)
+/* Messages that are taken one by one begin the ring again and again. */
+static void take_turns(uint32_t size)
 {
-	(void)state;
 	for (int i = 0; i < 10000; i++) {
-		assert_true(put(LONG));
+		assert_true(put(size));
 		assert_false(shm_ring_filling(&out));
 		assert_true(take());
 		assert_false(take());
 	}
-	assert_true(furthest <= SHM_LAP_LEAST + 2 * shm_lines(LONG, 0));
+	assert_true(furthest <= SHM_LAP_LEAST + 2 * shm_lines(size, 0));
+}
+
+static void turns_stay_at_the_beginning(void **state)
+{
+	(void)state;
+	take_turns(LONG);
+}
+
+static void turns_of_headers_alone_do_so_too(void **state)
+{
+	(void)state;
+	take_turns(SHM_INLINE);
+}
+
+static void turns_of_a_lap_each_share_its_lines(void **state)
+{
+	const uint32_t size = SHM_LAP_LEAST * SHM_LINE;
+
+	(void)state;
+	for (int i = 0; i < 100; i++) {
+		assert_true(put(size));
+		assert_true(take());
+		assert_false(take());
+	}
+	assert_int_equal(furthest, 0);
+}
+
+static void a_ring_is_used_to_its_last_line(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		for (uint32_t i = 0; i < LINES; i++)
+			assert_true(put(0));
+		assert_false(put(0));
+		while (take())
+			;
+		assert_true(put(0));
+		assert_true(take());
+	}
 }
 
 static void a_ring_that_is_never_empty_is_used_up(void **state)
@@ -196,6 +235,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(turns_stay_at_the_beginning, fresh),
+		cmocka_unit_test_setup(turns_of_headers_alone_do_so_too, fresh),
+		cmocka_unit_test_setup(turns_of_a_lap_each_share_its_lines, fresh),
+		cmocka_unit_test_setup(a_ring_is_used_to_its_last_line, fresh),
 		cmocka_unit_test_setup(a_ring_that_is_never_empty_is_used_up, fresh),
 		cmocka_unit_test_setup(what_was_not_taken_is_not_overtaken, fresh),
 		cmocka_unit_test_setup(any_mixture_arrives, fresh),

@@ -182,6 +182,8 @@ static void long_ones_begin_by_claims(void **state)
 	assert_true(by_claims(is_long));
 	pipe_ns = 10000;
 	claims_ns = 14000;
+	stream(REST_LEAST, is_long); /* few are not worth a trial */
+	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_TRIED], 0);
 	stream(100, is_long);
 	assert_false(by_claims(is_long));
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 1);
@@ -227,6 +229,56 @@ static void what_ended_unseen_is_not_timed(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
+static bool is_unspliced(uint64_t length)
+{
+	return atomic_load(&channel.unspliced[shm_way_of(length)]);
+}
+
+/* Both ways at once; returns how many were not spliced. */
+static unsigned int exchanges(unsigned int n, uint64_t length, uint64_t spliced_ns)
+{
+	const uint64_t unspliced_ns = claims_ns;
+	unsigned int unspliced = 0;
+
+	while (n--) {
+		unspliced += is_unspliced(length);
+		claims_ns = is_unspliced(length) ? unspliced_ns : spliced_ns;
+		peer.exchanges = 2;
+		begin();
+		end(length);
+		clock_ns += 1000000;
+	}
+	claims_ns = unspliced_ns;
+	return unspliced;
+}
+
+static void exchanges_are_spliced_while_that_is_faster(void **state)
+{
+	const uint64_t length = 1u << 20;
+
+	(void)state;
+	pipe_ns = 50000;
+	claims_ns = 12000;
+	peer.decides = true;
+	assert_in_range(exchanges(20000, length, 8000), 1, 20000 * 2 / 100);
+	assert_false(is_unspliced(length));
+	exchanges(3 * REST_MOST, length, 15000);
+	assert_true(is_unspliced(length));
+	assert_true(by_claims(length));
+	exchanges(3 * REST_MOST, length, 8000);
+	assert_false(is_unspliced(length));
+}
+
+static void who_does_not_decide_splices_as_ever(void **state)
+{
+	const uint64_t length = 1u << 20;
+
+	(void)state;
+	pipe_ns = 50000;
+	claims_ns = 12000;
+	assert_int_equal(exchanges(20000, length, 15000), 0);
+}
+
 static void without_a_choice_nothing_is_tried(void **state)
 {
 	(void)state;
@@ -253,6 +305,8 @@ int main(void)
 		cmocka_unit_test_setup(long_ones_begin_by_claims, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),
 		cmocka_unit_test_setup(what_ended_unseen_is_not_timed, fresh),
+		cmocka_unit_test_setup(exchanges_are_spliced_while_that_is_faster, fresh),
+		cmocka_unit_test_setup(who_does_not_decide_splices_as_ever, fresh),
 		cmocka_unit_test_setup(without_a_choice_nothing_is_tried, fresh),
 	};
 

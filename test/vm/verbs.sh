@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# The verbs NAL, in a guest of vm.sh.
+# The verbs NAL, in a guest of vm.sh, and that over libfabric with libfabric's provider for verbs.
 # Usage: verbs.sh conformance KEY-FILE PROGRAM...
 #        verbs.sh memory KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
 #        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE
+#        verbs.sh ofi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE [PROGRAM...]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -48,7 +49,7 @@ conformance() {
 	export PTL_KEY_FILE=$1 PTL_IFACE=rdma0 CMOCKA_MESSAGE_OUTPUT=TAP
 	shift
 	for program in "$@"; do
-		check "$(basename "$program" | sed 's/^test_//') over verbs" passes "$program"
+		check "$(basename "$program" | sed 's/^test_//') over $PTL_NAL" passes "$program"
 	done
 }
 
@@ -97,9 +98,8 @@ no_device() { # COMMAND...: it fails, and says why
 	! PTL_VERBS_DEVICE=none7 passes "$@" && grep -q PTL_VERBS_DEVICE "$dir/out"
 }
 
-mpi() {
+choice() { # MPIEXEC FOLDER-OF-PROGRAMS: of MPI programs
 	local mpiexec=$1 at=$2 before
-	shift 2
 	export PTL_IFACE=rdma0
 	check 'order, a device with itself' passes "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 2
 	check 'modes' passes "$mpiexec" -n 3 "$at/p2p/mpi_p2p_modes"
@@ -109,15 +109,45 @@ mpi() {
 	before=$(crossed)
 	check 'order, two hosts' passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 2
 	check 'what goes between them goes over their cable' [ $(($(crossed) - before)) -gt 100000 ]
-	check 'four ranks on two hosts: shared memory on each' env PTL_NAL=shm,verbs \
+	check 'four ranks on two hosts: shared memory on each' env "PTL_NAL=shm,$PTL_NAL" \
 		bash -c "$(declare -f passes); dir=$dir; passes \"\$@\"" passes \
 		"$mpiexec" -n 4 "$dir/each" "$at/mpi_coll_move" 1 2
+}
+
+# Whose call stands where calls cross is a matter of microseconds: many times.
+meetings() { # MPIEXEC FOLDER-OF-PROGRAMS
+	for within in 300 1000 3000 5000 10000 20000; do
+		passes "$1" -n 4 "$2/p2p/mpi_p2p_meet" $within || return
+		passes "$1" -n 3 "$2/p2p/mpi_p2p_meet" $within || return
+	done
+}
+
+mpi() {
+	local mpiexec=$1 at=$2
+	choice "$@"
+	PTL_IFACE=rdma0 check 'all call each other at once' meetings "$@"
 	for device in rxe0 rxeA; do
 		check "order, with PTL_VERBS_DEVICE=$device" by_device $device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	done
 	check 'a device that is not there' no_device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	for setting in PTL_VERBS_MTU=1024 PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 \
 		PTL_VERBS_BUFFERS=32; do
+		export "${setting?}"
+		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+		unset "${setting%=*}"
+	done
+}
+
+# The provider reserves room in its queues for so many peers from the start, and soft RoCE's are small.
+ofi() {
+	local mpiexec=$1 at=$2
+	shift 2
+	export PTL_NAL='ofi:verbs;ofi_rxm' FI_UNIVERSE_SIZE=64
+	limit=900
+	conformance "$@"
+	unset PTL_KEY_FILE
+	choice "$mpiexec" "$at"
+	for setting in PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_OFI_READ=off; do
 		export "${setting?}"
 		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 		unset "${setting%=*}"
@@ -228,7 +258,7 @@ faults() {
 }
 
 case $1 in
-conformance | memory | mpi | iwarp | faults) "$@" ;;
+conformance | memory | mpi | ofi | iwarp | faults) "$@" ;;
 *)
 	echo "verbs.sh: no part $1" >&2
 	exit 2

@@ -78,7 +78,7 @@ static int probe_until_found(int source)
 /* When all are ready. It has not been in MPI for a while. */
 static void end_victim(void)
 {
-	int pid;
+	int pid, err;
 
 	for (int i = 1; i < victim && !rank; i++)
 		MPI_Recv(NULL, 0, MPI_CHAR, i, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -86,7 +86,16 @@ static void end_victim(void)
 		MPI_Send(NULL, 0, MPI_CHAR, 0, 6, MPI_COMM_WORLD);
 		return;
 	}
-	MPI_Recv(&pid, 1, MPI_INT, victim, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	err = MPI_Recv(&pid, 1, MPI_INT, victim, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	if (err) {
+		char text[MPI_MAX_ERROR_STRING];
+		int length;
+
+		MPI_Error_string(err, text, &length);
+		printf("# it was lost before it was killed: %s\n", text);
+		fflush(stdout);
+		MPI_Abort(MPI_COMM_WORLD, 3);
+	}
 	kill(pid, SIGKILL);
 }
 

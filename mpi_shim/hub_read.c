@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long equal blocks of ranks that have a processor each: all say in the hub where what they give lies, and everyone
+ * copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time. Nobody
+ * goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read for
+ * others), all hear of that, and go another way.
+ *
+ * That they have read all, or not, ranks say in the flags of a number of its own, which nobody goes beyond before all have
+ * seen them. Who does not wait for the others, because a rank has died, says so in its flag before its caller can
+ * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones.
+ */
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/error.h"
+#include "mpi_shim/hub_impl.h"
+
+/* What a rank gives, on the line of its flag. */
+struct offer {
+	uint64_t at;    /* in its memory */
+	uint64_t bytes; /* of a block; 0: it is not as long as it should be, and is left out */
+	int64_t pid;
+};
+
+static_assert(sizeof(struct offer) <= MPI_HUB_FEW, "an offer lies on the line of a flag");
+
+static struct offer *offer_of(const struct mpi_hub *h, int i)
+{
+	return (struct offer *)(void *)mpi_hub_place(h, i, sizeof(struct offer));
+}
+
+static void offer(struct mpi_hub *h, int rc, const void *at, size_t bytes)
+{
+	mpi_hub_begin(h, false);
+	rc = mpi_first(rc, mpi_hub_reserve(h));
+	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, bytes, getpid() };
+	mpi_hub_raise(h, rc);
+	mpi_hub_wake(h);
+}
+
+/* From another process. False: errno says why not. */
+static bool copy_out(pid_t pid, uint64_t from, char *to, size_t bytes)
+{
+	while (bytes > 0) {
+		struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)from, bytes };
+		ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
+
+		if (n < 0)
+			return false;
+		if (n == 0) {
+			errno = EFAULT;
+			return false;
+		}
+		from += (size_t)n;
+		to += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does. */
+static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+{
+	int rc = mpi_hub_await_flag(h, i);
+	struct offer o;
+	bool done;
+
+	if (rc)
+		return rc;
+	o = *offer_of(h, i);
+	if (o.bytes == 0)
+		return MPI_SUCCESS;
+	if (o.bytes != bytes)
+		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)bytes);
+	if (mpi_world.threaded)
+		mpi_unlock();
+	done = copy_out((pid_t)o.pid, o.at + skip, to, bytes);
+	if (mpi_world.threaded)
+		mpi_lock();
+	if (done)
+		return MPI_SUCCESS;
+	if (errno == ESRCH)
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d has ended",
+				h->rank[i]);
+	return MPI_ERR_OTHER;
+}
+
+/* A dead rank is worse than anything else. */
+static int worse(int a, int b)
+{
+	return b == MPI_ERR_PROC_ABORTED ? b : mpi_first(a, b);
+}
+
+/* All have what they need, or all hear of the worst. What one cannot have counts only while all live: who knows of a dead
+ * rank is gone. */
+static int settle(struct mpi_hub *h, int rc)
+{
+	mpi_hub_leave(h, MPI_SUCCESS);
+	mpi_hub_begin(h, false);
+	rc = worse(rc, mpi_hub_reserve(h));
+	mpi_hub_raise(h, rc);
+	mpi_hub_wake(h);
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me)
+			rc = worse(rc, mpi_hub_await_flag(h, i));
+	if (mpi_hub_lacking(rc) && mpi_hub_lost(h) >= 0)
+		rc = mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d ended",
+			      mpi_hub_lost(h));
+	if (rc == MPI_ERR_PROC_ABORTED) {
+		mpi_hub_raise(h, rc);
+		atomic_thread_fence(memory_order_seq_cst);
+	} else {
+		h->left = h->number - 1;
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+/* ---- whether it can be done ---------------------------------------------------------------------------- */
+
+bool mpi_hub_try_reading(struct mpi_hub *h)
+{
+	const uint64_t mine = h->shared->token + (uint64_t)h->me;
+	uint64_t good = base_config()->ptl_shm_cma != BASE_CMA_OFF;
+	int rc;
+
+	offer(h, MPI_SUCCESS, &mine, sizeof(mine));
+	rc = mpi_hub_await_all(h);
+	for (int i = 0; i < h->n && good && !rc; i++) {
+		const struct offer *o = offer_of(h, i);
+		uint64_t seen;
+
+		good = i == h->me || (copy_out((pid_t)o->pid, o->at, (char *)&seen, sizeof(seen)) &&
+				      seen == h->shared->token + (uint64_t)i);
+	}
+	good &= mpi_hub_leave(h, rc) == MPI_SUCCESS;
+	return mpi_coll_allreduce_and(&good, 1, h->comm) == MPI_SUCCESS && good;
+}
+
+bool mpi_hub_reads(const struct mpi_hub *h, bool wanted)
+{
+	return h->reads && !h->broken && (wanted || !h->crowded);
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------- */
+
+/* A block as bytes that others can read. */
+static const char *dense(struct mpi_plan *p, const struct mpi_vec *v, int n)
+{
+	const struct mpi_type *t = v->type;
+	char *data;
+
+	if (t->dense)
+		return v->buf + t->true_lb;
+	data = mpi_plan_bytes(p, n * v->count * t->size);
+	if (data)
+		mpi_plan_pack(p, v->type, v->buf, n * v->count, data);
+	return data;
+}
+
+bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *send,
+		  const struct mpi_vec *recv, int *result)
+{
+	const struct mpi_type *t = recv->type;
+	size_t bytes = (size_t)mpi_vec_bytes(recv, 0);
+	size_t skip = send->same ? 0 : bytes * (size_t)h->me;
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes), all;
+	const char *mine = dense(p, send, send->same ? 1 : h->n);
+	char *apart = t->dense ? NULL : mpi_plan_bytes(p, (MPI_Count)bytes);
+
+	if (p->lost)
+		rc = MPI_ERR_NO_MEM;
+	offer(h, rc, mine, rc ? 0 : bytes);
+	if (!rc)
+		mpi_vec_copy_own(p, send, recv, h->me);
+	for (int i = 1; i < h->n && !rc; i++) {
+		int from = (h->me + i) % h->n;
+		char *to = mpi_vec_at(recv, from);
+
+		rc = take(h, from, bytes, skip, apart ? apart : to + t->true_lb);
+		if (apart && !rc)
+			mpi_plan_unpack(p, recv->type, to, recv->count, apart);
+	}
+	all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
+	*result = mpi_first(rc, all);
+	if (!mpi_hub_lacking(all))
+		return true;
+	h->reads = false;
+	/* the other way may need no memory */
+	p->lost = false;
+	p->rc = MPI_SUCCESS;
+	return false;
+}

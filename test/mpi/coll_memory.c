@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Memory runs out at one rank in the middle of a blocking collective: no rank waits for ever, who is told that all went well has the
+ * right result, and the collectives that follow on the communicator are right at all ranks. Every rank in turn, for
+ * every collective, first for large blocks of memory, then for all but small ones.
+ */
+#include <mpi.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job_check.h"
+
+/* ---- an allocator that can be told to fail ------------------------------------------------------------- */
+
+void *__libc_malloc(size_t bytes);
+void *__libc_calloc(size_t n, size_t bytes);
+void *__libc_realloc(void *old, size_t bytes);
+void *__libc_memalign(size_t align, size_t bytes);
+
+static _Thread_local size_t limit; /* from so many bytes on there are none; 0: there are */
+static _Thread_local int denied;
+
+static bool deny(size_t bytes)
+{
+	if (!limit || bytes < limit)
+		return false;
+	denied++;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t bytes)
+{
+	return deny(bytes) ? NULL : __libc_malloc(bytes);
+}
+
+void *calloc(size_t n, size_t bytes)
+{
+	return deny(n * bytes) ? NULL : __libc_calloc(n, bytes);
+}
+
+void *realloc(void *old, size_t bytes)
+{
+	return deny(bytes) ? NULL : __libc_realloc(old, bytes);
+}
+
+void *aligned_alloc(size_t align, size_t bytes)
+{
+	return deny(bytes) ? NULL : __libc_memalign(align, bytes);
+}
+
+int posix_memalign(void **to, size_t align, size_t bytes)
+{
+	*to = deny(bytes) ? NULL : __libc_memalign(align, bytes);
+	return *to ? 0 : ENOMEM;
+}
+
+/* ---- the collectives ------------------------------------------------------------------------------------ */
+
+#define MOST      40000 /* elements of a block */
+#define RANKS     8
+#define UNTOUCHED (-1)
+
+static int in[MOST * RANKS * 2], out[MOST * RANKS * 2];
+static int wide[MOST * RANKS * 2];
+static MPI_Datatype gaps; /* an int and room for another */
+static MPI_Comm ring;
+static MPI_Comm pair; /* between two halves of all */
+static int counts[RANKS], displs[RANKS];
+
+/* What rank r gives as element i of its block for another. */
+static int given(int r, int to, int i)
+{
+	return r * 1000 + to * 100 + i % 100;
+}
+
+static void give(int n, int blocks)
+{
+	for (int b = 0; b < blocks; b++)
+		for (int i = 0; i < n; i++)
+			in[b * n + i] = given(job_rank, b, i);
+}
+
+/* Block b as it comes from rank r, which gave it as its block for `to`. */
+static bool has(const int *at, int n, int step, int r, int to)
+{
+	for (int i = 0; i < n; i++)
+		if (at[(ptrdiff_t)i * step] != given(r, to, i))
+			return false;
+	return true;
+}
+
+/* The sum over the first `ranks` ranks of what they give for `to`. */
+static bool has_sum(const int *at, int n, int ranks, int to)
+{
+	for (int i = 0; i < n; i++) {
+		int sum = 0;
+
+		for (int r = 0; r < ranks; r++)
+			sum += given(r, to, i);
+		if (at[i] != sum)
+			return false;
+	}
+	return true;
+}
+
+static bool has_all(int n)
+{
+	bool right = true;
+
+	for (int r = 0; r < job_size; r++)
+		right &= has(out + r * n, n, 1, r, 0);
+	return right;
+}
+
+/* Each makes the call with blocks of n, and says by *right what came. */
+
+static int bcast(int n, bool *right)
+{
+	int root = job_size - 1, rc;
+
+	for (int i = 0; i < n; i++)
+		out[i] = job_rank == root ? given(root, 0, i) : UNTOUCHED;
+	rc = MPI_Bcast(out, n, MPI_INT, root, MPI_COMM_WORLD);
+	*right = has(out, n, 1, root, 0);
+	return rc;
+}
+
+static int bcast_gaps(int n, bool *right)
+{
+	int rc;
+
+	for (int i = 0; i < n; i++)
+		out[2 * i] = job_rank == 1 ? given(1, 0, i) : UNTOUCHED;
+	rc = MPI_Bcast(out, n, gaps, 1, MPI_COMM_WORLD);
+	*right = has(out, n, 2, 1, 0);
+	return rc;
+}
+
+static int gather(int n, bool *right)
+{
+	int rc = MPI_Gather(in, n, MPI_INT, out, n, MPI_INT, 0, MPI_COMM_WORLD);
+
+	*right = job_rank || has_all(n);
+	return rc;
+}
+
+static int scatter(int n, bool *right)
+{
+	int rc = MPI_Scatter(in, n, MPI_INT, out, n, MPI_INT, 0, MPI_COMM_WORLD);
+
+	*right = has(out, n, 1, 0, job_rank);
+	return rc;
+}
+
+static int allgather(int n, bool *right)
+{
+	int rc = MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+
+	*right = has_all(n);
+	return rc;
+}
+
+static int allgatherv(int n, bool *right)
+{
+	int rc;
+
+	for (int r = 0; r < job_size; r++)
+		displs[r] = r * (counts[r] = n);
+	rc = MPI_Allgatherv(in, n, MPI_INT, out, counts, displs, MPI_INT, MPI_COMM_WORLD);
+	*right = has_all(n);
+	return rc;
+}
+
+static int alltoall(int n, bool *right)
+{
+	int rc = MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+
+	*right = true;
+	for (int r = 0; r < job_size; r++)
+		*right &= has(out + r * n, n, 1, r, job_rank);
+	return rc;
+}
+
+static int alltoall_in_place(int n, bool *right)
+{
+	int rc;
+
+	memcpy(out, in, sizeof(int) * (size_t)(n * job_size));
+	rc = MPI_Alltoall(MPI_IN_PLACE, 0, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	*right = true;
+	for (int r = 0; r < job_size; r++)
+		*right &= has(out + r * n, n, 1, r, job_rank);
+	return rc;
+}
+
+static int reduce(int n, bool *right)
+{
+	int root = job_size - 1;
+	int rc = MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+
+	*right = job_rank != root || has_sum(out, n, job_size, 0);
+	return rc;
+}
+
+static int allreduce(int n, bool *right)
+{
+	int rc = MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+
+	*right = has_sum(out, n, job_size, 0);
+	return rc;
+}
+
+static int reduce_scatter(int n, bool *right)
+{
+	int rc;
+
+	for (int r = 0; r < job_size; r++)
+		counts[r] = n;
+	rc = MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	*right = has_sum(out, n, job_size, job_rank);
+	return rc;
+}
+
+static int scan(int n, bool *right)
+{
+	int rc = MPI_Scan(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+
+	*right = has_sum(out, n, job_rank + 1, 0);
+	return rc;
+}
+
+static int exscan(int n, bool *right)
+{
+	int rc = MPI_Exscan(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+
+	*right = job_rank == 0 || has_sum(out, n, job_rank, 0);
+	return rc;
+}
+
+/* What is given, with gaps, which has to be packed; counts and displacements. */
+static void give_wide(int n)
+{
+	for (int b = 0; b < job_size; b++) {
+		displs[b] = b * (counts[b] = n);
+		for (int i = 0; i < n; i++)
+			wide[2 * (b * n + i)] = given(job_rank, b, i);
+	}
+}
+
+static int gatherv(int n, bool *right)
+{
+	int rc;
+
+	give_wide(n);
+	rc = MPI_Gatherv(wide, n, gaps, out, counts, displs, MPI_INT, 0, MPI_COMM_WORLD);
+	*right = job_rank || has_all(n);
+	return rc;
+}
+
+static int scatterv(int n, bool *right)
+{
+	int rc;
+
+	give_wide(n);
+	rc = MPI_Scatterv(wide, counts, displs, gaps, out, n, MPI_INT, 0, MPI_COMM_WORLD);
+	*right = has(out, n, 1, 0, job_rank);
+	return rc;
+}
+
+static int neighbors(int n, bool *right)
+{
+	int rc;
+
+	give_wide(n);
+	rc = MPI_Neighbor_alltoall(wide, n, gaps, out, n, MPI_INT, ring);
+	*right = has(out, n, 1, (job_rank + job_size - 1) % job_size, 1) &&
+		 has(out + n, n, 1, (job_rank + 1) % job_size, 0);
+	return rc;
+}
+
+/* Its memory is there when it is made, and not when it is started. */
+static int persistent(int n, bool *right)
+{
+	size_t now = limit;
+	MPI_Request r;
+	int rc;
+
+	give_wide(n);
+	limit = 0;
+	MPI_Gatherv_init(wide, n, gaps, out, counts, displs, MPI_INT, 0, MPI_COMM_WORLD,
+			 MPI_INFO_NULL, &r);
+	limit = now;
+	rc = MPI_Start(&r);
+	if (!rc)
+		rc = MPI_Wait(&r, MPI_STATUS_IGNORE);
+	limit = 0;
+	*right = job_rank || has_all(n);
+	/* and it can be started again */
+	CHECK_EQUAL(MPI_Start(&r), MPI_SUCCESS);
+	CHECK_EQUAL(MPI_Wait(&r, MPI_STATUS_IGNORE), MPI_SUCCESS);
+	CHECK(job_rank || has_all(n));
+	MPI_Request_free(&r);
+	return rc;
+}
+
+/* The lower half is the other one's. */
+static bool lower(void)
+{
+	return job_rank < job_size / 2;
+}
+
+/* Sums of what the ranks of the other half give for `to`. */
+static bool has_other_sum(int n, int to)
+{
+	int from = lower() ? job_size / 2 : 0, end = lower() ? job_size : job_size / 2;
+
+	for (int i = 0; i < n; i++) {
+		int sum = 0;
+
+		for (int r = from; r < end; r++)
+			sum += given(r, to, i);
+		if (out[i] != sum)
+			return false;
+	}
+	return true;
+}
+
+static int inter_allreduce(int n, bool *right)
+{
+	int rc = MPI_Allreduce(in, out, n, MPI_INT, MPI_SUM, pair);
+
+	*right = has_other_sum(n, 0);
+	return rc;
+}
+
+static int inter_reduce_scatter(int n, bool *right)
+{
+	int local, rc, total = n * (job_size / 2) * (job_size - job_size / 2);
+
+	/* the same total on both sides */
+	MPI_Comm_size(pair, &local);
+	for (int r = 0; r < local; r++)
+		counts[r] = total / local;
+	for (int i = 0; i < total; i++)
+		in[i] = given(job_rank, 0, i % 4);
+	rc = MPI_Reduce_scatter(in, out, counts, MPI_INT, MPI_SUM, pair);
+	*right = true; /* the others' sum, of which there are four values */
+	for (int i = 0; i < total / local; i++) {
+		int from = lower() ? job_size / 2 : 0, end = lower() ? job_size : job_size / 2;
+		int rank, sum = 0;
+
+		MPI_Comm_rank(pair, &rank);
+		for (int r = from; r < end; r++)
+			sum += given(r, 0, (rank * (total / local) + i) % 4);
+		*right &= out[i] == sum;
+	}
+	return rc;
+}
+
+static const struct collective {
+	const char *name;
+	int (*call)(int n, bool *right);
+} collectives[] = {
+	{ "bcast", bcast },
+	{ "bcast with gaps", bcast_gaps },
+	{ "gather", gather },
+	{ "scatter", scatter },
+	{ "gatherv", gatherv },
+	{ "gatherv that is persistent", persistent },
+	{ "scatterv", scatterv },
+	{ "neighbor_alltoall", neighbors },
+	{ "allgather", allgather },
+	{ "allgatherv", allgatherv },
+	{ "alltoall", alltoall },
+	{ "alltoall in place", alltoall_in_place },
+	{ "reduce", reduce },
+	{ "allreduce", allreduce },
+	{ "reduce_scatter", reduce_scatter },
+	{ "scan", scan },
+	{ "exscan", exscan },
+	{ "allreduce between groups", inter_allreduce },
+	{ "reduce_scatter between groups", inter_reduce_scatter },
+};
+
+/* ---- with and without memory ----------------------------------------------------------------------------- */
+
+static int call(const struct collective *c, int n, bool *right)
+{
+	give(n, job_size);
+	for (int i = 0; i < 2 * n * job_size; i++)
+		out[i] = UNTOUCHED;
+	return c->call(n, right);
+}
+
+static const struct collective *now;
+
+/* Blocks of n, none of whose temporary buffers fits in what was used before. */
+static void without(int poor, size_t least, int n)
+{
+	bool right;
+	int rc, class = MPI_SUCCESS, was_denied;
+
+	give(n, job_size);
+	MPI_Barrier(MPI_COMM_WORLD);
+	denied = 0;
+	if (job_rank == poor)
+		limit = least;
+	rc = call(now, n, &right);
+	limit = 0;
+	was_denied = denied;
+	if (rc)
+		MPI_Error_class(rc, &class);
+	CHECK(rc || right);
+	if (rc)
+		CHECK(class == (job_rank == poor ? MPI_ERR_NO_MEM : MPI_ERR_OTHER));
+	CHECK(!rc || job_rank != poor || was_denied);
+	/* who has no memory for its data says so */
+	CHECK(rc || least < 2048 || !was_denied);
+	for (int i = 0; i < 2; i++) {
+		CHECK_EQUAL(call(now, 16 + i, &right), MPI_SUCCESS);
+		CHECK(right);
+	}
+}
+
+static void each_rank_in_turn(void)
+{
+	const size_t limits[] = { 2048, 256 };
+	const int sizes[] = { 700, 9000 };
+	bool right;
+	int n;
+
+	for (int i = 0; i < 6; i++) {
+		CHECK_EQUAL(call(now, 1 + i, &right), MPI_SUCCESS);
+		CHECK(right);
+	}
+	for (int s = 0; s < 2; s++) {
+		n = sizes[s];
+		for (int l = 0; l < 2; l++)
+			for (int poor = 0; poor < job_size; poor++, n += 64)
+				without(poor, limits[l], n);
+	}
+}
+
+static void halves(void)
+{
+	MPI_Comm half;
+
+	MPI_Comm_split(MPI_COMM_WORLD, lower(), job_rank, &half);
+	MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, lower() ? job_size / 2 : 0, 7, &pair);
+	MPI_Comm_free(&half);
+	MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
+}
+
+int main(int argc, char **argv)
+{
+	const char *only = argc > 1 ? argv[1] : NULL;
+
+	job_start(&argc, &argv, MPI_THREAD_SINGLE);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint)sizeof(int), &gaps);
+	MPI_Type_commit(&gaps);
+	halves();
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &job_size, &(int){ 1 }, 0, &ring);
+	MPI_Comm_set_errhandler(ring, MPI_ERRORS_RETURN);
+	for (size_t i = 0; i < sizeof(collectives) / sizeof(*collectives); i++) {
+		now = &collectives[i];
+		if (!only || strcmp(only, now->name) == 0)
+			job_case(now->name, each_rank_in_turn);
+	}
+	MPI_Comm_free(&ring);
+	MPI_Comm_free(&pair);
+	MPI_Type_free(&gaps);
+	return job_end();
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Allgathers and alltoalls whose ranks read each other's memory, while they can, and after one of them no longer can: for
+ * PTL_MPI_COLL=allgather=read,alltoall=read. Then they go by messages, which are short enough to take no
+ * attach.
+ */
+#include <stdlib.h>
+
+#include "coll_check.h"
+#include "../support/no_attach.h"
+
+#define INTS 500
+
+static MPI_Comm gathering, exchanging; /* each goes another way after the first time */
+
+static int value(int from, int to, int i)
+{
+	return from * 10007 + to * 101 + i;
+}
+
+static const char *wrong_at(const int *out, int to, int round)
+{
+	for (int from = 0; from < tap_size; from++)
+		for (int i = 0; i < INTS; i++)
+			if (out[from * INTS + i] != value(from, to, i + round))
+				return tap_wrong("int %d of rank %d is %d", i, from,
+						 out[from * INTS + i]);
+	return NULL;
+}
+
+static const char *allgather(int round)
+{
+	int *in = malloc(sizeof(int) * INTS);
+	int *out = calloc((size_t)(INTS * tap_size), sizeof(int));
+	const char *wrong;
+
+	for (int i = 0; i < INTS; i++)
+		in[i] = value(tap_rank, 0, i + round);
+	MPI_Allgather(in, INTS, MPI_INT, out, INTS, MPI_INT, gathering);
+	wrong = wrong_at(out, 0, round);
+	free(in);
+	free(out);
+	return wrong;
+}
+
+static const char *alltoall(int round)
+{
+	int *in = malloc(sizeof(int) * (size_t)(INTS * tap_size));
+	int *out = calloc((size_t)(INTS * tap_size), sizeof(int));
+	const char *wrong;
+
+	for (int i = 0; i < INTS * tap_size; i++)
+		in[i] = value(tap_rank, i / INTS, i % INTS + round);
+	MPI_Alltoall(in, INTS, MPI_INT, out, INTS, MPI_INT, exchanging);
+	wrong = wrong_at(out, tap_rank, round);
+	free(in);
+	free(out);
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	int may, all;
+
+	MPI_Init(&argc, &argv);
+	tap_start(argc, argv, 4);
+	MPI_Comm_dup(MPI_COMM_WORLD, &gathering);
+	MPI_Comm_dup(MPI_COMM_WORLD, &exchanging);
+	tap_case("allgather, all read", allgather);
+	tap_case("alltoall, all read", alltoall);
+	may = tap_rank == tap_size - 1 ? no_attach() : 1;
+	MPI_Allreduce(&may, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	if (!all && tap_rank == 0)
+		printf("# system call filters are not permitted here: all go on reading\n");
+	tap_case("allgather, one cannot read", allgather);
+	tap_case("alltoall, one cannot read", alltoall);
+	MPI_Comm_free(&gathering);
+	MPI_Comm_free(&exchanging);
+	return tap_end();
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they begin where nothing is said, and
+ * PTL_SHM_LONG=splice has them go wherever that can be: they do, what arrives is right, also where one side leaves the library in between, where
+ * memory is missing, and where the system refuses pipes; and nothing is left open. PORTALS_STAT is the path of
+ * portals-stat.
+ */
+#include "ptest.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { PORTAL = 7, PUT_BITS = 1, GET_BITS = 2, HOLE_BITS = 3 };
+
+static const size_t sizes[] = { 24577, 65536, 300000, 1 << 20, (4 << 20) + 13 };
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
+
+/* Bytes that came to a rank so. */
+static uint64_t spliced_to(int rank)
+{
+	unsigned long long n = 0, found = 0;
+	char command[512], line[512];
+	FILE *stat;
+
+	snprintf(command, sizeof(command), "'%s' %d", PORTALS_STAT, (int)pt_os_pid(rank));
+	stat = popen(command, "r");
+	pt_true(stat != NULL);
+	while (fgets(line, sizeof(line), stat))
+		if (strstr(line, "bytes moved by pages given to a pipe of the kernel") &&
+		    sscanf(line, "%llu", &found) == 1)
+			n += found;
+	pt_is(pclose(stat), 0);
+	return n;
+}
+
+/* From now on a system call fails with `error`; of fcntl only what sets the size of a pipe. */
+static void forbid(unsigned int call, unsigned int error)
+{
+	struct sock_filter rules[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 4),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 2),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, F_SETPIPE_SZ, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(rules) / sizeof(rules[0]), rules };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+		pt_skip("system call filters are not permitted here");
+}
+
+static void compute(double seconds)
+{
+	double end = pt_now() + seconds;
+
+	while (pt_now() < end)
+		;
+}
+
+static unsigned int other(void)
+{
+	return (unsigned int)!pt_rank;
+}
+
+/* Each rank puts to the other and gets from it, at the same time, and is outside in between for so long. */
+static void exchange(size_t length, size_t pieces, uint64_t seed, double away)
+{
+	struct pt_buf out = pt_buf_new(length, pieces), in = pt_buf_new(length, pieces);
+	struct pt_buf got = pt_buf_new(length, pieces);
+	ptl_handle_eq_t eq = pt_eq(32);
+	ptl_handle_me_t put_me, get_me;
+	ptl_handle_md_t put, get;
+
+	pt_buf_fill(&out, seed + (uint64_t)pt_rank);
+	pt_buf_fill(&in, 98);
+	pt_buf_fill(&got, 99);
+	put_me = pt_post(PORTAL, PUT_BITS, pt_buf_md(&in, PTL_MD_OP_PUT, eq), PTL_RETAIN, NULL);
+	get_me = pt_post(PORTAL, GET_BITS, pt_buf_md(&out, PTL_MD_OP_GET, eq), PTL_RETAIN, NULL);
+	pt_ok(PtlMDBind(pt_ni, pt_buf_md(&out, 0, eq), PTL_RETAIN, &put));
+	pt_ok(PtlMDBind(pt_ni, pt_buf_md(&got, 0, eq), PTL_RETAIN, &get));
+	pt_barrier();
+	pt_ok(PtlPut(put, PTL_ACK_REQ, pt_id((int)other()), PORTAL, 0, PUT_BITS, 0, 0));
+	compute(away);
+	pt_ok(PtlGet(get, pt_id((int)other()), PORTAL, 0, GET_BITS, 0));
+	compute(away);
+	pt_await(eq, PT_ACKED | PT_REPLIED | PT_PUT | PT_GOT, NULL);
+	pt_buf_holds(&in, 0, length, seed + other(), 0);
+	pt_buf_holds(&got, 0, length, seed + other(), 0);
+	pt_buf_guarded(&in);
+	pt_buf_guarded(&got);
+	pt_barrier();
+	pt_ok(PtlMEUnlink(put_me));
+	pt_ok(PtlMEUnlink(get_me));
+	pt_ok(PtlMDUnlink(put));
+	pt_ok(PtlMDUnlink(get));
+	pt_ok(PtlEQFree(eq));
+	pt_buf_free(&out);
+	pt_buf_free(&in);
+	pt_buf_free(&got);
+}
+
+static void exchange_all(uint64_t seed)
+{
+	for (size_t i = 0; i < SIZES; i++) {
+		exchange(sizes[i], 0, seed + 2 * i, 0);
+		exchange(sizes[i], 9, seed + 2 * i + 20, 0);
+	}
+}
+
+/* Until what comes to these ranks was spliced once; only rank 0 need be able to start a program. */
+static void exchange_until_spliced(bool to_0, bool to_1)
+{
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		pt_skip("with one processor only one side is inside at a time");
+	/* how many find the other one inside is for the kernel's scheduler to say */
+	for (uint64_t i = 0; i < 50 && !*pt_word(0); i++) {
+		pt_barrier();
+		exchange_all(i);
+		if (!pt_rank)
+			*pt_word(0) = (!to_0 || spliced_to(0)) && (!to_1 || spliced_to(1));
+		pt_barrier();
+	}
+	pt_true(*pt_word(0));
+}
+
+static void go_through_pipes(void)
+{
+	pt_open();
+	exchange_until_spliced(true, true);
+}
+
+static void are_moved_by_who_is_left(void)
+{
+	uint64_t state = 77 + (uint64_t)pt_rank;
+
+	pt_open();
+	for (uint64_t i = 0; i < 60; i++)
+		exchange(400000, i % 4 ? 0 : 5, i, (double)(pt_random(&state) % 200) * 1e-6);
+}
+
+static void are_right_without_vmsplice(void)
+{
+	forbid(SYS_vmsplice, EPERM);
+	pt_open();
+	exchange_all(1);
+	exchange_all(2);
+	pt_is(spliced_to(pt_rank), 0);
+}
+
+static void go_one_way_without_pipes(void)
+{
+	if (pt_rank)
+		forbid(SYS_pipe2, EMFILE);
+	pt_open();
+	exchange_until_spliced(false, true);
+	if (!pt_rank)
+		pt_is(spliced_to(0), 0);
+}
+
+static void go_one_way_where_pipes_stay_small(void)
+{
+	if (!pt_rank)
+		forbid(SYS_fcntl, EPERM);
+	pt_open();
+	exchange_until_spliced(true, false);
+	if (!pt_rank)
+		pt_is(spliced_to(1), 0);
+}
+
+/* What the end of a message whose memory is not all there says. */
+static ptl_ni_fail_t end_of(ptl_handle_eq_t eq, ptl_event_kind_t kind)
+{
+	ptl_event_t ev;
+
+	do
+		pt_ok(PtlEQWait(eq, &ev));
+	while (ev.type != kind);
+	return ev.ni_fail_type;
+}
+
+/* The middle of what a put is for, or comes from, has gone. */
+static void hole(bool source)
+{
+	const size_t length = 1 << 20;
+	unsigned char *at =
+		mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ptl_handle_eq_t eq = pt_eq(16);
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+
+	pt_true(at != MAP_FAILED);
+	memset(at, 3, length);
+	me = pt_post(PORTAL, HOLE_BITS, pt_md(at, length, PTL_MD_OP_PUT, eq), PTL_RETAIN, NULL);
+	md = pt_bind(at, length, 0, eq);
+	if (source == !pt_rank)
+		pt_is(munmap(at + length / 2, 8192), 0);
+	pt_barrier();
+	if (!pt_rank)
+		pt_ok(PtlPut(md, PTL_NOACK_REQ, pt_id(1), PORTAL, 0, HOLE_BITS, 0, 0));
+	pt_true(end_of(eq, pt_rank ? PTL_EVENT_PUT_END : PTL_EVENT_SEND_END) != PTL_NI_OK);
+	pt_barrier();
+	pt_ok(PtlMEUnlink(me));
+	pt_ok(PtlMDUnlink(md));
+	pt_ok(PtlEQFree(eq));
+	munmap(at, length);
+}
+
+static void fail_alone_where_memory_is_missing(void)
+{
+	pt_open();
+	for (uint64_t i = 0; i < 6; i++) {
+		exchange(1 << 20, 0, i, 0);
+		hole(i % 2);
+	}
+	exchange_all(5);
+}
+
+static void leave_nothing_open(void)
+{
+	int files;
+
+	pt_barrier();
+	files = pt_entries("/proc/self/fd");
+	pt_open();
+	exchange_all(1);
+	exchange_all(2);
+	pt_close();
+	pt_is(pt_entries("/proc/self/fd"), files);
+}
+
+static const struct pt_test tests[] = {
+	PT_CASE(go_through_pipes, 2),
+	PT_CASE(are_moved_by_who_is_left, 2),
+	PT_CASE(are_right_without_vmsplice, 2),
+	PT_CASE(go_one_way_without_pipes, 2),
+	PT_CASE(go_one_way_where_pipes_stay_small, 2),
+	PT_CASE(fail_alone_where_memory_is_missing, 2),
+	PT_CASE(leave_nothing_open, 2),
+};
+
+int main(int argc, char **argv)
+{
+	return PT_MAIN(argc, argv, tests);
+}
