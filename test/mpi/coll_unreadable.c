@@ -3,7 +3,7 @@
  *
  * Allgathers and alltoalls whose ranks read each other's memory, while they can, and after one of them no longer can: for
  * PTL_MPI_COLL=allgather=read,alltoall=read. Then they go by messages, which are short enough to take no
- * attach.
+ * attach. Every other alltoall is of absolute addresses.
  */
 #include <stdlib.h>
 
@@ -29,6 +29,18 @@ static const char *wrong_at(const int *out, int to, int round)
 	return NULL;
 }
 
+/* INTS integers at `at`, for MPI_BOTTOM. */
+static MPI_Datatype absolute(const int *at)
+{
+	MPI_Datatype type;
+	MPI_Aint address;
+
+	MPI_Get_address(at, &address);
+	MPI_Type_create_hindexed(1, (const int[]){ INTS }, &address, MPI_INT, &type);
+	MPI_Type_commit(&type);
+	return type;
+}
+
 static const char *allgather(int round)
 {
 	int *in = malloc(sizeof(int) * INTS);
@@ -52,7 +64,15 @@ static const char *alltoall(int round)
 
 	for (int i = 0; i < INTS * tap_size; i++)
 		in[i] = value(tap_rank, i / INTS, i % INTS + round);
-	MPI_Alltoall(in, INTS, MPI_INT, out, INTS, MPI_INT, exchanging);
+	if (round % 2) {
+		MPI_Datatype from = absolute(in), to = absolute(out);
+
+		MPI_Alltoall(MPI_BOTTOM, 1, from, MPI_BOTTOM, 1, to, exchanging);
+		MPI_Type_free(&from);
+		MPI_Type_free(&to);
+	} else {
+		MPI_Alltoall(in, INTS, MPI_INT, out, INTS, MPI_INT, exchanging);
+	}
 	wrong = wrong_at(out, tap_rank, round);
 	free(in);
 	free(out);
