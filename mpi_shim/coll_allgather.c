@@ -189,8 +189,6 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 
 static MPI_Count hub_bytes(const struct mpi_comm *comm)
 {
-	if (comm->size == 2)
-		return MPI_HUB_PAIR;
 	if (comm->size <= MPI_HUB_FEW_RANKS)
 		return INT64_MAX;
 	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
@@ -199,6 +197,8 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 /* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
 static MPI_Count read_bytes(const struct mpi_comm *comm)
 {
+	if (comm->size == 2)
+		return INT64_MAX;
 	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
 }
 

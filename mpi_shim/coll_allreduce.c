@@ -18,6 +18,9 @@
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
+/* By messages, between two ranks on one node, longer ones go to one of them and back: both copy each message. */
+#define ROOT_BYTES (256 << 10)
+
 static void doubling(struct mpi_work *w, const struct mpi_fold *f)
 {
 	for (int bit = 1; bit < f->power && f->rank >= 0; bit *= 2) {
@@ -104,8 +107,7 @@ static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const st
 		can |= BASE_COLL_BIT(ALLREDUCE, LINEAR);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = BASE_COLL_ALLREDUCE_LINEAR;
-	else if (comm->size == 2 && mpi_coll_one_node() &&
-		 mpi_coll_bytes(count, type) > MPI_HUB_PAIR)
+	else if (comm->size == 2 && mpi_coll_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
 		best = BASE_COLL_ALLREDUCE_ROOT;
 	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_ALLREDUCE_PARTS;
@@ -166,8 +168,8 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		return rc;
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op,
-			     comm->size == 2 ? MPI_HUB_PAIR : MPI_HUB_REDUCE, NODES_BYTES);
+	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
+			     NODES_BYTES);
 	if (hub && in_place)
 		sendbuf = recvbuf;
 	if (hub && mpi_hub_nodes(hub) > 1)

@@ -143,13 +143,15 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 static MPI_Count hub_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size == 2)
-		return MPI_HUB_PAIR;
+		return INT64_MAX;
 	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
 }
 
 /* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
 static MPI_Count read_bytes(const struct mpi_comm *comm)
 {
+	if (comm->size == 2)
+		return INT64_MAX;
 	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
 }
 

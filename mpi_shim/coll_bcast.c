@@ -12,9 +12,8 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Between two ranks with a processor each without messages up to here; more ranks, all on one node, however long it is: they
- * copy it at the same time from where the root puts it. */
-#define HUB_BYTES (128 << 10)
+/* Without messages in short pieces up to here, where each rank has a processor; two ranks, however long. */
+#define PIPE_BYTES (128 << 10)
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
@@ -144,8 +143,8 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 	if (rc)
 		return rc;
 	rc = p->rc;
-	/* few bytes: what is copied in is copied out at the same time; many: each piece costs waits for each other */
-	if (!mpi_coll_crowded() && k.bytes <= HUB_BYTES)
+	/* short pieces: what is copied in is copied out at the same time; but each costs waits for each other */
+	if (!mpi_coll_crowded() && (k.bytes <= PIPE_BYTES || comm->size == 2))
 		most = MPI_HUB_BYTES;
 	if (mpi_hub_nodes(hub) > 1)
 		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);
@@ -172,9 +171,7 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
-				    comm->size > 2 && mpi_coll_one_node() ? INT64_MAX : HUB_BYTES,
-				    NODES_BYTES)
+		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, INT64_MAX, NODES_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

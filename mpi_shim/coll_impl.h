@@ -91,10 +91,8 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
 }
 
-/* Between two ranks with a processor each, data of so many bytes go without messages: both copy at the same time. (A
- * reduction has data of one rank only to move: coll_reduce.c. Equal blocks are read, if they can be.) */
-#define MPI_HUB_PAIR (256 << 10)
-/* Blocks of so many bytes each of up to MPI_HUB_FEW_RANKS with a processor each reads out of the others' memory. */
+/* Blocks of so many bytes each of up to MPI_HUB_FEW_RANKS with a processor each, but more than two, reads out of the others'
+ * memory. (Two copy into pages that stay in their caches and out of them, both at the same time: less than half of the time.) */
 #define MPI_READ_BYTES (32 << 10)
 
 /* ---- trees --------------------------------------------------------------------------------------- */

@@ -14,10 +14,6 @@
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
-/* Without messages up to here, between two ranks with a processor each: sooner than where both have data to give
- * (MPI_HUB_PAIR), as one message brings all of them. */
-#define PAIR_BYTES (64 << 10)
-
 #define BATCH 64 /* receives that the root posts at a time */
 
 /* The partial result of the ranks from this one upwards. */
@@ -268,8 +264,8 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
-			     comm->size == 2 ? PAIR_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
+			     NODES_BYTES);
 	if (hub && sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
 	if (hub && mpi_hub_nodes(hub) > 1)

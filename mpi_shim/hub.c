@@ -136,7 +136,7 @@ int mpi_hub_bcast(struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
 	}
 	if (h->me == root) {
 		if (!rc)
-			mpi_hub_show(h, mpi_hub_place(h, root, bytes), data, bytes);
+			memcpy(mpi_hub_place(h, root, bytes), data, bytes);
 		mpi_hub_raise(h, rc);
 	} else {
 		rc = mpi_first(rc, mpi_hub_await_flag(h, root));

@@ -4,6 +4,8 @@
  * Collectives with a block for each rank, in the memory of a hub: all show what they give, meet, and take what
  * is theirs.
  */
+#include <string.h>
+
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
@@ -37,13 +39,12 @@ struct piece {
 	size_t at, bytes;
 };
 
-static void pack_piece(const struct mpi_hub *h, const struct mpi_vec *v, int i,
-		       const struct piece *p, char *to)
+static void pack_piece(const struct mpi_vec *v, int i, const struct piece *p, char *to)
 {
 	const struct mpi_type *t = mpi_vec_type(v, i);
 
 	if (t->dense)
-		mpi_hub_show(h, to, mpi_vec_at(v, i) + t->true_lb + p->at, p->bytes);
+		memcpy(to, mpi_vec_at(v, i) + t->true_lb + p->at, p->bytes);
 	else
 		mpi_type_pack_bytes(t, mpi_vec_at(v, i), mpi_vec_count(v, i), p->at, to, p->bytes);
 }
@@ -105,7 +106,7 @@ static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *m
 	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_FEW), wrong);
 
 	if (!rc)
-		pack_piece(h, mine, h->me, p, mpi_hub_place(h, h->me, p->bytes));
+		pack_piece(mine, h->me, p, mpi_hub_place(h, h->me, p->bytes));
 	rc = meet_and_copy(h, rc, copy ? mine : NULL, recv, p);
 	for (int i = 0; i < h->n && !rc; i++)
 		if (i != h->me)
@@ -142,7 +143,7 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 	else
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
-				pack_piece(h, send, i, p,
+				pack_piece(send, i, p,
 					   mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes);
 	rc = meet_and_copy(h, rc, send->buf != recv->buf ? send : NULL, recv, p);
 	for (int i = 0; i < h->n && !rc; i++)
@@ -171,7 +172,7 @@ static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_v
 	rc = mpi_first(rc, begin(h, p->bytes > MPI_HUB_BYTES));
 
 	if (!rc && !wrong && h->me != root)
-		pack_piece(h, mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
+		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
 	mpi_hub_raise(h, mpi_first(rc, wrong));
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
@@ -208,7 +209,7 @@ static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const st
 	if (h->me == root) {
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != root)
-				pack_piece(h, send, i, p,
+				pack_piece(send, i, p,
 					   mpi_hub_place(h, root, all) + (size_t)i * p->bytes);
 		mpi_hub_raise(h, rc);
 	} else {

@@ -142,8 +142,6 @@ int mpi_hub_reserve(struct mpi_hub *h);
 /* The same of the next place for long data, by all ranks; and the last operation that uses this place. */
 int mpi_hub_reserve_long(struct mpi_hub *h);
 void mpi_hub_left_long(struct mpi_hub *h);
-/* Into a place, for others to read: past the caches where that is faster. */
-void mpi_hub_show(const struct mpi_hub *h, void *place, const void *data, size_t bytes);
 
 /* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank or memory. Who may
  * sleep has to be woken then, or by leaving. */

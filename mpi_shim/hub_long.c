@@ -61,15 +61,6 @@ static void copy_others_parts(const struct vector *v, char *to, const char *of)
 	memcpy(to + end, of + end, v->bytes - end);
 }
 
-static void show_others_parts(const struct vector *v, char *place)
-{
-	size_t begin = (size_t)(part(v, v->hub->me) * v->type->size);
-	size_t end = (size_t)(part(v, v->hub->me + 1) * v->type->size);
-
-	mpi_hub_show(v->hub, place, v->in, begin);
-	mpi_hub_show(v->hub, place + end, v->in + end, v->bytes - end);
-}
-
 static char *result_place(const struct vector *v)
 {
 	return mpi_hub_place(v->hub, v->hub->n, v->bytes);
@@ -86,7 +77,7 @@ static int show_and_fold(const struct vector *v, int wrong, char *to)
 	mpi_hub_begin(h, true);
 	rc = mpi_hub_reserve_long(h);
 	if (!rc)
-		show_others_parts(v, mpi_hub_place(h, h->me, v->bytes));
+		copy_others_parts(v, mpi_hub_place(h, h->me, v->bytes), v->in);
 	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
 	mpi_hub_leave(h, rc);
 	mpi_hub_begin(h, true);

@@ -4,11 +4,6 @@
  * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of all ranks of a
  * node. See hub.h.
  */
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-#include <string.h>
-
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/hub_impl.h"
 
@@ -82,42 +77,6 @@ int mpi_hub_reserve_long(struct mpi_hub *h)
 void mpi_hub_left_long(struct mpi_hub *h)
 {
 	h->long_left[h->long_turn] = h->number;
-}
-
-/* From here on lines that others have read last are not worth fetching back to be written, which takes long where cores
- * share no cache. Measured: a third less time on AMD's processors, a third more on Intel's. */
-#define STREAM_BYTES (16 << 10)
-
-void mpi_hub_show(const struct mpi_hub *h, void *place, const void *data, size_t bytes)
-{
-#ifdef __SSE2__
-	char *to = place;
-	const char *from = data;
-
-	if (h->crowded || bytes < STREAM_BYTES || !__builtin_cpu_is("amd")) {
-		memcpy(place, data, bytes);
-		return;
-	}
-	size_t i = (size_t)(-(uintptr_t)to & 15);
-
-	memcpy(to, from, i);
-	for (; i + 64 <= bytes; i += 64) {
-		__m128i a = _mm_loadu_si128((const __m128i *)(const void *)(from + i));
-		__m128i b = _mm_loadu_si128((const __m128i *)(const void *)(from + i + 16));
-		__m128i c = _mm_loadu_si128((const __m128i *)(const void *)(from + i + 32));
-		__m128i d = _mm_loadu_si128((const __m128i *)(const void *)(from + i + 48));
-
-		_mm_stream_si128((__m128i *)(void *)(to + i), a);
-		_mm_stream_si128((__m128i *)(void *)(to + i + 16), b);
-		_mm_stream_si128((__m128i *)(void *)(to + i + 32), c);
-		_mm_stream_si128((__m128i *)(void *)(to + i + 48), d);
-	}
-	memcpy(to + i, from + i, bytes - i);
-	_mm_sfence(); /* before the flag: release orders ordinary stores only */
-#else
-	(void)h;
-	memcpy(place, data, bytes);
-#endif
 }
 
 /* ---- flags ------------------------------------------------------------------------------------------ */
