@@ -433,30 +433,10 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 	ptl_op_free(x->e, m->op);
 }
 
-/* Before anything is made of it: the commonest message of all. */
-static inline enum ptl_offer offer(struct run *x, const struct shm_msg *m, const char *payload)
+/* `declined`: it was offered (take_offered). */
+static void take(struct run *x, const struct shm_msg *m, const char *payload, bool declined)
 {
-	ptl_arrival_t put;
-
-	if (!x->e->taker || m->kind != SHM_PUT || m->op != PTL_NIL)
-		return PTL_OFFER_NOT;
-	put.initiator = x->who.id;
-	put.match_bits = m->match_bits;
-	put.hdr_data = m->hdr_data;
-	put.data = payload;
-	put.length = m->size;
-	put.type = PTL_EVENT_PUT_END;
-	return ptl_engine_offer(x->e, m->pt_index, m->ac_index, x->who.uid, x->who.jid,
-				m->remote_offset, &put);
-}
-
-static void take(struct run *x, const struct shm_msg *m, const char *payload)
-{
-	enum ptl_offer offered = offer(x, m, payload);
 	struct ptl_request q;
-
-	if (offered == PTL_OFFER_TAKEN)
-		return;
 
 	switch (m->kind) {
 	case SHM_PUT:
@@ -479,7 +459,7 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload)
 		else {
 			if (m->kind == SHM_PUT) {
 				q.data = payload;
-				q.offered = offered == PTL_OFFER_DECLINED;
+				q.offered = declined;
 			}
 			take_put(x, &q, m, payload);
 		}
@@ -533,15 +513,78 @@ static void look_ahead(const struct run *x, struct ahead *a, uint64_t head)
 		ptl_ahead_others(v, &a->of[a->others % AHEAD]);
 }
 
-/* Takes up to `most` messages from the ring; returns how many. */
-static unsigned int drain(struct run *x, unsigned int most)
+/* Where a payload is that is not in its header's line; it is asked for. */
+static inline const char *payload_at(const struct shm_ring *r, uint32_t at, uint32_t size)
+{
+	const char *payload = r->lines + (size_t)shm_payload_line(at) * SHM_LINE;
+
+	for (uint32_t i = 0; i < size && i < ASK_BYTES; i += SHM_LINE)
+		__builtin_prefetch(payload + i);
+	return payload;
+}
+
+/* Once, for it is another's memory. */
+#define ONCE(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+
+/* Is this the commonest message of all, a put of which nobody is to be told? It may be offered. */
+static inline bool offerable(const struct shm_msg *m)
+{
+	return ONCE(m->kind) == SHM_PUT && ONCE(m->op) == PTL_NIL;
+}
+
+/*
+ * Takes up to `most` messages that may be offered to the application and that it has a use for, one behind the other, before
+ * anything is made of them; returns how many. *declined: the one at the head was offered in vain.
+ */
+static unsigned int APART take_offered(const struct run *x, unsigned int most, bool *declined)
+{
+	const struct shm_ring *r = x->from;
+	ptl_arrival_t put = { .initiator = x->who.id, .type = PTL_EVENT_PUT_END };
+	unsigned int n;
+
+	for (n = 0; n < most && shm_ring_any(r); n++) {
+		const uint64_t head = r->ch->head;
+		const struct shm_msg *m = shm_ring_line(r, head);
+		uint32_t size = ONCE(m->size), lines = 1;
+		enum ptl_offer offered;
+
+		if (!offerable(m) || ONCE(m->length) != size)
+			break;
+		put.data = m->data;
+		if (size > SHM_INLINE) {
+			uint32_t at = (uint32_t)(head & (r->count - 1));
+
+			lines = shm_lines(size, at);
+			if (size > SHM_MOST || lines > r->count - at)
+				break;
+			put.data = payload_at(r, at, size);
+		}
+		put.match_bits = ONCE(m->match_bits);
+		put.hdr_data = ONCE(m->hdr_data);
+		put.length = size;
+		offered = ptl_engine_offer(x->e, ONCE(m->pt_index), ONCE(m->ac_index), x->who.uid,
+					   x->who.jid, ONCE(m->remote_offset), &put);
+		if (offered != PTL_OFFER_TAKEN) {
+			*declined = offered == PTL_OFFER_DECLINED;
+			break;
+		}
+		r->ch->messages++;
+		/* release: the lines were read before they are free */
+		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
+	}
+	return n;
+}
+
+/* Takes up to `most` messages from the ring, whatever they are; if `offers`, up to the next that may be offered. Returns
+ * how many. `declined`: see take_offered(). */
+static unsigned int APART take_any(struct run *x, unsigned int most, bool offers, bool declined)
 {
 	struct shm_ring *r = x->from;
 	struct ahead ahead;
 	unsigned int n = 0;
 
 	ahead.buckets = ahead.entries = ahead.others = 0;
-	while (n < most && shm_ring_any(r)) {
+	do {
 		uint64_t head = r->ch->head;
 		uint32_t at = (uint32_t)(head & (r->count - 1)), lines;
 		const char *payload;
@@ -549,10 +592,8 @@ static unsigned int drain(struct run *x, unsigned int most)
 
 		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
-		for (uint32_t i = 0;
-		     m.size > SHM_INLINE && m.kind != SHM_PAD && i < m.size && i < ASK_BYTES;
-		     i += SHM_LINE)
-			__builtin_prefetch(r->lines + shm_payload_line(at) * SHM_LINE + i);
+		payload = m.size <= SHM_INLINE || m.kind == SHM_PAD ? (const char *)m.data
+								    : payload_at(r, at, m.size);
 		lines = shm_msg_lines(&m, at, r->count);
 		if (!lines) { /* nothing after it can be trusted to be a header, either */
 			ptl_count_drop(x->e, PTL_DROP_BAD_MESSAGE, 0);
@@ -564,19 +605,38 @@ static unsigned int drain(struct run *x, unsigned int most)
 		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says so */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
-		payload = m.size <= SHM_INLINE ? (const char *)m.data
-					       : r->lines + shm_payload_line(at) * SHM_LINE;
 		if (m.kind != SHM_PAD) {
-			take(x, &m, payload);
+			take(x, &m, payload, declined);
 			if (x->denied)
-				return n;
+				break;
+			declined = false;
 			n++;
 			r->ch->messages++;
 		}
 		/* release: the lines were read before they are free */
 		ptl_set64(x->e, &r->ch->head, head + lines);
 		ptl_commit(x->e);
-	}
+	} while (n < most && shm_ring_any(r) &&
+		 !(offers && offerable(shm_ring_line(r, r->ch->head))));
+	return n;
+}
+
+/* Takes up to `most` messages from the ring; returns how many. */
+static unsigned int drain(struct run *x, unsigned int most)
+{
+	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
+	const bool offers = x->e->taker && x->e->v->r->hashed <= PTL_MATCH_FAR;
+	unsigned int n = 0;
+
+	do {
+		bool declined = false;
+
+		if (offers)
+			n += take_offered(x, most - n, &declined);
+		if (n >= most || !shm_ring_any(x->from))
+			break;
+		n += take_any(x, most - n, offers, declined);
+	} while (offers); /* then each turn takes something: what may fail is a peer's run */
 	return n;
 }
 
@@ -862,21 +922,41 @@ static bool all_lazy(struct shm *s)
 	return true;
 }
 
+/* Is there more to be done than to let go of the lock? */
+static inline bool busy(const struct shm *s)
+{
+	return s->run || shm_long_any(s) ||
+	       atomic_load_explicit(&s->ni->handlers, memory_order_relaxed);
+}
+
+/* There were messages when the lock was free. */
+static void __attribute__((noinline)) leave_again(struct shm *s, bool lazily)
+{
+	for (;;) {
+		ptl_lock(s->ni);
+		if (!lazily || !all_lazy(s)) {
+			shm_take_all(s, 64);
+			break;
+		}
+		if (busy(s))
+			break;
+		let_go(s);
+		if (!rings_press(s))
+			return;
+	}
+	leave_busy(s);
+}
+
 void shm_leave(struct ptl_ni *ni, bool lazily)
 {
 	struct shm *s = shm_of(ni);
 
-	/* most leaves end here */
-	while (!s->run && !shm_long_any(s) &&
-	       !atomic_load_explicit(&ni->handlers, memory_order_relaxed)) {
-		let_go(s);
-		if (!(lazily ? rings_press(s) : shm_rings_pending(s)))
-			return;
-		ptl_lock(ni);
-		if (lazily && all_lazy(s))
-			continue;
-		shm_take_all(s, 64);
-		break;
+	if (busy(s)) {
+		leave_busy(s);
+		return;
 	}
-	leave_busy(s);
+	/* most leaves end here */
+	let_go(s);
+	if (lazily ? rings_press(s) : shm_rings_pending(s))
+		leave_again(s, lazily);
 }
