@@ -97,6 +97,7 @@ struct shm_peer {
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
+	uint64_t came; /* lines of its messages that had been taken when we last sent it one */
 	int give_fd, take_fd;  /* of the kernel's pipes to it and from it; -1: none */
 	bool no_give, no_take; /* ... and there will be none */
 	bool decides;          /* we do, for both, whether what goes both ways is spliced */

@@ -192,15 +192,14 @@ static inline void shm_ring_look_empty(struct shm_ring *r)
 	ch->head_seen = __atomic_load_n(&ch->head, __ATOMIC_ACQUIRE);
 }
 
-/* Is there room for a message of `size` bytes? Producer's lock held. */
-static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
+/* Is there room for a message of `size` bytes, behind *skip lines (shm_ring_place_behind)? Producer's lock held. */
+static inline bool shm_ring_room_behind(struct shm_ring *r, uint32_t size, uint32_t *skip)
 {
-	uint32_t skip;
 	uint64_t need;
 
 	shm_ring_look_empty(r);
-	skip = shm_ring_skip(r, size);
-	need = r->ch->tail + skip + shm_lines(size, skip ? 0 : shm_ring_at(r));
+	*skip = shm_ring_skip(r, size);
+	need = r->ch->tail + *skip + shm_lines(size, *skip ? 0 : shm_ring_at(r));
 
 #if !defined(                                                                                      \
 	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
@@ -210,6 +209,13 @@ static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
 	/* acquire: the lines up to head were read before they are written again */
 	r->ch->head_seen = __atomic_load_n(&r->ch->head, __ATOMIC_ACQUIRE);
 	return need - r->ch->head_seen <= r->count;
+}
+
+static inline bool shm_ring_room(struct shm_ring *r, uint32_t size)
+{
+	uint32_t skip;
+
+	return shm_ring_room_behind(r, size, &skip);
 }
 
 /* Lines of messages that had not been taken when the head was last looked at. */
@@ -241,10 +247,10 @@ static inline uint32_t shm_ring_claim(struct shm_ring *r, uint32_t n)
 	uint64_t tail = r->ch->tail;
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
 
+	/* the line of this header is clean since the message before it; only so may it be the next line of a full ring */
 	if (shm_ring_clear_dirty(r, next))
 		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
 				 __ATOMIC_RELAXED);
-	shm_ring_clear_dirty(r, (uint32_t)(tail & (r->count - 1)));
 	r->ch->tail = tail + n;
 	return (uint32_t)tail + 1;
 }
@@ -264,24 +270,28 @@ static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
 	shm_ring_publish_as(m, shm_ring_claim(r, n));
 }
 
-/* Where the header of a message of `size` bytes goes, for which there is room. It is filled in place, but for
- * seq, and goes out with shm_ring_publish. */
-static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
+/* Where the header of a message goes, behind `pad` lines to be skipped, for which there is room. It is filled in place, but
+ * for seq, and goes out with shm_ring_publish. */
+static inline struct shm_msg *shm_ring_place_behind(struct shm_ring *r, uint32_t pad)
 {
-	uint32_t pad = shm_ring_skip(r, size);
-
-	if (pad) {
+	if (__builtin_expect(pad, 0)) {
 		struct shm_msg *m = shm_ring_line(r, r->ch->tail);
 
 		m->kind = SHM_PAD;
 		m->size = (uint16_t)pad;
 		r->ch->pad_from = r->ch->tail;
 		r->ch->pad_to = r->ch->tail + pad;
-		/* a header that stayed in them until numbers come again would look valid */
-		shm_ring_set_dirty(r, shm_ring_at(r), pad);
+		/* a header that stayed in those behind it until numbers come again would look valid */
+		shm_ring_set_dirty(r, shm_ring_at(r) + 1, pad - 1);
 		shm_ring_publish_lines(r, pad);
 	}
 	return shm_ring_line(r, r->ch->tail);
+}
+
+/* The same of a message of `size` bytes. */
+static inline struct shm_msg *shm_ring_place(struct shm_ring *r, uint32_t size)
+{
+	return shm_ring_place_behind(r, shm_ring_skip(r, size));
 }
 
 /* Where a payload of `size` bytes, more than a header has room for, goes. */

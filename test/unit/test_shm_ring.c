@@ -171,6 +171,26 @@ static void what_was_not_taken_is_not_overtaken(void **state)
 		;
 }
 
+/* What tells of skipped lines is a message like any other: a ring that is full up to it leaves it alone. */
+static void what_is_skipped_is_not_overtaken(void **state)
+{
+	(void)state;
+	assert_true(put(0));
+	while (channel.tail < LINES - 3) {
+		assert_true(put(0));
+		assert_true(take());
+	}
+	assert_true(put(LONG));
+	assert_true(channel.pad_to == LINES);
+	assert_true(take());
+	assert_int_equal(channel.head, channel.pad_from);
+	while (put(0))
+		;
+	assert_int_equal(channel.tail - channel.head, LINES);
+	while (take())
+		;
+}
+
 static void any_mixture_arrives(void **state)
 {
 	(void)state;
@@ -240,6 +260,7 @@ int main(void)
 		cmocka_unit_test_setup(a_ring_is_used_to_its_last_line, fresh),
 		cmocka_unit_test_setup(a_ring_that_is_never_empty_is_used_up, fresh),
 		cmocka_unit_test_setup(what_was_not_taken_is_not_overtaken, fresh),
+		cmocka_unit_test_setup(what_is_skipped_is_not_overtaken, fresh),
 		cmocka_unit_test_setup(any_mixture_arrives, fresh),
 		cmocka_unit_test_setup(old_headers_are_no_messages, fresh),
 		cmocka_unit_test_setup(a_long_ring_goes_round, fresh),
