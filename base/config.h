@@ -86,13 +86,12 @@
 	  "How long messages move in shared memory: through a small ring by both sides (pipe), "   \
 	  "in chunks either side claims (claim), by one side alone (cma), by pages that one side " \
 	  "gives to a pipe of the kernel and the other reads (splice), or by pipe or claim, "      \
-	  "whichever moved them faster lately, and both ways at once by splice (auto).")           \
+	  "both ways at once splice, whichever moved them faster lately (auto).")                  \
 	X(PTL_SHM_BIAS, ptl_shm_bias, ENUM, BASE_BIAS_AUTO, 0, 1, "auto|off",                      \
 	  "Whether the thread that uses an interface enters the library without atomic "           \
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
 	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                             \
-	  "Longest message that travels inside the shared-memory ring; puts and gets of more "     \
-	  "than 4 KiB do not if both sides are in the library.")                                   \
+	  "Longest message that travels inside the shared-memory ring.")                           \
 	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
 	  "Size of the ring each peer writes its messages to.")                                    \
 	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \

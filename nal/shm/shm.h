@@ -32,8 +32,6 @@
 #include "portals/ni.h"
 
 #define SHM_CHANNELS PTL_FLOWS
-#define SHM_STREAM_LEAST                                                                           \
-	4096 /* bytes beyond which both sides had better copy at the same time, if they can */
 #define SHM_TOGETHER 8 /* moves in one call of the kernel */
 #define SHM_SELF     0 /* the channel to ourselves */
 
@@ -98,12 +96,13 @@ struct shm_peer {
 	size_t deferred_bytes;
 	uint64_t sent;
 	uint64_t came; /* lines of its messages that had been taken when we last sent it one */
-	int give_fd, take_fd;  /* of the kernel's pipes to it and from it; -1: none */
-	bool no_give, no_take; /* ... and there will be none */
-	bool decides;          /* we do, for both, whether what goes both ways is spliced */
-	uint32_t exchanges;    /* long messages until a lull both ways is their end */
-	uint64_t away_since;   /* when it was first seen outside that takes what we splice */
-	uint64_t pipe_since;   /* when a pipe between us that we drain ran dry */
+	int give_fd, take_fd;       /* of the kernel's pipes to it and from it; -1: none */
+	bool no_give, no_take;      /* ... and there will be none */
+	bool decides;               /* we do, for both, whether what goes both ways is spliced */
+	uint32_t exchanges;         /* long messages until a lull both ways is their end */
+	uint64_t away_since;        /* when it was first seen outside that takes what we splice */
+	uint32_t fill_at, drain_at; /* slots of the pipes to it and from it: where to look first */
+	uint64_t pipe_since;        /* when a pipe between us that we drain ran dry */
 	struct shm_way way[SHM_WAYS];
 	uint32_t timed; /* of them */
 	uint64_t
@@ -310,7 +309,7 @@ static inline bool shm_long_any(const struct shm *s)
 {
 	return s->ni->view.r->flowing;
 }
-/* Chunks of a landing of `len` bytes on a ring. */
+/* Chunks of a landing whose data come by the pipe of a ring. */
 void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
 
 /* ---- shm_way.c -------------------------------------------------------------------------------- */

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Long messages. Once matched, a landing in the target's region counts chunks: either process may claim the
- * next ones and move them alone by cross-memory attach, or the source's side copies chunks into a free slot of
- * the pipe, piece by piece, and the destination's side copies them out, both at the same time and through the
- * cache. Which it is depends on who is inside the library at that moment, chunk by chunk:
+ * next ones and move them alone by cross-memory attach, or the source copies chunks into free slots of the pipe, and
+ * the destination copies them out at the same time. Which it is depends on who is inside the library at that moment,
+ * chunk by chunk:
  *
  *   both inside          pipe, or claims by both: what was faster lately (shm_way.c); instead of
  *                        claims, both ways at once, a pipe of the kernel (shm_splice.c)
@@ -31,18 +31,15 @@
 #define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
 #define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
 #define EXCHANGES    8     /* a lull of so many messages is the end of it */
-#define PIECE_BYTES  2048u
-#define NEAR_PLACES                                                                                \
-	4u /* that pieces share: with source and destination they should fit a nearest cache */
-#define PIECE_LOOKS 100 /* for what the other side does at the same time */
 
 /* A long message from where we stand. */
 struct job {
 	struct shm *s;
 	struct shm_peer *p;
 	struct ptl_landing *l;
-	uint32_t index, gen; /* of the landing, in the target's region */
-	struct shm_ring *pipe;
+	uint32_t index, gen;         /* of the landing, in the target's region */
+	struct shm_channel *decider; /* of the target's region: says which way messages go */
+	struct shm_ring *pipe;       /* the way of the data, in the destination's region */
 	struct shm_span from, to;
 	bool target; /* the landing is ours */
 	bool source; /* the data leaves from us */
@@ -228,199 +225,161 @@ static bool claim_any(struct job *j, uint32_t want, struct load *x)
 	return claim_half(j, 1, (want + 1) / 2, x) || front;
 }
 
+/* Of this message are the chunks that are on their way from the source like this? */
+static bool is_of(const struct job *j, uint32_t landing, uint32_t gen, uint32_t at_source)
+{
+	return landing == j->index && gen == j->gen && at_source == (j->source == j->target);
+}
+
+/* Source: is what is on its way of a message that is over, which only a get that was given up is? */
+static bool is_over(const struct job *j, uint32_t landing, uint32_t gen, uint32_t at_source)
+{
+	const struct ptl_view *v = at_source ? &j->s->ni->view : &j->p->view;
+
+	return landing < v->nlandings &&
+	       __atomic_load_n(&v->land[landing].gen, __ATOMIC_ACQUIRE) != gen;
+}
+
+static struct shm_slot *slot_at(const struct job *j, uint32_t k)
+{
+	return &j->pipe->ch->slot[k % SHM_SLOTS];
+}
+
 static char *slot_bytes(const struct job *j, uint32_t k)
 {
-	return j->pipe->pipe + (size_t)k * j->pipe->chunk;
+	return j->pipe->pipe + (size_t)(k % SHM_SLOTS) * j->pipe->chunk;
 }
 
-/* Of so many bytes in a slot. */
-static uint32_t piece_bytes(uint64_t len)
+/* Source: frees a slot that nobody will take from any more. */
+static void forget_slot(const struct job *j, struct shm_slot *slot)
 {
-	uint64_t least = (len / SHM_PIECES + 63) & ~63ull;
+	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
+	uint32_t was = 0;
 
-	return least < PIECE_BYTES ? PIECE_BYTES : (uint32_t)least + 64;
+	if (!is_over(j, __atomic_load_n(&slot->landing, __ATOMIC_RELAXED), slot->gen,
+		     slot->at_source) ||
+	    !atomic_compare_exchange_strong(busy, &was, 1))
+		return;
+	atomic_store_explicit(&slot->full, 0, memory_order_release);
+	atomic_store_explicit(busy, 0, memory_order_release);
 }
 
-static uint32_t piece_count(uint64_t len)
+/* Source: how many slots are free, one after the other, and which is the first? */
+static uint32_t free_slots(const struct job *j, uint32_t *first)
 {
-	return (uint32_t)((len + piece_bytes(len) - 1) / piece_bytes(len));
-}
+	uint32_t n = 0;
 
-static uint64_t piece_at(uint64_t len, uint32_t i, uint32_t n)
-{
-	uint64_t at = (uint64_t)i * piece_bytes(len), bytes = (uint64_t)n * piece_bytes(len);
+	for (uint32_t k = j->p->fill_at; k < j->p->fill_at + SHM_SLOTS; k++) {
+		struct shm_slot *slot = slot_at(j, k);
 
-	return bytes < len - at ? bytes : len - at;
-}
-
-/* Until a counter that only the other side moves is more than `than`, or for a little while. */
-static bool comes_soon(const _Atomic uint32_t *counter, uint32_t than)
-{
-	for (int i = 0; i < PIECE_LOOKS; i++) {
-		/* acquire: partner of the release with which the other side counts */
-		if (atomic_load_explicit(counter, memory_order_acquire) > than)
-			return true;
-		base_cpu_relax();
-	}
-	return false;
-}
-
-/* Puts all pieces of a slot in. Where the other side does not keep up, each has a place of its own. */
-static void fill_pieces(struct job *j, struct shm_slot *slot, char *bytes, uint32_t first,
-			uint64_t len)
-{
-	const uint32_t size = piece_bytes(len), n = piece_count(len);
-	struct shm_span from = part(&j->from, j, first);
-	bool keeps_up = shm_attends(&j->p->view);
-	ptl_ni_fail_t fail;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t place = i;
-
-		/* what was in a place before this is at least so many pieces older */
-		if (i >= NEAR_PLACES && keeps_up)
-			keeps_up = comes_soon(&slot->taken, i - NEAR_PLACES);
-		if (i >= NEAR_PLACES && keeps_up)
-			place = i % NEAR_PLACES;
-		fail = shm_copy_out(bytes + (size_t)place * size, &from, piece_at(len, i, 1));
-		from.offset += size;
-		slot->place[i] = (uint8_t)place;
-		if (fail != PTL_NI_OK)
-			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-		/* release: partner is the acquire of whoever takes it out */
-		atomic_store_explicit(&slot->filled, i + 1, memory_order_release);
-	}
-}
-
-/* Source: as many chunks as fit into a free slot. */
-static bool fill_slot(struct job *j)
-{
-	for (uint32_t k = 0; k < SHM_SLOTS; k++) {
-		struct shm_slot *slot = &j->pipe->ch->slot[k];
-		uint32_t was = 0, first, n;
-
-		if (atomic_load_explicit(&slot->used, memory_order_relaxed) ||
-		    !atomic_compare_exchange_strong(&slot->used, &was, 1))
+		/* acquire: what was in it has been read before it is written again */
+		if (!atomic_load_explicit(&slot->full, memory_order_acquire)) {
+			if (!n++)
+				*first = k;
 			continue;
-		n = claim(j, 0, j->pipe->chunk / j->size, &first);
-		n = n ? n : claim(j, 1, j->pipe->chunk / j->size, &first);
-		if (!n) {
-			atomic_store_explicit(&slot->used, 0, memory_order_release);
-			return false;
 		}
-		slot->landing = j->index;
-		slot->gen = j->gen;
-		slot->first = first;
-		slot->chunks = n;
-		fill_pieces(j, slot, slot_bytes(j, k), first, bytes_at(j, first, n));
-		return true;
+		if (n)
+			break;
+		forget_slot(j, slot);
 	}
-	return false;
-}
-
-/* What lies in a slot, as its memory is another's, too: read once. */
-struct content {
-	uint32_t first, chunks, pieces;
-	uint64_t len;
-};
-
-/* Does the slot, which is ours to take from, hold a part of this message? */
-static bool of_message(const struct job *j, const struct shm_slot *slot, struct content *x)
-{
-	if (!atomic_load_explicit(&slot->filled, memory_order_acquire) ||
-	    slot->landing != j->index || slot->gen != j->gen)
-		return false;
-	x->first = __atomic_load_n(&slot->first, __ATOMIC_RELAXED);
-	x->chunks = __atomic_load_n(&slot->chunks, __ATOMIC_RELAXED);
-	if (x->first >= j->chunks || !x->chunks || x->chunks > j->chunks - x->first ||
-	    x->chunks > j->pipe->chunk / j->size)
-		return false;
-	x->len = bytes_at(j, x->first, x->chunks);
-	x->pieces = piece_count(x->len);
-	return true;
-}
-
-/* Pieces from `i` on that lie one after the other: for another process's memory, where each copy has its price. */
-static uint32_t together(const struct job *j, const struct shm_slot *slot, uint32_t i, uint32_t end)
-{
-	uint32_t n = 1;
-
-	while (j->to.pid && i + n < end && slot->place[i + n] == slot->place[i] + n)
-		n++;
 	return n;
 }
 
-/* Takes out what is there, and what comes soon. True: all of it has been. */
-static bool take_pieces(struct job *j, struct shm_slot *slot, const char *bytes,
-			const struct content *x, bool *any)
+static void fill_slot(struct job *j, uint32_t k, uint32_t chunk)
 {
-	struct shm_span to = part(&j->to, j, x->first);
-	uint32_t i = atomic_load_explicit(&slot->taken, memory_order_relaxed), end, n;
+	struct shm_slot *slot = slot_at(j, k);
+	struct shm_span from = part(&j->from, j, chunk);
 	ptl_ni_fail_t fail;
-	uint64_t at;
 
-	to.offset += (uint64_t)i * piece_bytes(x->len);
-	while (i < x->pieces && (i == 0 || comes_soon(&slot->filled, i))) {
-		end = atomic_load_explicit(&slot->filled, memory_order_acquire);
-		if (end <= i)
-			break;
-		n = together(j, slot, i, end < x->pieces ? end : x->pieces);
-		at = (uint64_t)__atomic_load_n(&slot->place[i], __ATOMIC_RELAXED) *
-		     piece_bytes(x->len);
-		if (at + piece_at(x->len, i, n) > j->pipe->chunk)
-			at = 0;
-		fail = shm_copy_in(&to, bytes + at, piece_at(x->len, i, n));
-		if (fail != PTL_NI_OK)
-			atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-		to.offset += (uint64_t)n * piece_bytes(x->len);
-		i += n;
-		/* release: the place was read before it is written again */
-		atomic_store_explicit(&slot->taken, i, memory_order_release);
-		*any = true;
-	}
-	return i >= x->pieces;
+	fail = shm_copy_out(slot_bytes(j, k), &from, bytes_at(j, chunk, 1));
+	if (fail != PTL_NI_OK)
+		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
+	__atomic_store_n(&slot->landing, j->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->gen, j->gen, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->at_source, j->target, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->chunk, chunk, __ATOMIC_RELAXED);
+	/* release: partner of the acquire of whoever takes it out */
+	atomic_store_explicit(&slot->full, 1, memory_order_release);
 }
 
-/* Pieces of this message out of the pipe to where they belong. */
-static bool drain_slot(struct job *j)
+/* Source: chunks into free slots. */
+static bool fill_slots(struct job *j)
 {
-	bool any = false;
+	uint32_t k = 0, room = free_slots(j, &k), first, n = 0;
 
-	for (uint32_t k = 0; k < SHM_SLOTS && !any; k++) {
-		struct shm_slot *slot = &j->pipe->ch->slot[k];
-		uint32_t was = 0;
-		struct content x;
-		bool all = false;
+	if (room)
+		n = claim(j, 0, room, &first);
+	if (room && !n)
+		n = claim(j, 1, room, &first);
+	for (uint32_t i = 0; i < n; i++)
+		fill_slot(j, k + i, first + i);
+	if (n)
+		j->p->fill_at = (k + n) % SHM_SLOTS;
+	return n;
+}
 
-		if (atomic_load_explicit(&slot->filled, memory_order_relaxed) <=
-			    atomic_load_explicit(&slot->taken, memory_order_relaxed) ||
-		    !atomic_compare_exchange_strong(&slot->busy, &was, 1))
-			continue;
-		if (of_message(j, slot, &x))
-			all = take_pieces(j, slot, slot_bytes(j, k), &x, &any);
-		if (all) {
-			atomic_store_explicit(&slot->filled, 0, memory_order_relaxed);
-			atomic_store_explicit(&slot->taken, 0, memory_order_relaxed);
-		}
-		atomic_store_explicit(&slot->busy, 0, memory_order_release);
-		if (!all)
-			continue;
-		/* release: partner is the acquire of who fills it next */
-		atomic_store_explicit(&slot->used, 0, memory_order_release);
-		j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += x.len;
-		placed(j, x.chunks, PTL_NI_OK);
+/* Which chunk of this message is in the slot? Sure under slots_busy. Read once: its memory is another's, too. */
+static bool of_message(const struct job *j, const struct shm_slot *slot, uint32_t *chunk)
+{
+	if (!atomic_load_explicit(&slot->full, memory_order_acquire) ||
+	    !is_of(j, __atomic_load_n(&slot->landing, __ATOMIC_RELAXED),
+		   __atomic_load_n(&slot->gen, __ATOMIC_RELAXED),
+		   __atomic_load_n(&slot->at_source, __ATOMIC_RELAXED)))
+		return false;
+	*chunk = __atomic_load_n(&slot->chunk, __ATOMIC_RELAXED);
+	return *chunk < j->chunks;
+}
+
+static ptl_ni_fail_t drain_slot(struct job *j, uint32_t k, uint32_t chunk)
+{
+	struct shm_slot *slot = slot_at(j, k);
+	struct shm_span to = part(&j->to, j, chunk);
+	ptl_ni_fail_t fail;
+
+	fail = shm_copy_in(&to, slot_bytes(j, k), bytes_at(j, chunk, 1));
+	j->s->ni->view.r->stat.counts[PTL_COUNT_BYTES_PIPE] += bytes_at(j, chunk, 1);
+	/* release: partner of the acquire of who fills it next */
+	atomic_store_explicit(&slot->full, 0, memory_order_release);
+	return fail;
+}
+
+/* Chunks of this message that are in the pipe, one after the other, to where they belong. */
+static bool drain_slots(struct job *j)
+{
+	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
+	const uint32_t end = j->p->drain_at + SHM_SLOTS;
+	ptl_ni_fail_t fail = PTL_NI_OK, failed;
+	uint32_t k = j->p->drain_at, n = 0, was = 0, chunk;
+
+	while (k < end && !of_message(j, slot_at(j, k), &chunk))
+		k++;
+	if (k == end || !atomic_compare_exchange_strong(busy, &was, 1))
+		return false;
+	for (; k < end && of_message(j, slot_at(j, k), &chunk); k++, n++) {
+		failed = drain_slot(j, k, chunk);
+		fail = failed != PTL_NI_OK ? failed : fail;
 	}
-	return any;
+	atomic_store_explicit(busy, 0, memory_order_release);
+	j->p->drain_at = k % SHM_SLOTS;
+	if (n)
+		placed(j, n, fail);
+	return n;
 }
 
 /* ---- a pipe of the kernel --------------------------------------------------------------------- */
 
-/* Is what goes through it of this message? Then *x says what, read once: another process may write to it. */
+/* What is in it, read once: another process may write to it. */
+struct content {
+	uint32_t first, chunks;
+	uint64_t len;
+};
+
+/* Is what goes through it of this message? Then *x says what. */
 static bool spliced_of(const struct job *j, const struct shm_spliced *from, struct content *x)
 {
 	/* acquire: partner of the release in fill_spliced */
-	if (!atomic_load_explicit(&from->full, memory_order_acquire) || from->landing != j->index ||
-	    from->gen != j->gen || from->at_source != (j->source == j->target))
+	if (!atomic_load_explicit(&from->full, memory_order_acquire) ||
+	    !is_of(j, from->landing, from->gen, from->at_source))
 		return false;
 	x->first = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
 	x->chunks = __atomic_load_n(&from->chunks, __ATOMIC_RELAXED);
@@ -429,21 +388,18 @@ static bool spliced_of(const struct job *j, const struct shm_spliced *from, stru
 	       x->len <= bytes_at(j, x->first, x->chunks);
 }
 
-/* Source: what is in the pipe belongs to a message that is over, which only a get that was given up is. */
-static void forget_spliced(struct shm *s, struct shm_peer *p)
+/* Source: empties the pipe of what nobody will take any more. */
+static void forget_spliced(const struct job *j)
 {
-	struct shm_spliced *x = &p->out.ch->spliced;
-	const struct ptl_view *v = x->at_source ? &s->ni->view : &p->view;
-	uint32_t landing =
-		__atomic_load_n(&x->landing, __ATOMIC_RELAXED); /* once: it is the peer's memory */
+	struct shm_spliced *x = &j->p->out.ch->spliced;
 	uint32_t was = 0;
 
-	if (!atomic_load_explicit(&x->full, memory_order_acquire) || landing >= v->nlandings ||
-	    __atomic_load_n(&v->land[landing].gen, __ATOMIC_ACQUIRE) == x->gen ||
+	if (!atomic_load_explicit(&x->full, memory_order_acquire) ||
+	    !is_over(j, __atomic_load_n(&x->landing, __ATOMIC_RELAXED), x->gen, x->at_source) ||
 	    !atomic_compare_exchange_strong(&x->busy, &was, 1))
 		return;
 	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
-		shm_splice_empty(p->give_fd);
+		shm_splice_empty(j->p->give_fd);
 		atomic_store_explicit(&x->full, 0, memory_order_release);
 	}
 	atomic_store_explicit(&x->busy, 0, memory_order_release);
@@ -470,7 +426,7 @@ static bool fill_spliced(struct job *j)
 
 	/* acquire: partner of the release in drain_spliced */
 	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
-		forget_spliced(j->s, j->p);
+		forget_spliced(j);
 		return false;
 	}
 	n = claim(j, 0, most, &first);
@@ -602,7 +558,7 @@ static bool use_pipe(const struct job *j)
 	if (how != BASE_LONG_AUTO)
 		return how == BASE_LONG_PIPE;
 	return j->s->ni->spin_ns &&
-	       !atomic_load_explicit(&j->pipe->ch->claims[shm_way_of(j->length)],
+	       !atomic_load_explicit(&j->decider->claims[shm_way_of(j->length)],
 				     memory_order_relaxed);
 }
 
@@ -657,7 +613,7 @@ static bool step_source(struct job *j, struct load *x)
 	bool inside = shm_attends(&j->p->view);
 
 	if (use_pipe(j) && (inside || !j->p->cma)) {
-		if (!fill_slot(j))
+		if (!fill_slots(j))
 			return false;
 		tell(j);
 		return true;
@@ -665,7 +621,7 @@ static bool step_source(struct job *j, struct load *x)
 	if (!j->p->cma)
 		return false;
 	if (!inside)
-		return drain_slot(j) || comes_back(j) || drain_spliced(j) ||
+		return drain_slots(j) || comes_back(j) || drain_spliced(j) ||
 		       claim_any(j, claim_chunks(j), x);
 	j->p->away_since = 0;
 	/* to claim takes longer than the destination needs for what is in the pipe */
@@ -682,7 +638,7 @@ static bool step_destination(struct job *j, struct load *x)
 	uint64_t leave;
 	bool inside, any;
 
-	if (drain_slot(j)) {
+	if (drain_slots(j)) {
 		p->pipe_since = 0;
 		tell(j);
 		return true;
@@ -754,7 +710,8 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 		.l = l,
 		.index = i,
 		.gen = l->gen,
-		.pipe = &p->in,
+		.decider = p->in.ch,
+		.pipe = l->kind == PTL_REQ_GET ? &p->out : &p->in,
 		.target = true,
 		.source = l->kind == PTL_REQ_GET,
 		.help = help,
@@ -790,7 +747,8 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 		.l = l,
 		.index = at - 1,
 		.gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED),
-		.pipe = &p->out,
+		.decider = p->out.ch,
+		.pipe = op->kind == PTL_REQ_PUT ? &p->out : &p->in,
 		.source = op->kind == PTL_REQ_PUT,
 		.help = help,
 		.op = i,

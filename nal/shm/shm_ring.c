@@ -108,6 +108,7 @@ void shm_ring_reset(struct shm_ring *r)
 	memset(ch->claims, 0, sizeof(ch->claims));
 	memset(ch->unspliced, 0, sizeof(ch->unspliced));
 	memset(ch->slot, 0, sizeof(ch->slot));
+	atomic_store_explicit(&ch->slots_busy, 0, memory_order_relaxed);
 	memset(&ch->spliced, 0, sizeof(ch->spliced));
 	madvise(r->lines,
 		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +

@@ -19,25 +19,19 @@
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 #define SHM_LAP_LEAST                                                                              \
 	96u /* lines after which an empty ring begins again: they stay in the nearest caches */
-#define SHM_SLOTS       8  /* of a pipe */
-#define SHM_PIECES      32 /* at most in a slot */
-#define SHM_WAYS        5  /* classes of long messages, by length */
-#define SHM_SPLICE_FROM 2  /* the first of them that pipes of the kernel are for */
+#define SHM_SLOTS       8 /* of a pipe */
+#define SHM_WAYS        5 /* classes of long messages, by length */
+#define SHM_SPLICE_FROM 2 /* the first of them that pipes of the kernel are for */
 
 /*
- * Some chunks of a message on their way through the pipe, in pieces that are taken out while others are put in. Pieces
- * share a few places as long as the other side keeps up: they stay in the nearest caches of both, which makes
- * them twice as fast. Whoever moves `used` from 0 puts all pieces in, whoever moves `busy` from 0 may take some out, and
- * who takes the last one makes the slot free.
+ * A chunk of a message on its way to the region's owner through the pipe. The source fills slots that are not full;
+ * whoever moves the channel's slots_busy from 0 may take out what is there, and makes them free.
  */
 struct shm_slot {
-	_Alignas(64) _Atomic uint32_t used;
+	_Alignas(64) _Atomic uint32_t full;
 	uint32_t landing, gen;
-	uint32_t first, chunks;
-	_Atomic uint32_t filled;   /* pieces put in; 0 before all else is filled in */
-	uint8_t place[SHM_PIECES]; /* of each piece, in pieces */
-	_Alignas(64) _Atomic uint32_t busy;
-	_Atomic uint32_t taken; /* pieces taken out */
+	uint32_t at_source; /* the landing is in the source's region */
+	uint32_t chunk;
 };
 
 enum shm_splice_answer { SHM_SPLICE_UNASKED, SHM_SPLICE_TAKEN, SHM_SPLICE_REFUSED };
@@ -76,6 +70,7 @@ struct shm_channel {
 	/* ... of a consumer that decides: those both ways at once, too, not by a pipe of the kernel */
 	_Atomic uint32_t unspliced[SHM_WAYS];
 	struct shm_slot slot[SHM_SLOTS];
+	_Alignas(64) _Atomic uint32_t slots_busy;
 	struct shm_spliced spliced;
 };
 

@@ -122,7 +122,7 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	if (!ptl_op_valid(initiator, l->op, l->op_gen)) {
 		fail = PTL_NI_PROTOCOL;
 	} else {
-		shm_long_chunks(l, x->from);
+		shm_long_chunks(l, l->kind == PTL_REQ_GET ? x->to : x->from);
 		i = ptl_landing_alloc(x->e, l);
 		if (i != PTL_NIL && !x->e->undo)
 			shm_way_began(x->s, x->p);
@@ -217,7 +217,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 		return;
 	}
 	/* the initiator's ring takes what it asks for without SHM_LONG */
-	if (may_land && (l.mlength > x->s->eager || l.mlength > SHM_STREAM_LEAST)) {
+	if (may_land && l.mlength > x->s->eager) {
 		begin_long(x, &l);
 		return;
 	}

@@ -384,16 +384,6 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	return PTL_OK;
 }
 
-/* Through the pipe, where both sides copy at the same time, instead of the ring: the other one is inside, too. */
-static bool streams(const struct shm *shm, const struct shm_peer *p, const struct ptl_start *s)
-{
-	const long how = base_config()->ptl_shm_long;
-
-	return s->length > SHM_STREAM_LEAST && !s->atomic && s->kind != PTL_REQ_GETPUT &&
-	       (how == BASE_LONG_AUTO || how == BASE_LONG_PIPE) && p->index != SHM_SELF &&
-	       p->state == SHM_LIVE && shm->ni->spin_ns && shm_attends(&p->view);
-}
-
 static int __attribute__((noinline))
 start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_start *s)
 {
@@ -409,8 +399,6 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	bool is_long, carries, placed;
 
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
-	if (streams(shm, p, s))
-		is_long = true;
 	if (s->kind == PTL_REQ_PUT && !s->atomic &&
 	    (s->length > p->eager || (s->length > KEPT_LEAST && p->deferred_bytes > DEFERRED_MOST)))
 		is_long = true; /* more than its ring likes to take, or than we like to keep */

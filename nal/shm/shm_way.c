@@ -25,12 +25,9 @@
 #define GROUP      8 /* landings; more than end at the same time because they went together */
 #define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
 #define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
-#define REST_FIRST 8 /* of those that begin by the pipe; claims are never far off */
+#define REST_FIRST 8 /* landings to the first trial */
 #define REST_LEAST 256
 #define REST_MOST  8192
-/* Classes from this one on begin by claims: on cores far from each other the pipe takes five times as long, and
- * claims nowhere much longer than the pipe. */
-#define CLAIMS_FROM 1
 
 enum phase { RESTS, PRESENT, SETTLES, OTHER };
 
@@ -133,11 +130,8 @@ static bool observed(const struct shm *s, const struct shm_peer *p)
 
 void shm_way_init(struct shm_peer *p)
 {
-	for (unsigned int k = 0; k < SHM_WAYS; k++) {
-		p->way[k].left = k < CLAIMS_FROM ? REST_FIRST : REST_LEAST;
-		if (k >= CLAIMS_FROM)
-			take_other(p, k);
-	}
+	for (unsigned int k = 0; k < SHM_WAYS; k++)
+		p->way[k].left = REST_FIRST;
 }
 
 static bool has_one(const struct ptl_flow *f)

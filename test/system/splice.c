@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they begin where nothing is said, and
- * PTL_SHM_LONG=splice has them go wherever that can be: they do, what arrives is right, also where one side leaves the library in between, where
+ * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they are tried where nothing is said,
+ * and PTL_SHM_LONG=splice has them go wherever that can be: they do, what arrives is right, also where one side leaves the library in between, where
  * memory is missing, and where the system refuses pipes; and nothing is left open. PORTALS_STAT is the path of
  * portals-stat.
  */
@@ -13,6 +13,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -150,6 +151,15 @@ static void are_moved_by_who_is_left(void)
 		exchange(400000, i % 4 ? 0 : 5, i, (double)(pt_random(&state) % 200) * 1e-6);
 }
 
+/* Each region has a pipe as long as its owner says: what goes to it is in chunks that fit. */
+static void regions_have_pipes_of_their_own(void)
+{
+	setenv("PTL_SHM_PIPE_KIB", pt_rank ? "512" : "16", 1);
+	pt_open();
+	for (uint64_t i = 0; i < 5; i++)
+		exchange_all(i);
+}
+
 static void are_right_without_vmsplice(void)
 {
 	forbid(SYS_vmsplice, EPERM);
@@ -243,6 +253,7 @@ static void leave_nothing_open(void)
 static const struct pt_test tests[] = {
 	PT_CASE(go_through_pipes, 2),
 	PT_CASE(are_moved_by_who_is_left, 2),
+	PT_CASE(regions_have_pipes_of_their_own, 2),
 	PT_CASE(are_right_without_vmsplice, 2),
 	PT_CASE(go_one_way_without_pipes, 2),
 	PT_CASE(go_one_way_where_pipes_stay_small, 2),
