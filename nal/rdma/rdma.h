@@ -64,7 +64,7 @@ struct rdma_body {
 	uint64_t asked, done;
 	uint32_t flying; /* reads that are not over */
 	struct rdma_mr mr;
-	enum dgram_status how;
+	enum dgram_status how; /* not DGRAM_OK: it is to end so; of one that is over, how it did */
 };
 
 /* A packet with a message that nal/net does not want yet. */
@@ -96,6 +96,8 @@ struct rdma_peer {
 	struct rdma_out *queue, *queue_end;   /* not sent yet */
 	struct rdma_out *pieces, *pieces_end; /* of which pieces are wanted */
 	struct rdma_body *bodies;
+	struct rdma_body *overs, *overs_end; /* of which it is to be told that they are over */
+	uint32_t reading, novers;            /* bodies that are read, and overs */
 	struct rdma_late *late, *late_end;
 	struct rdma_packet *stuck, *stuck_end; /* the link had no room for them */
 	uint32_t longs;                        /* sent, not over */
@@ -220,6 +222,8 @@ void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 /* Starts reads that could not be started yet. True: there are some left. */
 bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p);
 void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
+/* Tells a peer of messages that are over. */
+void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);
 /* Ends all bodies of a peer, which has no reads flying. */
 void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s);
 bool rdma_reads_flying(const struct rdma_peer *p);

@@ -13,6 +13,11 @@
 
 #define READS_OWN 4u /* in flight for one body, where the link has no opinion */
 
+/* Whose message is over need not be told at once if others of its are due within so many bytes, and so many times more
+ * than wait to be told. */
+#define OVER_BYTES (128u << 10)
+#define OVER_TIMES 4u
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
@@ -141,23 +146,76 @@ static void unlist(struct rdma_body *b)
 
 /* ---- reading ---------------------------------------------------------------------------------- */
 
+static struct rdma_body *pop_over(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_body *b = p->overs;
+
+	p->overs = b->next;
+	p->novers--;
+	body_put(d, b);
+	return b;
+}
+
+void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
+{
+	uint8_t more[RDMA_OVERS * sizeof(struct rdma_wire_body)];
+	struct rdma_body *b = pop_over(d, p);
+	struct rdma_msg m = { .kind = RDMA_OVER,
+			      .id = b->id,
+			      .status = (uint8_t)b->how,
+			      .length = b->done,
+			      .more = more };
+	uint32_t len = 0;
+
+	for (; p->overs; m.nmore++) {
+		b = pop_over(d, p);
+		len += rdma_encode_over(more + len, b->id, (uint8_t)b->how, b->done);
+	}
+	rdma_say(d, p, &m);
+}
+
+/*
+ * In a stream of long messages who sends them has others under way, and each packet that tells of one costs both sides,
+ * and wakes the sender. So several are told of in one, but only where it has enough under way not to notice, and the
+ * next end is near.
+ */
+static bool tell_later(const struct rdma_peer *p, const struct rdma_body *b)
+{
+	const struct rdma_body *next = p->bodies;
+
+	return b->how == DGRAM_OK && p->novers < RDMA_OVERS &&
+	       p->reading >= OVER_TIMES * p->novers && next && next->reads &&
+	       next->how == DGRAM_OK && next->len - next->done <= OVER_BYTES;
+}
+
+static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum dgram_status s)
+{
+	b->how = s;
+	b->done = s == DGRAM_OK ? b->len : 0;
+	b->next = NULL;
+	if (p->overs)
+		p->overs_end->next = b;
+	else
+		p->overs = b;
+	p->overs_end = b;
+	p->novers++;
+	if (!tell_later(p, b))
+		rdma_tell_overs(d, p);
+}
+
 /* The sender may have its memory back, and whoever wants the body has it, or never will. */
 static void finish(struct rdma *d, struct rdma_body *b, enum dgram_status s)
 {
-	struct rdma_msg over = {
-		.kind = RDMA_OVER,
-		.id = b->id,
-		.status = (uint8_t)s,
-		.length = s == DGRAM_OK ? b->len : 0,
-	};
 	struct rdma_peer *p = b->peer;
 	void *cookie = b->cookie;
 
 	unlist(b);
 	rdma_unreg(d, &b->mr);
-	body_put(d, b);
+	p->reading -= b->reads;
 	if (p->lost == DGRAM_OK)
-		rdma_say(d, p, &over);
+		over(d, p, b, s);
+	else
+		body_put(d, b);
 	net_landed(&d->net, p->number, cookie, s);
 }
 
@@ -289,6 +347,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 	b->address = m->address;
 	b->key = m->key;
 	b->reads = can_read(d, m, l, &b->mr);
+	p->reading += b->reads;
 	while (*at)
 		at = &(*at)->next;
 	*at = b;
@@ -331,6 +390,9 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 {
 	struct rdma_body *b;
 
+	while (p->overs)
+		pop_over(d, p);
+	p->reading = 0;
 	while ((b = p->bodies)) {
 		void *cookie = b->cookie;
 

@@ -99,7 +99,7 @@ void rdma_late_free(struct rdma_peer *p)
 	}
 }
 
-static void over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	struct rdma_out *o = rdma_long(d, p, m->id);
 
@@ -109,6 +109,15 @@ static void over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 		rdma_out_over(d, o, m->length,
 			      m->status == DGRAM_OK || m->status == DGRAM_REFUSED ? m->status
 										  : DGRAM_FAILED);
+}
+
+static void over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
+{
+	one_over(d, p, m);
+	for (uint32_t i = 0; i < m->nmore && p->lost == DGRAM_OK; i++) {
+		rdma_decode_over(m, i);
+		one_over(d, p, m);
+	}
 }
 
 static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)

@@ -107,12 +107,14 @@ void rdma_packet_put(struct rdma *d, struct rdma_packet *k)
 	*list = k;
 }
 
-/* Memory for a packet of this length: the scratch one, if the link will copy it. */
+/* Memory for a packet of this length: the scratch one, if the link will copy it. What was told late goes before. */
 static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_t len, bool data)
 {
-	struct rdma_packet *k =
-		len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, len, data);
+	struct rdma_packet *k;
 
+	if (p->novers)
+		rdma_tell_overs(d, p);
+	k = len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, len, data);
 	if (k)
 		k->last = false;
 	return k;
@@ -200,7 +202,8 @@ static void head(struct rdma_peer *p, struct rdma_msg *m)
 
 bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 {
-	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE, false);
+	uint32_t more = m->nmore * (uint32_t)sizeof(struct rdma_wire_body);
+	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE + more, false);
 
 	if (!p->way || !k) {
 		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
@@ -208,6 +211,9 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	}
 	head(p, m);
 	k->len = rdma_encode(k->bytes, m);
+	if (more)
+		memcpy(k->bytes + k->len, m->more, more);
+	k->len += more;
 	k->last = m->kind == RDMA_BYE;
 	send_packet(d, p, k);
 	return true;

@@ -68,6 +68,42 @@ static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
 	return !m->readable && (m->address || m->key) ? -EPROTO : 0;
 }
 
+static void take_body(const struct rdma_wire_body *w, struct rdma_msg *m)
+{
+	m->id = dgram_get32(w->id);
+	m->status = w->status;
+	m->length = dgram_get64(w->length);
+	m->offset = dgram_get64(w->offset);
+}
+
+/* Each says of a message that it is over. */
+static bool good_overs(const struct rdma_wire_body *w, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!zeros(w[i].zero, sizeof(w[i].zero)) || w[i].status > DGRAM_ENDED ||
+		    !zeros(w[i].offset, sizeof(w[i].offset)))
+			return false;
+	return true;
+}
+
+static int decode_overs(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	const struct rdma_wire_body *w = (const void *)at;
+	size_t n = len / sizeof(*w);
+
+	if (!n || n > RDMA_OVERS || len % sizeof(*w) || !good_overs(w, (uint32_t)n))
+		return -EPROTO;
+	take_body(w, m);
+	m->more = w + 1;
+	m->nmore = (uint32_t)n - 1;
+	return 0;
+}
+
+void rdma_decode_over(struct rdma_msg *m, uint32_t i)
+{
+	take_body((const struct rdma_wire_body *)m->more + i, m);
+}
+
 static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
 {
 	const struct rdma_wire_body *w = (const void *)at;
@@ -76,10 +112,7 @@ static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
 	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)))
 		return -EPROTO;
 	bytes = len - sizeof(*w);
-	m->id = dgram_get32(w->id);
-	m->status = w->status;
-	m->length = dgram_get64(w->length);
-	m->offset = dgram_get64(w->offset);
+	take_body(w, m);
 	if (m->kind == RDMA_PIECE) {
 		m->body = at + sizeof(*w);
 		return m->length && m->length == bytes && !m->status &&
@@ -87,9 +120,7 @@ static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
 			       ? 0
 			       : -EPROTO;
 	}
-	if (bytes || m->offset || m->status > DGRAM_ENDED)
-		return -EPROTO;
-	return m->kind == RDMA_PULL && (m->status || !m->length) ? -EPROTO : 0;
+	return bytes || m->offset || m->status || !m->length ? -EPROTO : 0;
 }
 
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
@@ -118,8 +149,9 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 		return decode_long(rest, len, m);
 	case RDMA_PULL:
 	case RDMA_PIECE:
-	case RDMA_OVER:
 		return decode_body(rest, len, m);
+	case RDMA_OVER:
+		return decode_overs(rest, len, m);
 	case RDMA_NOTE:
 	case RDMA_PING:
 	case RDMA_BYE:
@@ -185,6 +217,11 @@ static uint32_t encode_body(uint8_t *to, const struct rdma_msg *m)
 	dgram_put64(w.offset, m->offset);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
+}
+
+uint32_t rdma_encode_over(uint8_t *to, uint32_t id, uint8_t status, uint64_t length)
+{
+	return encode_body(to, &(struct rdma_msg){ .id = id, .status = status, .length = length });
 }
 
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)

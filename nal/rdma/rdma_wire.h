@@ -10,7 +10,7 @@
 #include "nal/dgram/dgram_wire.h"
 #include "nal/rdma/rdma_link.h"
 
-#define RDMA_VERSION 2
+#define RDMA_VERSION 3
 
 enum rdma_kind {
 	RDMA_HELLO = 1, /* I would talk to you */
@@ -19,7 +19,7 @@ enum rdma_kind {
 	RDMA_LONG,      /* a message whose body is to be fetched; data */
 	RDMA_PULL,      /* so much of a body is wanted in pieces */
 	RDMA_PIECE,     /* a piece of a body; data */
-	RDMA_OVER,      /* the receiver is done with a long message */
+	RDMA_OVER,      /* the receiver is done with long messages */
 	RDMA_NOTE,      /* nothing but what the head says */
 	RDMA_PING,      /* the same, and a NOTE is wanted */
 	RDMA_BYE,       /* I close, or give you up */
@@ -105,8 +105,8 @@ static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
  *   +----+--------+-------+--------+--------+-------
  *   | id | status | zeros | length | offset | bytes
  *   +----+--------+-------+--------+--------+-------
- * PULL: the first `length` bytes are wanted. OVER: status is an enum dgram_status, length what was taken. PIECE:
- * bytes from `offset` on, `length` of them.
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum dgram_status, length what was taken; the same of up
+ * to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on, `length` of them.
  */
 struct rdma_wire_body {
 	uint8_t id[4];     /*  0 */
@@ -117,6 +117,8 @@ struct rdma_wire_body {
 };
 static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
 static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
+
+#define RDMA_OVERS 7u /* messages that an OVER is of, at most: mostly it still goes inline */
 
 /* Bytes of a packet before the header of a message, and of a piece. */
 #define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)
@@ -136,6 +138,9 @@ struct rdma_msg {
 	bool readable;
 	uint64_t length, address, key, offset;
 	uint8_t status;
+	const void
+		*more; /* of an OVER: `nmore` messages besides the first, for rdma_decode_over() */
+	uint32_t nmore;
 	/* greetings; undefined in others */
 	const void *link_address;
 	size_t link_address_len;
@@ -153,9 +158,15 @@ static inline bool rdma_is_short(const void *packet, size_t len)
 /* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
 
-/* Writes the packet without the header, body, bytes or address that `m` points to, and without a tag. Its length so
- * far: they follow. */
+/* Message `i` of those in m->more, of which the packet was decoded well: sets m->id, status and length. */
+void rdma_decode_over(struct rdma_msg *m, uint32_t i);
+
+/* Writes the packet without the header, body, bytes, address or messages that `m` points to, and without a tag. Its
+ * length so far: they follow. */
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
+
+/* One message more of an OVER. */
+uint32_t rdma_encode_over(uint8_t *to, uint32_t id, uint8_t status, uint64_t length);
 
 /* The same of a SHORT one, as most are; kind need not be set. */
 uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m);
