@@ -131,6 +131,10 @@ static void set_limits(struct ofi *o)
 	const struct fi_info *i = o->info;
 	uint64_t most = i->ep_attr->max_msg_size;
 
+	/* a packet in one datagram: reliable datagrams (1.17) put parts of packets of several peers together wrongly
+	 * when the machine is busy; some are then lost, in words cut short */
+	if (i->ep_attr->protocol == FI_PROTO_RXD)
+		most = i->tx_attr->inject_size;
 	o->limits = (struct rdma_limits){
 		.packet = most < PACKET ? (uint32_t)most : PACKET,
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,

@@ -207,6 +207,10 @@ static void failed(struct ofi *o)
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;
 	case OFI_RECV:
+		/* no packet is too long for a buffer of ours; the gap will break the connection it came by */
+		if (e.err == FI_ETRUNC)
+			base_warn("libfabric's provider %s has lost part of a packet: %s",
+				  o->info->fabric_attr->prov_name, why);
 		received(o, e.op_context, e.flags);
 		break;
 	}
