@@ -9,6 +9,9 @@
  * The claim is posted only if there is no withdrawal that we have not seen (PtlMEMDPost), so that both sides always
  * agree.
  *
+ * The byte of a withdrawal comes with it, whatever way it comes: so a withdrawal that is accepted is in its queue, and
+ * nobody who claims has to wait for a sender.
+ *
  * A claim stays until the message is here. A withdrawal that comes after that is answered wrongly, but by then the sender's
  * descriptor has counted the get, whose end it may hear of later (send.c); and it has seen the acknowledgement of a
  * message that a receive posted to Portals took.
