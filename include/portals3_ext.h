@@ -131,6 +131,10 @@ typedef struct {
 /* Not 0: it has taken what came. Calls no function of Portals. */
 typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
 
+/* A timeout of PtlEQPollMany: looks, as with 0, and keeps the processor. For who holds a lock that other threads need:
+ * without it, who looks in vain again and again gives its turn away where processors are short. */
+#define PTL_TIME_LOOK (PTL_TIME_FOREVER - 1)
+
 /*
  * As PtlEQPoll, but takes up to `max` events, all that are there, of one queue after another; those of
  * one queue in order. *count says how many, also with an error: with PTL_EQ_DROPPED events are missing
@@ -141,6 +145,9 @@ typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
  * over: nothing is stored, the descriptor stays as it is, and there is no event. What it does not take, and what
  * cannot be offered (an acknowledgement is asked for, or the bytes are not there yet), goes the ordinary way.
  * PTL_OK with *count 0: some were taken, and there is no event.
+ *
+ * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 say that a turn was to be given away here: the caller does so
+ * (sched_yield) as soon as it holds no lock.
  *
  * Likewise for replies and acknowledgements of operations that were started on a descriptor with PTL_MD_OFFER, if
  * all that was asked for has been moved. Taking one stands for its event; the descriptor counts it as ever.

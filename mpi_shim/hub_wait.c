@@ -246,6 +246,7 @@ int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 		if (err != PTL_NO_SPACE)
 			break;
 		mpi_progress(false); /* the way to it is full: it takes something out */
+		mpi_give_turn();
 	}
 	return err == PTL_OK ? MPI_SUCCESS : mpi_unreachable(world);
 }

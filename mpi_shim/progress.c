@@ -31,6 +31,8 @@ static unsigned int idle;    /* threads that wait for it */
 static bool kicked;          /* an event that is to wake it is on its way */
 static ptl_handle_eq_t wake; /* that event's queue: only the thread that is to wake takes from it */
 static unsigned int rounds;
+static ptl_time_t
+	glance; /* to wait for nothing; with threads not for a turn either, for we have the lock */
 static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
 
 /* ---- queues ----------------------------------------------------------------------------------------- */
@@ -83,6 +85,7 @@ int mpi_progress_init(void)
 	int err;
 
 	mpi_proto.neqs = 0;
+	glance = mpi_world.threaded ? PTL_TIME_LOOK : 0;
 	err = add_eq(EQ_FIRST);
 	return err || !mpi_world.threaded ? err : make_wake();
 }
@@ -167,7 +170,7 @@ static bool in_hand; /* events taken and not yet handled */
 static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
-	int count, err = PtlEQPollMany(eq, n, ms, mpi_offered, ev, BATCH, &count);
+	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, mpi_offered, ev, BATCH, &count);
 
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
 		broken(err);
@@ -176,10 +179,19 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 	for (int i = 0; i < count; i++)
 		handle(&ev[i]);
 	in_hand = false;
-	if (count)
+	if (count > 0)
 		mpi_unexpected_rewind();
+	else if (count < 0)
+		mpi_world.turn_due = true;
 	mpi_credit_tell();
 	return err == PTL_OK;
+}
+
+bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
+{
+	int count;
+
+	return PtlEQPollMany(&eq, 1, glance, NULL, ev, 1, &count) == PTL_OK;
 }
 
 bool mpi_drain_unexpected(void)
@@ -232,6 +244,7 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 static void wait_for_the_other(void)
 {
 	idle++;
+	mpi_world.turn_due = false; /* the others have it anyway */
 	pthread_cond_wait(&woken, &mpi_world.lock);
 	idle--;
 }
@@ -240,7 +253,7 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 {
 	ptl_handle_eq_t h[4 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
 	ptl_event_t ev;
-	int n = in_use(h), which;
+	int n = in_use(h), which = -1;
 
 	if (sweep(h, n, 0))
 		return true;
@@ -260,9 +273,9 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 	} else {
 		mpi_lock();
 	}
-	polling = kicked = false;
-	while (PtlEQGet(wake, &ev) == PTL_OK)
+	while ((kicked || which == n) && mpi_event_get(wake, &ev))
 		continue;
+	polling = kicked = false;
 	sweep(h, n, 0);
 	if (idle)
 		pthread_cond_broadcast(&woken);
@@ -288,6 +301,14 @@ bool mpi_progress(bool block)
 	if (mpi_world.threaded)
 		return progress_threaded(block, NULL);
 	return sweep(h, in_use(h), block ? CHECK_MS : 0);
+}
+
+void mpi_give_turn(void)
+{
+	if (!mpi_world.turn_due)
+		return;
+	mpi_unlock();
+	mpi_lock();
 }
 
 bool mpi_progress_queue(ptl_handle_eq_t *eq)

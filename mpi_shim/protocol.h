@@ -206,6 +206,13 @@ bool mpi_progress_queue(ptl_handle_eq_t *eq);
 /* Rounds until the request is done. */
 void mpi_progress_until(const struct mpi_request *r);
 
+/* Between rounds that do not wait, of who waits all the same: lets others have the processor, and the lock, if it is time.
+ * Without threads Portals does that. */
+void mpi_give_turn(void);
+
+/* The next event of a queue that nobody waits at. False: none. */
+bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev);
+
 /* Something was completed or has arrived other than in the call that waits for it: threads that wait look
  * again. */
 void mpi_progress_wake(void);

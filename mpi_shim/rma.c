@@ -140,8 +140,10 @@ int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_
 void mpi_rma_hide(ptl_handle_me_t me)
 {
 	/* a long transfer may be in progress, of somebody who broke the rules or has died: Portals ends it */
-	while (PtlMEUnlink(me) == PTL_ME_IN_USE)
+	while (PtlMEUnlink(me) == PTL_ME_IN_USE) {
 		mpi_progress(false);
+		mpi_give_turn();
+	}
 }
 
 /* ---- records ------------------------------------------------------------------------------------------ */

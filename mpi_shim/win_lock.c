@@ -202,7 +202,9 @@ void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 				return;
 			nap(NAP_LEAST);
 		} else if (i > SPINS) {
+			mpi_unlock();
 			sched_yield();
+			mpi_lock();
 		}
 		holder = 0;
 	}

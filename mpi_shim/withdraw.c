@@ -128,7 +128,7 @@ bool mpi_withdraw_drain(void)
 	ptl_event_t ev;
 	bool any = false;
 
-	while (PtlEQGet(queue, &ev) == PTL_OK) {
+	while (mpi_event_get(queue, &ev)) {
 		any = true;
 		if (ev.type == PTL_EVENT_PUT_END && ev.ni_fail_type == PTL_NI_OK)
 			withdrawn(&ev);

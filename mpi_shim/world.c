@@ -7,6 +7,7 @@
 
 #include <p3rt/p3rt.h>
 #include <portals3_ext.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -143,6 +144,13 @@ int mpi_world_fini(void)
 	free(mpi_world.id);
 	mpi_unlock();
 	return err;
+}
+
+void mpi_unlock_for_turn(void)
+{
+	mpi_world.turn_due = false;
+	pthread_mutex_unlock(&mpi_world.lock);
+	sched_yield();
 }
 
 int mpi_world_program(void)

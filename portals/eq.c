@@ -173,8 +173,9 @@ struct ptl_wait {
 	ptl_event_t *event;
 	int max;
 	ptl_taker_t taker;
-	int count; /* events taken */
-	int which; /* queue of the first one, or of an error */
+	bool keeps_turn; /* one that is due is the caller's to give away: count is -1 then */
+	int count;       /* events taken */
+	int which;       /* queue of the first one, or of an error */
 	struct ptl_eq **eq;
 	struct ptl_wait *next; /* of this interface, in progress and after events */
 };
@@ -416,7 +417,11 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	}
 	ptl_leave(ni);
 	w->eq = NULL;
-	if (turn)
+	if (!turn)
+		return err;
+	if (w->keeps_turn)
+		w->count = -1;
+	else
 		sched_yield();
 	return err;
 }
@@ -458,6 +463,10 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
 
 	if (!events || !eq_handles || !count || max <= 0)
 		return PTL_SEGV;
+	if (timeout == PTL_TIME_LOOK) {
+		w.keeps_turn = true;
+		timeout = 0;
+	}
 	err = poll_queues(&w, timeout);
 	*count = w.count;
 	return err;

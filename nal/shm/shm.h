@@ -145,6 +145,7 @@ struct shm {
 		/* turns given away in the wait in progress, and how many of them came late; waits not to try
 		 * it in, now and after the next one in vain */
 		uint32_t turns, late, no_turns, no_turns_next;
+		uint32_t outside; /* turns still to be given away without the lock */
 	} wait;
 	uint32_t eager;
 };

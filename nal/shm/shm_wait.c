@@ -21,8 +21,10 @@
 #define LOOKS         16   /* of a round */
 #define TURNS_NS      1000000 /* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
 #define NO_TURNS_MOST 63
-#define LATE_NS       (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
-#define LATE_TURNS    4 /* that came back after more than LATE_NS, before a sleep */
+#define OUTSIDE                                                                                    \
+	64 /* turns given away without the lock, after one that another thread wanted it in */
+#define LATE_NS    (2 * SPIN_LEAST_NS) /* a message waits for half a turn on average */
+#define LATE_TURNS 4                   /* that came back after more than LATE_NS, before a sleep */
 #define LOOK_EVERY                                                                                 \
 	8192 /* waits between looks at our share of the core: no system call on the fast path */
 #define WINDOW_NS      100000000ull  /* shortest time to judge it by */
@@ -158,8 +160,12 @@ static bool something(const struct shm *s)
  * Where many share a core, turns come late and in an order that has nothing to do with who waits for whom: with sixteen
  * on each, all look some sixteen times while a token goes round once. Who sleeps looks not at all, runs soon after it was
  * woken, and so has its turns after its waker's from then on. So some late turns are enough.
+ *
+ * Where another thread of the process wants the lock it would have to wait for our turn, with all that it holds itself. So
+ * once that has happened we are outside during turns for a while. What comes then is put in its queue without a
+ * bell: *left, queues are to be looked at before any sleep.
  */
-static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline)
+static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline, bool *left)
 {
 	struct shm_wait *w = &s->wait;
 
@@ -176,7 +182,18 @@ static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline)
 		uint64_t before = now;
 
 		w->turns++;
+		*left = w->outside > 0;
+		if (*left) {
+			w->outside--;
+			ptl_leave(s->ni);
+			sched_yield();
+			ptl_lock(s->ni);
+			w->late += base_now_ns() - before > LATE_NS;
+			return true;
+		}
 		sched_yield();
+		if (ptl_lock_contended(s->ni->view.r))
+			w->outside = OUTSIDE;
 		if (something(s))
 			return true;
 		now = base_now_ns();
@@ -211,7 +228,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	struct shm *s = shm_of(ni);
 	struct shm_wait *w = &s->wait;
 	uint64_t now, spin;
-	bool rung;
+	bool rung, left = false;
 
 	/* others of this process wait for the lock, peers for what was started, threads and handlers for
 	 * events that are not ours */
@@ -243,8 +260,8 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);
-	if (now - w->since < spin || (!spin && give_turns(s, now, deadline)))
-		return false;
+	if (now - w->since < spin || (!spin && give_turns(s, now, deadline, &left)))
+		return left;
 	rung = sleep_until(ni, deadline);
 	if (!rung && base_now_ns() - w->since < ni->spin_ns)
 		return true; /* for a look in between: the wait goes on */
