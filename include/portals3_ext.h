@@ -31,6 +31,14 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 		 ptl_inject_t when, ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index,
 		 ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
+/*
+ * How long data had better go to or from a process at this moment: *length is that of the pieces, each a PtlPutRegion or
+ * PtlGetRegion of its own, or 0: as a whole. Pieces are faster while the target is inside the library and both
+ * processes copy, and slower if one of them has to move all data; so ask before each piece, of which a few should be under
+ * way at the same time. PTL_OK; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
+ */
+int PtlPieceLength(ptl_handle_ni_t ni_handle, ptl_process_id_t target_id, ptl_size_t *length);
+
 /* What an atomic operation makes of an element of the target, `old`, and one of the initiator's, `new`. */
 typedef enum {
 	PTL_ATOMIC_SUM = 1, /* old + new; whole numbers wrap around */

@@ -16,6 +16,12 @@
 /* Bytes of a part of which only a few are under way: more would not go faster, but be copied and looked at. */
 #define LARGE      4096
 #define LARGE_MOST 8
+/* Of more bytes than this we ask whether they had better go in pieces, unless they are so many that where they begin does
+ * not matter, but what a copy costs. */
+#define WHOLE_MOST 16384
+#define CUT_MOST   65536
+/* Under way at a time of what may go by a ring: more would have to wait for room in it. */
+#define RING_BYTES 98304
 #define CHUNK      256 /* records allocated at a time */
 #define CHUNKS     4096
 
@@ -362,12 +368,20 @@ static void count(struct mpi_rma *op, uint64_t bytes, int n)
 	}
 }
 
+/* So many parts of `bytes` bytes at the same time. */
+static uint32_t large_most(size_t bytes)
+{
+	return bytes > WHOLE_MOST || bytes <= RING_BYTES / LARGE_MOST
+		       ? LARGE_MOST
+		       : RING_BYTES / (uint32_t)bytes;
+}
+
 /* Room for one more answer. */
 static int reserve(struct mpi_rma *op, size_t bytes)
 {
 	int world = op->win->target[op->rank].world;
 
-	while (rma.answers >= ANSWERS_MOST || (is_large(bytes) && rma.large >= LARGE_MOST)) {
+	while (rma.answers >= ANSWERS_MOST || (is_large(bytes) && rma.large >= large_most(bytes))) {
 		if (mpi_proto.peer[world].dead)
 			return mpi_unreachable(world);
 		mpi_progress_queue(&mpi_rma_eq);
@@ -408,8 +422,18 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 	return (uint64_t)number << NUMBER_SHIFT | op->index;
 }
 
-int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
-		uint64_t offset)
+/* How many had better go next of `bytes` bytes, which are left of `all`. */
+static size_t piece_of(const struct mpi_rma *op, size_t bytes, size_t all)
+{
+	ptl_size_t most = 0;
+
+	if (bytes > WHOLE_MOST && all <= CUT_MOST)
+		PtlPieceLength(mpi_world.ni, process(op), &most);
+	return most && most < bytes ? most : bytes;
+}
+
+static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		     uint64_t offset)
 {
 	int err = reserve(op, bytes);
 
@@ -423,7 +447,21 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 	return err;
 }
 
-int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		uint64_t offset)
+{
+	size_t n, done = 0;
+	int err;
+
+	do {
+		n = piece_of(op, bytes - done, bytes);
+		err = put_piece(op, (const char *)from + done, n, number, offset + done);
+		done += n;
+	} while (!err && done < bytes);
+	return err;
+}
+
+static int get_piece(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
 	int err = reserve(op, bytes);
 
@@ -434,6 +472,19 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 				  0, bits_of(op, number), offset),
 		     &err))
 		continue;
+	return err;
+}
+
+int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+{
+	size_t n, done = 0;
+	int err;
+
+	do {
+		n = piece_of(op, bytes - done, bytes);
+		err = get_piece(op, (char *)to + done, n, number, offset + done);
+		done += n;
+	} while (!err && done < bytes);
 	return err;
 }
 

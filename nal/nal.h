@@ -81,6 +81,10 @@ struct nal_ops {
 	 * returns, or PTL_NO_SPACE (never for 0 bytes), or PTL_PROCESS_INVALID, or NAL_ELSEWHERE; no events. */
 	int (*send)(struct ptl_ni *ni, const struct ptl_start *s);
 
+	/* Host, see PtlPieceLength: bytes of the pieces in which long data had better go to or from `target` at this moment, 0
+	 * as a whole; 0 also if it is no peer of this NAL. Locked. */
+	uint64_t (*piece)(struct ptl_ni *ni, ptl_process_id_t target);
+
 	/* One round: take in what has arrived, move a bounded amount of long data. Locked. True if
 	 * anything was done. */
 	bool (*progress)(struct ptl_ni *ni);

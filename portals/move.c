@@ -216,6 +216,22 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 	return err;
 }
 
+int PtlPieceLength(ptl_handle_ni_t ni_handle, ptl_process_id_t target_id, ptl_size_t *length)
+{
+	struct ptl_ni *ni;
+
+	if (!length)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*length = ni->nal->piece(ni, target_id);
+	ptl_leave(ni);
+	return PTL_OK;
+}
+
 int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
 	   ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset)
 {

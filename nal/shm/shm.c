@@ -292,6 +292,7 @@ const struct nal_ops nal_shm_ops = {
 	.knows = shm_knows,
 	.connect = shm_connect,
 	.send = shm_start,
+	.piece = shm_piece,
 	.progress = shm_progress,
 	.found = shm_found,
 	.leave = shm_leave,

@@ -253,6 +253,8 @@ void shm_splice_close(struct shm_peer *p);
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
 bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
 int shm_start(struct ptl_ni *ni, const struct ptl_start *s);
+/* nal_ops.piece */
+uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target);
 /* The payload of *m, from an MD or from bytes. */
 void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
 		      const void *bytes);

@@ -384,6 +384,18 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	return PTL_OK;
 }
 
+uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target)
+{
+	struct shm *s = shm_of(ni);
+	struct shm_peer *p = shm_peer_find(s, target);
+
+	/* who asks for one of the ways of long messages gets it */
+	if (!p || base_config()->ptl_shm_long != BASE_LONG_AUTO || p->index == SHM_SELF ||
+	    p->state != SHM_LIVE || !ni->spin_ns || !shm_attends(&p->view))
+		return 0;
+	return s->eager < p->eager ? s->eager : p->eager;
+}
+
 static int __attribute__((noinline))
 start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_start *s)
 {

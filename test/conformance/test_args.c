@@ -280,6 +280,11 @@ static int inject(ptl_handle_any_t h)
 	return PtlPutInject(h, NULL, 0, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0);
 }
 
+static int piece_length(ptl_handle_any_t h)
+{
+	return PtlPieceLength(h, live.self, &(ptl_size_t){ 0 });
+}
+
 static int atomic(ptl_handle_any_t h)
 {
 	return PtlAtomic(h, 0, 8, PTL_NO_ACK_REQ, live.self, 100, 0, 0, 0, 0, PTL_ATOMIC_SUM,
@@ -351,6 +356,7 @@ static const struct call calls[] = {
 	CALL(tbl_dump, NI, PTL_NI_INVALID),
 	CALL(eq_dump, NI, PTL_NI_INVALID),
 	CALL(inject, NI, PTL_NI_INVALID),
+	CALL(piece_length, NI, PTL_NI_INVALID),
 	CALL(ni_handle, ANY, PTL_HANDLE_INVALID),
 	CALL(progress, ANY, PTL_HANDLE_INVALID),
 	CALL(me_insert, ME, PTL_ME_INVALID),
@@ -661,6 +667,7 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlEQPollMany(&live.eq, 1, 0, NULL, &event, 1, NULL), PTL_SEGV);
 	pt_code(PtlPutInject(live.ni, NULL, 1, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0),
 		PTL_SEGV);
+	pt_code(PtlPieceLength(live.ni, live.self, NULL), PTL_SEGV);
 	check_live();
 }
 

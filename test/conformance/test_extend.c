@@ -73,6 +73,48 @@ static void a_wrong_injection_is_an_error(void)
 	pt_ok(inject(NULL, 0, 0));
 }
 
+/* The target goes in and out all the time: some answers are pieces where there are any, some are not. */
+static void long_data_arrive_in_the_pieces_that_are_advised(void)
+{
+	enum { LONG = 300000, ROUNDS = 20 };
+	static unsigned char from[LONG], to[LONG];
+	ptl_process_id_t nobody = { PTL_NID_ANY, 1 };
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	ptl_size_t n;
+	ptl_event_t ev;
+
+	pt_open();
+	pt_ok(PtlPieceLength(pt_ni, nobody, &n));
+	pt_is(n, 0);
+	eq = pt_eq(64);
+	if (pt_is_target())
+		pt_post(PORTAL, 1,
+			pt_md(to, LONG,
+			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+			      eq),
+			PTL_RETAIN, NULL);
+	md = pt_bind(from, LONG, 0, PTL_EQ_NONE);
+	pt_barrier();
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		pt_fill(from, LONG, i, 0);
+		for (uint64_t at = 0; at < LONG && pt_is_initiator(); at += n) {
+			pt_ok(PtlPieceLength(pt_ni, pt_target(), &n));
+			if (!n || n > LONG - at)
+				n = LONG - at;
+			pt_ok(PtlPutRegion(md, at, n, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 1, at,
+					   i));
+		}
+		for (uint64_t got = 0; got < LONG && pt_is_target(); got += ev.mlength) {
+			ev = pt_next(eq, PTL_EVENT_PUT_END);
+			pt_is(ev.hdr_data, i);
+		}
+		if (pt_is_target())
+			pt_holds(to, LONG, i, 0);
+		pt_barrier();
+	}
+}
+
 static void unlink_alone_tells_how_a_put_ended(void)
 {
 	static const size_t sizes[] = { 0, 8, 5000, 300000 };
@@ -620,6 +662,7 @@ static const struct pt_test tests[] = {
 	PT_MODES(many_events_are_taken_at_once),
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
+	PT_MODES(long_data_arrive_in_the_pieces_that_are_advised),
 	PT_MODES(unlink_alone_tells_how_a_put_ended),
 };
 

@@ -262,6 +262,48 @@ static const char *runs_in_few_messages(int round)
 	return wrong;
 }
 
+/* ---- long data -------------------------------------------------------------------------------------------- */
+
+/* All ranks at the same time, or one after the other while the others wait or compute: data of one run, in pieces or not. */
+static const char *long_data_come_whole(int round)
+{
+	int target = (tap_rank + 1) % tap_size, from = (tap_rank + tap_size - 1) % tap_size;
+	int off = draw_below(3), end = draw_below(3) ? 1 + off + draw_below(40000) : WORDS;
+	const char *wrong = NULL;
+
+	for (int i = 0; i < WORDS; i++) {
+		window[i] = -1;
+		here[i] = i * 7 + round * 1000 + tap_rank;
+		result[i] = -1;
+	}
+	MPI_Win_create(window, WORDS * 4, 4, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_lock_all(0, win);
+	for (int turn = 0; turn < tap_size; turn++) {
+		if (round % 2 == 0 || turn == tap_rank) {
+			CHECK_OK(MPI_Put(here + off, end - off, MPI_INT, target, off, end - off,
+					 MPI_INT, win));
+			CHECK_OK(MPI_Win_flush(target, win));
+			CHECK_OK(MPI_Get(result + off, end - off, MPI_INT, target, off, end - off,
+					 MPI_INT, win));
+			CHECK_OK(MPI_Win_flush(target, win));
+		}
+		if (round % 4 < 2)
+			MPI_Barrier(MPI_COMM_WORLD);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+	for (int i = 0; i < WORDS && !wrong; i++) {
+		int put = i < off || i >= end ? -1 : i * 7 + round * 1000 + from;
+
+		if (window[i] != put)
+			wrong = tap_wrong("int %d of the window is %d, not %d", i, window[i], put);
+		if (result[i] != (i < off || i >= end ? -1 : here[i]))
+			wrong = tap_wrong("int %d of the result is %d", i, result[i]);
+	}
+	return wrong;
+}
+
 /* ---- order ------------------------------------------------------------------------------------------------ */
 
 /* What was stored last is what stays, whatever the accumulates' lengths, and each sees what those before it did. */
@@ -303,6 +345,7 @@ int main(int argc, char **argv)
 	local = malloc(sizeof(*local));
 	tap_case("operations on many runs", round_of_operations);
 	tap_case("a thousand runs take a few messages", runs_in_few_messages);
+	tap_case("long data come whole", long_data_come_whole);
 	tap_case("accumulates of one rank keep their order", accumulates_in_order);
 	free(window);
 	free(model);
