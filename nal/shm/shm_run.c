@@ -217,7 +217,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 		return;
 	}
 	/* the initiator's ring takes what it asks for without SHM_LONG */
-	if (may_land && l.mlength > x->s->eager) {
+	if (may_land && (l.mlength > x->s->eager || l.mlength > x->p->eager)) {
 		begin_long(x, &l);
 		return;
 	}

@@ -105,6 +105,45 @@ static void truncated_gets_bring_what_there_is(void)
 	}
 }
 
+/* ... also to who has a small inbox, of which the reply would be half, wherever in it the next one would begin. */
+static void truncated_gets_fit_the_inbox_of_who_asks(void)
+{
+	enum { HAS = 16384, ASKS = 4 * HAS, TIMES = 1000 };
+	static char from[HAS], to[ASKS];
+	ptl_handle_eq_t here;
+	ptl_handle_md_t md;
+	ptl_event_t ev[PTL_EVENT_MAX];
+
+	if (pt_is_initiator()) {
+		setenv("PTL_SHM_EAGER", "0", 1);
+		setenv("PTL_SHM_RING_KIB", "4", 1);
+	}
+	pt_open();
+	here = pt_eq(8);
+	if (pt_is_target()) {
+		pt_fill(from, HAS, 5, 0);
+		pt_post(PORTAL, 0,
+			pt_md(from, HAS,
+			      PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE),
+			PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	if (pt_is_initiator()) {
+		md = pt_bind(to, ASKS, PTL_MD_EVENT_START_DISABLE, here);
+		for (int i = 0; i < TIMES; i++) {
+			ptl_size_t offset = i % 2 ? (ptl_size_t)(i % 8) * 64 : 0;
+
+			pt_ok(PtlGet(md, pt_target(), PORTAL, 0, 0, offset));
+			pt_await(here, PT_BIT(PTL_EVENT_REPLY_END), ev);
+			pt_is(ev[PTL_EVENT_REPLY_END].mlength, HAS - offset);
+		}
+		pt_ok(PtlGet(md, pt_target(), PORTAL, 0, 0, 0));
+		pt_await(here, PT_BIT(PTL_EVENT_REPLY_END), ev);
+		pt_holds(to, HAS, 5, 0);
+	}
+	pt_finish();
+}
+
 static void gets_walk_through_a_locally_managed_md(void)
 {
 	ptl_handle_eq_t eq, here;
@@ -221,6 +260,7 @@ static void many_gets_may_be_under_way_at_once(void)
 static const struct pt_test tests[] = {
 	PT_MODES(every_size_is_fetched_in_every_shape),
 	PT_MODES(truncated_gets_bring_what_there_is),
+	PT_MODES(truncated_gets_fit_the_inbox_of_who_asks),
 	PT_MODES(gets_walk_through_a_locally_managed_md),
 	PT_MODES(gets_at_remote_offsets),
 	PT_MODES(a_dropped_get_has_no_reply),
