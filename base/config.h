@@ -91,7 +91,7 @@
 	  "Whether the thread that uses an interface enters the library without atomic "           \
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
 	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                             \
-	  "Longest message that travels inside the shared-memory ring.")                           \
+	  "Longest message that travels inside the shared-memory ring; one byte always does.")     \
 	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
 	  "Size of the ring each peer writes its messages to.")                                    \
 	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \

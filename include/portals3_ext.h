@@ -154,11 +154,11 @@ typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
  * cannot be offered (an acknowledgement is asked for, or the bytes are not there yet), goes the ordinary way.
  * PTL_OK with *count 0: some were taken, and there is no event.
  *
- * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 say that a turn was to be given away here: the caller does so
- * (sched_yield) as soon as it holds no lock.
- *
  * Likewise for replies and acknowledgements of operations that were started on a descriptor with PTL_MD_OFFER, if
  * all that was asked for has been moved. Taking one stands for its event; the descriptor counts it as ever.
+ *
+ * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 say that a turn was to be given away here: the caller does so
+ * (sched_yield) as soon as it holds no lock.
  */
 int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
 		  ptl_event_t *events, int max, int *count);

@@ -181,8 +181,8 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 	in_hand = false;
 	if (count > 0)
 		mpi_unexpected_rewind();
-	else if (count < 0)
-		mpi_world.turn_due = true;
+	if (count)
+		mpi_world.turn_due = count < 0;
 	mpi_credit_tell();
 	return err == PTL_OK;
 }

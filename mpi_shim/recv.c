@@ -277,6 +277,7 @@ static int hand_over(void)
 		if (err != PTL_MD_NO_UPDATE)
 			return no_room(err);
 		mpi_drain_unexpected(); /* it may have what it waits for now */
+		mpi_give_turn();        /* others may have handed it over, then */
 	}
 	return MPI_SUCCESS;
 }
@@ -301,6 +302,7 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 		if (err == PTL_MD_NO_UPDATE) {
 			mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
 			mpi_drain_unexpected();
+			mpi_give_turn();
 			*u = mpi_unexpected_find(r->bits, r->open);
 		}
 		if (err != PTL_MD_NO_UPDATE || *u) {

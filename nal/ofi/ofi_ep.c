@@ -129,14 +129,14 @@ void ofi_post(struct ofi *o)
 static void set_limits(struct ofi *o)
 {
 	const struct fi_info *i = o->info;
-	uint64_t most = i->ep_attr->max_msg_size;
+	uint64_t most = i->ep_attr->max_msg_size, packet = most < PACKET ? most : PACKET;
 
 	/* a packet in one datagram: reliable datagrams (1.17) put parts of packets of several peers together wrongly
 	 * when the machine is busy; some are then lost, in words cut short */
-	if (i->ep_attr->protocol == FI_PROTO_RXD)
-		most = i->tx_attr->inject_size;
+	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
+		packet = i->tx_attr->inject_size;
 	o->limits = (struct rdma_limits){
-		.packet = most < PACKET ? (uint32_t)most : PACKET,
+		.packet = (uint32_t)packet,
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,

@@ -207,10 +207,11 @@ static void failed(struct ofi *o)
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;
 	case OFI_RECV:
-		/* no packet is too long for a buffer of ours; the gap will break the connection it came by */
-		if (e.err == FI_ETRUNC)
+		/* no packet of a peer is too long for a buffer of ours; the gap will break the connection it came by */
+		if (e.err == FI_ETRUNC && !o->said_error)
 			base_warn("libfabric's provider %s has lost part of a packet: %s",
 				  o->info->fabric_attr->prov_name, why);
+		o->said_error |= e.err == FI_ETRUNC;
 		received(o, e.op_context, e.flags);
 		break;
 	}

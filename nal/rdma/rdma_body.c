@@ -176,14 +176,15 @@ void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
 
 /*
  * In a stream of long messages who sends them has others under way, and each packet that tells of one costs both sides,
- * and wakes the sender. So several are told of in one, but only where it has enough under way not to notice, and the
- * next end is near.
+ * and wakes the sender. So several are told of in one, but only where it has enough under way not to notice, the
+ * next end is near, and the packet needs no memory of its own.
  */
-static bool tell_later(const struct rdma_peer *p, const struct rdma_body *b)
+static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const struct rdma_body *b)
 {
 	const struct rdma_body *next = p->bodies;
 
 	return b->how == DGRAM_OK && p->novers < RDMA_OVERS &&
+	       RDMA_BEFORE_PIECE + p->novers * sizeof(struct rdma_wire_body) <= d->limits.copied &&
 	       p->reading >= OVER_TIMES * p->novers && next && next->reads &&
 	       next->how == DGRAM_OK && next->len - next->done <= OVER_BYTES;
 }
@@ -199,7 +200,7 @@ static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum 
 		p->overs = b;
 	p->overs_end = b;
 	p->novers++;
-	if (!tell_later(p, b))
+	if (!tell_later(d, p, b))
 		rdma_tell_overs(d, p);
 }
 

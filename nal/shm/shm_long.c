@@ -702,7 +702,7 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 		return false; /* the initiator has not taken the grant in yet */
 	atomic_thread_fence(memory_order_acquire);
 	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen ||
-	    md >= (uint32_t)p->view.limits.max_mds)
+	    md >= (uint32_t)p->view.limits.max_mds || l->md >= (uint32_t)s->ni->view.limits.max_mds)
 		return false;
 	*j = (struct job){
 		.s = s,

@@ -212,12 +212,12 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	struct shm_span span;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
-	if (!match(x, q, &l)) {
+	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than any bounce takes */
+	if ((!may_land && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
-	/* the initiator's ring takes what it asks for without SHM_LONG */
-	if (may_land && (l.mlength > x->s->eager || l.mlength > x->p->eager)) {
+	if (may_land && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
 		begin_long(x, &l);
 		return;
 	}

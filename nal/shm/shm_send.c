@@ -384,16 +384,21 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	return PTL_OK;
 }
 
+/* Many messages that are shorter take longer than one that is long. */
+#define PIECE_LEAST 4096
+
 uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target)
 {
 	struct shm *s = shm_of(ni);
 	struct shm_peer *p = shm_peer_find(s, target);
+	uint64_t most;
 
 	/* who asks for one of the ways of long messages gets it */
 	if (!p || base_config()->ptl_shm_long != BASE_LONG_AUTO || p->index == SHM_SELF ||
 	    p->state != SHM_LIVE || !ni->spin_ns || !shm_attends(&p->view))
 		return 0;
-	return s->eager < p->eager ? s->eager : p->eager;
+	most = s->eager < p->eager ? s->eager : p->eager;
+	return most < PIECE_LEAST ? 0 : most;
 }
 
 static int __attribute__((noinline))

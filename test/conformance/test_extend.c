@@ -76,7 +76,7 @@ static void a_wrong_injection_is_an_error(void)
 /* The target goes in and out all the time: some answers are pieces where there are any, some are not. */
 static void long_data_arrive_in_the_pieces_that_are_advised(void)
 {
-	enum { LONG = 300000, ROUNDS = 20 };
+	enum { LONG = 300000, ROUNDS = 20, PIECE_LEAST = 4096 };
 	static unsigned char from[LONG], to[LONG];
 	ptl_process_id_t nobody = { PTL_NID_ANY, 1 };
 	ptl_handle_eq_t eq;
@@ -100,6 +100,7 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 		pt_fill(from, LONG, i, 0);
 		for (uint64_t at = 0; at < LONG && pt_is_initiator(); at += n) {
 			pt_ok(PtlPieceLength(pt_ni, pt_target(), &n));
+			pt_is(n > 0 && n < PIECE_LEAST, 0);
 			if (!n || n > LONG - at)
 				n = LONG - at;
 			pt_ok(PtlPutRegion(md, at, n, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 1, at,
@@ -113,6 +114,13 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 			pt_holds(to, LONG, i, 0);
 		pt_barrier();
 	}
+}
+
+/* Nor are short ones advised where all but the shortest messages go as long ones. */
+static void pieces_are_not_short(void)
+{
+	setenv("PTL_SHM_EAGER", "100", 1);
+	long_data_arrive_in_the_pieces_that_are_advised();
 }
 
 static void unlink_alone_tells_how_a_put_ended(void)
@@ -663,6 +671,7 @@ static const struct pt_test tests[] = {
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
 	PT_MODES(long_data_arrive_in_the_pieces_that_are_advised),
+	PT_MODES(pieces_are_not_short),
 	PT_MODES(unlink_alone_tells_how_a_put_ended),
 };
 

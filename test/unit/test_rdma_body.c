@@ -127,6 +127,7 @@ static int set_up(void **state)
 	memset(&peer, 0, sizeof(peer));
 	d.link = &fake;
 	d.limits.read = LARGE;
+	d.limits.copied = RDMA_BEFORE_PIECE + RDMA_OVERS * sizeof(struct rdma_wire_body);
 	peer.state = RDMA_UP;
 	nreads = npackets = nover = nlanded = 0;
 	return 0;
@@ -194,6 +195,20 @@ static void of_many_several_are_told_in_a_packet(void **state)
 		assert_int_equal(overs[i].id, i);
 		assert_int_equal(overs[i].length, SMALL);
 	}
+}
+
+/* ... as many as the fabric takes without memory that it knows. */
+static void what_is_told_fits_what_the_fabric_copies(void **state)
+{
+	(void)state;
+	d.limits.copied = RDMA_BEFORE_PIECE + sizeof(struct rdma_wire_body);
+	fetch_many(MANY, SMALL);
+	for (uint32_t i = 0; i < MANY; i++) {
+		rdma_moved(&d, reads[i], RDMA_OK, NULL);
+		assert_in_range(nlanded - nover, 0, 1);
+	}
+	assert_int_equal(nover, MANY);
+	assert_in_range(npackets, MANY / 2, MANY - 1);
 }
 
 static void nothing_waits_for_a_large_one(void **state)
@@ -267,6 +282,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_single_one_is_told_at_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(so_is_one_of_few, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(of_many_several_are_told_in_a_packet, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(what_is_told_fits_what_the_fabric_copies, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(nothing_waits_for_a_large_one, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_failure_is_told_behind_those_before_it, set_up,
