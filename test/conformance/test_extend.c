@@ -79,7 +79,7 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 	enum { LONG = 300000, ROUNDS = 20, PIECE_LEAST = 4096 };
 	static unsigned char from[LONG], to[LONG];
 	ptl_process_id_t nobody = { PTL_NID_ANY, 1 };
-	ptl_handle_eq_t eq;
+	ptl_handle_eq_t eq, here;
 	ptl_handle_md_t md;
 	ptl_size_t n;
 	ptl_event_t ev;
@@ -94,9 +94,12 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
 			      eq),
 			PTL_RETAIN, NULL);
-	md = pt_bind(from, LONG, 0, PTL_EQ_NONE);
+	here = pt_eq(LONG / PIECE_LEAST + 8);
+	md = pt_bind(from, LONG, PTL_MD_EVENT_START_DISABLE, here);
 	pt_barrier();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
+		unsigned int puts = 0;
+
 		pt_fill(from, LONG, i, 0);
 		for (uint64_t at = 0; at < LONG && pt_is_initiator(); at += n) {
 			pt_ok(PtlPieceLength(pt_ni, pt_target(), &n));
@@ -105,6 +108,7 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 				n = LONG - at;
 			pt_ok(PtlPutRegion(md, at, n, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 1, at,
 					   i));
+			puts++;
 		}
 		for (uint64_t got = 0; got < LONG && pt_is_target(); got += ev.mlength) {
 			ev = pt_next(eq, PTL_EVENT_PUT_END);
@@ -112,6 +116,8 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 		}
 		if (pt_is_target())
 			pt_holds(to, LONG, i, 0);
+		while (puts--)
+			pt_next(here, PTL_EVENT_SEND_END);
 		pt_barrier();
 	}
 }
