@@ -305,7 +305,7 @@ static void fill_slot(struct job *j, uint32_t k, uint32_t chunk)
 /* Source: chunks into free slots. */
 static bool fill_slots(struct job *j)
 {
-	uint32_t k = 0, room = free_slots(j, &k), first, n = 0;
+	uint32_t k = 0, room = free_slots(j, &k), first = 0, n = 0;
 
 	if (room)
 		n = claim(j, 0, room, &first);

@@ -123,8 +123,8 @@ static void truncated_gets_fit_the_inbox_of_who_asks(void)
 	if (pt_is_target()) {
 		pt_fill(from, HAS, 5, 0);
 		pt_post(PORTAL, 0,
-			pt_md(from, HAS,
-			      PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE),
+			pt_md(from, HAS, PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+			      PTL_EQ_NONE),
 			PTL_RETAIN, NULL);
 	}
 	pt_barrier();
