@@ -131,8 +131,8 @@ static void set_limits(struct ofi *o)
 	const struct fi_info *i = o->info;
 	uint64_t most = i->ep_attr->max_msg_size, packet = most < PACKET ? most : PACKET;
 
-	/* a packet in one datagram: reliable datagrams (1.17) put parts of packets of several peers together wrongly
-	 * when the machine is busy; some are then lost, in words cut short */
+	/* a packet in one datagram: of longer ones reliable datagrams (1.17) lose some when the machine is busy, and say
+	 * that buffers were too short which were not */
 	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
 	o->limits = (struct rdma_limits){
