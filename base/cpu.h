@@ -21,18 +21,6 @@ static inline void base_cpu_relax(void)
 #endif
 }
 
-/* Asks for a line that will be written soon. */
-static inline void base_prefetch_write(const void *line)
-{
-#if defined(__x86_64__)
-	/* what the compiler makes of it for any such processor asks for a line to read; this is in all of them, and does
-	 * nothing in the oldest */
-	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
-#else
-	__builtin_prefetch(line, 1, 3);
-#endif
-}
-
 /* Tells the threads of a process apart: an address of which the two lowest bits are 0, and not 0 itself. */
 static inline uintptr_t base_thread(void)
 {
@@ -43,6 +31,18 @@ static inline uintptr_t base_thread(void)
 	return self;
 #else
 	return (uintptr_t)__builtin_thread_pointer();
+#endif
+}
+
+/* Asks for a line that will be written soon. */
+static inline void base_prefetch_write(const void *line)
+{
+#if defined(__x86_64__)
+	/* what the compiler makes of it for any such processor asks for a line to read; this is in all of them, and does
+	 * nothing in the oldest */
+	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
+#else
+	__builtin_prefetch(line, 1, 3);
 #endif
 }
 

@@ -194,14 +194,6 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
 }
 
-/* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
-static MPI_Count read_bytes(const struct mpi_comm *comm)
-{
-	if (comm->size == 2)
-		return INT64_MAX;
-	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
-}
-
 /* Equal blocks. False: by messages. */
 static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		   struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm,
@@ -215,7 +207,7 @@ static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 				.same = true };
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
 	struct mpi_hub *hub =
-		mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes, read_bytes(comm));
+		mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes, hub_bytes(comm));
 
 	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
 		return true;

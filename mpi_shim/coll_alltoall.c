@@ -147,14 +147,6 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
 }
 
-/* Blocks that are read out of the others' memory where that can be done, from so many bytes on. */
-static MPI_Count read_bytes(const struct mpi_comm *comm)
-{
-	if (comm->size == 2)
-		return INT64_MAX;
-	return comm->size <= MPI_HUB_FEW_RANKS ? MPI_READ_BYTES : hub_bytes(comm) + 1;
-}
-
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		    struct mpi_comm *comm)
 {
@@ -170,8 +162,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	if (equal && send->buf != MPI_IN_PLACE) {
-		hub = mpi_hub_for_reading(p, BASE_COLL_ALLTOALL_READ, comm, bytes,
-					  read_bytes(comm));
+		hub = mpi_hub_for_reading(p, BASE_COLL_ALLTOALL_READ, comm, bytes, hub_bytes(comm));
 		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
 			return rc;
 	}

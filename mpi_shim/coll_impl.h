@@ -91,10 +91,6 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
 }
 
-/* Blocks of so many bytes each of up to MPI_HUB_FEW_RANKS with a processor each, but more than two, reads out of the others'
- * memory. (Two copy into pages that stay in their caches and out of them, both at the same time: less than half of the time.) */
-#define MPI_READ_BYTES (32 << 10)
-
 /* ---- trees --------------------------------------------------------------------------------------- */
 
 #define MPI_TREE_CHILDREN 96
@@ -204,9 +200,10 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
-/* The same for one in which each rank reads out of the others' memory, by itself blocks of `least` bytes and more. */
+/* The same for one in which each rank reads out of the others' memory what is too long for shared memory: of few ranks blocks of
+ * READ_BYTES (coll.c) and more, else of more than `most`. */
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
-				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count least);
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across);
