@@ -11,6 +11,7 @@
  *   shm_ring.c  the rings: where they are; shm_ring.h: putting messages in and finding them
  *   shm_send.c  putting messages on their way
  *   shm_run.c   taking them out: the same code for the owner and for a peer on its behalf
+ *   shm_leave.c leaving the library: what is to be done first, and after
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
  *   shm_splice.c ... both ways at once, by pipes of the kernel
@@ -299,6 +300,11 @@ static inline bool shm_rings_pending(const struct shm *s)
 	}
 	return false;
 }
+/* Works our ring in p's region off. Not locked; p->users holds the region. */
+void shm_run_peer(struct shm *s, struct shm_peer *p);
+
+/* ---- shm_leave.c ------------------------------------------------------------------------------ */
+
 void shm_leave(struct ptl_ni *ni, bool lazily);
 
 /* ---- shm_long.c ------------------------------------------------------------------------------- */

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Leaving the library: our rings in the regions of peers that compute are worked off, what came while the lock was held is
+ * taken in, and lazy messages stay where they are.
+ */
+#include <string.h>
+
+#include "nal/shm/shm.h"
+
+/* The peers to run, as a private list. Locked. */
+static struct shm_peer *grab_runs(struct shm *s)
+{
+	struct shm_peer *list = s->run;
+
+	s->run = NULL;
+	for (struct shm_peer *p = list; p; p = p->next_run)
+		p->users++;
+	return list;
+}
+
+/* Locked again after running `list`; what was pushed meanwhile by other threads relied on us. */
+static void settle(struct shm *s, struct shm_peer *list, bool last)
+{
+	struct shm_peer *next;
+
+	for (struct shm_peer *p = list; p; p = next) {
+		next = p->next_run;
+		p->users--;
+		p->run_wanted = false;
+		s->ni->view.r->stat.counts[PTL_COUNT_RUN_FOR_PEER] += p->run_for;
+		p->run_for = 0;
+		if (p->refused)
+			p->cma = p->refused = false;
+		if (p->state != SHM_LIVE || !shm_ring_any(&p->out))
+			continue;
+		if (last) {
+			shm_wake(p->view.r);
+			shm_link_bell(p);
+		} else {
+			shm_after_push(s, p);
+		}
+	}
+	if (s->gone)
+		shm_peer_reap(s, false);
+}
+
+#define ROUNDS_MOST 8
+
+/* Lets go of the lock, and tells who has to know. */
+static inline void let_go(struct shm *s)
+{
+	struct ptl_ni *ni = s->ni;
+	bool posted = ni->engine.posted;
+
+	ni->engine.posted = false;
+	if (ptl_unlock(ni) &&
+	    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN &&
+	    atomic_load_explicit(&s->nlive, memory_order_relaxed)) /* else nobody can have pushed */
+		shm_link_left(s);
+	if (posted)
+		shm_wake(ni->view.r);
+}
+
+static void __attribute__((noinline)) leave_busy(struct shm *s)
+{
+	struct ptl_ni *ni = s->ni;
+	struct ptl_region *r = ni->view.r;
+	struct shm_peer *list;
+	unsigned int rounds = 0, runs = 0;
+	bool behind;
+
+	for (;;) {
+		behind = ptl_handlers_behind(ni);
+		list = s->run ? grab_runs(s) : NULL;
+		if (!list && shm_long_any(s))
+			shm_link_kick(s);
+		let_go(s);
+		/* who is behind comes back here after each event handled */
+		if (!list && (behind || !shm_rings_pending(s)))
+			return;
+		if (!list &&
+		    ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call; who pushes
+							   next will, or the helper */
+			shm_link_kick(s);
+			return;
+		}
+		for (struct shm_peer *p = list; p; p = p->next_run)
+			shm_run_peer(s, p);
+		ptl_lock(ni);
+		shm_take_all(s, 64);
+		settle(s, list, ++runs % 16 == 0);
+		/* a message whose target computes is ours to move, all of it, before we go */
+		while (shm_long_alone(s) && !ptl_lock_contended(r))
+			shm_take_all(s, 64);
+	}
+}
+
+/* As shm_rings_pending(), but for what all_lazy() has seen; and who wants room gets it only if that is taken in, however
+ * full the ring is. */
+static bool rings_press(const struct shm *s)
+{
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+		return true;
+	for (uint32_t k = 0; k < n; k++) {
+		const struct shm_ring *r =
+			&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)];
+
+		if (shm_ring_any_at(r, shm_ring_unseen(r)) ||
+		    atomic_load_explicit(&r->ch->want_space, memory_order_relaxed))
+			return true;
+	}
+	return false;
+}
+
+/* Are the messages in this ring lazy, all of them? How far they are is noted. */
+static bool ring_lazy(struct shm_ring *r)
+{
+	uint64_t head = r->ch->head, at = shm_ring_unseen(r);
+
+	while (shm_ring_any_at(r, at)) {
+		uint32_t line = (uint32_t)(at & (r->count - 1)), lines;
+		struct shm_msg m;
+
+		memcpy(&m, shm_ring_line(r, at), sizeof(m)); /* once: see take_any() in shm_run.c */
+		lines = shm_msg_lines(&m, line, r->count);
+		if (!lines || at + lines - head > r->count ||
+		    (m.kind != SHM_PAD && (m.kind != SHM_PUT || !(m.flags & SHM_LAZY))))
+			return false;
+		at += lines;
+		__atomic_store_n(&r->lazy_to, at, __ATOMIC_RELAXED);
+	}
+	return !atomic_load_explicit(&r->ch->want_space, memory_order_relaxed);
+}
+
+/*
+ * May all that there is in the rings stay there? Nobody sleeps for it, its senders do not count on us, and none of
+ * them waits for room. Locked.
+ */
+static bool all_lazy(struct shm *s)
+{
+	const struct ptl_region *r = s->ni->view.r;
+	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
+
+	if (atomic_load_explicit(&r->stat.waiters, memory_order_relaxed) ||
+	    atomic_load_explicit(&r->space, memory_order_relaxed))
+		return false;
+	for (uint32_t k = 0; k < n; k++)
+		if (!ring_lazy(&s->in[atomic_load_explicit(&s->live[k], memory_order_relaxed)]))
+			return false;
+	return true;
+}
+
+/* Is there more to be done than to let go of the lock? */
+static inline bool busy(const struct shm *s)
+{
+	return s->run || shm_long_any(s) ||
+	       atomic_load_explicit(&s->ni->handlers, memory_order_relaxed);
+}
+
+/* There were messages when the lock was free. */
+static void __attribute__((noinline)) leave_again(struct shm *s, bool lazily)
+{
+	for (;;) {
+		ptl_lock(s->ni);
+		if (!lazily || !all_lazy(s)) {
+			shm_take_all(s, 64);
+			break;
+		}
+		if (busy(s))
+			break;
+		let_go(s);
+		if (!rings_press(s))
+			return;
+	}
+	leave_busy(s);
+}
+
+void shm_leave(struct ptl_ni *ni, bool lazily)
+{
+	struct shm *s = shm_of(ni);
+
+	if (busy(s)) {
+		leave_busy(s);
+		return;
+	}
+	/* most leaves end here */
+	let_go(s);
+	if (lazily ? rings_press(s) : shm_rings_pending(s))
+		leave_again(s, lazily);
+}
