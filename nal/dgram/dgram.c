@@ -276,14 +276,20 @@ static void service(struct dgram *m, struct dgram_rec *r)
 		dgram_rearm(m, r);
 }
 
+/* Of the timers */
+static uint64_t first_due(const struct dgram *m)
+{
+	return m->heap_n ? dgram_rec(m, m->heap[0])->due : DGRAM_NEVER;
+}
+
 bool dgram_run(struct dgram *m, uint64_t now)
 {
-	uint64_t due = dgram_wake(m);
+	uint64_t due = first_due(m);
 	struct dgram_rec *r;
 	bool answered;
 
 	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
-	if (due && due < now && now - due > m->cfg.dead_ns / 8)
+	if (due < now && now - due > m->cfg.dead_ns / 8)
 		m->resumed = now;
 	m->now = now;
 	m->full = false;
@@ -316,7 +322,7 @@ bool dgram_settle(struct dgram *m, uint64_t now)
 
 uint64_t dgram_wake(const struct dgram *m)
 {
-	uint64_t due = m->heap_n ? dgram_rec(m, m->heap[0])->due : DGRAM_NEVER;
+	uint64_t due = first_due(m);
 
 	if ((m->ready != DGRAM_NONE || m->nresets) && !m->full)
 		return 0;

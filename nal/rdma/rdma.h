@@ -128,6 +128,7 @@ struct rdma {
 	uint32_t hash_room; /* a power of two */
 	struct rdma_peer *busy, *busy_end;
 	uint64_t check_at; /* when silence is looked for; DGRAM_NEVER */
+	uint64_t resumed;  /* when it was last looked for much later than that */
 	struct rdma_slab *slabs;
 	struct rdma_packet *free_packets;
 	uint32_t packets, free_count;

@@ -104,6 +104,12 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 
 /* ---- silence ---------------------------------------------------------------------------------- */
 
+/* Since `since`, as far as it counts: while we were stopped nobody could have been heard. */
+static uint64_t silence(struct rdma *d, uint64_t since)
+{
+	return net_now(&d->net) - (since > d->resumed ? since : d->resumed);
+}
+
 static uint64_t check_every(const struct rdma *d)
 {
 	return d->dead_ns / 8 < CHECK_MOST ? d->dead_ns / 8 : CHECK_MOST;
@@ -137,15 +143,16 @@ static void check_peer(struct rdma *d, struct rdma_peer *p)
 	p->spoke = false;
 	switch (p->state) {
 	case RDMA_CALLING:
-		if (now - p->since > d->dead_ns)
+		if (silence(d, p->since) > d->dead_ns)
 			rdma_break(d, p, DGRAM_UNREACHABLE, p->why[0] ? p->why : NULL);
 		else if (now - p->called > CALL_NS)
 			rdma_call(d, p);
 		break;
 	case RDMA_UP:
-		if (now - p->heard > d->dead_ns) {
+		if (silence(d, p->heard) > d->dead_ns) {
 			rdma_break(d, p, DGRAM_DEAD, NULL);
-		} else if (now - p->heard > d->dead_ns / 4 && now - p->pinged > d->dead_ns / 4) {
+		} else if (silence(d, p->heard) > d->dead_ns / 4 &&
+			   now - p->pinged > d->dead_ns / 4) {
 			p->pinged = now;
 			rdma_say(d, p, &ping);
 		}
@@ -162,6 +169,9 @@ void rdma_check(struct rdma *d)
 {
 	bool any = rdma_reg_check(d);
 
+	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
+	if (net_now(&d->net) - d->check_at > d->dead_ns / 8)
+		d->resumed = net_now(&d->net);
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		if (!d->peer[i]->awaited)
 			continue;
@@ -232,7 +242,7 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		p->state = RDMA_ENDING;
 		p->since = net_now(&d->net);
 	}
-	if (rdma_reads_flying(p) && net_now(&d->net) - p->since < d->dead_ns)
+	if (rdma_reads_flying(p) && silence(d, p->since) < d->dead_ns)
 		return;
 	p->own_token = 0;
 	p->held = false;
