@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Ends of long messages that were held back go before whatever else goes to the sender of those messages, in the order of
+ * the packets' numbers, also where the link has no room, and before the BYE of an interface that closes. The link, the
+ * peers and nal/net are stubs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "nal/rdma/rdma.h"
+#include "portals/ni.h"
+
+enum { MANY = 64, SMALL = 65536, MOST = 32 };
+
+static struct rdma d;
+static struct rdma_peer peer, *peers[] = { &peer };
+static struct ptl_ni interface;
+static const struct net_carrier *carrier;
+static struct rdma_read *reads[MANY];
+static uint32_t nreads, npackets;
+static bool full;      /* the link has no room */
+static uint32_t looks; /* until it has some again; 0: it stays as it is */
+static struct {
+	uint8_t kind;
+	uint32_t ends; /* that it tells of */
+	bool last;
+} packet[MOST];
+
+/* ---- the link --------------------------------------------------------------------------------- */
+
+static int link_send(void *link, void *way, struct rdma_packet *k)
+{
+	struct rdma_msg m;
+
+	(void)link;
+	(void)way;
+	if (full)
+		return -EAGAIN;
+	assert_true(npackets < MOST);
+	assert_int_equal(rdma_decode(k->bytes, k->len, &m), 0);
+	assert_int_equal(m.seq, npackets + 1);
+	packet[npackets].kind = m.kind;
+	packet[npackets].ends = m.kind == RDMA_OVER ? 1 + m.nmore : 0;
+	packet[npackets++].last = k->last;
+	return 0;
+}
+
+static int link_read(void *link, void *way, struct rdma_read *r)
+{
+	(void)link;
+	(void)way;
+	reads[nreads++] = r;
+	return 0;
+}
+
+static unsigned int link_poll(void *link)
+{
+	(void)link;
+	if (looks && !--looks)
+		full = false;
+	return 0;
+}
+
+static void link_quit(void *link)
+{
+	(void)link;
+}
+
+static const struct rdma_link fake = {
+	.name = "fake", .send = link_send, .read = link_read, .poll = link_poll, .quit = link_quit
+};
+
+/* ---- other stubs ------------------------------------------------------------------------------ */
+
+const char *net_begin(struct net *n, const struct net_carrier *c, const char *name, int fd)
+{
+	(void)name;
+	(void)fd;
+	carrier = n->carrier = c;
+	return NULL;
+}
+
+void net_stop(struct net *n)
+{
+	n->carrier->goodbye(n);
+	n->carrier->destroy(n);
+}
+
+void net_keys_make(struct net_keys *k, const void *secret, size_t len)
+{
+	(void)k;
+	(void)secret;
+	(void)len;
+}
+
+void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
+	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	(void)k;
+	(void)head;
+	(void)head_len;
+	(void)body;
+	(void)pieces;
+	(void)tag;
+}
+
+void net_tell_time(struct net *n)
+{
+	(void)n;
+}
+
+int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+{
+	(void)user;
+	(void)cookie;
+	(void)offset;
+	(void)len;
+	(void)iov;
+	(void)max;
+	return 0;
+}
+
+void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+{
+	(void)user;
+	(void)number;
+	(void)cookie;
+	(void)s;
+}
+
+void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum dgram_status s)
+{
+	(void)user;
+	(void)number;
+	(void)cookie;
+	(void)length;
+	(void)s;
+}
+
+void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, const char *why)
+{
+	(void)rdma;
+	(void)why;
+	p->lost = s;
+}
+
+void rdma_busy(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
+void rdma_await(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
+void rdma_call(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
+void rdma_check(struct rdma *rdma)
+{
+	(void)rdma;
+}
+
+void rdma_lose(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
+struct rdma_peer *rdma_peer_find(const struct rdma *rdma, dgram_id_t id)
+{
+	(void)rdma;
+	(void)id;
+	return NULL;
+}
+
+struct rdma_peer *rdma_peer_add(struct rdma *rdma, dgram_id_t id)
+{
+	(void)rdma;
+	(void)id;
+	return NULL;
+}
+
+void rdma_peers_free(struct rdma *rdma)
+{
+	(void)rdma;
+}
+
+void rdma_take_late(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
+int rdma_reg(struct rdma *rdma, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+{
+	(void)rdma;
+	(void)base;
+	(void)len;
+	(void)use;
+	(void)mr;
+	return 0;
+}
+
+int rdma_reg_body(struct rdma *rdma, const struct net_span *span, void *base, size_t len,
+		  enum rdma_use use, struct rdma_mr *mr)
+{
+	(void)span;
+	return rdma_reg(rdma, base, len, use, mr);
+}
+
+void rdma_unreg(struct rdma *rdma, struct rdma_mr *mr)
+{
+	(void)rdma;
+	(void)mr;
+}
+
+void rdma_reg_free(struct rdma *rdma)
+{
+	(void)rdma;
+}
+
+/* ---- help ------------------------------------------------------------------------------------- */
+
+static int set_up(void **state)
+{
+	static const struct rdma_limits limits = { .packet = 16384, .copied = 1024, .read = SMALL };
+	static const struct nal_job job = { .secret_len = 16 };
+
+	(void)state;
+	memset(&d, 0, sizeof(d));
+	memset(&peer, 0, sizeof(peer));
+	full = false;
+	nreads = npackets = looks = 0;
+	assert_null(rdma_start(&d, &interface, NULL, &fake, NULL, &limits, &job, -1));
+	d.peer = peers;
+	d.npeers = 1;
+	peer.state = RDMA_UP;
+	peer.way = &peer;
+	peer.allowed = MANY;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	peer.state = RDMA_IDLE;
+	rdma_stop(&d);
+	return 0;
+}
+
+/* Of so many long messages a peer has been told that they are over, and of `held` it has not yet. */
+static void hold_back(uint32_t held)
+{
+	static char somewhere; /* nothing is read, in truth */
+	struct rdma_msg m = { .kind = RDMA_LONG, .readable = true, .length = SMALL };
+	struct dgram_landing l = { .mem.base = &somewhere, .length = SMALL };
+
+	for (m.id = 0; m.id < MANY; m.id++)
+		rdma_fetch(&d, &peer, &m, &l);
+	for (uint32_t i = 0; i < held; i++)
+		rdma_moved(&d, reads[i], RDMA_OK, NULL);
+	assert_int_equal(npackets, 0);
+	assert_int_equal(peer.novers, held);
+}
+
+static void put(uint64_t len)
+{
+	static char bytes[SMALL];
+	struct dgram_out o = { .header = "", .header_len = 1, .body.base = bytes, .body_len = len };
+
+	assert_int_equal(rdma_send(&d.net, 0, &o), 0);
+	rdma_push(&d, &peer);
+}
+
+/* The first packet told of so many ends, the second is of this kind, and there is no other. */
+static void ends_then(uint32_t ends, uint8_t kind)
+{
+	assert_int_equal(npackets, 2);
+	assert_int_equal(packet[0].kind, RDMA_OVER);
+	assert_int_equal(packet[0].ends, ends);
+	assert_int_equal(packet[1].kind, kind);
+	assert_int_equal(peer.novers, 0);
+}
+
+/* ---- cases ------------------------------------------------------------------------------------ */
+
+static void a_short_message_goes_behind_them(void **state)
+{
+	(void)state;
+	hold_back(3);
+	put(8);
+	ends_then(3, RDMA_SHORT);
+}
+
+/* ... one that is too long to be copied by the link, too. */
+static void so_does_one_in_memory_of_a_packet(void **state)
+{
+	(void)state;
+	hold_back(3);
+	put(4096);
+	ends_then(3, RDMA_SHORT);
+}
+
+static void so_does_a_long_one(void **state)
+{
+	(void)state;
+	hold_back(2);
+	put(SMALL);
+	ends_then(2, RDMA_LONG);
+}
+
+static void so_does_what_is_asked_for_in_pieces(void **state)
+{
+	(void)state;
+	put(SMALL);
+	npackets = 0;
+	peer.seq_out = 0;
+	hold_back(2);
+	rdma_want_pieces(&d, rdma_long(&d, &peer, 0), 100);
+	rdma_push(&d, &peer);
+	ends_then(2, RDMA_PIECE);
+}
+
+static void so_does_a_sign_of_life(void **state)
+{
+	(void)state;
+	hold_back(1);
+	peer.want_note = true;
+	rdma_push(&d, &peer);
+	ends_then(1, RDMA_NOTE);
+}
+
+static void nothing_passes_them_where_the_link_has_no_room(void **state)
+{
+	(void)state;
+	hold_back(3);
+	full = true;
+	put(8);
+	put(4096);
+	assert_int_equal(npackets, 0);
+	full = false;
+	rdma_push(&d, &peer);
+	assert_int_equal(npackets, 3);
+	assert_int_equal(packet[0].kind, RDMA_OVER);
+	assert_int_equal(packet[0].ends, 3);
+	assert_int_equal(packet[1].kind, RDMA_SHORT);
+	assert_int_equal(packet[2].kind, RDMA_SHORT);
+}
+
+static void who_closes_tells_of_them_first(void **state)
+{
+	(void)state;
+	hold_back(3);
+	carrier->goodbye(&d.net);
+	ends_then(3, RDMA_BYE);
+	assert_false(packet[0].last);
+	assert_true(packet[1].last);
+}
+
+/* ... also where the link has room only later. */
+static void and_waits_for_room(void **state)
+{
+	(void)state;
+	hold_back(3);
+	full = true;
+	put(8);
+	looks = 3;
+	carrier->goodbye(&d.net);
+	assert_int_equal(npackets, 3);
+	assert_int_equal(packet[0].kind, RDMA_OVER);
+	assert_int_equal(packet[1].kind, RDMA_SHORT);
+	assert_int_equal(packet[2].kind, RDMA_BYE);
+	assert_false(packet[1].last);
+	assert_true(packet[2].last);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_short_message_goes_behind_them, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(so_does_one_in_memory_of_a_packet, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(so_does_a_long_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(so_does_what_is_asked_for_in_pieces, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(so_does_a_sign_of_life, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nothing_passes_them_where_the_link_has_no_room,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(who_closes_tells_of_them_first, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(and_waits_for_room, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
