@@ -181,7 +181,19 @@ int PtlInit(int *max_interfaces)
 	return err;
 }
 
-static void report(struct ptl_ni *ni)
+static void report_ways(struct ptl_ni *ni)
+{
+	const struct ptl_stat *s = &ni->view.r->stat;
+
+	base_warn("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
+		  ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
+		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
+		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
+	ptl_nets_report(ni);
+}
+
+/* When the NALs have closed: networks bring theirs up to date now and then only. */
+static void report_counts(const struct ptl_ni *ni)
 {
 	static const char *const count_text[] = {
 #define TEXT(name, text) text,
@@ -189,11 +201,7 @@ static void report(struct ptl_ni *ni)
 	};
 	static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 	const struct ptl_stat *s = &ni->view.r->stat;
-	base_warn("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
-		  ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
-		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
-		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
-	ptl_nets_report(ni);
+
 	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
 		if (s->counts[i])
 			base_warn("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);
@@ -210,9 +218,11 @@ static void ni_close(struct ptl_ni *ni)
 	if (ptl_debugs(ni, PTL_DBG_SHUTDOWN))
 		ptl_debug(ni, "interface %u closes", ni->index);
 	if (base_config()->ptl_report)
-		report(ni);
+		report_ways(ni);
 	ni->view.r->stat.closed = 1;
 	ptl_nets_close(ni);
+	if (base_config()->ptl_report)
+		report_counts(ni);
 	ptl_job_forget(ni->index);
 	ptl_arena_fini(&ni->arena);
 	ptl_region_unmap(&ni->view);

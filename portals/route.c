@@ -326,6 +326,23 @@ static void report_peers(const struct ptl_ni *ni, const char *name, uint64_t off
 		base_warn("  and %u more by %s", high - REPORT_PEERS, name);
 }
 
+/* Messages within the node are not counted by peer, which would take time of each. */
+static void report_neighbours(const struct ptl_ni *ni, uint64_t off, uint32_t high)
+{
+	const struct ptl_stat_peer *p = (const void *)((const char *)ni->view.r + off);
+
+	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
+		if (p[i].state)
+			base_warn("  peer nid 0x%08x pid %u by %s%s%s", p[i].id.nid, p[i].id.pid,
+				  ni->nal->name,
+				  p[i].os_pid == ni->view.r->stat.os_pid ? ", itself"
+				  : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
+							      : "",
+				  p[i].state == 1 ? "" : ", not connected any more");
+	if (off && high > REPORT_PEERS)
+		base_warn("  and %u more by %s", high - REPORT_PEERS, ni->nal->name);
+}
+
 static bool is_used(const struct ptl_ni *ni, const struct nal_ops *n)
 {
 	for (uint32_t k = 0; ni->order[k]; k++)
@@ -350,7 +367,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 	const struct ptl_stat *s = &ni->view.r->stat;
 	char text[160];
 
-	report_peers(ni, ni->nal->name, s->peer_off, s->peer_high);
+	report_neighbours(ni, s->peer_off, s->peer_high);
 	for (uint32_t k = 0; k < ni->nnets; k++) {
 		const struct nal_ops *n = ni->net[k].nal;
 

@@ -242,6 +242,16 @@ static uint64_t verbs_sleep(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
+static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
+{
+	const struct verbs *v = verbs_of(ni);
+
+	snprintf(text, len, "device %s, port %u, %s, long messages %s",
+		 ibv_get_device_name(v->context->device), v->port,
+		 v->iwarp ? "iWARP" : "InfiniBand or RoCE",
+		 v->rdma.limits.read ? "read from the sender's memory" : "in pieces");
+}
+
 const struct nal_ops nal_verbs_ops = {
 	.name = "verbs",
 	.needs_secret = true,
@@ -258,5 +268,6 @@ const struct nal_ops nal_verbs_ops = {
 	.progress = verbs_progress,
 	.arm = verbs_sleep,
 	.forked = verbs_forked,
+	.working = verbs_working,
 	.describe = verbs_describe,
 };

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# PTL_REPORT=1 says which transport led to which peer, by what it works, why others were not used, and all packets that
+# went. Usage: report.sh MPIEXEC PROGRAM [ARG...]
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+unset "${!PTL_@}"
+said=$(mktemp)
+trap 'rm -f "$said"' EXIT
+
+run() { # TRANSPORTS COMMAND...
+	local nals=$1
+	shift
+	PTL_NAL=$nals PTL_REPORT=1 timeout 100 "$@" >"$said" 2>&1
+}
+says() { # NUMBER TEXT: in so many lines
+	local lines
+	lines=$(grep -c -- "$2" "$said") || true
+	[ "$lines" -eq "$1" ] || {
+		echo "$lines lines, not $1, with: $2"
+		cat "$said"
+		return 1
+	}
+}
+# A message over a fabric is a packet at least, so of each process no fewer packets are reported than messages to its peers.
+all_packets() {
+	awk '
+		/ messages to it, / { sub(/ messages to it.*/, ""); n = $NF; messages[$1] += n }
+		/ packets sent$/ { packets[$1] = $2 }
+		END {
+			for (who in messages) {
+				seen++
+				if (packets[who] < messages[who]) {
+					print who, messages[who], "messages,", packets[who], "packets"
+					few++
+				}
+			}
+			exit !seen || few
+		}' "$said"
+}
+
+check 'a job over libfabric' run ofi:tcp "$@"
+check 'each rank says by which provider' says 2 'ofi works by libfabric.s provider tcp'
+check 'and which peer is reached so' says 2 'peer nid .* by ofi: [1-9][0-9]* messages to it, [1-9]'
+for nal in shm udp; do
+	check "and why $nal is not used" says 2 "$nal is not used: PTL_NAL does not name it"
+done
+check 'all packets are counted' all_packets
+check 'a job over shared memory' run shm "$@"
+check 'each rank says what it is to itself' says 2 'peer nid .* by shm, itself$'
+check 'no numbers that nobody counts' says 0 'messages to it'
+tap_done
