@@ -125,6 +125,7 @@ static ptl_pid_t free_pid(const struct ofi *o)
 static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
 {
 	const char *why = NULL, *what = "";
+	char remedy[OFI_REMEDY_MAX];
 	struct fi_info *probe = ofi_choose(NULL, NULL, &why);
 	struct ofi_name name;
 	int err;
@@ -158,11 +159,11 @@ static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
 		return PTL_PID_INVALID;
 	}
 	if (err < 0) {
-		base_warn("libfabric's provider %s does not give %s: %s; fi_info -p '%s' -v shows "
-			  "what "
-			  "it has",
-			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err),
-			  o->info->fabric_attr->prov_name);
+		if (!ofi_remedy(err, remedy, sizeof(remedy)))
+			snprintf(remedy, sizeof(remedy), "fi_info -p '%s' -v shows what it has",
+				 o->info->fabric_attr->prov_name);
+		base_warn("libfabric's provider %s does not give %s: %s; %s",
+			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err), remedy);
 		return PTL_FAIL;
 	}
 	return PTL_OK;

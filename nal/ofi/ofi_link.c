@@ -61,24 +61,32 @@ static size_t own_address(void *link, void *to)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-static void say_why(struct ofi *o, size_t len, int err)
+const char *ofi_remedy(int err, char *text, size_t len)
 {
 	struct rlimit most = { .rlim_cur = RLIM_INFINITY };
+
+	getrlimit(RLIMIT_MEMLOCK, &most);
+	if (err != -ENOMEM || most.rlim_cur == RLIM_INFINITY)
+		return NULL;
+	snprintf(text, len,
+		 "of memory that may be locked there are %llu KiB: raise that with ulimit -l, or "
+		 "in /etc/security/limits.conf",
+		 (unsigned long long)most.rlim_cur / 1024);
+	return text;
+}
+
+static void say_why(struct ofi *o, size_t len, int err)
+{
+	char text[OFI_REMEDY_MAX];
+	const char *remedy = ofi_remedy(err, text, sizeof(text));
 
 	if (o->said_memlock)
 		return;
 	o->said_memlock = true;
-	getrlimit(RLIMIT_MEMLOCK, &most);
-	if (err == -ENOMEM && most.rlim_cur != RLIM_INFINITY)
-		base_warn("libfabric's provider %s cannot register %zu bytes: %s; of memory that "
-			  "may be locked there are %llu KiB: raise that with ulimit -l, or in "
-			  "/etc/security/limits.conf; until then long messages are copied",
-			  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err),
-			  (unsigned long long)most.rlim_cur / 1024);
-	else
-		base_warn("libfabric's provider %s cannot register %zu bytes: %s; long messages "
-			  "are copied",
-			  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err));
+	base_warn("libfabric's provider %s cannot register %zu bytes: %s; %s%slong messages are "
+		  "copied",
+		  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err),
+		  remedy ? remedy : "", remedy ? "; until then " : "");
 }
 
 /* A key nobody can guess, for providers that leave that to us. */

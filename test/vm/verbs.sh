@@ -54,14 +54,18 @@ conformance() {
 }
 
 # Root may lock any amount, so the right to do that is taken away.
-limited() { # KIB PROGRAM
+limited() { # KIB COMMAND...
 	(
 		ulimit -l "$1"
-		passes setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$2"
+		shift
+		passes setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$@"
 	)
 }
 warned() { # KIB PROGRAM: and said what to do
 	limited "$@" && grep -q 'ulimit -l unlimited' "$dir/out"
+}
+refused() { # likewise, but did not work at all
+	! limited "$@" && grep -q 'ulimit -l' "$dir/out"
 }
 silent() {
 	limited "$@" && ! grep -q 'ulimit -l' "$dir/out"
@@ -122,9 +126,18 @@ meetings() { # MPIEXEC FOLDER-OF-PROGRAMS
 	done
 }
 
+# What it works by, and what a connection takes.
+reported() {
+	PTL_REPORT=1 passes "$@" && grep -q 'verbs works by device rxe0, port 1' "$dir/out" &&
+		awk '/bytes that each verbs connection takes/ { n++; bad += $2 > 16384 }
+			END { exit !n || bad }' "$dir/out"
+}
+
 mpi() {
 	local mpiexec=$1 at=$2
 	choice "$@"
+	PTL_IFACE=rdma0 check 'a report: the device, and no more than 16 KiB for a connection' \
+		reported "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	PTL_IFACE=rdma0 check 'all call each other at once' meetings "$@"
 	for device in rxe0 rxeA; do
 		check "order, with PTL_VERBS_DEVICE=$device" by_device $device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
@@ -146,6 +159,8 @@ ofi() {
 	limit=900
 	conformance "$@"
 	unset PTL_KEY_FILE
+	PTL_IFACE=rdma0 check 'where little memory may be locked it says what to do' \
+		refused 4096 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	choice "$mpiexec" "$at"
 	for setting in PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_OFI_READ=off; do
 		export "${setting?}"
