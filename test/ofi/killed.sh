@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+#
+# A process that is killed while it is being written to and read from by long messages, and others in its place: what is under
+# way fails, and what comes after goes by a new connection. Usage: killed.sh OUTAGE
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/tap.sh
+. "$here/../tap.sh"
+
+program=$1
+pid=$((10000 + $$ % 20000)) # well known to these only: tests may run side by side
+dir=$(mktemp -d)
+server='' client=''
+clean_up() {
+	[ -z "$server" ] || kill -9 "$server" 2>/dev/null || true
+	[ -z "$client" ] || kill -9 "$client" 2>/dev/null || true
+	rm -rf "$dir"
+}
+trap clean_up EXIT
+
+serve() {
+	"$program" serve "$pid" >"$dir/served" 2>&1 </dev/null &
+	server=$!
+}
+said() { # WORD
+	grep -c "$1" "$dir/said" || true
+}
+talks_again() { # ROUND
+	local deadline=$((SECONDS + 60))
+	until [ "$(said talks)" -ge "$1" ] || [ $SECONDS -ge $deadline ]; do
+		kill -0 "$client" 2>/dev/null || break
+	done
+	cat "$dir/said" "$dir/served"
+	[ "$(said talks)" -ge "$1" ]
+}
+ended_well() {
+	cat "$dir/said" "$dir/served"
+	echo "status $client_status and $server_status"
+	[ "$client_status" -eq 0 ] && [ "$server_status" -eq 0 ] && [ "$(said fails)" -ge 3 ]
+}
+
+: >"$dir/said"
+serve
+"$program" talk "$pid" "$dir/over" >"$dir/said" 2>&1 </dev/null &
+client=$!
+check 'messages go to and fro' talks_again 1
+for round in 2 3 4; do
+	kill -9 $server
+	wait $server 2>/dev/null || true
+	serve
+	check "they do again with process $round" talks_again $round
+done
+: >"$dir/over"
+client_status=0 server_status=0
+wait $client || client_status=$?
+wait $server || server_status=$?
+client='' server=''
+check 'each death was noticed, and both end well' ended_well
+tap_done
