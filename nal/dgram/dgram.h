@@ -256,6 +256,10 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_
 /* So much waits for this peer that its owner had better not have more copied for it. */
 bool dgram_crowded(const struct dgram *m, uint32_t peer);
 
+/* The next so many packets came in one piece, for the network or this host had joined them: so many at once the path
+ * holds. */
+void dgram_joined(struct dgram *m, uint32_t packets);
+
 /* A datagram arrived. `packet` may be anything, is only read, and is not needed afterwards; bodies are copied from it
  * to their landings. `from` is NULL where that was not asked: packets that dgram_packet_names() is true of then go by
  * what is known of their sender, or are dropped if nothing is. */

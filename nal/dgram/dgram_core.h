@@ -303,8 +303,9 @@ struct dgram {
 		struct dgram_frame ack;
 		uint64_t at; /* when it came */
 	} late;
-	bool full;   /* the link had no room */
-	bool ending; /* nothing more is sent */
+	uint32_t joined; /* packets that come in one piece now */
+	bool full;       /* the link had no room */
+	bool ending;     /* nothing more is sent */
 	uint64_t now;
 	uint64_t ahead; /* controls that are due so soon go out now */
 	uint64_t

@@ -8,9 +8,10 @@
 #include "nal/dgram/dgram_core.h"
 
 /* Of the packets in flight one in so many may have arrived without an acknowledgement, and not more than so many: each
- * lets as many go at once, which a short queue has to hold. */
+ * lets as many go at once, which a short queue has to hold. It has held those that came in one piece. */
 #define OWED_SHARE 16u
 #define OWED_MOST  4u
+#define OWED_WHOLE 2u /* times as many as came in one piece */
 
 static bool seen(const struct dgram_conn *c, uint64_t pn)
 {
@@ -49,9 +50,10 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 }
 
 /* How many packets may wait for an acknowledgement: one, as RFC 9000 section 13.2.1 has it, or few of those in flight. */
-static uint64_t may_owe(const struct dgram_head *h)
+static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 {
-	uint64_t share = dgram_min64(h->gap / OWED_SHARE, OWED_MOST);
+	uint64_t most = dgram_max64(OWED_MOST, OWED_WHOLE * (uint64_t)m->joined);
+	uint64_t share = dgram_min64(h->gap / OWED_SHARE, most);
 
 	return share ? share : 1;
 }
@@ -72,7 +74,7 @@ static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *
 	if (!asks)
 		return;
 	c->unacked++;
-	if (!in_order || c->unacked > may_owe(h))
+	if (!in_order || c->unacked > may_owe(m, h))
 		c->ack_at = m->now;
 	else
 		c->ack_at = dgram_min64(c->ack_at, m->now + m->cfg.ack_delay_ns);
@@ -215,6 +217,11 @@ static void receive_frames(struct dgram *m, const struct dgram_addr *from,
 	r->heard = m->now;
 	r->flags |= DGRAM_F_CONFIRMED;
 	frames(m, r, h, packet, len);
+}
+
+void dgram_joined(struct dgram *m, uint32_t packets)
+{
+	m->joined = packets;
 }
 
 void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,

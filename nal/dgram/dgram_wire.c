@@ -44,16 +44,19 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 	return 0;
 }
 
+/* In place: what is copied in one piece right after it was written in several is waited for. */
 size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h)
 {
-	struct dgram_wire_head w = { .version = DGRAM_VERSION, .type = h->type };
+	struct dgram_wire_head *w = (struct dgram_wire_head *)to;
 
-	dgram_put16(w.head_len, h->head_len);
-	dgram_put32(w.gap, h->gap);
-	dgram_put64(w.to, h->to);
-	dgram_put64(w.pn, h->pn);
-	memcpy(to, &w, sizeof(w));
-	return sizeof(w);
+	w->version = DGRAM_VERSION;
+	w->type = h->type;
+	dgram_put16(w->head_len, h->head_len);
+	dgram_put32(w->gap, h->gap);
+	dgram_put64(w->to, h->to);
+	dgram_put64(w->pn, h->pn);
+	memset(w->tag, 0, sizeof(w->tag));
+	return sizeof(*w);
 }
 
 int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello)

@@ -223,6 +223,8 @@ void net_body_put(struct net *n, struct net_body *b);
 
 extern const struct net_carrier net_dgram_carrier;
 
+/* The next so many packets came in one piece. */
+void net_joined(struct net *n, uint32_t packets);
 /* A packet that the link received; `from` as dgram_receive() has it. */
 void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
 /* A packet of ours that came back, or its beginning: nothing listens where it went. */

@@ -113,6 +113,11 @@ const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
 
 /* ---- called by net.c -------------------------------------------------------------------------- */
 
+void net_joined(struct net *n, uint32_t packets)
+{
+	dgram_joined(n->m, packets);
+}
+
 void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len)
 {
 	dgram_receive(n->m, n->now, from, packet, len);

@@ -98,6 +98,7 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
+	net_joined(n, (uint32_t)((len + size - 1) / size));
 	for (size_t at = 0; at < len; at += size)
 		net_packet(n, from ? &addr : NULL, bytes + at, len - at < size ? len - at : size);
 }

@@ -442,6 +442,35 @@ static struct dgram_rec *rec(uint32_t node, uint32_t peer)
 	return dgram_rec(n->m, sim_peer(n, peer));
 }
 
+/* Packets of the receiver, one for each of so many of the sender's, when these come in pieces of so many. */
+static double packets_for_one_back(uint32_t joined)
+{
+	double there;
+
+	again();
+	warm_up();
+	there = (double)pair_stats(&p, 0).packets_out;
+	dgram_joined(sim_node(p.s, 1)->m, joined);
+	pair_send(&p, 0, 1, PAIR_LONG);
+	pair_until(&p, &p.told[0].sent, 5);
+	assert_int_equal(p.told[1].landed, 1);
+	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
+	there = (double)pair_stats(&p, 0).packets_out - there;
+	return there / (double)(p.packets - there);
+}
+
+static void what_comes_in_one_piece_is_acknowledged_less_often(void **state)
+{
+	(void)state;
+	cfg.L_ns = 1 * MS; /* hundreds of packets are in flight */
+	cfg.machine.mtu_start = 1472;
+	assert_true(packets_for_one_back(1) < 6);
+	assert_true(packets_for_one_back(16) > 15);
+	/* few in flight: of all but some of these something is to be heard soon */
+	cfg.machine.window = 20 * 1472;
+	assert_true(packets_for_one_back(16) < 3);
+}
+
 /* Of packet numbers the lower half travels in acknowledgements. */
 static void packet_numbers_outgrow_their_lower_half(void **state)
 {
@@ -538,6 +567,7 @@ int main(void)
 		TEST(who_only_listens_does_not_take_the_other_for_dead),
 		TEST(what_an_acknowledgement_says_waits_for_the_answer),
 		TEST(what_an_acknowledgement_says_waits_no_longer),
+		TEST(what_comes_in_one_piece_is_acknowledged_less_often),
 		TEST(packet_numbers_outgrow_their_lower_half),
 	};
 
