@@ -84,7 +84,7 @@ static uint32_t carried_by(const struct udp *u, const char *ifname)
 	return mtu < DGRAM_MTU_MIN ? DGRAM_MTU_MIN : mtu;
 }
 
-static void widen(int fd, int force, int ask)
+void udp_widen(int fd, int force, int ask)
 {
 	int bytes = (int)base_config()->ptl_udp_buffer_kib * 1024;
 
@@ -106,8 +106,8 @@ static void set_options(struct udp *u)
 {
 	int one = 1;
 
-	widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
-	widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	udp_widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	udp_widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
 	udp_never_fragment(u, u->fd);
 	/* we want to hear that nothing listens at an address; see drain() */
 	if (u->family == AF_INET6)

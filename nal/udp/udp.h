@@ -8,13 +8,14 @@
  *   udp_addr.c  addresses: of packets, of cards, of ids
  *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does that
  *   udp_recv.c  packets in, likewise
- *   udp_way.c   sockets for single packets to those who are written to all the time
+ *   udp_way.c   sockets of their own for those who are written to all the time
  *   udp_call.h  the two system calls of a short message
  */
 #ifndef UDP_H
 #define UDP_H
 
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 
 #include "nal/net/net.h"
@@ -42,7 +43,7 @@ struct udp_packet {
 struct udp_way {
 	struct dgram_addr to;
 	int fd;              /* -1: none (yet) */
-	uint32_t sent, need; /* packets without one; how many there must be */
+	uint32_t sent, need; /* times that something was sent without one; how often that must be */
 };
 
 struct udp {
@@ -88,6 +89,10 @@ struct udp {
 
 void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s);
 socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a);
+static inline bool udp_addr_same(const struct dgram_addr *a, const struct dgram_addr *b)
+{
+	return memcmp(a, b, sizeof(*a)) == 0;
+}
 
 /* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none. */
 bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a);
@@ -103,6 +108,8 @@ void udp_transmit(void *link, const struct dgram_packet *p);
 void udp_flush(void *link);
 unsigned int udp_receive(void *link, struct net *n);
 
+/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may use. */
+void udp_widen(int fd, int force, int ask);
 /* Datagrams from this socket are not cut into fragments: the machine finds out what passes. */
 void udp_never_fragment(const struct udp *u, int fd);
 /* Prepares the receive buffers of a new link. */
@@ -115,7 +122,11 @@ bool udp_can_join(int fd);
 
 void udp_ways_init(struct udp *u);
 void udp_ways_close(struct udp *u);
-/* A packet without pieces behind its head. False: it is to be sent by the shared socket. */
-bool udp_way_send(struct udp *u, const struct udp_packet *p);
+/* The way that all packets that wait can take; NULL: they are to be sent by the shared socket. */
+struct udp_way *udp_way_of(struct udp *u);
+/* One packet; false: it is not gone. */
+bool udp_way_send(struct udp_way *w, const struct iovec *packet);
+/* Messages without an address; how many are gone. */
+uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n);
 
 #endif

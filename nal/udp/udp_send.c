@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/usermem.h"
 #include "nal/udp/udp.h"
 
 #ifndef UDP_SEGMENT
@@ -20,6 +21,7 @@
 
 #define SEGMENTS_MOST 64u    /* as the kernel has it */
 #define DATAGRAM_MOST 65000u /* of all segments together */
+#define COPY_MOST     2048u  /* of a body that is copied behind its head */
 #define FULL_WAIT_MS  1 /* for room in the socket's buffer, before packets are given up for lost */
 
 void *udp_room(void *link, size_t len)
@@ -33,6 +35,17 @@ void *udp_room(void *link, size_t len)
 	return o->heads + o->used;
 }
 
+/* Where there is room for all of the packet. */
+static void copy_body(uint8_t *to, const struct dgram_packet *p)
+{
+	for (int i = 0; i < p->pieces; i++) {
+		base_copy_user(to, p->body[i].iov_base, p->body[i].iov_len);
+		to += p->body[i].iov_len;
+	}
+}
+
+/* Heads and bodies of short packets in turns are many short pieces to the kernel, which it takes longer to gather than we
+ * do. */
 void udp_transmit(void *link, const struct dgram_packet *p)
 {
 	struct udp *u = link;
@@ -41,13 +54,20 @@ void udp_transmit(void *link, const struct dgram_packet *p)
 
 	q->to = *p->to;
 	q->iov = o->iovs;
-	q->pieces = 1 + (uint32_t)p->pieces;
+	q->pieces = 1;
 	q->len = (uint32_t)(p->head_len + p->body_len);
 	q->probe = p->probe;
 	q->anywhere = p->anywhere;
 	o->iov[o->iovs++] = (struct iovec){ p->head, p->head_len };
+	if (p->pieces && p->body_len <= COPY_MOST) {
+		copy_body(p->head + p->head_len, p);
+		o->iov[q->iov].iov_len = q->len;
+		o->used += q->len; /* the next one follows it */
+		return;
+	}
 	if (p->pieces)
 		memcpy(&o->iov[o->iovs], p->body, (size_t)p->pieces * sizeof(*p->body));
+	q->pieces += (uint32_t)p->pieces;
 	o->iovs += (uint32_t)p->pieces;
 	o->used += ((uint32_t)p->head_len + 15) & ~15u;
 }
@@ -63,13 +83,8 @@ bool udp_can_segment(int fd)
 struct parcel {
 	union udp_sockaddr to;
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(uint16_t))];
-	uint32_t first, count;
+	uint32_t first;
 };
-
-static bool same_addr(const struct dgram_addr *a, const struct dgram_addr *b)
-{
-	return memcmp(a, b, sizeof(*a)) == 0;
-}
 
 /* How many packets from `first` on can be one datagram: all as long as the first, the last one maybe shorter. */
 static uint32_t alike(const struct udp *u, uint32_t first)
@@ -82,7 +97,7 @@ static uint32_t alike(const struct udp *u, uint32_t first)
 	while (first + n < u->out.packets && n < SEGMENTS_MOST) {
 		q = p + n;
 		if (q->probe || q->len > p->len || q->len + total > DATAGRAM_MOST ||
-		    !same_addr(&q->to, &p->to))
+		    !udp_addr_same(&q->to, &p->to))
 			break;
 		total += q->len;
 		n++;
@@ -92,17 +107,29 @@ static uint32_t alike(const struct udp *u, uint32_t first)
 	return n;
 }
 
+/* Pieces that follow each other in memory become one; how many there are then. */
+static size_t joined(struct iovec *iov, size_t pieces)
+{
+	size_t last = 0;
+
+	for (size_t i = 1; i < pieces; i++) {
+		if ((char *)iov[last].iov_base + iov[last].iov_len == iov[i].iov_base)
+			iov[last].iov_len += iov[i].iov_len;
+		else
+			iov[++last] = iov[i];
+	}
+	return last + 1;
+}
+
+/* All but the address. */
 static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t first, uint32_t count)
 {
 	const struct udp_packet *a = &u->out.packet[first], *z = a + count - 1;
 
 	p->first = first;
-	p->count = count;
 	memset(m, 0, sizeof(*m));
-	m->msg_hdr.msg_name = &p->to;
-	m->msg_hdr.msg_namelen = udp_addr_to(&p->to, &a->to);
 	m->msg_hdr.msg_iov = &u->out.iov[a->iov];
-	m->msg_hdr.msg_iovlen = z->iov + z->pieces - a->iov;
+	m->msg_hdr.msg_iovlen = joined(m->msg_hdr.msg_iov, z->iov + z->pieces - a->iov);
 	if (count > 1) {
 		uint16_t size = (uint16_t)a->len;
 		struct cmsghdr *c;
@@ -169,7 +196,14 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 	}
 }
 
-static void send_all(struct udp *u)
+static void address(const struct udp *u, struct parcel *p, struct mmsghdr *m)
+{
+	m->msg_hdr.msg_name = &p->to;
+	m->msg_hdr.msg_namelen = udp_addr_to(&p->to, &u->out.packet[p->first].to);
+}
+
+/* By `way`, if there is one; what does not get through there by the shared socket. */
+static void send_all(struct udp *u, struct udp_way *way)
 {
 	struct parcel parcel[UDP_PACKETS];
 	struct mmsghdr m[UDP_PACKETS];
@@ -183,7 +217,10 @@ static void send_all(struct udp *u)
 		n++;
 		at += k;
 	}
-	for (at = 0; at < n && tries < 2 * UDP_PACKETS; tries++)
+	at = way ? udp_way_send_all(way, m, n) : 0;
+	for (uint32_t i = at; i < n; i++)
+		address(u, &parcel[i], &m[i]);
+	for (; at < n && tries < 2 * UDP_PACKETS; tries++)
 		at += send_some(u, m + at, n - at, &waited, &again);
 }
 
@@ -191,10 +228,14 @@ void udp_flush(void *link)
 {
 	struct udp *u = link;
 	struct udp_out *o = &u->out;
+	struct udp_way *way;
 
 	if (!o->packets)
 		return;
-	if (o->packets > 1 || o->packet[0].pieces > 1 || !udp_way_send(u, &o->packet[0]))
-		send_all(u);
+	way = udp_way_of(u);
+	if (!way || o->packets > 1 || o->packet[0].pieces > 1)
+		send_all(u, way);
+	else if (!udp_way_send(way, &o->iov[0]))
+		send_all(u, NULL);
 	o->packets = o->iovs = o->used = 0;
 }

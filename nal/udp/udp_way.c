@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ways: sockets connected to those few who are written to all the time, for packets that go alone. The kernel looks for
- * the route of every packet of the socket that all others share, which is a good part of what a short message
+ * Ways: sockets connected to those few who are written to all the time, for what goes to nobody else. The kernel looks for
+ * the route of every datagram of the socket that all others share, which is a good part of what a short message
  * takes; of a connected socket it knows it. Nothing is received there: what comes, comes to the shared socket, so a way
  * has a port of its own, and carries only packets that may come from anywhere. Where something between the hosts lets
  * no such packets pass the machine notices that nothing arrives and says who it is again; then the way is
@@ -17,7 +17,7 @@
 #include "nal/udp/udp.h"
 #include "nal/udp/udp_call.h"
 
-#define OFTEN 64u               /* packets before one is worth it */
+#define OFTEN 64u               /* times that something was sent before one is worth it */
 #define NEVER (UINT32_MAX / 16) /* where it did not work so often */
 
 void udp_ways_init(struct udp *u)
@@ -47,7 +47,7 @@ static struct udp_way *find(struct udp *u, const struct dgram_addr *to)
 	for (uint32_t i = 0; i < UDP_WAYS; i++) {
 		struct udp_way *w = &u->way[(u->last_way + i) % UDP_WAYS];
 
-		if (!memcmp(&w->to, to, sizeof(*to))) {
+		if (udp_addr_same(&w->to, to)) {
 			u->last_way = (u->last_way + i) % UDP_WAYS;
 			return w;
 		}
@@ -71,6 +71,7 @@ static int connected(const struct udp *u, const struct dgram_addr *to)
 		len = udp_addr_to(&s, to);
 		if (connect(fd, &s.any, len) == 0) {
 			udp_never_fragment(u, fd);
+			udp_widen(fd, SO_SNDBUFFORCE, SO_SNDBUF);
 			/* nobody has to say anything there */
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
 			return fd;
@@ -88,14 +89,25 @@ static void give_up(struct udp_way *w)
 		w->need *= 16;
 }
 
-bool udp_way_send(struct udp *u, const struct udp_packet *p)
+/* Is all that waits for one peer, which does not look at where it comes from? */
+static bool one_way(const struct udp_out *o)
 {
-	const struct iovec *head = &u->out.iov[p->iov];
-	struct udp_way *w = u->no_ways ? NULL : find(u, &p->to);
-	long result;
+	const struct udp_packet *p = &o->packet[0];
 
-	if (u->no_ways)
-		return false;
+	for (uint32_t i = 1; i < o->packets; i++)
+		if (p[i].probe || !p[i].anywhere || !udp_addr_same(&p[i].to, &p->to))
+			return false;
+	return !p->probe;
+}
+
+struct udp_way *udp_way_of(struct udp *u)
+{
+	const struct udp_packet *p = &u->out.packet[0];
+	struct udp_way *w;
+
+	if (u->no_ways || !one_way(&u->out))
+		return NULL;
+	w = find(u, &p->to);
 	if (!w) {
 		u->last_way = u->next_way++ % UDP_WAYS;
 		w = &u->way[u->last_way];
@@ -106,21 +118,47 @@ bool udp_way_send(struct udp *u, const struct udp_packet *p)
 	if (!p->anywhere) {
 		if (w->fd >= 0)
 			give_up(w);
-		return false;
+		return NULL;
 	}
 	if (w->fd < 0) {
 		if (++w->sent < w->need)
-			return false;
+			return NULL;
 		w->fd = connected(u, &p->to);
 		if (w->fd < 0) {
 			give_up(w);
-			return false;
+			return NULL;
 		}
 	}
-	result = udp_call_send(w->fd, head->iov_base, head->iov_len, NULL, 0);
-	if (result >= 0)
-		return true;
-	if (result != -EAGAIN && result != -ENOBUFS && result != -EINTR)
+	return w;
+}
+
+static bool only_full(long err)
+{
+	return err == EAGAIN || err == ENOBUFS || err == EINTR;
+}
+
+bool udp_way_send(struct udp_way *w, const struct iovec *packet)
+{
+	long result = udp_call_send(w->fd, packet->iov_base, packet->iov_len, NULL, 0);
+
+	if (result < 0 && !only_full(-result))
 		give_up(w);
-	return false;
+	return result >= 0;
+}
+
+uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n)
+{
+	uint32_t at = 0;
+
+	while (at < n) {
+		int k = sendmmsg(w->fd, m + at, n - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (k < 0) {
+			if (!only_full(errno))
+				give_up(w);
+			break;
+		}
+		at += (uint32_t)k;
+	}
+	return at;
 }

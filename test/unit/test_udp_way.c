@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which socket a packet of the UDP link leaves by: the shared one, or one connected to a peer that is written to all
- * the time. Seen from the peer's socket.
+ * Packets of the UDP link on their way out: which socket they leave by, the shared one or one connected to a peer that is
+ * written to all the time, and how they are put together. Seen from the peer's socket.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -11,13 +11,14 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "nal/udp/udp.h"
 
-enum { SHARED_PORT = 9, ENOUGH = 200 };
+enum { ENOUGH = 200, HEAD = 5, LONGEST = 9000 };
 
 static struct udp *u;
 static struct dgram_addr peer;
@@ -45,9 +46,11 @@ static int set_up(void **state)
 	assert_non_null(u);
 	u->family = AF_INET;
 	udp_ways_init(u);
+	u->out.heads = malloc(UDP_HEADS);
+	assert_non_null(u->out.heads);
+	u->mtu = LONGEST;
 	far_end = listener(&peer);
-	u->own = peer;
-	u->own.word[0] = (u->own.word[0] & ~(uint64_t)UINT16_MAX) | SHARED_PORT;
+	u->fd = listener(&u->own);
 	return 0;
 }
 
@@ -55,19 +58,29 @@ static int tear_down(void **state)
 {
 	(void)state;
 	udp_ways_close(u);
+	close(u->fd);
+	free(u->out.heads);
 	free(u);
 	close(far_end);
 	return 0;
 }
 
-static bool by_way(const struct dgram_addr *to, bool anywhere)
+static struct udp_packet packet(const struct dgram_addr *to, bool anywhere)
 {
-	const struct udp_packet p = {
+	return (struct udp_packet){
 		.to = *to, .pieces = 1, .len = sizeof(head), .anywhere = anywhere
 	};
+}
 
-	u->out.iov[0] = (struct iovec){ head, sizeof(head) };
-	return udp_way_send(u, &p);
+static bool by_way(const struct dgram_addr *to, bool anywhere)
+{
+	const struct iovec bytes = { head, sizeof(head) };
+	struct udp_way *way;
+
+	u->out.packets = 1;
+	u->out.packet[0] = packet(to, anywhere);
+	way = udp_way_of(u);
+	return way && udp_way_send(way, &bytes);
 }
 
 /* Packets until one has a way of its own, that one included; 0: none had. */
@@ -81,7 +94,7 @@ static int until_way(const struct dgram_addr *to, int most)
 
 static void who_is_written_to_often_gets_a_way_of_its_own(void **state)
 {
-	union udp_sockaddr s;
+	union udp_sockaddr s = { .any.sa_family = AF_INET };
 	socklen_t len = sizeof(s);
 	char bytes[64];
 
@@ -93,7 +106,7 @@ static void who_is_written_to_often_gets_a_way_of_its_own(void **state)
 				 sizeof(head));
 		assert_memory_equal(bytes, head, sizeof(head));
 		assert_int_equal(s.in4.sin_addr.s_addr, htonl(INADDR_LOOPBACK));
-		assert_int_not_equal(ntohs(s.in4.sin_port), SHARED_PORT);
+		assert_int_not_equal(ntohs(s.in4.sin_port), (uint16_t)u->own.word[0]);
 	}
 	assert_true(recv(far_end, bytes, sizeof(bytes), 0) < 0);
 }
@@ -146,6 +159,107 @@ static void there_are_few_ways(void **state)
 		close(fd[i]);
 }
 
+/* A packet with a body in two pieces, of bytes that count from `first`. */
+static void give(const struct dgram_addr *to, uint32_t first, size_t len)
+{
+	static uint8_t bytes[UDP_PACKETS][LONGEST];
+	uint8_t *body = bytes[u->out.packets], *at = udp_room(u, LONGEST);
+	const struct iovec pieces[] = { { body, len / 3 }, { body + len / 3, len - len / 3 } };
+
+	assert_non_null(at);
+	memset(at, (int)first, HEAD);
+	for (size_t i = 0; i < len; i++)
+		body[i] = (uint8_t)(first + i);
+	udp_transmit(u, &(struct dgram_packet){ .to = to,
+						.head = at,
+						.head_len = HEAD,
+						.body = pieces,
+						.pieces = len ? 2 : 0,
+						.body_len = len,
+						.anywhere = true });
+}
+
+/* That packet arrives; from which port. */
+static uint16_t take(uint32_t first, size_t len)
+{
+	uint8_t bytes[LONGEST + 1];
+	union udp_sockaddr s = { .any.sa_family = AF_INET };
+	socklen_t size = sizeof(s);
+
+	assert_int_equal(recvfrom(far_end, bytes, sizeof(bytes), 0, &s.any, &size), HEAD + len);
+	for (size_t i = 0; i < HEAD; i++)
+		assert_int_equal(bytes[i], (uint8_t)first);
+	for (size_t i = 0; i < len; i++)
+		assert_int_equal(bytes[HEAD + i], (uint8_t)(first + i));
+	return ntohs(s.in4.sin_port);
+}
+
+/* Short ones and long ones, alike and not; from which port they come, all from the same. */
+static uint16_t mixture(void)
+{
+	static const size_t len[] = { 1400, 1400, 1400, 1399, 1400, 3000, 3000, 0, 2048, 2049, 17 };
+	const uint32_t n = sizeof(len) / sizeof(len[0]);
+	uint16_t port;
+
+	for (uint32_t i = 0; i < n; i++)
+		give(&peer, i, len[i]);
+	udp_flush(u);
+	port = take(0, len[0]);
+	for (uint32_t i = 1; i < n; i++)
+		assert_int_equal(take(i, len[i]), port);
+	return port;
+}
+
+static void many_packets_go_by_ways_too(void **state)
+{
+	uint16_t shared = (uint16_t)u->own.word[0], way;
+
+	for (int segments = 0; segments < 2; segments++) {
+		int i = 0;
+
+		u->segments_out = segments && udp_can_segment(u->fd);
+		for (way = shared; i < ENOUGH && way == shared; i++)
+			way = mixture();
+		assert_int_not_equal(way, shared);
+		assert_int_equal(mixture(), way);
+		udp_ways_close(u);
+		udp_ways_init(u);
+	}
+	(void)state;
+}
+
+static void what_is_for_several_goes_by_the_shared_socket(void **state)
+{
+	struct dgram_addr other;
+	int fd = listener(&other);
+
+	(void)state;
+	for (uint32_t i = 0; i < ENOUGH; i++) {
+		give(&peer, i, 1400);
+		give(&other, i, 1400);
+		udp_flush(u);
+		assert_int_equal(take(i, 1400), (uint16_t)u->own.word[0]);
+	}
+	close(fd);
+}
+
+static void what_does_not_get_through_goes_by_the_shared_socket(void **state)
+{
+	uint16_t shared = (uint16_t)u->own.word[0];
+	int none = open("/dev/null", O_WRONLY);
+
+	(void)state;
+	u->segments_out = udp_can_segment(u->fd);
+	for (int i = 0; i < ENOUGH; i++)
+		mixture();
+	assert_int_not_equal(mixture(), shared);
+	assert_true(none >= 0);
+	assert_true(dup2(none, u->way[u->last_way].fd) >= 0);
+	assert_int_equal(mixture(), shared);
+	assert_int_equal(mixture(), shared);
+	close(none);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +269,9 @@ int main(void)
 		TEST(a_way_that_may_not_lead_there_is_given_up),
 		TEST(a_way_to_nobody_is_given_up),
 		TEST(there_are_few_ways),
+		TEST(many_packets_go_by_ways_too),
+		TEST(what_is_for_several_goes_by_the_shared_socket),
+		TEST(what_does_not_get_through_goes_by_the_shared_socket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
