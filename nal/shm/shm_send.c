@@ -82,6 +82,12 @@ static void send_placed(struct shm_peer *p, struct shm_msg *m, const struct shm_
 	shm_ring_publish(&p->out, m);
 }
 
+/* Has nothing come since we last sent something? */
+static inline bool streams(const struct shm_peer *p)
+{
+	return p->in.ch->head == p->came;
+}
+
 /* A message for which there is room goes in two steps, between which its header is filled in: first all that is not in
  * the header's line. See shm_ring_claim. */
 static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint32_t skip,
@@ -92,7 +98,9 @@ static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint3
 	struct shm_msg *m = shm_ring_place_behind(r, skip);
 
 	p->sent++;
-	if (size > SHM_INLINE)
+	if (size > BASE_COPY_PIECE && bytes && !streams(p))
+		base_copy_over(shm_ring_payload_lines(r, size), bytes, size);
+	else if (size > SHM_INLINE)
 		fill_payload(shm_ring_payload_lines(r, size), size, payload, bytes);
 	*seq = shm_ring_claim(r, shm_lines(size, shm_ring_at(r)));
 	return m;
@@ -115,10 +123,10 @@ static inline void send_header(struct shm_msg *m, uint32_t size, uint32_t seq,
 static inline void ask_ahead(struct shm_peer *p, uint32_t size)
 {
 	const struct shm_ring *r = &p->out;
-	uint64_t came = p->in.ch->head, line = r->ch->tail + LINES_AHEAD;
+	uint64_t line = r->ch->tail + LINES_AHEAD;
 
-	if (came != p->came)
-		p->came = came;
+	if (!streams(p))
+		p->came = p->in.ch->head;
 	else if (size <= SHM_INLINE && line - r->ch->head_seen < r->count)
 		base_prefetch_write(shm_ring_line(r, line));
 }
