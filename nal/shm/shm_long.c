@@ -30,7 +30,9 @@
 #define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
 #define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
 #define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
-#define EXCHANGES    8     /* a lull of so many messages is the end of it */
+#define BETWEEN_NS                                                                                 \
+	1000 /* as long as a call lets wait for the pipe's other side that is outside: it polls */
+#define EXCHANGES 8 /* a lull of so many messages is the end of it */
 
 /* A long message from where we stand. */
 struct job {
@@ -579,9 +581,11 @@ static bool use_splice(const struct job *j)
 	       !atomic_load_explicit(&decider->unspliced[k], memory_order_relaxed);
 }
 
-/* The destination of what we splice was inside a moment ago: it is looked for again at once. */
+/* The destination was inside a moment ago: it is looked for again at once. */
 static bool comes_back(const struct job *j)
 {
+	if (use_pipe(j))
+		return !lasts(&j->p->away_since, BETWEEN_NS);
 	return j->p->give_fd >= 0 && use_splice(j) && !lasts(&j->p->away_since, AWAY_NS);
 }
 
@@ -590,7 +594,7 @@ static bool comes_back(const struct job *j)
 static uint64_t patience(const struct job *j, bool inside)
 {
 	if (use_pipe(j))
-		return inside ? PATIENCE_NS : 0;
+		return inside ? PATIENCE_NS : BETWEEN_NS;
 	if (use_splice(j) && shm_splice_accept(j->p))
 		return inside ? SPLICE_NS : AWAY_NS;
 	return 0;
@@ -612,6 +616,8 @@ static bool step_source(struct job *j, struct load *x)
 {
 	bool inside = shm_attends(&j->p->view);
 
+	if (inside)
+		j->p->away_since = 0;
 	if (use_pipe(j) && (inside || !j->p->cma)) {
 		if (!fill_slots(j))
 			return false;
@@ -621,9 +627,8 @@ static bool step_source(struct job *j, struct load *x)
 	if (!j->p->cma)
 		return false;
 	if (!inside)
-		return drain_slots(j) || comes_back(j) || drain_spliced(j) ||
+		return comes_back(j) || drain_slots(j) || drain_spliced(j) ||
 		       claim_any(j, claim_chunks(j), x);
-	j->p->away_since = 0;
 	/* to claim takes longer than the destination needs for what is in the pipe */
 	if (use_splice(j) && shm_splice_taken(j->p))
 		return fill_spliced(j);
@@ -654,7 +659,8 @@ static bool step_destination(struct job *j, struct load *x)
 	if (leave && unclaimed(j) && !lasts(&p->pipe_since, leave))
 		return !inside; /* it is looked for again at once */
 	any = inside ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
-	if (any) /* not if what is left is in the other half, which comes next */
+	/* not if what is left is in the other half, which comes next; and a source that computes is waited for once */
+	if (any && inside)
 		p->pipe_since = 0;
 	return any;
 }

@@ -11,7 +11,9 @@
  *             timed       the others  timed
  *                         end
  *
- * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred. The present
+ * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred; but a change is
+ * looked at again soon, for it may have been something else that was slow: a peer that was hardly ever inside, memory
+ * that was used for the first time. The present
  * way's time is the median of those of three groups, so that one in which the kernel ran somebody else does not
  * count; the other way has to be better in all of its three. Where messages go both ways at once, every second trial is
  * of whether they had better not be spliced. As the messages of one way have the cores that the others leave them, both ways
@@ -25,7 +27,8 @@
 #define GROUP      8 /* landings; more than end at the same time because they went together */
 #define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
 #define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
-#define REST_FIRST 8 /* landings to the first trial */
+#define REST_FIRST 8  /* landings to the first trial */
+#define REST_AGAIN 64 /* ... to that after a change */
 #define REST_LEAST 256
 #define REST_MOST  8192
 
@@ -68,19 +71,16 @@ static void take_other(struct shm_peer *p, unsigned int k)
 static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
 {
 	struct shm_way *w = &p->way[k];
-	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), better, worse, rest;
+	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), rest;
 
 	if (worst(w->cost[1]) < was - was / 8) {
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
-		better = is;
-		worse = was;
-	} else {
-		take_other(p, k);
-		better = was;
-		worse = is > was ? is : was;
+		w->left = REST_AGAIN;
+		return;
 	}
+	take_other(p, k);
 	/* what the trial took longer, shared out over as many landings that it is one part in 128 */
-	rest = TRIAL * group_of(k) * 128ull * (worse - better) / (better | 1);
+	rest = TRIAL * group_of(k) * 128ull * (is > was ? is - was : 0) / (was | 1);
 	w->left = rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
 }
 

@@ -156,6 +156,19 @@ static void a_core_lost_for_once_decides_nothing(void **state)
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
 }
 
+/* Its first messages are slow by the pipe for once, so that claims win the first trial. */
+static void a_cold_beginning_does_not_choose_for_long(void **state)
+{
+	(void)state;
+	pipe_ns = 60000;
+	claims_ns = 20000;
+	stream(88, LENGTH);
+	assert_true(by_claims(LENGTH));
+	pipe_ns = 10000;
+	stream(200, LENGTH);
+	assert_false(by_claims(LENGTH));
+}
+
 /* Short ones that are faster by the pipe and long ones by claims, in turn. */
 static void lengths_have_ways_of_their_own(void **state)
 {
@@ -298,6 +311,7 @@ int main(void)
 		cmocka_unit_test_setup(a_machine_that_changes_is_followed, fresh),
 		cmocka_unit_test_setup(many_under_way_count_as_they_end, fresh),
 		cmocka_unit_test_setup(a_core_lost_for_once_decides_nothing, fresh),
+		cmocka_unit_test_setup(a_cold_beginning_does_not_choose_for_long, fresh),
 		cmocka_unit_test_setup(lengths_have_ways_of_their_own, fresh),
 		cmocka_unit_test_setup(all_lengths_begin_by_the_pipe, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),
