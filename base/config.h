@@ -90,7 +90,7 @@
 	X(PTL_SHM_BIAS, ptl_shm_bias, ENUM, BASE_BIAS_AUTO, 0, 1, "auto|off",                      \
 	  "Whether the thread that uses an interface enters the library without atomic "           \
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
-	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 16384, 0, 32768, "bytes",                             \
+	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 32768, 0, 32768, "bytes",                             \
 	  "Longest message that travels inside the shared-memory ring; one byte always does.")     \
 	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
 	  "Size of the ring each peer writes its messages to.")                                    \

@@ -422,13 +422,16 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 	return (uint64_t)number << NUMBER_SHIFT | op->index;
 }
 
-/* How many had better go next of `bytes` bytes, which are left of `all`. */
-static size_t piece_of(const struct mpi_rma *op, size_t bytes, size_t all)
+/* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the longest pieces are best, as each
+ * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. */
+static size_t piece_of(const struct mpi_rma *op, size_t bytes, size_t all, bool alone)
 {
 	ptl_size_t most = 0;
 
 	if (bytes > WHOLE_MOST && all <= CUT_MOST)
 		PtlPieceLength(mpi_world.ni, process(op), &most);
+	if (alone)
+		most /= 2;
 	return most && most < bytes ? most : bytes;
 }
 
@@ -450,11 +453,12 @@ static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_
 int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
 		uint64_t offset)
 {
+	const bool alone = !rma.answers;
 	size_t n, done = 0;
 	int err;
 
 	do {
-		n = piece_of(op, bytes - done, bytes);
+		n = piece_of(op, bytes - done, bytes, alone);
 		err = put_piece(op, (const char *)from + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
@@ -477,11 +481,12 @@ static int get_piece(struct mpi_rma *op, void *to, size_t bytes, uint32_t number
 
 int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
+	const bool alone = !rma.answers;
 	size_t n, done = 0;
 	int err;
 
 	do {
-		n = piece_of(op, bytes - done, bytes);
+		n = piece_of(op, bytes - done, bytes, alone);
 		err = get_piece(op, (char *)to + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);

@@ -82,7 +82,7 @@ static void print_values(FILE *out)
 }
 
 #define DEFAULTS                                                                                   \
-	"nal=auto iface=- progress=0 spin=-1 cray=0 eager=16384 debug=0 file=./map_pid2port"
+	"nal=auto iface=- progress=0 spin=-1 cray=0 eager=32768 debug=0 file=./map_pid2port"
 
 static void empty_environment_gives_defaults(void **state)
 {
@@ -146,7 +146,7 @@ static void values_out_of_range_are_refused(void **state)
 	(void)state;
 	check_refused("PTL_SPIN_US=-2", "from -1 to 1000000", "default, -1");
 	check_refused("PTL_SPIN_US=1000001", "from -1 to 1000000", "default, -1");
-	check_refused("PTL_SHM_EAGER=99999999999999999999", "from 0 to", "default, 16384");
+	check_refused("PTL_SHM_EAGER=99999999999999999999", "from 0 to", "default, 32768");
 }
 
 static void unknown_variable_gets_a_suggestion(void **state)
