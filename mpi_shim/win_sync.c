@@ -370,9 +370,7 @@ int mpi_win_flush(int rank, struct mpi_win *win)
 	err = check_passive(win, rank);
 	if (!err)
 		err = mpi_rma_flush(win, rank);
-	/* what Portals has moved is in place before its answer came */
-	if (win->target[rank].base)
-		settle();
+	settle();
 	return err;
 }
 
