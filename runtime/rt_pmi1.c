@@ -22,6 +22,7 @@ enum {
 	INIT_TIMEOUT_MS = 60000, /* something else than a launcher may be behind PMI_FD */
 	FINI_TIMEOUT_MS = 10000,
 	PROGRAM_TIMEOUT_MS = 1000, /* not every launcher answers that */
+	LOOK_MS = 100,             /* of a wait at once */
 	PARTS_MAX = 9999,
 	KEY_SIZE = RT_KEY_MAX + sizeof(":9999"),
 	VALUE_MAX = PMI1_LINE_MAX / 2, /* what we use at most of a launcher's limit */
@@ -95,6 +96,11 @@ static int send_line(struct rt_pmi1 *pmi, const char *line, size_t len)
 	return err;
 }
 
+static long smaller(long a, long b)
+{
+	return a < b ? a : b;
+}
+
 static long now_ms(void)
 {
 	struct timespec now;
@@ -103,27 +109,28 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static int wait_readable(struct rt_pmi1 *pmi, long deadline)
+/* left: milliseconds to wait, or less than 0: without end. Those that pass while this process is held still do not count: the
+ * launcher may be held still, too. */
+static int wait_readable(struct rt_pmi1 *pmi, long *left)
 {
 	struct pollfd wait = { .fd = pmi->fd, .events = POLLIN };
-	long left = -1;
-	int n;
 
-	do {
-		if (deadline >= 0) {
-			left = deadline - now_ms();
-			if (left < 0)
-				left = 0;
-		}
-		n = poll(&wait, 1, (int)left);
-	} while (n < 0 && errno == EINTR);
-	if (n < 0)
-		return -errno;
-	return n ? 0 : -ETIMEDOUT;
+	while (*left) {
+		long start = now_ms(), most = *left < 0 ? -1 : smaller(*left, LOOK_MS);
+		int n = poll(&wait, 1, (int)most);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (*left > 0)
+			*left -= smaller(now_ms() - start, most);
+		if (n > 0)
+			return 0;
+	}
+	return -ETIMEDOUT;
 }
 
 /* Adds what has arrived to the buffer, waiting for at least one byte. */
-static int receive(struct rt_pmi1 *pmi, long deadline)
+static int receive(struct rt_pmi1 *pmi, long *left)
 {
 	ssize_t n;
 	int err;
@@ -131,7 +138,7 @@ static int receive(struct rt_pmi1 *pmi, long deadline)
 	if (pmi->in_len == PMI1_LINE_MAX)
 		return -EMSGSIZE;
 	do {
-		err = wait_readable(pmi, deadline);
+		err = wait_readable(pmi, left);
 		if (err)
 			return err;
 		n = recv(pmi->fd, pmi->in + pmi->in_len, PMI1_LINE_MAX - pmi->in_len, MSG_DONTWAIT);
@@ -145,14 +152,14 @@ static int receive(struct rt_pmi1 *pmi, long deadline)
 /* The next line; it stays valid until the next call. */
 static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 {
-	long deadline = pmi->timeout_ms < 0 ? -1 : now_ms() + pmi->timeout_ms;
+	long left = pmi->timeout_ms;
 	char *end;
 
 	pmi->in_len -= pmi->line;
 	memmove(pmi->in, pmi->in + pmi->line, pmi->in_len);
 	pmi->line = 0;
 	while (!(end = memchr(pmi->in, '\n', pmi->in_len))) {
-		int err = receive(pmi, deadline);
+		int err = receive(pmi, &left);
 
 		if (err)
 			return err;

@@ -12,11 +12,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "runtime/rt.h"
@@ -31,6 +34,7 @@ struct launcher {
 	const char *answer; /* ... it says this; NULL: closes the connection */
 	bool drip;          /* sends byte by byte */
 	bool drops;         /* all but the first line of what it reads, as Slurm's does */
+	int late_ms;        /* in its own time, that is, not while it is held still */
 	/* what it has seen */
 	char keys[PAIRS][64], values[PAIRS][128];
 	int n_pairs;
@@ -42,10 +46,19 @@ struct launcher {
 	struct rt_pmi1 pmi;
 };
 
+static void pass_ms(int ms)
+{
+	struct timespec one = { .tv_nsec = 1000000 };
+
+	while (ms--)
+		nanosleep(&one, NULL);
+}
+
 static void say(struct launcher *l, const char *text)
 {
 	size_t step = l->drip ? 1 : strlen(text);
 
+	pass_ms(l->late_ms);
 	for (size_t i = 0; i < strlen(text); i += step)
 		if (send(l->fds[1], text + i, step, MSG_NOSIGNAL) < 0)
 			return;
@@ -376,6 +389,32 @@ static void reading_gives(const char *answer, int expected)
 	free(l);
 }
 
+/* A job that is held still, launcher and all, has lost nothing. */
+static void standing_still_is_not_the_launchers_silence(void **state)
+{
+	enum { PATIENCE_MS = 3000 };
+	struct launcher *l = start();
+	int status;
+	pid_t pid;
+
+	(void)state;
+	pid = fork();
+	if (!pid) {
+		int err = join(l);
+
+		l->late_ms = PATIENCE_MS / 10;
+		l->pmi.timeout_ms = PATIENCE_MS;
+		_exit(err || rt_pmi1_fence(&l->pmi) ? 1 : 0);
+	}
+	pass_ms(PATIENCE_MS / 20);
+	kill(pid, SIGSTOP);
+	pass_ms(PATIENCE_MS + PATIENCE_MS / 10);
+	kill(pid, SIGCONT);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	free(l);
+}
+
 static void wrong_values_are_refused(void **state)
 {
 	(void)state;
@@ -464,6 +503,7 @@ int main(void)
 		cmocka_unit_test(a_launcher_need_not_know_of_programs),
 		cmocka_unit_test(the_number_of_the_program_may_come_late),
 		cmocka_unit_test(the_launchers_death_ends_a_fence),
+		cmocka_unit_test(standing_still_is_not_the_launchers_silence),
 		cmocka_unit_test(wrong_values_are_refused),
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(a_refused_put_is_told),
