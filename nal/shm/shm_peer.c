@@ -148,6 +148,8 @@ void shm_peer_count_cores(struct shm *s)
 	else
 		s->ni->spin_ns = SPIN_US * 1000;
 	s->wait.spin_ns = s->ni->spin_ns;
+	for (uint32_t k = 0; k < s->nlive; k++)
+		s->peer[s->live[k]]->out.lap = s->ni->spin_ns ? SHM_LAP_ALONE : SHM_LAP_LEAST;
 }
 
 /* ---- coming and going ------------------------------------------------------------------------- */

@@ -92,6 +92,7 @@ void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channe
 	r->pipe = block + a->ring_bytes + dirty_bytes(a->ring_bytes);
 	r->count = a->ring_bytes / SHM_LINE;
 	r->chunk = a->pipe_bytes / SHM_SLOTS;
+	r->lap = SHM_LAP_LEAST;
 }
 
 void shm_ring_reset(struct shm_ring *r)

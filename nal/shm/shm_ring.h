@@ -17,8 +17,10 @@
 #include "nal/shm/shm_wire.h"
 
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
-#define SHM_LAP_LEAST                                                                              \
-	96u /* lines after which an empty ring begins again: they stay in the nearest caches */
+/* Lines after which an empty ring begins again: they stay in the nearest caches. To begin again costs a look at the
+ * consumer's line, so a producer that has a core to itself does so later; where many share one, all their rings lie there. */
+#define SHM_LAP_LEAST   96u
+#define SHM_LAP_ALONE   320u
 #define SHM_SLOTS       8 /* of a pipe */
 #define SHM_WAYS        5 /* classes of long messages, by length */
 #define SHM_SPLICE_FROM 2 /* the first of them that pipes of the kernel are for */
@@ -82,6 +84,7 @@ struct shm_ring {
 	char *pipe;
 	uint32_t count; /* lines, a power of two */
 	uint32_t chunk; /* bytes of a pipe slot */
+	uint32_t lap;   /* the producer's: SHM_LAP_LEAST or SHM_LAP_ALONE */
 	/* Up to this line are lazy messages only, if the head is before it. The owner's of the rings in its region;
 	 * written under its lock. */
 	uint64_t lazy_to;
@@ -169,7 +172,7 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 	if (n > left)
 		return left;
 	/* a header has 16 bits for what is skipped */
-	return at >= SHM_LAP_LEAST && left <= UINT16_MAX && r->ch->head_seen == r->ch->tail &&
+	return at >= r->lap && left <= UINT16_MAX && r->ch->head_seen == r->ch->tail &&
 			       at >= shm_lines(size, 0)
 		       ? left
 		       : 0;
@@ -180,7 +183,7 @@ static inline void shm_ring_look_empty(struct shm_ring *r)
 {
 	struct shm_channel *ch = r->ch;
 
-	if (shm_ring_at(r) < SHM_LAP_LEAST || ch->tail - ch->looked < SHM_LAP_LEAST)
+	if (shm_ring_at(r) < r->lap || ch->tail - ch->looked < r->lap)
 		return;
 	ch->looked = ch->tail;
 	/* acquire: see shm_ring_room */

@@ -18,7 +18,7 @@
 #include "portals/debug.h"
 
 /* Of a payload, asked for while its header is looked at. */
-#define ASK_BYTES 1024
+#define ASK_BYTES 2048
 
 #define TEXT(name, text) text,
 

@@ -32,8 +32,9 @@ static int fresh(void **state)
 	memset(&channel, 0, sizeof(channel));
 	memset(lines, 0, sizeof(lines));
 	memset(dirty, 0, sizeof(dirty));
-	out = in =
-		(struct shm_ring){ .ch = &channel, .lines = lines, .dirty = dirty, .count = LINES };
+	out = in = (struct shm_ring){
+		.ch = &channel, .lines = lines, .dirty = dirty, .count = LINES, .lap = SHM_LAP_LEAST
+	};
 	sent = taken = 0;
 	furthest = 0;
 	return 0;
