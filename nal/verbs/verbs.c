@@ -205,6 +205,7 @@ static void verbs_forked(struct ptl_ni *ni)
 	close(v->epoll_fd);
 	close(v->completions->fd);
 	close(v->context->cmd_fd);
+	close(v->context->async_fd);
 	net_forked(&v->rdma.net);
 }
 

@@ -178,7 +178,7 @@ uint64_t verbs_way_calls(struct verbs *v, uint64_t now);
 
 /* Calls the process at the end of the way. */
 void verbs_call(struct verbs *v, struct verbs_way *w);
-/* Looks at what the connection manager says; how much it was. */
+/* Looks at what the connection manager and the device say; how much it was. */
 unsigned int verbs_events(struct verbs *v);
 /* The first packet of a connection whose peer has proved nothing yet. */
 void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, size_t len);

@@ -563,12 +563,48 @@ static void on_event(struct verbs *v, enum rdma_cm_event_type type, struct rdma_
 	}
 }
 
+static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
+{
+	struct verbs_conn *c = v->conns;
+
+	while (c && c->qp != qp)
+		c = c->next;
+	if (c)
+		verbs_break(v, c, why);
+}
+
+/*
+ * What the device says by itself: a queue pair may fail while nothing is under way on it that would come back with an
+ * error, and the peer's device would try for long to reach it.
+ */
+static unsigned int device_events(struct verbs *v)
+{
+	struct ibv_async_event e;
+	unsigned int n = 0;
+
+	while (n < 16 && ibv_get_async_event(v->context, &e) == 0) {
+		switch (e.event_type) {
+		case IBV_EVENT_QP_FATAL:
+		case IBV_EVENT_QP_REQ_ERR:
+		case IBV_EVENT_QP_ACCESS_ERR:
+		case IBV_EVENT_QP_LAST_WQE_REACHED:
+			failed(v, e.element.qp, ibv_event_type_str(e.event_type));
+			break;
+		default:
+			break;
+		}
+		ibv_ack_async_event(&e);
+		n++;
+	}
+	return n;
+}
+
 unsigned int verbs_events(struct verbs *v)
 {
 	struct rdma_cm_event *e;
-	unsigned int n = 0;
+	unsigned int n = device_events(v);
 
-	while (n < 16 && rdma_get_cm_event(v->channel, &e) == 0) {
+	while (n < 32 && rdma_get_cm_event(v->channel, &e) == 0) {
 		enum rdma_cm_event_type type = e->event;
 		struct rdma_cm_id *cm = e->id;
 		uint8_t bytes[256];

@@ -357,8 +357,11 @@ const char *verbs_prepare(struct verbs *v)
 	verbs_restock(v, 1);
 	if (v->nspare)
 		return "the shared receive queue takes no buffers";
+	if (fcntl(v->context->async_fd, F_SETFL, O_NONBLOCK) < 0)
+		return "the device's events cannot be read";
 	v->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (v->epoll_fd < 0 || !watch(v, v->channel->fd) || !watch(v, v->completions->fd))
+	if (v->epoll_fd < 0 || !watch(v, v->channel->fd) || !watch(v, v->completions->fd) ||
+	    !watch(v, v->context->async_fd))
 		return "no epoll descriptor";
 	return NULL;
 }

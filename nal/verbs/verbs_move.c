@@ -372,10 +372,11 @@ static void disarm(struct verbs *v)
 bool verbs_arm(void *link, uint64_t *within_ns)
 {
 	struct verbs *v = link;
-	struct pollfd p = { .fd = v->channel->fd, .events = POLLIN };
+	struct pollfd p[] = { { .fd = v->channel->fd, .events = POLLIN },
+			      { .fd = v->context->async_fd, .events = POLLIN } };
 	uint64_t now = base_now_ns(), next;
 
-	if (poll(&p, 1, 0) > 0) {
+	if (poll(p, 2, 0) > 0) {
 		v->rounds = LOOK_EVERY;
 		return false;
 	}

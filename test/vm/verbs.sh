@@ -7,7 +7,7 @@
 #        verbs.sh memory KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
 #        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
-#        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE
+#        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE QP-ERROR
 #        verbs.sh ofi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE [PROGRAM...]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -248,19 +248,45 @@ killed() {
 	[ "$status" -eq 0 ] && [ "$(grep -c talks "$dir/said")" -eq 5 ] &&
 		[ "$(grep -c fails "$dir/said")" -ge 4 ]
 }
-says_more() { # NUMBER: that it talks, it says so many times
-	local deadline=$((SECONDS + 30))
+says_more() { # NUMBER [SECONDS]: that it talks, it says so many times
+	local deadline=$((SECONDS + ${2:-30}))
 	until [ "$(grep -c talks "$dir/said")" -ge "$1" ]; do
 		[ $SECONDS -lt $deadline ] || return 1
 	done
 }
+# Queue pairs fail while they talk, of one rank or the other, whether work is under way on them or not. They talk again
+# long before anything would be done about the silence, in 30 s.
+failing_pairs() { # MPIEXEC PROGRAM QP-ERROR
+	local mpiexec=$1 program=$2 status=0 rank round
+	rm -f "$dir/over"
+	# shellcheck disable=SC2016
+	PTL_NET_DEAD_MS=120000 timeout -k 5 150 "$mpiexec" -n 2 "$dir/each" bash -c \
+		'echo $$ >"$0/pid$PMI_RANK"; LD_PRELOAD=$1 exec "${@:2}"' \
+		"$dir" "$3" "$program" "$dir/over" >"$dir/said" 2>&1 </dev/null &
+	job=$!
+	for round in 1 2 3 4 5 6 7 8 9; do
+		says_more $round 20 || break
+		[ $round -lt 9 ] || break
+		rank=$((round % 2))
+		kill -USR1 "$(cat "$dir/pid$rank")"
+	done
+	: >"$dir/over"
+	wait $job || status=$?
+	cat "$dir/said"
+	echo "status $status"
+	[ "$status" -eq 0 ] && [ "$(grep -c talks "$dir/said")" -eq 9 ] &&
+		[ "$(grep -c fails "$dir/said")" -eq 8 ] &&
+		[ "$(grep -c 'queue pairs in error: 1 of [12]$' "$dir/said")" -eq 8 ]
+}
 
 faults() {
-	local mpiexec=$1 at=$2 key=$3 outage=$4
+	local mpiexec=$1 at=$2 key=$3 outage=$4 qp_error=$5
 	limit=200
 	check 'a cable that is pulled for a second is not noticed' short_outage "$mpiexec" "$outage"
 	check 'one that is pulled for long makes operations fail, and they talk again when it is back' \
 		long_outage "$mpiexec" "$outage"
+	check 'queue pairs that fail make operations fail, and they talk again at once' \
+		failing_pairs "$mpiexec" "$outage" "$qp_error"
 	check 'dead ranks' dead_ranks "$mpiexec" "$at/p2p/mpi_p2p_dead"
 	check 'a process killed in the middle of long messages, and others in its place' \
 		killed "$outage" "$key"
