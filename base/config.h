@@ -92,8 +92,9 @@
 	  "instructions where the kernel has membarrier(2) (auto), or never (off).")               \
 	X(PTL_SHM_EAGER, ptl_shm_eager, INT, 32768, 0, 32768, "bytes",                             \
 	  "Longest message that travels inside the shared-memory ring; one byte always does.")     \
-	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 64, 4, 16384, "KiB",                            \
-	  "Size of the ring each peer writes its messages to.")                                    \
+	X(PTL_SHM_RING_KIB, ptl_shm_ring_kib, INT, 128, 4, 16384, "KiB",                           \
+	  "Size of the ring each peer writes its messages to; at least 32 KiB, and four times "    \
+	  "PTL_SHM_EAGER.")                                                                        \
 	X(PTL_SHM_PIPE_KIB, ptl_shm_pipe_kib, INT, 256, 16, 65536, "KiB",                          \
 	  "Size of the ring a pipelined long message is copied through.")                          \
 	X(PTL_MPI_COLL, ptl_mpi_coll, STR, "auto", 0, 0,                                           \

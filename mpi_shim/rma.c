@@ -430,7 +430,7 @@ static size_t piece_of(const struct mpi_rma *op, size_t bytes, size_t all, bool 
 
 	if (bytes > WHOLE_MOST && all <= CUT_MOST)
 		PtlPieceLength(mpi_world.ni, process(op), &most);
-	if (alone)
+	if (alone && most > 2 * LARGE)
 		most /= 2;
 	return most && most < bytes ? most : bytes;
 }

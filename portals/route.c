@@ -333,12 +333,11 @@ static void report_neighbours(const struct ptl_ni *ni, uint64_t off, uint32_t hi
 
 	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
 		if (p[i].state)
-			base_warn("  peer nid 0x%08x pid %u by %s%s%s", p[i].id.nid, p[i].id.pid,
+			base_warn("  peer nid 0x%08x pid %u by %s%s", p[i].id.nid, p[i].id.pid,
 				  ni->nal->name,
 				  p[i].os_pid == ni->view.r->stat.os_pid ? ", itself"
 				  : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
-							      : "",
-				  p[i].state == 1 ? "" : ", not connected any more");
+							      : "");
 	if (off && high > REPORT_PEERS)
 		base_warn("  and %u more by %s", high - REPORT_PEERS, ni->nal->name);
 }

@@ -288,9 +288,8 @@ bool dgram_run(struct dgram *m, uint64_t now)
 	struct dgram_rec *r;
 	bool answered;
 
-	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
-	if (due < now && now - due > m->cfg.dead_ns / 8)
-		m->resumed = now;
+	if (due <= now)
+		silence_look(&m->silence, due, now, m->cfg.dead_ns);
 	m->now = now;
 	m->full = false;
 	if ((m->ready == DGRAM_NONE && now > m->late.at) || m->ahead ||

@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "nal/dgram/dgram.h"
+#include "nal/dgram/dgram_silence.h"
 
 #define DGRAM_US 1000ull
 #define DGRAM_MS 1000000ull
@@ -308,8 +309,7 @@ struct dgram {
 	bool ending;     /* nothing more is sent */
 	uint64_t now;
 	uint64_t ahead; /* controls that are due so soon go out now */
-	uint64_t
-		resumed; /* when we were called again after we had not been for long, against our word */
+	struct silence silence;
 	uint64_t random;
 	uint32_t nresets;
 	struct dgram_reset {
@@ -353,10 +353,9 @@ static inline uint64_t dgram_max64(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* Silence since `since` that counts: while we were stopped nobody could have been heard. */
 static inline uint64_t dgram_silence(const struct dgram *m, uint64_t since)
 {
-	since = dgram_max64(since, m->resumed);
+	since = silence_since(&m->silence, since);
 	return m->now > since ? m->now - since : 0;
 }
 

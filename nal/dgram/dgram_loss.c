@@ -363,7 +363,7 @@ uint64_t dgram_loss_due(const struct dgram *m, const struct dgram_rec *r)
 	if (!c->flight)
 		return DGRAM_NEVER;
 	at = dgram_min64(c->loss_at, timeout_at(m, r));
-	return dgram_min64(at, dgram_max64(c->waiting_since, m->resumed) + m->cfg.dead_ns);
+	return dgram_min64(at, silence_since(&m->silence, c->waiting_since) + m->cfg.dead_ns);
 }
 
 static struct dgram_sent *oldest_in_flight(const struct dgram_rec *r)

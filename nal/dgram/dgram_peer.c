@@ -361,8 +361,8 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 	} else if (c) {
 		c->idle_since = m->now;
 		if (r->state == DGRAM_OPENING) {
-			at = dgram_min64(c->hello_at,
-					 dgram_max64(c->hello_since, m->resumed) + m->cfg.dead_ns);
+			at = dgram_min64(c->hello_at, silence_since(&m->silence, c->hello_since) +
+							      m->cfg.dead_ns);
 		} else {
 			at = dgram_min64(at, dgram_min64(c->ack_at, c->persist_at));
 			at = dgram_min64(at, dgram_loss_due(m, r));

@@ -58,7 +58,7 @@ struct copy {
 	struct copy *next;
 	uint64_t at;
 	struct dgram_addr to;
-	bool probe;
+	bool probe, anywhere;
 	size_t len;
 	uint8_t bytes[];
 };
@@ -317,6 +317,7 @@ static struct copy *flat(const struct net *n, const struct dgram_packet *p)
 	c->at = n->now;
 	c->to = *p->to;
 	c->probe = p->probe;
+	c->anywhere = p->anywhere;
 	c->len = p->head_len;
 	memcpy(c->bytes, p->head, p->head_len);
 	for (int i = 0; i < p->pieces; i++) {
@@ -380,6 +381,7 @@ void net_fault_release(struct net *n)
 			.head = c->bytes,
 			.head_len = c->len,
 			.probe = c->probe,
+			.anywhere = c->anywhere,
 		};
 
 		if (!n->link->room(n->link_state, 0))

@@ -159,11 +159,12 @@ static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
 		return PTL_PID_INVALID;
 	}
 	if (err < 0) {
-		if (!ofi_remedy(err, remedy, sizeof(remedy)))
-			snprintf(remedy, sizeof(remedy), "fi_info -p '%s' -v shows what it has",
-				 o->info->fabric_attr->prov_name);
-		base_warn("libfabric's provider %s does not give %s: %s; %s",
-			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err), remedy);
+		const char *known = ofi_remedy(err, remedy, sizeof(remedy));
+
+		base_warn("libfabric's provider %s does not give %s: %s; %s%sfi_info -p '%s' -v "
+			  "shows what it has",
+			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err),
+			  known ? known : "", known ? "; " : "", o->info->fabric_attr->prov_name);
 		return PTL_FAIL;
 	}
 	return PTL_OK;

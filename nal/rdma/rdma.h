@@ -16,6 +16,7 @@
 #ifndef RDMA_H
 #define RDMA_H
 
+#include "nal/dgram/dgram_silence.h"
 #include "nal/net/net.h"
 #include "nal/rdma/rdma_link.h"
 #include "nal/rdma/rdma_wire.h"
@@ -128,7 +129,7 @@ struct rdma {
 	uint32_t hash_room; /* a power of two */
 	struct rdma_peer *busy, *busy_end;
 	uint64_t check_at; /* when silence is looked for; DGRAM_NEVER */
-	uint64_t resumed;  /* when it was last looked for much later than that */
+	struct silence silence;
 	struct rdma_slab *slabs;
 	struct rdma_packet *free_packets;
 	uint32_t packets, free_count;

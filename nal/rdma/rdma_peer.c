@@ -104,10 +104,9 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 
 /* ---- silence ---------------------------------------------------------------------------------- */
 
-/* Since `since`, as far as it counts: while we were stopped nobody could have been heard. */
 static uint64_t silence(struct rdma *d, uint64_t since)
 {
-	return net_now(&d->net) - (since > d->resumed ? since : d->resumed);
+	return net_now(&d->net) - silence_since(&d->silence, since);
 }
 
 static uint64_t check_every(const struct rdma *d)
@@ -169,9 +168,7 @@ void rdma_check(struct rdma *d)
 {
 	bool any = rdma_reg_check(d);
 
-	/* a process that was stopped, or had no time for us, must not take its peers for dead before it has listened */
-	if (net_now(&d->net) - d->check_at > d->dead_ns / 8)
-		d->resumed = net_now(&d->net);
+	silence_look(&d->silence, d->check_at, net_now(&d->net), d->dead_ns);
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		if (!d->peer[i]->awaited)
 			continue;

@@ -64,6 +64,7 @@ struct shm_way {
 	bool claims, unspliced;
 	bool of_splice; /* the last trial was of splicing, not of claims */
 	uint8_t phase, group;
+	uint8_t changes;    /* the last trials that changed the way, in a row */
 	uint32_t left;      /* messages to the end of the phase, or of its group */
 	uint64_t ns, bytes; /* in this group */
 	uint64_t cost[2][SHM_WAY_GROUPS];
@@ -101,7 +102,7 @@ struct shm_peer {
 	bool no_give, no_take;      /* ... and there will be none */
 	bool decides;               /* we do, for both, whether what goes both ways is spliced */
 	uint32_t exchanges;         /* long messages until a lull both ways is their end */
-	uint64_t away_since;        /* when it was first seen outside that takes what we splice */
+	uint64_t away_since;        /* when it was first seen outside while there was work for it */
 	uint32_t fill_at, drain_at; /* slots of the pipes to it and from it: where to look first */
 	uint64_t pipe_since;        /* when a pipe between us that we drain ran dry */
 	struct shm_way way[SHM_WAYS];

@@ -655,12 +655,13 @@ static bool step_destination(struct job *j, struct load *x)
 	if (!p->cma)
 		return false;
 	inside = shm_attends(&p->view);
+	if (inside)
+		p->away_since = 0;
 	leave = patience(j, inside);
-	if (leave && unclaimed(j) && !lasts(&p->pipe_since, leave))
+	if (leave && unclaimed(j) && !lasts(inside ? &p->pipe_since : &p->away_since, leave))
 		return !inside; /* it is looked for again at once */
 	any = inside ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
-	/* not if what is left is in the other half, which comes next; and a source that computes is waited for once */
-	if (any && inside)
+	if (any) /* not if what is left is in the other half, which comes next */
 		p->pipe_since = 0;
 	return any;
 }

@@ -28,7 +28,7 @@
 #define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
 #define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
 #define REST_FIRST 8  /* landings to the first trial */
-#define REST_AGAIN 64 /* ... to that after a change */
+#define REST_AGAIN 64 /* ... to that after a change; each further one in a row doubles it */
 #define REST_LEAST 256
 #define REST_MOST  8192
 
@@ -75,9 +75,12 @@ static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
 
 	if (worst(w->cost[1]) < was - was / 8) {
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
-		w->left = REST_AGAIN;
+		w->left = REST_AGAIN << w->changes;
+		if (w->left < REST_MOST)
+			w->changes++;
 		return;
 	}
+	w->changes = 0;
 	take_other(p, k);
 	/* what the trial took longer, shared out over as many landings that it is one part in 128 */
 	rest = TRIAL * group_of(k) * 128ull * (is > was ? is - was : 0) / (was | 1);
@@ -108,8 +111,10 @@ static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
 		w->phase = SETTLES;
 		w->left = SETTLES_IN * group_of(k);
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
-		w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
-			       k >= SHM_SPLICE_FROM;
+		/* what was changed is looked at again first */
+		if (!w->changes)
+			w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
+				       k >= SHM_SPLICE_FROM;
 		take_other(p, k);
 		break;
 	case OTHER:

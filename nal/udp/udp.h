@@ -20,7 +20,7 @@
 
 #include "nal/net/net.h"
 
-#define UDP_HEADS   (256u * 1024) /* bytes of heads that wait for flush() */
+#define UDP_HEADS   (256u * 1024) /* bytes of heads, and of short bodies, that wait for flush() */
 #define UDP_PACKETS 128u          /* packets that do */
 #define UDP_IOVECS  1024u         /* their pieces: as many as one system call takes */
 #define UDP_BUFFERS 8u            /* datagrams, maybe of many segments, received at once */

@@ -6,7 +6,7 @@
  * takes; of a connected socket it knows it. Nothing is received there: what comes, comes to the shared socket, so a way
  * has a port of its own, and carries only packets that may come from anywhere. Where something between the hosts lets
  * no such packets pass the machine notices that nothing arrives and says who it is again; then the way is
- * given up for a long while.
+ * given up for a long while, and for a longer one if the next does not work for as long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -89,15 +89,22 @@ static void give_up(struct udp_way *w)
 		w->need *= 16;
 }
 
-/* Is all that waits for one peer, which does not look at where it comes from? */
-static bool one_way(const struct udp_out *o)
+/* Is all that waits for one peer, which does not look at where it comes from? A peer that is to look has not had what went
+ * by its way. */
+static bool one_way(struct udp *u)
 {
-	const struct udp_packet *p = &o->packet[0];
+	const struct udp_packet *first = &u->out.packet[0];
+	bool one = true;
 
-	for (uint32_t i = 1; i < o->packets; i++)
-		if (p[i].probe || !p[i].anywhere || !udp_addr_same(&p[i].to, &p->to))
-			return false;
-	return !p->probe;
+	for (uint32_t i = 0; i < u->out.packets; i++) {
+		const struct udp_packet *p = &first[i];
+		struct udp_way *w = p->anywhere ? NULL : find(u, &p->to);
+
+		if (w && w->fd >= 0)
+			give_up(w);
+		one = one && p->anywhere && !p->probe && udp_addr_same(&p->to, &first->to);
+	}
+	return one;
 }
 
 struct udp_way *udp_way_of(struct udp *u)
@@ -105,7 +112,7 @@ struct udp_way *udp_way_of(struct udp *u)
 	const struct udp_packet *p = &u->out.packet[0];
 	struct udp_way *w;
 
-	if (u->no_ways || !one_way(&u->out))
+	if (u->no_ways || !one_way(u))
 		return NULL;
 	w = find(u, &p->to);
 	if (!w) {
@@ -115,20 +122,20 @@ struct udp_way *udp_way_of(struct udp *u)
 		w->need = OFTEN;
 		w->to = p->to;
 	}
-	if (!p->anywhere) {
-		if (w->fd >= 0)
-			give_up(w);
-		return NULL;
-	}
+	w->sent++;
 	if (w->fd < 0) {
-		if (++w->sent < w->need)
+		if (w->sent < w->need)
 			return NULL;
 		w->fd = connected(u, &p->to);
+		w->sent = 0;
 		if (w->fd < 0) {
 			give_up(w);
 			return NULL;
 		}
 	}
+	/* so it was something else that failed: a peer that had no time to answer */
+	if (w->sent >= w->need)
+		w->need = OFTEN;
 	return w;
 }
 

@@ -13,7 +13,7 @@
 
 enum { FIRST, SECOND, CONDUCTOR, PORTAL = 6, LENGTH = 100000, STOPS = 2, APART_MS = 50 };
 
-#define DEAD_MS 2000 /* as main sets it */
+#define DEAD_MS 4000 /* as main sets it */
 
 static struct stage {
 	_Atomic bool over;
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 		processes_that_were_held_still_do_not_take_each_other_for_dead, CONDUCTOR + 1,
 		100) };
 
-	setenv("PTL_NET_DEAD_MS", "2000", 1);
+	setenv("PTL_NET_DEAD_MS", "4000", 1);
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (stage == MAP_FAILED)

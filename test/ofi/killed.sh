@@ -31,6 +31,7 @@ talks_again() { # ROUND
 	local deadline=$((SECONDS + 60))
 	until [ "$(said talks)" -ge "$1" ] || [ $SECONDS -ge $deadline ]; do
 		kill -0 "$client" 2>/dev/null || break
+		sleep 0.05
 	done
 	cat "$dir/said" "$dir/served"
 	[ "$(said talks)" -ge "$1" ]

@@ -22,7 +22,7 @@
 
 enum { PORTAL = 7, PUT_BITS = 1, GET_BITS = 2, HOLE_BITS = 3 };
 
-static const size_t sizes[] = { 24577, 65536, 300000, 1 << 20, (4 << 20) + 13 };
+static const size_t sizes[] = { 40001, 65536, 300000, 1 << 20, (4 << 20) + 13 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* Bytes that came to a rank so. */

@@ -169,6 +169,39 @@ static void a_cold_beginning_does_not_choose_for_long(void **state)
 	assert_false(by_claims(LENGTH));
 }
 
+/* Also for who decides whether what goes both ways is spliced: what was changed is looked at again first. */
+static void nor_where_splicing_is_tried_too(void **state)
+{
+	(void)state;
+	peer.decides = true;
+	pipe_ns = 60000;
+	claims_ns = 20000;
+	for (int i = 0; i < 288; i++) {
+		if (i == 88) {
+			assert_true(by_claims(1 << 20));
+			pipe_ns = 10000;
+		}
+		peer.exchanges = 8;
+		stream(1, 1 << 20);
+	}
+	assert_false(by_claims(1 << 20));
+}
+
+/* Whatever happens, so that each trial changes something: trials become rare. */
+static void changes_without_end_become_rare(void **state)
+{
+	const struct shm_way *w = &peer.way[shm_way_of(LENGTH)];
+
+	(void)state;
+	for (int i = 0; i < 100 * REST_MOST; i++) {
+		/* the other way is always better, until it is taken */
+		pipe_ns = claims_ns = w->phase == OTHER ? 5000 : 20000;
+		stream(1, LENGTH);
+	}
+	assert_true(region.stat.counts[PTL_COUNT_WAY_CHANGED] > 50);
+	assert_in_range(region.stat.counts[PTL_COUNT_WAY_TRIED], 2, 130);
+}
+
 /* Short ones that are faster by the pipe and long ones by claims, in turn. */
 static void lengths_have_ways_of_their_own(void **state)
 {
@@ -312,6 +345,8 @@ int main(void)
 		cmocka_unit_test_setup(many_under_way_count_as_they_end, fresh),
 		cmocka_unit_test_setup(a_core_lost_for_once_decides_nothing, fresh),
 		cmocka_unit_test_setup(a_cold_beginning_does_not_choose_for_long, fresh),
+		cmocka_unit_test_setup(nor_where_splicing_is_tried_too, fresh),
+		cmocka_unit_test_setup(changes_without_end_become_rare, fresh),
 		cmocka_unit_test_setup(lengths_have_ways_of_their_own, fresh),
 		cmocka_unit_test_setup(all_lengths_begin_by_the_pipe, fresh),
 		cmocka_unit_test_setup(what_began_unseen_is_not_timed, fresh),

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -182,10 +183,12 @@ static void give(const struct dgram_addr *to, uint32_t first, size_t len)
 /* That packet arrives; from which port. */
 static uint16_t take(uint32_t first, size_t len)
 {
+	struct pollfd there = { .fd = far_end, .events = POLLIN };
 	uint8_t bytes[LONGEST + 1];
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
 	socklen_t size = sizeof(s);
 
+	assert_int_equal(poll(&there, 1, 10000), 1);
 	assert_int_equal(recvfrom(far_end, bytes, sizeof(bytes), 0, &s.any, &size), HEAD + len);
 	for (size_t i = 0; i < HEAD; i++)
 		assert_int_equal(bytes[i], (uint8_t)first);
