@@ -20,7 +20,8 @@
  * not matter, but what a copy costs. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   65536
-/* Under way at a time of what may go by a ring: more would have to wait for room in it. */
+/* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
+ * a bound for them is no faster. */
 #define RING_BYTES 98304
 #define CHUNK      256 /* records allocated at a time */
 #define CHUNKS     4096

@@ -30,9 +30,8 @@
 #define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
 #define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
 #define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
-#define BETWEEN_NS                                                                                 \
-	1000 /* as long as a call lets wait for the pipe's other side that is outside: it polls */
-#define EXCHANGES 8 /* a lull of so many messages is the end of it */
+#define BETWEEN_NS   1000  /* ... by our own pipe: who polls is back by then */
+#define EXCHANGES    8     /* a lull of so many messages is the end of it */
 
 /* A long message from where we stand. */
 struct job {
