@@ -84,7 +84,7 @@ static size_t segment(struct msghdr *h, size_t len)
 		if (size > 0 && (size_t)size < len)
 			return (size_t)size;
 	}
-	return len ? len : 1;
+	return len;
 }
 
 /* A buffer with packets of `size` bytes, of which the last may be shorter; `from` NULL: it was not asked. */
@@ -94,6 +94,8 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 	const uint8_t *bytes = u->in.iov[i].iov_base;
 	struct dgram_addr addr;
 
+	if (!len) /* nobody's */
+		return;
 	if (dgram_packet_names(bytes, len))
 		ask_for_senders(u);
 	if (from)
