@@ -174,7 +174,7 @@ static bool push_deferred(struct shm_peer *p)
 		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
 		       sizeof(*m) - sizeof(m->seq));
 		if (m->size)
-			memcpy(shm_ring_payload(&p->out, m), d->payload, m->size);
+			fill_payload(shm_ring_payload(&p->out, m), m->size, NULL, d->payload);
 		shm_ring_publish(&p->out, m);
 		p->deferred = d->next;
 		if (!p->deferred)

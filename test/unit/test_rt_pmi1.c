@@ -34,7 +34,7 @@ struct launcher {
 	const char *answer; /* ... it says this; NULL: closes the connection */
 	bool drip;          /* sends byte by byte */
 	bool drops;         /* all but the first line of what it reads, as Slurm's does */
-	int late_ms;        /* in its own time, that is, not while it is held still */
+	int late_ms;        /* before that answer, of time in which it is not held still */
 	/* what it has seen */
 	char keys[PAIRS][64], values[PAIRS][128];
 	int n_pairs;
@@ -58,7 +58,6 @@ static void say(struct launcher *l, const char *text)
 {
 	size_t step = l->drip ? 1 : strlen(text);
 
-	pass_ms(l->late_ms);
 	for (size_t i = 0; i < strlen(text); i += step)
 		if (send(l->fds[1], text + i, step, MSG_NOSIGNAL) < 0)
 			return;
@@ -98,6 +97,7 @@ static bool answer_line(struct launcher *l, const char *line)
 	char text[128];
 
 	if (l->on && !strncmp(line, l->on, strlen(l->on))) {
+		pass_ms(l->late_ms);
 		if (l->answer)
 			say(l, l->answer);
 		return l->answer;
@@ -398,11 +398,13 @@ static void standing_still_is_not_the_launchers_silence(void **state)
 	pid_t pid;
 
 	(void)state;
+	l->on = "cmd=barrier_in";
+	l->answer = "cmd=barrier_out\n";
+	l->late_ms = PATIENCE_MS / 10;
 	pid = fork();
 	if (!pid) {
 		int err = join(l);
 
-		l->late_ms = PATIENCE_MS / 10;
 		l->pmi.timeout_ms = PATIENCE_MS;
 		_exit(err || rt_pmi1_fence(&l->pmi) ? 1 : 0);
 	}
