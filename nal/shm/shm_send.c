@@ -21,15 +21,21 @@
 
 /* ---- sending ---------------------------------------------------------------------------------- */
 
-static inline void fill_payload(char *to, uint32_t size, const struct shm_span *payload,
-				const void *bytes)
+static inline void fill_payload_with(char *to, uint32_t size, const void *bytes)
 {
-	if (!bytes)
-		shm_copy_out(to, payload, size);
-	else if (base_are_few(size))
+	if (base_are_few(size))
 		base_copy_few(to, bytes, size);
 	else
 		memcpy(to, bytes, size);
+}
+
+static inline void fill_payload(char *to, uint32_t size, const struct shm_span *payload,
+				const void *bytes)
+{
+	if (bytes)
+		fill_payload_with(to, size, bytes);
+	else
+		shm_copy_out(to, payload, size);
 }
 
 void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
@@ -174,7 +180,7 @@ static bool push_deferred(struct shm_peer *p)
 		memcpy((char *)m + sizeof(m->seq), (const char *)&d->m + sizeof(m->seq),
 		       sizeof(*m) - sizeof(m->seq));
 		if (m->size)
-			fill_payload(shm_ring_payload(&p->out, m), m->size, NULL, d->payload);
+			fill_payload_with(shm_ring_payload(&p->out, m), m->size, d->payload);
 		shm_ring_publish(&p->out, m);
 		p->deferred = d->next;
 		if (!p->deferred)
