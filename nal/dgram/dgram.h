@@ -124,9 +124,9 @@ struct dgram_packet {
 struct dgram_ops {
 	/* -- packets out; called by dgram_run, and by dgram_close -- */
 
-	/* Room for the head of one packet, of up to `len` bytes (at most DGRAM_MTU_MAX), that stays with the link
-	 * from transmit() until it is sent. NULL: no more for now; dgram_run stops and goes on when it is
-	 * called again. Without a transmit() the room is not used. */
+	/* Room for the head of one packet that is `len` bytes long in all, at most (and at most DGRAM_MTU_MAX), that stays
+	 * with the link from transmit() until it is sent; a link may copy the body behind it. NULL: no more for now;
+	 * dgram_run stops and goes on when it is called again. Without a transmit() the room is not used. */
 	void *(*room)(void *user, size_t len);
 	void (*transmit)(void *user, const struct dgram_packet *p);
 

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Packets out. A packet is built in the link's memory: first what is due in any case (whose it is, what has arrived),
- * then controls, then messages in order, then one piece of a body, which is not copied. What was in
+ * then controls, then messages in order, then one piece of a body, which is not copied here. What was in
  * it is written down, for it may have to be sent again, in another packet with another number.
  */
 #include "nal/dgram/dgram_core.h"

@@ -12,11 +12,11 @@
  *                         end
  *
  * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred; but a change is
- * looked at again soon, for it may have been something else that was slow: a peer that was hardly ever inside, memory
- * that was used for the first time. The present
- * way's time is the median of those of three groups, so that one in which the kernel ran somebody else does not
- * count; the other way has to be better in all of its three. Where messages go both ways at once, every second trial is
- * of whether they had better not be spliced. As the messages of one way have the cores that the others leave them, both ways
+ * looked at again soon, and before anything else, for it may have been something else that was slow: a peer that was
+ * hardly ever inside, memory that was used for the first time. The present way's time is the median of those of three
+ * groups, so that one in which the kernel ran somebody else does not count; the other way has to be better in all of its
+ * three. Where messages go both ways at once, every second trial that follows no change is of whether they had better not
+ * be spliced. As the messages of one way have the cores that the others leave them, both ways
  * change together then, and one of the two processes decides. Messages of much different lengths are of different
  * minds about it, and have a trial each.
  */

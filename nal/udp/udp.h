@@ -42,8 +42,9 @@ struct udp_packet {
 
 struct udp_way {
 	struct dgram_addr to;
-	int fd;              /* -1: none (yet) */
-	uint32_t sent, need; /* times that something was sent without one; how often that must be */
+	int fd;        /* -1: none (yet) */
+	uint32_t sent; /* times that something was, since there is one or none */
+	uint32_t need; /* how often that must be before one is made, or trusted again */
 };
 
 struct udp {
