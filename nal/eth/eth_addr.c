@@ -18,6 +18,7 @@
 #include "nal/eth/eth.h"
 
 #define TRIES 64 /* to find an endpoint that is free */
+#define NAME  32
 
 void eth_addr_from(struct dgram_addr *a, const struct eth_place *p)
 {
@@ -54,26 +55,17 @@ bool eth_parse_card(const void *link, const char *card, size_t len, struct dgram
 }
 
 /* The name under which a process of this network namespace holds an endpoint. */
-static socklen_t name_of(const struct eth *e, uint32_t endpoint, struct sockaddr_un *a)
+static const char *name_of(const struct eth *e, uint32_t endpoint, char name[NAME])
 {
-	int len;
-
-	*a = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	len = snprintf(a->sun_path + 1, sizeof(a->sun_path) - 1, "postern-eth-%04x-%08x", e->type,
-		       endpoint);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)len);
+	snprintf(name, NAME, "postern-eth-%04x-%08x", e->type, endpoint);
+	return name;
 }
 
 static bool held(const struct eth *e, uint32_t endpoint)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct sockaddr_un a;
-	socklen_t len = name_of(e, endpoint, &a);
-	bool somebody = fd < 0 || connect(fd, (struct sockaddr *)&a, len) == 0;
+	char name[NAME];
 
-	if (fd >= 0)
-		close(fd);
-	return somebody;
+	return net_held(name_of(e, endpoint, name));
 }
 
 bool eth_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
@@ -99,20 +91,13 @@ bool eth_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
 
 /* ---- endpoints -------------------------------------------------------------------------------- */
 
-/* The kernel gives a name to one process only, and takes it back when that ends. */
 static int hold(struct eth *e, uint32_t endpoint)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
-	struct sockaddr_un a;
-	socklen_t len = name_of(e, endpoint, &a);
+	char name[NAME];
+	int fd = net_hold(name_of(e, endpoint, name));
 
 	if (fd < 0)
-		return -errno;
-	if (bind(fd, (struct sockaddr *)&a, len) < 0) {
-		err = -errno;
-		close(fd);
-		return err;
-	}
+		return fd;
 	e->name_fd = fd;
 	e->endpoint = endpoint;
 	return 0;

@@ -11,6 +11,7 @@
  *   net_start.c  initiator: operations become messages, answers and replies end them
  *   net_serve.c  target: messages become requests to the engine, landings, answers
  *   net_rank.c   where the ranks of a job are, by what they published
+ *   net_hold.c   names that one process of the host has at a time
  *   net_mem.c    memory descriptors as stretches of memory
  *   net_seal.c   keys and tags
  *   net_thread.c the helper thread: wakes who sleeps, works while the application computes
@@ -280,6 +281,14 @@ const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_i
 
 /* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
 uint16_t net_port_of(ptl_pid_t pid);
+
+/* ---- net_hold.c ------------------------------------------------------------------------------- */
+
+/* Takes a name, which is ours until the descriptor is closed, and nobody else's of this network namespace. The descriptor, or
+ * -errno: -EADDRINUSE, somebody has it. */
+int net_hold(const char *name);
+/* Has somebody taken it? */
+bool net_held(const char *name);
 
 /* ---- net_mem.c -------------------------------------------------------------------------------- */
 

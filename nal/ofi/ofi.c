@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "portals/debug.h"
 
 #define PID_FIRST 32768u /* of those chosen */
+#define PID_TRIES 100
 
 extern const struct nal_ops nal_ofi_ops;
 
@@ -89,8 +91,7 @@ static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		inet_ntop(ni->address.family, ni->address.bytes, name->node, sizeof(name->node));
 }
 
-/* Where there are no ports that the kernel could choose from, a pid is chosen that names the endpoint; a second process
- * of this pid fails to open its own, and tries another. */
+/* Where there are no ports that the kernel could choose from, a pid is chosen that names the endpoint. */
 static ptl_pid_t choose_pid(void)
 {
 	uint32_t random = 0;
@@ -98,6 +99,31 @@ static ptl_pid_t choose_pid(void)
 	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
 		random = (uint32_t)getpid();
 	return PID_FIRST + random % PID_FIRST;
+}
+
+/*
+ * A name within the host is a process's while that lives, as the kernel sees it: the shm provider (1.17) takes a name away
+ * from who has it, and only then says that it is taken. What one that died has left goes, for the provider would
+ * use it again as it is, while others have it mapped.
+ */
+static int take_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
+		     struct ofi_name *name)
+{
+	bool any = *want == PTL_PID_ANY;
+	char held[sizeof(name->service) + 16];
+
+	for (int tries = 0; tries < (any ? PID_TRIES : 1); tries++) {
+		if (any)
+			*want = choose_pid();
+		own_name(o, probe, *want, name);
+		snprintf(held, sizeof(held), "postern-ofi-%s", name->service);
+		o->name_fd = net_hold(held);
+		if (o->name_fd >= 0)
+			shm_unlink(name->service);
+		if (o->name_fd != -EADDRINUSE)
+			break;
+	}
+	return o->name_fd < 0 ? o->name_fd : 0;
 }
 
 static void ofi_free(struct ofi *o)
@@ -108,6 +134,8 @@ static void ofi_free(struct ofi *o)
 		ofi_domain_close(o);
 		o->lib->freeinfo(o->info);
 	}
+	if (o->name_fd >= 0)
+		close(o->name_fd);
 	free(o->rank);
 	free(o);
 }
@@ -122,59 +150,79 @@ static ptl_pid_t free_pid(const struct ofi *o)
 	return PTL_PID_ANY;
 }
 
-static int open_with(struct ofi *o, ptl_pid_t want, ptl_pid_t *chosen)
+static int taken(const struct fi_info *i, const struct ofi_name *name, ptl_pid_t want)
 {
-	const char *why = NULL, *what = "";
+	bool local = ofi_is_local(i);
+
+	base_warn("libfabric's provider %s: %s %s, which is that of pid %u, is taken by another "
+		  "program; ask for another pid%s",
+		  i->fabric_attr->prov_name, local ? "the name" : "port", name->service, want,
+		  local ? "" : ", or give it another port in PTL_PID2PORT_FILE");
+	return PTL_PID_INVALID;
+}
+
+static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
+		     const struct ofi_name *name)
+{
+	const char *why = NULL, *what = "", *known;
 	char remedy[OFI_REMEDY_MAX];
+	int err;
+
+	o->info = ofi_choose(name->node[0] ? name->node : NULL,
+			     name->service[0] ? name->service : NULL, &why);
+	/* a provider that does not think in our host's addresses has one of its own */
+	if (!o->info && !name->service[0])
+		o->info = o->lib->dupinfo(probe);
+	if (!o->info) {
+		base_warn("libfabric: no endpoint at %s port %s: %s", name->node, name->service,
+			  why);
+		return PTL_FAIL;
+	}
+	err = ofi_ep_open(o, &what);
+	if (err == -FI_EADDRINUSE)
+		return taken(o->info, name, want);
+	if (err == 0)
+		return PTL_OK;
+	known = ofi_remedy(err, remedy, sizeof(remedy));
+	base_warn("libfabric's provider %s does not give %s: %s; %s%sfi_info -p '%s' -v "
+		  "shows what it has",
+		  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err), known ? known : "",
+		  known ? "; " : "", o->info->fabric_attr->prov_name);
+	return PTL_FAIL;
+}
+
+/* What is wanted, or what is chosen in its place, comes to *pid; PTL_PID_ANY: nothing was. */
+static int open_named(struct ofi *o, ptl_pid_t *pid)
+{
+	const char *why = NULL;
 	struct fi_info *probe = ofi_choose(NULL, NULL, &why);
 	struct ofi_name name;
-	int err;
+	int err = 0;
 
 	if (!probe) {
 		base_warn("libfabric: %s", why);
 		return PTL_FAIL;
 	}
-	if (want == PTL_PID_ANY && !o->ni->cards && ofi_is_local(probe))
-		want = *chosen = choose_pid();
-	own_name(o, probe, want, &name);
-	o->info = ofi_choose(name.node[0] ? name.node : NULL, name.service[0] ? name.service : NULL,
-			     &why);
-	/* a provider that does not think in our host's addresses has one of its own */
-	if (!o->info && !name.service[0])
-		o->info = o->lib->dupinfo(probe);
+	if (!o->ni->cards && ofi_is_local(probe))
+		err = take_name(o, probe, pid, &name);
+	else
+		own_name(o, probe, *pid, &name);
+	if (err == -EADDRINUSE) {
+		err = taken(probe, &name, *pid);
+	} else if (err < 0) {
+		base_warn("libfabric: the name %s cannot be held: %s", name.service,
+			  strerror(-err));
+		err = PTL_FAIL;
+	} else {
+		err = open_with(o, probe, *pid, &name);
+	}
 	o->lib->freeinfo(probe);
-	if (!o->info) {
-		base_warn("libfabric: no endpoint at %s port %s: %s", name.node, name.service, why);
-		return PTL_FAIL;
-	}
-	err = ofi_ep_open(o, &what);
-	/* busy is what the shm provider calls a name that another process has */
-	if (err == -FI_EADDRINUSE || (err == -FI_EBUSY && ofi_is_local(o->info))) {
-		base_warn("libfabric's provider %s: %s %s, which is that of pid %u, is taken by "
-			  "another program; ask for another pid%s",
-			  o->info->fabric_attr->prov_name,
-			  ofi_is_local(o->info) ? "the name" : "port", name.service, want,
-			  ofi_is_local(o->info) ? ""
-						: ", or give it another port in PTL_PID2PORT_FILE");
-		return PTL_PID_INVALID;
-	}
-	if (err < 0) {
-		const char *known = ofi_remedy(err, remedy, sizeof(remedy));
-
-		base_warn("libfabric's provider %s does not give %s: %s; %s%sfi_info -p '%s' -v "
-			  "shows what it has",
-			  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err),
-			  known ? known : "", known ? "; " : "", o->info->fabric_attr->prov_name);
-		return PTL_FAIL;
-	}
-	return PTL_OK;
+	return err;
 }
 
 static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
 {
 	struct ofi *o = calloc(1, sizeof(*o));
-	bool any = want == PTL_PID_ANY && !ni->cards;
-	ptl_pid_t chosen = PTL_PID_ANY;
 	const struct ofi_lib *lib = ofi_lib(NULL);
 	int err;
 
@@ -184,16 +232,14 @@ static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
 	}
 	o->lib = lib;
 	o->ni = ni;
-	o->fd = -1;
-	err = open_with(o, want, &chosen);
+	o->fd = o->name_fd = -1;
+	err = open_named(o, &want);
 	if (err != PTL_OK) {
 		ofi_free(o);
 		return err;
 	}
-	if (any && chosen == PTL_PID_ANY)
-		chosen = free_pid(o);
-	if (chosen != PTL_PID_ANY)
-		ni->id.pid = chosen;
+	if (!ni->cards)
+		ni->id.pid = want == PTL_PID_ANY ? free_pid(o) : want;
 	ptl_net_of(ni, &nal_ofi_ops)->state = o;
 	return PTL_OK;
 }
@@ -235,6 +281,8 @@ static void ofi_forked(struct ptl_ni *ni)
 {
 	struct ofi *o = ofi_of(ni);
 
+	if (o && o->name_fd >= 0)
+		close(o->name_fd);
 	if (o && o->started)
 		net_forked(&o->rdma.net);
 }

@@ -95,6 +95,7 @@ struct ofi {
 	struct fid_ep *ep;
 	int fd;           /* -1: this provider has none to wait on */
 	uint64_t look_ns; /* ... so it is looked at again so much later */
+	int name_fd;      /* holds our name within the host; -1: there is none */
 	bool started;
 	struct rdma_limits limits;
 	struct ofi_addr own;

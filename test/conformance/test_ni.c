@@ -372,6 +372,37 @@ static void explicit_pid_is_honoured_and_exclusive(void)
 	PtlFini();
 }
 
+/* Who wants a pid that somebody has does not get it, and takes nothing from who has it. */
+static void a_pid_that_was_asked_for_in_vain_is_still_reached(void)
+{
+	static unsigned char landing, sent = 'x';
+	ptl_handle_eq_t eq = PTL_EQ_NONE;
+	ptl_process_id_t id;
+
+	if (pt_rank == 0) {
+		*pt_word(0) = free_pid();
+		pt_ok(init_with_pid((ptl_pid_t)*pt_word(0), &pt_ni));
+		eq = pt_eq(4);
+		pt_post(3, 1, pt_md(&landing, 1, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+	}
+	pt_barrier();
+	if (pt_rank == 1) {
+		pt_code(init_with_pid((ptl_pid_t)*pt_word(0), &pt_ni), PTL_PID_INVALID);
+		pt_ok(init_with_pid(PTL_PID_ANY, &pt_ni));
+		pt_ok(PtlGetId(pt_ni, &id));
+		id.pid = (ptl_pid_t)*pt_word(0);
+		pt_ok(PtlPut(pt_bind(&sent, 1, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE),
+			     PTL_NO_ACK_REQ, id, 3, 0, 1, 0, 0));
+	} else {
+		pt_next(eq, PTL_EVENT_PUT_END);
+		pt_is(landing, 'x');
+	}
+	pt_barrier();
+	pt_ok(PtlNIFini(pt_ni));
+	PtlFini();
+}
+
 static void well_known_pids_work(void)
 {
 	static const ptl_pid_t pids[] = { 30, 1234, 40001 };
@@ -726,6 +757,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(fini_gives_everything_back, 1),
 	PT_CASE(any_pid_is_unique_on_the_node, 8),
 	PT_CASE(explicit_pid_is_honoured_and_exclusive, 2),
+	PT_CASE(a_pid_that_was_asked_for_in_vain_is_still_reached, 2),
 	PT_CASE(well_known_pids_work, 1),
 	PT_CASE(pid_of_a_killed_process_is_free_again, 2),
 	PT_CASE(the_pid_wildcard_is_not_a_pid, 1),
