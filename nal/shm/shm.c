@@ -166,6 +166,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 	struct shm *s = shm_of(ni);
 
 	linger(s);
+	atomic_store(&s->area->closed, 1);
 	shm_link_close(s);
 	ptl_lock(ni);
 	revoke_landings(s);

@@ -45,6 +45,8 @@ struct shm_area {
 	uint64_t scratch;                /* a peer tries its rights here */
 	uint64_t cpus[16];               /* processors the owner may run on */
 	uint32_t calls_only; /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
+	_Atomic uint32_t
+		closed; /* the owner has closed its interface: it is gone, but has not died */
 	struct shm_channel channel[SHM_CHANNELS];
 	struct ptl_stat_peer peer[SHM_CHANNELS];
 };

@@ -244,7 +244,8 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);
 		not_live(s, p);
-		s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
+		if (!atomic_load(&((const struct shm_area *)p->view.nal)->closed))
+			s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
 	}
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))
 		ptl_debug(s->ni, "nid 0x%08x pid %u: %s", p->id.nid, p->id.pid,
