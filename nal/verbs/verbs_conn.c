@@ -573,6 +573,12 @@ static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
 		verbs_break(v, c, why);
 }
 
+static void all_failed(struct verbs *v, const char *why)
+{
+	for (struct verbs_conn *c = v->conns; c; c = c->next)
+		verbs_break(v, c, why);
+}
+
 /*
  * What the device says by itself: a queue pair may fail while nothing is under way on it that would come back with an
  * error, and the peer's device would try for long to reach it.
@@ -589,6 +595,11 @@ static unsigned int device_events(struct verbs *v)
 		case IBV_EVENT_QP_ACCESS_ERR:
 		case IBV_EVENT_QP_LAST_WQE_REACHED:
 			failed(v, e.element.qp, ibv_event_type_str(e.event_type));
+			break;
+		case IBV_EVENT_DEVICE_FATAL:
+		case IBV_EVENT_CQ_ERR:
+		case IBV_EVENT_SRQ_ERR:
+			all_failed(v, ibv_event_type_str(e.event_type));
 			break;
 		default:
 			break;

@@ -4,7 +4,8 @@
  * Queue pairs that fail: to be loaded ahead of libibverbs with LD_PRELOAD. At SIGUSR1 all of this process that are
  * connected go to the state of error, as a device puts them that cannot carry out what they were given, and the device
  * tells of it, which soft RoCE does not do by itself: what is under way on them ends with an error, and the other ends
- * are left waiting. How many there were is printed, and of how many that had not been destroyed yet.
+ * are left waiting. How many there were is printed, and of how many that had not been destroyed yet. At SIGUSR2 the device
+ * says that it has failed as a whole (though it works as ever).
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>
@@ -129,10 +130,9 @@ int ibv_destroy_qp(struct ibv_qp *qp)
 	return err;
 }
 
-static void tell(const struct ibv_qp *qp)
+static void tell(enum ibv_event_type what, const struct ibv_qp *qp)
 {
-	struct ib_uverbs_async_event_desc event = { .element = (uintptr_t)qp,
-						    .event_type = IBV_EVENT_QP_FATAL };
+	struct ib_uverbs_async_event_desc event = { .element = (uintptr_t)qp, .event_type = what };
 
 	if (write(events[1], &event, sizeof(event)) != sizeof(event))
 		puts("not ok: an event cannot be told");
@@ -148,7 +148,7 @@ static void fail_all(void)
 		if (!connected[i] || real_modify(connected[i], &error, IBV_QP_STATE) != 0)
 			continue;
 		n++;
-		tell(connected[i]);
+		tell(IBV_EVENT_QP_FATAL, connected[i]);
 		connected[i] = NULL;
 	}
 	printf("queue pairs in error: %d of %d\n", n, alive);
@@ -160,7 +160,10 @@ static void *wait_for_signals(void *set)
 	int number;
 
 	while (sigwait(set, &number) == 0)
-		fail_all();
+		if (number == SIGUSR1)
+			fail_all();
+		else
+			tell(IBV_EVENT_DEVICE_FATAL, NULL);
 	return NULL;
 }
 
@@ -177,6 +180,7 @@ __attribute__((constructor)) static void start(void)
 	real_destroy = dlsym(RTLD_NEXT, "ibv_destroy_qp");
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGUSR2);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	if (!real_pd || !real_cq || !real_srq || !real_qp || !real_modify || !real_destroy ||
 	    pthread_create(&thread, NULL, wait_for_signals, &set) != 0)

@@ -262,10 +262,11 @@ killed() {
 said() { # WORD NUMBER: so many times at least
 	[ "$(grep -c "$1" "$dir/said")" -ge "$2" ]
 }
-# Queue pairs fail while they talk, of one rank or the other, whether work is under way on them or not. They talk again
-# long before anything would be done about the silence, in 30 s. Between two operations nothing fails: once more.
+# Queue pairs fail while they talk, of one rank or the other, whether work is under way on them or not, then all that a device
+# has. They talk again long before anything would be done about the silence, in 30 s. Between two operations nothing fails:
+# once more.
 failing_pairs() { # MPIEXEC PROGRAM QP-ERROR
-	local mpiexec=$1 program=$2 status=0 rank round
+	local mpiexec=$1 program=$2 status=0 rank round signal
 	rm -f "$dir/over"
 	# shellcheck disable=SC2016
 	PTL_NET_DEAD_MS=120000 timeout -k 5 150 "$mpiexec" -n 2 "$dir/each" bash -c \
@@ -273,10 +274,11 @@ failing_pairs() { # MPIEXEC PROGRAM QP-ERROR
 		"$dir" "$3" "$program" "$dir/over" >"$dir/said" 2>&1 </dev/null &
 	job=$!
 	waits_for 20 said talks 1 || echo 'it does not talk'
-	for round in 1 2 3 4 5 6 7 8; do
+	for round in 1 2 3 4 5 6 7 8 9 10; do
 		rank=$((round % 2))
+		signal=USR$((1 + (round > 8)))
 		for _ in 1 2 3 4; do
-			kill -USR1 "$(cat "$dir/pid$rank")"
+			kill "-$signal" "$(cat "$dir/pid$rank")"
 			waits_for 5 said fails $round && break
 		done
 		waits_for 20 said talks $((round + 1)) || break
@@ -285,8 +287,8 @@ failing_pairs() { # MPIEXEC PROGRAM QP-ERROR
 	wait $job || status=$?
 	cat "$dir/said"
 	echo "status $status"
-	[ "$status" -eq 0 ] && [ "$(grep -c talks "$dir/said")" -eq 9 ] &&
-		[ "$(grep -c fails "$dir/said")" -eq 8 ] &&
+	[ "$status" -eq 0 ] && [ "$(grep -c talks "$dir/said")" -eq 11 ] &&
+		[ "$(grep -c fails "$dir/said")" -eq 10 ] &&
 		[ "$(grep -c 'queue pairs in error: 1 of [12]$' "$dir/said")" -ge 8 ]
 }
 

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * A peer that is silent is asked, and then given up, but only while something is expected of it. The rest of the machine, and
+ * nal/net, are stubs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+#include "nal/rdma/rdma.h"
+#include "portals/ni.h"
+
+#define MS      1000000ull
+#define DEAD_NS (1000 * MS)
+
+static struct rdma d;
+static struct rdma_peer *peer;
+static uint64_t now;
+static uint32_t pings, byes;
+
+/* ---- stubs ------------------------------------------------------------------------------------ */
+
+static void leave(void *link, void *way)
+{
+	(void)link;
+	(void)way;
+}
+
+static const struct rdma_link fake = { .name = "fake", .leave = leave };
+
+void net_tell_time(struct net *n)
+{
+	n->now = now;
+	n->told = true;
+}
+
+void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
+	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	(void)k;
+	(void)head;
+	(void)head_len;
+	(void)body;
+	(void)pieces;
+	(void)tag;
+}
+
+void net_up(void *user, uint32_t number, const struct dgram_who *who)
+{
+	(void)user;
+	(void)number;
+	(void)who;
+}
+
+void net_lost(struct net *n, uint32_t number, enum dgram_status s, const char *why)
+{
+	(void)n;
+	(void)number;
+	(void)s;
+	(void)why;
+}
+
+bool rdma_say(struct rdma *rdma, struct rdma_peer *p, struct rdma_msg *m)
+{
+	(void)rdma;
+	(void)p;
+	pings += m->kind == RDMA_PING;
+	byes += m->kind == RDMA_BYE;
+	return true;
+}
+
+void rdma_greet(struct rdma *rdma, struct rdma_peer *p, uint8_t kind, uint64_t greeting)
+{
+	(void)rdma;
+	(void)p;
+	(void)kind;
+	(void)greeting;
+}
+
+void rdma_packet_put(struct rdma *rdma, struct rdma_packet *k)
+{
+	(void)rdma;
+	(void)k;
+}
+
+void rdma_late_free(struct rdma_peer *p)
+{
+	(void)p;
+}
+
+bool rdma_reads_flying(const struct rdma_peer *p)
+{
+	(void)p;
+	return false;
+}
+
+void rdma_outs_end(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s)
+{
+	(void)rdma;
+	(void)p;
+	(void)s;
+}
+
+void rdma_bodies_end(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s)
+{
+	(void)rdma;
+	(void)p;
+	(void)s;
+}
+
+bool rdma_reg_check(struct rdma *rdma)
+{
+	(void)rdma;
+	return false;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static int start(void **state)
+{
+	(void)state;
+	now = 100 * DEAD_NS;
+	pings = byes = 0;
+	d = (struct rdma){ .link = &fake, .dead_ns = DEAD_NS, .check_at = DGRAM_NEVER };
+	peer = rdma_peer_add(&d, 1);
+	assert_non_null(peer);
+	peer->state = RDMA_UP;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	(void)state;
+	rdma_peers_free(&d);
+	return 0;
+}
+
+/* Time passes, and what is due is done. */
+static void wait_ms(uint64_t ms)
+{
+	for (uint64_t end = now + ms * MS; now < end; now += MS) {
+		d.net.told = false;
+		if (d.check_at <= now)
+			rdma_check(&d);
+	}
+	d.net.told = false;
+}
+
+static void a_silent_peer_is_asked_and_then_given_up(void **state)
+{
+	(void)state;
+	peer->flying = 1;
+	rdma_await(&d, peer);
+	wait_ms(900);
+	assert_in_range(pings, 1, 3);
+	assert_int_equal(peer->lost, DGRAM_OK);
+	wait_ms(400);
+	assert_int_equal(peer->lost, DGRAM_DEAD);
+	rdma_lose(&d, peer);
+	assert_int_equal(byes, 1);
+	assert_int_equal(peer->state, RDMA_IDLE);
+}
+
+static void one_that_speaks_is_not(void **state)
+{
+	(void)state;
+	peer->flying = 1;
+	rdma_await(&d, peer);
+	for (int i = 0; i < 50; i++) {
+		peer->spoke = true;
+		wait_ms(100);
+	}
+	assert_int_equal(pings, 0);
+	assert_int_equal(peer->lost, DGRAM_OK);
+}
+
+static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state)
+{
+	(void)state;
+	peer->flying = 1;
+	rdma_await(&d, peer);
+	wait_ms(100);
+	/* what flew is over, and nobody had a reason to look at the peer since */
+	peer->flying = 0;
+	wait_ms(5000);
+	assert_int_equal(pings, 0);
+	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_true(d.check_at == DGRAM_NEVER);
+	/* and silence begins anew when something is */
+	peer->flying = 1;
+	rdma_await(&d, peer);
+	wait_ms(900);
+	assert_int_equal(peer->lost, DGRAM_OK);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_and_then_given_up, start,
+						stop),
+		cmocka_unit_test_setup_teardown(one_that_speaks_is_not, start, stop),
+		cmocka_unit_test_setup_teardown(
+			one_of_which_nothing_is_expected_any_more_is_left_alone, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
