@@ -345,7 +345,7 @@ static ptl_pid_t free_pid(void)
 static void explicit_pid_is_honoured_and_exclusive(void)
 {
 	ptl_process_id_t id;
-	ptl_handle_ni_t ni;
+	ptl_handle_ni_t ni = PTL_HANDLE_INVALID;
 	ptl_pid_t pid;
 
 	if (pt_rank == 0)
