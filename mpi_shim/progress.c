@@ -189,9 +189,11 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 
 bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
 {
-	int count;
+	int count, err = PtlEQPollMany(&eq, 1, glance, NULL, ev, 1, &count);
 
-	return PtlEQPollMany(&eq, 1, glance, NULL, ev, 1, &count) == PTL_OK;
+	if (count < 0)
+		mpi_world.turn_due = true;
+	return err == PTL_OK;
 }
 
 bool mpi_drain_unexpected(void)

@@ -536,10 +536,11 @@ static inline bool offerable(const struct shm_msg *m)
  * Takes up to `most` messages that may be offered to the application and that it has a use for, one behind the other, before
  * anything is made of them; returns how many. *declined: the one at the head was offered in vain.
  */
-static unsigned int APART take_offered(const struct run *x, unsigned int most, bool *declined)
+static unsigned int APART take_offered(struct ptl_engine *e, const struct shm_peer *p,
+				       unsigned int most, bool *declined)
 {
-	const struct shm_ring *r = x->from;
-	ptl_arrival_t put = { .initiator = x->who.id, .type = PTL_EVENT_PUT_END };
+	const struct shm_ring *r = &p->in;
+	ptl_arrival_t put = { .initiator = p->id, .type = PTL_EVENT_PUT_END };
 	unsigned int n;
 
 	for (n = 0; n < most && shm_ring_any(r); n++) {
@@ -562,8 +563,8 @@ static unsigned int APART take_offered(const struct run *x, unsigned int most, b
 		put.match_bits = ONCE(m->match_bits);
 		put.hdr_data = ONCE(m->hdr_data);
 		put.length = size;
-		offered = ptl_engine_offer(x->e, ONCE(m->pt_index), ONCE(m->ac_index), x->who.uid,
-					   x->who.jid, ONCE(m->remote_offset), &put);
+		offered = ptl_engine_offer(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
+					   ONCE(m->remote_offset), &put);
 		if (offered != PTL_OFFER_TAKEN) {
 			*declined = offered == PTL_OFFER_DECLINED;
 			break;
@@ -621,25 +622,6 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool offers
 	return n;
 }
 
-/* Takes up to `most` messages from the ring; returns how many. */
-static unsigned int drain(struct run *x, unsigned int most)
-{
-	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
-	const bool offers = x->e->taker && x->e->v->r->hashed <= PTL_MATCH_FAR;
-	unsigned int n = 0;
-
-	do {
-		bool declined = false;
-
-		if (offers)
-			n += take_offered(x, most - n, &declined);
-		if (n >= most || !shm_ring_any(x->from))
-			break;
-		n += take_any(x, most - n, offers, declined);
-	} while (offers); /* then each turn takes something: what may fail is a peer's run */
-	return n;
-}
-
 /* A producer inside the library finds the word when it leaves, after its unlock; partner: shm_rings_pending(). */
 static void tell_space(struct shm *s, struct shm_peer *p)
 {
@@ -654,7 +636,9 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 
 /* ---- the owner -------------------------------------------------------------------------------- */
 
-static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
+/* What is not offered, or was in vain, and what is behind it. */
+static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned int most,
+				    bool offers, bool declined)
 {
 	struct run x = {
 		.s = s,
@@ -665,8 +649,28 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 		.who = { p->id, p->uid, p->jid },
 		.sender = p->index,
 	};
+	unsigned int n = 0;
 
-	return drain(&x, most);
+	do { /* each turn takes something: what may fail is a peer's run */
+		n += take_any(&x, most - n, offers, declined);
+		declined = false;
+		if (offers && n < most)
+			n += take_offered(x.e, p, most - n, &declined);
+	} while (offers && n < most && shm_ring_any(&p->in));
+	return n;
+}
+
+/* Takes up to `most` messages of a peer; returns how many. */
+static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
+{
+	struct ptl_engine *e = &s->ni->engine;
+	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
+	const bool offers = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
+	bool declined = false;
+	unsigned int n = offers ? take_offered(e, p, most, &declined) : 0;
+
+	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, offers, declined)
+						: n;
 }
 
 bool shm_take_all(struct shm *s, unsigned int most)
@@ -760,7 +764,7 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 		shm_link_bell(p);
 		return;
 	}
-	n = drain(&x, 64);
+	n = shm_ring_any(x.from) ? take_any(&x, 64, false, false) : 0;
 	p->view.r->stat.counts[PTL_COUNT_RUN_BY_PEER] += n;
 	p->run_for += n;
 	if (x.denied) {
