@@ -37,6 +37,7 @@ enum { N_VARS = sizeof(vars) / sizeof(vars[0]) };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct base_config config;
 static bool from_env[N_VARS];
+static _Atomic bool hushed;
 
 static void put_num(struct base_config *cfg, const struct base_config_var *var, long value)
 {
@@ -132,6 +133,11 @@ static bool parse_num(const struct base_config_var *var, const char *text, long 
 	}
 }
 
+static bool warns(void)
+{
+	return !hushed && !config.ptl_quiet;
+}
+
 static void say_bad_value(const struct base_config_var *var, const char *text)
 {
 	char def[128];
@@ -163,7 +169,7 @@ static bool take(struct base_config *cfg, const struct base_config_var *var, con
 		return true;
 	}
 	if (!parse_num(var, text, &value)) {
-		if (!cfg->ptl_quiet)
+		if (warns())
 			say_bad_value(var, text);
 		return false;
 	}
@@ -236,7 +242,7 @@ static void read_entry(const char *entry)
 	if (!entry[len])
 		return;
 	if (!var) {
-		if (!strncmp(entry, "PTL_", 4) && !config.ptl_quiet)
+		if (!strncmp(entry, "PTL_", 4) && warns())
 			say_unknown(entry, len);
 		return;
 	}
@@ -263,6 +269,11 @@ const struct base_config *base_config(void)
 {
 	pthread_once(&once, read_environment);
 	return &config;
+}
+
+void base_config_hush(void)
+{
+	hushed = true;
 }
 
 const struct base_config_var *base_config_var(size_t i)

@@ -75,6 +75,7 @@ static int open_portals(void)
 	err = PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, &want, NULL, &mpi_world.ni);
 	if (err != PTL_OK)
 		return portals_failed("PtlNIInit", err);
+	base_config_hush(); /* Portals has read the environment, too */
 	return MPI_SUCCESS;
 }
 

@@ -48,4 +48,9 @@ check "a handler on MPI_COMM_WORLD serves errors without a communicator" \
 	goes_on return-world '^returned 3$'
 check "a handler of the program's gets communicator and code" \
 	goes_on handler '^handler: watched, class MPI_ERR_TAG$'
+said_once() {
+	PTL_SHM_LONG=nonsense goes_on return 'PTL_SHM_LONG="nonsense" is not one of' &&
+		[ "$(grep -c nonsense "$out")" -eq 3 ]
+}
+check "a setting that cannot be used is said once by each rank" said_once
 tap_done
