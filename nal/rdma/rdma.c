@@ -98,13 +98,14 @@ static void run(struct net *n)
 		turns(d);
 	if (d->check_at <= n->now)
 		rdma_check(d);
+	d->retry_at = d->busy ? net_now(n) + RETRY_NS : DGRAM_NEVER;
 }
 
 static uint64_t wake(const struct net *n)
 {
 	const struct rdma *d = (const struct rdma *)n;
 
-	return d->busy && d->check_at > n->now + RETRY_NS ? n->now + RETRY_NS : d->check_at;
+	return d->retry_at < d->check_at ? d->retry_at : d->check_at;
 }
 
 static bool arm(struct net *n, uint64_t *until)
@@ -226,7 +227,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	d->limits = *limits;
 	if (!d->limits.credit)
 		d->limits.credit = CREDIT_OWN;
-	d->check_at = DGRAM_NEVER;
+	d->check_at = d->retry_at = DGRAM_NEVER;
 	d->longs_free = RDMA_NO_ID;
 	d->dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
 	if (!job->secret_len)

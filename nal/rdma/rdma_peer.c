@@ -95,6 +95,7 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 		return;
 	p->busy = true;
 	p->next_busy = NULL;
+	d->retry_at = 0; /* it is due; after its turn, if it could not go on, again in a while */
 	if (d->busy)
 		d->busy_end->next_busy = p;
 	else

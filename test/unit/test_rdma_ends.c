@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Ends of long messages that were held back go before whatever else goes to the sender of those messages, in the order of
- * the packets' numbers, also where the link has no room, and before the BYE of an interface that closes. The link, the
- * peers and nal/net are stubs.
+ * the packets' numbers, also where the link has no room, and before the BYE of an interface that closes. What the link had no
+ * room for goes when it has some again, though nothing arrives. The link, the peers and nal/net are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -152,8 +152,7 @@ void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, con
 
 void rdma_busy(struct rdma *rdma, struct rdma_peer *p)
 {
-	(void)rdma;
-	(void)p;
+	rdma->busy = rdma->busy_end = p; /* there is but one */
 }
 
 void rdma_await(struct rdma *rdma, struct rdma_peer *p)
@@ -387,6 +386,25 @@ static void and_waits_for_room(void **state)
 	assert_true(packet[2].last);
 }
 
+static void what_found_no_room_goes_soon_after_there_is_some(void **state)
+{
+	(void)state;
+	d.net.told = true;
+	d.net.now = 1000;
+	full = true;
+	put(8);
+	carrier->run(&d.net);
+	assert_int_equal(npackets, 0);
+	assert_in_range(carrier->wake(&d.net), 1001, 1000000);
+	/* time passes, and nothing arrives */
+	full = false;
+	d.net.now = carrier->wake(&d.net);
+	assert_true(carrier->wake(&d.net) <= d.net.now);
+	carrier->run(&d.net);
+	assert_int_equal(npackets, 1);
+	assert_true(carrier->wake(&d.net) == DGRAM_NEVER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -402,6 +420,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_closes_tells_of_them_first, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(and_waits_for_room, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_found_no_room_goes_soon_after_there_is_some,
+						set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
