@@ -225,7 +225,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	d->link = link;
 	d->state = state;
 	d->limits = *limits;
-	if (!d->limits.credit)
+	if (!d->limits.credit || d->limits.credit > UINT16_MAX) /* it is told in 16 bits */
 		d->limits.credit = CREDIT_OWN;
 	d->check_at = d->retry_at = DGRAM_NEVER;
 	d->longs_free = RDMA_NO_ID;

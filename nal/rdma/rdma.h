@@ -87,11 +87,11 @@ struct rdma_peer {
 	enum rdma_state state;
 	struct dgram_who who;
 	void *way;
-	uint32_t to;        /* its number for us, and */
+	uint16_t to;        /* its number for us, and */
 	uint64_t token;     /* its token: what our packets carry */
 	uint64_t own_token; /* what its packets have to carry */
 	uint64_t greeting;  /* of our HELLO */
-	uint32_t seq_out, seq_in;
+	uint16_t seq_out, seq_in;
 	uint32_t taken, told; /* packets with data we took from it, and of how many it knows */
 	uint32_t sent, its_taken, allowed;    /* ours: sent, taken by it; how far ahead we may be */
 	struct rdma_out *queue, *queue_end;   /* not sent yet */

@@ -133,23 +133,25 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 /* Numbers of a packet are right, and what it says of ours is possible. */
 static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
-	if (m->seq != p->seq_in + 1) {
+	const uint16_t due = (uint16_t)(p->seq_in + 1);
+	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
+
+	if (m->seq != due) {
 		char why[64];
 
-		snprintf(why, sizeof(why), "its packet %u came where %u was due", m->seq,
-			 p->seq_in + 1);
+		snprintf(why, sizeof(why), "its packet %u came where %u was due", m->seq, due);
 		broke_rules(d, p, DGRAM_DROP_DUPLICATE, why);
 		return false;
 	}
-	if (m->taken - p->its_taken > p->sent - p->its_taken) {
+	if (took > p->sent - p->its_taken) {
 		broke_rules(d, p, DGRAM_DROP_BAD_ACK, "it took what was not sent");
 		return false;
 	}
-	p->seq_in++;
+	p->seq_in = due;
 	p->spoke = true;
-	if (m->taken != p->its_taken && (p->queue || p->pieces))
+	if (took && (p->queue || p->pieces))
 		rdma_busy(d, p);
-	p->its_taken = m->taken;
+	p->its_taken += took;
 	d->stats.packets_in++;
 	return true;
 }

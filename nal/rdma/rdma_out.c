@@ -196,7 +196,7 @@ static void head(struct rdma_peer *p, struct rdma_msg *m)
 	m->to = p->to;
 	m->token = p->token;
 	m->seq = ++p->seq_out;
-	m->taken = p->taken;
+	m->taken = (uint16_t)p->taken;
 	p->told = p->taken;
 }
 
@@ -230,10 +230,10 @@ void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t gree
 		.incarnation = d->incarnation,
 		.own_token = p->own_token,
 		.greeting = greeting,
-		.number = p->number,
 		.uid = ni->uid,
 		.jid = ni->jid,
-		.allowed = d->limits.credit,
+		.number = (uint16_t)p->number,
+		.allowed = (uint16_t)d->limits.credit,
 	};
 	uint8_t address[RDMA_ADDRESS_MAX];
 

@@ -65,6 +65,7 @@ struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id)
 {
 	struct rdma_peer *p, **at;
 
+	static_assert(NET_PEERS - 1 <= UINT16_MAX, "packets have room for its number");
 	if (d->npeers >= NET_PEERS || !make_room(d))
 		return NULL;
 	p = calloc(1, sizeof(*p));

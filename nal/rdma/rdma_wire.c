@@ -27,10 +27,10 @@ static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 	m->incarnation = dgram_get64(w->incarnation);
 	m->own_token = dgram_get64(w->token);
 	m->greeting = dgram_get64(w->greeting);
-	m->number = dgram_get32(w->number);
 	m->uid = dgram_get32(w->uid);
 	m->jid = dgram_get32(w->jid);
-	m->allowed = dgram_get32(w->allowed);
+	m->number = dgram_get16(w->number);
+	m->allowed = dgram_get16(w->allowed);
 	m->link_address_len = dgram_get16(w->address_len);
 	m->link_address = at + sizeof(*w);
 	if (!m->allowed || m->link_address_len > RDMA_ADDRESS_MAX ||
@@ -128,16 +128,16 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	const struct rdma_wire_head *w = packet;
 	const uint8_t *rest = (const uint8_t *)packet + sizeof(*w);
 
-	if (len < sizeof(*w) || w->version != RDMA_VERSION || w->zero ||
-	    (w->header_len && w->kind != RDMA_SHORT))
+	if (len < sizeof(*w) || w->what >> 4 != RDMA_VERSION ||
+	    (w->header_len && !rdma_is_short(packet, len)))
 		return -EPROTO;
-	if (w->kind != RDMA_SHORT) /* of which little is looked at */
+	if (!rdma_is_short(packet, len)) /* of which little is looked at */
 		memset(m, 0, offsetof(struct rdma_msg, link_address)); /* greetings set the rest */
-	m->kind = w->kind;
-	m->to = dgram_get32(w->to);
+	m->kind = w->what & 0xf;
+	m->to = dgram_get16(w->to);
 	m->token = dgram_get64(w->token);
-	m->seq = dgram_get32(w->seq);
-	m->taken = dgram_get32(w->taken);
+	m->seq = dgram_get16(w->seq);
+	m->taken = dgram_get16(w->taken);
 	len -= sizeof(*w);
 	switch (m->kind) {
 	case RDMA_HELLO:
@@ -169,10 +169,10 @@ static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
 	dgram_put64(w.incarnation, m->incarnation);
 	dgram_put64(w.token, m->own_token);
 	dgram_put64(w.greeting, m->greeting);
-	dgram_put32(w.number, m->number);
 	dgram_put32(w.uid, m->uid);
 	dgram_put32(w.jid, m->jid);
-	dgram_put32(w.allowed, m->allowed);
+	dgram_put16(w.number, m->number);
+	dgram_put16(w.allowed, m->allowed);
 	dgram_put16(w.address_len, (uint16_t)m->link_address_len);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
@@ -180,14 +180,12 @@ static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
 
 static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint8_t kind)
 {
-	w->version = RDMA_VERSION;
-	w->kind = kind;
+	w->what = (uint8_t)(RDMA_VERSION << 4 | kind);
 	w->header_len = kind == RDMA_SHORT ? (uint8_t)m->header_len : 0;
-	w->zero = 0;
-	dgram_put32(w->to, m->to);
+	dgram_put16(w->to, m->to);
+	dgram_put16(w->seq, m->seq);
+	dgram_put16(w->taken, m->taken);
 	dgram_put64(w->token, m->token);
-	dgram_put32(w->seq, m->seq);
-	dgram_put32(w->taken, m->taken);
 }
 
 uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m)

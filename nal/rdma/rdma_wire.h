@@ -10,7 +10,7 @@
 #include "nal/dgram/dgram_wire.h"
 #include "nal/rdma/rdma_link.h"
 
-#define RDMA_VERSION 3
+#define RDMA_VERSION 4
 
 enum rdma_kind {
 	RDMA_HELLO = 1, /* I would talk to you */
@@ -32,57 +32,58 @@ static inline bool rdma_is_data(uint8_t kind)
 }
 
 /*
- *    0         1      2            3      4      8         16     20      24
- *   +---------+------+------------+------+------+---------+------+-------+
- *   | version | kind | header_len | zero |  to  |  token  | seq  | taken |
- *   +---------+------+------------+------+------+---------+------+-------+
- * All packets begin so. `to` and `token` are what the receiver gave to the sender in its greeting. seq counts the
- * packets of a connection, from 1; taken the packets with data that the sender has taken from the receiver. In
- * greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the body, which is the rest: each byte
- * of a short message counts where its sum is made by the processor. Of others header_len is 0.
+ *    0      1            2    4     6       8
+ *   +------+------------+----+-----+-------+-------+
+ *   | what | header_len | to | seq | taken | token |
+ *   +------+------------+----+-----+-------+-------+
+ * All packets begin so. what: the version in the upper half, the kind in the lower one. `to` and `token` are what the
+ * receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken the packets with data
+ * that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no more of
+ * those with data are under way. In greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the
+ * body, which is the rest: each byte of a short message counts where its sum is made by the processor, and where one more
+ * line of memory goes from core to core. Of others header_len is 0.
  */
 struct rdma_wire_head {     /* offset */
-	uint8_t version;    /*  0 */
-	uint8_t kind;       /*  1 */
-	uint8_t header_len; /*  2 */
-	uint8_t zero;       /*  3 */
-	uint8_t to[4];      /*  4 */
+	uint8_t what;       /*  0 */
+	uint8_t header_len; /*  1 */
+	uint8_t to[2];      /*  2 */
+	uint8_t seq[2];     /*  4 */
+	uint8_t taken[2];   /*  6 */
 	uint8_t token[8];   /*  8 */
-	uint8_t seq[4];     /* 16 */
-	uint8_t taken[4];   /* 20 */
 };
-static_assert(sizeof(struct rdma_wire_head) == 24, "as drawn");
+static_assert(sizeof(struct rdma_wire_head) == 16, "as drawn");
 static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
-static_assert(offsetof(struct rdma_wire_head, taken) == 20, "as drawn");
-static_assert(sizeof(struct rdma_wire_head) == DGRAM_TAG_OFFSET, "the tag of greetings follows");
 
 /*
- *    24    40     48     56            64      72         80       84    88    92       96            98      104
- *   +-----+------+------+-------------+-------+----------+--------+-----+-----+---------+-------------+-------+---
- *   | tag | from | whom | incarnation | token | greeting | number | uid | jid | allowed | address_len | zeros | address
- *   +-----+------+------+-------------+-------+----------+--------+-----+-----+---------+-------------+-------+---
+ *    16      24    40     48     56            64         72    76    80       82        84            86      88
+ *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
+ *   | token | tag | from | whom | incarnation | greeting | uid | jid | number | allowed | address_len | zeros | address
+ *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
  * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME, that of the HELLO.
  */
-struct rdma_wire_hello {              /* offset, from that of the tag */
-	uint8_t tag[DGRAM_TAG_BYTES]; /*  0  over all the rest */
-	uint8_t from[8];              /* 16  who sends: nid << 32 | pid */
-	uint8_t whom[8];              /* 24  who is meant */
-	uint8_t incarnation[8];       /* 32  of the sending process */
-	uint8_t token[8];             /* 40  that packets to it must carry, */
+struct rdma_wire_hello {              /* offset, from that of the token */
+	uint8_t token[8];             /*  0  that packets to it must carry, with number in `to` */
+	uint8_t tag[DGRAM_TAG_BYTES]; /*  8  over all the rest */
+	uint8_t from[8];              /* 24  who sends: nid << 32 | pid */
+	uint8_t whom[8];              /* 32  who is meant */
+	uint8_t incarnation[8];       /* 40  of the sending process */
 	uint8_t greeting[8];          /* 48 */
-	uint8_t number[4];            /* 56  with this in `to` */
-	uint8_t uid[4];               /* 60 */
-	uint8_t jid[4];               /* 64 */
-	uint8_t allowed[4];           /* 68  packets with data it may be sent ahead */
-	uint8_t address_len[2];       /* 72 */
-	uint8_t zero[6];              /* 74 */
+	uint8_t uid[4];               /* 56 */
+	uint8_t jid[4];               /* 60 */
+	uint8_t number[2];            /* 64 */
+	uint8_t allowed[2];           /* 66  packets with data it may be sent ahead */
+	uint8_t address_len[2];       /* 68 */
+	uint8_t zero[2];              /* 70 */
 };
-static_assert(sizeof(struct rdma_wire_hello) == 80, "as drawn");
+static_assert(sizeof(struct rdma_wire_hello) == 72, "as drawn");
+static_assert(sizeof(struct rdma_wire_head) + offsetof(struct rdma_wire_hello, tag) ==
+		      DGRAM_TAG_OFFSET,
+	      "the tag is where net_tag() leaves it out");
 static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
-static_assert(offsetof(struct rdma_wire_hello, address_len) == 72, "as drawn");
+static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
 
 /*
- *    24           25         26      28    32       40        48    56
+ *    16           17         18      20    24       32        40    48
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
  *   | header_len | readable | zeros | id  | length | address | key | header |
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
@@ -101,7 +102,7 @@ static_assert(sizeof(struct rdma_wire_long) == 32, "as drawn");
 static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
 
 /*
- *    24   28        29      32       40
+ *    16   20        21      24       32
  *   +----+--------+-------+--------+--------+-------
  *   | id | status | zeros | length | offset | bytes
  *   +----+--------+-------+--------+--------+-------
@@ -130,7 +131,7 @@ static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
  * undefined. Pointers lead into the packet. */
 struct rdma_msg {
 	uint8_t kind;
-	uint32_t to, seq, taken;
+	uint16_t to, seq, taken;
 	uint64_t token;
 	/* SHORT, LONG */
 	const void *header, *body; /* body: of a PIECE, too */
@@ -145,14 +146,15 @@ struct rdma_msg {
 	const void *link_address;
 	size_t link_address_len;
 	uint64_t from, whom, incarnation, own_token, greeting;
-	uint32_t number, uid, jid, allowed;
+	uint32_t uid, jid;
+	uint16_t number, allowed;
 };
 
 static inline bool rdma_is_short(const void *packet, size_t len)
 {
 	const struct rdma_wire_head *w = packet;
 
-	return len >= sizeof(*w) && w->kind == RDMA_SHORT;
+	return len >= sizeof(*w) && w->what == (RDMA_VERSION << 4 | RDMA_SHORT);
 }
 
 /* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
