@@ -106,6 +106,7 @@ struct ofi {
 	uint32_t recvs;
 	size_t recv_size;
 	bool multi; /* a buffer takes many packets */
+	bool reads; /* one was begun since the last look */
 
 	struct ofi_rank {
 		ptl_process_id_t id;

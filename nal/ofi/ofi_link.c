@@ -47,6 +47,7 @@ static int link_read(void *link, void *way, struct rdma_read *r)
 	struct ofi *o = link;
 
 	r->link_word[RDMA_LINK_WORDS - 1] = OFI_READ;
+	o->reads = true;
 	return result(fi_read(o->ep, r->to, r->len, r->mr ? r->mr->local : NULL, w->addr, r->from,
 			      r->key, r->link_word));
 }
@@ -230,21 +231,24 @@ static unsigned int link_poll(void *link)
 	struct fi_cq_data_entry entry[BATCH];
 	struct ofi *o = link;
 	unsigned int done = 0;
+	bool again = true;
 	ssize_t n;
 
 	/* each look makes the provider look everywhere: not once more only to find nothing */
 	do {
+		o->reads = false;
 		n = fi_cq_read(o->cq, entry, BATCH);
 		if (n == -FI_EAVAIL) {
 			failed(o);
-			n = BATCH;
 			done++;
 			continue;
 		}
 		for (ssize_t i = 0; i < n; i++)
 			completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;
-	} while (n == BATCH && done < POLL_MOST);
+		/* within the host a read is over when it has begun */
+		again = n == BATCH || (o->reads && ofi_is_local(o->info) && done < BATCH);
+	} while (again && done < POLL_MOST);
 	if (o->idle)
 		ofi_post(o);
 	if (done)

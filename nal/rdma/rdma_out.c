@@ -309,59 +309,6 @@ static void out_put(struct rdma *d, struct rdma_out *o)
 	d->free_outs = o;
 }
 
-static int __attribute__((noinline))
-queue(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
-{
-	struct rdma_out *o = out_get(d);
-
-	if (!o)
-		return -ENOMEM;
-	if (from->copy && from->body_len) {
-		o->copy = malloc(from->body_len);
-		if (!o->copy) {
-			out_put(d, o);
-			return -ENOMEM;
-		}
-		rdma_copy_out(d, o->copy, &from->body, 0, from->body_len);
-	}
-	o->peer = p;
-	memcpy(o->header, from->header, from->header_len);
-	o->header_len = from->header_len;
-	o->mem = from->body;
-	if (o->copy)
-		o->mem = (struct dgram_mem){ .base = o->copy };
-	o->len = from->body_len;
-	o->cookie = from->cookie;
-	o->is_long = !fits(d, o->header_len, o->len);
-	if (p->queue)
-		p->queue_end->next = o;
-	else
-		p->queue = o;
-	p->queue_end = o;
-	rdma_busy(d, p);
-	if (p->state == RDMA_IDLE)
-		rdma_call(d, p);
-	return 0;
-}
-
-/* A short message's way to the link is made one function. */
-__attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
-{
-	struct rdma *d = rdma_of(n);
-	struct rdma_peer *p;
-
-	if (peer >= d->npeers || o->header_len > DGRAM_HEADER_MAX ||
-	    (o->copy && o->body_len > DGRAM_COPY_MAX))
-		return -EINVAL;
-	p = d->peer[peer];
-	/* who is to be told hears in the next run */
-	if (p->state == RDMA_UP && p->lost == DGRAM_OK && !p->queue && !p->stuck && !o->cookie &&
-	    fits(d, o->header_len, o->body_len) && has_credit(p) &&
-	    send_short(d, p, o->header, o->header_len, &o->body, o->body_len))
-		return 0;
-	return queue(d, p, o);
-}
-
 /* ---- long ones -------------------------------------------------------------------------------- */
 
 static bool give_id(struct rdma *d, struct rdma_out *o)
@@ -502,6 +449,86 @@ static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 	if (o->piece_at == o->piece_end)
 		forget_pieces(p, o);
 	return true;
+}
+
+/* ---- what nal/net sends ----------------------------------------------------------------------- */
+
+/* A message's record; NULL: no memory. */
+static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+{
+	struct rdma_out *o = out_get(d);
+
+	if (!o)
+		return NULL;
+	if (from->copy && from->body_len) {
+		o->copy = malloc(from->body_len);
+		if (!o->copy) {
+			out_put(d, o);
+			return NULL;
+		}
+		rdma_copy_out(d, o->copy, &from->body, 0, from->body_len);
+	}
+	o->peer = p;
+	memcpy(o->header, from->header, from->header_len);
+	o->header_len = from->header_len;
+	o->mem = from->body;
+	if (o->copy)
+		o->mem = (struct dgram_mem){ .base = o->copy };
+	o->len = from->body_len;
+	o->cookie = from->cookie;
+	o->is_long = !fits(d, o->header_len, o->len);
+	return o;
+}
+
+static void queue(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+{
+	if (p->queue)
+		p->queue_end->next = o;
+	else
+		p->queue = o;
+	p->queue_end = o;
+	rdma_busy(d, p);
+	if (p->state == RDMA_IDLE)
+		rdma_call(d, p);
+}
+
+/* Does nothing go before it? */
+static inline bool goes_now(const struct rdma_peer *p)
+{
+	return p->state == RDMA_UP && p->lost == DGRAM_OK && !p->queue && !p->stuck &&
+	       has_credit(p);
+}
+
+/* What needs a record: of a long one it is until the peer says that it is over, and the others wait. */
+static int __attribute__((noinline))
+keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+{
+	struct rdma_out *o = record(d, p, from);
+
+	if (!o)
+		return -ENOMEM;
+	if (o->is_long && goes_now(p) && send_long(d, p, o))
+		rdma_await(d, p);
+	else
+		queue(d, p, o);
+	return 0;
+}
+
+/* A short message's way to the link is made one function. */
+__attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
+{
+	struct rdma *d = rdma_of(n);
+	struct rdma_peer *p;
+
+	if (peer >= d->npeers || o->header_len > DGRAM_HEADER_MAX ||
+	    (o->copy && o->body_len > DGRAM_COPY_MAX))
+		return -EINVAL;
+	p = d->peer[peer];
+	/* of a short one who is to be told hears in the next run */
+	if (!o->cookie && goes_now(p) && fits(d, o->header_len, o->body_len) &&
+	    send_short(d, p, o->header, o->header_len, &o->body, o->body_len))
+		return 0;
+	return keep_record(d, p, o);
 }
 
 /* ---- a peer's turn ---------------------------------------------------------------------------- */

@@ -128,7 +128,8 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 		       p->queue || p->longs || p->bodies || p->stuck || p->flying;
 
 	if (awaited && !p->awaited)
-		p->heard = p->pinged = net_now(&d->net);
+		p->spoke =
+			true; /* its silence counts from the next check on: no look at the clock for each message */
 	p->awaited = awaited;
 	if (awaited)
 		rdma_check_soon(d);
