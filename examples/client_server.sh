@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../test/tap.sh"
 client=$1
 server=$2
-pid=$((10000 + $$ % 20000)) # well known to these two only: tests may run side by side
+pid=$((61000 + $$ % 4500)) # well known to these two only: tests may run side by side; no port of the kernel
 log=$(mktemp)
 server_process=
 

@@ -28,12 +28,12 @@ right() {
 
 # The variables of the reference implementation: two processes, started by hand.
 by_hand() {
-	local nid pids=20101:20102 rank status=0 jobs=()
+	local nid pid=$((61000 + $$ % 4500)) rank status=0 jobs=() # not those of other tests, nor of the kernel
 	nid=$("$utcp_client" | sed -n 's/^rank 0 of 1 is nid \(0x[0-9a-f]*\) .*/\1/p')
 	[ -n "$nid" ] || return 1
 	nid=$((nid))
 	for rank in 0 1; do
-		PTL_MY_RID=$rank PTL_NIDMAP=$nid:$nid PTL_PIDMAP=$pids \
+		PTL_MY_RID=$rank PTL_NIDMAP=$nid:$nid PTL_PIDMAP=$pid:$((pid + 1)) \
 			timeout -k 5 60 "$utcp_client" >"$dir/by_hand.$rank" 2>&1 &
 		jobs+=($!)
 	done
@@ -42,7 +42,7 @@ by_hand() {
 	done
 	cat "$dir/by_hand.0" "$dir/by_hand.1"
 	[ "$status" -eq 0 ] || return 1
-	grep -q 'rank 1 of 2 is nid .* pid 20102$' "$dir/by_hand.1"
+	grep -q "rank 1 of 2 is nid .* pid $((pid + 1))\$" "$dir/by_hand.1"
 	grep -q '^rank 0: right$' "$dir/by_hand.0"
 	grep -q '^rank 1: right$' "$dir/by_hand.1"
 }

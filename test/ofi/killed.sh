@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../tap.sh"
 
 program=$1
-pid=$((10000 + $$ % 20000)) # well known to these only: tests may run side by side
+pid=$((61000 + $$ % 4500)) # well known to these only: tests may run side by side; no port of the kernel
 dir=$(mktemp -d)
 server='' client=''
 clean_up() {

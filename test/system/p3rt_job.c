@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A rank for the tests of the job calls: `p3rt_job WHAT` finds out about its job through the public
- * headers only, as an old client would, in the order of calls that WHAT names. Exits with 0 and a
- * line "rank R of N: WHAT done" if everything fits together.
+ * A rank for the tests of the job calls: `p3rt_job WHAT [FIRST_PID]` finds out about its job through the public
+ * headers only, as an old client would, in the order of calls that WHAT names; where it chooses pids they are FIRST_PID
+ * and those after it. Exits with 0 and a line "rank R of N: WHAT done" if everything fits together.
  */
 #include <stdarg.h>
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #include <p3rt/p3rt.h>
 #include <portals3.h>
 
-static unsigned int rank, size;
+static unsigned int rank, size, first_pid;
 static ptl_handle_ni_t ni;
 static ptl_process_id_t own;
 
@@ -219,7 +219,7 @@ static void own_maps(void)
 		fail("p3tcp_my_nid");
 	for (unsigned int i = 0; i < n; i++) {
 		nids[i] = nid;
-		pids[i] = 20000 + i;
+		pids[i] = first_pid + i;
 	}
 	must(PtlSetRank(PTL_INVALID_HANDLE, me, n), "PtlSetRank");
 	must(PtlSetNIDMap(PTL_INVALID_HANDLE, nids, n), "PtlSetNIDMap");
@@ -229,7 +229,7 @@ static void own_maps(void)
 	must(PtlSetJID(4711), "PtlSetJID");
 	open_ni();
 	check_job();
-	expect(own.pid == 20000 + rank, "the pid is that of the map");
+	expect(own.pid == first_pid + rank, "the pid is that of the map");
 	must(PtlGetJid(ni, &jid), "PtlGetJid");
 	expect(jid == 4711, "the jid is the one set");
 	check_ring();
@@ -325,13 +325,15 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc == 2 && i < sizeof(things) / sizeof(things[0]); i++) {
+	first_pid = argc == 3 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
+	for (size_t i = 0; (argc == 2 || argc == 3) && i < sizeof(things) / sizeof(things[0]);
+	     i++) {
 		if (strcmp(argv[1], things[i].name))
 			continue;
 		things[i].run();
 		printf("rank %u of %u: %s done\n", rank, size, argv[1]);
 		return 0;
 	}
-	fprintf(stderr, "usage: p3rt_job WHAT; see its source\n");
+	fprintf(stderr, "usage: p3rt_job WHAT [FIRST_PID]; see its source\n");
 	return 2;
 }

@@ -14,6 +14,8 @@ p3rt_job=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PMI_FD PMI_RANK PMI_SIZE PMI_JOBID "${!PTL_@}"
+# the first of ten pids well known to these only: tests may run side by side; the kernel gives no such ports to others
+first=$((61000 + $$ % 450 * 10))
 
 # run COMMAND...: under a limit; leaves status, $dir/out, $dir/err.
 run() {
@@ -35,7 +37,7 @@ err_has() { grep -Eq "$1" "$dir/err"; }
 err_is_empty() { [ ! -s "$dir/err" ]; }
 
 in_job() {
-	run "$1" -n "$2" "$p3rt_job" "$3"
+	run "$1" -n "$2" "$p3rt_job" "$3" "$first"
 	need status_is 0
 	need out_lines "$2" "of $2: $3 done\$"
 	need err_is_empty
@@ -76,16 +78,16 @@ nid=$("$p3rt_job" nid | sed -n 's/^nid //p')
 by_env() { run env PTL_MY_RID="$1" PTL_NIDMAP="${4-$nid:$nid:$nid}" PTL_PIDMAP="$3" "$p3rt_job" "$2"; }
 
 env_rank() {
-	by_env "$1" quick 30000:30001:30002
+	by_env "$1" quick $first:$((first + 1)):$((first + 2))
 	need status_is 0
 	need out_lines 1 "^rank $1 of 3: quick done\$"
 }
 env_alone() {
-	run env PTL_MY_RID=0 PTL_NIDMAP="$nid" PTL_PIDMAP=30003 "$p3rt_job" set
+	run env PTL_MY_RID=0 PTL_NIDMAP="$nid" PTL_PIDMAP=$((first + 3)) "$p3rt_job" set
 	need status_is 0
 }
 env_late() {
-	by_env 1 late 30004:30005:30006
+	by_env 1 late $((first + 4)):$((first + 5)):$((first + 6))
 	need status_is 0
 	need err_has 'PtlSetRank: PTL_MY_RID is not set'
 }
@@ -96,7 +98,7 @@ wrong_nid() {
 	need err_has 'PtlNIInit gave PTL_FAIL'
 }
 partial() {
-	run env PTL_NIDMAP="$nid" PTL_PIDMAP=30007 "$p3rt_job" quick
+	run env PTL_NIDMAP="$nid" PTL_PIDMAP=$((first + 7)) "$p3rt_job" quick
 	need status_is 0
 	need err_has 'PTL_PIDMAP is set but PTL_MY_RID is not: this process takes itself for the only one'
 }
@@ -122,7 +124,7 @@ check 'a lost launcher: PtlInit fails' launcher_lost
 # ---- alone ---------------------------------------------------------------------------------------
 
 alone() {
-	run "$p3rt_job" "$1"
+	run "$p3rt_job" "$1" "$first"
 	need status_is 0
 	need out_lines 1 "^rank 0 of 1: $1 done\$"
 	need err_is_empty
