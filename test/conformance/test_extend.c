@@ -176,13 +176,13 @@ static void unlink_alone_tells_how_a_put_ended(void)
 /* Over a network what was sent before a barrier may arrive after it. */
 static void until_received(ptl_sr_value_t count)
 {
-	double deadline = pt_now() + pt_patience(10);
+	double deadline = pt_lived() + pt_patience(10);
 	ptl_handle_eq_t none = pt_eq(4);
 
 	while (pt_status(PTL_SR_RECV_COUNT) < count) {
 		ptl_event_t ev;
 
-		pt_truef(pt_now() < deadline, "not all puts arrived");
+		pt_truef(pt_lived() < deadline, "not all puts arrived");
 		pt_code(PtlEQGet(none, &ev), PTL_EQ_EMPTY);
 		pt_pause();
 	}
@@ -556,7 +556,7 @@ static void who_sends_lazily_gets_what_is_not_lazy(void)
 		PTL_RETAIN, NULL);
 	pt_barrier();
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
-		double end = pt_now() + pt_patience(20);
+		double end = pt_lived() + pt_patience(20);
 
 		if (pt_rank == 1) {
 			for (uint64_t k = BEFORE + 1; k-- > 0;)
@@ -565,7 +565,7 @@ static void who_sends_lazily_gets_what_is_not_lazy(void)
 						   PORTAL, 0, 1, k * sizeof(i), 0));
 			while (*seen != i) {
 				pt_ok(PtlProgress(pt_ni, 1)); /* so that there is always room */
-				pt_truef(pt_now() < end, "round %d: not seen", (int)i);
+				pt_truef(pt_lived() < end, "round %d: not seen", (int)i);
 			}
 			continue;
 		}
@@ -592,14 +592,14 @@ static void who_sends_lazily_makes_room(void)
 	pt_post(PORTAL, 7, pt_md(to, sizeof(to), PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
 		PTL_RETAIN, NULL);
 	pt_barrier();
-	end = pt_now() + pt_patience(30);
+	end = pt_lived() + pt_patience(30);
 	for (uint64_t i = 0; i < MANY; i++) {
 		int err;
 
 		pt_fill(from, LENGTH, i, 0);
 		while ((err = PtlPutInject(pt_ni, from, LENGTH, PTL_INJECT_LAZY, pt_id(!pt_rank),
 					   PORTAL, 0, 7, 0, i)) == PTL_NO_SPACE)
-			pt_truef(pt_now() < end, "no room for number %d", (int)i);
+			pt_truef(pt_lived() < end, "no room for number %d", (int)i);
 		pt_code(err, PTL_OK);
 	}
 	for (uint64_t i = 0; i < MANY; i++) {
@@ -644,7 +644,7 @@ static void who_sends_lazily_wakes_sleepers(void)
 		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_LAZY, pt_id(1), PORTAL, 0, 1, 0, i));
 	}
 	if (pt_rank == 1) {
-		double end = pt_now() + pt_patience(20);
+		double end = pt_lived() + pt_patience(20);
 		uint64_t from = 0;
 
 		pt_is(pthread_create(&thread, NULL, sleeper, &eq), 0);
@@ -657,7 +657,7 @@ static void who_sends_lazily_wakes_sleepers(void)
 				++*ready; /* the other one sleeps again, most likely */
 				from = i;
 			}
-			pt_truef(pt_now() < end, "%d wakes in all that time", (int)slept);
+			pt_truef(pt_lived() < end, "%d wakes in all that time", (int)slept);
 		}
 		pthread_join(thread, NULL);
 	}

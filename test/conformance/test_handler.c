@@ -55,9 +55,9 @@ static void fire(int n)
 /* Lets the library run until the handler was called n times. */
 static void wait_seen(int n)
 {
-	double end = pt_now() + pt_patience(20);
+	double end = pt_lived() + pt_patience(20);
 
-	while (seen.count < n && pt_now() < end) {
+	while (seen.count < n && pt_lived() < end) {
 		PtlProgress(pt_ni, 0);
 		pt_pause();
 	}

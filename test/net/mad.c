@@ -177,9 +177,9 @@ static void mad_round(void)
 /* Until it is so. */
 #define mad_until(cond)                                                                            \
 	do {                                                                                       \
-		double end_ = pt_now() + pt_patience(20);                                          \
+		double end_ = pt_lived() + pt_patience(20);                                        \
 		while (!(cond)) {                                                                  \
-			pt_truef(pt_now() < end_, "not within 20 s: %s", #cond);                   \
+			pt_truef(pt_lived() < end_, "not within 20 s: %s", #cond);                 \
 			mad_round();                                                               \
 		}                                                                                  \
 	} while (0)

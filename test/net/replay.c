@@ -203,9 +203,9 @@ static void be_target(ptl_handle_eq_t eq)
 		pt_is(pt_next(eq, PTL_EVENT_PUT_END).hdr_data, ROUNDS + i);
 	pt_barrier(); /* all has been sent */
 	/* half of it may have been for the other one, and lost in a full queue */
-	deadline = pt_now() + pt_patience(20);
+	deadline = pt_lived() + pt_patience(20);
 	while (counted(s) < before + *pt_word(WORD_REPLAYED) / 8) {
-		pt_truef(pt_now() < deadline, "%llu counted of %llu that were sent again",
+		pt_truef(pt_lived() < deadline, "%llu counted of %llu that were sent again",
 			 (unsigned long long)(counted(s) - before),
 			 (unsigned long long)*pt_word(WORD_REPLAYED));
 		pt_code(PtlEQGet(eq, &ev), PTL_EQ_EMPTY);

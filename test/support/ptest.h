@@ -99,7 +99,9 @@ const char *pt_code_name(int code);
 #define pt_truef(cond, ...)  ((cond) ? (void)0 : pt_fail(__FILE__, __LINE__, __VA_ARGS__))
 #define pt_memory(a, b, len) pt_check_memory(a, b, len, #a " against " #b, __FILE__, __LINE__)
 
-double pt_now(void);             /* seconds, monotonic */
+double pt_now(void); /* seconds, monotonic */
+/* The same, for deadlines, without the time in which all processes of the test were held still, as by the machine. */
+double pt_lived(void);
 int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is open */
 double pt_slow(void);            /* how much longer things take in this build (sanitizers) */
 void pt_pause(void);             /* one round of polling: gives the core away */
@@ -108,10 +110,10 @@ double pt_patience(double seconds);
 /* Waits, outside the library, until cond holds; fails after secs seconds. */
 #define pt_until(cond, secs)                                                                       \
 	do {                                                                                       \
-		double pt_end_ = pt_now() + pt_patience(secs);                                     \
+		double pt_end_ = pt_lived() + pt_patience(secs);                                   \
 		pt_at(__FILE__, __LINE__, #cond);                                                  \
 		while (!(cond)) {                                                                  \
-			pt_truef(pt_now() < pt_end_, "not within %g s: %s", (double)(secs),        \
+			pt_truef(pt_lived() < pt_end_, "not within %g s: %s", (double)(secs),      \
 				 #cond);                                                           \
 			pt_pause();                                                                \
 		}                                                                                  \

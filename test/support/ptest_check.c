@@ -112,11 +112,11 @@ uint64_t pt_status(ptl_sr_index_t reg)
 
 void pt_wait_drops(uint64_t count)
 {
-	double end = pt_now() + pt_patience(10);
+	double end = pt_lived() + pt_patience(10);
 	uint64_t now;
 
 	while ((now = pt_status(PTL_SR_DROP_COUNT)) < count) {
-		if (pt_now() > end)
+		if (pt_lived() > end)
 			pt_fail(__FILE__, __LINE__, "%llu requests dropped, waiting for %llu",
 				(unsigned long long)now, (unsigned long long)count);
 		PtlProgress(pt_ni, 0);

@@ -100,13 +100,13 @@ static void no_pair_is_starved(void)
 		PTL_RETAIN, NULL);
 	md = pt_bind(out, 8, 0, PTL_EQ_NONE);
 	pt_barrier();
-	before = pt_now();
+	before = pt_lived();
 	end = before + 2;
 	if (pt_rank % 2 == 0)
 		pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(pt_rank ^ 1), PORTAL, 0, 0, 0, 0));
 	for (bool last = false; !last; throws++) {
 		last = pt_next(arrivals, PTL_EVENT_PUT_END).hdr_data == 1;
-		now = pt_now();
+		now = pt_lived();
 		longest = now - before > longest ? now - before : longest;
 		before = now;
 		if (!last || pt_rank % 2 == 1)

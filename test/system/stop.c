@@ -115,15 +115,15 @@ static void random_pause(uint64_t *seed)
 static void expect_turns(const char *when, int from, int to, uint64_t more)
 {
 	uint64_t before[OTHERS + 1];
-	double start = pt_now(), end = start + pt_patience(20);
+	double start = pt_lived(), end = start + pt_patience(20);
 
 	for (int i = from; i <= to; i++)
 		before[i] = stage->turns[i];
 	for (int i = from; i <= to; i++)
 		while (stage->turns[i] < before[i] + more) {
-			pt_truef(pt_now() < end, "%s rank %d made %llu turns in %.1f s", when, i,
+			pt_truef(pt_lived() < end, "%s rank %d made %llu turns in %.1f s", when, i,
 				 (unsigned long long)(stage->turns[i] - before[i]),
-				 pt_now() - start);
+				 pt_lived() - start);
 			pt_pause();
 		}
 }

@@ -29,9 +29,15 @@ asleep() {
 	shows '^  1 threads asleep in a wait' "$stat" "$job"
 }
 watches() {
-	timeout 2 "$stat" --watch=0.2 "$job" >"$log.watch" || true
-	local times
-	times=$(grep -c 'waiting for peers: 1' "$log.watch")
+	local watcher times=0 until=$((SECONDS + 20))
+	"$stat" --watch=0.2 "$job" >"$log.watch" &
+	watcher=$!
+	until [ "$times" -ge 3 ] || [ "$SECONDS" -ge "$until" ]; do
+		sleep 0.1
+		times=$(grep -c 'waiting for peers: 1' "$log.watch") || true
+	done
+	kill "$watcher"
+	wait "$watcher" || true
 	rm -f "$log.watch"
 	[ "$times" -ge 3 ]
 }

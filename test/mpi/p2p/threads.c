@@ -287,20 +287,23 @@ static void *complete(void *argument)
 
 static const char *generalized_from_thread(int round)
 {
-	double start = time_now();
+	int slept = 0;
 	pthread_t id;
 	MPI_Status s;
 
 	(void)round;
 	for (int i = 0; i < 40; i++) {
+		double start = time_now();
+
 		MPI_Grequest_start(query, nothing, no_cancel, NULL, &generalized);
 		pthread_create(&id, NULL, complete, NULL);
 		MPI_Request r = generalized;
 		MPI_Wait(&r, &s);
 		pthread_join(id, NULL);
 		CHECK_INT(count_of(&s), 3);
+		slept += time_now() - start > 0.24;
 	}
-	CHECK(time_now() - start < 5);
+	CHECK(slept < 20);
 	return NULL;
 }
 

@@ -21,6 +21,8 @@
 #define TURNS    20
 #define MESSAGES 300
 #define LONGEST  2.0 /* seconds for TURNS, which do not come where looks take long */
+#define STEP_NS  50000000
+#define STEPS    20 /* a second; who is held still loses one */
 
 enum call { LOCK_ONLY, LOOK, NO_MORE };
 
@@ -32,16 +34,20 @@ static int turns, kept_out;
 /* Interposed: the other thread's call is to end before our turn comes again. */
 int sched_yield(void)
 {
-	struct timespec end;
-
 	if (!watched)
 		return (int)syscall(SYS_sched_yield);
 	turns++;
 	sem_post(&asked);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec++;
-	if (sem_timedwait(&answered, &end) == 0)
-		return 0;
+	for (int i = 0; i < STEPS; i++) {
+		struct timespec end;
+
+		clock_gettime(CLOCK_REALTIME, &end);
+		end.tv_nsec += STEP_NS;
+		end.tv_sec += end.tv_nsec / 1000000000;
+		end.tv_nsec %= 1000000000;
+		if (sem_timedwait(&answered, &end) == 0)
+			return 0;
+	}
 	kept_out++;
 	watched = false; /* until it is in */
 	return 0;
