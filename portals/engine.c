@@ -569,6 +569,17 @@ static struct ptl_list *op_list(struct ptl_engine *e, const struct ptl_op *op)
 	return &flow_of(e, op->peer)->op[op->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
 }
 
+uint32_t ptl_op_next(const struct ptl_view *v, uint32_t *gen)
+{
+	const struct ptl_region *r = v->r;
+	uint32_t i = r->op_free < v->nops ? r->op_free : r->stat.op_high;
+
+	if (i >= v->nops)
+		return PTL_NIL;
+	*gen = v->op[i].gen + 1;
+	return i;
+}
+
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
 		      uint32_t flags)
 {

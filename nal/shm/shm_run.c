@@ -97,12 +97,13 @@ static void reply(struct run *x, const struct ptl_landing *l, const struct shm_s
 
 static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t fail)
 {
-	ptl_engine_done(x->e, l, fail);
+	/* first the answer, for which somebody may wait */
 	last_word(x, l->op, l->op_gen,
 		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED
 		  : l->ack          ? PTL_ANSWER_ACK
 				    : PTL_ANSWER_QUIET,
 		  l->mlength, fail);
+	ptl_engine_done(x->e, l, fail);
 }
 
 /* The runner may not touch the owner's memory after all: leave the message to the owner. */
@@ -343,12 +344,17 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 }
 
 /* Does an answer name an operation that its sender is to answer? */
-static bool known(struct run *x, const struct shm_msg *m)
+static bool names(struct ptl_engine *e, uint32_t sender, uint32_t op, uint32_t gen, uint64_t length)
 {
-	if (ptl_op_valid(x->e->v, m->op, m->op_gen) && x->e->v->op[m->op].peer == x->sender)
+	if (ptl_op_valid(e->v, op, gen) && e->v->op[op].peer == sender)
 		return true;
-	ptl_count_drop(x->e, PTL_DROP_STALE, m->length);
+	ptl_count_drop(e, PTL_DROP_STALE, length);
 	return false;
+}
+
+static bool known(const struct run *x, const struct shm_msg *m)
+{
+	return names(x->e, x->sender, m->op, m->op_gen, m->length);
 }
 
 static void APART take_reply(struct run *x, const struct shm_msg *m, const char *payload)
@@ -433,7 +439,7 @@ static void APART take_placed(struct run *x, const struct shm_msg *m)
 	ptl_op_free(x->e, m->op);
 }
 
-/* `declined`: it was offered (take_offered). */
+/* `declined`: it was offered (take_plain). */
 static void take(struct run *x, const struct shm_msg *m, const char *payload, bool declined)
 {
 	struct ptl_request q;
@@ -445,6 +451,9 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 	case SHM_GETPUT:
 	case SHM_ATOMIC:
 	case SHM_FETCH_ATOMIC:
+		/* the answer's line comes over meanwhile: its sender looks at it only when all else is done */
+		if (m->op != PTL_NIL)
+			base_prefetch_write(shm_ring_line(x->to, x->to->ch->tail));
 		shm_msg_request(m, &q);
 		q.peer = x->sender;
 		q.initiator = x->who.id;
@@ -532,43 +541,80 @@ static inline bool offerable(const struct shm_msg *m)
 	return ONCE(m->kind) == SHM_PUT && ONCE(m->op) == PTL_NIL;
 }
 
-/*
- * Takes up to `most` messages that may be offered to the application and that it has a use for, one behind the other, before
- * anything is made of them; returns how many. *declined: the one at the head was offered in vain.
- */
-static unsigned int APART take_offered(struct ptl_engine *e, const struct shm_peer *p,
-				       unsigned int most, bool *declined)
+/* Is it for take_plain()? */
+static inline bool plain(const struct shm_msg *m)
+{
+	return offerable(m) || ONCE(m->kind) == SHM_ANSWER;
+}
+
+/* The following return the lines that a message took; 0: it is for take_any(). */
+
+/* A put that may be offered to the application, which has a use for it or not (*declined). */
+static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer *p,
+				    const struct shm_msg *m, uint32_t at, bool *declined)
 {
 	const struct shm_ring *r = &p->in;
 	ptl_arrival_t put = { .initiator = p->id, .type = PTL_EVENT_PUT_END };
+	uint32_t size = ONCE(m->size), lines = 1;
+	enum ptl_offer offered;
+
+	if (ONCE(m->length) != size)
+		return 0;
+	put.data = m->data;
+	if (size > SHM_INLINE) {
+		lines = shm_lines(size, at);
+		if (size > SHM_MOST || lines > r->count - at)
+			return 0;
+		put.data = payload_at(r, at, size);
+	}
+	put.match_bits = ONCE(m->match_bits);
+	put.hdr_data = ONCE(m->hdr_data);
+	put.length = size;
+	offered = ptl_engine_offer(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
+				   ONCE(m->remote_offset), &put);
+	*declined = offered == PTL_OFFER_DECLINED;
+	return offered == PTL_OFFER_TAKEN ? lines : 0;
+}
+
+/* The last word on an operation. */
+static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *p,
+				   const struct shm_msg *m)
+{
+	const uint32_t op = ONCE(m->op), gen = ONCE(m->op_gen);
+	const struct ptl_answerer who = { p->id, p->uid, p->jid };
+	const uint8_t what = ONCE(m->flags);
+	const uint64_t length = ONCE(m->length);
+
+	if (ONCE(m->size) || what > PTL_ANSWER_FAILED)
+		return 0;
+	if (names(e, p->index, op, gen, length))
+		ptl_engine_answer(e, op, gen, what, length, (ptl_ni_fail_t)ONCE(m->hdr_data), &who);
+	return 1;
+}
+
+/*
+ * Takes up to `most` of the messages that a program which waits gets most of, where they lie: puts of which it has a use
+ * before anything is made of them, and last words. Returns how many. *declined: the one at the head was offered in
+ * vain.
+ */
+static unsigned int APART take_plain(struct ptl_engine *e, const struct shm_peer *p,
+				     unsigned int most, bool *declined)
+{
+	const struct shm_ring *r = &p->in;
 	unsigned int n;
 
 	for (n = 0; n < most && shm_ring_any(r); n++) {
 		const uint64_t head = r->ch->head;
+		const uint32_t at = (uint32_t)(head & (r->count - 1));
 		const struct shm_msg *m = shm_ring_line(r, head);
-		uint32_t size = ONCE(m->size), lines = 1;
-		enum ptl_offer offered;
+		uint32_t lines = 0;
 
-		if (!offerable(m) || ONCE(m->length) != size)
+		if (offerable(m))
+			lines = take_offered(e, p, m, at, declined);
+		else if (ONCE(m->kind) == SHM_ANSWER)
+			lines = take_answer(e, p, m);
+		if (!lines)
 			break;
-		put.data = m->data;
-		if (size > SHM_INLINE) {
-			uint32_t at = (uint32_t)(head & (r->count - 1));
-
-			lines = shm_lines(size, at);
-			if (size > SHM_MOST || lines > r->count - at)
-				break;
-			put.data = payload_at(r, at, size);
-		}
-		put.match_bits = ONCE(m->match_bits);
-		put.hdr_data = ONCE(m->hdr_data);
-		put.length = size;
-		offered = ptl_engine_offer(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
-					   ONCE(m->remote_offset), &put);
-		if (offered != PTL_OFFER_TAKEN) {
-			*declined = offered == PTL_OFFER_DECLINED;
-			break;
-		}
 		r->ch->messages++;
 		/* release: the lines were read before they are free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
@@ -576,9 +622,9 @@ static unsigned int APART take_offered(struct ptl_engine *e, const struct shm_pe
 	return n;
 }
 
-/* Takes up to `most` messages from the ring, whatever they are; if `offers`, up to the next that may be offered. Returns
- * how many. `declined`: see take_offered(). */
-static unsigned int APART take_any(struct run *x, unsigned int most, bool offers, bool declined)
+/* Takes up to `most` messages from the ring, whatever they are; if `plainly`, up to the next for take_plain(). Returns
+ * how many. `declined`: see there. */
+static unsigned int APART take_any(struct run *x, unsigned int most, bool plainly, bool declined)
 {
 	struct shm_ring *r = x->from;
 	struct ahead ahead;
@@ -617,8 +663,7 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool offers
 		/* release: the lines were read before they are free */
 		ptl_set64(x->e, &r->ch->head, head + lines);
 		ptl_commit(x->e);
-	} while (n < most && shm_ring_any(r) &&
-		 !(offers && offerable(shm_ring_line(r, r->ch->head))));
+	} while (n < most && shm_ring_any(r) && !(plainly && plain(shm_ring_line(r, r->ch->head))));
 	return n;
 }
 
@@ -636,9 +681,15 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 
 /* ---- the owner -------------------------------------------------------------------------------- */
 
-/* What is not offered, or was in vain, and what is behind it. */
+/* Is the next message there, and for take_plain()? */
+static inline bool plain_next(const struct shm_ring *r)
+{
+	return shm_ring_any(r) && plain(shm_ring_line(r, r->ch->head));
+}
+
+/* What is not plain, or was offered in vain, and what is behind it. */
 static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned int most,
-				    bool offers, bool declined)
+				    bool plainly, bool declined)
 {
 	struct run x = {
 		.s = s,
@@ -652,11 +703,11 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 	unsigned int n = 0;
 
 	do { /* each turn takes something: what may fail is a peer's run */
-		n += take_any(&x, most - n, offers, declined);
+		n += take_any(&x, most - n, plainly, declined);
 		declined = false;
-		if (offers && n < most)
-			n += take_offered(x.e, p, most - n, &declined);
-	} while (offers && n < most && shm_ring_any(&p->in));
+		if (plainly && n < most && plain_next(&p->in))
+			n += take_plain(x.e, p, most - n, &declined);
+	} while (plainly && n < most && shm_ring_any(&p->in));
 	return n;
 }
 
@@ -665,11 +716,11 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 {
 	struct ptl_engine *e = &s->ni->engine;
 	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
-	const bool offers = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
+	const bool plainly = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
 	bool declined = false;
-	unsigned int n = offers ? take_offered(e, p, most, &declined) : 0;
+	unsigned int n = plainly && plain_next(&p->in) ? take_plain(e, p, most, &declined) : 0;
 
-	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, offers, declined)
+	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, plainly, declined)
 						: n;
 }
 

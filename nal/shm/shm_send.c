@@ -426,7 +426,7 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	struct shm_span payload = { &ni->view, 0, s->md, s->offset };
 	struct shm_deferred *held = NULL;
 	struct shm_msg spare, *m = &spare;
-	uint32_t op = PTL_NIL, size, seq = 0, skip = 0;
+	uint32_t op = PTL_NIL, op_gen = 0, op_flags, size, seq = 0, skip = 0;
 	bool is_long, carries, placed;
 
 	is_long = s->length > shm->eager && s->kind != PTL_REQ_GETPUT && !s->atomic;
@@ -439,13 +439,16 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	if (!placed && !(held = hold(size)))
 		return PTL_NO_SPACE;
 	if (s->kind != PTL_REQ_PUT || s->ack || is_long) {
-		op = ptl_op_alloc(&ni->engine, s, p->index,
-				  (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0));
+		op = ptl_op_next(&ni->view, &op_gen);
 		if (op == PTL_NIL) {
 			free(held);
 			return PTL_NO_SPACE;
 		}
 	}
+	op_flags = (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0);
+	/* the target reads a long one's; of others the answer, which we take, is the first that needs it */
+	if (is_long)
+		ptl_op_alloc(&ni->engine, s, p->index, op_flags);
 	if (placed)
 		m = send_body(p, size, skip, &seq, &payload, NULL);
 	m->kind = carries || s->kind == PTL_REQ_GET ? kinds[s->kind] : SHM_PUT_LONG;
@@ -460,7 +463,7 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	}
 	m->hdr_data = s->hdr_data;
 	m->op = op;
-	m->op_gen = op == PTL_NIL ? 0 : ni->view.op[op].gen;
+	m->op_gen = op_gen;
 	m->pt_index = clipped(s->pt_index);
 	m->ac_index = clipped(s->ac_index);
 	if (placed) {
@@ -469,6 +472,8 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 	} else {
 		send_held(shm, p, held, m, &payload, NULL);
 	}
+	if (op != PTL_NIL && !is_long)
+		ptl_op_alloc(&ni->engine, s, p->index, op_flags);
 	shm_after_push(shm, p);
 	ptl_engine_send(&ni->engine, s, s->kind == PTL_REQ_PUT && is_long, PTL_NI_OK, op);
 	return PTL_OK;
