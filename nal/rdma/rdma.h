@@ -128,8 +128,7 @@ struct rdma {
 	struct rdma_peer **hash;
 	uint32_t hash_room; /* a power of two */
 	struct rdma_peer *busy, *busy_end;
-	uint64_t
-		retry_at; /* when those that are busy have another turn if nothing happens before; DGRAM_NEVER */
+	uint64_t retry_at; /* when who is busy has another turn, if nothing happens before; NEVER */
 	uint64_t check_at; /* when silence is looked for; DGRAM_NEVER */
 	struct silence silence;
 	struct rdma_slab *slabs;

@@ -127,9 +127,9 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 	bool awaited = p->state == RDMA_CALLING || p->state == RDMA_ENDING || p->watch ||
 		       p->queue || p->longs || p->bodies || p->stuck || p->flying;
 
+	/* its silence counts from the next check on: no look at the clock for each message */
 	if (awaited && !p->awaited)
-		p->spoke =
-			true; /* its silence counts from the next check on: no look at the clock for each message */
+		p->spoke = true;
 	p->awaited = awaited;
 	if (awaited)
 		rdma_check_soon(d);
