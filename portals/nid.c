@@ -8,11 +8,14 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <p3nal_utcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -80,6 +83,11 @@ static bool same_prefix(const unsigned char *a, const unsigned char *b, unsigned
 	return !memcmp(a, b, whole) && (!rest || !((a[whole] ^ b[whole]) >> (8 - rest)));
 }
 
+static bool same(const struct ptl_address *a, const struct ptl_address *b)
+{
+	return a->family == b->family && !memcmp(a->bytes, b->bytes, bytes_of(a->family));
+}
+
 /* ---- choosing --------------------------------------------------------------------------------- */
 
 /* What PTL_IFACE asks for: a name, an address, or a network of which some interface has an address. */
@@ -116,11 +124,36 @@ static bool parse_network(const char *text, struct wanted *w)
 	return true;
 }
 
-/* Of virtual machines and containers: leads to nobody else. */
-static bool bridge(const char *name)
+/* Of virtual machines and containers, by its name: leads to nobody else. */
+static bool inward(const char *name)
 {
-	return !strncmp(name, "docker", 6) || !strncmp(name, "br-", 3) ||
-	       !strncmp(name, "virbr", 5);
+	static const char *const names[] = { "docker", "br-",   "virbr",   "podman",
+					     "cni",    "lxcbr", "flannel", "cali" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+/* May lead to nobody else, whatever it is called. */
+static bool is_bridge(const char *name)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	struct ifreq r = { .ifr_data = (void *)&info };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool is = false;
+
+	if (fd < 0 || strlen(name) >= sizeof(r.ifr_name)) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	strcpy(r.ifr_name, name);
+	if (ioctl(fd, SIOCETHTOOL, &r) == 0)
+		is = !strncmp(info.driver, "bridge", sizeof(info.driver));
+	close(fd);
+	return is;
 }
 
 /* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from. */
@@ -133,13 +166,15 @@ static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 		return 0;
 	if (i->ifa_flags & IFF_LOOPBACK)
 		return v4;
-	if (a->family == routed->family && !memcmp(a->bytes, routed->bytes, bytes_of(a->family)))
-		return 8 + v4;
-	if (bridge(i->ifa_name))
+	if (same(a, routed) || (*routed->ifname && !strcmp(i->ifa_name, routed->ifname)))
+		return 10 + v4;
+	if (inward(i->ifa_name))
 		return 0;
-	if (!strncmp(i->ifa_name, "veth", 4))
+	if (is_bridge(i->ifa_name))
 		return 2 + v4;
-	return (i->ifa_flags & IFF_RUNNING ? 6 : 4) + v4;
+	if (!strncmp(i->ifa_name, "veth", 4))
+		return 4 + v4;
+	return (i->ifa_flags & IFF_RUNNING ? 8 : 6) + v4;
 }
 
 static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const struct wanted *w,
@@ -156,22 +191,36 @@ static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const 
 	return rank(i, a, routed);
 }
 
-/* The address that packets to somewhere far away leave from; nothing is sent. */
+/* The address that packets to somewhere far away leave from; nothing is sent. False: they do not. */
+static bool leaves_from(const struct sockaddr *far, socklen_t far_len, struct ptl_address *a)
+{
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	int fd = socket(far->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	bool found;
+
+	if (fd < 0)
+		return false;
+	found = connect(fd, far, far_len) == 0 &&
+		getsockname(fd, (struct sockaddr *)&own, &len) == 0 &&
+		take_sockaddr(a, (struct sockaddr *)&own, "");
+	close(fd);
+	return found;
+}
+
+/* Far are addresses that are for documentation: 192.0.2.1, 2001:db8::1. */
 static void default_route(struct ptl_address *a)
 {
 	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
-	struct sockaddr_storage own;
-	socklen_t len = sizeof(own);
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_in6 far6 = { .sin6_family = AF_INET6,
+				     .sin6_port = htons(9),
+				     .sin6_addr.s6_addr = { 0x20, 1, 0x0d, 0xb8, [15] = 1 } };
 
 	memset(a, 0, sizeof(*a));
-	far.sin_addr.s_addr = htonl(0xc0000201); /* 192.0.2.1, which is for documentation */
-	if (fd < 0)
-		return;
-	if (connect(fd, (struct sockaddr *)&far, sizeof(far)) == 0 &&
-	    getsockname(fd, (struct sockaddr *)&own, &len) == 0)
-		take_sockaddr(a, (struct sockaddr *)&own, "");
-	close(fd);
+	far.sin_addr.s_addr = htonl(0xc0000201);
+	if (!leaves_from((struct sockaddr *)&far, sizeof(far), a) &&
+	    !leaves_from((struct sockaddr *)&far6, sizeof(far6), a))
+		memset(a, 0, sizeof(*a));
 }
 
 /* Any address of the loopback network is ours, though only one is listed. */
@@ -185,6 +234,18 @@ static bool loopback(const struct wanted *w, struct ptl_address *a)
 	strcpy(a->ifname, "lo");
 	a->scope = if_nametoindex("lo");
 	return true;
+}
+
+/* Of an IPv6 address the interface counts, which may have an IPv4 address, too. */
+static void find_interface(struct ptl_address *routed, const struct ifaddrs *all)
+{
+	struct ptl_address a;
+
+	for (; all && routed->family == AF_INET6; all = all->ifa_next)
+		if (take_sockaddr(&a, all->ifa_addr, all->ifa_name) && same(&a, routed)) {
+			*routed = a;
+			return;
+		}
 }
 
 static int choose(const char *text, struct ptl_address *address)
@@ -202,6 +263,7 @@ static int choose(const char *text, struct ptl_address *address)
 		default_route(&routed);
 	if (getifaddrs(&all) < 0)
 		return -errno;
+	find_interface(&routed, all);
 	for (struct ifaddrs *i = all; i; i = i->ifa_next) {
 		int good;
 

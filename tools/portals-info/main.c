@@ -116,8 +116,9 @@ static int limits(void)
 	       "limits\n"
 	       "  portals %d, access control entries %d, match entries %d (%d on one portal)\n"
 	       "  memory descriptors %d, of at most %d pieces; event queues %d; getput %d bytes\n",
-	       id.nid, inet_ntoa(a), id.pid, n, l.max_pt_index + 1, l.max_ac_index + 1, l.max_mes,
-	       l.max_me_list, l.max_mds, l.max_md_iovecs, l.max_eqs, l.max_getput_md);
+	       id.nid, id.nid >> 28 == 0xf ? "made of an address that is not IPv4" : inet_ntoa(a),
+	       id.pid, n, l.max_pt_index + 1, l.max_ac_index + 1, l.max_mes, l.max_me_list,
+	       l.max_mds, l.max_md_iovecs, l.max_eqs, l.max_getput_md);
 	PtlFini();
 	return 0;
 }
