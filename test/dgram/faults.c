@@ -70,6 +70,29 @@ static struct traffic_cfg make(uint64_t seed, int kind)
 	return cfg;
 }
 
+static void add(struct sim_stats *sum, const struct sim_stats *s)
+{
+	sum->lost += s->lost;
+	sum->duplicated += s->duplicated;
+	sum->reordered += s->reordered;
+	sum->delayed += s->delayed;
+	sum->corrupted += s->corrupted;
+	sum->truncated += s->truncated;
+	sum->cut += s->cut;
+}
+
+/* Did what the runs of this kind are for happen, and no other fault? */
+static bool happened(int kind, const struct sim_stats *s)
+{
+	const uint64_t of[KINDS] = { 0,          s->lost,      s->duplicated, s->reordered,
+				     s->delayed, s->corrupted, s->truncated,  s->cut };
+
+	for (int k = 1; k < KINDS - 1; k++)
+		if (!of[k] != (k != kind && kind != KINDS - 1))
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t runs = 10000, first = 1, packets = 0, done = 0, failed = 0;
@@ -96,6 +119,7 @@ int main(int argc, char **argv)
 	for (int kind = only < 0 ? 0 : only; kind < KINDS && (only < 0 || kind == only); kind++) {
 		uint64_t count = only < 0 ? runs / KINDS + (kind == 8 ? runs % KINDS : 0) : runs;
 		uint64_t seed = first + (only < 0 ? (uint64_t)kind << 32 : 0);
+		struct sim_stats sum = { 0 };
 		bool ok = true;
 
 		for (uint64_t i = 0; i < count && ok; i++) {
@@ -106,6 +130,7 @@ int main(int argc, char **argv)
 			packets += r.net.packets;
 			done += r.done;
 			failed += r.failed;
+			add(&sum, &r.net);
 			if (verbose || !ok)
 				printf("# seed %llu: %u done, %u failed, %llu packets, %llu lost\n",
 				       (unsigned long long)cfg.seed, r.done, r.failed,
@@ -114,6 +139,10 @@ int main(int argc, char **argv)
 			if (!ok)
 				printf("# %s\n# again: %s --runs 1 --kind %d --seed %llu\n", r.why,
 				       argv[0], kind, (unsigned long long)cfg.seed);
+		}
+		if (ok && count >= 100 && !happened(kind, &sum)) {
+			printf("# other faults happened than were to\n");
+			ok = false;
 		}
 		broken += !ok;
 		printf("%sok %d - %s, %llu runs\n", ok ? "" : "not ", only < 0 ? kind + 1 : 1,
