@@ -245,6 +245,8 @@ static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 			memcpy(&got, b->buf + b->head, sizeof(got));
 			there = got;
 			heard = perf_now();
+			if (lost > sent - there) /* some of it was only late */
+				lost = sent - there;
 		}
 		now = perf_now();
 		if (perf_ns(now - heard) > 5e6) {
