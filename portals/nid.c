@@ -6,6 +6,7 @@
 #include "portals/nid.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <linux/ethtool.h>
@@ -13,6 +14,7 @@
 #include <net/if.h>
 #include <netpacket/packet.h>
 #include <p3nal_utcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -136,6 +138,25 @@ static bool inward(const char *name)
 	return false;
 }
 
+/* Has a bridge a card of this machine? */
+static bool has_card(const char *bridge)
+{
+	char path[64 + 2 * IFNAMSIZ];
+	const struct dirent *e;
+	bool has = false;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/sys/class/net/%.*s/brif", IFNAMSIZ, bridge);
+	dir = opendir(path);
+	while (dir && !has && (e = readdir(dir))) {
+		snprintf(path, sizeof(path), "/sys/class/net/%.*s/device", IFNAMSIZ, e->d_name);
+		has = e->d_name[0] != '.' && access(path, F_OK) == 0;
+	}
+	if (dir)
+		closedir(dir);
+	return has;
+}
+
 /* May lead to nobody else, whatever it is called. */
 static bool is_bridge(const char *name)
 {
@@ -151,30 +172,34 @@ static bool is_bridge(const char *name)
 	}
 	strcpy(r.ifr_name, name);
 	if (ioctl(fd, SIOCETHTOOL, &r) == 0)
-		is = !strncmp(info.driver, "bridge", sizeof(info.driver));
+		is = !strncmp(info.driver, "bridge", sizeof(info.driver)) && !has_card(name);
 	close(fd);
 	return is;
 }
 
-/* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from. */
+/* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from; of IPv6's the
+ * interface counts (find_interface). IPv4 is wanted more, for that is what the others of a job have. */
 static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 		const struct ptl_address *routed)
 {
+	bool there = same(a, routed) || (*routed->ifname && !strcmp(i->ifa_name, routed->ifname));
 	int v4 = a->family == AF_INET;
 
 	if (!(i->ifa_flags & IFF_UP) || link_local(a) || a->family == AF_PACKET)
 		return 0;
 	if (i->ifa_flags & IFF_LOOPBACK)
 		return v4;
-	if (same(a, routed) || (*routed->ifname && !strcmp(i->ifa_name, routed->ifname)))
-		return 10 + v4;
+	if (there)
+		return v4 ? 12 : 9 + same(a, routed);
 	if (inward(i->ifa_name))
 		return 0;
 	if (is_bridge(i->ifa_name))
 		return 2 + v4;
 	if (!strncmp(i->ifa_name, "veth", 4))
 		return 4 + v4;
-	return (i->ifa_flags & IFF_RUNNING ? 8 : 6) + v4;
+	if (!(i->ifa_flags & IFF_RUNNING))
+		return 6 + v4;
+	return v4 ? 11 : 8;
 }
 
 static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const struct wanted *w,

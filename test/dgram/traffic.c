@@ -42,7 +42,6 @@ struct traffic {
 	uint32_t nmessages, nsent, over, landing; /* over: told by sent(); landing: on their way */
 	uint32_t last[TRAFFIC_NODES][TRAFFIC_NODES];
 	uint64_t later_at[TRAFFIC_NODES][TRAFFIC_NODES]; /* dgram_resume is due; 0: no */
-	bool crashed;                                    /* at some time in this run */
 	char why[256];
 };
 
@@ -305,7 +304,6 @@ static void crash_or_restart(struct traffic *t)
 {
 	struct sim_node *n = sim_node(t->s, (uint32_t)below(t, t->cfg->nodes));
 
-	t->crashed = true;
 	/* what it had asked to be told later is forgotten with it */
 	for (uint32_t i = 0; i < t->cfg->nodes; i++)
 		t->later_at[i][n->index] = 0;

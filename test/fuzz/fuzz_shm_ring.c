@@ -3,11 +3,13 @@
  *
  * A peer that writes whatever it likes into its ring: the bytes become messages in a real interface's
  * inbox, with entries to match and operations to answer, and are taken in by the ordinary code.
- * The first byte says how many lines; every 64 bytes after it are one line, whose sequence number is
- * made right so that the rest is looked at.
+ * Every 64 bytes are one line, whose sequence number is made right so that the rest is looked at. With one byte more what can
+ * be is offered to a taker first, which takes every other one.
  */
 #include <stdlib.h>
 #include <string.h>
+
+#include <portals3_ext.h>
 
 #include "nal/shm/shm.h"
 
@@ -18,6 +20,7 @@ static ptl_handle_ni_t nih;
 static ptl_handle_eq_t eq;
 static ptl_handle_md_t md;
 static char memory[8192];
+static volatile unsigned char seen;
 
 static void open_interface(void)
 {
@@ -26,7 +29,8 @@ static void open_interface(void)
 		.start = memory,
 		.length = sizeof(memory),
 		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE,
+		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE |
+			   PTL_MD_OFFER,
 	};
 	ptl_handle_me_t me;
 	int n;
@@ -55,6 +59,26 @@ static void start_operations(void)
 	PtlGetRegion(md, 0, 4096, self, 9, 0, 0, 0);
 }
 
+static int take_every_other(const ptl_arrival_t *a)
+{
+	static bool turn;
+
+	for (ptl_size_t i = 0; a->data && i < a->length; i++)
+		seen += ((const unsigned char *)a->data)[i];
+	turn = !turn;
+	return turn;
+}
+
+static void offer(void)
+{
+	ptl_event_t ev[16];
+	int count, err;
+
+	do {
+		err = PtlEQPollMany(&eq, 1, 0, take_every_other, ev, 16, &count);
+	} while (err != PTL_EQ_EMPTY);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct shm_ring *r;
@@ -74,7 +98,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		line->seq = (uint32_t)r->ch->tail + 1;
 		r->ch->tail++;
 	}
-	ptl_leave(ni);
+	if (size % SHM_LINE == 1) {
+		ptl_unlock(ni); /* what leaves takes the rest in itself, without offering it */
+		offer();
+	} else {
+		ptl_leave(ni);
+	}
 	/* a message that claims more lines than were written takes them; the producer goes on there */
 	ptl_lock(ni);
 	if (r->ch->tail < r->ch->head)
