@@ -104,7 +104,8 @@ static ptl_pid_t choose_pid(void)
 /*
  * A name within the host is a process's while that lives, as the kernel sees it: the shm provider (1.17) takes a name away
  * from who has it, and only then says that it is taken. What one that died has left goes, for the provider would
- * use it again as it is, while others have it mapped.
+ * use it again as it is, while others have it mapped. (The kernel sees one network namespace: who shares /dev/shm with
+ * another, and its nid, had better not share pids.)
  */
 static int take_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
 		     struct ofi_name *name)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets and messages out. A short message on an open connection with credit is a packet at once, and if the link
- * copies it, no memory of ours is needed for it. Anything else waits in its peer's queue for run(). A packet that was
- * built has its number, so if the link has no room it is kept, and nothing passes it.
+ * Packets and messages out. A message on an open connection with credit is a packet at once, or of a long one what the
+ * peer needs to fetch it; if it is short, and the link copies it, no memory of ours is needed for it. Anything else waits in
+ * its peer's queue for run(). A packet that was built has its number, so if the link has no room it is kept, and nothing
+ * passes it.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -98,7 +98,9 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 	for (k = *bucket(d, i); k; k = k->next)
 		if (k->md == i && k->use == use && same(d, k))
 			return k;
-	if (!(md->state & PTL_OBJ_LIVE) || !md->threshold || md->options & PTL_MD_IOVEC)
+	/* a last operation that is sent may be counted when it is out */
+	if (!(md->state & PTL_OBJ_LIVE) || (uint32_t)md->threshold <= 1 ||
+	    md->options & PTL_MD_IOVEC)
 		return NULL;
 	/* descriptors of one message each take turns in few slots: what the last one left behind goes now */
 	drop(d, bucket(d, i), false);

@@ -573,6 +573,7 @@ static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
 		verbs_break(v, c, why);
 }
 
+/* What was under way comes back with errors, if the device can still say so; else the next packet, or silence, tells. */
 static void all_failed(struct verbs *v, const char *why)
 {
 	for (struct verbs_conn *c = v->conns; c; c = c->next)
