@@ -249,7 +249,7 @@ static inline uint32_t shm_ring_claim(struct shm_ring *r, uint32_t n)
 	if (shm_ring_clear_dirty(r, next))
 		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
 				 __ATOMIC_RELAXED);
-	r->ch->tail = tail + n;
+	__atomic_store_n(&r->ch->tail, tail + n, __ATOMIC_RELAXED); /* others look at it */
 	return (uint32_t)tail + 1;
 }
 

@@ -133,7 +133,7 @@ static void expect_target_events(const struct request *r, const struct verdict *
 
 static void expect_drop(void)
 {
-	double end = pt_lived() + PATIENCE_MS / 1000.0;
+	double end = pt_now() + PATIENCE_MS / 1000.0;
 	ptl_sr_value_t count;
 	ptl_event_t ev;
 
@@ -145,7 +145,7 @@ static void expect_drop(void)
 				 pt_kind_name(ev.type), ev.md_handle, ev.mlength, ev.offset);
 		if (count == drops)
 			return;
-		if (count > drops || pt_lived() > end)
+		if (count > drops || pt_now() > end)
 			mismatch("drop count is %" PRIu64 " instead of %" PRIu64, count, drops);
 	}
 }
