@@ -95,7 +95,8 @@ static inline bool udp_addr_same(const struct dgram_addr *a, const struct dgram_
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none. */
+/* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none, or not that of
+ * one host. */
 bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a);
 void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
 

@@ -45,22 +45,47 @@ socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a)
 	return sizeof(s->in4);
 }
 
+/* The number of a port, as udp_addr_format writes it; 0: it is none. */
+static uint16_t port_of(const char *digits)
+{
+	size_t n = strspn(digits, "0123456789");
+	unsigned long port;
+
+	if (!n || n > 5 || digits[n] || *digits == '0')
+		return 0;
+	port = strtoul(digits, NULL, 10);
+	return port <= 65535 ? (uint16_t)port : 0;
+}
+
+/* Is it of one host: not of a group, of all, or of nobody? */
+static bool one_host4(const struct in_addr *a)
+{
+	in_addr_t host = ntohl(a->s_addr);
+
+	return host != INADDR_ANY && host != INADDR_BROADCAST && !IN_MULTICAST(host);
+}
+
+static bool one_host6(const struct in6_addr *a)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_MULTICAST(a);
+}
+
 bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a)
 {
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
-	char copy[64], *host = copy, *colon, *end;
-	unsigned long port;
+	char copy[64], *host = copy, *colon;
+	uint16_t port;
 
 	if (!len || len >= sizeof(copy))
 		return false;
 	memcpy(copy, text, len);
 	copy[len] = '\0';
 	colon = strrchr(copy, ':');
-	if (!colon)
+	if (!colon || strlen(copy) != len)
 		return false;
 	*colon = '\0';
-	port = strtoul(colon + 1, &end, 10);
-	if (end == colon + 1 || *end || !port || port > 65535)
+	port = port_of(colon + 1);
+	if (!port)
 		return false;
 	if (*host == '[') {
 		host++;
@@ -68,14 +93,15 @@ bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_a
 			return false;
 		colon[-1] = '\0';
 		s.in6.sin6_family = AF_INET6;
-		s.in6.sin6_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET6, host, &s.in6.sin6_addr) != 1)
+		s.in6.sin6_port = htons(port);
+		if (inet_pton(AF_INET6, host, &s.in6.sin6_addr) != 1 ||
+		    !one_host6(&s.in6.sin6_addr))
 			return false;
 		if (IN6_IS_ADDR_LINKLOCAL(&s.in6.sin6_addr))
 			s.in6.sin6_scope_id = scope;
 	} else {
-		s.in4.sin_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET, host, &s.in4.sin_addr) != 1)
+		s.in4.sin_port = htons(port);
+		if (inet_pton(AF_INET, host, &s.in4.sin_addr) != 1 || !one_host4(&s.in4.sin_addr))
 			return false;
 	}
 	udp_addr_from(a, &s);
