@@ -9,6 +9,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -80,6 +81,37 @@ int pt_entries(const char *dir)
 		n++;
 	closedir(d);
 	return n;
+}
+
+int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum)
+{
+	char text[512];
+	uint64_t found;
+	int lines = 0;
+	FILE *stat;
+
+	if (sum)
+		*sum = 0;
+	snprintf(text, sizeof(text), "'%s' %d", PORTALS_STAT, (int)pid);
+	stat = popen(text, "r");
+	pt_true(stat != NULL);
+	while (fgets(text, sizeof(text), stat)) {
+		if (!strstr(text, what))
+			continue;
+		lines++;
+		if (sum && sscanf(text, "%" SCNu64, &found) == 1)
+			*sum += found;
+	}
+	pt_is(pclose(stat), 0);
+	return lines;
+}
+
+uint64_t pt_stat(pid_t pid, const char *what)
+{
+	uint64_t sum;
+
+	pt_stat_lines(pid, what, &sum);
+	return sum;
 }
 
 double pt_now(void)

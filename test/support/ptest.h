@@ -103,8 +103,13 @@ double pt_now(void); /* seconds, monotonic */
 /* The same, for deadlines, without the time in which all processes of the test were held still, as by the machine. */
 double pt_lived(void);
 int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is open */
-double pt_slow(void);            /* how much longer things take in this build (sanitizers) */
-void pt_pause(void);             /* one round of polling: gives the core away */
+/* What portals-stat says of a process: in how many lines `what` is, and in *sum, if there is one, the sum of the numbers
+ * they begin with. */
+int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
+/* That sum; 0 also if no line says it, as portals-stat leaves out what never happened. */
+uint64_t pt_stat(pid_t pid, const char *what);
+double pt_slow(void); /* how much longer things take in this build (sanitizers) */
+void pt_pause(void);  /* one round of polling: gives the core away */
 /* That many seconds here and now: in this build, on a machine as busy as this one. */
 double pt_patience(double seconds);
 /* Waits, outside the library, until cond holds; fails after secs seconds. */

@@ -1,35 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers that are gone: portals-stat counts those that died, not those that closed their interface. PORTALS_STAT is its path.
+ * Peers that are gone: portals-stat counts those that died, not those that closed their interface.
  */
 #include "ptest.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PORTAL = 7 };
 
-static unsigned long long died(void)
-{
-	unsigned long long n = 0;
-	char line[512];
-	FILE *stat;
-
-	snprintf(line, sizeof(line), "'%s' %d", PORTALS_STAT, (int)getpid());
-	stat = popen(line, "r");
-	pt_true(stat != NULL);
-	while (fgets(line, sizeof(line), stat))
-		if (strstr(line, "peers that died while connected"))
-			pt_is(sscanf(line, "%llu", &n), 1);
-	pt_is(pclose(stat), 0);
-	return n;
-}
-
 /* Rank 1 puts to rank 0 and goes; what rank 0 sends it then fails. */
-static void put_and_go(void (*go)(void), unsigned long long deaths)
+static void put_and_go(void (*go)(void), uint64_t deaths)
 {
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
@@ -59,7 +41,7 @@ static void put_and_go(void (*go)(void), unsigned long long deaths)
 			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, other, PORTAL, 0, 1, 0, 0));
 			pt_ok(PtlEQWait(eq, &ev));
 		} while (ev.ni_fail_type == PTL_NI_OK);
-		pt_is(died(), deaths);
+		pt_is(pt_stat(getpid(), "peers that died while connected"), deaths);
 		pt_ok(PtlNIFini(pt_ni));
 	} else {
 		pt_barrier();

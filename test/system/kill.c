@@ -5,7 +5,7 @@
  * survivors. The survivors must keep working among themselves, see every operation towards the dead
  * end within a second, see every incoming operation that started end, and be left with nothing of
  * the dead: no file, no mapping, no socket. In so many rounds some die while they hold a survivor's engine
- * lock, which portals-stat counts; PORTALS_STAT is its path. Usage: kill [rounds]
+ * lock, which portals-stat counts. Usage: kill [rounds]
  */
 #include "ptest.h"
 
@@ -301,19 +301,7 @@ static int count_lines(const char *file, const char *with)
 
 static uint64_t takeovers(void)
 {
-	unsigned long long n = 0, found = 0;
-	char line[512];
-	FILE *stat;
-
-	snprintf(line, sizeof(line), "'%s' %d", PORTALS_STAT, (int)getpid());
-	stat = popen(line, "r");
-	pt_true(stat != NULL);
-	while (fgets(line, sizeof(line), stat))
-		if (strstr(line, "times the engine lock was taken over from a dead process") &&
-		    sscanf(line, "%llu", &found) == 1)
-			n += found;
-	pt_is(pclose(stat), 0);
-	return n;
+	return pt_stat(getpid(), "times the engine lock was taken over from a dead process");
 }
 
 static void be_a_survivor(int number)

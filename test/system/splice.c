@@ -3,8 +3,7 @@
  *
  * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they are tried where nothing is said,
  * and PTL_SHM_LONG=splice has them go wherever that can be: they do, what arrives is right, also where one side leaves the library in between, where
- * memory is missing, and where the system refuses pipes; and nothing is left open. PORTALS_STAT is the path of
- * portals-stat.
+ * memory is missing, and where the system refuses pipes; and nothing is left open.
  */
 #include "ptest.h"
 
@@ -12,7 +11,6 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -28,19 +26,7 @@ enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 /* Bytes that came to a rank so. */
 static uint64_t spliced_to(int rank)
 {
-	unsigned long long n = 0, found = 0;
-	char command[512], line[512];
-	FILE *stat;
-
-	snprintf(command, sizeof(command), "'%s' %d", PORTALS_STAT, (int)pt_os_pid(rank));
-	stat = popen(command, "r");
-	pt_true(stat != NULL);
-	while (fgets(line, sizeof(line), stat))
-		if (strstr(line, "bytes moved by pages given to a pipe of the kernel") &&
-		    sscanf(line, "%llu", &found) == 1)
-			n += found;
-	pt_is(pclose(stat), 0);
-	return n;
+	return pt_stat(pt_os_pid(rank), "bytes moved by pages given to a pipe of the kernel");
 }
 
 /* From now on a system call fails with `error`; of fcntl only what sets the size of a pipe. */
