@@ -248,20 +248,21 @@ static char state_of(pid_t pid)
 	return paren && paren[1] == ' ' ? paren[2] : 0;
 }
 
-/* A process stopped by job control inside another's critical section, a few hundred instructions long, would
- * stop that one, too. It is let run until it has left it, and stopped again. */
-static void let_leave(struct ptl_ni *ni, int pidfd, uint32_t token)
+#define UNHELPED_NS 10000000 /* it did not leave: how long until the next try */
+
+/* A peer that was stopped in our region is let run until it has left it. */
+static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 {
 	struct ptl_region *r = ni->view.r;
+	uint32_t word;
 
-	r->stat.counts[PTL_COUNT_RESUMED]++;
-	syscall(SYS_pidfd_send_signal, pidfd, SIGCONT, NULL, 0);
-	for (int i = 0; i < 2000; i++) {
-		if ((atomic_load(&r->lock) & PTL_LOCK_TOKEN) != token)
-			break;
-		usleep(50);
-	}
-	syscall(SYS_pidfd_send_signal, pidfd, SIGSTOP, NULL, 0);
+	/* another thread may wait, too */
+	__atomic_fetch_add(&r->stat.counts[PTL_COUNT_RESUMED], 1, __ATOMIC_RELAXED);
+	if (shm_let_run(pid, &r->lock, PTL_LOCK_TOKEN, token))
+		return;
+	word = atomic_load(&r->lock);
+	if ((word & PTL_LOCK_TOKEN) == token)
+		ptl_futex_wait(&r->lock, word, UNHELPED_NS);
 }
 
 /* Not locked: it is the lock that is waited for. */
@@ -279,7 +280,7 @@ static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 	if (poll(&f, 1, 0) == 1)
 		return f.revents & POLLIN;
 	if (state_of(s->pid[i]) == 'T')
-		let_leave(ni, f.fd, token);
+		let_leave(ni, s->pid[i], token);
 	return false;
 }
 

@@ -16,6 +16,7 @@
  *   shm_long.c  long messages: who moves which chunk
  *   shm_splice.c ... both ways at once, by pipes of the kernel
  *   shm_way.c   ... and which way, by what was faster lately
+ *   shm_stopped.c processes that job control has stopped
  *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
  *   shm_link.c  the helper thread: connections, deaths, doorbells, work left behind
@@ -346,6 +347,12 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);
 bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline);
 /* Something came: the wait was worth its spinning. */
 void shm_wait_over(struct shm *s);
+
+/* ---- shm_stopped.c ---------------------------------------------------------------------------- */
+
+/* Lets a process that is stopped run, for a tenth of a second at most, while *word & mask is `value`; it is stopped
+ * again after that unless somebody continued it. False: it still is; perhaps we may not trace it, or somebody else does. */
+bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t value);
 
 /* ---- shm_peer.c ------------------------------------------------------------------------------- */
 
