@@ -23,6 +23,8 @@
 /* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
  * a bound for them is no faster. */
 #define RING_BYTES 98304
+/* Puts of no more bytes end in the order they were sent in. */
+#define ALONG_MOST 32768
 #define CHUNK      256 /* records allocated at a time */
 #define CHUNKS     4096
 
@@ -425,12 +427,12 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 
 /* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the longest pieces are best, as each
  * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. */
-static size_t piece_of(const struct mpi_rma *op, size_t bytes, size_t all, bool alone)
+static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone)
 {
 	ptl_size_t most = 0;
 
 	if (bytes > WHOLE_MOST && all <= CUT_MOST)
-		PtlPieceLength(mpi_world.ni, process(op), &most);
+		PtlPieceLength(mpi_world.ni, mpi_world.id[t->world], &most);
 	if (alone && most > 2 * LARGE)
 		most /= 2;
 	return most && most < bytes ? most : bytes;
@@ -451,16 +453,71 @@ static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_
 	return err;
 }
 
+/* A put that nobody answers, which may wait for the target's next call or ours: nobody misses it before a later one is
+ * answered. */
+static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uint32_t number,
+		   uint64_t offset)
+{
+	return bytes <= ALONG_MOST &&
+	       PtlPutInject(mpi_world.ni, from, bytes, PTL_INJECT_LAZY, mpi_world.id[t->world],
+			    MPI_PT_RMA, 0, (uint64_t)number << NUMBER_SHIFT | INDEX_MASK, offset,
+			    0) == PTL_OK;
+}
+
+/* What is behind others of which one is still to be answered need not be answered itself, which takes either side as long as
+ * a short put. */
+size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
+			 uint32_t number, uint64_t offset)
+{
+	struct mpi_win_target *t = &win->target[rank];
+	size_t n, done = 0;
+
+	while (t->pending && done < bytes) {
+		n = piece_of(t, bytes - done, bytes, false);
+		if (!inject(t, (const char *)from + done, n, number, offset + done))
+			break;
+		done += n;
+	}
+	if (!done)
+		return 0;
+	win->along += !t->along;
+	t->along = true;
+	return done;
+}
+
+/* The answer to a put of nothing is one to all that went along before it. */
+static int ask_along(struct mpi_win *win, int rank)
+{
+	struct mpi_rma *op = mpi_rma_begin(win, rank);
+	int err;
+
+	if (!op)
+		return MPI_ERR_NO_MEM;
+	win->along--;
+	win->target[rank].along = false;
+	err = put_piece(op, op->few, 0, win->target[rank].control_number, 0);
+	if (err)
+		mpi_rma_fail(op, err);
+	mpi_rma_started(op);
+	return err;
+}
+
 int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
 		uint64_t offset)
 {
+	struct mpi_win_target *t = &op->win->target[op->rank];
 	const bool alone = !rma.answers;
 	size_t n, done = 0;
 	int err;
 
 	do {
-		n = piece_of(op, bytes - done, bytes, alone);
-		err = put_piece(op, (const char *)from + done, n, number, offset + done);
+		n = piece_of(t, bytes - done, bytes, alone);
+		/* the last one's answer is one to all */
+		if (done + n < bytes &&
+		    inject(t, (const char *)from + done, n, number, offset + done))
+			err = MPI_SUCCESS;
+		else
+			err = put_piece(op, (const char *)from + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
 	return err;
@@ -482,12 +539,13 @@ static int get_piece(struct mpi_rma *op, void *to, size_t bytes, uint32_t number
 
 int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
+	const struct mpi_win_target *t = &op->win->target[op->rank];
 	const bool alone = !rma.answers;
 	size_t n, done = 0;
 	int err;
 
 	do {
-		n = piece_of(op, bytes - done, bytes, alone);
+		n = piece_of(t, bytes - done, bytes, alone);
 		err = get_piece(op, (char *)to + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
@@ -539,16 +597,22 @@ static int tell(struct mpi_win_target *t, int rank)
 int mpi_rma_flush(struct mpi_win *win, int rank)
 {
 	struct mpi_win_target *t = &win->target[rank];
+	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, told;
 
 	while (t->pending)
 		mpi_progress_queue(&mpi_rma_eq);
-	return tell(t, rank);
+	told = tell(t, rank);
+	return err ? err : told;
 }
 
 int mpi_rma_flush_all(struct mpi_win *win)
 {
-	int err = MPI_SUCCESS;
+	int err = MPI_SUCCESS, rc;
 
+	for (int i = 0; win->along && i < win->size; i++) {
+		rc = win->target[i].along ? ask_along(win, i) : MPI_SUCCESS;
+		err = err ? err : rc;
+	}
 	while (win->pending)
 		mpi_progress_queue(&mpi_rma_eq);
 	for (int i = 0; i < win->size; i++)

@@ -68,6 +68,9 @@ int mpi_rma_wait(struct mpi_rma *op);
 /* Parts of an operation; `number` and `offset` say where at the target. Wait if too many are under way. */
 int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
 		uint64_t offset);
+/* A put without a record, of which nobody hears before the next flush. Returns how many of its bytes could go so. */
+size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
+			 uint32_t number, uint64_t offset);
 int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset);
 /* `to` NULL: nothing comes back. `bytes` at the target, at most MPI_RMA_ATOMIC_MOST, of a compare and swap half. */
 int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes, uint32_t number,

@@ -258,31 +258,48 @@ static int in_runs(struct mpi_rma *op, const struct transfer *x, const struct mp
 	return err ? err : mpi_rma_batch_end(&b);
 }
 
+/* All but the first `gone` bytes. */
 static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
-			const struct mpi_rma_place *place, char *local)
+			const struct mpi_rma_place *place, char *local, size_t gone)
 {
-	size_t n = (size_t)(x->count * x->type->size);
-	uint64_t offset = place->offset + (uint64_t)x->target_type->true_lb;
+	size_t n = (size_t)(x->count * x->type->size) - gone;
+	uint64_t offset = place->offset + (uint64_t)x->target_type->true_lb + gone;
 
-	return x->put ? mpi_rma_put(op, local, n, place->number, offset)
+	return x->put ? mpi_rma_put(op, local + gone, n, place->number, offset)
 		      : mpi_rma_get(op, local, n, place->number, offset);
+}
+
+static size_t along(struct mpi_win *win, const struct transfer *x,
+		    const struct mpi_rma_place *place)
+{
+	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number)
+		return 0;
+	return mpi_rma_put_along(win, x->rank,
+				 (const char *)((uintptr_t)x->buf + (size_t)x->type->true_lb),
+				 (size_t)(x->count * x->type->size), place->number,
+				 place->offset + (uint64_t)x->target_type->true_lb);
 }
 
 static int by_portals(struct mpi_win *win, const struct transfer *x,
 		      const struct mpi_rma_place *place, struct mpi_request **request)
 {
-	struct mpi_rma *op = mpi_rma_begin(win, x->rank);
+	struct mpi_rma *op;
 	char *local;
+	size_t gone = request ? 0 : along(win, x, place);
 	int err;
 
+	if (gone == (size_t)(x->count * x->type->size))
+		return MPI_SUCCESS;
+	op = mpi_rma_begin(win, x->rank);
 	if (!op)
 		return MPI_ERR_NO_MEM;
 	err = local_data(op, x, &local);
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
-		err = x->target_type->dense && place->number ? in_one_piece(op, x, place, local)
-							     : in_runs(op, x, place, local);
+		err = x->target_type->dense && place->number
+			      ? in_one_piece(op, x, place, local, gone)
+			      : in_runs(op, x, place, local);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

@@ -76,6 +76,7 @@ struct mpi_win_target {
 	bool lock_nocheck; /* ... and no lock was taken */
 	bool started;      /* in the group of MPI_Win_start */
 	uint32_t pending;  /* operations of ours under way */
+	bool along;        /* ... and puts that went along (rma.h) */
 	int error;         /* of one of them that failed; told by the next synchronization */
 	struct mpi_regions *regions; /* dynamic: as last seen */
 };
@@ -104,6 +105,7 @@ struct mpi_win {
 	MPI_Aint bytes;
 	struct mpi_win_target *target;
 	uint32_t pending; /* of all targets */
+	int along;        /* targets to which puts went along */
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
 	struct mpi_info *info;

@@ -122,6 +122,84 @@ static const char *target_computes(int flavor)
 	return wrong;
 }
 
+/* ---- what a flush has ended ------------------------------------------------------------------------------ */
+
+enum { STREAMS = 200, STREAM_BYTES = 133140 };
+
+/* Puts of all lengths behind each other, to places of their own; every byte is the stream's number. */
+static const char *stream(MPI_Aint base, int number)
+{
+	static const int bytes[] = { 8, 8, 3, 1000, 8, 5000, 70000, 8, 33000, 20000, 1, 4096, 8 };
+	static char data[70000];
+	MPI_Aint at = base;
+
+	memset(data, number, sizeof(data));
+	for (size_t i = 0; i < sizeof(bytes) / sizeof(*bytes); i++) {
+		CHECK_OK(MPI_Put(data, bytes[i], MPI_BYTE, 1, at, bytes[i], MPI_BYTE, win));
+		at += bytes[i];
+	}
+	CHECK_OK(MPI_Win_flush(1, win));
+	return NULL;
+}
+
+static const char *streams(MPI_Aint base, _Atomic int *word)
+{
+	const char *wrong = NULL;
+
+	MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
+	for (int i = 1; i <= STREAMS && !wrong; i++) {
+		wrong = stream(base, i);
+		*word = 2 * i;
+		while (*word == 2 * i)
+			continue;
+	}
+	MPI_Win_unlock(1, win);
+	return wrong;
+}
+
+/* Looks at its memory as soon as a flush is over, and has called nothing meanwhile. */
+static const char *look(_Atomic int *word)
+{
+	const char *wrong = NULL;
+
+	for (int i = 1; i <= STREAMS; i++) {
+		double start = time_now();
+
+		while (*word != 2 * i)
+			if (time_now() > start + LIMIT_S)
+				return tap_wrong("no stream");
+		for (int k = 0; k < STREAM_BYTES && !wrong; k++)
+			if (((char *)memory)[k] != (char)i)
+				wrong = tap_wrong("stream %d: byte %d", i, k);
+		++*word;
+	}
+	return wrong;
+}
+
+static const char *flushed(int flavor)
+{
+	const char *wrong = NULL;
+	_Atomic int *word;
+	MPI_Win words;
+	MPI_Aint base = 0;
+
+	MPI_Win_allocate_shared(sizeof(*word), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &word, &words);
+	MPI_Win_shared_query(words, 0, &(MPI_Aint){ 0 }, &(int){ 0 }, &word);
+	make_window(flavor);
+	if (flavor == 3)
+		MPI_Get_address(memory, &base);
+	MPI_Bcast(&base, 1, MPI_AINT, 1, MPI_COMM_WORLD);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (tap_rank == 0)
+		wrong = streams(base, word);
+	else if (tap_rank == 1)
+		wrong = look(word);
+	MPI_Barrier(MPI_COMM_WORLD);
+	free_window(flavor);
+	MPI_Win_free(&words);
+	return wrong;
+}
+
 /* ---- the origin waits ----------------------------------------------------------------------------------- */
 
 /* More than a sender may have sent that nobody takes in. */
@@ -182,6 +260,7 @@ int main(int argc, char **argv)
 {
 	tap_start(argc, argv, FLAVORS);
 	tap_case("one-sided operations go on while their target computes", target_computes);
+	tap_case("what was flushed is there, though the target calls nothing", flushed);
 	tap_case("messages come in while a lock is waited for", messages_meanwhile);
 	return tap_end();
 }
