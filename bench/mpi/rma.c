@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Two ranks: what it takes rank 0 to put, get, or fetch and add, and to flush that, and the bandwidth of windows of
- * puts with one flush at the end. Rank 1 waits in a barrier meanwhile. In two kinds of windows: memory that MPI
- * allocates, and the program's own.
- * Usage: rma LINE-FILE MIN-MS REPEAT latency|bandwidth SIZE...
+ * puts with one flush at the end; what it takes to add doubles, and to synchronize by fences, by post and start, and by
+ * locks, with a put of 8 bytes each time. Rank 1 waits in a barrier meanwhile, or takes part. In two kinds of windows:
+ * memory that MPI allocates, and the program's own.
+ * Usage: rma LINE-FILE MIN-MS REPEAT latency|bandwidth|sync SIZE...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,6 +47,21 @@ static void fetch_op(int size)
 	MPI_Win_flush(1, win);
 }
 
+static void accumulate(int size)
+{
+	int n = size / (int)sizeof(double);
+
+	MPI_Accumulate(data, n, MPI_DOUBLE, 1, 0, n, MPI_DOUBLE, MPI_SUM, win);
+	MPI_Win_flush(1, win);
+}
+
+static void lock_put(int type)
+{
+	MPI_Win_lock(type, 1, 0, win);
+	MPI_Put(data, 8, MPI_BYTE, 1, 0, 8, MPI_BYTE, win);
+	MPI_Win_unlock(1, win);
+}
+
 static void (*operation)(int size);
 
 static void operations(void *arg, int count, uint64_t *ticks)
@@ -62,6 +78,43 @@ static void operations(void *arg, int count, uint64_t *ticks)
 		last = now;
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Rank 0 puts, and both take part in what ends that. */
+static void fences(void *arg, int count, uint64_t *ticks)
+{
+	(void)arg;
+	(void)ticks;
+	MPI_Win_fence(0, win);
+	for (int i = 0; i < count; i++) {
+		if (!bench_rank)
+			MPI_Put(data, 8, MPI_BYTE, 1, 0, 8, MPI_BYTE, win);
+		MPI_Win_fence(0, win);
+	}
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+}
+
+static void posts(void *arg, int count, uint64_t *ticks)
+{
+	MPI_Group all, other;
+	int peer = !bench_rank;
+
+	(void)arg;
+	(void)ticks;
+	MPI_Comm_group(MPI_COMM_WORLD, &all);
+	MPI_Group_incl(all, 1, &peer, &other);
+	for (int i = 0; i < count; i++) {
+		if (bench_rank) {
+			MPI_Win_post(other, 0, win);
+			MPI_Win_wait(win);
+			continue;
+		}
+		MPI_Win_start(other, 0, win);
+		MPI_Put(data, 8, MPI_BYTE, 1, 0, 8, MPI_BYTE, win);
+		MPI_Win_complete(win);
+	}
+	MPI_Group_free(&other);
+	MPI_Group_free(&all);
 }
 
 /* The puts go to places of their own, so that none waits for another. */
@@ -107,6 +160,41 @@ static void latencies(const char *variant, int size)
 		latency("rma_fetch_op", variant, fetch_op, size);
 }
 
+static void additions(const char *variant, int size)
+{
+	for (int i = 0; i < size / (int)sizeof(double); i++)
+		((double *)(void *)data)[i] = 1;
+	if (!bench_rank)
+		put(size);
+	latency("rma_accumulate", variant, accumulate, size);
+}
+
+static void locking(const char *test, const char *variant, int type)
+{
+	struct point p = { .size = type, .trips = TRIPS };
+	struct perf_stats s;
+
+	operation = lock_put;
+	s = bench_measure(operations, &p, BENCH_EACH);
+	bench_print(test, variant, 8, "ns", s.median / TRIPS, s.p99 / TRIPS, s.min / TRIPS);
+}
+
+static void epochs(const char *test, const char *variant, bench_run_fn *run)
+{
+	struct perf_stats s = bench_measure(run, NULL, BENCH_MEAN);
+
+	bench_print(test, variant, 8, "ns", s.median, s.p99, s.min);
+}
+
+/* No epoch is open. */
+static void synchronization(const char *variant)
+{
+	epochs("rma_fence", variant, fences);
+	epochs("rma_post", variant, posts);
+	locking("rma_lock_shared", variant, MPI_LOCK_SHARED);
+	locking("rma_lock_exclusive", variant, MPI_LOCK_EXCLUSIVE);
+}
+
 static void bandwidth(const char *variant, int size)
 {
 	int fit = (int)MOST_SIZE / size;
@@ -139,6 +227,8 @@ static void verify(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void (*measure)(const char *variant, int size);
+
 static void in_window(const char *variant, int allocated, char **arg)
 {
 	char *own = NULL;
@@ -156,19 +246,25 @@ static void in_window(const char *variant, int allocated, char **arg)
 	MPI_Win_lock_all(0, win);
 	verify();
 	for (char **size = arg + 1; *size; size++)
-		(strcmp(*arg, "latency") == 0 ? latencies : bandwidth)(variant, atoi(*size));
+		measure(variant, atoi(*size));
 	MPI_Win_unlock_all(win);
+	if (measure == additions)
+		synchronization(variant);
 	MPI_Win_free(&win);
 	free(own);
 }
 
 int main(int argc, char **argv)
 {
-	const char *usage = "latency|bandwidth SIZE...";
+	const char *usage = "latency|bandwidth|sync SIZE...";
 	char **arg = bench_start(&argc, &argv, usage);
 
-	if (bench_ranks != 2 || !*arg ||
-	    (strcmp(*arg, "latency") != 0 && strcmp(*arg, "bandwidth") != 0))
+	if (*arg)
+		measure = strcmp(*arg, "latency") == 0     ? latencies
+			  : strcmp(*arg, "bandwidth") == 0 ? bandwidth
+			  : strcmp(*arg, "sync") == 0      ? additions
+							   : NULL;
+	if (bench_ranks != 2 || !measure)
 		bench_fail("two ranks, and %s", usage);
 	for (char **size = arg + 1; *size; size++)
 		if (atoi(*size) < 1 || (size_t)atoi(*size) > MOST_SIZE)
