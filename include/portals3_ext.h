@@ -136,7 +136,11 @@ typedef struct {
 	ptl_event_kind_t type;
 } ptl_arrival_t;
 
-/* Not 0: it has taken what came. Calls no function of Portals. */
+/* What a taker says: it has taken what came; ... and this is what the call was to wait for, so it need look for no more. */
+#define PTL_TAKEN        1
+#define PTL_TAKEN_ENOUGH 2
+
+/* 0: it has no use for it. Calls no function of Portals. */
 typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
 
 /* A timeout of PtlEQPollMany: looks, as with 0, and keeps the processor. For who holds a lock that other threads need:

@@ -326,7 +326,9 @@ void mpi_progress_until(const struct mpi_request *r)
 {
 	while (!r->done) {
 		if (!mpi_world.threaded) {
+			mpi_proto.awaited = r;
 			mpi_progress(true);
+			mpi_proto.awaited = NULL;
 			continue;
 		}
 		if (++rounds % CHECK_ROUNDS == 0)

@@ -179,12 +179,13 @@ struct mpi_eq {
 struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
 	uint32_t share_bytes, share_slots, share_withdrawals;
-	size_t short_most;          /* longest message of the short protocol */
-	MPI_Count local_most;       /* longest receive that is not posted to Portals */
-	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
-	ptl_handle_me_t long_me;    /* posted receives go before it */
-	bool any_dead;              /* of the peers */
-	uint64_t next_number;       /* of long messages */
+	size_t short_most;                 /* longest message of the short protocol */
+	MPI_Count local_most;              /* longest receive that is not posted to Portals */
+	ptl_handle_eq_t unexpected;        /* events of unexpected messages and of credit */
+	ptl_handle_me_t long_me;           /* posted receives go before it */
+	bool any_dead;                     /* of the peers */
+	const struct mpi_request *awaited; /* alone, by the round of progress under way; or NULL */
+	uint64_t next_number;              /* of long messages */
 	struct mpi_eq
 		eq[16]; /* [0 .. neqs), small ones first; an operation takes the first with room */
 	int neqs;

@@ -364,16 +364,16 @@ static void keep_no_longer(int rank, uint32_t bytes)
 }
 
 /* Is a short message at `data` what a receive waits here for? Then it has it. */
-static bool received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
+static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
 {
 	struct mpi_request *r = mpi_posted_take(bits);
 
 	if (!r)
-		return false;
+		return 0;
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, data, (MPI_Count)bytes);
 	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
-	return true;
+	return r == mpi_proto.awaited ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
 }
 
 int mpi_offered(const ptl_arrival_t *put)

@@ -241,6 +241,15 @@ static void begin(struct ptl_engine *e, struct ptl_landing *l)
 	}
 }
 
+static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
+{
+	int said = e->taker(arrival);
+
+	if (said && e->taken != PTL_TAKEN_ENOUGH)
+		e->taken = said == PTL_TAKEN_ENOUGH ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	return said;
+}
+
 /* Is the put, which belongs to `md`, of use to the application before it is stored? Not while an earlier one waits in
  * the queue. */
 static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
@@ -250,9 +259,8 @@ static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arri
 	if (has_eq(v, md) && v->eq[md->eq].head != v->eq[md->eq].tail)
 		return false;
 	put->user_ptr = (void *)(uintptr_t)md->user_ptr;
-	if (!e->taker(put))
+	if (!take(e, put))
 		return false;
-	e->taken = true;
 	v->r->stat.sr[PTL_SR_RECV_COUNT]++;
 	v->r->stat.sr[PTL_SR_RECV_LENGTH] += put->length;
 	return true;
@@ -271,10 +279,9 @@ static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_k
 		.type = type,
 	};
 
-	if (!e->taker || !(md->options & PTL_MD_OFFER) || eq->head != eq->tail || !e->taker(&end))
+	if (!e->taker || !(md->options & PTL_MD_OFFER) || eq->head != eq->tail)
 		return false;
-	e->taken = true;
-	return true;
+	return take(e, &end);
 }
 
 enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,

@@ -371,7 +371,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		err = ni->engine.taken && !ni->engine.posted ? PTL_OK : take_any(ni, w, first);
 		if (ni->engine.taken && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
-		ni->engine.taken = false;
+		ni->engine.taken = 0;
 		if (err != PTL_EQ_EMPTY)
 			break;
 		/* a look at the clock costs as much as several looks at the rings */

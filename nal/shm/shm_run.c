@@ -618,6 +618,8 @@ static unsigned int APART take_plain(struct ptl_engine *e, const struct shm_peer
 		r->ch->messages++;
 		/* release: the lines were read before they are free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
+		if (e->taken == PTL_TAKEN_ENOUGH)
+			return n + 1;
 	}
 	return n;
 }
@@ -720,6 +722,8 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 	bool declined = false;
 	unsigned int n = plainly && plain_next(&p->in) ? take_plain(e, p, most, &declined) : 0;
 
+	if (e->taken == PTL_TAKEN_ENOUGH)
+		return n;
 	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, plainly, declined)
 						: n;
 }
@@ -741,6 +745,9 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
+			/* what else there is, leaving finds */
+			if (s->ni->engine.taken == PTL_TAKEN_ENOUGH && !p->deferred)
+				return true;
 		}
 		if (shm_ring_space_due(&p->in))
 			tell_space(s, p);

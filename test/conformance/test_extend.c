@@ -241,6 +241,7 @@ static void many_events_are_taken_at_once(void)
 /* ---- puts offered ----------------------------------------------------------------------------------- */
 
 static uint64_t arrived, offers_taken;
+static bool has_enough; /* now and then */
 
 static void check_next(uint64_t number, const void *data, size_t length)
 {
@@ -259,7 +260,7 @@ static int some(const ptl_arrival_t *put)
 	pt_true(put->user_ptr == &arrived);
 	check_next(put->hdr_data, put->data, put->length);
 	offers_taken++;
-	return 1;
+	return has_enough && put->hdr_data % 5 == 2 ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
 }
 
 static void inject_many(uint64_t from, uint64_t to)
@@ -310,6 +311,12 @@ static void offered_puts_stay_in_order(void)
 		pt_true(offers_taken > 0);
 		pt_quiet(eq);
 	}
+}
+
+static void so_does_what_comes_behind_enough(void)
+{
+	has_enough = true;
+	offered_puts_stay_in_order();
 }
 
 static int all(const ptl_arrival_t *put)
@@ -666,6 +673,7 @@ static void who_sends_lazily_wakes_sleepers(void)
 
 static const struct pt_test tests[] = {
 	PT_CASE(offered_puts_stay_in_order, 2),
+	PT_CASE(so_does_what_comes_behind_enough, 2),
 	PT_CASE(only_what_asks_for_no_answer_is_offered, 2),
 	PT_CASE(ends_that_are_taken_have_no_event, 2),
 	PT_CASE(a_lazy_put_wakes_who_waits, 2),
