@@ -2,8 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Accumulates in memory that all ranks of a window have mapped. Elements for which the processor has atomic
- * instructions are changed by them, one by one; the others, and those at odd addresses, under a lock of the
- * target's. Which it is follows from address and type, so that two ranks never differ about an element.
+ * instructions are changed by them, one by one, if they are few; the others, and those at odd addresses, under a lock of
+ * the target's. Which it is follows from address and type, so that two ranks never differ about an element.
+ * Instructions cost some twenty times what a loop takes that the compiler has made vectors of. So many elements are
+ * changed under the lock, too, when nobody is at work with instructions (win.h).
  */
 #include <string.h>
 
@@ -25,12 +27,12 @@ struct task {
 	const struct mpi_type *basic;
 };
 
-static void calculate(const struct task *k, const void *in, void *inout)
+static void calculate(const struct task *k, const void *in, void *inout, size_t n)
 {
 	if (k->loop)
-		k->loop(in, inout, 1);
+		k->loop(in, inout, n);
 	else
-		mpi_op_pair(k->object, k->basic, in, inout, 1);
+		mpi_op_pair(k->object, k->basic, in, inout, n);
 }
 
 /*
@@ -54,7 +56,7 @@ static void calculate(const struct task *k, const void *in, void *inout)
 		old = atomic_load_explicit(at, memory_order_relaxed);                              \
 		do {                                                                               \
 			new = old;                                                                 \
-			calculate(k, &value, &new);                                                \
+			calculate(k, &value, &new, 1);                                             \
 		} while (!atomic_compare_exchange_weak_explicit(                                   \
 			at, &old, new, memory_order_acq_rel, memory_order_relaxed));               \
 		return old;                                                                        \
@@ -98,7 +100,72 @@ static void one_locked(const struct task *k, char *at, const char *in, char *out
 	if (k->op == MPI_REPLACE)
 		memcpy(at, in, bytes);
 	else
-		calculate(k, in, at);
+		calculate(k, in, at, 1);
+}
+
+/* From so many on, and one more for every four ranks that may be at work, the lock is cheaper. */
+#define MANY 4
+/* So many under one lock: others wait. */
+#define MOST 4096
+
+static void few(const struct task *k, void *at, const char *in, char *out, size_t n)
+{
+	switch (k->basic->extent) {
+	case 8:
+		elements64(k, at, in, out, n);
+		break;
+	case 4:
+		elements32(k, at, in, out, n);
+		break;
+	case 2:
+		elements16(k, at, in, out, n);
+		break;
+	default:
+		elements8(k, at, in, out, n);
+	}
+}
+
+/* Does what is read lie where something is changed? Vectors would see other changes than single elements. */
+static bool overlap(const char *a, const char *b, size_t bytes)
+{
+	return a && b && (uintptr_t)a - (uintptr_t)b + bytes - 1 < 2 * bytes - 1;
+}
+
+static void many(struct mpi_win *win, struct mpi_win_target *t, const struct task *k, char *at,
+		 const char *in, char *out, size_t n)
+{
+	for (size_t some, bytes; n; n -= some) {
+		some = n < MOST ? n : MOST;
+		bytes = some * (size_t)k->basic->extent;
+		mpi_win_lock_elements(win, t);
+		mpi_win_await_elements(win, t);
+		if (out)
+			memcpy(out, at, bytes);
+		if (k->op == MPI_REPLACE)
+			memcpy(at, in, bytes);
+		else if (k->op != MPI_NO_OP)
+			calculate(k, in, at, some);
+		mpi_win_unlock_elements(t);
+		at += bytes;
+		in += in ? bytes : 0;
+		out += out ? bytes : 0;
+	}
+}
+
+static void by_instructions(struct mpi_win *win, struct mpi_win_target *t, const struct task *k,
+			    void *at, const char *in, char *out, size_t n)
+{
+	const size_t bytes = n * (size_t)k->basic->extent;
+	bool locked;
+
+	if (n >= MANY + (size_t)win->size / 4 && !overlap(in, at, bytes) &&
+	    !overlap(out, at, bytes) && !overlap(in, out, bytes)) {
+		many(win, t, k, at, in, out, n);
+		return;
+	}
+	locked = mpi_win_begin_elements(win, t);
+	few(k, at, in, out, n);
+	mpi_win_end_elements(win, t, locked);
 }
 
 int mpi_rma_direct(struct mpi_win *win, struct mpi_win_target *t, void *at, const void *in,
@@ -114,14 +181,7 @@ int mpi_rma_direct(struct mpi_win *win, struct mpi_win_target *t, void *at, cons
 	char *to = out, *place = at;
 
 	if (basic->dense && has_instructions(at, stride)) {
-		if (stride == 8)
-			elements64(&k, at, in, out, n);
-		else if (stride == 4)
-			elements32(&k, at, in, out, n);
-		else if (stride == 2)
-			elements16(&k, at, in, out, n);
-		else
-			elements8(&k, at, in, out, n);
+		by_instructions(win, t, &k, at, in, out, n);
 		return MPI_SUCCESS;
 	}
 	mpi_win_lock_elements(win, t);
@@ -151,8 +211,10 @@ void mpi_rma_direct_cas(struct mpi_win *win, struct mpi_win_target *t, void *at,
 			const void *compare, const void *in, void *out, size_t size)
 {
 	char old[32];
+	bool locked;
 
 	if (has_instructions(at, size)) {
+		locked = mpi_win_begin_elements(win, t);
 		if (size == 8)
 			cas64(at, compare, in, out);
 		else if (size == 4)
@@ -161,6 +223,7 @@ void mpi_rma_direct_cas(struct mpi_win *win, struct mpi_win_target *t, void *at,
 			cas16(at, compare, in, out);
 		else
 			cas8(at, compare, in, out);
+		mpi_win_end_elements(win, t, locked);
 		return;
 	}
 	mpi_win_lock_elements(win, t);

@@ -49,8 +49,10 @@ struct mpi_win_control {
 	_Alignas(64) _Atomic uint32_t users;
 	_Atomic uint32_t read, write;
 	_Atomic uint32_t sleepers; /* on `read` and `write`; direct windows only */
-	/* guards elements that have no atomic instructions: world rank + 1 of the holder */
+	/* guards elements that have no atomic instructions, or are many: world rank + 1 of the holder */
 	_Alignas(64) _Atomic uint32_t elements;
+	/* the owner changes elements of this rank's memory by atomic instructions: rank + 1 */
+	_Alignas(64) _Atomic uint32_t at_work;
 	/* of a dynamic window; else the struct ends here */
 	_Alignas(64) struct mpi_regions regions;
 };
@@ -149,9 +151,37 @@ void mpi_win_unshare(struct mpi_win *win);
 /* The lock of a target, by whichever way. MPI_ERR_PROC_ABORTED: a rank has died, perhaps with it. */
 int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
 int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
-/* The lock of elements without atomic instructions; direct windows. */
+/*
+ * The lock of elements without atomic instructions, or of many; direct windows. Who changes elements by instructions says so
+ * in its own control, then looks whether the lock is held; who holds it and does not use instructions awaits those who
+ * have said so.
+ */
 void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t);
 void mpi_win_unlock_elements(struct mpi_win_target *t);
+void mpi_win_await_elements(struct mpi_win *win, struct mpi_win_target *t);
+
+static inline bool mpi_win_begin_elements(struct mpi_win *win, struct mpi_win_target *t)
+{
+	_Atomic uint32_t *mine = &mpi_win_self(win)->control->at_work;
+
+	/* seq_cst, both: partners are the exchange in mpi_win_lock_elements and the loads in mpi_win_await_elements */
+	atomic_exchange(mine, (uint32_t)(t - win->target) + 1);
+	if (__builtin_expect(!atomic_load(&t->control->elements), 1))
+		return false;
+	atomic_store_explicit(mine, 0, memory_order_release);
+	mpi_win_lock_elements(win, t);
+	return true;
+}
+
+static inline void mpi_win_end_elements(struct mpi_win *win, struct mpi_win_target *t, bool locked)
+{
+	if (locked)
+		mpi_win_unlock_elements(t);
+	else
+		/* release: partner of mpi_win_await_elements */
+		atomic_store_explicit(&mpi_win_self(win)->control->at_work, 0,
+				      memory_order_release);
+}
 
 /* ---- win_dynamic.c -------------------------------------------------------------------------------------- */
 

@@ -190,7 +190,7 @@ void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 	uint32_t me = (uint32_t)mpi_world.rank + 1, holder = 0;
 
 	for (int i = 0; !atomic_compare_exchange_weak_explicit(
-		     word, &holder, me, memory_order_acquire, memory_order_relaxed);
+		     word, &holder, me, memory_order_seq_cst, memory_order_relaxed);
 	     i++) {
 		struct mpi_peer *p;
 
@@ -213,4 +213,24 @@ void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 void mpi_win_unlock_elements(struct mpi_win_target *t)
 {
 	atomic_store_explicit(&t->control->elements, 0, memory_order_release);
+}
+
+void mpi_win_await_elements(struct mpi_win *win, struct mpi_win_target *t)
+{
+	const uint32_t there = (uint32_t)(t - win->target) + 1;
+
+	for (int r = 0; r < win->size; r++) {
+		_Atomic uint32_t *at_work = &win->target[r].control->at_work;
+
+		for (int i = 0; atomic_load(at_work) == there; i++) {
+			if (i < SPINS)
+				continue;
+			if (i > SPINS + YIELDS && any_dead(win) >= 0 &&
+			    mpi_proto.peer[win->target[r].world].dead)
+				break;
+			mpi_unlock();
+			sched_yield();
+			mpi_lock();
+		}
+	}
 }

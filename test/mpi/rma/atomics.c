@@ -331,6 +331,55 @@ static const char *sums(int round)
 	return NULL;
 }
 
+/* Who adds to many elements at a time loses nothing of what others add to one, nor they of his. */
+static const char *few_and_many(int round)
+{
+	enum { MANY = 600, TIMES = 1200, SINGLE = 50 };
+	double ones[MANY], one = 1, old[MANY], *m;
+	const char *wrong = NULL;
+
+	for (int i = 0; i < MANY; i++)
+		ones[i] = 1;
+	make_window(round % FLAVORS, sizeof(ones), sizeof(*ones));
+	m = (double *)(void *)memory;
+	CHECK_OK(MPI_Win_fence(0, win));
+	for (int i = 0; i < TIMES; i++) {
+		int at = i % MANY, most = MANY - at < 100 ? MANY - at : 100;
+
+		if ((tap_rank + i / 100) % 3 == 0)
+			CHECK_OK(MPI_Accumulate(ones, MANY, MPI_DOUBLE, 0, 0, MANY, MPI_DOUBLE,
+						MPI_SUM, win));
+		else if ((tap_rank + i / 100) % 3 == 1)
+			CHECK_OK(MPI_Get_accumulate(ones, most, MPI_DOUBLE, old, most, MPI_DOUBLE,
+						    0, at, most, MPI_DOUBLE, MPI_SUM, win));
+		else
+			/* where those begin who add to all */
+			for (int k = 0; k < SINGLE; k++)
+				CHECK_OK(MPI_Fetch_and_op(&one, old, MPI_DOUBLE, 0, 0, MPI_SUM,
+							  win));
+	}
+	CHECK_OK(MPI_Win_fence(MPI_MODE_NOSUCCEED, win));
+	for (int k = 0; tap_rank == 0 && k < MANY && !wrong; k++) {
+		double sum = 0;
+
+		for (int r = 0; r < tap_size; r++)
+			for (int i = 0; i < TIMES; i++) {
+				int how = (r + i / 100) % 3, at = i % MANY;
+
+				if (how == 0)
+					sum++;
+				else if (how == 1)
+					sum += k >= at && k < at + 100;
+				else
+					sum += k == 0 ? SINGLE : 0;
+			}
+		if (m[k] != sum)
+			wrong = tap_wrong("element %d is %g, not %g", k, m[k], sum);
+	}
+	free_window(round % FLAVORS);
+	return wrong;
+}
+
 /* A torn or lost update of two words shows. */
 static const char *exclusive_locks(int round)
 {
@@ -428,6 +477,7 @@ int main(int argc, char **argv)
 	tap_case("a counter gives every number once", counters);
 	tap_case("compare and swap loses nothing", compare_and_swap);
 	tap_case("sums of many ranks are whole", sums);
+	tap_case("few elements and many at the same time", few_and_many);
 	tap_case("exclusive locks exclude", exclusive_locks);
 	tap_case("operations of one rank are in order", in_order);
 	tap_case("vectors longer than a message", long_vectors);
