@@ -44,8 +44,9 @@ enum {
 struct bare {
 	const char *test, *floor;
 	int fd;
-	int segment; /* bytes of one datagram, or of a frame's payload, on the wire */
-	size_t head; /* bytes before each payload: of Ethernet */
+	int segment;        /* bytes of one datagram, or of a frame's payload, on the wire */
+	size_t head;        /* bytes before each payload: of Ethernet */
+	double most, least; /* wanted of the ratios of latency and bandwidth; 0: nothing is */
 	char out[65536], buf[65536];
 };
 
@@ -304,6 +305,18 @@ static void empty(struct perf *p, void *arg, uint64_t seed)
 
 /* ---- the table ---- */
 
+/* What a row says at its end of a ratio that should be so at most, or at least. */
+static const char *verdict(char text[static 40], double ratio, double most, double least)
+{
+	bool met = most > 0 ? ratio <= most : ratio >= least;
+
+	text[0] = 0;
+	if (most > 0 || least > 0)
+		snprintf(text, 40, "  at %s %.2f: %s", most > 0 ? "most" : "least",
+			 most > 0 ? most : least, met ? "met" : "missed");
+	return text;
+}
+
 static void latency(struct perf *p, struct bare *b)
 {
 	const struct perf_pattern ping = { "the ping-pong of bare sockets", NULL, ping0, ping1,
@@ -315,6 +328,7 @@ static void latency(struct perf *p, struct bare *b)
 				   .scale = 0.5 / TRIPS };
 	struct perf_result r, bare_r;
 	struct perf_point pt;
+	char said[40];
 	double floor;
 
 	perf_measure(p, &ping, b, &bare_r);
@@ -326,8 +340,9 @@ static void latency(struct perf *p, struct bare *b)
 	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
-	perf_say(p, "%-34s %10.1f ns %12.1f ns %8.2f%s", "64 bytes, half round trip", floor,
-		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r));
+	perf_say(p, "%-34s %10.1f ns %12.1f ns %8.2f%s%s", "64 bytes, half round trip", floor,
+		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r),
+		 verdict(said, pt.ratio, b->most, 0));
 }
 
 static void bandwidth(struct perf *p, struct bare *b)
@@ -341,6 +356,7 @@ static void bandwidth(struct perf *p, struct bare *b)
 				   .scale = LONG };
 	struct perf_result r, bare_r;
 	struct perf_point pt;
+	char said[40];
 	double floor;
 
 	perf_measure(p, &flow, b, &bare_r);
@@ -352,8 +368,9 @@ static void bandwidth(struct perf *p, struct bare *b)
 	pt.floor = b->floor;
 	pt.ratio = perf_values_of(&pt, &r).median / floor;
 	perf_record(p, &pt, &r);
-	perf_say(p, "%-34s %8.3f GB/s %10.3f GB/s %8.2f%s", "1 MiB, one way", floor,
-		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r));
+	perf_say(p, "%-34s %8.3f GB/s %10.3f GB/s %8.2f%s%s", "1 MiB, one way", floor,
+		 perf_values_of(&pt, &r).median, pt.ratio, perf_mark_both(p, &bare_r, &r),
+		 verdict(said, pt.ratio, 0, b->least));
 }
 
 static void both(struct perf *p, struct bare *b)
@@ -366,7 +383,7 @@ static void both(struct perf *p, struct bare *b)
 
 void perf_udp(struct perf *p)
 {
-	static struct bare b = { .test = "udp", .floor = "bare UDP" };
+	static struct bare b = { .test = "udp", .floor = "bare UDP", .most = 1.25, .least = 0.9 };
 
 	perf_title(p, "udp", "Portals beside bare UDP, same two processes");
 	if (p->self.nid >> 28 == 0xf || p->other.nid >> 28 == 0xf) {
@@ -376,7 +393,8 @@ void perf_udp(struct perf *p)
 	open_socket(p, &b);
 	both(p, &b);
 	perf_say(p,
-		 "   bare UDP: polled sockets; segments of %d bytes cut and joined by the kernel",
+		 "   bare UDP: polled sockets; segments of %d bytes cut and joined by the kernel;\n"
+		 "   what is wanted at most and at least is meant for PTL_NAL=udp",
 		 b.segment);
 	close(b.fd);
 }
