@@ -168,6 +168,10 @@ struct dgram_ops {
 	/* The longest datagram that the link carries to this address, if that depends on it; NULL: cfg.mtu to all.
 	 * Called by dgram_run. */
 	uint32_t (*longest)(void *user, const struct dgram_addr *to);
+	/* Up to which length a datagram to this address goes as one. A longer one, if `longest` says that there may be,
+	 * goes in segments that have to arrive joined, and is lost with any of them. NULL: all go as one. Called by
+	 * dgram_run and dgram_receive. */
+	uint32_t (*whole)(void *user, const struct dgram_addr *to);
 
 	/* -- memory -- */
 

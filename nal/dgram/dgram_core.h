@@ -213,6 +213,7 @@ struct dgram_conn {
 	bool mtu_out;        /* the probe is in flight */
 	uint32_t long_lost;  /* packets above DGRAM_MTU_MIN in a row, */
 	uint64_t long_since; /* since then */
+	uint32_t cut_lost;   /* how often packets in segments are lost: see dgram_mtu_overtaken */
 
 	/* messages out */
 	struct dgram_msg **msg; /* ring by number, [msg_base, rec->tx_number) */
@@ -492,5 +493,7 @@ void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size);
 void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size);
 /* A packet of so many bytes that was no probe was lost, or arrived: perhaps long ones no longer get through. */
 void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool arrived);
+/* A packet of this length was lost, and later ones were not. */
+void dgram_mtu_overtaken(struct dgram *m, struct dgram_rec *r, uint32_t size);
 
 #endif

@@ -230,8 +230,10 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 			bool probe = s->probe;
 
 			lost(m, r, s);
-			if (!probe)
+			if (!probe) {
 				dgram_cc_lost(m, r, pn);
+				dgram_mtu_overtaken(m, r, s->bytes);
+			}
 		} else {
 			c->loss_at = dgram_min64(c->loss_at, by);
 		}

@@ -48,6 +48,7 @@ struct net_link {
 	void (*transmit)(void *link, const struct dgram_packet *p);
 	void (*flush)(void *link);
 	uint32_t (*longest)(void *link, const struct dgram_addr *to); /* NULL: the same to all */
+	uint32_t (*whole)(void *link, const struct dgram_addr *to); /* NULL: whatever its length */
 
 	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
 	unsigned int (*receive)(void *link, struct net *n);

@@ -70,8 +70,16 @@ static uint32_t longest(void *user, const struct dgram_addr *to)
 	return n->link->longest ? n->link->longest(n->link_state, to) : UINT32_MAX;
 }
 
+static uint32_t whole(void *user, const struct dgram_addr *to)
+{
+	const struct net *n = user;
+
+	return n->link->whole ? n->link->whole(n->link_state, to) : UINT32_MAX;
+}
+
 static const struct dgram_ops machine_ops = {
 	.longest = longest,
+	.whole = whole,
 	.room = room,
 	.transmit = transmit,
 	.seal = net_seal,

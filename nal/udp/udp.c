@@ -232,6 +232,7 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 	set_options(u);
 	u->mtu = carried_by(u, ni->address.ifname);
 	u->local_mtu = carried_by(u, "lo");
+	u->train = udp_train(u->mtu);
 	udp_recv_init(u);
 	err = take_port(u, ni, want);
 	if (err != PTL_OK) {
@@ -262,16 +263,31 @@ static bool parse_card(const void *link, const char *card, size_t len, struct dg
 }
 
 /* What is for an address of this host does not leave by its interface. */
-static uint32_t longest(void *link, const struct dgram_addr *to)
+uint32_t udp_whole(const struct udp *u, const struct dgram_addr *to)
 {
-	const struct udp *u = link;
 	bool local = to->word[1] == u->own.word[1] && to->word[2] == u->own.word[2];
 
 	return local && u->local_mtu > u->mtu ? u->local_mtu : u->mtu;
 }
 
+static uint32_t whole(void *link, const struct dgram_addr *to)
+{
+	return udp_whole(link, to);
+}
+
+/* Where only kernels are on the way, as between containers of a host, segments travel and arrive as one, so that one
+ * packet may be as long as all of them: built, tagged, remembered and acknowledged once. */
+static uint32_t longest(void *link, const struct dgram_addr *to)
+{
+	const struct udp *u = link;
+	uint32_t as_one = udp_whole(u, to);
+
+	return as_one == u->mtu && u->segments_out && u->segments_in ? u->train : as_one;
+}
+
 static const struct net_link udp_link = {
 	.longest = longest,
+	.whole = whole,
 	.name = "udp",
 	.address = udp_address,
 	.room = udp_room,
@@ -292,7 +308,7 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	u->net.link = &udp_link;
 	u->net.link_state = u;
 	u->net.ranks = &u->ranks;
-	return net_start(&u->net, job, u->fd, u->local_mtu > u->mtu ? u->local_mtu : u->mtu,
+	return net_start(&u->net, job, u->fd, u->local_mtu > u->train ? u->local_mtu : u->train,
 			 window(u));
 }
 

@@ -38,6 +38,7 @@ struct udp_packet {
 	uint32_t iov, pieces; /* in `iov`, the head first */
 	uint32_t len;
 	bool probe, anywhere;
+	bool cut; /* it goes in segments */
 };
 
 struct udp_way {
@@ -53,7 +54,8 @@ struct udp {
 	int family;
 	uint16_t port;
 	uint32_t mtu;       /* longest datagram, */
-	uint32_t local_mtu; /* to processes of this host, which go by the loopback interface */
+	uint32_t local_mtu; /* to processes of this host, which go by the loopback interface, */
+	uint32_t train;     /* in segments that are joined again before we receive them */
 	struct dgram_addr own;
 	bool segments_out, segments_in;
 	bool told; /* a send heard of an error of an earlier packet: there is more in the queue of errors */
@@ -85,6 +87,11 @@ struct udp {
 		} control[UDP_BUFFERS];
 	} in;
 };
+
+/* ---- udp.c ------------------------------------------------------------------------------------ */
+
+/* The longest datagram to that address that goes as one. */
+uint32_t udp_whole(const struct udp *u, const struct dgram_addr *to);
 
 /* ---- udp_addr.c ------------------------------------------------------------------------------- */
 
@@ -118,6 +125,8 @@ void udp_never_fragment(const struct udp *u, int fd);
 void udp_recv_init(struct udp *u);
 /* Does the kernel cut a datagram into segments on its way out; and join those that come in? Tries. */
 bool udp_can_segment(int fd);
+/* Bytes of as many segments of so many as can be one datagram. */
+uint32_t udp_train(uint32_t mtu);
 bool udp_can_join(int fd);
 
 /* ---- udp_way.c -------------------------------------------------------------------------------- */

@@ -87,7 +87,8 @@ static size_t segment(struct msghdr *h, size_t len)
 	return len;
 }
 
-/* A buffer with packets of `size` bytes, of which the last may be shorter; `from` NULL: it was not asked. */
+/* A buffer with packets of `size` bytes, of which the last may be shorter, or with one that went in segments of so many;
+ * `from` NULL: it was not asked. */
 static void take(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
 		 size_t len, size_t size)
 {
@@ -100,6 +101,12 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
+	if (size < len) {
+		size_t first = dgram_packet_length(bytes, len);
+
+		if (first > size)
+			size = first;
+	}
 	net_joined(n, (uint32_t)((len + size - 1) / size));
 	for (size_t at = 0; at < len; at += size)
 		net_packet(n, from ? &addr : NULL, bytes + at, len - at < size ? len - at : size);

@@ -58,6 +58,7 @@ void udp_transmit(void *link, const struct dgram_packet *p)
 	q->len = (uint32_t)(p->head_len + p->body_len);
 	q->probe = p->probe;
 	q->anywhere = p->anywhere;
+	q->cut = q->len > u->mtu && q->len > udp_whole(u, p->to);
 	o->iov[o->iovs++] = (struct iovec){ p->head, p->head_len };
 	if (p->pieces && p->body_len <= COPY_MOST) {
 		copy_body(p->head + p->head_len, p);
@@ -70,6 +71,13 @@ void udp_transmit(void *link, const struct dgram_packet *p)
 	q->pieces += (uint32_t)p->pieces;
 	o->iovs += (uint32_t)p->pieces;
 	o->used += ((uint32_t)p->head_len + 15) & ~15u;
+}
+
+uint32_t udp_train(uint32_t mtu)
+{
+	uint32_t segments = DATAGRAM_MOST / mtu;
+
+	return mtu * (!segments ? 1 : segments > SEGMENTS_MOST ? SEGMENTS_MOST : segments);
 }
 
 bool udp_can_segment(int fd)
@@ -130,8 +138,8 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 	memset(m, 0, sizeof(*m));
 	m->msg_hdr.msg_iov = &u->out.iov[a->iov];
 	m->msg_hdr.msg_iovlen = joined(m->msg_hdr.msg_iov, z->iov + z->pieces - a->iov);
-	if (count > 1) {
-		uint16_t size = (uint16_t)a->len;
+	if (count > 1 || a->cut) {
+		uint16_t size = (uint16_t)(a->cut ? u->mtu : a->len);
 		struct cmsghdr *c;
 
 		m->msg_hdr.msg_control = p->control;

@@ -360,6 +360,120 @@ static void a_path_that_narrows_is_noticed(void **state)
 	assert_true(pair_info(&p, 0, 1).mtu <= 1400);
 }
 
+enum { AS_ONE = 1472, CUT = 44 * AS_ONE };
+
+static uint32_t as_one(void *user, const struct dgram_addr *to)
+{
+	(void)user;
+	(void)to;
+	return AS_ONE;
+}
+
+static uint32_t cut_packets;
+
+static bool all_joined(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	(void)q;
+	(void)from;
+	(void)to;
+	(void)packet;
+	cut_packets += len > AS_ONE;
+	return true;
+}
+
+static bool none_joined(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	return all_joined(q, from, to, packet, len) && len <= AS_ONE;
+}
+
+static bool some_joined(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	return all_joined(q, from, to, packet, len) && (len <= AS_ONE || cut_packets % 4);
+}
+
+static bool joined_for_a_while(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet,
+			       size_t len)
+{
+	return all_joined(q, from, to, packet, len) && (len <= AS_ONE || cut_packets < 40);
+}
+
+static bool few_lost(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	return all_joined(q, from, to, packet, len) && (len <= AS_ONE || cut_packets % 100 != 50);
+}
+
+/* So many bodies of that length from 0 to 1, over a path that keeps what `keep` says. */
+static void bodies_in_segments(int count, uint64_t len,
+			       bool (*keep)(struct pair *q, uint32_t from, uint32_t to,
+					    uint8_t *packet, size_t len))
+{
+	cfg.machine.mtu = CUT;
+	cfg.ops.whole = as_one;
+	again();
+	cut_packets = 0;
+	p.keep = keep;
+	for (int i = 1; i <= count; i++) {
+		assert_int_equal(pair_send(&p, 0, 1, len), 0);
+		pair_until(&p, &p.told[0].sent, (uint32_t)i);
+		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_memory_equal(p.told[1].landing, p.source, len);
+	}
+	assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
+}
+
+static void segments_that_arrive_joined_are_one_packet(void **state)
+{
+	(void)state;
+	bodies_in_segments(3, PAIR_LONG, all_joined);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, CUT);
+	assert_int_equal(pair_stats(&p, 0).timeouts, 0);
+	/* a lost one now and then is no reason to do without */
+	bodies_in_segments(6, PAIR_LONG, few_lost);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, CUT);
+}
+
+static void segments_that_are_not_joined_cost_two_packets(void **state)
+{
+	(void)state;
+	bodies_in_segments(4, PAIR_LONG, none_joined);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
+	assert_int_equal(cut_packets, 2);
+	assert_int_equal(pair_stats(&p, 0).timeouts, 0);
+}
+
+static void segments_are_not_tried_for_little(void **state)
+{
+	(void)state;
+	bodies_in_segments(40, 4 * CUT, all_joined);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
+	assert_int_equal(cut_packets, 0);
+}
+
+static void segments_are_not_tried_where_the_wire_is_slow(void **state)
+{
+	(void)state;
+	cfg.G_ps = 8000; /* 1 Gbit/s */
+	bodies_in_segments(3, PAIR_LONG, all_joined);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
+	assert_int_equal(cut_packets, 0);
+}
+
+static void segments_that_are_joined_no_longer_are_given_up(void **state)
+{
+	uint32_t after;
+
+	(void)state;
+	bodies_in_segments(3, PAIR_LONG, some_joined);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
+	after = cut_packets;
+	assert_true(after > 2 && after < 60);
+	assert_int_equal(pair_send(&p, 0, 1, PAIR_LONG), 0);
+	pair_until(&p, &p.told[0].sent, 4);
+	assert_int_equal(cut_packets, after);
+	bodies_in_segments(3, PAIR_LONG, joined_for_a_while);
+	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
+}
+
 static void replies_need_no_second_round_trip(void **state)
 {
 	const struct dgram_out o = { .header = &p.given[0][1],
@@ -561,6 +675,11 @@ int main(void)
 		TEST(the_longest_packets_that_pass_are_found),
 		TEST(what_the_link_carries_may_depend_on_the_peer),
 		TEST(a_path_that_narrows_is_noticed),
+		TEST(segments_that_arrive_joined_are_one_packet),
+		TEST(segments_that_are_not_joined_cost_two_packets),
+		TEST(segments_are_not_tried_for_little),
+		TEST(segments_are_not_tried_where_the_wire_is_slow),
+		TEST(segments_that_are_joined_no_longer_are_given_up),
 		TEST(replies_need_no_second_round_trip),
 		TEST(packets_say_how_long_they_are),
 		TEST(what_looks_like_a_piece_is_none),

@@ -410,6 +410,14 @@ static void go(struct traffic *t)
 	}
 }
 
+/* Longer packets go in segments. */
+static uint32_t whole(void *user, const struct dgram_addr *to)
+{
+	(void)user;
+	(void)to;
+	return 1472;
+}
+
 static void settings(const struct traffic_cfg *cfg, struct sim_cfg *sc)
 {
 	uint64_t x = cfg->seed * 0x9e3779b97f4a7c15u;
@@ -430,9 +438,11 @@ static void settings(const struct traffic_cfg *cfg, struct sim_cfg *sc)
 	sc->machine.rto_min_ns = 2 * MS;
 	sc->machine.rto_max_ns = 200 * MS;
 	sc->machine.keepalive_ns = 500 * MS;
-	sc->ops = (struct dgram_ops){
-		.deliver = deliver, .landed = landed, .sent = sent, .pieces = pieces
-	};
+	sc->ops = (struct dgram_ops){ .deliver = deliver,
+				      .landed = landed,
+				      .sent = sent,
+				      .pieces = pieces,
+				      .whole = x >> 15 & 1 ? whole : NULL };
 }
 
 bool traffic_run(const struct traffic_cfg *cfg, struct traffic_result *result)
