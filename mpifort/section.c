@@ -17,9 +17,13 @@ bool mpifort_is_simple(const CFI_cdesc_t *d)
 {
 	CFI_index_t next = (CFI_index_t)d->elem_len;
 
+	if (!d->base_addr) /* not allocated: it has no dimensions */
+		return true;
 	for (int i = 0; i < d->rank; i++) {
-		if (d->dim[i].extent == 0 || d->dim[i].extent == -1) /* empty, or assumed-size */
+		if (d->dim[i].extent <= 0) /* empty, or assumed-size */
 			return true;
+	}
+	for (int i = 0; i < d->rank; i++) {
 		if (d->dim[i].extent != 1 && d->dim[i].sm != next)
 			return false;
 		next *= d->dim[i].extent;

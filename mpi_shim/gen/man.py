@@ -81,7 +81,7 @@ def in_fortran(procedures, f):
     call = f'{p.name}({names})'
     lines = [fortran.wrapped(f'call {call}' if not p.result else f'result = {call}', 0)]
     for a in p.args:
-        lines += ['  ' + text for text in face.declare(a, p, False)]
+        lines += ['  ' + text for text in face.declare(a, p, False) if not text.startswith('!')]
     if p.ierror:
         lines.append('  integer, optional, intent(out) :: ierror')
     if p.result:

@@ -223,13 +223,13 @@ class Binding:
 def old(procedures):
     out = [HEAD]
     for p in procedures:
-        if not p.by_hand and not (p.large and p.choices):
+        if not p.by_hand and not (p.large and p.described):
             out.append(Binding(p, False).text())
             if p.large:
                 continue
             if any(a.name == 'buffer_addr' for a in p.args):
                 out.append(Binding(p, False, True).text())
-            elif p.in_f08 and not p.choices:
+            elif p.in_f08 and not p.described:
                 out.append(f'MPIFORT_SAME({p.f08_name.lower()}_, {p.lower}_);\n')
             if table.with_cptr(p):
                 out.append(f'MPIFORT_SAME({p.lower}_cptr_, {p.lower}_);\n')
@@ -239,7 +239,7 @@ def old(procedures):
 def f08(procedures):
     out = [HEAD]
     for p in procedures:
-        if not p.by_hand and p.choices and p.in_f08:
+        if not p.by_hand and p.described and p.in_f08:
             out.append(Binding(p, True).text())
     return '\n'.join(out) + TAIL
 

@@ -63,7 +63,7 @@ def mpif(integers, handles, procedures):
     for name, shape in NUMBERS:
         out.append(fixed(f'INTEGER {name}{shape}'))
     for name, shape in STRINGS:
-        out.append(fixed(f'CHARACTER*1 {name}{shape}'))
+        out.append(fixed(f'CHARACTER {name}{shape}'))
     for block, names in (('MPIFORT_NUMBERS', NUMBERS), ('MPIFORT_STRINGS', STRINGS)):
         out += [fixed(f'COMMON /{block}/ {name}') for name, _ in names]
         out.append(fixed(f'SAVE /{block}/'))
@@ -158,18 +158,18 @@ class Face:
             return 'character(len=*)'
         return {'logical': 'logical'}.get(a.kind, 'integer')
 
-    def choice(self, a, kept):
+    def choice(self, a, p):
         """A buffer. One that MPI keeps is a TARGET: gfortran then knows that what it is may change in later
         calls, which ASYNCHRONOUS alone does not tell it."""
-        later = (', asynchronous' if self.f08 else '') + ', target' if kept else ''
-        if self.f08:
+        later = (', asynchronous' if self.f08 else '') + ', target' if self.keeps(p) else ''
+        if self.f08 and p.described:
             intent = ', intent(in)' if a.intent == 'in' else ''
             return [f'type(*), dimension(..){intent}{later} :: {a.name}']
         return [f'!GCC$ ATTRIBUTES NO_ARG_CHECK :: {a.name}', f'type(*), dimension(*){later} :: {a.name}']
 
     def declare(self, a, p, cptr):
         if a.kind == 'choice' or a.name == 'buffer_addr' and not self.f08:
-            return self.choice(a, self.keeps(p))
+            return self.choice(a, p)
         if a.kind == 'procedure':
             if self.f08:
                 return [f'procedure({a.callback}) :: {a.name}']
@@ -199,7 +199,7 @@ class Face:
         name = p.f08_name if self.f08 else p.name + ('_cptr' if cptr else '')
         names = [a.name for a in p.args] + (['ierror'] if p.ierror else [])
         kind = 'function' if p.result else 'subroutine'
-        bind = f' bind(C, name="{prefix.lower()}{lower}_")' if self.f08 and p.choices else ''
+        bind = f' bind(C, name="{prefix.lower()}{lower}_")' if self.f08 and p.described else ''
         head = f'{kind} {prefix}{name}({", ".join(names)})'
         out = []
         if p.result:

@@ -78,9 +78,15 @@ class Procedure:
         return not self.large
 
     @property
+    def described(self):
+        """Do buffers in mpi_f08 come as descriptors? That takes BIND(C), where standard Fortran has no LOGICAL
+        of default kind: beside one (MPI_Abi_get_fortran_booleans) they come as in module mpi."""
+        return bool(self.choices) and not any(a.kind == 'logical' for a in self.args)
+
+    @property
     def f08_name(self):
         """The specific name in mpi_f08: MPI-4 §19.1.5, table 19.1."""
-        return self.name + ('_f08ts' if self.choices else '_f08')
+        return self.name + ('_f08ts' if self.described else '_f08')
 
 
 def fits(row, name, arg):

@@ -7,7 +7,7 @@ Usage: interfaces.py SOURCE_DIR BUILD_DIR
 
 Constants: a program in C and one in each interface of Fortran print all that mpif.h has, in order. Names: each
 procedure of the table is a symbol of both libraries, MPI_ ones weak and PMPI_ ones not, and can be used
-from its module.
+from its module. Standards: each interface compiles where gfortran is asked for standard Fortran and nothing else.
 """
 import pathlib
 import re
@@ -140,6 +140,52 @@ def covered():
          sorted(declared - {p.name for p in PROCEDURES}) if len(declared) > 500 else ['too few'])
 
 
+# ---- standards ------------------------------------------------------------------------------------------------
+
+STRICT = [['-std=f2003'], ['-std=f2008'], ['-std=f2008ts'], ['-std=f2018'], ['-pedantic', '-Wall', '-Werror']]
+USES = {'mpif.h': ('', "include 'mpif.h'\n"), 'mpi': ('use mpi\n', ''), 'mpi_f08': ('use mpi_f08\n', '')}
+
+
+def standards(folder):
+    for interface, (use, include) in USES.items():
+        source = folder / 'strict.f90'
+        source.write_text(f'program strict\n{use}implicit none\n{include}integer :: rank, ierr\n'
+                          'call MPI_Init(ierr)\ncall MPI_Comm_rank(MPI_COMM_WORLD, rank, ierr)\n'
+                          'call MPI_Finalize(ierr)\nend program strict\n')
+        for flags in STRICT:
+            done = subprocess.run([WRAPPERS / 'mpifort', *flags, '-c', source, '-o', folder / 'strict.o'],
+                                  capture_output=True, text=True)
+            case(f'{interface} compiles with {" ".join(flags)}',
+                 done.stderr.splitlines() if done.returncode else [])
+
+
+# ---- booleans ---------------------------------------------------------------------------------------------------
+
+# The one procedure of mpi_f08 with buffers and a LOGICAL, under both of its names; one buffer has gaps.
+BOOLEANS = '''\
+program booleans
+  use mpi_f08
+  implicit none
+  logical(4) :: yes(4), no
+  logical :: is_set(2)
+  yes = .false.
+  no = .true.
+  call MPI_Init()
+  call MPI_Abi_get_fortran_booleans(4, yes(2), no, is_set(1))
+  call PMPI_Abi_get_fortran_booleans(4, yes(4:1:-3), no, is_set(2))
+  print '(7l1)', is_set, yes, no
+  call MPI_Finalize()
+end program booleans
+'''
+
+
+def booleans(folder):
+    (folder / 'booleans.f90').write_text(BOOLEANS)
+    run([WRAPPERS / 'mpifort', folder / 'booleans.f90', '-o', folder / 'program'])
+    printed = run([folder / 'program'], timeout=60).strip()
+    case('MPI_Abi_get_fortran_booleans of mpi_f08', [] if printed == 'TTFTFTF' else [printed])
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -147,6 +193,8 @@ def main():
         constants(folder)
         linker_names()
         in_modules(folder)
+        standards(folder)
+        booleans(folder)
     print(f'1..{cases}')
     return 1 if failed else 0
 

@@ -30,6 +30,7 @@ program sections
   call windows()
   call packing()
   call components()
+  call nothing()
   call refused()
   call MPI_Finalize()
   call checked(rank)
@@ -369,6 +370,37 @@ contains
   end subroutine components
 
   ! What cannot be expressed is an error, and nothing moves.
+  ! No elements at all: what dimensions there are say nothing, and no buffer is looked at.
+  subroutine nothing()
+    integer, allocatable :: none(:)
+    integer, pointer :: gone(:)
+    integer, target :: a(20)
+    integer, save :: b(20000, 4)
+    integer :: first
+    type(MPI_Request) :: r
+    a = 1
+    b = -1
+    allocate(none(3))
+    deallocate(none)
+    call MPI_Bcast(none, 0, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    gone => a(1:20:2)
+    nullify(gone)
+    call MPI_Bcast(gone, 0, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    call MPI_Ibcast(gone, 0, MPI_INTEGER, 0, MPI_COMM_WORLD, r)
+    call MPI_Wait(r, MPI_STATUS_IGNORE)
+    call MPI_Irecv(gone, 0, MPI_INTEGER, prev, 0, MPI_COMM_WORLD, r)
+    call MPI_Send(none, 0, MPI_INTEGER, next, 0, MPI_COMM_WORLD)
+    call MPI_Wait(r, MPI_STATUS_IGNORE)
+    call check(.not. allocated(none) .and. .not. associated(gone), 'arrays that are not there')
+    first = 5
+    call MPI_Bcast(b(1:20000:2, first:4), 0, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    call MPI_Bcast(b(1:20000:2, first:2), 0, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    call MPI_Irecv(b(1:20000:2, first:3), 0, MPI_INTEGER, prev, 0, MPI_COMM_WORLD, r)
+    call MPI_Send(b(1:20000:2, first:4), 0, MPI_INTEGER, next, 0, MPI_COMM_WORLD)
+    call MPI_Wait(r, MPI_STATUS_IGNORE)
+    call check(all(b == -1), 'no columns of lines with gaps')
+  end subroutine nothing
+
   subroutine refused()
     integer :: a(8), ierr, class
     type(MPI_Datatype) :: gaps
