@@ -195,7 +195,7 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 
 	if (!p->now || bytes <= 0 || comm->inter || is_in(hub, mpi_coll_setting.ruled_out))
 		return NULL;
-	h = mpi_hub_of(comm);
+	h = mpi_hub_of(comm, false);
 	nodes = h ? mpi_hub_nodes(h) : 0;
 	/* where processors are short two copies in the caches cost less than messages, however long */
 	if (nodes == 1 && bytes > most && !mpi_coll_crowded() && !wanted)
@@ -221,8 +221,14 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 	if (!wanted && (comm->size == 2 || (few ? bytes < READ_BYTES : bytes <= most)))
 		return NULL;
 	/* otherwise made by mpi_hub_for, which is asked next */
-	h = wanted ? mpi_hub_of(comm) : comm->hub;
+	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
 	return counted(read, h && mpi_hub_reads(h, wanted) ? h : NULL);
+}
+
+/* Does the result depend on the order in which more than two are combined? */
+static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type)
+{
+	return comm->size > 2 && !mpi_op_loop_of(mpi_op_of(MPI_BAND), type); /* integers */
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
@@ -239,7 +245,8 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 		return NULL;
 	if (count > most / type->size && !mpi_coll_crowded() && !wanted)
 		return NULL;
-	h = mpi_hub_of(comm);
+	/* the first call gives the bits of the later ones */
+	h = mpi_hub_of(comm, rounds(comm, type));
 	nodes = h ? mpi_hub_nodes(h) : 0;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;
@@ -250,7 +257,7 @@ struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *c
 {
 	if (!p->now || is_in(BASE_COLL_BARRIER_HUB, mpi_coll_setting.ruled_out))
 		return NULL;
-	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm));
+	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
 }
 
 /* ---- for making communicators: by messages ---------------------------------------------------------- */

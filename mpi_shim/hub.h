@@ -45,9 +45,10 @@ struct mpi_vec;
 
 /*
  * The hub of an intracommunicator, for the collective that is called now, by all its ranks; NULL: messages. With
- * several nodes it serves the barrier and what has a function mpi_nodes_*; all but these are for one node.
+ * several nodes it serves the barrier and what has a function mpi_nodes_*; all but these are for one node. It is made after
+ * a few collectives, or `now`.
  */
-struct mpi_hub *mpi_hub_of(struct mpi_comm *comm);
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now);
 int mpi_hub_nodes(const struct mpi_hub *hub);
 void mpi_hub_free(struct mpi_hub *hub);
 

@@ -265,13 +265,14 @@ static bool wanted(const struct mpi_comm *comm)
 	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
 }
 
-struct mpi_hub *mpi_hub_of(struct mpi_comm *comm)
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
 {
 	struct mpi_hub *h = comm->hub;
 
 	if (!h && comm->hub_uses <= FIRST_USES) {
-		if (!wanted(comm) || ++comm->hub_uses <= FIRST_USES)
+		if (!wanted(comm) || (++comm->hub_uses <= FIRST_USES && !now))
 			return NULL;
+		comm->hub_uses = FIRST_USES + 1;
 		h = new_hub(comm);
 		/* who has no memory even for this says so to the others */
 		if (!h) {

@@ -202,7 +202,12 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 	if (w->flavor == MPI_WIN_FLAVOR_SHARED) {
 		for (int i = 0; i < win->size && mapped; i++)
 			mapped = win->target[i].base;
-		if (!mapped)
+		if (!mapped && mpi_win_one_node(win))
+			part->error = mpi_fail(MPI_ERR_NO_MEM,
+					       "no memory for a window of %lld bytes "
+					       "on this rank, shared with the others'",
+					       (long long)win->bytes);
+		else if (!mapped)
 			part->error = mpi_fail(MPI_ERR_RMA_SHARED,
 					       "the ranks of the window cannot share memory; "
 					       "MPI_Comm_split_type finds those that can");

@@ -145,6 +145,8 @@ static inline struct mpi_win *mpi_win_of(MPI_Win handle)
  */
 int mpi_win_share(struct mpi_win *win, bool data, bool *mapped);
 void mpi_win_unshare(struct mpi_win *win);
+/* Are all its ranks on this node? */
+bool mpi_win_one_node(const struct mpi_win *win);
 
 /* ---- win_lock.c ---------------------------------------------------------------------------------------- */
 

@@ -30,6 +30,14 @@ static bool here(const struct mpi_win *win, int rank)
 	return mpi_world.id[win->target[rank].world].nid == mpi_world.id[mpi_world.rank].nid;
 }
 
+bool mpi_win_one_node(const struct mpi_win *win)
+{
+	for (int i = 0; i < win->size; i++)
+		if (!here(win, i))
+			return false;
+	return true;
+}
+
 static size_t rounded(size_t n, size_t to)
 {
 	return (n + to - 1) / to * to;

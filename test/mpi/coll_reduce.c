@@ -488,6 +488,35 @@ static const char *same_bits(int round)
 	return differ ? tap_wrong("%d doubles are not those of rank 0", n) : NULL;
 }
 
+/* A new communicator's first reductions, of which the later ones may go another way, and rank 0's of them. */
+static const char *same_bits_again(int round)
+{
+	enum { CALLS = 6, MOST = 3000 };
+	static double in[MOST], out[MOST], first[MOST];
+	int n = 1 + draw_length(MOST - 1), differ = 0;
+	const bool all = round % 2;
+	MPI_Comm comm;
+
+	for (int i = 0; i < n; i++) {
+		uint32_t x = value_of(tap_rank, i);
+
+		in[i] = x / 3.0 * pow(10, x % 20);
+	}
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	for (int k = 0; k < CALLS; k++) {
+		if (all)
+			MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, comm);
+		else
+			MPI_Reduce(in, out, n, MPI_DOUBLE, MPI_SUM, 0, comm);
+		if (k == 0)
+			memcpy(first, out, sizeof(out));
+		differ +=
+			(all || tap_rank == 0) && memcmp(first, out, (size_t)n * sizeof(*out)) != 0;
+	}
+	MPI_Comm_free(&comm);
+	return differ ? tap_wrong("%d doubles are not those of the first call", n) : NULL;
+}
+
 static const char *(*body)(int round);
 
 static const char *any_way(int round)
@@ -515,6 +544,7 @@ int main(int argc, char **argv)
 	each_way("exscan", exscan);
 	each_way("reduce_local", reduce_local);
 	each_way("allreduce gives all ranks the same bits", same_bits);
+	each_way("the same operands give the same bits again", same_bits_again);
 	kinds_free();
 	cms_free();
 	return tap_end();

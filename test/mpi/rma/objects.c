@@ -352,6 +352,20 @@ static int put_one(int rank)
 	return MPI_Put(&one, 1, MPI_INT, rank, 0, 1, MPI_INT, win);
 }
 
+static const char *too_large(int round)
+{
+	MPI_Aint bytes = (MPI_Aint)1 << (round ? 60 : 50);
+	void *none;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	CHECK_CLASS(MPI_Win_allocate_shared(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &none, &win),
+		    MPI_ERR_NO_MEM);
+	CHECK_CLASS(MPI_Win_allocate(bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &none, &win),
+		    MPI_ERR_NO_MEM);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	return NULL;
+}
+
 static const char *epochs(int flavor)
 {
 	MPI_Group self;
@@ -673,6 +687,8 @@ int main(int argc, char **argv)
 		tap_case("wrong epochs and assertions", epochs);
 		tap_case("wrong ranges and types", ranges);
 		tap_case("wrong flavours", flavors);
+		tap_rounds_set(2);
+		tap_case("windows that are too large", too_large);
 	}
 	return tap_end();
 }
