@@ -124,8 +124,10 @@ int mpi_comm_set_name(struct mpi_comm *comm, const char *name)
 
 int mpi_comm_get_name(struct mpi_comm *comm, char *name, int *length)
 {
-	*length = (int)strlen(comm->name);
-	memcpy(name, comm->name, (size_t)*length + 1);
+	const char *of = comm ? comm->name : "MPI_COMM_NULL";
+
+	*length = (int)strlen(of);
+	memcpy(name, of, (size_t)*length + 1);
 	return MPI_SUCCESS;
 }
 

@@ -94,10 +94,11 @@ static inline int mpi_in(enum mpi_kind kind, const void *handle, void *object, c
 }
 
 /* As mpi_in, but the null handle becomes NULL. */
-static inline int mpi_in_info(MPI_Info handle, struct mpi_info **info, const char *name)
+static inline int mpi_in_or_null(enum mpi_kind kind, const void *handle, const void *null,
+				 void *object, const char *name)
 {
-	*info = NULL;
-	return handle == MPI_INFO_NULL ? MPI_SUCCESS : mpi_in(MPI_KIND_INFO, handle, info, name);
+	*(void **)object = NULL;
+	return handle == null ? MPI_SUCCESS : mpi_in(kind, handle, object, name);
 }
 
 static inline int mpi_check_committed(const struct mpi_type *type, MPI_Datatype handle,

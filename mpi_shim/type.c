@@ -315,8 +315,10 @@ int mpi_type_set_name(struct mpi_type *datatype, const char *type_name)
 
 int mpi_type_get_name(struct mpi_type *datatype, char *type_name, int *resultlen)
 {
-	*resultlen = (int)strlen(datatype->name);
-	memcpy(type_name, datatype->name, (size_t)*resultlen + 1);
+	const char *of = datatype ? datatype->name : "MPI_DATATYPE_NULL";
+
+	*resultlen = (int)strlen(of);
+	memcpy(type_name, of, (size_t)*resultlen + 1);
 	return MPI_SUCCESS;
 }
 

@@ -121,8 +121,10 @@ int mpi_win_set_name(struct mpi_win *win, const char *win_name)
 
 int mpi_win_get_name(struct mpi_win *win, char *win_name, int *resultlen)
 {
-	*resultlen = (int)strlen(win->name);
-	memcpy(win_name, win->name, (size_t)*resultlen + 1);
+	const char *of = win ? win->name : "MPI_WIN_NULL";
+
+	*resultlen = (int)strlen(of);
+	memcpy(win_name, of, (size_t)*resultlen + 1);
 	return MPI_SUCCESS;
 }
 

@@ -105,9 +105,10 @@ class Entry:
         self.results = []  # the same, when it succeeded
         self.wide = []     # struct mpi_wide
         self.any_time = bool(checks.ANY_TIME.fullmatch(f.name))
-        self.comm = next((a for a in self.inner if a.how == 'in' and
+        self.comm = next((a for a in self.inner if a.how in ('in', 'null') and
                           a.type == 'struct mpi_comm *'), None)
-        self.win = next((a for a in self.inner if a.how == 'in' and a.type == 'struct mpi_win *'), None)
+        self.win = next((a for a in self.inner if a.how in ('in', 'null') and
+                         a.type == 'struct mpi_win *'), None)
         self.on = self.errors_go_to()
 
     # ---- pieces ----
@@ -156,11 +157,12 @@ class Entry:
         self.steps.append(f'{arg.name}_o = mpi_object_of({arg.name}, {KINDS[inner.type]});')
         return f'{arg.name}_o'
 
-    def how_info(self, inner, arg):
+    def how_null(self, inner, arg):
         if self.f.section == 'info objects':
             return self.how_in(inner, arg)
         self.locals.append(f'{inner.type}{arg.name}_o;')
-        self.check(f'mpi_in_info({arg.name}, &{arg.name}_o, "{arg.name}")')
+        self.check(f'mpi_in_or_null({KINDS[inner.type]}, {arg.name}, {NULLS[inner.type]}, '
+                   f'&{arg.name}_o, "{arg.name}")')
         return f'{arg.name}_o'
 
     def how_out(self, inner, arg):
@@ -235,7 +237,7 @@ class Entry:
         pointers, each in the order of the prototype."""
         passed = {}
         order = sorted(self.inner, key=lambda a: (a is not self.comm and a is not self.win,
-                                                  a.how not in ('in', 'maybe', 'info', 'inout'),
+                                                  a.how not in ('in', 'maybe', 'null', 'inout'),
                                                   a.type.endswith('*')))
         for inner in order:
             arg = self.outer.get(inner.name)

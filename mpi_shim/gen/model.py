@@ -44,6 +44,9 @@ RAW_REQUESTS = re.compile(r'''MPI_(?:
 # Handles that are read, then replaced: the object on entry, NULL (the null handle) on return.
 INOUT = re.compile(r'MPI_(?:\w+_free|Comm_disconnect|Type_commit|Mrecv|Imrecv)')
 
+# The null handles have names (MPI-4.1, B.1.2).
+NAME_OF_NULL = re.compile(r'MPI_(?:Comm|Type|Win)_get_name')
+
 # Collectives pass on what is significant on some ranks only; the internal function checks it.
 COLLECTIVE = re.compile(r'collectives: .*')
 
@@ -58,7 +61,7 @@ class Inner:
     value       nothing
     in          handle to object, an invalid one is an error
     maybe       handle to object, an invalid one becomes NULL
-    info        as in, but MPI_INFO_NULL becomes NULL
+    null        as in, but the null handle becomes NULL
     array       array of datatypes to array of objects, invalid ones become NULL
     out         object to handle, after the call
     inout       both
@@ -122,8 +125,8 @@ class Model:
         if pointer:
             plain = self.plain(f).name
             return Inner(a.name, kind + '*', 'inout' if INOUT.fullmatch(plain) else 'out', a)
-        if base == 'MPI_Info':
-            return Inner(a.name, kind, 'info', a)
+        if base == 'MPI_Info' or NAME_OF_NULL.fullmatch(f.name):
+            return Inner(a.name, kind, 'null', a)
         if a.name == 'peer_comm' or (collective and base == 'MPI_Datatype') or \
                 (a.name == 'origin_datatype' and MAY_IGNORE.fullmatch(f.name)):
             return Inner(a.name, kind, 'maybe', a)

@@ -36,6 +36,11 @@ def holding(type_, bad):
 # Function without MPI_ and _c, argument, [(bad value, class)]. The first row that fits counts; FREE: any value
 # is right, or what is wrong with it depends on others and is tested elsewhere.
 RULES = [
+    # null handles have names
+    ('Comm_get_name', 'comm', BAD_COMM[1:]),
+    ('Type_get_name', 'datatype', BAD_TYPE[1:]),
+    ('Win_get_name', 'win', BAD_WIN[1:]),
+
     # what ends an object
     ('Comm_free|Comm_disconnect', 'comm',
      holding('MPI_Comm', BAD_COMM + [('MPI_COMM_WORLD', 'COMM'), ('MPI_COMM_SELF', 'COMM')])),

@@ -14,6 +14,19 @@ static int compare(MPI_Comm a, MPI_Comm b)
 	return result;
 }
 
+static void null_handles_have_names(void)
+{
+	char name[MPI_MAX_OBJECT_NAME];
+	int length;
+
+	MPI_Comm_get_name(MPI_COMM_NULL, name, &length);
+	CHECK(strcmp(name, "MPI_COMM_NULL") == 0 && length == 13);
+	MPI_Type_get_name(MPI_DATATYPE_NULL, name, &length);
+	CHECK(strcmp(name, "MPI_DATATYPE_NULL") == 0 && length == 17);
+	MPI_Win_get_name(MPI_WIN_NULL, name, &length);
+	CHECK(strcmp(name, "MPI_WIN_NULL") == 0 && length == 12);
+}
+
 static void a_duplicate_is_congruent_and_apart(void)
 {
 	MPI_Comm copy, again;
@@ -350,6 +363,7 @@ static void when_there_are_no_more_all_ranks_are_told(void)
 int main(int argc, char **argv)
 {
 	job_start(&argc, &argv, MPI_THREAD_SINGLE);
+	CASE(null_handles_have_names);
 	CASE(a_duplicate_is_congruent_and_apart);
 	CASE(splits_have_the_members_and_order_of_the_standard);
 	CASE(comm_create_takes_a_group_or_disjoint_ones);
