@@ -95,8 +95,10 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 	const uint8_t *bytes = u->in.iov[i].iov_base;
 	struct dgram_addr addr;
 
-	if (!len) /* nobody's */
+	if (!len) { /* nobody's, and counted as such */
+		net_packet(n, NULL, bytes, 0);
 		return;
+	}
 	if (dgram_packet_names(bytes, len))
 		ask_for_senders(u);
 	if (from)

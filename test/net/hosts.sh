@@ -5,7 +5,7 @@
 # Jobs across hosts: network namespaces joined by veth pairs and a bridge, in a namespace of their own that goes with
 # this script. Hydra starts the ranks as it would on machines, with a launcher that enters a namespace instead of
 # calling ssh; so does our mpiexec, which knows one machine, through a wrapper that puts each rank on one of the hosts.
-# Usage: hosts.sh MPIEXEC MPI_PROGRAM [eth [MPI_PROGRAM...]]
+# Usage: hosts.sh MPIEXEC MIXED MPI_PROGRAM [eth [MPI_PROGRAM...]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -23,9 +23,10 @@ if [ -z "${POSTERN_IN_HOSTS-}" ]; then
 fi
 
 mpiexec=$1
-program=$2
-with_eth=${3-}
-more=${*:4}
+mixed=$2
+program=$3
+with_eth=${4-}
+more=${*:5}
 dir=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$dir"' EXIT
@@ -137,10 +138,12 @@ if command -v mpiexec.hydra >/dev/null; then
 	check 'two hosts under Hydra, MTU 1500' mtu_is 1500 hydra 2 "$program" 1 3
 	check 'two hosts under Hydra, MTU 9000' mtu_is 9000 hydra 2 "$program" 1 3
 	check 'four ranks on two hosts: shared memory on each, UDP between' hydra 4 "$program" 1 3
+	check 'and nothing else, as they say' hydra 4 "$mixed" udp
 else
 	tap_skip 'two hosts under Hydra' 'mpiexec.hydra is not installed'
 fi
 check 'ranks of our mpiexec in two namespaces' mtu_is 1500 ours 4 "$dir/each" 2 "$program" 1 3
+check 'which share memory on each, and use UDP between' ours 4 "$dir/each" 2 "$mixed" udp
 full() {
 	PTL_AUTH=full ours "$@"
 }
@@ -164,6 +167,7 @@ if [ -n "$with_eth" ]; then
 			env_is PTL_NAL=eth frames mtu_is 9000 hydra 2 "$program" 1 3
 		check 'four ranks on two hosts: shared memory on each, frames between' \
 			env_is PTL_NAL=shm,eth frames hydra 4 "$program" 1 3
+		check 'and nothing else, as they say' env_is PTL_NAL=shm,eth frames hydra 4 "$mixed" eth
 	else
 		tap_skip 'frames between two hosts under Hydra' 'mpiexec.hydra is not installed'
 	fi

@@ -69,6 +69,9 @@ static const char
 	*rank_interfaces; /* of the ranks in turn, with commas; NULL: as the environment says */
 static ptl_handle_eq_t control_eq;
 
+/* Faults made by all processes of all tests; NULL: the environment asks for none. */
+static _Atomic uint64_t *faults;
+
 /* ---- the side of a test's process -------------------------------------------------------------- */
 
 int pt_entries(const char *dir)
@@ -305,6 +308,8 @@ void pt_close(void)
 	if (!opened)
 		return;
 	pt_barrier();
+	if (faults)
+		*faults += pt_stat(getpid(), PT_FAULTS);
 	opened = false;
 	pt_ok(PtlNIFini(pt_ni));
 	PtlFini();
@@ -373,6 +378,23 @@ static void choose_interface(void)
 		setenv("PTL_IFACE", chosen, 1);
 }
 
+/* With rules in PTL_FAULT that name no seed each process has its own, the same each time: a test of few packets would
+ * see the same faults as all others, or none. */
+static void choose_seed(const char *name)
+{
+	const char *rules = getenv("PTL_FAULT");
+	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
+	char seeded[256];
+
+	if (!rules || strstr(rules, "seed="))
+		return;
+	for (; *name; name++)
+		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
+	snprintf(seeded, sizeof(seeded), "%s;seed=%u", rules,
+		 (unsigned int)(hash >> 40) * PT_MAX_PROCS + (unsigned int)pt_rank);
+	setenv("PTL_FAULT", seeded, 1);
+}
+
 static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -381,6 +403,7 @@ static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 		_exit(EXIT_FAILED);
 	shared->ranks[pt_rank].os_pid = getpid();
 	choose_interface();
+	choose_seed(run->name);
 	pthread_barrier_wait(&shared->barrier);
 	run_body(run->test->body);
 	pt_close();
@@ -555,6 +578,22 @@ static void run_one(void **state)
 	munmap(shared, sizeof(*shared));
 }
 
+/* With PTL_FAULT in the environment: a rule that never applied would be a test of nothing. */
+static void faults_were_made(void **state)
+{
+	(void)state;
+	if (!*faults)
+		fail_msg("PTL_FAULT=%s made none", getenv("PTL_FAULT"));
+}
+
+static void count_faults(void)
+{
+	faults = mmap(NULL, sizeof(*faults), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (faults == MAP_FAILED)
+		faults = NULL;
+}
+
 static size_t expand(const struct pt_test *test, struct run *runs)
 {
 	static const char *const names[] = { "", ".self", ".away", ".attending" };
@@ -573,7 +612,7 @@ static size_t expand(const struct pt_test *test, struct run *runs)
 int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 {
 	struct run *runs = calloc(count * 3, sizeof(*runs));
-	struct CMUnitTest *units = calloc(count * 3, sizeof(*units));
+	struct CMUnitTest *units = calloc(count * 3 + 1, sizeof(*units));
 	size_t n = 0;
 	int rc;
 
@@ -585,6 +624,11 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 		units[i] = (struct CMUnitTest){ .name = runs[i].name,
 						.test_func = run_one,
 						.initial_state = &runs[i] };
+	if (getenv("PTL_FAULT"))
+		count_faults();
+	if (faults)
+		units[n++] = (struct CMUnitTest){ .name = "faults_were_made",
+						  .test_func = faults_were_made };
 	save_crash_handlers();
 	if (argc > 2 && !strcmp(argv[1], "--interfaces")) {
 		rank_interfaces = argv[2];

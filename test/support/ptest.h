@@ -108,6 +108,7 @@ int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is o
 int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
 /* That sum; 0 also if no line says it, as portals-stat leaves out what never happened. */
 uint64_t pt_stat(pid_t pid, const char *what);
+#define PT_FAULTS "faults made on request"
 double pt_slow(void); /* how much longer things take in this build (sanitizers) */
 void pt_pause(void);  /* one round of polling: gives the core away */
 /* That many seconds here and now: in this build, on a machine as busy as this one. */
