@@ -111,8 +111,10 @@ def includes_point_downwards(root, files):
                 yield f'{path}:{line_of(text, match)}: {path.parts[0]}/ may not include {target}'
 
 
-# the place, and tests of what becomes of the environment itself
-READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c')
+# the place; tests of what becomes of the environment itself; tests that change it for their processes, or are programs
+# that have the public interface only
+READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c', 'test/support/ptest.c', 'test/net/users.c',
+           'test/net/mixed.c')
 
 
 def the_environment_is_read_in_one_place(root, files):
