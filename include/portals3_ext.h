@@ -19,6 +19,8 @@ typedef enum {
 	PTL_INJECT_LAZY, /* when it next calls Portals, but to send like this; now, if it waits there. Saves the
 	                  * effort to deliver it on behalf of a target that computes; but one that is not
 	                  * delivered yet goes with any other put to this target. */
+	PTL_INJECT_HERE  /* like this, but by shared memory alone, where it is lost with the target only; else
+	                  * PTL_NO_SPACE */
 } ptl_inject_t;
 
 /*

@@ -20,6 +20,9 @@
  * not matter, but what a copy costs. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   65536
+/* Of what goes alone more than this is enough for that, and goes in pieces of so many, or of twice as many if there
+ * were more than four. */
+#define ALONE_MOST 8192
 /* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
  * a bound for them is no faster. */
 #define RING_BYTES 98304
@@ -431,10 +434,10 @@ static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all,
 {
 	ptl_size_t most = 0;
 
-	if (bytes > WHOLE_MOST && all <= CUT_MOST)
+	if (bytes > (alone ? ALONE_MOST : WHOLE_MOST) && all <= CUT_MOST)
 		PtlPieceLength(mpi_world.ni, mpi_world.id[t->world], &most);
-	if (alone && most > 2 * LARGE)
-		most /= 2;
+	if (alone && most > ALONE_MOST)
+		most = all > 4 * ALONE_MOST ? 2 * ALONE_MOST : ALONE_MOST;
 	return most && most < bytes ? most : bytes;
 }
 
@@ -454,12 +457,12 @@ static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_
 }
 
 /* A put that nobody answers, which may wait for the target's next call or ours: nobody misses it before a later one is
- * answered. */
+ * answered. By shared memory only, where none is lost but with the target. */
 static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uint32_t number,
 		   uint64_t offset)
 {
 	return bytes <= ALONG_MOST &&
-	       PtlPutInject(mpi_world.ni, from, bytes, PTL_INJECT_LAZY, mpi_world.id[t->world],
+	       PtlPutInject(mpi_world.ni, from, bytes, PTL_INJECT_HERE, mpi_world.id[t->world],
 			    MPI_PT_RMA, 0, (uint64_t)number << NUMBER_SHIFT | INDEX_MASK, offset,
 			    0) == PTL_OK;
 }

@@ -272,7 +272,9 @@ static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
 static size_t along(struct mpi_win *win, const struct transfer *x,
 		    const struct mpi_rma_place *place)
 {
-	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number)
+	/* what is attached may be gone, of which only an answer tells */
+	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number ||
+	    win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
 		return 0;
 	return mpi_rma_put_along(win, x->rank,
 				 (const char *)((uintptr_t)x->buf + (size_t)x->type->true_lb),

@@ -182,7 +182,7 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 	struct ptl_start s = {
 		.kind = PTL_REQ_PUT,
 		.inject = data ? data : "",
-		.lazy = when == PTL_INJECT_LAZY,
+		.lazy = when != PTL_INJECT_NOW,
 		.md = PTL_NIL,
 		.length = length,
 		.target = target_id,
@@ -197,14 +197,19 @@ int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length,
 
 	if (!data && length)
 		return PTL_SEGV;
-	if (when != PTL_INJECT_NOW && when != PTL_INJECT_LAZY)
+	if (when != PTL_INJECT_NOW && when != PTL_INJECT_LAZY && when != PTL_INJECT_HERE)
 		return PTL_FAIL;
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	err = wildcard(target_id) ? PTL_PROCESS_INVALID : send(ni, &s, false);
+	if (wildcard(target_id))
+		err = PTL_PROCESS_INVALID;
+	else if (when == PTL_INJECT_HERE && !ni->nal->knows(ni, target_id))
+		err = PTL_NO_SPACE;
+	else
+		err = send(ni, &s, false);
 	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
 		ptl_route(ni, target_id);
 		err = send(ni, &s, true);

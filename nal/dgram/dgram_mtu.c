@@ -49,7 +49,8 @@ static bool worth_cutting(const struct dgram_rec *r, uint32_t size)
 {
 	const struct dgram_msg *body = r->conn->flow;
 
-	return body && body->limit - body->next > (uint64_t)CUT_WORTH * size &&
+	return body && body->next < body->limit &&
+	       body->limit - body->next > (uint64_t)CUT_WORTH * size &&
 	       r->rate / 1000000 * CUT_US > size;
 }
 

@@ -256,10 +256,11 @@ static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 	struct ptl_region *r = ni->view.r;
 	uint32_t word;
 
-	/* another thread may wait, too */
-	__atomic_fetch_add(&r->stat.counts[PTL_COUNT_RESUMED], 1, __ATOMIC_RELAXED);
-	if (shm_let_run(pid, &r->lock, PTL_LOCK_TOKEN, token))
+	if (shm_let_run(pid, &r->lock, PTL_LOCK_TOKEN, token)) {
+		/* another thread may wait, too */
+		__atomic_fetch_add(&r->stat.counts[PTL_COUNT_RESUMED], 1, __ATOMIC_RELAXED);
 		return;
+	}
 	word = atomic_load(&r->lock);
 	if ((word & PTL_LOCK_TOKEN) == token)
 		ptl_futex_wait(&r->lock, word, UNHELPED_NS);

@@ -731,10 +731,10 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 bool shm_take_all(struct shm *s, unsigned int most)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
-	bool any = false;
+	bool any = false, told = atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed);
 
 	/* cleared before what it tells of is looked at, below */
-	if (atomic_load_explicit(&s->ni->view.r->space, memory_order_relaxed))
+	if (told)
 		atomic_store_explicit(&s->ni->view.r->space, 0, memory_order_seq_cst);
 	for (uint32_t k = 0; k < n; k++) {
 		struct shm_peer *p =
@@ -745,8 +745,8 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
-			/* what else there is, leaving finds */
-			if (s->ni->engine.taken == PTL_TAKEN_ENOUGH && !p->deferred)
+			/* what else comes in leaving finds, and what goes out who is told of room for it */
+			if (s->ni->engine.taken == PTL_TAKEN_ENOUGH && !told && !p->deferred)
 				return true;
 		}
 		if (shm_ring_space_due(&p->in))

@@ -27,6 +27,7 @@
 #define STACK_BYTES  (32 * 1024)
 
 struct tracing {
+	_Alignas(16) char stack[STACK_BYTES]; /* the tracer's */
 	pid_t tid[THREADS_MOST];
 	unsigned int n;
 	_Atomic uint32_t *word;
@@ -83,21 +84,26 @@ static void find_threads(pid_t pid, struct tracing *x)
 
 bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t value)
 {
-	_Alignas(16) char stack[STACK_BYTES];
-	struct tracing x = { .word = word, .mask = mask, .value = value };
+	struct tracing *x = calloc(1, sizeof(*x));
 	sigset_t all, before;
 	int cancel;
 	pid_t tracer;
 
-	find_threads(pid, &x);
+	if (!x)
+		return false;
+	x->word = word;
+	x->mask = mask;
+	x->value = value;
+	find_threads(pid, x);
 	/* in the tracer, which has this thread's memory, no handler is to run, nor is the thread to end */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	tracer = clone(trace, stack + sizeof(stack), CLONE_VM | CLONE_VFORK, &x);
+	tracer = clone(trace, x->stack + sizeof(x->stack), CLONE_VM | CLONE_VFORK, x);
 	while (tracer > 0 && waitpid(tracer, NULL, __WCLONE) < 0 && errno == EINTR)
 		;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_setcancelstate(cancel, NULL);
-	return reached(&x);
+	free(x);
+	return (atomic_load(word) & mask) != value;
 }

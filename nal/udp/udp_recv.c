@@ -87,6 +87,15 @@ static size_t segment(struct msghdr *h, size_t len)
 	return len;
 }
 
+/* Where the packet at `bytes` ends: after a segment, or after as many as it says it is. */
+static size_t step_at(const uint8_t *bytes, size_t left, size_t size)
+{
+	size_t whole = size < left ? dgram_packet_length(bytes, left) : left;
+
+	whole = whole > size ? whole : size;
+	return whole < left ? whole : left;
+}
+
 /* A buffer with packets of `size` bytes, of which the last may be shorter, or with one that went in segments of so many;
  * `from` NULL: it was not asked. */
 static void take(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
@@ -94,6 +103,7 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
 	struct dgram_addr addr;
+	size_t step;
 
 	if (!len) { /* nobody's, and counted as such */
 		net_packet(n, NULL, bytes, 0);
@@ -103,15 +113,12 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
-	if (size < len) {
-		size_t first = dgram_packet_length(bytes, len);
-
-		if (first > size)
-			size = first;
+	step = step_at(bytes, len, size);
+	net_joined(n, (uint32_t)((len + step - 1) / step));
+	for (size_t at = 0; at < len; at += step) {
+		step = step_at(bytes + at, len - at, size);
+		net_packet(n, from ? &addr : NULL, bytes + at, step);
 	}
-	net_joined(n, (uint32_t)((len + size - 1) / size));
-	for (size_t at = 0; at < len; at += size)
-		net_packet(n, from ? &addr : NULL, bytes + at, len - at < size ? len - at : size);
 }
 
 /* Does this message of the queue of errors say that nothing listens where a packet went? */

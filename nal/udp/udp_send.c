@@ -191,7 +191,7 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 	case EINVAL:
 	case EIO:
 		/* an interface that cannot do it after all */
-		if (m->msg_hdr.msg_control) {
+		if (m->msg_hdr.msg_control && u->segments_out) {
 			u->segments_out = false;
 			return n;
 		}
@@ -241,7 +241,7 @@ void udp_flush(void *link)
 	if (!o->packets)
 		return;
 	way = udp_way_of(u);
-	if (!way || o->packets > 1 || o->packet[0].pieces > 1)
+	if (!way || o->packets > 1 || o->packet[0].pieces > 1 || o->packet[0].cut)
 		send_all(u, way);
 	else if (!udp_way_send(way, &o->iov[0]))
 		send_all(u, NULL);

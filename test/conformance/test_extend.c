@@ -268,13 +268,17 @@ static void inject_many(uint64_t from, uint64_t to)
 	static unsigned char data[LENGTH];
 
 	for (uint64_t i = from; i < to; i++) {
+		ptl_inject_t when = i % 3 == 2 ? PTL_INJECT_HERE
+				    : i % 2    ? PTL_INJECT_LAZY
+					       : PTL_INJECT_NOW;
 		int err;
 
 		pt_fill(data, i % LENGTH, i, 0);
-		while ((err = PtlPutInject(pt_ni, data, i % LENGTH,
-					   i % 2 ? PTL_INJECT_LAZY : PTL_INJECT_NOW, pt_id(1),
-					   PORTAL, 0, 5, 0, i)) == PTL_NO_SPACE)
+		while ((err = PtlPutInject(pt_ni, data, i % LENGTH, when, pt_id(1), PORTAL, 0, 5, 0,
+					   i)) == PTL_NO_SPACE) {
+			when = when == PTL_INJECT_HERE ? PTL_INJECT_LAZY : when;
 			pt_ok(PtlProgress(pt_ni, 1));
+		}
 		pt_ok(err);
 	}
 }

@@ -233,18 +233,16 @@ static void one_that_is_traced_or_gone_is_left_alone(void **state)
 	assert_false(shm_let_run(stopped, &stage->word, MASK, INSIDE));
 }
 
+/* As a peer does it, who is no ancestor: some systems allow less than others. */
 static bool may_trace(void)
 {
-	pid_t child = fork();
-	bool may;
-
-	if (!child)
-		for (;;)
-			pause();
-	may = child > 0 && ptrace(PTRACE_SEIZE, child, NULL, NULL) == 0;
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-	return may;
+	begin(false, true);
+	for (int i = 0; i < 100 && (stage->word & MASK) == INSIDE; i++) {
+		shm_let_run(stopped, &stage->word, MASK, INSIDE);
+		usleep(1000);
+	}
+	end(NULL);
+	return (stage->word & MASK) != INSIDE;
 }
 
 int main(void)
@@ -258,14 +256,14 @@ int main(void)
 		cmocka_unit_test(one_that_is_traced_or_gone_is_left_alone),
 	};
 
-	if (!may_trace()) {
-		puts("1..0 # SKIP no process may trace another here");
-		return 0;
-	}
-	alarm(100);
 	stage = mmap(NULL, sizeof(*stage), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		     0);
 	if (stage == MAP_FAILED)
 		return 1;
+	alarm(100);
+	if (!may_trace()) {
+		puts("1..0 # SKIP no process may trace another here");
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
