@@ -373,7 +373,8 @@ static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byte
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, data, (MPI_Count)bytes);
 	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
-	return r == mpi_proto.awaited ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	/* others that are posted had better be taken in one go */
+	return r == mpi_proto.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
 }
 
 int mpi_offered(const ptl_arrival_t *put)
