@@ -138,7 +138,8 @@ typedef struct {
 	ptl_event_kind_t type;
 } ptl_arrival_t;
 
-/* What a taker says: it has taken what came; ... and this is what the call was to wait for, so it need look for no more. */
+/* What a taker says: it has taken what came; ... and this is what the call was to wait for, so it need look for no
+ * more. */
 #define PTL_TAKEN        1
 #define PTL_TAKEN_ENOUGH 2
 

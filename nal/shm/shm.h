@@ -351,7 +351,8 @@ void shm_wait_over(struct shm *s);
 /* ---- shm_stopped.c ---------------------------------------------------------------------------- */
 
 /* Lets a process that is stopped run, for a tenth of a second at most, while *word & mask is `value`; it is stopped
- * again after that unless somebody continued it. False: it still is; perhaps we may not trace it, or somebody else does. */
+ * again after that unless somebody continued it. False: it still is; perhaps we may not trace it, or somebody else
+ * does. */
 bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t value);
 
 /* ---- shm_peer.c ------------------------------------------------------------------------------- */

@@ -148,21 +148,11 @@ static void a_connection_does_not_end_by_what_is_said_of_it(void)
 {
 	static const uint8_t code[] = { ICMP_PORT_UNREACH, ICMP_HOST_UNREACH, ICMP_NET_UNREACH,
 					ICMP_PROT_UNREACH, ICMP_HOST_UNREACH };
-	static char place[64], c;
 	ptl_handle_eq_t eq;
-	ptl_handle_md_t md;
 	uint64_t seed = 9;
 	int fd;
 
-	pt_open();
-	eq = pt_eq(1024);
-	if (pt_is_target())
-		pt_post(PORTAL, 0,
-			pt_md(place, sizeof(place),
-			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-			      eq),
-			PTL_RETAIN, NULL);
-	pt_barrier();
+	eq = pt_open_target(PORTAL);
 	if (pt_is_target()) {
 		for (uint64_t i = 0; i < MESSAGES; i++)
 			pt_is(pt_next(eq, PTL_EVENT_PUT_END).hdr_data, i);
@@ -170,10 +160,8 @@ static void a_connection_does_not_end_by_what_is_said_of_it(void)
 		return;
 	}
 	fd = raw_socket();
-	md = pt_bind(&c, 1, PTL_MD_EVENT_START_DISABLE, eq);
 	for (uint64_t i = 0; i < MESSAGES; i++) {
-		pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, i));
-		pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
+		pt_exchange(eq, PORTAL, i);
 		for (uint8_t k = 0; k < 5; k++) {
 			refuse_in_the_name_of(fd, code[k], pt_target(), pt_initiator(), &seed);
 			refuse_in_the_name_of(fd, code[k], pt_initiator(), pt_target(), &seed);

@@ -23,31 +23,6 @@ static ptl_handle_eq_t eq;
 static const size_t lengths[] = { 0, 1, 600 };
 enum { LENGTHS = sizeof(lengths) / sizeof(lengths[0]) };
 
-static void open_both(void)
-{
-	static char place[64];
-
-	pt_open();
-	eq = pt_eq(1024);
-	if (pt_is_target())
-		pt_post(PORTAL, 0,
-			pt_md(place, sizeof(place),
-			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-			      eq),
-			PTL_RETAIN, NULL);
-	pt_barrier();
-}
-
-static void exchange(uint64_t value)
-{
-	static char c;
-	ptl_handle_md_t md = pt_bind(&c, 1, PTL_MD_EVENT_START_DISABLE, eq);
-
-	pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, value));
-	pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
-	pt_ok(PtlMDUnlink(md));
-}
-
 static struct sockaddr_in at_port(int port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET };
@@ -115,7 +90,7 @@ static void scan(void)
 
 	for (int port = 0; port < PORTS; port++) {
 		if (port % EVERY == 0)
-			exchange((uint64_t)(port / EVERY));
+			pt_exchange(eq, PORTAL, (uint64_t)(port / EVERY));
 		if (port <= OURS)
 			continue;
 		scan_by_udp(fd, port, &seed);
@@ -151,7 +126,7 @@ static void all_are_counted(void)
 
 static void a_port_scan_is_only_counted(void)
 {
-	open_both();
+	eq = pt_open_target(PORTAL);
 	if (pt_is_target()) {
 		for (uint64_t i = 0; i < MESSAGES; i++)
 			pt_is(pt_next(eq, PTL_EVENT_PUT_END).hdr_data, i);

@@ -32,34 +32,6 @@ static int towards_target(void)
 	return fd;
 }
 
-static ptl_handle_eq_t open_target(void)
-{
-	ptl_handle_eq_t eq;
-	static char place[64];
-
-	pt_open();
-	eq = pt_eq(1024);
-	if (pt_is_target())
-		pt_post(PORTAL, 0,
-			pt_md(place, sizeof(place),
-			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
-			      eq),
-			PTL_RETAIN, NULL);
-	pt_barrier();
-	return eq;
-}
-
-/* One put there, and its acknowledgement back. */
-static void exchange(ptl_handle_eq_t eq, uint64_t value)
-{
-	static char c;
-	ptl_handle_md_t md = pt_bind(&c, 1, PTL_MD_EVENT_START_DISABLE, eq);
-
-	pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), PORTAL, 0, 0, 0, value));
-	pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
-	pt_ok(PtlMDUnlink(md));
-}
-
 static void receive(ptl_handle_eq_t eq)
 {
 	for (uint64_t i = 0; i < MESSAGES; i++)
@@ -77,7 +49,7 @@ static void random_bytes(uint8_t *to, size_t len, uint64_t *seed)
 /* Random bytes of random lengths, half of them behind the start of a sound header. */
 static void garbage_is_counted_and_nothing_else(void)
 {
-	ptl_handle_eq_t eq = open_target();
+	ptl_handle_eq_t eq = pt_open_target(PORTAL);
 	uint8_t packet[1400];
 	uint64_t seed = 42;
 	int fd;
@@ -101,7 +73,7 @@ static void garbage_is_counted_and_nothing_else(void)
 			/* also one of no bytes, and most likely nothing else at the same time */
 			usleep(1000);
 			pt_is(send(fd, packet, 0, 0), 0);
-			exchange(eq, (uint64_t)(i / (GARBAGE / MESSAGES)));
+			pt_exchange(eq, PORTAL, (uint64_t)(i / (GARBAGE / MESSAGES)));
 		}
 	}
 	close(fd);
@@ -110,7 +82,7 @@ static void garbage_is_counted_and_nothing_else(void)
 /* A greeting that is right in all but the tag makes no connection. */
 static void a_greeting_without_the_key_is_not_answered(void)
 {
-	ptl_handle_eq_t eq = open_target();
+	ptl_handle_eq_t eq = pt_open_target(PORTAL);
 	uint8_t packet[128], answer[128];
 	struct dgram_hello hello = { .from = 0x7f00000100000007, .incarnation = 5, .token = 6 };
 	struct dgram_head head = { .type = DGRAM_HELLO };
@@ -133,7 +105,7 @@ static void a_greeting_without_the_key_is_not_answered(void)
 	for (int i = 0; i < MESSAGES; i++) {
 		packet[DGRAM_TAG_OFFSET] = (uint8_t)i;
 		pt_is(send(fd, packet, len, 0), (ssize_t)len);
-		exchange(eq, (uint64_t)i);
+		pt_exchange(eq, PORTAL, (uint64_t)i);
 	}
 	pt_truef(recv(fd, answer, sizeof(answer), 0) < 0, "a stranger was answered");
 	close(fd);

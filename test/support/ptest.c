@@ -69,8 +69,8 @@ static const char
 	*rank_interfaces; /* of the ranks in turn, with commas; NULL: as the environment says */
 static ptl_handle_eq_t control_eq;
 
-/* Faults made by all processes of all tests; NULL: the environment asks for none. */
-static _Atomic uint64_t *faults;
+static const char *fault_rules;  /* PTL_FAULT as the test was given it; NULL: none */
+static _Atomic uint64_t *faults; /* made by all processes of all tests; NULL: none are asked for */
 
 /* ---- the side of a test's process -------------------------------------------------------------- */
 
@@ -378,19 +378,45 @@ static void choose_interface(void)
 		setenv("PTL_IFACE", chosen, 1);
 }
 
+ptl_handle_eq_t pt_open_target(ptl_pt_index_t portal)
+{
+	static char place[64];
+	ptl_handle_eq_t eq;
+
+	pt_open();
+	eq = pt_eq(1024);
+	if (pt_is_target())
+		pt_post(portal, 0,
+			pt_md(place, sizeof(place),
+			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+			      eq),
+			PTL_RETAIN, NULL);
+	pt_barrier();
+	return eq;
+}
+
+void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value)
+{
+	static char c;
+	ptl_handle_md_t md = pt_bind(&c, 1, PTL_MD_EVENT_START_DISABLE, eq);
+
+	pt_ok(PtlPut(md, PTL_ACK_REQ, pt_target(), portal, 0, 0, 0, value));
+	pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
+	pt_ok(PtlMDUnlink(md));
+}
+
 /* With rules in PTL_FAULT that name no seed each process has its own, the same each time: a test of few packets would
  * see the same faults as all others, or none. */
 static void choose_seed(const char *name)
 {
-	const char *rules = getenv("PTL_FAULT");
 	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
 	char seeded[256];
 
-	if (!rules || strstr(rules, "seed="))
+	if (!fault_rules || strstr(fault_rules, "seed="))
 		return;
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
-	snprintf(seeded, sizeof(seeded), "%s;seed=%u", rules,
+	snprintf(seeded, sizeof(seeded), "%s;seed=%u", fault_rules,
 		 (unsigned int)(hash >> 40) * PT_MAX_PROCS + (unsigned int)pt_rank);
 	setenv("PTL_FAULT", seeded, 1);
 }
@@ -583,7 +609,7 @@ static void faults_were_made(void **state)
 {
 	(void)state;
 	if (!*faults)
-		fail_msg("PTL_FAULT=%s made none", getenv("PTL_FAULT"));
+		fail_msg("PTL_FAULT=%s made none", fault_rules);
 }
 
 static void count_faults(void)
@@ -624,7 +650,8 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 		units[i] = (struct CMUnitTest){ .name = runs[i].name,
 						.test_func = run_one,
 						.initial_state = &runs[i] };
-	if (getenv("PTL_FAULT"))
+	fault_rules = getenv("PTL_FAULT");
+	if (fault_rules)
 		count_faults();
 	if (faults)
 		units[n++] = (struct CMUnitTest){ .name = "faults_were_made",

@@ -103,6 +103,10 @@ double pt_now(void); /* seconds, monotonic */
 /* The same, for deadlines, without the time in which all processes of the test were held still, as by the machine. */
 double pt_lived(void);
 int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is open */
+/* Opens both sides; the target takes puts of up to 64 bytes at that portal. The event queue of either. */
+ptl_handle_eq_t pt_open_target(ptl_pt_index_t portal);
+/* Initiator: one put there, and its acknowledgement back. */
+void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value);
 /* What portals-stat says of a process: in how many lines `what` is, and in *sum, if there is one, the sum of the numbers
  * they begin with. */
 int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
