@@ -14,17 +14,21 @@
 #include "bench/scale/packets.h"
 #include "nal/dgram/sim/sim.h"
 
-#define BARRIERS 4u /* the first one makes the connections */
-#define ROUNDS   17u
+#define BARRIERS 4u  /* the first one makes the connections */
+#define ROUNDS   16u /* of a barrier, at most */
+
+/* Where a process is told how far others are: its rounds are places 1 and on. */
+enum { FOLD_IN = 0, FOLD_OUT = ROUNDS + 1, PLACES };
 
 struct member {
-	uint32_t barrier, round; /* where it is */
-	uint32_t came[2];        /* rounds whose message came: of this barrier and of the next */
+	uint32_t number; /* of the barrier it is in */
+	uint32_t waits;  /* the place it looks at */
+	uint32_t place[PLACES];
 };
 
 static struct {
 	struct sim *s;
-	uint32_t nodes, rounds;
+	uint32_t nodes, rounds; /* 2^rounds processes take part in them, the others are folded in */
 	struct member *member;
 	uint32_t *entered; /* per barrier */
 	uint32_t left;     /* members that are through all of them */
@@ -32,8 +36,9 @@ static struct {
 	bool wrong;
 } job;
 
-struct step {
-	uint32_t barrier, round;
+/* A number, put to a place. */
+struct put {
+	uint32_t number, place;
 };
 
 static uint64_t wall_ns(void)
@@ -52,56 +57,88 @@ static void say(struct sim_node *n, uint32_t to, const void *header, uint32_t le
 		job.wrong = true;
 }
 
-/* Dissemination (Hensgen, Finkel, Manber 1988): in round k everybody tells who is 2^k further. */
-static void tell(struct sim_node *n)
-{
-	struct member *me = &job.member[n->index];
-	struct step step = { me->barrier, me->round };
+/* ---- the barrier of mpi_shim's masters: pairs exchange the barrier's number, by puts ---------------- */
 
-	if (!me->round)
-		job.entered[me->barrier]++;
-	say(n, (n->index + (1u << me->round)) % job.nodes, &step, sizeof(step));
+static void put(struct sim_node *n, uint32_t to, uint32_t place)
+{
+	struct put p = { job.member[n->index].number, place };
+
+	say(n, to, &p, sizeof(p));
 }
 
+static uint32_t folded(void)
+{
+	return job.nodes - (1u << job.rounds);
+}
+
+static void round_of(struct sim_node *n, uint32_t round)
+{
+	job.member[n->index].waits = round;
+	put(n, n->index ^ 1u << (round - 1), round);
+}
+
+static void enter(struct sim_node *n)
+{
+	struct member *me = &job.member[n->index];
+	uint32_t half = 1u << job.rounds;
+
+	job.entered[me->number++]++;
+	if (n->index >= half) {
+		me->waits = FOLD_OUT;
+		put(n, n->index - half, FOLD_IN);
+	} else if (n->index < folded()) {
+		me->waits = FOLD_IN;
+	} else {
+		round_of(n, 1);
+	}
+}
+
+static void leave(struct sim_node *n)
+{
+	struct member *me = &job.member[n->index];
+
+	if (n->index < folded())
+		put(n, n->index + (1u << job.rounds), FOLD_OUT);
+	if (job.entered[me->number - 1] != job.nodes)
+		job.wrong = true;
+	if (me->number < BARRIERS)
+		enter(n);
+	else
+		job.left++;
+}
+
+/* What it waits for may have come long ago, and of the next barrier, too. */
 static void go_on(struct sim_node *n)
 {
 	struct member *me = &job.member[n->index];
 
-	while (me->barrier < BARRIERS && me->came[0] >> me->round & 1) {
-		if (++me->round == job.rounds) {
-			if (job.entered[me->barrier] != job.nodes)
-				job.wrong = true;
-			me->round = 0;
-			me->barrier++;
-			me->came[0] = me->came[1];
-			me->came[1] = 0;
-			if (me->barrier == BARRIERS) {
-				job.left++;
-				return;
-			}
-		}
-		tell(n);
-	}
+	for (uint32_t left = job.left; job.left == left && me->place[me->waits] >= me->number;)
+		if (me->waits < job.rounds)
+			round_of(n, me->waits + 1);
+		else
+			leave(n);
 }
 
 static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
 				  struct dgram_landing *landing)
 {
 	struct sim_node *n = user;
-	struct step step;
+	struct member *me = &job.member[n->index];
+	struct put p;
 
 	(void)peer;
 	(void)landing;
-	if (in->header_len != sizeof(step)) {
+	if (in->header_len != sizeof(p)) {
 		job.arrived++;
 		return DGRAM_DONE;
 	}
-	memcpy(&step, in->header, sizeof(step));
-	if (step.barrier - job.member[n->index].barrier > 1) {
+	memcpy(&p, in->header, sizeof(p));
+	/* nobody is further than in the barrier after this one */
+	if (p.place >= PLACES || p.number <= me->place[p.place] || p.number > me->number + 1) {
 		job.wrong = true;
 		return DGRAM_DROP;
 	}
-	job.member[n->index].came[step.barrier - job.member[n->index].barrier] |= 1u << step.round;
+	me->place[p.place] = p.number;
 	go_on(n);
 	return DGRAM_DONE;
 }
@@ -150,7 +187,7 @@ static bool make(uint32_t nodes)
 	cfg.machine.linger_ns = 20000000;
 	cfg.machine.keepalive_ns = 3600ull * 1000000000u;
 	job.nodes = nodes;
-	for (job.rounds = 0; 1u << job.rounds < nodes; job.rounds++)
+	for (job.rounds = 0; 2u << job.rounds <= nodes; job.rounds++)
 		;
 	job.left = job.arrived = 0;
 	job.s = sim_create(&cfg);
@@ -181,7 +218,7 @@ static bool barriers(uint32_t nodes)
 	}
 	start = sim_now(job.s);
 	for (uint32_t i = 0; i < nodes; i++)
-		tell(sim_node(job.s, i));
+		enter(sim_node(job.s, i));
 	while (!all_left(NULL)) {
 		if (!sim_step(job.s, start + 100 * second))
 			break;
