@@ -21,6 +21,7 @@
 	1024         /* rounds without a look at the connection manager, which is a system call */
 #define LOOK_OFTEN 4 /* while somebody is being connected */
 #define PAGE       4096u
+#define LIBRARIES  1536 /* records of libibverbs and librdmacm for a connection, about */
 #define SOON_NS    10000000ull
 #define SERIALS    0x0fffffffu
 #define RESTOCK    16u /* receive buffers given back at a time */
@@ -405,8 +406,9 @@ uint32_t verbs_peer_bytes(const struct verbs *v)
 
 	while (each < 144 + v->copied)
 		each *= 2;
-	return (uint32_t)(sizeof(struct verbs_conn) + sizeof(struct verbs_way)) + PAGE +
-	       (VERBS_DEPTH + 1) * each;
+	return (uint32_t)(sizeof(struct verbs_conn) + sizeof(struct verbs_way) +
+			  sizeof(struct rdma_peer) + sizeof(struct net_peer)) +
+	       LIBRARIES + PAGE + (VERBS_DEPTH + 1) * each;
 }
 
 void verbs_show_counts(struct verbs *v)

@@ -51,13 +51,19 @@ addr add 10.77.0.1/24 dev rdma0
 END
 netdevs=(0)
 if [ "$hosts" -eq 1 ]; then
+	# The cable is a bridge, so that an end can lose its carrier as by a plug that is pulled, and stay up otherwise.
 	# RoCE in software works in the first network namespace only, and there what is for a local address does not
 	# go over a cable. So the local addresses are looked up last, after rules that send what is from
 	# one end for the other out of its end.
 	ip -batch - <<'END' || fail 'no network of two hosts'
-link add rdmaA type veth peer name rdmaB
-link set rdmaA mtu 4200 up
-link set rdmaB mtu 4200 up
+link add cable mtu 4200 type bridge mcast_snooping 0
+link add rdmaA mtu 4200 type veth peer name plugA mtu 4200
+link add rdmaB mtu 4200 type veth peer name plugB mtu 4200
+link set plugA master cable up
+link set plugB master cable up
+link set cable up
+link set rdmaA up
+link set rdmaB up
 addr add 10.77.1.1/24 dev rdmaA
 addr add 10.77.1.2/24 dev rdmaB
 route add 10.77.1.2 dev rdmaA src 10.77.1.1 table 71

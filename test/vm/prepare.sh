@@ -152,7 +152,7 @@ make_initial() {
 	cp "$(command -v busybox)" "$r/bin/busybox"
 	ln -s busybox "$r/bin/sh"
 	for file in $(with_needs virtio_pci virtio_console 9pnet_virtio 9p overlay crc32_generic \
-		crc32c_generic libcrc32c dummy veth sch_netem ib_uverbs rdma_ucm rdma_rxe siw); do
+		crc32c_generic libcrc32c dummy veth bridge sch_netem ib_uverbs rdma_ucm rdma_rxe siw); do
 		cp "$kernel/lib/modules/$release/$file" "$r/modules/"
 		basename "$file" >>"$r/modules/order"
 	done

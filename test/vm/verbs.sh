@@ -5,10 +5,10 @@
 # The verbs NAL, in a guest of vm.sh, and that over libfabric with libfabric's provider for verbs.
 # Usage: verbs.sh conformance KEY-FILE PROGRAM...
 #        verbs.sh memory KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
-#        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS
+#        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE PROGRAM-THAT-CONNECTS
 #        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE QP-ERROR
-#        verbs.sh ofi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE [PROGRAM...]
+#        verbs.sh ofi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES PROGRAM...
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -61,8 +61,8 @@ limited() { # KIB COMMAND...
 		passes setpriv --bounding-set -ipc_lock --inh-caps -ipc_lock "$@"
 	)
 }
-warned() { # KIB PROGRAM: and said what to do
-	limited "$@" && grep -q 'ulimit -l unlimited' "$dir/out"
+warned() { # KIB PROGRAM: and said what to do before a message came to that
+	limited "$@" && grep -q 'only .* KiB of memory may be locked.*ulimit -l unlimited' "$dir/out"
 }
 refused() { # likewise, but did not work at all
 	! limited "$@" && grep -q 'ulimit -l' "$dir/out"
@@ -74,18 +74,22 @@ silent() {
 memory() {
 	export PTL_KEY_FILE=$1 PTL_IFACE=rdma0 CMOCKA_MESSAGE_OUTPUT=TAP
 	check 'memory that is unmapped and mapped anew' passes "$2"
-	check 'the same, while another does it too' together "$2"
+	check 'the same in two pairs, while long messages go between two others' together "$2" "$3"
 	check 'long messages, where little memory may be locked: a warning, and they arrive' warned 2048 "$3"
 	check 'where enough may be, no warning' silent 1000000 "$3"
 }
-# Two pairs of processes at the same time.
-together() {
-	local other status=0
-	timeout -k 5 "${limit:-100}" "$1" >"$dir/other" 2>&1 </dev/null &
-	other=$!
+# Three pairs of processes at the same time.
+together() { # PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
+	local others=() program other status=0
+	for program in "$@"; do
+		timeout -k 5 "${limit:-200}" "$program" >"$dir/${#others[@]}" 2>&1 </dev/null &
+		others+=($!)
+	done
 	passes "$1" || status=$?
-	wait $other || status=$?
-	cat "$dir/other"
+	for other in "${others[@]}"; do
+		wait "$other" || status=$?
+	done
+	cat "$dir"/[01]
 	return $status
 }
 
@@ -96,10 +100,22 @@ by_device() { # DEVICE COMMAND...: that is what it goes by
 	local before device=$1
 	shift
 	before=$(packets "$device")
-	PTL_VERBS_DEVICE=$device passes "$@" && [ $(($(packets "$device") - before)) -gt 100 ]
+	PTL_VERBS_DEVICE=$device passes "$@" && [ $(($(packets "${device%:*}") - before)) -gt 100 ]
 }
-no_device() { # COMMAND...: it fails, and says why
-	! PTL_VERBS_DEVICE=none7 passes "$@" && grep -q PTL_VERBS_DEVICE "$dir/out"
+no_device() { # NAME COMMAND...: it fails, and says why
+	local name=$1
+	shift
+	! PTL_VERBS_DEVICE=$name passes "$@" && grep -q PTL_VERBS_DEVICE "$dir/out"
+}
+more_packets() { # COMMAND...: the longest packets of RoCE are cut to a quarter
+	local before first
+	before=$(packets rxeA)
+	passes "$@" || return
+	first=$(($(packets rxeA) - before))
+	before=$(packets rxeA)
+	PTL_VERBS_MTU=1024 passes "$@" || return
+	echo "$first packets, then $(($(packets rxeA) - before))"
+	[ $(($(packets rxeA) - before)) -gt $((first + first / 2)) ]
 }
 
 choice() { # MPIEXEC FOLDER-OF-PROGRAMS: of MPI programs
@@ -138,17 +154,28 @@ mpi() {
 	choice "$@"
 	PTL_IFACE=rdma0 check 'a report: the device, and no more than 16 KiB for a connection' \
 		reported "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+	PTL_IFACE=rdma0 PTL_KEY_FILE=$3 CMOCKA_MESSAGE_OUTPUT=TAP \
+		check 'a connection takes the memory that the report says' passes "$4"
 	PTL_IFACE=rdma0 check 'all call each other at once' meetings "$@"
 	for device in rxe0 rxeA; do
 		check "order, with PTL_VERBS_DEVICE=$device" by_device $device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	done
-	check 'a device that is not there' no_device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
-	for setting in PTL_VERBS_MTU=1024 PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 \
-		PTL_VERBS_BUFFERS=32; do
+	check 'order, with PTL_VERBS_DEVICE=rxe0:1' by_device rxe0:1 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+	for device in none7 rxe0:2; do
+		check "$device is not there" no_device $device "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+	done
+	check 'order, with PTL_VERBS_MTU=1024: more packets' \
+		more_packets "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+	for setting in PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_VERBS_BUFFERS=32; do
 		export "${setting?}"
 		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 		unset "${setting%=*}"
 	done
+}
+
+lose_some() {
+	tc qdisc add dev rdmaA root netem loss 5%
+	tc qdisc add dev rdmaB root netem loss 5%
 }
 
 # The provider reserves room in its queues for so many peers from the start, and soft RoCE's are small.
@@ -157,7 +184,8 @@ ofi() {
 	shift 2
 	export PTL_NAL='ofi:verbs;ofi_rxm' FI_UNIVERSE_SIZE=64
 	limit=900
-	conformance "$@"
+	conformance "$1" "${@:4}"
+	check 'memory that is unmapped and mapped anew, and long messages meanwhile' together "$2" "$3"
 	unset PTL_KEY_FILE
 	PTL_IFACE=rdma0 check 'where little memory may be locked it says what to do' \
 		refused 4096 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
@@ -167,6 +195,9 @@ ofi() {
 		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 		unset "${setting%=*}"
 	done
+	lose_some
+	check 'order, while 5 % of the packets are lost each way' \
+		passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 }
 
 iwarp() {
@@ -180,13 +211,22 @@ iwarp() {
 
 # ---- faults --------------------------------------------------------------------------------------
 
-# A cable that loses everything. (An interface that is switched off would be another fault, but rxe does not survive
-# it: its connection manager stays mute once one of its packets has found no route.)
-pull() {
-	tc qdisc add dev rdmaA root netem loss 100%
+# A cable that loses everything, or a plug that is pulled, so that the link is down. (An interface that is switched off would be
+# another fault, but rxe does not survive it: its connection manager stays mute once one of its packets has found no route.)
+pull() { # losses|link
+	case $1 in
+	losses) tc qdisc add dev rdmaA root netem loss 100% ;;
+	link) ip link set plugA down ;;
+	esac
 }
 plug() {
-	tc qdisc del dev rdmaA root
+	case $1 in
+	losses) tc qdisc del dev rdmaA root ;;
+	link) ip link set plugA up ;;
+	esac
+}
+carrier() {
+	cat /sys/class/net/rdmaA/carrier
 }
 says() { # WORD: the job does, before it ends
 	local deadline=$((SECONDS + 60))
@@ -195,20 +235,24 @@ says() { # WORD: the job does, before it ends
 		kill -0 "$job" 2>/dev/null || return 1
 	done
 }
-# The cable is pulled, and plugged in again after so many seconds, or with "fails" when that was noticed.
+# Nothing passes, and then it does again, after so many seconds, or with "fails" when that was noticed.
 outage() {
-	local mpiexec=$1 program=$2 long=$3 status=0
+	local fault=$1 mpiexec=$2 program=$3 long=$4 status=0
 	rm -f "$dir/over"
 	timeout -k 5 150 "$mpiexec" -n 2 "$dir/each" "$program" "$dir/over" >"$dir/said" 2>&1 </dev/null &
 	job=$!
 	says talks || echo 'never talked'
-	pull
+	pull "$fault"
+	[ "$fault" = losses ] || [ "$(carrier)" -eq 0 ] || {
+		echo 'the link is not down'
+		status=1
+	}
 	if [ "$long" = fails ]; then
 		says fails || echo 'never failed'
 	else
 		sleep "$long"
 	fi
-	plug
+	plug "$fault"
 	: >"$dir/over"
 	wait $job || status=$?
 	cat "$dir/said"
@@ -295,16 +339,17 @@ failing_pairs() { # MPIEXEC PROGRAM QP-ERROR
 faults() {
 	local mpiexec=$1 at=$2 key=$3 outage=$4 qp_error=$5
 	limit=200
-	check 'a cable that is pulled for a second is not noticed' short_outage "$mpiexec" "$outage"
-	check 'one that is pulled for long makes operations fail, and they talk again when it is back' \
-		long_outage "$mpiexec" "$outage"
+	for fault in losses link; do
+		check "an outage of a second is not noticed ($fault)" short_outage $fault "$mpiexec" "$outage"
+		check "a long one makes operations fail, and they talk again when it is over ($fault)" \
+			long_outage $fault "$mpiexec" "$outage"
+	done
 	check 'queue pairs that fail make operations fail, and they talk again at once' \
 		failing_pairs "$mpiexec" "$outage" "$qp_error"
 	check 'dead ranks' dead_ranks "$mpiexec" "$at/p2p/mpi_p2p_dead"
 	check 'a process killed in the middle of long messages, and others in its place' \
 		killed "$outage" "$key"
-	tc qdisc add dev rdmaA root netem loss 5%
-	tc qdisc add dev rdmaB root netem loss 5%
+	lose_some
 	check 'order, while 5 % of the packets are lost each way' \
 		passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 	check 'collectives, while 5 % of the packets are lost each way' \

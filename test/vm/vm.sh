@@ -20,7 +20,8 @@ usage() {
 	The guest has a network interface rdma0 (10.77.0.1) with the RDMA device rxe0, which talks to itself.
 
 	  --hosts        two more, rdmaA (10.77.1.1) with rxeA and rdmaB (10.77.1.2) with rxeB, the ends of
-	                 one cable: two hosts, as far as RDMA and sockets bound to an address are concerned
+	                 one cable: two hosts, as far as RDMA and sockets bound to an address are concerned;
+	                 plugA and plugB are the cable's own ends, which can be set down and up
 	  --siw          iWARP by siw, devices siw0, siwA, siwB, in place of RoCE; builds siw at first use
 	  --share DIR    DIR can be written to from the guest; may be given several times
 	  --cpus N       processors, 2 if not said
