@@ -73,17 +73,14 @@ int mpi_comm_remote_size(struct mpi_comm *comm, int *size)
 
 int mpi_comm_group(struct mpi_comm *comm, struct mpi_group **group)
 {
-	*group = mpi_group_export(comm->local);
-	return MPI_SUCCESS;
+	return mpi_group_export(comm->local, group);
 }
 
 int mpi_comm_remote_group(struct mpi_comm *comm, struct mpi_group **group)
 {
 	int err = check_inter(comm);
 
-	if (err == MPI_SUCCESS)
-		*group = mpi_group_export(comm->remote);
-	return err;
+	return err == MPI_SUCCESS ? mpi_group_export(comm->remote, group) : err;
 }
 
 int mpi_comm_compare(struct mpi_comm *a, struct mpi_comm *b, int *result)

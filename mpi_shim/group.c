@@ -32,12 +32,23 @@ struct mpi_group *mpi_group_make(int size, int *world)
 	return g;
 }
 
-struct mpi_group *mpi_group_export(struct mpi_group *g)
+int mpi_group_export(struct mpi_group *g, struct mpi_group **out)
 {
-	if (!g)
-		return NULL;
-	g->handles++;
-	return mpi_object_keep(g);
+	struct mpi_group *twin;
+
+	if (g == &mpi_group_empty) {
+		*out = g;
+		return MPI_SUCCESS;
+	}
+	twin = mpi_object_new(MPI_KIND_GROUP);
+	if (!twin)
+		return mpi_fail_memory("a group");
+	twin->size = g->size;
+	twin->rank = g->rank;
+	twin->world = g->world;
+	twin->owner = mpi_object_keep(g->owner ? g->owner : g);
+	*out = twin;
+	return MPI_SUCCESS;
 }
 
 int mpi_group_rank_in(const struct mpi_group *g, int world)
@@ -147,10 +158,7 @@ int mpi_group_compare(struct mpi_group *a, struct mpi_group *b, int *result)
 
 int mpi_group_free(struct mpi_group **g)
 {
-	if (*g != &mpi_group_empty && (*g)->handles-- <= 0) {
-		(*g)->handles = 0;
-		return mpi_fail(MPI_ERR_GROUP, "the group has been freed before");
-	}
+	mpi_object_retire(&(*g)->obj);
 	mpi_object_release(*g);
 	*g = NULL;
 	return MPI_SUCCESS;

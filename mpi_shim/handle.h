@@ -105,6 +105,13 @@ static inline void *mpi_object_keep(void *object)
 	return object;
 }
 
+/* The user has freed it: no handle names it from now on, however long the shim keeps it. Predefined ones stay. */
+static inline void mpi_object_retire(struct mpi_obj *o)
+{
+	if (o->handle >= MPI_HANDLE_PREDEFINED)
+		o->handle = MPI_HANDLE_PREDEFINED; /* of no kind */
+}
+
 /* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */
 static inline void mpi_object_release(void *object)
 {

@@ -3,9 +3,10 @@
  *
  * Groups, communicators and the small objects that hang on them. All guarded by the global lock.
  *
- * An object has `refs`, the references of the shim and the user together, and, where several handles
- * may name one object, `handles`, the references that are the user's: so freeing a handle twice is
- * an error and takes nothing away from the shim.
+ * An object has `refs`, the references of the shim and the user together. What the user frees while the shim still
+ * refers to it must be an error to free again, and take nothing away from the shim: a group's handle goes at once
+ * (mpi_object_retire), and error handlers, of which one handle may be given out often, count in `handles` the
+ * references that are the user's.
  */
 #ifndef MPI_SHIM_OBJECT_H
 #define MPI_SHIM_OBJECT_H
@@ -19,9 +20,9 @@
 struct mpi_group {
 	struct mpi_obj obj;
 	int size;
-	int rank;   /* of this process, MPI_UNDEFINED if not a member */
-	int *world; /* rank in MPI_COMM_WORLD by rank in the group; NULL: the same */
-	int handles;
+	int rank;                /* of this process, MPI_UNDEFINED if not a member */
+	int *world;              /* rank in MPI_COMM_WORLD by rank in the group; NULL: the same */
+	struct mpi_group *owner; /* referenced, of `world`; NULL: this group */
 };
 
 extern struct mpi_group mpi_group_empty;
@@ -32,10 +33,11 @@ static inline int mpi_group_world(const struct mpi_group *g, int rank)
 }
 
 /* A group of the processes world[0] .. world[size - 1], which is malloc'd and now the group's (freed also
- * on failure). One reference, no handle. NULL: no memory. */
+ * on failure). One reference, which may be the user's. NULL: no memory. */
 struct mpi_group *mpi_group_make(int size, int *world);
-/* A reference more, which is a handle of the user's. NULL stays NULL. */
-struct mpi_group *mpi_group_export(struct mpi_group *g);
+/* The same group once more, for the user, with a handle of its own: it ends when it is freed, whatever lives on of
+ * what it came from. */
+int mpi_group_export(struct mpi_group *g, struct mpi_group **out);
 /* Rank in the group of a process by world rank; MPI_UNDEFINED if it is not a member. */
 int mpi_group_rank_in(const struct mpi_group *g, int world);
 /* Ranks in the group by world rank (MPI_UNDEFINED: not a member), malloc'd; NULL: no memory. */

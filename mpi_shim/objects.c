@@ -40,7 +40,12 @@ static void comm_destroy(void *object)
 
 static void group_destroy(void *object)
 {
-	free(((struct mpi_group *)object)->world);
+	struct mpi_group *g = object;
+
+	if (g->owner)
+		mpi_object_release(g->owner);
+	else
+		free(g->world);
 }
 
 static void predefine_handler(struct mpi_errhandler *e, MPI_Errhandler handle)

@@ -130,8 +130,7 @@ int mpi_win_get_name(struct mpi_win *win, char *win_name, int *resultlen)
 
 int mpi_win_get_group(struct mpi_win *win, struct mpi_group **group)
 {
-	*group = mpi_group_export(win->comm->local);
-	return MPI_SUCCESS;
+	return mpi_group_export(win->comm->local, group);
 }
 
 /* ---- error handler ------------------------------------------------------------------------------------- */

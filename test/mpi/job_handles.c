@@ -75,6 +75,7 @@ static void groups(void)
 	copy = one;
 	MPI_Group_free(&one);
 	CHECK(one == MPI_GROUP_NULL);
+	CHECK_EQUAL(class_of(MPI_Group_size(copy, &n)), MPI_ERR_GROUP);
 	CHECK_EQUAL(MPI_Group_size(two, &n), MPI_SUCCESS);
 	CHECK_EQUAL(n, job_size);
 	MPI_Group_free(&two);
@@ -86,6 +87,26 @@ static void groups(void)
 	one = MPI_GROUP_EMPTY;
 	CHECK_EQUAL(MPI_Group_size(one, &n), MPI_SUCCESS);
 	CHECK_EQUAL(n, 0);
+}
+
+/* A communicator that was made of a group keeps it; the freed handle is none all the same. */
+static void a_group_in_use(void)
+{
+	MPI_Group group, copy, again;
+	MPI_Comm comm;
+	int n;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &group);
+	MPI_Comm_create(MPI_COMM_WORLD, group, &comm);
+	copy = group;
+	MPI_Group_free(&group);
+	CHECK_EQUAL(class_of(MPI_Group_size(copy, &n)), MPI_ERR_GROUP);
+	CHECK_EQUAL(class_of(MPI_Group_free(&copy)), MPI_ERR_GROUP);
+	MPI_Comm_group(comm, &again);
+	MPI_Comm_free(&comm);
+	CHECK_EQUAL(MPI_Group_size(again, &n), MPI_SUCCESS);
+	CHECK_EQUAL(n, job_size);
+	MPI_Group_free(&again);
 }
 
 static void infos(void)
@@ -137,6 +158,7 @@ int main(int argc, char **argv)
 	CASE(communicators);
 	CASE(a_communicator_in_use);
 	CASE(groups);
+	CASE(a_group_in_use);
 	CASE(infos);
 	CASE(error_handlers);
 	return job_end();
