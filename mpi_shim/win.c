@@ -6,6 +6,7 @@
  */
 #include "mpi_shim/win.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,7 +94,7 @@ static struct mpi_win *win_new(struct mpi_comm *comm, const struct wanted *w)
 	win->size = comm->size;
 	win->flavor = w->flavor;
 	win->model = MPI_WIN_UNIFIED;
-	win->unit = (int)w->unit;
+	win->unit = w->unit <= INT_MAX ? (int)w->unit : MPI_UNDEFINED;
 	win->base = w->flavor == MPI_WIN_FLAVOR_CREATE ? w->base : NULL;
 	win->bytes = w->size;
 	win->handler = &mpi_errors_are_fatal;

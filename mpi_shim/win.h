@@ -97,7 +97,7 @@ struct mpi_win {
 	struct mpi_comm *comm; /* its own */
 	int rank, size;
 	int flavor, model;
-	int unit; /* as the attribute shows it */
+	int unit; /* as the attribute shows it, MPI_UNDEFINED if it is longer than that */
 	bool direct;
 	bool tight;      /* memory in common has no gaps between the ranks' parts */
 	bool fence_used; /* in the epoch a fence opened: operations */

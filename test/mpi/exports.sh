@@ -36,6 +36,10 @@ many_declared() {
 all_shown() {
 	comm -23 "$dir/declared" "$dir/right" | nothing
 }
+same_code() {
+	awk '/^P?MPI_/ && $2 ~ /[WT]/ { print $3, $1 }' "$dir/symbols" | sed 's/ PMPI_/ MPI_/' | sort |
+		uniq -u | nothing
+}
 nothing_else() {
 	comm -13 <(sort -u "$dir/declared" "$dir/objects") "$dir/shown" | nothing
 }
@@ -45,6 +49,7 @@ is_soname() {
 
 check "$lib: the header's declarations are found" many_declared
 check "$lib: every MPI_ function is weak, every PMPI_ one strong" all_shown
+check "$lib: MPI_ and PMPI_ are the same code" same_code
 check "$lib: nothing else can be seen" nothing_else
 check "$lib: the soname is lib$lib.so.1" is_soname
 

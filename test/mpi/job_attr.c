@@ -245,6 +245,32 @@ static void datatypes_have_attributes_too(void)
 	MPI_Type_free_keyval(&key);
 }
 
+/* The names of MPI-1. */
+static void old_names_mean_the_same(void)
+{
+	MPI_Comm copy;
+	void *value = NULL;
+	int key = MPI_KEYVAL_INVALID, flag = -1;
+
+	memset(&seen, 0, sizeof(seen));
+	MPI_Keyval_create(copy_fn, delete_fn, &key, &extra);
+	MPI_Attr_put(MPI_COMM_WORLD, key, (void *)5);
+	MPI_Attr_get(MPI_COMM_WORLD, key, &value, &flag);
+	CHECK(flag && value == (void *)5);
+	CHECK_EQUAL(get(MPI_COMM_WORLD, key), 5);
+	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	CHECK_EQUAL(seen.copies, 1);
+	CHECK_EQUAL(get(copy, key), 6);
+	MPI_Attr_delete(copy, key);
+	MPI_Attr_get(copy, key, &value, &flag);
+	CHECK(!flag);
+	MPI_Attr_delete(MPI_COMM_WORLD, key);
+	CHECK_EQUAL(seen.deletes, 2);
+	MPI_Keyval_free(&key);
+	CHECK_EQUAL(key, MPI_KEYVAL_INVALID);
+	MPI_Comm_free(&copy);
+}
+
 static void wrong_keys_are_refused(void)
 {
 	int key, type_key, invalid = MPI_KEYVAL_INVALID, tag_ub = MPI_TAG_UB, flag, old;
@@ -303,6 +329,7 @@ int main(int argc, char **argv)
 	CASE(the_named_callbacks_copy_or_do_not);
 	CASE(the_error_of_a_callback_is_the_functions);
 	CASE(datatypes_have_attributes_too);
+	CASE(old_names_mean_the_same);
 	CASE(wrong_keys_are_refused);
 	for (int i = 0; i < 3; i++) {
 		MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end, &key[i], NULL);

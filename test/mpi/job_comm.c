@@ -182,6 +182,34 @@ static void create_group_is_called_by_members_only(void)
 	MPI_Group_free(&all);
 }
 
+/* Those before some rank, and those from it on, apart and together; test_group.c has the rest. */
+static void groups_of_groups_have_the_members_of_both(void)
+{
+	int first = job_size / 2, range[1][3] = { { 0, first, 1 } }, size = -1, result = -1;
+	MPI_Group all, low, high, got;
+
+	MPI_Comm_group(MPI_COMM_WORLD, &all);
+	MPI_Group_range_incl(all, 1, range, &low);
+	MPI_Group_range_excl(all, 1, range, &high);
+	MPI_Group_size(high, &size);
+	CHECK_EQUAL(size, job_size - first - 1);
+	MPI_Group_union(low, high, &got);
+	MPI_Group_compare(got, all, &result);
+	CHECK_EQUAL(result, MPI_IDENT);
+	MPI_Group_free(&got);
+	MPI_Group_intersection(low, all, &got);
+	MPI_Group_compare(got, low, &result);
+	CHECK_EQUAL(result, MPI_IDENT);
+	MPI_Group_free(&got);
+	MPI_Group_difference(all, low, &got);
+	MPI_Group_compare(got, high, &result);
+	CHECK_EQUAL(result, MPI_IDENT);
+	MPI_Group_free(&got);
+	MPI_Group_free(&low);
+	MPI_Group_free(&high);
+	MPI_Group_free(&all);
+}
+
 static void shared_memory_is_one_node_here(void)
 {
 	MPI_Comm node, none;
@@ -226,6 +254,29 @@ static void idup_may_be_called_in_any_order(void)
 	}
 	for (int i = 0; i < 3; i++)
 		MPI_Comm_free(&copy[i]);
+}
+
+static void idup_takes_hints(void)
+{
+	static const char hint[] = "mpi_assert_no_any_tag";
+	MPI_Info info, used;
+	MPI_Comm copy;
+	MPI_Request request;
+	char value[16] = "";
+	int flag = 0;
+
+	MPI_Info_create(&info);
+	MPI_Info_set(info, hint, "true");
+	MPI_Comm_idup_with_info(MPI_COMM_WORLD, info, &copy, &request);
+	MPI_Info_free(&info);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	CHECK_EQUAL(compare(copy, MPI_COMM_WORLD), MPI_CONGRUENT);
+	MPI_Comm_get_info(copy, &used);
+	MPI_Info_get(used, hint, sizeof(value) - 1, value, &flag);
+	CHECK(flag && strcmp(value, "true") == 0);
+	MPI_Info_free(&used);
+	job_try(copy);
+	MPI_Comm_free(&copy);
 }
 
 /* While idups are under way blocking functions make communicators, on the same parent and on another. */
@@ -368,8 +419,10 @@ int main(int argc, char **argv)
 	CASE(splits_have_the_members_and_order_of_the_standard);
 	CASE(comm_create_takes_a_group_or_disjoint_ones);
 	CASE(create_group_is_called_by_members_only);
+	CASE(groups_of_groups_have_the_members_of_both);
 	CASE(shared_memory_is_one_node_here);
 	CASE(idup_may_be_called_in_any_order);
+	CASE(idup_takes_hints);
 	CASE(idup_does_not_stop_what_blocks);
 	CASE(hints_are_set_and_not_inherited);
 	CASE(a_freed_communicator_finishes_what_is_under_way);

@@ -197,6 +197,8 @@ static void graphs_are_as_they_were_given(void)
 				edge[n++] = (int)(job_draw() % (unsigned)nodes);
 			index[i] = n;
 		}
+		MPI_Graph_map(MPI_COMM_WORLD, nodes, index, edge, &m);
+		CHECK(job_rank < nodes ? m >= 0 && m < nodes : m == MPI_UNDEFINED);
 		MPI_Graph_create(MPI_COMM_WORLD, nodes, index, edge, 0, &graph);
 		CHECK((graph != MPI_COMM_NULL) == (job_rank < nodes));
 		if (graph != MPI_COMM_NULL) {

@@ -492,49 +492,212 @@ static void booleans_are_kept_by_size(void **state)
 	assert_int_equal(class, MPI_ERR_ARG);
 }
 
-static void handles_survive_as_integers(void **state)
+/* A handle is the same after the way to an integer and back, and to Fortran's INTEGER, which is that integer. */
+#define BOTH_WAYS(kind, handle)                                                                    \
+	do {                                                                                       \
+		int number_ = MPI_##kind##_toint(handle);                                          \
+                                                                                                   \
+		assert_ptr_equal(MPI_##kind##_fromint(number_), handle);                           \
+		assert_int_equal(MPI_##kind##_c2f(handle), number_);                               \
+		assert_ptr_equal(MPI_##kind##_f2c(number_), handle);                               \
+	} while (0)
+
+/* Predefined ones are the numbers of the standard. */
+#define NUMBERED(kind, handle, number)                                                             \
+	do {                                                                                       \
+		assert_int_equal(MPI_##kind##_toint(handle), number);                              \
+		BOTH_WAYS(kind, handle);                                                           \
+	} while (0)
+
+static void predefined_handles_are_integers_of_the_standard(void **state)
 {
+	(void)state;
+	NUMBERED(Comm, MPI_COMM_NULL, 0x100);
+	NUMBERED(Comm, MPI_COMM_WORLD, 0x101);
+	NUMBERED(Comm, MPI_COMM_SELF, 0x102);
+	NUMBERED(Errhandler, MPI_ERRHANDLER_NULL, 0x140);
+	NUMBERED(Errhandler, MPI_ERRORS_RETURN, 0x143);
+	NUMBERED(File, MPI_FILE_NULL, 0x118);
+	NUMBERED(Group, MPI_GROUP_NULL, 0x108);
+	NUMBERED(Group, MPI_GROUP_EMPTY, 0x109);
+	NUMBERED(Info, MPI_INFO_NULL, 0x130);
+	NUMBERED(Info, MPI_INFO_ENV, 0x131);
+	NUMBERED(Message, MPI_MESSAGE_NULL, 0x128);
+	NUMBERED(Message, MPI_MESSAGE_NO_PROC, 0x129);
+	NUMBERED(Op, MPI_OP_NULL, 0x20);
+	NUMBERED(Op, MPI_SUM, 0x21);
+	NUMBERED(Request, MPI_REQUEST_NULL, 0x180);
+	NUMBERED(Session, MPI_SESSION_NULL, 0x120);
+	NUMBERED(Type, MPI_DATATYPE_NULL, 0x200);
+	NUMBERED(Type, MPI_INT, 0x209);
+	NUMBERED(Type, MPI_DOUBLE, 0x214);
+	NUMBERED(Win, MPI_WIN_NULL, 0x110);
+}
+
+static void add(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	(void)type;
+	for (int i = 0; i < *n; i++)
+		((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* Each is of use as it came back. */
+static void made_handles_survive_as_integers(void **state)
+{
+	int in = 5, out = -1, n = -1;
 	MPI_Comm comm;
 	MPI_Datatype type;
+	MPI_Errhandler handler;
 	MPI_Group group;
+	MPI_Info info;
+	MPI_Message message;
+	MPI_Op op;
+	MPI_Request request;
+	MPI_Win win;
 
 	(void)state;
-	assert_int_equal(MPI_Comm_toint(MPI_COMM_WORLD), 0x101);
-	assert_int_equal(MPI_Type_toint(MPI_INT), 0x209);
-	assert_int_equal(MPI_Win_toint(MPI_WIN_NULL), 0x110);
-	assert_int_equal(MPI_File_toint(MPI_FILE_NULL), 0x118);
-	assert_int_equal(MPI_Session_toint(MPI_SESSION_NULL), 0x120);
-	assert_int_equal(MPI_Message_toint(MPI_MESSAGE_NO_PROC), 0x129);
-	assert_int_equal(MPI_Request_toint(MPI_REQUEST_NULL), 0x180);
-	assert_ptr_equal(MPI_Errhandler_fromint(0x143), MPI_ERRORS_RETURN);
-	assert_ptr_equal(MPI_Op_fromint(MPI_Op_toint(MPI_SUM)), MPI_SUM);
-	assert_ptr_equal(MPI_Info_fromint(MPI_Info_toint(MPI_INFO_ENV)), MPI_INFO_ENV);
 	OK(MPI_Comm_dup(MPI_COMM_SELF, &comm));
-	assert_ptr_equal(MPI_Comm_fromint(MPI_Comm_toint(comm)), comm);
-	OK(MPI_Comm_free(&comm));
+	BOTH_WAYS(Comm, comm);
+	OK(MPI_Comm_size(MPI_Comm_fromint(MPI_Comm_toint(comm)), &n));
+	assert_int_equal(n, 1);
 	OK(MPI_Type_contiguous(3, MPI_INT, &type));
-	assert_ptr_equal(MPI_Type_fromint(MPI_Type_toint(type)), type);
-	OK(MPI_Type_free(&type));
-	OK(MPI_Comm_group(MPI_COMM_WORLD, &group));
-	assert_ptr_equal(MPI_Group_fromint(MPI_Group_toint(group)), group);
+	BOTH_WAYS(Type, type);
+	OK(MPI_Type_size(MPI_Type_fromint(MPI_Type_toint(type)), &n));
+	assert_int_equal(n, 12);
+	OK(MPI_Comm_create_errhandler(ignore_an_error, &handler));
+	BOTH_WAYS(Errhandler, handler);
+	OK(MPI_Comm_set_errhandler(comm, MPI_Errhandler_fromint(MPI_Errhandler_toint(handler))));
+	OK(MPI_Comm_group(comm, &group));
+	BOTH_WAYS(Group, group);
+	OK(MPI_Group_size(MPI_Group_fromint(MPI_Group_toint(group)), &n));
+	assert_int_equal(n, 1);
+	OK(MPI_Info_create(&info));
+	BOTH_WAYS(Info, info);
+	OK(MPI_Info_set(MPI_Info_fromint(MPI_Info_toint(info)), "key", "value"));
+	OK(MPI_Op_create(add, 1, &op));
+	BOTH_WAYS(Op, op);
+	OK(MPI_Reduce_local(&in, &out, 1, MPI_INT, MPI_Op_fromint(MPI_Op_toint(op))));
+	assert_int_equal(out, 4);
+	OK(MPI_Isend(&in, 1, MPI_INT, 0, 7, comm, &request));
+	BOTH_WAYS(Request, request);
+	OK(MPI_Mprobe(0, 7, comm, &message, MPI_STATUS_IGNORE));
+	BOTH_WAYS(Message, message);
+	message = MPI_Message_fromint(MPI_Message_toint(message));
+	OK(MPI_Mrecv(&out, 1, MPI_INT, &message, MPI_STATUS_IGNORE));
+	assert_int_equal(out, 5);
+	request = MPI_Request_fromint(MPI_Request_toint(request));
+	OK(MPI_Wait(&request, MPI_STATUS_IGNORE));
+	OK(MPI_Win_create(&out, sizeof(out), 1, MPI_INFO_NULL, comm, &win));
+	BOTH_WAYS(Win, win);
+	win = MPI_Win_fromint(MPI_Win_toint(win));
+	OK(MPI_Win_free(&win));
+	OK(MPI_Op_free(&op));
+	OK(MPI_Info_free(&info));
 	OK(MPI_Group_free(&group));
+	OK(MPI_Errhandler_free(&handler));
+	OK(MPI_Type_free(&type));
+	OK(MPI_Comm_free(&comm));
+}
+
+/* ---- info, errors ---------------------------------------------------------------------------------------- */
+
+static void info_keys_can_be_measured_and_deleted(void **state)
+{
+	MPI_Info info;
+	int flag = -1, len = -1, class = -1;
+
+	(void)state;
+	OK(MPI_Info_create(&info));
+	OK(MPI_Info_set(info, "key", "value"));
+	OK(MPI_Info_get_valuelen(info, "key", &len, &flag));
+	assert_true(flag && len == 5);
+	OK(MPI_Info_delete(info, "key"));
+	OK(MPI_Info_get_valuelen(info, "key", &len, &flag));
+	assert_false(flag);
+	OK(MPI_Error_class(MPI_Info_delete(info, "key"), &class));
+	assert_int_equal(class, MPI_ERR_INFO_NOKEY);
+	OK(MPI_Info_free(&info));
+}
+
+static void the_environment_is_told_of_other_arguments(void **state)
+{
+	char program[] = "program", first[] = "first", *argv[] = { program, first, NULL };
+	char value[16] = "";
+	MPI_Info info = MPI_INFO_NULL;
+	int flag = 0, len = sizeof(value);
+
+	(void)state;
+	OK(MPI_Info_create_env(2, argv, &info));
+	OK(MPI_Info_get_string(info, "command", &len, value, &flag));
+	assert_true(flag);
+	assert_string_equal(value, "program");
+	OK(MPI_Info_free(&info));
+}
+
+static void errors_of_the_programs_own_come_and_go(void **state)
+{
+	char text[MPI_MAX_ERROR_STRING] = "";
+	int class = -1, code = -1, of = -1, len = -1;
+
+	(void)state;
+	OK(MPI_Add_error_class(&class));
+	assert_true(class > MPI_ERR_LASTCODE);
+	OK(MPI_Add_error_code(class, &code));
+	OK(MPI_Add_error_string(code, "of our own"));
+	OK(MPI_Error_class(code, &of));
+	assert_int_equal(of, class);
+	OK(MPI_Error_string(code, text, &len));
+	assert_string_equal(text, "of our own");
+	assert_int_equal(len, 10);
+	OK(MPI_Remove_error_string(code));
+	OK(MPI_Error_string(code, text, &len));
+	assert_int_equal(len, 0);
+	OK(MPI_Error_class(MPI_Remove_error_class(class), &of)); /* it has a code */
+	assert_int_equal(of, MPI_ERR_ARG);
+	OK(MPI_Remove_error_code(code));
+	OK(MPI_Remove_error_class(class));
+	OK(MPI_Error_class(MPI_Add_error_code(class, &code), &of));
+	assert_int_equal(of, MPI_ERR_ARG);
+}
+
+static void ignore_an_error_of_a_file(MPI_File *file, int *code, ...)
+{
+	(void)file;
+	(void)code;
+}
+
+static void ignore_an_error_of_a_session(MPI_Session *session, int *code, ...)
+{
+	(void)session;
+	(void)code;
+}
+
+/* What they are for is not built; they are no good for communicators. */
+static void handlers_of_files_and_sessions_can_be_made(void **state)
+{
+	MPI_Errhandler made[2], is = MPI_ERRHANDLER_NULL;
+	int class = -1;
+
+	(void)state;
+	OK(MPI_File_create_errhandler(ignore_an_error_of_a_file, &made[0]));
+	OK(MPI_Session_create_errhandler(ignore_an_error_of_a_session, &made[1]));
+	for (int i = 0; i < 2; i++) {
+		OK(MPI_Error_class(MPI_Comm_set_errhandler(MPI_COMM_WORLD, made[i]), &class));
+		assert_int_equal(class, MPI_ERR_ARG);
+		OK(MPI_Errhandler_free(&made[i]));
+		assert_ptr_equal(made[i], MPI_ERRHANDLER_NULL);
+	}
+	OK(MPI_Comm_get_errhandler(MPI_COMM_WORLD, &is));
+	assert_ptr_equal(is, MPI_ERRORS_RETURN);
+	OK(MPI_Errhandler_free(&is));
 }
 
 /* ---- what only libmpi.so has -------------------------------------------------------------------------- */
 
-static void fortran_handles_are_those_numbers(void **state)
-{
-	(void)state;
-	assert_int_equal(MPI_Comm_c2f(MPI_COMM_WORLD), MPI_Comm_toint(MPI_COMM_WORLD));
-	assert_ptr_equal(MPI_Comm_f2c(0x101), MPI_COMM_WORLD);
-	assert_ptr_equal(MPI_Type_f2c(MPI_Type_c2f(MPI_DOUBLE)), MPI_DOUBLE);
-	assert_ptr_equal(MPI_Request_f2c(MPI_Request_c2f(MPI_REQUEST_NULL)), MPI_REQUEST_NULL);
-}
-
 static void statuses_go_to_fortran_and_back(void **state)
 {
-	MPI_Fint f[MPI_F_STATUS_SIZE];
-	MPI_F08_status f08;
+	MPI_Fint f[MPI_F_STATUS_SIZE], again[MPI_F_STATUS_SIZE] = { 0 };
+	MPI_F08_status f08, other;
 	MPI_Status s, back;
 	int class = -1;
 
@@ -552,6 +715,10 @@ static void statuses_go_to_fortran_and_back(void **state)
 	assert_int_equal(f08.MPI_TAG, 4);
 	OK(MPI_Status_f082c(&f08, &back));
 	assert_memory_equal(&s, &back, sizeof(s));
+	OK(MPI_Status_f2f08(f, &other));
+	assert_memory_equal(&f08, &other, sizeof(f08));
+	OK(MPI_Status_f082f(&other, again));
+	assert_memory_equal(f, again, sizeof(f));
 	OK(MPI_Error_class(MPI_Status_f2c(MPI_F_STATUS_IGNORE, &back), &class));
 	assert_int_equal(class, MPI_ERR_ARG);
 }
@@ -760,8 +927,12 @@ int main(void)
 		cmocka_unit_test(sizes_are_told),
 		cmocka_unit_test(fortran_is_set_once),
 		cmocka_unit_test(booleans_are_kept_by_size),
-		cmocka_unit_test(handles_survive_as_integers),
-		cmocka_unit_test(fortran_handles_are_those_numbers),
+		cmocka_unit_test(predefined_handles_are_integers_of_the_standard),
+		cmocka_unit_test(made_handles_survive_as_integers),
+		cmocka_unit_test(info_keys_can_be_measured_and_deleted),
+		cmocka_unit_test(the_environment_is_told_of_other_arguments),
+		cmocka_unit_test(errors_of_the_programs_own_come_and_go),
+		cmocka_unit_test(handlers_of_files_and_sessions_can_be_made),
 		cmocka_unit_test(statuses_go_to_fortran_and_back),
 		cmocka_unit_test(removed_functions_do_what_they_did),
 		cmocka_unit_test(old_error_handlers_are_called),

@@ -159,12 +159,14 @@ static void every_performance_variable_can_be_found_and_read(void **state)
 		assert_int_equal(count, 1);
 		OK(MPI_T_pvar_read(session, handle, &value));
 		assert_int_equal(MPI_T_pvar_start(session, handle), MPI_T_ERR_PVAR_NO_STARTSTOP);
+		assert_int_equal(MPI_T_pvar_stop(session, handle), MPI_T_ERR_PVAR_NO_STARTSTOP);
 		assert_int_equal(MPI_T_pvar_reset(session, handle),
 				 readonly ? MPI_T_ERR_PVAR_NO_WRITE : MPI_SUCCESS);
 		OK(MPI_T_pvar_handle_free(session, &handle));
 		assert_null(handle);
 	}
 	OK(MPI_T_pvar_start(session, MPI_T_PVAR_ALL_HANDLES));
+	OK(MPI_T_pvar_stop(session, MPI_T_PVAR_ALL_HANDLES));
 	OK(MPI_T_pvar_session_free(&session));
 	assert_null(session);
 }
@@ -267,9 +269,10 @@ static void handles_and_sessions_that_do_not_exist_are_refused(void **state)
 
 static void every_variable_is_in_one_category(void **state)
 {
-	int cats = 0, cvars = 0, pvars = 0, want_cvars = 0, want_pvars = 0;
+	int cats = 0, cvars = 0, pvars = 0, want_cvars = 0, want_pvars = 0, then = -1, now = -2;
 
 	(void)state;
+	OK(MPI_T_category_changed(&then));
 	OK(MPI_T_category_get_num(&cats));
 	for (int i = 0; i < cats; i++) {
 		char name[64];
@@ -282,6 +285,10 @@ static void every_variable_is_in_one_category(void **state)
 		assert_int_equal(sub, 0);
 		OK(MPI_T_category_get_num_events(i, &events));
 		assert_int_equal(events, 0);
+		indices[0] = -1;
+		OK(MPI_T_category_get_events(i, 256, indices));
+		OK(MPI_T_category_get_categories(i, 256, indices));
+		assert_int_equal(indices[0], -1);
 		memset(indices, -1, sizeof(indices));
 		OK(MPI_T_category_get_cvars(i, 256, indices));
 		for (int k = 0; k < nc; k++)
@@ -299,13 +306,19 @@ static void every_variable_is_in_one_category(void **state)
 	OK(MPI_T_pvar_get_num(&want_pvars));
 	assert_int_equal(cvars, want_cvars);
 	assert_int_equal(pvars, want_pvars);
+	OK(MPI_T_category_changed(&now));
+	assert_int_equal(now, then);
 	assert_int_equal(MPI_T_category_get_index("no such", &cats), MPI_T_ERR_INVALID_NAME);
 	assert_int_equal(MPI_T_category_get_cvars(99, 0, NULL), MPI_T_ERR_INVALID_INDEX);
 }
 
 static void there_are_no_events(void **state)
 {
+	MPI_T_event_registration none = NULL;
+	MPI_T_event_instance nothing = NULL;
 	MPI_T_event_registration registration;
+	MPI_Count stamp;
+	MPI_Info info;
 	int n = -1;
 
 	(void)state;
@@ -316,7 +329,28 @@ static void there_are_no_events(void **state)
 	assert_int_equal(MPI_T_event_get_index("any", &n), MPI_T_ERR_INVALID_NAME);
 	assert_int_equal(MPI_T_event_handle_alloc(0, NULL, MPI_INFO_NULL, &registration),
 			 MPI_T_ERR_INVALID_INDEX);
-	assert_int_equal(MPI_T_event_handle_get_info(NULL, NULL), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_source_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+			 MPI_T_ERR_INVALID_INDEX);
+	assert_int_equal(MPI_T_source_get_timestamp(0, &stamp), MPI_T_ERR_INVALID_INDEX);
+	assert_int_equal(MPI_T_event_get_info(0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+					      NULL, NULL, NULL),
+			 MPI_T_ERR_INVALID_INDEX);
+	assert_int_equal(MPI_T_event_handle_get_info(none, &info), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_handle_set_info(none, MPI_INFO_NULL),
+			 MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_handle_free(none, NULL, NULL), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_register_callback(none, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL,
+						       NULL, NULL),
+			 MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_callback_get_info(none, MPI_T_CB_REQUIRE_NONE, &info),
+			 MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_callback_set_info(none, MPI_T_CB_REQUIRE_NONE, MPI_INFO_NULL),
+			 MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_set_dropped_handler(none, NULL), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_read(nothing, 0, &n), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_copy(nothing, &n), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_get_timestamp(nothing, &stamp), MPI_T_ERR_INVALID_HANDLE);
+	assert_int_equal(MPI_T_event_get_source(nothing, &n), MPI_T_ERR_INVALID_HANDLE);
 }
 
 static int start(void **state)

@@ -83,6 +83,177 @@ static void large_constructors_show_in_the_envelope(void **state)
 	assert_ok(MPI_Type_free(&t));
 }
 
+/* ---- the large-count form of each constructor --------------------------------------------------------- */
+
+#define MANY (((MPI_Count)1 << 31) + 1) /* below zero as an int */
+
+/* What there is to ask, in each form; `t` goes. */
+static void is_large(MPI_Datatype t, MPI_Count size, MPI_Count lb, MPI_Count extent,
+		     MPI_Count true_lb, MPI_Count true_extent)
+{
+	MPI_Count s = -2, l = -2, e = -2;
+	MPI_Aint al = -2, ae = -2;
+	int i = -2;
+
+	assert_ok(MPI_Type_size_c(t, &s));
+	assert_int_equal(s, size);
+	assert_ok(MPI_Type_size_x(t, &s));
+	assert_int_equal(s, size);
+	assert_ok(MPI_Type_size(t, &i));
+	assert_int_equal(i, size > 2147483647 ? MPI_UNDEFINED : size);
+	assert_ok(MPI_Type_get_extent_c(t, &l, &e));
+	assert_true(l == lb && e == extent);
+	l = e = -2;
+	assert_ok(MPI_Type_get_extent_x(t, &l, &e));
+	assert_true(l == lb && e == extent);
+	assert_ok(MPI_Type_get_extent(t, &al, &ae));
+	assert_true(al == lb && ae == extent);
+	assert_ok(MPI_Type_get_true_extent_c(t, &l, &e));
+	assert_true(l == true_lb && e == true_extent);
+	l = e = -2;
+	assert_ok(MPI_Type_get_true_extent_x(t, &l, &e));
+	assert_true(l == true_lb && e == true_extent);
+	assert_ok(MPI_Type_get_true_extent(t, &al, &ae));
+	assert_true(al == true_lb && ae == true_extent);
+	assert_ok(MPI_Type_free(&t));
+}
+
+static void large_constructors_count_beyond_an_int(void **state)
+{
+	const MPI_Count lengths[] = { MANY, 1 }, places[] = { 0, MANY + 5 },
+			far[] = { 0, 8 * MANY }, sizes[] = { MANY, 4 }, parts[] = { MANY - 1, 2 },
+			starts[] = { 1, 1 }, end[] = { MANY - 1, 1 }, whole[] = { 2 * MANY };
+	const int block[] = { MPI_DISTRIBUTE_BLOCK }, usual[] = { MPI_DISTRIBUTE_DFLT_DARG },
+		  two[] = { 2 };
+	const MPI_Datatype types[] = { MPI_INT, MPI_DOUBLE };
+	MPI_Datatype t;
+
+	(void)state;
+	assert_ok(MPI_Type_contiguous_c(MANY, MPI_INT, &t));
+	is_large(t, 4 * MANY, 0, 4 * MANY, 0, 4 * MANY);
+	assert_ok(MPI_Type_vector_c(2, MANY, 2 * MANY, MPI_INT, &t));
+	is_large(t, 8 * MANY, 0, 12 * MANY, 0, 12 * MANY);
+	assert_ok(MPI_Type_create_hvector_c(MANY, 2, 16, MPI_INT, &t));
+	is_large(t, 8 * MANY, 0, 16 * MANY - 8, 0, 16 * MANY - 8);
+	assert_ok(MPI_Type_create_hvector_c(2, MANY, 8 * MANY, MPI_INT, &t));
+	is_large(t, 8 * MANY, 0, 12 * MANY, 0, 12 * MANY);
+	assert_ok(MPI_Type_indexed_c(2, lengths, places, MPI_INT, &t));
+	is_large(t, 4 * (MANY + 1), 0, 4 * (MANY + 6), 0, 4 * (MANY + 6));
+	assert_ok(MPI_Type_create_hindexed_c(2, lengths, far, MPI_INT, &t));
+	is_large(t, 4 * (MANY + 1), 0, 8 * MANY + 4, 0, 8 * MANY + 4);
+	assert_ok(MPI_Type_create_indexed_block_c(2, MANY, places, MPI_INT, &t));
+	is_large(t, 8 * MANY, 0, 4 * (2 * MANY + 5), 0, 4 * (2 * MANY + 5));
+	assert_ok(MPI_Type_create_hindexed_block_c(2, MANY, far, MPI_INT, &t));
+	is_large(t, 8 * MANY, 0, 12 * MANY, 0, 12 * MANY);
+	assert_ok(MPI_Type_create_struct_c(2, lengths, far, types, &t));
+	is_large(t, 4 * MANY + 8, 0, 8 * MANY + 8, 0, 8 * MANY + 8);
+	assert_ok(MPI_Type_create_subarray_c(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &t));
+	is_large(t, 8 * (MANY - 1), 0, 16 * MANY, 20, 16 * (MANY - 2) + 8);
+	assert_ok(MPI_Type_create_subarray_c(2, sizes, starts, end, MPI_ORDER_C, MPI_INT, &t));
+	is_large(t, 4, 0, 16 * MANY, 16 * (MANY - 1) + 4, 4);
+	assert_ok(MPI_Type_create_darray_c(2, 1, 1, whole, block, usual, two, MPI_ORDER_C, MPI_INT,
+					   &t));
+	is_large(t, 4 * MANY, 0, 8 * MANY, 4 * MANY, 4 * MANY);
+	assert_ok(MPI_Type_create_resized_c(MPI_INT, -MANY, 3 * MANY, &t));
+	is_large(t, 4, -MANY, 3 * MANY, 0, 4);
+}
+
+/* Both are the same to the last byte of an element; they go. */
+static void are_the_same(MPI_Datatype large, MPI_Datatype plain)
+{
+	char from[256], a[256] = "", b[256] = "", back[256] = "", want[256] = "";
+	MPI_Count position = 0, size = 0;
+	int at = 0, room = 0;
+
+	for (int i = 0; i < 256; i++)
+		from[i] = (char)(i + 1);
+	assert_ok(MPI_Type_commit(&large));
+	assert_ok(MPI_Type_commit(&plain));
+	assert_ok(MPI_Pack_size_c(1, large, MPI_COMM_SELF, &size));
+	assert_ok(MPI_Pack_size(1, plain, MPI_COMM_SELF, &room));
+	assert_int_equal(size, room);
+	assert_ok(MPI_Pack_c(from, 1, large, a, sizeof(a), &position, MPI_COMM_SELF));
+	assert_ok(MPI_Pack(from, 1, plain, b, sizeof(b), &at, MPI_COMM_SELF));
+	assert_true(position > 0 && position == at);
+	assert_memory_equal(a, b, sizeof(a));
+	size = position;
+	position = at = 0;
+	assert_ok(MPI_Unpack_c(a, size, &position, back, 1, large, MPI_COMM_SELF));
+	assert_ok(MPI_Unpack(b, (int)size, &at, want, 1, plain, MPI_COMM_SELF));
+	assert_true(position == size && at == size);
+	assert_memory_equal(back, want, sizeof(back));
+	assert_memory_equal(&back[20], &from[20], 4); /* there is something in each at this place */
+	assert_ok(MPI_Type_free(&large));
+	assert_ok(MPI_Type_free(&plain));
+}
+
+static void large_constructors_make_the_same_types_as_plain_ones(void **state)
+{
+	const MPI_Count lengths_c[] = { 1, 3 }, places_c[] = { 1, 4 }, far_c[] = { 4, 20 },
+			sizes_c[] = { 3, 5 }, parts_c[] = { 2, 4 }, starts_c[] = { 1, 0 };
+	const int lengths[] = { 1, 3 }, places[] = { 1, 4 }, sizes[] = { 3, 5 }, parts[] = { 2, 4 },
+		  starts[] = { 1, 0 };
+	const MPI_Aint far[] = { 4, 20 };
+	const int how[] = { MPI_DISTRIBUTE_CYCLIC, MPI_DISTRIBUTE_BLOCK },
+		  usual[] = { MPI_DISTRIBUTE_DFLT_DARG, MPI_DISTRIBUTE_DFLT_DARG },
+		  grid[] = { 2, 1 };
+	const MPI_Datatype types[] = { MPI_INT, MPI_SHORT };
+	MPI_Datatype a, b;
+
+	(void)state;
+	assert_ok(MPI_Type_contiguous_c(6, MPI_INT, &a));
+	assert_ok(MPI_Type_contiguous(6, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_hvector_c(3, 2, 10, MPI_INT, &a));
+	assert_ok(MPI_Type_create_hvector(3, 2, 10, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_indexed_c(2, lengths_c, places_c, MPI_INT, &a));
+	assert_ok(MPI_Type_indexed(2, lengths, places, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_hindexed_c(2, lengths_c, far_c, MPI_INT, &a));
+	assert_ok(MPI_Type_create_hindexed(2, lengths, far, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_indexed_block_c(2, 2, places_c, MPI_INT, &a));
+	assert_ok(MPI_Type_create_indexed_block(2, 2, places, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_hindexed_block_c(2, 2, far_c, MPI_INT, &a));
+	assert_ok(MPI_Type_create_hindexed_block(2, 2, far, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_struct_c(2, lengths_c, far_c, types, &a));
+	assert_ok(MPI_Type_create_struct(2, lengths, far, types, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_subarray_c(2, sizes_c, parts_c, starts_c, MPI_ORDER_C, MPI_INT,
+					     &a));
+	assert_ok(MPI_Type_create_subarray(2, sizes, parts, starts, MPI_ORDER_C, MPI_INT, &b));
+	are_the_same(a, b);
+	assert_ok(MPI_Type_create_darray_c(2, 1, 2, sizes_c, how, usual, grid, MPI_ORDER_C, MPI_INT,
+					   &a));
+	assert_ok(
+		MPI_Type_create_darray(2, 1, 2, sizes, how, usual, grid, MPI_ORDER_C, MPI_INT, &b));
+	are_the_same(a, b);
+}
+
+static void an_element_may_begin_beyond_an_int(void **state)
+{
+	MPI_Datatype t;
+	const char *base;
+	int in[2] = { 1, 2 }, out[2] = { 0 };
+	MPI_Count position = 0;
+	MPI_Aint at;
+
+	(void)state;
+	/* two ints, 8 * MANY bytes after the address that is given */
+	assert_ok(MPI_Type_create_hindexed_block_c(1, 2, (MPI_Count[]){ 8 * MANY }, MPI_INT, &t));
+	assert_ok(MPI_Type_commit(&t));
+	MPI_Get_address(in, &at);
+	base = (const char *)(at - 8 * MANY);
+	assert_ok(MPI_Pack_c(base, 1, t, out, sizeof(out), &position, MPI_COMM_SELF));
+	assert_memory_equal(in, out, sizeof(in));
+	assert_ok(MPI_Type_free(&t));
+}
+
+/* ---- statuses ----------------------------------------------------------------------------------------- */
+
 static void statuses_count_elements(void **state)
 {
 	struct {
@@ -120,6 +291,9 @@ static void statuses_count_elements(void **state)
 	assert_true(large == ((MPI_Count)1 << 40) + 1);
 	assert_ok(MPI_Get_elements(&status, pair, &n));
 	assert_int_equal(n, MPI_UNDEFINED);
+	assert_ok(MPI_Status_set_elements_x(&status, pair, MANY + 1));
+	assert_ok(MPI_Get_count_c(&status, pair, &large));
+	assert_int_equal(large, (MANY + 1) / 2);
 	assert_ok(MPI_Type_free(&pair));
 	assert_ok(MPI_Type_free(&prefix));
 }
@@ -255,6 +429,115 @@ static void external32_through_the_api(void **state)
 	assert_ok(MPI_Unpack_external_c("external32", out, 4, &large, &i, 1, MPI_INT));
 	assert_int_equal(i, 0x102);
 	assert_int_equal(large, 4);
+	i = 0;
+	position = 0;
+	assert_ok(MPI_Unpack_external("external32", out, 4, &position, &i, 1, MPI_INT));
+	assert_int_equal(i, 0x102);
+	assert_int_equal(position, 4);
+	assert_ok(MPI_Pack_external_size_c("external32", MANY, MPI_INT, &large));
+	assert_int_equal(large, 4 * MANY);
+	memset(out, 0, sizeof(out));
+	large = 0;
+	assert_ok(MPI_Pack_external_c("external32", &i, 1, MPI_INT, out, 4, &large));
+	assert_memory_equal(out, wanted, 4);
+	assert_int_equal(large, 4);
+}
+
+static void sizes_of_packed_data_are_beyond_an_int(void **state)
+{
+	MPI_Count size = 0;
+	int i = 0;
+
+	(void)state;
+	assert_ok(MPI_Pack_size_c(MANY, MPI_INT, MPI_COMM_SELF, &size));
+	assert_true(size >= 4 * MANY);
+	assert_ok(MPI_Pack_size(2147483647, MPI_INT, MPI_COMM_SELF, &i));
+	assert_int_equal(i, MPI_UNDEFINED);
+}
+
+/* Of so many elements that have no size nothing comes, in a buffer said to be as long. */
+static void packing_counts_beyond_an_int(void **state)
+{
+	MPI_Count position = 0;
+	MPI_Datatype empty;
+	char buf[4] = { 7 }, data[4] = { 8 };
+
+	(void)state;
+	assert_ok(MPI_Type_contiguous(0, MPI_INT, &empty));
+	assert_ok(MPI_Type_commit(&empty));
+	assert_ok(MPI_Pack_c(data, MANY, empty, buf, MANY, &position, MPI_COMM_SELF));
+	assert_ok(MPI_Unpack_c(buf, MANY, &position, data, MANY, empty, MPI_COMM_SELF));
+	assert_ok(MPI_Pack_external_c("external32", data, MANY, empty, buf, MANY, &position));
+	assert_ok(MPI_Unpack_external_c("external32", buf, MANY, &position, data, MANY, empty));
+	assert_true(position == 0 && buf[0] == 7 && data[0] == 8);
+	assert_ok(MPI_Type_free(&empty));
+}
+
+/* ---- names, contents, types by their properties ------------------------------------------------------- */
+
+static void types_have_names(void **state)
+{
+	char name[MPI_MAX_OBJECT_NAME] = "";
+	MPI_Datatype t;
+	int length = -1;
+
+	(void)state;
+	assert_ok(MPI_Type_get_name(MPI_INT, name, &length));
+	assert_string_equal(name, "MPI_INT");
+	assert_int_equal(length, 7);
+	assert_ok(MPI_Type_contiguous(2, MPI_INT, &t));
+	assert_ok(MPI_Type_get_name(t, name, &length));
+	assert_string_equal(name, "");
+	assert_int_equal(length, 0);
+	assert_ok(MPI_Type_set_name(t, "a pair"));
+	assert_ok(MPI_Type_get_name(t, name, &length));
+	assert_string_equal(name, "a pair");
+	assert_int_equal(length, 6);
+	assert_ok(MPI_Type_free(&t));
+}
+
+static void contents_are_what_was_given(void **state)
+{
+	MPI_Datatype t, old[2];
+	MPI_Aint at[2];
+	int ni, na, nd, combiner, ints[3];
+
+	(void)state;
+	assert_ok(MPI_Type_create_struct(2, (int[]){ 3, 4 }, (MPI_Aint[]){ 0, 16 },
+					 (MPI_Datatype[]){ MPI_INT, MPI_CHAR }, &t));
+	assert_ok(MPI_Type_get_envelope(t, &ni, &na, &nd, &combiner));
+	assert_true(ni == 3 && na == 2 && nd == 2 && combiner == MPI_COMBINER_STRUCT);
+	assert_ok(MPI_Type_get_contents(t, ni, na, nd, ints, at, old));
+	assert_true(ints[0] == 2 && ints[1] == 3 && ints[2] == 4);
+	assert_true(at[0] == 0 && at[1] == 16);
+	assert_true(old[0] == MPI_INT && old[1] == MPI_CHAR);
+	assert_ok(MPI_Type_free(&t));
+}
+
+static void types_are_found_by_what_they_hold(void **state)
+{
+	MPI_Datatype t;
+	int size = 0, ni, na, nd, combiner, range;
+
+	(void)state;
+	assert_ok(MPI_Type_create_f90_integer(9, &t));
+	assert_ok(MPI_Type_size(t, &size));
+	assert_int_equal(size, 4);
+	assert_ok(MPI_Type_get_envelope(t, &ni, &na, &nd, &combiner));
+	assert_true(ni == 1 && na == 0 && nd == 0 && combiner == MPI_COMBINER_F90_INTEGER);
+	assert_ok(MPI_Type_get_contents(t, 1, 0, 0, &range, NULL, NULL));
+	assert_int_equal(range, 9);
+	assert_ok(MPI_Type_create_f90_complex(15, MPI_UNDEFINED, &t));
+	assert_ok(MPI_Type_size(t, &size));
+	assert_int_equal(size, 16);
+	assert_class(MPI_ERR_ARG, MPI_Type_create_f90_integer(100, &t));
+	assert_ok(MPI_Type_match_size(MPI_TYPECLASS_REAL, 8, &t));
+	assert_ok(MPI_Type_size(t, &size));
+	assert_int_equal(size, 8);
+	assert_ok(MPI_Type_match_size(MPI_TYPECLASS_INTEGER, 2, &t));
+	assert_ok(MPI_Type_size(t, &size));
+	assert_int_equal(size, 2);
+	assert_class(MPI_ERR_ARG, MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &t));
 }
 
 /* ---- what MPI-3 removed ------------------------------------------------------------------------------- */
@@ -299,12 +582,20 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(invalid_handles_and_arguments_have_their_class),
 		cmocka_unit_test(large_constructors_show_in_the_envelope),
+		cmocka_unit_test(large_constructors_count_beyond_an_int),
+		cmocka_unit_test(large_constructors_make_the_same_types_as_plain_ones),
+		cmocka_unit_test(an_element_may_begin_beyond_an_int),
 		cmocka_unit_test(statuses_count_elements),
 		cmocka_unit_test(dup_copies_attributes),
 		cmocka_unit_test(a_message_transposes_a_matrix),
 		cmocka_unit_test(a_type_freed_while_in_use_still_works),
 		cmocka_unit_test(packed_data_is_received_as_its_elements),
 		cmocka_unit_test(external32_through_the_api),
+		cmocka_unit_test(sizes_of_packed_data_are_beyond_an_int),
+		cmocka_unit_test(packing_counts_beyond_an_int),
+		cmocka_unit_test(types_have_names),
+		cmocka_unit_test(contents_are_what_was_given),
+		cmocka_unit_test(types_are_found_by_what_they_hold),
 #ifdef MPI_UB
 		cmocka_unit_test(old_structs_have_the_bounds_of_their_markers),
 #endif
