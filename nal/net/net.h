@@ -52,6 +52,9 @@ struct net_link {
 
 	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
 	unsigned int (*receive)(void *link, struct net *n);
+
+	/* From now on the socket becomes readable for all that arrives. False: something has arrived. NULL: it always does. */
+	bool (*arm)(void *link);
 };
 
 /* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the

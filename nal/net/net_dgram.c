@@ -197,7 +197,7 @@ static bool arm(struct net *n, uint64_t *wake)
 {
 	rounds(n, dgram_settle);
 	*wake = wake_at(n);
-	return true;
+	return !n->link->arm || n->link->arm(n->link_state);
 }
 
 static bool unfinished(const struct net *n)

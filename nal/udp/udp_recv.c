@@ -113,6 +113,8 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
+	if (from && udp_near_asks(u))
+		udp_near_from(u, &addr);
 	step = step_at(bytes, len, size);
 	net_joined(n, (uint32_t)((len + step - 1) / step));
 	for (size_t at = 0; at < len; at += step) {
@@ -180,40 +182,65 @@ static bool erred(long err)
  * Not by the function of the C library, in which a thread may be cancelled: it would be with the lock held, and
  * where there are threads the way there and back takes time.
  */
-static unsigned int receive_one(struct udp *u, struct net *n)
+static int receive_one(struct udp *u, struct net *n, int fd)
 {
-	union udp_sockaddr *from = asks_for_senders(u) ? &u->in.from[0] : NULL;
+	const bool named = asks_for_senders(u) || udp_near_asks(u);
+	union udp_sockaddr *from = named ? &u->in.from[0] : NULL;
 	socklen_t size = sizeof(*from);
-	long len = udp_call_recv(u->fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
+	long len = udp_call_recv(fd, u->in.bytes, UDP_BUFFER, from, from ? &size : NULL);
 
-	if (len < 0) {
-		if (!erred(-len))
-			return 0;
-		drain(u, n);
-		return 1;
-	}
+	if (len < 0)
+		return (int)len;
 	take(u, n, 0, from, (size_t)len, dgram_packet_length(u->in.bytes, (size_t)len));
 	return 1;
 }
 
-unsigned int udp_receive(void *link, struct net *n)
+static int receive_many(struct udp *u, struct net *n, int fd)
 {
-	struct udp *u = link;
 	int k;
 
-	if (u->told)
-		drain(u, n);
-	if (n->hits < FEW)
-		return receive_one(u, n);
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++)
 		ready(u, i);
-	k = recvmmsg(u->fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
+	k = recvmmsg(fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < k; i++) {
 		size_t len = u->in.msg[i].msg_len;
 
 		take(u, n, (uint32_t)i, &u->in.from[i], len, segment(&u->in.msg[i].msg_hdr, len));
 	}
-	if (k < 0 && erred(errno))
+	return k < 0 ? -errno : k;
+}
+
+/* How many datagrams there were. */
+static unsigned int receive(struct udp *u, struct net *n, bool by_near)
+{
+	int fd = by_near ? u->near.fd : u->fd;
+	int k = n->hits < FEW ? receive_one(u, n, fd) : receive_many(u, n, fd);
+
+	if (k > 0) {
+		udp_near_count(u, by_near, (uint32_t)k);
+		return (unsigned int)k;
+	}
+	if (erred(-k)) {
+		if (!by_near) {
+			drain(u, n);
+			return 1;
+		}
+		udp_near_turn_away(u);
+	}
+	udp_near_vain(u, by_near);
+	return 0;
+}
+
+unsigned int udp_receive(void *link, struct net *n)
+{
+	struct udp *u = link;
+	unsigned int got = 0;
+
+	if (u->told)
 		drain(u, n);
-	return k > 0 ? (unsigned int)k : 0;
+	if (u->near.fd < 0 || udp_near_shared_first(u))
+		got = receive(u, n, false);
+	if (!got && u->near.fd >= 0)
+		got = receive(u, n, true);
+	return got;
 }

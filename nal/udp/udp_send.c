@@ -246,4 +246,5 @@ void udp_flush(void *link)
 	else if (!udp_way_send(way, &o->iov[0]))
 		send_all(u, NULL);
 	o->packets = o->iovs = o->used = 0;
+	udp_near_sent(u);
 }
