@@ -108,6 +108,19 @@ void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	}
 }
 
+/* The link may carry less than when that length was found: then nothing so long arrives any more. */
+static void fall_in(struct dgram *m, struct dgram_rec *r)
+{
+	struct dgram_conn *c = r->conn;
+	uint32_t most = longest(m, r);
+
+	if (r->mtu <= most)
+		return;
+	r->mtu = most;
+	c->mtu_probe = 0;
+	c->long_lost = c->cut_lost = 0;
+}
+
 /* RFC 8899 section 4.3: short packets arrive, and long ones have not for some time-outs. */
 #define BLACK_LOST 6u
 #define BLACK_RTOS 4
@@ -124,6 +137,9 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 			c->cut_lost--;
 		return;
 	}
+	fall_in(m, r);
+	if (size > r->mtu) /* sent before */
+		return;
 	if (!c->long_lost++)
 		c->long_since = m->now;
 	if (c->long_lost < BLACK_LOST || m->now - c->long_since < BLACK_RTOS * dgram_rto(m, r))
@@ -147,7 +163,7 @@ void dgram_mtu_overtaken(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	struct dgram_conn *c = r->conn;
 	uint32_t as_one = whole(m, r);
 
-	if (size <= as_one || r->mtu <= as_one)
+	if (size <= as_one || size > r->mtu)
 		return;
 	c->cut_lost += CUT_RARE;
 	if (c->cut_lost <= CUT_MOST * CUT_RARE)

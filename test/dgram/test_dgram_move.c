@@ -474,6 +474,35 @@ static void segments_that_are_joined_no_longer_are_given_up(void **state)
 	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
 }
 
+static uint32_t carried = CUT; /* by the link, now */
+
+static uint32_t as_carried(void *user, const struct dgram_addr *to)
+{
+	(void)user;
+	(void)to;
+	return carried;
+}
+
+/* From the hundredth packet in segments on the link carries half as much. */
+static bool less_carried(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
+{
+	if (all_joined(q, from, to, packet, len) && cut_packets > 100)
+		carried = CUT / 2;
+	return len <= carried;
+}
+
+/* What is in flight then is lost, and it is known at the first loss that the rest need not be. */
+static void a_link_that_carries_less_is_believed_at_once(void **state)
+{
+	(void)state;
+	carried = CUT;
+	cfg.ops.longest = as_carried;
+	bodies_in_segments(3, PAIR_LONG, less_carried);
+	assert_true(pair_info(&p, 0, 1).mtu > AS_ONE);
+	assert_true(pair_info(&p, 0, 1).mtu <= CUT / 2);
+	assert_int_equal(pair_stats(&p, 0).timeouts, 0);
+}
+
 static void replies_need_no_second_round_trip(void **state)
 {
 	const struct dgram_out o = { .header = &p.given[0][1],
@@ -680,6 +709,7 @@ int main(void)
 		TEST(segments_are_not_tried_for_little),
 		TEST(segments_are_not_tried_where_the_wire_is_slow),
 		TEST(segments_that_are_joined_no_longer_are_given_up),
+		TEST(a_link_that_carries_less_is_believed_at_once),
 		TEST(replies_need_no_second_round_trip),
 		TEST(packets_say_how_long_they_are),
 		TEST(what_looks_like_a_piece_is_none),
