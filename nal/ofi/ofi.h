@@ -107,6 +107,7 @@ struct ofi {
 	size_t recv_size;
 	bool multi; /* a buffer takes many packets */
 	bool reads; /* one was begun since the last look */
+	bool vain;  /* that found nothing, and was cheap */
 
 	struct ofi_rank {
 		ptl_process_id_t id;
