@@ -13,17 +13,16 @@
 
 #include "nal/ofi/ofi.h"
 
-#define PACKET        16384u /* what most providers send without asking the receiver first */
+#define PACKET        16384u /* what most providers send without asking the receiver first; so do we */
 #define CQ_SIZE       4096u
 #define MULTI_BUFFERS 4u
 #define MULTI_BYTES   (512u << 10)
-#define LOCAL_BYTES   (64u << 10) /* within the host: all of them fit into a cache, */
-#define LOCAL_CQ      1024u       /* and so does this */
-#define LOCAL_QUEUE                                                                                \
-	(512u << 10) /* of the provider's shared memory: its queue, and what is before that */
-#define ONE_BUFFERS 256u
-#define CREDIT      64u
-#define READ_MOST   (4u << 20)
+#define LOCAL_BYTES   (64u << 10)  /* within the host: all of them fit into a cache, */
+#define LOCAL_CQ      1024u        /* and so does this */
+#define LOCAL_QUEUE   (512u << 10) /* of the provider's shared memory, from its beginning */
+#define ONE_BUFFERS   256u
+#define CREDIT        64u
+#define READ_MOST     (4u << 20)
 
 static int open_cq(struct ofi *o)
 {
@@ -81,9 +80,9 @@ static int open_ep(struct ofi *o, const char **what)
 }
 
 /*
- * The provider's queue, which is at the beginning of memory that has our name within the host. The kernel finds a page for
- * each sixteen packets, when the first of them is written, which takes it longer than the packets take: it does so
- * now. Whatever does not go as it should is left to the provider.
+ * The provider's queue of what comes to us, which is near the beginning of memory that has our name within the host. The
+ * kernel finds a page for each sixteen packets when the first of them is written, which takes it longer than the packets
+ * take: so it does it now. Whatever does not go as it should is left to the provider.
  */
 static void fill_queue(const struct ofi *o)
 {
@@ -159,11 +158,15 @@ static void set_limits(struct ofi *o)
 	 * that buffers were too short which were not */
 	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
+	/* what is longer is read by the receiver, which takes a call of the kernel */
+	if (ofi_is_local(i) && i->tx_attr->inject_size < packet)
+		packet = i->tx_attr->inject_size;
 	o->limits = (struct rdma_limits){
 		.packet = (uint32_t)packet,
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
+		.eager = PACKET,
 	};
 	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
 				   ? (uint32_t)i->tx_attr->inject_size

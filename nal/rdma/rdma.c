@@ -128,7 +128,7 @@ static bool unfinished(const struct net *n)
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		const struct rdma_peer *p = d->peer[i];
 
-		if (p->queue || p->longs || p->bodies || p->stuck ||
+		if (p->queue || p->longs || p->bodies || p->coming.len || p->stuck ||
 		    (p->state == RDMA_UP && p->flying))
 			return true;
 	}

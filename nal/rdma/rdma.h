@@ -44,6 +44,7 @@ struct rdma_out {
 	uint64_t len;
 	void *copy; /* the bytes, where they were copied */
 	void *cookie;
+	bool parts; /* it takes several packets, of which those up to piece_at were sent */
 	bool is_long;
 	uint32_t id; /* of a long one that was sent: its place in rdma.longs, RDMA_NO_ID before */
 	struct rdma_mr mr;            /* likewise */
@@ -66,6 +67,14 @@ struct rdma_body {
 	uint32_t flying; /* reads that are not over */
 	struct rdma_mr mr;
 	enum dgram_status how; /* not DGRAM_OK: it is to end so; of one that is over, how it did */
+};
+
+/* A message of which some bytes are here, and the others come in the next packets with data. */
+struct rdma_coming {
+	struct dgram_mem mem;
+	uint64_t wanted, len, done; /* bytes that land, of all (0: there is none), that came */
+	void *cookie;
+	bool lands; /* else nothing of it is wanted */
 };
 
 /* A packet with a message that nal/net does not want yet. */
@@ -96,6 +105,7 @@ struct rdma_peer {
 	uint32_t sent, its_taken, allowed;    /* ours: sent, taken by it; how far ahead we may be */
 	struct rdma_out *queue, *queue_end;   /* not sent yet */
 	struct rdma_out *pieces, *pieces_end; /* of which pieces are wanted */
+	struct rdma_coming coming;
 	struct rdma_body *bodies;
 	struct rdma_body *overs, *overs_end; /* of which it is to be told that they are over */
 	uint32_t reading, novers;            /* bodies that are read, and overs */
@@ -225,6 +235,10 @@ void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 /* Starts reads that could not be started yet. True: there are some left. */
 bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p);
 void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
+/* A message whose body comes with it, in packets one behind the other, goes to this landing, or, with NULL, nowhere. */
+void rdma_begin(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+		const struct dgram_landing *l);
+void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* Tells a peer of messages that are over. */
 void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);
 /* Ends all bodies of a peer, which has no reads flying. */

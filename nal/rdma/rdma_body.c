@@ -354,6 +354,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 	*at = b;
 	if (p->lost != DGRAM_OK)
 		return;
+	rdma_await(d, p);
 	if (!b->reads)
 		rdma_say(d, p, &pull);
 	else if (read_more(d, b))
@@ -379,6 +380,49 @@ void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 		finish(d, b, DGRAM_OK);
 }
 
+/* The next bytes of the message that is coming; the last ones end it. */
+static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, uint64_t len)
+{
+	struct rdma_coming *c = &p->coming;
+	uint64_t wanted = c->wanted - (c->done < c->wanted ? c->done : c->wanted);
+
+	wanted = len < wanted ? len : wanted;
+	if (wanted)
+		copy_in(d, &c->mem, c->done, bytes, wanted);
+	c->done += len;
+	if (c->done < c->len)
+		return;
+	c->len = 0;
+	if (c->lands)
+		net_landed(&d->net, p->number, c->cookie, DGRAM_OK);
+}
+
+void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
+					  const struct rdma_msg *m, const struct dgram_landing *l)
+{
+	p->coming = (struct rdma_coming){ .len = m->length, .lands = l };
+	if (l) {
+		p->coming.mem = l->mem;
+		p->coming.wanted = l->length;
+		p->coming.cookie = l->cookie;
+	}
+	rdma_await(d, p);
+	take_bytes(d, p, m->body, m->here);
+}
+
+void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	p->taken++;
+	if (p->taken - p->told >= d->limits.credit / 2)
+		rdma_busy(d, p);
+	if (p->coming.len && m->length <= p->coming.len - p->coming.done) {
+		take_bytes(d, p, m->body, m->length);
+		return;
+	}
+	d->stats.drops[p->coming.len ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
+	rdma_break(d, p, DGRAM_RESTARTED, "it sent more of a message than there is");
+}
+
 bool rdma_reads_flying(const struct rdma_peer *p)
 {
 	for (const struct rdma_body *b = p->bodies; b; b = b->next)
@@ -393,6 +437,9 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 
 	while (p->overs)
 		pop_over(d, p);
+	if (p->coming.len && p->coming.lands)
+		net_landed(&d->net, p->number, p->coming.cookie, s);
+	p->coming.len = 0;
 	p->reading = 0;
 	while ((b = p->bodies)) {
 		void *cookie = b->cookie;

@@ -58,8 +58,13 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		.body_len = m->length,
 	};
 	struct dgram_landing landing = { .length = 0 };
-	enum dgram_verdict verdict = net_deliver(&d->net, p->number, &in, &landing);
+	enum dgram_verdict verdict;
 
+	if (p->coming.len) {
+		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it sent a message within another");
+		return true;
+	}
+	verdict = net_deliver(&d->net, p->number, &in, &landing);
 	if (verdict == DGRAM_LATER) {
 		p->held = true;
 		return false;
@@ -69,7 +74,9 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		rdma_busy(d, p);
 	if (m->kind == RDMA_SHORT)
 		return true;
-	if (verdict == DGRAM_PULL)
+	if (m->kind == RDMA_BEGIN)
+		rdma_begin(d, p, m, verdict == DGRAM_PULL ? &landing : NULL);
+	else if (verdict == DGRAM_PULL)
 		rdma_fetch(d, p, m, &landing);
 	else
 		unwanted(d, p, m, verdict);
@@ -82,8 +89,12 @@ void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 	struct rdma_msg m;
 
 	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == DGRAM_OK) {
-		if (rdma_decode(l->bytes, l->len, &m) == 0 && !deliver(d, p, &m))
-			return;
+		if (rdma_decode(l->bytes, l->len, &m) == 0) {
+			if (m.kind == RDMA_MORE)
+				rdma_take_more(d, p, &m);
+			else if (!deliver(d, p, &m))
+				return;
+		}
 		p->late = l->next;
 		free(l);
 	}
@@ -207,7 +218,14 @@ static void __attribute__((noinline)) take_other(struct rdma *d, const void *pac
 		return;
 	switch (m.kind) {
 	case RDMA_LONG:
+	case RDMA_BEGIN:
 		message(d, p, &m, packet, len);
+		break;
+	case RDMA_MORE:
+		if (p->late) /* so is its beginning */
+			wait_turn(d, p, packet, len);
+		else
+			rdma_take_more(d, p, &m);
 		break;
 	case RDMA_PIECE:
 		p->taken++;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets and messages out. A message on an open connection with credit is a packet at once, or of a long one what the
- * peer needs to fetch it; if it is short, and the link copies it, no memory of ours is needed for it. Anything else waits in
+ * Packets and messages out. A message on an open connection with credit is a packet at once, or a few, or of a long one what
+ * the peer needs to fetch it; if it is short, and the link copies it, no memory of ours is needed for it. Anything else waits in
  * its peer's queue for run(). A packet that was built has its number, so if the link has no room it is kept, and nothing
  * passes it.
  */
@@ -255,9 +255,15 @@ static bool has_credit(const struct rdma_peer *p)
 	return p->sent - p->its_taken < p->allowed;
 }
 
-static bool fits(const struct rdma *d, size_t header_len, uint64_t len)
+static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
 {
 	return len <= d->limits.packet - RDMA_BEFORE_SHORT - header_len;
+}
+
+/* Does it go in several packets, without being asked for? */
+static bool in_parts(const struct rdma *d, size_t header_len, uint64_t len)
+{
+	return len <= d->limits.eager && !fits(d, header_len, len);
 }
 
 /* False: no packet for now. */
@@ -280,6 +286,36 @@ static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, 
 	p->sent++;
 	send_packet(d, p, k);
 	return true;
+}
+
+/* The next packet of a message that takes several, of which the bytes up to `at` were sent: up to where they are then.
+ * The same: no packet for now. */
+static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
+			  uint32_t header_len, const struct dgram_mem *mem, uint64_t len,
+			  uint64_t at)
+{
+	const size_t before = at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
+	const uint64_t most = d->limits.packet - before;
+	const uint64_t bytes = len - at < most ? len - at : most;
+	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
+	struct rdma_msg m;
+
+	if (!k)
+		return at;
+	m.kind = at ? RDMA_MORE : RDMA_BEGIN;
+	m.header_len = header_len;
+	m.length = len;
+	head(p, &m);
+	k->len = rdma_encode(k->bytes, &m);
+	if (!at) {
+		memcpy(k->bytes + k->len, header, header_len);
+		k->len += header_len;
+	}
+	rdma_copy_out(d, k->bytes + k->len, mem, at, bytes);
+	k->len += (uint32_t)bytes;
+	p->sent++;
+	send_packet(d, p, k);
+	return at + bytes;
 }
 
 static struct rdma_out *out_get(struct rdma *d)
@@ -477,7 +513,8 @@ static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct
 		o->mem = (struct dgram_mem){ .base = o->copy };
 	o->len = from->body_len;
 	o->cookie = from->cookie;
-	o->is_long = !fits(d, o->header_len, o->len);
+	o->parts = in_parts(d, o->header_len, o->len);
+	o->is_long = !fits(d, o->header_len, o->len) && !o->parts;
 	return o;
 }
 
@@ -500,14 +537,38 @@ static inline bool goes_now(const struct rdma_peer *p)
 	       has_credit(p);
 }
 
+/* One whose bytes are copied needs no record if all of it can go. How much of it could. */
+static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct dgram_out *o)
+{
+	uint64_t at = 0, next;
+
+	while (at < o->body_len && goes_now(p)) {
+		next = send_part(d, p, o->header, o->header_len, &o->body, o->body_len, at);
+		if (next == at)
+			break;
+		at = next;
+	}
+	return at;
+}
+
 /* What needs a record: of a long one it is until the peer says that it is over, and the others wait. */
 static int __attribute__((noinline))
 keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
 {
-	struct rdma_out *o = record(d, p, from);
+	uint64_t at = 0;
+	struct rdma_out *o;
 
-	if (!o)
+	if (!from->cookie && goes_now(p) && in_parts(d, from->header_len, from->body_len))
+		at = send_parts(d, p, from);
+	if (at && at == from->body_len)
+		return 0;
+	o = record(d, p, from);
+	if (!o) {
+		if (at)
+			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 		return -ENOMEM;
+	}
+	o->piece_at = at;
 	if (o->is_long && goes_now(p) && send_long(d, p, o))
 		rdma_await(d, p);
 	else
@@ -552,10 +613,19 @@ static bool stuck(struct rdma *d, struct rdma_peer *p)
 static bool push_message(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_out *o = p->queue;
+	uint64_t at;
 
-	if (o->is_long ? !send_long(d, p, o)
-		       : !send_short(d, p, o->header, o->header_len, &o->mem, o->len))
+	if (o->parts) {
+		at = send_part(d, p, o->header, o->header_len, &o->mem, o->len, o->piece_at);
+		if (at == o->piece_at)
+			return false;
+		o->piece_at = at;
+		if (at < o->len)
+			return true;
+	} else if (o->is_long ? !send_long(d, p, o)
+			      : !send_short(d, p, o->header, o->header_len, &o->mem, o->len)) {
 		return false;
+	}
 	p->queue = o->next;
 	o->next = NULL;
 	if (!o->is_long)

@@ -125,7 +125,7 @@ void rdma_check_soon(struct rdma *d)
 void rdma_await(struct rdma *d, struct rdma_peer *p)
 {
 	bool awaited = p->state == RDMA_CALLING || p->state == RDMA_ENDING || p->watch ||
-		       p->queue || p->longs || p->bodies || p->stuck || p->flying;
+		       p->queue || p->longs || p->bodies || p->coming.len || p->stuck || p->flying;
 
 	/* its silence counts from the next check on: no look at the clock for each message */
 	if (awaited && !p->awaited)

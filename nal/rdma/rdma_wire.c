@@ -68,6 +68,27 @@ static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
 	return !m->readable && (m->address || m->key) ? -EPROTO : 0;
 }
 
+static int decode_begin(const uint8_t *at, size_t len, uint8_t header_len, struct rdma_msg *m)
+{
+	const struct rdma_wire_begin *w = (const void *)at;
+
+	if (len < sizeof(*w) + header_len || header_len > DGRAM_HEADER_MAX)
+		return -EPROTO;
+	m->header = at + sizeof(*w);
+	m->header_len = header_len;
+	m->length = dgram_get64(w->length);
+	m->body = at + sizeof(*w) + header_len;
+	m->here = len - sizeof(*w) - header_len;
+	return m->here && m->here < m->length ? 0 : -EPROTO;
+}
+
+static int decode_more(const uint8_t *at, size_t len, struct rdma_msg *m)
+{
+	m->body = at;
+	m->length = len;
+	return len ? 0 : -EPROTO;
+}
+
 static void take_body(const struct rdma_wire_body *w, struct rdma_msg *m)
 {
 	m->id = dgram_get32(w->id);
@@ -129,7 +150,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	const uint8_t *rest = (const uint8_t *)packet + sizeof(*w);
 
 	if (len < sizeof(*w) || w->what >> 4 != RDMA_VERSION ||
-	    (w->header_len && !rdma_is_short(packet, len)))
+	    (w->header_len && !rdma_is_short(packet, len) && (w->what & 0xf) != RDMA_BEGIN))
 		return -EPROTO;
 	if (!rdma_is_short(packet, len)) /* of which little is looked at */
 		memset(m, 0, offsetof(struct rdma_msg, link_address)); /* greetings set the rest */
@@ -156,6 +177,10 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	case RDMA_PING:
 	case RDMA_BYE:
 		return len ? -EPROTO : 0;
+	case RDMA_BEGIN:
+		return decode_begin(rest, len, w->header_len, m);
+	case RDMA_MORE:
+		return decode_more(rest, len, m);
 	}
 	return -EPROTO;
 }
@@ -181,7 +206,7 @@ static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
 static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint8_t kind)
 {
 	w->what = (uint8_t)(RDMA_VERSION << 4 | kind);
-	w->header_len = kind == RDMA_SHORT ? (uint8_t)m->header_len : 0;
+	w->header_len = kind == RDMA_SHORT || kind == RDMA_BEGIN ? (uint8_t)m->header_len : 0;
 	dgram_put16(w->to, m->to);
 	dgram_put16(w->seq, m->seq);
 	dgram_put16(w->taken, m->taken);
@@ -240,6 +265,9 @@ uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)
 	case RDMA_PIECE:
 	case RDMA_OVER:
 		return len + encode_body(to, m);
+	case RDMA_BEGIN:
+		dgram_put64(to, m->length);
+		return RDMA_BEFORE_BEGIN;
 	}
 	return len;
 }

@@ -10,7 +10,7 @@
 #include "nal/dgram/dgram_wire.h"
 #include "nal/rdma/rdma_link.h"
 
-#define RDMA_VERSION 4
+#define RDMA_VERSION 5
 
 enum rdma_kind {
 	RDMA_HELLO = 1, /* I would talk to you */
@@ -23,12 +23,15 @@ enum rdma_kind {
 	RDMA_NOTE,      /* nothing but what the head says */
 	RDMA_PING,      /* the same, and a NOTE is wanted */
 	RDMA_BYE,       /* I close, or give you up */
+	RDMA_BEGIN,     /* a message with the first bytes of its body; data */
+	RDMA_MORE,      /* the next ones; data */
 };
 
 /* Does it need a credit of the receiver's? */
 static inline bool rdma_is_data(uint8_t kind)
 {
-	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_PIECE;
+	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_PIECE ||
+	       kind == RDMA_BEGIN || kind == RDMA_MORE;
 }
 
 /*
@@ -41,7 +44,7 @@ static inline bool rdma_is_data(uint8_t kind)
  * that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no more of
  * those with data are under way. In greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the
  * body, which is the rest: each byte of a short message counts where its sum is made by the processor, and where one more
- * line of memory goes from core to core. Of others header_len is 0.
+ * line of memory goes from core to core. A MORE one is this and bytes. Of others than SHORT and BEGIN header_len is 0.
  */
 struct rdma_wire_head {     /* offset */
 	uint8_t what;       /*  0 */
@@ -81,6 +84,18 @@ static_assert(sizeof(struct rdma_wire_head) + offsetof(struct rdma_wire_hello, t
 	      "the tag is where net_tag() leaves it out");
 static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
 static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
+
+/*
+ *    16       24
+ *   +--------+--------+-------
+ *   | length | header | bytes
+ *   +--------+--------+-------
+ * Follows the head of a BEGIN: the length of the whole body, and as many bytes of it as the rest, but not all.
+ */
+struct rdma_wire_begin {
+	uint8_t length[8]; /*  0 */
+};
+static_assert(sizeof(struct rdma_wire_begin) == 8, "as drawn");
 
 /*
  *    16           17         18      20    24       32        40    48
@@ -123,6 +138,8 @@ static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 
 /* Bytes of a packet before the header of a message, and of a piece. */
 #define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)
+#define RDMA_BEFORE_BEGIN (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_begin))
+#define RDMA_BEFORE_MORE  sizeof(struct rdma_wire_head)
 #define RDMA_BEFORE_PIECE (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
 #define RDMA_HELLO_MAX                                                                             \
 	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
@@ -133,11 +150,12 @@ struct rdma_msg {
 	uint8_t kind;
 	uint16_t to, seq, taken;
 	uint64_t token;
-	/* SHORT, LONG */
-	const void *header, *body; /* body: of a PIECE, too */
+	/* SHORT, LONG, BEGIN */
+	const void *header, *body; /* body: of a PIECE and of a MORE, too */
 	uint32_t header_len, id;
 	bool readable;
 	uint64_t length, address, key, offset;
+	uint64_t here; /* of a BEGIN: bytes of the body that are in it */
 	uint8_t status;
 	const void
 		*more; /* of an OVER: `nmore` messages besides the first, for rdma_decode_over() */

@@ -44,7 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (rdma_decode(data, size, &m) < 0)
 		return 0;
 	within(data, size, m.header, m.header_len);
-	within(data, size, m.body, m.length);
+	within(data, size, m.body, m.kind == RDMA_BEGIN ? m.here : m.length);
 	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME)
 		within(data, size, m.link_address, m.link_address_len);
 	len = rdma_encode(again, &m);

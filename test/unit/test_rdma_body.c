@@ -80,6 +80,12 @@ void rdma_busy(struct rdma *rdma, struct rdma_peer *p)
 	(void)p;
 }
 
+void rdma_await(struct rdma *rdma, struct rdma_peer *p)
+{
+	(void)rdma;
+	(void)p;
+}
+
 int rdma_reg_body(struct rdma *rdma, const struct net_span *span, void *base, size_t len,
 		  enum rdma_use use, struct rdma_mr *mr)
 {

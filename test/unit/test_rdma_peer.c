@@ -165,6 +165,15 @@ static void a_silent_peer_is_asked_and_then_given_up(void **state)
 	assert_int_equal(peer->state, RDMA_IDLE);
 }
 
+static void also_one_that_has_sent_half_a_message(void **state)
+{
+	(void)state;
+	peer->coming.len = 1;
+	rdma_await(&d, peer);
+	wait_ms(1300);
+	assert_int_equal(peer->lost, DGRAM_DEAD);
+}
+
 static void one_that_speaks_is_not(void **state)
 {
 	(void)state;
@@ -202,6 +211,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_and_then_given_up, start,
 						stop),
+		cmocka_unit_test_setup_teardown(also_one_that_has_sent_half_a_message, start, stop),
 		cmocka_unit_test_setup_teardown(one_that_speaks_is_not, start, stop),
 		cmocka_unit_test_setup_teardown(
 			one_of_which_nothing_is_expected_any_more_is_left_alone, start, stop),

@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Messages in several packets that nobody asks for: their bytes arrive whatever happens to be short, credit, room in the
+ * link, or the receiver's time, of a message that is not wanted none do, nothing comes between, and who does it
+ * otherwise loses the connection. Two machines; the link between them, their peers and nal/net are stubs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <string.h>
+
+#include "nal/rdma/rdma.h"
+#include "portals/ni.h"
+
+enum { PACKET = 1024, EAGER = 8192, CREDIT = 16, MOST = 64, TOKEN = 77, COOKIE = 5 };
+enum { HEADER = 3, FITS = PACKET - 16 - HEADER, FIRST = PACKET - 24 - HEADER, NEXT = PACKET - 16 };
+
+static struct side {
+	struct rdma d; /* first */
+	struct rdma_peer peer, *peers;
+	const struct net_carrier *carrier;
+} from, to;
+static struct ptl_ni interface;
+
+static struct {
+	uint8_t bytes[PACKET];
+	uint32_t len;
+	uint8_t kind;
+} wire[MOST];
+static uint32_t nwire, taken; /* packets of `from`, and those that `to` was given */
+static uint32_t room;         /* packets the link takes */
+
+static uint8_t source[EAGER + 1], landing[EAGER + 1];
+static enum dgram_verdict verdict;
+static uint64_t wanted;
+static uint32_t ndelivered, nlanded, nsent;
+static uint64_t delivered; /* the length of the last one */
+static enum dgram_status how;
+
+/* ---- the link --------------------------------------------------------------------------------- */
+
+static int link_send(void *link, void *way, struct rdma_packet *k)
+{
+	struct rdma_msg m;
+
+	(void)way;
+	if (link != &from)
+		return 0;
+	if (!room)
+		return -EAGAIN;
+	room--;
+	assert_true(nwire < MOST);
+	assert_in_range(k->len, 1, PACKET);
+	memcpy(wire[nwire].bytes, k->bytes, k->len);
+	wire[nwire].len = k->len;
+	assert_int_equal(rdma_decode(k->bytes, k->len, &m), 0);
+	wire[nwire++].kind = m.kind;
+	return 0;
+}
+
+static unsigned int link_poll(void *link)
+{
+	(void)link;
+	return 0;
+}
+
+static void link_quit(void *link)
+{
+	(void)link;
+}
+
+static const struct rdma_link fake = {
+	.name = "fake", .send = link_send, .poll = link_poll, .quit = link_quit
+};
+
+/* ---- other stubs ------------------------------------------------------------------------------ */
+
+const char *net_begin(struct net *n, const struct net_carrier *c, const char *name, int fd)
+{
+	(void)name;
+	(void)fd;
+	n->carrier = ((struct side *)n)->carrier = c;
+	return NULL;
+}
+
+void net_stop(struct net *n)
+{
+	n->carrier->destroy(n);
+}
+
+void net_keys_make(struct net_keys *k, const void *secret, size_t len)
+{
+	(void)k;
+	(void)secret;
+	(void)len;
+}
+
+void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
+	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+{
+	(void)k;
+	(void)head;
+	(void)head_len;
+	(void)body;
+	(void)pieces;
+	(void)tag;
+}
+
+void net_tell_time(struct net *n)
+{
+	(void)n;
+}
+
+/* Where memory has no address it is in pieces of 100 bytes. */
+int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+{
+	(void)user;
+	(void)max;
+	iov->iov_base = (uint8_t *)cookie + offset;
+	iov->iov_len = 100 - offset % 100 < len ? 100 - offset % 100 : len;
+	return 1;
+}
+
+enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_in *in,
+			       struct dgram_landing *l)
+{
+	assert_ptr_equal(user, &to);
+	assert_int_equal(number, 0);
+	if (verdict == DGRAM_LATER)
+		return verdict;
+	ndelivered++;
+	delivered = in->body_len;
+	assert_int_equal(in->header_len, HEADER);
+	assert_memory_equal(in->header, "abc", HEADER);
+	if (in->body)
+		return DGRAM_DONE;
+	if (verdict == DGRAM_PULL)
+		*l = (struct dgram_landing){ .mem.base = landing,
+					     .length = wanted,
+					     .cookie = (void *)COOKIE };
+	return verdict;
+}
+
+void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+{
+	assert_ptr_equal(user, &to);
+	assert_int_equal(number, 0);
+	assert_ptr_equal(cookie, (void *)COOKIE);
+	nlanded++;
+	how = s;
+}
+
+void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum dgram_status s)
+{
+	assert_ptr_equal(user, &from);
+	assert_ptr_equal(cookie, (void *)COOKIE);
+	(void)number;
+	(void)length;
+	nsent++;
+	how = s;
+}
+
+void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why)
+{
+	(void)why;
+	p->lost = s;
+	rdma_busy(d, p);
+}
+
+void rdma_busy(struct rdma *d, struct rdma_peer *p)
+{
+	d->busy = d->busy_end = p; /* there is but one */
+}
+
+void rdma_lose(struct rdma *d, struct rdma_peer *p)
+{
+	p->state = RDMA_IDLE;
+	rdma_late_free(p);
+	rdma_outs_end(d, p, p->lost);
+	rdma_bodies_end(d, p, p->lost);
+}
+
+void rdma_await(struct rdma *d, struct rdma_peer *p)
+{
+	(void)d;
+	p->awaited = p->coming.len || p->bodies;
+}
+
+void rdma_call(struct rdma *d, struct rdma_peer *p)
+{
+	(void)d;
+	(void)p;
+}
+
+void rdma_check(struct rdma *d)
+{
+	(void)d;
+}
+
+void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len)
+{
+	(void)d;
+	(void)m;
+	(void)packet;
+	(void)len;
+}
+
+struct rdma_peer *rdma_peer_find(const struct rdma *d, dgram_id_t id)
+{
+	(void)d;
+	(void)id;
+	return NULL;
+}
+
+struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id)
+{
+	(void)d;
+	(void)id;
+	return NULL;
+}
+
+void rdma_peers_free(struct rdma *d)
+{
+	rdma_late_free(d->peer[0]);
+}
+
+int rdma_reg(struct rdma *d, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
+{
+	(void)d;
+	(void)base;
+	(void)len;
+	(void)use;
+	(void)mr;
+	return 0;
+}
+
+int rdma_reg_body(struct rdma *d, const struct net_span *span, void *base, size_t len,
+		  enum rdma_use use, struct rdma_mr *mr)
+{
+	(void)span;
+	return rdma_reg(d, base, len, use, mr);
+}
+
+void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
+{
+	(void)d;
+	(void)mr;
+}
+
+void rdma_reg_free(struct rdma *d)
+{
+	(void)d;
+}
+
+/* ---- help ------------------------------------------------------------------------------------- */
+
+static void make(struct side *s)
+{
+	static const struct rdma_limits limits = {
+		.packet = PACKET, .copied = PACKET, .credit = CREDIT, .eager = EAGER
+	};
+	static const struct nal_job job = { .secret_len = 16 };
+
+	memset(s, 0, sizeof(*s));
+	assert_null(rdma_start(&s->d, &interface, NULL, &fake, s, &limits, &job, -1));
+	s->peers = &s->peer;
+	s->d.peer = &s->peers;
+	s->d.npeers = 1;
+	s->peer.state = RDMA_UP;
+	s->peer.way = s;
+	s->peer.token = s->peer.own_token = TOKEN;
+	s->peer.allowed = CREDIT;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	make(&from);
+	make(&to);
+	nwire = taken = ndelivered = nlanded = nsent = 0;
+	room = MOST;
+	verdict = DGRAM_PULL;
+	wanted = EAGER;
+	for (size_t i = 0; i < sizeof(source); i++)
+		source[i] = (uint8_t)(i * 7 + i / 251 + 1);
+	memset(landing, 0, sizeof(landing));
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	rdma_stop(&from.d);
+	rdma_stop(&to.d);
+	return 0;
+}
+
+/* The bytes may be changed when it returns, unless the sender wants to be told. */
+static void put(uint64_t len, void *cookie)
+{
+	struct dgram_out o = { .header = "abc",
+			       .header_len = HEADER,
+			       .body.base = source,
+			       .body_len = len,
+			       .copy = !cookie,
+			       .cookie = cookie };
+
+	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
+}
+
+/* Gives `to` so many packets of those that `from` has sent. */
+static void take(uint32_t n)
+{
+	for (; n && taken < nwire; n--, taken++)
+		rdma_arrived(&to.d, NULL, wire[taken].bytes, wire[taken].len);
+}
+
+/* `to` has taken them all, and says so. */
+static void credit(void)
+{
+	from.peer.its_taken = to.peer.taken;
+	rdma_busy(&from.d, &from.peer);
+	from.carrier->run(&from.d.net);
+}
+
+static void landed(uint64_t len)
+{
+	uint8_t want[sizeof(source)] = { 0 };
+
+	for (size_t i = 0; i < len; i++)
+		want[i] = (uint8_t)(i * 7 + i / 251 + 1);
+	assert_memory_equal(landing, want, sizeof(want));
+}
+
+/* What a packet of `from` would say, which takes no notice of rules. */
+static void say(uint8_t kind, uint64_t length, uint32_t bytes)
+{
+	struct rdma_msg m = {
+		.kind = kind, .token = TOKEN, .length = length, .header_len = HEADER
+	};
+	uint8_t packet[PACKET] = { 0 };
+	uint32_t len;
+
+	m.seq = (uint16_t)(to.peer.seq_in + 1);
+	len = rdma_encode(packet, &m);
+	if (kind != RDMA_MORE) {
+		memcpy(packet + len, "abc", HEADER);
+		len += HEADER;
+	}
+	rdma_arrived(&to.d, NULL, packet, len + bytes);
+}
+
+/* ---- cases ------------------------------------------------------------------------------------ */
+
+static void one_length(uint64_t len)
+{
+	uint32_t parts = 1 + (uint32_t)((len - FIRST + NEXT - 1) / NEXT);
+
+	tear_down(NULL);
+	set_up(NULL);
+	wanted = len;
+	put(len, NULL);
+	if (len <= FITS)
+		parts = 1;
+	assert_int_equal(nwire, parts);
+	assert_int_equal(wire[0].kind, parts == 1 ? RDMA_SHORT : RDMA_BEGIN);
+	for (uint32_t i = 1; i < parts; i++)
+		assert_int_equal(wire[i].kind, RDMA_MORE);
+	take(parts - 1);
+	assert_int_equal(nlanded, 0);
+	assert_int_equal(to.carrier->unfinished(&to.d.net), parts > 1);
+	take(1);
+	assert_int_equal(ndelivered, 1);
+	assert_int_equal(delivered, len);
+	if (parts > 1) {
+		assert_int_equal(nlanded, 1);
+		assert_int_equal(how, DGRAM_OK);
+		landed(len);
+	}
+	assert_false(from.carrier->unfinished(&from.d.net));
+	assert_false(to.carrier->unfinished(&to.d.net));
+	assert_int_equal(to.peer.taken, parts);
+}
+
+static void every_length_arrives(void **state)
+{
+	static const uint64_t edges[] = { FIRST, FIRST + NEXT, FIRST + 2 * NEXT, EAGER - 1 };
+
+	(void)state;
+	for (uint64_t len = FIRST - 1; len <= EAGER; len += 97)
+		one_length(len);
+	for (size_t i = 0; i < sizeof(edges) / sizeof(*edges); i++)
+		for (uint64_t len = edges[i] - 2; len <= edges[i] + 9 && len <= EAGER; len++)
+			one_length(len);
+}
+
+static void what_is_longer_is_asked_for(void **state)
+{
+	(void)state;
+	put(EAGER + 1, NULL);
+	assert_int_equal(nwire, 1);
+	assert_int_equal(wire[0].kind, RDMA_LONG);
+}
+
+static void of_what_is_too_long_the_beginning_lands(void **state)
+{
+	static const uint64_t most[] = { 1, FIRST, FIRST + 1, EAGER - 1 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(most) / sizeof(*most); i++) {
+		tear_down(NULL);
+		set_up(NULL);
+		wanted = most[i];
+		put(EAGER, NULL);
+		take(nwire - 1);
+		assert_int_equal(nlanded, 0);
+		take(1);
+		assert_int_equal(nlanded, 1);
+		landed(most[i]);
+	}
+}
+
+static void memory_may_be_in_pieces(void **state)
+{
+	struct dgram_out o = { .header = "abc",
+			       .header_len = HEADER,
+			       .body.cookie = source,
+			       .body_len = EAGER,
+			       .copy = true };
+
+	(void)state;
+	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
+	take(MOST);
+	landed(EAGER);
+}
+
+static void what_is_not_wanted_lands_nowhere(void **state)
+{
+	(void)state;
+	for (verdict = DGRAM_DONE; verdict <= DGRAM_DROP; verdict++) {
+		put(3 * PACKET, NULL);
+		put(8, NULL);
+		take(MOST);
+	}
+	assert_int_equal(ndelivered, 4);
+	assert_int_equal(nlanded, 0);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
+	landed(0);
+}
+
+/* ... and what is sent meanwhile waits for its end. */
+static void it_goes_on_when_there_is_credit(void **state)
+{
+	(void)state;
+	from.peer.allowed = 2;
+	put(EAGER, NULL);
+	put(8, NULL);
+	memset(source, 0, sizeof(source));
+	from.carrier->run(&from.d.net);
+	for (uint32_t sent = 2; nlanded == 0; sent += 2) {
+		assert_int_equal(nwire, sent);
+		take(2);
+		credit();
+	}
+	take(MOST);
+	assert_int_equal(ndelivered, 2);
+	assert_int_equal(delivered, 8);
+	landed(EAGER);
+	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+static void and_when_the_link_has_room(void **state)
+{
+	(void)state;
+	room = 0;
+	put(EAGER, NULL);
+	put(8, NULL);
+	memset(source, 0, sizeof(source));
+	for (uint32_t i = 0; i < MOST && ndelivered < 2; i++) {
+		room = 1;
+		rdma_busy(&from.d, &from.peer);
+		from.carrier->run(&from.d.net);
+		take(1);
+	}
+	assert_int_equal(ndelivered, 2);
+	landed(EAGER);
+	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+static void who_wants_to_know_hears_when_all_of_it_is_sent(void **state)
+{
+	(void)state;
+	from.peer.allowed = 3;
+	put(4 * PACKET, (void *)COOKIE);
+	assert_int_equal(nsent, 0);
+	from.carrier->run(&from.d.net);
+	assert_int_equal(nwire, 3);
+	assert_int_equal(nsent, 0);
+	take(3);
+	credit();
+	assert_int_equal(nsent, 1);
+	assert_int_equal(how, DGRAM_OK);
+	take(MOST);
+	landed(4 * PACKET);
+}
+
+/* ... not before the call that began it is over, though nothing is in its way. */
+static void but_not_at_once(void **state)
+{
+	(void)state;
+	put(4 * PACKET, (void *)COOKIE);
+	assert_int_equal(nsent, 0);
+	from.carrier->run(&from.d.net);
+	assert_int_equal(nsent, 1);
+	take(MOST);
+	landed(4 * PACKET);
+}
+
+/* Who sent a beginning, or was asked for bytes, and is silent then, is given up. */
+static void what_is_to_come_is_expected(void **state)
+{
+	(void)state;
+	put(EAGER, NULL);
+	take(1);
+	assert_true(to.peer.awaited);
+	tear_down(state);
+	set_up(state);
+	put(EAGER + 1, NULL);
+	take(1);
+	assert_true(to.peer.awaited);
+}
+
+static void of_half_a_message_its_sender_hears_the_end(void **state)
+{
+	(void)state;
+	from.peer.allowed = 3;
+	put(4 * PACKET, (void *)COOKIE);
+	from.carrier->run(&from.d.net);
+	rdma_break(&from.d, &from.peer, DGRAM_DEAD, NULL);
+	from.carrier->run(&from.d.net);
+	assert_int_equal(nsent, 1);
+	assert_int_equal(how, DGRAM_DEAD);
+	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+static void so_does_who_expects_it(void **state)
+{
+	(void)state;
+	put(EAGER, NULL);
+	take(3);
+	rdma_break(&to.d, &to.peer, DGRAM_DEAD, NULL);
+	take(1);
+	to.carrier->run(&to.d.net);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(how, DGRAM_DEAD);
+	assert_false(to.carrier->unfinished(&to.d.net));
+	/* it begins anew */
+	to.peer.lost = DGRAM_OK;
+	to.peer.state = RDMA_UP;
+	taken = nwire;
+	say(RDMA_SHORT, 0, 8);
+	assert_int_equal(ndelivered, 2);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
+}
+
+static void what_comes_too_early_is_kept_in_order(void **state)
+{
+	(void)state;
+	verdict = DGRAM_LATER;
+	put(EAGER, NULL);
+	put(8, NULL);
+	take(MOST);
+	assert_int_equal(ndelivered, 0);
+	assert_int_equal(to.peer.taken, 0);
+	verdict = DGRAM_PULL;
+	to.carrier->resume(&to.d.net, 0);
+	to.carrier->run(&to.d.net);
+	assert_int_equal(ndelivered, 2);
+	assert_int_equal(delivered, 8);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(to.peer.taken, nwire);
+	landed(EAGER);
+}
+
+/* ... but no more than there was credit. */
+static void not_more_than_it_may_send(void **state)
+{
+	(void)state;
+	verdict = DGRAM_LATER;
+	say(RDMA_BEGIN, EAGER, 10);
+	for (int i = 1; i < CREDIT; i++)
+		say(RDMA_MORE, 0, 10);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
+	say(RDMA_MORE, 0, 10);
+	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_NO_CREDIT], 1);
+	to.carrier->run(&to.d.net);
+	assert_null(to.peer.late);
+}
+
+static void nobody_sends_more_than_there_is(void **state)
+{
+	(void)state;
+	say(RDMA_BEGIN, 30, 10);
+	say(RDMA_MORE, 0, 19);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
+	say(RDMA_MORE, 0, 2);
+	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_OUTSIDE], 1);
+	to.carrier->run(&to.d.net);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(how, DGRAM_RESTARTED);
+}
+
+static void nor_what_was_not_begun(void **state)
+{
+	(void)state;
+	say(RDMA_MORE, 0, 1);
+	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_EARLY], 1);
+}
+
+static void nor_a_message_within_another(void **state)
+{
+	static const uint8_t kinds[] = { RDMA_SHORT, RDMA_BEGIN, RDMA_LONG };
+
+	for (size_t i = 0; i < sizeof(kinds); i++) {
+		tear_down(state);
+		set_up(state);
+		say(RDMA_BEGIN, 30, 10);
+		if (kinds[i] == RDMA_LONG) {
+			uint8_t packet[PACKET];
+			struct rdma_msg m = {
+				.kind = RDMA_LONG, .token = TOKEN, .seq = 2, .length = 1
+			};
+
+			rdma_arrived(&to.d, NULL, packet, rdma_encode(packet, &m));
+		} else {
+			say(kinds[i], 30, 10);
+		}
+		assert_int_equal(ndelivered, 1);
+		assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+		assert_int_equal(to.d.stats.drops[DGRAM_DROP_OUTSIDE], 1);
+	}
+}
+
+/* A beginning has some bytes, and not all. */
+static void nor_nonsense(void **state)
+{
+	(void)state;
+	say(RDMA_BEGIN, 30, 0);
+	say(RDMA_BEGIN, 30, 30);
+	say(RDMA_BEGIN, 30, 31);
+	say(RDMA_BEGIN, 0, 1);
+	say(RDMA_MORE, 0, 0);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_MALFORMED], 5);
+	assert_int_equal(ndelivered, 0);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(every_length_arrives),
+		CASE(what_is_longer_is_asked_for),
+		CASE(of_what_is_too_long_the_beginning_lands),
+		CASE(memory_may_be_in_pieces),
+		CASE(what_is_not_wanted_lands_nowhere),
+		CASE(it_goes_on_when_there_is_credit),
+		CASE(and_when_the_link_has_room),
+		CASE(who_wants_to_know_hears_when_all_of_it_is_sent),
+		CASE(but_not_at_once),
+		CASE(what_is_to_come_is_expected),
+		CASE(of_half_a_message_its_sender_hears_the_end),
+		CASE(so_does_who_expects_it),
+		CASE(what_comes_too_early_is_kept_in_order),
+		CASE(not_more_than_it_may_send),
+		CASE(nobody_sends_more_than_there_is),
+		CASE(nor_what_was_not_begun),
+		CASE(nor_a_message_within_another),
+		CASE(nor_nonsense),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
