@@ -147,6 +147,8 @@ int mpi_request_free(MPI_Request *request)
 
 	if (!r)
 		return invalid(*request);
+	if (r->kind != MPI_REQ_GENERALIZED) /* which the program has still to complete */
+		mpi_object_retire(&r->obj);
 	if (r->done)
 		mpi_object_release(r);
 	else

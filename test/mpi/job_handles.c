@@ -109,6 +109,77 @@ static void a_group_in_use(void)
 	MPI_Group_free(&again);
 }
 
+/* What was begun goes on; nobody can wait for it, which would last for ever. */
+static void a_request_in_use(void)
+{
+	MPI_Request request, copy;
+	MPI_Status status;
+	int in = -1, out = job_rank, flag = 0;
+
+	MPI_Irecv(&in, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request);
+	copy = request;
+	CHECK_EQUAL(MPI_Request_free(&request), MPI_SUCCESS);
+	CHECK(request == MPI_REQUEST_NULL);
+	CHECK_EQUAL(class_of(MPI_Wait(&copy, &status)), MPI_ERR_REQUEST);
+	CHECK_EQUAL(class_of(MPI_Test(&copy, &flag, &status)), MPI_ERR_REQUEST);
+	CHECK_EQUAL(class_of(MPI_Waitall(1, &copy, &status)), MPI_ERR_REQUEST);
+	CHECK_EQUAL(class_of(MPI_Cancel(&copy)), MPI_ERR_REQUEST);
+	CHECK_EQUAL(class_of(MPI_Request_free(&copy)), MPI_ERR_REQUEST);
+	MPI_Send(&out, 1, MPI_INT, 0, 1, MPI_COMM_SELF);
+	while (in == -1)
+		MPI_Iprobe(0, 2, MPI_COMM_SELF, &flag, &status);
+	CHECK_EQUAL(in, job_rank);
+	/* a persistent one, whether it is under way or not */
+	for (int active = 0; active < 2; active++) {
+		MPI_Recv_init(&in, 1, MPI_INT, 0, 1, MPI_COMM_SELF, &request);
+		if (active)
+			MPI_Start(&request);
+		copy = request;
+		CHECK_EQUAL(MPI_Request_free(&request), MPI_SUCCESS);
+		CHECK_EQUAL(class_of(MPI_Start(&copy)), MPI_ERR_REQUEST);
+	}
+	in = -1;
+	MPI_Send(&out, 1, MPI_INT, 0, 1, MPI_COMM_SELF);
+	while (in == -1)
+		MPI_Iprobe(0, 2, MPI_COMM_SELF, &flag, &status);
+}
+
+static int query(void *state, MPI_Status *status)
+{
+	(void)state;
+	memset(status, 0, sizeof(*status));
+	return MPI_SUCCESS;
+}
+
+static int frees;
+
+static int count_free(void *state)
+{
+	(void)state;
+	frees++;
+	return MPI_SUCCESS;
+}
+
+static int nothing(void *state, int complete)
+{
+	(void)state, (void)complete;
+	return MPI_SUCCESS;
+}
+
+/* A generalized request may be freed before it is completed, by its handle. */
+static void a_generalized_request_is_completed_after_it_was_freed(void)
+{
+	MPI_Request request, copy;
+
+	MPI_Grequest_start(query, count_free, nothing, NULL, &request);
+	copy = request;
+	CHECK_EQUAL(MPI_Request_free(&request), MPI_SUCCESS);
+	CHECK_EQUAL(frees, 0);
+	CHECK_EQUAL(MPI_Grequest_complete(copy), MPI_SUCCESS);
+	CHECK_EQUAL(frees, 1);
+	CHECK_EQUAL(class_of(MPI_Grequest_complete(copy)), MPI_ERR_REQUEST);
+}
+
 static void infos(void)
 {
 	MPI_Info info, copy;
@@ -159,6 +230,8 @@ int main(int argc, char **argv)
 	CASE(a_communicator_in_use);
 	CASE(groups);
 	CASE(a_group_in_use);
+	CASE(a_request_in_use);
+	CASE(a_generalized_request_is_completed_after_it_was_freed);
 	CASE(infos);
 	CASE(error_handlers);
 	return job_end();
