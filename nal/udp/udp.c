@@ -84,6 +84,17 @@ static uint32_t carried_by(const struct udp *u, const char *ifname)
 	return mtu < DGRAM_MTU_MIN ? DGRAM_MTU_MIN : mtu;
 }
 
+bool udp_narrow(struct udp *u)
+{
+	uint32_t mtu = carried_by(u, u->net.ni->address.ifname), local = carried_by(u, "lo");
+	bool less = mtu < u->mtu || local < u->local_mtu;
+
+	u->mtu = mtu < u->mtu ? mtu : u->mtu;
+	u->local_mtu = local < u->local_mtu ? local : u->local_mtu;
+	u->train = udp_train(u->mtu);
+	return less;
+}
+
 void udp_widen(int fd, int force, int ask)
 {
 	int bytes = (int)base_config()->ptl_udp_buffer_kib * 1024;

@@ -105,6 +105,8 @@ struct udp {
 
 /* The longest datagram to that address that goes as one. */
 uint32_t udp_whole(const struct udp *u, const struct dgram_addr *to);
+/* Something was too long: do the interfaces carry less than they did? */
+bool udp_narrow(struct udp *u);
 
 /* ---- udp_addr.c ------------------------------------------------------------------------------- */
 

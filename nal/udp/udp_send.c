@@ -188,8 +188,14 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 		*waited = true;
 		poll(&f, 1, FULL_WAIT_MS);
 		return 0;
+	case EMSGSIZE:
+		udp_narrow(u);
+		return 1;
 	case EINVAL:
 	case EIO:
+		/* some kernels say it so of a segment */
+		if (udp_narrow(u))
+			return 1;
 		/* an interface that cannot do it after all */
 		if (m->msg_hdr.msg_control && u->segments_out) {
 			u->segments_out = false;
