@@ -100,7 +100,8 @@ struct shm_peer {
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
-	uint64_t came; /* lines of its messages that had been taken when we last sent it one */
+	uint64_t came;      /* lines of its messages that had been taken when we last sent it one */
+	uint64_t sent_then; /* what `sent` was when it last sent what a call was to wait for */
 	int give_fd, take_fd;       /* of the kernel's pipes to it and from it; -1: none */
 	bool no_give, no_take;      /* ... and there will be none */
 	bool decides;               /* we do, for both, whether what goes both ways is spliced */
@@ -152,6 +153,9 @@ struct shm {
 		uint32_t turns, late, no_turns, no_turns_next;
 		uint32_t outside; /* turns still to be given away without the lock */
 	} wait;
+	/* Where an answer to what a call has just got would begin, to be asked for when the call leaves; NULL: none is expected.
+	 * The line may be gone by then: to ask for it is no access. */
+	const void *answer;
 	uint32_t eager;
 };
 

@@ -181,13 +181,18 @@ static void __attribute__((noinline)) leave_again(struct shm *s, bool lazily)
 void shm_leave(struct ptl_ni *ni, bool lazily)
 {
 	struct shm *s = shm_of(ni);
+	const void *answer;
 
 	if (busy(s)) {
 		leave_busy(s);
 		return;
 	}
 	/* most leaves end here */
+	answer = s->answer;
+	s->answer = NULL;
 	let_go(s);
+	if (answer)
+		base_prefetch_write(answer);
 	if (lazily ? rings_press(s) : shm_rings_pending(s))
 		leave_again(s, lazily);
 }

@@ -301,6 +301,22 @@ static inline char *shm_ring_payload_lines(struct shm_ring *r, uint32_t size)
 	return r->lines + (size_t)first * SHM_LINE;
 }
 
+#define SHM_ASK_MOST 2048
+
+/* Asks for the lines that a message of `size` bytes would be written to, of SHM_ASK_MOST at most. Returns that of its
+ * header. */
+static inline const void *shm_ring_ask(const struct shm_ring *r, uint32_t size)
+{
+	const struct shm_msg *m = shm_ring_line(r, r->ch->tail);
+	uint32_t first = shm_payload_line(shm_ring_at(r)) & (r->count - 1);
+	const char *payload = r->lines + (size_t)first * SHM_LINE;
+
+	base_prefetch_write(m);
+	for (uint32_t i = 0; size > SHM_INLINE && i < size; i += SHM_LINE)
+		base_prefetch_write(payload + i);
+	return m;
+}
+
 /* Where its payload goes; m->size is set. */
 static inline char *shm_ring_payload(struct shm_ring *r, struct shm_msg *m)
 {

@@ -593,13 +593,30 @@ static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *
 }
 
 /*
+ * A call has got what it was to wait for, `size` bytes, whose sender had taken all that we sent it up to line `taken`. If
+ * that was all there was, and one message since the last time, it waits for an answer, which may be as long: its lines come
+ * over while the call returns, for the sender is still on its way to its wait. Once it looks there it takes the header's
+ * away again; so shm_leave asks for that once more. Who sends without having our last one, as in an exchange, or in a
+ * stream, looks before we write: there it would be a loss.
+ */
+static inline void expect_answer(struct shm *s, struct shm_peer *p, uint32_t size, uint32_t taken)
+{
+	const uint64_t since = p->sent - p->sent_then;
+
+	p->sent_then = p->sent;
+	if (since == 1 && taken == (uint32_t)p->out.ch->tail && size <= SHM_ASK_MOST)
+		s->answer = shm_ring_ask(&p->out, size);
+}
+
+/*
  * Takes up to `most` of the messages that a program which waits gets most of, where they lie: puts of which it has a use
  * before anything is made of them, and last words. Returns how many. *declined: the one at the head was offered in
  * vain.
  */
-static unsigned int APART take_plain(struct ptl_engine *e, const struct shm_peer *p,
-				     unsigned int most, bool *declined)
+static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned int most,
+				     bool *declined)
 {
+	struct ptl_engine *e = &s->ni->engine;
 	const struct shm_ring *r = &p->in;
 	unsigned int n;
 
@@ -615,6 +632,8 @@ static unsigned int APART take_plain(struct ptl_engine *e, const struct shm_peer
 			lines = take_answer(e, p, m);
 		if (!lines)
 			break;
+		if (e->taken == PTL_TAKEN_ENOUGH)
+			expect_answer(s, p, ONCE(m->size), ONCE(m->op_gen));
 		r->ch->messages++;
 		/* release: the lines were read before they are free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
@@ -708,7 +727,7 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 		n += take_any(&x, most - n, plainly, declined);
 		declined = false;
 		if (plainly && n < most && plain_next(&p->in))
-			n += take_plain(x.e, p, most - n, &declined);
+			n += take_plain(s, p, most - n, &declined);
 	} while (plainly && n < most && shm_ring_any(&p->in));
 	return n;
 }
@@ -720,7 +739,7 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
 	const bool plainly = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
 	bool declined = false;
-	unsigned int n = plainly && plain_next(&p->in) ? take_plain(e, p, most, &declined) : 0;
+	unsigned int n = plainly && plain_next(&p->in) ? take_plain(s, p, most, &declined) : 0;
 
 	if (e->taken == PTL_TAKEN_ENOUGH)
 		return n;

@@ -380,7 +380,7 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 	m->length = size;
 	m->hdr_data = put->hdr_data;
 	m->op = PTL_NIL;
-	m->op_gen = 0;
+	m->op_gen = (uint32_t)p->in.ch->head;
 	m->pt_index = clipped(put->pt_index);
 	m->ac_index = clipped(put->ac_index);
 	if (placed) {

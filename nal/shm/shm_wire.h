@@ -74,7 +74,8 @@ enum shm_kind {
  *   | pt_index  | ac_index  | first 12 bytes of payload     |
  *   +-----------+-----------+-------------------------------+
  * A payload of more than 12 bytes is in lines after this one instead, see shm_lines. seq is written last: the
- * line's number, counted from 1 without end.
+ * line's number, counted from 1 without end. op_gen of a put that is injected: lines of the target's messages that the
+ * initiator has taken, the low half; a hint.
  */
 #define SHM_WANT_ACK 1u
 #define SHM_LONG     2u /* the initiator's operation may move its data by landing */

@@ -248,6 +248,20 @@ static void old_headers_are_no_messages(void **state)
 }
 
 /* A header has 16 bits for the lines that are skipped. */
+static void the_line_asked_for_is_the_next_header_s(void **state)
+{
+	(void)state;
+	for (uint64_t i = 0; i < 10; i++) {
+		const struct shm_msg *m = shm_ring_ask(&out, 64);
+		uint64_t tail = channel.tail;
+
+		assert_true(put(i % 2 ? 64 : 0));
+		assert_int_equal(m->seq, (uint32_t)tail + 1);
+		assert_int_equal(m->match_bits, i);
+		assert_true(take());
+	}
+}
+
 static void a_long_ring_goes_round(void **state)
 {
 	(void)state;
@@ -274,6 +288,7 @@ int main(void)
 		BOTH(what_is_skipped_is_not_overtaken),
 		BOTH(any_mixture_arrives),
 		BOTH(old_headers_are_no_messages),
+		BOTH(the_line_asked_for_is_the_next_header_s),
 		BOTH(a_long_ring_goes_round),
 	};
 
