@@ -301,7 +301,7 @@ static inline char *shm_ring_payload_lines(struct shm_ring *r, uint32_t size)
 	return r->lines + (size_t)first * SHM_LINE;
 }
 
-#define SHM_ASK_MOST 2048
+#define SHM_ASK_MOST 1024
 
 /* Asks for the lines that a message of `size` bytes would be written to, of SHM_ASK_MOST at most. Returns that of its
  * header. */
