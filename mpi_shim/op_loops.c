@@ -62,8 +62,18 @@ PAIR(two_i64, int64_t, int64_t)
 PAIR(two_f32, float, float)
 PAIR(two_f64, double, double)
 
+/* How wide vectors are the processor decides when the library is loaded: sums of what is in its nearest cache take a
+ * third of the time then. Loops of one operation only: of two it would make one, with other bits. Sanitizers cannot be in
+ * what runs that early. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__OPTIMIZE__) && __GNUC__ >= 12 &&    \
+	!defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
 #define LOOP(name, type, expression)                                                               \
-	static void name(const void *restrict in, void *restrict inout, size_t n)                  \
+	WIDE static void name(const void *restrict in, void *restrict inout, size_t n)             \
 	{                                                                                          \
 		const type *restrict a = in;                                                       \
 		type *restrict b = inout;                                                          \
