@@ -205,6 +205,20 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 		put_done(x, &l, fail);
 }
 
+/* A short answer's payload is asked for while what it answers is matched: stores wait for their lines one after the other.
+ * Longer ones were measured to come sooner without. */
+#define ASK_ANSWER 512
+
+static inline void ask_payload(const struct shm_ring *r, uint64_t size)
+{
+	const char *payload = r->lines + (size_t)shm_payload_line(shm_ring_at(r)) * SHM_LINE;
+
+	if (size <= SHM_INLINE || size > ASK_ANSWER)
+		return;
+	for (uint32_t i = 0; i < size; i += SHM_LINE)
+		base_prefetch_write(payload + i);
+}
+
 /* The reply's bytes go straight from the MD to the ring. */
 static void APART take_get(struct run *x, const struct ptl_request *q, bool may_land)
 {
@@ -213,6 +227,7 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	struct shm_span span;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
+	ask_payload(x->to, q->rlength);
 	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than any bounce takes */
 	if ((!may_land && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
