@@ -171,6 +171,15 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
 		  ptl_event_t *events, int max, int *count);
 
 /*
+ * As PtlEQPollMany with a timeout of 0, but goes on looking for some microseconds at most, until there is an event, the
+ * taker has taken something, or *word is `least` or more: for who waits for another process to change the word in memory
+ * that both have, and is a target meanwhile, whose initiators wait for its looks. The word is read with acquire
+ * semantics. PTL_SEGV also if word is NULL.
+ */
+int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, uint64_t least,
+		   ptl_taker_t taker, ptl_event_t *events, int max, int *count);
+
+/*
  * Asks the launcher to end the job with this exit code after printing `message` (may be NULL).
  * PTL_OK if a launcher was told, PTL_FAIL if there is none; returns either way.
  */

@@ -22,6 +22,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma.h"
 
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
@@ -59,6 +60,9 @@ static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
 		       uint64_t *since)
 {
+	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us outside Portals between two rounds;
+	 * but first a word that is about to be written is looked at alone */
+	const bool watch = h->spin && mpi_rma_exposed && !mpi_world.threaded;
 	uint64_t now;
 
 	for (unsigned int i = 1;; i++) {
@@ -66,12 +70,14 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 
 		if (mpi_world.threaded)
 			mpi_unlock();
-		done = look(h, word, least);
+		done = watch && i > 1 ? reached(word, least) : look(h, word, least);
 		if (mpi_world.threaded)
 			mpi_lock();
 		if (done)
 			return true;
-		if (h->spin || i % TURNS == 0)
+		if (watch)
+			mpi_progress_watch(word, least);
+		else if (h->spin || i % TURNS == 0)
 			mpi_progress(false);
 		now = base_now_ns();
 		if (!*since)

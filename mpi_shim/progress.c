@@ -166,12 +166,9 @@ static void broken(int err)
 
 static bool in_hand; /* events taken and not yet handled */
 
-/* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
-static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
+/* What Portals has told. False: nothing. */
+static bool handle_all(const ptl_event_t *ev, int count, int err)
 {
-	ptl_event_t ev[BATCH];
-	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, mpi_offered, ev, BATCH, &count);
-
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
 		broken(err);
 	assert(!in_hand); /* what is in hand may lie in a block */
@@ -185,6 +182,15 @@ static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 		mpi_world.turn_due = count < 0;
 	mpi_credit_tell();
 	return err == PTL_OK;
+}
+
+/* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
+static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
+{
+	ptl_event_t ev[BATCH];
+	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, mpi_offered, ev, BATCH, &count);
+
+	return handle_all(ev, count, err);
 }
 
 bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
@@ -303,6 +309,23 @@ bool mpi_progress(bool block)
 	if (mpi_world.threaded)
 		return progress_threaded(block, NULL);
 	return sweep(h, in_use(h), block ? CHECK_MS : 0);
+}
+
+void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
+{
+	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_event_t ev[BATCH];
+	int count, err;
+
+	if (mpi_steps_active || limbo) {
+		mpi_progress(false);
+		return;
+	}
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
+	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, mpi_offered, ev, BATCH,
+			     &count);
+	handle_all(ev, count, err);
 }
 
 void mpi_give_turn(void)

@@ -201,6 +201,10 @@ int mpi_progress_init(void);
  * let go meanwhile. Returns whether there was any. */
 bool mpi_progress(bool block);
 
+/* Some microseconds' rounds at most, until something comes or *word is `least`: of a rank that has a processor, while
+ * others reach its memory. */
+void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least);
+
 /* A round that waits for events of this queue alone: where they come without anything else going on. */
 bool mpi_progress_queue(ptl_handle_eq_t *eq);
 

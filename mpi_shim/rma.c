@@ -38,6 +38,7 @@
 #define HALF ((uintptr_t)PTL_MAX_TRANS_SZ)
 
 ptl_handle_eq_t mpi_rma_eq = PTL_EQ_NONE;
+uint32_t mpi_rma_exposed;
 
 static struct {
 	ptl_handle_me_t last; /* takes what nobody else does */
@@ -146,6 +147,7 @@ int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_
 	if (err != PTL_OK)
 		return portals(err, "the memory cannot be shown to others");
 	*number = rma.next_number;
+	mpi_rma_exposed++;
 	return MPI_SUCCESS;
 }
 
@@ -156,6 +158,7 @@ void mpi_rma_hide(ptl_handle_me_t me)
 		mpi_progress(false);
 		mpi_give_turn();
 	}
+	mpi_rma_exposed--;
 }
 
 /* ---- records ------------------------------------------------------------------------------------------ */

@@ -173,9 +173,11 @@ struct ptl_wait {
 	ptl_event_t *event;
 	int max;
 	ptl_taker_t taker;
-	bool keeps_turn; /* one that is due is the caller's to give away: count is -1 then */
-	int count;       /* events taken */
-	int which;       /* queue of the first one, or of an error */
+	bool keeps_turn;      /* one that is due is the caller's to give away: count is -1 then */
+	int count;            /* events taken */
+	int which;            /* queue of the first one, or of an error */
+	const uint64_t *word; /* NULL: none is watched */
+	uint64_t least;
 	struct ptl_eq **eq;
 	struct ptl_wait *next; /* of this interface, in progress and after events */
 };
@@ -350,6 +352,22 @@ static inline void end_wait(struct ptl_ni *ni, const struct ptl_wait *w)
 	*at = w->next;
 }
 
+enum { WATCH_ROUNDS = 64, WORD_LOOKS = 2 };
+
+/* After a look in vain at all else: is the word that is watched still to be looked at? */
+static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, unsigned int rounds)
+{
+	if (!w->word || rounds >= WATCH_ROUNDS || ptl_lock_contended(ni->view.r))
+		return false;
+	for (int i = 0; i < WORD_LOOKS; i++) {
+		/* acquire: pairs with the release of who wrote it */
+		if (__atomic_load_n(w->word, __ATOMIC_ACQUIRE) >= w->least)
+			return false;
+		base_cpu_relax();
+	}
+	return true;
+}
+
 /* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the clock. */
 static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 {
@@ -374,6 +392,8 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		ni->engine.taken = 0;
 		if (err != PTL_EQ_EMPTY)
 			break;
+		if (timeout == 0 && watches(ni, w, rounds))
+			continue;
 		/* a look at the clock costs as much as several looks at the rings */
 		if (timeout == 0 ||
 		    (end && end != UINT64_MAX && rounds % 16 == 0 && base_now_ns() >= end))
@@ -468,6 +488,25 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
 		timeout = 0;
 	}
 	err = poll_queues(&w, timeout);
+	*count = w.count;
+	return err;
+}
+
+int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, uint64_t least,
+		   ptl_taker_t taker, ptl_event_t *events, int max, int *count)
+{
+	struct ptl_wait w = { .eqs = eq_handles,
+			      .n = size,
+			      .event = events,
+			      .max = max,
+			      .taker = taker,
+			      .word = word,
+			      .least = least };
+	int err;
+
+	if (!events || !eq_handles || !word || !count || max <= 0)
+		return PTL_SEGV;
+	err = poll_queues(&w, 0);
 	*count = w.count;
 	return err;
 }

@@ -31,6 +31,7 @@ static struct {
 static ptl_handle_any_t out; /* where handles would go */
 static ptl_event_t event;
 static int which;
+static const uint64_t word;
 
 /* ---- every function that takes a handle, as a function of that handle ----------------------------- */
 
@@ -320,6 +321,13 @@ static int eq_poll_many(ptl_handle_any_t h)
 	return PtlEQPollMany(eqs, 3, 0, NULL, &event, 1, &which);
 }
 
+static int eq_poll_watch(ptl_handle_any_t h)
+{
+	ptl_handle_eq_t eqs[3] = { live.eq, h, live.eq };
+
+	return PtlEQPollWatch(eqs, 3, &word, 1, NULL, &event, 1, &which);
+}
+
 enum kind { NI, ME, MD, EQ, ANY };
 
 struct call {
@@ -386,6 +394,7 @@ static const struct call calls[] = {
 	CALL(eq_poll, EQ, PTL_EQ_INVALID),
 	CALL(eq_await, EQ, PTL_EQ_INVALID),
 	CALL(eq_poll_many, EQ, PTL_EQ_INVALID),
+	CALL(eq_poll_watch, EQ, PTL_EQ_INVALID),
 	{ "md_attach_eq", md_attach_eq, EQ, PTL_EQ_INVALID, true },
 	{ "md_bind_eq", md_bind_eq, EQ, PTL_EQ_INVALID, true },
 	{ "md_update_eq", md_update_eq, EQ, PTL_EQ_INVALID, true },
@@ -665,6 +674,11 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlEQPollMany(NULL, 1, 0, NULL, &event, 1, &which), PTL_SEGV);
 	pt_code(PtlEQPollMany(&live.eq, 1, 0, NULL, NULL, 1, &which), PTL_SEGV);
 	pt_code(PtlEQPollMany(&live.eq, 1, 0, NULL, &event, 1, NULL), PTL_SEGV);
+	pt_code(PtlEQPollWatch(NULL, 1, &word, 1, NULL, &event, 1, &which), PTL_SEGV);
+	pt_code(PtlEQPollWatch(&live.eq, 1, NULL, 1, NULL, &event, 1, &which), PTL_SEGV);
+	pt_code(PtlEQPollWatch(&live.eq, 1, &word, 1, NULL, NULL, 1, &which), PTL_SEGV);
+	pt_code(PtlEQPollWatch(&live.eq, 1, &word, 1, NULL, &event, 0, &which), PTL_SEGV);
+	pt_code(PtlEQPollWatch(&live.eq, 1, &word, 1, NULL, &event, 1, NULL), PTL_SEGV);
 	pt_code(PtlPutInject(live.ni, NULL, 1, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0),
 		PTL_SEGV);
 	pt_code(PtlPieceLength(live.ni, live.self, NULL), PTL_SEGV);

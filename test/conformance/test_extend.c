@@ -675,6 +675,65 @@ static void who_sends_lazily_wakes_sleepers(void)
 	pt_barrier();
 }
 
+/* Rank 1 answers gets while it watches a word that rank 0 changes behind them; what comes with an event ends a watch. */
+static void who_watches_a_word_is_a_target(void)
+{
+	enum { GETS = 200 };
+	_Atomic uint64_t *word = pt_word(0);
+	uint64_t cell = 5, got = 0, never = 0, there = 7;
+	ptl_handle_eq_t eq;
+	ptl_handle_md_t md;
+	ptl_event_t ev = { 0 };
+	int count, err;
+
+	pt_open();
+	eq = pt_eq(64);
+	pt_code(PtlEQPollWatch(&eq, 1, &never, 1, NULL, &ev, 1, &count), PTL_EQ_EMPTY);
+	pt_is(count, 0);
+	pt_code(PtlEQPollWatch(&eq, 1, &there, 7, NULL, &ev, 1, &count), PTL_EQ_EMPTY);
+	if (pt_rank == 1) {
+		pt_post(PORTAL, 1,
+			pt_md(&cell, sizeof(cell), PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE,
+			      PTL_EQ_NONE),
+			PTL_RETAIN, NULL);
+		pt_post(PORTAL, 2, pt_md(NULL, 0, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+			PTL_RETAIN, NULL);
+	} else {
+		pt_ok(PtlMDBind(pt_ni, pt_md(&got, sizeof(got), PTL_MD_EVENT_START_DISABLE, eq),
+				PTL_UNLINK, &md));
+	}
+	pt_barrier();
+	for (int i = 0; i < GETS && pt_rank == 0; i++) {
+		got = 0;
+		pt_ok(PtlGet(md, pt_id(1), PORTAL, 0, 1, 0));
+		pt_ok(PtlEQPoll(&eq, 1, 5000, &ev, &count));
+		pt_is(ev.type, PTL_EVENT_REPLY_END);
+		pt_is(got, 5);
+	}
+	if (pt_rank == 0) {
+		*word = 1;
+		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_NOW, pt_id(1), PORTAL, 0, 2, 0, 9));
+	} else {
+		double end = pt_lived() + pt_patience(20);
+
+		while (*word == 0) {
+			err = PtlEQPollWatch(&eq, 1, (const uint64_t *)word, 1, NULL, &ev, 1,
+					     &count);
+			pt_true(err == PTL_EQ_EMPTY || (err == PTL_OK && *word));
+			pt_truef(pt_lived() < end, "the word never came");
+			if (err == PTL_OK)
+				break;
+		}
+		while (*word == 0 || ev.hdr_data != 9) {
+			err = PtlEQPollWatch(&eq, 1, &never, 1, NULL, &ev, 1, &count);
+			pt_true(err == PTL_EQ_EMPTY || err == PTL_OK);
+			pt_truef(pt_lived() < end, "the put never came");
+		}
+		pt_is(count, 1);
+	}
+	pt_barrier();
+}
+
 static const struct pt_test tests[] = {
 	PT_CASE(offered_puts_stay_in_order, 2),
 	PT_CASE(so_does_what_comes_behind_enough, 2),
@@ -685,6 +744,7 @@ static const struct pt_test tests[] = {
 	PT_CASE(who_sends_lazily_gets_what_is_not_lazy, 2),
 	PT_CASE(who_sends_lazily_makes_room, 2),
 	PT_CASE(who_sends_lazily_wakes_sleepers, 2),
+	PT_CASE(who_watches_a_word_is_a_target, 2),
 	PT_MODES(many_events_are_taken_at_once),
 	PT_MODES(injected_bytes_are_taken_at_once),
 	PT_MODES(a_wrong_injection_is_an_error),
