@@ -99,7 +99,8 @@ struct dgram_landing {
 enum dgram_verdict {
 	DGRAM_DONE, /* taken, with the body if there is one here. Of one that is not here nothing is wanted, and
 		      * the sender is told so with DGRAM_OK and length 0 */
-	DGRAM_DROP, /* not wanted: the sender of a body that is not here hears DGRAM_REFUSED */
+	DGRAM_DROP, /* not wanted: the sender of a body that is not here hears DGRAM_REFUSED, unless it is on its way
+		      * without being asked for (nal/rdma): then DGRAM_OK, as of one that is here */
 	DGRAM_PULL, /* not with a body that is here: it is to be moved to the landing */
 	DGRAM_LATER, /* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept, and
 		      * the peer stops sending when some messages are */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "nal/ofi/ofi.h"
@@ -82,16 +83,21 @@ static int open_ep(struct ofi *o, const char **what)
 /*
  * The provider's queue of what comes to us, which is near the beginning of memory that has our name within the host. The
  * kernel finds a page for each sixteen packets when the first of them is written, which takes it longer than the packets
- * take: so it does it now. Whatever does not go as it should is left to the provider.
+ * take: so it does it now, where there is room for many of us. Whatever does not go as it should is left to the provider.
  */
 static void fill_queue(const struct ofi *o)
 {
 	const char *own = (const char *)o->own.bytes, *name = strstr(own, "://");
 	int fd = shm_open(name ? name + 3 : own, O_RDWR | O_CLOEXEC, 0);
+	struct statvfs room;
 	void *at;
 
 	if (fd < 0)
 		return;
+	if (fstatvfs(fd, &room) < 0 || room.f_bavail * room.f_frsize < 256ull * LOCAL_QUEUE) {
+		close(fd);
+		return;
+	}
 	at = mmap(NULL, LOCAL_QUEUE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
 	if (at != MAP_FAILED)
 		munmap(at, LOCAL_QUEUE);
@@ -159,14 +165,16 @@ static void set_limits(struct ofi *o)
 	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
 	/* what is longer is read by the receiver, which takes a call of the kernel */
-	if (ofi_is_local(i) && i->tx_attr->inject_size < packet)
+	if (ofi_is_local(i) && i->tx_attr->inject_size >= RDMA_PACKET_MIN &&
+	    i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
 	o->limits = (struct rdma_limits){
 		.packet = (uint32_t)packet,
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
-		.eager = PACKET,
+		/* reliable datagrams would be many at once, for few buffers */
+		.eager = i->ep_attr->protocol == FI_PROTO_RXD ? 0 : PACKET,
 	};
 	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
 				   ? (uint32_t)i->tx_attr->inject_size

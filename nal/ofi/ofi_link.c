@@ -229,7 +229,8 @@ static void failed(struct ofi *o)
 
 /*
  * Within the host a look takes no call of the kernel, and half the time of a call of ours in vain goes by on the way to it
- * and back. Who calls in vain again and again waits for something, and finds it sooner by more than one look.
+ * and back. Who calls in vain again and again waits for something, and finds it sooner by more than one look; where processes
+ * share processors nobody looks longer than need be.
  */
 static ssize_t look(struct ofi *o, struct fi_cq_data_entry *entry)
 {
@@ -237,7 +238,7 @@ static ssize_t look(struct ofi *o, struct fi_cq_data_entry *entry)
 
 	for (int i = 1; n == -FI_EAGAIN && o->vain && i < LOOKS; i++)
 		n = fi_cq_read(o->cq, entry, BATCH);
-	o->vain = n == -FI_EAGAIN && ofi_is_local(o->info);
+	o->vain = n == -FI_EAGAIN && ofi_is_local(o->info) && o->ni->spin_ns;
 	return n;
 }
 

@@ -2,14 +2,14 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Messages over fabrics that deliver reliably and can read a peer's memory: a carrier for nal/net (net.h) beside the
- * datagram machine, with the same notion of a message: a header, and a body that comes with it if it is short, else
- * is fetched from the sender's memory to where the receiver wants it. doc/wire-rdma.md describes the packets.
+ * datagram machine, with the same notion of a message: a header, and a body that comes with it, or in the packets behind
+ * it, if it is short, else is fetched from the sender's memory to where the receiver wants it. doc/wire-rdma.md describes the packets.
  *
  *   rdma.c       opening, closing, progress: what nal/net calls
  *   rdma_peer.c  peers: greetings, tokens, silence, loss
  *   rdma_out.c   packets and messages out
  *   rdma_in.c    packets in
- *   rdma_body.c  long bodies: reads, pieces
+ *   rdma_body.c  bodies that take more than a packet: reads, pieces, parts
  *   rdma_reg.c   registered memory: for one body, or as long as a memory descriptor is there
  *   rdma_wire.c  decoders
  */
@@ -77,7 +77,7 @@ struct rdma_coming {
 	bool lands; /* else nothing of it is wanted */
 };
 
-/* A packet with a message that nal/net does not want yet. */
+/* A packet with a message, or part of one, that nal/net does not want yet. */
 struct rdma_late {
 	struct rdma_late *next;
 	size_t len;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long bodies. The body's memory is registered, and the sender says where it is; the receiver, which knows by then how
- * much of it it wants and where, reads it straight into place. What cannot be read, because of the link, of
- * limits on locked memory, or because it is a vector, comes in pieces that are copied.
+ * Bodies that do not go with their message's header. A short one comes in the packets behind it. Of a long one the memory is
+ * registered, and the sender says where it is; the receiver, which knows by then how much of it it wants and where, reads
+ * it straight into place. What cannot be read, because of the link, of limits on locked memory, or because it is a
+ * vector, comes in pieces that are copied.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/usermem.h"
 #include "nal/rdma/rdma.h"
 
 #define READS_OWN 4u /* in flight for one body, where the link has no opinion */
@@ -27,7 +29,7 @@ void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64
 	char *at = to;
 
 	if (mem->base) {
-		memcpy(to, (char *)mem->base + offset, len);
+		base_copy_user(to, (char *)mem->base + offset, len);
 		return;
 	}
 	while (len) {
@@ -36,7 +38,7 @@ void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64
 		if (!k)
 			return;
 		for (int i = 0; i < k; i++) {
-			memcpy(at, iov[i].iov_base, iov[i].iov_len);
+			base_copy_user(at, iov[i].iov_base, iov[i].iov_len);
 			at += iov[i].iov_len;
 			offset += iov[i].iov_len;
 			len -= iov[i].iov_len;
@@ -51,7 +53,7 @@ static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset
 	const char *at = from;
 
 	if (mem->base) {
-		memcpy((char *)mem->base + offset, from, len);
+		base_copy_user((char *)mem->base + offset, from, len);
 		return;
 	}
 	while (len) {
@@ -60,7 +62,7 @@ static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset
 		if (!k)
 			return;
 		for (int i = 0; i < k; i++) {
-			memcpy(iov[i].iov_base, at, iov[i].iov_len);
+			base_copy_user(iov[i].iov_base, at, iov[i].iov_len);
 			at += iov[i].iov_len;
 			offset += iov[i].iov_len;
 			len -= iov[i].iov_len;

@@ -88,7 +88,7 @@ struct rdma_limits {
 	uint32_t
 		credit; /* packets with data a peer may send us ahead; 0: the machine's own choice */
 	uint64_t
-		eager; /* too long for a packet, but up to this: sooner sent in several than read */
+		eager; /* too long for a packet, but up to this (RDMA_PARTS_MOST at most): sooner sent in several than read */
 	uint64_t read; /* longest single read; 0: it cannot read, long bodies come in packets */
 	uint32_t reads; /* reads in flight to one peer, at most; 0: any */
 	bool local_mr;  /* local buffers have to be registered */

@@ -134,7 +134,8 @@ struct rdma_wire_body {
 static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
 static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 
-#define RDMA_OVERS 7u /* messages that an OVER is of, at most */
+#define RDMA_PARTS_MOST 65536u /* bytes of a body that comes in several packets, unasked */
+#define RDMA_OVERS      7u     /* messages that an OVER is of, at most */
 
 /* Bytes of a packet before the header of a message, and of a piece. */
 #define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)

@@ -40,6 +40,7 @@ static uint64_t wanted;
 static uint32_t ndelivered, nlanded, nsent;
 static uint64_t delivered; /* the length of the last one */
 static enum dgram_status how;
+static bool answers; /* the sender hears what the receiver says */
 
 /* ---- the link --------------------------------------------------------------------------------- */
 
@@ -48,8 +49,11 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	struct rdma_msg m;
 
 	(void)way;
-	if (link != &from)
+	if (link != &from) {
+		if (answers)
+			rdma_arrived(&from.d, &from, k->bytes, k->len);
 		return 0;
+	}
 	if (!room)
 		return -EAGAIN;
 	room--;
@@ -283,6 +287,7 @@ static int set_up(void **state)
 	make(&to);
 	nwire = taken = ndelivered = nlanded = nsent = 0;
 	room = MOST;
+	answers = false;
 	verdict = DGRAM_PULL;
 	wanted = EAGER;
 	for (size_t i = 0; i < sizeof(source); i++)
@@ -473,6 +478,21 @@ static void it_goes_on_when_there_is_credit(void **state)
 	assert_false(from.carrier->unfinished(&from.d.net));
 }
 
+static void the_receiver_gives_it_in_the_middle(void **state)
+{
+	(void)state;
+	answers = true;
+	from.peer.allowed = to.d.limits.credit = 4;
+	put(EAGER, NULL);
+	for (int i = 0; i < EAGER && !nlanded; i++) {
+		from.carrier->run(&from.d.net);
+		take(MOST);
+		to.carrier->run(&to.d.net);
+	}
+	landed(EAGER);
+	assert_int_equal(from.peer.lost, DGRAM_OK);
+}
+
 static void and_when_the_link_has_room(void **state)
 {
 	(void)state;
@@ -656,8 +676,9 @@ static void nor_nonsense(void **state)
 	say(RDMA_BEGIN, 30, 30);
 	say(RDMA_BEGIN, 30, 31);
 	say(RDMA_BEGIN, 0, 1);
+	say(RDMA_BEGIN, RDMA_PARTS_MOST + 1, 30);
 	say(RDMA_MORE, 0, 0);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_MALFORMED], 5);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_MALFORMED], 6);
 	assert_int_equal(ndelivered, 0);
 }
 
@@ -672,6 +693,7 @@ int main(void)
 		CASE(memory_may_be_in_pieces),
 		CASE(what_is_not_wanted_lands_nowhere),
 		CASE(it_goes_on_when_there_is_credit),
+		CASE(the_receiver_gives_it_in_the_middle),
 		CASE(and_when_the_link_has_room),
 		CASE(who_wants_to_know_hears_when_all_of_it_is_sent),
 		CASE(but_not_at_once),
