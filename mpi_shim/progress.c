@@ -325,7 +325,8 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 		mpi_check_peers_now_and_then();
 	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, mpi_offered, ev, BATCH,
 			     &count);
-	handle_all(ev, count, err);
+	if (handle_all(ev, count, err))
+		sweep(h, in_use(h), 0);
 }
 
 void mpi_give_turn(void)

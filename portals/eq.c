@@ -357,7 +357,12 @@ enum { WATCH_ROUNDS = 64, WORD_LOOKS = 2 };
 /* After a look in vain at all else: is the word that is watched still to be looked at? */
 static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, unsigned int rounds)
 {
-	if (!w->word || rounds >= WATCH_ROUNDS || ptl_lock_contended(ni->view.r))
+	/* a round with a look at a network takes as long as some without */
+	unsigned int most = atomic_load_explicit(&ni->polled, memory_order_relaxed)
+				    ? WATCH_ROUNDS / 8
+				    : WATCH_ROUNDS;
+
+	if (!w->word || rounds >= most || ptl_lock_contended(ni->view.r))
 		return false;
 	for (int i = 0; i < WORD_LOOKS; i++) {
 		/* acquire: pairs with the release of who wrote it */

@@ -83,7 +83,8 @@ void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	struct dgram_conn *c = r->conn;
 
 	c->mtu_out = false;
-	if (size <= r->mtu)
+	/* of before the link came to carry less? */
+	if (size <= r->mtu || size > longest(m, r))
 		return;
 	r->mtu = size;
 	dgram_cc_longer(m, r);

@@ -231,6 +231,8 @@ extern const struct net_carrier net_dgram_carrier;
 /* The next so many packets came in one piece. */
 void net_joined(struct net *n, uint32_t packets);
 /* A packet that the link received; `from` as dgram_receive() has it. */
+/* Packets so far that were of no use: of strangers, damaged, late. */
+uint64_t net_dropped(const struct net *n);
 void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
 /* A packet of ours that came back, or its beginning: nothing listens where it went. */
 void net_refused(struct net *n, const void *packet, size_t len);

@@ -131,6 +131,17 @@ void net_packet(struct net *n, const struct dgram_addr *from, const void *packet
 	dgram_receive(n->m, n->now, from, packet, len);
 }
 
+uint64_t net_dropped(const struct net *n)
+{
+	struct dgram_stats s;
+	uint64_t sum = 0;
+
+	dgram_stats(n->m, &s);
+	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+		sum += s.drops[i];
+	return sum;
+}
+
 void net_refused(struct net *n, const void *packet, size_t len)
 {
 	/* processes of a job that were not started together may only be late */

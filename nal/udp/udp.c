@@ -21,6 +21,7 @@
 
 #define HEADERS_4 28 /* of IPv4 and UDP */
 #define HEADERS_6 48
+#define USUAL_MTU (1500 - HEADERS_6)
 
 extern const struct nal_ops nal_udp_ops;
 
@@ -70,9 +71,10 @@ static void udp_describe(char *text, size_t len)
 
 /* ---- the socket ------------------------------------------------------------------------------- */
 
-static uint32_t carried_by(const struct udp *u, const char *ifname)
+/* What fits a datagram; `unknown` if the interface does not say. */
+static uint32_t carried_by(const struct udp *u, const char *ifname, uint32_t unknown)
 {
-	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = 1500;
+	uint32_t headers = u->family == AF_INET6 ? HEADERS_6 : HEADERS_4, mtu = unknown + headers;
 	struct ifreq r = { .ifr_mtu = 0 };
 
 	memccpy(r.ifr_name, ifname, 0, sizeof(r.ifr_name));
@@ -86,7 +88,8 @@ static uint32_t carried_by(const struct udp *u, const char *ifname)
 
 bool udp_narrow(struct udp *u)
 {
-	uint32_t mtu = carried_by(u, u->net.ni->address.ifname), local = carried_by(u, "lo");
+	uint32_t mtu = carried_by(u, u->net.ni->address.ifname, u->mtu),
+		 local = carried_by(u, "lo", u->local_mtu);
 	bool less = mtu < u->mtu || local < u->local_mtu;
 
 	u->mtu = mtu < u->mtu ? mtu : u->mtu;
@@ -243,8 +246,8 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 		return PTL_NO_SPACE;
 	}
 	set_options(u);
-	u->mtu = carried_by(u, ni->address.ifname);
-	u->local_mtu = carried_by(u, "lo");
+	u->mtu = u->mtu_once = carried_by(u, ni->address.ifname, USUAL_MTU);
+	u->local_mtu = carried_by(u, "lo", USUAL_MTU);
 	u->train = udp_train(u->mtu);
 	udp_recv_init(u);
 	err = take_port(u, ni, want);

@@ -66,6 +66,7 @@ struct udp {
 	int family;
 	uint16_t port;
 	uint32_t mtu;       /* longest datagram, */
+	uint32_t mtu_once;  /* as it was first, */
 	uint32_t local_mtu; /* to processes of this host, which go by the loopback interface, */
 	uint32_t train;     /* in segments that are joined again before we receive them */
 	struct dgram_addr own;

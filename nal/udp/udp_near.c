@@ -11,6 +11,7 @@
  * that begins the near one is turned away from its peer and emptied.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <unistd.h>
 
 #include "nal/udp/udp.h"
@@ -119,10 +120,13 @@ bool udp_near_shared_first(struct udp *u)
 
 void udp_near_vain(struct udp *u, bool by_near)
 {
-	if (!by_near)
+	if (by_near) {
+		if (u->near.away)
+			udp_near_close(u);
+	} else if (u->near.behind) {
 		u->near.behind = false;
-	else if (u->near.away)
-		udp_near_close(u);
+		u->near.others = 0;
+	}
 }
 
 void udp_near_turn_away(struct udp *u)
@@ -143,8 +147,10 @@ bool udp_near_arm(void *link)
 	udp_near_turn_away(u);
 	if (u->near.fd < 0)
 		return true;
-	if (recv(u->near.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0)
+	/* behind an error there may be something */
+	if (recv(u->near.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
 		return false;
+	/* what the kernel is giving it at this moment is lost, as on any network */
 	udp_near_close(u);
 	return true;
 }

@@ -102,7 +102,9 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		 size_t len, size_t size)
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
+	const bool asked = from && udp_near_asks(u);
 	struct dgram_addr addr;
+	uint64_t dropped;
 	size_t step;
 
 	if (!len) { /* nobody's, and counted as such */
@@ -113,14 +115,16 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 		ask_for_senders(u);
 	if (from)
 		udp_addr_from(&addr, from);
-	if (from && udp_near_asks(u))
-		udp_near_from(u, &addr);
+	dropped = asked ? net_dropped(n) : 0;
 	step = step_at(bytes, len, size);
 	net_joined(n, (uint32_t)((len + step - 1) / step));
 	for (size_t at = 0; at < len; at += step) {
 		step = step_at(bytes + at, len - at, size);
 		net_packet(n, from ? &addr : NULL, bytes + at, step);
 	}
+	/* strangers are not near */
+	if (asked && net_dropped(n) == dropped)
+		udp_near_from(u, &addr);
 }
 
 /* Does this message of the queue of errors say that nothing listens where a packet went? */
@@ -213,22 +217,25 @@ static int receive_many(struct udp *u, struct net *n, int fd)
 /* How many datagrams there were. */
 static unsigned int receive(struct udp *u, struct net *n, bool by_near)
 {
+	const bool others = !by_near && u->near.fd >= 0;
+	uint64_t dropped = others ? net_dropped(n) : 0;
 	int fd = by_near ? u->near.fd : u->fd;
 	int k = n->hits < FEW ? receive_one(u, n, fd) : receive_many(u, n, fd);
 
 	if (k > 0) {
-		udp_near_count(u, by_near, (uint32_t)k);
+		if (!others || net_dropped(n) == dropped)
+			udp_near_count(u, by_near, (uint32_t)k);
 		return (unsigned int)k;
 	}
-	if (erred(-k)) {
-		if (!by_near) {
-			drain(u, n);
-			return 1;
-		}
-		udp_near_turn_away(u);
+	if (!erred(-k)) {
+		udp_near_vain(u, by_near);
+		return 0;
 	}
-	udp_near_vain(u, by_near);
-	return 0;
+	if (by_near)
+		udp_near_turn_away(u); /* what is in it comes behind the error */
+	else
+		drain(u, n);
+	return 1;
 }
 
 unsigned int udp_receive(void *link, struct net *n)

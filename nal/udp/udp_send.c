@@ -166,6 +166,17 @@ static int hand_over(const struct udp *u, struct mmsghdr *m, uint32_t n)
 		       : 1;
 }
 
+/* Is it in segments that were not too long when the interface was looked at first? */
+static bool too_long(const struct udp *u, struct msghdr *h)
+{
+	const struct cmsghdr *c = h->msg_control ? CMSG_FIRSTHDR(h) : NULL;
+	uint16_t size = 0;
+
+	if (c)
+		memcpy(&size, CMSG_DATA(c), sizeof(size));
+	return size > u->mtu && size <= u->mtu_once;
+}
+
 /* Sends parcels from `at` on; how many are gone, one way or another. */
 static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *waited, bool *again)
 {
@@ -188,13 +199,11 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 		*waited = true;
 		poll(&f, 1, FULL_WAIT_MS);
 		return 0;
-	case EMSGSIZE:
-		udp_narrow(u);
-		return 1;
 	case EINVAL:
 	case EIO:
-		/* some kernels say it so of a segment */
-		if (udp_narrow(u))
+		/* some kernels say it so of a segment that the interface has carried */
+		udp_narrow(u);
+		if (too_long(u, &m->msg_hdr))
 			return 1;
 		/* an interface that cannot do it after all */
 		if (m->msg_hdr.msg_control && u->segments_out) {
@@ -202,6 +211,10 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 			return n;
 		}
 		return 1;
+	case EMSGSIZE:
+		if (udp_narrow(u))
+			return 1;
+		/* fall through */
 	default:
 		/* of an earlier packet, by whoever says so; this one was not tried then. Else it is too long, or there is
 		 * no route: lost, and found out by who waits for an answer */

@@ -139,16 +139,17 @@ struct udp_way *udp_way_of(struct udp *u)
 	return w;
 }
 
-static bool only_full(long err)
+/* Of this packet at this time, so the way is as good as before. */
+static bool passing(long err)
 {
-	return err == EAGAIN || err == ENOBUFS || err == EINTR;
+	return err == EAGAIN || err == ENOBUFS || err == EINTR || err == EMSGSIZE;
 }
 
 bool udp_way_send(struct udp_way *w, const struct iovec *packet)
 {
 	long result = udp_call_send(w->fd, packet->iov_base, packet->iov_len, NULL, 0);
 
-	if (result < 0 && !only_full(-result))
+	if (result < 0 && !passing(-result))
 		give_up(w);
 	return result >= 0;
 }
@@ -161,7 +162,7 @@ uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n)
 		int k = sendmmsg(w->fd, m + at, n - at, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (k < 0) {
-			if (!only_full(errno))
+			if (!passing(errno))
 				give_up(w);
 			break;
 		}

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -66,8 +68,10 @@ static int tear_down(void **state)
 	return 0;
 }
 
+/* Something is there when it returns. */
 static void give(int who, int packets)
 {
+	struct pollfd there[] = { { u->fd, POLLIN, 0 }, { u->near.fd, POLLIN, 0 } };
 	union udp_sockaddr s;
 	socklen_t len = udp_addr_to(&s, &u->own);
 
@@ -77,6 +81,7 @@ static void give(int who, int packets)
 		assert_int_equal(sendto(peer[who], what, sizeof(what), 0, &s.any, len),
 				 sizeof(what));
 	}
+	assert_true(poll(there, 2, 10000) > 0);
 }
 
 /* A look as udp_receive() has it. */
@@ -88,9 +93,14 @@ static bool look_at(bool near)
 	uint32_t what[2];
 	ssize_t n = recvfrom(near ? u->near.fd : u->fd, what, sizeof(what), 0, &s.any, &len);
 
-	if (n < 0) {
+	if (n < 0 && errno == EAGAIN) {
 		udp_near_vain(u, near);
 		return false;
+	}
+	if (n < 0) {
+		assert_true(near);
+		udp_near_turn_away(u);
+		return true;
 	}
 	assert_int_equal(n, sizeof(what));
 	assert_true(what[0] < 2);
@@ -229,6 +239,30 @@ static void all_is_taken_from_it_before_it_goes(void **state)
 	}
 }
 
+/* What the network says of our packets comes to the near one, before what is in it. */
+static void nothing_is_lost_behind_an_error(void **state)
+{
+	union udp_sockaddr to;
+	socklen_t len = sizeof(to);
+
+	(void)state;
+	for (int armed = 0; armed < 2; armed++) {
+		make_near(armed);
+		assert_int_equal(getsockname(peer[armed], &to.any, &len), 0);
+		give(armed, BURST);
+		close(peer[armed]);
+		assert_int_equal(sendto(u->fd, "?", 1, 0, &to.any, len), 1);
+		usleep(1000);
+		if (armed)
+			assert_false(udp_near_arm(u));
+		take_all();
+		for (int i = 0; i < 40; i++)
+			look();
+		assert_int_equal(u->near.fd, -1);
+		peer[armed] = -1;
+	}
+}
+
 static void there_is_none_while_the_shared_one_is_slept_on(void **state)
 {
 	(void)state;
@@ -291,6 +325,7 @@ int main(void)
 		TEST(it_goes_when_others_write_as_well),
 		TEST(two_who_write_alike_have_none),
 		TEST(all_is_taken_from_it_before_it_goes),
+		TEST(nothing_is_lost_behind_an_error),
 		TEST(there_is_none_while_the_shared_one_is_slept_on),
 		TEST(nobody_else_shares_the_port),
 		TEST(where_it_cannot_be_it_is_not_tried_again),
