@@ -326,7 +326,7 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, mpi_offered, ev, BATCH,
 			     &count);
 	if (handle_all(ev, count, err))
-		sweep(h, in_use(h), 0);
+		mpi_progress(false); /* what that has made due */
 }
 
 void mpi_give_turn(void)

@@ -357,12 +357,14 @@ enum { WATCH_ROUNDS = 64, WORD_LOOKS = 2 };
 /* After a look in vain at all else: is the word that is watched still to be looked at? */
 static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, unsigned int rounds)
 {
-	/* a round with a look at a network takes as long as some without */
-	unsigned int most = atomic_load_explicit(&ni->polled, memory_order_relaxed)
-				    ? WATCH_ROUNDS / 8
-				    : WATCH_ROUNDS;
+	unsigned int most = WATCH_ROUNDS;
 
-	if (!w->word || rounds >= most || ptl_lock_contended(ni->view.r))
+	if (!w->word)
+		return false;
+	/* a round with a look at a network takes as long as some without */
+	if (atomic_load_explicit(&ni->polled, memory_order_relaxed))
+		most /= 8;
+	if (rounds >= most || ptl_lock_contended(ni->view.r))
 		return false;
 	for (int i = 0; i < WORD_LOOKS; i++) {
 		/* acquire: pairs with the release of who wrote it */
