@@ -26,13 +26,10 @@ static pid_t guard_pid;
 
 static void __attribute__((noreturn)) guard_run(int fd)
 {
-	sigset_t all;
 	char byte;
 
 	/* away from the terminal and whatever is sent to mpiexec's group; hold nothing open */
 	setsid();
-	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
 	dup2(fd, 0);
 	close_range(1, ~0u, 0);
 	while (read(0, &byte, 1) < 0 && errno == EINTR)
@@ -47,6 +44,7 @@ static void __attribute__((noreturn)) guard_run(int fd)
 int guard_start(int ranks)
 {
 	size_t bytes = sizeof(*shared) + (size_t)ranks * sizeof(shared->group[0]);
+	sigset_t all, before;
 	int fds[2];
 
 	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -55,11 +53,15 @@ int guard_start(int ranks)
 	shared->ranks = ranks;
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
+	/* the guard has every signal blocked from its first step on, a key of the terminal's among them */
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &before);
 	guard_pid = fork();
-	if (guard_pid < 0)
-		return -errno;
 	if (!guard_pid)
 		guard_run(fds[0]);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	if (guard_pid < 0)
+		return -errno;
 	close(fds[0]);
 	pipe_fd = fds[1];
 	return 0;
