@@ -15,7 +15,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/config.h"
 #include "base/log.h"
 #include "portals/debug.h"
 
@@ -34,11 +33,6 @@ static struct net *net_of(struct ptl_ni *ni)
 	return &ofi_of(ni)->rdma.net;
 }
 
-static bool automatic(void)
-{
-	return !strcmp(base_config()->ptl_nal, "auto");
-}
-
 /* Looking for providers takes libfabric some tenths of a second: not for a machine that has none worth having. */
 static const char *ofi_unusable(void)
 {
@@ -47,7 +41,7 @@ static const char *ofi_unusable(void)
 
 	if (why)
 		return why;
-	if (automatic() && !ofi_has_fabric())
+	if (ofi_is_unasked() && !ofi_has_fabric())
 		return "no fabric's device is here; over sockets it is used if PTL_NAL names it, "
 		       "as in PTL_NAL=ofi:tcp";
 	info = ofi_choose(NULL, NULL, &why);

@@ -47,6 +47,8 @@ const struct ofi_lib *ofi_lib(const char **why);
 
 /* What PTL_NAL says behind "ofi:", "" if nothing. Good until the next call. */
 const char *ofi_wanted(void);
+/* Does PTL_NAL leave the choice to us? Then only fabrics are taken. */
+bool ofi_is_unasked(void);
 /* Is there a device in this machine that libfabric is for? Costs a look at some directories. */
 bool ofi_has_fabric(void);
 /* The best offer of the provider wanted, or of all; with `node` and `service` those at this address of ours. NULL, and

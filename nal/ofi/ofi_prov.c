@@ -3,8 +3,8 @@
  *
  * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected endpoints, messages in
  * order; remote memory access and buffers for many messages are taken if they are offered. Modes of memory
- * registration are all accepted but raw keys. Of several offers the fastest kind is taken, and of one kind
- * libfabric's own order is kept.
+ * registration are all accepted but raw keys. Of several offers the fastest kind is taken, of one kind what offers most,
+ * and of those libfabric's own order is kept: a fabric that can do less is still better than sockets that can do all.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static const struct {
 	{ "psm2", true, true },  { "opx", true, true },  { "verbs", true, true },
 	{ "ucx", true, true },   { "", true, true }, /* others */
 	{ "tcp", false, true },  { "net", false, true }, { "sockets", false, true },
-	{ "udp", false, false }, { "shm", false, true },
+	{ "udp", false, false }, { "shm", false, true }, { "sm2", false, true },
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -90,19 +90,37 @@ static bool has_entries(const char *path)
 	return any;
 }
 
+bool ofi_is_unasked(void)
+{
+	return !strcmp(base_config()->ptl_nal, "auto");
+}
+
 bool ofi_has_fabric(void)
 {
 	return has_entries("/sys/class/infiniband") || has_entries("/sys/class/cxi") ||
 	       has_entries("/sys/class/hfi1");
 }
 
-static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provider, uint64_t caps)
+/* Abilities, the most first; none is tried without messages. */
+static const uint64_t caps[] = { FI_MSG | FI_RMA | FI_MULTI_RECV, FI_MSG | FI_RMA,
+				 FI_MSG | FI_MULTI_RECV, FI_MSG };
+
+#define CAPS (sizeof(caps) / sizeof(caps[0]))
+
+/* What libfabric offers, for each row of abilities. */
+struct offers {
+	struct fi_info *list[CAPS];
+	int err; /* what kept it from answering */
+};
+
+static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provider,
+				  uint64_t abilities)
 {
 	struct fi_info *h = lib->dupinfo(NULL);
 
 	if (!h)
 		return NULL;
-	h->caps = caps;
+	h->caps = abilities;
 	h->mode = FI_CONTEXT | FI_CONTEXT2;
 	h->ep_attr->type = FI_EP_RDM;
 	h->domain_attr->mr_mode =
@@ -111,64 +129,109 @@ static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provide
 	h->domain_attr->threading = FI_THREAD_DOMAIN;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	h->tx_attr->msg_order = h->rx_attr->msg_order = FI_ORDER_SAS;
-	if (*provider)
-		h->fabric_attr->prov_name = strdup(provider);
-	return h;
+	if (!*provider)
+		return h;
+	h->fabric_attr->prov_name = strdup(provider);
+	if (h->fabric_attr->prov_name)
+		return h;
+	lib->freeinfo(h);
+	return NULL;
 }
 
-static struct fi_info *ask(const struct ofi_lib *lib, const char *node, const char *service,
-			   uint64_t caps)
+/* Those with these abilities. 0, also if there are none; -errno: why there is no telling. */
+static int ask(const struct ofi_lib *lib, const char *node, const char *service, uint64_t abilities,
+	       struct fi_info **list)
 {
-	struct fi_info *h = make_hints(lib, ofi_wanted(), caps), *found = NULL;
+	struct fi_info *h = make_hints(lib, ofi_wanted(), abilities);
+	int err;
 
-	if (h && lib->getinfo(OFI_VERSION, node, service, node || service ? FI_SOURCE : 0, h,
-			      &found) != 0)
-		found = NULL;
-	if (h)
-		lib->freeinfo(h);
+	if (!h)
+		return -FI_ENOMEM;
+	err = lib->getinfo(OFI_VERSION, node, service, node || service ? FI_SOURCE : 0, h, list);
+	lib->freeinfo(h);
+	if (err)
+		*list = NULL;
+	return err == -FI_ENODATA ? 0 : err;
+}
+
+/* All are asked for: who can do less is missing among those that can do more. */
+static void ask_all(const struct ofi_lib *lib, const char *node, const char *service,
+		    struct offers *o)
+{
+	*o = (struct offers){ .err = 0 };
+	for (size_t row = 0; row < CAPS; row++) {
+		int err = ask(lib, node, service, caps[row], &o->list[row]);
+
+		if (!o->err)
+			o->err = err;
+	}
+}
+
+static void offers_free(const struct ofi_lib *lib, const struct offers *o)
+{
+	for (size_t row = 0; row < CAPS; row++)
+		if (o->list[row])
+			lib->freeinfo(o->list[row]);
+}
+
+static const struct fi_info *best(const struct offers *o)
+{
+	const struct fi_info *found = NULL;
+
+	for (size_t row = 0; row < CAPS; row++)
+		for (const struct fi_info *i = o->list[row]; i; i = i->next)
+			if (!found || kind_of(i) < kind_of(found))
+				found = i;
 	return found;
 }
 
-/* The best of a list: a copy. */
-static struct fi_info *best(const struct ofi_lib *lib, const struct fi_info *list)
+/* Why nothing is taken where `found` is the best there is, NULL: nothing. Good until the next call. */
+static const char *none(const struct ofi_lib *lib, const struct offers *o,
+			const struct fi_info *found)
 {
-	const struct fi_info *found = list;
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static char text[160];
 
-	for (const struct fi_info *i = list; i; i = i->next)
-		if (kind_of(i) < kind_of(found))
-			found = i;
-	return lib->dupinfo(found);
+	pthread_mutex_lock(&mutex);
+	if (found)
+		snprintf(text, sizeof(text),
+			 "libfabric has no provider for a fabric here; over sockets it is used if "
+			 "PTL_NAL names it, as in PTL_NAL=ofi:tcp");
+	else if (o->err)
+		snprintf(text, sizeof(text),
+			 "libfabric does not say what it offers (fi_getinfo): %s",
+			 lib->strerror(-o->err));
+	else if (*ofi_wanted())
+		snprintf(text, sizeof(text),
+			 "libfabric's provider %s offers no reliable unconnected "
+			 "endpoints here; fi_info -t FI_EP_RDM lists those that do",
+			 ofi_wanted());
+	else
+		snprintf(text, sizeof(text),
+			 "no provider of libfabric offers reliable unconnected "
+			 "endpoints here; see fi_info -t FI_EP_RDM");
+	pthread_mutex_unlock(&mutex);
+	return text;
 }
 
 struct fi_info *ofi_choose(const char *node, const char *service, const char **why)
 {
-	/* what is offered with fewer abilities is worth less; none is tried without messages */
-	static const uint64_t caps[] = { FI_MSG | FI_RMA | FI_MULTI_RECV, FI_MSG | FI_RMA,
-					 FI_MSG | FI_MULTI_RECV, FI_MSG };
-	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-	static char text[160];
 	const struct ofi_lib *lib = ofi_lib(why);
-	struct fi_info *list = NULL, *found;
+	struct fi_info *copy = NULL;
+	const struct fi_info *found;
+	struct offers o;
 
 	if (!lib)
 		return NULL;
-	for (size_t k = 0; k < sizeof(caps) / sizeof(caps[0]) && !list; k++)
-		list = ask(lib, node, service, caps[k]);
-	if (!list) {
-		pthread_mutex_lock(&mutex);
-		snprintf(text, sizeof(text),
-			 *ofi_wanted() ? "libfabric's provider %s offers no reliable unconnected "
-					 "endpoints here; fi_info -t FI_EP_RDM lists those that do"
-				       : "no provider of libfabric offers reliable unconnected "
-					 "endpoints here%s; see fi_info -t FI_EP_RDM",
-			 ofi_wanted());
-		pthread_mutex_unlock(&mutex);
-		*why = text;
-		return NULL;
+	ask_all(lib, node, service, &o);
+	found = best(&o);
+	if (!found || (ofi_is_unasked() && !kinds[kind_of(found)].fabric)) {
+		*why = none(lib, &o, found);
+	} else {
+		copy = lib->dupinfo(found);
+		if (!copy)
+			*why = "out of memory";
 	}
-	found = best(lib, list);
-	lib->freeinfo(list);
-	if (!found)
-		*why = "out of memory";
-	return found;
+	offers_free(lib, &o);
+	return copy;
 }
