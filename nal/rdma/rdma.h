@@ -42,7 +42,7 @@ struct rdma_out {
 	uint32_t header_len;
 	struct dgram_mem mem;
 	uint64_t len;
-	void *copy; /* the bytes, where they were copied */
+	void *copy; /* the bytes that were not sent at once, where they were copied */
 	void *cookie;
 	bool parts; /* it takes several packets, of which those up to piece_at were sent */
 	bool is_long;
@@ -74,7 +74,8 @@ struct rdma_coming {
 	struct dgram_mem mem;
 	uint64_t wanted, len, done; /* bytes that land, of all (0: there is none), that came */
 	void *cookie;
-	bool lands; /* else nothing of it is wanted */
+	bool lands;            /* else nothing of it is wanted */
+	enum dgram_status how; /* it is to end so */
 };
 
 /* A packet with a message, or part of one, that nal/net does not want yet. */

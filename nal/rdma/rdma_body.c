@@ -46,7 +46,8 @@ void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64
 	}
 }
 
-static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset, const void *from,
+/* False: there is no such memory, or not all of it. */
+static bool copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset, const void *from,
 		    uint64_t len)
 {
 	struct iovec iov[16];
@@ -54,13 +55,13 @@ static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset
 
 	if (mem->base) {
 		base_copy_user((char *)mem->base + offset, from, len);
-		return;
+		return true;
 	}
 	while (len) {
 		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
 
 		if (!k)
-			return;
+			return false;
 		for (int i = 0; i < k; i++) {
 			base_copy_user(iov[i].iov_base, at, iov[i].iov_len);
 			at += iov[i].iov_len;
@@ -68,6 +69,7 @@ static void copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset
 			len -= iov[i].iov_len;
 		}
 	}
+	return true;
 }
 
 /* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
@@ -281,7 +283,7 @@ bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
 		next = b->next;
 		if (b->reads && p->lost == DGRAM_OK)
 			more |= read_more(d, b);
-		if (b->how != DGRAM_OK && !b->flying)
+		if (b->reads && b->how != DGRAM_OK && !b->flying)
 			finish(d, b, b->how);
 	}
 	return more && p->lost == DGRAM_OK;
@@ -376,10 +378,12 @@ void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 		rdma_break(d, p, DGRAM_RESTARTED, "it sent what was not asked for");
 		return;
 	}
-	copy_in(d, &b->mem, b->done, m->body, m->length);
+	/* the other pieces are on their way: it ends with the last one in any case */
+	if (!copy_in(d, &b->mem, b->done, m->body, m->length))
+		b->how = DGRAM_FAILED;
 	b->done += m->length;
 	if (b->done == b->len)
-		finish(d, b, DGRAM_OK);
+		finish(d, b, b->how);
 }
 
 /* The next bytes of the message that is coming; the last ones end it. */
@@ -389,14 +393,14 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 	uint64_t wanted = c->wanted - (c->done < c->wanted ? c->done : c->wanted);
 
 	wanted = len < wanted ? len : wanted;
-	if (wanted)
-		copy_in(d, &c->mem, c->done, bytes, wanted);
+	if (wanted && !copy_in(d, &c->mem, c->done, bytes, wanted))
+		c->how = DGRAM_FAILED;
 	c->done += len;
 	if (c->done < c->len)
 		return;
 	c->len = 0;
 	if (c->lands)
-		net_landed(&d->net, p->number, c->cookie, DGRAM_OK);
+		net_landed(&d->net, p->number, c->cookie, c->how);
 }
 
 void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,

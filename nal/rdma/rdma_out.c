@@ -490,27 +490,30 @@ static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 
 /* ---- what nal/net sends ----------------------------------------------------------------------- */
 
-/* A message's record; NULL: no memory. */
-static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+/* The record of a message of which the bytes up to `at` were sent; NULL: no memory. */
+static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from,
+			       uint64_t at)
 {
+	const uint64_t rest = from->body_len - at;
 	struct rdma_out *o = out_get(d);
 
 	if (!o)
 		return NULL;
-	if (from->copy && from->body_len) {
-		o->copy = malloc(from->body_len);
+	if (from->copy && rest) {
+		o->copy = malloc(rest);
 		if (!o->copy) {
 			out_put(d, o);
 			return NULL;
 		}
-		rdma_copy_out(d, o->copy, &from->body, 0, from->body_len);
+		rdma_copy_out(d, o->copy, &from->body, at, rest);
 	}
 	o->peer = p;
 	memcpy(o->header, from->header, from->header_len);
 	o->header_len = from->header_len;
 	o->mem = from->body;
-	if (o->copy)
-		o->mem = (struct dgram_mem){ .base = o->copy };
+	if (o->copy) /* what was sent would lie before it */
+		o->mem = (struct dgram_mem){ .base = (void *)((uintptr_t)o->copy - at) };
+	o->piece_at = at;
 	o->len = from->body_len;
 	o->cookie = from->cookie;
 	o->parts = in_parts(d, o->header_len, o->len);
@@ -562,13 +565,12 @@ keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
 		at = send_parts(d, p, from);
 	if (at && at == from->body_len)
 		return 0;
-	o = record(d, p, from);
+	o = record(d, p, from, at);
 	if (!o) {
 		if (at)
 			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 		return -ENOMEM;
 	}
-	o->piece_at = at;
 	if (o->is_long && goes_now(p) && send_long(d, p, o))
 		rdma_await(d, p);
 	else

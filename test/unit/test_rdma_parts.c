@@ -2,21 +2,28 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Messages in several packets that nobody asks for: their bytes arrive whatever happens to be short, credit, room in the
- * link, or the receiver's time, of a message that is not wanted none do, nothing comes between, and who does it
- * otherwise loses the connection. Two machines; the link between them, their peers and nal/net are stubs.
+ * link, packets, or the receiver's time, of a message that is not wanted none do, nothing comes between, and who does it
+ * otherwise loses the connection. Where there is no memory those hear of it who wait. Two machines; the link between them,
+ * their peers, nal/net and malloc are stubs.
  */
+#undef malloc /* theirs is scarce_malloc */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "nal/rdma/rdma.h"
 #include "portals/ni.h"
 
 enum { PACKET = 1024, EAGER = 8192, CREDIT = 16, MOST = 64, TOKEN = 77, COOKIE = 5 };
+enum {
+	COPIED = 64,
+	AT_ONCE = 24
+}; /* of a link that copies little, packets before more memory is needed */
 enum { HEADER = 3, FITS = PACKET - 16 - HEADER, FIRST = PACKET - 24 - HEADER, NEXT = PACKET - 16 };
 
 static struct side {
@@ -31,8 +38,10 @@ static struct {
 	uint32_t len;
 	uint8_t kind;
 } wire[MOST];
-static uint32_t nwire, taken; /* packets of `from`, and those that `to` was given */
-static uint32_t room;         /* packets the link takes */
+static uint32_t nwire, taken;            /* packets of `from`, and those that `to` was given */
+static uint32_t room;                    /* packets the link takes */
+static struct rdma_packet *flying[MOST]; /* that it did not copy */
+static uint32_t nflying;
 
 static uint8_t source[EAGER + 1], landing[EAGER + 1];
 static enum dgram_verdict verdict;
@@ -40,7 +49,21 @@ static uint64_t wanted;
 static uint32_t ndelivered, nlanded, nsent;
 static uint64_t delivered; /* the length of the last one */
 static enum dgram_status how;
-static bool answers; /* the sender hears what the receiver says */
+static bool answers;      /* the sender hears what the receiver says */
+static bool scattered;    /* where it lands is in pieces of memory, */
+static uint64_t gone;     /* of which those from here on are not there */
+static uint64_t looked;   /* bytes of pieces that were asked for */
+static size_t scarce;     /* blocks of so many bytes are not to be had; 0: they are */
+static bool unregistered; /* no memory can be registered */
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+void *scarce_malloc(size_t bytes);
+
+void *scarce_malloc(size_t bytes)
+{
+	return scarce && bytes >= scarce ? NULL : malloc(bytes);
+}
 
 /* ---- the link --------------------------------------------------------------------------------- */
 
@@ -63,7 +86,18 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	wire[nwire].len = k->len;
 	assert_int_equal(rdma_decode(k->bytes, k->len, &m), 0);
 	wire[nwire++].kind = m.kind;
+	if (k->len > from.d.limits.copied)
+		flying[nflying++] = k;
 	return 0;
+}
+
+/* The link needs so many packets no more. */
+static void sent(uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		rdma_sent(&from.d, flying[i], RDMA_OK, NULL);
+	nflying -= n;
+	memmove(flying, flying + n, nflying * sizeof(*flying));
 }
 
 static unsigned int link_poll(void *link)
@@ -124,8 +158,11 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 {
 	(void)user;
 	(void)max;
+	if (gone && offset >= gone)
+		return 0;
 	iov->iov_base = (uint8_t *)cookie + offset;
 	iov->iov_len = 100 - offset % 100 < len ? 100 - offset % 100 : len;
+	looked += iov->iov_len;
 	return 1;
 }
 
@@ -143,7 +180,8 @@ enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_i
 	if (in->body)
 		return DGRAM_DONE;
 	if (verdict == DGRAM_PULL)
-		*l = (struct dgram_landing){ .mem.base = landing,
+		*l = (struct dgram_landing){ .mem.base = scattered ? NULL : landing,
+					     .mem.cookie = landing,
 					     .length = wanted,
 					     .cookie = (void *)COOKIE };
 	return verdict;
@@ -239,7 +277,7 @@ int rdma_reg(struct rdma *d, void *base, size_t len, enum rdma_use use, struct r
 	(void)len;
 	(void)use;
 	(void)mr;
-	return 0;
+	return unregistered ? -ENOMEM : 0;
 }
 
 int rdma_reg_body(struct rdma *d, const struct net_span *span, void *base, size_t len,
@@ -262,11 +300,13 @@ void rdma_reg_free(struct rdma *d)
 
 /* ---- help ------------------------------------------------------------------------------------- */
 
-static void make(struct side *s)
+static void make(struct side *s, uint32_t copied)
 {
-	static const struct rdma_limits limits = {
-		.packet = PACKET, .copied = PACKET, .credit = CREDIT, .eager = EAGER
-	};
+	const struct rdma_limits limits = { .packet = PACKET,
+					    .copied = copied,
+					    .credit = CREDIT,
+					    .eager = EAGER,
+					    .local_mr = copied < PACKET };
 	static const struct nal_job job = { .secret_len = 16 };
 
 	memset(s, 0, sizeof(*s));
@@ -283,16 +323,26 @@ static void make(struct side *s)
 static int set_up(void **state)
 {
 	(void)state;
-	make(&from);
-	make(&to);
-	nwire = taken = ndelivered = nlanded = nsent = 0;
+	scarce = 0;
+	unregistered = scattered = answers = false;
+	gone = looked = 0;
+	make(&from, PACKET);
+	make(&to, PACKET);
+	nwire = taken = ndelivered = nlanded = nsent = nflying = 0;
 	room = MOST;
-	answers = false;
 	verdict = DGRAM_PULL;
 	wanted = EAGER;
 	for (size_t i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(i * 7 + i / 251 + 1);
 	memset(landing, 0, sizeof(landing));
+	return 0;
+}
+
+static int set_up_not_copied(void **state)
+{
+	set_up(state);
+	rdma_stop(&from.d);
+	make(&from, COPIED);
 	return 0;
 }
 
@@ -305,7 +355,7 @@ static int tear_down(void **state)
 }
 
 /* The bytes may be changed when it returns, unless the sender wants to be told. */
-static void put(uint64_t len, void *cookie)
+static int try_put(uint64_t len, void *cookie)
 {
 	struct dgram_out o = { .header = "abc",
 			       .header_len = HEADER,
@@ -314,7 +364,12 @@ static void put(uint64_t len, void *cookie)
 			       .copy = !cookie,
 			       .cookie = cookie };
 
-	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
+	return rdma_send(&from.d.net, 0, &o);
+}
+
+static void put(uint64_t len, void *cookie)
+{
+	assert_int_equal(try_put(len, cookie), 0);
 }
 
 /* Gives `to` so many packets of those that `from` has sent. */
@@ -457,6 +512,76 @@ static void what_is_not_wanted_lands_nowhere(void **state)
 	landed(0);
 }
 
+/* ... then it is copied, but for what was sent. */
+static void no_byte_is_copied_twice(void **state)
+{
+	struct dgram_out o = { .header = "abc",
+			       .header_len = HEADER,
+			       .body.cookie = source,
+			       .body_len = EAGER,
+			       .copy = true };
+
+	(void)state;
+	from.peer.allowed = 5;
+	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
+	assert_int_equal(nwire, 5);
+	assert_int_equal(looked, EAGER);
+	memset(source, 0, sizeof(source));
+	take(5);
+	credit();
+	take(MOST);
+	assert_int_equal(looked, EAGER);
+	landed(EAGER);
+}
+
+/* Of memory that is not there where it should be. The connection is none the worse. */
+static void what_cannot_land_has_failed(void **state)
+{
+	(void)state;
+	scattered = true;
+	gone = 2000;
+	put(EAGER, NULL);
+	take(nwire - 1);
+	assert_int_equal(nlanded, 0);
+	take(1);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(how, DGRAM_FAILED);
+	landed(gone);
+	gone = 0;
+	credit();
+	put(EAGER, NULL);
+	take(MOST);
+	assert_int_equal(nlanded, 2);
+	assert_int_equal(how, DGRAM_OK);
+	landed(EAGER);
+}
+
+static void so_have_pieces(void **state)
+{
+	(void)state;
+	answers = scattered = true;
+	gone = 2000;
+	wanted = EAGER + 1;
+	put(EAGER + 1, (void *)COOKIE);
+	from.carrier->run(&from.d.net);
+	take(1);
+	from.carrier->run(&from.d.net);
+	assert_int_equal(wire[1].kind, RDMA_PIECE);
+	while (taken < nwire) {
+		assert_int_equal(nlanded, 0);
+		take(1);
+		rdma_busy(&to.d, &to.peer);
+		to.carrier->run(&to.d.net);
+	}
+	assert_int_equal(nsent, 1);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(how, DGRAM_FAILED);
+	landed(gone);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_false(from.carrier->unfinished(&from.d.net));
+	assert_false(to.carrier->unfinished(&to.d.net));
+}
+
 /* ... and what is sent meanwhile waits for its end. */
 static void it_goes_on_when_there_is_credit(void **state)
 {
@@ -509,6 +634,103 @@ static void and_when_the_link_has_room(void **state)
 	assert_int_equal(ndelivered, 2);
 	landed(EAGER);
 	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+static void the_link_may_keep_packets(void **state)
+{
+	(void)state;
+	put(EAGER, NULL);
+	memset(source, 0, sizeof(source));
+	take(MOST);
+	assert_int_equal(nlanded, 1);
+	landed(EAGER);
+	assert_int_equal(nflying, nwire);
+	assert_true(from.carrier->unfinished(&from.d.net));
+	sent(nflying);
+	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+static void it_goes_on_when_they_are_back(void **state)
+{
+	(void)state;
+	from.peer.allowed = MOST;
+	unregistered = true;
+	for (int i = 0; i < 3; i++)
+		put(EAGER, NULL);
+	memset(source, 0, sizeof(source));
+	from.carrier->run(&from.d.net);
+	assert_int_equal(nwire, AT_ONCE);
+	take(MOST);
+	assert_int_equal(nlanded, 2);
+	while (nlanded < 3) {
+		assert_true(nflying > 0);
+		sent(1);
+		from.carrier->run(&from.d.net);
+		take(MOST);
+	}
+	assert_int_equal(from.peer.lost, DGRAM_OK);
+	landed(EAGER);
+}
+
+/* ... or more of them can be had. */
+static void or_there_are_more(void **state)
+{
+	(void)state;
+	from.peer.allowed = MOST;
+	for (int i = 0; i < 3; i++)
+		put(EAGER, NULL);
+	assert_true(nwire > AT_ONCE);
+	take(MOST);
+	assert_int_equal(nlanded, 3);
+	sent(nflying);
+	assert_false(from.carrier->unfinished(&from.d.net));
+}
+
+/* ... of a message that was begun there is no end then. */
+static void without_memory_it_is_not_sent(void **state)
+{
+	static const size_t blocks[] = { 1, 4096 }; /* its record, the copy of its bytes */
+
+	for (size_t i = 0; i < sizeof(blocks) / sizeof(*blocks); i++) {
+		tear_down(state);
+		set_up(state);
+		scarce = blocks[i];
+		from.peer.allowed = 0;
+		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
+		assert_int_equal(from.peer.lost, DGRAM_OK);
+		assert_false(from.carrier->unfinished(&from.d.net));
+		from.peer.allowed = 3;
+		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
+		assert_int_equal(nwire, 3);
+		assert_int_equal(from.peer.lost, DGRAM_NO_MEMORY);
+		take(MOST);
+		assert_int_equal(nlanded, 0);
+	}
+}
+
+static void nor_kept_for_later(void **state)
+{
+	(void)state;
+	verdict = DGRAM_LATER;
+	scarce = 1;
+	put(EAGER, NULL);
+	take(1);
+	assert_int_equal(to.peer.lost, DGRAM_NO_MEMORY);
+	assert_null(to.peer.late);
+}
+
+static void nor_asked_for(void **state)
+{
+	(void)state;
+	answers = true;
+	put(EAGER + 1, (void *)COOKIE);
+	from.carrier->run(&from.d.net);
+	scarce = 1;
+	take(1);
+	assert_int_equal(nsent, 1);
+	assert_int_equal(nlanded, 1);
+	assert_int_equal(how, DGRAM_FAILED);
+	assert_int_equal(to.peer.lost, DGRAM_OK);
 }
 
 static void who_wants_to_know_hears_when_all_of_it_is_sent(void **state)
@@ -682,7 +904,8 @@ static void nor_nonsense(void **state)
 	assert_int_equal(ndelivered, 0);
 }
 
-#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define CASE(name)       cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define NOT_COPIED(name) cmocka_unit_test_setup_teardown(name, set_up_not_copied, tear_down)
 
 int main(void)
 {
@@ -692,9 +915,18 @@ int main(void)
 		CASE(of_what_is_too_long_the_beginning_lands),
 		CASE(memory_may_be_in_pieces),
 		CASE(what_is_not_wanted_lands_nowhere),
+		CASE(no_byte_is_copied_twice),
+		CASE(what_cannot_land_has_failed),
+		CASE(so_have_pieces),
 		CASE(it_goes_on_when_there_is_credit),
 		CASE(the_receiver_gives_it_in_the_middle),
 		CASE(and_when_the_link_has_room),
+		NOT_COPIED(the_link_may_keep_packets),
+		NOT_COPIED(it_goes_on_when_they_are_back),
+		NOT_COPIED(or_there_are_more),
+		CASE(without_memory_it_is_not_sent),
+		CASE(nor_kept_for_later),
+		CASE(nor_asked_for),
 		CASE(who_wants_to_know_hears_when_all_of_it_is_sent),
 		CASE(but_not_at_once),
 		CASE(what_is_to_come_is_expected),
