@@ -52,6 +52,7 @@ struct ptl_ni {
 	struct ptl_net {
 		const struct nal_ops *nal;
 		void *state;
+		struct net *net; /* what those on nal/net have there, once it is begun */
 		uint64_t region; /* offset of its part of the region */
 	} net[PTL_NETS];
 	struct ptl_left_out { /* NALs that are not used, for reports */

@@ -122,6 +122,8 @@ struct dgram_packet {
 
 #define DGRAM_PIECES 16 /* most in one packet */
 
+struct dgram_out;
+
 struct dgram_ops {
 	/* -- packets out; called by dgram_run, and by dgram_close -- */
 
@@ -153,6 +155,11 @@ struct dgram_ops {
 	/* A message that was given a cookie is over: it was delivered, and the peer took `length` bytes of its body
 	 * (DGRAM_OK), or nothing of it. Its body's memory is no longer read. Once for each. */
 	void (*sent)(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+
+	/* A message to a peer that never answered, of those that were given to us the oldest first, just before its end is
+	 * told: nothing of it was sent. True: the owner has taken it, to send it in another way, and hears nothing more of
+	 * it. NULL: it never does. Called by dgram_receive and dgram_run. */
+	bool (*unsent)(void *user, uint32_t peer, const struct dgram_out *o);
 
 	/* -- peers; called by dgram_receive and dgram_run -- */
 

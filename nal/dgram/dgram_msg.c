@@ -267,6 +267,26 @@ void dgram_piece_pop(struct dgram *m, struct dgram_conn *c)
 
 /* ---- the end of a connection ------------------------------------------------------------------ */
 
+/* Has the owner another way for it? */
+static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg)
+{
+	struct dgram_out o = {
+		.header = msg->bytes,
+		.header_len = msg->header_len,
+		.body = msg->body,
+		.body_len = msg->body_len,
+		.copy = msg->body.base == msg->bytes + msg->header_len,
+		.push = msg->limit,
+		.cookie = msg->cookie,
+	};
+
+	if (!m->ops.unsent || !m->ops.unsent(m->user, peer, &o))
+		return false;
+	msg->over = true;
+	c->msg_bytes -= msg->room;
+	return true;
+}
+
 void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32_t last,
 		    enum dgram_status s)
 {
@@ -282,7 +302,8 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 	for (; c->msg_base != last; c->msg_base++) {
 		struct dgram_msg *msg = *slot(c, c->msg_base);
 
-		end(m, peer, c, msg, 0, s);
+		if (s != DGRAM_UNREACHABLE || !taken_back(m, peer, c, msg))
+			end(m, peer, c, msg, 0, s);
 		dgram_msg_unref(m, msg);
 	}
 	for (uint32_t i = 0; i < c->bodies.size; i++)

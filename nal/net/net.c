@@ -72,6 +72,7 @@ static void note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
 	struct ptl_stat_peer *st = &n->stat[peer];
 
 	if (n->peer[peer].who.id != who->id) {
+		net_forget_passing(&n->peer[peer]);
 		memset(&n->peer[peer], 0, sizeof(n->peer[peer]));
 		memset(st, 0, sizeof(*st));
 	}
@@ -127,6 +128,8 @@ static uint32_t find(struct net *n, ptl_process_id_t id)
 	/* the machine knows who called us before the connection stands */
 	if (n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
+	if (n->peer[peer].to)
+		return DGRAM_NONE;
 	n->last = id;
 	return n->last_peer = peer;
 }
@@ -167,7 +170,7 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 	n->last_peer = DGRAM_NONE;
 	if (peer != DGRAM_NONE)
 		note_peer(n, peer, &who);
-	return peer != DGRAM_NONE;
+	return peer != DGRAM_NONE && !n->peer[peer].to;
 }
 
 bool net_may_copy(const struct net *n, uint32_t peer)
@@ -213,6 +216,8 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 	n->stat[peer].state = 1;
 	n->peer[peer].gone = false;
 	n->last_peer = DGRAM_NONE;
+	if (!n->peer[peer].met)
+		net_reached(n, peer);
 	poll_it(n);
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "connected to nid 0x%08x pid %u by %s", n->stat[peer].id.nid,
@@ -241,6 +246,8 @@ void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why
 	if (n->peer[peer].held)
 		n->nheld--;
 	n->peer[peer].held = false;
+	if (s == DGRAM_UNREACHABLE)
+		net_unreached(n, peer, why ? why : dgram_status_text(s));
 }
 
 /* ---- progress --------------------------------------------------------------------------------- */
@@ -331,6 +338,8 @@ static void free_all(struct net *n)
 	}
 	if (n->body_of)
 		munmap(n->body_of, n->ni->view.nops * sizeof(*n->body_of));
+	for (uint32_t i = 0; n->peer && i < n->npeers; i++)
+		free(n->peer[i].why);
 	if (n->peer)
 		munmap(n->peer, NET_PEERS * sizeof(*n->peer));
 }
@@ -360,6 +369,7 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	if (!n->body_of || !n->peer)
 		return "out of memory";
 	n->begun = true;
+	n->slot->net = n;
 	ptl_lock(ni);
 	s->net_peer_off[n->slot - ni->net] = (uint64_t)((char *)n->stat - (char *)ni->view.r);
 	if (fd < 0)

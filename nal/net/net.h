@@ -10,6 +10,7 @@
  *   net_dgram.c  the datagram machine as a carrier
  *   net_start.c  initiator: operations become messages, answers and replies end them
  *   net_serve.c  target: messages become requests to the engine, landings, answers
+ *   net_pass.c   peers that another NAL is to reach
  *   net_rank.c   where the ranks of a job are, by what they published
  *   net_hold.c   names that one process of the host has at a time
  *   net_mem.c    memory descriptors as stretches of memory
@@ -124,6 +125,10 @@ struct net_peer {
 	struct dgram_who who;
 	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
 	bool gone;    /* the connection was lost, and there is no other */
+	bool met;     /* a connection stood, this one or one before */
+	struct net *to,
+		*from; /* none ever did: who has it now; who could not reach it, until we have */
+	char *why;     /* it is passed on to `to` */
 	uint32_t expected;                /* answers */
 	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
 	bool held;                        /* it was told to wait */
@@ -136,6 +141,7 @@ struct net {
 	const char *name; /* of the NAL */
 	const struct net_carrier *carrier;
 	bool begun;
+	bool warned; /* of a peer that was passed on */
 	/* the datagram machine's: */
 	const struct net_link *link;
 	void *link_state;
@@ -263,6 +269,18 @@ enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in 
 			       struct dgram_landing *landing);
 void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s);
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+
+/* ---- net_pass.c ------------------------------------------------------------------------------- */
+
+/* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before net_lost says so. */
+bool net_pass(void *user, uint32_t peer, const struct dgram_out *o);
+/* The peer could not be reached: it is passed on, if a connection never stood. */
+void net_unreached(struct net *n, uint32_t peer, const char *why);
+/* It was. */
+void net_reached(struct net *n, uint32_t peer);
+void net_forget_passing(struct net_peer *p);
+/* Why the peer was passed on; NULL: it was not. */
+const char *net_passed(const struct net *n, ptl_process_id_t id);
 
 /* ---- net_rank.c ------------------------------------------------------------------------------- */
 

@@ -87,6 +87,7 @@ static const struct dgram_ops machine_ops = {
 	.deliver = net_deliver,
 	.landed = net_landed,
 	.sent = net_sent,
+	.unsent = net_pass,
 	.accept = accept_peer,
 	.up = net_up,
 	.lost = lost,

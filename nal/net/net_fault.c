@@ -48,6 +48,7 @@ struct rule {
 	uint64_t delay_ns;
 	int types; /* 0: any */
 	bool by_peer, by_pid, by_portal, limited;
+	char nal[8]; /* "": any */
 	uint32_t nid, pid;
 	uint32_t portal;
 	uint64_t left; /* times it may still happen */
@@ -135,6 +136,10 @@ static bool parse_word(struct net_fault *f, struct rule *r, bool *acts, char *wo
 		if (!look_up(types, value, strlen(value), &number))
 			return false;
 		r->types |= number;
+		return true;
+	}
+	if (!strcmp(word, "nal")) {
+		snprintf(r->nal, sizeof(r->nal), "%s", value);
 		return true;
 	}
 	if (!strcmp(word, "peer"))
@@ -284,7 +289,7 @@ static bool applies(struct net_fault *f, struct rule *r, const struct net *n, ui
 {
 	bool to_portal;
 
-	if (r->limited && !r->left)
+	if ((r->limited && !r->left) || (*r->nal && strcmp(r->nal, n->name) != 0))
 		return false;
 	if (r->by_peer) {
 		ptl_process_id_t id;

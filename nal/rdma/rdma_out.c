@@ -656,13 +656,31 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 	return p->stuck;
 }
 
+/* To whom no connection ever stood: has nal/net another way for what waits? */
+static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net *n)
+{
+	struct dgram_out out = {
+		.header = o->header,
+		.header_len = o->header_len,
+		.body = o->mem,
+		.body_len = o->len,
+		.copy = o->copy,
+		.cookie = o->cookie,
+	};
+
+	return net_pass(n, p->number, &out);
+}
+
 void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 {
 	struct rdma_out *o;
 
 	while ((o = p->queue)) {
 		p->queue = o->next;
-		rdma_out_over(d, o, 0, s);
+		if (s == DGRAM_UNREACHABLE && taken_back(p, o, &d->net))
+			out_put(d, o);
+		else
+			rdma_out_over(d, o, 0, s);
 	}
 	for (uint32_t i = 0; p->longs && i < d->longs_room; i++)
 		if (d->longs[i].out && d->longs[i].out->peer == p)

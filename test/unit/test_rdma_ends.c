@@ -32,6 +32,14 @@ static struct {
 	bool last;
 } packet[MOST];
 
+static struct {
+	uint8_t header, first;
+	uint64_t len;
+	bool copy;
+	void *cookie;
+} passed[MOST];
+static uint32_t npassed, takes, nfailed;
+
 /* ---- the link --------------------------------------------------------------------------------- */
 
 static int link_send(void *link, void *way, struct rdma_packet *k)
@@ -140,7 +148,24 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum d
 	(void)number;
 	(void)cookie;
 	(void)length;
-	(void)s;
+	assert_int_equal(s, DGRAM_UNREACHABLE);
+	nfailed++;
+}
+
+/* Takes back the first `takes` of those that it is offered. */
+bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
+{
+	assert_ptr_equal(user, &d);
+	assert_int_equal(number, 0);
+	if (npassed == takes)
+		return false;
+	assert_int_equal(o->header_len, 1);
+	passed[npassed].header = *(const uint8_t *)o->header;
+	passed[npassed].first = o->body_len ? *(const uint8_t *)o->body.base : 0;
+	passed[npassed].len = o->body_len;
+	passed[npassed].copy = o->copy;
+	passed[npassed++].cookie = o->cookie;
+	return true;
 }
 
 void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, const char *why)
@@ -242,7 +267,7 @@ static int set_up(void **state)
 	memset(&d, 0, sizeof(d));
 	memset(&peer, 0, sizeof(peer));
 	full = false;
-	nreads = npackets = looks = 0;
+	nreads = npackets = looks = npassed = takes = nfailed = 0;
 	assert_null(rdma_start(&d, &interface, NULL, &fake, NULL, &limits, &job, -1));
 	d.peer = peers;
 	d.npeers = 1;
@@ -405,6 +430,47 @@ static void what_found_no_room_goes_soon_after_there_is_some(void **state)
 	assert_true(carrier->wake(&d.net) == DGRAM_NEVER);
 }
 
+/* To a peer that was never reached, the cookie being the place of its header; `copy`, its body is gone afterwards. */
+static void give(char *header, uint64_t len, bool copy)
+{
+	static char all[4][SMALL];
+	char *bytes = all[*header - 'a'];
+	struct dgram_out o = { .header = header,
+			       .header_len = 1,
+			       .body.base = bytes,
+			       .body_len = len,
+			       .copy = copy,
+			       .cookie = copy ? NULL : header };
+
+	memset(bytes, *header, SMALL);
+	assert_int_equal(rdma_send(&d.net, 0, &o), 0);
+	if (copy)
+		memset(bytes, 0, SMALL);
+}
+
+static void what_was_never_sent_can_be_taken_back_in_its_order(void **state)
+{
+	static char headers[] = "abcd";
+	static const uint64_t lens[] = { 8, 0, SMALL, 4096 };
+
+	(void)state;
+	peer.state = RDMA_CALLING;
+	for (int i = 0; i < 4; i++)
+		give(headers + i, lens[i], i == 0);
+	takes = 3;
+	rdma_outs_end(&d, &peer, DGRAM_UNREACHABLE);
+	assert_int_equal(npassed, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(passed[i].header, headers[i]);
+		assert_int_equal(passed[i].first, lens[i] ? headers[i] : 0);
+		assert_int_equal(passed[i].len, lens[i]);
+		assert_true(passed[i].copy == (i == 0));
+		assert_ptr_equal(passed[i].cookie, i ? headers + i : NULL);
+	}
+	assert_int_equal(nfailed, 1);
+	assert_null(peer.queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -413,6 +479,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(so_does_one_in_memory_of_a_packet, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(so_does_a_long_one, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_was_never_sent_can_be_taken_back_in_its_order,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(so_does_what_is_asked_for_in_pieces, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(so_does_a_sign_of_life, set_up, tear_down),

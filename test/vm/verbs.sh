@@ -7,6 +7,7 @@
 #        verbs.sh memory KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES
 #        verbs.sh mpi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE PROGRAM-THAT-CONNECTS
 #        verbs.sh iwarp MPIEXEC FOLDER-OF-PROGRAMS
+#        verbs.sh apart MPIEXEC FOLDER-OF-PROGRAMS
 #        verbs.sh faults MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE OUTAGE QP-ERROR
 #        verbs.sh ofi MPIEXEC FOLDER-OF-PROGRAMS KEY-FILE PROGRAM-FOR-REMAPPED-MEMORY PROGRAM-WITH-LONG-MESSAGES PROGRAM...
 set -eu
@@ -209,6 +210,39 @@ iwarp() {
 	check 'order over iWARP, two hosts' passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 2
 }
 
+# Even ranks are in one subnet, odd ones in another: UDP leads from one to the other, verbs does not.
+cat >"$dir/subnets" <<'END'
+#!/bin/bash
+if [ $((PMI_RANK % 2)) -eq 0 ]; then
+	PTL_IFACE=rdmaA
+else
+	PTL_IFACE=rdma0
+fi
+export PTL_IFACE
+exec "$@"
+END
+chmod +x "$dir/subnets"
+
+falls() { # TRANSPORTS COMMAND...: both ranks take UDP, and say so
+	PTL_NAL=$1 PTL_REPORT=1 passes "${@:2}" &&
+		[ "$(grep -c 'verbs does not lead to .* udp is used for it' "$dir/out")" -eq 2 ] &&
+		[ "$(grep -c 'peer nid .* by udp[^:]*: [1-9]' "$dir/out")" -eq 2 ] &&
+		! grep -q 'peer nid .* by verbs' "$dir/out"
+}
+stays() { # COMMAND...: it fails
+	! passes "$@" && ! grep -q 'does not lead to' "$dir/out"
+}
+
+apart() {
+	local order=$2/p2p/mpi_p2p_order
+	export PTL_NET_DEAD_MS=4000
+	for nals in verbs,udp auto; do
+		check "whom verbs does not lead to is reached by UDP, with PTL_NAL=$nals" \
+			falls $nals "$1" -n 2 "$dir/subnets" "$order" 1 1
+	done
+	check 'but not if PTL_NAL names verbs alone' stays "$1" -n 2 "$dir/subnets" "$order" 1 1
+}
+
 # ---- faults --------------------------------------------------------------------------------------
 
 # A cable that loses everything, or a plug that is pulled, so that the link is down. (An interface that is switched off would be
@@ -357,7 +391,7 @@ faults() {
 }
 
 case $1 in
-conformance | memory | mpi | ofi | iwarp | faults) "$@" ;;
+conformance | memory | mpi | ofi | iwarp | apart | faults) "$@" ;;
 *)
 	echo "verbs.sh: no part $1" >&2
 	exit 2
