@@ -13,6 +13,8 @@ be had. The exit status is 1 where a value is missing, else 2 where a target is 
 import statistics
 import sys
 
+from targets import number, print_targets, status
+
 RATES = {'100M': 100, '1G': 1000, 'lossy': 1000, 'lossy2': 1000, 'lossy10': 1000}
 OURS = ('udp', 'eth')
 NAMES = {'openmpi': 'Open MPI', 'mpich': 'MPICH'}
@@ -54,10 +56,6 @@ def times(value, other):
     return f'{value / other:.2f}' if value and other else '-'
 
 
-def number(value, digits=1):
-    return f'{value:.{digits}f}' if value else '-'
-
-
 def print_rows(figures):
     print(f'{"link":<9} {"way":<11} {"Mbit/s":>10} {"of allowed":>11} {"x Open MPI":>11} {"x MPICH":>9} '
           f'{"64 bytes/us":>12}')
@@ -97,32 +95,11 @@ def targets(figures):
                 yield link, "eth, stream, Mbit/s: Open MPI's TCP", rate, tcp, 'at least', 1.2
 
 
-def print_targets(figures):
-    """How many are missed."""
-    missed, head = 0, f'\n{"link":<9} {"target beside what":<36} {"measured":>10} {"beside":>10} {"ratio":>6}'
-    for link, what, value, beside, bound, limit in targets(figures):
-        if not value or not beside:
-            continue
-        if head:
-            print(f'{head} {"wanted":>14}')
-            head = None
-        met = value / beside <= limit if bound == 'at most' else value / beside >= limit
-        missed += not met
-        digits = 2 if ', us:' in what else 1
-        print(f'{link:<9} {what:<36} {number(value, digits):>10} {number(beside, digits):>10} '
-              f'{value / beside:>6.2f} {bound + f" {limit:.2f}":>14}  {"met" if met else "MISSED"}')
-    return missed
-
-
 def main(path):
     with open(path, encoding='ascii') as lines:
         figures = Figures(lines)
     print_rows(figures)
-    missed = print_targets(figures)
-    if figures.missing:
-        print(f'{figures.missing} measurements failed')
-        return 1
-    return 2 if missed else 0
+    return status(print_targets(targets(figures), 'link', '\n'), figures.missing)
 
 
 if __name__ == '__main__':
