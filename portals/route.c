@@ -361,6 +361,74 @@ static void report_unused(const struct ptl_ni *ni, const struct nal_ops *n)
 	base_warn("  %s is not used: %s", n->name, why);
 }
 
+/* Peers that a NAL does not lead to for one reason: the first of them. */
+struct astray {
+	const struct nal_ops *nal;
+	char why[96];
+	ptl_process_id_t id;
+	uint32_t count;
+};
+
+#define ASTRAY 16u /* reasons that are told */
+
+/* Why the NAL is not the one that a peer of a later one has; NULL: it is not known. */
+static const char *why_not(struct ptl_ni *ni, const struct nal_ops *n, const struct nal_job *job,
+			   ptl_process_id_t id)
+{
+	const char *why = n->passed ? n->passed(ni, id) : NULL;
+	size_t len;
+
+	for (unsigned int i = 0; !why && job->card && i < job->size; i++)
+		if (job->ids[i].nid == id.nid && job->ids[i].pid == id.pid)
+			return ptl_net_card(job->card[i], n->name, &len)
+				       ? "its address is of no use here"
+				       : "it does not offer that";
+	return why;
+}
+
+static void count_astray(struct astray *a, const struct nal_ops *n, const char *why,
+			 ptl_process_id_t id)
+{
+	uint32_t k = 0;
+
+	while (k < ASTRAY && a[k].count && (a[k].nal != n || strcmp(a[k].why, why) != 0))
+		k++;
+	if (k < ASTRAY && !a[k].count++) {
+		a[k].nal = n;
+		a[k].id = id;
+		snprintf(a[k].why, sizeof(a[k].why), "%s", why);
+	}
+}
+
+/* Which NALs would have come before those that lead to our peers. */
+static void report_astray(struct ptl_ni *ni)
+{
+	const struct ptl_stat *s = &ni->view.r->stat;
+	struct astray a[ASTRAY] = { { .count = 0 } };
+	struct nal_job job;
+
+	ptl_job_nets(ni->index, &job);
+	ptl_lock(ni);
+	for (uint32_t k = 1; k < ni->nnets; k++) {
+		const struct ptl_stat_peer *p =
+			(const void *)((const char *)ni->view.r + s->net_peer_off[k]);
+
+		for (uint32_t i = 0; i < s->net_peer_high[k] && i < REPORT_PEERS; i++)
+			for (uint32_t j = 0; p[i].state && j < k; j++) {
+				const struct nal_ops *n = ni->net[j].nal;
+				const char *why = why_not(ni, n, &job, p[i].id);
+
+				if (why)
+					count_astray(a, n, why, p[i].id);
+			}
+	}
+	ptl_leave(ni);
+	ptl_job_nets_free(&job);
+	for (uint32_t k = 0; k < ASTRAY && a[k].count; k++)
+		base_warn("  %s does not lead to nid 0x%08x pid %u%s: %s", a[k].nal->name,
+			  a[k].id.nid, a[k].id.pid, a[k].count > 1 ? ", and others" : "", a[k].why);
+}
+
 void ptl_nets_report(struct ptl_ni *ni)
 {
 	const struct ptl_stat *s = &ni->view.r->stat;
@@ -376,6 +444,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 		}
 		report_peers(ni, n->name, s->net_peer_off[k], s->net_peer_high[k]);
 	}
+	report_astray(ni);
 	for (int i = 0; nal_registry[i]; i++)
 		if (!is_used(ni, nal_registry[i]))
 			report_unused(ni, nal_registry[i]);

@@ -269,6 +269,11 @@ static uint64_t eth_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
+static const char *eth_passed(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return net_passed(net_of(ni), id);
+}
+
 const struct nal_ops nal_eth_ops = {
 	.name = "eth",
 	.needs_secret = true,
@@ -285,6 +290,7 @@ const struct nal_ops nal_eth_ops = {
 	.send = eth_send,
 	.progress = eth_progress,
 	.arm = eth_arm,
+	.passed = eth_passed,
 	.forked = eth_forked,
 	.describe = eth_describe,
 };

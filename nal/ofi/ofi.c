@@ -325,6 +325,11 @@ static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
 		 o->limits.read ? "read from the sender's memory" : "in pieces");
 }
 
+static const char *ofi_passed(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return net_passed(net_of(ni), id);
+}
+
 const struct nal_ops nal_ofi_ops = {
 	.name = "ofi",
 	.needs_secret = true,
@@ -340,6 +345,7 @@ const struct nal_ops nal_ofi_ops = {
 	.send = ofi_send,
 	.progress = ofi_progress,
 	.arm = ofi_arm,
+	.passed = ofi_passed,
 	.forked = ofi_forked,
 	.working = ofi_working,
 	.describe = ofi_describe,

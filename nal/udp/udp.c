@@ -386,6 +386,11 @@ static uint64_t udp_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
+static const char *udp_passed(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return net_passed(net_of(ni), id);
+}
+
 const struct nal_ops nal_udp_ops = {
 	.name = "udp",
 	.needs_secret = true,
@@ -401,6 +406,7 @@ const struct nal_ops nal_udp_ops = {
 	.send = udp_send,
 	.progress = udp_progress,
 	.arm = udp_arm,
+	.passed = udp_passed,
 	.forked = udp_forked,
 	.describe = udp_describe,
 };

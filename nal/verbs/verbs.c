@@ -253,6 +253,11 @@ static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
 		 v->rdma.limits.read ? "read from the sender's memory" : "in pieces");
 }
 
+static const char *verbs_passed(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return net_passed(net_of(ni), id);
+}
+
 const struct nal_ops nal_verbs_ops = {
 	.name = "verbs",
 	.needs_secret = true,
@@ -268,6 +273,7 @@ const struct nal_ops nal_verbs_ops = {
 	.send = verbs_start,
 	.progress = verbs_progress,
 	.arm = verbs_sleep,
+	.passed = verbs_passed,
 	.forked = verbs_forked,
 	.working = verbs_working,
 	.describe = verbs_describe,

@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 unset "${!PTL_@}"
 said=$(mktemp)
-trap 'rm -f "$said"' EXIT
+trap 'rm -f "$said" "$said.each"' EXIT
 
 run() { # TRANSPORTS COMMAND...
 	local nals=$1
@@ -52,6 +52,16 @@ for nal in shm udp; do
 	check "and why $nal is not used" says 2 "$nal is not used: PTL_NAL does not name it"
 done
 check 'all packets are counted' all_packets
+# Rank 0 would take libfabric, which rank 1 does not offer.
+cat >"$said.each" <<'END'
+#!/bin/sh
+[ "$PMI_RANK" -eq 0 ] || PTL_NAL=udp
+exec "$@"
+END
+chmod +x "$said.each"
+check 'a job of which one rank has no libfabric' run ofi:tcp,udp "${@:1:3}" "$said.each" "${@:4}"
+check 'the other says that this is why it is reached by UDP' \
+	says 1 'ofi does not lead to nid 0x[0-9a-f]* pid [0-9]*: it does not offer that'
 check 'a job over shared memory' run shm "$@"
 check 'each rank says what it is to itself' says 2 'peer nid .* by shm, itself$'
 check 'no numbers that nobody counts' says 0 'messages to it'

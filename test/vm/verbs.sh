@@ -223,9 +223,10 @@ exec "$@"
 END
 chmod +x "$dir/subnets"
 
-falls() { # TRANSPORTS COMMAND...: both ranks take UDP, and say so
+falls() { # TRANSPORTS COMMAND...: both ranks take UDP, and say so at once and in the end
 	PTL_NAL=$1 PTL_REPORT=1 passes "${@:2}" &&
 		[ "$(grep -c 'verbs does not lead to .* udp is used for it' "$dir/out")" -eq 2 ] &&
+		[ "$(grep -c '  verbs does not lead to .*: no answer' "$dir/out")" -eq 2 ] &&
 		[ "$(grep -c 'peer nid .* by udp[^:]*: [1-9]' "$dir/out")" -eq 2 ] &&
 		! grep -q 'peer nid .* by verbs' "$dir/out"
 }
