@@ -185,6 +185,7 @@ int mpi_comm_free(struct mpi_comm **comm)
 	if (err != MPI_SUCCESS)
 		return err;
 	(*comm)->freed = true;
+	mpi_object_rename(&(*comm)->obj);
 	mpi_object_release(*comm);
 	*comm = NULL;
 	return MPI_SUCCESS;

@@ -91,6 +91,8 @@ int mpi_errhandler_free(struct mpi_errhandler **e)
 		(*e)->handles = 0;
 		return mpi_fail(MPI_ERR_ERRHANDLER, "the error handler has been freed before");
 	}
+	if ((*e)->serves != MPI_SERVES_ANY && (*e)->handles == 0)
+		mpi_object_rename(&(*e)->obj);
 	mpi_object_release(*e);
 	*e = NULL;
 	return MPI_SUCCESS;

@@ -83,6 +83,13 @@ static inline void mpi_object_give_back(struct mpi_obj *o)
 	p->in_use--;
 }
 
+/* Its handle is the one of its generation. */
+static inline void mpi_object_name(struct mpi_obj *o, enum mpi_kind kind)
+{
+	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
+		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
+}
+
 /* As mpi_object_new, but what is in it is left as it was. */
 static inline void *mpi_object_take(enum mpi_kind kind)
 {
@@ -94,8 +101,7 @@ static inline void *mpi_object_take(enum mpi_kind kind)
 	p->free = o->next;
 	p->in_use++;
 	o->refs = 1;
-	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
-		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
+	mpi_object_name(o, kind);
 	return o;
 }
 
@@ -110,6 +116,18 @@ static inline void mpi_object_retire(struct mpi_obj *o)
 {
 	if (o->handle >= MPI_HANDLE_PREDEFINED)
 		o->handle = MPI_HANDLE_PREDEFINED; /* of no kind */
+}
+
+/*
+ * The same for objects that callbacks or MPI_Type_get_contents may still show the user: these give out another handle
+ * from now on. What nobody else keeps ends now, and its handle with it.
+ */
+static inline void mpi_object_rename(struct mpi_obj *o)
+{
+	if (o->handle < MPI_HANDLE_PREDEFINED || o->refs == 1)
+		return;
+	o->gen++;
+	mpi_object_name(o, (enum mpi_kind)o->kind);
 }
 
 /* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */

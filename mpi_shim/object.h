@@ -4,8 +4,9 @@
  * Groups, communicators and the small objects that hang on them. All guarded by the global lock.
  *
  * An object has `refs`, the references of the shim and the user together. What the user frees while the shim still
- * refers to it must be an error to free again, and take nothing away from the shim: the handles of groups and
- * requests go at once (mpi_object_retire), and error handlers, of which one handle may be given out often, count in
+ * refers to it must be an error to use or free again, and take nothing away from the shim: the handles of groups and
+ * requests go at once (mpi_object_retire), those of communicators, datatypes, operations and error handlers become
+ * others (mpi_object_rename). Datatypes and error handlers, of which one handle may be given out often, count in
  * `handles` the references that are the user's.
  */
 #ifndef MPI_SHIM_OBJECT_H

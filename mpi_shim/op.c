@@ -78,6 +78,7 @@ int mpi_op_free(struct mpi_op **op)
 {
 	if ((*op)->predefined)
 		return mpi_fail(MPI_ERR_OP, "a predefined operation cannot be freed");
+	mpi_object_rename(&(*op)->obj);
 	mpi_object_release(*op);
 	*op = NULL;
 	return MPI_SUCCESS;

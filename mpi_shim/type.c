@@ -275,7 +275,8 @@ int mpi_type_free(struct mpi_type **datatype)
 		if (rc != MPI_SUCCESS)
 			return rc;
 	}
-	t->body->handles--;
+	if (--t->body->handles == 0)
+		mpi_object_rename(&t->obj);
 	mpi_object_release(t);
 	*datatype = NULL;
 	return MPI_SUCCESS;

@@ -45,24 +45,227 @@ static void communicators(void)
 	CHECK_EQUAL(class_of(MPI_Intercomm_merge(MPI_COMM_WORLD, 0, &other)), MPI_ERR_COMM);
 }
 
-/* An operation keeps its communicator; the freed handle cannot be freed again meanwhile. */
+/* Calls of each family with a communicator that is none. */
+static void no_communicator(MPI_Comm comm)
+{
+	int in[8], out[8] = { 0 }, n, flag, dims = 1, periods = 0;
+	MPI_Request request;
+	MPI_Group group;
+	MPI_Comm other;
+	MPI_Info info;
+	MPI_Win win;
+	char name[MPI_MAX_OBJECT_NAME];
+
+	CHECK_EQUAL(class_of(MPI_Send(out, 1, MPI_INT, 0, 1, comm)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Bsend(out, 1, MPI_INT, 0, 1, comm)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Isend(out, 1, MPI_INT, 0, 1, comm, &request)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Recv(in, 1, MPI_INT, 0, 1, comm, MPI_STATUS_IGNORE)),
+		    MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Recv_init(in, 1, MPI_INT, 0, 1, comm, &request)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Iprobe(0, 1, comm, &flag, MPI_STATUS_IGNORE)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Barrier(comm)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Ibarrier(comm, &request)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Allreduce(out, in, 1, MPI_INT, MPI_SUM, comm)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Bcast_init(in, 1, MPI_INT, 0, comm, MPI_INFO_NULL, &request)),
+		    MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Win_create(in, 4, 1, MPI_INFO_NULL, comm, &win)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Pack_size(1, MPI_INT, comm, &n)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_size(comm, &n)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_dup(comm, &other)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_idup(comm, &other, &request)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_split(comm, 0, 0, &other)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_compare(comm, MPI_COMM_SELF, &n)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_group(comm, &group)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_get_name(comm, name, &n)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_get_info(comm, &info)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_get_attr(comm, MPI_TAG_UB, in, &flag)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Cart_create(comm, 1, &dims, &periods, 0, &other)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Topo_test(comm, &n)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_disconnect(&comm)), MPI_ERR_COMM);
+	CHECK_EQUAL(class_of(MPI_Comm_free(&comm)), MPI_ERR_COMM);
+}
+
+/* An operation keeps its communicator; the freed handle names nothing meanwhile. */
 static void a_communicator_in_use(void)
 {
 	MPI_Comm comm, copy;
-	MPI_Request request;
-	int in = -1, out = job_rank;
+	MPI_Request request, persistent;
+	int in = -1, again = -1, out = job_rank;
 
 	MPI_Comm_dup(MPI_COMM_SELF, &comm);
 	copy = comm;
 	MPI_Irecv(&in, 1, MPI_INT, 0, 1, comm, &request);
+	MPI_Recv_init(&again, 1, MPI_INT, 0, 3, comm, &persistent);
 	MPI_Send(&out, 0, MPI_INT, 0, 2, comm); /* nobody receives it */
 	MPI_Send(&out, 1, MPI_INT, 0, 1, comm);
+	MPI_Send(&out, 1, MPI_INT, 0, 3, comm);
 	MPI_Comm_free(&comm);
-	comm = copy;
-	CHECK_EQUAL(class_of(MPI_Comm_free(&comm)), MPI_ERR_COMM);
+	no_communicator(copy);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 	CHECK_EQUAL(in, job_rank);
-	CHECK_EQUAL(class_of(MPI_Comm_free(&copy)), MPI_ERR_COMM);
+	CHECK_EQUAL(MPI_Start(&persistent), MPI_SUCCESS);
+	MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+	CHECK_EQUAL(again, job_rank);
+	MPI_Request_free(&persistent);
+	no_communicator(copy);
+}
+
+static int handled, handled_size;
+static MPI_Comm handled_comm;
+
+static void note_error(MPI_Comm *comm, int *code, ...)
+{
+	handled = class_of(*code);
+	handled_comm = *comm;
+	if (MPI_Comm_size(*comm, &handled_size))
+		handled_size = -1;
+}
+
+/* What fails on a communicator that has been freed fails by its error handler, which is shown what names it. */
+static void an_error_on_a_freed_communicator(void)
+{
+	MPI_Errhandler e;
+	MPI_Comm comm, copy;
+	MPI_Request request;
+	int in = -1, out[2] = { 1, 2 };
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_create_errhandler(note_error, &e);
+	MPI_Comm_set_errhandler(comm, e);
+	copy = comm;
+	MPI_Recv_init(&in, 1, MPI_INT, (job_rank + job_size - 1) % job_size, 1, comm, &request);
+	MPI_Start(&request);
+	MPI_Send(out, 2, MPI_INT, (job_rank + 1) % job_size, 1, comm);
+	MPI_Comm_free(&comm);
+	MPI_Errhandler_free(&e);
+	handled = 0;
+	CHECK_EQUAL(class_of(MPI_Wait(&request, MPI_STATUS_IGNORE)), MPI_ERR_TRUNCATE);
+	CHECK_EQUAL(handled, MPI_ERR_TRUNCATE);
+	CHECK_EQUAL(handled_size, job_size);
+	CHECK(handled_comm != copy);
+	CHECK_EQUAL(class_of(MPI_Comm_free(&handled_comm)), MPI_ERR_COMM);
+	MPI_Request_free(&request);
+	CHECK_EQUAL(class_of(MPI_Comm_size(copy, &out[0])), MPI_ERR_COMM);
+}
+
+/* Calls of each family with a datatype that is none. */
+static void no_datatype(MPI_Datatype type, MPI_Win win)
+{
+	int in[8], out[8] = { 0 }, n, at = 0, blocks = 1;
+	MPI_Aint lb, extent, place = 0;
+	MPI_Datatype other;
+	MPI_Request request;
+	char name[MPI_MAX_OBJECT_NAME];
+
+	CHECK_EQUAL(class_of(MPI_Send(out, 1, type, 0, 1, MPI_COMM_SELF)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Irecv(in, 1, type, 0, 1, MPI_COMM_SELF, &request)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Send_init(out, 1, type, 0, 1, MPI_COMM_SELF, &request)),
+		    MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Bcast(in, 1, type, 0, MPI_COMM_SELF)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Ibcast(in, 1, type, 0, MPI_COMM_SELF, &request)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Alltoallw(out, &blocks, &at, &type, in, &blocks, &at, &type,
+					   MPI_COMM_SELF)),
+		    MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Put(out, 1, type, 0, 0, 1, type, win)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Accumulate(out, 1, type, 0, 0, 1, type, MPI_SUM, win)),
+		    MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Pack(out, 1, type, in, sizeof(in), &at, MPI_COMM_SELF)),
+		    MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Pack_size(1, type, MPI_COMM_SELF, &n)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_contiguous(2, type, &other)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_create_struct(1, &blocks, &place, &type, &other)),
+		    MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_dup(type, &other)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_get_envelope(type, &n, &n, &n, &n)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_size(type, &n)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_get_extent(type, &lb, &extent)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_get_name(type, name, &n)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_commit(&type)), MPI_ERR_TYPE);
+	CHECK_EQUAL(class_of(MPI_Type_free(&type)), MPI_ERR_TYPE);
+}
+
+/* Operations and other datatypes keep a datatype; the freed handle names nothing meanwhile. */
+static void a_datatype_in_use(void)
+{
+	int in[4] = { -1, -1, -1, -1 }, out[4] = { 1, 2, 3, 4 }, n;
+	MPI_Datatype pair, copy, two, shown, shown_again;
+	MPI_Request request;
+	MPI_Win win;
+
+	MPI_Win_create(in, 0, 1, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_fence(0, win);
+	MPI_Type_vector(2, 1, 2, MPI_INT, &pair);
+	MPI_Type_commit(&pair);
+	MPI_Type_contiguous(1, pair, &two);
+	copy = pair;
+	MPI_Irecv(in, 1, pair, 0, 1, MPI_COMM_SELF, &request);
+	MPI_Type_free(&pair);
+	no_datatype(copy, win);
+	MPI_Send(out, 2, MPI_INT, 0, 1, MPI_COMM_SELF);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	CHECK(in[0] == 1 && in[1] == -1 && in[2] == 2 && in[3] == -1);
+	/* what it is a part of shows it, by handles that are to be freed */
+	CHECK_EQUAL(MPI_Type_get_contents(two, 1, 0, 1, &n, NULL, &shown), MPI_SUCCESS);
+	CHECK_EQUAL(MPI_Type_get_contents(two, 1, 0, 1, &n, NULL, &shown_again), MPI_SUCCESS);
+	CHECK(shown != copy);
+	CHECK_EQUAL(MPI_Type_size(shown, &n), MPI_SUCCESS);
+	CHECK_EQUAL(n, 8);
+	copy = shown;
+	CHECK_EQUAL(MPI_Type_free(&shown), MPI_SUCCESS);
+	CHECK_EQUAL(MPI_Type_size(shown_again, &n), MPI_SUCCESS);
+	CHECK_EQUAL(MPI_Type_free(&shown_again), MPI_SUCCESS);
+	no_datatype(copy, win);
+	MPI_Type_free(&two);
+	no_datatype(copy, win);
+	MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+	MPI_Win_free(&win);
+}
+
+static MPI_Datatype op_type;
+static int op_size;
+
+static void add(void *in, void *inout, int *len, MPI_Datatype *type)
+{
+	op_type = *type;
+	if (MPI_Type_size(*type, &op_size))
+		op_size = -1;
+	for (int i = 0; i < 2 * *len; i++)
+		((int *)inout)[i] += ((int *)in)[i];
+}
+
+/* A reduction under way keeps its operation and datatype, and the operation is shown what names the datatype. */
+static void an_operation_in_use(void)
+{
+	int in[2] = { 0, 0 }, out[2] = { 1, job_rank }, root = 0, flag;
+	MPI_Datatype pair, type_copy;
+	MPI_Request request;
+	MPI_Op op, copy;
+
+	MPI_Op_create(add, 1, &op);
+	MPI_Type_contiguous(2, MPI_INT, &pair);
+	MPI_Type_commit(&pair);
+	copy = op;
+	type_copy = pair;
+	MPI_Allreduce_init(out, in, 1, pair, op, MPI_COMM_WORLD, MPI_INFO_NULL, &request);
+	MPI_Op_free(&op);
+	MPI_Type_free(&pair);
+	CHECK_EQUAL(class_of(MPI_Op_commutative(copy, &flag)), MPI_ERR_OP);
+	CHECK_EQUAL(class_of(MPI_Reduce(out, in, 1, MPI_INT, copy, root, MPI_COMM_SELF)),
+		    MPI_ERR_OP);
+	CHECK_EQUAL(class_of(MPI_Reduce_local(out, in, 1, MPI_INT, copy)), MPI_ERR_OP);
+	CHECK_EQUAL(class_of(MPI_Op_free(&copy)), MPI_ERR_OP);
+	op_size = 8;
+	for (int i = 0; i < 2; i++) {
+		MPI_Start(&request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		CHECK_EQUAL(in[0], job_size);
+		CHECK_EQUAL(in[1], job_size * (job_size - 1) / 2);
+		CHECK_EQUAL(op_size, 8);
+		CHECK(op_type != type_copy);
+	}
+	MPI_Request_free(&request);
 }
 
 static void groups(void)
@@ -203,7 +406,7 @@ static void handler(MPI_Comm *comm, int *code, ...)
 
 static void error_handlers(void)
 {
-	MPI_Errhandler e, copy, none = MPI_ERRHANDLER_NULL;
+	MPI_Errhandler e, copy, shown, none = MPI_ERRHANDLER_NULL;
 	MPI_Comm comm;
 	int err;
 
@@ -213,6 +416,12 @@ static void error_handlers(void)
 	MPI_Comm_set_errhandler(comm, e);
 	MPI_Errhandler_free(&e);
 	CHECK(e == MPI_ERRHANDLER_NULL);
+	CHECK_EQUAL(class_of(MPI_Comm_set_errhandler(MPI_COMM_SELF, copy)), MPI_ERR_ERRHANDLER);
+	/* the communicator shows it, by handles that are to be freed */
+	CHECK_EQUAL(MPI_Comm_get_errhandler(comm, &shown), MPI_SUCCESS);
+	CHECK(shown != copy);
+	CHECK_EQUAL(MPI_Comm_set_errhandler(comm, shown), MPI_SUCCESS);
+	CHECK_EQUAL(MPI_Errhandler_free(&shown), MPI_SUCCESS);
 	err = class_of(MPI_Errhandler_free(&copy));
 	CHECK(err == MPI_ERR_ERRHANDLER || err == MPI_ERR_ARG);
 	CHECK_EQUAL(class_of(MPI_Send(&err, -1, MPI_INT, 0, 0, comm)), MPI_ERR_COUNT);
@@ -228,6 +437,9 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
 	CASE(communicators);
 	CASE(a_communicator_in_use);
+	CASE(an_error_on_a_freed_communicator);
+	CASE(a_datatype_in_use);
+	CASE(an_operation_in_use);
 	CASE(groups);
 	CASE(a_group_in_use);
 	CASE(a_request_in_use);
