@@ -129,8 +129,11 @@ struct ofi {
 int ofi_ep_open(struct ofi *o, const char **what);
 void ofi_ep_close(struct ofi *o);     /* what sends and receives */
 void ofi_domain_close(struct ofi *o); /* the rest, after memory was unregistered */
-/* Posts the idle buffers, as far as there is room. */
-void ofi_post(struct ofi *o);
+/* Registers memory, and where endpoints have memory of their own, for ours. 0, or -errno. */
+int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
+	    struct fid_mr **mr);
+/* Posts the idle buffers, as far as there is room. 0, or -errno: not one is taken. */
+int ofi_post(struct ofi *o);
 
 /* ---- ofi_addr.c ------------------------------------------------------------------------------- */
 

@@ -25,6 +25,19 @@
 #define CREDIT        64u
 #define READ_MOST     (4u << 20)
 
+/* Where the provider prefers a map, or has no table. Either way we keep what it gives us for an address. */
+static int open_av(struct ofi *o)
+{
+	bool map = o->info->domain_attr->av_type == FI_AV_MAP;
+	struct fi_av_attr attr = { .type = map ? FI_AV_MAP : FI_AV_TABLE };
+	int err = fi_av_open(o->domain, &attr, &o->av, o);
+
+	if (err == 0)
+		return 0;
+	attr = (struct fi_av_attr){ .type = map ? FI_AV_TABLE : FI_AV_MAP };
+	return fi_av_open(o->domain, &attr, &o->av, o) == 0 ? 0 : err;
+}
+
 static int open_cq(struct ofi *o)
 {
 	struct fi_cq_attr attr = { .size = ofi_is_local(o->info) ? LOCAL_CQ : CQ_SIZE,
@@ -45,13 +58,31 @@ static int open_cq(struct ofi *o)
 }
 
 /* How much of a buffer must be left for a packet. */
-static int set_least(struct ofi *o)
+static int set_least(struct ofi *o, const char **what)
 {
 	size_t least = o->limits.packet;
 
+	*what = "buffers for many packets (fi_setopt)";
 	return o->multi ? fi_setopt(&o->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least,
 				    sizeof(least))
 			: 0;
+}
+
+static int enable(struct ofi *o, const char **what)
+{
+	bool local = ofi_is_local(o->info);
+	int err = 0;
+
+	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's falls over them then */
+	if (!local)
+		err = set_least(o, what);
+	if (err < 0)
+		return err;
+	*what = "an endpoint (fi_enable)";
+	err = fi_enable(o->ep);
+	if (err < 0 || !local)
+		return err;
+	return set_least(o, what);
 }
 
 static int open_ep(struct ofi *o, const char **what)
@@ -59,22 +90,20 @@ static int open_ep(struct ofi *o, const char **what)
 	size_t len = sizeof(o->own.bytes);
 	int err;
 
-	*what = "an endpoint";
+	*what = "an endpoint (fi_endpoint)";
 	err = fi_endpoint(o->domain, o->info, &o->ep, o);
-	if (err == 0)
-		err = fi_ep_bind(o->ep, &o->av->fid, 0);
-	if (err == 0)
-		err = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV);
-	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's falls over them then */
-	if (err == 0 && !ofi_is_local(o->info))
-		err = set_least(o);
-	if (err == 0)
-		err = fi_enable(o->ep);
-	if (err == 0 && ofi_is_local(o->info))
-		err = set_least(o);
 	if (err < 0)
 		return err;
-	*what = "its address";
+	*what = "an endpoint with a queue (fi_ep_bind)";
+	err = fi_ep_bind(o->ep, &o->av->fid, 0);
+	if (err == 0)
+		err = fi_ep_bind(o->ep, &o->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (err < 0)
+		return err;
+	err = enable(o, what);
+	if (err < 0)
+		return err;
+	*what = "its address (fi_getname)";
 	err = fi_getname(&o->ep->fid, o->own.bytes, &len);
 	o->own.len = len;
 	return err;
@@ -126,13 +155,30 @@ static int make_buffers(struct ofi *o)
 		o->idle = &o->recv[i];
 		o->recv[i].idle = true;
 	}
-	if (!o->limits.local_mr)
-		return 0;
-	return fi_mr_reg(o->domain, o->recv_bytes, o->recvs * o->recv_size, FI_RECV, 0, ++o->key, 0,
-			 &o->recv_mr, NULL);
+	return 0;
 }
 
-static bool post(struct ofi *o, struct ofi_recv *r)
+int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
+	    struct fid_mr **mr)
+{
+	struct fid_mr *fid;
+	int err = fi_mr_reg(o->domain, base, len, access, 0, key, 0, &fid, NULL);
+
+	if (err < 0)
+		return err;
+	if (o->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
+		err = fi_mr_bind(fid, &o->ep->fid, 0);
+		if (err == 0)
+			err = fi_mr_enable(fid);
+	}
+	if (err < 0)
+		fi_close(&fid->fid);
+	else
+		*mr = fid;
+	return err;
+}
+
+static int post(struct ofi *o, struct ofi_recv *r)
 {
 	struct iovec iov = { r->bytes, o->recv_size };
 	void *desc = o->recv_mr ? fi_mr_desc(o->recv_mr) : NULL;
@@ -144,15 +190,34 @@ static bool post(struct ofi *o, struct ofi_recv *r)
 		.context = r->word,
 	};
 
-	return fi_recvmsg(o->ep, &msg, o->multi ? FI_MULTI_RECV : 0) == 0;
+	return (int)fi_recvmsg(o->ep, &msg, o->multi ? FI_MULTI_RECV : 0);
 }
 
-void ofi_post(struct ofi *o)
+int ofi_post(struct ofi *o)
 {
-	while (o->idle && post(o, o->idle)) {
+	int err = -FI_EAGAIN, n = 0;
+
+	while (o->idle && (err = post(o, o->idle)) == 0) {
 		o->idle->idle = false;
 		o->idle = o->idle->next;
+		n++;
 	}
+	return n || err == -FI_EAGAIN ? 0 : err;
+}
+
+/* What arrives has somewhere to go from now on. */
+static int post_first(struct ofi *o, const char **what)
+{
+	int err = 0;
+
+	*what = "registered memory for packets (fi_mr_reg)";
+	if (o->limits.local_mr)
+		err = ofi_reg(o, o->recv_bytes, o->recvs * o->recv_size, FI_RECV, ++o->key,
+			      &o->recv_mr);
+	if (err < 0)
+		return err;
+	*what = "room for packets to come (fi_recvmsg)";
+	return ofi_post(o);
 }
 
 static void set_limits(struct ofi *o)
@@ -183,26 +248,25 @@ static void set_limits(struct ofi *o)
 
 int ofi_ep_open(struct ofi *o, const char **what)
 {
-	struct fi_av_attr av = { .type = FI_AV_TABLE };
 	int err;
 
 	set_limits(o);
 	*what = "packets long enough";
 	if (o->limits.packet < RDMA_PACKET_MIN)
 		return -EMSGSIZE;
-	*what = "the fabric";
+	*what = "the fabric (fi_fabric)";
 	err = o->lib->fabric(o->info->fabric_attr, &o->fabric, o);
 	if (err < 0)
 		return err;
-	*what = "a domain";
+	*what = "a domain (fi_domain)";
 	err = fi_domain(o->fabric, o->info, &o->domain, o);
 	if (err < 0)
 		return err;
-	*what = "an address vector";
-	err = fi_av_open(o->domain, &av, &o->av, o);
+	*what = "an address vector (fi_av_open)";
+	err = open_av(o);
 	if (err < 0)
 		return err;
-	*what = "a completion queue";
+	*what = "a completion queue (fi_cq_open)";
 	err = open_cq(o);
 	if (err < 0)
 		return err;
@@ -215,8 +279,7 @@ int ofi_ep_open(struct ofi *o, const char **what)
 		return err;
 	if (ofi_is_local(o->info))
 		fill_queue(o);
-	ofi_post(o);
-	return 0;
+	return post_first(o, what);
 }
 
 static void close_fid(struct fid *fid)
@@ -227,7 +290,9 @@ static void close_fid(struct fid *fid)
 
 void ofi_ep_close(struct ofi *o)
 {
-	close_fid(o->ep ? &o->ep->fid : NULL);
+	/* one that memory is bound to may have to stay until that is unregistered */
+	if (o->ep && fi_close(&o->ep->fid) == -FI_EBUSY)
+		return;
 	close_fid(o->cq ? &o->cq->fid : NULL);
 	close_fid(o->av ? &o->av->fid : NULL);
 	o->ep = NULL;
@@ -238,6 +303,7 @@ void ofi_ep_close(struct ofi *o)
 void ofi_domain_close(struct ofi *o)
 {
 	close_fid(o->recv_mr ? &o->recv_mr->fid : NULL);
+	ofi_ep_close(o);
 	close_fid(o->domain ? &o->domain->fid : NULL);
 	close_fid(o->fabric ? &o->fabric->fid : NULL);
 	free(o->recv);

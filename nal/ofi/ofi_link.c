@@ -113,14 +113,7 @@ static int link_reg(void *link, void *base, size_t len, enum rdma_use use, bool 
 	int err = -FI_ENOKEY;
 
 	for (int k = 0; k < KEY_TRIES && err == -FI_ENOKEY; k++)
-		err = fi_mr_reg(o->domain, base, len, access, 0, next_key(o), 0, &fid, NULL);
-	if (err == 0 && o->info->domain_attr->mr_mode & FI_MR_ENDPOINT) {
-		err = fi_mr_bind(fid, &o->ep->fid, 0);
-		if (err == 0)
-			err = fi_mr_enable(fid);
-		if (err < 0)
-			fi_close(&fid->fid);
-	}
+		err = ofi_reg(o, base, len, access, next_key(o), &fid);
 	if (err < 0) {
 		if (!quietly)
 			say_why(o, len, err);
