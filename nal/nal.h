@@ -131,6 +131,9 @@ struct nal_ops {
 
 	/* One line for portals-info: what was measured and chosen. */
 	void (*describe)(char *text, size_t len);
+
+	/* Or NULL. For portals-info, whether it can be used or not: what it chooses among, a line for each. */
+	void (*list)(void (*line)(const char *text));
 };
 
 /* The part of a rank's card that the NAL `name` wrote, *len characters; NULL: it has none. */

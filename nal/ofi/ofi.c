@@ -62,10 +62,9 @@ static void ofi_describe(char *text, size_t len)
 		return;
 	}
 	version = ofi_lib(NULL)->version();
-	snprintf(text, len, "libfabric %u.%u, provider %s on %s, long messages %s",
-		 FI_MAJOR(version), FI_MINOR(version), i->fabric_attr->prov_name,
-		 i->domain_attr->name,
-		 ofi_reads_well(i) ? "read from the sender's memory" : "in pieces");
+	snprintf(text, len, "libfabric %u.%u, provider %s on %s, %s", FI_MAJOR(version),
+		 FI_MINOR(version), i->fabric_attr->prov_name, i->domain_attr->name,
+		 ofi_long_by(ofi_reads_well(i)));
 	ofi_lib(NULL)->freeinfo(i);
 }
 
@@ -320,9 +319,8 @@ static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
 {
 	const struct ofi *o = ofi_of(ni);
 
-	snprintf(text, len, "libfabric's provider %s on %s, long messages %s",
-		 o->info->fabric_attr->prov_name, o->info->domain_attr->name,
-		 o->limits.read ? "read from the sender's memory" : "in pieces");
+	snprintf(text, len, "libfabric's provider %s on %s, %s", o->info->fabric_attr->prov_name,
+		 o->info->domain_attr->name, ofi_long_by(o->limits.read));
 }
 
 static const char *ofi_passed(struct ptl_ni *ni, ptl_process_id_t id)
@@ -349,4 +347,5 @@ const struct nal_ops nal_ofi_ops = {
 	.forked = ofi_forked,
 	.working = ofi_working,
 	.describe = ofi_describe,
+	.list = ofi_list,
 };

@@ -65,6 +65,12 @@ static inline bool ofi_is_ip(const struct fi_info *i)
 }
 /* Whether reads of a peer's memory are done well by it; else long messages go in pieces. */
 bool ofi_reads_well(const struct fi_info *i);
+static inline const char *ofi_long_by(bool reads)
+{
+	return reads ? "long messages read from the sender's memory" : "long messages in pieces";
+}
+/* Of libfabric's providers those that would be taken, in this order, and why others would not: a line each. */
+void ofi_list(void (*line)(const char *text));
 
 /* ---- the link --------------------------------------------------------------------------------- */
 

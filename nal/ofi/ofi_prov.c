@@ -139,10 +139,10 @@ static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provide
 }
 
 /* Those with these abilities. 0, also if there are none; -errno: why there is no telling. */
-static int ask(const struct ofi_lib *lib, const char *node, const char *service, uint64_t abilities,
-	       struct fi_info **list)
+static int ask(const struct ofi_lib *lib, const char *provider, const char *node,
+	       const char *service, uint64_t abilities, struct fi_info **list)
 {
-	struct fi_info *h = make_hints(lib, ofi_wanted(), abilities);
+	struct fi_info *h = make_hints(lib, provider, abilities);
 	int err;
 
 	if (!h)
@@ -160,7 +160,7 @@ static void ask_all(const struct ofi_lib *lib, const char *node, const char *ser
 {
 	*o = (struct offers){ .err = 0 };
 	for (size_t row = 0; row < CAPS; row++) {
-		int err = ask(lib, node, service, caps[row], &o->list[row]);
+		int err = ask(lib, ofi_wanted(), node, service, caps[row], &o->list[row]);
 
 		if (!o->err)
 			o->err = err;
@@ -174,15 +174,37 @@ static void offers_free(const struct ofi_lib *lib, const struct offers *o)
 			lib->freeinfo(o->list[row]);
 }
 
-static const struct fi_info *best(const struct offers *o)
+/* Providers that a list for people has named. */
+struct told {
+	const char *name[32];
+	size_t names;
+	void (*line)(const char *text);
+};
+
+static bool is_told(const struct told *t, const struct fi_info *i)
+{
+	for (size_t k = 0; t && k < t->names; k++)
+		if (!strcmp(t->name[k], i->fabric_attr->prov_name))
+			return true;
+	return false;
+}
+
+/* ... of providers that were not told of. */
+static const struct fi_info *best(const struct offers *o, const struct told *t)
 {
 	const struct fi_info *found = NULL;
 
 	for (size_t row = 0; row < CAPS; row++)
 		for (const struct fi_info *i = o->list[row]; i; i = i->next)
-			if (!found || kind_of(i) < kind_of(found))
+			if (!is_told(t, i) && (!found || kind_of(i) < kind_of(found)))
 				found = i;
 	return found;
+}
+
+/* Unasked only fabrics are. */
+static bool may_take(const struct fi_info *i)
+{
+	return !ofi_is_unasked() || kinds[kind_of(i)].fabric;
 }
 
 /* Why nothing is taken where `found` is the best there is, NULL: nothing. Good until the next call. */
@@ -224,8 +246,8 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 	if (!lib)
 		return NULL;
 	ask_all(lib, node, service, &o);
-	found = best(&o);
-	if (!found || (ofi_is_unasked() && !kinds[kind_of(found)].fabric)) {
+	found = best(&o, NULL);
+	if (!found || !may_take(found)) {
 		*why = none(lib, &o, found);
 	} else {
 		copy = lib->dupinfo(found);
@@ -234,4 +256,64 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 	}
 	offers_free(lib, &o);
 	return copy;
+}
+
+/* ---- for people ------------------------------------------------------------------------------- */
+
+static void tell(struct told *t, const struct fi_info *i, size_t place, const char *text)
+{
+	char line[160];
+
+	if (t->names == sizeof(t->name) / sizeof(t->name[0]))
+		return;
+	t->name[t->names++] = i->fabric_attr->prov_name;
+	if (place)
+		snprintf(line, sizeof(line), "%2zu. %s: %s", place, i->fabric_attr->prov_name,
+			 text);
+	else
+		snprintf(line, sizeof(line), " -  %s: %s", i->fabric_attr->prov_name, text);
+	t->line(line);
+}
+
+/* Those of a list that were not told of, which are not taken. */
+static void tell_rest(struct told *t, const struct fi_info *list, const char *why)
+{
+	for (const struct fi_info *i = list; i; i = i->next)
+		if (!is_told(t, i))
+			tell(t, i, 0, why);
+}
+
+static void tell_offers(struct told *t, const struct offers *o)
+{
+	const struct fi_info *i;
+
+	while (t->names < sizeof(t->name) / sizeof(t->name[0]) && (i = best(o, t)))
+		if (may_take(i))
+			tell(t, i, t->names + 1, ofi_long_by(ofi_reads_well(i)));
+		else
+			tell(t, i, 0, "is not for a fabric, and taken only if PTL_NAL names ofi");
+}
+
+void ofi_list(void (*line)(const char *text))
+{
+	const struct ofi_lib *lib = ofi_lib(NULL);
+	struct fi_info *unnamed = NULL, *all = NULL;
+	struct told t = { .line = line };
+	struct offers o;
+
+	if (!lib)
+		return;
+	ask_all(lib, NULL, NULL, &o);
+	ask(lib, "", NULL, NULL, FI_MSG, &unnamed);
+	if (lib->getinfo(OFI_VERSION, NULL, NULL, 0, NULL, &all) != 0)
+		all = NULL;
+	tell_offers(&t, &o);
+	tell_rest(&t, unnamed, "is not the one that PTL_NAL names");
+	tell_rest(&t, all,
+		  "has no reliable unconnected endpoints (FI_EP_RDM) that keep messages in order");
+	if (unnamed)
+		lib->freeinfo(unnamed);
+	if (all)
+		lib->freeinfo(all);
+	offers_free(lib, &o);
 }

@@ -21,6 +21,7 @@
 static struct offer {
 	const char *provider;
 	uint64_t caps;
+	bool connected; /* not with the endpoints that we want */
 } offers[MOST + 1];
 
 static int getinfo_error; /* what fi_getinfo answers instead */
@@ -97,10 +98,10 @@ static int get_info(uint32_t version, const char *node, const char *service, uin
 		return getinfo_error;
 	*info = NULL;
 	for (const struct offer *o = offers; o->provider; o++) {
-		struct fi_info from = { .caps = o->caps & (hints->caps | ~(uint64_t)ALL) };
+		struct fi_info from = { .caps = o->caps & (hints ? hints->caps : ALL) };
 
-		if ((o->caps & hints->caps) != hints->caps ||
-		    !named(hints->fabric_attr->prov_name, o->provider))
+		if (hints && (o->connected || (o->caps & hints->caps) != hints->caps ||
+			      !named(hints->fabric_attr->prov_name, o->provider)))
 			continue;
 		from.fabric_attr =
 			&(struct fi_fabric_attr){ .prov_name = (char *)(uintptr_t)o->provider };
@@ -153,7 +154,7 @@ static void offer(const char *provider, uint64_t caps)
 	while (offers[n].provider)
 		n++;
 	assert_true(n < MOST);
-	offers[n] = (struct offer){ provider, caps };
+	offers[n] = (struct offer){ .provider = provider, .caps = caps };
 }
 
 /* With this PTL_NAL that provider is taken, with these abilities. */
@@ -219,7 +220,7 @@ static void unasked_there_is_nothing_but_fabrics(void **state)
 
 	(void)state;
 	for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++) {
-		offers[0] = (struct offer){ others[k], ALL };
+		offers[0] = (struct offer){ .provider = others[k], .caps = ALL };
 		takes_none("auto", "PTL_NAL");
 		takes("shm,ofi", others[k], ALL);
 	}
@@ -274,6 +275,53 @@ static void one_answer_is_enough(void **state)
 	takes("ofi", "psm3", ALL);
 }
 
+static char told[1024];
+
+static void line(const char *text)
+{
+	strncat(told, text, sizeof(told) - strlen(told) - 1);
+	strncat(told, "\n", sizeof(told) - strlen(told) - 1);
+}
+
+/* With this PTL_NAL the list is this. */
+static void lists(const char *nal, const char *text)
+{
+	config.ptl_nal = nal;
+	*told = '\0';
+	ofi_list(line);
+	assert_string_equal(told, text);
+}
+
+static void the_list_has_them_in_the_order_of_taking_and_says_why_not(void **state)
+{
+	(void)state;
+	offer("udp", FI_MSG);
+	offer("tcp;ofi_rxm", ALL);
+	offer("tcp;ofi_rxm", ALL); /* on another interface */
+	offer("psm3", FI_MSG);
+	offer("efa", ALL);
+	offer("stream", ALL);
+	offers[5].connected = true;
+	lists("ofi", " 1. efa: long messages read from the sender's memory\n"
+		     " 2. psm3: long messages in pieces\n"
+		     " 3. tcp;ofi_rxm: long messages read from the sender's memory\n"
+		     " 4. udp: long messages in pieces\n"
+		     " -  stream: has no reliable unconnected endpoints (FI_EP_RDM) that keep "
+		     "messages in order\n");
+	takes("ofi", "efa", ALL);
+	offers[4].connected = true;
+	lists("auto", " 1. psm3: long messages in pieces\n"
+		      " -  tcp;ofi_rxm: is not for a fabric, and taken only if PTL_NAL names ofi\n"
+		      " -  udp: is not for a fabric, and taken only if PTL_NAL names ofi\n"
+		      " -  efa: has no reliable unconnected endpoints (FI_EP_RDM) that keep "
+		      "messages in order\n"
+		      " -  stream: has no reliable unconnected endpoints (FI_EP_RDM) that keep "
+		      "messages in order\n");
+	memset(&offers[3], 0, 3 * sizeof(offers[0]));
+	lists("ofi:tcp", " 1. tcp;ofi_rxm: long messages read from the sender's memory\n"
+			 " -  udp: is not the one that PTL_NAL names\n");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, fresh, all_is_freed)
 
 int main(void)
@@ -288,6 +336,7 @@ int main(void)
 		CASE(what_libfabric_says_is_handed_on),
 		CASE(memory_that_is_short_is_said_to_be),
 		CASE(one_answer_is_enough),
+		CASE(the_list_has_them_in_the_order_of_taking_and_says_why_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,11 @@ static void left_out(void)
 		       nal_left_out[i], nal_left_out[i]);
 }
 
+static void choice(const char *text)
+{
+	printf("           %s\n", text);
+}
+
 static void transports(void)
 {
 	char text[160];
@@ -51,12 +56,11 @@ static void transports(void)
 		const struct nal_ops *n = nal_registry[i];
 		const char *why = n->unusable();
 
-		if (why) {
-			printf("  %-8s not usable: %s\n", n->name, why);
-			continue;
-		}
-		n->describe(text, sizeof(text));
-		printf("  %-8s usable: %s\n", n->name, text);
+		if (!why)
+			n->describe(text, sizeof(text));
+		printf("  %-8s %s: %s\n", n->name, why ? "not usable" : "usable", why ? why : text);
+		if (n->list)
+			n->list(choice);
 	}
 	left_out();
 }
