@@ -127,6 +127,7 @@ struct ofi {
 
 	uint64_t key; /* the next one, where we choose them */
 	bool said_memlock, said_error;
+	char refused[96]; /* the last call that was, and why */
 };
 
 /* ---- ofi_ep.c --------------------------------------------------------------------------------- */

@@ -25,32 +25,50 @@
 static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
 	      "it fits before the last word");
 
-static int result(ssize_t err)
+/* What `call` was answered with, if that was not 0; for link_error. */
+static int refused(struct ofi *o, const char *call, ssize_t err)
 {
-	return err == -FI_EAGAIN ? -EAGAIN : (int)err;
+	if (err == -FI_EAGAIN)
+		return -EAGAIN;
+	snprintf(o->refused, sizeof(o->refused), "%s of provider %s: %s", call,
+		 o->info->fabric_attr->prov_name, o->lib->strerror((int)-err));
+	return (int)err;
+}
+
+static const char *link_error(void *link, int err)
+{
+	const struct ofi *o = link;
+
+	(void)err;
+	return o->refused;
 }
 
 static int link_send(void *link, void *way, struct rdma_packet *k)
 {
 	const struct ofi_way *w = way;
 	struct ofi *o = link;
+	ssize_t err;
 
-	if (k->len <= o->limits.copied)
-		return result(fi_inject(o->ep, k->bytes, k->len, w->addr));
+	if (k->len <= o->limits.copied) {
+		err = fi_inject(o->ep, k->bytes, k->len, w->addr);
+		return err ? refused(o, "fi_inject", err) : 0;
+	}
 	k->link_word[RDMA_LINK_WORDS - 1] = OFI_PACKET;
-	return result(fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr,
-			      k->link_word));
+	err = fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr, k->link_word);
+	return err ? refused(o, "fi_send", err) : 0;
 }
 
 static int link_read(void *link, void *way, struct rdma_read *r)
 {
 	const struct ofi_way *w = way;
 	struct ofi *o = link;
+	ssize_t err;
 
 	r->link_word[RDMA_LINK_WORDS - 1] = OFI_READ;
 	o->reads = true;
-	return result(fi_read(o->ep, r->to, r->len, r->mr ? r->mr->local : NULL, w->addr, r->from,
-			      r->key, r->link_word));
+	err = fi_read(o->ep, r->to, r->len, r->mr ? r->mr->local : NULL, w->addr, r->from, r->key,
+		      r->link_word);
+	return err ? refused(o, "fi_read", err) : 0;
 }
 
 static size_t own_address(void *link, void *to)
@@ -198,7 +216,8 @@ static void failed(struct ofi *o)
 	if (fi_cq_readerr(o->cq, &e, 0) != 1)
 		return;
 	text = fi_cq_strerror(o->cq, e.prov_errno, e.err_data, detail, sizeof(detail));
-	snprintf(why, sizeof(why), "%s (%s)", o->lib->strerror(e.err), text ? text : "");
+	snprintf(why, sizeof(why), "provider %s: %s (%s)", o->info->fabric_attr->prov_name,
+		 o->lib->strerror(e.err), text ? text : "");
 	if (!e.op_context)
 		return; /* of what was injected nobody waits for; silence will tell */
 	switch (context_of(e.op_context)[RDMA_LINK_WORDS - 1]) {
@@ -212,8 +231,7 @@ static void failed(struct ofi *o)
 	case OFI_RECV:
 		/* no packet of a peer is too long for a buffer of ours; the gap will break the connection it came by */
 		if (e.err == FI_ETRUNC && !o->said_error)
-			base_warn("libfabric's provider %s has lost part of a packet: %s",
-				  o->info->fabric_attr->prov_name, why);
+			base_warn("part of a packet is lost: %s", why);
 		o->said_error |= e.err == FI_ETRUNC;
 		received(o, e.op_context, e.flags);
 		break;
@@ -289,6 +307,7 @@ const struct rdma_link ofi_link = {
 	.own_address = own_address,
 	.send = link_send,
 	.read = link_read,
+	.error = link_error,
 	.reg = link_reg,
 	.unreg = link_unreg,
 	.poll = link_poll,

@@ -16,6 +16,8 @@
 #ifndef RDMA_H
 #define RDMA_H
 
+#include <string.h>
+
 #include "nal/dgram/dgram_silence.h"
 #include "nal/net/net.h"
 #include "nal/rdma/rdma_link.h"
@@ -189,6 +191,11 @@ void rdma_call(struct rdma *d, struct rdma_peer *p);
 void rdma_await(struct rdma *d, struct rdma_peer *p);
 /* The connection is of no use any more; nal/net is told in the next run. */
 void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why);
+/* What the link means by an error of send() or read(). */
+static inline const char *rdma_error(const struct rdma *d, int err)
+{
+	return d->link->error ? d->link->error(d->state, err) : strerror(-err);
+}
 /* Does what is left to do for one that broke. */
 void rdma_lose(struct rdma *d, struct rdma_peer *p);
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len);

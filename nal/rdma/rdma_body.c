@@ -252,7 +252,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	if (err < 0) {
 		read_put(d, r);
 		if (err != -EAGAIN)
-			rdma_break(d, b->peer, DGRAM_DEAD, strerror(-err));
+			rdma_break(d, b->peer, DGRAM_DEAD, rdma_error(d, err));
 		return err;
 	}
 	b->asked += iov.iov_len;

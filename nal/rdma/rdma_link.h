@@ -118,6 +118,9 @@ struct rdma_link {
 	/* Starts to read. As send(). NULL if limits.read is 0. */
 	int (*read)(void *link, void *way, struct rdma_read *r);
 
+	/* What the -errno means that send() or read() has just returned. NULL: it is one of errno(3). */
+	const char *(*error)(void *link, int err);
+
 	/* Registers memory; it stays mapped until unregistered. 0, or -errno (-ENOMEM: too much locked memory);
 	 * the link has said what to do about it, once, if not `quietly`. NULL if it can read nothing and local_mr
 	 * is false. */

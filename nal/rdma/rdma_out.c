@@ -155,7 +155,7 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	if (err == -EAGAIN)
 		return err;
 	if (err < 0)
-		rdma_break(d, p, DGRAM_DEAD, strerror(-err));
+		rdma_break(d, p, DGRAM_DEAD, rdma_error(d, err));
 	else
 		d->stats.packets_out++;
 	if (err == 0 && !copied)

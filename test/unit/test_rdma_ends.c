@@ -24,8 +24,10 @@ static struct ptl_ni interface;
 static const struct net_carrier *carrier;
 static struct rdma_read *reads[MANY];
 static uint32_t nreads, npackets;
-static bool full;      /* the link has no room */
-static uint32_t looks; /* until it has some again; 0: it stays as it is */
+static bool refuses;     /* the link takes nothing any more */
+static bool full;        /* the link has no room */
+static const char *said; /* of why a connection broke */
+static uint32_t looks;   /* until it has some again; 0: it stays as it is */
 static struct {
 	uint8_t kind;
 	uint32_t ends; /* that it tells of */
@@ -48,6 +50,8 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 
 	(void)link;
 	(void)way;
+	if (refuses)
+		return -ENETDOWN;
 	if (full)
 		return -EAGAIN;
 	assert_true(npackets < MOST);
@@ -63,8 +67,16 @@ static int link_read(void *link, void *way, struct rdma_read *r)
 {
 	(void)link;
 	(void)way;
+	if (refuses)
+		return -ENETDOWN;
 	reads[nreads++] = r;
 	return 0;
+}
+
+static const char *link_error(void *link, int err)
+{
+	(void)link;
+	return err == -ENETDOWN ? "the cable is out" : "no idea";
 }
 
 static unsigned int link_poll(void *link)
@@ -80,9 +92,12 @@ static void link_quit(void *link)
 	(void)link;
 }
 
-static const struct rdma_link fake = {
-	.name = "fake", .send = link_send, .read = link_read, .poll = link_poll, .quit = link_quit
-};
+static const struct rdma_link fake = { .name = "fake",
+				       .send = link_send,
+				       .read = link_read,
+				       .error = link_error,
+				       .poll = link_poll,
+				       .quit = link_quit };
 
 /* ---- other stubs ------------------------------------------------------------------------------ */
 
@@ -171,7 +186,7 @@ bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
 void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, const char *why)
 {
 	(void)rdma;
-	(void)why;
+	said = why;
 	p->lost = s;
 }
 
@@ -266,7 +281,8 @@ static int set_up(void **state)
 	(void)state;
 	memset(&d, 0, sizeof(d));
 	memset(&peer, 0, sizeof(peer));
-	full = false;
+	full = refuses = false;
+	said = NULL;
 	nreads = npackets = looks = npassed = takes = nfailed = 0;
 	assert_null(rdma_start(&d, &interface, NULL, &fake, NULL, &limits, &job, -1));
 	d.peer = peers;
@@ -320,6 +336,37 @@ static void ends_then(uint32_t ends, uint8_t kind)
 }
 
 /* ---- cases ------------------------------------------------------------------------------------ */
+
+static void what_the_link_says_of_an_error_is_kept(void **state)
+{
+	(void)state;
+	refuses = true;
+	put(8);
+	assert_int_equal(peer.lost, DGRAM_DEAD);
+	assert_string_equal(said, "the cable is out");
+}
+
+static void of_a_read_too(void **state)
+{
+	(void)state;
+	refuses = true;
+	hold_back(0);
+	assert_int_equal(peer.lost, DGRAM_DEAD);
+	assert_string_equal(said, "the cable is out");
+}
+
+static void or_what_it_means_by_errno(void **state)
+{
+	struct rdma_link mute = fake;
+
+	(void)state;
+	mute.error = NULL;
+	d.link = &mute;
+	refuses = true;
+	put(8);
+	assert_string_equal(said, strerror(ENETDOWN));
+	d.link = &fake;
+}
 
 static void a_short_message_goes_behind_them(void **state)
 {
@@ -490,6 +537,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(and_waits_for_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_found_no_room_goes_soon_after_there_is_some,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(what_the_link_says_of_an_error_is_kept, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(of_a_read_too, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(or_what_it_means_by_errno, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What libfabric says of an error reaches the machine of nal/rdma in its words, with the provider and the call. The
+ * provider and the machine are stubs.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+#include <errno.h>
+
+#include "nal/ofi/ofi.h"
+#include "portals/ni.h"
+
+static ssize_t answer; /* of calls that start something */
+static struct fi_cq_err_entry error;
+static enum rdma_end ended; /* how what was under way did */
+static char said[128];
+
+/* ---- the provider ----------------------------------------------------------------------------- */
+
+static ssize_t ep_inject(struct fid_ep *ep, const void *bytes, size_t len, fi_addr_t to)
+{
+	(void)ep;
+	(void)bytes;
+	(void)len;
+	(void)to;
+	return answer;
+}
+
+static ssize_t ep_send(struct fid_ep *ep, const void *bytes, size_t len, void *desc, fi_addr_t to,
+		       void *context)
+{
+	(void)ep;
+	(void)bytes;
+	(void)len;
+	(void)desc;
+	(void)to;
+	error.op_context = context;
+	return answer;
+}
+
+static ssize_t ep_read(struct fid_ep *ep, void *bytes, size_t len, void *desc, fi_addr_t from,
+		       uint64_t address, uint64_t key, void *context)
+{
+	(void)ep;
+	(void)bytes;
+	(void)len;
+	(void)desc;
+	(void)from;
+	(void)address;
+	(void)key;
+	error.op_context = context;
+	return answer;
+}
+
+static struct fi_ops_msg msg = { .size = sizeof(msg), .inject = ep_inject, .send = ep_send };
+static struct fi_ops_rma rma = { .size = sizeof(rma), .read = ep_read };
+static struct fid_ep ep = { .msg = &msg, .rma = &rma };
+
+static ssize_t cq_read(struct fid_cq *cq, void *entry, size_t count)
+{
+	(void)cq;
+	(void)entry;
+	(void)count;
+	return error.err ? -FI_EAVAIL : -FI_EAGAIN;
+}
+
+static ssize_t cq_readerr(struct fid_cq *cq, struct fi_cq_err_entry *e, uint64_t flags)
+{
+	(void)cq;
+	(void)flags;
+	*e = error;
+	error.err = 0;
+	return 1;
+}
+
+static const char *cq_strerror(struct fid_cq *cq, int prov_errno, const void *data, char *text,
+			       size_t len)
+{
+	(void)cq;
+	(void)data;
+	snprintf(text, len, "its number %d", prov_errno);
+	return text;
+}
+
+static struct fi_ops_cq cq_ops = {
+	.size = sizeof(cq_ops), .read = cq_read, .readerr = cq_readerr, .strerror = cq_strerror
+};
+static struct fid_cq cq = { .ops = &cq_ops };
+
+static const char *text_of(int err)
+{
+	return err == FI_EOTHER ? "something of libfabric's own" : "something else";
+}
+
+/* ---- the machine, and the rest of the link ---------------------------------------------------- */
+
+void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len)
+{
+	(void)d;
+	(void)way;
+	(void)bytes;
+	(void)len;
+}
+
+static void over(enum rdma_end end, const char *why)
+{
+	ended = end;
+	snprintf(said, sizeof(said), "%s", why);
+}
+
+void rdma_sent(struct rdma *d, struct rdma_packet *p, enum rdma_end end, const char *why)
+{
+	(void)d;
+	(void)p;
+	over(end, why);
+}
+
+void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why)
+{
+	(void)d;
+	(void)r;
+	over(end, why);
+}
+
+void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
+{
+	(void)link;
+	(void)id;
+	(void)address;
+	(void)len;
+	return NULL;
+}
+
+void ofi_leave(void *link, void *way)
+{
+	(void)link;
+	(void)way;
+}
+
+int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
+	    struct fid_mr **mr)
+{
+	(void)o;
+	(void)base;
+	(void)len;
+	(void)access;
+	(void)key;
+	(void)mr;
+	return 0;
+}
+
+int ofi_post(struct ofi *o)
+{
+	(void)o;
+	return 0;
+}
+
+void ofi_ep_close(struct ofi *o)
+{
+	(void)o;
+}
+
+/* ---- cases ------------------------------------------------------------------------------------ */
+
+static const struct ofi_lib lib = { .strerror = text_of };
+static struct fi_fabric_attr fabric = { .prov_name = (char[]){ "stub" } };
+static struct fi_info info = { .fabric_attr = &fabric };
+static struct ptl_ni interface;
+static struct ofi o;
+static struct ofi_way way;
+static struct rdma_packet packet;
+static struct rdma_read rd;
+
+static int fresh(void **state)
+{
+	(void)state;
+	o = (struct ofi){ .lib = &lib, .ni = &interface, .info = &info, .ep = &ep, .cq = &cq };
+	o.limits.copied = 64;
+	packet = (struct rdma_packet){ .len = 65 };
+	rd = (struct rdma_read){ .len = 65 };
+	error = (struct fi_cq_err_entry){ .err = 0 };
+	answer = 0;
+	*said = '\0';
+	return 0;
+}
+
+static void what_was_refused_is_told_with_the_call(void **state)
+{
+	(void)state;
+	answer = -FI_EOTHER;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), -FI_EOTHER);
+	assert_string_equal(ofi_link.error(&o, -FI_EOTHER),
+			    "fi_send of provider stub: something of libfabric's own");
+	packet.len = 64;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), -FI_EOTHER);
+	assert_string_equal(ofi_link.error(&o, -FI_EOTHER),
+			    "fi_inject of provider stub: something of libfabric's own");
+	assert_int_equal(ofi_link.read(&o, &way, &rd), -FI_EOTHER);
+	assert_string_equal(ofi_link.error(&o, -FI_EOTHER),
+			    "fi_read of provider stub: something of libfabric's own");
+}
+
+static void no_room_is_no_error(void **state)
+{
+	(void)state;
+	answer = -FI_EAGAIN;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), -EAGAIN);
+	assert_int_equal(ofi_link.read(&o, &way, &rd), -EAGAIN);
+	answer = 0;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	assert_int_equal(ofi_link.read(&o, &way, &rd), 0);
+}
+
+static void what_went_wrong_later_is_told_with_the_provider_s_words(void **state)
+{
+	(void)state;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	error.err = FI_EOTHER;
+	error.prov_errno = 42;
+	assert_int_equal(ofi_link.poll(&o), 1);
+	assert_int_equal(ended, RDMA_BROKEN);
+	assert_string_equal(said, "provider stub: something of libfabric's own (its number 42)");
+	assert_int_equal(ofi_link.read(&o, &way, &rd), 0);
+	error.err = FI_EACCES;
+	assert_int_equal(ofi_link.poll(&o), 1);
+	assert_int_equal(ended, RDMA_FAILED);
+	assert_string_equal(said, "provider stub: something else (its number 42)");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(what_was_refused_is_told_with_the_call, fresh),
+		cmocka_unit_test_setup(no_room_is_no_error, fresh),
+		cmocka_unit_test_setup(what_went_wrong_later_is_told_with_the_provider_s_words,
+				       fresh),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
