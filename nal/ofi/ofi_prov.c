@@ -3,8 +3,8 @@
  *
  * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected endpoints, messages in
  * order; remote memory access and buffers for many messages are taken if they are offered. Modes of memory
- * registration are all accepted but raw keys. Of several offers the fastest kind is taken, of one kind what offers most,
- * and of those libfabric's own order is kept: a fabric that can do less is still better than sockets that can do all.
+ * registration are all accepted but raw keys. Of several offers the fastest kind is taken, of one kind what offers
+ * most, and of those libfabric's own order is kept: a fabric that can do less is better than sockets that can do all.
  */
 #include <dirent.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * An endpoint is opened as its provider wants it: with a table of addresses or a map, with buffers that are registered or
- * not, and with memory that belongs to the domain or to the endpoint. What fails is named. The provider is a stub.
+ * An endpoint is opened as its provider wants it: with a table of addresses or a map, with buffers that are registered
+ * or not, and with memory that belongs to the domain or to the endpoint. What fails is named. The provider is a stub.
  */
 #include <setjmp.h>
 #include <stdarg.h>
