@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is reached by the next one: what was
- * begun meanwhile goes there, all of it once and in order, in both directions. PTL_NAL of this test names two, and
- * PTL_FAULT loses all packets of the first.
+ * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is reached by the next one:
+ * what was begun meanwhile goes there, all of it once and in order, in both directions. PTL_NAL of this test names two,
+ * and PTL_FAULT loses all packets of the first.
  */
 #include <portals3_ext.h>
 #include <stdlib.h>
