@@ -216,8 +216,7 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 	n->stat[peer].state = 1;
 	n->peer[peer].gone = false;
 	n->last_peer = DGRAM_NONE;
-	if (!n->peer[peer].met)
-		net_reached(n, peer);
+	net_reached(n, peer);
 	poll_it(n);
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "connected to nid 0x%08x pid %u by %s", n->stat[peer].id.nid,
@@ -236,6 +235,7 @@ void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
 	n->peer[peer].gone = true;
+	n->peer[peer].met = false;
 	if (n->peer[peer].watched)
 		n->carrier->watch(n, peer, -1);
 	n->peer[peer].watched = false;

@@ -125,11 +125,11 @@ struct net_peer {
 	struct dgram_who who;
 	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
 	bool gone;    /* the connection was lost, and there is no other */
-	bool met;     /* a connection stood, this one or one before */
+	bool met;     /* a connection stands */
 	struct net *to,
-		*from; /* none ever did: who has it now; who could not reach it, until we have */
-	char *why;     /* it is passed on to `to` */
-	uint32_t expected;                /* answers */
+		*from;     /* without one: who has it now; who could not reach it, until we have */
+	char *why;         /* it is passed on to `to` */
+	uint32_t expected; /* answers */
 	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
 	bool held;                        /* it was told to wait */
 };
@@ -274,7 +274,7 @@ void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgr
 
 /* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before net_lost says so. */
 bool net_pass(void *user, uint32_t peer, const struct dgram_out *o);
-/* The peer could not be reached: it is passed on, if a connection never stood. */
+/* The peer could not be reached: it is passed on. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);
 /* It was. */
 void net_reached(struct net *n, uint32_t peer);

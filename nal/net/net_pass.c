@@ -4,11 +4,12 @@
  * A peer that its NAL does not lead to, whatever its card says, is passed on to the next network NAL in the order of
  * PTL_NAL that knows an address of it. What was to be sent to it goes along, and the peer stays there.
  *
- * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection only: where none ever
- * stood (`met`), all that were given to it are in its queue still. They are put into the other one's in their order,
- * before any later one. From then on this NAL does not find the peer (net.c), so that none goes by it even if it
- * comes to lead there; only when the last NAL has not met the peer either all begin anew. What the peer sends to us by
- * this NAL, which may lead from there to here, has its order among itself, and is answered the way it came.
+ * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection only, and when that is lost
+ * all that were given to it for this one end. Where none stands (`met`), those given to it since are in its queue still.
+ * They are put into the other one's in their order, before any later one. From then on this NAL does not find the peer
+ * (net.c), so that none goes by it even if it comes to lead there; only when the last NAL does not meet the peer
+ * either all begin anew. What the peer sends to us by this NAL, which may lead from there to here, has its order among
+ * itself, and is answered the way it came: what was an answer is not passed on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ static struct net *passed_to(struct net *n, uint32_t peer, uint32_t *there)
 	struct ptl_ni *ni = n->ni;
 	uint32_t k = 0;
 
+	*there = DGRAM_NONE;
 	if (p->to) {
 		*there = number_with(p->to, id);
 		return p->to;
@@ -85,7 +87,8 @@ bool net_pass(void *user, uint32_t peer, const struct dgram_out *o)
 	struct net *n = user, *to;
 	uint32_t there;
 
-	if (n->peer[peer].met)
+	/* in an answer, or a reply, `op` is the peer's */
+	if (!net_is_request(o->header, o->header_len))
 		return false;
 	to = passed_to(n, peer, &there);
 	if (!to || there == DGRAM_NONE || to->carrier->send(to, there, o) != 0)
@@ -123,16 +126,15 @@ void net_unreached(struct net *n, uint32_t peer, const char *why)
 	uint32_t there;
 	struct net *to;
 
-	if (p->met)
-		return;
 	to = passed_to(n, peer, &there);
 	if (!to) {
 		take_back(n, p->who.id);
 		return;
 	}
+	free(p->why);
 	p->why = strdup(why);
 	n->stat[peer].state = 0;
-	if (to->peer[there].met)
+	if (there != DGRAM_NONE && to->peer[there].met)
 		net_reached(to, there);
 	to->carrier->run(to);
 }

@@ -97,6 +97,14 @@ static inline bool net_is_put(const void *header, size_t len)
 	return len >= sizeof(*w) && w->kind == NET_PUT && !w->atomic;
 }
 
+/* Is the header of a request, as far as its first byte says? */
+static inline bool net_is_request(const void *header, size_t len)
+{
+	const uint8_t *kind = header;
+
+	return len && *kind <= NET_GETPUT;
+}
+
 /* Writes the header at `to`, of DGRAM_HEADER_MAX bytes; its length. */
 uint32_t net_msg_encode(uint8_t *to, const struct net_msg *msg);
 

@@ -2,17 +2,19 @@
  * Copyright (c) 2026 the Postern authors
  *
  * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is reached by the next one:
- * what was begun meanwhile goes there, all of it once and in order, in both directions. PTL_NAL of this test names two,
- * and PTL_FAULT loses all packets of the first.
+ * what was begun meanwhile goes there, all of it once and in order, in both directions. So is one that it no longer leads
+ * to. PTL_NAL of this test names two, and PTL_FAULT loses all packets of the first.
  */
+#include <linux/filter.h>
 #include <portals3_ext.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "test/support/ptest.h"
 
-enum { PUTS = 4, GETS = 5, SWAPS = 6, NUMBERED = 60, LONGEST = 100000, DONE = 1 };
+enum { PUTS = 4, GETS = 5, SWAPS = 6, NUMBERED = 60, FEW = 5, LONGEST = 100000 };
 
 static unsigned char served[LONGEST], swapped[8], place[NUMBERED * LONGEST];
 
@@ -170,11 +172,82 @@ static void whom_no_way_leads_to_is_unreachable(void)
 	pt_barrier();
 }
 
+/* From now on nothing arrives at our UDP sockets. */
+static void deafen_udp(void)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	struct sock_fprog program = { .len = 1, .filter = &nothing };
+	int deaf = 0;
+
+	for (int fd = 0; fd < 1024; fd++) {
+		int domain = 0, type = 0;
+		socklen_t len = sizeof(int);
+
+		if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
+		    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || domain != AF_INET ||
+		    type != SOCK_DGRAM)
+			continue;
+		pt_is(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+		deaf++;
+	}
+	pt_true(deaf > 0);
+}
+
+/* What is under way on a connection fails with it; what is begun later finds another way, again once and in order. */
+static void a_way_that_no_longer_leads_there_is_left(void)
+{
+	static unsigned char got[LONGEST];
+	ptl_handle_eq_t puts, gets;
+	ptl_handle_md_t md;
+	ptl_event_t ev;
+
+	setenv("PTL_NAL", "udp,eth", 1);
+	unsetenv("PTL_FAULT");
+	pt_open();
+	puts = pt_eq(2 * NUMBERED);
+	gets = pt_eq(8);
+	serve(puts);
+	pt_barrier();
+	if (pt_rank == 0) {
+		md = pt_bind(got, sizeof(got), PTL_MD_EVENT_START_DISABLE, gets);
+		pt_ok(PtlGet(md, pt_id(1), GETS, 0, 0, 0));
+		pt_next(gets, PTL_EVENT_REPLY_END);
+		pt_true(goes_by("udp"));
+		deafen_udp();
+		pt_ok(PtlGet(md, pt_id(1), GETS, 0, 0, 0));
+		pt_at(__FILE__, __LINE__, "waiting for a failure");
+		pt_ok(PtlEQWait(gets, &ev));
+		pt_is(ev.ni_fail_type, PTL_NI_PEER_DEAD);
+		memset(got, 0, sizeof(got));
+		md = pt_bind(place, length(0), PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE);
+		for (uint64_t i = 0; i < FEW; i++)
+			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(1), PUTS, 0, 0, 0, i));
+		md = pt_bind(got, sizeof(got), PTL_MD_EVENT_START_DISABLE, gets);
+		pt_ok(PtlGet(md, pt_id(1), GETS, 0, 0, 0));
+		pt_next(gets, PTL_EVENT_REPLY_END);
+		pt_holds(got, sizeof(got), 77, 0);
+		pt_quiet(gets);
+		pt_true(!goes_by("udp"));
+		pt_true(goes_by("eth"));
+	} else {
+		for (uint64_t i = 0; i < FEW; i++) {
+			pt_next(puts, PTL_EVENT_PUT_START);
+			pt_ok(PtlEQWait(puts, &ev));
+			pt_is(ev.type, PTL_EVENT_PUT_END);
+			pt_is(ev.hdr_data, i);
+		}
+		pt_quiet(puts);
+	}
+	pt_barrier();
+	pt_close();
+}
+
 int main(int argc, char **argv)
 {
 	static const struct pt_test tests[] = {
 		PT_CASE(what_one_way_does_not_carry_goes_by_the_next, 2),
 		PT_CASE(whom_no_way_leads_to_is_unreachable, 2),
+		PT_CASE(a_way_that_no_longer_leads_there_is_left, 2),
 	};
 
 	return PT_MAIN(argc, argv, tests);
