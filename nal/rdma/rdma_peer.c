@@ -246,7 +246,9 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 	}
 	if (rdma_reads_flying(p) && silence(d, p->since) < d->dead_ns)
 		return;
-	p->own_token = 0;
+	/* without a connection it was not used, and who reads our greeting late will */
+	if (s != DGRAM_UNREACHABLE)
+		p->own_token = 0;
 	p->held = false;
 	rdma_outs_end(d, p, s);
 	rdma_bodies_end(d, p, s);
@@ -346,14 +348,29 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
 
+/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting the peer has a connection
+ * already, and is not to be left alone with it. */
+static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
+{
+	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&
+	       m->greeting == p->greeting && (p->lost == DGRAM_OK || p->lost == DGRAM_UNREACHABLE);
+}
+
 static void welcome(struct rdma *d, const struct rdma_msg *m)
 {
 	struct rdma_peer *p = rdma_peer_find(d, m->from);
 
-	if (p && p->state == RDMA_CALLING && p->lost == DGRAM_OK && m->greeting == p->greeting)
-		up(d, p, m);
-	else if (!p || p->state != RDMA_UP || p->token != m->own_token)
-		d->stats.drops[DGRAM_DROP_STALE_HELLO]++;
+	if (!p || !awaited(p, m)) {
+		if (!p || p->state != RDMA_UP || p->token != m->own_token)
+			d->stats.drops[DGRAM_DROP_STALE_HELLO]++;
+		return;
+	}
+	if (!p->way)
+		p->way = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
+	if (!p->way)
+		return;
+	p->lost = DGRAM_OK;
+	up(d, p, m);
 }
 
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that is silent is asked, and then given up, but only while something is expected of it. The rest of the machine, and
- * nal/net, are stubs.
+ * A peer that is silent is asked, and then given up, but only while something is expected of it; and one that answers a
+ * greeting late is not left alone with half a connection. The rest of the machine, and nal/net, are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,9 +18,11 @@
 #define DEAD_NS (1000 * MS)
 
 static struct rdma d;
+static struct ptl_ni ni;
 static struct rdma_peer *peer;
 static uint64_t now;
-static uint32_t pings, byes;
+static uint32_t pings, byes, ups;
+static uint64_t greeted, token; /* of our last HELLO */
 
 /* ---- stubs ------------------------------------------------------------------------------------ */
 
@@ -30,7 +32,16 @@ static void leave(void *link, void *way)
 	(void)way;
 }
 
-static const struct rdma_link fake = { .name = "fake", .leave = leave };
+static void *reach(void *link, dgram_id_t id, const void *address, size_t len)
+{
+	(void)link;
+	(void)id;
+	(void)address;
+	(void)len;
+	return &peer;
+}
+
+static const struct rdma_link fake = { .name = "fake", .reach = reach, .leave = leave };
 
 void net_tell_time(struct net *n)
 {
@@ -46,7 +57,7 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	(void)head_len;
 	(void)body;
 	(void)pieces;
-	(void)tag;
+	memset(tag, 0, DGRAM_TAG_BYTES);
 }
 
 void net_up(void *user, uint32_t number, const struct dgram_who *who)
@@ -54,6 +65,7 @@ void net_up(void *user, uint32_t number, const struct dgram_who *who)
 	(void)user;
 	(void)number;
 	(void)who;
+	ups++;
 }
 
 void net_lost(struct net *n, uint32_t number, enum dgram_status s, const char *why)
@@ -76,9 +88,9 @@ bool rdma_say(struct rdma *rdma, struct rdma_peer *p, struct rdma_msg *m)
 void rdma_greet(struct rdma *rdma, struct rdma_peer *p, uint8_t kind, uint64_t greeting)
 {
 	(void)rdma;
-	(void)p;
-	(void)kind;
-	(void)greeting;
+	assert_int_equal(kind, RDMA_HELLO);
+	greeted = greeting;
+	token = p->own_token;
 }
 
 void rdma_packet_put(struct rdma *rdma, struct rdma_packet *k)
@@ -124,8 +136,10 @@ static int start(void **state)
 {
 	(void)state;
 	now = 100 * DEAD_NS;
-	pings = byes = 0;
-	d = (struct rdma){ .link = &fake, .dead_ns = DEAD_NS, .check_at = DGRAM_NEVER };
+	pings = byes = ups = 0;
+	d = (struct rdma){
+		.net.ni = &ni, .link = &fake, .dead_ns = DEAD_NS, .check_at = DGRAM_NEVER
+	};
 	peer = rdma_peer_add(&d, 1);
 	assert_non_null(peer);
 	peer->state = RDMA_UP;
@@ -206,6 +220,93 @@ static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state
 	assert_int_equal(peer->lost, DGRAM_OK);
 }
 
+/* An answer to the greeting with that number. */
+static void welcome(uint64_t greeting)
+{
+	static const uint8_t packet[RDMA_HELLO_MAX];
+	struct rdma_msg m = {
+		.kind = RDMA_WELCOME, .from = 1, .whom = 0, .own_token = 4711, .greeting = greeting
+	};
+
+	rdma_greeted(&d, &m, packet, sizeof(packet));
+}
+
+/* Nobody answers. */
+static void call_in_vain(void)
+{
+	peer->state = RDMA_IDLE;
+	rdma_call(&d, peer);
+	assert_int_equal(peer->state, RDMA_CALLING);
+	wait_ms(1300);
+	assert_int_equal(peer->lost, DGRAM_UNREACHABLE);
+}
+
+static void is_up(void)
+{
+	assert_int_equal(peer->state, RDMA_UP);
+	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_int_equal(ups, 1);
+	assert_int_equal(peer->token, 4711);
+	assert_int_equal(peer->own_token, token);
+	assert_non_null(peer->way);
+	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 0);
+}
+
+static void an_answer_after_it_was_given_up_makes_the_connection(void **state)
+{
+	(void)state;
+	call_in_vain();
+	rdma_lose(&d, peer);
+	assert_int_equal(peer->state, RDMA_IDLE);
+	welcome(greeted);
+	is_up();
+}
+
+static void so_does_one_before_that_was_told(void **state)
+{
+	(void)state;
+	call_in_vain();
+	welcome(greeted);
+	is_up();
+}
+
+static void so_does_one_while_the_way_is_left_until_the_next_greeting(void **state)
+{
+	(void)state;
+	peer->state = RDMA_IDLE;
+	rdma_call(&d, peer);
+	rdma_break(&d, peer, DGRAM_DEAD, "the way broke");
+	rdma_lose(&d, peer);
+	assert_int_equal(peer->state, RDMA_CALLING);
+	assert_null(peer->way);
+	welcome(greeted);
+	is_up();
+}
+
+static void no_other_one_does(void **state)
+{
+	uint64_t used;
+
+	(void)state;
+	call_in_vain();
+	rdma_lose(&d, peer);
+	used = token;
+	welcome(greeted + 1);
+	assert_int_equal(peer->state, RDMA_IDLE);
+	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 1);
+	/* nor the same once more, when the connection that it made is over */
+	welcome(greeted);
+	rdma_break(&d, peer, DGRAM_CLOSED, NULL);
+	rdma_lose(&d, peer);
+	welcome(greeted);
+	assert_int_equal(peer->state, RDMA_IDLE);
+	assert_int_equal(ups, 1);
+	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 2);
+	/* and it has another token than the next one */
+	rdma_call(&d, peer);
+	assert_int_not_equal(token, used);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +316,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_that_speaks_is_not, start, stop),
 		cmocka_unit_test_setup_teardown(
 			one_of_which_nothing_is_expected_any_more_is_left_alone, start, stop),
+		cmocka_unit_test_setup_teardown(
+			an_answer_after_it_was_given_up_makes_the_connection, start, stop),
+		cmocka_unit_test_setup_teardown(so_does_one_before_that_was_told, start, stop),
+		cmocka_unit_test_setup_teardown(
+			so_does_one_while_the_way_is_left_until_the_next_greeting, start, stop),
+		cmocka_unit_test_setup_teardown(no_other_one_does, start, stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
