@@ -285,7 +285,9 @@ void ptl_nets_close(struct ptl_ni *ni)
 {
 	while (ni->nnets) {
 		ni->net[ni->nnets - 1].nal->close(ni);
+		ptl_lock(ni); /* the others' helper threads look at the order */
 		drop(ni, ni->nnets - 1);
+		ptl_leave(ni);
 	}
 	ni->nal->close(ni);
 }

@@ -369,8 +369,8 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	if (!n->body_of || !n->peer)
 		return "out of memory";
 	n->begun = true;
-	n->slot->net = n;
 	ptl_lock(ni);
+	n->slot->net = n;
 	s->net_peer_off[n->slot - ni->net] = (uint64_t)((char *)n->stat - (char *)ni->view.r);
 	if (fd < 0)
 		poll_it(n);
@@ -418,6 +418,9 @@ void net_stop(struct net *n)
 		n->carrier->goodbye(n);
 		count(n);
 		n->carrier->destroy(n);
+		/* the helper threads of other NALs still run */
+		n->slot->net = NULL;
+		net_forget_way(n);
 		ptl_leave(n->ni);
 	} else if (n->carrier) {
 		n->carrier->destroy(n);

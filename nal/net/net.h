@@ -129,6 +129,7 @@ struct net_peer {
 	struct net *to,
 		*from;     /* without one: who has it now; who could not reach it, until we have */
 	char *why;         /* it is passed on to `to` */
+	bool stays;        /* one of its messages could not be passed on: so no later one is */
 	uint32_t expected; /* answers */
 	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
 	bool held;                        /* it was told to wait */
@@ -279,6 +280,8 @@ void net_unreached(struct net *n, uint32_t peer, const char *why);
 /* It was. */
 void net_reached(struct net *n, uint32_t peer);
 void net_forget_passing(struct net_peer *p);
+/* The NAL closes: nobody is passed on to it any more, and who was is not. */
+void net_forget_way(struct net *n);
 /* Why the peer was passed on; NULL: it was not. */
 const char *net_passed(const struct net *n, ptl_process_id_t id);
 

@@ -88,11 +88,13 @@ bool net_pass(void *user, uint32_t peer, const struct dgram_out *o)
 	uint32_t there;
 
 	/* in an answer, or a reply, `op` is the peer's */
-	if (!net_is_request(o->header, o->header_len))
+	if (n->peer[peer].stays || !net_is_request(o->header, o->header_len))
 		return false;
 	to = passed_to(n, peer, &there);
-	if (!to || there == DGRAM_NONE || to->carrier->send(to, there, o) != 0)
+	if (!to || there == DGRAM_NONE || to->carrier->send(to, there, o) != 0) {
+		n->peer[peer].stays = true;
 		return false;
+	}
 	pass_operation(n, peer, to, there, o);
 	return true;
 }
@@ -120,12 +122,29 @@ void net_forget_passing(struct net_peer *p)
 	p->to = NULL;
 }
 
+void net_forget_way(struct net *n)
+{
+	struct ptl_ni *ni = n->ni;
+
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		struct net *other = ni->net[k].net;
+
+		for (uint32_t i = 0; other && i < other->npeers; i++) {
+			if (other->peer[i].to == n)
+				net_forget_passing(&other->peer[i]);
+			if (other->peer[i].from == n)
+				other->peer[i].from = NULL;
+		}
+	}
+}
+
 void net_unreached(struct net *n, uint32_t peer, const char *why)
 {
 	struct net_peer *p = &n->peer[peer];
 	uint32_t there;
 	struct net *to;
 
+	p->stays = false;
 	to = passed_to(n, peer, &there);
 	if (!to) {
 		take_back(n, p->who.id);
