@@ -21,6 +21,7 @@ clean_up() {
 trap clean_up EXIT
 
 serve() {
+	: >"$dir/served" # not only when the process is there: what the one before it said is not its
 	"$program" serve "$pid" >"$dir/served" 2>&1 </dev/null &
 	server=$!
 }
