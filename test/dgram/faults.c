@@ -72,20 +72,24 @@ static struct traffic_cfg make(uint64_t seed, int kind)
 
 static void add(struct sim_stats *sum, const struct sim_stats *s)
 {
-	sum->lost += s->lost;
-	sum->duplicated += s->duplicated;
-	sum->reordered += s->reordered;
-	sum->delayed += s->delayed;
-	sum->corrupted += s->corrupted;
-	sum->truncated += s->truncated;
+	struct sim_counts *t = &sum->faults;
+	const struct sim_counts *f = &s->faults;
+
+	t->lost += f->lost;
+	t->duplicated += f->duplicated;
+	t->reordered += f->reordered;
+	t->delayed += f->delayed;
+	t->corrupted += f->corrupted;
+	t->truncated += f->truncated;
 	sum->cut += s->cut;
 }
 
 /* Did what the runs of this kind are for happen, and no other fault? */
 static bool happened(int kind, const struct sim_stats *s)
 {
-	const uint64_t of[KINDS] = { 0,          s->lost,      s->duplicated, s->reordered,
-				     s->delayed, s->corrupted, s->truncated,  s->cut };
+	const struct sim_counts *f = &s->faults;
+	const uint64_t of[KINDS] = { 0,          f->lost,      f->duplicated, f->reordered,
+				     f->delayed, f->corrupted, f->truncated,  s->cut };
 
 	for (int k = 1; k < KINDS - 1; k++)
 		if (!of[k] != (k != kind && kind != KINDS - 1))
@@ -135,7 +139,7 @@ int main(int argc, char **argv)
 				printf("# seed %llu: %u done, %u failed, %llu packets, %llu lost\n",
 				       (unsigned long long)cfg.seed, r.done, r.failed,
 				       (unsigned long long)r.net.packets,
-				       (unsigned long long)r.net.lost);
+				       (unsigned long long)r.net.faults.lost);
 			if (!ok)
 				printf("# %s\n# again: %s --runs 1 --kind %d --seed %llu\n", r.why,
 				       argv[0], kind, (unsigned long long)cfg.seed);

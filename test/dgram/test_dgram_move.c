@@ -84,7 +84,7 @@ static void the_round_trip_is_measured(void **state)
 	warm_up();
 	info = pair_info(&p, 0, 1);
 	/* there and back: L and o on both sides, and what the links take */
-	assert_in_range(info.min_rtt_ns, 2 * cfg.L_ns, 2 * cfg.L_ns + 8000 + MS);
+	assert_in_range(info.min_rtt_ns, 2 * cfg.net.L_ns, 2 * cfg.net.L_ns + 8000 + MS);
 	assert_in_range(info.srtt_ns, info.min_rtt_ns / 2, 4 * info.min_rtt_ns + MS);
 	assert_in_range(info.rto_ns, cfg.machine.rto_min_ns, cfg.machine.rto_max_ns);
 }
@@ -150,7 +150,7 @@ static void a_changed_order_is_learnt(void **state)
 	struct dgram_stats st;
 
 	(void)state;
-	cfg.faults.reorder = 200;
+	cfg.net.faults.reorder = 200;
 	again();
 	pair_send(&p, 0, 1, PAIR_LONG);
 	pair_until(&p, &p.told[1].landed, 1);
@@ -176,9 +176,9 @@ static void a_path_is_filled(void **state)
 {
 	(void)state;
 	/* 1 Gbit/s, 100 us there, a queue of as much */
-	cfg.L_ns = 100000;
-	cfg.G_ps = 8000;
-	cfg.queue_ns = 400000;
+	cfg.net.L_ns = 100000;
+	cfg.net.G_ps = 8000;
+	cfg.net.queue_ns = 400000;
 	cfg.machine.mtu_start = 1472;
 	again();
 	/* of 125 MB/s, 1416 of 1472 bytes are payload */
@@ -200,7 +200,7 @@ static void no_more_is_in_flight_than_a_receiver_holds(void **state)
 	uint64_t window;
 
 	(void)state;
-	cfg.L_ns = 100000;
+	cfg.net.L_ns = 100000;
 	cfg.machine.window = 40000;
 	cfg.machine.mtu_start = 1472;
 	again();
@@ -213,10 +213,10 @@ static void no_more_is_in_flight_than_a_receiver_holds(void **state)
 static void loss_by_chance_costs_little(void **state)
 {
 	(void)state;
-	cfg.L_ns = 20000;
-	cfg.G_ps = 8000;
+	cfg.net.L_ns = 20000;
+	cfg.net.G_ps = 8000;
 	cfg.machine.mtu_start = 1472;
-	cfg.faults.loss = 10;
+	cfg.net.faults.loss = 10;
 	again();
 	assert_true(speed() > 125000000ull * 70 / 100);
 }
@@ -226,9 +226,9 @@ static void two_share_a_link_without_collapse(void **state)
 	uint64_t start, took;
 
 	(void)state;
-	cfg.L_ns = 20000;
-	cfg.G_ps = 8000;
-	cfg.queue_ns = 500000;
+	cfg.net.L_ns = 20000;
+	cfg.net.G_ps = 8000;
+	cfg.net.queue_ns = 500000;
 	cfg.machine.mtu_start = 1472;
 	again();
 	start = sim_now(p.s);
@@ -300,7 +300,7 @@ static void the_longest_packets_that_pass_are_found(void **state)
 	(void)state;
 	cfg.machine.mtu = 65000;
 	for (int i = 0; i < 6; i++) {
-		cfg.path_mtu = path[i];
+		cfg.net.path_mtu = path[i];
 		again();
 		for (uint32_t n = 1; n <= 12; n++) {
 			pair_send(&p, 0, 1, PAIR_LONG);
@@ -452,7 +452,7 @@ static void segments_are_not_tried_for_little(void **state)
 static void segments_are_not_tried_where_the_wire_is_slow(void **state)
 {
 	(void)state;
-	cfg.G_ps = 8000; /* 1 Gbit/s */
+	cfg.net.G_ps = 8000; /* 1 Gbit/s */
 	bodies_in_segments(3, PAIR_LONG, all_joined);
 	assert_int_equal(pair_info(&p, 0, 1).mtu, AS_ONE);
 	assert_int_equal(cut_packets, 0);
@@ -526,8 +526,8 @@ static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 {
 	(void)state;
 	cfg.machine.mtu = 8972;
-	cfg.path_mtu = 1472;
-	cfg.G_ps = 100000;
+	cfg.net.path_mtu = 1472;
+	cfg.net.G_ps = 100000;
 	cfg.machine.dead_ns = 100 * MS;
 	cfg.machine.window = 100000;
 	for (uint64_t len = 1100; len < 20000; len += 1100) {
@@ -605,7 +605,7 @@ static double packets_for_one_back(uint32_t joined)
 static void what_comes_in_one_piece_is_acknowledged_less_often(void **state)
 {
 	(void)state;
-	cfg.L_ns = 1 * MS; /* hundreds of packets are in flight */
+	cfg.net.L_ns = 1 * MS; /* hundreds of packets are in flight */
 	cfg.machine.mtu_start = 1472;
 	assert_true(packets_for_one_back(1) < 6);
 	assert_true(packets_for_one_back(16) > 15);

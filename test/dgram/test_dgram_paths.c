@@ -27,14 +27,14 @@ static struct sim_cfg cfg;
 static void lay(const struct path *path)
 {
 	pair_settings(&cfg);
-	cfg.o_ns = 200;
-	cfg.G_ps = 80;
-	cfg.last_G_ps = 8000000000000ull / path->rate;
-	cfg.L_ns = path->round_trip_ns / 2;
-	cfg.queue_ns = path->queue * 8 * SECOND / path->rate;
-	cfg.path_mtu = 1472;
-	cfg.jitter = path->jitter;
-	cfg.faults.loss = path->loss;
+	cfg.net.o_ns = 200;
+	cfg.net.G_ps = 80;
+	cfg.net.last_G_ps = 8000000000000ull / path->rate;
+	cfg.net.L_ns = path->round_trip_ns / 2;
+	cfg.net.queue_ns = path->queue * 8 * SECOND / path->rate;
+	cfg.net.path_mtu = 1472;
+	cfg.net.jitter = path->jitter;
+	cfg.net.faults.loss = path->loss;
 	cfg.machine.rto_start_ns = cfg.machine.rto_min_ns = 0; /* as usual */
 	pair_start(&p, &cfg);
 }

@@ -425,11 +425,11 @@ static void settings(const struct traffic_cfg *cfg, struct sim_cfg *sc)
 	sim_defaults(sc);
 	sc->seed = cfg->seed;
 	sc->nodes = cfg->nodes;
-	sc->faults = cfg->faults;
-	sc->jitter = x >> 8 & 1 ? 200 : 0;
-	sc->queue_ns = x >> 9 & 1 ? 200000 : 0;
+	sc->net.faults = cfg->faults;
+	sc->net.jitter = x >> 8 & 1 ? 200 : 0;
+	sc->net.queue_ns = x >> 9 & 1 ? 200000 : 0;
 	sc->machine.mtu = x >> 10 & 1 ? 1472 : 8972;
-	sc->path_mtu = x >> 11 & 1 ? 1472 : 0;
+	sc->net.path_mtu = x >> 11 & 1 ? 1472 : 0;
 	sc->machine.credit = x >> 12 & 1 ? 16 : 256;
 	sc->machine.push_bytes = x >> 13 & 1 ? 1 : 16384;
 	sc->machine.early_bytes = x >> 14 & 1 ? 4096 : 1 << 20;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The simulated network: see sim.h. Events are packets that arrive and machines that have to be
- * woken, in a heap by time; those of the same time come in the order they were made.
+ * woken.
  */
 #include "nal/dgram/sim/sim.h"
 
@@ -17,12 +17,6 @@ struct packet {
 	uint8_t bytes[];
 };
 
-struct event {
-	uint64_t at, order;
-	struct packet *packet; /* NULL: wake the node */
-	uint32_t node;
-};
-
 #define POOLS 4
 
 static const uint32_t pool_room[POOLS] = { 256, 1536, 9216, DGRAM_MTU_MAX };
@@ -30,9 +24,8 @@ static const uint32_t pool_room[POOLS] = { 256, 1536, 9216, DGRAM_MTU_MAX };
 struct sim {
 	struct sim_cfg cfg;
 	struct sim_node *node;
-	struct event *heap;
-	size_t nevents, room;
-	uint64_t now, order, random;
+	struct sim_queue queue;
+	uint64_t now, random;
 	struct packet *pool[POOLS];
 	struct packet *out; /* what room() gave */
 	size_t out_room;
@@ -48,10 +41,7 @@ struct sim {
 void sim_defaults(struct sim_cfg *cfg)
 {
 	*cfg = (struct sim_cfg){
-		.L_ns = 5000,
-		.o_ns = 500,
-		.g_ns = 100,
-		.G_ps = 320,
+		.net = { .L_ns = 5000, .o_ns = 500, .g_ns = 100, .G_ps = 320 },
 		.tags = true,
 	};
 	cfg->machine.mtu = 1472;
@@ -63,65 +53,12 @@ void sim_defaults(struct sim_cfg *cfg)
 
 uint64_t sim_random(struct sim *s)
 {
-	uint64_t z = s->random += 0x9e3779b97f4a7c15u; /* splitmix64 */
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
+	return sim_draw(&s->random);
 }
 
 bool sim_chance(struct sim *s, uint32_t n)
 {
-	return n && sim_random(s) % 1000 < n;
-}
-
-/* ---- events ----------------------------------------------------------------------------------- */
-
-static bool earlier(const struct event *a, const struct event *b)
-{
-	return a->at != b->at ? a->at < b->at : a->order < b->order;
-}
-
-/* False: no memory. */
-static bool push(struct sim *s, uint64_t at, struct packet *p, uint32_t node)
-{
-	struct event e = { .at = at, .order = s->order++, .packet = p, .node = node };
-	size_t i = s->nevents;
-
-	if (s->nevents == s->room) {
-		size_t room = s->room ? 2 * s->room : 64;
-		struct event *more = realloc(s->heap, room * sizeof(*more));
-
-		if (!more)
-			return false;
-		s->heap = more;
-		s->room = room;
-	}
-	s->nevents++;
-	for (; i && earlier(&e, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		s->heap[i] = s->heap[(i - 1) / 2];
-	s->heap[i] = e;
-	return true;
-}
-
-static struct event pop(struct sim *s)
-{
-	struct event first = s->heap[0], last;
-	size_t i = 0, child;
-
-	s->heap[0].packet = NULL; /* it is the caller's now */
-	last = s->heap[--s->nevents];
-	if (!s->nevents)
-		return first;
-	for (; (child = 2 * i + 1) < s->nevents; i = child) {
-		if (child + 1 < s->nevents && earlier(&s->heap[child + 1], &s->heap[child]))
-			child++;
-		if (earlier(&last, &s->heap[child]))
-			break;
-		s->heap[i] = s->heap[child];
-	}
-	s->heap[i] = last;
-	return first;
+	return sim_happens(&s->random, n);
 }
 
 /* ---- packets ---------------------------------------------------------------------------------- */
@@ -232,79 +169,41 @@ static bool is_cut(const struct sim *s, uint32_t from, uint32_t to)
 	return false;
 }
 
-static void damage(struct sim *s, struct packet *p)
-{
-	if (sim_chance(s, s->cfg.faults.corrupt)) {
-		for (uint64_t n = 1 + sim_random(s) % 4; n; n--)
-			p->bytes[sim_random(s) % p->len] ^= (uint8_t)(1 + sim_random(s) % 255);
-		s->stats.corrupted++;
-	}
-	if (sim_chance(s, s->cfg.faults.truncate)) {
-		p->len = (uint32_t)(sim_random(s) % p->len);
-		s->stats.truncated++;
-	}
-}
-
 /* The packet enters the network when it has left its sender's link. */
 static void carry(struct sim *s, struct packet *p, uint64_t left)
 {
-	const struct sim_faults *f = &s->cfg.faults;
-	struct sim_node *to = &s->node[p->to];
-	bool late;
-	uint64_t G_ps = s->cfg.last_G_ps ? s->cfg.last_G_ps : s->cfg.G_ps;
-	uint64_t at = left + s->cfg.L_ns, on_link = p->len * G_ps / 1000;
+	const struct sim_model *m = &s->cfg.net;
+	struct sim_counts *c = &s->stats.faults;
+	uint64_t at;
 
-	if (s->cfg.jitter)
-		at += sim_random(s) % (s->cfg.L_ns * s->cfg.jitter / 1000 + 1);
-	if (sim_chance(s, f->reorder)) {
-		at += sim_random(s) % (4 * s->cfg.L_ns);
-		s->stats.reordered++;
-	}
-	if (sim_chance(s, f->delay)) {
-		at += sim_random(s) % (f->delay_ns + 1);
-		s->stats.delayed++;
-	}
-	if (sim_chance(s, f->loss)) {
-		s->stats.lost++;
-		packet_put(s, p);
-		return;
-	}
 	/* one that is late keeps nobody waiting */
-	late = at > left + 2 * s->cfg.L_ns;
-	/* the receiver's link takes them one after the other */
-	if (s->cfg.queue_ns && to->link_in > at + s->cfg.queue_ns) {
-		s->stats.overflowed++;
+	if (!sim_travel(m, &s->random, c, left, &at) ||
+	    !sim_enter(m, &s->node[p->to].link_in, c, at > left + 2 * m->L_ns, p->len, &at)) {
 		packet_put(s, p);
 		return;
 	}
-	if (to->link_in > at)
-		at = to->link_in;
-	if (!late)
-		to->link_in = at + on_link;
-	if (p->len)
-		damage(s, p);
-	if (!push(s, at + on_link, p, p->to))
+	sim_damage(m, &s->random, c, p->bytes, &p->len);
+	if (!sim_queue_put(&s->queue, at, p, p->to))
 		packet_put(s, p);
 }
 
 static void enter(struct sim *s, struct packet *p)
 {
+	const struct sim_model *m = &s->cfg.net;
 	struct sim_node *from = &s->node[p->from];
-	uint64_t on_link = p->len * s->cfg.G_ps / 1000, left;
+	uint64_t left, later;
 
 	s->stats.packets++;
 	s->stats.bytes += p->len;
-	from->busy = (from->busy > s->now ? from->busy : s->now) + s->cfg.o_ns;
-	left = from->link_out > from->busy ? from->link_out : from->busy;
-	left += on_link > s->cfg.g_ns ? on_link : s->cfg.g_ns;
-	from->link_out = left;
+	from->busy = (from->busy > s->now ? from->busy : s->now) + m->o_ns;
+	left = sim_leave(m, &from->link_out, from->busy, p->len);
 	if (s->seen && !s->seen(s->seen_arg, p->from, p->to, p->bytes, p->len)) {
-		s->stats.lost++;
+		s->stats.faults.lost++;
 		packet_put(s, p);
 		return;
 	}
-	if (s->cfg.path_mtu && p->len > s->cfg.path_mtu) {
-		s->stats.too_long++;
+	if (m->path_mtu && p->len > m->path_mtu) {
+		s->stats.faults.too_long++;
 		packet_put(s, p);
 		return;
 	}
@@ -313,7 +212,7 @@ static void enter(struct sim *s, struct packet *p)
 		packet_put(s, p);
 		return;
 	}
-	if (sim_chance(s, s->cfg.faults.duplicate)) {
+	if (sim_doubles(m, &s->random, &s->stats.faults, left, &later)) {
 		struct packet *twin = packet_get(s, p->len);
 
 		if (twin) {
@@ -321,8 +220,7 @@ static void enter(struct sim *s, struct packet *p)
 
 			memcpy(twin, p, sizeof(*p) + p->len);
 			twin->room = room;
-			s->stats.duplicated++;
-			carry(s, twin, left + sim_random(s) % (2 * s->cfg.L_ns + 1));
+			carry(s, twin, later);
 		}
 	}
 	carry(s, p, left);
@@ -372,7 +270,7 @@ static void arm(struct sim_node *n)
 	if (at >= n->wake)
 		return;
 	n->wake = at;
-	push(n->sim, at, NULL, n->index);
+	sim_queue_put(&n->sim->queue, at, NULL, n->index);
 }
 
 static void run(struct sim_node *n)
@@ -437,8 +335,8 @@ void sim_destroy(struct sim *s)
 		return;
 	for (uint32_t i = 0; i < s->cfg.nodes; i++)
 		sim_crash(&s->node[i]);
-	for (size_t i = 0; i < s->nevents; i++)
-		free(s->heap[i].packet);
+	for (size_t i = 0; i < s->queue.n; i++)
+		free(s->queue.heap[i].packet);
 	for (int i = 0; i < POOLS; i++)
 		while (s->pool[i]) {
 			struct packet *p = s->pool[i];
@@ -447,7 +345,7 @@ void sim_destroy(struct sim *s)
 			free(p);
 		}
 	free(s->out);
-	free(s->heap);
+	free(s->queue.heap);
 	free(s->cut);
 	free(s->node);
 	free(s);
@@ -498,7 +396,7 @@ void sim_kick(struct sim_node *n)
 
 void sim_set_faults(struct sim *s, const struct sim_faults *f)
 {
-	s->cfg.faults = *f;
+	s->cfg.net.faults = *f;
 }
 
 void sim_cut(struct sim *s, uint32_t from, uint32_t to, bool cut)
@@ -565,10 +463,10 @@ static void arrive(struct sim_node *n, struct packet *p)
 	if (!p->turn) {
 		uint64_t turn = n->busy > s->now ? n->busy : s->now;
 
-		n->busy = turn + s->cfg.o_ns;
+		n->busy = turn + s->cfg.net.o_ns;
 		p->turn = true;
 		if (turn > s->now) {
-			if (!push(s, turn, p, n->index))
+			if (!sim_queue_put(&s->queue, turn, p, n->index))
 				packet_put(s, p);
 			return;
 		}
@@ -581,14 +479,14 @@ static void arrive(struct sim_node *n, struct packet *p)
 bool sim_step(struct sim *s, uint64_t until)
 {
 	struct sim_node *n;
-	struct event e;
+	struct sim_event e;
 
-	if (!s->nevents || s->heap[0].at > until) {
+	if (!s->queue.n || s->queue.heap[0].at > until) {
 		if (until != DGRAM_NEVER)
 			s->now = until > s->now ? until : s->now;
 		return false;
 	}
-	e = pop(s);
+	e = sim_queue_take(&s->queue);
 	s->now = e.at;
 	s->stats.events++;
 	n = &s->node[e.node];

@@ -3,16 +3,12 @@
  *
  * A network in one process: as many datagram machines as memory allows, virtual time, and faults by chance. Everything
  * that happens follows from the seed, so a run that went wrong can be had again.
- *
- * The cost model is LogGP (Alexandrov and others, 1995): a packet of k bytes keeps the processor of its
- * sender busy for o, leaves the sender's link after another max(g, k G), travels for L, enters the receiver's
- * link when that is free, for k G again, and keeps the receiver's processor busy for o. Where the receiver's
- * link is behind by more than its queue takes, packets are dropped.
  */
 #ifndef SIM_H
 #define SIM_H
 
 #include "nal/dgram/dgram.h"
+#include "nal/dgram/sim/sim_model.h"
 
 struct sim;
 
@@ -28,30 +24,12 @@ struct sim_node {
 	uint64_t wake;                    /* the next event that is for its timers */
 };
 
-/* In thousandths of all packets. */
-struct sim_faults {
-	uint32_t loss;
-	uint32_t duplicate; /* arrives twice, at different times */
-	uint32_t reorder;   /* is late by up to four times L */
-	uint32_t delay;     /* is late by up to delay_ns */
-	uint64_t delay_ns;
-	uint32_t corrupt;  /* some of its bytes change */
-	uint32_t truncate; /* its end is missing */
-};
-
 struct sim_cfg {
 	uint64_t seed;
 	uint32_t nodes;
-	uint64_t L_ns, o_ns, g_ns;
-	uint64_t G_ps;      /* picoseconds per byte */
-	uint64_t last_G_ps; /* of receivers' links, where they are slower; 0: they are not */
-	uint64_t
-		queue_ns; /* what the queue before a receiver's link takes, as time; 0: everything */
-	uint32_t path_mtu; /* longer datagrams are lost; 0: none are */
-	uint32_t jitter;   /* in thousandths of L, up to: added to each */
-	bool tags;         /* packets carry one, over all of their bytes */
-	bool unnamed;      /* machines are not told where packets come from */
-	struct sim_faults faults;
+	struct sim_model net;
+	bool tags;                /* packets carry one, over all of their bytes */
+	bool unnamed;             /* machines are not told where packets come from */
 	struct dgram_cfg machine; /* id, incarnation and seed are set by the simulation */
 	/* deliver, landed, sent, accept, up, lost, pieces; `user` is the struct sim_node */
 	struct dgram_ops ops;
@@ -59,9 +37,8 @@ struct sim_cfg {
 
 struct sim_stats {
 	uint64_t packets, bytes;
-	uint64_t lost, duplicated, reordered, delayed, corrupted, truncated;
-	uint64_t overflowed, too_long,
-		cut; /* queue full, beyond the MTU, by a partition or a crash */
+	struct sim_counts faults;
+	uint64_t cut; /* by a partition or a crash */
 	uint64_t events;
 };
 
