@@ -65,6 +65,9 @@
 	X(PTL_FAULT, ptl_fault, STR, NULL, 0, 0, "rules",                                          \
 	  "For tests: faults made on the packets that network transports send. portals-fault(7) "  \
 	  "describes the rules.")                                                                  \
+	X(PTL_SIM, ptl_sim, STR, NULL, 0, 0, "word=value,...",                                     \
+	  "What the simulated network is like that the transport sim carries packets over; "       \
+	  "portals-sim(7) describes it.")                                                          \
 	X(PTL_PROGRESS, ptl_progress, ENUM, BASE_PROGRESS_AUTO, 0, 2, "auto|poll|thread",          \
 	  "Who moves data of transports that cannot do it alone: only library calls (poll), a "    \
 	  "thread of the library (thread), or whichever suits the machine (auto).")                \

@@ -56,6 +56,9 @@ struct net_link {
 
 	/* From now on the socket becomes readable for all that arrives. False: something has arrived. NULL: it always does. */
 	bool (*arm)(void *link);
+
+	/* When flush() or receive() have something to do that no packet makes them; NULL: never. */
+	uint64_t (*wake)(const void *link);
 };
 
 /* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the
@@ -308,6 +311,8 @@ const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_i
 
 /* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
 uint16_t net_port_of(ptl_pid_t pid);
+/* The port that these characters, as "%u" writes them in a card, are the number of; 0: of none. */
+uint16_t net_port_parse(const char *text, size_t len);
 
 /* ---- net_hold.c ------------------------------------------------------------------------------- */
 

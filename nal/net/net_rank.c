@@ -57,6 +57,20 @@ const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_i
 	return found ? &found->addr : NULL;
 }
 
+uint16_t net_port_parse(const char *text, size_t len)
+{
+	uint32_t port = 0;
+
+	if (!len || len > 5 || *text == '0')
+		return 0;
+	for (size_t i = 0; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return 0;
+		port = port * 10 + (uint32_t)(text[i] - '0');
+	}
+	return port <= UINT16_MAX ? (uint16_t)port : 0;
+}
+
 uint16_t net_port_of(ptl_pid_t pid)
 {
 	FILE *f = fopen(base_config()->ptl_pid2port_file, "re");

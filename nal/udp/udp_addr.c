@@ -45,18 +45,6 @@ socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a)
 	return sizeof(s->in4);
 }
 
-/* The number of a port, as udp_addr_format writes it; 0: it is none. */
-static uint16_t port_of(const char *digits)
-{
-	size_t n = strspn(digits, "0123456789");
-	unsigned long port;
-
-	if (!n || n > 5 || digits[n] || *digits == '0')
-		return 0;
-	port = strtoul(digits, NULL, 10);
-	return port <= 65535 ? (uint16_t)port : 0;
-}
-
 /* Is it of one host: not of a group, of all, or of nobody? */
 static bool one_host4(const struct in_addr *a)
 {
@@ -84,7 +72,7 @@ bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_a
 	if (!colon || strlen(copy) != len)
 		return false;
 	*colon = '\0';
-	port = port_of(colon + 1);
+	port = net_port_parse(colon + 1, strlen(colon + 1));
 	if (!port)
 		return false;
 	if (*host == '[') {

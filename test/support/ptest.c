@@ -69,7 +69,8 @@ static const char
 	*rank_interfaces; /* of the ranks in turn, with commas; NULL: as the environment says */
 static ptl_handle_eq_t control_eq;
 
-static const char *fault_rules;  /* PTL_FAULT as the test was given it; NULL: none */
+static const char *fault_name;   /* PTL_FAULT, or PTL_SIM where the network itself makes faults; */
+static const char *fault_rules;  /* its value as the test was given it; NULL: none */
 static _Atomic uint64_t *faults; /* made by all processes of all tests; NULL: none are asked for */
 
 /* ---- the side of a test's process -------------------------------------------------------------- */
@@ -405,7 +406,7 @@ void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value
 	pt_ok(PtlMDUnlink(md));
 }
 
-/* With rules in PTL_FAULT that name no seed each process has its own, the same each time: a test of few packets would
+/* With rules for faults that name no seed each process has its own, the same each time: a test of few packets would
  * see the same faults as all others, or none. */
 static void choose_seed(const char *name)
 {
@@ -416,9 +417,10 @@ static void choose_seed(const char *name)
 		return;
 	for (; *name; name++)
 		hash = (hash ^ (unsigned char)*name) * 0x100000001b3ull;
-	snprintf(seeded, sizeof(seeded), "%s;seed=%u", fault_rules,
+	snprintf(seeded, sizeof(seeded), "%s%sseed=%u", fault_rules,
+		 strcmp(fault_name, "PTL_SIM") ? ";" : ",",
 		 (unsigned int)(hash >> 40) * PT_MAX_PROCS + (unsigned int)pt_rank);
-	setenv("PTL_FAULT", seeded, 1);
+	setenv(fault_name, seeded, 1);
 }
 
 static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
@@ -604,12 +606,12 @@ static void run_one(void **state)
 	munmap(shared, sizeof(*shared));
 }
 
-/* With PTL_FAULT in the environment: a rule that never applied would be a test of nothing. */
+/* With rules for faults in the environment: one that never applied would be a test of nothing. */
 static void faults_were_made(void **state)
 {
 	(void)state;
 	if (!*faults)
-		fail_msg("PTL_FAULT=%s made none", fault_rules);
+		fail_msg("%s=%s made none", fault_name, fault_rules);
 }
 
 static void count_faults(void)
@@ -650,7 +652,8 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 		units[i] = (struct CMUnitTest){ .name = runs[i].name,
 						.test_func = run_one,
 						.initial_state = &runs[i] };
-	fault_rules = getenv("PTL_FAULT");
+	fault_name = getenv("PTL_SIM") ? "PTL_SIM" : "PTL_FAULT";
+	fault_rules = getenv(fault_name);
 	if (fault_rules)
 		count_faults();
 	if (faults)
