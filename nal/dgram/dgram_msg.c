@@ -52,7 +52,7 @@ static bool room_in_ring(struct dgram *m, struct dgram_rec *r)
 	return true;
 }
 
-/* Copies the body behind the header. */
+/* Copies the body behind the header; what is not there is zeros. */
 static void copy_body(struct dgram *m, const struct dgram_out *o, uint8_t *to)
 {
 	uint64_t at = 0;
@@ -75,6 +75,7 @@ static void copy_body(struct dgram *m, const struct dgram_out *o, uint8_t *to)
 		if (n < 1)
 			break;
 	}
+	memset(to + at, 0, o->body_len - at);
 }
 
 static struct dgram_msg *make(struct dgram *m, const struct dgram_out *o)

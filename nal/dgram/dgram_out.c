@@ -231,7 +231,7 @@ static struct dgram_msg *msg_at(const struct dgram_conn *c, uint32_t number)
 	return c->msg[number & (c->msg_room - 1)];
 }
 
-/* Bytes of a body, into the head. */
+/* Bytes of a body, into the head; those that are not there are zeros. */
 static void put_bytes(struct dgram *m, const struct dgram_msg *msg, struct builder *b)
 {
 	uint64_t at = 0;
@@ -255,6 +255,7 @@ static void put_bytes(struct dgram *m, const struct dgram_msg *msg, struct build
 		if (n < 1)
 			break;
 	}
+	memset(b->head + b->len + at, 0, msg->body_len - at);
 	b->len += msg->body_len;
 }
 
@@ -296,10 +297,12 @@ static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	}
 }
 
-/* A stretch of a body behind the head: as much as fits and is in few enough pieces. Returns its length. */
+/* A stretch of a body behind the head: as much as fits and is in few enough pieces. Of what is not there zeros are sent,
+ * for the receiver waits for it. Returns its length. */
 static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset, uint64_t len,
 			 struct builder *b)
 {
+	static uint8_t zeros[1024];
 	size_t room = b->max - b->len - sizeof(struct dgram_wire_data);
 	uint32_t got = 0;
 
@@ -317,8 +320,11 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 			iov->iov_len = dgram_min64(iov->iov_len, len - got);
 			got += (uint32_t)iov->iov_len;
 		}
-		if (!got)
-			return 0;
+		if (!got) {
+			got = (uint32_t)dgram_min64(len, sizeof(zeros));
+			b->iov[0] = (struct iovec){ zeros, got };
+			b->pieces = 1;
+		}
 	}
 	put_frame(b, &(struct dgram_frame){ .kind = DGRAM_FRAME_DATA,
 					    .number = msg->number,

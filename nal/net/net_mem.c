@@ -80,8 +80,11 @@ static void copy(const struct net *n, const struct net_span *span, char *bytes, 
 	while (done < len) {
 		int k = pieces(n, span, done, len - done, iov, 16);
 
-		if (!k)
+		if (!k) {
+			if (!in)
+				memset(bytes + done, 0, len - done);
 			return;
+		}
 		for (int i = 0; i < k; i++) {
 			if (in)
 				base_copy_user(iov[i].iov_base, bytes + done, iov[i].iov_len);

@@ -22,6 +22,7 @@
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
+/* What is not there is zeros: nothing else of our memory goes to a peer. */
 void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
 		   uint64_t len)
 {
@@ -35,8 +36,10 @@ void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64
 	while (len) {
 		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
 
-		if (!k)
+		if (!k) {
+			memset(at, 0, len);
 			return;
+		}
 		for (int i = 0; i < k; i++) {
 			base_copy_user(at, iov[i].iov_base, iov[i].iov_len);
 			at += iov[i].iov_len;
@@ -240,6 +243,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
 		read_put(d, r);
 		b->how = DGRAM_FAILED;
+		rdma_busy(d, b->peer); /* there may be nothing under way whose end it could wait for */
 		return 0;
 	}
 	r->to = iov.iov_base;

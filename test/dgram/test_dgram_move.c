@@ -521,6 +521,50 @@ static void replies_need_no_second_round_trip(void **state)
 	assert_int_equal(pair_stats(&p, 0).spurious, 0);
 }
 
+/* The first bytes of a body are there, for its sender. */
+enum { THERE = 300 };
+
+static int no_more(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		   int max)
+{
+	(void)user;
+	(void)cookie;
+	(void)max;
+	if (offset >= THERE)
+		return 0;
+	iov[0] = (struct iovec){ p.source + offset, len < THERE - offset ? len : THERE - offset };
+	return 1;
+}
+
+static void what_is_not_there_is_sent_as_zeros(void **state)
+{
+	static const struct {
+		uint64_t len;
+		bool copy;
+	} how[] = { { 1000, false }, { 1000, true }, { 50000, true }, { 1 << 20, false } };
+	struct dgram_out o = { .header = &p.given[0][1], .header_len = 4, .cookie = &p.told[0] };
+
+	(void)state;
+	cfg.ops.pieces = no_more;
+	again();
+	memset(p.source + THERE, 0, PAIR_LONG - THERE);
+	memset(p.told[1].landing, 0xff, PAIR_LONG);
+	for (uint32_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
+		o.body_len = how[i].len;
+		o.copy = how[i].copy;
+		p.given[0][1] = i;
+		assert_int_equal(sim_send(sim_node(p.s, 0), 1, &o), 0);
+		pair_until(&p, &p.told[0].sent, i + 1);
+		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_length, how[i].len);
+		/* of those that come with their headers deliver() has looked at the bytes */
+		if (how[i].len > 1000)
+			assert_memory_equal(p.told[1].landing, p.source, how[i].len);
+	}
+	assert_int_equal(p.told[1].delivered, 4);
+	assert_int_equal(p.told[1].landed, 2);
+}
+
 /* 0 has heard of all it sent but for packets that tried a longer MTU, which nobody waits for; and then it only listens. */
 static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 {
@@ -713,6 +757,7 @@ int main(void)
 		TEST(replies_need_no_second_round_trip),
 		TEST(packets_say_how_long_they_are),
 		TEST(what_looks_like_a_piece_is_none),
+		TEST(what_is_not_there_is_sent_as_zeros),
 		TEST(who_only_listens_does_not_take_the_other_for_dead),
 		TEST(what_an_acknowledgement_says_waits_for_the_answer),
 		TEST(what_an_acknowledgement_says_waits_no_longer),

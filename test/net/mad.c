@@ -61,6 +61,8 @@ static void mad_transmit(void *user, const struct dgram_packet *p)
 			    .msg_iovlen = 1 + (size_t)p->pieces };
 
 	(void)user;
+	if (mad.withhold && p->pieces)
+		return;
 	for (int i = 0; i < p->pieces; i++)
 		iov[1 + i] = p->body[i];
 	(void)!sendmsg(mad.fd, &h, MSG_DONTWAIT);
@@ -112,7 +114,7 @@ static int mad_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, s
 	(void)cookie;
 	(void)max;
 	iov[0] = (struct iovec){ bytes + offset, len };
-	return mad.withhold ? 0 : 1;
+	return 1;
 }
 
 static const struct dgram_ops mad_ops = {

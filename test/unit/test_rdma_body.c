@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * When the sender of long messages is told that they are over: in the order in which they ended, in few packets where it
- * has many under way, and at once where it may be waiting. The link and the rest of the machine are stubs.
+ * has many under way, and at once where it may be waiting; and what becomes of memory that is not there. The link and the
+ * rest of the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +19,7 @@ enum { MANY = 64, SMALL = 65536, LARGE = 1 << 20 };
 static struct rdma d;
 static struct rdma_peer peer;
 static struct rdma_read *reads[MANY];
-static uint32_t nreads, npackets, nover, nlanded;
+static uint32_t nreads, npackets, nover, nlanded, nbusy;
 static struct {
 	uint32_t id;
 	uint8_t status;
@@ -78,6 +79,7 @@ void rdma_busy(struct rdma *rdma, struct rdma_peer *p)
 {
 	(void)rdma;
 	(void)p;
+	nbusy++;
 }
 
 void rdma_await(struct rdma *rdma, struct rdma_peer *p)
@@ -135,7 +137,7 @@ static int set_up(void **state)
 	d.limits.read = LARGE;
 	d.limits.copied = RDMA_BEFORE_PIECE + RDMA_OVERS * sizeof(struct rdma_wire_body);
 	peer.state = RDMA_UP;
-	nreads = npackets = nover = nlanded = 0;
+	nreads = npackets = nover = nlanded = nbusy = 0;
 	return 0;
 }
 
@@ -258,6 +260,36 @@ static void who_is_lost_is_told_nothing(void **state)
 	assert_int_equal(peer.novers + peer.reading, 0);
 }
 
+/* Of a vector nothing is there: who has a turn then ends it, and for that gets one. */
+static void a_landing_that_is_not_there_fails(void **state)
+{
+	struct rdma_msg m = { .kind = RDMA_LONG, .id = 7, .readable = true, .length = SMALL };
+	struct dgram_landing l = { .mem.cookie = &d, .length = SMALL };
+
+	(void)state;
+	rdma_fetch(&d, &peer, &m, &l);
+	assert_int_equal(nbusy, 1);
+	assert_int_equal(nreads, 0);
+	assert_false(rdma_fetch_more(&d, &peer));
+	assert_int_equal(nover, 1);
+	assert_int_equal(overs[0].id, 7);
+	assert_int_equal(overs[0].status, DGRAM_FAILED);
+	assert_int_equal(nlanded, 1);
+}
+
+static void a_body_that_is_not_there_is_zeros(void **state)
+{
+	struct dgram_mem mem = { .cookie = &d };
+	char bytes[10], zeros[8] = { 0 };
+
+	(void)state;
+	memset(bytes, 1, sizeof(bytes));
+	rdma_copy_out(&d, bytes + 1, &mem, 0, sizeof(zeros));
+	assert_memory_equal(bytes + 1, zeros, sizeof(zeros));
+	assert_int_equal(bytes[0], 1);
+	assert_int_equal(bytes[9], 1);
+}
+
 static void a_packet_that_tells_of_too_many_is_refused(void **state)
 {
 	uint8_t packet[sizeof(struct rdma_wire_head) +
@@ -295,6 +327,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_failure_is_told_behind_those_before_it, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(who_is_lost_is_told_nothing, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_landing_that_is_not_there_fails, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_body_that_is_not_there_is_zeros, set_up,
+						tear_down),
 		cmocka_unit_test(a_packet_that_tells_of_too_many_is_refused),
 	};
 
