@@ -205,8 +205,8 @@ static void ends(struct net *n, struct net_body *b, bool stands)
 
 	if (stands && b->how == DGRAM_OK && swaps)
 		swap(n, b->peer, &b->l, &b->swap, b->span.staged);
-	else if (stands && b->how == DGRAM_OK)
-		put_done(n, b->peer, &b->l, PTL_NI_OK);
+	else if (stands)
+		put_done(n, b->peer, &b->l, net_fail(b->how));
 	else
 		ptl_engine_done(&n->ni->engine, &b->l,
 				swaps && b->how == DGRAM_OK ? PTL_NI_PEER_DEAD : net_fail(b->how));
