@@ -168,7 +168,8 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 	uint32_t peer = n->carrier->connect(n, who.id);
 
 	n->last_peer = DGRAM_NONE;
-	if (peer != DGRAM_NONE)
+	/* of one that it has a connection to it knows more */
+	if (peer != DGRAM_NONE && n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
 	return peer != DGRAM_NONE && !n->peer[peer].to;
 }
