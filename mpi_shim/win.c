@@ -36,8 +36,7 @@ static void destroy(void *object)
 	for (int i = 0; win->target && i < win->size; i++)
 		free(win->target[i].regions);
 	free(win->target);
-	mpi_object_release(win->start_group);
-	mpi_object_release(win->post_group);
+	mpi_win_pscw_fini(win);
 	mpi_object_release(win->handler);
 	mpi_object_release(win->info);
 	mpi_object_release(win->comm);
@@ -100,7 +99,7 @@ static struct mpi_win *win_new(struct mpi_comm *comm, const struct wanted *w)
 	win->handler = &mpi_errors_are_fatal;
 	win->me = win->control_me = PTL_INVALID_HANDLE;
 	win->target = calloc((size_t)comm->size, sizeof(*win->target));
-	if (win->target)
+	if (win->target && !mpi_win_pscw_init(win))
 		return win;
 	mpi_object_release(win);
 	return NULL;
@@ -223,7 +222,10 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 		      (allocates || win->size == 1);
 	if (!part->error)
 		part->error = expose(win, part);
-	return exchange(win, win->comm, part);
+	err = exchange(win, win->comm, part);
+	if (!err)
+		mpi_win_pscw_connect(win);
+	return err;
 }
 
 static int make(struct mpi_comm *comm, struct mpi_info *info, const struct wanted *w,

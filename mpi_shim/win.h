@@ -12,7 +12,7 @@
  * Accumulates must be atomic against each other, so all ranks of a window use one way for them: instructions of the
  * processor if all of them have all of the window mapped (`direct`), else atomics of Portals. The lock
  * words of passive targets, and what is attached to a dynamic window, are in a struct mpi_win_control of each
- * rank, which is reached by the same two ways.
+ * rank, which is reached by the same two ways. Post and complete are words there, or messages (win_pscw.c).
  */
 #ifndef MPI_SHIM_WIN_H
 #define MPI_SHIM_WIN_H
@@ -58,6 +58,14 @@ struct mpi_win_control {
 };
 #define MPI_CONTROL_BYTES offsetof(struct mpi_win_control, regions)
 
+/*
+ * What one rank has said to another, in the memory of the other: how many epochs it has posted for it, and how many it
+ * has completed there. One of these for each rank lies behind a control; windows with their memory in common only.
+ */
+struct mpi_win_pair {
+	_Atomic uint64_t posted, completed;
+};
+
 /* What each rank tells of its part when the window is made. */
 struct mpi_win_part {
 	int64_t size, unit;
@@ -81,6 +89,16 @@ struct mpi_win_target {
 	bool along;        /* ... and puts that went along (rma.h) */
 	int error;         /* of one of them that failed; told by the next synchronization */
 	struct mpi_regions *regions; /* dynamic: as last seen */
+	/* post and start by words: what this rank says there and hears here (NULL: messages); epochs that it has posted
+	 * for that rank, and started there */
+	struct mpi_win_pair *there, *here;
+	uint64_t posts, starts;
+};
+
+/* Ranks in the window, of an epoch; there is room for all. */
+struct mpi_win_group {
+	int *rank;
+	int size;
 };
 
 /* Access epochs. A fence opens one that need not be used. */
@@ -112,7 +130,10 @@ struct mpi_win {
 	struct mpi_attr *attrs;
 	struct mpi_info *info;
 	/* MPI_Win_start, MPI_Win_post */
-	struct mpi_group *start_group, *post_group;
+	struct mpi_win_group started, posted;
+	bool exposed;                   /* by MPI_Win_post */
+	bool in_hub;                    /* a thread waits in the hub for post or complete */
+	struct mpi_hub *hub;            /* the communicator's; NULL: messages */
 	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
 	/* what is ours of the two ways */
 	void *segment;
@@ -139,8 +160,8 @@ static inline struct mpi_win *mpi_win_of(MPI_Win handle)
 /* ---- win_shared.c ------------------------------------------------------------------------------------- */
 
 /*
- * Memory that the ranks of one node have in common: a control for each and, with `data`, `size` bytes each.
- * Collective. Fills in base and control of the targets on this node. *mapped: it could be done, on all
+ * Memory that the ranks of one node have in common: a control for each and, with `data`, pairs for all and `size` bytes
+ * each. Collective. Fills in base, control and pairs of the targets on this node. *mapped: it could be done, on all
  * nodes; else there is none. Agreed by all ranks.
  */
 int mpi_win_share(struct mpi_win *win, bool data, bool *mapped);
@@ -198,7 +219,25 @@ void mpi_win_detach_all(struct mpi_win *win);
 
 /* ---- win_sync.c ----------------------------------------------------------------------------------------- */
 
+/* What was stored here is seen there, and what was stored there here. */
+static inline void mpi_win_settle(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* MPI_ERR_RMA_SYNC. */
+int mpi_win_wrong(const char *what);
+int mpi_win_check_assert(int assert, int allowed);
+/* No access epoch is open but that of a fence that was not used. */
+int mpi_win_check_closed(const struct mpi_win *win);
 /* No epoch is open that would keep the window from being freed. */
 int mpi_win_check_idle(const struct mpi_win *win);
+
+/* ---- win_pscw.c ----------------------------------------------------------------------------------------- */
+
+/* Memory for the groups; and, collectively, the way to say post and complete. */
+int mpi_win_pscw_init(struct mpi_win *win);
+void mpi_win_pscw_connect(struct mpi_win *win);
+void mpi_win_pscw_fini(struct mpi_win *win);
 
 #endif

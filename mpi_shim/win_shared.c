@@ -19,9 +19,10 @@
 
 /* What lies where in the file. */
 struct layout {
-	int first;  /* rank that makes it */
-	bool alone; /* all ranks are on this node: it begins with the controls */
-	size_t stride;
+	int first; /* rank that makes it */
+	bool alone; /* all ranks are on this node: it begins with the controls, each with its pairs */
+	size_t control; /* bytes of one */
+	size_t stride;  /* ... and its pairs */
 	size_t bytes;
 };
 
@@ -56,9 +57,12 @@ static bool lay_out(const struct mpi_win *win, bool data, struct layout *l, size
 			l->first = i;
 	}
 	l->bytes = HEAD;
-	l->stride = win->flavor == MPI_WIN_FLAVOR_DYNAMIC
-			    ? rounded(sizeof(struct mpi_win_control), page)
-			    : rounded(MPI_CONTROL_BYTES, 128);
+	l->control = win->flavor == MPI_WIN_FLAVOR_DYNAMIC
+			     ? rounded(sizeof(struct mpi_win_control), page)
+			     : rounded(MPI_CONTROL_BYTES, 128);
+	l->stride = l->control;
+	if (data)
+		l->stride += rounded((size_t)win->size * sizeof(struct mpi_win_pair), 128);
 	if (l->alone)
 		l->bytes = rounded(HEAD + (size_t)win->size * l->stride, page);
 	for (int i = 0; i < win->size && data; i++) {
@@ -75,6 +79,23 @@ static bool lay_out(const struct mpi_win *win, bool data, struct layout *l, size
 	return true;
 }
 
+static struct mpi_win_control *control_of(const struct mpi_win *win, const struct layout *l,
+					  int rank)
+{
+	char *start = win->segment;
+
+	return (struct mpi_win_control *)(void *)(start + HEAD + (size_t)rank * l->stride);
+}
+
+/* What `from` says to a rank. */
+static struct mpi_win_pair *pair_of(const struct mpi_win *win, const struct layout *l, int rank,
+				    int from)
+{
+	char *control = (char *)control_of(win, l, rank);
+
+	return (struct mpi_win_pair *)(void *)(control + l->control) + from;
+}
+
 static void fill_in(struct mpi_win *win, const struct layout *l, bool data, const size_t *offset)
 {
 	char *start = win->segment;
@@ -85,8 +106,11 @@ static void fill_in(struct mpi_win *win, const struct layout *l, bool data, cons
 		if (!here(win, i))
 			continue;
 		if (l->alone)
-			t->control = (struct mpi_win_control *)(void *)(start + HEAD +
-									(size_t)i * l->stride);
+			t->control = control_of(win, l, i);
+		if (l->alone && data) {
+			t->there = pair_of(win, l, i, win->rank);
+			t->here = pair_of(win, l, win->rank, i);
+		}
 		if (data)
 			t->base = start + offset[i];
 	}

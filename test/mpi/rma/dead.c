@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The last rank is killed while it holds locks, or is waited for, or is the target of operations: each
- * synchronization ends within seconds, in MPI_ERR_PROC_ABORTED where the dead one was needed, and the window can
- * be freed. For mpiexec --keep-going. Usage: create|allocate|portals.
+ * synchronization ends within seconds, in MPI_ERR_PROC_ABORTED where the dead one was needed, the others' goes on, and
+ * the window can be freed. For mpiexec --keep-going. Usage: create|allocate|portals.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -69,7 +69,7 @@ static MPI_Win make(int allocated)
 	return win;
 }
 
-enum { FENCE, START, WAIT, LOCK, LOCK_ALL, FLUSH, MANY, WINDOWS };
+enum { FENCE, START, WAIT, TEST, SAID, AMONG, LOCK, LOCK_ALL, FLUSH, MANY, WINDOWS };
 
 /* Puts of more pieces than can be under way, until one ends in an error. */
 static int put_until_it_is_dead(MPI_Win win, double since)
@@ -87,10 +87,52 @@ static int put_until_it_is_dead(MPI_Win win, double since)
 	return err;
 }
 
+static void await_dead(MPI_Win win)
+{
+	double since = now();
+	int err = MPI_Win_wait(win);
+
+	result("MPI_Win_wait", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED, since);
+}
+
+static int test_until_it_ends(MPI_Win win, double since)
+{
+	int flag = 0, err = MPI_SUCCESS;
+
+	while (!flag && !err && now() - since < LIMIT_S)
+		err = MPI_Win_test(win, &flag);
+	return err;
+}
+
+/* Epochs of the living: each is exposed to the other one, now and then as one that is late. */
+static int go_on(MPI_Win win, MPI_Group living)
+{
+	int err, number, seen = 0;
+
+	for (int i = 1; i <= 20; i++) {
+		if (i % 7 == rank)
+			usleep(20000);
+		err = MPI_Win_post(living, 0, win);
+		err = err ? err : MPI_Win_start(living, 0, win);
+		number = i;
+		err = err ? err : MPI_Put(&number, 4, MPI_BYTE, 1 - rank, 8, 4, MPI_BYTE, win);
+		err = err ? err : MPI_Win_complete(win);
+		err = err ? err : MPI_Win_wait(win);
+		if (err)
+			return err;
+		MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+		MPI_Get(&seen, 4, MPI_BYTE, rank, 8, 4, MPI_BYTE, win);
+		MPI_Win_unlock(rank, win);
+		if (seen != i)
+			return MPI_ERR_OTHER;
+	}
+	return MPI_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	int allocated = argc > 1 && strcmp(argv[1], "allocate") == 0, err, one = 1, old, last;
-	MPI_Group world, dead;
+	MPI_Group world, dead, living;
 	MPI_Win win[WINDOWS];
 	double since;
 
@@ -103,11 +145,14 @@ int main(int argc, char **argv)
 		win[i] = make(allocated);
 	MPI_Comm_group(MPI_COMM_WORLD, &world);
 	MPI_Group_incl(world, 1, &victim, &dead);
+	MPI_Group_excl(world, 1, &victim, &living);
 	if (rank == victim) {
 		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win[LOCK]);
 		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, victim, 0, win[LOCK_ALL]);
+		MPI_Win_post(living, 0, win[SAID]);
 	} else {
 		MPI_Win_post(dead, 0, win[WAIT]);
+		MPI_Win_post(dead, 0, win[TEST]);
 		MPI_Win_lock(MPI_LOCK_SHARED, victim, 0, win[FLUSH]);
 		MPI_Win_lock_all(0, win[MANY]);
 	}
@@ -116,6 +161,8 @@ int main(int argc, char **argv)
 		usleep(100000); /* the others wait by then, or find it dead */
 		raise(SIGKILL);
 	}
+	if (allocated) /* it dies while they wait */
+		await_dead(win[WAIT]);
 	if (!allocated) {
 		since = now();
 		err = put_until_it_is_dead(win[MANY], since);
@@ -135,9 +182,17 @@ int main(int argc, char **argv)
 	since = now();
 	err = MPI_Win_start(dead, 0, win[START]);
 	result("MPI_Win_start", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED, since);
+	if (!allocated)
+		await_dead(win[WAIT]);
 	since = now();
-	err = MPI_Win_wait(win[WAIT]);
-	result("MPI_Win_wait", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED, since);
+	err = test_until_it_ends(win[TEST], since);
+	result("MPI_Win_test", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED, since);
+	since = now();
+	err = MPI_Win_start(dead, 0, win[SAID]);
+	result("MPI_Win_start after its post", err, MPI_SUCCESS, MPI_SUCCESS, since);
+	since = now();
+	err = go_on(win[AMONG], living);
+	result("epochs of the others", err, MPI_SUCCESS, MPI_SUCCESS, since);
 	since = now();
 	err = MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, win[LOCK]);
 	result("a lock it held", err, MPI_ERR_PROC_ABORTED, MPI_ERR_PROC_ABORTED, since);
@@ -168,12 +223,16 @@ int main(int argc, char **argv)
 	err = MPI_Win_complete(win[START]);
 	result("MPI_Win_complete", err, MPI_ERR_PROC_ABORTED, MPI_SUCCESS, since);
 	since = now();
+	err = MPI_Win_complete(win[SAID]);
+	result("MPI_Win_complete after its post", err, MPI_ERR_PROC_ABORTED, MPI_SUCCESS, since);
+	since = now();
 	err = MPI_SUCCESS;
 	for (int i = 0; i < WINDOWS && !err; i++)
 		err = MPI_Win_free(&win[i]);
 	result("the windows are freed", err, MPI_SUCCESS, MPI_SUCCESS, since);
 	MPI_Group_free(&world);
 	MPI_Group_free(&dead);
+	MPI_Group_free(&living);
 	if (rank == 0)
 		printf("1..%d\n", cases);
 	MPI_Finalize();
