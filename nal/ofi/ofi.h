@@ -134,8 +134,10 @@ struct ofi {
 
 /* Opens everything for o->info. 0, or -errno with *what that failed. */
 int ofi_ep_open(struct ofi *o, const char **what);
-void ofi_ep_close(struct ofi *o);     /* what sends and receives */
-void ofi_domain_close(struct ofi *o); /* the rest, after memory was unregistered */
+/* Closes what sends and receives. False: it has memory of its own, of which some is still registered. */
+bool ofi_ep_close(struct ofi *o);
+/* Closes the rest, after memory was unregistered. What does not close stays, with the buffers for packets. */
+void ofi_domain_close(struct ofi *o);
 /* Registers memory, and where endpoints have memory of their own, for ours. 0, or -errno. */
 int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
 	    struct fid_mr **mr);

@@ -288,22 +288,32 @@ static void close_fid(struct fid *fid)
 		fi_close(fid);
 }
 
-void ofi_ep_close(struct ofi *o)
+static void unreg_buffers(struct ofi *o)
+{
+	close_fid(o->recv_mr ? &o->recv_mr->fid : NULL);
+	o->recv_mr = NULL;
+}
+
+bool ofi_ep_close(struct ofi *o)
 {
 	/* one that memory is bound to may have to stay until that is unregistered */
-	if (o->ep && fi_close(&o->ep->fid) == -FI_EBUSY)
-		return;
+	if (o->ep && fi_close(&o->ep->fid) == -FI_EBUSY) {
+		unreg_buffers(o);
+		return false;
+	}
 	close_fid(o->cq ? &o->cq->fid : NULL);
 	close_fid(o->av ? &o->av->fid : NULL);
 	o->ep = NULL;
 	o->cq = NULL;
 	o->av = NULL;
+	return true;
 }
 
 void ofi_domain_close(struct ofi *o)
 {
-	close_fid(o->recv_mr ? &o->recv_mr->fid : NULL);
-	ofi_ep_close(o);
+	unreg_buffers(o);
+	if (!ofi_ep_close(o))
+		return;
 	close_fid(o->domain ? &o->domain->fid : NULL);
 	close_fid(o->fabric ? &o->fabric->fid : NULL);
 	free(o->recv);

@@ -295,9 +295,9 @@ static bool link_arm(void *link, uint64_t *within_ns)
 	return true;
 }
 
-static void quit(void *link)
+static bool quit(void *link)
 {
-	ofi_ep_close(link);
+	return ofi_ep_close(link);
 }
 
 const struct rdma_link ofi_link = {

@@ -172,18 +172,32 @@ static void goodbye(struct net *n)
 	}
 }
 
+/* True: nothing is the link's any more. */
+static bool quit(struct rdma *d)
+{
+	if (d->link->quit(d->state))
+		return true;
+	rdma_outs_unreg(d);
+	rdma_bodies_unreg(d);
+	rdma_reg_free(d);
+	return d->link->quit(d->state);
+}
+
 static void destroy(struct net *n)
 {
 	struct rdma *d = rdma_of(n);
+	bool over;
 
 	d->quitting = true;
-	d->link->quit(d->state);
+	over = quit(d);
 	for (uint32_t i = 0; i < d->npeers; i++) {
 		rdma_outs_end(d, d->peer[i], DGRAM_ENDED);
 		rdma_bodies_end(d, d->peer[i], DGRAM_ENDED);
 	}
-	rdma_outs_free(d);
-	rdma_bodies_free(d);
+	if (over) {
+		rdma_outs_free(d);
+		rdma_bodies_free(d);
+	}
 	rdma_reg_free(d);
 	rdma_peers_free(d);
 }

@@ -226,6 +226,8 @@ void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum dgr
 void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s);
 void rdma_want_pieces(struct rdma *d, struct rdma_out *o, uint64_t length);
 void rdma_outs_free(struct rdma *d);
+/* Unregisters the memory of packets, and of the messages there are. */
+void rdma_outs_unreg(struct rdma *d);
 
 /* ---- rdma_in.c -------------------------------------------------------------------------------- */
 
@@ -253,6 +255,8 @@ void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);
 void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s);
 bool rdma_reads_flying(const struct rdma_peer *p);
 void rdma_bodies_free(struct rdma *d);
+/* Unregisters where they land. */
+void rdma_bodies_unreg(struct rdma *d);
 /* Copies bytes of a stretch to a packet. */
 void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
 		   uint64_t len);

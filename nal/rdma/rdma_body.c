@@ -243,7 +243,8 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
 		read_put(d, r);
 		b->how = DGRAM_FAILED;
-		rdma_busy(d, b->peer); /* there may be nothing under way whose end it could wait for */
+		/* there may be nothing under way whose end it could wait for */
+		rdma_busy(d, b->peer);
 		return 0;
 	}
 	r->to = iov.iov_base;
@@ -461,6 +462,12 @@ void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 			body_put(d, b);
 		net_landed(&d->net, p->number, cookie, s);
 	}
+}
+
+void rdma_bodies_unreg(struct rdma *d)
+{
+	for (struct rdma_body *b = d->all_bodies; b; b = b->all)
+		rdma_unreg(d, &b->mr);
 }
 
 void rdma_bodies_free(struct rdma *d)

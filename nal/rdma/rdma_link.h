@@ -136,9 +136,10 @@ struct rdma_link {
 	 * something is there already, poll again. `*within_ns` is set if it must be polled earlier in any case. */
 	bool (*arm)(void *link, uint64_t *within_ns);
 
-	/* The end: closes what sends and receives. Nothing of the machine's memory is used any more when it returns, and
-	 * nothing more is told. What was registered is unregistered after that. */
-	void (*quit)(void *link);
+	/* The end: closes what sends and receives, and nothing more is told. True: nothing of the machine's memory is used
+	 * any more, and what was registered is unregistered after that. False: it can be closed only after that, and is
+	 * called again then. False once more: it cannot, and the packets and reads it was given are left to it for good. */
+	bool (*quit)(void *link);
 };
 
 /* ---- the link calls ---------------------------------------------------------------------------- */

@@ -687,6 +687,14 @@ void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
 			rdma_out_over(d, d->longs[i].out, 0, s);
 }
 
+void rdma_outs_unreg(struct rdma *d)
+{
+	for (struct rdma_out *o = d->all_outs; o; o = o->all)
+		rdma_unreg(d, &o->mr);
+	for (struct rdma_slab *slab = d->slabs; slab; slab = slab->next)
+		rdma_unreg(d, &slab->mr);
+}
+
 void rdma_outs_free(struct rdma *d)
 {
 	struct rdma_slab *slab;

@@ -116,7 +116,7 @@ static size_t own_address(void *link, void *to)
 }
 
 /* Everything that is under way comes back first. */
-static void quit(void *link)
+static bool quit(void *link)
 {
 	struct verbs *v = link;
 	uint64_t end = base_now_ns() + END_NS;
@@ -145,6 +145,7 @@ static void quit(void *link)
 		v->ways = w->next;
 		free(w);
 	}
+	return true;
 }
 
 static const struct rdma_link verbs_link = {

@@ -25,6 +25,7 @@ static size_t mr_len;
 static unsigned int posted;
 static int objects; /* open */
 static bool mr_is_open;
+static bool clings; /* the endpoint does not close */
 static char desc;
 
 /* The provider's answer to this call. */
@@ -106,7 +107,7 @@ static struct fi_ops_mr mr_ops = { .size = sizeof(mr_ops), .reg = mr_reg };
 
 static int ep_close(struct fid *fid)
 {
-	return mr_is_open && mr_bound == fid ? -FI_EBUSY : close_object(fid);
+	return clings || (mr_is_open && mr_bound == fid) ? -FI_EBUSY : close_object(fid);
 }
 
 static int ep_bind(struct fid *fid, struct fid *to, uint64_t flags)
@@ -294,7 +295,7 @@ static int fresh(void **state)
 	o = (struct ofi){ .lib = &lib, .info = &info };
 	no_av = av_type = FI_AV_UNSPEC;
 	fails = NULL;
-	ep_enabled = mr_enabled = mr_is_open = false;
+	ep_enabled = mr_enabled = mr_is_open = clings = false;
 	mr_bound = NULL;
 	posted = 0;
 	objects = 0;
@@ -365,6 +366,32 @@ static void memory_of_an_endpoint_is_bound_to_it_before_it_is_used(void **state)
 	all_is_closed();
 }
 
+static void an_endpoint_closes_when_its_memory_is_unregistered(void **state)
+{
+	(void)state;
+	domain_attr.mr_mode = FI_MR_LOCAL | FI_MR_ENDPOINT;
+	opens();
+	assert_false(ofi_ep_close(&o));
+	assert_false(mr_is_open);
+	assert_true(ofi_ep_close(&o));
+	assert_null(o.ep);
+	all_is_closed();
+}
+
+/* The provider may still write to them. */
+static void one_that_does_not_close_keeps_its_buffers(void **state)
+{
+	(void)state;
+	opens();
+	clings = true;
+	assert_false(ofi_ep_close(&o));
+	ofi_domain_close(&o);
+	assert_int_equal(objects, 5); /* it, its queue, its addresses, its domain and its fabric */
+	memset(o.recv_bytes, 1, o.recvs * o.recv_size);
+	clings = false;
+	all_is_closed();
+}
+
 static void memory_that_cannot_be_bound_is_let_go_of(void **state)
 {
 	struct fid_mr *fid = NULL;
@@ -405,6 +432,8 @@ int main(void)
 		cmocka_unit_test_setup(buffers_are_registered_only_if_they_have_to_be, fresh),
 		cmocka_unit_test_setup(memory_of_an_endpoint_is_bound_to_it_before_it_is_used,
 				       fresh),
+		cmocka_unit_test_setup(an_endpoint_closes_when_its_memory_is_unregistered, fresh),
+		cmocka_unit_test_setup(one_that_does_not_close_keeps_its_buffers, fresh),
 		cmocka_unit_test_setup(memory_that_cannot_be_bound_is_let_go_of, fresh),
 		cmocka_unit_test_setup(what_fails_is_named_and_nothing_is_left, fresh),
 	};

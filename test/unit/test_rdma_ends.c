@@ -3,7 +3,8 @@
  *
  * Ends of long messages that were held back go before whatever else goes to the sender of those messages, in the order of
  * the packets' numbers, also where the link has no room, and before the BYE of an interface that closes. What the link had no
- * room for goes when it has some again, though nothing arrives. The link, the peers and nal/net are stubs.
+ * room for goes when it has some again, though nothing arrives. When an interface closes, its link does before memory is
+ * unregistered, if it can. The link, the peers and nal/net are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,6 +29,8 @@ static bool refuses;     /* the link takes nothing any more */
 static bool full;        /* the link has no room */
 static const char *said; /* of why a connection broke */
 static uint32_t looks;   /* until it has some again; 0: it stays as it is */
+static int clings;       /* it does not close while memory is registered (1), or at all (2) */
+static uint32_t quits, registered, at_first; /* at_first: registered when it was first to close */
 static struct {
 	uint8_t kind;
 	uint32_t ends; /* that it tells of */
@@ -87,9 +90,12 @@ static unsigned int link_poll(void *link)
 	return 0;
 }
 
-static void link_quit(void *link)
+static bool link_quit(void *link)
 {
 	(void)link;
+	quits++;
+	at_first = quits == 1 ? registered : at_first;
+	return !clings || (clings == 1 && !registered);
 }
 
 static const struct rdma_link fake = { .name = "fake",
@@ -163,7 +169,7 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum d
 	(void)number;
 	(void)cookie;
 	(void)length;
-	assert_int_equal(s, DGRAM_UNREACHABLE);
+	assert_true(s == DGRAM_UNREACHABLE || s == DGRAM_ENDED);
 	nfailed++;
 }
 
@@ -249,7 +255,8 @@ int rdma_reg(struct rdma *rdma, void *base, size_t len, enum rdma_use use, struc
 	(void)base;
 	(void)len;
 	(void)use;
-	(void)mr;
+	mr->handle = &registered;
+	registered++;
 	return 0;
 }
 
@@ -263,7 +270,8 @@ int rdma_reg_body(struct rdma *rdma, const struct net_span *span, void *base, si
 void rdma_unreg(struct rdma *rdma, struct rdma_mr *mr)
 {
 	(void)rdma;
-	(void)mr;
+	registered -= mr->handle != NULL;
+	mr->handle = NULL;
 }
 
 void rdma_reg_free(struct rdma *rdma)
@@ -273,23 +281,32 @@ void rdma_reg_free(struct rdma *rdma)
 
 /* ---- help ------------------------------------------------------------------------------------- */
 
-static int set_up(void **state)
+/* A machine whose link wants packets' memory registered, or does not. */
+static void begin(bool local_mr)
 {
-	static const struct rdma_limits limits = { .packet = 16384, .copied = 1024, .read = SMALL };
+	const struct rdma_limits limits = {
+		.packet = 16384, .copied = 1024, .read = SMALL, .local_mr = local_mr
+	};
 	static const struct nal_job job = { .secret_len = 16 };
 
-	(void)state;
 	memset(&d, 0, sizeof(d));
 	memset(&peer, 0, sizeof(peer));
 	full = refuses = false;
 	said = NULL;
-	nreads = npackets = looks = npassed = takes = nfailed = 0;
+	nreads = npackets = looks = npassed = takes = nfailed = quits = registered = 0;
+	clings = 0;
 	assert_null(rdma_start(&d, &interface, NULL, &fake, NULL, &limits, &job, -1));
 	d.peer = peers;
 	d.npeers = 1;
 	peer.state = RDMA_UP;
 	peer.way = &peer;
 	peer.allowed = MANY;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	begin(false);
 	return 0;
 }
 
@@ -518,6 +535,51 @@ static void what_was_never_sent_can_be_taken_back_in_its_order(void **state)
 	assert_null(peer.queue);
 }
 
+/* Memory is registered for packets, for a body that is sent, and for those that come. */
+static void under_way(void)
+{
+	begin(true);
+	hold_back(0);
+	put(SMALL);
+	assert_true(registered > 2);
+}
+
+static void a_link_closes_before_memory_is_unregistered(void **state)
+{
+	(void)state;
+	under_way();
+	rdma_stop(&d);
+	assert_int_equal(quits, 1);
+	assert_true(at_first > 2);
+	assert_int_equal(registered, 0);
+}
+
+static void one_that_cannot_closes_after_it(void **state)
+{
+	(void)state;
+	under_way();
+	clings = 1;
+	rdma_stop(&d);
+	assert_int_equal(quits, 2);
+	assert_int_equal(registered, 0);
+	assert_null(peer.bodies);
+}
+
+static void one_that_does_not_close_keeps_what_it_was_given(void **state)
+{
+	(void)state;
+	under_way();
+	clings = 2;
+	rdma_stop(&d);
+	assert_int_equal(quits, 2);
+	assert_int_equal(registered, 0);
+	/* it may still look at these */
+	assert_non_null(d.slabs);
+	assert_non_null(d.all_reads);
+	rdma_outs_free(&d);
+	rdma_bodies_free(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -541,6 +603,9 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(of_a_read_too, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(or_what_it_means_by_errno, set_up, tear_down),
+		cmocka_unit_test(a_link_closes_before_memory_is_unregistered),
+		cmocka_unit_test(one_that_cannot_closes_after_it),
+		cmocka_unit_test(one_that_does_not_close_keeps_what_it_was_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

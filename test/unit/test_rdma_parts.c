@@ -106,9 +106,10 @@ static unsigned int link_poll(void *link)
 	return 0;
 }
 
-static void link_quit(void *link)
+static bool link_quit(void *link)
 {
 	(void)link;
+	return true;
 }
 
 static const struct rdma_link fake = {
