@@ -4,12 +4,12 @@
  * A peer that its NAL does not lead to, whatever its card says, is passed on to the next network NAL in the order of
  * PTL_NAL that knows an address of it. What was to be sent to it goes along, and the peer stays there.
  *
- * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection only, and when that is lost
- * all that were given to it for this one end. Where none stands (`met`), those given to it since are in its queue still.
- * They are put into the other one's in their order, before any later one. From then on this NAL does not find the peer
- * (net.c), so that none goes by it even if it comes to lead there; only when the last NAL does not meet the peer
- * either all begin anew. What the peer sends to us by this NAL, which may lead from there to here, has its order among
- * itself, and is answered the way it came: what was an answer is not passed on.
+ * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection only, and when that is
+ * lost all that were given to it for this one end. Where none stands (`met`), those given to it since are in its queue
+ * still. They are put into the other one's in their order, before any later one. From then on this NAL does not find
+ * the peer (net.c), so that none goes by it even if it comes to lead there; only when the last NAL does not meet the
+ * peer either all begin anew. What the peer sends to us by this NAL, which may lead from there to here, has its order
+ * among itself, and is answered the way it came: what was an answer is not passed on.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -348,8 +348,8 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
 
-/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting the peer has a connection
- * already, and is not to be left alone with it. */
+/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting the peer has a
+ * connection already, and is not to be left alone with it. */
 static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&

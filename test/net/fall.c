@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is reached by the next one:
- * what was begun meanwhile goes there, all of it once and in order, in both directions. So is one that it no longer leads
- * to. PTL_NAL of this test names two, and PTL_FAULT loses all packets of the first.
+ * what was begun meanwhile goes there, all of it once and in order, in both directions. So is one that it no longer
+ * leads to. PTL_NAL of this test names two, and PTL_FAULT loses all packets of the first.
  */
 #include <linux/filter.h>
 #include <portals3_ext.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A request whose body does not arrive: its landing ends, and who waits for an answer hears of that, but where there is no
- * connection any more. The carrier, the engine, and the rest of nal/net are stubs.
+ * A request whose body does not arrive: its landing ends, and who waits for an answer hears of that, but where there
+ * is no connection any more. The carrier, the engine, and the rest of nal/net are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * When the sender of long messages is told that they are over: in the order in which they ended, in few packets where it
- * has many under way, and at once where it may be waiting; and what becomes of memory that is not there. The link and the
- * rest of the machine are stubs.
+ * When the sender of long messages is told that they are over: in the order in which they ended, in few packets where
+ * it has many under way, and at once where it may be waiting; and what becomes of memory that is not there. The link
+ * and the rest of the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
