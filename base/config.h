@@ -108,8 +108,8 @@
 	  "all ranks.")                                                                            \
 	X(PTL_MPI_HUB, ptl_mpi_hub, BOOL, 1, 0, 1, "",                                             \
 	  "MPI: barriers, and reductions and broadcasts of a few bytes, by flags in memory that "  \
-	  "the ranks of a node share and by puts between nodes, instead of messages; must be the " \
-	  "same on all ranks.")                                                                    \
+	  "the ranks of a node share and by puts between nodes, instead of messages; on one node " \
+	  "post and complete of windows, too; must be the same on all ranks.")                     \
 	X(PTL_MPI_NODE, ptl_mpi_node, INT, 0, 0, 65536, "ranks",                                   \
 	  "MPI: take so many consecutive ranks for a node, to try what is done between nodes; 0 "  \
 	  "takes the nodes as they are; must be the same on all ranks.")                           \
