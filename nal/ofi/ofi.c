@@ -158,8 +158,7 @@ static int taken(const struct fi_info *i, const struct ofi_name *name, ptl_pid_t
 static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		     const struct ofi_name *name)
 {
-	const char *why = NULL, *what = "", *known;
-	char remedy[OFI_REMEDY_MAX];
+	const char *why = NULL, *what = "";
 	int err;
 
 	o->info = ofi_choose(name->node[0] ? name->node : NULL,
@@ -177,11 +176,11 @@ static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		return taken(o->info, name, want);
 	if (err == 0)
 		return PTL_OK;
-	known = ofi_remedy(err, remedy, sizeof(remedy));
-	base_warn("libfabric's provider %s does not give %s: %s; %s%sfi_info -p '%s' -v "
-		  "shows what it has",
-		  o->info->fabric_attr->prov_name, what, o->lib->strerror(-err), known ? known : "",
-		  known ? "; " : "", o->info->fabric_attr->prov_name);
+	base_warn(
+		"libfabric's provider %s does not give %s: %s; %sfi_info -p '%s' -v shows what it "
+		"has",
+		o->info->fabric_attr->prov_name, what, o->lib->strerror(-err), ofi_remedy(err),
+		o->info->fabric_attr->prov_name);
 	return PTL_FAIL;
 }
 

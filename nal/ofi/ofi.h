@@ -163,8 +163,7 @@ void ofi_ways_free(struct ofi *o);
 
 extern const struct rdma_link ofi_link;
 
-#define OFI_REMEDY_MAX 160u
-/* What to do where memory could not be registered, if that may be for the limit of locked memory; else NULL. */
-const char *ofi_remedy(int err, char *text, size_t len);
+/* What to do, and "; ", where memory could not be had, if that may be for the limit of locked memory; else "". */
+const char *ofi_remedy(int err);
 
 #endif

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include "base/log.h"
 #include "nal/ofi/ofi.h"
@@ -81,32 +80,20 @@ static size_t own_address(void *link, void *to)
 
 /* ---- memory ----------------------------------------------------------------------------------- */
 
-const char *ofi_remedy(int err, char *text, size_t len)
+const char *ofi_remedy(int err)
 {
-	struct rlimit most = { .rlim_cur = RLIM_INFINITY };
-
-	getrlimit(RLIMIT_MEMLOCK, &most);
-	if (err != -ENOMEM || most.rlim_cur == RLIM_INFINITY)
-		return NULL;
-	snprintf(text, len,
-		 "of memory that may be locked there are %llu KiB: raise that with ulimit -l, or "
-		 "in /etc/security/limits.conf",
-		 (unsigned long long)most.rlim_cur / 1024);
-	return text;
+	return err == -ENOMEM && rdma_may_lock() != UINT64_MAX ? RDMA_RAISE_LOCK "; " : "";
 }
 
 static void say_why(struct ofi *o, size_t len, int err)
 {
-	char text[OFI_REMEDY_MAX];
-	const char *remedy = ofi_remedy(err, text, sizeof(text));
-
 	if (o->said_memlock)
 		return;
 	o->said_memlock = true;
-	base_warn("libfabric's provider %s cannot register %zu bytes: %s; %s%slong messages are "
-		  "copied",
-		  o->info->fabric_attr->prov_name, len, o->lib->strerror(-err),
-		  remedy ? remedy : "", remedy ? "; until then " : "");
+	base_warn(
+		"libfabric's provider %s cannot register %zu bytes: %s; %slong messages are copied "
+		"until then",
+		o->info->fabric_attr->prov_name, len, o->lib->strerror(-err), ofi_remedy(err));
 }
 
 /* A key nobody can guess, for providers that leave that to us. */

@@ -11,6 +11,7 @@
  *   rdma_in.c    packets in
  *   rdma_body.c  bodies that take more than a packet: reads, pieces, parts
  *   rdma_reg.c   registered memory: for one body, or as long as a memory descriptor is there
+ *   rdma_lock.c  how much memory may be locked
  *   rdma_wire.c  decoders
  */
 #ifndef RDMA_H
@@ -273,5 +274,15 @@ void rdma_unreg(struct rdma *d, struct rdma_mr *mr);
 /* Lets go of the memory of descriptors that are gone. True: there are others. */
 bool rdma_reg_check(struct rdma *d);
 void rdma_reg_free(struct rdma *d);
+
+/* ---- rdma_lock.c ------------------------------------------------------------------------------ */
+
+/* Bytes of memory that this process may lock; UINT64_MAX: any. */
+uint64_t rdma_may_lock(void);
+/* Warns if those will be too few, of which `who` has taken so many for its buffers. */
+void rdma_look_at_lock(const char *who, size_t buffers);
+#define RDMA_RAISE_LOCK                                                                            \
+	"raise the limit (ulimit -l unlimited, memlock in /etc/security/limits.conf, "             \
+	"LimitMEMLOCK of a service)"
 
 #endif

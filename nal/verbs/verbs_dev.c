@@ -9,15 +9,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
-#include <linux/capability.h>
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -180,55 +177,20 @@ const char *verbs_listen(struct verbs *v, uint16_t port, bool *taken)
 
 /* ---- locked memory ---------------------------------------------------------------------------- */
 
-static bool may_lock_any(void)
-{
-	struct __user_cap_header_struct h = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct d[2] = { { .effective = 0 } };
-
-	return syscall(SYS_capget, &h, d) == 0 && d[0].effective & 1u << CAP_IPC_LOCK;
-}
-
 void verbs_say_locked(size_t len, int err)
 {
-	struct rlimit r = { .rlim_cur = 0 };
+	uint64_t limit = rdma_may_lock();
 
-	getrlimit(RLIMIT_MEMLOCK, &r);
-	if (err == ENOMEM && r.rlim_cur != RLIM_INFINITY && !may_lock_any())
+	if (err == ENOMEM && limit != UINT64_MAX)
 		base_warn(
 			"verbs: %zu KiB of memory cannot be registered: the limit of locked memory "
-			"is %llu "
-			"KiB. Raise it (ulimit -l unlimited, memlock in /etc/security/limits.conf, "
-			"LimitMEMLOCK of a service); until then long messages are copied in pieces",
-			len / 1024, (unsigned long long)r.rlim_cur / 1024);
+			"is %llu KiB; until it is higher such messages are copied in "
+			"pieces; " RDMA_RAISE_LOCK,
+			len / 1024, (unsigned long long)limit / 1024);
 	else
 		base_warn("verbs: %zu KiB of memory cannot be registered: %s; such messages are "
-			  "copied in "
-			  "pieces",
+			  "copied in pieces",
 			  len / 1024, strerror(err));
-}
-
-/* Bytes. */
-static uint64_t may_lock(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_MEMLOCK, &r) != 0 || r.rlim_cur == RLIM_INFINITY || may_lock_any())
-		return UINT64_MAX;
-	return r.rlim_cur;
-}
-
-/* The limit is noticed before a message fails on it. */
-static void look_at_limit(size_t buffers)
-{
-	uint64_t limit = may_lock();
-
-	if (limit / 4 > buffers)
-		return;
-	base_warn("verbs: only %llu KiB of memory may be locked, of which receive buffers take "
-		  "%zu: long "
-		  "messages will be slow. Raise the limit (ulimit -l unlimited, memlock in "
-		  "/etc/security/limits.conf, LimitMEMLOCK of a service)",
-		  (unsigned long long)limit / 1024, buffers / 1024);
 }
 
 /* ---- what connections share ------------------------------------------------------------------- */
@@ -259,7 +221,7 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 
 	wanted = wanted < most ? wanted : most;
 	/* packets out and bodies want some, too */
-	while (wanted / 2 >= FEWEST && (uint64_t)wanted * VERBS_PACKET > may_lock() / 4 * 3)
+	while (wanted / 2 >= FEWEST && (uint64_t)wanted * VERBS_PACKET > rdma_may_lock() / 4 * 3)
 		wanted /= 2;
 	for (n = wanted; n >= FEWEST && !make_buffers(v, n); n /= 2)
 		;
@@ -267,7 +229,7 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 		return "no receive buffers can be registered: the limit of locked memory (ulimit "
 		       "-l) is too "
 		       "low";
-	look_at_limit((size_t)v->buffers * VERBS_PACKET);
+	rdma_look_at_lock("verbs", (size_t)v->buffers * VERBS_PACKET);
 	v->spare = malloc(v->buffers * sizeof(*v->spare));
 	if (!v->spare)
 		return "out of memory";

@@ -27,6 +27,8 @@ static int objects; /* open */
 static bool mr_is_open;
 static bool clings; /* the endpoint does not close */
 static char desc;
+static int lock_looks; /* at how much memory may be locked, */
+static size_t locked;  /* with so many bytes of buffers */
 
 /* The provider's answer to this call. */
 static int answer(const char *call)
@@ -270,6 +272,13 @@ bool ofi_reads_well(const struct fi_info *i)
 	return false;
 }
 
+void rdma_look_at_lock(const char *who, size_t buffers)
+{
+	assert_string_equal(who, "stub");
+	lock_looks++;
+	locked = buffers;
+}
+
 /* ---- cases ------------------------------------------------------------------------------------ */
 
 static struct fi_tx_attr tx = { .inject_size = 64 };
@@ -299,6 +308,7 @@ static int fresh(void **state)
 	mr_bound = NULL;
 	posted = 0;
 	objects = 0;
+	lock_looks = 0;
 	return 0;
 }
 
@@ -353,6 +363,26 @@ static void buffers_are_registered_only_if_they_have_to_be(void **state)
 	opens();
 	assert_true(mr_is_open);
 	assert_null(mr_bound);
+	all_is_closed();
+}
+
+static void who_locks_memory_is_asked_for_its_limit(void **state)
+{
+	(void)state;
+	domain_attr.mr_mode = FI_MR_LOCAL;
+	opens();
+	assert_int_equal(lock_looks, 0);
+	all_is_closed();
+	fresh(state);
+	domain_attr.mr_mode = FI_MR_ALLOCATED;
+	opens();
+	assert_int_equal(lock_looks, 1);
+	assert_int_equal(locked, 0);
+	all_is_closed();
+	fresh(state);
+	domain_attr.mr_mode = FI_MR_ALLOCATED | FI_MR_LOCAL;
+	opens();
+	assert_int_equal(locked, mr_len);
 	all_is_closed();
 }
 
@@ -430,6 +460,7 @@ int main(void)
 		cmocka_unit_test_setup(or_in_a_map_where_there_is_no_table, fresh),
 		cmocka_unit_test_setup(or_where_the_provider_wants_one, fresh),
 		cmocka_unit_test_setup(buffers_are_registered_only_if_they_have_to_be, fresh),
+		cmocka_unit_test_setup(who_locks_memory_is_asked_for_its_limit, fresh),
 		cmocka_unit_test_setup(memory_of_an_endpoint_is_bound_to_it_before_it_is_used,
 				       fresh),
 		cmocka_unit_test_setup(an_endpoint_closes_when_its_memory_is_unregistered, fresh),
