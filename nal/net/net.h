@@ -56,9 +56,6 @@ struct net_link {
 
 	/* From now on the socket becomes readable for all that arrives. False: something has arrived. NULL: it always does. */
 	bool (*arm)(void *link);
-
-	/* When flush() or receive() have something to do that no packet makes them; NULL: never. */
-	uint64_t (*wake)(const void *link);
 };
 
 /* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the

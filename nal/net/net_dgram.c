@@ -195,10 +195,8 @@ static void rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now))
 static uint64_t wake_at(const struct net *n)
 {
 	uint64_t wake = dgram_wake(n->m), fault = net_fault_wake(n);
-	uint64_t link = n->link->wake ? n->link->wake(n->link_state) : DGRAM_NEVER;
 
-	wake = wake < fault ? wake : fault;
-	return wake < link ? wake : link;
+	return wake < fault ? wake : fault;
 }
 
 static void run(struct net *n)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/log.h"
 #include "nal/net/net.h"
 
@@ -111,7 +112,7 @@ static bool parse_chance(struct rule *r, const char *text)
 {
 	char *end;
 
-	r->chance = strtod(text, &end);
+	r->chance = base_decimal(text, &end);
 	if (end == text || !(r->chance >= 0 && r->chance <= 1))
 		return false;
 	if (*end == ':' && r->action == FAULT_DELAY)

@@ -97,11 +97,20 @@ static void widen(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+static void close_all(const struct sim_link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	if (l->timer >= 0)
+		close(l->timer);
+	if (l->both >= 0)
+		close(l->both);
+}
+
 static void sim_free(struct sim_link *l)
 {
 	sim_link_end(l);
-	if (l->fd >= 0)
-		close(l->fd);
+	close_all(l);
 	net_ranks_free(&l->ranks);
 	free(l->arrived);
 	free(l);
@@ -118,10 +127,11 @@ static int sim_open(struct ptl_ni *ni, ptl_pid_t want)
 	l->own_nid = ni->id.nid;
 	l->arrived = malloc(SIM_LONGEST);
 	l->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	err = sim_link_begin(l);
 	why = sim_rules_take(&l->rules, base_config()->ptl_sim);
 	if (why)
 		base_warn("%s", why);
-	if (why || l->fd < 0 || !l->arrived) {
+	if (why || err < 0 || !l->arrived) {
 		sim_free(l);
 		return why ? PTL_FAIL : PTL_NO_SPACE;
 	}
@@ -180,7 +190,6 @@ static const struct net_link sim_net_link = {
 	.transmit = sim_transmit,
 	.flush = sim_flush,
 	.receive = sim_receive,
-	.wake = sim_wake,
 };
 
 /* What a receiver like us can hold, see udp.c. */
@@ -208,7 +217,7 @@ static const char *sim_join(struct ptl_ni *ni, const struct nal_job *job)
 	l->net.link = &sim_net_link;
 	l->net.link_state = l;
 	l->net.ranks = &l->ranks;
-	return net_start(&l->net, job, l->fd, l->rules.mtu, window(l));
+	return net_start(&l->net, job, l->both, l->rules.mtu, window(l));
 }
 
 static void sim_close(struct ptl_ni *ni)
@@ -227,7 +236,7 @@ static void sim_forked(struct ptl_ni *ni)
 
 	if (!l)
 		return;
-	close(l->fd);
+	close_all(l);
 	if (l->net.ni)
 		net_forked(&l->net);
 }

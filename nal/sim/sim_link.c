@@ -5,18 +5,21 @@
  * and travelled, then it is sent; one that arrived waits in `in` until it is through the receiver's link.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <time.h>
 
 #include "base/cpu.h"
 #include "nal/sim/sim_link.h"
-#include "portals/stat.h"
 
 #define ADDRESS      0x7f53494du /* 127.83.73.77 */
 #define AT_ONCE      64u         /* packets taken in */
 #define REST_MOST_NS 1000000000ull
+#define IN_MOST      (64u << 20) /* bytes that wait for the receiver's link */
 
 struct sockaddr_in sim_at(uint16_t port)
 {
@@ -28,6 +31,59 @@ struct sockaddr_in sim_at(uint16_t port)
 static struct sim_packet *packet_of(size_t len)
 {
 	return malloc(sizeof(struct sim_packet) + len);
+}
+
+/* ---- when something is due -------------------------------------------------------------------- */
+
+static int add(const struct sim_link *l, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+
+	return fd < 0 || epoll_ctl(l->both, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
+}
+
+int sim_link_begin(struct sim_link *l)
+{
+	int err;
+
+	l->timer_at = DGRAM_NEVER;
+	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	l->both = epoll_create1(EPOLL_CLOEXEC);
+	err = add(l, l->fd);
+	return err ? err : add(l, l->timer);
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+	return (struct timespec){ .tv_sec = (time_t)(ns / 1000000000u),
+				  .tv_nsec = (long)(ns % 1000000000u) };
+}
+
+/* Whoever sleeps is woken when the next packet that is held is due. */
+static void set_timer(struct sim_link *l)
+{
+	uint64_t at = l->out.n ? l->out.heap[0].at : DGRAM_NEVER;
+	struct itimerspec when = { .it_value = { 0, 0 } }; /* never */
+
+	if (l->in.n && l->in.heap[0].at < at)
+		at = l->in.heap[0].at;
+	if (at == l->timer_at)
+		return;
+	l->timer_at = at;
+	if (at != DGRAM_NEVER)
+		when.it_value = time_of(at + l->net.stood);
+	timerfd_settime(l->timer, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+/* What was lost, late or damaged since is counted where everybody sees it. */
+static void count(struct sim_link *l)
+{
+	const struct sim_counts *c = &l->counts;
+	uint64_t all = c->lost + c->duplicated + c->reordered + c->delayed + c->corrupted +
+		       c->truncated + c->overflowed + c->too_long;
+
+	l->net.ni->view.r->stat.counts[PTL_COUNT_FAULTS] += all - l->counted;
+	l->counted = all;
 }
 
 /* ---- out -------------------------------------------------------------------------------------- */
@@ -53,25 +109,37 @@ static void carry(struct sim_link *l, struct sim_packet *p, uint64_t left)
 	free(p);
 }
 
-static uint64_t faults(const struct sim_counts *c)
+/* The packet whose head is where room() said, or elsewhere if it was held back (net_fault.c). NULL: no memory. */
+static struct sim_packet *gather(struct sim_link *l, const struct dgram_packet *packet)
 {
-	return c->lost + c->duplicated + c->reordered + c->delayed + c->corrupted + c->truncated;
-}
-
-void sim_transmit(void *link, const struct dgram_packet *packet)
-{
-	struct sim_link *l = link;
-	const struct sim_model *m = &l->rules.net;
-	struct sim_packet *p = l->room, *twin;
-	uint64_t left, later, before = faults(&l->counts);
+	struct sim_packet *p = l->room;
 
 	l->room = NULL;
+	if (!p || packet->head != p->bytes) {
+		free(p);
+		p = packet_of(packet->head_len + packet->body_len);
+		if (!p)
+			return NULL;
+		memcpy(p->bytes, packet->head, packet->head_len);
+	}
 	p->port = (uint16_t)packet->to->word[0];
 	p->len = (uint32_t)packet->head_len;
 	for (int i = 0; i < packet->pieces; i++) {
 		memcpy(p->bytes + p->len, packet->body[i].iov_base, packet->body[i].iov_len);
 		p->len += (uint32_t)packet->body[i].iov_len;
 	}
+	return p;
+}
+
+void sim_transmit(void *link, const struct dgram_packet *packet)
+{
+	struct sim_link *l = link;
+	const struct sim_model *m = &l->rules.net;
+	struct sim_packet *p = gather(l, packet), *twin;
+	uint64_t left, later;
+
+	if (!p)
+		return;
 	left = sim_leave(m, &l->link_out, l->net.now, p->len);
 	if (m->path_mtu && p->len > m->path_mtu) {
 		l->counts.too_long++;
@@ -86,7 +154,6 @@ void sim_transmit(void *link, const struct dgram_packet *packet)
 		}
 	}
 	carry(l, p, left);
-	l->net.ni->view.r->stat.counts[PTL_COUNT_FAULTS] += faults(&l->counts) - before;
 }
 
 /* The first one of those that travel is there. */
@@ -106,21 +173,20 @@ void sim_flush(void *link)
 
 	while (l->out.n && l->out.heap[0].at <= l->net.now)
 		hand_over(l);
+	set_timer(l);
+	count(l);
 }
 
 void sim_link_end(struct sim_link *l)
 {
 	uint64_t now = base_now_ns(), end = now + REST_MOST_NS;
 
-	for (; l->out.n && l->out.heap[0].at <= end; now = base_now_ns()) {
-		uint64_t wait = l->out.heap[0].at > now ? l->out.heap[0].at - now : 0;
+	while (l->out.n && l->out.heap[0].at + l->net.stood <= end) {
+		struct timespec at = time_of(l->out.heap[0].at + l->net.stood);
 
-		if (wait)
-			nanosleep(&(struct timespec){ .tv_sec = (time_t)(wait / 1000000000u),
-						      .tv_nsec = (long)(wait % 1000000000u) },
-				  NULL);
-		else
-			hand_over(l);
+		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+			;
+		hand_over(l);
 	}
 	while (l->out.n)
 		free(sim_queue_take(&l->out).packet);
@@ -136,15 +202,27 @@ void sim_link_end(struct sim_link *l)
 /* What has come to our link; false: nothing. */
 static bool take_in(struct sim_link *l)
 {
-	struct sockaddr_in from = sim_at(0);
+	const struct sockaddr_in own = sim_at(l->port);
+	struct sockaddr_in from = own;
 	socklen_t size = sizeof(from);
-	uint64_t at = l->net.now;
 	struct sim_packet *p;
+	uint64_t at;
 	ssize_t len = recvfrom(l->fd, l->arrived, SIM_LONGEST, MSG_DONTWAIT,
 			       (struct sockaddr *)&from, &size);
 
 	if (len < 0)
 		return false;
+	/* strangers take no time on the link, and nobody all memory */
+	if (from.sin_addr.s_addr != own.sin_addr.s_addr) {
+		net_packet(&l->net, NULL, l->arrived, 0);
+		return true;
+	}
+	if (l->in_bytes > IN_MOST) {
+		l->counts.overflowed++;
+		return true;
+	}
+	net_tell_time(&l->net);
+	at = l->net.now;
 	if (!sim_enter(&l->rules.net, &l->link_in, &l->counts, false, (size_t)len, &at))
 		return true;
 	p = packet_of((size_t)len);
@@ -153,7 +231,9 @@ static bool take_in(struct sim_link *l)
 	p->port = ntohs(from.sin_port);
 	p->len = (uint32_t)len;
 	memcpy(p->bytes, l->arrived, (size_t)len);
-	if (!sim_queue_put(&l->in, at, p, 0))
+	if (sim_queue_put(&l->in, at, p, 0))
+		l->in_bytes += p->len;
+	else
 		free(p);
 	return true;
 }
@@ -169,16 +249,10 @@ unsigned int sim_receive(void *link, struct net *n)
 		struct sim_packet *p = sim_queue_take(&l->in).packet;
 		struct dgram_addr from = { { p->port, 0, 0 } };
 
+		l->in_bytes -= p->len;
 		net_packet(n, &from, p->bytes, p->len);
 		free(p);
 	}
+	sim_flush(l);
 	return got;
-}
-
-uint64_t sim_wake(const void *link)
-{
-	const struct sim_link *l = link;
-	uint64_t wake = l->out.n ? l->out.heap[0].at : DGRAM_NEVER;
-
-	return l->in.n && l->in.heap[0].at < wake ? l->in.heap[0].at : wake;
 }

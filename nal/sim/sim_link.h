@@ -12,6 +12,9 @@
  * side of the network does is done in the sender's process, and so is what happens by chance; what the receiver's link and
  * its queue do, where packets of many senders meet, in the receiver's. Neither tells the other anything: there is nothing
  * on the wire but packets. The time that this host takes comes on top.
+ *
+ * Whoever waits for packets is woken by a descriptor that is readable when some have come and when a packet that is held is
+ * due, whoever sent it and whatever that thread does by then.
  */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
@@ -35,8 +38,11 @@ struct sim_packet {
 };
 
 struct sim_link {
-	struct net net; /* first: it is what the machine's callbacks get */
-	int fd;
+	struct net net;    /* first: it is what the machine's callbacks get */
+	int fd;            /* the socket, */
+	int timer;         /* set to when the next packet that is held is due, */
+	int both;          /* an epoll of the two */
+	uint64_t timer_at; /* DGRAM_NEVER: it is not set */
 	uint16_t port;
 	ptl_nid_t own_nid;
 	struct net_ranks ranks;
@@ -45,14 +51,17 @@ struct sim_link {
 	struct sim_rules rules;
 	uint64_t random;
 	struct sim_counts counts;
+	uint64_t counted;           /* of these, on the statistics page */
 	uint64_t link_out, link_in; /* when they are free again */
 	struct sim_queue out, in;
+	size_t in_bytes;
 	struct sim_packet *room; /* what room() gave */
 	uint8_t *arrived;        /* SIM_LONGEST bytes */
 };
 
-#define SIM_LONGEST  65536u
-#define SIM_MTU_MOST 65000u
+#define SIM_LONGEST   65536u
+#define SIM_MTU_MOST  65000u
+#define SIM_MTU_USUAL 1472u
 
 /* ---- sim_rules.c ------------------------------------------------------------------------------ */
 
@@ -66,14 +75,15 @@ void sim_rules_describe(const struct sim_rules *r, char *text, size_t len);
 /* Where processes are on the loopback interface. */
 struct sockaddr_in sim_at(uint16_t port);
 
+/* Makes `timer` and `both`, for the socket that there is. 0, or -errno. */
+int sim_link_begin(struct sim_link *l);
+/* Sends what is still on its way out when it is time for it, for at most a second, and frees what waits. */
+void sim_link_end(struct sim_link *l);
+
 /* Of net_link. */
 void *sim_room(void *link, size_t len);
 void sim_transmit(void *link, const struct dgram_packet *p);
 void sim_flush(void *link);
 unsigned int sim_receive(void *link, struct net *n);
-uint64_t sim_wake(const void *link);
-
-/* Sends what is still on its way out when it is time for it, for at most a second, and frees what waits. */
-void sim_link_end(struct sim_link *l);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "nal/sim/sim_link.h"
 
 enum unit {
@@ -48,25 +49,27 @@ static const struct word {
 /* The value of `text` in the unit that is kept; false: it is not one. */
 static bool value_of(enum unit unit, const char *text, char **end, uint64_t *value)
 {
-	double v = strtod(text, end);
+	double v = base_decimal(text, end);
 
 	if (*end == text || !(v >= 0) || v > 1e12)
 		return false;
+	*value = (uint64_t)v;
 	switch (unit) {
 	case MICROSECONDS: /* up to ten seconds: who is further away is taken for dead */
 		*value = (uint64_t)(v * 1e3 + 0.5);
 		return v <= 1e7;
-	case MBITS:
-		*value = v > 0 ? (uint64_t)(8e6 / v + 0.5) : 0;
-		return v >= 0.1 || v == 0;
-	case BYTES:
-		*value = (uint64_t)v;
-		return v == (double)*value && v >= DGRAM_MTU_MIN && v <= SIM_MTU_MOST;
+	case MBITS: /* none: 0 */
+		if (v < 0.1 || v > 8e6)
+			return v == 0;
+		*value = (uint64_t)(8e6 / v + 0.5);
+		return true;
+	case BYTES: /* likewise */
+		return v == (double)*value &&
+		       (!*value || (v >= DGRAM_MTU_MIN && v <= SIM_MTU_MOST));
 	case THOUSANDTHS:
 		*value = (uint64_t)(v * 1e3 + 0.5);
 		return v <= 1;
 	case NUMBER:
-		*value = (uint64_t)v;
 		return v == (double)*value;
 	}
 	return false;
@@ -100,8 +103,10 @@ const char *sim_rules_take(struct sim_rules *r, const char *text)
 	static _Thread_local char why[160];
 	char *copy, *save, *word, *value;
 
-	/* 1 Gbit/s Ethernet through a switch */
-	*r = (struct sim_rules){ .net = { .L_ns = 20000, .G_ps = 8000 }, .seed = 1, .mtu = 1472 };
+	/* Ethernet of 1 Gbit/s through a switch */
+	*r = (struct sim_rules){ .net = { .L_ns = 20000, .G_ps = 8000 },
+				 .seed = 1,
+				 .mtu = SIM_MTU_USUAL };
 	r->net.faults.delay_ns = 1000000;
 	copy = strdup(text ? text : "");
 	if (!copy)
@@ -120,6 +125,8 @@ const char *sim_rules_take(struct sim_rules *r, const char *text)
 		return why;
 	}
 	free(copy);
+	if (!r->mtu)
+		r->mtu = SIM_MTU_USUAL;
 	return NULL;
 }
 

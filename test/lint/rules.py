@@ -33,6 +33,7 @@ MAY_INCLUDE = {
                  'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'nal/rdma/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'portals/debug.h',
                   'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
+    'nal/sim/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/'],
     'nal/eth/': ['base/', 'nal/nal.h', 'nal/dgram/', 'nal/net/', 'portals/debug.h',
                  'portals/engine.h', 'portals/lock.h', 'portals/ni.h'],
     'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],

@@ -652,7 +652,8 @@ int pt_main(int argc, char **argv, const struct pt_test *tests, size_t count)
 		units[i] = (struct CMUnitTest){ .name = runs[i].name,
 						.test_func = run_one,
 						.initial_state = &runs[i] };
-	fault_name = getenv("PTL_SIM") ? "PTL_SIM" : "PTL_FAULT";
+	fault_name = strstr(getenv("PTL_SIM") ? getenv("PTL_SIM") : "", "drop=") ? "PTL_SIM"
+										 : "PTL_FAULT";
 	fault_rules = getenv(fault_name);
 	if (fault_rules)
 		count_faults();

@@ -56,13 +56,25 @@ static void each_word_sets_what_it_names(void **state)
 	assert_int_equal(r.seed, 77);
 }
 
+static void nothing_is_a_value_of_some(void **state)
+{
+	struct sim_rules r;
+
+	(void)state;
+	assert_null(sim_rules_take(&r, "latency=0,rate=0,last=0,path=0,queue=0"));
+	assert_int_equal(r.net.L_ns, 0);
+	assert_int_equal(r.net.G_ps, 0);
+	assert_int_equal(r.net.path_mtu, 0);
+}
+
 static void what_is_not_understood_is_refused(void **state)
 {
 	static const char *const wrong[] = {
-		"latency",       "latency=",    "latency=fast",     "latency=-1", "latency=1e8",
-		"latency=nan",   "latency=1:2", "speed=3",          "drop=1.5",   "drop=0.1:3",
-		"mtu=10",        "mtu=70000",   "mtu=1472.5",       "rate=0.001", "delay=0.1:",
-		"delay=0.1:2:3", "seed=1.5",    "drop=0.1;dup=0.1", "=1",
+		"latency",          "latency=",    "latency=fast", "latency=-1",    "latency=1e8",
+		"latency=nan",      "latency=1:2", "speed=3",      "drop=1.5",      "drop=0.1:3",
+		"mtu=10",           "mtu=70000",   "mtu=1472.5",   "rate=1e-300",   "last=1e7",
+		"path=1",           "rate=0.001",  "delay=0.1:",   "delay=0.1:2:3", "seed=1.5",
+		"drop=0.1;dup=0.1", "=1",
 	};
 	struct sim_rules r;
 
@@ -82,6 +94,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_rules_it_is_a_gigabit_without_faults),
 		cmocka_unit_test(each_word_sets_what_it_names),
+		cmocka_unit_test(nothing_is_a_value_of_some),
 		cmocka_unit_test(what_is_not_understood_is_refused),
 	};
 

@@ -49,7 +49,7 @@ bool sim_travel(const struct sim_model *m, uint64_t *random, struct sim_counts *
 	if (m->jitter)
 		*at += sim_draw(random) % (m->L_ns * m->jitter / 1000 + 1);
 	if (sim_happens(random, f->reorder)) {
-		*at += sim_draw(random) % (4 * m->L_ns + 1);
+		*at += sim_draw(random) % (m->L_ns ? 4 * m->L_ns : 1);
 		c->reordered++;
 	}
 	if (sim_happens(random, f->delay)) {

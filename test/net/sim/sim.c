@@ -6,10 +6,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test/support/ptest.h"
 
-enum { PORTAL = 4, LONG = 250000, LAST = 3, DONE = 1 };
+enum { PORTAL = 4, LONG = 250000, LAST = 3, DONE = 1, CAME = 2, ROUNDS = 20, COUNTED = 9 };
 
 static char place[LAST][LONG], bytes[LONG];
 static ptl_handle_eq_t eq;
@@ -23,6 +24,12 @@ static void begin(const char *network)
 	for (int i = 0; pt_rank == 0 && i < LAST; i++)
 		pt_post(PORTAL, (ptl_match_bits_t)i,
 			pt_md(place[i], LONG, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE),
+			PTL_RETAIN, NULL);
+	if (pt_rank == 0)
+		pt_post(PORTAL, COUNTED,
+			pt_md(place[0], LONG,
+			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
+			      eq),
 			PTL_RETAIN, NULL);
 	memset(bytes, pt_rank, sizeof(bytes));
 	pt_barrier();
@@ -108,11 +115,47 @@ static void senders_share_the_receivers_link(void)
 static void a_path_that_takes_less_is_found_out(void)
 {
 	begin("mtu=9000,path=1400");
-	if (pt_rank == 1)
+	if (pt_rank == 1) {
 		put(LONG);
+		/* it was tried what the path takes */
+		pt_true(pt_stat(getpid(), PT_FAULTS) > 0);
+	}
 	end(1);
 	if (pt_rank == 0)
 		is_all_there();
+}
+
+/* A packet leaves its sender's host when it is time for it, not when the sender next calls. */
+static void packets_travel_while_their_sender_computes(void)
+{
+	const ptl_size_t length = 8;
+	ptl_handle_md_t md;
+	double started;
+
+	begin("latency=2000");
+	if (pt_rank == 1) {
+		put(length); /* they are connected */
+		md = pt_bind(bytes, length, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE);
+		started = pt_lived();
+		for (uint64_t i = 1; i <= ROUNDS; i++) {
+			double pause = pt_now() + 0.01;
+
+			while (pt_now() < pause)
+				pt_pause();
+			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, COUNTED, 0, 0));
+			while (atomic_load(pt_word(CAME)) < i)
+				pt_pause();
+		}
+		/* or it would wait for the helper thread, which sleeps for up to a second */
+		pt_truef(pt_lived() - started < ROUNDS * 0.05 + pt_patience(0.5), "%g s",
+			 pt_lived() - started);
+	} else {
+		for (int i = 0; i < ROUNDS; i++) {
+			pt_next(eq, PTL_EVENT_PUT_END);
+			atomic_fetch_add(pt_word(CAME), 1);
+		}
+	}
+	end(1);
 }
 
 static void what_is_wrong_in_the_rules_is_said(void)
@@ -134,6 +177,7 @@ int main(int argc, char **argv)
 		PT_CASE(a_link_has_its_rate, 2),
 		PT_CASE(senders_share_the_receivers_link, LAST + 1),
 		PT_CASE(a_path_that_takes_less_is_found_out, 2),
+		PT_CASE(packets_travel_while_their_sender_computes, 2),
 		PT_CASE(what_is_wrong_in_the_rules_is_said, 1),
 	};
 
