@@ -218,8 +218,7 @@ static int post_first(struct ofi *o, const char **what)
 		return err;
 	/* who wants memory to be there when it is registered locks it */
 	if (o->info->domain_attr->mr_mode & FI_MR_ALLOCATED)
-		rdma_look_at_lock(o->info->fabric_attr->prov_name,
-				  o->recv_mr ? o->recvs * o->recv_size : 0);
+		rdma_look_at_lock(o->info->fabric_attr->prov_name);
 	*what = "room for packets to come (fi_recvmsg)";
 	return ofi_post(o);
 }

@@ -279,8 +279,8 @@ void rdma_reg_free(struct rdma *d);
 
 /* Bytes of memory that this process may lock; UINT64_MAX: any. */
 uint64_t rdma_may_lock(void);
-/* Warns if those will be too few, of which `who` has taken so many for its buffers. */
-void rdma_look_at_lock(const char *who, size_t buffers);
+/* Warns if too few of those are left, now that the NAL or provider `who` has what it always needs. */
+void rdma_look_at_lock(const char *who);
 #define RDMA_RAISE_LOCK                                                                            \
 	"raise the limit (ulimit -l unlimited, memlock in /etc/security/limits.conf, "             \
 	"LimitMEMLOCK of a service)"

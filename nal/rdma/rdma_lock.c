@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
+#include <stdio.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,7 +14,7 @@
 #include "nal/rdma/rdma.h"
 
 #define LITTLE                                                                                     \
-	(4u << 20) /* with less than four times this messages of usual length come to the limit */
+	(32u << 20) /* bytes for messages, of which several megabytes each may be under way */
 
 static bool may_lock_any(void)
 {
@@ -32,13 +33,31 @@ uint64_t rdma_may_lock(void)
 	return r.rlim_cur;
 }
 
-void rdma_look_at_lock(const char *who, size_t buffers)
+/* Bytes that are locked for devices already. */
+static uint64_t locked(void)
 {
-	uint64_t limit = rdma_may_lock();
+	FILE *f = fopen("/proc/self/status", "re");
+	unsigned long long kib = 0;
+	char line[128];
 
-	if (limit / 4 > (buffers > LITTLE ? buffers : LITTLE))
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "VmPin: %llu", &kib) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return kib * 1024;
+}
+
+void rdma_look_at_lock(const char *who)
+{
+	uint64_t limit = rdma_may_lock(), taken;
+
+	if (limit == UINT64_MAX)
 		return;
-	base_warn("%s: only %llu KiB of memory may be locked, of which receive buffers take %zu: "
-		  "long messages will be slow; " RDMA_RAISE_LOCK,
-		  who, (unsigned long long)limit / 1024, buffers / 1024);
+	taken = locked();
+	if (limit < taken + LITTLE)
+		base_warn("%s: only %llu KiB of memory may be locked, of which %llu are already: "
+			  "long "
+			  "messages will be slow; " RDMA_RAISE_LOCK,
+			  who, (unsigned long long)limit / 1024, (unsigned long long)taken / 1024);
 }

@@ -247,9 +247,12 @@ static uint64_t verbs_sleep(struct ptl_ni *ni)
 static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
 {
 	const struct verbs *v = verbs_of(ni);
+	char gid[24] = "";
 
-	snprintf(text, len, "device %s, port %u, %s, long messages %s",
-		 ibv_get_device_name(v->context->device), v->port,
+	if (v->gid >= 0)
+		snprintf(gid, sizeof(gid), "GID %d, ", v->gid);
+	snprintf(text, len, "device %s, port %u, %s%s, long messages %s",
+		 ibv_get_device_name(v->context->device), v->port, gid,
 		 v->iwarp ? "iWARP" : "InfiniBand or RoCE",
 		 v->rdma.limits.read ? "read from the sender's memory" : "in pieces");
 }

@@ -104,6 +104,7 @@ struct verbs {
 	struct ibv_context *context; /* the listener's */
 	uint8_t port;
 	bool iwarp;
+	int gid; /* where the last connection comes from; -1: there was none that has one */
 	struct ibv_pd *pd;
 	struct ibv_comp_channel *completions;
 	struct ibv_cq *cq;

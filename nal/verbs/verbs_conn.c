@@ -163,7 +163,11 @@ static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 		a.retry_cnt = RETRIES;
 	if (mask & IBV_QP_RNR_RETRY)
 		a.rnr_retry = 7; /* any number of times */
-	return !mask || ibv_modify_qp(c->qp, &a, mask) == 0;
+	if (mask && ibv_modify_qp(c->qp, &a, mask) != 0)
+		return false;
+	if (mask & IBV_QP_AV && a.ah_attr.is_global)
+		v->gid = a.ah_attr.grh.sgid_index;
+	return true;
 }
 
 /* From now on the peer may read what is registered for it. */

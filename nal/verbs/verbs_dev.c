@@ -229,7 +229,7 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 		return "no receive buffers can be registered: the limit of locked memory (ulimit "
 		       "-l) is too "
 		       "low";
-	rdma_look_at_lock("verbs", (size_t)v->buffers * VERBS_PACKET);
+	rdma_look_at_lock("verbs");
 	v->spare = malloc(v->buffers * sizeof(*v->spare));
 	if (!v->spare)
 		return "out of memory";
@@ -303,6 +303,7 @@ const char *verbs_prepare(struct verbs *v)
 	v->context = v->listener->verbs;
 	v->port = v->listener->port_num;
 	v->iwarp = v->context->device->transport_type == IBV_TRANSPORT_IWARP;
+	v->gid = -1;
 	if (ibv_query_device(v->context, &d) != 0)
 		return "ibv_query_device failed";
 	v->reads = (uint32_t)(d.max_qp_init_rd_atom < d.max_qp_rd_atom ? d.max_qp_init_rd_atom

@@ -150,6 +150,16 @@ reported() {
 			END { exit !n || bad }' "$dir/out"
 }
 
+# Where its connections come from: that of the address, if it is not said.
+comes_from() { # GID COMMAND...
+	local gid=$1
+	shift
+	PTL_REPORT=1 passes "$@" && grep -q "verbs works by device rxe., port 1, GID $gid," "$dir/out"
+}
+not_from() { # GID COMMAND...: nobody answers where that is not an address of the network
+	! PTL_VERBS_GID=$1 PTL_NET_DEAD_MS=2000 passes "${@:2}" && ! grep -q '^ok ' "$dir/out"
+}
+
 mpi() {
 	local mpiexec=$1 at=$2
 	choice "$@"
@@ -167,7 +177,12 @@ mpi() {
 	done
 	check 'order, with PTL_VERBS_MTU=1024: more packets' \
 		more_packets "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
-	for setting in PTL_VERBS_GID=1 PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_VERBS_BUFFERS=32; do
+	check 'order, by the GID of the address' comes_from 1 "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+	PTL_VERBS_GID=1 check 'the same, with PTL_VERBS_GID=1' \
+		comes_from 1 "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+	check 'the link-local one leads nowhere, with PTL_VERBS_GID=0' \
+		not_from 0 "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
+	for setting in PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_VERBS_BUFFERS=32; do
 		export "${setting?}"
 		check "order, with $setting" passes "$mpiexec" -n 2 "$dir/each" "$at/p2p/mpi_p2p_order" 1 1
 		unset "${setting%=*}"
@@ -191,7 +206,7 @@ ofi() {
 	PTL_IFACE=rdma0 check 'where little memory may be locked it says what to do' \
 		refused 4096 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	PTL_IFACE=rdma0 check 'where some may be a warning, and messages arrive' \
-		warned 12288 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+		warned 32768 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	choice "$mpiexec" "$at"
 	for setting in PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_OFI_READ=off; do
 		export "${setting?}"
