@@ -206,7 +206,7 @@ ofi() {
 	PTL_IFACE=rdma0 check 'where little memory may be locked it says what to do' \
 		refused 4096 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	PTL_IFACE=rdma0 check 'where some may be a warning, and messages arrive' \
-		warned 32768 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
+		warned 49152 "$mpiexec" -n 2 "$at/p2p/mpi_p2p_order" 1 1
 	choice "$mpiexec" "$at"
 	for setting in PTL_PROGRESS=thread PTL_SPIN_US=0 PTL_OFI_READ=off; do
 		export "${setting?}"
