@@ -12,6 +12,8 @@
 
 enum { PORTAL = 4, LONG = 250000, LAST = 3, DONE = 1, CAME = 2, ROUNDS = 20, COUNTED = 9 };
 
+#define SOON 0.05 /* s */
+
 static char place[LAST][LONG], bytes[LONG];
 static ptl_handle_eq_t eq;
 
@@ -125,30 +127,38 @@ static void a_path_that_takes_less_is_found_out(void)
 		is_all_there();
 }
 
-/* A packet leaves its sender's host when it is time for it, not when the sender next calls. */
+/* How many puts arrive soon though their sender computes before and after. */
+static int soon(ptl_handle_md_t md)
+{
+	int n = 0;
+
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		double start = pt_now();
+
+		while (pt_now() < start + 0.01)
+			pt_pause();
+		start = pt_now();
+		pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, COUNTED, 0, 0));
+		while (atomic_load(pt_word(CAME)) < i)
+			pt_pause();
+		n += pt_now() - start < SOON;
+	}
+	return n;
+}
+
+/* A packet leaves its sender's host when it is time for it, not when the sender next calls or its helper thread, which
+ * may sleep for a second, next looks. */
 static void packets_travel_while_their_sender_computes(void)
 {
 	const ptl_size_t length = 8;
-	ptl_handle_md_t md;
-	double started;
+	int n;
 
 	begin("latency=2000");
 	if (pt_rank == 1) {
 		put(length); /* they are connected */
-		md = pt_bind(bytes, length, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE);
-		started = pt_lived();
-		for (uint64_t i = 1; i <= ROUNDS; i++) {
-			double pause = pt_now() + 0.01;
-
-			while (pt_now() < pause)
-				pt_pause();
-			pt_ok(PtlPut(md, PTL_NO_ACK_REQ, pt_id(0), PORTAL, 0, COUNTED, 0, 0));
-			while (atomic_load(pt_word(CAME)) < i)
-				pt_pause();
-		}
-		/* or it would wait for the helper thread, which sleeps for up to a second */
-		pt_truef(pt_lived() - started < ROUNDS * 0.05 + pt_patience(0.5), "%g s",
-			 pt_lived() - started);
+		n = soon(pt_bind(bytes, length, PTL_MD_EVENT_START_DISABLE, PTL_EQ_NONE));
+		/* others on this machine are in the way often, but not that often */
+		pt_truef(n >= ROUNDS / 2, "%d of %d arrived within %g s", n, ROUNDS, SOON);
 	} else {
 		for (int i = 0; i < ROUNDS; i++) {
 			pt_next(eq, PTL_EVENT_PUT_END);
