@@ -20,8 +20,8 @@
 
 enum { TAG_POST = 1, TAG_COMPLETE = 2 };
 
-#define YIELDS                                                                                     \
-	1000 /* looks at a word, where its hub cannot be waited in, before we sleep between them */
+/* Looks at a word, where its hub cannot be waited in, before we sleep between them. */
+#define YIELDS 1000
 #define NAP_NS 20000
 
 /* ---- groups ------------------------------------------------------------------------------------------- */

@@ -428,6 +428,9 @@ uint32_t dgram_credit(const struct dgram *m);
 
 /* ---- dgram_msg.c ------------------------------------------------------------------------------ */
 
+/* Copies the first bytes of a stretch; those that the owner does not have are zeros. */
+void dgram_copy_mem(struct dgram *m, const struct dgram_mem *mem, uint64_t len, uint8_t *to);
+
 int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *o);
 void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg);
 /* Its header has arrived; it may have to wait for others there. */

@@ -52,30 +52,29 @@ static bool room_in_ring(struct dgram *m, struct dgram_rec *r)
 	return true;
 }
 
-/* Copies the body behind the header; what is not there is zeros. */
-static void copy_body(struct dgram *m, const struct dgram_out *o, uint8_t *to)
+void dgram_copy_mem(struct dgram *m, const struct dgram_mem *mem, uint64_t len, uint8_t *to)
 {
 	uint64_t at = 0;
 
-	if (o->body.base) {
-		memcpy(to, o->body.base, o->body_len);
+	if (mem->base) {
+		memcpy(to, mem->base, len);
 		return;
 	}
-	while (at < o->body_len) {
+	while (at < len) {
 		struct iovec iov[DGRAM_PIECES];
-		int n = m->ops.pieces(m->user, o->body.cookie, at, o->body_len - at, iov,
-				      DGRAM_PIECES);
+		int n = m->ops.pieces(m->user, mem->cookie, at, len - at, iov, DGRAM_PIECES);
 
-		for (int i = 0; i < n && at < o->body_len; i++) {
-			size_t len = dgram_min64(iov[i].iov_len, o->body_len - at);
-
-			memcpy(to + at, iov[i].iov_base, len);
-			at += len;
+		if (n < 1) {
+			memset(to + at, 0, len - at);
+			return;
 		}
-		if (n < 1)
-			break;
+		for (int i = 0; i < n && at < len; i++) {
+			size_t k = dgram_min64(iov[i].iov_len, len - at);
+
+			memcpy(to + at, iov[i].iov_base, k);
+			at += k;
+		}
 	}
-	memset(to + at, 0, o->body_len - at);
 }
 
 static struct dgram_msg *make(struct dgram *m, const struct dgram_out *o)
@@ -98,7 +97,7 @@ static struct dgram_msg *make(struct dgram *m, const struct dgram_out *o)
 	if (o->header_len)
 		memcpy(msg->bytes, o->header, o->header_len);
 	if (o->copy && o->body_len) {
-		copy_body(m, o, msg->bytes + o->header_len);
+		dgram_copy_mem(m, &o->body, o->body_len, msg->bytes + o->header_len);
 		msg->body.base = msg->bytes + o->header_len;
 	}
 	return msg;

@@ -231,34 +231,6 @@ static struct dgram_msg *msg_at(const struct dgram_conn *c, uint32_t number)
 	return c->msg[number & (c->msg_room - 1)];
 }
 
-/* Bytes of a body, into the head; those that are not there are zeros. */
-static void put_bytes(struct dgram *m, const struct dgram_msg *msg, struct builder *b)
-{
-	uint64_t at = 0;
-
-	if (msg->body.base) {
-		memcpy(b->head + b->len, msg->body.base, msg->body_len);
-		b->len += msg->body_len;
-		return;
-	}
-	while (at < msg->body_len) {
-		struct iovec iov[DGRAM_PIECES];
-		int n = m->ops.pieces(m->user, msg->body.cookie, at, msg->body_len - at, iov,
-				      DGRAM_PIECES);
-
-		for (int i = 0; i < n && at < msg->body_len; i++) {
-			size_t len = dgram_min64(iov[i].iov_len, msg->body_len - at);
-
-			memcpy(b->head + b->len + at, iov[i].iov_base, len);
-			at += len;
-		}
-		if (n < 1)
-			break;
-	}
-	memset(b->head + b->len + at, 0, msg->body_len - at);
-	b->len += msg->body_len;
-}
-
 static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 {
 	struct dgram_conn *c = r->conn;
@@ -289,8 +261,10 @@ static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 						    .body_len = msg->body_len });
 		memcpy(b->head + b->len, msg->bytes, msg->header_len);
 		b->len += msg->header_len;
-		if (now)
-			put_bytes(m, msg, b);
+		if (now) {
+			dgram_copy_mem(m, &msg->body, msg->body_len, b->head + b->len);
+			b->len += msg->body_len;
+		}
 		b->sent->msgs++;
 		b->asks = true;
 		dgram_msg_flow(c, msg);

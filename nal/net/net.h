@@ -13,6 +13,7 @@
  *   net_pass.c   peers that another NAL is to reach
  *   net_rank.c   where the ranks of a job are, by what they published
  *   net_hold.c   names that one process of the host has at a time
+ *   net_socket.c queues of datagram sockets
  *   net_mem.c    memory descriptors as stretches of memory
  *   net_seal.c   keys and tags
  *   net_thread.c the helper thread: wakes who sleeps, works while the application computes
@@ -318,6 +319,13 @@ uint16_t net_port_parse(const char *text, size_t len);
 int net_hold(const char *name);
 /* Has somebody taken it? */
 bool net_held(const char *name);
+
+/* ---- net_socket.c ----------------------------------------------------------------------------- */
+
+/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may use. */
+void net_widen(int fd, int force, int ask);
+/* Bytes that a receiver with a socket like this one can hold before it looks. */
+uint32_t net_window(int fd);
 
 /* ---- net_mem.c -------------------------------------------------------------------------------- */
 

@@ -91,8 +91,7 @@ static void say_why(struct ofi *o, size_t len, int err)
 		return;
 	o->said_memlock = true;
 	base_warn(
-		"libfabric's provider %s cannot register %zu bytes: %s; %slong messages are copied "
-		"until then",
+		"libfabric's provider %s cannot register %zu bytes: %s; %slong messages are copied",
 		o->info->fabric_attr->prov_name, len, o->lib->strerror(-err), ofi_remedy(err));
 }
 

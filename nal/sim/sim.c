@@ -86,17 +86,6 @@ static int take_port(struct sim_link *l, struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* The network's own queues are to be the shortest. */
-static void widen(int fd)
-{
-	int bytes = (int)base_config()->ptl_udp_buffer_kib * 1024;
-
-	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof(bytes)) < 0)
-		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
-	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)) < 0)
-		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-}
-
 static void close_all(const struct sim_link *l)
 {
 	if (l->fd >= 0)
@@ -135,7 +124,9 @@ static int sim_open(struct ptl_ni *ni, ptl_pid_t want)
 		sim_free(l);
 		return why ? PTL_FAIL : PTL_NO_SPACE;
 	}
-	widen(l->fd);
+	/* the network's own queues are to be the shortest */
+	net_widen(l->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	net_widen(l->fd, SO_SNDBUFFORCE, SO_SNDBUF);
 	err = take_port(l, ni, want);
 	if (err != PTL_OK) {
 		sim_free(l);
@@ -192,16 +183,6 @@ static const struct net_link sim_net_link = {
 	.receive = sim_receive,
 };
 
-/* What a receiver like us can hold, see udp.c. */
-static uint32_t window(const struct sim_link *l)
-{
-	int bytes = 0;
-	socklen_t len = sizeof(bytes);
-
-	getsockopt(l->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
-	return bytes > 0 ? (uint32_t)bytes / 2 : 0;
-}
-
 static const char *sim_join(struct ptl_ni *ni, const struct nal_job *job)
 {
 	struct sim_link *l = link_of(ni);
@@ -217,7 +198,7 @@ static const char *sim_join(struct ptl_ni *ni, const struct nal_job *job)
 	l->net.link = &sim_net_link;
 	l->net.link_state = l;
 	l->net.ranks = &l->ranks;
-	return net_start(&l->net, job, l->both, l->rules.mtu, window(l));
+	return net_start(&l->net, job, l->both, l->rules.mtu, net_window(l->fd));
 }
 
 static void sim_close(struct ptl_ni *ni)

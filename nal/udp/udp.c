@@ -98,14 +98,6 @@ bool udp_narrow(struct udp *u)
 	return less;
 }
 
-void udp_widen(int fd, int force, int ask)
-{
-	int bytes = (int)base_config()->ptl_udp_buffer_kib * 1024;
-
-	if (setsockopt(fd, SOL_SOCKET, force, &bytes, sizeof(bytes)) < 0)
-		setsockopt(fd, SOL_SOCKET, ask, &bytes, sizeof(bytes));
-}
-
 void udp_never_fragment(const struct udp *u, int fd)
 {
 	int probe = u->family == AF_INET6 ? IPV6_PMTUDISC_PROBE : IP_PMTUDISC_PROBE;
@@ -120,8 +112,8 @@ static void set_options(struct udp *u)
 {
 	int one = 1;
 
-	udp_widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
-	udp_widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
+	net_widen(u->fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	net_widen(u->fd, SO_SNDBUFFORCE, SO_SNDBUF);
 	udp_never_fragment(u, u->fd);
 	/* we want to hear that nothing listens at an address; see drain() */
 	if (u->family == AF_INET6)
@@ -132,17 +124,6 @@ static void set_options(struct udp *u)
 		u->segments_out = udp_can_segment(u->fd);
 		u->segments_in = udp_can_join(u->fd);
 	}
-}
-
-/* What a receiver like us can hold: the kernel makes the buffer twice as large as was asked for, since packets take
- * more room than their bytes. */
-static uint32_t window(const struct udp *u)
-{
-	int bytes = 0;
-	socklen_t len = sizeof(bytes);
-
-	getsockopt(u->fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
-	return bytes > 0 ? (uint32_t)bytes / 2 : 0;
 }
 
 static int bind_to(struct udp *u, const struct ptl_address *a, uint16_t port)
@@ -326,7 +307,7 @@ static const char *udp_join(struct ptl_ni *ni, const struct nal_job *job)
 	u->net.link_state = u;
 	u->net.ranks = &u->ranks;
 	return net_start(&u->net, job, u->fd, u->local_mtu > u->train ? u->local_mtu : u->train,
-			 window(u));
+			 net_window(u->fd));
 }
 
 static void udp_close(struct ptl_ni *ni)

@@ -133,8 +133,6 @@ void udp_transmit(void *link, const struct dgram_packet *p);
 void udp_flush(void *link);
 unsigned int udp_receive(void *link, struct net *n);
 
-/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may use. */
-void udp_widen(int fd, int force, int ask);
 /* Datagrams from this socket are not cut into fragments: the machine finds out what passes. */
 void udp_never_fragment(const struct udp *u, int fd);
 /* Prepares the receive buffers of a new link. */

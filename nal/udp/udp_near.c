@@ -67,7 +67,7 @@ static bool open_to(struct udp *u, const struct dgram_addr *peer)
 
 	if (fd < 0)
 		return false;
-	udp_widen(fd, SO_RCVBUFFORCE, SO_RCVBUF);
+	net_widen(fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	if ((u->segments_in && !udp_can_join(fd)) || !bind_again(u, fd) ||
 	    !connected_to(fd, peer)) {
 		close(fd);

@@ -71,7 +71,7 @@ static int connected(const struct udp *u, const struct dgram_addr *to)
 		len = udp_addr_to(&s, to);
 		if (connect(fd, &s.any, len) == 0) {
 			udp_never_fragment(u, fd);
-			udp_widen(fd, SO_SNDBUFFORCE, SO_SNDBUF);
+			net_widen(fd, SO_SNDBUFFORCE, SO_SNDBUF);
 			/* nobody has to say anything there */
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
 			return fd;
