@@ -241,6 +241,10 @@ static void set_limits(struct ofi *o)
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
+		/* only which buffers messages go to follows their order (FI_ORDER_SAS): by some providers a message of
+		 * several pieces is complete later than a short one behind it. Of reliable datagrams, which are one piece each,
+		 * the missing one was lost. */
+		.any_order = i->ep_attr->protocol != FI_PROTO_RXD,
 		/* reliable datagrams would be many at once, for few buffers */
 		.eager = i->ep_attr->protocol == FI_PROTO_RXD ? 0 : PACKET,
 	};

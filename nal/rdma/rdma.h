@@ -81,7 +81,7 @@ struct rdma_coming {
 	enum dgram_status how; /* it is to end so */
 };
 
-/* A packet with a message, or part of one, that nal/net does not want yet. */
+/* A packet with a message, or part of one, that nal/net does not want yet; or any that came before its turn. */
 struct rdma_late {
 	struct rdma_late *next;
 	size_t len;
@@ -114,6 +114,9 @@ struct rdma_peer {
 	struct rdma_body *overs, *overs_end; /* of which it is to be told that they are over */
 	uint32_t reading, novers;            /* bodies that are read, and overs */
 	struct rdma_late *late, *late_end;
+	struct rdma_late *early; /* before their turn, in no order */
+	uint16_t gap_at;         /* seq_in when it was last looked at, */
+	uint64_t gap;            /* and since when it is that, with packets behind it */
 	struct rdma_packet *stuck, *stuck_end; /* the link had no room for them */
 	uint32_t longs;                        /* sent, not over */
 	uint32_t flying;                       /* packets the link has */

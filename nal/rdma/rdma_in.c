@@ -10,6 +10,9 @@
 
 #include "nal/rdma/rdma.h"
 
+/* Packets that may be under way, those without data among them: so many times the credit. */
+#define EARLY_TIMES 2u
+
 static void __attribute__((noinline))
 broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char *text)
 {
@@ -17,19 +20,30 @@ broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char
 	rdma_break(d, p, DGRAM_RESTARTED, text);
 }
 
-/* Messages that nal/net did not want yet, with the order they came in. */
-static void __attribute__((noinline))
-put_off(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
+/* A packet's copy. NULL: no memory, and the connection is broken. */
+static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const void *packet,
+				 size_t len)
 {
 	struct rdma_late *l = malloc(sizeof(*l) + len);
 
 	if (!l) {
 		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
-		return;
+		return NULL;
 	}
 	l->next = NULL;
 	l->len = len;
 	memcpy(l->bytes, packet, len);
+	return l;
+}
+
+/* Messages that nal/net did not want yet, with the order they came in. */
+static void __attribute__((noinline))
+put_off(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
+{
+	struct rdma_late *l = copy_of(d, p, packet, len);
+
+	if (!l)
+		return;
 	if (p->late)
 		p->late_end->next = l;
 	else
@@ -100,14 +114,20 @@ void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 	}
 }
 
-void rdma_late_free(struct rdma_peer *p)
+static void free_list(struct rdma_late **list)
 {
 	struct rdma_late *l;
 
-	while ((l = p->late)) {
-		p->late = l->next;
+	while ((l = *list)) {
+		*list = l->next;
 		free(l);
 	}
+}
+
+void rdma_late_free(struct rdma_peer *p)
+{
+	free_list(&p->late);
+	free_list(&p->early);
 }
 
 static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
@@ -141,24 +161,52 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 		rdma_want_pieces(d, o, m->length);
 }
 
-/* Numbers of a packet are right, and what it says of ours is possible. */
-static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+/* That of a packet that is kept before its turn, where `seq` is the number that is looked for; or the end of the list. */
+static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
+{
+	struct rdma_late **at = &p->early;
+
+	while (*at && dgram_get16(((const struct rdma_wire_head *)(*at)->bytes)->seq) != seq)
+		at = &(*at)->next;
+	return at;
+}
+
+/*
+ * Another number than the one that is due. By links that promise no order a packet of several pieces is overtaken by those
+ * behind it: what comes before its turn waits, but no more than may be under way.
+ */
+static void __attribute__((noinline))
+out_of_turn(struct rdma *d, struct rdma_peer *p, uint16_t seq, const void *packet, size_t len)
 {
 	const uint16_t due = (uint16_t)(p->seq_in + 1);
-	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
+	struct rdma_late **at = early_at(p, seq);
 
-	if (m->seq != due) {
+	if (d->limits.any_order && (uint16_t)(seq - due) < EARLY_TIMES * d->limits.credit && !*at) {
+		if (!p->early) {
+			p->gap_at = p->seq_in;
+			p->gap = net_now(&d->net);
+		}
+		*at = copy_of(d, p, packet, len);
+		p->spoke = true;
+		rdma_await(d, p);
+	} else {
 		char why[64];
 
-		snprintf(why, sizeof(why), "its packet %u came where %u was due", m->seq, due);
+		snprintf(why, sizeof(why), "its packet %u came where %u was due", seq, due);
 		broke_rules(d, p, DGRAM_DROP_DUPLICATE, why);
-		return false;
 	}
+}
+
+/* What a packet that is due says of ours is possible. */
+static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
+
 	if (took > p->sent - p->its_taken) {
 		broke_rules(d, p, DGRAM_DROP_BAD_ACK, "it took what was not sent");
 		return false;
 	}
-	p->seq_in = due;
+	p->seq_in = m->seq;
 	p->spoke = true;
 	if (took && (p->queue || p->pieces))
 		rdma_busy(d, p);
@@ -189,7 +237,8 @@ static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdm
 }
 
 /* Whose packet it is, whose turn it is. NULL: of no use. */
-static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m)
+static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m, const void *packet,
+				       size_t len)
 {
 	struct rdma_peer *p = m->to < d->npeers ? d->peer[m->to] : NULL;
 
@@ -197,25 +246,30 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m)
 		d->stats.drops[DGRAM_DROP_UNKNOWN]++;
 		return NULL;
 	}
-	return in_turn(d, p, m) ? p : NULL;
+	if (m->seq == (uint16_t)(p->seq_in + 1))
+		return in_turn(d, p, m) ? p : NULL;
+	out_of_turn(d, p, m->seq, packet, len);
+	return NULL;
 }
 
-static void __attribute__((noinline)) take_other(struct rdma *d, const void *packet, size_t len)
+/* Whose it was, if it was in its turn. */
+static struct rdma_peer *__attribute__((noinline))
+take_other(struct rdma *d, const void *packet, size_t len)
 {
 	struct rdma_peer *p;
 	struct rdma_msg m;
 
 	if (rdma_decode(packet, len, &m) < 0) {
 		d->stats.drops[DGRAM_DROP_MALFORMED]++;
-		return;
+		return NULL;
 	}
 	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME) {
 		rdma_greeted(d, &m, packet, len);
-		return;
+		return NULL;
 	}
-	p = sender(d, &m);
+	p = sender(d, &m, packet, len);
 	if (!p)
-		return;
+		return NULL;
 	switch (m.kind) {
 	case RDMA_LONG:
 	case RDMA_BEGIN:
@@ -245,6 +299,25 @@ static void __attribute__((noinline)) take_other(struct rdma *d, const void *pac
 		rdma_break(d, p, DGRAM_CLOSED, NULL);
 		break;
 	}
+	return p;
+}
+
+/* Those whose turn it is now. */
+static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_late **at, *l;
+
+	while (p->lost == DGRAM_OK && (l = *(at = early_at(p, (uint16_t)(p->seq_in + 1))))) {
+		struct rdma_msg m;
+
+		*at = l->next;
+		/* take_other() knows all kinds but this one */
+		if (!rdma_is_short(l->bytes, l->len))
+			take_other(d, l->bytes, l->len);
+		else if (rdma_decode(l->bytes, l->len, &m) == 0 && in_turn(d, p, &m))
+			message(d, p, &m, l->bytes, l->len);
+		free(l);
+	}
 }
 
 /* Most packets are short messages: what is done with one is made one function, up to nal/net. */
@@ -256,14 +329,19 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void
 
 	(void)way;
 	if (!rdma_is_short(packet, len)) {
-		take_other(d, packet, len);
+		p = take_other(d, packet, len);
+		if (p && p->early)
+			take_early(d, p);
 		return;
 	}
 	if (rdma_decode(packet, len, &m) < 0) {
 		d->stats.drops[DGRAM_DROP_MALFORMED]++;
 		return;
 	}
-	p = sender(d, &m);
-	if (p)
-		message(d, p, &m, packet, len);
+	p = sender(d, &m, packet, len);
+	if (!p)
+		return;
+	message(d, p, &m, packet, len);
+	if (p->early)
+		take_early(d, p);
 }

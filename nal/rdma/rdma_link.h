@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The contract between the message machine of fabrics with remote memory access (rdma.h) and a *link*: what knows
- * one library or kind of device (nal/ofi, nal/verbs). A link moves packets of bounded length, reliably and in order,
- * between two processes, and reads a peer's memory where it can. Everything that Portals is about, that peers are
- * who they say, credits, long bodies, silence, is the machine's.
+ * one library or kind of device (nal/ofi, nal/verbs). A link moves packets of bounded length, reliably, and in order
+ * where it does not say otherwise, between two processes, and reads a peer's memory where it can. Everything that
+ * Portals is about, that peers are who they say, credits, long bodies, silence, is the machine's.
  *
  * All of it runs with the lock of the interface's region held, in the application's threads and in the helper
  * thread: one call at a time. The machine calls the link by struct rdma_link; the link calls back by the functions
@@ -92,6 +92,7 @@ struct rdma_limits {
 	uint64_t read; /* longest single read; 0: it cannot read, long bodies come in packets */
 	uint32_t reads; /* reads in flight to one peer, at most; 0: any */
 	bool local_mr;  /* local buffers have to be registered */
+	bool any_order; /* of the packets of a peer one may arrive before those sent earlier */
 };
 
 #define RDMA_PACKET_MIN 1024u

@@ -125,7 +125,8 @@ void rdma_check_soon(struct rdma *d)
 void rdma_await(struct rdma *d, struct rdma_peer *p)
 {
 	bool awaited = p->state == RDMA_CALLING || p->state == RDMA_ENDING || p->watch ||
-		       p->queue || p->longs || p->bodies || p->coming.len || p->stuck || p->flying;
+		       p->queue || p->longs || p->bodies || p->coming.len || p->early || p->stuck ||
+		       p->flying;
 
 	/* its silence counts from the next check on: no look at the clock for each message */
 	if (awaited && !p->awaited)
@@ -133,6 +134,16 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 	p->awaited = awaited;
 	if (awaited)
 		rdma_check_soon(d);
+}
+
+/* Is a packet missing that those behind it have waited for in vain? */
+static bool is_missing(struct rdma *d, struct rdma_peer *p)
+{
+	if (p->early && p->gap_at == p->seq_in)
+		return silence(d, p->gap) > d->dead_ns / 4;
+	p->gap_at = p->seq_in; /* it is another one, if there is any */
+	p->gap = net_now(&d->net);
+	return false;
 }
 
 static void check_peer(struct rdma *d, struct rdma_peer *p)
@@ -153,6 +164,9 @@ static void check_peer(struct rdma *d, struct rdma_peer *p)
 	case RDMA_UP:
 		if (silence(d, p->heard) > d->dead_ns) {
 			rdma_break(d, p, DGRAM_DEAD, NULL);
+		} else if (is_missing(d, p)) {
+			d->stats.drops[DGRAM_DROP_DUPLICATE]++;
+			rdma_break(d, p, DGRAM_RESTARTED, "one of its packets did not come");
 		} else if (silence(d, p->heard) > d->dead_ns / 4 &&
 			   now - p->pinged > d->dead_ns / 4) {
 			p->pinged = now;

@@ -899,6 +899,94 @@ static void nor_a_message_within_another(void **state)
 	}
 }
 
+/* Gives `to` the packet of this place, of those that `from` has sent. */
+static void take_one(uint32_t i)
+{
+	rdma_arrived(&to.d, NULL, wire[i].bytes, wire[i].len);
+}
+
+static void by_some_links_one_may_overtake_another(void **state)
+{
+	(void)state;
+	for (uint32_t turn = 0; turn < 3; turn++) {
+		tear_down(NULL);
+		set_up(NULL);
+		to.d.limits.any_order = true;
+		put(EAGER, NULL);
+		put(8, NULL);
+		put(9, NULL);
+		/* the first one last, from the last one on, or every other one first */
+		if (turn == 0)
+			for (uint32_t i = 1; i <= nwire; i++)
+				take_one(i % nwire);
+		else if (turn == 1)
+			for (uint32_t i = nwire; i; i--)
+				take_one(i - 1);
+		else
+			for (uint32_t i = 0; i < nwire; i++)
+				take_one(2 * i < nwire ? 2 * i : 2 * (i - (nwire + 1) / 2) + 1);
+		assert_int_equal(to.peer.lost, DGRAM_OK);
+		assert_null(to.peer.early);
+		assert_int_equal(ndelivered, 3);
+		assert_int_equal(delivered, 9);
+		assert_int_equal(nlanded, 1);
+		assert_int_equal(to.peer.taken, nwire);
+		landed(EAGER);
+	}
+}
+
+static void what_waits_for_its_turn_goes_with_the_connection(void **state)
+{
+	(void)state;
+	to.d.limits.any_order = true;
+	put(8, NULL);
+	put(8, NULL);
+	take_one(1);
+	assert_non_null(to.peer.early);
+	rdma_break(&to.d, &to.peer, DGRAM_DEAD, NULL);
+	to.carrier->run(&to.d.net);
+	assert_null(to.peer.early);
+	assert_int_equal(ndelivered, 0);
+}
+
+static void nor_one_that_was_there(void **state)
+{
+	(void)state;
+	for (uint32_t again = 0; again < 2; again++) {
+		tear_down(NULL);
+		set_up(NULL);
+		to.d.limits.any_order = true;
+		put(8, NULL);
+		put(8, NULL);
+		take_one(again);
+		take_one(again);
+		assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+		assert_int_equal(to.d.stats.drops[DGRAM_DROP_DUPLICATE], 1);
+		assert_int_equal(ndelivered, 1 - again);
+	}
+}
+
+static void nor_more_ahead_than_may_be_under_way(void **state)
+{
+	(void)state;
+	to.d.limits.any_order = true;
+	to.peer.seq_in = (uint16_t)(0 - 2 * CREDIT);
+	put(8, NULL);
+	take_one(0);
+	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_null(to.peer.early);
+}
+
+static void nor_out_of_turn_where_links_keep_it(void **state)
+{
+	(void)state;
+	put(8, NULL);
+	put(8, NULL);
+	take_one(1);
+	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.d.stats.drops[DGRAM_DROP_DUPLICATE], 1);
+}
+
 /* A beginning has some bytes, and not all. */
 static void nor_nonsense(void **state)
 {
@@ -942,10 +1030,15 @@ int main(void)
 		CASE(of_half_a_message_its_sender_hears_the_end),
 		CASE(so_does_who_expects_it),
 		CASE(what_comes_too_early_is_kept_in_order),
+		CASE(by_some_links_one_may_overtake_another),
+		CASE(what_waits_for_its_turn_goes_with_the_connection),
 		CASE(not_more_than_it_may_send),
 		CASE(nobody_sends_more_than_there_is),
 		CASE(nor_what_was_not_begun),
 		CASE(nor_a_message_within_another),
+		CASE(nor_one_that_was_there),
+		CASE(nor_more_ahead_than_may_be_under_way),
+		CASE(nor_out_of_turn_where_links_keep_it),
 		CASE(nor_nonsense),
 	};
 

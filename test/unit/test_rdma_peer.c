@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "nal/rdma/rdma.h"
 #include "portals/ni.h"
@@ -201,6 +202,29 @@ static void one_that_speaks_is_not(void **state)
 	assert_int_equal(peer->lost, DGRAM_OK);
 }
 
+/* A packet is missing that those behind it wait for. */
+static void so_is_one_of_which_a_packet_does_not_come(void **state)
+{
+	struct rdma_late behind = { .next = NULL };
+
+	(void)state;
+	peer->early = &behind;
+	peer->gap = now;
+	rdma_await(&d, peer);
+	for (uint16_t i = 0; i < 8; i++) { /* others come, */
+		wait_ms(200);
+		peer->spoke = true;
+		peer->seq_in++;
+		assert_int_equal(peer->lost, DGRAM_OK);
+	}
+	for (int i = 0; i < 8; i++) { /* then only those behind it */
+		wait_ms(100);
+		peer->spoke = true;
+	}
+	assert_int_equal(peer->lost, DGRAM_RESTARTED);
+	assert_string_equal(peer->why, "one of its packets did not come");
+}
+
 static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state)
 {
 	(void)state;
@@ -313,6 +337,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_silent_peer_is_asked_and_then_given_up, start,
 						stop),
 		cmocka_unit_test_setup_teardown(also_one_that_has_sent_half_a_message, start, stop),
+		cmocka_unit_test_setup_teardown(so_is_one_of_which_a_packet_does_not_come, start,
+						stop),
 		cmocka_unit_test_setup_teardown(one_that_speaks_is_not, start, stop),
 		cmocka_unit_test_setup_teardown(
 			one_of_which_nothing_is_expected_any_more_is_left_alone, start, stop),
