@@ -100,6 +100,7 @@ struct rdma_peer {
 	enum rdma_state state;
 	struct dgram_who who;
 	void *way;
+	uint32_t serial;    /* another one whenever a connection is made, or the way left */
 	uint16_t to;        /* its number for us, and */
 	uint64_t token;     /* its token: what our packets carry */
 	uint64_t own_token; /* what its packets have to carry */

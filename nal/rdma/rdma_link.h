@@ -55,7 +55,7 @@ struct rdma_packet {
 	bool last; /* nothing is sent behind it: the link that quits waits for its arrival */
 	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is on its way */
 	/* the machine's own, from here */
-	void *way;
+	uint32_t serial; /* of the connection it went by, or was to make */
 	struct rdma_peer *peer;
 	struct rdma_packet *next, *all;
 	bool small; /* its memory is not registered: it goes only to a link that copies it */

@@ -150,7 +150,7 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	bool copied = k->len <= d->limits.copied;
 	int err;
 
-	k->way = p->way;
+	k->serial = p->serial;
 	err = d->link->send(d->state, p->way, k);
 	if (err == -EAGAIN)
 		return err;
@@ -177,7 +177,8 @@ void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const c
 	struct rdma_peer *p = k->peer;
 
 	p->flying--;
-	if (end != RDMA_OK && k->way == p->way)
+	/* that one which there was before is broken is known */
+	if (end != RDMA_OK && k->serial == p->serial)
 		rdma_break(d, p, DGRAM_DEAD, why);
 	rdma_packet_put(d, k);
 }

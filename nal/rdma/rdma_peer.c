@@ -225,6 +225,7 @@ static void leave(struct rdma *d, struct rdma_peer *p)
 	if (p->way)
 		d->link->leave(d->state, p->way);
 	p->way = NULL;
+	p->serial++;
 }
 
 /* It could not be called, but there is time left: the next greeting goes another time. */
@@ -329,6 +330,7 @@ static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 	p->sent = p->its_taken = 0;
 	p->heard = net_now(&d->net);
 	p->state = RDMA_UP;
+	p->serial++;
 	p->greeting = 0;
 	p->why[0] = '\0';
 	d->stats.opened++;

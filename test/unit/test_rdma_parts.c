@@ -696,6 +696,21 @@ static void or_there_are_more(void **state)
 }
 
 /* ... of a message that was begun there is no end then. */
+/* The end of a packet is told when there is a new connection already. */
+static void what_broke_before_breaks_nothing(void **state)
+{
+	(void)state;
+	put(FITS, NULL);
+	assert_int_equal(nflying, 1);
+	from.peer.serial++;
+	rdma_sent(&from.d, flying[0], RDMA_BROKEN, "late");
+	assert_int_equal(from.peer.lost, DGRAM_OK);
+	assert_int_equal(from.peer.flying, 0);
+	put(FITS, NULL);
+	rdma_sent(&from.d, flying[1], RDMA_BROKEN, "now");
+	assert_int_equal(from.peer.lost, DGRAM_DEAD);
+}
+
 static void without_memory_it_is_not_sent(void **state)
 {
 	static const size_t blocks[] = { 1, 4096 }; /* its record, the copy of its bytes */
@@ -1021,6 +1036,7 @@ int main(void)
 		NOT_COPIED(the_link_may_keep_packets),
 		NOT_COPIED(it_goes_on_when_they_are_back),
 		NOT_COPIED(or_there_are_more),
+		NOT_COPIED(what_broke_before_breaks_nothing),
 		CASE(without_memory_it_is_not_sent),
 		CASE(nor_kept_for_later),
 		CASE(nor_asked_for),

@@ -23,7 +23,8 @@ static struct ptl_ni ni;
 static struct rdma_peer *peer;
 static uint64_t now;
 static uint32_t pings, byes, ups;
-static uint64_t greeted, token; /* of our last HELLO */
+static uint64_t greeted, token; /* of our last HELLO, */
+static uint32_t serial;         /* and of the connection it was to make */
 
 /* ---- stubs ------------------------------------------------------------------------------------ */
 
@@ -92,6 +93,7 @@ void rdma_greet(struct rdma *rdma, struct rdma_peer *p, uint8_t kind, uint64_t g
 	assert_int_equal(kind, RDMA_HELLO);
 	greeted = greeting;
 	token = p->own_token;
+	serial = p->serial;
 }
 
 void rdma_packet_put(struct rdma *rdma, struct rdma_packet *k)
@@ -273,6 +275,8 @@ static void is_up(void)
 	assert_int_equal(peer->token, 4711);
 	assert_int_equal(peer->own_token, token);
 	assert_non_null(peer->way);
+	assert_int_not_equal(peer->serial,
+			     serial); /* what becomes of the greeting does not matter any more */
 	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 0);
 }
 
