@@ -126,7 +126,7 @@ struct ofi {
 	struct ofi_way *ways[64];
 
 	uint64_t key; /* the next one, where we choose them */
-	bool said_memlock, said_error;
+	bool said_memlock, said_error, said_blind;
 	char refused[96]; /* the last call that was, and why */
 };
 

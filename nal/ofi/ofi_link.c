@@ -224,6 +224,16 @@ static void failed(struct ofi *o)
 	}
 }
 
+/* Nothing arrives or ends any more, so peers will be found silent: this is why. */
+static void blind(struct ofi *o, ssize_t err)
+{
+	if (o->said_blind)
+		return;
+	o->said_blind = true;
+	base_warn("libfabric's provider %s does not say any more what has arrived (fi_cq_read): %s",
+		  o->info->fabric_attr->prov_name, o->lib->strerror((int)-err));
+}
+
 /*
  * Within the host a look takes no call of the kernel, and half the time of a call of ours in vain goes by on the way to it
  * and back. Who calls in vain again and again waits for something, and finds it sooner by more than one look; where processes
@@ -256,6 +266,8 @@ static unsigned int link_poll(void *link)
 			done++;
 			continue;
 		}
+		if (n < 0 && n != -FI_EAGAIN)
+			blind(o, n);
 		for (ssize_t i = 0; i < n; i++)
 			completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;

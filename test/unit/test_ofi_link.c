@@ -12,11 +12,14 @@
 #include <string.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <unistd.h>
 
 #include "nal/ofi/ofi.h"
 #include "portals/ni.h"
 
 static ssize_t answer; /* of calls that start something */
+static ssize_t
+	looked; /* of a look for completions, if it is not that there is none, or one in error */
 static struct fi_cq_err_entry error;
 static enum rdma_end ended; /* how what was under way did */
 static char said[128];
@@ -67,6 +70,8 @@ static ssize_t cq_read(struct fid_cq *cq, void *entry, size_t count)
 	(void)cq;
 	(void)entry;
 	(void)count;
+	if (looked)
+		return looked;
 	return error.err ? -FI_EAVAIL : -FI_EAGAIN;
 }
 
@@ -186,7 +191,7 @@ static int fresh(void **state)
 	packet = (struct rdma_packet){ .len = 65 };
 	rd = (struct rdma_read){ .len = 65 };
 	error = (struct fi_cq_err_entry){ .err = 0 };
-	answer = 0;
+	answer = looked = 0;
 	*said = '\0';
 	return 0;
 }
@@ -234,6 +239,41 @@ static void what_went_wrong_later_is_told_with_the_provider_s_words(void **state
 	assert_string_equal(said, "provider stub: something else (its number 42)");
 }
 
+/* What warnings say meanwhile. */
+static void warned_by_polling(char *text, size_t len)
+{
+	FILE *file = tmpfile();
+	int kept = dup(STDERR_FILENO);
+
+	assert_non_null(file);
+	assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(ofi_link.poll(&o), 0);
+	assert_true(dup2(kept, STDERR_FILENO) >= 0);
+	close(kept);
+	rewind(file);
+	text[fread(text, 1, len - 1, file)] = '\0';
+	fclose(file);
+}
+
+/* As of a queue that has overrun. */
+static void that_nothing_is_told_any_more_is_said_once(void **state)
+{
+	char text[512], *at;
+
+	(void)state;
+	warned_by_polling(text, sizeof(text));
+	assert_string_equal(text, "");
+	looked = -FI_EOTHER;
+	warned_by_polling(text, sizeof(text));
+	at = strstr(
+		text,
+		"provider stub does not say any more what has arrived (fi_cq_read): something of "
+		"libfabric's own");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "provider stub"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -241,6 +281,7 @@ int main(void)
 		cmocka_unit_test_setup(no_room_is_no_error, fresh),
 		cmocka_unit_test_setup(what_went_wrong_later_is_told_with_the_provider_s_words,
 				       fresh),
+		cmocka_unit_test_setup(that_nothing_is_told_any_more_is_said_once, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
