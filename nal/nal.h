@@ -48,7 +48,8 @@ struct nal_ops {
 	size_t (*region_bytes)(void);
 
 	/* Makes ni reachable as ni->id.nid and pid `want` (PTL_PID_ANY: one that is free on this host),
-	 * which it stores in ni->id.pid. PTL_OK, PTL_PID_INVALID (taken), PTL_NO_SPACE, PTL_FAIL (said why).
+	 * which it stores in ni->id.pid. PTL_OK, PTL_PID_INVALID (taken), PTL_NO_SPACE, PTL_FAIL (said why, or,
+	 * where nobody asked for this NAL, set ni->unopened, which stays as it is).
 	 * Of the host: from now on peers may connect. A network NAL comes before the host, takes an address,
 	 * and with PTL_PID_ANY may choose the pid or leave it as it is for the host to choose. */
 	int (*open)(struct ptl_ni *ni, ptl_pid_t want);

@@ -60,6 +60,8 @@ struct ptl_ni {
 		char why[120];
 	} left_out[PTL_NETS + 1];
 	uint32_t nleft_out;
+	const char *
+		unopened; /* set by a NAL's open() that failed: why, for the report; NULL: a line said it */
 	const struct nal_ops
 		*order[PTL_NETS + 1]; /* those that may take new peers, ends with NULL */
 	_Atomic unsigned int debug;   /* PTL_DBG_ subjects to print */

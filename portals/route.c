@@ -181,13 +181,15 @@ static int open_all(struct ptl_ni *ni, ptl_pid_t want)
 
 	ni->id.pid = want;
 	while (k < ni->nnets) {
+		ni->unopened = NULL;
 		err = ni->net[k].nal->open(ni, ni->id.pid);
 		if (err != PTL_OK && !automatic())
 			break;
 		if (err == PTL_OK) {
 			k++;
 		} else {
-			leave_out(ni, ni->net[k].nal, "it could not be opened");
+			leave_out(ni, ni->net[k].nal,
+				  ni->unopened ? ni->unopened : "it could not be opened");
 			drop(ni, k);
 		}
 		err = PTL_OK;

@@ -71,12 +71,14 @@ static int verbs_open(struct ptl_ni *ni, ptl_pid_t want)
 	v->epoll_fd = -1;
 	why = verbs_listen(v, port_of(ni, want), &taken);
 	if (why) {
-		/* who did not ask for it need not be told */
+		why = taken ? "the port is taken" : why;
+		/* who did not ask for it need not be told before the report */
 		if (strcmp(base_config()->ptl_nal, "auto") != 0)
 			base_warn(
 				"verbs cannot listen on %s: %s; PTL_IFACE names another interface, "
 				"PTL_VERBS_DEVICE a device",
-				ni->address.ifname, taken ? "the port is taken" : why);
+				ni->address.ifname, why);
+		ni->unopened = why;
 		verbs_free(v);
 		return taken ? PTL_PID_INVALID : PTL_FAIL;
 	}

@@ -251,6 +251,11 @@ stays() { # COMMAND...: it fails
 	! passes "$@" && ! grep -q 'does not lead to' "$dir/out"
 }
 
+unopened() { # COMMAND...: unasked it is not used, and the report says why
+	PTL_NAL=auto PTL_VERBS_DEVICE=none7 PTL_REPORT=1 passes "$@" &&
+		[ "$(grep -c '  verbs is not used: .*PTL_VERBS_DEVICE names' "$dir/out")" -eq 2 ]
+}
+
 apart() {
 	local order=$2/p2p/mpi_p2p_order
 	export PTL_NET_DEAD_MS=4000
@@ -259,6 +264,7 @@ apart() {
 			falls $nals "$1" -n 2 "$dir/subnets" "$order" 1 1
 	done
 	check 'but not if PTL_NAL names verbs alone' stays "$1" -n 2 "$dir/subnets" "$order" 1 1
+	check 'where verbs cannot listen the report says why' unopened "$1" -n 2 "$dir/each" "$order" 1 1
 }
 
 # ---- faults --------------------------------------------------------------------------------------
