@@ -45,7 +45,7 @@ const struct ofi_lib *ofi_lib(const char **why);
 
 /* ---- ofi_prov.c ------------------------------------------------------------------------------- */
 
-/* What PTL_NAL says behind "ofi:", "" if nothing. Good until the next call. */
+/* What PTL_NAL says behind the first "ofi:", "" if nothing. Good until the next call. */
 const char *ofi_wanted(void);
 /* Does PTL_NAL leave the choice to us? Then only fabrics are taken. */
 bool ofi_is_unasked(void);

@@ -65,7 +65,7 @@ const char *ofi_wanted(void)
 	const char *list = base_config()->ptl_nal;
 
 	name[0] = '\0';
-	while (list && *list) {
+	while (list && *list && !name[0]) {
 		size_t len;
 
 		list += strspn(list, ", ");

@@ -237,6 +237,7 @@ static void what_is_named_is_taken(void **state)
 	offer("tcpish", ALL);
 	takes("ofi:tcp", "tcp;ofi_rxm", FI_MSG);
 	takes("shm, ofi:tcp;ofi_rxm", "tcp;ofi_rxm", FI_MSG);
+	takes("ofi:tcp,udp,ofi:psm3", "tcp;ofi_rxm", FI_MSG); /* there is one endpoint */
 	takes_none("ofi:cxi", "provider cxi offers no");
 }
 
