@@ -12,8 +12,10 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Without messages in short pieces up to here, where each rank has a processor; two ranks, however long. */
-#define PIPE_BYTES (128 << 10)
+/* Without messages in short pieces up to here, where each rank has a processor. Of two ranks only the first piece is
+ * short: the other rank begins soon, and then both copy at the same time. */
+#define PIPE_BYTES  (128 << 10)
+#define FIRST_BYTES (32 << 10)
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
@@ -144,14 +146,18 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 		return rc;
 	rc = p->rc;
 	/* short pieces: what is copied in is copied out at the same time; but each costs waits for each other */
-	if (!mpi_coll_crowded() && (k.bytes <= PIPE_BYTES || comm->size == 2))
+	if (!mpi_coll_crowded() && comm->size == 2)
+		most = FIRST_BYTES;
+	else if (!mpi_coll_crowded() && k.bytes <= PIPE_BYTES)
 		most = MPI_HUB_BYTES;
 	if (mpi_hub_nodes(hub) > 1)
 		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);
 	else
-		for (MPI_Count i = 0; i < k.bytes; i += most)
-			rc = mpi_hub_bcast(hub, rc, k.data + i,
-					   (size_t)(k.bytes - i < most ? k.bytes - i : most), root);
+		for (MPI_Count n, i = 0; i < k.bytes; i += n) {
+			n = k.bytes - i < most ? k.bytes - i : most;
+			rc = mpi_hub_bcast(hub, rc, k.data + i, (size_t)n, root);
+			most = comm->size == 2 ? MPI_HUB_LONG : most;
+		}
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
 	return rc;
