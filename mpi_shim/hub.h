@@ -33,7 +33,7 @@
 #include "mpi_shim/coll.h"
 
 #define MPI_HUB_BYTES 4096        /* data of a rank in one operation that can be ahead of others */
-#define MPI_HUB_LONG  (128 << 10) /* most data of a rank in one; longer ones go in pieces */
+#define MPI_HUB_LONG  (256 << 10) /* most data of a rank in one; longer ones go in pieces */
 /* Up to so many ranks with a processor each look at each other's flags, instead of at the master's. */
 #define MPI_HUB_FEW_RANKS 4
 /* Longest vectors that are reduced, piece by piece. */

@@ -21,8 +21,7 @@
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
-#define MPI_HUB_PIECE       (64 << 10) /* of data that go in pieces which should stay in the caches */
-#define MPI_HUB_BRANCHES    32         /* of the tree of masters */
+#define MPI_HUB_BRANCHES    32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
 

@@ -124,13 +124,10 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 /* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks run ahead. */
 #define DIVIDE_BYTES 1024
 
-/* With a processor for every rank pieces are short enough for its caches. */
-#define PIECE_BYTES (64 << 10)
-
 /* Elements of the next piece of `left`. */
-static MPI_Count piece(const struct mpi_hub *h, MPI_Count left, const struct mpi_type *type)
+static MPI_Count piece(MPI_Count left, const struct mpi_type *type)
 {
-	MPI_Count most = (h->crowded ? MPI_HUB_LONG : PIECE_BYTES) / type->size;
+	MPI_Count most = MPI_HUB_LONG / type->size;
 
 	return left < most ? left : most;
 }
@@ -144,7 +141,7 @@ int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Cou
 	if (count * type->size <= MPI_HUB_BYTES)
 		return mpi_hub_reduce_short(h, rc, in, out, count, type, op, root);
 	for (MPI_Count n, i = 0; i < count; i += n) {
-		n = piece(h, count - i, type);
+		n = piece(count - i, type);
 		rc = mpi_first(rc, reduce(h, rc, source + i * type->size, to + i * type->size, n,
 					  type, op, root));
 	}
@@ -161,7 +158,7 @@ int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count co
 	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
 		return mpi_hub_allreduce_short(h, in, out, count, type, op);
 	for (MPI_Count n, i = 0; i < count; i += n) {
-		n = piece(h, count - i, type);
+		n = piece(count - i, type);
 		rc = mpi_first(rc, allreduce(h, source + i * type->size, to + i * type->size, n,
 					     type, op));
 	}
