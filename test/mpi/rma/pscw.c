@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Post, start, complete and wait: who accesses whom is drawn anew for each epoch, and the ranks run ahead of each other
- * as far as that lets them. What a target stored before its post is there after a start, and what others put is
- * there after the wait. Usage: [SEED [TIMES [tame]]].
+ * Post, start, complete and wait, and fences: who accesses whom is drawn anew for each epoch, and the ranks run ahead
+ * of each other as far as that lets them. What a target stored before its post is there after a start, and what others
+ * put is there after the wait. Usage: [SEED [TIMES [tame|words]]].
  */
 #include <sched.h>
 #include <unistd.h>
@@ -254,6 +254,40 @@ static const char *test_says_when(int flavor)
 	return wrong;
 }
 
+/* ---- fences ------------------------------------------------------------------------------------------------- */
+
+static bool words; /* no setting forbids them */
+
+/* Each puts to all and changes what it has; and in memory that all have mapped no message is needed for that. */
+static const char *fences(int flavor)
+{
+	enum { TIMES = 40 };
+	const long long before = counter("mpi_coll_barrier_hub");
+
+	make_window(flavor);
+	CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
+	for (int i = 1; i <= TIMES; i++) {
+		int mine = i * tap_size + tap_rank;
+
+		draw_delay();
+		for (int to = 0; to < tap_size; to++)
+			CHECK_OK(MPI_Put(&mine, 1, MPI_INT, to, PUTS + tap_rank, 1, MPI_INT, win));
+		CHECK_OK(MPI_Win_fence(0, win));
+		for (int from = 0; from < tap_size; from++)
+			CHECK_INT(memory[PUTS + from], i * tap_size + from);
+		memory[NUMBER] = i;
+		CHECK_OK(MPI_Win_fence(0, win));
+		CHECK_OK(MPI_Get(&mine, 1, MPI_INT, (tap_rank + i) % tap_size, NUMBER, 1, MPI_INT,
+				 win));
+		CHECK_OK(MPI_Win_fence(i < TIMES ? 0 : MPI_MODE_NOSUCCEED, win));
+		CHECK_INT(mine, i);
+	}
+	if (flavor != 0 && tap_size > 1 && words)
+		CHECK(counter("mpi_coll_barrier_hub") - before == 1 + 3 * TIMES);
+	free_window(flavor);
+	return NULL;
+}
+
 /* ---- groups of nobody, and of strangers --------------------------------------------------------------------- */
 
 static const char *nobody(int flavor)
@@ -308,10 +342,12 @@ int main(int argc, char **argv)
 
 	tap_start(argc, argv, 1);
 	times = argc > 2 ? atoi(argv[2]) : 1;
+	words = argc > 3 && strcmp(argv[3], "words") == 0;
 	tap_rounds_set(FLAVORS * times);
 	tap_case("epochs of groups that change", many_groups);
 	tap_rounds_set(FLAVORS);
 	tap_case("a test says when the others have completed", test_says_when);
+	tap_case("fences, one after the other", fences);
 	tap_case("groups of nobody", nobody);
 	if (!tap_tame) {
 		tap_rounds_set(1);
