@@ -271,11 +271,18 @@ int mpi_coll_barrier(struct mpi_comm *comm)
 	return mpi_plan_end(&p, MPI_SUCCESS);
 }
 
+/* Of several such one after the other a rank that finds another one dead leaves out the rest. */
+static void begin_whole(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+{
+	mpi_plan_begin(p, comm, tag);
+	p->whole = true;
+}
+
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
 
-	mpi_plan_begin(&p, comm, MPI_TAG_BCAST);
+	begin_whole(&p, comm, MPI_TAG_BCAST);
 	return mpi_plan_end(&p,
 			    mpi_intra_bcast(&p, buf, (MPI_Count)bytes, mpi_bytes(), root, comm));
 }
@@ -285,7 +292,7 @@ int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struc
 	struct mpi_vec v = { .buf = out, .count = (MPI_Count)bytes_each, .type = mpi_bytes() };
 	struct mpi_plan p;
 
-	mpi_plan_begin(&p, comm, MPI_TAG_ALLGATHER);
+	begin_whole(&p, comm, MPI_TAG_ALLGATHER);
 	return mpi_plan_end(&p, mpi_intra_allgather(&p, in, v.count, v.type, &v, comm));
 }
 
@@ -293,7 +300,7 @@ static int allreduce_words(void *word, int n, MPI_Datatype type, MPI_Op op, stru
 {
 	struct mpi_plan p;
 
-	mpi_plan_begin(&p, comm, MPI_TAG_ALLREDUCE);
+	begin_whole(&p, comm, MPI_TAG_ALLREDUCE);
 	return mpi_plan_end(&p, mpi_intra_allreduce(&p, MPI_IN_PLACE, word, n, mpi_type_of(type),
 						    mpi_op_of(op), comm));
 }

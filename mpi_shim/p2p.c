@@ -278,7 +278,11 @@ int mpi_coll_isend(const void *buf, MPI_Count count, struct mpi_type *type, int 
 int mpi_coll_irecv(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
 		   struct mpi_comm *comm, struct mpi_request **request)
 {
-	return mpi_start_recv(buf, count, type, source, tag, comm, comm->context + 1, request);
+	int err = mpi_start_recv(buf, count, type, source, tag, comm, comm->context + 1, request);
+
+	if (!err)
+		(*request)->whole = true;
+	return err;
 }
 
 int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype, int dest,
@@ -291,6 +295,8 @@ int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type 
 
 	if (err)
 		return err;
+	/* within one group leaders may speak for ranks that live */
+	recv->whole = comm->inter;
 	return both(recv, sendbuf, sendcount, sendtype, dest, tag, comm, comm->context + 1,
 		    MPI_STATUS_IGNORE);
 }

@@ -141,9 +141,20 @@ static void look_after_peers(void)
 	}
 }
 
+/* What needs all ranks ends when any has died: the one that its message is to come from may have found that out before it sent
+ * it, and be gone from there. */
+static int lost(const struct mpi_request *r)
+{
+	bool any = r->kind == MPI_REQ_RECV && r->whole;
+
+	if (r->peer == MPI_PROC_NULL)
+		return -1;
+	return mpi_lost_source(r->comm, any ? MPI_ANY_SOURCE : r->peer);
+}
+
 static void end_if_hopeless(struct mpi_request *r)
 {
-	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer);
+	int rank = lost(r);
 
 	if (rank < 0)
 		return;

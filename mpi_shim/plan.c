@@ -89,9 +89,14 @@ static void make_room(struct mpi_plan *p)
 
 static int start_message(const struct mpi_plan *p, const struct mpi_act *a, struct mpi_request **r)
 {
-	if (a->kind == RECV)
-		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
-				      a->comm->context + 1, r);
+	if (a->kind == RECV) {
+		int err = mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
+					 a->comm->context + 1, r);
+
+		if (!err)
+			(*r)->whole = p->whole;
+		return err;
+	}
 	return mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
 			      a->comm->context + 1, p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD,
 			      r);
@@ -308,7 +313,7 @@ static bool run(struct mpi_steps *s)
 static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 {
 	p->now = now;
-	p->lost = false;
+	p->lost = p->whole = false;
 	p->comm = comm;
 	p->tag = tag;
 	p->rc = MPI_SUCCESS;

@@ -48,6 +48,7 @@ struct mpi_plan {
 	struct mpi_steps steps; /* first */
 	bool now;               /* carried out while it is made */
 	bool lost;              /* from here on it keeps step, and that is all */
+	bool whole;             /* its receives end when any rank of the communicator has died */
 	struct mpi_comm *comm;
 	int tag;
 	int rc; /* the first error */

@@ -373,6 +373,7 @@ int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int sour
 		return MPI_ERR_NO_MEM;
 	r->peer = source;
 	r->tag = tag;
+	r->whole = false;
 	r->context = context;
 	r->room = bytes;
 	r->buf = buf;

@@ -60,6 +60,7 @@ struct mpi_request {
 	ptl_handle_md_t md;
 	uint8_t eq;   /* index of the queue it has reserved room in */
 	uint8_t open; /* recv: what it leaves open, an index as mpi_open_of has it */
+	bool whole;   /* recv: it needs all ranks of the communicator, alive */
 	int world;    /* send: world rank of the receiver; recv that gets: of the sender */
 	struct mpi_request *next, *prev; /* sends that wait for a slot; receives that wait here */
 	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */
