@@ -50,6 +50,8 @@ struct mpi_vec;
  */
 struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now);
 int mpi_hub_nodes(const struct mpi_hub *hub);
+/* Whether all ranks would have one hub, on one node, if nothing is missing; the same on all. */
+bool mpi_hub_takes_node(const struct mpi_comm *comm);
 void mpi_hub_free(struct mpi_hub *hub);
 
 /* A put of another node's master, taken off before it is delivered: as PtlEQPollMany asks for. */

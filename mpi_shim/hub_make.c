@@ -265,6 +265,15 @@ static bool wanted(const struct mpi_comm *comm)
 	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
 }
 
+bool mpi_hub_takes_node(const struct mpi_comm *comm)
+{
+	bool one = wanted(comm) && comm->size <= RANKS_MOST;
+
+	for (int i = 1; one && i < comm->size; i++)
+		one = node_of(comm, i) == node_of(comm, 0);
+	return one;
+}
+
 struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
 {
 	struct mpi_hub *h = comm->hub;

@@ -131,9 +131,10 @@ struct mpi_win {
 	struct mpi_info *info;
 	/* MPI_Win_start, MPI_Win_post */
 	struct mpi_win_group started, posted;
-	bool exposed;                   /* by MPI_Win_post */
-	bool in_hub;                    /* a thread waits in the hub for post or complete */
-	struct mpi_hub *hub;            /* the communicator's; NULL: messages */
+	bool exposed;        /* by MPI_Win_post */
+	bool in_hub;         /* a thread waits in the hub for post or complete */
+	bool words;          /* post and complete by words, else by messages */
+	struct mpi_hub *hub; /* the communicator's, to wait for words; NULL: there is none */
 	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
 	/* what is ours of the two ways */
 	void *segment;

@@ -60,7 +60,8 @@ static void say(_Atomic uint64_t *word, uint64_t number)
 /* Who may sleep and wait for what was said looks again. */
 static void wake(const struct mpi_win *win, const struct mpi_win_group *g)
 {
-	mpi_hub_wake(win->hub);
+	if (win->hub)
+		mpi_hub_wake(win->hub);
 	/* a rank that speaks to itself may have another thread that waits for that */
 	for (int i = 0; i < g->size && mpi_world.threaded; i++)
 		if (g->rank[i] == win->rank)
@@ -105,7 +106,7 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 		bool lost;
 		int err = MPI_ERR_OTHER;
 
-		if (!win->in_hub) {
+		if (win->hub && !win->in_hub) {
 			win->in_hub = true;
 			err = mpi_hub_await(win->hub, word, least);
 			win->in_hub = false;
@@ -302,8 +303,8 @@ int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
 	if (err)
 		return err;
 	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at them */
-	err = win->hub ? post_words(win) : post_messages(win, !(assert &MPI_MODE_NOCHECK));
-	win->exposed = win->hub || win->completes;
+	err = win->words ? post_words(win) : post_messages(win, !(assert &MPI_MODE_NOCHECK));
+	win->exposed = win->words || win->completes;
 	return err;
 }
 
@@ -318,7 +319,7 @@ int mpi_win_start(struct mpi_group *group, int assert, struct mpi_win *win)
 		err = fill_in(&win->started, win, group);
 	if (err)
 		return err;
-	err = win->hub ? start_words(win, await_posts) : start_messages(win, await_posts);
+	err = win->words ? start_words(win, await_posts) : start_messages(win, await_posts);
 	for (int i = 0; i < win->started.size; i++)
 		win->target[win->started.rank[i]].started = true;
 	win->access = MPI_ACCESS_START;
@@ -332,7 +333,7 @@ int mpi_win_complete(struct mpi_win *win)
 	if (win->access != MPI_ACCESS_START)
 		return mpi_win_wrong("there is no epoch that MPI_Win_start began");
 	err = mpi_rma_flush_all(win);
-	rc = win->hub ? complete_words(win) : complete_messages(win);
+	rc = win->words ? complete_words(win) : complete_messages(win);
 	for (int i = 0; i < win->started.size; i++)
 		win->target[win->started.rank[i]].started = false;
 	win->access = MPI_ACCESS_NONE;
@@ -347,7 +348,7 @@ static int check_exposed(const struct mpi_win *win)
 
 static int end_exposure(struct mpi_win *win)
 {
-	int err = win->hub ? await_words(win) : await_messages(win);
+	int err = win->words ? await_words(win) : await_messages(win);
 
 	win->exposed = false;
 	return err;
@@ -367,7 +368,7 @@ int mpi_win_test(struct mpi_win *win, int *flag)
 	if (err)
 		return err;
 	mpi_progress(false);
-	*flag = win->hub ? words_done(win) : messages_done(win);
+	*flag = win->words ? words_done(win) : messages_done(win);
 	return *flag ? end_exposure(win) : MPI_SUCCESS;
 }
 
@@ -386,12 +387,10 @@ int mpi_win_pscw_init(struct mpi_win *win)
 
 void mpi_win_pscw_connect(struct mpi_win *win)
 {
-	struct mpi_hub *hub = NULL;
-
-	if (mpi_win_self(win)->here)
-		hub = mpi_hub_of(win->comm, true);
-	if (hub && mpi_hub_nodes(hub) == 1)
-		win->hub = hub;
+	/* what all come to the same answer about; of ranks of which one dies now, only some may have a hub */
+	win->words = mpi_win_self(win)->here && mpi_hub_takes_node(win->comm);
+	if (win->words)
+		win->hub = mpi_hub_of(win->comm, true);
 }
 
 void mpi_win_pscw_fini(struct mpi_win *win)
