@@ -156,7 +156,8 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 		for (MPI_Count n, i = 0; i < k.bytes; i += n) {
 			n = k.bytes - i < most ? k.bytes - i : most;
 			rc = mpi_hub_bcast(hub, rc, k.data + i, (size_t)n, root);
-			most = comm->size == 2 ? MPI_HUB_LONG : most;
+			if (comm->size == 2)
+				most = MPI_HUB_LONG;
 		}
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);

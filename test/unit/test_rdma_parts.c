@@ -695,7 +695,6 @@ static void or_there_are_more(void **state)
 	assert_false(from.carrier->unfinished(&from.d.net));
 }
 
-/* ... of a message that was begun there is no end then. */
 /* The end of a packet is told when there is a new connection already. */
 static void what_broke_before_breaks_nothing(void **state)
 {
@@ -711,6 +710,7 @@ static void what_broke_before_breaks_nothing(void **state)
 	assert_int_equal(from.peer.lost, DGRAM_DEAD);
 }
 
+/* ... of a message that was begun there is no end then. */
 static void without_memory_it_is_not_sent(void **state)
 {
 	static const size_t blocks[] = { 1, 4096 }; /* its record, the copy of its bytes */
