@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/config.h"
 #include "nal/ofi/ofi.h"
@@ -41,8 +42,8 @@ static size_t kind_of(const struct fi_info *i)
 
 		if (!len)
 			others = k;
-		else if (!strncmp(name, kinds[k].name, len) && (!name[len] || name[len] == ';'))
-			return k;
+		else if (!strncasecmp(name, kinds[k].name, len) && (!name[len] || name[len] == ';'))
+			return k; /* UDP;ofi_rxd in libfabric 1.11, udp;ofi_rxd in 1.17 */
 	}
 	return others;
 }
