@@ -74,8 +74,10 @@ void ofi_list(void (*line)(const char *text));
 
 /* ---- the link --------------------------------------------------------------------------------- */
 
-/* What the context of an operation leads back to: the last of its words, which providers do not touch. */
+/* What the context of an operation leads back to: the last of its words, which providers do not touch. With it goes the
+ * way of a packet or read. */
 enum ofi_kind { OFI_PACKET = 1, OFI_READ, OFI_RECV };
+#define OFI_KINDS 4u
 
 struct ofi_recv {
 	uint64_t word[RDMA_LINK_WORDS];
@@ -88,8 +90,12 @@ struct ofi_way {
 	struct ofi_way *next;
 	fi_addr_t addr;
 	uint32_t refs;
+	uint32_t under_way; /* packets and reads that libfabric has */
+	bool removed;       /* the address is invalid, and will not be found */
 	struct ofi_addr raw;
 };
+
+static_assert(_Alignof(struct ofi_way) >= OFI_KINDS, "a kind goes into the low bits of its place");
 
 struct ofi {
 	struct rdma rdma; /* first */
@@ -157,6 +163,8 @@ bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t 
 bool ofi_take_cards(struct ofi *o, const struct nal_job *job);
 void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len);
 void ofi_leave(void *link, void *way);
+/* A packet or read by it is over. */
+void ofi_way_over(struct ofi *o, struct ofi_way *w);
 void ofi_ways_free(struct ofi *o);
 
 /* ---- ofi_link.c ------------------------------------------------------------------------------- */

@@ -81,7 +81,8 @@ static struct ofi_way *way_to(struct ofi *o, const struct ofi_addr *a)
 {
 	struct ofi_way **at = place(o, a), *w = *at;
 
-	while (w && (w->raw.len != a->len || memcmp(w->raw.bytes, a->bytes, a->len) != 0))
+	while (w &&
+	       (w->removed || w->raw.len != a->len || memcmp(w->raw.bytes, a->bytes, a->len) != 0))
 		w = w->next;
 	if (w) {
 		w->refs++;
@@ -92,6 +93,8 @@ static struct ofi_way *way_to(struct ofi *o, const struct ofi_addr *a)
 		return NULL;
 	w->raw = *a;
 	w->refs = 1;
+	w->under_way = 0;
+	w->removed = false;
 	if (fi_av_insert(o->av, w->raw.bytes, 1, &w->addr, 0, NULL) != 1) {
 		free(w);
 		return NULL;
@@ -156,18 +159,42 @@ void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
 	return way_to(o, &a);
 }
 
-void ofi_leave(void *link, void *way)
+/*
+ * What becomes of operations under way to an address that is removed libfabric leaves open, so that goes when they are
+ * over. Over connections it goes at once, which closes the connection, and they end: a peer that is only slow can write to
+ * no memory any more. Of reliable datagrams nobody hears when they are over, and to be sent again they need it: it stays.
+ */
+static void unused(struct ofi *o, struct ofi_way *w)
 {
-	struct ofi *o = link;
-	struct ofi_way *w = way, **at = place(o, &w->raw);
+	const bool connections = o->info->ep_attr->protocol == FI_PROTO_RXM || ofi_is_ip(o->info);
+	struct ofi_way **at = place(o, &w->raw);
 
-	if (--w->refs)
+	if (w->refs || o->info->ep_attr->protocol == FI_PROTO_RXD)
+		return;
+	if (!w->removed && (connections || !w->under_way)) {
+		w->removed = true;
+		fi_av_remove(o->av, &w->addr, 1, 0);
+	}
+	if (!w->removed || w->under_way)
 		return;
 	while (*at != w)
 		at = &(*at)->next;
 	*at = w->next;
-	fi_av_remove(o->av, &w->addr, 1, 0);
 	free(w);
+}
+
+void ofi_leave(void *link, void *way)
+{
+	struct ofi_way *w = way;
+
+	w->refs--;
+	unused(link, w);
+}
+
+void ofi_way_over(struct ofi *o, struct ofi_way *w)
+{
+	w->under_way--;
+	unused(o, w);
 }
 
 void ofi_ways_free(struct ofi *o)

@@ -42,9 +42,24 @@ static const char *link_error(void *link, int err)
 	return o->refused;
 }
 
+/* The last word of a context. */
+static uint64_t word_of(const struct ofi_way *w, enum ofi_kind kind)
+{
+	return (uintptr_t)w | kind;
+}
+
+/* What a call was answered with that starts something with a context. */
+static int begun(struct ofi *o, struct ofi_way *w, const char *call, ssize_t err)
+{
+	if (err)
+		return refused(o, call, err);
+	w->under_way++;
+	return 0;
+}
+
 static int link_send(void *link, void *way, struct rdma_packet *k)
 {
-	const struct ofi_way *w = way;
+	struct ofi_way *w = way;
 	struct ofi *o = link;
 	ssize_t err;
 
@@ -52,22 +67,22 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 		err = fi_inject(o->ep, k->bytes, k->len, w->addr);
 		return err ? refused(o, "fi_inject", err) : 0;
 	}
-	k->link_word[RDMA_LINK_WORDS - 1] = OFI_PACKET;
+	k->link_word[RDMA_LINK_WORDS - 1] = word_of(w, OFI_PACKET);
 	err = fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr, k->link_word);
-	return err ? refused(o, "fi_send", err) : 0;
+	return begun(o, w, "fi_send", err);
 }
 
 static int link_read(void *link, void *way, struct rdma_read *r)
 {
-	const struct ofi_way *w = way;
+	struct ofi_way *w = way;
 	struct ofi *o = link;
 	ssize_t err;
 
-	r->link_word[RDMA_LINK_WORDS - 1] = OFI_READ;
+	r->link_word[RDMA_LINK_WORDS - 1] = word_of(w, OFI_READ);
 	o->reads = true;
 	err = fi_read(o->ep, r->to, r->len, r->mr ? r->mr->local : NULL, w->addr, r->from, r->key,
 		      r->link_word);
-	return err ? refused(o, "fi_read", err) : 0;
+	return begun(o, w, "fi_read", err);
 }
 
 static size_t own_address(void *link, void *to)
@@ -140,9 +155,14 @@ static void link_unreg(void *link, struct rdma_mr *mr)
 
 /* ---- completions ------------------------------------------------------------------------------ */
 
-static uint64_t *context_of(void *op_context)
+static enum ofi_kind kind_of(const uint64_t *op_context)
 {
-	return op_context;
+	return op_context[RDMA_LINK_WORDS - 1] & (OFI_KINDS - 1);
+}
+
+static struct ofi_way *way_of(const uint64_t *op_context)
+{
+	return (void *)(uintptr_t)(op_context[RDMA_LINK_WORDS - 1] & ~(uint64_t)(OFI_KINDS - 1));
 }
 
 static struct rdma_packet *packet_of(void *op_context)
@@ -171,11 +191,13 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 
 	if (!e->op_context)
 		return;
-	switch (context_of(e->op_context)[RDMA_LINK_WORDS - 1]) {
+	switch (kind_of(e->op_context)) {
 	case OFI_PACKET:
+		ofi_way_over(o, way_of(e->op_context));
 		rdma_sent(&o->rdma, packet_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_READ:
+		ofi_way_over(o, way_of(e->op_context));
 		rdma_moved(&o->rdma, read_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_RECV:
@@ -206,11 +228,13 @@ static void failed(struct ofi *o)
 		 o->lib->strerror(e.err), text ? text : "");
 	if (!e.op_context)
 		return; /* of what was injected nobody waits for; silence will tell */
-	switch (context_of(e.op_context)[RDMA_LINK_WORDS - 1]) {
+	switch (kind_of(e.op_context)) {
 	case OFI_PACKET:
+		ofi_way_over(o, way_of(e.op_context));
 		rdma_sent(&o->rdma, packet_of(e.op_context), RDMA_BROKEN, why);
 		break;
 	case OFI_READ:
+		ofi_way_over(o, way_of(e.op_context));
 		rdma_moved(&o->rdma, read_of(e.op_context),
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;

@@ -148,6 +148,12 @@ void ofi_leave(void *link, void *way)
 	(void)way;
 }
 
+void ofi_way_over(struct ofi *at, struct ofi_way *w)
+{
+	(void)at;
+	w->under_way--;
+}
+
 int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
 	    struct fid_mr **mr)
 {
@@ -191,6 +197,7 @@ static int fresh(void **state)
 	packet = (struct rdma_packet){ .len = 65 };
 	rd = (struct rdma_read){ .len = 65 };
 	error = (struct fi_cq_err_entry){ .err = 0 };
+	way = (struct ofi_way){ .refs = 1 };
 	answer = looked = 0;
 	*said = '\0';
 	return 0;
@@ -218,6 +225,7 @@ static void no_room_is_no_error(void **state)
 	answer = -FI_EAGAIN;
 	assert_int_equal(ofi_link.send(&o, &way, &packet), -EAGAIN);
 	assert_int_equal(ofi_link.read(&o, &way, &rd), -EAGAIN);
+	assert_int_equal(way.under_way, 0);
 	answer = 0;
 	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
 	assert_int_equal(ofi_link.read(&o, &way, &rd), 0);
@@ -227,14 +235,18 @@ static void what_went_wrong_later_is_told_with_the_provider_s_words(void **state
 {
 	(void)state;
 	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	assert_int_equal(way.under_way, 1);
 	error.err = FI_EOTHER;
 	error.prov_errno = 42;
 	assert_int_equal(ofi_link.poll(&o), 1);
 	assert_int_equal(ended, RDMA_BROKEN);
 	assert_string_equal(said, "provider stub: something of libfabric's own (its number 42)");
+	assert_int_equal(way.under_way, 0);
 	assert_int_equal(ofi_link.read(&o, &way, &rd), 0);
+	assert_int_equal(way.under_way, 1);
 	error.err = FI_EACCES;
 	assert_int_equal(ofi_link.poll(&o), 1);
+	assert_int_equal(way.under_way, 0);
 	assert_int_equal(ended, RDMA_FAILED);
 	assert_string_equal(said, "provider stub: something else (its number 42)");
 }
