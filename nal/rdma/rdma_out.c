@@ -62,23 +62,28 @@ bool rdma_reserve(struct rdma *d)
 	return grow(d);
 }
 
-/* How much may be registered is limited, and what the others need most must not wait for that: packets that the link
- * copies are kept elsewhere. */
-static struct rdma_packet *small_get(struct rdma *d)
+static struct rdma_packet *small_new(struct rdma *d, size_t len)
 {
-	struct rdma_packet *k = d->free_small;
+	struct rdma_packet *k = calloc(1, sizeof(*k) + (len > SMALL ? len : SMALL));
 
-	if (k) {
-		d->free_small = k->next;
-		return k;
-	}
-	k = calloc(1, sizeof(*k) + SMALL);
 	if (!k)
 		return NULL;
 	k->bytes = (uint8_t *)(k + 1);
 	k->small = true;
 	k->all = d->all_small;
 	d->all_small = k;
+	return k;
+}
+
+/* How much may be registered is limited, and what the others need most must not wait for that: packets that the link
+ * copies are kept elsewhere. */
+static struct rdma_packet *small_get(struct rdma *d)
+{
+	struct rdma_packet *k = d->free_small;
+
+	if (!k)
+		return small_new(d, SMALL);
+	d->free_small = k->next;
 	return k;
 }
 
@@ -125,7 +130,10 @@ static void __attribute__((noinline))
 keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
-		k = packet_get(d, d->scratch.len, false);
+		/* the link copies it: where each of many peers has one waiting they need not be registered */
+		k = packet_get(d, d->scratch.len, true);
+		if (!k)
+			k = small_new(d, d->scratch.len);
 		if (!k) {
 			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 			return;

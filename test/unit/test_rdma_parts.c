@@ -696,6 +696,42 @@ static void or_there_are_more(void **state)
 }
 
 /* The end of a packet is told when there is a new connection already. */
+/* Each has a packet that the link had no room for, and no more memory can be registered. */
+static void many_may_have_to_wait(void **state)
+{
+	enum { PEERS = 40, LEN = 500 }; /* registered from the beginning are 32 */
+	struct rdma_peer more[PEERS], *all[PEERS];
+
+	(void)state;
+	from.d.limits.local_mr = true;
+	unregistered = true;
+	for (uint32_t i = 0; i < PEERS; i++) {
+		more[i] = from.peer;
+		all[i] = &more[i];
+	}
+	from.d.peer = all;
+	from.d.npeers = PEERS;
+	room = 0;
+	for (uint32_t i = 0; i < PEERS; i++) {
+		struct dgram_out o = { .header = "abc",
+				       .header_len = HEADER,
+				       .body.base = source + i,
+				       .body_len = LEN,
+				       .copy = true };
+
+		assert_int_equal(rdma_send(&from.d.net, i, &o), 0);
+	}
+	room = MOST;
+	for (uint32_t i = 0; i < PEERS; i++) {
+		assert_int_equal(more[i].lost, DGRAM_OK);
+		assert_false(rdma_push(&from.d, &more[i]));
+		assert_int_equal(nwire, i + 1);
+		assert_memory_equal(wire[i].bytes + wire[i].len - LEN, source + i, LEN);
+	}
+	from.d.peer = &from.peers;
+	from.d.npeers = 1;
+}
+
 static void what_broke_before_breaks_nothing(void **state)
 {
 	(void)state;
@@ -1036,6 +1072,7 @@ int main(void)
 		NOT_COPIED(the_link_may_keep_packets),
 		NOT_COPIED(it_goes_on_when_they_are_back),
 		NOT_COPIED(or_there_are_more),
+		CASE(many_may_have_to_wait),
 		NOT_COPIED(what_broke_before_breaks_nothing),
 		CASE(without_memory_it_is_not_sent),
 		CASE(nor_kept_for_later),
