@@ -9,7 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/mman.h>
 
 #include "mpi_shim/coll.h"
 #include "mpi_shim/comm.h"
@@ -18,6 +18,12 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/rma.h"
 #include "mpi_shim/team.h"
+
+/* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an address, too. */
+static size_t mapped_bytes(const struct mpi_win *win)
+{
+	return win->bytes ? (size_t)win->bytes : 1;
+}
 
 static void destroy(void *object)
 {
@@ -28,8 +34,8 @@ static void destroy(void *object)
 	if (win->control_me != PTL_INVALID_HANDLE)
 		mpi_rma_hide(win->control_me);
 	mpi_win_detach_all(win);
-	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !win->segment)
-		free(win->base);
+	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !win->segment && win->base)
+		munmap(win->base, mapped_bytes(win));
 	if (win->own_control)
 		free(win->control);
 	mpi_win_unshare(win);
@@ -147,17 +153,16 @@ static int exchange(struct mpi_win *win, struct mpi_comm *comm, const struct mpi
 	return err;
 }
 
-/* Memory of our own where there is none in common. */
+/* Memory of our own where there is none in common: zeroes, as there, and no memory is used up before the program does. */
 static int alloc_memory(struct mpi_win *win, bool mapped)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-
 	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !mapped) {
-		if (posix_memalign(&win->base, page, win->bytes ? (size_t)win->bytes : 1) != 0) {
-			win->base = NULL;
+		void *memory = mmap(NULL, mapped_bytes(win), PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (memory == MAP_FAILED)
 			return mpi_fail_memory("the window");
-		}
-		memset(win->base, 0, (size_t)win->bytes);
+		win->base = memory;
 	}
 	if (!win->control) {
 		size_t bytes = win->flavor == MPI_WIN_FLAVOR_DYNAMIC ? sizeof(*win->control)
