@@ -26,13 +26,13 @@ void mpifort_later(struct mpifort_later *what, int request)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes one entry of the request out of the list. */
-static struct mpifort_later *take(int request)
+/* Takes one entry of the request out of the list, of those that end by this function; NULL: of all. */
+static struct mpifort_later *take(int request, void (*end)(struct mpifort_later *self))
 {
 	struct mpifort_later **at = &list, *found = NULL;
 
 	pthread_mutex_lock(&lock);
-	while (*at && (*at)->request != request)
+	while (*at && ((*at)->request != request || (end && (*at)->end != end)))
 		at = &(*at)->next;
 	if (*at) {
 		found = *at;
@@ -43,12 +43,17 @@ static struct mpifort_later *take(int request)
 	return found;
 }
 
-void mpifort_later_end(int request)
+void mpifort_later_end_some(int request, void (*end)(struct mpifort_later *self))
 {
 	struct mpifort_later *what;
 
-	while ((what = take(request)))
+	while ((what = take(request, end)))
 		what->end(what);
+}
+
+void mpifort_later_end(int request)
+{
+	mpifort_later_end_some(request, NULL);
 }
 
 /* ---- arrays of datatypes ---------------------------------------------------------------------------- */

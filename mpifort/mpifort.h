@@ -115,7 +115,8 @@ struct mpifort_datatypes {
 	MPI_Datatype few[MPIFORT_FEW];
 };
 void mpifort_requests_open(struct mpifort_requests *r, int n, const int *handles, int *rc);
-void mpifort_requests_close(struct mpifort_requests *r, int *handles); /* NULL: they stay */
+void mpifort_requests_close(struct mpifort_requests *r, int *handles);
+void mpifort_requests_seen(struct mpifort_requests *r, const int *handles); /* they stay */
 void mpifort_datatypes_open(struct mpifort_datatypes *t, MPI_Count n, const int *handles, int *rc);
 /* ... for a call that uses the array until its request is complete */
 void mpifort_datatypes_open_kept(struct mpifort_datatypes *t, MPI_Count n, const int *handles,
@@ -140,6 +141,16 @@ struct mpifort_later {
 void mpifort_later(struct mpifort_later *what, int request);
 extern _Atomic int mpifort_laters;
 void mpifort_later_end(int request);
+/* Only what ends by this function: a persistent request that is complete needs its arrays again. */
+void mpifort_later_end_some(int request, void (*end)(struct mpifort_later *self));
+
+/* For a request that stays: gives copies back if it is complete. */
+void mpifort_sections_give(int request);
+static inline void mpifort_request_seen(int request)
+{
+	if (__builtin_expect(mpifort_laters, 0))
+		mpifort_sections_give(request);
+}
 
 /* A request as it was and as it is. */
 static inline int mpifort_request_now(int before, MPI_Request now)

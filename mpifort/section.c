@@ -106,6 +106,16 @@ static void give_back(struct mpifort_later *self)
 	free(k);
 }
 
+void mpifort_sections_give(int request)
+{
+	int flag = 0;
+
+	if (PMPI_Request_get_status(mpifort_request(request), &flag, MPI_STATUS_IGNORE) ==
+		    MPI_SUCCESS &&
+	    flag)
+		mpifort_later_end_some(request, give_back);
+}
+
 void mpifort_section_keep(struct mpifort_section *s, const CFI_cdesc_t *d, bool written,
 			  int request)
 {

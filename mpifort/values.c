@@ -48,8 +48,16 @@ void mpifort_requests_open(struct mpifort_requests *r, int n, const int *handles
 
 void mpifort_requests_close(struct mpifort_requests *r, int *handles)
 {
-	for (int i = 0; handles && i < r->n; i++)
+	for (int i = 0; i < r->n; i++)
 		handles[i] = mpifort_request_now(handles[i], r->at[i]);
+	if (r->at != r->few)
+		free(r->at);
+}
+
+void mpifort_requests_seen(struct mpifort_requests *r, const int *handles)
+{
+	for (int i = 0; i < r->n; i++)
+		mpifort_request_seen(handles[i]);
 	if (r->at != r->few)
 		free(r->at);
 }

@@ -123,6 +123,8 @@ class Binding:
         if a.shape:
             return self.handles(a, lower)
         if a.intent == 'in':
+            if a.kind == 'Request' and any(x.name == 'flag' for x in self.p.args):
+                self.results.append(f'if (*flag)\n\t\t\tmpifort_request_seen(*{a.name});')
             return f'mpifort_{lower}(*{a.name})'
         self.declare.append(f'MPI_{a.kind} {a.name}_c = ' + (
             f'mpifort_{lower}(*{a.name});' if a.intent == 'inout' else
@@ -140,8 +142,8 @@ class Binding:
         self.declare.append(f'struct mpifort_{lower}s {s};')
         if a.kind == 'Request':
             self.open.append(f'mpifort_requests_open(&{s}, {a.length}, {a.name}, &rc);')
-            back = a.name if a.intent == 'inout' else 'NULL'
-            self.close.append(f'mpifort_requests_close(&{s}, {back});')
+            end = 'close' if a.intent == 'inout' else 'seen'
+            self.close.append(f'mpifort_requests_{end}(&{s}, {a.name});')
         elif a.intent == 'out':
             self.open.append(f'mpifort_datatypes_room(&{s}, {a.length}, &rc);')
             self.results.append(f'mpifort_datatypes_give(&{s}, {a.name});')

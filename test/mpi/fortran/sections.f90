@@ -25,6 +25,7 @@ program sections
   call reductions()
   call later()
   call later_any()
+  call later_seen()
   call later_types()
   call collectives_again()
   call windows()
@@ -258,11 +259,48 @@ contains
       'MPI_Waitany, MPI_Waitsome and MPI_Waitall give copies back')
   end subroutine later_any
 
+  ! A request that is found complete and stays: what was received is in place, and its place the program's again.
+  subroutine later_seen()
+    integer :: a(3, 2), b(3, 2), k, outcount, at(2)
+    type(MPI_Request) :: r(2)
+    logical :: flag
+    a = 1
+    b = -1
+    call MPI_Iallreduce(a(1:3:2, 1), b(1:3:2, 1), 2, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, r(1))
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status(r(1), flag, MPI_STATUS_IGNORE)
+    end do
+    call check(all(b(1:3:2, 1) == ranks), 'MPI_Request_get_status gives copies back')
+    b(:, 1) = -2
+    call MPI_Wait(r(1), MPI_STATUS_IGNORE)
+    call check(all(b(:, 1) == -2), '... once')
+    call MPI_Iallreduce(a(1:3:2, 1), b(1:3:2, 1), 2, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, r(1))
+    call MPI_Iallreduce(a(1:3:2, 2), b(1:3:2, 2), 2, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD, r(2))
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status_any(2, r, k, flag, MPI_STATUS_IGNORE)
+    end do
+    call check(all(b(1:3:2, k) == merge(ranks, 1, k == 1)), '..._any')
+    outcount = 0
+    do while (outcount == 0)
+      call MPI_Request_get_status_some(2, r, outcount, at, MPI_STATUSES_IGNORE)
+    end do
+    call check(all(b(1:3:2, at(1)) == merge(ranks, 1, at(1) == 1)), '..._some')
+    flag = .false.
+    do while (.not. flag)
+      call MPI_Request_get_status_all(2, r, flag, MPI_STATUSES_IGNORE)
+    end do
+    call check(all(b(1:3:2, 1) == ranks) .and. all(b(1:3:2, 2) == 1) .and. b(2, 1) == -2 .and. b(2, 2) == -1, '..._all')
+    call MPI_Waitall(2, r, MPI_STATUSES_IGNORE)
+  end subroutine later_seen
+
   ! Arrays of datatypes, which C has to find until the end.
   subroutine later_types()
     integer :: a(0:ranks-1), b(0:2*ranks-1), ones(0:ranks-1), to(0:ranks-1), from(0:ranks-1), i
     type(MPI_Datatype) :: types(0:ranks-1)
     type(MPI_Request) :: r
+    logical :: flag
     types = MPI_INTEGER
     ones = 1
     from = [(4 * i, i = 0, ranks - 1)]
@@ -278,7 +316,9 @@ contains
       MPI_INFO_NULL, r)
     do i = 1, 2
       call MPI_Start(r)
+      call MPI_Request_get_status(r, flag, MPI_STATUS_IGNORE)
       call MPI_Wait(r, MPI_STATUS_IGNORE)
+      call MPI_Request_get_status(r, flag, MPI_STATUS_IGNORE)
     end do
     call MPI_Request_free(r)
     call check(all(b(0:ranks-1) == [(100 * i + rank, i = 0, ranks - 1)]), 'MPI_Alltoallw_init')
