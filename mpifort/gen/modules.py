@@ -52,6 +52,10 @@ def mpif(integers, handles, procedures):
     out = ['! SPDX-License-Identifier: BSD-3-Clause', '! Copyright (c) 2026 the Postern authors', '!',
            '! MPI for Fortran 77 and for programs that have not changed', '! since. For fixed and for free form.',
            NOTE.rstrip()]
+    # a division by zero with -fdefault-integer-8, where all calls would be wrong
+    out += ['!', '! Here INTEGER has 4 bytes. Where it has 8 this does not compile:']
+    out += [fixed('INTEGER MPIFORT_INTEGER_OF_4_BYTES'),
+            fixed('PARAMETER (MPIFORT_INTEGER_OF_4_BYTES=32/(64-BIT_SIZE(0)))')]
     for name, value in integers + [(n, v) for n, _, v in handles]:
         out.append(fixed(f'INTEGER {name}'))
         statement = f'PARAMETER ({name}={value})'
@@ -70,7 +74,8 @@ def mpif(integers, handles, procedures):
     for name in list(rules.PREDEFINED) + list(rules.PREDEFINED_OLD):
         if name != 'MPI_CONVERSION_FN_NULL_C':
             out.append(fixed(f'EXTERNAL {name}'))
-    types = {'double': 'DOUBLE PRECISION', 'aint': 'INTEGER(KIND=8)'}
+    # by its kind: -fdefault-real-8 makes DOUBLE PRECISION longer
+    types = {'double': 'REAL(KIND=8)', 'aint': 'INTEGER(KIND=8)'}
     for p in procedures:
         if p.result:
             upper = p.name.upper()

@@ -90,6 +90,30 @@ for where in "$built" "$bin"; do
 	check "mpifort in two steps, $place" in_two_steps "$where/mpifort"
 done
 
+# Longer default kinds: INTEGERs that are not MPI's are an error of the compiler, not of the run.
+cat >"$dir/time.f" <<'ENDTIME'
+      PROGRAM TIME
+      INCLUDE 'mpif.h'
+      INTEGER IERR
+      DOUBLE PRECISION T
+      CALL MPI_INIT(IERR)
+      T = MPI_WTIME()
+      IF (T .GT. 0.01 .AND. MPI_WTIME() - T .LT. 60) PRINT '(A)', 'time'
+      CALL MPI_FINALIZE(IERR)
+      END
+ENDTIME
+refuses_integers() {
+	"$built/mpif77" -fdefault-integer-8 -c "$dir/time.f" -o "$dir/time.o" 2>errors && return 1
+	cat errors
+	grep -q 'mpif\.h:' errors
+}
+tells_time() {
+	"$built/mpif77" "$@" "$dir/time.f" -o "$dir/program" &&
+		[ "$(timeout 60 "$bin/mpiexec" -n 1 "$dir/program")" = time ]
+}
+check "mpif.h with INTEGERs of 8 bytes is an error" refuses_integers
+check "MPI_WTIME with longer REALs" tells_time -fdefault-real-8
+
 # ---- what they say ------------------------------------------------------------------------------
 
 says() {
