@@ -265,44 +265,52 @@ struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *c
 int mpi_coll_barrier(struct mpi_comm *comm)
 {
 	struct mpi_plan p;
+	int rc = mpi_plan_begin(&p, comm, MPI_TAG_BARRIER);
 
-	mpi_plan_begin(&p, comm, MPI_TAG_BARRIER);
-	mpi_intra_barrier(&p, comm);
-	return mpi_plan_end(&p, MPI_SUCCESS);
+	if (!rc)
+		mpi_intra_barrier(&p, comm);
+	return mpi_plan_end(&p, rc);
 }
 
-/* Of several such one after the other a rank that finds another one dead leaves out the rest. */
-static void begin_whole(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+int mpi_coll_last_barrier(struct mpi_comm *comm)
 {
-	mpi_plan_begin(p, comm, tag);
-	p->whole = true;
+	struct mpi_plan p;
+
+	mpi_plan_begin_last(&p, comm, MPI_TAG_LAST);
+	mpi_intra_barrier(&p, comm);
+	return mpi_plan_end(&p, MPI_SUCCESS);
 }
 
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
+	int rc = mpi_plan_begin(&p, comm, MPI_TAG_BCAST);
 
-	begin_whole(&p, comm, MPI_TAG_BCAST);
-	return mpi_plan_end(&p,
-			    mpi_intra_bcast(&p, buf, (MPI_Count)bytes, mpi_bytes(), root, comm));
+	if (!rc)
+		rc = mpi_intra_bcast(&p, buf, (MPI_Count)bytes, mpi_bytes(), root, comm);
+	return mpi_plan_end(&p, rc);
 }
 
 int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struct mpi_comm *comm)
 {
 	struct mpi_vec v = { .buf = out, .count = (MPI_Count)bytes_each, .type = mpi_bytes() };
 	struct mpi_plan p;
+	int rc = mpi_plan_begin(&p, comm, MPI_TAG_ALLGATHER);
 
-	begin_whole(&p, comm, MPI_TAG_ALLGATHER);
-	return mpi_plan_end(&p, mpi_intra_allgather(&p, in, v.count, v.type, &v, comm));
+	if (!rc)
+		rc = mpi_intra_allgather(&p, in, v.count, v.type, &v, comm);
+	return mpi_plan_end(&p, rc);
 }
 
 static int allreduce_words(void *word, int n, MPI_Datatype type, MPI_Op op, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
+	int rc = mpi_plan_begin(&p, comm, MPI_TAG_ALLREDUCE);
 
-	begin_whole(&p, comm, MPI_TAG_ALLREDUCE);
-	return mpi_plan_end(&p, mpi_intra_allreduce(&p, MPI_IN_PLACE, word, n, mpi_type_of(type),
-						    mpi_op_of(op), comm));
+	if (!rc)
+		rc = mpi_intra_allreduce(&p, MPI_IN_PLACE, word, n, mpi_type_of(type),
+					 mpi_op_of(op), comm);
+	return mpi_plan_end(&p, rc);
 }
 
 int mpi_coll_allreduce_and(uint64_t *word, int n, struct mpi_comm *comm)

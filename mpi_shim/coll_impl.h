@@ -33,6 +33,7 @@ enum mpi_coll_tag {
 	MPI_TAG_SCAN,
 	MPI_TAG_NEIGHBOR,
 	MPI_TAG_MASTERS, /* between the first ranks of nodes; hub_nodes.c */
+	MPI_TAG_LAST,    /* mpi_coll_last_barrier: none of an earlier one comes in between */
 };
 
 /* ---- which algorithm ----------------------------------------------------------------------------- */

@@ -88,7 +88,6 @@ struct mpi_hub {
 	bool spin;             /* a processor for every rank */
 	bool fence;            /* who wakes others has to order its write and its look itself */
 	bool reads;            /* all can read each other's memory */
-	bool broken;           /* a rank of the only node has died: messages from now on */
 	int n, me;             /* ranks on this node */
 	int *rank;             /* their ranks in the communicator */
 	int nodes, node;
@@ -177,7 +176,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h);
 
 /* ---- hub_wait.c --------------------------------------------------------------------------------------- */
 
-/* A rank of the communicator, or of the node, that is dead; -1: none is known. */
+/* A rank of the communicator that is dead; -1: none is known. */
 int mpi_hub_lost(const struct mpi_hub *h);
 
 /* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */

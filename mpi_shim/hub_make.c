@@ -296,5 +296,5 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
 		}
 		comm->hub = h;
 	}
-	return !h || h->broken ? NULL : h;
+	return h;
 }

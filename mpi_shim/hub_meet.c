@@ -86,8 +86,6 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 	/* pairs with the look at it in await_left() */
 	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
 	mpi_hub_wake(h);
-	if (rc == MPI_ERR_PROC_ABORTED && h->nodes == 1)
-		h->broken = true;
 	return rc;
 }
 

@@ -8,9 +8,7 @@
  * The order in which a reduction is made follows from which ranks are on which node, and nothing else.
  *
  * When a rank has died, what the others lack for want of it their master passes on as such inside the node; to other
- * nodes, and to a reduction's root that is no master, it sends what it has: of a reduction that is its own part. So all
- * keep on calling the same way, and none waits for another that has given the hub up. Memory that runs out is passed on
- * in both, by hubs and by plans that are lost (plan.h).
+ * nodes it sends nothing any more (plan.h). Memory that runs out is passed on in both, by hubs and by plans that are lost.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
@@ -48,11 +46,13 @@ static int masters_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size
 		   mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
 }
 
-/* Memory that has run out inside a node lacks between nodes as well. */
+/* Memory that has run out inside a node lacks between nodes as well, and so does a rank. */
 static int heard(struct mpi_plan *p, int rc)
 {
 	if (mpi_hub_lacking(rc))
 		mpi_plan_lose(p, rc);
+	else
+		mpi_plan_note(p, rc);
 	return rc;
 }
 
@@ -106,9 +106,7 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 	int rc = MPI_SUCCESS;
 
 	if (h->n > 1)
-		rc = mpi_hub_reduce(h, rc, in, out, count, type, op, 0);
-	if (rc && h->me == 0 && in != out)
-		memcpy(out, in, (size_t)(count * type->size));
+		rc = heard(p, mpi_hub_reduce(h, rc, in, out, count, type, op, 0));
 	if (h->me == 0) {
 		int tag = begin(p);
 		const void *from = h->n > 1 || in == out ? MPI_IN_PLACE : in;
@@ -133,8 +131,8 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 		sum = mpi_plan_typed(p, count, type);
 	rc = p->rc;
 	if (h->n > 1)
-		rc = mpi_hub_reduce(h, rc, in, sum, count, type, op, 0);
-	if ((h->n == 1 || (rc && h->me == 0)) && in != sum && !p->lost)
+		rc = heard(p, mpi_hub_reduce(h, rc, in, sum, count, type, op, 0));
+	else if (in != sum && !p->lost)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
 		tag = begin(p);

@@ -142,7 +142,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 
 bool mpi_hub_reads(const struct mpi_hub *h, bool wanted)
 {
-	return h->reads && !h->broken && (wanted || !h->crowded);
+	return h->reads && (wanted || !h->crowded);
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */

@@ -98,13 +98,10 @@ static void learn(struct mpi_hub *h, bool was_long)
 
 int mpi_hub_lost(const struct mpi_hub *h)
 {
-	for (int i = 0; i < h->n; i++)
-		if (i != h->me && mpi_lost_source(h->comm, h->rank[i]) >= 0)
-			return h->rank[i];
 	for (int i = 0; i < h->nodes && h->me == 0; i++)
 		if (i != h->node && mpi_lost_source(h->comm, h->master[i]) >= 0)
 			return h->master[i];
-	return -1;
+	return mpi_lost_any(h->comm);
 }
 
 bool mpi_hub_can_order_all(void)

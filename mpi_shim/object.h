@@ -116,6 +116,7 @@ struct mpi_comm {
 	int remote_size; /* ranks that can be sent to: of the remote group in an intercommunicator */
 	bool inter;
 	bool freed; /* the user's handle is gone */
+	bool lost;  /* a rank of it has died: no collective of it does anything any more (plan.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */
 	struct mpi_comm *local_comm; /* intercommunicator: its local side, for collectives */

@@ -28,7 +28,8 @@ static void comm_destroy(void *object)
 	struct mpi_comm *comm = object;
 
 	mpi_hub_free(comm->hub);
-	mpi_context_release(comm->context);
+	if (!comm->lost) /* else messages of it may lie about */
+		mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
 	mpi_object_release(comm->local);
 	mpi_object_release(comm->remote);

@@ -281,7 +281,7 @@ int mpi_coll_irecv(void *buf, MPI_Count count, struct mpi_type *type, int source
 	int err = mpi_start_recv(buf, count, type, source, tag, comm, comm->context + 1, request);
 
 	if (!err)
-		(*request)->whole = true;
+		(*request)->whole = comm;
 	return err;
 }
 
@@ -296,7 +296,7 @@ int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type 
 	if (err)
 		return err;
 	/* within one group leaders may speak for ranks that live */
-	recv->whole = comm->inter;
+	recv->whole = comm->inter ? comm : NULL;
 	return both(recv, sendbuf, sendcount, sendtype, dest, tag, comm, comm->context + 1,
 		    MPI_STATUS_IGNORE);
 }

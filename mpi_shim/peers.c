@@ -4,6 +4,9 @@
  * What is known of the other processes: credit (protocol.h), and whether they live. A wait that has gone on
  * for a while looks after the peers of all operations in progress; an operation whose peer has died
  * ends with MPI_ERR_PROC_ABORTED.
+ *
+ * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds one dead tells the ranks that
+ * are a power of two away, and so do they, by a byte of the dead one's in memory of theirs.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -36,16 +39,10 @@ static int make_queue(void)
 	return MPI_SUCCESS;
 }
 
-static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore,
+static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_md_t md,
 		  ptl_handle_me_t *me)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
-	ptl_md_t md = {
-		.threshold = PTL_MD_THRESH_INF,
-		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
-			   PTL_MD_ACK_DISABLE,
-		.eq_handle = mpi_proto.unexpected,
-	};
 	int err = PtlMEMDAttach(mpi_world.ni, pt, any, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
 				PTL_RETAIN, me, NULL);
 
@@ -54,10 +51,39 @@ static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ign
 					PtlErrorStr((unsigned int)err));
 }
 
+static char *deaths; /* what others tell: a byte for each rank, of those that have died not 0 */
+static ptl_handle_md_t death; /* what they are told */
+
+static int expose_deaths(void)
+{
+	static char one = 1;
+	ptl_md_t md = {
+		.start = deaths,
+		.length = (ptl_size_t)mpi_world.size,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_EVENT_END_DISABLE | PTL_MD_ACK_DISABLE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	ptl_handle_me_t me;
+	int err = attach(MPI_PT_FLAG, MPI_DEATH_BITS, 0, md, &me);
+
+	md.start = &one;
+	md.length = 1;
+	if (!err && PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &death) != PTL_OK)
+		err = mpi_fail_memory("what is told of ranks that have died");
+	return err;
+}
+
 int mpi_peers_init(void)
 {
 	const struct base_config *c = base_config();
 	size_t block = mpi_pool_bytes() / MPI_BLOCKS;
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_ACK_DISABLE,
+	};
 	ptl_handle_me_t credit;
 	int err;
 
@@ -67,20 +93,26 @@ int mpi_peers_init(void)
 					   (size_t)mpi_world.size);
 	mpi_proto.next_number = 0;
 	mpi_proto.peer = calloc((size_t)mpi_world.size, sizeof(*mpi_proto.peer));
-	if (!mpi_proto.peer)
+	deaths = calloc((size_t)mpi_world.size, 1);
+	if (!mpi_proto.peer || !deaths)
 		return mpi_fail_memory("what is known of all ranks");
 	err = make_queue();
+	md.eq_handle = mpi_proto.unexpected;
 	if (!err)
-		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, &credit);
+		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
 	if (!err)
 		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
-			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, &mpi_proto.long_me);
+			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
+	if (!err)
+		err = expose_deaths();
 	return err ? err : mpi_withdraw_init();
 }
 
 void mpi_peers_fini(void)
 {
 	mpi_withdraw_fini();
+	free(deaths);
+	deaths = NULL;
 	free(mpi_proto.peer);
 	mpi_proto.peer = NULL;
 }
@@ -119,6 +151,54 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 	return -1;
 }
 
+int mpi_lost_any(const struct mpi_comm *comm)
+{
+	static const struct mpi_comm *asked_comm;
+	static uint32_t asked_check;
+
+	if (asked_comm == comm && asked_check == checks && !mpi_proto.any_dead)
+		return -1;
+	for (int i = 0; i < comm->remote_size; i++) {
+		int world = mpi_comm_peer(comm, i);
+		struct mpi_peer *p = &mpi_proto.peer[world];
+
+		if (p->dead)
+			return i;
+		p->asked |= (p->sent_slots | p->took_slots) != 0 ||
+			    mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
+	}
+	asked_comm = comm;
+	asked_check = checks;
+	return -1;
+}
+
+/* Of this one that has died. Whoever cannot be told now is in a later check. */
+static void tell_of(struct mpi_peer *p)
+{
+	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
+
+	for (int step; (step = 1 << p->told / 2) < mpi_world.size; p->told++) {
+		int far = p->told % 2 ? mpi_world.size - step : step;
+		int to = (int)(((long)mpi_world.rank + far) % mpi_world.size);
+
+		if (!mpi_proto.peer[to].dead &&
+		    PtlPut(death, PTL_NO_ACK_REQ, mpi_world.id[to], MPI_PT_FLAG, 0, MPI_DEATH_BITS,
+			   dead, 0) == PTL_NO_SPACE)
+			return;
+	}
+}
+
+/* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all that anybody knows. */
+static void pass_on_deaths(void)
+{
+	for (int i = 0; i < mpi_world.size; i++)
+		if (deaths[i] && i != mpi_world.rank)
+			mpi_proto.peer[i].dead = mpi_proto.any_dead = true;
+	for (int i = 0; i < mpi_world.size && mpi_proto.any_dead; i++)
+		if (mpi_proto.peer[i].dead && (!mpi_proto.ending || mpi_proto.peer[i].told))
+			tell_of(&mpi_proto.peer[i]);
+}
+
 /* Looks after those that were asked for since the last time, in turn. What they sent before they died is
  * taken in before the next check, when they count as dead. */
 static void look_after_peers(void)
@@ -141,21 +221,44 @@ static void look_after_peers(void)
 	}
 }
 
-/* What needs all ranks ends when any has died: the one that its message is to come from may have found that out before it sent
- * it, and be gone from there. */
-static int lost(const struct mpi_request *r)
+/* World rank of one that has died; -1: none is known. */
+static int lost_member(const struct mpi_comm *comm)
 {
-	bool any = r->kind == MPI_REQ_RECV && r->whole;
+	int rank = mpi_lost_any(comm);
 
-	if (r->peer == MPI_PROC_NULL)
-		return -1;
-	return mpi_lost_source(r->comm, any ? MPI_ANY_SOURCE : r->peer);
+	if (rank >= 0)
+		return mpi_comm_peer(comm, rank);
+	return comm->inter ? lost_member(comm->local_comm) : -1;
+}
+
+bool mpi_comm_lost(struct mpi_comm *comm)
+{
+	comm->lost = comm->lost || lost_member(comm) >= 0;
+	return comm->lost;
+}
+
+int mpi_fail_lost(const struct mpi_comm *comm)
+{
+	int rank = lost_member(comm);
+
+	if (rank < 0)
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank has ended");
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"the process of rank %d of MPI_COMM_WORLD has ended: no collective does "
+			"without it",
+			rank);
 }
 
 static void end_if_hopeless(struct mpi_request *r)
 {
-	int rank = lost(r);
+	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer);
 
+	/* its peer may have found out before, and be gone from there */
+	if (rank < 0 && r->whole && mpi_comm_lost(r->whole)) {
+		mpi_fail_lost(r->whole);
+		(r->kind == MPI_REQ_SEND ? mpi_send_give_up : mpi_recv_give_up)(r);
+		return;
+	}
 	if (rank < 0)
 		return;
 	if (r->kind == MPI_REQ_SEND)
@@ -186,6 +289,7 @@ void mpi_check_peers(void)
 	mpi_rma_check_peers();
 	mpi_withdraw_look();
 	look_after_peers();
+	pass_on_deaths();
 	/* there may be memory for what waits for that */
 	for (int i = 0; i < mpi_world.size; i++)
 		if (mpi_proto.peer[i].queue)

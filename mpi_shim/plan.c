@@ -31,6 +31,8 @@ struct mpi_act {
 
 void mpi_plan_note(struct mpi_plan *p, int rc)
 {
+	if (rc == MPI_ERR_PROC_ABORTED && p->whole)
+		p->lost = p->gone = p->whole->lost = true;
 	if (!rc || p->rc)
 		return;
 	p->rc = rc;
@@ -52,8 +54,9 @@ static void finish(struct mpi_plan *p, struct mpi_request *r)
 	const bool receives = r->kind == MPI_REQ_RECV;
 	int rc;
 
-	if (p->lost)
+	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
 		r->error = MPI_SUCCESS; /* there was no room for what came */
+	r->whole = NULL;                /* nothing that goes with it */
 	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
 	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
 		mpi_plan_lose(p, rc);
@@ -89,17 +92,13 @@ static void make_room(struct mpi_plan *p)
 
 static int start_message(const struct mpi_plan *p, const struct mpi_act *a, struct mpi_request **r)
 {
-	if (a->kind == RECV) {
-		int err = mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
-					 a->comm->context + 1, r);
+	enum mpi_send_mode mode = p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD;
 
-		if (!err)
-			(*r)->whole = p->whole;
-		return err;
-	}
+	if (a->kind == RECV)
+		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
+				      a->comm->context + 1, r);
 	return mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
-			      a->comm->context + 1, p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD,
-			      r);
+			      a->comm->context + 1, mode, r);
 }
 
 /* Where there is no memory even for the request of an empty one, which a receive always has, and a send that does not
@@ -120,8 +119,10 @@ static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 		rc = start_message(p, &empty, &r);
 	}
 	mpi_plan_note(p, rc);
-	if (!rc && r != &mpi_request_sent)
+	if (!rc && r != &mpi_request_sent) {
+		r->whole = p->whole;
 		p->open[p->opens++] = r;
+	}
 }
 
 /* All that is under way has ended, or with `block` will have. */
@@ -143,7 +144,7 @@ static bool ended(struct mpi_plan *p, bool block)
 
 static void do_act(struct mpi_plan *p, const struct mpi_act *a)
 {
-	if (p->lost && a->kind != SEND && a->kind != RECV)
+	if (p->lost && (p->gone || (a->kind != SEND && a->kind != RECV)))
 		return;
 	switch (a->kind) {
 	case SEND:
@@ -283,9 +284,27 @@ void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_C
 
 /* ---- carrying out ------------------------------------------------------------------------------------- */
 
+/* A rank of the communicator has died. */
+static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
+{
+	if (!mpi_comm_lost(p->whole))
+		return MPI_SUCCESS;
+	mpi_plan_note(p, mpi_fail_lost(p->whole));
+	return MPI_ERR_PROC_ABORTED;
+}
+
+/* Where it would begin something. */
+static inline int look(struct mpi_plan *p)
+{
+	return __builtin_expect(p->whole->lost || mpi_proto.any_dead, 0) ? leave_out(p)
+									 : MPI_SUCCESS;
+}
+
 /* As far as it goes without waiting; true: to the end. */
 static bool go_on(struct mpi_plan *p)
 {
+	if (!p->gone)
+		look(p);
 	for (; p->at < p->acts; p->at++) {
 		if (p->act[p->at].kind != WAIT)
 			do_act(p, &p->act[p->at]);
@@ -313,8 +332,8 @@ static bool run(struct mpi_steps *s)
 static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 {
 	p->now = now;
-	p->lost = p->whole = false;
-	p->comm = comm;
+	p->lost = p->gone = false;
+	p->comm = p->whole = comm;
 	p->tag = tag;
 	p->rc = MPI_SUCCESS;
 	p->request = NULL;
@@ -326,9 +345,16 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 	mpi_plan_memory_init(p);
 }
 
-void mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag)
 {
 	init(p, comm, tag, true);
+	return look(p);
+}
+
+void mpi_plan_begin_last(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+{
+	init(p, comm, tag, true);
+	p->whole = NULL;
 }
 
 int mpi_plan_end(struct mpi_plan *p, int rc)
@@ -338,6 +364,8 @@ int mpi_plan_end(struct mpi_plan *p, int rc)
 	if (p->open != p->few)
 		free(p->open);
 	mpi_plan_memory_fini(p);
+	if (rc)
+		mpi_plan_note(p, rc); /* from a hub, it is for the next ones as well */
 	return rc ? rc : p->rc;
 }
 
@@ -409,7 +437,7 @@ int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request)
 int mpi_plan_launch(struct mpi_plan *p)
 {
 	p->at = 0;
-	p->lost = false;
+	p->lost = p->gone = false;
 	p->rc = MPI_SUCCESS;
 	p->request->done = false;
 	p->request->error = MPI_SUCCESS;

@@ -19,6 +19,11 @@
  * looked at. Who gets a marked message is lost, too, so that all whose result lacks something hear of it.
  * A marked message for which there is no memory either waits for that (send.c); only without memory for its request it is not sent.
  *
+ * When a rank of the communicator has died, a collective ends: at each rank as soon as that knows, where it is, with
+ * MPI_ERR_PROC_ABORTED, and so do all after it, at once. Nothing is passed on instead of what is lacking, nor is it waited for
+ * those that live, for they may be gone from there as well; each finds out by itself. What has come meanwhile lies
+ * there, and is asked for by nobody. So the context of such a communicator is never given to another one.
+ *
  * Messages of a plan have a tag of its own on the collective context, so that several non-blocking collectives
  * can be under way; blocking ones use that of their family, and come one after the other.
  */
@@ -48,8 +53,9 @@ struct mpi_plan {
 	struct mpi_steps steps; /* first */
 	bool now;               /* carried out while it is made */
 	bool lost;              /* from here on it keeps step, and that is all */
-	bool whole;             /* its receives end when any rank of the communicator has died */
+	bool gone;              /* the rest is left out */
 	struct mpi_comm *comm;
+	struct mpi_comm *whole; /* the same, but for one that goes on when a rank has died: NULL */
 	int tag;
 	int rc; /* the first error */
 	struct mpi_request *request;
@@ -105,8 +111,10 @@ void mpi_plan_lose(struct mpi_plan *p, int rc);
 
 /* ---- from the call to the end --------------------------------------------------------------------------- */
 
-/* A blocking collective: begin, make, end. */
-void mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag);
+/* A blocking collective: begin, make unless that is an error, end. */
+int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag);
+/* The same of one that waits for all ranks that live, whatever happens to others. */
+void mpi_plan_begin_last(struct mpi_plan *p, struct mpi_comm *comm, int tag);
 int mpi_plan_end(struct mpi_plan *p, int rc);
 
 /* Any other: new, make, then either of these with what making it returned. NULL: no memory. */

@@ -8,7 +8,7 @@
  *                 0, truncating); then the blocks that short messages fall into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
- *   FLAG portal   words of a communicator's hub (hub.h).
+ *   FLAG portal   words of a communicator's hub (hub.h); which ranks have died, as others know (peers.c).
  *   CANCEL portal long messages that their senders withdraw (withdraw.c).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
@@ -60,6 +60,9 @@ enum {
 
 /* Match bits of CREDIT: the rank that gives it, and whether it is for withdrawals. */
 #define MPI_CREDIT_WITHDRAWALS (UINT64_C(1) << 32)
+
+/* Match bits of FLAG: a byte for each rank of MPI_COMM_WORLD, of those that have died not 0. */
+#define MPI_DEATH_BITS UINT64_MAX
 
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
@@ -150,7 +153,8 @@ struct mpi_peer {
 	struct mpi_peer *next_owed;                  /* of those to be told */
 	bool owed;                                   /* is on that list */
 	bool dead;                                   /* its process has ended */
-	bool asked; /* something waits for it: see whether it lives */
+	bool asked;   /* something waits for it: see whether it lives */
+	uint8_t told; /* of the ranks that are to hear of its death, so many have */
 };
 
 /* A message nobody has asked for yet. */
@@ -184,6 +188,7 @@ struct mpi_protocol_state {
 	ptl_handle_eq_t unexpected;        /* events of unexpected messages and of credit */
 	ptl_handle_me_t long_me;           /* posted receives go before it */
 	bool any_dead;                     /* of the peers */
+	bool ending;                       /* MPI_Finalize: ranks that are gone have ended */
 	const struct mpi_request *awaited; /* alone, by the round of progress under way; or NULL */
 	uint64_t next_number;              /* of long messages */
 	struct mpi_eq
@@ -315,6 +320,12 @@ void mpi_check_peers_now_and_then(void);
 /* The rank in the communicator of which nothing will come, or -1. From anybody: one that is dead, for it
  * may have been the one. */
 int mpi_lost_source(const struct mpi_comm *comm, int source);
+/* A rank of the communicator's (remote) group that is known to have died, or -1. It does not have processes looked after that
+ * this one has had nothing to do with so far. */
+int mpi_lost_any(const struct mpi_comm *comm);
+/* Whether any rank of the communicator has died, of either group; and with a kept text, MPI_ERR_PROC_ABORTED. */
+bool mpi_comm_lost(struct mpi_comm *comm);
+int mpi_fail_lost(const struct mpi_comm *comm);
 /* Keeps that this world rank has died: MPI_ERR_PROC_ABORTED. */
 int mpi_unreachable(int world);
 int mpi_peers_init(void);

@@ -373,7 +373,6 @@ int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int sour
 		return MPI_ERR_NO_MEM;
 	r->peer = source;
 	r->tag = tag;
-	r->whole = false;
 	r->context = context;
 	r->room = bytes;
 	r->buf = buf;
@@ -430,4 +429,14 @@ void mpi_recv_abandon(struct mpi_request *r, int source)
 {
 	if (withdraw(r))
 		sender_died(r, source);
+}
+
+void mpi_recv_give_up(struct mpi_request *r)
+{
+	if (!withdraw(r))
+		return;
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "%s", mpi_fail_text());
+	r->source = r->peer;
+	r->bytes = 0;
+	mpi_request_done(r);
 }

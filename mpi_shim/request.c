@@ -67,7 +67,7 @@ static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 	free(r->error_text);
 	if (r->generalized)
 		mpi_generalized_free(r);
-	if (r->plan)
+	if (r->kind == MPI_REQ_STEPS && r->plan)
 		mpi_plan_free(r->plan);
 }
 

@@ -45,8 +45,11 @@ struct mpi_request {
 	void *segment;              /* of the attached buffer, see buffered.h */
 	char *error_text;           /* malloc'd; NULL: the class's own */
 	struct mpi_generalized *generalized;
-	struct mpi_plan *plan; /* of a collective, while it is under way or if it is persistent */
-	uint32_t win;          /* handle of the window of a one-sided operation */
+	union {
+		struct mpi_plan *plan;  /* steps: while they are under way or if it is persistent */
+		struct mpi_comm *whole; /* send, recv: in vain when any rank of this one has died */
+	};
+	uint32_t win; /* handle of the window of a one-sided operation */
 	/* as its last user left it, where this one has no use for it */
 	int peer;         /* rank asked for; may be MPI_ANY_SOURCE */
 	int tag;          /* as asked for */
@@ -60,7 +63,6 @@ struct mpi_request {
 	ptl_handle_md_t md;
 	uint8_t eq;   /* index of the queue it has reserved room in */
 	uint8_t open; /* recv: what it leaves open, an index as mpi_open_of has it */
-	bool whole;   /* recv: it needs all ranks of the communicator, alive */
 	int world;    /* send: world rank of the receiver; recv that gets: of the sender */
 	struct mpi_request *next, *prev; /* sends that wait for a slot; receives that wait here */
 	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */

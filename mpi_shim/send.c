@@ -361,6 +361,14 @@ void mpi_send_abandon(struct mpi_request *r)
 		never_sent(r);
 }
 
+void mpi_send_give_up(struct mpi_request *r)
+{
+	if (r->cancelled || r->error)
+		return;
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "%s", mpi_fail_text());
+	mpi_send_cancel(r);
+}
+
 /* Has the receiver got it, besides the put, the withdrawal and its answer? A get is counted at once, and ends later. */
 static bool fetched(const struct mpi_request *r)
 {

@@ -42,6 +42,10 @@ void mpi_send_cancel(struct mpi_request *r);
 /* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets it. */
 void mpi_recv_abandon(struct mpi_request *r, int source);
 void mpi_send_abandon(struct mpi_request *r);
+/* The same for want of another rank, while the other side lives: MPI_ERR_PROC_ABORTED, with the text that is kept, unless the
+ * other side has it and it ends by itself. */
+void mpi_recv_give_up(struct mpi_request *r);
+void mpi_send_give_up(struct mpi_request *r);
 /* Takes back what of a long send that is over was exposed. False: Portals is not through with it, and events that name it may
  * come. */
 bool mpi_send_settled(struct mpi_request *r);

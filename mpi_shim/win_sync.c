@@ -56,7 +56,6 @@ int mpi_win_check_idle(const struct mpi_win *win)
 
 int mpi_win_fence(int assert, struct mpi_win *win)
 {
-	uint64_t all = 1;
 	int err = mpi_win_check_assert(assert, MPI_MODE_NOSTORE | MPI_MODE_NOPUT |
 						       MPI_MODE_NOPRECEDE | MPI_MODE_NOSUCCEED),
 	    rc;
@@ -71,12 +70,7 @@ int mpi_win_fence(int assert, struct mpi_win *win)
 	err = mpi_rma_flush_all(win);
 	mpi_win_settle();
 	/* where Portals moves the data, who waits for messages attends all the time, and in the hub now and then */
-	if (win->hub)
-		rc = mpi_barrier(win->comm);
-	else if (win->words) /* others may have the hub if a rank has died: this ends then */
-		rc = mpi_coll_allreduce_and(&all, 1, win->comm);
-	else
-		rc = mpi_coll_barrier(win->comm);
+	rc = win->hub ? mpi_barrier(win->comm) : mpi_coll_barrier(win->comm);
 	mpi_win_settle();
 	win->fence_used = false;
 	win->access = assert &MPI_MODE_NOSUCCEED ? MPI_ACCESS_NONE : MPI_ACCESS_FENCE;

@@ -126,7 +126,8 @@ int mpi_world_fini(void)
 
 	mpi_buffered_fini();
 	finish_freed();
-	err = mpi_coll_barrier(&mpi_comm_world);
+	mpi_proto.ending = true;
+	err = mpi_coll_last_barrier(&mpi_comm_world);
 	if (err == MPI_ERR_PROC_ABORTED) /* the others can still end in good order */
 		err = MPI_SUCCESS;
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);

@@ -52,9 +52,9 @@ def forms(functions, name):
     texts = [f'''{protos.wrap(f"int {name}({declared})")}
 {{
 \tstruct mpi_plan p;
+\tint rc = mpi_plan_begin(&p, {comm}, {tag(name)});
 
-\tmpi_plan_begin(&p, {comm}, {tag(name)});
-\treturn mpi_plan_end(&p, {name}_plan(&p, {passed}));
+\treturn mpi_plan_end(&p, rc ? rc : {name}_plan(&p, {passed}));
 }}
 ''']
     others = {
