@@ -46,48 +46,68 @@ static void combine(uint64_t *mine, const uint64_t *theirs, int n, bool max)
 
 /* ---- some ranks of a communicator: a binomial tree --------------------------------------------------- */
 
+/* An empty message says that there is none, as a rank of the group has died: nobody waits for one that has given up. */
+static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, int from)
+{
+	MPI_Count got = size;
+	int err = mpi_coll_recv(word, size, bytes(), t->rank[from], t->tag, t->comm, &got);
+
+	if (err == MPI_SUCCESS && got < size)
+		err = mpi_fail(MPI_ERR_PROC_ABORTED,
+			       "the process of a rank of the group has ended");
+	return err;
+}
+
+/* `err`: what has gone wrong before. */
+static int group_send(const struct mpi_team *t, const uint64_t *word, MPI_Count size, int to,
+		      int err)
+{
+	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, bytes(), t->rank[to], t->tag,
+			       t->comm);
+
+	return err == MPI_SUCCESS ? rc : err;
+}
+
 static int group_up(const struct mpi_team *t, uint64_t *word, int n, bool max)
 {
 	uint64_t theirs[MPI_AGREE_WORDS];
 	MPI_Count size = n * (MPI_Count)sizeof(*word);
-	int err = MPI_SUCCESS;
+	int err = MPI_SUCCESS, rc;
 
-	for (int bit = 1; bit < t->size && err == MPI_SUCCESS; bit <<= 1) {
+	for (int bit = 1; bit < t->size; bit <<= 1) {
 		if (t->me & bit)
-			return mpi_coll_send(word, size, bytes(), t->rank[t->me - bit], t->tag,
-					     t->comm);
+			return group_send(t, word, size, t->me - bit, err);
 		if (t->me + bit >= t->size)
 			continue;
-		err = mpi_coll_recv(theirs, size, bytes(), t->rank[t->me + bit], t->tag, t->comm,
-				    NULL);
-		if (err == MPI_SUCCESS)
+		rc = group_recv(t, theirs, size, t->me + bit);
+		if (rc == MPI_SUCCESS)
 			combine(word, theirs, n, max);
+		err = err == MPI_SUCCESS ? rc : err;
 	}
 	return err;
 }
 
-static int group_down(const struct mpi_team *t, uint64_t *word, int n)
+static int group_down(const struct mpi_team *t, uint64_t *word, int n, int err)
 {
 	MPI_Count size = n * (MPI_Count)sizeof(*word);
-	int bit = 1, err = MPI_SUCCESS;
+	int bit = 1, rc;
 
 	while (bit < t->size && !(t->me & bit))
 		bit <<= 1;
-	if (t->me != 0)
-		err = mpi_coll_recv(word, size, bytes(), t->rank[t->me - bit], t->tag, t->comm,
-				    NULL);
-	for (bit >>= 1; bit > 0 && err == MPI_SUCCESS; bit >>= 1)
+	if (t->me != 0) {
+		rc = group_recv(t, word, size, t->me - bit);
+		err = err == MPI_SUCCESS ? rc : err;
+	}
+	/* one that has died by now is missed in the next round, if there is one */
+	for (bit >>= 1; bit > 0; bit >>= 1)
 		if (t->me + bit < t->size)
-			err = mpi_coll_send(word, size, bytes(), t->rank[t->me + bit], t->tag,
-					    t->comm);
+			group_send(t, word, size, t->me + bit, err);
 	return err;
 }
 
 static int group_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
 {
-	int err = group_up(t, word, n, max);
-
-	return err == MPI_SUCCESS ? group_down(t, word, n) : err;
+	return group_down(t, word, n, group_up(t, word, n, max));
 }
 
 /* ---- one communicator, and two ----------------------------------------------------------------------- */

@@ -215,14 +215,16 @@ static int call_them(MPI_Comm comm, int stay)
 	return wrong;
 }
 
-/* The survivors' own communicator, on which all is well. */
+/* The survivors' own communicator, on which all is well; with the dead one they make none. */
 static int among_the_living(void)
 {
-	int dead = size - 1, wrong = 0, one = 1, all = 0;
+	int dead = size - 1, wrong, one = 1, all = 0;
 	MPI_Group world, living;
 	MPI_Comm comm;
 
 	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	wrong = class_of(MPI_Comm_create_group(MPI_COMM_WORLD, world, 1, &comm)) !=
+		MPI_ERR_PROC_ABORTED;
 	MPI_Group_excl(world, 1, &dead, &living);
 	if (MPI_Comm_create_group(MPI_COMM_WORLD, living, 0, &comm))
 		return 8;
