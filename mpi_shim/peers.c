@@ -125,6 +125,18 @@ void mpi_peers_fini(void)
 static uint32_t checks;
 static int64_t checked_ms;
 
+static bool met(const struct mpi_peer *p)
+{
+	return (p->sent_slots | p->took_slots) != 0;
+}
+
+/* A network finds out that a process is gone when it has something for it. As what ends a wait, and no more. */
+static bool greet(int world)
+{
+	return PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[world],
+			    MPI_PT_CREDIT, 0, MPI_HUB_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
+}
+
 int mpi_lost_source(const struct mpi_comm *comm, int source)
 {
 	static const struct mpi_comm *asked_comm;
@@ -136,6 +148,8 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
 
 		p->asked = true;
+		if (!p->greeted && !met(p))
+			p->greeted = greet(mpi_comm_peer(comm, source));
 		return p->dead ? source : -1;
 	}
 	ask = asked_comm != comm || asked_check != checks;
@@ -164,8 +178,7 @@ int mpi_lost_any(const struct mpi_comm *comm)
 
 		if (p->dead)
 			return i;
-		p->asked |= (p->sent_slots | p->took_slots) != 0 ||
-			    mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
+		p->asked |= met(p) || mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
 	}
 	asked_comm = comm;
 	asked_check = checks;

@@ -154,6 +154,7 @@ struct mpi_peer {
 	bool owed;                                   /* is on that list */
 	bool dead;                                   /* its process has ended */
 	bool asked;   /* something waits for it: see whether it lives */
+	bool greeted; /* it has been sent something, for nothing else has come about */
 	uint8_t told; /* of the ranks that are to hear of its death, so many have */
 };
 

@@ -7,7 +7,7 @@
  * messages and make a communicator of their own. For mpiexec --keep-going. Usage: SEED leave|stay.
  *
  * Or, of four ranks over a network: one hears of a death from another, and has never had to do with the dead one
- * itself. Usage: SEED hear.
+ * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -277,6 +277,19 @@ static int hear(void)
 	return class_of(err) == MPI_ERR_PROC_ABORTED ? 0 : 2;
 }
 
+static int stranger(void)
+{
+	int number;
+
+	start(200000);
+	while (rank == size - 1)
+		pause();
+	return class_of(MPI_Recv(&number, 1, MPI_INT, size - 1, 1, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE)) == MPI_ERR_PROC_ABORTED
+		       ? 0
+		       : 2;
+}
+
 static void tell(int number, int wrong, const char *what)
 {
 	printf("%sok %d - a rank dies among collectives: %s\n", wrong ? "not " : "", number, what);
@@ -294,7 +307,11 @@ int main(int argc, char **argv)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	state = (unsigned long long)seed * 1000003u;
 	signal(SIGALRM, rank == size - 1 ? die : stuck);
-	wrong = strcmp(what, "hear") == 0 ? hear() : by_chance(seed, strcmp(what, "stay") == 0);
+	if (strcmp(what, "stranger") == 0)
+		wrong = stranger();
+	else
+		wrong = strcmp(what, "hear") == 0 ? hear()
+						  : by_chance(seed, strcmp(what, "stay") == 0);
 	alarm(0);
 	if (rank)
 		MPI_Send(&wrong, 1, MPI_INT, 0, 7, MPI_COMM_WORLD);
