@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/protocol.h"
@@ -212,8 +213,10 @@ static void copy(const struct transfer *x, char *there)
 		there += x->target_type->true_lb;
 		if (n == 8)
 			memcpy(x->put ? there : here, x->put ? here : there, 8);
+		else if (x->put)
+			memmove(there, here, n);
 		else
-			memmove(x->put ? there : here, x->put ? here : there, n);
+			base_move_back(here, there, n);
 	} else if (x->put) {
 		mpi_type_copy(x->buf, x->count, x->type, there, x->target_count, x->target_type);
 	} else {

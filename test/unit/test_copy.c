@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies into memory that another core has: all of it and nothing else, at any place, in pieces or not.
+ * Copies into memory that another core has, and into such that this one has: all of it and nothing else, at any place, in
+ * pieces or not, by vectors or not.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,7 @@
 
 #include "base/copy.h"
 
-#define MOST (3 * BASE_COPY_PIECE)
+#define MOST (2 * BASE_COPY_WIDE_MOST + 600)
 
 static unsigned char from[MOST + 128], to[MOST + 128], want[MOST + 128];
 
@@ -31,8 +32,7 @@ static void lengths_about_a_piece_are_copied(void **state)
 	for (uint64_t n = 1; n <= 3; n++)
 		for (uint64_t len = n * BASE_COPY_PIECE - 40; len <= n * BASE_COPY_PIECE + 40;
 		     len++)
-			if (len <= MOST)
-				copy(len, len % 64, 64 - len % 61);
+			copy(len, len % 64, 64 - len % 61);
 }
 
 static void short_ones_are_copied(void **state)
@@ -54,12 +54,53 @@ static void pieces_are_copied_with_and_without_the_instruction(void **state)
 	lengths_about_a_piece_are_copied(state);
 }
 
+/* Within one buffer. */
+static void move(uint64_t len, uint64_t source, uint64_t target)
+{
+	memcpy(to, from, sizeof(to));
+	memcpy(want, from, sizeof(want));
+	memmove(want + target, want + source, len);
+	base_move_back(to + target, to + source, len);
+	assert_memory_equal(to, want, sizeof(to));
+}
+
+static void moves(void)
+{
+	static const uint64_t about[] = { BASE_COPY_WIDE_LEAST, BASE_COPY_WIDE_LEAST + 256,
+					  BASE_COPY_WIDE_MOST };
+
+	for (int i = 0; i < 3; i++)
+		for (uint64_t len = about[i] - 4; len <= about[i] + 260; len++) {
+			move(len, len % 64, len + 64 + len % 61); /* apart */
+			move(len, sizeof(to) - len, len % 7);
+			move(len, len % 64, len % 64 + len); /* they touch */
+			move(len, len, 0);
+			move(len, len % 64, len % 64 + len - 1); /* they overlap */
+			move(len, len % 61 + 100, len % 61);
+			move(len, 5, 5);
+		}
+}
+
+static void what_this_core_has_is_moved_with_and_without_vectors(void **state)
+{
+	(void)state;
+	moves();
+#if defined(__x86_64__)
+	if (base_wide) {
+		base_wide = false;
+		moves();
+		base_wide = true;
+	}
+#endif
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lengths_about_a_piece_are_copied),
 		cmocka_unit_test(short_ones_are_copied),
 		cmocka_unit_test(pieces_are_copied_with_and_without_the_instruction),
+		cmocka_unit_test(what_this_core_has_is_moved_with_and_without_vectors),
 	};
 
 	for (size_t i = 0; i < sizeof(from); i++)
