@@ -127,26 +127,37 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	return rc;
 }
 
+/* Of many ranks a place has the own block, too: blocks are copied faster as one. Of few it has room for longer pieces. */
+static int blocks_of(const struct mpi_hub *h)
+{
+	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
+}
+
+/* Where in the place of local rank `from` its piece for rank `to` is. */
+static char *block_at(const struct mpi_hub *h, int from, int to, const struct piece *p)
+{
+	int blocks = blocks_of(h), i = blocks < h->n && to > from ? to - 1 : to;
+
+	return mpi_hub_place(h, from, p->bytes * (size_t)blocks) + (size_t)i * p->bytes;
+}
+
 static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 			  const struct mpi_vec *recv, const struct piece *p)
 {
-	size_t all = p->bytes * (size_t)h->n;
+	size_t all = p->bytes * (size_t)blocks_of(h);
 	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
 
-	/* many blocks are copied faster as one, with the own one */
 	if (!rc && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
 	    (MPI_Count)p->bytes == mpi_vec_bytes(send, 0))
 		memcpy(mpi_hub_place(h, h->me, all), send->buf + send->type->true_lb, all);
 	else
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
-				pack_piece(send, i, p,
-					   mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes);
+				pack_piece(send, i, p, block_at(h, h->me, i, p));
 	rc = meet_and_copy(h, rc, send->buf != recv->buf ? send : NULL, recv, p);
 	for (int i = 0; i < h->n && !rc; i++)
 		if (i != h->me)
-			unpack_piece(recv, i, p,
-				     mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes);
+			unpack_piece(recv, i, p, block_at(h, i, h->me, p));
 	return mpi_hub_leave(h, rc);
 }
 
@@ -155,7 +166,7 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
 	struct piece p = { 0 };
 
-	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(h->n)))
+	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(blocks_of(h))))
 		rc = mpi_first(rc, alltoall_piece(h, rc, send, recv, &p));
 	return rc;
 }
