@@ -335,7 +335,7 @@ int mpi_win_free(struct mpi_win **win)
 		return err;
 	err = mpi_rma_flush_all(*win);
 	/* nobody's memory goes while others are still at it */
-	if (!err)
+	if (!err || err == MPI_ERR_PROC_ABORTED)
 		err = mpi_coll_last_barrier((*win)->comm);
 	if (err == MPI_ERR_PROC_ABORTED) /* it goes all the same */
 		err = MPI_SUCCESS;

@@ -695,7 +695,6 @@ static void or_there_are_more(void **state)
 	assert_false(from.carrier->unfinished(&from.d.net));
 }
 
-/* The end of a packet is told when there is a new connection already. */
 /* Each has a packet that the link had no room for, and no more memory can be registered. */
 static void many_may_have_to_wait(void **state)
 {
@@ -732,6 +731,7 @@ static void many_may_have_to_wait(void **state)
 	from.d.npeers = 1;
 }
 
+/* The end of a packet is told when there is a new connection already. */
 static void what_broke_before_breaks_nothing(void **state)
 {
 	(void)state;
