@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies of a few bytes, for which a call costs more than the copy, of some KiB into lines that another core has, and into
- * such that this one has.
+ * Copies of a few bytes, for which a call costs more than the copy, of some KiB into lines that another core has, and
+ * into such that this one has.
  */
 #ifndef BASE_COPY_H
 #define BASE_COPY_H
@@ -76,8 +76,8 @@ static inline void base_copy_over(void *to, const void *from, uint64_t len)
 
 /*
  * As memmove, into memory that this core was the last to touch. From about 4 KiB on memmove uses the processor's own
- * instruction, which begins slowly; while both buffers are in the nearest cache vectors take two thirds of its time. Longer
- * copies, and those into lines that another core has, are slower by vectors.
+ * instruction, which begins slowly; while both buffers are in the nearest cache vectors take two thirds of its time.
+ * Longer copies, and those into lines that another core has, are slower by vectors.
  */
 static inline void base_move_back(void *to, const void *from, uint64_t len)
 {

@@ -127,7 +127,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	return rc;
 }
 
-/* Of many ranks a place has the own block, too: blocks are copied faster as one. Of few it has room for longer pieces. */
+/* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room for longer pieces. */
 static int blocks_of(const struct mpi_hub *h)
 {
 	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
