@@ -53,7 +53,7 @@ REMOVED = {'MPI_LB', 'MPI_UB', 'MPI_COMBINER_HVECTOR_INTEGER', 'MPI_COMBINER_HIN
 
 def names_of_mpif():
     text = (BUILD / 'mpifort/mpif.h').read_text()
-    return [n for n in re.findall(r'PARAMETER \((\w+)=', text) if n not in FORTRAN_ONLY]
+    return [n for n in re.findall(r'PARAMETER \((MPIX?_\w+)=', text) if n not in FORTRAN_ONLY]
 
 
 def values(folder, names):
