@@ -169,10 +169,11 @@ int mpi_lost_any(const struct mpi_comm *comm)
 {
 	static const struct mpi_comm *asked_comm;
 	static uint32_t asked_check;
+	const int n = comm->remote_size;
 
 	if (asked_comm == comm && asked_check == checks && !mpi_proto.any_dead)
 		return -1;
-	for (int i = 0; i < comm->remote_size; i++) {
+	for (int i = 0; i < n; i++) {
 		int world = mpi_comm_peer(comm, i);
 		struct mpi_peer *p = &mpi_proto.peer[world];
 
