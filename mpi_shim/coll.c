@@ -276,7 +276,7 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 {
 	struct mpi_plan p;
 
-	mpi_plan_begin_last(&p, comm, MPI_TAG_LAST);
+	mpi_plan_begin_last(&p, MPI_TAG_LAST);
 	mpi_intra_barrier(&p, comm);
 	return mpi_plan_end(&p, MPI_SUCCESS);
 }

@@ -137,41 +137,18 @@ static bool greet(int world)
 			    MPI_PT_CREDIT, 0, MPI_HUB_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
 }
 
-int mpi_lost_source(const struct mpi_comm *comm, int source)
+/* When a search of all ranks has had them looked after. */
+struct asked {
+	const struct mpi_comm *comm;
+	uint32_t check;
+};
+
+/* One that is dead, or -1. All that live are looked after, or those alone that are near or that this one has met. */
+static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 {
-	static const struct mpi_comm *asked_comm;
-	static uint32_t asked_check;
-	const int n = comm->remote_size;
-	bool ask;
-
-	if (source != MPI_ANY_SOURCE) {
-		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
-
-		p->asked = true;
-		if (!p->greeted && !met(p))
-			p->greeted = greet(mpi_comm_peer(comm, source));
-		return p->dead ? source : -1;
-	}
-	ask = asked_comm != comm || asked_check != checks;
-	for (int i = 0; i < n && (ask || mpi_proto.any_dead); i++) {
-		struct mpi_peer *p = &mpi_proto.peer[mpi_comm_peer(comm, i)];
-
-		p->asked = true;
-		if (p->dead)
-			return i;
-	}
-	asked_comm = comm;
-	asked_check = checks;
-	return -1;
-}
-
-int mpi_lost_any(const struct mpi_comm *comm)
-{
-	static const struct mpi_comm *asked_comm;
-	static uint32_t asked_check;
 	const int n = comm->remote_size;
 
-	if (asked_comm == comm && asked_check == checks && !mpi_proto.any_dead)
+	if (last->comm == comm && last->check == checks && !mpi_proto.any_dead)
 		return -1;
 	for (int i = 0; i < n; i++) {
 		int world = mpi_comm_peer(comm, i);
@@ -179,11 +156,32 @@ int mpi_lost_any(const struct mpi_comm *comm)
 
 		if (p->dead)
 			return i;
-		p->asked |= met(p) || mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
+		p->asked |= all || met(p) ||
+			    mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
 	}
-	asked_comm = comm;
-	asked_check = checks;
+	*last = (struct asked){ comm, checks };
 	return -1;
+}
+
+int mpi_lost_source(const struct mpi_comm *comm, int source)
+{
+	static struct asked last;
+	struct mpi_peer *p;
+
+	if (source == MPI_ANY_SOURCE)
+		return search(comm, &last, true);
+	p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
+	p->asked = true;
+	if (!p->greeted && !met(p))
+		p->greeted = greet(mpi_comm_peer(comm, source));
+	return p->dead ? source : -1;
+}
+
+int mpi_lost_any(const struct mpi_comm *comm)
+{
+	static struct asked last;
+
+	return search(comm, &last, false);
 }
 
 /* Of this one that has died. Whoever cannot be told now is in a later check. */

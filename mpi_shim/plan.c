@@ -31,8 +31,8 @@ struct mpi_act {
 
 void mpi_plan_note(struct mpi_plan *p, int rc)
 {
-	if (rc == MPI_ERR_PROC_ABORTED && p->whole)
-		p->lost = p->gone = p->whole->lost = true;
+	if (rc == MPI_ERR_PROC_ABORTED && p->comm)
+		p->lost = p->gone = p->comm->lost = true;
 	if (!rc || p->rc)
 		return;
 	p->rc = rc;
@@ -56,7 +56,7 @@ static void finish(struct mpi_plan *p, struct mpi_request *r)
 
 	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
 		r->error = MPI_SUCCESS; /* there was no room for what came */
-	r->whole = NULL;                /* nothing that goes with it */
+	r->whole = NULL;                /* else it would be looked at for what it owns */
 	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
 	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
 		mpi_plan_lose(p, rc);
@@ -120,7 +120,7 @@ static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 	}
 	mpi_plan_note(p, rc);
 	if (!rc && r != &mpi_request_sent) {
-		r->whole = p->whole;
+		r->whole = p->comm;
 		p->open[p->opens++] = r;
 	}
 }
@@ -287,17 +287,17 @@ void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_C
 /* A rank of the communicator has died. */
 static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
 {
-	if (!mpi_comm_lost(p->whole))
+	if (!mpi_comm_lost(p->comm))
 		return MPI_SUCCESS;
-	mpi_plan_note(p, mpi_fail_lost(p->whole));
+	mpi_plan_note(p, mpi_fail_lost(p->comm));
 	return MPI_ERR_PROC_ABORTED;
 }
 
 /* Where it would begin something. */
 static inline int look(struct mpi_plan *p)
 {
-	return __builtin_expect(p->whole->lost || mpi_proto.any_dead, 0) ? leave_out(p)
-									 : MPI_SUCCESS;
+	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_out(p)
+									: MPI_SUCCESS;
 }
 
 /* As far as it goes without waiting; true: to the end. */
@@ -333,7 +333,7 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 {
 	p->now = now;
 	p->lost = p->gone = false;
-	p->comm = p->whole = comm;
+	p->comm = comm;
 	p->tag = tag;
 	p->rc = MPI_SUCCESS;
 	p->request = NULL;
@@ -351,10 +351,9 @@ int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag)
 	return look(p);
 }
 
-void mpi_plan_begin_last(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+void mpi_plan_begin_last(struct mpi_plan *p, int tag)
 {
-	init(p, comm, tag, true);
-	p->whole = NULL;
+	init(p, NULL, tag, true);
 }
 
 int mpi_plan_end(struct mpi_plan *p, int rc)

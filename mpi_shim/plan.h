@@ -54,8 +54,7 @@ struct mpi_plan {
 	bool now;               /* carried out while it is made */
 	bool lost;              /* from here on it keeps step, and that is all */
 	bool gone;              /* the rest is left out */
-	struct mpi_comm *comm;
-	struct mpi_comm *whole; /* the same, but for one that goes on when a rank has died: NULL */
+	struct mpi_comm *comm;  /* NULL: whose ranks may die, and it goes on */
 	int tag;
 	int rc; /* the first error */
 	struct mpi_request *request;
@@ -114,7 +113,7 @@ void mpi_plan_lose(struct mpi_plan *p, int rc);
 /* A blocking collective: begin, make unless that is an error, end. */
 int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag);
 /* The same of one that waits for all ranks that live, whatever happens to others. */
-void mpi_plan_begin_last(struct mpi_plan *p, struct mpi_comm *comm, int tag);
+void mpi_plan_begin_last(struct mpi_plan *p, int tag);
 int mpi_plan_end(struct mpi_plan *p, int rc);
 
 /* Any other: new, make, then either of these with what making it returned. NULL: no memory. */

@@ -166,18 +166,18 @@ void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
  */
 static void unused(struct ofi *o, struct ofi_way *w)
 {
-	const bool connections = o->info->ep_attr->protocol == FI_PROTO_RXM || ofi_is_ip(o->info);
-	struct ofi_way **at = place(o, &w->raw);
+	struct ofi_way **at;
 
 	if (w->refs || o->info->ep_attr->protocol == FI_PROTO_RXD)
 		return;
-	if (!w->removed && (connections || !w->under_way)) {
+	if (!w->removed &&
+	    (!w->under_way || o->info->ep_attr->protocol == FI_PROTO_RXM || ofi_is_ip(o->info))) {
 		w->removed = true;
 		fi_av_remove(o->av, &w->addr, 1, 0);
 	}
 	if (!w->removed || w->under_way)
 		return;
-	while (*at != w)
+	for (at = place(o, &w->raw); *at != w;)
 		at = &(*at)->next;
 	*at = w->next;
 	free(w);
