@@ -9,6 +9,11 @@ shift
 line=$("$info" 2>/dev/null | grep '^  ofi ')
 case $line in
 *" usable"*)
+	# libfabric 1.17 reads all symbols of the kernel, twice, in each process that opens it: a quarter of these tests' time
+	if unshare -m mount --bind /dev/null /proc/kallsyms 2>/dev/null; then
+		# shellcheck disable=SC2016 # expanded by the inner shell
+		exec unshare -m sh -c 'mount --bind /dev/null /proc/kallsyms; exec "$@"' sh "$@"
+	fi
 	exec "$@"
 	;;
 *)
