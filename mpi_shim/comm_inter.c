@@ -28,8 +28,10 @@ static int tell_check(const struct mpi_team *t)
 	int err = t->comm->rank == t->leader ? check_peer(t) : MPI_SUCCESS, heard = err, rc;
 
 	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
-	if (err != MPI_SUCCESS || rc != MPI_SUCCESS || heard == MPI_SUCCESS)
-		return err != MPI_SUCCESS ? err : rc;
+	if (t->comm->rank == t->leader)
+		return err; /* if one has died, the other leader still waits for a message */
+	if (rc != MPI_SUCCESS || heard == MPI_SUCCESS)
+		return rc;
 	return mpi_fail(heard, "the leader, rank %d, gave an invalid peer_comm or remote_leader",
 			t->leader);
 }
@@ -139,8 +141,8 @@ int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 		return mpi_fail(MPI_ERR_COMM, "the communicator is not an intercommunicator");
 	team = mpi_team_of(comm);
 	err = wish(comm->local_comm, high, &mine);
-	if (err == MPI_SUCCESS)
-		err = mpi_team_swap(&team, &mine, 1, &theirs, 1);
+	if (err == MPI_SUCCESS || team.comm->rank == team.leader)
+		err = mpi_team_swap(&team, err, &mine, 1, &theirs, 1);
 	if (err == MPI_SUCCESS && (mine == MIXED || theirs == MIXED))
 		err = mpi_fail(MPI_ERR_ARG, "the ranks of one group gave different values of high");
 	if (err == MPI_SUCCESS)

@@ -287,9 +287,10 @@ int mpi_coll_irecv(void *buf, MPI_Count count, struct mpi_type *type, int source
 
 int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype, int dest,
 		      void *recvbuf, MPI_Count recvcount, struct mpi_type *recvtype, int source,
-		      int tag, struct mpi_comm *comm)
+		      int tag, struct mpi_comm *comm, MPI_Count *received)
 {
 	struct mpi_request *recv;
+	MPI_Status status;
 	int err = mpi_start_recv(recvbuf, recvcount, recvtype, source, tag, comm, comm->context + 1,
 				 &recv);
 
@@ -297,8 +298,10 @@ int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type 
 		return err;
 	/* within one group leaders may speak for ranks that live */
 	recv->whole = comm->inter ? comm : NULL;
-	return both(recv, sendbuf, sendcount, sendtype, dest, tag, comm, comm->context + 1,
-		    MPI_STATUS_IGNORE);
+	err = both(recv, sendbuf, sendcount, sendtype, dest, tag, comm, comm->context + 1, &status);
+	if (err == MPI_SUCCESS)
+		*received = mpi_status_bytes(&status);
+	return err;
 }
 
 int mpi_coll_waitall(struct mpi_request **request, int n)

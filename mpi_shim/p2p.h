@@ -46,7 +46,7 @@ int mpi_coll_irecv(void *buf, MPI_Count count, struct mpi_type *type, int source
 		   struct mpi_comm *comm, struct mpi_request **request);
 int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype, int dest,
 		      void *recvbuf, MPI_Count recvcount, struct mpi_type *recvtype, int source,
-		      int tag, struct mpi_comm *comm);
+		      int tag, struct mpi_comm *comm, MPI_Count *received);
 /* Waits for all and ends them, also after an error; the first error. NULL entries are skipped. */
 int mpi_coll_waitall(struct mpi_request **request, int n);
 

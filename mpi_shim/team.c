@@ -119,27 +119,43 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 	return mpi_coll_allreduce_and(word, n, comm);
 }
 
-/* The leaders' part has an outcome that their sides must hear of, too. */
-static int tell(const struct mpi_team *t, int err)
+/*
+ * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side before (`err`), else an
+ * empty message, upon which the other gives up, too: it may wait for a living leader alone. No size is 0.
+ */
+static int exchange(const struct mpi_team *t, int err, const void *mine, size_t size, void *theirs,
+		    size_t their_size)
+{
+	MPI_Count got = 0;
+	int rc = mpi_coll_sendrecv(mine, err == MPI_SUCCESS ? (MPI_Count)size : 0, bytes(),
+				   t->remote, theirs, (MPI_Count)their_size, bytes(), t->remote,
+				   t->tag, t->peer, &got);
+
+	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
+		return err != MPI_SUCCESS ? err : rc;
+	if (got < (MPI_Count)their_size)
+		return mpi_fail(MPI_ERR_PROC_ABORTED,
+				"the process of a rank of the other side has ended");
+	return MPI_SUCCESS;
+}
+
+/*
+ * What the leader got goes to all on its side, with the outcome of getting it. The leader itself goes on if one of
+ * them has died by now, as the other leader does not know: it finds that out when numbers are agreed on.
+ */
+static int spread(const struct mpi_team *t, void *data, size_t size, int err)
 {
 	int heard = err, rc;
 
 	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
-	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
-		return err != MPI_SUCCESS ? err : rc;
-	if (heard == MPI_SUCCESS)
-		return MPI_SUCCESS;
+	if (rc == MPI_SUCCESS && heard == MPI_SUCCESS)
+		rc = mpi_coll_bcast_bytes(data, size, t->leader, t->comm);
+	if (t->comm->rank == t->leader)
+		return err;
+	if (rc != MPI_SUCCESS || heard == MPI_SUCCESS)
+		return rc;
 	return mpi_fail(heard, "the leader of this side, rank %d, could not talk to the other one",
 			t->leader);
-}
-
-/* What the leader got goes to all on its side, with the outcome of getting it. */
-static int spread(const struct mpi_team *t, void *data, size_t size, int err)
-{
-	err = tell(t, err);
-	if (err == MPI_SUCCESS && size > 0)
-		err = mpi_coll_bcast_bytes(data, size, t->leader, t->comm);
-	return err;
 }
 
 static int bridge_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
@@ -149,10 +165,7 @@ static int bridge_reduce(const struct mpi_team *t, uint64_t *word, int n, bool m
 	int err = comm_reduce(t->comm, word, n, max);
 
 	if (t->comm->rank == t->leader) {
-		if (err == MPI_SUCCESS)
-			err = mpi_coll_sendrecv(word, (MPI_Count)size, bytes(), t->remote, theirs,
-						(MPI_Count)size, bytes(), t->remote, t->tag,
-						t->peer);
+		err = exchange(t, err, word, size, theirs, size);
 		if (err == MPI_SUCCESS)
 			combine(word, theirs, n, max);
 	}
@@ -195,35 +208,33 @@ int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
 	return a.error;
 }
 
-int mpi_team_swap(const struct mpi_team *t, const int *mine, int n, int *theirs, int their_n)
+int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int *theirs,
+		  int their_n)
 {
-	int err = MPI_SUCCESS;
+	size_t size = (size_t)their_n * sizeof(*theirs);
 
 	if (t->comm->rank == t->leader)
-		err = mpi_coll_sendrecv(mine, n * (MPI_Count)sizeof(int), bytes(), t->remote,
-					theirs, their_n * (MPI_Count)sizeof(int), bytes(),
-					t->remote, t->tag, t->peer);
-	return spread(t, theirs, (size_t)their_n * sizeof(int), err);
+		err = exchange(t, err, mine, (size_t)n * sizeof(*mine), theirs, size);
+	return spread(t, theirs, size, err);
 }
 
 int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mine,
 			 struct mpi_group **theirs)
 {
-	int *world = malloc(((size_t)mine->size + 1) * sizeof(*world)), *other = NULL;
-	int n = 0, err;
+	/* one more than there are: a group may be empty */
+	int *world = calloc((size_t)mine->size + 1, sizeof(*world)), *other = NULL;
+	int n = 0, err = world ? MPI_SUCCESS : mpi_fail_memory("a group");
 
-	if (!world)
-		return mpi_fail_memory("a group");
-	for (int i = 0; i < mine->size; i++)
+	for (int i = 0; world && i < mine->size; i++)
 		world[i] = mpi_group_world(mine, i);
-	err = mpi_team_swap(team, &mine->size, 1, &n, 1);
+	err = mpi_team_swap(team, err, &mine->size, 1, &n, 1);
 	if (err == MPI_SUCCESS) {
 		other = malloc(((size_t)n + 1) * sizeof(*other));
 		if (!other)
 			err = mpi_fail_memory("a group");
+		else
+			err = mpi_team_swap(team, err, world, mine->size + 1, other, n + 1);
 	}
-	if (err == MPI_SUCCESS)
-		err = mpi_team_swap(team, world, mine->size, other, n);
 	free(world);
 	if (err != MPI_SUCCESS) {
 		free(other);

@@ -35,10 +35,12 @@ int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max);
 int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context);
 
 /*
- * BRIDGE: each leader gives `n` ints and gets the other's, of which it knows the number, and all on its side have
- * them then. `mine` is looked at in leaders only.
+ * BRIDGE: each leader gives `n` ints, at least one, and gets the other's, of which it knows the number, and all on its
+ * side have them then. `mine` is looked at in leaders only. `err`, what has gone wrong before, is the outcome then, and
+ * the other side gives up as well.
  */
-int mpi_team_swap(const struct mpi_team *t, const int *mine, int n, int *theirs, int their_n);
+int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int *theirs,
+		  int their_n);
 /* BRIDGE: each side has the other's group then; `mine` is looked at in leaders only. One reference. */
 int mpi_team_swap_groups(const struct mpi_team *t, const struct mpi_group *mine,
 			 struct mpi_group **theirs);

@@ -7,7 +7,8 @@
  * messages and make a communicator of their own. For mpiexec --keep-going. Usage: SEED leave|stay.
  *
  * Or, of four ranks over a network: one hears of a death from another, and has never had to do with the dead one
- * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger.
+ * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger. Or even and odd ranks make
+ * intercommunicators meanwhile, whose leaders live: SEED bridge.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -34,11 +35,12 @@ enum what {
 	SCAN,
 	IBARRIER,
 	IALLREDUCE,
-	WHATS
+	WHATS,
+	BRIDGE = WHATS
 };
-static const char *const names[] = { "barrier",   "bcast",    "reduce",    "allreduce",
-				     "allgather", "alltoall", "gather",    "scatter",
-				     "scan",      "ibarrier", "iallreduce" };
+static const char *const names[] = { "barrier",   "bcast",    "reduce",     "allreduce",
+				     "allgather", "alltoall", "gather",     "scatter",
+				     "scan",      "ibarrier", "iallreduce", "intercommunicator" };
 
 static int rank, size, in[RANKS * MOST], out[RANKS * MOST];
 static unsigned long long state;
@@ -290,6 +292,32 @@ static int stranger(void)
 		       : 2;
 }
 
+/* All of them are asked for by all who live, so that none may hang; the last ones are long after the death. */
+static int bridge(int seed)
+{
+	MPI_Comm side, inter;
+	int class = 0, wrong = 0;
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &side);
+	MPI_Comm_set_errhandler(side, MPI_ERRORS_RETURN);
+	MPI_Barrier(MPI_COMM_WORLD);
+	start(1 + seed * 7919 % 20000);
+	for (int i = 0; i < AFTER; i++) {
+		last = (struct call){ BRIDGE, 0, 0, i };
+		class = class_of(
+			MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, !(rank % 2), 5, &inter));
+		if (class == MPI_SUCCESS)
+			MPI_Comm_free(&inter);
+		else if (class != MPI_ERR_PROC_ABORTED)
+			wrong |= 2;
+		usleep(10000);
+	}
+	if (class != MPI_ERR_PROC_ABORTED)
+		wrong |= 2;
+	MPI_Comm_free(&side);
+	return wrong;
+}
+
 static void tell(int number, int wrong, const char *what)
 {
 	printf("%sok %d - a rank dies among collectives: %s\n", wrong ? "not " : "", number, what);
@@ -309,6 +337,8 @@ int main(int argc, char **argv)
 	signal(SIGALRM, rank == size - 1 ? die : stuck);
 	if (strcmp(what, "stranger") == 0)
 		wrong = stranger();
+	else if (strcmp(what, "bridge") == 0)
+		wrong = bridge(seed);
 	else
 		wrong = strcmp(what, "hear") == 0 ? hear()
 						  : by_chance(seed, strcmp(what, "stay") == 0);
