@@ -68,10 +68,10 @@ static bool next_piece(struct piece *p, MPI_Count total, size_t most)
 	return p->bytes > 0;
 }
 
-/* Bytes of a block in one piece, if a rank has so many of them there. */
-static size_t piece_of(int blocks)
+/* Bytes of a block in one piece, if a rank has so many of them in so much room. */
+static size_t piece_of(size_t room, int blocks)
 {
-	return MPI_HUB_LONG / (size_t)blocks & ~(size_t)63;
+	return room / (size_t)blocks & ~(size_t)63;
 }
 
 /* ---- to all -------------------------------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	struct piece p = { 0 };
 
 	/* with an error, too: the others count on it */
-	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(1)))
+	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(MPI_HUB_LONG, 1)))
 		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
 	return rc;
 }
@@ -164,9 +164,10 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
 {
 	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
+	size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
 	struct piece p = { 0 };
 
-	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(blocks_of(h))))
+	while (next_piece(&p, mpi_vec_bytes(recv, 0), most))
 		rc = mpi_first(rc, alltoall_piece(h, rc, send, recv, &p));
 	return rc;
 }
@@ -203,7 +204,7 @@ int mpi_hub_gather(struct mpi_hub *h, int rc, const void *in, MPI_Count count,
 	if (h->me == root && in != MPI_IN_PLACE && !rc && !wrong)
 		wrong = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
 				      recv->type);
-	while (next_piece(&p, (MPI_Count)bytes, piece_of(1)))
+	while (next_piece(&p, (MPI_Count)bytes, piece_of(MPI_HUB_LONG, 1)))
 		wrong = mpi_first(wrong, gather_piece(h, rc, wrong, &mine, recv, &p, root));
 	return mpi_first(rc, wrong);
 }
@@ -236,7 +237,7 @@ int mpi_hub_scatter(struct mpi_hub *h, const struct mpi_vec *send, void *out, MP
 	struct piece p = { 0 };
 	int rc = MPI_SUCCESS;
 
-	while (next_piece(&p, (MPI_Count)each, piece_of(h->n)))
+	while (next_piece(&p, (MPI_Count)each, piece_of(MPI_HUB_LONG, h->n)))
 		rc = mpi_first(rc, scatter_piece(h, send, &mine, &p, root));
 	if (h->me == root && out != MPI_IN_PLACE && !rc)
 		rc = mpi_type_copy(mpi_vec_at(send, root), send->count, send->type, out, count,

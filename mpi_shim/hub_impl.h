@@ -19,8 +19,11 @@
 #define MPI_HUB_FEW    48  /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
+/* A place for long data. Shorter pieces stay in nearer caches; only alltoalls, which meet most often, fill it, and only
+ * where to meet costs switches of processes. */
+#define MPI_HUB_ROOM (3 * MPI_HUB_LONG)
 /* so that equal places do not share cache sets */
-#define MPI_HUB_LONG_STRIDE (MPI_HUB_LONG + 64)
+#define MPI_HUB_LONG_STRIDE (MPI_HUB_ROOM + 64)
 #define MPI_HUB_BRANCHES    32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))

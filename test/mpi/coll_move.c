@@ -331,6 +331,33 @@ static const char *alltoall_any(bool v)
 	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
 }
 
+/* More than one meeting of the ranks has room for, of which no rank's reaches into another's. */
+static const char *alltoall_long(int round)
+{
+	const int n = (2 << 20) / (int)sizeof(int) / tap_size + round;
+	int *in = malloc(sizeof(int) * (size_t)n * (size_t)tap_size);
+	int *out = malloc(sizeof(int) * (size_t)n * (size_t)tap_size);
+	const char *wrong = NULL;
+
+	if (!in || !out)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (int i = 0; i < n * tap_size; i++) {
+		in[i] = (int)value_of(tap_rank, i);
+		out[i] = -1;
+	}
+	MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	for (int i = 0; i < n * tap_size && !wrong; i++) {
+		int want = (int)value_of(i / n, (long)tap_rank * n + i % n);
+
+		if (out[i] != want)
+			wrong = tap_wrong("int %d of rank %d is %x, not %x", i % n, i / n, out[i],
+					  want);
+	}
+	free(in);
+	free(out);
+	return wrong;
+}
+
 static const char *alltoall(int round)
 {
 	return alltoall_any(round < 0);
@@ -469,6 +496,8 @@ int main(int argc, char **argv)
 #if MPI_VERSION >= 4
 	each_way("counts above 2^31", large_counts);
 #endif
+	tap_rounds_set(6);
+	tap_case("alltoall of long blocks", alltoall_long);
 	shapes_free();
 	cms_free();
 	return tap_end();
