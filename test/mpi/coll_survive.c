@@ -217,6 +217,23 @@ static int call_them(MPI_Comm comm, int stay)
 	return wrong;
 }
 
+/* Two sides that live, which find each other by a communicator that the dead one is in. */
+static int across(MPI_Comm living)
+{
+	MPI_Comm side, inter, merged;
+	int wrong, one = 1, all = 0;
+
+	MPI_Comm_split(living, rank % 2, rank, &side);
+	if (MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, !(rank % 2), 5, &inter))
+		return 1;
+	wrong = MPI_Intercomm_merge(inter, rank % 2, &merged);
+	wrong |= MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, merged) || all != size - 1;
+	MPI_Comm_free(&merged);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&side);
+	return wrong;
+}
+
 /* The survivors' own communicator, on which all is well; with the dead one they make none. */
 static int among_the_living(void)
 {
@@ -234,6 +251,7 @@ static int among_the_living(void)
 		wrong |= MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, comm) || all != size - 1;
 		wrong |= MPI_Barrier(comm) != MPI_SUCCESS;
 	}
+	wrong |= across(comm);
 	MPI_Comm_free(&comm);
 	MPI_Group_free(&living);
 	MPI_Group_free(&world);
