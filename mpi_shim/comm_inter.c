@@ -141,8 +141,7 @@ int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 		return mpi_fail(MPI_ERR_COMM, "the communicator is not an intercommunicator");
 	team = mpi_team_of(comm);
 	err = wish(comm->local_comm, high, &mine);
-	if (err == MPI_SUCCESS || team.comm->rank == team.leader)
-		err = mpi_team_swap(&team, err, &mine, 1, &theirs, 1);
+	err = mpi_team_swap(&team, err, &mine, 1, &theirs, 1);
 	if (err == MPI_SUCCESS && (mine == MIXED || theirs == MIXED))
 		err = mpi_fail(MPI_ERR_ARG, "the ranks of one group gave different values of high");
 	if (err == MPI_SUCCESS)

@@ -76,7 +76,7 @@ static int collect(struct split *s, struct choice mine)
 	if (!s->local || !s->remote)
 		return mpi_fail_memory("the colours and keys of all ranks");
 	err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
-	if (s->comm->inter && (err == MPI_SUCCESS || side->rank == s->team.leader))
+	if (s->comm->inter)
 		err = mpi_team_swap(&s->team, err, &s->local[0].colour, ints * s->comm->size,
 				    &s->remote[0].colour, ints * s->comm->remote_size);
 	return err;

@@ -150,7 +150,7 @@ static int spread(const struct mpi_team *t, void *data, size_t size, int err)
 	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
 	if (rc == MPI_SUCCESS && heard == MPI_SUCCESS)
 		rc = mpi_coll_bcast_bytes(data, size, t->leader, t->comm);
-	if (t->comm->rank == t->leader)
+	if (err != MPI_SUCCESS || t->comm->rank == t->leader)
 		return err;
 	if (rc != MPI_SUCCESS || heard == MPI_SUCCESS)
 		return rc;

@@ -7,8 +7,8 @@
  * messages and make a communicator of their own. For mpiexec --keep-going. Usage: SEED leave|stay.
  *
  * Or, of four ranks over a network: one hears of a death from another, and has never had to do with the dead one
- * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger. Or even and odd ranks make
- * intercommunicators meanwhile, whose leaders live: SEED bridge.
+ * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger. Or even and odd ranks
+ * make intercommunicators meanwhile, whose leaders live: SEED bridge.
  */
 #include <mpi.h>
 #include <signal.h>
