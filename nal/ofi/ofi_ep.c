@@ -251,6 +251,9 @@ static void set_limits(struct ofi *o)
 	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
 				   ? (uint32_t)i->tx_attr->inject_size
 				   : o->limits.packet;
+	/* within the host nobody else can send to us */
+	if (ofi_is_local(i) && i->domain_attr->cq_data_size >= sizeof(uint64_t))
+		o->limits.frame = o->limits.packet;
 }
 
 int ofi_ep_open(struct ofi *o, const char **what)

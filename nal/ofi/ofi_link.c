@@ -64,11 +64,15 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	ssize_t err;
 
 	if (k->len <= o->limits.copied) {
-		err = fi_inject(o->ep, k->bytes, k->len, w->addr);
+		err = k->bare ? fi_injectdata(o->ep, k->bytes, k->len, k->word, w->addr)
+			      : fi_inject(o->ep, k->bytes, k->len, w->addr);
 		return err ? refused(o, "fi_inject", err) : 0;
 	}
 	k->link_word[RDMA_LINK_WORDS - 1] = word_of(w, OFI_PACKET);
-	err = fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr, k->link_word);
+	err = k->bare ? fi_senddata(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, k->word,
+				    w->addr, k->link_word)
+		      : fi_send(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, w->addr,
+				k->link_word);
 	return begun(o, w, "fi_send", err);
 }
 
@@ -201,7 +205,10 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 		rdma_moved(&o->rdma, read_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_RECV:
-		if (e->flags & FI_RECV)
+		if (e->flags & FI_RECV && e->flags & FI_REMOTE_CQ_DATA)
+			rdma_arrived_bare(&o->rdma, NULL, e->data, o->multi ? e->buf : r->bytes,
+					  e->len);
+		else if (e->flags & FI_RECV)
 			rdma_arrived(&o->rdma, NULL, o->multi ? e->buf : r->bytes, e->len);
 		received(o, r, e->flags);
 		break;

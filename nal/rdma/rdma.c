@@ -242,6 +242,8 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	d->limits = *limits;
 	if (!d->limits.credit || d->limits.credit > UINT16_MAX) /* it is told in 16 bits */
 		d->limits.credit = CREDIT_OWN;
+	if (d->limits.credit > RDMA_WORD_CREDIT)
+		d->limits.frame = 0;
 	d->check_at = d->retry_at = DGRAM_NEVER;
 	d->longs_free = RDMA_NO_ID;
 	d->dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
@@ -251,7 +253,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	make_keys(d, job);
 	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) != sizeof(d->incarnation))
 		return "getrandom failed";
-	d->scratch.bytes =
+	d->scratch.bytes = d->scratch_bytes =
 		malloc(d->limits.copied > RDMA_HELLO_MAX ? d->limits.copied : RDMA_HELLO_MAX);
 	if (!d->scratch.bytes)
 		return "out of memory";
@@ -268,5 +270,5 @@ void rdma_stop(struct rdma *d)
 		net_stop(&d->net);
 	else if (d->link)
 		d->link->quit(d->state);
-	free(d->scratch.bytes);
+	free(d->scratch_bytes);
 }

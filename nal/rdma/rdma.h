@@ -81,6 +81,13 @@ struct rdma_coming {
 	enum dgram_status how; /* it is to end so */
 };
 
+/* How the last BEGIN began: a message with the same header and length needs to say neither. */
+struct rdma_began {
+	uint8_t header[DGRAM_HEADER_MAX];
+	uint32_t header_len;
+	uint64_t length; /* 0: there was none */
+};
+
 /* A packet with a message, or part of one, that nal/net does not want yet; or any that came before its turn. */
 struct rdma_late {
 	struct rdma_late *next;
@@ -111,6 +118,7 @@ struct rdma_peer {
 	struct rdma_out *queue, *queue_end;   /* not sent yet */
 	struct rdma_out *pieces, *pieces_end; /* of which pieces are wanted */
 	struct rdma_coming coming;
+	struct rdma_began began_out, began_in;
 	struct rdma_body *bodies;
 	struct rdma_body *overs, *overs_end; /* of which it is to be told that they are over */
 	uint32_t reading, novers;            /* bodies that are read, and overs */
@@ -155,6 +163,7 @@ struct rdma {
 	bool full; /* no more memory could be registered for packets; not tried before some is given back */
 	struct rdma_packet *free_small, *all_small;
 	struct rdma_packet scratch; /* for what the link copies */
+	uint8_t *scratch_bytes;     /* its own, where it does not lend those of a message */
 	struct rdma_slot {
 		struct rdma_out *out;
 		uint32_t gen, next_free;

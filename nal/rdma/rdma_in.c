@@ -20,27 +20,31 @@ broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char
 	rdma_break(d, p, DGRAM_RESTARTED, text);
 }
 
-/* A packet's copy. NULL: no memory, and the connection is broken. */
-static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const void *packet,
-				 size_t len)
+/* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the connection is broken. */
+static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+				 const void *packet, size_t len)
 {
-	struct rdma_late *l = malloc(sizeof(*l) + len);
+	const size_t before = packet ? 0 : RDMA_BEFORE_MORE;
+	struct rdma_late *l = malloc(sizeof(*l) + before + len);
 
 	if (!l) {
 		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 		return NULL;
 	}
 	l->next = NULL;
-	l->len = len;
-	memcpy(l->bytes, packet, len);
+	l->len = before + len;
+	if (!packet)
+		rdma_encode(l->bytes, m);
+	memcpy(l->bytes + before, packet ? packet : m->body, len);
 	return l;
 }
 
 /* Messages that nal/net did not want yet, with the order they came in. */
 static void __attribute__((noinline))
-put_off(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
+put_off(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	size_t len)
 {
-	struct rdma_late *l = copy_of(d, p, packet, len);
+	struct rdma_late *l = copy_of(d, p, m, packet, len);
 
 	if (!l)
 		return;
@@ -62,13 +66,23 @@ unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum dgr
 		rdma_say(d, p, &over);
 }
 
+static void remember(struct rdma_began *b, const struct rdma_msg *m)
+{
+	if (m->header == b->header)
+		return;
+	memcpy(b->header, m->header, m->header_len);
+	b->header_len = m->header_len;
+	b->length = m->length;
+}
+
 /* False: nal/net does not want it now. */
 static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
+	const bool whole = m->kind == RDMA_SHORT || m->here == m->length;
 	struct dgram_in in = {
 		.header = m->header,
 		.header_len = m->header_len,
-		.body = m->kind == RDMA_SHORT ? m->body : NULL,
+		.body = whole ? m->body : NULL,
 		.body_len = m->length,
 	};
 	struct dgram_landing landing = { .length = 0 };
@@ -78,6 +92,8 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it sent a message within another");
 		return true;
 	}
+	if (m->kind == RDMA_BEGIN)
+		remember(&p->began_in, m);
 	verdict = net_deliver(&d->net, p->number, &in, &landing);
 	if (verdict == DGRAM_LATER) {
 		p->held = true;
@@ -86,7 +102,7 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	p->taken++;
 	if (p->taken - p->told >= d->limits.credit / 2)
 		rdma_busy(d, p);
-	if (m->kind == RDMA_SHORT)
+	if (whole)
 		return true;
 	if (m->kind == RDMA_BEGIN)
 		rdma_begin(d, p, m, verdict == DGRAM_PULL ? &landing : NULL);
@@ -97,18 +113,34 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	return true;
 }
 
+/* The next bytes of what is coming; or, if nothing is, those of a message that begins as the last one. False: as above. */
+static bool deliver_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	const struct rdma_began *b = &p->began_in;
+	struct rdma_msg first;
+
+	if (p->coming.len || m->length > b->length) {
+		rdma_take_more(d, p, m);
+		return true;
+	}
+	first = *m;
+	first.kind = RDMA_BEGIN;
+	first.header = b->header;
+	first.header_len = b->header_len;
+	first.here = m->length;
+	first.length = b->length;
+	return deliver(d, p, &first);
+}
+
 void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_late *l;
 	struct rdma_msg m;
 
 	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == DGRAM_OK) {
-		if (rdma_decode(l->bytes, l->len, &m) == 0) {
-			if (m.kind == RDMA_MORE)
-				rdma_take_more(d, p, &m);
-			else if (!deliver(d, p, &m))
-				return;
-		}
+		if (rdma_decode(l->bytes, l->len, &m) == 0 &&
+		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver(d, p, &m)))
+			return;
 		p->late = l->next;
 		free(l);
 	}
@@ -176,9 +208,10 @@ static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
  * behind it: what comes before its turn waits, but no more than may be under way.
  */
 static void __attribute__((noinline))
-out_of_turn(struct rdma *d, struct rdma_peer *p, uint16_t seq, const void *packet, size_t len)
+out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	    size_t len)
 {
-	const uint16_t due = (uint16_t)(p->seq_in + 1);
+	const uint16_t due = (uint16_t)(p->seq_in + 1), seq = m->seq;
 	struct rdma_late **at = early_at(p, seq);
 
 	if (d->limits.any_order && (uint16_t)(seq - due) < EARLY_TIMES * d->limits.credit && !*at) {
@@ -186,7 +219,7 @@ out_of_turn(struct rdma *d, struct rdma_peer *p, uint16_t seq, const void *packe
 			p->gap_at = p->seq_in;
 			p->gap = net_now(&d->net);
 		}
-		*at = copy_of(d, p, packet, len);
+		*at = copy_of(d, p, m, packet, len);
 		p->spoke = true;
 		rdma_await(d, p);
 	} else {
@@ -217,7 +250,8 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 
 /* Behind those that nal/net did not want yet, of which there are no more than there was credit. */
 static void __attribute__((noinline))
-wait_turn(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
+wait_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	  size_t len)
 {
 	uint32_t waiting = 0;
 
@@ -226,14 +260,22 @@ wait_turn(struct rdma *d, struct rdma_peer *p, const void *packet, size_t len)
 	if (waiting >= d->limits.credit)
 		broke_rules(d, p, DGRAM_DROP_NO_CREDIT, "it sent more than it may");
 	else
-		put_off(d, p, packet, len);
+		put_off(d, p, m, packet, len);
 }
 
 static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 			   const void *packet, size_t len)
 {
 	if (p->late || p->held || !deliver(d, p, m))
-		wait_turn(d, p, packet, len);
+		wait_turn(d, p, m, packet, len);
+}
+
+/* What is coming goes on, if its beginning does not wait. */
+static void more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+		 size_t len)
+{
+	if (p->late || (p->held && !p->coming.len) || !deliver_more(d, p, m))
+		wait_turn(d, p, m, packet, len);
 }
 
 /* Whose packet it is, whose turn it is. NULL: of no use. */
@@ -248,7 +290,7 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m,
 	}
 	if (m->seq == (uint16_t)(p->seq_in + 1))
 		return in_turn(d, p, m) ? p : NULL;
-	out_of_turn(d, p, m->seq, packet, len);
+	out_of_turn(d, p, m, packet, len);
 	return NULL;
 }
 
@@ -276,10 +318,7 @@ take_other(struct rdma *d, const void *packet, size_t len)
 		message(d, p, &m, packet, len);
 		break;
 	case RDMA_MORE:
-		if (p->late) /* so is its beginning */
-			wait_turn(d, p, packet, len);
-		else
-			rdma_take_more(d, p, &m);
+		more(d, p, &m, packet, len);
 		break;
 	case RDMA_PIECE:
 		p->taken++;
@@ -342,6 +381,26 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void
 	if (!p)
 		return;
 	message(d, p, &m, packet, len);
+	if (p->early)
+		take_early(d, p);
+}
+
+void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len)
+{
+	const uint16_t to = rdma_word_to(word);
+	struct rdma_peer *p = to < d->npeers ? d->peer[to] : NULL;
+	struct rdma_msg m = { .kind = RDMA_MORE, .to = to, .body = bytes, .length = len };
+
+	if (!p || !len || !(way ? way == p->way : rdma_word_fits(word, p->own_token))) {
+		d->stats.drops[len ? DGRAM_DROP_UNKNOWN : DGRAM_DROP_MALFORMED]++;
+		return;
+	}
+	m.token = p->own_token;
+	m.seq = rdma_word_seq(word, (uint16_t)(p->seq_in + 1));
+	m.taken = rdma_word_taken(word, (uint16_t)p->its_taken);
+	if (!sender(d, &m, NULL, len))
+		return;
+	more(d, p, &m, NULL, len);
 	if (p->early)
 		take_early(d, p);
 }

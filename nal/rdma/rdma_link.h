@@ -53,6 +53,9 @@ struct rdma_packet {
 	uint32_t len;       /* at most limits.packet */
 	struct rdma_mr *mr; /* of the memory `bytes` lies in, if limits.local_mr */
 	bool last; /* nothing is sent behind it: the link that quits waits for its arrival */
+	bool bare; /* its bytes are a message's and nothing else, and */
+	uint64_t
+		word; /* this goes beside them, the lower 32 bits of it by a link that knows ways */
 	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is on its way */
 	/* the machine's own, from here */
 	uint32_t serial; /* of the connection it went by, or was to make */
@@ -93,6 +96,8 @@ struct rdma_limits {
 	uint32_t reads; /* reads in flight to one peer, at most; 0: any */
 	bool local_mr;  /* local buffers have to be registered */
 	bool any_order; /* of the packets of a peer one may arrive before those sent earlier */
+	uint32_t
+		frame; /* packets may be bare; what is sent for one is cheapest if it is a multiple of this. 0: none may */
 };
 
 #define RDMA_PACKET_MIN 1024u
@@ -147,6 +152,9 @@ struct rdma_link {
 
 /* A packet has arrived. The bytes are good until it returns. `way`: which way, if the link knows, or NULL. */
 void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len);
+
+/* The same of a bare one. */
+void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len);
 
 /* A packet's bytes are no longer needed. For RDMA_BROKEN `why` says what the library or device said. */
 void rdma_sent(struct rdma *d, struct rdma_packet *p, enum rdma_end end, const char *why);

@@ -122,7 +122,7 @@ static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_
 		rdma_tell_overs(d, p);
 	k = len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, len, data);
 	if (k)
-		k->last = false;
+		k->last = k->bare = false;
 	return k;
 }
 
@@ -141,6 +141,8 @@ keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 		memcpy(k->bytes, d->scratch.bytes, d->scratch.len);
 		k->len = d->scratch.len;
 		k->last = d->scratch.last;
+		k->bare = d->scratch.bare;
+		k->word = d->scratch.word;
 		k->peer = p;
 	}
 	k->next = NULL;
@@ -264,15 +266,34 @@ static bool has_credit(const struct rdma_peer *p)
 	return p->sent - p->its_taken < p->allowed;
 }
 
-static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
+/* Would the body alone take less of what a packet is sent in? */
+static inline bool better_bare(const struct rdma *d, uint64_t before, uint64_t len)
 {
-	return len <= d->limits.packet - RDMA_BEFORE_SHORT - header_len;
+	const uint32_t frame = d->limits.frame;
+
+	return frame && before + len > frame && (before + len - 1) / frame > (len - 1) / frame;
 }
 
-/* Does it go in several packets, without being asked for? */
+/* Does it go in one packet, with its header? */
+static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
+{
+	const size_t before = RDMA_BEFORE_SHORT + header_len;
+
+	return len <= d->limits.packet - before && !better_bare(d, before, len);
+}
+
+/* Does it go in several, without being asked for, or with no header if that is known? */
 static bool in_parts(const struct rdma *d, size_t header_len, uint64_t len)
 {
-	return len <= d->limits.eager && !fits(d, header_len, len);
+	return !fits(d, header_len, len) &&
+	       (len <= d->limits.eager || (d->limits.frame && len <= d->limits.packet));
+}
+
+static bool begins_again(const struct rdma_began *b, const void *header, uint32_t header_len,
+			 uint64_t len)
+{
+	return b->length == len && b->header_len == header_len &&
+	       memcmp(b->header, header, header_len) == 0;
 }
 
 /* False: no packet for now. */
@@ -297,13 +318,37 @@ static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, 
 	return true;
 }
 
-/* The next packet of a message that takes several, of which the bytes up to `at` were sent: up to where they are then.
- * The same: no packet for now. */
+/* The header of a message in parts, which others may begin with from now on. */
+static void put_header(struct rdma_peer *p, struct rdma_packet *k, const void *header,
+		       uint32_t header_len, uint64_t len)
+{
+	memcpy(k->bytes + k->len, header, header_len);
+	k->len += header_len;
+	memcpy(p->began_out.header, header, header_len);
+	p->began_out.header_len = header_len;
+	p->began_out.length = len;
+}
+
+/* Bytes of it; those of a bare packet, if the link copies them, it takes from where they are. */
+static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct dgram_mem *mem,
+		      uint64_t at, uint64_t bytes)
+{
+	if (k->bare && k == &d->scratch && mem->base)
+		k->bytes = (uint8_t *)mem->base + at;
+	else
+		rdma_copy_out(d, k->bytes + k->len, mem, at, bytes);
+	k->len += (uint32_t)bytes;
+}
+
+/* The next packet of a message that takes several, or none of whose header, of which the bytes up to `at` were sent: up to
+ * where they are then. The same: no packet for now. */
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
 			  uint32_t header_len, const struct dgram_mem *mem, uint64_t len,
 			  uint64_t at)
 {
-	const size_t before = at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
+	const bool bare =
+		d->limits.frame && (at || begins_again(&p->began_out, header, header_len, len));
+	const size_t before = bare ? 0 : at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
 	const uint64_t most = d->limits.packet - before;
 	const uint64_t bytes = len - at < most ? len - at : most;
 	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
@@ -315,15 +360,15 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 	m.header_len = header_len;
 	m.length = len;
 	head(p, &m);
-	k->len = rdma_encode(k->bytes, &m);
-	if (!at) {
-		memcpy(k->bytes + k->len, header, header_len);
-		k->len += header_len;
-	}
-	rdma_copy_out(d, k->bytes + k->len, mem, at, bytes);
-	k->len += (uint32_t)bytes;
+	k->bare = bare;
+	k->word = rdma_word(m.to, m.seq, m.taken, m.token);
+	k->len = bare ? 0 : rdma_encode(k->bytes, &m);
+	if (!bare && !at)
+		put_header(p, k, header, header_len, len);
+	put_bytes(d, k, mem, at, bytes);
 	p->sent++;
 	send_packet(d, p, k);
+	d->scratch.bytes = d->scratch_bytes;
 	return at + bytes;
 }
 

@@ -328,6 +328,7 @@ static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 	p->seq_out = p->seq_in = 0;
 	p->taken = p->told = 0;
 	p->sent = p->its_taken = 0;
+	p->began_out.length = p->began_in.length = 0;
 	p->heard = net_now(&d->net);
 	p->state = RDMA_UP;
 	p->serial++;

@@ -79,7 +79,7 @@ static int decode_begin(const uint8_t *at, size_t len, uint8_t header_len, struc
 	m->length = dgram_get64(w->length);
 	m->body = at + sizeof(*w) + header_len;
 	m->here = len - sizeof(*w) - header_len;
-	return m->here && m->here < m->length && m->length <= RDMA_PARTS_MOST ? 0 : -EPROTO;
+	return m->here && m->here <= m->length && m->length <= RDMA_PARTS_MOST ? 0 : -EPROTO;
 }
 
 static int decode_more(const uint8_t *at, size_t len, struct rdma_msg *m)

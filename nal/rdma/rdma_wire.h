@@ -10,7 +10,7 @@
 #include "nal/dgram/dgram_wire.h"
 #include "nal/rdma/rdma_link.h"
 
-#define RDMA_VERSION 5
+#define RDMA_VERSION 6
 
 enum rdma_kind {
 	RDMA_HELLO = 1, /* I would talk to you */
@@ -24,7 +24,7 @@ enum rdma_kind {
 	RDMA_PING,      /* the same, and a NOTE is wanted */
 	RDMA_BYE,       /* I close, or give you up */
 	RDMA_BEGIN,     /* a message with the first bytes of its body; data */
-	RDMA_MORE,      /* the next ones; data */
+	RDMA_MORE, /* the next ones, or the first ones of a message that begins as the last BEGIN; data */
 };
 
 /* Does it need a credit of the receiver's? */
@@ -90,7 +90,7 @@ static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
  *   +--------+--------+-------
  *   | length | header | bytes
  *   +--------+--------+-------
- * Follows the head of a BEGIN: the length of the whole body, and as many bytes of it as the rest, but not all.
+ * Follows the head of a BEGIN: the length of the whole body, and as many bytes of it as the rest.
  */
 struct rdma_wire_begin {
 	uint8_t length[8]; /*  0 */
@@ -136,6 +136,43 @@ static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 
 #define RDMA_PARTS_MOST 65536u /* bytes of a body that comes in several packets, unasked */
 #define RDMA_OVERS      7u     /* messages that an OVER is of, at most */
+
+/*
+ *    0    16    24      32      64
+ *   +----+-----+-------+-------+     bits
+ *   | to | seq | taken | token |
+ *   +----+-----+-------+-------+
+ * The word that goes beside a bare packet, which is a MORE without its head: as there, but of seq, taken and token the lower
+ * bits. By a link that knows which way it came the token does not go.
+ */
+static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t taken, uint64_t token)
+{
+	return to | (uint64_t)(uint8_t)seq << 16 | (uint64_t)(uint8_t)taken << 24 | token << 32;
+}
+
+#define RDMA_WORD_CREDIT                                                                           \
+	127u /* so many packets with data under way are told apart by the lower bits */
+
+static inline uint16_t rdma_word_to(uint64_t word)
+{
+	return (uint16_t)word;
+}
+
+/* The number that has these lower eight bits, where `from` is the least that it may be. */
+static inline uint16_t rdma_word_seq(uint64_t word, uint16_t from)
+{
+	return (uint16_t)(from + (uint8_t)((uint8_t)(word >> 16) - (uint8_t)from));
+}
+
+static inline uint16_t rdma_word_taken(uint64_t word, uint16_t from)
+{
+	return rdma_word_seq(word >> 8, from);
+}
+
+static inline bool rdma_word_fits(uint64_t word, uint64_t token)
+{
+	return word >> 32 == (token & UINT32_MAX);
+}
 
 /* Bytes of a packet before the header of a message, and of a piece. */
 #define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)

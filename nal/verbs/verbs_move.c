@@ -6,6 +6,7 @@
  * A completion says which work request it is of: not all devices complete reads and what was posted behind them in
  * order (siw does not).
  */
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -144,8 +145,10 @@ int verbs_send(void *link, void *way, struct rdma_packet *p)
 
 	if (err)
 		return err;
-	wr = work(v, IBV_WR_SEND, in_line ? IBV_SEND_INLINE : 0, p->bytes, p->len,
-		  in_line ? 0 : lkey_of(p->mr));
+	wr = work(v, p->bare ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, in_line ? IBV_SEND_INLINE : 0,
+		  p->bytes, p->len, in_line ? 0 : lkey_of(p->mr));
+	if (p->bare)
+		wr->imm_data = htobe32((uint32_t)p->word);
 	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET)
 		return post_quietly(v, w->conn, wr);
 	return post(v, w->conn, wr, in_line ? NULL : p);
@@ -258,6 +261,8 @@ static void arrived(struct verbs *v, const struct ibv_wc *wc)
 		return;
 	if (c->state == VERBS_UNPROVEN)
 		verbs_confirmed(v, c, bytes, wc->byte_len);
+	else if (c->state == VERBS_UP && wc->wc_flags & IBV_WC_WITH_IMM)
+		rdma_arrived_bare(&v->rdma, c->way, be32toh(wc->imm_data), bytes, wc->byte_len);
 	else if (c->state == VERBS_UP)
 		rdma_arrived(&v->rdma, c->way, bytes, wc->byte_len);
 }

@@ -3,7 +3,7 @@
  *
  * The message machine of fabrics in the middle of things, with a peer that has the job's secret and says what it likes,
  * and a link that has no room, breaks, and ends what it was given when it likes. The input is a sequence of steps, each a
- * byte; behind that of a packet come its length and its bytes. Whatever comes, nothing is written outside of landings nor
+ * byte; behind that of a packet come its length and its bytes, where a packet of no kind is a bare one. Whatever comes, nothing is written outside of landings nor
  * after they were given back, every message and landing ends once, and the machine goes to sleep in the end.
  */
 #include <errno.h>
@@ -341,6 +341,27 @@ static uint32_t greet(uint8_t *to, uint8_t kind, uint8_t say)
 	return rdma_encode(to, &m);
 }
 
+/* The word and bytes of a bare packet of the peer's; likewise. */
+static void give_bare(const uint8_t *data, uint32_t len, bool right)
+{
+	const struct rdma_peer *p = it.d.peer[0];
+	const uint32_t before = right ? 2 : 8;
+	uint64_t word;
+	uint8_t *bytes;
+
+	if (len < before)
+		return;
+	word = right ? rdma_word(0, (uint16_t)(p->seq_in + 1u + (data[0] >> 6)),
+				 (uint16_t)(p->its_taken + (data[1] & 3u)), p->own_token)
+		     : dgram_get64(data);
+	bytes = malloc(len - before);
+	if (!bytes)
+		abort();
+	memcpy(bytes, data + before, len - before);
+	rdma_arrived_bare(&it.d, data[0] & 1 ? p->way : NULL, word, bytes, len - before);
+	free(bytes);
+}
+
 /* A packet of the peer's, in memory of its length; right is what would else be dropped at once, if that is wanted. */
 static void give(const uint8_t *data, uint32_t len, bool right)
 {
@@ -349,6 +370,10 @@ static void give(const uint8_t *data, uint32_t len, bool right)
 	const uint8_t kind = data[0] & 15;
 	uint32_t before = 0;
 
+	if (!kind) {
+		give_bare(data + 1, len - 1, right);
+		return;
+	}
 	if (right && (kind == RDMA_HELLO || kind == RDMA_WELCOME)) {
 		before = greet(head, kind, len > 1 ? data[1] : 0);
 		len = 0;
@@ -404,7 +429,7 @@ static void step(uint8_t what)
 	run();
 }
 
-static void open_machine(bool any_order)
+static void open_machine(bool any_order, bool bare)
 {
 	const struct rdma_limits limits = { .packet = PACKET,
 					    .copied = COPIED,
@@ -413,7 +438,8 @@ static void open_machine(bool any_order)
 					    .read = 3000,
 					    .reads = 2,
 					    .local_mr = true,
-					    .any_order = any_order };
+					    .any_order = any_order,
+					    .frame = bare ? PACKET : 0 };
 	static const struct nal_job job = { .secret_len = 16 };
 	uint8_t head[RDMA_HELLO_MAX];
 
@@ -456,7 +482,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (!size)
 		return 0;
-	open_machine(data[0] & 1);
+	open_machine(data[0] & 1, data[0] & 2);
 	for (size_t at = 1; at < size;) {
 		const uint8_t what = data[at++];
 		size_t len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What libfabric says of an error reaches the machine of nal/rdma in its words, with the provider and the call. The
- * provider and the machine are stubs.
+ * What libfabric says of an error reaches the machine of nal/rdma in its words, with the provider and the call, and so does
+ * a word that goes beside a packet. The provider and the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +23,8 @@ static ssize_t
 static struct fi_cq_err_entry error;
 static enum rdma_end ended; /* how what was under way did */
 static char said[128];
+static uint64_t beside;               /* the word that went with a packet, or came; 0: none did */
+static struct fi_cq_data_entry *came; /* what a look finds */
 
 /* ---- the provider ----------------------------------------------------------------------------- */
 
@@ -47,6 +49,20 @@ static ssize_t ep_send(struct fid_ep *ep, const void *bytes, size_t len, void *d
 	return answer;
 }
 
+static ssize_t ep_injectdata(struct fid_ep *ep, const void *bytes, size_t len, uint64_t data,
+			     fi_addr_t to)
+{
+	beside = data;
+	return ep_inject(ep, bytes, len, to);
+}
+
+static ssize_t ep_senddata(struct fid_ep *ep, const void *bytes, size_t len, void *desc,
+			   uint64_t data, fi_addr_t to, void *context)
+{
+	beside = data;
+	return ep_send(ep, bytes, len, desc, to, context);
+}
+
 static ssize_t ep_read(struct fid_ep *ep, void *bytes, size_t len, void *desc, fi_addr_t from,
 		       uint64_t address, uint64_t key, void *context)
 {
@@ -61,15 +77,23 @@ static ssize_t ep_read(struct fid_ep *ep, void *bytes, size_t len, void *desc, f
 	return answer;
 }
 
-static struct fi_ops_msg msg = { .size = sizeof(msg), .inject = ep_inject, .send = ep_send };
+static struct fi_ops_msg msg = { .size = sizeof(msg),
+				 .inject = ep_inject,
+				 .send = ep_send,
+				 .injectdata = ep_injectdata,
+				 .senddata = ep_senddata };
 static struct fi_ops_rma rma = { .size = sizeof(rma), .read = ep_read };
 static struct fid_ep ep = { .msg = &msg, .rma = &rma };
 
 static ssize_t cq_read(struct fid_cq *cq, void *entry, size_t count)
 {
 	(void)cq;
-	(void)entry;
 	(void)count;
+	if (came) {
+		memcpy(entry, came, sizeof(*came));
+		came = NULL;
+		return 1;
+	}
 	if (looked)
 		return looked;
 	return error.err ? -FI_EAVAIL : -FI_EAGAIN;
@@ -111,6 +135,14 @@ void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len)
 	(void)way;
 	(void)bytes;
 	(void)len;
+}
+
+void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len)
+{
+	(void)d;
+	assert_null(way);
+	beside = word;
+	snprintf(said, sizeof(said), "%.*s", (int)len, (const char *)bytes);
 }
 
 static void over(enum rdma_end end, const char *why)
@@ -199,6 +231,7 @@ static int fresh(void **state)
 	error = (struct fi_cq_err_entry){ .err = 0 };
 	way = (struct ofi_way){ .refs = 1 };
 	answer = looked = 0;
+	beside = 0;
 	*said = '\0';
 	return 0;
 }
@@ -251,6 +284,52 @@ static void what_went_wrong_later_is_told_with_the_provider_s_words(void **state
 	assert_string_equal(said, "provider stub: something else (its number 42)");
 }
 
+static void a_word_goes_beside_a_bare_packet(void **state)
+{
+	(void)state;
+	for (packet.len = 64; packet.len <= 65; packet.len++) {
+		packet.bare = false;
+		packet.word = 0xfeedfacecafebeef;
+		assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+		assert_int_equal(beside, 0);
+		packet.bare = true;
+		assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+		assert_int_equal(beside, 0xfeedfacecafebeef);
+		beside = 0;
+	}
+	assert_int_equal(way.under_way, 2);
+	answer = -FI_EOTHER;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), -FI_EOTHER);
+	answer = -FI_EAGAIN;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), -EAGAIN);
+}
+
+static void and_comes_with_it(void **state)
+{
+	char text[] = "bytes";
+	struct ofi_recv r = { .bytes = (uint8_t *)text, .word[RDMA_LINK_WORDS - 1] = OFI_RECV };
+	struct fi_cq_data_entry e = {
+		.op_context = &r, .flags = FI_RECV, .len = 3, .buf = text, .data = 7
+	};
+
+	(void)state;
+	for (int multi = 0; multi < 2; multi++) {
+		o.multi = multi;
+		r.idle = false;
+		came = &e;
+		e.flags = FI_RECV;
+		assert_int_equal(ofi_link.poll(&o), 1);
+		assert_int_equal(beside, 0);
+		r.idle = false;
+		came = &e;
+		e.flags = FI_RECV | FI_REMOTE_CQ_DATA;
+		assert_int_equal(ofi_link.poll(&o), 1);
+		assert_int_equal(beside, 7);
+		assert_string_equal(said, "byt");
+		beside = 0;
+	}
+}
+
 /* What warnings say meanwhile. */
 static void warned_by_polling(char *text, size_t len)
 {
@@ -293,6 +372,8 @@ int main(void)
 		cmocka_unit_test_setup(no_room_is_no_error, fresh),
 		cmocka_unit_test_setup(what_went_wrong_later_is_told_with_the_provider_s_words,
 				       fresh),
+		cmocka_unit_test_setup(a_word_goes_beside_a_bare_packet, fresh),
+		cmocka_unit_test_setup(and_comes_with_it, fresh),
 		cmocka_unit_test_setup(that_nothing_is_told_any_more_is_said_once, fresh),
 	};
 

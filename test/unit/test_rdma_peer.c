@@ -284,10 +284,14 @@ static void an_answer_after_it_was_given_up_makes_the_connection(void **state)
 {
 	(void)state;
 	call_in_vain();
+	peer->began_out.length = peer->began_in.length = 5;
 	rdma_lose(&d, peer);
 	assert_int_equal(peer->state, RDMA_IDLE);
 	welcome(greeted);
 	is_up();
+	/* nothing has begun on it yet, so nothing can begin likewise */
+	assert_int_equal(peer->began_out.length, 0);
+	assert_int_equal(peer->began_in.length, 0);
 }
 
 static void so_does_one_before_that_was_told(void **state)
