@@ -205,10 +205,6 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 	return counted(hub, h);
 }
 
-/* Blocks that up to MPI_HUB_FEW_RANKS read, but for two: these copy into pages that stay in their caches, and out of
- * them, both at the same time, in less than half of the time. */
-#define READ_BYTES (32 << 10)
-
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
@@ -218,11 +214,16 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 
 	if (!p->now || bytes <= 0 || comm->inter || is_in(read, mpi_coll_setting.ruled_out))
 		return NULL;
-	if (!wanted && (comm->size == 2 || (few ? bytes < READ_BYTES : bytes <= most)))
+	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
 		return NULL;
 	/* otherwise made by mpi_hub_for, which is asked next */
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
-	return counted(read, h && mpi_hub_reads(h, wanted) ? h : NULL);
+	if (h && !mpi_hub_reads(h, wanted))
+		h = NULL;
+	/* pages that stay in the caches of two, which both copy to and from at the same time, may take half as long, or twice */
+	if (h && !wanted && comm->size == 2 && !mpi_hub_way_reads(h, (size_t)bytes))
+		h = NULL;
+	return counted(read, h);
 }
 
 /* Does the result depend on the order in which more than two are combined? */

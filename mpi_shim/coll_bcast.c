@@ -178,7 +178,8 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes, INT64_MAX, NODES_BYTES)
+		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
+				    comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
 		      : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);

@@ -264,8 +264,8 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
-			     NODES_BYTES);
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
+			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
 	if (hub && sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
 	if (hub && mpi_hub_nodes(hub) > 1)

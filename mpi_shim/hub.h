@@ -88,6 +88,13 @@ int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, 
  * will all others.
  */
 bool mpi_hub_reads(const struct mpi_hub *hub, bool wanted);
+/* Of two ranks that can, with blocks of MPI_HUB_READ_BYTES at least, which begin: whether they are read now, by what was
+ * faster lately. The same on both. */
+bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes);
+#define MPI_HUB_READ_BYTES (32 << 10)
+/* Up to here two ranks that have a processor each do without messages where one gives and the other takes: of a longer one
+ * both copy a half, once, or by what else was faster lately. */
+#define MPI_HUB_TWO_BYTES (32 << 10)
 bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
 		  const struct mpi_vec *recv, int *rc);
 

@@ -85,6 +85,8 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 	if (master) {
 		rc = mpi_first(rc, mpi_hub_meet(h));
 	} else {
+		if (h->wide)
+			mpi_hub_tell_ways(h);
 		mpi_hub_raise(h, rc);
 		mpi_hub_wake(h);
 	}
@@ -94,7 +96,12 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
 				   mpi_vec_at(to, h->me), to->count, to->type);
-	return master ? rc : mpi_first(mpi_hub_await_all(h), rc);
+	if (master)
+		return rc;
+	rc = mpi_first(mpi_hub_await_all(h), rc);
+	if (h->wide)
+		mpi_hub_hear_ways(h);
+	return rc;
 }
 
 static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine, bool copy,
@@ -124,6 +131,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	/* with an error, too: the others count on it */
 	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(MPI_HUB_LONG, 1)))
 		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
+	mpi_hub_way_ended(h, (size_t)mpi_vec_bytes(recv, 0));
 	return rc;
 }
 
@@ -169,6 +177,7 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 
 	while (next_piece(&p, mpi_vec_bytes(recv, 0), most))
 		rc = mpi_first(rc, alltoall_piece(h, rc, send, recv, &p));
+	mpi_hub_way_ended(h, (size_t)mpi_vec_bytes(recv, 0));
 	return rc;
 }
 

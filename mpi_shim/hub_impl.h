@@ -27,6 +27,9 @@
 #define MPI_HUB_BRANCHES    32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
+#define MPI_HUB_WAYS                                                                               \
+	6 /* classes of lengths of long blocks, from MPI_HUB_READ_BYTES on by powers of two */
+#define MPI_HUB_WAY_RUNS 5 /* operations that are timed */
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)
@@ -52,7 +55,7 @@ struct mpi_hub_seat {
 
 struct mpi_hub_flag {
 	_Alignas(64) _Atomic uint64_t number;
-	uint64_t unused;
+	uint64_t ways;          /* of local rank 0, where long blocks meet: hub_way.c */
 	char data[MPI_HUB_FEW]; /* aligned for any type */
 };
 
@@ -80,6 +83,19 @@ struct mpi_hub_shared {
 /* A rank's node and its number there. */
 struct mpi_hub_home {
 	int node, seat;
+};
+
+/* What local rank 0 knows of the ways that blocks of a class of lengths go. */
+struct mpi_hub_way {
+	uint32_t phase, left;               /* operations that it takes */
+	uint64_t cost[2][MPI_HUB_WAY_RUNS]; /* of 1024 bytes, in ns: as it was, the other way */
+};
+
+struct mpi_hub_ways {
+	struct mpi_hub_way of[MPI_HUB_WAYS];
+	uint64_t now, next;     /* a bit for each class: blocks are read */
+	bool chosen;            /* of the operation under way */
+	uint64_t since, waited; /* 0: it is not timed */
 };
 
 struct mpi_hub {
@@ -112,7 +128,8 @@ struct mpi_hub {
 	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
 	uint32_t
 		arrivals[MPI_HUB_DEPTH]; /* of all ranks, if none is missing: what counts come to */
-	struct mpi_hub_seat own_seat;    /* where there is nobody to share with */
+	struct mpi_hub_ways ways;
+	struct mpi_hub_seat own_seat; /* where there is nobody to share with */
 	struct mpi_hub_flag own_flags[MPI_HUB_DEPTH];
 	ptl_handle_me_t me_handle;
 	_Atomic uint64_t word[MPI_HUB_WORDS]; /* masters of other nodes put numbers here */
@@ -149,6 +166,10 @@ void mpi_hub_left_long(struct mpi_hub *h);
 void mpi_hub_raise(struct mpi_hub *h, int rc);
 int mpi_hub_await_flag(struct mpi_hub *h, int i);
 int mpi_hub_await_all(struct mpi_hub *h);
+/* With this rank's flag, before it is raised: which ways long blocks go when the next meeting of such is over. */
+void mpi_hub_tell_ways(struct mpi_hub *h);
+/* That was what local rank 0 said; all flags have been seen. */
+void mpi_hub_hear_ways(struct mpi_hub *h);
 /* Nothing of this operation is needed here any more; returns rc. */
 int mpi_hub_leave(struct mpi_hub *h, int rc);
 
@@ -176,6 +197,12 @@ int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
 
 /* By all ranks of the only node: whether each can read the memory of all others. The same on all. */
 bool mpi_hub_try_reading(struct mpi_hub *h);
+
+/* ---- hub_way.c ---------------------------------------------------------------------------------------- */
+
+void mpi_hub_way_init(struct mpi_hub *h);
+/* Two ranks' blocks of so many bytes, MPI_HUB_READ_BYTES at least, are over; of others nothing is told. */
+void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes);
 
 /* ---- hub_wait.c --------------------------------------------------------------------------------------- */
 

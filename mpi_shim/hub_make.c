@@ -226,6 +226,7 @@ static bool make(struct mpi_hub *h)
 	/* where processors are short none reads, unless that is wanted */
 	if ((good & 1u) && h->nodes == 1 && (!h->crowded || reading_wanted()))
 		h->reads = mpi_hub_try_reading(h);
+	mpi_hub_way_init(h);
 	return good & 1u;
 }
 

@@ -102,6 +102,16 @@ void mpi_hub_raise(struct mpi_hub *h, int rc)
 	atomic_store_explicit(number_of(h, h->me), telling(h, rc), memory_order_release);
 }
 
+void mpi_hub_tell_ways(struct mpi_hub *h)
+{
+	flag_of(h, h->me)->ways = h->ways.next;
+}
+
+void mpi_hub_hear_ways(struct mpi_hub *h)
+{
+	h->ways.now = flag_of(h, 0)->ways;
+}
+
 int mpi_hub_await_flag(struct mpi_hub *h, int i)
 {
 	return mpi_hub_await(h, number_of(h, i), h->number);

@@ -102,11 +102,13 @@ static int settle(struct mpi_hub *h, int rc)
 	mpi_hub_leave(h, MPI_SUCCESS);
 	mpi_hub_begin(h, false);
 	rc = worse(rc, mpi_hub_reserve(h));
+	mpi_hub_tell_ways(h);
 	mpi_hub_raise(h, rc);
 	mpi_hub_wake(h);
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me)
 			rc = worse(rc, mpi_hub_await_flag(h, i));
+	mpi_hub_hear_ways(h);
 	if (mpi_hub_lacking(rc) && mpi_hub_lost(h) >= 0)
 		rc = mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d ended",
 			      mpi_hub_lost(h));
@@ -186,6 +188,7 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 	}
 	all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
 	*result = mpi_first(rc, all);
+	mpi_hub_way_ended(h, bytes);
 	if (!mpi_hub_lacking(all))
 		return true;
 	h->reads = false;

@@ -173,12 +173,10 @@ static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t l
 	return verdict(word);
 }
 
-int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since = 0;
 
-	if (reached(word, least))
-		return verdict(word);
 	if (from_portals(h, word))
 		return await_put(h, word, least);
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least, &since)) {
@@ -194,6 +192,21 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 	}
 	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);
 	return verdict(word);
+}
+
+int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	uint64_t since;
+	int rc;
+
+	if (reached(word, least))
+		return verdict(word);
+	if (!h->ways.since)
+		return await_not_there(h, word, least);
+	since = base_now_ns();
+	rc = await_not_there(h, word, least);
+	h->ways.waited += base_now_ns() - since;
+	return rc;
 }
 
 static void wake(const struct mpi_hub *h, int i)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Which way long blocks of two ranks go, by what was observed: mpi_shim/hub_way.c, with two ranks that tell each other as
+ * in their flags, a clock that is ours, and pages and reads that take as long as a case says.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/cpu.h"
+
+static uint64_t clock_ns = 1;
+
+static uint64_t our_now(void)
+{
+	return clock_ns;
+}
+
+#define base_now_ns our_now
+#include "mpi_shim/hub_way.c" /* NOLINT(bugprone-suspicious-include) */
+
+enum { BYTES = 65536 };
+
+static struct mpi_hub rank[2];
+static uint64_t pages_ns, read_ns; /* that BYTES take now */
+static uint64_t late_ns;           /* the other rank comes later by so much */
+static unsigned int timed_ones;
+
+static int fresh(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		rank[i] = (struct mpi_hub){ .n = 2, .me = i };
+		mpi_hub_way_init(&rank[i]);
+	}
+	late_ns = 0;
+	timed_ones = 0;
+	return 0;
+}
+
+/* Both say the same. */
+static bool reads(size_t bytes)
+{
+	bool is = mpi_hub_way_reads(&rank[0], bytes);
+
+	assert_int_equal(mpi_hub_way_reads(&rank[1], bytes), is);
+	return is;
+}
+
+static bool one(size_t bytes)
+{
+	const bool read = reads(bytes);
+	const uint64_t told = rank[0].ways.next;
+
+	timed_ones += rank[0].ways.since != 0;
+	clock_ns += (read ? read_ns : pages_ns) * bytes / BYTES + late_ns;
+	rank[0].ways.waited += late_ns;
+	/* as of flags that are seen before either goes on */
+	rank[0].ways.now = rank[1].ways.now = told;
+	for (int i = 0; i < 2; i++)
+		mpi_hub_way_ended(&rank[i], bytes);
+	return read;
+}
+
+/* How many were read. */
+static unsigned int several(unsigned int n, size_t bytes)
+{
+	unsigned int read = 0;
+
+	while (n--)
+		read += one(bytes);
+	return read;
+}
+
+static bool now(size_t bytes)
+{
+	return rank[1].ways.now >> class_of(bytes) & 1;
+}
+
+static void reading_is_found_where_it_is_faster(void **state)
+{
+	(void)state;
+	pages_ns = 25000;
+	read_ns = 12000;
+	several(40, BYTES);
+	assert_true(now(BYTES));
+	/* trials take little */
+	assert_in_range(20000 - several(20000, BYTES), 1, 20000 / COST_FACTOR);
+	assert_true(timed_ones < 20000 / 20);
+}
+
+static void and_pages_stay_where_they_are(void **state)
+{
+	(void)state;
+	pages_ns = 12000;
+	read_ns = 70000;
+	several(40, BYTES);
+	assert_false(now(BYTES));
+	assert_in_range(several(20000, BYTES), 1, 20000 * 12 / 58 / COST_FACTOR);
+}
+
+static void what_is_hardly_faster_changes_nothing(void **state)
+{
+	(void)state;
+	pages_ns = 12000;
+	read_ns = 11000;
+	for (int i = 0; i < 50; i++) {
+		several(100, BYTES);
+		/* but for a trial under way */
+		if (rank[0].ways.of[class_of(BYTES)].phase == RESTS)
+			several(SETTLES_IN, BYTES);
+	}
+	for (int i = 0; i < 2 * (SETTLES_IN + MPI_HUB_WAY_RUNS) && now(BYTES); i++)
+		one(BYTES);
+	assert_false(now(BYTES));
+}
+
+static void a_machine_that_changes_is_followed(void **state)
+{
+	(void)state;
+	pages_ns = 10000;
+	read_ns = 25000;
+	for (int turn = 0; turn < 6; turn++) {
+		uint64_t was = pages_ns;
+
+		several(2 * REST_MOST, BYTES);
+		assert_in_range(several(100, BYTES), turn % 2 ? 80 : 0, turn % 2 ? 100 : 20);
+		pages_ns = read_ns;
+		read_ns = was;
+	}
+}
+
+static void waiting_for_the_other_rank_does_not_count(void **state)
+{
+	(void)state;
+	pages_ns = 25000;
+	read_ns = 12000;
+	for (int i = 0; i < 200; i++) {
+		late_ns = now(BYTES) ? 1000000 : 0;
+		one(BYTES);
+	}
+	assert_in_range(several(100, BYTES), 80, 100);
+}
+
+static void one_slow_operation_does_not_count(void **state)
+{
+	(void)state;
+	pages_ns = 12000;
+	read_ns = 13000;
+	for (int i = 0; i < 400; i++) {
+		const struct mpi_hub_way *w = &rank[0].ways.of[class_of(BYTES)];
+
+		pages_ns = w->phase == PRESENT && w->left == 2 ? 9000000 : 12000;
+		one(BYTES);
+	}
+	assert_in_range(several(100, BYTES), 0, 20);
+}
+
+static void each_length_has_a_way_of_its_own(void **state)
+{
+	(void)state;
+	assert_int_equal(class_of(MPI_HUB_READ_BYTES), 0);
+	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES - 1), 0);
+	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES), 1);
+	assert_int_equal(class_of(SIZE_MAX), MPI_HUB_WAYS - 1);
+	for (int i = 0; i < 40; i++) {
+		pages_ns = 25000;
+		read_ns = 12000;
+		one(MPI_HUB_READ_BYTES);
+		pages_ns = 12000;
+		read_ns = 25000;
+		one(16 * MPI_HUB_READ_BYTES);
+	}
+	assert_true(now(MPI_HUB_READ_BYTES));
+	assert_false(now(16 * MPI_HUB_READ_BYTES));
+}
+
+/* One that had no choice, such as one in place. */
+static void what_was_not_chosen_is_not_counted(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 1000; i++)
+		mpi_hub_way_ended(&rank[0], BYTES);
+	assert_int_equal(rank[0].ways.of[class_of(BYTES)].left, REST_FIRST);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(reading_is_found_where_it_is_faster, fresh),
+		cmocka_unit_test_setup(and_pages_stay_where_they_are, fresh),
+		cmocka_unit_test_setup(what_is_hardly_faster_changes_nothing, fresh),
+		cmocka_unit_test_setup(a_machine_that_changes_is_followed, fresh),
+		cmocka_unit_test_setup(waiting_for_the_other_rank_does_not_count, fresh),
+		cmocka_unit_test_setup(one_slow_operation_does_not_count, fresh),
+		cmocka_unit_test_setup(each_length_has_a_way_of_its_own, fresh),
+		cmocka_unit_test_setup(what_was_not_chosen_is_not_counted, fresh),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
