@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long equal blocks of two ranks, so often that the way they go is tried and changed many times: through pages, or read out
+ * of the other's memory. Both ranks have to be of one mind each time, whatever came between; and both ways are used, where
+ * one process may read another's memory and each has a processor.
+ */
+#define _GNU_SOURCE
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "coll_check.h"
+
+enum { LEAST = 8192, MOST = 100000 }; /* ints of a block */
+
+static int *in, *out;
+
+static const char *wrong_at(int from, int n, int at_sender)
+{
+	for (int i = 0; i < n; i += i % 64 ? 1 : 63) {
+		int want = (int)value_of(from, at_sender + i);
+
+		if (out[from * n + i] != want)
+			return tap_wrong("int %d of %d from rank %d is %x, not %x", i, n, from,
+					 (unsigned)out[from * n + i], (unsigned)want);
+	}
+	return NULL;
+}
+
+/* One of either kind of various lengths, between them what is short, in place, from one rank, or of no hub. */
+static const char *some(int round)
+{
+	const int n = round % 4 ? LEAST + draw_below(LEAST) : LEAST + draw_below(MOST - LEAST);
+	const int kind = draw_below(3), from_here = kind == 0 ? 0 : tap_rank * n;
+	int word = round;
+
+	for (int i = 0; i < 2 * n; i++) {
+		in[i] = (int)value_of(tap_rank, i);
+		out[i] = -1;
+	}
+	if (round % 7 == 0)
+		MPI_Bcast(&word, 1, MPI_INT, round % 2, MPI_COMM_WORLD);
+	if (round % 11 == 0)
+		MPI_Barrier(MPI_COMM_WORLD);
+	if (kind == 0) {
+		MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	} else if (kind == 1) {
+		MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	} else {
+		memcpy(out, in, sizeof(int) * 2 * (size_t)n);
+		MPI_Alltoall(MPI_IN_PLACE, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	}
+	for (int from = 0; from < 2; from++) {
+		const char *wrong = wrong_at(from, n, from_here);
+
+		if (wrong)
+			return wrong;
+	}
+	return NULL;
+}
+
+/* ---- which way they went --------------------------------------------------------------------------- */
+
+static unsigned long count_of(const char *name)
+{
+	MPI_T_pvar_session session;
+	MPI_T_pvar_handle handle;
+	unsigned long value = 0;
+	int index, count;
+
+	if (MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_COUNTER, &index) != MPI_SUCCESS ||
+	    MPI_T_pvar_session_create(&session) != MPI_SUCCESS)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count);
+	MPI_T_pvar_read(session, handle, &value);
+	MPI_T_pvar_session_free(&session);
+	return value;
+}
+
+/* Whether both can read the other's memory, and have a processor. */
+static bool can_read(void)
+{
+	struct {
+		long pid, at;
+	} mine = { getpid(), (long)&mine }, other;
+	struct iovec here, there;
+	long seen = 0;
+	int good, both;
+
+	MPI_Sendrecv(&mine, 2, MPI_LONG, 1 - tap_rank, 1, &other, 2, MPI_LONG, 1 - tap_rank, 1,
+		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	here = (struct iovec){ &seen, sizeof(seen) };
+	there = (struct iovec){ (void *)other.at, sizeof(seen) };
+	good = process_vm_readv((pid_t)other.pid, &here, 1, &there, 1, 0) == sizeof(seen) &&
+	       seen == other.pid && sysconf(_SC_NPROCESSORS_ONLN) > 1;
+	MPI_Allreduce(&good, &both, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	return both;
+}
+
+static const char *both_ways(int round)
+{
+	const unsigned long read = count_of("mpi_coll_allgather_read") +
+				   count_of("mpi_coll_alltoall_read"),
+			    pages = count_of("mpi_coll_allgather_hub") +
+				    count_of("mpi_coll_alltoall_hub");
+
+	(void)round;
+	if (!can_read()) {
+		if (tap_rank == 0)
+			printf("# one cannot read the other's memory, or processors are short\n");
+		return read ? tap_wrong("%lu were read", read) : NULL;
+	}
+	return read && pages ? NULL : tap_wrong("%lu were read, %lu through pages", read, pages);
+}
+
+int main(int argc, char **argv)
+{
+	int provided;
+
+	MPI_Init(&argc, &argv);
+	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
+	tap_start(argc, argv, 400);
+	in = malloc(sizeof(int) * 2 * MOST);
+	out = malloc(sizeof(int) * 2 * MOST);
+	if (!in || !out || tap_size != 2)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	tap_case("long blocks of two ranks", some);
+	tap_rounds_set(1);
+	tap_case("both ways were used", both_ways);
+	free(in);
+	free(out);
+	return tap_end();
+}
