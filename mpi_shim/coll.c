@@ -220,7 +220,7 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
 	if (h && !mpi_hub_reads(h, wanted))
 		h = NULL;
-	/* pages that stay in the caches of two, which both copy to and from at the same time, may take half as long, or twice */
+	/* two that copy through pages in their caches at the same time may take half as long, or twice */
 	if (h && !wanted && comm->size == 2 && !mpi_hub_way_reads(h, (size_t)bytes))
 		h = NULL;
 	return counted(read, h);

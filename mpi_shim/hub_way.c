@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long equal blocks of two ranks go: through pages that both write and read (hub_blocks.c), or each reads the
- * other's memory (hub_read.c). Either may be several times as fast as the other, by where the two cores are, which nobody
- * can tell beforehand and which changes while a program runs. So local rank 0 looks how long they take, without its waits for the
- * other rank. For most of the time it only counts operations. Then it takes the time of some, of some more that go the other way,
- * and stays with what was faster:
+ * Which way long equal blocks of two ranks go: through pages that both write and read (hub_blocks.c), or each reads
+ * the other's memory (hub_read.c). Either may be several times as fast as the other, by where the two cores are, which
+ * nobody can tell beforehand and which changes while a program runs. So local rank 0 looks how long they take, without
+ * its waits for the other rank. For most of the time it only counts operations. Then it takes the time of some, of some
+ * more that go the other way, and stays with what was faster:
  *
  *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
  *             timed                   timed
  *
  * It rests the longer the worse the other way was. What it decides goes with its flag of the next operation, and both
- * go by that from the one behind it on, so they always agree. Blocks of much different lengths are of different minds.
+ * go by that from the one behind it on, so they always agree. Blocks of much different lengths have ways of their own.
  */
 #include "base/cpu.h"
 #include "mpi_shim/hub_impl.h"

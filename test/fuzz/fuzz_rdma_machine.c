@@ -3,8 +3,9 @@
  *
  * The message machine of fabrics in the middle of things, with a peer that has the job's secret and says what it likes,
  * and a link that has no room, breaks, and ends what it was given when it likes. The input is a sequence of steps, each a
- * byte; behind that of a packet come its length and its bytes, where a packet of no kind is a bare one. Whatever comes, nothing is written outside of landings nor
- * after they were given back, every message and landing ends once, and the machine goes to sleep in the end.
+ * byte; behind that of a packet come its length and its bytes, where a packet of no kind is a bare one. Whatever comes,
+ * nothing is written outside of landings nor after they were given back, every message and landing ends once, and the
+ * machine goes to sleep in the end.
  */
 #include <errno.h>
 #include <stdlib.h>
