@@ -189,6 +189,17 @@ static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
 	o->idle = r;
 }
 
+/* Of who may not send bare packets to us the data say nothing: they would have but half of a token. */
+static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_data_entry *e)
+{
+	const void *bytes = o->multi ? e->buf : r->bytes;
+
+	if (e->flags & FI_REMOTE_CQ_DATA && o->limits.frame)
+		rdma_arrived_bare(&o->rdma, NULL, e->data, bytes, e->len);
+	else
+		rdma_arrived(&o->rdma, NULL, bytes, e->len);
+}
+
 static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 {
 	struct ofi_recv *r = e->op_context;
@@ -205,11 +216,8 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 		rdma_moved(&o->rdma, read_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_RECV:
-		if (e->flags & FI_RECV && e->flags & FI_REMOTE_CQ_DATA)
-			rdma_arrived_bare(&o->rdma, NULL, e->data, o->multi ? e->buf : r->bytes,
-					  e->len);
-		else if (e->flags & FI_RECV)
-			rdma_arrived(&o->rdma, NULL, o->multi ? e->buf : r->bytes, e->len);
+		if (e->flags & FI_RECV)
+			arrived(o, r, e);
 		received(o, r, e->flags);
 		break;
 	}
