@@ -63,8 +63,8 @@ static const char *some(int round)
 
 static unsigned long count_of(const char *name)
 {
-	MPI_T_pvar_session session;
-	MPI_T_pvar_handle handle;
+	MPI_T_pvar_session session = MPI_T_PVAR_SESSION_NULL;
+	MPI_T_pvar_handle handle = MPI_T_PVAR_HANDLE_NULL;
 	unsigned long value = 0;
 	int index, count;
 
