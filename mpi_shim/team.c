@@ -218,32 +218,22 @@ int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int
 	return spread(t, theirs, size, err);
 }
 
-/* Whether all of this side have the memory: who has not could not take part in what comes next. */
-static int have_memory(const struct mpi_team *team, const void *memory)
-{
-	uint64_t all = memory != NULL;
-	int err = mpi_coll_allreduce_and(&all, 1, team->comm);
-
-	if (err == MPI_SUCCESS && !all)
-		return mpi_fail_memory("a group");
-	return err;
-}
-
 int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mine,
 			 struct mpi_group **theirs)
 {
 	/* one more than there are: a group may be empty */
 	int *world = calloc((size_t)mine->size + 1, sizeof(*world)), *other = NULL;
-	int n = 0, err = have_memory(team, world);
+	int n = 0, err = world ? MPI_SUCCESS : mpi_fail_memory("a group");
 
 	for (int i = 0; world && i < mine->size; i++)
 		world[i] = mpi_group_world(mine, i);
 	err = mpi_team_swap(team, err, &mine->size, 1, &n, 1);
 	if (err == MPI_SUCCESS) {
 		other = malloc(((size_t)n + 1) * sizeof(*other));
-		err = have_memory(team, other);
-		/* with an error, too: the other leader waits */
-		err = mpi_team_swap(team, err, world, mine->size + 1, other, other ? n + 1 : 0);
+		if (!other)
+			err = mpi_fail_memory("a group");
+		else
+			err = mpi_team_swap(team, err, world, mine->size + 1, other, n + 1);
 	}
 	free(world);
 	if (err != MPI_SUCCESS) {

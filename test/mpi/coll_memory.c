@@ -447,48 +447,6 @@ static void each_rank_in_turn(void)
 	}
 }
 
-/* Rank 0 on one side, the others on the other one. How many of all made an intercommunicator. */
-static int bridge(MPI_Comm side, int poor, size_t least)
-{
-	MPI_Comm made = MPI_COMM_NULL;
-	int rc, one, all = 0;
-
-	MPI_Barrier(MPI_COMM_WORLD);
-	denied = 0;
-	if (job_rank == poor)
-		limit = least;
-	rc = MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, job_rank == 0, 9, &made);
-	limit = 0;
-	CHECK(!rc || job_rank != poor || denied);
-	one = rc == MPI_SUCCESS;
-	CHECK_EQUAL(MPI_Allreduce(&one, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD), MPI_SUCCESS);
-	if (all == job_size) {
-		CHECK_EQUAL(MPI_Barrier(made), MPI_SUCCESS);
-		MPI_Comm_free(&made);
-	}
-	return all;
-}
-
-/* Nobody waits for who has no memory for the list of the other side's ranks, not even the other side's leader. */
-static void bridges(void)
-{
-	const int ranks = (int)sizeof(int);
-	MPI_Comm side;
-
-	MPI_Comm_split(MPI_COMM_WORLD, job_rank == 0, job_rank, &side);
-	MPI_Comm_set_errhandler(side, MPI_ERRORS_RETURN);
-	CHECK_EQUAL(bridge(side, -1, 0), job_size);
-	/* a list has a place more than ranks; rank 0 has its own, but not theirs */
-	CHECK_EQUAL(bridge(side, 0, (size_t)(job_size * ranks)), 0);
-	for (int poor = 0; poor < job_size; poor++) {
-		CHECK_EQUAL(bridge(side, poor, 8), 0);
-		for (size_t least = 12; least <= 256; least += 4)
-			bridge(side, poor, least);
-	}
-	CHECK_EQUAL(bridge(side, -1, 0), job_size);
-	MPI_Comm_free(&side);
-}
-
 static void halves(void)
 {
 	MPI_Comm half;
@@ -515,7 +473,6 @@ int main(int argc, char **argv)
 		if (!only || strcmp(only, now->name) == 0)
 			job_case(now->name, each_rank_in_turn);
 	}
-	job_case("between groups", bridges);
 	MPI_Comm_free(&ring);
 	MPI_Comm_free(&pair);
 	MPI_Type_free(&gaps);
