@@ -69,16 +69,19 @@ static int collect(struct split *s, struct choice mine)
 {
 	struct mpi_comm *side = s->comm->inter ? s->comm->local_comm : s->comm;
 	const int ints = sizeof(struct choice) / sizeof(int);
-	int err;
+	int err = MPI_SUCCESS;
 
 	s->local = malloc((size_t)s->comm->size * sizeof(*s->local));
 	s->remote = malloc((size_t)s->comm->remote_size * sizeof(*s->remote));
 	if (!s->local || !s->remote)
-		return mpi_fail_memory("the colours and keys of all ranks");
-	err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
+		err = mpi_fail_memory("the colours and keys of all ranks");
 	if (s->comm->inter)
-		err = mpi_team_swap(&s->team, err, &s->local[0].colour, ints * s->comm->size,
-				    &s->remote[0].colour, ints * s->comm->remote_size);
+		err = mpi_team_side(&s->team, err);
+	if (err == MPI_SUCCESS)
+		err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
+	if (s->comm->inter)
+		err = mpi_team_swap(&s->team, err, (const int *)s->local, ints * s->comm->size,
+				    (int *)s->remote, ints * s->comm->remote_size);
 	return err;
 }
 

@@ -16,6 +16,7 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/p2p.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/world.h"
 
 struct mpi_team mpi_team_of(struct mpi_comm *comm)
 {
@@ -121,21 +122,24 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 
 /*
  * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side before (`err`), else an
- * empty message, upon which the other gives up, too: it may wait for a living leader alone. No size is 0.
+ * empty message, upon which the other gives up, too: it may wait for a living leader alone. No size is 0. After an
+ * error nothing is kept, as there may be no memory for it.
  */
 static int exchange(const struct mpi_team *t, int err, const void *mine, size_t size, void *theirs,
 		    size_t their_size)
 {
+	const bool well = err == MPI_SUCCESS;
 	MPI_Count got = 0;
-	int rc = mpi_coll_sendrecv(mine, err == MPI_SUCCESS ? (MPI_Count)size : 0, bytes(),
-				   t->remote, theirs, (MPI_Count)their_size, bytes(), t->remote,
-				   t->tag, t->peer, &got);
+	int rc = mpi_coll_sendrecv(mine, well ? (MPI_Count)size : 0, bytes(), t->remote, theirs,
+				   well ? (MPI_Count)their_size : 0, bytes(), t->remote, t->tag,
+				   t->peer, &got);
 
 	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
 		return err != MPI_SUCCESS ? err : rc;
 	if (got < (MPI_Count)their_size)
-		return mpi_fail(MPI_ERR_PROC_ABORTED,
-				"the process of a rank of the other side has ended");
+		return mpi_fail(
+			MPI_ERR_PROC_ABORTED,
+			"the other side has given up: a rank of it has died, or has no memory");
 	return MPI_SUCCESS;
 }
 
@@ -208,6 +212,16 @@ int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
 	return a.error;
 }
 
+int mpi_team_side(const struct mpi_team *t, int err)
+{
+	uint64_t well = err == MPI_SUCCESS;
+	int rc = comm_reduce(t->comm, &well, 1, false);
+
+	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
+		return err != MPI_SUCCESS ? err : rc;
+	return well ? MPI_SUCCESS : mpi_fail(MPI_ERR_OTHER, "a rank of this side has no memory");
+}
+
 int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int *theirs,
 		  int their_n)
 {
@@ -221,20 +235,18 @@ int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int
 int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mine,
 			 struct mpi_group **theirs)
 {
-	/* one more than there are: a group may be empty */
-	int *world = calloc((size_t)mine->size + 1, sizeof(*world)), *other = NULL;
-	int n = 0, err = world ? MPI_SUCCESS : mpi_fail_memory("a group");
+	/* One more than there are: a group may be empty. All are there before the other side is told a size, as it
+	 * counts on us then, and so does who hears from the leader by way of us. */
+	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
+	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
+	int n = 0, err = world && other ? MPI_SUCCESS : mpi_fail_memory("a group");
 
 	for (int i = 0; world && i < mine->size; i++)
 		world[i] = mpi_group_world(mine, i);
+	err = mpi_team_side(team, err);
 	err = mpi_team_swap(team, err, &mine->size, 1, &n, 1);
-	if (err == MPI_SUCCESS) {
-		other = malloc(((size_t)n + 1) * sizeof(*other));
-		if (!other)
-			err = mpi_fail_memory("a group");
-		else
-			err = mpi_team_swap(team, err, world, mine->size + 1, other, n + 1);
-	}
+	if (err == MPI_SUCCESS)
+		err = mpi_team_swap(team, err, world, mine->size + 1, other, n + 1);
 	free(world);
 	if (err != MPI_SUCCESS) {
 		free(other);

@@ -34,6 +34,8 @@ int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max);
 /* `want` context numbers (1 or 2) that are free in all processes; they are taken now. */
 int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context);
 
+/* BRIDGE: what has gone wrong at a rank of this side before, `err`, as it has no memory, is known to all of it then. */
+int mpi_team_side(const struct mpi_team *t, int err);
 /*
  * BRIDGE: each leader gives `n` ints, at least one, and gets the other's, of which it knows the number, and all on its
  * side have them then. `mine` is looked at in leaders only. `err`, what has gone wrong before, is the outcome then, and

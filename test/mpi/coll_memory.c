@@ -3,7 +3,8 @@
  *
  * Memory runs out at one rank in the middle of a blocking collective: no rank waits for ever, who is told that all went well has the
  * right result, and the collectives that follow on the communicator are right at all ranks. Every rank in turn, for
- * every collective, first for large blocks of memory, then for all but small ones.
+ * every collective, first for large blocks of memory, then for all but small ones. And while two groups make a
+ * communicator between them.
  */
 #include <mpi.h>
 #include <errno.h>
@@ -22,12 +23,13 @@ void *__libc_calloc(size_t n, size_t bytes);
 void *__libc_realloc(void *old, size_t bytes);
 void *__libc_memalign(size_t align, size_t bytes);
 
-static _Thread_local size_t limit; /* from so many bytes on there are none; 0: there are */
+static _Thread_local size_t limit;   /* from so many bytes on there are none; 0: there are */
+static _Thread_local size_t exactly; /* there are none of so many bytes, either */
 static _Thread_local int denied;
 
 static bool deny(size_t bytes)
 {
-	if (!limit || bytes < limit)
+	if ((!limit || bytes < limit) && (!exactly || bytes != exactly))
 		return false;
 	denied++;
 	errno = ENOMEM;
@@ -457,6 +459,71 @@ static void halves(void)
 	MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
 }
 
+/* ---- communicators between groups ------------------------------------------------------------------------ */
+
+static MPI_Comm side; /* this half */
+static MPI_Group side_group;
+
+static int pair_create(MPI_Comm *made)
+{
+	return MPI_Intercomm_create(side, 0, MPI_COMM_WORLD, lower() ? job_size / 2 : 0, 8, made);
+}
+
+static int pair_of_groups(MPI_Comm *made)
+{
+	return MPI_Comm_create(pair, side_group, made);
+}
+
+static int pair_split(MPI_Comm *made)
+{
+	return MPI_Comm_split(pair, 0, 0, made);
+}
+
+/* No memory at one rank for what it is to learn of the other side, be it the leader or who hears of it: no rank has a
+ * communicator, and none waits for one. */
+static void pair_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
+{
+	MPI_Comm made = MPI_COMM_NULL;
+	int rc, was_denied, class = MPI_SUCCESS;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	denied = 0;
+	exactly = job_rank == poor ? bytes : 0;
+	rc = make(&made);
+	exactly = 0;
+	was_denied = denied;
+	MPI_Error_class(rc, &class);
+	CHECK(job_rank != poor || was_denied);
+	CHECK(made == MPI_COMM_NULL);
+	if (job_rank == poor)
+		CHECK_EQUAL(class, MPI_ERR_NO_MEM);
+	else if (lower() == (poor < job_size / 2))
+		CHECK_EQUAL(class, MPI_ERR_OTHER);
+	else
+		CHECK(rc != MPI_SUCCESS);
+	CHECK_EQUAL(make(&made), MPI_SUCCESS);
+	if (made != MPI_COMM_NULL)
+		MPI_Comm_free(&made);
+}
+
+/* The sizes are those of lists of ranks, and of colours and keys, as team.c and comm_split.c have them. */
+static void no_pair(void)
+{
+	size_t ranks = ((size_t)job_size + 1) * sizeof(int);
+	size_t colours = (size_t)(job_size - job_size / 2) * 2 * sizeof(int);
+
+	MPI_Comm_split(MPI_COMM_WORLD, lower(), job_rank, &side);
+	MPI_Comm_set_errhandler(side, MPI_ERRORS_RETURN);
+	MPI_Comm_group(side, &side_group);
+	for (int poor = 0; poor < job_size; poor++) {
+		pair_without(pair_create, ranks, poor);
+		pair_without(pair_of_groups, ranks, poor);
+		pair_without(pair_split, colours, poor);
+	}
+	MPI_Group_free(&side_group);
+	MPI_Comm_free(&side);
+}
+
 int main(int argc, char **argv)
 {
 	const char *only = argc > 1 ? argv[1] : NULL;
@@ -473,6 +540,7 @@ int main(int argc, char **argv)
 		if (!only || strcmp(only, now->name) == 0)
 			job_case(now->name, each_rank_in_turn);
 	}
+	job_case("a communicator between groups", no_pair);
 	MPI_Comm_free(&ring);
 	MPI_Comm_free(&pair);
 	MPI_Type_free(&gaps);
