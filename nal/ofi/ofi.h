@@ -133,7 +133,7 @@ struct ofi {
 
 	uint64_t key; /* the next one, where we choose them */
 	bool said_memlock, said_error, said_blind;
-	char refused[96]; /* the last call that was, and why */
+	char refused[160]; /* the last call that was, and why */
 };
 
 /* ---- ofi_ep.c --------------------------------------------------------------------------------- */

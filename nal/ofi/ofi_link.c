@@ -233,7 +233,7 @@ static bool own_fault(int err)
 static void failed(struct ofi *o)
 {
 	struct fi_cq_err_entry e = { .err = 0 };
-	char why[96], detail[64];
+	char why[160], detail[64];
 	const char *text;
 
 	if (fi_cq_readerr(o->cq, &e, 0) != 1)

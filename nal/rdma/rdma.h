@@ -136,7 +136,7 @@ struct rdma_peer {
 	bool want_note;
 	bool spoke;             /* since `heard` */
 	enum dgram_status lost; /* not DGRAM_OK: the way broke, but nobody was told yet; */
-	char why[96];           /* what the link said */
+	char why[160];          /* what the link said */
 	uint64_t heard, pinged, called,
 		since; /* times; since: of the attempt, or when it was lost */
 	struct rdma_peer *next_busy;
