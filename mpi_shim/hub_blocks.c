@@ -20,7 +20,8 @@ static int begin(struct mpi_hub *h, bool wide)
 		return mpi_hub_reserve(h);
 	rc = mpi_hub_reserve_long(h);
 	mpi_hub_left_long(h);
-	return rc;
+	/* the line of the flag, too: who is behind may still have to read there which ways blocks go */
+	return mpi_first(rc, mpi_hub_reserve(h));
 }
 
 int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)

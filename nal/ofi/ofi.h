@@ -54,6 +54,13 @@ bool ofi_has_fabric(void);
 /* The best offer of the provider wanted, or of all; with `node` and `service` those at this address of ours. NULL, and
  * *why. To be freed with freeinfo. */
 struct fi_info *ofi_choose(const char *node, const char *service, const char **why);
+/* Is it one that leads nowhere but to processes of the host, of the same user? */
+static inline bool ofi_is_in_host(const struct fi_info *i)
+{
+	const char *name = i->fabric_attr->prov_name;
+
+	return !strcmp(name, "shm") || !strcmp(name, "sm2");
+}
 /* Does it name its endpoints by text, within the host? */
 static inline bool ofi_is_local(const struct fi_info *i)
 {

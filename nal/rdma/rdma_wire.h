@@ -39,7 +39,7 @@ static inline bool rdma_is_data(uint8_t kind)
  *   +------+------------+----+-----+-------+-------+
  *   | what | header_len | to | seq | taken | token |
  *   +------+------------+----+-----+-------+-------+
- * All packets begin so. what: the version in the upper half, the kind in the lower one. `to` and `token` are what the
+ * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in the lower one. `to` and `token` are what the
  * receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken the packets with data
  * that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no more of
  * those with data are under way. In greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the

@@ -191,6 +191,16 @@ void verbs_reap(struct verbs *v, uint64_t now);
 /* At the end. */
 void verbs_conn_free(struct verbs *v, struct verbs_conn *c);
 
+/* What a packet of the fabric carries, where it could be `most`, and the setting says `bytes`, if it is not 0. */
+static inline enum ibv_mtu verbs_mtu(enum ibv_mtu most, long bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < most && (!bytes || 256l << mtu <= bytes))
+		mtu++;
+	return mtu;
+}
+
 static inline struct verbs_conn *verbs_conn_of(const struct verbs *v, uint32_t qp_number)
 {
 	struct verbs_conn *c = v->by_number[qp_number % VERBS_BUCKETS];

@@ -126,15 +126,6 @@ static uint8_t ack_timeout(void)
 	return exponent;
 }
 
-static enum ibv_mtu mtu_of(long bytes)
-{
-	enum ibv_mtu mtu = IBV_MTU_256;
-
-	while (mtu < IBV_MTU_4096 && 256l << mtu <= bytes)
-		mtu++;
-	return mtu;
-}
-
 static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 {
 	const struct base_config *config = base_config();
@@ -146,9 +137,7 @@ static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		a.qp_access_flags = 0; /* until the other one has proved itself */
 	if (mask & IBV_QP_PATH_MTU && config->ptl_verbs_mtu)
-		a.path_mtu = mtu_of(config->ptl_verbs_mtu) < a.path_mtu
-				     ? mtu_of(config->ptl_verbs_mtu)
-				     : a.path_mtu;
+		a.path_mtu = verbs_mtu(a.path_mtu, config->ptl_verbs_mtu);
 	if (mask & IBV_QP_AV && a.ah_attr.is_global && config->ptl_verbs_gid >= 0)
 		a.ah_attr.grh.sgid_index = (uint8_t)config->ptl_verbs_gid;
 	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC && a.max_dest_rd_atomic > v->reads)

@@ -298,14 +298,11 @@ static bool watch(const struct verbs *v, int fd)
 /* What goes in one packet of the fabric. Paths to some may take less, where what was meant to fit takes two, as ever. */
 static uint32_t frame(const struct verbs *v)
 {
-	const uint32_t most = (uint32_t)base_config()->ptl_verbs_mtu;
 	struct ibv_port_attr port;
-	uint32_t bytes;
 
 	if (v->iwarp || ibv_query_port(v->context, v->port, &port) != 0)
 		return 0;
-	bytes = 128u << port.active_mtu;
-	return most && most < bytes ? most : bytes;
+	return 128u << verbs_mtu(port.active_mtu, base_config()->ptl_verbs_mtu);
 }
 
 const char *verbs_prepare(struct verbs *v)

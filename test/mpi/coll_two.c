@@ -59,6 +59,33 @@ static const char *some(int round)
 	return NULL;
 }
 
+/* A rank that need not wait for the other may be as many operations ahead of it as there is room for. */
+static const char *ahead(int round)
+{
+	const int n = LEAST, root = round % 2;
+	int words[16];
+
+	for (int i = 0; i < n; i++)
+		in[i] = (int)value_of(tap_rank, i);
+	memset(out, -1, sizeof(int) * 2 * (size_t)n);
+	MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	for (int k = 0; k < 31; k++) {
+		for (int i = 0; i < 16; i++)
+			words[i] = tap_rank == root ? round + k + i : -1;
+		MPI_Bcast(words, 16, MPI_INT, root, MPI_COMM_WORLD);
+		for (int i = 0; i < 16; i++)
+			if (words[i] != round + k + i)
+				return tap_wrong("word %d of broadcast %d is %d", i, k, words[i]);
+	}
+	for (int from = 0; from < 2; from++) {
+		const char *wrong = wrong_at(from, n, 0);
+
+		if (wrong)
+			return wrong;
+	}
+	return NULL;
+}
+
 /* ---- which way they went --------------------------------------------------------------------------- */
 
 static unsigned long count_of(const char *name)
@@ -125,6 +152,7 @@ int main(int argc, char **argv)
 	if (!in || !out || tap_size != 2)
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	tap_case("long blocks of two ranks", some);
+	tap_case("and broadcasts between them", ahead);
 	tap_rounds_set(1);
 	tap_case("both ways were used", both_ways);
 	free(in);

@@ -311,7 +311,7 @@ static void who_waits_for_its_end_hears_of_it(void **state)
 
 static void hear(uint64_t word, size_t len)
 {
-	static uint8_t bytes[PACKET];
+	static uint8_t bytes[2 * PACKET];
 
 	rdma_arrived_bare(&to.d, NULL, word, bytes, len);
 }
