@@ -38,6 +38,11 @@
 #define MPI_HUB_FEW_RANKS 4
 /* Longest vectors that are reduced, piece by piece. */
 #define MPI_HUB_REDUCE (4 << 20)
+/* Blocks of so many bytes at least up to MPI_HUB_FEW_RANKS read, two of them if that was faster lately. */
+#define MPI_HUB_READ_BYTES (32 << 10)
+/* Up to here two ranks that have a processor each do without messages where one gives and the other takes: a longer one
+ * is copied once, a half by either, or goes by what else was faster lately. */
+#define MPI_HUB_TWO_BYTES (32 << 10)
 
 struct mpi_hub;
 struct mpi_plan;
@@ -91,10 +96,6 @@ bool mpi_hub_reads(const struct mpi_hub *hub, bool wanted);
 /* Of two ranks that can, with blocks of MPI_HUB_READ_BYTES at least, which begin: whether they are read now, by what was
  * faster lately. The same on both. */
 bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes);
-#define MPI_HUB_READ_BYTES (32 << 10)
-/* Up to here two ranks that have a processor each do without messages where one gives and the other takes: of a longer one
- * both copy a half, once, or by what else was faster lately. */
-#define MPI_HUB_TWO_BYTES (32 << 10)
 bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
 		  const struct mpi_vec *recv, int *rc);
 

@@ -27,8 +27,8 @@
 #define MPI_HUB_BRANCHES    32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
-#define MPI_HUB_WAYS                                                                               \
-	6 /* classes of lengths of long blocks, from MPI_HUB_READ_BYTES on by powers of two */
+/* Classes of lengths of long blocks, from MPI_HUB_READ_BYTES on by powers of two. */
+#define MPI_HUB_WAYS     6
 #define MPI_HUB_WAY_RUNS 5 /* operations that are timed */
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */

@@ -106,15 +106,10 @@ static void go_on(struct mpi_hub_ways *ways, unsigned int k)
 	}
 }
 
-void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes)
+static void ended(struct mpi_hub_ways *ways, unsigned int k, size_t bytes)
 {
-	struct mpi_hub_ways *ways = &h->ways;
-	const unsigned int k = class_of(bytes);
 	struct mpi_hub_way *w = &ways->of[k];
 
-	if (!ways->chosen)
-		return;
-	ways->chosen = false;
 	w->left--;
 	if (ways->since) {
 		uint64_t ns = base_now_ns() - ways->since - ways->waited;
@@ -124,4 +119,12 @@ void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes)
 	}
 	if (!w->left)
 		go_on(ways, k);
+}
+
+void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes)
+{
+	if (!h->ways.chosen)
+		return;
+	h->ways.chosen = false;
+	ended(&h->ways, class_of(bytes), bytes);
 }

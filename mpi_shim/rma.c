@@ -20,8 +20,7 @@
  * sides at once, once each byte, begins late but is over sooner: at 64 KiB it takes half as long. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
-/* Of what goes alone more than this is enough for that, and goes in pieces of so many, or of twice as many if there
- * were more than four. */
+/* Of what goes alone more than this is enough for that, and goes in pieces of so many. */
 #define ALONE_MOST 8192
 /* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
  * a bound for them is no faster. */
@@ -440,7 +439,7 @@ static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all,
 	if (bytes > (alone ? ALONE_MOST : WHOLE_MOST) && all <= CUT_MOST)
 		PtlPieceLength(mpi_world.ni, mpi_world.id[t->world], &most);
 	if (alone && most > ALONE_MOST)
-		most = all > 4 * ALONE_MOST ? 2 * ALONE_MOST : ALONE_MOST;
+		most = ALONE_MOST;
 	return most && most < bytes ? most : bytes;
 }
 

@@ -252,8 +252,7 @@ static void set_limits(struct ofi *o)
 				   ? (uint32_t)i->tx_attr->inject_size
 				   : o->limits.packet;
 	/* within the host nobody else can send to us: by these providers, whatever others call their endpoints */
-	if (ofi_is_local(i) && ofi_is_in_host(i) &&
-	    i->domain_attr->cq_data_size >= sizeof(uint64_t))
+	if (ofi_is_in_host(i) && i->domain_attr->cq_data_size >= sizeof(uint64_t))
 		o->limits.frame = o->limits.packet;
 }
 

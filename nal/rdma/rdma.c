@@ -253,7 +253,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	make_keys(d, job);
 	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) != sizeof(d->incarnation))
 		return "getrandom failed";
-	d->scratch.bytes = d->scratch_bytes =
+	d->scratch.bytes =
 		malloc(d->limits.copied > RDMA_HELLO_MAX ? d->limits.copied : RDMA_HELLO_MAX);
 	if (!d->scratch.bytes)
 		return "out of memory";
@@ -270,5 +270,5 @@ void rdma_stop(struct rdma *d)
 		net_stop(&d->net);
 	else if (d->link)
 		d->link->quit(d->state);
-	free(d->scratch_bytes);
+	free(d->scratch.bytes);
 }

@@ -163,7 +163,6 @@ struct rdma {
 	bool full; /* no more memory could be registered for packets; not tried before some is given back */
 	struct rdma_packet *free_small, *all_small;
 	struct rdma_packet scratch; /* for what the link copies */
-	uint8_t *scratch_bytes;     /* its own, where it does not lend those of a message */
 	struct rdma_slot {
 		struct rdma_out *out;
 		uint32_t gen, next_free;

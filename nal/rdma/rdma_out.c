@@ -353,9 +353,11 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 	const uint64_t bytes = len - at < most ? len - at : most;
 	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
 	struct rdma_msg m;
+	uint8_t *own;
 
 	if (!k)
 		return at;
+	own = k->bytes;
 	m.kind = at ? RDMA_MORE : RDMA_BEGIN;
 	m.header_len = header_len;
 	m.length = len;
@@ -368,7 +370,7 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 	put_bytes(d, k, mem, at, bytes);
 	p->sent++;
 	send_packet(d, p, k);
-	d->scratch.bytes = d->scratch_bytes;
+	k->bytes = own;
 	return at + bytes;
 }
 

@@ -39,12 +39,13 @@ static inline bool rdma_is_data(uint8_t kind)
  *   +------+------------+----+-----+-------+-------+
  *   | what | header_len | to | seq | taken | token |
  *   +------+------------+----+-----+-------+-------+
- * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in the lower one. `to` and `token` are what the
- * receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken the packets with data
- * that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no more of
- * those with data are under way. In greetings all four are 0. A SHORT one is this, a header of header_len bytes, and the
- * body, which is the rest: each byte of a short message counts where its sum is made by the processor, and where one more
- * line of memory goes from core to core. A MORE one is this and bytes. Of others than SHORT and BEGIN header_len is 0.
+ * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in the lower one. `to` and
+ * `token` are what the receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken
+ * the packets with data that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose
+ * packets, and no more of those with data are under way. In greetings all four are 0. A SHORT one is this, a header of
+ * header_len bytes, and the body, which is the rest: each byte of a short message counts where its sum is made by the
+ * processor, and where one more line of memory goes from core to core. A MORE one is this and bytes. Of others than SHORT
+ * and BEGIN header_len is 0.
  */
 struct rdma_wire_head {     /* offset */
 	uint8_t what;       /*  0 */

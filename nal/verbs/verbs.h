@@ -116,7 +116,6 @@ struct verbs {
 	uint32_t *spare; /* those to be given to the shared receive queue again */
 	uint32_t nspare;
 	uint32_t copied, reads;
-	uint32_t frame; /* bytes of a packet of the fabric; 0: no immediate data go with one */
 	struct verbs_key key;
 	struct net_ranks ranks;
 	bool by_id;

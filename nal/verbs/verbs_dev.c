@@ -295,16 +295,6 @@ static bool watch(const struct verbs *v, int fd)
 	return epoll_ctl(v->epoll_fd, EPOLL_CTL_ADD, fd, &e) == 0;
 }
 
-/* What goes in one packet of the fabric. Paths to some may take less, where what was meant to fit takes two, as ever. */
-static uint32_t frame(const struct verbs *v)
-{
-	struct ibv_port_attr port;
-
-	if (v->iwarp || ibv_query_port(v->context, v->port, &port) != 0)
-		return 0;
-	return 128u << verbs_mtu(port.active_mtu, base_config()->ptl_verbs_mtu);
-}
-
 const char *verbs_prepare(struct verbs *v)
 {
 	struct ibv_device_attr d;
@@ -319,7 +309,6 @@ const char *verbs_prepare(struct verbs *v)
 	v->reads = (uint32_t)(d.max_qp_init_rd_atom < d.max_qp_rd_atom ? d.max_qp_init_rd_atom
 								       : d.max_qp_rd_atom);
 	v->reads = v->reads < READS_MOST ? v->reads : READS_MOST;
-	v->frame = frame(v);
 	v->pd = ibv_alloc_pd(v->context);
 	if (!v->pd)
 		return "no protection domain";
@@ -340,6 +329,17 @@ const char *verbs_prepare(struct verbs *v)
 	return NULL;
 }
 
+/* What goes in one packet of the fabric. Paths to some may take less, where what was meant to fit takes two, as ever. 0: no
+ * immediate data go with one. */
+static uint32_t frame(const struct verbs *v)
+{
+	struct ibv_port_attr port;
+
+	if (v->iwarp || ibv_query_port(v->context, v->port, &port) != 0)
+		return 0;
+	return 128u << verbs_mtu(port.active_mtu, base_config()->ptl_verbs_mtu);
+}
+
 void verbs_limits(const struct verbs *v, uint32_t ranks, struct rdma_limits *l)
 {
 	uint32_t peers = ranks > 5 ? ranks - 1 : 4, credit = 2 * v->buffers / peers;
@@ -351,7 +351,7 @@ void verbs_limits(const struct verbs *v, uint32_t ranks, struct rdma_limits *l)
 		.credit = credit < CREDIT_MOST ? credit : CREDIT_MOST,
 		.read = v->reads ? VERBS_READ : 0,
 		.reads = v->reads,
-		.frame = v->frame,
+		.frame = frame(v),
 		.local_mr = true,
 	};
 }
