@@ -147,9 +147,11 @@
 	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
 	  "MPI: messages that may come before the receiver looks at them; the senders share "      \
 	  "them.")                                                                                 \
-	X(PTL_MPI_RMA, ptl_mpi_rma, ENUM, BASE_RMA_AUTO, 0, 1, "auto|portals",                     \
+	X(PTL_MPI_RMA, ptl_mpi_rma, ENUM, BASE_RMA_AUTO, 0, 2, "auto|portals|attach",              \
 	  "MPI: reach the memory of windows allocated on this node directly where it can be "      \
-	  "shared (auto), or always through Portals (portals); must be the same on all ranks.")    \
+	  "shared, and other memory there by the kernel or through Portals, by what was faster "   \
+	  "lately (auto); always through Portals (portals); or by the kernel wherever it does so " \
+	  "(attach); must be the same on all ranks.")                                              \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
@@ -168,7 +170,7 @@ enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA, BASE_LONG_SPLICE };
-enum { BASE_RMA_AUTO, BASE_RMA_PORTALS };
+enum { BASE_RMA_AUTO, BASE_RMA_PORTALS, BASE_RMA_ATTACH };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;
 #define BASE_CONFIG_FIELD_INT(field)  long field;

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "base/way.h"
 #include "mpi_shim/hub.h"
 
 #define MPI_HUB_DEPTH  32
@@ -28,8 +29,7 @@
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
 /* Classes of lengths of long blocks, from MPI_HUB_READ_BYTES on by powers of two. */
-#define MPI_HUB_WAYS     6
-#define MPI_HUB_WAY_RUNS 5 /* operations that are timed */
+#define MPI_HUB_WAYS 6
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)
@@ -85,14 +85,9 @@ struct mpi_hub_home {
 	int node, seat;
 };
 
-/* What local rank 0 knows of the ways that blocks of a class of lengths go. */
-struct mpi_hub_way {
-	uint32_t phase, left;               /* operations that it takes */
-	uint64_t cost[2][MPI_HUB_WAY_RUNS]; /* of 1024 bytes, in ns: as it was, the other way */
-};
-
 struct mpi_hub_ways {
-	struct mpi_hub_way of[MPI_HUB_WAYS];
+	struct base_way of
+		[MPI_HUB_WAYS]; /* of each class of lengths, to read being the second; what 1024 bytes take, in ns */
 	uint64_t now, next;     /* a bit for each class: blocks are read */
 	bool chosen;            /* of the operation under way */
 	uint64_t since, waited; /* 0: it is not timed */

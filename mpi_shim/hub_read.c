@@ -11,10 +11,10 @@
  * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones.
  */
 #include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "mpi_shim/attach.h"
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
@@ -42,26 +42,6 @@ static void offer(struct mpi_hub *h, int rc, const void *at, size_t bytes)
 	mpi_hub_wake(h);
 }
 
-/* From another process. False: errno says why not. */
-static bool copy_out(pid_t pid, uint64_t from, char *to, size_t bytes)
-{
-	while (bytes > 0) {
-		struct iovec here = { to, bytes }, there = { (void *)(uintptr_t)from, bytes };
-		ssize_t n = process_vm_readv(pid, &here, 1, &there, 1, 0);
-
-		if (n < 0)
-			return false;
-		if (n == 0) {
-			errno = EFAULT;
-			return false;
-		}
-		from += (size_t)n;
-		to += n;
-		bytes -= (size_t)n;
-	}
-	return true;
-}
-
 /* `bytes`, from `skip` on, of what local rank i offers, as soon as it does. */
 static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
 {
@@ -78,7 +58,7 @@ static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
 		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)bytes);
 	if (mpi_world.threaded)
 		mpi_unlock();
-	done = copy_out((pid_t)o.pid, o.at + skip, to, bytes);
+	done = mpi_attach_copy((pid_t)o.pid, o.at + skip, to, bytes, false);
 	if (mpi_world.threaded)
 		mpi_lock();
 	if (done)
@@ -135,8 +115,9 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 		const struct offer *o = offer_of(h, i);
 		uint64_t seen;
 
-		good = i == h->me || (copy_out((pid_t)o->pid, o->at, (char *)&seen, sizeof(seen)) &&
-				      seen == h->shared->token + (uint64_t)i);
+		good = i == h->me ||
+		       (mpi_attach_copy((pid_t)o->pid, o->at, &seen, sizeof(seen), false) &&
+			seen == h->shared->token + (uint64_t)i);
 	}
 	good &= mpi_hub_leave(h, rc) == MPI_SUCCESS;
 	return mpi_coll_allreduce_and(&good, 1, h->comm) == MPI_SUCCESS && good;

@@ -10,6 +10,7 @@
 
 #include "mpi_shim/error.h"
 #include "mpi_shim/protocol.h"
+#include "mpi_shim/rma_near.h"
 
 /* Answers that may be under way: all have room in the queue. */
 #define ANSWERS_MOST 2048
@@ -88,6 +89,7 @@ int mpi_rma_init(void)
 
 	if (mpi_rma_eq != PTL_EQ_NONE)
 		return MPI_SUCCESS;
+	mpi_rma_near_init();
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
 			    nothing, PTL_RETAIN, &rma.last, NULL);
 	if (err != PTL_OK)
@@ -602,16 +604,19 @@ static int tell(struct mpi_win_target *t, int rank)
 int mpi_rma_flush(struct mpi_win *win, int rank)
 {
 	struct mpi_win_target *t = &win->target[rank];
+	const uint64_t since = mpi_rma_near_flush(win);
 	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, told;
 
 	while (t->pending)
 		mpi_progress_queue(&mpi_rma_eq);
+	mpi_rma_near_flushed(win, since);
 	told = tell(t, rank);
 	return err ? err : told;
 }
 
 int mpi_rma_flush_all(struct mpi_win *win)
 {
+	const uint64_t since = mpi_rma_near_flush(win);
 	int err = MPI_SUCCESS, rc;
 
 	for (int i = 0; win->along && i < win->size; i++) {
@@ -620,6 +625,7 @@ int mpi_rma_flush_all(struct mpi_win *win)
 	}
 	while (win->pending)
 		mpi_progress_queue(&mpi_rma_eq);
+	mpi_rma_near_flushed(win, since);
 	for (int i = 0; i < win->size; i++)
 		if (win->target[i].error)
 			err = tell(&win->target[i], i);

@@ -13,6 +13,7 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/rma.h"
+#include "mpi_shim/rma_near.h"
 
 /* ---- where to ------------------------------------------------------------------------------------------ */
 
@@ -202,6 +203,12 @@ static int check_sizes(const struct transfer *x)
 			(long long)here, (long long)there);
 }
 
+/* Of data without gaps. */
+static char *local_dense(const struct transfer *x)
+{
+	return (char *)((uintptr_t)x->buf + (size_t)x->type->true_lb);
+}
+
 /* The target's memory is here. */
 static void copy(const struct transfer *x, char *there)
 {
@@ -209,7 +216,7 @@ static void copy(const struct transfer *x, char *there)
 	char *here;
 
 	if (x->type->dense && x->target_type->dense) {
-		here = (char *)((uintptr_t)x->buf + (size_t)x->type->true_lb);
+		here = local_dense(x);
 		there += x->target_type->true_lb;
 		if (n == 8)
 			memcpy(x->put ? there : here, x->put ? here : there, 8);
@@ -230,7 +237,7 @@ static int local_data(struct mpi_rma *op, const struct transfer *x, char **data)
 	size_t n = (size_t)(x->count * x->type->size);
 
 	if (x->type->dense) {
-		*data = (char *)((uintptr_t)x->buf + (size_t)x->type->true_lb);
+		*data = local_dense(x);
 		return MPI_SUCCESS;
 	}
 	op->tmp = malloc(n);
@@ -279,10 +286,8 @@ static size_t along(struct mpi_win *win, const struct transfer *x,
 	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number ||
 	    win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
 		return 0;
-	return mpi_rma_put_along(win, x->rank,
-				 (const char *)((uintptr_t)x->buf + (size_t)x->type->true_lb),
-				 (size_t)(x->count * x->type->size), place->number,
-				 place->offset + (uint64_t)x->target_type->true_lb);
+	return mpi_rma_put_along(win, x->rank, local_dense(x), (size_t)(x->count * x->type->size),
+				 place->number, place->offset + (uint64_t)x->target_type->true_lb);
 }
 
 static int by_portals(struct mpi_win *win, const struct transfer *x,
@@ -311,6 +316,26 @@ static int by_portals(struct mpi_win *win, const struct transfer *x,
 	return err;
 }
 
+/* As by_portals, or by the kernel. */
+static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_rma_place *place,
+	       struct mpi_request **request)
+{
+	const size_t n = (size_t)(x->count * x->type->size);
+	uint64_t since;
+	int err;
+
+	if (!x->type->dense || !x->target_type->dense || !mpi_rma_near_has(place->t, n))
+		return by_portals(win, x, place, request);
+	if (mpi_rma_near_begin(win, n, x->put, &since) &&
+	    mpi_rma_near_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
+			      local_dense(x), n, x->put))
+		err = request ? mpi_rma_request_done(request) : MPI_SUCCESS;
+	else
+		err = by_portals(win, x, place, request);
+	mpi_rma_near_end(n, since);
+	return err;
+}
+
 /* request NULL: none is wanted. */
 static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_request **request)
 {
@@ -324,7 +349,7 @@ static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_re
 	if (err)
 		return err;
 	if (!none && !place.here)
-		return by_portals(win, x, &place, request);
+		return far(win, x, &place, request);
 	if (!none)
 		copy(x, place.here);
 	return request ? mpi_rma_request_done(request) : MPI_SUCCESS;

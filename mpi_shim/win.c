@@ -17,6 +17,7 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/rma.h"
+#include "mpi_shim/rma_near.h"
 #include "mpi_shim/team.h"
 
 /* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an address, too. */
@@ -148,6 +149,7 @@ static int exchange(struct mpi_win *win, struct mpi_comm *comm, const struct mpi
 		t->number = all[i].number;
 		t->control_number = all[i].control;
 		t->world = mpi_group_world(comm->local, i);
+		mpi_rma_near_hear(win, t, &all[i]);
 	}
 	free(all);
 	return err;
@@ -227,6 +229,7 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 		      (allocates || win->size == 1);
 	if (!part->error)
 		part->error = expose(win, part);
+	mpi_rma_near_tell(win, part);
 	err = exchange(win, win->comm, part);
 	if (!err)
 		mpi_win_pscw_connect(win);

@@ -19,6 +19,7 @@
 
 #include <portals3.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
@@ -74,6 +75,9 @@ struct mpi_win_part {
 	int32_t error;    /* it cannot: the class */
 	int16_t flavor;   /* must be the same */
 	int16_t tight;    /* as in struct mpi_win; if one wants it, so it is */
+	/* for rma_near.c: its process, 0 if that is not to be reached so; a number in its memory; where the window is */
+	int64_t pid;
+	uint64_t token, token_at, address;
 };
 
 struct mpi_win_target {
@@ -81,6 +85,8 @@ struct mpi_win_target {
 	struct mpi_win_control *control; /* likewise */
 	MPI_Aint size, unit;
 	uint32_t number, control_number;
+	pid_t pid; /* the kernel copies from and to its memory, which is ... (rma_near.c); 0: not */
+	uint64_t address; /* ... there in its process */
 	int world;
 	uint8_t lock;      /* held by us: 0, 1 for shared, 2 for exclusive */
 	bool lock_nocheck; /* ... and no lock was taken */
@@ -137,6 +143,7 @@ struct mpi_win {
 	struct mpi_hub *hub; /* the communicator's, to wait for words; NULL: there is none */
 	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
 	/* what is ours of the two ways */
+	uint64_t token; /* by which others see that it is this process; 0: they shall not */
 	void *segment;
 	size_t segment_bytes;
 	struct mpi_win_control *control; /* ours; in the segment or malloc'd */

@@ -148,7 +148,7 @@ int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 	size_t *offset = calloc((size_t)win->size, sizeof(*offset));
 	struct layout l = { .bytes = 0 };
 	uint64_t ok = all && offset && lay_out(win, data, &l, offset) && (data || l.alone) &&
-		      (base_config()->ptl_mpi_rma != BASE_RMA_PORTALS ||
+		      (base_config()->ptl_mpi_rma == BASE_RMA_AUTO ||
 		       win->flavor == MPI_WIN_FLAVOR_SHARED);
 	int err = mpi_coll_allreduce_and(&ok, 1, win->comm);
 

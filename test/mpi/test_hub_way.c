@@ -21,6 +21,7 @@ static uint64_t our_now(void)
 }
 
 #define base_now_ns our_now
+#include "base/way.c"         /* NOLINT(bugprone-suspicious-include) */
 #include "mpi_shim/hub_way.c" /* NOLINT(bugprone-suspicious-include) */
 
 enum { BYTES = 65536 };
@@ -111,10 +112,10 @@ static void what_is_hardly_faster_changes_nothing(void **state)
 	for (int i = 0; i < 50; i++) {
 		several(100, BYTES);
 		/* but for a trial under way */
-		if (rank[0].ways.of[class_of(BYTES)].phase == RESTS)
+		if (rank[0].ways.of[class_of(BYTES)].phase == BASE_WAY_RESTS)
 			several(SETTLES_IN, BYTES);
 	}
-	for (int i = 0; i < 2 * (SETTLES_IN + MPI_HUB_WAY_RUNS) && now(BYTES); i++)
+	for (int i = 0; i < 2 * (SETTLES_IN + BASE_WAY_RUNS) && now(BYTES); i++)
 		one(BYTES);
 	assert_false(now(BYTES));
 }
@@ -152,9 +153,9 @@ static void one_slow_operation_does_not_count(void **state)
 	pages_ns = 12000;
 	read_ns = 13000;
 	for (int i = 0; i < 400; i++) {
-		const struct mpi_hub_way *w = &rank[0].ways.of[class_of(BYTES)];
+		const struct base_way *w = &rank[0].ways.of[class_of(BYTES)];
 
-		pages_ns = w->phase == PRESENT && w->left == 2 ? 9000000 : 12000;
+		pages_ns = w->phase == BASE_WAY_PRESENT && w->left == 2 ? 9000000 : 12000;
 		one(BYTES);
 	}
 	assert_in_range(several(100, BYTES), 0, 20);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Which of two ways to do the same is faster, where nobody can tell beforehand and it changes while a program runs. For most
+ * of the time it is only counted how often it is done. Then the time of some is taken, of some more that go the other way, and
+ * what was faster stays:
+ *
+ *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
+ *             timed                   timed
+ *
+ * It rests the longer the worse the other way was.
+ */
+#ifndef BASE_WAY_H
+#define BASE_WAY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BASE_WAY_RUNS 5 /* that are timed */
+
+enum base_way_phase { BASE_WAY_RESTS, BASE_WAY_PRESENT, BASE_WAY_SETTLES, BASE_WAY_OTHER };
+
+struct base_way {
+	enum base_way_phase phase;
+	uint32_t left;                   /* how many more it takes */
+	bool second;                     /* the next goes the second way */
+	uint64_t cost[2][BASE_WAY_RUNS]; /* as it was, the other way */
+};
+
+/* The first way, to begin with. */
+void base_way_init(struct base_way *w);
+
+static inline bool base_way_timed(const struct base_way *w)
+{
+	return w->phase == BASE_WAY_PRESENT || w->phase == BASE_WAY_OTHER;
+}
+
+/* It was done once more, at this cost if that is timed. */
+void base_way_ended(struct base_way *w, uint64_t cost);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Puts and gets by the kernel, to and from a process on this node: see rma_near.c.
+ */
+#ifndef MPI_SHIM_RMA_NEAR_H
+#define MPI_SHIM_RMA_NEAR_H
+
+#include "base/cpu.h"
+#include "base/way.h"
+#include "mpi_shim/win.h"
+
+/* From the first operation that has a choice to the next flush of its window. */
+struct mpi_rma_run {
+	const struct mpi_win *win; /* NULL: there was none */
+	struct base_way *way;
+	bool timed;
+	uint64_t ns, bytes;
+};
+
+extern struct mpi_rma_run mpi_rma_run;
+
+void mpi_rma_near_init(void);
+
+/* What this rank says of its memory, and what another has said. */
+void mpi_rma_near_tell(struct mpi_win *win, struct mpi_win_part *part);
+void mpi_rma_near_hear(const struct mpi_win *win, struct mpi_win_target *t,
+		       const struct mpi_win_part *part);
+
+/* Whether so many bytes in one piece have a choice. */
+bool mpi_rma_near_has(const struct mpi_win_target *t, size_t bytes);
+/* One that has goes by the kernel, or by Portals; what it takes is known at its end. *since: for that. */
+bool mpi_rma_near_begin(const struct mpi_win *win, size_t bytes, bool put, uint64_t *since);
+void mpi_rma_near_end(size_t bytes, uint64_t since);
+/* `offset` counts from the beginning of the target's memory. False: it shall go by Portals, now and from now on. */
+bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, size_t bytes,
+		       bool put);
+
+/* A flush of the window begins, and ends. */
+static inline uint64_t mpi_rma_near_flush(const struct mpi_win *win)
+{
+	return mpi_rma_run.win == win && mpi_rma_run.timed ? base_now_ns() : 0;
+}
+
+void mpi_rma_near_over(uint64_t since);
+
+static inline void mpi_rma_near_flushed(const struct mpi_win *win, uint64_t since)
+{
+	if (mpi_rma_run.win == win)
+		mpi_rma_near_over(since);
+}
+
+#endif

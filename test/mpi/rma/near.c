@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Puts and gets by the kernel between two ranks of a node: which do, what becomes of those the kernel does by halves or not
+ * at all, and that the choice is tried. The kernel's calls of the library go through this program, which counts them.
+ * Usage: [SEED [ROUNDS [tame]]]; the environment says PTL_MPI_RMA.
+ */
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "test/mpi/p2p/p2p_check.h"
+
+enum { BYTES = 1 << 17 };
+
+static int calls, most_calls; /* of the kernel; those after which it does no more, -1: none */
+static size_t most_bytes;     /* that one copies */
+static bool always, never;    /* the library's way */
+static char *memory, data[BYTES], back[BYTES];
+static MPI_Win win;
+
+static ssize_t call(long number, pid_t pid, const struct iovec *mine, const struct iovec *other)
+{
+	struct iovec less = *mine;
+
+	if (most_calls >= 0 && calls >= most_calls) {
+		errno = EPERM;
+		return -1;
+	}
+	calls++;
+	if (most_bytes && less.iov_len > most_bytes)
+		less.iov_len = most_bytes;
+	return syscall(number, pid, &less, 1UL, other, 1UL, 0UL);
+}
+
+ssize_t process_vm_readv(pid_t pid, const struct iovec *lvec, unsigned long liovcnt,
+			 const struct iovec *rvec, unsigned long riovcnt, unsigned long flags)
+{
+	if (liovcnt == 1 && riovcnt == 1)
+		return call(SYS_process_vm_readv, pid, lvec, rvec);
+	return syscall(SYS_process_vm_readv, pid, lvec, liovcnt, rvec, riovcnt, flags);
+}
+
+ssize_t process_vm_writev(pid_t pid, const struct iovec *lvec, unsigned long liovcnt,
+			  const struct iovec *rvec, unsigned long riovcnt, unsigned long flags)
+{
+	if (liovcnt == 1 && riovcnt == 1)
+		return call(SYS_process_vm_writev, pid, lvec, rvec);
+	return syscall(SYS_process_vm_writev, pid, lvec, liovcnt, rvec, riovcnt, flags);
+}
+
+static void begin(void)
+{
+	most_calls = -1;
+	most_bytes = 0;
+	memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MPI_Win_create(memory, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+	MPI_Win_lock_all(0, win);
+	/* Portals tries the kernel, too, when it hears of a process */
+	MPI_Put(data, 1, MPI_BYTE, 1 - tap_rank, BYTES - 1, 1, MPI_BYTE, win);
+	MPI_Win_flush_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	calls = 0;
+}
+
+static void end(void)
+{
+	MPI_Win_unlock_all(win);
+	MPI_Win_free(&win);
+	munmap(memory, BYTES);
+	most_calls = -1;
+	most_bytes = 0;
+}
+
+static void fill(int bytes, int seed)
+{
+	for (int i = 0; i < bytes; i++)
+		data[i] = (char)mix((uint64_t)i * 977 + (uint64_t)seed);
+}
+
+/* A put, and a get of it and of what is around it. */
+static const char *there_and_back(int bytes, int at, int seed)
+{
+	MPI_Request r;
+
+	fill(bytes, seed);
+	memset(back, 3, sizeof(back));
+	if (seed % 3) {
+		CHECK_OK(MPI_Put(data, bytes, MPI_BYTE, 1, at, bytes, MPI_BYTE, win));
+	} else {
+		CHECK_OK(MPI_Rput(data, bytes, MPI_BYTE, 1, at, bytes, MPI_BYTE, win, &r));
+		CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	}
+	CHECK_OK(MPI_Win_flush(1, win));
+	if (seed % 5) {
+		CHECK_OK(MPI_Get(back, bytes, MPI_BYTE, 1, at, bytes, MPI_BYTE, win));
+		CHECK_OK(MPI_Win_flush(1, win));
+	} else {
+		CHECK_OK(MPI_Rget(back, bytes, MPI_BYTE, 1, at, bytes, MPI_BYTE, win, &r));
+		CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+	}
+	CHECK(memcmp(data, back, (size_t)bytes) == 0);
+	CHECK_INT(back[bytes], 3);
+	return NULL;
+}
+
+/* Rank 1 waits meanwhile, and looks at its memory then. */
+static const char *lengths(int round)
+{
+	static const int of[] = {
+		1, 8, 256, 257, 512, 513, 4095, 4096, 4097, 65536, 65537, 100000
+	};
+	const int bytes = of[round], at = round * 7;
+	const char *wrong = NULL;
+	int all;
+
+	begin();
+	if (tap_rank == 0) {
+		wrong = there_and_back(bytes, at, round + 1);
+		if (!wrong && always && calls != 2)
+			wrong = tap_wrong("%d bytes: %d calls of the kernel", bytes, calls);
+		if (!wrong && never && bytes <= 4097 && calls)
+			wrong = tap_wrong("%d bytes: by the kernel", bytes);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (tap_rank == 1) {
+		fill(bytes, round + 1);
+		if (memcmp(memory + at, data, (size_t)bytes) != 0 || memory[at + bytes] ||
+		    (at && memory[at - 1]))
+			wrong = tap_wrong("%d bytes: wrong at the target", bytes);
+	}
+	all = wrong != NULL;
+	MPI_Allreduce(MPI_IN_PLACE, &all, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+	end();
+	return wrong ? wrong : all ? "wrong at the other rank" : NULL;
+}
+
+static const char *by_halves(int round)
+{
+	const char *wrong = NULL;
+
+	begin();
+	most_bytes = 100 + (size_t)round * 333;
+	for (int i = 0; i < 60 && !wrong && tap_rank == 0; i++)
+		wrong = there_and_back(3000 + i, i, i);
+	end();
+	return wrong;
+}
+
+/* From some call on the kernel refuses: it is asked once more, and never again. */
+static const char *refused(int round)
+{
+	const char *wrong = NULL;
+
+	begin();
+	if (tap_rank == 0) {
+		most_calls = round;
+		most_bytes = round % 2 ? 1000 : 0;
+	}
+	for (int i = 0; i < 60 && !wrong && tap_rank == 0; i++)
+		wrong = there_and_back(3000 + i, i, i);
+	if (!wrong && calls > round)
+		wrong = tap_wrong("%d calls of the kernel, which permits %d", calls, round);
+	end();
+	return wrong;
+}
+
+/* Both ways have their turn within some tens, and after that the kernel if it is always taken. */
+static const char *tried(int round)
+{
+	const char *wrong = NULL;
+
+	(void)round;
+	begin();
+	for (int i = 0; i < 60 && !wrong && tap_rank == 0; i++)
+		wrong = there_and_back(2000, 0, i);
+	if (!wrong && tap_rank == 0 && (never ? calls != 0 : always ? calls != 120 : calls < 9))
+		wrong = tap_wrong("%d calls of the kernel for 60 puts and gets", calls);
+	end();
+	return wrong;
+}
+
+int main(int argc, char **argv)
+{
+	const char *way = getenv("PTL_MPI_RMA");
+
+	tap_start(argc, argv, 1);
+	always = way && strcmp(way, "attach") == 0;
+	never = way && strcmp(way, "portals") == 0;
+	tap_rounds_set(12);
+	tap_case("lengths at the borders of what the kernel does", lengths);
+	tap_rounds_set(1);
+	tap_case("both ways are tried", tried);
+	tap_rounds_set(8);
+	tap_case("the kernel copies only a part", by_halves);
+	tap_case("the kernel refuses", refused);
+	return tap_end();
+}
