@@ -27,8 +27,8 @@ struct base_way {
 	uint64_t cost[2][BASE_WAY_RUNS]; /* as it was, the other way */
 };
 
-/* The first way, to begin with. */
-void base_way_init(struct base_way *w);
+/* `second`: which way it goes to begin with. */
+void base_way_init(struct base_way *w, bool second);
 
 static inline bool base_way_timed(const struct base_way *w)
 {

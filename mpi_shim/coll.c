@@ -209,7 +209,10 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
 	bool wanted = is_in(read, mpi_coll_setting.wanted);
-	bool few = comm->size <= MPI_HUB_FEW_RANKS;
+	/* that copy through pages in their caches as long as they are given the processors, or at the same time on their own:
+	 * which may take half as long, or twice */
+	bool either = comm->size == 2 || mpi_coll_crowded();
+	bool few = either || comm->size <= MPI_HUB_FEW_RANKS;
 	struct mpi_hub *h;
 
 	if (!p->now || bytes <= 0 || comm->inter || is_in(read, mpi_coll_setting.ruled_out))
@@ -218,10 +221,10 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 		return NULL;
 	/* otherwise made by mpi_hub_for, which is asked next */
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
-	if (h && !mpi_hub_reads(h, wanted))
+	if (h && !mpi_hub_reads(h))
 		h = NULL;
-	/* two that copy through pages in their caches at the same time may take half as long, or twice */
-	if (h && !wanted && comm->size == 2 && !mpi_hub_way_reads(h, (size_t)bytes))
+	if (h && !wanted && either &&
+	    !mpi_hub_way_reads(h, (size_t)bytes, read == BASE_COLL_ALLGATHER_READ))
 		h = NULL;
 	return counted(read, h);
 }

@@ -201,8 +201,8 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
-/* The same for one in which each rank reads out of the others' memory what is too long for shared memory: of few ranks blocks of
- * READ_BYTES (coll.c) and more, else of more than `most`. */
+/* The same for one in which each rank reads out of the others' memory what is too long for shared memory: of few ranks, and where
+ * processors are short, blocks of MPI_HUB_READ_BYTES and more, else of more than `most`. */
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,

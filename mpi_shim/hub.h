@@ -88,14 +88,13 @@ int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, 
 
 /*
  * Equal blocks (of `send`: the same for all, or one for each rank) that each rank reads out of the others' memory; not
- * in place but for allgather. Only if the hub can do that; where processors are short it does if it is wanted. False, for
- * all: some of these blocks cannot be read, or there is no memory to pack them. They have to go another way, and so
- * will all others.
+ * in place but for allgather. Only if the hub can do that. False, for all: some of these blocks cannot be read, or there is no
+ * memory to pack them. They have to go another way, and so will all others.
  */
-bool mpi_hub_reads(const struct mpi_hub *hub, bool wanted);
-/* Of two ranks that can, with blocks of MPI_HUB_READ_BYTES at least, which begin: whether they are read now, by what was
- * faster lately. The same on both. */
-bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes);
+bool mpi_hub_reads(const struct mpi_hub *hub);
+/* Blocks of MPI_HUB_READ_BYTES at least begin, the same for all ranks or not, and may go either way: whether they are read now,
+ * by what was faster lately. The same on all ranks. */
+bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes, bool to_all);
 bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
 		  const struct mpi_vec *recv, int *rc);
 

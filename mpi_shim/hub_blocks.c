@@ -83,11 +83,11 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 {
 	bool master = mpi_hub_has_master(h);
 
+	if (h->wide)
+		mpi_hub_tell_ways(h);
 	if (master) {
 		rc = mpi_first(rc, mpi_hub_meet(h));
 	} else {
-		if (h->wide)
-			mpi_hub_tell_ways(h);
 		mpi_hub_raise(h, rc);
 		mpi_hub_wake(h);
 	}
@@ -97,9 +97,8 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
 				   mpi_vec_at(to, h->me), to->count, to->type);
-	if (master)
-		return rc;
-	rc = mpi_first(mpi_hub_await_all(h), rc);
+	if (!master)
+		rc = mpi_first(mpi_hub_await_all(h), rc);
 	if (h->wide)
 		mpi_hub_hear_ways(h);
 	return rc;

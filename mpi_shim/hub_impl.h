@@ -28,8 +28,9 @@
 #define MPI_HUB_BRANCHES    32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
-/* Classes of lengths of long blocks, from MPI_HUB_READ_BYTES on by powers of two. */
-#define MPI_HUB_WAYS 6
+/* Classes of long blocks: lengths from MPI_HUB_READ_BYTES on by powers of two, of allgathers and alltoalls. */
+#define MPI_HUB_WAY_LENGTHS 6
+#define MPI_HUB_WAYS        (2 * MPI_HUB_WAY_LENGTHS)
 
 /* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)
@@ -87,9 +88,10 @@ struct mpi_hub_home {
 
 struct mpi_hub_ways {
 	struct base_way of
-		[MPI_HUB_WAYS]; /* of each class of lengths, to read being the second; what 1024 bytes take, in ns */
-	uint64_t now, next;     /* a bit for each class: blocks are read */
-	bool chosen;            /* of the operation under way */
+		[MPI_HUB_WAYS]; /* of each class, to read being the second; what 1024 bytes take, in ns */
+	uint64_t now, next; /* a bit for each class: blocks are read */
+	struct base_way
+		*way; /* of the operation under way, on local rank 0; NULL: it has no choice */
 	uint64_t since, waited; /* 0: it is not timed */
 };
 
@@ -196,7 +198,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h);
 /* ---- hub_way.c ---------------------------------------------------------------------------------------- */
 
 void mpi_hub_way_init(struct mpi_hub *h);
-/* Two ranks' blocks of so many bytes, MPI_HUB_READ_BYTES at least, are over; of others nothing is told. */
+/* The operation is over, of blocks of so many bytes. */
 void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes);
 
 /* ---- hub_wait.c --------------------------------------------------------------------------------------- */

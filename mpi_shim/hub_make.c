@@ -194,12 +194,6 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 	return memory;
 }
 
-static bool reading_wanted(void)
-{
-	return mpi_coll_setting.wanted &
-	       (BASE_COLL_BIT(ALLGATHER, READ) | BASE_COLL_BIT(ALLTOALL, READ));
-}
-
 /* Everybody's outcome is everybody's. */
 static bool make(struct mpi_hub *h)
 {
@@ -223,8 +217,7 @@ static bool make(struct mpi_hub *h)
 	if (h->me == 0)
 		mpi_segment_settle(&notes[h->comm->rank]);
 	free(notes);
-	/* where processors are short none reads, unless that is wanted */
-	if ((good & 1u) && h->nodes == 1 && (!h->crowded || reading_wanted()))
+	if ((good & 1u) && h->nodes == 1)
 		h->reads = mpi_hub_try_reading(h);
 	mpi_hub_way_init(h);
 	return good & 1u;

@@ -123,9 +123,9 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 	return mpi_coll_allreduce_and(&good, 1, h->comm) == MPI_SUCCESS && good;
 }
 
-bool mpi_hub_reads(const struct mpi_hub *h, bool wanted)
+bool mpi_hub_reads(const struct mpi_hub *h)
 {
-	return h->reads && (wanted || !h->crowded);
+	return h->reads;
 }
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */

@@ -1,54 +1,62 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long equal blocks of two ranks go: through pages that both write and read (hub_blocks.c), or each reads
- * the other's memory (hub_read.c). Either may be several times as fast as the other, by where the two cores are. So local
- * rank 0 looks how long they take (base/way.h), without its waits for the other rank.
+ * Which way long equal blocks go of two ranks, or where processors are short: through pages that all write and read
+ * (hub_blocks.c), or each reads the others' memory (hub_read.c). Either may be several times as fast as the other, by where the
+ * cores are and what their caches hold. So local rank 0 looks how long they take (base/way.h): with a processor for every
+ * rank without its waits for the other one, else with them, in which the others have its processor.
  *
- * What it decides goes with its flag of the next operation, and both go by that from the one behind it on, so they always
- * agree. Blocks of much different lengths have ways of their own.
+ * What it decides goes with its flag of the next operation, and all go by that from the one behind it on, so they always
+ * agree. Blocks of much different lengths have ways of their own, and so have allgathers and alltoalls.
  */
 #include "base/cpu.h"
 #include "mpi_shim/hub_impl.h"
 
-static unsigned int class_of(size_t bytes)
+static unsigned int class_of(size_t bytes, bool to_all)
 {
 	unsigned int k = 0;
 
-	for (bytes /= MPI_HUB_READ_BYTES; bytes > 1 && k < MPI_HUB_WAYS - 1; bytes /= 2)
+	for (bytes /= MPI_HUB_READ_BYTES; bytes > 1 && k < MPI_HUB_WAY_LENGTHS - 1; bytes /= 2)
 		k++;
-	return k;
+	return to_all ? k : MPI_HUB_WAY_LENGTHS + k;
 }
 
 void mpi_hub_way_init(struct mpi_hub *h)
 {
 	h->ways = (struct mpi_hub_ways){ 0 };
-	for (unsigned int k = 0; k < MPI_HUB_WAYS; k++)
-		base_way_init(&h->ways.of[k]);
+	for (unsigned int k = 0; k < MPI_HUB_WAYS; k++) {
+		/* what each gives to another alone is not in the caches of several, and is read once */
+		const bool reads = h->crowded && k >= MPI_HUB_WAY_LENGTHS;
+
+		base_way_init(&h->ways.of[k], reads);
+		h->ways.next |= (uint64_t)reads << k;
+	}
+	h->ways.now = h->ways.next;
 }
 
-bool mpi_hub_way_reads(struct mpi_hub *h, size_t bytes)
+bool mpi_hub_way_reads(struct mpi_hub *h, size_t bytes, bool to_all)
 {
 	struct mpi_hub_ways *ways = &h->ways;
-	const unsigned int k = class_of(bytes);
+	const unsigned int k = class_of(bytes, to_all);
 
-	ways->chosen = h->me == 0;
+	ways->way = h->me == 0 ? &ways->of[k] : NULL;
 	ways->waited = 0;
-	ways->since = ways->chosen && base_way_timed(&ways->of[k]) ? base_now_ns() : 0;
+	ways->since = ways->way && base_way_timed(ways->way) ? base_now_ns() : 0;
 	return ways->now >> k & 1;
 }
 
 void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes)
 {
 	struct mpi_hub_ways *ways = &h->ways;
-	const unsigned int k = class_of(bytes);
-	uint64_t ns;
+	uint64_t ns = 0, bit;
 
-	if (!ways->chosen)
+	if (!ways->way)
 		return;
-	ns = ways->since ? base_now_ns() - ways->since - ways->waited : 0;
-	base_way_ended(&ways->of[k], (ns << 10) / bytes);
-	ways->next = (ways->next & ~(UINT64_C(1) << k)) | (uint64_t)ways->of[k].second << k;
-	ways->chosen = false;
+	if (ways->since)
+		ns = base_now_ns() - ways->since - (h->crowded ? 0 : ways->waited);
+	base_way_ended(ways->way, (ns << 10) / bytes);
+	bit = UINT64_C(1) << (ways->way - ways->of);
+	ways->next = ways->way->second ? ways->next | bit : ways->next & ~bit;
+	ways->way = NULL;
 	ways->since = 0;
 }

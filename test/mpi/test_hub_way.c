@@ -30,15 +30,22 @@ static struct mpi_hub rank[2];
 static uint64_t pages_ns, read_ns; /* that BYTES take now */
 static uint64_t late_ns;           /* the other rank comes later by so much */
 static unsigned int timed_ones;
+static bool to_all;
+
+static void crowded(bool is)
+{
+	for (int i = 0; i < 2; i++) {
+		rank[i] = (struct mpi_hub){ .n = 2, .me = i, .crowded = is };
+		mpi_hub_way_init(&rank[i]);
+	}
+}
 
 static int fresh(void **state)
 {
 	(void)state;
-	for (int i = 0; i < 2; i++) {
-		rank[i] = (struct mpi_hub){ .n = 2, .me = i };
-		mpi_hub_way_init(&rank[i]);
-	}
+	crowded(false);
 	late_ns = 0;
+	to_all = true;
 	timed_ones = 0;
 	return 0;
 }
@@ -46,9 +53,9 @@ static int fresh(void **state)
 /* Both say the same. */
 static bool reads(size_t bytes)
 {
-	bool is = mpi_hub_way_reads(&rank[0], bytes);
+	bool is = mpi_hub_way_reads(&rank[0], bytes, to_all);
 
-	assert_int_equal(mpi_hub_way_reads(&rank[1], bytes), is);
+	assert_int_equal(mpi_hub_way_reads(&rank[1], bytes, to_all), is);
 	return is;
 }
 
@@ -79,7 +86,7 @@ static unsigned int several(unsigned int n, size_t bytes)
 
 static bool now(size_t bytes)
 {
-	return rank[1].ways.now >> class_of(bytes) & 1;
+	return rank[1].ways.now >> class_of(bytes, to_all) & 1;
 }
 
 static void reading_is_found_where_it_is_faster(void **state)
@@ -112,7 +119,7 @@ static void what_is_hardly_faster_changes_nothing(void **state)
 	for (int i = 0; i < 50; i++) {
 		several(100, BYTES);
 		/* but for a trial under way */
-		if (rank[0].ways.of[class_of(BYTES)].phase == BASE_WAY_RESTS)
+		if (rank[0].ways.of[class_of(BYTES, to_all)].phase == BASE_WAY_RESTS)
 			several(SETTLES_IN, BYTES);
 	}
 	for (int i = 0; i < 2 * (SETTLES_IN + BASE_WAY_RUNS) && now(BYTES); i++)
@@ -153,7 +160,7 @@ static void one_slow_operation_does_not_count(void **state)
 	pages_ns = 12000;
 	read_ns = 13000;
 	for (int i = 0; i < 400; i++) {
-		const struct base_way *w = &rank[0].ways.of[class_of(BYTES)];
+		const struct base_way *w = &rank[0].ways.of[class_of(BYTES, to_all)];
 
 		pages_ns = w->phase == BASE_WAY_PRESENT && w->left == 2 ? 9000000 : 12000;
 		one(BYTES);
@@ -164,10 +171,10 @@ static void one_slow_operation_does_not_count(void **state)
 static void each_length_has_a_way_of_its_own(void **state)
 {
 	(void)state;
-	assert_int_equal(class_of(MPI_HUB_READ_BYTES), 0);
-	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES - 1), 0);
-	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES), 1);
-	assert_int_equal(class_of(SIZE_MAX), MPI_HUB_WAYS - 1);
+	assert_int_equal(class_of(MPI_HUB_READ_BYTES, to_all), 0);
+	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES - 1, to_all), 0);
+	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES, to_all), 1);
+	assert_int_equal(class_of(SIZE_MAX, to_all), MPI_HUB_WAY_LENGTHS - 1);
 	for (int i = 0; i < 40; i++) {
 		pages_ns = 25000;
 		read_ns = 12000;
@@ -180,13 +187,55 @@ static void each_length_has_a_way_of_its_own(void **state)
 	assert_false(now(16 * MPI_HUB_READ_BYTES));
 }
 
+static void so_have_allgathers_and_alltoalls(void **state)
+{
+	(void)state;
+	assert_int_equal(class_of(SIZE_MAX, false), MPI_HUB_WAYS - 1);
+	for (int i = 0; i < 80; i++) {
+		to_all = i % 2;
+		pages_ns = 20000;
+		read_ns = to_all ? 30000 : 12000;
+		one(BYTES);
+	}
+	to_all = true;
+	assert_false(now(BYTES));
+	to_all = false;
+	assert_true(now(BYTES));
+}
+
+static void alltoalls_begin_with_reading_where_processors_are_short(void **state)
+{
+	(void)state;
+	to_all = false;
+	assert_false(reads(BYTES));
+	crowded(true);
+	assert_true(reads(BYTES));
+	to_all = true;
+	assert_false(reads(BYTES));
+}
+
+/* Where processors are short the others work while this rank waits. */
+static void waiting_counts_where_the_others_need_the_processor(void **state)
+{
+	(void)state;
+	crowded(true);
+	assert_false(now(BYTES));
+	pages_ns = 25000;
+	read_ns = 12000;
+	for (int i = 0; i < 200; i++) {
+		late_ns = now(BYTES) ? 1000000 : 0;
+		one(BYTES);
+	}
+	assert_in_range(several(100, BYTES), 0, 20);
+}
+
 /* One that had no choice, such as one in place. */
 static void what_was_not_chosen_is_not_counted(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 1000; i++)
 		mpi_hub_way_ended(&rank[0], BYTES);
-	assert_int_equal(rank[0].ways.of[class_of(BYTES)].left, REST_FIRST);
+	assert_int_equal(rank[0].ways.of[class_of(BYTES, to_all)].left, REST_FIRST);
 }
 
 int main(void)
@@ -199,6 +248,10 @@ int main(void)
 		cmocka_unit_test_setup(waiting_for_the_other_rank_does_not_count, fresh),
 		cmocka_unit_test_setup(one_slow_operation_does_not_count, fresh),
 		cmocka_unit_test_setup(each_length_has_a_way_of_its_own, fresh),
+		cmocka_unit_test_setup(so_have_allgathers_and_alltoalls, fresh),
+		cmocka_unit_test_setup(alltoalls_begin_with_reading_where_processors_are_short,
+				       fresh),
+		cmocka_unit_test_setup(waiting_counts_where_the_others_need_the_processor, fresh),
 		cmocka_unit_test_setup(what_was_not_chosen_is_not_counted, fresh),
 	};
 
