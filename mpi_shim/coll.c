@@ -229,6 +229,22 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 	return counted(read, h);
 }
 
+struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
+				   struct mpi_comm *comm, MPI_Count bytes)
+{
+	bool wanted = is_in(read, mpi_coll_setting.wanted);
+	struct mpi_hub *h;
+
+	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 ||
+	    is_in(read, mpi_coll_setting.ruled_out))
+		return NULL;
+	if (!wanted &&
+	    (mpi_coll_crowded() || bytes <= MPI_HUB_TWO_BYTES || bytes > MPI_HUB_TAKE_BYTES))
+		return NULL;
+	h = mpi_hub_of(comm, false);
+	return counted(read, h && mpi_hub_reads(h) ? h : NULL);
+}
+
 /* Does the result depend on the order in which more than two are combined? */
 static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type)
 {

@@ -164,6 +164,24 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 	return rc;
 }
 
+/* One of two ranks reads it. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
+{
+	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes);
+	struct mpi_packed k;
+
+	if (!hub)
+		return false;
+	/* with an error, too: the other one counts on us */
+	mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
+	if (!mpi_hub_read_bcast(p, hub, k.data, (size_t)bytes, root, rc))
+		return false;
+	if (!*rc && comm->rank != root)
+		mpi_packed_store(p, &k, buf, count, type);
+	return true;
+}
+
 int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi_type *datatype,
 		   int root, struct mpi_comm *comm)
 {
@@ -177,10 +195,13 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		return rc;
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
-	hub = !__builtin_mul_overflow(count, datatype->size, &bytes)
-		      ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
-				    comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
-		      : NULL;
+	if (__builtin_mul_overflow(count, datatype->size, &bytes))
+		bytes = 0;
+	if (by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
+		return rc;
+	hub = bytes ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
+				  comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
+		    : NULL;
 	if (hub)
 		return by_hub(p, hub, buffer, count, datatype, root, comm);
 	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);

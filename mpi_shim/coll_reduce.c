@@ -244,6 +244,21 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 	return rc;
 }
 
+/* One of two ranks reads what the other has. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		       struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm,
+		       int *rc)
+{
+	struct mpi_hub *hub =
+		op->predefined && type->predefined && type->dense && type->size &&
+				count <= MPI_HUB_REDUCE / type->size
+			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size)
+			: NULL;
+
+	return hub && mpi_hub_read_reduce(p, hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
+					  recvbuf, count, type, op, root, rc);
+}
+
 int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		    struct mpi_type *datatype, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
@@ -264,6 +279,8 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return rc;
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
+	if (by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
+		return rc;
 	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
 			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
 	if (hub && sendbuf == MPI_IN_PLACE)

@@ -60,7 +60,7 @@ int mpi_comm_dup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct 
 	struct mpi_team team = mpi_team_of(comm);
 	struct mpi_comm *copy = NULL;
 	uint32_t context[2] = { 0 };
-	int err = mpi_team_contexts(&team, comm->inter ? 2 : 1, context);
+	int err = mpi_team_contexts(&team, MPI_SUCCESS, comm->inter ? 2 : 1, context);
 
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_make_agreed(context, comm->local, comm->inter ? comm->remote : NULL,
@@ -115,12 +115,13 @@ static int check_subset(const struct mpi_group *group, const struct mpi_comm *co
 }
 
 /* Groups of different callers may differ, if they do not overlap: then they share the context number. */
-static int create_intra(struct mpi_comm *comm, struct mpi_group *group, struct mpi_comm **out)
+static int create_intra(struct mpi_comm *comm, int err, struct mpi_group *group,
+			struct mpi_comm **out)
 {
 	struct mpi_team team = mpi_team_of(comm);
 	uint32_t context[1] = { 0 };
-	int err = mpi_team_contexts(&team, 1, context);
 
+	err = mpi_team_contexts(&team, err, 1, context);
 	if (err != MPI_SUCCESS)
 		return err;
 	if (group->rank == MPI_UNDEFINED) {
@@ -131,15 +132,17 @@ static int create_intra(struct mpi_comm *comm, struct mpi_group *group, struct m
 	return mpi_comm_make_agreed(context, group, NULL, comm, out);
 }
 
-static int create_inter(struct mpi_comm *comm, struct mpi_group *group, struct mpi_comm **out)
+static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
+			struct mpi_comm **out)
 {
 	struct mpi_team team = mpi_team_of(comm);
 	struct mpi_group *theirs = NULL;
 	uint32_t context[2] = { 0 };
-	int err = mpi_team_swap_groups(&team, group, &theirs);
 
+	err = mpi_team_swap_groups(&team, err, group, &theirs);
 	if (err == MPI_SUCCESS)
-		err = mpi_team_contexts(&team, 2, context);
+		err = mpi_team_contexts(&team, theirs ? MPI_SUCCESS : mpi_fail_memory("a group"), 2,
+					context);
 	if (err != MPI_SUCCESS) {
 		mpi_object_release(theirs);
 		return err;
@@ -157,11 +160,11 @@ static int create_inter(struct mpi_comm *comm, struct mpi_group *group, struct m
 
 int mpi_comm_create(struct mpi_comm *comm, struct mpi_group *group, struct mpi_comm **out)
 {
+	/* with an error, too: the others count on us */
 	int err = check_subset(group, comm);
 
-	if (err != MPI_SUCCESS)
-		return err;
-	return comm->inter ? create_inter(comm, group, out) : create_intra(comm, group, out);
+	return comm->inter ? create_inter(comm, err, group, out)
+			   : create_intra(comm, err, group, out);
 }
 
 int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int tag,
@@ -187,7 +190,7 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 	}
 	team.tag = mpi_tag_comm_group(tag);
 	team.rank = ranks;
-	err = mpi_team_contexts(&team, 1, context);
+	err = mpi_team_contexts(&team, MPI_SUCCESS, 1, context);
 	free(ranks);
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
 }

@@ -226,7 +226,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 	d->copy = mpi_object_keep(copy);
 	d->side = comm->inter ? comm->local_comm : comm;
 	d->tag = MPI_TAG_COMM_IDUP + (int)(comm->idups++ & 0xffffff);
-	mpi_agree_begin(&d->agree, comm->inter ? 2 : 1);
+	mpi_agree_begin(&d->agree, MPI_SUCCESS, comm->inter ? 2 : 1);
 	*out = copy;
 	mpi_steps_start(&d->steps);
 	return MPI_SUCCESS;

@@ -56,10 +56,9 @@ static int check_disjoint(const struct mpi_group *a, const struct mpi_group *b)
 static int make(const struct mpi_team *t, struct mpi_group *remote, struct mpi_comm **out)
 {
 	uint32_t context[2] = { 0 };
-	int err = check_disjoint(t->comm->local, remote);
+	int err = remote ? check_disjoint(t->comm->local, remote) : mpi_fail_memory("a group");
 
-	if (err == MPI_SUCCESS)
-		err = mpi_team_contexts(t, 2, context);
+	err = mpi_team_contexts(t, err, 2, context);
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_make_agreed(context, t->comm->local, remote, t->comm, out);
 	return err;
@@ -88,7 +87,7 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 		return mpi_fail(MPI_ERR_TAG, "tag %d is negative", tag);
 	err = tell_check(&team);
 	if (err == MPI_SUCCESS)
-		err = mpi_team_swap_groups(&team, local->local, &theirs);
+		err = mpi_team_swap_groups(&team, MPI_SUCCESS, local->local, &theirs);
 	if (err == MPI_SUCCESS)
 		err = make(&team, theirs, out);
 	mpi_object_release(theirs);
@@ -144,17 +143,14 @@ int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 	err = mpi_team_swap(&team, err, &mine, 1, &theirs, 1);
 	if (err == MPI_SUCCESS && (mine == MIXED || theirs == MIXED))
 		err = mpi_fail(MPI_ERR_ARG, "the ranks of one group gave different values of high");
-	if (err == MPI_SUCCESS)
-		err = mpi_team_contexts(&team, 1, context);
 	if (err != MPI_SUCCESS)
 		return err;
 	all = first(comm, mine, theirs) ? join(comm->local, comm->remote)
 					: join(comm->remote, comm->local);
-	if (!all) {
-		mpi_context_release(context[0]);
-		return mpi_fail_memory("a communicator");
-	}
-	err = mpi_comm_make_agreed(context, all, NULL, comm, out);
+	err = all ? MPI_SUCCESS : mpi_fail_memory("a communicator");
+	err = mpi_team_contexts(&team, err, 1, context);
+	if (err == MPI_SUCCESS)
+		err = mpi_comm_make_agreed(context, all, NULL, comm, out);
 	mpi_object_release(all);
 	return err;
 }

@@ -75,8 +75,7 @@ static int collect(struct split *s, struct choice mine)
 	s->remote = malloc((size_t)s->comm->remote_size * sizeof(*s->remote));
 	if (!s->local || !s->remote)
 		err = mpi_fail_memory("the colours and keys of all ranks");
-	if (s->comm->inter)
-		err = mpi_team_side(&s->team, err);
+	err = mpi_team_side(&s->team, err);
 	if (err == MPI_SUCCESS)
 		err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
 	if (s->comm->inter)
@@ -85,45 +84,41 @@ static int collect(struct split *s, struct choice mine)
 	return err;
 }
 
-/* All have chosen and have agreed on the contexts. */
-static int make_part(const struct split *s, int colour, const uint32_t *context,
-		     struct mpi_comm **out)
+/* A communicator of these groups, if each side has somebody in it. */
+static int make_part(const struct split *s, struct mpi_group *local, struct mpi_group *remote,
+		     const uint32_t *context, struct mpi_comm **out)
 {
-	struct mpi_group *local = part(s->comm->local, s->local, colour), *remote = NULL;
-	int err = MPI_SUCCESS;
+	const int n = s->comm->inter ? 2 : 1;
 
-	if (s->comm->inter)
-		remote = part(s->comm->remote, s->remote, colour);
-	if (!local || (s->comm->inter && !remote)) {
-		err = mpi_fail_memory("a communicator");
-	} else if (remote && remote->size == 0) {
-		*out = NULL;
-		mpi_context_release(context[0]);
-		mpi_context_release(context[1]);
-	} else {
-		err = mpi_comm_make_agreed(context, local, remote, s->comm, out);
-	}
-	mpi_object_release(local);
-	mpi_object_release(remote);
-	return err;
-}
-
-static int split(struct split *s, int colour, int key, struct mpi_comm **out)
-{
-	uint32_t context[2] = { 0 };
-	int n = s->comm->inter ? 2 : 1;
-	int err = collect(s, (struct choice){ colour, key });
-
-	if (err == MPI_SUCCESS)
-		err = mpi_team_contexts(&s->team, n, context);
-	if (err != MPI_SUCCESS)
-		return err;
-	if (colour != MPI_UNDEFINED)
-		return make_part(s, colour, context, out);
+	if (local && (!remote || remote->size > 0))
+		return mpi_comm_make_agreed(context, local, remote, s->comm, out);
 	for (int i = 0; i < n; i++)
 		mpi_context_release(context[i]);
 	*out = NULL;
 	return MPI_SUCCESS;
+}
+
+static int split(struct split *s, int colour, int key, struct mpi_comm **out)
+{
+	const bool in = colour != MPI_UNDEFINED, inter = s->comm->inter;
+	struct mpi_group *local = NULL, *remote = NULL;
+	uint32_t context[2] = { 0 };
+	int err = collect(s, (struct choice){ colour, key });
+
+	if (err != MPI_SUCCESS)
+		return err;
+	if (in)
+		local = part(s->comm->local, s->local, colour);
+	if (in && inter)
+		remote = part(s->comm->remote, s->remote, colour);
+	if (in && (!local || (inter && !remote)))
+		err = mpi_fail_memory("a communicator");
+	err = mpi_team_contexts(&s->team, err, inter ? 2 : 1, context);
+	if (err == MPI_SUCCESS)
+		err = make_part(s, local, remote, context, out);
+	mpi_object_release(local);
+	mpi_object_release(remote);
+	return err;
 }
 
 /* A colour that is none counts as MPI_UNDEFINED for the others, who would wait for ever else. */

@@ -61,13 +61,16 @@ int mpi_contexts_free(void)
 
 /* ---- agreement -------------------------------------------------------------------------------------- */
 
-/* word[]: rested numbers, then free ones, then whether this process had numbers to offer at all. */
+/* word[]: rested numbers, then free ones, then whether this process has any use for one, and had numbers to offer at all. */
+#define WELL    UINT64_C(1)
+#define OFFERED (~WELL)
 
 static void offer(struct mpi_agree *a, int words)
 {
 	a->max = false;
 	a->n = 2 * words + 1;
 	memset(a->word, 0, (size_t)a->n * sizeof(a->word[0]));
+	a->word[2 * words] = a->error ? 0 : WELL;
 }
 
 /* Adds words [from, to) of the masks to an offer of `words`. */
@@ -83,13 +86,13 @@ static void add(struct mpi_agree *a, int words, int from, int to)
 	memcpy(a->word + from, here.rested + from, (size_t)(to - from) * sizeof(here.free[0]));
 	memcpy(a->word + words + from, here.free + from,
 	       (size_t)(to - from) * sizeof(here.free[0]));
-	a->word[2 * words] = ~UINT64_C(0);
+	a->word[2 * words] |= OFFERED;
 }
 
 static void offer_first(struct mpi_agree *a)
 {
 	offer(a, EAGER);
-	if (here.eager_holder)
+	if (a->error || here.eager_holder)
 		return;
 	here.eager_holder = a;
 	a->has_eager = true;
@@ -157,6 +160,14 @@ static bool judge_offers(struct mpi_agree *a)
 	int words = (a->n - 1) / 2;
 
 	hand_back(a);
+	if (!(a->word[2 * words] & WELL)) {
+		forget(a);
+		if (a->error == MPI_SUCCESS)
+			a->error =
+				mpi_fail(MPI_ERR_OTHER, "another rank cannot take part in making "
+							"the communicator");
+		return true;
+	}
 	if (pick(a, a->word, words) || pick(a, a->word + words, words)) {
 		for (int i = 0; i < a->want; i++)
 			take(a->context[i] / 2);
@@ -168,7 +179,7 @@ static bool judge_offers(struct mpi_agree *a)
 		a->stage = TICKET;
 		return false;
 	}
-	if (a->word[2 * words] != ~UINT64_C(0))
+	if (!(a->word[2 * words] & OFFERED))
 		return false;
 	forget(a);
 	a->error = mpi_fail(MPI_ERR_OTHER,
@@ -178,13 +189,13 @@ static bool judge_offers(struct mpi_agree *a)
 	return true;
 }
 
-void mpi_agree_begin(struct mpi_agree *a, int want)
+void mpi_agree_begin(struct mpi_agree *a, int err, int want)
 {
 	a->want = want;
 	a->stage = FIRST;
 	a->has_eager = a->has_late = false;
 	a->next = NULL;
-	a->error = MPI_SUCCESS;
+	a->error = err;
 }
 
 void mpi_agree_offer(struct mpi_agree *a)

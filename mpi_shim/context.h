@@ -21,6 +21,9 @@
  *    there, so these rounds end, and the agreement with the lowest ticket of all has the masks of all its
  *    members in the end; a later one has a higher ticket wherever they meet, so none waits for ever.
  *
+ * A member that has no use for a number, as it has no memory, say, tells the others so in the first round, and they are not
+ * given one, either.
+ *
  * When all members made an offer and no number is left of it, there is none: MPI_ERR_OTHER on all.
  *
  * A context is free again in a process when the communicator's last reference is gone there, so
@@ -75,7 +78,9 @@ struct mpi_agree {
 	uint32_t context[2];
 };
 
-void mpi_agree_begin(struct mpi_agree *a, int want);
+/* `err`: what has gone wrong here, upon which there are no numbers for any member: those that do not know have
+ * MPI_ERR_OTHER. */
+void mpi_agree_begin(struct mpi_agree *a, int err, int want);
 void mpi_agree_offer(struct mpi_agree *a);
 bool mpi_agree_judge(struct mpi_agree *a);
 void mpi_agree_abandon(struct mpi_agree *a);

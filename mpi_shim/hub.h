@@ -43,6 +43,8 @@
 /* Up to here two ranks that have a processor each do without messages where one gives and the other takes: a longer one
  * is copied once, a half by either, or goes by what else was faster lately. */
 #define MPI_HUB_TWO_BYTES (32 << 10)
+/* And up to here one of them copies it alone: that the other takes part costs more than it saves. */
+#define MPI_HUB_TAKE_BYTES (128 << 10)
 
 struct mpi_hub;
 struct mpi_plan;
@@ -97,6 +99,13 @@ bool mpi_hub_reads(const struct mpi_hub *hub);
 bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes, bool to_all);
 bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
 		  const struct mpi_vec *recv, int *rc);
+
+/* What one of two ranks has, and the other reads, or calculates with. False: as above. */
+bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *hub, void *data, size_t bytes, int root,
+			int *rc);
+bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
+			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			 int *rc);
 
 /* The same on two levels, with messages between nodes. */
 int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *hub, int rc, void *data, size_t bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks of ranks that have a processor each: all say in the hub where what they give lies, and everyone
+ * Long equal blocks, and what one of two ranks gives the other: all say in the hub where what they give lies, and everyone
  * copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time. Nobody
  * goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read for
  * others), all hear of that, and go another way.
@@ -18,6 +18,9 @@
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
+
+/* What is read before it is calculated with. */
+#define FOLD_BYTES (64 << 10)
 
 /* What a rank gives, on the line of its flag. */
 struct offer {
@@ -42,8 +45,8 @@ static void offer(struct mpi_hub *h, int rc, const void *at, size_t bytes)
 	mpi_hub_wake(h);
 }
 
-/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does. */
-static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does: each `block` long. */
+static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
 {
 	int rc = mpi_hub_await_flag(h, i);
 	struct offer o;
@@ -54,8 +57,8 @@ static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
 	o = *offer_of(h, i);
 	if (o.bytes == 0)
 		return MPI_SUCCESS;
-	if (o.bytes != bytes)
-		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)bytes);
+	if (o.bytes != block)
+		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)block);
 	if (mpi_world.threaded)
 		mpi_unlock();
 	done = mpi_attach_copy((pid_t)o.pid, o.at + skip, to, bytes, false);
@@ -67,6 +70,12 @@ static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
 		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d has ended",
 				h->rank[i]);
 	return MPI_ERR_OTHER;
+}
+
+/* A whole block. */
+static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+{
+	return take_part(h, i, bytes, skip, to, bytes);
 }
 
 /* A dead rank is worse than anything else. */
@@ -99,6 +108,21 @@ static int settle(struct mpi_hub *h, int rc)
 		h->left = h->number - 1;
 	}
 	return mpi_hub_leave(h, rc);
+}
+
+/* settle() of what is over here. False: somebody could not, and all take another way from now on. */
+static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result)
+{
+	int all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
+
+	*result = mpi_first(rc, all);
+	if (!mpi_hub_lacking(all))
+		return true;
+	h->reads = false;
+	/* the other way may need no memory */
+	p->lost = false;
+	p->rc = MPI_SUCCESS;
+	return false;
 }
 
 /* ---- whether it can be done ---------------------------------------------------------------------------- */
@@ -150,7 +174,8 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 	const struct mpi_type *t = recv->type;
 	size_t bytes = (size_t)mpi_vec_bytes(recv, 0);
 	size_t skip = send->same ? 0 : bytes * (size_t)h->me;
-	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes), all;
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes);
+	bool could;
 	const char *mine = dense(p, send, send->same ? 1 : h->n);
 	char *apart = t->dense ? NULL : mpi_plan_bytes(p, (MPI_Count)bytes);
 
@@ -167,14 +192,54 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 		if (apart && !rc)
 			mpi_plan_unpack(p, recv->type, to, recv->count, apart);
 	}
-	all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
-	*result = mpi_first(rc, all);
+	could = all_could(p, h, rc, result);
 	mpi_hub_way_ended(h, bytes);
-	if (!mpi_hub_lacking(all))
-		return true;
-	h->reads = false;
-	/* the other way may need no memory */
-	p->lost = false;
-	p->rc = MPI_SUCCESS;
-	return false;
+	return could;
+}
+
+/* ---- from one of two ranks to the other ------------------------------------------------------------------- */
+
+bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root,
+			int *result)
+{
+	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+
+	offer(h, rc, data, rc || h->me != root ? 0 : bytes);
+	if (h->me != root && !rc)
+		rc = take(h, root, bytes, 0, data);
+	return all_could(p, h, rc, result);
+}
+
+/* out = the other rank's op `in`, piece by piece while they are in the caches. What is in place stays as it is until all has
+ * been read. */
+static int take_and_fold(struct mpi_plan *p, struct mpi_hub *h, const char *in, char *out,
+			 MPI_Count count, struct mpi_type *type, struct mpi_op *op)
+{
+	const size_t size = (size_t)type->size, bytes = (size_t)count * size;
+	const MPI_Count most = in == out ? count : (MPI_Count)(FOLD_BYTES / size);
+	char *theirs = in == out ? mpi_plan_bytes(p, (MPI_Count)bytes) : NULL;
+	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+
+	for (MPI_Count n, i = 0; i < count && !rc; i += n) {
+		const size_t at = (size_t)i * size;
+
+		n = count - i < most ? count - i : most;
+		rc = take_part(h, 1 - h->me, bytes, at, theirs ? theirs : out + at,
+			       (size_t)n * size);
+		if (!rc)
+			rc = mpi_op_apply(op, theirs ? theirs : in + at, out + at, n, type);
+	}
+	return rc;
+}
+
+bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			 int *result)
+{
+	int rc = MPI_SUCCESS;
+
+	offer(h, rc, in, h->me == root ? 0 : (size_t)(count * type->size));
+	if (h->me == root)
+		rc = take_and_fold(p, h, in, out, count, type, op);
+	return all_could(p, h, rc, result);
 }

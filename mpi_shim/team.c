@@ -185,12 +185,11 @@ int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
 	return bridge_reduce(t, word, n, max);
 }
 
-int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context)
+int mpi_team_contexts(const struct mpi_team *t, int err, int want, uint32_t *context)
 {
 	struct mpi_agree a;
-	int err;
 
-	mpi_agree_begin(&a, want);
+	mpi_agree_begin(&a, err, want);
 	for (;;) {
 		mpi_agree_offer(&a);
 		err = mpi_team_reduce(t, a.word, a.n, a.max);
@@ -219,7 +218,7 @@ int mpi_team_side(const struct mpi_team *t, int err)
 
 	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
 		return err != MPI_SUCCESS ? err : rc;
-	return well ? MPI_SUCCESS : mpi_fail(MPI_ERR_OTHER, "a rank of this side has no memory");
+	return well ? MPI_SUCCESS : mpi_fail(MPI_ERR_OTHER, "a rank of this side cannot take part");
 }
 
 int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int *theirs,
@@ -232,15 +231,17 @@ int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int
 	return spread(t, theirs, size, err);
 }
 
-int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mine,
+int mpi_team_swap_groups(const struct mpi_team *team, int err, const struct mpi_group *mine,
 			 struct mpi_group **theirs)
 {
 	/* One more than there are: a group may be empty. All are there before the other side is told a size, as it
 	 * counts on us then, and so does who hears from the leader by way of us. */
 	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
 	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
-	int n = 0, err = world && other ? MPI_SUCCESS : mpi_fail_memory("a group");
+	int n = 0;
 
+	if (!err && (!world || !other))
+		err = mpi_fail_memory("a group");
 	for (int i = 0; world && i < mine->size; i++)
 		world[i] = mpi_group_world(mine, i);
 	err = mpi_team_side(team, err);
@@ -253,5 +254,5 @@ int mpi_team_swap_groups(const struct mpi_team *team, const struct mpi_group *mi
 		return err;
 	}
 	*theirs = mpi_group_make(n, other);
-	return *theirs ? MPI_SUCCESS : mpi_fail_memory("a group");
+	return MPI_SUCCESS;
 }

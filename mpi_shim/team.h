@@ -31,10 +31,11 @@ struct mpi_team mpi_team_of(struct mpi_comm *comm);
 
 /* `n` words over all, in place: the maximum (as unsigned numbers), or "and". */
 int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max);
-/* `want` context numbers (1 or 2) that are free in all processes; they are taken now. */
-int mpi_team_contexts(const struct mpi_team *t, int want, uint32_t *context);
+/* `want` context numbers (1 or 2) that are free in all processes; they are taken now. `err`: what has gone wrong here before,
+ * of which the others need not know: it is the outcome, and theirs is an error, too. */
+int mpi_team_contexts(const struct mpi_team *t, int err, int want, uint32_t *context);
 
-/* BRIDGE: what has gone wrong at a rank of this side before, `err`, as it has no memory, is known to all of it then. */
+/* COMM, BRIDGE: what has gone wrong at a rank of `comm` before, `err`, as it has no memory, is known to all of it then. */
 int mpi_team_side(const struct mpi_team *t, int err);
 /*
  * BRIDGE: each leader gives `n` ints, at least one, and gets the other's, of which it knows the number, and all on its
@@ -43,8 +44,9 @@ int mpi_team_side(const struct mpi_team *t, int err);
  */
 int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int *theirs,
 		  int their_n);
-/* BRIDGE: each side has the other's group then; `mine` is looked at in leaders only. One reference. */
-int mpi_team_swap_groups(const struct mpi_team *t, const struct mpi_group *mine,
+/* BRIDGE: each side has the other's group then; `mine` is looked at in leaders only. One reference. `err`: what has gone wrong
+ * here before. MPI_SUCCESS and *theirs NULL: there is no memory for it at this rank, and the others do not know yet. */
+int mpi_team_swap_groups(const struct mpi_team *t, int err, const struct mpi_group *mine,
 			 struct mpi_group **theirs);
 
 #endif

@@ -82,7 +82,7 @@ static int own_comm(struct mpi_comm *comm, struct mpi_comm **out)
 {
 	struct mpi_team team = mpi_team_of(comm);
 	uint32_t context[2] = { 0 };
-	int err = mpi_team_contexts(&team, 1, context);
+	int err = mpi_team_contexts(&team, MPI_SUCCESS, 1, context);
 
 	return err ? err : mpi_comm_make_agreed(context, comm->local, NULL, comm, out);
 }

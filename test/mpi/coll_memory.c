@@ -479,6 +479,11 @@ static int pair_split(MPI_Comm *made)
 	return MPI_Comm_split(pair, 0, 0, made);
 }
 
+static int merge(MPI_Comm *made)
+{
+	return MPI_Intercomm_merge(pair, lower(), made);
+}
+
 /* No memory at one rank for what it is to learn of the other side, be it the leader or who hears of it: no rank has a
  * communicator, and none waits for one. */
 static void pair_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
@@ -506,10 +511,36 @@ static void pair_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
 		MPI_Comm_free(&made);
 }
 
+static int split(MPI_Comm *made)
+{
+	return MPI_Comm_split(MPI_COMM_WORLD, 0, 0, made);
+}
+
+static int of_group(MPI_Comm *made)
+{
+	return MPI_Comm_create(MPI_COMM_WORLD, side_group, made);
+}
+
+/* Likewise of one group, with what comm_split.c and comm_create.c have. */
+static void no_part(void)
+{
+	size_t colours = (size_t)job_size * 2 * sizeof(int), ranks = (size_t)job_size * sizeof(int);
+
+	MPI_Comm_group(MPI_COMM_WORLD, &side_group);
+	for (int poor = 0; poor < job_size; poor++) {
+		pair_without(split, colours, poor);
+		pair_without(split, colours + 2 * sizeof(int), poor);
+		pair_without(split, ranks + sizeof(int), poor);
+		pair_without(of_group, ranks, poor);
+	}
+	MPI_Group_free(&side_group);
+}
+
 /* The sizes are those of lists of ranks, and of colours and keys, as team.c and comm_split.c have them. */
 static void no_pair(void)
 {
 	size_t ranks = ((size_t)job_size + 1) * sizeof(int);
+	size_t inverse = (size_t)job_size * sizeof(int);
 	size_t colours = (size_t)(job_size - job_size / 2) * 2 * sizeof(int);
 
 	MPI_Comm_split(MPI_COMM_WORLD, lower(), job_rank, &side);
@@ -519,6 +550,9 @@ static void no_pair(void)
 		pair_without(pair_create, ranks, poor);
 		pair_without(pair_of_groups, ranks, poor);
 		pair_without(pair_split, colours, poor);
+		/* when all is known */
+		pair_without(pair_create, inverse, poor);
+		pair_without(merge, inverse, poor);
 	}
 	MPI_Group_free(&side_group);
 	MPI_Comm_free(&side);
@@ -541,6 +575,7 @@ int main(int argc, char **argv)
 			job_case(now->name, each_rank_in_turn);
 	}
 	job_case("a communicator between groups", no_pair);
+	job_case("a part of a communicator", no_part);
 	MPI_Comm_free(&ring);
 	MPI_Comm_free(&pair);
 	MPI_Type_free(&gaps);

@@ -27,13 +27,44 @@ static const char *wrong_at(int from, int n, int at_sender)
 	return NULL;
 }
 
+/* A broadcast or reduction, in place or not, of what is read or a message by its length. */
+static const char *one_gives(int n, int root, int kind)
+{
+	const int *got = kind == 1 ? in : out;
+	const bool here = tap_rank == root;
+
+	for (int i = 0; i < n; i++) {
+		in[i] = (int)value_of(tap_rank, i);
+		out[i] = -1;
+	}
+	if (kind == 0) {
+		MPI_Bcast(here ? in : out, n, MPI_INT, root, MPI_COMM_WORLD);
+		got = here ? in : out;
+	} else if (kind == 1) {
+		MPI_Reduce(here ? MPI_IN_PLACE : in, here ? in : NULL, n, MPI_INT, MPI_SUM, root,
+			   MPI_COMM_WORLD);
+	} else {
+		MPI_Reduce(in, here ? out : NULL, n, MPI_INT, MPI_SUM, root, MPI_COMM_WORLD);
+	}
+	for (int i = 0; i < n && (kind == 0 || here); i++) {
+		unsigned int want = value_of(root, i) + (kind == 0 ? 0 : value_of(1 - root, i));
+
+		if ((unsigned int)got[i] != want)
+			return tap_wrong("int %d of %d from root %d is %x, not %x", i, n, root,
+					 (unsigned int)got[i], want);
+	}
+	return NULL;
+}
+
 /* One of either kind of various lengths, between them what is short, in place, from one rank, or of no hub. */
 static const char *some(int round)
 {
 	const int n = round % 4 ? LEAST + draw_below(LEAST) : LEAST + draw_below(MOST - LEAST);
-	const int kind = draw_below(3), from_here = kind == 0 ? 0 : tap_rank * n;
+	const int kind = draw_below(4), from_here = kind == 0 ? 0 : tap_rank * n;
 	int word = round;
 
+	if (kind == 3)
+		return one_gives(n, round % 2, draw_below(3));
 	for (int i = 0; i < 2 * n; i++) {
 		in[i] = (int)value_of(tap_rank, i);
 		out[i] = -1;

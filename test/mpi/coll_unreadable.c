@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Allgathers and alltoalls whose ranks read each other's memory, while they can, and after one of them no longer can: for
- * PTL_MPI_COLL=allgather=read,alltoall=read. Then they go by messages, which are short enough to take no
+ * Collectives whose ranks read each other's memory, while they can, and after one of them no longer can: for
+ * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read. Then they go by messages, which are short enough to take no
  * attach. Every other alltoall is of absolute addresses.
  */
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 
 #define INTS 500
 
-static MPI_Comm gathering, exchanging; /* each goes another way after the first time */
+static MPI_Comm gathering, exchanging, giving,
+	adding; /* each goes another way after the first time */
 
 static int value(int from, int to, int i)
 {
@@ -79,6 +80,44 @@ static const char *alltoall(int round)
 	return wrong;
 }
 
+/* Of more than two ranks nobody reads. */
+static const char *bcast(int round)
+{
+	int *data = calloc(INTS, sizeof(int));
+	const char *wrong = NULL;
+
+	for (int i = 0; i < INTS && tap_rank == 0; i++)
+		data[i] = value(0, 0, i + round);
+	MPI_Bcast(data, INTS, MPI_INT, 0, giving);
+	for (int i = 0; i < INTS && !wrong; i++)
+		if (data[i] != value(0, 0, i + round))
+			wrong = tap_wrong("int %d is %d", i, data[i]);
+	free(data);
+	return wrong;
+}
+
+static const char *reduce(int round)
+{
+	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int)), want;
+	const int root = tap_size - 1;
+	const bool in_place = round % 2 && tap_rank == root;
+	const char *wrong = NULL;
+
+	for (int i = 0; i < INTS; i++)
+		(in_place ? out : in)[i] = value(tap_rank, 0, i + round);
+	MPI_Reduce(in_place ? MPI_IN_PLACE : in, out, INTS, MPI_INT, MPI_SUM, root, adding);
+	for (int i = 0; i < INTS && !wrong && tap_rank == root; i++) {
+		want = 0;
+		for (int from = 0; from < tap_size; from++)
+			want += value(from, 0, i + round);
+		if (out[i] != want)
+			wrong = tap_wrong("int %d is %d, not %d", i, out[i], want);
+	}
+	free(in);
+	free(out);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	int may, all;
@@ -87,15 +126,23 @@ int main(int argc, char **argv)
 	tap_start(argc, argv, 4);
 	MPI_Comm_dup(MPI_COMM_WORLD, &gathering);
 	MPI_Comm_dup(MPI_COMM_WORLD, &exchanging);
+	MPI_Comm_dup(MPI_COMM_WORLD, &giving);
+	MPI_Comm_dup(MPI_COMM_WORLD, &adding);
 	tap_case("allgather, all read", allgather);
 	tap_case("alltoall, all read", alltoall);
+	tap_case("bcast, all read", bcast);
+	tap_case("reduce, all read", reduce);
 	may = tap_rank == tap_size - 1 ? no_attach() : 1;
 	MPI_Allreduce(&may, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	if (!all && tap_rank == 0)
 		printf("# system call filters are not permitted here: all go on reading\n");
 	tap_case("allgather, one cannot read", allgather);
 	tap_case("alltoall, one cannot read", alltoall);
+	tap_case("bcast, one cannot read", bcast);
+	tap_case("reduce, one cannot read", reduce);
 	MPI_Comm_free(&gathering);
 	MPI_Comm_free(&exchanging);
+	MPI_Comm_free(&giving);
+	MPI_Comm_free(&adding);
 	return tap_end();
 }

@@ -27,6 +27,7 @@ struct job {
 	unsigned members; /* mask */
 	int thread;       /* the agreements of a thread come one after the other */
 	int want;
+	unsigned lacks; /* mask of those that have no use for a number */
 	bool started[PROCESSES], offered[PROCESSES], done[PROCESSES];
 	int rounds;
 	struct mpi_agree a[PROCESSES];
@@ -123,7 +124,8 @@ static bool step(int i, int p)
 		return false;
 	enter(p);
 	if (!j->started[p])
-		mpi_agree_begin(&j->a[p], j->want);
+		mpi_agree_begin(&j->a[p], j->lacks >> p & 1 ? MPI_ERR_NO_MEM : MPI_SUCCESS,
+				j->want);
 	j->started[p] = true;
 	mpi_agree_offer(&j->a[p]);
 	leave(p);
@@ -165,6 +167,12 @@ static void assert_agreed(int jobs)
 		for (int p = 0; p < PROCESSES; p++) {
 			if (!member(&job[i], p))
 				continue;
+			if (job[i].lacks & job[i].members) {
+				assert_int_equal(job[i].a[p].error, job[i].lacks >> p & 1
+									    ? MPI_ERR_NO_MEM
+									    : MPI_ERR_OTHER);
+				continue;
+			}
 			assert_int_equal(job[i].a[p].error, MPI_SUCCESS);
 			for (int k = 0; k < job[i].want; k++) {
 				uint32_t c = job[i].a[p].context[k];
@@ -199,6 +207,27 @@ static void alone_an_agreement_takes_one_round(void **state)
 	assert_int_equal(job[0].rounds, 1);
 }
 
+static void numbers_taken(int p, int n)
+{
+	enter(p);
+	assert_int_equal(mpi_contexts_free(), MPI_CONTEXT_SLOTS - 3 - n);
+}
+
+static void who_has_no_use_for_a_number_tells_the_others_in_one_round(void **state)
+{
+	(void)state;
+	for (int poor = 0; poor < PROCESSES; poor++) {
+		boot();
+		job[0] = (struct job){ .members = 0x3f, .want = 2, .lacks = 1u << poor };
+		job[1] = (struct job){ .members = 0x3f, .want = 1 };
+		run(2);
+		assert_agreed(2);
+		assert_int_equal(job[0].rounds, 1);
+		nothing_is_held_after_all();
+		numbers_taken(poor, 1);
+	}
+}
+
 static void threads_on_overlapping_parents_all_end_and_none_shares_a_number(void **state)
 {
 	(void)state;
@@ -209,7 +238,8 @@ static void threads_on_overlapping_parents_all_end_and_none_shares_a_number(void
 		for (int i = 0; i < jobs; i++)
 			job[i] = (struct job){ .members = 1u + (unsigned)rand() % 0x3f,
 					       .thread = rand() % threads,
-					       .want = 1 + rand() % 2 };
+					       .want = 1 + rand() % 2,
+					       .lacks = rand() % 8 ? 0 : (unsigned)rand() & 0x3f };
 		run(jobs);
 		assert_agreed(jobs);
 		nothing_is_held_after_all();
@@ -293,6 +323,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(alone_an_agreement_takes_one_round),
+		cmocka_unit_test(who_has_no_use_for_a_number_tells_the_others_in_one_round),
 		cmocka_unit_test(threads_on_overlapping_parents_all_end_and_none_shares_a_number),
 		cmocka_unit_test(a_late_member_of_one_does_not_stop_the_other),
 		cmocka_unit_test(
