@@ -23,6 +23,7 @@ TITLES = {
     'barrier': ('barrier', 'ranks', 1e3, 'us'),
     'allreduce': ('allreduce, sum of doubles', 'ranks, bytes', 1e3, 'us'),
     'collective': ('collectives of few ranks', 'ranks, bytes', 1e3, 'us'),
+    'crowded': ('collectives of more ranks than cores', 'ranks, bytes', 1e3, 'us'),
     'barriers': ('barriers, beside one of messages', 'ranks', 1e3, 'us'),
     'start': ('start to end of a hello world', 'ranks', 1e6, 'ms'),
     'posted': ('per message behind that many posted receives', 'entries', 1, 'ns'),
@@ -59,6 +60,7 @@ TARGETS = (
     ('one-sided fetch and add', 'rma_fetch_op', 0, 64, 'at most', 0.9),
     ('one-sided put, bandwidth', 'rma_put_bandwidth', 64 << 10, 4 << 20, 'at least', 1.5),
     ('collectives of few ranks', 'collective', 0, 4 << 20, 'at most', 0.9),
+    ('collectives', 'crowded', 0, 4 << 20, 'at most', 0.5),
     ('by UDP beside TCP, 64 B', 'udp_latency', 64, 64, 'at most', 0.8),
     ('by UDP beside TCP, 1 MiB', 'udp_bandwidth', 1 << 20, 1 << 20, 'at least', 1.0),
     ('by frames beside TCP, 1 MiB', 'eth_bandwidth', 1 << 20, 1 << 20, 'at least', 1.2),
@@ -150,7 +152,7 @@ def row_label(key):
         return f'{ranks}{variant}'
     if test == 'barriers':
         return f'{ranks}, {variant}'
-    if test == 'collective':
+    if test in ('collective', 'crowded'):
         return f'{ranks}, {variant}, {size_text(size)}'
     if test == 'allreduce':
         return f'{ranks}{variant}, {size_text(size)}'
