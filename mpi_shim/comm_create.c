@@ -143,7 +143,7 @@ static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 	if (err == MPI_SUCCESS)
 		err = mpi_team_contexts(&team, theirs ? MPI_SUCCESS : mpi_fail_memory("a group"), 2,
 					context);
-	if (err != MPI_SUCCESS) {
+	if (err != MPI_SUCCESS || !theirs) {
 		mpi_object_release(theirs);
 		return err;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks of two ranks, so often that the way they go is tried and changed many times: through pages, or read out
- * of the other's memory. Both ranks have to be of one mind each time, whatever came between; and both ways are used, where
- * one process may read another's memory and each has a processor.
+ * Long equal blocks of two ranks, or of more than there are processors, so often that the way they go is tried and changed
+ * many times: through pages, or read out of the others' memory. All ranks have to be of one mind each time, whatever came
+ * between; and both ways are used, where one process may read another's memory and, of two, each has a processor.
  */
 #define _GNU_SOURCE
 #include <sys/uio.h>
@@ -60,17 +60,18 @@ static const char *one_gives(int n, int root, int kind)
 static const char *some(int round)
 {
 	const int n = round % 4 ? LEAST + draw_below(LEAST) : LEAST + draw_below(MOST - LEAST);
-	const int kind = draw_below(4), from_here = kind == 0 ? 0 : tap_rank * n;
+	const int kind = draw_below(tap_size == 2 ? 4 : 3),
+		  from_here = kind == 0 ? 0 : tap_rank * n;
 	int word = round;
 
 	if (kind == 3)
 		return one_gives(n, round % 2, draw_below(3));
-	for (int i = 0; i < 2 * n; i++) {
+	for (int i = 0; i < tap_size * n; i++) {
 		in[i] = (int)value_of(tap_rank, i);
 		out[i] = -1;
 	}
 	if (round % 7 == 0)
-		MPI_Bcast(&word, 1, MPI_INT, round % 2, MPI_COMM_WORLD);
+		MPI_Bcast(&word, 1, MPI_INT, round % tap_size, MPI_COMM_WORLD);
 	if (round % 11 == 0)
 		MPI_Barrier(MPI_COMM_WORLD);
 	if (kind == 0) {
@@ -78,10 +79,10 @@ static const char *some(int round)
 	} else if (kind == 1) {
 		MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
 	} else {
-		memcpy(out, in, sizeof(int) * 2 * (size_t)n);
+		memcpy(out, in, sizeof(int) * (size_t)(tap_size * n));
 		MPI_Alltoall(MPI_IN_PLACE, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
 	}
-	for (int from = 0; from < 2; from++) {
+	for (int from = 0; from < tap_size; from++) {
 		const char *wrong = wrong_at(from, n, from_here);
 
 		if (wrong)
@@ -93,12 +94,12 @@ static const char *some(int round)
 /* A rank that need not wait for the other may be as many operations ahead of it as there is room for. */
 static const char *ahead(int round)
 {
-	const int n = LEAST, root = round % 2;
+	const int n = LEAST, root = round % tap_size;
 	int words[16];
 
 	for (int i = 0; i < n; i++)
 		in[i] = (int)value_of(tap_rank, i);
-	memset(out, -1, sizeof(int) * 2 * (size_t)n);
+	memset(out, -1, sizeof(int) * (size_t)(tap_size * n));
 	MPI_Allgather(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
 	for (int k = 0; k < 31; k++) {
 		for (int i = 0; i < 16; i++)
@@ -108,7 +109,7 @@ static const char *ahead(int round)
 			if (words[i] != round + k + i)
 				return tap_wrong("word %d of broadcast %d is %d", i, k, words[i]);
 	}
-	for (int from = 0; from < 2; from++) {
+	for (int from = 0; from < tap_size; from++) {
 		const char *wrong = wrong_at(from, n, 0);
 
 		if (wrong)
@@ -135,7 +136,7 @@ static unsigned long count_of(const char *name)
 	return value;
 }
 
-/* Whether both can read the other's memory, and have a processor. */
+/* Whether all can read each other's memory, so far as each sees of its neighbour, and of two each has a processor. */
 static bool can_read(void)
 {
 	struct {
@@ -143,16 +144,16 @@ static bool can_read(void)
 	} mine = { getpid(), (long)&mine }, other;
 	struct iovec here, there;
 	long seen = 0;
-	int good, both;
+	int good, all, left = (tap_rank + tap_size - 1) % tap_size;
 
-	MPI_Sendrecv(&mine, 2, MPI_LONG, 1 - tap_rank, 1, &other, 2, MPI_LONG, 1 - tap_rank, 1,
+	MPI_Sendrecv(&mine, 2, MPI_LONG, (tap_rank + 1) % tap_size, 1, &other, 2, MPI_LONG, left, 1,
 		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 	here = (struct iovec){ &seen, sizeof(seen) };
 	there = (struct iovec){ (void *)other.at, sizeof(seen) };
 	good = process_vm_readv((pid_t)other.pid, &here, 1, &there, 1, 0) == sizeof(seen) &&
-	       seen == other.pid && sysconf(_SC_NPROCESSORS_ONLN) > 1;
-	MPI_Allreduce(&good, &both, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-	return both;
+	       seen == other.pid && (tap_size > 2 || sysconf(_SC_NPROCESSORS_ONLN) > 1);
+	MPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+	return all;
 }
 
 static const char *both_ways(int round)
@@ -165,7 +166,8 @@ static const char *both_ways(int round)
 	(void)round;
 	if (!can_read()) {
 		if (tap_rank == 0)
-			printf("# one cannot read the other's memory, or processors are short\n");
+			printf("# one cannot read another's memory, or two ranks share a "
+			       "processor\n");
 		return read ? tap_wrong("%lu were read", read) : NULL;
 	}
 	return read && pages ? NULL : tap_wrong("%lu were read, %lu through pages", read, pages);
@@ -178,11 +180,11 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
 	tap_start(argc, argv, 400);
-	in = malloc(sizeof(int) * 2 * MOST);
-	out = malloc(sizeof(int) * 2 * MOST);
-	if (!in || !out || tap_size != 2)
+	in = malloc(sizeof(int) * (size_t)tap_size * MOST);
+	out = malloc(sizeof(int) * (size_t)tap_size * MOST);
+	if (!in || !out)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	tap_case("long blocks of two ranks", some);
+	tap_case("long blocks", some);
 	tap_case("and broadcasts between them", ahead);
 	tap_rounds_set(1);
 	tap_case("both ways were used", both_ways);
