@@ -91,17 +91,18 @@ static uint64_t move(void)
 	return (uint64_t)BODIES * LONG / (after - before);
 }
 
-/* Until packets are as long as that. */
+/* Until packets are as long as that. Where puts are too slow for that to be tried, a sanitizer's patience is in vain. */
 static bool moved_in_many(double seconds)
 {
-	double end = pt_lived() + pt_patience(seconds);
+	double begun = pt_lived(), end = begun + pt_patience(seconds);
 	bool done = false, over = false;
 
 	while (!done && !over) {
 		done = move() > MANY;
 		/* both as one of them sees it */
 		if (pt_rank == 0)
-			*pt_word(WORD_CHANGED) = pt_lived() > end;
+			*pt_word(WORD_CHANGED) =
+				pt_lived() > (*pt_word(WORD_RATE) < FAST ? begun + seconds : end);
 		pt_barrier();
 		over = *pt_word(WORD_CHANGED);
 		pt_barrier();
