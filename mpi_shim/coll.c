@@ -208,24 +208,24 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
-	bool wanted = is_in(read, mpi_coll_setting.wanted);
-	/* that copy through pages in their caches as long as they are given the processors, or at the same time on their own:
-	 * which may take half as long, or twice */
-	bool either = comm->size == 2 || mpi_coll_crowded();
-	bool few = either || comm->size <= MPI_HUB_FEW_RANKS;
+	bool wanted = is_in(read, mpi_coll_setting.wanted), either, few;
 	struct mpi_hub *h;
 
 	if (!p->now || bytes <= 0 || comm->inter || is_in(read, mpi_coll_setting.ruled_out))
 		return NULL;
-	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
-		return NULL;
 	/* otherwise made by mpi_hub_for, which is asked next */
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
-	if (h && !mpi_hub_reads(h))
-		h = NULL;
-	if (h && !wanted && either &&
+	if (!h || !mpi_hub_reads(h))
+		return NULL;
+	/* that copy through pages in their caches as long as they are given the processors, or at the same time on their own:
+	 * which may take half as long, or twice */
+	either = comm->size == 2 || mpi_hub_crowded(h);
+	few = either || comm->size <= MPI_HUB_FEW_RANKS;
+	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
+		return NULL;
+	if (!wanted && either &&
 	    !mpi_hub_way_reads(h, (size_t)bytes, read == BASE_COLL_ALLGATHER_READ))
-		h = NULL;
+		return NULL;
 	return counted(read, h);
 }
 
@@ -238,11 +238,13 @@ struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read
 	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 ||
 	    is_in(read, mpi_coll_setting.ruled_out))
 		return NULL;
-	if (!wanted &&
-	    (mpi_coll_crowded() || bytes <= MPI_HUB_TWO_BYTES || bytes > MPI_HUB_TAKE_BYTES))
+	if (!wanted && (bytes <= MPI_HUB_TWO_BYTES || bytes > MPI_HUB_TAKE_BYTES))
 		return NULL;
-	h = mpi_hub_of(comm, false);
-	return counted(read, h && mpi_hub_reads(h) ? h : NULL);
+	/* otherwise made by mpi_hub_for or mpi_hub_for_op, which is asked next */
+	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
+	if (!h || !mpi_hub_reads(h) || (!wanted && mpi_hub_crowded(h)))
+		return NULL;
+	return counted(read, h);
 }
 
 /* Does the result depend on the order in which more than two are combined? */
@@ -263,11 +265,11 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	    !op->predefined || !type->predefined || !type->dense || type->size == 0 ||
 	    count > MPI_HUB_REDUCE / type->size)
 		return NULL;
-	if (count > most / type->size && !mpi_coll_crowded() && !wanted)
-		return NULL;
 	/* the first call gives the bits of the later ones */
 	h = mpi_hub_of(comm, rounds(comm, type));
 	nodes = h ? mpi_hub_nodes(h) : 0;
+	if (nodes == 1 && count > most / type->size && !mpi_coll_crowded() && !wanted)
+		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;
 	return counted(hub, h);

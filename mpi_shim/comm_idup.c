@@ -23,8 +23,8 @@
 enum place { OFFER, UP, UP_GOT, UP_SENT, BRIDGE, BRIDGED, DOWN, JUDGE };
 
 struct idup {
-	struct mpi_steps steps; /* first */
-	struct mpi_request *request;
+	struct mpi_steps steps;              /* first */
+	struct mpi_request *request;         /* NULL, as is the copy: it failed here at once */
 	struct mpi_comm *comm, *copy, *side; /* comm and copy are referenced */
 	int tag;
 	enum place place;
@@ -139,7 +139,8 @@ static void note(struct idup *d, int err)
 	if (err == MPI_SUCCESS || d->err != MPI_SUCCESS)
 		return;
 	d->err = err;
-	mpi_request_fail(d->request, err, "%s", mpi_fail_text());
+	if (d->request)
+		mpi_request_fail(d->request, err, "%s", mpi_fail_text());
 }
 
 /* Takes the results of what is under way; false: some of it still is. */
@@ -163,12 +164,13 @@ static bool end(struct idup *d)
 {
 	if (d->err != MPI_SUCCESS) {
 		mpi_agree_abandon(&d->agree);
-	} else {
+	} else if (d->copy) {
 		d->copy->context = d->agree.context[0];
 		if (d->copy->local_comm)
 			d->copy->local_comm->context = d->agree.context[1];
 	}
-	mpi_request_done(d->request);
+	if (d->request)
+		mpi_request_done(d->request);
 	mpi_object_release(d->copy);
 	mpi_object_release(d->comm);
 	free(d);
@@ -211,25 +213,28 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 	struct idup *d;
 	int err = prepare(comm, info, &copy);
 
-	if (err != MPI_SUCCESS)
-		return err;
 	d = calloc(1, sizeof(*d));
-	*request = d ? mpi_request_new(MPI_REQ_STEPS) : NULL;
-	if (!*request) {
-		free(d);
+	*request = d && !err ? mpi_request_new(MPI_REQ_STEPS) : NULL;
+	if (!err && !*request) {
 		mpi_comm_unmake(copy);
-		return mpi_fail_memory("a request");
+		err = mpi_fail_memory("a request");
 	}
+	if (!d)
+		return err;
+	if (*request)
+		(*request)->comm = mpi_object_keep(comm);
+	/* with an error, too: the others count on us */
 	d->steps.run = run;
 	d->request = *request;
 	d->comm = mpi_object_keep(comm);
-	d->copy = mpi_object_keep(copy);
+	d->copy = err ? NULL : mpi_object_keep(copy);
 	d->side = comm->inter ? comm->local_comm : comm;
 	d->tag = MPI_TAG_COMM_IDUP + (int)(comm->idups++ & 0xffffff);
-	mpi_agree_begin(&d->agree, MPI_SUCCESS, comm->inter ? 2 : 1);
-	*out = copy;
+	mpi_agree_begin(&d->agree, err, comm->inter ? 2 : 1);
+	if (!err)
+		*out = copy;
 	mpi_steps_start(&d->steps);
-	return MPI_SUCCESS;
+	return err;
 }
 
 int mpi_comm_idup(struct mpi_comm *comm, struct mpi_comm **out, struct mpi_request **request)

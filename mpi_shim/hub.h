@@ -38,7 +38,8 @@
 #define MPI_HUB_FEW_RANKS 4
 /* Longest vectors that are reduced, piece by piece. */
 #define MPI_HUB_REDUCE (4 << 20)
-/* Blocks of so many bytes at least up to MPI_HUB_FEW_RANKS read, two of them if that was faster lately. */
+/* Blocks of so many bytes at least up to MPI_HUB_FEW_RANKS read; two of them, and any number where processors are short, if
+ * that was faster lately. */
 #define MPI_HUB_READ_BYTES (32 << 10)
 /* Up to here two ranks that have a processor each do without messages where one gives and the other takes: a longer one
  * is copied once, a half by either, or goes by what else was faster lately. */
@@ -57,6 +58,8 @@ struct mpi_vec;
  */
 struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now);
 int mpi_hub_nodes(const struct mpi_hub *hub);
+/* Whether it has more ranks on this node than there are processors. */
+bool mpi_hub_crowded(const struct mpi_hub *hub);
 /* Whether all ranks would have one hub, on one node, if nothing is missing; the same on all. */
 bool mpi_hub_takes_node(const struct mpi_comm *comm);
 void mpi_hub_free(struct mpi_hub *hub);

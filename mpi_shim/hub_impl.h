@@ -25,7 +25,9 @@
 #define MPI_HUB_ROOM (3 * MPI_HUB_LONG)
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_ROOM + 64)
-#define MPI_HUB_BRANCHES    32 /* of the tree of masters */
+/* Up to so many bytes of each rank lie next to those of the others in such a place, on few pages. */
+#define MPI_HUB_DENSE    512
+#define MPI_HUB_BRANCHES 32 /* of the tree of masters */
 /* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
 /* Classes of long blocks: lengths from MPI_HUB_READ_BYTES on by powers of two, of allgathers and alltoalls. */

@@ -25,6 +25,12 @@ static _Atomic uint64_t *number_of(const struct mpi_hub *h, int i)
 	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
 }
 
+/* So many bytes, on cache lines of their own. */
+static size_t lines_of(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t)63;
+}
+
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
 {
 	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
@@ -32,7 +38,8 @@ char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
 	if (h->note)
 		return note_of(h, i)->data;
 	if (h->wide)
-		return h->longs + (h->long_turn * n + (size_t)i) * MPI_HUB_LONG_STRIDE;
+		return h->longs + h->long_turn * n * MPI_HUB_LONG_STRIDE +
+		       (size_t)i * (bytes <= MPI_HUB_DENSE ? lines_of(bytes) : MPI_HUB_LONG_STRIDE);
 	if (bytes > MPI_HUB_FEW)
 		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
 	return i < h->n ? flag_of(h, i)->data : h->results[depth].data;

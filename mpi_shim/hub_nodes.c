@@ -19,6 +19,11 @@ int mpi_hub_nodes(const struct mpi_hub *h)
 	return h->nodes;
 }
 
+bool mpi_hub_crowded(const struct mpi_hub *h)
+{
+	return h->crowded;
+}
+
 /* ---- between masters -------------------------------------------------------------------------------- */
 
 /* What the masters do until they are done with it has a tag of its own. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Puts and gets by the kernel: of some hundred bytes to some KiB in the program's own memory of a process on this node, in
+ * Puts and gets by the kernel: of some hundred bytes to 64 KiB in the program's own memory of a process on this node, in
  * one piece on both sides. By Portals the other side, or this one for it, takes part in what is in shared memory, which is
  * faster for little; the kernel has a price of its own, but copies once, and nobody else is needed. From where on it is
  * faster depends on where the two cores are, and on what the target does. So base/way.h finds out, for each class of
- * lengths of puts and of gets: what all of them take from one flush of a window to the next, and that flush. What went by the
- * kernel is over in the call, and has nothing to be flushed.
+ * lengths of puts and of gets: what they take in a *run*, which goes on while something of a window is under way, and the
+ * flushes until nothing is. What went by the kernel is over in the call. A run is for the class of the longest operations in
+ * it, those of other classes do not count; of two that are as long for either in turn.
  *
  * What the kernel will not copy goes by Portals, which also says what is wrong.
  */
@@ -17,14 +18,13 @@
 
 #include "base/config.h"
 #include "mpi_shim/attach.h"
+#include "mpi_shim/protocol.h"
 #include "mpi_shim/world.h"
 
 /* Less is faster by Portals wherever the cores are; of more both sides copy a half. */
 #define LEAST   257
 #define MOST    65536
 #define CLASSES 8
-
-struct mpi_rma_run mpi_rma_run;
 
 static struct base_way way[2][CLASSES]; /* gets, puts; what 1024 bytes take, in ns */
 
@@ -34,7 +34,6 @@ void mpi_rma_near_init(void)
 		base_way_init(&way[0][k], false, false);
 		base_way_init(&way[1][k], false, false);
 	}
-	mpi_rma_run.win = NULL;
 }
 
 /* ---- whether it can be done ----------------------------------------------------------------------------- */
@@ -77,31 +76,64 @@ static bool always(void)
 
 bool mpi_rma_near_has(const struct mpi_win_target *t, size_t bytes)
 {
-	return t->pid && ((bytes >= LEAST && bytes <= MOST) || always());
+	/* another process may have the number of a dead one */
+	return t->pid && !mpi_proto.peer[t->world].dead &&
+	       ((bytes >= LEAST && bytes <= MOST) || always());
 }
 
-bool mpi_rma_near_begin(const struct mpi_win *win, size_t bytes, bool put, uint64_t *since)
+static bool under_way(const struct mpi_win *win)
 {
-	struct mpi_rma_run *run = &mpi_rma_run;
+	return win->pending || win->along;
+}
+
+/* One of another window may have come before. */
+static void run_over(struct mpi_win_run *run)
+{
+	if (run->way->phase == run->phase)
+		base_way_ended(run->way, (run->ns << 10) / (run->bytes | 1));
+	run->way = NULL;
+}
+
+/* An operation of this class, and so long: the run is for it, or goes on for another. */
+static void join(struct mpi_win_run *run, struct base_way *w, size_t bytes)
+{
+	static unsigned int turn;
+
+	if (run->way && bytes <= run->longest &&
+	    (bytes < run->longest || w == run->way || !run->yields))
+		return;
+	*run = (struct mpi_win_run){
+		.way = w,
+		.phase = w->phase,
+		.timed = base_way_timed(w),
+		.yields = !run->way && turn++ % 2,
+		.longest = bytes,
+	};
+}
+
+bool mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put, uint64_t *since)
+{
+	struct mpi_win_run *run = &win->run;
 	struct base_way *w;
 
 	*since = 0;
 	if (always())
 		return true;
 	w = &way[put][63 - __builtin_clzll((bytes - 1) / (LEAST - 1))];
-	if (!run->win)
-		*run = (struct mpi_rma_run){ .win = win, .way = w, .timed = base_way_timed(w) };
-	if (run->win == win && run->timed)
+	if (run->way && !under_way(win))
+		run_over(run);
+	join(run, w, bytes);
+	if (run->way == w && run->timed)
 		*since = base_now_ns();
 	return w->second;
 }
 
-void mpi_rma_near_end(size_t bytes, uint64_t since)
+void mpi_rma_near_end(struct mpi_win *win, size_t bytes, uint64_t since)
 {
 	if (!since)
 		return;
-	mpi_rma_run.ns += base_now_ns() - since;
-	mpi_rma_run.bytes += bytes;
+	win->run.ns += base_now_ns() - since;
+	win->run.bytes += bytes;
 }
 
 bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, size_t bytes,
@@ -113,12 +145,10 @@ bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, si
 	return false;
 }
 
-void mpi_rma_near_over(uint64_t since)
+void mpi_rma_near_waited(struct mpi_win *win, uint64_t since)
 {
-	struct mpi_rma_run *run = &mpi_rma_run;
-
 	if (since)
-		run->ns += base_now_ns() - since;
-	base_way_ended(run->way, (run->ns << 10) / (run->bytes | 1));
-	run->win = NULL;
+		win->run.ns += base_now_ns() - since;
+	if (!under_way(win))
+		run_over(&win->run);
 }

@@ -7,18 +7,7 @@
 #define MPI_SHIM_RMA_NEAR_H
 
 #include "base/cpu.h"
-#include "base/way.h"
 #include "mpi_shim/win.h"
-
-/* From the first operation that has a choice to the next flush of its window. */
-struct mpi_rma_run {
-	const struct mpi_win *win; /* NULL: there was none */
-	struct base_way *way;
-	bool timed;
-	uint64_t ns, bytes;
-};
-
-extern struct mpi_rma_run mpi_rma_run;
 
 void mpi_rma_near_init(void);
 
@@ -30,8 +19,8 @@ void mpi_rma_near_hear(const struct mpi_win *win, struct mpi_win_target *t,
 /* Whether so many bytes in one piece have a choice. */
 bool mpi_rma_near_has(const struct mpi_win_target *t, size_t bytes);
 /* One that has goes by the kernel, or by Portals; what it takes is known at its end. *since: for that. */
-bool mpi_rma_near_begin(const struct mpi_win *win, size_t bytes, bool put, uint64_t *since);
-void mpi_rma_near_end(size_t bytes, uint64_t since);
+bool mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put, uint64_t *since);
+void mpi_rma_near_end(struct mpi_win *win, size_t bytes, uint64_t since);
 /* `offset` counts from the beginning of the target's memory. False: it shall go by Portals, now and from now on. */
 bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, size_t bytes,
 		       bool put);
@@ -39,15 +28,15 @@ bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, si
 /* A flush of the window begins, and ends. */
 static inline uint64_t mpi_rma_near_flush(const struct mpi_win *win)
 {
-	return mpi_rma_run.win == win && mpi_rma_run.timed ? base_now_ns() : 0;
+	return win->run.way && win->run.timed ? base_now_ns() : 0;
 }
 
-void mpi_rma_near_over(uint64_t since);
+void mpi_rma_near_waited(struct mpi_win *win, uint64_t since);
 
-static inline void mpi_rma_near_flushed(const struct mpi_win *win, uint64_t since)
+static inline void mpi_rma_near_flushed(struct mpi_win *win, uint64_t since)
 {
-	if (mpi_rma_run.win == win)
-		mpi_rma_near_over(since);
+	if (win->run.way)
+		mpi_rma_near_waited(win, since);
 }
 
 #endif

@@ -332,7 +332,7 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 		err = request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 	else
 		err = by_portals(win, x, place, request);
-	mpi_rma_near_end(n, since);
+	mpi_rma_near_end(win, n, since);
 	return err;
 }
 

@@ -120,26 +120,32 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 	return mpi_coll_allreduce_and(word, n, comm);
 }
 
+/* What a leader gives the other if there is nothing to give: a rank of its side is dead, or cannot take part. No size of
+ * what there is to give is so little. */
+enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
+
 /*
- * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side before (`err`), else an
- * empty message, upon which the other gives up, too: it may wait for a living leader alone. No size is 0. After an
- * error nothing is kept, as there may be no memory for it.
+ * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side before (`err`), else
+ * nothing, upon which the other gives up, too: it may wait for a living leader alone. After an error nothing is kept, as
+ * there may be no memory for it.
  */
 static int exchange(const struct mpi_team *t, int err, const void *mine, size_t size, void *theirs,
 		    size_t their_size)
 {
 	const bool well = err == MPI_SUCCESS;
-	MPI_Count got = 0;
-	int rc = mpi_coll_sendrecv(mine, well ? (MPI_Count)size : 0, bytes(), t->remote, theirs,
-				   well ? (MPI_Count)their_size : 0, bytes(), t->remote, t->tag,
-				   t->peer, &got);
+	const char nothing[] = { 0 };
+	MPI_Count got = 0, give = err == MPI_ERR_PROC_ABORTED ? NOTHING_DEAD : NOTHING_OTHER;
+	int rc = mpi_coll_sendrecv(well ? mine : nothing, well ? (MPI_Count)size : give, bytes(),
+				   t->remote, theirs, well ? (MPI_Count)their_size : 0, bytes(),
+				   t->remote, t->tag, t->peer, &got);
 
 	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
 		return err != MPI_SUCCESS ? err : rc;
-	if (got < (MPI_Count)their_size)
-		return mpi_fail(
-			MPI_ERR_PROC_ABORTED,
-			"the other side has given up: a rank of it has died, or has no memory");
+	if (got == NOTHING_DEAD)
+		return mpi_fail(MPI_ERR_PROC_ABORTED,
+				"the other side has given up: a rank of it has died");
+	if (got == NOTHING_OTHER)
+		return mpi_fail(MPI_ERR_OTHER, "a rank of the other side cannot take part");
 	return MPI_SUCCESS;
 }
 

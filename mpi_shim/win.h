@@ -21,6 +21,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/way.h"
 #include "mpi_shim/object.h"
 #include "mpi_shim/request.h"
 
@@ -116,6 +117,15 @@ enum mpi_access {
 	MPI_ACCESS_LOCK_ALL
 };
 
+/* Operations that rma_near.c times: from the first that has a choice to when nothing of this process is under way any more. */
+struct mpi_win_run {
+	struct base_way *way;      /* of the class it is for; NULL: there is no run */
+	enum base_way_phase phase; /* that was in when it began */
+	bool timed;
+	bool yields; /* ... to operations of another class that are as long */
+	uint64_t longest, bytes, ns;
+};
+
 struct mpi_win {
 	struct mpi_obj obj;
 	struct mpi_comm *comm; /* its own */
@@ -132,6 +142,7 @@ struct mpi_win {
 	struct mpi_win_target *target;
 	uint32_t pending; /* of all targets */
 	int along;        /* targets to which puts went along */
+	struct mpi_win_run run;
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
 	struct mpi_info *info;

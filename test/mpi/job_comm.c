@@ -256,6 +256,49 @@ static void idup_may_be_called_in_any_order(void)
 		MPI_Comm_free(&copy[i]);
 }
 
+/* On the last rank. */
+static int cannot_copy(MPI_Comm comm, int key, void *extra, void *in, void *out, int *flag)
+{
+	(void)comm;
+	(void)key;
+	(void)extra;
+	(void)in;
+	(void)out;
+	*flag = 0;
+	return job_rank == job_size - 1 ? MPI_ERR_INTERN : MPI_SUCCESS;
+}
+
+/* A rank that cannot take part tells the others, and nobody has one; then they make others as ever. */
+static void idup_fails_on_all_ranks(void)
+{
+	MPI_Comm comm, copy, again;
+	MPI_Request request = MPI_REQUEST_NULL;
+	int key, err, class;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Comm_create_keyval(cannot_copy, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+	MPI_Comm_set_attr(comm, key, NULL);
+	for (int i = 0; i < 3; i++) {
+		err = MPI_Comm_idup(comm, &copy, &request);
+		if (job_rank == job_size - 1) {
+			CHECK(err != MPI_SUCCESS);
+			continue;
+		}
+		CHECK_EQUAL(err, MPI_SUCCESS);
+		err = MPI_Wait(&request, MPI_STATUS_IGNORE);
+		MPI_Error_class(err, &class);
+		CHECK_EQUAL(class, MPI_ERR_OTHER);
+	}
+	MPI_Comm_delete_attr(comm, key);
+	MPI_Comm_free_keyval(&key);
+	MPI_Comm_idup(comm, &again, &request);
+	CHECK_EQUAL(MPI_Wait(&request, MPI_STATUS_IGNORE), MPI_SUCCESS);
+	job_try(again);
+	MPI_Comm_free(&again);
+	MPI_Comm_free(&comm);
+}
+
 static void idup_takes_hints(void)
 {
 	static const char hint[] = "mpi_assert_no_any_tag";
@@ -422,6 +465,7 @@ int main(int argc, char **argv)
 	CASE(groups_of_groups_have_the_members_of_both);
 	CASE(shared_memory_is_one_node_here);
 	CASE(idup_may_be_called_in_any_order);
+	CASE(idup_fails_on_all_ranks);
 	CASE(idup_takes_hints);
 	CASE(idup_does_not_stop_what_blocks);
 	CASE(hints_are_set_and_not_inherited);

@@ -238,6 +238,32 @@ static void comm_create_takes_a_part_of_each_side(void)
 	MPI_Comm_free(&side);
 }
 
+/* One rank names somebody who is not there: all hear that there will be none, and that nobody has died. */
+static void a_wrong_group_is_told_to_the_other_side(void)
+{
+	MPI_Comm side, inter = halves(&side), part;
+	MPI_Group group, remote, wrong;
+	int none = 0, err, class, bad = job_rank == job_size - 1;
+
+	MPI_Comm_set_errhandler(inter, MPI_ERRORS_RETURN);
+	MPI_Comm_group(inter, &group);
+	MPI_Comm_remote_group(inter, &remote);
+	MPI_Group_incl(remote, 1, &none, &wrong);
+	for (int i = 0; i < 2; i++) {
+		err = MPI_Comm_create(inter, bad ? wrong : group, &part);
+		MPI_Error_class(err, &class);
+		CHECK_EQUAL(class, bad ? MPI_ERR_GROUP : MPI_ERR_OTHER);
+	}
+	CHECK_EQUAL(MPI_Comm_create(inter, group, &part), MPI_SUCCESS);
+	exchange(part);
+	MPI_Comm_free(&part);
+	MPI_Group_free(&wrong);
+	MPI_Group_free(&remote);
+	MPI_Group_free(&group);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&side);
+}
+
 static void collectives_cross_over(void)
 {
 	MPI_Comm side, inter = halves(&side);
@@ -317,6 +343,7 @@ int main(int argc, char **argv)
 	CASE(merging_puts_the_low_group_first);
 	CASE(a_split_joins_those_of_one_colour);
 	CASE(comm_create_takes_a_part_of_each_side);
+	CASE(a_wrong_group_is_told_to_the_other_side);
 	CASE(collectives_cross_over);
 	CASE(wrong_leaders_and_wishes_are_errors_on_all_ranks);
 	CASE(thousands_are_made_and_freed);

@@ -194,6 +194,38 @@ static const char *tried(int round)
 	return wrong;
 }
 
+/* Of what is put at once the longest is what it is tried for; a window that is never flushed keeps no other from it. */
+static const char *tried_beside(int round)
+{
+	static char own[BYTES];
+	const char *wrong = NULL;
+	MPI_Request r;
+	MPI_Win other;
+
+	(void)round;
+	MPI_Win_create(own, BYTES, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &other);
+	MPI_Win_lock_all(0, other);
+	begin();
+	for (int i = 0; i < 60 && !wrong && tap_rank == 0; i++) {
+		fill(40000, i);
+		CHECK_OK(MPI_Rput(data, 9000, MPI_BYTE, 1, 0, 9000, MPI_BYTE, other, &r));
+		CHECK_OK(MPI_Put(data, 300, MPI_BYTE, 1, 0, 300, MPI_BYTE, win));
+		CHECK_OK(MPI_Put(data + 300, 39700, MPI_BYTE, 1, 300, 39700, MPI_BYTE, win));
+		CHECK_OK(MPI_Win_flush(1, win));
+		CHECK_OK(MPI_Wait(&r, MPI_STATUS_IGNORE));
+		CHECK_OK(MPI_Get(back, 40000, MPI_BYTE, 1, 0, 40000, MPI_BYTE, win));
+		CHECK_OK(MPI_Win_flush(1, win));
+		CHECK(memcmp(data, back, 40000) == 0);
+	}
+	/* nine of the longer put, of the get, and of the other window's put */
+	if (!wrong && tap_rank == 0 && (never ? calls != 0 : always ? calls != 240 : calls < 27))
+		wrong = tap_wrong("%d calls of the kernel for 180 puts and 60 gets", calls);
+	end();
+	MPI_Win_unlock_all(other);
+	MPI_Win_free(&other);
+	return wrong;
+}
+
 /* Where processes may not reach each other's memory all goes by Portals. */
 static bool may_reach(void)
 {
@@ -222,6 +254,7 @@ int main(int argc, char **argv)
 	tap_case("lengths at the borders of what the kernel does", lengths);
 	tap_rounds_set(1);
 	tap_case("both ways are tried", tried);
+	tap_case("both ways are tried beside shorter puts and another window", tried_beside);
 	tap_rounds_set(8);
 	tap_case("the kernel copies only a part", by_halves);
 	tap_case("the kernel refuses", refused);
