@@ -211,10 +211,19 @@ median_of_near() {
 	END
 }
 none_near() {
-	verdict '^latency 0 to 64 B .* 9.00  A  *cores too far apart$' <<-END
+	verdict '^latency 0 to 64 B .* 9.00  A  *MISSED \*$' <<-END
 		postern 1 0 900 126
 		mpich 1 0 100 50
 	END
+}
+# The aim is 1.1 times A's: bare copies leave less than a tenth for it in the first, not in the second.
+at_the_floor() {
+	local rows='postern 1 0 125 50
+		mpich 1 0 100 50'
+	verdict '^latency 0 to 64 B .* 1.25  A  *at the floor$' <<<"$rows
+		bare 1 0 101 50" && grep -q '^ *0 B  *1.25  bare 1.01, the floor$' "$dir/verdict" &&
+		verdict '^latency 0 to 64 B .* 1.25  A  *MISSED$' <<<"$rows
+		bare 1 0 99 50" && grep -q '^ *0 B  *1.25  bare 0.99$' "$dir/verdict"
 }
 no_mpi() {
 	local status=0 output
@@ -251,7 +260,8 @@ check "what has worked before is tried again in the next round" \
 check "a failure of ours counts, even if it went well when repeated" our_failures_count
 check "a target is judged by its worst row and the better of the others" worst_row
 check "a figure is the median of the rounds with cores near each other" median_of_near
-check "without such a round nothing is judged" none_near
+check "without such a round the verdict is marked" none_near
+check "a target that leaves nothing over bare copies is at the floor" at_the_floor
 for signal in TERM INT KILL; do
 	check "SIG$signal leaves no process behind" ended_by "$signal"
 done

@@ -124,7 +124,7 @@ class Session:
                 except jobs.Failure as reason:
                     self.leave_out(mpi.name, program, f'does not compile: {reason}')
         any_mpicc = next(iter(self.mpis.values())).mpicc
-        for floor in 'cacheline', 'turns':
+        for floor in 'cacheline', 'turns', 'copies':
             objects = [self.object_of('plain', any_mpicc, source)
                        for source in [f'lib/{floor}.c', *PLAIN]]
             jobs.run([any_mpicc, '-o', str(self.folder / floor), *objects], COMPILE_SECONDS,

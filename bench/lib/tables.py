@@ -2,6 +2,9 @@
 # Copyright (c) 2026 the Postern authors
 """Prints figures of several MPIs side by side, and which targets are met.
 
+A target is at the floor where what it asks for leaves less than a tenth over what the machine needs for the bare copies or
+turns of it (`BARE`), without any MPI.
+
 A figure is the median over the rounds of each round's median. Only rounds count in which the two cores
 were near each other while the figure was taken: where a cache line took at most 2.5 times as long as
 in the best round of all. A figure that has no such round is marked with *.
@@ -12,6 +15,8 @@ NEAR = 2.5
 WIDE = ', all cores'  # ends the variant of what was not measured on two cores
 OURS = 'postern'
 PEERS = ('mpich', 'openmpi')
+BARE = 'bare'
+ABOVE_BARE = 1.1
 
 # test -> (title, what a row is, divisor, unit)
 TITLES = {
@@ -135,7 +140,8 @@ class Figures:
         return statistics.median(lines) if lines else None
 
     def against(self, key):
-        """(ours / the better of the others, that one's name, mark); None when one is missing."""
+        """(ours / the better of the others, that one's name, mark, the bare machine's / the same or None); None when one is
+        missing."""
         ours, mark = self.get(OURS, key)
         others = [(*self.get(peer, key), peer) for peer in PEERS]
         others = [other for other in others if other[0]]
@@ -143,7 +149,8 @@ class Figures:
             return None
         rises = TITLES[key[0]][3].endswith('/s')
         value, other_mark, peer = max(others) if rises else min(others)
-        return ours / value, peer, mark or other_mark
+        bare, _ = self.get(BARE, key)
+        return ours / value, peer, mark or other_mark, bare / value if bare else None
 
 
 def row_label(key):
@@ -195,58 +202,100 @@ def span(values):
     return low if low == high else f'{low} to {high}'
 
 
-def print_target(what, ratios, bound, limit, than, mark):
-    met = all(r <= limit if bound == 'at most' else r >= limit for r in ratios)
-    wanted = f'{bound} {limit:.1f} x'
-    verdict = 'cores too far apart' if mark else 'met' if met else 'MISSED'
-    print(f'{what:<40} {wanted:>15} {span(ratios):>16}  {than:<22} {verdict}')
+class Target:
+    """What is wanted of some rows. A row is (its name, ratio, mark, the ratio of the bare machine or None)."""
+
+    def __init__(self, what, bound, limit, than, rows):
+        self.what, self.bound, self.limit, self.than, self.rows = what, bound, limit, than, rows
+
+    def is_met(self, ratio):
+        return ratio <= self.limit if self.bound == 'at most' else ratio >= self.limit
+
+    def is_at_floor(self, bare):
+        """Whether the target leaves next to nothing over the bare machine."""
+        if bare is None:
+            return False
+        return bare * ABOVE_BARE > self.limit if self.bound == 'at most' else bare / ABOVE_BARE < self.limit
+
+    def missed(self):
+        return [row for row in self.rows if not self.is_met(row[1])]
+
+    def verdict(self):
+        missed = self.missed()
+        if not missed:
+            return 'met'
+        return 'at the floor' if all(self.is_at_floor(row[3]) for row in missed) else 'MISSED'
+
+    def show(self):
+        """A line, and one for each row that is missed."""
+        wanted = f'{self.bound} {self.limit:.1f} x'
+        mark = ' *' if any(row[2] for row in self.rows) else ''
+        print(f'{self.what:<40} {wanted:>15} {span([row[1] for row in self.rows]):>16}  {self.than:<22} '
+              f'{self.verdict()}{mark}')
+        for name, ratio, _, bare in self.missed():
+            beside = '' if bare is None else f'bare {bare:.2f}' + (
+                ', the floor' if self.is_at_floor(bare) else '')
+            print(f'{name:>40} {"":>15} {ratio:>16.2f}  {beside}'.rstrip())
 
 
 def beside_messages(figures):
     """Our barrier beside the one of messages of the same run."""
-    ratios, marks = [], []
+    found = []
     for key in figures.rows('barriers'):
         ours, mark = figures.get(OURS, key)
         wide = WIDE if key[1].endswith(WIDE) else ''
         messages, other = figures.get(OURS, (key[0], 'messages' + wide, *key[2:]))
         if not key[1].startswith('messages') and ours and messages:
-            ratios.append(ours / messages)
-            marks.append(mark or other)
-    if ratios:
-        yield ('barrier beside messages', ratios, 'at most', 0.6, 'itself by messages', any(marks))
+            found.append((row_label(key), ours / messages, mark or other, None))
+    if found:
+        yield Target('barrier beside messages', 'at most', 0.6, 'itself by messages', found)
 
 
-def wanted_rows(figures, titles):
-    """(what, ratios, bound, limit, beside what, mark) of each target that can be judged."""
-    for what, test, low, high, bound, limit in TARGETS:
-        keys = [key for key in figures.rows(test) if low <= key[3] <= high]
-        for wide, ranks in sorted({(key[1].endswith(WIDE), key[2]) for key in keys}):
-            found = [figures.against(key) for key in keys
-                     if (key[1].endswith(WIDE), key[2]) == (wide, ranks)]
-            found = [one for one in found if one]
-            if found:
-                names = dict.fromkeys(titles[peer] for _, peer, _ in found)
-                yield ((what if ranks == 2 else f'{what}, {ranks} ranks') + (WIDE if wide else ''),
-                       [ratio for ratio, _, _ in found], bound, limit, ', '.join(names),
-                       any(mark for _, _, mark in found))
+def beside_others(figures, titles, target, keys):
+    """The target of the rows of these keys, which have as many ranks; None: nothing to judge."""
+    what, _, _, _, bound, limit = target
+    found = [(key, figures.against(key)) for key in keys]
+    found = [(key, one) for key, one in found if one]
+    if not found:
+        return None
+    wide, ranks = keys[0][1].endswith(WIDE), keys[0][2]
+    names = dict.fromkeys(titles[one[1]] for _, one in found)
+    return Target((what if ranks == 2 else f'{what}, {ranks} ranks') + (WIDE if wide else ''), bound, limit,
+                  ', '.join(names), [(row_label(key), one[0], one[2], one[3]) for key, one in found])
+
+
+def beside_shortest(figures, what, test, limit):
+    """The target that ours does not grow with its queue; None: nothing to judge."""
+    rows = [(key, *figures.get(OURS, key)) for key in figures.rows(test)]
+    rows = [row for row in rows if row[1]]
+    if len(rows) < 2:
+        return None
+    first = rows[0][1]
+    return Target(f'{what}, up to {rows[-1][0][3]:,} entries', 'at most', limit,
+                  f'itself with {rows[0][0][3]:,}',
+                  [(row_label(key), value / first, mark or rows[0][2], None) for key, value, mark in rows[1:]])
+
+
+def targets(figures, titles):
+    """Those that can be judged, and maybe None."""
+    for target in TARGETS:
+        keys = [key for key in figures.rows(target[1]) if target[2] <= key[3] <= target[3]]
+        for group in sorted({(key[1].endswith(WIDE), key[2]) for key in keys}):
+            yield beside_others(figures, titles, target,
+                                [key for key in keys if (key[1].endswith(WIDE), key[2]) == group])
     yield from beside_messages(figures)
     for what, test, limit in FLAT:
-        rows = [(key, *figures.get(OURS, key)) for key in figures.rows(test)]
-        rows = [row for row in rows if row[1]]
-        if len(rows) > 1:
-            yield (f'{what}, up to {rows[-1][0][3]:,} entries',
-                   [value / rows[0][1] for _, value, _ in rows[1:]], 'at most', limit,
-                   f'itself with {rows[0][0][3]:,}', any(mark for _, _, mark in rows))
+        yield beside_shortest(figures, what, test, limit)
 
 
 def print_targets(figures, titles):
-    rows = list(wanted_rows(figures, titles))
-    if not rows:
+    found = [target for target in targets(figures, titles) if target]
+    if not found:
         return
-    print(f'\n== targets: {titles[OURS]} beside the better of the others, row by row')
+    print(f'\n== targets: {titles[OURS]} beside the better of the others, row by row, and the rows that miss them')
     print(f'{"what":<40} {"target":>15} {"ratio":>16}  {"better one":<22} verdict')
-    for row in rows:
-        print_target(*row)
+    for target in found:
+        target.show()
 
 
 def print_all(results, titles):

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What the copies of long collectives, and of puts and gets, take alone: bare processes that copy what each has to get, once,
+ * with nothing else to do, and wait for nobody. What lies in another's own memory the kernel copies (process_vm_readv); a
+ * window that MPI allocates is memory in common. Prints figures as the programs of bench/mpi do, under the names of what
+ * they are the floor of.
+ * Usage: copies collectives RANKS MIN-MS REPEAT BYTES...
+ *        copies latency|bandwidth MIN-MS REPEAT BYTES...
+ */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+#include "../ptlperf/clock.h"
+#include "../ptlperf/stats.h"
+
+enum { MOST_RANKS = 256, MOST_REPEAT = 100, MOST_BYTES = 4 << 20, MOST_TIMES = 1 << 24 };
+
+static double min_ns;
+static int repeat, ranks = 1;
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: copies collectives RANKS(2 to %d) MIN-MS REPEAT(1 to %d) BYTES...\n"
+		"       copies latency|bandwidth MIN-MS REPEAT BYTES...   (BYTES: up to %d)\n",
+		MOST_RANKS, MOST_REPEAT, MOST_BYTES);
+	return 2;
+}
+
+static char *map(size_t bytes)
+{
+	char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED) {
+		perror("copies: mmap");
+		kill(0, SIGTERM);
+		exit(1);
+	}
+	return at;
+}
+
+static void print(const char *test, const char *variant, long size, const char *unit, double median,
+		  double p99, double best)
+{
+	printf("{\"test\": \"%s\", \"variant\": \"%s\", \"size\": %ld, \"ranks\": %d, \"unit\": "
+	       "\"%s\", \"median\": %.3f, \"p99\": %.3f, \"best\": %.3f}\n",
+	       test, variant, size, ranks > 1 ? ranks : 2, unit, median, p99, best);
+	fflush(stdout);
+}
+
+/* `timed(count)` gives the ns of so many: of one, by repetitions that take min_ns each. */
+static struct perf_stats measure(double (*timed)(int count))
+{
+	double value[MOST_REPEAT], took;
+	struct perf_stats s;
+	int count = 1;
+
+	timed(1);
+	while ((took = timed(count)) < 0.8 * min_ns && count < MOST_TIMES) {
+		double more = count * (took > 0.1 * min_ns ? 1.1 * min_ns / took : 10);
+
+		count = more > count ? (int)more : count + 1;
+	}
+	for (int i = 0; i < repeat; i++)
+		value[i] = timed(count) / count;
+	perf_stats_of(value, (size_t)repeat, &s);
+	return s;
+}
+
+/* ---- collectives: each process has its part done as often as all others, and all are waited for --------------------- */
+
+enum kind { BCAST, ALLGATHER, ALLTOALL };
+static const char *const names[] = { "bcast", "allgather", "alltoall" };
+
+static struct shared {
+	_Alignas(128) _Atomic uint32_t begun;
+	_Alignas(128) _Atomic uint32_t over;
+	_Atomic int count; /* 0: it was the last */
+	pid_t pid[MOST_RANKS];
+} * shared;
+static char *given, *got; /* of all, one behind the other, at the same place in each process */
+static size_t block;
+static enum kind kind;
+static uint32_t turn;
+
+/* A block, of the memory of another; by memcpy where the kernel does not permit it. */
+static void take(int rank, char *to, char *from)
+{
+	struct iovec here = { to, block }, there = { from, block };
+
+	if (process_vm_readv(shared->pid[rank], &here, 1, &there, 1, 0) != (ssize_t)block)
+		memcpy(to, from, block);
+}
+
+static void copy_part(int rank)
+{
+	const size_t all = block * (size_t)ranks, at = kind == ALLTOALL ? (size_t)rank * block : 0;
+	char *to = got + (size_t)rank * all;
+
+	if (kind == BCAST) {
+		if (rank)
+			take(0, to, given);
+		return;
+	}
+	memcpy(to + (size_t)rank * block, given + (size_t)rank * all + at, block);
+	for (int i = 1; i < ranks; i++) {
+		const int from = (rank + i) % ranks;
+
+		take(from, to + (size_t)from * block, given + (size_t)from * all + at);
+	}
+}
+
+static void await(_Atomic uint32_t *word, uint32_t value)
+{
+	while (atomic_load_explicit(word, memory_order_acquire) != value)
+		sched_yield();
+}
+
+static void follow(int rank)
+{
+	const size_t all = block * (size_t)ranks;
+
+	/* pages of its own, as ranks have */
+	memset(given + (size_t)rank * all, rank, all);
+	memset(got + (size_t)rank * all, 0, all);
+	shared->pid[rank] = getpid();
+	atomic_fetch_add(&shared->over, 1);
+	for (;;) {
+		await(&shared->begun, ++turn);
+		if (!shared->count)
+			_exit(0);
+		for (int i = shared->count; i; i--)
+			copy_part(rank);
+		atomic_fetch_add(&shared->over, 1);
+	}
+}
+
+static double timed_all(int count)
+{
+	uint64_t start = perf_now();
+
+	shared->count = count;
+	shared->over = 0;
+	atomic_store(&shared->begun, ++turn);
+	if (!count)
+		return 0;
+	for (int i = count; i; i--)
+		copy_part(0);
+	await(&shared->over, (uint32_t)ranks - 1);
+	return perf_ns(perf_now() - start);
+}
+
+static void collective(void)
+{
+	struct perf_stats s;
+	size_t bytes = block * (size_t)ranks * (size_t)ranks;
+
+	shared = (void *)map(sizeof(*shared));
+	given = map(bytes);
+	got = map(bytes);
+	turn = 0;
+	for (int rank = 1; rank < ranks; rank++) {
+		pid_t child = fork();
+
+		if (child < 0) {
+			perror("copies: fork");
+			kill(0, SIGTERM);
+			exit(1);
+		}
+		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			follow(rank);
+		}
+	}
+	memset(given, 0, block * (size_t)ranks);
+	memset(got, 0, block * (size_t)ranks);
+	shared->pid[0] = getpid();
+	await(&shared->over, (uint32_t)ranks - 1);
+	s = measure(timed_all);
+	timed_all(0);
+	while (wait(NULL) > 0)
+		;
+	print("collective", names[kind], (long)block, "ns", s.median, s.p99, s.min);
+	munmap(got, bytes);
+	munmap(given, bytes);
+	munmap(shared, sizeof(*shared));
+}
+
+/* ---- puts and gets: into memory in common, and out of it ------------------------------------------------------------- */
+
+static char *mine, *window;
+static size_t size,
+	span; /* of one; of those that follow each other before they come back to the first place */
+static bool past_caches; /* by stores that go there */
+
+/* Both aligned as pages are. */
+static void copy_past(char *to, const char *from, size_t n)
+{
+#ifdef __SSE2__
+	for (size_t at = 0; at + 64 <= n; at += 64)
+		for (size_t i = at; i < at + 64; i += 16)
+			_mm_stream_si128((__m128i *)(void *)(to + i),
+					 _mm_load_si128((const __m128i *)(const void *)(from + i)));
+	memcpy(to + (n & ~(size_t)63), from + (n & ~(size_t)63), n & 63);
+	_mm_sfence();
+#else
+	memcpy(to, from, n);
+#endif
+}
+
+static double timed_copies(char *to, const char *from, int count)
+{
+	uint64_t start = perf_now();
+	size_t at = 0;
+
+	for (int i = count; i; i--) {
+		if (past_caches)
+			copy_past(to + at, from + at, size);
+		else
+			memcpy(to + at, from + at, size);
+		/* not one of several into the same place is left out */
+		__asm__ volatile("" ::: "memory");
+		at = at + 2 * size <= span ? at + size : 0;
+	}
+	return perf_ns(perf_now() - start);
+}
+
+static double timed_puts(int count)
+{
+	return timed_copies(window, mine, count);
+}
+
+static double timed_gets(int count)
+{
+	return timed_copies(mine, window, count);
+}
+
+static void latency(void)
+{
+	struct perf_stats s;
+
+	span = size;
+	s = measure(timed_puts);
+	print("rma_put", "allocated", (long)size, "ns", s.median, s.p99, s.min);
+	s = measure(timed_gets);
+	print("rma_get", "allocated", (long)size, "ns", s.median, s.p99, s.min);
+}
+
+/* By what moves more. */
+static void bandwidth(void)
+{
+	struct perf_stats s, past;
+	double bytes = (double)size;
+
+	/* as bench/mpi/rma.c: four of the longest into the same place, of others so many as there are places */
+	span = MOST_BYTES;
+	s = measure(timed_puts);
+	past_caches = true;
+	past = measure(timed_puts);
+	past_caches = false;
+	if (past.median < s.median)
+		s = past;
+	print("rma_put_bandwidth", "allocated", (long)size, "GB/s", bytes / s.median, bytes / s.p99,
+	      bytes / s.min);
+}
+
+int main(int argc, char **argv)
+{
+	const bool all = argc > 1 && !strcmp(argv[1], "collectives");
+	const bool wide = argc > 1 && !strcmp(argv[1], "bandwidth");
+	int at = all ? 3 : 2;
+
+	if (argc < at + 3 || (!all && !wide && strcmp(argv[1], "latency")))
+		return usage();
+	ranks = all ? atoi(argv[2]) : 1;
+	min_ns = atof(argv[at]) * 1e6;
+	repeat = atoi(argv[at + 1]);
+	for (int i = at + 2; i < argc; i++)
+		if (atol(argv[i]) < 1 || atol(argv[i]) > MOST_BYTES)
+			return usage();
+	if (ranks < (all ? 2 : 1) || ranks > MOST_RANKS || min_ns <= 0 || repeat < 1 ||
+	    repeat > MOST_REPEAT)
+		return usage();
+	perf_clock_init();
+	if (!all) {
+		mine = map(MOST_BYTES);
+		window = map(MOST_BYTES);
+		memset(mine, 1, MOST_BYTES);
+		memset(window, 2, MOST_BYTES);
+	}
+	for (int i = at + 2; i < argc; i++) {
+		block = size = (size_t)atol(argv[i]);
+		for (kind = BCAST; all && kind <= ALLTOALL; kind++)
+			collective();
+		if (!all && wide)
+			bandwidth();
+		else if (!all)
+			latency();
+	}
+	return 0;
+}
