@@ -58,6 +58,9 @@
 	  "for each rank at least")                                                                \
 	X(ALLREDUCE, HUB, "allreduce=hub",                                                         \
 	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
+	X(ALLREDUCE, READ, "allreduce=read",                                                       \
+	  "each rank reads a half of the other's memory, and a half of the result; blocking, "     \
+	  "predefined operations, two ranks on one node")                                          \
 	X(ALLREDUCE, LINEAR, "allreduce=linear", "from each rank to all; up to 32 ranks")          \
 	X(ALLREDUCE, DOUBLING, "allreduce=doubling", "recursive doubling")                         \
 	X(ALLREDUCE, PARTS, "allreduce=parts",                                                     \

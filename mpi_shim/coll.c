@@ -230,7 +230,8 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 }
 
 struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
-				   struct mpi_comm *comm, MPI_Count bytes)
+				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
+				   MPI_Count most)
 {
 	bool wanted = is_in(read, mpi_coll_setting.wanted);
 	struct mpi_hub *h;
@@ -238,13 +239,18 @@ struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read
 	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 ||
 	    is_in(read, mpi_coll_setting.ruled_out))
 		return NULL;
-	if (!wanted && (bytes <= MPI_HUB_TWO_BYTES || bytes > MPI_HUB_TAKE_BYTES))
+	if (!wanted && (bytes <= above || bytes > most))
 		return NULL;
 	/* otherwise made by mpi_hub_for or mpi_hub_for_op, which is asked next */
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
 	if (!h || !mpi_hub_reads(h) || (!wanted && mpi_hub_crowded(h)))
 		return NULL;
 	return counted(read, h);
+}
+
+bool mpi_hub_folds(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return op->predefined && type->predefined && type->dense && type->size > 0;
 }
 
 /* Does the result depend on the order in which more than two are combined? */
@@ -257,18 +263,22 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
 {
-	bool wanted = is_in(hub, mpi_coll_setting.wanted);
+	bool wanted = is_in(hub, mpi_coll_setting.wanted), too_long;
 	struct mpi_hub *h;
 	int nodes;
 
 	if (!p->now || comm->inter || is_in(hub, mpi_coll_setting.ruled_out) || count == 0 ||
-	    !op->predefined || !type->predefined || !type->dense || type->size == 0 ||
-	    count > MPI_HUB_REDUCE / type->size)
+	    !mpi_hub_folds(type, op))
+		return NULL;
+	/* two may read it another time, if there is a hub */
+	too_long = count > MPI_HUB_REDUCE / type->size;
+	if (too_long && comm->size > 2)
 		return NULL;
 	/* the first call gives the bits of the later ones */
 	h = mpi_hub_of(comm, rounds(comm, type));
 	nodes = h ? mpi_hub_nodes(h) : 0;
-	if (nodes == 1 && count > most / type->size && !mpi_coll_crowded() && !wanted)
+	if (too_long ||
+	    (nodes == 1 && count > most / type->size && !mpi_coll_crowded() && !wanted))
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;

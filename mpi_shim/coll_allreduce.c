@@ -151,6 +151,19 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	return MPI_SUCCESS;
 }
 
+/* Two ranks read what the other has. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count count,
+		       struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, int *rc)
+{
+	struct mpi_hub *hub =
+		mpi_hub_folds(type, op)
+			? mpi_hub_for_taking(p, BASE_COLL_ALLREDUCE_READ, comm, count * type->size,
+					     MPI_HUB_TAKE_BYTES, INT64_MAX)
+			: NULL;
+
+	return hub && mpi_hub_read_allreduce(p, hub, in, out, count, type, op, rc);
+}
+
 int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		       struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
@@ -168,6 +181,8 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		return rc;
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
+	if (by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op, comm, &rc))
+		return rc;
 	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
 			     NODES_BYTES);
 	if (hub && in_place)

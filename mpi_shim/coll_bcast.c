@@ -168,7 +168,8 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
 		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
 {
-	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes);
+	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes,
+						 MPI_HUB_TWO_BYTES, MPI_HUB_TAKE_BYTES);
 	struct mpi_packed k;
 
 	if (!hub)

@@ -205,9 +205,12 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
  * processors are short, blocks of MPI_HUB_READ_BYTES and more, else of more than `most`. */
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
-/* The same for one of two ranks that has so many bytes for the other. */
+/* The same for two ranks of which one has so many bytes for the other, or each: more than `above`, `most` at most. */
 struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
-				   struct mpi_comm *comm, MPI_Count bytes);
+				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
+				   MPI_Count most);
+/* Whether a hub calculates this. */
+bool mpi_hub_folds(const struct mpi_type *type, const struct mpi_op *op);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across);

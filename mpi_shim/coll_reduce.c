@@ -250,9 +250,9 @@ static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		       int *rc)
 {
 	struct mpi_hub *hub =
-		op->predefined && type->predefined && type->dense && type->size &&
-				count <= MPI_HUB_REDUCE / type->size
-			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size)
+		mpi_hub_folds(type, op)
+			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size,
+					     MPI_HUB_TWO_BYTES, MPI_HUB_TAKE_BYTES)
 			: NULL;
 
 	return hub && mpi_hub_read_reduce(p, hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,

@@ -109,6 +109,8 @@ bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *hub, void *data, siz
 bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
 			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			 int *rc);
+bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,
+			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *rc);
 
 /* The same on two levels, with messages between nodes. */
 int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *hub, int rc, void *data, size_t bytes,

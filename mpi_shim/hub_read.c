@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks, and what one of two ranks gives the other: all say in the hub where what they give lies, and everyone
+ * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub where what they give lies, and everyone
  * copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time. Nobody
  * goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read for
  * others), all hear of that, and go another way.
@@ -11,6 +11,7 @@
  * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones.
  */
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -210,36 +211,83 @@ bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_
 	return all_could(p, h, rc, result);
 }
 
-/* out = the other rank's op `in`, piece by piece while they are in the caches. What is in place stays as it is until all has
- * been read. */
-static int take_and_fold(struct mpi_plan *p, struct mpi_hub *h, const char *in, char *out,
-			 MPI_Count count, struct mpi_type *type, struct mpi_op *op)
+/* A vector of `bytes`, and a part of it. */
+struct part {
+	size_t bytes, begin, end;
+};
+
+/* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where the part does. */
+static int take_and_fold(struct mpi_hub *h, const char *in, char *to, const struct part *v,
+			 struct mpi_type *type, struct mpi_op *op)
 {
-	const size_t size = (size_t)type->size, bytes = (size_t)count * size;
-	const MPI_Count most = in == out ? count : (MPI_Count)(FOLD_BYTES / size);
-	char *theirs = in == out ? mpi_plan_bytes(p, (MPI_Count)bytes) : NULL;
-	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+	const size_t size = (size_t)type->size, most = FOLD_BYTES / size * size;
+	int rc = MPI_SUCCESS;
 
-	for (MPI_Count n, i = 0; i < count && !rc; i += n) {
-		const size_t at = (size_t)i * size;
-
-		n = count - i < most ? count - i : most;
-		rc = take_part(h, 1 - h->me, bytes, at, theirs ? theirs : out + at,
-			       (size_t)n * size);
+	for (size_t n, at = v->begin; at < v->end && !rc; at += n, in += n, to += n) {
+		n = v->end - at < most ? v->end - at : most;
+		rc = take_part(h, 1 - h->me, v->bytes, at, to, n);
 		if (!rc)
-			rc = mpi_op_apply(op, theirs ? theirs : in + at, out + at, n, type);
+			rc = mpi_op_apply(op, in, to, (MPI_Count)(n / size), type);
 	}
 	return rc;
+}
+
+/* out = the other rank's op out, which stays as it is until all has been read. */
+static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *out, size_t bytes,
+				  struct mpi_type *type, struct mpi_op *op)
+{
+	char *theirs = mpi_plan_bytes(p, (MPI_Count)bytes);
+	int rc = theirs ? take(h, 1 - h->me, bytes, 0, theirs) : MPI_ERR_NO_MEM;
+
+	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
 }
 
 bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
 			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			 int *result)
 {
+	const struct part all = { .bytes = (size_t)(count * type->size), .end = all.bytes };
 	int rc = MPI_SUCCESS;
 
-	offer(h, rc, in, h->me == root ? 0 : (size_t)(count * type->size));
+	offer(h, rc, in, h->me == root ? 0 : all.bytes);
 	if (h->me == root)
-		rc = take_and_fold(p, h, in, out, count, type, op);
+		rc = in == out ? take_and_fold_in_place(p, h, out, all.bytes, type, op)
+			       : take_and_fold(h, in, out, &all, type, op);
 	return all_could(p, h, rc, result);
+}
+
+/*
+ * Each makes a half of the result, and reads the other's half from where that has it. In place a half is made elsewhere, so
+ * that nothing has changed if the other cannot make its half: when that is known the first bytes of the result are written.
+ */
+bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *result)
+{
+	/* on a cache line of its own, if elements fit one */
+	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
+	const size_t bytes = (size_t)(count * type->size);
+	const size_t half = (size_t)(count / 2 / line * line * type->size);
+	const struct part mine = { bytes, h->me ? half : 0, h->me ? bytes : half };
+	const size_t begin = h->me ? 0 : half, n = bytes - (mine.end - mine.begin);
+	const char *source = in;
+	char *to = out, *made = to + mine.begin;
+	int rc = MPI_SUCCESS;
+	bool all;
+
+	if (in == out)
+		made = mpi_plan_bytes(p, (MPI_Count)(mine.end - mine.begin));
+	if (p->lost)
+		rc = MPI_ERR_NO_MEM;
+	offer(h, rc, in, bytes);
+	if (!rc)
+		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
+	mpi_hub_leave(h, MPI_SUCCESS);
+	/* as if all of it lay there */
+	offer(h, rc, (const void *)((uintptr_t)made - mine.begin), bytes);
+	if (!rc)
+		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);
+	all = all_could(p, h, rc, result);
+	if (in == out && all && !*result)
+		memcpy(to + mine.begin, made, mine.end - mine.begin);
+	return all;
 }

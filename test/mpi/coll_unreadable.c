@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Collectives whose ranks read each other's memory, while they can, and after one of them no longer can: for
- * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read. Then they go by messages, which are short enough to take no
- * attach. Every other alltoall is of absolute addresses.
+ * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read,allreduce=read. Then they go by messages, which are short
+ * enough to take no attach. Every other alltoall is of absolute addresses, every other reduction in place.
  */
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@
 
 #define INTS 500
 
-static MPI_Comm gathering, exchanging, giving,
-	adding; /* each goes another way after the first time */
+static MPI_Comm gathering, exchanging, giving, adding,
+	adding_all; /* each goes another way after the first time */
 
 static int value(int from, int to, int i)
 {
@@ -118,6 +118,29 @@ static const char *reduce(int round)
 	return wrong;
 }
 
+/* A count of which no half begins with a cache line. */
+static const char *allreduce(int round)
+{
+	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int)), want;
+	const bool in_place = round % 2;
+	const int n = INTS - round % 3;
+	const char *wrong = NULL;
+
+	for (int i = 0; i < INTS; i++)
+		(in_place ? out : in)[i] = value(tap_rank, 0, i + round);
+	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_INT, MPI_SUM, adding_all);
+	for (int i = 0; i < n && !wrong; i++) {
+		want = 0;
+		for (int from = 0; from < tap_size; from++)
+			want += value(from, 0, i + round);
+		if (out[i] != want)
+			wrong = tap_wrong("int %d is %d, not %d", i, out[i], want);
+	}
+	free(in);
+	free(out);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	int may, all;
@@ -128,10 +151,12 @@ int main(int argc, char **argv)
 	MPI_Comm_dup(MPI_COMM_WORLD, &exchanging);
 	MPI_Comm_dup(MPI_COMM_WORLD, &giving);
 	MPI_Comm_dup(MPI_COMM_WORLD, &adding);
+	MPI_Comm_dup(MPI_COMM_WORLD, &adding_all);
 	tap_case("allgather, all read", allgather);
 	tap_case("alltoall, all read", alltoall);
 	tap_case("bcast, all read", bcast);
 	tap_case("reduce, all read", reduce);
+	tap_case("allreduce, all read", allreduce);
 	may = tap_rank == tap_size - 1 ? no_attach() : 1;
 	MPI_Allreduce(&may, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
 	if (!all && tap_rank == 0)
@@ -140,9 +165,11 @@ int main(int argc, char **argv)
 	tap_case("alltoall, one cannot read", alltoall);
 	tap_case("bcast, one cannot read", bcast);
 	tap_case("reduce, one cannot read", reduce);
+	tap_case("allreduce, one cannot read", allreduce);
 	MPI_Comm_free(&gathering);
 	MPI_Comm_free(&exchanging);
 	MPI_Comm_free(&giving);
 	MPI_Comm_free(&adding);
+	MPI_Comm_free(&adding_all);
 	return tap_end();
 }
