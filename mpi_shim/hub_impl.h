@@ -106,6 +106,7 @@ struct mpi_hub {
 	bool spin;             /* a processor for every rank */
 	bool fence;            /* who wakes others has to order its write and its look itself */
 	bool reads;            /* all can read each other's memory */
+	pid_t pid;             /* this process, for that */
 	int n, me;             /* ranks on this node */
 	int *rank;             /* their ranks in the communicator */
 	int nodes, node;

@@ -41,7 +41,7 @@ static void offer(struct mpi_hub *h, int rc, const void *at, size_t bytes)
 {
 	mpi_hub_begin(h, false);
 	rc = mpi_first(rc, mpi_hub_reserve(h));
-	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, bytes, getpid() };
+	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, bytes, h->pid };
 	mpi_hub_raise(h, rc);
 	mpi_hub_wake(h);
 }
@@ -134,6 +134,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 	uint64_t good = base_config()->ptl_shm_cma != BASE_CMA_OFF;
 	int rc;
 
+	h->pid = getpid();
 	offer(h, MPI_SUCCESS, &mine, sizeof(mine));
 	rc = mpi_hub_await_all(h);
 	for (int i = 0; i < h->n && good && !rc; i++) {
