@@ -77,8 +77,11 @@ int mpi_hub_reserve(struct mpi_hub *h)
 
 int mpi_hub_reserve_long(struct mpi_hub *h)
 {
+	uint64_t last;
+
 	h->long_turn = (h->long_turn + 1) % MPI_HUB_LONGS;
-	return await_left(h, h->long_left[h->long_turn]);
+	last = h->long_left[h->long_turn];
+	return last <= h->left ? MPI_SUCCESS : await_left(h, last);
 }
 
 void mpi_hub_left_long(struct mpi_hub *h)
@@ -124,6 +127,14 @@ int mpi_hub_await_flag(struct mpi_hub *h, int i)
 	return mpi_hub_await(h, number_of(h, i), h->number);
 }
 
+/* All are in this operation, if rc says so: nobody is in one before it any more, which need not be looked for then. */
+static int met(struct mpi_hub *h, int rc)
+{
+	if (!rc && h->left < h->number - 1)
+		h->left = h->number - 1;
+	return rc;
+}
+
 int mpi_hub_await_all(struct mpi_hub *h)
 {
 	int rc = MPI_SUCCESS;
@@ -131,7 +142,7 @@ int mpi_hub_await_all(struct mpi_hub *h)
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me)
 			rc = mpi_first(rc, mpi_hub_await_flag(h, i));
-	return rc;
+	return met(h, rc);
 }
 
 void mpi_hub_release(struct mpi_hub *h, int rc)
@@ -142,7 +153,7 @@ void mpi_hub_release(struct mpi_hub *h, int rc)
 
 int mpi_hub_await_release(struct mpi_hub *h)
 {
-	return mpi_hub_await(h, &h->shared->release, h->number);
+	return met(h, mpi_hub_await(h, &h->shared->release, h->number));
 }
 
 /* ---- meeting ---------------------------------------------------------------------------------------- */
@@ -169,8 +180,11 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
 	 * more, and who waits for it finds that out. */
 	h->arrivals[depth] += (uint32_t)h->n;
-	return atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel) + 1 ==
-	       h->arrivals[depth];
+	if (atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel) + 1 !=
+	    h->arrivals[depth])
+		return false;
+	met(h, MPI_SUCCESS);
+	return true;
 }
 
 int mpi_hub_meet(struct mpi_hub *h)
