@@ -216,6 +216,16 @@ none_near() {
 		mpich 1 0 100 50
 	END
 }
+# The best round is not set beside those of others that were far.
+one_near() {
+	verdict '^latency 0 to 64 B .* 0.90  A  *met \*$' <<-END
+		postern 1 0 300 50
+		postern 2 0 90 150
+		postern 3 0 89 150
+		mpich 1 0 100 150
+		mpich 2 0 100 150
+	END
+}
 # The aim is 1.1 times A's: bare copies leave less than a tenth for it in the first, not in the second.
 at_the_floor() {
 	local rows='postern 1 0 125 50
@@ -261,6 +271,7 @@ check "a failure of ours counts, even if it went well when repeated" our_failure
 check "a target is judged by its worst row and the better of the others" worst_row
 check "a figure is the median of the rounds with cores near each other" median_of_near
 check "without such a round the verdict is marked" none_near
+check "near rounds count only where all have some" one_near
 check "a target that leaves nothing over bare copies is at the floor" at_the_floor
 for signal in TERM INT KILL; do
 	check "SIG$signal leaves no process behind" ended_by "$signal"

@@ -198,7 +198,7 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 	h = mpi_hub_of(comm, false);
 	nodes = h ? mpi_hub_nodes(h) : 0;
 	/* where processors are short two copies in the caches cost less than messages, however long */
-	if (nodes == 1 && bytes > most && !mpi_coll_crowded() && !wanted)
+	if (nodes == 1 && bytes > most && !mpi_hub_crowded(h) && !wanted)
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
 		h = NULL;
@@ -278,7 +278,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	h = mpi_hub_of(comm, rounds(comm, type));
 	nodes = h ? mpi_hub_nodes(h) : 0;
 	if (too_long ||
-	    (nodes == 1 && count > most / type->size && !mpi_coll_crowded() && !wanted))
+	    (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;

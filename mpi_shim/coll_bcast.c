@@ -146,9 +146,9 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 		return rc;
 	rc = p->rc;
 	/* short pieces: what is copied in is copied out at the same time; but each costs waits for each other */
-	if (!mpi_coll_crowded() && comm->size == 2)
+	if (!mpi_hub_crowded(hub) && comm->size == 2)
 		most = FIRST_BYTES;
-	else if (!mpi_coll_crowded() && k.bytes <= PIPE_BYTES)
+	else if (!mpi_hub_crowded(hub) && k.bytes <= PIPE_BYTES)
 		most = MPI_HUB_BYTES;
 	if (mpi_hub_nodes(hub) > 1)
 		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub where what they give lies, and everyone
- * copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time. Nobody
- * goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read for
- * others), all hear of that, and go another way.
+ * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub where what they give lies, and
+ * everyone copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time.
+ * Nobody goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read
+ * for others), all hear of that, and go another way.
  *
  * That they have read all, or not, ranks say in the flags of a number of its own, which nobody goes beyond before all have
  * seen them. Who does not wait for the others, because a rank has died, says so in its flag before its caller can

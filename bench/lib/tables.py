@@ -7,7 +7,7 @@ turns of it (`BARE`), without any MPI.
 
 A figure is the median over the rounds of each round's median. Only rounds count in which the two cores
 were near each other while the figure was taken: where a cache line took at most 2.5 times as long as
-in the best round of all. A figure that has no such round is marked with *.
+in the best round of all. Where one of the MPIs of a row has no such round all of the row's count, marked with *.
 """
 import statistics
 
@@ -107,6 +107,7 @@ class Figures:
         lines = [f['cacheline'] for f in figures if f.get('cacheline')]
         self.best_line = min(lines, default=0)
         self.rounds = {}
+        self.near = {}  # key -> has_near
         self.keys = {}
         for figure in with_pingpong(figures):
             key = (figure['test'], figure.get('variant', ''), figure['ranks'], figure['size'])
@@ -123,14 +124,20 @@ class Figures:
     def is_near(self, figure):
         return figure.get('cacheline_worst', 0) <= NEAR * self.best_line
 
+    def has_near(self, key):
+        """Whether all who have figures of this row have near ones, so that like stands beside like."""
+        if key not in self.near:
+            self.near[key] = all(any(self.is_near(r) for r in rounds)
+                                 for (_, other), rounds in self.rounds.items() if other == key)
+        return self.near[key]
+
     def get(self, mpi, key):
         """(value, mark)"""
         rounds = self.rounds.get((mpi, key))
         if not rounds:
             return None, ''
-        near = [r['median'] for r in rounds if self.is_near(r)]
-        if near:
-            return statistics.median(near), ''
+        if self.has_near(key):
+            return statistics.median(r['median'] for r in rounds if self.is_near(r)), ''
         return statistics.median(r['median'] for r in rounds), '*'
 
     def line(self, key):
