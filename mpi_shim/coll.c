@@ -277,8 +277,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	/* the first call gives the bits of the later ones */
 	h = mpi_hub_of(comm, rounds(comm, type));
 	nodes = h ? mpi_hub_nodes(h) : 0;
-	if (too_long ||
-	    (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
+	if (too_long || (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;
