@@ -2,10 +2,11 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What the copies of long collectives, and of puts and gets, take alone: bare processes that copy what each has to get, once,
- * with nothing else to do, and wait for nobody. What lies in another's own memory the kernel copies (process_vm_readv); a
- * window that MPI allocates is memory in common. Prints figures as the programs of bench/mpi do, under the names of what
- * they are the floor of.
- * Usage: copies collectives RANKS MIN-MS REPEAT BYTES...
+ * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. What lies in another's own memory the
+ * kernel copies (process_vm_readv), or with `common` memcpy, as if all memory were in common, which no way is faster than;
+ * a window that MPI allocates is memory in common. Prints figures as the programs of bench/mpi do, under the names of what they
+ * are the floor of.
+ * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
 #define _GNU_SOURCE
@@ -36,7 +37,7 @@ static int repeat, ranks = 1;
 static int usage(void)
 {
 	fprintf(stderr,
-		"usage: copies collectives RANKS(2 to %d) MIN-MS REPEAT(1 to %d) BYTES...\n"
+		"usage: copies collectives|common RANKS(2 to %d) MIN-MS REPEAT(1 to %d) BYTES...\n"
 		"       copies latency|bandwidth MIN-MS REPEAT BYTES...   (BYTES: up to %d)\n",
 		MOST_RANKS, MOST_REPEAT, MOST_BYTES);
 	return 2;
@@ -84,8 +85,11 @@ static struct perf_stats measure(double (*timed)(int count))
 
 /* ---- collectives: each process has its part done as often as all others, and all are waited for --------------------- */
 
-enum kind { BCAST, ALLGATHER, ALLTOALL };
-static const char *const names[] = { "bcast", "allgather", "alltoall" };
+enum kind { BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLREDUCE };
+static const char *const names[] = { "bcast", "allgather", "alltoall", "reduce", "allreduce" };
+
+/* What is added before more is copied. */
+#define PIECE ((size_t)64 << 10)
 
 static struct shared {
 	_Alignas(128) _Atomic uint32_t begun;
@@ -96,15 +100,36 @@ static struct shared {
 static char *given, *got; /* of all, one behind the other, at the same place in each process */
 static size_t block;
 static enum kind kind;
+static bool common;
 static uint32_t turn;
 
-/* A block, of the memory of another; by memcpy where the kernel does not permit it. */
-static void take(int rank, char *to, char *from)
+/* Of the memory of another; by memcpy where the kernel does not permit it. */
+static void take(int rank, char *to, char *from, size_t bytes)
 {
-	struct iovec here = { to, block }, there = { from, block };
+	struct iovec here = { to, bytes }, there = { from, bytes };
 
-	if (process_vm_readv(shared->pid[rank], &here, 1, &there, 1, 0) != (ssize_t)block)
-		memcpy(to, from, block);
+	if (common || process_vm_readv(shared->pid[rank], &here, 1, &there, 1, 0) != (ssize_t)bytes)
+		memcpy(to, from, bytes);
+}
+
+__attribute__((optimize("O3"))) static void add(double *restrict to, const double *restrict from,
+						size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] += from[i];
+}
+
+/* Of the sum of two. */
+static void sum_part(int rank, char *to, size_t begin, size_t end)
+{
+	const size_t all = block * (size_t)ranks;
+	char *mine = given + (size_t)rank * all, *other = given + (size_t)!rank * all;
+
+	for (size_t at = begin, n; at < end; at += n) {
+		n = end - at < PIECE ? end - at : PIECE;
+		take(!rank, to + at, other + at, n);
+		add((void *)(to + at), (void *)(mine + at), n / sizeof(double));
+	}
 }
 
 static void copy_part(int rank)
@@ -114,14 +139,29 @@ static void copy_part(int rank)
 
 	if (kind == BCAST) {
 		if (rank)
-			take(0, to, given);
+			take(0, to, given, block);
+		return;
+	}
+	if (kind == REDUCE) {
+		if (!rank)
+			sum_part(rank, to, 0, block);
+		return;
+	}
+	if (kind == ALLREDUCE) {
+		const size_t half = block / 2 & ~(size_t)63;
+
+		sum_part(rank, to, rank ? half : 0, rank ? block : half);
+		if (rank)
+			take(0, to, got, half);
+		else
+			take(1, to + half, got + all + half, block - half);
 		return;
 	}
 	memcpy(to + (size_t)rank * block, given + (size_t)rank * all + at, block);
 	for (int i = 1; i < ranks; i++) {
 		const int from = (rank + i) % ranks;
 
-		take(from, to + (size_t)from * block, given + (size_t)from * all + at);
+		take(from, to + (size_t)from * block, given + (size_t)from * all + at, block);
 	}
 }
 
@@ -281,13 +321,15 @@ static void bandwidth(void)
 
 int main(int argc, char **argv)
 {
-	const bool all = argc > 1 && !strcmp(argv[1], "collectives");
+	const bool all =
+		argc > 1 && (!strcmp(argv[1], "collectives") || !strcmp(argv[1], "common"));
 	const bool wide = argc > 1 && !strcmp(argv[1], "bandwidth");
 	int at = all ? 3 : 2;
 
 	if (argc < at + 3 || (!all && !wide && strcmp(argv[1], "latency")))
 		return usage();
 	ranks = all ? atoi(argv[2]) : 1;
+	common = !strcmp(argv[1], "common");
 	min_ns = atof(argv[at]) * 1e6;
 	repeat = atoi(argv[at + 1]);
 	for (int i = at + 2; i < argc; i++)
@@ -305,7 +347,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = at + 2; i < argc; i++) {
 		block = size = (size_t)atol(argv[i]);
-		for (kind = BCAST; all && kind <= ALLTOALL; kind++)
+		for (kind = BCAST; all && kind <= (ranks == 2 ? ALLREDUCE : ALLTOALL); kind++)
 			collective();
 		if (!all && wide)
 			bandwidth();
