@@ -79,38 +79,20 @@ int mpi_comm_dup(struct mpi_comm *comm, struct mpi_comm **out)
 
 /* ---- from a group ------------------------------------------------------------------------------------- */
 
-/* Ranks in comm's local group of a group's members, malloc'd. *ranks is NULL on failure: MPI_ERR_GROUP if one is
- * not there. */
-static int ranks_in(const struct mpi_group *group, const struct mpi_comm *comm, int **ranks)
-{
-	int *inverse = mpi_group_inverse(comm->local), *rank;
-
-	*ranks = NULL;
-	rank = malloc(((size_t)group->size + 1) * sizeof(*rank));
-	if (!inverse || !rank) {
-		free(inverse);
-		free(rank);
-		return mpi_fail_memory("a communicator");
-	}
-	for (int i = 0; i < group->size; i++) {
-		rank[i] = inverse[mpi_group_world(group, i)];
-		if (rank[i] != MPI_UNDEFINED)
-			continue;
-		free(inverse);
-		free(rank);
-		return mpi_fail(MPI_ERR_GROUP, "rank %d of the group is not in the communicator",
-				i);
-	}
-	free(inverse);
-	*ranks = rank;
-	return MPI_SUCCESS;
-}
-
+/* Whether all members of the group are in comm's local one. It needs no memory: who has none counts all the same. */
 static int check_subset(const struct mpi_group *group, const struct mpi_comm *comm)
 {
-	int *ranks, err = ranks_in(group, comm, &ranks);
+	int *inverse = mpi_group_inverse(comm->local), err = MPI_SUCCESS;
 
-	free(ranks);
+	for (int i = 0; i < group->size && !err; i++) {
+		const int world = mpi_group_world(group, i);
+
+		if ((inverse ? inverse[world] : mpi_group_rank_in(comm->local, world)) ==
+		    MPI_UNDEFINED)
+			err = mpi_fail(MPI_ERR_GROUP,
+				       "rank %d of the group is not in the communicator", i);
+	}
+	free(inverse);
 	return err;
 }
 
@@ -171,27 +153,23 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 			  struct mpi_comm **out)
 {
 	struct mpi_team team = {
-		.kind = MPI_TEAM_GROUP, .comm = comm, .size = group->size, .me = group->rank
+		.kind = MPI_TEAM_GROUP, .comm = comm, .tag = mpi_tag_comm_group(tag), .group = group
 	};
 	uint32_t context[1] = { 0 };
-	int *ranks = NULL, err;
+	int err;
 
 	if (comm->inter)
 		return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
 	if (tag < 0)
 		return mpi_fail(MPI_ERR_TAG, "tag %d is negative", tag);
-	err = ranks_in(group, comm, &ranks);
+	err = check_subset(group, comm);
 	if (err != MPI_SUCCESS)
 		return err;
 	if (group->rank == MPI_UNDEFINED) {
-		free(ranks);
 		*out = NULL;
 		return MPI_SUCCESS;
 	}
-	team.tag = mpi_tag_comm_group(tag);
-	team.rank = ranks;
 	err = mpi_team_contexts(&team, MPI_SUCCESS, 1, context);
-	free(ranks);
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
 }
 

@@ -47,11 +47,16 @@ static void combine(uint64_t *mine, const uint64_t *theirs, int n, bool max)
 
 /* ---- some ranks of a communicator: a binomial tree --------------------------------------------------- */
 
+static int rank_of(const struct mpi_team *t, int member)
+{
+	return mpi_group_rank_in(t->comm->local, mpi_group_world(t->group, member));
+}
+
 /* An empty message says that there is none, as a rank of the group has died: nobody waits for one that has given up. */
 static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, int from)
 {
 	MPI_Count got = size;
-	int err = mpi_coll_recv(word, size, bytes(), t->rank[from], t->tag, t->comm, &got);
+	int err = mpi_coll_recv(word, size, bytes(), rank_of(t, from), t->tag, t->comm, &got);
 
 	if (err == MPI_SUCCESS && got < size)
 		err = mpi_fail(MPI_ERR_PROC_ABORTED,
@@ -63,7 +68,7 @@ static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, 
 static int group_send(const struct mpi_team *t, const uint64_t *word, MPI_Count size, int to,
 		      int err)
 {
-	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, bytes(), t->rank[to], t->tag,
+	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, bytes(), rank_of(t, to), t->tag,
 			       t->comm);
 
 	return err == MPI_SUCCESS ? rc : err;
@@ -75,12 +80,12 @@ static int group_up(const struct mpi_team *t, uint64_t *word, int n, bool max)
 	MPI_Count size = n * (MPI_Count)sizeof(*word);
 	int err = MPI_SUCCESS, rc;
 
-	for (int bit = 1; bit < t->size; bit <<= 1) {
-		if (t->me & bit)
-			return group_send(t, word, size, t->me - bit, err);
-		if (t->me + bit >= t->size)
+	for (int bit = 1; bit < t->group->size; bit <<= 1) {
+		if (t->group->rank & bit)
+			return group_send(t, word, size, t->group->rank - bit, err);
+		if (t->group->rank + bit >= t->group->size)
 			continue;
-		rc = group_recv(t, theirs, size, t->me + bit);
+		rc = group_recv(t, theirs, size, t->group->rank + bit);
 		if (rc == MPI_SUCCESS)
 			combine(word, theirs, n, max);
 		err = err == MPI_SUCCESS ? rc : err;
@@ -93,16 +98,16 @@ static int group_down(const struct mpi_team *t, uint64_t *word, int n, int err)
 	MPI_Count size = n * (MPI_Count)sizeof(*word);
 	int bit = 1, rc;
 
-	while (bit < t->size && !(t->me & bit))
+	while (bit < t->group->size && !(t->group->rank & bit))
 		bit <<= 1;
-	if (t->me != 0) {
-		rc = group_recv(t, word, size, t->me - bit);
+	if (t->group->rank != 0) {
+		rc = group_recv(t, word, size, t->group->rank - bit);
 		err = err == MPI_SUCCESS ? rc : err;
 	}
 	/* one that has died by now is missed in the next round, if there is one */
 	for (bit >>= 1; bit > 0; bit >>= 1)
-		if (t->me + bit < t->size)
-			group_send(t, word, size, t->me + bit, err);
+		if (t->group->rank + bit < t->group->size)
+			group_send(t, word, size, t->group->rank + bit, err);
 	return err;
 }
 

@@ -18,8 +18,7 @@ struct mpi_team {
 	struct mpi_comm *comm; /* BRIDGE: this side */
 	int tag;
 	/* GROUP */
-	const int *rank; /* in comm */
-	int size, me;
+	const struct mpi_group *group;
 	/* BRIDGE */
 	int leader;            /* in comm */
 	struct mpi_comm *peer; /* the leader's only: where the other leader is `remote` */

@@ -521,6 +521,28 @@ static int of_group(MPI_Comm *made)
 	return MPI_Comm_create(MPI_COMM_WORLD, side_group, made);
 }
 
+static int by_members(MPI_Comm *made)
+{
+	return MPI_Comm_create_group(MPI_COMM_WORLD, side_group, 9, made);
+}
+
+/* One rank has no memory to look at the group faster. */
+static void made_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
+{
+	MPI_Comm made = MPI_COMM_NULL;
+	int rc;
+
+	MPI_Barrier(MPI_COMM_WORLD);
+	denied = 0;
+	exactly = job_rank == poor ? bytes : 0;
+	rc = make(&made);
+	exactly = 0;
+	CHECK(job_rank != poor || denied);
+	CHECK_EQUAL(rc, MPI_SUCCESS);
+	if (made != MPI_COMM_NULL)
+		MPI_Comm_free(&made);
+}
+
 /* Likewise of one group, with what comm_split.c and comm_create.c have. */
 static void no_part(void)
 {
@@ -531,7 +553,8 @@ static void no_part(void)
 		pair_without(split, colours, poor);
 		pair_without(split, colours + 2 * sizeof(int), poor);
 		pair_without(split, ranks + sizeof(int), poor);
-		pair_without(of_group, ranks, poor);
+		made_without(of_group, ranks, poor);
+		made_without(by_members, ranks, poor);
 	}
 	MPI_Group_free(&side_group);
 }
