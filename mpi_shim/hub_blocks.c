@@ -125,7 +125,8 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
 	};
 	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, 0));
-	bool copy = in != mpi_vec_at(recv, h->me);
+	/* two buffers may both be MPI_BOTTOM */
+	bool copy = in != mpi_vec_at(recv, h->me) || type != recv->type;
 	struct piece p = { 0 };
 
 	/* with an error, too: the others count on it */
@@ -162,7 +163,7 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
 				pack_piece(send, i, p, block_at(h, h->me, i, p));
-	rc = meet_and_copy(h, rc, send->buf != recv->buf ? send : NULL, recv, p);
+	rc = meet_and_copy(h, rc, send != recv ? send : NULL, recv, p);
 	for (int i = 0; i < h->n && !rc; i++)
 		if (i != h->me)
 			unpack_piece(recv, i, p, block_at(h, i, h->me, p));
