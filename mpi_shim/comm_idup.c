@@ -164,7 +164,7 @@ static bool end(struct idup *d)
 {
 	if (d->err != MPI_SUCCESS) {
 		mpi_agree_abandon(&d->agree);
-	} else if (d->copy) {
+	} else {
 		d->copy->context = d->agree.context[0];
 		if (d->copy->local_comm)
 			d->copy->local_comm->context = d->agree.context[1];

@@ -247,12 +247,13 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
 			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			 int *result)
 {
-	const struct part all = { .bytes = (size_t)(count * type->size), .end = all.bytes };
+	const size_t bytes = (size_t)(count * type->size);
+	const struct part all = { bytes, 0, bytes };
 	int rc = MPI_SUCCESS;
 
-	offer(h, rc, in, h->me == root ? 0 : all.bytes);
+	offer(h, rc, in, h->me == root ? 0 : bytes);
 	if (h->me == root)
-		rc = in == out ? take_and_fold_in_place(p, h, out, all.bytes, type, op)
+		rc = in == out ? take_and_fold_in_place(p, h, out, bytes, type, op)
 			       : take_and_fold(h, in, out, &all, type, op);
 	return all_could(p, h, rc, result);
 }

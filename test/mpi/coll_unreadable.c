@@ -96,9 +96,23 @@ static const char *bcast(int round)
 	return wrong;
 }
 
+/* n sums of what all ranks gave. */
+static const char *wrong_sum(const int *out, int n, int round)
+{
+	for (int i = 0; i < n; i++) {
+		int want = 0;
+
+		for (int from = 0; from < tap_size; from++)
+			want += value(from, 0, i + round);
+		if (out[i] != want)
+			return tap_wrong("int %d is %d, not %d", i, out[i], want);
+	}
+	return NULL;
+}
+
 static const char *reduce(int round)
 {
-	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int)), want;
+	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int));
 	const int root = tap_size - 1;
 	const bool in_place = round % 2 && tap_rank == root;
 	const char *wrong = NULL;
@@ -106,13 +120,8 @@ static const char *reduce(int round)
 	for (int i = 0; i < INTS; i++)
 		(in_place ? out : in)[i] = value(tap_rank, 0, i + round);
 	MPI_Reduce(in_place ? MPI_IN_PLACE : in, out, INTS, MPI_INT, MPI_SUM, root, adding);
-	for (int i = 0; i < INTS && !wrong && tap_rank == root; i++) {
-		want = 0;
-		for (int from = 0; from < tap_size; from++)
-			want += value(from, 0, i + round);
-		if (out[i] != want)
-			wrong = tap_wrong("int %d is %d, not %d", i, out[i], want);
-	}
+	if (tap_rank == root)
+		wrong = wrong_sum(out, INTS, round);
 	free(in);
 	free(out);
 	return wrong;
@@ -121,21 +130,15 @@ static const char *reduce(int round)
 /* A count of which no half begins with a cache line. */
 static const char *allreduce(int round)
 {
-	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int)), want;
+	int *in = malloc(sizeof(int) * INTS), *out = calloc(INTS, sizeof(int));
 	const bool in_place = round % 2;
 	const int n = INTS - round % 3;
-	const char *wrong = NULL;
+	const char *wrong;
 
 	for (int i = 0; i < INTS; i++)
 		(in_place ? out : in)[i] = value(tap_rank, 0, i + round);
 	MPI_Allreduce(in_place ? MPI_IN_PLACE : in, out, n, MPI_INT, MPI_SUM, adding_all);
-	for (int i = 0; i < n && !wrong; i++) {
-		want = 0;
-		for (int from = 0; from < tap_size; from++)
-			want += value(from, 0, i + round);
-		if (out[i] != want)
-			wrong = tap_wrong("int %d is %d, not %d", i, out[i], want);
-	}
+	wrong = wrong_sum(out, n, round);
 	free(in);
 	free(out);
 	return wrong;
