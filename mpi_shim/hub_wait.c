@@ -10,13 +10,11 @@
  * more patient even if it ended in a sleep: otherwise ranks that have once slept wait for each other's
  * awakenings ever after, each too long for their patience.
  */
-#include <linux/membarrier.h>
 #include <portals3_ext.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "base/barrier.h"
 #include "base/config.h"
 #include "base/cpu.h"
 #include "mpi_shim/error.h"
@@ -26,8 +24,9 @@
 
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
-#define LOOKS             20 /* looks between two rounds of progress, with a processor */
-#define TURNS             8  /* turns given away between two rounds of progress */
+#define LOOKS             20   /* looks between two rounds of progress, with a processor */
+#define TURNS             8    /* turns given away between two rounds of progress */
+#define SEEN_NS           2000 /* what a store takes to be seen, almost always: a sleep has an end */
 
 static bool reached(const _Atomic uint64_t *word, uint64_t least)
 {
@@ -106,7 +105,7 @@ int mpi_hub_lost(const struct mpi_hub *h)
 
 bool mpi_hub_can_order_all(void)
 {
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+	return base_barrier_join();
 }
 
 /*
@@ -118,7 +117,7 @@ static void order_all(const struct mpi_hub *h)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!h->fence)
-		syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0);
+		base_barrier_all(SEEN_NS);
 }
 
 /* Asleep until something comes; who writes what is waited for sees that it has to send something. */

@@ -213,9 +213,11 @@ bool mpi_drain_unexpected(void)
 	return any;
 }
 
-static void settle_limbo(ptl_handle_eq_t *h, int n)
+/* True: one of them is over. */
+static bool settle_limbo(ptl_handle_eq_t *h, int n)
 {
 	struct mpi_request *r, *next;
+	bool any = false;
 
 	while (take_in(h, n, 0))
 		continue;
@@ -223,11 +225,14 @@ static void settle_limbo(ptl_handle_eq_t *h, int n)
 	limbo = NULL;
 	for (; r; r = next) {
 		next = r->next;
-		if (mpi_send_settled(r))
-			mpi_request_done(r);
-		else
+		if (!mpi_send_settled(r)) {
 			mpi_request_done_later(r);
+			continue;
+		}
+		mpi_request_done(r);
+		any = true;
 	}
+	return any;
 }
 
 /* One round: events, waiting `ms` for the first, and what follows from them. */
@@ -241,7 +246,7 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 	if (ms && !any)
 		mpi_check_peers();
 	if (limbo)
-		settle_limbo(h, n);
+		any |= settle_limbo(h, n);
 	any |= mpi_steps_progress();
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();

@@ -8,18 +8,18 @@
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <linux/membarrier.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/barrier.h"
 #include "base/cpu.h"
 #include "nal/nal.h"
 #include "portals/ni.h"
 
 #define SPIN       200
 #define SLEEP_NS   1000000 /* between looks at whether the holder lives */
-#define DRAIN_NS   50000   /* far longer than a store takes to be seen */
+#define SEEN_NS    20000   /* far longer than a store takes to be seen */
 #define TURN_NS    20000   /* for a peer to end its revocation */
 #define NEED_LEAST 16      /* times in a row, before the lock is ours for good, ... */
 #define NEED_MOST  4096
@@ -56,11 +56,7 @@ static bool move_word(struct ptl_region *r, uint32_t from, uint32_t to)
 static bool can_bias(void)
 {
 #if defined(__x86_64__)
-	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
-
-	return commands > 0 && commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 &&
-	       syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+	return base_barrier_join();
 #else
 	return false;
 #endif
@@ -91,23 +87,11 @@ static bool never_biased(struct ptl_ni *ni, uintptr_t thread)
 	return false;
 }
 
-/* Every processor has passed a full barrier since this was called. Where the system call is forbidden to us,
- * though not to the region's owner, time does the same. */
-static void barrier_everywhere(void)
-{
-	uint64_t end;
-
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
-		return;
-	for (end = base_now_ns() + DRAIN_NS; base_now_ns() < end;)
-		base_cpu_relax();
-}
-
 bool ptl_lock_revoke(struct ptl_region *r, uint32_t biased, uint32_t token)
 {
 	if (!move_word(r, biased, biased | token))
 		return false;
-	barrier_everywhere();
+	base_barrier_all(SEEN_NS);
 	/* acquire: partner of the release in ptl_unlock */
 	if (!atomic_load_explicit(ptl_lock_inside(r, biased), memory_order_acquire))
 		return move_word(r, biased | token, token);
@@ -254,7 +238,7 @@ static void wait_bias(struct ptl_ni *ni, uint32_t biased)
 	uint32_t word = biased | PTL_LOCK_OWNER | PTL_LOCK_WAIT;
 	uint32_t mine = PTL_LOCK_OWNER | PTL_LOCK_WAIT;
 
-	barrier_everywhere();
+	base_barrier_own();
 	for (int i = 0;; i++) {
 		/* acquire: partner of the release in ptl_unlock */
 		if (!atomic_load_explicit(ptl_lock_inside(r, biased), memory_order_acquire) &&

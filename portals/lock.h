@@ -25,8 +25,8 @@
  *   enter:  inside = 1;  the word still says biased to me?  (else: inside = 0, and the plain way)
  *   leave:  inside = 0;  the same look (else somebody waits: see below);  then the rings, as always
  *
- * To take a biased lock away, a revoker (1) moves the word from BIASED to BIASED + its token, (2) makes
- * every processor that runs a registered process pass a full barrier, with membarrier(2), (3) looks at
+ * To take a biased lock away, a revoker (1) moves the word from BIASED to BIASED + its token, (2) makes the thread pass a
+ * full barrier, with membarrier(2), and a peer waits for some microseconds, too (base/barrier.h says why), (3) looks at
  * `inside`. The barrier stands in for the one the thread does not have between its store and its look: a
  * thread that entered without seeing the token had `inside` stored before the barrier, so (3) sees it.
  *
