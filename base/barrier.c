@@ -29,17 +29,25 @@ bool base_barrier_join(void)
 	       membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) == 0;
 }
 
-void base_barrier_own(void)
+static void wait_until(uint64_t end)
 {
-	membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); /* registered, it cannot fail */
+	while (base_now_ns() < end)
+		base_cpu_relax();
+}
+
+void base_barrier_own(uint64_t ns)
+{
+	const uint64_t end = base_now_ns() + ns;
+
+	if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0)
+		wait_until(end);
 }
 
 void base_barrier_all(uint64_t ns)
 {
 	const uint64_t end = base_now_ns() + ns;
 
-	/* forbidden to us, though not to who joined: time does it alone */
+	/* where it is forbidden to us, though not to who joined, time does it alone */
 	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
-	while (base_now_ns() < end)
-		base_cpu_relax();
+	wait_until(end);
 }

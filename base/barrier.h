@@ -14,16 +14,18 @@
 /* From now on the barriers of others reach this process, and it may make some. False: the system cannot. */
 bool base_barrier_join(void);
 
-/* Every thread of this process, which has joined, has passed a full barrier since this was called. */
-void base_barrier_own(void);
+/* Every thread of this process, which has joined, has passed a full barrier since this was called; or, if the system will
+ * not, `ns` nanoseconds have passed. What the caller has stored before is to be seen by all: by an atomic exchange, or with
+ * a fence behind it. */
+void base_barrier_own(uint64_t ns);
 
 /*
- * The same of every process that has joined, and `ns` nanoseconds have passed.
+ * The same of every process that has joined, and the time has passed, too.
  *
  * The kernel may leave a processor out, so the time is not for nothing. It keeps for each processor whether the process
  * that runs there takes part, and forgets it when a thread ends there; if another thread of the same process is next, it is
- * not told again, and no barrier reaches that processor until some other process has run on it (exit_mm() and
- * membarrier_switch_mm() in Linux 5.11 to 6.18 at least; test/unit/test_lock.c). What passes instead is time: on x86 a
+ * not told again, and no barrier reaches that processor until some other process has run on it (seen with Linux 6.18;
+ * exit_mm() and membarrier_switch_mm() there; test/unit/test_lock.c). What passes instead is time: a
  * store is seen by all soon after a younger load was executed, whatever the processor does meanwhile. With sixty stores to
  * lines of another core before it, three of 400,000 took more than 2 us here, and none of 350,000 more than 5.
  */

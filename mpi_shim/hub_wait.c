@@ -26,7 +26,7 @@
 #define PATIENCE_LEAST_NS 5000
 #define LOOKS             20   /* looks between two rounds of progress, with a processor */
 #define TURNS             8    /* turns given away between two rounds of progress */
-#define SEEN_NS           2000 /* what a store takes to be seen, almost always: a sleep has an end */
+#define SEEN_NS           5000 /* what a store takes to be seen, almost always: a sleep has an end */
 
 static bool reached(const _Atomic uint64_t *word, uint64_t least)
 {

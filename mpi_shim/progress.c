@@ -23,6 +23,8 @@
 #define BATCH        16   /* events taken at a time */
 #define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
 
+#define MOST_QUEUES (3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])) /* in use */
+
 struct mpi_protocol_state mpi_proto;
 
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
@@ -102,6 +104,8 @@ int mpi_events_reserve(struct mpi_request *r, uint32_t n)
 				return err;
 		}
 		if (p->eq[i].reserved + n <= p->eq[i].room) {
+			if (i > 0 && !p->eq[i].reserved)
+				mpi_progress_kick();
 			p->eq[i].reserved += n;
 			r->eq = (uint8_t)i;
 			return MPI_SUCCESS;
@@ -213,15 +217,15 @@ bool mpi_drain_unexpected(void)
 	return any;
 }
 
-/* True: one of them is over. */
-static bool settle_limbo(ptl_handle_eq_t *h, int n)
+/* What is settled makes no more events, and those that it made are taken in before the request is used for something else.
+ * True: something was taken in, or is over. */
+static bool settle_limbo(void)
 {
-	struct mpi_request *r, *next;
+	ptl_handle_eq_t h[MOST_QUEUES];
+	struct mpi_request *r = limbo, *next, *settled = NULL;
+	int n = in_use(h);
 	bool any = false;
 
-	while (take_in(h, n, 0))
-		continue;
-	r = limbo;
 	limbo = NULL;
 	for (; r; r = next) {
 		next = r->next;
@@ -229,6 +233,13 @@ static bool settle_limbo(ptl_handle_eq_t *h, int n)
 			mpi_request_done_later(r);
 			continue;
 		}
+		r->next = settled;
+		settled = r;
+	}
+	while (take_in(h, n, 0))
+		any = true;
+	for (r = settled; r; r = next) {
+		next = r->next;
 		mpi_request_done(r);
 		any = true;
 	}
@@ -246,7 +257,7 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 	if (ms && !any)
 		mpi_check_peers();
 	if (limbo)
-		any |= settle_limbo(h, n);
+		any |= settle_limbo();
 	any |= mpi_steps_progress();
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
@@ -264,7 +275,7 @@ static void wait_for_the_other(void)
 
 static bool progress_threaded(bool block, const struct mpi_request *until)
 {
-	ptl_handle_eq_t h[4 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[MOST_QUEUES + 1];
 	ptl_event_t ev;
 	int n = in_use(h), which = -1;
 
@@ -295,19 +306,25 @@ static bool progress_threaded(bool block, const struct mpi_request *until)
 	return false;
 }
 
-void mpi_progress_wake(void)
+void mpi_progress_kick(void)
 {
-	if (idle)
-		pthread_cond_broadcast(&woken);
-	if (polling && !kicked && (!awaited || awaited->done) &&
+	if (polling && !kicked &&
 	    PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[mpi_world.rank],
 			 MPI_PT_CREDIT, 0, WAKE_BITS, 0, 0) == PTL_OK)
 		kicked = true;
 }
 
+void mpi_progress_wake(void)
+{
+	if (idle)
+		pthread_cond_broadcast(&woken);
+	if (!awaited || awaited->done || mpi_steps_due)
+		mpi_progress_kick();
+}
+
 bool mpi_progress(bool block)
 {
-	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[MOST_QUEUES];
 
 	if (++rounds % CHECK_ROUNDS == 0)
 		mpi_check_peers_now_and_then();
@@ -318,7 +335,7 @@ bool mpi_progress(bool block)
 
 void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 {
-	ptl_handle_eq_t h[3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])];
+	ptl_handle_eq_t h[MOST_QUEUES];
 	ptl_event_t ev[BATCH];
 	int count, err;
 

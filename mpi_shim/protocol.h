@@ -227,6 +227,8 @@ bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev);
 /* Something was completed or has arrived other than in the call that waits for it: threads that wait look
  * again. */
 void mpi_progress_wake(void);
+/* A thread that waits in Portals comes out of it: there is a queue that it does not look at. */
+void mpi_progress_kick(void);
 
 /* Takes everything out of the queue of unexpected messages. Returns whether there was anything. */
 bool mpi_drain_unexpected(void);

@@ -42,20 +42,25 @@ void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots)
 
 void mpi_credit_tell(void)
 {
-	struct mpi_peer *p;
+	struct mpi_peer *p, *again = NULL;
 
 	while ((p = owed)) {
 		owed = p->next_owed;
-		p->owed = false;
 		if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY,
 				 mpi_world.id[p - mpi_proto.peer], MPI_PT_CREDIT, 0,
 				 (ptl_match_bits_t)mpi_world.rank, 0,
-				 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE)
-			continue; /* told with the next message */
+				 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE) {
+			/* no message of its may come before it is told */
+			p->next_owed = again;
+			again = p;
+			continue;
+		}
+		p->owed = false;
 		p->told_bytes = p->took_bytes;
 		p->told_slots = p->took_slots;
 		mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
 	}
+	owed = again;
 }
 
 /* ---- what came -------------------------------------------------------------------------------------- */

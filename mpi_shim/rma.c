@@ -99,6 +99,7 @@ int mpi_rma_init(void)
 		mpi_rma_eq = PTL_EQ_NONE;
 		return portals(err, "no event queue for one-sided operations");
 	}
+	mpi_progress_kick();
 	/* of what is sent the acknowledgement is event enough; answers need none if somebody waits for them */
 	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
 	if (!err)

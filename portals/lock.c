@@ -20,7 +20,7 @@
 #define SPIN       200
 #define SLEEP_NS   1000000 /* between looks at whether the holder lives */
 #define SEEN_NS    20000   /* far longer than a store takes to be seen */
-#define TURN_NS    20000   /* for a peer to end its revocation */
+#define TURN_NS    100000  /* for a peer to end its revocation, which takes SEEN_NS */
 #define NEED_LEAST 16      /* times in a row, before the lock is ours for good, ... */
 #define NEED_MOST  4096
 #define SHORT      1000 /* ... twice as many when that lasted for fewer rounds of progress than these */
@@ -123,6 +123,9 @@ static bool bias_due(struct ptl_ni *ni)
 		ni->streak = 0;
 	}
 	if (ni->streak++ < ni->streak_need)
+		return false;
+	/* who pushes for one that sleeps relies on a plain lock */
+	if (atomic_load_explicit(&ni->view.r->stat.waiters, memory_order_relaxed))
 		return false;
 	return !never_biased(ni, self) && ni->spin_ns;
 }
@@ -238,7 +241,7 @@ static void wait_bias(struct ptl_ni *ni, uint32_t biased)
 	uint32_t word = biased | PTL_LOCK_OWNER | PTL_LOCK_WAIT;
 	uint32_t mine = PTL_LOCK_OWNER | PTL_LOCK_WAIT;
 
-	base_barrier_own();
+	base_barrier_own(SEEN_NS);
 	for (int i = 0;; i++) {
 		/* acquire: partner of the release in ptl_unlock */
 		if (!atomic_load_explicit(ptl_lock_inside(r, biased), memory_order_acquire) &&

@@ -39,7 +39,7 @@
  *
  * A biased thread that meets a peer's token puts BIASED back by itself, which tells the peer that it is attended to:
  * that exchange is a full barrier before its next look at the rings. So a peer's revocation never makes
- * the owner wait, and one cut short by the revoker's death or stop holds up nobody but who also wants
+ * that thread wait, and one cut short by the revoker's death or stop holds up nobody but who also wants
  * the lock, and these ask about the token's life as they do of a holder's.
  * The word leaves a token only by compare-and-exchange, so of two who would move it one fails and looks again.
  * Each thread has a place of its own because one that has not noticed yet that its bias is gone

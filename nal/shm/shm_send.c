@@ -258,15 +258,15 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 		shm_peer_look_at(s, p); /* leaving sees to it */
 	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
 		return;
-	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)) {
+	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED))
 		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
 		 * look at its rings. */
 		atomic_thread_fence(memory_order_seq_cst);
-		if (!ptl_lock_attended(r))
-			want_run(s, p);
-	} else if (!ptl_lock_attended(r)) {
+	if (!ptl_lock_attended(r)) {
 		want_run(s, p);
-	} else if (!p->unsure) { /* it may have been about to leave: see portals/lock.h */
+	} else if (!p->unsure &&
+		   atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED) {
+		/* it may have been about to leave: see portals/lock.h */
 		p->unsure = true;
 		p->next_unsure = s->unsure;
 		s->unsure = p;

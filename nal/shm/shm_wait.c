@@ -17,7 +17,7 @@
 
 #define SLEEP_MOST_NS 250000000ull
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
-#define DRAIN_NS      2000 /* after which a store has been seen by all, with much to spare */
+#define DRAIN_NS      5000 /* after which a store has been seen by all (base/barrier.h) */
 #define LOOKS         16   /* of a round */
 #define TURNS_NS      1000000 /* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
 #define NO_TURNS_MOST 63
@@ -90,6 +90,20 @@ void shm_wait_over(struct shm *s)
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
 }
 
+/* Who pushed when it saw the lock biased relies on a look some time after it no longer is (portals/lock.h): the last one
+ * here. */
+static bool pushed_before(const struct shm *s, uint64_t drained)
+{
+	uint64_t now;
+
+	do {
+		now = base_now_ns();
+		if (shm_rings_pending(s))
+			return true;
+	} while (now < drained);
+	return false;
+}
+
 /* False: nothing ended it but its time. */
 static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 {
@@ -117,13 +131,11 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 		if (until < now + ns)
 			ns = until > now ? until - now : 0;
 	}
-	drained = base_now_ns() + DRAIN_NS;
 	biased = ptl_lock_unbias(ni);
+	drained = base_now_ns() + DRAIN_NS;
 	ptl_leave(ni);
-	/* who pushed when it saw the biased lock relies on a look some time after this (portals/lock.h) */
-	while (biased && ns && base_now_ns() < drained)
-		if (shm_rings_pending(shm_of(ni)))
-			ns = 0;
+	if (biased && pushed_before(shm_of(ni), drained))
+		ns = 0;
 	if (ns)
 		ptl_futex_wait(&r->bell, bell, ns);
 	rung = !ns || atomic_load_explicit(&r->bell, memory_order_relaxed) != bell;

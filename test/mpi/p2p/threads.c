@@ -7,6 +7,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -255,6 +256,51 @@ static const char *woken(int round)
 		       : NULL;
 }
 
+static void *take_last(void *argument)
+{
+	MPI_Recv(NULL, 0, MPI_BYTE, partner, 601, shared, MPI_STATUS_IGNORE);
+	return argument;
+}
+
+#define UNTAKEN 16 /* long sends whose events take all of the first queue, in mpi_shim/progress.c */
+
+/* A thread waits; what another waits for comes to a queue that was not in use when the first began. */
+static const char *queue_added(int round)
+{
+	static char bytes[UNTAKEN][MOST];
+	MPI_Request r[UNTAKEN];
+	pthread_t id;
+	int slept = 0;
+
+	(void)round;
+	if (partner == tap_rank)
+		return NULL;
+	for (int i = 0; i < UNTAKEN && tap_rank % 2 == 0; i++)
+		MPI_Issend(bytes[i], MOST, MPI_BYTE, partner, 600, shared, &r[i]);
+	if (tap_rank % 2 == 0)
+		pthread_create(&id, NULL, take_last, NULL);
+	for (int i = 0; i < 20; i++) {
+		double start;
+
+		usleep(tap_rank % 2 ? 0 : 10000); /* the thread waits, with the queue not in use */
+		start = time_now();
+		if (tap_rank % 2)
+			MPI_Recv(NULL, 0, MPI_BYTE, partner, 602, shared, MPI_STATUS_IGNORE);
+		else
+			MPI_Ssend(NULL, 0, MPI_BYTE, partner, 602, shared);
+		slept += time_now() - start > 0.1;
+	}
+	if (tap_rank % 2) {
+		MPI_Send(NULL, 0, MPI_BYTE, partner, 601, shared);
+		for (int i = 0; i < UNTAKEN; i++)
+			MPI_Recv(bytes[i], MOST, MPI_BYTE, partner, 600, shared, MPI_STATUS_IGNORE);
+	} else {
+		pthread_join(id, NULL);
+		MPI_Waitall(UNTAKEN, r, MPI_STATUSES_IGNORE);
+	}
+	return slept > 8 ? tap_wrong("%d sends of 20 slept", slept) : NULL;
+}
+
 static MPI_Request generalized;
 
 static int query(void *state, MPI_Status *s)
@@ -381,6 +427,7 @@ int main(int argc, char **argv)
 	tap_case("threads: exchange in six ways at once", exchanges);
 	tap_case("threads: share a stream of messages", stream);
 	tap_case("threads: are woken by what others take in", woken);
+	tap_case("threads: are woken for a queue that is new", queue_added);
 	tap_case("threads: wait for what others complete", generalized_from_thread);
 	tap_case("threads: compute while others wait", computing);
 	MPI_Comm_free(&shared);
