@@ -18,7 +18,8 @@
 	X(BARRIER, TREE, "barrier=tree", "up and down a tree")                                     \
 	X(BCAST, HUB, "bcast=hub", "through shared memory, messages between nodes")                \
 	X(BCAST, READ, "bcast=read",                                                               \
-	  "one rank reads the other's memory; blocking, two ranks on one node")                    \
+	  "each copies a half out of the other's memory or into it; blocking, two ranks on one "   \
+	  "node")                                                                                  \
 	X(BCAST, BINOMIAL, "bcast=binomial", "down a binomial tree")                               \
 	X(BCAST, TREE, "bcast=tree", "down a tree with 8 branches")                                \
 	X(BCAST, RING, "bcast=ring", "scattered down a binomial tree, gathered round a ring")      \
@@ -49,8 +50,8 @@
 	X(REDUCE, HUB, "reduce=hub",                                                               \
 	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
 	X(REDUCE, READ, "reduce=read",                                                             \
-	  "one rank reads the other's memory; blocking, predefined operations, two ranks on one "  \
-	  "node")                                                                                  \
+	  "the root reads and the other rank reads and writes the other's memory; blocking, "      \
+	  "predefined operations, two ranks on one node")                                          \
 	X(REDUCE, BINOMIAL, "reduce=binomial", "up a binomial tree")                               \
 	X(REDUCE, TREE, "reduce=tree", "up a tree with 8 branches")                                \
 	X(REDUCE, PARTS, "reduce=parts",                                                           \

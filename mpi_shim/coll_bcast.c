@@ -169,7 +169,7 @@ static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mp
 		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
 {
 	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes,
-						 MPI_HUB_TWO_BYTES, MPI_HUB_TAKE_BYTES);
+						 MPI_HUB_TWO_BYTES, MPI_HUB_BCAST_MOST);
 	struct mpi_packed k;
 
 	if (!hub)

@@ -252,7 +252,7 @@ static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 	struct mpi_hub *hub =
 		mpi_hub_folds(type, op)
 			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size,
-					     MPI_HUB_TWO_BYTES, MPI_HUB_TAKE_BYTES)
+					     MPI_HUB_TWO_BYTES, MPI_HUB_REDUCE_MOST)
 			: NULL;
 
 	return hub && mpi_hub_read_reduce(p, hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,

@@ -41,10 +41,12 @@
 /* Blocks of so many bytes at least up to MPI_HUB_FEW_RANKS read; two of them, and any number where processors are short, if
  * that was faster lately. */
 #define MPI_HUB_READ_BYTES (32 << 10)
-/* Up to here two ranks that have a processor each do without messages where one gives and the other takes: a longer one
- * is copied once, a half by either, or goes by what else was faster lately. */
-#define MPI_HUB_TWO_BYTES (32 << 10)
-/* And up to here one of them copies it alone: that the other takes part costs more than it saves. */
+/* Up to here what one of two ranks that have a processor each gives the other goes through the shared pages; what is longer
+ * both copy a part of, each out of the other's memory or into it, as far as that is faster than a message. */
+#define MPI_HUB_TWO_BYTES   (32 << 10)
+#define MPI_HUB_BCAST_MOST  (1 << 20)
+#define MPI_HUB_REDUCE_MOST (16 << 20)
+/* The same of an allreduction, of which each needs the other's part. */
 #define MPI_HUB_TAKE_BYTES (128 << 10)
 
 struct mpi_hub;
@@ -103,7 +105,7 @@ bool mpi_hub_way_reads(struct mpi_hub *hub, size_t bytes, bool to_all);
 bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *hub, const struct mpi_vec *send,
 		  const struct mpi_vec *recv, int *rc);
 
-/* What one of two ranks has, and the other reads, or calculates with. False: as above. */
+/* What one of two ranks has, of which each copies a part, or calculates with it. False: as above. */
 bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *hub, void *data, size_t bytes, int root,
 			int *rc);
 bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *hub, const void *in, void *out,

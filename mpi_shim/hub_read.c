@@ -8,7 +8,8 @@
  *
  * That they have read all, or not, ranks say in the flags of a number of its own, which nobody goes beyond before all have
  * seen them. Who does not wait for the others, because a rank has died, says so in its flag before its caller can
- * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones.
+ * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones. Only
+ * one of two writes into the other's memory: who does not wait for it knows that it is dead, and writes no more.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 /* What a rank gives, on the line of its flag. */
 struct offer {
 	uint64_t at;    /* in its memory */
+	uint64_t to;    /* where it may be given something; 0: it may not */
 	uint64_t bytes; /* of a block; 0: it is not as long as it should be, and is left out */
 	int64_t pid;
 };
@@ -37,17 +39,19 @@ static struct offer *offer_of(const struct mpi_hub *h, int i)
 	return (struct offer *)(void *)mpi_hub_place(h, i, sizeof(struct offer));
 }
 
-static void offer(struct mpi_hub *h, int rc, const void *at, size_t bytes)
+static void offer(struct mpi_hub *h, int rc, const void *at, void *to, size_t bytes)
 {
 	mpi_hub_begin(h, false);
 	rc = mpi_first(rc, mpi_hub_reserve(h));
-	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, bytes, h->pid };
+	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, (uintptr_t)to, bytes, h->pid };
 	mpi_hub_raise(h, rc);
 	mpi_hub_wake(h);
 }
 
-/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does: each `block` long. */
-static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
+/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`: each `block` long. To give
+ * where that rank takes nothing, or not as much, is nothing. */
+static int copy_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *here, size_t bytes,
+		     bool give)
 {
 	int rc = mpi_hub_await_flag(h, i);
 	struct offer o;
@@ -56,13 +60,13 @@ static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *
 	if (rc)
 		return rc;
 	o = *offer_of(h, i);
-	if (o.bytes == 0)
+	if (o.bytes == 0 || (give && (!o.to || o.bytes != block)))
 		return MPI_SUCCESS;
 	if (o.bytes != block)
 		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)block);
 	if (mpi_world.threaded)
 		mpi_unlock();
-	done = mpi_attach_copy((pid_t)o.pid, o.at + skip, to, bytes, false);
+	done = mpi_attach_copy((pid_t)o.pid, (give ? o.to : o.at) + skip, here, bytes, give);
 	if (mpi_world.threaded)
 		mpi_lock();
 	if (done)
@@ -71,6 +75,11 @@ static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *
 		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d has ended",
 				h->rank[i]);
 	return MPI_ERR_OTHER;
+}
+
+static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
+{
+	return copy_part(h, i, block, skip, to, bytes, false);
 }
 
 /* A whole block. */
@@ -135,7 +144,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 	int rc;
 
 	h->pid = getpid();
-	offer(h, MPI_SUCCESS, &mine, sizeof(mine));
+	offer(h, MPI_SUCCESS, &mine, NULL, sizeof(mine));
 	rc = mpi_hub_await_all(h);
 	for (int i = 0; i < h->n && good && !rc; i++) {
 		const struct offer *o = offer_of(h, i);
@@ -183,7 +192,7 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
-	offer(h, rc, mine, rc ? 0 : bytes);
+	offer(h, rc, mine, NULL, rc ? 0 : bytes);
 	if (!rc)
 		mpi_vec_copy_own(p, send, recv, h->me);
 	for (int i = 1; i < h->n && !rc; i++) {
@@ -204,11 +213,14 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root,
 			int *result)
 {
+	const bool gives = h->me == root;
+	const size_t half = bytes / 2 / 64 * 64, begin = gives ? half : 0;
 	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 
-	offer(h, rc, data, rc || h->me != root ? 0 : bytes);
-	if (h->me != root && !rc)
-		rc = take(h, root, bytes, 0, data);
+	offer(h, rc, data, gives ? NULL : data, rc ? 0 : bytes);
+	if (!rc)
+		rc = copy_part(h, 1 - h->me, bytes, begin, (char *)data + begin,
+			       gives ? bytes - half : half, gives);
 	return all_could(p, h, rc, result);
 }
 
@@ -243,18 +255,55 @@ static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *o
 	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
 }
 
+/* A part of the root's result, piece by piece, unless it is in place; `in` begins where the vector does. */
+static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
+			 const struct part *v, int root, struct mpi_type *type, struct mpi_op *op)
+{
+	const size_t size = (size_t)type->size, all = v->end - v->begin;
+	const size_t most = all < FOLD_BYTES ? all : FOLD_BYTES / size * size;
+	int rc = mpi_hub_await_flag(h, root);
+	char *made;
+
+	if (rc || !offer_of(h, root)->to)
+		return rc;
+	made = mpi_plan_bytes(p, (MPI_Count)most);
+	if (!made)
+		return MPI_ERR_NO_MEM;
+	for (size_t n, at = v->begin; at < v->end && !rc; at += n) {
+		n = v->end - at < most ? v->end - at : most;
+		rc = take_part(h, root, v->bytes, at, made, n);
+		if (!rc)
+			rc = mpi_op_apply(op, in + at, made, (MPI_Count)(n / size), type);
+		if (!rc)
+			rc = copy_part(h, root, v->bytes, at, made, n, true);
+	}
+	return rc;
+}
+
+/* What the other makes of a reduction has to be given to the root, so the root makes more than half. */
+static size_t roots_share(MPI_Count count, const struct mpi_type *type)
+{
+	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
+
+	return (size_t)(count / 4 * 3 / line * line * type->size);
+}
+
 bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
 			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			 int *result)
 {
 	const size_t bytes = (size_t)(count * type->size);
-	const struct part all = { bytes, 0, bytes };
-	int rc = MPI_SUCCESS;
+	const size_t share = roots_share(count, type);
+	const struct part roots = { bytes, 0, share }, others = { bytes, share, bytes };
+	int rc;
 
-	offer(h, rc, in, h->me == root ? 0 : bytes);
-	if (h->me == root)
-		rc = in == out ? take_and_fold_in_place(p, h, out, bytes, type, op)
-			       : take_and_fold(h, in, out, &all, type, op);
+	offer(h, MPI_SUCCESS, in, h->me == root && in != out ? out : NULL, bytes);
+	if (h->me != root)
+		rc = fold_and_give(p, h, in, &others, root, type, op);
+	else if (in == out)
+		rc = take_and_fold_in_place(p, h, out, bytes, type, op);
+	else
+		rc = take_and_fold(h, in, out, &roots, type, op);
 	return all_could(p, h, rc, result);
 }
 
@@ -280,12 +329,12 @@ bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *i
 		made = mpi_plan_bytes(p, (MPI_Count)(mine.end - mine.begin));
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
-	offer(h, rc, in, bytes);
+	offer(h, rc, in, NULL, bytes);
 	if (!rc)
 		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
 	mpi_hub_leave(h, MPI_SUCCESS);
 	/* as if all of it lay there */
-	offer(h, rc, (const void *)((uintptr_t)made - mine.begin), bytes);
+	offer(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
 	if (!rc)
 		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);
 	all = all_could(p, h, rc, result);
