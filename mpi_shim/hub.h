@@ -46,7 +46,7 @@
 #define MPI_HUB_TWO_BYTES   (32 << 10)
 #define MPI_HUB_BCAST_MOST  (1 << 20)
 #define MPI_HUB_REDUCE_MOST (16 << 20)
-/* The same of an allreduction, of which each needs the other's part. */
+/* From where on two ranks do the same of an allreduction, of which each needs what the other makes. */
 #define MPI_HUB_TAKE_BYTES (128 << 10)
 
 struct mpi_hub;

@@ -318,7 +318,7 @@ void mpi_progress_wake(void)
 {
 	if (idle)
 		pthread_cond_broadcast(&woken);
-	if (!awaited || awaited->done || mpi_steps_due)
+	if (polling && (!awaited || awaited->done || mpi_steps_due))
 		mpi_progress_kick();
 }
 
