@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What the copies of long collectives, and of puts and gets, take alone: bare processes that copy what each has to get, once,
- * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. What lies in another's own memory the
- * kernel copies (process_vm_readv), or with `common` memcpy, as if all memory were in common, which no way is faster than;
+ * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. Of what one of two gives the other both
+ * copy or add a part. What lies in another's own memory the
+ * kernel copies (process_vm_readv, process_vm_writev), or with `common` memcpy, as if all memory were in common, which no way is faster than;
  * a window that MPI allocates is memory in common. Prints figures as the programs of bench/mpi do, under the names of what they
  * are the floor of.
  * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
@@ -112,6 +113,16 @@ static void take(int rank, char *to, char *from, size_t bytes)
 		memcpy(to, from, bytes);
 }
 
+/* Into the memory of another. */
+static void give(int rank, char *to, char *from, size_t bytes)
+{
+	struct iovec here = { from, bytes }, there = { to, bytes };
+
+	if (common ||
+	    process_vm_writev(shared->pid[rank], &here, 1, &there, 1, 0) != (ssize_t)bytes)
+		memcpy(to, from, bytes);
+}
+
 __attribute__((optimize("O3"))) static void add(double *restrict to, const double *restrict from,
 						size_t n)
 {
@@ -132,19 +143,43 @@ static void sum_part(int rank, char *to, size_t begin, size_t end)
 	}
 }
 
+/* What rank 0 of two gives the other. */
+static void bcast_half(int rank)
+{
+	const size_t half = block / 2 & ~(size_t)63, all = block * (size_t)ranks;
+
+	if (rank)
+		take(0, got + all, given, half);
+	else
+		give(1, got + all + half, given + half, block - half);
+}
+
+/* Of a sum for rank 0 of two, most of it by that. */
+static void reduce_part(int rank)
+{
+	const size_t share = block / 4 * 3 & ~(size_t)63, all = block * (size_t)ranks;
+
+	sum_part(rank, got + (size_t)rank * all, rank ? share : 0, rank ? block : share);
+	if (rank)
+		give(0, got + share, got + all + share, block - share);
+}
+
 static void copy_part(int rank)
 {
 	const size_t all = block * (size_t)ranks, at = kind == ALLTOALL ? (size_t)rank * block : 0;
 	char *to = got + (size_t)rank * all;
 
+	if (kind == BCAST && ranks == 2) {
+		bcast_half(rank);
+		return;
+	}
 	if (kind == BCAST) {
 		if (rank)
 			take(0, to, given, block);
 		return;
 	}
 	if (kind == REDUCE) {
-		if (!rank)
-			sum_part(rank, to, 0, block);
+		reduce_part(rank);
 		return;
 	}
 	if (kind == ALLREDUCE) {
