@@ -164,7 +164,7 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 	return rc;
 }
 
-/* One of two ranks reads it. False: it goes another way. */
+/* Two ranks copy a half each. False: it goes another way. */
 static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
 		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
 {

@@ -244,7 +244,7 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 	return rc;
 }
 
-/* One of two ranks reads what the other has. False: it goes another way. */
+/* Two ranks make a part each, out of each other's memory. False: it goes another way. */
 static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		       struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm,
 		       int *rc)

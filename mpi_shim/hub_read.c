@@ -280,12 +280,12 @@ static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
 	return rc;
 }
 
-/* What the other makes of a reduction has to be given to the root, so the root makes more than half. */
-static size_t roots_share(MPI_Count count, const struct mpi_type *type)
+/* Bytes of `count` elements, as many as fill cache lines, if elements fit one. */
+static size_t whole_lines(MPI_Count count, const struct mpi_type *type)
 {
 	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
 
-	return (size_t)(count / 4 * 3 / line * line * type->size);
+	return (size_t)(count / line * line * type->size);
 }
 
 bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
@@ -293,7 +293,8 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
 			 int *result)
 {
 	const size_t bytes = (size_t)(count * type->size);
-	const size_t share = roots_share(count, type);
+	/* what the other makes has to be given to the root */
+	const size_t share = whole_lines(count / 4 * 3, type);
 	const struct part roots = { bytes, 0, share }, others = { bytes, share, bytes };
 	int rc;
 
@@ -314,10 +315,7 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
 bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
 			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *result)
 {
-	/* on a cache line of its own, if elements fit one */
-	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
-	const size_t bytes = (size_t)(count * type->size);
-	const size_t half = (size_t)(count / 2 / line * line * type->size);
+	const size_t bytes = (size_t)(count * type->size), half = whole_lines(count / 2, type);
 	const struct part mine = { bytes, h->me ? half : 0, h->me ? bytes : half };
 	const size_t begin = h->me ? 0 : half, n = bytes - (mine.end - mine.begin);
 	const char *source = in;

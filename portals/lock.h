@@ -18,7 +18,7 @@
  * the word; so either it finds the lock free, or the holder's look at its rings after letting go finds
  * the message.
  *
- * Biased. A thread of the owner that takes the lock many times in a row without anybody else is given it for
+ * Biased. A thread of the owner that takes the lock many times in a row without anybody else, while none sleeps, is given it for
  * good: the word says BIASED and which of a few places of the region is that thread's, and nobody
  * writes it any more. From then on the thread enters and leaves without a locked instruction or a fence:
  *

@@ -3,10 +3,9 @@
  *
  * What the copies of long collectives, and of puts and gets, take alone: bare processes that copy what each has to get, once,
  * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. Of what one of two gives the other both
- * copy or add a part. What lies in another's own memory the
- * kernel copies (process_vm_readv, process_vm_writev), or with `common` memcpy, as if all memory were in common, which no way is faster than;
- * a window that MPI allocates is memory in common. Prints figures as the programs of bench/mpi do, under the names of what they
- * are the floor of.
+ * copy or add a part. What lies in another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with
+ * `common` memcpy, as if all memory were in common, which no way is faster than; a window that MPI allocates is memory in
+ * common. Prints figures as the programs of bench/mpi do, under the names of what they are the floor of.
  * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
@@ -169,12 +168,10 @@ static void copy_part(int rank)
 	const size_t all = block * (size_t)ranks, at = kind == ALLTOALL ? (size_t)rank * block : 0;
 	char *to = got + (size_t)rank * all;
 
-	if (kind == BCAST && ranks == 2) {
-		bcast_half(rank);
-		return;
-	}
 	if (kind == BCAST) {
-		if (rank)
+		if (ranks == 2)
+			bcast_half(rank);
+		else if (rank)
 			take(0, to, given, block);
 		return;
 	}

@@ -12,9 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <portals3_ext.h>
-
 #include "job_check.h"
+#include "put_inject.h"
 
 /* ---- Portals without memory ----------------------------------------------------------------------------- */
 
@@ -39,15 +38,9 @@ int PtlPutInject(ptl_handle_ni_t ni, const void *data, ptl_size_t length, ptl_in
 		 ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
 		 ptl_match_bits_t bits, ptl_size_t offset, ptl_hdr_data_t hdr)
 {
-	static int (*next)(ptl_handle_ni_t, const void *, ptl_size_t, ptl_inject_t,
-			   ptl_process_id_t, ptl_pt_index_t, ptl_ac_index_t, ptl_match_bits_t,
-			   ptl_size_t, ptl_hdr_data_t);
-
-	if (!next)
-		*(void **)&next = dlsym(RTLD_NEXT, "PtlPutInject");
 	if (pt == PT_RECV && refuse())
 		return PTL_NO_SPACE;
-	return next(ni, data, length, when, target, pt, ac, bits, offset, hdr);
+	return next_put_inject(ni, data, length, when, target, pt, ac, bits, offset, hdr);
 }
 
 int PtlMEMDAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t from,

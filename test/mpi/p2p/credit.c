@@ -5,12 +5,8 @@
  * Portals fail here as often as they are told to.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
-#include <dlfcn.h>
-#include <stdbool.h>
-
-#include <portals3_ext.h>
-
 #include "test/mpi/p2p/p2p_check.h"
+#include "test/mpi/put_inject.h"
 
 #define PT_CREDIT 42 /* MPI_PT_CREDIT of mpi_shim/protocol.h */
 #define MESSAGES  1000
@@ -23,17 +19,11 @@ int PtlPutInject(ptl_handle_ni_t ni, const void *data, ptl_size_t length, ptl_in
 		 ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
 		 ptl_match_bits_t bits, ptl_size_t offset, ptl_hdr_data_t hdr)
 {
-	static int (*next)(ptl_handle_ni_t, const void *, ptl_size_t, ptl_inject_t,
-			   ptl_process_id_t, ptl_pt_index_t, ptl_ac_index_t, ptl_match_bits_t,
-			   ptl_size_t, ptl_hdr_data_t);
-
-	if (!next)
-		*(void **)&next = dlsym(RTLD_NEXT, "PtlPutInject");
 	if (pt == PT_CREDIT && bits == (ptl_match_bits_t)tap_rank && refused < refusals) {
 		refused++;
 		return PTL_NO_SPACE;
 	}
-	return next(ni, data, length, when, target, pt, ac, bits, offset, hdr);
+	return next_put_inject(ni, data, length, when, target, pt, ac, bits, offset, hdr);
 }
 
 static const char *stream(int round)
