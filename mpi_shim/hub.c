@@ -130,7 +130,7 @@ int mpi_hub_bcast(struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
 	mpi_hub_begin_ahead(h, bytes);
 	if (h->wide) {
 		rc = mpi_first(rc, mpi_hub_reserve_long(h));
-		mpi_hub_left_long(h);
+		mpi_hub_left_long(h, h->long_turn);
 	} else if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_reserve(h));
 	}
@@ -152,7 +152,7 @@ static int contribute(struct mpi_hub *h, const void *in, size_t bytes)
 	int rc = h->wide ? mpi_hub_reserve_long(h) : mpi_hub_reserve(h);
 
 	if (h->wide)
-		mpi_hub_left_long(h);
+		mpi_hub_left_long(h, h->long_turn);
 	if (!rc)
 		memcpy(mpi_hub_place(h, h->me, bytes), in, bytes);
 	return rc;

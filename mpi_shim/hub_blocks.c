@@ -19,7 +19,7 @@ static int begin(struct mpi_hub *h, bool wide)
 	if (!wide)
 		return mpi_hub_reserve(h);
 	rc = mpi_hub_reserve_long(h);
-	mpi_hub_left_long(h);
+	mpi_hub_left_long(h, h->long_turn);
 	/* the line of the flag, too: who is behind may still have to read there which ways blocks go */
 	return mpi_first(rc, mpi_hub_reserve(h));
 }

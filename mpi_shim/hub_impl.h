@@ -157,9 +157,12 @@ static inline void mpi_hub_begin_ahead(struct mpi_hub *h, size_t bytes)
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes);
 /* Waits until this rank's place is free: everybody has left the operation that used it before. */
 int mpi_hub_reserve(struct mpi_hub *h);
-/* The same of the next place for long data, by all ranks; and the last operation that uses this place. */
+/* The same of the next place for long data, by all ranks, whose turn that is then; and that the operation under way is the last
+ * one that uses the place of a turn. */
 int mpi_hub_reserve_long(struct mpi_hub *h);
-void mpi_hub_left_long(struct mpi_hub *h);
+void mpi_hub_left_long(struct mpi_hub *h, int turn);
+/* As mpi_hub_place(), of a place for long data. */
+char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes);
 
 /* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank or memory. Who may
  * sleep has to be woken then, or by leaving. */

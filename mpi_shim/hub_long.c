@@ -17,6 +17,7 @@ struct vector {
 	struct mpi_op *op;
 	size_t bytes;
 	const char *in;
+	int turn; /* the place for long data that it has */
 };
 
 /* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
@@ -31,7 +32,9 @@ static MPI_Count part(const struct vector *v, int i)
 /* The vector of local rank i, from an element on; the own one is not in the hub where this rank works on it. */
 static const char *from(const struct vector *v, int i, MPI_Count element)
 {
-	const char *vector = i == v->hub->me ? v->in : mpi_hub_place(v->hub, i, v->bytes);
+	const char *vector = i == v->hub->me ?
+				     v->in :
+				     mpi_hub_long_place(v->hub, v->turn, i, v->bytes);
 
 	return vector + element * v->type->size;
 }
@@ -63,47 +66,63 @@ static void copy_others_parts(const struct vector *v, char *to, const char *of)
 
 static char *result_place(const struct vector *v)
 {
-	return mpi_hub_place(v->hub, v->hub->n, v->bytes);
+	return mpi_hub_long_place(v->hub, v->turn, v->hub->n, v->bytes);
 }
 
-/* The first meeting, and this rank's part of the work, whose result is at `to`, or if that is NULL in the hub. `wrong`: what
- * went wrong before, at the root: the others have no need of its part. */
-static int show_and_fold(const struct vector *v, int wrong, char *to)
+/* The next operation, in which all can see the vector once they have met. */
+static int show(struct vector *v)
 {
 	struct mpi_hub *h = v->hub;
-	size_t begin = (size_t)(part(v, h->me) * v->type->size);
 	int rc;
 
 	mpi_hub_begin(h, true);
 	rc = mpi_hub_reserve_long(h);
+	v->turn = h->long_turn;
+	mpi_hub_left_long(h, v->turn);
 	if (!rc)
-		copy_others_parts(v, mpi_hub_place(h, h->me, v->bytes), v->in);
-	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
-	mpi_hub_leave(h, rc);
-	mpi_hub_begin(h, true);
-	mpi_hub_left_long(h);
-	return rc ? rc : fold_part(v, (to ? to : result_place(v)) + begin);
+		copy_others_parts(v, mpi_hub_long_place(h, v->turn, h->me, v->bytes), v->in);
+	return rc;
 }
 
-static int allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
-		     struct mpi_type *type, struct mpi_op *op)
+/* This rank's part of the result, to `to`, or if that is NULL in the hub. */
+static int make_part(const struct vector *v, char *to)
 {
-	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
-	int rc = show_and_fold(&v, MPI_SUCCESS, NULL);
+	return fold_part(v, (to ? to : result_place(v)) + part(v, v->hub->me) * v->type->size);
+}
 
+/* One operation: the next vector is shown, if it is not empty, and the result of the last one made, if that is not. */
+static int step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
+{
+	int rc = MPI_SUCCESS;
+
+	if (next->count)
+		rc = show(next);
+	else
+		mpi_hub_begin(h, true);
+	/* but for the last place the next meeting is enough: nobody comes to it before he has what was made here */
+	if (!next->count)
+		mpi_hub_left_long(h, last->turn);
+	if (last->count && !rc)
+		rc = make_part(last, NULL);
 	rc = mpi_first(rc, mpi_hub_meet(h));
-	if (!rc)
-		memcpy(out, result_place(&v), v.bytes);
+	if (last->count && !rc)
+		memcpy(out, result_place(last), last->bytes);
 	return mpi_hub_leave(h, rc);
 }
 
 static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_Count count,
 		  struct mpi_type *type, struct mpi_op *op, int root)
 {
-	struct vector v = { h, count, type, op, (size_t)(count * type->size), in };
+	struct vector v = { h, count, type, op, (size_t)(count * type->size), in, 0 };
 	bool there = h->me == root && in != out;
-	int rc = show_and_fold(&v, wrong, there ? out : NULL);
+	int rc = show(&v);
 
+	/* of the root's trouble the others need not hear: it has no need of its part */
+	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
+	mpi_hub_leave(h, rc);
+	mpi_hub_begin(h, true);
+	mpi_hub_left_long(h, v.turn);
+	rc = rc ? rc : make_part(&v, there ? out : NULL);
 	if (!h->crowded) {
 		/* who ran ahead would take the caches from who works */
 		rc = mpi_first(rc, mpi_hub_meet(h));
@@ -151,16 +170,21 @@ int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Cou
 int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 		      struct mpi_type *type, struct mpi_op *op)
 {
+	struct vector last = { .count = 0 };
 	const char *source = in;
 	char *to = out;
 	int rc = MPI_SUCCESS;
 
 	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
 		return mpi_hub_allreduce_short(h, in, out, count, type, op);
-	for (MPI_Count n, i = 0; i < count; i += n) {
-		n = piece(count - i, type);
-		rc = mpi_first(rc, allreduce(h, source + i * type->size, to + i * type->size, n,
-					     type, op));
+	/* the result of a piece is made while the next is shown: all meet once for each, and once more */
+	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
+		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
+
+		next.count = n = piece(count - i, type);
+		next.bytes = (size_t)(n * type->size);
+		rc = mpi_first(rc, step(h, &next, &last, to + (i - last.count) * type->size));
+		last = next;
 	}
 	return rc;
 }

@@ -31,6 +31,14 @@ static size_t lines_of(size_t bytes)
 	return (bytes + 63) & ~(size_t)63;
 }
 
+char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes)
+{
+	size_t n = (size_t)h->n + 1;
+
+	return h->longs + (size_t)turn * n * MPI_HUB_LONG_STRIDE +
+	       (size_t)i * (bytes <= MPI_HUB_DENSE ? lines_of(bytes) : MPI_HUB_LONG_STRIDE);
+}
+
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
 {
 	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
@@ -38,8 +46,7 @@ char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
 	if (h->note)
 		return note_of(h, i)->data;
 	if (h->wide)
-		return h->longs + h->long_turn * n * MPI_HUB_LONG_STRIDE +
-		       (size_t)i * (bytes <= MPI_HUB_DENSE ? lines_of(bytes) : MPI_HUB_LONG_STRIDE);
+		return mpi_hub_long_place(h, h->long_turn, i, bytes);
 	if (bytes > MPI_HUB_FEW)
 		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
 	return i < h->n ? flag_of(h, i)->data : h->results[depth].data;
@@ -84,9 +91,9 @@ int mpi_hub_reserve_long(struct mpi_hub *h)
 	return last <= h->left ? MPI_SUCCESS : await_left(h, last);
 }
 
-void mpi_hub_left_long(struct mpi_hub *h)
+void mpi_hub_left_long(struct mpi_hub *h, int turn)
 {
-	h->long_left[h->long_turn] = h->number;
+	h->long_left[turn] = h->number;
 }
 
 /* ---- flags ------------------------------------------------------------------------------------------ */

@@ -5,7 +5,7 @@
  * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. Of what one of two gives the other both
  * copy or add a part. What lies in another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with
  * `common` memcpy, as if all memory were in common, which no way is faster than; a window that MPI allocates is memory in
- * common. Prints figures as the programs of bench/mpi do, under the names of what they are the floor of.
+ * common, a window of the program's own memory is that of another. Prints figures as the programs of bench/mpi do, under the names of what they are the floor of.
  * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
@@ -273,9 +273,10 @@ static void collective(void)
 	munmap(shared, sizeof(*shared));
 }
 
-/* ---- puts and gets: into memory in common, and out of it ------------------------------------------------------------- */
+/* ---- puts and gets: into memory in common, or another's, and out of it ------------------------------------------------ */
 
 static char *mine, *window;
+static pid_t other; /* of whose memory the window is a part as well */
 static size_t size,
 	span; /* of one; of those that follow each other before they come back to the first place */
 static bool past_caches; /* by stores that go there */
@@ -322,6 +323,57 @@ static double timed_gets(int count)
 	return timed_copies(mine, window, count);
 }
 
+/* Below 0: the kernel does not permit it. */
+static double timed_calls(bool put, int count)
+{
+	uint64_t start = perf_now();
+	struct iovec here = { mine, size }, there = { window, size };
+
+	for (int i = count; i; i--)
+		if ((put ? process_vm_writev(other, &here, 1, &there, 1, 0) :
+			   process_vm_readv(other, &here, 1, &there, 1, 0)) != (ssize_t)size)
+			return -1;
+	return perf_ns(perf_now() - start);
+}
+
+static double timed_writes(int count)
+{
+	return timed_calls(true, count);
+}
+
+static double timed_reads(int count)
+{
+	return timed_calls(false, count);
+}
+
+static void latency_of_others(void)
+{
+	struct perf_stats s;
+
+	/* few bytes may be faster as a message */
+	if (size < 1024 || timed_writes(1) < 0 || timed_reads(1) < 0)
+		return;
+	s = measure(timed_writes);
+	print("rma_put", "created", (long)size, "ns", s.median, s.p99, s.min);
+	s = measure(timed_reads);
+	print("rma_get", "created", (long)size, "ns", s.median, s.p99, s.min);
+}
+
+/* A process that has a window, and does nothing. */
+static void start_other(void)
+{
+	other = fork();
+	if (other < 0) {
+		perror("copies: fork");
+		exit(1);
+	}
+	if (!other) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+}
+
 static void latency(void)
 {
 	struct perf_stats s;
@@ -331,6 +383,7 @@ static void latency(void)
 	print("rma_put", "allocated", (long)size, "ns", s.median, s.p99, s.min);
 	s = measure(timed_gets);
 	print("rma_get", "allocated", (long)size, "ns", s.median, s.p99, s.min);
+	latency_of_others();
 }
 
 /* By what moves more. */
@@ -376,6 +429,7 @@ int main(int argc, char **argv)
 		window = map(MOST_BYTES);
 		memset(mine, 1, MOST_BYTES);
 		memset(window, 2, MOST_BYTES);
+		start_other();
 	}
 	for (int i = at + 2; i < argc; i++) {
 		block = size = (size_t)atol(argv[i]);
@@ -385,6 +439,10 @@ int main(int argc, char **argv)
 			bandwidth();
 		else if (!all)
 			latency();
+	}
+	if (!all) {
+		kill(other, SIGKILL);
+		waitpid(other, NULL, 0);
 	}
 	return 0;
 }
