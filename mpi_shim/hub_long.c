@@ -3,7 +3,8 @@
  *
  * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their vectors and meet;
  * then each makes the result of one part, over all ranks in their order, and they meet again. So no more than two
- * switches of processes are needed for each rank where processors are short.
+ * switches of processes are needed for each rank where processors are short. Of what all have to have, and goes in pieces, the
+ * next piece is shown before they meet again: one meeting for each, and one more.
  */
 #include <string.h>
 
@@ -32,9 +33,8 @@ static MPI_Count part(const struct vector *v, int i)
 /* The vector of local rank i, from an element on; the own one is not in the hub where this rank works on it. */
 static const char *from(const struct vector *v, int i, MPI_Count element)
 {
-	const char *vector = i == v->hub->me ?
-				     v->in :
-				     mpi_hub_long_place(v->hub, v->turn, i, v->bytes);
+	const char *vector =
+		i == v->hub->me ? v->in : mpi_hub_long_place(v->hub, v->turn, i, v->bytes);
 
 	return vector + element * v->type->size;
 }
@@ -95,13 +95,13 @@ static int step(struct mpi_hub *h, struct vector *next, const struct vector *las
 {
 	int rc = MPI_SUCCESS;
 
-	if (next->count)
+	if (next->count) {
 		rc = show(next);
-	else
+	} else {
+		/* of other results the next meeting tells: nobody comes to it before he has copied them */
 		mpi_hub_begin(h, true);
-	/* but for the last place the next meeting is enough: nobody comes to it before he has what was made here */
-	if (!next->count)
 		mpi_hub_left_long(h, last->turn);
+	}
 	if (last->count && !rc)
 		rc = make_part(last, NULL);
 	rc = mpi_first(rc, mpi_hub_meet(h));

@@ -330,8 +330,8 @@ static double timed_calls(bool put, int count)
 	struct iovec here = { mine, size }, there = { window, size };
 
 	for (int i = count; i; i--)
-		if ((put ? process_vm_writev(other, &here, 1, &there, 1, 0) :
-			   process_vm_readv(other, &here, 1, &there, 1, 0)) != (ssize_t)size)
+		if ((put ? process_vm_writev(other, &here, 1, &there, 1, 0)
+			 : process_vm_readv(other, &here, 1, &there, 1, 0)) != (ssize_t)size)
 			return -1;
 	return perf_ns(perf_now() - start);
 }

@@ -340,6 +340,21 @@ static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct dgram_
 	k->len += (uint32_t)bytes;
 }
 
+/* Bytes of a message in its next packet, which has room for `most` of those left. About as many in all, so that one packet is taken
+ * in while the next is sent; of bare ones a full one is the cheapest. */
+static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
+{
+	const uint64_t next = d->limits.packet - RDMA_BEFORE_MORE;
+	uint64_t even;
+
+	if (left <= most)
+		return left;
+	if (d->limits.frame)
+		return most;
+	even = left / (1 + (left - most + next - 1) / next) + 1;
+	return even < most ? even : most;
+}
+
 /* The next packet of a message that takes several, or none of whose header, of which the bytes up to `at` were sent: up to
  * where they are then. The same: no packet for now. */
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
@@ -350,7 +365,7 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 		d->limits.frame && (at || begins_again(&p->began_out, header, header_len, len));
 	const size_t before = bare ? 0 : at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
 	const uint64_t most = d->limits.packet - before;
-	const uint64_t bytes = len - at < most ? len - at : most;
+	const uint64_t bytes = part_of(d, len - at, most);
 	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
 	struct rdma_msg m;
 	uint8_t *own;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Short collectives one after the other, in a job: of all kinds in a random order, of a few bytes up to more
- * than what may go without messages, with ranks that are late and ranks that run ahead; and communicators
- * that come and go, of which nothing must stay.
+ * Collectives one after the other, in a job: short ones of all kinds in a random order, of a few bytes up to more
+ * than what may go without messages, with ranks that are late and ranks that run ahead; long ones, of which several
+ * pieces are under way; and communicators that come and go, of which nothing must stay.
  */
 #include "coll_check.h"
 
 #include <time.h>
 
-#define MOST 1500 /* ints */
-#define OPS  60   /* in a round */
+#define SHORT 1500  /* ints */
+#define PIECE 65536 /* of a long one */
+#define MOST  (4 * PIECE)
 
 static int in[MOST], out[MOST];
 
@@ -50,9 +51,9 @@ static const char *bcast(const struct cm *c, int n, int base, int root)
 	return NULL;
 }
 
-static const char *one(const struct cm *c, int base)
+static const char *one(const struct cm *c, int n, int base)
 {
-	int n = draw_below(4) ? draw_below(20) : draw_below(MOST), kind = draw_below(6);
+	int kind = draw_below(6);
 	int root = draw_below(c->n), late = draw_below(4 * c->n);
 
 	if (late == c->rank)
@@ -70,7 +71,7 @@ static const char *one(const struct cm *c, int base)
 		MPI_Reduce(in, out, n, MPI_INT, MPI_SUM, root, c->comm);
 		return c->rank == root ? check_sum(c, n, base, "reduce") : NULL;
 	case 3:
-		memcpy(out, in, sizeof(in));
+		memcpy(out, in, (size_t)n * sizeof(*in));
 		MPI_Allreduce(MPI_IN_PLACE, out, n, MPI_INT, MPI_SUM, c->comm);
 		return check_sum(c, n, base, "allreduce in place");
 	default:
@@ -82,8 +83,23 @@ static const char *mixed(int round)
 {
 	const char *wrong = NULL;
 
-	for (int i = 0; i < OPS; i++) {
-		const char *w = one(draw_intra(), 1000 * round + i);
+	for (int i = 0; i < 60; i++) {
+		int n = draw_below(4) ? draw_below(20) : draw_below(SHORT);
+		const char *w = one(draw_intra(), n, 1000 * round + i);
+
+		wrong = wrong ? wrong : w;
+	}
+	return wrong;
+}
+
+/* Of whole pieces, too, and of a little more. */
+static const char *mixed_long(int round)
+{
+	const char *wrong = NULL;
+
+	for (int i = 0; i < 12; i++) {
+		int n = draw_below(2) ? draw_below(MOST) : draw_below(4) * PIECE + draw_below(3);
+		const char *w = one(draw_intra(), n, 1000 * round + i);
 
 		wrong = wrong ? wrong : w;
 	}
@@ -158,6 +174,7 @@ int main(int argc, char **argv)
 	tap_start(argc, argv, 20);
 	cms_make();
 	tap_case("short collectives in any order", mixed);
+	tap_case("long collectives in any order", mixed_long);
 	tap_case("ranks that need not wait run ahead", ahead);
 	tap_rounds_set(3);
 	tap_case("nothing stays of communicators that are gone", come_and_go);
