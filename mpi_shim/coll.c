@@ -253,10 +253,14 @@ bool mpi_hub_folds(const struct mpi_type *type, const struct mpi_op *op)
 	return op->predefined && type->predefined && type->dense && type->size > 0;
 }
 
-/* Does the result depend on the order in which more than two are combined? */
-static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type)
+/* Does the result depend on the order in which they are combined? Of two that is so only of what is not a number, or zero, and
+ * then the greatest or least. */
+static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
+		   const struct mpi_op *op)
 {
-	return comm->size > 2 && !mpi_op_loop_of(mpi_op_of(MPI_BAND), type); /* integers */
+	if (mpi_op_loop_of(mpi_op_of(MPI_BAND), type)) /* integers */
+		return false;
+	return comm->size > 2 || op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
@@ -275,7 +279,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	if (too_long && comm->size > 2)
 		return NULL;
 	/* the first call gives the bits of the later ones */
-	h = mpi_hub_of(comm, rounds(comm, type));
+	h = mpi_hub_of(comm, rounds(comm, type, op));
 	nodes = h ? mpi_hub_nodes(h) : 0;
 	if (too_long || (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
 		h = NULL;

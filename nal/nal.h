@@ -126,7 +126,7 @@ struct nal_ops {
 	/* Network, or NULL. What it works by on this interface, for reports. Not locked. */
 	void (*working)(struct ptl_ni *ni, char *text, size_t len);
 
-	/* Network, or NULL. Why `id`, of which this NAL has an address, is another one's peer: what came of the attempt to
+	/* NULL, or: why `id` is another NAL's peer; of a network that has an address of it, what came of the attempt to
 	 * reach it. NULL: that was not the reason. Locked. */
 	const char *(*passed)(struct ptl_ni *ni, ptl_process_id_t id);
 

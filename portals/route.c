@@ -413,13 +413,13 @@ static void report_astray(struct ptl_ni *ni)
 
 	ptl_job_nets(ni->index, &job);
 	ptl_lock(ni);
-	for (uint32_t k = 1; k < ni->nnets; k++) {
+	for (uint32_t k = 0; k < ni->nnets; k++) {
 		const struct ptl_stat_peer *p =
 			(const void *)((const char *)ni->view.r + s->net_peer_off[k]);
 
 		for (uint32_t i = 0; i < s->net_peer_high[k] && i < REPORT_PEERS; i++)
-			for (uint32_t j = 0; p[i].state && j < k; j++) {
-				const struct nal_ops *n = ni->net[j].nal;
+			for (uint32_t j = 0; p[i].state && ni->order[j] != ni->net[k].nal; j++) {
+				const struct nal_ops *n = ni->order[j];
 				const char *why = why_not(ni, n, &job, p[i].id);
 
 				if (why)

@@ -14,6 +14,7 @@ import statistics
 NEAR = 2.5
 WIDE = ', all cores'  # ends the variant of what was not measured on two cores
 OURS = 'postern'
+MESSAGES = ('messages', 'messages, few waits')  # barriers made of them
 PEERS = ('mpich', 'openmpi')
 BARE = 'bare'
 ABOVE_BARE = 1.1
@@ -248,12 +249,13 @@ class Target:
 
 
 def beside_messages(figures):
-    """Our barrier beside the one of messages of the same run."""
+    """Our barrier beside the faster one of messages of the same run."""
     found = []
     for key in figures.rows('barriers'):
         ours, mark = figures.get(OURS, key)
         wide = WIDE if key[1].endswith(WIDE) else ''
-        messages, other = figures.get(OURS, (key[0], 'messages' + wide, *key[2:]))
+        shapes = [figures.get(OURS, (key[0], shape + wide, *key[2:])) for shape in MESSAGES]
+        messages, other = min((one for one in shapes if one[0]), default=(None, ''))
         if not key[1].startswith('messages') and ours and messages:
             found.append((row_label(key), ours / messages, mark or other, None))
     if found:

@@ -63,7 +63,7 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	struct ofi *o = link;
 	ssize_t err;
 
-	if (k->len <= o->limits.copied) {
+	if (k->len <= o->limits.copied && !(k->last && o->limits.ends_last)) {
 		err = k->bare ? fi_injectdata(o->ep, k->bytes, k->len, k->word, w->addr)
 			      : fi_inject(o->ep, k->bytes, k->len, w->addr);
 		return err ? refused(o, "fi_inject", err) : 0;

@@ -157,7 +157,7 @@ keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 /* 0, or -EAGAIN: the packet is still ours. Else it is gone, or the connection is. */
 static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
-	bool copied = k->len <= d->limits.copied;
+	bool copied = k->len <= d->limits.copied && !(k->last && d->limits.ends_last);
 	int err;
 
 	k->serial = p->serial;
@@ -217,10 +217,13 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	uint32_t more = m->nmore * (uint32_t)sizeof(struct rdma_wire_body);
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE + more, false);
 
+	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last)
+		k = small_get(d);
 	if (!p->way || !k) {
 		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 		return false;
 	}
+	k->bare = false;
 	head(p, m);
 	k->len = rdma_encode(k->bytes, m);
 	if (more)

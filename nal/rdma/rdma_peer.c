@@ -251,7 +251,8 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		return;
 	}
 	if (p->state != RDMA_ENDING) {
-		if (was_up && s == DGRAM_DEAD)
+		/* who does not hear of it would go on sending for a while what nobody takes */
+		if (was_up && s != DGRAM_CLOSED)
 			rdma_say(d, p, &bye);
 		drop_stuck(d, p);
 		leave(d, p);

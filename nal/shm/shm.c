@@ -303,5 +303,6 @@ const struct nal_ops nal_shm_ops = {
 	.own_events = shm_own_events,
 	.counted = shm_counted,
 	.forked = shm_link_forked,
+	.passed = shm_passed,
 	.describe = shm_describe,
 };

@@ -261,6 +261,7 @@ void shm_splice_close(struct shm_peer *p);
 /* nal_ops.knows, .connect and .send */
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
 bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
+const char *shm_passed(struct ptl_ni *ni, ptl_process_id_t id);
 int shm_start(struct ptl_ni *ni, const struct ptl_start *s);
 /* nal_ops.piece */
 uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target);

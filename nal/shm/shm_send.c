@@ -322,6 +322,12 @@ bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 	return shm_peer_find(s, target);
 }
 
+const char *shm_passed(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	return id.nid != ni->id.nid ? "it is on another node"
+				    : "it answered to no call on this node";
+}
+
 /* Out of range is out of range: the target rejects and counts it. */
 static uint16_t clipped(uint32_t index)
 {

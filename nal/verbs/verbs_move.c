@@ -149,7 +149,8 @@ int verbs_send(void *link, void *way, struct rdma_packet *p)
 		  p->bytes, p->len, in_line ? 0 : lkey_of(p->mr));
 	if (p->bare)
 		wr->imm_data = htobe32((uint32_t)p->word);
-	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET)
+	/* quiet ones of connections that fall silent are never told of: of all, they leave room for others */
+	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET && v->busy < VERBS_BUSY_ALL / 2)
 		return post_quietly(v, w->conn, wr);
 	return post(v, w->conn, wr, in_line ? NULL : p);
 }

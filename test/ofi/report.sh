@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 
 unset "${!PTL_@}"
 said=$(mktemp)
-trap 'rm -f "$said" "$said.each"' EXIT
+trap 'rm -f "$said" "$said.each" "$said.apart"' EXIT
 
 run() { # TRANSPORTS COMMAND...
 	local nals=$1
@@ -62,7 +62,17 @@ chmod +x "$said.each"
 check 'a job of which one rank has no libfabric' run ofi:tcp,udp "${@:1:3}" "$said.each" "${@:4}"
 check 'the other says that this is why it is reached by UDP' \
 	says 1 'ofi does not lead to nid 0x[0-9a-f]* pid [0-9]*: it does not offer that'
+# Each rank on a node of its own.
+cat >"$said.apart" <<'END'
+#!/bin/sh
+PTL_IFACE=127.0.3.$((PMI_RANK + 1)) exec "$@"
+END
+chmod +x "$said.apart"
+check 'a job on two nodes' run shm,udp "${@:1:3}" "$said.apart" "${@:4}"
+check 'each rank says why the other is not reached by shared memory' \
+	says 2 'shm does not lead to nid 0x[0-9a-f]* pid [0-9]*: it is on another node'
 check 'a job over shared memory' run shm "$@"
+check 'nobody says that of a neighbour' says 0 'shm does not lead'
 check 'each rank says what it is to itself' says 2 'peer nid .* by shm, itself$'
 check 'no numbers that nobody counts' says 0 'messages to it'
 tap_done

@@ -25,11 +25,12 @@ static struct ptl_ni interface;
 static const struct net_carrier *carrier;
 static struct rdma_read *reads[MANY];
 static uint32_t nreads, npackets;
-static bool refuses;     /* the link takes nothing any more */
-static bool full;        /* the link has no room */
-static const char *said; /* of why a connection broke */
-static uint32_t looks;   /* until it has some again; 0: it stays as it is */
-static int clings;       /* it does not close while memory is registered (1), or at all (2) */
+static bool refuses;                  /* the link takes nothing any more */
+static bool full;                     /* the link has no room */
+static const char *said;              /* of why a connection broke */
+static uint32_t looks;                /* until it has some again; 0: it stays as it is */
+static struct rdma_packet *last_one; /* the last one, until there is room again */
+static int clings; /* it does not close while memory is registered (1), or at all (2) */
 static uint32_t quits, registered, at_first; /* at_first: registered when it was first to close */
 static struct {
 	uint8_t kind;
@@ -63,6 +64,8 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	packet[npackets].kind = m.kind;
 	packet[npackets].ends = m.kind == RDMA_OVER ? 1 + m.nmore : 0;
 	packet[npackets++].last = k->last;
+	if (k->last && d.limits.ends_last)
+		last_one = k;
 	return 0;
 }
 
@@ -85,8 +88,12 @@ static const char *link_error(void *link, int err)
 static unsigned int link_poll(void *link)
 {
 	(void)link;
-	if (looks && !--looks)
+	if (looks && !--looks) {
 		full = false;
+		if (last_one)
+			rdma_sent(&d, last_one, RDMA_OK, NULL);
+		last_one = NULL;
+	}
 	return 0;
 }
 
@@ -475,6 +482,17 @@ static void and_waits_for_room(void **state)
 	assert_true(packet[2].last);
 }
 
+static void and_for_its_arrival_if_that_is_told(void **state)
+{
+	(void)state;
+	d.limits.ends_last = true;
+	looks = 5;
+	carrier->goodbye(&d.net);
+	assert_int_equal(packet[0].kind, RDMA_BYE);
+	assert_int_equal(looks, 0);
+	assert_int_equal(peer.flying, 0);
+}
+
 static void what_found_no_room_goes_soon_after_there_is_some(void **state)
 {
 	(void)state;
@@ -596,6 +614,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nothing_passes_them_where_the_link_has_no_room,
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(who_closes_tells_of_them_first, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(and_for_its_arrival_if_that_is_told, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(and_waits_for_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_found_no_room_goes_soon_after_there_is_some,
 						set_up, tear_down),

@@ -225,6 +225,9 @@ static void so_is_one_of_which_a_packet_does_not_come(void **state)
 	}
 	assert_int_equal(peer->lost, DGRAM_RESTARTED);
 	assert_string_equal(peer->why, "one of its packets did not come");
+	peer->early = NULL;
+	rdma_lose(&d, peer);
+	assert_int_equal(byes, 1);
 }
 
 static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state)
