@@ -248,19 +248,34 @@ struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read
 	return counted(read, h);
 }
 
-bool mpi_hub_folds(const struct mpi_type *type, const struct mpi_op *op)
+/* Whether a hub calculates this. */
+static bool folds(const struct mpi_type *type, const struct mpi_op *op)
 {
 	return op->predefined && type->predefined && type->dense && type->size > 0;
 }
 
-/* Does the result depend on the order in which they are combined? Of two that is so only of what is not a number, or zero, and
- * then the greatest or least. */
+static bool is_integer(const struct mpi_type *type)
+{
+	return mpi_op_loop_of(mpi_op_of(MPI_BAND), type);
+}
+
+/* Does it depend on which of two operands is the first? An extreme does, of what is not a number, and of zeros of both signs. */
+static bool picks(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return !is_integer(type) && (op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN) ||
+				     op == mpi_op_of(MPI_MAXLOC) || op == mpi_op_of(MPI_MINLOC));
+}
+
+bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return folds(type, op) && !picks(type, op);
+}
+
+/* Does the result depend on the order in which all are combined? */
 static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
 		   const struct mpi_op *op)
 {
-	if (mpi_op_loop_of(mpi_op_of(MPI_BAND), type)) /* integers */
-		return false;
-	return comm->size > 2 || op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN);
+	return comm->size > 2 ? !is_integer(type) : picks(type, op);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
@@ -272,7 +287,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 	int nodes;
 
 	if (!p->now || comm->inter || is_in(hub, mpi_coll_setting.ruled_out) || count == 0 ||
-	    !mpi_hub_folds(type, op))
+	    !folds(type, op))
 		return NULL;
 	/* two may read it another time, if there is a hub */
 	too_long = count > MPI_HUB_REDUCE / type->size;

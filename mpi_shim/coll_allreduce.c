@@ -156,7 +156,7 @@ static bool by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count 
 		       struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, int *rc)
 {
 	struct mpi_hub *hub =
-		mpi_hub_folds(type, op)
+		mpi_hub_folds_either_way(type, op)
 			? mpi_hub_for_taking(p, BASE_COLL_ALLREDUCE_READ, comm, count * type->size,
 					     MPI_HUB_TAKE_BYTES, INT64_MAX)
 			: NULL;

@@ -209,8 +209,8 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
 				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
 				   MPI_Count most);
-/* Whether a hub calculates this. */
-bool mpi_hub_folds(const struct mpi_type *type, const struct mpi_op *op);
+/* Whether a hub calculates this, and either operand of two may be the first. */
+bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op);
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across);

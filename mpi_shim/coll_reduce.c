@@ -250,7 +250,7 @@ static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		       int *rc)
 {
 	struct mpi_hub *hub =
-		mpi_hub_folds(type, op)
+		mpi_hub_folds_either_way(type, op)
 			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size,
 					     MPI_HUB_TWO_BYTES, MPI_HUB_REDUCE_MOST)
 			: NULL;

@@ -492,7 +492,7 @@ static const char *same_bits(int round)
  * the order, too, of zeros of both signs and of what is not a number. */
 static const char *same_bits_again(int round)
 {
-	enum { CALLS = 6, MOST = 3000 };
+	enum { CALLS = 6, MOST = 40000 };
 	static double in[MOST], out[MOST], first[MOST];
 	int n = 1 + draw_length(MOST - 1), root = draw_below(tap_size), differ = 0;
 	const bool all = round % 2;
