@@ -57,14 +57,24 @@ static const struct {
 	{ MPI_LONG, WHOLE, 8 },
 	{ MPI_UINT64_T, WHOLE, 8 },
 	{ MPI_AINT, WHOLE, 8 },
+	{ MPI_INT16_T, WHOLE, 2 },
+	{ MPI_UINT32_T, WHOLE, 4 },
+	{ MPI_LONG_LONG, WHOLE, 8 },
+	{ MPI_OFFSET, WHOLE, 8 },
+	{ MPI_COUNT, WHOLE, 8 },
+	{ MPI_INTEGER, WHOLE, 4 },
+	{ MPI_DOUBLE_PRECISION, REAL, 8 },
 	{ MPI_FLOAT, REAL, 4 },
 	{ MPI_DOUBLE, REAL, 8 },
 	{ MPI_LONG_DOUBLE, REAL, sizeof(long double) },
 	{ MPI_C_FLOAT_COMPLEX, COMPLEX, 8 },
 	{ MPI_C_DOUBLE_COMPLEX, COMPLEX, 16 },
+	{ MPI_C_LONG_DOUBLE_COMPLEX, COMPLEX, 2 * sizeof(long double) },
+	{ MPI_DOUBLE_COMPLEX, COMPLEX, 16 },
 	{ MPI_BYTE, BYTES, 1 },
 	{ MPI_FLOAT_INT, PAIR, 4 },
 	{ MPI_DOUBLE_INT, PAIR, 8 },
+	{ MPI_LONG_DOUBLE_INT, PAIR, sizeof(long double) },
 	{ MPI_LONG_INT, PAIR, -8 },
 	{ MPI_2INT, PAIR, -4 },
 	{ MPI_SHORT_INT, PAIR, -2 },
@@ -134,20 +144,38 @@ static void numbers(char *to, int type, MPI_Aint extent, int n)
 	}
 }
 
+struct long_pair {
+	long double value;
+	int index;
+};
+
+static bool same_long(const long double *a, const long double *b, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (a[i] != b[i])
+			return false;
+	return true;
+}
+
 /* Data only: what lies in gaps is nobody's. */
 static bool same(MPI_Datatype type, const char *a, const char *b, int n)
 {
 	char pa[N * MOST], pb[N * MOST];
 	int at = 0, bt = 0;
 
-	if (type == MPI_LONG_DOUBLE) { /* has a gap inside */
+	/* those that have a gap inside */
+	if (type == MPI_LONG_DOUBLE)
+		return same_long((const void *)a, (const void *)b, n);
+	if (type == MPI_C_LONG_DOUBLE_COMPLEX)
+		return same_long((const void *)a, (const void *)b, 2 * n);
+	if (type == MPI_LONG_DOUBLE_INT) {
+		const struct long_pair *x = (const void *)a, *y = (const void *)b;
+
 		for (int i = 0; i < n; i++)
-			if (((const long double *)(const void *)a)[i] !=
-			    ((const long double *)(const void *)b)[i])
+			if (x[i].value != y[i].value || x[i].index != y[i].index)
 				return false;
 		return true;
 	}
-
 	memset(pa, 0, sizeof(pa));
 	memset(pb, 0, sizeof(pb));
 	MPI_Pack(a, n, type, pa, sizeof(pa), &at, MPI_COMM_SELF);
