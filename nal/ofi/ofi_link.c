@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "nal/ofi/ofi.h"
+#include "portals/debug.h"
 
 #define BATCH     16u
 #define POLL_MOST 64u
@@ -241,8 +242,12 @@ static void failed(struct ofi *o)
 	text = fi_cq_strerror(o->cq, e.prov_errno, e.err_data, detail, sizeof(detail));
 	snprintf(why, sizeof(why), "provider %s: %s (%s)", o->info->fabric_attr->prov_name,
 		 o->lib->strerror(e.err), text ? text : "");
-	if (!e.op_context)
-		return; /* of what was injected nobody waits for; silence will tell */
+	if (!e.op_context) {
+		/* of what was injected nobody waits for; whose it was silence will tell */
+		if (ptl_debugs(o->ni, PTL_DBG_SETUP))
+			ptl_debug(o->ni, "a packet could not be sent: %s", why);
+		return;
+	}
 	switch (kind_of(e.op_context)) {
 	case OFI_PACKET:
 		ofi_way_over(o, way_of(e.op_context));

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "nal/ofi/ofi.h"
-#include "portals/ni.h"
+#include "portals/debug.h"
 
 static ssize_t answer; /* of calls that start something */
 static ssize_t
@@ -204,6 +204,16 @@ int ofi_post(struct ofi *o)
 	return 0;
 }
 
+void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
+{
+	va_list args;
+
+	(void)ni;
+	va_start(args, format);
+	vsnprintf(said, sizeof(said), format, args);
+	va_end(args);
+}
+
 bool ofi_ep_close(struct ofi *o)
 {
 	(void)o;
@@ -282,6 +292,41 @@ static void what_went_wrong_later_is_told_with_the_provider_s_words(void **state
 	assert_int_equal(way.under_way, 0);
 	assert_int_equal(ended, RDMA_FAILED);
 	assert_string_equal(said, "provider stub: something else (its number 42)");
+}
+
+static void of_what_was_injected_it_is_debug_output(void **state)
+{
+	(void)state;
+	packet.len = 64;
+	for (int on = 0; on < 2; on++) {
+		interface.debug = on ? PTL_DBG_SETUP : 0;
+		assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+		assert_int_equal(way.under_way, 0);
+		error.err = FI_EOTHER;
+		error.prov_errno = 42;
+		assert_int_equal(ofi_link.poll(&o), 1);
+		assert_string_equal(said,
+				    on ? "a packet could not be sent: provider stub: something of "
+					 "libfabric's own (its number 42)"
+				       : "");
+	}
+	interface.debug = 0;
+}
+
+/* Of the last one it is known when libfabric does not need us any more. */
+static void the_last_packet_is_not_injected_if_that_is_wanted(void **state)
+{
+	(void)state;
+	packet.len = 64;
+	packet.last = true;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	assert_int_equal(way.under_way, 0);
+	o.limits.ends_last = true;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	assert_int_equal(way.under_way, 1);
+	packet.last = false;
+	assert_int_equal(ofi_link.send(&o, &way, &packet), 0);
+	assert_int_equal(way.under_way, 1);
 }
 
 static void a_word_goes_beside_a_bare_packet(void **state)
@@ -372,6 +417,8 @@ int main(void)
 		cmocka_unit_test_setup(no_room_is_no_error, fresh),
 		cmocka_unit_test_setup(what_went_wrong_later_is_told_with_the_provider_s_words,
 				       fresh),
+		cmocka_unit_test_setup(of_what_was_injected_it_is_debug_output, fresh),
+		cmocka_unit_test_setup(the_last_packet_is_not_injected_if_that_is_wanted, fresh),
 		cmocka_unit_test_setup(a_word_goes_beside_a_bare_packet, fresh),
 		cmocka_unit_test_setup(and_comes_with_it, fresh),
 		cmocka_unit_test_setup(that_nothing_is_told_any_more_is_said_once, fresh),
