@@ -25,10 +25,10 @@ static struct ptl_ni interface;
 static const struct net_carrier *carrier;
 static struct rdma_read *reads[MANY];
 static uint32_t nreads, npackets;
-static bool refuses;                  /* the link takes nothing any more */
-static bool full;                     /* the link has no room */
-static const char *said;              /* of why a connection broke */
-static uint32_t looks;                /* until it has some again; 0: it stays as it is */
+static bool refuses;                 /* the link takes nothing any more */
+static bool full;                    /* the link has no room */
+static const char *said;             /* of why a connection broke */
+static uint32_t looks;               /* until it has some again; 0: it stays as it is */
 static struct rdma_packet *last_one; /* the last one, until there is room again */
 static int clings; /* it does not close while memory is registered (1), or at all (2) */
 static uint32_t quits, registered, at_first; /* at_first: registered when it was first to close */
