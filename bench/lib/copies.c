@@ -5,7 +5,8 @@
  * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. Of what one of two gives the other both
  * copy or add a part. What lies in another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with
  * `common` memcpy, as if all memory were in common, which no way is faster than; a window that MPI allocates is memory in
- * common, a window of the program's own memory is that of another. Prints figures as the programs of bench/mpi do, under the names of what they are the floor of.
+ * common, a window of the program's own memory is that of another. Prints figures as the programs of bench/mpi do, under the
+ * names of what they are the floor of.
  * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
@@ -429,7 +430,8 @@ int main(int argc, char **argv)
 		window = map(MOST_BYTES);
 		memset(mine, 1, MOST_BYTES);
 		memset(window, 2, MOST_BYTES);
-		start_other();
+		if (!wide)
+			start_other();
 	}
 	for (int i = at + 2; i < argc; i++) {
 		block = size = (size_t)atol(argv[i]);
@@ -440,7 +442,7 @@ int main(int argc, char **argv)
 		else if (!all)
 			latency();
 	}
-	if (!all) {
+	if (other) {
 		kill(other, SIGKILL);
 		waitpid(other, NULL, 0);
 	}

@@ -241,7 +241,8 @@ static void set_limits(struct ofi *o)
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
-		/* nobody hears of what is injected, and an endpoint that closes may still have it; a small packet is not registered */
+		/* nobody hears of what is injected, and an endpoint that closes may still have it; the memory of
+		 * small packets is not registered */
 		.ends_last = !(i->domain_attr->mr_mode & FI_MR_LOCAL),
 		/* only which buffers messages go to follows their order (FI_ORDER_SAS): by some providers a message of
 		 * several pieces is complete later than a short one behind it. Of reliable datagrams, which are one piece each,

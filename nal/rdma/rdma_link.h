@@ -52,7 +52,7 @@ struct rdma_packet {
 	uint8_t *bytes;
 	uint32_t len;       /* at most limits.packet */
 	struct rdma_mr *mr; /* of the memory `bytes` lies in, if limits.local_mr */
-	bool last; /* nothing is sent behind it: a link that quits waits for its arrival, but with limits.ends_last */
+	bool last; /* nothing is sent behind it: a link that quits waits for its arrival, unless it ends_last */
 	bool bare; /* its bytes are a message's and nothing else, and */
 	uint64_t
 		word; /* this goes beside them, the lower 32 bits of it by a link that knows ways */
@@ -95,7 +95,7 @@ struct rdma_limits {
 	uint64_t read; /* longest single read; 0: it cannot read, long bodies come in packets */
 	uint32_t reads; /* reads in flight for one body, at most; 0: the machine's own choice */
 	bool local_mr;  /* local buffers have to be registered */
-	bool ends_last; /* of a last packet rdma_sent is called, however short it is: when it, and all before it, need us no more */
+	bool ends_last; /* of a last packet rdma_sent is called, however short it is: all before it are over, too */
 	bool any_order; /* of the packets of a peer one may arrive before those sent earlier */
 	uint32_t
 		frame; /* packets may be bare; what is sent for one is cheapest if it is a multiple of this. 0: none may */

@@ -217,13 +217,16 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	uint32_t more = m->nmore * (uint32_t)sizeof(struct rdma_wire_body);
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE + more, false);
 
-	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last)
+	/* one that stays until it is over */
+	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last) {
 		k = small_get(d);
+		if (k)
+			k->bare = false;
+	}
 	if (!p->way || !k) {
 		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
 		return false;
 	}
-	k->bare = false;
 	head(p, m);
 	k->len = rdma_encode(k->bytes, m);
 	if (more)
@@ -343,8 +346,8 @@ static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct dgram_
 	k->len += (uint32_t)bytes;
 }
 
-/* Bytes of a message in its next packet, which has room for `most` of those left. About as many in all, so that one packet is taken
- * in while the next is sent; of bare ones a full one is the cheapest. */
+/* Bytes of a message in its next packet, which has room for `most` of those left. About as many in all, so that one packet is
+ * taken in while the next is sent; of bare ones a full one is the cheapest. */
 static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 {
 	const uint64_t next = d->limits.packet - RDMA_BEFORE_MORE;
