@@ -115,9 +115,6 @@ void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf,
 
 /* ---- many messages at once ----------------------------------------------------------------------- */
 
-/* Peers that are exchanged with at a time: enough to keep all busy, few enough for event queues. */
-#define BATCH 32
-
 void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		      int rank)
 {
@@ -138,8 +135,8 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 	/* At step i every rank sends to the one i after it and receives from the one i before it, so
 	 * the two ends of a message meet in the same batch. */
-	for (int batch = 0; batch < n; batch += BATCH) {
-		int end = n - batch < BATCH ? n : batch + BATCH;
+	for (int batch = 0; batch < n; batch += MPI_EXCHANGES) {
+		int end = n - batch < MPI_EXCHANGES ? n : batch + MPI_EXCHANGES;
 
 		for (int i = batch; i < end; i++) {
 			int from = (comm->rank - i + n) % n;

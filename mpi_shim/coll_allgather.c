@@ -140,7 +140,7 @@ static enum base_coll choose(const struct mpi_plan *p, const struct mpi_vec *rec
 		can |= BASE_COLL_BIT(ALLGATHER, BRUCK);
 	if (equal && power)
 		can |= BASE_COLL_BIT(ALLGATHER, DOUBLING);
-	if (mpi_coll_directly(p, comm, bytes))
+	if (mpi_coll_blocks_directly(p, comm, bytes / comm->size))
 		best = BASE_COLL_ALLGATHER_LINEAR;
 	else if (comm->size > 2 &&
 		 (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))

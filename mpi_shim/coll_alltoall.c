@@ -131,7 +131,7 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 		return mpi_coll_choose(0, BASE_COLL_ALLTOALL_SWAP);
 	if (equal)
 		can |= BASE_COLL_BIT(ALLTOALL, BRUCK);
-	if (equal && mpi_coll_directly(p, comm, bytes))
+	if (equal && mpi_coll_blocks_directly(p, comm, bytes))
 		best = BASE_COLL_ALLTOALL_LINEAR;
 	else if (equal && by_bruck(bytes, comm))
 		best = BASE_COLL_ALLTOALL_BRUCK;

@@ -117,8 +117,9 @@ static int tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
 static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
 {
-	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded() &&
-			  !mpi_coll_directly(p, comm, bytes);
+	/* nor is a rank that computes there to be waited for */
+	bool few_rounds =
+		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
 
 	return mpi_coll_choose(BASE_COLL_BIT(GATHER, BINOMIAL) | BASE_COLL_BIT(GATHER, LINEAR),
 			       few_rounds ? BASE_COLL_GATHER_BINOMIAL : BASE_COLL_GATHER_LINEAR) ==

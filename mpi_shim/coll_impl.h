@@ -69,6 +69,9 @@ bool mpi_coll_crowded_here(void);
 /* Whether it is so; those may have been told otherwise. */
 bool mpi_coll_short_here(void);
 
+/* Peers that mpi_vec_exchange() has messages for at a time: enough to keep all busy, few enough for event queues. */
+#define MPI_EXCHANGES 32
+
 /*
  * Where a collective is started and ended in calls of their own, ranks compute in between and pass nothing on. So up to
  * so many ranks send what they have straight to all that need it, in the first step, and none waits for another that
@@ -90,6 +93,17 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
 				     MPI_Count bytes)
 {
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
+}
+
+/* The same where each rank has a block for each other, or for all, of so many bytes: then it costs messages, but moves no
+ * more; as many ranks as exchange blocks at once. */
+#define MPI_DIRECT_BLOCK (4 << 10)
+
+static inline bool mpi_coll_blocks_directly(const struct mpi_plan *p, const struct mpi_comm *comm,
+					    MPI_Count block)
+{
+	return !p->now && (comm->size <= MPI_DIRECT_RANKS ||
+			   (comm->size <= MPI_EXCHANGES && block >= MPI_DIRECT_BLOCK));
 }
 
 /* ---- trees --------------------------------------------------------------------------------------- */

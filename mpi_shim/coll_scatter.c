@@ -112,8 +112,9 @@ static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvb
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
 static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
 {
-	bool few_rounds = bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded() &&
-			  !mpi_coll_directly(p, comm, bytes);
+	/* nor is a rank that computes there to be waited for */
+	bool few_rounds =
+		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
 
 	return mpi_coll_choose(BASE_COLL_BIT(SCATTER, BINOMIAL) | BASE_COLL_BIT(SCATTER, LINEAR),
 			       few_rounds ? BASE_COLL_SCATTER_BINOMIAL

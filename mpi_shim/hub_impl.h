@@ -104,6 +104,7 @@ struct mpi_hub {
 	uint64_t left;         /* all others are known to have left this operation */
 	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
 	bool spin;             /* a processor for every rank */
+	uint32_t processors;   /* of this machine */
 	bool fence;            /* who wakes others has to order its write and its look itself */
 	bool reads;            /* all can read each other's memory */
 	pid_t pid;             /* this process, for that */
@@ -214,6 +215,8 @@ int mpi_hub_lost(const struct mpi_hub *h);
 
 /* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least);
+/* The same, not longer than a switch of processes takes: then it is still to be awaited. */
+void mpi_hub_look_out(const struct mpi_hub *h, const _Atomic uint64_t *word);
 /* Whether this process takes part in barriers that others make. */
 bool mpi_hub_can_order_all(void);
 /* After something others may wait for: those that sleep look again. */

@@ -6,6 +6,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "mpi_shim/coll_impl.h"
@@ -251,6 +252,7 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	h->patience_ns = 100000;
 	h->crowded = mpi_coll_crowded_here();
 	h->spin = !mpi_coll_short_here();
+	h->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	return h;
 }
 

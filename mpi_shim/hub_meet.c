@@ -174,6 +174,7 @@ bool mpi_hub_has_master(const struct mpi_hub *h)
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 {
 	const size_t depth = h->number % MPI_HUB_DEPTH;
+	uint32_t missing;
 
 	mpi_hub_raise(h, *rc);
 	if (!h->crowded) {
@@ -187,11 +188,16 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
 	 * more, and who waits for it finds that out. */
 	h->arrivals[depth] += (uint32_t)h->n;
-	if (atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel) + 1 !=
-	    h->arrivals[depth])
-		return false;
-	met(h, MPI_SUCCESS);
-	return true;
+	missing = h->arrivals[depth] - 1 -
+		  atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel);
+	if (missing == 0) {
+		met(h, MPI_SUCCESS);
+		return true;
+	}
+	/* they may just be running, and to give the turn away would only bring back who waits as well */
+	if (missing < h->processors)
+		mpi_hub_look_out(h, &h->shared->release);
+	return false;
 }
 
 int mpi_hub_meet(struct mpi_hub *h)

@@ -26,6 +26,7 @@
 #define PATIENCE_LEAST_NS 5000
 #define LOOKS             20   /* looks between two rounds of progress, with a processor */
 #define TURNS             8    /* turns given away between two rounds of progress */
+#define LOOK_OUT_NS       2000 /* a turn given away is given back after that or more */
 #define SEEN_NS           5000 /* what a store takes to be seen, almost always: a sleep has an end */
 
 static bool reached(const _Atomic uint64_t *word, uint64_t least)
@@ -84,6 +85,18 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 		if (now - *since >= h->patience_ns)
 			return reached(word, least);
 	}
+}
+
+void mpi_hub_look_out(const struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	uint64_t since;
+
+	if (base_config()->ptl_spin_us == 0)
+		return;
+	since = base_now_ns();
+	do
+		base_cpu_relax();
+	while (!reached(word, h->number) && base_now_ns() - since < LOOK_OUT_NS);
 }
 
 /* What the next wait is worth after one that has ended. */

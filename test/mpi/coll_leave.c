@@ -9,7 +9,10 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#define MOST    4096 /* ints of a rank */
+#define FEW     8           /* ranks up to which all go in one step, if they are short */
+#define SHORT   (16 << 10)  /* bytes of such */
+#define BLOCK   (4 << 10)   /* bytes from which blocks of more ranks do */
+#define MOST    (512 << 10) /* bytes of all blocks */
 #define LIMIT_S 20.0
 
 static int *in, *out;
@@ -112,10 +115,21 @@ static bool others_end(int before)
 	return true;
 }
 
+/* Ints of a rank, or of each of its blocks. */
+static int length(enum what what)
+{
+	int most = MOST / tap_size / (int)sizeof(int);
+
+	if (what < ALLGATHER)
+		return 1 + draw_below(SHORT / (int)sizeof(int));
+	if (tap_size > FEW && (what == ALLGATHER || what == ALLTOALL))
+		return BLOCK / (int)sizeof(int) + draw_below(most - BLOCK / (int)sizeof(int));
+	return 1 + (draw_below(2) ? draw_below(64) : draw_below(most));
+}
+
 static const char *leave(enum what what)
 {
-	/* all blocks of a rank together are short */
-	int n = 1 + draw_below(MOST / tap_size), root = draw_below(tap_size);
+	int n = length(what), root = draw_below(tap_size);
 	int away = draw_below(tap_size), before;
 	const char *wrong = NULL;
 	MPI_Request request;
@@ -138,7 +152,10 @@ static const char *leave(enum what what)
 
 static const char *each(int round)
 {
-	return leave((enum what)(round % WHATS));
+	/* of more ranks only blocks go in one step */
+	int first = tap_size > FEW ? ALLGATHER : 0;
+
+	return leave((enum what)(first + round % (WHATS - first)));
 }
 
 int main(int argc, char **argv)
@@ -149,8 +166,8 @@ int main(int argc, char **argv)
 
 	MPI_Init(&argc, &argv);
 	tap_start(argc, argv, 24);
-	in = malloc(sizeof(int) * MOST * 2);
-	out = malloc(sizeof(int) * MOST * 2);
+	in = malloc(MOST);
+	out = malloc(MOST);
 	MPI_Win_allocate_shared(tap_rank ? 0 : 64, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &ended, &win);
 	MPI_Win_shared_query(win, 0, &bytes, &unit, &ended);
 	if (!in || !out || bytes != 64) {
