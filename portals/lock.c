@@ -8,16 +8,21 @@
 
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/barrier.h"
+#include "base/config.h"
 #include "base/cpu.h"
 #include "nal/nal.h"
 #include "portals/ni.h"
 
-#define SPIN       200
+#define SPIN       200 /* looks at a thread that is to hand over */
+#define SPIN_NS    5000
+#define LOOKS      16      /* between two at the clock */
+#define TURNS      8       /* given away before a sleep */
 #define SLEEP_NS   1000000 /* between looks at whether the holder lives */
 #define SEEN_NS    20000   /* far longer than a store takes to be seen */
 #define TURN_NS    100000  /* for a peer to end its revocation, which takes SEEN_NS */
@@ -285,18 +290,48 @@ static bool take_free(struct ptl_region *r, uint32_t token)
 	return move_word(r, 0, token);
 }
 
+/* Until the lock is ours or biased, or for as long as a call takes that copies some ten kilobytes. */
+static bool take_soon(struct ptl_region *r)
+{
+	uint64_t since = base_now_ns();
+	uint32_t held;
+
+	do {
+		for (int i = 0; i < LOOKS; i++) {
+			held = atomic_load_explicit(&r->lock, memory_order_relaxed);
+			if (held & PTL_LOCK_BIASED)
+				return false;
+			if (!held && take_free(r, PTL_LOCK_OWNER))
+				return true;
+			base_cpu_relax();
+		}
+	} while (base_now_ns() - since < SPIN_NS);
+	return false;
+}
+
+/* The holder may be waiting for our processor; and to be woken would take it a call of the kernel. */
+static bool take_in_turn(struct ptl_region *r)
+{
+	for (int i = 0; i < TURNS; i++) {
+		uint32_t held = atomic_load_explicit(&r->lock, memory_order_relaxed);
+
+		if (held & PTL_LOCK_BIASED)
+			return false;
+		if (!held && take_free(r, PTL_LOCK_OWNER))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
 /* A waiter keeps the WAIT bit set when it takes the lock: others may be asleep behind it. */
 void ptl_lock_wait(struct ptl_ni *ni)
 {
 	struct ptl_region *r = ni->view.r;
-	uint32_t held = 0;
+	uint32_t held;
 
-	for (int i = 0; i < SPIN && ni->spin_ns && !(held & PTL_LOCK_BIASED); i++) {
-		held = atomic_load_explicit(&r->lock, memory_order_relaxed);
-		if (!held && take_free(r, PTL_LOCK_OWNER))
-			return;
-		base_cpu_relax();
-	}
+	if (base_config()->ptl_spin_us != 0 && (take_soon(r) || take_in_turn(r)))
+		return;
 	for (;;) {
 		held = atomic_load_explicit(&r->lock, memory_order_relaxed);
 		if (held & PTL_LOCK_BIASED) {

@@ -19,8 +19,10 @@
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
 /* Lines after which an empty ring begins again: they stay in the nearest caches. To begin again costs a look at the
  * consumer's line, so a producer that has a core to itself does so later; where many share one, all their rings lie there. */
-#define SHM_LAP_LEAST   96u
-#define SHM_LAP_ALONE   320u
+#define SHM_LAP_LEAST 96u
+#define SHM_LAP_ALONE 320u
+/* What was skipped is taken before there is room behind where the ring began again, so that has room for some messages. */
+#define SHM_LAP_ROOM    4u
 #define SHM_SLOTS       8 /* of a pipe */
 #define SHM_WAYS        5 /* classes of long messages, by length */
 #define SHM_SPLICE_FROM 2 /* the first of them that pipes of the kernel are for */
@@ -173,7 +175,7 @@ static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 		return left;
 	/* a header has 16 bits for what is skipped */
 	return at >= r->lap && left <= UINT16_MAX && r->ch->head_seen == r->ch->tail &&
-			       at >= shm_lines(size, 0)
+			       at >= SHM_LAP_ROOM * shm_lines(size, 0)
 		       ? left
 		       : 0;
 }
