@@ -268,14 +268,14 @@ static void failed(struct ofi *o)
 	}
 }
 
-/* Nothing arrives or ends any more, so peers will be found silent: this is why. */
-static void blind(struct ofi *o, ssize_t err)
+/* Little or nothing arrives or ends any more, so peers may be found silent: this is why. */
+static void blind(struct ofi *o, const char *what, ssize_t err)
 {
 	if (o->said_blind)
 		return;
 	o->said_blind = true;
-	base_warn("libfabric's provider %s does not say any more what has arrived (fi_cq_read): %s",
-		  o->info->fabric_attr->prov_name, o->lib->strerror((int)-err));
+	base_warn("libfabric's provider %s does not %s: %s", o->info->fabric_attr->prov_name, what,
+		  o->lib->strerror((int)-err));
 }
 
 /*
@@ -300,6 +300,7 @@ static unsigned int link_poll(void *link)
 	unsigned int done = 0;
 	bool again = true;
 	ssize_t n;
+	int err;
 
 	/* each look makes the provider look everywhere: not once more only to find nothing */
 	do {
@@ -311,15 +312,15 @@ static unsigned int link_poll(void *link)
 			continue;
 		}
 		if (n < 0 && n != -FI_EAGAIN)
-			blind(o, n);
+			blind(o, "say any more what has arrived (fi_cq_read)", n);
 		for (ssize_t i = 0; i < n; i++)
 			completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;
 		/* within the host a read is over when it has begun */
 		again = n == BATCH || (o->reads && ofi_is_local(o->info) && done < BATCH);
 	} while (again && done < POLL_MOST);
-	if (o->idle)
-		ofi_post(o);
+	if (o->idle && (err = ofi_post(o)) < 0)
+		blind(o, "take buffers for what arrives (fi_recvmsg)", err);
 	if (done)
 		o->look_ns = LOOK_NS;
 	return done;

@@ -19,7 +19,8 @@
 
 static ssize_t answer; /* of calls that start something */
 static ssize_t
-	looked; /* of a look for completions, if it is not that there is none, or one in error */
+	looked;    /* of a look for completions, if it is not that there is none, or one in error */
+static int posted; /* whether buffers are taken */
 static struct fi_cq_err_entry error;
 static enum rdma_end ended; /* how what was under way did */
 static char said[128];
@@ -201,7 +202,7 @@ int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key
 int ofi_post(struct ofi *o)
 {
 	(void)o;
-	return 0;
+	return posted;
 }
 
 void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
@@ -241,6 +242,7 @@ static int fresh(void **state)
 	error = (struct fi_cq_err_entry){ .err = 0 };
 	way = (struct ofi_way){ .refs = 1 };
 	answer = looked = 0;
+	posted = 0;
 	beside = 0;
 	*said = '\0';
 	return 0;
@@ -410,6 +412,23 @@ static void that_nothing_is_told_any_more_is_said_once(void **state)
 	assert_null(strstr(at + 1, "provider stub"));
 }
 
+static void that_no_buffer_is_taken_is_said_once(void **state)
+{
+	struct ofi_recv recv = { .idle = true };
+	char text[512], *at;
+
+	(void)state;
+	o.idle = &recv;
+	warned_by_polling(text, sizeof(text));
+	assert_string_equal(text, "");
+	posted = -FI_EOTHER;
+	warned_by_polling(text, sizeof(text));
+	at = strstr(text, "provider stub does not take buffers for what arrives (fi_recvmsg): "
+			  "something of libfabric's own");
+	assert_non_null(at);
+	assert_null(strstr(at + 1, "provider stub"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,6 +441,7 @@ int main(void)
 		cmocka_unit_test_setup(a_word_goes_beside_a_bare_packet, fresh),
 		cmocka_unit_test_setup(and_comes_with_it, fresh),
 		cmocka_unit_test_setup(that_nothing_is_told_any_more_is_said_once, fresh),
+		cmocka_unit_test_setup(that_no_buffer_is_taken_is_said_once, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

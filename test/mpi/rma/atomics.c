@@ -7,6 +7,7 @@
  */
 #include <complex.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -270,18 +271,21 @@ static const char *counters(int round)
 	return NULL;
 }
 
-static const char *compare_and_swap(int round)
+/* A whole number of so many bytes, the lowest first as in memory, is raised by one again and again. */
+static const char *swaps(MPI_Datatype type, int target, int element)
 {
-	int seen = 0, next, old, end = 0;
+	uint64_t seen = 0, next = 0, old = 0, mask;
+	int size;
 
-	make_window(round % FLAVORS, 64, 4);
+	MPI_Type_size(type, &size);
+	mask = UINT64_MAX >> (64 - 8 * size);
 	CHECK_OK(MPI_Win_lock_all(0, win));
 	for (int i = 0; i < REPEAT; i++) {
 		for (;;) {
-			next = seen + 1;
-			CHECK_OK(MPI_Compare_and_swap(&next, &seen, &old, MPI_INT, tap_size - 1, 3,
-						      win));
-			CHECK_OK(MPI_Win_flush(tap_size - 1, win));
+			next = (seen + 1) & mask;
+			CHECK_OK(MPI_Compare_and_swap(&next, &seen, &old, type, target,
+						      element * (MPI_Aint)sizeof(old), win));
+			CHECK_OK(MPI_Win_flush(target, win));
 			if (old == seen)
 				break;
 			seen = old;
@@ -290,12 +294,29 @@ static const char *compare_and_swap(int round)
 	}
 	CHECK_OK(MPI_Win_unlock_all(win));
 	MPI_Barrier(MPI_COMM_WORLD);
-	CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, tap_size - 1, 0, win));
-	CHECK_OK(MPI_Get(&end, 1, MPI_INT, tap_size - 1, 3, 1, MPI_INT, win));
-	CHECK_OK(MPI_Win_unlock(tap_size - 1, win));
-	free_window(round % FLAVORS);
-	CHECK_INT(end, tap_size * REPEAT);
+	CHECK_OK(MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win));
+	CHECK_OK(MPI_Get(&next, 8, MPI_BYTE, target, element * (MPI_Aint)sizeof(next), 8, MPI_BYTE,
+			 win));
+	CHECK_OK(MPI_Win_unlock(target, win));
+	if (next != ((uint64_t)tap_size * REPEAT & mask))
+		return tap_wrong("of %d bytes: %llu in the end", size, (unsigned long long)next);
 	return NULL;
+}
+
+static const char *compare_and_swap(int round)
+{
+	static const MPI_Datatype kinds[] = { MPI_INT,           MPI_SIGNED_CHAR, MPI_BYTE,
+					      MPI_UINT16_T,      MPI_SHORT,       MPI_LOGICAL,
+					      MPI_UNSIGNED_LONG, MPI_AINT };
+	enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
+	const char *wrong = NULL;
+
+	make_window(round % FLAVORS, KINDS * sizeof(uint64_t), 1);
+	for (int i = 0; i < KINDS && !wrong; i++)
+		wrong = swaps(kinds[i], tap_size - 1, i);
+	MPI_Barrier(MPI_COMM_WORLD);
+	free_window(round % FLAVORS);
+	return wrong;
 }
 
 struct mixed {
