@@ -215,8 +215,8 @@ int mpi_hub_lost(const struct mpi_hub *h);
 
 /* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least);
-/* The same, not longer than a switch of processes takes: then it is still to be awaited. */
-void mpi_hub_look_out(const struct mpi_hub *h, const _Atomic uint64_t *word);
+/* For the release, not longer than a switch of processes takes: then it is still to be awaited. */
+void mpi_hub_look_out(const struct mpi_hub *h);
 /* Whether this process takes part in barriers that others make. */
 bool mpi_hub_can_order_all(void);
 /* After something others may wait for: those that sleep look again. */

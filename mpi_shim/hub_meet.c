@@ -196,7 +196,7 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	}
 	/* they may just be running, and to give the turn away would only bring back who waits as well */
 	if (missing < h->processors)
-		mpi_hub_look_out(h, &h->shared->release);
+		mpi_hub_look_out(h);
 	return false;
 }
 

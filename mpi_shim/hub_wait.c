@@ -87,7 +87,7 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 	}
 }
 
-void mpi_hub_look_out(const struct mpi_hub *h, const _Atomic uint64_t *word)
+void mpi_hub_look_out(const struct mpi_hub *h)
 {
 	uint64_t since;
 
@@ -96,7 +96,7 @@ void mpi_hub_look_out(const struct mpi_hub *h, const _Atomic uint64_t *word)
 	since = base_now_ns();
 	do
 		base_cpu_relax();
-	while (!reached(word, h->number) && base_now_ns() - since < LOOK_OUT_NS);
+	while (!reached(&h->shared->release, h->number) && base_now_ns() - since < LOOK_OUT_NS);
 }
 
 /* What the next wait is worth after one that has ended. */

@@ -290,13 +290,14 @@ static bool take_free(struct ptl_region *r, uint32_t token)
 	return move_word(r, 0, token);
 }
 
-/* Until the lock is ours or biased, or for as long as a call takes that copies some ten kilobytes. */
+/* Looks for as long as a call takes that copies some ten kilobytes; then gives turns away, as the holder may be waiting for
+ * our processor: to be woken would take it a call of the kernel. False: to sleep, or the lock is biased. */
 static bool take_soon(struct ptl_region *r)
 {
-	uint64_t since = base_now_ns();
+	const uint64_t since = base_now_ns();
 	uint32_t held;
 
-	do {
+	for (int turns = 0; turns < TURNS;) {
 		for (int i = 0; i < LOOKS; i++) {
 			held = atomic_load_explicit(&r->lock, memory_order_relaxed);
 			if (held & PTL_LOCK_BIASED)
@@ -305,21 +306,10 @@ static bool take_soon(struct ptl_region *r)
 				return true;
 			base_cpu_relax();
 		}
-	} while (base_now_ns() - since < SPIN_NS);
-	return false;
-}
-
-/* The holder may be waiting for our processor; and to be woken would take it a call of the kernel. */
-static bool take_in_turn(struct ptl_region *r)
-{
-	for (int i = 0; i < TURNS; i++) {
-		uint32_t held = atomic_load_explicit(&r->lock, memory_order_relaxed);
-
-		if (held & PTL_LOCK_BIASED)
-			return false;
-		if (!held && take_free(r, PTL_LOCK_OWNER))
-			return true;
-		sched_yield();
+		if (base_now_ns() - since >= SPIN_NS) {
+			sched_yield();
+			turns++;
+		}
 	}
 	return false;
 }
@@ -330,7 +320,7 @@ void ptl_lock_wait(struct ptl_ni *ni)
 	struct ptl_region *r = ni->view.r;
 	uint32_t held;
 
-	if (base_config()->ptl_spin_us != 0 && (take_soon(r) || take_in_turn(r)))
+	if (base_config()->ptl_spin_us != 0 && take_soon(r))
 		return;
 	for (;;) {
 		held = atomic_load_explicit(&r->lock, memory_order_relaxed);
