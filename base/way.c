@@ -9,9 +9,9 @@
 #define REST_MOST   4096
 #define COST_FACTOR UINT64_C(64) /* of all time a trial may cost one part in so many */
 
-void base_way_init(struct base_way *w, bool second, bool likely)
+void base_way_init(struct base_way *w, bool second)
 {
-	*w = (struct base_way){ .left = likely ? REST_LEAST : REST_FIRST, .second = second };
+	*w = (struct base_way){ .left = REST_FIRST, .second = second };
 }
 
 static uint64_t median(uint64_t *of)

@@ -27,8 +27,8 @@ struct base_way {
 	uint64_t cost[2][BASE_WAY_RUNS]; /* as it was, the other way */
 };
 
-/* `second`: which way it goes to begin with. `likely`: that is mostly the faster one, and is not doubted at once. */
-void base_way_init(struct base_way *w, bool second, bool likely);
+/* `second`: which way it goes to begin with. */
+void base_way_init(struct base_way *w, bool second);
 
 static inline bool base_way_timed(const struct base_way *w)
 {

@@ -28,7 +28,7 @@ void mpi_hub_way_init(struct mpi_hub *h)
 		/* what each gives to another alone is not in the caches of several, and is read once */
 		const bool reads = h->crowded && k >= MPI_HUB_WAY_LENGTHS;
 
-		base_way_init(&h->ways.of[k], reads, h->crowded);
+		base_way_init(&h->ways.of[k], reads);
 		h->ways.next |= (uint64_t)reads << k;
 	}
 	h->ways.now = h->ways.next;

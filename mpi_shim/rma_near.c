@@ -31,8 +31,8 @@ static struct base_way way[2][CLASSES]; /* gets, puts; what 1024 bytes take, in 
 void mpi_rma_near_init(void)
 {
 	for (int k = 0; k < CLASSES; k++) {
-		base_way_init(&way[0][k], false, false);
-		base_way_init(&way[1][k], false, false);
+		base_way_init(&way[0][k], false);
+		base_way_init(&way[1][k], false);
 	}
 }
 

@@ -21,8 +21,8 @@ extern int bench_rank, bench_ranks;
 /* Runs an operation `count` times, on all ranks; rank 0 writes to ticks[] what each took. */
 typedef void bench_run_fn(void *arg, int count, uint64_t *ticks);
 
-/* What a value is: one operation, as rank 0 sees it, or the mean of a repetition up to when the last rank is through
- * (a barrier), which is the right thing where single operations overlap. */
+/* What a value is: one operation, as rank 0 sees it, or the mean of a repetition from when the first rank begins to
+ * when the last is through (a barrier), which is the right thing where single operations overlap. */
 enum bench_value { BENCH_EACH, BENCH_MEAN };
 
 /* MPI_Init, and the command line: returns the arguments that are the program's own, ended by NULL. */
