@@ -72,7 +72,7 @@ struct mpi_hub_note {
 
 static_assert(sizeof(struct mpi_hub_note) == 16, "notes share cache lines");
 
-/* Then seats[n], flags[DEPTH][n], results[DEPTH], notes[n][NOTES], places[DEPTH][n + 1]; the last place is the
+/* Then seats[n], cpus[n], flags[DEPTH][n], results[DEPTH], notes[n][NOTES], places[DEPTH][n + 1]; the last place is the
  * result's; longs[LONGS][n + 1] likewise. */
 struct mpi_hub_shared {
 	_Alignas(64) uint64_t token;
@@ -120,6 +120,7 @@ struct mpi_hub {
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */
 	size_t bytes;
 	struct mpi_hub_seat *seats;
+	_Atomic int32_t *cpus; /* the processor on which each rank arrived last, if they are crowded */
 	struct mpi_hub_flag *flags, *results;
 	struct mpi_hub_note *notes;
 	char *places, *longs;

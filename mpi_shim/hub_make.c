@@ -114,9 +114,14 @@ static size_t seats_at(void)
 	return sizeof(struct mpi_hub_shared);
 }
 
-static size_t flags_at(const struct mpi_hub *h)
+static size_t cpus_at(const struct mpi_hub *h)
 {
 	return seats_at() + (size_t)h->n * sizeof(struct mpi_hub_seat);
+}
+
+static size_t flags_at(const struct mpi_hub *h)
+{
+	return cpus_at(h) + (((size_t)h->n * sizeof(*h->cpus) + 63) & ~(size_t)63);
 }
 
 static size_t results_at(const struct mpi_hub *h)
@@ -145,6 +150,7 @@ static void lay_out(struct mpi_hub *h, void *memory)
 
 	h->shared = memory;
 	h->seats = (struct mpi_hub_seat *)(void *)(at + seats_at());
+	h->cpus = (_Atomic int32_t *)(void *)(at + cpus_at(h));
 	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
 	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
 	h->notes = (struct mpi_hub_note *)(void *)(at + notes_at(h));

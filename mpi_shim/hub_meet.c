@@ -4,6 +4,8 @@
  * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of all ranks of a
  * node. See hub.h.
  */
+#include <sched.h>
+
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/hub_impl.h"
 
@@ -170,11 +172,34 @@ bool mpi_hub_has_master(const struct mpi_hub *h)
 	return h->crowded || h->n > MPI_HUB_FEW_RANKS;
 }
 
+/* The processor where this rank is, which the others are told when it changes: it seldom does. */
+static int32_t tell_cpu(struct mpi_hub *h)
+{
+	_Atomic int32_t *mine = &h->cpus[h->me];
+	int32_t cpu = (int32_t)sched_getcpu();
+
+	if (atomic_load_explicit(mine, memory_order_relaxed) != cpu)
+		atomic_store_explicit(mine, cpu, memory_order_relaxed);
+	return cpu;
+}
+
+/* A rank is missing that was on this processor last: it needs our turn. */
+static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
+{
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me &&
+		    atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
+		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < h->number)
+			return true;
+	return false;
+}
+
 /* Says that it is here; true: as the last one, or as the master when all others are. */
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 {
 	const size_t depth = h->number % MPI_HUB_DEPTH;
 	uint32_t missing;
+	int32_t cpu;
 
 	mpi_hub_raise(h, *rc);
 	if (!h->crowded) {
@@ -188,6 +213,7 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
 	 * more, and who waits for it finds that out. */
 	h->arrivals[depth] += (uint32_t)h->n;
+	cpu = tell_cpu(h);
 	missing = h->arrivals[depth] - 1 -
 		  atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel);
 	if (missing == 0) {
@@ -195,7 +221,7 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 		return true;
 	}
 	/* they may just be running, and to give the turn away would only bring back who waits as well */
-	if (missing < h->processors)
+	if (missing < h->processors && !keeps_from_running(h, cpu))
 		mpi_hub_look_out(h);
 	return false;
 }
