@@ -120,7 +120,8 @@ struct mpi_hub {
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */
 	size_t bytes;
 	struct mpi_hub_seat *seats;
-	_Atomic int32_t *cpus; /* the processor on which each rank arrived last, if they are crowded */
+	_Atomic int32_t
+		*cpus; /* the processor on which each rank arrived last, if they are crowded */
 	struct mpi_hub_flag *flags, *results;
 	struct mpi_hub_note *notes;
 	char *places, *longs;

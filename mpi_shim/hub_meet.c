@@ -187,8 +187,7 @@ static int32_t tell_cpu(struct mpi_hub *h)
 static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
 {
 	for (int i = 0; i < h->n; i++)
-		if (i != h->me &&
-		    atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
+		if (i != h->me && atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
 		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < h->number)
 			return true;
 	return false;

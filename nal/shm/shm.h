@@ -29,6 +29,7 @@
 #include <string.h>
 
 #include "base/copy.h"
+#include "base/way.h"
 #include "nal/nal.h"
 #include "nal/shm/shm_ring.h"
 #include "portals/ni.h"
@@ -157,6 +158,8 @@ struct shm {
 	 * The line may be gone by then: to ask for it is no access. */
 	const void *answer;
 	uint32_t eager;
+	struct base_way
+		in_turns[SHM_WAYS]; /* where processors are short, to the pipe being the second */
 };
 
 static inline struct shm *shm_of(const struct ptl_ni *ni)
@@ -342,6 +345,12 @@ static inline unsigned int shm_way_of(uint64_t length)
 	return k;
 }
 void shm_way_init(struct shm_peer *p);
+/* Tells the peer, if it does not know, which way we want what comes from it. */
+void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
+/* Where processors are short: data of messages of this length are copied to where they belong. What shm_way_moving() says goes
+ * to shm_way_moved(); `copies`: of each byte, here and at the source. */
+uint64_t shm_way_moving(const struct shm *s, uint64_t length);
+void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, int copies);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */
 void shm_way_began(const struct shm *s, struct shm_peer *p);
 void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);

@@ -6,7 +6,8 @@
  * the destination copies them out at the same time. Which it is depends on who is inside the library at that moment,
  * chunk by chunk:
  *
- *   both inside          pipe, or claims by both: what was faster lately (shm_way.c); instead of
+ *   both inside          pipe, or claims by both (where processors are short by the destination): what
+ *                        was faster lately (shm_way.c); instead of
  *                        claims, both ways at once, a pipe of the kernel (shm_splice.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
@@ -28,6 +29,7 @@
 	(512u * 1024) /* by one side alone: long enough that the system call does not show */
 #define HALVES_LEAST (64u * 1024) /* bytes of a message of which each side has a half of its own */
 #define PATIENCE_NS  20000        /* how long the destination leaves a silent source the pipe */
+#define TURN_NS      100000       /* ... where it may have to wait for its turn */
 #define SPLICE_NS    50000 /* ... of the kernel: it reads as long as that, and claims take longer */
 #define AWAY_NS      5000  /* ... if it is outside: longer than from one call to the next */
 #define BETWEEN_NS   1000  /* ... by our own pipe: who polls is back by then */
@@ -184,6 +186,12 @@ struct load {
 	struct shm_move move[SHM_TOGETHER];
 };
 
+/* Takes data in that may come either way. */
+static bool has_choice(const struct job *j)
+{
+	return !j->source && j->p->cma && j->p->index != SHM_SELF;
+}
+
 static bool is_full(const struct load *x)
 {
 	return x->n == SHM_TOGETHER || x->bytes >= CLAIM_BYTES;
@@ -191,15 +199,20 @@ static bool is_full(const struct load *x)
 
 static void move_load(struct shm *s, struct load *x)
 {
-	const bool together = shm_copy_together(x->move, x->n);
+	ptl_ni_fail_t fail[SHM_TOGETHER] = { PTL_NI_OK };
+	uint64_t since;
 
+	if (!x->n)
+		return;
+	since = shm_way_moving(s, x->job[0].length);
+	if (!shm_copy_together(x->move, x->n))
+		for (unsigned int i = 0; i < x->n; i++)
+			fail[i] = shm_copy(&x->move[i].to, &x->move[i].from, x->move[i].len);
+	if (has_choice(&x->job[0]))
+		shm_way_moved(s, x->job[0].length, since, x->bytes, 1);
 	s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += x->bytes;
-	for (unsigned int i = 0; i < x->n; i++) {
-		const struct shm_move *m = &x->move[i];
-
-		placed(&x->job[i], x->chunks[i],
-		       together ? PTL_NI_OK : shm_copy(&m->to, &m->from, m->len));
-	}
+	for (unsigned int i = 0; i < x->n; i++)
+		placed(&x->job[i], x->chunks[i], fail[i]);
 	x->n = 0;
 	x->bytes = 0;
 }
@@ -351,17 +364,22 @@ static bool drain_slots(struct job *j)
 	const uint32_t end = j->p->drain_at + SHM_SLOTS;
 	ptl_ni_fail_t fail = PTL_NI_OK, failed;
 	uint32_t k = j->p->drain_at, n = 0, was = 0, chunk;
+	uint64_t since, bytes = 0;
 
 	while (k < end && !of_message(j, slot_at(j, k), &chunk))
 		k++;
 	if (k == end || !atomic_compare_exchange_strong(busy, &was, 1))
 		return false;
+	since = shm_way_moving(j->s, j->length);
 	for (; k < end && of_message(j, slot_at(j, k), &chunk); k++, n++) {
 		failed = drain_slot(j, k, chunk);
+		bytes += bytes_at(j, chunk, 1);
 		fail = failed != PTL_NI_OK ? failed : fail;
 	}
 	atomic_store_explicit(busy, 0, memory_order_release);
 	j->p->drain_at = k % SHM_SLOTS;
+	if (n && has_choice(j))
+		shm_way_moved(j->s, j->length, since, bytes, 2);
 	if (n)
 		placed(j, n, fail);
 	return n;
@@ -552,15 +570,16 @@ static bool lasts(uint64_t *since, uint64_t ns)
 
 static bool use_pipe(const struct job *j)
 {
+	const struct shm_channel *decider;
 	long how = base_config()->ptl_shm_long;
 
 	if (!j->p->cma)
 		return true;
 	if (how != BASE_LONG_AUTO)
 		return how == BASE_LONG_PIPE;
-	return j->s->ni->spin_ns &&
-	       !atomic_load_explicit(&j->decider->claims[shm_way_of(j->length)],
-				     memory_order_relaxed);
+	/* where processors are short the destination decides, which for a get is not the target */
+	decider = j->s->ni->spin_ns ? j->decider : j->pipe->ch;
+	return !atomic_load_explicit(&decider->claims[shm_way_of(j->length)], memory_order_relaxed);
 }
 
 static bool use_splice(const struct job *j)
@@ -593,7 +612,7 @@ static bool comes_back(const struct job *j)
 static uint64_t patience(const struct job *j, bool inside)
 {
 	if (use_pipe(j))
-		return inside ? PATIENCE_NS : BETWEEN_NS;
+		return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
 	if (use_splice(j) && shm_splice_accept(j->p))
 		return inside ? SPLICE_NS : AWAY_NS;
 	return 0;
@@ -642,6 +661,7 @@ static bool step_destination(struct job *j, struct load *x)
 	uint64_t leave;
 	bool inside, any;
 
+	shm_way_tell(j->s, p, j->length);
 	if (drain_slots(j)) {
 		p->pipe_since = 0;
 		tell(j);

@@ -19,6 +19,10 @@
  * be spliced. As the messages of one way have the cores that the others leave them, both ways
  * change together then, and one of the two processes decides. Messages of much different lengths are of different
  * minds about it, and have a trial each.
+ *
+ * Where processors are short a landing takes as long as others' turns do, so who takes data in looks at the time of its own
+ * copies instead, from whomever they come (base/way.h): those of the kernel, beside those out of a pipe, counted twice,
+ * as the source makes one, too. Claims come first, for they need no turn of the source.
  */
 #include "base/config.h"
 #include "base/cpu.h"
@@ -177,4 +181,37 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 	}
 	/* what goes on is busy from here on */
 	p->busy_since = p->timed && (f->land[0].first || f->land[1].first) ? now : 0;
+}
+
+/* ---- where processors are short --------------------------------------------------------------- */
+
+void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
+{
+	const unsigned int k = shm_way_of(length);
+	const bool claims = s->ni->spin_ns ? p->way[k].claims : !s->in_turns[k].second;
+	_Atomic uint32_t *told = &p->in.ch->claims[k];
+
+	if (atomic_load_explicit(told, memory_order_relaxed) != claims)
+		atomic_store_explicit(told, claims, memory_order_relaxed);
+}
+
+uint64_t shm_way_moving(const struct shm *s, uint64_t length)
+{
+	return base_way_timed(&s->in_turns[shm_way_of(length)]) ? base_now_ns() : 0;
+}
+
+void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, int copies)
+{
+	struct base_way *w = &s->in_turns[shm_way_of(length)];
+	const enum base_way_phase was = w->phase;
+	const bool piped = w->second;
+	uint64_t ns = since ? base_now_ns() - since : 0;
+
+	if (s->ni->spin_ns || base_config()->ptl_shm_long != BASE_LONG_AUTO)
+		return;
+	base_way_ended(w, (ns << 10) * (uint64_t)copies / (bytes | 1));
+	if (was == BASE_WAY_PRESENT && w->phase == BASE_WAY_SETTLES)
+		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
+	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->second == piped)
+		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
 }

@@ -41,6 +41,8 @@ static int fresh(void **state)
 	peer = (struct shm_peer){ .index = 1, .cma = true, .in = { .ch = &channel } };
 	ni = (struct ptl_ni){ .view = { .r = &region }, .spin_ns = 100000 };
 	s = (struct shm){ .ni = &ni };
+	for (int k = 0; k < SHM_WAYS; k++)
+		base_way_init(&s.in_turns[k], false);
 	under_way = 0;
 	shm_way_init(&peer);
 	return 0;
@@ -87,6 +89,25 @@ static unsigned int stream(unsigned int n, uint64_t length)
 	return claimed;
 }
 
+/* The same taken in by ourselves, where processors are short. */
+static unsigned int stream_in_turns(unsigned int n, uint64_t length)
+{
+	unsigned int claimed = 0;
+	uint64_t since;
+	bool claims;
+
+	while (n--) {
+		shm_way_tell(&s, &peer, length);
+		claims = by_claims(length);
+		claimed += claims;
+		since = shm_way_moving(&s, length);
+		clock_ns += (claims ? claims_ns : pipe_ns) * length / LENGTH;
+		shm_way_moved(&s, length, since, length, claims ? 1 : 2);
+		clock_ns += 1000000;
+	}
+	return claimed;
+}
+
 static void the_faster_way_is_found(void **state)
 {
 	(void)state;
@@ -98,6 +119,25 @@ static void the_faster_way_is_found(void **state)
 	/* trials cost little: two parts in a hundred at most of the time */
 	assert_in_range(20000 - stream(20000, LENGTH), 1, 20000 * 2 / 100 * 12 / 18);
 	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 1);
+}
+
+static void copies_count_where_processors_are_short(void **state)
+{
+	(void)state;
+	ni.spin_ns = 0;
+	claims_ns = 12000;
+	pipe_ns = 5500; /* and as much at the source */
+	assert_in_range(5000 - stream_in_turns(5000, LENGTH), 1, 5000 / 7);
+	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 0);
+	pipe_ns = 4000;
+	stream_in_turns(200, LENGTH);
+	assert_in_range(stream_in_turns(20000, LENGTH), 1, 20000 / 30);
+	assert_int_equal(region.stat.counts[PTL_COUNT_WAY_CHANGED], 1);
+	/* what was observed of landings counts as soon as they are not */
+	ni.spin_ns = 100000;
+	peer.way[shm_way_of(LENGTH)].claims = true;
+	shm_way_tell(&s, &peer, LENGTH);
+	assert_true(by_claims(LENGTH));
 }
 
 static void the_way_is_kept_that_is_as_fast(void **state)
@@ -340,6 +380,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_faster_way_is_found, fresh),
+		cmocka_unit_test_setup(copies_count_where_processors_are_short, fresh),
 		cmocka_unit_test_setup(the_way_is_kept_that_is_as_fast, fresh),
 		cmocka_unit_test_setup(a_machine_that_changes_is_followed, fresh),
 		cmocka_unit_test_setup(many_under_way_count_as_they_end, fresh),
