@@ -132,7 +132,7 @@
 	  "File of \"pid port\" lines: network ports of well-known process ids.")                  \
 	X(PTL_DEF_PORTLIST, ptl_def_portlist, STR, NULL, 0, 0, "port:port:...",                    \
 	  "Network ports to choose from when the process id names none.")                          \
-	X(PTL_MPI_SHORT, ptl_mpi_short, INT, 16384, 0, 65536, "bytes",                             \
+	X(PTL_MPI_SHORT, ptl_mpi_short, INT, 32768, 0, 65536, "bytes",                             \
 	  "MPI: longest message that is sent whether its receive is posted or not, and kept in "   \
 	  "the pool if it is not.")                                                                \
 	X(PTL_MPI_LOCAL, ptl_mpi_local, INT, 16384, 0, 65536, "bytes",                             \
