@@ -22,7 +22,7 @@ extern int bench_rank, bench_ranks;
 typedef void bench_run_fn(void *arg, int count, uint64_t *ticks);
 
 /* What a value is: one operation, as rank 0 sees it, or the mean of a repetition from when the first rank begins to
- * when the last is through (a barrier), which is the right thing where single operations overlap. */
+ * when the last is through (a barrier), all on one machine, which is the right thing where single operations overlap. */
 enum bench_value { BENCH_EACH, BENCH_MEAN };
 
 /* MPI_Init, and the command line: returns the arguments that are the program's own, ended by NULL. */

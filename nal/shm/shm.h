@@ -153,6 +153,7 @@ struct shm {
 		 * it in, now and after the next one in vain */
 		uint32_t turns, late, no_turns, no_turns_next;
 		uint32_t outside; /* turns still to be given away without the lock */
+		bool last_look;   /* before a sleep: nothing is left to others that we can do */
 	} wait;
 	/* Where an answer to what a call has just got would begin, to be asked for when the call leaves; NULL: none is expected.
 	 * The line may be gone by then: to ask for it is no access. */
@@ -347,10 +348,10 @@ static inline unsigned int shm_way_of(uint64_t length)
 void shm_way_init(struct shm_peer *p);
 /* Tells the peer, if it does not know, which way we want what comes from it. */
 void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
-/* Where processors are short: data of messages of this length are copied to where they belong. What shm_way_moving() says goes
- * to shm_way_moved(); `copies`: of each byte, here and at the source. */
+/* Where processors are short: data of messages of this length are copied to where they belong, `piped` out of a pipe. What
+ * shm_way_moving() says goes to shm_way_moved(). */
 uint64_t shm_way_moving(const struct shm *s, uint64_t length);
-void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, int copies);
+void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, bool piped);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */
 void shm_way_began(const struct shm *s, struct shm_peer *p);
 void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);

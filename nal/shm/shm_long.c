@@ -209,7 +209,7 @@ static void move_load(struct shm *s, struct load *x)
 		for (unsigned int i = 0; i < x->n; i++)
 			fail[i] = shm_copy(&x->move[i].to, &x->move[i].from, x->move[i].len);
 	if (has_choice(&x->job[0]))
-		shm_way_moved(s, x->job[0].length, since, x->bytes, 1);
+		shm_way_moved(s, x->job[0].length, since, x->bytes, false);
 	s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += x->bytes;
 	for (unsigned int i = 0; i < x->n; i++)
 		placed(&x->job[i], x->chunks[i], fail[i]);
@@ -379,7 +379,7 @@ static bool drain_slots(struct job *j)
 	atomic_store_explicit(busy, 0, memory_order_release);
 	j->p->drain_at = k % SHM_SLOTS;
 	if (n && has_choice(j))
-		shm_way_moved(j->s, j->length, since, bytes, 2);
+		shm_way_moved(j->s, j->length, since, bytes, true);
 	if (n)
 		placed(j, n, fail);
 	return n;
@@ -611,6 +611,8 @@ static bool comes_back(const struct job *j)
  * unless it never comes round to it. */
 static uint64_t patience(const struct job *j, bool inside)
 {
+	if (j->s->wait.last_look)
+		return 0;
 	if (use_pipe(j))
 		return !inside ? BETWEEN_NS : j->s->ni->spin_ns ? PATIENCE_NS : TURN_NS;
 	if (use_splice(j) && shm_splice_accept(j->p))
@@ -618,14 +620,16 @@ static uint64_t patience(const struct job *j, bool inside)
 	return 0;
 }
 
-/* A slot was filled or emptied for a side that can do nothing else: it may be about to sleep. */
+/* A slot was filled or emptied for a side that may be about to sleep. */
 static void tell(struct job *j)
 {
-	if (j->p->cma)
+	/* with another way open it takes that before it sleeps; but who was found inside, and has the slot filled, may be there
+	 * by now, and we be gone when somebody looks again */
+	if (j->p->cma && (j->s->ni->spin_ns || !j->source))
 		return;
 	/* partner: the fence in shm_wait.c, after which the sleeper looks at the slots once more */
 	atomic_thread_fence(memory_order_seq_cst);
-	if (!shm_attends(&j->p->view) ||
+	if ((!j->p->cma && !shm_attends(&j->p->view)) ||
 	    atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
 		shm_nudge(j->s, j->p);
 }
@@ -679,7 +683,8 @@ static bool step_destination(struct job *j, struct load *x)
 	leave = patience(j, inside);
 	if (leave && unclaimed(j) && !lasts(inside ? &p->pipe_since : &p->away_since, leave))
 		return !inside; /* it is looked for again at once */
-	any = inside ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
+	/* where processors are short a source that is inside claims nothing */
+	any = inside && j->s->ni->spin_ns ? claim_share(j, x) : claim_any(j, claim_chunks(j), x);
 	if (any) /* not if what is left is in the other half, which comes next */
 		p->pipe_since = 0;
 	return any;

@@ -122,8 +122,10 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
 	/* a slot filled or emptied before we were counted; partner: the fence in shm_long.c */
 	atomic_thread_fence(memory_order_seq_cst);
+	shm_of(ni)->wait.last_look = true;
 	if (shm_long_any(shm_of(ni)) && shm_long_step(shm_of(ni)))
 		ns = 0;
+	shm_of(ni)->wait.last_look = false;
 	if (ni->nnets && ns) {
 		uint64_t until = ptl_nets_arm(ni);
 

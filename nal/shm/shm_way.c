@@ -188,7 +188,8 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
 {
 	const unsigned int k = shm_way_of(length);
-	const bool claims = s->ni->spin_ns ? p->way[k].claims : !s->in_turns[k].second;
+	const bool wanted = s->ni->spin_ns ? p->way[k].claims : !s->in_turns[k].second;
+	const bool claims = p->cma && wanted;
 	_Atomic uint32_t *told = &p->in.ch->claims[k];
 
 	if (atomic_load_explicit(told, memory_order_relaxed) != claims)
@@ -200,18 +201,21 @@ uint64_t shm_way_moving(const struct shm *s, uint64_t length)
 	return base_way_timed(&s->in_turns[shm_way_of(length)]) ? base_now_ns() : 0;
 }
 
-void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, int copies)
+void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, bool piped)
 {
 	struct base_way *w = &s->in_turns[shm_way_of(length)];
 	const enum base_way_phase was = w->phase;
-	const bool piped = w->second;
+	const bool pipe = w->second;
 	uint64_t ns = since ? base_now_ns() - since : 0;
 
 	if (s->ni->spin_ns || base_config()->ptl_shm_long != BASE_LONG_AUTO)
 		return;
-	base_way_ended(w, (ns << 10) * (uint64_t)copies / (bytes | 1));
+	if (piped && !pipe) /* left over from when that was the way */
+		return;
+	/* what was left to a source in vain counts twice, too, which makes the pipe the worse way */
+	base_way_ended(w, (ns << 10) * (pipe ? 2 : 1) / (bytes | 1));
 	if (was == BASE_WAY_PRESENT && w->phase == BASE_WAY_SETTLES)
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
-	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->second == piped)
+	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->second == pipe)
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
 }

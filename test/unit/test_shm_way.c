@@ -102,7 +102,7 @@ static unsigned int stream_in_turns(unsigned int n, uint64_t length)
 		claimed += claims;
 		since = shm_way_moving(&s, length);
 		clock_ns += (claims ? claims_ns : pipe_ns) * length / LENGTH;
-		shm_way_moved(&s, length, since, length, claims ? 1 : 2);
+		shm_way_moved(&s, length, since, length, !claims);
 		clock_ns += 1000000;
 	}
 	return claimed;
