@@ -39,6 +39,12 @@
 /* The same of one number: memory has run out, and there are no data with it. */
 #define MPI_HUB_LACKING (UINT64_C(1) << 62)
 
+/* So many bytes, on cache lines of their own. */
+static inline size_t mpi_hub_lines(size_t bytes)
+{
+	return (bytes + 63) & ~(size_t)63;
+}
+
 /* What this rank lacks, or has heard that another does. */
 static inline bool mpi_hub_lacking(int rc)
 {

@@ -121,7 +121,7 @@ static size_t cpus_at(const struct mpi_hub *h)
 
 static size_t flags_at(const struct mpi_hub *h)
 {
-	return cpus_at(h) + (((size_t)h->n * sizeof(*h->cpus) + 63) & ~(size_t)63);
+	return cpus_at(h) + mpi_hub_lines((size_t)h->n * sizeof(*h->cpus));
 }
 
 static size_t results_at(const struct mpi_hub *h)

@@ -27,18 +27,12 @@ static _Atomic uint64_t *number_of(const struct mpi_hub *h, int i)
 	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
 }
 
-/* So many bytes, on cache lines of their own. */
-static size_t lines_of(size_t bytes)
-{
-	return (bytes + 63) & ~(size_t)63;
-}
-
 char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes)
 {
 	size_t n = (size_t)h->n + 1;
 
 	return h->longs + (size_t)turn * n * MPI_HUB_LONG_STRIDE +
-	       (size_t)i * (bytes <= MPI_HUB_DENSE ? lines_of(bytes) : MPI_HUB_LONG_STRIDE);
+	       (size_t)i * (bytes <= MPI_HUB_DENSE ? mpi_hub_lines(bytes) : MPI_HUB_LONG_STRIDE);
 }
 
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)

@@ -620,12 +620,11 @@ static uint64_t patience(const struct job *j, bool inside)
 	return 0;
 }
 
-/* A slot was filled or emptied for a side that may be about to sleep. */
+/* A slot was filled or emptied for a side that may be about to sleep: one that can do nothing else, or the destination, which
+ * would sleep on what it has. A source with another way does what there is before it sleeps. */
 static void tell(struct job *j)
 {
-	/* with another way open it takes that before it sleeps; but who was found inside, and has the slot filled, may be there
-	 * by now, and we be gone when somebody looks again */
-	if (j->p->cma && (j->s->ni->spin_ns || !j->source))
+	if (j->p->cma && !j->source)
 		return;
 	/* partner: the fence in shm_wait.c, after which the sleeper looks at the slots once more */
 	atomic_thread_fence(memory_order_seq_cst);
