@@ -9,9 +9,28 @@
 #define REST_MOST   4096
 #define COST_FACTOR UINT64_C(64) /* of all time a trial may cost one part in so many */
 
-void base_way_init(struct base_way *w, bool second)
+static void find_other(struct base_way *w)
 {
-	*w = (struct base_way){ .left = REST_FIRST, .second = second };
+	do
+		w->other = (uint8_t)((w->other + 1) % w->ways);
+	while (w->other == w->now);
+}
+
+void base_way_init(struct base_way *w, unsigned int ways, unsigned int now)
+{
+	*w = (struct base_way){ .left = REST_FIRST,
+				.ways = (uint8_t)ways,
+				.now = (uint8_t)now,
+				.other = (uint8_t)now };
+	find_other(w);
+}
+
+static void swap(struct base_way *w)
+{
+	const uint8_t other = w->other;
+
+	w->other = w->now;
+	w->now = other;
 }
 
 static uint64_t median(uint64_t *of)
@@ -33,7 +52,7 @@ static uint32_t decide(struct base_way *w)
 
 	if (is < was - was / 8)
 		return REST_LEAST;
-	w->second = !w->second;
+	swap(w);
 	rest = COST_FACTOR * (SETTLES_IN + BASE_WAY_RUNS) * (is > was ? is - was : 0) / (was | 1);
 	return rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
 }
@@ -48,7 +67,7 @@ static void go_on(struct base_way *w)
 	case BASE_WAY_PRESENT:
 		w->phase = BASE_WAY_SETTLES;
 		w->left = SETTLES_IN;
-		w->second = !w->second;
+		swap(w);
 		break;
 	case BASE_WAY_SETTLES:
 		w->phase = BASE_WAY_OTHER;
@@ -57,6 +76,7 @@ static void go_on(struct base_way *w)
 	default:
 		w->phase = BASE_WAY_RESTS;
 		w->left = decide(w);
+		find_other(w);
 	}
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which of two ways to do the same is faster, where nobody can tell beforehand and it changes while a program runs. For most
- * of the time it is only counted how often it is done. Then the time of some is taken, of some more that go the other way, and
- * what was faster stays:
+ * Which of two ways or three to do the same is fastest, where nobody can tell beforehand and it changes while a program runs.
+ * For most of the time it is only counted how often it is done. Then the time of some is taken, of some more that go another
+ * way, each of the others in turn, and what was faster stays:
  *
  *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
  *             timed                   timed
@@ -23,12 +23,13 @@ enum base_way_phase { BASE_WAY_RESTS, BASE_WAY_PRESENT, BASE_WAY_SETTLES, BASE_W
 struct base_way {
 	enum base_way_phase phase;
 	uint32_t left;                   /* how many more it takes */
-	bool second;                     /* the next goes the second way */
+	uint8_t ways, now;               /* how many there are; the one that the next goes */
+	uint8_t other;                   /* the one to try, or in a trial the one to go back to */
 	uint64_t cost[2][BASE_WAY_RUNS]; /* as it was, the other way */
 };
 
-/* `second`: which way it goes to begin with. */
-void base_way_init(struct base_way *w, bool second);
+/* `now`: which of the `ways` it goes to begin with, from 0 on. */
+void base_way_init(struct base_way *w, unsigned int ways, unsigned int now);
 
 static inline bool base_way_timed(const struct base_way *w)
 {

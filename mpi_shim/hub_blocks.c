@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "base/copy.h"
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
@@ -61,6 +62,33 @@ static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, 
 				      p->bytes);
 }
 
+/* From the place of a rank to that of the next. */
+static size_t step_of(const struct mpi_hub *h, size_t bytes)
+{
+	return (size_t)(mpi_hub_place(h, 1, bytes) - mpi_hub_place(h, 0, bytes));
+}
+
+/* The others' pieces, of equal blocks: that of rank i is i steps behind `first`, but `less` bytes before that if i is less than
+ * this rank. */
+static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const struct piece *p,
+			  const char *first, size_t step, size_t less)
+{
+	const bool few = base_are_few(p->bytes) && v->type->dense;
+	const MPI_Count stride = v->count * v->type->extent;
+	char *to = v->buf + v->type->true_lb + p->at;
+
+	for (int i = 0; i < h->n; i++) {
+		const char *from = first + (size_t)i * step - (i < h->me ? less : 0);
+
+		if (i == h->me)
+			continue;
+		if (few)
+			base_copy_few(to + i * stride, from, p->bytes);
+		else
+			unpack_piece(v, i, p, from);
+	}
+}
+
 /* The piece that follows; false: there is none. */
 static bool next_piece(struct piece *p, MPI_Count total, size_t most)
 {
@@ -112,9 +140,8 @@ static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *m
 	if (!rc)
 		pack_piece(mine, h->me, p, mpi_hub_place(h, h->me, p->bytes));
 	rc = meet_and_copy(h, rc, copy ? mine : NULL, recv, p);
-	for (int i = 0; i < h->n && !rc; i++)
-		if (i != h->me)
-			unpack_piece(recv, i, p, mpi_hub_place(h, i, p->bytes));
+	if (!rc)
+		unpack_others(h, recv, p, mpi_hub_place(h, 0, p->bytes), step_of(h, p->bytes), 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -164,9 +191,9 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 			if (i != h->me)
 				pack_piece(send, i, p, block_at(h, h->me, i, p));
 	rc = meet_and_copy(h, rc, send != recv ? send : NULL, recv, p);
-	for (int i = 0; i < h->n && !rc; i++)
-		if (i != h->me)
-			unpack_piece(recv, i, p, block_at(h, i, h->me, p));
+	if (!rc)
+		unpack_others(h, recv, p, mpi_hub_place(h, 0, all) + (size_t)h->me * p->bytes,
+			      step_of(h, all), blocks_of(h) < h->n ? p->bytes : 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -195,9 +222,9 @@ static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_v
 	mpi_hub_raise(h, mpi_first(rc, wrong));
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
-		for (int i = 0; i < h->n && !rc; i++)
-			if (i != root)
-				unpack_piece(recv, i, p, mpi_hub_place(h, i, p->bytes));
+		if (!rc)
+			unpack_others(h, recv, p, mpi_hub_place(h, 0, p->bytes),
+				      step_of(h, p->bytes), 0);
 	}
 	return mpi_hub_leave(h, mpi_first(rc, wrong));
 }

@@ -95,8 +95,8 @@ struct mpi_hub_home {
 };
 
 struct mpi_hub_ways {
-	struct base_way of
-		[MPI_HUB_WAYS]; /* of each class, to read being the second; what 1024 bytes take, in ns */
+	/* of each class, through pages or to read; what 1024 bytes take, in ns */
+	struct base_way of[MPI_HUB_WAYS];
 	uint64_t now, next; /* a bit for each class: blocks are read */
 	struct base_way
 		*way; /* of the operation under way, on local rank 0; NULL: it has no choice */

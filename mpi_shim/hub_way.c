@@ -28,7 +28,7 @@ void mpi_hub_way_init(struct mpi_hub *h)
 		/* what each gives to another alone is not in the caches of several, and is read once */
 		const bool reads = h->crowded && k >= MPI_HUB_WAY_LENGTHS;
 
-		base_way_init(&h->ways.of[k], reads);
+		base_way_init(&h->ways.of[k], 2, reads);
 		h->ways.next |= (uint64_t)reads << k;
 	}
 	h->ways.now = h->ways.next;
@@ -56,7 +56,7 @@ void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes)
 		ns = base_now_ns() - ways->since - (h->crowded ? 0 : ways->waited);
 	base_way_ended(ways->way, (ns << 10) / bytes);
 	bit = UINT64_C(1) << (ways->way - ways->of);
-	ways->next = ways->way->second ? ways->next | bit : ways->next & ~bit;
+	ways->next = ways->way->now ? ways->next | bit : ways->next & ~bit;
 	ways->way = NULL;
 	ways->since = 0;
 }

@@ -18,10 +18,10 @@
 #define LARGE      4096
 #define LARGE_MOST 8
 /* Of more bytes than this we ask whether they had better go in pieces, unless they are so many that what is copied by both
- * sides at once, once each byte, begins late but is over sooner: at 64 KiB it takes half as long. */
+ * sides at once, once each byte, begins late but is over sooner. At 64 KiB either may be: rma_near.c finds out. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
-/* Of what goes alone more than this is enough for that, and goes in pieces of so many. */
+/* Of what goes alone and is no longer more than this is enough for that, and goes in pieces of so many. */
 #define ALONE_MOST 8192
 /* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
  * a bound for them is no faster. */
@@ -216,7 +216,7 @@ static void put_back(struct mpi_rma *op)
 	op->tmp = NULL;
 	op->packed = NULL;
 	op->win = NULL;
-	op->forsaken = op->held = op->told = false;
+	op->forsaken = op->held = op->told = op->pieces = false;
 	op->next = rma.free;
 	rma.free = op->index + 1;
 	rma.in_use--;
@@ -434,15 +434,18 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 }
 
 /* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the longest pieces are best, as each
- * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. */
-static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone)
+ * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. `pieces`: it is long, and
+ * they are faster. */
+static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
+		       bool pieces)
 {
+	const size_t least = alone && !pieces ? ALONE_MOST : WHOLE_MOST;
 	ptl_size_t most = 0;
 
-	if (bytes > (alone ? ALONE_MOST : WHOLE_MOST) && all <= CUT_MOST)
+	if (bytes > least && (all <= CUT_MOST || pieces))
 		PtlPieceLength(mpi_world.ni, mpi_world.id[t->world], &most);
-	if (alone && most > ALONE_MOST)
-		most = ALONE_MOST;
+	if (alone && most > least)
+		most = least;
 	return most && most < bytes ? most : bytes;
 }
 
@@ -475,13 +478,13 @@ static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uin
 /* What is behind others of which one is still to be answered need not be answered itself, which takes either side as long as
  * a short put. */
 size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
-			 uint32_t number, uint64_t offset)
+			 uint32_t number, uint64_t offset, bool pieces)
 {
 	struct mpi_win_target *t = &win->target[rank];
 	size_t n, done = 0;
 
 	while (t->pending && done < bytes) {
-		n = piece_of(t, bytes - done, bytes, false);
+		n = piece_of(t, bytes - done, bytes, false, pieces);
 		if (!inject(t, (const char *)from + done, n, number, offset + done))
 			break;
 		done += n;
@@ -519,7 +522,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 	int err;
 
 	do {
-		n = piece_of(t, bytes - done, bytes, alone);
+		n = piece_of(t, bytes - done, bytes, alone, op->pieces);
 		/* the last one's answer is one to all */
 		if (done + n < bytes &&
 		    inject(t, (const char *)from + done, n, number, offset + done))
@@ -553,7 +556,7 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 	int err;
 
 	do {
-		n = piece_of(t, bytes - done, bytes, alone);
+		n = piece_of(t, bytes - done, bytes, alone, op->pieces);
 		err = get_piece(op, (char *)to + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);

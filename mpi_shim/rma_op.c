@@ -280,22 +280,24 @@ static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
 }
 
 static size_t along(struct mpi_win *win, const struct transfer *x,
-		    const struct mpi_rma_place *place)
+		    const struct mpi_rma_place *place, bool pieces)
 {
 	/* what is attached may be gone, of which only an answer tells */
 	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number ||
 	    win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
 		return 0;
 	return mpi_rma_put_along(win, x->rank, local_dense(x), (size_t)(x->count * x->type->size),
-				 place->number, place->offset + (uint64_t)x->target_type->true_lb);
+				 place->number, place->offset + (uint64_t)x->target_type->true_lb,
+				 pieces);
 }
 
+/* `pieces`: they are faster. */
 static int by_portals(struct mpi_win *win, const struct transfer *x,
-		      const struct mpi_rma_place *place, struct mpi_request **request)
+		      const struct mpi_rma_place *place, bool pieces, struct mpi_request **request)
 {
 	struct mpi_rma *op;
 	char *local;
-	size_t gone = request ? 0 : along(win, x, place);
+	size_t gone = request ? 0 : along(win, x, place, pieces);
 	int err;
 
 	if (gone == (size_t)(x->count * x->type->size))
@@ -303,6 +305,7 @@ static int by_portals(struct mpi_win *win, const struct transfer *x,
 	op = mpi_rma_begin(win, x->rank);
 	if (!op)
 		return MPI_ERR_NO_MEM;
+	op->pieces = pieces;
 	err = local_data(op, x, &local);
 	if (!err && request)
 		err = mpi_rma_request(op, request);
@@ -321,17 +324,19 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 	       struct mpi_request **request)
 {
 	const size_t n = (size_t)(x->count * x->type->size);
+	enum mpi_rma_way way;
 	uint64_t since;
 	int err;
 
 	if (!x->type->dense || !x->target_type->dense || !mpi_rma_near_has(place->t, n))
-		return by_portals(win, x, place, request);
-	if (mpi_rma_near_begin(win, n, x->put, &since) &&
+		return by_portals(win, x, place, false, request);
+	way = mpi_rma_near_begin(win, n, x->put, &since);
+	if (way == MPI_RMA_BY_KERNEL &&
 	    mpi_rma_near_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
 			      local_dense(x), n, x->put))
 		err = request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 	else
-		err = by_portals(win, x, place, request);
+		err = by_portals(win, x, place, way == MPI_RMA_IN_PIECES, request);
 	mpi_rma_near_end(win, n, since);
 	return err;
 }

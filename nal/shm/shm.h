@@ -159,8 +159,7 @@ struct shm {
 	 * The line may be gone by then: to ask for it is no access. */
 	const void *answer;
 	uint32_t eager;
-	struct base_way
-		in_turns[SHM_WAYS]; /* where processors are short, to the pipe being the second */
+	struct base_way in_turns[SHM_WAYS]; /* where processors are short: copies, or the pipe */
 };
 
 static inline struct shm *shm_of(const struct ptl_ni *ni)

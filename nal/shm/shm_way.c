@@ -188,7 +188,7 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
 {
 	const unsigned int k = shm_way_of(length);
-	const bool wanted = s->ni->spin_ns ? p->way[k].claims : !s->in_turns[k].second;
+	const bool wanted = s->ni->spin_ns ? p->way[k].claims : !s->in_turns[k].now;
 	const bool claims = p->cma && wanted;
 	_Atomic uint32_t *told = &p->in.ch->claims[k];
 
@@ -205,7 +205,7 @@ void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t byte
 {
 	struct base_way *w = &s->in_turns[shm_way_of(length)];
 	const enum base_way_phase was = w->phase;
-	const bool pipe = w->second;
+	const bool pipe = w->now;
 	uint64_t ns = since ? base_now_ns() - since : 0;
 
 	if (s->ni->spin_ns || base_config()->ptl_shm_long != BASE_LONG_AUTO)
@@ -216,6 +216,6 @@ void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t byte
 	base_way_ended(w, (ns << 10) * (pipe ? 2 : 1) / (bytes | 1));
 	if (was == BASE_WAY_PRESENT && w->phase == BASE_WAY_SETTLES)
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
-	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->second == pipe)
+	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->now == pipe)
 		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
 }

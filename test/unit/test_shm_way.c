@@ -42,7 +42,7 @@ static int fresh(void **state)
 	ni = (struct ptl_ni){ .view = { .r = &region }, .spin_ns = 100000 };
 	s = (struct shm){ .ni = &ni };
 	for (int k = 0; k < SHM_WAYS; k++)
-		base_way_init(&s.in_turns[k], false);
+		base_way_init(&s.in_turns[k], 2, 0);
 	under_way = 0;
 	shm_way_init(&peer);
 	return 0;
