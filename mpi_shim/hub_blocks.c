@@ -163,6 +163,10 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	return rc;
 }
 
+/* A slice of each of many blocks, of which all have room at once, would be thin: memory that is read and written a few pages
+ * here and a few there takes longer. Below so many bytes some ranks' blocks go at once, in long pieces. */
+#define SLICE_LEAST (64 << 10)
+
 /* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room for longer pieces. */
 static int blocks_of(const struct mpi_hub *h)
 {
@@ -197,15 +201,61 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 	return mpi_hub_leave(h, rc);
 }
 
+/* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with itself, in one of n steps. */
+static int partner_in(const struct mpi_hub *h, int step)
+{
+	return (step - h->me + h->n) % h->n;
+}
+
+/* The pieces of some ranks' blocks: of those that swap in a step from `first` on, before `end`. */
+static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+		       const struct mpi_vec *recv, const struct piece *p, int first, int end)
+{
+	const size_t all = p->bytes * (size_t)(end - first);
+	const int own_step = 2 * h->me % h->n;
+	const bool own = send != recv && own_step >= first && own_step < end;
+	int rc = mpi_first(begin(h, true), wrong);
+
+	for (int s = first; s < end && !rc; s++)
+		if (partner_in(h, s) != h->me)
+			pack_piece(send, partner_in(h, s), p,
+				   mpi_hub_place(h, h->me, all) + (size_t)(s - first) * p->bytes);
+	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
+	for (int s = first; s < end && !rc; s++) {
+		const int i = partner_in(h, s);
+
+		if (i != h->me)
+			unpack_piece(recv, i, p,
+				     mpi_hub_place(h, i, all) + (size_t)(s - first) * p->bytes);
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+/* The same of all ranks. */
+static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+		    const struct mpi_vec *recv, const struct piece *p)
+{
+	const int each = (int)(MPI_HUB_ROOM / p->bytes);
+	int rc = wrong;
+
+	for (int s = 0; s < h->n; s += each)
+		rc = mpi_first(rc, swap_pieces(h, rc, send, recv, p, s,
+					       h->n - s > each ? s + each : h->n));
+	return rc;
+}
+
 int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
 {
-	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), mpi_vec_bytes(recv, 0));
+	const MPI_Count bytes = mpi_vec_bytes(recv, 0);
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), bytes);
 	size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
+	const bool swap = h->crowded && most < SLICE_LEAST && bytes > (MPI_Count)most;
 	struct piece p = { 0 };
 
-	while (next_piece(&p, mpi_vec_bytes(recv, 0), most))
-		rc = mpi_first(rc, alltoall_piece(h, rc, send, recv, &p));
-	mpi_hub_way_ended(h, (size_t)mpi_vec_bytes(recv, 0));
+	while (next_piece(&p, bytes, swap ? MPI_HUB_LONG : most))
+		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, &p)
+					: alltoall_piece(h, rc, send, recv, &p));
+	mpi_hub_way_ended(h, (size_t)bytes);
 	return rc;
 }
 

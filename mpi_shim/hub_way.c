@@ -24,14 +24,8 @@ static unsigned int class_of(size_t bytes, bool to_all)
 void mpi_hub_way_init(struct mpi_hub *h)
 {
 	h->ways = (struct mpi_hub_ways){ 0 };
-	for (unsigned int k = 0; k < MPI_HUB_WAYS; k++) {
-		/* what each gives to another alone is not in the caches of several, and is read once */
-		const bool reads = h->crowded && k >= MPI_HUB_WAY_LENGTHS;
-
-		base_way_init(&h->ways.of[k], 2, reads);
-		h->ways.next |= (uint64_t)reads << k;
-	}
-	h->ways.now = h->ways.next;
+	for (unsigned int k = 0; k < MPI_HUB_WAYS; k++)
+		base_way_init(&h->ways.of[k], 2, 0);
 }
 
 bool mpi_hub_way_reads(struct mpi_hub *h, size_t bytes, bool to_all)

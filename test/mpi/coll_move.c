@@ -331,28 +331,50 @@ static const char *alltoall_any(bool v)
 	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
 }
 
-/* More than one meeting of the ranks has room for, of which no rank's reaches into another's. */
+/* Every `gap`th of so many times n ints is one element. */
+static MPI_Datatype apart(int n, int gap)
+{
+	MPI_Datatype column, type;
+
+	MPI_Type_vector(n, 1, gap, MPI_INT, &column);
+	MPI_Type_create_resized(column, 0, (MPI_Aint)sizeof(int) * n * gap, &type);
+	MPI_Type_commit(&type);
+	MPI_Type_free(&column);
+	return type;
+}
+
+/* More than one meeting of the ranks has room for, of which no rank's reaches into another's: from one place into another,
+ * in place, and with gaps. */
 static const char *alltoall_long(int round)
 {
+	const bool in_place = round % 3 == 1;
 	const int n = (2 << 20) / (int)sizeof(int) / tap_size + round;
-	int *in = malloc(sizeof(int) * (size_t)n * (size_t)tap_size);
-	int *out = malloc(sizeof(int) * (size_t)n * (size_t)tap_size);
+	const int in_gap = round % 3 == 2 ? 3 : 1, out_gap = round % 3 == 2 ? 2 : 1;
+	const size_t bytes = sizeof(int) * (size_t)n * (size_t)tap_size;
+	int *in = malloc(bytes * (size_t)in_gap), *out = malloc(bytes * (size_t)out_gap);
+	MPI_Datatype give = apart(n, in_gap), take = apart(n, out_gap);
 	const char *wrong = NULL;
 
 	if (!in || !out)
 		MPI_Abort(MPI_COMM_WORLD, 1);
-	for (int i = 0; i < n * tap_size; i++) {
-		in[i] = (int)value_of(tap_rank, i);
-		out[i] = -1;
-	}
-	MPI_Alltoall(in, n, MPI_INT, out, n, MPI_INT, MPI_COMM_WORLD);
+	/* shared memory is made after some collectives, and non-blocking ones go by messages */
+	way = WAY_BLOCKING;
+	for (int i = 0; i < 20 && round == 0; i++)
+		MPI_Barrier(MPI_COMM_WORLD);
+	memset(in, 0, bytes * (size_t)in_gap);
+	memset(out, 0xff, bytes * (size_t)out_gap);
+	for (int i = 0; i < n * tap_size; i++)
+		*(in_place ? &out[i * out_gap] : &in[i * in_gap]) = (int)value_of(tap_rank, i);
+	MPI_Alltoall(in_place ? MPI_IN_PLACE : in, 1, give, out, 1, take, MPI_COMM_WORLD);
 	for (int i = 0; i < n * tap_size && !wrong; i++) {
 		int want = (int)value_of(i / n, (long)tap_rank * n + i % n);
 
-		if (out[i] != want)
-			wrong = tap_wrong("int %d of rank %d is %x, not %x", i % n, i / n, out[i],
-					  want);
+		if (out[i * out_gap] != want || (out_gap > 1 && out[i * out_gap + 1] != -1))
+			wrong = tap_wrong("int %d of rank %d is %x, not %x", i % n, i / n,
+					  out[i * out_gap], want);
 	}
+	MPI_Type_free(&give);
+	MPI_Type_free(&take);
 	free(in);
 	free(out);
 	return wrong;

@@ -203,17 +203,6 @@ static void so_have_allgathers_and_alltoalls(void **state)
 	assert_true(now(BYTES));
 }
 
-static void alltoalls_begin_with_reading_where_processors_are_short(void **state)
-{
-	(void)state;
-	to_all = false;
-	assert_false(reads(BYTES));
-	crowded(true);
-	assert_true(reads(BYTES));
-	to_all = true;
-	assert_false(reads(BYTES));
-}
-
 /* Where processors are short the others work while this rank waits. */
 static void waiting_counts_where_the_others_need_the_processor(void **state)
 {
@@ -249,8 +238,6 @@ int main(void)
 		cmocka_unit_test_setup(one_slow_operation_does_not_count, fresh),
 		cmocka_unit_test_setup(each_length_has_a_way_of_its_own, fresh),
 		cmocka_unit_test_setup(so_have_allgathers_and_alltoalls, fresh),
-		cmocka_unit_test_setup(alltoalls_begin_with_reading_where_processors_are_short,
-				       fresh),
 		cmocka_unit_test_setup(waiting_counts_where_the_others_need_the_processor, fresh),
 		cmocka_unit_test_setup(what_was_not_chosen_is_not_counted, fresh),
 	};
