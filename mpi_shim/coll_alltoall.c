@@ -196,7 +196,7 @@ static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct 
 
 	if (!rc && (comm->inter || send->buf != MPI_IN_PLACE)) {
 		rc = mpi_vec_check(send, n, "sendbuf");
-		/* of equal blocks the first one tells */
+		/* of equal blocks it is enough to look at the first */
 		for (int i = 0; i < (recv->counts ? n : 1) && !rc; i++)
 			rc = mpi_coll_check_alias(mpi_vec_at(send, i), mpi_vec_count(send, i),
 						  mpi_vec_type(send, i), mpi_vec_at(recv, i),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Temporary buffers of plans: small ones lie in the plan, a few large ones are kept for the next plan, as fresh
+ * Temporary buffers of plans: small ones lie in the plan, some large ones are kept for the next plan, as fresh
  * memory from the kernel costs as much as a message.
  */
 #include "mpi_shim/plan_memory.h"
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,49 +15,67 @@
 
 /* ---- kept blocks ------------------------------------------------------------------------------------ */
 
-#define KEPT       2
-#define KEPT_BYTES ((MPI_Count)4 << 20)
+#define KEPT       16
+#define KEPT_BYTES ((size_t)16 << 20) /* of all of them */
+#define WASTE      2                  /* how many times as long as what is asked for they may be */
 
-static struct kept {
-	void *memory;
-	MPI_Count bytes;
-	bool used;
-} kept[KEPT];
+struct block {
+	size_t bytes;
+	max_align_t data[];
+};
 
-static void *take(MPI_Count bytes)
+/* Those that nobody uses now, the one given back first in front. */
+static struct {
+	struct block *block[KEPT];
+	int n;
+	size_t bytes;
+} kept;
+
+static struct block *remove_kept(int i)
 {
-	for (int i = 0; i < KEPT && bytes <= KEPT_BYTES; i++) {
-		struct kept *k = &kept[i];
+	struct block *b = kept.block[i];
 
-		if (k->used)
-			continue;
-		if (k->bytes < bytes) {
-			free(k->memory);
-			k->memory = malloc((size_t)bytes);
-			k->bytes = k->memory ? bytes : 0;
-		}
-		k->used = k->memory;
-		return k->memory;
-	}
-	return malloc((size_t)bytes);
+	kept.bytes -= b->bytes;
+	kept.n--;
+	memmove(&kept.block[i], &kept.block[i + 1], (size_t)(kept.n - i) * sizeof(struct block *));
+	return b;
+}
+
+static void *take(size_t bytes)
+{
+	struct block *b;
+
+	/* what was given back last is in the caches */
+	for (int i = kept.n - 1; i >= 0; i--)
+		if (kept.block[i]->bytes >= bytes && kept.block[i]->bytes / WASTE <= bytes)
+			return remove_kept(i)->data;
+	if (bytes > PTRDIFF_MAX - sizeof(*b))
+		return NULL;
+	b = malloc(sizeof(*b) + bytes);
+	if (!b)
+		return NULL;
+	b->bytes = bytes;
+	return b->data;
 }
 
 static void give_back(void *memory)
 {
-	for (int i = 0; i < KEPT && memory; i++) {
-		if (kept[i].memory == memory) {
-			kept[i].used = false;
-			return;
-		}
+	struct block *b = (struct block *)(void *)((char *)memory - offsetof(struct block, data));
+
+	if (b->bytes > KEPT_BYTES) {
+		free(b);
+		return;
 	}
-	free(memory);
+	while (kept.n == KEPT || kept.bytes + b->bytes > KEPT_BYTES)
+		free(remove_kept(0));
+	kept.block[kept.n++] = b;
+	kept.bytes += b->bytes;
 }
 
 void mpi_plans_fini(void)
 {
-	for (int i = 0; i < KEPT; i++)
-		free(kept[i].memory);
-	memset(kept, 0, sizeof(kept));
+	while (kept.n)
+		free(remove_kept(0));
 }
 
 /* ---- of one plan ------------------------------------------------------------------------------------ */
@@ -111,9 +131,8 @@ char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes)
 		p->small_used += ((size_t)bytes + 63) & ~(size_t)63;
 		return small;
 	}
-	/* what is written down lives longer than a call: it does not take the kept blocks away */
 	if (bytes >= 0 && make_room(p))
-		memory = p->now ? take(bytes) : malloc((size_t)bytes);
+		memory = take((size_t)bytes);
 	if (!memory)
 		return lacking(p, mpi_fail(MPI_ERR_NO_MEM,
 					   "no memory for a temporary buffer of %lld bytes",

@@ -21,7 +21,7 @@
  * sides at once, once each byte, begins late but is over sooner. At 64 KiB either may be: rma_near.c finds out. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
-/* Of what goes alone and is no longer more than this is enough for that, and goes in pieces of so many. */
+/* Of what goes alone, and is not too long for pieces, more than this is enough, and goes in pieces of so many. */
 #define ALONE_MOST 8192
 /* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
  * a bound for them is no faster. */

@@ -7,9 +7,9 @@
  * faster depends on where the two cores are, and on what the target does. So base/way.h finds out, for each class of
  * lengths of puts and of gets: what they take in a *run*, which goes on while something of a window is under way, and the
  * flushes until nothing is. What went by the kernel is over in the call. A run is for the class of the longest operations in
- * it, those of other classes do not count; of two that are as long for either in turn. Those of the longest class have a third
- * way, by Portals in pieces: between cores near each other, and behind other operations, it is faster than as a whole, which on
- * other machines takes half as long.
+ * it, those of other classes do not count; of two that are as long for either in turn. Nor do those with a request, whose end
+ * is not in a flush. Those of the longest class have a third way, by Portals in pieces, which some machines are faster by than
+ * as a whole, and others half as fast.
  *
  * What the kernel will not copy goes by Portals, which also says what is wrong.
  */
@@ -117,7 +117,8 @@ static void join(struct mpi_win_run *run, struct base_way *w, size_t bytes)
 	};
 }
 
-enum mpi_rma_way mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put, uint64_t *since)
+enum mpi_rma_way mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put, bool request,
+				    uint64_t *since)
 {
 	struct mpi_win_run *run = &win->run;
 	struct base_way *w;
@@ -126,6 +127,8 @@ enum mpi_rma_way mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put,
 	if (always())
 		return MPI_RMA_BY_KERNEL;
 	w = &way[put][63 - __builtin_clzll((bytes - 1) / (LEAST - 1))];
+	if (request)
+		return w->now;
 	if (run->way && !under_way(win))
 		run_over(run);
 	join(run, w, bytes);

@@ -330,7 +330,7 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 
 	if (!x->type->dense || !x->target_type->dense || !mpi_rma_near_has(place->t, n))
 		return by_portals(win, x, place, false, request);
-	way = mpi_rma_near_begin(win, n, x->put, &since);
+	way = mpi_rma_near_begin(win, n, x->put, request, &since);
 	if (way == MPI_RMA_BY_KERNEL &&
 	    mpi_rma_near_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
 			      local_dense(x), n, x->put))

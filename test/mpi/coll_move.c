@@ -348,7 +348,8 @@ static MPI_Datatype apart(int n, int gap)
 static const char *alltoall_long(int round)
 {
 	const bool in_place = round % 3 == 1;
-	const int n = (2 << 20) / (int)sizeof(int) / tap_size + round;
+	/* of many ranks more than a piece of each block goes at once, and the last piece is a short one */
+	const int n = (tap_size > 12 ? 5 << 20 : 2 << 20) / (int)sizeof(int) / tap_size + round;
 	const int in_gap = round % 3 == 2 ? 3 : 1, out_gap = round % 3 == 2 ? 2 : 1;
 	const size_t bytes = sizeof(int) * (size_t)n * (size_t)tap_size;
 	int *in = malloc(bytes * (size_t)in_gap), *out = malloc(bytes * (size_t)out_gap);
