@@ -30,7 +30,7 @@
 	X(SCATTER, BINOMIAL, "scatter=binomial", "down a binomial tree; equal blocks")             \
 	X(SCATTER, LINEAR, "scatter=linear", "from the root to each rank")                         \
 	X(ALLGATHER, HUB, "allgather=hub",                                                         \
-	  "through shared memory, messages between nodes; equal blocks")                           \
+	  "through shared memory, messages between nodes, there equal blocks")                     \
 	X(ALLGATHER, READ, "allgather=read",                                                       \
 	  "each rank reads the others' memory; blocking, equal blocks, on one node")               \
 	X(ALLGATHER, DOUBLING, "allgather=doubling",                                               \
@@ -68,13 +68,16 @@
 	  "recursive halving and doubling (Rabenseifner); predefined operations that commute, "    \
 	  "an element for each rank at least")                                                     \
 	X(ALLREDUCE, ROOT, "allreduce=root", "reduced to rank 0 and broadcast from there")         \
+	X(REDUCE_SCATTER, HUB, "reduce_scatter=hub",                                               \
+	  "through shared memory; predefined operations, up to 4 MiB for each rank")               \
 	X(REDUCE_SCATTER, HALVING, "reduce_scatter=halving",                                       \
 	  "recursive halving; operations that commute")                                            \
 	X(REDUCE_SCATTER, PAIRWISE, "reduce_scatter=pairwise",                                     \
 	  "each part straight to its rank; operations that commute")                               \
 	X(REDUCE_SCATTER, ROOT, "reduce_scatter=root",                                             \
 	  "reduced to rank 0 and scattered from there")                                            \
-	X(SCAN, DOUBLING, "scan=doubling", "recursive doubling")                                   \
+	X(SCAN, HUB, "scan=hub", "through shared memory; predefined operations up to 4 KiB")       \
+	X(SCAN, DOUBLING, "scan=doubling", "from each rank to the one 1, 2, 4, ... ranks on")      \
 	X(SCAN, LINEAR, "scan=linear", "from rank to rank")
 
 enum base_coll {

@@ -194,6 +194,25 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
 }
 
+/* Blocks of different lengths. False: by messages. */
+static bool by_hub_unequal(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+			   struct mpi_type *sendtype, const struct mpi_vec *recv,
+			   struct mpi_comm *comm, int *rc)
+{
+	const bool in_place = sendbuf == MPI_IN_PLACE;
+	/* where a processor for each rank is there longer ones are copied once, as messages */
+	const MPI_Count most =
+		hub_bytes(comm) < MPI_HUB_READ_BYTES ? hub_bytes(comm) : MPI_HUB_READ_BYTES;
+	struct mpi_hub *hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm,
+					  mpi_vec_longest(recv, comm->size), most, 0);
+
+	if (hub)
+		*rc = mpi_hub_allgather(hub, in_place ? mpi_vec_at(recv, comm->rank) : sendbuf,
+					in_place ? mpi_vec_count(recv, comm->rank) : sendcount,
+					in_place ? recv->type : sendtype, recv);
+	return hub;
+}
+
 /* Equal blocks. False: by messages. */
 static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		   struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm,
@@ -237,7 +256,8 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
-	if (!recv->counts && by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
+	if ((recv->counts ? by_hub_unequal : by_hub)(p, sendbuf, sendcount, sendtype, recv, comm,
+						     &rc))
 		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }

@@ -191,6 +191,16 @@ static inline MPI_Count mpi_vec_bytes(const struct mpi_vec *v, int i)
 	return mpi_vec_count(v, i) * mpi_vec_type(v, i)->size;
 }
 
+/* The bytes of the longest of n blocks. */
+static inline MPI_Count mpi_vec_longest(const struct mpi_vec *v, int n)
+{
+	MPI_Count most = mpi_vec_bytes(v, 0);
+
+	for (int i = 1; i < n && v->counts; i++)
+		most = mpi_vec_bytes(v, i) > most ? mpi_vec_bytes(v, i) : most;
+	return most;
+}
+
 /* Checks what is significant of n blocks (mpi_coll_check of each). */
 int mpi_vec_check(const struct mpi_vec *v, int n, const char *name);
 

@@ -5,9 +5,9 @@
  */
 #include "mpi_shim/coll_parts.h"
 
-/* From here on vectors are reduced in parts. */
+/* From here on vectors are reduced in parts: where processors are short, what is longer than a short message. */
 #define LONG_BYTES         (8 << 10)
-#define LONG_BYTES_CROWDED (1 << 20)
+#define LONG_BYTES_CROWDED ((32 << 10) + 1)
 
 bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm)
 {

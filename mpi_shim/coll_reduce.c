@@ -10,6 +10,8 @@
 
 /* Vectors of all children of a rank together: up to here they are received at once. */
 #define TOGETHER_BYTES (32 << 10)
+/* Up to here the fewest messages are best, where processors are short. */
+#define TREE_BYTES_CROWDED (32 << 10)
 
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
@@ -197,14 +199,16 @@ static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const st
 			     const struct mpi_op *op, const struct mpi_comm *comm)
 {
 	uint64_t can = BASE_COLL_BIT(REDUCE, BINOMIAL) | BASE_COLL_BIT(REDUCE, TREE);
-	enum base_coll best =
-		mpi_coll_crowded() ? BASE_COLL_REDUCE_TREE : BASE_COLL_REDUCE_BINOMIAL;
+	const bool crowded = mpi_coll_crowded();
+	enum base_coll best = crowded && mpi_coll_bytes(count, type) <= TREE_BYTES_CROWDED
+				      ? BASE_COLL_REDUCE_TREE
+				      : BASE_COLL_REDUCE_BINOMIAL;
 
 	if (mpi_coll_divisible(count, op, comm))
 		can |= BASE_COLL_BIT(REDUCE, PARTS);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = BASE_COLL_REDUCE_TREE;
-	else if (comm->size > 2 && mpi_coll_in_parts(count, type, op, comm))
+	else if (comm->size > 2 && !crowded && mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_REDUCE_PARTS;
 	return mpi_coll_choose(can, best);
 }

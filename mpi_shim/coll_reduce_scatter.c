@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block. Operations that commute: by halving the vector, or for
- * long ones by sending each rank its part directly; the others, and short vectors where processors
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block. Through shared memory; else operations that commute by halving the
+ * vector, or for long ones by sending each rank its part directly; the others, and short vectors where processors
  * are short, by way of rank 0.
  */
 #include "mpi_shim/coll_parts.h"
@@ -11,9 +11,12 @@
 #include "mpi_shim/error.h"
 
 /* Of the whole vector: from here on parts are sent directly. */
-#define LONG_BYTES (512 << 10)
+#define LONG_BYTES         (512 << 10)
+#define LONG_BYTES_CROWDED (2 << 20)
+/* Of a part, through shared memory up to here where each rank has a processor. */
+#define HUB_BYTES (32 << 10)
 /* Up to here by way of rank 0, where processors are short. */
-#define SHORT_BYTES_CROWDED (8 << 20)
+#define SHORT_BYTES_CROWDED (128 << 10)
 
 /* Room for n numbers; NULL: there is none. A blocking plan goes on without (plan.h). */
 static MPI_Count *numbers(struct mpi_plan *p, int n)
@@ -157,7 +160,7 @@ static enum base_coll choose(MPI_Count bytes, const struct mpi_op *op)
 		       BASE_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
 	if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
 		best = BASE_COLL_REDUCE_SCATTER_ROOT;
-	else if (bytes >= LONG_BYTES && !mpi_coll_crowded())
+	else if (bytes >= (mpi_coll_crowded() ? LONG_BYTES_CROWDED : LONG_BYTES))
 		best = BASE_COLL_REDUCE_SCATTER_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
@@ -176,6 +179,28 @@ static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	}
 }
 
+/* False: by messages. */
+static bool by_hub(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+		   const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm, int *rc)
+{
+	const MPI_Count own = mpi_vec_count(parts, comm->rank);
+	struct mpi_type *type = parts->type;
+	const MPI_Count longest = type->size ? mpi_vec_longest(parts, comm->size) / type->size : 0;
+	struct mpi_hub *hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_SCATTER_HUB, comm, longest, type,
+					     op, HUB_BYTES, 0);
+	char *result = recvbuf;
+
+	if (!hub)
+		return false;
+	if (sendbuf == recvbuf)
+		result = mpi_plan_typed(p, own, type);
+	*rc = mpi_hub_reduce_scatter(hub, p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS, sendbuf, result,
+				     parts, op);
+	if (!*rc && result != recvbuf)
+		mpi_plan_copy(p, result, own, type, recvbuf, own, type);
+	return true;
+}
+
 static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		 const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
@@ -187,6 +212,8 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		return rc;
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
+	if (comm->size > 1 && by_hub(p, sendbuf, recvbuf, parts, op, comm, &rc))
+		return rc;
 	if (comm->size > 1)
 		return divide(p, sendbuf, recvbuf, parts, &at, op, comm);
 	if (sendbuf != recvbuf)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Scan and MPI_Exscan: recursive doubling, log2 P rounds; where processors are short from rank to
- * rank, P - 1 messages. Both keep the order of ranks.
+ * MPI_Scan and MPI_Exscan. Data go upwards only, so that lower ranks need not wait for others: through shared memory, or
+ * from each rank to the one 1, 2, 4, ... ranks on, log2 P rounds, or where processors are short from rank to rank, P - 1
+ * messages. All keep the order of ranks.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
@@ -10,8 +11,9 @@
 
 struct scan {
 	struct mpi_plan *plan;
-	char *result;  /* what the lower ranks have, and for MPI_Scan this one */
-	char *partial; /* of this rank and of those that it has heard of */
+	const char *own;
+	char *result;
+	char *partial; /* of this rank and of those below that it has heard of; the result unless that is exclusive */
 	char *in;
 	bool exclusive;
 	MPI_Count count;
@@ -22,7 +24,8 @@ struct scan {
 
 static void copy(const struct scan *s, const char *from, char *to)
 {
-	mpi_plan_copy(s->plan, from, s->count, s->type, to, s->count, s->type);
+	if (from != to)
+		mpi_plan_copy(s->plan, from, s->count, s->type, to, s->count, s->type);
 }
 
 static void apply(const struct scan *s, const char *in, char *inout)
@@ -30,51 +33,50 @@ static void apply(const struct scan *s, const char *in, char *inout)
 	mpi_plan_apply(s->plan, s->op, in, inout, s->count, s->type);
 }
 
-/* `partial` is this rank's own; it becomes the prefix that the next rank needs. */
+/* Each rank hands on what the next one needs. */
 static void chain(struct scan *s)
 {
-	int rank = s->comm->rank;
+	const int rank = s->comm->rank;
+	const bool last = rank + 1 == s->comm->size;
+	const char *on = rank ? s->partial : s->own;
 
+	if (rank > 0 && !(s->exclusive && last))
+		copy(s, s->own, s->partial);
 	if (rank > 0) {
 		char *in = s->exclusive ? s->result : s->in;
 
 		mpi_plan_recv(s->plan, in, s->count, s->type, rank - 1, s->comm);
 		mpi_plan_wait(s->plan);
-		apply(s, in, s->partial);
+		if (!(s->exclusive && last))
+			apply(s, in, s->partial);
 	}
-	if (rank + 1 < s->comm->size)
-		mpi_plan_send(s->plan, s->partial, s->count, s->type, rank + 1, s->comm);
-	if (!s->exclusive)
-		copy(s, s->partial, s->result);
+	if (!last)
+		mpi_plan_send(s->plan, on, s->count, s->type, rank + 1, s->comm);
+	if (rank == 0 && !s->exclusive)
+		copy(s, s->own, s->result);
 }
 
-/* Before the round of a bit, `partial` is of the aligned group of that many ranks this one is in. */
+/* Before a round `partial` is of this rank and of all that are less than `distance` below. */
 static void doubling(struct scan *s)
 {
-	int rank = s->comm->rank;
-	bool empty = s->exclusive;
+	const int rank = s->comm->rank, n = s->comm->size;
 
-	for (int bit = 1; bit < s->comm->size; bit *= 2) {
-		int partner = rank ^ bit;
-
-		if (partner >= s->comm->size)
+	copy(s, s->own, s->partial);
+	for (int distance = 1; distance < n; distance *= 2) {
+		if (rank >= distance)
+			mpi_plan_recv(s->plan, s->in, s->count, s->type, rank - distance, s->comm);
+		if (rank + distance < n)
+			mpi_plan_send(s->plan, s->partial, s->count, s->type, rank + distance,
+				      s->comm);
+		mpi_plan_wait(s->plan);
+		if (rank < distance)
 			continue;
-		mpi_plan_sendrecv(s->plan, s->partial, s->count, s->type, partner, s->in, s->count,
-				  s->type, partner, s->comm);
-		if (partner > rank) {
-			char *both = s->in;
-
-			apply(s, s->partial, both);
-			s->in = s->partial;
-			s->partial = both;
-			continue;
-		}
-		if (empty)
+		if (s->exclusive && distance == 1)
 			copy(s, s->in, s->result);
-		else
+		else if (s->exclusive)
 			apply(s, s->in, s->result);
-		apply(s, s->in, s->partial);
-		empty = false;
+		if (!s->exclusive || rank + 2 * distance < n)
+			apply(s, s->in, s->partial);
 	}
 }
 
@@ -82,23 +84,29 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 		struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, bool exclusive)
 {
 	struct scan s = { .plan = p,
+			  .own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
 			  .result = recvbuf,
+			  .partial = recvbuf,
 			  .exclusive = exclusive,
 			  .count = count,
 			  .type = type,
 			  .op = op,
 			  .comm = comm };
-	const char *own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	struct mpi_hub *hub;
 
 	if (count == 0)
 		return MPI_SUCCESS;
-	s.partial = mpi_plan_typed(p, count, type);
-	s.in = s.partial ? mpi_plan_typed(p, count, type) : NULL;
-	if (!s.in)
+	hub = mpi_coll_bytes(count, type) <= MPI_HUB_BYTES
+		      ? mpi_hub_for_op(p, BASE_COLL_SCAN_HUB, comm, count, type, op, MPI_HUB_BYTES,
+				       0)
+		      : NULL;
+	if (hub)
+		return mpi_hub_scan(hub, s.own, recvbuf, count, type, op, exclusive);
+	s.in = mpi_plan_typed(p, count, type);
+	if (s.in && exclusive)
+		s.partial = mpi_plan_typed(p, count, type);
+	if (!s.in || !s.partial)
 		return MPI_ERR_NO_MEM;
-	copy(&s, own, s.partial);
-	if (!exclusive && own != recvbuf)
-		copy(&s, own, recvbuf);
 	if (mpi_coll_choose(BASE_COLL_BIT(SCAN, LINEAR) | BASE_COLL_BIT(SCAN, DOUBLING),
 			    mpi_coll_crowded() ? BASE_COLL_SCAN_LINEAR : BASE_COLL_SCAN_DOUBLING) ==
 	    BASE_COLL_SCAN_LINEAR)

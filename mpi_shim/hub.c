@@ -158,15 +158,15 @@ static int contribute(struct mpi_hub *h, const void *in, size_t bytes)
 	return rc;
 }
 
-/* result = rank 0's op (rank 1's op (...)); everybody has contributed. */
-static int fold(struct mpi_hub *h, char *result, MPI_Count count, struct mpi_type *type,
+/* result = rank 0's op (rank 1's op (...)), up to that of `last`; they have all contributed. */
+static int fold(struct mpi_hub *h, int last, char *result, MPI_Count count, struct mpi_type *type,
 		struct mpi_op *op)
 {
 	size_t bytes = (size_t)(count * type->size);
 	int rc = MPI_SUCCESS;
 
-	memcpy(result, mpi_hub_place(h, h->n - 1, bytes), bytes);
-	for (int i = h->n - 2; i >= 0 && !rc; i--)
+	memcpy(result, mpi_hub_place(h, last, bytes), bytes);
+	for (int i = last - 1; i >= 0 && !rc; i--)
 		rc = mpi_op_apply(op, mpi_hub_place(h, i, bytes), result, count, type);
 	return rc;
 }
@@ -182,7 +182,7 @@ int mpi_hub_reduce_short(struct mpi_hub *h, int rc, const void *in, void *out, M
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		if (!rc)
-			rc = fold(h, out, count, type, op);
+			rc = fold(h, h->n - 1, out, count, type, op);
 	}
 	return mpi_hub_leave(h, rc);
 }
@@ -198,16 +198,33 @@ int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Co
 	rc = contribute(h, in, bytes);
 	if (!mpi_hub_has_master(h)) {
 		rc = mpi_first(rc, mpi_hub_meet(h));
-		return mpi_hub_leave(h, rc ? rc : fold(h, out, count, type, op));
+		return mpi_hub_leave(h, rc ? rc : fold(h, h->n - 1, out, count, type, op));
 	}
 	result = mpi_hub_place(h, h->n, bytes);
 	if (mpi_hub_arrive(h, &rc)) {
-		rc = mpi_first(rc, fold(h, result, count, type, op));
+		rc = mpi_first(rc, fold(h, h->n - 1, result, count, type, op));
 		mpi_hub_release(h, rc);
 	} else {
 		rc = mpi_first(rc, mpi_hub_await_release(h));
 	}
 	if (!rc)
 		memcpy(out, result, bytes);
+	return mpi_hub_leave(h, rc);
+}
+
+int mpi_hub_scan(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		 struct mpi_type *type, struct mpi_op *op, bool exclusive)
+{
+	const int last = h->me - exclusive;
+	size_t bytes = (size_t)(count * type->size);
+	int rc;
+
+	mpi_hub_begin_ahead(h, bytes);
+	rc = contribute(h, in, bytes);
+	mpi_hub_raise(h, rc);
+	for (int i = 0; i < h->me; i++)
+		rc = mpi_first(rc, mpi_hub_await_flag(h, i));
+	if (!rc && last >= 0)
+		rc = fold(h, last, out, count, type, op);
 	return mpi_hub_leave(h, rc);
 }

@@ -80,8 +80,19 @@ int mpi_hub_reduce(struct mpi_hub *hub, int rc, const void *in, void *out, MPI_C
 int mpi_hub_allreduce(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
 		      struct mpi_type *type, struct mpi_op *op);
 
+/* The same, up to MPI_HUB_BYTES, of all lower ranks and, unless it is exclusive, this one. */
+int mpi_hub_scan(struct mpi_hub *hub, const void *in, void *out, MPI_Count count,
+		 struct mpi_type *type, struct mpi_op *op, bool exclusive);
+
 /*
- * Equal blocks of any length, which go in pieces. In place: allgather's `in` is its block in `recv`, alltoall's
+ * The same of blocks, one for each rank, as `parts` says, which lie one behind the other in `in`; this rank's result goes to
+ * `out`, which is no part of `in`. `rc`: this rank has no room for it, of which the others hear.
+ */
+int mpi_hub_reduce_scatter(struct mpi_hub *hub, int rc, const void *in, void *out,
+			   const struct mpi_vec *parts, struct mpi_op *op);
+
+/*
+ * Equal blocks of any length, which go in pieces; those of an allgather may differ, as all ranks know all of them. In place: allgather's `in` is its block in `recv`, alltoall's
  * `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE. `rc`
  * of a gather is as that of a reduction.
  */

@@ -62,30 +62,41 @@ static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, 
 				      p->bytes);
 }
 
+/* What of a piece is in a block of so many bytes, which may be shorter than others. */
+static struct piece part_of(const struct piece *p, MPI_Count block)
+{
+	const size_t left = (MPI_Count)p->at < block ? (size_t)block - p->at : 0;
+
+	return (struct piece){ p->at, left < p->bytes ? left : p->bytes };
+}
+
 /* From the place of a rank to that of the next. */
 static size_t step_of(const struct mpi_hub *h, size_t bytes)
 {
 	return (size_t)(mpi_hub_place(h, 1, bytes) - mpi_hub_place(h, 0, bytes));
 }
 
-/* The others' pieces, of equal blocks: that of rank i is i steps behind `first`, but `less` bytes before that if i is less than
- * this rank. */
+/* The others' pieces: that of rank i is i steps behind `first`, but `less` bytes before that if i is less than this rank. */
 static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const struct piece *p,
 			  const char *first, size_t step, size_t less)
 {
-	const bool few = base_are_few(p->bytes) && v->type->dense;
+	const bool few = base_are_few(p->bytes) && v->type->dense && !v->counts;
 	const MPI_Count stride = v->count * v->type->extent;
 	char *to = v->buf + v->type->true_lb + p->at;
+	struct piece part;
 
 	for (int i = 0; i < h->n; i++) {
 		const char *from = first + (size_t)i * step - (i < h->me ? less : 0);
 
 		if (i == h->me)
 			continue;
-		if (few)
+		if (few) {
 			base_copy_few(to + i * stride, from, p->bytes);
-		else
-			unpack_piece(v, i, p, from);
+			continue;
+		}
+		part = part_of(p, mpi_vec_bytes(v, i));
+		if (part.bytes)
+			unpack_piece(v, i, &part, from);
 	}
 }
 
@@ -124,7 +135,7 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 		       mpi_vec_at(from, h->me) + from->type->true_lb + p->at, p->bytes);
 	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
-				   mpi_vec_at(to, h->me), to->count, to->type);
+				   mpi_vec_at(to, h->me), mpi_vec_count(to, h->me), to->type);
 	if (!master)
 		rc = mpi_first(mpi_hub_await_all(h), rc);
 	if (h->wide)
@@ -135,11 +146,12 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine, bool copy,
 			   const struct mpi_vec *recv, const struct piece *p)
 {
+	const struct piece part = part_of(p, mpi_vec_bytes(recv, h->me));
 	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_FEW), wrong);
 
-	if (!rc)
-		pack_piece(mine, h->me, p, mpi_hub_place(h, h->me, p->bytes));
-	rc = meet_and_copy(h, rc, copy ? mine : NULL, recv, p);
+	if (!rc && part.bytes)
+		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
+	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
 	if (!rc)
 		unpack_others(h, recv, p, mpi_hub_place(h, 0, p->bytes), step_of(h, p->bytes), 0);
 	return mpi_hub_leave(h, rc);
@@ -151,15 +163,16 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	struct mpi_vec mine = {
 		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
 	};
-	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, 0));
+	const MPI_Count bytes = mpi_vec_longest(recv, h->n);
+	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, h->me));
 	/* two buffers may both be MPI_BOTTOM */
 	bool copy = in != mpi_vec_at(recv, h->me) || type != recv->type;
 	struct piece p = { 0 };
 
 	/* with an error, too: the others count on it */
-	while (next_piece(&p, mpi_vec_bytes(recv, 0), piece_of(MPI_HUB_LONG, 1)))
+	while (next_piece(&p, bytes, piece_of(MPI_HUB_LONG, 1)))
 		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
-	mpi_hub_way_ended(h, (size_t)mpi_vec_bytes(recv, 0));
+	mpi_hub_way_ended(h, (size_t)bytes);
 	return rc;
 }
 
@@ -256,6 +269,53 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, &p)
 					: alltoall_piece(h, rc, send, recv, &p));
 	mpi_hub_way_ended(h, (size_t)bytes);
+	return rc;
+}
+
+/* ---- reduced ------------------------------------------------------------------------------------------- */
+
+/* What a rank has for all lies one block behind the other. */
+static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, char *out,
+				const struct mpi_vec *parts, struct mpi_op *op,
+				const struct piece *p)
+{
+	const size_t all = p->bytes * (size_t)h->n;
+	const struct piece mine = part_of(p, mpi_vec_bytes(parts, h->me));
+	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
+	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
+	size_t block = 0, own = 0;
+
+	for (int i = 0; i < h->n; i++) {
+		const struct piece part = part_of(p, mpi_vec_bytes(parts, i));
+
+		if (i == h->me)
+			own = block + p->at;
+		else if (!rc)
+			memcpy(mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes,
+			       in + block + p->at, part.bytes);
+		block += (size_t)mpi_vec_bytes(parts, i);
+	}
+	rc = meet_and_copy(h, rc, NULL, NULL, p);
+	for (int i = h->n - 1; i >= 0 && !rc && count; i--) {
+		const char *from =
+			i == h->me ? in + own : mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes;
+
+		if (i == h->n - 1)
+			memcpy(out + p->at, from, mine.bytes);
+		else
+			rc = mpi_op_apply(op, from, out + p->at, count, parts->type);
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
+			   const struct mpi_vec *parts, struct mpi_op *op)
+{
+	const size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
+	struct piece p = { 0 };
+
+	while (next_piece(&p, mpi_vec_longest(parts, h->n), most))
+		rc = mpi_first(rc, reduce_scatter_piece(h, rc, in, out, parts, op, &p));
 	return rc;
 }
 

@@ -33,6 +33,7 @@
 
 #define CONNECT_WAIT_NS 20000000ull /* how long a first send waits for its connection */
 #define HELLO_WAIT_NS   5000000000ull
+#define CALLERS_WAIT_MS 1000
 #define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
 #define CROSSED_WAIT_NS 1000000000ull
 #define PAUSE_MOST_MS   32
@@ -537,14 +538,22 @@ static void hear_caller(struct shm_link *l, uint32_t i)
 		close(memfd);
 }
 
-static void hang_up_on_silent(struct shm_link *l)
+/* `asleep_at`: when the last wait began. */
+static void hang_up_on_silent(struct shm_link *l, uint64_t asleep_at)
 {
-	for (uint32_t i = 0; i < MAX_CALLERS; i++)
-		if (l->caller[i].fd >= 0 && base_now_ns() - l->caller[i].since > HELLO_WAIT_NS) {
+	const uint64_t now = base_now_ns();
+	/* longer than it was to be: the machine stood still, and so may have who calls */
+	const bool stopped = now - asleep_at > 2 * CALLERS_WAIT_MS * 1000000ull;
+
+	for (uint32_t i = 0; i < MAX_CALLERS; i++) {
+		if (stopped)
+			l->caller[i].since = now;
+		if (l->caller[i].fd >= 0 && now - l->caller[i].since > HELLO_WAIT_NS) {
 			unwatch(l, l->caller[i].fd);
 			close(l->caller[i].fd);
 			l->caller[i].fd = -1;
 		}
+	}
 }
 
 /* ---- the thread ------------------------------------------------------------------------------- */
@@ -660,6 +669,7 @@ static void *helper(void *arg)
 	struct ptl_ni *ni = l->s->ni;
 	struct epoll_event ev[16];
 	bool later = false, callers;
+	uint64_t asleep_at;
 	int n, wait;
 
 	ptl_lock_never_bias(ni);
@@ -673,10 +683,11 @@ static void *helper(void *arg)
 		if (later)
 			wait = 1;
 		else if (wait < 0 && callers)
-			wait = 1000;
+			wait = CALLERS_WAIT_MS;
 		/* looked at after the eventfd was read and before it is waited for */
 		if (atomic_load(&l->stop))
 			return NULL;
+		asleep_at = base_now_ns();
 		n = epoll_wait(l->epoll_fd, ev, 16, wait);
 		if (n > 0 || later) {
 			ptl_lock(ni);
@@ -688,7 +699,7 @@ static void *helper(void *arg)
 			changed(l);
 		}
 		if (callers)
-			hang_up_on_silent(l);
+			hang_up_on_silent(l, asleep_at);
 		if (looks(l))
 			look_after_leaves(l);
 		if (atomic_load(&l->kicked))

@@ -275,9 +275,9 @@ static bool on_nodes(void)
 }
 
 /* Over several nodes: those that have a part between nodes, if they have one inside of one. */
-static bool hub_can(void)
+static bool hub_can(const struct call *k)
 {
-	if (way != WAY_BLOCKING)
+	if (way != WAY_BLOCKING || (!strcmp(family, "scan") && k->n * sizeof(int) > 4096))
 		return false;
 	if (!on_nodes() || !strcmp(family, "barrier"))
 		return true;
@@ -292,7 +292,7 @@ static bool can(const struct call *k)
 	int n = k->c->n;
 
 	if (!strcmp(algorithm, "hub"))
-		return hub_can();
+		return hub_can(k);
 	if (!strcmp(word, "allgather=doubling"))
 		return (n & (n - 1)) == 0;
 	if (!strcmp(algorithm, "read"))

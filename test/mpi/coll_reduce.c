@@ -407,6 +407,45 @@ static const char *reduce_scatter_block(int round)
 	return reduce_scatter_any(round, true);
 }
 
+/* Parts of different lengths, one of them empty, longer than what the ranks have in common has room for at once. */
+static const char *reduce_scatter_long(int round)
+{
+	const bool in_place = round % 2;
+	int counts[64], sum = 0, before = 0, *in, *out;
+	const char *wrong = NULL;
+
+	/* shared memory is made after some collectives, and non-blocking ones go by messages */
+	way = WAY_BLOCKING;
+	for (int i = 0; i < 20 && round == 0; i++)
+		MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < tap_size; i++) {
+		counts[i] = i == 1 ? 0 : (1 << 20) / (int)sizeof(int) / tap_size + i * 1000 + round;
+		before += i < tap_rank ? counts[i] : 0;
+		sum += counts[i];
+	}
+	in = malloc(sizeof(int) * (size_t)sum);
+	out = in_place ? in : malloc(sizeof(int) * (size_t)(counts[tap_rank] + 1));
+	if (!in || !out)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (int i = 0; i < sum; i++)
+		in[i] = (int)value_of(tap_rank, i);
+	MPI_Reduce_scatter(in_place ? MPI_IN_PLACE : in, out, counts, MPI_INT, MPI_BXOR,
+			   MPI_COMM_WORLD);
+	for (int i = 0; i < counts[tap_rank] && !wrong; i++) {
+		int want = 0;
+
+		for (int r = 0; r < tap_size; r++)
+			want ^= (int)value_of(r, before + i);
+		if (out[i] != want)
+			wrong = tap_wrong("int %d of %d is %x, not %x", i, counts[tap_rank], out[i],
+					  want);
+	}
+	if (!in_place)
+		free(out);
+	free(in);
+	return wrong;
+}
+
 static const char *scan_any(int round, bool exclusive)
 {
 	struct cm *c = draw_intra();
@@ -553,6 +592,8 @@ int main(int argc, char **argv)
 	each_way("reduce_local", reduce_local);
 	each_way("allreduce gives all ranks the same bits", same_bits);
 	each_way("the same operands give the same bits again", same_bits_again);
+	tap_rounds_set(4);
+	tap_case("reduce_scatter of long parts", reduce_scatter_long);
 	kinds_free();
 	cms_free();
 	return tap_end();
