@@ -200,11 +200,9 @@ static bool by_hub_unequal(struct mpi_plan *p, const void *sendbuf, MPI_Count se
 			   struct mpi_comm *comm, int *rc)
 {
 	const bool in_place = sendbuf == MPI_IN_PLACE;
-	/* where a processor for each rank is there longer ones are copied once, as messages */
-	const MPI_Count most =
-		hub_bytes(comm) < MPI_HUB_READ_BYTES ? hub_bytes(comm) : MPI_HUB_READ_BYTES;
+	/* where each rank has a processor longer ones are copied once, as messages */
 	struct mpi_hub *hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm,
-					  mpi_vec_longest(recv, comm->size), most, 0);
+					  mpi_vec_longest(recv, comm->size), MPI_HUB_READ_BYTES, 0);
 
 	if (hub)
 		*rc = mpi_hub_allgather(hub, in_place ? mpi_vec_at(recv, comm->rank) : sendbuf,

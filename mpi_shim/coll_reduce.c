@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations are
- * reduced in parts by all ranks (coll_parts.h) and collected by the root.
+ * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations are, where each rank has a
+ * processor, reduced in parts by all ranks (coll_parts.h) and collected by the root.
  */
 #include "mpi_shim/coll_parts.h"
 #include "mpi_shim/coll_plans.h"

@@ -13,8 +13,6 @@ struct scan {
 	struct mpi_plan *plan;
 	const char *own;
 	char *result;
-	char *partial; /* of this rank and of those below that it has heard of; the result unless that is exclusive */
-	char *in;
 	bool exclusive;
 	MPI_Count count;
 	struct mpi_type *type;
@@ -33,51 +31,64 @@ static void apply(const struct scan *s, const char *in, char *inout)
 	mpi_plan_apply(s->plan, s->op, in, inout, s->count, s->type);
 }
 
+/* NULL: there is no memory. */
+static char *room(const struct scan *s)
+{
+	return mpi_plan_typed(s->plan, s->count, s->type);
+}
+
 /* Each rank hands on what the next one needs. */
-static void chain(struct scan *s)
+static int chain(const struct scan *s)
 {
 	const int rank = s->comm->rank;
 	const bool last = rank + 1 == s->comm->size;
-	const char *on = rank ? s->partial : s->own;
+	/* of the lower ranks, and of them and this one: one of them is the result */
+	const bool sums = rank > 0 && !(s->exclusive && last);
+	char *in = rank > 0 && !s->exclusive ? room(s) : s->result;
+	char *sum = sums && s->exclusive ? room(s) : s->result;
 
-	if (rank > 0 && !(s->exclusive && last))
-		copy(s, s->own, s->partial);
+	if ((rank > 0 && !s->exclusive && !in) || (sums && s->exclusive && !sum))
+		return MPI_ERR_NO_MEM;
+	if (sums)
+		copy(s, s->own, sum);
 	if (rank > 0) {
-		char *in = s->exclusive ? s->result : s->in;
-
 		mpi_plan_recv(s->plan, in, s->count, s->type, rank - 1, s->comm);
 		mpi_plan_wait(s->plan);
-		if (!(s->exclusive && last))
-			apply(s, in, s->partial);
 	}
+	if (sums)
+		apply(s, in, sum);
 	if (!last)
-		mpi_plan_send(s->plan, on, s->count, s->type, rank + 1, s->comm);
+		mpi_plan_send(s->plan, rank ? sum : s->own, s->count, s->type, rank + 1, s->comm);
 	if (rank == 0 && !s->exclusive)
 		copy(s, s->own, s->result);
+	return MPI_SUCCESS;
 }
 
-/* Before a round `partial` is of this rank and of all that are less than `distance` below. */
-static void doubling(struct scan *s)
+/* Before a round `sum` is of this rank and of all that are less than `distance` below. */
+static int doubling(const struct scan *s)
 {
 	const int rank = s->comm->rank, n = s->comm->size;
+	char *in = room(s), *sum = s->exclusive ? room(s) : s->result;
 
-	copy(s, s->own, s->partial);
+	if (!in || (s->exclusive && !sum))
+		return MPI_ERR_NO_MEM;
+	copy(s, s->own, sum);
 	for (int distance = 1; distance < n; distance *= 2) {
 		if (rank >= distance)
-			mpi_plan_recv(s->plan, s->in, s->count, s->type, rank - distance, s->comm);
+			mpi_plan_recv(s->plan, in, s->count, s->type, rank - distance, s->comm);
 		if (rank + distance < n)
-			mpi_plan_send(s->plan, s->partial, s->count, s->type, rank + distance,
-				      s->comm);
+			mpi_plan_send(s->plan, sum, s->count, s->type, rank + distance, s->comm);
 		mpi_plan_wait(s->plan);
 		if (rank < distance)
 			continue;
 		if (s->exclusive && distance == 1)
-			copy(s, s->in, s->result);
+			copy(s, in, s->result);
 		else if (s->exclusive)
-			apply(s, s->in, s->result);
+			apply(s, in, s->result);
 		if (!s->exclusive || rank + 2 * distance < n)
-			apply(s, s->in, s->partial);
+			apply(s, in, sum);
 	}
+	return MPI_SUCCESS;
 }
 
 static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -86,7 +97,6 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 	struct scan s = { .plan = p,
 			  .own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
 			  .result = recvbuf,
-			  .partial = recvbuf,
 			  .exclusive = exclusive,
 			  .count = count,
 			  .type = type,
@@ -102,18 +112,11 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 		      : NULL;
 	if (hub)
 		return mpi_hub_scan(hub, s.own, recvbuf, count, type, op, exclusive);
-	s.in = mpi_plan_typed(p, count, type);
-	if (s.in && exclusive)
-		s.partial = mpi_plan_typed(p, count, type);
-	if (!s.in || !s.partial)
-		return MPI_ERR_NO_MEM;
 	if (mpi_coll_choose(BASE_COLL_BIT(SCAN, LINEAR) | BASE_COLL_BIT(SCAN, DOUBLING),
 			    mpi_coll_crowded() ? BASE_COLL_SCAN_LINEAR : BASE_COLL_SCAN_DOUBLING) ==
 	    BASE_COLL_SCAN_LINEAR)
-		chain(&s);
-	else
-		doubling(&s);
-	return MPI_SUCCESS;
+		return chain(&s);
+	return doubling(&s);
 }
 
 static int check(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The barrier of a hub, inside a node and between nodes, and broadcasts and reductions of a few bytes inside a
+ * The barrier of a hub, inside a node and between nodes, and broadcasts, reductions and scans of a few bytes inside a
  * node. See hub.h; hub_make.c makes it, hub_meet.c has what this is made of, hub_wait.c waits, hub_long.c has
  * what takes two meetings, hub_blocks.c what has a block for each rank, hub_read.c such blocks if they are
  * long.

@@ -7,7 +7,7 @@
  * number of the barrier into a word of its partner's, one-sidedly, round by round (recursive doubling,
  * what is over a power of two of nodes folded in before and out after); the partner looks at the word until it is
  * that number or a greater one, for a fast partner may be in the next barrier already. With a flag
- * a few bytes of data travel: short reductions and broadcasts inside a node.
+ * a few bytes of data travel: short reductions, scans and broadcasts inside a node.
  *
  * Other collectives over several nodes are made of these: inside a node without messages, between
  * nodes by the algorithms for messages among the masters.
@@ -86,15 +86,15 @@ int mpi_hub_scan(struct mpi_hub *hub, const void *in, void *out, MPI_Count count
 
 /*
  * The same of blocks, one for each rank, as `parts` says, which lie one behind the other in `in`; this rank's result goes to
- * `out`, which is no part of `in`. `rc`: this rank has no room for it, of which the others hear.
+ * `out`, which is no part of `in`. `rc`: what went wrong before here: it has no room for that.
  */
 int mpi_hub_reduce_scatter(struct mpi_hub *hub, int rc, const void *in, void *out,
 			   const struct mpi_vec *parts, struct mpi_op *op);
 
 /*
- * Equal blocks of any length, which go in pieces; those of an allgather may differ, as all ranks know all of them. In place: allgather's `in` is its block in `recv`, alltoall's
- * `send` is `recv`, gather's `in` and scatter's `out` at the root are MPI_IN_PLACE. `rc`
- * of a gather is as that of a reduction.
+ * Equal blocks of any length, which go in pieces; those of an allgather may differ, as all ranks know all of them. In
+ * place: allgather's `in` is its block in `recv`, alltoall's `send` is `recv`, gather's `in` and scatter's `out` at the
+ * root are MPI_IN_PLACE. `rc` of a gather is as that of a reduction.
  */
 int mpi_hub_allgather(struct mpi_hub *hub, const void *in, MPI_Count count, struct mpi_type *type,
 		      const struct mpi_vec *recv);

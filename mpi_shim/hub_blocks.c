@@ -274,7 +274,8 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 
 /* ---- reduced ------------------------------------------------------------------------------------------- */
 
-/* What a rank has for all lies one block behind the other. */
+/* What a rank has for all lies one block behind the other. `wrong`: it has no room for its result, of which the others, who get
+ * what it has for them, need not hear. */
 static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, char *out,
 				const struct mpi_vec *parts, struct mpi_op *op,
 				const struct piece *p)
@@ -282,7 +283,7 @@ static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, ch
 	const size_t all = p->bytes * (size_t)h->n;
 	const struct piece mine = part_of(p, mpi_vec_bytes(parts, h->me));
 	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
-	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
+	int rc = begin(h, all > MPI_HUB_FEW);
 	size_t block = 0, own = 0;
 
 	for (int i = 0; i < h->n; i++) {
@@ -295,7 +296,7 @@ static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, ch
 			       in + block + p->at, part.bytes);
 		block += (size_t)mpi_vec_bytes(parts, i);
 	}
-	rc = meet_and_copy(h, rc, NULL, NULL, p);
+	rc = mpi_first(meet_and_copy(h, rc, NULL, NULL, p), wrong);
 	for (int i = h->n - 1; i >= 0 && !rc && count; i--) {
 		const char *from =
 			i == h->me ? in + own : mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes;
@@ -312,9 +313,10 @@ int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
 			   const struct mpi_vec *parts, struct mpi_op *op)
 {
 	const size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
+	const MPI_Count longest = mpi_vec_longest(parts, h->n);
 	struct piece p = { 0 };
 
-	while (next_piece(&p, mpi_vec_longest(parts, h->n), most))
+	while (next_piece(&p, longest, most))
 		rc = mpi_first(rc, reduce_scatter_piece(h, rc, in, out, parts, op, &p));
 	return rc;
 }

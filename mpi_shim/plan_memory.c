@@ -16,8 +16,13 @@
 /* ---- kept blocks ------------------------------------------------------------------------------------ */
 
 #define KEPT       16
+#define KEPT_LEAST ((size_t)32 << 10) /* shorter ones malloc keeps well enough */
+#ifdef __SANITIZE_ADDRESS__
+#define KEPT_BYTES ((size_t)0) /* so that it sees who uses them too long */
+#else
 #define KEPT_BYTES ((size_t)16 << 20) /* of all of them */
-#define WASTE      2                  /* how many times as long as what is asked for they may be */
+#endif
+#define WASTE 2 /* how many times as long as what is asked for they may be */
 
 struct block {
 	size_t bytes;
@@ -41,6 +46,12 @@ static struct block *remove_kept(int i)
 	return b;
 }
 
+void mpi_plans_fini(void)
+{
+	while (kept.n)
+		free(remove_kept(0));
+}
+
 static void *take(size_t bytes)
 {
 	struct block *b;
@@ -52,6 +63,10 @@ static void *take(size_t bytes)
 	if (bytes > PTRDIFF_MAX - sizeof(*b))
 		return NULL;
 	b = malloc(sizeof(*b) + bytes);
+	if (!b && kept.n) {
+		mpi_plans_fini();
+		b = malloc(sizeof(*b) + bytes);
+	}
 	if (!b)
 		return NULL;
 	b->bytes = bytes;
@@ -62,7 +77,7 @@ static void give_back(void *memory)
 {
 	struct block *b = (struct block *)(void *)((char *)memory - offsetof(struct block, data));
 
-	if (b->bytes > KEPT_BYTES) {
+	if (b->bytes < KEPT_LEAST || b->bytes > KEPT_BYTES) {
 		free(b);
 		return;
 	}
@@ -70,12 +85,6 @@ static void give_back(void *memory)
 		free(remove_kept(0));
 	kept.block[kept.n++] = b;
 	kept.bytes += b->bytes;
-}
-
-void mpi_plans_fini(void)
-{
-	while (kept.n)
-		free(remove_kept(0));
 }
 
 /* ---- of one plan ------------------------------------------------------------------------------------ */

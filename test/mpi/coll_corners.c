@@ -80,6 +80,45 @@ static const char *no_extent(int round)
 	return sums(3, 1, 0, 1, round);
 }
 
+static MPI_Aint absolute; /* where the only int of an element is, counted from address 0 */
+
+static void add_absolute(void *in, void *inout, int *n, MPI_Datatype *type)
+{
+	int *a = (int *)((uintptr_t)in + (uintptr_t)absolute);
+	int *b = (int *)((uintptr_t)inout + (uintptr_t)absolute);
+
+	(void)n;
+	(void)type;
+	*b += *a;
+}
+
+/* The address of the buffer is that of no buffer. */
+static const char *bottom(int round)
+{
+	int value = tap_rank + 1,
+	    wanted[] = { (tap_rank + 1) * (tap_rank + 2) / 2, tap_rank * (tap_rank + 1) / 2,
+			 tap_size * (tap_size + 1) / 2 };
+	MPI_Datatype type;
+	MPI_Op op;
+
+	ways_draw();
+	MPI_Get_address(&value, &absolute);
+	MPI_Type_create_hindexed_block(1, 1, &absolute, MPI_INT, &type);
+	MPI_Type_commit(&type);
+	MPI_Op_create(add_absolute, 1, &op);
+	if (round % 3 == 0)
+		MPI_Scan(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+	else if (round % 3 == 1)
+		MPI_Exscan(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+	else
+		MPI_Allreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, type, op, MPI_COMM_WORLD);
+	MPI_Op_free(&op);
+	MPI_Type_free(&type);
+	if (value != wanted[round % 3] && (round % 3 != 1 || tap_rank > 0))
+		return tap_wrong("%d, not %d", value, wanted[round % 3]);
+	return NULL;
+}
+
 static const char *empty_type(int round)
 {
 	int in = 1, out = 2;
@@ -152,6 +191,7 @@ int main(int argc, char **argv)
 	tap_case("a user's operation on elements that interleave", interleaved);
 	tap_case("a user's operation on a datatype longer than its extent", overlapping);
 	tap_case("a user's operation on a datatype without extent", no_extent);
+	tap_case("buffers at address 0", bottom);
 	tap_case("a user's operation on a datatype without data", empty_type);
 	tap_case("reduce_scatter: who gets nothing may have no buffer", nothing_for_most);
 	tap_case("neighbours: who has none may have no buffer", nobody_around);

@@ -229,6 +229,17 @@ static int reduce_scatter(int n, bool *right)
 	return rc;
 }
 
+static int reduce_scatter_in_place(int n, bool *right)
+{
+	int rc;
+
+	for (int i = 0; i < n * job_size; i++)
+		out[i] = in[i];
+	rc = MPI_Reduce_scatter_block(MPI_IN_PLACE, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	*right = has_sum(out, n, job_size, job_rank);
+	return rc;
+}
+
 static int scan(int n, bool *right)
 {
 	int rc = MPI_Scan(in, out, n, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -384,6 +395,7 @@ static const struct collective {
 	{ "reduce", reduce },
 	{ "allreduce", allreduce },
 	{ "reduce_scatter", reduce_scatter },
+	{ "reduce_scatter in place", reduce_scatter_in_place },
 	{ "scan", scan },
 	{ "exscan", exscan },
 	{ "allreduce between groups", inter_allreduce },
@@ -402,7 +414,17 @@ static int call(const struct collective *c, int n, bool *right)
 
 static const struct collective *now;
 
-/* Blocks of n, none of whose temporary buffers fits in what was used before. */
+/* What was used before is not used again: all of it makes room for one block, of 16 MiB, too long for anything else. */
+static void use_up_kept(void)
+{
+	MPI_Request r;
+
+	MPI_Bcast_init(out, (16 << 20) / (int)sizeof(int), gaps, 0, MPI_COMM_WORLD, MPI_INFO_NULL,
+		       &r);
+	MPI_Request_free(&r);
+}
+
+/* Blocks of n. */
 static void without(int poor, size_t least, int n)
 {
 	bool right;
@@ -410,6 +432,7 @@ static void without(int poor, size_t least, int n)
 
 	give(n, job_size);
 	MPI_Barrier(MPI_COMM_WORLD);
+	use_up_kept();
 	denied = 0;
 	if (job_rank == poor)
 		limit = least;
