@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Collectives, from a few bytes to a megabyte for each, one call after the other: the mean of a repetition,
- * because a rank may be in the next call while others are in this one. What comes is verified once. All of them, or
- * those that are named, with all lengths, or with those that are named.
- * Usage: collectives LINE-FILE MIN-MS REPEAT [barrier|bcast|reduce|allreduce|allgather|alltoall|BYTES...]
+ * because a rank may be in the next call while others are in this one. What comes is verified once. All of the first line
+ * below, or those that are named, with all lengths, or with those that are named.
+ * Usage: collectives LINE-FILE MIN-MS REPEAT [barrier|bcast|reduce|allreduce|allgather|alltoall|
+ *                                             allgatherv|reduce_scatter|scan|BYTES...]
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,14 +18,26 @@
 enum { MOST = 1 << 20 };
 
 static double *in, *out;
+static int *counts, *displs; /* equal ones */
 
-enum kind { BARRIER, BCAST, REDUCE, ALLREDUCE, ALLGATHER, ALLTOALL };
-static const char *const names[] = { "barrier",   "bcast",     "reduce",
-				     "allreduce", "allgather", "alltoall" };
+enum kind {
+	BARRIER,
+	BCAST,
+	REDUCE,
+	ALLREDUCE,
+	ALLGATHER,
+	ALLTOALL,
+	ALLGATHERV, /* from here on only if they are named */
+	REDUCE_SCATTER,
+	SCAN
+};
+static const char *const names[] = { "barrier",    "bcast",          "reduce",
+				     "allreduce",  "allgather",      "alltoall",
+				     "allgatherv", "reduce_scatter", "scan" };
 
 struct call {
 	enum kind kind;
-	int bytes; /* of each rank; of alltoall: for each rank */
+	int bytes; /* of each rank; of alltoall and reduce_scatter: for each rank */
 };
 
 static void once(const struct call *c)
@@ -50,6 +63,15 @@ static void once(const struct call *c)
 	case ALLTOALL:
 		MPI_Alltoall(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, MPI_COMM_WORLD);
 		break;
+	case ALLGATHERV:
+		MPI_Allgatherv(in, n, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE, MPI_COMM_WORLD);
+		break;
+	case REDUCE_SCATTER:
+		MPI_Reduce_scatter(in, out, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		break;
+	case SCAN:
+		MPI_Scan(in, out, n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+		break;
 	}
 }
 
@@ -66,7 +88,13 @@ static void run(void *arg, int count, uint64_t *ticks)
 	}
 }
 
-/* What must be at place i after the call; rank r has r + i at place i. */
+/* What the ranks 0 to `last` have at place i together; rank r has r + i there. */
+static double sum(int last, int i)
+{
+	return (double)last * (last + 1) / 2 + (last + 1.0) * i;
+}
+
+/* What must be at place i after the call. */
 static double expected(const struct call *c, int i)
 {
 	int n = c->bytes / (int)sizeof(double);
@@ -75,22 +103,32 @@ static double expected(const struct call *c, int i)
 	case BCAST:
 		return i;
 	case ALLGATHER:
+	case ALLGATHERV:
 		return i / n + i % n;
 	case ALLTOALL:
 		return i / n + bench_rank * n + i % n;
+	case REDUCE_SCATTER:
+		return sum(bench_ranks - 1, bench_rank * n + i);
+	case SCAN:
+		return sum(bench_rank, i);
 	default:
-		return (double)bench_ranks * (bench_ranks - 1) / 2 + (double)bench_ranks * i;
+		return sum(bench_ranks - 1, i);
 	}
 }
 
 static void verify(const struct call *c)
 {
-	int blocks = c->kind == ALLGATHER || c->kind == ALLTOALL ? bench_ranks : 1;
-	int n = blocks * (c->bytes / (int)sizeof(double));
+	const int each = c->bytes / (int)sizeof(double), all = bench_ranks * each;
+	const int n =
+		c->kind == ALLGATHER || c->kind == ALLGATHERV || c->kind == ALLTOALL ? all : each;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < all; i++) {
 		in[i] = bench_rank + i;
 		out[i] = c->kind == BCAST && bench_rank == 0 ? i : -1;
+	}
+	for (int i = 0; i < bench_ranks; i++) {
+		counts[i] = each;
+		displs[i] = i * each;
 	}
 	once(c);
 	if (c->kind == REDUCE && bench_rank != 0)
@@ -133,6 +171,9 @@ static bool wanted(enum kind kind, int bytes)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%d", bytes);
+	/* who names none means the first ones */
+	if (kind > ALLTOALL && wanted_word("", false))
+		return false;
 	return wanted_word(names[kind], false) && (kind == BARRIER || wanted_word(text, true));
 }
 
@@ -141,14 +182,18 @@ int main(int argc, char **argv)
 	arguments = bench_start(&argc, &argv, "[NAME|BYTES...]");
 	in = malloc((size_t)bench_ranks * MOST);
 	out = malloc((size_t)bench_ranks * MOST);
-	if (!in || !out)
+	counts = malloc((size_t)bench_ranks * sizeof(*counts));
+	displs = malloc((size_t)bench_ranks * sizeof(*displs));
+	if (!in || !out || !counts || !displs)
 		bench_fail("no memory for %d buffers of %d bytes", 2 * bench_ranks, MOST);
 	if (wanted(BARRIER, 0))
 		point(BARRIER, 0);
-	for (enum kind k = BCAST; k <= ALLTOALL; k++)
+	for (enum kind k = BCAST; k <= SCAN; k++)
 		for (int bytes = 8; bytes <= MOST; bytes = bytes == 8 ? 4096 : bytes * 16)
 			if (wanted(k, bytes))
 				point(k, bytes);
+	free(displs);
+	free(counts);
 	free(in);
 	free(out);
 	bench_end();
