@@ -194,41 +194,27 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
 }
 
-/* Blocks of different lengths. False: by messages. */
-static bool by_hub_unequal(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-			   struct mpi_type *sendtype, const struct mpi_vec *recv,
-			   struct mpi_comm *comm, int *rc)
-{
-	const bool in_place = sendbuf == MPI_IN_PLACE;
-	/* where each rank has a processor longer ones are copied once, as messages */
-	struct mpi_hub *hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm,
-					  mpi_vec_longest(recv, comm->size), MPI_HUB_READ_BYTES, 0);
-
-	if (hub)
-		*rc = mpi_hub_allgather(hub, in_place ? mpi_vec_at(recv, comm->rank) : sendbuf,
-					in_place ? mpi_vec_count(recv, comm->rank) : sendcount,
-					in_place ? recv->type : sendtype, recv);
-	return hub;
-}
-
-/* Equal blocks. False: by messages. */
+/* False: by messages. */
 static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		   struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm,
 		   int *rc)
 {
-	bool in_place = sendbuf == MPI_IN_PLACE;
+	bool in_place = sendbuf == MPI_IN_PLACE, equal = !recv->counts;
 	struct mpi_vec mine = { .buf = in_place ? mpi_vec_at(recv, comm->rank)
 						: (char *)(uintptr_t)sendbuf,
-				.count = in_place ? recv->count : sendcount,
+				.count = in_place ? mpi_vec_count(recv, comm->rank) : sendcount,
 				.type = in_place ? recv->type : sendtype,
 				.same = true };
-	MPI_Count bytes = mpi_vec_bytes(recv, 0);
-	struct mpi_hub *hub =
-		mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes, hub_bytes(comm));
+	MPI_Count bytes = mpi_vec_longest(recv, comm->size);
+	struct mpi_hub *hub = equal ? mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes,
+							  hub_bytes(comm))
+				    : NULL;
 
 	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
 		return true;
-	hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, bytes, hub_bytes(comm), NODES_BYTES);
+	/* where each rank has a processor others are copied once, as messages, from where on equal ones are read */
+	hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, bytes,
+			  equal ? hub_bytes(comm) : MPI_HUB_READ_BYTES, equal ? NODES_BYTES : 0);
 	if (hub && mpi_hub_nodes(hub) > 1)
 		*rc = mpi_nodes_allgather(p, hub, mine.buf, mine.count, mine.type, recv);
 	else if (hub)
@@ -254,8 +240,7 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
-	if ((recv->counts ? by_hub_unequal : by_hub)(p, sendbuf, sendcount, sendtype, recv, comm,
-						     &rc))
+	if (by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
 		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }

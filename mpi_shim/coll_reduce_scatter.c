@@ -206,13 +206,14 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 {
 	struct mpi_type *type = parts->type;
 	struct places at;
-	int rc = find_places(p, &at, parts, comm->size);
+	int rc;
 
-	if (rc || at.count == 0)
-		return rc;
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
 	if (comm->size > 1 && by_hub(p, sendbuf, recvbuf, parts, op, comm, &rc))
+		return rc;
+	rc = find_places(p, &at, parts, comm->size);
+	if (rc || at.count == 0)
 		return rc;
 	if (comm->size > 1)
 		return divide(p, sendbuf, recvbuf, parts, &at, op, comm);

@@ -42,13 +42,13 @@ static int chain(const struct scan *s)
 {
 	const int rank = s->comm->rank;
 	const bool last = rank + 1 == s->comm->size;
-	/* of the lower ranks, and of them and this one: one of them is the result */
 	const bool sums = rank > 0 && !(s->exclusive && last);
-	char *in = rank > 0 && !s->exclusive ? room(s) : s->result;
-	char *sum = sums && s->exclusive ? room(s) : s->result;
+	/* of the lower ranks, and of them and this one: one of the two is the result */
+	char *in = s->result, *sum = s->result, *other = sums ? room(s) : NULL;
 
-	if ((rank > 0 && !s->exclusive && !in) || (sums && s->exclusive && !sum))
+	if (sums && !other)
 		return MPI_ERR_NO_MEM;
+	*(s->exclusive ? &sum : &in) = other;
 	if (sums)
 		copy(s, s->own, sum);
 	if (rank > 0) {

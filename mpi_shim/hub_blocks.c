@@ -70,16 +70,13 @@ static struct piece part_of(const struct piece *p, MPI_Count block)
 	return (struct piece){ p->at, left < p->bytes ? left : p->bytes };
 }
 
-/* From the place of a rank to that of the next. */
-static size_t step_of(const struct mpi_hub *h, size_t bytes)
-{
-	return (size_t)(mpi_hub_place(h, 1, bytes) - mpi_hub_place(h, 0, bytes));
-}
-
-/* The others' pieces: that of rank i is i steps behind `first`, but `less` bytes before that if i is less than this rank. */
+/* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before that if the rank is less than this
+ * one. */
 static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const struct piece *p,
-			  const char *first, size_t step, size_t less)
+			  size_t all, size_t at, size_t less)
 {
+	const char *first = mpi_hub_place(h, 0, all) + at;
+	const size_t step = h->n > 1 ? (size_t)(mpi_hub_place(h, 1, all) + at - first) : 0;
 	const bool few = base_are_few(p->bytes) && v->type->dense && !v->counts;
 	const MPI_Count stride = v->count * v->type->extent;
 	char *to = v->buf + v->type->true_lb + p->at;
@@ -153,7 +150,7 @@ static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *m
 		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
 	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
 	if (!rc)
-		unpack_others(h, recv, p, mpi_hub_place(h, 0, p->bytes), step_of(h, p->bytes), 0);
+		unpack_others(h, recv, p, p->bytes, 0, 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -209,8 +206,8 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 				pack_piece(send, i, p, block_at(h, h->me, i, p));
 	rc = meet_and_copy(h, rc, send != recv ? send : NULL, recv, p);
 	if (!rc)
-		unpack_others(h, recv, p, mpi_hub_place(h, 0, all) + (size_t)h->me * p->bytes,
-			      step_of(h, all), blocks_of(h) < h->n ? p->bytes : 0);
+		unpack_others(h, recv, p, all, (size_t)h->me * p->bytes,
+			      blocks_of(h) < h->n ? p->bytes : 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -335,8 +332,7 @@ static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_v
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		if (!rc)
-			unpack_others(h, recv, p, mpi_hub_place(h, 0, p->bytes),
-				      step_of(h, p->bytes), 0);
+			unpack_others(h, recv, p, p->bytes, 0, 0);
 	}
 	return mpi_hub_leave(h, mpi_first(rc, wrong));
 }

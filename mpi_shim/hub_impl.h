@@ -20,8 +20,8 @@
 #define MPI_HUB_FEW    48  /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
-/* A place for long data. Shorter pieces stay in nearer caches; only alltoalls and reduce-scatters, which meet most often, fill it, and only
- * where to meet costs switches of processes. */
+/* A place for long data. Shorter pieces stay in nearer caches; only alltoalls and reduce-scatters, which meet most often,
+ * fill it, and only where to meet costs switches of processes. */
 #define MPI_HUB_ROOM (3 * MPI_HUB_LONG)
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_ROOM + 64)
