@@ -70,5 +70,7 @@ static const struct pt_test tests[] = {
 
 int main(int argc, char **argv)
 {
+	/* the helper would have an arena of its own from its first allocation on, which may be after FIRST: 64 MiB of addresses */
+	mallopt(M_ARENA_MAX, 1);
 	return PT_MAIN(argc, argv, tests);
 }
