@@ -39,7 +39,7 @@
 	X(ALLGATHER, RING, "allgather=ring", "round a ring")                                       \
 	X(ALLGATHER, LINEAR, "allgather=linear", "from each rank to all")                          \
 	X(ALLGATHER, ROOT, "allgather=root", "to rank 0 and from there to all")                    \
-	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; equal blocks")                    \
+	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; unequal blocks: up to 128 ranks") \
 	X(ALLTOALL, READ, "alltoall=read",                                                         \
 	  "each rank reads the others' memory; blocking, equal blocks, not in place, on one "      \
 	  "node")                                                                                  \

@@ -87,7 +87,7 @@ static void pairwise(struct mpi_plan *p, const struct mpi_vec *send, const struc
 }
 
 /* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each block from a copy. */
-static int in_place(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size;
 	MPI_Count most = 0;
@@ -147,10 +147,19 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
 }
 
+/* If blocks differ: where processors are short, as all have to meet before they know how long those are. */
+static struct mpi_hub *hub_for_letters(const struct mpi_plan *p, struct mpi_comm *comm)
+{
+	if (comm->size > MPI_HUB_LETTERS ||
+	    (!mpi_coll_crowded() && !(mpi_coll_setting.wanted & BASE_COLL_BIT(ALLTOALL, HUB))))
+		return NULL;
+	return mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, 1, 1, 0);
+}
+
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		    struct mpi_comm *comm)
 {
-	bool equal = !recv->counts;
+	bool equal = !recv->counts, in_place = send->buf == MPI_IN_PLACE;
 	MPI_Count bytes = equal ? mpi_vec_bytes(recv, 0) : 0;
 	struct mpi_hub *hub;
 	int rc;
@@ -161,18 +170,21 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
-	if (equal && send->buf != MPI_IN_PLACE) {
+	if (equal && !in_place) {
 		hub = mpi_hub_for_reading(p, BASE_COLL_ALLTOALL_READ, comm, bytes, hub_bytes(comm));
 		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
 			return rc;
 	}
 	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
-		    : NULL;
+		    : hub_for_letters(p, comm);
+	if (hub && !equal && !in_place)
+		mpi_vec_copy_own(p, send, recv, comm->rank);
 	if (hub)
-		return mpi_hub_alltoall(hub, send->buf == MPI_IN_PLACE ? recv : send, recv);
-	switch (choose(p, equal, send->buf == MPI_IN_PLACE, bytes, comm)) {
+		return (equal ? mpi_hub_alltoall : mpi_hub_alltoallv)(hub, in_place ? recv : send,
+								      recv);
+	switch (choose(p, equal, in_place, bytes, comm)) {
 	case BASE_COLL_ALLTOALL_SWAP:
-		return in_place(p, recv, comm);
+		return swap(p, recv, comm);
 	case BASE_COLL_ALLTOALL_BRUCK:
 		return bruck(p, send, recv, comm);
 	case BASE_COLL_ALLTOALL_PAIRWISE:

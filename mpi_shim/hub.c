@@ -3,8 +3,8 @@
  *
  * The barrier of a hub, inside a node and between nodes, and broadcasts, reductions and scans of a few bytes inside a
  * node. See hub.h; hub_make.c makes it, hub_meet.c has what this is made of, hub_wait.c waits, hub_long.c has
- * what takes two meetings, hub_blocks.c what has a block for each rank, hub_read.c such blocks if they are
- * long.
+ * what takes two meetings, hub_blocks.c what has a block for each rank, hub_letters.c such blocks if they
+ * differ, hub_read.c if they are long.
  */
 #include <assert.h>
 #include <string.h>

@@ -104,6 +104,11 @@ int mpi_hub_gather(struct mpi_hub *hub, int rc, const void *in, MPI_Count count,
 int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t bytes, int root);
 
+/* Blocks of any length, of which each rank knows those that it has to do with; what it has for itself was copied before. In
+ * place as above. Up to so many ranks. */
+#define MPI_HUB_LETTERS 128
+int mpi_hub_alltoallv(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv);
+
 /*
  * Equal blocks (of `send`: the same for all, or one for each rank) that each rank reads out of the others' memory; not
  * in place but for allgather. Only if the hub can do that. False, for all: some of these blocks cannot be read, or there is no

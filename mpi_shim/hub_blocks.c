@@ -70,16 +70,31 @@ static struct piece part_of(const struct piece *p, MPI_Count block)
 	return (struct piece){ p->at, left < p->bytes ? left : p->bytes };
 }
 
+static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, char *to)
+{
+	const struct piece part = part_of(p, mpi_vec_bytes(v, i));
+
+	if (part.bytes)
+		pack_piece(v, i, &part, to);
+}
+
+/* The same of block i, of which sent[i] bytes come; NULL: as many as it has. */
+static struct piece received(const struct piece *p, const struct mpi_vec *v, int i,
+			     const uint64_t *sent)
+{
+	const MPI_Count room = mpi_vec_bytes(v, i);
+
+	return part_of(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
+}
+
 /* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before that if the rank is less than this
  * one. */
-static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const struct piece *p,
-			  size_t all, size_t at, size_t less)
+static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const uint64_t *sent,
+			  const struct piece *p, size_t all, size_t at, size_t less)
 {
 	const char *first = mpi_hub_place(h, 0, all) + at;
 	const size_t step = h->n > 1 ? (size_t)(mpi_hub_place(h, 1, all) + at - first) : 0;
-	const bool few = base_are_few(p->bytes) && v->type->dense && !v->counts;
-	const MPI_Count stride = v->count * v->type->extent;
-	char *to = v->buf + v->type->true_lb + p->at;
+	const bool few = !v->counts && base_are_few(p->bytes) && v->type->dense;
 	struct piece part;
 
 	for (int i = 0; i < h->n; i++) {
@@ -88,10 +103,10 @@ static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, cons
 		if (i == h->me)
 			continue;
 		if (few) {
-			base_copy_few(to + i * stride, from, p->bytes);
+			base_copy_few(mpi_vec_at(v, i) + v->type->true_lb + p->at, from, p->bytes);
 			continue;
 		}
-		part = part_of(p, mpi_vec_bytes(v, i));
+		part = received(p, v, i, sent);
 		if (part.bytes)
 			unpack_piece(v, i, &part, from);
 	}
@@ -150,7 +165,7 @@ static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *m
 		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
 	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
 	if (!rc)
-		unpack_others(h, recv, p, p->bytes, 0, 0);
+		unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -192,21 +207,21 @@ static char *block_at(const struct mpi_hub *h, int from, int to, const struct pi
 }
 
 static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-			  const struct mpi_vec *recv, const struct piece *p)
+			  const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
 {
 	size_t all = p->bytes * (size_t)blocks_of(h);
 	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
 
-	if (!rc && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
+	if (!rc && !sent && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
 	    (MPI_Count)p->bytes == mpi_vec_bytes(send, 0))
 		memcpy(mpi_hub_place(h, h->me, all), send->buf + send->type->true_lb, all);
 	else
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
-				pack_piece(send, i, p, block_at(h, h->me, i, p));
-	rc = meet_and_copy(h, rc, send != recv ? send : NULL, recv, p);
+				pack_part(send, i, p, block_at(h, h->me, i, p));
+	rc = meet_and_copy(h, rc, send != recv && !sent ? send : NULL, recv, p);
 	if (!rc)
-		unpack_others(h, recv, p, all, (size_t)h->me * p->bytes,
+		unpack_others(h, recv, sent, p, all, (size_t)h->me * p->bytes,
 			      blocks_of(h) < h->n ? p->bytes : 0);
 	return mpi_hub_leave(h, rc);
 }
@@ -219,23 +234,25 @@ static int partner_in(const struct mpi_hub *h, int step)
 
 /* The pieces of some ranks' blocks: of those that swap in a step from `first` on, before `end`. */
 static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-		       const struct mpi_vec *recv, const struct piece *p, int first, int end)
+		       const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p,
+		       int first, int end)
 {
 	const size_t all = p->bytes * (size_t)(end - first);
 	const int own_step = 2 * h->me % h->n;
-	const bool own = send != recv && own_step >= first && own_step < end;
+	const bool own = send != recv && !sent && own_step >= first && own_step < end;
 	int rc = mpi_first(begin(h, true), wrong);
 
 	for (int s = first; s < end && !rc; s++)
 		if (partner_in(h, s) != h->me)
-			pack_piece(send, partner_in(h, s), p,
-				   mpi_hub_place(h, h->me, all) + (size_t)(s - first) * p->bytes);
+			pack_part(send, partner_in(h, s), p,
+				  mpi_hub_place(h, h->me, all) + (size_t)(s - first) * p->bytes);
 	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
 	for (int s = first; s < end && !rc; s++) {
 		const int i = partner_in(h, s);
+		const struct piece part = received(p, recv, i, sent);
 
-		if (i != h->me)
-			unpack_piece(recv, i, p,
+		if (i != h->me && part.bytes)
+			unpack_piece(recv, i, &part,
 				     mpi_hub_place(h, i, all) + (size_t)(s - first) * p->bytes);
 	}
 	return mpi_hub_leave(h, rc);
@@ -243,14 +260,27 @@ static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 
 /* The same of all ranks. */
 static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-		    const struct mpi_vec *recv, const struct piece *p)
+		    const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
 {
 	const int each = (int)(MPI_HUB_ROOM / p->bytes);
 	int rc = wrong;
 
 	for (int s = 0; s < h->n; s += each)
-		rc = mpi_first(rc, swap_pieces(h, rc, send, recv, p, s,
+		rc = mpi_first(rc, swap_pieces(h, rc, send, recv, sent, p, s,
 					       h->n - s > each ? s + each : h->n));
+	return rc;
+}
+
+int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
+			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest)
+{
+	size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
+	const bool swap = h->crowded && most < SLICE_LEAST && longest > (MPI_Count)most;
+	struct piece p = { 0 };
+
+	while (next_piece(&p, longest, swap ? MPI_HUB_LONG : most))
+		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, sent, &p)
+					: alltoall_piece(h, rc, send, recv, sent, &p));
 	return rc;
 }
 
@@ -258,13 +288,8 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 {
 	const MPI_Count bytes = mpi_vec_bytes(recv, 0);
 	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), bytes);
-	size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
-	const bool swap = h->crowded && most < SLICE_LEAST && bytes > (MPI_Count)most;
-	struct piece p = { 0 };
 
-	while (next_piece(&p, bytes, swap ? MPI_HUB_LONG : most))
-		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, &p)
-					: alltoall_piece(h, rc, send, recv, &p));
+	rc = mpi_hub_alltoall_pieces(h, rc, send, recv, NULL, bytes);
 	mpi_hub_way_ended(h, (size_t)bytes);
 	return rc;
 }
@@ -332,7 +357,7 @@ static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_v
 	if (h->me == root) {
 		rc = mpi_first(rc, mpi_hub_await_all(h));
 		if (!rc)
-			unpack_others(h, recv, p, p->bytes, 0, 0);
+			unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
 	}
 	return mpi_hub_leave(h, mpi_first(rc, wrong));
 }

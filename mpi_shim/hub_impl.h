@@ -121,6 +121,7 @@ struct mpi_hub {
 	struct mpi_hub_home *home; /* of each rank of the communicator */
 	MPI_Count *counts;         /* for each node, while an operation uses them; hub_nodes.c */
 	MPI_Aint *displs;
+	uint64_t *sent; /* bytes that each local rank has for this one, likewise; hub_letters.c */
 	struct mpi_comm masters; /* on a master: those of all nodes, ranked as these; hub_nodes.c */
 	uint64_t patience_ns;    /* how long a wait goes on before it sleeps */
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */
@@ -204,6 +205,10 @@ int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Co
 
 /* Bytes that are sent and received in a block; MPI_SUCCESS or mpi_fail. */
 int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
+/* An alltoall without the own blocks, which may differ: each rank has sent[i] bytes for this one, and nobody more than
+ * `longest`. NULL: they are equal, and the own one is copied. */
+int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
+			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest);
 
 /* ---- hub_read.c --------------------------------------------------------------------------------------- */
 

@@ -77,7 +77,8 @@ static bool find_nodes(struct mpi_hub *h)
 	}
 	h->counts = malloc((size_t)h->nodes * sizeof(*h->counts));
 	h->displs = malloc((size_t)h->nodes * sizeof(*h->displs));
-	if (!h->counts || !h->displs)
+	h->sent = malloc((size_t)comm->size * sizeof(*h->sent));
+	if (!h->counts || !h->displs || !h->sent)
 		return false;
 	h->node = h->home[comm->rank].node;
 	h->me = h->home[comm->rank].seat;
@@ -243,6 +244,7 @@ void mpi_hub_free(struct mpi_hub *h)
 	free(h->home);
 	free(h->counts);
 	free(h->displs);
+	free(h->sent);
 	free(h);
 }
 

@@ -5,7 +5,7 @@
  * because a rank may be in the next call while others are in this one. What comes is verified once. All of the first line
  * below, or those that are named, with all lengths, or with those that are named.
  * Usage: collectives LINE-FILE MIN-MS REPEAT [barrier|bcast|reduce|allreduce|allgather|alltoall|
- *                                             allgatherv|reduce_scatter|scan|BYTES...]
+ *                                             allgatherv|alltoallv|reduce_scatter|scan|BYTES...]
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -28,16 +28,17 @@ enum kind {
 	ALLGATHER,
 	ALLTOALL,
 	ALLGATHERV, /* from here on only if they are named */
+	ALLTOALLV,
 	REDUCE_SCATTER,
 	SCAN
 };
-static const char *const names[] = { "barrier",    "bcast",          "reduce",
-				     "allreduce",  "allgather",      "alltoall",
-				     "allgatherv", "reduce_scatter", "scan" };
+static const char *const names[] = { "barrier",        "bcast",    "reduce",     "allreduce",
+				     "allgather",      "alltoall", "allgatherv", "alltoallv",
+				     "reduce_scatter", "scan" };
 
 struct call {
 	enum kind kind;
-	int bytes; /* of each rank; of alltoall and reduce_scatter: for each rank */
+	int bytes; /* of each rank; of alltoalls and reduce_scatter: for each rank */
 };
 
 static void once(const struct call *c)
@@ -65,6 +66,10 @@ static void once(const struct call *c)
 		break;
 	case ALLGATHERV:
 		MPI_Allgatherv(in, n, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE, MPI_COMM_WORLD);
+		break;
+	case ALLTOALLV:
+		MPI_Alltoallv(in, counts, displs, MPI_DOUBLE, out, counts, displs, MPI_DOUBLE,
+			      MPI_COMM_WORLD);
 		break;
 	case REDUCE_SCATTER:
 		MPI_Reduce_scatter(in, out, counts, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
@@ -106,6 +111,7 @@ static double expected(const struct call *c, int i)
 	case ALLGATHERV:
 		return i / n + i % n;
 	case ALLTOALL:
+	case ALLTOALLV:
 		return i / n + bench_rank * n + i % n;
 	case REDUCE_SCATTER:
 		return sum(bench_ranks - 1, bench_rank * n + i);
@@ -119,8 +125,9 @@ static double expected(const struct call *c, int i)
 static void verify(const struct call *c)
 {
 	const int each = c->bytes / (int)sizeof(double), all = bench_ranks * each;
-	const int n =
-		c->kind == ALLGATHER || c->kind == ALLGATHERV || c->kind == ALLTOALL ? all : each;
+	const bool of_all = c->kind == ALLGATHER || c->kind == ALLGATHERV || c->kind == ALLTOALL ||
+			    c->kind == ALLTOALLV;
+	const int n = of_all ? all : each;
 
 	for (int i = 0; i < all; i++) {
 		in[i] = bench_rank + i;

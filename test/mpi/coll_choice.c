@@ -196,15 +196,35 @@ static const char *do_allgather(const struct call *k)
 	return check_blocks(k, "allgatherv");
 }
 
+/* The same; then both of every other pair have one int less for each other. */
+static void do_alltoallv(const struct call *k)
+{
+	int counts[64], displs[64];
+
+	for (int r = 0; r < k->c->n; r++) {
+		counts[r] = k->n - (r + k->c->rank) % 2;
+		displs[r] = r * k->n;
+		if (counts[r] < k->n) /* stays */
+			out[(r + 1) * k->n - 1] =
+				(int)value_of(r, (long)k->c->rank * k->n + k->n - 1);
+	}
+	MPI_Alltoallv(k->in_place ? MPI_IN_PLACE : in, counts, displs, MPI_INT, out, counts, displs,
+		      MPI_INT, k->c->comm);
+}
+
 /* Block d of rank s holds the numbers of s, from d * n on. */
 static const char *do_alltoall(const struct call *k)
 {
+	const bool unequal = !strcmp(word, "alltoall=hub") && k->n % 2;
 	int all = k->c->n * k->n;
 
 	for (int i = 0; i < all; i++)
 		in[i] = out[i] = (int)value_of(k->c->rank, i);
-	MPI_Alltoall(k->in_place ? MPI_IN_PLACE : in, k->n, MPI_INT, out, k->n, MPI_INT,
-		     k->c->comm);
+	if (unequal)
+		do_alltoallv(k);
+	else
+		MPI_Alltoall(k->in_place ? MPI_IN_PLACE : in, k->n, MPI_INT, out, k->n, MPI_INT,
+			     k->c->comm);
 	for (int r = 0; r < k->c->n; r++)
 		for (int i = 0; i < k->n; i++) {
 			int have = out[r * k->n + i];

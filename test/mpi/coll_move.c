@@ -381,6 +381,55 @@ static const char *alltoall_long(int round)
 	return wrong;
 }
 
+/* The same of lengths that differ, from none on; in place both of a pair have one. */
+static const char *alltoallv_long(int round)
+{
+	const bool in_place = round % 3 == 1;
+	const int most = (tap_size > 12 ? 5 << 20 : 2 << 20) / (int)sizeof(int) / tap_size;
+	const int in_gap = round % 3 == 2 ? 3 : 1, out_gap = round % 3 == 2 ? 2 : 1;
+	const size_t ints = (size_t)most * (size_t)tap_size;
+	int *in = malloc(sizeof(int) * ints * (size_t)in_gap);
+	int *out = malloc(sizeof(int) * ints * (size_t)out_gap);
+	MPI_Datatype give = apart(1, in_gap), take = apart(1, out_gap);
+	int sent[64], got[64], displs[64];
+	const char *wrong = NULL;
+
+	if (!in || !out)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	way = WAY_BLOCKING;
+	memset(in, 0, sizeof(int) * ints * (size_t)in_gap);
+	memset(out, 0xff, sizeof(int) * ints * (size_t)out_gap);
+	for (int r = 0; r < tap_size; r++) {
+		int low = r < tap_rank ? r : tap_rank, high = r + tap_rank - low;
+
+		sent[r] = (int)(value_of(in_place ? low : tap_rank, in_place ? high : r) % most);
+		got[r] = (int)(value_of(in_place ? low : r, in_place ? high : tap_rank) % most);
+		if ((r + tap_rank + round) % 3 == 0)
+			sent[r] = got[r] = 0;
+		displs[r] = r * most;
+		for (int i = 0; i < sent[r]; i++)
+			*(in_place ? &out[(displs[r] + i) * out_gap]
+				   : &in[(displs[r] + i) * in_gap]) =
+				(int)value_of(tap_rank, r * most + i);
+	}
+	MPI_Alltoallv(in_place ? MPI_IN_PLACE : in, sent, displs, give, out, got, displs, take,
+		      MPI_COMM_WORLD);
+	for (size_t i = 0; i < ints && !wrong; i++) {
+		int r = (int)(i / (size_t)most), at = (int)(i % (size_t)most);
+		int want = at < got[r] ? (int)value_of(r, tap_rank * most + at) : -1;
+		const int *have = &out[i * (size_t)out_gap];
+
+		if (have[0] != want || (out_gap > 1 && have[1] != -1))
+			wrong = tap_wrong("int %d of %d of rank %d is %x, not %x", at, got[r], r,
+					  have[0], want);
+	}
+	MPI_Type_free(&give);
+	MPI_Type_free(&take);
+	free(in);
+	free(out);
+	return wrong;
+}
+
 static const char *alltoall(int round)
 {
 	return alltoall_any(round < 0);
@@ -521,6 +570,7 @@ int main(int argc, char **argv)
 #endif
 	tap_rounds_set(6);
 	tap_case("alltoall of long blocks", alltoall_long);
+	tap_case("alltoallv of long blocks", alltoallv_long);
 	shapes_free();
 	cms_free();
 	return tap_end();

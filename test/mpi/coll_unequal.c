@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * An allgather in which one rank gives less than all expect: it hears of that, the others have all blocks but its
- * own, and nothing behind its buffer is read.
+ * own, and nothing behind its buffer is read. An alltoallv in which one does, or gives more: who expects more has the
+ * rest of its buffer untouched, who expects less hears of that.
  */
 #include "coll_check.h"
 
@@ -45,6 +46,55 @@ static const char *one_gives_less(int round)
 	return wrong;
 }
 
+/* Of `bad` for each rank. */
+static const char *look_at(const int *out, int n, int bad, int given)
+{
+	for (int i = 0; i < n * tap_size; i++) {
+		int want = i / n == bad && i % n >= given ? -1 : value(i / n, tap_rank * n + i % n);
+
+		if (out[i] != want)
+			return tap_wrong("%d ints of each, %d of rank %d: int %d of rank %d is %d",
+					 n, given, bad, i % n, i / n, out[i]);
+	}
+	return NULL;
+}
+
+static const char *one_gives_another_length(int round)
+{
+	int n = round % 2 ? 1 + draw_below(20) : 2000 + draw_below(MOST * 8),
+	    bad = round % tap_size;
+	int given = 1 + draw_below(2 * n), class, want; /* nothing would be no message */
+	int *in = malloc(sizeof(int) * 2 * (size_t)(n * tap_size));
+	int *out = malloc(sizeof(int) * (size_t)(n * tap_size));
+	int sent[64], got[64], from[64], to[64];
+	const char *wrong = "no memory";
+
+	if (in && out) {
+		for (int r = 0; r < tap_size; r++) {
+			sent[r] = tap_rank == bad && r != bad ? given : n;
+			got[r] = n;
+			from[r] = 2 * r * n;
+			to[r] = r * n;
+			for (int i = 0; i < 2 * n; i++)
+				in[2 * r * n + i] = value(tap_rank, r * n + i);
+		}
+		for (int i = 0; i < n * tap_size; i++)
+			out[i] = -1;
+		MPI_Error_class(MPI_Alltoallv(in, sent, from, MPI_INT, out, got, to, MPI_INT,
+					      MPI_COMM_WORLD),
+				&class);
+		want = given > n && tap_rank != bad ? MPI_ERR_TRUNCATE : MPI_SUCCESS;
+		if (class != want)
+			wrong = tap_wrong("rank %d gives %d of %d: error class %d", bad, given, n,
+					  class);
+		else
+			wrong = look_at(out, n, bad, tap_rank == bad ? n : given);
+	}
+	free(in);
+	free(out);
+	return wrong;
+}
+
 int main(int argc, char **argv)
 {
 	static int warm[1024];
@@ -56,5 +106,7 @@ int main(int argc, char **argv)
 	for (int i = 0; i < 16; i++)
 		MPI_Allgather(&tap_rank, 1, MPI_INT, warm, 1, MPI_INT, MPI_COMM_WORLD);
 	tap_case("who gives less than the others expect hears of it alone", one_gives_less);
+	tap_case("who gives an alltoallv more or less spoils nothing else",
+		 one_gives_another_length);
 	return tap_end();
 }
