@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. Equal short blocks between many ranks: Bruck's algorithm,
- * log2 P messages from each rank instead of P - 1. Others directly, several at once; long ones between
+ * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading, as hub.h says. Else equal
+ * short blocks between many ranks: Bruck's algorithm, log2 P messages from each rank instead of P - 1. Others directly, several at once; long ones between
  * nodes one pair at a time.
  */
 #include "mpi_shim/coll_impl.h"
@@ -177,11 +177,13 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
 		    : hub_for_letters(p, comm);
-	if (hub && !equal && !in_place)
-		mpi_vec_copy_own(p, send, recv, comm->rank);
-	if (hub)
-		return (equal ? mpi_hub_alltoall : mpi_hub_alltoallv)(hub, in_place ? recv : send,
-								      recv);
+	if (hub && equal)
+		return mpi_hub_alltoall(hub, in_place ? recv : send, recv);
+	if (hub && mpi_hub_alltoallv(hub, in_place ? recv : send, recv, &rc)) {
+		if (!in_place)
+			mpi_vec_copy_own(p, send, recv, comm->rank);
+		return rc;
+	}
 	switch (choose(p, equal, in_place, bytes, comm)) {
 	case BASE_COLL_ALLTOALL_SWAP:
 		return swap(p, recv, comm);

@@ -3,11 +3,16 @@
  *
  * MPI_Scan and MPI_Exscan. Data go upwards only, so that lower ranks need not wait for others: through shared memory, or
  * from each rank to the one 1, 2, 4, ... ranks on, log2 P rounds, or where processors are short from rank to rank, P - 1
- * messages. All keep the order of ranks.
+ * messages, of which some go piece by piece. All keep the order of ranks.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/error.h"
+
+/* From rank to rank in short messages, so that ranks calculate with one piece each. What is more than a few of them is moved
+ * faster as one long message. */
+#define PIECE_BYTES (32 << 10)
+#define PIECES      4
 
 struct scan {
 	struct mpi_plan *plan;
@@ -37,30 +42,60 @@ static char *room(const struct scan *s)
 	return mpi_plan_typed(s->plan, s->count, s->type);
 }
 
-/* Each rank hands on what the next one needs. */
-static int chain(const struct scan *s)
+/* Whether the rank makes a sum of what comes and its own. */
+static bool sums_up(const struct scan *s)
+{
+	const bool last = s->comm->rank + 1 == s->comm->size;
+
+	return s->comm->rank > 0 && !(s->exclusive && last);
+}
+
+/* Each rank hands on what the next one needs; `other` is room for what it needs for that and is no result of its own. */
+static void hand_on(const struct scan *s, char *other)
 {
 	const int rank = s->comm->rank;
-	const bool last = rank + 1 == s->comm->size;
-	const bool sums = rank > 0 && !(s->exclusive && last);
+	const bool last = rank + 1 == s->comm->size, sums = sums_up(s);
 	/* of the lower ranks, and of them and this one: one of the two is the result */
-	char *in = s->result, *sum = s->result, *other = sums ? room(s) : NULL;
+	char *in = s->exclusive ? s->result : other, *sum = s->exclusive ? other : s->result;
 
-	if (sums && !other)
-		return MPI_ERR_NO_MEM;
-	*(s->exclusive ? &sum : &in) = other;
 	if (sums)
 		copy(s, s->own, sum);
-	if (rank > 0) {
+	if (rank > 0)
 		mpi_plan_recv(s->plan, in, s->count, s->type, rank - 1, s->comm);
-		mpi_plan_wait(s->plan);
-	}
+	/* for what the piece before has sent, too: nobody runs far ahead */
+	mpi_plan_wait(s->plan);
 	if (sums)
 		apply(s, in, sum);
 	if (!last)
 		mpi_plan_send(s->plan, rank ? sum : s->own, s->count, s->type, rank + 1, s->comm);
 	if (rank == 0 && !s->exclusive)
 		copy(s, s->own, s->result);
+}
+
+/* A buffer's piece; it may be at no address where nothing is to be written. */
+static char *piece_at(const struct scan *s, const char *buf, MPI_Count at)
+{
+	return (char *)((uintptr_t)buf + (uintptr_t)(at * s->type->extent));
+}
+
+static int chain(const struct scan *s)
+{
+	char *other = sums_up(s) ? room(s) : NULL;
+	struct scan piece = *s;
+
+	if (sums_up(s) && !other)
+		return MPI_ERR_NO_MEM;
+	/* of one that does not block each piece would have to wait for a call */
+	if (s->plan->now && s->op->predefined &&
+	    mpi_coll_bytes(s->count, s->type) <= PIECES * PIECE_BYTES)
+		piece.count = PIECE_BYTES / s->type->size;
+	for (MPI_Count at = 0; at < s->count; at += piece.count) {
+		if (piece.count > s->count - at)
+			piece.count = s->count - at;
+		piece.own = piece_at(s, s->own, at);
+		piece.result = piece_at(s, s->result, at);
+		hand_on(&piece, piece_at(s, other, at));
+	}
 	return MPI_SUCCESS;
 }
 

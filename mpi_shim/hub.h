@@ -104,10 +104,12 @@ int mpi_hub_gather(struct mpi_hub *hub, int rc, const void *in, MPI_Count count,
 int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t bytes, int root);
 
-/* Blocks of any length, of which each rank knows those that it has to do with; what it has for itself was copied before. In
- * place as above. Up to so many ranks. */
+/* Blocks of any length, of which each rank knows those that it has to do with; what it has for itself is not copied. In
+ * place as above. Up to so many ranks (said in base/coll.h, too). False, for all: there are too many gaps between long ones, which
+ * have to go another way. */
 #define MPI_HUB_LETTERS 128
-int mpi_hub_alltoallv(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv);
+bool mpi_hub_alltoallv(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv,
+		       int *rc);
 
 /*
  * Equal blocks (of `send`: the same for all, or one for each rank) that each rank reads out of the others' memory; not

@@ -95,6 +95,8 @@ static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, cons
 	const char *first = mpi_hub_place(h, 0, all) + at;
 	const size_t step = h->n > 1 ? (size_t)(mpi_hub_place(h, 1, all) + at - first) : 0;
 	const bool few = !v->counts && base_are_few(p->bytes) && v->type->dense;
+	const MPI_Count stride = few ? v->count * v->type->extent : 0;
+	char *to = few ? v->buf + v->type->true_lb + p->at : NULL;
 	struct piece part;
 
 	for (int i = 0; i < h->n; i++) {
@@ -103,7 +105,7 @@ static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, cons
 		if (i == h->me)
 			continue;
 		if (few) {
-			base_copy_few(mpi_vec_at(v, i) + v->type->true_lb + p->at, from, p->bytes);
+			base_copy_few(to + i * stride, from, p->bytes);
 			continue;
 		}
 		part = received(p, v, i, sent);
@@ -258,11 +260,17 @@ static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 	return mpi_hub_leave(h, rc);
 }
 
+/* How many steps' pieces a place has room for. */
+static int steps_of(size_t piece)
+{
+	return (int)(MPI_HUB_ROOM / piece);
+}
+
 /* The same of all ranks. */
 static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 		    const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
 {
-	const int each = (int)(MPI_HUB_ROOM / p->bytes);
+	const int each = steps_of(p->bytes);
 	int rc = wrong;
 
 	for (int s = 0; s < h->n; s += each)
@@ -271,14 +279,35 @@ static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 	return rc;
 }
 
+/* Of all blocks at a meeting. */
+static size_t slice_of(const struct mpi_hub *h)
+{
+	return piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
+}
+
+/* Slices would be thin, and there would be several. */
+static bool swaps(const struct mpi_hub *h, uint64_t longest)
+{
+	return h->crowded && slice_of(h) < SLICE_LEAST && longest > slice_of(h);
+}
+
+uint64_t mpi_hub_alltoall_meetings(const struct mpi_hub *h, uint64_t longest)
+{
+	const uint64_t piece = longest < MPI_HUB_LONG ? longest : MPI_HUB_LONG;
+
+	if (!swaps(h, longest))
+		return (longest - 1) / slice_of(h) + 1;
+	return ((longest - 1) / MPI_HUB_LONG + 1) * (uint64_t)((h->n - 1) / steps_of(piece) + 1);
+}
+
 int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
 			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest)
 {
-	size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
-	const bool swap = h->crowded && most < SLICE_LEAST && longest > (MPI_Count)most;
+	const bool swap = swaps(h, (uint64_t)longest);
+	const size_t most = swap ? MPI_HUB_LONG : slice_of(h);
 	struct piece p = { 0 };
 
-	while (next_piece(&p, longest, swap ? MPI_HUB_LONG : most))
+	while (next_piece(&p, longest, most))
 		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, sent, &p)
 					: alltoall_piece(h, rc, send, recv, sent, &p));
 	return rc;

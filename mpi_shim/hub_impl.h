@@ -209,6 +209,8 @@ int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
  * `longest`. NULL: they are equal, and the own one is copied. */
 int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
 			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest);
+/* In how many meetings of all ranks, if there is a block. */
+uint64_t mpi_hub_alltoall_meetings(const struct mpi_hub *h, uint64_t longest);
 
 /* ---- hub_read.c --------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,8 @@
  *
  * Alltoalls whose blocks may all differ, in the memory of a hub. A rank knows only those that it has to do with, so each writes
  * a letter to all: how long its blocks are, and the blocks themselves if they are short together. When all letters have been
- * seen either that was all, or everybody knows how long the longest block is, and all go in pieces of that (hub_blocks.c).
+ * seen either that was all, or everybody knows how long the longest block is, and all go in pieces of that (hub_blocks.c); but
+ * not if most of these would be empty.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
@@ -11,72 +12,100 @@
 
 /* In a rank's place. */
 struct letter {
-	uint64_t later;   /* the blocks are not in here */
-	uint64_t longest; /* of them */
-	uint64_t bytes[]; /* of the block for each rank; then the blocks, one behind the other */
+	uint64_t number;  /* of the operation */
+	uint64_t longest; /* of the blocks */
+	uint64_t end
+		[]; /* of the block for each rank, if they lie one behind the other; so they do here if there is room */
 };
 
 static_assert(sizeof(struct letter) + MPI_HUB_LETTERS * sizeof(uint64_t) <= MPI_HUB_BYTES / 2,
 	      "a letter has room for blocks, too");
+
+/* More meetings than these are worth it only if each rank gives so many bytes in one, in the mean. */
+#define MEETINGS_FEW  4
+#define MEETING_BYTES (48 << 10)
 
 static struct letter *letter_of(const struct mpi_hub *h, int i)
 {
 	return (struct letter *)(void *)mpi_hub_place(h, i, MPI_HUB_BYTES);
 }
 
-static size_t blocks_at(const struct mpi_hub *h)
+static char *blocks_of(const struct mpi_hub *h, struct letter *l)
 {
-	return sizeof(struct letter) + (size_t)h->n * sizeof(uint64_t);
+	return (char *)&l->end[h->n];
+}
+
+static size_t room_for_blocks(const struct mpi_hub *h)
+{
+	return MPI_HUB_BYTES - sizeof(struct letter) - (size_t)h->n * sizeof(uint64_t);
 }
 
 /* All but the own block. */
-static int write_letter(struct mpi_hub *h, const struct mpi_vec *v)
+static void write_letter(struct mpi_hub *h, const struct mpi_vec *v)
 {
 	struct letter *l = letter_of(h, h->me);
-	char *to = (char *)l + blocks_at(h);
-	size_t room = MPI_HUB_BYTES - blocks_at(h);
-	int rc = MPI_SUCCESS;
+	uint64_t end = 0, longest = 0;
 
-	l->later = 0;
-	l->longest = 0;
 	for (int i = 0; i < h->n; i++) {
-		const uint64_t bytes = i == h->me ? 0 : (uint64_t)mpi_vec_bytes(v, i);
+		const uint64_t at = end, bytes = i == h->me ? 0 : (uint64_t)mpi_vec_bytes(v, i);
 
-		l->bytes[i] = bytes;
-		l->longest = bytes > l->longest ? bytes : l->longest;
-		l->later |= bytes > room;
-		if (l->later || bytes == 0)
-			continue;
-		rc = mpi_first(rc, mpi_type_copy(mpi_vec_at(v, i), mpi_vec_count(v, i),
-						 mpi_vec_type(v, i), to, (MPI_Count)bytes,
-						 mpi_bytes()));
-		to += bytes;
-		room -= bytes;
+		longest = bytes > longest ? bytes : longest;
+		end = at + bytes < at ? UINT64_MAX : at + bytes;
+		l->end[i] = end;
+		if (bytes && end <= room_for_blocks(h))
+			mpi_type_pack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i),
+					    mpi_vec_count(v, i), 0, blocks_of(h, l) + at, bytes);
 	}
-	return rc;
+	l->longest = longest;
+	l->number = h->number;
 }
 
-/* The block for this rank in the letter of another one. */
-static int read_letter(const struct mpi_hub *h, int from, const struct mpi_vec *v)
+/* Where the block for this rank begins. */
+static uint64_t begin_of(const struct mpi_hub *h, const struct letter *l)
 {
-	const struct letter *l = letter_of(h, from);
-	size_t at = blocks_at(h);
-
-	for (int i = 0; i < h->me; i++) {
-		const uint64_t bytes = l->bytes[i];
-
-		at += bytes <= MPI_HUB_BYTES - at ? bytes : MPI_HUB_BYTES - at;
-	}
-	if (h->sent[from] > MPI_HUB_BYTES - at)
-		return mpi_fail(MPI_ERR_INTERN, "the blocks of rank %d are longer than its letter",
-				h->rank[from]);
-	if (h->sent[from] == 0)
-		return MPI_SUCCESS;
-	return mpi_type_copy((const char *)l + at, (MPI_Count)h->sent[from], mpi_bytes(),
-			     mpi_vec_at(v, from), mpi_vec_count(v, from), mpi_vec_type(v, from));
+	return h->me ? l->end[h->me - 1] : 0;
 }
 
-/* Of what came in pieces no more was taken than there is room for. */
+/* What all letters say together. */
+struct mail {
+	bool short_ones; /* each has its blocks in it */
+	uint64_t longest, all;
+};
+
+static int read_lengths(struct mpi_hub *h, struct mail *m)
+{
+	*m = (struct mail){ .short_ones = true };
+	for (int i = 0; i < h->n; i++) {
+		const struct letter *l = letter_of(h, i);
+		const uint64_t end = l->end[h->n - 1];
+
+		if (l->number != h->number)
+			return mpi_fail(MPI_ERR_INTERN,
+					"rank %d is not in the same collective, an alltoall",
+					h->rank[i]);
+		m->short_ones &= end <= room_for_blocks(h);
+		m->longest = l->longest > m->longest ? l->longest : m->longest;
+		m->all = m->all + end < end ? UINT64_MAX : m->all + end;
+		h->sent[i] = l->end[h->me] - begin_of(h, l);
+	}
+	return MPI_SUCCESS;
+}
+
+static void read_blocks(struct mpi_hub *h, const struct mpi_vec *v)
+{
+	for (int i = 0; i < h->n; i++) {
+		struct letter *l = letter_of(h, i);
+		const uint64_t at = begin_of(h, l), room = (uint64_t)mpi_vec_bytes(v, i);
+		const uint64_t bytes = h->sent[i] < room ? h->sent[i] : room;
+
+		/* who writes to memory of others may write nonsense */
+		if (bytes && at <= room_for_blocks(h) && bytes <= room_for_blocks(h) - at)
+			mpi_type_unpack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i),
+					      mpi_vec_count(v, i), 0, blocks_of(h, l) + at, bytes);
+	}
+}
+
+/* Nobody takes more than there is room for. */
 static int check_room(const struct mpi_hub *h, const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++)
@@ -88,31 +117,30 @@ static int check_room(const struct mpi_hub *h, const struct mpi_vec *v)
 	return MPI_SUCCESS;
 }
 
-int mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
+bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv,
+		       int *rc)
 {
-	uint64_t later = 0, longest = 0;
-	int rc;
+	struct mail m = { 0 };
+	uint64_t meetings;
 
 	mpi_hub_begin(h, false);
-	rc = mpi_hub_reserve(h);
-	if (!rc)
-		rc = write_letter(h, send);
-	rc = mpi_first(rc, mpi_hub_meet(h));
-	if (rc)
-		return mpi_hub_leave(h, rc);
-	for (int i = 0; i < h->n; i++) {
-		const struct letter *l = letter_of(h, i);
-
-		later |= l->later;
-		longest = l->longest > longest ? l->longest : longest;
-		h->sent[i] = l->bytes[h->me];
+	*rc = mpi_hub_reserve(h);
+	if (!*rc)
+		write_letter(h, send);
+	*rc = mpi_first(*rc, mpi_hub_meet(h));
+	if (!*rc)
+		*rc = read_lengths(h, &m);
+	if (!*rc && m.short_ones)
+		read_blocks(h, recv);
+	mpi_hub_leave(h, *rc);
+	if (!*rc && !m.short_ones) {
+		meetings = mpi_hub_alltoall_meetings(h, m.longest);
+		if (meetings > MEETINGS_FEW && m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
+			return false;
+		*rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, h->sent,
+					      (MPI_Count)m.longest);
 	}
-	for (int i = 0; i < h->n && !later; i++)
-		if (i != h->me)
-			rc = mpi_first(rc, read_letter(h, i, recv));
-	mpi_hub_leave(h, rc);
-	if (!later)
-		return rc;
-	rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, h->sent, (MPI_Count)longest);
-	return mpi_first(rc, check_room(h, recv));
+	if (!*rc)
+		*rc = check_room(h, recv);
+	return true;
 }

@@ -77,15 +77,15 @@ static bool find_nodes(struct mpi_hub *h)
 	}
 	h->counts = malloc((size_t)h->nodes * sizeof(*h->counts));
 	h->displs = malloc((size_t)h->nodes * sizeof(*h->displs));
-	h->sent = malloc((size_t)comm->size * sizeof(*h->sent));
-	if (!h->counts || !h->displs || !h->sent)
+	if (!h->counts || !h->displs)
 		return false;
 	h->node = h->home[comm->rank].node;
 	h->me = h->home[comm->rank].seat;
 	for (int i = 0; i < comm->size; i++)
 		if (h->home[i].node == h->node)
 			h->rank[h->n++] = i;
-	return true;
+	h->sent = malloc((size_t)h->n * sizeof(*h->sent));
+	return h->sent;
 }
 
 /* On a master: the communicator of all masters. False: no memory. */

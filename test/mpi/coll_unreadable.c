@@ -3,7 +3,8 @@
  *
  * Collectives whose ranks read each other's memory, while they can, and after one of them no longer can: for
  * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read,allreduce=read. Then they go by messages, which are short
- * enough to take no attach. Every other alltoall is of absolute addresses, every other reduction in place.
+ * enough to take no attach. Every other alltoall is of absolute addresses, each second of those an alltoallv; every other
+ * reduction is in place.
  */
 #include <stdlib.h>
 
@@ -59,16 +60,25 @@ static const char *allgather(int round)
 
 static const char *alltoall(int round)
 {
+	int ones[64], places[64];
 	int *in = malloc(sizeof(int) * (size_t)(INTS * tap_size));
 	int *out = calloc((size_t)(INTS * tap_size), sizeof(int));
 	const char *wrong;
 
 	for (int i = 0; i < INTS * tap_size; i++)
 		in[i] = value(tap_rank, i / INTS, i % INTS + round);
+	for (int i = 0; i < tap_size; i++) {
+		ones[i] = 1;
+		places[i] = i;
+	}
 	if (round % 2) {
 		MPI_Datatype from = absolute(in), to = absolute(out);
 
-		MPI_Alltoall(MPI_BOTTOM, 1, from, MPI_BOTTOM, 1, to, exchanging);
+		if (round % 4 == 1)
+			MPI_Alltoall(MPI_BOTTOM, 1, from, MPI_BOTTOM, 1, to, exchanging);
+		else
+			MPI_Alltoallv(MPI_BOTTOM, ones, places, from, MPI_BOTTOM, ones, places, to,
+				      exchanging);
 		MPI_Type_free(&from);
 		MPI_Type_free(&to);
 	} else {
