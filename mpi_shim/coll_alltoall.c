@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading, as hub.h says. Else equal
- * short blocks between many ranks: Bruck's algorithm, log2 P messages from each rank instead of P - 1. Others directly, several at once; long ones between
- * nodes one pair at a time.
+ * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading, as hub.h says. By messages
+ * equal short blocks between many ranks have Bruck's algorithm, log2 P messages from each rank instead of P - 1. Others go
+ * directly, several at once; long ones between nodes one pair at a time.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/coll_plans.h"

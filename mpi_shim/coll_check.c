@@ -17,11 +17,9 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 		return mpi_fail(MPI_ERR_TYPE, "the datatype that goes with %s is not a datatype",
 				name);
 	if (mpi_coll_bytes(count, type) == INT64_MAX)
-		return mpi_fail(
-			MPI_ERR_COUNT,
-			"%lld elements of %lld bytes, which go with %s, are more than memory "
-			"can hold",
-			(long long)count, (long long)type->size, name);
+		return mpi_fail(MPI_ERR_COUNT,
+				"%s would have %lld elements of %lld bytes: no memory has so many",
+				name, (long long)count, (long long)type->size);
 	if (!type->committed && type->predefined)
 		return mpi_fail(MPI_ERR_TYPE, "%s, which goes with %s, does not exist here",
 				type->name, name);

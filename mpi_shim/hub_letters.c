@@ -10,12 +10,11 @@
 #include "mpi_shim/error.h"
 #include "mpi_shim/hub_impl.h"
 
-/* In a rank's place. */
+/* In a rank's place. `end` is of the block for each rank, if they lie one behind the other: as they do here if there is room. */
 struct letter {
 	uint64_t number;  /* of the operation */
 	uint64_t longest; /* of the blocks */
-	uint64_t end
-		[]; /* of the block for each rank, if they lie one behind the other; so they do here if there is room */
+	uint64_t end[];
 };
 
 static_assert(sizeof(struct letter) + MPI_HUB_LETTERS * sizeof(uint64_t) <= MPI_HUB_BYTES / 2,

@@ -59,6 +59,17 @@ static const char *bad_counts(int round)
 	EXPECT(MPI_ERR_COUNT, MPI_Scan(a, b, -1, I, MPI_SUM, W));
 	EXPECT(MPI_ERR_COUNT, MPI_Exscan(a, b, -1, I, MPI_SUM, W));
 	EXPECT(MPI_ERR_COUNT, MPI_Reduce_local(a, b, -1, I, MPI_SUM));
+#if MPI_VERSION >= 4
+	{
+		/* more bytes than a number has, 4 of them in 64 bits */
+		const MPI_Count huge = ((MPI_Count)1 << 62) + 1, many[] = { huge };
+		const MPI_Aint at[] = { 0 };
+
+		EXPECT(MPI_ERR_COUNT, MPI_Bcast_c(a, huge, I, 0, W));
+		EXPECT(MPI_ERR_COUNT, MPI_Allreduce_c(a, b, huge, I, MPI_SUM, W));
+		EXPECT(MPI_ERR_COUNT, MPI_Alltoallv_c(a, many, at, I, b, many, at, I, W));
+	}
+#endif
 	return NULL;
 }
 
@@ -189,7 +200,7 @@ int main(int argc, char **argv)
 	MPI_Type_contiguous(2, MPI_INT, &bare[0]);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-	tap_case("negative counts: MPI_ERR_COUNT", bad_counts);
+	tap_case("negative and excessive counts: MPI_ERR_COUNT", bad_counts);
 	tap_case("no datatype, or one not committed: MPI_ERR_TYPE", bad_types);
 	tap_case("a root that does not exist: MPI_ERR_ROOT", bad_roots);
 	tap_case("an operation that is none, or not on this type: MPI_ERR_OP", bad_ops);
