@@ -162,9 +162,9 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 
 /* ---- without messages ---------------------------------------------------------------------------- */
 
-static bool is_in(enum base_coll c, uint64_t set)
+static bool ruled_out(enum base_coll c)
 {
-	return set >> c & 1;
+	return mpi_coll_setting.ruled_out >> c & 1;
 }
 
 static struct mpi_hub *counted(enum base_coll c, struct mpi_hub *hub)
@@ -186,11 +186,11 @@ static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes,
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across)
 {
-	bool wanted = is_in(hub, mpi_coll_setting.wanted);
+	bool wanted = mpi_coll_wanted(hub);
 	struct mpi_hub *h;
 	int nodes;
 
-	if (!p->now || bytes <= 0 || comm->inter || is_in(hub, mpi_coll_setting.ruled_out))
+	if (!p->now || bytes <= 0 || comm->inter || ruled_out(hub))
 		return NULL;
 	h = mpi_hub_of(comm, false);
 	nodes = h ? mpi_hub_nodes(h) : 0;
@@ -205,10 +205,10 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
-	bool wanted = is_in(read, mpi_coll_setting.wanted), either, few;
+	bool wanted = mpi_coll_wanted(read), either, few;
 	struct mpi_hub *h;
 
-	if (!p->now || bytes <= 0 || comm->inter || is_in(read, mpi_coll_setting.ruled_out))
+	if (!p->now || bytes <= 0 || comm->inter || ruled_out(read))
 		return NULL;
 	/* otherwise made by mpi_hub_for, which is asked next */
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
@@ -230,11 +230,10 @@ struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read
 				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
 				   MPI_Count most)
 {
-	bool wanted = is_in(read, mpi_coll_setting.wanted);
+	bool wanted = mpi_coll_wanted(read);
 	struct mpi_hub *h;
 
-	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 ||
-	    is_in(read, mpi_coll_setting.ruled_out))
+	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 || ruled_out(read))
 		return NULL;
 	if (!wanted && (bytes <= above || bytes > most))
 		return NULL;
@@ -279,12 +278,11 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 			       MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
 {
-	bool wanted = is_in(hub, mpi_coll_setting.wanted), too_long;
+	bool wanted = mpi_coll_wanted(hub), too_long;
 	struct mpi_hub *h;
 	int nodes;
 
-	if (!p->now || comm->inter || is_in(hub, mpi_coll_setting.ruled_out) || count == 0 ||
-	    !folds(type, op))
+	if (!p->now || comm->inter || ruled_out(hub) || count == 0 || !folds(type, op))
 		return NULL;
 	/* two may read it another time, if there is a hub */
 	too_long = count > MPI_HUB_REDUCE / type->size;
@@ -302,7 +300,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
 {
-	if (!p->now || is_in(BASE_COLL_BARRIER_HUB, mpi_coll_setting.ruled_out))
+	if (!p->now || ruled_out(BASE_COLL_BARRIER_HUB))
 		return NULL;
 	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
 }

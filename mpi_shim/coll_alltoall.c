@@ -151,7 +151,7 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 static struct mpi_hub *hub_for_letters(const struct mpi_plan *p, struct mpi_comm *comm)
 {
 	if (comm->size > MPI_HUB_LETTERS ||
-	    (!mpi_coll_crowded() && !(mpi_coll_setting.wanted & BASE_COLL_BIT(ALLTOALL, HUB))))
+	    (!mpi_coll_crowded() && !mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB)))
 		return NULL;
 	return mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, 1, 1, 0);
 }
@@ -184,6 +184,8 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 			mpi_vec_copy_own(p, send, recv, comm->rank);
 		return rc;
 	}
+	if (hub)
+		mpi_world.colls[BASE_COLL_ALLTOALL_HUB]--;
 	switch (choose(p, equal, in_place, bytes, comm)) {
 	case BASE_COLL_ALLTOALL_SWAP:
 		return swap(p, recv, comm);

@@ -16,10 +16,6 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 	if (!type)
 		return mpi_fail(MPI_ERR_TYPE, "the datatype that goes with %s is not a datatype",
 				name);
-	if (mpi_coll_bytes(count, type) == INT64_MAX)
-		return mpi_fail(MPI_ERR_COUNT,
-				"%s would have %lld elements of %lld bytes: no memory has so many",
-				name, (long long)count, (long long)type->size);
 	if (!type->committed && type->predefined)
 		return mpi_fail(MPI_ERR_TYPE, "%s, which goes with %s, does not exist here",
 				type->name, name);
@@ -28,6 +24,10 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 				"the datatype that goes with %s is not committed: call "
 				"MPI_Type_commit first",
 				name);
+	if (mpi_coll_bytes(count, type) == INT64_MAX)
+		return mpi_fail(MPI_ERR_COUNT,
+				"%s would have %lld elements of %lld bytes: no memory has so many",
+				name, (long long)count, (long long)type->size);
 	if (buf == MPI_IN_PLACE)
 		return mpi_fail(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here",
 				name);

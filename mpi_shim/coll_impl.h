@@ -41,6 +41,12 @@ enum mpi_coll_tag {
 /* What PTL_MPI_COLL says. */
 extern struct base_coll_setting mpi_coll_setting;
 
+/* PTL_MPI_COLL asks for it. */
+static inline bool mpi_coll_wanted(enum base_coll c)
+{
+	return mpi_coll_setting.wanted >> c & 1;
+}
+
 /* Of the algorithms that `can` do what is called, the one that is wanted, else `best`; it is counted. */
 static inline enum base_coll mpi_coll_choose(uint64_t can, enum base_coll best)
 {

@@ -233,10 +233,12 @@ static int reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf
 		/* of what others receive there is nothing here */
 		rc = mpi_coll_check(i == comm->rank || in_place ? recvbuf : parts,
 				    mpi_vec_count(parts, i), parts->type, "recvbuf");
-		count += mpi_vec_count(parts, i);
+		if (__builtin_add_overflow(count, mpi_vec_count(parts, i), &count))
+			count = INT64_MAX;
 	}
-	if (!rc && !in_place)
-		rc = mpi_coll_check(sendbuf, count, parts->type, "sendbuf");
+	if (!rc)
+		rc = mpi_coll_check(in_place ? recvbuf : sendbuf, count, parts->type,
+				    in_place ? "recvbuf" : "sendbuf");
 	if (!rc && !in_place)
 		rc = mpi_coll_check_alias(sendbuf, count, parts->type, recvbuf,
 					  mpi_vec_count(parts, comm->rank), parts->type);

@@ -4,7 +4,7 @@
  * Alltoalls whose blocks may all differ, in the memory of a hub. A rank knows only those that it has to do with, so each writes
  * a letter to all: how long its blocks are, and the blocks themselves if they are short together. When all letters have been
  * seen either that was all, or everybody knows how long the longest block is, and all go in pieces of that (hub_blocks.c); but
- * not if most of these would be empty.
+ * not if most of many would be empty, unless that is wanted.
  */
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
@@ -134,7 +134,8 @@ bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const stru
 	mpi_hub_leave(h, *rc);
 	if (!*rc && !m.short_ones) {
 		meetings = mpi_hub_alltoall_meetings(h, m.longest);
-		if (meetings > MEETINGS_FEW && m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
+		if (!mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB) && meetings > MEETINGS_FEW &&
+		    m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
 			return false;
 		*rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, h->sent,
 					      (MPI_Count)m.longest);

@@ -68,6 +68,8 @@ static const char *bad_counts(int round)
 		EXPECT(MPI_ERR_COUNT, MPI_Bcast_c(a, huge, I, 0, W));
 		EXPECT(MPI_ERR_COUNT, MPI_Allreduce_c(a, b, huge, I, MPI_SUM, W));
 		EXPECT(MPI_ERR_COUNT, MPI_Alltoallv_c(a, many, at, I, b, many, at, I, W));
+		EXPECT(MPI_ERR_COUNT,
+		       MPI_Reduce_scatter_block_c(MPI_IN_PLACE, b, huge, I, MPI_SUM, W));
 	}
 #endif
 	return NULL;

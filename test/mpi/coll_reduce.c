@@ -480,6 +480,98 @@ static const char *exscan(int round)
 	return scan_any(round, true);
 }
 
+/* A number in each of three types; in two of them with the rank that has it, and a gap. */
+struct short_at {
+	short v;
+	int at;
+};
+
+struct double_at {
+	double v;
+	int at;
+};
+
+static void put_number(int kind, void *buf, int i, int v, int at)
+{
+	if (kind == 0)
+		((int *)buf)[i] = v;
+	else if (kind == 1)
+		((struct short_at *)buf)[i] = (struct short_at){ .v = (short)v, .at = at };
+	else
+		((struct double_at *)buf)[i] = (struct double_at){ .v = v, .at = at };
+}
+
+static bool is_number(int kind, const void *buf, int i, int v, int at)
+{
+	if (kind == 0)
+		return ((const int *)buf)[i] == v;
+	if (kind == 1)
+		return ((const struct short_at *)buf)[i].v == v &&
+		       ((const struct short_at *)buf)[i].at == at;
+	return ((const struct double_at *)buf)[i].v == v &&
+	       ((const struct double_at *)buf)[i].at == at;
+}
+
+/* Of the ranks below `end`: the least, and the first that has it, or of ints all that have a bit. */
+static bool is_prefix(int kind, const void *buf, int i, int end)
+{
+	int v = (int)value_of(0, i) % 1000, at = 0;
+
+	for (int r = 1; r < end; r++) {
+		int other = (int)value_of(r, i) % 1000;
+
+		if (kind == 0)
+			v ^= other;
+		else if (other < v)
+			v = other, at = r;
+	}
+	return is_number(kind, buf, i, v, at);
+}
+
+static const char *scan_of(int kind, int n, bool exclusive, bool in_place)
+{
+	static const int extents[] = { sizeof(int), sizeof(struct short_at),
+				       sizeof(struct double_at) };
+	const MPI_Datatype types[] = { MPI_INT, MPI_SHORT_INT, MPI_DOUBLE_INT };
+	const MPI_Op op = kind ? MPI_MINLOC : MPI_BXOR;
+	const bool none = exclusive && tap_rank == 0;
+	char *in = malloc((size_t)(n * extents[kind])), *out = malloc((size_t)(n * extents[kind]));
+	const char *wrong = NULL;
+
+	if (!in || !out)
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	for (int i = 0; i < n; i++)
+		put_number(kind, in_place ? out : in, i, (int)value_of(tap_rank, i) % 1000,
+			   tap_rank);
+	if (exclusive)
+		MPI_Exscan(in_place ? MPI_IN_PLACE : in, none && !in_place ? NULL : out, n,
+			   types[kind], op, MPI_COMM_WORLD);
+	else
+		MPI_Scan(in_place ? MPI_IN_PLACE : in, out, n, types[kind], op, MPI_COMM_WORLD);
+	for (int i = 0; i < n && !wrong && !none; i++)
+		if (!is_prefix(kind, out, i, tap_rank + !exclusive))
+			wrong = tap_wrong("kind %d%s%s: element %d of %d is wrong", kind,
+					  exclusive ? ", exclusive" : "",
+					  in_place ? ", in place" : "", i, n);
+	free(in);
+	free(out);
+	return wrong;
+}
+
+/* Of lengths at which data begin to go in pieces, and to go as one again. */
+static const char *scan_long(int round)
+{
+	static const int sizes[] = { 4, 6, 12 };
+	const int kind = round % 3, bytes = round / 3 % 2 ? 128 << 10 : 32 << 10;
+	const int n = bytes / sizes[kind] + round / 6 % 2;
+	const char *wrong = NULL;
+
+	way = WAY_BLOCKING;
+	for (int i = 0; i < 4 && !wrong; i++)
+		wrong = scan_of(kind, n, i % 2, i / 2);
+	return wrong;
+}
+
 static const char *reduce_local(int round)
 {
 	int kind = round % KINDS, n = draw_count(kind);
@@ -594,6 +686,8 @@ int main(int argc, char **argv)
 	each_way("the same operands give the same bits again", same_bits_again);
 	tap_rounds_set(4);
 	tap_case("reduce_scatter of long parts", reduce_scatter_long);
+	tap_rounds_set(12);
+	tap_case("scan and exscan of long vectors", scan_long);
 	kinds_free();
 	cms_free();
 	return tap_end();
