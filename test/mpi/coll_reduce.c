@@ -512,7 +512,7 @@ static bool is_number(int kind, const void *buf, int i, int v, int at)
 	       ((const struct double_at *)buf)[i].at == at;
 }
 
-/* Of the ranks below `end`: the least, and the first that has it, or of ints all that have a bit. */
+/* Of the ranks below `end`: the least, and who has it first, or of ints the exclusive or. */
 static bool is_prefix(int kind, const void *buf, int i, int end)
 {
 	int v = (int)value_of(0, i) % 1000, at = 0;
@@ -520,10 +520,12 @@ static bool is_prefix(int kind, const void *buf, int i, int end)
 	for (int r = 1; r < end; r++) {
 		int other = (int)value_of(r, i) % 1000;
 
-		if (kind == 0)
+		if (kind == 0) {
 			v ^= other;
-		else if (other < v)
-			v = other, at = r;
+		} else if (other < v) {
+			v = other;
+			at = r;
+		}
 	}
 	return is_number(kind, buf, i, v, at);
 }
