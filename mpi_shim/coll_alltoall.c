@@ -184,7 +184,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 			mpi_vec_copy_own(p, send, recv, comm->rank);
 		return rc;
 	}
-	if (hub)
+	if (hub) /* it was counted, and another one is now */
 		mpi_world.colls[BASE_COLL_ALLTOALL_HUB]--;
 	switch (choose(p, equal, in_place, bytes, comm)) {
 	case BASE_COLL_ALLTOALL_SWAP:

@@ -78,7 +78,7 @@ static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, cha
 		pack_piece(v, i, &part, to);
 }
 
-/* The same of block i, of which sent[i] bytes come; NULL: as many as it has. */
+/* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as it has. */
 static struct piece received(const struct piece *p, const struct mpi_vec *v, int i,
 			     const uint64_t *sent)
 {
@@ -266,7 +266,7 @@ static int steps_of(size_t piece)
 	return (int)(MPI_HUB_ROOM / piece);
 }
 
-/* The same of all ranks. */
+/* The pieces of all ranks' blocks, of some at a time. */
 static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 		    const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
 {

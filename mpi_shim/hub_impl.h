@@ -121,7 +121,6 @@ struct mpi_hub {
 	struct mpi_hub_home *home; /* of each rank of the communicator */
 	MPI_Count *counts;         /* for each node, while an operation uses them; hub_nodes.c */
 	MPI_Aint *displs;
-	uint64_t *sent; /* bytes that each local rank has for this one, likewise; hub_letters.c */
 	struct mpi_comm masters; /* on a master: those of all nodes, ranked as these; hub_nodes.c */
 	uint64_t patience_ns;    /* how long a wait goes on before it sleeps */
 	struct mpi_hub_shared *shared; /* NULL if n is 1 */

@@ -69,11 +69,13 @@ static uint64_t begin_of(const struct mpi_hub *h, const struct letter *l)
 struct mail {
 	bool short_ones; /* each has its blocks in it */
 	uint64_t longest, all;
+	uint64_t sent[MPI_HUB_LETTERS]; /* by each rank to this one */
 };
 
-static int read_lengths(struct mpi_hub *h, struct mail *m)
+static int read_lengths(const struct mpi_hub *h, struct mail *m)
 {
-	*m = (struct mail){ .short_ones = true };
+	m->short_ones = true;
+	m->longest = m->all = 0;
 	for (int i = 0; i < h->n; i++) {
 		const struct letter *l = letter_of(h, i);
 		const uint64_t end = l->end[h->n - 1];
@@ -85,17 +87,17 @@ static int read_lengths(struct mpi_hub *h, struct mail *m)
 		m->short_ones &= end <= room_for_blocks(h);
 		m->longest = l->longest > m->longest ? l->longest : m->longest;
 		m->all = m->all + end < end ? UINT64_MAX : m->all + end;
-		h->sent[i] = l->end[h->me] - begin_of(h, l);
+		m->sent[i] = l->end[h->me] - begin_of(h, l);
 	}
 	return MPI_SUCCESS;
 }
 
-static void read_blocks(struct mpi_hub *h, const struct mpi_vec *v)
+static void read_blocks(const struct mpi_hub *h, const struct mail *m, const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++) {
 		struct letter *l = letter_of(h, i);
 		const uint64_t at = begin_of(h, l), room = (uint64_t)mpi_vec_bytes(v, i);
-		const uint64_t bytes = h->sent[i] < room ? h->sent[i] : room;
+		const uint64_t bytes = m->sent[i] < room ? m->sent[i] : room;
 
 		/* who writes to memory of others may write nonsense */
 		if (bytes && at <= room_for_blocks(h) && bytes <= room_for_blocks(h) - at)
@@ -105,21 +107,21 @@ static void read_blocks(struct mpi_hub *h, const struct mpi_vec *v)
 }
 
 /* Nobody takes more than there is room for. */
-static int check_room(const struct mpi_hub *h, const struct mpi_vec *v)
+static int check_room(const struct mpi_hub *h, const struct mail *m, const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++)
-		if (h->sent[i] > (uint64_t)mpi_vec_bytes(v, i))
+		if (m->sent[i] > (uint64_t)mpi_vec_bytes(v, i))
 			return mpi_fail(
 				MPI_ERR_TRUNCATE,
 				"%llu bytes came for a buffer of %lld bytes; the rest was dropped",
-				(unsigned long long)h->sent[i], (long long)mpi_vec_bytes(v, i));
+				(unsigned long long)m->sent[i], (long long)mpi_vec_bytes(v, i));
 	return MPI_SUCCESS;
 }
 
 bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv,
 		       int *rc)
 {
-	struct mail m = { 0 };
+	struct mail m;
 	uint64_t meetings;
 
 	mpi_hub_begin(h, false);
@@ -130,17 +132,17 @@ bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const stru
 	if (!*rc)
 		*rc = read_lengths(h, &m);
 	if (!*rc && m.short_ones)
-		read_blocks(h, recv);
+		read_blocks(h, &m, recv);
 	mpi_hub_leave(h, *rc);
 	if (!*rc && !m.short_ones) {
 		meetings = mpi_hub_alltoall_meetings(h, m.longest);
 		if (!mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB) && meetings > MEETINGS_FEW &&
 		    m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
 			return false;
-		*rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, h->sent,
+		*rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, m.sent,
 					      (MPI_Count)m.longest);
 	}
 	if (!*rc)
-		*rc = check_room(h, recv);
+		*rc = check_room(h, &m, recv);
 	return true;
 }
