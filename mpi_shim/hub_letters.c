@@ -65,7 +65,7 @@ static uint64_t begin_of(const struct mpi_hub *h, const struct letter *l)
 	return h->me ? l->end[h->me - 1] : 0;
 }
 
-/* What all letters say together. */
+/* What all letters say together; at first that there is nothing. */
 struct mail {
 	bool short_ones; /* each has its blocks in it */
 	uint64_t longest, all;
@@ -74,8 +74,6 @@ struct mail {
 
 static int read_lengths(const struct mpi_hub *h, struct mail *m)
 {
-	m->short_ones = true;
-	m->longest = m->all = 0;
 	for (int i = 0; i < h->n; i++) {
 		const struct letter *l = letter_of(h, i);
 		const uint64_t end = l->end[h->n - 1];
@@ -121,7 +119,7 @@ static int check_room(const struct mpi_hub *h, const struct mail *m, const struc
 bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv,
 		       int *rc)
 {
-	struct mail m;
+	struct mail m = { .short_ones = true };
 	uint64_t meetings;
 
 	mpi_hub_begin(h, false);
@@ -129,12 +127,15 @@ bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const stru
 	if (!*rc)
 		write_letter(h, send);
 	*rc = mpi_first(*rc, mpi_hub_meet(h));
-	if (!*rc)
-		*rc = read_lengths(h, &m);
-	if (!*rc && m.short_ones)
+	*rc = *rc ? *rc : read_lengths(h, &m);
+	if (*rc) {
+		mpi_hub_leave(h, *rc);
+		return true;
+	}
+	if (m.short_ones)
 		read_blocks(h, &m, recv);
-	mpi_hub_leave(h, *rc);
-	if (!*rc && !m.short_ones) {
+	mpi_hub_leave(h, MPI_SUCCESS);
+	if (!m.short_ones) {
 		meetings = mpi_hub_alltoall_meetings(h, m.longest);
 		if (!mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB) && meetings > MEETINGS_FEW &&
 		    m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
