@@ -330,15 +330,16 @@ shares() {
 		need [ $(($(tail -n 1 "$dir/sizes") - $(head -n 1 "$dir/sizes"))) -le $(($(nproc) / cores)) ]
 	done
 }
-# Usage: within_mask BINDING RANKS; mpiexec has one CPU.
+# Usage: within_mask RANKS [OPTION...]; mpiexec has one CPU.
 within_mask() {
-	local cpu
+	local cpu ranks=$1
+	shift
 	cpu=$("${mask[@]}" | expand | tail -n 1)
 	status=0
-	timeout 60 taskset -c "$cpu" "$mpiexec" --bind-to "$1" -n "$2" "${mask[@]}" \
+	timeout 60 taskset -c "$cpu" "$mpiexec" "$@" -n "$ranks" "${mask[@]}" \
 		>"$dir/out" 2>"$dir/err" || status=$?
 	need status_is 0
-	need [ "$(uniq -c "$dir/out" | awk '{ print $1, $2 }')" = "$2 $cpu" ]
+	need [ "$(uniq -c "$dir/out" | awk '{ print $1, $2 }')" = "$ranks $cpu" ]
 }
 not_bound() {
 	run "$@" "${mask[@]}"
@@ -346,9 +347,10 @@ not_bound() {
 	need [ "$(sort -u "$dir/out")" = "$("${mask[@]}")" ]
 }
 check '--bind-to core gives each rank a core and wraps round' bound_to_core
-check '--bind-to core stays within the mask mpiexec has' within_mask core 2
+check '--bind-to core stays within the mask mpiexec has' within_mask 2 --bind-to core
 check '--bind-to share deals the cores out' shares
-check '--bind-to share gives a core to several where they are short' within_mask share 3
+check '--bind-to share gives a core to several where they are short' within_mask 3 --bind-to share
+check 'the one processor that mpiexec has is for all ranks' within_mask 3
 check '--bind-to none leaves the mask alone' not_bound --bind-to none -n 2
 check 'more ranks than cores are not bound by default' not_bound -n $(($(nproc) + 1))
 

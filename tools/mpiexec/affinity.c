@@ -73,6 +73,9 @@ int affinity_init(void)
 
 	if (err)
 		return err;
+	/* what we have, to see whether it may be set at all: a container's profile may forbid it */
+	if (sched_setaffinity(0, set_size(), allowed))
+		return -errno;
 	core_of = malloc((size_t)n_cpus * sizeof(*core_of));
 	if (!core_of)
 		return -ENOMEM;

@@ -5,16 +5,23 @@
  * mpiexec holds open.
  */
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/guard.h"
+#include "tools/mpiexec/output.h"
+
+enum { MOST_FILES = 1 << 20 };
 
 static struct shared {
 	_Atomic bool done;
@@ -24,14 +31,42 @@ static struct shared {
 static int pipe_fd = -1;
 static pid_t guard_pid;
 
-static void __attribute__((noreturn)) guard_run(int fd)
+/* All files from this one on; without close_range, which old kernels and containers' filters refuse, by name. */
+static void close_from(int first)
+{
+	struct rlimit limit = { .rlim_cur = 1024 };
+	const struct dirent *entry;
+	DIR *dir;
+
+#ifdef SYS_close_range
+	if (!syscall(SYS_close_range, first, ~0u, 0))
+		return;
+#endif
+	dir = opendir("/proc/self/fd");
+	if (!dir) {
+		getrlimit(RLIMIT_NOFILE, &limit);
+		for (rlim_t fd = (rlim_t)first; fd < limit.rlim_cur && fd < MOST_FILES; fd++)
+			close((int)fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		int fd = atoi(entry->d_name);
+
+		if (fd >= first && fd != dirfd(dir))
+			close(fd);
+	}
+	closedir(dir);
+}
+
+static void __attribute__((noreturn)) guard_run(const int fds[2])
 {
 	char byte;
 
 	/* away from the terminal and whatever is sent to mpiexec's group; hold nothing open */
 	setsid();
-	dup2(fd, 0);
-	close_range(1, ~0u, 0);
+	close(fds[1]);
+	dup2(fds[0], 0);
+	close_from(1);
 	while (read(0, &byte, 1) < 0 && errno == EINTR)
 		;
 	if (!atomic_load(&shared->done))
@@ -49,19 +84,21 @@ int guard_start(int ranks)
 
 	shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (shared == MAP_FAILED)
-		return -errno;
+		return say_refused("mmap", errno);
 	shared->ranks = ranks;
 	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
+		return say_refused("pipe2", errno);
 	/* the guard has every signal blocked from its first step on, a key of the terminal's among them */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	guard_pid = fork();
 	if (!guard_pid)
-		guard_run(fds[0]);
+		guard_run(fds);
+	if (guard_pid < 0)
+		say_refused("fork", errno);
 	sigprocmask(SIG_SETMASK, &before, NULL);
 	if (guard_pid < 0)
-		return -errno;
+		return -1;
 	close(fds[0]);
 	pipe_fd = fds[1];
 	return 0;

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-/* Starts the guard of a job of that many ranks. 0 or -errno. */
+/* Starts the guard of a job of that many ranks. 0, or -1 after an error was said. */
 int guard_start(int ranks);
 
 /* The process group of a rank, 0 when it is gone. Works in mpiexec and, before exec, in a rank. */

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/input.h"
@@ -19,7 +18,8 @@
 static bool relay;         /* stdin is a terminal */
 static int child_end = -1; /* of the pipe; until rank 0 is started */
 static int to_child = -1;
-static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 }, later = { .fd = -1 };
+static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 };
+static struct timer later;
 static char bytes[4096];
 static size_t start, len; /* what waits for rank 0 */
 
@@ -29,7 +29,6 @@ static void stop(void)
 {
 	loop_remove(&from_tty);
 	loop_remove(&to_rank);
-	loop_close(&later);
 	if (to_child >= 0)
 		close(to_child);
 	to_child = -1;
@@ -55,15 +54,6 @@ static void rank_ready(struct watch *watch, uint32_t events)
 	}
 }
 
-static void later_ready(struct watch *watch, uint32_t events)
-{
-	uint64_t count;
-
-	(void)events;
-	if (read(watch->fd, &count, sizeof(count)) == sizeof(count))
-		input_look_again();
-}
-
 /*
  * Something was typed while another process is in the foreground. It is most likely for that one, and
  * soon gone; but nobody tells us when we come to the foreground before that. So look again in a
@@ -71,9 +61,7 @@ static void later_ready(struct watch *watch, uint32_t events)
  */
 static void look_later(void)
 {
-	static const struct itimerspec when = { .it_value.tv_nsec = 100000000 };
-
-	timerfd_settime(later.fd, 0, &when, NULL);
+	loop_timer(&later, 0.1, input_look_again);
 }
 
 static void tty_ready(struct watch *watch, uint32_t events)
@@ -121,9 +109,6 @@ void input_started(void)
 		return;
 	close(child_end);
 	child_end = -1;
-	if (loop_add(&later, timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK), EPOLLIN,
-		     later_ready))
-		stop();
 	input_look_again();
 }
 

@@ -23,8 +23,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -61,7 +59,7 @@ static bool asked_to_end;
 static char job_name[160];
 static char host[65];
 static struct launch_state found;
-static struct watch signals, timeout, grace, closed;
+static struct timer timeout, grace, closed;
 
 /* The first failure stays. */
 static void set_status(int status)
@@ -79,15 +77,7 @@ static void signal_ranks(int sig)
 			kill(-ranks[i].pid, sig);
 }
 
-static void start_timer(struct watch *timer, double seconds)
-{
-	struct itimerspec when = { .it_value = { .tv_sec = (time_t)seconds } };
-
-	when.it_value.tv_nsec = (long)((seconds - (double)when.it_value.tv_sec) * 1e9);
-	if (!when.it_value.tv_sec && !when.it_value.tv_nsec)
-		when.it_value.tv_nsec = 1;
-	timerfd_settime(timer->fd, 0, &when, NULL);
-}
+static void grace_over(void);
 
 static void kill_job(void)
 {
@@ -95,7 +85,7 @@ static void kill_job(void)
 		return;
 	state = KILLED;
 	signal_ranks(SIGKILL);
-	start_timer(&grace, LAST_S);
+	loop_timer(&grace, LAST_S, grace_over);
 }
 
 static void end_job(void)
@@ -105,16 +95,11 @@ static void end_job(void)
 	state = ENDING;
 	signal_ranks(SIGTERM);
 	signal_ranks(SIGCONT); /* what is stopped must be able to end */
-	start_timer(&grace, GRACE_S);
+	loop_timer(&grace, GRACE_S, grace_over);
 }
 
-static void grace_over(struct watch *watch, uint32_t events)
+static void grace_over(void)
 {
-	uint64_t count;
-
-	(void)events;
-	if (read(watch->fd, &count, sizeof(count)) != sizeof(count))
-		return;
 	if (state == ENDING) {
 		kill_job();
 		return;
@@ -126,12 +111,9 @@ static void grace_over(struct watch *watch, uint32_t events)
 	state = GIVEN_UP;
 }
 
-static void timeout_over(struct watch *watch, uint32_t events)
+static void timeout_over(void)
 {
-	uint64_t count;
-
-	(void)events;
-	if (read(watch->fd, &count, sizeof(count)) != sizeof(count) || state != RUNNING)
+	if (state != RUNNING)
 		return;
 	say("%g s are over; ending the job", opt->timeout_s);
 	set_status(STATUS_TIMEOUT);
@@ -230,24 +212,19 @@ static void rank_aborted(int rank, int code)
 	end_job();
 }
 
+static void closed_over(void)
+{
+	for (int i = 0; i < opt->ranks; i++)
+		if (ranks[i].closed)
+			pmi_server_gone(i);
+}
+
 /* A process that dies loses its connection a moment before its death is known, and what is to be said
  * then is what it died of. So wait a little. */
 static void rank_closed(int rank)
 {
 	ranks[rank].closed = true;
-	start_timer(&closed, CLOSED_S);
-}
-
-static void closed_over(struct watch *watch, uint32_t events)
-{
-	uint64_t count;
-
-	(void)events;
-	if (read(watch->fd, &count, sizeof(count)) != sizeof(count))
-		return;
-	for (int i = 0; i < opt->ranks; i++)
-		if (ranks[i].closed)
-			pmi_server_gone(i);
+	loop_timer(&closed, CLOSED_S, closed_over);
 }
 
 static void fence_stuck(int rank, int waiting)
@@ -306,15 +283,6 @@ static void take_signal(int sig)
 	}
 }
 
-static void signals_ready(struct watch *watch, uint32_t events)
-{
-	struct signalfd_siginfo info;
-
-	(void)events;
-	while (read(watch->fd, &info, sizeof(info)) == sizeof(info))
-		take_signal((int)info.ssi_signo);
-}
-
 /* ---- starting -------------------------------------------------------------------------------- */
 
 static int fail(const char *what, int err)
@@ -323,42 +291,16 @@ static int fail(const char *what, int err)
 	return err;
 }
 
-static int start_signals(void)
+static void start_signals(void)
 {
 	static const int taken[] = { SIGCHLD, SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 				     SIGUSR1, SIGUSR2, SIGCONT, SIGTSTP };
 	struct sigaction ignore = { .sa_handler = SIG_IGN };
-	sigset_t set;
-	int fd;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
-		sigaddset(&set, taken[i]);
-	if (sigprocmask(SIG_BLOCK, &set, &found.mask) ||
-	    sigaction(SIGPIPE, &ignore, &found.sigpipe))
-		return -errno;
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return fd < 0 ? -errno : loop_add(&signals, fd, EPOLLIN, signals_ready);
-}
-
-static int add_timer(struct watch *timer, void (*over)(struct watch *watch, uint32_t events))
-{
-	int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-
-	return fd < 0 ? -errno : loop_add(timer, fd, EPOLLIN, over);
-}
-
-static int start_timers(void)
-{
-	int err = add_timer(&timeout, timeout_over);
-
-	if (!err)
-		err = add_timer(&grace, grace_over);
-	if (!err)
-		err = add_timer(&closed, closed_over);
-	if (!err && opt->timeout_s > 0)
-		start_timer(&timeout, opt->timeout_s);
-	return err;
+	loop_signals(taken, sizeof(taken) / sizeof(taken[0]), take_signal);
+	sigaction(SIGPIPE, &ignore, &found.sigpipe);
+	/* a file that may grow no more is an error of a write, here */
+	sigaction(SIGXFSZ, &ignore, &found.sigxfsz);
 }
 
 /* Every rank costs a connection, with -l two pipes as well. */
@@ -404,35 +346,40 @@ static int prepare(void)
 	if (!ranks)
 		return fail("memory for the ranks", -ENOMEM);
 	/* before the loop, so that the guard inherits nothing of it */
-	err = guard_start(opt->ranks);
-	if (err)
-		return fail("cannot start the guard process", err);
+	if (guard_start(opt->ranks))
+		return -1;
 	raise_file_limit();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	err = loop_init();
-	if (!err)
-		err = start_signals();
-	if (!err)
-		err = start_timers();
-	if (!err)
-		err = output_init(opt->label ? opt->ranks : 0);
+	if (err)
+		return say_refused("epoll_create1", -err);
+	start_signals();
+	if (opt->timeout_s > 0)
+		loop_timer(&timeout, opt->timeout_s, timeout_over);
+	err = output_init(opt->label ? opt->ranks : 0);
 	if (!err)
 		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
 	return err ? fail("cannot set up the event loop", err) : 0;
 }
 
-/* Finds the cores to bind to: their number in *cores, 0 if ranks are not to be bound. 0 or the exit status. */
-static int choose_binding(int *cores)
+/*
+ * Finds the cores to bind to: their number, 0 if ranks are not to be bound. Where the system does not let us bind, the
+ * job runs unbound, and this is said if binding was asked for.
+ */
+static int choose_binding(void)
 {
-	*cores = 0;
+	int cores;
+
 	if (opt->bind == BIND_NONE || (opt->bind == BIND_AUTO && opt->ranks == 1))
 		return 0;
-	*cores = affinity_init();
-	if (*cores < 0 && opt->bind != BIND_AUTO)
-		return fail("cannot find the cores to bind to; try --bind-to none", *cores);
-	if (opt->bind == BIND_AUTO && *cores < opt->ranks)
-		*cores = 0;
-	return 0;
+	cores = affinity_init();
+	if (cores < 0) {
+		if (opt->bind != BIND_AUTO)
+			say("the ranks run unbound: processors cannot be set here: %s",
+			    strerror(-cores));
+		return 0;
+	}
+	return opt->bind == BIND_AUTO && cores < opt->ranks ? 0 : cores;
 }
 
 /* The first core of a rank's equal share. What computes beside it, threads of the program and the library's helper, has
@@ -478,7 +425,7 @@ static int start_rank(int rank, const struct app *app, int cores)
 	if (!err && opt->label)
 		err = output_attach(rank, got.out_fd, got.err_fd);
 	if (err)
-		fail("cannot watch a rank", err);
+		say_refused("epoll_ctl", -err);
 	return err ? 1 : 0;
 }
 
@@ -512,15 +459,14 @@ static int run(void)
 
 int job_run(const struct options *options)
 {
-	int cores;
 	int err;
 
 	opt = options;
-	if (prepare() || choose_binding(&cores)) {
+	if (prepare()) {
 		guard_stop();
 		return 1;
 	}
-	set_status(start_ranks(cores));
+	set_status(start_ranks(choose_binding()));
 	if (exit_status)
 		end_job();
 	err = run();

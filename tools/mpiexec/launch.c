@@ -18,6 +18,7 @@
 #include "tools/mpiexec/affinity.h"
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/launch.h"
+#include "tools/mpiexec/loop.h"
 #include "tools/mpiexec/output.h"
 
 enum step { STEP_FILES, STEP_WDIR, STEP_ENV, STEP_BIND, STEP_EXEC };
@@ -103,13 +104,14 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 	if (child_env(what, ends->pmi[1]))
 		child_fail(ends, STEP_ENV);
 	err = what->cores ? affinity_bind(what->core, what->cores) : 0;
-	if (err) {
+	if (err && what->opt->bind != BIND_AUTO) {
 		errno = -err;
 		child_fail(ends, STEP_BIND);
 	}
 	setrlimit(RLIMIT_NOFILE, &what->state->files);
 	sigaction(SIGPIPE, &what->state->sigpipe, NULL);
-	sigprocmask(SIG_SETMASK, &what->state->mask, NULL);
+	sigaction(SIGXFSZ, &what->state->sigxfsz, NULL);
+	loop_signals_back();
 	execvp(argv[0], argv);
 	child_fail(ends, STEP_EXEC);
 }
@@ -132,11 +134,16 @@ static void close_ends(struct ends *ends)
 	close_pair(ends->report);
 }
 
-static int open_ends(struct ends *ends, bool label)
+/* On failure *call is what failed. */
+static int open_ends(struct ends *ends, bool label, const char **call)
 {
 	*ends = (struct ends){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->pmi) ||
-	    pipe2(ends->report, O_CLOEXEC))
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->pmi)) {
+		*call = "socketpair";
+		return -1;
+	}
+	*call = "pipe2";
+	if (pipe2(ends->report, O_CLOEXEC))
 		return -1;
 	return label ? pipe2(ends->out, O_CLOEXEC) || pipe2(ends->err, O_CLOEXEC) : 0;
 }
@@ -228,10 +235,12 @@ static int await_exec(const struct launch *what, int fd)
 
 static int give_up(const struct launch *what, struct ends *ends, const char *call)
 {
-	say("cannot start rank %d: %s: %m; start fewer ranks or raise the limit (ulimit -n for "
-	    "files, "
-	    "-u for processes)",
-	    what->rank, call);
+	if (errno == EPERM || errno == ENOSYS)
+		say_refused(call, errno);
+	else
+		say("cannot start rank %d: %s: %m; start fewer ranks or raise the limit (ulimit "
+		    "-n for files, -u for processes)",
+		    what->rank, call);
 	close_ends(ends);
 	return STATUS_NOT_STARTED;
 }
@@ -239,11 +248,12 @@ static int give_up(const struct launch *what, struct ends *ends, const char *cal
 int launch(const struct launch *what, struct launched *got)
 {
 	pid_t parent = getpid();
+	const char *call;
 	struct ends ends;
 	int status;
 
-	if (open_ends(&ends, what->label))
-		return give_up(what, &ends, "socketpair or pipe");
+	if (open_ends(&ends, what->label, &call))
+		return give_up(what, &ends, call);
 	got->pid = fork();
 	if (got->pid < 0)
 		return give_up(what, &ends, "fork");

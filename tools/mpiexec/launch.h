@@ -15,8 +15,7 @@
 
 /* What a rank gets back as mpiexec found it. */
 struct launch_state {
-	sigset_t mask;
-	struct sigaction sigpipe;
+	struct sigaction sigpipe, sigxfsz;
 	struct rlimit files;
 };
 

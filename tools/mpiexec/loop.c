@@ -4,16 +4,30 @@
  * epoll behind the few calls of loop.h.
  */
 #include <errno.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/loop.h"
 
-enum { BATCH = 64 };
+enum { BATCH = 64, SIGNALS = 65 };
 
 static int epoll_fd = -1;
+static struct timer *timers;
+
+static void (*take_signal)(int sig);
+static sigset_t found;   /* the mask before */
+static sigset_t blocked; /* while this program runs */
+static sigset_t let_in;  /* while it waits */
+static volatile sig_atomic_t came[SIGNALS];
+static struct {
+	bool set;
+	struct sigaction before;
+} actions[SIGNALS];
 
 int loop_init(void)
 {
+	sigprocmask(SIG_BLOCK, NULL, &found);
+	blocked = let_in = found;
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	return epoll_fd < 0 ? -errno : 0;
 }
@@ -56,18 +70,115 @@ void loop_close(struct watch *watch)
 		close(fd);
 }
 
+/* ---- timers ---------------------------------------------------------------------------------- */
+
+static int64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void loop_timer(struct timer *timer, double seconds, void (*over)(void))
+{
+	if (!timer->over) {
+		timer->next = timers;
+		timers = timer;
+	}
+	timer->over = over;
+	timer->due = now() + (int64_t)(seconds * 1e9);
+}
+
+/* Milliseconds to the next of them, -1 if there is none. */
+static int next_due(void)
+{
+	const int64_t most = 3600 * (int64_t)1000;
+	int64_t first = 0;
+	int64_t ms;
+
+	for (const struct timer *timer = timers; timer; timer = timer->next)
+		if (timer->due && (!first || timer->due < first))
+			first = timer->due;
+	if (!first)
+		return -1;
+	ms = (first - now() + 999999) / 1000000;
+	return ms < 0 ? 0 : (int)(ms < most ? ms : most);
+}
+
+static void run_timers(void)
+{
+	const int64_t t = timers ? now() : 0;
+
+	for (struct timer *timer = timers; timer; timer = timer->next) {
+		if (!timer->due || timer->due > t)
+			continue;
+		timer->due = 0;
+		timer->over();
+	}
+}
+
+/* ---- signals --------------------------------------------------------------------------------- */
+
+static void note_signal(int sig)
+{
+	came[sig] = 1;
+}
+
+void loop_signals(const int *signals, int count, void (*take)(int sig))
+{
+	struct sigaction note = { .sa_handler = note_signal };
+
+	take_signal = take;
+	for (int i = 0; i < count; i++) {
+		int sig = signals[i];
+
+		sigaddset(&blocked, sig);
+		sigdelset(&let_in, sig);
+		sigaction(sig, NULL, &actions[sig].before);
+		actions[sig].set = actions[sig].before.sa_handler != SIG_IGN || sig == SIGCHLD;
+	}
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	for (int i = 0; i < count; i++)
+		if (actions[signals[i]].set)
+			sigaction(signals[i], &note, NULL);
+}
+
+void loop_signals_back(void)
+{
+	for (int sig = 1; sig < SIGNALS; sig++)
+		if (actions[sig].set)
+			sigaction(sig, &actions[sig].before, NULL);
+	sigprocmask(SIG_SETMASK, &found, NULL);
+}
+
+static void deliver_signals(void)
+{
+	/* the wait lets signals in only when nothing else was ready */
+	sigprocmask(SIG_SETMASK, &let_in, NULL);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	for (int sig = 1; sig < SIGNALS; sig++) {
+		if (!came[sig])
+			continue;
+		came[sig] = 0;
+		take_signal(sig);
+	}
+}
+
 int loop_wait(void)
 {
 	struct epoll_event events[BATCH];
-	int n = epoll_wait(epoll_fd, events, BATCH, -1);
+	int n = epoll_pwait(epoll_fd, events, BATCH, next_due(), &let_in);
 
-	if (n < 0)
-		return errno == EINTR ? 0 : -errno;
+	if (n < 0 && errno != EINTR)
+		return -errno;
 	for (int i = 0; i < n; i++) {
 		struct watch *watch = events[i].data.ptr;
 
 		if (watch->fd >= 0)
 			watch->ready(watch, events[i].events);
 	}
+	run_timers();
+	deliver_signals();
 	return 0;
 }

@@ -329,3 +329,13 @@ void say(const char *fmt, ...)
 	sink_put(&sinks[1], text, len);
 	sink_start(&sinks[1]);
 }
+
+int say_refused(const char *call, int err)
+{
+	if (err == EPERM || err == ENOSYS)
+		say("%s is refused here (%s); does a container's profile forbid it?", call,
+		    strerror(err));
+	else
+		say("%s: %s", call, strerror(err));
+	return -1;
+}

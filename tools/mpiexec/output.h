@@ -27,4 +27,7 @@ bool output_idle(void);
 /* One line "mpiexec: ..." on stderr. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* The same about a system call that failed; one that a container's filter refuses is called that. -1. */
+int say_refused(const char *call, int err);
+
 #endif
