@@ -161,7 +161,19 @@
 	X(PMI_SPAWNED, pmi_spawned, INT, 0, 0, 0x7fffffff, "", "Set by PMI-1 launchers.")          \
 	X(PMI_PORT, pmi_port, STR, NULL, 0, 0, "host:port",                                        \
 	  "Set by PMI-1 launchers that listen instead of passing a connection.")                   \
-	X(PMIX_NAMESPACE, pmix_namespace, STR, NULL, 0, 0, "", "Set by PMIx launchers.")
+	X(PMIX_NAMESPACE, pmix_namespace, STR, NULL, 0, 0, "", "Set by PMIx launchers.")           \
+	X(PMIX_RANK, pmix_rank, STR, NULL, 0, 0, "rank", "Set by PMIx launchers.")                 \
+	X(OMPI_COMM_WORLD_SIZE, ompi_comm_world_size, STR, NULL, 0, 0, "processes",                \
+	  "Set by Open MPI's launcher.")                                                           \
+	X(OMPI_COMM_WORLD_RANK, ompi_comm_world_rank, STR, NULL, 0, 0, "rank",                     \
+	  "Set by Open MPI's launcher.")                                                           \
+	X(SLURM_STEP_NUM_TASKS, slurm_step_num_tasks, STR, NULL, 0, 0, "processes",                \
+	  "Set by Slurm's srun.")                                                                  \
+	X(SLURM_NTASKS, slurm_ntasks, STR, NULL, 0, 0, "processes", "Set by Slurm.")               \
+	X(SLURM_STEP_ID, slurm_step_id, STR, NULL, 0, 0, "", "Set by Slurm's srun.")               \
+	X(SLURM_PROCID, slurm_procid, STR, NULL, 0, 0, "rank", "Set by Slurm.")                    \
+	X(PALS_SIZE, pals_size, STR, NULL, 0, 0, "processes", "Set by PALS.")                      \
+	X(PALS_RANKID, pals_rankid, STR, NULL, 0, 0, "rank", "Set by PALS.")
 
 /* The choices of the ENUM rows, in the order of their text. */
 enum { BASE_PROGRESS_AUTO, BASE_PROGRESS_POLL, BASE_PROGRESS_THREAD };

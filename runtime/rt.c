@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "runtime/rt.h"
 #include "runtime/rt_env.h"
+#include "runtime/rt_others.h"
 #include "runtime/rt_pmi1.h"
 
 #define REMEDY "to run this process alone, unset PMI_FD, PMI_RANK and PMI_SIZE"
@@ -85,20 +86,25 @@ static void set_env(struct rt_job *job, const struct rt_env *env)
 	snprintf(job->id, sizeof(job->id), "env-%016llx", (unsigned long long)hash);
 }
 
-/* Is fd usable as the connection to a launcher? */
-static int check_fd(long fd)
+static bool is_socket(int fd)
 {
 	struct stat st;
 
-	if (fstat((int)fd, &st)) {
+	return !fstat(fd, &st) && S_ISSOCK(st.st_mode);
+}
+
+/* Is fd usable as the connection to a launcher? */
+static int check_fd(long fd)
+{
+	if (fcntl((int)fd, F_GETFD) < 0) {
 		base_warn(
 			"PMI_FD=%ld is no open file (%m): whatever started this process closed the "
-			"connection to the launcher, as sudo, ssh and a program started by a rank "
-			"do. Start it directly under the launcher; " REMEDY,
+			"connection to the launcher, as sudo does. Start it directly under the "
+			"launcher; " REMEDY,
 			fd);
 		return -EBADF;
 	}
-	if (!S_ISSOCK(st.st_mode)) {
+	if (!is_socket((int)fd)) {
 		base_warn("PMI_FD=%ld is no socket, so no launcher is behind it; " REMEDY, fd);
 		return -ENOTSOCK;
 	}
@@ -143,6 +149,11 @@ static int join_pmi1(struct rt_job *job)
 
 	if (!base_config_is_set("PMI_FD") || cfg->pmi_fd < 0)
 		return no_connection();
+	/* a rank has started this program, with its own variables but without its connection */
+	if (!is_socket((int)cfg->pmi_fd) && rt_is_taken((int)cfg->pmi_fd)) {
+		set_alone(job);
+		return 0;
+	}
 	err = check_numbers(cfg);
 	if (!err)
 		err = check_fd(cfg->pmi_fd);
@@ -161,12 +172,13 @@ static int join_pmi1(struct rt_job *job)
 	return 0;
 }
 
-static int join_env(struct rt_job *job)
+static int join_env(struct rt_job *job, bool *described)
 {
 	const char *missing, *found;
 	struct rt_env *env;
 	int err = rt_env_read(&env, &missing, &found);
 
+	*described = found;
 	if (err)
 		return err;
 	set_env(job, env);
@@ -182,22 +194,19 @@ static bool pmi1_visible(void)
 
 static int discover(struct rt_job *job)
 {
+	bool described;
 	int err;
 
 	if (pmi1_visible())
 		return join_pmi1(job);
-	if (base_config_env("PMIX_NAMESPACE")) {
-		base_warn("this process was started by a PMIx launcher (PMIX_NAMESPACE is set), "
-			  "which "
-			  "is not supported; start the job with Postern's mpiexec or with "
-			  "mpiexec.hydra, or unset PMIX_NAMESPACE to run this process alone");
-		return -ENOTSUP;
-	}
-	err = join_env(job);
+	err = join_env(job, &described);
 	if (err != -ENOENT)
 		return err;
-	set_alone(job);
-	return 0;
+	/* with a part of the variables there the program itself gives the rest */
+	err = described ? 0 : rt_check_others();
+	if (!err)
+		set_alone(job);
+	return err;
 }
 
 static bool is_child(void)

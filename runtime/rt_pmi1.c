@@ -30,11 +30,19 @@ enum {
 	VALUE_LEAST = 16
 };
 
+static const char joining[] = "joining the job";
+
 /* Ends the use of the connection and says why. err is a negative errno. */
 static int broken(struct rt_pmi1 *pmi, const char *doing, int err)
 {
 	pmi->error = err;
-	if (err == -ECONNRESET)
+	if (err == -ECONNRESET && doing == joining)
+		base_warn("the launcher closed its connection (PMI_FD=%d) while this process was "
+			  "%s: it has "
+			  "died, or it does not let a rank run a second program; Postern's mpiexec "
+			  "does",
+			  pmi->fd, doing);
+	else if (err == -ECONNRESET)
 		base_warn(
 			"the launcher closed its connection (PMI_FD=%d) while this process was %s; "
 			"it has died or ended the job",
@@ -236,14 +244,14 @@ static int ask_init(struct rt_pmi1 *pmi)
 	pmi1_begin(&ask, PMI1_CMD_INIT);
 	pmi1_set_num(&ask, PMI1_VERSION, 1);
 	pmi1_set_num(&ask, PMI1_SUBVERSION, 1);
-	err = request(pmi, "joining the job", &ask, PMI1_CMD_RESPONSE_TO_INIT, &answer);
+	err = request(pmi, joining, &ask, PMI1_CMD_RESPONSE_TO_INIT, &answer);
 	if (err)
 		return err;
 	if (answer.num[PMI1_RC]) {
 		base_warn(
 			"the launcher (PMI_FD=%d) refused this process: %.*s. One process of each "
-			"rank can join its job, once; start a second program by a launcher of its "
-			"own",
+			"rank can be in the job at a time; start this program when the other one "
+			"has ended, or by a launcher of its own",
 			pmi->fd, (int)answer.text[PMI1_MSG].len, answer.text[PMI1_MSG].ptr);
 		return -ECONNREFUSED;
 	}

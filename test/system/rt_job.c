@@ -18,6 +18,7 @@
 #include "runtime/rt.h"
 
 static const struct rt_job *job;
+static const char *program;
 
 static void __attribute__((noreturn, format(printf, 1, 2))) fail(const char *fmt, ...)
 {
@@ -293,6 +294,21 @@ static void fork_one(char **args)
 	tell("fork done");
 }
 
+/* What a rank starts while it is in the job is none, and runs alone, however it is started. */
+static void nested(char **args)
+{
+	char command[4096];
+
+	join();
+	if (job->rank == 1) {
+		snprintf(command, sizeof(command), args[0], program);
+		if (system(command))
+			fail("what it started failed");
+	}
+	join();
+	tell("nested done");
+}
+
 /* Stays in the fence until the launcher is gone, which must be told as an error. */
 static void lose(char **args)
 {
@@ -315,7 +331,7 @@ static const struct {
 	{ "threads", 0, threads }, { "crash", 2, crash },   { "quit", 2, quit },
 	{ "leave", 1, leave },     { "late", 2, late },     { "abort", 2, abort_job },
 	{ "wait", 0, wait_here },  { "fork", 0, fork_one }, { "lose", 0, lose },
-	{ "signals", 0, signals },
+	{ "signals", 0, signals }, { "nested", 1, nested },
 };
 
 int main(int argc, char **argv)
@@ -323,6 +339,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof(things) / sizeof(things[0]); i++) {
 		if (strcmp(argv[1], things[i].name) || argc - 2 != things[i].args)
 			continue;
+		program = argv[0];
 		if (rt_init(&job))
 			return 98;
 		things[i].run(argv + 2);

@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 rt_job=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset PMI_FD PMI_RANK PMI_SIZE PMI_PORT PMIX_NAMESPACE "${!PTL_@}"
+unset "${!PMI_@}" "${!PMIX_@}" "${!SLURM_@}" "${!PALS_@}" "${!OMPI_@}" "${!PTL_@}"
 
 # run [NAME=VALUE...] -- WHAT [ARG...]: leaves status, out, err.
 run() {
@@ -51,7 +51,7 @@ different_alone() {
 	need [ "$first" != "$out" ]
 }
 by_env() {
-	run PTL_MY_RID=1 PTL_NIDMAP=167772161:0xa000002:10.0.0.3 PTL_PIDMAP=100:101:0x66: -- whoami
+	run "$@" PTL_MY_RID=1 PTL_NIDMAP=167772161:0xa000002:10.0.0.3 PTL_PIDMAP=100:101:0x66: -- whoami
 	need [ "$status" -eq 0 ]
 	need grep -q '^rank 1 of 3 kind 1 job env-' <<<"$out"
 	need [ -z "$err" ]
@@ -105,6 +105,23 @@ check 'PMI_FD without PMI_RANK' refused 'PMI_RANK=-1 and PMI_SIZE=2 name no rank
 check 'PMI_RANK outside the job' refused 'PMI_RANK=2 and PMI_SIZE=2 name no rank' PMI_FD=0 PMI_RANK=2 PMI_SIZE=2
 check 'PMI_PORT' refused 'PMI_PORT=host:1234\), which is not supported' PMI_PORT=host:1234 PMI_ID=0
 check 'a PMIx launcher' refused 'PMIx launcher.*mpiexec.hydra' PMIX_NAMESPACE=job PMIX_RANK=1
+
+slurm=(SLURM_JOB_ID=7 SLURM_NTASKS=2 SLURM_PROCID=1)
+check 'srun without PMI' refused 'number 1 of those that Slurm started .*; start the job with srun --mpi=pmi2, or unset SLURM_PROCID' \
+	"${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=2
+check 'srun that does not say how many' refused 'that Slurm started' SLURM_PROCID=0 SLURM_STEP_ID=0
+check 'srun of one task: alone' alone "${slurm[@]}" SLURM_PROCID=0 SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1
+check 'in the shell of an allocation: alone' alone SLURM_JOB_ID=7 SLURM_NTASKS=2
+check 'in the script of a batch job: alone' alone "${slurm[@]}" SLURM_PROCID=0
+check 'in a step of Slurm itself: alone' alone "${slurm[@]}" SLURM_PROCID=0 SLURM_STEP_ID=4294967291
+check 'ranks by PTL_MY_RID under srun' by_env "${slurm[@]}" SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=3
+check 'PALS' refused 'number 0 of those that PALS started' PALS_RANKID=0 PALS_SIZE=2
+check 'PALS with one process: alone' alone PALS_RANKID=0 PALS_SIZE=1
+check "Open MPI's launcher" refused 'number 1 of those that Open MPI started' OMPI_COMM_WORLD_RANK=1 \
+	OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=job PMIX_RANK=1
+check "Open MPI's launcher with one process: alone" alone OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
+	PMIX_NAMESPACE=job PMIX_RANK=0
+check 'PMIX_RANK alone' refused 'PMIx launcher' PMIX_RANK=0
 
 check 'garbage in PTL_NIDMAP' refused 'PTL_NIDMAP: entry 1, "frob~1b~5b31m", is no number' \
 	PTL_MY_RID=0 PTL_NIDMAP=1:frob$'\e'[31m:3 PTL_PIDMAP=1:2:3
