@@ -398,10 +398,55 @@ aborted() {
 	need err_has 'rank 2 \(pid .*\) aborted the job with code 42'
 	need err_has 'this is the reason'
 }
-joins_twice() {
-	run sh -c '"$0" fence 1; "$0" fence 1' "$rt_job"
+one_after_another() {
+	# the second and the third are jobs of all ranks, however far apart the ranks are
+	run -n 4 sh -c '"$0" fence 2 && { [ $PMI_RANK -ne 1 ] || sleep 0.3; } && "$0" fence 3 && "$0" values && "$0" whoami' "$rt_job"
+	need status_is 0
+	need err_is_empty
+	need out_lines 8 'of 4: fences done$'
+	need out_lines 4 'of 4: values done$'
+	need out_lines 4 '^rank [0-3] of 4 kind 2 job postern_.*_3$'
+	need [ "$(sed -n 's/.* job //p' "$dir/out" | sort -u | wc -l)" -eq 1 ]
+}
+crash_in_second() {
+	run -n 3 sh -c '"$0" fence 1; exec "$0" crash 1 6' "$rt_job"
+	need status_is 134
+	need err_has 'rank 1 \(pid .*sh\) was killed by signal 6'
+}
+abort_in_second() {
+	run -n 3 sh -c '"$0" fence 1; exec "$0" abort 1 7' "$rt_job"
+	need status_is 7
+	need err_has 'rank 1 \(pid .*\) aborted the job with code 7'
+}
+second_of_some() {
+	run -n 3 sh -c '"$0" fence 1; [ $PMI_RANK -eq 2 ] || exec "$0" fence 1' "$rt_job"
+	need status_is 1
+	need err_has 'rank 2 \(pid .*\) has left the job, but [12] of 3 ranks wait for it in a fence'
+}
+first_skipped() {
+	run -n 3 sh -c '[ $PMI_RANK -eq 2 ] || "$0" fence 1; exec "$0" whoami' "$rt_job"
+	need status_is 1
+	need err_has 'rank 2 \(pid .*\) has left the job, but [12] of 3 ranks wait for it in a fence'
+}
+at_once() {
+	run bash -c '"$0" wait & read -r line < <(tail -f --pid=$$ "$1"); "$0" fence 1; status=$?; kill %1; exit $status' \
+		"$rt_job" "$dir/out"
 	need status_is 98
-	need err_has 'refused this process: another_process_of_this_rank'
+	need err_has 'refused this process: another_process_of_this_rank_is_in_the_job.*when the other one has ended'
+}
+# Usage: nested HOW, of which %s is the program.
+nested() {
+	run -n 2 "$rt_job" nested "$1"
+	need status_is 0
+	need err_is_empty
+	need out_lines 2 'of 2: nested done$'
+	need out_lines 1 '^rank 0 of 1 kind 0 job alone-'
+}
+job_within() {
+	run -n 2 "$rt_job" nested "\"$mpiexec\" -n 3 %s fence 2"
+	need status_is 0
+	need err_is_empty
+	need out_lines 3 'of 3: fences done$'
 }
 garbage() {
 	run -n 2 bash -c 'if [ $PMI_RANK -eq 0 ]; then eval "printf \"hello\\n\" >&$PMI_FD"; exec sleep 60; fi; exec "$0" fence 1' "$rt_job"
@@ -441,7 +486,17 @@ check 'a fence that one rank cannot enter ends the job' leave
 check 'so does a rank that never joins' never_joined
 check 'an exit status after leaving the job ends nothing' late
 check 'an abort ends the job with its code, from any thread' aborted
-check 'a second program in a rank is refused with the reason' joins_twice
+check 'programs of a rank one after the other are jobs of all ranks' one_after_another
+check 'a crash in the second' crash_in_second
+check 'an abort in the second' abort_in_second
+check 'a second that one rank does not run ends the job' second_of_some
+check 'so does a first that one rank does not run' first_skipped
+check 'two programs of a rank at once: refused with the reason' at_once
+check 'what a rank starts runs alone' nested '%s whoami'
+check 'by way of a shell, too' nested 'true; sh -c "%s whoami; true"; true'
+check 'and where it has another file in the place of the connection' nested \
+	'exec bash -c "exec {fd}</dev/null; for i in 3 4 5 6 7 8 9; do [ -e /proc/self/fd/\$i ] || eval \"exec \$i</dev/null\"; done; %s whoami; true"'
+check 'a rank can start a job of its own' job_within
 check 'a rank that does not speak PMI-1 loses its connection' garbage
 check 'an unknown request is answered' unknown_request
 check 'spawn is answered' spawn_refused

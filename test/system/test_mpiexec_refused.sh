@@ -22,6 +22,7 @@ run() {
 	local calls=$1 errno=$2
 	shift 2
 	status=0
+	# shellcheck disable=SC2016 # the inner shell expands
 	timeout -k 5 60 bash -c 'set -o pipefail; "$@" 2>"$0/err" </dev/null | cat >"$0/out"' "$dir" \
 		"$refuse" "$calls" "$errno" "$mpiexec" "$@" || status=$?
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A hash table with chains that doubles when it is full. It lives as long as mpiexec.
+ * A hash table with chains that doubles when it is full.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -10,15 +10,12 @@
 
 #include "tools/mpiexec/kvs.h"
 
-struct pair {
-	struct pair *next;
+struct kvs_pair {
+	struct kvs_pair *next;
 	uint64_t hash;
 	size_t key_len;
 	char text[]; /* key, value, terminator */
 };
-
-static struct pair **buckets;
-static size_t n_buckets, n_pairs;
 
 static uint64_t hash_key(const char *key, size_t len)
 {
@@ -29,45 +26,45 @@ static uint64_t hash_key(const char *key, size_t len)
 	return hash;
 }
 
-static int grow(void)
+static int grow(struct kvs *kvs)
 {
-	size_t size = n_buckets ? n_buckets * 2 : 256;
-	struct pair **more = calloc(size, sizeof(struct pair *));
+	size_t size = kvs->n_buckets ? kvs->n_buckets * 2 : 256;
+	struct kvs_pair **more = calloc(size, sizeof(struct kvs_pair *));
 
 	if (!more)
 		return -ENOMEM;
-	for (size_t i = 0; i < n_buckets; i++) {
-		while (buckets[i]) {
-			struct pair *pair = buckets[i];
+	for (size_t i = 0; i < kvs->n_buckets; i++) {
+		while (kvs->buckets[i]) {
+			struct kvs_pair *pair = kvs->buckets[i];
 
-			buckets[i] = pair->next;
+			kvs->buckets[i] = pair->next;
 			pair->next = more[pair->hash % size];
 			more[pair->hash % size] = pair;
 		}
 	}
-	free(buckets);
-	buckets = more;
-	n_buckets = size;
+	free(kvs->buckets);
+	kvs->buckets = more;
+	kvs->n_buckets = size;
 	return 0;
 }
 
-static struct pair *find(const char *key, size_t len, uint64_t hash)
+static struct kvs_pair *find(const struct kvs *kvs, const char *key, size_t len, uint64_t hash)
 {
-	struct pair *pair = n_buckets ? buckets[hash % n_buckets] : NULL;
+	struct kvs_pair *pair = kvs->n_buckets ? kvs->buckets[hash % kvs->n_buckets] : NULL;
 
 	while (pair && (pair->hash != hash || pair->key_len != len || memcmp(pair->text, key, len)))
 		pair = pair->next;
 	return pair;
 }
 
-int kvs_put(const char *key, size_t key_len, const char *value, size_t value_len)
+int kvs_put(struct kvs *kvs, const char *key, size_t key_len, const char *value, size_t value_len)
 {
 	uint64_t hash = hash_key(key, key_len);
-	struct pair *pair;
+	struct kvs_pair *pair;
 
-	if (find(key, key_len, hash))
+	if (find(kvs, key, key_len, hash))
 		return -EEXIST;
-	if (n_pairs == n_buckets && grow())
+	if (kvs->n_pairs == kvs->n_buckets && grow(kvs))
 		return -ENOMEM;
 	pair = malloc(sizeof(*pair) + key_len + value_len + 1);
 	if (!pair)
@@ -77,15 +74,29 @@ int kvs_put(const char *key, size_t key_len, const char *value, size_t value_len
 	memcpy(pair->text, key, key_len);
 	memcpy(pair->text + key_len, value, value_len);
 	pair->text[key_len + value_len] = '\0';
-	pair->next = buckets[hash % n_buckets];
-	buckets[hash % n_buckets] = pair;
-	n_pairs++;
+	pair->next = kvs->buckets[hash % kvs->n_buckets];
+	kvs->buckets[hash % kvs->n_buckets] = pair;
+	kvs->n_pairs++;
 	return 0;
 }
 
-const char *kvs_get(const char *key, size_t key_len)
+const char *kvs_get(const struct kvs *kvs, const char *key, size_t key_len)
 {
-	const struct pair *pair = find(key, key_len, hash_key(key, key_len));
+	const struct kvs_pair *pair = find(kvs, key, key_len, hash_key(key, key_len));
 
 	return pair ? pair->text + key_len : NULL;
+}
+
+void kvs_clear(struct kvs *kvs)
+{
+	for (size_t i = 0; i < kvs->n_buckets; i++) {
+		while (kvs->buckets[i]) {
+			struct kvs_pair *pair = kvs->buckets[i];
+
+			kvs->buckets[i] = pair->next;
+			free(pair);
+		}
+	}
+	free(kvs->buckets);
+	*kvs = (struct kvs){ .n_pairs = 0 };
 }

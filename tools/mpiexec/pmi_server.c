@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Answers the ranks' requests as they come in. The fence is a count of those that have entered; as
- * soon as somebody waits in it and somebody else can no longer enter, it can never end, and that is
- * an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h);
+ * Answers the ranks' requests as they come in. A rank may be a script that runs one program after the other:
+ * a process may join when the one before it has left. The first programs of all ranks make one world, with a
+ * key-value space and a fence of its own, the second ones the next, and so on; one rank may be further than
+ * another. The fence is a count of those that have entered; as soon as somebody waits in it and somebody else
+ * can no longer enter, it can never end, and that is an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h);
  * what is not PMI-1 costs the rank its connection.
  */
 #include <errno.h>
@@ -28,10 +30,20 @@ enum {
 	REPLY_MAX = 2048
 };
 
+struct world {
+	struct world *next;
+	int number;     /* from 0 */
+	int n_in_fence; /* ranks */
+	int n_behind;   /* ranks that are in a later world */
+	char name[256];
+	struct kvs kvs;
+};
+
 struct conn {
 	struct watch watch;
 	int rank, appnum;
-	bool joined, finalized; /* init and finalize were seen */
+	int world;              /* the number of that it is in, or was in last */
+	bool joined, finalized; /* init and finalize were seen, in this world */
 	bool gone;              /* enters no fence any more */
 	bool in_fence;
 	bool multi; /* inside a command of several lines */
@@ -42,7 +54,8 @@ struct conn {
 };
 
 static struct conn *conns;
-static int n_ranks, n_in_fence;
+static struct world *worlds;
+static int n_ranks;
 static const struct pmi_events *events;
 static const char *job_name;
 static bool told_stuck;
@@ -58,17 +71,82 @@ static void conn_close(struct conn *conn)
 	conn->in_len = conn->in_size = conn->out_len = 0;
 }
 
+/* MPICH asks the launcher which ranks share a node: all. */
+static int put_mapping(struct kvs *kvs)
+{
+	static const char key[] = "PMI_process_mapping";
+	char value[64];
+	int n = snprintf(value, sizeof(value), "(vector,(0,1,%d))", n_ranks);
+
+	return kvs_put(kvs, key, sizeof(key) - 1, value, (size_t)n);
+}
+
+static struct world *world_create(int number)
+{
+	struct world *world = calloc(1, sizeof(*world));
+
+	if (!world || put_mapping(&world->kvs)) {
+		free(world);
+		return NULL;
+	}
+	world->number = number;
+	if (number)
+		snprintf(world->name, sizeof(world->name), "%.200s_%d", job_name, number);
+	else
+		snprintf(world->name, sizeof(world->name), "%.200s", job_name);
+	world->next = worlds;
+	worlds = world;
+	return world;
+}
+
+/* The world a rank is in. NULL without memory. */
+static struct world *world_of(const struct conn *conn)
+{
+	struct world *world = worlds;
+
+	while (world && world->number != conn->world)
+		world = world->next;
+	return world ? world : world_create(conn->world);
+}
+
+/* The rank goes on to the next; the one that all have left is forgotten. */
+static void leave_world(struct conn *conn)
+{
+	struct world **link = &worlds;
+
+	while (*link && (*link)->number != conn->world)
+		link = &(*link)->next;
+	conn->world++;
+	if (*link && ++(*link)->n_behind == n_ranks) {
+		struct world *world = *link;
+
+		*link = world->next;
+		kvs_clear(&world->kvs);
+		free(world);
+	}
+}
+
+/* Will the rank never enter the world's fence any more? */
+static bool cannot_enter(const struct conn *conn, const struct world *world)
+{
+	if (conn->world == world->number)
+		return !conn->in_fence && (conn->gone || conn->finalized);
+	return conn->world > world->number || conn->gone;
+}
+
 /* Tells the job once if a fence has been entered that cannot end. */
 static void check_stuck(void)
 {
-	if (!n_in_fence || told_stuck)
-		return;
-	for (int rank = 0; rank < n_ranks; rank++) {
-		if (conns[rank].in_fence || !(conns[rank].gone || conns[rank].finalized))
+	for (const struct world *world = worlds; world && !told_stuck; world = world->next) {
+		int rank = 0;
+
+		if (!world->n_in_fence)
 			continue;
-		told_stuck = true;
-		events->stuck(rank, n_in_fence);
-		return;
+		while (rank < n_ranks && !cannot_enter(&conns[rank], world))
+			rank++;
+		told_stuck = rank < n_ranks;
+		if (told_stuck)
+			events->stuck(rank, world->n_in_fence);
 	}
 }
 
@@ -139,6 +217,16 @@ static void reply_num(struct conn *conn, enum pmi1_cmd cmd, enum pmi1_field fiel
 	reply(conn, &msg);
 }
 
+static void join(struct conn *conn)
+{
+	if (conn->finalized)
+		leave_world(conn);
+	conn->joined = true;
+	conn->finalized = false;
+	/* who waits for this rank in a world that it has left waits in vain */
+	check_stuck();
+}
+
 static void do_init(struct conn *conn, const struct pmi1_msg *ask)
 {
 	const char *trouble = NULL;
@@ -146,10 +234,10 @@ static void do_init(struct conn *conn, const struct pmi1_msg *ask)
 
 	if (ask->num[PMI1_VERSION] != 1)
 		trouble = "only_version_1_is_spoken_here";
-	else if (conn->joined)
-		trouble = "another_process_of_this_rank_has_joined_the_job";
+	else if (conn->joined && !conn->finalized)
+		trouble = "another_process_of_this_rank_is_in_the_job";
 	else
-		conn->joined = true;
+		join(conn);
 	pmi1_begin(&msg, PMI1_CMD_RESPONSE_TO_INIT);
 	pmi1_set_num(&msg, PMI1_VERSION, 1);
 	pmi1_set_num(&msg, PMI1_SUBVERSION, 1);
@@ -172,10 +260,11 @@ static void do_get_maxes(struct conn *conn)
 
 static void do_get_my_kvsname(struct conn *conn)
 {
+	const struct world *world = world_of(conn);
 	struct pmi1_msg msg;
 
 	pmi1_begin(&msg, PMI1_CMD_MY_KVSNAME);
-	pmi1_set_text(&msg, PMI1_KVSNAME, job_name);
+	pmi1_set_text(&msg, PMI1_KVSNAME, world ? world->name : job_name);
 	reply(conn, &msg);
 }
 
@@ -183,13 +272,14 @@ static void do_put(struct conn *conn, const struct pmi1_msg *ask)
 {
 	struct pmi1_text key = ask->text[PMI1_KEY];
 	struct pmi1_text value = ask->text[PMI1_VALUE];
+	struct world *world = world_of(conn);
 	const char *trouble = NULL;
 
-	if (!pmi1_text_is(ask->text[PMI1_KVSNAME], job_name))
+	if (!world || !pmi1_text_is(ask->text[PMI1_KVSNAME], world->name))
 		trouble = "unknown_kvsname";
 	else if (key.len >= KEY_MAX || value.len >= VALUE_MAX)
 		trouble = "key_or_value_too_long";
-	else if (kvs_put(key.ptr, key.len, value.ptr, value.len))
+	else if (kvs_put(&world->kvs, key.ptr, key.len, value.ptr, value.len))
 		trouble = "duplicate_key_or_out_of_memory";
 	reply_result(conn, PMI1_CMD_PUT_RESULT, trouble);
 }
@@ -197,11 +287,12 @@ static void do_put(struct conn *conn, const struct pmi1_msg *ask)
 static void do_get(struct conn *conn, const struct pmi1_msg *ask)
 {
 	struct pmi1_text key = ask->text[PMI1_KEY];
+	const struct world *world = world_of(conn);
 	const char *value = NULL;
 	struct pmi1_msg msg;
 
-	if (pmi1_text_is(ask->text[PMI1_KVSNAME], job_name))
-		value = kvs_get(key.ptr, key.len);
+	if (world && pmi1_text_is(ask->text[PMI1_KVSNAME], world->name))
+		value = kvs_get(&world->kvs, key.ptr, key.len);
 	pmi1_begin(&msg, PMI1_CMD_GET_RESULT);
 	pmi1_set_num(&msg, PMI1_RC, value ? 0 : -1);
 	pmi1_set_text(&msg, PMI1_MSG, value ? "success" : "key_not_found");
@@ -211,15 +302,19 @@ static void do_get(struct conn *conn, const struct pmi1_msg *ask)
 
 static void do_barrier_in(struct conn *conn)
 {
+	struct world *world = world_of(conn);
 	struct pmi1_msg msg;
 
-	n_in_fence += !conn->in_fence;
+	if (!world)
+		return reply_result(conn, PMI1_CMD_BARRIER_OUT, "out_of_memory");
+	world->n_in_fence += !conn->in_fence;
 	conn->in_fence = true;
-	if (n_in_fence < n_ranks) {
+	if (world->n_in_fence < n_ranks) {
 		check_stuck();
 		return;
 	}
-	n_in_fence = 0;
+	/* all ranks are in this world */
+	world->n_in_fence = 0;
 	pmi1_begin(&msg, PMI1_CMD_BARRIER_OUT);
 	for (int rank = 0; rank < n_ranks; rank++) {
 		conns[rank].in_fence = false;
@@ -376,16 +471,6 @@ static void conn_ready(struct watch *watch, uint32_t flags)
 		conn_read(conn);
 }
 
-/* MPICH asks the launcher which ranks share a node: all. */
-static int put_mapping(void)
-{
-	static const char key[] = "PMI_process_mapping";
-	char value[64];
-	int n = snprintf(value, sizeof(value), "(vector,(0,1,%d))", n_ranks);
-
-	return kvs_put(key, sizeof(key) - 1, value, (size_t)n);
-}
-
 int pmi_server_init(int ranks, const char *name, const struct pmi_events *what)
 {
 	conns = calloc((size_t)ranks, sizeof(*conns));
@@ -396,7 +481,7 @@ int pmi_server_init(int ranks, const char *name, const struct pmi_events *what)
 	events = what;
 	for (int rank = 0; rank < ranks; rank++)
 		conns[rank] = (struct conn){ .rank = rank, .watch.fd = -1 };
-	return put_mapping();
+	return world_create(0) ? 0 : -ENOMEM;
 }
 
 int pmi_server_attach(int rank, int fd, int appnum)
