@@ -248,11 +248,17 @@ int mpi_add_error_string(int code, const char *string)
 	return MPI_SUCCESS;
 }
 
-static void remove_added(struct added *a)
+/* A class or code goes after its text, and a class after its codes (MPI-4.1 §9.5). */
+static int remove_added(struct added *a, int code)
 {
-	free(a->text);
-	a->text = NULL;
+	if (a->codes > 0)
+		return mpi_fail(MPI_ERR_ARG, "error class %d still has %d codes; remove them first",
+				code, a->codes);
+	if (a->text)
+		return mpi_fail(MPI_ERR_ARG,
+				"%d still has its text: call MPI_Remove_error_string first", code);
 	a->removed = true;
+	return MPI_SUCCESS;
 }
 
 int mpi_remove_error_class(int class)
@@ -262,24 +268,21 @@ int mpi_remove_error_class(int class)
 	if (!a || !a->is_class)
 		return mpi_fail(MPI_ERR_ARG, "%d is not an error class that the program added",
 				class);
-	if (a->codes > 0)
-		return mpi_fail(MPI_ERR_ARG, "error class %d still has %d codes; remove them first",
-				class, a->codes);
-	remove_added(a);
-	return MPI_SUCCESS;
+	return remove_added(a, class);
 }
 
 int mpi_remove_error_code(int code)
 {
 	struct added *a = added_of(code);
+	int err;
 
 	if (!a || a->is_class)
 		return mpi_fail(MPI_ERR_ARG, "%d is not an error code that the program added",
 				code);
-	if (added_of(a->class))
+	err = remove_added(a, code);
+	if (err == MPI_SUCCESS && added_of(a->class))
 		added_of(a->class)->codes--;
-	remove_added(a);
-	return MPI_SUCCESS;
+	return err;
 }
 
 int mpi_remove_error_string(int code)

@@ -82,12 +82,18 @@ static void programs_add_classes_codes_and_texts(void **state)
 	assert_int_equal(mpi_add_error_string(code, too_long), MPI_ERR_ARG);
 
 	assert_int_equal(mpi_remove_error_class(class), MPI_ERR_ARG);
+	assert_int_equal(mpi_remove_error_code(code), MPI_ERR_ARG); /* it has a text */
+	assert_int_equal(mpi_error_string(code, text, &length), MPI_SUCCESS);
+	assert_string_equal(text, "out of cheese");
 	assert_int_equal(mpi_remove_error_string(code), MPI_SUCCESS);
 	assert_int_equal(mpi_remove_error_string(code), MPI_ERR_ARG);
 	assert_int_equal(mpi_remove_error_code(class), MPI_ERR_ARG);
 	assert_int_equal(mpi_remove_error_code(code), MPI_SUCCESS);
 	assert_int_equal(mpi_remove_error_code(code), MPI_ERR_ARG);
 	assert_int_equal(mpi_remove_error_code(of_standard), MPI_SUCCESS);
+	assert_int_equal(mpi_add_error_string(class, "cheese"), MPI_SUCCESS);
+	assert_int_equal(mpi_remove_error_class(class), MPI_ERR_ARG); /* it has a text */
+	assert_int_equal(mpi_remove_error_string(class), MPI_SUCCESS);
 	assert_int_equal(mpi_remove_error_class(class), MPI_SUCCESS);
 	assert_int_equal(mpi_error_string(class, text, &length), MPI_ERR_ARG);
 	mpi_add_error_class(&got);
