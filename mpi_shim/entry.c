@@ -84,6 +84,25 @@ int mpi_not_built(MPI_Comm comm, const char *function, const char *why)
 	return mpi_raise_on(comm, function, rc);
 }
 
+int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const char *why)
+{
+	struct mpi_errhandler *handler;
+	int rc;
+
+	mpi_enter_any_time();
+	handler = mpi_object_of(given, MPI_KIND_ERRHANDLER);
+	rc = mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
+	if (!handler)
+		return mpi_raise_any_time(function, rc);
+	mpi_object_keep(handler);
+	mpi_leave_any_time();
+	mpi_raise_given(handler, function, rc);
+	mpi_enter_any_time();
+	mpi_object_release(handler);
+	mpi_leave_any_time();
+	return rc;
+}
+
 int mpi_not_built_quietly(const char *function, const char *why)
 {
 	if (!running())

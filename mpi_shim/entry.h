@@ -60,6 +60,10 @@ int mpi_raise_on_win(MPI_Win handle, const char *function, int code) __attribute
 
 /* An MPI function that is not built: what the user gets. `why` ends the sentence. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
+/* The same for functions that may be called at any time. `given` is the error handler they are
+ * called with, or MPI_ERRHANDLER_NULL. */
+int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const char *why)
+	__attribute__((cold));
 /* The same for functions on files, whose default is to return errors. */
 int mpi_not_built_quietly(const char *function, const char *why) __attribute__((cold));
 

@@ -114,10 +114,15 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 }
 
 /* What a later error is not about must not be said of it. */
-static int raised(int code)
+static void forget(void)
 {
 	kept.code = MPI_SUCCESS;
 	kept.on = 0;
+}
+
+static int raised(int code)
+{
+	forget();
 	mpi_unlock();
 	return code;
 }
@@ -161,4 +166,20 @@ int mpi_raise_win(struct mpi_win *win, const char *function, int code)
 {
 	mpi_raise_win_locked(win, function, code);
 	return raised(code);
+}
+
+void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
+{
+	MPI_Session session = MPI_SESSION_NULL;
+	MPI_Comm comm = MPI_COMM_NULL;
+
+	if (handler != &mpi_errors_return) {
+		if (handler->serves == MPI_SERVES_SESSION)
+			handler->fn.session(&session, &code, function);
+		else if (handler->serves == MPI_SERVES_COMM)
+			handler->fn.comm(&comm, &code, function);
+		else
+			end_job("", function, code);
+	}
+	forget();
 }

@@ -48,6 +48,14 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
 void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code);
 
+/*
+ * Runs a handler that is given with a call and attached to nothing yet, as that of
+ * MPI_Session_init, with the null handle. Before MPI_Init and after MPI_Finalize, too. No lock is
+ * held.
+ */
+void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
+	__attribute__((cold));
+
 /* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on neither), so that its
  * error handler runs even if the function that finds out has none. */
 void mpi_fail_on(uint32_t handle);

@@ -307,7 +307,12 @@ class Entry:
 def not_built_entry(f, why):
     comm = next((a.name for a in f.args if a.type == 'MPI_Comm'), 'MPI_COMM_NULL')
     call = f'mpi_not_built({comm}, "{f.name}", "{why}")'
-    if f.section.startswith('files') or f.name.startswith('MPI_File_'):
+    if not_built.any_time(f.name):
+        given = next((a.name for a in f.args if a.type == 'MPI_Errhandler'), 'MPI_ERRHANDLER_NULL')
+        if 'set_errhandler' in f.name:
+            given = 'MPI_ERRHANDLER_NULL'
+        call = f'mpi_not_built_any_time({given}, "{f.name}", "{why}")'
+    elif f.section.startswith('files') or f.name.startswith('MPI_File_'):
         call = f'mpi_not_built_quietly("{f.name}", "{why}")'
     return f'{protos.wrap(f.declare("P" + f.name))}\n{{\n\treturn {call};\n}}'
 

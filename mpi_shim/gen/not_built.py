@@ -17,6 +17,16 @@ NOT_BUILT = [
 ]
 
 
+# Sessions are begun and used without MPI_Init (MPI-4 §11.3): programs ask for them to see whether
+# there are any.
+ANY_TIME = 'sessions'
+
+
+def any_time(name):
+    """Whether the function `name` may be called before MPI_Init."""
+    return why(name) == ANY_TIME
+
+
 def why(name):
     """What the function `name` belongs to, if it is not to be built; else None."""
     for pattern, reason in NOT_BUILT:
