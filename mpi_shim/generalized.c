@@ -39,12 +39,15 @@ int mpi_grequest_start(MPI_Grequest_query_function *query_fn, MPI_Grequest_free_
 int mpi_grequest_complete(MPI_Request request)
 {
 	struct mpi_request *r = mpi_object_of(request, MPI_KIND_REQUEST);
+	int err = MPI_SUCCESS;
 
 	if (!r || r->kind != MPI_REQ_GENERALIZED)
 		return mpi_fail(MPI_ERR_REQUEST, "not a generalized request");
+	if (r->freed)
+		err = mpi_generalized_free(r);
 	mpi_request_done(r);
 	mpi_progress_wake();
-	return MPI_SUCCESS;
+	return err;
 }
 
 int mpi_generalized_status(struct mpi_request *r, MPI_Status *status)
@@ -64,17 +67,20 @@ int mpi_generalized_status(struct mpi_request *r, MPI_Status *status)
 	return err ? mpi_fail(err, "the query function of a generalized request failed") : err;
 }
 
-void mpi_generalized_free(struct mpi_request *r)
+int mpi_generalized_free(struct mpi_request *r)
 {
 	struct mpi_generalized *g = r->generalized;
+	int err = MPI_SUCCESS;
 
+	mpi_object_retire(&r->obj);
 	r->generalized = NULL;
 	if (g->free) {
 		mpi_unlock_for_callback();
-		g->free(g->state);
+		err = g->free(g->state);
 		mpi_lock_after_callback();
 	}
 	free(g);
+	return err ? mpi_fail(err, "the free function of a generalized request failed") : err;
 }
 
 int mpi_generalized_cancel(struct mpi_request *r)

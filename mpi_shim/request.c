@@ -65,8 +65,6 @@ static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 	if (r->segment)
 		mpi_buffered_over(r->segment);
 	free(r->error_text);
-	if (r->generalized)
-		mpi_generalized_free(r);
 	if (r->kind == MPI_REQ_STEPS && r->plan)
 		mpi_plan_free(r->plan);
 }
@@ -77,7 +75,7 @@ static inline void destroy(void *object)
 	struct mpi_request *r = object;
 
 	if ((uintptr_t)r->packed | (uintptr_t)r->segment | (uintptr_t)r->error_text |
-	    (uintptr_t)r->generalized | (uintptr_t)r->plan) /* one look for all of them */
+	    (uintptr_t)r->plan) /* one look for all of them */
 		destroy_owned(r);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);
@@ -184,13 +182,17 @@ int mpi_request_status(struct mpi_request *r, MPI_Status *status)
 
 int mpi_request_finish(struct mpi_request *r, MPI_Status *status)
 {
-	int err = mpi_request_status(r, status);
+	int err = mpi_request_status(r, status), of_free;
 
 	if (r->persistent) {
 		r->active = false;
 		r->error = MPI_SUCCESS;
-	} else {
-		release(r);
+		return err;
 	}
+	if (r->kind == MPI_REQ_GENERALIZED) { /* the last callback's error counts (MPI-4 §13.2) */
+		of_free = mpi_generalized_free(r);
+		err = of_free ? of_free : err;
+	}
+	release(r);
 	return err;
 }

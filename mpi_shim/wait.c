@@ -147,14 +147,17 @@ int mpi_request_free(MPI_Request *request)
 
 	if (!r)
 		return invalid(*request);
-	if (r->kind != MPI_REQ_GENERALIZED) /* which the program has still to complete */
-		mpi_object_retire(&r->obj);
-	if (r->done)
-		mpi_object_release(r);
-	else
-		r->freed = true;
 	*request = MPI_REQUEST_NULL;
-	return MPI_SUCCESS;
+	if (!generalized) /* else the program has still to complete it */
+		mpi_object_retire(&r->obj);
+	if (!r->done) {
+		r->freed = true;
+		return MPI_SUCCESS;
+	}
+	if (generalized)
+		err = mpi_generalized_free(r);
+	mpi_object_release(r);
+	return err;
 }
 
 int mpi_cancel(MPI_Request *request)

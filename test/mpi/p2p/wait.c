@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Completion: sets of requests of all kinds (sends, receives, persistent ones, inactive ones, null ones) ended by
- * randomly chosen calls of the Wait and Test families, each exactly once; MPI_Request_get_status;
- * cancelled receives; probes; generalized requests. Even ranks work with the odd rank after them.
+ * Completion: sets of requests of all kinds (sends, receives, persistent ones, inactive ones, null
+ * ones) ended by randomly chosen calls of the Wait and Test families, each exactly once;
+ * MPI_Request_get_status; cancelled receives; probes; generalized requests. Even ranks work with
+ * the odd rank after them.
  *
- * "tame" leaves out what MPICH 4.0 does otherwise: errors of matched receives, the status of requests that
- * are null or inactive, and when what belongs to a generalized request is freed.
+ * "tame" leaves out what MPICH 4.0 does otherwise: errors of matched receives, the status of
+ * requests that are null or inactive, and of a generalized request when what belongs to it is freed
+ * and what its callbacks return.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -499,6 +501,99 @@ static const char *generalized(int round)
 	return NULL;
 }
 
+/* ---- generalized requests whose callbacks fail ----------------------------------------------- */
+
+static int query_code, free_code;
+
+static int query_badly(void *state, MPI_Status *s)
+{
+	query(state, s);
+	return query_code;
+}
+
+static int free_badly(void *state)
+{
+	set_free(state);
+	return free_code;
+}
+
+static MPI_Request complete_one(void)
+{
+	MPI_Request r;
+
+	user = (struct user){ 0 };
+	MPI_Grequest_start(query_badly, free_badly, set_cancelled, &user, &r);
+	MPI_Grequest_complete(r);
+	return r;
+}
+
+static const char *errors_of_callbacks(int of_query, int of_free, int want)
+{
+	MPI_Request r = complete_one(), two[2];
+	MPI_Status s, ss[2];
+	int flag, i, n, at[2];
+
+	query_code = of_query;
+	free_code = of_free;
+	CHECK_CLASS(MPI_Wait(&r, &s), want);
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 1 && s.MPI_TAG == 6);
+	r = complete_one();
+	CHECK_CLASS(MPI_Test(&r, &flag, MPI_STATUS_IGNORE), want);
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 1 && flag);
+	r = complete_one();
+	CHECK_CLASS(MPI_Waitany(1, &r, &i, &s), want);
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 1 && i == 0);
+	r = complete_one();
+	CHECK_CLASS(MPI_Testany(1, &r, &i, &flag, &s), want);
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 1 && flag && i == 0);
+	for (int how = 0; how < 4; how++) {
+		two[0] = complete_one();
+		MPI_Irecv(NULL, 0, MPI_BYTE, MPI_PROC_NULL, 0, comm, &two[1]);
+		n = 2, flag = 1;
+		if (how == 0)
+			CHECK_CLASS(MPI_Waitall(2, two, ss), MPI_ERR_IN_STATUS);
+		else if (how == 1)
+			CHECK_CLASS(MPI_Testall(2, two, &flag, ss), MPI_ERR_IN_STATUS);
+		else if (how == 2)
+			CHECK_CLASS(MPI_Waitsome(2, two, &n, at, ss), MPI_ERR_IN_STATUS);
+		else
+			CHECK_CLASS(MPI_Testsome(2, two, &n, at, ss), MPI_ERR_IN_STATUS);
+		CHECK(flag && n == 2 && user.freed == 1);
+		CHECK(two[0] == MPI_REQUEST_NULL && two[1] == MPI_REQUEST_NULL);
+		CHECK_CLASS(ss[0].MPI_ERROR, want);
+		CHECK_CLASS(ss[1].MPI_ERROR, MPI_SUCCESS);
+	}
+	two[0] = complete_one();
+	CHECK_CLASS(MPI_Waitall(1, two, MPI_STATUSES_IGNORE), MPI_ERR_IN_STATUS);
+	return NULL;
+}
+
+/* MPI-4 §13.2: who calls back returns what the callback did, the last one's error if both fail. */
+static const char *generalized_badly(int round)
+{
+	const char *wrong = errors_of_callbacks(MPI_SUCCESS, MPI_ERR_BUFFER, MPI_ERR_BUFFER);
+	MPI_Request r, copy;
+
+	(void)round;
+	if (!wrong)
+		wrong = errors_of_callbacks(MPI_ERR_TAG, MPI_SUCCESS, MPI_ERR_TAG);
+	if (!wrong)
+		wrong = errors_of_callbacks(MPI_ERR_TAG, MPI_ERR_BUFFER, MPI_ERR_BUFFER);
+	if (wrong)
+		return wrong;
+	r = complete_one();
+	CHECK_CLASS(MPI_Request_free(&r), MPI_ERR_BUFFER);
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 1 && user.queried == 0);
+	user = (struct user){ 0 };
+	MPI_Grequest_start(query_badly, free_badly, set_cancelled, &user, &r);
+	copy = r;
+	CHECK_OK(MPI_Request_free(&r));
+	CHECK(r == MPI_REQUEST_NULL && user.freed == 0);
+	CHECK_CLASS(MPI_Grequest_complete(copy), MPI_ERR_BUFFER);
+	CHECK_INT(user.freed, 1);
+	return NULL;
+}
+
 /* The message was of this communicator, and so is what goes wrong with its receive, of this alone. */
 static const char *matched_error(int round)
 {
@@ -528,6 +623,7 @@ int main(int argc, char **argv)
 	else
 		partner = tap_rank + 1 < tap_size ? tap_rank + 1 : tap_rank;
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* of callbacks */
 	tap_case("wait: sets of requests, by any calls", sets);
 	tap_case("wait: matched probes", matched);
 	tap_rounds_set(4);
@@ -536,6 +632,8 @@ int main(int argc, char **argv)
 		tap_case("wait: errors of matched receives are the communicator's", matched_error);
 	tap_case("wait: cancelled receives", cancel);
 	tap_case("wait: generalized requests", generalized);
+	if (!tap_tame)
+		tap_case("wait: generalized requests whose callbacks fail", generalized_badly);
 	MPI_Comm_free(&comm);
 	return tap_end();
 }
