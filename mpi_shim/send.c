@@ -348,6 +348,12 @@ void mpi_send_cancel(struct mpi_request *r)
 		never_sent(r);
 }
 
+bool mpi_send_to_self(const struct mpi_request *r)
+{
+	return r->kind == MPI_REQ_SEND && !r->done && r->state & EXPOSED &&
+	       r->world == mpi_world.rank;
+}
+
 void mpi_send_abandon(struct mpi_request *r)
 {
 	if (r->state & OVER || !(r->state & (QUEUED | EXPOSED)))

@@ -38,6 +38,8 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 /* Takes a posted receive back, if no message has it; and a send, if no receive has it. */
 void mpi_recv_cancel(struct mpi_request *r);
 void mpi_send_cancel(struct mpi_request *r);
+/* A long send to this process that is under way. */
+bool mpi_send_to_self(const struct mpi_request *r);
 
 /* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets it. */
 void mpi_recv_abandon(struct mpi_request *r, int source);

@@ -12,6 +12,10 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/start.h"
 
+/* Rounds of progress in which a send to oneself is withdrawn: it is sent, its receiver is asked,
+ * and answers. */
+#define ROUNDS_TO_SELF 4
+
 static struct mpi_request *request_of(MPI_Request handle)
 {
 	return mpi_object_of(handle, MPI_KIND_REQUEST);
@@ -144,6 +148,8 @@ int mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
 int mpi_request_free(MPI_Request *request)
 {
 	struct mpi_request *r = request_of(*request);
+	bool generalized = r && r->kind == MPI_REQ_GENERALIZED;
+	int err = MPI_SUCCESS;
 
 	if (!r)
 		return invalid(*request);
@@ -174,6 +180,9 @@ int mpi_cancel(MPI_Request *request)
 		mpi_recv_cancel(r);
 	if (r->kind == MPI_REQ_SEND)
 		mpi_send_cancel(r);
+	/* of a send to ourselves the answer is here: the first look at the request is to see it */
+	for (int i = 0; i < ROUNDS_TO_SELF && mpi_send_to_self(r); i++)
+		mpi_progress(false);
 	if (mpi_world.threaded)
 		mpi_progress_wake();
 	return MPI_SUCCESS;

@@ -156,6 +156,53 @@ static const char *many(int round)
 	return NULL;
 }
 
+/* ---- to oneself ------------------------------------------------------------------------------ */
+
+/* Nobody else has anything to do: the first look says what became of it. Of some a message was seen
+ * before, or another one of them is received. */
+static const char *to_oneself(int round)
+{
+	const int lengths[] = { 0, 40, 5000, LONG }, n = lengths[round % 4];
+	const bool persistent = round / 4 % 2, seen = round / 8 % 2;
+	MPI_Request r, other;
+	int flag = 0, gone = -1;
+	MPI_Status s;
+
+	MPI_Issend(data, n, MPI_BYTE, 0, 0, MPI_COMM_SELF, &other);
+	if (persistent)
+		MPI_Ssend_init(data, n, MPI_BYTE, 0, 1, MPI_COMM_SELF, &r);
+	if (persistent)
+		MPI_Start(&r);
+	else
+		MPI_Issend(data, n, MPI_BYTE, 0, 1, MPI_COMM_SELF, &r);
+	if (seen)
+		MPI_Probe(0, 1, MPI_COMM_SELF, &s);
+	MPI_Cancel(&r);
+	if (round % 3 == 0)
+		MPI_Request_get_status(r, &flag, &s);
+	else
+		MPI_Test(&r, &flag, &s);
+	CHECK_INT(flag, 1);
+	MPI_Test_cancelled(&s, &gone);
+	CHECK_INT(gone, 1);
+	if (round % 3 == 0)
+		MPI_Wait(&r, &s);
+	if (persistent)
+		MPI_Request_free(&r);
+	CHECK(r == MPI_REQUEST_NULL);
+	MPI_Iprobe(0, 1, MPI_COMM_SELF, &flag, &s);
+	CHECK_INT(flag, 0);
+	/* one that was received is not */
+	MPI_Recv(in, LONG, MPI_BYTE, 0, 0, MPI_COMM_SELF, &s);
+	CHECK_INT(count_of(&s), n);
+	MPI_Cancel(&other);
+	MPI_Test(&other, &flag, &s);
+	CHECK_INT(flag, 1);
+	MPI_Test_cancelled(&s, &gone);
+	CHECK_INT(gone, 0);
+	return NULL;
+}
+
 /* ---- a stream ------------------------------------------------------------------------------------------- */
 
 struct stream {
@@ -352,6 +399,9 @@ int main(int argc, char **argv)
 	tap_rounds_set(1);
 	if (!tap_tame)
 		tap_case("cancel: more sends than the receiver has room for", many);
+	tap_rounds_set(16);
+	if (!tap_tame)
+		tap_case("cancel: a send to oneself, at once", to_oneself);
 	tap_rounds_set(40);
 	tap_case("cancel: each send is cancelled or received, in order", one_stream);
 	tap_rounds_set(1);
