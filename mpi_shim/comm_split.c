@@ -137,56 +137,60 @@ int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm *
 
 /* ---- split_type --------------------------------------------------------------------------------------- */
 
-/* The lowest rank on this process's node; *nodes: is there more than one? */
-static int node_colour(const struct mpi_comm *comm, bool *nodes)
+static ptl_nid_t node_of(int world)
 {
-	ptl_nid_t here = mpi_world.id[mpi_world.rank].nid;
-	int first = MPI_UNDEFINED;
+	return mpi_world.id[world].nid;
+}
 
-	*nodes = false;
-	for (int i = 0; i < comm->size; i++) {
-		if (mpi_world.id[mpi_group_world(comm->local, i)].nid != here)
-			*nodes = true;
-		else if (first == MPI_UNDEFINED)
-			first = i;
-	}
+/* The lowest rank of the job on this process's node: a number for the node, the same for both
+ * groups of an intercommunicator. */
+static int node_colour(void)
+{
+	int first = 0;
+
+	while (node_of(first) != node_of(mpi_world.rank))
+		first++;
 	return first;
+}
+
+static bool elsewhere(const struct mpi_group *group)
+{
+	for (int i = 0; i < group->size; i++)
+		if (node_of(mpi_group_world(group, i)) != node_of(mpi_world.rank))
+			return true;
+	return false;
 }
 
 /* Of the kinds of hardware a program may name we know one, shared memory; others give no communicator
  * (MPI-4 §7.4.2). */
-static int guided_colour(const struct mpi_comm *comm, const struct mpi_info *info)
+static int guided_colour(const struct mpi_info *info)
 {
 	const char *kind = mpi_info_value(info, "mpi_hw_resource_type");
-	bool nodes;
 
-	if (!kind || strcmp(kind, "mpi_shared_memory") != 0)
-		return MPI_UNDEFINED;
-	return node_colour(comm, &nodes);
+	return kind && strcmp(kind, "mpi_shared_memory") == 0 ? node_colour() : MPI_UNDEFINED;
 }
 
+/* Of an intercommunicator the processes of a node on both sides stay together, as with
+ * MPI_Comm_split; where there are some on one side only, they get no communicator. */
 int mpi_comm_split_type(struct mpi_comm *comm, int type, int key, struct mpi_info *info,
 			struct mpi_comm **out)
 {
-	int colour, err;
-	bool nodes, known = true;
+	int colour = MPI_UNDEFINED, err;
+	bool known = true;
 
-	if (comm->inter)
-		return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
 	switch (type) {
 	case MPI_COMM_TYPE_SHARED:
-		colour = node_colour(comm, &nodes);
+		colour = node_colour();
 		break;
 	case MPI_COMM_TYPE_HW_UNGUIDED: /* parts must be smaller than the whole */
-		colour = node_colour(comm, &nodes);
-		colour = nodes ? colour : MPI_UNDEFINED;
+		if (elsewhere(comm->local) || elsewhere(comm->remote))
+			colour = node_colour();
 		break;
 	case MPI_COMM_TYPE_HW_GUIDED:
 	case MPI_COMM_TYPE_RESOURCE_GUIDED:
-		colour = guided_colour(comm, info);
+		colour = guided_colour(info);
 		break;
 	default:
-		colour = MPI_UNDEFINED;
 		known = type == MPI_UNDEFINED;
 	}
 	err = mpi_comm_split(comm, colour, key, out);

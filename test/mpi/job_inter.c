@@ -208,6 +208,47 @@ static void a_split_joins_those_of_one_colour(void)
 	MPI_Comm_free(&side);
 }
 
+/* One node: all stay together, those that want to. */
+static void a_split_by_nodes_has_both_sides(void)
+{
+	const bool out = job_rank % 3 == 2;
+	int *here = malloc(sizeof(int) * (size_t)job_size);
+	int *there = malloc(sizeof(int) * (size_t)job_size);
+	MPI_Comm side, inter = halves(&side), part;
+	MPI_Info info;
+	int n = 0, m = 0;
+
+	for (int i = job_size - 1; i >= 0; i--) {
+		if (i % 3 == 2)
+			continue;
+		if ((i >= job_size / 2) == lower_half())
+			here[n++] = i;
+		else
+			there[m++] = i;
+	}
+	MPI_Comm_split_type(inter, out ? MPI_UNDEFINED : MPI_COMM_TYPE_SHARED, -job_rank,
+			    MPI_INFO_NULL, &part);
+	CHECK((part != MPI_COMM_NULL) == (!out && m > 0));
+	if (part != MPI_COMM_NULL) {
+		check_groups(part, here, n, there, m);
+		job_try(part);
+		MPI_Comm_free(&part);
+	}
+	MPI_Info_create(&info);
+	MPI_Info_set(info, "mpi_hw_resource_type", "mpi_shared_memory");
+	MPI_Comm_split_type(inter, MPI_COMM_TYPE_HW_GUIDED, 0, info, &part);
+	CHECK(part != MPI_COMM_NULL);
+	if (part != MPI_COMM_NULL)
+		MPI_Comm_free(&part);
+	MPI_Comm_split_type(inter, MPI_COMM_TYPE_HW_UNGUIDED, 0, MPI_INFO_NULL, &part);
+	CHECK(part == MPI_COMM_NULL);
+	MPI_Info_free(&info);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&side);
+	free(here);
+	free(there);
+}
+
 /* Of the lower half all but rank 0 of it, if there are others; of the upper half its rank 0. */
 static void comm_create_takes_a_part_of_each_side(void)
 {
@@ -342,6 +383,7 @@ int main(int argc, char **argv)
 	CASE(duplicates_are_congruent_and_apart);
 	CASE(merging_puts_the_low_group_first);
 	CASE(a_split_joins_those_of_one_colour);
+	CASE(a_split_by_nodes_has_both_sides);
 	CASE(comm_create_takes_a_part_of_each_side);
 	CASE(a_wrong_group_is_told_to_the_other_side);
 	CASE(collectives_cross_over);
