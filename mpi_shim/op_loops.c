@@ -115,6 +115,7 @@ ORDER_LOOPS(u64)
 #define FLOAT_LOOPS(t)                                                                             \
 	LOOP(sum_##t, t, a[i] + b[i])                                                              \
 	LOOP(prod_##t, t, a[i] * b[i])                                                             \
+	LOGICAL_LOOPS(t)                                                                           \
 	ORDER_LOOPS(t)
 FLOAT_LOOPS(f32)
 FLOAT_LOOPS(f64)
@@ -245,10 +246,10 @@ static mpi_op_loop *const loops[ELEMENTS][OPS] = {
 	[U16] = { SUMS(u16), EXTREMES(u16), BITS(u16), LOGIC(u16) },
 	[U32] = { SUMS(u32), EXTREMES(u32), BITS(u32), LOGIC(u32) },
 	[U64] = { SUMS(u64), EXTREMES(u64), BITS(u64), LOGIC(u64) },
-	[F32] = { SUMS(f32), EXTREMES(f32) },
-	[F64] = { SUMS(f64), EXTREMES(f64) },
-	[FLD] = { SUMS(fld), EXTREMES(fld) },
-	[F128] = { SUMS(f128), EXTREMES(f128) },
+	[F32] = { SUMS(f32), EXTREMES(f32), LOGIC(f32) },
+	[F64] = { SUMS(f64), EXTREMES(f64), LOGIC(f64) },
+	[FLD] = { SUMS(fld), EXTREMES(fld), LOGIC(fld) },
+	[F128] = { SUMS(f128), EXTREMES(f128), LOGIC(f128) },
 	[C32] = { SUMS(c32) },
 	[C64] = { SUMS(c64) },
 	[CLD] = { SUMS(cld) },
@@ -288,8 +289,9 @@ static const uint8_t by_size[][6] = {
 #define OF(type)  [(0x##type) - TYPE_BASE]
 
 /*
- * By the datatype's handle. Characters (MPI_CHAR, MPI_CHARACTER) are integers here, which the standard
- * does not ask for: old codes reduce them, and other implementations let them.
+ * By the datatype's handle. Characters (MPI_CHAR, MPI_CHARACTER) are integers here, and numbers
+ * with a fraction have truth values, which the standard does not ask for: old codes reduce them so,
+ * and other implementations let them.
  */
 static const struct {
 	uint8_t family;  /* enum family */

@@ -333,6 +333,8 @@ static ptl_atomic_type_t number_of(const struct mpi_type *basic, MPI_Op op)
 			return by_size;
 		return basic != mpi_type_of(MPI_CHAR) ? 0 : CHAR_MIN < 0 ? by_size - 1 : by_size;
 	case MPI_BASIC_FLOAT:
+		if (op == MPI_LAND || op == MPI_LOR || op == MPI_LXOR)
+			return 0;
 		return basic->size == 4   ? PTL_ATOMIC_FLOAT
 		       : basic->size == 8 ? PTL_ATOMIC_DOUBLE
 					  : 0;

@@ -7,6 +7,7 @@
 #include "coll_check.h"
 
 #include <complex.h>
+#include <math.h>
 
 enum { SUM, PROD, MIN, MAX, BAND, BOR, BXOR, LAND, LOR, LXOR, MINLOC, MAXLOC, REPLACE, NO_OP, OPS };
 
@@ -21,7 +22,7 @@ static const char *const op_names[OPS] = { "SUM",    "PROD",   "MIN",     "MAX",
 #define BITWISE  (BIT(BAND) | BIT(BOR) | BIT(BXOR))
 #define LOGIC    (BIT(LAND) | BIT(LOR) | BIT(LXOR))
 #define INTEGERS (ARITH | ORDER | BITWISE | LOGIC)
-#define FLOATS   (ARITH | ORDER)
+#define FLOATS   (ARITH | ORDER | LOGIC)
 #define PLACES   (BIT(MINLOC) | BIT(MAXLOC))
 
 /* The naive model: b[i] = a[i] op b[i]; and how operands are drawn. */
@@ -82,15 +83,18 @@ __extension__ typedef __int128 big;
 INTEGER(big, big)
 #endif
 
-/* Values whose sums and products depend on rounding. */
+/* Values whose sums and products depend on rounding; of truths zeros of both signs, and what is no
+ * number is true. */
 #define REAL(name, type)                                                                           \
 	static void fill_##name(void *at, int n, int op)                                           \
 	{                                                                                          \
+		const type few[] = { 0, -(type)0, (type)NAN, (type)1e-30 };                        \
 		type *p = at;                                                                      \
                                                                                                    \
-		(void)op;                                                                          \
 		for (int i = 0; i < n; i++)                                                        \
-			p[i] = (type)((double)(int64_t)draw() / 3e15);                             \
+			p[i] = BIT(op) & LOGIC && draw_below(4)                                    \
+				       ? few[draw_below(4)]                                        \
+				       : (type)((double)(int64_t)draw() / 3e15);                   \
 	}                                                                                          \
 	static void model_##name(int op, const void *in, void *inout, int n)                       \
 	{                                                                                          \
@@ -104,6 +108,12 @@ INTEGER(big, big)
 				q[i] = a + b;                                                      \
 			else if (op == PROD)                                                       \
 				q[i] = a * b;                                                      \
+			else if (op == LAND)                                                       \
+				q[i] = (type)(a && b);                                             \
+			else if (op == LOR)                                                        \
+				q[i] = (type)(a || b);                                             \
+			else if (op == LXOR)                                                       \
+				q[i] = (type)(!a != !b);                                           \
 			else if (op == MIN ? a < b : a > b)                                        \
 				q[i] = a;                                                          \
 		}                                                                                  \

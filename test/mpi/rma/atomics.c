@@ -94,8 +94,8 @@ static bool fits(int type, int op)
 	switch (types[type].family) {
 	case WHOLE:
 		return op < 10 || op >= 12;
-	case REAL:
-		return op < 4 || op >= 12;
+	case REAL: /* the logical ones beyond the standard, too */
+		return op < 4 || (op >= 7 && op < 10) || op >= 12;
 	case COMPLEX:
 		return op < 2 || op >= 12;
 	case BYTES:
