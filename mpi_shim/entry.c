@@ -293,15 +293,19 @@ int mpi_widen(struct mpi_wide *w, const int *from, MPI_Count count)
 	return rc;
 }
 
-int mpi_widen_types(struct mpi_wide *w, const MPI_Datatype *from, MPI_Count count)
+int mpi_widen_types(struct mpi_wide *w, const MPI_Datatype *from, const MPI_Count *counts,
+		    MPI_Count count)
 {
 	int rc;
 
 	if (!from)
 		return MPI_SUCCESS;
 	rc = wide_room(w, count);
-	for (MPI_Count i = 0; !rc && i < count; i++)
-		((struct mpi_type **)w->p)[i] = mpi_type_of(from[i]);
+	for (MPI_Count i = 0; !rc && i < count; i++) {
+		bool nothing = from[i] == MPI_DATATYPE_NULL && counts && counts[i] == 0;
+
+		((struct mpi_type **)w->p)[i] = mpi_type_of(nothing ? MPI_BYTE : from[i]);
+	}
 	return rc;
 }
 

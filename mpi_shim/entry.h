@@ -105,6 +105,20 @@ static inline int mpi_in_or_null(enum mpi_kind kind, const void *handle, const v
 	return handle == null ? MPI_SUCCESS : mpi_in(kind, handle, object, name);
 }
 
+/* The datatype of a message. MPI_DATATYPE_NULL will do for `nothing`: no elements that go
+ * nowhere. */
+static inline int mpi_in_type(MPI_Datatype handle, bool nothing, struct mpi_type **type,
+			      const char *name)
+{
+	struct mpi_type *t = mpi_type_of(handle);
+
+	if (MPI_UNLIKELY(!t) && handle == MPI_DATATYPE_NULL && nothing)
+		t = mpi_type_of(MPI_BYTE);
+	*type = t;
+	return MPI_LIKELY(t != NULL) ? MPI_SUCCESS
+				     : mpi_no_success(mpi_bad_handle(MPI_KIND_TYPE, handle, name));
+}
+
 static inline int mpi_check_committed(const struct mpi_type *type, MPI_Datatype handle,
 				      const char *name)
 {
@@ -215,8 +229,10 @@ static inline void mpi_wide_init(struct mpi_wide *w)
 
 /* from NULL: w->p stays NULL. */
 int mpi_widen(struct mpi_wide *w, const int *from, MPI_Count count);
-/* Handles to objects; what is no datatype becomes NULL. */
-int mpi_widen_types(struct mpi_wide *w, const MPI_Datatype *from, MPI_Count count);
+/* Handles to objects; what is no datatype becomes NULL, but MPI_DATATYPE_NULL beside 0 in `counts`,
+ * which may be NULL, the type of bytes. */
+int mpi_widen_types(struct mpi_wide *w, const MPI_Datatype *from, const MPI_Count *counts,
+		    MPI_Count count);
 void mpi_wide_end(struct mpi_wide *w);
 
 #endif

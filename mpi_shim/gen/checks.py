@@ -150,6 +150,20 @@ SIGNIFICANT = [
     ('I?neighbor_alltoall[vw](_init)?', 'recvcounts|recvtypes|rdispls', 'true', 'mpi_neighbors_in({comm})'),
 ]
 
+# Where MPI_DATATYPE_NULL is let pass, because programs have it and nothing can go wrong: a datatype
+# in messages, and the condition; an array of them in collectives, and the array of counts.
+NULL_TYPES = [
+    (P2P, '(S|Is)endrecv_replace', 'datatype',
+     'count == 0 && dest == MPI_PROC_NULL && source == MPI_PROC_NULL'),
+    (P2P, 'I?[Mm]recv', 'datatype', 'count == 0 && message && *message == MPI_MESSAGE_NO_PROC'),
+    (P2P, '(I?[Rr]ecv)(_init)?', 'datatype', 'count == 0 && source == MPI_PROC_NULL'),
+    (P2P, ANY, 'datatype', 'count == 0 && dest == MPI_PROC_NULL'),
+    (P2P, ANY, 'sendtype', 'sendcount == 0 && dest == MPI_PROC_NULL'),
+    (P2P, ANY, 'recvtype', 'recvcount == 0 && source == MPI_PROC_NULL'),
+    (COLL, ANY, 'sendtypes', 'sendcounts'),
+    (COLL, ANY, 'recvtypes', 'recvcounts'),
+]
+
 # These look at a number, and do not apply to a result of the same name.
 OF_NUMBERS = re.compile(r'mpi_check_(count|not_negative|dest|source|member|tag|recv_tag)\(')
 
@@ -177,6 +191,11 @@ def row_of(f, arg):
         if fits(row, f, arg) and not (arg.type.endswith('*') and OF_NUMBERS.match(row[3])):
             return row[3]
     return None
+
+
+def null_type(f, arg):
+    """The condition or the counts of NULL_TYPES, or None."""
+    return next((row[3] for row in NULL_TYPES if fits(row, f, arg)), None)
 
 
 def may_be_null(f, arg):

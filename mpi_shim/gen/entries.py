@@ -149,6 +149,10 @@ class Entry:
 
     def how_in(self, inner, arg):
         self.locals.append(f'{inner.type}{arg.name}_o;')
+        nothing = checks.null_type(self.f, arg)
+        if nothing:
+            self.check(f'mpi_in_type({arg.name}, {nothing}, &{arg.name}_o, "{arg.name}")')
+            return f'{arg.name}_o'
         self.check(f'mpi_in({KINDS[inner.type]}, {arg.name}, &{arg.name}_o, "{arg.name}")')
         return f'{arg.name}_o'
 
@@ -182,7 +186,10 @@ class Entry:
         return f'&{arg.name}_o'
 
     def how_array(self, inner, arg):
-        return self.widened(arg, 'mpi_widen_types')
+        counts = checks.null_type(self.f, arg) or 'NULL'
+        if counts in self.wide:
+            counts += '_w.p'
+        return self.widened(arg, 'mpi_widen_types', counts)
 
     def how_value(self, inner, arg):
         mine, theirs = arg.type, inner.type
@@ -207,7 +214,7 @@ class Entry:
         self.results.append(f'*{arg.name} = {value};')
         return f'&{arg.name}_n'
 
-    def widened(self, arg, function):
+    def widened(self, arg, function, *more):
         """An array whose elements are wider behind."""
         self.locals.append(f'struct mpi_wide {arg.name}_w;')
         self.wide.append(arg.name)
@@ -217,7 +224,7 @@ class Entry:
         else:
             condition, count = 'true', checks.length(self.f, arg)
         array = arg.name if condition == 'true' else f'{condition} ? {arg.name} : NULL'
-        self.check(f'{function}(&{arg.name}_w, {array}, {count})')
+        self.check(f'{function}({", ".join([f"&{arg.name}_w", array, *more, count])})')
         return f'{arg.name}_w.p'
 
     def array_checks(self, arg):
