@@ -234,7 +234,9 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		return rc;
 	if (comm->inter)
 		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
-	if (!in_place)
+	if (mpi_coll_in_its_place(sendbuf, sendcount, sendtype, recv, comm->rank))
+		sendbuf = MPI_IN_PLACE;
+	if (sendbuf != MPI_IN_PLACE)
 		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
 					  mpi_vec_at(recv, comm->rank),
 					  mpi_vec_count(recv, comm->rank), recv->type);

@@ -6,7 +6,10 @@
 #include "mpi_shim/coll_impl.h"
 #include "mpi_shim/error.h"
 
-int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type, const char *name)
+/* Nothing is mapped below: what seems to lie there has a NULL buffer (vm.mmap_min_addr). */
+#define LOWEST (64 << 10)
+
+static int check_elements(MPI_Count count, const struct mpi_type *type, const char *name)
 {
 	if (count < 0)
 		return mpi_fail(MPI_ERR_COUNT,
@@ -28,13 +31,32 @@ int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type
 		return mpi_fail(MPI_ERR_COUNT,
 				"%s would have %lld elements of %lld bytes: no memory has so many",
 				name, (long long)count, (long long)type->size);
+	return MPI_SUCCESS;
+}
+
+/*
+ * A block that begins `at` bytes from `buf`. Where nothing is in it, `buf` may be anything, as a
+ * pointer without a value. MPI_BOTTOM is right for absolute addresses: a derived type may hold
+ * some, and displacements may be some.
+ */
+static int check_buffer(const void *buf, MPI_Aint at, MPI_Count count, const struct mpi_type *type,
+			const char *name)
+{
+	if (count == 0 || type->size == 0)
+		return MPI_SUCCESS;
 	if (buf == MPI_IN_PLACE)
 		return mpi_fail(MPI_ERR_BUFFER, "%s is MPI_IN_PLACE, which is not allowed here",
 				name);
-	/* a derived type may hold absolute addresses, with MPI_BOTTOM as buffer */
-	if (!buf && count > 0 && type->size > 0 && type->predefined)
+	if (!buf && type->predefined && at < LOWEST)
 		return mpi_fail(MPI_ERR_BUFFER, "%s is NULL", name);
 	return MPI_SUCCESS;
+}
+
+int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type, const char *name)
+{
+	int rc = check_elements(count, type, name);
+
+	return rc ? rc : check_buffer(buf, 0, count, type, name);
 }
 
 int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type *a_type,
@@ -47,6 +69,28 @@ int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type
 		return mpi_fail(MPI_ERR_BUFFER,
 				"the send and the receive buffer are the same: use MPI_IN_PLACE");
 	return MPI_SUCCESS;
+}
+
+/* Bytes from the buffer to block i, which MPI_BOTTOM makes an address. */
+static MPI_Aint offset(const struct mpi_vec *v, int i)
+{
+	const struct mpi_type *type = mpi_vec_type(v, i);
+
+	return (MPI_Aint)((uint64_t)v->displs[i] * (v->types ? 1 : (uint64_t)type->extent));
+}
+
+bool mpi_coll_in_its_place(const void *buf, MPI_Count count, const struct mpi_type *type,
+			   const struct mpi_vec *v, int i)
+{
+	const struct mpi_type *to = mpi_vec_type(v, i);
+	const char *at = mpi_vec_at(v, i);
+
+	if (buf == MPI_IN_PLACE || count == 0)
+		return false;
+	if (type == to)
+		return buf == at && count == mpi_vec_count(v, i);
+	return type->dense && to->dense && mpi_coll_bytes(count, type) == mpi_vec_bytes(v, i) &&
+	       (uintptr_t)buf + (uintptr_t)type->true_lb == (uintptr_t)at + (uintptr_t)to->true_lb;
 }
 
 int mpi_coll_check_root(int root, const struct mpi_comm *comm)
@@ -78,7 +122,13 @@ int mpi_vec_check(const struct mpi_vec *v, int n, const char *name)
 		return mpi_coll_check(v->buf, v->count, v->type, name);
 	if (!v->counts || !v->displs)
 		return mpi_fail(MPI_ERR_ARG, "an array that goes with %s is NULL", name);
-	for (int i = 0; i < n && !rc; i++)
-		rc = mpi_coll_check(v->buf, mpi_vec_count(v, i), mpi_vec_type(v, i), name);
+	for (int i = 0; i < n && !rc; i++) {
+		const struct mpi_type *type = mpi_vec_type(v, i);
+		MPI_Count count = mpi_vec_count(v, i);
+
+		rc = check_elements(count, type, name);
+		if (!rc)
+			rc = check_buffer(v->buf, offset(v, i), count, type, name);
+	}
 	return rc;
 }

@@ -126,22 +126,25 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 	       BASE_COLL_GATHER_BINOMIAL;
 }
 
-static int check_root(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
+static int check_root(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
 		      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int rc = mpi_vec_check(recv, comm->inter ? comm->remote_size : comm->size, "recvbuf");
 
-	if (rc || comm->inter || sendbuf == MPI_IN_PLACE)
+	if (rc || comm->inter || *sendbuf == MPI_IN_PLACE)
 		return rc;
-	rc = mpi_coll_check(sendbuf, sendcount, sendtype, "sendbuf");
-	if (!rc)
-		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
+	rc = mpi_coll_check(*sendbuf, sendcount, sendtype, "sendbuf");
+	if (!rc && mpi_coll_in_its_place(*sendbuf, sendcount, sendtype, recv, comm->rank))
+		*sendbuf = MPI_IN_PLACE;
+	else if (!rc)
+		rc = mpi_coll_check_alias(*sendbuf, sendcount, sendtype,
 					  mpi_vec_at(recv, comm->rank),
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	return rc;
 }
 
-static int check(const void *sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
+/* The root's own block may prove to be in place. */
+static int check(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
 		 const struct mpi_vec *recv, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
@@ -150,7 +153,7 @@ static int check(const void *sendbuf, MPI_Count sendcount, struct mpi_type *send
 		return rc;
 	if (comm->inter ? root == MPI_ROOT : root == comm->rank)
 		return check_root(sendbuf, sendcount, sendtype, recv, comm);
-	return mpi_coll_check(sendbuf, sendcount, sendtype, "sendbuf");
+	return mpi_coll_check(*sendbuf, sendcount, sendtype, "sendbuf");
 }
 
 int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -158,7 +161,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 		    struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
-	int rc = check(sendbuf, sendcount, sendtype, &recv, root, comm);
+	int rc = check(&sendbuf, sendcount, sendtype, &recv, root, comm);
 	struct mpi_hub *hub;
 	MPI_Count bytes;
 
@@ -192,7 +195,7 @@ int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	struct mpi_vec recv = {
 		.buf = recvbuf, .counts = recvcounts, .displs = displs, .type = recvtype
 	};
-	int rc = check(sendbuf, sendcount, sendtype, &recv, root, comm);
+	int rc = check(&sendbuf, sendcount, sendtype, &recv, root, comm);
 
 	if (rc)
 		return rc;

@@ -135,7 +135,8 @@ static_assert(MPI_TREE_BRANCHES >= MPI_DIRECT_RANKS, "a tree of few ranks is fla
 
 /* ---- checks: MPI_SUCCESS or mpi_fail ------------------------------------------------------------- */
 
-/* A buffer that is read or written here; `name` is the parameter's. MPI_IN_PLACE is refused. */
+/* A buffer that is read or written here; `name` is the parameter's. MPI_IN_PLACE is refused, unless
+ * the buffer is empty. */
 int mpi_coll_check(const void *buf, MPI_Count count, const struct mpi_type *type, const char *name);
 /* Two buffers of which one is written must not begin with the same byte, unless one is empty. */
 int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type *a_type,
@@ -209,6 +210,12 @@ static inline MPI_Count mpi_vec_longest(const struct mpi_vec *v, int n)
 
 /* Checks what is significant of n blocks (mpi_coll_check of each). */
 int mpi_vec_check(const struct mpi_vec *v, int n, const char *name);
+/*
+ * Whether a rank's own data lie where block i is, byte for byte: programs older than MPI_IN_PLACE
+ * have that for it. Of an empty block it does not matter.
+ */
+bool mpi_coll_in_its_place(const void *buf, MPI_Count count, const struct mpi_type *type,
+			   const struct mpi_vec *v, int i);
 
 /* A rank's block for itself to where it receives it, if that is another place. */
 void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,

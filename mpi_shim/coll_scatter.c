@@ -121,22 +121,25 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 					  : BASE_COLL_SCATTER_LINEAR) == BASE_COLL_SCATTER_BINOMIAL;
 }
 
-static int check_root(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
+static int check_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
 		      struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	int rc = mpi_vec_check(send, comm->inter ? comm->remote_size : comm->size, "sendbuf");
 
-	if (rc || comm->inter || recvbuf == MPI_IN_PLACE)
+	if (rc || comm->inter || *recvbuf == MPI_IN_PLACE)
 		return rc;
-	rc = mpi_coll_check(recvbuf, recvcount, recvtype, "recvbuf");
-	if (!rc)
+	rc = mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
+	if (!rc && mpi_coll_in_its_place(*recvbuf, recvcount, recvtype, send, comm->rank))
+		*recvbuf = MPI_IN_PLACE;
+	else if (!rc)
 		rc = mpi_coll_check_alias(mpi_vec_at(send, comm->rank),
-					  mpi_vec_count(send, comm->rank), send->type, recvbuf,
+					  mpi_vec_count(send, comm->rank), send->type, *recvbuf,
 					  recvcount, recvtype);
 	return rc;
 }
 
-static int check(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
+/* The root's own block may prove to be in place. */
+static int check(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
 		 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
@@ -145,7 +148,7 @@ static int check(const struct mpi_vec *send, void *recvbuf, MPI_Count recvcount,
 		return rc;
 	if (comm->inter ? root == MPI_ROOT : root == comm->rank)
 		return check_root(send, recvbuf, recvcount, recvtype, comm);
-	return mpi_coll_check(recvbuf, recvcount, recvtype, "recvbuf");
+	return mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
 }
 
 int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -155,7 +158,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
 				.type = sendtype };
-	int rc = check(&send, recvbuf, recvcount, recvtype, root, comm);
+	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
 	struct mpi_hub *hub;
 	MPI_Count bytes;
 
@@ -190,7 +193,7 @@ int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *
 				.counts = sendcounts,
 				.displs = displs,
 				.type = sendtype };
-	int rc = check(&send, recvbuf, recvcount, recvtype, root, comm);
+	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
 
 	if (rc)
 		return rc;

@@ -59,7 +59,8 @@ ROWS = [
     ('packing', ANY, 'insize|outsize', NOT_NEGATIVE % 'ARG'),
 
     # reductions outside of collectives
-    ('reduction operations', 'Reduce_local', 'inbuf|inoutbuf', 'mpi_check_array({v}, count, {n})'),
+    # checked behind, as in collectives
+    ('reduction operations', 'Reduce_local', 'inbuf|inoutbuf', ''),
     ('reduction operations', 'Reduce_local', 'datatype', COMMITTED),
 
     # what is significant on some ranks only is checked behind, its arrays here
@@ -142,7 +143,8 @@ SIGNIFICANT = [
     ('I?gatherv(_init)?', 'recvcounts|displs', AT_ROOT, '{comm}->remote_size'),
     ('I?scatterv(_init)?', 'sendcounts|displs', AT_ROOT, '{comm}->remote_size'),
     ('I?allgatherv(_init)?', 'recvcounts|displs', 'true', '{comm}->remote_size'),
-    ('I?alltoall[vw](_init)?', 'sendcounts|sendtypes|sdispls', 'sendbuf != MPI_IN_PLACE', '{comm}->remote_size'),
+    ('I?alltoall[vw](_init)?', 'sendcounts|sendtypes|sdispls',
+     'sendbuf != MPI_IN_PLACE || {comm}->inter', '{comm}->remote_size'),
     ('I?alltoall[vw](_init)?', 'recvcounts|recvtypes|rdispls', 'true', '{comm}->remote_size'),
     ('I?reduce_scatter(_init)?', 'recvcounts', 'true', '{comm}->size'),
     ('I?neighbor_allgatherv(_init)?', 'recvcounts|displs', 'true', 'mpi_neighbors_in({comm})'),

@@ -18,13 +18,16 @@ extern const struct args_case args_cases[];
 
 /* A call returned `rc`; its class has to be `want`. */
 void check(int rc, const char *what, int want);
+/* Of a call that succeeded. */
+void end_request(void);
 /* A function without arguments that can be wrong. */
 void nothing(void);
 
 /* one process each: the user's own communicators with topologies */
 extern MPI_Comm cart, graph, dist, comm, new_comm;
 extern MPI_Group group, new_group;
-extern MPI_Datatype uncommitted, struct_type, new_type, types[], out_types[];
+extern MPI_Datatype uncommitted, struct_type, absolute_in, absolute_out, new_type, types[],
+	out_types[];
 extern MPI_Op new_op;
 extern MPI_Info info, new_info;
 extern MPI_Errhandler new_handler;
@@ -37,6 +40,7 @@ extern int keyval, type_keyval, win_keyval, out;
 extern int ints[], ones[], bad_ints[], out_ints[], ranges[][3], bad_ranges[][3], distribs[],
 	dargs[];
 extern MPI_Count ints_c[], ones_c[], bad_ints_c[], out_counts[];
+extern MPI_Aint at_in[], at_out[];
 extern MPI_Aint ints_a[], ones_a[], bad_ints_a[], out_aints[];
 extern char buffer[], text[], too_long[];
 

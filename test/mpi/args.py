@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
-"""Writes a table of calls with one invalid argument each, and of calls of functions that are not built.
+"""Writes a table of calls with one invalid argument each, with some arguments that belong together,
+and of calls of functions that are not built.
 
 Usage: args.py MPI_H OUTPUT
 
@@ -95,6 +96,20 @@ def calls_of(f):
             yield call(f, good[:i] + [value] + good[i + 1:]), f'{arg.name} = {value}', code
 
 
+def together_of(f):
+    """Calls with several arguments that belong together."""
+    good = [valid(f, a) for a in f.args]
+    for functions, code, values in rules.TOGETHER:
+        found = [next((v for names, v in values.items() if re.fullmatch(names, a.name)), None)
+                 for a in f.args]
+        narrow = any(v in rules.ADDRESSES and 'MPI_Aint' not in a.type for v, a in zip(found, f.args))
+        if not re.fullmatch(functions, base(f)) or narrow or not any(found):
+            continue
+        changed = [(a, v) for a, v in zip(f.args, found) if v]
+        yield (call(f, [fix(v, f, a) if v else g for v, g, a in zip(found, good, f.args)]),
+               ', '.join(f'{a.name} = {v}' for a, v in changed), code)
+
+
 def zero(arg):
     if arg.type == 'MPI_Comm':
         return 'MPI_COMM_SELF'
@@ -110,6 +125,11 @@ def main(argv):
         if is_built(functions, f):
             lines = [f'\tcheck({c}, "{what}", MPI_ERR_{code});'.replace('"' + what + '"', quoted(what))
                      for c, what, code in calls_of(f)]
+            for c, what, code in together_of(f):
+                code = 'MPI_SUCCESS' if code == rules.RIGHT else f'MPI_ERR_{code}'
+                lines.append(f'\tcheck({c}, {quoted(what)}, {code});')
+                if code == 'MPI_SUCCESS' and any(a.type == 'MPI_Request *' for a in f.args):
+                    lines.append('\tend_request();')
         elif not_built.why(f.name) and not functions.by_hand(f):
             c = call(f, [zero(a) for a in f.args])
             lines = [f'\tcheck({c}, "not built", MPI_ERR_UNSUPPORTED_OPERATION);']

@@ -149,7 +149,7 @@ RULES = [
     ('I?[Bb]cast(_init)?', 'buffer', [('NULL', 'BUFFER')]),
     ('I?[Ee]xscan(_init)?', 'recvbuf', FREE),  # rank 0 receives nothing
     (COLL, 'sendbuf|recvbuf', [('NULL', 'BUFFER')]),
-    ('Reduce_local', 'inbuf|inoutbuf', NULL),
+    ('Reduce_local', 'inbuf|inoutbuf', [('NULL', 'BUFFER'), ('MPI_IN_PLACE', 'BUFFER')]),
     ('Reduce_local', 'count', [('-1', 'COUNT')]),
     ('Op_create', 'user_fn', NULL),
     ('Op_create', 'commute', FREE),
@@ -253,6 +253,75 @@ RULES = [
     ('Abort', 'errorcode', FREE),
     (ANY, 'count|incount', [('-1', 'COUNT')]),
     (ANY, 'extra_state|(array_of_)?status(es)?|resultlen_unused', FREE),
+]
+
+# Functions, what they return (or RIGHT), and arguments that belong together: {names: value}. A
+# function that has some of these arguments only is given those.
+RIGHT = None
+BY_CHANCE = '(void *)1'  # a pointer without a value, that happens to be MPI_IN_PLACE
+NOTHING = {'count|(send|recv)count': '0', '(send|recv)counts': 'ints'}
+NO_TYPES = '(MPI_Datatype[]){ MPI_DATATYPE_NULL, MPI_DATATYPE_NULL }'
+NO_MESSAGE = {'(send|recv)?count': '0', 'datatype|(send|recv)type': 'MPI_DATATYPE_NULL',
+              'message': '&(MPI_Message){ MPI_MESSAGE_NO_PROC }'}
+ABSOLUTE = {'datatype|sendtype': 'absolute_in', 'recvtype': 'absolute_out',
+            'sendtypes': '(MPI_Datatype[]){ absolute_in, absolute_in }',
+            'recvtypes': '(MPI_Datatype[]){ absolute_out, absolute_out }'}
+BYTES = {'(send|recv)type': 'MPI_BYTE'}
+ADDRESSES = ('at_in', 'at_out')  # as displacements, where they are of type MPI_Aint
+ONE_BLOCK = 'I?([Aa]ll)?[Gg]atherv?(_init)?|I?[Ss]catterv?(_init)?'
+TOGETHER = [
+    # where nothing is in a buffer it is not looked at
+    (COLL, RIGHT, NOTHING | {'(send|recv)buf|buffer': BY_CHANCE}),
+    (COLL, RIGHT, NOTHING | {'sendbuf': BY_CHANCE}),
+    (COLL, RIGHT, NOTHING | {'recvbuf': BY_CHANCE}),
+    (COLL, RIGHT, NOTHING | {'(send|recv)buf|buffer': 'NULL'}),
+    ('Reduce_local', RIGHT, NOTHING | {'inbuf|inoutbuf': BY_CHANCE}),
+
+    # no datatype for no elements
+    ('I?([Nn]eighbor_)?[Aa]lltoallw(_init)?', RIGHT, NOTHING | {'sendtypes|recvtypes': NO_TYPES}),
+    ('I?([Nn]eighbor_)?[Aa]lltoallw(_init)?', 'TYPE',
+     NOTHING | {'sendtypes': '(MPI_Datatype[]){ 0, 0 }'}),
+    (P2P + '|I?[Mm]recv', RIGHT, NO_MESSAGE),
+    (P2P, 'TYPE', NO_MESSAGE | {'dest|source': '0'}),
+
+    # MPI_BOTTOM with addresses as displacements, and without
+    ('I?([Nn]eighbor_)?[Aa]lltoallw(_init)?', RIGHT,
+     {'(send|recv)buf': 'MPI_BOTTOM', 'sdispls': 'at_in', 'rdispls': 'at_out'}),
+    ('I?([Nn]eighbor_)?[Aa]lltoallv(_init)?', RIGHT,
+     BYTES | {'(send|recv)buf': 'MPI_BOTTOM', 'sdispls': 'at_in', 'rdispls': 'at_out'}),
+    ('I?([Nn]eighbor_)?([Aa]ll)?[Gg]atherv(_init)?', RIGHT,
+     BYTES | {'recvbuf': 'MPI_BOTTOM', 'displs': 'at_out'}),
+    ('I?[Ss]catterv(_init)?', RIGHT, BYTES | {'sendbuf': 'MPI_BOTTOM', 'displs': 'at_in'}),
+    ('I?([Nn]eighbor_)?[Aa]lltoall[vw](_init)?', 'BUFFER',
+     {'(send|recv)buf': 'MPI_BOTTOM', '[sr]displs': 'ones'}),
+    ('I?([Nn]eighbor_)?([Aa]ll)?[Gg]atherv(_init)?', 'BUFFER',
+     {'recvbuf': 'MPI_BOTTOM', 'displs': 'ones'}),
+    ('I?[Ss]catterv(_init)?', 'BUFFER', {'sendbuf': 'MPI_BOTTOM', 'displs': 'ones'}),
+
+    # MPI_BOTTOM with datatypes that hold addresses
+    (P2P + '|I?[Mm]recv', RIGHT, ABSOLUTE | {'(send|recv)?buf': 'MPI_BOTTOM',
+                                             'message': '&(MPI_Message){ MPI_MESSAGE_NO_PROC }'}),
+    ('I?[Bb]cast(_init)?', RIGHT, ABSOLUTE | {'buffer': 'MPI_BOTTOM'}),
+    ('I?([Nn]eighbor_)?([Aa]lltoall[vw]?|([Aa]ll)?[Gg]atherv?|[Ss]catterv?)(_init)?', RIGHT,
+     ABSOLUTE | {'(send|recv)buf': 'MPI_BOTTOM'}),
+    ('I?(([Aa]ll)?[Rr]educe(_scatter(_block)?)?|([Ee]x)?[Ss]can)(_init)?', RIGHT,
+     ABSOLUTE | {'sendbuf': 'MPI_IN_PLACE', 'recvbuf': 'MPI_BOTTOM', 'op': 'user_op'}),
+    ('I?(([Aa]ll)?[Rr]educe(_scatter(_block)?)?|([Ee]x)?[Ss]can)(_init)?', RIGHT,
+     ABSOLUTE | {'sendbuf': 'MPI_BOTTOM', 'recvbuf': '(char *)MPI_BOTTOM + 2048', 'op': 'user_op'}),
+    ('Reduce_local', RIGHT, ABSOLUTE | {'inbuf': 'MPI_BOTTOM', 'op': 'user_op'}),
+    ('Pack(_external)?', RIGHT, ABSOLUTE | {'inbuf': 'MPI_BOTTOM'}),
+    ('Unpack(_external)?', RIGHT, ABSOLUTE | {'outbuf': 'MPI_BOTTOM'}),
+    ('R?([Pp]ut|[Gg]et|[Aa]ccumulate|[Gg]et_accumulate)', RIGHT,
+     {'(origin|result)_addr': 'MPI_BOTTOM', 'origin_datatype': 'absolute_in',
+      'result_datatype': 'absolute_out'}),
+
+    # a rank's own block where it is to go; other buffers must be two
+    (ONE_BLOCK, RIGHT, {'(send|recv)buf': 'buffer'}),
+    ('I?(([Aa]ll)?[Gg]atherv?|[Ss]catter)(_init)?', 'BUFFER',
+     {'(send|recv)buf': 'buffer', 'sendcount': '2'}),
+    ('I?[Ss]catterv(_init)?', 'BUFFER', {'(send|recv)buf': 'buffer', 'recvcount': '2'}),
+    ('I?([Aa]lltoall[vw]?|([Aa]ll)?[Rr]educe(_scatter(_block)?)?|[Ss]can)(_init)?', 'BUFFER',
+     {'(send|recv)buf': 'buffer'}),
 ]
 
 # Functions of which no call can be made here: it would end the job, or begin something.
