@@ -6,7 +6,7 @@
 #include "report.h"
 
 #include <errno.h>
-#include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,17 @@
 
 #include "link.h"
 
+/* One line of the file; the numbers are those that aims are made of. */
+struct figure {
+	char *test, *json;
+	size_t size;
+	double median, line_ns;
+};
+
 struct perf_report {
-	json_t *machine, *results;
+	char *machine; /* in JSON */
+	struct figure *figures;
+	size_t count;
 	int aims; /* printed so far */
 	uint64_t start;
 	FILE *text; /* tables; standard error when the JSON goes to standard output */
@@ -44,40 +53,99 @@ static void cpu_model(char *buf, size_t len)
 		fclose(f);
 }
 
-static json_t *describe_machine(struct perf *p)
+/* ---- JSON ---- */
+
+static void put_string(FILE *f, const char *key, const char *text)
+{
+	fprintf(f, ", \"%s\": \"", key);
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ')
+			fprintf(f, "\\u%04x", (unsigned int)*text);
+		else
+			fprintf(f, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+	}
+	fputc('"', f);
+}
+
+/* Always as a real, which no reader takes for an integer. */
+static void put_real(FILE *f, const char *key, double value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.6g", value);
+	fprintf(f, ", \"%s\": %s%s", key, isfinite(value) ? text : "null",
+		isfinite(value) && !strpbrk(text, ".e") ? ".0" : "");
+}
+
+static void put_integer(FILE *f, const char *key, uint64_t value)
+{
+	fprintf(f, ", \"%s\": %llu", key, (unsigned long long)value);
+}
+
+static void put_line(FILE *f, double ns, double worst)
+{
+	put_real(f, "cacheline", ns);
+	put_real(f, "cacheline_worst", worst);
+}
+
+static FILE *open_text(char **text, size_t *len)
+{
+	FILE *f = open_memstream(text, len);
+
+	if (!f)
+		perf_fail("out of memory for the report");
+	return f;
+}
+
+/* What was put, without the first comma. */
+static char *close_text(FILE *f, char **text)
+{
+	if (fclose(f) != 0)
+		perf_fail("out of memory for the report");
+	return *text + 2;
+}
+
+static char *describe_machine(struct perf *p, const char *cpu)
 {
 	struct utsname u;
-	char cpu[128];
+	char *text, *object;
+	size_t len;
+	FILE *f = open_text(&text, &len);
 
-	cpu_model(cpu, sizeof(cpu));
 	uname(&u);
-	return json_pack("{s:s, s:s, s:s, s:b, s:f, s:b, s:s}", "cpu", cpu, "kernel", u.release,
-			 "arch", u.machine, "pinned", p->core >= 0, "timer_ns", perf_clock_cost(),
-			 "same_machine", p->board != NULL, "wait",
-			 p->opt.poll ? "PtlEQGet" : "PtlEQWait");
+	put_string(f, "cpu", cpu);
+	put_string(f, "kernel", u.release);
+	put_string(f, "arch", u.machine);
+	fprintf(f, ", \"pinned\": %s", p->core >= 0 ? "true" : "false");
+	put_real(f, "timer_ns", perf_clock_cost());
+	fprintf(f, ", \"same_machine\": %s", p->board ? "true" : "false");
+	put_string(f, "wait", p->opt.poll ? "PtlEQGet" : "PtlEQWait");
+	object = strdup(close_text(f, &text));
+	free(text);
+	return object;
 }
 
 void perf_report_start(struct perf *p)
 {
 	struct perf_report *r;
+	char cpu[128];
 
 	if (p->rank)
 		return;
 	r = calloc(1, sizeof(*r));
 	if (!r)
 		perf_fail("out of memory");
-	r->machine = describe_machine(p);
-	r->results = json_array();
-	if (!r->machine || !r->results)
+	cpu_model(cpu, sizeof(cpu));
+	r->machine = describe_machine(p, cpu);
+	if (!r->machine)
 		perf_fail("out of memory for the report");
 	r->text = p->opt.json && !strcmp(p->opt.json, "-") ? stderr : stdout;
 	r->start = perf_now();
 	p->report = r;
-	perf_say(p, "ptlperf on %s, %s, %s events with %s; reading the timer costs %.0f ns",
-		 json_string_value(json_object_get(r->machine, "cpu")),
+	perf_say(p, "ptlperf on %s, %s, %s events with %s; reading the timer costs %.0f ns", cpu,
 		 p->core >= 0 ? "each process pinned to a core" : "processes not pinned",
 		 p->opt.poll ? "polling" : "waiting for", p->opt.poll ? "PtlEQGet" : "PtlEQWait",
-		 json_real_value(json_object_get(r->machine, "timer_ns")));
+		 perf_clock_cost());
 }
 
 /* ---- text ---- */
@@ -153,75 +221,98 @@ const char *perf_mark_both(struct perf *p, const struct perf_result *a, const st
 	return perf_mark(p, &both);
 }
 
-static void append(struct perf *p, json_t *o)
+/* Begins a figure; put more, then end it. */
+static FILE *begin(char **text, size_t *len, const char *test, const char *variant, size_t size,
+		   const char *unit, double median)
 {
-	if (!o || json_array_append_new(p->report->results, o))
-		perf_fail("out of memory for the report");
+	FILE *f = open_text(text, len);
+
+	put_string(f, "test", test);
+	if (variant)
+		put_string(f, "variant", variant);
+	put_integer(f, "size", size);
+	put_string(f, "unit", unit);
+	put_real(f, "median", median);
+	return f;
 }
 
-static void note_line(json_t *o, double ns, double worst)
+static void end(struct perf *p, FILE *f, char **text, const char *test, struct figure figure)
 {
-	json_object_set_new(o, "cacheline", json_real(ns));
-	json_object_set_new(o, "cacheline_worst", json_real(worst));
+	struct perf_report *r = p->report;
+	struct figure *figures;
+
+	figure.json = strdup(close_text(f, text));
+	figure.test = strdup(test);
+	free(*text);
+	figures = realloc(r->figures, (r->count + 1) * sizeof(*figures));
+	if (!figures || !figure.json || !figure.test)
+		perf_fail("out of memory for the report");
+	r->figures = figures;
+	r->figures[r->count++] = figure;
 }
 
 void perf_record(struct perf *p, const struct perf_point *pt, const struct perf_result *r)
 {
 	struct perf_values v;
-	json_t *o;
+	char *text;
+	size_t len;
+	FILE *f;
 
 	if (p->rank)
 		return;
 	v = perf_values_of(pt, r);
-	o = json_pack("{s:s, s:s*, s:I, s:s, s:f, s:f, s:f, s:I, s:i, s:f}", "test", pt->test,
-		      "variant", pt->variant, "size", (json_int_t)pt->size, "unit", pt->unit,
-		      "median", v.median, "p99", v.p99, "best", v.best, "samples",
-		      (json_int_t)r->sample.count, "repetitions", (int)r->repetitions, "spread",
-		      r->spread);
-	if (o && r->line_ns > 0)
-		note_line(o, r->line_ns, r->line_worst);
-	if (o && pt->floor && pt->ratio > 0) {
-		json_object_set_new(o, "floor", json_string(pt->floor));
-		json_object_set_new(o, "ratio", json_real(pt->ratio));
+	f = begin(&text, &len, pt->test, pt->variant, pt->size, pt->unit, v.median);
+	put_real(f, "p99", v.p99);
+	put_real(f, "best", v.best);
+	put_integer(f, "samples", r->sample.count);
+	put_integer(f, "repetitions", r->repetitions);
+	put_real(f, "spread", r->spread);
+	if (r->line_ns > 0)
+		put_line(f, r->line_ns, r->line_worst);
+	if (pt->floor && pt->ratio > 0) {
+		put_string(f, "floor", pt->floor);
+		put_real(f, "ratio", pt->ratio);
 	}
-	append(p, o);
+	end(p, f, &text, pt->test,
+	    (struct figure){ .size = pt->size, .median = v.median, .line_ns = r->line_ns });
+}
+
+/* `bound`: the name of `should`, NULL if there is none. */
+static void record(struct perf *p, const char *test, const char *variant, size_t size,
+		   const char *unit, double value, const char *bound, double should)
+{
+	char *text;
+	size_t len;
+	FILE *f;
+
+	if (p->rank)
+		return;
+	f = begin(&text, &len, test, variant, size, unit, value);
+	if (p->line_worst > 0)
+		put_line(f, p->line_worst, p->line_worst);
+	if (bound)
+		put_real(f, bound, should);
+	end(p, f, &text, test,
+	    (struct figure){ .size = size, .median = value, .line_ns = p->line_worst });
 }
 
 void perf_record_plain(struct perf *p, const char *test, const char *variant, size_t size,
 		       const char *unit, double value)
 {
-	json_t *o;
-
-	if (p->rank)
-		return;
-	o = json_pack("{s:s, s:s*, s:I, s:s, s:f}", "test", test, "variant", variant, "size",
-		      (json_int_t)size, "unit", unit, "median", value);
-	if (o && p->line_worst > 0)
-		note_line(o, p->line_worst, p->line_worst);
-	append(p, o);
+	record(p, test, variant, size, unit, value, NULL, 0);
 }
 
 /* ---- the aims ---- */
 
-static const json_t *find(struct perf *p, const char *test, size_t size)
+static const struct figure *find(struct perf *p, const char *test, size_t size)
 {
-	size_t i;
-	json_t *o;
+	const struct perf_report *r = p->report;
 
-	json_array_foreach(p->report->results, i, o)
-	{
-		const char *name = json_string_value(json_object_get(o, "test"));
-
-		if (strcmp(name, test) == 0 &&
-		    (size_t)json_integer_value(json_object_get(o, "size")) == size)
-			return o;
+	for (size_t i = 0; i < r->count; i++) {
+		if (strcmp(r->figures[i].test, test) == 0 && r->figures[i].size == size)
+			return &r->figures[i];
 	}
 	return NULL;
-}
-
-static double median_of(const json_t *o)
-{
-	return json_number_value(json_object_get(o, "median"));
 }
 
 static void aim(struct perf *p, const char *what, const char *unit, double is, double should,
@@ -234,28 +325,25 @@ static void aim(struct perf *p, const char *what, const char *unit, double is, d
 		perf_title(p, "aims", "what the project wants of these figures on one machine");
 	perf_say(p, "  %-46s %10.2f %-5s %8s %10.2f   %s", what, is, unit,
 		 at_most ? "at most" : "at least", should, met ? "met" : "missed");
-	perf_record_plain(p, "aim", what, 0, unit, is);
-	json_object_set_new(json_array_get(r->results, json_array_size(r->results) - 1),
-			    at_most ? "at_most" : "at_least", json_real(should));
+	record(p, "aim", what, 0, unit, is, at_most ? "at_most" : "at_least", should);
 }
 
 static void aim_bandwidth(struct perf *p, const struct perf_copy_floor *c)
 {
-	const json_t *bandwidth = find(p, "bandwidth", c->size);
+	const struct figure *bandwidth = find(p, "bandwidth", c->size);
 	char text[PERF_SIZE_TEXT], what[64];
 
 	if (!bandwidth || c->size < (256u << 10) || c->attach <= 0)
 		return;
 	snprintf(what, sizeof(what), "%s puts: 2.5 x cross-memory attach",
 		 perf_size_text(text, c->size));
-	aim(p, what, "GB/s", median_of(bandwidth), 2.5 * c->attach, false);
+	aim(p, what, "GB/s", bandwidth->median, 2.5 * c->attach, false);
 }
 
 void perf_report_aims(struct perf *p)
 {
 	const struct perf_floor *f = &p->floor;
-	const json_t *put, *rate, *match, *receives;
-	double line;
+	const struct figure *put, *rate, *match, *receives;
 
 	if (p->rank)
 		return;
@@ -263,22 +351,21 @@ void perf_report_aims(struct perf *p)
 	rate = find(p, "rate", 8);
 	match = find(p, "match worst ratio", 100000);
 	receives = find(p, "receives worst ratio", 100000);
-	line = json_number_value(json_object_get(put, "cacheline"));
-	if (line > 0)
-		aim(p, "8-byte put to event: 2 x cache line + 60 ns", "ns", median_of(put),
-		    2 * line + 60, true);
+	if (put && put->line_ns > 0)
+		aim(p, "8-byte put to event: 2 x cache line + 60 ns", "ns", put->median,
+		    2 * put->line_ns + 60, true);
 	for (int i = 0; i < f->copies; i++)
 		aim_bandwidth(p, &f->copy[i]);
 	if (rate && f->ring_rate > 0) {
 		double ring = 0.9 * f->ring_rate / 1e6;
 
-		aim(p, "8-byte puts: 8 M/s or 90 % of a bare ring", "M/s", median_of(rate),
+		aim(p, "8-byte puts: 8 M/s or 90 % of a bare ring", "M/s", rate->median,
 		    ring < 8 ? ring : 8, false);
 	}
 	if (match)
-		aim(p, "matching, 100000 entries against 1", "x", median_of(match), 1.5, true);
+		aim(p, "matching, 100000 entries against 1", "x", match->median, 1.5, true);
 	if (receives)
-		aim(p, "matching, 100000 receives of any kind against 1", "x", median_of(receives),
+		aim(p, "matching, 100000 receives of any kind against 1", "x", receives->median,
 		    1.5, true);
 }
 
@@ -317,17 +404,9 @@ void perf_report_busy(struct perf *p)
 /* One figure per line, so that two files compare line by line. */
 static void write_json(FILE *f, const struct perf_report *r)
 {
-	size_t i, last = json_array_size(r->results);
-	json_t *o;
-
-	fputs("{\"tool\": \"ptlperf\", \"machine\": ", f);
-	json_dumpf(r->machine, f, JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER);
-	fputs(",\n\"results\": [\n", f);
-	json_array_foreach(r->results, i, o)
-	{
-		json_dumpf(o, f, JSON_REAL_PRECISION(6) | JSON_PRESERVE_ORDER);
-		fputs(i + 1 < last ? ",\n" : "\n", f);
-	}
+	fprintf(f, "{\"tool\": \"ptlperf\", \"machine\": {%s},\n\"results\": [\n", r->machine);
+	for (size_t i = 0; i < r->count; i++)
+		fprintf(f, "{%s}%s\n", r->figures[i].json, i + 1 < r->count ? "," : "");
 	fputs("]}\n", f);
 }
 
@@ -359,8 +438,12 @@ int perf_report_finish(struct perf *p)
 		return 0;
 	if (p->opt.json)
 		rc = save(r, p->opt.json);
-	json_decref(r->machine);
-	json_decref(r->results);
+	for (size_t i = 0; i < r->count; i++) {
+		free(r->figures[i].test);
+		free(r->figures[i].json);
+	}
+	free(r->figures);
+	free(r->machine);
 	free(r);
 	p->report = NULL;
 	return rc;
