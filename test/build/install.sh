@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# `meson install` puts everything where it belongs, and a program that only knows pkg-config builds
-# and runs against it, shared and static. The program is the one shown in the README.
+# `meson install` puts everything where it belongs, and what the README shows does what it says there: its
+# program is built and run by its command, without a variable or an option more, shared and static.
 # Usage: install.sh SOURCE_DIR BUILD_DIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,8 +16,12 @@ trap 'rm -rf "$dir"' EXIT
 
 check "meson install" meson install --no-rebuild -C "$build" --destdir "$dir/root"
 cd "$dir"
-prefix=$(meson introspect --buildoptions "$build" | python3 -c 'import json, sys
-print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == "prefix"))')
+option() {
+	meson introspect --buildoptions "$build" | python3 -c 'import json, sys
+print(next(o["value"] for o in json.load(sys.stdin) if o["name"] == sys.argv[1]))' "$1"
+}
+prefix=$(option prefix)
+libdir=$(option libdir)
 root=$dir/root$prefix
 
 same_list() {
@@ -63,34 +67,50 @@ check "the soname is libportals.so.3" is_soname
 
 # ---- a client ------------------------------------------------------------------------------------
 
-pc=$(has pkgconfig/portals3.pc) || pc=$root/none
-libdir=$(dirname "$(dirname "$pc")")
-export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root
-
 awk '/^```/ { inside = $0 == "```c"; next } inside' "$source/README.md" >hello.c
 
-flags_of() {
-	pkg-config "$@" portals3
+command=$(sed -n 's/^    \(cc hello\.c .*\) && \.\/a\.out$/\1/p' "$source/README.md")
+# What is not said there must not help.
+unset PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
+unset LD_RUN_PATH
+# in_place COMMAND...: with what was installed where it will be, for this command alone
+in_place() {
+	# shellcheck disable=SC2016 # the inner shell expands it
+	unshare --mount --map-root-user sh -c 'mount --bind "$0" "$1" && shift && exec "$@"' "$root" "$prefix" "$@"
 }
-build_shared() {
-	# shellcheck disable=SC2046 # pkg-config gives words
-	gcc -std=c11 -Wall -Wextra -Werror $(flags_of --cflags) hello.c -o shared $(flags_of --libs)
-	readelf -d shared | grep 'NEEDED.*libportals\.so\.3'
+# elsewhere COMMAND...: where that cannot be had, with a pkg-config that knows where it is
+elsewhere() {
+	mkdir -p bin
+	printf '#!/bin/sh\nPKG_CONFIG_PATH=%q exec %q --define-variable=prefix=%q "$@"\n' \
+		"$root/$libdir/pkgconfig" "$(command -v pkg-config)" "$root" >bin/pkg-config
+	chmod +x bin/pkg-config
+	PATH=$PWD/bin:$PATH "$@"
 }
-build_static() {
-	# shellcheck disable=SC2046
-	gcc -std=c11 -Wall -Wextra -Werror -static $(flags_of --cflags) hello.c -o static \
-		$(flags_of --static --libs)
+view=elsewhere
+if [ -d "$prefix" ] && in_place true 2>/dev/null &&
+	pkg-config --variable pc_path pkg-config | tr : '\n' | grep -qFx "$prefix/$libdir/pkgconfig"; then
+	view=in_place
+fi
+echo "# the program sees it $view"
+
+builds() {
+	[ -n "$command" ] && "$view" sh -c "$command -std=c11 -Wall -Wextra -Werror" &&
+		readelf -d a.out | grep 'NEEDED.*libportals\.so\.3'
+}
+# shellcheck disable=SC2016
+static='cc -static hello.c -o static $(pkg-config --static --cflags --libs portals3)'
+builds_static() {
+	"$view" sh -c "$static" && ! readelf -d static | grep NEEDED
 }
 runs() {
 	local output
-	output=$(LD_LIBRARY_PATH=$libdir "$@")
+	output=$("$@") || return
 	printf '%s\n' "$output"
 	grep -q 'hello' <<<"$output"
 }
-check "the README's program builds against the shared library" build_shared
-check "it runs" runs ./shared
-check "it builds against the static library" build_static
-check "it runs without any library" env -u LD_LIBRARY_PATH ./static
+check "the README's command builds its program" builds
+check "it runs" runs "$view" ./a.out
+check "the same against the static library" builds_static
+check "it runs without any library" runs ./static
 
 tap_done
