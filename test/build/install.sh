@@ -48,7 +48,8 @@ else
 fi
 
 {
-	cd "$source/doc/man" && find . -name '*.[1-9]' -printf '%f\n'
+	cd "$source/doc/man" && find . -name '*.[1-9]' -printf '%f\n' |
+		if [ "$(option bench)" = False ]; then grep -v '^ptlperf'; else cat; fi
 	echo portals.7
 	python3 "$source/mpi_shim/gen/man.py" --list "$source"/include/mpi*/mpi.h | sed 's/$/.3/'
 } | sort >"$dir/want"
@@ -68,11 +69,11 @@ check "the soname is libportals.so.3" is_soname
 # ---- a client ------------------------------------------------------------------------------------
 
 awk '/^```/ { inside = $0 == "```c"; next } inside' "$source/README.md" >hello.c
-
 command=$(sed -n 's/^    \(cc hello\.c .*\) && \.\/a\.out$/\1/p' "$source/README.md")
 # What is not said there must not help.
 unset PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
 unset LD_RUN_PATH
+
 # in_place COMMAND...: with what was installed where it will be, for this command alone
 in_place() {
 	# shellcheck disable=SC2016 # the inner shell expands it
