@@ -3,8 +3,8 @@
 # Copyright (c) 2026 the Postern authors
 #
 # The ways to build an MPI program in Fortran: the wrappers in the build tree and installed, pkg-config, and
-# CMake's FindMPI with mpif.h and both modules; each program is run by the mpiexec beside them.
-# Usage: wrappers.sh BUILD_DIR
+# CMake's FindMPI with mpif.h and both modules; each program is run by the mpiexec beside them, and has our
+# libraries although those of another MPI stand in the way. Usage: wrappers.sh BUILD_DIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -12,7 +12,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 build=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset LD_LIBRARY_PATH MPICH_FC OMPI_FC POSTERN_FC MPICH_CC OMPI_CC POSTERN_CC
+unset LD_LIBRARY_PATH LIBRARY_PATH MPICH_FC OMPI_FC POSTERN_FC MPICH_CC OMPI_CC POSTERN_CC
 cd "$dir"
 
 meson install --no-rebuild -C "$build" --destdir "$dir/root" >"$dir/install.log" 2>&1
@@ -54,6 +54,21 @@ end program sum90
 END90
 sed 's/use mpi/use mpi_f08/; s/sum90/sum08/; s/, ierr)/)/; s/(ierr)/()/; s/, ierr$//' sum90.f90 >sum08.f90
 
+# Another MPI, of which a program must get nothing.
+other=$dir/other
+mkdir "$other"
+cat >"$other/other.c" <<'END'
+#include <stdio.h>
+#include <stdlib.h>
+#define OTHER(name) int name(void) { puts("another MPI"); exit(1); }
+OTHER(MPI_Init) OTHER(PMPI_Init) OTHER(mpi_init_) OTHER(mpi_comm_rank_) OTHER(mpi_comm_size_) OTHER(mpi_allreduce_)
+OTHER(mpi_finalize_)
+END
+cc -w -shared -fPIC -Wl,-soname,libmpi.so.40 "$other/other.c" -o "$other/libmpi.so.40"
+for name in mpi mpich mpi_abi mpifort mpifort_abi mpichfort mpi_mpifh mpi_usempif08; do
+	ln -s libmpi.so.40 "$other/lib$name.so"
+done
+
 # runs COMMAND: on three ranks, if it is the sum
 runs() {
 	local out
@@ -88,6 +103,21 @@ for where in "$built" "$bin"; do
 	check "it needs libmpifort_abi.so.1" \
 		needs libmpifort_abi.so.1 libmpi_abi.so.1
 	check "mpifort in two steps, $place" in_two_steps "$where/mpifort"
+done
+
+ours() {
+	builds "$@" && needs libmpifort.so.1 libmpi.so.1
+}
+behind() {
+	"$1" "$dir/sum77.f" "-L$other" -Wl,--as-needed -lmpi_usempif08 -lmpi_mpifh -lmpi -o "$dir/program" &&
+		runs "$dir/program" && needs libmpifort.so.1 libmpi.so.1
+}
+# as Autoconf's FLIBS are
+system=/usr/lib/$(cc -print-multiarch)
+for where in "$built" "$bin"; do
+	check "the system's folder first" ours "$where/mpif77" sum77.f "-L$system" -lgfortran -lm
+	check "another MPI's folder first" ours "$where/mpifort" sum77.f "-L$other" -lmpichfort -lmpi
+	check "its libraries named behind the source, where nothing is linked that is not needed" behind "$where/mpif90"
 done
 
 # Longer default kinds: INTEGERs that are not MPI's are an error of the compiler, not of the run.
@@ -130,11 +160,11 @@ shown_works() {
 }
 check "-show is a command that works" shown_works "$bin/mpifort"
 check "also in the build tree" shown_works "$built/mpifort"
-check "-show runs nothing" says '^gfortran -I.*/mpifort.* nothing\.f .*-lmpifort -lmpi$' \
+check "-show runs nothing" says '^gfortran -I.*/mpifort.* -L.*nothing\.f .*-lpostern-mpifort -lpostern-mpi -Wl,--pop-state$' \
 	"$bin/mpif90" -show nothing.f
 check "-compile-info" says '^gfortran -I[^ ]*/postern/mpifort' "$bin/mpifort" -compile-info
-check "-link-info" says '^gfortran .*-L.* -lmpifort_abi -lmpi_abi$' "$bin/mpifort_abi" -link_info
-check "--showme:libs" says '^mpifort mpi$' "$bin/mpifort" --showme:libs
+check "-link-info" says '^gfortran .*-L.* -lpostern-mpifort_abi -lpostern-mpi_abi -Wl,--pop-state$' "$bin/mpifort_abi" -link_info
+check "--showme:libs" says '^postern-mpifort postern-mpi$' "$bin/mpifort" --showme:libs
 check "POSTERN_FC names the compiler" says '^other -I' env POSTERN_FC=other "$bin/mpifort" -show
 check "MPICH_FC does too" says '^other -I' env MPICH_FC=other "$bin/mpif77" -show
 check "-fc= comes before all" says '^mine -I' env POSTERN_FC=first "$bin/mpifort" -fc=mine -show
@@ -142,14 +172,13 @@ check "-fc= comes before all" says '^mine -I' env POSTERN_FC=first "$bin/mpifort
 # ---- pkg-config --------------------------------------------------------------------------------
 
 pc=$(find "$root" -name postern-mpifort.pc)
-libdir=$(dirname "$(dirname "$pc")")
-export PKG_CONFIG_PATH=$libdir/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir/root
 by_pkg_config() {
 	local flags
-	flags=$(pkg-config --cflags --libs "postern-$1") || return
+	flags=$(PKG_CONFIG_PATH=$(dirname "$pc") pkg-config "--define-variable=prefix=$root" --cflags --libs \
+		"postern-$1") || return
 	# shellcheck disable=SC2086
-	gfortran "$dir/sum08.f90" $flags -Wl,-rpath-link,"$libdir" -o "$dir/program" || return
-	LD_LIBRARY_PATH=$libdir runs "$dir/program"
+	gfortran "$dir/sum08.f90" "-L$other" $flags -o "$dir/program" && runs "$dir/program" &&
+		needs "lib$1.so.1" "lib${1/fort/}.so.1"
 }
 check "pkg-config postern-mpifort" by_pkg_config mpifort
 check "pkg-config postern-mpifort_abi" by_pkg_config mpifort_abi
@@ -162,6 +191,7 @@ cat >"$dir/cmake/CMakeLists.txt" <<'ENDCMAKE'
 cmake_minimum_required(VERSION 3.16)
 project(sum Fortran)
 find_package(MPI REQUIRED COMPONENTS Fortran)
+link_directories($ENV{OTHER})
 foreach(program sum77.f sum90.f90 sum08.f90)
   get_filename_component(name ${program} NAME_WE)
   add_executable(${name} ${program})
@@ -175,7 +205,7 @@ version ${MPI_Fortran_VERSION}
 ")
 ENDCMAKE
 find_mpi() {
-	PATH=$bin:$PATH cmake -G Ninja -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
+	OTHER=$other CMAKE_LIBRARY_PATH=$other PATH=$bin:$PATH cmake -G Ninja -S "$dir/cmake" -B "$dir/cmake/build" && cmake --build "$dir/cmake/build"
 }
 found() {
 	cat "$dir/cmake/build/found.txt"
@@ -190,6 +220,8 @@ if command -v cmake >/dev/null; then
 	check "it finds our version" found "version 5.0"
 	for program in sum77 sum90 sum08; do
 		check "$program runs" runs "$dir/cmake/build/$program"
+		cp "$dir/cmake/build/$program" "$dir/program"
+		check "$program has our libraries" needs libmpifort.so.1 libmpi.so.1
 	done
 else
 	tap_skip "FindMPI builds with us" "no cmake here"
