@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_shim/foreign.h"
 #include "mpi_shim/topology.h"
 
 /* ---- state ------------------------------------------------------------------------------------- */
@@ -132,8 +133,17 @@ static const struct {
 
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)
 {
+	const char *whose;
+
 	if ((uintptr_t)handle == kinds[kind].null)
 		return mpi_fail(kinds[kind].code, "%s is the null handle", name);
+	whose = mpi_foreign_handle(kind, handle);
+	if (whose)
+		return mpi_fail(kinds[kind].code,
+				"%s %p is a handle as in %s's mpi.h: what makes this call was "
+				"compiled with "
+				"that; build it with Postern's mpicc",
+				name, handle, whose);
 	return mpi_fail(kinds[kind].code,
 			"%s %p is not the handle of a %s (never was, or freed already)", name,
 			handle, kinds[kind].what);

@@ -4,8 +4,10 @@
  * Completing requests: MPI_Wait, MPI_Test and their families, MPI_Request_get_status, MPI_Request_free,
  * MPI_Cancel.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
+#include "mpi_shim/entry.h"
 #include "mpi_shim/error.h"
 #include "mpi_shim/generalized.h"
 #include "mpi_shim/impl.h"
@@ -23,8 +25,7 @@ static struct mpi_request *request_of(MPI_Request handle)
 
 static int invalid(MPI_Request handle)
 {
-	return mpi_fail(MPI_ERR_REQUEST, "%#llx is not a request, or one that is gone",
-			(unsigned long long)(uintptr_t)handle);
+	return mpi_bad_handle(MPI_KIND_REQUEST, handle, "request");
 }
 
 /* Null and inactive requests are complete, with an empty status. */
@@ -45,9 +46,10 @@ static int finish(MPI_Request *request, struct mpi_request *r, MPI_Status *statu
 
 static int __attribute__((cold)) invalid_at(const MPI_Request *request, int i)
 {
-	return mpi_fail(MPI_ERR_REQUEST,
-			"array_of_requests[%d] (%#llx) is not a request, or one that is gone", i,
-			(unsigned long long)(uintptr_t)request[i]);
+	char name[48];
+
+	snprintf(name, sizeof(name), "array_of_requests[%d]", i);
+	return mpi_bad_handle(MPI_KIND_REQUEST, request[i], name);
 }
 
 /* Of an array of requests; `n`: none. */
