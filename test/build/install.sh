@@ -13,6 +13,9 @@ source=$1
 build=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+# What is not said in the README must not help.
+unset PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
+unset LD_RUN_PATH
 
 check "meson install" meson install --no-rebuild -C "$build" --destdir "$dir/root"
 cd "$dir"
@@ -66,13 +69,20 @@ is_soname() {
 }
 check "the soname is libportals.so.3" is_soname
 
+# What was installed finds what it needs, wherever that is.
+find_theirs() {
+	local file
+	for file in "$root"/bin/* "$root/$libdir"/*.so.*; do
+		readelf -h "$file" >readelf.out 2>&1 || continue
+		! ldd "$file" | grep 'not found' || return
+	done
+}
+check "programs and libraries find their libraries" find_theirs
+
 # ---- a client ------------------------------------------------------------------------------------
 
 awk '/^```/ { inside = $0 == "```c"; next } inside' "$source/README.md" >hello.c
 command=$(sed -n 's/^    \(cc hello\.c .*\) && \.\/a\.out$/\1/p' "$source/README.md")
-# What is not said there must not help.
-unset PKG_CONFIG_PATH PKG_CONFIG_LIBDIR PKG_CONFIG_SYSROOT_DIR LD_LIBRARY_PATH LIBRARY_PATH CPATH C_INCLUDE_PATH
-unset LD_RUN_PATH
 
 # in_place COMMAND...: with what was installed where it will be, for this command alone
 in_place() {
