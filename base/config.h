@@ -77,6 +77,9 @@
 	X(PTL_CRAY, ptl_cray, BOOL, 0, 0, 1, "",                                                   \
 	  "Behave as the Cray XT did: a get logs SEND events and uses threshold for the "          \
 	  "request, and event.md.threshold shows the value before the operation.")                 \
+	X(PTL_DUMP_SHARED, ptl_dump_shared, BOOL, 0, 0, 1, "",                                     \
+	  "Core files contain the library's shared memory and the parts of MPI windows that "      \
+	  "belong to other ranks, too; without it they have the program's own memory alone.")      \
 	X(PTL_REPORT, ptl_report, BOOL, 0, 0, 1, "",                                               \
 	  "Print a summary of counters to stderr when an interface is shut down.")                 \
 	X(PTL_DEBUG, ptl_debug, INT, 0, 0, 0xffffffff, "mask",                                     \
@@ -154,6 +157,9 @@
 	  "(attach); must be the same on all ranks.")                                              \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
+	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \
+	  "Where shared memory is made if the system refuses memfd_create(2) and /dev/shm has no " \
+	  "room; unset, /tmp.")                                                                    \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
 	  "Set by PMI-1 launchers: the connection to the launcher.")                               \
 	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank", "Set by PMI-1 launchers.")          \

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Files without a name: see shared.h.
+ */
+#define _GNU_SOURCE
+#include "base/shared.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/config.h"
+
+#define PAGE 4096ull
+
+uint64_t base_shared_most(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_FSIZE, &l) < 0 || l.rlim_cur == RLIM_INFINITY)
+		return INT64_MAX;
+	return l.rlim_cur;
+}
+
+/* Bytes that are left where a directory is. */
+static uint64_t room_in(const char *dir)
+{
+	struct statvfs v;
+
+	if (access(dir, W_OK | X_OK) < 0 || statvfs(dir, &v) < 0)
+		return 0;
+	return (uint64_t)v.f_bavail * v.f_frsize;
+}
+
+/* A file that has no name any more. Memory first, then where temporary files belong; the roomiest if all are short
+ * of room. */
+static int make_deleted(const char *name, uint64_t soon)
+{
+	const char *tmp = base_config()->tmpdir;
+	const char *dirs[] = { "/dev/shm", tmp ? tmp : "/tmp", "/tmp" };
+	const char *dir = NULL;
+	uint64_t most = 0;
+	char path[4096];
+	int fd;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && most < soon; i++) {
+		uint64_t room = room_in(dirs[i]);
+
+		if (room > most) {
+			most = room;
+			dir = dirs[i];
+		}
+	}
+	if (!dir || most < soon) {
+		errno = ENOSPC;
+		return -1;
+	}
+	if ((size_t)snprintf(path, sizeof(path), "%s/%s-XXXXXX", dir, name) >= sizeof(path)) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	fd = mkostemp(path, O_CLOEXEC);
+	if (fd >= 0)
+		unlink(path);
+	return fd;
+}
+
+int base_shared_make(const char *name, uint64_t bytes, uint64_t soon, char *why, size_t len)
+{
+	int fd, refused, err;
+
+	if (bytes > base_shared_most()) {
+		snprintf(why, len, "%llu bytes are more than `ulimit -f` permits; raise it",
+			 (unsigned long long)bytes);
+		return -EFBIG;
+	}
+	fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	refused = errno;
+	if (fd >= 0) {
+		if (ftruncate(fd, (off_t)bytes) == 0 &&
+		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
+			return fd;
+		err = errno;
+		snprintf(why, len, "a memfd of %llu bytes: %s", (unsigned long long)bytes,
+			 strerror(err));
+		close(fd);
+		return -err;
+	}
+	if (refused == EMFILE || refused == ENFILE) {
+		snprintf(why, len, "memfd_create: %s; raise `ulimit -n`", strerror(refused));
+		return -refused;
+	}
+	fd = make_deleted(name, soon);
+	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+		return fd;
+	err = errno;
+	snprintf(why, len,
+		 "memfd_create: %s; and a file of %llu bytes, %llu MiB of them at once, in "
+		 "/dev/shm, "
+		 "TMPDIR or /tmp: %s; permit memfd_create, or set TMPDIR to where there is room",
+		 strerror(refused), (unsigned long long)bytes, (unsigned long long)(soon >> 20),
+		 strerror(err));
+	if (fd >= 0)
+		close(fd);
+	return -err;
+}
+
+bool base_shared_bounded(int fd)
+{
+	/* files of other kinds in memory have seals, too, but none that keeps them from shrinking */
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	return seals < 0 || !(seals & F_SEAL_SHRINK);
+}
+
+int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
+{
+	if (!base_shared_bounded(fd))
+		return 0;
+	if (fallocate(fd, 0, (off_t)at, (off_t)bytes) == 0)
+		return 0;
+	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM)
+		return -errno;
+	/* a byte of each page has the same effect */
+	for (uint64_t k = 0; k < bytes; k += PAGE)
+		if (pwrite(fd, "", 1, (off_t)(at + k)) != 1)
+			return errno ? -errno : -ENOSPC;
+	return 0;
+}
+
+bool base_shared_sound(int fd, uint64_t bytes)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < bytes)
+		return false;
+	/* nobody finds a deleted file of ours but by a descriptor of ours */
+	return !base_shared_bounded(fd) || (st.st_nlink == 0 && st.st_uid == geteuid());
+}
+
+void *base_shared_map(int fd, uint64_t at, size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd,
+			    (off_t)at);
+
+	if (memory == MAP_FAILED)
+		return NULL;
+	base_shared_hide(memory, bytes);
+	return memory;
+}
+
+void base_shared_hide(void *at, size_t bytes)
+{
+	if (!base_config()->ptl_dump_shared)
+		madvise(at, bytes, MADV_DONTDUMP);
+}
+
+void base_shared_show(void *at, size_t bytes)
+{
+	uintptr_t start = (uintptr_t)at & ~(uintptr_t)(PAGE - 1);
+
+	if (bytes)
+		madvise((void *)start, bytes + ((uintptr_t)at - start), MADV_DODUMP);
+}
+
+void base_shared_clear(void *at, size_t bytes, bool bounded)
+{
+	if (bounded || madvise(at, bytes, MADV_REMOVE) < 0)
+		memset(at, 0, bytes);
+}
