@@ -8,7 +8,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
+
+#include "base/shared.h"
 
 #define SMALLEST  6 /* log2: a cache line */
 #define GIVE_BACK (64 * 1024)
@@ -39,7 +40,7 @@ void ptl_arena_fini(struct ptl_arena *a)
 		}
 }
 
-uint64_t ptl_arena_alloc(struct ptl_arena *a, const struct ptl_view *v, uint64_t *size)
+uint64_t ptl_arena_alloc(struct ptl_arena *a, struct ptl_view *v, uint64_t *size)
 {
 	unsigned int c = class_of(*size);
 	struct ptl_block *b;
@@ -54,7 +55,7 @@ uint64_t ptl_arena_alloc(struct ptl_arena *a, const struct ptl_view *v, uint64_t
 		off = b->off;
 		free(b);
 	} else {
-		if (bytes > v->arena_end - a->top)
+		if (bytes > v->arena_end - a->top && !ptl_grow_arena(v, a->top + bytes))
 			return 0;
 		off = a->top;
 		a->top += bytes;
@@ -70,8 +71,8 @@ void ptl_arena_free(struct ptl_arena *a, const struct ptl_view *v, uint64_t off,
 
 	if (!off)
 		return;
-	if (size >= GIVE_BACK)
-		madvise((char *)v->r + off, size, MADV_REMOVE);
+	if (size >= GIVE_BACK && !v->bounded)
+		base_shared_clear(ptl_arena_at(v, off), size, false);
 	b = malloc(sizeof(*b));
 	if (!b)
 		return; /* the block is lost, not the process */

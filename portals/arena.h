@@ -24,7 +24,7 @@ void ptl_arena_init(struct ptl_arena *a, const struct ptl_view *v);
 void ptl_arena_fini(struct ptl_arena *a);
 
 /* Offset of a block of at least `size` bytes, *size set to its true size; 0: none left. */
-uint64_t ptl_arena_alloc(struct ptl_arena *a, const struct ptl_view *v, uint64_t *size);
+uint64_t ptl_arena_alloc(struct ptl_arena *a, struct ptl_view *v, uint64_t *size);
 void ptl_arena_free(struct ptl_arena *a, const struct ptl_view *v, uint64_t off, uint64_t size);
 
 #endif

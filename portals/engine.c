@@ -36,7 +36,7 @@ static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 	/* a queue of another process's making: its records are within its arena or nowhere */
 	if (off < v->arena_off || off > v->arena_end - sizeof(struct ptl_evt))
 		off = v->arena_off;
-	return (struct ptl_evt *)(void *)((char *)v->r + off);
+	return ptl_arena_at(v, off);
 }
 
 /* Makes *t, which next_evt() gave, an event; a full queue loses its oldest. `link` 0: its own sequence
@@ -93,7 +93,7 @@ static void detach(struct ptl_engine *e, struct ptl_md *md)
 {
 	uint32_t i = md->me;
 
-	if (i >= (uint32_t)e->v->limits.max_mes)
+	if (i >= e->v->mes)
 		return;
 	ptl_set32(e, &md->me, PTL_NIL);
 	ptl_set32(e, &e->v->slot[i].me.md, PTL_NIL);
@@ -111,7 +111,7 @@ void ptl_md_free(struct ptl_engine *e, uint32_t i)
 	ptl_set32(e, &v->slot[i].md.state, v->slot[i].md.state | PTL_OBJ_FREE);
 	ptl_set32(e, &v->more[i].free_prev, PTL_NIL);
 	ptl_set32(e, &v->more[i].free_next, first);
-	if (first < (uint32_t)v->limits.max_mds)
+	if (first < v->mds)
 		ptl_set32(e, &v->more[first].free_prev, i);
 	ptl_set32(e, &v->r->md_free, i);
 }
@@ -299,7 +299,7 @@ enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_
 	    !admitted(v, ac_index, pt_index, put->initiator, uid, jid))
 		return PTL_OFFER_NOT;
 	me = ptl_match_first(v, pt_index, put->initiator, put->match_bits);
-	if (!me || me->md >= (uint32_t)v->limits.max_mds)
+	if (!me || me->md >= v->mds)
 		return PTL_OFFER_NOT;
 	md = &v->slot[me->md].md;
 	offset = md->options & PTL_MD_MANAGE_REMOTE ? remote_offset : md->local_offset;
@@ -429,7 +429,7 @@ uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
 		ptl_set32(e, &r->land_free, e->v->land[i].next);
 	} else {
 		i = r->land_high;
-		if (i >= e->v->nlandings)
+		if (i >= e->v->nlandings && (e->undo || !ptl_grow_landings(e->v)))
 			return PTL_NIL;
 		ptl_set32(e, &r->land_high, i + 1);
 	}
@@ -576,12 +576,12 @@ static struct ptl_list *op_list(struct ptl_engine *e, const struct ptl_op *op)
 	return &flow_of(e, op->peer)->op[op->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
 }
 
-uint32_t ptl_op_next(const struct ptl_view *v, uint32_t *gen)
+uint32_t ptl_op_next(struct ptl_view *v, uint32_t *gen)
 {
 	const struct ptl_region *r = v->r;
-	uint32_t i = r->op_free < v->nops ? r->op_free : r->stat.op_high;
+	uint32_t i = r->op_free < v->ops ? r->op_free : r->stat.op_high;
 
-	if (i >= v->nops)
+	if (i >= v->ops && !ptl_grow_ops(v))
 		return PTL_NIL;
 	*gen = v->op[i].gen + 1;
 	return i;
@@ -596,11 +596,11 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	struct ptl_list *list;
 	bool get = s->kind == PTL_REQ_GETPUT;
 
-	if (i < e->v->nops) {
+	if (i < e->v->ops) {
 		r->op_free = e->v->op[i].next;
 	} else {
 		i = r->stat.op_high;
-		if (i >= e->v->nops)
+		if (i >= e->v->ops && !ptl_grow_ops(e->v))
 			return PTL_NIL;
 		r->stat.op_high++;
 	}
@@ -645,11 +645,11 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 
 	ptl_set32(e, &op->gen, op->gen + 1);
 	if (list) {
-		if (op->prev < e->v->nops)
+		if (op->prev < e->v->ops)
 			ptl_set32(e, &e->v->op[op->prev].next, op->next);
 		else
 			ptl_set32(e, &list->first, op->next + 1);
-		if (op->next < e->v->nops)
+		if (op->next < e->v->ops)
 			ptl_set32(e, &e->v->op[op->next].prev, op->prev);
 		else
 			ptl_set32(e, &list->last, op->prev + 1);
@@ -663,7 +663,7 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 
 bool ptl_op_valid(const struct ptl_view *v, uint32_t i, uint32_t gen)
 {
-	return i < v->nops && __atomic_load_n(&v->op[i].gen, __ATOMIC_ACQUIRE) == gen && gen & 1;
+	return i < v->ops && __atomic_load_n(&v->op[i].gen, __ATOMIC_ACQUIRE) == gen && gen & 1;
 }
 
 /* ---- initiator: answers ----------------------------------------------------------------------- */
@@ -673,7 +673,7 @@ static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
 {
 	struct ptl_md *md = &v->slot[op->md].md;
 
-	if (op->md >= (uint32_t)v->limits.max_mds)
+	if (op->md >= v->mds)
 		return NULL;
 	return md->state & PTL_OBJ_LIVE && v->more[op->md].serial == op->md_serial ? md : NULL;
 }

@@ -101,7 +101,7 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
 		      uint32_t flags);
 /* The record that the next ptl_op_alloc() will take, and its generation then; PTL_NIL: none is left. */
-uint32_t ptl_op_next(const struct ptl_view *v, uint32_t *gen);
+uint32_t ptl_op_next(struct ptl_view *v, uint32_t *gen);
 void ptl_op_free(struct ptl_engine *e, uint32_t op);
 /* Is `op` of this generation in use? (indices from messages are checked here) */
 bool ptl_op_valid(const struct ptl_view *v, uint32_t op, uint32_t gen);

@@ -26,7 +26,7 @@ static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler
 	struct ptl_eq *eq;
 	uint32_t i = r->eq_free;
 
-	if (want > ni->view.arena_end / sizeof(struct ptl_evt))
+	if (want > ni->view.part_size[PTL_PART_ARENA] / sizeof(struct ptl_evt))
 		return PTL_NO_SPACE;
 	if (i == PTL_NIL && r->stat.eq_high >= (uint32_t)ni->view.limits.max_eqs)
 		return PTL_NO_SPACE;
@@ -161,7 +161,7 @@ static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
 
 static const struct ptl_evt *evt_at(const struct ptl_ni *ni, const struct ptl_eq *eq, uint64_t n)
 {
-	return (const struct ptl_evt *)((char *)ni->view.r + eq->slots) + (n & eq->mask);
+	return (const struct ptl_evt *)ptl_arena_at(&ni->view, eq->slots) + (n & eq->mask);
 }
 
 enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */

@@ -234,6 +234,12 @@ void ptl_lock_end_bias(struct ptl_ni *ni)
 
 /* ---- waiting ---------------------------------------------------------------------------------- */
 
+/* How a peer has the region mapped that held the lock (undo.h). */
+static const int64_t *shift_of(const struct ptl_region *r, uint32_t token)
+{
+	return r->shift[(token - PTL_LOCK_PEER(0)) & (PTL_FLOWS - 1)];
+}
+
 static bool gone(struct ptl_ni *ni, uint32_t token)
 {
 	return token != PTL_LOCK_OWNER && ni->nal->holder_dead(ni, token);
@@ -342,7 +348,7 @@ void ptl_lock_wait(struct ptl_ni *ni)
 		    !gone(ni, held & PTL_LOCK_TOKEN))
 			continue;
 		if (move_word(r, held, PTL_LOCK_OWNER | PTL_LOCK_WAIT)) {
-			ptl_rollback(&ni->view);
+			ptl_rollback(&ni->view, shift_of(r, held & PTL_LOCK_TOKEN));
 			r->stat.counts[PTL_COUNT_RECOVERIES]++;
 			return;
 		}

@@ -85,7 +85,7 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 	const struct ptl_md *md;
 	uint64_t offset, room;
 
-	if (me->md >= (uint32_t)v->limits.max_mds)
+	if (me->md >= v->mds)
 		return false;
 	md = &v->slot[me->md].md;
 	if (md->state & PTL_OBJ_INACTIVE || (md->options & need[q->kind]) != need[q->kind])
@@ -108,7 +108,7 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end,
 			       const struct ptl_request *q, struct ptl_match *m)
 {
-	while (i < (uint32_t)v->limits.max_mes) {
+	while (i < v->mes) {
 		const struct ptl_me *me = &v->slot[i].me;
 
 		if (me->pt_index == q->pt_index) { /* labels of other portals are another order */
@@ -132,7 +132,7 @@ const struct ptl_me *ptl_match_first(const struct ptl_view *v, uint32_t pt_index
 
 	if (tuples_of(pt))
 		return NULL;
-	for (uint32_t i = pt->list_head; i < (uint32_t)v->limits.max_mes; i = me->chain_next) {
+	for (uint32_t i = pt->list_head; i < v->mes; i = me->chain_next) {
 		me = &v->slot[i].me;
 		if (names(me, initiator, match_bits))
 			return me->pt_index == pt_index ? me : NULL;
@@ -192,7 +192,7 @@ void ptl_ahead_entries(const struct ptl_view *v, struct ptl_ahead *a)
 		uint32_t k = next_tuple(&set), i = *a->bucket[k];
 
 		a->me[k] = NULL;
-		if (i < (uint32_t)v->limits.max_mes) {
+		if (i < v->mes) {
 			a->me[k] = &v->slot[i].me;
 			ask_slot(&v->slot[i]);
 		}
@@ -207,8 +207,7 @@ void ptl_ahead_others(const struct ptl_view *v, const struct ptl_ahead *a)
 		uint32_t k = next_tuple(&set);
 		const struct ptl_me *me = a->me[k];
 
-		if (me && (me->match_bits ^ a->bits) & ~me->ignore_bits &&
-		    me->chain_next < (uint32_t)v->limits.max_mes)
+		if (me && (me->match_bits ^ a->bits) & ~me->ignore_bits && me->chain_next < v->mes)
 			ask_slot(&v->slot[me->chain_next]);
 	}
 }
@@ -311,7 +310,7 @@ static void leave_chain(struct ptl_engine *e, uint32_t i)
 	uint32_t *head = is_listed(me) ? &v->pt[me->pt_index].list_head : bucket_of(v, me->hash);
 	uint32_t after = me->chain_next, first = *head;
 
-	if (first >= (uint32_t)v->limits.max_mes)
+	if (first >= v->mes)
 		return;
 	if (first == i)
 		ptl_set32(e, head, after);
@@ -395,7 +394,8 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 	me->hash = hash_key(t, me->pt_index, k, me->id, me->match_bits);
 	t->count++;
 	/* four buckets to an entry: the first of a chain is nearly always the one */
-	if (++v->r->hashed > v->r->buckets / 4 && v->r->buckets < v->nbuckets)
+	if (++v->r->hashed > v->r->buckets / 4 &&
+	    (v->r->buckets < v->nbuckets || ptl_grow_buckets(v)))
 		grow_hash(v);
 	put_in_bucket(v, i);
 }
@@ -487,7 +487,7 @@ void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 	struct ptl_view *v = e->v;
 	struct ptl_me *me = &v->slot[i].me;
 	struct ptl_pt *pt = &v->pt[me->pt_index];
-	uint32_t most = (uint32_t)v->limits.max_mes, k = me->tuple;
+	uint32_t most = v->mes, k = me->tuple;
 
 	/* in another's region: its indices are within its tables, or nothing is touched */
 	if (me->pt_index > (uint32_t)v->limits.max_pt_index || me->chain_prev >= most ||

@@ -24,15 +24,26 @@ static void take_free(struct ptl_view *v, uint32_t i)
 
 /* `best` if it is free; else one from the table's end, where the numbers are that no entry wants: the next entry
  * would have to do without its own, and the one after it. PTL_NIL: there is none. */
-static uint32_t choose(const struct ptl_ni *ni, uint32_t best)
+static uint32_t choose(struct ptl_ni *ni, uint32_t best)
 {
-	const struct ptl_view *v = &ni->view;
+	struct ptl_view *v = &ni->view;
 	struct ptl_region *r = v->r;
 
-	if (best < (uint32_t)v->limits.max_mds && !(v->slot[best].md.state & PTL_OBJ_LIVE))
+	if (best < v->mds && !(v->slot[best].md.state & PTL_OBJ_LIVE))
 		return best;
 	if (r->md_free != PTL_NIL)
 		return r->md_free;
+	for (;;) {
+		/* half of the table is left to entries, as long as it can be made longer */
+		bool may_grow = v->mds < (uint32_t)v->limits.max_mds;
+		uint32_t least = may_grow ? v->mds / 2 : 0;
+
+		while (r->md_low > least)
+			if (!(v->slot[--r->md_low].md.state & PTL_OBJ_LIVE))
+				return r->md_low;
+		if (!may_grow || !ptl_grow_slots(v))
+			break;
+	}
 	while (r->md_low)
 		if (!(v->slot[--r->md_low].md.state & PTL_OBJ_LIVE))
 			return r->md_low;
@@ -139,7 +150,7 @@ static void keep_vector(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user)
 	uint64_t block = ni->view.more[i].iov_block;
 
 	if (user->length)
-		memcpy((char *)ni->view.r + block, user->start,
+		memcpy(ptl_arena_at(&ni->view, block), user->start,
 		       user->length * sizeof(ptl_md_iovec_t));
 	ni->view.slot[i].md.start = block;
 }
@@ -309,7 +320,7 @@ static void show(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)
 	if (md->options & PTL_MD_IOVEC && old->options & PTL_MD_IOVEC && old->start) {
 		uint64_t n = old->length < more->user_length ? old->length : more->user_length;
 
-		memcpy(old->start, (char *)ni->view.r + more->iov_block,
+		memcpy(old->start, ptl_arena_at(&ni->view, more->iov_block),
 		       n * sizeof(ptl_md_iovec_t));
 	}
 	old->start = (void *)(uintptr_t)more->user_start;

@@ -12,7 +12,8 @@ static uint32_t me_alloc(struct ptl_ni *ni)
 	uint64_t *sr = r->stat.sr;
 	uint32_t i = ptl_me_next(ni);
 
-	if (i >= (uint32_t)ni->view.limits.max_mes)
+	if (i >= ni->view.mes &&
+	    (i >= (uint32_t)ni->view.limits.max_mes || !ptl_grow_slots(&ni->view)))
 		return PTL_NIL;
 	if (i < r->me_high)
 		r->me_free = ni->view.slot[i].me.chain_next;

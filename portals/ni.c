@@ -16,6 +16,7 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/shared.h"
 #include "portals/debug.h"
 #include "portals/job.h"
 #include "portals/nid.h"
@@ -104,7 +105,7 @@ struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
 	const struct ptl_region *r = ni->view.r;
 	uint32_t i = ptl_handle_index(handle);
 
-	if (i >= (uint32_t)ni->view.limits.max_mds || (i >= r->md_high && i < r->md_low))
+	if (i >= ni->view.mds || (i >= r->md_high && i < r->md_low))
 		return NULL;
 	/* an MD being unlinked takes no more calls, but its handle lives until its last event */
 	if (!live(ni->view.slot[i].md.state, handle))
@@ -302,6 +303,7 @@ static void open_access(struct ptl_ni *ni)
 
 static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limits)
 {
+	char why[320];
 	int err;
 
 	err = ptl_nets_choose(ni);
@@ -309,11 +311,11 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 		return err;
 	if (ptl_nid_configured(ni->index, &ni->id.nid, &ni->address) < 0)
 		return PTL_IFACE_INVALID;
-	err = ptl_region_create(&ni->view, limits, ptl_nets_bytes(ni), &ni->memfd);
+	err = ptl_region_create(&ni->view, limits, ptl_nets_bytes(ni),
+				ni->nal->far_bytes(base_shared_most() / 2), &ni->memfd, why,
+				sizeof(why));
 	if (err < 0) {
-		base_warn("cannot reserve the memory of a network interface: %s; ask PtlNIInit for "
-			  "smaller limits, or raise `ulimit -v` and `ulimit -f`",
-			  strerror(-err));
+		base_warn("cannot make the shared memory of a network interface: %s", why);
 		return PTL_NO_SPACE;
 	}
 	ptl_arena_init(&ni->arena, &ni->view);

@@ -4,8 +4,14 @@
  * The region: one memfd that holds everything a network interface is made of (portal table, match
  * entries, memory descriptors, event queues, operations in flight), linked by index, so that the
  * engine can be run over it by the owner and, on the owner's behalf, by the other processes of the
- * same user on the node. The file is sparse: the tables are reserved at their full size and memory
+ * same user on the node. The file is sparse: the tables have their full size in it, and memory
  * is paid page by page when first used.
+ *
+ * What is mapped is what is used. The tables that may become large are parts, each mapped by itself: of the first
+ * some thousand entries to begin with. The owner extends a part when it is full, says so in part_now and `grown`,
+ * and others follow when they next look at the region (ptl_region_follow). A longer mapping lies where there is room
+ * for it, so pointers to entries are not to be compared between two of them, but the shorter one stays as well,
+ * for who has such a pointer: both are the same memory.
  *
  * Everything here but the words said to be atomic is guarded by `lock` (lock.h).
  */
@@ -189,6 +195,17 @@ static_assert(sizeof(struct ptl_flow) == 32, "half a cache line");
 
 #define PTL_FLOWS 1024 /* a power of two */
 
+/* What grows. */
+enum ptl_part {
+	PTL_PART_BUCKET,
+	PTL_PART_SLOT,
+	PTL_PART_MORE,
+	PTL_PART_OP,
+	PTL_PART_LAND,
+	PTL_PART_ARENA,
+	PTL_PARTS
+};
+
 struct ptl_ac {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
@@ -201,7 +218,8 @@ struct ptl_ac {
 struct ptl_undo {
 	_Atomic uint32_t n;
 	struct {
-		uint64_t where; /* offset in the region, bit 0: a 64-bit word */
+		/* distance from the region's beginning as the runner has it mapped, bit 0: a 64-bit word */
+		uint64_t where;
 		uint64_t old;
 	} entry[PTL_UNDO_MAX];
 };
@@ -237,18 +255,27 @@ struct ptl_region {
 	uint32_t md_serial;
 	uint32_t cray; /* PTL_CRAY behaviour */
 
+	_Atomic uint32_t grown; /* how often a part was extended */
+
 	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
-	_Alignas(64) uint64_t ac_off, pt_off,
-		bucket_off, slot_off, more_off, land_off, arena_off, nal_off;
-	uint64_t arena_size, nal_size;
-	uint32_t nbuckets, nlandings, nops;
+	_Alignas(64) uint64_t ac_off, pt_off, nal_off;
+	uint64_t nal_size;
+	uint64_t far_off, far_size; /* the NAL's, mapped in pieces: ptl_region_piece */
+	uint64_t part_off[PTL_PARTS], part_size[PTL_PARTS];
+	uint32_t nlandings, nops; /* in a part of full size */
+	/* bytes of a part that are in use; written under the lock, before `grown` */
+	uint64_t part_now[PTL_PARTS];
 
 	_Alignas(64) struct ptl_undo undo;
 
 	_Alignas(64) struct ptl_flow flow[PTL_FLOWS]; /* by peer */
+	/* of each peer that runs the engine: how far from the beginning it has the parts mapped (undo.h) */
+	int64_t shift[PTL_FLOWS][PTL_PARTS];
 };
 
-/* One process's mapping of one region: pointers for indexes. */
+#define PTL_STRETCHES 64 /* every one at least doubles a part */
+
+/* One process's mapping of one region: pointers for indexes. Its bounds are those of what is mapped. */
 struct ptl_view {
 	struct ptl_region *r;
 	struct ptl_pt *pt;
@@ -260,22 +287,76 @@ struct ptl_view {
 	struct ptl_op *op;
 	struct ptl_landing *land;
 	char *nal;
-	size_t size;
-	ptl_ni_limits_t limits; /* a copy: a peer's region may be scribbled on */
-	uint32_t nlandings, nops, nbuckets;
+	uintptr_t arena; /* where offset 0 would be: ptl_arena_at */
+	uint32_t mes, mds;
+	uint32_t nlandings, ops, nbuckets;
 	uint64_t arena_off, arena_end;
+	_Atomic uint32_t grown;
+	uint32_t nops;          /* when there are as many as there can be */
+	ptl_ni_limits_t limits; /* a copy: a peer's region may be scribbled on */
+	size_t size;            /* of what is mapped in one piece from the beginning */
+	uint64_t far_off, far_size;
+	int fd;       /* the owner's; else -1 */
+	bool bounded; /* what is used of it has to be reserved: base/shared.h */
+	struct ptl_stretch {
+		char *at;
+		uint64_t bytes;
+	} part[PTL_PARTS], old[PTL_STRETCHES];
+	uint32_t nold;
+	uint64_t part_size[PTL_PARTS];
 };
 
-/* Creates a region for `limits` with `nal_size` bytes for the NAL's rings and maps it; *fd is its
- * memfd. 0, or -errno. */
-int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size, int *fd);
+/* Creates a region for `limits`, or for less where `ulimit -f` wants it so, and maps it, with `nal_size` bytes for
+ * the NALs that are always mapped, and `far_size` that are not; *fd is its file. 0, or -errno with `why` set. */
+int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
+		      uint64_t far_size, int *fd, char *why, size_t len);
 
 /* Maps a peer's region and checks every offset in it. 0, or -errno (-EPROTO: not a region of ours). */
 int ptl_region_map(struct ptl_view *v, int fd);
 
-/* Checks a header of which `size` bytes are mapped; fills the view. 0, or -EPROTO. */
-int ptl_region_check(struct ptl_view *v, struct ptl_region *r, size_t size);
+/* Checks a header of a file of `size` bytes; fills the view, but for the parts. 0, or -EPROTO. */
+int ptl_region_check(struct ptl_view *v, struct ptl_region *r, uint64_t size);
+
+/* Maps `bytes` at offset `at` of what is mapped in pieces, of a region whose file is `fd`. NULL: errno says why. */
+void *ptl_region_piece(const struct ptl_view *v, int fd, uint64_t at, size_t bytes);
+
+/* Maps what the owner has extended since. One thread at a time; with the owner's lock, or of data that are known to
+ * be there. 0, or -errno: the view is as it was, but for what is larger. */
+int ptl_region_follow(struct ptl_view *v);
+
+/* Says in the region how peer number `peer` of it, which is this process, has it mapped: for who has to put back what it did
+ * there (undo.h). */
+void ptl_region_tell(const struct ptl_view *v, uint32_t peer);
+
+/* Does the view have all there is? */
+static inline bool ptl_region_followed(const struct ptl_view *v)
+{
+	/* acquire: what is said to be there is there; partner of the release in extended() */
+	return atomic_load_explicit(&v->grown, memory_order_acquire) ==
+	       atomic_load_explicit(&v->r->grown, memory_order_acquire);
+}
 
 void ptl_region_unmap(struct ptl_view *v);
+
+/* The owner makes room for more entries: false: there is none, and if that is not for the limits, it has said why.
+ * Locked. */
+bool ptl_grow_slots(struct ptl_view *v);
+bool ptl_grow_ops(struct ptl_view *v);
+bool ptl_grow_landings(struct ptl_view *v);
+bool ptl_grow_buckets(struct ptl_view *v);
+/* ... up to the offset `end` */
+bool ptl_grow_arena(struct ptl_view *v, uint64_t end);
+
+/* Could there be more than are mapped? */
+static inline bool ptl_may_grow(const struct ptl_view *v, enum ptl_part part)
+{
+	return v->part[part].bytes < v->part_size[part];
+}
+
+/* What an offset in the arena means. */
+static inline void *ptl_arena_at(const struct ptl_view *v, uint64_t off)
+{
+	return (void *)(v->arena + off); /* NOLINT(performance-no-int-to-ptr) */
+}
 
 #endif

@@ -60,9 +60,24 @@ static inline void ptl_commit(struct ptl_engine *e)
 	}
 }
 
+/* The word that an entry of the log is about; NULL: there is none there. `shift`: of who wrote it. */
+static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift, uint64_t where)
+{
+	if (where < v->size)
+		return where + 8 <= v->size ? (char *)v->r + where : NULL;
+	for (int k = 0; k < PTL_PARTS; k++) {
+		uint64_t at = where - (uint64_t)shift[k];
+
+		if (at < v->part[k].bytes && at + 8 <= v->part[k].bytes)
+			return v->part[k].at + at;
+	}
+	return NULL;
+}
+
 /* Puts back what was written since the last commit; by the runner itself, or after its death by the
- * one who took the lock over. */
-static inline void ptl_rollback(struct ptl_view *v)
+ * one who took the lock over. `shift`: of the runner, which had what we have mapped, as the owner extends parts
+ * with the lock only. */
+static inline void ptl_rollback(struct ptl_view *v, const int64_t *shift)
 {
 	struct ptl_undo *u = &v->r->undo;
 	uint32_t n = atomic_load_explicit(&u->n, memory_order_acquire);
@@ -71,9 +86,9 @@ static inline void ptl_rollback(struct ptl_view *v)
 		n = PTL_UNDO_MAX;
 	while (n--) {
 		uint64_t where = u->entry[n].where;
-		char *word = (char *)v->r + (where & ~1ull);
+		char *word = ptl_undo_word(v, shift, where & ~1ull);
 
-		if ((where & ~1ull) + 8 > v->size)
+		if (!word)
 			continue;
 		if (where & 1)
 			memcpy(word, &u->entry[n].old, 8);

@@ -43,7 +43,7 @@ pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64
 	if (md->start < v->arena_off || md->start > v->arena_end ||
 	    v->more[span->md].user_length > (v->arena_end - md->start) / sizeof(*at))
 		return 0;
-	at = (const ptl_md_iovec_t *)(const void *)((const char *)v->r + md->start);
+	at = ptl_arena_at(v, md->start);
 	end = at + v->more[span->md].user_length;
 	while (at < end && skip >= at->iov_len)
 		skip -= at++->iov_len;

@@ -13,23 +13,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/shared.h"
 
 static const char *shm_unusable(void)
 {
-	static char why[128];
-	int fd = memfd_create("postern-probe", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	static char why[320];
+	int fd = base_shared_make("postern-probe", 4096, 4096, why, sizeof(why));
 
-	if (fd < 0) {
-		snprintf(why, sizeof(why), "memfd_create: %m");
+	if (fd < 0)
 		return why;
-	}
 	close(fd);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
@@ -70,8 +68,15 @@ static bool add_self(struct shm *s)
 	p->uid = s->ni->uid;
 	p->jid = s->ni->jid;
 	p->cma = true;
+	p->out = p->in;
 	shm_peer_live(s, p, &s->ni->view);
 	return true;
+}
+
+static void unmap_rings(struct shm *s)
+{
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
+		shm_ring_unmap(&s->in[i]);
 }
 
 static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
@@ -83,11 +88,9 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 		return PTL_NO_SPACE;
 	s->ni = ni;
 	s->area = (struct shm_area *)ni->view.nal;
-	shm_area_init(s->area);
-	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
-		shm_ring_init(&s->in[i], &ni->view, i);
+	shm_area_init(s->area, &ni->view);
+	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
 		s->pidfd[i] = -1;
-	}
 	for (int k = 0; k < SHM_WAYS; k++)
 		base_way_init(&s->in_turns[k], 2, 0);
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
@@ -115,6 +118,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 		return PTL_OK;
 	if (s->link)
 		shm_link_close(s);
+	unmap_rings(s);
 	ni->nal_state = NULL;
 	free(s);
 	return err;
@@ -182,6 +186,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 		s->gone = p;
 	}
 	shm_peer_reap(s, true);
+	unmap_rings(s);
 	free(s);
 	ni->nal_state = NULL;
 }
@@ -290,6 +295,7 @@ const struct nal_ops nal_shm_ops = {
 	.name = "shm",
 	.unusable = shm_unusable,
 	.region_bytes = shm_area_bytes,
+	.far_bytes = shm_channel_bytes,
 	.open = shm_open_ni,
 	.close = shm_close_ni,
 	.distance = shm_distance,

@@ -40,10 +40,11 @@
 
 /* ---- in the region ---------------------------------------------------------------------------- */
 
-/* Head of the NAL's part of a region. The channels, the table for portals-stat and the blocks follow:
- * per channel a block of ring, bitmap of lines that held payload, pipe. */
+/* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that held payload, pipe, which
+ * is mapped when the channel is used (ptl_region_piece). */
 struct shm_area {
 	uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
+	uint32_t channels;               /* of which there is memory */
 	uint64_t scratch;                /* a peer tries its rights here */
 	uint64_t cpus[16];               /* processors the owner may run on */
 	uint32_t calls_only; /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
@@ -96,8 +97,10 @@ struct shm_peer {
 	bool refused; /* ... and there its memory could not be touched: cma is no more, from settle() on */
 	uint32_t users; /* threads that use `view` without our lock */
 	struct ptl_view view;
-	struct shm_ring in;  /* its messages, in our region */
-	struct shm_ring out; /* our messages, in its region */
+	_Atomic bool following; /* a thread brings `view` up to date */
+	_Atomic bool given_up;  /* ... which could not be done */
+	struct shm_ring in;     /* its messages, in our region */
+	struct shm_ring out;    /* our messages, in its region */
 	struct shm_deferred *deferred, **deferred_end;
 	size_t deferred_bytes;
 	uint64_t sent;
@@ -129,8 +132,9 @@ struct shm {
 	struct ptl_ni *ni;
 	struct shm_area *area;
 	struct shm_peer *peer[SHM_CHANNELS];
-	struct shm_ring in[SHM_CHANNELS]; /* the rings in our region: never change */
-	_Atomic int pidfd[SHM_CHANNELS];  /* of peers; for who waits for the lock, so not in them */
+	struct shm_ring in
+		[SHM_CHANNELS]; /* the rings in our region: mapped when first used, then for good */
+	_Atomic int pidfd[SHM_CHANNELS]; /* of peers; for who waits for the lock, so not in them */
 	_Atomic pid_t pid[SHM_CHANNELS];
 	_Atomic uint32_t live[SHM_CHANNELS]; /* channels to look at */
 	_Atomic uint32_t nlive;
@@ -176,12 +180,16 @@ static inline bool shm_attends(const struct ptl_view *v)
 /* ---- shm_ring.c ------------------------------------------------------------------------------- */
 
 size_t shm_area_bytes(void);
-void shm_area_init(struct shm_area *a);
-/* Does this area, part of a checked region, have sizes we can use? 0 or -EPROTO. */
+/* nal_ops.far_bytes */
+uint64_t shm_channel_bytes(uint64_t most);
+void shm_area_init(struct shm_area *a, const struct ptl_view *v);
+/* Is there an area in this region, which was checked? 0 or -EPROTO. */
 int shm_area_check(const struct ptl_view *v);
-void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channel);
-/* Empties a channel for its next peer and gives its memory back. */
-void shm_ring_reset(struct shm_ring *r);
+/* Maps a channel of a region whose file is `fd`. 0, or -errno. */
+int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel);
+void shm_ring_unmap(struct shm_ring *r);
+/* Empties a channel for its next peer and gives its memory back, unless the file's room is bounded. */
+void shm_ring_reset(struct shm_ring *r, bool bounded);
 
 /* ---- shm_copy.c ------------------------------------------------------------------------------- */
 
@@ -374,10 +382,17 @@ bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t valu
 struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id);
 /* NULL: no channel or memory left. */
 struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
-/* The peer's region is `view`: from now on messages flow. */
+/* The peer's region is `view` and p->out is in it: from now on messages flow. */
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
 /* From now on its ring is looked at: a peer's from its first day, our own from its first message. Locked. */
 void shm_peer_look_at(struct shm *s, struct shm_peer *p);
+/* Its owner has extended the region: maps that, too. False: it cannot be, and the peer will be given up. With our lock,
+ * or the peer's. */
+bool shm_peer_follow_any(struct shm *s, struct shm_peer *p);
+static inline bool shm_peer_follow(struct shm *s, struct shm_peer *p)
+{
+	return __builtin_expect(ptl_region_followed(&p->view), 1) || shm_peer_follow_any(s, p);
+}
 /* Decides anew whether a wait may spin. */
 void shm_peer_count_cores(struct shm *s);
 /* It is dead or cannot be reached: everything in flight fails. */

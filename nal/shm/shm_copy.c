@@ -40,7 +40,7 @@ static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uin
 	if (md->start < s->v->arena_off || md->start > s->v->arena_end ||
 	    s->v->more[s->md].user_length > (s->v->arena_end - md->start) / sizeof(*c->iov))
 		return PTL_NI_PROTOCOL;
-	c->iov = (const ptl_md_iovec_t *)(const void *)((char *)s->v->r + md->start);
+	c->iov = ptl_arena_at(s->v, md->start);
 	c->n = s->v->more[s->md].user_length;
 	while (c->i < c->n && skip >= c->iov[c->i].iov_len)
 		skip -= c->iov[c->i++].iov_len;

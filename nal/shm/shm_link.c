@@ -251,19 +251,25 @@ static bool same_user(int fd, struct ucred *who, const char **why)
 	return false;
 }
 
-/* The region behind a memfd that came with a hello; seals keep it from shrinking under us. */
-static bool map_region(int memfd, const struct shm_hello *h, struct ptl_view *view)
+/* The region behind a file that came with a hello, and our ring in it. */
+static bool map_region(int memfd, const struct shm_hello *h, const struct ucred *who,
+		       struct ptl_view *view, struct shm_ring *out)
 {
-	int seals = memfd < 0 ? -1 : fcntl(memfd, F_GET_SEALS);
+	int err;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || h->channel >= SHM_CHANNELS)
+	if (memfd < 0 || h->channel >= SHM_CHANNELS)
 		return false;
-	if (ptl_region_map(view, memfd) < 0)
-		return false;
-	if (shm_area_check(view) == 0 && view->r->stat.interface == h->interface)
-		return true;
-	ptl_region_unmap(view);
-	return false;
+	err = ptl_region_map(view, memfd);
+	if (!err && (shm_area_check(view) < 0 || view->r->stat.interface != h->interface))
+		err = -EPROTO;
+	if (!err)
+		err = shm_ring_init(out, view, memfd, h->channel);
+	if (err == -ENOMEM)
+		base_warn("cannot map the memory of process %d: %s; raise `ulimit -v`",
+			  (int)who->pid, strerror(-err));
+	if (err)
+		ptl_region_unmap(view);
+	return !err;
 }
 
 static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struct shm_hello *h,
@@ -315,9 +321,10 @@ static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const stru
 {
 	struct ptl_view view;
 
-	if (!map_region(memfd, h, &view))
+	if (!map_region(memfd, h, who, &view, &p->out))
 		return false;
 	if (!know_process(l, p, who)) {
+		shm_ring_unmap(&p->out);
 		ptl_region_unmap(&view);
 		return false;
 	}

@@ -721,7 +721,7 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 	uint64_t offset;
 	uint32_t md;
 
-	if (!p || p->state != SHM_LIVE || l->op >= p->view.nops)
+	if (!p || p->state != SHM_LIVE || !shm_peer_follow(s, p) || l->op >= p->view.ops)
 		return false;
 	/* The initiator's record, guarded by its lock and not ours: it stays what it is until the initiator
 	 * hears of the end, but for a get that was given up. */
@@ -731,8 +731,8 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 	if (l->kind == PTL_REQ_GET && !__atomic_load_n(&op->landing, __ATOMIC_ACQUIRE))
 		return false; /* the initiator has not taken the grant in yet */
 	atomic_thread_fence(memory_order_acquire);
-	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen ||
-	    md >= (uint32_t)p->view.limits.max_mds || l->md >= (uint32_t)s->ni->view.limits.max_mds)
+	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen || md >= p->view.mds ||
+	    l->md >= s->ni->view.mds)
 		return false;
 	*j = (struct job){
 		.s = s,
@@ -766,7 +766,8 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	struct ptl_landing *l;
 	uint64_t offset;
 
-	if (!at || !p || p->state != SHM_LIVE || at > p->view.nlandings || p->index == SHM_SELF)
+	if (!at || !p || p->state != SHM_LIVE || p->index == SHM_SELF || !shm_peer_follow(s, p) ||
+	    at > p->view.nlandings)
 		return false;
 	l = &p->view.land[at - 1];
 	md = __atomic_load_n(&l->md, __ATOMIC_RELAXED);
@@ -788,9 +789,9 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),
 	};
 	/* ours, and still the same after all was read: the hint may be late, the record used again */
-	if (md >= (uint32_t)p->view.limits.max_mds || l->op != i || l->op_gen != op->gen ||
-	    l->peer != p->there || j->length > op->length ||
-	    (op->kind == PTL_REQ_GET && j->length != op->mlength) || !sound(j))
+	if (md >= p->view.mds || l->op != i || l->op_gen != op->gen || l->peer != p->there ||
+	    j->length > op->length || (op->kind == PTL_REQ_GET && j->length != op->mlength) ||
+	    !sound(j))
 		return false;
 	atomic_thread_fence(memory_order_acquire);
 	if (__atomic_load_n(&l->gen, __ATOMIC_ACQUIRE) != j->gen)
@@ -836,7 +837,7 @@ static bool step_ops(struct shm *s, uint32_t i, bool help)
 
 	x.n = 0;
 	x.bytes = 0;
-	for (int looks = 0; i < v->nops && looks < LOOKS_MOST; looks++) {
+	for (int looks = 0; i < v->ops && looks < LOOKS_MOST; looks++) {
 		uint32_t next = v->op[i].next;
 
 		any |= as_initiator(s, i, help, &j) && step(&j, &x);

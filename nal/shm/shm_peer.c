@@ -8,9 +8,11 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/log.h"
 #include "nal/shm/shm.h"
 #include "portals/debug.h"
 
@@ -70,15 +72,38 @@ static bool channel_free(const struct shm *s, uint32_t i)
 	return true;
 }
 
+/* A channel's ring is mapped when it is first used. */
+static bool have_ring(struct shm *s, uint32_t i)
+{
+	int err;
+
+	if (i >= s->area->channels) {
+		base_warn("there is shared memory for messages from %u processes and no more%s",
+			  s->area->channels,
+			  i < SHM_CHANNELS ? "; raise `ulimit -f`, or set PTL_SHM_RING_KIB and "
+					     "PTL_SHM_PIPE_KIB to less"
+					   : "");
+		return false;
+	}
+	err = s->in[i].lines ? 0 : shm_ring_init(&s->in[i], &s->ni->view, s->ni->view.fd, i);
+	if (err)
+		base_warn("no shared memory for messages from another process: %s; raise "
+			  "`ulimit -v`, or set TMPDIR to where there is more room",
+			  strerror(-err));
+	return !err;
+}
+
 struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 {
 	struct ptl_stat_peer *st;
 	struct shm_peer *p;
 	uint32_t i = 0;
 
-	while (i < SHM_CHANNELS && !channel_free(s, i))
+	while (i < s->area->channels && !channel_free(s, i))
 		i++;
-	p = i < SHM_CHANNELS ? calloc(1, sizeof(*p)) : NULL;
+	if (!have_ring(s, i))
+		return NULL;
+	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
 	p->index = i;
@@ -165,12 +190,38 @@ void shm_peer_look_at(struct shm *s, struct shm_peer *p)
 	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
 }
 
+/* One thread at a time. With its owner's lock it can become no longer again meanwhile, so that a thread that has that, and
+ * runs the engine, finds it as it is until it lets go. */
+bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
+{
+	int err = 0;
+
+	while (atomic_exchange_explicit(&p->following, true, memory_order_acquire))
+		sched_yield();
+	if (p->index == SHM_SELF) {
+		p->view = s->ni->view;
+	} else if (!ptl_region_followed(&p->view)) {
+		err = ptl_region_follow(&p->view);
+		ptl_region_tell(&p->view, p->there);
+	}
+	atomic_store_explicit(&p->following, false, memory_order_release);
+	if (err) {
+		if (!atomic_exchange(&p->given_up, true))
+			base_warn(
+				"cannot map all of the memory of process %d: %s; raise `ulimit -v`",
+				(int)p->pid, strerror(-err));
+		/* the helper threads of both see it */
+		shutdown(p->sock, SHUT_RDWR);
+	}
+	return !err;
+}
+
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view)
 {
 	struct ptl_stat_peer *st = &s->area->peer[p->index];
 
 	p->view = *view;
-	shm_ring_init(&p->out, &p->view, p->there);
+	ptl_region_tell(&p->view, p->there);
 	p->eager = p->out.count * SHM_LINE / 4;
 	p->state = SHM_LIVE;
 	if (p->index != SHM_SELF)
@@ -271,9 +322,11 @@ void shm_peer_reap(struct shm *s, bool all)
 			continue;
 		}
 		*at = p->next_gone;
-		shm_ring_reset(&s->in[p->index]);
-		if (p->index != SHM_SELF)
+		shm_ring_reset(&s->in[p->index], s->ni->view.bounded);
+		if (p->index != SHM_SELF) {
+			shm_ring_unmap(&p->out);
 			ptl_region_unmap(&p->view);
+		}
 		if (s->pidfd[p->index] >= 0)
 			close(atomic_exchange(&s->pidfd[p->index], -1));
 		if (p->sock >= 0)

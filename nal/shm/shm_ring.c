@@ -10,6 +10,7 @@
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/shared.h"
 #include "nal/shm/shm.h"
 
 static uint64_t round_pow2(uint64_t n)
@@ -51,16 +52,38 @@ static uint32_t pipe_bytes_wanted(void)
 	return (uint32_t)round_pow2((uint64_t)base_config()->ptl_shm_pipe_kib * 1024);
 }
 
-size_t shm_area_bytes(void)
+#define PIPE_LEAST (64u * 1024) /* where `ulimit -f` leaves little room */
+
+/* How large the channels of a region are that have `most` bytes in all; returns how many there are. The same for
+ * what these take. */
+static uint32_t channels_in(uint64_t most, uint32_t *ring_bytes, uint32_t *pipe_bytes)
 {
-	return page_up(sizeof(struct shm_area)) +
-	       SHM_CHANNELS * block_bytes(ring_bytes_wanted(), pipe_bytes_wanted());
+	uint64_t n;
+
+	*ring_bytes = ring_bytes_wanted();
+	*pipe_bytes = pipe_bytes_wanted();
+	while (*pipe_bytes > PIPE_LEAST &&
+	       SHM_CHANNELS * block_bytes(*ring_bytes, *pipe_bytes) > most)
+		*pipe_bytes /= 2;
+	n = most / block_bytes(*ring_bytes, *pipe_bytes);
+	return n < SHM_CHANNELS ? (uint32_t)n : SHM_CHANNELS;
 }
 
-void shm_area_init(struct shm_area *a)
+size_t shm_area_bytes(void)
 {
-	a->ring_bytes = ring_bytes_wanted();
-	a->pipe_bytes = pipe_bytes_wanted();
+	return page_up(sizeof(struct shm_area));
+}
+
+uint64_t shm_channel_bytes(uint64_t most)
+{
+	uint32_t ring, pipe, n = channels_in(most, &ring, &pipe);
+
+	return n * block_bytes(ring, pipe);
+}
+
+void shm_area_init(struct shm_area *a, const struct ptl_view *v)
+{
+	a->channels = channels_in(v->far_size, &a->ring_bytes, &a->pipe_bytes);
 }
 
 static bool pow2(uint32_t n)
@@ -70,32 +93,55 @@ static bool pow2(uint32_t n)
 
 int shm_area_check(const struct ptl_view *v)
 {
-	const struct shm_area *a = (const struct shm_area *)v->nal;
-	uint64_t size = v->arena_off - (uint64_t)(v->nal - (char *)v->r);
+	const struct shm_area *a;
 
-	if (size < sizeof(*a) || !pow2(a->ring_bytes) || !pow2(a->pipe_bytes) ||
-	    a->ring_bytes < 32768 || a->pipe_bytes < 4096 ||
-	    page_up(sizeof(*a)) + SHM_CHANNELS * block_bytes(a->ring_bytes, a->pipe_bytes) > size)
+	/* the channels' lengths are checked where they are used */
+	return v->size - (uint64_t)(v->nal - (char *)v->r) < sizeof(*a) ? -EPROTO : 0;
+}
+
+int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel)
+{
+	struct shm_area *a = (struct shm_area *)v->nal;
+	/* once: the region may be a peer's */
+	uint32_t ring = __atomic_load_n(&a->ring_bytes, __ATOMIC_RELAXED);
+	uint32_t pipe = __atomic_load_n(&a->pipe_bytes, __ATOMIC_RELAXED);
+	uint64_t bytes = block_bytes(ring, pipe);
+	char *block;
+	int err;
+
+	if (!pow2(ring) || !pow2(pipe) || ring < SHM_RING_LEAST || pipe < 4096)
 		return -EPROTO;
+	/* a peer's own memory is its own business */
+	err = fd == v->fd ? base_shared_reserve(fd, v->far_off + channel * bytes, bytes) : 0;
+	if (err)
+		return err;
+	block = ptl_region_piece(v, fd, channel * bytes, bytes);
+	if (!block)
+		return -errno;
+	memset(r, 0, sizeof(*r));
+	r->ch = &a->channel[channel];
+	r->lines = block;
+	r->dirty = (uint64_t *)(void *)(block + ring);
+	r->pipe = block + ring + dirty_bytes(ring);
+	r->count = ring / SHM_LINE;
+	r->chunk = pipe / SHM_SLOTS;
+	r->lap = SHM_LAP_LEAST;
 	return 0;
 }
 
-void shm_ring_init(struct shm_ring *r, const struct ptl_view *v, uint32_t channel)
+static size_t mapped_bytes(const struct shm_ring *r)
 {
-	struct shm_area *a = (struct shm_area *)v->nal;
-	char *block =
-		v->nal + page_up(sizeof(*a)) + channel * block_bytes(a->ring_bytes, a->pipe_bytes);
-
-	r->ch = &a->channel[channel];
-	r->lines = block;
-	r->dirty = (uint64_t *)(void *)(block + a->ring_bytes);
-	r->pipe = block + a->ring_bytes + dirty_bytes(a->ring_bytes);
-	r->count = a->ring_bytes / SHM_LINE;
-	r->chunk = a->pipe_bytes / SHM_SLOTS;
-	r->lap = SHM_LAP_LEAST;
+	return block_bytes(r->count * SHM_LINE, r->chunk * SHM_SLOTS);
 }
 
-void shm_ring_reset(struct shm_ring *r)
+void shm_ring_unmap(struct shm_ring *r)
+{
+	if (r->lines)
+		munmap(r->lines, mapped_bytes(r));
+	r->lines = NULL;
+}
+
+void shm_ring_reset(struct shm_ring *r, bool bounded)
 {
 	struct shm_channel *ch = r->ch;
 
@@ -111,8 +157,5 @@ void shm_ring_reset(struct shm_ring *r)
 	memset(ch->slot, 0, sizeof(ch->slot));
 	atomic_store_explicit(&ch->slots_busy, 0, memory_order_relaxed);
 	memset(&ch->spliced, 0, sizeof(ch->spliced));
-	madvise(r->lines,
-		r->count * (size_t)SHM_LINE + dirty_bytes(r->count * SHM_LINE) +
-			(size_t)r->chunk * SHM_SLOTS,
-		MADV_REMOVE);
+	base_shared_clear(r->lines, mapped_bytes(r), bounded);
 }

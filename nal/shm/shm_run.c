@@ -119,12 +119,19 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	ptl_ni_fail_t fail = PTL_NI_FAIL;
 	uint32_t i = PTL_NIL;
 
+	if (!x->memory)
+		shm_peer_follow(x->s, x->p);
 	/* without a record of the initiator's there is no data to be had */
 	if (!ptl_op_valid(initiator, l->op, l->op_gen)) {
 		fail = PTL_NI_PROTOCOL;
 	} else {
 		shm_long_chunks(l, l->kind == PTL_REQ_GET ? x->to : x->from);
 		i = ptl_landing_alloc(x->e, l);
+		/* the owner can make room for more */
+		if (i == PTL_NIL && x->e->undo && ptl_may_grow(x->e->v, PTL_PART_LAND)) {
+			x->denied = x->dear = true;
+			return;
+		}
 		if (i != PTL_NIL && !x->e->undo)
 			shm_way_began(x->s, x->p);
 	}
@@ -425,8 +432,7 @@ static void APART take_fetched(struct run *x, const struct shm_msg *m)
 	ptl_ni_fail_t fail = (ptl_ni_fail_t)m->hdr_data;
 
 	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender ||
-	    l->md >= (uint32_t)x->e->v->limits.max_mds ||
-	    (l->kind != PTL_REQ_PUT && l->kind != PTL_REQ_GET)) {
+	    l->md >= x->e->v->mds || (l->kind != PTL_REQ_PUT && l->kind != PTL_REQ_GET)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, 0);
 		return;
 	}
@@ -851,7 +857,8 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
-	if (!shm_may_run(p)) { /* its events have got handlers meanwhile */
+	/* its events have got handlers meanwhile; or we cannot reach all of it, and it has to do without us */
+	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
 		shm_link_bell(p);
 		return;
@@ -860,7 +867,7 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 	p->view.r->stat.counts[PTL_COUNT_RUN_BY_PEER] += n;
 	p->run_for += n;
 	if (x.denied) {
-		ptl_rollback(&p->view);
+		ptl_rollback(&p->view, p->view.r->shift[p->there]);
 		p->refused = !x.dear;
 	}
 	ptl_unlock_plain(p->view.r);

@@ -25,8 +25,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* whatever it says, a header that passes must lie within what is mapped */
 	if (ptl_region_check(&v, &r, sizeof(r)) == 0)
 		abort();
-	if (ptl_region_check(&v, &r, r.stat.region_size) == 0 &&
-	    (r.arena_off + r.arena_size > r.stat.region_size || r.slot_off > r.more_off))
+	if (ptl_region_check(&v, &r, r.stat.region_size) < 0)
+		return 0;
+	if (r.far_off + r.far_size > r.stat.region_size || v.size > r.part_off[0])
 		abort();
+	for (int k = 0; k < PTL_PARTS; k++)
+		if (r.part_off[k] + r.part_size[k] > r.far_off)
+			abort();
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -25,18 +26,27 @@ static struct ptl_engine engine;
 static uint32_t made; /* entries ever made; none is made twice */
 static int fd;
 
-static int set_up(void **state)
+static int create(int entries)
 {
-	const ptl_ni_limits_t limits = { .max_mes = MES,
-					 .max_mds = MES,
+	const ptl_ni_limits_t limits = { .max_mes = entries,
+					 .max_mds = entries,
 					 .max_eqs = 1,
 					 .max_ac_index = 0,
 					 .max_pt_index = PORTALS - 1 };
+	char why[200];
 
-	(void)state;
 	made = 0;
 	engine = (struct ptl_engine){ .v = &v };
-	return ptl_region_create(&v, &limits, 4096, &fd);
+	if (ptl_region_create(&v, &limits, 4096, 0, &fd, why, sizeof(why)) < 0)
+		return -1;
+	ptl_region_tell(&v, 0);
+	return 0;
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return create(MES);
 }
 
 static int tear_down(void **state)
@@ -52,7 +62,7 @@ static uint32_t make(uint32_t pt, ptl_process_id_t id, uint64_t bits, uint64_t i
 {
 	uint32_t i = made++;
 
-	assert_true(i < MES);
+	assert_true(i < v.mes);
 	v.slot[i].me.match_bits = bits;
 	v.slot[i].me.ignore_bits = ignore;
 	v.slot[i].me.id = id;
@@ -395,13 +405,57 @@ static void an_unlinking_can_be_undone(void **state)
 	ptl_match_unlink(&engine, last + 1);
 	assert_int_equal(v.pt[0].count, 0);
 	assert_int_equal(v.pt[0].tuples, 0);
-	ptl_rollback(&v);
+	ptl_rollback(&v, v.r->shift[0]);
 	sound();
 	assert_int_equal(v.pt[0].count, 2);
 	assert_int_equal(v.pt[0].tuples, 1);
 	assert_int_equal(found(0, 0), 0);
 	assert_int_equal(found(0, 101), last);
 	assert_int_equal(found(1, 0), last + 1);
+}
+
+/* A process that had less of the region mapped, and all of it elsewhere than its owner. */
+static void what_others_did_is_undone_in_what_came_later(void **state)
+{
+	struct ptl_engine other = { 0 };
+	struct ptl_view w;
+	uint32_t mes;
+
+	assert_int_equal(tear_down(state), 0);
+	assert_int_equal(create(1 << 16), 0);
+	assert_int_equal(ptl_region_map(&w, fd), 0);
+	mes = made = w.mes;
+	assert_true(mes < 1 << 16);
+	assert_true(ptl_grow_slots(&v));
+	append(0, 1, 0);
+	assert_false(ptl_region_followed(&w));
+	assert_int_equal(ptl_region_follow(&w), 0);
+	assert_true(ptl_region_followed(&w));
+	assert_true(w.mes > mes && w.slot != v.slot);
+	ptl_region_tell(&w, 5);
+	other = (struct ptl_engine){ .v = &w, .undo = &w.r->undo };
+	ptl_match_unlink(&other, mes);
+	assert_int_equal(v.pt[0].count, 0);
+	assert_int_equal(found(0, 1), PTL_NIL);
+	ptl_rollback(&v, v.r->shift[5]);
+	assert_int_equal(v.pt[0].count, 1);
+	assert_int_equal(found(0, 1), mes);
+	ptl_region_unmap(&w);
+}
+
+/* What a header says that others may have scribbled on is not mapped. */
+static void a_part_is_no_longer_than_it_can_be(void **state)
+{
+	struct ptl_view w;
+
+	assert_int_equal(tear_down(state), 0);
+	assert_int_equal(create(1 << 16), 0);
+	assert_int_equal(ptl_region_map(&w, fd), 0);
+	v.r->part_now[PTL_PART_SLOT] = 1ull << 40;
+	atomic_fetch_add(&v.r->grown, 1);
+	assert_int_equal(ptl_region_follow(&w), -EPROTO);
+	ptl_region_unmap(&w);
+	assert_int_equal(ptl_region_map(&w, fd), -EPROTO);
 }
 
 /* ---- all of it at random -------------------------------------------------------------------------------- */
@@ -447,6 +501,8 @@ int main(void)
 		CASE(a_broken_portal_does_no_harm),
 		CASE(looking_ahead_takes_any_message),
 		CASE(an_unlinking_can_be_undone),
+		CASE(what_others_did_is_undone_in_what_came_later),
+		CASE(a_part_is_no_longer_than_it_can_be),
 		CASE(nothing_comes_apart),
 	};
 

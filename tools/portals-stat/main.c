@@ -28,9 +28,16 @@
 static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 static const char *const count_text[] = { PTL_COUNT_TABLE(TEXT) };
 
+#define PAGE 4096ull
+
 struct region {
-	const struct ptl_stat *s;
-	size_t size;
+	const struct ptl_stat *s; /* the beginning of r */
+	const struct ptl_region *r;
+	int fd;
+	uint64_t size; /* of the file */
+	/* what else of it is mapped */
+	void *table;
+	size_t table_bytes;
 };
 
 static void usage(FILE *to)
@@ -57,12 +64,23 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A table of the region, NULL if it would not lie within it. */
-static const void *table(const struct region *r, uint64_t off, uint64_t n, size_t size)
+/* A table of the region, NULL if it would not lie within it or cannot be mapped. Stays mapped until the next. */
+static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size)
 {
+	uint64_t page = off & ~(PAGE - 1);
+
+	if (r->table)
+		munmap(r->table, r->table_bytes);
+	r->table = NULL;
+	n = n ? n : 1; /* an empty one is one, too */
 	if (off > r->size || n > (r->size - off) / size)
 		return NULL;
-	return (const char *)r->s + off;
+	r->table_bytes = n * size + (off - page);
+	r->table = mmap(NULL, r->table_bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, r->fd,
+			(off_t)page);
+	if (r->table == MAP_FAILED)
+		r->table = NULL;
+	return r->table ? (const char *)r->table + (off - page) : NULL;
 }
 
 /* ---- parts ------------------------------------------------------------------------------------ */
@@ -74,7 +92,7 @@ static const char *address(uint32_t nid)
 	return inet_ntoa(a);
 }
 
-static void show_peers(const struct region *r)
+static void show_peers(struct region *r)
 {
 	const struct ptl_stat_peer *p = table(r, r->s->peer_off, r->s->peer_high, sizeof(*p));
 
@@ -89,7 +107,7 @@ static void show_peers(const struct region *r)
 							   : " through shared memory");
 }
 
-static void show_net_peers(const struct region *r, int net)
+static void show_net_peers(struct region *r, int net)
 {
 	const struct ptl_stat_peer *p =
 		table(r, r->s->net_peer_off[net], r->s->net_peer_high[net], sizeof(*p));
@@ -119,13 +137,13 @@ static void show_block(const struct ptl_slot *slot, uint32_t i, uint32_t mes)
 	       md->state & PTL_OBJ_INACTIVE ? "FULL" : "full", md->max_size);
 }
 
-static void show_blocks(const struct region *r)
+static void show_blocks(struct region *r)
 {
-	const ptl_ni_limits_t *limits = &r->s->limits;
-	uint32_t mds = (uint32_t)limits->max_mds, mes = (uint32_t)limits->max_mes;
-	const struct ptl_region *rg = table(r, 0, 1, sizeof(*rg));
-	const struct ptl_slot *slot =
-		rg ? table(r, rg->slot_off, mds > mes ? mds : mes, sizeof(*slot)) : NULL;
+	const struct ptl_region *rg = r->r;
+	/* as many as there is room for at the moment */
+	uint32_t n = (uint32_t)(rg->part_now[PTL_PART_SLOT] / sizeof(struct ptl_slot));
+	uint32_t mds = n, mes = n;
+	const struct ptl_slot *slot = table(r, rg->part_off[PTL_PART_SLOT], n, sizeof(*slot));
 
 	if (!slot)
 		return;
@@ -136,7 +154,7 @@ static void show_blocks(const struct region *r)
 		show_block(slot, i, mes);
 }
 
-static void show_queues(const struct region *r)
+static void show_queues(struct region *r)
 {
 	const struct ptl_eq *q = table(r, r->s->eq_off, r->s->eq_high, sizeof(*q));
 
@@ -157,7 +175,7 @@ static const char *kind_text(unsigned int kind)
 	return kind < 4 ? text[kind] : "?";
 }
 
-static void show_operations(const struct region *r)
+static void show_operations(struct region *r)
 {
 	const struct ptl_op *op = table(r, r->s->op_off, r->s->op_high, sizeof(*op));
 	const struct ptl_op *oldest = NULL;
@@ -193,7 +211,7 @@ static void show_counts(const struct ptl_stat *s)
 			printf("  %14" PRIu64 " dropped: %s\n", s->drops[i], drop_text[i]);
 }
 
-static void show(const struct region *r)
+static void show(struct region *r)
 {
 	const struct ptl_stat *s = r->s;
 
@@ -221,27 +239,47 @@ static void show(const struct region *r)
 
 /* ---- finding the regions ---------------------------------------------------------------------- */
 
+static void unmap_region(struct region *r)
+{
+	if (r->table)
+		munmap(r->table, r->table_bytes);
+	munmap((void *)(uintptr_t)r->r, sizeof(*r->r));
+	close(r->fd);
+}
+
 static bool map_region(const char *path, struct region *r)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	void *at = MAP_FAILED;
 
-	if (fd < 0)
+	*r = (struct region){ .fd = open(path, O_RDONLY | O_CLOEXEC) };
+	if (r->fd < 0)
 		return false;
-	if (fstat(fd, &st) == 0 && (size_t)st.st_size >= sizeof(*r->s))
-		at = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0);
-	close(fd);
-	if (at == MAP_FAILED)
+	if (fstat(r->fd, &st) == 0 && (size_t)st.st_size >= sizeof(*r->r))
+		at = mmap(NULL, sizeof(*r->r), PROT_READ, MAP_SHARED | MAP_NORESERVE, r->fd, 0);
+	if (at == MAP_FAILED) {
+		close(r->fd);
 		return false;
-	r->s = at;
-	r->size = (size_t)st.st_size;
+	}
+	r->r = at;
+	r->s = &r->r->stat;
+	r->size = (uint64_t)st.st_size;
 	if (r->s->magic == PTL_STAT_MAGIC && r->s->version == PTL_STAT_VERSION)
 		return true;
 	if (r->s->magic == PTL_STAT_MAGIC)
 		fprintf(stderr, "portals-stat: %s is of another version of Postern\n", path);
-	munmap(at, r->size);
+	unmap_region(r);
 	return false;
+}
+
+/* Is this, which /proc says of a descriptor, a region? A memfd, or a deleted file (base/shared.h). */
+static bool is_region(const char *target)
+{
+	const char *memfd = "/memfd:" PTL_STAT_MEMFD;
+	const char *name = strrchr(target, '/');
+
+	return strncmp(target, memfd, strlen(memfd)) == 0 ||
+	       (name && strncmp(name + 1, PTL_STAT_MEMFD "-", sizeof(PTL_STAT_MEMFD)) == 0);
 }
 
 /* Shows every interface of the process; their number, or -1 having said why. */
@@ -256,10 +294,13 @@ static int show_process(long pid)
 	snprintf(dir, sizeof(dir), "/proc/%ld/fd", pid);
 	d = opendir(dir);
 	if (!d) {
-		fprintf(stderr, "portals-stat: process %ld: %s%s\n", pid, strerror(errno),
-			errno == EACCES   ? "; it belongs to another user"
-			: errno == ENOENT ? " (no such process)"
-					  : "");
+		int err = errno;
+
+		fprintf(stderr, "portals-stat: process %ld: %s%s\n", pid, strerror(err),
+			access("/proc/self", F_OK) < 0 ? "; /proc is not mounted"
+			: err == EACCES                ? "; it belongs to another user"
+			: err == ENOENT                ? " (no such process)"
+						       : "");
 		return -1;
 	}
 	while ((e = readdir(d))) {
@@ -270,12 +311,10 @@ static int show_process(long pid)
 		if (len <= 0)
 			continue;
 		target[len] = 0;
-		if (strncmp(target, "/memfd:" PTL_STAT_MEMFD, sizeof("/memfd:" PTL_STAT_MEMFD) - 1))
-			continue;
-		if (!map_region(path, &r))
+		if (!is_region(target) || !map_region(path, &r))
 			continue;
 		show(&r);
-		munmap((void *)(uintptr_t)r.s, r.size);
+		unmap_region(&r);
 		n++;
 	}
 	closedir(d);
