@@ -1,42 +1,63 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See segment.h: a sealed memfd, reached by the others through /proc. That needs the rights that
- * cross-memory attach needs, too; and a process that sees other numbers of processes (a namespace of its own)
- * finds no memory there, or one that begins with another token.
+ * See segment.h: a file without a name (base/shared.h), reached by the others through /proc, or where that is not
+ * mounted by pidfd_getfd(2). Both need rights that cross-memory attach needs, too; and a process that sees other
+ * numbers of processes (a namespace of its own) finds no memory there, or one that begins with another token.
  */
 #include "mpi_shim/segment.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
-#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-static void *map(int fd, size_t bytes)
-{
-	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+#include "base/shared.h"
 
-	return memory == MAP_FAILED ? NULL : memory;
+static _Thread_local char why[320];
+
+const char *mpi_segment_why(void)
+{
+	return why;
+}
+
+static void *failed(const char *what, int err)
+{
+	snprintf(why, sizeof(why), "%s: %s%s", what, strerror(err),
+		 err == ENOMEM   ? "; raise `ulimit -v`"
+		 : err == EMFILE ? "; raise `ulimit -n`"
+				 : "");
+	return NULL;
 }
 
 void *mpi_segment_offer(size_t bytes, struct mpi_segment_note *note)
 {
 	uint64_t *memory = NULL, token = 0;
-	int fd = memfd_create("postern-mpi", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int fd, err;
 
 	*note = (struct mpi_segment_note){ .token = 0 };
+	why[0] = 0;
+	fd = base_shared_make("postern-mpi", bytes, bytes, why, sizeof(why));
 	if (fd < 0)
 		return NULL;
-	if (getrandom(&token, sizeof(token), 0) == sizeof(token) && token &&
-	    ftruncate(fd, (off_t)bytes) == 0 &&
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0)
-		memory = map(fd, bytes);
+	err = base_shared_reserve(fd, 0, bytes);
+	if (err)
+		failed("shared memory", -err);
+	else if (!(memory = base_shared_map(fd, 0, bytes)))
+		failed("mapping shared memory", errno);
+	if (memory && getrandom(&token, sizeof(token), 0) != sizeof(token)) {
+		mpi_segment_leave(memory, bytes);
+		memory = failed("getrandom", errno);
+	}
 	if (!memory) {
 		close(fd);
 		return NULL;
 	}
+	token |= 1; /* 0 means that there is none */
 	*memory = token;
 	*note = (struct mpi_segment_note){ .token = token, .pid = (int32_t)getpid(), .fd = fd };
 	return memory;
@@ -48,37 +69,59 @@ void mpi_segment_settle(const struct mpi_segment_note *note)
 		close(note->fd);
 }
 
-/* What cannot shrink while it is mapped, is long enough, and begins with the token. */
-static void *map_if_right(int fd, size_t bytes, uint64_t token)
+/* A descriptor of another process. -1: errno and why say it. */
+static int descriptor_of(pid_t pid, int theirs)
 {
-	struct stat st;
-	int seals = fcntl(fd, F_GET_SEALS);
-	uint64_t *memory;
+	char path[64];
+	int fd, pidfd, err;
 
-	if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstat(fd, &st) != 0 ||
-	    (uint64_t)st.st_size < bytes)
-		return NULL;
-	memory = map(fd, bytes);
-	if (memory && *memory != token) {
-		munmap(memory, bytes);
-		return NULL;
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, theirs);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	err = errno;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd >= 0) {
+		fd = (int)syscall(SYS_pidfd_getfd, pidfd, theirs, 0);
+		close(pidfd);
 	}
-	return memory;
+	if (fd >= 0)
+		return fd;
+	if (access("/proc/self", F_OK) < 0)
+		snprintf(why, sizeof(why),
+			 "the memory of process %d cannot be reached: /proc is not mounted, and "
+			 "pidfd_getfd: %s",
+			 (int)pid, strerror(errno));
+	else
+		snprintf(why, sizeof(why), "the memory of process %d cannot be reached: %s: %s",
+			 (int)pid, path, strerror(err));
+	return -1;
 }
 
 void *mpi_segment_join(size_t bytes, const struct mpi_segment_note *note)
 {
-	char path[64];
-	void *memory;
+	uint64_t *memory = NULL;
 	int fd;
 
-	if (!note->token)
+	why[0] = 0;
+	if (!note->token) {
+		snprintf(why, sizeof(why), "the first rank of the node has no memory to share");
 		return NULL;
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)note->pid, (int)note->fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	}
+	fd = descriptor_of(note->pid, note->fd);
 	if (fd < 0)
 		return NULL;
-	memory = map_if_right(fd, bytes, note->token);
+	if (!base_shared_sound(fd, bytes))
+		snprintf(why, sizeof(why), "process %d offers other memory than it said",
+			 (int)note->pid);
+	else if (!(memory = base_shared_map(fd, 0, bytes)))
+		failed("mapping shared memory", errno);
+	if (memory && *memory != note->token) {
+		mpi_segment_leave(memory, bytes);
+		memory = NULL;
+		snprintf(why, sizeof(why), "process %d is another one than was meant",
+			 (int)note->pid);
+	}
 	close(fd);
 	return memory;
 }

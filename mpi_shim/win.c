@@ -18,6 +18,7 @@
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/rma.h"
 #include "mpi_shim/rma_near.h"
+#include "mpi_shim/segment.h"
 #include "mpi_shim/team.h"
 
 /* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an address, too. */
@@ -212,8 +213,10 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 		if (!mapped && mpi_win_one_node(win))
 			part->error = mpi_fail(MPI_ERR_NO_MEM,
 					       "no memory for a window of %lld bytes "
-					       "on this rank, shared with the others'",
-					       (long long)win->bytes);
+					       "on this rank, shared with the others': %s",
+					       (long long)win->bytes,
+					       *mpi_segment_why() ? mpi_segment_why()
+								  : "another rank has none");
 		else if (!mapped)
 			part->error = mpi_fail(MPI_ERR_RMA_SHARED,
 					       "the ranks of the window cannot share memory; "

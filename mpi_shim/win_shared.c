@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/shared.h"
 #include "mpi_shim/coll.h"
 #include "mpi_shim/segment.h"
 #include "mpi_shim/win.h"
@@ -116,6 +117,9 @@ static void fill_in(struct mpi_win *win, const struct layout *l, bool data, cons
 	}
 	if (l->alone)
 		win->control = mpi_win_self(win)->control;
+	/* what is this rank's own is in its core file as all of its data are */
+	if (data)
+		base_shared_show(start + offset[win->rank], (size_t)win->target[win->rank].size);
 }
 
 /* All ranks have it, or none. */
