@@ -197,6 +197,51 @@ directory() {
 	need status_is 0
 	need sorted_out_is "$(printf '%s\n' "$dir/sub" "$PWD" | sort)"
 }
+here() {
+	run -n 2 -host "$1" -arch "$(uname -m)" true
+	need status_is 0
+	need err_is_empty
+}
+not_here() {
+	run -host "$1" true
+	need status_is 2
+	need err_has 'all ranks run on this machine, for others use mpiexec.hydra'
+}
+search() {
+	mkdir -p "$dir/bin"
+	printf '#!/bin/sh\necho found $PMI_RANK\n' >"$dir/bin/only-here"
+	chmod 755 "$dir/bin/only-here"
+	run -n 2 -path "$dir/none:$dir/bin" only-here
+	need status_is 0
+	need sorted_out_is $'found 0\nfound 1'
+	run -path "$dir/bin" sh -c true
+	need status_is 127
+	need err_has "cannot start sh: no such program in -path $dir/bin"
+}
+# soft N SET RANKS
+soft() {
+	run -n "$1" -soft "$2" sh -c 'echo $PMI_SIZE'
+	need status_is 0
+	need out_lines "$3" "^$3\$"
+}
+configfile() {
+	cat >"$dir/config" <<-'END'
+		# two programs
+
+		-n 2 sh -c 'echo "a $ONE $PMI_RANK"'
+		  # the second
+		-env ONE "b  c" sh \
+		  -c 'echo "$ONE $PMI_RANK"'
+	END
+	run -genv ONE x -configfile "$dir/config"
+	need status_is 0
+	need sorted_out_is $'a x 0\na x 1\nb  c 2'
+}
+bad_configfile() {
+	printf '%s\n' "$1" >"$dir/config"
+	usage_error -configfile "$dir/config"
+	need err_has "$2"
+}
 standard_input() {
 	status=0
 	printf 'one\ntwo\n' | timeout 60 "$mpiexec" -n 3 sh -c 'cat | sed "s/^/$PMI_RANK /"' \
@@ -231,6 +276,26 @@ check 'PMI_JOBID: one in a job, another in the next' job_id
 check "an outer launcher's variables are replaced" inside_another
 check 'PATH set by -env finds the program' path_from_env
 check '-wdir for one program' directory
+check '-host: localhost' here localhost
+check '-host: by name' here "$(uname -n)"
+check '-host: by address' here 127.0.0.1
+check '-host: several names' here "localhost:4,127.0.0.1,$(uname -n)"
+check '-host: another machine' not_here 192.0.2.1
+check '-host: one of several is another machine' not_here localhost,192.0.2.1
+check '-arch of another kind' usage_error -arch pdp11 true
+check '-path is searched' search
+check '-soft: the most' soft 5 1:5 5
+check '-soft: the largest that fits' soft 5 2:8:2 4
+check '-soft: downwards' soft 5 8:2:-3 5
+check '-soft: several' soft 3 0,2,-7,4:9 2
+check '-soft: none that fits' usage_error -n 2 -soft 3:9 true
+check '-soft: no set' usage_error -n 2 -soft 1:x true
+check '-configfile' configfile
+check '-configfile that is not there' usage_error -configfile "$dir/none"
+check '-configfile with something behind it' usage_error -configfile /dev/null true
+check '-configfile without words' bad_configfile '# no' 'there is nothing in it'
+check '-configfile with an open quotation' bad_configfile "true 'x" 'a quotation does not end'
+check '-configfile that names a file' bad_configfile "-configfile $dir/config" 'names another'
 check 'standard input goes to rank 0 alone' standard_input
 check 'a rank has no files of mpiexec' clean_files
 check 'a rank has the signal mask and dispositions of the caller' clean_signals

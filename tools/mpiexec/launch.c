@@ -85,6 +85,26 @@ static int child_env(const struct launch *what, int pmi_fd)
 	return err;
 }
 
+/* As execvp does with PATH. */
+static void exec_in(const char *path, char **argv)
+{
+	int err = ENOENT;
+
+	do {
+		size_t len = strcspn(path, ":");
+		char file[4096];
+
+		if (snprintf(file, sizeof(file), "%.*s/%s", len ? (int)len : 1, len ? path : ".",
+			     argv[0]) < (int)sizeof(file)) {
+			execv(file, argv);
+			if (errno != ENOENT && errno != ENOTDIR)
+				err = errno;
+		}
+		path += len;
+	} while (*path++);
+	errno = err;
+}
+
 static void __attribute__((noreturn))
 child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 {
@@ -112,7 +132,10 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 	sigaction(SIGPIPE, &what->state->sigpipe, NULL);
 	sigaction(SIGXFSZ, &what->state->sigxfsz, NULL);
 	loop_signals_back();
-	execvp(argv[0], argv);
+	if (what->app->path && !strchr(argv[0], '/'))
+		exec_in(what->app->path, argv);
+	else
+		execvp(argv[0], argv);
 	child_fail(ends, STEP_EXEC);
 }
 
@@ -175,6 +198,9 @@ static int explain_exec(const struct launch *what, int err)
 			    "names "
 			    "in its first line, or its dynamic loader, is missing",
 			    program);
+		else if (what->app->path && !strchr(program, '/'))
+			say("cannot start %s: no such program in -path %s", program,
+			    what->app->path);
 		else if (strchr(program, '/'))
 			say("cannot start %s: %m; give the path of a program", program);
 		else

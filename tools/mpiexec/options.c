@@ -10,7 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 
+#include "tools/mpiexec/host.h"
 #include "tools/mpiexec/options.h"
 
 enum { USAGE_ERROR = 2 };
@@ -24,6 +26,11 @@ static const char help[] =
 	"  -n N, -np N           start N ranks of it (default 1)\n"
 	"  -env NAME VALUE       set an environment variable\n"
 	"  -wdir DIR             start it in this directory\n"
+	"  -path DIR[:DIR...]    look for it there\n"
+	"  -soft SET             the largest number in the set up to N will do: A, A:B, "
+	"A:B:STEP,...\n"
+	"  -host NAME, -arch NAME\n"
+	"                        this machine or kind of machine, as all ranks run here\n"
 	"for the whole job\n"
 	"  -genv NAME VALUE      set an environment variable for all ranks\n"
 	"  --bind-to share|core|none\n"
@@ -35,6 +42,9 @@ static const char help[] =
 	"  -l, -prefix-rank      write \"[rank] \" before every line of output\n"
 	"  --keep-going          let the others run on when a rank dies or fails\n"
 	"  --timeout SECONDS     end the job after that time, with exit status 124\n"
+	"  -configfile FILE      read the rest from a file, where each line is what stands "
+	"between\n"
+	"                        two colons\n"
 	"  --help, --version\n"
 	"\n"
 	"The exit status is that of the first rank that failed, 128 + N if signal N killed it,\n"
@@ -136,6 +146,99 @@ static bool set_bind(struct args *args, struct options *opt, const char *value)
 	return true;
 }
 
+static bool check_host(struct args *args, const char *value)
+{
+	if (!value)
+		return fail(args, "-host needs the name of this machine", NULL);
+	return host_is_here(value) || fail(args,
+					   "all ranks run on this machine, for others use "
+					   "mpiexec.hydra or srun --mpi=pmi2; -host names another",
+					   value);
+}
+
+static bool check_arch(struct args *args, const char *value)
+{
+	struct utsname names;
+
+	if (value && !uname(&names) && strcmp(value, names.machine))
+		return fail(args, "-arch does not name what this machine is", value);
+	return value ? true : fail(args, "-arch needs a kind of machine", NULL);
+}
+
+/* Takes "A", "A:B" or "A:B:STEP" off *text. */
+static bool take_triplet(const char **text, long *first, long *last, long *step)
+{
+	long *numbers[] = { first, last, step };
+	int n = 0;
+
+	*step = 1;
+	do {
+		char *end;
+
+		*numbers[n] = strtol(*text, &end, 10);
+		if (end == *text || labs(*numbers[n]) > 1000000000)
+			return false;
+		*text = end;
+	} while (**text == ':' && ++n < 3 && (*text)++);
+	if (!n)
+		*last = *first;
+	return (!**text || **text == ',') && *step;
+}
+
+/* The largest number up to the one that was asked for, out of the set (MPI-4 §11.8.4). */
+static bool apply_soft(struct args *args, struct app *app)
+{
+	const char *text = app->soft;
+	long best = 0;
+
+	do {
+		long first, last, step, top;
+
+		if (!take_triplet(&text, &first, &last, &step))
+			return fail(args,
+				    "-soft needs numbers or A:B or A:B:STEP, with commas between",
+				    app->soft);
+		if (step < 0) {
+			long count = last > first ? -1 : (first - last) / -step;
+
+			/* the same numbers from below */
+			if (count < 0)
+				continue;
+			last = first;
+			first = first + count * step;
+			step = -step;
+		}
+		top = last < app->ranks ? last : app->ranks;
+		if (top >= first && top - (top - first) % step > best)
+			best = top - (top - first) % step;
+	} while (*text++);
+	if (!best)
+		return fail(args, "-soft has no number of ranks up to -n", app->soft);
+	app->ranks = (int)best;
+	return true;
+}
+
+static bool read_configfile(struct args *args, struct options *opt, const char *value)
+{
+	char text[256];
+	int err;
+
+	if (!value || *args->next)
+		return fail(args, "-configfile needs a file, and nothing may follow", *args->next);
+	if (opt->file.words)
+		return fail(args, "a file named by -configfile names another", value);
+	err = configfile_read(&opt->file, value);
+	if (err) {
+		snprintf(text, sizeof(text), "cannot read the -configfile %.150s: %s", value,
+			 err == -EINVAL    ? "a quotation does not end"
+			 : err == -ENODATA ? "there is nothing in it"
+					   : strerror(-err));
+		return fail(args, text, NULL);
+	}
+	args->next = opt->file.words;
+	return true;
+}
+
 static bool parse_option(struct args *args, struct options *opt, struct app *app)
 {
 	const char *value = NULL;
@@ -146,6 +249,20 @@ static bool parse_option(struct args *args, struct options *opt, struct app *app
 		app->wdir = value;
 		return value ? true : fail(args, "-wdir needs a directory", NULL);
 	}
+	if (is_option(args, "path", &value)) {
+		app->path = value;
+		return value ? true : fail(args, "-path needs directories", NULL);
+	}
+	if (is_option(args, "soft", &value)) {
+		app->soft = value;
+		return value ? true : fail(args, "-soft needs a set of numbers", NULL);
+	}
+	if (is_option(args, "host", &value))
+		return check_host(args, value);
+	if (is_option(args, "arch", &value))
+		return check_arch(args, value);
+	if (is_option(args, "configfile", &value))
+		return read_configfile(args, opt, value);
 	if (is_option(args, "env", NULL))
 		return add_setting(args, &app->env, &app->n_env);
 	if (is_option(args, "genv", NULL))
@@ -183,6 +300,8 @@ static bool parse_app(struct args *args, struct options *opt)
 	app->argv = args->next;
 	while (*args->next && strcmp(*args->next, ":"))
 		args->next++;
+	if (app->soft && !apply_soft(args, app))
+		return false;
 	opt->ranks += app->ranks;
 	if (opt->ranks > MAX_RANKS)
 		return fail(args, "more than 16384 ranks", NULL);
@@ -209,5 +328,6 @@ void options_fini(struct options *opt)
 		free(opt->apps[i].env);
 	free(opt->apps);
 	free(opt->env);
+	configfile_free(&opt->file);
 	*opt = (struct options){ .ranks = 0 };
 }

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "tools/mpiexec/configfile.h"
+
 enum { MAX_RANKS = 16384 };
 
 struct setting {
@@ -18,6 +20,8 @@ struct setting {
 struct app {
 	int ranks;
 	const char *wdir;    /* NULL: the current one */
+	const char *path;    /* directories where the program is, parted by colons; NULL: PATH */
+	const char *soft;    /* NULL: so many and no other number */
 	char **argv;         /* ends with NULL; argv[0] is the program */
 	struct setting *env; /* -env, in order */
 	int n_env;
@@ -31,9 +35,10 @@ struct options {
 	struct setting *env; /* -genv, in order */
 	int n_env;
 	enum bind bind;
-	bool label;       /* "[rank] " before every line */
-	bool keep_going;  /* whatever happens to one rank */
-	double timeout_s; /* 0: none */
+	bool label;             /* "[rank] " before every line */
+	bool keep_going;        /* whatever happens to one rank */
+	double timeout_s;       /* 0: none */
+	struct configfile file; /* in which some of the texts are */
 };
 
 /*
