@@ -9,6 +9,7 @@
 #include <portals3_ext.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -79,12 +80,23 @@ static int open_portals(void)
 	return MPI_SUCCESS;
 }
 
+/*
+ * A rank that another one's end takes with it is killed, and what its C library has kept back is lost. So standard output
+ * goes line by line in a job, as it would to a terminal; what was made unbuffered stays so.
+ */
+static void print_by_line(void)
+{
+	if (base_config_is_set("PMI_FD") && __fbufsize(stdout) != 1)
+		setvbuf(stdout, NULL, _IOLBF, 0);
+}
+
 int mpi_world_init(int level)
 {
 	int err = open_portals();
 
 	if (err)
 		return err;
+	print_by_line();
 	mpi_world.level = level;
 	mpi_world.threaded = level == MPI_THREAD_MULTIPLE;
 	mpi_world.main_thread = pthread_self();

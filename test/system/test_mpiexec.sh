@@ -336,10 +336,62 @@ reader_gone() {
 	timeout 60 "$mpiexec" -l -n 2 yes 2>/dev/null | head -n 1 >"$dir/out"
 	[ "${PIPESTATUS[0]}" -ne 124 ] && grep -q '^\[[01]\] y$' "$dir/out"
 }
-direct_output() {
-	run -n 2 sh -c 'readlink /proc/self/fd/1'
+to_a_file() {
+	run -n 2 sh -c 'readlink /proc/self/fd/1 /proc/self/fd/2; echo said; echo told >&2'
 	need status_is 0
-	need out_is "$dir/out"$'\n'"$dir/out"
+	need out_lines 4 '^pipe:'
+	need out_lines 2 '^said$'
+	need err_lines 2 '^told$'
+}
+to_a_pipe() {
+	# ours, as without mpiexec
+	"$mpiexec" -n 2 sh -c 'readlink /proc/self/fd/1' 2>"$dir/err" </dev/null |
+		(readlink /proc/self/fd/0 && cat) >"$dir/out"
+	need [ "$(sort -u "$dir/out" | wc -l)" -eq 1 ]
+	need out_lines 3 '^pipe:'
+}
+no_room_for_pipes() {
+	ulimit -n 130
+	run -n 20 sh -c 'readlink /proc/self/fd/1'
+	need out_lines 20 '^pipe:'
+	run -n 30 sh -c 'readlink /proc/self/fd/1'
+	need status_is 0
+	need out_lines 30 "^$dir/out\$"
+}
+# Standard output and error are one file: the order of each rank's stays.
+in_order() {
+	status=0
+	timeout 60 "$mpiexec" -n 3 sh -c 'for i in 1 2 3 4 5 6 7 8; do echo $PMI_RANK a; echo $PMI_RANK b >&2; done' \
+		>"$dir/out" 2>&1 </dev/null || status=$?
+	need status_is 0
+	for rank in 0 1 2; do
+		need [ "$(grep "^$rank" "$dir/out" | tr -dc ab)" = abababababababab ]
+	done
+}
+# Usage: much_to_a_file 3|4: the file opened for writing, or to append to.
+much_to_a_file() {
+	status=0
+	: >"$dir/out"
+	exec 3<>"$dir/out"
+	exec 4>>"$dir/out"
+	timeout 60 "$mpiexec" -n 3 sh -c 'seq -f "$PMI_RANK %.0f" 200000' 2>"$dir/err" </dev/null \
+		1>&"$1" || status=$?
+	need status_is 0
+	# a part of a line may stand in another rank's, so count what there is
+	need [ "$(tr -d '\n' <"$dir/out" | wc -c)" -eq $((3 * $(seq -f "0 %.0f" 200000 | tr -d '\n' | wc -c))) ]
+	need [ "$(wc -l <"$dir/out")" -eq 600000 ]
+}
+file_is_full() {
+	# the ranks go on, and the exit status tells
+	status=0
+	(ulimit -f 2 && timeout 60 "$mpiexec" -n 2 sh -c 'head -c 100000 /dev/zero && head -c 100000 /dev/zero && : >"$0.$PMI_RANK"' \
+		"$dir/done" >"$dir/out" 2>"$dir/err" </dev/null) || status=$?
+	need status_is 1
+	need err_lines 1 'cannot write standard output: File too large; output is lost'
+	need err_lines 1 .
+	need [ -e "$dir/done.0" ]
+	need [ -e "$dir/done.1" ]
+	need [ "$(wc -c <"$dir/out")" -eq 2048 ]
 }
 last_words() {
 	# what a rank has written comes before the message about it
@@ -353,7 +405,13 @@ check '-l keeps a line together and ends the last one' partial_lines
 check '-l breaks very long lines' long_lines
 check '-l loses and mixes nothing when the reader is slow' much_output
 check '-l: the reader goes, so do the ranks' reader_gone
-check 'without -l the output is inherited' direct_output
+check 'what goes to a file goes through a pipe' to_a_file
+check 'or directly, where the limit of files allows no more' no_room_for_pipes
+check 'what goes to a pipe does so directly' to_a_pipe
+check 'the order of what goes to one file stays' in_order
+check 'a file loses nothing' much_to_a_file 3
+check 'a file that is appended to loses nothing' much_to_a_file 4
+check 'a file that takes no more is said, and the ranks go on' file_is_full
 check "a rank's last words come before the message" last_words
 
 # ---- binding -----------------------------------------------------------------------------------

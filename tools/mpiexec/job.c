@@ -303,18 +303,19 @@ static void start_signals(void)
 	sigaction(SIGXFSZ, &ignore, &found.sigxfsz);
 }
 
-/* Every rank costs a connection, with -l two pipes as well. */
-static void raise_file_limit(void)
+/* Every rank costs a connection, and up to two pipes. False if there is room for the connections only. */
+static bool raise_file_limit(void)
 {
-	rlim_t need = (rlim_t)opt->ranks * (opt->label ? 3 : 1) + 64;
+	rlim_t need = (rlim_t)opt->ranks * 3 + 64;
 	struct rlimit limit;
 
 	getrlimit(RLIMIT_NOFILE, &found.files);
 	limit = found.files;
 	if (limit.rlim_cur >= need)
-		return;
+		return true;
 	limit.rlim_cur = limit.rlim_max < need ? limit.rlim_max : need;
 	setrlimit(RLIMIT_NOFILE, &limit); /* if it is not enough, the rank that fails says so */
+	return limit.rlim_cur >= need;
 }
 
 static void name_job(void)
@@ -339,6 +340,7 @@ static int prepare(void)
 		.closed = rank_closed,
 		.stuck = fence_stuck,
 	};
+	bool room;
 	int err;
 
 	name_job();
@@ -348,7 +350,7 @@ static int prepare(void)
 	/* before the loop, so that the guard inherits nothing of it */
 	if (guard_start(opt->ranks))
 		return -1;
-	raise_file_limit();
+	room = raise_file_limit();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	err = loop_init();
 	if (err)
@@ -356,7 +358,7 @@ static int prepare(void)
 	start_signals();
 	if (opt->timeout_s > 0)
 		loop_timer(&timeout, opt->timeout_s, timeout_over);
-	err = output_init(opt->label ? opt->ranks : 0);
+	err = output_init(opt->ranks, opt->label, room);
 	if (!err)
 		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
 	return err ? fail("cannot set up the event loop", err) : 0;
@@ -398,7 +400,7 @@ static int start_rank(int rank, const struct app *app, int cores)
 			       .job_name = job_name,
 			       .state = &found,
 			       .stdin_fd = rank ? -1 : input_open(),
-			       .label = opt->label };
+			       .pipes = output_pipes() };
 	struct launched got;
 	int status, err;
 
@@ -422,7 +424,7 @@ static int start_rank(int rank, const struct app *app, int cores)
 	ranks[rank] = (struct rank){ .app = app, .pid = got.pid, .started = true, .group = true };
 	n_running++;
 	err = pmi_server_attach(rank, got.pmi_fd, (int)(app - opt->apps));
-	if (!err && opt->label)
+	if (!err)
 		err = output_attach(rank, got.out_fd, got.err_fd);
 	if (err)
 		say_refused("epoll_ctl", -err);
@@ -475,6 +477,8 @@ int job_run(const struct options *options)
 		signal_ranks(SIGKILL);
 		set_status(1);
 	}
+	if (output_lost())
+		set_status(1);
 	guard_stop();
 	return exit_status;
 }

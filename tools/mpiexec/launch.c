@@ -19,7 +19,6 @@
 #include "tools/mpiexec/guard.h"
 #include "tools/mpiexec/launch.h"
 #include "tools/mpiexec/loop.h"
-#include "tools/mpiexec/output.h"
 
 enum step { STEP_FILES, STEP_WDIR, STEP_ENV, STEP_BIND, STEP_EXEC };
 
@@ -52,7 +51,9 @@ static int child_files(const struct launch *what, const struct ends *ends)
 	/* dup2 to itself would keep close-on-exec; only fd 0 itself can be meant then */
 	if (in < 0 || (in != 0 && dup2(in, 0) < 0))
 		return -1;
-	if (what->label && (dup2(ends->out[1], 1) < 0 || dup2(ends->err[1], 2) < 0))
+	if (what->pipes.out && dup2(ends->out[1], 1) < 0)
+		return -1;
+	if (what->pipes.err && dup2(what->pipes.one ? ends->out[1] : ends->err[1], 2) < 0)
 		return -1;
 	return fcntl(ends->pmi[1], F_SETFD, 0);
 }
@@ -158,7 +159,7 @@ static void close_ends(struct ends *ends)
 }
 
 /* On failure *call is what failed. */
-static int open_ends(struct ends *ends, bool label, const char **call)
+static int open_ends(struct ends *ends, const struct output_pipes *pipes, const char **call)
 {
 	*ends = (struct ends){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends->pmi)) {
@@ -168,7 +169,9 @@ static int open_ends(struct ends *ends, bool label, const char **call)
 	*call = "pipe2";
 	if (pipe2(ends->report, O_CLOEXEC))
 		return -1;
-	return label ? pipe2(ends->out, O_CLOEXEC) || pipe2(ends->err, O_CLOEXEC) : 0;
+	if (pipes->out && pipe2(ends->out, O_CLOEXEC))
+		return -1;
+	return pipes->err && !pipes->one ? pipe2(ends->err, O_CLOEXEC) : 0;
 }
 
 /* Is the program named by a path, and is there a file? Then "not found" is about its interpreter. */
@@ -278,7 +281,7 @@ int launch(const struct launch *what, struct launched *got)
 	struct ends ends;
 	int status;
 
-	if (open_ends(&ends, what->label, &call))
+	if (open_ends(&ends, &what->pipes, &call))
 		return give_up(what, &ends, call);
 	got->pid = fork();
 	if (got->pid < 0)

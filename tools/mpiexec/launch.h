@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "tools/mpiexec/options.h"
+#include "tools/mpiexec/output.h"
 
 /* What a rank gets back as mpiexec found it. */
 struct launch_state {
@@ -27,14 +28,14 @@ struct launch {
 	const struct launch_state *state;
 	int core, cores; /* the first of those it is bound to, and how many; 0: not bound */
 	int stdin_fd;    /* -1: /dev/null */
-	bool label;      /* give output through pipes */
+	struct output_pipes pipes;
 };
 
 /* The started process, and our ends. */
 struct launched {
 	pid_t pid; /* also its process group */
 	int pmi_fd;
-	int out_fd, err_fd; /* -1 without label */
+	int out_fd, err_fd; /* -1 without a pipe */
 };
 
 /*

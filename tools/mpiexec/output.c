@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Lines from the ranks' pipes (sources) to stdout and stderr (sinks). A sink keeps what its reader
- * has not taken yet; when that is much, its sources are not read for a while, so that the ranks
- * wait as if they wrote to the reader themselves. When the reader is gone the sources are closed,
- * and the ranks learn of it as they would have without us.
+ * From the ranks' pipes (sources) to stdout and stderr (sinks): lines with a label, or whatever comes, to a file.
+ * A sink keeps what its reader has not taken yet; when that is much, its sources are not read for a while, so that
+ * the ranks wait as if they wrote to the reader themselves. When the reader is gone the sources are closed, and the
+ * ranks learn of it as they would have without us. A file that takes no more is said once; the ranks go on, as long
+ * computations must not end for a log, and the exit status tells.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/mpiexec/loop.h"
@@ -23,7 +25,7 @@
 
 enum {
 	LINE_MAX_BYTES = 65536, /* a longer line is broken into two */
-	READ_BYTES = 16384,
+	READ_BYTES = 65536,
 	PIPE_MOST = 1 << 20,  /* a pipe holds no more, unless root has made it larger */
 	QUEUE_HIGH = 1 << 20, /* stop reading sources */
 	QUEUE_LOW = 1 << 18   /* and go on */
@@ -34,6 +36,8 @@ struct sink {
 	struct watch watch; /* while there is something to write */
 	bool plain;         /* a regular file: written at once, as it cannot be waited for */
 	bool gone;          /* nobody reads it */
+	bool full;          /* something could not be written, and that was said */
+	bool copy;          /* pipes cannot be spliced to it */
 	bool paused;        /* its sources are not read */
 	char *queue;
 	size_t start, len, size; /* bytes written already; waiting from there; allocated */
@@ -44,13 +48,15 @@ struct source {
 	int fd; /* -1: closed */
 	struct watch watch;
 	struct sink *sink;
-	char *line; /* the line begun, up to LINE_MAX_BYTES */
+	char *line; /* the line begun, up to LINE_MAX_BYTES; NULL: without labels */
 	size_t len;
 };
 
 static struct sink sinks[2] = { { .fd = 1, .watch.fd = -1 }, { .fd = 2, .watch.fd = -1 } };
 static struct source *sources; /* two of each rank */
 static int n_sources;
+static bool labels;
+static struct output_pipes pipes;
 
 static void source_ready(struct watch *watch, uint32_t events);
 static void sink_ready(struct watch *watch, uint32_t events);
@@ -94,6 +100,19 @@ static void sink_pause(struct sink *sink, bool pause)
 	}
 }
 
+/* Drops what waits, and says so once. */
+static void sink_full(struct sink *sink)
+{
+	const char *why = strerror(errno);
+
+	sink->len = 0;
+	if (sink->full)
+		return;
+	sink->full = true;
+	say("cannot write standard %s: %s; output is lost", sink->fd == 1 ? "output" : "error",
+	    why);
+}
+
 /* Writes the start of the queue: as much as surely goes without blocking, or all of it. */
 static void sink_flush(struct sink *sink, bool all)
 {
@@ -106,7 +125,10 @@ static void sink_flush(struct sink *sink, bool all)
 		if (n < 0 && errno == EAGAIN && !all)
 			return; /* somebody else has made it non-blocking */
 		if (n < 0) {
-			sink_gone(sink);
+			if (sink->plain && errno != EPIPE)
+				sink_full(sink);
+			else
+				sink_gone(sink);
 			return;
 		}
 		sink->start += (size_t)n;
@@ -208,19 +230,46 @@ static void take(struct source *source, const char *bytes, size_t len)
 	}
 }
 
-/* Reads once. False at the end, or when there is nothing now. */
-static bool source_read(struct source *source)
+/* What has come goes to the file without a copy here, where the file allows it; one opened to append does not. */
+static ssize_t pass_on(struct source *source)
 {
-	char bytes[READ_BYTES];
+	struct sink *sink = source->sink;
+	ssize_t n;
+
+	do
+		n = splice(source->fd, NULL, sink->fd, NULL, PIPE_MOST, SPLICE_F_NONBLOCK);
+	while (n < 0 && errno == EINTR);
+	/* the copy finds out whether it is the file that takes no more */
+	sink->copy |= n < 0 && errno != EAGAIN;
+	return n;
+}
+
+static ssize_t read_some(struct source *source)
+{
+	static char bytes[READ_BYTES];
 	ssize_t n;
 
 	do
 		n = read(source->fd, bytes, sizeof(bytes));
 	while (n < 0 && errno == EINTR);
-	if (n > 0) {
+	if (n > 0 && source->line)
 		take(source, bytes, (size_t)n);
+	else if (n > 0)
+		sink_put(source->sink, bytes, (size_t)n);
+	return n;
+}
+
+/* Reads once. False at the end, or when there is nothing now. */
+static bool source_read(struct source *source)
+{
+	ssize_t n = -1;
+
+	if (!source->line && !source->sink->copy)
+		n = pass_on(source);
+	if (n < 0 && (source->line || source->sink->copy))
+		n = read_some(source);
+	if (n > 0)
 		return true;
-	}
 	if (n < 0 && errno == EAGAIN)
 		return false;
 	if (source->len)
@@ -241,9 +290,21 @@ static void source_ready(struct watch *watch, uint32_t events)
 		sink_pause(sink, true);
 }
 
-int output_init(int ranks)
+int output_init(int ranks, bool label, bool room)
 {
-	sources = calloc((size_t)ranks * 2 + 1, sizeof(*sources));
+	struct stat out, err;
+
+	labels = label;
+	sinks[0].plain = !fstat(1, &out) && S_ISREG(out.st_mode);
+	sinks[1].plain = !fstat(2, &err) && S_ISREG(err.st_mode);
+	pipes.out = label || (room && sinks[0].plain);
+	pipes.err = label || (room && sinks[1].plain);
+	/* one pipe keeps the order of what goes to one file */
+	pipes.one = !label && pipes.out && pipes.err && out.st_dev == err.st_dev &&
+		    out.st_ino == err.st_ino;
+	if (!pipes.out && !pipes.err)
+		return 0;
+	sources = calloc((size_t)ranks * 2, sizeof(*sources));
 	if (!sources)
 		return -ENOMEM;
 	n_sources = ranks * 2;
@@ -252,30 +313,36 @@ int output_init(int ranks)
 	return 0;
 }
 
+struct output_pipes output_pipes(void)
+{
+	return pipes;
+}
+
 static int source_open(struct source *source, int rank, int fd, struct sink *sink)
 {
-	int err;
-
 	*source = (struct source){ .rank = rank, .fd = fd, .watch.fd = -1, .sink = sink };
-	source->line = malloc(LINE_MAX_BYTES);
-	if (!source->line)
-		return -ENOMEM;
+	if (labels) {
+		source->line = malloc(LINE_MAX_BYTES);
+		if (!source->line)
+			return -ENOMEM;
+	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	if (sink->gone) {
 		source_close(source);
 		return 0;
 	}
-	if (sink->paused)
-		return 0;
-	err = loop_add(&source->watch, fd, EPOLLIN, source_ready);
-	return err;
+	return sink->paused ? 0 : loop_add(&source->watch, fd, EPOLLIN, source_ready);
 }
 
 int output_attach(int rank, int out_fd, int err_fd)
 {
-	int err = source_open(&sources[rank * 2], rank, out_fd, &sinks[0]);
+	int err = 0;
 
-	return err ? err : source_open(&sources[rank * 2 + 1], rank, err_fd, &sinks[1]);
+	if (out_fd >= 0)
+		err = source_open(&sources[rank * 2], rank, out_fd, &sinks[0]);
+	if (!err && err_fd >= 0)
+		err = source_open(&sources[rank * 2 + 1], rank, err_fd, &sinks[1]);
+	return err;
 }
 
 /* Reads up to a full pipe: all that was written before, and no more of a writer without end. */
@@ -298,6 +365,8 @@ void output_finish(void)
 	for (int i = 0; i < n_sources; i++) {
 		struct source *source = &sources[i];
 
+		if (source->fd < 0)
+			continue;
 		source_collect(source);
 		if (source->fd >= 0 && source->len)
 			put_line(source, source->line, source->len);
@@ -310,6 +379,11 @@ void output_finish(void)
 bool output_idle(void)
 {
 	return !sinks[0].len && !sinks[1].len;
+}
+
+bool output_lost(void)
+{
+	return sinks[0].full || sinks[1].full;
 }
 
 void say(const char *fmt, ...)
