@@ -25,6 +25,9 @@ prints() {
 check 'one process' prints 0 "$program"
 check 'one program' prints '0 0' "$mpiexec" -n 2 "$program"
 check 'three programs' prints '0 0 1 2 2' "$mpiexec" -n 2 "$program" : -n 1 "$program" : -n 2 "$program"
+# shellcheck disable=SC2016 # the ranks' shells expand
+check 'three programs that a script runs one after the other' prints $'0 0 1\n0 0 1\n0 0 1' "$mpiexec" \
+	-n 2 sh -c '"$0" && "$0" && "$0"' "$program" : -n 1 sh -c '"$0" && "$0" && "$0"' "$program"
 if command -v mpiexec.hydra >/dev/null; then
 	check 'two programs under Hydra' prints '0 1 1' mpiexec.hydra -n 1 "$program" : -n 2 "$program"
 else
