@@ -129,7 +129,13 @@ int mpifort_peers(MPI_Comm comm)
 
 int mpifort_sendtypes(MPI_Comm comm, const void *sendbuf)
 {
-	return sendbuf == MPI_IN_PLACE ? 0 : mpifort_peers(comm);
+	int inter = 0;
+
+	/* between groups there is no place: all is looked at to say so */
+	if (sendbuf == MPI_IN_PLACE &&
+	    (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || !inter))
+		return 0;
+	return mpifort_peers(comm);
 }
 
 int mpifort_neighbours(MPI_Comm comm, bool destinations)
