@@ -15,10 +15,10 @@
  */
 #include "mpi_shim/rma_near.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/random.h"
 #include "mpi_shim/attach.h"
 #include "mpi_shim/protocol.h"
 #include "mpi_shim/world.h"
@@ -48,7 +48,7 @@ void mpi_rma_near_tell(struct mpi_win *win, struct mpi_win_part *part)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_DYNAMIC || base_config()->ptl_shm_cma == BASE_CMA_OFF ||
 	    base_config()->ptl_mpi_rma == BASE_RMA_PORTALS ||
-	    getrandom(&win->token, sizeof(win->token), 0) != sizeof(win->token))
+	    !base_random(&win->token, sizeof(win->token)))
 		return;
 	part->pid = getpid();
 	part->token = win->token;

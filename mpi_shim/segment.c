@@ -12,10 +12,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/shared.h"
 
 static _Thread_local char why[320];
@@ -49,9 +49,9 @@ void *mpi_segment_offer(size_t bytes, struct mpi_segment_note *note)
 		failed("shared memory", -err);
 	else if (!(memory = base_shared_map(fd, 0, bytes)))
 		failed("mapping shared memory", errno);
-	if (memory && getrandom(&token, sizeof(token), 0) != sizeof(token)) {
+	if (memory && !base_random(&token, sizeof(token))) {
 		mpi_segment_leave(memory, bytes);
-		memory = failed("getrandom", errno);
+		memory = failed("random numbers", errno);
 	}
 	if (!memory) {
 		close(fd);

@@ -11,10 +11,10 @@
 #include <net/ethernet.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "nal/eth/eth.h"
 
 #define TRIES 64 /* to find an endpoint that is free */
@@ -112,7 +112,7 @@ int eth_take_endpoint(struct eth *e, uint32_t want)
 	for (int i = 0; i < TRIES && err == -EADDRINUSE; i++) {
 		uint16_t random = 0;
 
-		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		if (!base_random(&random, sizeof(random)))
 			return -errno;
 		/* it may be our pid, too: no smaller than the numbers that people ask for */
 		err = hold(e, 0x4000u | random);

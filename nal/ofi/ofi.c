@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "portals/debug.h"
 
 #define PID_FIRST 32768u /* of those chosen */
@@ -89,7 +89,7 @@ static ptl_pid_t choose_pid(void)
 {
 	uint32_t random = 0;
 
-	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+	if (!base_random(&random, sizeof(random)))
 		random = (uint32_t)getpid();
 	return PID_FIRST + random % PID_FIRST;
 }

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/log.h"
+#include "base/random.h"
 #include "nal/ofi/ofi.h"
 #include "portals/debug.h"
 
@@ -123,7 +123,7 @@ static uint64_t next_key(struct ofi *o)
 
 	if (o->info->domain_attr->mr_mode & FI_MR_PROV_KEY)
 		return 0;
-	if (bytes >= sizeof(key) && getrandom(&key, sizeof(key), 0) == sizeof(key))
+	if (bytes >= sizeof(key) && base_random(&key, sizeof(key)))
 		return key;
 	return bytes >= sizeof(key) ? key : key & ((1ull << 8 * bytes) - 1);
 }

@@ -9,10 +9,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/random.h"
 
 #define CREDIT_OWN 256u       /* where the link has no opinion */
 #define GOODBYE_NS 200000000u /* for the last packets */
@@ -251,8 +251,8 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 		return "there is no secret of the job's; the launcher's exchange gave none, and "
 		       "PTL_KEY_FILE names no file";
 	make_keys(d, job);
-	if (getrandom(&d->incarnation, sizeof(d->incarnation), 0) != sizeof(d->incarnation))
-		return "getrandom failed";
+	if (!base_random(&d->incarnation, sizeof(d->incarnation)))
+		return "the system gives no random numbers";
 	d->scratch.bytes =
 		malloc(d->limits.copied > RDMA_HELLO_MAX ? d->limits.copied : RDMA_HELLO_MAX);
 	if (!d->scratch.bytes)

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "nal/rdma/rdma.h"
 #include "portals/debug.h"
 
@@ -282,7 +282,7 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 static bool new_token(struct rdma_peer *p)
 {
 	while (!p->own_token)
-		if (getrandom(&p->own_token, sizeof(p->own_token), 0) != sizeof(p->own_token))
+		if (!base_random(&p->own_token, sizeof(p->own_token)))
 			return false;
 	return true;
 }
@@ -302,7 +302,7 @@ void rdma_call(struct rdma *d, struct rdma_peer *p)
 		rdma_break(d, p, DGRAM_UNREACHABLE, "its address is not known");
 		return;
 	}
-	if (!new_token(p) || (!p->greeting && getrandom(&p->greeting, sizeof(p->greeting), 0) < 0))
+	if (!new_token(p) || (!p->greeting && !base_random(&p->greeting, sizeof(p->greeting))))
 		return;
 	if (!p->stuck)
 		rdma_greet(d, p, RDMA_HELLO, p->greeting);

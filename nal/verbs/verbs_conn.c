@@ -17,10 +17,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/random.h"
 #include "nal/verbs/verbs.h"
 #include "portals/debug.h"
 
@@ -280,11 +280,10 @@ void verbs_reap(struct verbs *v, uint64_t now)
 
 static uint64_t random_number(void)
 {
-	uint64_t n;
+	uint64_t n = 0;
 
-	/* a few bytes are there at once */
-	while (getrandom(&n, sizeof(n), 0) != sizeof(n))
-		;
+	/* without random numbers this NAL would not have begun */
+	base_random(&n, sizeof(n));
 	return n;
 }
 
