@@ -100,8 +100,14 @@ static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
 
-	if (n > 1 || h->msg_iovlen > 1)
-		return syscall(SYS_sendmmsg, e->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n > 1 || h->msg_iovlen > 1) {
+		long k = syscall(SYS_sendmmsg, e->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		/* a container's filter may not know it */
+		if (k >= 0 || (errno != ENOSYS && errno != EPERM))
+			return k;
+		return syscall(SYS_sendmsg, e->fd, h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1;
+	}
 	return syscall(SYS_sendto, e->fd, h->msg_iov->iov_base, h->msg_iov->iov_len,
 		       MSG_DONTWAIT | MSG_NOSIGNAL, h->msg_name, h->msg_namelen) < 0
 		       ? -1

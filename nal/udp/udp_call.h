@@ -11,6 +11,7 @@
 #define UDP_CALL_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -69,6 +70,23 @@ static inline long udp_call(long number, int fd, const void *bytes, size_t len, 
 
 	return result < 0 ? -errno : result;
 #endif
+}
+
+/* What a container's filter answers to a call that it refuses. Of one packet that is filtered the plain call says the
+ * same. */
+static inline bool udp_call_refused(int err)
+{
+	return err == ENOSYS || err == EPERM;
+}
+
+/* As sendmmsg, without waiting. */
+static inline int udp_call_send_many(int fd, struct mmsghdr *m, unsigned int n)
+{
+	int k = sendmmsg(fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (k >= 0 || !udp_call_refused(errno))
+		return k;
+	return sendmsg(fd, &m->msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1;
 }
 
 /* Without waiting. */

@@ -206,6 +206,8 @@ static int receive_many(struct udp *u, struct net *n, int fd)
 	for (uint32_t i = 0; i < UDP_BUFFERS; i++)
 		ready(u, i);
 	k = recvmmsg(fd, u->in.msg, UDP_BUFFERS, MSG_DONTWAIT, NULL);
+	if (k < 0 && udp_call_refused(errno))
+		return receive_one(u, n, fd);
 	for (int i = 0; i < k; i++) {
 		size_t len = u->in.msg[i].msg_len;
 

@@ -14,6 +14,7 @@
 
 #include "base/usermem.h"
 #include "nal/udp/udp.h"
+#include "nal/udp/udp_call.h"
 
 #ifndef UDP_SEGMENT
 #define UDP_SEGMENT 103
@@ -159,7 +160,7 @@ static int hand_over(const struct udp *u, struct mmsghdr *m, uint32_t n)
 	const struct msghdr *h = &m->msg_hdr;
 
 	if (n > 1 || h->msg_iovlen > 1 || h->msg_control)
-		return sendmmsg(u->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+		return udp_call_send_many(u->fd, m, n);
 	return syscall(SYS_sendto, u->fd, h->msg_iov->iov_base, h->msg_iov->iov_len,
 		       MSG_DONTWAIT | MSG_NOSIGNAL, h->msg_name, h->msg_namelen) < 0
 		       ? -1

@@ -159,7 +159,7 @@ uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n)
 	uint32_t at = 0;
 
 	while (at < n) {
-		int k = sendmmsg(w->fd, m + at, n - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+		int k = udp_call_send_many(w->fd, m + at, n - at);
 
 		if (k < 0) {
 			if (!passing(errno))
