@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Warnings. Each line is put together first and written by one write(2), so that lines of several
+ * Warnings, and what is said on request. Each line is put together first and written by one write(2), so that lines of several
  * processes on one terminal do not mix.
  */
 #include <errno.h>
@@ -12,6 +12,8 @@
 
 #include "base/config.h"
 #include "base/log.h"
+
+static _Thread_local char warned[512]; /* one after another */
 
 static void write_line(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
@@ -41,15 +43,43 @@ void base_say(const char *fmt, ...)
 	va_end(args);
 }
 
+static void keep(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
+
+static void keep(const char *fmt, va_list args)
+{
+	int saved = errno;
+	size_t len = strlen(warned);
+
+	if (len)
+		len += (size_t)snprintf(warned + len, sizeof(warned) - len, "; ");
+	errno = saved;
+	if (len < sizeof(warned))
+		vsnprintf(warned + len, sizeof(warned) - len, fmt, args);
+	errno = saved;
+}
+
 void base_warn(const char *fmt, ...)
 {
 	int saved = errno;
 	va_list args;
 
+	va_start(args, fmt);
+	keep(fmt, args);
+	va_end(args);
 	if (base_config()->ptl_quiet)
 		return;
 	errno = saved;
 	va_start(args, fmt);
 	write_line(fmt, args);
 	va_end(args);
+}
+
+void base_forget_warnings(void)
+{
+	warned[0] = '\0';
+}
+
+const char *base_warnings(void)
+{
+	return warned;
 }

@@ -13,12 +13,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
+#include "base/random.h"
 #include "nal/nal.h"
 #include "portals/job.h"
 #include "portals/job_group.h"
@@ -254,7 +254,7 @@ static int make_secret(char *line)
 {
 	unsigned char secret[SECRET_LEN];
 
-	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret))
+	if (!base_random(secret, sizeof(secret)))
 		return -EIO;
 	for (int i = 0; i < SECRET_LEN; i++)
 		line += sprintf(line, "%02x", secret[i]);
@@ -284,6 +284,39 @@ static int parse_id(const char *text, int rank, ptl_interface_t iface, ptl_proce
 	}
 	*id = (ptl_process_id_t){ .nid = nid, .pid = pid };
 	return 0;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const ptl_process_id_t *x = a, *y = b;
+
+	if (x->nid != y->nid)
+		return x->nid < y->nid ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+/* As it should be; but namespaces and hosts with the same address cannot see each other's. */
+static int check_distinct(const ptl_process_id_t *ids, size_t size)
+{
+	ptl_process_id_t *sorted = malloc(size * sizeof(*sorted));
+	int err = sorted ? 0 : -ENOMEM;
+
+	if (sorted) {
+		memcpy(sorted, ids, size * sizeof(*sorted));
+		qsort(sorted, size, sizeof(*sorted), by_id);
+	}
+	for (size_t i = 1; i < size && !err; i++)
+		if (by_id(&sorted[i - 1], &sorted[i]) == 0) {
+			base_warn("two ranks of the job have the same address, nid 0x%08x pid %u: "
+				  "they are in "
+				  "network namespaces or on hosts that do not see each other; give "
+				  "each an "
+				  "address of its own, and choose it by PTL_IFACE",
+				  sorted[i].nid, sorted[i].pid);
+			err = -EPROTO;
+		}
+	free(sorted);
+	return err;
 }
 
 static int put_own(ptl_interface_t iface, ptl_process_id_t id, const char *card)
@@ -358,6 +391,8 @@ static int exchange(ptl_interface_t iface, ptl_process_id_t id, const char *card
 			  strerror(-err));
 	for (size_t i = 0; i < size && !err; i++)
 		err = parse_id(all + i * ID_LEN, (int)i, iface, &ids[i]);
+	if (!err)
+		err = check_distinct(ids, size);
 	free(all);
 	if (err || !*lines) {
 		free(lines);

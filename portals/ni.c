@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -165,6 +166,7 @@ int PtlInit(int *max_interfaces)
 	int err = PTL_OK;
 
 	pthread_once(&once, at_fork);
+	base_forget_warnings();
 	pthread_mutex_lock(&table_mutex);
 	if (!ptl_is_init()) {
 		if (!max_interfaces)
@@ -186,10 +188,10 @@ static void report_ways(struct ptl_ni *ni)
 {
 	const struct ptl_stat *s = &ni->view.r->stat;
 
-	base_warn("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
-		  ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
-		  (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
-		  (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
+	base_say("interface %u, nid 0x%08x pid %u, moved by %s (%s): %llu messages out, %llu in",
+		 ni->index, ni->id.nid, ni->id.pid, s->nals, s->progress,
+		 (unsigned long long)s->sr[PTL_SR_SEND_COUNT],
+		 (unsigned long long)s->sr[PTL_SR_RECV_COUNT]);
 	ptl_nets_report(ni);
 }
 
@@ -205,11 +207,11 @@ static void report_counts(const struct ptl_ni *ni)
 
 	for (int i = 0; i < PTL_COUNT_COUNT_; i++)
 		if (s->counts[i])
-			base_warn("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);
+			base_say("  %12llu %s", (unsigned long long)s->counts[i], count_text[i]);
 	for (int i = 0; i < PTL_DROP_COUNT_; i++)
 		if (s->drops[i])
-			base_warn("  %12llu dropped: %s", (unsigned long long)s->drops[i],
-				  drop_text[i]);
+			base_say("  %12llu dropped: %s", (unsigned long long)s->drops[i],
+				 drop_text[i]);
 }
 
 /* The interface goes for good. table_mutex held. */
@@ -231,6 +233,7 @@ static void ni_close(struct ptl_ni *ni)
 	free(ni->handler);
 	free(ni->handled);
 	free(ni->awaited);
+	free(ni->apart);
 	free(ni);
 }
 
@@ -301,6 +304,22 @@ static void open_access(struct ptl_ni *ni)
 		};
 }
 
+#define INITIAL_PIDS 0xeffffffcu /* the inode of the first pid namespace */
+
+/*
+ * Our process id; in a namespace of ours alone several ranks may have the same one, and, where each has a network of its
+ * own, too, the same node id.
+ */
+static ptl_pid_t first_pid(const struct ptl_ni *ni)
+{
+	unsigned int rank = 0, size;
+	struct stat st;
+
+	if (ni->cards && (stat("/proc/self/ns/pid", &st) < 0 || st.st_ino != INITIAL_PIDS))
+		ptl_job_rank(&rank, &size);
+	return (ptl_pid_t)getpid() ^ rank << 16;
+}
+
 static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limits)
 {
 	char why[320];
@@ -328,6 +347,7 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	if (pid == PTL_PID_ANY)
 		pid = ptl_job_pid(ni->index);
 	ni->cards = ptl_job_has_cards(ni->index);
+	ni->first_pid = first_pid(ni);
 	err = ptl_nets_open(ni, pid);
 	if (err != PTL_OK) {
 		ptl_region_unmap(&ni->view);
@@ -408,11 +428,20 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	return err;
 }
 
+/* What has run out is memory, if nothing else was said. */
+static int explained(int err)
+{
+	if (err == PTL_NO_SPACE && !*base_warnings())
+		base_warn("no memory for a network interface; raise `ulimit -v`");
+	return err;
+}
+
 int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired,
 	      ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
 {
 	int err = PTL_OK;
 
+	base_forget_warnings();
 	if (!ni_handle)
 		return PTL_SEGV;
 	if (!ptl_is_init())
@@ -423,7 +452,7 @@ int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired
 	if (table[interface])
 		table[interface]->refs++;
 	else
-		err = ni_create(interface, pid, desired);
+		err = explained(ni_create(interface, pid, desired));
 	if (err == PTL_OK) {
 		if (actual)
 			*actual = table[interface]->view.limits;
@@ -559,6 +588,28 @@ int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid)
 	if (!ni)
 		return PTL_NI_INVALID;
 	*jid = ni->jid;
+	return PTL_OK;
+}
+
+const char *PtlInitReason(void)
+{
+	return base_warnings();
+}
+
+int PtlPeerReason(ptl_handle_ni_t ni_handle, ptl_process_id_t process, ptl_ni_fail_t *fail_type,
+		  char *text, ptl_size_t size)
+{
+	struct ptl_ni *ni;
+
+	if (!fail_type || !text || !size)
+		return PTL_SEGV;
+	if (!ptl_is_init())
+		return PTL_NO_INIT;
+	ni = ptl_enter(ni_handle, PTL_KIND_NI);
+	if (!ni)
+		return PTL_NI_INVALID;
+	*fail_type = ptl_lost_text(ni, process, text, size);
+	ptl_leave(ni);
 	return PTL_OK;
 }
 

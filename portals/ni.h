@@ -15,6 +15,16 @@ struct nal_ops;
 struct ptl_wait;
 
 #define PTL_NETS PTL_STAT_NETS /* network NALs an interface can have */
+#define PTL_LOST 64            /* reasons that are kept */
+
+/* What a NAL last found out about a peer that it cannot reach, or that has ended. */
+struct ptl_lost {
+	const struct nal_ops *nal; /* NULL: nothing */
+	ptl_process_id_t id;
+	uint64_t number; /* the later, the greater */
+	ptl_ni_fail_t fail;
+	char why[200];
+};
 
 /* An address of this host, and where it is. */
 struct ptl_address {
@@ -42,6 +52,7 @@ struct ptl_ni {
 	_Atomic uint64_t
 		spin_ns; /* how long a wait spins before it sleeps; 0 when cores are short */
 	struct ptl_address address; /* that the nid comes from */
+	ptl_pid_t first_pid;        /* where nobody asks for one: the first to try */
 	bool cards;                /* the ranks of its job will tell each other how to reach them */
 	const struct nal_ops *nal; /* the host (nal.h) */
 	void *nal_state;
@@ -60,6 +71,15 @@ struct ptl_ni {
 		char why[120];
 	} left_out[PTL_NETS + 1];
 	uint32_t nleft_out;
+	struct ptl_lost lost[PTL_LOST];
+	uint64_t nlost; /* numbers given */
+	/* ids of the job's processes that shared memory may not lead to: see ptl_apart() */
+	struct ptl_apart {
+		ptl_process_id_t id;
+		bool network; /* they see another network; else it is another user's */
+	} * apart;
+	unsigned int napart;
+	bool apart_known; /* all others of the job on this node are where we are */
 	const char *
 		unopened; /* set by a NAL's open() that failed: why, for the report; NULL: a line said it */
 	const struct nal_ops
@@ -106,6 +126,15 @@ static inline uint32_t ptl_net_peer(const struct ptl_ni *ni, const struct ptl_ne
 {
 	return (uint32_t)(net - ni->net + 1) << 24 | i;
 }
+
+/* Keeps why a NAL does not lead to a peer, or PTL_NI_PEER_DEAD: that it has ended. ptl_found(): it does lead there. Locked. */
+void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
+	      const char *why);
+void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
+/* What this NAL said of it; NULL: nothing. Locked. */
+const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
+/* A rank on this node that is in another network namespace, or another user's; NULL: it is neither, or not known. */
+const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id);
 
 /* The application is about to sleep on the bell, after which network NALs ring it when something arrives. Until when
  * it may sleep, 0: not at all. Locked. */

@@ -328,7 +328,12 @@ int ptl_nid_configured(ptl_interface_t iface, ptl_nid_t *nid, struct ptl_address
 	const char *name = by_number[iface] ? by_number[iface] : c->ptl_iface;
 	int err = choose(name, address);
 
-	if (err < 0)
+	if (err < 0 && err != -ENODEV)
+		base_warn("the network interfaces cannot be listed: getifaddrs: %s; are netlink "
+			  "sockets "
+			  "refused here (a container's profile)?",
+			  strerror(-err));
+	else if (err < 0)
 		base_warn("PTL_IFACE=%s: no interface has that name or an address in that "
 			  "network; `ip addr` lists them, and unset means the default one",
 			  name ? name : "");

@@ -7,7 +7,11 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "base/log.h"
@@ -213,24 +217,92 @@ int ptl_nets_open(struct ptl_ni *ni, ptl_pid_t want)
 	return err;
 }
 
-/* Only one node, and nobody asked for more. */
+static const char not_needed[] = "all ranks are on this node";
+
+/* Only one node, where shared memory leads to all, and nobody asked for more. */
 static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
 {
 	for (unsigned int i = 0; i < job->size; i++)
 		if (job->ids[i].nid != ni->id.nid)
 			return false;
-	return job->size && automatic();
+	return job->size && !ni->napart && automatic();
+}
+
+/* ---- who is where ----------------------------------------------------------------------------- */
+
+#define PLACE      "host" /* the part of a card that says it */
+#define PLACE_MOST 64
+
+static unsigned long long number_of(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+/* Socket names that a process can see are its network namespace's; shared memory is its user's. */
+static void describe_place(char *text, size_t len)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	uint64_t network = 0;
+	socklen_t size = sizeof(network);
+
+	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &network, &size) < 0)
+		network = number_of("/proc/self/ns/net");
+	if (fd >= 0)
+		close(fd);
+	/* other numbers may mean the same user, but then nothing is lost; short, as the card has little room */
+	snprintf(text, len, "%llx.%x", (unsigned long long)network,
+		 (unsigned int)number_of("/proc/self/ns/user") * 31u + (unsigned int)geteuid());
+}
+
+/* Whether a card says that its rank is elsewhere; 0: it is where we are. */
+static bool elsewhere(const char *card, const char *own, bool *network)
+{
+	size_t len, first = strcspn(own, ".") + 1;
+	const char *theirs = ptl_net_card(card, PLACE, &len);
+
+	*network = theirs && (len < first || strncmp(theirs, own, first) != 0);
+	return theirs && (len != strlen(own) || strncmp(theirs, own, len) != 0);
+}
+
+static void learn_places(struct ptl_ni *ni, const struct nal_job *job)
+{
+	char own[PLACE_MOST];
+	bool network;
+
+	if (!job->card)
+		return;
+	describe_place(own, sizeof(own));
+	ni->apart = calloc(job->size, sizeof(*ni->apart));
+	ni->apart_known = ni->apart;
+	for (unsigned int i = 0; ni->apart && i < job->size; i++)
+		if (job->ids[i].nid == ni->id.nid && elsewhere(job->card[i], own, &network))
+			ni->apart[ni->napart++] = (struct ptl_apart){ job->ids[i], network };
+}
+
+const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id)
+{
+	for (unsigned int i = 0; i < ni->napart; i++)
+		if (ni->apart[i].id.nid == id.nid && ni->apart[i].id.pid == id.pid)
+			return &ni->apart[i];
+	return NULL;
 }
 
 void ptl_nets_card(struct ptl_ni *ni, char *text, size_t len)
 {
-	size_t used = 0;
+	char place[PLACE_MOST];
+	size_t used;
 
 	*text = '\0';
+	if (!ni->nnets)
+		return;
+	describe_place(place, sizeof(place));
+	used = (size_t)snprintf(text, len, PLACE "=%s", place);
 	for (uint32_t k = 0; k < ni->nnets && used < len; k++) {
 		const struct nal_ops *n = ni->net[k].nal;
 
-		used += (size_t)snprintf(text + used, len - used, "%s%s=", k ? ";" : "", n->name);
+		used += (size_t)snprintf(text + used, len - used, ";%s=", n->name);
 		if (used >= len)
 			return;
 		n->card(ni, text + used, len - used);
@@ -260,11 +332,11 @@ int ptl_nets_join(struct ptl_ni *ni)
 	if (!ni->nnets)
 		return PTL_OK;
 	ptl_job_nets(ni->index, &job);
+	learn_places(ni, &job);
 	/* from the front: a NAL that works already must not be moved when another one goes */
 	for (uint32_t k = 0; k < ni->nnets;) {
 		const struct nal_ops *n = ni->net[k].nal;
-		const char *why =
-			alone_on_node(ni, &job) ? "all ranks are on this node" : n->join(ni, &job);
+		const char *why = alone_on_node(ni, &job) ? not_needed : n->join(ni, &job);
 
 		if (!why) {
 			k++;
@@ -321,13 +393,13 @@ static void report_peers(const struct ptl_ni *ni, const char *name, uint64_t off
 
 	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
 		if (p[i].state)
-			base_warn("  peer nid 0x%08x pid %u by %s%s: %llu messages to it, %llu "
-				  "from it",
-				  p[i].id.nid, p[i].id.pid, name,
-				  p[i].state == 1 ? "" : ", not connected any more",
-				  (unsigned long long)p[i].sent, (unsigned long long)p[i].received);
+			base_say("  peer nid 0x%08x pid %u by %s%s: %llu messages to it, %llu "
+				 "from it",
+				 p[i].id.nid, p[i].id.pid, name,
+				 p[i].state == 1 ? "" : ", not connected any more",
+				 (unsigned long long)p[i].sent, (unsigned long long)p[i].received);
 	if (off && high > REPORT_PEERS)
-		base_warn("  and %u more by %s", high - REPORT_PEERS, name);
+		base_say("  and %u more by %s", high - REPORT_PEERS, name);
 }
 
 /* Messages within the node are not counted by peer, which would take time of each. */
@@ -337,13 +409,13 @@ static void report_neighbours(const struct ptl_ni *ni, uint64_t off, uint32_t hi
 
 	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
 		if (p[i].state)
-			base_warn("  peer nid 0x%08x pid %u by %s%s", p[i].id.nid, p[i].id.pid,
-				  ni->nal->name,
-				  p[i].os_pid == ni->view.r->stat.os_pid ? ", itself"
-				  : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
-							      : "");
+			base_say("  peer nid 0x%08x pid %u by %s%s", p[i].id.nid, p[i].id.pid,
+				 ni->nal->name,
+				 p[i].os_pid == ni->view.r->stat.os_pid ? ", itself"
+				 : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
+							     : "");
 	if (off && high > REPORT_PEERS)
-		base_warn("  and %u more by %s", high - REPORT_PEERS, ni->nal->name);
+		base_say("  and %u more by %s", high - REPORT_PEERS, ni->nal->name);
 }
 
 static bool is_used(const struct ptl_ni *ni, const struct nal_ops *n)
@@ -362,7 +434,7 @@ static void report_unused(const struct ptl_ni *ni, const struct nal_ops *n)
 	for (uint32_t k = 0; k < ni->nleft_out; k++)
 		if (ni->left_out[k].nal == n)
 			why = ni->left_out[k].why;
-	base_warn("  %s is not used: %s", n->name, why);
+	base_say("  %s is not used: %s", n->name, why);
 }
 
 /* Peers that a NAL does not lead to for one reason: the first of them. */
@@ -429,8 +501,8 @@ static void report_astray(struct ptl_ni *ni)
 	ptl_leave(ni);
 	ptl_job_nets_free(&job);
 	for (uint32_t k = 0; k < ASTRAY && a[k].count; k++)
-		base_warn("  %s does not lead to nid 0x%08x pid %u%s: %s", a[k].nal->name,
-			  a[k].id.nid, a[k].id.pid, a[k].count > 1 ? ", and others" : "", a[k].why);
+		base_say("  %s does not lead to nid 0x%08x pid %u%s: %s", a[k].nal->name,
+			 a[k].id.nid, a[k].id.pid, a[k].count > 1 ? ", and others" : "", a[k].why);
 }
 
 void ptl_nets_report(struct ptl_ni *ni)
@@ -444,7 +516,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 
 		if (n->working) {
 			n->working(ni, text, sizeof(text));
-			base_warn("  %s works by %s", n->name, text);
+			base_say("  %s works by %s", n->name, text);
 		}
 		report_peers(ni, n->name, s->net_peer_off[k], s->net_peer_high[k]);
 	}
@@ -452,6 +524,106 @@ void ptl_nets_report(struct ptl_ni *ni)
 	for (int i = 0; nal_registry[i]; i++)
 		if (!is_used(ni, nal_registry[i]))
 			report_unused(ni, nal_registry[i]);
+}
+
+/* ---- what became of peers --------------------------------------------------------------------- */
+
+static bool same(ptl_process_id_t a, ptl_process_id_t b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
+}
+
+static const struct ptl_lost *find_lost(const struct ptl_ni *ni, const struct nal_ops *nal,
+					ptl_process_id_t id)
+{
+	for (uint32_t i = 0; i < PTL_LOST; i++)
+		if (ni->lost[i].nal == nal && same(ni->lost[i].id, id))
+			return &ni->lost[i];
+	return NULL;
+}
+
+void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
+{
+	for (uint32_t i = 0; i < PTL_LOST; i++)
+		if (same(ni->lost[i].id, id) &&
+		    (ni->lost[i].nal == nal || ni->lost[i].fail == PTL_NI_PEER_DEAD))
+			ni->lost[i].nal = NULL;
+}
+
+void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
+	      const char *why)
+{
+	struct ptl_lost *oldest = &ni->lost[0];
+	const struct ptl_lost *was = find_lost(ni, nal, id);
+
+	/* that who has ended cannot be reached is no news */
+	if (was && was->fail == PTL_NI_PEER_DEAD && fail != PTL_NI_PEER_DEAD)
+		return;
+	if (was)
+		ni->lost[was - ni->lost].nal = NULL;
+	for (uint32_t i = 0; i < PTL_LOST; i++)
+		if (!ni->lost[i].nal || (oldest->nal && ni->lost[i].number < oldest->number))
+			oldest = &ni->lost[i];
+	oldest->nal = nal;
+	oldest->id = id;
+	oldest->number = ++ni->nlost;
+	oldest->fail = fail;
+	snprintf(oldest->why, sizeof(oldest->why), "%s", why);
+}
+
+const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
+{
+	const struct ptl_lost *l = find_lost(ni, nal, id);
+
+	return l ? l->why : NULL;
+}
+
+/* Could this NAL have led to a process, but is not in use? */
+static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
+{
+	for (uint32_t k = 0; k < ni->nleft_out; k++)
+		if (ni->left_out[k].nal == n && !strcmp(ni->left_out[k].why, not_needed))
+			return true;
+	return false;
+}
+
+/* Is this more to the point? That a process has ended is, whatever came of calls to it later. */
+static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
+{
+	bool ended = a->fail == PTL_NI_PEER_DEAD;
+
+	return ended != (b->fail == PTL_NI_PEER_DEAD) ? ended : a->number > b->number;
+}
+
+ptl_ni_fail_t ptl_lost_text(const struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len)
+{
+	const struct ptl_lost *last = NULL;
+	size_t used = 0;
+
+	*text = '\0';
+	for (uint32_t i = 0; i < PTL_LOST; i++)
+		if (ni->lost[i].nal && same(ni->lost[i].id, id) &&
+		    (!last || later(&ni->lost[i], last)))
+			last = &ni->lost[i];
+	if (!last)
+		return PTL_NI_OK;
+	if (last->fail == PTL_NI_PEER_DEAD) {
+		snprintf(text, len, "%s: %s", last->nal->name, last->why);
+		return PTL_NI_PEER_DEAD;
+	}
+	for (int i = 0; nal_registry[i] && used < len; i++) {
+		const struct nal_ops *n = nal_registry[i];
+		const char *why = ptl_lost_why(ni, n, id);
+
+		if (why)
+			used += (size_t)snprintf(text + used, len - used, "%s%s: %s",
+						 used ? "; " : "", n->name, why);
+		else if (unused(ni, n))
+			used += (size_t)snprintf(text + used, len - used,
+						 "%s%s is not used: %s, PTL_NAL=shm,%s takes it in",
+						 used ? "; " : "", n->name, not_needed, n->name);
+	}
+	return last->fail;
 }
 
 /* ---- peers ------------------------------------------------------------------------------------ */

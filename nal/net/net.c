@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "nal/net/net.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -218,10 +219,41 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 	n->peer[peer].gone = false;
 	n->last_peer = DGRAM_NONE;
 	net_reached(n, peer);
+	ptl_found(n->ni, n->slot->nal, n->stat[peer].id);
 	poll_it(n);
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "connected to nid 0x%08x pid %u by %s", n->stat[peer].id.nid,
 			  n->stat[peer].id.pid, n->name);
+}
+
+/* A peer that is silent may live, and be out of reach: only by what it said itself it has ended. */
+static void told(struct net *n, ptl_process_id_t id, enum dgram_status s, const char *why)
+{
+	const double seconds = (double)base_config()->ptl_net_dead_ms / 1000;
+	char text[200];
+
+	if (s == DGRAM_CLOSED)
+		snprintf(text, sizeof(text), "it has closed its interface");
+	else if (s == DGRAM_RESTARTED)
+		snprintf(
+			text, sizeof(text),
+			"another process is at its address, or it has given us up after a silence");
+	else if (why)
+		snprintf(text, sizeof(text), "%s", why);
+	else if (s == DGRAM_DEAD)
+		snprintf(text, sizeof(text),
+			 "no sign of life for %g s: it has ended or stands still, or the way there "
+			 "is cut "
+			 "(a filter, a cable)",
+			 seconds);
+	else
+		snprintf(text, sizeof(text),
+			 "no answer for %g s: no way there (a filter? PTL_IFACE and PTL_NAL choose "
+			 "another), "
+			 "or it has ended",
+			 seconds);
+	ptl_lost(n->ni, n->slot->nal, id, s == DGRAM_CLOSED ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE,
+		 text);
 }
 
 void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why)
@@ -232,6 +264,7 @@ void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "nid 0x%08x pid %u: %s%s%s", who.id.nid, who.id.pid,
 			  dgram_status_text(s), why ? ": " : "", why ? why : "");
+	told(n, who.id, s, why);
 	if (n->stat[peer].state == 1 && s != DGRAM_CLOSED)
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
@@ -356,8 +389,10 @@ static void *table(size_t bytes)
 
 const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd)
 {
+	static _Thread_local char why[120];
 	struct ptl_ni *ni = n->ni;
 	struct ptl_stat *s = &ni->view.r->stat;
+	int err;
 
 	n->carrier = carrier;
 	n->name = name;
@@ -376,7 +411,11 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	if (fd < 0)
 		poll_it(n);
 	ptl_leave(ni);
-	return net_thread_start(n, fd) == 0 ? NULL : "its helper thread cannot be started";
+	err = net_thread_start(n, fd);
+	if (!err)
+		return NULL;
+	snprintf(why, sizeof(why), "its helper thread cannot be started: %s", strerror(err));
+	return why;
 }
 
 const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
@@ -433,6 +472,6 @@ void net_forked(struct net *n)
 {
 	if (!n->thread.runs)
 		return;
-	close(n->thread.event_fd);
+	base_wake_close(&n->thread.event);
 	close(n->thread.epoll_fd);
 }

@@ -28,6 +28,7 @@
 
 #include <pthread.h>
 
+#include "base/wake.h"
 #include "nal/dgram/dgram.h"
 #include "nal/nal.h"
 #include "nal/net/net_wire.h"
@@ -169,9 +170,11 @@ struct net {
 	uint64_t active;        /* when something last happened; 0: since the clock was looked at */
 	uint32_t looks;         /* in vain, since */
 	uint32_t counted;       /* rounds since the counters were copied to the statistics page */
+	bool refused;           /* the network says that nobody is there */
 	unsigned int hits;      /* rounds in a row that found something */
 	struct net_thread {
-		int epoll_fd, event_fd, fd;
+		int epoll_fd, fd;
+		struct base_wake event;
 		pthread_t thread;
 		bool runs;
 		_Atomic bool stop;

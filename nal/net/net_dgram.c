@@ -4,9 +4,9 @@
  * The datagram machine of an interface as a carrier of messages: making it, feeding it from the link and the
  * link from it.
  */
-#include <sys/random.h>
 
 #include "base/config.h"
+#include "base/random.h"
 #include "nal/net/net.h"
 
 #define BACKLOG (1u << 20)
@@ -60,7 +60,12 @@ static bool accept_peer(void *user, const struct dgram_who *who, const struct dg
 
 static void lost(void *user, uint32_t peer, enum dgram_status s)
 {
-	net_lost(user, peer, s, NULL);
+	struct net *n = user;
+
+	net_lost(n, peer, s,
+		 n->refused ? "nobody is at its address, says the network: it has ended, or a "
+			      "filter rejects packets"
+			    : NULL);
 }
 
 static uint32_t longest(void *user, const struct dgram_addr *to)
@@ -100,8 +105,8 @@ const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
 	struct dgram_cfg cfg;
 	uint64_t random[2];
 
-	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return "getrandom failed";
+	if (!base_random(random, sizeof(random)))
+		return "the system gives no random numbers";
 	dgram_defaults(&cfg);
 	cfg.id = net_id(ni->id);
 	cfg.incarnation = random[0] | 1;
@@ -146,8 +151,10 @@ uint64_t net_dropped(const struct net *n)
 void net_refused(struct net *n, const void *packet, size_t len)
 {
 	/* processes of a job that were not started together may only be late */
+	n->refused = true;
 	if (!n->ni->nawaited)
 		dgram_refused(n->m, n->now, packet, len);
+	n->refused = false;
 }
 
 static uint32_t find(const struct net *n, dgram_id_t id)

@@ -19,12 +19,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "base/config.h"
 #include "base/cpu.h"
+#include "base/wake.h"
 #include "nal/net/net.h"
 
 #define ASIDE_LEAST_NS 20000ull      /* between looks at an application that polls: at first, */
@@ -64,14 +64,13 @@ void net_thread_arm(struct net *n)
 void net_thread_disarm(struct net *n)
 {
 	struct net_thread *t = &n->thread;
-	uint64_t one = 1;
 
 	if (!t->listed)
 		return;
 	epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, t->fd, NULL);
 	t->listed = false;
 	/* it may rest in the belief that it is told, and nobody says when the application goes on to compute */
-	(void)!write(t->event_fd, &one, sizeof(one));
+	base_wake_call(&t->event);
 }
 
 static bool may_work(const struct net *n)
@@ -157,10 +156,8 @@ static uint64_t rest(struct net *n, struct sight *s)
 
 void net_thread_rouse(struct net *n)
 {
-	uint64_t one = 1;
-
 	if (atomic_exchange_explicit(&n->thread.rests, false, memory_order_seq_cst))
-		(void)!write(n->thread.event_fd, &one, sizeof(one));
+		base_wake_call(&n->thread.event);
 }
 
 /* One turn: sees who is to do what; how long it may sleep then. */
@@ -208,7 +205,6 @@ static bool sleep_for(struct net_thread *t, uint64_t ns)
 	struct pollfd set = { .fd = t->epoll_fd, .events = POLLIN };
 	struct epoll_event ev[4];
 	bool fired = false;
-	uint64_t count;
 
 	if (ppoll(&set, 1, &time, NULL) <= 0)
 		return false;
@@ -216,7 +212,7 @@ static bool sleep_for(struct net_thread *t, uint64_t ns)
 		if (ev[i].data.u32 == ON_SOCKET)
 			fired = true;
 		else
-			(void)!read(t->event_fd, &count, sizeof(count));
+			base_wake_heard(&t->event);
 	return fired;
 }
 
@@ -261,19 +257,17 @@ int net_thread_start(struct net *n, int fd)
 {
 	struct net_thread *t = &n->thread;
 	struct epoll_event on_event = { .events = EPOLLIN, .data.u32 = ON_EVENT };
-	int err = 0;
+	int err = -base_wake_open(&t->event);
 
 	t->fd = fd;
-	t->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	t->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (t->event_fd < 0 || t->epoll_fd < 0 ||
-	    epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event_fd, &on_event) < 0)
+	if (!err &&
+	    (t->epoll_fd < 0 || epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event.fd, &on_event) < 0))
 		err = errno;
 	if (!err)
 		err = begin(n);
 	if (err) {
-		if (t->event_fd >= 0)
-			close(t->event_fd);
+		base_wake_close(&t->event);
 		if (t->epoll_fd >= 0)
 			close(t->epoll_fd);
 		return err;
@@ -286,14 +280,13 @@ int net_thread_start(struct net *n, int fd)
 void net_thread_stop(struct net *n)
 {
 	struct net_thread *t = &n->thread;
-	uint64_t one = 1;
 
 	if (!t->runs)
 		return;
 	atomic_store(&t->stop, true);
-	(void)!write(t->event_fd, &one, sizeof(one));
+	base_wake_call(&t->event);
 	pthread_join(t->thread, NULL);
-	close(t->event_fd);
+	base_wake_close(&t->event);
 	close(t->epoll_fd);
 	t->runs = false;
 }

@@ -6,15 +6,15 @@
 #define _GNU_SOURCE
 #include "nal/shm/shm.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -32,12 +32,6 @@ static const char *shm_unusable(void)
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0) {
 		snprintf(why, sizeof(why), "Unix sockets: %m");
-		return why;
-	}
-	close(fd);
-	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	if (fd < 0) {
-		snprintf(why, sizeof(why), "pidfd_open: %m (Linux 5.3 or later is needed)");
 		return why;
 	}
 	close(fd);
@@ -90,7 +84,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	s->area = (struct shm_area *)ni->view.nal;
 	shm_area_init(s->area, &ni->view);
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
-		s->pidfd[i] = -1;
+		s->life[i] = -1;
 	for (int k = 0; k < SHM_WAYS; k++)
 		base_way_init(&s->in_turns[k], 2, 0);
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
@@ -272,21 +266,25 @@ static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 		ptl_futex_wait(&r->lock, word, UNHELPED_NS);
 }
 
+/* A socket that has hung up says nothing of what its process does now. */
+static bool gone(pid_t pid)
+{
+	char state = state_of(pid);
+
+	return state == 'Z' || state == 'X' || (kill(pid, 0) < 0 && errno == ESRCH);
+}
+
 /* Not locked: it is the lock that is waited for. */
 static bool shm_holder_dead(struct ptl_ni *ni, uint32_t token)
 {
 	struct shm *s = shm_of(ni);
 	uint32_t i = token - PTL_LOCK_PEER(0);
-	struct pollfd f;
 
-	if (!s || i >= SHM_CHANNELS)
+	if (!s || i >= SHM_CHANNELS || s->life[i] < 0)
 		return false;
-	f = (struct pollfd){ .fd = s->pidfd[i], .events = POLLIN };
-	if (f.fd < 0)
-		return false;
-	if (poll(&f, 1, 0) == 1)
-		return f.revents & POLLIN;
-	if (state_of(s->pid[i]) == 'T')
+	if (shm_peer_ended(s, i))
+		return !s->by_socket[i] || gone(s->pid[i]);
+	if (s->pid[i] > 0 && state_of(s->pid[i]) == 'T')
 		let_leave(ni, s->pid[i], token);
 	return false;
 }

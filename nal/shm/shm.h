@@ -83,7 +83,7 @@ struct shm_peer {
 	uint32_t there; /* of ours in its region */
 	ptl_process_id_t id;
 	uint32_t uid, jid;
-	pid_t pid;
+	pid_t pid; /* -1: it is in another pid namespace */
 	int sock; /* hangs up when the process is dead or closed its interface; carries doorbells */
 	enum shm_peer_state state;
 	uint64_t called;  /* when we first tried to connect */
@@ -134,7 +134,10 @@ struct shm {
 	struct shm_peer *peer[SHM_CHANNELS];
 	struct shm_ring in
 		[SHM_CHANNELS]; /* the rings in our region: mapped when first used, then for good */
-	_Atomic int pidfd[SHM_CHANNELS]; /* of peers; for who waits for the lock, so not in them */
+	_Atomic int life
+		[SHM_CHANNELS]; /* of peers: see shm_peer_ended(); for who waits for the lock, so not in them */
+	_Atomic bool by_socket
+		[SHM_CHANNELS]; /* life is not a pidfd, but another descriptor of the socket */
 	_Atomic pid_t pid[SHM_CHANNELS];
 	_Atomic uint32_t live[SHM_CHANNELS]; /* channels to look at */
 	_Atomic uint32_t nlive;
@@ -395,8 +398,11 @@ static inline bool shm_peer_follow(struct shm *s, struct shm_peer *p)
 }
 /* Decides anew whether a wait may spin. */
 void shm_peer_count_cores(struct shm *s);
-/* It is dead or cannot be reached: everything in flight fails. */
-void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail);
+/* It is dead or cannot be reached, `why`: everything in flight fails. */
+void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why);
+/* Has the process of this channel ended? Its pidfd says so, or its socket, which hangs up, where the system refuses
+ * pidfds or it is in another pid namespace. Not locked. */
+bool shm_peer_ended(const struct shm *s, uint32_t channel);
 /* Frees those lost that nobody uses any more. */
 void shm_peer_reap(struct shm *s, bool all);
 

@@ -21,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -30,8 +29,10 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "base/log.h"
+#include "base/wake.h"
 
-#define CONNECT_WAIT_NS 20000000ull /* how long a first send waits for its connection */
+#define CONNECT_WAIT_NS 20000000ull   /* how long a first send waits for its connection, */
+#define APART_WAIT_NS   2000000000ull /* and where shared memory may not lead there */
 #define HELLO_WAIT_NS   5000000000ull
 #define CALLERS_WAIT_MS 1000
 #define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
@@ -52,7 +53,8 @@ struct caller {
 
 struct shm_link {
 	struct shm *s;
-	int listen_fd, event_fd, epoll_fd;
+	int listen_fd, epoll_fd;
+	struct base_wake event;
 	pthread_t thread;
 	pthread_mutex_t mutex; /* for the condition only; nothing is taken inside it */
 	pthread_cond_t cond;
@@ -87,7 +89,7 @@ static int try_bind(int fd, uint32_t interface, ptl_process_id_t id)
 	return bind(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
 }
 
-/* Takes the pid wanted, or the first free one from our process id on. */
+/* Takes the pid wanted, or the first free one. */
 static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 {
 	ptl_process_id_t id = ni->id;
@@ -96,14 +98,18 @@ static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 	if (want != PTL_PID_ANY) {
 		id.pid = want;
 		err = try_bind(fd, ni->index, id);
-		if (err < 0 && err != -EADDRINUSE)
-			base_warn("pid %u of interface %u: bind: %s", want, ni->index,
-				  strerror(-err));
 	} else {
-		id.pid = (ptl_pid_t)getpid();
+		id.pid = ni->first_pid;
 		for (int tries = 0; tries < 65536 && err == -EADDRINUSE; tries++, id.pid++)
 			err = try_bind(fd, ni->index, id);
 		id.pid--;
+	}
+	if (err < 0 && err != -EADDRINUSE) {
+		base_warn("shared memory: the address of pid %u of interface %u cannot be taken: "
+			  "bind: "
+			  "%s; is it refused here (a container's profile)?",
+			  id.pid, ni->index, strerror(-err));
+		return PTL_NO_SPACE;
 	}
 	if (err < 0)
 		return PTL_PID_INVALID;
@@ -213,13 +219,6 @@ static void unwatch(struct shm_link *l, int fd)
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
 }
 
-static bool dead(const struct shm_link *l, const struct shm_peer *p)
-{
-	struct pollfd f = { .fd = l->s->pidfd[p->index], .events = POLLIN };
-
-	return f.fd >= 0 && poll(&f, 1, 0) == 1;
-}
-
 static bool hung_up(const struct shm_peer *p)
 {
 	struct pollfd f = { .fd = p->sock, .events = POLLRDHUP };
@@ -227,13 +226,38 @@ static bool hung_up(const struct shm_peer *p)
 	return p->sock < 0 || (poll(&f, 1, 0) == 1 && f.revents & (POLLHUP | POLLRDHUP | POLLERR));
 }
 
-/* Locked. */
-static void lose(struct shm_link *l, struct shm_peer *p)
+static const char hung_up_text[] = "it has hung up";
+static const char no_fds[] = "there are no descriptors left; raise `ulimit -n`";
+static const char no_room[] = "no address space or memory to share its memory; raise `ulimit -v`, "
+			      "or PTL_NAL=udp does without";
+
+/* What is known of it is over. Locked. */
+static void forget(struct shm_link *l, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
 {
-	unwatch(l, l->s->pidfd[p->index]);
+	if (!l->s->by_socket[p->index])
+		unwatch(l, l->s->life[p->index]);
 	unwatch(l, p->sock);
-	shm_peer_lost(l->s, p, dead(l, p) ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE);
+	shm_peer_lost(l->s, p, fail, why);
 }
+
+/* Not connected, or no more; `why`, if it has not ended. Locked. */
+static void lose(struct shm_link *l, struct shm_peer *p, const char *why)
+{
+	bool was_live = p->state == SHM_LIVE;
+
+	if (was_live && atomic_load(&p->given_up))
+		forget(l, p, PTL_NI_UNREACHABLE, no_room);
+	else if (was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed))
+		forget(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
+	/* the kernel closes the socket of a process that ends; a moment later the pidfd says so, too */
+	else if ((was_live && why == hung_up_text) || shm_peer_ended(l->s, p->index))
+		forget(l, p, PTL_NI_PEER_DEAD, "its process has ended");
+	else
+		forget(l, p, PTL_NI_UNREACHABLE, why);
+}
+
+static const char other_user[] =
+	"it runs as another user, with whom no memory is shared; start all ranks as one user";
 
 /* Who is at the other end? False, and why, if not one we can share memory with. */
 static bool same_user(int fd, struct ucred *who, const char **why)
@@ -241,35 +265,33 @@ static bool same_user(int fd, struct ucred *who, const char **why)
 	socklen_t len = sizeof(*who);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, who, &len) < 0)
-		*why = strerror(errno);
+		*why = "the system does not say who it is (SO_PEERCRED)";
 	else if (who->uid != geteuid())
-		*why = "it runs as another user";
-	else if (who->pid <= 0)
-		*why = "it is in another pid namespace";
+		*why = other_user;
 	else
 		return true;
 	return false;
 }
 
-/* The region behind a file that came with a hello, and our ring in it. */
-static bool map_region(int memfd, const struct shm_hello *h, const struct ucred *who,
-		       struct ptl_view *view, struct shm_ring *out)
+/* The region behind a file that came with a hello, and our ring in it. NULL, or why not. */
+static const char *map_region(int memfd, const struct shm_hello *h, struct ptl_view *view,
+			      struct shm_ring *out)
 {
 	int err;
 
-	if (memfd < 0 || h->channel >= SHM_CHANNELS)
-		return false;
-	err = ptl_region_map(view, memfd);
+	if (memfd < 0)
+		return no_fds;
+	err = h->channel < SHM_CHANNELS ? ptl_region_map(view, memfd) : -EPROTO;
 	if (!err && (shm_area_check(view) < 0 || view->r->stat.interface != h->interface))
 		err = -EPROTO;
 	if (!err)
 		err = shm_ring_init(out, view, memfd, h->channel);
-	if (err == -ENOMEM)
-		base_warn("cannot map the memory of process %d: %s; raise `ulimit -v`",
-			  (int)who->pid, strerror(-err));
-	if (err)
-		ptl_region_unmap(view);
-	return !err;
+	if (!err)
+		return NULL;
+	ptl_region_unmap(view);
+	return err == -ENOMEM || err == -EAGAIN
+		       ? no_room
+		       : "what it sent is not a region of this version of the library";
 }
 
 static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struct shm_hello *h,
@@ -280,6 +302,11 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 
 	if (base_config()->ptl_shm_cma == BASE_CMA_OFF)
 		return false;
+	if (p->pid < 0) { /* it has no number here */
+		snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
+			 "helper threads; no attach: a peer is in another pid namespace");
+		return false;
+	}
 	if (shm_copy_allowed(p->pid, h->region, PTL_STAT_MAGIC, scratch))
 		return true;
 	if (errno == ESRCH) /* it died just now; that says nothing about the others */
@@ -295,45 +322,62 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 	return false;
 }
 
-/* Whose death to watch for: before it can take our lock. */
-static bool know_process(struct shm_link *l, struct shm_peer *p, const struct ucred *who)
+/* Whose death to watch for, at the other end of fd: before it can take our lock. NULL, or why it cannot be. */
+static const char *know_process(struct shm_link *l, struct shm_peer *p, int fd,
+				const struct ucred *who)
 {
-	int old = l->s->pidfd[p->index];
+	int old = l->s->life[p->index], life = -1;
 
-	if (old >= 0 && p->pid == who->pid)
-		return true;
-	unwatch(l, old);
-	p->pid = who->pid;
+	if (old >= 0 && !l->s->by_socket[p->index]) {
+		if (p->pid == who->pid)
+			return NULL;
+		unwatch(l, old);
+	}
+	p->pid = who->pid > 0 ? who->pid : -1;
 	p->uid = who->uid;
+	if (p->pid > 0) {
+		life = (int)syscall(SYS_pidfd_open, p->pid, 0);
+		if (life < 0 && errno == ESRCH)
+			return "its process has ended";
+	}
+	/* a container's filter refuses it, the system is older than Linux 5.3, or there is no number. Who waits for
+	 * the lock is to see the two as they belong together. */
+	atomic_store(&l->s->life[p->index], -1);
+	l->s->by_socket[p->index] = life < 0;
+	if (life < 0)
+		life = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	l->s->pid[p->index] = p->pid;
-	l->s->pidfd[p->index] = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	l->s->life[p->index] = life;
 	if (old >= 0)
 		close(old);
-	if (l->s->pidfd[p->index] < 0)
-		return false;
-	watch(l, l->s->pidfd[p->index], ON_DEATH, p->index);
-	return true;
+	if (life < 0)
+		return no_fds;
+	if (!l->s->by_socket[p->index])
+		watch(l, life, ON_DEATH, p->index);
+	return NULL;
 }
 
-/* The other side's half of the handshake is here. Locked. */
-static bool make_live(struct shm_link *l, struct shm_peer *p, int fd, const struct ucred *who,
-		      const struct shm_hello *h, int memfd)
+/* The other side's half of the handshake is here. NULL, or why it is in vain. Locked. */
+static const char *make_live(struct shm_link *l, struct shm_peer *p, int fd,
+			     const struct ucred *who, const struct shm_hello *h, int memfd)
 {
 	struct ptl_view view;
+	const char *why = map_region(memfd, h, &view, &p->out);
 
-	if (!map_region(memfd, h, who, &view, &p->out))
-		return false;
-	if (!know_process(l, p, who)) {
+	if (why)
+		return why;
+	why = know_process(l, p, fd, who);
+	if (why) {
 		shm_ring_unmap(&p->out);
 		ptl_region_unmap(&view);
-		return false;
+		return why;
 	}
 	p->jid = h->jid;
 	p->there = h->channel;
 	p->sock = fd;
 	p->cma = may_attach(l, p, h, &view);
 	shm_peer_live(l->s, p, &view);
-	return true;
+	return NULL;
 }
 
 /* ---- calling ---------------------------------------------------------------------------------- */
@@ -349,30 +393,75 @@ static bool awaited(const struct shm_link *l, const struct shm_peer *p)
 	return false;
 }
 
+/* Nobody has that name. */
+static const char *nobody(const struct shm_link *l, const struct shm_peer *p)
+{
+	const struct ptl_apart *apart = ptl_apart(l->s->ni, p->id);
+
+	if (apart && apart->network)
+		return "it is in another network namespace (container), where it is not found; "
+		       "PTL_NAL=udp "
+		       "leads there if there is a network between the two";
+	return l->s->ni->apart_known
+		       ? "nobody is at its address any more: it has closed its interface or ended"
+		       : "nobody is at its address: it has ended, or is in another network "
+			 "namespace (container)";
+}
+
+/* A call that the system did not do; of the helper thread. */
+static const char *failed(const char *call)
+{
+	static _Thread_local char why[80];
+
+	snprintf(why, sizeof(why), "%s: %m%s", call,
+		 errno == EPERM || errno == ENOSYS ? ": is it refused here (a container's profile)?"
+						   : "");
+	return why;
+}
+
+/* NULL, or why not; *again: in a moment it may work. Locked. */
+static const char *call_at(struct shm_link *l, struct shm_peer *p, const struct sockaddr_un *a,
+			   socklen_t len, bool *again)
+{
+	const char *why;
+	struct ucred who;
+
+	*again = false;
+	if (connect(p->sock, (const struct sockaddr *)a, len) < 0) {
+		/* its queue is full, or it has not come up yet */
+		*again = errno == EAGAIN || (errno == ECONNREFUSED && awaited(l, p));
+		return errno == ECONNREFUSED ? nobody(l, p) : failed("connect");
+	}
+	if (!same_user(p->sock, &who, &why))
+		return why;
+	why = know_process(l, p, p->sock, &who);
+	if (!why && !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
+		*again = errno == EAGAIN;
+		return failed("sendmsg");
+	}
+	return why;
+}
+
 /* Starts the connection of a new peer. Locked. */
 static void call(struct shm_link *l, struct shm_peer *p)
 {
 	struct sockaddr_un a;
 	socklen_t len = address(&a, l->s->ni->index, p->id);
 	const char *why;
-	struct ucred who;
+	bool again;
 
 	if (!p->called)
 		p->called = base_now_ns();
 	p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (p->sock < 0 || connect(p->sock, (struct sockaddr *)&a, len) < 0 ||
-	    !same_user(p->sock, &who, &why) || !know_process(l, p, &who) ||
-	    !send_hello(l, p->sock, SHM_HELLO_CONNECT, p->id, p->index)) {
-		/* its queue is full, or it has not come up yet: again in a moment */
-		if (p->sock >= 0 && (errno == EAGAIN || (errno == ECONNREFUSED && awaited(l, p)))) {
-			close(p->sock);
-			p->sock = -1;
-			return;
-		}
-		lose(l, p);
-		return;
+	why = p->sock < 0 ? no_fds : call_at(l, p, &a, len, &again);
+	if (!why) {
+		watch(l, p->sock, ON_PEER, p->index);
+	} else if (p->sock >= 0 && again) {
+		close(p->sock);
+		p->sock = -1;
+	} else {
+		lose(l, p, why);
 	}
-	watch(l, p->sock, ON_PEER, p->index);
 }
 
 /* Locked. True if some peer must be called again later. */
@@ -398,6 +487,23 @@ static bool call_all(struct shm_link *l)
 	return later;
 }
 
+static const char no_room_there[] =
+	"it has no address space, memory or descriptors left to share ours; raise its `ulimit -v` "
+	"and `ulimit -n`, or PTL_NAL=udp does without";
+
+/* Why it does not want us. */
+static const char *refusal(const struct shm_hello *h)
+{
+	switch (h->channel) {
+	case SHM_REFUSED_USER:
+		return other_user;
+	case SHM_REFUSED_MEMORY:
+		return no_room_there;
+	default:
+		return "another process than the one meant is at its address";
+	}
+}
+
 /* Something came on the socket of a peer. Locked. */
 static void hear(struct shm_link *l, struct shm_peer *p)
 {
@@ -410,21 +516,24 @@ static void hear(struct shm_link *l, struct shm_peer *p)
 		char bell[16];
 		ssize_t n = recv(p->sock, bell, sizeof(bell), MSG_DONTWAIT);
 
-		if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			lose(l, p);
+		if (n == 1 && *bell == SHM_BELL_GIVEN_UP)
+			forget(l, p, PTL_NI_UNREACHABLE, no_room_there);
+		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+			lose(l, p, hung_up_text);
 		return;
 	}
 	got = recv_hello(p->sock, &h, &memfd);
 	if (got == 0)
 		return;
+	why = got < 0 ? hung_up_text : refusal(&h);
 	if (got > 0 && h.kind == SHM_HELLO_CROSSED) {
 		unwatch(l, p->sock);
 		close(p->sock);
 		p->sock = -1;
 		p->crossed = base_now_ns();
 	} else if (got < 0 || h.kind != SHM_HELLO_ACCEPT || !same_user(p->sock, &who, &why) ||
-		   !make_live(l, p, p->sock, &who, &h, memfd)) {
-		lose(l, p);
+		   (why = make_live(l, p, p->sock, &who, &h, memfd))) {
+		lose(l, p, why);
 	}
 	if (memfd >= 0)
 		close(memfd);
@@ -451,9 +560,9 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
 	p = shm_peer_find(l->s, h->from);
 	if (p && p->state == SHM_LIVE) {
 		*no = SHM_HELLO_CROSSED;
-		if (!dead(l, p) && !hung_up(p))
+		if (!shm_peer_ended(l->s, p->index) && !hung_up(p))
 			return NULL; /* a call that crossed ours and comes late */
-		lose(l, p);
+		lose(l, p, hung_up_text);
 		p = NULL;
 	}
 	if (p && !p->crossed && p->sock >= 0 && smaller(ni->id, h->from)) {
@@ -478,24 +587,27 @@ static bool admit(struct shm_link *l, int fd, const struct shm_hello *h, int mem
 
 	if (!same_user(fd, &who, &why)) {
 		ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
-		send_hello(l, fd, SHM_HELLO_REFUSE, h->from, 0);
+		send_hello(l, fd, SHM_HELLO_REFUSE, h->from, SHM_REFUSED_USER);
 		return false;
 	}
 	p = peer_for(l, h, &no);
 	if (!p) {
 		if (no == SHM_HELLO_REFUSE)
 			ptl_count_drop(&l->s->ni->engine, PTL_DROP_REFUSED_PEER, 0);
-		send_hello(l, fd, no, h->from, 0);
+		send_hello(l, fd, no, h->from, SHM_REFUSED_STRANGER);
 		return false;
 	}
-	if (!make_live(l, p, fd, &who, h, memfd)) {
-		send_hello(l, fd, SHM_HELLO_REFUSE, h->from, 0);
-		lose(l, p);
+	why = make_live(l, p, fd, &who, h, memfd);
+	if (why) {
+		send_hello(l, fd, SHM_HELLO_REFUSE, h->from,
+			   why == no_room || why == no_fds ? SHM_REFUSED_MEMORY
+							   : SHM_REFUSED_STRANGER);
+		lose(l, p, why);
 		return false;
 	}
 	if (!send_hello(l, fd, SHM_HELLO_ACCEPT, h->from, p->index)) {
 		p->sock = -1; /* the caller closes it */
-		lose(l, p);
+		lose(l, p, hung_up_text);
 		return false;
 	}
 	return true;
@@ -569,11 +681,10 @@ static void handle(struct shm_link *l, uint64_t datum)
 {
 	uint32_t what = (uint32_t)(datum >> 32), i = (uint32_t)datum;
 	struct shm_peer *p = what >= ON_DEATH ? l->s->peer[i] : NULL;
-	uint64_t count;
 
 	switch (what) {
 	case ON_EVENT:
-		(void)!read(l->event_fd, &count, sizeof(count));
+		base_wake_heard(&l->event);
 		break;
 	case ON_LISTEN:
 		accept_caller(l);
@@ -583,8 +694,8 @@ static void handle(struct shm_link *l, uint64_t datum)
 			hear_caller(l, i);
 		break;
 	case ON_DEATH:
-		if (p && dead(l, p))
-			lose(l, p);
+		if (p && shm_peer_ended(l->s, i))
+			lose(l, p, "its process has ended");
 		break;
 	case ON_PEER:
 		if (p && p->sock >= 0)
@@ -721,24 +832,21 @@ static void *helper(void *arg)
 void shm_link_bell(struct shm_peer *p)
 {
 	if (p->sock >= 0)
-		send(p->sock, "!", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(p->sock, &(const char){ SHM_BELL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void close_fds(struct shm_link *l)
 {
 	if (l->listen_fd >= 0)
 		close(l->listen_fd);
-	if (l->event_fd >= 0)
-		close(l->event_fd);
+	base_wake_close(&l->event);
 	if (l->epoll_fd >= 0)
 		close(l->epoll_fd);
 }
 
 static void wake_helper(struct shm_link *l)
 {
-	uint64_t one = 1;
-
-	(void)!write(l->event_fd, &one, sizeof(one));
+	base_wake_call(&l->event);
 }
 
 void shm_link_forked(struct ptl_ni *ni)
@@ -753,6 +861,9 @@ void shm_link_forked(struct ptl_ni *ni)
 
 		if (p && p->sock >= 0)
 			close(p->sock);
+		/* another descriptor of the socket, perhaps */
+		if (s->life[i] >= 0)
+			close(s->life[i]);
 		if (p)
 			shm_splice_close(p);
 	}
@@ -773,7 +884,8 @@ void shm_link_left(struct shm *s)
 void shm_link_connect(struct shm *s, struct shm_peer *p)
 {
 	struct shm_link *l = s->link;
-	uint64_t end = base_now_ns() + CONNECT_WAIT_NS;
+	/* where it may well be in vain another NAL is to have the message */
+	uint64_t end = base_now_ns() + (ptl_apart(s->ni, p->id) ? APART_WAIT_NS : CONNECT_WAIT_NS);
 	struct timespec until;
 	uint32_t seen;
 
@@ -823,35 +935,82 @@ static int start(struct shm_link *l)
 	return err;
 }
 
+/* What the helper thread cannot do without, tried: it has nobody to say it to. 0, or -errno and the name of what is
+ * refused. */
+static int open_fds(struct shm_link *l, const char **what)
+{
+	struct epoll_event ev;
+	int err;
+
+	*what = "socket";
+	l->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->listen_fd < 0)
+		return -errno;
+	*what = "eventfd and pipe2";
+	err = base_wake_open(&l->event);
+	if (err < 0)
+		return err;
+	*what = "epoll_create1";
+	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (l->epoll_fd < 0)
+		return -errno;
+	*what = "epoll_ctl";
+	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = (uint64_t)ON_EVENT << 32 };
+	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->event.fd, &ev) < 0)
+		return -errno;
+	*what = "epoll_wait";
+	return epoll_wait(l->epoll_fd, &ev, 1, 0) < 0 ? -errno : 0;
+}
+
+/* The address is ours: from here on others may call. As above. */
+static int listen_there(struct shm_link *l, const char **what)
+{
+	/* nobody can have called yet */
+	*what = "accept4";
+	if (accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) < 0 && errno != EINVAL)
+		return -errno;
+	*what = "listen";
+	if (listen(l->listen_fd, 1024) < 0)
+		return -errno;
+	watch(l, l->listen_fd, ON_LISTEN, 0);
+	*what = "pthread_create";
+	return -start(l);
+}
+
+/* PTL_NO_SPACE, after a warning. */
+static int refused(const char *what, int err)
+{
+	base_warn("shared memory: %s: %s; %s", what, strerror(-err),
+		  err == -EMFILE || err == -ENFILE ? "raise `ulimit -n`"
+		  : err == -EAGAIN || err == -ENOMEM
+			  ? "raise `ulimit -u` and `ulimit -v`"
+			  : "is it refused here (a container's profile)?");
+	return PTL_NO_SPACE;
+}
+
 int shm_link_open(struct shm *s, ptl_pid_t want)
 {
 	struct shm_link *l = calloc(1, sizeof(*l));
-	int err;
+	const char *what;
+	int err, failed;
 
 	if (!l)
 		return PTL_NO_SPACE;
 	l->s = s;
 	l->pause_ms = 1;
+	l->listen_fd = l->epoll_fd = -1;
+	l->event = (struct base_wake)BASE_WAKE_CLOSED;
 	for (int i = 0; i < MAX_CALLERS; i++)
 		l->caller[i].fd = -1;
-	l->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	l->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (l->listen_fd < 0 || l->event_fd < 0 || l->epoll_fd < 0) {
-		base_warn("cannot open a socket: %s; raise `ulimit -n`", strerror(errno));
-		close_fds(l);
-		free(l);
-		return PTL_NO_SPACE;
-	}
-	err = claim_pid(l->listen_fd, s->ni, want);
+	failed = open_fds(l, &what);
+	err = failed ? refused(what, failed) : claim_pid(l->listen_fd, s->ni, want);
 	if (err == PTL_OK) {
 		s->link = l;
 		s->ni->view.r->stat.id = s->ni->id;
-		watch(l, l->event_fd, ON_EVENT, 0);
-		watch(l, l->listen_fd, ON_LISTEN, 0);
+		failed = listen_there(l, &what);
+		if (failed)
+			err = refused(what, failed);
 	}
-	if (err == PTL_OK && (listen(l->listen_fd, 1024) < 0 || start(l) != 0))
-		err = PTL_NO_SPACE;
 	if (err != PTL_OK) {
 		close_fds(l);
 		free(l);

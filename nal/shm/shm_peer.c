@@ -5,6 +5,7 @@
  * is that of its channel in our region. All of it is guarded by our region's lock.
  */
 #define _GNU_SOURCE
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,7 @@ bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 				"cannot map all of the memory of process %d: %s; raise `ulimit -v`",
 				(int)p->pid, strerror(-err));
 		/* the helper threads of both see it */
+		send(p->sock, &(const char){ SHM_BELL_GIVEN_UP }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 		shutdown(p->sock, SHUT_RDWR);
 	}
 	return !err;
@@ -234,6 +236,7 @@ void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *vie
 		ptl_debug(s->ni, "connected to nid 0x%08x pid %u, process %d, %s", p->id.nid,
 			  p->id.pid, (int)p->pid,
 			  p->cma ? "with cross-memory attach" : "without cross-memory attach");
+	ptl_found(s->ni, s->ni->nal, p->id);
 	shm_peer_count_cores(s);
 	shm_flush_deferred(s, p);
 }
@@ -285,22 +288,35 @@ static void unlist_unsure(struct shm *s, struct shm_peer *p)
 	p->unsure = false;
 }
 
-void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail)
+bool shm_peer_ended(const struct shm *s, uint32_t channel)
+{
+	bool by_socket = atomic_load(&s->by_socket[channel]);
+	struct pollfd f = {
+		.fd = atomic_load(&s->life[channel]),
+		.events = by_socket ? POLLRDHUP : POLLIN,
+	};
+
+	return f.fd >= 0 && poll(&f, 1, 0) == 1 && f.revents & (f.events | POLLHUP);
+}
+
+void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
 {
 	struct ptl_answerer who = { p->id, p->uid, p->jid };
 	bool was_live = p->state == SHM_LIVE;
+	bool closed = was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed);
 
 	/* what it had sent completely before it died still counts; answers to it are not sent any more */
 	p->state = SHM_GONE;
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);
 		not_live(s, p);
-		if (!atomic_load(&((const struct shm_area *)p->view.nal)->closed))
+		if (!closed)
 			s->ni->view.r->stat.counts[PTL_COUNT_PEERS_LOST]++;
 	}
 	if (ptl_debugs(s->ni, PTL_DBG_SETUP))
-		ptl_debug(s->ni, "nid 0x%08x pid %u: %s", p->id.nid, p->id.pid,
-			  PtlNIFailStr(PTL_INVALID_HANDLE, fail));
+		ptl_debug(s->ni, "nid 0x%08x pid %u: %s: %s", p->id.nid, p->id.pid,
+			  PtlNIFailStr(PTL_INVALID_HANDLE, fail), why);
+	ptl_lost(s->ni, s->ni->nal, p->id, closed ? PTL_NI_PEER_DEAD : fail, why);
 	drop_deferred(p);
 	ptl_engine_peer_lost(&s->ni->engine, p->index, fail, &who);
 	unlist_run(s, p);
@@ -327,8 +343,8 @@ void shm_peer_reap(struct shm *s, bool all)
 			shm_ring_unmap(&p->out);
 			ptl_region_unmap(&p->view);
 		}
-		if (s->pidfd[p->index] >= 0)
-			close(atomic_exchange(&s->pidfd[p->index], -1));
+		if (s->life[p->index] >= 0)
+			close(atomic_exchange(&s->life[p->index], -1));
 		if (p->sock >= 0)
 			close(p->sock);
 		shm_splice_close(p);

@@ -319,13 +319,20 @@ bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 	p = shm_peer_add(s, target);
 	if (p)
 		shm_link_connect(s, p);
+	else
+		ptl_lost(ni, ni->nal, target, PTL_NI_UNREACHABLE,
+			 "no shared memory is left for messages from another process; raise "
+			 "`ulimit -v` and `ulimit -f`");
 	return shm_peer_find(s, target);
 }
 
 const char *shm_passed(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return id.nid != ni->id.nid ? "it is on another node"
-				    : "it answered to no call on this node";
+	const char *why = ptl_lost_why(ni, ni->nal, id);
+
+	if (id.nid != ni->id.nid)
+		return "it is on another node";
+	return why ? why : "it answered to no call on this node";
 }
 
 /* Out of range is out of range: the target rejects and counts it. */

@@ -22,7 +22,17 @@ enum shm_hello_kind {
 	SHM_HELLO_CONNECT = 1, /* I want to talk to you; my region's memfd comes with this */
 	SHM_HELLO_ACCEPT,      /* here is mine */
 	SHM_HELLO_CROSSED,     /* my own CONNECT to you is on its way: take that */
-	SHM_HELLO_REFUSE,      /* another user, or not who you think */
+	SHM_HELLO_REFUSE,      /* another user, or not who you think: the channel says why */
+};
+
+/* Single bytes, on a connection that stands. */
+#define SHM_BELL          '!'
+#define SHM_BELL_GIVEN_UP '-' /* no address space for your region, which has become longer */
+
+enum shm_refusal {
+	SHM_REFUSED_STRANGER, /* not who you think */
+	SHM_REFUSED_USER,     /* another user */
+	SHM_REFUSED_MEMORY,   /* no memory, address space or descriptors for your region */
 };
 
 struct shm_hello {             /* offset */

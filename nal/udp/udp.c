@@ -223,6 +223,8 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 	u->out.heads = malloc(UDP_HEADS);
 	u->fd = socket(u->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (u->fd < 0 || !u->in.bytes || !u->out.heads) {
+		base_warn("UDP cannot be used: %s: %m",
+			  u->fd < 0 ? "a socket" : "memory for packets");
 		udp_free(u);
 		return PTL_NO_SPACE;
 	}

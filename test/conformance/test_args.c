@@ -286,6 +286,13 @@ static int piece_length(ptl_handle_any_t h)
 	return PtlPieceLength(h, live.self, &(ptl_size_t){ 0 });
 }
 
+static int peer_reason(ptl_handle_any_t h)
+{
+	char text[8];
+
+	return PtlPeerReason(h, live.self, &(ptl_ni_fail_t){ 0 }, text, sizeof(text));
+}
+
 static int atomic(ptl_handle_any_t h)
 {
 	return PtlAtomic(h, 0, 8, PTL_NO_ACK_REQ, live.self, 100, 0, 0, 0, 0, PTL_ATOMIC_SUM,
@@ -365,6 +372,7 @@ static const struct call calls[] = {
 	CALL(eq_dump, NI, PTL_NI_INVALID),
 	CALL(inject, NI, PTL_NI_INVALID),
 	CALL(piece_length, NI, PTL_NI_INVALID),
+	CALL(peer_reason, NI, PTL_NI_INVALID),
 	CALL(ni_handle, ANY, PTL_HANDLE_INVALID),
 	CALL(progress, ANY, PTL_HANDLE_INVALID),
 	CALL(me_insert, ME, PTL_ME_INVALID),
@@ -635,6 +643,8 @@ static void objects_of_two_interfaces_do_not_mix(void)
 
 static void null_pointers_are_refused(void)
 {
+	ptl_ni_fail_t fail_type;
+	char text[8];
 	ptl_md_t md = pt_md(NULL, 0, 0, PTL_EQ_NONE);
 	ptl_pt_index_t index;
 
@@ -682,6 +692,9 @@ static void null_pointers_are_refused(void)
 	pt_code(PtlPutInject(live.ni, NULL, 1, PTL_INJECT_NOW, live.self, 100, 0, 0, 0, 0),
 		PTL_SEGV);
 	pt_code(PtlPieceLength(live.ni, live.self, NULL), PTL_SEGV);
+	pt_code(PtlPeerReason(live.ni, live.self, NULL, text, sizeof(text)), PTL_SEGV);
+	pt_code(PtlPeerReason(live.ni, live.self, &fail_type, NULL, sizeof(text)), PTL_SEGV);
+	pt_code(PtlPeerReason(live.ni, live.self, &fail_type, text, 0), PTL_SEGV);
 	check_live();
 }
 

@@ -443,7 +443,8 @@ static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 struct family {
 	int count;
 	pid_t pids[PT_MAX_PROCS];
-	int fds[PT_MAX_PROCS]; /* pidfd, or -1 once reaped */
+	int fds[PT_MAX_PROCS];   /* pidfds; -1: they are refused here, or it was reaped */
+	bool over[PT_MAX_PROCS]; /* reaped */
 	int status[PT_MAX_PROCS];
 	bool failed, skipped, late;
 };
@@ -463,8 +464,10 @@ static void judge(struct family *f, int rank)
 static void reap(struct family *f, int rank, bool after_verdict)
 {
 	waitpid(f->pids[rank], &f->status[rank], 0);
-	close(f->fds[rank]);
+	if (f->fds[rank] >= 0)
+		close(f->fds[rank]);
 	f->fds[rank] = -1;
+	f->over[rank] = true;
 	if (!after_verdict)
 		judge(f, rank);
 }
@@ -472,11 +475,19 @@ static void reap(struct family *f, int rank, bool after_verdict)
 static void end_all(struct family *f)
 {
 	for (int i = 0; i < f->count; i++) {
-		if (f->fds[i] < 0)
+		if (f->over[i])
 			continue;
 		kill(f->pids[i], SIGKILL);
 		reap(f, i, true);
 	}
+}
+
+static bool has_ended(const struct family *f, int rank)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	waitid(P_PID, (id_t)f->pids[rank], &info, WEXITED | WNOHANG | WNOWAIT);
+	return info.si_pid;
 }
 
 /* Waits for all, or until one failed or the deadline passed. */
@@ -493,10 +504,9 @@ static void watch(struct family *f, double deadline)
 			f->late = true;
 			return;
 		}
-		if (poll(p, (nfds_t)f->count, BEAT_MS) <= 0)
-			continue;
+		poll(p, (nfds_t)f->count, BEAT_MS);
 		for (int i = 0; i < f->count; i++) {
-			if (f->fds[i] < 0 || !p[i].revents)
+			if (f->over[i] || !has_ended(f, i))
 				continue;
 			reap(f, i, false);
 			alive--;
@@ -535,7 +545,7 @@ static void conclude(struct family *f, const char *name, int seconds)
 	size_t used = 0;
 
 	for (int i = 0; i < f->count; i++)
-		was_alive[i] = f->fds[i] >= 0;
+		was_alive[i] = !f->over[i];
 	end_all(f);
 	if (!f->failed && !f->late && !f->skipped)
 		return;

@@ -1,14 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers that are gone: portals-stat counts those that died, not those that closed their interface.
+ * Peers that are gone: portals-stat counts those that died, not those that closed their interface, and PtlPeerReason tells
+ * which they are.
  */
 #include "ptest.h"
 
+#include <portals3_ext.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { PORTAL = 7 };
+
+/* Over a network who is killed is only silent, or nobody at all. */
+static void says_why(ptl_process_id_t other, uint64_t deaths)
+{
+	ptl_ni_fail_t fail;
+	char text[200], cut[8];
+
+	pt_ok(PtlPeerReason(pt_ni, other, &fail, text, sizeof(text)));
+	pt_true(fail == PTL_NI_PEER_DEAD || (deaths && fail == PTL_NI_UNREACHABLE));
+	pt_true(strstr(text, !deaths                    ? "closed its interface"
+			     : fail == PTL_NI_PEER_DEAD ? "its process has ended"
+							: "it has ended"));
+	pt_ok(PtlPeerReason(pt_ni, other, &fail, cut, sizeof(cut)));
+	pt_is(strlen(cut), sizeof(cut) - 1);
+	other.pid++;
+	pt_ok(PtlPeerReason(pt_ni, other, &fail, text, sizeof(text)));
+	pt_is(fail, PTL_NI_OK);
+	pt_is(*text, 0);
+}
 
 /* Rank 1 puts to rank 0 and goes; what rank 0 sends it then fails. */
 static void put_and_go(void (*go)(void), uint64_t deaths)
@@ -42,6 +64,7 @@ static void put_and_go(void (*go)(void), uint64_t deaths)
 			pt_ok(PtlEQWait(eq, &ev));
 		} while (ev.ni_fail_type == PTL_NI_OK);
 		pt_is(pt_stat(getpid(), "peers that died while connected"), deaths);
+		says_why(other, deaths);
 		pt_ok(PtlNIFini(pt_ni));
 	} else {
 		pt_barrier();

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/config.h"
 #include "nal/net/net.h"
 #include "portals/debug.h"
 
@@ -131,6 +132,35 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 	(void)peer;
 	(void)fail_type;
 	(void)who;
+}
+
+const struct base_config *base_config(void)
+{
+	static const struct base_config none;
+
+	return &none;
+}
+
+void base_wake_close(struct base_wake *w)
+{
+	(void)w;
+}
+
+void ptl_lost(struct ptl_ni *interface, const struct nal_ops *nal, ptl_process_id_t peer,
+	      ptl_ni_fail_t fail_type, const char *why)
+{
+	(void)interface;
+	(void)nal;
+	(void)peer;
+	(void)fail_type;
+	(void)why;
+}
+
+void ptl_found(struct ptl_ni *interface, const struct nal_ops *nal, ptl_process_id_t peer)
+{
+	(void)interface;
+	(void)nal;
+	(void)peer;
 }
 
 ptl_ni_fail_t net_fail(enum dgram_status s)
