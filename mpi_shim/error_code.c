@@ -74,7 +74,7 @@
 	X(MPI_ERR_UNSUPPORTED_OPERATION, "operation not supported")                                \
 	X(MPI_ERR_WIN, "invalid window")                                                           \
 	X(MPI_ERR_RMA_FLAVOR, "wrong flavor of window")                                            \
-	X(MPI_ERR_PROC_ABORTED, "a process of the communication ended")                            \
+	X(MPI_ERR_PROC_ABORTED, "a process of the communication ended, or cannot be reached")      \
 	X(MPI_ERR_VALUE_TOO_LARGE, "value does not fit the output argument; use the _c function")  \
 	X(MPI_ERR_SESSION, "invalid session")                                                      \
 	X(MPI_ERR_ERRHANDLER, "invalid error handler")                                             \

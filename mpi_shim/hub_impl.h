@@ -226,6 +226,8 @@ void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes);
 
 /* A rank of the communicator that is dead; -1: none is known. */
 int mpi_hub_lost(const struct mpi_hub *h);
+/* Keeps that this rank is: MPI_ERR_PROC_ABORTED. */
+int mpi_hub_missing(const struct mpi_hub *h, int rank);
 
 /* Until *word >= least. MPI_ERR_PROC_ABORTED: a rank that could make it so has died. */
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least);

@@ -109,8 +109,7 @@ static int settle(struct mpi_hub *h, int rc)
 			rc = worse(rc, mpi_hub_await_flag(h, i));
 	mpi_hub_hear_ways(h);
 	if (mpi_hub_lacking(rc) && mpi_hub_lost(h) >= 0)
-		rc = mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d ended",
-			      mpi_hub_lost(h));
+		rc = mpi_hub_missing(h, mpi_hub_lost(h));
 	if (rc == MPI_ERR_PROC_ABORTED) {
 		mpi_hub_raise(h, rc);
 		atomic_thread_fence(memory_order_seq_cst);

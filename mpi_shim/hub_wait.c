@@ -161,13 +161,14 @@ static int verdict(const _Atomic uint64_t *word)
 		return MPI_SUCCESS;
 	if (number < MPI_HUB_MISSING)
 		return mpi_fail(MPI_ERR_OTHER, "memory has run out at another rank");
-	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank ended before it took part");
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"a rank took no part: its process has ended, or it cannot be reached");
 }
 
-static int missing(int rank)
+int mpi_hub_missing(const struct mpi_hub *h, int rank)
 {
-	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d ended before it took part",
-			rank);
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d took no part: %s", rank,
+			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
 }
 
 /* Portals knows best how to wait for what Portals brings. */
@@ -180,7 +181,7 @@ static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t l
 			continue;
 		dead = mpi_hub_lost(h);
 		if (dead >= 0 && !reached(word, least))
-			return missing(dead);
+			return mpi_hub_missing(h, dead);
 	}
 	return verdict(word);
 }
@@ -199,7 +200,7 @@ static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint
 		int dead = mpi_hub_lost(h);
 
 		if (dead >= 0 && !reached(word, least))
-			return missing(dead);
+			return mpi_hub_missing(h, dead);
 		sleep_once(h, word, least);
 	}
 	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);

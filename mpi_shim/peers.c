@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is known of the other processes: credit (protocol.h), and whether they live. A wait that has gone on
+ * What is known of the other processes: credit (protocol.h), and whether they live and can be reached. A wait that has gone on
  * for a while looks after the peers of all operations in progress; an operation whose peer has died
  * ends with MPI_ERR_PROC_ABORTED.
  *
  * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds one dead tells the ranks that
  * are a power of two away, and so do they, by a byte of the dead one's in memory of theirs.
  */
+#include <portals3_ext.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -51,12 +53,14 @@ static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ign
 					PtlErrorStr((unsigned int)err));
 }
 
-static char *deaths; /* what others tell: a byte for each rank, of those that have died not 0 */
-static ptl_handle_md_t death; /* what they are told */
+/* What others tell, and are told: a byte for each rank, of those that are lost not 0. */
+enum { ENDED = 1, NOT_REACHED };
+static char *deaths;
+static ptl_handle_md_t death; /* both of them, in this order */
 
 static int expose_deaths(void)
 {
-	static char one = 1;
+	static char both[] = { ENDED, NOT_REACHED };
 	ptl_md_t md = {
 		.start = deaths,
 		.length = (ptl_size_t)mpi_world.size,
@@ -68,8 +72,8 @@ static int expose_deaths(void)
 	ptl_handle_me_t me;
 	int err = attach(MPI_PT_FLAG, MPI_DEATH_BITS, 0, md, &me);
 
-	md.start = &one;
-	md.length = 1;
+	md.start = both;
+	md.length = sizeof(both);
 	if (!err && PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &death) != PTL_OK)
 		err = mpi_fail_memory("what is told of ranks that have died");
 	return err;
@@ -130,6 +134,40 @@ static bool met(const struct mpi_peer *p)
 	return (p->sent_slots | p->took_slots) != 0;
 }
 
+/* How this one knows of a rank that is lost, and what it knows. */
+static int how_lost(int world, ptl_ni_fail_t *fail, char *why, size_t size)
+{
+	*why = '\0';
+	if (PtlPeerReason(mpi_world.ni, mpi_world.id[world], fail, why, size) != PTL_OK)
+		*fail = PTL_NI_OK;
+	if (*fail == PTL_NI_PEER_DEAD || deaths[world] == ENDED)
+		return ENDED;
+	return *fail != PTL_NI_OK || deaths[world] ? NOT_REACHED : 0;
+}
+
+const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
+{
+	static char text[MPI_MAX_ERROR_STRING - 100];
+	char why[sizeof(text) - 40];
+	ptl_ni_fail_t known;
+
+	switch (how_lost(world, &known, why, sizeof(why))) {
+	case ENDED:
+		return "its process has ended";
+	case NOT_REACHED:
+		if (!*why)
+			return "another rank cannot reach it, and says why";
+		snprintf(text, sizeof(text), "it cannot be reached (%s)", why);
+		return text;
+	default:
+		if (fail == PTL_NI_OK || fail == PTL_NI_PEER_DEAD || fail == PTL_NI_UNREACHABLE)
+			return "its process has ended, or it cannot be reached";
+		snprintf(text, sizeof(text), "the transfer failed: %s",
+			 PtlNIFailStr(mpi_world.ni, fail));
+		return text;
+	}
+}
+
 /* A network finds out that a process is gone when it has something for it. As what ends a wait, and no more. */
 static bool greet(int world)
 {
@@ -188,14 +226,17 @@ int mpi_lost_any(const struct mpi_comm *comm)
 static void tell_of(struct mpi_peer *p)
 {
 	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
+	char why[8];
+	ptl_ni_fail_t fail;
+	ptl_size_t at = how_lost((int)dead, &fail, why, sizeof(why)) != ENDED;
 
 	for (int step; (step = 1 << p->told / 2) < mpi_world.size; p->told++) {
 		int far = p->told % 2 ? mpi_world.size - step : step;
 		int to = (int)(((long)mpi_world.rank + far) % mpi_world.size);
 
 		if (!mpi_proto.peer[to].dead &&
-		    PtlPut(death, PTL_NO_ACK_REQ, mpi_world.id[to], MPI_PT_FLAG, 0, MPI_DEATH_BITS,
-			   dead, 0) == PTL_NO_SPACE)
+		    PtlPutRegion(death, at, 1, PTL_NO_ACK_REQ, mpi_world.id[to], MPI_PT_FLAG, 0,
+				 MPI_DEATH_BITS, dead, 0) == PTL_NO_SPACE)
 			return;
 	}
 }
@@ -254,11 +295,10 @@ int mpi_fail_lost(const struct mpi_comm *comm)
 	int rank = lost_member(comm);
 
 	if (rank < 0)
-		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of a rank has ended");
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
-			"the process of rank %d of MPI_COMM_WORLD has ended: no collective does "
-			"without it",
-			rank);
+			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
+			rank, mpi_lost_text(rank, PTL_NI_OK));
 }
 
 static void end_if_hopeless(struct mpi_request *r)

@@ -36,8 +36,8 @@ static int lost(const struct mpi_comm *comm, int source)
 
 	return rank < 0 ? MPI_SUCCESS
 			: mpi_fail(MPI_ERR_PROC_ABORTED,
-				   "the process of rank %d has ended and sent no such message",
-				   rank);
+				   "rank %d has sent no such message, and will not: %s", rank,
+				   mpi_lost_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
 }
 
 /* The first message that matches, if there is one: *found. */

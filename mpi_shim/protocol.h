@@ -152,7 +152,7 @@ struct mpi_peer {
 	struct mpi_request *queue, *queue_end;       /* sends that wait, in order */
 	struct mpi_peer *next_owed;                  /* of those to be told */
 	bool owed;                                   /* is on that list */
-	bool dead;                                   /* its process has ended */
+	bool dead;    /* its process has ended, or it cannot be reached */
 	bool asked;   /* something waits for it: see whether it lives */
 	bool greeted; /* it has been sent something, for nothing else has come about */
 	uint8_t told; /* of the ranks that are to hear of its death, so many have */
@@ -329,7 +329,10 @@ int mpi_lost_any(const struct mpi_comm *comm);
 /* Whether any rank of the communicator has died, of either group; and with a kept text, MPI_ERR_PROC_ABORTED. */
 bool mpi_comm_lost(struct mpi_comm *comm);
 int mpi_fail_lost(const struct mpi_comm *comm);
-/* Keeps that this world rank has died: MPI_ERR_PROC_ABORTED. */
+/* What is known of a world rank that is lost: "its process has ended", or why it cannot be reached. `fail`: of the operation
+ * that failed, or PTL_NI_OK. In memory of this function's, until its next call. */
+const char *mpi_lost_text(int world, ptl_ni_fail_t fail);
+/* Keeps that this world rank is lost: MPI_ERR_PROC_ABORTED. */
 int mpi_unreachable(int world);
 int mpi_peers_init(void);
 void mpi_peers_fini(void);

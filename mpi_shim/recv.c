@@ -88,10 +88,10 @@ static void complete(struct mpi_request *r, uint64_t bits, MPI_Count bytes, MPI_
 	mpi_request_done(r);
 }
 
-static void sender_died(struct mpi_request *r, int source)
+static void sender_lost(struct mpi_request *r, int source, ptl_ni_fail_t fail)
 {
-	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
-			 "the process of rank %d ended before its message was here", source);
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "no message from rank %d: %s", source,
+			 mpi_lost_text(mpi_comm_peer(r->comm, source), fail));
 	r->source = source;
 	r->bytes = 0;
 	mpi_request_done(r);
@@ -105,7 +105,7 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_credit_took(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength), 1);
 	if (ev->ni_fail_type != PTL_NI_OK) {
-		sender_died(r, mpi_bits_source(ev->match_bits));
+		sender_lost(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
 	}
 	complete(r, ev->match_bits, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
@@ -119,7 +119,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 	PtlMEUnlink(r->me);
 	mpi_events_release(r, GET_EVENTS);
 	if (ev->ni_fail_type != PTL_NI_OK)
-		sender_died(r, mpi_bits_source(r->bits));
+		sender_lost(r, mpi_bits_source(r->bits), ev->ni_fail_type);
 	else
 		complete(r, r->bits, (MPI_Count)ev->mlength, r->sent);
 }
@@ -433,7 +433,7 @@ void mpi_recv_cancel(struct mpi_request *r)
 void mpi_recv_abandon(struct mpi_request *r, int source)
 {
 	if (withdraw(r))
-		sender_died(r, source);
+		sender_lost(r, source, PTL_NI_OK);
 }
 
 void mpi_recv_give_up(struct mpi_request *r)

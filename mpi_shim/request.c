@@ -16,7 +16,7 @@
 #include "mpi_shim/start.h"
 #include "mpi_shim/type.h"
 
-#define ERROR_TEXT 256
+#define ERROR_TEXT MPI_MAX_ERROR_STRING
 
 /* ---- status ----------------------------------------------------------------------------------------- */
 

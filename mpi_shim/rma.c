@@ -259,7 +259,10 @@ static void over(struct mpi_rma *op)
 		return;
 	if (op->error)
 		mpi_request_fail(r, op->error, "a one-sided operation to rank %d failed: %s",
-				 op->rank, mpi_error_text(op->error));
+				 op->rank,
+				 op->error == MPI_ERR_PROC_ABORTED
+					 ? mpi_lost_text(op->win->target[op->rank].world, PTL_NI_OK)
+					 : mpi_error_text(op->error));
 	mpi_request_done(r);
 	mpi_object_release(r);
 }
@@ -602,7 +605,9 @@ static int tell(struct mpi_win_target *t, int rank)
 				"an operation to rank %d went to memory that is not in the window "
 				"any more",
 				rank);
-	return mpi_fail(err, "an operation to rank %d failed: %s", rank, mpi_error_text(err));
+	return mpi_fail(err, "an operation to rank %d failed: %s", rank,
+			err == MPI_ERR_PROC_ABORTED ? mpi_lost_text(t->world, PTL_NI_OK)
+						    : mpi_error_text(err));
 }
 
 int mpi_rma_flush(struct mpi_win *win, int rank)

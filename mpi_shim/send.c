@@ -75,9 +75,8 @@ struct route {
 int mpi_unreachable(int world)
 {
 	mpi_proto.peer[world].dead = mpi_proto.any_dead = true;
-	return mpi_fail(MPI_ERR_PROC_ABORTED,
-			"rank %d of MPI_COMM_WORLD cannot be reached: its process has ended",
-			world);
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d of MPI_COMM_WORLD is lost: %s", world,
+			mpi_lost_text(world, PTL_NI_OK));
 }
 
 /* Sends it short, if it may go so: true, and *err says how it went. The caller has a slot. */
@@ -354,17 +353,22 @@ bool mpi_send_to_self(const struct mpi_request *r)
 	       r->world == mpi_world.rank;
 }
 
-void mpi_send_abandon(struct mpi_request *r)
+static void abandon(struct mpi_request *r, ptl_ni_fail_t fail)
 {
 	if (r->state & OVER || !(r->state & (QUEUED | EXPOSED)))
 		return;
 	r->cancelled = false;
-	mpi_request_fail(r, MPI_ERR_PROC_ABORTED,
-			 "the process of rank %d ended before it took the message", r->peer);
+	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "rank %d did not take the message: %s", r->peer,
+			 mpi_lost_text(r->world, fail));
 	if (r->state & EXPOSED)
 		finish_long(r);
 	else
 		never_sent(r);
+}
+
+void mpi_send_abandon(struct mpi_request *r)
+{
+	abandon(r, PTL_NI_OK);
 }
 
 void mpi_send_give_up(struct mpi_request *r)
@@ -389,8 +393,9 @@ void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
 		return;
 	if (ev->ni_fail_type != PTL_NI_OK) {
 		/* after a SEND_END that failed no ACK comes, and before an ACK that failed SEND_END came */
-		mpi_proto.peer[r->world].dead = mpi_proto.any_dead = true;
-		mpi_send_abandon(r);
+		if (ev->ni_fail_type == PTL_NI_PEER_DEAD || ev->ni_fail_type == PTL_NI_UNREACHABLE)
+			mpi_proto.peer[r->world].dead = mpi_proto.any_dead = true;
+		abandon(r, ev->ni_fail_type);
 		return;
 	}
 	if (ev->pt_index == MPI_PT_CANCEL) {

@@ -60,7 +60,7 @@ static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, 
 
 	if (err == MPI_SUCCESS && got < size)
 		err = mpi_fail(MPI_ERR_PROC_ABORTED,
-			       "the process of a rank of the group has ended");
+			       "a rank of the group has ended, or cannot be reached");
 	return err;
 }
 

@@ -30,8 +30,10 @@ struct mpi_world mpi_world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static int portals_failed(const char *what, int err)
 {
-	return mpi_fail(MPI_ERR_OTHER, "%s failed: %s; portals-info shows what can be used here",
-			what, PtlErrorStr((unsigned int)err));
+	const char *why = PtlInitReason();
+
+	return mpi_fail(MPI_ERR_OTHER, "%s failed (%s)%s%s", what, PtlErrorStr((unsigned int)err),
+			*why ? ": " : "; portals-info shows what can be used here", why);
 }
 
 static int find_peers(void)
@@ -57,6 +59,18 @@ static int find_peers(void)
 	return MPI_SUCCESS;
 }
 
+/* Who has the job's secret is of the job, whoever runs it; by itself Portals admits processes of our user only. */
+static int admit_job(void)
+{
+	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_jid_t jid;
+	int err = PtlGetJid(mpi_world.ni, &jid);
+
+	if (err == PTL_OK)
+		err = PtlACEntry(mpi_world.ni, 0, any, PTL_UID_ANY, jid, PTL_PT_INDEX_ANY);
+	return err == PTL_OK ? MPI_SUCCESS : portals_failed("PtlACEntry", err);
+}
+
 static int open_portals(void)
 {
 	ptl_ni_limits_t want = {
@@ -77,7 +91,7 @@ static int open_portals(void)
 	if (err != PTL_OK)
 		return portals_failed("PtlNIInit", err);
 	base_config_hush(); /* Portals has read the environment, too */
-	return MPI_SUCCESS;
+	return admit_job();
 }
 
 /*
@@ -125,11 +139,11 @@ static void finish_freed(void)
 /* With PTL_REPORT: which algorithms the collectives of this rank had. */
 static void report_colls(void)
 {
-	base_warn("rank %d of %d: collectives by algorithm", mpi_world.rank, mpi_world.size);
+	base_say("rank %d of %d: collectives by algorithm", mpi_world.rank, mpi_world.size);
 	for (size_t i = 0; i < BASE_COLL_COUNT_; i++)
 		if (mpi_world.colls[i])
-			base_warn("  %12llu %s", (unsigned long long)mpi_world.colls[i],
-				  base_coll_word(i));
+			base_say("  %12llu %s", (unsigned long long)mpi_world.colls[i],
+				 base_coll_word(i));
 }
 
 int mpi_world_fini(void)
