@@ -7,6 +7,8 @@
  * without a value for buffers in which nothing is.
  *
  * Each round has another form of each call: blocking, non-blocking, persistent.
+ *
+ * "tame" leaves out what MPICH 4.0 does not let pass: most of it, and MPI_BOTTOM for both buffers.
  */
 #include "coll_ways.h"
 
@@ -286,10 +288,10 @@ int main(int argc, char **argv)
 		MPI_Get_address(out + i * N, &at_out[i]);
 	}
 	tap_case("addresses as displacements, with neighbours", with_neighbours);
-#if MPI_VERSION >= 4
-	tap_case("addresses as displacements", with_all);
-#endif
 	if (!tap_tame) {
+#if MPI_VERSION >= 4
+		tap_case("addresses as displacements", with_all);
+#endif
 		tap_case("no datatype for no elements", no_types);
 		tap_case("a rank's own data where they are to go", in_its_place);
 		tap_case("buffers in which nothing is", nothing);

@@ -323,6 +323,8 @@ static const char *all_ops(int round)
 	const char *wrong = NULL;
 
 	for (int op = 0; op < OPS && !wrong; op++) {
+		if (tap_tame && row->ops == FLOATS && BIT(op) & LOGIC)
+			continue; /* MPICH 4.0 ends, or does nothing */
 		if (tap_tame && (op == MIN || op == MAX) &&
 		    (strchr(row->name, 'U') || row->fill == fill_uchar))
 			continue; /* MPICH 4.0 compares unsigned numbers as signed ones */

@@ -89,7 +89,8 @@ enum { OPS = sizeof(all_ops) / sizeof(all_ops[0]) };
 
 static bool fits(int type, int op)
 {
-	if (tap_tame && types[type].type == MPI_CHAR)
+	if (tap_tame &&
+	    (types[type].type == MPI_CHAR || (types[type].family == REAL && op >= 7 && op < 10)))
 		return false;
 	switch (types[type].family) {
 	case WHOLE:
