@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "base/shared.h"
 #include "nal/eth/eth.h"
 
 #define BLOCK        65536u /* bytes that the kernel takes in one piece */
@@ -75,6 +76,7 @@ int eth_ring_make(struct eth *e, size_t bytes)
 	e->in.bytes_len = len;
 	/* a child of a fork has no use for it, and must not write to it */
 	madvise(map, len, MADV_DONTFORK);
+	base_shared_hide(map, len);
 	return 0;
 }
 
