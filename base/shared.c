@@ -129,6 +129,8 @@ int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
 		return 0;
 	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM)
 		return -errno;
+	if (at + bytes > base_shared_most())
+		return -EFBIG;
 	/* a byte of each page has the same effect */
 	for (uint64_t k = 0; k < bytes; k += PAGE)
 		if (pwrite(fd, "", 1, (off_t)(at + k)) != 1)
