@@ -26,7 +26,8 @@
 enum {
 	LINE_MAX_BYTES = 65536, /* a longer line is broken into two */
 	READ_BYTES = 65536,
-	PIPE_MOST = 1 << 20,  /* a pipe holds no more, unless root has made it larger */
+	PIPE_MOST = 1 << 20, /* a pipe holds no more, unless root has made it larger */
+	LARGE_PIPES = 16,
 	QUEUE_HIGH = 1 << 20, /* stop reading sources */
 	QUEUE_LOW = 1 << 18   /* and go on */
 };
@@ -327,6 +328,9 @@ static int source_open(struct source *source, int rank, int fd, struct sink *sin
 			return -ENOMEM;
 	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
+	/* the writer sleeps less often; a user's pipes share a limit, so only where there are few */
+	if (n_sources <= LARGE_PIPES)
+		fcntl(fd, F_SETPIPE_SZ, PIPE_MOST);
 	if (sink->gone) {
 		source_close(source);
 		return 0;
