@@ -180,8 +180,8 @@ int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, 
 		   ptl_taker_t taker, ptl_event_t *events, int max, int *count);
 
 /*
- * Why the last PtlInit or PtlNIInit of this thread failed: what it warned of, or with PTL_QUIET would have. "" if there is
- * nothing to say. It stays as it is until the thread calls one of the two again.
+ * Why the last PtlInit or PtlNIInit of this thread failed: what the thread has warned of since it called that, or with
+ * PTL_QUIET would have. "" if there was nothing. Of meaning until the thread's next call of Portals.
  */
 const char *PtlInitReason(void);
 

@@ -123,8 +123,10 @@ int mpi_world_init(int level)
 		return err;
 	/* nobody sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
-		return mpi_fail(MPI_ERR_OTHER, "the launcher was lost, or is none that ranks can "
-					       "meet at; start the job with mpiexec");
+		return mpi_fail(MPI_ERR_OTHER,
+				"the launcher was lost, or is none that ranks can meet at; start "
+				"the job with mpiexec%s%s",
+				*PtlInitReason() ? ": " : "", PtlInitReason());
 	atomic_store(&mpi_world.phase, MPI_PHASE_RUNNING);
 	return MPI_SUCCESS;
 }
