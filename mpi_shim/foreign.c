@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Other MPIs beside this one. All have the same names of functions, and each has handles and statuses of
- * its own: what was compiled with one's mpi.h and calls another's library crashes without a word. So we
- * look when we are loaded whether there is a second library, for it may be the one that is called; and
- * what is no handle of ours may be known as one of theirs.
+ * Other MPIs beside this one. All have the same names of functions, and each has handles and
+ * statuses of its own: what was compiled with one's mpi.h and calls another's library crashes
+ * without a word. So we look when we are loaded whether there is a second library, for it may be
+ * the one that is called; and what is no handle of ours may be known as one of theirs.
  */
 #include "mpi_shim/foreign.h"
 
@@ -13,7 +13,7 @@
 
 #include "base/log.h"
 
-/* ---- two libraries ------------------------------------------------------------------------------ */
+/* ---- two libraries --------------------------------------------------------------------------- */
 
 static bool same_folder(const char *a, const char *b)
 {
@@ -49,8 +49,10 @@ __attribute__((constructor)) static void look_for_another(void)
 
 	if (!program || !dladdr((void *)&mpi_foreign_handle, &ours))
 		return;
-	/* Only a library that was loaded with the program can be meant by its calls, and Portals' was then, too. One that
-	 * is opened later, as translators do, is called by address. */
+	/*
+	 * Only a library that was loaded with the program can be meant by its calls, and Portals'
+	 * was then, too. One that is opened later, as translators do, is called by address.
+	 */
 	if (dlsym(program, "PtlInit") && is_foreign(dlsym(program, "PMPI_Init"), &ours, &other)) {
 		first = other.dli_fname;
 		second = ours.dli_fname;
@@ -61,17 +63,17 @@ __attribute__((constructor)) static void look_for_another(void)
 	dlclose(program);
 	if (first)
 		base_say("there are two MPI libraries in this process, %s and %s: calls go to the "
-			 "first, and what "
-			 "was compiled with the mpi.h of the second fails; build the program and "
-			 "its libraries "
-			 "with one MPI (ldd shows what needs which)",
+			 "first, and what was compiled with the mpi.h of the second fails; build "
+			 "the program and its libraries with one MPI (ldd shows what needs which)",
 			 first, second);
 }
 
-/* ---- handles ------------------------------------------------------------------------------------ */
+/* ---- handles --------------------------------------------------------------------------------- */
 
-/* MPICH's handles, and those of its many descendants, are ints: two bits say how an object is found, none for the null
- * handle, four what it is. */
+/*
+ * MPICH's handles, and those of its many descendants, are ints: two bits say how an object is
+ * found, none for the null handle, four what it is.
+ */
 static bool is_mpich(enum mpi_kind kind, uintptr_t handle)
 {
 	static const unsigned int number[MPI_KIND_END] = {

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 the Postern authors
 #
-# The ways to build an MPI program: the compiler wrappers in the build tree and installed, pkg-config,
-# CMake's FindMPI, and libtool; each program is run by the mpiexec beside them, and has our library although that
-# of another MPI stands in the way. Usage: wrappers.sh BUILD_DIR
+# The ways to build an MPI program: the compiler wrappers in the build tree and installed,
+# pkg-config, CMake's FindMPI, and libtool; each program is run by the mpiexec beside them, and has
+# our library although that of another MPI stands in the way. Usage: wrappers.sh BUILD_DIR
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
