@@ -693,14 +693,10 @@ int MPI_Startall(int count, MPI_Request array_of_requests[]);
 
 /* ---- point-to-point: partitioned ------------------------------------------------------------------ */
 
-int MPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype datatype, int dest,
+int MPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype,
+		   int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int MPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
 		   int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype,
-		     int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype datatype, int source, int tag,
-		   MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int MPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-		     int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 int MPI_Pready(int partition, MPI_Request request);
 int MPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int MPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
@@ -785,10 +781,10 @@ int MPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Cou
 int MPI_Status_set_cancelled(MPI_Status *status, int flag);
 int MPI_Status_get_source(const MPI_Status *status, int *source);
 int MPI_Status_get_tag(const MPI_Status *status, int *tag);
-int MPI_Status_get_error(const MPI_Status *status, int *error);
+int MPI_Status_get_error(const MPI_Status *status, int *err);
 int MPI_Status_set_source(MPI_Status *status, int source);
 int MPI_Status_set_tag(MPI_Status *status, int tag);
-int MPI_Status_set_error(MPI_Status *status, int error);
+int MPI_Status_set_error(MPI_Status *status, int err);
 
 /* ---- datatypes ------------------------------------------------------------------------------------ */
 
@@ -901,18 +897,19 @@ int MPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void 
 		 MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm);
 int MPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size);
 int MPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size);
-int MPI_Pack_external(const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype,
+int MPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_Datatype datatype,
 		      void *outbuf, MPI_Aint outsize, MPI_Aint *position);
-int MPI_Pack_external_c(const char *datarep, const void *inbuf, MPI_Count incount,
+int MPI_Pack_external_c(const char datarep[], const void *inbuf, MPI_Count incount,
 			MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
 			MPI_Count *position);
-int MPI_Unpack_external(const char *datarep, const void *inbuf, MPI_Aint insize, MPI_Aint *position,
-			void *outbuf, int outcount, MPI_Datatype datatype);
-int MPI_Unpack_external_c(const char *datarep, const void *inbuf, MPI_Count insize,
+int MPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize,
+			MPI_Aint *position, void *outbuf, int outcount, MPI_Datatype datatype);
+int MPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize,
 			  MPI_Count *position, void *outbuf, MPI_Count outcount,
 			  MPI_Datatype datatype);
-int MPI_Pack_external_size(const char *datarep, int incount, MPI_Datatype datatype, MPI_Aint *size);
-int MPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype,
+int MPI_Pack_external_size(const char datarep[], int incount, MPI_Datatype datatype,
+			   MPI_Aint *size);
+int MPI_Pack_external_size_c(const char datarep[], MPI_Count incount, MPI_Datatype datatype,
 			     MPI_Count *size);
 
 /* ---- groups --------------------------------------------------------------------------------------- */
@@ -1047,6 +1044,7 @@ int MPI_Graph_get(MPI_Comm comm, int maxindex, int maxedges, int indx[], int edg
 int MPI_Graph_neighbors_count(MPI_Comm comm, int rank, int *nneighbors);
 int MPI_Graph_neighbors(MPI_Comm comm, int rank, int maxneighbors, int neighbors[]);
 int MPI_Graph_map(MPI_Comm comm, int nnodes, const int indx[], const int edges[], int *newrank);
+/* Weights are arrays in the standard. Here gcc would warn of MPI_UNWEIGHTED, no array's address. */
 int MPI_Dist_graph_create_adjacent(MPI_Comm comm_old, int indegree, const int sources[],
 				   const int *sourceweights, int outdegree,
 				   const int destinations[], const int *destweights, MPI_Info info,
@@ -1951,14 +1949,10 @@ int PMPI_Recv_init_c(void *buf, MPI_Count count, MPI_Datatype datatype, int sour
 		     MPI_Comm comm, MPI_Request *request);
 int PMPI_Start(MPI_Request *request);
 int PMPI_Startall(int count, MPI_Request array_of_requests[]);
-int PMPI_Psend_init(const void *buf, int partitions, int count, MPI_Datatype datatype, int dest,
+int PMPI_Psend_init(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype,
+		    int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
+int PMPI_Precv_init(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
 		    int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Psend_init_c(const void *buf, int partitions, MPI_Count count, MPI_Datatype datatype,
-		      int dest, int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Precv_init(void *buf, int partitions, int count, MPI_Datatype datatype, int source,
-		    int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
-int PMPI_Precv_init_c(void *buf, int partitions, MPI_Count count, MPI_Datatype datatype, int source,
-		      int tag, MPI_Comm comm, MPI_Info info, MPI_Request *request);
 int PMPI_Pready(int partition, MPI_Request request);
 int PMPI_Pready_list(int length, const int array_of_partitions[], MPI_Request request);
 int PMPI_Pready_range(int partition_low, int partition_high, MPI_Request request);
@@ -2031,10 +2025,10 @@ int PMPI_Status_set_elements_x(MPI_Status *status, MPI_Datatype datatype, MPI_Co
 int PMPI_Status_set_cancelled(MPI_Status *status, int flag);
 int PMPI_Status_get_source(const MPI_Status *status, int *source);
 int PMPI_Status_get_tag(const MPI_Status *status, int *tag);
-int PMPI_Status_get_error(const MPI_Status *status, int *error);
+int PMPI_Status_get_error(const MPI_Status *status, int *err);
 int PMPI_Status_set_source(MPI_Status *status, int source);
 int PMPI_Status_set_tag(MPI_Status *status, int tag);
-int PMPI_Status_set_error(MPI_Status *status, int error);
+int PMPI_Status_set_error(MPI_Status *status, int err);
 int PMPI_Type_contiguous(int count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 int PMPI_Type_contiguous_c(MPI_Count count, MPI_Datatype oldtype, MPI_Datatype *newtype);
 int PMPI_Type_vector(int count, int blocklength, int stride, MPI_Datatype oldtype,
@@ -2138,19 +2132,19 @@ int PMPI_Unpack_c(const void *inbuf, MPI_Count insize, MPI_Count *position, void
 		  MPI_Count outcount, MPI_Datatype datatype, MPI_Comm comm);
 int PMPI_Pack_size(int incount, MPI_Datatype datatype, MPI_Comm comm, int *size);
 int PMPI_Pack_size_c(MPI_Count incount, MPI_Datatype datatype, MPI_Comm comm, MPI_Count *size);
-int PMPI_Pack_external(const char *datarep, const void *inbuf, int incount, MPI_Datatype datatype,
+int PMPI_Pack_external(const char datarep[], const void *inbuf, int incount, MPI_Datatype datatype,
 		       void *outbuf, MPI_Aint outsize, MPI_Aint *position);
-int PMPI_Pack_external_c(const char *datarep, const void *inbuf, MPI_Count incount,
+int PMPI_Pack_external_c(const char datarep[], const void *inbuf, MPI_Count incount,
 			 MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
 			 MPI_Count *position);
-int PMPI_Unpack_external(const char *datarep, const void *inbuf, MPI_Aint insize,
+int PMPI_Unpack_external(const char datarep[], const void *inbuf, MPI_Aint insize,
 			 MPI_Aint *position, void *outbuf, int outcount, MPI_Datatype datatype);
-int PMPI_Unpack_external_c(const char *datarep, const void *inbuf, MPI_Count insize,
+int PMPI_Unpack_external_c(const char datarep[], const void *inbuf, MPI_Count insize,
 			   MPI_Count *position, void *outbuf, MPI_Count outcount,
 			   MPI_Datatype datatype);
-int PMPI_Pack_external_size(const char *datarep, int incount, MPI_Datatype datatype,
+int PMPI_Pack_external_size(const char datarep[], int incount, MPI_Datatype datatype,
 			    MPI_Aint *size);
-int PMPI_Pack_external_size_c(const char *datarep, MPI_Count incount, MPI_Datatype datatype,
+int PMPI_Pack_external_size_c(const char datarep[], MPI_Count incount, MPI_Datatype datatype,
 			      MPI_Count *size);
 int PMPI_Group_size(MPI_Group group, int *size);
 int PMPI_Group_rank(MPI_Group group, int *rank);

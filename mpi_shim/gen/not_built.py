@@ -13,7 +13,7 @@ NOT_BUILT = [
      r'MPI_(Publish|Unpublish|Lookup)_name', 'dynamic processes'),
     (r'MPI_Session_(?!create_errhandler)\w+|MPI_Group_from_session_pset|MPI_Comm_create_from_group|'
      r'MPI_Intercomm_create_from_groups', 'sessions'),
-    (r'MPI_P(send|recv)_init(_c)?|MPI_Pready\w*|MPI_Parrived', 'partitioned communication'),
+    (r'MPI_P(send|recv)_init|MPI_Pready\w*|MPI_Parrived', 'partitioned communication'),
 ]
 
 

@@ -163,10 +163,13 @@ class Face:
             return 'character(len=*)'
         return {'logical': 'logical'}.get(a.kind, 'integer')
 
-    def choice(self, a, p):
-        """A buffer. One that MPI keeps is a TARGET: gfortran then knows that what it is may change in later
+    def later(self):
+        """Of what MPI keeps. A TARGET: gfortran then knows that it may be read and change in later
         calls, which ASYNCHRONOUS alone does not tell it."""
-        later = (', asynchronous' if self.f08 else '') + ', target' if self.keeps(p) else ''
+        return (', asynchronous' if self.f08 else '') + ', target'
+
+    def choice(self, a, p):
+        later = self.later() if self.keeps(p) else ''
         if self.f08 and p.described:
             intent = ', intent(in)' if a.intent == 'in' else ''
             return [f'type(*), dimension(..){intent}{later} :: {a.name}']
@@ -180,8 +183,10 @@ class Face:
                 return [f'procedure({a.callback}) :: {a.name}']
             return [f'external :: {a.name}']
         intent = f', intent({a.intent})' if self.f08 and a.intent else ''
-        if a.kind in ('status', 'errcodes') and a.intent == 'out' or a.name == 'f_status':
+        if a.kind in ('status', 'errcodes') and a.intent == 'out' and not p.name.startswith('MPI_Status_f'):
             intent = ''
+        if a.kept:
+            intent += self.later()
         if self.f08 and p.name == 'MPI_Cancel':
             intent = ', intent(in)'
         shape = a.shape.replace('count,*', 'count, *').replace('3,*', '3, *')

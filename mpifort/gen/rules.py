@@ -72,6 +72,16 @@ INOUT = [
     (r'Status_set_\w+', 'status'),
 ]
 
+# Arguments whose INTENT is not what the prototype in C says (MPI-5 annex A.4).
+INTENTS = [
+    ('Dist_graph_neighbors', '.*weights', ''),  # MPI_UNWEIGHTED is none to write to
+    ('Get_address', 'location', ''),
+    ('Win_detach', 'base', ''),
+    ('Free_mem', 'base', 'in'),
+    ('Status_f2f08', 'f08_status', 'out'),
+    ('Status_f082f', 'f_status', 'out'),
+]
+
 # Elements of arrays of handles, in C; the arguments are pointers there.
 LENGTHS = [
     ('.*', 'array_of_requests', ('incount', 'count')),
@@ -108,6 +118,12 @@ NOT_COMPLETE = re.compile(r'''MPI_(?:
     R(?:put|get|accumulate|get_accumulate) | Put | Get | Accumulate | Get_accumulate | Fetch_and_op |
     Compare_and_swap
 )(?:_c)?''', re.VERBOSE)
+# What MPI may look at, or write, until the request is complete, beside buffers: of which procedures, and what.
+KEEPING = re.compile(NOT_COMPLETE.pattern + r' | MPI_Comm_idup(?:_with_info)?', re.VERBOSE)
+KEPT = [
+    ('.*', '(?:send|recv)(?:counts|types)|[sr]?displs'),
+    ('Comm_idup(?:_with_info)?', 'newcomm'),
+]
 # buffers that are addresses, whatever they look like
 ADDRESSES = re.compile(r'MPI_(?:Get_address|Free_mem|Win_(?:create|attach|detach)|\w*attach_buffer|'
                        r'Buffer_attach|Abi_.*|File_\w+_end|F_sync_reg)(?:_c)?')

@@ -42,6 +42,7 @@ class Arg:
     room: str = ''
     strip: bool = False
     typed: tuple = ()
+    kept: bool = False
 
     @property
     def is_handle(self):
@@ -118,6 +119,9 @@ def kind_of(f, name, a):
 
 
 def intent_of(name, a, kind):
+    row = first(rules.INTENTS, name, a.name)
+    if row:
+        return row[2]
     if kind in ('choice', 'procedure'):
         return 'in' if a.type.startswith('const') else ''
     if not a.type.endswith('*') or a.type.startswith('const') or a.name == 'attribute_val' and \
@@ -132,6 +136,8 @@ def shape_of(a, kind):
         return '3,*'
     if kind == 'argvs':
         return 'count,*'
+    if kind == 'character':
+        return ''
     return '*' if a.array or kind in ('strings', 'errcodes', 'weights') else ''
 
 
@@ -159,6 +165,7 @@ def make_arg(f, name, a):
         if not row:
             sys.exit(f'{f.name}: how long may {a.name} become?')
         arg.room = row[2]
+    arg.kept = bool(rules.KEEPING.fullmatch(f.name) and first(rules.KEPT, name, a.name))
     row = first(rules.TYPED, name, a.name)
     if row and rules.NOT_COMPLETE.fullmatch(f.name):
         names = [x.name for x in f.args]
