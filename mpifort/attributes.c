@@ -144,20 +144,21 @@ typedef void old_copy_function(int *handle, int *keyval, int *extra, int *in, in
 			       int *ierror);
 typedef void old_delete_function(int *handle, int *keyval, int *value, int *extra, int *ierror);
 
-static int copy(int handle, int keyval, const struct mpifort_keyval *k, void *attribute, void *out,
+static int copy(int handle, int keyval, struct mpifort_keyval *k, void *attribute, void *out,
 		int *flag)
 {
-	MPI_Aint in = mpifort_value_of(keyval, attribute), extra = k->extra, made = 0;
-	int old_in = (int)in, old_extra = (int)extra, old_made = 0, ierror = MPI_SUCCESS;
+	MPI_Aint in = mpifort_value_of(keyval, attribute), made = 0;
+	int old_in = (int)in, old_made = 0, ierror = MPI_SUCCESS;
 	struct mpifort_value *v;
 
 	*flag = 0;
 	if (k->old) {
-		((old_copy_function *)k->copy)(&handle, &keyval, &old_extra, &old_in, &old_made,
-					       flag, &ierror);
+		((old_copy_function *)k->copy)(&handle, &keyval, &k->extra.narrow, &old_in,
+					       &old_made, flag, &ierror);
 		made = old_made;
 	} else {
-		((copy_function *)k->copy)(&handle, &keyval, &extra, &in, &made, flag, &ierror);
+		((copy_function *)k->copy)(&handle, &keyval, &k->extra.wide, &in, &made, flag,
+					   &ierror);
 	}
 	*flag = *flag != 0;
 	if (ierror != MPI_SUCCESS || !*flag)
@@ -169,16 +170,16 @@ static int copy(int handle, int keyval, const struct mpifort_keyval *k, void *at
 	return MPI_SUCCESS;
 }
 
-static int delete (int handle, int keyval, const struct mpifort_keyval *k, void *attribute)
+static int delete (int handle, int keyval, struct mpifort_keyval *k, void *attribute)
 {
-	MPI_Aint value = mpifort_value_of(keyval, attribute), extra = k->extra;
-	int old_value = (int)value, old_extra = (int)extra, ierror = MPI_SUCCESS;
+	MPI_Aint value = mpifort_value_of(keyval, attribute);
+	int old_value = (int)value, ierror = MPI_SUCCESS;
 
 	if (k->old)
-		((old_delete_function *)k->delete)(&handle, &keyval, &old_value, &old_extra,
+		((old_delete_function *)k->delete)(&handle, &keyval, &old_value, &k->extra.narrow,
 						   &ierror);
 	else
-		((delete_function *)k->delete)(&handle, &keyval, &value, &extra, &ierror);
+		((delete_function *)k->delete)(&handle, &keyval, &value, &k->extra.wide, &ierror);
 	if (ierror == MPI_SUCCESS)
 		mpifort_value_free(attribute);
 	return ierror;

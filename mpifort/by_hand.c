@@ -149,7 +149,7 @@ BINDING(mpi_grequest_start_, mpifort_function *query_fn, mpifort_function *free_
 		mpifort_done(ierror, mpifort_raise(MPI_ERR_NO_MEM));
 		return;
 	}
-	*g = (struct mpifort_grequest){ query_fn, free_fn, cancel_fn, *extra_state };
+	*g = (struct mpifort_grequest){ query_fn, free_fn, cancel_fn, extra_state };
 	rc = MPIFORT_CALL(Grequest_start)(mpifort_query, mpifort_free, mpifort_cancel, g, &made);
 	if (rc != MPI_SUCCESS)
 		free(g);
@@ -160,7 +160,7 @@ MPIFORT_SAME(mpi_grequest_start_f08_, mpi_grequest_start_);
 
 /* A data representation is for ever. */
 static struct mpifort_datarep *new_datarep(mpifort_function *read, mpifort_function *write,
-					   mpifort_function *extent, MPI_Aint extra)
+					   mpifort_function *extent, MPI_Aint *extra)
 {
 	struct mpifort_datarep *d = malloc(sizeof(*d));
 
@@ -176,7 +176,7 @@ BINDING(mpi_register_datarep_, char *datarep, mpifort_function *read_conversion_
 	MPI_Aint *extra_state, int *ierror, size_t datarep_len)
 {
 	struct mpifort_datarep *d = new_datarep(read_conversion_fn, write_conversion_fn,
-						dtype_file_extent_fn, *extra_state);
+						dtype_file_extent_fn, extra_state);
 	int rc = d ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 	struct mpifort_string name;
 
@@ -201,7 +201,7 @@ BINDING(mpi_register_datarep_c_f08_, char *datarep, mpifort_function *read_conve
 	MPI_Aint *extra_state, int *ierror, size_t datarep_len)
 {
 	struct mpifort_datarep *d = new_datarep(read_conversion_fn, write_conversion_fn,
-						dtype_file_extent_fn, *extra_state);
+						dtype_file_extent_fn, extra_state);
 	int rc = d ? MPI_SUCCESS : MPI_ERR_NO_MEM;
 	struct mpifort_string name;
 
@@ -223,13 +223,12 @@ BINDING(mpi_register_datarep_c_f08_, char *datarep, mpifort_function *read_conve
 /* ---- attributes ------------------------------------------------------------------------------------------ */
 
 /* It is kept for ever: attributes that need it may outlive the keyval. */
-static struct mpifort_keyval *new_keyval(mpifort_function *copy, mpifort_function *delete,
-					 MPI_Aint extra, bool old)
+static struct mpifort_keyval *new_keyval(mpifort_function *copy, mpifort_function *delete, bool old)
 {
 	struct mpifort_keyval *k = malloc(sizeof(*k));
 
 	if (k)
-		*k = (struct mpifort_keyval){ copy, delete, extra, old };
+		*k = (struct mpifort_keyval){ .copy = copy, .delete = delete, .old = old };
 	else
 		mpifort_raise(MPI_ERR_NO_MEM);
 	return k;
@@ -239,12 +238,14 @@ static struct mpifort_keyval *new_keyval(mpifort_function *copy, mpifort_functio
 	BINDING(mpi_##lower##_create_keyval_, mpifort_function *copy_fn,                           \
 		mpifort_function *delete_fn, int *keyval, MPI_Aint *extra_state, int *ierror)      \
 	{                                                                                          \
-		struct mpifort_keyval *k = new_keyval(copy_fn, delete_fn, *extra_state, false);    \
+		struct mpifort_keyval *k = new_keyval(copy_fn, delete_fn, false);                  \
 		int rc = MPI_ERR_NO_MEM;                                                           \
                                                                                                    \
-		if (k)                                                                             \
+		if (k) {                                                                           \
+			k->extra.wide = *extra_state;                                              \
 			rc = MPIFORT_CALL(Kind##_create_keyval)(                                   \
 				mpifort_##lower##_copy, mpifort_##lower##_delete, keyval, k);      \
+		}                                                                                  \
 		if (rc != MPI_SUCCESS)                                                             \
 			free(k);                                                                   \
 		mpifort_done(ierror, rc);                                                          \
@@ -287,11 +288,13 @@ ATTRIBUTES(win, Win, win);
 BINDING(mpi_keyval_create_, mpifort_function *copy_fn, mpifort_function *delete_fn, int *keyval,
 	int *extra_state, int *ierror)
 {
-	struct mpifort_keyval *k = new_keyval(copy_fn, delete_fn, *extra_state, true);
+	struct mpifort_keyval *k = new_keyval(copy_fn, delete_fn, true);
 	int rc = MPI_ERR_NO_MEM;
 
-	if (k)
+	if (k) {
+		k->extra.narrow = *extra_state;
 		rc = MPIFORT_CALL(Keyval_create)(mpifort_comm_copy, mpifort_comm_delete, keyval, k);
+	}
 	if (rc != MPI_SUCCESS)
 		free(k);
 	mpifort_done(ierror, rc);

@@ -96,10 +96,9 @@ int mpifort_query(void *extra, MPI_Status *status)
 {
 	typedef void query_function(MPI_Aint *, MPI_Status *, int *);
 	const struct mpifort_grequest *g = extra;
-	MPI_Aint state = g->extra;
 	int ierror = MPI_SUCCESS;
 
-	((query_function *)g->query)(&state, status, &ierror);
+	((query_function *)g->query)(g->extra, status, &ierror);
 	return ierror;
 }
 
@@ -107,10 +106,9 @@ int mpifort_free(void *extra)
 {
 	typedef void free_function(MPI_Aint *, int *);
 	struct mpifort_grequest *g = extra;
-	MPI_Aint state = g->extra;
 	int ierror = MPI_SUCCESS;
 
-	((free_function *)g->free)(&state, &ierror);
+	((free_function *)g->free)(g->extra, &ierror);
 	free(g);
 	return ierror;
 }
@@ -119,10 +117,9 @@ int mpifort_cancel(void *extra, int complete)
 {
 	typedef void cancel_function(MPI_Aint *, int *, int *);
 	const struct mpifort_grequest *g = extra;
-	MPI_Aint state = g->extra;
 	int flag = complete != 0, ierror = MPI_SUCCESS;
 
-	((cancel_function *)g->cancel)(&state, &flag, &ierror);
+	((cancel_function *)g->cancel)(g->extra, &flag, &ierror);
 	return ierror;
 }
 
@@ -132,21 +129,20 @@ int mpifort_extent(MPI_Datatype datatype, MPI_Aint *extent, void *extra)
 {
 	typedef void extent_function(int *, MPI_Aint *, MPI_Aint *, int *);
 	const struct mpifort_datarep *d = extra;
-	MPI_Aint state = d->extra;
 	int type = mpifort_of_datatype(datatype), ierror = MPI_SUCCESS;
 
-	((extent_function *)d->extent)(&type, extent, &state, &ierror);
+	((extent_function *)d->extent)(&type, extent, d->extra, &ierror);
 	return ierror;
 }
 
 /* The count is an INTEGER or of MPI_COUNT_KIND. */
-static int convert(mpifort_function *function, MPI_Aint state, void *user, MPI_Datatype datatype,
+static int convert(mpifort_function *function, MPI_Aint *state, void *user, MPI_Datatype datatype,
 		   void *count, void *file, MPI_Offset position)
 {
 	typedef void conversion(void *, int *, void *, void *, MPI_Offset *, MPI_Aint *, int *);
 	int type = mpifort_of_datatype(datatype), ierror = MPI_SUCCESS;
 
-	((conversion *)function)(user, &type, count, file, &position, &state, &ierror);
+	((conversion *)function)(user, &type, count, file, &position, state, &ierror);
 	return ierror;
 }
 

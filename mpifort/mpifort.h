@@ -221,19 +221,27 @@ enum { MPIFORT_OPS = 256, MPIFORT_ERRHANDLERS = 128 };
 extern MPI_User_function *const mpifort_op_thunks[MPIFORT_OPS];
 extern MPI_Comm_errhandler_function *const mpifort_errhandler_thunks[MPIFORT_ERRHANDLERS];
 
-/* The extra state of C of what is made in Fortran. */
+/*
+ * The extra state of C of what is made in Fortran. Fortran's own extra state goes by reference: what a
+ * callback changes the next one finds. MPI does not say whose variable this is. A keyval has one of
+ * its own, as with Open MPI, because its maker's may be gone by then. A generalized request and a data
+ * representation have the program's, as with MPICH and Open MPI: programs look at it themselves.
+ */
 struct mpifort_keyval {
 	mpifort_function *copy, *delete;
-	MPI_Aint extra;
-	bool old; /* attributes are INTEGERs of default kind */
+	union {
+		MPI_Aint wide;
+		int narrow;
+	} extra;
+	bool old; /* attributes and extra state are INTEGERs of default kind */
 };
 struct mpifort_grequest {
 	mpifort_function *query, *free, *cancel;
-	MPI_Aint extra;
+	MPI_Aint *extra;
 };
 struct mpifort_datarep {
 	mpifort_function *read, *write, *extent;
-	MPI_Aint extra;
+	MPI_Aint *extra;
 };
 int mpifort_comm_copy(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int *flag);
 int mpifort_comm_delete(MPI_Comm comm, int keyval, void *value, void *extra);

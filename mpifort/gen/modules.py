@@ -189,6 +189,9 @@ class Face:
             intent += self.later()
         if self.f08 and p.name == 'MPI_Cancel':
             intent = ', intent(in)'
+        # the callbacks get the variable itself, in later calls
+        if a.name == 'extra_state' and not p.name.lower().endswith('keyval'):
+            intent += ', target'
         shape = a.shape.replace('count,*', 'count, *').replace('3,*', '3, *')
         if a.name == 'f_status':
             shape = 'MPI_STATUS_SIZE'
