@@ -3,12 +3,14 @@
 # Copyright (c) 2026 the Postern authors
 #
 # portals-stat shows what a hung job hangs on, portals-info what there is and where it comes from.
-# Usage: test_tools.sh PORTALS_INFO PORTALS_STAT HUNG
+# Usage: test_tools.sh PORTALS_INFO PORTALS_STAT HUNG REFUSE
 set -eu
 # shellcheck source=test/tap.sh
 . "$(dirname "$0")/../tap.sh"
 info=$1
 stat=$2
+hung=$3
+refuse=$4
 log=$(mktemp)
 PTL_SHM_CMA=off "$3" >"$log" 2>&1 &
 job=$!
@@ -47,6 +49,23 @@ refuses() {
 	echo "$output"
 	[ "$status" -eq 1 ] && grep -q 'has no Portals interface open' <<<"$output"
 }
+# Where memfds are refused the memory is a deleted file.
+deleted() {
+	local other until=$((SECONDS + 20)) found=1
+	PTL_SHM_CMA=off "$refuse" memfd_create 1 "$hung" >/dev/null 2>&1 &
+	other=$!
+	until shows 'waiting for peers: 1' "$stat" "$other" || [ "$SECONDS" -ge "$until" ]; do sleep 0.1; done
+	shows 'waiting for peers: 1' "$stat" "$other" || found=0
+	kill -9 "$other" 2>/dev/null || true
+	[ "$found" -eq 1 ]
+}
+without_proc() {
+	local output
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	output=$(unshare -m bash -c 'mount -t tmpfs tmpfs /proc; "$@"' bash "$stat" 1 2>&1) || true
+	echo "$output"
+	grep -q '/proc is not mounted' <<<"$output"
+}
 configured() {
 	export PTL_SPIN_US=7
 	shows 'PTL_SPIN_US *= 7 *from the environment, default -1' "$info" --config
@@ -60,6 +79,16 @@ check 'what came unexpectedly is shown against its high-water mark' \
 check 'its waiting thread sleeps' asleep
 check 'it can be watched' watches
 check 'a process without Portals is said to have none' refuses
+if "$refuse" memfd_create 1 true; then
+	check 'memory that is no memfd is found, too' deleted
+else
+	tap_skip 'memory that is no memfd is found, too' 'no system call filters are permitted here'
+fi
+if unshare -m bash -c 'mount -t tmpfs tmpfs /proc' 2>/dev/null; then
+	check 'that /proc is not mounted is said' without_proc
+else
+	tap_skip 'that /proc is not mounted is said' 'mount namespaces are not permitted here'
+fi
 check 'the transports are shown' shows '^  shm *usable: ' "$info" --transports
 check 'who makes progress is shown, with the reason' \
 	shows '^  network  nobody: .*PTL_PROGRESS=poll' env PTL_PROGRESS=poll "$info" --transports
