@@ -37,7 +37,7 @@ ptl_jid_t ptl_job_jid(void);
  * other threads may need meanwhile. The card, of at most PTL_CARD_MAX characters without blanks, is what the
  * others must know of our network NALs; "" if there are none.
  */
-#define PTL_CARD_MAX 160
+#define PTL_CARD_MAX 192
 int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t id,
 		    const char *card);
 
