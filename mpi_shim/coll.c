@@ -307,10 +307,23 @@ struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *c
 
 /* ---- for making communicators: by messages ---------------------------------------------------------- */
 
+/* Inside another collective, or on a side of an intercommunicator, it has the mark that is in
+ * force. */
+static int begin(struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes)
+{
+	int rc = mpi_plan_begin(p, comm);
+
+	if (comm->calls.nested)
+		p->mark = comm->calls.mark;
+	else if (!rc)
+		mpi_calls_tell(p, comm, MPI_CALL_MAKE, MPI_CALL_ANY_ROOT, NULL, bytes);
+	return rc;
+}
+
 int mpi_coll_barrier(struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = mpi_plan_begin(&p, comm, MPI_TAG_BARRIER);
+	int rc = begin(&p, comm, 0);
 
 	if (!rc)
 		mpi_intra_barrier(&p, comm);
@@ -321,7 +334,9 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 {
 	struct mpi_plan p;
 
-	mpi_plan_begin_last(&p, MPI_TAG_LAST);
+	mpi_plan_begin_last(&p);
+	if (!comm->lost)
+		mpi_calls_tell(&p, comm, MPI_CALL_LAST, MPI_CALL_ANY_ROOT, NULL, 0);
 	mpi_intra_barrier(&p, comm);
 	return mpi_plan_end(&p, MPI_SUCCESS);
 }
@@ -329,7 +344,7 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = mpi_plan_begin(&p, comm, MPI_TAG_BCAST);
+	int rc = begin(&p, comm, (MPI_Count)bytes);
 
 	if (!rc)
 		rc = mpi_intra_bcast(&p, buf, (MPI_Count)bytes, mpi_bytes(), root, comm);
@@ -340,7 +355,7 @@ int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struc
 {
 	struct mpi_vec v = { .buf = out, .count = (MPI_Count)bytes_each, .type = mpi_bytes() };
 	struct mpi_plan p;
-	int rc = mpi_plan_begin(&p, comm, MPI_TAG_ALLGATHER);
+	int rc = begin(&p, comm, v.count);
 
 	if (!rc)
 		rc = mpi_intra_allgather(&p, in, v.count, v.type, &v, comm);
@@ -350,7 +365,7 @@ int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struc
 static int allreduce_words(void *word, int n, MPI_Datatype type, MPI_Op op, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = mpi_plan_begin(&p, comm, MPI_TAG_ALLREDUCE);
+	int rc = begin(&p, comm, n);
 
 	if (!rc)
 		rc = mpi_intra_allreduce(&p, MPI_IN_PLACE, word, n, mpi_type_of(type),

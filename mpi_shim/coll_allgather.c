@@ -222,6 +222,20 @@ static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 	return hub;
 }
 
+/* What all have to agree on: the bytes of each block, or of all if they differ. A rank that gives
+ * another length than it expects of itself says so, for it is what others get. */
+static MPI_Count bytes_of_call(MPI_Count sent, const struct mpi_vec *recv,
+			       const struct mpi_comm *comm)
+{
+	MPI_Count all = 0;
+
+	if (!recv->counts)
+		return sent;
+	for (int i = 0; i < comm->size; i++)
+		all += i == comm->rank ? sent : mpi_vec_bytes(recv, i);
+	return all;
+}
+
 static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
@@ -232,16 +246,23 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		rc = mpi_coll_check(sendbuf, sendcount, sendtype, "sendbuf");
 	if (rc)
 		return rc;
-	if (comm->inter)
-		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
-	if (mpi_coll_in_its_place(sendbuf, sendcount, sendtype, recv, comm->rank))
+	if (!comm->inter && mpi_coll_in_its_place(sendbuf, sendcount, sendtype, recv, comm->rank))
 		sendbuf = MPI_IN_PLACE;
-	if (sendbuf != MPI_IN_PLACE)
+	in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	if (!comm->inter && !in_place)
 		rc = mpi_coll_check_alias(sendbuf, sendcount, sendtype,
 					  mpi_vec_at(recv, comm->rank),
 					  mpi_vec_count(recv, comm->rank), recv->type);
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, recv->counts ? MPI_CALL_ALLGATHERV : MPI_CALL_ALLGATHER,
+		       MPI_CALL_ANY_ROOT, NULL,
+		       comm->inter ? MPI_CALL_ANY_BYTES
+				   : bytes_of_call(in_place ? mpi_vec_bytes(recv, comm->rank)
+							    : sendcount * sendtype->size,
+						   recv, comm));
+	if (comm->inter)
+		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
 	if (by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
 		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);

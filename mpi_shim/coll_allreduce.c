@@ -179,6 +179,8 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_ALLREDUCE, MPI_CALL_ANY_ROOT, op,
+		       mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
 	if (by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op, comm, &rc))

@@ -204,6 +204,19 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 
 /* ---- entry --------------------------------------------------------------------------------------- */
 
+/* A rank that sends equal blocks of another length than it expects says so, for it is what others
+ * get. */
+static void tell_call(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+		      struct mpi_comm *comm)
+{
+	if (recv->counts)
+		mpi_calls_tell(p, comm, recv->types ? MPI_CALL_ALLTOALLW : MPI_CALL_ALLTOALLV,
+			       MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
+	else
+		mpi_calls_tell(p, comm, MPI_CALL_ALLTOALL, MPI_CALL_ANY_ROOT, NULL,
+			       mpi_vec_bytes(send->buf == MPI_IN_PLACE ? recv : send, 0));
+}
+
 static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		   struct mpi_comm *comm)
 {
@@ -218,7 +231,10 @@ static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct 
 						  mpi_vec_type(send, i), mpi_vec_at(recv, i),
 						  mpi_vec_count(recv, i), mpi_vec_type(recv, i));
 	}
-	return rc ? rc : alltoall(p, send, recv, comm);
+	if (rc)
+		return rc;
+	tell_call(p, send, recv, comm);
+	return alltoall(p, send, recv, comm);
 }
 
 int mpi_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,

@@ -67,8 +67,10 @@ void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 
 int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	struct mpi_hub *hub = mpi_hub_for_barrier(p, comm);
+	struct mpi_hub *hub;
 
+	mpi_calls_tell(p, comm, MPI_CALL_BARRIER, MPI_CALL_ANY_ROOT, NULL, 0);
+	hub = mpi_hub_for_barrier(p, comm);
 	if (hub)
 		return mpi_hub_barrier(hub);
 	if (comm->inter)

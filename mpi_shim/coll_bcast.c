@@ -194,6 +194,8 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		rc = mpi_coll_check(buffer, count, datatype, "buffer");
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_BCAST, root, NULL,
+		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	if (__builtin_mul_overflow(count, datatype->size, &bytes))

@@ -167,11 +167,14 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 
 	if (rc)
 		return rc;
+	bytes = MPI_CALL_ANY_BYTES;
+	if (!comm->inter)
+		bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
+	mpi_calls_tell(p, comm, MPI_CALL_GATHER, root, NULL, bytes);
 	if (comm->inter) {
 		mpi_inter_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 		return MPI_SUCCESS;
 	}
-	bytes = comm->rank == root ? mpi_vec_bytes(&recv, 0) : sendcount * sendtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
 	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
@@ -199,6 +202,7 @@ int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_GATHERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
 		mpi_coll_choose(0, BASE_COLL_GATHER_LINEAR);
 	(comm->inter ? mpi_inter_gatherv : mpi_intra_gatherv)(p, sendbuf, sendcount, sendtype,

@@ -6,7 +6,7 @@
  *
  * Order and tags: all ranks call the collectives of a communicator in the same order, and every
  * algorithm sends the messages between two ranks in the order the other receives them. So one tag for each
- * plan is enough (plan.h); that of blocking ones serves whoever looks at a hung program.
+ * plan is enough (plan.h).
  */
 #ifndef MPI_SHIM_COLL_IMPL_H
 #define MPI_SHIM_COLL_IMPL_H
@@ -19,22 +19,6 @@
 #include "mpi_shim/op.h"
 #include "mpi_shim/plan.h"
 #include "mpi_shim/world.h"
-
-enum mpi_coll_tag {
-	MPI_TAG_BARRIER = 1,
-	MPI_TAG_BCAST,
-	MPI_TAG_GATHER,
-	MPI_TAG_SCATTER,
-	MPI_TAG_ALLGATHER,
-	MPI_TAG_ALLTOALL,
-	MPI_TAG_REDUCE,
-	MPI_TAG_ALLREDUCE,
-	MPI_TAG_REDUCE_SCATTER,
-	MPI_TAG_SCAN,
-	MPI_TAG_NEIGHBOR,
-	MPI_TAG_MASTERS, /* between the first ranks of nodes; hub_nodes.c */
-	MPI_TAG_LAST,    /* mpi_coll_last_barrier: none of an earlier one comes in between */
-};
 
 /* ---- which algorithm ----------------------------------------------------------------------------- */
 

@@ -58,8 +58,8 @@ static int find(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
 }
 
 /* Block i of `send` to destination i, block i of `recv` from source i. */
-static int exchange(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		    struct mpi_comm *comm)
+static int exchange(struct mpi_plan *p, enum mpi_call_kind kind, const struct mpi_vec *send,
+		    const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	struct neighbors n;
 	int rc = find(p, comm, &n);
@@ -70,6 +70,7 @@ static int exchange(struct mpi_plan *p, const struct mpi_vec *send, const struct
 		rc = mpi_vec_check(send, n.out, "sendbuf");
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, kind, MPI_CALL_ANY_ROOT, NULL, MPI_CALL_ANY_BYTES);
 	for (int j = 0; j < n.in; j++) {
 		int i = j ^ n.crossed;
 
@@ -98,7 +99,7 @@ int mpi_neighbor_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Cou
 	struct mpi_vec send = same_block(sendbuf, sendcount, sendtype);
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
-	return exchange(p, &send, &recv, comm);
+	return exchange(p, MPI_CALL_NEIGHBOR_ALLGATHER, &send, &recv, comm);
 }
 
 int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -113,7 +114,7 @@ int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Co
 				.displs = displs,
 				.type = recvtype };
 
-	return exchange(p, &send, &recv, comm);
+	return exchange(p, MPI_CALL_NEIGHBOR_ALLGATHERV, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -125,7 +126,7 @@ int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Coun
 				.type = sendtype };
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
-	return exchange(p, &send, &recv, comm);
+	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALL, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
@@ -144,7 +145,7 @@ int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
 				.displs = rdispls,
 				.type = recvtype };
 
-	return exchange(p, &send, &recv, comm);
+	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALLV, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoallw_plan(struct mpi_plan *p, const void *sendbuf,
@@ -163,5 +164,5 @@ int mpi_neighbor_alltoallw_plan(struct mpi_plan *p, const void *sendbuf,
 				.displs = rdispls,
 				.types = recvtypes ? recvtypes : none };
 
-	return exchange(p, &send, &recv, comm);
+	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALLW, &send, &recv, comm);
 }

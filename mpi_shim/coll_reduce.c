@@ -269,18 +269,22 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 	int rc = mpi_coll_check_root(root, comm);
 	struct mpi_hub *hub;
 
-	if (rc || (comm->inter && root == MPI_PROC_NULL))
+	if (rc)
 		return rc;
-	if (comm->inter && root == MPI_ROOT)
+	if (comm->inter && root == MPI_PROC_NULL)
+		rc = MPI_SUCCESS;
+	else if (comm->inter && root == MPI_ROOT)
 		rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
 	else if (!comm->inter && root == comm->rank)
 		rc = check_root_buffers(sendbuf, recvbuf, count, datatype);
 	else
 		rc = mpi_coll_check(sendbuf, count, datatype, "sendbuf");
-	if (!rc)
+	if (!rc && root != MPI_PROC_NULL)
 		rc = mpi_op_check(op, datatype);
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_REDUCE, root, op,
+		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 	if (by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))

@@ -174,7 +174,11 @@ int mpi_scan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Co
 {
 	int rc = check(sendbuf, recvbuf, count, datatype, op, comm, true);
 
-	return rc ? rc : scan(p, sendbuf, recvbuf, count, datatype, op, comm, false);
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_SCAN, MPI_CALL_ANY_ROOT, op,
+		       mpi_coll_bytes(count, datatype));
+	return scan(p, sendbuf, recvbuf, count, datatype, op, comm, false);
 }
 
 int mpi_exscan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
@@ -183,5 +187,9 @@ int mpi_exscan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 	/* there is no result on rank 0 */
 	int rc = check(sendbuf, recvbuf, count, datatype, op, comm, comm->rank > 0);
 
-	return rc ? rc : scan(p, sendbuf, recvbuf, count, datatype, op, comm, true);
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_EXSCAN, MPI_CALL_ANY_ROOT, op,
+		       mpi_coll_bytes(count, datatype));
+	return scan(p, sendbuf, recvbuf, count, datatype, op, comm, true);
 }

@@ -164,11 +164,14 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 
 	if (rc)
 		return rc;
+	bytes = MPI_CALL_ANY_BYTES;
+	if (!comm->inter)
+		bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
+	mpi_calls_tell(p, comm, MPI_CALL_SCATTER, root, NULL, bytes);
 	if (comm->inter) {
 		mpi_inter_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
 		return MPI_SUCCESS;
 	}
-	bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
 	if (bytes == 0)
 		return MPI_SUCCESS;
 	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
@@ -197,6 +200,7 @@ int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *
 
 	if (rc)
 		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_SCATTERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
 		mpi_coll_choose(0, BASE_COLL_SCATTER_LINEAR);
 	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,

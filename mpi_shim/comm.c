@@ -21,6 +21,7 @@ struct mpi_comm *mpi_comm_make(uint32_t context, struct mpi_group *local, struct
 		mpi_context_release(context);
 		return NULL;
 	}
+	mpi_calls_forget(context);
 	comm->context = context;
 	comm->inter = remote != NULL;
 	comm->local = mpi_object_keep(local);

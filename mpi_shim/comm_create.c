@@ -24,6 +24,7 @@ int mpi_comm_make_agreed(const uint32_t *context, struct mpi_group *local, struc
 
 		if (comm && side) {
 			comm->local_comm = side;
+			side->calls.nested = true;
 		} else {
 			mpi_comm_unmake(side);
 			mpi_comm_unmake(comm);

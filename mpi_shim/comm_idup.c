@@ -166,6 +166,7 @@ static bool end(struct idup *d)
 		mpi_agree_abandon(&d->agree);
 	} else {
 		d->copy->context = d->agree.context[0];
+		mpi_calls_forget(d->agree.context[0]);
 		if (d->copy->local_comm)
 			d->copy->local_comm->context = d->agree.context[1];
 	}

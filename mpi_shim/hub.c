@@ -24,15 +24,32 @@ static_assert(3 * (MPI_HUB_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CHILDR
 
 /* ---- barrier ---------------------------------------------------------------------------------------- */
 
+/* The number of this barrier, as it is told. */
+static uint64_t crossing(const struct mpi_hub *h)
+{
+	return h->crossing << MPI_HUB_MARK_BITS | h->mark;
+}
+
 /* The number of this barrier into word `word` of another node's master; with an error it says that, too. */
 static int put(struct mpi_hub *h, int node, int word, int rc)
 {
-	return mpi_first(rc, mpi_hub_put(h, node, word, h->crossing | (rc ? MPI_HUB_MISSING : 0)));
+	uint64_t more = rc ? MPI_HUB_MISSING : 0;
+
+	if (rc && h->comm->calls.found)
+		more |= MPI_HUB_LACKING;
+	return mpi_first(rc, mpi_hub_put(h, node, word, crossing(h) | more));
 }
 
-static int await_word(struct mpi_hub *h, int word)
+/* Until the master of this node has put it into word `word` here. It may be in a later barrier; in
+ * this one it has to be in the same call. */
+static int await_word(struct mpi_hub *h, int node, int word)
 {
-	return mpi_hub_await(h, &h->word[word], h->crossing);
+	int rc = mpi_hub_await(h, &h->word[word], h->crossing << MPI_HUB_MARK_BITS);
+	uint64_t told = atomic_load_explicit(&h->word[word], memory_order_relaxed);
+
+	if (rc || told == crossing(h) || told >> MPI_HUB_MARK_BITS != h->crossing)
+		return rc;
+	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
 }
 
 /* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. Words of a master:
@@ -45,13 +62,13 @@ static int by_doubling(struct mpi_hub *h, int rc)
 		rounds++;
 	if (h->node >= power) {
 		rc = put(h, h->node - power, rounds, rc);
-		return mpi_first(rc, await_word(h, rounds + 1));
+		return mpi_first(rc, await_word(h, h->node - power, rounds + 1));
 	}
 	if (h->node + power < h->nodes)
-		rc = mpi_first(rc, await_word(h, rounds));
+		rc = mpi_first(rc, await_word(h, h->node + power, rounds));
 	for (int round = 0; round < rounds; round++) {
 		rc = put(h, h->node ^ 1 << round, round, rc);
-		rc = mpi_first(rc, await_word(h, round));
+		rc = mpi_first(rc, await_word(h, h->node ^ 1 << round, round));
 	}
 	if (h->node + power < h->nodes)
 		rc = put(h, h->node + power, rounds + 1, rc);
@@ -66,7 +83,7 @@ static int at_once(struct mpi_hub *h, int rc)
 	for (int i = 1; i < n; i++)
 		rc = put(h, (h->node + i) % n, h->node, rc);
 	for (int i = 1; i < n; i++)
-		rc = mpi_first(rc, await_word(h, (h->node + i) % n));
+		rc = mpi_first(rc, await_word(h, (h->node + i) % n, (h->node + i) % n));
 	return rc;
 }
 
@@ -81,12 +98,12 @@ static int in_tree(struct mpi_hub *h, int rc)
 
 	mpi_tree_make(&t, 0, MPI_HUB_BRANCHES, &h->masters);
 	for (int i = 0; i < t.n; i++)
-		rc = mpi_first(rc, await_word(h, 1 + i));
+		rc = mpi_first(rc, await_word(h, t.child[i], 1 + i));
 	if (t.parent >= 0) {
 		for (; digits % MPI_HUB_BRANCHES == 0; digits /= MPI_HUB_BRANCHES)
 			word += MPI_HUB_BRANCHES - 1;
 		rc = put(h, t.parent, word + digits % MPI_HUB_BRANCHES - 1, rc);
-		rc = mpi_first(rc, await_word(h, 0));
+		rc = mpi_first(rc, await_word(h, t.parent, 0));
 	}
 	for (int i = 0; i < t.n; i++)
 		rc = put(h, t.child[i], 0, rc);

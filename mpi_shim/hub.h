@@ -66,6 +66,11 @@ bool mpi_hub_crowded(const struct mpi_hub *hub);
 bool mpi_hub_takes_node(const struct mpi_comm *comm);
 void mpi_hub_free(struct mpi_hub *hub);
 
+/* Says to the others on this node what is called now (calls.h). */
+void mpi_hub_tell_call(struct mpi_hub *hub);
+/* Looks at what the others on this node call. True: some of them disagree, and that is settled. */
+bool mpi_hub_compare(struct mpi_hub *hub);
+
 /* A put of another node's master, taken off before it is delivered: as PtlEQPollMany asks for. */
 int mpi_hub_offered(const ptl_arrival_t *put);
 

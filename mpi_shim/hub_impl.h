@@ -34,10 +34,16 @@
 #define MPI_HUB_WAY_LENGTHS 6
 #define MPI_HUB_WAYS        (2 * MPI_HUB_WAY_LENGTHS)
 
-/* In a number that a master tells: a rank is missing, now and for ever. It is more than any number. */
+/* In a number that is told: a rank is missing, now and for ever. It is more than any number. */
 #define MPI_HUB_MISSING (UINT64_C(1) << 63)
-/* The same of one number: memory has run out, and there are no data with it. */
+/* The same of one number: memory has run out, and there are no data with it. Both: ranks disagree,
+ * for ever. */
 #define MPI_HUB_LACKING (UINT64_C(1) << 62)
+
+/* A number that is told is followed by this many bits of the mark (calls.h) of the call it belongs
+ * to. What is left of 62 bits lasts for weeks of nothing but the shortest operations; after that
+ * they end in an error, as it looks like MPI_HUB_LACKING. */
+#define MPI_HUB_MARK_BITS 16
 
 /* So many bytes, on cache lines of their own. */
 static inline size_t mpi_hub_lines(size_t bytes)
@@ -53,14 +59,20 @@ static inline bool mpi_hub_lacking(int rc)
 
 /* ---- in shared memory: what others write is not trusted to be more than a number or data --------------- */
 
+/* Arrivals in the lower half; the sum of the marks that came with them in the upper one, so that
+ * the last rank to arrive sees without a look at each whether all agree. */
 struct mpi_hub_count {
-	_Alignas(64) _Atomic uint32_t n;
+	_Alignas(64) _Atomic uint64_t n;
 };
 
 struct mpi_hub_seat {
-	_Alignas(64) _Atomic uint64_t left; /* operations that this rank has left */
-	_Atomic uint32_t asleep;            /* it is to be sent something */
+	_Alignas(64) _Atomic uint64_t left;    /* operations that this rank has left */
+	_Atomic uint32_t asleep;               /* it is to be sent something */
+	_Atomic uint64_t calls;                /* how many collectives it has called so far */
+	_Atomic uint64_t call[MPI_CALLS_KEPT]; /* the last ones, by number */
 };
+
+static_assert(sizeof(struct mpi_hub_seat) == 64, "a seat has a cache line of its own");
 
 struct mpi_hub_flag {
 	_Alignas(64) _Atomic uint64_t number;
@@ -104,18 +116,20 @@ struct mpi_hub_ways {
 };
 
 struct mpi_hub {
-	struct mpi_comm *comm; /* not referenced: it has the hub */
-	uint64_t number;       /* of the operation under way on this node */
-	uint64_t crossing;     /* of the barrier under way between nodes */
-	uint64_t left;         /* all others are known to have left this operation */
-	bool crowded;          /* fewer processors than ranks: the last to arrive is the master */
-	bool spin;             /* a processor for every rank */
-	uint32_t processors;   /* of this machine */
-	bool fence;            /* who wakes others has to order its write and its look itself */
-	bool reads;            /* all can read each other's memory */
-	pid_t pid;             /* this process, for that */
-	int n, me;             /* ranks on this node */
-	int *rank;             /* their ranks in the communicator */
+	struct mpi_comm *comm;           /* not referenced: it has the hub */
+	uint64_t number;                 /* of the operation under way on this node */
+	uint64_t mark;                   /* what follows the number */
+	const _Atomic uint64_t *awaited; /* for so long that the others are looked at; or NULL */
+	uint64_t crossing;               /* of the barrier under way between nodes */
+	uint64_t left;                   /* all others are known to have left this operation */
+	bool crowded;        /* fewer processors than ranks: the last to arrive is the master */
+	bool spin;           /* a processor for every rank */
+	uint32_t processors; /* of this machine */
+	bool fence;          /* who wakes others has to order its write and its look itself */
+	bool reads;          /* all can read each other's memory */
+	pid_t pid;           /* this process, for that */
+	int n, me;           /* ranks on this node */
+	int *rank;           /* their ranks in the communicator */
 	int nodes, node;
 	int *master;               /* rank in the communicator of each node's first one */
 	struct mpi_hub_home *home; /* of each rank of the communicator */
@@ -135,8 +149,8 @@ struct mpi_hub {
 	bool note;                         /* it goes by notes */
 	int long_turn;                     /* the place for long data used last */
 	uint64_t long_left[MPI_HUB_LONGS]; /* the operation that used each last */
-	uint32_t
-		arrivals[MPI_HUB_DEPTH]; /* of all ranks, if none is missing: what counts come to */
+	/* what counts come to if no rank is missing and all agree */
+	uint64_t arrivals[MPI_HUB_DEPTH];
 	struct mpi_hub_ways ways;
 	struct mpi_hub_seat own_seat; /* where there is nobody to share with */
 	struct mpi_hub_flag own_flags[MPI_HUB_DEPTH];

@@ -256,6 +256,7 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	h->comm = comm;
 	h->me_handle = PTL_INVALID_HANDLE;
 	h->patience_ns = 100000;
+	h->mark = comm->calls.history >> (64 - MPI_HUB_MARK_BITS);
 	h->crowded = mpi_coll_crowded_here();
 	h->spin = !mpi_coll_short_here();
 	h->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -284,19 +285,21 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
 		if (!wanted(comm) || (++comm->hub_uses <= FIRST_USES && !now))
 			return NULL;
 		comm->hub_uses = FIRST_USES + 1;
+		comm->calls.nested = true;
 		h = new_hub(comm);
-		/* who has no memory even for this says so to the others */
+		/* a rank without memory even for this says so to the others */
 		if (!h) {
 			uint64_t good = 0;
 
 			mpi_coll_allreduce_and(&good, 1, comm);
-			return NULL;
-		}
-		if (!make(h)) {
+		} else if (!make(h)) {
 			mpi_hub_free(h);
-			return NULL;
+			h = NULL;
 		}
+		comm->calls.nested = false;
 		comm->hub = h;
+		if (h)
+			mpi_hub_tell_call(h);
 	}
 	return h;
 }

@@ -102,12 +102,24 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 	return rc;
 }
 
+/* The number without a mark: what it is told as is no less. */
+static uint64_t told_least(const struct mpi_hub *h)
+{
+	return h->number << MPI_HUB_MARK_BITS;
+}
+
 /* A number as it is told to others. */
 static uint64_t telling(const struct mpi_hub *h, int rc)
 {
+	const uint64_t told = told_least(h) | h->mark;
+
+	if (__builtin_expect(rc == MPI_SUCCESS, 1))
+		return told;
+	if (h->comm->calls.found)
+		return told | MPI_HUB_MISSING | MPI_HUB_LACKING;
 	if (rc == MPI_ERR_PROC_ABORTED)
-		return h->number | MPI_HUB_MISSING;
-	return h->number | (mpi_hub_lacking(rc) ? MPI_HUB_LACKING : 0);
+		return told | MPI_HUB_MISSING;
+	return told | (mpi_hub_lacking(rc) ? MPI_HUB_LACKING : 0);
 }
 
 void mpi_hub_raise(struct mpi_hub *h, int rc)
@@ -125,9 +137,113 @@ void mpi_hub_hear_ways(struct mpi_hub *h)
 	h->ways.now = flag_of(h, 0)->ways;
 }
 
+/* Local rank i's call as its seat has it; 0: it is not there any more, or not yet. */
+static uint64_t call_of(const struct mpi_hub *h, int i, uint64_t number)
+{
+	const struct mpi_hub_seat *seat = &h->seats[i];
+	uint64_t call, calls = atomic_load_explicit(&seat->calls, memory_order_acquire);
+
+	if (number > calls || number + MPI_CALLS_KEPT <= calls + 1)
+		return 0;
+	call = atomic_load_explicit(&seat->call[number % MPI_CALLS_KEPT], memory_order_acquire);
+	/* the rank may be writing the one that comes in its place */
+	calls = atomic_load_explicit(&seat->calls, memory_order_relaxed);
+	return number + MPI_CALLS_KEPT <= calls + 1 ? 0 : call;
+}
+
+/* Two calls of one number that differ. */
+static bool calls_differ(struct mpi_hub *h, int i)
+{
+	struct mpi_comm *comm = h->comm;
+
+	for (uint64_t n = comm->calls.number; n > 0 && comm->calls.number - n < MPI_CALLS_KEPT;
+	     n--) {
+		const uint64_t mine = call_of(h, h->me, n), theirs = call_of(h, i, n);
+
+		if (mine && theirs && mine != theirs) {
+			mpi_calls_refuse_calls(comm, h->rank[i], theirs, mine);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Ranks disagree, as marks show; in what, their calls do, unless they are older. */
+static int refuse(struct mpi_hub *h, int i)
+{
+	if (!calls_differ(h, i))
+		mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
+	return mpi_calls_fail(h->comm);
+}
+
+/* The flag of local rank i has been seen: it is of the same call, or of a later operation. */
+static int check_mark(struct mpi_hub *h, int i)
+{
+	const uint64_t told = atomic_load_explicit(number_of(h, i), memory_order_relaxed);
+
+	if (__builtin_expect(told == (told_least(h) | h->mark), 1))
+		return MPI_SUCCESS;
+	return told >> MPI_HUB_MARK_BITS > h->number ? MPI_SUCCESS : refuse(h, i);
+}
+
 int mpi_hub_await_flag(struct mpi_hub *h, int i)
 {
-	return mpi_hub_await(h, number_of(h, i), h->number);
+	int rc = mpi_hub_await(h, number_of(h, i), told_least(h));
+
+	return rc ? rc : check_mark(h, i);
+}
+
+void mpi_hub_tell_call(struct mpi_hub *h)
+{
+	const struct mpi_calls *a = &h->comm->calls;
+	struct mpi_hub_seat *seat = &h->seats[h->me];
+
+	atomic_store_explicit(&seat->call[a->number % MPI_CALLS_KEPT], a->call,
+			      memory_order_release);
+	atomic_store_explicit(&seat->calls, a->number, memory_order_release);
+	h->mark = a->history >> (64 - MPI_HUB_MARK_BITS);
+}
+
+/* Local rank i has told the number under way with another mark, or in the form that an operation
+ * has with more or less data than ours. */
+static bool tells_another(const struct mpi_hub *h, int i)
+{
+	const uint64_t flag = atomic_load_explicit(&flag_of(h, i)->number, memory_order_relaxed);
+	const uint64_t note = atomic_load_explicit(&note_of(h, i)->number, memory_order_relaxed);
+	const uint64_t same = h->note ? note : flag, other = h->note ? flag : note;
+
+	return (same >> MPI_HUB_MARK_BITS == h->number && same != (told_least(h) | h->mark)) ||
+	       other >> MPI_HUB_MARK_BITS == h->number;
+}
+
+/* Local rank i has called more since, but has never told the number that is awaited of it. */
+static bool has_left_out(const struct mpi_hub *h, int i)
+{
+	const uint64_t calls = atomic_load_explicit(&h->seats[i].calls, memory_order_acquire);
+
+	if (calls < h->comm->calls.number + MPI_CALLS_KEPT)
+		return false;
+	if (h->awaited != number_of(h, i) && h->awaited != &h->shared->release)
+		return false;
+	return atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h);
+}
+
+bool mpi_hub_compare(struct mpi_hub *h)
+{
+	for (int i = 0; i < h->n && h->shared; i++) {
+		if (i == h->me)
+			continue;
+		if (calls_differ(h, i))
+			return true;
+		if (h->awaited && (tells_another(h, i) || has_left_out(h, i))) {
+			mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
+			return true;
+		}
+	}
+	for (int i = 0; i < h->nodes && h->me == 0 && h->awaited; i++)
+		if (i != h->node)
+			mpi_calls_ask(h->comm, mpi_comm_peer(h->comm, h->master[i]));
+	return false;
 }
 
 /* All are in this operation, if rc says so: nobody is in one before it any more, which need not be looked for then. */
@@ -156,7 +272,7 @@ void mpi_hub_release(struct mpi_hub *h, int rc)
 
 int mpi_hub_await_release(struct mpi_hub *h)
 {
-	return met(h, mpi_hub_await(h, &h->shared->release, h->number));
+	return met(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
 }
 
 /* ---- meeting ---------------------------------------------------------------------------------------- */
@@ -182,16 +298,29 @@ static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
 {
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me && atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
-		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < h->number)
+		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h))
 			return true;
 	return false;
+}
+
+/* The sum of marks is not what it is if all agree. */
+static int __attribute__((cold)) find_another(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			rc = check_mark(h, i);
+	return rc ? rc : refuse(h, h->me ? 0 : 1);
 }
 
 /* Says that it is here; true: as the last one, or as the master when all others are. */
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 {
 	const size_t depth = h->number % MPI_HUB_DEPTH;
-	uint32_t missing;
+	/* unequal marks have the same sum as equal ones once in 65536 times */
+	const uint64_t mine = 1 | h->mark << 32;
+	uint64_t missing;
 	int32_t cpu;
 
 	mpi_hub_raise(h, *rc);
@@ -205,16 +334,16 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	}
 	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
 	 * more, and who waits for it finds that out. */
-	h->arrivals[depth] += (uint32_t)h->n;
+	h->arrivals[depth] += (uint32_t)h->n * mine;
 	cpu = tell_cpu(h);
-	missing = h->arrivals[depth] - 1 -
-		  atomic_fetch_add_explicit(&h->shared->count[depth].n, 1, memory_order_acq_rel);
-	if (missing == 0) {
-		met(h, MPI_SUCCESS);
+	missing = h->arrivals[depth] - mine -
+		  atomic_fetch_add_explicit(&h->shared->count[depth].n, mine, memory_order_acq_rel);
+	if ((uint32_t)missing == 0) {
+		*rc = mpi_first(*rc, missing ? find_another(h) : met(h, MPI_SUCCESS));
 		return true;
 	}
 	/* they may just be running, and to give the turn away would only bring back who waits as well */
-	if (missing < h->processors && !keeps_from_running(h, cpu))
+	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
 		mpi_hub_look_out(h);
 	return false;
 }

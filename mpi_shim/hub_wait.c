@@ -96,7 +96,8 @@ void mpi_hub_look_out(const struct mpi_hub *h)
 	since = base_now_ns();
 	do
 		base_cpu_relax();
-	while (!reached(&h->shared->release, h->number) && base_now_ns() - since < LOOK_OUT_NS);
+	while (!reached(&h->shared->release, h->number << MPI_HUB_MARK_BITS) &&
+	       base_now_ns() - since < LOOK_OUT_NS);
 }
 
 /* What the next wait is worth after one that has ended. */
@@ -152,8 +153,9 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 	}
 }
 
-/* What has been reached may be the news that a rank or memory is missing. */
-static int verdict(const _Atomic uint64_t *word)
+/* What has been reached may be the news that a rank or memory is missing, or that
+ * ranks disagree. */
+static int verdict(struct mpi_hub *h, const _Atomic uint64_t *word)
 {
 	uint64_t number = atomic_load_explicit(word, memory_order_relaxed);
 
@@ -161,6 +163,8 @@ static int verdict(const _Atomic uint64_t *word)
 		return MPI_SUCCESS;
 	if (number < MPI_HUB_MISSING)
 		return mpi_fail(MPI_ERR_OTHER, "memory has run out at another rank");
+	if (number & MPI_HUB_LACKING)
+		return mpi_calls_fail(h->comm);
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"a rank took no part: its process has ended, or it cannot be reached");
 }
@@ -171,40 +175,67 @@ int mpi_hub_missing(const struct mpi_hub *h, int rank)
 			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
 }
 
+/* A word that an operation of the hub waits for; windows wait for others (win_pscw.c). */
+static bool of_operation(const struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	const char *at = (const char *)word, *shared = (const char *)h->shared;
+
+	return from_portals(h, word) || (shared && at >= shared && at < shared + h->bytes);
+}
+
+/* Why the word will not be reached any more; MPI_SUCCESS: it may, or has been. What the others call
+ * is looked at after a sleep that has not been the last: a glance at each of their lines would cost
+ * a short wait more than the sleep. */
+static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
+{
+	int dead = mpi_hub_lost(h);
+	bool disagree = false;
+
+	if (dead < 0 && slept) {
+		h->awaited = of_operation(h, word) ? word : NULL;
+		disagree = mpi_calls_broken(h->comm);
+		h->awaited = NULL;
+	}
+	if (reached(word, least))
+		return MPI_SUCCESS;
+	if (dead >= 0)
+		return mpi_hub_missing(h, dead);
+	return disagree ? mpi_calls_fail(h->comm) : MPI_SUCCESS;
+}
+
 /* Portals knows best how to wait for what Portals brings. */
 static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	while (!reached(word, least)) {
-		int dead;
+		int rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
 
-		if (mpi_progress(true))
-			continue;
-		dead = mpi_hub_lost(h);
-		if (dead >= 0 && !reached(word, least))
-			return mpi_hub_missing(h, dead);
+		if (rc)
+			return rc;
 	}
-	return verdict(word);
+	return verdict(h, word);
 }
 
 static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since = 0;
+	int rc = MPI_SUCCESS;
+
+	if (h->comm->calls.found)
+		return mpi_calls_fail(h->comm);
 
 	if (from_portals(h, word))
 		return await_put(h, word, least);
 	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least, &since)) {
 		learn(h, false);
-		return verdict(word);
+		return verdict(h, word);
 	}
-	while (!reached(word, least)) {
-		int dead = mpi_hub_lost(h);
-
-		if (dead >= 0 && !reached(word, least))
-			return mpi_hub_missing(h, dead);
-		sleep_once(h, word, least);
+	for (bool slept = false; !rc && !reached(word, least); slept = true) {
+		rc = hopeless(h, word, least, slept);
+		if (!rc)
+			sleep_once(h, word, least);
 	}
 	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);
-	return verdict(word);
+	return rc ? rc : verdict(h, word);
 }
 
 int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
@@ -213,7 +244,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 	int rc;
 
 	if (reached(word, least))
-		return verdict(word);
+		return verdict(h, word);
 	if (!h->ways.since)
 		return await_not_there(h, word, least);
 	since = base_now_ns();

@@ -14,6 +14,7 @@
 
 #include <mpi.h>
 
+#include "mpi_shim/calls.h"
 #include "mpi_shim/handle.h"
 
 /* ---- groups -------------------------------------------------------------------------------------- */
@@ -116,7 +117,7 @@ struct mpi_comm {
 	int remote_size; /* ranks that can be sent to: of the remote group in an intercommunicator */
 	bool inter;
 	bool freed; /* the user's handle is gone */
-	bool lost;  /* a rank of it has died: no collective of it does anything any more (plan.h) */
+	bool lost;  /* a rank has died, or ranks disagree: no collective works any more (plan.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */
 	struct mpi_comm *local_comm; /* intercommunicator: its local side, for collectives */
@@ -129,6 +130,7 @@ struct mpi_comm {
 	uint32_t plans;            /* collectives so far but blocking ones, the same on all ranks */
 	struct mpi_hub *hub;       /* hub.h; NULL: not made */
 	uint32_t hub_uses; /* collectives that a hub would have served, before it was made */
+	struct mpi_calls calls;
 	char name[MPI_MAX_OBJECT_NAME];
 };
 

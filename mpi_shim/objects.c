@@ -28,6 +28,7 @@ static void comm_destroy(void *object)
 	struct mpi_comm *comm = object;
 
 	mpi_hub_free(comm->hub);
+	mpi_calls_free(comm);
 	if (!comm->lost) /* else messages of it may lie about */
 		mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
@@ -122,6 +123,7 @@ static void end(struct mpi_comm *comm)
 	if (!comm->local)
 		return;
 	mpi_hub_free(comm->hub);
+	mpi_calls_free(comm);
 	comm->hub = NULL;
 	mpi_object_release(comm->local);
 	mpi_object_release(comm->remote);

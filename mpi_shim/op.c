@@ -90,7 +90,7 @@ int mpi_op_commutative(struct mpi_op *op, int *commute)
 	return MPI_SUCCESS;
 }
 
-static const char *op_name(const struct mpi_op *op)
+const char *mpi_op_name(const struct mpi_op *op)
 {
 	for (size_t i = 0; i < NAMES; i++)
 		if (op == &predefined[i])
@@ -106,8 +106,8 @@ int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type)
 		return mpi_fail(MPI_ERR_OP,
 				"%s is not defined on derived datatypes: make an operation "
 				"with MPI_Op_create",
-				op_name(op));
-	return mpi_fail(MPI_ERR_OP, "%s is not defined on %s", op_name(op), type->name);
+				mpi_op_name(op));
+	return mpi_fail(MPI_ERR_OP, "%s is not defined on %s", mpi_op_name(op), type->name);
 }
 
 /* Elements a user's function with an int count is given at once: it may well add to that. */

@@ -22,6 +22,9 @@ mpi_op_loop *mpi_op_loop_of(const struct mpi_op *op, const struct mpi_type *type
 bool mpi_op_pair(const struct mpi_op *op, const struct mpi_type *type, const char *in, char *inout,
 		 size_t n);
 
+/* As in mpi.h; of users' ones "the operation". */
+const char *mpi_op_name(const struct mpi_op *op);
+
 /* MPI_SUCCESS, or MPI_ERR_OP (kept text) if `op` is not defined on `type`. */
 int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type);
 

@@ -103,7 +103,7 @@ static void drop_recv(struct mpi_request *r)
 
 static int both(struct mpi_request *recv, const void *sendbuf, MPI_Count sendcount,
 		struct mpi_type *sendtype, int dest, int sendtag, struct mpi_comm *comm,
-		uint32_t context, MPI_Status *status)
+		uint64_t context, MPI_Status *status)
 {
 	struct mpi_request *send;
 	int err = mpi_start_send(sendbuf, sendcount, sendtype, dest, sendtag, comm, context,

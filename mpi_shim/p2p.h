@@ -28,10 +28,10 @@ enum mpi_send_mode {
 /* context: comm->context or comm->context + 1. *request has one reference, the caller's. Of a collective's message
  * for which there is no memory once it has a request, the receiver is told, before the request is done. */
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
-		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		   struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode,
 		   struct mpi_request **request);
 int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
-		   struct mpi_comm *comm, uint32_t context, struct mpi_request **request);
+		   struct mpi_comm *comm, uint64_t context, struct mpi_request **request);
 
 /* ---- for collectives: on the collective context -------------------------------------------------- */
 

@@ -109,12 +109,15 @@ int mpi_peers_init(void)
 			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
 	if (!err)
 		err = expose_deaths();
+	if (!err)
+		err = mpi_calls_init();
 	return err ? err : mpi_withdraw_init();
 }
 
 void mpi_peers_fini(void)
 {
 	mpi_withdraw_fini();
+	mpi_calls_fini();
 	free(deaths);
 	deaths = NULL;
 	free(mpi_proto.peer);
@@ -286,14 +289,16 @@ static int lost_member(const struct mpi_comm *comm)
 
 bool mpi_comm_lost(struct mpi_comm *comm)
 {
-	comm->lost = comm->lost || lost_member(comm) >= 0;
+	comm->lost = comm->lost || lost_member(comm) >= 0 || mpi_calls_broken(comm);
 	return comm->lost;
 }
 
-int mpi_fail_lost(const struct mpi_comm *comm)
+int mpi_fail_lost(struct mpi_comm *comm)
 {
 	int rank = lost_member(comm);
 
+	if (comm->calls.found)
+		return mpi_calls_fail(comm);
 	if (rank < 0)
 		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
@@ -307,19 +312,22 @@ static void end_if_hopeless(struct mpi_request *r)
 
 	/* its peer may have found out before, and be gone from there */
 	if (rank < 0 && r->whole && mpi_comm_lost(r->whole)) {
-		mpi_fail_lost(r->whole);
-		(r->kind == MPI_REQ_SEND ? mpi_send_give_up : mpi_recv_give_up)(r);
+		(r->kind == MPI_REQ_SEND ? mpi_send_give_up
+					 : mpi_recv_give_up)(r, mpi_fail_lost(r->whole));
 		return;
 	}
-	if (rank < 0)
+	if (rank < 0) {
+		if (r->whole && r->kind == MPI_REQ_RECV && r->peer != MPI_PROC_NULL)
+			mpi_calls_ask(r->whole, mpi_comm_peer(r->comm, r->peer));
 		return;
+	}
 	if (r->kind == MPI_REQ_SEND)
 		mpi_send_abandon(r);
 	else
 		mpi_recv_abandon(r, rank);
 }
 
-static int64_t now_ms(void)
+int64_t mpi_now_ms(void)
 {
 	struct timespec t;
 
@@ -333,7 +341,7 @@ void mpi_check_peers(void)
 	bool any = false;
 
 	checks++;
-	checked_ms = now_ms();
+	checked_ms = mpi_now_ms();
 	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
 		if (r->obj.handle && !r->done &&
 		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
@@ -352,6 +360,6 @@ void mpi_check_peers(void)
 
 void mpi_check_peers_now_and_then(void)
 {
-	if (now_ms() - checked_ms >= CHECK_MS)
+	if (mpi_now_ms() - checked_ms >= CHECK_MS)
 		mpi_check_peers();
 }

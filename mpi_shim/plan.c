@@ -31,9 +31,11 @@ struct mpi_act {
 
 void mpi_plan_note(struct mpi_plan *p, int rc)
 {
-	if (rc == MPI_ERR_PROC_ABORTED && p->comm)
+	if (!rc)
+		return;
+	if (p->comm && (rc == MPI_ERR_PROC_ABORTED || p->comm->calls.found))
 		p->lost = p->gone = p->comm->lost = true;
-	if (!rc || p->rc)
+	if (p->rc)
 		return;
 	p->rc = rc;
 	if (p->request)
@@ -53,6 +55,9 @@ static void finish(struct mpi_plan *p, struct mpi_request *r)
 {
 	const bool receives = r->kind == MPI_REQ_RECV;
 	int rc;
+
+	if (__builtin_expect(r->differs, 0))
+		mpi_plan_note(p, mpi_calls_refuse(p->comm ? p->comm : r->comm, r));
 
 	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
 		r->error = MPI_SUCCESS; /* there was no room for what came */
@@ -93,12 +98,26 @@ static void make_room(struct mpi_plan *p)
 static int start_message(const struct mpi_plan *p, const struct mpi_act *a, struct mpi_request **r)
 {
 	enum mpi_send_mode mode = p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD;
+	/* of what there is no room for nothing is received, however long it is */
+	const uint64_t mark = p->lost ? p->mark & ~(uint64_t)MPI_MARK_EXACT : p->mark;
 
 	if (a->kind == RECV)
 		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
-				      a->comm->context + 1, r);
+				      mark | (a->comm->context + 1), r);
 	return mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
-			      a->comm->context + 1, mode, r);
+			      mark | (a->comm->context + 1), mode, r);
+}
+
+/* A rank of the communicator has died, or ranks disagree. */
+static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
+{
+	int rc;
+
+	if (!mpi_comm_lost(p->comm))
+		return MPI_SUCCESS;
+	rc = mpi_fail_lost(p->comm);
+	mpi_plan_note(p, rc);
+	return rc;
 }
 
 /* Where there is no memory even for the request of an empty one, which a receive always has, and a send that does not
@@ -109,6 +128,10 @@ static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 	struct mpi_request *r = NULL;
 	int rc = MPI_ERR_NO_MEM;
 
+	/* it may be known since the plan began: what came then for a collective inside this one is
+	 * not for it */
+	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_out(p))
+		return;
 	make_room(p);
 	if (!p->lost)
 		rc = start_message(p, a, &r);
@@ -284,15 +307,6 @@ void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_C
 
 /* ---- carrying out ------------------------------------------------------------------------------------- */
 
-/* A rank of the communicator has died. */
-static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
-{
-	if (!mpi_comm_lost(p->comm))
-		return MPI_SUCCESS;
-	mpi_plan_note(p, mpi_fail_lost(p->comm));
-	return MPI_ERR_PROC_ABORTED;
-}
-
 /* Where it would begin something. */
 static inline int look(struct mpi_plan *p)
 {
@@ -335,6 +349,7 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 	p->lost = p->gone = false;
 	p->comm = comm;
 	p->tag = tag;
+	p->mark = 0;
 	p->rc = MPI_SUCCESS;
 	p->request = NULL;
 	p->act = NULL;
@@ -345,15 +360,15 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 	mpi_plan_memory_init(p);
 }
 
-int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag)
+int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	init(p, comm, tag, true);
+	init(p, comm, MPI_TAG_BLOCKING, true);
 	return look(p);
 }
 
-void mpi_plan_begin_last(struct mpi_plan *p, int tag)
+void mpi_plan_begin_last(struct mpi_plan *p)
 {
-	init(p, NULL, tag, true);
+	init(p, NULL, MPI_TAG_LAST, true);
 }
 
 int mpi_plan_end(struct mpi_plan *p, int rc)

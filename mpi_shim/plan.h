@@ -1,31 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives as plans: every algorithm is written once, as a sequence of sends, receives, waits, copies and
- * reductions on this rank. A blocking collective carries each of them out while the plan is made, so it costs
- * nothing to have one. For a non-blocking collective they are written down, and carried out as far as is
- * possible without waiting in every round of progress (steps.h); a persistent one keeps what is written.
+ * Collectives as plans: every algorithm is written once, as a sequence of sends, receives, waits,
+ * copies and reductions on this rank. A blocking collective carries each of them out while the plan
+ * is made, so it costs nothing to have one. For a non-blocking collective they are written down,
+ * and carried out as far as is possible without waiting in every round of progress (steps.h); a
+ * persistent one keeps what is written.
  *
  *   mpi_plan_recv(p, ...);      begins at once, as sends do, and ends in the next
  *   mpi_plan_wait(p);           ... wait for all that has begun; there is one at the end of every plan
  *   mpi_plan_apply(p, ...);     works on what has come
  *
- * So the code that makes a plan must not look at data, as they have not come yet: copying them, too, is a step. What
- * fails when it is carried out does not stop what follows, so that no other rank waits for ever: the first
- * error is kept. What fails when the plan is made is returned, and the rank takes no part.
+ * So the code that makes a plan must not look at data, as they have not come yet: copying them,
+ * too, is a step. What fails when it is carried out does not stop what follows, so that no other
+ * rank waits for ever: the first error is kept. What fails when the plan is made is returned, and
+ * the rank takes no part.
  *
- * Others wait for a collective when memory runs out while it is carried out, which a blocking one is from its beginning. Then its
- * plan is lost: it keeps step, but its messages are empty and marked (MPI_BITS_LACKING), and what it receives is not
- * looked at. Who gets a marked message is lost, too, so that all whose result lacks something hear of it.
- * A marked message for which there is no memory either waits for that (send.c); only without memory for its request it is not sent.
+ * Others wait for a collective when memory runs out while it is carried out, which a blocking one
+ * is from its beginning. Then its plan is lost: it keeps step, but its messages are empty and
+ * marked (MPI_BITS_LACKING), and what it receives is not looked at. Who gets a marked message is
+ * lost, too, so that all whose result lacks something hear of it. A marked message for which there
+ * is no memory either waits for that (send.c); only without memory for its request it is not sent.
  *
- * When a rank of the communicator has died, a collective ends: at each rank as soon as that knows, where it is, with
- * MPI_ERR_PROC_ABORTED, and so do all after it, at once. Nothing is passed on instead of what is lacking, nor is it waited for
- * those that live, for they may be gone from there as well; each finds out by itself. What has come meanwhile lies
- * there, and is asked for by nobody. So the context of such a communicator is never given to another one.
+ * When a rank of the communicator has died, a collective ends: at each rank as soon as that knows,
+ * where it is, with MPI_ERR_PROC_ABORTED, and so do all after it, at once. Nothing is passed on
+ * instead of what is lacking, nor is it waited for those that live, for they may be gone from there
+ * as well; each finds out by itself. What has come meanwhile lies there, and is asked for by
+ * nobody. So the context of such a communicator is never given to another one.
  *
- * Messages of a plan have a tag of its own on the collective context, so that several non-blocking collectives
- * can be under way; blocking ones use that of their family, and come one after the other.
+ * Messages of a plan have a tag of its own on the collective context, so that several non-blocking
+ * collectives can be under way; blocking ones come one after the other, and have the same. What is
+ * received is compared with the call that the plan is of (calls.h).
  */
 #ifndef MPI_SHIM_PLAN_H
 #define MPI_SHIM_PLAN_H
@@ -45,6 +50,13 @@ struct mpi_act;
 #define MPI_TAG_PLANS      0x100
 #define MPI_TAG_PLANS_MASK 0x1fffffffu
 
+enum {
+	MPI_TAG_BLOCKING = 1,
+	MPI_TAG_MASTERS,  /* between the first ranks of nodes; hub_nodes.c */
+	MPI_TAG_LAST,     /* mpi_coll_last_barrier: none of an earlier one comes in between */
+	MPI_TAG_DISAGREE, /* what ranks disagree about; calls.c */
+};
+
 #define MPI_PLAN_FEW   32   /* messages between two waits that need no memory */
 #define MPI_PLAN_SMALL 1536 /* bytes of temporary buffers that need none */
 #define MPI_PLAN_HEAPS 6
@@ -56,7 +68,8 @@ struct mpi_plan {
 	bool gone;              /* the rest is left out */
 	struct mpi_comm *comm;  /* NULL: whose ranks may die, and it goes on */
 	int tag;
-	int rc; /* the first error */
+	uint64_t mark; /* of its messages; 0: they are not compared (calls.h) */
+	int rc;        /* the first error */
 	struct mpi_request *request;
 	struct mpi_act *act; /* written down */
 	int acts, room, at;
@@ -111,9 +124,9 @@ void mpi_plan_lose(struct mpi_plan *p, int rc);
 /* ---- from the call to the end --------------------------------------------------------------------------- */
 
 /* A blocking collective: begin, make unless that is an error, end. */
-int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm, int tag);
+int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm);
 /* The same of one that waits for all ranks that live, whatever happens to others. */
-void mpi_plan_begin_last(struct mpi_plan *p, int tag);
+void mpi_plan_begin_last(struct mpi_plan *p);
 int mpi_plan_end(struct mpi_plan *p, int rc);
 
 /* Any other: new, make, then either of these with what making it returned. NULL: no memory. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The message protocols, after "Design, Implementation, and Performance of MPI on Portals 3.0" (sections 3
- * and 5), shared by the files that carry them out.
+ * The message protocols, after "Design, Implementation, and Performance of MPI on Portals 3.0"
+ * (sections 3 and 5), shared by the files that carry them out.
  *
  *   RECV portal   posted receives, in order; then one entry that takes the headers of long messages (length
  *                 0, truncating); then the blocks that short messages fall into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
- *   FLAG portal   words of a communicator's hub (hub.h); which ranks have died, as others know (peers.c).
+ *   FLAG portal   words of a communicator's hub (hub.h); which ranks have died, as others know
+ *                 (peers.c); in which calls ranks wait for this one (calls.c).
  *   CANCEL portal long messages that their senders withdraw (withdraw.c).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
@@ -17,23 +18,25 @@
  *            data when it has a use for it. So a long send ends with its acknowledgement or with a get.
  *            Synchronous sends are long ones of any length.
  *
- * Receives of short messages are not posted at all: they wait in a list of this library (posted.c). A message that
- * comes while we are in Portals is offered to us before it falls into a block, and goes straight to the receive that waits
- * for it (mpi_offered); short messages are sent lazily, for nobody can do anything with them before the
- * receiver's next call. Any other is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so
- * that a message that arrives meanwhile is looked at first.
+ * Receives of short messages are not posted at all: they wait in a list of this library (posted.c).
+ * A message that comes while we are in Portals is offered to us before it falls into a block, and
+ * goes straight to the receive that waits for it (mpi_offered); short messages are sent lazily, for
+ * nobody can do anything with them before the receiver's next call. Any other is posted by
+ * PtlMEMDPost with the queue of unexpected messages as its condition, so that a message that
+ * arrives meanwhile is looked at first.
  *
- * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and of the
- * event queue's slots, and spends them message by message: without bytes a message goes the long way,
- * without a slot it waits in the sender. The receiver counts what it has taken out of the queue and what it has
- * room for again and, at half a share, tells. Two of the three blocks always have room for all shares: a full
- * one is emptied (moved to memory of their own, what nobody has received yet) before it handles any event, and so
- * gives any credit, of what comes after it.
+ * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and
+ * of the event queue's slots, and spends them message by message: without bytes a message goes the
+ * long way, without a slot it waits in the sender. The receiver counts what it has taken out of the
+ * queue and what it has room for again and, at half a share, tells. Two of the three blocks always
+ * have room for all shares: a full one is emptied (moved to memory of their own, what nobody has
+ * received yet) before it handles any event, and so gives any credit, of what comes after it.
  *
- * So a message needs its bytes of the blocks only until its event is handled, and they are given back then, however long it
- * waits for its receive: many that wait do not make those slow that come after them. What bounds the memory is a limit on all that
- * waits (PTL_MPI_KEEP_KIB). Beyond it a message's bytes are given back when it is received, or when there is less
- * than the limit again: no more can come then than all shares, and who has used up its own goes the long way.
+ * So a message needs its bytes of the blocks only until its event is handled, and they are given
+ * back then, however long it waits for its receive: many that wait do not make those slow that come
+ * after them. What bounds the memory is a limit on all that waits (PTL_MPI_KEEP_KIB). Beyond it a
+ * message's bytes are given back when it is received, or when there is less than the limit again:
+ * no more can come then than all shares, and who has used up its own goes the long way.
  */
 #ifndef MPI_SHIM_PROTOCOL_H
 #define MPI_SHIM_PROTOCOL_H
@@ -64,6 +67,9 @@ enum {
 /* Match bits of FLAG: a byte for each rank of MPI_COMM_WORLD, of those that have died not 0. */
 #define MPI_DEATH_BITS UINT64_MAX
 
+/* Match bits of FLAG: what ranks that wait for this one have called (calls.c). */
+#define MPI_CALLS_BITS (UINT64_MAX - 1)
+
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
 
@@ -78,11 +84,13 @@ enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 #define MPI_BITS_SOURCE  (0xffffull << 32)
 #define MPI_BITS_TAG     0xffffffffull
 
-static inline uint64_t mpi_bits(enum mpi_protocol proto, uint32_t context, int source, int tag)
+/* Of the context, the last 13 bits. */
+static inline uint64_t mpi_bits(enum mpi_protocol proto, uint64_t context, int source, int tag)
 {
 	/* in halves: an argument of 32 bits that was put on the stack would be read with 64, and wait for all stores
 	 * before it, those to other processes' memory included */
-	uint32_t high = (uint32_t)proto << 29 | (context & 0x1fff) << 16 | (uint16_t)source;
+	uint32_t high =
+		(uint32_t)proto << 29 | ((uint32_t)context & 0x1fff) << 16 | (uint16_t)source;
 
 	return (uint64_t)high << 32 | (uint32_t)tag;
 }
@@ -124,20 +132,33 @@ static inline bool mpi_bits_long(uint64_t bits)
 	return bits >> 61 & MPI_PROTO_LONG;
 }
 
-/* Header data: the sender's world rank (20 bits) and, of a long message, its number on READ (44 bits). */
-static inline uint64_t mpi_hdr(uint64_t number)
+/* Header data: the sender's world rank (16 bits); of a collective's message its mark (12 bits,
+ * calls.h); and a number (36 bits): of a long message that on READ, of a short one of a collective
+ * the rest of the mark. `context` has the mark above the context. */
+#define MPI_HDR_NUMBERS ((UINT64_C(1) << 36) - 1)
+
+static inline uint64_t mpi_hdr(uint64_t number, uint64_t context)
 {
-	return number << 20 | (uint64_t)mpi_world.rank;
+	return number << 28 | (context & MPI_MARK_HEADER) | (uint64_t)mpi_world.rank;
 }
 
 static inline int mpi_hdr_rank(uint64_t hdr)
 {
-	return (int)(hdr & 0xfffff);
+	return (int)(hdr & 0xffff);
 }
 
 static inline uint64_t mpi_hdr_number(uint64_t hdr)
 {
-	return hdr >> 20;
+	return hdr >> 28;
+}
+
+/* Whether a message, if it has a mark at all, has another one than `mark`. */
+static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
+{
+	if (!(hdr & MPI_MARK_HEADER))
+		return false;
+	return ((hdr ^ mark) & MPI_MARK_HEADER) ||
+	       (!is_long && (uint32_t)mpi_hdr_number(hdr) != (uint32_t)(mark >> 32));
 }
 
 /* What this process knows of another: as a receiver of ours and as a sender to us. Counters wrap. */
@@ -318,7 +339,9 @@ void mpi_send_withdraw(int rank);
 /* peers.c: looks after the processes that something waits for; what has waited for one that was
  * found dead before, ends in an error; what waits for memory is tried again. Slow; looks at all requests. */
 void mpi_check_peers(void);
-/* The same, at most every 250 ms. */
+/* Of a clock that only goes forward, and is cheap to read. */
+int64_t mpi_now_ms(void);
+/* The same as mpi_check_peers, at most every 250 ms. */
 void mpi_check_peers_now_and_then(void);
 /* The rank in the communicator of which nothing will come, or -1. From anybody: one that is dead, for it
  * may have been the one. */
@@ -326,9 +349,10 @@ int mpi_lost_source(const struct mpi_comm *comm, int source);
 /* A rank of the communicator's (remote) group that is known to have died, or -1. It does not have processes looked after that
  * this one has had nothing to do with so far. */
 int mpi_lost_any(const struct mpi_comm *comm);
-/* Whether any rank of the communicator has died, of either group; and with a kept text, MPI_ERR_PROC_ABORTED. */
+/* Whether any rank of the communicator has died, of either group, or ranks disagree (calls.h); and
+ * the error, with its text. */
 bool mpi_comm_lost(struct mpi_comm *comm);
-int mpi_fail_lost(const struct mpi_comm *comm);
+int mpi_fail_lost(struct mpi_comm *comm);
 /* What is known of a world rank that is lost: "its process has ended", or why it cannot be reached. `fail`: of the operation
  * that failed, or PTL_NI_OK. In memory of this function's, until its next call. */
 const char *mpi_lost_text(int world, ptl_ni_fail_t fail);
@@ -357,7 +381,7 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
 		return mpi_request_none();
 	/* one by one, for `kind` is a constant: as a call or a string instruction it would take longer */
 	r->kind = (uint8_t)kind;
-	r->done = r->persistent = r->active = r->freed = r->cancelled = false;
+	r->done = r->persistent = r->active = r->freed = r->cancelled = r->differs = false;
 	r->mode = r->state = 0;
 	r->error = MPI_SUCCESS;
 	r->parts = 1;

@@ -65,9 +65,26 @@ void mpi_credit_tell(void)
 
 /* ---- what came -------------------------------------------------------------------------------------- */
 
-/* The message is in place (r->data): how much of how much, and from whom. */
-static void complete(struct mpi_request *r, uint64_t bits, MPI_Count bytes, MPI_Count sent)
+/* A message of a collective that another rank has called otherwise: the plan finds the words
+ * (plan.c). */
+static bool of_another_call(const struct mpi_request *r, uint64_t bits, uint64_t hdr,
+			    MPI_Count sent)
 {
+	if (mpi_mark_differs(r->context, hdr, mpi_bits_long(bits)))
+		return true;
+	return r->context & MPI_MARK_EXACT && hdr & MPI_MARK_HEADER && sent != r->room &&
+	       !(bits & MPI_BITS_LACKING);
+}
+
+/* The message is in place (r->data): how much of how much, and from whom. */
+static void complete(struct mpi_request *r, uint64_t bits, uint64_t hdr, MPI_Count bytes,
+		     MPI_Count sent)
+{
+	if (r->context & MPI_MARK_HEADER && of_another_call(r, bits, hdr, sent)) {
+		r->differs = true;
+		r->number = hdr;
+		r->sent = sent;
+	}
 	r->source = mpi_bits_source(bits);
 	r->came = mpi_bits_tag(bits);
 	r->bytes = bytes;
@@ -108,7 +125,7 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 		sender_lost(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
 	}
-	complete(r, ev->match_bits, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
+	complete(r, ev->match_bits, ev->hdr_data, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
 }
 
 static void got_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -121,7 +138,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (ev->ni_fail_type != PTL_NI_OK)
 		sender_lost(r, mpi_bits_source(r->bits), ev->ni_fail_type);
 	else
-		complete(r, r->bits, (MPI_Count)ev->mlength, r->sent);
+		complete(r, r->bits, r->number, (MPI_Count)ev->mlength, r->sent);
 }
 
 void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -153,6 +170,7 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 	r->state = GETTING;
 	r->bits = u->bits;
 	r->sent = u->bytes;
+	r->number = u->hdr;
 	r->world = mpi_hdr_rank(u->hdr);
 	r->me = u->claim;
 	err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &r->md);
@@ -170,7 +188,8 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 			(long long)u->bytes, PtlErrorStr((unsigned int)err));
 }
 
-void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_Count sent)
+void mpi_recv_short(struct mpi_request *r, uint64_t bits, uint64_t hdr, const void *data,
+		    MPI_Count sent)
 {
 	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
@@ -185,7 +204,7 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, const void *data, MPI_
 		base_copy_few((char *)r->buf + r->type->true_lb, data, (uint64_t)bytes);
 	else if (bytes > 0) /* the buffer of an empty message may be NULL */
 		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
-	complete(r, bits, bytes, sent);
+	complete(r, bits, hdr, bytes, sent);
 }
 
 static int scatter_space(struct mpi_request *r);
@@ -197,7 +216,7 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 	r->done = false;
 	r->bytes = r->room;
 	if (!mpi_bits_long(u->bits)) {
-		mpi_recv_short(r, u->bits, u->data, u->bytes);
+		mpi_recv_short(r, u->bits, u->hdr, u->data, u->bytes);
 	} else {
 		err = scatter_space(r);
 		if (err) {
@@ -319,7 +338,7 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 
 /* With what it waits for as arguments, which are at hand where it was just made. */
 static inline int __attribute__((always_inline))
-launch(struct mpi_request *r, int source, int tag, uint32_t context, MPI_Count room)
+launch(struct mpi_request *r, int source, int tag, uint64_t context, MPI_Count room)
 {
 	const unsigned int open = mpi_open_of(source, tag);
 	const uint64_t bits = mpi_bits(0, context, source, tag) & ~mpi_open_bits[open];
@@ -365,7 +384,7 @@ int mpi_recv_launch(struct mpi_request *r)
 /* ---- starting --------------------------------------------------------------------------------------- */
 
 int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
-		     struct mpi_comm *comm, uint32_t context, struct mpi_request **request)
+		     struct mpi_comm *comm, uint64_t context, struct mpi_request **request)
 {
 	struct mpi_request *r;
 	MPI_Count bytes;
@@ -389,7 +408,7 @@ int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int sour
 }
 
 int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
-		   struct mpi_comm *comm, uint32_t context, struct mpi_request **request)
+		   struct mpi_comm *comm, uint64_t context, struct mpi_request **request)
 {
 	struct mpi_request *r;
 	int err = mpi_recv_prepare(buf, count, type, source, tag, comm, context, &r);
@@ -436,11 +455,11 @@ void mpi_recv_abandon(struct mpi_request *r, int source)
 		sender_lost(r, source, PTL_NI_OK);
 }
 
-void mpi_recv_give_up(struct mpi_request *r)
+void mpi_recv_give_up(struct mpi_request *r, int code)
 {
 	if (!withdraw(r))
 		return;
-	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "%s", mpi_fail_text());
+	mpi_request_fail(r, code, "%s", mpi_fail_text());
 	r->source = r->peer;
 	r->bytes = 0;
 	mpi_request_done(r);

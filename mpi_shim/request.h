@@ -34,6 +34,7 @@ struct mpi_request {
 	bool active; /* started and not yet waited for */
 	bool freed;  /* MPI_Request_free: nobody will wait */
 	bool cancelled;
+	bool differs;  /* recv: its message is of another collective call */
 	uint8_t mode;  /* enum mpi_send_mode */
 	uint8_t state; /* send.c's and recv.c's */
 	int error;     /* code, of a request that is done */
@@ -54,7 +55,7 @@ struct mpi_request {
 	int peer;         /* rank asked for; may be MPI_ANY_SOURCE */
 	int tag;          /* as asked for */
 	int source, came; /* recv, done: rank and tag of the message */
-	uint32_t context; /* of the match bits */
+	uint64_t context; /* of the match bits; above it the mark of a collective (calls.h) */
 	MPI_Count bytes;  /* send: of the message; recv: there is room for, then received */
 	char *data;       /* the bytes on the wire: in the user's buffer, or `packed` */
 	void *buf;
@@ -68,10 +69,11 @@ struct mpi_request {
 	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */
 	struct mpi_bucket *bucket;                   /* and where */
 	uint64_t serial;
-	uint64_t number; /* of a long send on the READ portal */
-	uint64_t bits;   /* recv: match bits asked for; of one that gets: of the message */
-	MPI_Count sent;  /* ... and its bytes */
-	MPI_Count room;  /* recv: bytes of the buffer */
+	uint64_t
+		number; /* of a long send on the READ portal; recv: the header data of its message */
+	uint64_t bits;  /* recv: match bits asked for; of one that gets: of the message */
+	MPI_Count sent; /* ... and its bytes */
+	MPI_Count room; /* recv: bytes of the buffer */
 };
 
 /* The request ends in an error; texts as mpi_fail keeps them. */

@@ -70,6 +70,7 @@ struct route {
 	struct mpi_peer *peer;
 	ptl_process_id_t id;
 	uint64_t bits; /* without protocol */
+	uint64_t hdr;  /* of a short message */
 };
 
 int mpi_unreachable(int world)
@@ -92,7 +93,7 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 		return false;
 	}
 	rc = PtlPutInject(mpi_world.ni, data, bytes, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
-			  to->bits | (uint64_t)MPI_PROTO_SHORT << 61, 0, mpi_hdr(0));
+			  to->bits | (uint64_t)MPI_PROTO_SHORT << 61, 0, to->hdr);
 	if (rc == PTL_NO_SPACE)
 		return false;
 	to->peer->sent_bytes += cost;
@@ -119,13 +120,13 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	if (err)
 		return err;
 	md.eq_handle = mpi_proto.eq[r->eq].handle;
-	r->number = ++mpi_proto.next_number;
+	r->number = ++mpi_proto.next_number & MPI_HDR_NUMBERS;
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_READ, to->id, r->number, 0, PTL_UNLINK,
 			    PTL_INS_AFTER, md, PTL_RETAIN, &r->me, &r->md);
 	if (err == PTL_OK) {
 		err = PtlPutRegion(r->md, 0, (ptl_size_t)r->bytes, PTL_ACK_REQ, to->id, MPI_PT_RECV,
 				   0, to->bits | (uint64_t)MPI_PROTO_LONG << 61, 0,
-				   mpi_hdr(r->number));
+				   mpi_hdr(r->number, r->context));
 		if (err != PTL_OK)
 			PtlMEUnlink(r->me);
 	}
@@ -142,7 +143,7 @@ static int send_long(struct mpi_request *r, const struct route *to)
 	return MPI_SUCCESS;
 }
 
-static struct route route_of(const struct mpi_comm *comm, int dest, uint32_t context, int tag)
+static struct route route_of(const struct mpi_comm *comm, int dest, uint64_t context, int tag)
 {
 	int world = mpi_comm_peer(comm, dest);
 
@@ -150,6 +151,7 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint32_t con
 		.peer = &mpi_proto.peer[world],
 		.id = mpi_world.id[world],
 		.bits = mpi_bits(0, context, comm->rank, tag),
+		.hdr = mpi_hdr(context >> 32, context),
 	};
 }
 
@@ -161,7 +163,7 @@ static int send_lacking(const struct route *to)
 {
 	int rc = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
 			      to->bits | (uint64_t)MPI_PROTO_SHORT << 61 | MPI_BITS_LACKING, 0,
-			      mpi_hdr(0));
+			      to->hdr);
 
 	if (rc == PTL_NO_SPACE)
 		return MPI_ERR_NO_MEM;
@@ -294,7 +296,8 @@ static void withdraw(struct mpi_request *r)
 	if (to.peer->withdrawals - to.peer->back_withdrawals >= mpi_proto.share_withdrawals)
 		return;
 	r->state |= WITHDRAWN;
-	err = PtlPutRegion(r->md, 0, 1, PTL_ACK_REQ, to.id, MPI_PT_CANCEL, 0, mpi_hdr(r->number), 0,
+	err = PtlPutRegion(r->md, 0, 1, PTL_ACK_REQ, to.id, MPI_PT_CANCEL, 0,
+			   mpi_hdr(r->number, r->context), 0,
 			   to.bits | (uint64_t)MPI_PROTO_LONG << 61);
 	if (err == PTL_OK) {
 		to.peer->withdrawals++;
@@ -371,11 +374,11 @@ void mpi_send_abandon(struct mpi_request *r)
 	abandon(r, PTL_NI_OK);
 }
 
-void mpi_send_give_up(struct mpi_request *r)
+void mpi_send_give_up(struct mpi_request *r, int code)
 {
 	if (r->cancelled || r->error)
 		return;
-	mpi_request_fail(r, MPI_ERR_PROC_ABORTED, "%s", mpi_fail_text());
+	mpi_request_fail(r, code, "%s", mpi_fail_text());
 	mpi_send_cancel(r);
 }
 
@@ -460,7 +463,7 @@ int mpi_send_launch(struct mpi_request *r)
 }
 
 int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
-		     struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		     struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode,
 		     struct mpi_request **request)
 {
 	struct mpi_request *r;
@@ -488,7 +491,7 @@ int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, in
 /* A standard send that needs no request: true, and *err says how it went. */
 static inline bool __attribute__((always_inline))
 sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int dest, int tag,
-	     const struct mpi_comm *comm, uint32_t context, int *err)
+	     const struct mpi_comm *comm, uint64_t context, int *err)
 {
 	struct route to;
 	MPI_Count bytes;
@@ -506,7 +509,7 @@ sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int 
 }
 
 static int start_with_request(const void *buf, MPI_Count count, struct mpi_type *type, int dest,
-			      int tag, struct mpi_comm *comm, uint32_t context,
+			      int tag, struct mpi_comm *comm, uint64_t context,
 			      enum mpi_send_mode mode, struct mpi_request **request)
 {
 	struct mpi_request *r;
@@ -523,7 +526,7 @@ static int start_with_request(const void *buf, MPI_Count count, struct mpi_type 
 }
 
 /* With a slot it needs no request, for there may be no memory for one. */
-static bool lacking_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint32_t context)
+static bool lacking_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint64_t context)
 {
 	struct route to;
 
@@ -534,7 +537,7 @@ static bool lacking_sent_at_once(int dest, int tag, const struct mpi_comm *comm,
 }
 
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
-		   struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode,
+		   struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode,
 		   struct mpi_request **request)
 {
 	int err;
@@ -552,8 +555,28 @@ int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int 
 	return start_with_request(buf, count, type, dest, tag, comm, context, mode, request);
 }
 
+void mpi_send_notice(const void *buf, size_t bytes, int dest, int tag, struct mpi_comm *comm,
+		     uint64_t context)
+{
+	struct route to = route_of(comm, dest, context, tag);
+	struct mpi_request *r;
+	int err;
+
+	if (has_slot(to.peer) && send_short(&to, buf, bytes, &err))
+		return;
+	if (mpi_start_send(NULL, 0, mpi_type_of(MPI_BYTE), dest, tag, comm, context,
+			   MPI_SEND_LACKING, &r) ||
+	    r == &mpi_request_sent)
+		return;
+	mpi_object_retire(&r->obj);
+	if (r->done)
+		mpi_object_release(r);
+	else
+		r->freed = true;
+}
+
 int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
-		 struct mpi_comm *comm, uint32_t context, enum mpi_send_mode mode)
+		 struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode)
 {
 	struct mpi_request *r;
 	int err;

@@ -371,7 +371,7 @@ static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byte
 	if (!r)
 		return 0;
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
-	mpi_recv_short(r, bits, data, (MPI_Count)bytes);
+	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
 	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
 	/* others that are posted had better be taken in one go */
 	return r == mpi_proto.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;

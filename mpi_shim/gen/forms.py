@@ -18,11 +18,6 @@ import protos
 HEAD = '''\
 /* Written by mpi_shim/gen/forms.py from include/mpi_abi/mpi.h. */
 '''
-# What the tag of messages says to whoever looks at a hung program.
-TAGS = {
-    'gatherv': 'gather', 'scatterv': 'scatter', 'allgatherv': 'allgather', 'alltoallv': 'alltoall',
-    'alltoallw': 'alltoall', 'reduce_scatter_block': 'reduce_scatter', 'exscan': 'scan',
-}
 
 
 def defined(paths):
@@ -31,13 +26,6 @@ def defined(paths):
         with open(path, encoding='utf-8') as file:
             names.update(re.findall(r'^int (mpi_\w+)_plan\(', file.read(), re.MULTILINE))
     return names
-
-
-def tag(name):
-    family = name[len('mpi_'):]
-    if family.startswith('neighbor_'):
-        return 'MPI_TAG_NEIGHBOR'
-    return 'MPI_TAG_' + TAGS.get(family, family).upper()
 
 
 def forms(functions, name):
@@ -52,7 +40,7 @@ def forms(functions, name):
     texts = [f'''{protos.wrap(f"int {name}({declared})")}
 {{
 \tstruct mpi_plan p;
-\tint rc = mpi_plan_begin(&p, {comm}, {tag(name)});
+\tint rc = mpi_plan_begin(&p, {comm});
 
 \treturn mpi_plan_end(&p, rc ? rc : {name}_plan(&p, {passed}));
 }}
