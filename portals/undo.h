@@ -61,14 +61,15 @@ static inline void ptl_commit(struct ptl_engine *e)
 }
 
 /* The word that an entry of the log is about; NULL: there is none there. `shift`: of who wrote it. */
-static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift, uint64_t where)
+static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift, uint64_t where,
+				  uint64_t width)
 {
 	if (where < v->size)
-		return where + 8 <= v->size ? (char *)v->r + where : NULL;
+		return where + width <= v->size ? (char *)v->r + where : NULL;
 	for (int k = 0; k < PTL_PARTS; k++) {
 		uint64_t at = where - (uint64_t)shift[k];
 
-		if (at < v->part[k].bytes && at + 8 <= v->part[k].bytes)
+		if (at < v->part[k].bytes && at + width <= v->part[k].bytes)
 			return v->part[k].at + at;
 	}
 	return NULL;
@@ -86,14 +87,11 @@ static inline void ptl_rollback(struct ptl_view *v, const int64_t *shift)
 		n = PTL_UNDO_MAX;
 	while (n--) {
 		uint64_t where = u->entry[n].where;
-		char *word = ptl_undo_word(v, shift, where & ~1ull);
+		uint64_t width = where & 1 ? 8 : 4; /* the last word of a part may be a short one */
+		char *word = ptl_undo_word(v, shift, where & ~1ull, width);
 
-		if (!word)
-			continue;
-		if (where & 1)
-			memcpy(word, &u->entry[n].old, 8);
-		else
-			memcpy(word, &u->entry[n].old, 4);
+		if (word)
+			memcpy(word, &u->entry[n].old, width);
 	}
 	atomic_store_explicit(&u->n, 0, memory_order_release);
 }

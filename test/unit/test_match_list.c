@@ -443,6 +443,28 @@ static void what_others_did_is_undone_in_what_came_later(void **state)
 	ptl_region_unmap(&w);
 }
 
+/* Of 4 or 8 bytes, the last that are mapped in one piece, and of every part. */
+static void the_last_word_of_a_part_is_put_back(void **state)
+{
+	(void)state;
+	engine.undo = &v.r->undo;
+	for (int k = -1; k < PTL_PARTS; k++) {
+		char *end = k < 0 ? (char *)v.r + v.size : v.part[k].at + v.part[k].bytes;
+		uint32_t *word = (uint32_t *)(void *)(end - 4);
+		uint64_t *wide = (uint64_t *)(void *)(end - 8);
+
+		*wide = 0x1111111122222222;
+		ptl_set32(&engine, word, 3);
+		ptl_rollback(&v, v.r->shift[0]);
+		assert_int_equal(*wide, 0x1111111122222222);
+		ptl_commit(&engine);
+		ptl_set64(&engine, wide, 3);
+		ptl_rollback(&v, v.r->shift[0]);
+		assert_int_equal(*wide, 0x1111111122222222);
+		ptl_commit(&engine);
+	}
+}
+
 /* What a header says that others may have scribbled on is not mapped. */
 static void a_part_is_no_longer_than_it_can_be(void **state)
 {
@@ -502,6 +524,7 @@ int main(void)
 		CASE(looking_ahead_takes_any_message),
 		CASE(an_unlinking_can_be_undone),
 		CASE(what_others_did_is_undone_in_what_came_later),
+		CASE(the_last_word_of_a_part_is_put_back),
 		CASE(a_part_is_no_longer_than_it_can_be),
 		CASE(nothing_comes_apart),
 	};
