@@ -38,7 +38,6 @@ struct sink {
 	bool plain;         /* a regular file: written at once, as it cannot be waited for */
 	bool gone;          /* nobody reads it */
 	bool full;          /* something could not be written, and that was said */
-	bool copy;          /* pipes cannot be spliced to it */
 	bool paused;        /* its sources are not read */
 	char *queue;
 	size_t start, len, size; /* bytes written already; waiting from there; allocated */
@@ -231,20 +230,6 @@ static void take(struct source *source, const char *bytes, size_t len)
 	}
 }
 
-/* What has come goes to the file without a copy here, where the file allows it; one opened to append does not. */
-static ssize_t pass_on(struct source *source)
-{
-	struct sink *sink = source->sink;
-	ssize_t n;
-
-	do
-		n = splice(source->fd, NULL, sink->fd, NULL, PIPE_MOST, SPLICE_F_NONBLOCK);
-	while (n < 0 && errno == EINTR);
-	/* the copy finds out whether it is the file that takes no more */
-	sink->copy |= n < 0 && errno != EAGAIN;
-	return n;
-}
-
 static ssize_t read_some(struct source *source)
 {
 	static char bytes[READ_BYTES];
@@ -263,12 +248,8 @@ static ssize_t read_some(struct source *source)
 /* Reads once. False at the end, or when there is nothing now. */
 static bool source_read(struct source *source)
 {
-	ssize_t n = -1;
+	ssize_t n = read_some(source);
 
-	if (!source->line && !source->sink->copy)
-		n = pass_on(source);
-	if (n < 0 && (source->line || source->sink->copy))
-		n = read_some(source);
 	if (n > 0)
 		return true;
 	if (n < 0 && errno == EAGAIN)
