@@ -381,6 +381,18 @@ much_to_a_file() {
 	need [ "$(tr -d '\n' <"$dir/out" | wc -c)" -eq $((3 * $(seq -f "0 %.0f" 200000 | tr -d '\n' | wc -c))) ]
 	need [ "$(wc -l <"$dir/out")" -eq 600000 ]
 }
+# Two jobs have one open file; neither writes over what the other has written.
+shared_file() {
+	local second
+	exec 3>"$dir/out"
+	timeout 60 "$mpiexec" -n 2 sh -c 'seq -f "$PMI_RANK %.0f" 100000' 2>"$dir/err" </dev/null >&3 &
+	second=$!
+	status=0
+	timeout 60 "$mpiexec" -n 2 sh -c 'seq -f "$PMI_RANK %.0f" 100000' 2>"$dir/err" </dev/null >&3 || status=$?
+	need wait "$second"
+	need status_is 0
+	need [ "$(wc -l <"$dir/out")" -eq 400000 ]
+}
 file_is_full() {
 	# the ranks go on, and the exit status tells
 	status=0
@@ -411,6 +423,7 @@ check 'what goes to a pipe does so directly' to_a_pipe
 check 'the order of what goes to one file stays' in_order
 check 'a file loses nothing' much_to_a_file 3
 check 'a file that is appended to loses nothing' much_to_a_file 4
+check 'two jobs lose nothing in one open file' shared_file
 check 'a file that takes no more is said, and the ranks go on' file_is_full
 check "a rank's last words come before the message" last_words
 
@@ -565,11 +578,40 @@ nested() {
 	need out_lines 2 'of 2: nested done$'
 	need out_lines 1 '^rank 0 of 1 kind 0 job alone-'
 }
+# What a rank leaves running when the shell that it has started ends. Usage: orphan [COMMAND...], which runs the rank.
+orphan() {
+	rm -f "$dir/over"
+	run -n 2 "$@" "$rt_job" nested "sh -c 'shell=\$\$; (while kill -0 \$shell 2>/dev/null; do sleep 0.02; done
+		%s whoami; : >$dir/over) &'; until [ -e $dir/over ]; do sleep 0.02; done"
+	need status_is 0
+	need err_is_empty
+	need out_lines 2 'of 2: nested done$'
+	need out_lines 1 '^rank 0 of 1 kind 0 job alone-'
+}
 job_within() {
 	run -n 2 "$rt_job" nested "\"$mpiexec\" -n 3 %s fence 2"
 	need status_is 0
 	need err_is_empty
 	need out_lines 3 'of 3: fences done$'
+}
+fence_refused() {
+	run bash -c 'ask() { eval "printf \"%s\n\" \"$1\" >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"; }
+		join="cmd=init pmi_version=1 pmi_subversion=1"
+		ask cmd=barrier_in; ask "$join"; ask cmd=finalize; ask cmd=barrier_in; ask "$join"; ask cmd=barrier_in; ask cmd=finalize'
+	need status_is 0
+	need out_lines 2 '^cmd=barrier_out rc=-1 msg=not_in_the_job$'
+	need out_lines 1 '^cmd=barrier_out$'
+}
+left_in_fence() {
+	rm -f "$dir/left"
+	# the second program of a rank is not in the fence that the first one has left undone
+	run -n 2 bash -c 'ask() { eval "printf \"%s\n\" \"$1\" >&$PMI_FD"; }
+		[ $PMI_RANK -eq 1 ] || { ask "cmd=init pmi_version=1 pmi_subversion=1"; ask cmd=barrier_in; ask cmd=finalize
+			for i in 1 2; do eval "read -r answer <&$PMI_FD"; done; : >"$1"; }
+		until [ -e "$1" ]; do sleep 0.02; done
+		[ $PMI_RANK -eq 0 ] || "$0" whoami; exec "$0" fence 1' "$rt_job" "$dir/left"
+	need status_is 0
+	need out_lines 2 'fences done$'
 }
 garbage() {
 	run -n 2 bash -c 'if [ $PMI_RANK -eq 0 ]; then eval "printf \"hello\\n\" >&$PMI_FD"; exec sleep 60; fi; exec "$0" fence 1' "$rt_job"
@@ -581,6 +623,11 @@ unknown_request() {
 	run bash -c 'eval "echo cmd=frobnicate x=1 >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"'
 	need status_is 0
 	need out_is 'cmd=frobnicate_result rc=-1 msg=not_supported'
+}
+spawn_cut_short() {
+	run bash -c 'eval "printf \"mcmd=spawn\nnprocs=1\n\" >&$PMI_FD"; exec "$0" fence 1' "$rt_job"
+	need status_is 0
+	need out_lines 1 'fences done$'
 }
 spawn_refused() {
 	run bash -c 'eval "printf \"mcmd=spawn\nnprocs=1\nexecname=x\nendcmd\n\" >&$PMI_FD; read -r answer <&$PMI_FD"; echo "$answer"'
@@ -619,10 +666,17 @@ check 'what a rank starts runs alone' nested '%s whoami'
 check 'by way of a shell, too' nested 'true; sh -c "%s whoami; true"; true'
 check 'and where it has another file in the place of the connection' nested \
 	'exec bash -c "exec {fd}</dev/null; for i in 3 4 5 6 7 8 9; do [ -e /proc/self/fd/\$i ] || eval \"exec \$i</dev/null\"; done; %s whoami; true"'
+check 'and where it has another socket there' nested \
+	'exec python3 -c "import os, socket, sys; fd = int(os.environ[\"PMI_FD\"]); pair = socket.socketpair(); os.dup2(pair[0].fileno(), fd); os.set_inheritable(fd, True); os.execl(sys.argv[1], sys.argv[1], \"whoami\")" %s'
+check 'and when what started it has ended' orphan
+check 'also in a script' orphan sh -c '"$0" "$@"; exit'
 check 'a rank can start a job of its own' job_within
+check 'a fence is for those in the job' fence_refused
+check 'a fence that a program has left undone is not that of the next' left_in_fence
 check 'a rank that does not speak PMI-1 loses its connection' garbage
 check 'an unknown request is answered' unknown_request
 check 'spawn is answered' spawn_refused
+check 'a spawn that its program has not finished ends with the next one' spawn_cut_short
 check 'the ranks of a killed mpiexec do not stay in their fence' launcher_dies
 
 # ---- signals -----------------------------------------------------------------------------------

@@ -305,6 +305,8 @@ static void do_barrier_in(struct conn *conn)
 	struct world *world = world_of(conn);
 	struct pmi1_msg msg;
 
+	if (!conn->joined || conn->finalized)
+		return reply_result(conn, PMI1_CMD_BARRIER_OUT, "not_in_the_job");
 	if (!world)
 		return reply_result(conn, PMI1_CMD_BARRIER_OUT, "out_of_memory");
 	world->n_in_fence += !conn->in_fence;
@@ -324,8 +326,13 @@ static void do_barrier_in(struct conn *conn)
 
 static void do_finalize(struct conn *conn)
 {
+	struct world *world = conn->in_fence ? world_of(conn) : NULL;
 	struct pmi1_msg msg;
 
+	/* who leaves does not wait for the others any more */
+	if (world)
+		world->n_in_fence--;
+	conn->in_fence = false;
 	conn->finalized = true;
 	pmi1_begin(&msg, PMI1_CMD_FINALIZE_ACK);
 	reply(conn, &msg);
@@ -388,7 +395,11 @@ static void do_request(struct conn *conn, const struct pmi1_msg *ask)
 static bool do_line(struct conn *conn, const char *line, size_t len)
 {
 	struct pmi1_msg ask;
+	const bool good = !pmi1_decode(line, len, &ask);
 
+	/* of a program that has ended within a command nothing more comes */
+	if (good && ask.cmd == PMI1_CMD_INIT)
+		conn->multi = false;
 	if (conn->multi) {
 		/* the only such command is spawn */
 		if (len == sizeof("endcmd") && !memcmp(line, "endcmd", len - 1)) {
@@ -397,11 +408,9 @@ static bool do_line(struct conn *conn, const char *line, size_t len)
 		}
 		return true;
 	}
-	if (!pmi1_decode(line, len, &ask)) {
+	if (good)
 		do_request(conn, &ask);
-		return true;
-	}
-	return false;
+	return good;
 }
 
 /* The complete lines that have come in. False if one of them is not PMI-1. */
