@@ -150,7 +150,7 @@ static int join_pmi1(struct rt_job *job)
 	if (!base_config_is_set("PMI_FD") || cfg->pmi_fd < 0)
 		return no_connection();
 	/* a rank has started this program, with its own variables but without its connection */
-	if (!is_socket((int)cfg->pmi_fd) && rt_is_taken((int)cfg->pmi_fd)) {
+	if (rt_is_taken((int)cfg->pmi_fd)) {
 		set_alone(job);
 		return 0;
 	}

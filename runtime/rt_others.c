@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -68,6 +69,8 @@ static long tasks_of(const struct other *other)
 
 int rt_check_others(void)
 {
+	bool alone = false;
+
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		const struct other *other = &others[i];
 		long tasks;
@@ -75,8 +78,11 @@ int rt_check_others(void)
 		if (!is_task(other))
 			continue;
 		tasks = tasks_of(other);
-		if (tasks == 1)
-			return 0;
+		if (tasks == 1) {
+			/* it may have started another launcher, which then started several */
+			alone = true;
+			continue;
+		}
 		base_warn(
 			"this process is number %.16s of those that %s started (%s is set), which "
 			"gave it no connection to the others; %s, or unset %s to run it alone",
@@ -84,6 +90,8 @@ int rt_check_others(void)
 			other->rank);
 		return -ENOTSUP;
 	}
+	if (alone)
+		return 0;
 	if (!base_config_env("PMIX_NAMESPACE") && !base_config_env("PMIX_RANK"))
 		return 0;
 	base_warn(
@@ -97,7 +105,7 @@ int rt_check_others(void)
 
 /* ---- what a rank has started ----------------------------------------------------------------- */
 
-enum { ANCESTORS = 100 };
+enum { ANCESTORS = 100, NAME_SIZE = 64 };
 
 static FILE *open_proc(pid_t pid, const char *name)
 {
@@ -107,38 +115,50 @@ static FILE *open_proc(pid_t pid, const char *name)
 	return fopen(path, "re");
 }
 
-/* Was this process started with the variable as that connection? */
-static bool has_variable(pid_t pid, int fd)
+/* Was this process started with the connection's number, and with our rank? */
+static bool is_of_rank(pid_t pid, int fd)
 {
+	const char *rank = base_config_env("PMI_RANK");
 	FILE *file = open_proc(pid, "environ");
-	char wanted[32], *text = NULL;
-	bool found = false;
+	bool has_fd = false, has_rank = !rank;
+	char *text = NULL, wanted[32];
 	size_t size = 0;
 
 	if (!file)
 		return false;
 	snprintf(wanted, sizeof(wanted), "PMI_FD=%d", fd);
-	while (!found && getdelim(&text, &size, '\0', file) > 0)
-		found = !strcmp(text, wanted);
+	while (getdelim(&text, &size, '\0', file) > 0) {
+		has_fd |= !strcmp(text, wanted);
+		has_rank |= rank && !strncmp(text, "PMI_RANK=", 9) && !strcmp(text + 9, rank);
+	}
 	free(text);
 	fclose(file);
-	return found;
+	return has_fd && has_rank;
 }
 
-/* Has it a socket of this number that it keeps from what it starts? */
-static bool keeps_socket(pid_t pid, int fd)
+/* The name of the socket that has this number there. False if it is none; the name is empty then. */
+static bool socket_of(pid_t pid, int fd, char name[NAME_SIZE])
 {
-	static const char kind[] = "socket:";
-	char path[64], target[sizeof(kind)] = "";
-	unsigned flags = 0;
-	char line[128];
-	FILE *file;
+	char path[64];
+	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
-	if (readlink(path, target, sizeof(kind) - 1) != sizeof(kind) - 1 || strcmp(target, kind))
-		return false;
-	snprintf(path, sizeof(path), "fdinfo/%d", fd);
-	file = open_proc(pid, path);
+	n = readlink(path, name, NAME_SIZE - 1);
+	if (n < 0 || strncmp(name, "socket:", 7))
+		n = 0;
+	name[n] = '\0';
+	return n;
+}
+
+/* Does it keep that file from what it starts? */
+static bool keeps(pid_t pid, int fd)
+{
+	unsigned flags = 0;
+	char name[32], line[128];
+	FILE *file;
+
+	snprintf(name, sizeof(name), "fdinfo/%d", fd);
+	file = open_proc(pid, name);
 	if (!file)
 		return false;
 	while (fgets(line, sizeof(line), file))
@@ -163,15 +183,50 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-bool rt_is_taken(int fd)
+/* Who has made our socket: the launcher, if it is the connection. 0: nobody whom we can see. */
+static pid_t maker_of(int fd)
 {
-	pid_t pid = getppid();
+	struct ucred maker = { .pid = 0 };
+	socklen_t len = sizeof(maker);
 
-	/* from the launcher on nobody has the variable */
-	for (int i = 0; i < ANCESTORS && pid > 1 && has_variable(pid, fd); i++) {
-		if (keeps_socket(pid, fd))
-			return true;
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &len) ? 0 : maker.pid;
+}
+
+enum finding { NOTHING, OURS, TAKEN };
+
+/* Looks at pid, the process that started it, and so on, up to the launcher; *top is the last one before that. */
+static enum finding look_from(pid_t pid, int fd, pid_t *top)
+{
+	char ours[NAME_SIZE], theirs[NAME_SIZE];
+	const pid_t maker = maker_of(fd);
+
+	socket_of(getpid(), fd, ours);
+	for (int i = 0; i < ANCESTORS && pid > 1; i++) {
+		/* a launcher that is in another one's job has variables, too */
+		if (pid == maker)
+			return OURS;
+		if (!is_of_rank(pid, fd))
+			break;
+		if (socket_of(pid, fd, theirs) && strcmp(ours, theirs) != 0 && keeps(pid, fd))
+			return TAKEN;
+		*top = pid;
 		pid = parent_of(pid);
 	}
-	return false;
+	return NOTHING;
+}
+
+bool rt_is_taken(int fd)
+{
+	const pid_t leader = getpgrp();
+	pid_t top = getpid(), top_of_leader = 0;
+	enum finding found = look_from(getppid(), fd, &top);
+
+	if (found != NOTHING || leader == getpid())
+		return found == TAKEN;
+	/* who started this may have ended, and left it to the launcher; the rank leads the group */
+	found = look_from(leader, fd, &top_of_leader);
+	if (found != NOTHING || fcntl(fd, F_GETFD) >= 0)
+		return found == TAKEN;
+	/* or a script does, which has started the one that has joined */
+	return top_of_leader == leader && top != leader && parent_of(top) == parent_of(leader);
 }

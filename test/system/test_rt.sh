@@ -121,6 +121,8 @@ check "Open MPI's launcher" refused 'number 1 of those that Open MPI started' OM
 	OMPI_COMM_WORLD_SIZE=2 PMIX_NAMESPACE=job PMIX_RANK=1
 check "Open MPI's launcher with one process: alone" alone OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=1 \
 	PMIX_NAMESPACE=job PMIX_RANK=0
+check "Open MPI's launcher in a step of one task" refused 'number 1 of those that Open MPI started' SLURM_PROCID=0 \
+	SLURM_STEP_ID=0 SLURM_STEP_NUM_TASKS=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=4
 check 'PMIX_RANK alone' refused 'PMIx launcher' PMIX_RANK=0
 
 check 'garbage in PTL_NIDMAP' refused 'PTL_NIDMAP: entry 1, "frob~1b~5b31m", is no number' \
