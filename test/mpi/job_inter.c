@@ -331,6 +331,48 @@ static void collectives_cross_over(void)
 	MPI_Comm_free(&side);
 }
 
+/* A rank of the upper half has something for, or from, all of the lower one; the other arguments do not count. */
+static void insignificant_arguments_may_be_null(void)
+{
+	MPI_Comm side, inter = halves(&side);
+	const int upper = lower_half();
+	int rank, n, root, word, *words;
+
+	MPI_Comm_rank(inter, &rank);
+	MPI_Comm_remote_size(inter, &n);
+	root = !upper ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+	words = calloc((size_t)n, sizeof(int));
+	word = 7 * rank;
+	if (!upper)
+		MPI_Gather(&word, 1, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, root, inter);
+	else if (root == MPI_ROOT)
+		MPI_Gather(NULL, 0, MPI_DATATYPE_NULL, words, 1, MPI_INT, root, inter);
+	else
+		MPI_Gather(NULL, 0, MPI_DATATYPE_NULL, NULL, 0, MPI_DATATYPE_NULL, root, inter);
+	for (int i = 0; i < n && root == MPI_ROOT; i++)
+		CHECK_EQUAL(words[i], 7 * i);
+	word = -1;
+	if (!upper)
+		MPI_Scatter(NULL, 0, MPI_DATATYPE_NULL, &word, 1, MPI_INT, root, inter);
+	else if (root == MPI_ROOT)
+		MPI_Scatter(words, 1, MPI_INT, NULL, 0, MPI_DATATYPE_NULL, root, inter);
+	else
+		MPI_Scatter(NULL, 0, MPI_DATATYPE_NULL, NULL, 0, MPI_DATATYPE_NULL, root, inter);
+	CHECK_EQUAL(word, upper ? -1 : 7 * rank);
+	if (root == MPI_PROC_NULL) {
+		MPI_Bcast(NULL, 0, MPI_DATATYPE_NULL, root, inter);
+		MPI_Reduce(NULL, NULL, 0, MPI_DATATYPE_NULL, MPI_SUM, root, inter);
+	} else {
+		MPI_Bcast(&word, 1, MPI_INT, root, inter);
+		MPI_Reduce(&rank, &word, 1, MPI_INT, MPI_SUM, root, inter);
+	}
+	if (root == MPI_ROOT)
+		CHECK_EQUAL(word, n * (n - 1) / 2);
+	free(words);
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&side);
+}
+
 static void thousands_are_made_and_freed(void)
 {
 	for (int i = 0; i < 1500; i++) {
@@ -387,6 +429,7 @@ int main(int argc, char **argv)
 	CASE(comm_create_takes_a_part_of_each_side);
 	CASE(a_wrong_group_is_told_to_the_other_side);
 	CASE(collectives_cross_over);
+	CASE(insignificant_arguments_may_be_null);
 	CASE(wrong_leaders_and_wishes_are_errors_on_all_ranks);
 	CASE(thousands_are_made_and_freed);
 	return job_end();
