@@ -158,8 +158,8 @@
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \
-	  "Where shared memory is made if the system refuses memfd_create(2) and /dev/shm has no " \
-	  "room; unset, /tmp.")                                                                    \
+	  "Where shared memory is made if the system refuses memfd_create(2); unset, or without "  \
+	  "room there, /dev/shm, then /tmp.")                                                      \
 	X(PMI_FD, pmi_fd, INT, -1, -1, 0x7fffffff, "file descriptor",                              \
 	  "Set by PMI-1 launchers: the connection to the launcher.")                               \
 	X(PMI_RANK, pmi_rank, INT, -1, -1, 0x7fffffff, "rank", "Set by PMI-1 launchers.")          \

@@ -30,6 +30,15 @@ uint64_t base_shared_most(void)
 	return l.rlim_cur;
 }
 
+static uint64_t total(const struct base_shared_span *soon, unsigned int n)
+{
+	uint64_t bytes = 0;
+
+	for (unsigned int i = 0; i < n; i++)
+		bytes += soon[i].bytes;
+	return bytes;
+}
+
 /* Bytes that are left where a directory is. */
 static uint64_t room_in(const char *dir)
 {
@@ -40,40 +49,67 @@ static uint64_t room_in(const char *dir)
 	return (uint64_t)v.f_bavail * v.f_frsize;
 }
 
-/* A file that has no name any more. Memory first, then where temporary files belong; the roomiest if all are short
- * of room. */
-static int make_deleted(const char *name, uint64_t soon)
+/* Reserves all of what will be used at once. 0, or -1 with errno. */
+static int reserve_all(int fd, const struct base_shared_span *soon, unsigned int n)
 {
-	const char *tmp = base_config()->tmpdir;
-	const char *dirs[] = { "/dev/shm", tmp ? tmp : "/tmp", "/tmp" };
-	const char *dir = NULL;
-	uint64_t most = 0;
-	char path[4096];
-	int fd;
+	for (unsigned int i = 0; i < n; i++) {
+		int err = base_shared_reserve(fd, soon[i].at, soon[i].bytes);
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs) && most < soon; i++) {
-		uint64_t room = room_in(dirs[i]);
-
-		if (room > most) {
-			most = room;
-			dir = dirs[i];
+		if (err) {
+			errno = -err;
+			return -1;
 		}
 	}
-	if (!dir || most < soon) {
-		errno = ENOSPC;
-		return -1;
-	}
+	return 0;
+}
+
+/* A file in a directory that has no name any more. */
+static int make_in(const char *dir, const char *name, uint64_t bytes)
+{
+	char path[4096];
+	int fd, err;
+
 	if ((size_t)snprintf(path, sizeof(path), "%s/%s-XXXXXX", dir, name) >= sizeof(path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
 	fd = mkostemp(path, O_CLOEXEC);
-	if (fd >= 0)
-		unlink(path);
-	return fd;
+	if (fd < 0)
+		return -1;
+	unlink(path);
+	if (ftruncate(fd, (off_t)bytes) == 0)
+		return fd;
+	err = errno;
+	close(fd);
+	errno = err;
+	return -1;
 }
 
-int base_shared_make(const char *name, uint64_t bytes, uint64_t soon, char *why, size_t len)
+/* A deleted file: where the user wants temporary files, in memory, or where they belong; the first of these that has
+ * the room. Others take from it at the same time, so only what was reserved is there. */
+static int make_deleted(const char *name, uint64_t bytes, const struct base_shared_span *soon,
+			unsigned int n)
+{
+	const char *const dirs[] = { base_config()->tmpdir, "/dev/shm", "/tmp" };
+	uint64_t need = total(soon, n);
+	int fd, err = ENOSPC;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(*dirs); i++) {
+		if (!dirs[i] || room_in(dirs[i]) < need)
+			continue;
+		fd = make_in(dirs[i], name, bytes);
+		if (fd >= 0 && reserve_all(fd, soon, n) == 0)
+			return fd;
+		err = errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	errno = err;
+	return -1;
+}
+
+int base_shared_make(const char *name, uint64_t bytes, const struct base_shared_span *soon,
+		     unsigned int n, char *why, size_t len)
 {
 	int fd, refused, err;
 
@@ -98,18 +134,16 @@ int base_shared_make(const char *name, uint64_t bytes, uint64_t soon, char *why,
 		snprintf(why, len, "memfd_create: %s; raise `ulimit -n`", strerror(refused));
 		return -refused;
 	}
-	fd = make_deleted(name, soon);
-	if (fd >= 0 && ftruncate(fd, (off_t)bytes) == 0)
+	fd = make_deleted(name, bytes, soon, n);
+	if (fd >= 0)
 		return fd;
 	err = errno;
 	snprintf(why, len,
 		 "memfd_create: %s; and a file of %llu bytes, %llu MiB of them at once, in "
-		 "/dev/shm, "
-		 "TMPDIR or /tmp: %s; permit memfd_create, or set TMPDIR to where there is room",
-		 strerror(refused), (unsigned long long)bytes, (unsigned long long)(soon >> 20),
-		 strerror(err));
-	if (fd >= 0)
-		close(fd);
+		 "TMPDIR, "
+		 "/dev/shm or /tmp: %s; permit memfd_create, or set TMPDIR to where there is room",
+		 strerror(refused), (unsigned long long)bytes,
+		 (unsigned long long)(total(soon, n) >> 20), strerror(err));
 	return -err;
 }
 

@@ -16,11 +16,16 @@
 /* The longest file that `ulimit -f` lets this process make; a longer one would end it. */
 uint64_t base_shared_most(void);
 
+struct base_shared_span {
+	uint64_t at, bytes;
+};
+
 /*
- * A file of `bytes` zeros, of which `soon` will be used. It never shrinks if the system can promise that. The descriptor,
- * or -errno with `why` set to what could not be done and what helps.
+ * A file of `bytes` zeros, of which the `n` spans will be used at once: they are reserved. It never shrinks if the
+ * system can promise that. The descriptor, or -errno with `why` set to what could not be done and what helps.
  */
-int base_shared_make(const char *name, uint64_t bytes, uint64_t soon, char *why, size_t len);
+int base_shared_make(const char *name, uint64_t bytes, const struct base_shared_span *soon,
+		     unsigned int n, char *why, size_t len);
 
 /* May its file system run out of room? Then what is used of it is to be reserved first. */
 bool base_shared_bounded(int fd);

@@ -36,18 +36,17 @@ static void *failed(const char *what, int err)
 
 void *mpi_segment_offer(size_t bytes, struct mpi_segment_note *note)
 {
-	uint64_t *memory = NULL, token = 0;
-	int fd, err;
+	const struct base_shared_span all = { 0, bytes };
+	uint64_t *memory, token = 0;
+	int fd;
 
 	*note = (struct mpi_segment_note){ .token = 0 };
 	why[0] = 0;
-	fd = base_shared_make("postern-mpi", bytes, bytes, why, sizeof(why));
+	fd = base_shared_make("postern-mpi", bytes, &all, 1, why, sizeof(why));
 	if (fd < 0)
 		return NULL;
-	err = base_shared_reserve(fd, 0, bytes);
-	if (err)
-		failed("shared memory", -err);
-	else if (!(memory = base_shared_map(fd, 0, bytes)))
+	memory = base_shared_map(fd, 0, bytes);
+	if (!memory)
 		failed("mapping shared memory", errno);
 	if (memory && !base_random(&token, sizeof(token))) {
 		mpi_segment_leave(memory, bytes);

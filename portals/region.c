@@ -22,6 +22,9 @@
 #define NOPS       (1u << 20)
 #define ARENA_SIZE (16ull << 30)
 
+/* Of what is mapped in pieces, reserved to begin with: channels of some ten peers. */
+#define FAR_SOON (4ull << 20)
+
 /* Where `ulimit -f` leaves less, no table gets shorter than this. */
 #define LEAST 256
 
@@ -280,6 +283,11 @@ void ptl_region_unmap(struct ptl_view *v)
 
 /* ---- the owner's ------------------------------------------------------------------------------------ */
 
+static uint64_t first_of(const struct layout *l, int k)
+{
+	return l->size[k] < first_bytes[k] ? l->size[k] : first_bytes[k];
+}
+
 static void init_header(struct ptl_region *r, const struct layout *l, const struct sizes *z)
 {
 	const ptl_ni_limits_t *lim = &z->limits;
@@ -302,18 +310,9 @@ static void init_header(struct ptl_region *r, const struct layout *l, const stru
 	r->me_free = r->md_free = r->eq_free = r->op_free = r->land_free = PTL_NIL;
 	r->buckets = 64;
 	for (int k = 0; k < PTL_PARTS; k++)
-		r->part_now[k] = l->size[k] < first_bytes[k] ? l->size[k] : first_bytes[k];
+		r->part_now[k] = first_of(l, k);
 	/* magic last: a reader that sees it sees the rest */
 	__atomic_store_n(&r->stat.magic, PTL_STAT_MAGIC, __ATOMIC_RELEASE);
-}
-
-static int reserve_parts(struct ptl_view *v, const struct layout *l)
-{
-	int err = 0;
-
-	for (int k = 0; k < PTL_PARTS && !err; k++)
-		err = base_shared_reserve(v->fd, l->off[k], v->r->part_now[k]);
-	return err;
 }
 
 int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
@@ -322,8 +321,8 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	struct sizes z = { *limits, NOPS, NLANDINGS, ARENA_SIZE, nal_size, far_size };
 	struct layout l;
 	struct ptl_region *r;
-	uint64_t soon = 0;
-	int f, err;
+	struct base_shared_span soon[PTL_PARTS + 2];
+	int f, err = 0;
 
 	memset(v, 0, sizeof(*v));
 	if (!fit(&z, &l, base_shared_most())) {
@@ -333,26 +332,27 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 		return -EFBIG;
 	}
 	for (int k = 0; k < PTL_PARTS; k++)
-		soon += first_bytes[k];
-	f = base_shared_make(PTL_STAT_MEMFD, l.end, soon + l.fixed, why, len);
+		soon[k] = (struct base_shared_span){ l.off[k], first_of(&l, k) };
+	/* an MPI's event queues make it longer at once */
+	soon[PTL_PART_ARENA].bytes = least(l.size[PTL_PART_ARENA], 2 * first_bytes[PTL_PART_ARENA]);
+	soon[PTL_PARTS] = (struct base_shared_span){ 0, l.fixed };
+	soon[PTL_PARTS + 1] =
+		(struct base_shared_span){ l.far, far_size < FAR_SOON ? far_size : FAR_SOON };
+	f = base_shared_make(PTL_STAT_MEMFD, l.end, soon, PTL_PARTS + 2, why, len);
 	if (f < 0)
 		return f;
 	v->fd = f;
 	v->bounded = base_shared_bounded(f);
-	err = base_shared_reserve(f, 0, l.fixed);
-	r = err ? NULL : map(f, 0, l.fixed);
+	r = map(f, 0, l.fixed);
 	if (r) {
 		init_header(r, &l, &z);
 		set_pointers(v, r, &z, &l);
-		err = reserve_parts(v, &l);
-		if (!err)
-			err = map_parts(v, f, &l);
-	} else if (!err) {
+		err = map_parts(v, f, &l);
+	} else {
 		err = -errno;
 	}
 	if (err) {
-		snprintf(why, len, "%s; raise `ulimit -v`, or set TMPDIR to where there is room",
-			 strerror(-err));
+		snprintf(why, len, "%s; raise `ulimit -v`", strerror(-err));
 		ptl_region_unmap(v);
 		close(f);
 		return err;

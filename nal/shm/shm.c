@@ -24,7 +24,8 @@
 static const char *shm_unusable(void)
 {
 	static char why[320];
-	int fd = base_shared_make("postern-probe", 4096, 4096, why, sizeof(why));
+	int fd = base_shared_make("postern-probe", 4096, &(struct base_shared_span){ 0, 4096 }, 1,
+				  why, sizeof(why));
 
 	if (fd < 0)
 		return why;

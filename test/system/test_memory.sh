@@ -91,6 +91,12 @@ tiny() {
 	unshare -m bash -eu -c 'mount -t tmpfs -o size=64k tmpfs /dev/shm; "$@"' bash "$@"
 }
 
+# narrow COMMAND...: where /dev/shm has room for some of the ranks, that all look at the same time
+narrow() {
+	# shellcheck disable=SC2016 # expanded by the inner shell
+	env -u TMPDIR unshare -m bash -eu -c 'mount -t tmpfs -o size=30m tmpfs /dev/shm; "$@"' bash "$@"
+}
+
 # full COMMAND...: where neither /dev/shm nor /tmp has room
 full() {
 	# shellcheck disable=SC2016 # expanded by the inner shell
@@ -125,6 +131,10 @@ if ! tiny true >/dev/null 2>&1; then
 else
 	if "$refuse" memfd_create 1 true; then
 		check 'without memfd_create, with a small /dev/shm' tiny timeout 120 bash -c "
+			mpiexec='$mpiexec' job='$job' refuse='$refuse' dir='$dir'
+			$(declare -f without)
+			without memfd_create 1"
+		check 'without memfd_create, with a /dev/shm for some of the ranks' narrow timeout 120 bash -c "
 			mpiexec='$mpiexec' job='$job' refuse='$refuse' dir='$dir'
 			$(declare -f without)
 			without memfd_create 1"
