@@ -20,6 +20,8 @@
 #include "base/config.h"
 
 #define PAGE 4096ull
+/* Reserved by one call: file systems in memory give up what they are at when a signal comes. */
+#define PIECE (4ull << 20)
 
 uint64_t base_shared_most(void)
 {
@@ -155,20 +157,42 @@ bool base_shared_bounded(int fd)
 	return seals < 0 || !(seals & F_SEAL_SHRINK);
 }
 
-int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
+/* A byte of each page has the effect of fallocate. */
+static int touch(int fd, uint64_t at, uint64_t bytes)
 {
-	if (!base_shared_bounded(fd))
-		return 0;
-	if (fallocate(fd, 0, (off_t)at, (off_t)bytes) == 0)
-		return 0;
-	if (errno != EOPNOTSUPP && errno != ENOSYS && errno != EPERM)
-		return -errno;
 	if (at + bytes > base_shared_most())
 		return -EFBIG;
-	/* a byte of each page has the same effect */
-	for (uint64_t k = 0; k < bytes; k += PAGE)
-		if (pwrite(fd, "", 1, (off_t)(at + k)) != 1)
-			return errno ? -errno : -ENOSPC;
+	for (uint64_t k = 0; k < bytes;) {
+		ssize_t n = pwrite(fd, "", 1, (off_t)(at + k));
+
+		if (n == 1)
+			k += PAGE;
+		else if (n == 0)
+			return -ENOSPC;
+		else if (errno != EINTR)
+			return -errno;
+	}
+	return 0;
+}
+
+int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
+{
+	uint64_t most = PIECE, done = 0; /* less if signals come so fast that nothing gets done */
+
+	if (!base_shared_bounded(fd))
+		return 0;
+	while (done < bytes) {
+		uint64_t n = bytes - done < most ? bytes - done : most;
+
+		if (fallocate(fd, 0, (off_t)(at + done), (off_t)n) == 0)
+			done += n;
+		else if (errno == EOPNOTSUPP || errno == ENOSYS || errno == EPERM)
+			return touch(fd, at + done, bytes - done);
+		else if (errno != EINTR)
+			return -errno;
+		else if (most > PAGE)
+			most /= 2;
+	}
 	return 0;
 }
 
