@@ -366,8 +366,19 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	return 0;
 }
 
+/* Others may follow. */
+static void extended(struct ptl_view *v)
+{
+	uint32_t grown = atomic_load_explicit(&v->r->grown, memory_order_relaxed) + 1;
+
+	set_bounds(v);
+	atomic_store_explicit(&v->grown, grown, memory_order_release);
+	/* release: partner of the acquire in ptl_region_followed */
+	atomic_store_explicit(&v->r->grown, grown, memory_order_release);
+}
+
 /* Twice of a part, or up to `need`. */
-static bool extend(struct ptl_view *v, enum ptl_part k, uint64_t need)
+static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
 {
 	struct ptl_region *r = v->r;
 	uint64_t full = v->part_size[k], old = v->part[k].bytes, bytes = 2 * old;
@@ -387,24 +398,6 @@ static bool extend(struct ptl_view *v, enum ptl_part k, uint64_t need)
 		return false;
 	}
 	__atomic_store_n(&r->part_now[k], bytes, __ATOMIC_RELAXED);
-	return true;
-}
-
-/* Others may follow. */
-static void extended(struct ptl_view *v)
-{
-	uint32_t grown = atomic_load_explicit(&v->r->grown, memory_order_relaxed) + 1;
-
-	set_bounds(v);
-	atomic_store_explicit(&v->grown, grown, memory_order_release);
-	/* release: partner of the acquire in ptl_region_followed */
-	atomic_store_explicit(&v->r->grown, grown, memory_order_release);
-}
-
-static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
-{
-	if (!extend(v, k, need))
-		return false;
 	extended(v);
 	return true;
 }
@@ -417,7 +410,7 @@ bool ptl_grow_slots(struct ptl_view *v)
 	/* it may be longer already, if the other could not be extended */
 	if (v->part[PTL_PART_MORE].bytes / sizeof(struct ptl_md_more) <=
 		    v->part[PTL_PART_SLOT].bytes / sizeof(struct ptl_slot) &&
-	    !extend(v, PTL_PART_MORE, 0))
+	    !grow(v, PTL_PART_MORE, 0))
 		return false;
 	if (!grow(v, PTL_PART_SLOT, 0))
 		return false;

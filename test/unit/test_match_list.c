@@ -11,8 +11,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "portals/match.h"
@@ -480,6 +482,54 @@ static void a_part_is_no_longer_than_it_can_be(void **state)
 	assert_int_equal(ptl_region_map(&w, fd), -EPROTO);
 }
 
+/* ---- what cannot grow --------------------------------------------------------------------------------- */
+
+static struct rlimit addresses;
+
+/* No more addresses than are in use, and `more`. */
+static void limit_addresses(uint64_t more)
+{
+	unsigned long pages = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+
+	if (!f)
+		skip();
+	assert_int_equal(fscanf(f, "%lu", &pages), 1);
+	fclose(f);
+	assert_int_equal(getrlimit(RLIMIT_AS, &addresses), 0);
+	assert_int_equal(
+		setrlimit(RLIMIT_AS, &(struct rlimit){ pages * (rlim_t)sysconf(_SC_PAGESIZE) + more,
+						       addresses.rlim_max }),
+		0);
+}
+
+static void unlimit_addresses(void)
+{
+	assert_int_equal(setrlimit(RLIMIT_AS, &addresses), 0);
+}
+
+/* Of two parts that grow together one could: others have that as its owner has it. */
+static void what_grew_of_two_parts_is_told(void **state)
+{
+	struct ptl_view w;
+	uint64_t more;
+	bool grew;
+
+	assert_int_equal(tear_down(state), 0);
+	assert_int_equal(create(1 << 16), 0);
+	assert_int_equal(ptl_region_map(&w, fd), 0);
+	more = w.part[PTL_PART_MORE].bytes;
+	limit_addresses(2 * more + 65536);
+	grew = ptl_grow_slots(&v);
+	unlimit_addresses();
+	assert_false(grew);
+	assert_int_equal(v.part[PTL_PART_MORE].bytes, 2 * more);
+	assert_false(ptl_region_followed(&w));
+	assert_int_equal(ptl_region_follow(&w), 0);
+	assert_int_equal(w.part[PTL_PART_MORE].bytes, 2 * more);
+	ptl_region_unmap(&w);
+}
+
 /* ---- all of it at random -------------------------------------------------------------------------------- */
 
 static void nothing_comes_apart(void **state)
@@ -526,6 +576,7 @@ int main(void)
 		CASE(what_others_did_is_undone_in_what_came_later),
 		CASE(the_last_word_of_a_part_is_put_back),
 		CASE(a_part_is_no_longer_than_it_can_be),
+		CASE(what_grew_of_two_parts_is_told),
 		CASE(nothing_comes_apart),
 	};
 
