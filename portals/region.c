@@ -25,6 +25,9 @@
 /* Of what is mapped in pieces, reserved to begin with: channels of some ten peers. */
 #define FAR_SOON (4ull << 20)
 
+/* A part that could not be made longer is asked for again after so many calls: a limit may have been raised. */
+#define RETRY 4096
+
 /* Where `ulimit -f` leaves less, no table gets shorter than this. */
 #define LEAST 256
 
@@ -381,6 +384,7 @@ static void extended(struct ptl_view *v)
 static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
 {
 	struct ptl_region *r = v->r;
+	struct ptl_refused *no = &v->refused[k];
 	uint64_t full = v->part_size[k], old = v->part[k].bytes, bytes = 2 * old;
 	int err;
 
@@ -388,15 +392,22 @@ static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
 		return false;
 	bytes = bytes > need ? bytes : page_up(need);
 	bytes = bytes < full ? bytes : full;
+	if (no->calls && bytes >= no->bytes) {
+		no->calls--;
+		return false;
+	}
 	err = base_shared_reserve(v->fd, r->part_off[k] + old, bytes - old);
 	if (!err)
 		err = stretch(v, k, bytes);
 	if (err) {
-		base_warn("no room for more than %llu bytes of %s: %s; raise `ulimit -v`, or set "
-			  "TMPDIR to where there is more room",
-			  (unsigned long long)old, part_text[k], strerror(-err));
+		if (!no->bytes)
+			base_warn("no room for more than %llu bytes of %s: %s; raise `ulimit -v`, "
+				  "or set TMPDIR to where there is more room",
+				  (unsigned long long)old, part_text[k], strerror(-err));
+		*no = (struct ptl_refused){ bytes, RETRY };
 		return false;
 	}
+	*no = (struct ptl_refused){ 0, 0 };
 	__atomic_store_n(&r->part_now[k], bytes, __ATOMIC_RELAXED);
 	extended(v);
 	return true;

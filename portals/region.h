@@ -304,6 +304,11 @@ struct ptl_view {
 	} part[PTL_PARTS], old[PTL_STRETCHES];
 	uint32_t nold;
 	uint64_t part_size[PTL_PARTS];
+	/* the owner's: a length that a part could not be given, and calls before that is tried again */
+	struct ptl_refused {
+		uint64_t bytes;
+		uint32_t calls;
+	} refused[PTL_PARTS];
 };
 
 /* Creates a region for `limits`, or for less where `ulimit -f` wants it so, and maps it, with `nal_size` bytes for

@@ -508,6 +508,33 @@ static void unlimit_addresses(void)
 	assert_int_equal(setrlimit(RLIMIT_AS, &addresses), 0);
 }
 
+/* It is not tried at every call, and said once, but tried again. */
+static void a_part_that_cannot_grow_is_left_alone_for_a_while(void **state)
+{
+	FILE *said = tmpfile();
+	int calls = 0, lines = 0, err = dup(2), c;
+	bool grew = false;
+
+	(void)state;
+	assert_non_null(said);
+	limit_addresses(0);
+	dup2(fileno(said), 2);
+	for (int i = 0; i < 10000; i++)
+		grew |= ptl_grow_landings(&v);
+	unlimit_addresses();
+	while (!ptl_grow_landings(&v) && calls < 100000)
+		calls++;
+	dup2(err, 2);
+	close(err);
+	rewind(said);
+	while ((c = getc(said)) != EOF)
+		lines += c == '\n';
+	fclose(said);
+	assert_false(grew);
+	assert_int_equal(lines, 1);
+	assert_in_range(calls, 1, 10000);
+}
+
 /* Of two parts that grow together one could: others have that as its owner has it. */
 static void what_grew_of_two_parts_is_told(void **state)
 {
@@ -576,6 +603,7 @@ int main(void)
 		CASE(what_others_did_is_undone_in_what_came_later),
 		CASE(the_last_word_of_a_part_is_put_back),
 		CASE(a_part_is_no_longer_than_it_can_be),
+		CASE(a_part_that_cannot_grow_is_left_alone_for_a_while),
 		CASE(what_grew_of_two_parts_is_told),
 		CASE(nothing_comes_apart),
 	};
