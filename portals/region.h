@@ -255,8 +255,6 @@ struct ptl_region {
 	uint32_t md_serial;
 	uint32_t cray; /* PTL_CRAY behaviour */
 
-	_Atomic uint32_t grown; /* how often a part was extended */
-
 	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
 	_Alignas(64) uint64_t ac_off, pt_off, nal_off;
 	uint64_t nal_size;
@@ -265,6 +263,8 @@ struct ptl_region {
 	uint32_t nlandings, nops; /* in a part of full size */
 	/* bytes of a part that are in use; written under the lock, before `grown` */
 	uint64_t part_now[PTL_PARTS];
+	/* how often a part was extended; others look all the time, so it is with what is hardly ever written */
+	_Atomic uint32_t grown;
 
 	_Alignas(64) struct ptl_undo undo;
 
@@ -272,6 +272,11 @@ struct ptl_region {
 	/* of each peer that runs the engine: how far from the beginning it has the parts mapped (undo.h) */
 	int64_t shift[PTL_FLOWS][PTL_PARTS];
 };
+
+static_assert(offsetof(struct ptl_region, grown) / 64 > offsetof(struct ptl_region, cray) / 64,
+	      "not on a line that is written all the time");
+static_assert(offsetof(struct ptl_region, grown) / 64 < offsetof(struct ptl_region, undo) / 64,
+	      "nor on this one");
 
 #define PTL_STRETCHES 64 /* every one at least doubles a part */
 

@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
-#define PTL_STAT_VERSION 12
+#define PTL_STAT_VERSION 13
 #define PTL_STAT_NETS    5
 #define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
 
