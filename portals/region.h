@@ -245,7 +245,7 @@ struct ptl_region {
 
 	/* Counters the engine uses all the time. */
 	_Alignas(64) uint32_t me_free, me_high;
-	uint32_t md_free;         /* of those at md_low and behind it */
+	uint32_t md_free; /* of those at md_low and behind it, and others that no entry wants */
 	uint32_t md_high, md_low; /* none between the two was ever in use */
 	uint32_t eq_free, op_free;
 	uint32_t land_free, land_high;

@@ -147,6 +147,26 @@ static void descriptors_bound_in_large_numbers_stay_apart(void)
 	pt_is(pt_status(PTL_SR_MDS_CUR), 0);
 }
 
+/* Those of before a growth are taken again, before the table is made longer once more. */
+static void descriptors_freed_after_a_growth_serve_again(void)
+{
+	enum { MANY = 9000, FIRST = 8192 };
+	static ptl_handle_md_t md[MANY];
+	static char byte;
+	uint32_t most = 0;
+
+	pt_open();
+	for (int round = 0; round < 3; round++) {
+		for (int i = 0; i < MANY; i++) {
+			md[i] = pt_bind(&byte, 1, 0, PTL_EQ_NONE);
+			most = most > (md[i] >> 8 & 0xfffff) ? most : md[i] >> 8 & 0xfffff;
+		}
+		for (int i = 0; i < MANY; i++)
+			pt_ok(PtlMDUnlink(md[i]));
+	}
+	pt_truef(most < 2 * FIRST, "%u", most); /* more than half of it is theirs */
+}
+
 /* More operations are under way than the tables have room for in the beginning, and more than are accepted at once. */
 static void operations_beyond_the_first_tables_all_end(void)
 {
@@ -192,6 +212,7 @@ static const struct pt_test tests[] = {
 	PT_MODES(entries_that_come_late_are_found),
 	PT_MODES(a_large_queue_that_comes_late_gets_events),
 	PT_CASE(descriptors_bound_in_large_numbers_stay_apart, 1),
+	PT_CASE(descriptors_freed_after_a_growth_serve_again, 1),
 	PT_LONG(operations_beyond_the_first_tables_all_end, 2, 120),
 };
 
