@@ -112,6 +112,19 @@ static bool refused(struct run *x, ptl_ni_fail_t fail)
 	return x->denied = x->memory && fail == PTL_NI_FAIL;
 }
 
+/* Is there no record for a message that takes more than one step, and only the owner can make more? Then it is to take
+ * the message: asked before anything is counted. */
+static bool landings_full(struct run *x)
+{
+	const struct ptl_view *v = x->e->v;
+
+	if (!x->e->undo || v->r->land_free < v->nlandings || v->r->land_high < v->nlandings ||
+	    !ptl_may_grow(v, PTL_PART_LAND))
+		return false;
+	x->denied = x->dear = true;
+	return true;
+}
+
 /* Long data: a landing that both sides work off. */
 static void begin_long(struct run *x, struct ptl_landing *l)
 {
@@ -127,11 +140,6 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	} else {
 		shm_long_chunks(l, l->kind == PTL_REQ_GET ? x->to : x->from);
 		i = ptl_landing_alloc(x->e, l);
-		/* the owner can make room for more */
-		if (i == PTL_NIL && x->e->undo && ptl_may_grow(x->e->v, PTL_PART_LAND)) {
-			x->denied = x->dear = true;
-			return;
-		}
 		if (i != PTL_NIL && !x->e->undo)
 			shm_way_began(x->s, x->p);
 	}
@@ -195,6 +203,8 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 	struct ptl_landing l;
 	ptl_ni_fail_t fail;
 
+	if (m->kind == SHM_PUT_LONG && landings_full(x))
+		return;
 	if (!match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
@@ -234,6 +244,8 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	struct shm_span span;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
+	if (may_land && landings_full(x))
+		return;
 	ask_payload(x->to, q->rlength);
 	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than any bounce takes */
 	if ((!may_land && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
@@ -857,7 +869,7 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
-	/* its events have got handlers meanwhile; or we cannot reach all of it, and it has to do without us */
+	/* its events have got handlers meanwhile; or we cannot map all of it, and have given it up */
 	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
 		shm_link_bell(p);

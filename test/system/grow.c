@@ -183,6 +183,7 @@ static void operations_beyond_the_first_tables_all_end(void)
 			PTL_RETAIN, NULL);
 		pt_barrier();
 		pt_until(*pt_word(0), 100);
+		pt_is(pt_status(PTL_SR_RECV_COUNT), OPERATIONS); /* none was matched twice */
 	} else {
 		ptl_handle_md_t few, many;
 
