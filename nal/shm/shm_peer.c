@@ -338,7 +338,8 @@ void shm_peer_reap(struct shm *s, bool all)
 			continue;
 		}
 		*at = p->next_gone;
-		shm_ring_reset(&s->in[p->index], s->ni->view.bounded);
+		if (!all) /* else it is unmapped next */
+			shm_ring_reset(&s->in[p->index], s->ni->view.bounded);
 		if (p->index != SHM_SELF) {
 			shm_ring_unmap(&p->out);
 			ptl_region_unmap(&p->view);
