@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The region: one memfd that holds everything a network interface is made of (portal table, match
+ * The region: one file without a name that holds everything a network interface is made of (portal table, match
  * entries, memory descriptors, event queues, operations in flight), linked by index, so that the
  * engine can be run over it by the owner and, on the owner's behalf, by the other processes of the
  * same user on the node. The file is sparse: the tables have their full size in it, and memory

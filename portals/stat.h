@@ -16,7 +16,7 @@
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
 #define PTL_STAT_VERSION 13
 #define PTL_STAT_NETS    5
-#define PTL_STAT_MEMFD   "postern-ni" /* name of the region's memfd, as /proc/PID/fd shows it */
+#define PTL_STAT_MEMFD   "postern-ni" /* the region's file in /proc/PID/fd, a memfd or deleted */
 
 /* Why a request, ack or reply was discarded. X(NAME, text) */
 #define PTL_DROP_TABLE(X)                                                                          \

@@ -19,7 +19,7 @@
 #define SHM_HELLO_VERSION 1
 
 enum shm_hello_kind {
-	SHM_HELLO_CONNECT = 1, /* I want to talk to you; my region's memfd comes with this */
+	SHM_HELLO_CONNECT = 1, /* I want to talk to you; my region's file comes with this */
 	SHM_HELLO_ACCEPT,      /* here is mine */
 	SHM_HELLO_CROSSED,     /* my own CONNECT to you is on its way: take that */
 	SHM_HELLO_REFUSE,      /* another user, or not who you think: the channel says why */
