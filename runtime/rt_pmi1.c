@@ -218,6 +218,9 @@ static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
 		good = !pmi1_decode(line, len, answer);
 		if (good && answer->cmd == kind)
 			return 0;
+		/* the program before did not wait for this any more */
+		if (good && doing == joining && answer->cmd == PMI1_CMD_FINALIZE_ACK)
+			continue;
 		/* the program's number, or none, that comes late; see ask_program */
 		if (!pmi->asks_program ||
 		    (kind != PMI1_CMD_MY_KVSNAME && !(good && answer->cmd == PMI1_CMD_GOT_APPNUM)))
@@ -250,8 +253,9 @@ static int ask_init(struct rt_pmi1 *pmi)
 	if (answer.num[PMI1_RC]) {
 		base_warn(
 			"the launcher (PMI_FD=%d) refused this process: %.*s. One process of each "
-			"rank can be in the job at a time; start this program when the other one "
-			"has ended, or by a launcher of its own",
+			"rank can be in the job at a time, and one that has crashed has not left "
+			"it; start this program when the other one has ended well, or by a "
+			"launcher of its own",
 			pmi->fd, (int)answer.text[PMI1_MSG].len, answer.text[PMI1_MSG].ptr);
 		return -ECONNREFUSED;
 	}
@@ -577,6 +581,11 @@ int rt_pmi1_fence(struct rt_pmi1 *pmi)
 	pmi1_begin(&ask, PMI1_CMD_BARRIER_IN);
 	pthread_mutex_lock(&pmi->call);
 	err = request(pmi, "waiting in a fence", &ask, PMI1_CMD_BARRIER_OUT, &answer);
+	if (!err && pmi1_has(&answer, PMI1_RC) && answer.num[PMI1_RC]) {
+		base_warn("the launcher (PMI_FD=%d) refused a fence: %.*s", pmi->fd,
+			  (int)answer.text[PMI1_MSG].len, answer.text[PMI1_MSG].ptr);
+		err = -EIO;
+	}
 	pthread_mutex_unlock(&pmi->call);
 	return err;
 }

@@ -214,6 +214,11 @@ search() {
 	run -n 2 -path "$dir/none:$dir/bin" only-here
 	need status_is 0
 	need sorted_out_is $'found 0\nfound 1'
+	printf 'echo "plain $*"\n' >"$dir/bin/plain"
+	chmod 755 "$dir/bin/plain"
+	run -path "$dir/bin" plain a b
+	need status_is 0
+	need out_is 'plain a b'
 	run -path "$dir/bin" sh -c true
 	need status_is 127
 	need err_has "cannot start sh: no such program in -path $dir/bin"
@@ -564,6 +569,10 @@ first_skipped() {
 	need status_is 1
 	need err_has 'rank 2 \(pid .*\) has left the job, but [12] of 3 ranks wait for it in a fence'
 }
+after_a_crash() {
+	run sh -c '"$0" crash 0 9; "$0" whoami; exit 0' "$rt_job"
+	need err_has 'in_the_job_or_has_ended_without_leaving_it.*has crashed has not left it'
+}
 at_once() {
 	run bash -c '"$0" wait & read -r line < <(tail -f --pid=$$ "$1"); "$0" fence 1; status=$?; kill %1; exit $status' \
 		"$rt_job" "$dir/out"
@@ -662,6 +671,7 @@ check 'an abort in the second' abort_in_second
 check 'a second that one rank does not run ends the job' second_of_some
 check 'so does a first that one rank does not run' first_skipped
 check 'two programs of a rank at once: refused with the reason' at_once
+check 'so is one after a crash' after_a_crash
 check 'what a rank starts runs alone' nested '%s whoami'
 check 'by way of a shell, too' nested 'true; sh -c "%s whoami; true"; true'
 check 'and where it has another file in the place of the connection' nested \

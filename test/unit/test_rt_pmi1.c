@@ -279,6 +279,10 @@ static void joining_fails_with_the_reason(void **state)
 	joining_gives("cmd=init", "cmd=barrier_out\n", -EPROTO);
 	joining_gives("cmd=init", "cmd=response_to_init rc=-1 msg=no\n", -ECONNREFUSED);
 	joining_gives("cmd=init", "cmd=response_to_init rc=-1\n", -ECONNREFUSED);
+	joining_gives(
+		"cmd=init",
+		"cmd=finalize_ack\ncmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n", 0);
+	joining_gives("cmd=get_maxes", "cmd=finalize_ack\n", -EPROTO);
 	joining_gives("cmd=get_maxes", NULL, -ECONNRESET);
 	joining_gives("cmd=get_maxes", "cmd=maxes kvsname_max=9 keylen_max=2 vallen_max=9\n",
 		      -EPROTO);
@@ -464,6 +468,21 @@ static void a_refused_put_is_told(void **state)
 	free(l);
 }
 
+static void a_refused_fence_is_told(void **state)
+{
+	struct launcher *l = start();
+
+	(void)state;
+	l->on = "cmd=barrier_in";
+	l->answer = "cmd=barrier_out rc=-1 msg=out_of_memory\n";
+	assert_int_equal(join(l), 0);
+	assert_int_equal(rt_pmi1_fence(&l->pmi), -EIO);
+	assert_int_equal(rt_pmi1_put(&l->pmi, "key", "x"), 0); /* the connection is still good */
+	rt_pmi1_fini(&l->pmi);
+	stop(l);
+	free(l);
+}
+
 static void *wait_in_fence(void *arg)
 {
 	struct launcher *l = arg;
@@ -509,6 +528,7 @@ int main(void)
 		cmocka_unit_test(wrong_values_are_refused),
 		cmocka_unit_test(a_line_without_end_is_refused),
 		cmocka_unit_test(a_refused_put_is_told),
+		cmocka_unit_test(a_refused_fence_is_told),
 		cmocka_unit_test(an_abort_goes_out_while_a_fence_waits),
 	};
 

@@ -86,6 +86,28 @@ static int child_env(const struct launch *what, int pmi_fd)
 	return err;
 }
 
+/* A file that is no program is a script of the shell, as for execvp. */
+static void exec_file(char *file, char **argv)
+{
+	char **shell;
+	int args = 0;
+
+	execv(file, argv);
+	if (errno != ENOEXEC)
+		return;
+	while (argv[args])
+		args++;
+	shell = calloc((size_t)args + 2, sizeof(*shell));
+	if (!shell)
+		return;
+	shell[0] = (char[]){ "/bin/sh" };
+	shell[1] = file;
+	for (int i = 1; i < args; i++)
+		shell[i + 1] = argv[i];
+	execv(shell[0], shell);
+	free(shell);
+}
+
 /* As execvp does with PATH. */
 static void exec_in(const char *path, char **argv)
 {
@@ -97,7 +119,7 @@ static void exec_in(const char *path, char **argv)
 
 		if (snprintf(file, sizeof(file), "%.*s/%s", len ? (int)len : 1, len ? path : ".",
 			     argv[0]) < (int)sizeof(file)) {
-			execv(file, argv);
+			exec_file(file, argv);
 			if (errno != ENOENT && errno != ENOTDIR)
 				err = errno;
 		}

@@ -157,6 +157,9 @@ static void deliver_signals(void)
 	/* the wait lets signals in only when nothing else was ready */
 	sigprocmask(SIG_SETMASK, &let_in, NULL);
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	/* what goes on does not stop for what came before, as in the kernel */
+	if (came[SIGCONT])
+		came[SIGTSTP] = 0;
 	for (int sig = 1; sig < SIGNALS; sig++) {
 		if (!came[sig])
 			continue;

@@ -235,7 +235,8 @@ static void do_init(struct conn *conn, const struct pmi1_msg *ask)
 	if (ask->num[PMI1_VERSION] != 1)
 		trouble = "only_version_1_is_spoken_here";
 	else if (conn->joined && !conn->finalized)
-		trouble = "another_process_of_this_rank_is_in_the_job";
+		trouble = "another_process_of_this_rank_is_in_the_job_or_has_ended_without_leaving_"
+			  "it";
 	else
 		join(conn);
 	pmi1_begin(&msg, PMI1_CMD_RESPONSE_TO_INIT);
