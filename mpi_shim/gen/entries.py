@@ -129,7 +129,7 @@ class Entry:
             pointer = arg.type.endswith('*')
             if pointer and not checks.may_be_null(self.f, arg):
                 row = checks.NOT_NULL
-                if arg.array:
+                if arg.array and arg.type != 'const char *':  # a string has an end of its own
                     row = checks.ARRAY if checks.length(self.f, arg) else ''
         for expression in filter(None, row.split(';')):
             yield self.fill(expression, arg, wide)
