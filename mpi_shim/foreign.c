@@ -9,8 +9,11 @@
 #include "mpi_shim/foreign.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/config.h"
 #include "base/log.h"
 
 /* ---- two libraries --------------------------------------------------------------------------- */
@@ -28,8 +31,12 @@ static bool is_twin(const char *library, const char *ours)
 {
 	const char *slash = strrchr(library, '/');
 	const char *name = slash ? slash + 1 : library;
+	char real[2][PATH_MAX];
 
-	return same_folder(library, ours) &&
+	/* they may have been found by different links */
+	return (same_folder(library, ours) ||
+		(realpath(library, real[0]) && realpath(ours, real[1]) &&
+		 same_folder(real[0], real[1]))) &&
 	       (strcmp(name, "libmpi.so.1") == 0 || strcmp(name, "libmpi_abi.so.1") == 0);
 }
 
@@ -45,9 +52,12 @@ __attribute__((constructor)) static void look_for_another(void)
 {
 	Dl_info ours, other;
 	const char *first = NULL, *second = NULL;
-	void *program = dlopen(NULL, RTLD_LAZY);
+	void *program;
 
-	if (!program || !dladdr((void *)&mpi_foreign_handle, &ours))
+	if (!dladdr((void *)&mpi_foreign_handle, &ours))
+		return;
+	program = dlopen(NULL, RTLD_LAZY);
+	if (!program)
 		return;
 	/*
 	 * Only a library that was loaded with the program can be meant by its calls, and Portals'
@@ -61,7 +71,8 @@ __attribute__((constructor)) static void look_for_another(void)
 		second = other.dli_fname;
 	}
 	dlclose(program);
-	if (first)
+	dlerror(); /* the program's own must not be what was not found here */
+	if (first && !base_config()->ptl_quiet)
 		base_say("there are two MPI libraries in this process, %s and %s: calls go to the "
 			 "first, and what was compiled with the mpi.h of the second fails; build "
 			 "the program and its libraries with one MPI (ldd shows what needs which)",
