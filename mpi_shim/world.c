@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/config.h"
@@ -96,11 +97,18 @@ static int open_portals(void)
 
 /*
  * A rank that another one's end takes with it is killed, and what its C library has kept back is lost. So standard output
- * goes line by line in a job, as it would to a terminal; what was made unbuffered stays so.
+ * goes line by line in a job, as it would to a terminal. What was made unbuffered, or has a buffer of another size than
+ * the C library's own, is as the program wants it.
  */
 static void print_by_line(void)
 {
-	if (base_config_is_set("PMI_FD") && __fbufsize(stdout) != 1)
+	const size_t size = __fbufsize(stdout);
+	struct stat st;
+
+	if (!base_config_is_set("PMI_FD"))
+		return;
+	if (!size || size == BUFSIZ ||
+	    (!fstat(fileno(stdout), &st) && size == (size_t)st.st_blksize))
 		setvbuf(stdout, NULL, _IOLBF, 0);
 }
 

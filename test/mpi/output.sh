@@ -68,7 +68,27 @@ build() {
 	check "what programs in $1 have printed is kept" all_ends "$dir/says_$1"
 }
 
+own_buffer() {
+	cat >"$dir/own.c" <<-'END'
+		#include <mpi.h>
+		#include <stdio.h>
+		#include <stdio_ext.h>
+
+		int main(void)
+		{
+			static char own[5000];
+
+			setvbuf(stdout, own, _IOFBF, sizeof(own));
+			MPI_Init(NULL, NULL);
+			MPI_Finalize();
+			return __flbf(stdout) || __fbufsize(stdout) != sizeof(own);
+		}
+	END
+	"$wrappers/mpicc" "$dir/own.c" -o "$dir/own" && timeout 60 "$mpiexec" -n 1 "$dir/own"
+}
+
 export PTL_QUIET=1
+check 'a buffer that a program has given standard output stays' own_buffer
 build c mpicc says.c
 if command -v c++ >/dev/null; then
 	build c++ mpicxx says.cc

@@ -194,7 +194,7 @@ for where in "$built" "$bin"; do
 	check "another MPI's folder first" ours libmpi.so.1 "$where/mpicc" sum.c "-L$other" -lm
 	check "and its library named" ours libmpi.so.1 "$where/mpicc" sum.c "-L$other" -lmpi -lmpich
 	check "also behind the source, where nothing is linked that is not needed" behind "$where/mpicc"
-	check "mpicxx" ours libmpi.so.1 "$where/mpicxx" sum.cc "-L$other" -lmpi
+	check "mpicxx" ours libmpi.so.1 "$where/mpicxx" sum.cc "-L$other" -lmpi_cxx -lmpicxx -lmpichcxx -lpmpich -lmpi
 	check "mpicc_abi" ours libmpi_abi.so.1 "$where/mpicc_abi" sum.c "-L$other" -lmpi_abi -lmpi
 done
 check "LIBRARY_PATH" env "LIBRARY_PATH=$other" "$bin/mpicc" "$dir/sum.c" -lmpi -o "$dir/program"
