@@ -188,7 +188,7 @@ static inline bool admitted(const struct ptl_view *v, uint32_t ac_index, uint32_
 {
 	const struct ptl_ac *ac = &v->ac[ac_index];
 
-	if (ac->only_uid && ac->uid == uid)
+	if (ac->only == PTL_AC_UID ? ac->uid == uid : ac->only == PTL_AC_JID && ac->jid == jid)
 		return true;
 	return (ac->uid == PTL_UID_ANY || ac->uid == uid) &&
 	       (ac->jid == PTL_JID_ANY || ac->jid == jid) &&

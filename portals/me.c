@@ -169,6 +169,15 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	return err;
 }
 
+static enum ptl_ac_only only(ptl_process_id_t id, ptl_uid_t uid, ptl_jid_t jid,
+			     ptl_pt_index_t pt_index)
+{
+	if (id.nid != PTL_NID_ANY || id.pid != PTL_PID_ANY || pt_index != PTL_PT_INDEX_ANY ||
+	    (uid == PTL_UID_ANY) == (jid == PTL_JID_ANY))
+		return PTL_AC_ALL;
+	return uid == PTL_UID_ANY ? PTL_AC_JID : PTL_AC_UID;
+}
+
 int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index, ptl_process_id_t match_id,
 	       ptl_uid_t user_id, ptl_jid_t job_id, ptl_pt_index_t pt_index)
 {
@@ -190,6 +199,7 @@ int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index, ptl_process_i
 			.uid = user_id,
 			.jid = job_id,
 			.pt_index = pt_index,
+			.only = only(match_id, user_id, job_id, pt_index),
 		};
 	ptl_leave(ni);
 	return err;

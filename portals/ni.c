@@ -300,7 +300,7 @@ static void open_access(struct ptl_ni *ni)
 			.uid = ni->uid,
 			.jid = PTL_JID_ANY,
 			.pt_index = PTL_PT_INDEX_ANY,
-			.only_uid = 1,
+			.only = PTL_AC_UID,
 		};
 }
 

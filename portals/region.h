@@ -206,11 +206,14 @@ enum ptl_part {
 	PTL_PARTS
 };
 
+/* Entries that one look decides on. */
+enum ptl_ac_only { PTL_AC_ALL, PTL_AC_UID, PTL_AC_JID };
+
 struct ptl_ac {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	uint32_t pt_index;
-	uint32_t only_uid; /* nothing but the uid is asked for */
+	uint32_t only; /* enum ptl_ac_only: nothing else is asked for */
 };
 
 /* Words changed since the last commit by a runner that may die half way (undo.h). */
