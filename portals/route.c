@@ -268,17 +268,23 @@ static bool elsewhere(const char *card, const char *own, bool *network)
 
 static void learn_places(struct ptl_ni *ni, const struct nal_job *job)
 {
+	struct ptl_apart *apart;
+	unsigned int n = 0;
 	char own[PLACE_MOST];
 	bool network;
 
 	if (!job->card)
 		return;
 	describe_place(own, sizeof(own));
-	ni->apart = calloc(job->size, sizeof(*ni->apart));
-	ni->apart_known = ni->apart;
-	for (unsigned int i = 0; ni->apart && i < job->size; i++)
+	apart = calloc(job->size, sizeof(*apart));
+	for (unsigned int i = 0; apart && i < job->size; i++)
 		if (job->ids[i].nid == ni->id.nid && elsewhere(job->card[i], own, &network))
-			ni->apart[ni->napart++] = (struct ptl_apart){ job->ids[i], network };
+			apart[n++] = (struct ptl_apart){ job->ids[i], network };
+	ptl_lock(ni); /* helper threads run already */
+	ni->apart = apart;
+	ni->napart = n;
+	ni->apart_known = apart;
+	ptl_leave(ni);
 }
 
 const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id)
@@ -349,7 +355,9 @@ int ptl_nets_join(struct ptl_ni *ni)
 			base_warn("PTL_NAL=%s: %s is not used: %s", base_config()->ptl_nal, n->name,
 				  why);
 		n->close(ni);
+		ptl_lock(ni); /* as in ptl_nets_close() */
 		drop(ni, k);
+		ptl_leave(ni);
 	}
 	ptl_job_nets_free(&job);
 	return ni->order[0] ? PTL_OK : PTL_IFACE_INVALID;
