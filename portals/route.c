@@ -603,7 +603,22 @@ static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
 	return ended != (b->fail == PTL_NI_PEER_DEAD) ? ended : a->number > b->number;
 }
 
-ptl_ni_fail_t ptl_lost_text(const struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len)
+/* Does this NAL lead there, or is it still trying? */
+static bool leads(struct ptl_ni *ni, const struct nal_ops *n, ptl_process_id_t id)
+{
+	return n->knows(ni, id) && !find_lost(ni, n, id);
+}
+
+/* Another one may lead to whom the first could not reach. */
+static bool any_leads(struct ptl_ni *ni, ptl_process_id_t id)
+{
+	for (uint32_t k = 0; k < ni->nnets; k++)
+		if (leads(ni, ni->net[k].nal, id))
+			return true;
+	return leads(ni, ni->nal, id);
+}
+
+ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, size_t len)
 {
 	const struct ptl_lost *last = NULL;
 	size_t used = 0;
@@ -619,6 +634,8 @@ ptl_ni_fail_t ptl_lost_text(const struct ptl_ni *ni, ptl_process_id_t id, char *
 		snprintf(text, len, "%s: %s", last->nal->name, last->why);
 		return PTL_NI_PEER_DEAD;
 	}
+	if (any_leads(ni, id))
+		return PTL_NI_OK;
 	for (int i = 0; nal_registry[i] && used < len; i++) {
 		const struct nal_ops *n = nal_registry[i];
 		const char *why = ptl_lost_why(ni, n, id);
