@@ -267,11 +267,15 @@ static void let_leave(struct ptl_ni *ni, pid_t pid, uint32_t token)
 		ptl_futex_wait(&r->lock, word, UNHELPED_NS);
 }
 
-/* A socket that has hung up says nothing of what its process does now. */
+/* A socket that has hung up says nothing of what its process does now. A process that has no number
+ * here takes no lock of ours; if it has one all the same there is nothing else to go by. */
 static bool gone(pid_t pid)
 {
-	char state = state_of(pid);
+	char state;
 
+	if (pid <= 0)
+		return true;
+	state = state_of(pid);
 	return state == 'Z' || state == 'X' || (kill(pid, 0) < 0 && errno == ESRCH);
 }
 

@@ -151,6 +151,7 @@ static bool send_hello(struct shm_link *l, int fd, enum shm_hello_kind kind, ptl
 		cm->cmsg_type = SCM_RIGHTS;
 		cm->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(cm), &ni->memfd, sizeof(int));
+		h.unseen = l->s->pid[channel] < 0;
 	}
 	return sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof(h);
 }
@@ -302,7 +303,9 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 
 	if (base_config()->ptl_shm_cma == BASE_CMA_OFF)
 		return false;
-	if (p->pid < 0) { /* it has no number here */
+	/* One of us has no number where the other is. Who cannot be seen must not take a lock: nobody
+	 * would find out that it died with it. */
+	if (p->pid < 0 || h->unseen) {
 		snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
 			 "helper threads; no attach: a peer is in another pid namespace");
 		return false;

@@ -44,7 +44,7 @@ struct shm_hello {             /* offset */
 	uint32_t interface;    /* 24 */
 	uint32_t jid;          /* 28 */
 	uint32_t channel; /* 32  the channel in the sender's region that the receiver writes to */
-	uint32_t pad;     /* 36 */
+	uint32_t unseen;  /* 36  1: the receiver's process has no number where the sender is */
 	uint64_t region;  /* 40  where the sender has its own region mapped */
 };
 static_assert(sizeof(struct shm_hello) == 48, "no holes");

@@ -120,6 +120,16 @@ for kind in --pid --ipc --mount --uts --user --net; do
 		check "$name" apart "$kind $more"
 	fi
 done
+# Who cannot be seen must not hold a lock: that it died with it would not be noticed.
+neither_attaches() {
+	works sh -c "$(rank_1 'unshare --pid --fork')" &&
+		[ "$(grep -c 'no attach: a peer is in another pid namespace' "$tmp/said")" = 2 ]
+}
+if unshare --pid --fork true 2>/dev/null; then
+	check 'of two ranks one of which does not see the other neither attaches' with PTL_REPORT=1 neither_attaches
+else
+	tap_skip 'one of two ranks in a pid namespace of its own' 'not permitted'
+fi
 all='--user --map-root-user --pid --fork --mount --ipc --uts --net'
 # shellcheck disable=SC2086
 if unshare $all true 2>/dev/null; then
