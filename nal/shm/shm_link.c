@@ -396,12 +396,18 @@ static bool awaited(const struct shm_link *l, const struct shm_peer *p)
 	return false;
 }
 
+/* Where the names that we see are not its own. */
+static bool in_other_network(const struct shm_link *l, ptl_process_id_t id)
+{
+	const struct ptl_apart *apart = ptl_apart(l->s->ni, id);
+
+	return apart && apart->network;
+}
+
 /* Nobody has that name. */
 static const char *nobody(const struct shm_link *l, const struct shm_peer *p)
 {
-	const struct ptl_apart *apart = ptl_apart(l->s->ni, p->id);
-
-	if (apart && apart->network)
+	if (in_other_network(l, p->id))
 		return "it is in another network namespace (container), where it is not found; "
 		       "PTL_NAL=udp "
 		       "leads there if there is a network between the two";
@@ -430,6 +436,9 @@ static const char *call_at(struct shm_link *l, struct shm_peer *p, const struct 
 	struct ucred who;
 
 	*again = false;
+	/* who has its name here is somebody else */
+	if (in_other_network(l, p->id))
+		return nobody(l, p);
 	if (connect(p->sock, (const struct sockaddr *)a, len) < 0) {
 		/* its queue is full, or it has not come up yet */
 		*again = errno == EAGAIN || (errno == ECONNREFUSED && awaited(l, p));
@@ -558,7 +567,8 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
 
 	*no = SHM_HELLO_REFUSE;
 	if (h->kind != SHM_HELLO_CONNECT || h->interface != ni->index || h->to.nid != ni->id.nid ||
-	    h->to.pid != ni->id.pid || (h->from.nid == ni->id.nid && h->from.pid == ni->id.pid))
+	    h->to.pid != ni->id.pid || (h->from.nid == ni->id.nid && h->from.pid == ni->id.pid) ||
+	    in_other_network(l, h->from))
 		return NULL;
 	p = shm_peer_find(l->s, h->from);
 	if (p && p->state == SHM_LIVE) {
