@@ -250,8 +250,10 @@ static void lose(struct shm_link *l, struct shm_peer *p, const char *why)
 		forget(l, p, PTL_NI_UNREACHABLE, no_room);
 	else if (was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed))
 		forget(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
-	/* the kernel closes the socket of a process that ends; a moment later the pidfd says so, too */
-	else if ((was_live && why == hung_up_text) || shm_peer_ended(l->s, p->index))
+	/* The kernel closes the socket of a process that ends; a moment later the pidfd says so, too.
+	 * The socket of a call that was not taken is closed by who lives. */
+	else if ((was_live && why == hung_up_text) ||
+		 ((was_live || !l->s->by_socket[p->index]) && shm_peer_ended(l->s, p->index)))
 		forget(l, p, PTL_NI_PEER_DEAD, "its process has ended");
 	else
 		forget(l, p, PTL_NI_UNREACHABLE, why);
