@@ -84,6 +84,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	s->ni = ni;
 	s->area = (struct shm_area *)ni->view.nal;
 	shm_area_init(s->area, &ni->view);
+	s->sizes = s->area->sizes;
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
 		s->life[i] = -1;
 	for (int k = 0; k < SHM_WAYS; k++)

@@ -43,10 +43,12 @@
 /* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that held payload, pipe, which
  * is mapped when the channel is used (ptl_region_piece). */
 struct shm_area {
-	uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
-	uint32_t channels;               /* of which there is memory */
-	uint64_t scratch;                /* a peer tries its rights here */
-	uint64_t cpus[16];               /* processors the owner may run on */
+	struct shm_sizes {
+		uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
+		uint32_t channels;               /* of which there is memory */
+	} sizes;
+	uint64_t scratch;    /* a peer tries its rights here */
+	uint64_t cpus[16];   /* processors the owner may run on */
 	uint32_t calls_only; /* PTL_PROGRESS=poll: the owner's helper thread moves no data */
 	_Atomic uint32_t
 		closed; /* the owner has closed its interface: it is gone, but has not died */
@@ -131,6 +133,7 @@ enum shm_left {
 struct shm {
 	struct ptl_ni *ni;
 	struct shm_area *area;
+	struct shm_sizes sizes; /* the area's, which peers could change */
 	struct shm_peer *peer[SHM_CHANNELS];
 	struct shm_ring in
 		[SHM_CHANNELS]; /* the rings in our region: mapped when first used, then for good */
@@ -186,10 +189,11 @@ size_t shm_area_bytes(void);
 /* nal_ops.far_bytes */
 uint64_t shm_channel_bytes(uint64_t most);
 void shm_area_init(struct shm_area *a, const struct ptl_view *v);
-/* Is there an area in this region, which was checked? 0 or -EPROTO. */
-int shm_area_check(const struct ptl_view *v);
+/* Is there an area in this region, which was checked, and which sizes does it say? 0 or -EPROTO. */
+int shm_area_check(const struct ptl_view *v, struct shm_sizes *sizes);
 /* Maps a channel of a region whose file is `fd`. 0, or -errno. */
-int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel);
+int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel,
+		  const struct shm_sizes *sizes);
 void shm_ring_unmap(struct shm_ring *r);
 /* Empties a channel for its next peer and gives its memory back, unless the file's room is bounded. */
 void shm_ring_reset(struct shm_ring *r, bool bounded);

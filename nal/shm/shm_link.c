@@ -228,6 +228,7 @@ static bool hung_up(const struct shm_peer *p)
 }
 
 static const char hung_up_text[] = "it has hung up";
+static const char no_region[] = "what it sent is not a region of this version of the library";
 static const char no_fds[] = "there are no descriptors left; raise `ulimit -n`";
 static const char no_room[] = "no address space or memory to share its memory; raise `ulimit -v`, "
 			      "or PTL_NAL=udp does without";
@@ -280,21 +281,22 @@ static bool same_user(int fd, struct ucred *who, const char **why)
 static const char *map_region(int memfd, const struct shm_hello *h, struct ptl_view *view,
 			      struct shm_ring *out)
 {
+	struct shm_sizes sizes;
 	int err;
 
 	if (memfd < 0)
 		return no_fds;
-	err = h->channel < SHM_CHANNELS ? ptl_region_map(view, memfd) : -EPROTO;
-	if (!err && (shm_area_check(view) < 0 || view->r->stat.interface != h->interface))
+	if (h->channel >= SHM_CHANNELS)
+		return no_region;
+	err = ptl_region_map(view, memfd);
+	if (!err && (shm_area_check(view, &sizes) < 0 || view->r->stat.interface != h->interface))
 		err = -EPROTO;
 	if (!err)
-		err = shm_ring_init(out, view, memfd, h->channel);
+		err = shm_ring_init(out, view, memfd, h->channel, &sizes);
 	if (!err)
 		return NULL;
 	ptl_region_unmap(view);
-	return err == -ENOMEM || err == -EAGAIN
-		       ? no_room
-		       : "what it sent is not a region of this version of the library";
+	return err == -ENOMEM || err == -EAGAIN ? no_room : no_region;
 }
 
 static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struct shm_hello *h,

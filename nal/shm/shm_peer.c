@@ -78,15 +78,16 @@ static bool have_ring(struct shm *s, uint32_t i)
 {
 	int err;
 
-	if (i >= s->area->channels) {
+	if (i >= s->sizes.channels) {
 		base_warn("there is shared memory for messages from %u processes and no more%s",
-			  s->area->channels,
+			  s->sizes.channels,
 			  i < SHM_CHANNELS ? "; raise `ulimit -f`, or set PTL_SHM_RING_KIB and "
 					     "PTL_SHM_PIPE_KIB to less"
 					   : "");
 		return false;
 	}
-	err = s->in[i].lines ? 0 : shm_ring_init(&s->in[i], &s->ni->view, s->ni->view.fd, i);
+	err = s->in[i].lines ? 0
+			     : shm_ring_init(&s->in[i], &s->ni->view, s->ni->view.fd, i, &s->sizes);
 	if (err)
 		base_warn("no shared memory for messages from another process: %s; raise "
 			  "`ulimit -v`, or set TMPDIR to where there is more room",
@@ -100,7 +101,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 	struct shm_peer *p;
 	uint32_t i = 0;
 
-	while (i < s->area->channels && !channel_free(s, i))
+	while (i < s->sizes.channels && !channel_free(s, i))
 		i++;
 	if (!have_ring(s, i))
 		return NULL;

@@ -83,7 +83,7 @@ uint64_t shm_channel_bytes(uint64_t most)
 
 void shm_area_init(struct shm_area *a, const struct ptl_view *v)
 {
-	a->channels = channels_in(v->far_size, &a->ring_bytes, &a->pipe_bytes);
+	a->sizes.channels = channels_in(v->far_size, &a->sizes.ring_bytes, &a->sizes.pipe_bytes);
 }
 
 static bool pow2(uint32_t n)
@@ -91,20 +91,22 @@ static bool pow2(uint32_t n)
 	return n && !(n & (n - 1));
 }
 
-int shm_area_check(const struct ptl_view *v)
+int shm_area_check(const struct ptl_view *v, struct shm_sizes *sizes)
 {
-	const struct shm_area *a;
+	const struct shm_area *a = (const struct shm_area *)v->nal;
 
-	/* the channels' lengths are checked where they are used */
-	return v->size - (uint64_t)(v->nal - (char *)v->r) < sizeof(*a) ? -EPROTO : 0;
+	if (v->size - (uint64_t)(v->nal - (char *)v->r) < sizeof(*a))
+		return -EPROTO;
+	/* once: the region may be changed under us. They are checked where they are used. */
+	*sizes = *(const volatile struct shm_sizes *)&a->sizes;
+	return 0;
 }
 
-int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel)
+int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel,
+		  const struct shm_sizes *sizes)
 {
 	struct shm_area *a = (struct shm_area *)v->nal;
-	/* once: the region may be a peer's */
-	uint32_t ring = __atomic_load_n(&a->ring_bytes, __ATOMIC_RELAXED);
-	uint32_t pipe = __atomic_load_n(&a->pipe_bytes, __ATOMIC_RELAXED);
+	const uint32_t ring = sizes->ring_bytes, pipe = sizes->pipe_bytes;
 	uint64_t bytes = block_bytes(ring, pipe);
 	char *block;
 	int err;
