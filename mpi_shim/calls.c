@@ -219,11 +219,11 @@ static struct mpi_disagreement unknown = {
 
 static void keep(struct mpi_comm *comm, const struct mpi_disagreement *d)
 {
-	struct mpi_disagreement *found = malloc(sizeof(*found));
-
-	if (found)
-		*found = *d;
-	comm->calls.found = found ? found : &unknown;
+	comm->calls.found = malloc(sizeof(*comm->calls.found));
+	if (comm->calls.found)
+		*comm->calls.found = *d;
+	else
+		comm->calls.found = &unknown;
 	comm->lost = true;
 }
 

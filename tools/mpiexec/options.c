@@ -176,7 +176,7 @@ static bool take_triplet(const char **text, long *first, long *last, long *step)
 		char *end;
 
 		*numbers[n] = strtol(*text, &end, 10);
-		if (end == *text || labs(*numbers[n]) > 1000000000)
+		if (end == *text || *numbers[n] > 1000000000 || *numbers[n] < -1000000000)
 			return false;
 		*text = end;
 	} while (**text == ':' && ++n < 3 && (*text)++);
@@ -192,7 +192,7 @@ static bool apply_soft(struct args *args, struct app *app)
 	long best = 0;
 
 	do {
-		long first, last, step, top;
+		long first = 0, last = 0, step = 1, top;
 
 		if (!take_triplet(&text, &first, &last, &step))
 			return fail(args,
