@@ -288,7 +288,7 @@ int mpi_calls_fail(struct mpi_comm *comm)
 		if (!mpi_calls_broken(comm))
 			keep(comm, &unknown);
 	}
-	d = comm->calls.found;
+	d = comm->calls.found ? comm->calls.found : &unknown;
 	return mpi_fail(d->class, "%s", d->text);
 }
 
