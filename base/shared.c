@@ -87,8 +87,9 @@ static int make_in(const char *dir, const char *name, uint64_t bytes)
 	return -1;
 }
 
-/* A deleted file: where the user wants temporary files, in memory, or where they belong; the first of these that has
- * the room. Others take from it at the same time, so only what was reserved is there. */
+/* A deleted file: where the user wants temporary files, in memory, or where they belong; the first
+ * of these that has the room. Others take from it at the same time, so only what was reserved is
+ * there. */
 static int make_deleted(const char *name, uint64_t bytes, const struct base_shared_span *soon,
 			unsigned int n)
 {
@@ -151,7 +152,8 @@ int base_shared_make(const char *name, uint64_t bytes, const struct base_shared_
 
 bool base_shared_bounded(int fd)
 {
-	/* files of other kinds in memory have seals, too, but none that keeps them from shrinking */
+	/* files of other kinds in memory have seals, too, but none that keeps them
+	 * from shrinking */
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	return seals < 0 || !(seals & F_SEAL_SHRINK);

@@ -21,8 +21,9 @@ struct base_shared_span {
 };
 
 /*
- * A file of `bytes` zeros, of which the `n` spans will be used at once: they are reserved. It never shrinks if the
- * system can promise that. The descriptor, or -errno with `why` set to what could not be done and what helps.
+ * A file of `bytes` zeros, of which the `n` spans will be used at once: they are reserved. It never
+ * shrinks if the system can promise that. The descriptor, or -errno with `why` set to what could
+ * not be done and what helps.
  */
 int base_shared_make(const char *name, uint64_t bytes, const struct base_shared_span *soon,
 		     unsigned int n, char *why, size_t len);
@@ -32,7 +33,8 @@ bool base_shared_bounded(int fd);
 /* The bytes at `at`, which nobody has used yet, can be used. 0, or -errno. */
 int base_shared_reserve(int fd, uint64_t at, uint64_t bytes);
 
-/* A file that another process of this user made here: may `bytes` of it be mapped? What is mapped does not go away. */
+/* A file that another process of this user made here: may `bytes` of it be mapped? What is mapped
+ * does not go away. */
 bool base_shared_sound(int fd, uint64_t bytes);
 
 /* Maps a part of one. NULL: errno says why. Not in core files, see below. */

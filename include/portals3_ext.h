@@ -180,15 +180,17 @@ int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, 
 		   ptl_taker_t taker, ptl_event_t *events, int max, int *count);
 
 /*
- * Why the last PtlInit or PtlNIInit of this thread failed: what the thread has warned of since it called that, or with
- * PTL_QUIET would have. "" if there was nothing. Of meaning until the thread's next call of Portals.
+ * Why the last PtlInit or PtlNIInit of this thread failed: what the thread has warned of since it
+ * called that, or with PTL_QUIET would have. "" if there was nothing. Of meaning until the thread's
+ * next call of Portals.
  */
 const char *PtlInitReason(void);
 
 /*
- * What is known of a process that cannot be reached: *fail_type is PTL_NI_OK (nothing is known to be wrong),
- * PTL_NI_PEER_DEAD (it has ended, or closed its interface), or else it may live, and at `text` is why no transport leads
- * there, and what could be done; of `size` bytes, cut if that is too short. PTL_OK; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
+ * What is known of a process that cannot be reached: *fail_type is PTL_NI_OK (nothing is known to
+ * be wrong), PTL_NI_PEER_DEAD (it has ended, or closed its interface), or else it may live, and at
+ * `text` is why no transport leads there, and what could be done; of `size` bytes, cut if that is
+ * too short. PTL_OK; PTL_NO_INIT, PTL_NI_INVALID, PTL_SEGV.
  */
 int PtlPeerReason(ptl_handle_ni_t ni_handle, ptl_process_id_t process, ptl_ni_fail_t *fail_type,
 		  char *text, ptl_size_t size);

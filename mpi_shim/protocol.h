@@ -353,8 +353,9 @@ int mpi_lost_any(const struct mpi_comm *comm);
  * the error, with its text. */
 bool mpi_comm_lost(struct mpi_comm *comm);
 int mpi_fail_lost(struct mpi_comm *comm);
-/* What is known of a world rank that is lost: "its process has ended", or why it cannot be reached. `fail`: of the operation
- * that failed, or PTL_NI_OK. In memory of this function's, until its next call. */
+/* What is known of a world rank that is lost: "its process has ended", or why it cannot be reached.
+ * `fail`: of the operation that failed, or PTL_NI_OK. In memory of this function's, until its next
+ * call. */
 const char *mpi_lost_text(int world, ptl_ni_fail_t fail);
 /* Keeps that this world rank is lost: MPI_ERR_PROC_ABORTED. */
 int mpi_unreachable(int world);

@@ -18,13 +18,15 @@ struct mpi_segment_note {
 };
 
 /*
- * `bytes` of zeroes but for the token in the first word, and the note for the others. The descriptor stays
- * open until mpi_segment_settle. NULL: there is none to be had, and the note says so; mpi_segment_why tells why.
+ * `bytes` of zeroes but for the token in the first word, and the note for the others. The
+ * descriptor stays open until mpi_segment_settle. NULL: there is none to be had, and the note says
+ * so; mpi_segment_why tells why.
  */
 void *mpi_segment_offer(size_t bytes, struct mpi_segment_note *note);
 /* All have joined or tried to. */
 void mpi_segment_settle(const struct mpi_segment_note *note);
-/* The memory of a note of this node; NULL: it cannot be reached from here; mpi_segment_why tells why. */
+/* The memory of a note of this node; NULL: it cannot be reached from here; mpi_segment_why tells
+ * why. */
 void *mpi_segment_join(size_t bytes, const struct mpi_segment_note *note);
 /* Why this thread's last offer or attempt to join failed; "": it did not. */
 const char *mpi_segment_why(void);

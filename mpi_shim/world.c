@@ -60,7 +60,8 @@ static int find_peers(void)
 	return MPI_SUCCESS;
 }
 
-/* Who has the job's secret is of the job, whoever runs it; by itself Portals admits processes of our user only. */
+/* Who has the job's secret is of the job, whoever runs it; by itself Portals admits processes of
+ * our user only. */
 static int admit_job(void)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -96,9 +97,9 @@ static int open_portals(void)
 }
 
 /*
- * A rank that another one's end takes with it is killed, and what its C library has kept back is lost. So standard output
- * goes line by line in a job, as it would to a terminal. What was made unbuffered, or has a buffer of another size than
- * the C library's own, is as the program wants it.
+ * A rank that another one's end takes with it is killed, and what its C library has kept back is
+ * lost. So standard output goes line by line in a job, as it would to a terminal. What was made
+ * unbuffered, or has a buffer of another size than the C library's own, is as the program wants it.
  */
 static void print_by_line(void)
 {

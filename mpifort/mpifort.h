@@ -222,10 +222,11 @@ extern MPI_User_function *const mpifort_op_thunks[MPIFORT_OPS];
 extern MPI_Comm_errhandler_function *const mpifort_errhandler_thunks[MPIFORT_ERRHANDLERS];
 
 /*
- * The extra state of C of what is made in Fortran. Fortran's own extra state goes by reference: what a
- * callback changes the next one finds. MPI does not say whose variable this is. A keyval has one of
- * its own, as with Open MPI, because its maker's may be gone by then. A generalized request and a data
- * representation have the program's, as with MPICH and Open MPI: programs look at it themselves.
+ * The extra state of C of what is made in Fortran. Fortran's own extra state goes by reference:
+ * what a callback changes the next one finds. MPI does not say whose variable this is. A keyval has
+ * one of its own, as with Open MPI, because its maker's may be gone by then. A generalized request
+ * and a data representation have the program's, as with MPICH and Open MPI: programs look at it
+ * themselves.
  */
 struct mpifort_keyval {
 	mpifort_function *copy, *delete;

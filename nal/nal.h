@@ -47,8 +47,8 @@ struct nal_ops {
 	/* Bytes it wants in every region. The host's are the first of the NALs' part. */
 	size_t (*region_bytes)(void);
 
-	/* Host. Bytes of the region that it maps by itself, piece by piece (ptl_region_piece): as many as it wants, but no
-	 * more than `most`. 0: that is too little. */
+	/* Host. Bytes of the region that it maps by itself, piece by piece (ptl_region_piece): as
+	 * many as it wants, but no more than `most`. 0: that is too little. */
 	uint64_t (*far_bytes)(uint64_t most);
 
 	/* Makes ni reachable as ni->id.nid and pid `want` (PTL_PID_ANY: one that is free on this host),

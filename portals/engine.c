@@ -106,7 +106,8 @@ void ptl_md_free(struct ptl_engine *e, uint32_t i)
 	struct ptl_view *v = e->v;
 	uint32_t first = v->r->md_free;
 
-	/* it is found when md_low comes to it, or is for the entry of its number, if there was one */
+	/* it is found when md_low comes to it, or is for the entry of its number, if there
+	 * was one */
 	if (i < v->r->md_low && i < v->r->me_high)
 		return;
 	ptl_set32(e, &v->slot[i].md.state, v->slot[i].md.state | PTL_OBJ_FREE);

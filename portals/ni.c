@@ -307,8 +307,8 @@ static void open_access(struct ptl_ni *ni)
 #define INITIAL_PIDS 0xeffffffcu /* the inode of the first pid namespace */
 
 /*
- * Our process id; in a namespace of ours alone several ranks may have the same one, and, where each has a network of its
- * own, too, the same node id.
+ * Our process id; in a namespace of ours alone several ranks may have the same one, and, where each
+ * has a network of its own, too, the same node id.
  */
 static ptl_pid_t first_pid(const struct ptl_ni *ni)
 {

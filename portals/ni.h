@@ -127,13 +127,15 @@ static inline uint32_t ptl_net_peer(const struct ptl_ni *ni, const struct ptl_ne
 	return (uint32_t)(net - ni->net + 1) << 24 | i;
 }
 
-/* Keeps why a NAL does not lead to a peer, or PTL_NI_PEER_DEAD: that it has ended. ptl_found(): it does lead there. Locked. */
+/* Keeps why a NAL does not lead to a peer, or PTL_NI_PEER_DEAD: that it has ended. ptl_found(): it
+ * does lead there. Locked. */
 void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
 	      const char *why);
 void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
 /* What this NAL said of it; NULL: nothing. Locked. */
 const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id);
-/* A rank on this node that is in another network namespace, or another user's; NULL: it is neither, or not known. */
+/* A rank on this node that is in another network namespace, or another user's; NULL: it is neither,
+ * or not known. */
 const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id);
 
 /* The application is about to sleep on the bell, after which network NALs ring it when something arrives. Until when

@@ -25,7 +25,8 @@
 /* Of what is mapped in pieces, reserved to begin with: channels of some ten peers. */
 #define FAR_SOON (4ull << 20)
 
-/* A part that could not be made longer is asked for again after so many calls: a limit may have been raised. */
+/* A part that could not be made longer is asked for again after so many calls: a limit may have
+ * been raised. */
 #define RETRY 4096
 
 /* Where `ulimit -f` leaves less, no table gets shorter than this. */
@@ -116,7 +117,8 @@ static void halve(int *n)
 		*n /= 2;
 }
 
-/* Shorter tables, until all of it is a file of `most` bytes. False: even the shortest are too long. */
+/* Shorter tables, until all of it is a file of `most` bytes. False: even the shortest are
+ * too long. */
 static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 {
 	ptl_ni_limits_t *lim = &z->limits;
@@ -425,7 +427,8 @@ bool ptl_grow_slots(struct ptl_view *v)
 		return false;
 	if (!grow(v, PTL_PART_SLOT, 0))
 		return false;
-	/* descriptors that no entry wants come from the end, which is elsewhere now; those of before lie in between */
+	/* descriptors that no entry wants come from the end, which is elsewhere now; those of
+	 * before lie in between */
 	if (v->mds > mds) {
 		r->md_high = mds;
 		r->md_low = v->mds;

@@ -221,7 +221,8 @@ struct ptl_ac {
 struct ptl_undo {
 	_Atomic uint32_t n;
 	struct {
-		/* distance from the region's beginning as the runner has it mapped, bit 0: a 64-bit word */
+		/* distance from the region's beginning as the runner has it mapped, bit 0: a 64-bit
+		 * word */
 		uint64_t where;
 		uint64_t old;
 	} entry[PTL_UNDO_MAX];
@@ -266,13 +267,15 @@ struct ptl_region {
 	uint32_t nlandings, nops; /* in a part of full size */
 	/* bytes of a part that are in use; written under the lock, before `grown` */
 	uint64_t part_now[PTL_PARTS];
-	/* how often a part was extended; others look all the time, so it is with what is hardly ever written */
+	/* how often a part was extended; others look all the time, so it is with what is hardly
+	 * ever written */
 	_Atomic uint32_t grown;
 
 	_Alignas(64) struct ptl_undo undo;
 
 	_Alignas(64) struct ptl_flow flow[PTL_FLOWS]; /* by peer */
-	/* of each peer that runs the engine: how far from the beginning it has the parts mapped (undo.h) */
+	/* of each peer that runs the engine: how far from the beginning it has the parts mapped
+	 * (undo.h) */
 	int64_t shift[PTL_FLOWS][PTL_PARTS];
 };
 
@@ -283,7 +286,8 @@ static_assert(offsetof(struct ptl_region, grown) / 64 < offsetof(struct ptl_regi
 
 #define PTL_STRETCHES 64 /* every one at least doubles a part */
 
-/* One process's mapping of one region: pointers for indexes. Its bounds are those of what is mapped. */
+/* One process's mapping of one region: pointers for indexes. Its bounds are those of what is
+ * mapped. */
 struct ptl_view {
 	struct ptl_region *r;
 	struct ptl_pt *pt;
@@ -312,15 +316,17 @@ struct ptl_view {
 	} part[PTL_PARTS], old[PTL_STRETCHES];
 	uint32_t nold;
 	uint64_t part_size[PTL_PARTS];
-	/* the owner's: a length that a part could not be given, and calls before that is tried again */
+	/* the owner's: a length that a part could not be given, and calls before that is tried
+	 * again */
 	struct ptl_refused {
 		uint64_t bytes;
 		uint32_t calls;
 	} refused[PTL_PARTS];
 };
 
-/* Creates a region for `limits`, or for less where `ulimit -f` wants it so, and maps it, with `nal_size` bytes for
- * the NALs that are always mapped, and `far_size` that are not; *fd is its file. 0, or -errno with `why` set. */
+/* Creates a region for `limits`, or for less where `ulimit -f` wants it so, and maps it, with
+ * `nal_size` bytes for the NALs that are always mapped, and `far_size` that are not; *fd is its
+ * file. 0, or -errno with `why` set. */
 int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
 		      uint64_t far_size, int *fd, char *why, size_t len);
 
@@ -330,15 +336,16 @@ int ptl_region_map(struct ptl_view *v, int fd);
 /* Checks a header of a file of `size` bytes; fills the view, but for the parts. 0, or -EPROTO. */
 int ptl_region_check(struct ptl_view *v, struct ptl_region *r, uint64_t size);
 
-/* Maps `bytes` at offset `at` of what is mapped in pieces, of a region whose file is `fd`. NULL: errno says why. */
+/* Maps `bytes` at offset `at` of what is mapped in pieces, of a region whose file is `fd`. NULL:
+ * errno says why. */
 void *ptl_region_piece(const struct ptl_view *v, int fd, uint64_t at, size_t bytes);
 
-/* Maps what the owner has extended since. One thread at a time; with the owner's lock, or of data that are known to
- * be there. 0, or -errno: the view is as it was, but for what is larger. */
+/* Maps what the owner has extended since. One thread at a time; with the owner's lock, or of data
+ * that are known to be there. 0, or -errno: the view is as it was, but for what is larger. */
 int ptl_region_follow(struct ptl_view *v);
 
-/* Says in the region how peer number `peer` of it, which is this process, has it mapped: for who has to put back what it did
- * there (undo.h). */
+/* Says in the region how peer number `peer` of it, which is this process, has it mapped: for who
+ * has to put back what it did there (undo.h). */
 void ptl_region_tell(const struct ptl_view *v, uint32_t peer);
 
 /* Does the view have all there is? */
@@ -351,8 +358,8 @@ static inline bool ptl_region_followed(const struct ptl_view *v)
 
 void ptl_region_unmap(struct ptl_view *v);
 
-/* The owner makes room for more entries: false: there is none, and if that is not for the limits, it has said why.
- * Locked. */
+/* The owner makes room for more entries: false: there is none, and if that is not for the limits,
+ * it has said why. Locked. */
 bool ptl_grow_slots(struct ptl_view *v);
 bool ptl_grow_ops(struct ptl_view *v);
 bool ptl_grow_landings(struct ptl_view *v);

@@ -251,7 +251,8 @@ static void describe_place(char *text, size_t len)
 		network = number_of("/proc/self/ns/net");
 	if (fd >= 0)
 		close(fd);
-	/* other numbers may mean the same user, but then nothing is lost; short, as the card has little room */
+	/* other numbers may mean the same user, but then nothing is lost; short, as the card has
+	 * little room */
 	snprintf(text, len, "%llx.%x", (unsigned long long)network,
 		 (unsigned int)number_of("/proc/self/ns/user") * 31u + (unsigned int)geteuid());
 }

@@ -60,7 +60,8 @@ static inline void ptl_commit(struct ptl_engine *e)
 	}
 }
 
-/* The word that an entry of the log is about; NULL: there is none there. `shift`: of who wrote it. */
+/* The word that an entry of the log is about; NULL: there is none there. `shift`: of who
+ * wrote it. */
 static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift, uint64_t where,
 				  uint64_t width)
 {
@@ -76,8 +77,8 @@ static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift
 }
 
 /* Puts back what was written since the last commit; by the runner itself, or after its death by the
- * one who took the lock over. `shift`: of the runner, which had what we have mapped, as the owner extends parts
- * with the lock only. */
+ * one who took the lock over. `shift`: of the runner, which had what we have mapped, as the owner
+ * extends parts with the lock only. */
 static inline void ptl_rollback(struct ptl_view *v, const int64_t *shift)
 {
 	struct ptl_undo *u = &v->r->undo;

@@ -19,7 +19,8 @@
 
 /* ---- launchers without a connection ---------------------------------------------------------- */
 
-/* Slurm's own steps, such as the script of a batch job or the shell of an allocation, have numbers from here on. */
+/* Slurm's own steps, such as the script of a batch job or the shell of an allocation, have numbers
+ * from here on. */
 #define SLURM_SPECIAL 0xfffffff0u
 
 static const struct other {
@@ -136,7 +137,8 @@ static bool is_of_rank(pid_t pid, int fd)
 	return has_fd && has_rank;
 }
 
-/* The name of the socket that has this number there. False if it is none; the name is empty then. */
+/* The name of the socket that has this number there. False if it is none; the name is
+ * empty then. */
 static bool socket_of(pid_t pid, int fd, char name[NAME_SIZE])
 {
 	char path[64];
@@ -194,7 +196,8 @@ static pid_t maker_of(int fd)
 
 enum finding { NOTHING, OURS, TAKEN };
 
-/* Looks at pid, the process that started it, and so on, up to the launcher; *top is the last one before that. */
+/* Looks at pid, the process that started it, and so on, up to the launcher; *top is the last one
+ * before that. */
 static enum finding look_from(pid_t pid, int fd, pid_t *top)
 {
 	char ours[NAME_SIZE], theirs[NAME_SIZE];

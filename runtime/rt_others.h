@@ -10,15 +10,15 @@
 #include <stdbool.h>
 
 /*
- * Is this process, to which nothing known describes a job, one of several that a launcher started? 0, or -ENOTSUP after
- * a warning that names the launcher and the remedy.
+ * Is this process, to which nothing known describes a job, one of several that a launcher started?
+ * 0, or -ENOTSUP after a warning that names the launcher and the remedy.
  */
 int rt_check_others(void);
 
 /*
- * Has the process that started this one, or started its parent, and so on, joined the job by the connection with this
- * number? It has kept the connection from what it starts then, and what has the number here is another file. One that
- * has ended since is known by the group that it has left.
+ * Has the process that started this one, or started its parent, and so on, joined the job by the
+ * connection with this number? It has kept the connection from what it starts then, and what has
+ * the number here is another file. One that has ended since is known by the group that it has left.
  */
 bool rt_is_taken(int fd);
 

@@ -40,8 +40,8 @@
 
 /* ---- in the region ---------------------------------------------------------------------------- */
 
-/* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that held payload, pipe, which
- * is mapped when the channel is used (ptl_region_piece). */
+/* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that
+ * held payload, pipe, which is mapped when the channel is used (ptl_region_piece). */
 struct shm_area {
 	struct shm_sizes {
 		uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
@@ -195,7 +195,8 @@ int shm_area_check(const struct ptl_view *v, struct shm_sizes *sizes);
 int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t channel,
 		  const struct shm_sizes *sizes);
 void shm_ring_unmap(struct shm_ring *r);
-/* Empties a channel for its next peer and gives its memory back, unless the file's room is bounded. */
+/* Empties a channel for its next peer and gives its memory back, unless the file's room
+ * is bounded. */
 void shm_ring_reset(struct shm_ring *r, bool bounded);
 
 /* ---- shm_copy.c ------------------------------------------------------------------------------- */
@@ -393,8 +394,8 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
 /* From now on its ring is looked at: a peer's from its first day, our own from its first message. Locked. */
 void shm_peer_look_at(struct shm *s, struct shm_peer *p);
-/* Its owner has extended the region: maps that, too. False: it cannot be, and the peer will be given up. With our lock,
- * or the peer's. */
+/* Its owner has extended the region: maps that, too. False: it cannot be, and the peer will be
+ * given up. With our lock, or the peer's. */
 bool shm_peer_follow_any(struct shm *s, struct shm_peer *p);
 static inline bool shm_peer_follow(struct shm *s, struct shm_peer *p)
 {
@@ -404,8 +405,8 @@ static inline bool shm_peer_follow(struct shm *s, struct shm_peer *p)
 void shm_peer_count_cores(struct shm *s);
 /* It is dead or cannot be reached, `why`: everything in flight fails. */
 void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const char *why);
-/* Has the process of this channel ended? Its pidfd says so, or its socket, which hangs up, where the system refuses
- * pidfds or it is in another pid namespace. Not locked. */
+/* Has the process of this channel ended? Its pidfd says so, or its socket, which hangs up, where
+ * the system refuses pidfds or it is in another pid namespace. Not locked. */
 bool shm_peer_ended(const struct shm *s, uint32_t channel);
 /* Frees those lost that nobody uses any more. */
 void shm_peer_reap(struct shm *s, bool all);

@@ -251,8 +251,8 @@ static void lose(struct shm_link *l, struct shm_peer *p, const char *why)
 		forget(l, p, PTL_NI_UNREACHABLE, no_room);
 	else if (was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed))
 		forget(l, p, PTL_NI_UNREACHABLE, "it has closed its interface");
-	/* The kernel closes the socket of a process that ends; a moment later the pidfd says so, too.
-	 * The socket of a call that was not taken is closed by who lives. */
+	/* The kernel closes the socket of a process that ends; a moment later the pidfd says so,
+	 * too. The socket of a call that was not taken is closed by who lives. */
 	else if ((was_live && why == hung_up_text) ||
 		 ((was_live || !l->s->by_socket[p->index]) && shm_peer_ended(l->s, p->index)))
 		forget(l, p, PTL_NI_PEER_DEAD, "its process has ended");
@@ -307,8 +307,8 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 
 	if (base_config()->ptl_shm_cma == BASE_CMA_OFF)
 		return false;
-	/* One of us has no number where the other is. Who cannot be seen must not take a lock: nobody
-	 * would find out that it died with it. */
+	/* One of us has no number where the other is. Who cannot be seen must not take a lock:
+	 * nobody would find out that it died with it. */
 	if (p->pid < 0 || h->unseen) {
 		snprintf(l->s->ni->view.r->stat.progress, sizeof(l->s->ni->view.r->stat.progress),
 			 "helper threads; no attach: a peer is in another pid namespace");
@@ -329,7 +329,8 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 	return false;
 }
 
-/* Whose death to watch for, at the other end of fd: before it can take our lock. NULL, or why it cannot be. */
+/* Whose death to watch for, at the other end of fd: before it can take our lock. NULL, or why it
+ * cannot be. */
 static const char *know_process(struct shm_link *l, struct shm_peer *p, int fd,
 				const struct ucred *who)
 {
@@ -347,8 +348,8 @@ static const char *know_process(struct shm_link *l, struct shm_peer *p, int fd,
 		if (life < 0 && errno == ESRCH)
 			return "its process has ended";
 	}
-	/* a container's filter refuses it, the system is older than Linux 5.3, or there is no number. Who waits for
-	 * the lock is to see the two as they belong together. */
+	/* a container's filter refuses it, the system is older than Linux 5.3, or there is no
+	 * number. Who waits for the lock is to see the two as they belong together. */
 	atomic_store(&l->s->life[p->index], -1);
 	l->s->by_socket[p->index] = life < 0;
 	if (life < 0)
@@ -952,8 +953,8 @@ static int start(struct shm_link *l)
 	return err;
 }
 
-/* What the helper thread cannot do without, tried: it has nobody to say it to. 0, or -errno and the name of what is
- * refused. */
+/* What the helper thread cannot do without, tried: it has nobody to say it to. 0, or -errno and the
+ * name of what is refused. */
 static int open_fds(struct shm_link *l, const char **what)
 {
 	struct epoll_event ev;

@@ -192,8 +192,8 @@ void shm_peer_look_at(struct shm *s, struct shm_peer *p)
 	atomic_store_explicit(&s->nlive, n + 1, memory_order_release);
 }
 
-/* One thread at a time. With its owner's lock it can become no longer again meanwhile, so that a thread that has that, and
- * runs the engine, finds it as it is until it lets go. */
+/* One thread at a time. With its owner's lock it can become no longer again meanwhile, so that a
+ * thread that has that, and runs the engine, finds it as it is until it lets go. */
 bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 {
 	int err = 0;

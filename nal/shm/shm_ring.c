@@ -54,8 +54,8 @@ static uint32_t pipe_bytes_wanted(void)
 
 #define PIPE_LEAST (64u * 1024) /* where `ulimit -f` leaves little room */
 
-/* How large the channels of a region are that have `most` bytes in all; returns how many there are. The same for
- * what these take. */
+/* How large the channels of a region are that have `most` bytes in all; returns how many there are.
+ * The same for what these take. */
 static uint32_t channels_in(uint64_t most, uint32_t *ring_bytes, uint32_t *pipe_bytes)
 {
 	uint64_t n;

@@ -112,8 +112,8 @@ static bool refused(struct run *x, ptl_ni_fail_t fail)
 	return x->denied = x->memory && fail == PTL_NI_FAIL;
 }
 
-/* Is there no record for a message that takes more than one step, and only the owner can make more? Then it is to take
- * the message: asked before anything is counted. */
+/* Is there no record for a message that takes more than one step, and only the owner can make more?
+ * Then it is to take the message: asked before anything is counted. */
 static bool landings_full(struct run *x)
 {
 	const struct ptl_view *v = x->e->v;
@@ -869,7 +869,8 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 
 	if ((s->ni->spin_ns && came_back(p)) || !lock_peer(p))
 		return;
-	/* its events have got handlers meanwhile; or we cannot map all of it, and have given it up */
+	/* its events have got handlers meanwhile; or we cannot map all of it, and have given
+	 * it up */
 	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
 		shm_link_bell(p);

@@ -72,8 +72,8 @@ static inline long udp_call(long number, int fd, const void *bytes, size_t len, 
 #endif
 }
 
-/* What a container's filter answers to a call that it refuses. Of one packet that is filtered the plain call says the
- * same. */
+/* What a container's filter answers to a call that it refuses. Of one packet that is filtered the
+ * plain call says the same. */
 static inline bool udp_call_refused(int err)
 {
 	return err == ENOSYS || err == EPERM;

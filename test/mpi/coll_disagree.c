@@ -245,8 +245,8 @@ static int class_of(int code)
 	return class;
 }
 
-/* Before there is shared memory of all ranks, after that, and in the very call that makes it. The first error is what
- * counts. */
+/* Before there is shared memory of all ranks, after that, and in the very call that makes it. The
+ * first error is what counts. */
 static const char *all_hear(int round)
 {
 	static const int before[] = { 0, 8, 3 };

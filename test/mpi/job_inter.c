@@ -331,7 +331,8 @@ static void collectives_cross_over(void)
 	MPI_Comm_free(&side);
 }
 
-/* A rank of the upper half has something for, or from, all of the lower one; the other arguments do not count. */
+/* A rank of the upper half has something for, or from, all of the lower one; the other arguments do
+ * not count. */
 static void insignificant_arguments_may_be_null(void)
 {
 	MPI_Comm side, inter = halves(&side);

@@ -62,7 +62,8 @@ static void an_interface_and_seven_peers_take_little_address_space(void)
 	pt_truef(most < 500, "%ld MiB", most); /* glibc's own memory for the helper thread in it */
 }
 
-/* The initiator has the target's tables as they were when it connected, and looks up the entries by itself. */
+/* The initiator has the target's tables as they were when it connected, and looks up the entries by
+ * itself. */
 static void entries_that_come_late_are_found(void)
 {
 	static char bytes[ENTRIES], byte;
@@ -167,7 +168,8 @@ static void descriptors_freed_after_a_growth_serve_again(void)
 	pt_truef(most < 2 * FIRST, "%u", most); /* more than half of it is theirs */
 }
 
-/* More operations are under way than the tables have room for in the beginning, and more than are accepted at once. */
+/* More operations are under way than the tables have room for in the beginning, and more than are
+ * accepted at once. */
 static void operations_beyond_the_first_tables_all_end(void)
 {
 	static char bytes[LONG];

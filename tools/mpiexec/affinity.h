@@ -6,8 +6,8 @@
 #ifndef MPIEXEC_AFFINITY_H
 #define MPIEXEC_AFFINITY_H
 
-/* Finds the cores; hardware threads of one core count once. Returns how many, or -errno where processors cannot be
- * bound to. */
+/* Finds the cores; hardware threads of one core count once. Returns how many, or -errno where
+ * processors cannot be bound to. */
 int affinity_init(void);
 
 /* Binds the calling process to all usable hardware threads of `count` cores from `first` on, both modulo the number

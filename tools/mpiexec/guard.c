@@ -31,7 +31,8 @@ static struct shared {
 static int pipe_fd = -1;
 static pid_t guard_pid;
 
-/* All files from this one on; without close_range, which old kernels and containers' filters refuse, by name. */
+/* All files from this one on; without close_range, which old kernels and containers' filters
+ * refuse, by name. */
 static void close_from(int first)
 {
 	struct rlimit limit = { .rlim_cur = 1024 };

@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-/* Are all names of this list with commas between, each with or without ":number" behind, this machine's? */
+/* Are all names of this list with commas between, each with or without ":number" behind, this
+ * machine's? */
 bool host_is_here(const char *names);
 
 #endif

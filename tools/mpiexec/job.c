@@ -303,7 +303,8 @@ static void start_signals(void)
 	sigaction(SIGXFSZ, &ignore, &found.sigxfsz);
 }
 
-/* Every rank costs a connection, and up to two pipes. False if there is room for the connections only. */
+/* Every rank costs a connection, and up to two pipes. False if there is room for the connections
+ * only. */
 static bool raise_file_limit(void)
 {
 	rlim_t need = (rlim_t)opt->ranks * 3 + 64;
@@ -365,8 +366,8 @@ static int prepare(void)
 }
 
 /*
- * Finds the cores to bind to: their number, 0 if ranks are not to be bound. Where the system does not let us bind, the
- * job runs unbound, and this is said if binding was asked for.
+ * Finds the cores to bind to: their number, 0 if ranks are not to be bound. Where the system does
+ * not let us bind, the job runs unbound, and this is said if binding was asked for.
  */
 static int choose_binding(void)
 {

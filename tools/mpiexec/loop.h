@@ -29,8 +29,9 @@ struct timer {
 int loop_init(void);
 
 /*
- * These signals are blocked from now on and `take` is called for them in loop_wait. One that was ignored still is,
- * except SIGCHLD. The mask before and what each signal did before are for loop_signals_back, in a child.
+ * These signals are blocked from now on and `take` is called for them in loop_wait. One that was
+ * ignored still is, except SIGCHLD. The mask before and what each signal did before are for
+ * loop_signals_back, in a child.
  */
 void loop_signals(const int *signals, int count, void (*take)(int sig));
 void loop_signals_back(void);

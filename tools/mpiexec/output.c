@@ -309,7 +309,8 @@ static int source_open(struct source *source, int rank, int fd, struct sink *sin
 			return -ENOMEM;
 	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	/* the writer sleeps less often; a user's pipes share a limit, so only where there are few */
+	/* the writer sleeps less often; a user's pipes share a limit, so only where there
+	 * are few */
 	if (n_sources <= LARGE_PIPES)
 		fcntl(fd, F_SETPIPE_SZ, PIPE_MOST);
 	if (sink->gone) {

@@ -12,16 +12,19 @@
 
 #include <stdbool.h>
 
-/* Of a rank's standard output and error, what goes through a pipe; `one`: both through that of the output. */
+/* Of a rank's standard output and error, what goes through a pipe; `one`: both through that of the
+ * output. */
 struct output_pipes {
 	bool out, err, one;
 };
 
-/* For that many ranks, labelled or not; `room`: there may be pipes without labels, too. 0 or -errno. */
+/* For that many ranks, labelled or not; `room`: there may be pipes without labels, too. 0 or
+ * -errno. */
 int output_init(int ranks, bool label, bool room);
 struct output_pipes output_pipes(void);
 
-/* Reads a rank's output from these pipes from now on, and closes them at their end; -1: there is none. 0 or -errno. */
+/* Reads a rank's output from these pipes from now on, and closes them at their end; -1: there is
+ * none. 0 or -errno. */
 int output_attach(int rank, int out_fd, int err_fd);
 
 /* Takes what a rank has written so far, so that a message about it comes afterwards. */
@@ -39,7 +42,8 @@ bool output_lost(void);
 /* One line "mpiexec: ..." on stderr. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same about a system call that failed; one that a container's filter refuses is called that. -1. */
+/* The same about a system call that failed; one that a container's filter refuses is called that.
+ * -1. */
 int say_refused(const char *call, int err);
 
 #endif

@@ -64,7 +64,8 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A table of the region, NULL if it would not lie within it or cannot be mapped. Stays mapped until the next. */
+/* A table of the region, NULL if it would not lie within it or cannot be mapped. Stays mapped until
+ * the next. */
 static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size)
 {
 	uint64_t page = off & ~(PAGE - 1);
@@ -272,7 +273,8 @@ static bool map_region(const char *path, struct region *r)
 	return false;
 }
 
-/* Is this, which /proc says of a descriptor, a region? A memfd, or a deleted file (base/shared.h). */
+/* Is this, which /proc says of a descriptor, a region? A memfd, or a deleted
+ * file (base/shared.h). */
 static bool is_region(const char *target)
 {
 	const char *memfd = "/memfd:" PTL_STAT_MEMFD;
