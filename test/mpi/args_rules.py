@@ -307,7 +307,7 @@ TOGETHER = [
     ('I?(([Aa]ll)?[Rr]educe(_scatter(_block)?)?|([Ee]x)?[Ss]can)(_init)?', RIGHT,
      ABSOLUTE | {'sendbuf': 'MPI_IN_PLACE', 'recvbuf': 'MPI_BOTTOM', 'op': 'user_op'}),
     ('I?(([Aa]ll)?[Rr]educe(_scatter(_block)?)?|([Ee]x)?[Ss]can)(_init)?', RIGHT,
-     ABSOLUTE | {'sendbuf': 'MPI_BOTTOM', 'recvbuf': '(char *)MPI_BOTTOM + 2048', 'op': 'user_op'}),
+     ABSOLUTE | {'sendbuf': 'MPI_BOTTOM', 'recvbuf': '(void *)2048', 'op': 'user_op'}),
     ('Reduce_local', RIGHT, ABSOLUTE | {'inbuf': 'MPI_BOTTOM', 'op': 'user_op'}),
     ('Pack(_external)?', RIGHT, ABSOLUTE | {'inbuf': 'MPI_BOTTOM'}),
     ('Unpack(_external)?', RIGHT, ABSOLUTE | {'outbuf': 'MPI_BOTTOM'}),
