@@ -46,9 +46,9 @@ OF_ELEMENTS = re.compile(r'mpi_check_(lengths|types)\(')
 HEAD = '''\
 /* Written by mpi_shim/gen/entries.py from include/mpi_abi/mpi.h. */
 /* NOLINTBEGIN */
-#include "mpi_shim/entry.h"
+#include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/weak.h"
+#include "mpi_shim/api/weak.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 '''

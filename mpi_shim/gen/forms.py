@@ -77,12 +77,12 @@ def main(argv):
 #ifndef MPI_SHIM_COLL_PLANS_H
 #define MPI_SHIM_COLL_PLANS_H
 
-#include "mpi_shim/plan.h"
+#include "mpi_shim/coll/plan.h"
 
 /* Checks the arguments and makes the plan. */
 ''' + ''.join(plan for plan, _ in texts) + '\n#endif\n')
     protos.write_if_changed(argv[2], HEAD + '''\
-#include "mpi_shim/coll_impl.h"
+#include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/impl.h"
 

@@ -90,7 +90,8 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	for (int k = 0; k < SHM_WAYS; k++)
 		base_way_init(&s->in_turns[k], 2, 0);
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
-	/* one byte goes along with its message: so the receiver has all of a withdrawal at once (mpi_shim/withdraw.c) */
+	/* one byte goes along with its message: so the receiver has all of a withdrawal at once
+	 * (mpi_shim/pt2pt/withdraw.c) */
 	s->eager = base_config()->ptl_shm_eager ? (uint32_t)base_config()->ptl_shm_eager : 1;
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
 	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),

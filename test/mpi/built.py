@@ -15,7 +15,7 @@ import model  # noqa: E402
 import not_built  # noqa: E402
 
 FUNCTIONS = model.read(ROOT / 'include/mpi_abi/mpi.h')
-BUILT = entries.defined(sorted((ROOT / 'mpi_shim').glob('*.c')))
+BUILT = entries.defined(sorted((ROOT / 'mpi_shim').rglob('*.c')))
 DOCUMENT = (ROOT / 'doc/mpi.md').read_text(encoding='utf-8')
 
 

@@ -17,7 +17,7 @@
 
 /* ---- Portals without memory ----------------------------------------------------------------------------- */
 
-#define PT_RECV 40 /* MPI_PT_RECV of mpi_shim/protocol.h */
+#define PT_RECV 40 /* MPI_PT_RECV of mpi_shim/pt2pt/protocol.h */
 #define PT_READ 41 /* MPI_PT_READ */
 
 /* Of a message: as a short one, as a long one, the empty one in its place, and that once more, twice. */

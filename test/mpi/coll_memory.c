@@ -566,7 +566,7 @@ static void made_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
 		MPI_Comm_free(&made);
 }
 
-/* Likewise of one group, with what comm_split.c and comm_create.c have. */
+/* Likewise of one group, with what comm/split.c and comm/create.c have. */
 static void no_part(void)
 {
 	size_t colours = (size_t)job_size * 2 * sizeof(int), ranks = (size_t)job_size * sizeof(int);
@@ -582,7 +582,8 @@ static void no_part(void)
 	MPI_Group_free(&side_group);
 }
 
-/* The sizes are those of lists of ranks, and of colours and keys, as team.c and comm_split.c have them. */
+/* The sizes are those of lists of ranks, and of colours and keys, as comm/team.c and split.c there
+ * have them. */
 static void no_pair(void)
 {
 	size_t ranks = ((size_t)job_size + 1) * sizeof(int);

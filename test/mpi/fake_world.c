@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "mpi_shim/hub.h"
+#include "mpi_shim/coll/shm/hub.h"
 
 struct mpi_world mpi_world;
 struct fake_abort fake_abort;

@@ -8,8 +8,8 @@
 
 #include <setjmp.h>
 
-#include "mpi_shim/object.h"
-#include "mpi_shim/world.h"
+#include "mpi_shim/core/object.h"
+#include "mpi_shim/core/world.h"
 
 extern struct fake_abort {
 	jmp_buf back;

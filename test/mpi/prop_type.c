@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "mpi_shim/impl.h"
-#include "mpi_shim/type.h"
+#include "mpi_shim/datatype/type.h"
 
 enum {
 	DEFAULT = 40000,

@@ -16,7 +16,7 @@
 #include "fake_world.h"
 
 /* for its variables */
-#include "mpi_shim/context.c"
+#include "mpi_shim/core/context.c"
 
 enum { PROCESSES = 6, JOBS = 40, STEPS = 4000000 };
 

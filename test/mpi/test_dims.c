@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "fake_world.h"
-#include "mpi_shim/error.h"
+#include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 
 enum { MOST = 5 };

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "fake_world.h"
-#include "mpi_shim/error.h"
+#include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 
 static int setup(void **state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long blocks of two ranks go, by what was observed: mpi_shim/hub_way.c, with two ranks that tell each other as
+ * Which way long blocks of two ranks go, by what was observed: mpi_shim/coll/shm/way.c, with two ranks that tell each other as
  * in their flags, a clock that is ours, and pages and reads that take as long as a case says.
  */
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static uint64_t our_now(void)
 
 #define base_now_ns our_now
 #include "base/way.c"         /* NOLINT(bugprone-suspicious-include) */
-#include "mpi_shim/hub_way.c" /* NOLINT(bugprone-suspicious-include) */
+#include "mpi_shim/coll/shm/way.c" /* NOLINT(bugprone-suspicious-include) */
 
 enum { BYTES = 65536 };
 

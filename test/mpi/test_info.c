@@ -13,9 +13,9 @@
 #include <string.h>
 
 #include "fake_world.h"
-#include "mpi_shim/error.h"
+#include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/info.h"
+#include "mpi_shim/core/info.h"
 
 static int setup(void **state)
 {

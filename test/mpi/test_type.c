@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 
 #include "mpi_shim/impl.h"
-#include "mpi_shim/type.h"
+#include "mpi_shim/datatype/type.h"
 #include "type_alone.h"
 
 static struct mpi_type *of(MPI_Datatype handle)

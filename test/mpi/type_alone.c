@@ -8,8 +8,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "mpi_shim/error.h"
-#include "mpi_shim/object.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/core/object.h"
 
 char alone_text[512];
 int alone_attr_copies, alone_attr_deletes, alone_attr_result;

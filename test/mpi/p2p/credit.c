@@ -8,7 +8,7 @@
 #include "test/mpi/p2p/p2p_check.h"
 #include "test/mpi/put_inject.h"
 
-#define PT_CREDIT 42 /* MPI_PT_CREDIT of mpi_shim/protocol.h */
+#define PT_CREDIT 42 /* MPI_PT_CREDIT of mpi_shim/pt2pt/protocol.h */
 #define MESSAGES  1000
 /* More than messages for which its sender has still credit: with those it could be told. */
 #define REFUSALS 20

@@ -262,7 +262,8 @@ static void *take_last(void *argument)
 	return argument;
 }
 
-#define UNTAKEN 16 /* long sends whose events take all of the first queue, in mpi_shim/progress.c */
+/* long sends whose events take all of the first queue, in mpi_shim/core/progress.c */
+#define UNTAKEN 16
 
 /* A thread waits; what another waits for comes to a queue that was not in use when the first began. */
 static const char *queue_added(int round)

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Init to MPI_Finalize, and the questions about them. Entry points written by hand: their state
+ * checks are not like the others'.
+ */
+#include <stdio.h>
+
+#include "mpi_shim/api/entry.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/api/weak.h"
+
+static int phase(void)
+{
+	return atomic_load(&mpi_world.phase);
+}
+
+/* The level we give for what was asked: the next one up, the highest if there is none. */
+static int level_for(int required)
+{
+	static const int level[] = { MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
+				     MPI_THREAD_SERIALIZED };
+
+	for (size_t i = 0; i < sizeof(level) / sizeof(level[0]); i++) {
+		if (required <= level[i])
+			return level[i];
+	}
+	return MPI_THREAD_MULTIPLE;
+}
+
+/* Errors of starting go to the handler everything begins with, and that ends the job (MPI-4 §9.3.1). */
+static int start(const char *function, int level)
+{
+	char line[MPI_MAX_ERROR_STRING + 64];
+	int rc;
+
+	if (phase() == MPI_PHASE_RUNNING) {
+		mpi_lock();
+		rc = mpi_fail(MPI_ERR_OTHER, "MPI is initialized already");
+		return mpi_raise(NULL, function, rc);
+	}
+	if (phase() == MPI_PHASE_AFTER)
+		rc = mpi_fail(MPI_ERR_OTHER, "MPI was finalized and cannot be started again");
+	else
+		rc = mpi_world_init(level);
+	if (rc == MPI_SUCCESS)
+		return rc;
+	snprintf(line, sizeof(line), "%s: %s", function, mpi_fail_text());
+	mpi_abort_job(1, line);
+}
+
+MPI_WEAK(MPI_Init);
+int PMPI_Init(int *argc, char ***argv)
+{
+	(void)argc;
+	(void)argv;
+	return start("MPI_Init", MPI_THREAD_SINGLE);
+}
+
+MPI_WEAK(MPI_Init_thread);
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+	int rc;
+
+	(void)argc;
+	(void)argv;
+	rc = start("MPI_Init_thread", level_for(required));
+	if (rc == MPI_SUCCESS && provided)
+		*provided = mpi_world.level;
+	return rc;
+}
+
+/* Callbacks may still use MPI, on MPI_COMM_SELF's attributes all of it (MPI-4 §11.2.4). */
+static int delete_attributes(void)
+{
+	int rc = mpi_attrs_delete(&mpi_comm_self, MPI_KIND_COMM, &mpi_comm_self.attrs);
+
+	if (rc == MPI_SUCCESS)
+		rc = mpi_attrs_delete(&mpi_comm_world, MPI_KIND_COMM, &mpi_comm_world.attrs);
+	return rc;
+}
+
+MPI_WEAK(MPI_Finalize);
+int PMPI_Finalize(void)
+{
+	char line[MPI_MAX_ERROR_STRING + 64];
+	int rc;
+
+	if (!mpi_enter())
+		return mpi_not_running("MPI_Finalize");
+	rc = delete_attributes();
+	if (rc != MPI_SUCCESS)
+		return mpi_raise(&mpi_comm_self, "MPI_Finalize", rc);
+	if (mpi_world_fini() == MPI_SUCCESS)
+		return MPI_SUCCESS;
+	/* communicators and their error handlers are gone */
+	snprintf(line, sizeof(line), "MPI_Finalize: %s", mpi_fail_text());
+	mpi_abort_job(1, line);
+}
+
+/* ---- questions that may be asked at any time ---------------------------------------------------- */
+
+static int answer(const char *function, int *result, int value)
+{
+	if (result) {
+		*result = value;
+		return MPI_SUCCESS;
+	}
+	mpi_enter_any_time();
+	return mpi_raise_any_time(function, mpi_bad_null("the result"));
+}
+
+MPI_WEAK(MPI_Initialized);
+int PMPI_Initialized(int *flag)
+{
+	return answer("MPI_Initialized", flag, phase() != MPI_PHASE_BEFORE);
+}
+
+MPI_WEAK(MPI_Finalized);
+int PMPI_Finalized(int *flag)
+{
+	return answer("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
+}
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+MPI_WEAK(MPI_Query_thread);
+int PMPI_Query_thread(int *provided)
+{
+	if (phase() != MPI_PHASE_RUNNING)
+		return mpi_not_running("MPI_Query_thread");
+	return answer("MPI_Query_thread", provided, mpi_world.level);
+}
+
+MPI_WEAK(MPI_Is_thread_main);
+int PMPI_Is_thread_main(int *flag)
+{
+	if (phase() != MPI_PHASE_RUNNING)
+		return mpi_not_running("MPI_Is_thread_main");
+	return answer("MPI_Is_thread_main", flag,
+		      pthread_equal(pthread_self(), mpi_world.main_thread) != 0);
+}
+
+/* ---- the rest ----------------------------------------------------------------------------------- */
+
+/* For profiling libraries, which put their own in its place (MPI-4 §15.2.4). */
+MPI_WEAK(MPI_Pcontrol);
+int PMPI_Pcontrol(const int level, ...)
+{
+	(void)level;
+	return MPI_SUCCESS;
+}
+
+int mpi_abort(struct mpi_comm *comm, int errorcode)
+{
+	char line[MPI_MAX_OBJECT_NAME + 96];
+
+	snprintf(line, sizeof(line), "rank %d of %d called MPI_Abort(%s, %d)", mpi_world.rank,
+		 mpi_world.size, comm->name[0] ? comm->name : "a communicator", errorcode);
+	mpi_abort_job(errorcode, line);
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Performance variables of the tool interface: first the shim's counters (world.h), then collectives by algorithm
+ * (base/coll.h), then the status registers of its Portals interface. All count always, so none can be started or
+ * stopped; counters can be set back, for one handle alone, which remembers from where it counts.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/api/tool.h"
+#include "mpi_shim/core/world.h"
+#include "mpi_shim/api/weak.h"
+
+/* Names are those of the tables in small letters: mpi_sent_short, mpi_coll_bcast_ring, ptl_recv_count. */
+#define NAME_MAX_ 64
+
+static const struct shim_count {
+	const char *name, *text;
+} shim_count[] = {
+#define ROW_(name, text) { "MPI_" #name, text },
+	MPI_COUNT_TABLE(ROW_)
+#undef ROW_
+};
+#define SHIM ((int)(sizeof(shim_count) / sizeof(shim_count[0])))
+
+static const struct {
+	ptl_sr_index_t reg;
+	const char *name, *text;
+} ptl_count[] = {
+	{ PTL_SR_DROP_COUNT, "PTL_DROP_COUNT", "requests, acks and replies discarded" },
+	{ PTL_SR_DROP_LENGTH, "PTL_DROP_LENGTH", "requested bytes of discarded requests" },
+	{ PTL_SR_RECV_COUNT, "PTL_RECV_COUNT", "messages accepted" },
+	{ PTL_SR_RECV_LENGTH, "PTL_RECV_LENGTH", "bytes accepted" },
+	{ PTL_SR_SEND_COUNT, "PTL_SEND_COUNT", "requests initiated" },
+	{ PTL_SR_SEND_LENGTH, "PTL_SEND_LENGTH", "bytes sent by put and getput" },
+	{ PTL_SR_MSGS_ALLOC, "PTL_MSGS_ALLOC", "operations that needed a record" },
+	{ PTL_SR_MSGS_CUR, "PTL_MSGS_NOW", "operations under way that have a record" },
+	{ PTL_SR_MSGS_MAX, "PTL_MSGS_MOST", "most operations ever under way with a record" },
+	{ PTL_SR_MES_CUR, "PTL_MES_NOW", "match entries" },
+	{ PTL_SR_MES_MAX, "PTL_MES_MOST", "most match entries ever" },
+	{ PTL_SR_MDS_CUR, "PTL_MDS_NOW", "memory descriptors" },
+	{ PTL_SR_MDS_MAX, "PTL_MDS_MOST", "most memory descriptors ever" },
+	{ PTL_SR_EQS_CUR, "PTL_EQS_NOW", "event queues" },
+	{ PTL_SR_EQS_MAX, "PTL_EQS_MOST", "most event queues ever" },
+};
+#define PTL ((int)(sizeof(ptl_count) / sizeof(ptl_count[0])))
+
+/* Where the status registers begin. */
+#define OWN (SHIM + BASE_COLL_COUNT_)
+
+int mpi_tool_pvar_count(void)
+{
+	return OWN + PTL;
+}
+
+int mpi_tool_pvar_shim_count(void)
+{
+	return OWN;
+}
+
+static void name_of(int index, char name[NAME_MAX_])
+{
+	if (index < SHIM)
+		snprintf(name, NAME_MAX_, "%s", shim_count[index].name);
+	else if (index < OWN)
+		snprintf(name, NAME_MAX_, "mpi_coll_%s", base_coll_word((size_t)(index - SHIM)));
+	else
+		snprintf(name, NAME_MAX_, "%s", ptl_count[index - OWN].name);
+	for (; *name; name++)
+		*name = *name == '=' ? '_' : (char)tolower((unsigned char)*name);
+}
+
+static const char *text_of(int index)
+{
+	if (index < SHIM)
+		return shim_count[index].text;
+	return index < OWN ? base_coll_text((size_t)(index - SHIM)) : ptl_count[index - OWN].text;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+	size_t n = strlen(name), m = strlen(end);
+
+	return n >= m && strcmp(name + n - m, end) == 0;
+}
+
+/* What the words in the name say. */
+static int class_of(int index)
+{
+	char name[NAME_MAX_];
+
+	name_of(index, name);
+	if (ends_with(name, "_most"))
+		return MPI_T_PVAR_CLASS_HIGHWATERMARK;
+	if (ends_with(name, "_now") || ends_with(name, "unexpected_bytes") ||
+	    ends_with(name, "unexpected_memory"))
+		return MPI_T_PVAR_CLASS_LEVEL;
+	return MPI_T_PVAR_CLASS_COUNTER;
+}
+
+static bool is_counter(int index)
+{
+	return class_of(index) == MPI_T_PVAR_CLASS_COUNTER;
+}
+
+/* Zero outside of MPI_Init and MPI_Finalize for what Portals counts. */
+static uint64_t now(int index)
+{
+	ptl_sr_value_t value = 0;
+
+	if (index < SHIM)
+		return mpi_world.counts[index];
+	if (index < OWN)
+		return mpi_world.colls[index - SHIM];
+	if (atomic_load(&mpi_world.phase) != MPI_PHASE_RUNNING ||
+	    PtlNIStatus(mpi_world.ni, ptl_count[index - OWN].reg, &value) != PTL_OK)
+		return 0;
+	return value;
+}
+
+/* ---- sessions and handles ----------------------------------------------------------------------- */
+
+struct MPI_T_pvar_handle_t {
+	struct MPI_T_pvar_handle_t *next;
+	int index;
+	uint64_t from; /* what the variable was when it was set back */
+};
+
+struct MPI_T_pvar_session_t {
+	struct MPI_T_pvar_session_t *next;
+	struct MPI_T_pvar_handle_t *handles;
+};
+static struct MPI_T_pvar_session_t *sessions;
+
+static struct MPI_T_pvar_session_t **find_session(MPI_T_pvar_session session)
+{
+	struct MPI_T_pvar_session_t **at = &sessions;
+
+	while (*at && *at != session)
+		at = &(*at)->next;
+	return at;
+}
+
+static struct MPI_T_pvar_handle_t **find_handle(struct MPI_T_pvar_session_t *session,
+						MPI_T_pvar_handle handle)
+{
+	struct MPI_T_pvar_handle_t **at = &session->handles;
+
+	while (*at && *at != handle)
+		at = &(*at)->next;
+	return at;
+}
+
+static void end_first_session(struct MPI_T_pvar_session_t **at)
+{
+	struct MPI_T_pvar_session_t *session = *at;
+
+	*at = session->next;
+	while (session->handles) {
+		struct MPI_T_pvar_handle_t *next = session->handles->next;
+
+		free(session->handles);
+		session->handles = next;
+	}
+	free(session);
+}
+
+void mpi_tool_pvars_fini(void)
+{
+	while (sessions)
+		end_first_session(&sessions);
+}
+
+/* Takes the lock if session and handle exist; MPI_T_PVAR_ALL_HANDLES passes. */
+static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!*find_session(session))
+		return mpi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+	if (handle != MPI_T_PVAR_ALL_HANDLES && !*find_handle(session, handle))
+		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+	return MPI_SUCCESS;
+}
+
+/* ---- what there is ------------------------------------------------------------------------------- */
+
+MPI_WEAK(MPI_T_pvar_get_num);
+int PMPI_T_pvar_get_num(int *num_pvar)
+{
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!num_pvar)
+		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	*num_pvar = mpi_tool_pvar_count();
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_get_info);
+int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosity, int *var_class,
+			 MPI_Datatype *datatype, MPI_T_enum *enumtype, char *desc, int *desc_len,
+			 int *bind, int *readonly, int *continuous, int *atomic)
+{
+	char text[NAME_MAX_];
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (pvar_index < 0 || pvar_index >= mpi_tool_pvar_count())
+		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+	name_of(pvar_index, text);
+	mpi_tool_string(text, name, name_len);
+	mpi_tool_string(text_of(pvar_index), desc, desc_len);
+	mpi_tool_int(MPI_T_VERBOSITY_USER_BASIC, verbosity);
+	mpi_tool_int(class_of(pvar_index), var_class);
+	mpi_tool_int(MPI_T_BIND_NO_OBJECT, bind);
+	mpi_tool_int(!is_counter(pvar_index), readonly);
+	mpi_tool_int(1, continuous);
+	mpi_tool_int(is_counter(pvar_index), atomic);
+	if (datatype)
+		*datatype = MPI_UNSIGNED_LONG;
+	if (enumtype)
+		*enumtype = MPI_T_ENUM_NULL;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_get_index);
+int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
+{
+	char text[NAME_MAX_];
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!name || !pvar_index)
+		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	for (int i = 0; i < mpi_tool_pvar_count(); i++) {
+		name_of(i, text);
+		if (strcmp(text, name) == 0 && class_of(i) == var_class) {
+			*pvar_index = i;
+			return mpi_tool_leave(MPI_SUCCESS);
+		}
+	}
+	return mpi_tool_leave(MPI_T_ERR_INVALID_NAME);
+}
+
+/* ---- sessions and handles ----------------------------------------------------------------------- */
+
+MPI_WEAK(MPI_T_pvar_session_create);
+int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
+{
+	struct MPI_T_pvar_session_t *s;
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!session)
+		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return mpi_tool_leave(MPI_T_ERR_MEMORY);
+	s->next = sessions;
+	sessions = s;
+	*session = s;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_session_free);
+int PMPI_T_pvar_session_free(MPI_T_pvar_session *session)
+{
+	struct MPI_T_pvar_session_t **at;
+	int rc = mpi_tool_enter();
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!session || !*(at = find_session(*session)))
+		return mpi_tool_leave(MPI_T_ERR_INVALID_SESSION);
+	end_first_session(at);
+	*session = MPI_T_PVAR_SESSION_NULL;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_handle_alloc);
+int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *obj_handle,
+			     MPI_T_pvar_handle *handle, int *count)
+{
+	struct MPI_T_pvar_handle_t *h;
+	int rc = enter(session, MPI_T_PVAR_ALL_HANDLES);
+
+	(void)obj_handle; /* no variable is bound to an object */
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (pvar_index < 0 || pvar_index >= mpi_tool_pvar_count())
+		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
+	if (!handle || !count)
+		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return mpi_tool_leave(MPI_T_ERR_MEMORY);
+	h->index = pvar_index;
+	h->next = session->handles;
+	session->handles = h;
+	*handle = h;
+	*count = 1;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_handle_free);
+int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle)
+{
+	struct MPI_T_pvar_handle_t **at, *h;
+	int rc = enter(session, MPI_T_PVAR_ALL_HANDLES);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!handle || !*(at = find_handle(session, *handle)))
+		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+	h = *at;
+	*at = h->next;
+	free(h);
+	*handle = MPI_T_PVAR_HANDLE_NULL;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+/* ---- values --------------------------------------------------------------------------------------- */
+
+/* Variables that count always are not started or stopped; with all handles they are passed over. */
+MPI_WEAK(MPI_T_pvar_start);
+int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	int rc = enter(session, handle);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	return mpi_tool_leave(handle == MPI_T_PVAR_ALL_HANDLES ? MPI_SUCCESS
+							       : MPI_T_ERR_PVAR_NO_STARTSTOP);
+}
+
+MPI_WEAK(MPI_T_pvar_stop);
+int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	return PMPI_T_pvar_start(session, handle);
+}
+
+/* As enter, for one handle and a value. */
+static int enter_value(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
+{
+	int rc = enter(session, handle);
+
+	if (rc == MPI_SUCCESS && handle == MPI_T_PVAR_ALL_HANDLES)
+		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
+	if (rc == MPI_SUCCESS && !buf)
+		return mpi_tool_leave(MPI_T_ERR_INVALID);
+	return rc;
+}
+
+MPI_WEAK(MPI_T_pvar_read);
+int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
+{
+	int rc = enter_value(session, handle, buf);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	*(uint64_t *)buf = now(handle->index) - handle->from;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_write);
+int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
+{
+	int rc = enter_value(session, handle, buf);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!is_counter(handle->index))
+		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
+	handle->from = now(handle->index) - *(const uint64_t *)buf;
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_reset);
+int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+{
+	struct MPI_T_pvar_handle_t *h;
+	int rc = enter(session, handle);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (handle != MPI_T_PVAR_ALL_HANDLES && !is_counter(handle->index))
+		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
+	for (h = session->handles; h; h = h->next) {
+		if ((handle == MPI_T_PVAR_ALL_HANDLES || h == handle) && is_counter(h->index))
+			h->from = now(h->index);
+	}
+	return mpi_tool_leave(MPI_SUCCESS);
+}
+
+MPI_WEAK(MPI_T_pvar_readreset);
+int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void *buf)
+{
+	uint64_t value;
+	int rc = enter_value(session, handle, buf);
+
+	if (rc != MPI_SUCCESS)
+		return rc;
+	if (!is_counter(handle->index))
+		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
+	value = now(handle->index);
+	*(uint64_t *)buf = value - handle->from;
+	handle->from = value;
+	return mpi_tool_leave(MPI_SUCCESS);
+}

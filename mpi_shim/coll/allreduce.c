@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Allreduce. Started and ended in calls of their own, among few ranks: straight to all. Short vectors: recursive
+ * doubling, or a tree up and down where processors are short. Long ones: Rabenseifner's algorithm, in which the ranks
+ * halve the vector among them until each has the result of one part, and put the parts together again.
+ *
+ * All ranks get the same bits. Where two ranks compute one partial result, both take the lower ranks'
+ * as left operand; this also keeps the order that operations which do not commute need.
+ */
+#include "mpi_shim/coll/parts.h"
+#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/core/error.h"
+
+/* Vectors there is room for: from as many ranks each can have one. */
+#define LINEAR_RANKS 32
+
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
+
+/* By messages, between two ranks on one node, longer ones go to one of them and back: both copy each message. */
+#define ROOT_BYTES (256 << 10)
+
+static void doubling(struct mpi_work *w, const struct mpi_fold *f)
+{
+	for (int bit = 1; bit < f->power && f->rank >= 0; bit *= 2) {
+		int partner = mpi_fold_worker(f, f->rank ^ bit);
+
+		mpi_plan_sendrecv(w->plan, w->mine, w->count, w->type, partner, w->theirs, w->count,
+				  w->type, partner, w->comm);
+		if (f->rank & bit) {
+			mpi_plan_apply(w->plan, w->op, w->theirs, w->mine, w->count, w->type);
+		} else {
+			char *result = w->theirs;
+
+			mpi_plan_apply(w->plan, w->op, w->mine, result, w->count, w->type);
+			w->theirs = w->mine;
+			w->mine = result;
+		}
+	}
+}
+
+/* From each worker's part to the whole vector on all of them. */
+static void gathering(struct mpi_work *w, const struct mpi_fold *f)
+{
+	for (int bit = 1; bit < f->power; bit *= 2) {
+		int partner = mpi_fold_worker(f, f->rank ^ bit);
+		int have = f->rank & -bit, want = have ^ bit;
+		MPI_Count have_at = mpi_part(w, f, have), want_at = mpi_part(w, f, want);
+
+		mpi_plan_sendrecv(w->plan, mpi_element(w, w->mine, have_at),
+				  mpi_part(w, f, have + bit) - have_at, w->type, partner,
+				  mpi_element(w, w->mine, want_at),
+				  mpi_part(w, f, want + bit) - want_at, w->type, partner, w->comm);
+	}
+}
+
+static void all_work(struct mpi_work *w, bool parts)
+{
+	struct mpi_fold f = mpi_fold_of(w->comm);
+
+	mpi_fold_in(w, &f);
+	if (f.rank >= 0 && parts) {
+		mpi_halving(w, &f);
+		gathering(w, &f);
+	} else if (f.rank >= 0) {
+		doubling(w, &f);
+	}
+	mpi_fold_out(w, &f);
+}
+
+/* Each rank's vector to all, who work in the order of ranks from the last one down. */
+static int linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count count,
+		  struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
+{
+	int n = comm->size;
+	char *in[LINEAR_RANKS] = { NULL };
+
+	for (int i = 0; i < n; i++) {
+		in[i] = mpi_plan_typed(p, count, type);
+		if (!in[i])
+			return MPI_ERR_NO_MEM;
+	}
+	mpi_plan_copy(p, mine, count, type, in[comm->rank], count, type);
+	for (int i = 0; i < n; i++)
+		if (i != comm->rank)
+			mpi_plan_recv(p, in[i], count, type, i, comm);
+	for (int i = 0; i < n; i++)
+		if (i != comm->rank)
+			mpi_plan_send(p, in[comm->rank], count, type, i, comm);
+	mpi_plan_wait(p);
+	for (int i = n - 2; i >= 0; i--)
+		mpi_plan_apply(p, op, in[i], in[n - 1], count, type);
+	mpi_plan_copy(p, in[n - 1], count, type, recvbuf, count, type);
+	return MPI_SUCCESS;
+}
+
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
+			     const struct mpi_op *op, const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(ALLREDUCE, DOUBLING) | BASE_COLL_BIT(ALLREDUCE, ROOT);
+	enum base_coll best = BASE_COLL_ALLREDUCE_DOUBLING;
+
+	if (mpi_coll_divisible(count, op, comm))
+		can |= BASE_COLL_BIT(ALLREDUCE, PARTS);
+	if (comm->size <= LINEAR_RANKS)
+		can |= BASE_COLL_BIT(ALLREDUCE, LINEAR);
+	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
+		best = BASE_COLL_ALLREDUCE_LINEAR;
+	else if (comm->size == 2 && mpi_coll_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
+		best = BASE_COLL_ALLREDUCE_ROOT;
+	else if (mpi_coll_in_parts(count, type, op, comm))
+		best = BASE_COLL_ALLREDUCE_PARTS;
+	else if (comm->size > 2 && mpi_coll_crowded())
+		best = BASE_COLL_ALLREDUCE_ROOT;
+	return mpi_coll_choose(can, best);
+}
+
+int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
+{
+	struct mpi_work w = {
+		.plan = p, .mine = recvbuf, .count = count, .type = type, .op = op, .comm = comm
+	};
+	enum base_coll c = BASE_COLL_ALLREDUCE_DOUBLING;
+	int rc;
+
+	if (count == 0)
+		return MPI_SUCCESS;
+	if (comm->size > 1)
+		c = choose(p, count, type, op, comm);
+	if (c == BASE_COLL_ALLREDUCE_LINEAR)
+		return linear(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type,
+			      op, comm);
+	if (c == BASE_COLL_ALLREDUCE_ROOT) {
+		if (sendbuf == MPI_IN_PLACE && comm->rank != 0)
+			sendbuf = recvbuf;
+		rc = mpi_intra_reduce(p, sendbuf, recvbuf, count, type, op, 0, comm);
+		return rc ? rc : mpi_intra_bcast(p, recvbuf, count, type, 0, comm);
+	}
+	if (sendbuf != MPI_IN_PLACE)
+		mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
+	if (comm->size == 1)
+		return MPI_SUCCESS;
+	w.theirs = mpi_plan_typed(p, count, type);
+	if (!w.theirs)
+		return MPI_ERR_NO_MEM;
+	all_work(&w, c == BASE_COLL_ALLREDUCE_PARTS);
+	if (w.mine != recvbuf)
+		mpi_plan_copy(p, w.mine, count, type, recvbuf, count, type);
+	return MPI_SUCCESS;
+}
+
+/* Two ranks read what the other has. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count count,
+		       struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, int *rc)
+{
+	struct mpi_hub *hub =
+		mpi_hub_folds_either_way(type, op)
+			? mpi_hub_for_taking(p, BASE_COLL_ALLREDUCE_READ, comm, count * type->size,
+					     MPI_HUB_TAKE_BYTES, INT64_MAX)
+			: NULL;
+
+	return hub && mpi_hub_read_allreduce(p, hub, in, out, count, type, op, rc);
+}
+
+int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		       struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
+{
+	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
+	int rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
+	struct mpi_hub *hub;
+
+	if (!rc && !in_place)
+		rc = mpi_coll_check(sendbuf, count, datatype, "sendbuf");
+	if (!rc && !in_place)
+		rc = mpi_coll_check_alias(sendbuf, count, datatype, recvbuf, count, datatype);
+	if (!rc)
+		rc = mpi_op_check(op, datatype);
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_ALLREDUCE, MPI_CALL_ANY_ROOT, op,
+		       mpi_coll_bytes(count, datatype));
+	if (comm->inter)
+		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
+	if (by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op, comm, &rc))
+		return rc;
+	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
+			     NODES_BYTES);
+	if (hub && in_place)
+		sendbuf = recvbuf;
+	if (hub && mpi_hub_nodes(hub) > 1)
+		return mpi_nodes_allreduce(p, hub, sendbuf, recvbuf, count, datatype, op);
+	if (hub)
+		return mpi_hub_allreduce(hub, sendbuf, recvbuf, count, datatype, op);
+	return mpi_intra_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Barrier by messages. With a processor for every rank: dissemination, ceil(log2 P) rounds in which each
+ * rank sends one message. With fewer processors every message costs a switch of processes: then a tree
+ * up and down, 2(P - 1) messages in all.
+ */
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
+
+static void dissemination(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	int n = comm->size;
+
+	for (int step = 1; step < n; step *= 2)
+		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), (comm->rank + step) % n, NULL, 0,
+				  mpi_bytes(), (comm->rank - step + n) % n, comm);
+}
+
+static void tree(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	struct mpi_tree t;
+
+	mpi_tree_make(&t, 0, MPI_TREE_BRANCHES, comm);
+	for (int i = 0; i < t.n; i++)
+		mpi_plan_recv(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
+	if (t.parent >= 0)
+		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), t.parent, NULL, 0, mpi_bytes(), t.parent,
+				  comm);
+	for (int i = t.n - 1; i >= 0; i--)
+		mpi_plan_send(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
+}
+
+static void linear(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	for (int i = 1; i < comm->size; i++)
+		mpi_plan_recv(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+	for (int i = 1; i < comm->size; i++)
+		mpi_plan_send(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+	mpi_plan_wait(p);
+}
+
+void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(BARRIER, TREE) | BASE_COLL_BIT(BARRIER, DISSEMINATION) |
+		       BASE_COLL_BIT(BARRIER, LINEAR);
+	enum base_coll best = BASE_COLL_BARRIER_DISSEMINATION;
+
+	if (mpi_coll_directly(p, comm, 0))
+		best = BASE_COLL_BARRIER_LINEAR;
+	else if (mpi_coll_crowded() && comm->size > 2)
+		best = BASE_COLL_BARRIER_TREE;
+	switch (mpi_coll_choose(can, best)) {
+	case BASE_COLL_BARRIER_LINEAR:
+		linear(p, comm);
+		break;
+	case BASE_COLL_BARRIER_TREE:
+		tree(p, comm);
+		break;
+	default:
+		dissemination(p, comm);
+		break;
+	}
+}
+
+int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	struct mpi_hub *hub;
+
+	mpi_calls_tell(p, comm, MPI_CALL_BARRIER, MPI_CALL_ANY_ROOT, NULL, 0);
+	hub = mpi_hub_for_barrier(p, comm);
+	if (hub)
+		return mpi_hub_barrier(hub);
+	if (comm->inter)
+		mpi_inter_barrier(p, comm);
+	else
+		mpi_intra_barrier(p, comm);
+	return MPI_SUCCESS;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Bcast by messages. Short ones go down a tree. Long ones are scattered down the tree and gathered
+ * round a ring (van de Geijn): each rank then sends and receives about twice the message, however many
+ * ranks there are. Data with gaps are packed once, at the root.
+ */
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
+
+/* From here on the scatter and the ring pay, if there are at least so many ranks. */
+#define LONG_BYTES (256 << 10)
+#define LONG_RANKS 8
+
+/* Without messages in short pieces up to here, where each rank has a processor. Of two ranks only the first piece is
+ * short: the other rank begins soon, and then both copy at the same time. */
+#define PIPE_BYTES  (128 << 10)
+#define FIRST_BYTES (32 << 10)
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
+
+/* Rank `relative` places after the root. */
+static int at(const struct mpi_comm *comm, int root, int relative)
+{
+	return (int)(((long)root + relative) % comm->size);
+}
+
+static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int branches,
+		 struct mpi_comm *comm)
+{
+	struct mpi_tree t;
+
+	mpi_tree_make(&t, root, branches, comm);
+	if (t.parent >= 0) {
+		mpi_plan_recv(p, data, bytes, mpi_bytes(), t.parent, comm);
+		mpi_plan_wait(p);
+	}
+	/* the child with the most ranks below it first */
+	for (int i = t.n - 1; i >= 0; i--)
+		mpi_plan_send(p, data, bytes, mpi_bytes(), t.child[i], comm);
+	mpi_plan_wait(p);
+}
+
+/* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
+static MPI_Count part(MPI_Count bytes, int relative, const struct mpi_comm *comm)
+{
+	MPI_Count each = (bytes + comm->size - 1) / comm->size;
+	MPI_Count begin = each * relative;
+
+	return begin < bytes ? begin : bytes;
+}
+
+/* Down the tree: each rank gets the parts of itself and of the ranks below it. */
+static void scatter(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
+		    struct mpi_comm *comm)
+{
+	int relative = at(comm, comm->size - root, comm->rank);
+	MPI_Count begin, end;
+	int bit = 1;
+
+	while (!(relative & bit) && bit < comm->size)
+		bit *= 2;
+	if (relative) {
+		begin = part(bytes, relative, comm);
+		end = part(bytes, relative + bit, comm);
+		mpi_plan_recv(p, data + begin, end - begin, mpi_bytes(),
+			      at(comm, root, relative - bit), comm);
+		mpi_plan_wait(p);
+	}
+	while ((bit /= 2) > 0) {
+		if (relative + bit >= comm->size)
+			continue;
+		begin = part(bytes, relative + bit, comm);
+		end = part(bytes, relative + 2 * bit, comm);
+		mpi_plan_send(p, data + begin, end - begin, mpi_bytes(),
+			      at(comm, root, relative + bit), comm);
+	}
+	mpi_plan_wait(p);
+}
+
+static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+{
+	int relative = at(comm, comm->size - root, comm->rank);
+	int right = at(comm, comm->rank, 1), left = at(comm, comm->rank, comm->size - 1);
+
+	for (int i = 0; i < comm->size - 1; i++) {
+		int mine = at(comm, relative, comm->size - i);
+		int theirs = at(comm, relative, comm->size - i - 1);
+		MPI_Count m = part(bytes, mine, comm), t = part(bytes, theirs, comm);
+
+		mpi_plan_sendrecv(p, data + m, part(bytes, mine + 1, comm) - m, mpi_bytes(), right,
+				  data + t, part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
+				  comm);
+	}
+}
+
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
+{
+	enum base_coll best = BASE_COLL_BCAST_BINOMIAL;
+
+	if (mpi_coll_crowded() || mpi_coll_directly(p, comm, bytes))
+		best = BASE_COLL_BCAST_TREE;
+	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
+		best = BASE_COLL_BCAST_RING;
+	return mpi_coll_choose(BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(BCAST, TREE) |
+				       BASE_COLL_BIT(BCAST, RING),
+			       best);
+}
+
+int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
+		    struct mpi_comm *comm)
+{
+	struct mpi_packed k;
+	int rc;
+
+	if (comm->size == 1 || count == 0 || type->size == 0)
+		return MPI_SUCCESS;
+	rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
+	if (rc)
+		return rc;
+	switch (choose(p, k.bytes, comm)) {
+	case BASE_COLL_BCAST_RING:
+		scatter(p, k.data, k.bytes, root, comm);
+		ring(p, k.data, k.bytes, root, comm);
+		break;
+	case BASE_COLL_BCAST_TREE:
+		tree(p, k.data, k.bytes, root, MPI_TREE_BRANCHES, comm);
+		break;
+	default:
+		tree(p, k.data, k.bytes, root, 2, comm);
+		break;
+	}
+	if (comm->rank != root)
+		mpi_packed_store(p, &k, buf, count, type);
+	return MPI_SUCCESS;
+}
+
+static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
+		  struct mpi_type *type, int root, struct mpi_comm *comm)
+{
+	MPI_Count most = MPI_HUB_LONG;
+	struct mpi_packed k;
+	int rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
+
+	if (rc)
+		return rc;
+	rc = p->rc;
+	/* short pieces: what is copied in is copied out at the same time; but each costs waits for each other */
+	if (!mpi_hub_crowded(hub) && comm->size == 2)
+		most = FIRST_BYTES;
+	else if (!mpi_hub_crowded(hub) && k.bytes <= PIPE_BYTES)
+		most = MPI_HUB_BYTES;
+	if (mpi_hub_nodes(hub) > 1)
+		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);
+	else
+		for (MPI_Count n, i = 0; i < k.bytes; i += n) {
+			n = k.bytes - i < most ? k.bytes - i : most;
+			rc = mpi_hub_bcast(hub, rc, k.data + i, (size_t)n, root);
+			if (comm->size == 2)
+				most = MPI_HUB_LONG;
+		}
+	if (!rc && comm->rank != root)
+		mpi_packed_store(p, &k, buf, count, type);
+	return rc;
+}
+
+/* Two ranks copy a half each. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
+{
+	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes,
+						 MPI_HUB_TWO_BYTES, MPI_HUB_BCAST_MOST);
+	struct mpi_packed k;
+
+	if (!hub)
+		return false;
+	/* with an error, too: the other one counts on us */
+	mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
+	if (!mpi_hub_read_bcast(p, hub, k.data, (size_t)bytes, root, rc))
+		return false;
+	if (!*rc && comm->rank != root)
+		mpi_packed_store(p, &k, buf, count, type);
+	return true;
+}
+
+int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi_type *datatype,
+		   int root, struct mpi_comm *comm)
+{
+	int rc = mpi_coll_check_root(root, comm);
+	struct mpi_hub *hub;
+	MPI_Count bytes;
+
+	if (!rc && root != MPI_PROC_NULL)
+		rc = mpi_coll_check(buffer, count, datatype, "buffer");
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_BCAST, root, NULL,
+		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
+	if (comm->inter)
+		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
+	if (__builtin_mul_overflow(count, datatype->size, &bytes))
+		bytes = 0;
+	if (by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
+		return rc;
+	hub = bytes ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
+				  comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
+		    : NULL;
+	if (hub)
+		return by_hub(p, hub, buffer, count, datatype, root, comm);
+	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Reductions whose work is divided among the ranks: what MPI_Reduce, MPI_Allreduce and MPI_Reduce_scatter
+ * have in common.
+ */
+#ifndef MPI_SHIM_COLL_PARTS_H
+#define MPI_SHIM_COLL_PARTS_H
+
+#include "mpi_shim/coll/coll_impl.h"
+
+/*
+ * The largest power of two of ranks does the work. Of the first 2 * rest ranks the even ones give their
+ * vector to the odd one above them before, and get the result after.
+ */
+struct mpi_fold {
+	int power, rest;
+	int rank; /* among the workers; -1: not one */
+};
+
+struct mpi_fold mpi_fold_of(const struct mpi_comm *comm);
+
+/* The rank of a worker. */
+static inline int mpi_fold_worker(const struct mpi_fold *f, int i)
+{
+	return i < f->rest ? 2 * i + 1 : i + f->rest;
+}
+
+/* A reduction under way: the vector here, and room for another's. */
+struct mpi_work {
+	struct mpi_plan *plan;
+	char *mine, *theirs;
+	MPI_Count count;
+	const MPI_Count
+		*begin; /* where each worker's part begins, and the end; NULL: equal parts */
+	struct mpi_type *type;
+	struct mpi_op *op;
+	struct mpi_comm *comm;
+};
+
+/* The first element of worker i's part. */
+static inline MPI_Count mpi_part(const struct mpi_work *w, const struct mpi_fold *f, int i)
+{
+	MPI_Count each = w->count / f->power, more = w->count % f->power;
+
+	if (w->begin)
+		return w->begin[i];
+	return each * i + (i < more ? i : more);
+}
+
+static inline char *mpi_element(const struct mpi_work *w, char *base, MPI_Count i)
+{
+	return base + i * w->type->extent;
+}
+
+/* Before: the vectors of the others to the workers; after: the whole result to the others. */
+void mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f);
+void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f);
+/* On the workers. Afterwards worker i has the result of its part. Commutative operations only. */
+void mpi_halving(struct mpi_work *w, const struct mpi_fold *f);
+
+#endif

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The steps of plans, and how they are carried out: see plan.h. plan_memory.c has their buffers.
+ */
+#include "mpi_shim/coll/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/coll/coll.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/pt2pt/p2p.h"
+#include "mpi_shim/coll/plan_memory.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/pt2pt/start.h"
+
+enum kind { SEND, RECV, WAIT, COPY, APPLY, PACK, UNPACK };
+
+/* One step; which of the fields mean something follows from the kind. */
+struct mpi_act {
+	uint8_t kind;
+	int peer;
+	struct mpi_comm *comm;
+	const void *from;
+	void *to;
+	MPI_Count count, to_count;
+	struct mpi_type *type, *to_type;
+	struct mpi_op *op;
+};
+
+void mpi_plan_note(struct mpi_plan *p, int rc)
+{
+	if (!rc)
+		return;
+	if (p->comm && (rc == MPI_ERR_PROC_ABORTED || p->comm->calls.found))
+		p->lost = p->gone = p->comm->lost = true;
+	if (p->rc)
+		return;
+	p->rc = rc;
+	if (p->request)
+		mpi_request_fail(p->request, rc, "%s", mpi_fail_text());
+}
+
+/* ---- messages under way ----------------------------------------------------------------------------- */
+
+void mpi_plan_lose(struct mpi_plan *p, int rc)
+{
+	mpi_plan_note(p, rc);
+	p->lost = true;
+}
+
+/* It is over. */
+static void finish(struct mpi_plan *p, struct mpi_request *r)
+{
+	const bool receives = r->kind == MPI_REQ_RECV;
+	int rc;
+
+	if (__builtin_expect(r->differs, 0))
+		mpi_plan_note(p, mpi_calls_refuse(p->comm ? p->comm : r->comm, r));
+
+	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
+		r->error = MPI_SUCCESS; /* there was no room for what came */
+	r->whole = NULL;                /* else it would be looked at for what it owns */
+	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
+	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
+		mpi_plan_lose(p, rc);
+	else
+		mpi_plan_note(p, rc);
+}
+
+/* Room for one more; there is always some left when memory runs out: the rest is waited for. */
+static void make_room(struct mpi_plan *p)
+{
+	int room = 2 * p->open_room;
+	struct mpi_request **more;
+
+	if (p->opens < p->open_room)
+		return;
+	more = malloc((size_t)room * sizeof(*more));
+	if (!more) {
+		mpi_plan_note(p, mpi_fail_memory("a collective with so many messages at once"));
+		while (p->opens > 0) {
+			struct mpi_request *r = p->open[--p->opens];
+
+			mpi_request_wait(r);
+			finish(p, r);
+		}
+		return;
+	}
+	memcpy(more, p->open, (size_t)p->opens * sizeof(*more));
+	if (p->open != p->few)
+		free(p->open);
+	p->open = more;
+	p->open_room = room;
+}
+
+static int start_message(const struct mpi_plan *p, const struct mpi_act *a, struct mpi_request **r)
+{
+	enum mpi_send_mode mode = p->lost ? MPI_SEND_LACKING : MPI_SEND_STANDARD;
+	/* of what there is no room for nothing is received, however long it is */
+	const uint64_t mark = p->lost ? p->mark & ~(uint64_t)MPI_MARK_EXACT : p->mark;
+
+	if (a->kind == RECV)
+		return mpi_start_recv(a->to, a->count, a->type, a->peer, p->tag, a->comm,
+				      mark | (a->comm->context + 1), r);
+	return mpi_start_send(a->from, a->count, a->type, a->peer, p->tag, a->comm,
+			      mark | (a->comm->context + 1), mode, r);
+}
+
+/* A rank of the communicator has died, or ranks disagree. */
+static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
+{
+	int rc;
+
+	if (!mpi_comm_lost(p->comm))
+		return MPI_SUCCESS;
+	rc = mpi_fail_lost(p->comm);
+	mpi_plan_note(p, rc);
+	return rc;
+}
+
+/* Where there is no memory even for the request of an empty one, which a receive always has, and a send that does not
+ * go at once, it is left out, and its other side waits for it. */
+static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
+{
+	struct mpi_act empty = { .kind = a->kind, .peer = a->peer, .comm = a->comm };
+	struct mpi_request *r = NULL;
+	int rc = MPI_ERR_NO_MEM;
+
+	/* it may be known since the plan began: what came then for a collective inside this one is
+	 * not for it */
+	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_out(p))
+		return;
+	make_room(p);
+	if (!p->lost)
+		rc = start_message(p, a, &r);
+	if (rc == MPI_ERR_NO_MEM) {
+		mpi_plan_lose(p, rc);
+		empty.from = empty.to = p->small;
+		empty.type = mpi_type_of(MPI_BYTE);
+		rc = start_message(p, &empty, &r);
+	}
+	mpi_plan_note(p, rc);
+	if (!rc && r != &mpi_request_sent) {
+		r->whole = p->comm;
+		p->open[p->opens++] = r;
+	}
+}
+
+/* All that is under way has ended, or with `block` will have. */
+static bool ended(struct mpi_plan *p, bool block)
+{
+	for (int i = 0; i < p->opens; i++) {
+		if (block)
+			mpi_request_wait(p->open[i]);
+		else if (!p->open[i]->done)
+			return false;
+	}
+	for (int i = 0; i < p->opens; i++)
+		finish(p, p->open[i]);
+	p->opens = 0;
+	return true;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------------- */
+
+static void do_act(struct mpi_plan *p, const struct mpi_act *a)
+{
+	if (p->lost && (p->gone || (a->kind != SEND && a->kind != RECV)))
+		return;
+	switch (a->kind) {
+	case SEND:
+	case RECV:
+		begin_message(p, a);
+		break;
+	case COPY:
+		mpi_plan_note(p, mpi_type_copy(a->from, a->count, a->type, a->to, a->to_count,
+					       a->to_type));
+		break;
+	case APPLY:
+		mpi_plan_note(p, mpi_op_apply(a->op, a->from, a->to, a->count, a->type));
+		break;
+	case PACK:
+		mpi_type_pack_bytes(a->type, a->from, a->count, 0, a->to,
+				    (size_t)(a->count * a->type->size));
+		break;
+	case UNPACK:
+		mpi_type_unpack_bytes(a->type, a->to, a->count, 0, a->from,
+				      (size_t)(a->count * a->type->size));
+		break;
+	default:
+		break;
+	}
+}
+
+static void keep(void *object)
+{
+	if (object)
+		mpi_object_keep(object);
+}
+
+static void write_down(struct mpi_plan *p, const struct mpi_act *a)
+{
+	if (p->acts == p->room) {
+		int room = p->room ? 2 * p->room : 32;
+		struct mpi_act *more = realloc(p->act, (size_t)room * sizeof(*more));
+
+		if (!more) {
+			mpi_plan_note(p, mpi_fail_memory("the steps of a collective"));
+			return;
+		}
+		p->act = more;
+		p->room = room;
+	}
+	p->act[p->acts++] = *a;
+	keep(a->type);
+	keep(a->to_type);
+	keep(a->op);
+	keep(a->comm);
+}
+
+static void step(struct mpi_plan *p, const struct mpi_act *a)
+{
+	if (p->now)
+		do_act(p, a);
+	else
+		write_down(p, a);
+}
+
+void mpi_plan_send(struct mpi_plan *p, const void *buf, MPI_Count count, struct mpi_type *type,
+		   int dest, struct mpi_comm *comm)
+{
+	step(p, &(struct mpi_act){ .kind = SEND,
+				   .peer = dest,
+				   .comm = comm,
+				   .from = buf,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_recv(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+		   int source, struct mpi_comm *comm)
+{
+	step(p, &(struct mpi_act){ .kind = RECV,
+				   .peer = source,
+				   .comm = comm,
+				   .to = buf,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_wait(struct mpi_plan *p)
+{
+	if (p->now)
+		ended(p, true);
+	else
+		write_down(p, &(struct mpi_act){ .kind = WAIT });
+}
+
+void mpi_plan_sendrecv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		       struct mpi_type *sendtype, int dest, void *recvbuf, MPI_Count recvcount,
+		       struct mpi_type *recvtype, int source, struct mpi_comm *comm)
+{
+	mpi_plan_recv(p, recvbuf, recvcount, recvtype, source, comm);
+	mpi_plan_send(p, sendbuf, sendcount, sendtype, dest, comm);
+	mpi_plan_wait(p);
+}
+
+void mpi_plan_copy(struct mpi_plan *p, const void *from, MPI_Count from_count,
+		   struct mpi_type *from_type, void *to, MPI_Count to_count,
+		   struct mpi_type *to_type)
+{
+	step(p, &(struct mpi_act){ .kind = COPY,
+				   .from = from,
+				   .to = to,
+				   .count = from_count,
+				   .to_count = to_count,
+				   .type = from_type,
+				   .to_type = to_type });
+}
+
+void mpi_plan_apply(struct mpi_plan *p, struct mpi_op *op, const void *in, void *inout,
+		    MPI_Count count, struct mpi_type *type)
+{
+	step(p, &(struct mpi_act){ .kind = APPLY,
+				   .op = op,
+				   .from = in,
+				   .to = inout,
+				   .count = count,
+				   .type = type });
+}
+
+void mpi_plan_pack(struct mpi_plan *p, struct mpi_type *type, const void *buf, MPI_Count count,
+		   void *data)
+{
+	step(p, &(struct mpi_act){
+			.kind = PACK, .from = buf, .to = data, .count = count, .type = type });
+}
+
+void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_Count count,
+		     const void *data)
+{
+	step(p, &(struct mpi_act){
+			.kind = UNPACK, .from = data, .to = buf, .count = count, .type = type });
+}
+
+/* ---- carrying out ------------------------------------------------------------------------------------- */
+
+/* Where it would begin something. */
+static inline int look(struct mpi_plan *p)
+{
+	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_out(p)
+									: MPI_SUCCESS;
+}
+
+/* As far as it goes without waiting; true: to the end. */
+static bool go_on(struct mpi_plan *p)
+{
+	if (!p->gone)
+		look(p);
+	for (; p->at < p->acts; p->at++) {
+		if (p->act[p->at].kind != WAIT)
+			do_act(p, &p->act[p->at]);
+		else if (!ended(p, false))
+			return false;
+	}
+	return ended(p, false);
+}
+
+static bool run(struct mpi_steps *s)
+{
+	struct mpi_plan *p = (struct mpi_plan *)s;
+	struct mpi_request *r = p->request;
+
+	if (!go_on(p))
+		return false;
+	if (!r->persistent) {
+		r->plan = NULL;
+		mpi_plan_free(p);
+	}
+	mpi_request_done(r);
+	return true;
+}
+
+static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
+{
+	p->now = now;
+	p->lost = p->gone = false;
+	p->comm = comm;
+	p->tag = tag;
+	p->mark = 0;
+	p->rc = MPI_SUCCESS;
+	p->request = NULL;
+	p->act = NULL;
+	p->acts = p->room = p->at = 0;
+	p->open = p->few;
+	p->opens = 0;
+	p->open_room = MPI_PLAN_FEW;
+	mpi_plan_memory_init(p);
+}
+
+int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm)
+{
+	init(p, comm, MPI_TAG_BLOCKING, true);
+	return look(p);
+}
+
+void mpi_plan_begin_last(struct mpi_plan *p)
+{
+	init(p, NULL, MPI_TAG_LAST, true);
+}
+
+int mpi_plan_end(struct mpi_plan *p, int rc)
+{
+	if (p->opens)
+		ended(p, true);
+	if (p->open != p->few)
+		free(p->open);
+	mpi_plan_memory_fini(p);
+	if (rc)
+		mpi_plan_note(p, rc); /* from a hub, it is for the next ones as well */
+	return rc ? rc : p->rc;
+}
+
+struct mpi_plan *mpi_plan_new(struct mpi_comm *comm)
+{
+	struct mpi_plan *p = aligned_alloc(64, sizeof(*p));
+
+	if (!p) {
+		mpi_fail_memory("a collective");
+		return NULL;
+	}
+	init(p, comm, MPI_TAG_PLANS + (int)(comm->plans++ & MPI_TAG_PLANS_MASK), false);
+	p->steps.run = run;
+	mpi_object_keep(comm);
+	return p;
+}
+
+void mpi_plan_free(struct mpi_plan *p)
+{
+	for (int i = 0; i < p->acts; i++) {
+		mpi_object_release(p->act[i].type);
+		mpi_object_release(p->act[i].to_type);
+		mpi_object_release(p->act[i].op);
+		mpi_object_release(p->act[i].comm);
+	}
+	free(p->act);
+	if (p->open != p->few)
+		free(p->open);
+	mpi_plan_memory_fini(p);
+	mpi_object_release(p->comm);
+	free(p);
+}
+
+/* The request of a plan that is made. */
+static int with_request(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	struct mpi_request *r;
+
+	if (!rc)
+		rc = p->rc;
+	r = rc ? NULL : mpi_request_new(MPI_REQ_STEPS);
+	if (!r) {
+		mpi_plan_free(p);
+		return rc ? rc : MPI_ERR_NO_MEM;
+	}
+	r->comm = mpi_object_keep(p->comm);
+	r->plan = p;
+	p->request = r;
+	*request = r;
+	return MPI_SUCCESS;
+}
+
+int mpi_plan_start(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	rc = with_request(p, rc, request);
+	if (!rc)
+		mpi_steps_start(&p->steps);
+	return rc;
+}
+
+int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request)
+{
+	rc = with_request(p, rc, request);
+	if (!rc)
+		p->request->persistent = p->request->done = true;
+	return rc;
+}
+
+int mpi_plan_launch(struct mpi_plan *p)
+{
+	p->at = 0;
+	p->lost = p->gone = false;
+	p->rc = MPI_SUCCESS;
+	p->request->done = false;
+	p->request->error = MPI_SUCCESS;
+	mpi_steps_start(&p->steps);
+	return MPI_SUCCESS;
+}

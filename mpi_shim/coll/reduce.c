@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations are, where each rank has a
+ * processor, reduced in parts by all ranks (parts.h) and collected by the root.
+ */
+#include "mpi_shim/coll/parts.h"
+#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/core/error.h"
+
+/* Vectors of all children of a rank together: up to here they are received at once. */
+#define TOGETHER_BYTES (32 << 10)
+/* Up to here the fewest messages are best, where processors are short. */
+#define TREE_BYTES_CROWDED (32 << 10)
+
+/* On two levels up to here. */
+#define NODES_BYTES (1 << 20)
+
+#define BATCH 64 /* receives that the root posts at a time */
+
+/* The partial result of the ranks from this one upwards. */
+struct partial {
+	struct mpi_plan *plan;
+	const void *at; /* where it is now: the send buffer, target or spare */
+	void *target;   /* where it is wanted; NULL: not made yet */
+	void *spare;
+	MPI_Count count;
+	struct mpi_type *type;
+	struct mpi_op *op;
+	struct mpi_comm *comm;
+};
+
+static void *room(struct partial *p, void **buf)
+{
+	if (!*buf)
+		*buf = mpi_plan_typed(p->plan, p->count, p->type);
+	return *buf;
+}
+
+/* Receives what the ranks above have, and joins it to the right of what is here. */
+static int join(struct partial *p, int child)
+{
+	bool here = p->at == p->target && p->target;
+	void *in = here ? room(p, &p->spare) : room(p, &p->target);
+
+	if (!in)
+		return MPI_ERR_NO_MEM;
+	mpi_plan_recv(p->plan, in, p->count, p->type, child, p->comm);
+	mpi_plan_wait(p->plan);
+	if (here && p->op->commutative) {
+		mpi_plan_apply(p->plan, p->op, in, p->target, p->count, p->type);
+		return MPI_SUCCESS;
+	}
+	mpi_plan_apply(p->plan, p->op, p->at, in, p->count, p->type);
+	p->at = in;
+	return MPI_SUCCESS;
+}
+
+/* Whether the vectors of n children are short. A datatype's elements may be longer than its extent. */
+static bool together(MPI_Count count, const struct mpi_type *type, int n)
+{
+	MPI_Aint each = type->extent < 0 ? -type->extent : type->extent;
+
+	if (each < type->true_extent)
+		each = type->true_extent;
+	return each == 0 || count <= TOGETHER_BYTES / each / n;
+}
+
+/* The vectors of all children at once: one wait instead of several. */
+static int join_all(struct partial *p, const struct mpi_tree *t)
+{
+	char *in[MPI_TREE_CHILDREN];
+
+	for (int i = 0; i < t->n; i++) {
+		/* the last one is where the result will be */
+		if (i == t->n - 1 && p->target && p->at != p->target)
+			in[i] = p->target;
+		else
+			in[i] = mpi_plan_typed(p->plan, p->count, p->type);
+		if (!in[i])
+			return MPI_ERR_NO_MEM;
+	}
+	for (int i = 0; i < t->n; i++)
+		mpi_plan_recv(p->plan, in[i], p->count, p->type, t->child[i], p->comm);
+	mpi_plan_wait(p->plan);
+	for (int i = 0; i < t->n; i++) {
+		mpi_plan_apply(p->plan, p->op, p->at, in[i], p->count, p->type);
+		p->at = in[i];
+	}
+	return MPI_SUCCESS;
+}
+
+/* Up the tree to `root`. The order of ranks is kept if the root is 0. */
+static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_Count count,
+		struct mpi_type *type, struct mpi_op *op, int root, int branches,
+		struct mpi_comm *comm)
+{
+	struct mpi_tree t;
+	struct partial p = { .plan = plan,
+			     .at = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
+			     .count = count,
+			     .type = type,
+			     .op = op,
+			     .comm = comm };
+	int rc = MPI_SUCCESS;
+
+	mpi_tree_make(&t, root, branches, comm);
+	p.target = t.parent < 0 ? recvbuf : NULL;
+	if (t.n > 0 && together(count, type, t.n))
+		rc = join_all(&p, &t);
+	else
+		for (int i = 0; i < t.n && !rc; i++)
+			rc = join(&p, t.child[i]);
+	if (rc)
+		return rc;
+	if (t.parent >= 0) {
+		mpi_plan_send(plan, p.at, count, type, t.parent, comm);
+		mpi_plan_wait(plan);
+	} else if (p.at != recvbuf) {
+		mpi_plan_copy(plan, p.at, count, type, recvbuf, count, type);
+	}
+	return MPI_SUCCESS;
+}
+
+/* The order of ranks has rank 0 at its beginning: the result is made there and sent on. */
+static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		   struct mpi_type *type, struct mpi_op *op, int root, int branches,
+		   struct mpi_comm *comm)
+{
+	const void *from = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
+	char *result = NULL;
+	int rc;
+
+	if (comm->rank == 0) {
+		result = mpi_plan_typed(p, count, type);
+		if (!result)
+			return MPI_ERR_NO_MEM;
+	}
+	rc = tree(p, from, result, count, type, op, 0, branches, comm);
+	if (comm->rank == 0)
+		mpi_plan_send(p, result, count, type, root, comm);
+	else if (comm->rank == root)
+		mpi_plan_recv(p, recvbuf, count, type, 0, comm);
+	mpi_plan_wait(p);
+	return rc;
+}
+
+/* ---- in parts ----------------------------------------------------------------------------------- */
+
+/* To the root, which may be no worker itself, a part from each. */
+static void collect(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
+{
+	int posted = 0;
+
+	for (int i = 0; i < f->power; i++) {
+		MPI_Count at = mpi_part(w, f, i), n = mpi_part(w, f, i + 1) - at;
+
+		if (w->comm->rank != root) {
+			if (i == f->rank)
+				mpi_plan_send(w->plan, mpi_element(w, w->mine, at), n, w->type,
+					      root, w->comm);
+			continue;
+		}
+		if (i == f->rank) {
+			mpi_plan_copy(w->plan, mpi_element(w, w->mine, at), n, w->type,
+				      mpi_element(w, recvbuf, at), n, w->type);
+			continue;
+		}
+		if (posted++ % BATCH == BATCH - 1)
+			mpi_plan_wait(w->plan);
+		mpi_plan_recv(w->plan, mpi_element(w, recvbuf, at), n, w->type,
+			      mpi_fold_worker(f, i), w->comm);
+	}
+	mpi_plan_wait(w->plan);
+}
+
+static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		    struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	struct mpi_work w = { .plan = p, .count = count, .type = type, .op = op, .comm = comm };
+	struct mpi_fold f = mpi_fold_of(comm);
+
+	w.mine = mpi_plan_typed(p, count, type);
+	w.theirs = w.mine && f.rank >= 0 ? mpi_plan_typed(p, count, type) : NULL;
+	if (!w.mine || (f.rank >= 0 && !w.theirs))
+		return MPI_ERR_NO_MEM;
+	mpi_plan_copy(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, w.mine, count,
+		      type);
+	mpi_fold_in(&w, &f);
+	if (f.rank >= 0)
+		mpi_halving(&w, &f);
+	collect(&w, &f, root, recvbuf);
+	return MPI_SUCCESS;
+}
+
+/* ---- which ---------------------------------------------------------------------------------------- */
+
+static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
+			     const struct mpi_op *op, const struct mpi_comm *comm)
+{
+	uint64_t can = BASE_COLL_BIT(REDUCE, BINOMIAL) | BASE_COLL_BIT(REDUCE, TREE);
+	const bool crowded = mpi_coll_crowded();
+	enum base_coll best = crowded && mpi_coll_bytes(count, type) <= TREE_BYTES_CROWDED
+				      ? BASE_COLL_REDUCE_TREE
+				      : BASE_COLL_REDUCE_BINOMIAL;
+
+	if (mpi_coll_divisible(count, op, comm))
+		can |= BASE_COLL_BIT(REDUCE, PARTS);
+	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
+		best = BASE_COLL_REDUCE_TREE;
+	else if (comm->size > 2 && !crowded && mpi_coll_in_parts(count, type, op, comm))
+		best = BASE_COLL_REDUCE_PARTS;
+	return mpi_coll_choose(can, best);
+}
+
+int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	enum base_coll c;
+	int branches;
+
+	if (count == 0)
+		return MPI_SUCCESS;
+	if (comm->size == 1) {
+		if (sendbuf != MPI_IN_PLACE)
+			mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
+		return MPI_SUCCESS;
+	}
+	c = choose(p, count, type, op, comm);
+	if (c == BASE_COLL_REDUCE_PARTS)
+		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
+	branches = c == BASE_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
+	return (root == 0 || op->commutative ? tree : ordered)(p, sendbuf, recvbuf, count, type, op,
+							       root, branches, comm);
+}
+
+/* The buffers of a rank that is the root. */
+static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Count count,
+			      const struct mpi_type *type)
+{
+	int rc = mpi_coll_check(recvbuf, count, type, "recvbuf");
+
+	if (!rc && sendbuf != MPI_IN_PLACE) {
+		rc = mpi_coll_check(sendbuf, count, type, "sendbuf");
+		if (!rc)
+			rc = mpi_coll_check_alias(sendbuf, count, type, recvbuf, count, type);
+	}
+	return rc;
+}
+
+/* Two ranks make a part each, out of each other's memory. False: it goes another way. */
+static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		       struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm,
+		       int *rc)
+{
+	struct mpi_hub *hub =
+		mpi_hub_folds_either_way(type, op)
+			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size,
+					     MPI_HUB_TWO_BYTES, MPI_HUB_REDUCE_MOST)
+			: NULL;
+
+	return hub && mpi_hub_read_reduce(p, hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
+					  recvbuf, count, type, op, root, rc);
+}
+
+int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		    struct mpi_type *datatype, struct mpi_op *op, int root, struct mpi_comm *comm)
+{
+	int rc = mpi_coll_check_root(root, comm);
+	struct mpi_hub *hub;
+
+	if (rc)
+		return rc;
+	if (comm->inter && root == MPI_PROC_NULL)
+		rc = MPI_SUCCESS;
+	else if (comm->inter && root == MPI_ROOT)
+		rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
+	else if (!comm->inter && root == comm->rank)
+		rc = check_root_buffers(sendbuf, recvbuf, count, datatype);
+	else
+		rc = mpi_coll_check(sendbuf, count, datatype, "sendbuf");
+	if (!rc && root != MPI_PROC_NULL)
+		rc = mpi_op_check(op, datatype);
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_REDUCE, root, op,
+		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
+	if (comm->inter)
+		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
+	if (by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
+		return rc;
+	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
+			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
+	if (hub && sendbuf == MPI_IN_PLACE)
+		sendbuf = recvbuf;
+	if (hub && mpi_hub_nodes(hub) > 1)
+		return mpi_nodes_reduce(p, hub, sendbuf, recvbuf, count, datatype, op, root);
+	if (hub)
+		return mpi_hub_reduce(hub, MPI_SUCCESS, sendbuf, recvbuf, count, datatype, op,
+				      root);
+	return mpi_intra_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * MPI_Scatter and MPI_Scatterv: MPI_Gather backwards. Equal short blocks go down a binomial tree; long
+ * ones, and those of different lengths, come from the root directly.
+ */
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/coll_plans.h"
+#include "mpi_shim/core/error.h"
+
+/* Blocks up to here go by the tree, with at least so many ranks. */
+#define SHORT_BYTES 2048
+#define TREE_RANKS  8
+
+/* Of all blocks: without messages up to here, where each rank has a processor. */
+#define HUB_BYTES 4096
+
+#define BATCH 64 /* sends that the root starts at a time */
+
+static void distribute(struct mpi_plan *p, const struct mpi_vec *send, struct mpi_comm *comm)
+{
+	for (int i = 1; i < comm->size; i++) {
+		int to = (int)(((long)comm->rank + i) % comm->size);
+
+		if (i % BATCH == 0)
+			mpi_plan_wait(p);
+		mpi_plan_send(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
+			      mpi_vec_type(send, to), to, comm);
+	}
+	mpi_plan_wait(p);
+}
+
+void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+			MPI_Count recvcount, struct mpi_type *recvtype, int root,
+			struct mpi_comm *comm)
+{
+	if (comm->rank != root) {
+		mpi_plan_recv(p, recvbuf, recvcount, recvtype, root, comm);
+		mpi_plan_wait(p);
+		return;
+	}
+	if (recvbuf != MPI_IN_PLACE)
+		mpi_plan_copy(p, mpi_vec_at(send, root), mpi_vec_count(send, root),
+			      mpi_vec_type(send, root), recvbuf, recvcount, recvtype);
+	distribute(p, send, comm);
+}
+
+/* Ranks below and including `relative` in the tree, itself first. */
+static int subtree(int relative, int n)
+{
+	int below = relative ? relative & -relative : n;
+
+	return below < n - relative ? below : n - relative;
+}
+
+/* To the ranks below in the tree, from `data`, where the own block is the first. */
+static void descend(struct mpi_plan *p, const char *data, MPI_Count bytes, int root,
+		    struct mpi_comm *comm)
+{
+	int n = comm->size, relative = (comm->rank - root + n) % n;
+	int bit = 1;
+
+	while (!(relative & bit) && bit < n)
+		bit *= 2;
+	while ((bit /= 2) > 0) {
+		if (relative + bit < n)
+			mpi_plan_send(p, data + bit * bytes, subtree(relative + bit, n) * bytes,
+				      mpi_bytes(), (int)(((long)comm->rank + bit) % n), comm);
+	}
+}
+
+static int tree_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recvcount,
+			       struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+{
+	MPI_Count bytes = recvcount * recvtype->size;
+	int n = comm->size, relative = (comm->rank - root + n) % n;
+	int parent = (comm->rank - (relative & -relative) + n) % n;
+	char *data;
+
+	if (relative & 1) {
+		mpi_plan_recv(p, recvbuf, recvcount, recvtype, parent, comm);
+		return MPI_SUCCESS;
+	}
+	data = mpi_plan_bytes(p, subtree(relative, n) * bytes);
+	if (!data)
+		return MPI_ERR_NO_MEM;
+	mpi_plan_recv(p, data, subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
+	mpi_plan_wait(p);
+	descend(p, data, bytes, root, comm);
+	mpi_plan_unpack(p, recvtype, recvbuf, recvcount, data);
+	return MPI_SUCCESS;
+}
+
+static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+		     MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
+{
+	MPI_Count bytes = mpi_vec_bytes(send, 0);
+	int root = comm->rank, above = comm->size - root;
+	char *data = mpi_plan_bytes(p, comm->size * bytes);
+
+	if (!data)
+		return MPI_ERR_NO_MEM;
+	/* from the root's own block on, then those from rank 0 */
+	mpi_plan_pack(p, send->type, mpi_vec_at(send, root), send->count * above, data);
+	mpi_plan_pack(p, send->type, send->buf, send->count * root, data + bytes * above);
+	if (recvbuf != MPI_IN_PLACE)
+		mpi_plan_copy(p, data, bytes, mpi_bytes(), recvbuf, recvcount, recvtype);
+	descend(p, data, bytes, root, comm);
+	return MPI_SUCCESS;
+}
+
+/* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
+static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
+{
+	/* nor is a rank that computes there to be waited for */
+	bool few_rounds =
+		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+
+	return mpi_coll_choose(BASE_COLL_BIT(SCATTER, BINOMIAL) | BASE_COLL_BIT(SCATTER, LINEAR),
+			       few_rounds ? BASE_COLL_SCATTER_BINOMIAL
+					  : BASE_COLL_SCATTER_LINEAR) == BASE_COLL_SCATTER_BINOMIAL;
+}
+
+static int check_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
+		      struct mpi_type *recvtype, struct mpi_comm *comm)
+{
+	int rc = mpi_vec_check(send, comm->inter ? comm->remote_size : comm->size, "sendbuf");
+
+	if (rc || comm->inter || *recvbuf == MPI_IN_PLACE)
+		return rc;
+	rc = mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
+	if (!rc && mpi_coll_in_its_place(*recvbuf, recvcount, recvtype, send, comm->rank))
+		*recvbuf = MPI_IN_PLACE;
+	else if (!rc)
+		rc = mpi_coll_check_alias(mpi_vec_at(send, comm->rank),
+					  mpi_vec_count(send, comm->rank), send->type, *recvbuf,
+					  recvcount, recvtype);
+	return rc;
+}
+
+/* The root's own block may prove to be in place. */
+static int check(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
+		 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+{
+	int rc = mpi_coll_check_root(root, comm);
+
+	if (rc || (comm->inter && root == MPI_PROC_NULL))
+		return rc;
+	if (comm->inter ? root == MPI_ROOT : root == comm->rank)
+		return check_root(send, recvbuf, recvcount, recvtype, comm);
+	return mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
+}
+
+int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+		     struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+		     struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+{
+	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
+				.count = sendcount,
+				.type = sendtype };
+	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
+	struct mpi_hub *hub;
+	MPI_Count bytes;
+
+	if (rc)
+		return rc;
+	bytes = MPI_CALL_ANY_BYTES;
+	if (!comm->inter)
+		bytes = comm->rank == root ? mpi_vec_bytes(&send, 0) : recvcount * recvtype->size;
+	mpi_calls_tell(p, comm, MPI_CALL_SCATTER, root, NULL, bytes);
+	if (comm->inter) {
+		mpi_inter_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
+		return MPI_SUCCESS;
+	}
+	if (bytes == 0)
+		return MPI_SUCCESS;
+	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
+	if (hub)
+		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
+				       root);
+	if (!choose_tree(p, bytes, comm))
+		mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
+	else if (comm->rank == root)
+		rc = tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
+	else
+		rc = tree_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
+	return rc;
+}
+
+int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
+		      const MPI_Aint *displs, struct mpi_type *sendtype, void *recvbuf,
+		      MPI_Count recvcount, struct mpi_type *recvtype, int root,
+		      struct mpi_comm *comm)
+{
+	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
+				.counts = sendcounts,
+				.displs = displs,
+				.type = sendtype };
+	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
+
+	if (rc)
+		return rc;
+	mpi_calls_tell(p, comm, MPI_CALL_SCATTERV, root, NULL, MPI_CALL_ANY_BYTES);
+	if (!comm->inter)
+		mpi_coll_choose(0, BASE_COLL_SCATTER_LINEAR);
+	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,
+								recvtype, root, comm);
+	return MPI_SUCCESS;
+}

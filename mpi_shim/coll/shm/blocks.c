@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Collectives with a block for each rank, in the memory of a hub: all show what they give, meet, and take what
+ * is theirs.
+ */
+#include <string.h>
+
+#include "base/copy.h"
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+
+/* A place for the data of each rank in the operation that begins. */
+static int begin(struct mpi_hub *h, bool wide)
+{
+	int rc;
+
+	mpi_hub_begin(h, wide);
+	if (!wide)
+		return mpi_hub_reserve(h);
+	rc = mpi_hub_reserve_long(h);
+	mpi_hub_left_long(h, h->long_turn);
+	/* the line of the flag, too: who is behind may still have to read there which ways blocks go */
+	return mpi_first(rc, mpi_hub_reserve(h));
+}
+
+int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)
+{
+	if (sent == received)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_TRUNCATE,
+			"%lld bytes are sent where %lld are received: all blocks have to be equal",
+			(long long)sent, (long long)received);
+}
+
+/* ---- pieces -------------------------------------------------------------------------------------------- */
+
+/* Bytes of each block that travel in one operation. */
+struct piece {
+	size_t at, bytes;
+};
+
+static void pack_piece(const struct mpi_vec *v, int i, const struct piece *p, char *to)
+{
+	const struct mpi_type *t = mpi_vec_type(v, i);
+
+	if (t->dense)
+		memcpy(to, mpi_vec_at(v, i) + t->true_lb + p->at, p->bytes);
+	else
+		mpi_type_pack_bytes(t, mpi_vec_at(v, i), mpi_vec_count(v, i), p->at, to, p->bytes);
+}
+
+static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, const char *from)
+{
+	const struct mpi_type *t = mpi_vec_type(v, i);
+
+	if (t->dense)
+		memcpy(mpi_vec_at(v, i) + t->true_lb + p->at, from, p->bytes);
+	else
+		mpi_type_unpack_bytes(t, mpi_vec_at(v, i), mpi_vec_count(v, i), p->at, from,
+				      p->bytes);
+}
+
+/* What of a piece is in a block of so many bytes, which may be shorter than others. */
+static struct piece part_of(const struct piece *p, MPI_Count block)
+{
+	const size_t left = (MPI_Count)p->at < block ? (size_t)block - p->at : 0;
+
+	return (struct piece){ p->at, left < p->bytes ? left : p->bytes };
+}
+
+static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, char *to)
+{
+	const struct piece part = part_of(p, mpi_vec_bytes(v, i));
+
+	if (part.bytes)
+		pack_piece(v, i, &part, to);
+}
+
+/* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as it has. */
+static struct piece received(const struct piece *p, const struct mpi_vec *v, int i,
+			     const uint64_t *sent)
+{
+	const MPI_Count room = mpi_vec_bytes(v, i);
+
+	return part_of(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
+}
+
+/* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before that if the rank is less than this
+ * one. */
+static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const uint64_t *sent,
+			  const struct piece *p, size_t all, size_t at, size_t less)
+{
+	const char *first = mpi_hub_place(h, 0, all) + at;
+	const size_t step = h->n > 1 ? (size_t)(mpi_hub_place(h, 1, all) + at - first) : 0;
+	const bool few = !v->counts && base_are_few(p->bytes) && v->type->dense;
+	const MPI_Count stride = few ? v->count * v->type->extent : 0;
+	char *to = few ? v->buf + v->type->true_lb + p->at : NULL;
+	struct piece part;
+
+	for (int i = 0; i < h->n; i++) {
+		const char *from = first + (size_t)i * step - (i < h->me ? less : 0);
+
+		if (i == h->me)
+			continue;
+		if (few) {
+			base_copy_few(to + i * stride, from, p->bytes);
+			continue;
+		}
+		part = received(p, v, i, sent);
+		if (part.bytes)
+			unpack_piece(v, i, &part, from);
+	}
+}
+
+/* The piece that follows; false: there is none. */
+static bool next_piece(struct piece *p, MPI_Count total, size_t most)
+{
+	p->at += p->bytes;
+	p->bytes = (size_t)total - p->at < most ? (size_t)total - p->at : most;
+	return p->bytes > 0;
+}
+
+/* Bytes of a block in one piece, if a rank has so many of them in so much room. */
+static size_t piece_of(size_t room, int blocks)
+{
+	return room / (size_t)blocks & ~(size_t)63;
+}
+
+/* ---- to all -------------------------------------------------------------------------------------------- */
+
+/* All ranks are here; what has nothing to do with the others is done while they come. */
+static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
+			 const struct mpi_vec *to, const struct piece *p)
+{
+	bool master = mpi_hub_has_master(h);
+
+	if (h->wide)
+		mpi_hub_tell_ways(h);
+	if (master) {
+		rc = mpi_first(rc, mpi_hub_meet(h));
+	} else {
+		mpi_hub_raise(h, rc);
+		mpi_hub_wake(h);
+	}
+	if (from && !rc && from->type->dense && mpi_vec_type(to, h->me)->dense)
+		memcpy(mpi_vec_at(to, h->me) + to->type->true_lb + p->at,
+		       mpi_vec_at(from, h->me) + from->type->true_lb + p->at, p->bytes);
+	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
+		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
+				   mpi_vec_at(to, h->me), mpi_vec_count(to, h->me), to->type);
+	if (!master)
+		rc = mpi_first(mpi_hub_await_all(h), rc);
+	if (h->wide)
+		mpi_hub_hear_ways(h);
+	return rc;
+}
+
+static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine, bool copy,
+			   const struct mpi_vec *recv, const struct piece *p)
+{
+	const struct piece part = part_of(p, mpi_vec_bytes(recv, h->me));
+	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_FEW), wrong);
+
+	if (!rc && part.bytes)
+		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
+	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
+	if (!rc)
+		unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
+	return mpi_hub_leave(h, rc);
+}
+
+int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
+		      const struct mpi_vec *recv)
+{
+	struct mpi_vec mine = {
+		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
+	};
+	const MPI_Count bytes = mpi_vec_longest(recv, h->n);
+	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, h->me));
+	/* two buffers may both be MPI_BOTTOM */
+	bool copy = in != mpi_vec_at(recv, h->me) || type != recv->type;
+	struct piece p = { 0 };
+
+	/* with an error, too: the others count on it */
+	while (next_piece(&p, bytes, piece_of(MPI_HUB_LONG, 1)))
+		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
+	mpi_hub_way_ended(h, (size_t)bytes);
+	return rc;
+}
+
+/* A slice of each of many blocks, of which all have room at once, would be thin: memory that is read and written a few pages
+ * here and a few there takes longer. Below so many bytes some ranks' blocks go at once, in long pieces. */
+#define SLICE_LEAST (64 << 10)
+
+/* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room for longer pieces. */
+static int blocks_of(const struct mpi_hub *h)
+{
+	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
+}
+
+/* Where in the place of local rank `from` its piece for rank `to` is. */
+static char *block_at(const struct mpi_hub *h, int from, int to, const struct piece *p)
+{
+	int blocks = blocks_of(h), i = blocks < h->n && to > from ? to - 1 : to;
+
+	return mpi_hub_place(h, from, p->bytes * (size_t)blocks) + (size_t)i * p->bytes;
+}
+
+static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+			  const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
+{
+	size_t all = p->bytes * (size_t)blocks_of(h);
+	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
+
+	if (!rc && !sent && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
+	    (MPI_Count)p->bytes == mpi_vec_bytes(send, 0))
+		memcpy(mpi_hub_place(h, h->me, all), send->buf + send->type->true_lb, all);
+	else
+		for (int i = 0; i < h->n && !rc; i++)
+			if (i != h->me)
+				pack_part(send, i, p, block_at(h, h->me, i, p));
+	rc = meet_and_copy(h, rc, send != recv && !sent ? send : NULL, recv, p);
+	if (!rc)
+		unpack_others(h, recv, sent, p, all, (size_t)h->me * p->bytes,
+			      blocks_of(h) < h->n ? p->bytes : 0);
+	return mpi_hub_leave(h, rc);
+}
+
+/* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with itself, in one of n steps. */
+static int partner_in(const struct mpi_hub *h, int step)
+{
+	return (step - h->me + h->n) % h->n;
+}
+
+/* The pieces of some ranks' blocks: of those that swap in a step from `first` on, before `end`. */
+static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+		       const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p,
+		       int first, int end)
+{
+	const size_t all = p->bytes * (size_t)(end - first);
+	const int own_step = 2 * h->me % h->n;
+	const bool own = send != recv && !sent && own_step >= first && own_step < end;
+	int rc = mpi_first(begin(h, true), wrong);
+
+	for (int s = first; s < end && !rc; s++)
+		if (partner_in(h, s) != h->me)
+			pack_part(send, partner_in(h, s), p,
+				  mpi_hub_place(h, h->me, all) + (size_t)(s - first) * p->bytes);
+	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
+	for (int s = first; s < end && !rc; s++) {
+		const int i = partner_in(h, s);
+		const struct piece part = received(p, recv, i, sent);
+
+		if (i != h->me && part.bytes)
+			unpack_piece(recv, i, &part,
+				     mpi_hub_place(h, i, all) + (size_t)(s - first) * p->bytes);
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+/* How many steps' pieces a place has room for. */
+static int steps_of(size_t piece)
+{
+	return (int)(MPI_HUB_ROOM / piece);
+}
+
+/* The pieces of all ranks' blocks, of some at a time. */
+static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
+		    const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
+{
+	const int each = steps_of(p->bytes);
+	int rc = wrong;
+
+	for (int s = 0; s < h->n; s += each)
+		rc = mpi_first(rc, swap_pieces(h, rc, send, recv, sent, p, s,
+					       h->n - s > each ? s + each : h->n));
+	return rc;
+}
+
+/* Of all blocks at a meeting. */
+static size_t slice_of(const struct mpi_hub *h)
+{
+	return piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
+}
+
+/* Slices would be thin, and there would be several. */
+static bool swaps(const struct mpi_hub *h, uint64_t longest)
+{
+	return h->crowded && slice_of(h) < SLICE_LEAST && longest > slice_of(h);
+}
+
+uint64_t mpi_hub_alltoall_meetings(const struct mpi_hub *h, uint64_t longest)
+{
+	const uint64_t piece = longest < MPI_HUB_LONG ? longest : MPI_HUB_LONG;
+
+	if (!swaps(h, longest))
+		return (longest - 1) / slice_of(h) + 1;
+	return ((longest - 1) / MPI_HUB_LONG + 1) * (uint64_t)((h->n - 1) / steps_of(piece) + 1);
+}
+
+int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
+			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest)
+{
+	const bool swap = swaps(h, (uint64_t)longest);
+	const size_t most = swap ? MPI_HUB_LONG : slice_of(h);
+	struct piece p = { 0 };
+
+	while (next_piece(&p, longest, most))
+		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, sent, &p)
+					: alltoall_piece(h, rc, send, recv, sent, &p));
+	return rc;
+}
+
+int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
+{
+	const MPI_Count bytes = mpi_vec_bytes(recv, 0);
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), bytes);
+
+	rc = mpi_hub_alltoall_pieces(h, rc, send, recv, NULL, bytes);
+	mpi_hub_way_ended(h, (size_t)bytes);
+	return rc;
+}
+
+/* ---- reduced ------------------------------------------------------------------------------------------- */
+
+/* What a rank has for all lies one block behind the other. `wrong`: it has no room for its result, of which the others, who get
+ * what it has for them, need not hear. */
+static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, char *out,
+				const struct mpi_vec *parts, struct mpi_op *op,
+				const struct piece *p)
+{
+	const size_t all = p->bytes * (size_t)h->n;
+	const struct piece mine = part_of(p, mpi_vec_bytes(parts, h->me));
+	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
+	int rc = begin(h, all > MPI_HUB_FEW);
+	size_t block = 0, own = 0;
+
+	for (int i = 0; i < h->n; i++) {
+		const struct piece part = part_of(p, mpi_vec_bytes(parts, i));
+
+		if (i == h->me)
+			own = block + p->at;
+		else if (!rc)
+			memcpy(mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes,
+			       in + block + p->at, part.bytes);
+		block += (size_t)mpi_vec_bytes(parts, i);
+	}
+	rc = mpi_first(meet_and_copy(h, rc, NULL, NULL, p), wrong);
+	for (int i = h->n - 1; i >= 0 && !rc && count; i--) {
+		const char *from =
+			i == h->me ? in + own : mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes;
+
+		if (i == h->n - 1)
+			memcpy(out + p->at, from, mine.bytes);
+		else
+			rc = mpi_op_apply(op, from, out + p->at, count, parts->type);
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
+			   const struct mpi_vec *parts, struct mpi_op *op)
+{
+	const size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
+	const MPI_Count longest = mpi_vec_longest(parts, h->n);
+	struct piece p = { 0 };
+
+	while (next_piece(&p, longest, most))
+		rc = mpi_first(rc, reduce_scatter_piece(h, rc, in, out, parts, op, &p));
+	return rc;
+}
+
+/* ---- from and to the root ---------------------------------------------------------------------------- */
+
+/* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of them. */
+static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_vec *mine,
+			const struct mpi_vec *recv, const struct piece *p, int root)
+{
+	rc = mpi_first(rc, begin(h, p->bytes > MPI_HUB_BYTES));
+
+	if (!rc && !wrong && h->me != root)
+		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
+	mpi_hub_raise(h, mpi_first(rc, wrong));
+	if (h->me == root) {
+		rc = mpi_first(rc, mpi_hub_await_all(h));
+		if (!rc)
+			unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
+	}
+	return mpi_hub_leave(h, mpi_first(rc, wrong));
+}
+
+int mpi_hub_gather(struct mpi_hub *h, int rc, const void *in, MPI_Count count,
+		   struct mpi_type *type, const struct mpi_vec *recv, size_t bytes, int root)
+{
+	struct mpi_vec mine = { .buf = (char *)(uintptr_t)in, .count = count, .type = type };
+	struct piece p = { 0 };
+	int wrong = MPI_SUCCESS;
+
+	if (in != MPI_IN_PLACE)
+		wrong = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
+	if (h->me == root && in != MPI_IN_PLACE && !rc && !wrong)
+		wrong = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
+				      recv->type);
+	while (next_piece(&p, (MPI_Count)bytes, piece_of(MPI_HUB_LONG, 1)))
+		wrong = mpi_first(wrong, gather_piece(h, rc, wrong, &mine, recv, &p, root));
+	return mpi_first(rc, wrong);
+}
+
+static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *mine,
+			 const struct piece *p, int root)
+{
+	size_t all = p->bytes * (size_t)h->n;
+	int rc = begin(h, all > MPI_HUB_BYTES);
+
+	if (h->me == root) {
+		for (int i = 0; i < h->n && !rc; i++)
+			if (i != root)
+				pack_piece(send, i, p,
+					   mpi_hub_place(h, root, all) + (size_t)i * p->bytes);
+		mpi_hub_raise(h, rc);
+	} else {
+		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
+		if (!rc)
+			unpack_piece(mine, 0, p,
+				     mpi_hub_place(h, root, all) + (size_t)h->me * p->bytes);
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+int mpi_hub_scatter(struct mpi_hub *h, const struct mpi_vec *send, void *out, MPI_Count count,
+		    struct mpi_type *type, size_t each, int root)
+{
+	struct mpi_vec mine = { .buf = out, .count = count, .type = type };
+	struct piece p = { 0 };
+	int rc = MPI_SUCCESS;
+
+	while (next_piece(&p, (MPI_Count)each, piece_of(MPI_HUB_LONG, h->n)))
+		rc = mpi_first(rc, scatter_piece(h, send, &mine, &p, root));
+	if (h->me == root && out != MPI_IN_PLACE && !rc)
+		rc = mpi_type_copy(mpi_vec_at(send, root), send->count, send->type, out, count,
+				   type);
+	return rc;
+}

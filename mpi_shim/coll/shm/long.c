@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their vectors and meet;
+ * then each makes the result of one part, over all ranks in their order, and they meet again. So no more than two
+ * switches of processes are needed for each rank where processors are short. Of what all have to have, and goes in pieces, the
+ * next piece is shown before they meet again: one meeting for each, and one more.
+ */
+#include <string.h>
+
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+
+struct vector {
+	struct mpi_hub *hub;
+	MPI_Count count;
+	struct mpi_type *type;
+	struct mpi_op *op;
+	size_t bytes;
+	const char *in;
+	int turn; /* the place for long data that it has */
+};
+
+/* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
+static MPI_Count part(const struct vector *v, int i)
+{
+	MPI_Count line = 64 % v->type->size == 0 ? 64 / v->type->size : 1;
+	MPI_Count each = (v->count + line * v->hub->n - 1) / (line * v->hub->n) * line;
+
+	return each * i < v->count ? each * i : v->count;
+}
+
+/* The vector of local rank i, from an element on; the own one is not in the hub where this rank works on it. */
+static const char *from(const struct vector *v, int i, MPI_Count element)
+{
+	const char *vector =
+		i == v->hub->me ? v->in : mpi_hub_long_place(v->hub, v->turn, i, v->bytes);
+
+	return vector + element * v->type->size;
+}
+
+/* The result of this rank's part. */
+static int fold_part(const struct vector *v, char *result)
+{
+	struct mpi_hub *h = v->hub;
+	MPI_Count begin = part(v, h->me), n = part(v, h->me + 1) - begin;
+	int rc = MPI_SUCCESS;
+
+	if (n == 0)
+		return MPI_SUCCESS;
+	memcpy(result, from(v, h->n - 1, begin), (size_t)(n * v->type->size));
+	for (int i = h->n - 2; i >= 0 && !rc; i--)
+		rc = mpi_op_apply(v->op, from(v, i, begin), result, n, v->type);
+	return rc;
+}
+
+/* The bytes of a vector but for this rank's part. */
+static void copy_others_parts(const struct vector *v, char *to, const char *of)
+{
+	size_t begin = (size_t)(part(v, v->hub->me) * v->type->size);
+	size_t end = (size_t)(part(v, v->hub->me + 1) * v->type->size);
+
+	memcpy(to, of, begin);
+	memcpy(to + end, of + end, v->bytes - end);
+}
+
+static char *result_place(const struct vector *v)
+{
+	return mpi_hub_long_place(v->hub, v->turn, v->hub->n, v->bytes);
+}
+
+/* The next operation, in which all can see the vector once they have met. */
+static int show(struct vector *v)
+{
+	struct mpi_hub *h = v->hub;
+	int rc;
+
+	mpi_hub_begin(h, true);
+	rc = mpi_hub_reserve_long(h);
+	v->turn = h->long_turn;
+	mpi_hub_left_long(h, v->turn);
+	if (!rc)
+		copy_others_parts(v, mpi_hub_long_place(h, v->turn, h->me, v->bytes), v->in);
+	return rc;
+}
+
+/* This rank's part of the result, to `to`, or if that is NULL in the hub. */
+static int make_part(const struct vector *v, char *to)
+{
+	return fold_part(v, (to ? to : result_place(v)) + part(v, v->hub->me) * v->type->size);
+}
+
+/* One operation: the next vector is shown, if it is not empty, and the result of the last one made, if that is not. */
+static int step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
+{
+	int rc = MPI_SUCCESS;
+
+	if (next->count) {
+		rc = show(next);
+	} else {
+		/* of other results the next meeting tells: nobody comes to it before he has copied them */
+		mpi_hub_begin(h, true);
+		mpi_hub_left_long(h, last->turn);
+	}
+	if (last->count && !rc)
+		rc = make_part(last, NULL);
+	rc = mpi_first(rc, mpi_hub_meet(h));
+	if (last->count && !rc)
+		memcpy(out, result_place(last), last->bytes);
+	return mpi_hub_leave(h, rc);
+}
+
+static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_Count count,
+		  struct mpi_type *type, struct mpi_op *op, int root)
+{
+	struct vector v = { h, count, type, op, (size_t)(count * type->size), in, 0 };
+	bool there = h->me == root && in != out;
+	int rc = show(&v);
+
+	/* of the root's trouble the others need not hear: it has no need of its part */
+	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
+	mpi_hub_leave(h, rc);
+	mpi_hub_begin(h, true);
+	mpi_hub_left_long(h, v.turn);
+	rc = rc ? rc : make_part(&v, there ? out : NULL);
+	if (!h->crowded) {
+		/* who ran ahead would take the caches from who works */
+		rc = mpi_first(rc, mpi_hub_meet(h));
+	} else {
+		mpi_hub_raise(h, rc);
+		if (h->me == root)
+			rc = mpi_first(rc, mpi_hub_await_all(h));
+	}
+	if (there && !rc)
+		copy_others_parts(&v, out, result_place(&v));
+	else if (h->me == root && !rc)
+		memcpy(out, result_place(&v), v.bytes);
+	return mpi_hub_leave(h, rc);
+}
+
+/* ---- any length ---------------------------------------------------------------------------------------- */
+
+/* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks run ahead. */
+#define DIVIDE_BYTES 1024
+
+/* Elements of the next piece of `left`. */
+static MPI_Count piece(MPI_Count left, const struct mpi_type *type)
+{
+	MPI_Count most = MPI_HUB_LONG / type->size;
+
+	return left < most ? left : most;
+}
+
+int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
+		   struct mpi_type *type, struct mpi_op *op, int root)
+{
+	const char *source = in;
+	char *to = out;
+
+	if (count * type->size <= MPI_HUB_BYTES)
+		return mpi_hub_reduce_short(h, rc, in, out, count, type, op, root);
+	for (MPI_Count n, i = 0; i < count; i += n) {
+		n = piece(count - i, type);
+		rc = mpi_first(rc, reduce(h, rc, source + i * type->size, to + i * type->size, n,
+					  type, op, root));
+	}
+	return rc;
+}
+
+int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
+		      struct mpi_type *type, struct mpi_op *op)
+{
+	struct vector last = { .count = 0 };
+	const char *source = in;
+	char *to = out;
+	int rc = MPI_SUCCESS;
+
+	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
+		return mpi_hub_allreduce_short(h, in, out, count, type, op);
+	/* the result of a piece is made while the next is shown: all meet once for each, and once more */
+	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
+		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
+
+		next.count = n = piece(count - i, type);
+		next.bytes = (size_t)(n * type->size);
+		rc = mpi_first(rc, step(h, &next, &last, to + (i - last.count) * type->size));
+		last = next;
+	}
+	return rc;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The making of a hub, all ranks of a communicator together: who is on which node, the pages of the node,
+ * and the entry by which other nodes' masters reach this one's words. See hub.h.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/core/segment.h"
+
+#define FIRST_USES 3    /* a hub pays from here on */
+#define RANKS_MOST 1024 /* on a node */
+
+/* ---- who is where ------------------------------------------------------------------------------------ */
+
+/* A number that processes of one node have in common. */
+static uint64_t node_of(const struct mpi_comm *comm, int rank)
+{
+	int world = mpi_comm_peer(comm, rank), pretended = (int)base_config()->ptl_mpi_node;
+
+	if (pretended > 0)
+		return (uint64_t)(world / pretended);
+	return mpi_world.id[world].nid;
+}
+
+struct on_node {
+	uint64_t node;
+	int rank;
+};
+
+static int by_node(const void *a, const void *b)
+{
+	const struct on_node *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->rank - y->rank;
+}
+
+/* Fills in homes, nodes, masters, and the ranks of this node. False: no memory. */
+static bool find_nodes(struct mpi_hub *h)
+{
+	const struct mpi_comm *comm = h->comm;
+	struct on_node *all = malloc((size_t)comm->size * sizeof(*all));
+
+	h->rank = malloc((size_t)comm->size * sizeof(*h->rank));
+	h->master = malloc((size_t)comm->size * sizeof(*h->master));
+	h->home = malloc((size_t)comm->size * sizeof(*h->home));
+	if (!all || !h->rank || !h->master || !h->home) {
+		free(all);
+		return false;
+	}
+	for (int i = 0; i < comm->size; i++)
+		all[i] = (struct on_node){ node_of(comm, i), i };
+	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
+	for (int i = 0, first = 0; i < comm->size; i++) {
+		if (all[i].node != all[first].node)
+			first = i;
+		/* its master first: nodes are numbered in the order of their masters */
+		h->home[all[i].rank] = (struct mpi_hub_home){ all[first].rank, i - first };
+	}
+	free(all);
+	for (int i = 0; i < comm->size; i++) {
+		if (h->home[i].seat == 0) {
+			h->master[h->nodes] = i;
+			h->home[i].node = h->nodes++;
+		} else {
+			h->home[i].node = h->home[h->home[i].node].node;
+		}
+	}
+	h->counts = malloc((size_t)h->nodes * sizeof(*h->counts));
+	h->displs = malloc((size_t)h->nodes * sizeof(*h->displs));
+	if (!h->counts || !h->displs)
+		return false;
+	h->node = h->home[comm->rank].node;
+	h->me = h->home[comm->rank].seat;
+	for (int i = 0; i < comm->size; i++)
+		if (h->home[i].node == h->node)
+			h->rank[h->n++] = i;
+	return true;
+}
+
+/* On a master: the communicator of all masters. False: no memory. */
+static bool gather_masters(struct mpi_hub *h)
+{
+	struct mpi_comm *m = &h->masters;
+	int *world = malloc((size_t)h->nodes * sizeof(*world));
+
+	for (int i = 0; world && i < h->nodes; i++)
+		world[i] = mpi_comm_peer(h->comm, h->master[i]);
+	if (!world)
+		return false;
+	m->local = m->remote = mpi_group_make(h->nodes, world);
+	if (!m->local)
+		return false;
+	m->obj.refs = 1; /* it goes with the hub */
+	m->context = h->comm->context;
+	m->rank = h->node;
+	m->size = m->remote_size = h->nodes;
+	return true;
+}
+
+/* ---- what is shared ---------------------------------------------------------------------------------- */
+
+static size_t seats_at(void)
+{
+	return sizeof(struct mpi_hub_shared);
+}
+
+static size_t cpus_at(const struct mpi_hub *h)
+{
+	return seats_at() + (size_t)h->n * sizeof(struct mpi_hub_seat);
+}
+
+static size_t flags_at(const struct mpi_hub *h)
+{
+	return cpus_at(h) + mpi_hub_lines((size_t)h->n * sizeof(*h->cpus));
+}
+
+static size_t results_at(const struct mpi_hub *h)
+{
+	return flags_at(h) + MPI_HUB_DEPTH * (size_t)h->n * sizeof(struct mpi_hub_flag);
+}
+
+static size_t notes_at(const struct mpi_hub *h)
+{
+	return results_at(h) + MPI_HUB_DEPTH * sizeof(struct mpi_hub_flag);
+}
+
+static size_t places_at(const struct mpi_hub *h)
+{
+	return notes_at(h) + MPI_HUB_NOTES * (size_t)h->n * sizeof(struct mpi_hub_note);
+}
+
+static size_t longs_at(const struct mpi_hub *h)
+{
+	return places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
+}
+
+static void lay_out(struct mpi_hub *h, void *memory)
+{
+	char *at = memory;
+
+	h->shared = memory;
+	h->seats = (struct mpi_hub_seat *)(void *)(at + seats_at());
+	h->cpus = (_Atomic int32_t *)(void *)(at + cpus_at(h));
+	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
+	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
+	h->notes = (struct mpi_hub_note *)(void *)(at + notes_at(h));
+	h->places = at + places_at(h);
+	h->longs = at + longs_at(h);
+}
+
+/* The words that the masters of other nodes write to; events end a wait in Portals. What comes while we are in Portals
+ * is offered, which saves it the event. */
+static int expose(struct mpi_hub *h)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_md_t md = {
+		.start = (void *)h->word,
+		.length = sizeof(h->word),
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
+		.user_ptr = h,
+		.eq_handle = mpi_proto.unexpected,
+	};
+
+	return PtlMEMDAttach(mpi_world.ni, MPI_PT_FLAG, any, h->comm->context, 0, PTL_UNLINK,
+			     PTL_INS_AFTER, md, PTL_UNLINK, &h->me_handle, NULL);
+}
+
+/* The pages of this node: its first rank offers them. All ranks have to call; true: this one has what it needs. */
+static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
+{
+	struct mpi_segment_note mine = { .token = 0 };
+	void *memory = NULL;
+
+	h->bytes = longs_at(h) + MPI_HUB_LONGS * ((size_t)h->n + 1) * MPI_HUB_LONG_STRIDE;
+	if (h->n > 1 && h->n <= RANKS_MOST && h->me == 0)
+		memory = mpi_segment_offer(h->bytes, &mine);
+	if (mpi_coll_allgather_bytes(&mine, notes, sizeof(mine), h->comm))
+		return false;
+	if (h->n == 1) {
+		h->seats = &h->own_seat;
+		h->flags = h->own_flags;
+		return true;
+	}
+	if (h->me != 0)
+		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): we are one of the h->n */
+		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
+	if (memory)
+		lay_out(h, memory);
+	return memory;
+}
+
+/* Everybody's outcome is everybody's. */
+static bool make(struct mpi_hub *h)
+{
+	struct mpi_segment_note *notes = malloc((size_t)h->comm->size * sizeof(*notes));
+	uint64_t good = notes != NULL;
+
+	/* who has no memory takes part all the same */
+	good &= find_nodes(h);
+	if (good && h->nodes > 1 && h->me == 0)
+		good = expose(h) == PTL_OK && gather_masters(h);
+	else
+		h->me_handle = PTL_INVALID_HANDLE;
+	if (mpi_coll_allreduce_and(&good, 1, h->comm) || !good) {
+		free(notes);
+		return false;
+	}
+	good = share(h, notes) ? 1u | (mpi_hub_can_order_all() ? 2u : 0) : 0;
+	if (mpi_coll_allreduce_and(&good, 1, h->comm))
+		good = 0;
+	h->fence = !(good & 2u);
+	if (h->me == 0)
+		mpi_segment_settle(&notes[h->comm->rank]);
+	free(notes);
+	if ((good & 1u) && h->nodes == 1)
+		h->reads = mpi_hub_try_reading(h);
+	mpi_hub_way_init(h);
+	return good & 1u;
+}
+
+void mpi_hub_free(struct mpi_hub *h)
+{
+	if (!h)
+		return;
+	if (h->me_handle != PTL_INVALID_HANDLE)
+		PtlMEUnlink(h->me_handle);
+	mpi_segment_leave(h->shared, h->bytes);
+	mpi_object_release(h->masters.local);
+	free(h->rank);
+	free(h->master);
+	free(h->home);
+	free(h->counts);
+	free(h->displs);
+	free(h);
+}
+
+static struct mpi_hub *new_hub(struct mpi_comm *comm)
+{
+	struct mpi_hub *h = aligned_alloc(64, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	memset(h, 0, sizeof(*h));
+	h->comm = comm;
+	h->me_handle = PTL_INVALID_HANDLE;
+	h->patience_ns = 100000;
+	h->mark = comm->calls.history >> (64 - MPI_HUB_MARK_BITS);
+	h->crowded = mpi_coll_crowded_here();
+	h->spin = !mpi_coll_short_here();
+	h->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	return h;
+}
+
+static bool wanted(const struct mpi_comm *comm)
+{
+	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
+}
+
+bool mpi_hub_takes_node(const struct mpi_comm *comm)
+{
+	bool one = wanted(comm) && comm->size <= RANKS_MOST;
+
+	for (int i = 1; one && i < comm->size; i++)
+		one = node_of(comm, i) == node_of(comm, 0);
+	return one;
+}
+
+struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
+{
+	struct mpi_hub *h = comm->hub;
+
+	if (!h && comm->hub_uses <= FIRST_USES) {
+		if (!wanted(comm) || (++comm->hub_uses <= FIRST_USES && !now))
+			return NULL;
+		comm->hub_uses = FIRST_USES + 1;
+		comm->calls.nested = true;
+		h = new_hub(comm);
+		/* a rank without memory even for this says so to the others */
+		if (!h) {
+			uint64_t good = 0;
+
+			mpi_coll_allreduce_and(&good, 1, comm);
+		} else if (!make(h)) {
+			mpi_hub_free(h);
+			h = NULL;
+		}
+		comm->calls.nested = false;
+		comm->hub = h;
+		if (h)
+			mpi_hub_tell_call(h);
+	}
+	return h;
+}

@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of all ranks of a
+ * node. See hub.h.
+ */
+#include <sched.h>
+
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+
+/* ---- places ----------------------------------------------------------------------------------------- */
+
+static struct mpi_hub_flag *flag_of(const struct mpi_hub *h, int i)
+{
+	return &h->flags[h->number % MPI_HUB_DEPTH * (size_t)h->n + (size_t)i];
+}
+
+static struct mpi_hub_note *note_of(const struct mpi_hub *h, int i)
+{
+	return &h->notes[(size_t)i * MPI_HUB_NOTES + h->number % MPI_HUB_NOTES];
+}
+
+/* The number by which rank i says that it is here. */
+static _Atomic uint64_t *number_of(const struct mpi_hub *h, int i)
+{
+	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
+}
+
+char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes)
+{
+	size_t n = (size_t)h->n + 1;
+
+	return h->longs + (size_t)turn * n * MPI_HUB_LONG_STRIDE +
+	       (size_t)i * (bytes <= MPI_HUB_DENSE ? mpi_hub_lines(bytes) : MPI_HUB_LONG_STRIDE);
+}
+
+char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
+{
+	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
+
+	if (h->note)
+		return note_of(h, i)->data;
+	if (h->wide)
+		return mpi_hub_long_place(h, h->long_turn, i, bytes);
+	if (bytes > MPI_HUB_FEW)
+		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
+	return i < h->n ? flag_of(h, i)->data : h->results[depth].data;
+}
+
+static int await_left(struct mpi_hub *h, uint64_t least)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			rc = mpi_hub_await(h, &h->seats[i].left, least);
+	return rc;
+}
+
+int mpi_hub_reserve(struct mpi_hub *h)
+{
+	uint64_t depth = h->note ? MPI_HUB_NOTES : MPI_HUB_DEPTH, least = UINT64_MAX;
+	int rc;
+
+	if (h->number <= h->left + depth)
+		return MPI_SUCCESS;
+	rc = await_left(h, h->number - depth);
+	if (rc)
+		return rc;
+	for (int i = 0; i < h->n; i++) {
+		uint64_t left = atomic_load_explicit(&h->seats[i].left, memory_order_acquire);
+
+		if (i != h->me && left < least)
+			least = left;
+	}
+	h->left = least;
+	return MPI_SUCCESS;
+}
+
+int mpi_hub_reserve_long(struct mpi_hub *h)
+{
+	uint64_t last;
+
+	h->long_turn = (h->long_turn + 1) % MPI_HUB_LONGS;
+	last = h->long_left[h->long_turn];
+	return last <= h->left ? MPI_SUCCESS : await_left(h, last);
+}
+
+void mpi_hub_left_long(struct mpi_hub *h, int turn)
+{
+	h->long_left[turn] = h->number;
+}
+
+/* ---- flags ------------------------------------------------------------------------------------------ */
+
+int mpi_hub_leave(struct mpi_hub *h, int rc)
+{
+	/* pairs with the look at it in await_left() */
+	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
+	mpi_hub_wake(h);
+	return rc;
+}
+
+/* The number without a mark: what it is told as is no less. */
+static uint64_t told_least(const struct mpi_hub *h)
+{
+	return h->number << MPI_HUB_MARK_BITS;
+}
+
+/* A number as it is told to others. */
+static uint64_t telling(const struct mpi_hub *h, int rc)
+{
+	const uint64_t told = told_least(h) | h->mark;
+
+	if (__builtin_expect(rc == MPI_SUCCESS, 1))
+		return told;
+	if (h->comm->calls.found)
+		return told | MPI_HUB_MISSING | MPI_HUB_LACKING;
+	if (rc == MPI_ERR_PROC_ABORTED)
+		return told | MPI_HUB_MISSING;
+	return told | (mpi_hub_lacking(rc) ? MPI_HUB_LACKING : 0);
+}
+
+void mpi_hub_raise(struct mpi_hub *h, int rc)
+{
+	atomic_store_explicit(number_of(h, h->me), telling(h, rc), memory_order_release);
+}
+
+void mpi_hub_tell_ways(struct mpi_hub *h)
+{
+	flag_of(h, h->me)->ways = h->ways.next;
+}
+
+void mpi_hub_hear_ways(struct mpi_hub *h)
+{
+	h->ways.now = flag_of(h, 0)->ways;
+}
+
+/* Local rank i's call as its seat has it; 0: it is not there any more, or not yet. */
+static uint64_t call_of(const struct mpi_hub *h, int i, uint64_t number)
+{
+	const struct mpi_hub_seat *seat = &h->seats[i];
+	uint64_t call, calls = atomic_load_explicit(&seat->calls, memory_order_acquire);
+
+	if (number > calls || number + MPI_CALLS_KEPT <= calls + 1)
+		return 0;
+	call = atomic_load_explicit(&seat->call[number % MPI_CALLS_KEPT], memory_order_acquire);
+	/* the rank may be writing the one that comes in its place */
+	calls = atomic_load_explicit(&seat->calls, memory_order_relaxed);
+	return number + MPI_CALLS_KEPT <= calls + 1 ? 0 : call;
+}
+
+/* Two calls of one number that differ. */
+static bool calls_differ(struct mpi_hub *h, int i)
+{
+	struct mpi_comm *comm = h->comm;
+
+	for (uint64_t n = comm->calls.number; n > 0 && comm->calls.number - n < MPI_CALLS_KEPT;
+	     n--) {
+		const uint64_t mine = call_of(h, h->me, n), theirs = call_of(h, i, n);
+
+		if (mine && theirs && mine != theirs) {
+			mpi_calls_refuse_calls(comm, h->rank[i], theirs, mine);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Ranks disagree, as marks show; in what, their calls do, unless they are older. */
+static int refuse(struct mpi_hub *h, int i)
+{
+	if (!calls_differ(h, i))
+		mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
+	return mpi_calls_fail(h->comm);
+}
+
+/* The flag of local rank i has been seen: it is of the same call, or of a later operation. */
+static int check_mark(struct mpi_hub *h, int i)
+{
+	const uint64_t told = atomic_load_explicit(number_of(h, i), memory_order_relaxed);
+
+	if (__builtin_expect(told == (told_least(h) | h->mark), 1))
+		return MPI_SUCCESS;
+	return told >> MPI_HUB_MARK_BITS > h->number ? MPI_SUCCESS : refuse(h, i);
+}
+
+int mpi_hub_await_flag(struct mpi_hub *h, int i)
+{
+	int rc = mpi_hub_await(h, number_of(h, i), told_least(h));
+
+	return rc ? rc : check_mark(h, i);
+}
+
+void mpi_hub_tell_call(struct mpi_hub *h)
+{
+	const struct mpi_calls *a = &h->comm->calls;
+	struct mpi_hub_seat *seat = &h->seats[h->me];
+
+	atomic_store_explicit(&seat->call[a->number % MPI_CALLS_KEPT], a->call,
+			      memory_order_release);
+	atomic_store_explicit(&seat->calls, a->number, memory_order_release);
+	h->mark = a->history >> (64 - MPI_HUB_MARK_BITS);
+}
+
+/* Local rank i has told the number under way with another mark, or in the form that an operation
+ * has with more or less data than ours. */
+static bool tells_another(const struct mpi_hub *h, int i)
+{
+	const uint64_t flag = atomic_load_explicit(&flag_of(h, i)->number, memory_order_relaxed);
+	const uint64_t note = atomic_load_explicit(&note_of(h, i)->number, memory_order_relaxed);
+	const uint64_t same = h->note ? note : flag, other = h->note ? flag : note;
+
+	return (same >> MPI_HUB_MARK_BITS == h->number && same != (told_least(h) | h->mark)) ||
+	       other >> MPI_HUB_MARK_BITS == h->number;
+}
+
+/* Local rank i has called more since, but has never told the number that is awaited of it. */
+static bool has_left_out(const struct mpi_hub *h, int i)
+{
+	const uint64_t calls = atomic_load_explicit(&h->seats[i].calls, memory_order_acquire);
+
+	if (calls < h->comm->calls.number + MPI_CALLS_KEPT)
+		return false;
+	if (h->awaited != number_of(h, i) && h->awaited != &h->shared->release)
+		return false;
+	return atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h);
+}
+
+bool mpi_hub_compare(struct mpi_hub *h)
+{
+	for (int i = 0; i < h->n && h->shared; i++) {
+		if (i == h->me)
+			continue;
+		if (calls_differ(h, i))
+			return true;
+		if (h->awaited && (tells_another(h, i) || has_left_out(h, i))) {
+			mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
+			return true;
+		}
+	}
+	for (int i = 0; i < h->nodes && h->me == 0 && h->awaited; i++)
+		if (i != h->node)
+			mpi_calls_ask(h->comm, mpi_comm_peer(h->comm, h->master[i]));
+	return false;
+}
+
+/* All are in this operation, if rc says so: nobody is in one before it any more, which need not be looked for then. */
+static int met(struct mpi_hub *h, int rc)
+{
+	if (!rc && h->left < h->number - 1)
+		h->left = h->number - 1;
+	return rc;
+}
+
+int mpi_hub_await_all(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me)
+			rc = mpi_first(rc, mpi_hub_await_flag(h, i));
+	return met(h, rc);
+}
+
+void mpi_hub_release(struct mpi_hub *h, int rc)
+{
+	atomic_store_explicit(&h->shared->release, telling(h, rc), memory_order_release);
+	mpi_hub_wake(h);
+}
+
+int mpi_hub_await_release(struct mpi_hub *h)
+{
+	return met(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
+}
+
+/* ---- meeting ---------------------------------------------------------------------------------------- */
+
+bool mpi_hub_has_master(const struct mpi_hub *h)
+{
+	return h->crowded || h->n > MPI_HUB_FEW_RANKS;
+}
+
+/* The processor where this rank is, which the others are told when it changes: it seldom does. */
+static int32_t tell_cpu(struct mpi_hub *h)
+{
+	_Atomic int32_t *mine = &h->cpus[h->me];
+	int32_t cpu = (int32_t)sched_getcpu();
+
+	if (atomic_load_explicit(mine, memory_order_relaxed) != cpu)
+		atomic_store_explicit(mine, cpu, memory_order_relaxed);
+	return cpu;
+}
+
+/* A rank is missing that was on this processor last: it needs our turn. */
+static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
+{
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me && atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
+		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h))
+			return true;
+	return false;
+}
+
+/* The sum of marks is not what it is if all agree. */
+static int __attribute__((cold)) find_another(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	for (int i = 0; i < h->n && !rc; i++)
+		if (i != h->me)
+			rc = check_mark(h, i);
+	return rc ? rc : refuse(h, h->me ? 0 : 1);
+}
+
+/* Says that it is here; true: as the last one, or as the master when all others are. */
+bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
+{
+	const size_t depth = h->number % MPI_HUB_DEPTH;
+	/* unequal marks have the same sum as equal ones once in 65536 times */
+	const uint64_t mine = 1 | h->mark << 32;
+	uint64_t missing;
+	int32_t cpu;
+
+	mpi_hub_raise(h, *rc);
+	if (!h->crowded) {
+		if (h->me == 0) {
+			*rc = mpi_first(*rc, mpi_hub_await_all(h));
+			return true;
+		}
+		mpi_hub_wake(h);
+		return false;
+	}
+	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
+	 * more, and who waits for it finds that out. */
+	h->arrivals[depth] += (uint32_t)h->n * mine;
+	cpu = tell_cpu(h);
+	missing = h->arrivals[depth] - mine -
+		  atomic_fetch_add_explicit(&h->shared->count[depth].n, mine, memory_order_acq_rel);
+	if ((uint32_t)missing == 0) {
+		*rc = mpi_first(*rc, missing ? find_another(h) : met(h, MPI_SUCCESS));
+		return true;
+	}
+	/* they may just be running, and to give the turn away would only bring back who waits as well */
+	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
+		mpi_hub_look_out(h);
+	return false;
+}
+
+int mpi_hub_meet(struct mpi_hub *h)
+{
+	int rc = MPI_SUCCESS;
+
+	if (!mpi_hub_has_master(h)) {
+		mpi_hub_raise(h, MPI_SUCCESS);
+		mpi_hub_wake(h);
+		return mpi_hub_await_all(h);
+	}
+	if (!mpi_hub_arrive(h, &rc))
+		return mpi_hub_await_release(h);
+	mpi_hub_release(h, rc);
+	return rc;
+}

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub where what they give lies, and
+ * everyone copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time.
+ * Nobody goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read
+ * for others), all hear of that, and go another way.
+ *
+ * That they have read all, or not, ranks say in the flags of a number of its own, which nobody goes beyond before all have
+ * seen them. Who does not wait for the others, because a rank has died, says so in its flag before its caller can
+ * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones. Only
+ * one of two writes into the other's memory: who does not wait for it knows that it is dead, and writes no more.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "mpi_shim/core/attach.h"
+#include "mpi_shim/coll/coll_impl.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+
+/* What is read before it is calculated with. */
+#define FOLD_BYTES (64 << 10)
+
+/* What a rank gives, on the line of its flag. */
+struct offer {
+	uint64_t at;    /* in its memory */
+	uint64_t to;    /* where it may be given something; 0: it may not */
+	uint64_t bytes; /* of a block; 0: it is not as long as it should be, and is left out */
+	int64_t pid;
+};
+
+static_assert(sizeof(struct offer) <= MPI_HUB_FEW, "an offer lies on the line of a flag");
+
+static struct offer *offer_of(const struct mpi_hub *h, int i)
+{
+	return (struct offer *)(void *)mpi_hub_place(h, i, sizeof(struct offer));
+}
+
+static void offer(struct mpi_hub *h, int rc, const void *at, void *to, size_t bytes)
+{
+	mpi_hub_begin(h, false);
+	rc = mpi_first(rc, mpi_hub_reserve(h));
+	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, (uintptr_t)to, bytes, h->pid };
+	mpi_hub_raise(h, rc);
+	mpi_hub_wake(h);
+}
+
+/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`: each `block` long. To give
+ * where that rank takes nothing, or not as much, is nothing. */
+static int copy_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *here, size_t bytes,
+		     bool give)
+{
+	int rc = mpi_hub_await_flag(h, i);
+	struct offer o;
+	bool done;
+
+	if (rc)
+		return rc;
+	o = *offer_of(h, i);
+	if (o.bytes == 0 || (give && (!o.to || o.bytes != block)))
+		return MPI_SUCCESS;
+	if (o.bytes != block)
+		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)block);
+	if (mpi_world.threaded)
+		mpi_unlock();
+	done = mpi_attach_copy((pid_t)o.pid, (give ? o.to : o.at) + skip, here, bytes, give);
+	if (mpi_world.threaded)
+		mpi_lock();
+	if (done)
+		return MPI_SUCCESS;
+	if (errno == ESRCH)
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d has ended",
+				h->rank[i]);
+	return MPI_ERR_OTHER;
+}
+
+static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
+{
+	return copy_part(h, i, block, skip, to, bytes, false);
+}
+
+/* A whole block. */
+static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+{
+	return take_part(h, i, bytes, skip, to, bytes);
+}
+
+/* A dead rank is worse than anything else. */
+static int worse(int a, int b)
+{
+	return b == MPI_ERR_PROC_ABORTED ? b : mpi_first(a, b);
+}
+
+/* All have what they need, or all hear of the worst. What one cannot have counts only while all live: who knows of a dead
+ * rank is gone. */
+static int settle(struct mpi_hub *h, int rc)
+{
+	mpi_hub_leave(h, MPI_SUCCESS);
+	mpi_hub_begin(h, false);
+	rc = worse(rc, mpi_hub_reserve(h));
+	mpi_hub_tell_ways(h);
+	mpi_hub_raise(h, rc);
+	mpi_hub_wake(h);
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me)
+			rc = worse(rc, mpi_hub_await_flag(h, i));
+	mpi_hub_hear_ways(h);
+	if (mpi_hub_lacking(rc) && mpi_hub_lost(h) >= 0)
+		rc = mpi_hub_missing(h, mpi_hub_lost(h));
+	if (rc == MPI_ERR_PROC_ABORTED) {
+		mpi_hub_raise(h, rc);
+		atomic_thread_fence(memory_order_seq_cst);
+	} else {
+		h->left = h->number - 1;
+	}
+	return mpi_hub_leave(h, rc);
+}
+
+/* settle() of what is over here. False: somebody could not, and all take another way from now on. */
+static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result)
+{
+	int all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
+
+	*result = mpi_first(rc, all);
+	if (!mpi_hub_lacking(all))
+		return true;
+	h->reads = false;
+	/* the other way may need no memory */
+	p->lost = false;
+	p->rc = MPI_SUCCESS;
+	return false;
+}
+
+/* ---- whether it can be done ---------------------------------------------------------------------------- */
+
+bool mpi_hub_try_reading(struct mpi_hub *h)
+{
+	const uint64_t mine = h->shared->token + (uint64_t)h->me;
+	uint64_t good = base_config()->ptl_shm_cma != BASE_CMA_OFF;
+	int rc;
+
+	h->pid = getpid();
+	offer(h, MPI_SUCCESS, &mine, NULL, sizeof(mine));
+	rc = mpi_hub_await_all(h);
+	for (int i = 0; i < h->n && good && !rc; i++) {
+		const struct offer *o = offer_of(h, i);
+		uint64_t seen;
+
+		good = i == h->me ||
+		       (mpi_attach_copy((pid_t)o->pid, o->at, &seen, sizeof(seen), false) &&
+			seen == h->shared->token + (uint64_t)i);
+	}
+	good &= mpi_hub_leave(h, rc) == MPI_SUCCESS;
+	return mpi_coll_allreduce_and(&good, 1, h->comm) == MPI_SUCCESS && good;
+}
+
+bool mpi_hub_reads(const struct mpi_hub *h)
+{
+	return h->reads;
+}
+
+/* ---- blocks ---------------------------------------------------------------------------------------------- */
+
+/* A block as bytes that others can read. */
+static const char *dense(struct mpi_plan *p, const struct mpi_vec *v, int n)
+{
+	const struct mpi_type *t = v->type;
+	char *data;
+
+	if (t->dense)
+		return v->buf + t->true_lb;
+	data = mpi_plan_bytes(p, n * v->count * t->size);
+	if (data)
+		mpi_plan_pack(p, v->type, v->buf, n * v->count, data);
+	return data;
+}
+
+bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *send,
+		  const struct mpi_vec *recv, int *result)
+{
+	const struct mpi_type *t = recv->type;
+	size_t bytes = (size_t)mpi_vec_bytes(recv, 0);
+	size_t skip = send->same ? 0 : bytes * (size_t)h->me;
+	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes);
+	bool could;
+	const char *mine = dense(p, send, send->same ? 1 : h->n);
+	char *apart = t->dense ? NULL : mpi_plan_bytes(p, (MPI_Count)bytes);
+
+	if (p->lost)
+		rc = MPI_ERR_NO_MEM;
+	offer(h, rc, mine, NULL, rc ? 0 : bytes);
+	if (!rc)
+		mpi_vec_copy_own(p, send, recv, h->me);
+	for (int i = 1; i < h->n && !rc; i++) {
+		int from = (h->me + i) % h->n;
+		char *to = mpi_vec_at(recv, from);
+
+		rc = take(h, from, bytes, skip, apart ? apart : to + t->true_lb);
+		if (apart && !rc)
+			mpi_plan_unpack(p, recv->type, to, recv->count, apart);
+	}
+	could = all_could(p, h, rc, result);
+	mpi_hub_way_ended(h, bytes);
+	return could;
+}
+
+/* ---- from one of two ranks to the other ------------------------------------------------------------------- */
+
+bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root,
+			int *result)
+{
+	const bool gives = h->me == root;
+	const size_t half = bytes / 2 / 64 * 64, begin = gives ? half : 0;
+	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
+
+	offer(h, rc, data, gives ? NULL : data, rc ? 0 : bytes);
+	if (!rc)
+		rc = copy_part(h, 1 - h->me, bytes, begin, (char *)data + begin,
+			       gives ? bytes - half : half, gives);
+	return all_could(p, h, rc, result);
+}
+
+/* A vector of `bytes`, and a part of it. */
+struct part {
+	size_t bytes, begin, end;
+};
+
+/* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where the part does. */
+static int take_and_fold(struct mpi_hub *h, const char *in, char *to, const struct part *v,
+			 struct mpi_type *type, struct mpi_op *op)
+{
+	const size_t size = (size_t)type->size, most = FOLD_BYTES / size * size;
+	int rc = MPI_SUCCESS;
+
+	for (size_t n, at = v->begin; at < v->end && !rc; at += n, in += n, to += n) {
+		n = v->end - at < most ? v->end - at : most;
+		rc = take_part(h, 1 - h->me, v->bytes, at, to, n);
+		if (!rc)
+			rc = mpi_op_apply(op, in, to, (MPI_Count)(n / size), type);
+	}
+	return rc;
+}
+
+/* out = the other rank's op out, which stays as it is until all has been read. */
+static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *out, size_t bytes,
+				  struct mpi_type *type, struct mpi_op *op)
+{
+	char *theirs = mpi_plan_bytes(p, (MPI_Count)bytes);
+	int rc = theirs ? take(h, 1 - h->me, bytes, 0, theirs) : MPI_ERR_NO_MEM;
+
+	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
+}
+
+/* A part of the root's result, piece by piece, unless it is in place; `in` begins where the vector does. */
+static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
+			 const struct part *v, int root, struct mpi_type *type, struct mpi_op *op)
+{
+	const size_t size = (size_t)type->size, all = v->end - v->begin;
+	const size_t most = all < FOLD_BYTES ? all : FOLD_BYTES / size * size;
+	int rc = mpi_hub_await_flag(h, root);
+	char *made;
+
+	if (rc || !offer_of(h, root)->to)
+		return rc;
+	made = mpi_plan_bytes(p, (MPI_Count)most);
+	if (!made)
+		return MPI_ERR_NO_MEM;
+	for (size_t n, at = v->begin; at < v->end && !rc; at += n) {
+		n = v->end - at < most ? v->end - at : most;
+		rc = take_part(h, root, v->bytes, at, made, n);
+		if (!rc)
+			rc = mpi_op_apply(op, in + at, made, (MPI_Count)(n / size), type);
+		if (!rc)
+			rc = copy_part(h, root, v->bytes, at, made, n, true);
+	}
+	return rc;
+}
+
+/* Bytes of `count` elements, as many as fill cache lines, if elements fit one. */
+static size_t whole_lines(MPI_Count count, const struct mpi_type *type)
+{
+	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
+
+	return (size_t)(count / line * line * type->size);
+}
+
+bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			 int *result)
+{
+	const size_t bytes = (size_t)(count * type->size);
+	/* what the other makes has to be given to the root */
+	const size_t share = whole_lines(count / 4 * 3, type);
+	const struct part roots = { bytes, 0, share }, others = { bytes, share, bytes };
+	int rc;
+
+	offer(h, MPI_SUCCESS, in, h->me == root && in != out ? out : NULL, bytes);
+	if (h->me != root)
+		rc = fold_and_give(p, h, in, &others, root, type, op);
+	else if (in == out)
+		rc = take_and_fold_in_place(p, h, out, bytes, type, op);
+	else
+		rc = take_and_fold(h, in, out, &roots, type, op);
+	return all_could(p, h, rc, result);
+}
+
+/*
+ * Each makes a half of the result, and reads the other's half from where that has it. In place a half is made elsewhere, so
+ * that nothing has changed if the other cannot make its half: when that is known the first bytes of the result are written.
+ */
+bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *result)
+{
+	const size_t bytes = (size_t)(count * type->size), half = whole_lines(count / 2, type);
+	const struct part mine = { bytes, h->me ? half : 0, h->me ? bytes : half };
+	const size_t begin = h->me ? 0 : half, n = bytes - (mine.end - mine.begin);
+	const char *source = in;
+	char *to = out, *made = to + mine.begin;
+	int rc = MPI_SUCCESS;
+	bool all;
+
+	if (in == out)
+		made = mpi_plan_bytes(p, (MPI_Count)(mine.end - mine.begin));
+	if (p->lost)
+		rc = MPI_ERR_NO_MEM;
+	offer(h, rc, in, NULL, bytes);
+	if (!rc)
+		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
+	mpi_hub_leave(h, MPI_SUCCESS);
+	/* as if all of it lay there */
+	offer(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
+	if (!rc)
+		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);
+	all = all_could(p, h, rc, result);
+	if (in == out && all && !*result)
+		memcpy(to + mine.begin, made, mine.end - mine.begin);
+	return all;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks again and again;
+ * without one it gives its turn away between two looks, which costs a switch of processes and nothing
+ * else. After a while, the shorter the more often waits are long, it sleeps in Portals and is sent an empty
+ * message. All the while the library makes progress, and sees that a rank has died.
+ *
+ * A wait is long if it lasts longer than ranks take that all sleep and wake each other. A shorter one makes the next
+ * more patient even if it ended in a sleep: otherwise ranks that have once slept wait for each other's
+ * awakenings ever after, each too long for their patience.
+ */
+#include <portals3_ext.h>
+#include <sched.h>
+#include <string.h>
+
+#include "base/barrier.h"
+#include "base/config.h"
+#include "base/cpu.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/rma.h"
+
+#define PATIENCE_MOST_NS  1000000
+#define PATIENCE_LEAST_NS 5000
+#define LOOKS             20   /* looks between two rounds of progress, with a processor */
+#define TURNS             8    /* turns given away between two rounds of progress */
+#define LOOK_OUT_NS       2000 /* a turn given away is given back after that or more */
+#define SEEN_NS           5000 /* what a store takes to be seen, almost always: a sleep has an end */
+
+static bool reached(const _Atomic uint64_t *word, uint64_t least)
+{
+	/* pairs with the release of who wrote it; words that Portals writes carry no data */
+	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_HUB_LACKING) >= least;
+}
+
+/* Portals writes it: nothing comes without progress. */
+static bool from_portals(const struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	return word >= h->word && word < h->word + MPI_HUB_WORDS;
+}
+
+/* A few looks, or one after the others had their turn. */
+static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	if (!h->spin) {
+		sched_yield();
+		return reached(word, least);
+	}
+	for (int i = 0; i < LOOKS; i++) {
+		base_cpu_relax();
+		if (reached(word, least))
+			return true;
+	}
+	return false;
+}
+
+/* Until it is reached, or patience ends, h->patience_ns after *since, which is 0 at first. */
+static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
+		       uint64_t *since)
+{
+	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us outside Portals between two rounds;
+	 * but first a word that is about to be written is looked at alone */
+	const bool watch = h->spin && mpi_rma_exposed && !mpi_world.threaded;
+	uint64_t now;
+
+	for (unsigned int i = 1;; i++) {
+		bool done;
+
+		if (mpi_world.threaded)
+			mpi_unlock();
+		done = watch && i > 1 ? reached(word, least) : look(h, word, least);
+		if (mpi_world.threaded)
+			mpi_lock();
+		if (done)
+			return true;
+		if (watch)
+			mpi_progress_watch(word, least);
+		else if (h->spin || i % TURNS == 0)
+			mpi_progress(false);
+		now = base_now_ns();
+		if (!*since)
+			*since = now;
+		if (now - *since >= h->patience_ns)
+			return reached(word, least);
+	}
+}
+
+void mpi_hub_look_out(const struct mpi_hub *h)
+{
+	uint64_t since;
+
+	if (base_config()->ptl_spin_us == 0)
+		return;
+	since = base_now_ns();
+	do
+		base_cpu_relax();
+	while (!reached(&h->shared->release, h->number << MPI_HUB_MARK_BITS) &&
+	       base_now_ns() - since < LOOK_OUT_NS);
+}
+
+/* What the next wait is worth after one that has ended. */
+static void learn(struct mpi_hub *h, bool was_long)
+{
+	if (!was_long && h->patience_ns < PATIENCE_MOST_NS)
+		h->patience_ns *= 2;
+	else if (was_long && h->patience_ns / 2 >= PATIENCE_LEAST_NS)
+		h->patience_ns /= 2;
+}
+
+int mpi_hub_lost(const struct mpi_hub *h)
+{
+	for (int i = 0; i < h->nodes && h->me == 0; i++)
+		if (i != h->node && mpi_lost_source(h->comm, h->master[i]) >= 0)
+			return h->master[i];
+	return mpi_lost_any(h->comm);
+}
+
+bool mpi_hub_can_order_all(void)
+{
+	return base_barrier_join();
+}
+
+/*
+ * Between saying that one sleeps and the last look at the word. The other side writes the word, then looks whether
+ * anybody sleeps. Both need a full barrier in between; the kernel can give it to all of them from here, so
+ * that those that write, which is what has to be fast, need none.
+ */
+static void order_all(const struct mpi_hub *h)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!h->fence)
+		base_barrier_all(SEEN_NS);
+}
+
+/* Asleep until something comes; who writes what is waited for sees that it has to send something. */
+static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	struct mpi_hub_seat *seat = &h->seats[h->me];
+
+	if (h->shared) {
+		atomic_store_explicit(&seat->asleep, 1, memory_order_relaxed);
+		/* before the look at the word; the writer looks here after it has written */
+		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
+	}
+	order_all(h);
+	if (!reached(word, least))
+		mpi_progress(true);
+	if (h->shared) {
+		atomic_fetch_sub_explicit(&h->shared->sleepers, 1, memory_order_relaxed);
+		atomic_store_explicit(&seat->asleep, 0, memory_order_relaxed);
+	}
+}
+
+/* What has been reached may be the news that a rank or memory is missing, or that
+ * ranks disagree. */
+static int verdict(struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	uint64_t number = atomic_load_explicit(word, memory_order_relaxed);
+
+	if (number < MPI_HUB_LACKING)
+		return MPI_SUCCESS;
+	if (number < MPI_HUB_MISSING)
+		return mpi_fail(MPI_ERR_OTHER, "memory has run out at another rank");
+	if (number & MPI_HUB_LACKING)
+		return mpi_calls_fail(h->comm);
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"a rank took no part: its process has ended, or it cannot be reached");
+}
+
+int mpi_hub_missing(const struct mpi_hub *h, int rank)
+{
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d took no part: %s", rank,
+			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
+}
+
+/* A word that an operation of the hub waits for; windows wait for others (win_pscw.c). */
+static bool of_operation(const struct mpi_hub *h, const _Atomic uint64_t *word)
+{
+	const char *at = (const char *)word, *shared = (const char *)h->shared;
+
+	return from_portals(h, word) || (shared && at >= shared && at < shared + h->bytes);
+}
+
+/* Why the word will not be reached any more; MPI_SUCCESS: it may, or has been. What the others call
+ * is looked at after a sleep that has not been the last: a glance at each of their lines would cost
+ * a short wait more than the sleep. */
+static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
+{
+	int dead = mpi_hub_lost(h);
+	bool disagree = false;
+
+	if (dead < 0 && slept) {
+		h->awaited = of_operation(h, word) ? word : NULL;
+		disagree = mpi_calls_broken(h->comm);
+		h->awaited = NULL;
+	}
+	if (reached(word, least))
+		return MPI_SUCCESS;
+	if (dead >= 0)
+		return mpi_hub_missing(h, dead);
+	return disagree ? mpi_calls_fail(h->comm) : MPI_SUCCESS;
+}
+
+/* Portals knows best how to wait for what Portals brings. */
+static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	while (!reached(word, least)) {
+		int rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
+
+		if (rc)
+			return rc;
+	}
+	return verdict(h, word);
+}
+
+static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	uint64_t since = 0;
+	int rc = MPI_SUCCESS;
+
+	if (h->comm->calls.found)
+		return mpi_calls_fail(h->comm);
+
+	if (from_portals(h, word))
+		return await_put(h, word, least);
+	if (base_config()->ptl_spin_us != 0 && be_patient(h, word, least, &since)) {
+		learn(h, false);
+		return verdict(h, word);
+	}
+	for (bool slept = false; !rc && !reached(word, least); slept = true) {
+		rc = hopeless(h, word, least, slept);
+		if (!rc)
+			sleep_once(h, word, least);
+	}
+	learn(h, base_now_ns() - since > PATIENCE_MOST_NS);
+	return rc ? rc : verdict(h, word);
+}
+
+int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+{
+	uint64_t since;
+	int rc;
+
+	if (reached(word, least))
+		return verdict(h, word);
+	if (!h->ways.since)
+		return await_not_there(h, word, least);
+	since = base_now_ns();
+	rc = await_not_there(h, word, least);
+	h->ways.waited += base_now_ns() - since;
+	return rc;
+}
+
+static void wake(const struct mpi_hub *h, int i)
+{
+	int world = mpi_comm_peer(h->comm, h->rank[i]);
+
+	/* a credit message of no rank: it is taken out of the queue, and that is all */
+	PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world], MPI_PT_CREDIT, 0,
+		     MPI_HUB_WAKE_BITS, 0, 0);
+}
+
+void mpi_hub_wake(struct mpi_hub *h)
+{
+	if (!h->shared)
+		return;
+	/* pairs with order_all() */
+	if (h->fence)
+		atomic_thread_fence(memory_order_seq_cst);
+	else
+		atomic_signal_fence(memory_order_seq_cst);
+	if (atomic_load_explicit(&h->shared->sleepers, memory_order_relaxed) == 0)
+		return;
+	for (int i = 0; i < h->n; i++)
+		if (i != h->me && atomic_load_explicit(&h->seats[i].asleep, memory_order_relaxed) &&
+		    atomic_exchange_explicit(&h->seats[i].asleep, 0, memory_order_relaxed))
+			wake(h, i);
+}
+
+int mpi_hub_offered(const ptl_arrival_t *put)
+{
+	struct mpi_hub *h = put->user_ptr;
+	uint64_t number;
+
+	if (put->hdr_data >= MPI_HUB_WORDS || put->length != sizeof(number))
+		return 0;
+	memcpy(&number, put->data, sizeof(number));
+	atomic_store_explicit(&h->word[put->hdr_data], number, memory_order_release);
+	return 1;
+}
+
+/* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its place, and for
+ * mpi_hub_offered(). */
+int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
+{
+	int world = mpi_comm_peer(h->comm, h->master[node]);
+	int err;
+
+	for (;;) {
+		/* who waits for it makes progress itself */
+		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_LAZY,
+				   mpi_world.id[world], MPI_PT_FLAG, 0, h->comm->context,
+				   (ptl_size_t)word * sizeof(number), (ptl_hdr_data_t)word);
+		if (err != PTL_NO_SPACE)
+			break;
+		mpi_progress(false); /* the way to it is full: it takes something out */
+		mpi_give_turn();
+	}
+	return err == PTL_OK ? MPI_SUCCESS : mpi_unreachable(world);
+}

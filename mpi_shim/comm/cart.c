@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Cartesian topologies: rank = row-major index of the coordinates.
+ */
+#include <limits.h>
+#include <string.h>
+
+#include "mpi_shim/comm/comm.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/core/topology.h"
+
+/* Processes in the grid; refuses what is no grid or does not fit into comm. */
+static int grid_size(const struct mpi_comm *comm, int ndims, const int *dims, int *size)
+{
+	int64_t n = 1;
+
+	if (ndims < 0)
+		return mpi_fail(MPI_ERR_DIMS, "the number of dimensions, %d, is negative", ndims);
+	for (int i = 0; i < ndims; i++) {
+		if (dims[i] <= 0)
+			return mpi_fail(MPI_ERR_DIMS, "dims[%d] = %d is not positive", i, dims[i]);
+		n *= dims[i];
+		if (n > comm->size)
+			return mpi_fail(MPI_ERR_DIMS,
+					"the grid has more places than the communicator has ranks, "
+					"%d",
+					comm->size);
+	}
+	*size = (int)n;
+	return MPI_SUCCESS;
+}
+
+static int check_intra(const struct mpi_comm *comm)
+{
+	if (!comm->inter)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
+}
+
+static void coords_of(const struct mpi_topology *t, int rank, int *coords, int n)
+{
+	for (int i = t->cart.ndims - 1; i >= 0; i--) {
+		if (i < n)
+			coords[i] = rank % t->cart.dims[i];
+		rank /= t->cart.dims[i];
+	}
+}
+
+static struct mpi_topology *cart_new(int ndims)
+{
+	struct mpi_topology *t = mpi_topology_new(MPI_CART, 3 * (int64_t)ndims);
+
+	if (!t)
+		return NULL;
+	t->cart.ndims = ndims;
+	t->cart.dims = t->memory;
+	t->cart.periods = t->memory + ndims;
+	t->cart.coords = t->memory + 2 * (size_t)ndims;
+	return t;
+}
+
+int mpi_cart_create(struct mpi_comm *comm, int ndims, const int *dims, const int *periods,
+		    int reorder, struct mpi_comm **out)
+{
+	struct mpi_topology *t;
+	int size = 0, err = check_intra(comm);
+
+	(void)reorder; /* it is a permission */
+	if (err == MPI_SUCCESS)
+		err = grid_size(comm, ndims, dims, &size);
+	if (err != MPI_SUCCESS)
+		return err;
+	t = cart_new(ndims);
+	if (t) {
+		for (int i = 0; i < ndims; i++) {
+			t->cart.dims[i] = dims[i];
+			t->cart.periods[i] = periods[i] != 0;
+		}
+		if (comm->rank < size)
+			coords_of(t, comm->rank, t->cart.coords, ndims);
+	}
+	return mpi_topology_attach(comm, size, t, out);
+}
+
+int mpi_cart_map(struct mpi_comm *comm, int ndims, const int *dims, const int *periods, int *rank)
+{
+	int size = 0, err = check_intra(comm);
+
+	(void)periods;
+	if (err == MPI_SUCCESS)
+		err = grid_size(comm, ndims, dims, &size);
+	if (err == MPI_SUCCESS)
+		*rank = comm->rank < size ? comm->rank : MPI_UNDEFINED;
+	return err;
+}
+
+int mpi_cartdim_get(struct mpi_comm *comm, int *ndims)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+
+	if (!t)
+		return MPI_ERR_TOPOLOGY;
+	*ndims = t->cart.ndims;
+	return MPI_SUCCESS;
+}
+
+static int check_room(const struct mpi_topology *t, int room)
+{
+	if (room >= t->cart.ndims)
+		return MPI_SUCCESS;
+	return mpi_fail(MPI_ERR_ARG, "maxdims is %d, but there are %d dimensions", room,
+			t->cart.ndims);
+}
+
+int mpi_cart_get(struct mpi_comm *comm, int room, int *dims, int *periods, int *coords)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+	size_t bytes;
+	int err = t ? check_room(t, room) : MPI_ERR_TOPOLOGY;
+
+	if (err != MPI_SUCCESS || t->cart.ndims == 0)
+		return err;
+	bytes = (size_t)t->cart.ndims * sizeof(int);
+	memcpy(dims, t->cart.dims, bytes);
+	memcpy(periods, t->cart.periods, bytes);
+	memcpy(coords, t->cart.coords, bytes);
+	return MPI_SUCCESS;
+}
+
+static int wrap(int64_t coord, int dim)
+{
+	return (int)((coord % dim + dim) % dim);
+}
+
+int mpi_cart_rank(struct mpi_comm *comm, const int *coords, int *rank)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+	int r = 0;
+
+	if (!t)
+		return MPI_ERR_TOPOLOGY;
+	for (int i = 0; i < t->cart.ndims; i++) {
+		int dim = t->cart.dims[i];
+
+		if (!t->cart.periods[i] && (coords[i] < 0 || coords[i] >= dim))
+			return mpi_fail(MPI_ERR_ARG,
+					"coords[%d] = %d is outside of a dimension of %d, which is "
+					"not periodic",
+					i, coords[i], dim);
+		r = r * dim + wrap(coords[i], dim);
+	}
+	*rank = r;
+	return MPI_SUCCESS;
+}
+
+int mpi_cart_coords(struct mpi_comm *comm, int rank, int room, int *coords)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+	int err = t ? check_room(t, room) : MPI_ERR_TOPOLOGY;
+
+	if (err != MPI_SUCCESS)
+		return err;
+	if (rank < 0 || rank >= comm->size)
+		return mpi_fail(MPI_ERR_RANK, "rank %d is not in the communicator, which has %d",
+				rank, comm->size);
+	coords_of(t, rank, coords, t->cart.ndims);
+	return MPI_SUCCESS;
+}
+
+/* The rank at a distance along one dimension; MPI_PROC_NULL beyond an end. */
+static int at_distance(const struct mpi_topology *t, int self, int direction, int64_t distance)
+{
+	int64_t coord = t->cart.coords[direction] + distance;
+	int dim = t->cart.dims[direction], step = 1;
+
+	if (!t->cart.periods[direction] && (coord < 0 || coord >= dim))
+		return MPI_PROC_NULL;
+	for (int i = direction + 1; i < t->cart.ndims; i++)
+		step *= t->cart.dims[i];
+	return self + (wrap(coord, dim) - t->cart.coords[direction]) * step;
+}
+
+int mpi_cart_shift(struct mpi_comm *comm, int direction, int disp, int *source, int *dest)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+
+	if (!t)
+		return MPI_ERR_TOPOLOGY;
+	if (direction < 0 || direction >= t->cart.ndims)
+		return mpi_fail(MPI_ERR_DIMS, "direction %d: there are %d dimensions", direction,
+				t->cart.ndims);
+	*source = at_distance(t, comm->rank, direction, -(int64_t)disp);
+	*dest = at_distance(t, comm->rank, direction, disp);
+	return MPI_SUCCESS;
+}
+
+/* ---- sub-grids ----------------------------------------------------------------------------------------- */
+
+static struct mpi_topology *cart_part(const struct mpi_topology *from, const int *remain)
+{
+	struct mpi_topology *t;
+	int n = 0;
+
+	for (int i = 0; i < from->cart.ndims; i++)
+		n += remain[i] != 0;
+	t = cart_new(n);
+	if (!t)
+		return NULL;
+	n = 0;
+	for (int i = 0; i < from->cart.ndims; i++) {
+		if (!remain[i])
+			continue;
+		t->cart.dims[n] = from->cart.dims[i];
+		t->cart.periods[n] = from->cart.periods[i];
+		t->cart.coords[n++] = from->cart.coords[i];
+	}
+	return t;
+}
+
+/* Those who agree in the coordinates that go; they are in row-major order already. */
+int mpi_cart_sub(struct mpi_comm *comm, const int *remain, struct mpi_comm **out)
+{
+	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
+	struct mpi_topology *part;
+	struct mpi_comm *sub = NULL;
+	int colour = 0, err;
+
+	if (!t)
+		return MPI_ERR_TOPOLOGY;
+	part = cart_part(t, remain);
+	if (!part)
+		return mpi_fail_memory("a topology");
+	for (int i = 0; i < t->cart.ndims; i++)
+		if (!remain[i])
+			colour = colour * t->cart.dims[i] + t->cart.coords[i];
+	err = mpi_comm_split(comm, colour, 0, &sub);
+	if (err != MPI_SUCCESS) {
+		mpi_topology_release(part);
+		return err;
+	}
+	sub->topology = part;
+	*out = sub;
+	return MPI_SUCCESS;
+}

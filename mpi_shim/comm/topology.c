@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * A communicator for a topology: the first ranks of another one.
+ */
+#include <stdlib.h>
+
+#include "mpi_shim/comm/comm.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/core/topology.h"
+
+static struct mpi_group *first_ranks(const struct mpi_comm *comm, int n)
+{
+	int *world;
+
+	if (n == comm->size)
+		return mpi_object_keep(comm->local);
+	world = malloc(((size_t)n + 1) * sizeof(*world));
+	if (!world)
+		return NULL;
+	for (int i = 0; i < n; i++)
+		world[i] = mpi_group_world(comm->local, i);
+	return mpi_group_make(n, world);
+}
+
+int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t, struct mpi_comm **out)
+{
+	struct mpi_group *group = t ? first_ranks(comm, n) : NULL;
+	struct mpi_comm *made = NULL;
+	int err;
+
+	if (!group) {
+		mpi_topology_release(t);
+		return mpi_fail_memory("a topology");
+	}
+	err = mpi_comm_create(comm, group, &made);
+	mpi_object_release(group);
+	if (err != MPI_SUCCESS || !made)
+		mpi_topology_release(t);
+	else
+		made->topology = t;
+	if (err == MPI_SUCCESS)
+		*out = made;
+	return err;
+}

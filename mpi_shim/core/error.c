@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * From a failure to the user's error handler: see error.h.
+ */
+#include "mpi_shim/core/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "mpi_shim/core/object.h"
+#include "mpi_shim/rma/win.h"
+#include "mpi_shim/core/world.h"
+
+/* The text, and the code it was kept for: a handler may be called for another one. */
+static _Thread_local struct {
+	int code;
+	uint32_t on; /* handle of the communicator or window of a request that failed; 0: none */
+	char text[MPI_MAX_ERROR_STRING];
+} kept;
+
+int(mpi_fail)(int code, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(kept.text, sizeof(kept.text), format, ap);
+	va_end(ap);
+	kept.code = code;
+	kept.on = 0;
+	return code;
+}
+
+int(mpi_fail_memory)(const char *for_what)
+{
+	return mpi_fail(MPI_ERR_NO_MEM, "no memory for %s", for_what);
+}
+
+void mpi_fail_on(uint32_t handle)
+{
+	kept.on = handle;
+}
+
+const char *mpi_fail_text(void)
+{
+	return kept.text;
+}
+
+static void name_of(const struct mpi_comm *comm, char *out, size_t size)
+{
+	if (!comm)
+		out[0] = '\0';
+	else if (comm->name[0])
+		snprintf(out, size, " on %s", comm->name);
+	else
+		snprintf(out, size, " on a communicator of %d ranks (context %u)", comm->size,
+			 (unsigned)comm->context);
+}
+
+static void name_of_win(const struct mpi_win *win, char *out, size_t size)
+{
+	if (win->name[0])
+		snprintf(out, size, " on %s", win->name);
+	else
+		snprintf(out, size, " on a window of %d ranks", win->size);
+}
+
+#define WHERE (MPI_MAX_OBJECT_NAME + 64)
+
+/* "rank R of N: FUNCTION on COMMUNICATOR: CAUSE", and the job ends. */
+static _Noreturn void end_job(const char *where, const char *function, int code)
+{
+	char line[sizeof(kept.text) + WHERE + 128];
+	bool told = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
+
+	if (mpi_world.size > 0)
+		snprintf(line, sizeof(line), "rank %d of %d: %s%s: %s", mpi_world.rank,
+			 mpi_world.size, function, where, told ? kept.text : mpi_error_text(code));
+	else
+		snprintf(line, sizeof(line), "%s%s: %s", function, where,
+			 told ? kept.text : mpi_error_text(code));
+	mpi_abort_job(mpi_error_class_of(code), line);
+}
+
+/* Whose handler an error goes to, and what is said of it. */
+static struct mpi_errhandler *handler_of(const struct mpi_comm *comm)
+{
+	if (comm)
+		return comm->handler;
+	if (mpi_comm_self.handler && mpi_comm_self.handler != &mpi_errors_are_fatal)
+		return mpi_comm_self.handler;
+	return mpi_comm_world.handler;
+}
+
+void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
+{
+	struct mpi_errhandler *handler = handler_of(comm);
+	char where[WHERE];
+	MPI_Comm handle;
+
+	if (handler == &mpi_errors_return)
+		return;
+	if (!handler || !handler->fn.comm) {
+		name_of(comm, where, sizeof(where));
+		end_job(where, function, code);
+	}
+	handle = mpi_handle_of(comm ? comm : &mpi_comm_self);
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	handler->fn.comm(&handle, &code, function);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+}
+
+/* What a later error is not about must not be said of it. */
+static void forget(void)
+{
+	kept.code = MPI_SUCCESS;
+	kept.on = 0;
+}
+
+static int raised(int code)
+{
+	forget();
+	mpi_unlock();
+	return code;
+}
+
+int mpi_raise(struct mpi_comm *comm, const char *function, int code)
+{
+	void *on = (void *)(uintptr_t)kept.on;
+	struct mpi_win *win;
+
+	/* they may have been freed while the request was under way */
+	if (!comm && on) {
+		comm = mpi_object_of(on, MPI_KIND_COMM);
+		win = mpi_object_of(on, MPI_KIND_WIN);
+		if (win)
+			return mpi_raise_win(win, function, code);
+	}
+	mpi_raise_locked(comm, function, code);
+	return raised(code);
+}
+
+void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code)
+{
+	struct mpi_errhandler *handler = win->handler;
+	MPI_Win handle = mpi_handle_of(win);
+	char where[WHERE];
+
+	if (handler == &mpi_errors_return)
+		return;
+	if (!handler->fn.win) {
+		name_of_win(win, where, sizeof(where));
+		end_job(where, function, code);
+	}
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	handler->fn.win(&handle, &code, function);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+}
+
+int mpi_raise_win(struct mpi_win *win, const char *function, int code)
+{
+	mpi_raise_win_locked(win, function, code);
+	return raised(code);
+}
+
+void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
+{
+	MPI_Session session = MPI_SESSION_NULL;
+	MPI_Comm comm = MPI_COMM_NULL;
+
+	if (handler != &mpi_errors_return) {
+		if (handler->serves == MPI_SERVES_SESSION)
+			handler->fn.session(&session, &code, function);
+		else if (handler->serves == MPI_SERVES_COMM)
+			handler->fn.comm(&comm, &code, function);
+		else
+			end_job("", function, code);
+	}
+	forget();
+}

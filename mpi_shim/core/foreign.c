@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Other MPIs beside this one. All have the same names of functions, and each has handles and
+ * statuses of its own: what was compiled with one's mpi.h and calls another's library crashes
+ * without a word. So we look when we are loaded whether there is a second library, for it may be
+ * the one that is called; and what is no handle of ours may be known as one of theirs.
+ */
+#include "mpi_shim/core/foreign.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/log.h"
+
+/* ---- two libraries --------------------------------------------------------------------------- */
+
+static bool same_folder(const char *a, const char *b)
+{
+	const char *end = strrchr(a, '/');
+	size_t len = end ? (size_t)(end - a) + 1 : 0;
+
+	return strncmp(a, b, len) == 0 && !strchr(b + len, '/');
+}
+
+/* libmpi.so.1 and libmpi_abi.so.1 of one build are the same code and take each other's handles. */
+static bool is_twin(const char *library, const char *ours)
+{
+	const char *slash = strrchr(library, '/');
+	const char *name = slash ? slash + 1 : library;
+	char real[2][PATH_MAX];
+
+	/* they may have been found by different links */
+	return (same_folder(library, ours) ||
+		(realpath(library, real[0]) && realpath(ours, real[1]) &&
+		 same_folder(real[0], real[1]))) &&
+	       (strcmp(name, "libmpi.so.1") == 0 || strcmp(name, "libmpi_abi.so.1") == 0);
+}
+
+/* Fills in `other` if the function is that of another MPI. */
+static bool is_foreign(void *function, const Dl_info *ours, Dl_info *other)
+{
+	return function && dladdr(function, other) != 0 && other->dli_fbase != ours->dli_fbase &&
+	       !is_twin(other->dli_fname, ours->dli_fname);
+}
+
+/* Functions of profiling libraries are called MPI_, too, but not PMPI_. */
+__attribute__((constructor)) static void look_for_another(void)
+{
+	Dl_info ours, other;
+	const char *first = NULL, *second = NULL;
+	void *program;
+
+	if (!dladdr((void *)&mpi_foreign_handle, &ours))
+		return;
+	program = dlopen(NULL, RTLD_LAZY);
+	if (!program)
+		return;
+	/*
+	 * Only a library that was loaded with the program can be meant by its calls, and Portals'
+	 * was then, too. One that is opened later, as translators do, is called by address.
+	 */
+	if (dlsym(program, "PtlInit") && is_foreign(dlsym(program, "PMPI_Init"), &ours, &other)) {
+		first = other.dli_fname;
+		second = ours.dli_fname;
+	} else if (is_foreign(dlsym(RTLD_NEXT, "PMPI_Init"), &ours, &other)) {
+		first = ours.dli_fname;
+		second = other.dli_fname;
+	}
+	dlclose(program);
+	dlerror(); /* the program's own must not be what was not found here */
+	if (first && !base_config()->ptl_quiet)
+		base_say("there are two MPI libraries in this process, %s and %s: calls go to the "
+			 "first, and what was compiled with the mpi.h of the second fails; build "
+			 "the program and its libraries with one MPI (ldd shows what needs which)",
+			 first, second);
+}
+
+/* ---- handles --------------------------------------------------------------------------------- */
+
+/*
+ * MPICH's handles, and those of its many descendants, are ints: two bits say how an object is
+ * found, none for the null handle, four what it is.
+ */
+static bool is_mpich(enum mpi_kind kind, uintptr_t handle)
+{
+	static const unsigned int number[MPI_KIND_END] = {
+		[MPI_KIND_COMM] = 1,       [MPI_KIND_GROUP] = 2,    [MPI_KIND_TYPE] = 3,
+		[MPI_KIND_ERRHANDLER] = 5, [MPI_KIND_OP] = 6,       [MPI_KIND_INFO] = 7,
+		[MPI_KIND_WIN] = 8,        [MPI_KIND_REQUEST] = 11, [MPI_KIND_MESSAGE] = 11,
+	};
+	uint32_t h = (uint32_t)handle; /* the rest is what was beside an int */
+
+	return number[kind] && (h >> 26 & 15) == number[kind] && !(h & 0x3ff0000) &&
+	       (h >> 30 || !(h & 0x3ffffff));
+}
+
+/* Open MPI's are addresses of objects: of those that are in its library we can learn the name. */
+static bool is_open_mpi(const void *handle)
+{
+	Dl_info object;
+
+	return dladdr(handle, &object) != 0 && object.dli_sname &&
+	       strncmp(object.dli_sname, "ompi_", 5) == 0;
+}
+
+const char *mpi_foreign_handle(enum mpi_kind kind, const void *handle)
+{
+	if (is_mpich(kind, (uintptr_t)handle))
+		return "MPICH";
+	return is_open_mpi(handle) ? "Open MPI" : NULL;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Event queues and progress. Events of unexpected messages have a queue of their own, the condition of
+ * PtlMEMDPost; those of posted receives and of sends share a small one, which stays in the cache, with
+ * larger ones behind it for programs that have thousands in progress.
+ *
+ * With MPI_THREAD_MULTIPLE an event is only taken while the global lock is held, so that nobody posts a
+ * receive while an unexpected message is in somebody's hand; one thread waits in Portals without the lock, the
+ * others wait for that one.
+ */
+#include <assert.h>
+#include <portals3_ext.h>
+
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/rma.h"
+#include "mpi_shim/pt2pt/start.h"
+#include "mpi_shim/core/steps.h"
+
+#define EQ_FIRST     64u  /* events; each queue after it is four times as large */
+#define CHECK_MS     250u /* how long a wait goes on before it looks whether the peers live */
+#define BATCH        16   /* events taken at a time */
+#define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
+
+#define MOST_QUEUES (3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])) /* in use */
+
+struct mpi_protocol_state mpi_proto;
+
+static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
+static bool polling;         /* a thread waits in Portals */
+static unsigned int idle;    /* threads that wait for it */
+static bool kicked;          /* an event that is to wake it is on its way */
+static ptl_handle_eq_t wake; /* that event's queue: only the thread that is to wake takes from it */
+static unsigned int rounds;
+static ptl_time_t
+	glance; /* to wait for nothing; with threads not for a turn either, for we have the lock */
+static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
+
+/* ---- queues ----------------------------------------------------------------------------------------- */
+
+static int add_eq(uint32_t room)
+{
+	struct mpi_protocol_state *p = &mpi_proto;
+	struct mpi_eq *q = &p->eq[p->neqs];
+	const int most = sizeof(p->eq) / sizeof(p->eq[0]);
+	int err;
+
+	if (p->neqs == most)
+		return mpi_fail(MPI_ERR_OTHER, "too many operations in progress");
+	err = PtlEQAlloc(mpi_world.ni, room, PTL_EQ_HANDLER_NONE, &q->handle);
+	if (err != PTL_OK)
+		return mpi_fail(MPI_ERR_NO_MEM,
+				"no event queue for %u more operations in progress: %s", room,
+				PtlErrorStr((unsigned int)err));
+	q->room = room;
+	q->reserved = 0;
+	p->neqs++;
+	return MPI_SUCCESS;
+}
+
+/* To be woken by: a put of our own of these bits to the CREDIT portal. */
+#define WAKE_BITS UINT64_MAX
+
+static int make_wake(void)
+{
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_ACK_DISABLE,
+	};
+	ptl_handle_me_t me;
+	int err = PtlEQAlloc(mpi_world.ni, 8, PTL_EQ_HANDLER_NONE, &wake);
+
+	md.eq_handle = wake;
+	if (err == PTL_OK)
+		err = PtlMEMDAttach(mpi_world.ni, MPI_PT_CREDIT, mpi_world.id[mpi_world.rank],
+				    WAKE_BITS, 0, PTL_RETAIN, PTL_INS_BEFORE, md, PTL_RETAIN, &me,
+				    NULL);
+	return err == PTL_OK ? MPI_SUCCESS
+			     : mpi_fail(MPI_ERR_NO_MEM, "cannot set up what wakes threads: %s",
+					PtlErrorStr((unsigned int)err));
+}
+
+int mpi_progress_init(void)
+{
+	int err;
+
+	mpi_proto.neqs = 0;
+	glance = mpi_world.threaded ? PTL_TIME_LOOK : 0;
+	err = add_eq(EQ_FIRST);
+	return err || !mpi_world.threaded ? err : make_wake();
+}
+
+int mpi_events_reserve(struct mpi_request *r, uint32_t n)
+{
+	struct mpi_protocol_state *p = &mpi_proto;
+	int err;
+
+	for (int i = 0;; i++) {
+		if (i == p->neqs) {
+			err = add_eq(p->eq[i - 1].room * 4);
+			if (err)
+				return err;
+		}
+		if (p->eq[i].reserved + n <= p->eq[i].room) {
+			if (i > 0 && !p->eq[i].reserved)
+				mpi_progress_kick();
+			p->eq[i].reserved += n;
+			r->eq = (uint8_t)i;
+			return MPI_SUCCESS;
+		}
+	}
+}
+
+void mpi_events_release(struct mpi_request *r, uint32_t n)
+{
+	mpi_proto.eq[r->eq].reserved -= n;
+}
+
+/* The queues where something may come. */
+static int in_use(ptl_handle_eq_t *h)
+{
+	const struct mpi_protocol_state *p = &mpi_proto;
+	int n = 0;
+
+	h[n++] = p->eq[0].handle;
+	h[n++] = p->unexpected;
+	if (mpi_rma_eq != PTL_EQ_NONE)
+		h[n++] = mpi_rma_eq;
+	for (int i = 1; i < p->neqs; i++)
+		if (p->eq[i].reserved)
+			h[n++] = p->eq[i].handle;
+	return n;
+}
+
+/* ---- events ----------------------------------------------------------------------------------------- */
+
+static void handle(const ptl_event_t *ev)
+{
+	struct mpi_request *r = ev->md.user_ptr;
+
+	if (ev->md.eq_handle == mpi_proto.unexpected)
+		mpi_unexpected_event(ev);
+	else if (ev->md.eq_handle == mpi_rma_eq)
+		mpi_rma_event(ev);
+	else if (r->kind == MPI_REQ_SEND)
+		mpi_send_event(r, ev);
+	else
+		mpi_recv_event(r, ev);
+}
+
+/* Long sends that are over, of which events may still come. */
+static struct mpi_request *limbo;
+
+void mpi_request_done_later(struct mpi_request *r)
+{
+	r->next = limbo;
+	limbo = r;
+}
+
+static void broken(int err)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "MPI: an event queue failed: %s",
+		 PtlErrorStr((unsigned int)err));
+	mpi_abort_job(MPI_ERR_INTERN, text);
+}
+
+static bool in_hand; /* events taken and not yet handled */
+
+/* What Portals has told. False: nothing. */
+static bool handle_all(const ptl_event_t *ev, int count, int err)
+{
+	if (err != PTL_OK && err != PTL_EQ_EMPTY)
+		broken(err);
+	assert(!in_hand); /* what is in hand may lie in a block */
+	in_hand = count > 0;
+	for (int i = 0; i < count; i++)
+		handle(&ev[i]);
+	in_hand = false;
+	if (count > 0)
+		mpi_unexpected_rewind();
+	if (count)
+		mpi_world.turn_due = count < 0;
+	mpi_credit_tell();
+	return err == PTL_OK;
+}
+
+/* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
+static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
+{
+	ptl_event_t ev[BATCH];
+	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, mpi_offered, ev, BATCH, &count);
+
+	return handle_all(ev, count, err);
+}
+
+bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
+{
+	int count, err = PtlEQPollMany(&eq, 1, glance, NULL, ev, 1, &count);
+
+	if (count < 0)
+		mpi_world.turn_due = true;
+	return err == PTL_OK;
+}
+
+bool mpi_drain_unexpected(void)
+{
+	bool any = take_in(&mpi_proto.unexpected, 1, 0);
+
+	if (any && mpi_steps_active)
+		mpi_steps_due = true;
+	if (any && mpi_world.threaded)
+		mpi_progress_wake();
+	return any;
+}
+
+/* What is settled makes no more events, and those that it made are taken in before the request is used for something else.
+ * True: something was taken in, or is over. */
+static bool settle_limbo(void)
+{
+	ptl_handle_eq_t h[MOST_QUEUES];
+	struct mpi_request *r = limbo, *next, *settled = NULL;
+	int n = in_use(h);
+	bool any = false;
+
+	limbo = NULL;
+	for (; r; r = next) {
+		next = r->next;
+		if (!mpi_send_settled(r)) {
+			mpi_request_done_later(r);
+			continue;
+		}
+		r->next = settled;
+		settled = r;
+	}
+	while (take_in(h, n, 0))
+		any = true;
+	for (r = settled; r; r = next) {
+		next = r->next;
+		mpi_request_done(r);
+		any = true;
+	}
+	return any;
+}
+
+/* One round: events, waiting `ms` for the first, and what follows from them. */
+static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
+{
+	bool any;
+
+	if (mpi_steps_due)
+		ms = 0;
+	any = take_in(h, n, ms);
+	if (ms && !any)
+		mpi_check_peers();
+	if (limbo)
+		any |= settle_limbo();
+	any |= mpi_steps_progress();
+	if (any && mpi_world.threaded)
+		mpi_progress_wake();
+	return any;
+}
+
+/* Somebody else is in Portals: its events, or its leaving, wake us. */
+static void wait_for_the_other(void)
+{
+	idle++;
+	mpi_world.turn_due = false; /* the others have it anyway */
+	pthread_cond_wait(&woken, &mpi_world.lock);
+	idle--;
+}
+
+static bool progress_threaded(bool block, const struct mpi_request *until)
+{
+	ptl_handle_eq_t h[MOST_QUEUES + 1];
+	ptl_event_t ev;
+	int n = in_use(h), which = -1;
+
+	if (sweep(h, n, 0))
+		return true;
+	if (!block)
+		return false;
+	if (polling) {
+		wait_for_the_other();
+		return false;
+	}
+	polling = true;
+	awaited = until;
+	mpi_unlock();
+	h[n] = wake;
+	if (PtlEQAwait(h, n + 1, CHECK_MS, &which) == PTL_EQ_EMPTY) {
+		mpi_lock();
+		mpi_check_peers();
+	} else {
+		mpi_lock();
+	}
+	while ((kicked || which == n) && mpi_event_get(wake, &ev))
+		continue;
+	polling = kicked = false;
+	sweep(h, n, 0);
+	if (idle)
+		pthread_cond_broadcast(&woken);
+	return false;
+}
+
+void mpi_progress_kick(void)
+{
+	if (polling && !kicked &&
+	    PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[mpi_world.rank],
+			 MPI_PT_CREDIT, 0, WAKE_BITS, 0, 0) == PTL_OK)
+		kicked = true;
+}
+
+void mpi_progress_wake(void)
+{
+	if (idle)
+		pthread_cond_broadcast(&woken);
+	if (polling && (!awaited || awaited->done || mpi_steps_due))
+		mpi_progress_kick();
+}
+
+bool mpi_progress(bool block)
+{
+	ptl_handle_eq_t h[MOST_QUEUES];
+
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
+	if (mpi_world.threaded)
+		return progress_threaded(block, NULL);
+	return sweep(h, in_use(h), block ? CHECK_MS : 0);
+}
+
+void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
+{
+	ptl_handle_eq_t h[MOST_QUEUES];
+	ptl_event_t ev[BATCH];
+	int count, err;
+
+	if (mpi_steps_active || limbo) {
+		mpi_progress(false);
+		return;
+	}
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
+	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, mpi_offered, ev, BATCH,
+			     &count);
+	if (handle_all(ev, count, err))
+		mpi_progress(false); /* what that has made due */
+}
+
+void mpi_give_turn(void)
+{
+	if (!mpi_world.turn_due)
+		return;
+	mpi_unlock();
+	mpi_lock();
+}
+
+bool mpi_progress_queue(ptl_handle_eq_t *eq)
+{
+	if (++rounds % CHECK_ROUNDS == 0)
+		mpi_check_peers_now_and_then();
+	if (mpi_world.threaded)
+		return progress_threaded(true, NULL);
+	return sweep(eq, 1, CHECK_MS);
+}
+
+void mpi_progress_until(const struct mpi_request *r)
+{
+	while (!r->done) {
+		if (!mpi_world.threaded) {
+			mpi_proto.awaited = r;
+			mpi_progress(true);
+			mpi_proto.awaited = NULL;
+			continue;
+		}
+		if (++rounds % CHECK_ROUNDS == 0)
+			mpi_check_peers_now_and_then();
+		progress_threaded(true, r);
+	}
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Requests: operations in progress. A request is made by a start function of p2p.h, completed by
+ * progress, and ended by mpi_request_finish (or, with MPI_Request_free, by its completion).
+ */
+#ifndef MPI_SHIM_REQUEST_H
+#define MPI_SHIM_REQUEST_H
+
+#include <mpi.h>
+#include <portals3.h>
+
+#include "mpi_shim/core/handle.h"
+
+struct mpi_bucket;
+struct mpi_comm;
+struct mpi_type;
+struct mpi_unexpected;
+
+enum mpi_request_kind {
+	MPI_REQ_SEND,
+	MPI_REQ_RECV,
+	MPI_REQ_GENERALIZED,
+	MPI_REQ_RMA,  /* rma.h: ends with its operation */
+	MPI_REQ_STEPS /* made of others: steps.h */
+};
+
+struct mpi_request {
+	struct mpi_obj obj;
+	/* zero in a new one, but for kind and parts */
+	uint8_t kind; /* enum mpi_request_kind */
+	bool done;    /* of a persistent one that is not active: true */
+	bool persistent;
+	bool active; /* started and not yet waited for */
+	bool freed;  /* MPI_Request_free: nobody will wait */
+	bool cancelled;
+	bool differs;  /* recv: its message is of another collective call */
+	uint8_t mode;  /* enum mpi_send_mode */
+	uint8_t state; /* send.c's and recv.c's */
+	int error;     /* code, of a request that is done */
+	int parts;
+	struct mpi_request *parent; /* is done when its parts are */
+	struct mpi_type *type;      /* referenced */
+	struct mpi_comm *comm;      /* referenced */
+	void *packed;               /* malloc'd when the datatype has gaps */
+	void *segment;              /* of the attached buffer, see buffered.h */
+	char *error_text;           /* malloc'd; NULL: the class's own */
+	struct mpi_generalized *generalized;
+	union {
+		struct mpi_plan *plan;  /* steps: while they are under way or if it is persistent */
+		struct mpi_comm *whole; /* send, recv: in vain when any rank of this one has died */
+	};
+	uint32_t win; /* handle of the window of a one-sided operation */
+	/* as its last user left it, where this one has no use for it */
+	int peer;         /* rank asked for; may be MPI_ANY_SOURCE */
+	int tag;          /* as asked for */
+	int source, came; /* recv, done: rank and tag of the message */
+	uint64_t context; /* of the match bits; above it the mark of a collective (calls.h) */
+	MPI_Count bytes;  /* send: of the message; recv: there is room for, then received */
+	char *data;       /* the bytes on the wire: in the user's buffer, or `packed` */
+	void *buf;
+	MPI_Count count;
+	ptl_handle_me_t me;
+	ptl_handle_md_t md;
+	uint8_t eq;   /* index of the queue it has reserved room in */
+	uint8_t open; /* recv: what it leaves open, an index as mpi_open_of has it */
+	int world;    /* send: world rank of the receiver; recv that gets: of the sender */
+	struct mpi_request *next, *prev; /* sends that wait for a slot; receives that wait here */
+	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */
+	struct mpi_bucket *bucket;                   /* and where */
+	uint64_t serial;
+	uint64_t
+		number; /* of a long send on the READ portal; recv: the header data of its message */
+	uint64_t bits;  /* recv: match bits asked for; of one that gets: of the message */
+	MPI_Count sent; /* ... and its bytes */
+	MPI_Count room; /* recv: bytes of the buffer */
+};
+
+/* The request ends in an error; texts as mpi_fail keeps them. */
+void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4), cold));
+
+/* Makes progress, and waits if need be, until *r is done. The global lock is let go while waiting. */
+void mpi_request_wait(struct mpi_request *r);
+
+/* Takes the result of a done request: status (may be MPI_STATUS_IGNORE), its error as return value
+ * (with its text kept as by mpi_fail), and the reference of the handle: it is gone, or inactive if persistent. */
+int mpi_request_finish(struct mpi_request *r, MPI_Status *status);
+
+/* A status as from a receive from MPI_PROC_NULL: nothing came from there. MPI_ERROR stays as it is (MPI-4 §3.2.5). */
+void mpi_status_none(MPI_Status *status, int source);
+/* The empty status of a request that is null or inactive. */
+void mpi_status_empty(MPI_Status *status);
+/* The count and cancelled fields live in MPI_internal. MPI_STATUS_IGNORE is not allowed. */
+void mpi_status_set_bytes(MPI_Status *status, MPI_Count bytes, bool cancelled);
+MPI_Count mpi_status_bytes(const MPI_Status *status);
+bool mpi_status_cancelled(const MPI_Status *status);
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Walking over the runs of bytes that the data of a datatype are, in the order of the type map: what one-sided
+ * operations make a message of each of.
+ */
+#include "mpi_shim/rma/rma.h"
+#include "mpi_shim/datatype/body.h"
+
+struct walk {
+	mpi_run_fn *fn;
+	void *arg;
+	MPI_Aint offset; /* a run that may go on */
+	size_t bytes;
+};
+
+static MPI_Aint moved(MPI_Aint offset, size_t by)
+{
+	return (MPI_Aint)((size_t)offset + by);
+}
+
+/* What was kept back goes, and those. */
+static int give(struct walk *w, MPI_Aint offset, size_t bytes, MPI_Aint stride, size_t count)
+{
+	struct mpi_runs last = { w->offset, 0, w->bytes, 1 };
+	struct mpi_runs those = { offset, stride, bytes, count };
+	int err = w->bytes ? w->fn(w->arg, &last) : MPI_SUCCESS;
+
+	w->bytes = 0;
+	return err || !count ? err : w->fn(w->arg, &those);
+}
+
+static int run(struct walk *w, MPI_Aint offset, size_t bytes)
+{
+	int err;
+
+	if (w->bytes && offset == moved(w->offset, w->bytes)) {
+		w->bytes += bytes;
+		return MPI_SUCCESS;
+	}
+	err = give(w, 0, 0, 0, 0);
+	w->offset = offset;
+	w->bytes = bytes;
+	return err;
+}
+
+static int piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at);
+
+static int loop(struct walk *w, const struct mpi_piece *each, MPI_Aint at, size_t n,
+		MPI_Aint stride)
+{
+	MPI_Aint first = moved(at, (size_t)each->offset);
+	int err = MPI_SUCCESS;
+
+	if (each->shape || n < 3 || stride == (MPI_Aint)each->size) {
+		for (size_t i = 0; i < n && !err; i++)
+			err = piece(w, each, moved(at, i * (size_t)stride));
+		return err;
+	}
+	/* the first may touch what was before it, the last what comes */
+	err = run(w, first, each->size);
+	if (!err)
+		err = give(w, moved(first, (size_t)stride), each->size, stride, n - 2);
+	return err ? err : run(w, moved(first, (n - 1) * (size_t)stride), each->size);
+}
+
+/* Recursion is bounded by the shapes' depth. */
+static int piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
+{
+	const struct mpi_shape *s = p->shape;
+	int err = MPI_SUCCESS;
+
+	at = moved(at, (size_t)p->offset);
+	if (!s)
+		return run(w, at, p->size);
+	if (s->kind == MPI_SHAPE_LOOP)
+		return loop(w, &s->each, at, s->n, s->stride);
+	for (size_t i = 0; i < s->n && !err; i++) {
+		switch (s->kind) {
+		case MPI_SHAPE_LOOP:
+			break;
+		case MPI_SHAPE_BLOCKS:
+			err = run(w, moved(at, (size_t)s->base + s->near[i]), s->length);
+			break;
+		case MPI_SHAPE_RUNS:
+			err = run(w, moved(at, (size_t)s->run[i].offset),
+				  s->run[i + 1].start - s->run[i].start);
+			break;
+		case MPI_SHAPE_LIST:
+			err = piece(w, &s->piece[i], at);
+			break;
+		}
+	}
+	return err;
+}
+
+int mpi_type_runs(const struct mpi_type *t, MPI_Count count, mpi_run_fn *fn, void *arg)
+{
+	struct walk w = { .fn = fn, .arg = arg };
+	struct mpi_runs whole = { t->true_lb, 0, (size_t)(count * t->size), 1 };
+	int err;
+
+	if (count == 0 || t->size == 0)
+		return MPI_SUCCESS;
+	if (t->dense)
+		return fn(arg, &whole);
+	err = loop(&w, &t->body->piece, 0, (size_t)count, t->extent);
+	return err ? err : give(&w, 0, 0, 0, 0);
+}

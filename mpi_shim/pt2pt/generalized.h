@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Generalized requests: operations of the user's that MPI_Wait and its like complete (MPI-4 §13.2).
+ */
+#ifndef MPI_SHIM_GENERALIZED_H
+#define MPI_SHIM_GENERALIZED_H
+
+#include "mpi_shim/core/request.h"
+
+/* The user's query function fills the status; its code is the result. The lock is let go meanwhile. */
+int mpi_generalized_status(struct mpi_request *r, MPI_Status *status);
+
+/* Calls the user's cancel function. */
+int mpi_generalized_cancel(struct mpi_request *r);
+
+/* Calls the user's free function, whose code is the result. No handle names the request from then
+ * on; to release it is the caller's. */
+int mpi_generalized_free(struct mpi_request *r);
+
+#endif

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * What is known of the other processes: credit (protocol.h), and whether they live and can be reached. A wait that has gone on
+ * for a while looks after the peers of all operations in progress; an operation whose peer has died
+ * ends with MPI_ERR_PROC_ABORTED.
+ *
+ * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds one dead tells the ranks that
+ * are a power of two away, and so do they, by a byte of the dead one's in memory of theirs.
+ */
+#include <portals3_ext.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/config.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/rma.h"
+#include "mpi_shim/pt2pt/start.h"
+
+size_t mpi_pool_bytes(void)
+{
+	return (size_t)base_config()->ptl_mpi_pool_kib * 1024;
+}
+
+/* The event queue of unexpected messages has a slot for each message that may come, and for what gives credit
+ * back: at each half share of bytes, of slots or of withdrawals. */
+static int make_queue(void)
+{
+	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
+	int err;
+
+	mpi_proto.share_slots = slots < 8 ? 8 : slots;
+	err = PtlEQAlloc(mpi_world.ni,
+			 (ptl_size_t)mpi_world.size * (mpi_proto.share_slots + 12) + MPI_BLOCKS + 8,
+			 PTL_EQ_HANDLER_NONE, &mpi_proto.unexpected);
+	if (err != PTL_OK)
+		return mpi_fail(MPI_ERR_NO_MEM, "no event queue for unexpected messages: %s",
+				PtlErrorStr((unsigned int)err));
+	return MPI_SUCCESS;
+}
+
+static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_md_t md,
+		  ptl_handle_me_t *me)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	int err = PtlMEMDAttach(mpi_world.ni, pt, any, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
+				PTL_RETAIN, me, NULL);
+
+	return err == PTL_OK ? MPI_SUCCESS
+			     : mpi_fail(MPI_ERR_NO_MEM, "cannot set up portal %u: %s", pt,
+					PtlErrorStr((unsigned int)err));
+}
+
+/* What others tell, and are told: a byte for each rank, of those that are lost not 0. */
+enum { ENDED = 1, NOT_REACHED };
+static char *deaths;
+static ptl_handle_md_t death; /* both of them, in this order */
+
+static int expose_deaths(void)
+{
+	static char both[] = { ENDED, NOT_REACHED };
+	ptl_md_t md = {
+		.start = deaths,
+		.length = (ptl_size_t)mpi_world.size,
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_EVENT_END_DISABLE | PTL_MD_ACK_DISABLE,
+		.eq_handle = PTL_EQ_NONE,
+	};
+	ptl_handle_me_t me;
+	int err = attach(MPI_PT_FLAG, MPI_DEATH_BITS, 0, md, &me);
+
+	md.start = both;
+	md.length = sizeof(both);
+	if (!err && PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &death) != PTL_OK)
+		err = mpi_fail_memory("what is told of ranks that have died");
+	return err;
+}
+
+int mpi_peers_init(void)
+{
+	const struct base_config *c = base_config();
+	size_t block = mpi_pool_bytes() / MPI_BLOCKS;
+	ptl_md_t md = {
+		.threshold = PTL_MD_THRESH_INF,
+		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
+			   PTL_MD_ACK_DISABLE,
+	};
+	ptl_handle_me_t credit;
+	int err;
+
+	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
+	mpi_proto.local_most = c->ptl_mpi_local;
+	mpi_proto.share_bytes = (uint32_t)((MPI_BLOCKS - 1) * (block - mpi_proto.short_most) /
+					   (size_t)mpi_world.size);
+	mpi_proto.next_number = 0;
+	mpi_proto.peer = calloc((size_t)mpi_world.size, sizeof(*mpi_proto.peer));
+	deaths = calloc((size_t)mpi_world.size, 1);
+	if (!mpi_proto.peer || !deaths)
+		return mpi_fail_memory("what is known of all ranks");
+	err = make_queue();
+	md.eq_handle = mpi_proto.unexpected;
+	if (!err)
+		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
+	if (!err)
+		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
+			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
+	if (!err)
+		err = expose_deaths();
+	if (!err)
+		err = mpi_calls_init();
+	return err ? err : mpi_withdraw_init();
+}
+
+void mpi_peers_fini(void)
+{
+	mpi_withdraw_fini();
+	mpi_calls_fini();
+	free(deaths);
+	deaths = NULL;
+	free(mpi_proto.peer);
+	mpi_proto.peer = NULL;
+}
+
+/* ---- who lives -------------------------------------------------------------------------------------- */
+
+#define CHECK_MS 250
+#define LOOKS    64 /* processes looked after in one check */
+
+static uint32_t checks;
+static int64_t checked_ms;
+
+static bool met(const struct mpi_peer *p)
+{
+	return (p->sent_slots | p->took_slots) != 0;
+}
+
+/* How this one knows of a rank that is lost, and what it knows. */
+static int how_lost(int world, ptl_ni_fail_t *fail, char *why, size_t size)
+{
+	*why = '\0';
+	if (PtlPeerReason(mpi_world.ni, mpi_world.id[world], fail, why, size) != PTL_OK)
+		*fail = PTL_NI_OK;
+	if (*fail == PTL_NI_PEER_DEAD || deaths[world] == ENDED)
+		return ENDED;
+	return *fail != PTL_NI_OK || deaths[world] ? NOT_REACHED : 0;
+}
+
+const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
+{
+	static char text[MPI_MAX_ERROR_STRING - 100];
+	char why[sizeof(text) - 40];
+	ptl_ni_fail_t known;
+
+	switch (how_lost(world, &known, why, sizeof(why))) {
+	case ENDED:
+		return "its process has ended";
+	case NOT_REACHED:
+		if (!*why)
+			return "another rank cannot reach it, and says why";
+		snprintf(text, sizeof(text), "it cannot be reached (%s)", why);
+		return text;
+	default:
+		if (fail == PTL_NI_OK || fail == PTL_NI_PEER_DEAD || fail == PTL_NI_UNREACHABLE)
+			return "its process has ended, or it cannot be reached";
+		snprintf(text, sizeof(text), "the transfer failed: %s",
+			 PtlNIFailStr(mpi_world.ni, fail));
+		return text;
+	}
+}
+
+/* A network finds out that a process is gone when it has something for it. As what ends a wait, and no more. */
+static bool greet(int world)
+{
+	return PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[world],
+			    MPI_PT_CREDIT, 0, MPI_HUB_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
+}
+
+/* When a search of all ranks has had them looked after. */
+struct asked {
+	const struct mpi_comm *comm;
+	uint32_t check;
+};
+
+/* One that is dead, or -1. All that live are looked after, or those alone that are near or that this one has met. */
+static int search(const struct mpi_comm *comm, struct asked *last, bool all)
+{
+	const int n = comm->remote_size;
+
+	if (last->comm == comm && last->check == checks && !mpi_proto.any_dead)
+		return -1;
+	for (int i = 0; i < n; i++) {
+		int world = mpi_comm_peer(comm, i);
+		struct mpi_peer *p = &mpi_proto.peer[world];
+
+		if (p->dead)
+			return i;
+		p->asked |= all || met(p) ||
+			    mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
+	}
+	*last = (struct asked){ comm, checks };
+	return -1;
+}
+
+int mpi_lost_source(const struct mpi_comm *comm, int source)
+{
+	static struct asked last;
+	struct mpi_peer *p;
+
+	if (source == MPI_ANY_SOURCE)
+		return search(comm, &last, true);
+	p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
+	p->asked = true;
+	if (!p->greeted && !met(p))
+		p->greeted = greet(mpi_comm_peer(comm, source));
+	return p->dead ? source : -1;
+}
+
+int mpi_lost_any(const struct mpi_comm *comm)
+{
+	static struct asked last;
+
+	return search(comm, &last, false);
+}
+
+/* Of this one that has died. Whoever cannot be told now is in a later check. */
+static void tell_of(struct mpi_peer *p)
+{
+	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
+	char why[8];
+	ptl_ni_fail_t fail;
+	ptl_size_t at = how_lost((int)dead, &fail, why, sizeof(why)) != ENDED;
+
+	for (int step; (step = 1 << p->told / 2) < mpi_world.size; p->told++) {
+		int far = p->told % 2 ? mpi_world.size - step : step;
+		int to = (int)(((long)mpi_world.rank + far) % mpi_world.size);
+
+		if (!mpi_proto.peer[to].dead &&
+		    PtlPutRegion(death, at, 1, PTL_NO_ACK_REQ, mpi_world.id[to], MPI_PT_FLAG, 0,
+				 MPI_DEATH_BITS, dead, 0) == PTL_NO_SPACE)
+			return;
+	}
+}
+
+/* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all that anybody knows. */
+static void pass_on_deaths(void)
+{
+	for (int i = 0; i < mpi_world.size; i++)
+		if (deaths[i] && i != mpi_world.rank)
+			mpi_proto.peer[i].dead = mpi_proto.any_dead = true;
+	for (int i = 0; i < mpi_world.size && mpi_proto.any_dead; i++)
+		if (mpi_proto.peer[i].dead && (!mpi_proto.ending || mpi_proto.peer[i].told))
+			tell_of(&mpi_proto.peer[i]);
+}
+
+/* Looks after those that were asked for since the last time, in turn. What they sent before they died is
+ * taken in before the next check, when they count as dead. */
+static void look_after_peers(void)
+{
+	static int at;
+	int looks = 0;
+
+	for (int n = 0; n < mpi_world.size && looks < LOOKS; n++) {
+		struct mpi_peer *p;
+		unsigned long distance;
+
+		at = at + 1 < mpi_world.size ? at + 1 : 0;
+		p = &mpi_proto.peer[at];
+		if (!p->asked || p->dead)
+			continue;
+		p->asked = false;
+		looks++;
+		if (PtlNIDist(mpi_world.ni, mpi_world.id[at], &distance) != PTL_OK)
+			p->dead = mpi_proto.any_dead = true;
+	}
+}
+
+/* World rank of one that has died; -1: none is known. */
+static int lost_member(const struct mpi_comm *comm)
+{
+	int rank = mpi_lost_any(comm);
+
+	if (rank >= 0)
+		return mpi_comm_peer(comm, rank);
+	return comm->inter ? lost_member(comm->local_comm) : -1;
+}
+
+bool mpi_comm_lost(struct mpi_comm *comm)
+{
+	comm->lost = comm->lost || lost_member(comm) >= 0 || mpi_calls_broken(comm);
+	return comm->lost;
+}
+
+int mpi_fail_lost(struct mpi_comm *comm)
+{
+	int rank = lost_member(comm);
+
+	if (comm->calls.found)
+		return mpi_calls_fail(comm);
+	if (rank < 0)
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
+			rank, mpi_lost_text(rank, PTL_NI_OK));
+}
+
+static void end_if_hopeless(struct mpi_request *r)
+{
+	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer);
+
+	/* its peer may have found out before, and be gone from there */
+	if (rank < 0 && r->whole && mpi_comm_lost(r->whole)) {
+		(r->kind == MPI_REQ_SEND ? mpi_send_give_up
+					 : mpi_recv_give_up)(r, mpi_fail_lost(r->whole));
+		return;
+	}
+	if (rank < 0) {
+		if (r->whole && r->kind == MPI_REQ_RECV && r->peer != MPI_PROC_NULL)
+			mpi_calls_ask(r->whole, mpi_comm_peer(r->comm, r->peer));
+		return;
+	}
+	if (r->kind == MPI_REQ_SEND)
+		mpi_send_abandon(r);
+	else
+		mpi_recv_abandon(r, rank);
+}
+
+int64_t mpi_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+void mpi_check_peers(void)
+{
+	struct mpi_request *r;
+	bool any = false;
+
+	checks++;
+	checked_ms = mpi_now_ms();
+	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
+		if (r->obj.handle && !r->done &&
+		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
+			end_if_hopeless(r);
+	mpi_rma_check_peers();
+	mpi_withdraw_look();
+	look_after_peers();
+	pass_on_deaths();
+	/* there may be memory for what waits for that */
+	for (int i = 0; i < mpi_world.size; i++)
+		if (mpi_proto.peer[i].queue)
+			any |= mpi_send_flush(i);
+	if ((any || mpi_proto.any_dead) && mpi_world.threaded)
+		mpi_progress_wake();
+}
+
+void mpi_check_peers_now_and_then(void)
+{
+	if (mpi_now_ms() - checked_ms >= CHECK_MS)
+		mpi_check_peers();
+}

@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Messages that came before their receive: the blocks that short ones fall into, and the list where a
+ * receive or a probe looks for the first that matches, in order of arrival. A receive may leave source, tag,
+ * or both open, so each message is filed under four keys and found in constant time by any.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/rma.h"
+#include "mpi_shim/pt2pt/start.h"
+
+#define KEYS         MPI_OPEN_KINDS
+#define REWIND_BYTES 8192 /* of a block, that stay in the nearest cache */
+
+#define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
+
+struct mpi_block {
+	char *base;
+	uint32_t live; /* messages in it that are still waited for */
+	size_t used;   /* bytes from the start, as far as we have seen */
+	ptl_handle_md_t md;
+	struct mpi_link list;
+};
+
+struct bucket {
+	struct mpi_unexpected *head, *tail;
+};
+
+static struct mpi_block block[MPI_BLOCKS];
+static size_t block_size;
+static struct bucket *table[KEYS];
+static uint32_t buckets, filed;
+static struct mpi_unexpected *spare;
+static uint32_t spares;
+static uint64_t keep_most; /* memory for messages that wait, before their bytes are given back */
+
+/* ---- the list --------------------------------------------------------------------------------------- */
+
+static struct bucket *bucket_of(int key, uint64_t bits)
+{
+	return &table[key][mpi_bits_hash(bits & ~mpi_open_bits[key]) & (buckets - 1)];
+}
+
+static void append(struct bucket *b, int key, struct mpi_unexpected *u)
+{
+	u->link[key].next = NULL;
+	u->link[key].prev = b->tail;
+	if (b->tail)
+		b->tail->link[key].next = u;
+	else
+		b->head = u;
+	b->tail = u;
+}
+
+static void cut(struct bucket *b, int key, struct mpi_unexpected *u)
+{
+	struct mpi_link *l = &u->link[key];
+
+	if (l->prev)
+		l->prev->link[key].next = l->next;
+	else
+		b->head = l->next;
+	if (l->next)
+		l->next->link[key].prev = l->prev;
+	else
+		b->tail = l->prev;
+}
+
+/* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves on. */
+static bool grow(uint32_t size)
+{
+	struct bucket *wide[KEYS];
+
+	for (int k = 0; k < KEYS; k++) {
+		wide[k] = calloc(size, sizeof(*wide[k]));
+		if (!wide[k]) {
+			while (k-- > 0)
+				free(wide[k]);
+			return false;
+		}
+	}
+	for (int k = 0; k < KEYS; k++) {
+		struct bucket *old = table[k];
+		uint32_t n = buckets;
+
+		table[k] = wide[k];
+		buckets = size;
+		for (uint32_t i = 0; old && i < n; i++)
+			for (struct mpi_unexpected *u = old[i].head, *next; u; u = next) {
+				next = u->link[k].next;
+				append(bucket_of(k, u->bits), k, u);
+			}
+		buckets = n;
+		free(old);
+	}
+	buckets = size;
+	return true;
+}
+
+static void file(struct mpi_unexpected *u)
+{
+	uint64_t *counts = mpi_world.counts;
+
+	if (++filed > buckets)
+		grow(buckets * 2);
+	for (int k = 0; k < KEYS; k++)
+		append(bucket_of(k, u->bits), k, u);
+	counts[MPI_COUNT_UNEXPECTED_NOW] = filed;
+	if (filed > counts[MPI_COUNT_UNEXPECTED_MOST])
+		counts[MPI_COUNT_UNEXPECTED_MOST] = filed;
+}
+
+static inline struct mpi_unexpected *find(uint64_t bits, unsigned int open)
+{
+	const int k = (int)open;
+	struct mpi_unexpected *u;
+
+	if (!filed)
+		return NULL;
+	u = bucket_of(k, bits)->head;
+	while (u && (u->bits ^ bits) & ~mpi_open_bits[k])
+		u = u->link[k].next;
+	return u;
+}
+
+struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
+{
+	struct mpi_unexpected *u;
+
+	do
+		u = find(bits, open);
+	while (u && mpi_bits_long(u->bits) && mpi_withdraw_drain());
+	return u;
+}
+
+static void unlist(struct mpi_unexpected *u)
+{
+	for (int k = 0; k < KEYS; k++)
+		cut(bucket_of(k, u->bits), k, u);
+	mpi_world.counts[MPI_COUNT_UNEXPECTED_NOW] = --filed;
+}
+
+static int no_claim(int err)
+{
+	return mpi_fail(MPI_ERR_NO_MEM, "no room to claim one more message: %s",
+			PtlErrorStr((unsigned int)err));
+}
+
+int mpi_unexpected_take(struct mpi_unexpected **u)
+{
+	int err = mpi_bits_long((*u)->bits) ? mpi_withdraw_claim(*u) : PTL_OK;
+
+	if (err == PTL_MD_NO_UPDATE) {
+		mpi_withdraw_drain();
+		*u = NULL;
+		return MPI_SUCCESS;
+	}
+	if (err != PTL_OK)
+		return no_claim(err);
+	unlist(*u);
+	return MPI_SUCCESS;
+}
+
+bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
+{
+	struct mpi_unexpected *u = mpi_bits_long(bits) ? find(bits, 0) : NULL;
+
+	while (u && (u->bits != bits || u->hdr != hdr || u->from.nid != from.nid ||
+		     u->from.pid != from.pid))
+		u = u->link[0].next;
+	if (!u)
+		return false;
+	unlist(u);
+	mpi_unexpected_free(u);
+	return true;
+}
+
+/* ---- blocks ----------------------------------------------------------------------------------------- */
+
+static ptl_md_t block_md(struct mpi_block *b)
+{
+	return (ptl_md_t){
+		.start = b->base,
+		.length = block_size,
+		.threshold = PTL_MD_THRESH_INF,
+		.max_size = mpi_proto.short_most,
+		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
+		.user_ptr = b,
+		.eq_handle = mpi_proto.unexpected,
+	};
+}
+
+static void link_block(struct mpi_block *b)
+{
+	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
+	ptl_handle_me_t me;
+	int err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RECV, any, mpi_bits(MPI_PROTO_SHORT, 0, 0, 0),
+				~MPI_BITS_PROTO | MPI_BITS_LACKING, PTL_UNLINK, PTL_INS_AFTER,
+				block_md(b), PTL_UNLINK, &me, &b->md);
+
+	b->used = 0;
+	if (err != PTL_OK)
+		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
+}
+
+/* A block whose messages have all been taken starts again from its beginning, which the cache still holds. Only with
+ * no event left to handle, and none owed: then nothing of it is in anybody's hands. */
+void mpi_unexpected_rewind(void)
+{
+	for (int i = 0; i < MPI_BLOCKS; i++) {
+		struct mpi_block *b = &block[i];
+		ptl_md_t md;
+
+		if (b->used < REWIND_BYTES || b->live)
+			continue;
+		md = block_md(b);
+		if (PtlMDUpdate(b->md, NULL, &md, mpi_proto.unexpected) == PTL_OK)
+			b->used = 0;
+	}
+}
+
+static void *own_memory(size_t bytes)
+{
+	void *p = malloc(bytes);
+
+	if (!p)
+		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: no memory to keep unexpected messages; receive "
+					      "them earlier, or set PTL_MPI_KEEP_KIB lower");
+	return p;
+}
+
+/* Out of its block: few bytes into the entry itself. */
+static void move_out(struct mpi_unexpected *u)
+{
+	const size_t bytes = (size_t)u->bytes;
+	void *to = bytes <= sizeof(u->few) ? u->few : own_memory(bytes);
+
+	memcpy(to, u->data, bytes);
+	u->data = to;
+	u->block = NULL;
+}
+
+/* The block is full and has left the match list: what it holds moves out, and it is linked again. */
+static void relink(struct mpi_block *b)
+{
+	for (struct mpi_unexpected *u = b->list.next, *next; u; u = next) {
+		next = u->of_block.next;
+		move_out(u);
+		mpi_world.counts[MPI_COUNT_MESSAGES_MOVED]++;
+	}
+	b->list = (struct mpi_link){ NULL, NULL };
+	b->live = 0;
+	mpi_world.counts[MPI_COUNT_BLOCKS_RELINKED]++;
+	link_block(b);
+}
+
+/* Few bytes do not stay: a block with nothing in it starts again from its beginning. */
+static void join_block(struct mpi_block *b, struct mpi_unexpected *u)
+{
+	if (u->bytes <= (MPI_Count)sizeof(u->few)) {
+		move_out(u);
+		return;
+	}
+	u->of_block = (struct mpi_link){ b->list.next, NULL };
+	if (u->of_block.next)
+		u->of_block.next->of_block.prev = u;
+	b->list.next = u;
+	b->live++;
+	u->block = b;
+}
+
+static void leave_block(struct mpi_unexpected *u)
+{
+	struct mpi_link *l = &u->of_block;
+
+	if (l->prev)
+		l->prev->of_block.next = l->next;
+	else
+		u->block->list.next = l->next;
+	if (l->next)
+		l->next->of_block.prev = l->prev;
+	u->block->live--;
+}
+
+static void free_own_data(struct mpi_unexpected *u)
+{
+	if (u->data != u->few)
+		free(u->data);
+}
+
+/* ---- arrival and end of a message ------------------------------------------------------------------- */
+
+static struct mpi_unexpected *new_entry(void)
+{
+	struct mpi_unexpected *u = spare;
+
+	if (u) {
+		spare = u->link[0].next;
+		spares--;
+		return u;
+	}
+	u = malloc(sizeof(*u));
+	if (!u)
+		mpi_abort_job(MPI_ERR_NO_MEM,
+			      "MPI: no memory to list unexpected messages; receive them earlier");
+	return u;
+}
+
+static void note_bytes(struct mpi_unexpected *u, bool held)
+{
+	uint64_t *now = &mpi_world.counts[MPI_COUNT_UNEXPECTED_BYTES];
+	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_BYTES_MOST];
+
+	if (mpi_bits_long(u->bits))
+		return;
+	*now += held ? (uint64_t)u->bytes : -(uint64_t)u->bytes;
+	if (*now > *most)
+		*most = *now;
+}
+
+/* Memory that waiting messages take, as mpi_credit_cost has it. */
+static uint64_t *const kept = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY];
+
+/* So many bytes of a rank's messages wait from now on. Returns how many are given back to it: all, within the limit,
+ * older ones included. */
+static uint32_t keep(int rank, uint32_t bytes)
+{
+	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY_MOST];
+	struct mpi_peer *p;
+
+	*kept += bytes;
+	if (*kept > *most)
+		*most = *kept;
+	if (rank >= mpi_world.size)
+		return 0;
+	p = &mpi_proto.peer[rank];
+	bytes += p->late_bytes;
+	p->late_bytes = *kept > keep_most ? bytes : 0;
+	return bytes - p->late_bytes;
+}
+
+/* They wait no longer. Beyond the limit as many are given back as are let go. */
+static void keep_no_longer(int rank, uint32_t bytes)
+{
+	struct mpi_peer *p;
+
+	*kept -= bytes;
+	if (rank >= mpi_world.size)
+		return;
+	p = &mpi_proto.peer[rank];
+	if (!p->late_bytes)
+		return;
+	if (*kept <= keep_most || bytes > p->late_bytes)
+		bytes = p->late_bytes;
+	p->late_bytes -= bytes;
+	mpi_credit_took(rank, bytes, 0);
+}
+
+/* Is a short message at `data` what a receive waits here for? Then it has it. */
+static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
+{
+	struct mpi_request *r = mpi_posted_take(bits);
+
+	if (!r)
+		return 0;
+	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
+	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
+	/* others that are posted had better be taken in one go */
+	return r == mpi_proto.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+}
+
+int mpi_offered(const ptl_arrival_t *put)
+{
+	if (put->type != PTL_EVENT_PUT_END)
+		return mpi_rma_offered(put);
+	if (!(put->match_bits & MPI_BITS_PROTO))
+		return mpi_hub_offered(put);
+	return received(put->match_bits, put->hdr_data, put->data, put->length);
+}
+
+static struct mpi_unexpected *entry_of(const ptl_event_t *ev)
+{
+	struct mpi_unexpected *u = new_entry();
+
+	u->bits = ev->match_bits;
+	u->hdr = ev->hdr_data;
+	u->from = ev->initiator;
+	u->bytes = (MPI_Count)ev->rlength;
+	u->data = NULL;
+	u->block = NULL;
+	return u;
+}
+
+static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
+{
+	int rank = mpi_hdr_rank(ev->hdr_data);
+	struct mpi_unexpected *u;
+
+	b->used = ev->offset + ev->rlength;
+	if (received(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
+		return;
+	u = entry_of(ev);
+	u->data = b->base + ev->offset;
+	join_block(b, u);
+	mpi_credit_took(rank, keep(rank, mpi_credit_cost(ev->rlength)), 1);
+	note_bytes(u, true);
+	file(u);
+	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
+}
+
+/* The receive that waits here has it, unless its sender has withdrawn it: then the receive waits on. */
+static void long_arrived(const ptl_event_t *ev)
+{
+	struct mpi_unexpected *u = entry_of(ev);
+	int rank = mpi_hdr_rank(ev->hdr_data), err = PTL_OK;
+	struct mpi_request *r = NULL;
+	bool gone;
+
+	mpi_withdraw_drain();
+	while (!(gone = mpi_withdraw_early(u)) && (r = mpi_posted_find(u->bits)) &&
+	       (err = mpi_withdraw_claim(u)) == PTL_MD_NO_UPDATE)
+		mpi_withdraw_drain();
+	mpi_credit_took(rank, keep(rank, 0), 1);
+	if (gone) {
+		mpi_unexpected_free(u);
+		return;
+	}
+	if (r) {
+		mpi_posted_remove(r);
+		mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
+	}
+	if (r && err == PTL_OK) {
+		mpi_recv_take(r, u);
+		return;
+	}
+	file(u);
+	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_LONG]++;
+	if (r) {
+		mpi_request_fail(r, no_claim(err), "%s", mpi_fail_text());
+		mpi_request_done(r);
+	}
+}
+
+void mpi_unexpected_event(const ptl_event_t *ev)
+{
+	if (ev->pt_index == MPI_PT_CREDIT)
+		mpi_credit_event(ev);
+	else if (ev->pt_index == MPI_PT_FLAG)
+		return; /* it has ended a wait, and that is all */
+	else if (ev->type == PTL_EVENT_UNLINK)
+		relink(ev->md.user_ptr);
+	else if (ev->ni_fail_type != PTL_NI_OK)
+		return; /* the sender died in the midst of it */
+	else if (ev->md.user_ptr)
+		short_arrived(ev, ev->md.user_ptr);
+	else
+		long_arrived(ev);
+}
+
+void mpi_unexpected_free(struct mpi_unexpected *u)
+{
+	note_bytes(u, false);
+	if (u->block)
+		leave_block(u);
+	else
+		free_own_data(u);
+	if (!mpi_bits_long(u->bits))
+		keep_no_longer(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
+	mpi_credit_tell();
+	if (spares == SPARES_MOST) {
+		free(u);
+		return;
+	}
+	u->link[0].next = spare;
+	spare = u;
+	spares++;
+}
+
+/* ---- start and end ---------------------------------------------------------------------------------- */
+
+int mpi_unexpected_init(void)
+{
+	const size_t size = mpi_pool_bytes() / MPI_BLOCKS;
+
+	buckets = 0;
+	filed = 0;
+	keep_most = (uint64_t)base_config()->ptl_mpi_keep_kib * 1024;
+	if (!grow(64))
+		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
+	block_size = size;
+	for (int i = 0; i < MPI_BLOCKS; i++) {
+		block[i] = (struct mpi_block){ .base = malloc(size) };
+		if (!block[i].base)
+			return mpi_fail(MPI_ERR_NO_MEM,
+					"no memory for unexpected messages: %zu bytes; set "
+					"PTL_MPI_POOL_KIB lower",
+					size);
+		link_block(&block[i]);
+	}
+	return MPI_SUCCESS;
+}
+
+void mpi_unexpected_fini(void)
+{
+	struct mpi_unexpected *u, *next;
+
+	/* what nobody ever received */
+	for (uint32_t i = 0; i < buckets; i++)
+		for (u = table[0][i].head; u; u = next) {
+			next = u->link[0].next;
+			if (!u->block)
+				free_own_data(u);
+			free(u);
+		}
+	for (u = spare; u; u = next) {
+		next = u->link[0].next;
+		free(u);
+	}
+	spare = NULL;
+	spares = 0;
+	filed = buckets = 0;
+	for (int k = 0; k < KEYS; k++) {
+		free(table[k]);
+		table[k] = NULL;
+	}
+	for (int i = 0; i < MPI_BLOCKS; i++)
+		free(block[i].base);
+}

@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Post, start, complete and wait. In windows whose memory is mapped in all ranks they are words in that memory: each
+ * rank has two for every other one, which says there how many epochs it has posted for this rank, and how many it
+ * has completed here (struct mpi_win_pair). They are waited for as a hub's flags are. In all other windows post and
+ * complete are empty messages on the window's communicator.
+ */
+#include <sched.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "mpi_shim/comm/comm.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/impl.h"
+#include "mpi_shim/pt2pt/p2p.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/rma/rma.h"
+
+enum { TAG_POST = 1, TAG_COMPLETE = 2 };
+
+/* Looks at a word, where its hub cannot be waited in, before we sleep between them. */
+#define YIELDS 1000
+#define NAP_NS 20000
+
+/* ---- groups ------------------------------------------------------------------------------------------- */
+
+/* The group's members by their ranks in the window. Not all are in it: MPI_ERR_GROUP, and the group is left empty. */
+static int fill_in(struct mpi_win_group *g, const struct mpi_win *win,
+		   const struct mpi_group *group)
+{
+	g->size = 0;
+	for (int i = 0; i < group->size; i++) {
+		int rank = mpi_group_rank_in(win->comm->local, mpi_group_world(group, i));
+
+		if (rank == MPI_UNDEFINED)
+			return mpi_fail(MPI_ERR_GROUP, "rank %d of the group is not in the window",
+					i);
+		g->rank[i] = rank;
+	}
+	g->size = group->size;
+	return MPI_SUCCESS;
+}
+
+/* ---- by words ----------------------------------------------------------------------------------------- */
+
+static bool reached(const _Atomic uint64_t *word, uint64_t least)
+{
+	/* pairs with the release in say() */
+	return atomic_load_explicit(word, memory_order_acquire) >= least;
+}
+
+/* All that this rank has done before, in this memory and with it, can be seen by who sees the number. */
+static void say(_Atomic uint64_t *word, uint64_t number)
+{
+	atomic_store_explicit(word, number, memory_order_release);
+}
+
+/* Who may sleep and wait for what was said looks again. */
+static void wake(const struct mpi_win *win, const struct mpi_win_group *g)
+{
+	if (win->hub)
+		mpi_hub_wake(win->hub);
+	/* a rank that speaks to itself may have another thread that waits for that */
+	for (int i = 0; i < g->size && mpi_world.threaded; i++)
+		if (g->rank[i] == win->rank)
+			mpi_progress_wake();
+}
+
+static int dead(int rank)
+{
+	return mpi_fail(MPI_ERR_PROC_ABORTED, "the process of rank %d of the window has died",
+			rank);
+}
+
+/* Who is known to be dead hears nothing. */
+static int check_alive(const struct mpi_win *win, int rank)
+{
+	if (mpi_proto.any_dead && mpi_lost_source(win->comm, rank) >= 0)
+		return dead(rank);
+	return MPI_SUCCESS;
+}
+
+/* One of many looks at a word; others work meanwhile. */
+static void let_time_pass(int looks)
+{
+	struct timespec t = { 0, NAP_NS };
+
+	mpi_progress(false);
+	mpi_unlock();
+	if (looks < YIELDS)
+		sched_yield();
+	else
+		nanosleep(&t, NULL);
+	mpi_lock();
+}
+
+/*
+ * Until what the rank says has come to `least`, or it has died. The hub is for one thread at a time, and gives up when
+ * any of its ranks has died, which need not be the one that is waited for: then the word is looked at now and then.
+ */
+static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
+{
+	for (int looks = 0; !reached(word, least); looks++) {
+		bool lost;
+		int err = MPI_ERR_OTHER;
+
+		if (win->hub && !win->in_hub) {
+			win->in_hub = true;
+			err = mpi_hub_await(win->hub, word, least);
+			win->in_hub = false;
+		}
+		if (!err)
+			break;
+		/* what it said before it died is looked at after that */
+		lost = mpi_lost_source(win->comm, rank) >= 0;
+		if (reached(word, least))
+			break;
+		if (lost)
+			return dead(rank);
+		let_time_pass(looks);
+	}
+	return MPI_SUCCESS;
+}
+
+static int post_words(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS;
+
+	for (int i = 0; i < win->posted.size; i++) {
+		int rank = win->posted.rank[i], rc = check_alive(win, rank);
+		struct mpi_win_target *t = &win->target[rank];
+
+		say(&t->there->posted, ++t->posts);
+		err = err ? err : rc;
+	}
+	wake(win, &win->posted);
+	return err;
+}
+
+static int start_words(struct mpi_win *win, bool await_posts)
+{
+	int err = MPI_SUCCESS;
+
+	for (int i = 0; i < win->started.size; i++) {
+		int rank = win->started.rank[i], rc;
+		struct mpi_win_target *t = &win->target[rank];
+
+		t->starts++;
+		if (!await_posts)
+			continue;
+		rc = await(win, rank, &t->here->posted, t->starts);
+		err = err ? err : rc;
+	}
+	return err;
+}
+
+static int complete_words(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS;
+
+	for (int i = 0; i < win->started.size; i++) {
+		int rank = win->started.rank[i], rc = check_alive(win, rank);
+		struct mpi_win_target *t = &win->target[rank];
+
+		say(&t->there->completed, t->starts);
+		err = err ? err : rc;
+	}
+	wake(win, &win->started);
+	return err;
+}
+
+static int await_words(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS;
+
+	for (int i = 0; i < win->posted.size; i++) {
+		int rank = win->posted.rank[i];
+		struct mpi_win_target *t = &win->target[rank];
+		int rc = await(win, rank, &t->here->completed, t->posts);
+
+		err = err ? err : rc;
+	}
+	return err;
+}
+
+/* Nothing is left to wait for. */
+static bool words_done(struct mpi_win *win)
+{
+	for (int i = 0; i < win->posted.size; i++) {
+		int rank = win->posted.rank[i];
+		struct mpi_win_target *t = &win->target[rank];
+
+		if (!reached(&t->here->completed, t->posts) && mpi_lost_source(win->comm, rank) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* ---- by messages -------------------------------------------------------------------------------------- */
+
+static int tell(struct mpi_win *win, int rank, int tag)
+{
+	struct mpi_request *r;
+	int err = mpi_start_send(NULL, 0, mpi_type_of(MPI_BYTE), rank, tag, win->comm,
+				 win->comm->context, MPI_SEND_STANDARD, &r);
+
+	if (err)
+		return err;
+	mpi_request_wait(r);
+	return mpi_request_finish(r, MPI_STATUS_IGNORE);
+}
+
+static int hear(struct mpi_win *win, int rank, int tag, struct mpi_request **r)
+{
+	return mpi_start_recv(NULL, 0, mpi_type_of(MPI_BYTE), rank, tag, win->comm,
+			      win->comm->context, r);
+}
+
+static int finish(struct mpi_request *r)
+{
+	mpi_request_wait(r);
+	return mpi_request_finish(r, MPI_STATUS_IGNORE);
+}
+
+static int post_messages(struct mpi_win *win, bool tell_them)
+{
+	const struct mpi_win_group *g = &win->posted;
+	int err = MPI_SUCCESS;
+
+	win->completes = calloc((size_t)g->size + 1, sizeof(struct mpi_request *));
+	if (!win->completes)
+		return mpi_fail_memory("an exposure epoch");
+	mpi_win_settle();
+	for (int i = 0; i < g->size && !err; i++)
+		err = hear(win, g->rank[i], TAG_COMPLETE, &win->completes[i]);
+	for (int i = 0; i < g->size && !err && tell_them; i++)
+		err = tell(win, g->rank[i], TAG_POST);
+	return err;
+}
+
+static int start_messages(struct mpi_win *win, bool await_posts)
+{
+	int err = MPI_SUCCESS, rc;
+
+	for (int i = 0; i < win->started.size && await_posts; i++) {
+		struct mpi_request *r = NULL;
+
+		rc = hear(win, win->started.rank[i], TAG_POST, &r);
+		rc = rc ? rc : finish(r);
+		err = err ? err : rc;
+	}
+	mpi_win_settle();
+	return err;
+}
+
+static int complete_messages(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS, rc;
+
+	mpi_win_settle();
+	for (int i = 0; i < win->started.size; i++) {
+		rc = tell(win, win->started.rank[i], TAG_COMPLETE);
+		err = err ? err : rc;
+	}
+	return err;
+}
+
+static int await_messages(struct mpi_win *win)
+{
+	int err = MPI_SUCCESS, rc;
+
+	for (int i = 0; i < win->posted.size; i++) {
+		rc = win->completes[i] ? finish(win->completes[i]) : MPI_SUCCESS;
+		err = err ? err : rc;
+	}
+	free(win->completes);
+	win->completes = NULL;
+	mpi_win_settle();
+	return err;
+}
+
+static bool messages_done(const struct mpi_win *win)
+{
+	for (int i = 0; i < win->posted.size; i++)
+		if (win->completes[i] && !win->completes[i]->done)
+			return false;
+	return true;
+}
+
+/* ---- the calls ---------------------------------------------------------------------------------------- */
+
+int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
+{
+	int err =
+		mpi_win_check_assert(assert, MPI_MODE_NOCHECK | MPI_MODE_NOSTORE | MPI_MODE_NOPUT);
+
+	if (!err && win->exposed)
+		err = mpi_win_wrong("an epoch that MPI_Win_post began is open");
+	if (!err)
+		err = fill_in(&win->posted, win, group);
+	if (err)
+		return err;
+	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at them */
+	err = win->words ? post_words(win) : post_messages(win, !(assert &MPI_MODE_NOCHECK));
+	win->exposed = win->words || win->completes;
+	return err;
+}
+
+int mpi_win_start(struct mpi_group *group, int assert, struct mpi_win *win)
+{
+	int err = mpi_win_check_assert(assert, MPI_MODE_NOCHECK);
+	bool await_posts = !(assert &MPI_MODE_NOCHECK);
+
+	if (!err)
+		err = mpi_win_check_closed(win);
+	if (!err)
+		err = fill_in(&win->started, win, group);
+	if (err)
+		return err;
+	err = win->words ? start_words(win, await_posts) : start_messages(win, await_posts);
+	for (int i = 0; i < win->started.size; i++)
+		win->target[win->started.rank[i]].started = true;
+	win->access = MPI_ACCESS_START;
+	return err;
+}
+
+int mpi_win_complete(struct mpi_win *win)
+{
+	int err, rc;
+
+	if (win->access != MPI_ACCESS_START)
+		return mpi_win_wrong("there is no epoch that MPI_Win_start began");
+	err = mpi_rma_flush_all(win);
+	rc = win->words ? complete_words(win) : complete_messages(win);
+	for (int i = 0; i < win->started.size; i++)
+		win->target[win->started.rank[i]].started = false;
+	win->access = MPI_ACCESS_NONE;
+	return err ? err : rc;
+}
+
+static int check_exposed(const struct mpi_win *win)
+{
+	return win->exposed ? MPI_SUCCESS
+			    : mpi_win_wrong("there is no epoch that MPI_Win_post began");
+}
+
+static int end_exposure(struct mpi_win *win)
+{
+	int err = win->words ? await_words(win) : await_messages(win);
+
+	win->exposed = false;
+	return err;
+}
+
+int mpi_win_wait(struct mpi_win *win)
+{
+	int err = check_exposed(win);
+
+	return err ? err : end_exposure(win);
+}
+
+int mpi_win_test(struct mpi_win *win, int *flag)
+{
+	int err = check_exposed(win);
+
+	if (err)
+		return err;
+	mpi_progress(false);
+	*flag = win->words ? words_done(win) : messages_done(win);
+	return *flag ? end_exposure(win) : MPI_SUCCESS;
+}
+
+/* ---- what it needs ------------------------------------------------------------------------------------ */
+
+int mpi_win_pscw_init(struct mpi_win *win)
+{
+	int *rank = calloc(2 * (size_t)win->size, sizeof(*rank));
+
+	if (!rank)
+		return MPI_ERR_NO_MEM;
+	win->posted.rank = rank;
+	win->started.rank = rank + win->size;
+	return MPI_SUCCESS;
+}
+
+void mpi_win_pscw_connect(struct mpi_win *win)
+{
+	/* what all come to the same answer about; of ranks of which one dies now, only some may have a hub */
+	win->words = mpi_win_self(win)->here && mpi_hub_takes_node(win->comm);
+	if (win->words)
+		win->hub = mpi_hub_of(win->comm, true);
+}
+
+void mpi_win_pscw_fini(struct mpi_win *win)
+{
+	free(win->posted.rank);
+	free(win->completes);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Memory that the ranks of a node have in common (segment.h), made by the first of them: what lies where in it,
+ * and that all have it or none.
+ */
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/config.h"
+#include "base/shared.h"
+#include "mpi_shim/coll/coll.h"
+#include "mpi_shim/core/segment.h"
+#include "mpi_shim/rma/win.h"
+#include "mpi_shim/core/world.h"
+
+#define LARGE_PAGE ((size_t)2 << 20)
+#define HEAD       128 /* bytes before the first control: the token */
+
+/* What lies where in the file. */
+struct layout {
+	int first; /* rank that makes it */
+	bool alone; /* all ranks are on this node: it begins with the controls, each with its pairs */
+	size_t control; /* bytes of one */
+	size_t stride;  /* ... and its pairs */
+	size_t bytes;
+};
+
+static bool here(const struct mpi_win *win, int rank)
+{
+	return mpi_world.id[win->target[rank].world].nid == mpi_world.id[mpi_world.rank].nid;
+}
+
+bool mpi_win_one_node(const struct mpi_win *win)
+{
+	for (int i = 0; i < win->size; i++)
+		if (!here(win, i))
+			return false;
+	return true;
+}
+
+static size_t rounded(size_t n, size_t to)
+{
+	return (n + to - 1) / to * to;
+}
+
+/* False: more than an address space. offset, if not NULL, by rank. */
+static bool lay_out(const struct mpi_win *win, bool data, struct layout *l, size_t *offset)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	*l = (struct layout){ .first = -1, .alone = true };
+	for (int i = 0; i < win->size; i++) {
+		if (!here(win, i))
+			l->alone = false;
+		else if (l->first < 0)
+			l->first = i;
+	}
+	l->bytes = HEAD;
+	l->control = win->flavor == MPI_WIN_FLAVOR_DYNAMIC
+			     ? rounded(sizeof(struct mpi_win_control), page)
+			     : rounded(MPI_CONTROL_BYTES, 128);
+	l->stride = l->control;
+	if (data)
+		l->stride += rounded((size_t)win->size * sizeof(struct mpi_win_pair), 128);
+	if (l->alone)
+		l->bytes = rounded(HEAD + (size_t)win->size * l->stride, page);
+	for (int i = 0; i < win->size && data; i++) {
+		if (!here(win, i))
+			continue;
+		if (!win->tight)
+			l->bytes = rounded(l->bytes, page);
+		offset[i] = l->bytes;
+		if (__builtin_add_overflow(l->bytes, (size_t)win->target[i].size, &l->bytes) ||
+		    l->bytes > (size_t)1 << 46)
+			return false;
+	}
+	l->bytes = rounded(l->bytes, page);
+	return true;
+}
+
+static struct mpi_win_control *control_of(const struct mpi_win *win, const struct layout *l,
+					  int rank)
+{
+	char *start = win->segment;
+
+	return (struct mpi_win_control *)(void *)(start + HEAD + (size_t)rank * l->stride);
+}
+
+/* What `from` says to a rank. */
+static struct mpi_win_pair *pair_of(const struct mpi_win *win, const struct layout *l, int rank,
+				    int from)
+{
+	char *control = (char *)control_of(win, l, rank);
+
+	return (struct mpi_win_pair *)(void *)(control + l->control) + from;
+}
+
+static void fill_in(struct mpi_win *win, const struct layout *l, bool data, const size_t *offset)
+{
+	char *start = win->segment;
+
+	for (int i = 0; i < win->size; i++) {
+		struct mpi_win_target *t = &win->target[i];
+
+		if (!here(win, i))
+			continue;
+		if (l->alone)
+			t->control = control_of(win, l, i);
+		if (l->alone && data) {
+			t->there = pair_of(win, l, i, win->rank);
+			t->here = pair_of(win, l, win->rank, i);
+		}
+		if (data)
+			t->base = start + offset[i];
+	}
+	if (l->alone)
+		win->control = mpi_win_self(win)->control;
+	/* what is this rank's own is in its core file as all of its data are */
+	if (data)
+		base_shared_show(start + offset[win->rank], (size_t)win->target[win->rank].size);
+}
+
+/* All ranks have it, or none. */
+static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_segment_note *all,
+		  bool *mapped)
+{
+	struct mpi_segment_note mine = { .token = 0 };
+	uint64_t ok;
+	int err;
+
+	win->segment_bytes = l->bytes;
+	if (l->first == win->rank)
+		win->segment = mpi_segment_offer(l->bytes, &mine);
+	err = mpi_coll_allgather_bytes(&mine, all, sizeof(mine), win->comm);
+	if (!err && l->first != win->rank)
+		win->segment = mpi_segment_join(l->bytes, &all[l->first]);
+	ok = win->segment != NULL;
+	if (!err)
+		err = mpi_coll_allreduce_and(&ok, 1, win->comm);
+	mpi_segment_settle(&mine);
+	*mapped = !err && ok;
+	if (*mapped && l->bytes >= 2 * LARGE_PAGE)
+		madvise(win->segment, l->bytes, MADV_HUGEPAGE); /* if the machine has them for it */
+	return err;
+}
+
+int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
+{
+	struct mpi_segment_note *all = calloc((size_t)win->size, sizeof(*all));
+	size_t *offset = calloc((size_t)win->size, sizeof(*offset));
+	struct layout l = { .bytes = 0 };
+	uint64_t ok = all && offset && lay_out(win, data, &l, offset) && (data || l.alone) &&
+		      (base_config()->ptl_mpi_rma == BASE_RMA_AUTO ||
+		       win->flavor == MPI_WIN_FLAVOR_SHARED);
+	int err = mpi_coll_allreduce_and(&ok, 1, win->comm);
+
+	*mapped = false;
+	if (!err && ok)
+		err = obtain(win, &l, all, mapped);
+	if (*mapped)
+		fill_in(win, &l, data, offset);
+	else
+		mpi_win_unshare(win);
+	free(all);
+	free(offset);
+	return err;
+}
+
+void mpi_win_unshare(struct mpi_win *win)
+{
+	mpi_segment_leave(win->segment, win->segment_bytes);
+	win->segment = NULL;
+}
