@@ -47,6 +47,69 @@ MAY_INCLUDE = {
     'doc/': ['include/', 'base/'],
 }
 
+# The rooms of a top folder, the lowest first. The longest folder that holds a file decides; a file may include its own
+# room and what stands before it, never what stands behind it. calls.py has the same of calls.
+ROOMS = {
+    # the chapters of MPI's standard; coll/shm/ is of one floor with coll/
+    'mpi_shim/': ['core/', 'datatype/', 'pt2pt/', 'coll/', 'comm/', 'rma/', 'api/'],
+}
+
+# Includes that go up for the time being -> why. What is not needed any more must go.
+INCLUDES_UP = {
+    'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.h':
+        'the state moves down',
+    'mpi_shim/core/error.c -> mpi_shim/rma/win.h':
+        'the handlers of windows go to rma/',
+    'mpi_shim/core/objects.c -> mpi_shim/comm/comm.h':
+        'what hangs on a communicator will be registered',
+    'mpi_shim/core/objects.c -> mpi_shim/coll/shm/hub.h':
+        'what hangs on a communicator will be registered',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/protocol.h':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/rma/rma.h':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/start.h':
+        'events will go to what is registered for them',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/buffered.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/generalized.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/coll/plan.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/protocol.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/start.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/datatype/type.h':
+        'requests will know how to free themselves',
+    'mpi_shim/core/steps.c -> mpi_shim/pt2pt/protocol.h':
+        'events will go to what is registered for them',
+    'mpi_shim/core/topology.c -> mpi_shim/comm/comm.h':
+        'what hangs on a communicator will be registered',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/buffered.h':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/coll/coll.h':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/protocol.h':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/rma/rma.h':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/datatype/type.h':
+        'start-up goes to api/',
+    'mpi_shim/datatype/runs.c -> mpi_shim/rma/rma.h':
+        'the type of what walks goes to datatype/',
+    'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.h':
+        'checks will be registered',
+    'mpi_shim/pt2pt/persistent.c -> mpi_shim/coll/plan.h':
+        'requests will know how to start themselves',
+    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/hub.h':
+        'arrivals will go to what is registered for their portal',
+    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.h':
+        'arrivals will go to what is registered for their portal',
+    'mpi_shim/pt2pt/wait.c -> mpi_shim/api/entry.h':
+        'the check of handles moves down',
+}
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 GETENV = re.compile(r'\bgetenv\s*\(')
 MACHINE = re.compile(r'/(?:work|farm|home|root|Users)/\w')
@@ -86,6 +149,23 @@ def resolve(root, path, name):
     return None
 
 
+def floor_of(path):
+    """(top folder, number of the room), the latter None outside of all rooms; None where there are no rooms."""
+    for top, rooms in ROOMS.items():
+        if path.startswith(top):
+            inside = [room for room in rooms if path.startswith(top + room)]
+            return top, rooms.index(max(inside, key=len)) if inside else None
+    return None
+
+
+def goes_up(path, target):
+    """Whether both have rooms in one top folder, and the target's is above, or one of them is in none."""
+    here, there = floor_of(path), floor_of(target)
+    if not here or not there or here[0] != there[0]:
+        return False
+    return here[1] is None or there[1] is None or there[1] > here[1]
+
+
 def may_include(path, target):
     path, target = path.as_posix(), target.as_posix()
     parts = path.split('/')
@@ -99,6 +179,27 @@ def may_include(path, target):
     if allowed is None:
         return False
     return any(target == a or (a.endswith('/') or not a) and target.startswith(a) for a in allowed)
+
+
+def no_include_goes_up(root, files):
+    needed = set()
+    for path in files:
+        if path.suffix not in ('.c', '.h') or not floor_of(path.as_posix()):
+            continue
+        text = text_of(root, path)
+        if floor_of(path.as_posix())[1] is None:
+            yield f'{path}: in none of the rooms of {floor_of(path.as_posix())[0]}'
+        for match in INCLUDE.finditer(text):
+            target = resolve(root, path, match.group(1))
+            if not target or not goes_up(path.as_posix(), target.as_posix()):
+                continue
+            edge = f'{path} -> {target}'
+            needed.add(edge)
+            if edge not in INCLUDES_UP:
+                yield f'{path}:{line_of(text, match)}: {target} is in a higher room'
+    for edge in INCLUDES_UP:
+        if edge not in needed and (root == ROOT or (root / edge.split()[0]).exists()):
+            yield f'{edge}: is an exception that nothing needs'
 
 
 def includes_point_downwards(root, files):
@@ -173,6 +274,7 @@ def every_page_is_installed_and_aliases_lead_somewhere(root, files):
 
 RULES = [
     includes_point_downwards,
+    no_include_goes_up,
     the_environment_is_read_in_one_place,
     no_path_of_one_machine,
     every_source_names_its_licence,

@@ -13,12 +13,13 @@ trap 'rm -rf "$tree"' EXIT
 # A tree that keeps every rule.
 fresh() {
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/{base,include,portals,nal/shm,nal/udp,bench,doc/man}
+	mkdir -p "$tree"/{base,include,portals,nal/shm,nal/udp,mpi_shim/{core,coll/shm,rma},bench,doc/man}
 	local head='/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors */'
 	local file
 	for file in include/portals3.h nal/nal.h nal/shm/shm.h nal/udp/udp.h portals/ni.h portals/match.h base/log.h \
-		nal/shm/a.c portals/a.c bench/a.c base/a.c; do
+		nal/shm/a.c portals/a.c bench/a.c base/a.c mpi_shim/core/{a.c,a.h} mpi_shim/coll/{a.c,a.h} \
+		mpi_shim/coll/shm/{a.c,a.h} mpi_shim/rma/{a.c,a.h}; do
 		echo "$head" >"$tree/$file"
 	done
 	printf '%s\nX {\nglobal:\n\tPtlInit;\nlocal:\n\t*;\n};\n' "$head" >"$tree/portals/libportals.map"
@@ -69,6 +70,65 @@ includes bench/a.c portals/ni.h
 check "a benchmark may not include the inside" broken $rule
 includes bench/a.c portals3.h
 check "a benchmark may include public headers" holds $rule
+
+rule=no_include_goes_up
+includes mpi_shim/core/a.c mpi_shim/coll/a.h
+check "a room may not include a higher one" broken $rule
+includes mpi_shim/core/a.h ../coll/shm/a.h
+check "nor may its headers, by any path" broken $rule
+includes mpi_shim/rma/a.c mpi_shim/coll/shm/a.h
+check "a room may include lower ones" holds $rule
+includes mpi_shim/coll/a.h mpi_shim/coll/shm/a.h
+check "a room may include what lies in it" holds $rule
+includes mpi_shim/coll/shm/a.c mpi_shim/coll/a.h
+check "what lies in a room may include it" holds $rule
+fresh
+cp "$tree/mpi_shim/core/a.c" "$tree/mpi_shim/a.c"
+check "a source outside of all rooms is seen" broken $rule
+
+# Runs main() of a checker here with a table of exceptions: with TABLE=EDGE CHECKER ARGUMENT...
+with() {
+	python3 - "$here" "$@" <<-'END'
+		import importlib, sys
+		here, row, name, *args = sys.argv[1:]
+		sys.path.insert(0, here)
+		checker = importlib.import_module(name)
+		table, edge = row.split('=')
+		setattr(checker, table, {edge: 'why'} if edge else {})
+		import pathlib, rules
+		rules.ROOT = pathlib.Path(args[0]).resolve()
+		sys.argv[1:] = args
+		sys.exit(checker.main())
+	END
+}
+with_not() {
+	! with "$@"
+}
+edge="mpi_shim/core/a.c -> mpi_shim/coll/a.h"
+includes mpi_shim/core/a.c mpi_shim/coll/a.h
+check "an exception lets an include go up" with "INCLUDES_UP=$edge" rules "$tree"
+fresh
+check "an exception that nothing needs is seen" with_not "INCLUDES_UP=$edge" rules "$tree"
+
+# compiles FILE TEXT: to the object that meson makes of it
+compiles() {
+	local object=$tree/build/mpi_shim/libx.a.p/${1//\//_}.o
+	mkdir -p "$tree/build/mpi_shim/libx.a.p"
+	echo "$2" | ${CC:-cc} -x c -c -o "$object" -
+}
+# calls CALLER CALLEE: both have objects, and the one calls the other
+calls() {
+	fresh
+	compiles "$1" 'void callee(void); void caller(void) { callee(); }'
+	compiles "$2" 'void callee(void) { }'
+}
+calls core/a.c coll/shm/a.c
+edge="mpi_shim/core/a.c -> mpi_shim/coll/shm/a.c"
+check "a room may not call a higher one" with_not CALLS_UP= calls "$tree" "$tree/build"
+check "an exception lets a call go up" with "CALLS_UP=$edge" calls "$tree" "$tree/build"
+calls rma/a.c coll/shm/a.c
+check "a room may call lower ones" with CALLS_UP= calls "$tree" "$tree/build"
+check "an exception that no call needs is seen" with_not "CALLS_UP=$edge" calls "$tree" "$tree/build"
 
 fresh
 echo 'char *x = getenv("X");' >>"$tree/bench/a.c"

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 the Postern authors
+"""Checks that no room uses a symbol of a higher one (rules.py has their order), by what the object files
+define and what they lack.
+
+Usage: calls.py SOURCE_DIR BUILD_DIR
+"""
+import pathlib
+import subprocess
+import sys
+
+import rules
+
+# Generated sources -> the room they belong to.
+GENERATED = {
+    'mpi_shim/coll_forms.c': 'mpi_shim/coll/coll_forms.c',
+    'mpi_shim/entry_': 'mpi_shim/api/entry_',
+}
+
+# "caller -> callee" for the time being -> why. What is not needed any more must go.
+CALLS_UP = {
+    'mpi_shim/coll/coll_forms.c -> mpi_shim/comm/neighbor.c':
+        'neighbourhoods will have forms of their own',
+    'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.c':
+        'the state moves down',
+    'mpi_shim/core/objects.c -> mpi_shim/coll/calls.c':
+        'what hangs on a communicator will be registered',
+    'mpi_shim/core/objects.c -> mpi_shim/coll/shm/make.c':
+        'what hangs on a communicator will be registered',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/peers.c':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/recv.c':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/send.c':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/unexpected.c':
+        'events will go to what is registered for them',
+    'mpi_shim/core/progress.c -> mpi_shim/rma/rma.c':
+        'events will go to what is registered for them',
+    'mpi_shim/core/request.c -> mpi_shim/coll/plan.c':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/buffered.c':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/generalized.c':
+        'requests will know how to free themselves',
+    'mpi_shim/core/request.c -> mpi_shim/pt2pt/send.c':
+        'requests will know how to free themselves',
+    'mpi_shim/core/world.c -> mpi_shim/coll/coll.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/coll/op.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/datatype/type.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/buffered.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/peers.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/posted.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/probe.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/pt2pt/unexpected.c':
+        'start-up goes to api/',
+    'mpi_shim/core/world.c -> mpi_shim/rma/rma.c':
+        'start-up goes to api/',
+    'mpi_shim/pt2pt/peers.c -> mpi_shim/coll/calls.c':
+        'checks will be registered',
+    'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.c':
+        'checks will be registered',
+    'mpi_shim/pt2pt/persistent.c -> mpi_shim/coll/plan.c':
+        'requests will know how to start themselves',
+    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/wait.c':
+        'arrivals will go to what is registered for their portal',
+    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.c':
+        'arrivals will go to what is registered for their portal',
+    'mpi_shim/pt2pt/wait.c -> mpi_shim/api/entry.c':
+        'the check of handles moves down',
+}
+
+DEFINED, UNDEFINED = 'TDBRCVWi', 'Uvw'
+
+
+def sources_of(source, top):
+    """Source files by the object files meson makes of them, next to the meson.build of the top folder or of the root."""
+    found = {}
+    for path in (source / top).rglob('*.c'):
+        inside = path.relative_to(source)
+        found[inside.as_posix().replace('/', '_') + '.o'] = inside.as_posix()
+        inside_top = path.relative_to(source / top).as_posix().replace('/', '_')
+        found[f'{top}{inside_top}.o'] = inside.as_posix()
+    return found
+
+
+def source_of(found, top, build, path):
+    """The source of an object file, or None if it is not of this top folder."""
+    where = path.parent.parent.relative_to(build).as_posix()
+    name = path.name
+    if name.startswith('meson-generated_.._'):
+        made = f'{where}/{name[len("meson-generated_.._"):-len(".o")]}'
+        for start, room in GENERATED.items():
+            if made.startswith(start):
+                return room + made[len(start):]
+        return None
+    return found.get(name if where == '.' else f'{where}/{name}' if where + '/' == top else None)
+
+
+def symbols(path):
+    """(defined, undefined) by an object file."""
+    out = subprocess.run(['nm', '--format=posix', path], check=True, capture_output=True, text=True).stdout
+    rows = [line.split()[:2] for line in out.splitlines()]
+    return ({name for name, kind in rows if kind in DEFINED}, {name for name, kind in rows if kind in UNDEFINED})
+
+
+def edges_up(source, build, top):
+    """Calls that go up: "caller -> callee" -> names."""
+    found = sources_of(source, top)
+    where, lacks = {}, []
+    for path in sorted(build.glob('*.p/*.o')) + sorted((build / top).glob('*.p/*.o')):
+        of = source_of(found, top, build, path)
+        if not of:
+            continue
+        defined, undefined = symbols(path)
+        where.update(dict.fromkeys(defined, of))
+        lacks.append((of, undefined))
+    edges = {}
+    for of, undefined in lacks:
+        for name in undefined & where.keys():
+            if rules.goes_up(of, where[name]):
+                edges.setdefault(f'{of} -> {where[name]}', set()).add(name)
+    return len(lacks), edges
+
+
+def check(source, build, top):
+    """Objects looked at, and what is wrong."""
+    count, edges = edges_up(source, build, top)
+    wrong = [f'{edge}: {", ".join(sorted(names))}' for edge, names in sorted(edges.items()) if edge not in CALLS_UP]
+    if source == rules.ROOT:
+        wrong += [f'{edge}: is an exception that nothing needs' for edge in CALLS_UP
+                  if count and edge.startswith(top) and edge not in edges]
+    return count, wrong
+
+
+def main():
+    if len(sys.argv) != 3:
+        print(__doc__.strip())
+        return 2
+    source, build = (pathlib.Path(arg).resolve() for arg in sys.argv[1:])
+    broken = False
+    print(f'1..{len(rules.ROOMS)}')
+    for number, top in enumerate(rules.ROOMS, 1):
+        count, wrong = check(source, build, top)
+        broken |= bool(wrong)
+        skipped = '' if count else ' # SKIP not built'
+        print(f'{"not ok" if wrong else "ok"} {number} - no call in {top} goes up ({count} objects){skipped}')
+        for line in wrong:
+            print(f'# {line}')
+    return int(broken)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
