@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "nal/dgram/dgram.h"
+#include "nal/net/dgram/dgram.h"
 
 #define BOX  64u   /* packets that one system call brings */
 #define ROOM 9000u /* bytes of one */

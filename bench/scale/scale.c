@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What the datagram protocol costs as jobs grow: a barrier among simulated processes, and messages of all to one,
- * from 2 to 65,536 of them, in virtual time (LogGP, see nal/dgram/sim/sim.h) and real time, with the memory each takes; and
+ * from 2 to 65,536 of them, in virtual time (LogGP, see nal/net/dgram/sim/sim.h) and real time, with the memory each takes; and
  * before that what the machine itself takes for a packet, without any network. What is measured is checked as well: nobody
  * leaves a barrier that not all have entered, and no message is missing.
  */
@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "bench/scale/packets.h"
-#include "nal/dgram/sim/sim.h"
+#include "nal/net/dgram/sim/sim.h"
 
 #define BARRIERS 4u  /* the first one makes the connections */
 #define ROUNDS   16u /* of a barrier, at most */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_wire.h"
+#include "nal/net/dgram/dgram_wire.h"
 
 /* Of one host, or of nobody (as on the loopback interface), not of a group. */
 static bool unicast(const uint8_t *mac)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What stands in an Ethernet frame before a packet of nal/dgram. Numbers of ours are little-endian; eth_wire.c makes
+ * What stands in an Ethernet frame before a packet of nal/net/dgram. Numbers of ours are little-endian; eth_wire.c makes
  * checked host structures of what arrives.
  */
 #ifndef ETH_WIRE_H

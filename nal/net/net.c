@@ -14,7 +14,7 @@
 
 #include "base/config.h"
 #include "base/cpu.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 #define LINGER_NS    2000000000ull /* for what is still on its way when an interface closes */
 #define QUIET_NS     50000000ull   /* without any traffic, before the helper thread looks alone */

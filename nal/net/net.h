@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What the network NALs have in common: Portals requests as messages, and back. A *carrier* moves messages, headers
- * with bodies, and has the notions of nal/dgram/dgram.h: the datagram machine itself, which is fed by a link
+ * with bodies, and has the notions of nal/net/dgram/dgram.h: the datagram machine itself, which is fed by a link
  * that knows sockets and addresses and nothing else (nal/udp), or the one over fabrics with remote memory
- * access (nal/rdma). All of it is guarded by the lock of the interface's region.
+ * access (nal/net/rdma). All of it is guarded by the lock of the interface's region.
  *
  *   net.c        an interface on the network: opening, closing, progress, peers
  *   net_dgram.c  the datagram machine as a carrier
@@ -20,7 +20,7 @@
  *   net_fault.c  faults on demand, for tests
  *   net_wire.c   decoders
  *
- * A get's reply and a put's data go to and from the application's memory where nal/dgram says; what is short is
+ * A get's reply and a put's data go to and from the application's memory where nal/net/dgram says; what is short is
  * copied when it is sent, so that its sender may go on.
  */
 #ifndef NET_H
@@ -29,10 +29,10 @@
 #include <pthread.h>
 
 #include "base/wake.h"
-#include "nal/dgram/dgram.h"
 #include "nal/nal.h"
+#include "nal/net/dgram/dgram.h"
 #include "nal/net/net_wire.h"
-#include "portals/ni.h"
+#include "portals/engine/ni.h"
 
 #define NET_PEERS     65536u /* known at the same time, at most */
 #define NET_COPY_MOST 16384u /* bytes of a message that are copied when it is sent */

@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "nal/net/net.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 /* The peer's number with another NAL, if that has an address of it; else DGRAM_NONE. */
 static uint32_t number_with(struct net *to, ptl_process_id_t id)

@@ -8,8 +8,8 @@
 
 #include "base/cpu.h"
 #include "nal/net/net.h"
-#include "portals/atomic.h"
-#include "portals/debug.h"
+#include "portals/engine/atomic.h"
+#include "portals/engine/debug.h"
 
 #define TEXT(name, text) text,
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "nal/net/net.h"
-#include "portals/atomic.h"
+#include "portals/engine/atomic.h"
 
 ptl_ni_fail_t net_fail(enum dgram_status s)
 {

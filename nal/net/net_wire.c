@@ -8,9 +8,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_wire.h"
-#include "portals/atomic.h"
-#include "portals/engine.h"
+#include "nal/net/dgram/dgram_wire.h"
+#include "portals/engine/atomic.h"
+#include "portals/engine/engine.h"
 
 /* The same of an atomic on runs, whose list is looked at when it is there. */
 static bool sound_runs(const struct net_msg *m, uint64_t body_len)

@@ -16,7 +16,7 @@
 
 #include "base/log.h"
 #include "base/random.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 #define PID_FIRST 32768u /* of those chosen */
 #define PID_TRIES 100

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over libfabric (nal/rdma/rdma_link.h): one reliable unconnected endpoint for each interface, of whatever
+ * The link over libfabric (nal/net/rdma/rdma_link.h): one reliable unconnected endpoint for each interface, of whatever
  * provider suits. What a provider can do is asked, not assumed. libfabric itself is loaded when it is wanted, so that
  * a system without it has everything else.
  *
@@ -23,8 +23,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 
+#include "nal/net/rdma/rdma.h"
 #include "nal/ofi/ofi_wire.h"
-#include "nal/rdma/rdma.h"
 
 #define OFI_VERSION FI_VERSION(1, 11)
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/random.h"
 #include "nal/ofi/ofi.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 #define BATCH     16u
 #define POLL_MOST 64u

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nal/rdma/rdma_link.h"
+#include "nal/net/rdma/rdma_link.h"
 
 #define OFI_PROVIDER_MAX 32u
 

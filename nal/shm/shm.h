@@ -32,7 +32,7 @@
 #include "base/way.h"
 #include "nal/nal.h"
 #include "nal/shm/shm_ring.h"
-#include "portals/ni.h"
+#include "portals/engine/ni.h"
 
 #define SHM_CHANNELS PTL_FLOWS
 #define SHM_TOGETHER 8 /* moves in one call of the kernel */
@@ -123,7 +123,7 @@ struct shm_peer {
 };
 
 /* What the helper thread knows of the application's leaves from a biased lock, each of which it owes a look at
- * our rings some time after (portals/lock.h). */
+ * our rings some time after (portals/engine/lock.h). */
 enum shm_left {
 	SHM_LEFT_ASLEEP, /* it looks at nothing: to be woken */
 	SHM_LEFT_LOOKED, /* it has looked since the last one it knows of */

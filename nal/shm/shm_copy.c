@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "nal/shm/shm.h"
-#include "portals/atomic.h"
+#include "portals/engine/atomic.h"
 
 #define BATCH 64 /* segments per system call */
 

@@ -15,7 +15,7 @@
 #include "base/config.h"
 #include "base/log.h"
 #include "nal/shm/shm.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 #define NSLOTS (2 * SHM_CHANNELS)
 

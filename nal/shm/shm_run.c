@@ -14,8 +14,8 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
-#include "portals/atomic.h"
-#include "portals/debug.h"
+#include "portals/engine/atomic.h"
+#include "portals/engine/debug.h"
 
 /* Of a payload, asked for while its header is looked at. */
 #define ASK_BYTES 2048

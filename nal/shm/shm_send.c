@@ -11,7 +11,7 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
-#include "portals/atomic.h"
+#include "portals/engine/atomic.h"
 
 #define DEFERRED_MOST                                                                              \
 	(4u << 20)       /* bytes held back for one peer before payloads stay where they are, ... */
@@ -266,7 +266,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 		want_run(s, p);
 	} else if (!p->unsure &&
 		   atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED) {
-		/* it may have been about to leave: see portals/lock.h */
+		/* it may have been about to leave: see portals/engine/lock.h */
 		p->unsure = true;
 		p->next_unsure = s->unsure;
 		s->unsure = p;

@@ -5,7 +5,7 @@
  */
 #include "nal/shm/shm_wire.h"
 
-#include "portals/atomic.h"
+#include "portals/engine/atomic.h"
 
 #include <errno.h>
 #include <string.h>

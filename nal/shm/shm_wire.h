@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "portals/engine.h"
+#include "portals/engine/engine.h"
 
 /* ---- handshake -------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 #define HEADERS_4 28 /* of IPv4 and UDP */
 #define HEADERS_6 48

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The verbs link: InfiniBand, RoCE and iWARP by libibverbs, for the machine in nal/rdma. Processes are connected when
+ * The verbs link: InfiniBand, RoCE and iWARP by libibverbs, for the machine in nal/net/rdma. Processes are connected when
  * they first talk, by the RDMA connection manager, which knows all three kinds.
  *
  *   verbs.c        the operations of the NAL: opening, cards, closing
@@ -24,7 +24,7 @@
 #include <infiniband/verbs.h>
 #include <rdma/rdma_cma.h>
 
-#include "nal/rdma/rdma.h"
+#include "nal/net/rdma/rdma.h"
 #include "nal/verbs/verbs_wire.h"
 
 #define VERBS_DEPTH                                                                                \

@@ -22,7 +22,7 @@
 #include "base/cpu.h"
 #include "base/random.h"
 #include "nal/verbs/verbs.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 /* The kernel may not notice at once that the peer's link address has become known, but looks at the end. */
 #define ADDRESS_MS 100

@@ -7,7 +7,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_wire.h"
+#include "nal/net/dgram/dgram_wire.h"
 #include "nal/verbs/verbs_wire.h"
 
 static_assert(VERBS_TAG_BYTES == crypto_generichash_BYTES_MIN, "the tag");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_wire.h"
+#include "nal/net/dgram/dgram_wire.h"
 
 /* ---- addresses -------------------------------------------------------------------------------- */
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nal/dgram/dgram.h"
+#include "nal/net/dgram/dgram.h"
 
 #define VERBS_MAGIC     "PVB1"
 #define VERBS_TAG_BYTES 16u

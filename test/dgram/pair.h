@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "nal/dgram/sim/sim.h"
+#include "nal/net/dgram/sim/sim.h"
 
 #define MS     1000000ull
 #define SECOND 1000000000ull

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "nal/dgram/dgram_core.h"
+#include "nal/net/dgram/dgram_core.h"
 
 static struct pair p;
 static struct sim_cfg cfg;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_core.h"
+#include "nal/net/dgram/dgram_core.h"
 
 static struct pair p;
 static struct sim_cfg cfg;

@@ -6,7 +6,7 @@
  */
 #include "test/dgram/pair.h"
 
-#include "nal/dgram/dgram_core.h"
+#include "nal/net/dgram/dgram_core.h"
 
 #define MBIT      1000000ull
 #define GBIT      1000000000ull

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_core.h"
+#include "nal/net/dgram/dgram_core.h"
 
 #define MS 1000000ull
 #define US 1000ull

@@ -7,7 +7,7 @@
 #ifndef TEST_DGRAM_TRAFFIC_H
 #define TEST_DGRAM_TRAFFIC_H
 
-#include "nal/dgram/sim/sim.h"
+#include "nal/net/dgram/sim/sim.h"
 
 #define TRAFFIC_NODES 6
 

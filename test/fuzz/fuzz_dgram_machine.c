@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_core.h"
+#include "nal/net/dgram/dgram_core.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/dgram/dgram_wire.h"
+#include "nal/net/dgram/dgram_wire.h"
 #include "nal/net/net_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

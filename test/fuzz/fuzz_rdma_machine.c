@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/rdma/rdma.h"
-#include "portals/ni.h"
+#include "nal/net/rdma/rdma.h"
+#include "portals/engine/ni.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/rdma/rdma_wire.h"
+#include "nal/net/rdma/rdma_wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

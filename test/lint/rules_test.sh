@@ -13,11 +13,11 @@ trap 'rm -rf "$tree"' EXIT
 # A tree that keeps every rule.
 fresh() {
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/{base,include,portals,nal/shm,nal/udp,mpi_shim/{core,coll/shm,rma},bench,doc/man}
+	mkdir -p "$tree"/{base,include,portals/engine,nal/shm,nal/udp,mpi_shim/{core,coll/shm,rma},bench,doc/man}
 	local head='/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors */'
 	local file
-	for file in include/portals3.h nal/nal.h nal/shm/shm.h nal/udp/udp.h portals/ni.h portals/match.h base/log.h \
+	for file in include/portals3.h nal/nal.h nal/shm/shm.h nal/udp/udp.h portals/engine/ni.h portals/engine/match.h base/log.h \
 		nal/shm/a.c portals/a.c bench/a.c base/a.c mpi_shim/core/{a.c,a.h} mpi_shim/coll/{a.c,a.h} \
 		mpi_shim/coll/shm/{a.c,a.h} mpi_shim/rma/{a.c,a.h}; do
 		echo "$head" >"$tree/$file"
@@ -50,9 +50,9 @@ includes() {
 	echo "#include \"$2\"" >>"$tree/$1"
 }
 rule=includes_point_downwards
-includes nal/shm/a.c portals/match.h
+includes nal/shm/a.c portals/engine/match.h
 check "a transport may not include the objects" broken $rule
-includes nal/shm/a.c portals/ni.h
+includes nal/shm/a.c portals/engine/ni.h
 check "a transport may include the engine's face" holds $rule
 includes nal/shm/a.c nal/udp/udp.h
 check "a transport may not include another" broken $rule
@@ -66,7 +66,7 @@ includes portals/a.c nal/shm/shm.h
 check "the core may not include a transport" broken $rule
 includes portals/a.c nal/nal.h
 check "the core may include the contract" holds $rule
-includes bench/a.c portals/ni.h
+includes bench/a.c portals/engine/ni.h
 check "a benchmark may not include the inside" broken $rule
 includes bench/a.c portals3.h
 check "a benchmark may include public headers" holds $rule

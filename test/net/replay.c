@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #include "nal/eth/eth_wire.h"
-#include "portals/stat.h"
+#include "portals/engine/stat.h"
 #include "test/support/ptest.h"
 
 enum { PORTAL = 4, ROUNDS = 8, AFTER = 20, PLACE = 300000, FRAMES = 4096, LONGEST = 66000 };

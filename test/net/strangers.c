@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "nal/dgram/dgram_wire.h"
+#include "nal/net/dgram/dgram_wire.h"
 #include "test/support/ptest.h"
 
 #define PORTAL   4

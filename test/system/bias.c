@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lock that is biased to the thread that uses it (portals/lock.h). A message that is pushed at the very moment
+ * The lock that is biased to the thread that uses it (portals/engine/lock.h). A message that is pushed at the very moment
  * its target leaves the library for good is delivered although neither side calls it again; and the
  * lock passes from thread to thread, and to peers and back, without losing an event.
  */

@@ -6,7 +6,7 @@
 #undef malloc /* theirs is scarce_malloc */
 #include "rdma_pair.h"
 
-#include "portals/ni.h"
+#include "portals/engine/ni.h"
 
 struct side from, to;
 static struct ptl_ni interface;

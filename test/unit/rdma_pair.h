@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two message machines for fabrics (nal/rdma), `from` and `to`, of which one sends to the other. The link between them, their
+ * Two message machines for fabrics (nal/net/rdma), `from` and `to`, of which one sends to the other. The link between them, their
  * peers, nal/net and malloc are stubs that a case can tell what is short.
  */
 #ifndef RDMA_PAIR_H
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/rdma/rdma.h"
+#include "nal/net/rdma/rdma.h"
 
 enum { PACKET = 1024, EAGER = 8192, CREDIT = 16, MOST = 64, TOKEN = 77, COOKIE = 5 };
 enum {

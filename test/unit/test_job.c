@@ -14,7 +14,7 @@
 
 #include <p3rt/p3rt.h>
 
-#include "portals/job.h"
+#include "portals/job/job.h"
 
 #define ALL_ONES ((unsigned int)-1)
 

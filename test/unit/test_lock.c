@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A biased lock that a peer takes away again and again (portals/lock.h), while the owner's threads come and go on one
+ * A biased lock that a peer takes away again and again (portals/engine/lock.h), while the owner's threads come and go on one
  * processor: after the end of a thread kernels forget that its process, which runs there on, takes part in membarrier(2).
  */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 
 #include "base/cpu.h"
 #include "nal/nal.h"
-#include "portals/ni.h"
+#include "portals/engine/ni.h"
 
 enum { LINES = 64, CALLS = 2000, CANNOT = 77 };
 

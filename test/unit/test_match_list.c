@@ -17,7 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "portals/match.h"
+#include "portals/engine/match.h"
 
 enum { MES = 4096, PORTALS = 4 };
 

@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/config.h"
 #include "nal/net/net.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 enum { PEER = 3, OPS = 4, UID = 1000, JID = 77 };
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "nal/net/net.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 enum { PEER = 1, PEERS = 2, OP = 5, OP_GEN = 7, LONG = 8000 };
 

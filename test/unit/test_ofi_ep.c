@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "nal/ofi/ofi.h"
-#include "portals/ni.h"
+#include "portals/engine/ni.h"
 
 static enum fi_av_type no_av; /* a type that it has not */
 static enum fi_av_type av_type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What libfabric says of an error reaches the machine of nal/rdma in its words, with the provider and the call, and so does
+ * What libfabric says of an error reaches the machine of nal/net/rdma in its words, with the provider and the call, and so does
  * a word that goes beside a packet. The provider and the machine are stubs.
  */
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "nal/ofi/ofi.h"
-#include "portals/debug.h"
+#include "portals/engine/debug.h"
 
 static ssize_t answer; /* of calls that start something */
 static ssize_t

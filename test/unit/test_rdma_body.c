@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "nal/rdma/rdma.h"
+#include "nal/net/rdma/rdma.h"
 
 enum { MANY = 64, SMALL = 65536, LARGE = 1 << 20 };
 

@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nal/rdma/rdma.h"
-#include "portals/ni.h"
+#include "nal/net/rdma/rdma.h"
+#include "portals/engine/ni.h"
 
 enum { MANY = 64, SMALL = 65536, MOST = 32 };
 

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/rdma/rdma.h"
-#include "portals/ni.h"
+#include "nal/net/rdma/rdma.h"
+#include "portals/engine/ni.h"
 
 #define MS      1000000ull
 #define DEAD_NS (1000 * MS)

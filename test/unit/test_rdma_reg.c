@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "nal/rdma/rdma.h"
-#include "portals/ni.h"
+#include "nal/net/rdma/rdma.h"
+#include "portals/engine/ni.h"
 
 enum { BYTES = 4096 };
 

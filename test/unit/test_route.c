@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "portals/ni.h"
-#include "portals/route.h"
+#include "portals/api/route.h"
+#include "portals/engine/ni.h"
 
 static const ptl_process_id_t peer = { 7, 9 };
 static bool host_knows, network_knows;

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "nal/dgram/sim/sim_model.h"
+#include "nal/net/dgram/sim/sim_model.h"
 
 enum { PACKETS = 20000 };
 

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "portals/region.h"
+#include "portals/engine/region.h"
 
 #define TEXT(name, text) text,
 

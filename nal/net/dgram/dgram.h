@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Reliable messages over unreliable datagrams, as a machine without input or output of its own: a
+ * link gives it packets and the time, and it says which packets to send and when to wake it. There is no
+ * socket, no clock, no thread and no environment in here, so what runs on a network runs in a
+ * simulation, byte for byte. doc/wire-dgram.md describes the protocol.
+ *
+ * A *message* is a header of at most DGRAM_HEADER_MAX bytes, which mean nothing to the machine, and a
+ * body. Messages of a pair of machines are delivered in order and exactly once. A short body comes
+ * with its header. Of a longer one, the receiver says at delivery how much it takes and where that goes (the
+ * *landing*); it is fetched from the sender's memory and put there directly, in any order, behind
+ * or between whatever is delivered meanwhile. A message ends exactly once on each side: on the sender's when
+ * the receiver has all it wants of it, on the receiver's when the landing is full; or with a reason why not.
+ * Answers to requests are messages, too: that is for the owner to do.
+ *
+ * Who calls what. The *owner* is who made the machine: a link together with what it serves. It calls one
+ * function of a machine at a time (a lock of its own sees to that), with a time that never goes back.
+ * The machine calls back only from within such a call, on the same thread, and only as each callback's
+ * comment says. A callback may call dgram_send, dgram_peer, dgram_watch, dgram_resume and whatever only looks;
+ * nothing else. What is sent from a callback goes out with the next dgram_run.
+ *
+ * A round of the owner is:
+ *	for each packet that has arrived: dgram_receive(m, now, from, packet, len)
+ *	dgram_run(m, now)		gives packets to the link by room() and transmit()
+ *	hand the packets collected to the kernel
+ *	sleep until dgram_wake(m), or until something arrives or is to be sent
+ */
+#ifndef DGRAM_H
+#define DGRAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "nal/net/dgram/dgram_wire.h"
+
+struct dgram;
+
+#define DGRAM_NONE  UINT32_MAX /* no peer */
+#define DGRAM_NEVER UINT64_MAX /* a time that does not come */
+
+/* Where a peer is reached: the link's own encoding, compared and copied as a whole. */
+struct dgram_addr {
+	uint64_t word[3];
+};
+
+/* A process: nid << 32 | pid. */
+typedef uint64_t dgram_id_t;
+
+/* What the other side of a connection says of itself; the key vouches for it. */
+struct dgram_who {
+	dgram_id_t id;
+	uint64_t incarnation;
+	uint32_t uid, jid;
+};
+
+/* Why something did not happen. */
+enum dgram_status {
+	DGRAM_OK = 0,
+	DGRAM_REFUSED, /* the receiver did not want the message (DGRAM_DROP) */
+	DGRAM_FAILED, /* this message alone; not of this machine, which loses the connection then */
+	DGRAM_UNREACHABLE, /* no answer to the first packets, for cfg.dead_ns */
+	DGRAM_DEAD,        /* the peer has been silent for cfg.dead_ns */
+	DGRAM_RESTARTED, /* the peer lost the connection: another process is there, or it gave us up */
+	DGRAM_CLOSED,    /* the peer said that it closes */
+	DGRAM_NO_MEMORY, /* we could not go on for want of memory; the connection is lost */
+	DGRAM_ENDED,     /* this machine is being destroyed */
+};
+
+const char *dgram_status_text(enum dgram_status s);
+
+/* A stretch of the owner's memory: in one piece at `base`, or, with base NULL, wherever
+ * ops.pieces(user, cookie, ...) says. */
+struct dgram_mem {
+	void *base;
+	void *cookie;
+};
+
+/* ---- what the owner provides ------------------------------------------------------------------ */
+
+/* A message that has arrived. The pointers lead into the packet or into memory of the machine, and are good
+ * until deliver() returns. */
+struct dgram_in {
+	const void *header;
+	uint32_t header_len;
+	const void *body; /* all of it; NULL: body_len is 0, or it can be pulled */
+	uint64_t body_len;
+};
+
+/* Where a body goes: filled by deliver() when it returns DGRAM_PULL. */
+struct dgram_landing {
+	struct dgram_mem mem;
+	uint64_t length; /* 1 to body_len: the first bytes of the body; the others are not sent */
+	void *cookie;    /* for landed() */
+};
+
+enum dgram_verdict {
+	DGRAM_DONE, /* taken, with the body if there is one here. Of one that is not here nothing is wanted, and
+		      * the sender is told so with DGRAM_OK and length 0 */
+	DGRAM_DROP, /* not wanted: the sender of a body that is not here hears DGRAM_REFUSED, unless it is on its way
+		      * without being asked for (nal/net/rdma): then DGRAM_OK, as of one that is here */
+	DGRAM_PULL, /* not with a body that is here: it is to be moved to the landing */
+	DGRAM_LATER, /* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept, and
+		      * the peer stops sending when some messages are */
+};
+
+struct dgram_packet {
+	uint32_t peer;               /* DGRAM_NONE: to somebody who is no peer (yet) */
+	const struct dgram_addr *to; /* good until transmit() returns */
+	uint8_t *head;               /* what room() gave */
+	size_t head_len;
+	/* What comes behind the head: memory of the owner, where a body is sent from. The iovecs are good until
+	 * transmit() returns; the memory they point to until the next call of a function of the machine. */
+	const struct iovec *body;
+	int pieces;
+	size_t body_len;
+	bool probe; /* tries a path MTU: must not be fragmented, may be lost, may be refused by the kernel */
+	bool anywhere; /* the receiver does not look at where it comes from */
+};
+
+#define DGRAM_PIECES 16 /* most in one packet */
+
+struct dgram_out;
+
+struct dgram_ops {
+	/* -- packets out; called by dgram_run, and by dgram_close -- */
+
+	/* Room for the head of one packet that is `len` bytes long in all, at most (and at most DGRAM_MTU_MAX), that stays
+	 * with the link from transmit() until it is sent; a link may copy the body behind it. NULL: no more for now;
+	 * dgram_run stops and goes on when it is called again. Without a transmit() the room is not used. */
+	void *(*room)(void *user, size_t len);
+	void (*transmit)(void *user, const struct dgram_packet *p);
+
+	/* Writes 16 bytes to `tag`: over head[0..24) and head[40..head_len), and, where whole packets are
+	 * protected, over the body. NULL: no tags; nobody should run without them but on a network that checks
+	 * and keeps out everything itself. */
+	void (*seal)(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
+		     int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+	/* Is the tag of this packet right? Called by dgram_receive before anything is made of the packet but
+	 * head_len, which lies within it. */
+	bool (*verify)(void *user, const uint8_t *packet, size_t head_len, size_t len);
+
+	/* -- messages in; called by dgram_receive and dgram_run -- */
+
+	/* A message of `peer`, the next in order. */
+	enum dgram_verdict (*deliver)(void *user, uint32_t peer, const struct dgram_in *in,
+				      struct dgram_landing *landing);
+	/* A landing is full, or it never will be and its memory is no longer written to. Once for each DGRAM_PULL. */
+	void (*landed)(void *user, uint32_t peer, void *cookie, enum dgram_status s);
+
+	/* -- ends of messages out; called by dgram_receive, dgram_run and dgram_destroy -- */
+
+	/* A message that was given a cookie is over: it was delivered, and the peer took `length` bytes of its body
+	 * (DGRAM_OK), or nothing of it. Its body's memory is no longer read. Once for each. */
+	void (*sent)(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+
+	/* A message to a peer that never answered, of those that were given to us the oldest first, just before its end is
+	 * told: nothing of it was sent. True: the owner has taken it, to send it in another way, and hears nothing more of
+	 * it. NULL: it never does. Called by dgram_receive and dgram_run. */
+	bool (*unsent)(void *user, uint32_t peer, const struct dgram_out *o);
+
+	/* -- peers; called by dgram_receive and dgram_run -- */
+
+	/* A process that is no peer yet calls. True: let it in. Who knows where it is makes it a peer here, and has to if
+	 * `from` is NULL. */
+	bool (*accept)(void *user, const struct dgram_who *who, const struct dgram_addr *from);
+	/* A connection stands; before the first message of it is delivered or is sent. */
+	void (*up)(void *user, uint32_t peer, const struct dgram_who *who);
+	/* It does not any more, or could not be made: every message and landing has been told already, by
+	 * sent() and landed(). What the owner itself expects of that process (answers) will not come. A
+	 * message sent to the peer from now on makes a new connection. */
+	void (*lost)(void *user, uint32_t peer, enum dgram_status s);
+
+	/* The longest datagram that the link carries to this address, if that depends on it; NULL: cfg.mtu to all.
+	 * Called by dgram_run. */
+	uint32_t (*longest)(void *user, const struct dgram_addr *to);
+	/* Up to which length a datagram to this address goes as one. A longer one, if `longest` says that there may be,
+	 * goes in segments that have to arrive joined, and is lost with any of them. NULL: all go as one. Called by
+	 * dgram_run and dgram_receive. */
+	uint32_t (*whole)(void *user, const struct dgram_addr *to);
+
+	/* -- memory -- */
+
+	/* Where bytes [offset, offset + len) of a stretch with this cookie are: fills at most `max` iovecs from
+	 * the front, returns their number. They may cover less than len, never nothing. Called by dgram_run for
+	 * bodies and by dgram_receive for landings. */
+	int (*pieces)(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		      int max);
+};
+
+struct dgram_cfg {
+	dgram_id_t id;        /* who we are */
+	uint64_t incarnation; /* of this process: differs from that of any other that had this id */
+	uint64_t seed;        /* for tokens: random where packets may be forged */
+	uint32_t uid, jid;
+	uint32_t mtu; /* the longest datagram the link carries, DGRAM_MTU_MIN to DGRAM_MTU_MAX */
+	uint32_t mtu_start; /* sent without trying first; 0: DGRAM_MTU_MIN */
+
+	/* 0 stands for what dgram_defaults says */
+	uint64_t rto_start_ns; /* retransmission time-out before the first measurement */
+	uint64_t rto_min_ns;
+	uint64_t rto_max_ns;
+	uint64_t ack_delay_ns; /* how long a single packet may wait for its acknowledgement */
+	uint64_t keepalive_ns; /* a connection that is silent so long is asked for a sign of life */
+	uint64_t dead_ns;      /* without an answer for so long the peer is lost */
+	uint64_t linger_ns;    /* how long an idle connection keeps what it needs when it is busy */
+	/* most bytes in flight to one peer, such as its socket's buffer takes; 0: what packet numbers allow */
+	uint32_t window;
+	uint32_t push_bytes; /* of a long body: sent before the receiver asks */
+	uint32_t credit;     /* messages a peer may send ahead of what was delivered: 16 to 1024 */
+	uint32_t backlog;    /* messages to one peer that may wait in dgram_send */
+	size_t crowd_bytes; /* of memory for messages to one peer, from which on dgram_crowded is true */
+	uint32_t max_peers;
+	size_t early_bytes; /* of messages that wait for an earlier one, or for dgram_resume, over all peers */
+};
+
+/* ---- the machine ------------------------------------------------------------------------------ */
+
+/* Sets everything but what has to be given: id, incarnation, seed, mtu. */
+void dgram_defaults(struct dgram_cfg *cfg);
+
+/* The machine copies *ops and *cfg. NULL: no memory, or *cfg makes no sense. */
+struct dgram *dgram_create(const struct dgram_ops *ops, void *user, const struct dgram_cfg *cfg);
+
+/* Says goodbye to every peer that is connected: packets to be sent, as many as there is room() for. Returns how
+ * many are left to tell. Nothing else may be done with the machine afterwards than to call this again, or
+ * dgram_destroy. */
+uint32_t dgram_close(struct dgram *m, uint64_t now);
+
+/* Ends every message and landing with DGRAM_ENDED (no lost()) and frees the machine. Takes NULL. */
+void dgram_destroy(struct dgram *m);
+
+/* The peer `id`; makes it known with address *addr if it is not, else the address is left as it is. No packet
+ * is sent. DGRAM_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are numbered from 0, and a
+ * number stays with its id, until it is needed for another one when there is no connection, or attempt at one, and
+ * nothing is expected. */
+uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
+/* It is at the address given by dgram_peer, wherever packets that say they are its come from: the tag says nothing of
+ * that. Else it is where they do when a connection is made. */
+void dgram_peer_fix(struct dgram *m, uint32_t peer);
+/* The same without making it known. */
+uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id);
+
+struct dgram_out {
+	const void *header; /* copied */
+	uint32_t header_len;
+	/* The body. It must stay as it is until sent() says that the message is over, unless `copy` is set:
+	 * then it is copied now. */
+	struct dgram_mem body;
+	uint64_t body_len;
+	bool copy;    /* body_len is at most DGRAM_COPY_MAX */
+	void *cookie; /* for sent(); NULL: nobody is told */
+	uint64_t
+		push; /* of a body that is too long to come with its header: as many of its first bytes are
+			* sent before the receiver asks, or cfg.push_bytes if that is more. UINT64_MAX for
+			* replies, which are always wanted */
+};
+
+#define DGRAM_COPY_MAX 65536u
+
+/* Puts a message in the queue of messages to `peer`; makes a connection if there is none. Nothing is sent
+ * before dgram_run. 0; -EAGAIN: cfg.backlog messages wait already; -ENOMEM; -EINVAL: no such peer, header or body too
+ * long. If not 0, nothing has happened and nobody will be told. */
+int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_out *o);
+
+/* So much waits for this peer that its owner had better not have more copied for it. */
+bool dgram_crowded(const struct dgram *m, uint32_t peer);
+
+/* The next so many packets came in one piece, for the network or this host had joined them: so many at once the path
+ * holds. */
+void dgram_joined(struct dgram *m, uint32_t packets);
+
+/* A datagram arrived. `packet` may be anything, is only read, and is not needed afterwards; bodies are copied from it
+ * to their landings. `from` is NULL where that was not asked: packets that dgram_packet_names() is true of then go by
+ * what is known of their sender, or are dropped if nothing is. */
+void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,
+		   size_t len);
+
+/* The network gave back a packet of ours, or what it kept of it, because nobody is where it went. Only a greeting that
+ * still waits for its answer, whole and with its tag, says anything: that peer is unreachable. */
+void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len);
+
+/* Does what is due: timers, then packets, as many as there is something to say in and the network and the link
+ * can take. True: it is to be called again when they were sent, for the link had no more room and there is more to send, or
+ * for what could wait until then. */
+bool dgram_run(struct dgram *m, uint64_t now);
+
+/* The same before a sleep: what waits a moment for company goes out, too, for it is not worth to be woken for. */
+bool dgram_settle(struct dgram *m, uint64_t now);
+
+/* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; DGRAM_NEVER. */
+uint64_t dgram_wake(const struct dgram *m);
+
+/* So many more, or fewer, things are expected of this peer that the machine does not know of, such as an
+ * answer: while any is, silence is noticed even if nothing is on its way. */
+void dgram_watch(struct dgram *m, uint32_t peer, int change);
+
+/* deliver() said DGRAM_LATER to this peer's message: it is asked again, by the next dgram_run. */
+void dgram_resume(struct dgram *m, uint32_t peer);
+
+/* ---- what can be seen ------------------------------------------------------------------------- */
+
+/* Why packets and frames were not used. */
+#define DGRAM_DROPS(X)                                                                             \
+	X(MALFORMED, "malformed")           /* not a packet of ours, or cut short */               \
+	X(BAD_TAG, "bad tag")               /* forged, or damaged on its way */                    \
+	X(UNKNOWN, "unknown connection")    /* a token that is not, or no longer, in use */        \
+	X(DUPLICATE, "duplicate")           /* arrived before; network or replay */                \
+	X(TOO_OLD, "older than the window") /* may have arrived before */                          \
+	X(NOT_ACCEPTED,                                                                            \
+	  "not accepted") /* a HELLO for somebody else, of somebody unwanted or from nowhere */    \
+	X(STALE_HELLO, "stale handshake") /* HELLO or WELCOME of an attempt that is over */        \
+	X(BAD_ACK, "bad acknowledgement") /* of packets that were never sent */                    \
+	X(NO_CREDIT, "beyond the credit") /* a message we did not say we take */                   \
+	X(NO_ROOM, "no room")         /* too much waits for an earlier message, or no memory */    \
+	X(EARLY, "before its header") /* a piece of a body nobody knows yet */                     \
+	X(OUTSIDE, "outside its landing") /* a piece of a body beyond what was asked for */
+
+enum dgram_drop {
+#define DGRAM_DROP_NAME(name, text) DGRAM_DROP_##name,
+	DGRAM_DROPS(DGRAM_DROP_NAME)
+#undef DGRAM_DROP_NAME
+		DGRAM_DROP_COUNT
+};
+
+const char *dgram_drop_text(enum dgram_drop d);
+
+struct dgram_stats {
+	uint64_t packets_out, packets_in; /* in: those used */
+	uint64_t bytes_out, bytes_in;
+	uint64_t messages_out, messages_in;
+	uint64_t lost_packets;   /* taken for lost, and what was in them sent again */
+	uint64_t spurious;       /* of these: had arrived all the same */
+	uint64_t timeouts;       /* retransmission time-outs */
+	uint64_t probes;         /* tail-loss probes */
+	uint64_t resets, opened; /* connections lost, made */
+	uint64_t drops[DGRAM_DROP_COUNT];
+	uint32_t peers, open, active; /* known; connected; with something on its way or just done */
+	size_t bytes;                 /* of memory in use by the machine */
+};
+
+void dgram_stats(const struct dgram *m, struct dgram_stats *s);
+
+struct dgram_peer_info {
+	struct dgram_who who; /* id; the rest as of the last connection */
+	struct dgram_addr addr;
+	bool open;
+	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, rto_ns; /* 0: not measured */
+	uint64_t cwnd, in_flight;                        /* bytes */
+	uint32_t mtu;
+	uint32_t
+		queued; /* messages that are not over on our side, and ends of others it has not heard of */
+	uint32_t landings; /* bodies on their way to us */
+	uint64_t lost_packets;
+	uint64_t heard_ns; /* when we last heard of it */
+};
+
+/* False: no such peer. */
+bool dgram_peer_info(const struct dgram *m, uint32_t peer, struct dgram_peer_info *info);
+
+#endif

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Connections. Each side has a token for the connection that it will have next; HELLO and WELCOME tell
+ * it to the other. A connection stands on the side that called when the WELCOME brings the other's token, and on the
+ * side that was called when a packet to its token says whose it is: as a token is used for one
+ * connection only, this packet is no echo of an earlier time. Two that call each other at once have the same pair of
+ * tokens in mind whichever packets arrive first. HELLOs leave no trace but a WELCOME.
+ */
+#include "nal/net/dgram/dgram_core.h"
+
+void dgram_open_start(struct dgram *m, struct dgram_rec *r)
+{
+	struct dgram_conn *c = r->conn;
+
+	r->state = DGRAM_OPENING;
+	c->hello_at = c->hello_since = m->now;
+	c->hellos = 0;
+	dgram_ready(m, r);
+}
+
+/* The tokens are known on both sides: numbers begin anew. Those of messages did when the last connection ended, so what
+ * was given to us meanwhile has its numbers already. */
+static void establish(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *addr,
+		      uint64_t theirs, const struct dgram_who *who)
+{
+	struct dgram_conn *c = r->conn;
+
+	r->mine = r->next;
+	r->next = dgram_token(m, dgram_index(r));
+	r->theirs = theirs;
+	r->incarnation = who->incarnation;
+	r->uid = who->uid;
+	r->jid = who->jid;
+	if (addr && !(r->flags & DGRAM_F_FIXED))
+		r->addr = *addr;
+	r->state = DGRAM_OPEN;
+	r->flags &= (uint8_t)~DGRAM_F_CONFIRMED;
+	r->heard = m->now;
+	r->tx_pn = 1;
+	r->rx_pn = 0;
+	r->rx_number = 0;
+	memset(c->seen, 0, sizeof(c->seen));
+	c->floor = 1;
+	c->oldest = 1;
+	c->newest_acked = 0;
+	c->credit_end = DGRAM_CREDIT_FIRST;
+	c->acked_number = 0;
+	dgram_cc_open(m, r);
+	m->stats.opened++;
+	m->stats.open++;
+	/* without anything to say the other side would not learn that we know it */
+	c->ping = c->msg_base == r->tx_number;
+	dgram_ready(m, r);
+	if (m->ops.up)
+		m->ops.up(m->user, dgram_index(r), who);
+}
+
+void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const struct dgram_hello *h)
+{
+	struct dgram_who who = {
+		.id = h->from, .incarnation = h->incarnation, .uid = h->uid, .jid = h->jid
+	};
+	uint32_t peer = dgram_peer_find(m, h->from);
+	struct dgram_rec *r;
+	struct dgram_conn *c;
+
+	if (h->whom != m->cfg.id) {
+		dgram_drop(m, DGRAM_DROP_NOT_ACCEPTED);
+		return;
+	}
+	if (peer != DGRAM_NONE) {
+		r = dgram_rec(m, peer);
+	} else {
+		/* the callback may have made it known */
+		if ((m->ops.accept && !m->ops.accept(m->user, &who, from)) ||
+		    (!from && dgram_peer_find(m, h->from) == DGRAM_NONE)) {
+			dgram_drop(m, DGRAM_DROP_NOT_ACCEPTED);
+			return;
+		}
+		peer = dgram_peer(m, h->from, from);
+		r = peer != DGRAM_NONE ? dgram_rec(m, peer) : NULL;
+	}
+	c = r ? dgram_conn_get(m, r) : NULL;
+	if (!c) {
+		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		return;
+	}
+	c->welcome = true;
+	c->caller = h->token;
+	c->caller_addr = !from || r->flags & DGRAM_F_FIXED ? r->addr : *from;
+	dgram_ready(m, r);
+	m->stats.packets_in++;
+}
+
+void dgram_open_welcome(struct dgram *m, uint64_t to, const struct dgram_addr *from,
+			const struct dgram_hello *h)
+{
+	struct dgram_who who = {
+		.id = h->from, .incarnation = h->incarnation, .uid = h->uid, .jid = h->jid
+	};
+	uint32_t peer = (uint32_t)to;
+	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
+
+	if (!r || r->state != DGRAM_OPENING || r->next != to || h->from != r->id ||
+	    h->whom != m->cfg.id) {
+		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		return;
+	}
+	m->stats.packets_in++;
+	establish(m, r, from, h->token, &who);
+}
+
+bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *from,
+			const struct dgram_frame *f)
+{
+	struct dgram_who who = {
+		.id = r->id, .incarnation = f->incarnation, .uid = f->uid, .jid = f->jid
+	};
+	struct dgram_addr caller;
+
+	/* it was not asked where this came from, but where its greeting did */
+	if (!from && r->conn && r->conn->caller == f->body_len) {
+		caller = r->conn->caller_addr;
+		from = &caller;
+	}
+	/* the other side would not have asked for another connection if it had this one */
+	if (r->state == DGRAM_OPEN)
+		dgram_lose(m, r, DGRAM_RESTARTED);
+	if (!dgram_conn_get(m, r)) {
+		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		return false;
+	}
+	establish(m, r, from, f->body_len, &who);
+	return true;
+}
+
+void dgram_open_unknown(struct dgram *m, const struct dgram_addr *to, uint64_t token,
+			uint64_t unknown)
+{
+	/* what does not fit, or came from nobody knows where, is asked again */
+	if (to && m->nresets < DGRAM_RESETS)
+		m->resets[m->nresets++] =
+			(struct dgram_reset){ .to = *to, .token = token, .unknown = unknown };
+}
+
+/* Who can bring back the greeting of an attempt that is under way has seen it, and could keep it from arriving as
+ * well. */
+void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
+{
+	uint32_t peer = (uint32_t)h->token;
+	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
+
+	if (!r || r->state != DGRAM_OPENING || r->next != h->token || h->whom != r->id ||
+	    h->from != m->cfg.id) {
+		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		return;
+	}
+	/* what comes back of this attempt later says nothing about the next one */
+	r->next = dgram_token(m, peer);
+	dgram_lose(m, r, DGRAM_UNREACHABLE);
+}
+
+void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
+{
+	uint32_t peer = (uint32_t)to;
+	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
+
+	if (!r || r->state != DGRAM_OPEN || r->mine != to || r->theirs != unknown) {
+		dgram_drop(m, DGRAM_DROP_UNKNOWN);
+		return;
+	}
+	m->stats.packets_in++;
+	dgram_lose(m, r, DGRAM_RESTARTED);
+}
+
+void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s)
+{
+	struct dgram_conn *c = r->conn;
+	uint32_t end = r->tx_number, peer = dgram_index(r);
+	uint8_t was = r->state;
+
+	if (m->late.from == r)
+		m->late.from = NULL;
+	if (was == DGRAM_OPEN)
+		m->stats.open--;
+	if (was != DGRAM_IDLE)
+		m->stats.resets++;
+	/* the record is as if nothing had been before anybody is told, for they may send again */
+	r->conn = NULL;
+	r->state = DGRAM_IDLE;
+	r->mine = r->theirs = 0;
+	r->flags &= DGRAM_F_READY | DGRAM_F_FIXED;
+	r->tx_pn = r->rx_pn = 0;
+	r->tx_number = r->rx_number = 0;
+	if (c) {
+		dgram_land_fail(m, peer, c, s);
+		dgram_msg_fail(m, peer, c, end, s);
+		dgram_conn_free(m, c);
+	}
+	if (was != DGRAM_IDLE && s != DGRAM_ENDED && m->ops.lost)
+		m->ops.lost(m->user, peer, s);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Datagrams to host structures and back: see dgram_wire.h. What comes in here is hostile; what goes out of
+ * here has been checked.
+ */
+#include "nal/net/dgram/dgram_wire.h"
+
+#include <errno.h>
+#include <string.h>
+
+static bool zeros(const uint8_t *b, size_t n)
+{
+	uint8_t any = 0;
+
+	for (size_t i = 0; i < n; i++)
+		any |= b[i];
+	return !any;
+}
+
+int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
+{
+	struct dgram_wire_head w;
+	uint32_t head_len;
+
+	if (len < sizeof(w) || len > DGRAM_MTU_MAX)
+		return -EPROTO;
+	memcpy(&w, packet, sizeof(w));
+	head_len = dgram_get16(w.head_len);
+	if (w.version != DGRAM_VERSION || w.type < DGRAM_HELLO || w.type > DGRAM_RESET ||
+	    head_len < sizeof(w) || head_len > len)
+		return -EPROTO;
+	/* only frames have payload, and packet numbers */
+	if (w.type == DGRAM_FRAMES ? !dgram_get64(w.pn) : head_len != len || dgram_get64(w.pn))
+		return -EPROTO;
+	/* far from where they would wrap */
+	if (dgram_get64(w.pn) > DGRAM_PN_MAX)
+		return -EPROTO;
+	h->type = w.type;
+	h->head_len = head_len;
+	h->gap = dgram_get32(w.gap);
+	h->to = dgram_get64(w.to);
+	h->pn = dgram_get64(w.pn);
+	return 0;
+}
+
+/* In place: what is copied in one piece right after it was written in several is waited for. */
+size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h)
+{
+	struct dgram_wire_head *w = (struct dgram_wire_head *)to;
+
+	w->version = DGRAM_VERSION;
+	w->type = h->type;
+	dgram_put16(w->head_len, h->head_len);
+	dgram_put32(w->gap, h->gap);
+	dgram_put64(w->to, h->to);
+	dgram_put64(w->pn, h->pn);
+	memset(w->tag, 0, sizeof(w->tag));
+	return sizeof(*w);
+}
+
+int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello)
+{
+	struct dgram_wire_hello w;
+
+	if (len != sizeof(struct dgram_wire_head) + sizeof(w))
+		return -EPROTO;
+	memcpy(&w, (const uint8_t *)packet + sizeof(struct dgram_wire_head), sizeof(w));
+	if (!dgram_get64(w.token))
+		return -EPROTO;
+	hello->from = dgram_get64(w.from);
+	hello->whom = dgram_get64(w.whom);
+	hello->incarnation = dgram_get64(w.incarnation);
+	hello->token = dgram_get64(w.token);
+	hello->uid = dgram_get32(w.uid);
+	hello->jid = dgram_get32(w.jid);
+	return 0;
+}
+
+size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello)
+{
+	struct dgram_wire_hello w = { .from = { 0 } };
+
+	dgram_put64(w.from, hello->from);
+	dgram_put64(w.whom, hello->whom);
+	dgram_put64(w.incarnation, hello->incarnation);
+	dgram_put64(w.token, hello->token);
+	dgram_put32(w.uid, hello->uid);
+	dgram_put32(w.jid, hello->jid);
+	memcpy(to, &w, sizeof(w));
+	return sizeof(w);
+}
+
+int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown)
+{
+	if (len != sizeof(struct dgram_wire_head) + sizeof(struct dgram_wire_reset))
+		return -EPROTO;
+	*unknown = dgram_get64((const uint8_t *)packet + sizeof(struct dgram_wire_head));
+	return 0;
+}
+
+/* Each of these looks at a frame whose first byte is at `b`, of which `room` bytes are left in the head, and
+ * returns the bytes it takes there, 0 if it is none. */
+
+static size_t short_frame(const uint8_t *b, size_t room)
+{
+	return room >= DGRAM_FRAME_SHORT && zeros(b + 1, DGRAM_FRAME_SHORT - 1) ? DGRAM_FRAME_SHORT
+										: 0;
+}
+
+static size_t confirm(const uint8_t *b, size_t room, struct dgram_frame *f)
+{
+	struct dgram_wire_confirm w;
+
+	if (room < sizeof(w))
+		return 0;
+	memcpy(&w, b, sizeof(w));
+	f->body_len = dgram_get64(w.token);
+	f->incarnation = dgram_get64(w.incarnation);
+	f->uid = dgram_get32(w.uid);
+	f->jid = dgram_get32(w.jid);
+	return zeros(w.zero, sizeof(w.zero)) && f->body_len ? sizeof(w) : 0;
+}
+
+static size_t ack(const uint8_t *b, size_t room, struct dgram_frame *f)
+{
+	struct dgram_wire_ack w;
+
+	if (room < sizeof(w))
+		return 0;
+	memcpy(&w, b, sizeof(w));
+	f->words = w.words;
+	f->credit = dgram_get16(w.credit);
+	f->number = dgram_get32(w.delivered);
+	f->body_len = dgram_get32(w.newest);
+	f->delay_us = dgram_get32(w.delay);
+	f->bytes = b + sizeof(w);
+	if (f->words > DGRAM_ACK_WORDS || room - sizeof(w) < 8 * f->words)
+		return 0;
+	return sizeof(w) + 8 * f->words;
+}
+
+static size_t msg(const uint8_t *b, size_t room, struct dgram_frame *f)
+{
+	size_t len = offsetof(struct dgram_wire_msg, body_len);
+
+	if (room < len)
+		return 0;
+	f->hdr_len = b[offsetof(struct dgram_wire_msg, hdr_len)];
+	f->body_now = dgram_get16(b + offsetof(struct dgram_wire_msg, body_now));
+	f->number = dgram_get32(b + offsetof(struct dgram_wire_msg, number));
+	f->body_len = f->body_now;
+	if (f->body_now == DGRAM_BODY_LATER) {
+		if (room < sizeof(struct dgram_wire_msg))
+			return 0;
+		f->body_now = 0;
+		f->body_len = dgram_get64(b + len);
+		if (!f->body_len)
+			return 0;
+		len = sizeof(struct dgram_wire_msg);
+	}
+	f->bytes = b + len;
+	if (f->hdr_len > DGRAM_HEADER_MAX || room - len < f->hdr_len + f->body_now)
+		return 0;
+	return len + f->hdr_len + f->body_now;
+}
+
+static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
+{
+	struct dgram_wire_pull w;
+
+	if (room < sizeof(w))
+		return 0;
+	memcpy(&w, b, sizeof(w));
+	f->reason = w.reason;
+	f->number = dgram_get32(w.number);
+	f->body_len = dgram_get64(w.length);
+	if (w.reason > DGRAM_PULL_REFUSE || !zeros(w.zero, sizeof(w.zero)) ||
+	    (w.reason == DGRAM_PULL_ACCEPT && !f->body_len) ||
+	    (w.reason == DGRAM_PULL_REFUSE && f->body_len))
+		return 0;
+	return sizeof(w);
+}
+
+/* The last frame: its payload is all that comes after the head. */
+static size_t data(const uint8_t *b, size_t room, size_t payload, struct dgram_frame *f)
+{
+	struct dgram_wire_data w;
+
+	if (room != sizeof(w))
+		return 0;
+	memcpy(&w, b, sizeof(w));
+	f->body_now = dgram_get16(w.length);
+	f->number = dgram_get32(w.number);
+	f->body_len = dgram_get64(w.offset);
+	f->bytes = b + sizeof(w);
+	if (w.zero || !f->body_now || f->body_now != payload ||
+	    f->body_len > UINT64_MAX - f->body_now)
+		return 0;
+	return sizeof(w);
+}
+
+int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *h, size_t *at,
+		       struct dgram_frame *f)
+{
+	const uint8_t *b = (const uint8_t *)packet + *at;
+	size_t room = h->head_len - *at, payload = len - h->head_len, took;
+
+	if (!room)
+		return payload && f->kind != DGRAM_FRAME_DATA ? -EPROTO : 0;
+	memset(f, 0, sizeof(*f));
+	f->kind = *b;
+	switch (f->kind) {
+	case DGRAM_FRAME_PING:
+	case DGRAM_FRAME_BYE:
+		took = short_frame(b, room);
+		break;
+	case DGRAM_FRAME_PAD:
+		took = room;
+		break;
+	case DGRAM_FRAME_CONFIRM:
+		took = confirm(b, room, f);
+		break;
+	case DGRAM_FRAME_ACK:
+		took = ack(b, room, f);
+		break;
+	case DGRAM_FRAME_MSG:
+		took = msg(b, room, f);
+		break;
+	case DGRAM_FRAME_PULL:
+		took = pull(b, room, f);
+		break;
+	case DGRAM_FRAME_DATA:
+		took = data(b, room, payload, f);
+		break;
+	default:
+		took = 0;
+	}
+	*at += took;
+	return took ? 1 : -EPROTO;
+}
+
+size_t dgram_packet_length(const void *packet, size_t len)
+{
+	size_t at = sizeof(struct dgram_wire_head), last = at;
+	struct dgram_wire_head w;
+	struct dgram_wire_data d;
+	struct dgram_head h = { .type = DGRAM_FRAMES };
+	struct dgram_frame f = { .kind = 0 };
+
+	if (len < sizeof(w))
+		return len;
+	memcpy(&w, packet, sizeof(w));
+	h.head_len = dgram_get16(w.head_len);
+	if (h.head_len == len || h.head_len < sizeof(w) || h.head_len > len)
+		return len;
+	if (w.type != DGRAM_FRAMES)
+		return h.head_len;
+	/* only DATA, which is the last frame, has something behind the head; taken for one that fits, it ends the walk */
+	while (at < h.head_len) {
+		last = at;
+		if (dgram_frame_decode(packet, h.head_len, &h, &at, &f) < 0)
+			break;
+	}
+	if (at == h.head_len)
+		return at;
+	if (f.kind != DGRAM_FRAME_DATA || h.head_len - last != sizeof(d))
+		return len;
+	memcpy(&d, (const uint8_t *)packet + last, sizeof(d));
+	at = h.head_len + dgram_get16(d.length);
+	return at < len ? at : len;
+}
+
+bool dgram_packet_names(const void *packet, size_t len)
+{
+	const uint8_t *b = packet;
+
+	if (len <= sizeof(struct dgram_wire_head))
+		return false;
+	return b[offsetof(struct dgram_wire_head, type)] != DGRAM_FRAMES ||
+	       b[sizeof(struct dgram_wire_head)] == DGRAM_FRAME_CONFIRM;
+}
+
+size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f)
+{
+	memset(to, 0, 8);
+	to[0] = f->kind;
+	switch (f->kind) {
+	case DGRAM_FRAME_CONFIRM:
+		dgram_put64(to + 8, f->body_len);
+		dgram_put64(to + 16, f->incarnation);
+		dgram_put32(to + 24, f->uid);
+		dgram_put32(to + 28, f->jid);
+		return sizeof(struct dgram_wire_confirm);
+	case DGRAM_FRAME_ACK:
+		to[1] = (uint8_t)f->words;
+		dgram_put16(to + 2, f->credit);
+		dgram_put32(to + 4, f->number);
+		dgram_put32(to + 8, (uint32_t)f->body_len);
+		dgram_put32(to + 12, f->delay_us);
+		return sizeof(struct dgram_wire_ack);
+	case DGRAM_FRAME_MSG:
+		to[1] = (uint8_t)f->hdr_len;
+		dgram_put32(to + 4, f->number);
+		dgram_put16(to + 2, f->body_now);
+		if (f->body_now == f->body_len)
+			return offsetof(struct dgram_wire_msg, body_len);
+		dgram_put16(to + 2, DGRAM_BODY_LATER);
+		dgram_put64(to + 8, f->body_len);
+		return sizeof(struct dgram_wire_msg);
+	case DGRAM_FRAME_PULL:
+		to[1] = f->reason;
+		dgram_put32(to + 4, f->number);
+		dgram_put64(to + 8, f->body_len);
+		return sizeof(struct dgram_wire_pull);
+	case DGRAM_FRAME_DATA:
+		dgram_put16(to + 2, f->body_now);
+		dgram_put32(to + 4, f->number);
+		dgram_put64(to + 8, f->body_len);
+		return sizeof(struct dgram_wire_data);
+	default:
+		return f->kind == DGRAM_FRAME_PAD ? 1 : DGRAM_FRAME_SHORT;
+	}
+}

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Bodies that do not go with their message's header. A short one comes in the packets behind it. Of a long one the memory is
+ * registered, and the sender says where it is; the receiver, which knows by then how much of it it wants and where, reads
+ * it straight into place. What cannot be read, because of the link, of limits on locked memory, or because it is a
+ * vector, comes in pieces that are copied.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/usermem.h"
+#include "nal/net/rdma/rdma.h"
+
+#define READS_OWN 4u /* in flight for one body, where the link has no opinion */
+
+/* Whose message is over need not be told at once if others of its are due within so many bytes, and so many times more
+ * than wait to be told. */
+#define OVER_BYTES (128u << 10)
+#define OVER_TIMES 4u
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+/* What is not there is zeros: nothing else of our memory goes to a peer. */
+void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
+		   uint64_t len)
+{
+	struct iovec iov[16];
+	char *at = to;
+
+	if (mem->base) {
+		base_copy_user(to, (char *)mem->base + offset, len);
+		return;
+	}
+	while (len) {
+		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+
+		if (!k) {
+			memset(at, 0, len);
+			return;
+		}
+		for (int i = 0; i < k; i++) {
+			base_copy_user(at, iov[i].iov_base, iov[i].iov_len);
+			at += iov[i].iov_len;
+			offset += iov[i].iov_len;
+			len -= iov[i].iov_len;
+		}
+	}
+}
+
+/* False: there is no such memory, or not all of it. */
+static bool copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset, const void *from,
+		    uint64_t len)
+{
+	struct iovec iov[16];
+	const char *at = from;
+
+	if (mem->base) {
+		base_copy_user((char *)mem->base + offset, from, len);
+		return true;
+	}
+	while (len) {
+		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+
+		if (!k)
+			return false;
+		for (int i = 0; i < k; i++) {
+			base_copy_user(iov[i].iov_base, at, iov[i].iov_len);
+			at += iov[i].iov_len;
+			offset += iov[i].iov_len;
+			len -= iov[i].iov_len;
+		}
+	}
+	return true;
+}
+
+/* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
+static void *one_piece(struct rdma *d, const struct dgram_mem *mem, uint64_t len)
+{
+	struct iovec iov;
+
+	if (mem->base)
+		return mem->base;
+	return net_pieces(&d->net, mem->cookie, 0, len, &iov, 1) == 1 && iov.iov_len == len
+		       ? iov.iov_base
+		       : NULL;
+}
+
+bool rdma_expose(struct rdma *d, struct rdma_out *o)
+{
+	void *base = d->limits.read ? one_piece(d, &o->mem, o->len) : NULL;
+
+	return base && rdma_reg_body(d, o->cookie, base, o->len, RDMA_REMOTE, &o->mr) == 0;
+}
+
+/* ---- records ---------------------------------------------------------------------------------- */
+
+static struct rdma_body *body_get(struct rdma *d)
+{
+	struct rdma_body *b = d->free_bodies, *all;
+
+	if (b) {
+		d->free_bodies = b->next;
+		all = b->all;
+	} else {
+		b = malloc(sizeof(*b));
+		if (!b)
+			return NULL;
+		all = d->all_bodies;
+		d->all_bodies = b;
+	}
+	*b = (struct rdma_body){ .all = all };
+	return b;
+}
+
+static void body_put(struct rdma *d, struct rdma_body *b)
+{
+	b->next = d->free_bodies;
+	d->free_bodies = b;
+}
+
+static struct rdma_read *read_get(struct rdma *d)
+{
+	struct rdma_read *r = d->free_reads;
+
+	if (r) {
+		d->free_reads = r->next;
+		return r;
+	}
+	r = malloc(sizeof(*r));
+	if (r) {
+		r->all = d->all_reads;
+		d->all_reads = r;
+	}
+	return r;
+}
+
+static void read_put(struct rdma *d, struct rdma_read *r)
+{
+	r->next = d->free_reads;
+	d->free_reads = r;
+}
+
+static void unlist(struct rdma_body *b)
+{
+	struct rdma_body **at = &b->peer->bodies;
+
+	while (*at != b)
+		at = &(*at)->next;
+	*at = b->next;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static struct rdma_body *pop_over(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_body *b = p->overs;
+
+	p->overs = b->next;
+	p->novers--;
+	body_put(d, b);
+	return b;
+}
+
+void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
+{
+	uint8_t more[RDMA_OVERS * sizeof(struct rdma_wire_body)];
+	struct rdma_body *b = pop_over(d, p);
+	struct rdma_msg m = { .kind = RDMA_OVER,
+			      .id = b->id,
+			      .status = (uint8_t)b->how,
+			      .length = b->done,
+			      .more = more };
+	uint32_t len = 0;
+
+	for (; p->overs; m.nmore++) {
+		b = pop_over(d, p);
+		len += rdma_encode_over(more + len, b->id, (uint8_t)b->how, b->done);
+	}
+	rdma_say(d, p, &m);
+}
+
+/*
+ * In a stream of long messages who sends them has others under way, and each packet that tells of one costs both sides,
+ * and wakes the sender. So several are told of in one, but only where it has enough under way not to notice, the
+ * next end is near, and the packet needs no memory of its own.
+ */
+static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const struct rdma_body *b)
+{
+	const struct rdma_body *next = p->bodies;
+
+	return b->how == DGRAM_OK && p->novers < RDMA_OVERS &&
+	       RDMA_BEFORE_PIECE + p->novers * sizeof(struct rdma_wire_body) <= d->limits.copied &&
+	       p->reading >= OVER_TIMES * p->novers && next && next->reads &&
+	       next->how == DGRAM_OK && next->len - next->done <= OVER_BYTES;
+}
+
+static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum dgram_status s)
+{
+	b->how = s;
+	b->done = s == DGRAM_OK ? b->len : 0;
+	b->next = NULL;
+	if (p->overs)
+		p->overs_end->next = b;
+	else
+		p->overs = b;
+	p->overs_end = b;
+	p->novers++;
+	if (!tell_later(d, p, b))
+		rdma_tell_overs(d, p);
+}
+
+/* The sender may have its memory back, and whoever wants the body has it, or never will. */
+static void finish(struct rdma *d, struct rdma_body *b, enum dgram_status s)
+{
+	struct rdma_peer *p = b->peer;
+	void *cookie = b->cookie;
+
+	unlist(b);
+	rdma_unreg(d, &b->mr);
+	p->reading -= b->reads;
+	if (p->lost == DGRAM_OK)
+		over(d, p, b, s);
+	else
+		body_put(d, b);
+	net_landed(&d->net, p->number, cookie, s);
+}
+
+/* 0, -EAGAIN, -ENOMEM; or it is over. */
+static int start_read(struct rdma *d, struct rdma_body *b)
+{
+	uint64_t len = b->len - b->asked;
+	struct rdma_read *r = read_get(d);
+	struct iovec iov;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	len = len < d->limits.read ? len : d->limits.read;
+	if (b->mem.base) {
+		iov = (struct iovec){ (char *)b->mem.base + b->asked, len };
+	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
+		read_put(d, r);
+		b->how = DGRAM_FAILED;
+		/* there may be nothing under way whose end it could wait for */
+		rdma_busy(d, b->peer);
+		return 0;
+	}
+	r->to = iov.iov_base;
+	r->len = iov.iov_len;
+	r->mr = &b->mr;
+	r->from = b->address + b->asked;
+	r->key = b->key;
+	r->body = b;
+	err = d->link->read(d->state, b->peer->way, r);
+	if (err < 0) {
+		read_put(d, r);
+		if (err != -EAGAIN)
+			rdma_break(d, b->peer, DGRAM_DEAD, rdma_error(d, err));
+		return err;
+	}
+	b->asked += iov.iov_len;
+	b->flying++;
+	return 0;
+}
+
+/* True: it could not go on. */
+static bool read_more(struct rdma *d, struct rdma_body *b)
+{
+	uint32_t most = d->limits.reads ? d->limits.reads : READS_OWN;
+
+	while (b->asked < b->len && b->flying < most && b->how == DGRAM_OK &&
+	       b->peer->lost == DGRAM_OK)
+		if (start_read(d, b) < 0)
+			return true;
+	return false;
+}
+
+bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_body *b, *next;
+	bool more = false;
+
+	if (p->state != RDMA_UP)
+		return false;
+	for (b = p->bodies; b; b = next) {
+		next = b->next;
+		if (b->reads && p->lost == DGRAM_OK)
+			more |= read_more(d, b);
+		if (b->reads && b->how != DGRAM_OK && !b->flying)
+			finish(d, b, b->how);
+	}
+	return more && p->lost == DGRAM_OK;
+}
+
+void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why)
+{
+	struct rdma_body *b = r->body;
+	struct rdma_peer *p = b->peer;
+
+	b->flying--;
+	b->done += r->len;
+	read_put(d, r);
+	if (!p) { /* given up */
+		if (!b->flying) {
+			rdma_unreg(d, &b->mr);
+			body_put(d, b);
+		}
+		return;
+	}
+	rdma_busy(d, p);
+	if (end != RDMA_OK)
+		b->how = DGRAM_FAILED;
+	if (end == RDMA_BROKEN)
+		rdma_break(d, p, DGRAM_DEAD, why);
+	if (p->state != RDMA_UP || p->lost != DGRAM_OK)
+		return;
+	p->spoke = true;
+	if (b->how == DGRAM_OK && b->done == b->len)
+		finish(d, b, DGRAM_OK);
+}
+
+/* ---- bodies ----------------------------------------------------------------------------------- */
+
+/* Can this landing be read to? Registers it, if that needs be. */
+static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgram_landing *l,
+		     struct rdma_mr *mr)
+{
+	void *base;
+
+	if (!m->readable || !d->limits.read)
+		return false;
+	if (!d->limits.local_mr)
+		return true;
+	base = one_piece(d, &l->mem, l->length);
+	return base && rdma_reg_body(d, l->cookie, base, l->length, RDMA_LOCAL, mr) == 0;
+}
+
+void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
+					  const struct rdma_msg *m, const struct dgram_landing *l)
+{
+	struct rdma_msg pull = { .kind = RDMA_PULL, .id = m->id, .length = l->length };
+	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = DGRAM_FAILED };
+	struct rdma_body *b = body_get(d), **at = &p->bodies;
+
+	if (!b) {
+		rdma_say(d, p, &over);
+		net_landed(&d->net, p->number, l->cookie, DGRAM_FAILED);
+		return;
+	}
+	b->peer = p;
+	b->id = m->id;
+	b->mem = l->mem;
+	b->len = l->length;
+	b->cookie = l->cookie;
+	b->address = m->address;
+	b->key = m->key;
+	b->reads = can_read(d, m, l, &b->mr);
+	p->reading += b->reads;
+	while (*at)
+		at = &(*at)->next;
+	*at = b;
+	if (p->lost != DGRAM_OK)
+		return;
+	rdma_await(d, p);
+	if (!b->reads)
+		rdma_say(d, p, &pull);
+	else if (read_more(d, b))
+		rdma_busy(d, p);
+}
+
+void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	struct rdma_body *b = p->bodies;
+
+	if (p->taken - p->told >= d->limits.credit / 2)
+		rdma_busy(d, p);
+	while (b && (b->id != m->id || b->reads))
+		b = b->next;
+	if (!b || m->offset != b->done || m->length > b->len - b->done) {
+		d->stats.drops[b ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
+		rdma_break(d, p, DGRAM_RESTARTED, "it sent what was not asked for");
+		return;
+	}
+	/* the other pieces are on their way: it ends with the last one in any case */
+	if (!copy_in(d, &b->mem, b->done, m->body, m->length))
+		b->how = DGRAM_FAILED;
+	b->done += m->length;
+	if (b->done == b->len)
+		finish(d, b, b->how);
+}
+
+/* The next bytes of the message that is coming; the last ones end it. */
+static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, uint64_t len)
+{
+	struct rdma_coming *c = &p->coming;
+	uint64_t wanted = c->wanted - (c->done < c->wanted ? c->done : c->wanted);
+
+	wanted = len < wanted ? len : wanted;
+	if (wanted && !copy_in(d, &c->mem, c->done, bytes, wanted))
+		c->how = DGRAM_FAILED;
+	c->done += len;
+	if (c->done < c->len)
+		return;
+	c->len = 0;
+	if (c->lands)
+		net_landed(&d->net, p->number, c->cookie, c->how);
+}
+
+void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
+					  const struct rdma_msg *m, const struct dgram_landing *l)
+{
+	p->coming = (struct rdma_coming){ .len = m->length, .lands = l };
+	if (l) {
+		p->coming.mem = l->mem;
+		p->coming.wanted = l->length;
+		p->coming.cookie = l->cookie;
+	}
+	rdma_await(d, p);
+	take_bytes(d, p, m->body, m->here);
+}
+
+void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	p->taken++;
+	if (p->taken - p->told >= d->limits.credit / 2)
+		rdma_busy(d, p);
+	if (p->coming.len && m->length <= p->coming.len - p->coming.done) {
+		take_bytes(d, p, m->body, m->length);
+		return;
+	}
+	d->stats.drops[p->coming.len ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
+	rdma_break(d, p, DGRAM_RESTARTED, "it sent more of a message than there is");
+}
+
+bool rdma_reads_flying(const struct rdma_peer *p)
+{
+	for (const struct rdma_body *b = p->bodies; b; b = b->next)
+		if (b->flying)
+			return true;
+	return false;
+}
+
+void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
+{
+	struct rdma_body *b;
+
+	while (p->overs)
+		pop_over(d, p);
+	if (p->coming.len && p->coming.lands)
+		net_landed(&d->net, p->number, p->coming.cookie, s);
+	p->coming.len = 0;
+	p->reading = 0;
+	while ((b = p->bodies)) {
+		void *cookie = b->cookie;
+
+		p->bodies = b->next;
+		b->peer = NULL;
+		rdma_unreg(d, &b->mr);
+		if (!b->flying)
+			body_put(d, b);
+		net_landed(&d->net, p->number, cookie, s);
+	}
+}
+
+void rdma_bodies_unreg(struct rdma *d)
+{
+	for (struct rdma_body *b = d->all_bodies; b; b = b->all)
+		rdma_unreg(d, &b->mr);
+}
+
+void rdma_bodies_free(struct rdma *d)
+{
+	struct rdma_body *b;
+	struct rdma_read *r;
+
+	while ((b = d->all_bodies)) {
+		d->all_bodies = b->all;
+		free(b);
+	}
+	while ((r = d->all_reads)) {
+		d->all_reads = r->all;
+		free(r);
+	}
+}

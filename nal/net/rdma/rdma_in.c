@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Packets in. What carries the token of an open connection comes from the process that has it; all the same nothing
+ * it says is used unchecked, and who breaks the rules loses the connection.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "nal/net/rdma/rdma.h"
+
+/* Packets that may be under way, those without data among them: so many times the credit. */
+#define EARLY_TIMES 2u
+
+static void __attribute__((noinline))
+broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char *text)
+{
+	d->stats.drops[why]++;
+	rdma_break(d, p, DGRAM_RESTARTED, text);
+}
+
+/* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the connection is broken. */
+static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+				 const void *packet, size_t len)
+{
+	const size_t before = packet ? 0 : RDMA_BEFORE_MORE;
+	struct rdma_late *l = malloc(sizeof(*l) + before + len);
+
+	if (!l) {
+		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+		return NULL;
+	}
+	l->next = NULL;
+	l->len = before + len;
+	if (!packet)
+		rdma_encode(l->bytes, m);
+	memcpy(l->bytes + before, packet ? packet : m->body, len);
+	return l;
+}
+
+/* Messages that nal/net did not want yet, with the order they came in. */
+static void __attribute__((noinline))
+put_off(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	size_t len)
+{
+	struct rdma_late *l = copy_of(d, p, m, packet, len);
+
+	if (!l)
+		return;
+	if (p->late)
+		p->late_end->next = l;
+	else
+		p->late = l;
+	p->late_end = l;
+}
+
+/* Of a long message nothing is to be fetched. */
+static void __attribute__((noinline))
+unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum dgram_verdict verdict)
+{
+	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
+
+	over.status = verdict == DGRAM_DROP ? DGRAM_REFUSED : DGRAM_OK;
+	if (p->lost == DGRAM_OK)
+		rdma_say(d, p, &over);
+}
+
+static void remember(struct rdma_began *b, const struct rdma_msg *m)
+{
+	if (m->header == b->header)
+		return;
+	memcpy(b->header, m->header, m->header_len);
+	b->header_len = m->header_len;
+	b->length = m->length;
+}
+
+/* False: nal/net does not want it now. */
+static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	const bool whole = m->kind == RDMA_SHORT || m->here == m->length;
+	struct dgram_in in = {
+		.header = m->header,
+		.header_len = m->header_len,
+		.body = whole ? m->body : NULL,
+		.body_len = m->length,
+	};
+	struct dgram_landing landing = { .length = 0 };
+	enum dgram_verdict verdict;
+
+	if (p->coming.len) {
+		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it sent a message within another");
+		return true;
+	}
+	if (m->kind == RDMA_BEGIN)
+		remember(&p->began_in, m);
+	verdict = net_deliver(&d->net, p->number, &in, &landing);
+	if (verdict == DGRAM_LATER) {
+		p->held = true;
+		return false;
+	}
+	p->taken++;
+	if (p->taken - p->told >= d->limits.credit / 2)
+		rdma_busy(d, p);
+	if (whole)
+		return true;
+	if (m->kind == RDMA_BEGIN)
+		rdma_begin(d, p, m, verdict == DGRAM_PULL ? &landing : NULL);
+	else if (verdict == DGRAM_PULL)
+		rdma_fetch(d, p, m, &landing);
+	else
+		unwanted(d, p, m, verdict);
+	return true;
+}
+
+/* The next bytes of what is coming; or, if nothing is, those of a message that begins as the last one. False: as above. */
+static bool deliver_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	const struct rdma_began *b = &p->began_in;
+	struct rdma_msg first;
+
+	if (p->coming.len || m->length > b->length) {
+		rdma_take_more(d, p, m);
+		return true;
+	}
+	first = *m;
+	first.kind = RDMA_BEGIN;
+	first.header = b->header;
+	first.header_len = b->header_len;
+	first.here = m->length;
+	first.length = b->length;
+	return deliver(d, p, &first);
+}
+
+void rdma_take_late(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_late *l;
+	struct rdma_msg m;
+
+	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == DGRAM_OK) {
+		if (rdma_decode(l->bytes, l->len, &m) == 0 &&
+		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver(d, p, &m)))
+			return;
+		p->late = l->next;
+		free(l);
+	}
+}
+
+static void free_list(struct rdma_late **list)
+{
+	struct rdma_late *l;
+
+	while ((l = *list)) {
+		*list = l->next;
+		free(l);
+	}
+}
+
+void rdma_late_free(struct rdma_peer *p)
+{
+	free_list(&p->late);
+	free_list(&p->early);
+}
+
+static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	struct rdma_out *o = rdma_long(d, p, m->id);
+
+	if (!o || m->length > o->len)
+		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it ended a message that was not sent");
+	else
+		rdma_out_over(d, o, m->length,
+			      m->status == DGRAM_OK || m->status == DGRAM_REFUSED ? m->status
+										  : DGRAM_FAILED);
+}
+
+static void over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
+{
+	one_over(d, p, m);
+	for (uint32_t i = 0; i < m->nmore && p->lost == DGRAM_OK; i++) {
+		rdma_decode_over(m, i);
+		one_over(d, p, m);
+	}
+}
+
+static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	struct rdma_out *o = rdma_long(d, p, m->id);
+
+	if (!o || m->length > o->len)
+		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it asked for what was not sent");
+	else
+		rdma_want_pieces(d, o, m->length);
+}
+
+/* That of a packet that is kept before its turn, where `seq` is the number that is looked for; or the end of the list. */
+static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
+{
+	struct rdma_late **at = &p->early;
+
+	while (*at && dgram_get16(((const struct rdma_wire_head *)(*at)->bytes)->seq) != seq)
+		at = &(*at)->next;
+	return at;
+}
+
+/*
+ * Another number than the one that is due. By links that promise no order a packet of several pieces is overtaken by those
+ * behind it: what comes before its turn waits, but no more than may be under way.
+ */
+static void __attribute__((noinline))
+out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	    size_t len)
+{
+	const uint16_t due = (uint16_t)(p->seq_in + 1), seq = m->seq;
+	struct rdma_late **at = early_at(p, seq);
+
+	if (d->limits.any_order && (uint16_t)(seq - due) < EARLY_TIMES * d->limits.credit && !*at) {
+		if (!p->early) {
+			p->gap_at = p->seq_in;
+			p->gap = net_now(&d->net);
+		}
+		*at = copy_of(d, p, m, packet, len);
+		p->spoke = true;
+		rdma_await(d, p);
+	} else {
+		char why[64];
+
+		snprintf(why, sizeof(why), "its packet %u came where %u was due", seq, due);
+		broke_rules(d, p, DGRAM_DROP_DUPLICATE, why);
+	}
+}
+
+/* What a packet that is due says of ours is possible. */
+static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+{
+	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
+
+	if (took > p->sent - p->its_taken) {
+		broke_rules(d, p, DGRAM_DROP_BAD_ACK, "it took what was not sent");
+		return false;
+	}
+	p->seq_in = m->seq;
+	p->spoke = true;
+	if (took && (p->queue || p->pieces))
+		rdma_busy(d, p);
+	p->its_taken += took;
+	d->stats.packets_in++;
+	return true;
+}
+
+/* Behind those that nal/net did not want yet, of which there are no more than there was credit. */
+static void __attribute__((noinline))
+wait_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+	  size_t len)
+{
+	uint32_t waiting = 0;
+
+	for (const struct rdma_late *l = p->late; l; l = l->next)
+		waiting++;
+	if (waiting >= d->limits.credit)
+		broke_rules(d, p, DGRAM_DROP_NO_CREDIT, "it sent more than it may");
+	else
+		put_off(d, p, m, packet, len);
+}
+
+static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+			   const void *packet, size_t len)
+{
+	if (p->late || p->held || !deliver(d, p, m))
+		wait_turn(d, p, m, packet, len);
+}
+
+/* What is coming goes on, if its beginning does not wait. */
+static void more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
+		 size_t len)
+{
+	if (p->late || (p->held && !p->coming.len) || !deliver_more(d, p, m))
+		wait_turn(d, p, m, packet, len);
+}
+
+/* Whose packet it is, whose turn it is. NULL: of no use. */
+static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m, const void *packet,
+				       size_t len)
+{
+	struct rdma_peer *p = m->to < d->npeers ? d->peer[m->to] : NULL;
+
+	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->lost != DGRAM_OK) {
+		d->stats.drops[DGRAM_DROP_UNKNOWN]++;
+		return NULL;
+	}
+	if (m->seq == (uint16_t)(p->seq_in + 1))
+		return in_turn(d, p, m) ? p : NULL;
+	out_of_turn(d, p, m, packet, len);
+	return NULL;
+}
+
+/* Whose it was, if it was in its turn. */
+static struct rdma_peer *__attribute__((noinline))
+take_other(struct rdma *d, const void *packet, size_t len)
+{
+	struct rdma_peer *p;
+	struct rdma_msg m;
+
+	if (rdma_decode(packet, len, &m) < 0) {
+		d->stats.drops[DGRAM_DROP_MALFORMED]++;
+		return NULL;
+	}
+	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME) {
+		rdma_greeted(d, &m, packet, len);
+		return NULL;
+	}
+	p = sender(d, &m, packet, len);
+	if (!p)
+		return NULL;
+	switch (m.kind) {
+	case RDMA_LONG:
+	case RDMA_BEGIN:
+		message(d, p, &m, packet, len);
+		break;
+	case RDMA_MORE:
+		more(d, p, &m, packet, len);
+		break;
+	case RDMA_PIECE:
+		p->taken++;
+		rdma_take_piece(d, p, &m);
+		break;
+	case RDMA_PULL:
+		pull(d, p, &m);
+		break;
+	case RDMA_OVER:
+		over(d, p, &m);
+		break;
+	case RDMA_PING:
+		p->want_note = true;
+		rdma_busy(d, p);
+		break;
+	case RDMA_BYE:
+		rdma_break(d, p, DGRAM_CLOSED, NULL);
+		break;
+	}
+	return p;
+}
+
+/* Those whose turn it is now. */
+static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_peer *p)
+{
+	struct rdma_late **at, *l;
+
+	while (p->lost == DGRAM_OK && (l = *(at = early_at(p, (uint16_t)(p->seq_in + 1))))) {
+		struct rdma_msg m;
+
+		*at = l->next;
+		/* take_other() knows all kinds but this one */
+		if (!rdma_is_short(l->bytes, l->len))
+			take_other(d, l->bytes, l->len);
+		else if (rdma_decode(l->bytes, l->len, &m) == 0 && in_turn(d, p, &m))
+			message(d, p, &m, l->bytes, l->len);
+		free(l);
+	}
+}
+
+/* Most packets are short messages: what is done with one is made one function, up to nal/net. */
+__attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void *packet,
+					   size_t len)
+{
+	struct rdma_peer *p;
+	struct rdma_msg m;
+
+	(void)way;
+	if (!rdma_is_short(packet, len)) {
+		p = take_other(d, packet, len);
+		if (p && p->early)
+			take_early(d, p);
+		return;
+	}
+	if (rdma_decode(packet, len, &m) < 0) {
+		d->stats.drops[DGRAM_DROP_MALFORMED]++;
+		return;
+	}
+	p = sender(d, &m, packet, len);
+	if (!p)
+		return;
+	message(d, p, &m, packet, len);
+	if (p->early)
+		take_early(d, p);
+}
+
+void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len)
+{
+	const uint16_t to = rdma_word_to(word);
+	struct rdma_peer *p = to < d->npeers ? d->peer[to] : NULL;
+	struct rdma_msg m = { .kind = RDMA_MORE, .to = to, .body = bytes, .length = len };
+
+	if (!p || !len || !(way ? way == p->way : rdma_word_fits(word, p->own_token))) {
+		d->stats.drops[len ? DGRAM_DROP_UNKNOWN : DGRAM_DROP_MALFORMED]++;
+		return;
+	}
+	m.token = p->own_token;
+	m.seq = rdma_word_seq(word, (uint16_t)(p->seq_in + 1));
+	m.taken = rdma_word_taken(word, (uint16_t)p->its_taken);
+	if (!sender(d, &m, NULL, len))
+		return;
+	more(d, p, &m, NULL, len);
+	if (p->early)
+		take_early(d, p);
+}

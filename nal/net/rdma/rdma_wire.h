@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The packets of the machine for fabrics: doc/wire-rdma.md says what they are for. All numbers are little-endian,
+ * nothing is aligned, and what arrives goes through rdma_decode(), which gives a checked host structure.
+ */
+#ifndef RDMA_WIRE_H
+#define RDMA_WIRE_H
+
+#include "nal/net/dgram/dgram_wire.h"
+#include "nal/net/rdma/rdma_link.h"
+
+#define RDMA_VERSION 6
+
+enum rdma_kind {
+	RDMA_HELLO = 1, /* I would talk to you */
+	RDMA_WELCOME,   /* the answer to a HELLO */
+	RDMA_SHORT,     /* a message with its body; data */
+	RDMA_LONG,      /* a message whose body is to be fetched; data */
+	RDMA_PULL,      /* so much of a body is wanted in pieces */
+	RDMA_PIECE,     /* a piece of a body; data */
+	RDMA_OVER,      /* the receiver is done with long messages */
+	RDMA_NOTE,      /* nothing but what the head says */
+	RDMA_PING,      /* the same, and a NOTE is wanted */
+	RDMA_BYE,       /* I close, or give you up */
+	RDMA_BEGIN,     /* a message with the first bytes of its body; data */
+	RDMA_MORE, /* the next ones, or the first ones of a message that begins as the last BEGIN; data */
+};
+
+/* Does it need a credit of the receiver's? */
+static inline bool rdma_is_data(uint8_t kind)
+{
+	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_PIECE ||
+	       kind == RDMA_BEGIN || kind == RDMA_MORE;
+}
+
+/*
+ *    0      1            2    4     6       8
+ *   +------+------------+----+-----+-------+-------+
+ *   | what | header_len | to | seq | taken | token |
+ *   +------+------------+----+-----+-------+-------+
+ * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in the lower one. `to` and
+ * `token` are what the receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken
+ * the packets with data that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose
+ * packets, and no more of those with data are under way. In greetings all four are 0. A SHORT one is this, a header of
+ * header_len bytes, and the body, which is the rest: each byte of a short message counts where its sum is made by the
+ * processor, and where one more line of memory goes from core to core. A MORE one is this and bytes. Of others than SHORT
+ * and BEGIN header_len is 0.
+ */
+struct rdma_wire_head {     /* offset */
+	uint8_t what;       /*  0 */
+	uint8_t header_len; /*  1 */
+	uint8_t to[2];      /*  2 */
+	uint8_t seq[2];     /*  4 */
+	uint8_t taken[2];   /*  6 */
+	uint8_t token[8];   /*  8 */
+};
+static_assert(sizeof(struct rdma_wire_head) == 16, "as drawn");
+static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
+
+/*
+ *    16      24    40     48     56            64         72    76    80       82        84            86      88
+ *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
+ *   | token | tag | from | whom | incarnation | greeting | uid | jid | number | allowed | address_len | zeros | address
+ *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
+ * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME, that of the HELLO.
+ */
+struct rdma_wire_hello {              /* offset, from that of the token */
+	uint8_t token[8];             /*  0  that packets to it must carry, with number in `to` */
+	uint8_t tag[DGRAM_TAG_BYTES]; /*  8  over all the rest */
+	uint8_t from[8];              /* 24  who sends: nid << 32 | pid */
+	uint8_t whom[8];              /* 32  who is meant */
+	uint8_t incarnation[8];       /* 40  of the sending process */
+	uint8_t greeting[8];          /* 48 */
+	uint8_t uid[4];               /* 56 */
+	uint8_t jid[4];               /* 60 */
+	uint8_t number[2];            /* 64 */
+	uint8_t allowed[2];           /* 66  packets with data it may be sent ahead */
+	uint8_t address_len[2];       /* 68 */
+	uint8_t zero[2];              /* 70 */
+};
+static_assert(sizeof(struct rdma_wire_hello) == 72, "as drawn");
+static_assert(sizeof(struct rdma_wire_head) + offsetof(struct rdma_wire_hello, tag) ==
+		      DGRAM_TAG_OFFSET,
+	      "the tag is where net_tag() leaves it out");
+static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
+static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
+
+/*
+ *    16       24
+ *   +--------+--------+-------
+ *   | length | header | bytes
+ *   +--------+--------+-------
+ * Follows the head of a BEGIN: the length of the whole body, and as many bytes of it as the rest.
+ */
+struct rdma_wire_begin {
+	uint8_t length[8]; /*  0 */
+};
+static_assert(sizeof(struct rdma_wire_begin) == 8, "as drawn");
+
+/*
+ *    16           17         18      20    24       32        40    48
+ *   +------------+----------+-------+-----+--------+---------+-----+--------+
+ *   | header_len | readable | zeros | id  | length | address | key | header |
+ *   +------------+----------+-------+-----+--------+---------+-----+--------+
+ * readable 1: the body may be read at this address with this key, until OVER is sent; 0: only in pieces.
+ */
+struct rdma_wire_long {
+	uint8_t header_len; /*  0 */
+	uint8_t readable;   /*  1 */
+	uint8_t zero[2];    /*  2 */
+	uint8_t id[4];      /*  4 */
+	uint8_t length[8];  /*  8 */
+	uint8_t address[8]; /* 16 */
+	uint8_t key[8];     /* 24 */
+};
+static_assert(sizeof(struct rdma_wire_long) == 32, "as drawn");
+static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
+
+/*
+ *    16   20        21      24       32
+ *   +----+--------+-------+--------+--------+-------
+ *   | id | status | zeros | length | offset | bytes
+ *   +----+--------+-------+--------+--------+-------
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum dgram_status, length what was taken; the same of up
+ * to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on, `length` of them.
+ */
+struct rdma_wire_body {
+	uint8_t id[4];     /*  0 */
+	uint8_t status;    /*  4 */
+	uint8_t zero[3];   /*  5 */
+	uint8_t length[8]; /*  8 */
+	uint8_t offset[8]; /* 16 */
+};
+static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
+static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
+
+#define RDMA_PARTS_MOST 65536u /* bytes of a body that comes in several packets, unasked */
+#define RDMA_OVERS      7u     /* messages that an OVER is of, at most */
+
+/*
+ *    0    16    24      32      64
+ *   +----+-----+-------+-------+     bits
+ *   | to | seq | taken | token |
+ *   +----+-----+-------+-------+
+ * The word that goes beside a bare packet, which is a MORE without its head: as there, but of seq, taken and token the lower
+ * bits. By a link that knows which way it came the token does not go.
+ */
+static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t taken, uint64_t token)
+{
+	return to | (uint64_t)(uint8_t)seq << 16 | (uint64_t)(uint8_t)taken << 24 | token << 32;
+}
+
+#define RDMA_WORD_CREDIT                                                                           \
+	127u /* so many packets with data under way are told apart by the lower bits */
+
+static inline uint16_t rdma_word_to(uint64_t word)
+{
+	return (uint16_t)word;
+}
+
+/* The number that has these lower eight bits, where `from` is the least that it may be. */
+static inline uint16_t rdma_word_seq(uint64_t word, uint16_t from)
+{
+	return (uint16_t)(from + (uint8_t)((uint8_t)(word >> 16) - (uint8_t)from));
+}
+
+static inline uint16_t rdma_word_taken(uint64_t word, uint16_t from)
+{
+	return rdma_word_seq(word >> 8, from);
+}
+
+static inline bool rdma_word_fits(uint64_t word, uint64_t token)
+{
+	return word >> 32 == (token & UINT32_MAX);
+}
+
+/* Bytes of a packet before the header of a message, and of a piece. */
+#define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)
+#define RDMA_BEFORE_BEGIN (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_begin))
+#define RDMA_BEFORE_MORE  sizeof(struct rdma_wire_head)
+#define RDMA_BEFORE_PIECE (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
+#define RDMA_HELLO_MAX                                                                             \
+	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
+
+/* A packet, decoded or to be encoded; which members count is a matter of the kind, and of a SHORT one the others are
+ * undefined. Pointers lead into the packet. */
+struct rdma_msg {
+	uint8_t kind;
+	uint16_t to, seq, taken;
+	uint64_t token;
+	/* SHORT, LONG, BEGIN */
+	const void *header, *body; /* body: of a PIECE and of a MORE, too */
+	uint32_t header_len, id;
+	bool readable;
+	uint64_t length, address, key, offset;
+	uint64_t here; /* of a BEGIN: bytes of the body that are in it */
+	uint8_t status;
+	const void
+		*more; /* of an OVER: `nmore` messages besides the first, for rdma_decode_over() */
+	uint32_t nmore;
+	/* greetings; undefined in others */
+	const void *link_address;
+	size_t link_address_len;
+	uint64_t from, whom, incarnation, own_token, greeting;
+	uint32_t uid, jid;
+	uint16_t number, allowed;
+};
+
+static inline bool rdma_is_short(const void *packet, size_t len)
+{
+	const struct rdma_wire_head *w = packet;
+
+	return len >= sizeof(*w) && w->what == (RDMA_VERSION << 4 | RDMA_SHORT);
+}
+
+/* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
+int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
+
+/* Message `i` of those in m->more, of which the packet was decoded well: sets m->id, status and length. */
+void rdma_decode_over(struct rdma_msg *m, uint32_t i);
+
+/* Writes the packet without the header, body, bytes, address or messages that `m` points to, and without a tag. Its
+ * length so far: they follow. */
+uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
+
+/* One message more of an OVER. */
+uint32_t rdma_encode_over(uint8_t *to, uint32_t id, uint8_t status, uint64_t length);
+
+/* The same of a SHORT one, as most are; kind need not be set. */
+uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Debug output by subject (PtlNIDebug, PTL_DEBUG): a line on p3_out for what happened. One test of a
+ * word where it is off.
+ */
+#ifndef PTL_DEBUG_H
+#define PTL_DEBUG_H
+
+#include "portals/engine/ni.h"
+
+static inline bool ptl_debugs(const struct ptl_ni *ni, unsigned int subject)
+{
+	return __builtin_expect(atomic_load_explicit(&ni->debug, memory_order_relaxed) & subject,
+				0);
+}
+
+__attribute__((format(printf, 2, 3))) void ptl_debug(const struct ptl_ni *ni, const char *format,
+						     ...);
+
+#endif

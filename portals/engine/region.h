@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * The region: one file without a name that holds everything a network interface is made of (portal table, match
+ * entries, memory descriptors, event queues, operations in flight), linked by index, so that the
+ * engine can be run over it by the owner and, on the owner's behalf, by the other processes of the
+ * same user on the node. The file is sparse: the tables have their full size in it, and memory
+ * is paid page by page when first used.
+ *
+ * What is mapped is what is used. The tables that may become large are parts, each mapped by itself: of the first
+ * some thousand entries to begin with. The owner extends a part when it is full, says so in part_now and `grown`,
+ * and others follow when they next look at the region (ptl_region_follow). A longer mapping lies where there is room
+ * for it, so pointers to entries are not to be compared between two of them, but the shorter one stays as well,
+ * for who has such a pointer: both are the same memory.
+ *
+ * Everything here but the words said to be atomic is guarded by `lock` (lock.h).
+ */
+#ifndef PTL_REGION_H
+#define PTL_REGION_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "portals/engine/stat.h"
+
+#define PTL_NIL UINT32_MAX
+
+/* Object state word: flags below, generation in bits 8 to 15 (never 255, see ni.h). */
+#define PTL_OBJ_LIVE      0x01u
+#define PTL_OBJ_UNLINK    0x02u /* ME: freed with its MD. MD: unlinked automatically */
+#define PTL_OBJ_LISTED    0x04u /* ME: on its portal's short list, not in the hash */
+#define PTL_OBJ_INACTIVE  0x08u /* MD: refuses operations */
+#define PTL_OBJ_UNLINKING 0x10u /* MD: freed when its last operation is done */
+#define PTL_OBJ_HANDLER   0x20u /* EQ: has an event handler */
+#define PTL_OBJ_FREE      0x40u /* MD: on the list of free ones (md_free) */
+
+static inline uint32_t ptl_obj_gen(uint32_t state)
+{
+	return state >> 8 & 0xff;
+}
+
+/* Match entry. One cache line: a walk touches nothing else of an entry that does not match. */
+struct ptl_me {
+	uint64_t match_bits;
+	uint64_t ignore_bits;
+	int64_t label; /* order among the entries of one portal */
+	ptl_process_id_t id;
+	uint32_t list_prev, list_next; /* all entries of the portal, in order */
+	/* hash chain, or the portal's short list, whose first entry has the last as its chain_prev; free list */
+	uint32_t chain_prev, chain_next;
+	uint32_t md;
+	uint32_t hash;
+	uint32_t state;
+	uint16_t pt_index;
+	uint16_t tuple; /* in the hash: which of the portal's tuples */
+};
+static_assert(sizeof(struct ptl_me) == 64, "one cache line");
+
+/* Memory descriptor: all that matching and moving need. */
+struct ptl_md {
+	uint64_t start; /* address in the owner; of a vector: offset of its entries in the region */
+	uint64_t length; /* bytes, of a vector: their sum */
+	uint64_t local_offset;
+	uint64_t max_size;
+	uint64_t user_ptr;
+	int32_t threshold;
+	uint32_t options;
+	uint32_t eq;
+	uint32_t me;
+	uint32_t pending; /* operations accepted or started and not yet ended */
+	uint32_t state;
+};
+static_assert(sizeof(struct ptl_md) == 64, "one cache line");
+
+/* What else belongs to it: for creation, update, reports. */
+struct ptl_md_more {
+	uint64_t user_start; /* what the application gave */
+	uint64_t user_length;
+	uint64_t
+		iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
+	uint64_t iov_size;
+	uint32_t serial; /* counts uses of the slot; tells a late ack from one of ours */
+	uint32_t filled; /* the same, and updates: tells whether its memory is what it was */
+	uint32_t free_prev, free_next; /* list of free ones */
+	uint32_t pad_[4];
+};
+static_assert(sizeof(struct ptl_md_more) == 64, "one cache line");
+
+/* Match entry i and memory descriptor i. An entry's descriptor is the one of its own number if that is free:
+ * then a match far down a long list misses one page, and a pair of lines that processors fetch at once. */
+struct ptl_slot {
+	_Alignas(128) struct ptl_me me;
+	struct ptl_md md;
+};
+static_assert(sizeof(struct ptl_slot) == 128, "two cache lines");
+
+/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. It begins as that does, up to
+ * the MD's length, so that it is shown by copying (eq.c). */
+struct ptl_evt {
+	uint32_t type;
+	ptl_process_id_t initiator;
+	uint32_t uid, jid;
+	uint32_t pt_index;
+	uint64_t match_bits, rlength, mlength, offset;
+	uint32_t md_handle;
+	uint32_t md_eq;
+	uint64_t md_start, md_length;
+	uint64_t md_max_size, md_user_ptr;
+	int32_t md_threshold;
+	uint32_t md_options;
+	uint64_t hdr_data;
+	uint32_t link;
+	uint32_t ni_fail_type;
+	uint32_t sequence;
+	uint32_t pad_;
+};
+static_assert(sizeof(struct ptl_evt) == 128, "two cache lines");
+
+enum ptl_req_kind { PTL_REQ_PUT = 1, PTL_REQ_GET, PTL_REQ_GETPUT };
+
+#define PTL_OP_ACK      0x01u /* put: an ACK event is wanted */
+#define PTL_OP_LONG     0x02u /* data is still to be moved; MD is pending */
+#define PTL_OP_GRANTED  0x04u /* long get: the target matched, REPLY_START is out */
+#define PTL_OP_UNLISTED 0x08u /* moved by a NAL with lists of its own: in no flow */
+
+/* A message the target accepted and has not finished: where the bytes go (put) or come from (get).
+ * `claim` and `done` are atomic: both processes move chunks at the same time. */
+struct ptl_landing {
+	uint32_t gen; /* odd while in use */
+	uint8_t kind;
+	uint8_t ack;
+	uint16_t pt_index;
+	uint32_t md;
+	uint32_t peer;
+	uint32_t op, op_gen; /* the initiator's record */
+	uint64_t offset, mlength, rlength;
+	uint64_t match_bits, hdr_data;
+	/* second line */
+	_Alignas(64) uint64_t remote_offset;
+	ptl_process_id_t initiator;
+	uint32_t uid, jid;
+	uint32_t link;
+	int32_t threshold;
+	uint32_t chunks, chunk_size;
+	uint32_t front;      /* chunks of the front half; the back one has the others */
+	uint32_t next, prev; /* free list, or the flow's */
+	uint32_t whole;      /* the bytes came with the request: over before the lock is let go */
+	/* third line: contended */
+	_Alignas(64) _Atomic uint64_t claim
+		[2]; /* chunks of each half handed out, under the generation in the upper half */
+	_Atomic uint32_t done;   /* chunks in place */
+	_Atomic uint32_t failed; /* a mover met an error: its ptl_ni_fail_t */
+};
+static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
+
+/* Entries that ignore the same bits and name the same parts of a source, and are in the hash (match.h). */
+struct ptl_tuple {
+	uint64_t ignore;
+	uint32_t any; /* PTL_TUPLE_ANY_* */
+	uint32_t count;
+};
+
+#define PTL_TUPLE_ANY_NID 1u
+#define PTL_TUPLE_ANY_PID 2u
+
+#define PTL_TUPLES 6 /* of a portal at the same time */
+
+struct ptl_pt {
+	uint32_t head, tail; /* all entries in order */
+	uint32_t list_head;  /* those not in the hash */
+	uint32_t pad_;
+	uint32_t count, max;
+	uint32_t listed; /* of those not in the hash */
+	uint32_t tuples; /* bit k: tuple[k] has entries */
+	struct ptl_tuple tuple[PTL_TUPLES];
+};
+static_assert(sizeof(struct ptl_pt) == 128, "two cache lines, and a short list needs only one");
+static_assert(offsetof(struct ptl_pt, tuple) == 32, "a search of two tuples needs only one, too");
+
+/* Messages between the owner and one peer of shared memory with data still to move, oldest first, puts and gets
+ * apart: a peer that stands still, or one kind that waits, is in nobody else's way. Index + 1 of the first and the
+ * last, so that zeros are an empty list. */
+struct ptl_list {
+	uint32_t first, last;
+};
+
+enum { PTL_LIST_PUT, PTL_LIST_GET, PTL_LISTS };
+
+struct ptl_flow {
+	struct ptl_list land[PTL_LISTS]; /* what the peer started */
+	struct ptl_list op[PTL_LISTS];   /* what the owner did */
+};
+static_assert(sizeof(struct ptl_flow) == 32, "half a cache line");
+
+#define PTL_FLOWS 1024 /* a power of two */
+
+/* What grows. */
+enum ptl_part {
+	PTL_PART_BUCKET,
+	PTL_PART_SLOT,
+	PTL_PART_MORE,
+	PTL_PART_OP,
+	PTL_PART_LAND,
+	PTL_PART_ARENA,
+	PTL_PARTS
+};
+
+/* Entries that one look decides on. */
+enum ptl_ac_only { PTL_AC_ALL, PTL_AC_UID, PTL_AC_JID };
+
+struct ptl_ac {
+	ptl_process_id_t id;
+	uint32_t uid, jid;
+	uint32_t pt_index;
+	uint32_t only; /* enum ptl_ac_only: nothing else is asked for */
+};
+
+/* Words changed since the last commit by a runner that may die half way (undo.h). */
+#define PTL_UNDO_MAX 256
+struct ptl_undo {
+	_Atomic uint32_t n;
+	struct {
+		/* distance from the region's beginning as the runner has it mapped, bit 0: a 64-bit
+		 * word */
+		uint64_t where;
+		uint64_t old;
+	} entry[PTL_UNDO_MAX];
+};
+
+/* Threads of the owner the lock can be biased to, one at a time. */
+#define PTL_BIAS_THREADS 4
+
+struct ptl_region {
+	struct ptl_stat stat;
+
+	/* Hot words, one line each: they are written and read by different processes. Of those written all
+	 * the time a pair of lines each, for processors fetch lines in pairs. */
+	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
+	struct {
+		/* 1: the thread this place is for is inside; of meaning while the lock is biased to it */
+		_Alignas(128) _Atomic uint32_t inside;
+	} bias[PTL_BIAS_THREADS];
+	_Alignas(128) _Atomic uint32_t bell; /* futex the owner's waiting threads sleep on */
+	_Alignas(64) _Atomic uint32_t
+		no_run; /* peers may not run the engine: the owner must see each event */
+	/* a peer made room in the ring we write to it; the owner looks, and clears */
+	_Atomic uint32_t space;
+
+	/* Counters the engine uses all the time. */
+	_Alignas(64) uint32_t me_free, me_high;
+	uint32_t md_free; /* of those at md_low and behind it, and others that no entry wants */
+	uint32_t md_high, md_low; /* none between the two was ever in use */
+	uint32_t eq_free, op_free;
+	uint32_t land_free, land_high;
+	uint32_t flowing; /* landings and operations in all flows */
+	uint32_t buckets; /* in use, a power of two */
+	uint32_t hashed;  /* entries in them */
+	uint32_t md_serial;
+	uint32_t cray; /* PTL_CRAY behaviour */
+
+	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
+	_Alignas(64) uint64_t ac_off, pt_off, nal_off;
+	uint64_t nal_size;
+	uint64_t far_off, far_size; /* the NAL's, mapped in pieces: ptl_region_piece */
+	uint64_t part_off[PTL_PARTS], part_size[PTL_PARTS];
+	uint32_t nlandings, nops; /* in a part of full size */
+	/* bytes of a part that are in use; written under the lock, before `grown` */
+	uint64_t part_now[PTL_PARTS];
+	/* how often a part was extended; others look all the time, so it is with what is hardly
+	 * ever written */
+	_Atomic uint32_t grown;
+
+	_Alignas(64) struct ptl_undo undo;
+
+	_Alignas(64) struct ptl_flow flow[PTL_FLOWS]; /* by peer */
+	/* of each peer that runs the engine: how far from the beginning it has the parts mapped
+	 * (undo.h) */
+	int64_t shift[PTL_FLOWS][PTL_PARTS];
+};
+
+static_assert(offsetof(struct ptl_region, grown) / 64 > offsetof(struct ptl_region, cray) / 64,
+	      "not on a line that is written all the time");
+static_assert(offsetof(struct ptl_region, grown) / 64 < offsetof(struct ptl_region, undo) / 64,
+	      "nor on this one");
+
+#define PTL_STRETCHES 64 /* every one at least doubles a part */
+
+/* One process's mapping of one region: pointers for indexes. Its bounds are those of what is
+ * mapped. */
+struct ptl_view {
+	struct ptl_region *r;
+	struct ptl_pt *pt;
+	struct ptl_ac *ac;
+	uint32_t *bucket; /* first entries of hash chains */
+	struct ptl_slot *slot;
+	struct ptl_md_more *more; /* of MDs */
+	struct ptl_eq *eq;
+	struct ptl_op *op;
+	struct ptl_landing *land;
+	char *nal;
+	uintptr_t arena; /* where offset 0 would be: ptl_arena_at */
+	uint32_t mes, mds;
+	uint32_t nlandings, ops, nbuckets;
+	uint64_t arena_off, arena_end;
+	_Atomic uint32_t grown;
+	uint32_t nops;          /* when there are as many as there can be */
+	ptl_ni_limits_t limits; /* a copy: a peer's region may be scribbled on */
+	size_t size;            /* of what is mapped in one piece from the beginning */
+	uint64_t far_off, far_size;
+	int fd;       /* the owner's; else -1 */
+	bool bounded; /* what is used of it has to be reserved: base/shared.h */
+	struct ptl_stretch {
+		char *at;
+		uint64_t bytes;
+	} part[PTL_PARTS], old[PTL_STRETCHES];
+	uint32_t nold;
+	uint64_t part_size[PTL_PARTS];
+	/* the owner's: a length that a part could not be given, and calls before that is tried
+	 * again */
+	struct ptl_refused {
+		uint64_t bytes;
+		uint32_t calls;
+	} refused[PTL_PARTS];
+};
+
+/* Creates a region for `limits`, or for less where `ulimit -f` wants it so, and maps it, with
+ * `nal_size` bytes for the NALs that are always mapped, and `far_size` that are not; *fd is its
+ * file. 0, or -errno with `why` set. */
+int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
+		      uint64_t far_size, int *fd, char *why, size_t len);
+
+/* Maps a peer's region and checks every offset in it. 0, or -errno (-EPROTO: not a region of ours). */
+int ptl_region_map(struct ptl_view *v, int fd);
+
+/* Checks a header of a file of `size` bytes; fills the view, but for the parts. 0, or -EPROTO. */
+int ptl_region_check(struct ptl_view *v, struct ptl_region *r, uint64_t size);
+
+/* Maps `bytes` at offset `at` of what is mapped in pieces, of a region whose file is `fd`. NULL:
+ * errno says why. */
+void *ptl_region_piece(const struct ptl_view *v, int fd, uint64_t at, size_t bytes);
+
+/* Maps what the owner has extended since. One thread at a time; with the owner's lock, or of data
+ * that are known to be there. 0, or -errno: the view is as it was, but for what is larger. */
+int ptl_region_follow(struct ptl_view *v);
+
+/* Says in the region how peer number `peer` of it, which is this process, has it mapped: for who
+ * has to put back what it did there (undo.h). */
+void ptl_region_tell(const struct ptl_view *v, uint32_t peer);
+
+/* Does the view have all there is? */
+static inline bool ptl_region_followed(const struct ptl_view *v)
+{
+	/* acquire: what is said to be there is there; partner of the release in extended() */
+	return atomic_load_explicit(&v->grown, memory_order_acquire) ==
+	       atomic_load_explicit(&v->r->grown, memory_order_acquire);
+}
+
+void ptl_region_unmap(struct ptl_view *v);
+
+/* The owner makes room for more entries: false: there is none, and if that is not for the limits,
+ * it has said why. Locked. */
+bool ptl_grow_slots(struct ptl_view *v);
+bool ptl_grow_ops(struct ptl_view *v);
+bool ptl_grow_landings(struct ptl_view *v);
+bool ptl_grow_buckets(struct ptl_view *v);
+/* ... up to the offset `end` */
+bool ptl_grow_arena(struct ptl_view *v, uint64_t end);
+
+/* Could there be more than are mapped? */
+static inline bool ptl_may_grow(const struct ptl_view *v, enum ptl_part part)
+{
+	return v->part[part].bytes < v->part_size[part];
+}
+
+/* What an offset in the arena means. */
+static inline void *ptl_arena_at(const struct ptl_view *v, uint64_t off)
+{
+	return (void *)(v->arena + off); /* NOLINT(performance-no-int-to-ptr) */
+}
+
+#endif
