@@ -11,6 +11,8 @@ import pathlib
 import re
 import sys
 
+import documents
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Folder -> what its files may include besides themselves: folders (ending in /) and single headers.
@@ -280,6 +282,7 @@ RULES = [
     every_source_names_its_licence,
     every_public_function_has_a_page,
     every_page_is_installed_and_aliases_lead_somewhere,
+    *documents.RULES,
 ]
 
 

@@ -157,4 +157,43 @@ fresh
 echo ".so man3/PtlNone.3" >"$tree/doc/man/PtlInit.3"
 check "an alias of no page is seen" broken $rule
 
+words() {
+	local i
+	for ((i = 0; i < $1; i++)); do
+		echo word
+	done
+}
+rule=documents_name_what_exists
+fresh
+# shellcheck disable=SC2016 # these are Markdown's backquotes
+printf 'see `nal/nal.h`, `nal/{shm,udp}/` and [it](../base/log.h); `build/x/y` and `a/NAME` are not there\n\n    nal/shm/shm.h\n' \
+	>"$tree/doc/page.md"
+check "a document may name what exists" holds $rule
+# shellcheck disable=SC2016
+for line in 'see `nal/none.h`' 'see `nal/{shm,none}/`' '[it](none.md)' '    nal/shm/none.h'; do
+	fresh
+	echo "$line" >"$tree/doc/page.md"
+	check "what does not exist is seen: $line" broken $rule
+done
+
+rule=the_map_is_short
+fresh
+words 1700 >"$tree/doc/architecture.md"
+check "a map may have 1,700 words" holds $rule
+words 1 >>"$tree/doc/architecture.md"
+check "a longer map is seen" broken $rule
+printf '## Invariants\n\n1. %s\n\n2. %s\n' "$(words 80)" "$(words 80)" >"$tree/doc/architecture.md"
+check "an invariant may have 80 words" holds $rule
+printf '## Invariants\n\n1. %s\n\n2. %s\n' "$(words 80)" "$(words 81)" >"$tree/doc/architecture.md"
+check "a longer invariant is seen" broken $rule
+
+rule=sentences_of_documents_are_short
+fresh
+printf '%s.\n\n * A %s.\n * B %s.\n\n    %s\n' "$(words 35)" "$(words 34)" "$(words 34)" "$(words 40 | tr '\n' ' ')" \
+	>"$tree/doc/page.md"
+check "sentences of 35 words, items and pictures pass" holds $rule
+fresh
+words 36 >"$tree/doc/page.md"
+check "a longer sentence is seen" broken $rule
+
 tap_done
