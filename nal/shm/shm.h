@@ -5,7 +5,7 @@
  * peer writes to. A message is put in the ring of the target's channel; then, if the target is not inside the
  * library (its region's lock is free), the sender takes that lock and works its own ring off on the
  * target's behalf: matches, copies by cross-memory attach, posts events, and writes the answers where
- * the target would, into its own inbox. See doc/architecture.md, section 2.2.
+ * the target would, into its own inbox. See doc/design/shm-lock.md.
  *
  *   shm.c       the operations table, opening and closing, progress
  *   shm_ring.c  the rings: where they are; shm_ring.h: putting messages in and finding them
