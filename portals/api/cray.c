@@ -3,8 +3,7 @@
  *
  * The Cray XT additions that make a match entry and its memory descriptor in one step.
  */
-#include "nal/nal.h"
-#include "portals/engine/ni.h"
+#include "portals/api/objects.h"
 
 struct both {
 	ptl_process_id_t match_id;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "portals/api/objects.h"
 #include "portals/api/route.h"
 #include "portals/engine/debug.h"
 
@@ -537,17 +538,6 @@ int PtlEQWait_timeout(ptl_handle_eq_t eq_handle, ptl_event_t *event, int timeout
 }
 
 /* ---- handlers --------------------------------------------------------------------------------- */
-
-bool ptl_queues_behind(const struct ptl_ni *ni)
-{
-	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
-		const struct ptl_eq *eq = &ni->view.eq[i];
-
-		if (eq->state & PTL_OBJ_HANDLER && eq->tail - ni->handled[i] > eq->mask / 2)
-			return true;
-	}
-	return false;
-}
 
 /* Next event no handler has seen, and its handler; false: none. Takes and leaves the lock. */
 static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t *handler)

@@ -15,6 +15,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 #include "base/shared.h"
+#include "portals/api/objects.h"
 #include "portals/api/route.h"
 #include "portals/engine/debug.h"
 #include "portals/job/job.h"
@@ -308,6 +309,7 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	ni->index = interface;
 	ni->gen = ptl_next_gen(++interfaces_made * 101u % 255 << 8);
 	ni->refs = 1;
+	ni->run_handlers = ptl_run_handlers;
 	ni->handler = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handler));
 	ni->handled = calloc((size_t)limits.max_eqs + 1, sizeof(*ni->handled));
 	if (!ni->handler || !ni->handled)

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "portals/api/objects.h"
 #include "portals/engine/debug.h"
 
 /* ---- making ----------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
  *
  * Match entries and access control as the application handles them (3.3 sections 3.9 and 3.12).
  */
-#include "nal/nal.h"
+#include "portals/api/objects.h"
 #include "portals/engine/debug.h"
 
 static uint32_t me_alloc(struct ptl_ni *ni)

@@ -288,14 +288,6 @@ static void learn_places(struct ptl_ni *ni, const struct nal_job *job)
 	ptl_leave(ni);
 }
 
-const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id)
-{
-	for (unsigned int i = 0; i < ni->napart; i++)
-		if (ni->apart[i].id.nid == id.nid && ni->apart[i].id.pid == id.pid)
-			return &ni->apart[i];
-	return NULL;
-}
-
 void ptl_nets_card(struct ptl_ni *ni, char *text, size_t len)
 {
 	char place[PLACE_MOST];
@@ -315,21 +307,6 @@ void ptl_nets_card(struct ptl_ni *ni, char *text, size_t len)
 		n->card(ni, text + used, len - used);
 		used += strlen(text + used);
 	}
-}
-
-const char *ptl_net_card(const char *card, const char *name, size_t *len)
-{
-	size_t n = strlen(name);
-
-	while (card) {
-		if (!strncmp(card, name, n) && card[n] == '=') {
-			*len = strcspn(card + n + 1, ";");
-			return card + n + 1;
-		}
-		card = strchr(card, ';');
-		card = card ? card + 1 : NULL;
-	}
-	return NULL;
 }
 
 int ptl_nets_join(struct ptl_ni *ni)
@@ -537,56 +514,6 @@ void ptl_nets_report(struct ptl_ni *ni)
 
 /* ---- what became of peers --------------------------------------------------------------------- */
 
-static bool same(ptl_process_id_t a, ptl_process_id_t b)
-{
-	return a.nid == b.nid && a.pid == b.pid;
-}
-
-static const struct ptl_lost *find_lost(const struct ptl_ni *ni, const struct nal_ops *nal,
-					ptl_process_id_t id)
-{
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (ni->lost[i].nal == nal && same(ni->lost[i].id, id))
-			return &ni->lost[i];
-	return NULL;
-}
-
-void ptl_found(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
-{
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (same(ni->lost[i].id, id) &&
-		    (ni->lost[i].nal == nal || ni->lost[i].fail == PTL_NI_PEER_DEAD))
-			ni->lost[i].nal = NULL;
-}
-
-void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id, ptl_ni_fail_t fail,
-	      const char *why)
-{
-	struct ptl_lost *oldest = &ni->lost[0];
-	const struct ptl_lost *was = find_lost(ni, nal, id);
-
-	/* that who has ended cannot be reached is no news */
-	if (was && was->fail == PTL_NI_PEER_DEAD && fail != PTL_NI_PEER_DEAD)
-		return;
-	if (was)
-		ni->lost[was - ni->lost].nal = NULL;
-	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (!ni->lost[i].nal || (oldest->nal && ni->lost[i].number < oldest->number))
-			oldest = &ni->lost[i];
-	oldest->nal = nal;
-	oldest->id = id;
-	oldest->number = ++ni->nlost;
-	oldest->fail = fail;
-	snprintf(oldest->why, sizeof(oldest->why), "%s", why);
-}
-
-const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id)
-{
-	const struct ptl_lost *l = find_lost(ni, nal, id);
-
-	return l ? l->why : NULL;
-}
-
 /* Could this NAL have led to a process, but is not in use? */
 static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
 {
@@ -607,7 +534,7 @@ static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
 /* Does this NAL lead there, or is it still trying? */
 static bool leads(struct ptl_ni *ni, const struct nal_ops *n, ptl_process_id_t id)
 {
-	return n->knows(ni, id) && !find_lost(ni, n, id);
+	return n->knows(ni, id) && !ptl_lost_why(ni, n, id);
 }
 
 /* Another one may lead to whom the first could not reach. */
@@ -626,7 +553,7 @@ ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, 
 
 	*text = '\0';
 	for (uint32_t i = 0; i < PTL_LOST; i++)
-		if (ni->lost[i].nal && same(ni->lost[i].id, id) &&
+		if (ni->lost[i].nal && ptl_same_id(ni->lost[i].id, id) &&
 		    (!last || later(&ni->lost[i], last)))
 			last = &ni->lost[i];
 	if (!last)
@@ -723,18 +650,6 @@ bool ptl_nets_progress(struct ptl_ni *ni, bool any)
 	if (found)
 		ni->nal->found(ni);
 	return any | found;
-}
-
-uint64_t ptl_nets_arm(struct ptl_ni *ni)
-{
-	uint64_t until = UINT64_MAX;
-
-	for (uint32_t k = 0; k < ni->nnets; k++) {
-		uint64_t at = ni->net[k].nal->arm(ni);
-
-		until = at < until ? at : until;
-	}
-	return until;
 }
 
 int ptl_distance(struct ptl_ni *ni, ptl_process_id_t id, unsigned long *distance)

@@ -7,6 +7,8 @@
 #ifndef PTL_DEBUG_H
 #define PTL_DEBUG_H
 
+#include <stdio.h>
+
 #include "portals/engine/ni.h"
 
 static inline bool ptl_debugs(const struct ptl_ni *ni, unsigned int subject)
@@ -17,5 +19,8 @@ static inline bool ptl_debugs(const struct ptl_ni *ni, unsigned int subject)
 
 __attribute__((format(printf, 2, 3))) void ptl_debug(const struct ptl_ni *ni, const char *format,
 						     ...);
+
+/* Where these lines go. */
+FILE *ptl_debug_file(void);
 
 #endif

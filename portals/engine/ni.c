@@ -43,7 +43,7 @@ static inline void leave(struct ptl_ni *ni, bool lazily)
 {
 	ni->nal->leave(ni, lazily);
 	if (atomic_load_explicit(&ni->handlers, memory_order_relaxed))
-		ptl_run_handlers(ni);
+		ni->run_handlers(ni);
 }
 
 void ptl_leave(struct ptl_ni *ni)
@@ -103,6 +103,31 @@ bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle)
 		return ptl_md_of(ni, handle);
 	case PTL_KIND_EQ:
 		return ptl_eq_of(ni, handle);
+	}
+	return false;
+}
+
+/* ---- waiting, and not taking in ---------------------------------------------------------------- */
+
+uint64_t ptl_nets_arm(struct ptl_ni *ni)
+{
+	uint64_t until = UINT64_MAX;
+
+	for (uint32_t k = 0; k < ni->nnets; k++) {
+		uint64_t at = ni->net[k].nal->arm(ni);
+
+		until = at < until ? at : until;
+	}
+	return until;
+}
+
+bool ptl_queues_behind(const struct ptl_ni *ni)
+{
+	for (uint32_t i = 0; i < ni->view.r->stat.eq_high; i++) {
+		const struct ptl_eq *eq = &ni->view.eq[i];
+
+		if (eq->state & PTL_OBJ_HANDLER && eq->tail - ni->handled[i] > eq->mask / 2)
+			return true;
 	}
 	return false;
 }

@@ -88,9 +88,11 @@ struct ptl_ni {
 	/* event handlers by queue, and the first event each has not seen; NULL until one is used */
 	ptl_eq_handler_t *handler;
 	uint64_t *handled;
-	struct ptl_wait *waits;  /* in progress, in PtlEQWait and its like; eq.c */
-	uint32_t nhandlers;      /* queues that have one */
-	_Atomic bool handlers;   /* there is one */
+	struct ptl_wait *waits; /* in progress, in PtlEQWait and its like; eq.c */
+	uint32_t nhandlers;     /* queues that have one */
+	_Atomic bool handlers;  /* there is one */
+	/* Calls the handlers for events they have not seen. Not locked; any thread of the owner. */
+	void (*run_handlers)(struct ptl_ni *ni);
 	_Atomic bool in_handler; /* a thread is running them */
 	uint32_t poll_turn;      /* where the next PtlEQPoll starts looking */
 	uint32_t vain;       /* looks in a row that found nothing, where cores are short; eq.c */
@@ -129,6 +131,11 @@ static inline struct ptl_net *ptl_net_of(struct ptl_ni *ni, const struct nal_ops
 static inline uint32_t ptl_net_peer(const struct ptl_ni *ni, const struct ptl_net *net, uint32_t i)
 {
 	return (uint32_t)(net - ni->net + 1) << 24 | i;
+}
+
+static inline bool ptl_same_id(ptl_process_id_t a, ptl_process_id_t b)
+{
+	return a.nid == b.nid && a.pid == b.pid;
 }
 
 /* Keeps why a NAL does not lead to a peer, or PTL_NI_PEER_DEAD: that it has ended. ptl_found(): it
@@ -206,31 +213,11 @@ struct ptl_me *ptl_me_of(struct ptl_ni *ni, ptl_handle_me_t handle);
 struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle);
 struct ptl_eq *ptl_eq_of(struct ptl_ni *ni, ptl_handle_eq_t handle);
 
-/* Calls the handlers for events they have not seen. Not locked; any thread of the owner. */
-void ptl_run_handlers(struct ptl_ni *ni);
 /* Is some handler's queue filling up? Then no more messages are to be taken in. Locked. */
 bool ptl_queues_behind(const struct ptl_ni *ni); /* there are handlers */
 static inline bool ptl_handlers_behind(const struct ptl_ni *ni)
 {
 	return atomic_load_explicit(&ni->handlers, memory_order_relaxed) && ptl_queues_behind(ni);
-}
-
-/* A descriptor, in slot `best` if that is free (struct ptl_slot). Locked. */
-int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unlink_t unlink_op,
-		uint32_t *index);
-bool ptl_eq_idle(struct ptl_ni *ni, ptl_handle_eq_t handle, int *err);
-
-/* ME creation behind PtlMEAttach and PtlMEInsert. Locked. */
-int ptl_me_make(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, ptl_process_id_t match_id,
-		ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits, ptl_unlink_t unlink,
-		ptl_ins_pos_t position, uint32_t *index);
-
-/* The slot of the entry that is made next. */
-static inline uint32_t ptl_me_next(const struct ptl_ni *ni)
-{
-	const struct ptl_region *r = ni->view.r;
-
-	return r->me_free != PTL_NIL ? r->me_free : r->me_high;
 }
 
 static inline ptl_handle_ni_t ptl_ni_handle(const struct ptl_ni *ni)

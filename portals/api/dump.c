@@ -1,39 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Debug output (debug.h) and dumps of an interface's tables, as the reference implementation offers them
- * (p3api/debug.h).
+ * Dumps of an interface's tables, as the reference implementation offers them (p3api/debug.h).
  */
-#include "portals/engine/debug.h"
-
 #include <inttypes.h>
-#include <stdarg.h>
-#include <unistd.h>
 
-FILE *p3_out;
-
-static FILE *out(void)
-{
-	return p3_out ? p3_out : stderr;
-}
-
-void ptl_debug(const struct ptl_ni *ni, const char *format, ...)
-{
-	char line[512];
-	va_list args;
-
-	va_start(args, format);
-	/* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): the line before */
-	vsnprintf(line, sizeof(line), format, args);
-	va_end(args);
-	fprintf(out(), "postern[%d] pid %u: %s\n", (int)getpid(), ni->id.pid, line);
-}
+#include "portals/engine/debug.h"
 
 static void dump_md(const struct ptl_ni *ni, uint32_t i)
 {
 	const struct ptl_md *md = &ni->view.slot[i].md;
 
-	fprintf(out(),
+	fprintf(ptl_debug_file(),
 		"    MD %08" PRIx32 ": start %#" PRIx64 " length %" PRIu64 " offset %" PRIu64
 		" threshold %" PRId32 " options %#" PRIx32 " pending %" PRIu32 "%s\n",
 		ptl_md_handle(ni, i), ni->view.more[i].user_start, md->length, md->local_offset,
@@ -45,7 +23,7 @@ static void dump_me(const struct ptl_ni *ni, uint32_t i)
 {
 	const struct ptl_me *me = &ni->view.slot[i].me;
 
-	fprintf(out(),
+	fprintf(ptl_debug_file(),
 		"  ME %08" PRIx32 ": portal %" PRIu32 " from nid %#" PRIx32 " pid %" PRIu32
 		" bits %016" PRIx64 " ignoring %016" PRIx64 "\n",
 		ptl_me_handle(ni, i), me->pt_index, me->id.nid, me->id.pid, me->match_bits,
@@ -66,7 +44,7 @@ int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index)
 		return PTL_NI_INVALID;
 	if (pt_index >= 0 && pt_index <= ni->view.limits.max_pt_index) {
 		err = PTL_OK;
-		fprintf(out(), "portal %d: %" PRIu32 " entries\n", pt_index,
+		fprintf(ptl_debug_file(), "portal %d: %" PRIu32 " entries\n", pt_index,
 			ni->view.pt[pt_index].count);
 		for (uint32_t i = ni->view.pt[pt_index].head; i != PTL_NIL;
 		     i = ni->view.slot[i].me.list_next)
@@ -107,7 +85,7 @@ int PtlNIEqDump(ptl_handle_ni_t ni_handle)
 		const struct ptl_eq *eq = &ni->view.eq[i];
 
 		if (eq->state & PTL_OBJ_LIVE)
-			fprintf(out(),
+			fprintf(ptl_debug_file(),
 				"EQ %08" PRIx32 ": %" PRIu64 " of %" PRIu32 " events, %" PRIu32
 				" owed, %" PRIu32 " MDs\n",
 				ptl_handle(PTL_KIND_EQ, ni->index, i, eq->state),
