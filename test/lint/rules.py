@@ -15,30 +15,29 @@ import documents
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+NAL = ['base/', 'nal/nal.h', 'portals/engine/']
+
 # Folder -> what its files may include besides themselves: folders (ending in /) and single headers.
 # The longest folder that holds a file decides. test/ may include anything.
 MAY_INCLUDE = {
     'include/': [],
     'base/': [],
     'runtime/': ['base/'],
-    # the face that the engine shows to transports
-    'nal/': ['base/', 'nal/nal.h', 'portals/engine/atomic.h', 'portals/engine/debug.h', 'portals/engine/engine.h',
-             'portals/engine/lock.h', 'portals/engine/ni.h'],
-    # links include the binding, and that the machine
-    'nal/net/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'portals/engine/atomic.h', 'portals/engine/debug.h',
-                 'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'nal/udp/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/', 'portals/engine/debug.h',
-                 'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'nal/ofi/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/', 'nal/net/rdma/', 'portals/engine/debug.h',
-                 'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'nal/verbs/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/', 'nal/net/rdma/', 'portals/engine/debug.h',
-                 'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'nal/net/rdma/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/', 'portals/engine/debug.h',
-                  'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'nal/sim/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/'],
-    'nal/eth/': ['base/', 'nal/nal.h', 'nal/net/dgram/', 'nal/net/', 'portals/engine/debug.h',
-                 'portals/engine/engine.h', 'portals/engine/lock.h', 'portals/engine/ni.h'],
-    'portals/': ['include/', 'base/', 'runtime/', 'nal/nal.h'],
+    # the contract of transports is of the engine's floor, and the engine all that they see of the core
+    'portals/engine/': ['include/', 'base/', 'nal/nal.h'],
+    'portals/job/': ['include/', 'base/', 'runtime/', 'nal/nal.h', 'portals/engine/'],
+    'portals/api/': ['include/', 'base/', 'runtime/', 'nal/nal.h', 'portals/engine/', 'portals/job/'],
+    'nal/': NAL,
+    'nal/net/dgram/': ['base/'],
+    'nal/net/dgram/sim/': ['base/', 'nal/net/dgram/'],
+    'nal/net/': NAL + ['nal/net/dgram/'],
+    'nal/net/rdma/': NAL + ['nal/net/'],
+    # links include the binding
+    'nal/udp/': NAL + ['nal/net/'],
+    'nal/eth/': NAL + ['nal/net/'],
+    'nal/sim/': NAL + ['nal/net/'],
+    'nal/ofi/': NAL + ['nal/net/'],
+    'nal/verbs/': NAL + ['nal/net/'],
     'mpi_shim/': ['include/', 'base/'],
     'mpifort/': ['include/'],
     'tools/': ['include/', 'base/', 'runtime/', 'portals/engine/region.h', 'nal/nal.h'],
@@ -49,11 +48,17 @@ MAY_INCLUDE = {
     'doc/': ['include/', 'base/'],
 }
 
-# The rooms of a top folder, the lowest first. The longest folder that holds a file decides; a file may include its own
-# room and what stands before it, never what stands behind it. calls.py has the same of calls.
+# The rooms of top folders, the lowest first; several in one row are of one floor. The longest folder that holds a file
+# decides; a file may include its own room and what stands before it, never what stands behind it. calls.py has the same
+# of calls.
 ROOMS = {
+    # the calls choose among the transports by their registry
+    'base/ runtime/ portals/ nal/': [
+        'base/', 'runtime/', 'portals/engine/ nal/nal.h', 'nal/net/dgram/', 'nal/net/dgram/sim/', 'nal/net/',
+        'nal/net/rdma/', 'nal/', 'nal/registry', 'portals/job/', 'portals/api/'],
     # the chapters of MPI's standard; coll/shm/ is of one floor with coll/
-    'mpi_shim/': ['core/', 'datatype/', 'pt2pt/', 'coll/', 'comm/', 'rma/', 'api/'],
+    'mpi_shim/': ['mpi_shim/core/', 'mpi_shim/datatype/', 'mpi_shim/pt2pt/', 'mpi_shim/coll/', 'mpi_shim/comm/',
+                  'mpi_shim/rma/', 'mpi_shim/api/'],
 }
 
 # Includes that go up for the time being -> why. What is not needed any more must go.
@@ -152,34 +157,40 @@ def resolve(root, path, name):
 
 
 def floor_of(path):
-    """(top folder, number of the room), the latter None outside of all rooms; None where there are no rooms."""
-    for top, rooms in ROOMS.items():
-        if path.startswith(top):
-            inside = [room for room in rooms if path.startswith(top + room)]
-            return top, rooms.index(max(inside, key=len)) if inside else None
+    """(top folders, number of the floor), the latter None outside of all rooms; None where there are no rooms."""
+    for tops, floors in ROOMS.items():
+        if path.startswith(tuple(tops.split())):
+            inside = [(len(room), number) for number, floor in enumerate(floors) for room in floor.split()
+                      if path.startswith(room)]
+            return tops, max(inside)[1] if inside else None
     return None
 
 
 def goes_up(path, target):
-    """Whether both have rooms in one top folder, and the target's is above, or one of them is in none."""
+    """Whether both have rooms in the same top folders, and the target's is above, or one of them is in none."""
     here, there = floor_of(path), floor_of(target)
     if not here or not there or here[0] != there[0]:
         return False
     return here[1] is None or there[1] is None or there[1] > here[1]
 
 
+def folders_of(own):
+    """The folder a/b/ and those it lies in, the innermost first."""
+    while own:
+        yield own
+        own = own[:own.rstrip('/').rfind('/') + 1]
+
+
 def may_include(path, target):
     path, target = path.as_posix(), target.as_posix()
-    parts = path.split('/')
-    if len(parts) < 2:
-        return False
     # a transport's folder is a layer of its own: nal/shm/ does not include nal/udp/
-    own = '/'.join(parts[:2]) + '/' if parts[0] == 'nal' and len(parts) > 2 else parts[0] + '/'
-    if target.startswith(own):
-        return True
-    allowed = MAY_INCLUDE.get(own) or MAY_INCLUDE.get(parts[0] + '/')
-    if allowed is None:
+    own = path[:path.rfind('/') + 1]
+    if not own:
         return False
+    top = own.split('/')[0] + '/'
+    if target.startswith(own) or (top not in ('portals/', 'nal/') and target.startswith(top)):
+        return True
+    allowed = next((MAY_INCLUDE[folder] for folder in folders_of(own) if folder in MAY_INCLUDE), [])
     return any(target == a or (a.endswith('/') or not a) and target.startswith(a) for a in allowed)
 
 

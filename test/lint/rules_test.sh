@@ -13,12 +13,13 @@ trap 'rm -rf "$tree"' EXIT
 # A tree that keeps every rule.
 fresh() {
 	rm -rf "${tree:?}"/*
-	mkdir -p "$tree"/{base,include,portals/engine,nal/shm,nal/udp,mpi_shim/{core,coll/shm,rma},bench,doc/man}
+	mkdir -p "$tree"/{base,include,portals/{engine,job,api},nal/{shm,udp,net/dgram},mpi_shim/{core,coll/shm,rma},bench,doc/man}
 	local head='/* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors */'
 	local file
-	for file in include/portals3.h nal/nal.h nal/shm/shm.h nal/udp/udp.h portals/engine/ni.h portals/engine/match.h base/log.h \
-		nal/shm/a.c portals/a.c bench/a.c base/a.c mpi_shim/core/{a.c,a.h} mpi_shim/coll/{a.c,a.h} \
+	for file in include/portals3.h nal/nal.h nal/shm/shm.h nal/udp/udp.h nal/net/net.h nal/net/dgram/{a.c,a.h} \
+		portals/engine/{a.c,ni.h} portals/job/{a.c,a.h} portals/api/{a.c,a.h} base/log.h nal/shm/a.c bench/a.c \
+		base/a.c mpi_shim/core/{a.c,a.h} mpi_shim/coll/{a.c,a.h} \
 		mpi_shim/coll/shm/{a.c,a.h} mpi_shim/rma/{a.c,a.h}; do
 		echo "$head" >"$tree/$file"
 	done
@@ -50,10 +51,10 @@ includes() {
 	echo "#include \"$2\"" >>"$tree/$1"
 }
 rule=includes_point_downwards
-includes nal/shm/a.c portals/engine/match.h
-check "a transport may not include the objects" broken $rule
+includes nal/shm/a.c portals/api/a.h
+check "a transport may not include the calls" broken $rule
 includes nal/shm/a.c portals/engine/ni.h
-check "a transport may include the engine's face" holds $rule
+check "a transport may include the engine" holds $rule
 includes nal/shm/a.c nal/udp/udp.h
 check "a transport may not include another" broken $rule
 includes nal/shm/a.c shm.h
@@ -62,16 +63,24 @@ includes nal/shm/a.c ../nal.h
 check "a transport may include the contract, by any path" holds $rule
 includes base/a.c nal/nal.h
 check "base may not include the layers above" broken $rule
-includes portals/a.c nal/shm/shm.h
-check "the core may not include a transport" broken $rule
-includes portals/a.c nal/nal.h
-check "the core may include the contract" holds $rule
+includes portals/api/a.c nal/shm/shm.h
+check "the calls may not include a transport" broken $rule
+includes portals/engine/a.c nal/nal.h
+check "the engine may include the contract" holds $rule
+includes nal/net/dgram/a.c nal/net/net.h
+check "a folder in a folder of transports is a layer of its own" broken $rule
 includes bench/a.c portals/engine/ni.h
 check "a benchmark may not include the inside" broken $rule
 includes bench/a.c portals3.h
 check "a benchmark may include public headers" holds $rule
 
 rule=no_include_goes_up
+includes portals/engine/a.c portals/api/a.h
+check "the engine may not include the calls" broken $rule
+includes portals/job/a.c portals/api/a.h
+check "nor may the job" broken $rule
+includes portals/api/a.c portals/job/a.h
+check "the calls may include the job" holds $rule
 includes mpi_shim/core/a.c mpi_shim/coll/a.h
 check "a room may not include a higher one" broken $rule
 includes mpi_shim/core/a.h ../coll/shm/a.h
@@ -110,10 +119,12 @@ check "an exception lets an include go up" with "INCLUDES_UP=$edge" rules "$tree
 fresh
 check "an exception that nothing needs is seen" with_not "INCLUDES_UP=$edge" rules "$tree"
 
-# compiles FILE TEXT: to the object that meson makes of it
+# compiles FILE TEXT: to the object that meson makes of it, next to the meson.build of mpi_shim/ or of the root
 compiles() {
-	local object=$tree/build/mpi_shim/libx.a.p/${1//\//_}.o
-	mkdir -p "$tree/build/mpi_shim/libx.a.p"
+	local where=$tree/build file=$1 object
+	[ "${file#mpi_shim/}" = "$file" ] || where=$where/mpi_shim file=${file#mpi_shim/}
+	object=$where/libx.a.p/${file//\//_}.o
+	mkdir -p "$where/libx.a.p"
 	echo "$2" | ${CC:-cc} -x c -c -o "$object" -
 }
 # calls CALLER CALLEE: both have objects, and the one calls the other
@@ -122,12 +133,17 @@ calls() {
 	compiles "$1" 'void callee(void); void caller(void) { callee(); }'
 	compiles "$2" 'void callee(void) { }'
 }
-calls core/a.c coll/shm/a.c
+calls mpi_shim/core/a.c mpi_shim/coll/shm/a.c
 edge="mpi_shim/core/a.c -> mpi_shim/coll/shm/a.c"
 check "a room may not call a higher one" with_not CALLS_UP= calls "$tree" "$tree/build"
 check "an exception lets a call go up" with "CALLS_UP=$edge" calls "$tree" "$tree/build"
-calls rma/a.c coll/shm/a.c
+calls mpi_shim/rma/a.c mpi_shim/coll/shm/a.c
 check "a room may call lower ones" with CALLS_UP= calls "$tree" "$tree/build"
+calls nal/shm/a.c portals/engine/a.c
+check "a transport may call the engine" with CALLS_UP= calls "$tree" "$tree/build"
+calls nal/shm/a.c portals/api/a.c
+check "a transport may not call the calls" with_not CALLS_UP= calls "$tree" "$tree/build"
+calls mpi_shim/rma/a.c mpi_shim/coll/shm/a.c
 check "an exception that no call needs is seen" with_not "CALLS_UP=$edge" calls "$tree" "$tree/build"
 
 fresh
