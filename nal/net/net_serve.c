@@ -8,12 +8,7 @@
 
 #include "base/cpu.h"
 #include "nal/net/net.h"
-#include "portals/engine/atomic.h"
-#include "portals/engine/debug.h"
-
-#define TEXT(name, text) text,
-
-static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
+#include "portals/engine/serve.h"
 
 /* ---- answers ---------------------------------------------------------------------------------- */
 
@@ -48,11 +43,7 @@ static inline void last_word(struct net *n, uint32_t peer, uint32_t op, uint32_t
 static void put_done(struct net *n, uint32_t peer, const struct ptl_landing *l, ptl_ni_fail_t fail)
 {
 	ptl_engine_done(&n->ni->engine, l, fail);
-	last_word(n, peer, l->op, l->op_gen,
-		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED
-		  : l->ack          ? PTL_ANSWER_ACK
-				    : PTL_ANSWER_QUIET,
-		  l->mlength, fail);
+	last_word(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 }
 
 /* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a get. */
@@ -96,78 +87,89 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 
 /* ---- swaps ------------------------------------------------------------------------------------ */
 
-/* The elements of runs, packed at `bytes`. */
-static void copy_runs(struct net *n, const struct ptl_landing *l, const ptl_atomic_runs_t *runs,
-		      char *bytes, bool in)
+static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *bytes)
+{
+	const struct net_span span = { .md = l->md, .offset = l->offset };
+
+	net_copy_out(server, bytes, &span, l->mlength);
+	return PTL_NI_OK;
+}
+
+static ptl_ni_fail_t write_span(void *server, const struct ptl_landing *l, const void *bytes)
+{
+	const struct net_span span = { .md = l->md, .offset = l->offset };
+
+	net_copy_in(server, &span, bytes, l->mlength);
+	return PTL_NI_OK;
+}
+
+/* Where the run k of a group is. */
+static struct net_span run_at(const struct ptl_landing *l, const ptl_atomic_run_t *g, uint32_t k)
+{
+	return (struct net_span){ .md = l->md,
+				  .offset = l->offset + g->offset + (uint64_t)k * g->stride };
+}
+
+static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
+			       const ptl_atomic_runs_t *runs, char *bytes)
 {
 	for (uint32_t i = 0; i < runs->groups; i++) {
 		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
 
 		for (uint32_t k = 0; k < g->count; k++, bytes += g->bytes) {
-			struct net_span at = { .md = l->md };
+			const struct net_span at = run_at(l, g, k);
 
-			at.offset = l->offset + g->offset + (uint64_t)k * g->stride;
-			if (in)
-				net_copy_in(n, &at, bytes, g->bytes);
-			else
-				net_copy_out(n, bytes, &at, g->bytes);
+			net_copy_out(server, bytes, &at, g->bytes);
 		}
 	}
+	return PTL_NI_OK;
 }
 
-/* What was there comes to `old`. False: the list is not what the header says, and nothing was done. */
-static bool change_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
-			const void *body, char *old)
+static ptl_ni_fail_t write_runs(void *server, const struct ptl_landing *l,
+				const ptl_atomic_runs_t *runs, const char *bytes)
+{
+	for (uint32_t i = 0; i < runs->groups; i++) {
+		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
+
+		for (uint32_t k = 0; k < g->count; k++, bytes += g->bytes) {
+			const struct net_span at = run_at(l, g, k);
+
+			net_copy_in(server, &at, bytes, g->bytes);
+		}
+	}
+	return PTL_NI_OK;
+}
+
+static_assert(NET_SWAP_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be served");
+
+static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
+
+/* PTL_NI_PROTOCOL: the list is not what the header says, and nothing was done. */
+static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
+			       const void *body, char *old)
 {
 	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
 	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
-	const unsigned int op = ptl_atomic_plain(w->atomic);
-	char new[NET_SWAP_MOST];
 
 	if (!body) /* it has no bytes */
-		return false;
+		return PTL_NI_PROTOCOL;
 	memcpy(list, body, w->body_len);
 	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
 	    runs->span != w->span)
-		return false;
-	if (!l->mlength)
-		return true;
-	copy_runs(n, l, runs, old, false);
-	if (op == PTL_ATOMIC_FETCH)
-		return true;
-	ptl_atomic_apply(op, w->element, new, old, list + ptl_runs_bytes(runs), l->mlength,
-			 l->mlength);
-	copy_runs(n, l, runs, new, true);
-	return true;
+		return PTL_NI_PROTOCOL;
+	return l->mlength ? ptl_serve_swap_runs(&memory, n, l, w->atomic, w->element, runs, old)
+			  : PTL_NI_OK;
 }
 
-/* The elements of one piece. */
-static void change(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
-		   const void *body, char *old)
-{
-	struct net_span span = { .md = l->md, .offset = l->offset };
-	char new[NET_SWAP_MOST];
-
-	net_copy_out(n, old, &span, l->mlength);
-	if (w->atomic) {
-		ptl_atomic_apply(w->atomic, w->element, new, old, body, l->rlength, l->mlength);
-		body = new;
-	}
-	if (w->atomic != PTL_ATOMIC_FETCH)
-		net_copy_in(n, &span, body, l->mlength);
-}
-
-/* Swaps or calculates: atomic against others because all of them hold this region's lock. */
 static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
 		 const struct net_swap *w, const void *body)
 {
 	char old[NET_SWAP_MOST];
-	ptl_ni_fail_t fail = PTL_NI_OK;
+	ptl_ni_fail_t fail =
+		ptl_atomic_on_runs(w->atomic)
+			? swap_runs(n, l, w, body, old)
+			: ptl_serve_swap(&memory, n, l, w->atomic, w->element, body, old);
 
-	if (!ptl_atomic_on_runs(w->atomic))
-		change(n, l, w, body, old);
-	else if (!change_runs(n, l, w, body, old))
-		fail = PTL_NI_PROTOCOL;
 	if (l->kind == PTL_REQ_PUT || fail != PTL_NI_OK)
 		put_done(n, peer, l, fail);
 	else
@@ -252,17 +254,8 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing 
 /* True: accepted. Else the initiator was told, if it wants to know. */
 static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_landing *l)
 {
-	const struct ptl_ni *ni = n->ni;
-	int why = ptl_engine_match(&n->ni->engine, q, l);
-
-	if (!why)
+	if (!ptl_serve_match(n->ni, &n->ni->engine, q, l, NULL))
 		return true;
-	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
-		ptl_debug(ni,
-			  "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s",
-			  q->pt_index, (unsigned long long)q->match_bits,
-			  (unsigned long long)q->rlength, q->initiator.nid, q->initiator.pid,
-			  drop_text[why - 1]);
 	last_word(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 	return false;
 }

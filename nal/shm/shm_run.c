@@ -14,15 +14,10 @@
 
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
-#include "portals/engine/atomic.h"
-#include "portals/engine/debug.h"
+#include "portals/engine/serve.h"
 
 /* Of a payload, asked for while its header is looked at. */
 #define ASK_BYTES 2048
-
-#define TEXT(name, text) text,
-
-static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 
 /* What is not a plain put, and its large buffers, are no part of the loop that takes messages. */
 #define APART __attribute__((noinline))
@@ -98,11 +93,7 @@ static void reply(struct run *x, const struct ptl_landing *l, const struct shm_s
 static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t fail)
 {
 	/* first the answer, for which somebody may wait */
-	last_word(x, l->op, l->op_gen,
-		  fail != PTL_NI_OK ? PTL_ANSWER_FAILED
-		  : l->ack          ? PTL_ANSWER_ACK
-				    : PTL_ANSWER_QUIET,
-		  l->mlength, fail);
+	last_word(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
@@ -164,37 +155,9 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 	}
 }
 
-/* What became of a request, where that is asked for: in the owner or in who runs for it. */
-static void __attribute__((noinline, cold))
-tell_match(const struct run *x, const struct ptl_request *q, const struct ptl_landing *l, int why)
-{
-	const struct ptl_ni *ni = x->s->ni;
-
-	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
-		ptl_debug(ni,
-			  "dropped: portal %u bits %016llx, %llu bytes from nid 0x%08x pid %u: %s",
-			  q->pt_index, (unsigned long long)q->match_bits,
-			  (unsigned long long)q->rlength, q->initiator.nid, q->initiator.pid,
-			  drop_text[why - 1]);
-	if (!why && ptl_debugs(ni, PTL_DBG_DELIVERY | PTL_DBG_PARSE | PTL_DBG_MOVE))
-		ptl_debug(ni,
-			  "portal %u bits %016llx from nid 0x%08x pid %u: %llu of %llu bytes at "
-			  "offset %llu%s",
-			  q->pt_index, (unsigned long long)q->match_bits, q->initiator.nid,
-			  q->initiator.pid, (unsigned long long)l->mlength,
-			  (unsigned long long)q->rlength, (unsigned long long)l->offset,
-			  x->e->undo ? ", on the target's behalf" : "");
-}
-
 static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_landing *l)
 {
-	int why = ptl_engine_match(x->e, q, l);
-
-	if (__builtin_expect(ptl_debugs(x->s->ni, PTL_DBG_DROP | PTL_DBG_PARSE | PTL_DBG_DELIVERY |
-							  PTL_DBG_MOVE),
-			     0))
-		tell_match(x, q, l, why);
-	return !why;
+	return !ptl_serve_match(x->s->ni, x->e, q, l, x->e->undo ? ", on the target's behalf" : "");
 }
 
 static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m,
@@ -286,50 +249,57 @@ static void atomic_done(struct run *x, const struct ptl_request *q, const struct
 	ptl_engine_done(x->e, l, fail);
 }
 
-/* Swap, and what calculates; atomic against others because all of them hold this region's lock. */
+static struct shm_span span_of(const struct run *x, const struct ptl_landing *l)
+{
+	return (struct shm_span){ x->e->v, x->memory, l->md, l->offset };
+}
+
+static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *bytes)
+{
+	const struct shm_span span = span_of(server, l);
+
+	return shm_copy_out(bytes, &span, l->mlength);
+}
+
+static ptl_ni_fail_t write_span(void *server, const struct ptl_landing *l, const void *bytes)
+{
+	const struct shm_span span = span_of(server, l);
+
+	return shm_copy_in(&span, bytes, l->mlength);
+}
+
+static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
+			       const ptl_atomic_runs_t *runs, char *bytes)
+{
+	const struct shm_span span = span_of(server, l);
+
+	return shm_copy_runs(&span, runs, bytes, false);
+}
+
+static ptl_ni_fail_t write_runs(void *server, const struct ptl_landing *l,
+				const ptl_atomic_runs_t *runs, const char *bytes)
+{
+	const struct shm_span span = span_of(server, l);
+
+	return shm_copy_runs(&span, runs, (char *)(uintptr_t)bytes, true);
+}
+
+static_assert(SHM_ATOMIC_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be served");
+
+/* If the memory of another process may not be touched after all, reading fails, and nothing has changed. */
+static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
+
 static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
 	struct ptl_landing l;
-	struct shm_span span;
-	ptl_ni_fail_t fail;
-	char old[SHM_ATOMIC_MOST], new[SHM_ATOMIC_MOST];
+	char old[SHM_ATOMIC_MOST];
 
 	if (q->rlength > sizeof(old) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
-	span = (struct shm_span){ x->e->v, x->memory, l.md, l.offset };
-	fail = shm_copy_out(old, &span, l.mlength);
-	if (fail == PTL_NI_OK && q->atomic) {
-		ptl_atomic_apply(q->atomic, q->element, new, old, payload, q->rlength, l.mlength);
-		payload = new;
-	}
-	if (fail == PTL_NI_OK && q->atomic != PTL_ATOMIC_FETCH)
-		fail = shm_copy_in(&span, payload, l.mlength);
-	atomic_done(x, q, &l, fail, old);
-}
-
-/* The elements of runs that a request brings the list of: what was there comes to `old`, and is changed. */
-static ptl_ni_fail_t change_runs(struct run *x, const struct ptl_request *q,
-				 const ptl_atomic_runs_t *runs, const struct ptl_landing *l,
-				 char *old)
-{
-	const struct shm_span span = { x->e->v, x->memory, l->md, l->offset };
-	const unsigned int op = ptl_atomic_plain(q->atomic);
-	const char *operand = (const char *)runs + ptl_runs_bytes(runs);
-	char new[SHM_ATOMIC_MOST];
-	ptl_ni_fail_t fail = PTL_NI_OK;
-
-	/* if the memory of another process may not be touched after all, this fails, and nothing has changed */
-	if (op != PTL_ATOMIC_SWAP || q->kind != PTL_REQ_PUT)
-		fail = shm_copy_runs(&span, runs, old, false);
-	if (fail != PTL_NI_OK || op == PTL_ATOMIC_FETCH)
-		return fail;
-	if (op != PTL_ATOMIC_SWAP) {
-		ptl_atomic_apply(op, q->element, new, old, operand, l->mlength, l->mlength);
-		operand = new;
-	}
-	return shm_copy_runs(&span, runs, (char *)(uintptr_t)operand, true);
+	atomic_done(x, q, &l, ptl_serve_swap(&memory, x, &l, q->atomic, q->element, payload, old),
+		    old);
 }
 
 static uint64_t count_runs(const ptl_atomic_runs_t *r)
@@ -373,7 +343,7 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	l.mlength = l.mlength == runs->span ? length : 0;
 	l.rlength = length;
 	if (l.mlength)
-		fail = change_runs(x, q, runs, &l, old);
+		fail = ptl_serve_swap_runs(&memory, x, &l, q->atomic, q->element, runs, old);
 	atomic_done(x, q, &l, fail, old);
 }
 
