@@ -8,6 +8,7 @@
 
 #include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"
+#include "mpi_shim/api/startup.h"
 #include "mpi_shim/api/weak.h"
 
 static int phase(void)

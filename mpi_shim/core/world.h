@@ -93,12 +93,6 @@ static inline void mpi_lock_after_callback(void)
 	mpi_lock();
 }
 
-/* Portals stands, the peers are known, all predefined objects exist; or MPI_ERR_* with text kept. Sets
- * phase, level, threaded. Not locked. */
-int mpi_world_init(int level);
-/* Collective: all that was started ends, then Portals goes. Locked; the lock is gone afterwards. */
-int mpi_world_fini(void);
-
 /* Which of the launcher's programs this process runs; 0 if that cannot be had. Asks the first time. */
 int mpi_world_program(void);
 

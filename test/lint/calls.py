@@ -47,24 +47,6 @@ CALLS_UP = {
         'requests will know how to free themselves',
     'mpi_shim/core/request.c -> mpi_shim/pt2pt/send.c':
         'requests will know how to free themselves',
-    'mpi_shim/core/world.c -> mpi_shim/coll/coll.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/coll/op.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/datatype/type.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/buffered.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/peers.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/posted.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/probe.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/unexpected.c':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/rma/rma.c':
-        'start-up goes to api/',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/coll/calls.c':
         'checks will be registered',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.c':

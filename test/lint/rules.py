@@ -93,16 +93,6 @@ INCLUDES_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/topology.c -> mpi_shim/comm/comm.h':
         'what hangs on a communicator will be registered',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/buffered.h':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/coll/coll.h':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/pt2pt/protocol.h':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/rma/rma.h':
-        'start-up goes to api/',
-    'mpi_shim/core/world.c -> mpi_shim/datatype/type.h':
-        'start-up goes to api/',
     'mpi_shim/datatype/runs.c -> mpi_shim/rma/rma.h':
         'the type of what walks goes to datatype/',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.h':
