@@ -65,14 +65,18 @@ int mpi_raise_any_time(const char *function, int code)
 
 int mpi_raise_on(MPI_Comm handle, const char *function, int code)
 {
-	return mpi_raise(mpi_object_of(handle, MPI_KIND_COMM), function, code);
+	struct mpi_comm *comm = mpi_object_of(handle, MPI_KIND_COMM);
+	struct mpi_win *win = comm ? NULL : mpi_failed_on(MPI_KIND_WIN);
+
+	return win ? mpi_raise_win(win, function, code) : mpi_raise(comm, function, code);
 }
 
 int mpi_raise_on_win(MPI_Win handle, const char *function, int code)
 {
 	struct mpi_win *win = mpi_object_of(handle, MPI_KIND_WIN);
 
-	return win ? mpi_raise_win(win, function, code) : mpi_raise(NULL, function, code);
+	return win ? mpi_raise_win(win, function, code)
+		   : mpi_raise_on(MPI_COMM_NULL, function, code);
 }
 
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why)

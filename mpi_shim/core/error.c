@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "mpi_shim/core/object.h"
-#include "mpi_shim/rma/win.h"
 #include "mpi_shim/core/world.h"
 
 /* The text, and the code it was kept for: a handler may be called for another one. */
@@ -42,6 +41,11 @@ void mpi_fail_on(uint32_t handle)
 	kept.on = handle;
 }
 
+void *mpi_failed_on(enum mpi_kind kind)
+{
+	return mpi_object_of((void *)(uintptr_t)kept.on, kind);
+}
+
 const char *mpi_fail_text(void)
 {
 	return kept.text;
@@ -58,20 +62,9 @@ static void name_of(const struct mpi_comm *comm, char *out, size_t size)
 			 (unsigned)comm->context);
 }
 
-static void name_of_win(const struct mpi_win *win, char *out, size_t size)
+void mpi_raise_fatal(const char *where, const char *function, int code)
 {
-	if (win->name[0])
-		snprintf(out, size, " on %s", win->name);
-	else
-		snprintf(out, size, " on a window of %d ranks", win->size);
-}
-
-#define WHERE (MPI_MAX_OBJECT_NAME + 64)
-
-/* "rank R of N: FUNCTION on COMMUNICATOR: CAUSE", and the job ends. */
-static _Noreturn void end_job(const char *where, const char *function, int code)
-{
-	char line[sizeof(kept.text) + WHERE + 128];
+	char line[sizeof(kept.text) + MPI_WHERE + 128];
 	bool told = (kept.code == code || code == MPI_ERR_IN_STATUS) && kept.text[0];
 
 	if (mpi_world.size > 0)
@@ -96,14 +89,14 @@ static struct mpi_errhandler *handler_of(const struct mpi_comm *comm)
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 {
 	struct mpi_errhandler *handler = handler_of(comm);
-	char where[WHERE];
+	char where[MPI_WHERE];
 	MPI_Comm handle;
 
 	if (handler == &mpi_errors_return)
 		return;
 	if (!handler || !handler->fn.comm) {
 		name_of(comm, where, sizeof(where));
-		end_job(where, function, code);
+		mpi_raise_fatal(where, function, code);
 	}
 	handle = mpi_handle_of(comm ? comm : &mpi_comm_self);
 	mpi_object_keep(handler);
@@ -120,7 +113,7 @@ static void forget(void)
 	kept.on = 0;
 }
 
-static int raised(int code)
+int mpi_raised(int code)
 {
 	forget();
 	mpi_unlock();
@@ -129,43 +122,11 @@ static int raised(int code)
 
 int mpi_raise(struct mpi_comm *comm, const char *function, int code)
 {
-	void *on = (void *)(uintptr_t)kept.on;
-	struct mpi_win *win;
-
-	/* they may have been freed while the request was under way */
-	if (!comm && on) {
-		comm = mpi_object_of(on, MPI_KIND_COMM);
-		win = mpi_object_of(on, MPI_KIND_WIN);
-		if (win)
-			return mpi_raise_win(win, function, code);
-	}
+	/* it may have been freed while the request was under way */
+	if (!comm)
+		comm = mpi_failed_on(MPI_KIND_COMM);
 	mpi_raise_locked(comm, function, code);
-	return raised(code);
-}
-
-void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code)
-{
-	struct mpi_errhandler *handler = win->handler;
-	MPI_Win handle = mpi_handle_of(win);
-	char where[WHERE];
-
-	if (handler == &mpi_errors_return)
-		return;
-	if (!handler->fn.win) {
-		name_of_win(win, where, sizeof(where));
-		end_job(where, function, code);
-	}
-	mpi_object_keep(handler);
-	mpi_unlock_for_callback();
-	handler->fn.win(&handle, &code, function);
-	mpi_lock_after_callback();
-	mpi_object_release(handler);
-}
-
-int mpi_raise_win(struct mpi_win *win, const char *function, int code)
-{
-	mpi_raise_win_locked(win, function, code);
-	return raised(code);
+	return mpi_raised(code);
 }
 
 void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
@@ -179,7 +140,7 @@ void mpi_raise_given(const struct mpi_errhandler *handler, const char *function,
 		else if (handler->serves == MPI_SERVES_COMM)
 			handler->fn.comm(&comm, &code, function);
 		else
-			end_job("", function, code);
+			mpi_raise_fatal("", function, code);
 	}
 	forget();
 }

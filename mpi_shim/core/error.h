@@ -10,9 +10,10 @@
 
 #include <mpi.h>
 
+#include "mpi_shim/core/handle.h"
+
 struct mpi_comm;
 struct mpi_errhandler;
-struct mpi_win;
 
 /*
  * Keeps the text (one line, cause and if possible remedy, no function name) for the entry point of
@@ -44,9 +45,14 @@ int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute
 /* Runs comm's handler on `code`, as mpi_raise does, but keeps the lock. */
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 
-/* The same for a window and its error handler. */
-int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
-void mpi_raise_win_locked(struct mpi_win *win, const char *function, int code);
+/*
+ * What handlers of other objects are made of. The end of the job, with "rank R of N: FUNCTION on OBJECT: CAUSE", of which
+ * `where` is " on OBJECT"; and after a handler that has returned: lets the lock go, returns `code`.
+ */
+#define MPI_WHERE (MPI_MAX_OBJECT_NAME + 64)
+_Noreturn void mpi_raise_fatal(const char *where, const char *function, int code)
+	__attribute__((cold));
+int mpi_raised(int code) __attribute__((cold));
 
 /*
  * Runs a handler that is given with a call and attached to nothing yet, as that of
@@ -59,6 +65,8 @@ void mpi_raise_given(const struct mpi_errhandler *handler, const char *function,
 /* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on neither), so that its
  * error handler runs even if the function that finds out has none. */
 void mpi_fail_on(uint32_t handle);
+/* This object, if it is of this kind and still there; else NULL. */
+void *mpi_failed_on(enum mpi_kind kind);
 
 /* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if none. */
 const char *mpi_fail_text(void);

@@ -259,4 +259,7 @@ int mpi_win_pscw_init(struct mpi_win *win);
 void mpi_win_pscw_connect(struct mpi_win *win);
 void mpi_win_pscw_fini(struct mpi_win *win);
 
+/* As mpi_raise (error.h), on a window and its error handler. */
+int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
+
 #endif

@@ -3,10 +3,12 @@
  *
  * What hangs on a window: attributes, hints, name, group, error handler.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "mpi_shim/core/attr.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/world.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/rma/win.h"
 
@@ -153,8 +155,41 @@ int mpi_win_get_errhandler(struct mpi_win *win, struct mpi_errhandler **errhandl
 	return MPI_SUCCESS;
 }
 
+static void name_of(const struct mpi_win *win, char *out, size_t size)
+{
+	if (win->name[0])
+		snprintf(out, size, " on %s", win->name);
+	else
+		snprintf(out, size, " on a window of %d ranks", win->size);
+}
+
+static void raise_locked(struct mpi_win *win, const char *function, int code)
+{
+	struct mpi_errhandler *handler = win->handler;
+	MPI_Win handle = mpi_handle_of(win);
+	char where[MPI_WHERE];
+
+	if (handler == &mpi_errors_return)
+		return;
+	if (!handler->fn.win) {
+		name_of(win, where, sizeof(where));
+		mpi_raise_fatal(where, function, code);
+	}
+	mpi_object_keep(handler);
+	mpi_unlock_for_callback();
+	handler->fn.win(&handle, &code, function);
+	mpi_lock_after_callback();
+	mpi_object_release(handler);
+}
+
+int mpi_raise_win(struct mpi_win *win, const char *function, int code)
+{
+	raise_locked(win, function, code);
+	return mpi_raised(code);
+}
+
 int mpi_win_call_errhandler(struct mpi_win *win, int errorcode)
 {
-	mpi_raise_win_locked(win, "MPI_Win_call_errhandler", errorcode);
+	raise_locked(win, "MPI_Win_call_errhandler", errorcode);
 	return MPI_SUCCESS;
 }

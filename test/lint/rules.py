@@ -65,8 +65,6 @@ ROOMS = {
 INCLUDES_UP = {
     'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.h':
         'the state moves down',
-    'mpi_shim/core/error.c -> mpi_shim/rma/win.h':
-        'the handlers of windows go to rma/',
     'mpi_shim/core/objects.c -> mpi_shim/comm/comm.h':
         'what hangs on a communicator will be registered',
     'mpi_shim/core/objects.c -> mpi_shim/coll/shm/hub.h':
