@@ -4,7 +4,6 @@
  * Walking over the runs of bytes that the data of a datatype are, in the order of the type map: what one-sided
  * operations make a message of each of.
  */
-#include "mpi_shim/rma/rma.h"
 #include "mpi_shim/datatype/body.h"
 
 struct walk {

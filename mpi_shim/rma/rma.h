@@ -100,12 +100,6 @@ struct mpi_rma_batch {
 	ptl_atomic_run_t group[MPI_RMA_GROUPS];
 };
 
-/* `count` runs of `bytes` bytes of a target's data, `stride` bytes apart, the first at `offset` from displacement 0. */
-struct mpi_runs {
-	MPI_Aint offset, stride;
-	size_t bytes, count;
-};
-
 void mpi_rma_batch_begin(struct mpi_rma_batch *b, struct mpi_rma *op, bool moves,
 			 ptl_atomic_op_t what, ptl_atomic_type_t type, size_t element);
 /*
@@ -164,11 +158,5 @@ int mpi_rma_direct(struct mpi_win *win, struct mpi_win_target *t, void *at, cons
 		   void *out, size_t n, const struct mpi_type *basic, struct mpi_op *op);
 void mpi_rma_direct_cas(struct mpi_win *win, struct mpi_win_target *t, void *at,
 			const void *compare, const void *in, void *out, size_t size);
-
-/* ---- datatype/runs.c --------------------------------------------------------------------------------------- */
-
-/* Runs of a datatype's data, none of which touches the next. Not MPI_SUCCESS ends the walk. */
-typedef int mpi_run_fn(void *arg, const struct mpi_runs *r);
-int mpi_type_runs(const struct mpi_type *t, MPI_Count count, mpi_run_fn *fn, void *arg);
 
 #endif

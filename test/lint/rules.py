@@ -91,8 +91,6 @@ INCLUDES_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/topology.c -> mpi_shim/comm/comm.h':
         'what hangs on a communicator will be registered',
-    'mpi_shim/datatype/runs.c -> mpi_shim/rma/rma.h':
-        'the type of what walks goes to datatype/',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.h':
         'checks will be registered',
     'mpi_shim/pt2pt/persistent.c -> mpi_shim/coll/plan.h':
