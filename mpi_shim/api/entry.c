@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi_shim/core/foreign.h"
 #include "mpi_shim/core/topology.h"
 
 /* ---- state ------------------------------------------------------------------------------------- */
@@ -117,42 +116,6 @@ int mpi_not_built_quietly(const char *function, const char *why)
 
 /* ---- bad arguments ------------------------------------------------------------------------------- */
 
-static const struct {
-	const char *what;
-	int code;
-	uintptr_t null;
-} kinds[MPI_KIND_END] = {
-	[MPI_KIND_NONE] = { "object", MPI_ERR_ARG, 0 },
-	[MPI_KIND_COMM] = { "communicator", MPI_ERR_COMM, (uintptr_t)MPI_COMM_NULL },
-	[MPI_KIND_GROUP] = { "group", MPI_ERR_GROUP, (uintptr_t)MPI_GROUP_NULL },
-	[MPI_KIND_TYPE] = { "datatype", MPI_ERR_TYPE, (uintptr_t)MPI_DATATYPE_NULL },
-	[MPI_KIND_OP] = { "reduction operation", MPI_ERR_OP, (uintptr_t)MPI_OP_NULL },
-	[MPI_KIND_REQUEST] = { "request", MPI_ERR_REQUEST, (uintptr_t)MPI_REQUEST_NULL },
-	[MPI_KIND_ERRHANDLER] = { "error handler", MPI_ERR_ERRHANDLER,
-				  (uintptr_t)MPI_ERRHANDLER_NULL },
-	[MPI_KIND_INFO] = { "info object", MPI_ERR_INFO, (uintptr_t)MPI_INFO_NULL },
-	[MPI_KIND_MESSAGE] = { "message", MPI_ERR_REQUEST, (uintptr_t)MPI_MESSAGE_NULL },
-	[MPI_KIND_WIN] = { "window", MPI_ERR_WIN, (uintptr_t)MPI_WIN_NULL },
-};
-
-int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name)
-{
-	const char *whose;
-
-	if ((uintptr_t)handle == kinds[kind].null)
-		return mpi_fail(kinds[kind].code, "%s is the null handle", name);
-	whose = mpi_foreign_handle(kind, handle);
-	if (whose)
-		return mpi_fail(kinds[kind].code,
-				"%s %p is a handle as in %s's mpi.h: what makes this call was "
-				"compiled with "
-				"that; build it with Postern's mpicc",
-				name, handle, whose);
-	return mpi_fail(kinds[kind].code,
-			"%s %p is not the handle of a %s (never was, or freed already)", name,
-			handle, kinds[kind].what);
-}
-
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)
 {
 	if (!type)
@@ -221,13 +184,6 @@ int mpi_check_lengths(const MPI_Count *n, MPI_Count count, const char *name)
 					(long long)i, (long long)n[i]);
 	}
 	return MPI_SUCCESS;
-}
-
-int mpi_check_own(const struct mpi_obj *object, const char *name)
-{
-	if (object->handle >= MPI_HANDLE_PREDEFINED)
-		return MPI_SUCCESS;
-	return mpi_fail(kinds[object->kind].code, "%s is predefined and cannot be freed", name);
 }
 
 int mpi_check_types(struct mpi_type *const *type, MPI_Count count, const char *name)

@@ -69,7 +69,6 @@ int mpi_not_built_quietly(const char *function, const char *why) __attribute__((
 
 /* ---- checks -------------------------------------------------------------------------------------- */
 
-int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name) __attribute__((cold));
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)
 	__attribute__((cold));
 int mpi_bad_count(MPI_Count count, const char *name) __attribute__((cold));
@@ -81,7 +80,6 @@ int mpi_check_special_buffer(const void *buf, MPI_Count count, const struct mpi_
 			     const char *name) __attribute__((cold));
 int mpi_check_not_negative(MPI_Count n, int code, const char *name);
 int mpi_check_lengths(const MPI_Count *n, MPI_Count count, const char *name);
-int mpi_check_own(const struct mpi_obj *object, const char *name);
 int mpi_check_types(struct mpi_type *const *type, MPI_Count count, const char *name);
 /* An array with one element for each dimension of comm's Cartesian topology. */
 int mpi_check_cart_array(const struct mpi_comm *comm, const void *p, const char *name);

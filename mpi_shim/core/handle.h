@@ -167,4 +167,9 @@ static inline void *mpi_handle_of(const void *object)
 	return (void *)(uintptr_t)((const struct mpi_obj *)object)->handle;
 }
 
+/* The error of a handle, called `name`, that names no object of this kind (kept text). */
+int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name) __attribute__((cold));
+/* MPI_SUCCESS, or the error of freeing what is predefined. */
+int mpi_check_own(const struct mpi_obj *object, const char *name);
+
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "mpi_shim/api/entry.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/impl.h"

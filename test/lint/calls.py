@@ -57,8 +57,6 @@ CALLS_UP = {
         'arrivals will go to what is registered for their portal',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.c':
         'arrivals will go to what is registered for their portal',
-    'mpi_shim/pt2pt/wait.c -> mpi_shim/api/entry.c':
-        'the check of handles moves down',
 }
 
 DEFINED, UNDEFINED = 'TDBRCVWi', 'Uvw'
