@@ -50,8 +50,12 @@ int mpi_comm_complete_dup(struct mpi_comm *comm, const struct mpi_info *info,
 /* Takes the hints that we know from `info` (NULL: none). */
 int mpi_comm_take_hints(struct mpi_comm *comm, const struct mpi_info *info);
 
-/* A topology is shared by a communicator and its duplicates. */
-struct mpi_topology *mpi_topology_keep(struct mpi_topology *t);
-void mpi_topology_release(struct mpi_topology *t);
+/*
+ * A communicator of the first n ranks of comm, collective over comm, with a topology, which is taken (and
+ * released on failure and where there is no communicator); reordering is not done. `t` NULL: this rank
+ * failed to make it, the text is kept as MPI_ERR_NO_MEM.
+ */
+int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t,
+			struct mpi_comm **out);
 
 #endif

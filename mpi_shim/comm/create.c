@@ -11,6 +11,7 @@
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/topology.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/comm/team.h"
 

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/attr.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/hub.h"
 #include "mpi_shim/core/info.h"
 #include "mpi_shim/core/object.h"
+#include "mpi_shim/core/topology.h"
 #include "mpi_shim/core/world.h"
 
 struct mpi_comm mpi_comm_world, mpi_comm_self;

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 

@@ -34,19 +34,15 @@ struct mpi_topology {
 /* A topology with `words` ints of memory, one reference; NULL: no memory. */
 struct mpi_topology *mpi_topology_new(int kind, int64_t words);
 
+/* A topology is shared by a communicator and its duplicates. */
+struct mpi_topology *mpi_topology_keep(struct mpi_topology *t);
+void mpi_topology_release(struct mpi_topology *t);
+
 /* Sources and destinations of this process; 0 where there is no topology. */
 int mpi_neighbors_in(const struct mpi_comm *comm);
 int mpi_neighbors_out(const struct mpi_comm *comm);
 
 /* comm's topology if it has one of this kind, else NULL, and MPI_ERR_TOPOLOGY's text is kept. */
 const struct mpi_topology *mpi_topology_of(const struct mpi_comm *comm, int kind);
-
-/*
- * A communicator of the first n ranks of comm, collective over comm, with a topology, which is taken (and
- * released on failure and where there is no communicator); reordering is not done. `t` NULL: this rank
- * failed to make it, the text is kept as MPI_ERR_NO_MEM.
- */
-int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t,
-			struct mpi_comm **out);
 
 #endif

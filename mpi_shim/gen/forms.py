@@ -3,10 +3,11 @@
 # Copyright (c) 2026 the Postern authors
 """Writes the three forms of every collective: blocking, non-blocking and persistent.
 
-Usage: forms.py MPI_H OUTPUT_H OUTPUT_C SOURCE...
+Usage: forms.py MPI_H OUTPUT_H OUTPUT_C OUTPUT_NEIGHBOR_C SOURCE...
 
 A collective is defined once, in a SOURCE, as `int mpi_xxx_plan(struct mpi_plan *p, ...)` with the arguments of the
-internal function of its blocking form. What is written is the prototypes of those, and mpi_xxx, mpi_ixxx and
+internal function of its blocking form. Those among neighbours, which are of a higher room, have an output of their
+own. What is written is the prototypes of those, and mpi_xxx, mpi_ixxx and
 mpi_xxx_init, which make the plan and carry it out, start it, or keep it.
 """
 import re
@@ -67,7 +68,7 @@ def forms(functions, name):
 
 def main(argv):
     functions = model.read(argv[0])
-    built = defined(argv[3:])
+    built = defined(argv[4:])
     names = [name for name, _, _ in functions.internals() if name in built]
     missing = built - set(names)
     if missing:
@@ -81,12 +82,14 @@ def main(argv):
 
 /* Checks the arguments and makes the plan. */
 ''' + ''.join(plan for plan, _ in texts) + '\n#endif\n')
-    protos.write_if_changed(argv[2], HEAD + '''\
+    for path, among_neighbors in ((argv[2], False), (argv[3], True)):
+        protos.write_if_changed(path, HEAD + '''\
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/impl.h"
 
-''' + '\n'.join(text for _, text in texts))
+''' + '\n'.join(text for name, (_, text) in zip(names, texts)
+                    if name.startswith('mpi_neighbor_') == among_neighbors))
 
 
 if __name__ == '__main__':
