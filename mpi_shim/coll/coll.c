@@ -19,6 +19,7 @@ struct base_coll_setting mpi_coll_setting;
 void mpi_coll_init(void)
 {
 	mpi_coll_setting = *base_coll();
+	mpi_plans_init();
 }
 
 static int ranks_here(void)

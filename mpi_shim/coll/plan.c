@@ -328,6 +328,22 @@ static bool go_on(struct mpi_plan *p)
 	return ended(p, false);
 }
 
+static void free_plan(struct mpi_plan *p)
+{
+	for (int i = 0; i < p->acts; i++) {
+		mpi_object_release(p->act[i].type);
+		mpi_object_release(p->act[i].to_type);
+		mpi_object_release(p->act[i].op);
+		mpi_object_release(p->act[i].comm);
+	}
+	free(p->act);
+	if (p->open != p->few)
+		free(p->open);
+	mpi_plan_memory_fini(p);
+	mpi_object_release(p->comm);
+	free(p);
+}
+
 static bool run(struct mpi_steps *s)
 {
 	struct mpi_plan *p = (struct mpi_plan *)s;
@@ -337,7 +353,7 @@ static bool run(struct mpi_steps *s)
 		return false;
 	if (!r->persistent) {
 		r->plan = NULL;
-		mpi_plan_free(p);
+		free_plan(p);
 	}
 	mpi_request_done(r);
 	return true;
@@ -397,22 +413,6 @@ struct mpi_plan *mpi_plan_new(struct mpi_comm *comm)
 	return p;
 }
 
-void mpi_plan_free(struct mpi_plan *p)
-{
-	for (int i = 0; i < p->acts; i++) {
-		mpi_object_release(p->act[i].type);
-		mpi_object_release(p->act[i].to_type);
-		mpi_object_release(p->act[i].op);
-		mpi_object_release(p->act[i].comm);
-	}
-	free(p->act);
-	if (p->open != p->few)
-		free(p->open);
-	mpi_plan_memory_fini(p);
-	mpi_object_release(p->comm);
-	free(p);
-}
-
 /* The request of a plan that is made. */
 static int with_request(struct mpi_plan *p, int rc, struct mpi_request **request)
 {
@@ -422,7 +422,7 @@ static int with_request(struct mpi_plan *p, int rc, struct mpi_request **request
 		rc = p->rc;
 	r = rc ? NULL : mpi_request_new(MPI_REQ_STEPS);
 	if (!r) {
-		mpi_plan_free(p);
+		free_plan(p);
 		return rc ? rc : MPI_ERR_NO_MEM;
 	}
 	r->comm = mpi_object_keep(p->comm);
@@ -448,8 +448,11 @@ int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request)
 	return rc;
 }
 
-int mpi_plan_launch(struct mpi_plan *p)
+/* MPI_Start. */
+static int launch(struct mpi_request *r)
 {
+	struct mpi_plan *p = r->plan;
+
 	p->at = 0;
 	p->lost = p->gone = false;
 	p->rc = MPI_SUCCESS;
@@ -457,4 +460,18 @@ int mpi_plan_launch(struct mpi_plan *p)
 	p->request->error = MPI_SUCCESS;
 	mpi_steps_start(&p->steps);
 	return MPI_SUCCESS;
+}
+
+static void free_of_request(struct mpi_request *r)
+{
+	if (r->plan)
+		free_plan(r->plan);
+}
+
+void mpi_plans_init(void)
+{
+	mpi_request_ops[MPI_REQ_STEPS] = (struct mpi_request_ops){
+		.launch = launch,
+		.free = free_of_request,
+	};
 }

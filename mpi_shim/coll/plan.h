@@ -134,11 +134,8 @@ struct mpi_plan *mpi_plan_new(struct mpi_comm *comm);
 int mpi_plan_start(struct mpi_plan *p, int rc, struct mpi_request **request);
 int mpi_plan_keep(struct mpi_plan *p, int rc, struct mpi_request **request);
 
-/* MPI_Start of a persistent one; and its end, with its request. */
-int mpi_plan_launch(struct mpi_plan *p);
-void mpi_plan_free(struct mpi_plan *p);
-
-/* At the end: memory that is kept for the next collective goes. */
+/* Before the first; and at the end: memory that is kept for the next collective goes. */
+void mpi_plans_init(void);
 void mpi_plans_fini(void);
 
 #endif

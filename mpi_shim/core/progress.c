@@ -15,7 +15,6 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
-#include "mpi_shim/pt2pt/start.h"
 #include "mpi_shim/core/steps.h"
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
@@ -144,10 +143,8 @@ static void handle(const ptl_event_t *ev)
 		mpi_unexpected_event(ev);
 	else if (ev->md.eq_handle == mpi_rma_eq)
 		mpi_rma_event(ev);
-	else if (r->kind == MPI_REQ_SEND)
-		mpi_send_event(r, ev);
 	else
-		mpi_recv_event(r, ev);
+		mpi_request_ops[r->kind].event(r, ev);
 }
 
 /* Long sends that are over, of which events may still come. */
@@ -229,7 +226,7 @@ static bool settle_limbo(void)
 	limbo = NULL;
 	for (; r; r = next) {
 		next = r->next;
-		if (!mpi_send_settled(r)) {
+		if (!mpi_request_ops[r->kind].settled(r)) {
 			mpi_request_done_later(r);
 			continue;
 		}

@@ -8,15 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpi_shim/pt2pt/buffered.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/pt2pt/generalized.h"
-#include "mpi_shim/coll/plan.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/pt2pt/start.h"
-#include "mpi_shim/datatype/type.h"
 
 #define ERROR_TEXT MPI_MAX_ERROR_STRING
+
+struct mpi_request_ops mpi_request_ops[MPI_REQ_KINDS];
+struct mpi_request mpi_request_sent;
 
 /* ---- status ----------------------------------------------------------------------------------------- */
 
@@ -62,11 +60,9 @@ void mpi_status_empty(MPI_Status *status)
 static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 {
 	free(r->packed);
-	if (r->segment)
-		mpi_buffered_over(r->segment);
 	free(r->error_text);
-	if (r->kind == MPI_REQ_STEPS && r->plan)
-		mpi_plan_free(r->plan);
+	if (mpi_request_ops[r->kind].free)
+		mpi_request_ops[r->kind].free(r);
 }
 
 /* What a request refers to goes with it. */
@@ -169,8 +165,8 @@ static void fill_status(const struct mpi_request *r, MPI_Status *status)
 
 int mpi_request_status(struct mpi_request *r, MPI_Status *status)
 {
-	if (r->kind == MPI_REQ_GENERALIZED)
-		return mpi_generalized_status(r, status);
+	if (mpi_request_ops[r->kind].status)
+		return mpi_request_ops[r->kind].status(r, status);
 	if (status != MPI_STATUS_IGNORE)
 		fill_status(r, status);
 	if (!r->error)
@@ -182,16 +178,16 @@ int mpi_request_status(struct mpi_request *r, MPI_Status *status)
 
 int mpi_request_finish(struct mpi_request *r, MPI_Status *status)
 {
-	int err = mpi_request_status(r, status), of_free;
+	int err = mpi_request_status(r, status), of_end;
 
 	if (r->persistent) {
 		r->active = false;
 		r->error = MPI_SUCCESS;
 		return err;
 	}
-	if (r->kind == MPI_REQ_GENERALIZED) { /* the last callback's error counts (MPI-4 §13.2) */
-		of_free = mpi_generalized_free(r);
-		err = of_free ? of_free : err;
+	if (mpi_request_ops[r->kind].finish) { /* the last callback's error counts (MPI-4 §13.2) */
+		of_end = mpi_request_ops[r->kind].finish(r);
+		err = of_end ? of_end : err;
 	}
 	release(r);
 	return err;

@@ -21,8 +21,9 @@ enum mpi_request_kind {
 	MPI_REQ_SEND,
 	MPI_REQ_RECV,
 	MPI_REQ_GENERALIZED,
-	MPI_REQ_RMA,  /* rma.h: ends with its operation */
-	MPI_REQ_STEPS /* made of others: steps.h */
+	MPI_REQ_RMA,   /* rma.h: ends with its operation */
+	MPI_REQ_STEPS, /* made of others: steps.h */
+	MPI_REQ_KINDS
 };
 
 struct mpi_request {
@@ -75,6 +76,28 @@ struct mpi_request {
 	MPI_Count sent; /* ... and its bytes */
 	MPI_Count room; /* recv: bytes of the buffer */
 };
+
+/* What requests of one kind do in their own way. NULL: nothing, or what all do. */
+struct mpi_request_ops {
+	/* Starts a persistent one again. */
+	int (*launch)(struct mpi_request *r);
+	/* An event whose descriptor names it. */
+	void (*event)(struct mpi_request *r, const ptl_event_t *ev);
+	/* Takes back what was exposed of one that is over. False: events that name it may still come. */
+	bool (*settled)(struct mpi_request *r);
+	/* Of one that is done: fills the status; its error. */
+	int (*status)(struct mpi_request *r, MPI_Status *status);
+	/* The user has got the status, and the request ends: its error, 0 to leave that of the
+	 * status. */
+	int (*finish)(struct mpi_request *r);
+	/* It goes, with what it has that other kinds have not. */
+	void (*free)(struct mpi_request *r);
+};
+
+extern struct mpi_request_ops mpi_request_ops[MPI_REQ_KINDS];
+
+/* The request of every send that was over when it started. */
+extern struct mpi_request mpi_request_sent;
 
 /* The request ends in an error; texts as mpi_fail keeps them. */
 void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)

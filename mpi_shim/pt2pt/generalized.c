@@ -50,7 +50,8 @@ int mpi_grequest_complete(MPI_Request request)
 	return err;
 }
 
-int mpi_generalized_status(struct mpi_request *r, MPI_Status *status)
+/* The user's query function fills it; its code is the result. The lock is let go meanwhile. */
+static int query_status(struct mpi_request *r, MPI_Status *status)
 {
 	struct mpi_generalized *g = r->generalized;
 	MPI_Status own;
@@ -95,3 +96,8 @@ int mpi_generalized_cancel(struct mpi_request *r)
 	}
 	return err ? mpi_fail(err, "the cancel function of a generalized request failed") : err;
 }
+
+const struct mpi_request_ops mpi_generalized_ops = {
+	.status = query_status,
+	.finish = mpi_generalized_free,
+};

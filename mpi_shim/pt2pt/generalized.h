@@ -8,14 +8,13 @@
 
 #include "mpi_shim/core/request.h"
 
-/* The user's query function fills the status; its code is the result. The lock is let go meanwhile. */
-int mpi_generalized_status(struct mpi_request *r, MPI_Status *status);
-
 /* Calls the user's cancel function. */
 int mpi_generalized_cancel(struct mpi_request *r);
 
 /* Calls the user's free function, whose code is the result. No handle names the request from then
  * on; to release it is the caller's. */
 int mpi_generalized_free(struct mpi_request *r);
+
+extern const struct mpi_request_ops mpi_generalized_ops;
 
 #endif

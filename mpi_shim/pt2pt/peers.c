@@ -15,6 +15,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -91,6 +92,9 @@ int mpi_peers_init(void)
 	ptl_handle_me_t credit;
 	int err;
 
+	mpi_request_ops[MPI_REQ_SEND] = mpi_send_ops;
+	mpi_request_ops[MPI_REQ_RECV] = mpi_recv_ops;
+	mpi_request_ops[MPI_REQ_GENERALIZED] = mpi_generalized_ops;
 	mpi_proto.short_most = (size_t)c->ptl_mpi_short;
 	mpi_proto.local_most = c->ptl_mpi_local;
 	mpi_proto.share_bytes = (uint32_t)((MPI_BLOCKS - 1) * (block - mpi_proto.short_most) /

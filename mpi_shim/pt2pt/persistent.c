@@ -5,7 +5,6 @@
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/coll/plan.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
@@ -71,10 +70,7 @@ int mpi_start(MPI_Request *request)
 				"the request is active: complete it before it is started again");
 	r->cancelled = false;
 	r->active = true;
-	if (r->kind == MPI_REQ_STEPS)
-		err = mpi_plan_launch(r->plan);
-	else
-		err = r->kind == MPI_REQ_SEND ? mpi_send_launch(r) : mpi_recv_launch(r);
+	err = mpi_request_ops[r->kind].launch(r);
 	if (err) {
 		r->done = true;
 		r->active = false;

@@ -315,9 +315,6 @@ struct mpi_request *mpi_posted_take(uint64_t bits);
 
 /* ---- send.c, recv.c --------------------------------------------------------------------------------- */
 
-void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev);
-void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev);
-
 /* What a short message of this length costs of the bytes: the memory it takes while it waits, its place in the list
  * (an entry, and its part of the tables) included. */
 static inline uint32_t mpi_credit_cost(uint64_t bytes)

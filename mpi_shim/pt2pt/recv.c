@@ -141,7 +141,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 		complete(r, r->bits, r->number, (MPI_Count)ev->mlength, r->sent);
 }
 
-void mpi_recv_event(struct mpi_request *r, const ptl_event_t *ev)
+static void recv_event(struct mpi_request *r, const ptl_event_t *ev)
 {
 	if (r->state == POSTED)
 		posted_event(r, ev);
@@ -464,3 +464,8 @@ void mpi_recv_give_up(struct mpi_request *r, int code)
 	r->bytes = 0;
 	mpi_request_done(r);
 }
+
+const struct mpi_request_ops mpi_recv_ops = {
+	.launch = mpi_recv_launch,
+	.event = recv_event,
+};

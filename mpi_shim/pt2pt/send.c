@@ -11,6 +11,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/p2p.h"
 #include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/pt2pt/start.h"
 
 /* request.state: what has happened to a long send */
 enum {
@@ -27,9 +28,6 @@ enum {
 #define USES 1000
 
 #define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its withdrawal */
-
-/* The send that Isend gives back when the message has gone already. */
-struct mpi_request mpi_request_sent;
 
 /* ---- credit ----------------------------------------------------------------------------------------- */
 
@@ -262,7 +260,7 @@ static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
 
 /* ---- long sends as they go on ----------------------------------------------------------------------- */
 
-bool mpi_send_settled(struct mpi_request *r)
+static bool settled(struct mpi_request *r)
 {
 	if (PtlMEUnlink(r->me) == PTL_ME_IN_USE)
 		return false;
@@ -273,7 +271,7 @@ bool mpi_send_settled(struct mpi_request *r)
 static void finish_long(struct mpi_request *r)
 {
 	r->state |= OVER;
-	if (r->error || !mpi_send_settled(r))
+	if (r->error || !settled(r))
 		mpi_request_done_later(r); /* more events of its may be on their way to us */
 	else
 		mpi_request_done(r);
@@ -390,7 +388,7 @@ static bool fetched(const struct mpi_request *r)
 	return PtlMDUpdate(r->md, &md, NULL, PTL_EQ_NONE) == PTL_OK && md.threshold < USES - 3;
 }
 
-void mpi_send_event(struct mpi_request *r, const ptl_event_t *ev)
+static void send_event(struct mpi_request *r, const ptl_event_t *ev)
 {
 	if (r->state & OVER)
 		return;
@@ -590,3 +588,18 @@ int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int de
 	mpi_request_wait(r);
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);
 }
+
+/* ---- what a send is -------------------------------------------------------------------------------- */
+
+static void free_segment(struct mpi_request *r)
+{
+	if (r->segment)
+		mpi_buffered_over(r->segment);
+}
+
+const struct mpi_request_ops mpi_send_ops = {
+	.launch = mpi_send_launch,
+	.event = send_event,
+	.settled = settled,
+	.free = free_segment,
+};

@@ -28,9 +28,6 @@ int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int de
 void mpi_send_notice(const void *buf, size_t bytes, int dest, int tag, struct mpi_comm *comm,
 		     uint64_t context);
 
-/* The request of every send that was over when it started. */
-extern struct mpi_request mpi_request_sent;
-
 /* MPI_SUCCESS and the bytes of a message, or MPI_ERR_COUNT. */
 int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *bytes);
 
@@ -54,8 +51,7 @@ void mpi_send_abandon(struct mpi_request *r);
  * this error and the text that is kept, unless the other side has it and it ends by itself. */
 void mpi_recv_give_up(struct mpi_request *r, int code);
 void mpi_send_give_up(struct mpi_request *r, int code);
-/* Takes back what of a long send that is over was exposed. False: Portals is not through with it, and events that name it may
- * come. */
-bool mpi_send_settled(struct mpi_request *r);
+/* Sends and receives are what these say. */
+extern const struct mpi_request_ops mpi_send_ops, mpi_recv_ops;
 
 #endif

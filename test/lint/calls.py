@@ -32,26 +32,14 @@ CALLS_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/pt2pt/recv.c':
         'events will go to what is registered for them',
-    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/send.c':
-        'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/pt2pt/unexpected.c':
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/rma/rma.c':
         'events will go to what is registered for them',
-    'mpi_shim/core/request.c -> mpi_shim/coll/plan.c':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/buffered.c':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/generalized.c':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/send.c':
-        'requests will know how to free themselves',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/coll/calls.c':
         'checks will be registered',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.c':
         'checks will be registered',
-    'mpi_shim/pt2pt/persistent.c -> mpi_shim/coll/plan.c':
-        'requests will know how to start themselves',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/wait.c':
         'arrivals will go to what is registered for their portal',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.c':

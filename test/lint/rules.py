@@ -71,26 +71,12 @@ INCLUDES_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/rma/rma.h':
         'events will go to what is registered for them',
-    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/start.h':
-        'events will go to what is registered for them',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/buffered.h':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/generalized.h':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/coll/plan.h':
-        'requests will know how to free themselves',
     'mpi_shim/core/request.c -> mpi_shim/pt2pt/protocol.h':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/pt2pt/start.h':
-        'requests will know how to free themselves',
-    'mpi_shim/core/request.c -> mpi_shim/datatype/type.h':
         'requests will know how to free themselves',
     'mpi_shim/core/steps.c -> mpi_shim/pt2pt/protocol.h':
         'events will go to what is registered for them',
     'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.h':
         'checks will be registered',
-    'mpi_shim/pt2pt/persistent.c -> mpi_shim/coll/plan.h':
-        'requests will know how to start themselves',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/hub.h':
         'arrivals will go to what is registered for their portal',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.h':
