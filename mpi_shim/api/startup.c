@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/object.h"
@@ -124,8 +125,9 @@ int mpi_world_init(int level)
 	mpi_requests_init();
 	mpi_messages_init();
 	if ((err = find_peers()) || (err = mpi_types_init()) || (err = mpi_ops_init()) ||
-	    (err = mpi_objects_init()) || (err = mpi_peers_init()) || (err = mpi_progress_init()) ||
-	    (err = mpi_posted_init()) || (err = mpi_unexpected_init()))
+	    (err = mpi_objects_init()) || (err = mpi_peers_init()) || (err = mpi_calls_init()) ||
+	    (err = mpi_progress_init()) || (err = mpi_posted_init()) ||
+	    (err = mpi_unexpected_init()))
 		return err;
 	/* nobody sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
@@ -171,6 +173,7 @@ int mpi_world_fini(void)
 	PtlFini();
 	mpi_posted_fini();
 	mpi_unexpected_fini();
+	mpi_calls_fini();
 	mpi_peers_fini();
 	mpi_rma_fini();
 	mpi_objects_fini();

@@ -3,7 +3,7 @@
  *
  * What ranks call, and the sentence about those that disagree. See calls.h.
  */
-#include "mpi_shim/core/calls.h"
+#include "mpi_shim/coll/calls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -313,6 +313,16 @@ static uint64_t sum_of(uint64_t context, uint64_t number, uint64_t call)
 	return mix(mix(mix(1, context), number), call);
 }
 
+/* Its peer may have found out before, and be gone from there. */
+static int is_hopeless(const struct mpi_request *r)
+{
+	if (mpi_comm_lost(r->whole))
+		return mpi_fail_lost(r->whole);
+	if (r->kind == MPI_REQ_RECV && r->peer != MPI_PROC_NULL)
+		mpi_calls_ask(r->whole, mpi_comm_peer(r->comm, r->peer));
+	return MPI_SUCCESS;
+}
+
 int mpi_calls_init(void)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -325,6 +335,7 @@ int mpi_calls_init(void)
 	};
 	ptl_handle_me_t me;
 
+	mpi_peers_ask_of_whole(is_hopeless);
 	waiting = calloc((size_t)mpi_world.size, sizeof(*waiting));
 	if (!waiting)
 		return mpi_fail_memory("what ranks that wait tell");
@@ -471,4 +482,23 @@ bool mpi_calls_broken(struct mpi_comm *comm)
 		return true;
 	return is_awaited_elsewhere(comm) || meets_another(comm, MPI_TAG_BLOCKING) ||
 	       meets_another(comm, MPI_TAG_MASTERS) || meets_another(comm, MPI_TAG_LAST);
+}
+
+bool mpi_comm_lost(struct mpi_comm *comm)
+{
+	comm->lost = comm->lost || mpi_lost_member(comm) >= 0 || mpi_calls_broken(comm);
+	return comm->lost;
+}
+
+int mpi_fail_lost(struct mpi_comm *comm)
+{
+	int rank = mpi_lost_member(comm);
+
+	if (comm->calls.found)
+		return mpi_calls_fail(comm);
+	if (rank < 0)
+		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
+	return mpi_fail(MPI_ERR_PROC_ABORTED,
+			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
+			rank, mpi_lost_text(rank, PTL_NI_OK));
 }

@@ -16,8 +16,16 @@
 
 struct base_coll_setting mpi_coll_setting;
 
+static void end_with_comm(struct mpi_comm *comm)
+{
+	mpi_hub_free(comm->hub);
+	comm->hub = NULL;
+	mpi_calls_free(comm);
+}
+
 void mpi_coll_init(void)
 {
+	mpi_comm_at_end(end_with_comm);
 	mpi_coll_setting = *base_coll();
 	mpi_plans_init();
 }

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/coll/shm/hub.h"
 #include "mpi_shim/coll/op.h"

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/p2p.h"

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "mpi_shim/comm/comm.h"
+#include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"

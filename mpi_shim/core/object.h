@@ -142,6 +142,9 @@ static inline int mpi_comm_peer(const struct mpi_comm *c, int rank)
 	return mpi_group_world(c->remote, rank);
 }
 
+/* Once, before the first communicator: what collectives keep with one goes with it. */
+void mpi_comm_at_end(void (*end)(struct mpi_comm *comm));
+
 /* Before and after everything: the predefined communicators, groups, error handlers, keyvals. init needs
  * rank, size and level of mpi_world. */
 int mpi_objects_init(void);

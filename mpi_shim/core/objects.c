@@ -10,7 +10,6 @@
 #include "mpi_shim/core/attr.h"
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub.h"
 #include "mpi_shim/core/info.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/topology.h"
@@ -23,12 +22,23 @@ static uint32_t number(const void *handle)
 	return (uint32_t)(uintptr_t)handle;
 }
 
+static void keeps_nothing(struct mpi_comm *comm)
+{
+	(void)comm;
+}
+
+static void (*end_collectives)(struct mpi_comm *comm) = keeps_nothing;
+
+void mpi_comm_at_end(void (*end)(struct mpi_comm *comm))
+{
+	end_collectives = end;
+}
+
 static void comm_destroy(void *object)
 {
 	struct mpi_comm *comm = object;
 
-	mpi_hub_free(comm->hub);
-	mpi_calls_free(comm);
+	end_collectives(comm);
 	if (!comm->lost) /* else messages of it may lie about */
 		mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
@@ -122,9 +132,7 @@ static void end(struct mpi_comm *comm)
 {
 	if (!comm->local)
 		return;
-	mpi_hub_free(comm->hub);
-	mpi_calls_free(comm);
-	comm->hub = NULL;
+	end_collectives(comm);
 	mpi_object_release(comm->local);
 	mpi_object_release(comm->remote);
 	mpi_object_release(comm->handler);

@@ -17,7 +17,6 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/rma/rma.h"
 #include "mpi_shim/pt2pt/start.h"
 
 size_t mpi_pool_bytes(void)
@@ -113,15 +112,12 @@ int mpi_peers_init(void)
 			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
 	if (!err)
 		err = expose_deaths();
-	if (!err)
-		err = mpi_calls_init();
 	return err ? err : mpi_withdraw_init();
 }
 
 void mpi_peers_fini(void)
 {
 	mpi_withdraw_fini();
-	mpi_calls_fini();
 	free(deaths);
 	deaths = NULL;
 	free(mpi_proto.peer);
@@ -281,48 +277,36 @@ static void look_after_peers(void)
 	}
 }
 
-/* World rank of one that has died; -1: none is known. */
-static int lost_member(const struct mpi_comm *comm)
+int mpi_lost_member(const struct mpi_comm *comm)
 {
 	int rank = mpi_lost_any(comm);
 
 	if (rank >= 0)
 		return mpi_comm_peer(comm, rank);
-	return comm->inter ? lost_member(comm->local_comm) : -1;
+	return comm->inter ? mpi_lost_member(comm->local_comm) : -1;
 }
 
-bool mpi_comm_lost(struct mpi_comm *comm)
+static void (*check_also)(void);
+static int (*hopeless)(const struct mpi_request *r);
+
+void mpi_peers_check_also(void (*check)(void))
 {
-	comm->lost = comm->lost || lost_member(comm) >= 0 || mpi_calls_broken(comm);
-	return comm->lost;
+	check_also = check;
 }
 
-int mpi_fail_lost(struct mpi_comm *comm)
+void mpi_peers_ask_of_whole(int (*of)(const struct mpi_request *r))
 {
-	int rank = lost_member(comm);
-
-	if (comm->calls.found)
-		return mpi_calls_fail(comm);
-	if (rank < 0)
-		return mpi_fail(MPI_ERR_PROC_ABORTED, "a rank is lost");
-	return mpi_fail(MPI_ERR_PROC_ABORTED,
-			"rank %d of MPI_COMM_WORLD is lost, and no collective does without it: %s",
-			rank, mpi_lost_text(rank, PTL_NI_OK));
+	hopeless = of;
 }
 
 static void end_if_hopeless(struct mpi_request *r)
 {
-	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer);
+	int rank = r->peer == MPI_PROC_NULL ? -1 : mpi_lost_source(r->comm, r->peer), err;
 
-	/* its peer may have found out before, and be gone from there */
-	if (rank < 0 && r->whole && mpi_comm_lost(r->whole)) {
-		(r->kind == MPI_REQ_SEND ? mpi_send_give_up
-					 : mpi_recv_give_up)(r, mpi_fail_lost(r->whole));
-		return;
-	}
 	if (rank < 0) {
-		if (r->whole && r->kind == MPI_REQ_RECV && r->peer != MPI_PROC_NULL)
-			mpi_calls_ask(r->whole, mpi_comm_peer(r->comm, r->peer));
+		err = r->whole ? hopeless(r) : MPI_SUCCESS;
+		if (err)
+			(r->kind == MPI_REQ_SEND ? mpi_send_give_up : mpi_recv_give_up)(r, err);
 		return;
 	}
 	if (r->kind == MPI_REQ_SEND)
@@ -350,7 +334,8 @@ void mpi_check_peers(void)
 		if (r->obj.handle && !r->done &&
 		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
 			end_if_hopeless(r);
-	mpi_rma_check_peers();
+	if (check_also)
+		check_also();
 	mpi_withdraw_look();
 	look_after_peers();
 	pass_on_deaths();

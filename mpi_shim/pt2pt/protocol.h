@@ -346,10 +346,15 @@ int mpi_lost_source(const struct mpi_comm *comm, int source);
 /* A rank of the communicator's (remote) group that is known to have died, or -1. It does not have processes looked after that
  * this one has had nothing to do with so far. */
 int mpi_lost_any(const struct mpi_comm *comm);
-/* Whether any rank of the communicator has died, of either group, or ranks disagree (calls.h); and
- * the error, with its text. */
-bool mpi_comm_lost(struct mpi_comm *comm);
-int mpi_fail_lost(struct mpi_comm *comm);
+/* World rank of one of either group that is known to have died, or -1. */
+int mpi_lost_member(const struct mpi_comm *comm);
+/*
+ * What higher rooms want of each check, once, at start. `check`: has the peers looked after that something waits for which
+ * is no request, and ends what waits for dead ones. `hopeless`: of a message of a collective (r->whole) whose peer lives:
+ * MPI_SUCCESS, or why it is in vain all the same (MPI_ERR_*, kept text).
+ */
+void mpi_peers_check_also(void (*check)(void));
+void mpi_peers_ask_of_whole(int (*hopeless)(const struct mpi_request *r));
 /* What is known of a world rank that is lost: "its process has ended", or why it cannot be reached.
  * `fail`: of the operation that failed, or PTL_NI_OK. In memory of this function's, until its next
  * call. */

@@ -77,6 +77,8 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 	return MPI_SUCCESS;
 }
 
+static void check_targets(void);
+
 int mpi_rma_init(void)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -90,6 +92,7 @@ int mpi_rma_init(void)
 	if (mpi_rma_eq != PTL_EQ_NONE)
 		return MPI_SUCCESS;
 	mpi_rma_near_init();
+	mpi_peers_check_also(check_targets);
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
 			    nothing, PTL_RETAIN, &rma.last, NULL);
 	if (err != PTL_OK)
@@ -652,7 +655,8 @@ static void forsake(struct mpi_rma *op)
 	over(op);
 }
 
-void mpi_rma_check_peers(void)
+/* Has the targets looked after that something waits for, and ends what waits for dead ones. */
+static void check_targets(void)
 {
 	struct mpi_peer *p;
 

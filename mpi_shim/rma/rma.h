@@ -122,9 +122,6 @@ extern ptl_handle_eq_t mpi_rma_eq;
 void mpi_rma_event(const ptl_event_t *ev);
 /* An answer without an event, of a part that went as it should. */
 int mpi_rma_offered(const ptl_arrival_t *end);
-/* peers.c: asks for the targets something waits for, and ends what waits for dead ones. */
-void mpi_rma_check_peers(void);
-
 /* ---- op.c ----------------------------------------------------------------------------------------- */
 
 /* What an operation is to: epoch, rank and range are checked. *none: MPI_PROC_NULL, nothing is to be done. */

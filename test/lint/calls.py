@@ -24,10 +24,6 @@ GENERATED = {
 CALLS_UP = {
     'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.c':
         'the state moves down',
-    'mpi_shim/core/objects.c -> mpi_shim/coll/calls.c':
-        'what hangs on a communicator will be registered',
-    'mpi_shim/core/objects.c -> mpi_shim/coll/shm/make.c':
-        'what hangs on a communicator will be registered',
     'mpi_shim/core/progress.c -> mpi_shim/pt2pt/peers.c':
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/pt2pt/recv.c':
@@ -36,10 +32,6 @@ CALLS_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/rma/rma.c':
         'events will go to what is registered for them',
-    'mpi_shim/pt2pt/peers.c -> mpi_shim/coll/calls.c':
-        'checks will be registered',
-    'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.c':
-        'checks will be registered',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/wait.c':
         'arrivals will go to what is registered for their portal',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.c':

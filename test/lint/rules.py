@@ -65,8 +65,6 @@ ROOMS = {
 INCLUDES_UP = {
     'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.h':
         'the state moves down',
-    'mpi_shim/core/objects.c -> mpi_shim/coll/shm/hub.h':
-        'what hangs on a communicator will be registered',
     'mpi_shim/core/progress.c -> mpi_shim/pt2pt/protocol.h':
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/rma/rma.h':
@@ -75,8 +73,6 @@ INCLUDES_UP = {
         'requests will know how to free themselves',
     'mpi_shim/core/steps.c -> mpi_shim/pt2pt/protocol.h':
         'events will go to what is registered for them',
-    'mpi_shim/pt2pt/peers.c -> mpi_shim/rma/rma.h':
-        'checks will be registered',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/hub.h':
         'arrivals will go to what is registered for their portal',
     'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.h':

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-#include "mpi_shim/coll/shm/hub.h"
 
 struct mpi_world mpi_world;
 struct fake_abort fake_abort;
@@ -30,18 +29,7 @@ void mpi_unlock_for_turn(void)
 {
 }
 
-/* No communicator has one here. */
-void mpi_hub_free(struct mpi_hub *hub)
-{
-	(void)hub;
-}
-
-/* Nor does any make a collective. */
-void mpi_calls_free(struct mpi_comm *comm)
-{
-	(void)comm;
-}
-
+/* Nobody tells here what collectives are called. */
 void mpi_calls_forget(uint32_t context)
 {
 	(void)context;

@@ -17,6 +17,7 @@
 #include "base/barrier.h"
 #include "base/config.h"
 #include "base/cpu.h"
+#include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
