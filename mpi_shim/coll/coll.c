@@ -13,6 +13,7 @@
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/world.h"
+#include "mpi_shim/pt2pt/protocol.h"
 
 struct base_coll_setting mpi_coll_setting;
 
@@ -28,6 +29,7 @@ void mpi_coll_init(void)
 	mpi_comm_at_end(end_with_comm);
 	mpi_coll_setting = *base_coll();
 	mpi_plans_init();
+	mpi_arrivals_go_to(MPI_ARRIVAL_FLAG, mpi_hub_offered);
 }
 
 static int ranks_here(void)

@@ -270,8 +270,17 @@ void mpi_unexpected_rewind(void);
 /* An event of the queue of unexpected messages. */
 void mpi_unexpected_event(const ptl_event_t *ev);
 
-/* A short message that no event has told of yet (ptl_taker_t): taken if a receive waits here for it. */
+/* What comes while we are in Portals and no event has told of yet (ptl_taker_t): a short message is taken if a receive waits
+ * here for it, anything else by what is registered for its kind. */
 int mpi_offered(const ptl_arrival_t *put);
+
+enum mpi_arrival {
+	MPI_ARRIVAL_ANSWER, /* to what this process has sent */
+	MPI_ARRIVAL_FLAG,   /* a put to FLAG */
+	MPI_ARRIVALS
+};
+/* Once, before any can come. */
+void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t taker);
 
 /* The first message of these bits, what `open` names left open; it stays. NULL: none. */
 struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);

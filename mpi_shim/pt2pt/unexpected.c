@@ -10,9 +10,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/rma/rma.h"
 #include "mpi_shim/pt2pt/start.h"
 
 #define KEYS         MPI_OPEN_KINDS
@@ -377,12 +375,25 @@ static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byte
 	return r == mpi_proto.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
 }
 
+static int leave_alone(const ptl_arrival_t *put)
+{
+	(void)put;
+	return 0;
+}
+
+static ptl_taker_t taker[MPI_ARRIVALS] = { leave_alone, leave_alone };
+
+void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t of)
+{
+	taker[kind] = of;
+}
+
 int mpi_offered(const ptl_arrival_t *put)
 {
 	if (put->type != PTL_EVENT_PUT_END)
-		return mpi_rma_offered(put);
+		return taker[MPI_ARRIVAL_ANSWER](put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
-		return mpi_hub_offered(put);
+		return taker[MPI_ARRIVAL_FLAG](put);
 	return received(put->match_bits, put->hdr_data, put->data, put->length);
 }
 

@@ -78,6 +78,7 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 }
 
 static void check_targets(void);
+static int answer_offered(const ptl_arrival_t *end);
 
 int mpi_rma_init(void)
 {
@@ -93,6 +94,7 @@ int mpi_rma_init(void)
 		return MPI_SUCCESS;
 	mpi_rma_near_init();
 	mpi_peers_check_also(check_targets);
+	mpi_arrivals_go_to(MPI_ARRIVAL_ANSWER, answer_offered);
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
 			    nothing, PTL_RETAIN, &rma.last, NULL);
 	if (err != PTL_OK)
@@ -335,7 +337,8 @@ static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 	return op;
 }
 
-int mpi_rma_offered(const ptl_arrival_t *end)
+/* An answer without an event, of a part that went as it should. */
+static int answer_offered(const ptl_arrival_t *end)
 {
 	struct mpi_rma *op = record((uint32_t)(end->match_bits & INDEX_MASK));
 

@@ -120,8 +120,6 @@ extern uint32_t mpi_rma_exposed;
 /* progress.c: the queue of answers, PTL_EQ_NONE if there is none yet; an answer. */
 extern ptl_handle_eq_t mpi_rma_eq;
 void mpi_rma_event(const ptl_event_t *ev);
-/* An answer without an event, of a part that went as it should. */
-int mpi_rma_offered(const ptl_arrival_t *end);
 /* ---- op.c ----------------------------------------------------------------------------------------- */
 
 /* What an operation is to: epoch, rank and range are checked. *none: MPI_PROC_NULL, nothing is to be done. */

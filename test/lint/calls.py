@@ -32,10 +32,6 @@ CALLS_UP = {
         'events will go to what is registered for them',
     'mpi_shim/core/progress.c -> mpi_shim/rma/rma.c':
         'events will go to what is registered for them',
-    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/wait.c':
-        'arrivals will go to what is registered for their portal',
-    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.c':
-        'arrivals will go to what is registered for their portal',
 }
 
 DEFINED, UNDEFINED = 'TDBRCVWi', 'Uvw'

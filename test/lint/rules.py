@@ -73,10 +73,6 @@ INCLUDES_UP = {
         'requests will know how to free themselves',
     'mpi_shim/core/steps.c -> mpi_shim/pt2pt/protocol.h':
         'events will go to what is registered for them',
-    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/coll/shm/hub.h':
-        'arrivals will go to what is registered for their portal',
-    'mpi_shim/pt2pt/unexpected.c -> mpi_shim/rma/rma.h':
-        'arrivals will go to what is registered for their portal',
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
