@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The start and the end of the process's part in an MPI job: one room after the other, the lowest first.
+ * The start and the end of the process's part in an MPI job: one room after the other.
  */
 #include "mpi_shim/api/startup.h"
 
@@ -126,7 +126,7 @@ int mpi_world_init(int level)
 	mpi_messages_init();
 	if ((err = find_peers()) || (err = mpi_types_init()) || (err = mpi_ops_init()) ||
 	    (err = mpi_objects_init()) || (err = mpi_peers_init()) || (err = mpi_calls_init()) ||
-	    (err = mpi_progress_init()) || (err = mpi_posted_init()) ||
+	    (err = mpi_progress_init(&mpi_message_hooks)) || (err = mpi_posted_init()) ||
 	    (err = mpi_unexpected_init()))
 		return err;
 	/* nobody sends before all can receive */

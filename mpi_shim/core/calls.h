@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a communicator keeps of the collectives that were called on it, and the mark of these in messages.
- * coll/calls.h tells what they are for.
+ * What a communicator keeps of the collectives that were called on it, and their mark in messages:
+ * see coll/calls.h.
  */
 #ifndef MPI_SHIM_CORE_CALLS_H
 #define MPI_SHIM_CORE_CALLS_H

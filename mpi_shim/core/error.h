@@ -46,8 +46,9 @@ int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 
 /*
- * What handlers of other objects are made of. The end of the job, with "rank R of N: FUNCTION on OBJECT: CAUSE", of which
- * `where` is " on OBJECT"; and after a handler that has returned: lets the lock go, returns `code`.
+ * What handlers of other objects are made of. The end of the job, with "rank R of N: FUNCTION on
+ * OBJECT: CAUSE", of which `where` is " on OBJECT"; and after a handler that has returned: lets the
+ * lock go, returns `code`.
  */
 #define MPI_WHERE (MPI_MAX_OBJECT_NAME + 64)
 _Noreturn void mpi_raise_fatal(const char *where, const char *function, int code)

@@ -9,22 +9,34 @@
  * receive while an unexpected message is in somebody's hand; one thread waits in Portals without the lock, the
  * others wait for that one.
  */
+#include "mpi_shim/core/progress.h"
+
 #include <assert.h>
-#include <portals3_ext.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
 
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/rma/rma.h"
 #include "mpi_shim/core/steps.h"
+#include "mpi_shim/core/world.h"
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
 #define CHECK_MS     250u /* how long a wait goes on before it looks whether the peers live */
 #define BATCH        16   /* events taken at a time */
 #define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
 
-#define MOST_QUEUES (3 + sizeof(mpi_proto.eq) / sizeof(mpi_proto.eq[0])) /* in use */
+#define OTHERS_MOST 2
+#define MOST_QUEUES (OTHERS_MOST + sizeof(mpi_queues.eq) / sizeof(mpi_queues.eq[0]))
 
-struct mpi_protocol_state mpi_proto;
+struct mpi_queues mpi_queues;
+uint32_t mpi_exposed;
+
+static struct mpi_progress_hooks hook;
+static struct {
+	ptl_handle_eq_t eq;
+	void (*event)(const ptl_event_t *ev);
+} other[OTHERS_MOST];
+static int others;
 
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static bool polling;         /* a thread waits in Portals */
@@ -40,7 +52,7 @@ static const struct mpi_request *awaited; /* by the thread in Portals; NULL: mor
 
 static int add_eq(uint32_t room)
 {
-	struct mpi_protocol_state *p = &mpi_proto;
+	struct mpi_queues *p = &mpi_queues;
 	struct mpi_eq *q = &p->eq[p->neqs];
 	const int most = sizeof(p->eq) / sizeof(p->eq[0]);
 	int err;
@@ -81,19 +93,29 @@ static int make_wake(void)
 					PtlErrorStr((unsigned int)err));
 }
 
-int mpi_progress_init(void)
+int mpi_progress_init(const struct mpi_progress_hooks *hooks)
 {
 	int err;
 
-	mpi_proto.neqs = 0;
+	hook = *hooks;
+	mpi_queues.neqs = 0;
 	glance = mpi_world.threaded ? PTL_TIME_LOOK : 0;
 	err = add_eq(EQ_FIRST);
 	return err || !mpi_world.threaded ? err : make_wake();
 }
 
+void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t *ev))
+{
+	assert(others < OTHERS_MOST);
+	other[others].eq = eq;
+	other[others].event = event;
+	others++;
+	mpi_progress_kick();
+}
+
 int mpi_events_reserve(struct mpi_request *r, uint32_t n)
 {
-	struct mpi_protocol_state *p = &mpi_proto;
+	struct mpi_queues *p = &mpi_queues;
 	int err;
 
 	for (int i = 0;; i++) {
@@ -114,19 +136,18 @@ int mpi_events_reserve(struct mpi_request *r, uint32_t n)
 
 void mpi_events_release(struct mpi_request *r, uint32_t n)
 {
-	mpi_proto.eq[r->eq].reserved -= n;
+	mpi_queues.eq[r->eq].reserved -= n;
 }
 
 /* The queues where something may come. */
 static int in_use(ptl_handle_eq_t *h)
 {
-	const struct mpi_protocol_state *p = &mpi_proto;
+	const struct mpi_queues *p = &mpi_queues;
 	int n = 0;
 
 	h[n++] = p->eq[0].handle;
-	h[n++] = p->unexpected;
-	if (mpi_rma_eq != PTL_EQ_NONE)
-		h[n++] = mpi_rma_eq;
+	for (int i = 0; i < others; i++)
+		h[n++] = other[i].eq;
 	for (int i = 1; i < p->neqs; i++)
 		if (p->eq[i].reserved)
 			h[n++] = p->eq[i].handle;
@@ -139,12 +160,13 @@ static void handle(const ptl_event_t *ev)
 {
 	struct mpi_request *r = ev->md.user_ptr;
 
-	if (ev->md.eq_handle == mpi_proto.unexpected)
-		mpi_unexpected_event(ev);
-	else if (ev->md.eq_handle == mpi_rma_eq)
-		mpi_rma_event(ev);
-	else
-		mpi_request_ops[r->kind].event(r, ev);
+	for (int i = 0; i < others; i++) {
+		if (ev->md.eq_handle == other[i].eq) {
+			other[i].event(ev);
+			return;
+		}
+	}
+	mpi_request_ops[r->kind].event(r, ev);
 }
 
 /* Long sends that are over, of which events may still come. */
@@ -177,11 +199,9 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 	for (int i = 0; i < count; i++)
 		handle(&ev[i]);
 	in_hand = false;
-	if (count > 0)
-		mpi_unexpected_rewind();
 	if (count)
 		mpi_world.turn_due = count < 0;
-	mpi_credit_tell();
+	hook.handled(count > 0);
 	return err == PTL_OK;
 }
 
@@ -189,7 +209,7 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
-	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, mpi_offered, ev, BATCH, &count);
+	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, hook.offered, ev, BATCH, &count);
 
 	return handle_all(ev, count, err);
 }
@@ -203,9 +223,9 @@ bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
 	return err == PTL_OK;
 }
 
-bool mpi_drain_unexpected(void)
+bool mpi_progress_drain(ptl_handle_eq_t *eq)
 {
-	bool any = take_in(&mpi_proto.unexpected, 1, 0);
+	bool any = take_in(eq, 1, 0);
 
 	if (any && mpi_steps_active)
 		mpi_steps_due = true;
@@ -259,6 +279,28 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
+}
+
+int64_t mpi_now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int64_t checked_ms;
+
+void mpi_check_peers(void)
+{
+	checked_ms = mpi_now_ms();
+	hook.check();
+}
+
+void mpi_check_peers_now_and_then(void)
+{
+	if (mpi_now_ms() - checked_ms >= CHECK_MS)
+		mpi_check_peers();
 }
 
 /* Somebody else is in Portals: its events, or its leaving, wake us. */
@@ -342,7 +384,7 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 	}
 	if (++rounds % CHECK_ROUNDS == 0)
 		mpi_check_peers_now_and_then();
-	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, mpi_offered, ev, BATCH,
+	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, hook.offered, ev, BATCH,
 			     &count);
 	if (handle_all(ev, count, err))
 		mpi_progress(false); /* what that has made due */
@@ -369,9 +411,9 @@ void mpi_progress_until(const struct mpi_request *r)
 {
 	while (!r->done) {
 		if (!mpi_world.threaded) {
-			mpi_proto.awaited = r;
+			mpi_queues.awaited = r;
 			mpi_progress(true);
-			mpi_proto.awaited = NULL;
+			mpi_queues.awaited = NULL;
 			continue;
 		}
 		if (++rounds % CHECK_ROUNDS == 0)

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/core/object.h"
+#include "mpi_shim/core/progress.h"
+#include "mpi_shim/core/request.h"
 
 #define ERROR_TEXT MPI_MAX_ERROR_STRING
 

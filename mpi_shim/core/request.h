@@ -83,7 +83,7 @@ struct mpi_request_ops {
 	int (*launch)(struct mpi_request *r);
 	/* An event whose descriptor names it. */
 	void (*event)(struct mpi_request *r, const ptl_event_t *ev);
-	/* Takes back what was exposed of one that is over. False: events that name it may still come. */
+	/* Takes back what was exposed of one that is over. False: events that name it may come. */
 	bool (*settled)(struct mpi_request *r);
 	/* Of one that is done: fills the status; its error. */
 	int (*status)(struct mpi_request *r, MPI_Status *status);
@@ -118,5 +118,57 @@ void mpi_status_empty(MPI_Status *status);
 void mpi_status_set_bytes(MPI_Status *status, MPI_Count bytes, bool cancelled);
 MPI_Count mpi_status_bytes(const MPI_Status *status);
 bool mpi_status_cancelled(const MPI_Status *status);
+
+/* ---- for the library ----------------------------------------------------------------------- */
+
+void mpi_requests_init(void);
+
+/* Is there a send in progress that nobody waits for? */
+bool mpi_requests_freed(void);
+
+/* NULL, and kept MPI_ERR_NO_MEM. */
+struct mpi_request *mpi_request_none(void) __attribute__((cold));
+
+/* A request of one part. NULL: kept MPI_ERR_NO_MEM. */
+static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
+{
+	struct mpi_request *r = mpi_object_take(MPI_KIND_REQUEST);
+
+	if (__builtin_expect(!r, 0))
+		return mpi_request_none();
+	/* one by one, for `kind` is a constant: as a call or a string instruction it would take longer */
+	r->kind = (uint8_t)kind;
+	r->done = r->persistent = r->active = r->freed = r->cancelled = r->differs = false;
+	r->mode = r->state = 0;
+	r->error = MPI_SUCCESS;
+	r->parts = 1;
+	r->parent = NULL;
+	r->type = NULL;
+	r->comm = NULL;
+	r->packed = r->segment = NULL;
+	r->error_text = NULL;
+	r->generalized = NULL;
+	r->plan = NULL;
+	r->win = 0;
+	return r;
+}
+
+/* A part of it is done, or it: what was packed goes; its parent may be done, too; it is freed if nobody will wait
+ * for it. */
+void mpi_request_settle(struct mpi_request *r);
+
+/* The same; mostly there is no more to it. */
+static inline void mpi_request_done(struct mpi_request *r)
+{
+	if (r->parts == 1 && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
+		r->done = true;
+	else
+		mpi_request_settle(r);
+}
+
+/* The same, once no event can name it any more; a long send. */
+void mpi_request_done_later(struct mpi_request *r);
+/* The status of a done request, which stays; its error. */
+int mpi_request_status(struct mpi_request *r, MPI_Status *status);
 
 #endif

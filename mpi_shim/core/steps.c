@@ -7,7 +7,8 @@
 
 #include <stddef.h>
 
-#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/core/progress.h"
+#include "mpi_shim/core/world.h"
 
 struct mpi_steps *mpi_steps_active;
 

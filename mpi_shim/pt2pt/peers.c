@@ -11,13 +11,14 @@
 #include <portals3_ext.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
+
+struct mpi_protocol_state mpi_proto;
 
 size_t mpi_pool_bytes(void)
 {
@@ -126,11 +127,9 @@ void mpi_peers_fini(void)
 
 /* ---- who lives -------------------------------------------------------------------------------------- */
 
-#define CHECK_MS 250
-#define LOOKS    64 /* processes looked after in one check */
+#define LOOKS 64 /* processes looked after in one check */
 
 static uint32_t checks;
-static int64_t checked_ms;
 
 static bool met(const struct mpi_peer *p)
 {
@@ -315,21 +314,12 @@ static void end_if_hopeless(struct mpi_request *r)
 		mpi_recv_abandon(r, rank);
 }
 
-int64_t mpi_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-void mpi_check_peers(void)
+void mpi_peers_check(void)
 {
 	struct mpi_request *r;
 	bool any = false;
 
 	checks++;
-	checked_ms = mpi_now_ms();
 	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
 		if (r->obj.handle && !r->done &&
 		    (r->kind == MPI_REQ_SEND || r->kind == MPI_REQ_RECV))
@@ -345,10 +335,4 @@ void mpi_check_peers(void)
 			any |= mpi_send_flush(i);
 	if ((any || mpi_proto.any_dead) && mpi_world.threaded)
 		mpi_progress_wake();
-}
-
-void mpi_check_peers_now_and_then(void)
-{
-	if (mpi_now_ms() - checked_ms >= CHECK_MS)
-		mpi_check_peers();
 }

@@ -20,7 +20,7 @@
  *
  * Receives of short messages are not posted at all: they wait in a list of this library (posted.c).
  * A message that comes while we are in Portals is offered to us before it falls into a block, and
- * goes straight to the receive that waits for it (mpi_offered); short messages are sent lazily, for
+ * goes straight to the receive that waits for it (unexpected.c); short messages are sent lazily, for
  * nobody can do anything with them before the receiver's next call. Any other is posted by
  * PtlMEMDPost with the queue of unexpected messages as its condition, so that a message that
  * arrives meanwhile is looked at first.
@@ -45,21 +45,12 @@
 #include <portals3_ext.h>
 
 #include "mpi_shim/core/object.h"
+#include "mpi_shim/core/progress.h"
 #include "mpi_shim/core/request.h"
 #include "mpi_shim/core/world.h"
 
 /* Blocks for short unexpected messages; all but one of them are given out as credit. */
 #define MPI_BLOCKS 3
-
-/* Portal table indices. */
-enum {
-	MPI_PT_RECV = 40,
-	MPI_PT_READ = 41,
-	MPI_PT_CREDIT = 42,
-	MPI_PT_FLAG = 43,
-	MPI_PT_RMA = 44,
-	MPI_PT_CANCEL = 45
-};
 
 /* Match bits of CREDIT: the rank that gives it, and whether it is for withdrawals. */
 #define MPI_CREDIT_WITHDRAWALS (UINT64_C(1) << 32)
@@ -196,67 +187,30 @@ struct mpi_unexpected {
 	struct mpi_block *block; /* NULL: data is not in one */
 };
 
-/* A queue for the events of posted receives and sends. Each reserves what it may cause. */
-struct mpi_eq {
-	ptl_handle_eq_t handle;
-	uint32_t room, reserved;
-};
-
 struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
 	uint32_t share_bytes, share_slots, share_withdrawals;
-	size_t short_most;                 /* longest message of the short protocol */
-	MPI_Count local_most;              /* longest receive that is not posted to Portals */
-	ptl_handle_eq_t unexpected;        /* events of unexpected messages and of credit */
-	ptl_handle_me_t long_me;           /* posted receives go before it */
-	bool any_dead;                     /* of the peers */
-	bool ending;                       /* MPI_Finalize: ranks that are gone have ended */
-	const struct mpi_request *awaited; /* alone, by the round of progress under way; or NULL */
-	uint64_t next_number;              /* of long messages */
-	struct mpi_eq
-		eq[16]; /* [0 .. neqs), small ones first; an operation takes the first with room */
-	int neqs;
+	size_t short_most;          /* longest message of the short protocol */
+	MPI_Count local_most;       /* longest receive that is not posted to Portals */
+	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
+	ptl_handle_me_t long_me;    /* posted receives go before it */
+	bool any_dead;              /* of the peers */
+	bool ending;                /* MPI_Finalize: ranks that are gone have ended */
+	uint64_t next_number;       /* of long messages */
 };
 
 extern struct mpi_protocol_state mpi_proto;
 
-/* ---- progress.c ----------------------------------------------------------------------------------- */
+/* What messages want of progress. */
+extern const struct mpi_progress_hooks mpi_message_hooks;
 
-int mpi_progress_init(void);
-
-/* One round: takes in events. `block`: waits for one, a bounded time, when there is none; the global lock is
- * let go meanwhile. Returns whether there was any. */
-bool mpi_progress(bool block);
-
-/* Some microseconds' rounds at most, until something comes or *word is `least`: of a rank that has a processor, while
- * others reach its memory. */
-void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least);
-
-/* A round that waits for events of this queue alone: where they come without anything else going on. */
-bool mpi_progress_queue(ptl_handle_eq_t *eq);
-
-/* Rounds until the request is done. */
-void mpi_progress_until(const struct mpi_request *r);
-
-/* Between rounds that do not wait, of who waits all the same: lets others have the processor, and the lock, if it is time.
- * Without threads Portals does that. */
-void mpi_give_turn(void);
-
-/* The next event of a queue that nobody waits at. False: none. */
-bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev);
-
-/* Something was completed or has arrived other than in the call that waits for it: threads that wait look
- * again. */
-void mpi_progress_wake(void);
-/* A thread that waits in Portals comes out of it: there is a queue that it does not look at. */
-void mpi_progress_kick(void);
+void mpi_messages_init(void); /* probe.c */
 
 /* Takes everything out of the queue of unexpected messages. Returns whether there was anything. */
-bool mpi_drain_unexpected(void);
-
-/* Room for `n` events of *r; sets r->eq. MPI_SUCCESS or an error. */
-int mpi_events_reserve(struct mpi_request *r, uint32_t n);
-void mpi_events_release(struct mpi_request *r, uint32_t n);
+static inline bool mpi_drain_unexpected(void)
+{
+	return mpi_progress_drain(&mpi_proto.unexpected);
+}
 
 /* ---- unexpected.c ---------------------------------------------------------------------------------- */
 
@@ -264,16 +218,7 @@ size_t mpi_pool_bytes(void); /* of all blocks */
 int mpi_unexpected_init(void);
 void mpi_unexpected_fini(void);
 
-/* After a batch of events, all handled: blocks that are empty start again from their beginning. */
-void mpi_unexpected_rewind(void);
-
-/* An event of the queue of unexpected messages. */
-void mpi_unexpected_event(const ptl_event_t *ev);
-
-/* What comes while we are in Portals and no event has told of yet (ptl_taker_t): a short message is taken if a receive waits
- * here for it, anything else by what is registered for its kind. */
-int mpi_offered(const ptl_arrival_t *put);
-
+/* What comes while we are in Portals, before an event tells of it, and is no short message. */
 enum mpi_arrival {
 	MPI_ARRIVAL_ANSWER, /* to what this process has sent */
 	MPI_ARRIVAL_FLAG,   /* a put to FLAG */
@@ -342,13 +287,11 @@ void mpi_credit_event(const ptl_event_t *ev);
 bool mpi_send_flush(int rank);
 void mpi_send_withdraw(int rank);
 
-/* peers.c: looks after the processes that something waits for; what has waited for one that was
- * found dead before, ends in an error; what waits for memory is tried again. Slow; looks at all requests. */
-void mpi_check_peers(void);
-/* Of a clock that only goes forward, and is cheap to read. */
-int64_t mpi_now_ms(void);
-/* The same as mpi_check_peers, at most every 250 ms. */
-void mpi_check_peers_now_and_then(void);
+/* ---- peers.c ------------------------------------------------------------------------------- */
+
+/* Looks after the processes that something waits for; what has waited for one that was found dead
+ * before, ends in an error; what waits for memory is tried again. Slow; looks at all requests. */
+void mpi_peers_check(void);
 /* The rank in the communicator of which nothing will come, or -1. From anybody: one that is dead, for it
  * may have been the one. */
 int mpi_lost_source(const struct mpi_comm *comm, int source);
@@ -358,9 +301,10 @@ int mpi_lost_any(const struct mpi_comm *comm);
 /* World rank of one of either group that is known to have died, or -1. */
 int mpi_lost_member(const struct mpi_comm *comm);
 /*
- * What higher rooms want of each check, once, at start. `check`: has the peers looked after that something waits for which
- * is no request, and ends what waits for dead ones. `hopeless`: of a message of a collective (r->whole) whose peer lives:
- * MPI_SUCCESS, or why it is in vain all the same (MPI_ERR_*, kept text).
+ * What higher rooms want of each check, once, at start. `check` has the peers looked after that
+ * something waits for which is no request, and ends what waits for dead ones. `hopeless` says of a
+ * message of a collective (r->whole) whose peer lives: MPI_SUCCESS, or why it is in vain all the same
+ * (MPI_ERR_*, kept text).
  */
 void mpi_peers_check_also(void (*check)(void));
 void mpi_peers_ask_of_whole(int (*hopeless)(const struct mpi_request *r));
@@ -372,58 +316,5 @@ const char *mpi_lost_text(int world, ptl_ni_fail_t fail);
 int mpi_unreachable(int world);
 int mpi_peers_init(void);
 void mpi_peers_fini(void);
-
-/* ---- request.c -------------------------------------------------------------------------------------- */
-
-void mpi_requests_init(void);
-void mpi_messages_init(void); /* probe.c */
-
-/* Is there a send in progress that nobody waits for? */
-bool mpi_requests_freed(void);
-
-/* NULL, and kept MPI_ERR_NO_MEM. */
-struct mpi_request *mpi_request_none(void) __attribute__((cold));
-
-/* A request of one part. NULL: kept MPI_ERR_NO_MEM. */
-static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
-{
-	struct mpi_request *r = mpi_object_take(MPI_KIND_REQUEST);
-
-	if (__builtin_expect(!r, 0))
-		return mpi_request_none();
-	/* one by one, for `kind` is a constant: as a call or a string instruction it would take longer */
-	r->kind = (uint8_t)kind;
-	r->done = r->persistent = r->active = r->freed = r->cancelled = r->differs = false;
-	r->mode = r->state = 0;
-	r->error = MPI_SUCCESS;
-	r->parts = 1;
-	r->parent = NULL;
-	r->type = NULL;
-	r->comm = NULL;
-	r->packed = r->segment = NULL;
-	r->error_text = NULL;
-	r->generalized = NULL;
-	r->plan = NULL;
-	r->win = 0;
-	return r;
-}
-
-/* A part of it is done, or it: what was packed goes; its parent may be done, too; it is freed if nobody will wait
- * for it. */
-void mpi_request_settle(struct mpi_request *r);
-
-/* The same; mostly there is no more to it. */
-static inline void mpi_request_done(struct mpi_request *r)
-{
-	if (r->parts == 1 && !((uintptr_t)r->packed | (uintptr_t)r->parent) && !r->freed)
-		r->done = true;
-	else
-		mpi_request_settle(r);
-}
-
-/* The same, once no event can name it any more; a long send. */
-void mpi_request_done_later(struct mpi_request *r);
-/* The status of a done request, which stays; its error. */
-int mpi_request_status(struct mpi_request *r, MPI_Status *status);
 
 #endif

@@ -166,7 +166,7 @@ static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 
 	if (err)
 		return err;
-	md.eq_handle = mpi_proto.eq[r->eq].handle;
+	md.eq_handle = mpi_queues.eq[r->eq].handle;
 	r->state = GETTING;
 	r->bits = u->bits;
 	r->sent = u->bytes;
@@ -271,7 +271,7 @@ static int post(struct mpi_request *r)
 		.options = PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
 			   PTL_MD_EVENT_END_DISABLE,
 		.user_ptr = r,
-		.eq_handle = mpi_proto.eq[r->eq].handle,
+		.eq_handle = mpi_queues.eq[r->eq].handle,
 	};
 
 	return PtlMEMDPost(mpi_world.ni, mpi_proto.long_me, any, r->bits, mpi_open_bits[r->open],

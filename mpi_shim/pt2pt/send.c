@@ -117,7 +117,7 @@ static int send_long(struct mpi_request *r, const struct route *to)
 
 	if (err)
 		return err;
-	md.eq_handle = mpi_proto.eq[r->eq].handle;
+	md.eq_handle = mpi_queues.eq[r->eq].handle;
 	r->number = ++mpi_proto.next_number & MPI_HDR_NUMBERS;
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_READ, to->id, r->number, 0, PTL_UNLINK,
 			    PTL_INS_AFTER, md, PTL_RETAIN, &r->me, &r->md);
@@ -589,7 +589,7 @@ int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int de
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);
 }
 
-/* ---- what a send is -------------------------------------------------------------------------------- */
+/* ---- what a send is ------------------------------------------------------------------------ */
 
 static void free_segment(struct mpi_request *r)
 {

@@ -210,7 +210,7 @@ static void link_block(struct mpi_block *b)
 
 /* A block whose messages have all been taken starts again from its beginning, which the cache still holds. Only with
  * no event left to handle, and none owed: then nothing of it is in anybody's hands. */
-void mpi_unexpected_rewind(void)
+static void rewind_blocks(void)
 {
 	for (int i = 0; i < MPI_BLOCKS; i++) {
 		struct mpi_block *b = &block[i];
@@ -372,7 +372,7 @@ static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t byte
 	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
 	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
 	/* others that are posted had better be taken in one go */
-	return r == mpi_proto.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	return r == mpi_queues.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
 }
 
 static int leave_alone(const ptl_arrival_t *put)
@@ -388,7 +388,8 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t of)
 	taker[kind] = of;
 }
 
-int mpi_offered(const ptl_arrival_t *put)
+/* A short message is taken if a receive waits here for it. */
+static int offered(const ptl_arrival_t *put)
 {
 	if (put->type != PTL_EVENT_PUT_END)
 		return taker[MPI_ARRIVAL_ANSWER](put);
@@ -460,7 +461,7 @@ static void long_arrived(const ptl_event_t *ev)
 	}
 }
 
-void mpi_unexpected_event(const ptl_event_t *ev)
+static void handle_event(const ptl_event_t *ev)
 {
 	if (ev->pt_index == MPI_PT_CREDIT)
 		mpi_credit_event(ev);
@@ -497,6 +498,19 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 
 /* ---- start and end ---------------------------------------------------------------------------------- */
 
+static void handled(bool any)
+{
+	if (any)
+		rewind_blocks();
+	mpi_credit_tell();
+}
+
+const struct mpi_progress_hooks mpi_message_hooks = {
+	.offered = offered,
+	.handled = handled,
+	.check = mpi_peers_check,
+};
+
 int mpi_unexpected_init(void)
 {
 	const size_t size = mpi_pool_bytes() / MPI_BLOCKS;
@@ -506,6 +520,7 @@ int mpi_unexpected_init(void)
 	keep_most = (uint64_t)base_config()->ptl_mpi_keep_kib * 1024;
 	if (!grow(64))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
+	mpi_progress_add_queue(mpi_proto.unexpected, handle_event);
 	block_size = size;
 	for (int i = 0; i < MPI_BLOCKS; i++) {
 		block[i] = (struct mpi_block){ .base = malloc(size) };

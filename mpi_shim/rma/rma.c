@@ -37,8 +37,7 @@
 /* The address space in two halves, each as long as a memory descriptor can be. */
 #define HALF ((uintptr_t)PTL_MAX_TRANS_SZ)
 
-ptl_handle_eq_t mpi_rma_eq = PTL_EQ_NONE;
-uint32_t mpi_rma_exposed;
+static ptl_handle_eq_t answers_eq = PTL_EQ_NONE;
 
 static struct {
 	ptl_handle_me_t last; /* takes what nobody else does */
@@ -67,7 +66,7 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 			.length = HALF - !i,
 			.threshold = PTL_MD_THRESH_INF,
 			.options = PTL_MD_EVENT_START_DISABLE | options,
-			.eq_handle = mpi_rma_eq,
+			.eq_handle = answers_eq,
 		};
 		int err = PtlMDBind(mpi_world.ni, md, PTL_RETAIN, &half[i]);
 
@@ -78,6 +77,7 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 }
 
 static void check_targets(void);
+static void handle_event(const ptl_event_t *ev);
 static int answer_offered(const ptl_arrival_t *end);
 
 int mpi_rma_init(void)
@@ -90,7 +90,7 @@ int mpi_rma_init(void)
 	};
 	int err;
 
-	if (mpi_rma_eq != PTL_EQ_NONE)
+	if (answers_eq != PTL_EQ_NONE)
 		return MPI_SUCCESS;
 	mpi_rma_near_init();
 	mpi_peers_check_also(check_targets);
@@ -99,12 +99,12 @@ int mpi_rma_init(void)
 			    nothing, PTL_RETAIN, &rma.last, NULL);
 	if (err != PTL_OK)
 		return portals(err, "cannot set up the portal of one-sided operations");
-	err = PtlEQAlloc(mpi_world.ni, ANSWERS_MOST + 8, PTL_EQ_HANDLER_NONE, &mpi_rma_eq);
+	err = PtlEQAlloc(mpi_world.ni, ANSWERS_MOST + 8, PTL_EQ_HANDLER_NONE, &answers_eq);
 	if (err != PTL_OK) {
-		mpi_rma_eq = PTL_EQ_NONE;
+		answers_eq = PTL_EQ_NONE;
 		return portals(err, "no event queue for one-sided operations");
 	}
-	mpi_progress_kick();
+	mpi_progress_add_queue(answers_eq, handle_event);
 	/* of what is sent the acknowledgement is event enough; answers need none if somebody waits for them */
 	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
 	if (!err)
@@ -132,7 +132,7 @@ void mpi_rma_fini(void)
 		free(rma.chunk[i]);
 	}
 	memset(&rma, 0, sizeof(rma));
-	mpi_rma_eq = PTL_EQ_NONE;
+	answers_eq = PTL_EQ_NONE;
 }
 
 int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_t *me)
@@ -154,7 +154,7 @@ int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_
 	if (err != PTL_OK)
 		return portals(err, "the memory cannot be shown to others");
 	*number = rma.next_number;
-	mpi_rma_exposed++;
+	mpi_exposed++;
 	return MPI_SUCCESS;
 }
 
@@ -165,7 +165,7 @@ void mpi_rma_hide(ptl_handle_me_t me)
 		mpi_progress(false);
 		mpi_give_turn();
 	}
-	mpi_rma_exposed--;
+	mpi_exposed--;
 }
 
 /* ---- records ------------------------------------------------------------------------------------------ */
@@ -307,7 +307,7 @@ int mpi_rma_wait(struct mpi_rma *op)
 	op->starting = false;
 	part_over(op);
 	while (op->parts && !op->forsaken)
-		mpi_progress_queue(&mpi_rma_eq);
+		mpi_progress_queue(&answers_eq);
 	err = op->error;
 	op->held = false;
 	if (!op->parts)
@@ -351,7 +351,7 @@ static int answer_offered(const ptl_arrival_t *end)
 	return 1;
 }
 
-void mpi_rma_event(const ptl_event_t *ev)
+static void handle_event(const ptl_event_t *ev)
 {
 	struct mpi_rma *op = answered(ev->match_bits, ev->rlength);
 
@@ -404,7 +404,7 @@ static int reserve(struct mpi_rma *op, size_t bytes)
 	while (rma.answers >= ANSWERS_MOST || (is_large(bytes) && rma.large >= large_most(bytes))) {
 		if (mpi_proto.peer[world].dead)
 			return mpi_unreachable(world);
-		mpi_progress_queue(&mpi_rma_eq);
+		mpi_progress_queue(&answers_eq);
 	}
 	count(op, bytes, 1);
 	return MPI_SUCCESS;
@@ -424,7 +424,7 @@ static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 		return false;
 	}
 	if (err == PTL_NO_SPACE && rma.answers) {
-		mpi_progress_queue(&mpi_rma_eq);
+		mpi_progress_queue(&answers_eq);
 		*result = reserve(op, bytes);
 		return *result == MPI_SUCCESS;
 	}
@@ -623,7 +623,7 @@ int mpi_rma_flush(struct mpi_win *win, int rank)
 	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, told;
 
 	while (t->pending)
-		mpi_progress_queue(&mpi_rma_eq);
+		mpi_progress_queue(&answers_eq);
 	mpi_rma_near_flushed(win, since);
 	told = tell(t, rank);
 	return err ? err : told;
@@ -639,7 +639,7 @@ int mpi_rma_flush_all(struct mpi_win *win)
 		err = err ? err : rc;
 	}
 	while (win->pending)
-		mpi_progress_queue(&mpi_rma_eq);
+		mpi_progress_queue(&answers_eq);
 	mpi_rma_near_flushed(win, since);
 	for (int i = 0; i < win->size; i++)
 		if (win->target[i].error)

@@ -114,12 +114,6 @@ int mpi_rma_batch_end(struct mpi_rma_batch *b);
 int mpi_rma_flush(struct mpi_win *win, int rank);
 int mpi_rma_flush_all(struct mpi_win *win);
 
-/* Pieces of memory that others reach by Portals: who waits shall look for what comes to them. */
-extern uint32_t mpi_rma_exposed;
-
-/* progress.c: the queue of answers, PTL_EQ_NONE if there is none yet; an answer. */
-extern ptl_handle_eq_t mpi_rma_eq;
-void mpi_rma_event(const ptl_event_t *ev);
 /* ---- op.c ----------------------------------------------------------------------------------------- */
 
 /* What an operation is to: epoch, rank and range are checked. *none: MPI_PROC_NULL, nothing is to be done. */

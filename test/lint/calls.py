@@ -22,16 +22,6 @@ GENERATED = {
 
 # "caller -> callee" for the time being -> why. What is not needed any more must go.
 CALLS_UP = {
-    'mpi_shim/coll/shm/wait.c -> mpi_shim/rma/rma.c':
-        'the state moves down',
-    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/peers.c':
-        'events will go to what is registered for them',
-    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/recv.c':
-        'events will go to what is registered for them',
-    'mpi_shim/core/progress.c -> mpi_shim/pt2pt/unexpected.c':
-        'events will go to what is registered for them',
-    'mpi_shim/core/progress.c -> mpi_shim/rma/rma.c':
-        'events will go to what is registered for them',
 }
 
 DEFINED, UNDEFINED = 'TDBRCVWi', 'Uvw'

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 
-
 struct mpi_world mpi_world;
 struct fake_abort fake_abort;
 

@@ -21,7 +21,6 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/rma/rma.h"
 
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
@@ -63,7 +62,7 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 {
 	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us outside Portals between two rounds;
 	 * but first a word that is about to be written is looked at alone */
-	const bool watch = h->spin && mpi_rma_exposed && !mpi_world.threaded;
+	const bool watch = h->spin && mpi_exposed && !mpi_world.threaded;
 	uint64_t now;
 
 	for (unsigned int i = 1;; i++) {
