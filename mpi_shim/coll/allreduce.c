@@ -11,6 +11,7 @@
 #include "mpi_shim/coll/parts.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/node.h"
 
 /* Vectors there is room for: from as many ranks each can have one. */
 #define LINEAR_RANKS 32
@@ -107,7 +108,7 @@ static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const st
 		can |= BASE_COLL_BIT(ALLREDUCE, LINEAR);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = BASE_COLL_ALLREDUCE_LINEAR;
-	else if (comm->size == 2 && mpi_coll_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
+	else if (comm->size == 2 && mpi_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
 		best = BASE_COLL_ALLREDUCE_ROOT;
 	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = BASE_COLL_ALLREDUCE_PARTS;

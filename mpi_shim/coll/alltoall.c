@@ -8,6 +8,7 @@
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/node.h"
 
 /* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in pairs between nodes. */
 #define SHORT_BYTES         256
@@ -135,7 +136,7 @@ static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place
 		best = BASE_COLL_ALLTOALL_LINEAR;
 	else if (equal && by_bruck(bytes, comm))
 		best = BASE_COLL_ALLTOALL_BRUCK;
-	else if (equal && bytes >= LONG_BYTES && !mpi_coll_one_node())
+	else if (equal && bytes >= LONG_BYTES && !mpi_one_node())
 		best = BASE_COLL_ALLTOALL_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }

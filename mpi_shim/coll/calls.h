@@ -55,7 +55,7 @@ enum mpi_call_kind {
 	MPI_CALL_NEIGHBOR_ALLTOALL,
 	MPI_CALL_NEIGHBOR_ALLTOALLV,
 	MPI_CALL_NEIGHBOR_ALLTOALLW,
-	MPI_CALL_MAKE, /* communicators and windows are made or freed: coll.c */
+	MPI_CALL_MAKE, /* communicators and windows are made or freed: internal.c */
 	MPI_CALL_LAST, /* MPI_Finalize, MPI_Win_free */
 	MPI_CALL_KINDS
 };

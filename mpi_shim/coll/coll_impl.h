@@ -53,12 +53,8 @@ static inline int mpi_first(int a, int b)
  * algorithm with the fewest messages wins over the one with the fewest rounds. The same on all ranks.
  */
 bool mpi_coll_crowded(void);
-/* All ranks of the job are on one machine. The same on all ranks. */
-bool mpi_coll_one_node(void);
 /* What ranks of one machine do among themselves can be chosen there, wherever the others are. */
 bool mpi_coll_crowded_here(void);
-/* Whether it is so; those may have been told otherwise. */
-bool mpi_coll_short_here(void);
 
 /* Peers that mpi_vec_exchange() has messages for at a time: enough to keep all busy, few enough for event queues. */
 #define MPI_EXCHANGES 32

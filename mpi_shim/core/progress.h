@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Progress: rounds that take in what Portals has to tell, and let go on what does not wait for the
- * user. The queues of the events of requests are of this room; the rooms above register other queues,
+ * user. The queues of the events of requests are of this room; the rooms above register other ones,
  * and what else there is to do, once, when they start.
  *
  * All of it is called with the global lock, which is let go while a round waits. What a round calls

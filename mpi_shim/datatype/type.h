@@ -73,8 +73,8 @@ MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements);
 int mpi_type_copy(const void *from, MPI_Count from_count, const struct mpi_type *from_type,
 		  void *to, MPI_Count to_count, const struct mpi_type *to_type);
 
-/* `count` runs of `bytes` bytes of a datatype's data, `stride` bytes apart, the first at `offset` from
- * its origin. */
+/* `count` runs of `bytes` bytes of a datatype's data, `stride` bytes apart, the first at `offset`
+ * from its origin. */
 struct mpi_runs {
 	MPI_Aint offset, stride;
 	size_t bytes, count;

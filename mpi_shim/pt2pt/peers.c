@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/node.h"
 #include "mpi_shim/pt2pt/generalized.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
@@ -196,8 +197,7 @@ static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 
 		if (p->dead)
 			return i;
-		p->asked |= all || met(p) ||
-			    mpi_world.id[world].nid == mpi_world.id[mpi_world.rank].nid;
+		p->asked |= all || met(p) || mpi_is_here(world);
 	}
 	*last = (struct asked){ comm, checks };
 	return -1;

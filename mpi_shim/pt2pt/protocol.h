@@ -303,8 +303,8 @@ int mpi_lost_member(const struct mpi_comm *comm);
 /*
  * What higher rooms want of each check, once, at start. `check` has the peers looked after that
  * something waits for which is no request, and ends what waits for dead ones. `hopeless` says of a
- * message of a collective (r->whole) whose peer lives: MPI_SUCCESS, or why it is in vain all the same
- * (MPI_ERR_*, kept text).
+ * message of a collective (r->whole) whose peer lives: MPI_SUCCESS, or why it is in vain all the
+ * same (MPI_ERR_*, kept text).
  */
 void mpi_peers_check_also(void (*check)(void));
 void mpi_peers_ask_of_whole(int (*hopeless)(const struct mpi_request *r));

@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "base/shared.h"
 #include "mpi_shim/coll/coll.h"
+#include "mpi_shim/core/node.h"
 #include "mpi_shim/core/segment.h"
 #include "mpi_shim/rma/win.h"
 #include "mpi_shim/core/world.h"
@@ -29,7 +30,7 @@ struct layout {
 
 static bool here(const struct mpi_win *win, int rank)
 {
-	return mpi_world.id[win->target[rank].world].nid == mpi_world.id[mpi_world.rank].nid;
+	return mpi_is_here(win->target[rank].world);
 }
 
 bool mpi_win_one_node(const struct mpi_win *win)

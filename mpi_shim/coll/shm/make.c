@@ -11,6 +11,7 @@
 #include "base/config.h"
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
+#include "mpi_shim/core/node.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/core/segment.h"
@@ -258,7 +259,7 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	h->patience_ns = 100000;
 	h->mark = comm->calls.history >> (64 - MPI_HUB_MARK_BITS);
 	h->crowded = mpi_coll_crowded_here();
-	h->spin = !mpi_coll_short_here();
+	h->spin = !mpi_node_short();
 	h->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	return h;
 }

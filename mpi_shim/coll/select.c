@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Which algorithm a collective has: what PTL_MPI_COLL says, whether processors are short, and whether
+ * it goes through a hub.
+ */
+#include "mpi_shim/coll/coll_impl.h"
+
+#include "mpi_shim/core/node.h"
+
+struct base_coll_setting mpi_coll_setting;
+
+bool mpi_coll_crowded_here(void)
+{
+	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
+		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
+	return mpi_node_short();
+}
+
+bool mpi_coll_crowded(void)
+{
+	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
+		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
+	/* Ranks of several machines may not see the same number of processors, but must choose the
+	 * same algorithms. */
+	return mpi_one_node() && mpi_node_short();
+}
+
+/* With so many ranks on a node, in the mean, two levels pay. */
+#define NODE_RANKS 4
+
+/* ---- without messages ---------------------------------------------------------------------------- */
+
+static bool ruled_out(enum base_coll c)
+{
+	return mpi_coll_setting.ruled_out >> c & 1;
+}
+
+static struct mpi_hub *counted(enum base_coll c, struct mpi_hub *hub)
+{
+	if (hub)
+		mpi_world.colls[c]++;
+	return hub;
+}
+
+/* Two levels, if there are: of several nodes one has several ranks. */
+static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes, MPI_Count most,
+			bool wanted)
+{
+	if (nodes == comm->size || most == 0)
+		return false;
+	return wanted || (comm->size >= NODE_RANKS * nodes && bytes <= most);
+}
+
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			    MPI_Count bytes, MPI_Count most, MPI_Count across)
+{
+	bool wanted = mpi_coll_wanted(hub);
+	struct mpi_hub *h;
+	int nodes;
+
+	if (!p->now || bytes <= 0 || comm->inter || ruled_out(hub))
+		return NULL;
+	h = mpi_hub_of(comm, false);
+	nodes = h ? mpi_hub_nodes(h) : 0;
+	/* where processors are short two copies in the caches cost less than messages, however long */
+	if (nodes == 1 && bytes > most && !mpi_hub_crowded(h) && !wanted)
+		h = NULL;
+	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
+		h = NULL;
+	return counted(hub, h);
+}
+
+struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
+{
+	bool wanted = mpi_coll_wanted(read), either, few;
+	struct mpi_hub *h;
+
+	if (!p->now || bytes <= 0 || comm->inter || ruled_out(read))
+		return NULL;
+	/* otherwise made by mpi_hub_for, which is asked next */
+	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
+	if (!h || !mpi_hub_reads(h))
+		return NULL;
+	/* that copy through pages in their caches as long as they are given the processors, or at the same time on their own:
+	 * which may take half as long, or twice */
+	either = comm->size == 2 || mpi_hub_crowded(h);
+	few = either || comm->size <= MPI_HUB_FEW_RANKS;
+	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
+		return NULL;
+	if (!wanted && either &&
+	    !mpi_hub_way_reads(h, (size_t)bytes, read == BASE_COLL_ALLGATHER_READ))
+		return NULL;
+	return counted(read, h);
+}
+
+struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
+				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
+				   MPI_Count most)
+{
+	bool wanted = mpi_coll_wanted(read);
+	struct mpi_hub *h;
+
+	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 || ruled_out(read))
+		return NULL;
+	if (!wanted && (bytes <= above || bytes > most))
+		return NULL;
+	/* otherwise made by mpi_hub_for or mpi_hub_for_op, which is asked next */
+	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
+	if (!h || !mpi_hub_reads(h) || (!wanted && mpi_hub_crowded(h)))
+		return NULL;
+	return counted(read, h);
+}
+
+/* Whether a hub calculates this. */
+static bool folds(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return op->predefined && type->predefined && type->dense && type->size > 0;
+}
+
+static bool is_integer(const struct mpi_type *type)
+{
+	return mpi_op_loop_of(mpi_op_of(MPI_BAND), type);
+}
+
+/* Does it depend on which of two operands is the first? An extreme does, of what is not a number, and of zeros of both signs. */
+static bool picks(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return !is_integer(type) && (op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN) ||
+				     op == mpi_op_of(MPI_MAXLOC) || op == mpi_op_of(MPI_MINLOC));
+}
+
+bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op)
+{
+	return folds(type, op) && !picks(type, op);
+}
+
+/* Does the result depend on the order in which all are combined? */
+static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
+		   const struct mpi_op *op)
+{
+	return comm->size > 2 ? !is_integer(type) : picks(type, op);
+}
+
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+			       MPI_Count count, const struct mpi_type *type,
+			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
+{
+	bool wanted = mpi_coll_wanted(hub), too_long;
+	struct mpi_hub *h;
+	int nodes;
+
+	if (!p->now || comm->inter || ruled_out(hub) || count == 0 || !folds(type, op))
+		return NULL;
+	/* two may read it another time, if there is a hub */
+	too_long = count > MPI_HUB_REDUCE / type->size;
+	if (too_long && comm->size > 2)
+		return NULL;
+	/* the first call gives the bits of the later ones */
+	h = mpi_hub_of(comm, rounds(comm, type, op));
+	nodes = h ? mpi_hub_nodes(h) : 0;
+	if (too_long || (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
+		h = NULL;
+	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
+		h = NULL;
+	return counted(hub, h);
+}
+
+struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
+{
+	if (!p->now || ruled_out(BASE_COLL_BARRIER_HUB))
+		return NULL;
+	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
+}

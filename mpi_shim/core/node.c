@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * Who is on this node.
+ */
+#include "mpi_shim/core/node.h"
+
+#include <unistd.h>
+
+static int ranks_here(void)
+{
+	static int known;
+	int here = 0;
+
+	if (known)
+		return known;
+	for (int i = 0; i < mpi_world.size; i++)
+		here += mpi_is_here(i);
+	known = here;
+	return here;
+}
+
+bool mpi_one_node(void)
+{
+	return ranks_here() == mpi_world.size;
+}
+
+bool mpi_node_short(void)
+{
+	static signed char known = -1;
+
+	if (known < 0)
+		known = ranks_here() > sysconf(_SC_NPROCESSORS_ONLN);
+	return known;
+}
