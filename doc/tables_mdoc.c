@@ -9,7 +9,7 @@
 
 #include <portals3.h>
 
-#include "base/coll.h"
+#include "mpi_shim/coll/algorithms.h"
 #include "base/config.h"
 
 /* Text as roff takes it: no backslash, and no control character at the start of a line. */
@@ -78,9 +78,9 @@ static void put_return_codes(FILE *out)
 static void put_collectives(FILE *out)
 {
 	fputs(".Bl -tag -width Ds -compact\n", out);
-	for (size_t i = 0; base_coll_word(i); i++) {
-		fprintf(out, ".It Li %s\n", base_coll_word(i));
-		put_text(out, base_coll_text(i));
+	for (size_t i = 0; mpi_algorithm_word(i); i++) {
+		fprintf(out, ".It Li %s\n", mpi_algorithm_word(i));
+		put_text(out, mpi_algorithm_text(i));
 	}
 	fputs(".El\n", out);
 }

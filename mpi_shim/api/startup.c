@@ -14,6 +14,7 @@
 
 #include "base/config.h"
 #include "base/log.h"
+#include "mpi_shim/coll/algorithms.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
@@ -150,10 +151,10 @@ static void finish_freed(void)
 static void report_colls(void)
 {
 	base_say("rank %d of %d: collectives by algorithm", mpi_world.rank, mpi_world.size);
-	for (size_t i = 0; i < BASE_COLL_COUNT_; i++)
-		if (mpi_world.colls[i])
-			base_say("  %12llu %s", (unsigned long long)mpi_world.colls[i],
-				 base_coll_word(i));
+	for (size_t i = 0; i < MPI_COLL_COUNT_; i++)
+		if (mpi_coll_counts[i])
+			base_say("  %12llu %s", (unsigned long long)mpi_coll_counts[i],
+				 mpi_algorithm_word(i));
 }
 
 int mpi_world_fini(void)

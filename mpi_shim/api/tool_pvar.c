@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Performance variables of the tool interface: first the shim's counters (world.h), then collectives by algorithm
- * (base/coll.h), then the status registers of its Portals interface. All count always, so none can be started or
- * stopped; counters can be set back, for one handle alone, which remembers from where it counts.
+ * Performance variables of the tool interface: first the shim's counters (world.h), then collectives
+ * by algorithm (coll/algorithms.h), then the status registers of its Portals interface. All count
+ * always, so none can be started or stopped; counters can be set back, for one handle alone, which
+ * remembers from where it counts.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 
 #include "mpi_shim/api/tool.h"
+#include "mpi_shim/coll/algorithms.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/api/weak.h"
 
@@ -49,7 +51,7 @@ static const struct {
 #define PTL ((int)(sizeof(ptl_count) / sizeof(ptl_count[0])))
 
 /* Where the status registers begin. */
-#define OWN (SHIM + BASE_COLL_COUNT_)
+#define OWN (SHIM + MPI_COLL_COUNT_)
 
 int mpi_tool_pvar_count(void)
 {
@@ -66,7 +68,8 @@ static void name_of(int index, char name[NAME_MAX_])
 	if (index < SHIM)
 		snprintf(name, NAME_MAX_, "%s", shim_count[index].name);
 	else if (index < OWN)
-		snprintf(name, NAME_MAX_, "mpi_coll_%s", base_coll_word((size_t)(index - SHIM)));
+		snprintf(name, NAME_MAX_, "mpi_coll_%s",
+			 mpi_algorithm_word((size_t)(index - SHIM)));
 	else
 		snprintf(name, NAME_MAX_, "%s", ptl_count[index - OWN].name);
 	for (; *name; name++)
@@ -77,7 +80,8 @@ static const char *text_of(int index)
 {
 	if (index < SHIM)
 		return shim_count[index].text;
-	return index < OWN ? base_coll_text((size_t)(index - SHIM)) : ptl_count[index - OWN].text;
+	return index < OWN ? mpi_algorithm_text((size_t)(index - SHIM))
+			   : ptl_count[index - OWN].text;
 }
 
 static bool ends_with(const char *name, const char *end)
@@ -114,7 +118,7 @@ static uint64_t now(int index)
 	if (index < SHIM)
 		return mpi_world.counts[index];
 	if (index < OWN)
-		return mpi_world.colls[index - SHIM];
+		return mpi_coll_counts[index - SHIM];
 	if (atomic_load(&mpi_world.phase) != MPI_PHASE_RUNNING ||
 	    PtlNIStatus(mpi_world.ni, ptl_count[index - OWN].reg, &value) != PTL_OK)
 		return 0;

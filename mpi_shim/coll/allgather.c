@@ -128,27 +128,27 @@ static void linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm 
 	mpi_vec_exchange(p, &mine, v, comm);
 }
 
-static enum base_coll choose(const struct mpi_plan *p, const struct mpi_vec *recv, MPI_Count bytes,
-			     const struct mpi_comm *comm)
+static enum mpi_algorithm choose(const struct mpi_plan *p, const struct mpi_vec *recv,
+				 MPI_Count bytes, const struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(ALLGATHER, RING) | BASE_COLL_BIT(ALLGATHER, LINEAR) |
-		       BASE_COLL_BIT(ALLGATHER, ROOT);
+	uint64_t can = MPI_COLL_BIT(ALLGATHER, RING) | MPI_COLL_BIT(ALLGATHER, LINEAR) |
+		       MPI_COLL_BIT(ALLGATHER, ROOT);
 	bool equal = !recv->counts, power = !(comm->size & (comm->size - 1));
-	enum base_coll best = BASE_COLL_ALLGATHER_RING;
+	enum mpi_algorithm best = MPI_COLL_ALLGATHER_RING;
 
 	if (equal)
-		can |= BASE_COLL_BIT(ALLGATHER, BRUCK);
+		can |= MPI_COLL_BIT(ALLGATHER, BRUCK);
 	if (equal && power)
-		can |= BASE_COLL_BIT(ALLGATHER, DOUBLING);
+		can |= MPI_COLL_BIT(ALLGATHER, DOUBLING);
 	if (mpi_coll_blocks_directly(p, comm, bytes / comm->size))
-		best = BASE_COLL_ALLGATHER_LINEAR;
+		best = MPI_COLL_ALLGATHER_LINEAR;
 	else if (comm->size > 2 &&
 		 (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))
-		best = BASE_COLL_ALLGATHER_ROOT;
+		best = MPI_COLL_ALLGATHER_ROOT;
 	else if (equal && power && bytes < RING_BYTES_DOUBLING)
-		best = BASE_COLL_ALLGATHER_DOUBLING;
+		best = MPI_COLL_ALLGATHER_DOUBLING;
 	else if (equal && bytes < RING_BYTES)
-		best = BASE_COLL_ALLGATHER_BRUCK;
+		best = MPI_COLL_ALLGATHER_BRUCK;
 	return mpi_coll_choose(can, best);
 }
 
@@ -171,14 +171,14 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 	if (n == 1)
 		return MPI_SUCCESS;
 	switch (choose(p, recv, bytes, comm)) {
-	case BASE_COLL_ALLGATHER_LINEAR:
+	case MPI_COLL_ALLGATHER_LINEAR:
 		linear(p, recv, comm);
 		return MPI_SUCCESS;
-	case BASE_COLL_ALLGATHER_ROOT:
+	case MPI_COLL_ALLGATHER_ROOT:
 		return through_root(p, recv, comm);
-	case BASE_COLL_ALLGATHER_BRUCK:
+	case MPI_COLL_ALLGATHER_BRUCK:
 		return bruck(p, recv, comm);
-	case BASE_COLL_ALLGATHER_DOUBLING:
+	case MPI_COLL_ALLGATHER_DOUBLING:
 		doubling(p, recv, comm);
 		return MPI_SUCCESS;
 	default:
@@ -206,14 +206,14 @@ static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 				.type = in_place ? recv->type : sendtype,
 				.same = true };
 	MPI_Count bytes = mpi_vec_longest(recv, comm->size);
-	struct mpi_hub *hub = equal ? mpi_hub_for_reading(p, BASE_COLL_ALLGATHER_READ, comm, bytes,
+	struct mpi_hub *hub = equal ? mpi_hub_for_reading(p, MPI_COLL_ALLGATHER_READ, comm, bytes,
 							  hub_bytes(comm))
 				    : NULL;
 
 	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
 		return true;
 	/* where each rank has a processor others are copied once, as messages, from where on equal ones are read */
-	hub = mpi_hub_for(p, BASE_COLL_ALLGATHER_HUB, comm, bytes,
+	hub = mpi_hub_for(p, MPI_COLL_ALLGATHER_HUB, comm, bytes,
 			  equal ? hub_bytes(comm) : MPI_HUB_READ_BYTES, equal ? NODES_BYTES : 0);
 	if (hub && mpi_hub_nodes(hub) > 1)
 		*rc = mpi_nodes_allgather(p, hub, mine.buf, mine.count, mine.type, recv);

@@ -96,24 +96,25 @@ static int linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count
 	return MPI_SUCCESS;
 }
 
-static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
-			     const struct mpi_op *op, const struct mpi_comm *comm)
+static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count count,
+				 const struct mpi_type *type, const struct mpi_op *op,
+				 const struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(ALLREDUCE, DOUBLING) | BASE_COLL_BIT(ALLREDUCE, ROOT);
-	enum base_coll best = BASE_COLL_ALLREDUCE_DOUBLING;
+	uint64_t can = MPI_COLL_BIT(ALLREDUCE, DOUBLING) | MPI_COLL_BIT(ALLREDUCE, ROOT);
+	enum mpi_algorithm best = MPI_COLL_ALLREDUCE_DOUBLING;
 
 	if (mpi_coll_divisible(count, op, comm))
-		can |= BASE_COLL_BIT(ALLREDUCE, PARTS);
+		can |= MPI_COLL_BIT(ALLREDUCE, PARTS);
 	if (comm->size <= LINEAR_RANKS)
-		can |= BASE_COLL_BIT(ALLREDUCE, LINEAR);
+		can |= MPI_COLL_BIT(ALLREDUCE, LINEAR);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
-		best = BASE_COLL_ALLREDUCE_LINEAR;
+		best = MPI_COLL_ALLREDUCE_LINEAR;
 	else if (comm->size == 2 && mpi_one_node() && mpi_coll_bytes(count, type) > ROOT_BYTES)
-		best = BASE_COLL_ALLREDUCE_ROOT;
+		best = MPI_COLL_ALLREDUCE_ROOT;
 	else if (mpi_coll_in_parts(count, type, op, comm))
-		best = BASE_COLL_ALLREDUCE_PARTS;
+		best = MPI_COLL_ALLREDUCE_PARTS;
 	else if (comm->size > 2 && mpi_coll_crowded())
-		best = BASE_COLL_ALLREDUCE_ROOT;
+		best = MPI_COLL_ALLREDUCE_ROOT;
 	return mpi_coll_choose(can, best);
 }
 
@@ -123,17 +124,17 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	struct mpi_work w = {
 		.plan = p, .mine = recvbuf, .count = count, .type = type, .op = op, .comm = comm
 	};
-	enum base_coll c = BASE_COLL_ALLREDUCE_DOUBLING;
+	enum mpi_algorithm c = MPI_COLL_ALLREDUCE_DOUBLING;
 	int rc;
 
 	if (count == 0)
 		return MPI_SUCCESS;
 	if (comm->size > 1)
 		c = choose(p, count, type, op, comm);
-	if (c == BASE_COLL_ALLREDUCE_LINEAR)
+	if (c == MPI_COLL_ALLREDUCE_LINEAR)
 		return linear(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type,
 			      op, comm);
-	if (c == BASE_COLL_ALLREDUCE_ROOT) {
+	if (c == MPI_COLL_ALLREDUCE_ROOT) {
 		if (sendbuf == MPI_IN_PLACE && comm->rank != 0)
 			sendbuf = recvbuf;
 		rc = mpi_intra_reduce(p, sendbuf, recvbuf, count, type, op, 0, comm);
@@ -146,7 +147,7 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	w.theirs = mpi_plan_typed(p, count, type);
 	if (!w.theirs)
 		return MPI_ERR_NO_MEM;
-	all_work(&w, c == BASE_COLL_ALLREDUCE_PARTS);
+	all_work(&w, c == MPI_COLL_ALLREDUCE_PARTS);
 	if (w.mine != recvbuf)
 		mpi_plan_copy(p, w.mine, count, type, recvbuf, count, type);
 	return MPI_SUCCESS;
@@ -158,7 +159,7 @@ static bool by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count 
 {
 	struct mpi_hub *hub =
 		mpi_hub_folds_either_way(type, op)
-			? mpi_hub_for_taking(p, BASE_COLL_ALLREDUCE_READ, comm, count * type->size,
+			? mpi_hub_for_taking(p, MPI_COLL_ALLREDUCE_READ, comm, count * type->size,
 					     MPI_HUB_TAKE_BYTES, INT64_MAX)
 			: NULL;
 
@@ -186,7 +187,7 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
 	if (by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op, comm, &rc))
 		return rc;
-	hub = mpi_hub_for_op(p, BASE_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
+	hub = mpi_hub_for_op(p, MPI_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
 			     NODES_BYTES);
 	if (hub && in_place)
 		sendbuf = recvbuf;

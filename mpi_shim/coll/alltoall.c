@@ -122,22 +122,22 @@ static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
-static enum base_coll choose(const struct mpi_plan *p, bool equal, bool in_place, MPI_Count bytes,
-			     const struct mpi_comm *comm)
+static enum mpi_algorithm choose(const struct mpi_plan *p, bool equal, bool in_place,
+				 MPI_Count bytes, const struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(ALLTOALL, PAIRWISE) | BASE_COLL_BIT(ALLTOALL, LINEAR);
-	enum base_coll best = BASE_COLL_ALLTOALL_LINEAR;
+	uint64_t can = MPI_COLL_BIT(ALLTOALL, PAIRWISE) | MPI_COLL_BIT(ALLTOALL, LINEAR);
+	enum mpi_algorithm best = MPI_COLL_ALLTOALL_LINEAR;
 
 	if (in_place)
-		return mpi_coll_choose(0, BASE_COLL_ALLTOALL_SWAP);
+		return mpi_coll_choose(0, MPI_COLL_ALLTOALL_SWAP);
 	if (equal)
-		can |= BASE_COLL_BIT(ALLTOALL, BRUCK);
+		can |= MPI_COLL_BIT(ALLTOALL, BRUCK);
 	if (equal && mpi_coll_blocks_directly(p, comm, bytes))
-		best = BASE_COLL_ALLTOALL_LINEAR;
+		best = MPI_COLL_ALLTOALL_LINEAR;
 	else if (equal && by_bruck(bytes, comm))
-		best = BASE_COLL_ALLTOALL_BRUCK;
+		best = MPI_COLL_ALLTOALL_BRUCK;
 	else if (equal && bytes >= LONG_BYTES && !mpi_one_node())
-		best = BASE_COLL_ALLTOALL_PAIRWISE;
+		best = MPI_COLL_ALLTOALL_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
 
@@ -152,9 +152,9 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 static struct mpi_hub *hub_for_letters(const struct mpi_plan *p, struct mpi_comm *comm)
 {
 	if (comm->size > MPI_HUB_LETTERS ||
-	    (!mpi_coll_crowded() && !mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB)))
+	    (!mpi_coll_crowded() && !mpi_coll_wanted(MPI_COLL_ALLTOALL_HUB)))
 		return NULL;
-	return mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, 1, 1, 0);
+	return mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, 1, 1, 0);
 }
 
 static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
@@ -172,11 +172,11 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	if (equal && !in_place) {
-		hub = mpi_hub_for_reading(p, BASE_COLL_ALLTOALL_READ, comm, bytes, hub_bytes(comm));
+		hub = mpi_hub_for_reading(p, MPI_COLL_ALLTOALL_READ, comm, bytes, hub_bytes(comm));
 		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
 			return rc;
 	}
-	hub = equal ? mpi_hub_for(p, BASE_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
+	hub = equal ? mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
 		    : hub_for_letters(p, comm);
 	if (hub && equal)
 		return mpi_hub_alltoall(hub, in_place ? recv : send, recv);
@@ -186,13 +186,13 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 		return rc;
 	}
 	if (hub) /* it was counted, and another one is now */
-		mpi_world.colls[BASE_COLL_ALLTOALL_HUB]--;
+		mpi_coll_counts[MPI_COLL_ALLTOALL_HUB]--;
 	switch (choose(p, equal, in_place, bytes, comm)) {
-	case BASE_COLL_ALLTOALL_SWAP:
+	case MPI_COLL_ALLTOALL_SWAP:
 		return swap(p, recv, comm);
-	case BASE_COLL_ALLTOALL_BRUCK:
+	case MPI_COLL_ALLTOALL_BRUCK:
 		return bruck(p, send, recv, comm);
-	case BASE_COLL_ALLTOALL_PAIRWISE:
+	case MPI_COLL_ALLTOALL_PAIRWISE:
 		mpi_vec_copy_own(p, send, recv, comm->rank);
 		pairwise(p, send, recv, comm);
 		return MPI_SUCCESS;

@@ -44,19 +44,19 @@ static void linear(struct mpi_plan *p, struct mpi_comm *comm)
 
 void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(BARRIER, TREE) | BASE_COLL_BIT(BARRIER, DISSEMINATION) |
-		       BASE_COLL_BIT(BARRIER, LINEAR);
-	enum base_coll best = BASE_COLL_BARRIER_DISSEMINATION;
+	uint64_t can = MPI_COLL_BIT(BARRIER, TREE) | MPI_COLL_BIT(BARRIER, DISSEMINATION) |
+		       MPI_COLL_BIT(BARRIER, LINEAR);
+	enum mpi_algorithm best = MPI_COLL_BARRIER_DISSEMINATION;
 
 	if (mpi_coll_directly(p, comm, 0))
-		best = BASE_COLL_BARRIER_LINEAR;
+		best = MPI_COLL_BARRIER_LINEAR;
 	else if (mpi_coll_crowded() && comm->size > 2)
-		best = BASE_COLL_BARRIER_TREE;
+		best = MPI_COLL_BARRIER_TREE;
 	switch (mpi_coll_choose(can, best)) {
-	case BASE_COLL_BARRIER_LINEAR:
+	case MPI_COLL_BARRIER_LINEAR:
 		linear(p, comm);
 		break;
-	case BASE_COLL_BARRIER_TREE:
+	case MPI_COLL_BARRIER_TREE:
 		tree(p, comm);
 		break;
 	default:

@@ -94,16 +94,17 @@ static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, stru
 	}
 }
 
-static enum base_coll choose(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
+static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count bytes,
+				 const struct mpi_comm *comm)
 {
-	enum base_coll best = BASE_COLL_BCAST_BINOMIAL;
+	enum mpi_algorithm best = MPI_COLL_BCAST_BINOMIAL;
 
 	if (mpi_coll_crowded() || mpi_coll_directly(p, comm, bytes))
-		best = BASE_COLL_BCAST_TREE;
+		best = MPI_COLL_BCAST_TREE;
 	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
-		best = BASE_COLL_BCAST_RING;
-	return mpi_coll_choose(BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(BCAST, TREE) |
-				       BASE_COLL_BIT(BCAST, RING),
+		best = MPI_COLL_BCAST_RING;
+	return mpi_coll_choose(MPI_COLL_BIT(BCAST, BINOMIAL) | MPI_COLL_BIT(BCAST, TREE) |
+				       MPI_COLL_BIT(BCAST, RING),
 			       best);
 }
 
@@ -119,11 +120,11 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	if (rc)
 		return rc;
 	switch (choose(p, k.bytes, comm)) {
-	case BASE_COLL_BCAST_RING:
+	case MPI_COLL_BCAST_RING:
 		scatter(p, k.data, k.bytes, root, comm);
 		ring(p, k.data, k.bytes, root, comm);
 		break;
-	case BASE_COLL_BCAST_TREE:
+	case MPI_COLL_BCAST_TREE:
 		tree(p, k.data, k.bytes, root, MPI_TREE_BRANCHES, comm);
 		break;
 	default:
@@ -168,7 +169,7 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
 		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
 {
-	struct mpi_hub *hub = mpi_hub_for_taking(p, BASE_COLL_BCAST_READ, comm, bytes,
+	struct mpi_hub *hub = mpi_hub_for_taking(p, MPI_COLL_BCAST_READ, comm, bytes,
 						 MPI_HUB_TWO_BYTES, MPI_HUB_BCAST_MOST);
 	struct mpi_packed k;
 
@@ -202,7 +203,7 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		bytes = 0;
 	if (by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
 		return rc;
-	hub = bytes ? mpi_hub_for(p, BASE_COLL_BCAST_HUB, comm, bytes,
+	hub = bytes ? mpi_hub_for(p, MPI_COLL_BCAST_HUB, comm, bytes,
 				  comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
 		    : NULL;
 	if (hub)

@@ -5,6 +5,8 @@
  */
 #include "mpi_shim/coll/coll_impl.h"
 
+#include "base/config.h"
+#include "base/log.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/pt2pt/protocol.h"
@@ -19,7 +21,7 @@ static void end_with_comm(struct mpi_comm *comm)
 void mpi_coll_init(void)
 {
 	mpi_comm_at_end(end_with_comm);
-	mpi_coll_setting = *base_coll();
+	mpi_coll_setting = mpi_coll_parse(base_config()->ptl_mpi_coll, base_warn);
 	mpi_plans_init();
 	mpi_arrivals_go_to(MPI_ARRIVAL_FLAG, mpi_hub_offered);
 }

@@ -14,6 +14,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "mpi_shim/coll/algorithms.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/coll/shm/hub.h"
@@ -24,21 +25,21 @@
 /* ---- which algorithm ----------------------------------------------------------------------------- */
 
 /* What PTL_MPI_COLL says. */
-extern struct base_coll_setting mpi_coll_setting;
+extern struct mpi_coll_setting mpi_coll_setting;
 
 /* PTL_MPI_COLL asks for it. */
-static inline bool mpi_coll_wanted(enum base_coll c)
+static inline bool mpi_coll_wanted(enum mpi_algorithm c)
 {
 	return mpi_coll_setting.wanted >> c & 1;
 }
 
 /* Of the algorithms that `can` do what is called, the one that is wanted, else `best`; it is counted. */
-static inline enum base_coll mpi_coll_choose(uint64_t can, enum base_coll best)
+static inline enum mpi_algorithm mpi_coll_choose(uint64_t can, enum mpi_algorithm best)
 {
 	uint64_t wanted = mpi_coll_setting.wanted & can;
-	enum base_coll c = wanted ? (enum base_coll)__builtin_ctzll(wanted) : best;
+	enum mpi_algorithm c = wanted ? (enum mpi_algorithm)__builtin_ctzll(wanted) : best;
 
-	mpi_world.colls[c]++;
+	mpi_coll_counts[c]++;
 	return c;
 }
 
@@ -217,20 +218,20 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  * rank has a processor, or on several nodes `across` (0: not there), unless `hub` is wanted; NULL: messages. The same
  * on all ranks.
  */
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
 /* The same for one in which each rank reads out of the others' memory what is too long for shared memory: of few ranks, and where
  * processors are short, blocks of MPI_HUB_READ_BYTES and more, else of more than `most`. */
-struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
+struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
 /* The same for two ranks of which one has so many bytes for the other, or each: more than `above`, `most` at most. */
-struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
+struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum mpi_algorithm read,
 				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
 				   MPI_Count most);
 /* Whether a hub calculates this, and either operand of two may be the first. */
 bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op);
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
-			       MPI_Count count, const struct mpi_type *type,
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum mpi_algorithm hub,
+			       struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across);
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm);

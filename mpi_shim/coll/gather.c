@@ -121,9 +121,9 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 	bool few_rounds =
 		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
 
-	return mpi_coll_choose(BASE_COLL_BIT(GATHER, BINOMIAL) | BASE_COLL_BIT(GATHER, LINEAR),
-			       few_rounds ? BASE_COLL_GATHER_BINOMIAL : BASE_COLL_GATHER_LINEAR) ==
-	       BASE_COLL_GATHER_BINOMIAL;
+	return mpi_coll_choose(MPI_COLL_BIT(GATHER, BINOMIAL) | MPI_COLL_BIT(GATHER, LINEAR),
+			       few_rounds ? MPI_COLL_GATHER_BINOMIAL : MPI_COLL_GATHER_LINEAR) ==
+	       MPI_COLL_GATHER_BINOMIAL;
 }
 
 static int check_root(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
@@ -177,7 +177,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	}
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, BASE_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
+	hub = mpi_hub_for(p, MPI_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
 	if (hub)
 		return mpi_hub_gather(hub, MPI_SUCCESS, sendbuf, sendcount, sendtype, &recv,
 				      (size_t)bytes, root);
@@ -204,7 +204,7 @@ int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 		return rc;
 	mpi_calls_tell(p, comm, MPI_CALL_GATHERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
-		mpi_coll_choose(0, BASE_COLL_GATHER_LINEAR);
+		mpi_coll_choose(0, MPI_COLL_GATHER_LINEAR);
 	(comm->inter ? mpi_inter_gatherv : mpi_intra_gatherv)(p, sendbuf, sendcount, sendtype,
 							      &recv, root, comm);
 	return MPI_SUCCESS;

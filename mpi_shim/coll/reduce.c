@@ -195,28 +195,29 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- which ---------------------------------------------------------------------------------------- */
 
-static enum base_coll choose(const struct mpi_plan *p, MPI_Count count, const struct mpi_type *type,
-			     const struct mpi_op *op, const struct mpi_comm *comm)
+static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count count,
+				 const struct mpi_type *type, const struct mpi_op *op,
+				 const struct mpi_comm *comm)
 {
-	uint64_t can = BASE_COLL_BIT(REDUCE, BINOMIAL) | BASE_COLL_BIT(REDUCE, TREE);
+	uint64_t can = MPI_COLL_BIT(REDUCE, BINOMIAL) | MPI_COLL_BIT(REDUCE, TREE);
 	const bool crowded = mpi_coll_crowded();
-	enum base_coll best = crowded && mpi_coll_bytes(count, type) <= TREE_BYTES_CROWDED
-				      ? BASE_COLL_REDUCE_TREE
-				      : BASE_COLL_REDUCE_BINOMIAL;
+	enum mpi_algorithm best = crowded && mpi_coll_bytes(count, type) <= TREE_BYTES_CROWDED
+					  ? MPI_COLL_REDUCE_TREE
+					  : MPI_COLL_REDUCE_BINOMIAL;
 
 	if (mpi_coll_divisible(count, op, comm))
-		can |= BASE_COLL_BIT(REDUCE, PARTS);
+		can |= MPI_COLL_BIT(REDUCE, PARTS);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
-		best = BASE_COLL_REDUCE_TREE;
+		best = MPI_COLL_REDUCE_TREE;
 	else if (comm->size > 2 && !crowded && mpi_coll_in_parts(count, type, op, comm))
-		best = BASE_COLL_REDUCE_PARTS;
+		best = MPI_COLL_REDUCE_PARTS;
 	return mpi_coll_choose(can, best);
 }
 
 int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
-	enum base_coll c;
+	enum mpi_algorithm c;
 	int branches;
 
 	if (count == 0)
@@ -227,9 +228,9 @@ int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 		return MPI_SUCCESS;
 	}
 	c = choose(p, count, type, op, comm);
-	if (c == BASE_COLL_REDUCE_PARTS)
+	if (c == MPI_COLL_REDUCE_PARTS)
 		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
-	branches = c == BASE_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
+	branches = c == MPI_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
 	return (root == 0 || op->commutative ? tree : ordered)(p, sendbuf, recvbuf, count, type, op,
 							       root, branches, comm);
 }
@@ -255,7 +256,7 @@ static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 {
 	struct mpi_hub *hub =
 		mpi_hub_folds_either_way(type, op)
-			? mpi_hub_for_taking(p, BASE_COLL_REDUCE_READ, comm, count * type->size,
+			? mpi_hub_for_taking(p, MPI_COLL_REDUCE_READ, comm, count * type->size,
 					     MPI_HUB_TWO_BYTES, MPI_HUB_REDUCE_MOST)
 			: NULL;
 
@@ -289,7 +290,7 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 	if (by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
 		return rc;
-	hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_HUB, comm, count, datatype, op,
+	hub = mpi_hub_for_op(p, MPI_COLL_REDUCE_HUB, comm, count, datatype, op,
 			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
 	if (hub && sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;

@@ -150,18 +150,18 @@ static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	return MPI_SUCCESS;
 }
 
-static enum base_coll choose(MPI_Count bytes, const struct mpi_op *op)
+static enum mpi_algorithm choose(MPI_Count bytes, const struct mpi_op *op)
 {
-	uint64_t can = BASE_COLL_BIT(REDUCE_SCATTER, ROOT);
-	enum base_coll best = BASE_COLL_REDUCE_SCATTER_HALVING;
+	uint64_t can = MPI_COLL_BIT(REDUCE_SCATTER, ROOT);
+	enum mpi_algorithm best = MPI_COLL_REDUCE_SCATTER_HALVING;
 
 	if (op->commutative)
-		can |= BASE_COLL_BIT(REDUCE_SCATTER, HALVING) |
-		       BASE_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
+		can |= MPI_COLL_BIT(REDUCE_SCATTER, HALVING) |
+		       MPI_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
 	if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
-		best = BASE_COLL_REDUCE_SCATTER_ROOT;
+		best = MPI_COLL_REDUCE_SCATTER_ROOT;
 	else if (bytes >= (mpi_coll_crowded() ? LONG_BYTES_CROWDED : LONG_BYTES))
-		best = BASE_COLL_REDUCE_SCATTER_PAIRWISE;
+		best = MPI_COLL_REDUCE_SCATTER_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
 
@@ -170,9 +170,9 @@ static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		  struct mpi_comm *comm)
 {
 	switch (choose(at->count * parts->type->size, op)) {
-	case BASE_COLL_REDUCE_SCATTER_ROOT:
+	case MPI_COLL_REDUCE_SCATTER_ROOT:
 		return through_root(p, sendbuf, recvbuf, parts, at, op, comm);
-	case BASE_COLL_REDUCE_SCATTER_PAIRWISE:
+	case MPI_COLL_REDUCE_SCATTER_PAIRWISE:
 		return pairwise(p, sendbuf, recvbuf, parts, at, op, comm);
 	default:
 		return halve(p, sendbuf, recvbuf, parts, at, op, comm);
@@ -186,7 +186,7 @@ static bool by_hub(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	const MPI_Count own = mpi_vec_count(parts, comm->rank);
 	struct mpi_type *type = parts->type;
 	const MPI_Count longest = type->size ? mpi_vec_longest(parts, comm->size) / type->size : 0;
-	struct mpi_hub *hub = mpi_hub_for_op(p, BASE_COLL_REDUCE_SCATTER_HUB, comm, longest, type,
+	struct mpi_hub *hub = mpi_hub_for_op(p, MPI_COLL_REDUCE_SCATTER_HUB, comm, longest, type,
 					     op, HUB_BYTES, 0);
 	char *result = recvbuf;
 

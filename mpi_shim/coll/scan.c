@@ -142,14 +142,14 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 	if (count == 0)
 		return MPI_SUCCESS;
 	hub = mpi_coll_bytes(count, type) <= MPI_HUB_BYTES
-		      ? mpi_hub_for_op(p, BASE_COLL_SCAN_HUB, comm, count, type, op, MPI_HUB_BYTES,
+		      ? mpi_hub_for_op(p, MPI_COLL_SCAN_HUB, comm, count, type, op, MPI_HUB_BYTES,
 				       0)
 		      : NULL;
 	if (hub)
 		return mpi_hub_scan(hub, s.own, recvbuf, count, type, op, exclusive);
-	if (mpi_coll_choose(BASE_COLL_BIT(SCAN, LINEAR) | BASE_COLL_BIT(SCAN, DOUBLING),
-			    mpi_coll_crowded() ? BASE_COLL_SCAN_LINEAR : BASE_COLL_SCAN_DOUBLING) ==
-	    BASE_COLL_SCAN_LINEAR)
+	if (mpi_coll_choose(MPI_COLL_BIT(SCAN, LINEAR) | MPI_COLL_BIT(SCAN, DOUBLING),
+			    mpi_coll_crowded() ? MPI_COLL_SCAN_LINEAR : MPI_COLL_SCAN_DOUBLING) ==
+	    MPI_COLL_SCAN_LINEAR)
 		return chain(&s);
 	return doubling(&s);
 }

@@ -116,9 +116,9 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 	bool few_rounds =
 		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
 
-	return mpi_coll_choose(BASE_COLL_BIT(SCATTER, BINOMIAL) | BASE_COLL_BIT(SCATTER, LINEAR),
-			       few_rounds ? BASE_COLL_SCATTER_BINOMIAL
-					  : BASE_COLL_SCATTER_LINEAR) == BASE_COLL_SCATTER_BINOMIAL;
+	return mpi_coll_choose(MPI_COLL_BIT(SCATTER, BINOMIAL) | MPI_COLL_BIT(SCATTER, LINEAR),
+			       few_rounds ? MPI_COLL_SCATTER_BINOMIAL : MPI_COLL_SCATTER_LINEAR) ==
+	       MPI_COLL_SCATTER_BINOMIAL;
 }
 
 static int check_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
@@ -174,7 +174,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	}
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, BASE_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
+	hub = mpi_hub_for(p, MPI_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);
@@ -202,7 +202,7 @@ int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *
 		return rc;
 	mpi_calls_tell(p, comm, MPI_CALL_SCATTERV, root, NULL, MPI_CALL_ANY_BYTES);
 	if (!comm->inter)
-		mpi_coll_choose(0, BASE_COLL_SCATTER_LINEAR);
+		mpi_coll_choose(0, MPI_COLL_SCATTER_LINEAR);
 	(comm->inter ? mpi_inter_scatterv : mpi_intra_scatterv)(p, &send, recvbuf, recvcount,
 								recvtype, root, comm);
 	return MPI_SUCCESS;

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which algorithm a collective has: what PTL_MPI_COLL says, whether processors are short, and whether
- * it goes through a hub.
+ * Which algorithm a collective has: what PTL_MPI_COLL says, whether processors are short, and
+ * whether it goes through a hub.
  */
 #include "mpi_shim/coll/coll_impl.h"
 
 #include "mpi_shim/core/node.h"
 
-struct base_coll_setting mpi_coll_setting;
+struct mpi_coll_setting mpi_coll_setting;
+uint64_t mpi_coll_counts[MPI_COLL_COUNT_];
 
 bool mpi_coll_crowded_here(void)
 {
-	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
-		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
+	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
+		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
 	return mpi_node_short();
 }
 
 bool mpi_coll_crowded(void)
 {
-	if (mpi_coll_setting.prefer != BASE_COLL_AUTO)
-		return mpi_coll_setting.prefer == BASE_COLL_MESSAGES;
+	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
+		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
 	/* Ranks of several machines may not see the same number of processors, but must choose the
 	 * same algorithms. */
 	return mpi_one_node() && mpi_node_short();
@@ -31,15 +32,15 @@ bool mpi_coll_crowded(void)
 
 /* ---- without messages ---------------------------------------------------------------------------- */
 
-static bool ruled_out(enum base_coll c)
+static bool ruled_out(enum mpi_algorithm c)
 {
 	return mpi_coll_setting.ruled_out >> c & 1;
 }
 
-static struct mpi_hub *counted(enum base_coll c, struct mpi_hub *hub)
+static struct mpi_hub *counted(enum mpi_algorithm c, struct mpi_hub *hub)
 {
 	if (hub)
-		mpi_world.colls[c]++;
+		mpi_coll_counts[c]++;
 	return hub;
 }
 
@@ -52,7 +53,7 @@ static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes,
 	return wanted || (comm->size >= NODE_RANKS * nodes && bytes <= most);
 }
 
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
+struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across)
 {
 	bool wanted = mpi_coll_wanted(hub);
@@ -71,7 +72,7 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum base_coll hub, struct
 	return counted(hub, h);
 }
 
-struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll read,
+struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
 	bool wanted = mpi_coll_wanted(read), either, few;
@@ -90,12 +91,12 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum base_coll rea
 	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
 		return NULL;
 	if (!wanted && either &&
-	    !mpi_hub_way_reads(h, (size_t)bytes, read == BASE_COLL_ALLGATHER_READ))
+	    !mpi_hub_way_reads(h, (size_t)bytes, read == MPI_COLL_ALLGATHER_READ))
 		return NULL;
 	return counted(read, h);
 }
 
-struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum base_coll read,
+struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum mpi_algorithm read,
 				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
 				   MPI_Count most)
 {
@@ -143,8 +144,8 @@ static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
 	return comm->size > 2 ? !is_integer(type) : picks(type, op);
 }
 
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, struct mpi_comm *comm,
-			       MPI_Count count, const struct mpi_type *type,
+struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum mpi_algorithm hub,
+			       struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
 			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
 {
 	bool wanted = mpi_coll_wanted(hub), too_long;
@@ -169,7 +170,7 @@ struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum base_coll hub, str
 
 struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
 {
-	if (!p->now || ruled_out(BASE_COLL_BARRIER_HUB))
+	if (!p->now || ruled_out(MPI_COLL_BARRIER_HUB))
 		return NULL;
-	return counted(BASE_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
+	return counted(MPI_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
 }

@@ -15,8 +15,6 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "base/coll.h"
-
 /* What the shim counts; performance variables of MPI_T. X(NAME, text) */
 #define MPI_COUNT_TABLE(X)                                                                         \
 	X(SENT_SHORT, "messages sent by the short protocol")                                       \
@@ -57,8 +55,6 @@ struct mpi_world {
 	pthread_mutex_t lock;
 	bool turn_due; /* the processor is to be given away for a turn, once the lock is free */
 	uint64_t counts[MPI_COUNT_COUNT_];
-	uint64_t colls
-		[BASE_COLL_COUNT_]; /* collectives by algorithm, and performance variables, too */
 };
 
 extern struct mpi_world mpi_world;

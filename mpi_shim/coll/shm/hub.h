@@ -109,9 +109,9 @@ int mpi_hub_gather(struct mpi_hub *hub, int rc, const void *in, MPI_Count count,
 int mpi_hub_scatter(struct mpi_hub *hub, const struct mpi_vec *send, void *out, MPI_Count count,
 		    struct mpi_type *type, size_t bytes, int root);
 
-/* Blocks of any length, of which each rank knows those that it has to do with; what it has for itself is not copied. In
- * place as above. Up to so many ranks (said in base/coll.h, too). False, for all: there are too many gaps between long ones, which
- * have to go another way. */
+/* Blocks of any length, of which each rank knows those that it has to do with; what it has for itself
+ * is not copied. In place as above. Up to so many ranks (said in algorithms.h, too). False, for all:
+ * there are too many gaps between long ones, which have to go another way. */
 #define MPI_HUB_LETTERS 128
 bool mpi_hub_alltoallv(struct mpi_hub *hub, const struct mpi_vec *send, const struct mpi_vec *recv,
 		       int *rc);

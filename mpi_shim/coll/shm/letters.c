@@ -130,7 +130,7 @@ bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const stru
 	mpi_hub_leave(h, MPI_SUCCESS);
 	if (!m.short_ones) {
 		meetings = mpi_hub_alltoall_meetings(h, m.longest);
-		if (!mpi_coll_wanted(BASE_COLL_ALLTOALL_HUB) && meetings > MEETINGS_FEW &&
+		if (!mpi_coll_wanted(MPI_COLL_ALLTOALL_HUB) && meetings > MEETINGS_FEW &&
 		    m.all / meetings / (uint64_t)h->n < MEETING_BYTES)
 			return false;
 		*rc = mpi_hub_alltoall_pieces(h, MPI_SUCCESS, send, recv, m.sent,

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/coll.h"
+#include "mpi_shim/coll/algorithms.h"
 
 static char said[2000];
 static int lines;
@@ -29,11 +29,11 @@ static void __attribute__((format(printf, 1, 2))) say(const char *fmt, ...)
 	lines++;
 }
 
-static struct base_coll_setting parse(const char *value)
+static struct mpi_coll_setting parse(const char *value)
 {
 	lines = 0;
 	*said = '\0';
-	return base_coll_parse(value, say);
+	return mpi_coll_parse(value, say);
 }
 
 static void every_word_wants_its_row_and_rules_out_its_kin(void **state)
@@ -41,48 +41,49 @@ static void every_word_wants_its_row_and_rules_out_its_kin(void **state)
 	uint64_t all = 0;
 
 	(void)state;
-	for (size_t i = 0; base_coll_word(i); i++) {
-		struct base_coll_setting s = parse(base_coll_word(i));
+	for (size_t i = 0; mpi_algorithm_word(i); i++) {
+		struct mpi_coll_setting s = parse(mpi_algorithm_word(i));
 
 		assert_int_equal(lines, 0);
 		assert_true(s.wanted == UINT64_C(1) << i);
 		assert_true((s.ruled_out & s.wanted) == 0);
 		all |= s.ruled_out;
-		for (size_t j = 0; base_coll_word(j); j++) {
-			size_t n = strcspn(base_coll_word(i), "=") + 1;
-			bool kin = !strncmp(base_coll_word(i), base_coll_word(j), n) && i != j;
+		for (size_t j = 0; mpi_algorithm_word(j); j++) {
+			size_t n = strcspn(mpi_algorithm_word(i), "=") + 1;
+			bool kin =
+				!strncmp(mpi_algorithm_word(i), mpi_algorithm_word(j), n) && i != j;
 
 			assert_int_equal(s.ruled_out >> j & 1, kin);
 		}
 	}
-	assert_true(all == (UINT64_C(1) << BASE_COLL_COUNT_) - 1); /* none has no other way */
+	assert_true(all == (UINT64_C(1) << MPI_COLL_COUNT_) - 1); /* none has no other way */
 }
 
 static void the_last_word_on_a_collective_counts(void **state)
 {
-	struct base_coll_setting s =
+	struct mpi_coll_setting s =
 		parse("rounds,bcast=ring,ALLREDUCE=Parts,messages,bcast=binomial");
 
 	(void)state;
 	assert_int_equal(lines, 0);
-	assert_int_equal(s.prefer, BASE_COLL_MESSAGES);
-	assert_true(s.wanted == (BASE_COLL_BIT(BCAST, BINOMIAL) | BASE_COLL_BIT(ALLREDUCE, PARTS)));
-	assert_true(s.ruled_out & BASE_COLL_BIT(BCAST, RING));
-	assert_false(s.ruled_out & BASE_COLL_BIT(BCAST, BINOMIAL));
+	assert_int_equal(s.prefer, MPI_COLL_MESSAGES);
+	assert_true(s.wanted == (MPI_COLL_BIT(BCAST, BINOMIAL) | MPI_COLL_BIT(ALLREDUCE, PARTS)));
+	assert_true(s.ruled_out & MPI_COLL_BIT(BCAST, RING));
+	assert_false(s.ruled_out & MPI_COLL_BIT(BCAST, BINOMIAL));
 	s = parse("auto");
-	assert_true(s.prefer == BASE_COLL_AUTO && s.wanted == 0 && s.ruled_out == 0);
+	assert_true(s.prefer == MPI_COLL_AUTO && s.wanted == 0 && s.ruled_out == 0);
 }
 
 static void what_is_no_word_is_passed_over_and_told(void **state)
 {
-	struct base_coll_setting s = parse("bcast=rings,scan=linear");
+	struct mpi_coll_setting s = parse("bcast=rings,scan=linear");
 
 	(void)state;
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(said, "\"bcast=rings\""));
 	assert_non_null(strstr(said, "bcast=ring"));
 	assert_null(strstr(said, "barrier"));
-	assert_true(s.wanted == BASE_COLL_BIT(SCAN, LINEAR));
+	assert_true(s.wanted == MPI_COLL_BIT(SCAN, LINEAR));
 	s = parse("reduced=tree");
 	assert_int_equal(lines, 1);
 	assert_non_null(strstr(said, "reduce=..., allreduce=..., reduce_scatter=..."));
@@ -112,10 +113,10 @@ static void what_is_hostile_is_told_in_bounds(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		struct base_coll_setting s = parse(words[i]);
+		struct mpi_coll_setting s = parse(words[i]);
 
 		assert_true(lines > 0);
-		assert_true(s.wanted == 0 && s.prefer == BASE_COLL_AUTO);
+		assert_true(s.wanted == 0 && s.prefer == MPI_COLL_AUTO);
 	}
 	assert_non_null(many);
 	memset(many, 'x', 100000);

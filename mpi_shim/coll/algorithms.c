@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_MPI_COLL: see coll.h.
+ * PTL_MPI_COLL: see algorithms.h.
  */
-#include "base/coll.h"
+#include "mpi_shim/coll/algorithms.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "base/config.h"
-#include "base/log.h"
-
 static const struct {
 	const char *word, *text;
 } rows[] = {
 #define ROW_(collective, algorithm, word, text) { word, text },
-	BASE_COLL_TABLE(ROW_)
+	MPI_COLL_TABLE(ROW_)
 #undef ROW_
 };
-_Static_assert(BASE_COLL_COUNT_ <= 64, "a set of rows is a word of 64 bits");
+_Static_assert(MPI_COLL_COUNT_ <= 64, "a set of rows is a word of 64 bits");
 
 static const char *const prefer[] = { "auto", "messages", "rounds" };
 
-const char *base_coll_word(size_t i)
+const char *mpi_algorithm_word(size_t i)
 {
-	return i < BASE_COLL_COUNT_ ? rows[i].word : NULL;
+	return i < MPI_COLL_COUNT_ ? rows[i].word : NULL;
 }
 
-const char *base_coll_text(size_t i)
+const char *mpi_algorithm_text(size_t i)
 {
-	return i < BASE_COLL_COUNT_ ? rows[i].text : NULL;
+	return i < MPI_COLL_COUNT_ ? rows[i].text : NULL;
 }
 
 static bool same(const char *a, size_t len, const char *b)
@@ -52,9 +48,9 @@ static bool of_one_collective(size_t a, size_t b)
 	       !strncmp(rows[a].word, rows[b].word, collective(a));
 }
 
-static void want(struct base_coll_setting *s, size_t row)
+static void want(struct mpi_coll_setting *s, size_t row)
 {
-	for (size_t i = 0; i < BASE_COLL_COUNT_; i++) {
+	for (size_t i = 0; i < MPI_COLL_COUNT_; i++) {
 		if (!of_one_collective(i, row))
 			continue;
 		s->wanted &= ~(UINT64_C(1) << i);
@@ -64,15 +60,15 @@ static void want(struct base_coll_setting *s, size_t row)
 	s->ruled_out &= ~(UINT64_C(1) << row);
 }
 
-static bool take(struct base_coll_setting *s, const char *word, size_t len)
+static bool take(struct mpi_coll_setting *s, const char *word, size_t len)
 {
 	for (size_t i = 0; i < sizeof(prefer) / sizeof(prefer[0]); i++) {
 		if (same(word, len, prefer[i])) {
-			s->prefer = (enum base_coll_prefer)i;
+			s->prefer = (enum mpi_coll_prefer)i;
 			return true;
 		}
 	}
-	for (size_t i = 0; i < BASE_COLL_COUNT_; i++) {
+	for (size_t i = 0; i < MPI_COLL_COUNT_; i++) {
 		if (same(word, len, rows[i].word)) {
 			want(s, i);
 			return true;
@@ -87,10 +83,10 @@ static void remedy(const char *word, size_t len, char *text, size_t size)
 	size_t used = 0, at = strcspn(word, "=,");
 	bool known = false;
 
-	for (size_t i = 0; i < BASE_COLL_COUNT_; i++)
+	for (size_t i = 0; i < MPI_COLL_COUNT_; i++)
 		known |= at < len && collective(i) == at && !strncasecmp(word, rows[i].word, at);
 	*text = '\0';
-	for (size_t i = 0; i < BASE_COLL_COUNT_ && used < size; i++) {
+	for (size_t i = 0; i < MPI_COLL_COUNT_ && used < size; i++) {
 		int n;
 
 		if (known && (collective(i) != at || strncasecmp(word, rows[i].word, at)))
@@ -104,9 +100,9 @@ static void remedy(const char *word, size_t len, char *text, size_t size)
 	}
 }
 
-struct base_coll_setting base_coll_parse(const char *value, void (*say)(const char *fmt, ...))
+struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char *fmt, ...))
 {
-	struct base_coll_setting s = { BASE_COLL_AUTO, 0, 0 };
+	struct mpi_coll_setting s = { MPI_COLL_AUTO, 0, 0 };
 
 	for (const char *word = value;;) {
 		size_t len = strcspn(word, ",");
@@ -122,19 +118,4 @@ struct base_coll_setting base_coll_parse(const char *value, void (*say)(const ch
 			return s;
 		word += len + 1;
 	}
-}
-
-static struct base_coll_setting setting;
-
-static void read_setting(void)
-{
-	setting = base_coll_parse(base_config()->ptl_mpi_coll, base_warn);
-}
-
-const struct base_coll_setting *base_coll(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, read_setting);
-	return &setting;
 }

@@ -4,14 +4,14 @@
  * The algorithms of MPI's collectives, in one table, and what PTL_MPI_COLL says about them. The table makes the
  * words of that setting, the counters of each algorithm, and a section of portals(7).
  */
-#ifndef BASE_COLL_H
-#define BASE_COLL_H
+#ifndef MPI_SHIM_ALGORITHMS_H
+#define MPI_SHIM_ALGORITHMS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective follow each other. */
-#define BASE_COLL_TABLE(X)                                                                         \
+#define MPI_COLL_TABLE(X)                                                                          \
 	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
 	X(BARRIER, LINEAR, "barrier=linear", "a message from each rank to all")                    \
@@ -80,20 +80,20 @@
 	X(SCAN, DOUBLING, "scan=doubling", "from each rank to the one 1, 2, 4, ... ranks on")      \
 	X(SCAN, LINEAR, "scan=linear", "from rank to rank")
 
-enum base_coll {
-#define BASE_COLL_ENUM_(collective, algorithm, word, text) BASE_COLL_##collective##_##algorithm,
-	BASE_COLL_TABLE(BASE_COLL_ENUM_)
-#undef BASE_COLL_ENUM_
-		BASE_COLL_COUNT_
+enum mpi_algorithm {
+#define MPI_COLL_ENUM_(collective, algorithm, word, text) MPI_COLL_##collective##_##algorithm,
+	MPI_COLL_TABLE(MPI_COLL_ENUM_)
+#undef MPI_COLL_ENUM_
+		MPI_COLL_COUNT_
 };
 
-enum base_coll_prefer { BASE_COLL_AUTO, BASE_COLL_MESSAGES, BASE_COLL_ROUNDS };
+enum mpi_coll_prefer { MPI_COLL_AUTO, MPI_COLL_MESSAGES, MPI_COLL_ROUNDS };
 
 /* The bit of a row in the sets below. */
-#define BASE_COLL_BIT(collective, algorithm) (UINT64_C(1) << BASE_COLL_##collective##_##algorithm)
+#define MPI_COLL_BIT(collective, algorithm) (UINT64_C(1) << MPI_COLL_##collective##_##algorithm)
 
-struct base_coll_setting {
-	enum base_coll_prefer prefer;
+struct mpi_coll_setting {
+	enum mpi_coll_prefer prefer;
 	uint64_t wanted;    /* one row at most of each collective */
 	uint64_t ruled_out; /* the other rows of these collectives */
 };
@@ -102,12 +102,13 @@ struct base_coll_setting {
  * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts where two speak of the
  * same. A word that is none is passed over; if `say` is set, it is told what could be there instead.
  */
-struct base_coll_setting base_coll_parse(const char *value, void (*say)(const char *fmt, ...));
-/* The setting of this process; read once. */
-const struct base_coll_setting *base_coll(void);
+struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char *fmt, ...));
 
 /* The word and the text of row i; NULL behind the last. */
-const char *base_coll_word(size_t i);
-const char *base_coll_text(size_t i);
+const char *mpi_algorithm_word(size_t i);
+const char *mpi_algorithm_text(size_t i);
+
+/* Collectives by algorithm: performance variables. */
+extern uint64_t mpi_coll_counts[MPI_COLL_COUNT_];
 
 #endif
