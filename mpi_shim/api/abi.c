@@ -245,12 +245,12 @@ int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *lo
 
 /* ---- handles as integers: all of ours are numbers of 32 bits (handle.h) ---------------------------- */
 
-static int number(const void *handle)
+static int handle_to_int(const void *handle)
 {
 	return (int)(uint32_t)(uintptr_t)handle;
 }
 
-static void *handle(int number)
+static void *handle_from_int(int number)
 {
 	return (void *)(uintptr_t)(uint32_t)number;
 }
@@ -258,131 +258,131 @@ static void *handle(int number)
 MPI_WEAK(MPI_Comm_toint);
 int PMPI_Comm_toint(MPI_Comm comm)
 {
-	return number(comm);
+	return handle_to_int(comm);
 }
 
 MPI_WEAK(MPI_Comm_fromint);
 MPI_Comm PMPI_Comm_fromint(int comm)
 {
-	return handle(comm);
+	return handle_from_int(comm);
 }
 
 MPI_WEAK(MPI_Errhandler_toint);
 int PMPI_Errhandler_toint(MPI_Errhandler errhandler)
 {
-	return number(errhandler);
+	return handle_to_int(errhandler);
 }
 
 MPI_WEAK(MPI_Errhandler_fromint);
 MPI_Errhandler PMPI_Errhandler_fromint(int errhandler)
 {
-	return handle(errhandler);
+	return handle_from_int(errhandler);
 }
 
 MPI_WEAK(MPI_File_toint);
 int PMPI_File_toint(MPI_File file)
 {
-	return number(file);
+	return handle_to_int(file);
 }
 
 MPI_WEAK(MPI_File_fromint);
 MPI_File PMPI_File_fromint(int file)
 {
-	return handle(file);
+	return handle_from_int(file);
 }
 
 MPI_WEAK(MPI_Group_toint);
 int PMPI_Group_toint(MPI_Group group)
 {
-	return number(group);
+	return handle_to_int(group);
 }
 
 MPI_WEAK(MPI_Group_fromint);
 MPI_Group PMPI_Group_fromint(int group)
 {
-	return handle(group);
+	return handle_from_int(group);
 }
 
 MPI_WEAK(MPI_Info_toint);
 int PMPI_Info_toint(MPI_Info info)
 {
-	return number(info);
+	return handle_to_int(info);
 }
 
 MPI_WEAK(MPI_Info_fromint);
 MPI_Info PMPI_Info_fromint(int info)
 {
-	return handle(info);
+	return handle_from_int(info);
 }
 
 MPI_WEAK(MPI_Message_toint);
 int PMPI_Message_toint(MPI_Message message)
 {
-	return number(message);
+	return handle_to_int(message);
 }
 
 MPI_WEAK(MPI_Message_fromint);
 MPI_Message PMPI_Message_fromint(int message)
 {
-	return handle(message);
+	return handle_from_int(message);
 }
 
 MPI_WEAK(MPI_Op_toint);
 int PMPI_Op_toint(MPI_Op op)
 {
-	return number(op);
+	return handle_to_int(op);
 }
 
 MPI_WEAK(MPI_Op_fromint);
 MPI_Op PMPI_Op_fromint(int op)
 {
-	return handle(op);
+	return handle_from_int(op);
 }
 
 MPI_WEAK(MPI_Request_toint);
 int PMPI_Request_toint(MPI_Request request)
 {
-	return number(request);
+	return handle_to_int(request);
 }
 
 MPI_WEAK(MPI_Request_fromint);
 MPI_Request PMPI_Request_fromint(int request)
 {
-	return handle(request);
+	return handle_from_int(request);
 }
 
 MPI_WEAK(MPI_Session_toint);
 int PMPI_Session_toint(MPI_Session session)
 {
-	return number(session);
+	return handle_to_int(session);
 }
 
 MPI_WEAK(MPI_Session_fromint);
 MPI_Session PMPI_Session_fromint(int session)
 {
-	return handle(session);
+	return handle_from_int(session);
 }
 
 MPI_WEAK(MPI_Type_toint);
 int PMPI_Type_toint(MPI_Datatype datatype)
 {
-	return number(datatype);
+	return handle_to_int(datatype);
 }
 
 MPI_WEAK(MPI_Type_fromint);
 MPI_Datatype PMPI_Type_fromint(int datatype)
 {
-	return handle(datatype);
+	return handle_from_int(datatype);
 }
 
 MPI_WEAK(MPI_Win_toint);
 int PMPI_Win_toint(MPI_Win win)
 {
-	return number(win);
+	return handle_to_int(win);
 }
 
 MPI_WEAK(MPI_Win_fromint);
 MPI_Win PMPI_Win_fromint(int win)
 {
-	return handle(win);
+	return handle_from_int(win);
 }

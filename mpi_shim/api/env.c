@@ -22,7 +22,7 @@
 
 static const char library_version[] = "Postern " POSTERN_VERSION ", MPI on Portals 3.3";
 
-static int null_result(const char *function)
+static int raise_null_result(const char *function)
 {
 	mpi_enter_any_time();
 	return mpi_raise_any_time(function, mpi_bad_null("a result"));
@@ -32,7 +32,7 @@ MPI_WEAK(MPI_Get_version);
 int PMPI_Get_version(int *version, int *subversion)
 {
 	if (!version || !subversion)
-		return null_result("MPI_Get_version");
+		return raise_null_result("MPI_Get_version");
 	*version = MPI_VERSION;
 	*subversion = MPI_SUBVERSION;
 	return MPI_SUCCESS;
@@ -42,7 +42,7 @@ MPI_WEAK(MPI_Get_library_version);
 int PMPI_Get_library_version(char *version, int *resultlen)
 {
 	if (!version || !resultlen)
-		return null_result("MPI_Get_library_version");
+		return raise_null_result("MPI_Get_library_version");
 	memcpy(version, library_version, sizeof(library_version));
 	*resultlen = (int)sizeof(library_version) - 1;
 	return MPI_SUCCESS;

@@ -30,7 +30,7 @@ static int level_for(int required)
 }
 
 /* Errors of starting go to the handler everything begins with, and that ends the job (MPI-4 §9.3.1). */
-static int start(const char *function, int level)
+static int start_mpi(const char *function, int level)
 {
 	char line[MPI_MAX_ERROR_STRING + 64];
 	int rc;
@@ -55,7 +55,7 @@ int PMPI_Init(int *argc, char ***argv)
 {
 	(void)argc;
 	(void)argv;
-	return start("MPI_Init", MPI_THREAD_SINGLE);
+	return start_mpi("MPI_Init", MPI_THREAD_SINGLE);
 }
 
 MPI_WEAK(MPI_Init_thread);
@@ -65,7 +65,7 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 	(void)argc;
 	(void)argv;
-	rc = start("MPI_Init_thread", level_for(required));
+	rc = start_mpi("MPI_Init_thread", level_for(required));
 	if (rc == MPI_SUCCESS && provided)
 		*provided = mpi_world.level;
 	return rc;

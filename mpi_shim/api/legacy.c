@@ -40,7 +40,7 @@ static int bounds(MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *ub, MPI_Aint *e
 	return MPI_SUCCESS;
 }
 
-static int null_result(const char *function)
+static int raise_null_legacy(const char *function)
 {
 	if (!mpi_enter())
 		return mpi_not_running(function);
@@ -51,7 +51,7 @@ MPI_WEAK(MPI_Type_extent);
 int PMPI_Type_extent(MPI_Datatype datatype, MPI_Aint *extent)
 {
 	if (!extent)
-		return null_result("MPI_Type_extent");
+		return raise_null_legacy("MPI_Type_extent");
 	return bounds(datatype, NULL, NULL, extent);
 }
 
@@ -59,7 +59,7 @@ MPI_WEAK(MPI_Type_lb);
 int PMPI_Type_lb(MPI_Datatype datatype, MPI_Aint *displacement)
 {
 	if (!displacement)
-		return null_result("MPI_Type_lb");
+		return raise_null_legacy("MPI_Type_lb");
 	return bounds(datatype, displacement, NULL, NULL);
 }
 
@@ -67,7 +67,7 @@ MPI_WEAK(MPI_Type_ub);
 int PMPI_Type_ub(MPI_Datatype datatype, MPI_Aint *displacement)
 {
 	if (!displacement)
-		return null_result("MPI_Type_ub");
+		return raise_null_legacy("MPI_Type_ub");
 	return bounds(datatype, NULL, displacement, NULL);
 }
 
@@ -258,7 +258,7 @@ MPI_F08_status *MPI_F08_STATUS_IGNORE = (MPI_F08_status *)ignored;
 MPI_F08_status *MPI_F08_STATUSES_IGNORE = (MPI_F08_status *)ignored;
 
 /* There is nothing to convert in what is to be ignored (MPI-4 §19.3.5). */
-static int copy(const char *function, const void *from, void *to)
+static int copy_converted(const char *function, const void *from, void *to)
 {
 	if (!from || !to || from == MPI_F_STATUS_IGNORE || from == MPI_F_STATUSES_IGNORE ||
 	    from == MPI_F08_STATUS_IGNORE || from == MPI_F08_STATUSES_IGNORE) {
@@ -274,35 +274,35 @@ static int copy(const char *function, const void *from, void *to)
 MPI_WEAK(MPI_Status_c2f);
 int PMPI_Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status)
 {
-	return copy("MPI_Status_c2f", c_status, f_status);
+	return copy_converted("MPI_Status_c2f", c_status, f_status);
 }
 
 MPI_WEAK(MPI_Status_f2c);
 int PMPI_Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status)
 {
-	return copy("MPI_Status_f2c", f_status, c_status);
+	return copy_converted("MPI_Status_f2c", f_status, c_status);
 }
 
 MPI_WEAK(MPI_Status_c2f08);
 int PMPI_Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status)
 {
-	return copy("MPI_Status_c2f08", c_status, f08_status);
+	return copy_converted("MPI_Status_c2f08", c_status, f08_status);
 }
 
 MPI_WEAK(MPI_Status_f082c);
 int PMPI_Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status)
 {
-	return copy("MPI_Status_f082c", f08_status, c_status);
+	return copy_converted("MPI_Status_f082c", f08_status, c_status);
 }
 
 MPI_WEAK(MPI_Status_f2f08);
 int PMPI_Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status)
 {
-	return copy("MPI_Status_f2f08", f_status, f08_status);
+	return copy_converted("MPI_Status_f2f08", f_status, f08_status);
 }
 
 MPI_WEAK(MPI_Status_f082f);
 int PMPI_Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status)
 {
-	return copy("MPI_Status_f082f", f08_status, f_status);
+	return copy_converted("MPI_Status_f082f", f08_status, f_status);
 }

@@ -87,7 +87,7 @@ struct MPI_T_cvar_handle_t {
 };
 static struct MPI_T_cvar_handle_t *handles;
 
-static struct MPI_T_cvar_handle_t **find(MPI_T_cvar_handle handle)
+static struct MPI_T_cvar_handle_t **find_cvar_handle(MPI_T_cvar_handle handle)
 {
 	struct MPI_T_cvar_handle_t **at = &handles;
 
@@ -108,7 +108,7 @@ void mpi_tool_cvars_fini(void)
 
 /* ---- values ----------------------------------------------------------------------------------------- */
 
-static MPI_Datatype type_of(const struct base_config_var *var)
+static MPI_Datatype type_of_cvar(const struct base_config_var *var)
 {
 	switch (var->type) {
 	case BASE_CONFIG_STR:
@@ -181,7 +181,7 @@ int PMPI_T_cvar_get_info(int cvar_index, char *name, int *name_len, int *verbosi
 	mpi_tool_int(MPI_T_BIND_NO_OBJECT, bind);
 	mpi_tool_int(MPI_T_SCOPE_CONSTANT, scope);
 	if (datatype)
-		*datatype = type_of(var);
+		*datatype = type_of_cvar(var);
 	if (enumtype)
 		*enumtype = mpi_tool_cvar_enum(cvar_index);
 	return mpi_tool_leave(MPI_SUCCESS);
@@ -238,7 +238,7 @@ int PMPI_T_cvar_handle_free(MPI_T_cvar_handle *handle)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (!handle || !*(at = find(*handle)))
+	if (!handle || !*(at = find_cvar_handle(*handle)))
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
 	h = *at;
 	*at = h->next;
@@ -254,7 +254,7 @@ int PMPI_T_cvar_read(MPI_T_cvar_handle handle, void *buf)
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (!*find(handle))
+	if (!*find_cvar_handle(handle))
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
 	if (!buf)
 		return mpi_tool_leave(MPI_T_ERR_INVALID);
@@ -270,7 +270,7 @@ int PMPI_T_cvar_write(MPI_T_cvar_handle handle, const void *buf)
 	(void)buf;
 	if (rc != MPI_SUCCESS)
 		return rc;
-	if (!*find(handle))
+	if (!*find_cvar_handle(handle))
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
 	return mpi_tool_leave(MPI_T_ERR_CVAR_SET_NEVER);
 }

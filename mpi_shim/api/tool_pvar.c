@@ -63,7 +63,7 @@ int mpi_tool_pvar_shim_count(void)
 	return OWN;
 }
 
-static void name_of(int index, char name[NAME_MAX_])
+static void name_of_pvar(int index, char name[NAME_MAX_])
 {
 	if (index < SHIM)
 		snprintf(name, NAME_MAX_, "%s", shim_count[index].name);
@@ -92,11 +92,11 @@ static bool ends_with(const char *name, const char *end)
 }
 
 /* What the words in the name say. */
-static int class_of(int index)
+static int class_of_pvar(int index)
 {
 	char name[NAME_MAX_];
 
-	name_of(index, name);
+	name_of_pvar(index, name);
 	if (ends_with(name, "_most"))
 		return MPI_T_PVAR_CLASS_HIGHWATERMARK;
 	if (ends_with(name, "_now") || ends_with(name, "unexpected_bytes") ||
@@ -107,7 +107,7 @@ static int class_of(int index)
 
 static bool is_counter(int index)
 {
-	return class_of(index) == MPI_T_PVAR_CLASS_COUNTER;
+	return class_of_pvar(index) == MPI_T_PVAR_CLASS_COUNTER;
 }
 
 /* Zero outside of MPI_Init and MPI_Finalize for what Portals counts. */
@@ -219,11 +219,11 @@ int PMPI_T_pvar_get_info(int pvar_index, char *name, int *name_len, int *verbosi
 		return rc;
 	if (pvar_index < 0 || pvar_index >= mpi_tool_pvar_count())
 		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
-	name_of(pvar_index, text);
+	name_of_pvar(pvar_index, text);
 	mpi_tool_string(text, name, name_len);
 	mpi_tool_string(text_of(pvar_index), desc, desc_len);
 	mpi_tool_int(MPI_T_VERBOSITY_USER_BASIC, verbosity);
-	mpi_tool_int(class_of(pvar_index), var_class);
+	mpi_tool_int(class_of_pvar(pvar_index), var_class);
 	mpi_tool_int(MPI_T_BIND_NO_OBJECT, bind);
 	mpi_tool_int(!is_counter(pvar_index), readonly);
 	mpi_tool_int(1, continuous);
@@ -246,8 +246,8 @@ int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 	if (!name || !pvar_index)
 		return mpi_tool_leave(MPI_T_ERR_INVALID);
 	for (int i = 0; i < mpi_tool_pvar_count(); i++) {
-		name_of(i, text);
-		if (strcmp(text, name) == 0 && class_of(i) == var_class) {
+		name_of_pvar(i, text);
+		if (strcmp(text, name) == 0 && class_of_pvar(i) == var_class) {
 			*pvar_index = i;
 			return mpi_tool_leave(MPI_SUCCESS);
 		}

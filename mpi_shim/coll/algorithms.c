@@ -60,7 +60,7 @@ static void want(struct mpi_coll_setting *s, size_t row)
 	s->ruled_out &= ~(UINT64_C(1) << row);
 }
 
-static bool take(struct mpi_coll_setting *s, const char *word, size_t len)
+static bool parse_word(struct mpi_coll_setting *s, const char *word, size_t len)
 {
 	for (size_t i = 0; i < sizeof(prefer) / sizeof(prefer[0]); i++) {
 		if (same(word, len, prefer[i])) {
@@ -108,7 +108,7 @@ struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char
 		size_t len = strcspn(word, ",");
 		char text[512];
 
-		if (!take(&s, word, len) && say) {
+		if (!parse_word(&s, word, len) && say) {
 			remedy(word, len, text, sizeof(text));
 			say("PTL_MPI_COLL: \"%.*s\" is none of auto, messages, rounds%s; it is "
 			    "passed over",

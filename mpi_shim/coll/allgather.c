@@ -22,7 +22,7 @@
 #define NODES_BYTES (64 << 10)
 
 /* Neighbours in a ring; every block is passed on once. */
-static void ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static void allgather_round_ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	int right = (rank + 1) % n, left = (rank + n - 1) % n;
@@ -36,7 +36,8 @@ static void ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *c
 }
 
 /* Equal blocks, a power of two of them. */
-static void doubling(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static void allgather_by_doubling(struct mpi_plan *p, const struct mpi_vec *v,
+				  struct mpi_comm *comm)
 {
 	for (int bit = 1; bit < comm->size; bit *= 2) {
 		int partner = comm->rank ^ bit;
@@ -48,7 +49,7 @@ static void doubling(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_com
 }
 
 /* Equal blocks; in `data` the own one is the first, and those of the ranks above follow. */
-static int bruck(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int allgather_by_bruck(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	MPI_Count bytes = mpi_vec_bytes(v, rank);
@@ -110,7 +111,8 @@ int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except
 }
 
 /* To rank 0 and down the tree: 2(P - 1) messages. The own block is in `v`. */
-static int through_root(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int allgather_through_root(struct mpi_plan *p, const struct mpi_vec *v,
+				  struct mpi_comm *comm)
 {
 	const void *from = comm->rank == 0 ? MPI_IN_PLACE : mpi_vec_at(v, comm->rank);
 
@@ -118,7 +120,7 @@ static int through_root(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_
 	return mpi_vec_bcast(p, v, comm->size, comm->rank, comm->rank == 0, comm);
 }
 
-static void linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static void allgather_linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	struct mpi_vec mine = { .buf = mpi_vec_at(v, comm->rank),
 				.count = mpi_vec_count(v, comm->rank),
@@ -128,8 +130,8 @@ static void linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm 
 	mpi_vec_exchange(p, &mine, v, comm);
 }
 
-static enum mpi_algorithm choose(const struct mpi_plan *p, const struct mpi_vec *recv,
-				 MPI_Count bytes, const struct mpi_comm *comm)
+static enum mpi_algorithm choose_allgather(const struct mpi_plan *p, const struct mpi_vec *recv,
+					   MPI_Count bytes, const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(ALLGATHER, RING) | MPI_COLL_BIT(ALLGATHER, LINEAR) |
 		       MPI_COLL_BIT(ALLGATHER, ROOT);
@@ -170,24 +172,24 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 			      mpi_vec_count(recv, comm->rank), recv->type);
 	if (n == 1)
 		return MPI_SUCCESS;
-	switch (choose(p, recv, bytes, comm)) {
+	switch (choose_allgather(p, recv, bytes, comm)) {
 	case MPI_COLL_ALLGATHER_LINEAR:
-		linear(p, recv, comm);
+		allgather_linear(p, recv, comm);
 		return MPI_SUCCESS;
 	case MPI_COLL_ALLGATHER_ROOT:
-		return through_root(p, recv, comm);
+		return allgather_through_root(p, recv, comm);
 	case MPI_COLL_ALLGATHER_BRUCK:
-		return bruck(p, recv, comm);
+		return allgather_by_bruck(p, recv, comm);
 	case MPI_COLL_ALLGATHER_DOUBLING:
-		doubling(p, recv, comm);
+		allgather_by_doubling(p, recv, comm);
 		return MPI_SUCCESS;
 	default:
-		ring(p, recv, comm);
+		allgather_round_ring(p, recv, comm);
 		return MPI_SUCCESS;
 	}
 }
 
-static MPI_Count hub_bytes(const struct mpi_comm *comm)
+static MPI_Count allgather_hub_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size <= MPI_HUB_FEW_RANKS)
 		return INT64_MAX;
@@ -195,9 +197,9 @@ static MPI_Count hub_bytes(const struct mpi_comm *comm)
 }
 
 /* False: by messages. */
-static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		   struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm,
-		   int *rc)
+static bool allgather_by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+			     struct mpi_type *sendtype, const struct mpi_vec *recv,
+			     struct mpi_comm *comm, int *rc)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE, equal = !recv->counts;
 	struct mpi_vec mine = { .buf = in_place ? mpi_vec_at(recv, comm->rank)
@@ -207,14 +209,15 @@ static bool by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 				.same = true };
 	MPI_Count bytes = mpi_vec_longest(recv, comm->size);
 	struct mpi_hub *hub = equal ? mpi_hub_for_reading(p, MPI_COLL_ALLGATHER_READ, comm, bytes,
-							  hub_bytes(comm))
+							  allgather_hub_bytes(comm))
 				    : NULL;
 
 	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
 		return true;
 	/* where each rank has a processor others are copied once, as messages, from where on equal ones are read */
 	hub = mpi_hub_for(p, MPI_COLL_ALLGATHER_HUB, comm, bytes,
-			  equal ? hub_bytes(comm) : MPI_HUB_READ_BYTES, equal ? NODES_BYTES : 0);
+			  equal ? allgather_hub_bytes(comm) : MPI_HUB_READ_BYTES,
+			  equal ? NODES_BYTES : 0);
 	if (hub && mpi_hub_nodes(hub) > 1)
 		*rc = mpi_nodes_allgather(p, hub, mine.buf, mine.count, mine.type, recv);
 	else if (hub)
@@ -263,7 +266,7 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 						   recv, comm));
 	if (comm->inter)
 		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
-	if (by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
+	if (allgather_by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
 		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }

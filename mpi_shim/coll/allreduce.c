@@ -22,7 +22,7 @@
 /* By messages, between two ranks on one node, longer ones go to one of them and back: both copy each message. */
 #define ROOT_BYTES (256 << 10)
 
-static void doubling(struct mpi_work *w, const struct mpi_fold *f)
+static void allreduce_by_doubling(struct mpi_work *w, const struct mpi_fold *f)
 {
 	for (int bit = 1; bit < f->power && f->rank >= 0; bit *= 2) {
 		int partner = mpi_fold_worker(f, f->rank ^ bit);
@@ -65,14 +65,14 @@ static void all_work(struct mpi_work *w, bool parts)
 		mpi_halving(w, &f);
 		gathering(w, &f);
 	} else if (f.rank >= 0) {
-		doubling(w, &f);
+		allreduce_by_doubling(w, &f);
 	}
 	mpi_fold_out(w, &f);
 }
 
 /* Each rank's vector to all, who work in the order of ranks from the last one down. */
-static int linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count count,
-		  struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
+static int allreduce_linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count count,
+			    struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {
 	int n = comm->size;
 	char *in[LINEAR_RANKS] = { NULL };
@@ -96,9 +96,9 @@ static int linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count
 	return MPI_SUCCESS;
 }
 
-static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count count,
-				 const struct mpi_type *type, const struct mpi_op *op,
-				 const struct mpi_comm *comm)
+static enum mpi_algorithm choose_allreduce(const struct mpi_plan *p, MPI_Count count,
+					   const struct mpi_type *type, const struct mpi_op *op,
+					   const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(ALLREDUCE, DOUBLING) | MPI_COLL_BIT(ALLREDUCE, ROOT);
 	enum mpi_algorithm best = MPI_COLL_ALLREDUCE_DOUBLING;
@@ -130,10 +130,10 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	if (count == 0)
 		return MPI_SUCCESS;
 	if (comm->size > 1)
-		c = choose(p, count, type, op, comm);
+		c = choose_allreduce(p, count, type, op, comm);
 	if (c == MPI_COLL_ALLREDUCE_LINEAR)
-		return linear(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf, count, type,
-			      op, comm);
+		return allreduce_linear(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, recvbuf,
+					count, type, op, comm);
 	if (c == MPI_COLL_ALLREDUCE_ROOT) {
 		if (sendbuf == MPI_IN_PLACE && comm->rank != 0)
 			sendbuf = recvbuf;
@@ -154,8 +154,9 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 }
 
 /* Two ranks read what the other has. False: it goes another way. */
-static bool by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count count,
-		       struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, int *rc)
+static bool allreduce_by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count count,
+				 struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm,
+				 int *rc)
 {
 	struct mpi_hub *hub =
 		mpi_hub_folds_either_way(type, op)
@@ -185,7 +186,8 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 		       mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
-	if (by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op, comm, &rc))
+	if (allreduce_by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op,
+				 comm, &rc))
 		return rc;
 	hub = mpi_hub_for_op(p, MPI_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
 			     NODES_BYTES);

@@ -45,8 +45,8 @@ static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes
  * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in their
  * number go that many ranks on; in the end block i has come from the rank i before.
  */
-static int bruck(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		 struct mpi_comm *comm)
+static int alltoall_by_bruck(struct mpi_plan *p, const struct mpi_vec *send,
+			     const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
@@ -73,8 +73,8 @@ static int bruck(struct mpi_plan *p, const struct mpi_vec *send, const struct mp
 
 /* ---- directly ------------------------------------------------------------------------------------ */
 
-static void pairwise(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		     struct mpi_comm *comm)
+static void alltoall_pairwise(struct mpi_plan *p, const struct mpi_vec *send,
+			      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 
@@ -122,8 +122,8 @@ static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
-static enum mpi_algorithm choose(const struct mpi_plan *p, bool equal, bool in_place,
-				 MPI_Count bytes, const struct mpi_comm *comm)
+static enum mpi_algorithm choose_alltoall(const struct mpi_plan *p, bool equal, bool in_place,
+					  MPI_Count bytes, const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(ALLTOALL, PAIRWISE) | MPI_COLL_BIT(ALLTOALL, LINEAR);
 	enum mpi_algorithm best = MPI_COLL_ALLTOALL_LINEAR;
@@ -141,7 +141,7 @@ static enum mpi_algorithm choose(const struct mpi_plan *p, bool equal, bool in_p
 	return mpi_coll_choose(can, best);
 }
 
-static MPI_Count hub_bytes(const struct mpi_comm *comm)
+static MPI_Count alltoall_hub_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size == 2)
 		return INT64_MAX;
@@ -172,11 +172,13 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	if (equal && !in_place) {
-		hub = mpi_hub_for_reading(p, MPI_COLL_ALLTOALL_READ, comm, bytes, hub_bytes(comm));
+		hub = mpi_hub_for_reading(p, MPI_COLL_ALLTOALL_READ, comm, bytes,
+					  alltoall_hub_bytes(comm));
 		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
 			return rc;
 	}
-	hub = equal ? mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, bytes, hub_bytes(comm), 0)
+	hub = equal ? mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, bytes, alltoall_hub_bytes(comm),
+				  0)
 		    : hub_for_letters(p, comm);
 	if (hub && equal)
 		return mpi_hub_alltoall(hub, in_place ? recv : send, recv);
@@ -187,14 +189,14 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 	if (hub) /* it was counted, and another one is now */
 		mpi_coll_counts[MPI_COLL_ALLTOALL_HUB]--;
-	switch (choose(p, equal, in_place, bytes, comm)) {
+	switch (choose_alltoall(p, equal, in_place, bytes, comm)) {
 	case MPI_COLL_ALLTOALL_SWAP:
 		return swap(p, recv, comm);
 	case MPI_COLL_ALLTOALL_BRUCK:
-		return bruck(p, send, recv, comm);
+		return alltoall_by_bruck(p, send, recv, comm);
 	case MPI_COLL_ALLTOALL_PAIRWISE:
 		mpi_vec_copy_own(p, send, recv, comm->rank);
-		pairwise(p, send, recv, comm);
+		alltoall_pairwise(p, send, recv, comm);
 		return MPI_SUCCESS;
 	default:
 		mpi_vec_copy_own(p, send, recv, comm->rank);

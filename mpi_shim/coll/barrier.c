@@ -17,7 +17,7 @@ static void dissemination(struct mpi_plan *p, struct mpi_comm *comm)
 				  mpi_bytes(), (comm->rank - step + n) % n, comm);
 }
 
-static void tree(struct mpi_plan *p, struct mpi_comm *comm)
+static void barrier_by_tree(struct mpi_plan *p, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
@@ -33,7 +33,7 @@ static void tree(struct mpi_plan *p, struct mpi_comm *comm)
 	mpi_plan_wait(p);
 }
 
-static void linear(struct mpi_plan *p, struct mpi_comm *comm)
+static void barrier_linear(struct mpi_plan *p, struct mpi_comm *comm)
 {
 	for (int i = 1; i < comm->size; i++)
 		mpi_plan_recv(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
@@ -54,10 +54,10 @@ void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 		best = MPI_COLL_BARRIER_TREE;
 	switch (mpi_coll_choose(can, best)) {
 	case MPI_COLL_BARRIER_LINEAR:
-		linear(p, comm);
+		barrier_linear(p, comm);
 		break;
 	case MPI_COLL_BARRIER_TREE:
-		tree(p, comm);
+		barrier_by_tree(p, comm);
 		break;
 	default:
 		dissemination(p, comm);

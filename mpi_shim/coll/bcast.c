@@ -20,13 +20,13 @@
 #define NODES_BYTES (1 << 20)
 
 /* Rank `relative` places after the root. */
-static int at(const struct mpi_comm *comm, int root, int relative)
+static int rank_at(const struct mpi_comm *comm, int root, int relative)
 {
 	return (int)(((long)root + relative) % comm->size);
 }
 
-static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int branches,
-		 struct mpi_comm *comm)
+static void bcast_down_tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int branches,
+			    struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
@@ -42,7 +42,7 @@ static void tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int 
 }
 
 /* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
-static MPI_Count part(MPI_Count bytes, int relative, const struct mpi_comm *comm)
+static MPI_Count bytes_of_part(MPI_Count bytes, int relative, const struct mpi_comm *comm)
 {
 	MPI_Count each = (bytes + comm->size - 1) / comm->size;
 	MPI_Count begin = each * relative;
@@ -54,48 +54,51 @@ static MPI_Count part(MPI_Count bytes, int relative, const struct mpi_comm *comm
 static void scatter(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
 		    struct mpi_comm *comm)
 {
-	int relative = at(comm, comm->size - root, comm->rank);
+	int relative = rank_at(comm, comm->size - root, comm->rank);
 	MPI_Count begin, end;
 	int bit = 1;
 
 	while (!(relative & bit) && bit < comm->size)
 		bit *= 2;
 	if (relative) {
-		begin = part(bytes, relative, comm);
-		end = part(bytes, relative + bit, comm);
+		begin = bytes_of_part(bytes, relative, comm);
+		end = bytes_of_part(bytes, relative + bit, comm);
 		mpi_plan_recv(p, data + begin, end - begin, mpi_bytes(),
-			      at(comm, root, relative - bit), comm);
+			      rank_at(comm, root, relative - bit), comm);
 		mpi_plan_wait(p);
 	}
 	while ((bit /= 2) > 0) {
 		if (relative + bit >= comm->size)
 			continue;
-		begin = part(bytes, relative + bit, comm);
-		end = part(bytes, relative + 2 * bit, comm);
+		begin = bytes_of_part(bytes, relative + bit, comm);
+		end = bytes_of_part(bytes, relative + 2 * bit, comm);
 		mpi_plan_send(p, data + begin, end - begin, mpi_bytes(),
-			      at(comm, root, relative + bit), comm);
+			      rank_at(comm, root, relative + bit), comm);
 	}
 	mpi_plan_wait(p);
 }
 
-static void ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void bcast_round_ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
+			     struct mpi_comm *comm)
 {
-	int relative = at(comm, comm->size - root, comm->rank);
-	int right = at(comm, comm->rank, 1), left = at(comm, comm->rank, comm->size - 1);
+	int relative = rank_at(comm, comm->size - root, comm->rank);
+	int right = rank_at(comm, comm->rank, 1), left = rank_at(comm, comm->rank, comm->size - 1);
 
 	for (int i = 0; i < comm->size - 1; i++) {
-		int mine = at(comm, relative, comm->size - i);
-		int theirs = at(comm, relative, comm->size - i - 1);
-		MPI_Count m = part(bytes, mine, comm), t = part(bytes, theirs, comm);
+		int mine = rank_at(comm, relative, comm->size - i);
+		int theirs = rank_at(comm, relative, comm->size - i - 1);
+		MPI_Count m = bytes_of_part(bytes, mine, comm),
+			  t = bytes_of_part(bytes, theirs, comm);
 
-		mpi_plan_sendrecv(p, data + m, part(bytes, mine + 1, comm) - m, mpi_bytes(), right,
-				  data + t, part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
+		mpi_plan_sendrecv(p, data + m, bytes_of_part(bytes, mine + 1, comm) - m,
+				  mpi_bytes(), right, data + t,
+				  bytes_of_part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
 				  comm);
 	}
 }
 
-static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count bytes,
-				 const struct mpi_comm *comm)
+static enum mpi_algorithm choose_bcast(const struct mpi_plan *p, MPI_Count bytes,
+				       const struct mpi_comm *comm)
 {
 	enum mpi_algorithm best = MPI_COLL_BCAST_BINOMIAL;
 
@@ -119,16 +122,16 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 	if (rc)
 		return rc;
-	switch (choose(p, k.bytes, comm)) {
+	switch (choose_bcast(p, k.bytes, comm)) {
 	case MPI_COLL_BCAST_RING:
 		scatter(p, k.data, k.bytes, root, comm);
-		ring(p, k.data, k.bytes, root, comm);
+		bcast_round_ring(p, k.data, k.bytes, root, comm);
 		break;
 	case MPI_COLL_BCAST_TREE:
-		tree(p, k.data, k.bytes, root, MPI_TREE_BRANCHES, comm);
+		bcast_down_tree(p, k.data, k.bytes, root, MPI_TREE_BRANCHES, comm);
 		break;
 	default:
-		tree(p, k.data, k.bytes, root, 2, comm);
+		bcast_down_tree(p, k.data, k.bytes, root, 2, comm);
 		break;
 	}
 	if (comm->rank != root)
@@ -136,8 +139,8 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	return MPI_SUCCESS;
 }
 
-static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
-		  struct mpi_type *type, int root, struct mpi_comm *comm)
+static int bcast_by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
+			struct mpi_type *type, int root, struct mpi_comm *comm)
 {
 	MPI_Count most = MPI_HUB_LONG;
 	struct mpi_packed k;
@@ -166,8 +169,8 @@ static int by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count 
 }
 
 /* Two ranks copy a half each. False: it goes another way. */
-static bool by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
-		       MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
+static bool bcast_by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
+			     MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
 {
 	struct mpi_hub *hub = mpi_hub_for_taking(p, MPI_COLL_BCAST_READ, comm, bytes,
 						 MPI_HUB_TWO_BYTES, MPI_HUB_BCAST_MOST);
@@ -201,12 +204,12 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		return mpi_inter_bcast(p, buffer, count, datatype, root, comm);
 	if (__builtin_mul_overflow(count, datatype->size, &bytes))
 		bytes = 0;
-	if (by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
+	if (bcast_by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
 		return rc;
 	hub = bytes ? mpi_hub_for(p, MPI_COLL_BCAST_HUB, comm, bytes,
 				  comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
 		    : NULL;
 	if (hub)
-		return by_hub(p, hub, buffer, count, datatype, root, comm);
+		return bcast_by_hub(p, hub, buffer, count, datatype, root, comm);
 	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);
 }

@@ -153,7 +153,8 @@ static void name_call(uint64_t call, char *text, size_t room)
 }
 
 /* In what they differ first; two ranks of the communicator. */
-static void compare(struct mpi_disagreement *d, int rank, uint64_t theirs, int me, uint64_t mine)
+static void compare_calls(struct mpi_disagreement *d, int rank, uint64_t theirs, int me,
+			  uint64_t mine)
 {
 	const uint64_t differ = theirs ^ mine;
 	const char *name = kind_name(kind_of(mine));
@@ -217,7 +218,7 @@ static struct mpi_disagreement unknown = {
 	MPI_ERR_ARG, "ranks of the communicator called different collectives"
 };
 
-static void keep(struct mpi_comm *comm, const struct mpi_disagreement *d)
+static void keep_disagreement(struct mpi_comm *comm, const struct mpi_disagreement *d)
 {
 	comm->calls.found = malloc(sizeof(*comm->calls.found));
 	if (comm->calls.found)
@@ -236,14 +237,14 @@ static void tell_all(struct mpi_comm *comm)
 }
 
 /* Keeps and tells, unless something is kept. The class, as mpi_fail. */
-static int settle(struct mpi_comm *comm, const struct mpi_disagreement *d)
+static int settle_disagreement(struct mpi_comm *comm, const struct mpi_disagreement *d)
 {
 	if (!comm->calls.found) {
-		keep(comm, d);
+		keep_disagreement(comm, d);
 		tell_all(comm);
 		/* the own side of an intercommunicator */
 		if (comm->inter && !comm->local_comm->calls.found) {
-			keep(comm->local_comm, d);
+			keep_disagreement(comm->local_comm, d);
 			tell_all(comm->local_comm);
 		}
 	}
@@ -255,12 +256,12 @@ int mpi_calls_refuse_calls(struct mpi_comm *comm, int rank, uint64_t theirs, uin
 	struct mpi_disagreement d = { .class = MPI_ERR_ARG };
 
 	if (theirs)
-		compare(&d, rank, theirs, comm->rank, mine);
+		compare_calls(&d, rank, theirs, comm->rank, mine);
 	else
 		snprintf(d.text, sizeof(d.text),
 			 "rank %d called other collectives than rank %d, which is in %s", rank,
 			 comm->rank, kind_name(kind_of(mine)));
-	return settle(comm, &d);
+	return settle_disagreement(comm, &d);
 }
 
 int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r)
@@ -275,7 +276,7 @@ int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r)
 	if (rank == MPI_UNDEFINED)
 		rank = r->source;
 	compare_message(&d, rank, r, comm->rank);
-	return settle(comm, &d);
+	return settle_disagreement(comm, &d);
 }
 
 int mpi_calls_fail(struct mpi_comm *comm)
@@ -286,7 +287,7 @@ int mpi_calls_fail(struct mpi_comm *comm)
 	if (!comm->calls.found && !mpi_calls_broken(comm)) {
 		mpi_progress(false);
 		if (!mpi_calls_broken(comm))
-			keep(comm, &unknown);
+			keep_disagreement(comm, &unknown);
 	}
 	d = comm->calls.found ? comm->calls.found : &unknown;
 	return mpi_fail(d->class, "%s", d->text);
@@ -408,7 +409,7 @@ static struct mpi_unexpected *first_message(const struct mpi_comm *comm, int tag
 }
 
 /* What another rank has found. It stays in the list: its context is not used again. */
-static bool heard(struct mpi_comm *comm)
+static bool heard_of_disagreement(struct mpi_comm *comm)
 {
 	const struct mpi_unexpected *u = first_message(comm, MPI_TAG_DISAGREE);
 	struct mpi_disagreement d;
@@ -425,7 +426,7 @@ static bool heard(struct mpi_comm *comm)
 			*c = '?';
 	if (d.class <= MPI_SUCCESS || d.class > MPI_ERR_LASTCODE)
 		d.class = MPI_ERR_ARG;
-	keep(comm, &d);
+	keep_disagreement(comm, &d);
 	return true;
 }
 
@@ -463,15 +464,15 @@ static bool local_side_broken(struct mpi_comm *comm)
 {
 	struct mpi_comm *local = comm->local_comm;
 
-	if (!local->calls.found && !heard(local))
+	if (!local->calls.found && !heard_of_disagreement(local))
 		return false;
-	keep(comm, local->calls.found);
+	keep_disagreement(comm, local->calls.found);
 	return true;
 }
 
 bool mpi_calls_broken(struct mpi_comm *comm)
 {
-	if (comm->calls.found || heard(comm))
+	if (comm->calls.found || heard_of_disagreement(comm))
 		return true;
 	if (comm->inter)
 		return local_side_broken(comm);

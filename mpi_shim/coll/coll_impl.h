@@ -284,10 +284,4 @@ int mpi_inter_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 			     const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm);
 
-/* The datatype of bytes. */
-static inline struct mpi_type *mpi_bytes(void)
-{
-	return mpi_type_of(MPI_BYTE);
-}
-
 #endif

@@ -17,7 +17,7 @@
 
 #define BATCH 64 /* receives that the root posts at a time */
 
-static void collect(struct mpi_plan *p, const struct mpi_vec *recv, struct mpi_comm *comm)
+static void collect_from_all(struct mpi_plan *p, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	for (int i = 1; i < comm->size; i++) {
 		int from = (int)(((long)comm->rank + i) % comm->size);
@@ -42,11 +42,11 @@ void mpi_intra_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendco
 	if (sendbuf != MPI_IN_PLACE)
 		mpi_plan_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root),
 			      mpi_vec_count(recv, root), mpi_vec_type(recv, root));
-	collect(p, recv, comm);
+	collect_from_all(p, recv, comm);
 }
 
 /* Ranks below and including `relative` in the tree, itself first. */
-static int subtree(int relative, int n)
+static int gather_subtree(int relative, int n)
 {
 	int below = relative ? relative & -relative : n;
 
@@ -64,18 +64,19 @@ static void climb(struct mpi_plan *p, char *data, MPI_Count bytes, int root, str
 
 	for (; !(relative & bit) && bit < n; bit *= 2) {
 		if (relative + bit < n)
-			mpi_plan_recv(p, data + bit * bytes, subtree(relative + bit, n) * bytes,
-				      mpi_bytes(), (int)(((long)comm->rank + bit) % n), comm);
+			mpi_plan_recv(p, data + bit * bytes,
+				      gather_subtree(relative + bit, n) * bytes, mpi_bytes(),
+				      (int)(((long)comm->rank + bit) % n), comm);
 	}
 	mpi_plan_wait(p);
 	if (relative)
-		mpi_plan_send(p, data, subtree(relative, n) * bytes, mpi_bytes(),
+		mpi_plan_send(p, data, gather_subtree(relative, n) * bytes, mpi_bytes(),
 			      (comm->rank - bit + n) % n, comm);
 	mpi_plan_wait(p);
 }
 
-static int tree_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-			       struct mpi_type *sendtype, int root, struct mpi_comm *comm)
+static int gather_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+				 struct mpi_type *sendtype, int root, struct mpi_comm *comm)
 {
 	MPI_Count bytes = sendcount * sendtype->size;
 	int n = comm->size, relative = (comm->rank - root + n) % n;
@@ -85,7 +86,7 @@ static int tree_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Coun
 		mpi_plan_send(p, sendbuf, sendcount, sendtype, (comm->rank - 1 + n) % n, comm);
 		return MPI_SUCCESS;
 	}
-	data = mpi_plan_bytes(p, subtree(relative, n) * bytes);
+	data = mpi_plan_bytes(p, gather_subtree(relative, n) * bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	mpi_plan_pack(p, sendtype, sendbuf, sendcount, data);
@@ -93,8 +94,9 @@ static int tree_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Coun
 	return MPI_SUCCESS;
 }
 
-static int tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
+static int gather_tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+			    struct mpi_type *sendtype, const struct mpi_vec *recv,
+			    struct mpi_comm *comm)
 {
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
 	int root = comm->rank;
@@ -115,7 +117,8 @@ static int tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_gather_tree(const struct mpi_plan *p, MPI_Count bytes,
+			       const struct mpi_comm *comm)
 {
 	/* nor is a rank that computes there to be waited for */
 	bool few_rounds =
@@ -126,8 +129,8 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 	       MPI_COLL_GATHER_BINOMIAL;
 }
 
-static int check_root(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-		      const struct mpi_vec *recv, struct mpi_comm *comm)
+static int check_gather_root(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
+			     const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int rc = mpi_vec_check(recv, comm->inter ? comm->remote_size : comm->size, "recvbuf");
 
@@ -144,15 +147,15 @@ static int check_root(const void **sendbuf, MPI_Count sendcount, struct mpi_type
 }
 
 /* The root's own block may prove to be in place. */
-static int check(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
-		 const struct mpi_vec *recv, int root, struct mpi_comm *comm)
+static int check_gather(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
+			const struct mpi_vec *recv, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
 
 	if (rc || (comm->inter && root == MPI_PROC_NULL))
 		return rc;
 	if (comm->inter ? root == MPI_ROOT : root == comm->rank)
-		return check_root(sendbuf, sendcount, sendtype, recv, comm);
+		return check_gather_root(sendbuf, sendcount, sendtype, recv, comm);
 	return mpi_coll_check(*sendbuf, sendcount, sendtype, "sendbuf");
 }
 
@@ -161,7 +164,7 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 		    struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
-	int rc = check(&sendbuf, sendcount, sendtype, &recv, root, comm);
+	int rc = check_gather(&sendbuf, sendcount, sendtype, &recv, root, comm);
 	struct mpi_hub *hub;
 	MPI_Count bytes;
 
@@ -181,12 +184,12 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	if (hub)
 		return mpi_hub_gather(hub, MPI_SUCCESS, sendbuf, sendcount, sendtype, &recv,
 				      (size_t)bytes, root);
-	if (!choose_tree(p, bytes, comm))
+	if (!choose_gather_tree(p, bytes, comm))
 		mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 	else if (comm->rank == root)
-		rc = tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);
+		rc = gather_tree_root(p, sendbuf, sendcount, sendtype, &recv, comm);
 	else
-		rc = tree_leaf_or_branch(p, sendbuf, sendcount, sendtype, root, comm);
+		rc = gather_leaf_or_branch(p, sendbuf, sendcount, sendtype, root, comm);
 	return rc;
 }
 
@@ -198,7 +201,7 @@ int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	struct mpi_vec recv = {
 		.buf = recvbuf, .counts = recvcounts, .displs = displs, .type = recvtype
 	};
-	int rc = check(&sendbuf, sendcount, sendtype, &recv, root, comm);
+	int rc = check_gather(&sendbuf, sendcount, sendtype, &recv, root, comm);
 
 	if (rc)
 		return rc;

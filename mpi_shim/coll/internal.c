@@ -8,7 +8,7 @@
 
 /* Inside another collective, or on a side of an intercommunicator, it has the mark that is in
  * force. */
-static int begin(struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes)
+static int begin_internal(struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes)
 {
 	int rc = mpi_plan_begin(p, comm);
 
@@ -22,7 +22,7 @@ static int begin(struct mpi_plan *p, struct mpi_comm *comm, MPI_Count bytes)
 int mpi_coll_barrier(struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = begin(&p, comm, 0);
+	int rc = begin_internal(&p, comm, 0);
 
 	if (!rc)
 		mpi_intra_barrier(&p, comm);
@@ -43,7 +43,7 @@ int mpi_coll_last_barrier(struct mpi_comm *comm)
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = begin(&p, comm, (MPI_Count)bytes);
+	int rc = begin_internal(&p, comm, (MPI_Count)bytes);
 
 	if (!rc)
 		rc = mpi_intra_bcast(&p, buf, (MPI_Count)bytes, mpi_bytes(), root, comm);
@@ -54,7 +54,7 @@ int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struc
 {
 	struct mpi_vec v = { .buf = out, .count = (MPI_Count)bytes_each, .type = mpi_bytes() };
 	struct mpi_plan p;
-	int rc = begin(&p, comm, v.count);
+	int rc = begin_internal(&p, comm, v.count);
 
 	if (!rc)
 		rc = mpi_intra_allgather(&p, in, v.count, v.type, &v, comm);
@@ -64,7 +64,7 @@ int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struc
 static int allreduce_words(void *word, int n, MPI_Datatype type, MPI_Op op, struct mpi_comm *comm)
 {
 	struct mpi_plan p;
-	int rc = begin(&p, comm, n);
+	int rc = begin_internal(&p, comm, n);
 
 	if (!rc)
 		rc = mpi_intra_allreduce(&p, MPI_IN_PLACE, word, n, mpi_type_of(type),

@@ -48,7 +48,8 @@ void mpi_ops_fini(void)
 		mpi_predefined[predefined[i].obj.handle] = NULL;
 }
 
-static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute, struct mpi_op **op)
+static int create_op(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
+		     struct mpi_op **op)
 {
 	struct mpi_op *o;
 
@@ -66,12 +67,12 @@ static int create(MPI_User_function *fn, MPI_User_function_c *fn_c, int commute,
 
 int mpi_op_create(MPI_User_function *user_fn, int commute, struct mpi_op **op)
 {
-	return create(user_fn, NULL, commute, op);
+	return create_op(user_fn, NULL, commute, op);
 }
 
 int mpi_op_create_c(MPI_User_function_c *user_fn, int commute, struct mpi_op **op)
 {
-	return create(NULL, user_fn, commute, op);
+	return create_op(NULL, user_fn, commute, op);
 }
 
 int mpi_op_free(struct mpi_op **op)

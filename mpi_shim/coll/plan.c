@@ -52,7 +52,7 @@ void mpi_plan_lose(struct mpi_plan *p, int rc)
 }
 
 /* It is over. */
-static void finish(struct mpi_plan *p, struct mpi_request *r)
+static void finish_message_of_plan(struct mpi_plan *p, struct mpi_request *r)
 {
 	const bool receives = r->kind == MPI_REQ_RECV;
 	int rc;
@@ -71,7 +71,7 @@ static void finish(struct mpi_plan *p, struct mpi_request *r)
 }
 
 /* Room for one more; there is always some left when memory runs out: the rest is waited for. */
-static void make_room(struct mpi_plan *p)
+static void make_room_for_message(struct mpi_plan *p)
 {
 	int room = 2 * p->open_room;
 	struct mpi_request **more;
@@ -85,7 +85,7 @@ static void make_room(struct mpi_plan *p)
 			struct mpi_request *r = p->open[--p->opens];
 
 			mpi_request_wait(r);
-			finish(p, r);
+			finish_message_of_plan(p, r);
 		}
 		return;
 	}
@@ -133,7 +133,7 @@ static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 	 * not for it */
 	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_out(p))
 		return;
-	make_room(p);
+	make_room_for_message(p);
 	if (!p->lost)
 		rc = start_message(p, a, &r);
 	if (rc == MPI_ERR_NO_MEM) {
@@ -159,7 +159,7 @@ static bool ended(struct mpi_plan *p, bool block)
 			return false;
 	}
 	for (int i = 0; i < p->opens; i++)
-		finish(p, p->open[i]);
+		finish_message_of_plan(p, p->open[i]);
 	p->opens = 0;
 	return true;
 }
@@ -195,7 +195,7 @@ static void do_act(struct mpi_plan *p, const struct mpi_act *a)
 	}
 }
 
-static void keep(void *object)
+static void keep_object(void *object)
 {
 	if (object)
 		mpi_object_keep(object);
@@ -215,13 +215,13 @@ static void write_down(struct mpi_plan *p, const struct mpi_act *a)
 		p->room = room;
 	}
 	p->act[p->acts++] = *a;
-	keep(a->type);
-	keep(a->to_type);
-	keep(a->op);
-	keep(a->comm);
+	keep_object(a->type);
+	keep_object(a->to_type);
+	keep_object(a->op);
+	keep_object(a->comm);
 }
 
-static void step(struct mpi_plan *p, const struct mpi_act *a)
+static void step_or_note(struct mpi_plan *p, const struct mpi_act *a)
 {
 	if (p->now)
 		do_act(p, a);
@@ -232,23 +232,23 @@ static void step(struct mpi_plan *p, const struct mpi_act *a)
 void mpi_plan_send(struct mpi_plan *p, const void *buf, MPI_Count count, struct mpi_type *type,
 		   int dest, struct mpi_comm *comm)
 {
-	step(p, &(struct mpi_act){ .kind = SEND,
-				   .peer = dest,
-				   .comm = comm,
-				   .from = buf,
-				   .count = count,
-				   .type = type });
+	step_or_note(p, &(struct mpi_act){ .kind = SEND,
+					   .peer = dest,
+					   .comm = comm,
+					   .from = buf,
+					   .count = count,
+					   .type = type });
 }
 
 void mpi_plan_recv(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
 		   int source, struct mpi_comm *comm)
 {
-	step(p, &(struct mpi_act){ .kind = RECV,
-				   .peer = source,
-				   .comm = comm,
-				   .to = buf,
-				   .count = count,
-				   .type = type });
+	step_or_note(p, &(struct mpi_act){ .kind = RECV,
+					   .peer = source,
+					   .comm = comm,
+					   .to = buf,
+					   .count = count,
+					   .type = type });
 }
 
 void mpi_plan_wait(struct mpi_plan *p)
@@ -272,54 +272,56 @@ void mpi_plan_copy(struct mpi_plan *p, const void *from, MPI_Count from_count,
 		   struct mpi_type *from_type, void *to, MPI_Count to_count,
 		   struct mpi_type *to_type)
 {
-	step(p, &(struct mpi_act){ .kind = COPY,
-				   .from = from,
-				   .to = to,
-				   .count = from_count,
-				   .to_count = to_count,
-				   .type = from_type,
-				   .to_type = to_type });
+	step_or_note(p, &(struct mpi_act){ .kind = COPY,
+					   .from = from,
+					   .to = to,
+					   .count = from_count,
+					   .to_count = to_count,
+					   .type = from_type,
+					   .to_type = to_type });
 }
 
 void mpi_plan_apply(struct mpi_plan *p, struct mpi_op *op, const void *in, void *inout,
 		    MPI_Count count, struct mpi_type *type)
 {
-	step(p, &(struct mpi_act){ .kind = APPLY,
-				   .op = op,
-				   .from = in,
-				   .to = inout,
-				   .count = count,
-				   .type = type });
+	step_or_note(p, &(struct mpi_act){ .kind = APPLY,
+					   .op = op,
+					   .from = in,
+					   .to = inout,
+					   .count = count,
+					   .type = type });
 }
 
 void mpi_plan_pack(struct mpi_plan *p, struct mpi_type *type, const void *buf, MPI_Count count,
 		   void *data)
 {
-	step(p, &(struct mpi_act){
-			.kind = PACK, .from = buf, .to = data, .count = count, .type = type });
+	step_or_note(p,
+		     &(struct mpi_act){
+			     .kind = PACK, .from = buf, .to = data, .count = count, .type = type });
 }
 
 void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_Count count,
 		     const void *data)
 {
-	step(p, &(struct mpi_act){
-			.kind = UNPACK, .from = data, .to = buf, .count = count, .type = type });
+	step_or_note(
+		p, &(struct mpi_act){
+			   .kind = UNPACK, .from = data, .to = buf, .count = count, .type = type });
 }
 
 /* ---- carrying out ------------------------------------------------------------------------------------- */
 
 /* Where it would begin something. */
-static inline int look(struct mpi_plan *p)
+static inline int look_for_loss(struct mpi_plan *p)
 {
 	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_out(p)
 									: MPI_SUCCESS;
 }
 
 /* As far as it goes without waiting; true: to the end. */
-static bool go_on(struct mpi_plan *p)
+static bool advance_plan(struct mpi_plan *p)
 {
 	if (!p->gone)
-		look(p);
+		look_for_loss(p);
 	for (; p->at < p->acts; p->at++) {
 		if (p->act[p->at].kind != WAIT)
 			do_act(p, &p->act[p->at]);
@@ -345,12 +347,12 @@ static void free_plan(struct mpi_plan *p)
 	free(p);
 }
 
-static bool run(struct mpi_steps *s)
+static bool run_plan(struct mpi_steps *s)
 {
 	struct mpi_plan *p = (struct mpi_plan *)s;
 	struct mpi_request *r = p->request;
 
-	if (!go_on(p))
+	if (!advance_plan(p))
 		return false;
 	if (!r->persistent) {
 		r->plan = NULL;
@@ -380,7 +382,7 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm)
 {
 	init(p, comm, MPI_TAG_BLOCKING, true);
-	return look(p);
+	return look_for_loss(p);
 }
 
 void mpi_plan_begin_last(struct mpi_plan *p)
@@ -409,7 +411,7 @@ struct mpi_plan *mpi_plan_new(struct mpi_comm *comm)
 		return NULL;
 	}
 	init(p, comm, MPI_TAG_PLANS + (int)(comm->plans++ & MPI_TAG_PLANS_MASK), false);
-	p->steps.run = run;
+	p->steps.run = run_plan;
 	mpi_object_keep(comm);
 	return p;
 }

@@ -52,7 +52,7 @@ void mpi_plans_fini(void)
 		free(remove_kept(0));
 }
 
-static void *take(size_t bytes)
+static void *take_kept_heap(size_t bytes)
 {
 	struct block *b;
 
@@ -105,7 +105,7 @@ void mpi_plan_memory_fini(struct mpi_plan *p)
 		free(p->heap);
 }
 
-static bool make_room(struct mpi_plan *p)
+static bool make_room_for_heap(struct mpi_plan *p)
 {
 	int room = 2 * p->heap_room;
 	void **more;
@@ -140,8 +140,8 @@ char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes)
 		p->small_used += ((size_t)bytes + 63) & ~(size_t)63;
 		return small;
 	}
-	if (bytes >= 0 && make_room(p))
-		memory = take((size_t)bytes);
+	if (bytes >= 0 && make_room_for_heap(p))
+		memory = take_kept_heap((size_t)bytes);
 	if (!memory)
 		return lacking(p, mpi_fail(MPI_ERR_NO_MEM,
 					   "no memory for a temporary buffer of %lld bytes",

@@ -30,7 +30,7 @@ struct partial {
 	struct mpi_comm *comm;
 };
 
-static void *room(struct partial *p, void **buf)
+static void *room_for_partial(struct partial *p, void **buf)
 {
 	if (!*buf)
 		*buf = mpi_plan_typed(p->plan, p->count, p->type);
@@ -38,10 +38,10 @@ static void *room(struct partial *p, void **buf)
 }
 
 /* Receives what the ranks above have, and joins it to the right of what is here. */
-static int join(struct partial *p, int child)
+static int fold_in_child(struct partial *p, int child)
 {
 	bool here = p->at == p->target && p->target;
-	void *in = here ? room(p, &p->spare) : room(p, &p->target);
+	void *in = here ? room_for_partial(p, &p->spare) : room_for_partial(p, &p->target);
 
 	if (!in)
 		return MPI_ERR_NO_MEM;
@@ -91,9 +91,9 @@ static int join_all(struct partial *p, const struct mpi_tree *t)
 }
 
 /* Up the tree to `root`. The order of ranks is kept if the root is 0. */
-static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_Count count,
-		struct mpi_type *type, struct mpi_op *op, int root, int branches,
-		struct mpi_comm *comm)
+static int reduce_up_tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf,
+			  MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			  int branches, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 	struct partial p = { .plan = plan,
@@ -110,7 +110,7 @@ static int tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf, MPI_C
 		rc = join_all(&p, &t);
 	else
 		for (int i = 0; i < t.n && !rc; i++)
-			rc = join(&p, t.child[i]);
+			rc = fold_in_child(&p, t.child[i]);
 	if (rc)
 		return rc;
 	if (t.parent >= 0) {
@@ -136,7 +136,7 @@ static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_C
 		if (!result)
 			return MPI_ERR_NO_MEM;
 	}
-	rc = tree(p, from, result, count, type, op, 0, branches, comm);
+	rc = reduce_up_tree(p, from, result, count, type, op, 0, branches, comm);
 	if (comm->rank == 0)
 		mpi_plan_send(p, result, count, type, root, comm);
 	else if (comm->rank == root)
@@ -148,7 +148,7 @@ static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_C
 /* ---- in parts ----------------------------------------------------------------------------------- */
 
 /* To the root, which may be no worker itself, a part from each. */
-static void collect(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
+static void collect_parts(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
 {
 	int posted = 0;
 
@@ -189,15 +189,15 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 	mpi_fold_in(&w, &f);
 	if (f.rank >= 0)
 		mpi_halving(&w, &f);
-	collect(&w, &f, root, recvbuf);
+	collect_parts(&w, &f, root, recvbuf);
 	return MPI_SUCCESS;
 }
 
 /* ---- which ---------------------------------------------------------------------------------------- */
 
-static enum mpi_algorithm choose(const struct mpi_plan *p, MPI_Count count,
-				 const struct mpi_type *type, const struct mpi_op *op,
-				 const struct mpi_comm *comm)
+static enum mpi_algorithm choose_reduce(const struct mpi_plan *p, MPI_Count count,
+					const struct mpi_type *type, const struct mpi_op *op,
+					const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(REDUCE, BINOMIAL) | MPI_COLL_BIT(REDUCE, TREE);
 	const bool crowded = mpi_coll_crowded();
@@ -227,12 +227,12 @@ int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 			mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
 		return MPI_SUCCESS;
 	}
-	c = choose(p, count, type, op, comm);
+	c = choose_reduce(p, count, type, op, comm);
 	if (c == MPI_COLL_REDUCE_PARTS)
 		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
 	branches = c == MPI_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
-	return (root == 0 || op->commutative ? tree : ordered)(p, sendbuf, recvbuf, count, type, op,
-							       root, branches, comm);
+	return (root == 0 || op->commutative ? reduce_up_tree : ordered)(
+		p, sendbuf, recvbuf, count, type, op, root, branches, comm);
 }
 
 /* The buffers of a rank that is the root. */
@@ -250,9 +250,9 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 }
 
 /* Two ranks make a part each, out of each other's memory. False: it goes another way. */
-static bool by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		       struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm,
-		       int *rc)
+static bool reduce_by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+			      MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			      struct mpi_comm *comm, int *rc)
 {
 	struct mpi_hub *hub =
 		mpi_hub_folds_either_way(type, op)
@@ -288,7 +288,7 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		       comm->inter ? MPI_CALL_ANY_BYTES : mpi_coll_bytes(count, datatype));
 	if (comm->inter)
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
-	if (by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
+	if (reduce_by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
 		return rc;
 	hub = mpi_hub_for_op(p, MPI_COLL_REDUCE_HUB, comm, count, datatype, op,
 			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);

@@ -32,7 +32,7 @@ struct places {
 	const MPI_Count *begin; /* NULL, where the plan is lost: nowhere */
 };
 
-static MPI_Count begin_of(const struct places *at, int i)
+static MPI_Count begin_of_part(const struct places *at, int i)
 {
 	return at->begin ? at->begin[i] : 0;
 }
@@ -55,9 +55,9 @@ static int find_places(struct mpi_plan *p, struct places *at, const struct mpi_v
 }
 
 /* The order of ranks is kept. */
-static int through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-			const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
-			struct mpi_comm *comm)
+static int reduce_scatter_through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+				       const struct mpi_vec *parts, const struct places *at,
+				       struct mpi_op *op, struct mpi_comm *comm)
 {
 	MPI_Count count = at->count, own = mpi_vec_count(parts, comm->rank);
 	struct mpi_type *type = parts->type;
@@ -78,9 +78,9 @@ static int through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 }
 
 /* The part of each rank straight to it. */
-static int pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-		    const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
-		    struct mpi_comm *comm)
+static int reduce_scatter_pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+				   const struct mpi_vec *parts, const struct places *at,
+				   struct mpi_op *op, struct mpi_comm *comm)
 {
 	MPI_Count own = mpi_vec_count(parts, comm->rank);
 	MPI_Aint extent = parts->type->extent;
@@ -91,13 +91,13 @@ static int pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	sum = in ? mpi_plan_typed(p, own, type) : NULL;
 	if (!sum)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_copy(p, from + begin_of(at, comm->rank) * extent, own, type, sum, own, type);
+	mpi_plan_copy(p, from + begin_of_part(at, comm->rank) * extent, own, type, sum, own, type);
 	for (int i = 1; i < comm->size; i++) {
 		int to = (comm->rank + i) % comm->size;
 		int source = (comm->rank - i + comm->size) % comm->size;
 
-		mpi_plan_sendrecv(p, from + begin_of(at, to) * extent, mpi_vec_count(parts, to),
-				  type, to, in, own, type, source, comm);
+		mpi_plan_sendrecv(p, from + begin_of_part(at, to) * extent,
+				  mpi_vec_count(parts, to), type, to, in, own, type, source, comm);
 		mpi_plan_apply(p, op, in, sum, own, type);
 	}
 	mpi_plan_copy(p, sum, own, type, recvbuf, own, type);
@@ -116,9 +116,9 @@ static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf
 		return;
 	}
 	if (f->rank < f->rest)
-		mpi_plan_send(w->plan, mpi_element(w, w->mine, begin_of(at, comm->rank - 1)),
+		mpi_plan_send(w->plan, mpi_element(w, w->mine, begin_of_part(at, comm->rank - 1)),
 			      mpi_vec_count(parts, comm->rank - 1), w->type, comm->rank - 1, comm);
-	mpi_plan_copy(w->plan, mpi_element(w, w->mine, begin_of(at, comm->rank)), own, w->type,
+	mpi_plan_copy(w->plan, mpi_element(w, w->mine, begin_of_part(at, comm->rank)), own, w->type,
 		      recvbuf, own, w->type);
 }
 
@@ -138,7 +138,7 @@ static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		return MPI_ERR_NO_MEM;
 	/* a worker's part is its own and that of the rank below it that folded in */
 	for (int i = 0; i < f.power && work_begin; i++)
-		work_begin[i] = begin_of(at, i < f.rest ? 2 * i : i + f.rest);
+		work_begin[i] = begin_of_part(at, i < f.rest ? 2 * i : i + f.rest);
 	if (work_begin)
 		work_begin[f.power] = w.count;
 	w.begin = work_begin;
@@ -150,7 +150,7 @@ static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	return MPI_SUCCESS;
 }
 
-static enum mpi_algorithm choose(MPI_Count bytes, const struct mpi_op *op)
+static enum mpi_algorithm choose_reduce_scatter(MPI_Count bytes, const struct mpi_op *op)
 {
 	uint64_t can = MPI_COLL_BIT(REDUCE_SCATTER, ROOT);
 	enum mpi_algorithm best = MPI_COLL_REDUCE_SCATTER_HALVING;
@@ -169,19 +169,20 @@ static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 		  const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		  struct mpi_comm *comm)
 {
-	switch (choose(at->count * parts->type->size, op)) {
+	switch (choose_reduce_scatter(at->count * parts->type->size, op)) {
 	case MPI_COLL_REDUCE_SCATTER_ROOT:
-		return through_root(p, sendbuf, recvbuf, parts, at, op, comm);
+		return reduce_scatter_through_root(p, sendbuf, recvbuf, parts, at, op, comm);
 	case MPI_COLL_REDUCE_SCATTER_PAIRWISE:
-		return pairwise(p, sendbuf, recvbuf, parts, at, op, comm);
+		return reduce_scatter_pairwise(p, sendbuf, recvbuf, parts, at, op, comm);
 	default:
 		return halve(p, sendbuf, recvbuf, parts, at, op, comm);
 	}
 }
 
 /* False: by messages. */
-static bool by_hub(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-		   const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm, int *rc)
+static bool reduce_scatter_by_hub(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+				  const struct mpi_vec *parts, struct mpi_op *op,
+				  struct mpi_comm *comm, int *rc)
 {
 	const MPI_Count own = mpi_vec_count(parts, comm->rank);
 	struct mpi_type *type = parts->type;
@@ -210,7 +211,7 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
-	if (comm->size > 1 && by_hub(p, sendbuf, recvbuf, parts, op, comm, &rc))
+	if (comm->size > 1 && reduce_scatter_by_hub(p, sendbuf, recvbuf, parts, op, comm, &rc))
 		return rc;
 	rc = find_places(p, &at, parts, comm->size);
 	if (rc || at.count == 0)

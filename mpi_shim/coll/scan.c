@@ -25,7 +25,7 @@ struct scan {
 	struct mpi_comm *comm;
 };
 
-static void copy(const struct scan *s, const char *from, char *to)
+static void copy_vector(const struct scan *s, const char *from, char *to)
 {
 	if (from != to)
 		mpi_plan_copy(s->plan, from, s->count, s->type, to, s->count, s->type);
@@ -37,7 +37,7 @@ static void apply(const struct scan *s, const char *in, char *inout)
 }
 
 /* NULL: there is no memory. */
-static char *room(const struct scan *s)
+static char *room_for_vector(const struct scan *s)
 {
 	return mpi_plan_typed(s->plan, s->count, s->type);
 }
@@ -59,7 +59,7 @@ static void hand_on(const struct scan *s, char *other)
 	char *in = s->exclusive ? s->result : other, *sum = s->exclusive ? other : s->result;
 
 	if (sums)
-		copy(s, s->own, sum);
+		copy_vector(s, s->own, sum);
 	if (rank > 0)
 		mpi_plan_recv(s->plan, in, s->count, s->type, rank - 1, s->comm);
 	/* for what the piece before has sent, too: nobody runs far ahead */
@@ -69,7 +69,7 @@ static void hand_on(const struct scan *s, char *other)
 	if (!last)
 		mpi_plan_send(s->plan, rank ? sum : s->own, s->count, s->type, rank + 1, s->comm);
 	if (rank == 0 && !s->exclusive)
-		copy(s, s->own, s->result);
+		copy_vector(s, s->own, s->result);
 }
 
 /* A buffer's piece; it may be at no address where nothing is to be written. */
@@ -80,7 +80,7 @@ static char *piece_at(const struct scan *s, const char *buf, MPI_Count at)
 
 static int chain(const struct scan *s)
 {
-	char *other = sums_up(s) ? room(s) : NULL;
+	char *other = sums_up(s) ? room_for_vector(s) : NULL;
 	struct scan piece = *s;
 
 	if (sums_up(s) && !other)
@@ -100,14 +100,14 @@ static int chain(const struct scan *s)
 }
 
 /* Before a round `sum` is of this rank and of all that are less than `distance` below. */
-static int doubling(const struct scan *s)
+static int scan_by_doubling(const struct scan *s)
 {
 	const int rank = s->comm->rank, n = s->comm->size;
-	char *in = room(s), *sum = s->exclusive ? room(s) : s->result;
+	char *in = room_for_vector(s), *sum = s->exclusive ? room_for_vector(s) : s->result;
 
 	if (!in || (s->exclusive && !sum))
 		return MPI_ERR_NO_MEM;
-	copy(s, s->own, sum);
+	copy_vector(s, s->own, sum);
 	for (int distance = 1; distance < n; distance *= 2) {
 		if (rank >= distance)
 			mpi_plan_recv(s->plan, in, s->count, s->type, rank - distance, s->comm);
@@ -117,7 +117,7 @@ static int doubling(const struct scan *s)
 		if (rank < distance)
 			continue;
 		if (s->exclusive && distance == 1)
-			copy(s, in, s->result);
+			copy_vector(s, in, s->result);
 		else if (s->exclusive)
 			apply(s, in, s->result);
 		if (!s->exclusive || rank + 2 * distance < n)
@@ -151,11 +151,11 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 			    mpi_coll_crowded() ? MPI_COLL_SCAN_LINEAR : MPI_COLL_SCAN_DOUBLING) ==
 	    MPI_COLL_SCAN_LINEAR)
 		return chain(&s);
-	return doubling(&s);
+	return scan_by_doubling(&s);
 }
 
-static int check(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
-		 struct mpi_op *op, struct mpi_comm *comm, bool result)
+static int check_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi_type *type,
+		      struct mpi_op *op, struct mpi_comm *comm, bool result)
 {
 	int rc = mpi_coll_refuse_inter(comm);
 
@@ -172,7 +172,7 @@ static int check(const void *sendbuf, void *recvbuf, MPI_Count count, struct mpi
 int mpi_scan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		  struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
-	int rc = check(sendbuf, recvbuf, count, datatype, op, comm, true);
+	int rc = check_scan(sendbuf, recvbuf, count, datatype, op, comm, true);
 
 	if (rc)
 		return rc;
@@ -185,7 +185,7 @@ int mpi_exscan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		    struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
 	/* there is no result on rank 0 */
-	int rc = check(sendbuf, recvbuf, count, datatype, op, comm, comm->rank > 0);
+	int rc = check_scan(sendbuf, recvbuf, count, datatype, op, comm, comm->rank > 0);
 
 	if (rc)
 		return rc;

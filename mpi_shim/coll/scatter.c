@@ -46,7 +46,7 @@ void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *re
 }
 
 /* Ranks below and including `relative` in the tree, itself first. */
-static int subtree(int relative, int n)
+static int scatter_subtree(int relative, int n)
 {
 	int below = relative ? relative & -relative : n;
 
@@ -64,13 +64,14 @@ static void descend(struct mpi_plan *p, const char *data, MPI_Count bytes, int r
 		bit *= 2;
 	while ((bit /= 2) > 0) {
 		if (relative + bit < n)
-			mpi_plan_send(p, data + bit * bytes, subtree(relative + bit, n) * bytes,
-				      mpi_bytes(), (int)(((long)comm->rank + bit) % n), comm);
+			mpi_plan_send(p, data + bit * bytes,
+				      scatter_subtree(relative + bit, n) * bytes, mpi_bytes(),
+				      (int)(((long)comm->rank + bit) % n), comm);
 	}
 }
 
-static int tree_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recvcount,
-			       struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+static int scatter_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recvcount,
+				  struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	MPI_Count bytes = recvcount * recvtype->size;
 	int n = comm->size, relative = (comm->rank - root + n) % n;
@@ -81,18 +82,18 @@ static int tree_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recv
 		mpi_plan_recv(p, recvbuf, recvcount, recvtype, parent, comm);
 		return MPI_SUCCESS;
 	}
-	data = mpi_plan_bytes(p, subtree(relative, n) * bytes);
+	data = mpi_plan_bytes(p, scatter_subtree(relative, n) * bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_recv(p, data, subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
+	mpi_plan_recv(p, data, scatter_subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
 	mpi_plan_wait(p);
 	descend(p, data, bytes, root, comm);
 	mpi_plan_unpack(p, recvtype, recvbuf, recvcount, data);
 	return MPI_SUCCESS;
 }
 
-static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
-		     MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
+static int scatter_tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+			     MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	MPI_Count bytes = mpi_vec_bytes(send, 0);
 	int root = comm->rank, above = comm->size - root;
@@ -110,7 +111,8 @@ static int tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvb
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct mpi_comm *comm)
+static bool choose_scatter_tree(const struct mpi_plan *p, MPI_Count bytes,
+				const struct mpi_comm *comm)
 {
 	/* nor is a rank that computes there to be waited for */
 	bool few_rounds =
@@ -121,8 +123,8 @@ static bool choose_tree(const struct mpi_plan *p, MPI_Count bytes, const struct 
 	       MPI_COLL_SCATTER_BINOMIAL;
 }
 
-static int check_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
-		      struct mpi_type *recvtype, struct mpi_comm *comm)
+static int check_scatter_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
+			      struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	int rc = mpi_vec_check(send, comm->inter ? comm->remote_size : comm->size, "sendbuf");
 
@@ -139,15 +141,15 @@ static int check_root(const struct mpi_vec *send, void **recvbuf, MPI_Count recv
 }
 
 /* The root's own block may prove to be in place. */
-static int check(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
-		 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+static int check_scatter(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
+			 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
 
 	if (rc || (comm->inter && root == MPI_PROC_NULL))
 		return rc;
 	if (comm->inter ? root == MPI_ROOT : root == comm->rank)
-		return check_root(send, recvbuf, recvcount, recvtype, comm);
+		return check_scatter_root(send, recvbuf, recvcount, recvtype, comm);
 	return mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
 }
 
@@ -158,7 +160,7 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
 				.type = sendtype };
-	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
+	int rc = check_scatter(&send, &recvbuf, recvcount, recvtype, root, comm);
 	struct mpi_hub *hub;
 	MPI_Count bytes;
 
@@ -178,12 +180,12 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	if (hub)
 		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
 				       root);
-	if (!choose_tree(p, bytes, comm))
+	if (!choose_scatter_tree(p, bytes, comm))
 		mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
 	else if (comm->rank == root)
-		rc = tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
+		rc = scatter_tree_root(p, &send, recvbuf, recvcount, recvtype, comm);
 	else
-		rc = tree_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
+		rc = scatter_leaf_or_branch(p, recvbuf, recvcount, recvtype, root, comm);
 	return rc;
 }
 
@@ -196,7 +198,7 @@ int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *
 				.counts = sendcounts,
 				.displs = displs,
 				.type = sendtype };
-	int rc = check(&send, &recvbuf, recvcount, recvtype, root, comm);
+	int rc = check_scatter(&send, &recvbuf, recvcount, recvtype, root, comm);
 
 	if (rc)
 		return rc;

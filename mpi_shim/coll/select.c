@@ -120,7 +120,7 @@ static bool folds(const struct mpi_type *type, const struct mpi_op *op)
 	return op->predefined && type->predefined && type->dense && type->size > 0;
 }
 
-static bool is_integer(const struct mpi_type *type)
+static bool has_bit_operations(const struct mpi_type *type)
 {
 	return mpi_op_loop_of(mpi_op_of(MPI_BAND), type);
 }
@@ -128,8 +128,9 @@ static bool is_integer(const struct mpi_type *type)
 /* Does it depend on which of two operands is the first? An extreme does, of what is not a number, and of zeros of both signs. */
 static bool picks(const struct mpi_type *type, const struct mpi_op *op)
 {
-	return !is_integer(type) && (op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN) ||
-				     op == mpi_op_of(MPI_MAXLOC) || op == mpi_op_of(MPI_MINLOC));
+	return !has_bit_operations(type) &&
+	       (op == mpi_op_of(MPI_MAX) || op == mpi_op_of(MPI_MIN) ||
+		op == mpi_op_of(MPI_MAXLOC) || op == mpi_op_of(MPI_MINLOC));
 }
 
 bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op)
@@ -141,7 +142,7 @@ bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *
 static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
 		   const struct mpi_op *op)
 {
-	return comm->size > 2 ? !is_integer(type) : picks(type, op);
+	return comm->size > 2 ? !has_bit_operations(type) : picks(type, op);
 }
 
 struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum mpi_algorithm hub,

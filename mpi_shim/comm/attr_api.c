@@ -21,7 +21,7 @@ static int appnum;
 static int universe_size;
 
 /* What a predefined key shows; NULL: it is none of them. */
-static int *predefined(int number)
+static int *predefined_attr(int number)
 {
 	switch (number) {
 	case MPI_TAG_UB:
@@ -45,9 +45,9 @@ static int *predefined(int number)
 	}
 }
 
-static int check_writable(int number)
+static int check_key_writable(int number)
 {
-	if (!predefined(number))
+	if (!predefined_attr(number))
 		return MPI_SUCCESS;
 	return mpi_fail(MPI_ERR_KEYVAL, "key %d is predefined; its value can only be read", number);
 }
@@ -73,7 +73,7 @@ int mpi_comm_free_keyval(int *number)
 
 int mpi_comm_set_attr(struct mpi_comm *comm, int number, void *value)
 {
-	int err = check_writable(number);
+	int err = check_key_writable(number);
 
 	if (err != MPI_SUCCESS)
 		return err;
@@ -82,7 +82,7 @@ int mpi_comm_set_attr(struct mpi_comm *comm, int number, void *value)
 
 int mpi_comm_get_attr(struct mpi_comm *comm, int number, void *value, int *flag)
 {
-	int *there = predefined(number);
+	int *there = predefined_attr(number);
 
 	if (!there)
 		return mpi_attr_load(MPI_ATTR_ON_COMM, comm->attrs, number, value, flag);
@@ -93,7 +93,7 @@ int mpi_comm_get_attr(struct mpi_comm *comm, int number, void *value, int *flag)
 
 int mpi_comm_delete_attr(struct mpi_comm *comm, int number)
 {
-	int err = check_writable(number);
+	int err = check_key_writable(number);
 
 	if (err != MPI_SUCCESS)
 		return err;

@@ -32,7 +32,7 @@ static int grid_size(const struct mpi_comm *comm, int ndims, const int *dims, in
 	return MPI_SUCCESS;
 }
 
-static int check_intra(const struct mpi_comm *comm)
+static int check_cart_intra(const struct mpi_comm *comm)
 {
 	if (!comm->inter)
 		return MPI_SUCCESS;
@@ -65,7 +65,7 @@ int mpi_cart_create(struct mpi_comm *comm, int ndims, const int *dims, const int
 		    int reorder, struct mpi_comm **out)
 {
 	struct mpi_topology *t;
-	int size = 0, err = check_intra(comm);
+	int size = 0, err = check_cart_intra(comm);
 
 	(void)reorder; /* it is a permission */
 	if (err == MPI_SUCCESS)
@@ -86,7 +86,7 @@ int mpi_cart_create(struct mpi_comm *comm, int ndims, const int *dims, const int
 
 int mpi_cart_map(struct mpi_comm *comm, int ndims, const int *dims, const int *periods, int *rank)
 {
-	int size = 0, err = check_intra(comm);
+	int size = 0, err = check_cart_intra(comm);
 
 	(void)periods;
 	if (err == MPI_SUCCESS)
@@ -106,7 +106,7 @@ int mpi_cartdim_get(struct mpi_comm *comm, int *ndims)
 	return MPI_SUCCESS;
 }
 
-static int check_room(const struct mpi_topology *t, int room)
+static int check_dims_room(const struct mpi_topology *t, int room)
 {
 	if (room >= t->cart.ndims)
 		return MPI_SUCCESS;
@@ -118,7 +118,7 @@ int mpi_cart_get(struct mpi_comm *comm, int room, int *dims, int *periods, int *
 {
 	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
 	size_t bytes;
-	int err = t ? check_room(t, room) : MPI_ERR_TOPOLOGY;
+	int err = t ? check_dims_room(t, room) : MPI_ERR_TOPOLOGY;
 
 	if (err != MPI_SUCCESS || t->cart.ndims == 0)
 		return err;
@@ -158,7 +158,7 @@ int mpi_cart_rank(struct mpi_comm *comm, const int *coords, int *rank)
 int mpi_cart_coords(struct mpi_comm *comm, int rank, int room, int *coords)
 {
 	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);
-	int err = t ? check_room(t, room) : MPI_ERR_TOPOLOGY;
+	int err = t ? check_dims_room(t, room) : MPI_ERR_TOPOLOGY;
 
 	if (err != MPI_SUCCESS)
 		return err;

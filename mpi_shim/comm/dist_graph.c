@@ -30,7 +30,7 @@ static struct mpi_topology *dist_new(int in, int out, bool weighted)
 	return t;
 }
 
-static int check_intra(const struct mpi_comm *comm)
+static int check_graph_intra(const struct mpi_comm *comm)
 {
 	if (!comm->inter)
 		return MPI_SUCCESS;
@@ -59,8 +59,8 @@ static int check_ends(const struct mpi_comm *comm, int n, const int *rank, const
 }
 
 /* All ranks of comm, with this topology and these hints. */
-static int attach(struct mpi_comm *comm, struct mpi_topology *t, const struct mpi_info *info,
-		  struct mpi_comm **out)
+static int attach_graph(struct mpi_comm *comm, struct mpi_topology *t, const struct mpi_info *info,
+			struct mpi_comm **out)
 {
 	struct mpi_comm *made = NULL;
 	int err = mpi_topology_attach(comm, comm->size, t, &made);
@@ -87,7 +87,7 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 {
 	bool weighted = source_weights != MPI_UNWEIGHTED;
 	struct mpi_topology *t;
-	int err = check_intra(comm);
+	int err = check_graph_intra(comm);
 
 	(void)reorder; /* it is a permission */
 	if (err == MPI_SUCCESS)
@@ -107,7 +107,7 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 			copy_in(t->dist.dest_weight, dest_weights, out);
 		}
 	}
-	return attach(comm, t, info, graph);
+	return attach_graph(comm, t, info, graph);
 }
 
 /* ---- edges that anybody names ------------------------------------------------------------------------- */
@@ -231,8 +231,8 @@ static int deliver(const struct parcels *mine, struct parcels *theirs, struct mp
 			     comm);
 }
 
-static int exchange(struct mpi_comm *comm, const struct named *e, bool weighted,
-		    struct mpi_topology **t)
+static int exchange_edges(struct mpi_comm *comm, const struct named *e, bool weighted,
+			  struct mpi_topology **t)
 {
 	struct parcels mine = { 0 }, theirs = { 0 };
 	int err;
@@ -251,7 +251,7 @@ static int exchange(struct mpi_comm *comm, const struct named *e, bool weighted,
 static int check_named(const struct mpi_comm *comm, const struct named *e, const int *weights)
 {
 	int64_t edges = 0;
-	int err = check_intra(comm);
+	int err = check_graph_intra(comm);
 
 	if (err == MPI_SUCCESS)
 		err = check_ends(comm, e->n, e->source, MPI_UNWEIGHTED, "sources");
@@ -286,8 +286,8 @@ int mpi_dist_graph_create(struct mpi_comm *comm, int n, const int *sources, cons
 
 	(void)reorder;
 	if (err == MPI_SUCCESS)
-		err = exchange(comm, &e, weighted, &t);
-	return err == MPI_SUCCESS ? attach(comm, t, info, graph) : err;
+		err = exchange_edges(comm, &e, weighted, &t);
+	return err == MPI_SUCCESS ? attach_graph(comm, t, info, graph) : err;
 }
 
 /* ---- questions ---------------------------------------------------------------------------------------- */

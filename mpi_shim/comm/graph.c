@@ -79,7 +79,7 @@ int mpi_graphdims_get(struct mpi_comm *comm, int *nodes, int *edges)
 }
 
 /* Copies at most `room` of n; how many there are the program has been told. */
-static int copy_out(int *out, int room, const int *from, int n)
+static int copy_ints_out(int *out, int room, const int *from, int n)
 {
 	int m = room < n ? room : n;
 
@@ -97,9 +97,9 @@ int mpi_graph_get(struct mpi_comm *comm, int index_room, int edge_room, int *ind
 
 	if (!t)
 		return MPI_ERR_TOPOLOGY;
-	err = copy_out(index, index_room, t->graph.index, t->graph.nodes);
+	err = copy_ints_out(index, index_room, t->graph.index, t->graph.nodes);
 	if (err == MPI_SUCCESS)
-		err = copy_out(edge, edge_room, t->graph.edge, t->graph.edges);
+		err = copy_ints_out(edge, edge_room, t->graph.edge, t->graph.edges);
 	return err;
 }
 
@@ -132,5 +132,5 @@ int mpi_graph_neighbors(struct mpi_comm *comm, int rank, int room, int *neighbor
 	const int *first = NULL;
 	int n = 0, err = edges_of(comm, rank, &first, &n);
 
-	return err == MPI_SUCCESS ? copy_out(neighbors, room, first, n) : err;
+	return err == MPI_SUCCESS ? copy_ints_out(neighbors, room, first, n) : err;
 }

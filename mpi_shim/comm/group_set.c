@@ -13,7 +13,7 @@
 #include "mpi_shim/core/world.h"
 
 /* Hands out the group of the first n of `world`, which is taken. */
-static int finish(int n, int *world, struct mpi_group **out)
+static int finish_group(int n, int *world, struct mpi_group **out)
 {
 	struct mpi_group *g = mpi_group_make(n, world);
 
@@ -42,7 +42,8 @@ static int filter(const struct mpi_group *a, const int *inverse_b, bool member, 
 	return n;
 }
 
-static int combine(struct mpi_group *a, struct mpi_group *b, bool member, struct mpi_group **out)
+static int combine_groups(struct mpi_group *a, struct mpi_group *b, bool member,
+			  struct mpi_group **out)
 {
 	int *inverse = mpi_group_inverse(b), *world = room_for(a->size);
 	int n;
@@ -54,17 +55,17 @@ static int combine(struct mpi_group *a, struct mpi_group *b, bool member, struct
 	}
 	n = filter(a, inverse, member, world);
 	free(inverse);
-	return finish(n, world, out);
+	return finish_group(n, world, out);
 }
 
 int mpi_group_intersection(struct mpi_group *a, struct mpi_group *b, struct mpi_group **out)
 {
-	return combine(a, b, true, out);
+	return combine_groups(a, b, true, out);
 }
 
 int mpi_group_difference(struct mpi_group *a, struct mpi_group *b, struct mpi_group **out)
 {
-	return combine(a, b, false, out);
+	return combine_groups(a, b, false, out);
 }
 
 int mpi_group_union(struct mpi_group *a, struct mpi_group *b, struct mpi_group **out)
@@ -81,7 +82,7 @@ int mpi_group_union(struct mpi_group *a, struct mpi_group *b, struct mpi_group *
 	int n = a->size + filter(b, inverse, false, world + a->size);
 
 	free(inverse);
-	return finish(n, world, out);
+	return finish_group(n, world, out);
 }
 
 /* ---- parts ----------------------------------------------------------------------------------------- */
@@ -178,14 +179,14 @@ static int part_of_ranges(struct part *p, const struct mpi_group *from, int n, i
 	return MPI_SUCCESS;
 }
 
-static int take(struct part *p, struct mpi_group **out)
+static int group_of_part(struct part *p, struct mpi_group **out)
 {
 	int *world = p->rank;
 
 	for (int i = 0; i < p->n; i++)
 		world[i] = mpi_group_world(p->from, world[i]);
 	free(p->named);
-	return finish(p->n, world, out);
+	return finish_group(p->n, world, out);
 }
 
 static int take_others(struct part *p, struct mpi_group **out)
@@ -197,7 +198,7 @@ static int take_others(struct part *p, struct mpi_group **out)
 		if (!p->named[i])
 			world[n++] = mpi_group_world(p->from, i);
 	free(p->named);
-	return finish(n, world, out);
+	return finish_group(n, world, out);
 }
 
 int mpi_group_incl(struct mpi_group *g, int n, const int ranks[], struct mpi_group **out)
@@ -205,7 +206,7 @@ int mpi_group_incl(struct mpi_group *g, int n, const int ranks[], struct mpi_gro
 	struct part p = { 0 };
 	int err = part_of_ranks(&p, g, n, ranks);
 
-	return err == MPI_SUCCESS ? take(&p, out) : err;
+	return err == MPI_SUCCESS ? group_of_part(&p, out) : err;
 }
 
 int mpi_group_excl(struct mpi_group *g, int n, const int ranks[], struct mpi_group **out)
@@ -221,7 +222,7 @@ int mpi_group_range_incl(struct mpi_group *g, int n, int ranges[][3], struct mpi
 	struct part p = { 0 };
 	int err = part_of_ranges(&p, g, n, ranges);
 
-	return err == MPI_SUCCESS ? take(&p, out) : err;
+	return err == MPI_SUCCESS ? group_of_part(&p, out) : err;
 }
 
 int mpi_group_range_excl(struct mpi_group *g, int n, int ranges[][3], struct mpi_group **out)

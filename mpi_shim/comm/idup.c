@@ -36,11 +36,6 @@ struct idup {
 	uint64_t theirs[MPI_AGREE_WORDS];
 };
 
-static struct mpi_type *bytes(void)
-{
-	return mpi_type_of(MPI_BYTE);
-}
-
 static MPI_Count length(const struct idup *d)
 {
 	return d->agree.n * (MPI_Count)sizeof(d->agree.word[0]);
@@ -48,15 +43,16 @@ static MPI_Count length(const struct idup *d)
 
 static int send_to(struct idup *d, struct mpi_comm *comm, int rank, int op)
 {
-	return mpi_coll_isend(d->agree.word, length(d), bytes(), rank, d->tag, comm, &d->op[op]);
+	return mpi_coll_isend(d->agree.word, length(d), mpi_bytes(), rank, d->tag, comm,
+			      &d->op[op]);
 }
 
 static int recv_from(struct idup *d, struct mpi_comm *comm, int rank, void *where, int op)
 {
-	return mpi_coll_irecv(where, length(d), bytes(), rank, d->tag, comm, &d->op[op]);
+	return mpi_coll_irecv(where, length(d), mpi_bytes(), rank, d->tag, comm, &d->op[op]);
 }
 
-static void combine(struct idup *d)
+static void combine_offers(struct idup *d)
 {
 	for (int i = 0; i < d->agree.n; i++) {
 		if (!d->agree.max)
@@ -115,7 +111,7 @@ static int next_step(struct idup *d)
 	case UP:
 		return up(d);
 	case UP_GOT:
-		combine(d);
+		combine_offers(d);
 		d->bit <<= 1;
 		d->place = UP;
 		return MPI_SUCCESS;
@@ -125,7 +121,7 @@ static int next_step(struct idup *d)
 	case BRIDGE:
 		return bridge(d);
 	case BRIDGED:
-		combine(d);
+		combine_offers(d);
 		d->place = DOWN;
 		return MPI_SUCCESS;
 	case DOWN:
@@ -161,7 +157,7 @@ static bool ops_over(struct idup *d)
 	return true;
 }
 
-static bool end(struct idup *d)
+static bool end_idup(struct idup *d)
 {
 	if (d->err != MPI_SUCCESS) {
 		mpi_agree_abandon(&d->agree);
@@ -179,7 +175,7 @@ static bool end(struct idup *d)
 	return true;
 }
 
-static bool run(struct mpi_steps *s)
+static bool run_idup(struct mpi_steps *s)
 {
 	struct idup *d = (struct idup *)s;
 
@@ -189,10 +185,10 @@ static bool run(struct mpi_steps *s)
 			if (!mpi_agree_judge(&d->agree))
 				continue;
 			note(d, d->agree.error);
-			return end(d);
+			return end_idup(d);
 		}
 		if (d->err != MPI_SUCCESS)
-			return end(d);
+			return end_idup(d);
 		note(d, next_step(d));
 	}
 	return false;
@@ -226,7 +222,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 	if (*request)
 		(*request)->comm = mpi_object_keep(comm);
 	/* with an error, too: the others count on us */
-	d->steps.run = run;
+	d->steps.run = run_idup;
 	d->request = *request;
 	d->comm = mpi_object_keep(comm);
 	d->copy = err ? NULL : mpi_object_keep(copy);

@@ -53,7 +53,7 @@ static int check_disjoint(const struct mpi_group *a, const struct mpi_group *b)
 	return err;
 }
 
-static int make(const struct mpi_team *t, struct mpi_group *remote, struct mpi_comm **out)
+static int make_inter(const struct mpi_team *t, struct mpi_group *remote, struct mpi_comm **out)
 {
 	uint32_t context[2] = { 0 };
 	int err = remote ? check_disjoint(t->comm->local, remote) : mpi_fail_memory("a group");
@@ -89,7 +89,7 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 	if (err == MPI_SUCCESS)
 		err = mpi_team_swap_groups(&team, MPI_SUCCESS, local->local, &theirs);
 	if (err == MPI_SUCCESS)
-		err = make(&team, theirs, out);
+		err = make_inter(&team, theirs, out);
 	mpi_object_release(theirs);
 	return err;
 }
@@ -116,7 +116,7 @@ static bool first(const struct mpi_comm *comm, int mine, int theirs)
 	return mpi_group_world(comm->local, 0) < mpi_group_world(comm->remote, 0);
 }
 
-static struct mpi_group *join(const struct mpi_group *a, const struct mpi_group *b)
+static struct mpi_group *join_groups(const struct mpi_group *a, const struct mpi_group *b)
 {
 	int *world = malloc(((size_t)a->size + (size_t)b->size) * sizeof(*world));
 
@@ -145,8 +145,8 @@ int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 		err = mpi_fail(MPI_ERR_ARG, "the ranks of one group gave different values of high");
 	if (err != MPI_SUCCESS)
 		return err;
-	all = first(comm, mine, theirs) ? join(comm->local, comm->remote)
-					: join(comm->remote, comm->local);
+	all = first(comm, mine, theirs) ? join_groups(comm->local, comm->remote)
+					: join_groups(comm->remote, comm->local);
 	err = all ? MPI_SUCCESS : mpi_fail_memory("a communicator");
 	err = mpi_team_contexts(&team, err, 1, context);
 	if (err == MPI_SUCCESS)

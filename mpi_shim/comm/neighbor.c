@@ -43,7 +43,7 @@ static int of_graph(const struct mpi_comm *comm, struct neighbors *n)
 	return MPI_SUCCESS;
 }
 
-static int find(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
+static int find_neighbors(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
 {
 	const struct mpi_topology *t = comm->topology;
 
@@ -58,11 +58,12 @@ static int find(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
 }
 
 /* Block i of `send` to destination i, block i of `recv` from source i. */
-static int exchange(struct mpi_plan *p, enum mpi_call_kind kind, const struct mpi_vec *send,
-		    const struct mpi_vec *recv, struct mpi_comm *comm)
+static int exchange_with_neighbors(struct mpi_plan *p, enum mpi_call_kind kind,
+				   const struct mpi_vec *send, const struct mpi_vec *recv,
+				   struct mpi_comm *comm)
 {
 	struct neighbors n;
-	int rc = find(p, comm, &n);
+	int rc = find_neighbors(p, comm, &n);
 
 	if (!rc)
 		rc = mpi_vec_check(recv, n.in, "recvbuf");
@@ -99,7 +100,7 @@ int mpi_neighbor_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Cou
 	struct mpi_vec send = same_block(sendbuf, sendcount, sendtype);
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
-	return exchange(p, MPI_CALL_NEIGHBOR_ALLGATHER, &send, &recv, comm);
+	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLGATHER, &send, &recv, comm);
 }
 
 int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -114,7 +115,7 @@ int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Co
 				.displs = displs,
 				.type = recvtype };
 
-	return exchange(p, MPI_CALL_NEIGHBOR_ALLGATHERV, &send, &recv, comm);
+	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLGATHERV, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
@@ -126,7 +127,7 @@ int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Coun
 				.type = sendtype };
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
-	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALL, &send, &recv, comm);
+	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLTOALL, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
@@ -145,7 +146,7 @@ int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
 				.displs = rdispls,
 				.type = recvtype };
 
-	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALLV, &send, &recv, comm);
+	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLTOALLV, &send, &recv, comm);
 }
 
 int mpi_neighbor_alltoallw_plan(struct mpi_plan *p, const void *sendbuf,
@@ -164,5 +165,5 @@ int mpi_neighbor_alltoallw_plan(struct mpi_plan *p, const void *sendbuf,
 				.displs = rdispls,
 				.types = recvtypes ? recvtypes : none };
 
-	return exchange(p, MPI_CALL_NEIGHBOR_ALLTOALLW, &send, &recv, comm);
+	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLTOALLW, &send, &recv, comm);
 }

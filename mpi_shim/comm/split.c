@@ -23,7 +23,7 @@ struct place {
 	int key, rank;
 };
 
-static int compare(const void *a, const void *b)
+static int compare_choices(const void *a, const void *b)
 {
 	const struct place *p = a, *q = b;
 
@@ -33,7 +33,8 @@ static int compare(const void *a, const void *b)
 }
 
 /* The processes of `from` that chose this colour, in the order of key and rank. NULL: no memory. */
-static struct mpi_group *part(const struct mpi_group *from, const struct choice *choice, int colour)
+static struct mpi_group *group_of_colour(const struct mpi_group *from, const struct choice *choice,
+					 int colour)
 {
 	struct place *place;
 	int n = 0, *world;
@@ -51,7 +52,7 @@ static struct mpi_group *part(const struct mpi_group *from, const struct choice 
 	for (int i = 0; i < from->size; i++)
 		if (choice[i].colour == colour)
 			place[n++] = (struct place){ choice[i].key, i };
-	qsort(place, (size_t)n, sizeof(*place), compare);
+	qsort(place, (size_t)n, sizeof(*place), compare_choices);
 	for (int i = 0; i < n; i++)
 		world[i] = mpi_group_world(from, place[i].rank);
 	free(place);
@@ -65,7 +66,7 @@ struct split {
 };
 
 /* Collects the choices of all, on both sides if there are two. */
-static int collect(struct split *s, struct choice mine)
+static int collect_choices(struct split *s, struct choice mine)
 {
 	struct mpi_comm *side = s->comm->inter ? s->comm->local_comm : s->comm;
 	const int ints = sizeof(struct choice) / sizeof(int);
@@ -85,8 +86,8 @@ static int collect(struct split *s, struct choice mine)
 }
 
 /* A communicator of these groups, if each side has somebody in it. */
-static int make_part(const struct split *s, struct mpi_group *local, struct mpi_group *remote,
-		     const uint32_t *context, struct mpi_comm **out)
+static int make_colour(const struct split *s, struct mpi_group *local, struct mpi_group *remote,
+		       const uint32_t *context, struct mpi_comm **out)
 {
 	const int n = s->comm->inter ? 2 : 1;
 
@@ -103,19 +104,19 @@ static int split(struct split *s, int colour, int key, struct mpi_comm **out)
 	const bool in = colour != MPI_UNDEFINED, inter = s->comm->inter;
 	struct mpi_group *local = NULL, *remote = NULL;
 	uint32_t context[2] = { 0 };
-	int err = collect(s, (struct choice){ colour, key });
+	int err = collect_choices(s, (struct choice){ colour, key });
 
 	if (err != MPI_SUCCESS)
 		return err;
 	if (in)
-		local = part(s->comm->local, s->local, colour);
+		local = group_of_colour(s->comm->local, s->local, colour);
 	if (in && inter)
-		remote = part(s->comm->remote, s->remote, colour);
+		remote = group_of_colour(s->comm->remote, s->remote, colour);
 	if (in && (!local || (inter && !remote)))
 		err = mpi_fail_memory("a communicator");
 	err = mpi_team_contexts(&s->team, err, inter ? 2 : 1, context);
 	if (err == MPI_SUCCESS)
-		err = make_part(s, local, remote, context, out);
+		err = make_colour(s, local, remote, context, out);
 	mpi_object_release(local);
 	mpi_object_release(remote);
 	return err;
@@ -137,7 +138,7 @@ int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm *
 
 /* ---- split_type --------------------------------------------------------------------------------------- */
 
-static ptl_nid_t node_of(int world)
+static ptl_nid_t node_of_world(int world)
 {
 	return mpi_world.id[world].nid;
 }
@@ -148,7 +149,7 @@ static int node_colour(void)
 {
 	int first = 0;
 
-	while (node_of(first) != node_of(mpi_world.rank))
+	while (node_of_world(first) != node_of_world(mpi_world.rank))
 		first++;
 	return first;
 }
@@ -156,7 +157,7 @@ static int node_colour(void)
 static bool elsewhere(const struct mpi_group *group)
 {
 	for (int i = 0; i < group->size; i++)
-		if (node_of(mpi_group_world(group, i)) != node_of(mpi_world.rank))
+		if (node_of_world(mpi_group_world(group, i)) != node_of_world(mpi_world.rank))
 			return true;
 	return false;
 }

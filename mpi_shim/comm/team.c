@@ -30,12 +30,7 @@ struct mpi_team mpi_team_of(struct mpi_comm *comm)
 	};
 }
 
-static struct mpi_type *bytes(void)
-{
-	return mpi_type_of(MPI_BYTE);
-}
-
-static void combine(uint64_t *mine, const uint64_t *theirs, int n, bool max)
+static void combine_words(uint64_t *mine, const uint64_t *theirs, int n, bool max)
 {
 	for (int i = 0; i < n; i++) {
 		if (!max)
@@ -56,7 +51,7 @@ static int rank_of(const struct mpi_team *t, int member)
 static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, int from)
 {
 	MPI_Count got = size;
-	int err = mpi_coll_recv(word, size, bytes(), rank_of(t, from), t->tag, t->comm, &got);
+	int err = mpi_coll_recv(word, size, mpi_bytes(), rank_of(t, from), t->tag, t->comm, &got);
 
 	if (err == MPI_SUCCESS && got < size)
 		err = mpi_fail(MPI_ERR_PROC_ABORTED,
@@ -68,8 +63,8 @@ static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, 
 static int group_send(const struct mpi_team *t, const uint64_t *word, MPI_Count size, int to,
 		      int err)
 {
-	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, bytes(), rank_of(t, to), t->tag,
-			       t->comm);
+	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, mpi_bytes(), rank_of(t, to),
+			       t->tag, t->comm);
 
 	return err == MPI_SUCCESS ? rc : err;
 }
@@ -87,7 +82,7 @@ static int group_up(const struct mpi_team *t, uint64_t *word, int n, bool max)
 			continue;
 		rc = group_recv(t, theirs, size, t->group->rank + bit);
 		if (rc == MPI_SUCCESS)
-			combine(word, theirs, n, max);
+			combine_words(word, theirs, n, max);
 		err = err == MPI_SUCCESS ? rc : err;
 	}
 	return err;
@@ -134,15 +129,15 @@ enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
  * nothing, upon which the other gives up, too: it may wait for a living leader alone. After an error nothing is kept, as
  * there may be no memory for it.
  */
-static int exchange(const struct mpi_team *t, int err, const void *mine, size_t size, void *theirs,
-		    size_t their_size)
+static int exchange_between_sides(const struct mpi_team *t, int err, const void *mine, size_t size,
+				  void *theirs, size_t their_size)
 {
 	const bool well = err == MPI_SUCCESS;
 	const char nothing[] = { 0 };
 	MPI_Count got = 0, give = err == MPI_ERR_PROC_ABORTED ? NOTHING_DEAD : NOTHING_OTHER;
-	int rc = mpi_coll_sendrecv(well ? mine : nothing, well ? (MPI_Count)size : give, bytes(),
-				   t->remote, theirs, well ? (MPI_Count)their_size : 0, bytes(),
-				   t->remote, t->tag, t->peer, &got);
+	int rc = mpi_coll_sendrecv(well ? mine : nothing, well ? (MPI_Count)size : give,
+				   mpi_bytes(), t->remote, theirs, well ? (MPI_Count)their_size : 0,
+				   mpi_bytes(), t->remote, t->tag, t->peer, &got);
 
 	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
 		return err != MPI_SUCCESS ? err : rc;
@@ -158,7 +153,7 @@ static int exchange(const struct mpi_team *t, int err, const void *mine, size_t 
  * What the leader got goes to all on its side, with the outcome of getting it. The leader itself goes on if one of
  * them has died by now, as the other leader does not know: it finds that out when numbers are agreed on.
  */
-static int spread(const struct mpi_team *t, void *data, size_t size, int err)
+static int spread_in_group(const struct mpi_team *t, void *data, size_t size, int err)
 {
 	int heard = err, rc;
 
@@ -180,11 +175,11 @@ static int bridge_reduce(const struct mpi_team *t, uint64_t *word, int n, bool m
 	int err = comm_reduce(t->comm, word, n, max);
 
 	if (t->comm->rank == t->leader) {
-		err = exchange(t, err, word, size, theirs, size);
+		err = exchange_between_sides(t, err, word, size, theirs, size);
 		if (err == MPI_SUCCESS)
-			combine(word, theirs, n, max);
+			combine_words(word, theirs, n, max);
 	}
-	return spread(t, word, size, err);
+	return spread_in_group(t, word, size, err);
 }
 
 int mpi_team_reduce(const struct mpi_team *t, uint64_t *word, int n, bool max)
@@ -238,8 +233,8 @@ int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int
 	size_t size = (size_t)their_n * sizeof(*theirs);
 
 	if (t->comm->rank == t->leader)
-		err = exchange(t, err, mine, (size_t)n * sizeof(*mine), theirs, size);
-	return spread(t, theirs, size, err);
+		err = exchange_between_sides(t, err, mine, (size_t)n * sizeof(*mine), theirs, size);
+	return spread_in_group(t, theirs, size, err);
 }
 
 int mpi_team_swap_groups(const struct mpi_team *team, int err, const struct mpi_group *mine,

@@ -36,7 +36,7 @@ void mpi_keyvals_fini(void)
 	memset(&keys, 0, sizeof(keys));
 }
 
-static bool grow(void)
+static bool grow_keyvals(void)
 {
 	int room = keys.room ? 2 * keys.room : 32;
 	struct mpi_keyval **at;
@@ -63,7 +63,7 @@ static int find_place(void)
 		for (int i = 0; i < keys.count; i++)
 			if (!keys.at[i])
 				return i;
-	if (keys.count == keys.room && !grow())
+	if (keys.count == keys.room && !grow_keyvals())
 		return -1;
 	keys.at[keys.count] = NULL;
 	return keys.count++;
@@ -87,7 +87,7 @@ struct mpi_keyval *mpi_keyval_new(enum mpi_attr_on on, void *extra, int *number)
 	return k;
 }
 
-static void release(struct mpi_keyval *k)
+static void release_keyval(struct mpi_keyval *k)
 {
 	if (--k->refs > 0)
 		return;
@@ -96,7 +96,7 @@ static void release(struct mpi_keyval *k)
 	free(k);
 }
 
-static struct mpi_keyval *find(int number)
+static struct mpi_keyval *find_keyval(int number)
 {
 	int place = (number - KEY_BASE) & ((1 << KEY_INDEX_BITS) - 1);
 	struct mpi_keyval *k;
@@ -111,7 +111,7 @@ static struct mpi_keyval *find(int number)
 static struct mpi_keyval *lookup(enum mpi_attr_on on, int number)
 {
 	static const char *const what[] = { "communicators", "datatypes", "windows" };
-	struct mpi_keyval *k = find(number);
+	struct mpi_keyval *k = find_keyval(number);
 
 	if (k && k->on == on)
 		return k;
@@ -134,7 +134,7 @@ int mpi_keyval_drop(enum mpi_attr_on on, int *number)
 	/* attributes set under it keep it: it can be named to delete them, and be freed again (MPI-4 §7.7.2) */
 	if (!k->freed) {
 		k->freed = true;
-		release(k);
+		release_keyval(k);
 	}
 	*number = MPI_KEYVAL_INVALID;
 	return MPI_SUCCESS;
@@ -206,14 +206,14 @@ static void drop(struct mpi_attr **list, const struct mpi_attr *a)
 			struct mpi_attr *gone = *p;
 
 			*p = gone->next;
-			release(gone->keyval);
+			release_keyval(gone->keyval);
 			free(gone);
 			return;
 		}
 }
 
 /* A new attribute, the newest. */
-static bool push(struct mpi_attr **list, struct mpi_keyval *k, void *value)
+static bool push_attr(struct mpi_attr **list, struct mpi_keyval *k, void *value)
 {
 	struct mpi_attr *a = malloc(sizeof(*a));
 
@@ -235,7 +235,7 @@ static int delete_one(void *object, struct mpi_attr **list, struct mpi_attr *a)
 	if (err == MPI_SUCCESS)
 		drop(list, a);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): one reference is ours */
-	release(k);
+	release_keyval(k);
 	return err;
 }
 
@@ -271,7 +271,7 @@ int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void
 
 	(void)kind;
 	for (const struct mpi_attr *a = from; a && err == MPI_SUCCESS; a = a->next)
-		if (!push(&taken, a->keyval, a->value))
+		if (!push_attr(&taken, a->keyval, a->value))
 			err = mpi_fail_memory("attributes");
 	for (; taken; taken = next) {
 		void *value = NULL;
@@ -280,9 +280,9 @@ int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void
 		next = taken->next;
 		if (err == MPI_SUCCESS)
 			err = call_copy(object, taken->keyval, taken->value, &value, &flag);
-		if (err == MPI_SUCCESS && flag && !push(to, taken->keyval, value))
+		if (err == MPI_SUCCESS && flag && !push_attr(to, taken->keyval, value))
 			err = mpi_fail_memory("attributes");
-		release(taken->keyval);
+		release_keyval(taken->keyval);
 		free(taken);
 	}
 	if (err != MPI_SUCCESS) {
@@ -313,13 +313,13 @@ int mpi_attr_store(void *object, enum mpi_attr_on on, struct mpi_attr **list, in
 		a = in_list(*list, k);
 		if (err == MPI_SUCCESS && a)
 			a->value = value;
-		else if (err == MPI_SUCCESS && !push(list, k, value))
+		else if (err == MPI_SUCCESS && !push_attr(list, k, value))
 			err = mpi_fail_memory("an attribute");
 		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): one reference is ours */
-		release(k);
+		release_keyval(k);
 		return err;
 	}
-	return push(list, k, value) ? MPI_SUCCESS : mpi_fail_memory("an attribute");
+	return push_attr(list, k, value) ? MPI_SUCCESS : mpi_fail_memory("an attribute");
 }
 
 int mpi_attr_load(enum mpi_attr_on on, struct mpi_attr *list, int number, void *value, int *flag)

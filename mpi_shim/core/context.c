@@ -26,7 +26,7 @@ static struct {
 	uint64_t clock;
 } here;
 
-static void take(uint32_t slot)
+static void take_slot(uint32_t slot)
 {
 	here.free[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	here.rested[slot / 64] &= ~(UINT64_C(1) << slot % 64);
@@ -37,9 +37,9 @@ void mpi_contexts_init(void)
 	memset(&here, 0, sizeof(here));
 	memset(here.free, 0xff, sizeof(here.free));
 	memset(here.rested, 0xff, sizeof(here.rested));
-	take(MPI_CONTEXT_WORLD / 2);
-	take(MPI_CONTEXT_SELF / 2);
-	take(MPI_CONTEXT_NONE / 2);
+	take_slot(MPI_CONTEXT_WORLD / 2);
+	take_slot(MPI_CONTEXT_SELF / 2);
+	take_slot(MPI_CONTEXT_NONE / 2);
 }
 
 void mpi_context_release(uint32_t context)
@@ -65,7 +65,7 @@ int mpi_contexts_free(void)
 #define WELL    UINT64_C(1)
 #define OFFERED (~WELL)
 
-static void offer(struct mpi_agree *a, int words)
+static void offer_numbers(struct mpi_agree *a, int words)
 {
 	a->max = false;
 	a->n = 2 * words + 1;
@@ -74,7 +74,7 @@ static void offer(struct mpi_agree *a, int words)
 }
 
 /* Adds words [from, to) of the masks to an offer of `words`. */
-static void add(struct mpi_agree *a, int words, int from, int to)
+static void add_words_to_offer(struct mpi_agree *a, int words, int from, int to)
 {
 	uint64_t any = 0;
 
@@ -91,12 +91,12 @@ static void add(struct mpi_agree *a, int words, int from, int to)
 
 static void offer_first(struct mpi_agree *a)
 {
-	offer(a, EAGER);
+	offer_numbers(a, EAGER);
 	if (a->error || here.eager_holder)
 		return;
 	here.eager_holder = a;
 	a->has_eager = true;
-	add(a, EAGER, 0, EAGER);
+	add_words_to_offer(a, EAGER, 0, EAGER);
 }
 
 static bool is_next(const struct mpi_agree *a)
@@ -109,16 +109,16 @@ static bool is_next(const struct mpi_agree *a)
 
 static void offer_late(struct mpi_agree *a)
 {
-	offer(a, WORDS);
+	offer_numbers(a, WORDS);
 	if (here.late_holder || !is_next(a))
 		return;
 	here.late_holder = a;
 	a->has_late = true;
-	add(a, WORDS, EAGER, WORDS);
+	add_words_to_offer(a, WORDS, EAGER, WORDS);
 	if (!here.eager_holder) {
 		here.eager_holder = a;
 		a->has_eager = true;
-		add(a, WORDS, 0, EAGER);
+		add_words_to_offer(a, WORDS, 0, EAGER);
 	}
 }
 
@@ -131,7 +131,7 @@ static void hand_back(struct mpi_agree *a)
 	a->has_eager = a->has_late = false;
 }
 
-static void forget(struct mpi_agree *a)
+static void forget_agreement(struct mpi_agree *a)
 {
 	for (struct mpi_agree **p = &here.pending; *p; p = &(*p)->next)
 		if (*p == a) {
@@ -161,7 +161,7 @@ static bool judge_offers(struct mpi_agree *a)
 
 	hand_back(a);
 	if (!(a->word[2 * words] & WELL)) {
-		forget(a);
+		forget_agreement(a);
 		if (a->error == MPI_SUCCESS)
 			a->error =
 				mpi_fail(MPI_ERR_OTHER, "another rank cannot take part in making "
@@ -170,9 +170,9 @@ static bool judge_offers(struct mpi_agree *a)
 	}
 	if (pick(a, a->word, words) || pick(a, a->word + words, words)) {
 		for (int i = 0; i < a->want; i++)
-			take(a->context[i] / 2);
+			take_slot(a->context[i] / 2);
 		a->error = MPI_SUCCESS;
-		forget(a);
+		forget_agreement(a);
 		return true;
 	}
 	if (a->stage == FIRST) {
@@ -181,7 +181,7 @@ static bool judge_offers(struct mpi_agree *a)
 	}
 	if (!(a->word[2 * words] & OFFERED))
 		return false;
-	forget(a);
+	forget_agreement(a);
 	a->error = mpi_fail(MPI_ERR_OTHER,
 			    "no communicator number is free in all processes; of the %u, %d are "
 			    "free in this one: free communicators that are no longer needed",
@@ -227,5 +227,5 @@ bool mpi_agree_judge(struct mpi_agree *a)
 void mpi_agree_abandon(struct mpi_agree *a)
 {
 	hand_back(a);
-	forget(a);
+	forget_agreement(a);
 }

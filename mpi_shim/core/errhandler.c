@@ -10,7 +10,7 @@
 
 struct mpi_errhandler mpi_errors_are_fatal, mpi_errors_abort, mpi_errors_return;
 
-static int create(enum mpi_serves serves, bool given, struct mpi_errhandler **out)
+static int create_errhandler(enum mpi_serves serves, bool given, struct mpi_errhandler **out)
 {
 	struct mpi_errhandler *e;
 
@@ -27,7 +27,7 @@ static int create(enum mpi_serves serves, bool given, struct mpi_errhandler **ou
 
 int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *fn, struct mpi_errhandler **out)
 {
-	int err = create(MPI_SERVES_COMM, fn != NULL, out);
+	int err = create_errhandler(MPI_SERVES_COMM, fn != NULL, out);
 
 	if (err == MPI_SUCCESS)
 		(*out)->fn.comm = fn;
@@ -36,7 +36,7 @@ int mpi_comm_create_errhandler(MPI_Comm_errhandler_function *fn, struct mpi_errh
 
 int mpi_win_create_errhandler(MPI_Win_errhandler_function *fn, struct mpi_errhandler **out)
 {
-	int err = create(MPI_SERVES_WIN, fn != NULL, out);
+	int err = create_errhandler(MPI_SERVES_WIN, fn != NULL, out);
 
 	if (err == MPI_SUCCESS)
 		(*out)->fn.win = fn;
@@ -45,7 +45,7 @@ int mpi_win_create_errhandler(MPI_Win_errhandler_function *fn, struct mpi_errhan
 
 int mpi_file_create_errhandler(MPI_File_errhandler_function *fn, struct mpi_errhandler **out)
 {
-	int err = create(MPI_SERVES_FILE, fn != NULL, out);
+	int err = create_errhandler(MPI_SERVES_FILE, fn != NULL, out);
 
 	if (err == MPI_SUCCESS)
 		(*out)->fn.file = fn;
@@ -54,7 +54,7 @@ int mpi_file_create_errhandler(MPI_File_errhandler_function *fn, struct mpi_errh
 
 int mpi_session_create_errhandler(MPI_Session_errhandler_function *fn, struct mpi_errhandler **out)
 {
-	int err = create(MPI_SERVES_SESSION, fn != NULL, out);
+	int err = create_errhandler(MPI_SERVES_SESSION, fn != NULL, out);
 
 	if (err == MPI_SUCCESS)
 		(*out)->fn.session = fn;

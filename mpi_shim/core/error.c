@@ -51,7 +51,7 @@ const char *mpi_fail_text(void)
 	return kept.text;
 }
 
-static void name_of(const struct mpi_comm *comm, char *out, size_t size)
+static void name_of_comm(const struct mpi_comm *comm, char *out, size_t size)
 {
 	if (!comm)
 		out[0] = '\0';
@@ -95,7 +95,7 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 	if (handler == &mpi_errors_return)
 		return;
 	if (!handler || !handler->fn.comm) {
-		name_of(comm, where, sizeof(where));
+		name_of_comm(comm, where, sizeof(where));
 		mpi_raise_fatal(where, function, code);
 	}
 	handle = mpi_handle_of(comm ? comm : &mpi_comm_self);
@@ -107,7 +107,7 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 }
 
 /* What a later error is not about must not be said of it. */
-static void forget(void)
+static void forget_kept(void)
 {
 	kept.code = MPI_SUCCESS;
 	kept.on = 0;
@@ -115,7 +115,7 @@ static void forget(void)
 
 int mpi_raised(int code)
 {
-	forget();
+	forget_kept();
 	mpi_unlock();
 	return code;
 }
@@ -142,5 +142,5 @@ void mpi_raise_given(const struct mpi_errhandler *handler, const char *function,
 		else
 			mpi_raise_fatal("", function, code);
 	}
-	forget();
+	forget_kept();
 }

@@ -187,7 +187,7 @@ int mpi_error_string(int code, char *string, int *length)
 	return MPI_SUCCESS;
 }
 
-static struct added *add(int *number)
+static struct added *add_error(int *number)
 {
 	if (added.count == added.room) {
 		int room = added.room ? 2 * added.room : 16;
@@ -205,7 +205,7 @@ static struct added *add(int *number)
 
 int mpi_add_error_class(int *class)
 {
-	struct added *a = add(class);
+	struct added *a = add_error(class);
 
 	if (!a)
 		return mpi_fail_memory("another error class");
@@ -220,7 +220,7 @@ int mpi_add_error_code(int class, int *code)
 
 	if (a ? !a->is_class : !standard_text(class))
 		return mpi_fail(MPI_ERR_ARG, "%d is not an error class", class);
-	a = add(code);
+	a = add_error(code);
 	if (!a)
 		return mpi_fail_memory("another error code");
 	a->class = class;

@@ -37,7 +37,7 @@ void mpi_pools_fini(void)
 	}
 }
 
-static struct mpi_obj *at(const struct mpi_pool *p, uint32_t i)
+static struct mpi_obj *object_at(const struct mpi_pool *p, uint32_t i)
 {
 	return (struct mpi_obj *)(void *)(p->chunk[i / MPI_POOL_CHUNK] +
 					  (size_t)(i % MPI_POOL_CHUNK) * p->size);
@@ -45,7 +45,7 @@ static struct mpi_obj *at(const struct mpi_pool *p, uint32_t i)
 
 void *mpi_pool_at(enum mpi_kind kind, uint32_t i)
 {
-	return i < mpi_pools[kind].count ? at(&mpi_pools[kind], i) : NULL;
+	return i < mpi_pools[kind].count ? object_at(&mpi_pools[kind], i) : NULL;
 }
 
 struct mpi_obj *mpi_pool_grow(struct mpi_pool *p)
@@ -61,7 +61,7 @@ struct mpi_obj *mpi_pool_grow(struct mpi_pool *p)
 	memset(chunk, 0, (size_t)MPI_POOL_CHUNK * p->size);
 	p->chunk[p->count / MPI_POOL_CHUNK] = chunk;
 	for (uint32_t i = MPI_POOL_CHUNK; i-- > 0;) { /* the first is taken first */
-		struct mpi_obj *o = at(p, p->count + i);
+		struct mpi_obj *o = object_at(p, p->count + i);
 
 		o->kind = (uint16_t)(p - mpi_pools);
 		o->index = p->count + i;

@@ -28,7 +28,7 @@ void mpi_info_destroy(void *object)
 	mpi_info_clear(object);
 }
 
-static int find(const struct mpi_info *info, const char *key)
+static int index_of_key(const struct mpi_info *info, const char *key)
 {
 	for (int i = 0; i < info->count; i++)
 		if (strcmp(info->pair[i].key, key) == 0)
@@ -36,16 +36,16 @@ static int find(const struct mpi_info *info, const char *key)
 	return -1;
 }
 
-static int check(const struct mpi_info *info)
+static int check_info_given(const struct mpi_info *info)
 {
 	return info ? MPI_SUCCESS : mpi_fail(MPI_ERR_INFO, "the info object is MPI_INFO_NULL");
 }
 
-static int check_writable(const struct mpi_info *info)
+static int check_info_writable(const struct mpi_info *info)
 {
 	if (info == &mpi_info_env)
 		return mpi_fail(MPI_ERR_INFO, "MPI_INFO_ENV can only be read");
-	return check(info);
+	return check_info_given(info);
 }
 
 static int check_key(const char *key)
@@ -60,7 +60,7 @@ static int check_key(const char *key)
 			MPI_MAX_INFO_KEY - 1);
 }
 
-static bool reserve(struct mpi_info *info)
+static bool reserve_pair(struct mpi_info *info)
 {
 	struct mpi_info_pair *pair;
 	int room = info->room ? 2 * info->room : 8;
@@ -87,14 +87,14 @@ int mpi_info_put(struct mpi_info *info, const char *key, const char *value)
 				"the value of key \"%s\" is longer than %d characters", key,
 				MPI_MAX_INFO_VAL - 1);
 	v = strdup(value);
-	i = find(info, key);
+	i = index_of_key(info, key);
 	if (v && i >= 0) {
 		free(info->pair[i].value);
 		info->pair[i].value = v;
 		return MPI_SUCCESS;
 	}
 	k = strdup(key);
-	if (!v || !k || !reserve(info)) {
+	if (!v || !k || !reserve_pair(info)) {
 		free(k);
 		free(v);
 		return mpi_fail_memory("a pair of an info object");
@@ -106,7 +106,7 @@ int mpi_info_put(struct mpi_info *info, const char *key, const char *value)
 
 const char *mpi_info_value(const struct mpi_info *info, const char *key)
 {
-	int i = info ? find(info, key) : -1;
+	int i = info ? index_of_key(info, key) : -1;
 
 	return i >= 0 ? info->pair[i].value : NULL;
 }
@@ -141,20 +141,20 @@ int mpi_info_create_env(int argc, char *argv[], struct mpi_info **out)
 
 int mpi_info_set(struct mpi_info *info, const char *key, const char *value)
 {
-	int err = check_writable(info);
+	int err = check_info_writable(info);
 
 	return err == MPI_SUCCESS ? mpi_info_put(info, key, value) : err;
 }
 
 int mpi_info_delete(struct mpi_info *info, const char *key)
 {
-	int err = check_writable(info), i;
+	int err = check_info_writable(info), i;
 
 	if (err == MPI_SUCCESS)
 		err = check_key(key);
 	if (err != MPI_SUCCESS)
 		return err;
-	i = find(info, key);
+	i = index_of_key(info, key);
 	if (i < 0)
 		return mpi_fail(MPI_ERR_INFO_NOKEY, "there is no key \"%s\"", key);
 	free(info->pair[i].key);
@@ -166,7 +166,7 @@ int mpi_info_delete(struct mpi_info *info, const char *key)
 }
 
 /* At most n characters of value and a terminator. */
-static void copy_out(char *out, const char *value, size_t n)
+static void copy_value_out(char *out, const char *value, size_t n)
 {
 	size_t length = strnlen(value, n);
 
@@ -176,7 +176,7 @@ static void copy_out(char *out, const char *value, size_t n)
 
 int mpi_info_get(struct mpi_info *info, const char *key, int length, char *value, int *flag)
 {
-	int err = check(info), i;
+	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
 		err = check_key(key);
@@ -184,17 +184,17 @@ int mpi_info_get(struct mpi_info *info, const char *key, int length, char *value
 		err = mpi_fail(MPI_ERR_ARG, "the length of the value, %d, is negative", length);
 	if (err != MPI_SUCCESS)
 		return err;
-	i = find(info, key);
+	i = index_of_key(info, key);
 	*flag = i >= 0;
 	if (i >= 0)
-		copy_out(value, info->pair[i].value, (size_t)length);
+		copy_value_out(value, info->pair[i].value, (size_t)length);
 	return MPI_SUCCESS;
 }
 
 /* *length counts the terminator; 0 asks for the length alone (MPI-4 §10). */
 int mpi_info_get_string(struct mpi_info *info, const char *key, int *length, char *value, int *flag)
 {
-	int err = check(info), i;
+	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
 		err = check_key(key);
@@ -202,27 +202,27 @@ int mpi_info_get_string(struct mpi_info *info, const char *key, int *length, cha
 		err = mpi_fail(MPI_ERR_ARG, "the length of the value, %d, is negative", *length);
 	if (err != MPI_SUCCESS)
 		return err;
-	i = find(info, key);
+	i = index_of_key(info, key);
 	*flag = i >= 0;
 	if (i < 0)
 		return MPI_SUCCESS;
 	if (*length > 0 && !value)
 		return mpi_fail(MPI_ERR_ARG, "the place for the value is NULL");
 	if (*length > 0)
-		copy_out(value, info->pair[i].value, (size_t)*length - 1);
+		copy_value_out(value, info->pair[i].value, (size_t)*length - 1);
 	*length = (int)strlen(info->pair[i].value) + 1;
 	return MPI_SUCCESS;
 }
 
 int mpi_info_get_valuelen(struct mpi_info *info, const char *key, int *length, int *flag)
 {
-	int err = check(info), i;
+	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
 		err = check_key(key);
 	if (err != MPI_SUCCESS)
 		return err;
-	i = find(info, key);
+	i = index_of_key(info, key);
 	*flag = i >= 0;
 	if (i >= 0)
 		*length = (int)strlen(info->pair[i].value);
@@ -231,7 +231,7 @@ int mpi_info_get_valuelen(struct mpi_info *info, const char *key, int *length, i
 
 int mpi_info_get_nkeys(struct mpi_info *info, int *n)
 {
-	int err = check(info);
+	int err = check_info_given(info);
 
 	if (err == MPI_SUCCESS)
 		*n = info->count;
@@ -240,21 +240,21 @@ int mpi_info_get_nkeys(struct mpi_info *info, int *n)
 
 int mpi_info_get_nthkey(struct mpi_info *info, int n, char *key)
 {
-	int err = check(info);
+	int err = check_info_given(info);
 
 	if (err != MPI_SUCCESS)
 		return err;
 	if (n < 0 || n >= info->count)
 		return mpi_fail(MPI_ERR_ARG, "there is no key number %d; the info object has %d", n,
 				info->count);
-	copy_out(key, info->pair[n].key, MPI_MAX_INFO_KEY - 1);
+	copy_value_out(key, info->pair[n].key, MPI_MAX_INFO_KEY - 1);
 	return MPI_SUCCESS;
 }
 
 int mpi_info_dup(struct mpi_info *info, struct mpi_info **out)
 {
 	struct mpi_info *copy = NULL;
-	int err = check(info);
+	int err = check_info_given(info);
 
 	if (err == MPI_SUCCESS)
 		err = mpi_info_create(&copy);
@@ -272,7 +272,7 @@ int mpi_info_dup(struct mpi_info *info, struct mpi_info **out)
 
 int mpi_info_free(struct mpi_info **info)
 {
-	int err = check_writable(*info);
+	int err = check_info_writable(*info);
 
 	if (err != MPI_SUCCESS)
 		return err;

@@ -15,7 +15,7 @@
 struct mpi_info mpi_info_env;
 
 /* Appends a word to a list of them; one that does not fit is left out, and so are those after it. */
-static bool append(char *list, size_t size, const char *word)
+static bool append_word(char *list, size_t size, const char *word)
 {
 	size_t used = strlen(list), n = strlen(word), gap = used ? 1 : 0;
 
@@ -32,7 +32,7 @@ static int put_arguments(struct mpi_info *info, int argc, char *argv[])
 	char list[MPI_MAX_INFO_VAL] = "";
 	int err = MPI_SUCCESS;
 
-	for (int i = 1; i < argc && argv[i] && append(list, sizeof(list), argv[i]); i++)
+	for (int i = 1; i < argc && argv[i] && append_word(list, sizeof(list), argv[i]); i++)
 		;
 	if (argv[0] && strlen(argv[0]) < MPI_MAX_INFO_VAL)
 		err = mpi_info_put(info, "command", argv[0]);

@@ -17,7 +17,7 @@
 
 struct mpi_comm mpi_comm_world, mpi_comm_self;
 
-static uint32_t number(const void *handle)
+static uint32_t number_of_handle(const void *handle)
 {
 	return (uint32_t)(uintptr_t)handle;
 }
@@ -62,11 +62,11 @@ static void group_destroy(void *object)
 
 static void predefine_handler(struct mpi_errhandler *e, MPI_Errhandler handle)
 {
-	mpi_object_predefine(e, MPI_KIND_ERRHANDLER, number(handle));
+	mpi_object_predefine(e, MPI_KIND_ERRHANDLER, number_of_handle(handle));
 }
 
 /* Info objects and error handlers can be made before MPI_Init (MPI-4 §11.2.1). */
-__attribute__((constructor)) static void setup(void)
+__attribute__((constructor)) static void set_up_pools(void)
 {
 	mpi_pool_setup(MPI_KIND_COMM, sizeof(struct mpi_comm), comm_destroy);
 	mpi_pool_setup(MPI_KIND_GROUP, sizeof(struct mpi_group), group_destroy);
@@ -75,18 +75,18 @@ __attribute__((constructor)) static void setup(void)
 	predefine_handler(&mpi_errors_are_fatal, MPI_ERRORS_ARE_FATAL);
 	predefine_handler(&mpi_errors_abort, MPI_ERRORS_ABORT);
 	predefine_handler(&mpi_errors_return, MPI_ERRORS_RETURN);
-	mpi_object_predefine(&mpi_info_env, MPI_KIND_INFO, number(MPI_INFO_ENV));
-	mpi_object_predefine(&mpi_group_empty, MPI_KIND_GROUP, number(MPI_GROUP_EMPTY));
+	mpi_object_predefine(&mpi_info_env, MPI_KIND_INFO, number_of_handle(MPI_INFO_ENV));
+	mpi_object_predefine(&mpi_group_empty, MPI_KIND_GROUP, number_of_handle(MPI_GROUP_EMPTY));
 	mpi_group_empty.rank = MPI_UNDEFINED;
 }
 
-static int predefine(struct mpi_comm *comm, MPI_Comm handle, const char *name, uint32_t context,
-		     struct mpi_group *group)
+static int predefine_comm(struct mpi_comm *comm, MPI_Comm handle, const char *name,
+			  uint32_t context, struct mpi_group *group)
 {
 	if (!group)
 		return mpi_fail_memory("the predefined communicators");
 	memset(comm, 0, sizeof(*comm));
-	mpi_object_predefine(comm, MPI_KIND_COMM, number(handle));
+	mpi_object_predefine(comm, MPI_KIND_COMM, number_of_handle(handle));
 	comm->context = context;
 	comm->local = group;
 	comm->remote = mpi_object_keep(group);
@@ -118,17 +118,17 @@ int mpi_objects_init(void)
 	int err;
 
 	mpi_contexts_init();
-	err = predefine(&mpi_comm_world, MPI_COMM_WORLD, "MPI_COMM_WORLD", MPI_CONTEXT_WORLD,
-			first_ones(mpi_world.size));
+	err = predefine_comm(&mpi_comm_world, MPI_COMM_WORLD, "MPI_COMM_WORLD", MPI_CONTEXT_WORLD,
+			     first_ones(mpi_world.size));
 	if (err == MPI_SUCCESS)
-		err = predefine(&mpi_comm_self, MPI_COMM_SELF, "MPI_COMM_SELF", MPI_CONTEXT_SELF,
-				myself());
+		err = predefine_comm(&mpi_comm_self, MPI_COMM_SELF, "MPI_COMM_SELF",
+				     MPI_CONTEXT_SELF, myself());
 	if (err == MPI_SUCCESS)
 		err = mpi_info_env_fill(0, NULL, &mpi_info_env);
 	return err;
 }
 
-static void end(struct mpi_comm *comm)
+static void end_predefined(struct mpi_comm *comm)
 {
 	if (!comm->local)
 		return;
@@ -144,8 +144,8 @@ static void end(struct mpi_comm *comm)
 
 void mpi_objects_fini(void)
 {
-	end(&mpi_comm_self);
-	end(&mpi_comm_world);
+	end_predefined(&mpi_comm_self);
+	end_predefined(&mpi_comm_world);
 	mpi_info_clear(&mpi_info_env);
 	mpi_keyvals_fini();
 }

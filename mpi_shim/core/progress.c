@@ -156,7 +156,7 @@ static int in_use(ptl_handle_eq_t *h)
 
 /* ---- events ----------------------------------------------------------------------------------------- */
 
-static void handle(const ptl_event_t *ev)
+static void handle_event(const ptl_event_t *ev)
 {
 	struct mpi_request *r = ev->md.user_ptr;
 
@@ -197,7 +197,7 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 	assert(!in_hand); /* what is in hand may lie in a block */
 	in_hand = count > 0;
 	for (int i = 0; i < count; i++)
-		handle(&ev[i]);
+		handle_event(&ev[i]);
 	in_hand = false;
 	if (count)
 		mpi_world.turn_due = count < 0;

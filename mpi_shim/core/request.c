@@ -68,7 +68,7 @@ static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 }
 
 /* What a request refers to goes with it. */
-static inline void destroy(void *object)
+static inline void destroy_request(void *object)
 {
 	struct mpi_request *r = object;
 
@@ -80,17 +80,17 @@ static inline void destroy(void *object)
 }
 
 /* The handle's reference: usually the last. */
-static inline void release(struct mpi_request *r)
+static inline void release_request(struct mpi_request *r)
 {
 	if (r->obj.handle < MPI_HANDLE_PREDEFINED || --r->obj.refs > 0)
 		return;
-	destroy(r);
+	destroy_request(r);
 	mpi_object_give_back(&r->obj);
 }
 
 void mpi_requests_init(void)
 {
-	mpi_pool_setup(MPI_KIND_REQUEST, sizeof(struct mpi_request), destroy);
+	mpi_pool_setup(MPI_KIND_REQUEST, sizeof(struct mpi_request), destroy_request);
 	mpi_request_sent = (struct mpi_request){ .kind = MPI_REQ_SEND, .done = true };
 	/* a number of its own below 0x1000, beside MPI_REQUEST_NULL's */
 	mpi_object_predefine(&mpi_request_sent, MPI_KIND_REQUEST,
@@ -191,6 +191,6 @@ int mpi_request_finish(struct mpi_request *r, MPI_Status *status)
 		of_end = mpi_request_ops[r->kind].finish(r);
 		err = of_end ? of_end : err;
 	}
-	release(r);
+	release_request(r);
 	return err;
 }

@@ -87,7 +87,8 @@ static void add_dimension(struct array *a, const struct taken *k)
 	a->draft.overflow |= !mpi_type_fill(&a->level.type, &a->draft, false, piece);
 }
 
-static int make(struct mpi_type *t, struct taken *dimension, int ndims, struct mpi_type **newtype)
+static int make_array(struct mpi_type *t, struct taken *dimension, int ndims,
+		      struct mpi_type **newtype)
 {
 	struct mpi_type *old = t->body->types[0];
 	struct array a = { .piece = mpi_piece_keep(old->body->piece) };
@@ -107,8 +108,8 @@ static int make(struct mpi_type *t, struct taken *dimension, int ndims, struct m
 }
 
 /* The type, with its arguments, or the error of what all arrays have in common. */
-static int begin(struct mpi_type **out, int combiner, size_t n_args, int order,
-		 struct mpi_type *oldtype)
+static int begin_array(struct mpi_type **out, int combiner, size_t n_args, int order,
+		       struct mpi_type *oldtype)
 {
 	int rc = mpi_type_usable(oldtype);
 
@@ -167,7 +168,7 @@ int mpi_type_create_subarray(int ndims, const MPI_Count *array_of_sizes,
 	if (rc == MPI_SUCCESS)
 		rc = check_subarray(ndims, array_of_sizes, array_of_subsizes, array_of_starts);
 	if (rc == MPI_SUCCESS)
-		rc = begin(&t, MPI_COMBINER_SUBARRAY, 3 * n + 2, order, oldtype);
+		rc = begin_array(&t, MPI_COMBINER_SUBARRAY, 3 * n + 2, order, oldtype);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	dimension = calloc(n, sizeof(*dimension));
@@ -188,7 +189,7 @@ int mpi_type_create_subarray(int ndims, const MPI_Count *array_of_sizes,
 					       .blocks = 1,
 					       .length = array_of_subsizes[from] };
 	}
-	rc = make(t, dimension, ndims, newtype);
+	rc = make_array(t, dimension, ndims, newtype);
 	free(dimension);
 	return rc;
 }
@@ -229,7 +230,7 @@ static int check_share(int i, const struct share *s)
 }
 
 /* MPI-4 §5.1.4 */
-static struct taken take(const struct share *s)
+static struct taken indices_taken(const struct share *s)
 {
 	struct taken t = { .whole = s->size };
 	MPI_Count block = s->arg, left, round;
@@ -293,8 +294,8 @@ static int darray(struct mpi_type *t, struct share *share, struct taken *dimensi
 		return rc;
 	}
 	for (int i = 0; i < ndims; i++)
-		dimension[i] = take(&share[fastest(i, ndims, order)]);
-	return make(t, dimension, ndims, newtype);
+		dimension[i] = indices_taken(&share[fastest(i, ndims, order)]);
+	return make_array(t, dimension, ndims, newtype);
 }
 
 int mpi_type_create_darray(int size, int rank, int ndims, const MPI_Count *array_of_gsizes,
@@ -309,7 +310,7 @@ int mpi_type_create_darray(int size, int rank, int ndims, const MPI_Count *array
 	int rc = check_ndims(ndims);
 
 	if (rc == MPI_SUCCESS)
-		rc = begin(&t, MPI_COMBINER_DARRAY, 4 * n + 4, order, oldtype);
+		rc = begin_array(&t, MPI_COMBINER_DARRAY, 4 * n + 4, order, oldtype);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	memcpy(t->body->args, (MPI_Count[]){ size, rank, ndims }, 3 * sizeof(MPI_Count));

@@ -65,8 +65,8 @@ int mpi_type_get_envelope(struct mpi_type *datatype, MPI_Count *num_integers,
 	return MPI_SUCCESS;
 }
 
-static int check_room(const struct mpi_type_body *b, MPI_Count integers, MPI_Count addrs,
-		      MPI_Count large, MPI_Count types)
+static int check_contents_room(const struct mpi_type_body *b, MPI_Count integers, MPI_Count addrs,
+			       MPI_Count large, MPI_Count types)
 {
 	MPI_Count n[PLACES];
 
@@ -95,7 +95,8 @@ int mpi_type_get_contents(struct mpi_type *datatype, MPI_Count max_integers,
 {
 	const struct mpi_type_body *b = datatype->body;
 	size_t n[PLACES] = { 0 };
-	int rc = check_room(b, max_integers, max_addresses, max_large_counts, max_datatypes);
+	int rc = check_contents_room(b, max_integers, max_addresses, max_large_counts,
+				     max_datatypes);
 
 	if (rc != MPI_SUCCESS)
 		return rc;

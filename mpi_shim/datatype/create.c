@@ -37,7 +37,8 @@ static int check_lengths(MPI_Count count, const MPI_Count *length)
 }
 
 /* A type made of oldtype alone. */
-static int begin(struct mpi_type **out, int combiner, MPI_Count n_args, struct mpi_type *oldtype)
+static int begin_derived(struct mpi_type **out, int combiner, MPI_Count n_args,
+			 struct mpi_type *oldtype)
 {
 	int rc = mpi_type_usable(oldtype);
 
@@ -81,7 +82,7 @@ int mpi_type_contiguous(MPI_Count count, struct mpi_type *oldtype, struct mpi_ty
 	int rc = check_count(count);
 
 	if (rc == MPI_SUCCESS)
-		rc = begin(&t, MPI_COMBINER_CONTIGUOUS, 1, oldtype);
+		rc = begin_derived(&t, MPI_COMBINER_CONTIGUOUS, 1, oldtype);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	t->body->args[0] = count;
@@ -98,7 +99,7 @@ static int vector(int combiner, MPI_Count count, MPI_Count length, MPI_Count str
 	if (rc == MPI_SUCCESS)
 		rc = check_lengths(1, &length);
 	if (rc == MPI_SUCCESS)
-		rc = begin(&t, combiner, 3, oldtype);
+		rc = begin_derived(&t, combiner, 3, oldtype);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	memcpy(t->body->args, (MPI_Count[]){ count, length, stride }, 3 * sizeof(MPI_Count));
@@ -141,7 +142,7 @@ static MPI_Count length_of(const struct blocks *b, MPI_Count i)
 	return b->length[b->same_length ? 0 : i];
 }
 
-static const struct mpi_type *type_of(const struct blocks *b, MPI_Count i)
+static const struct mpi_type *type_of_block(const struct blocks *b, MPI_Count i)
 {
 	return b->types[b->same_type ? 0 : i];
 }
@@ -156,7 +157,7 @@ static void draft_blocks(struct mpi_draft *d, const struct blocks *b)
 		if (__builtin_mul_overflow(b->displacement[i], b->unit, &offset))
 			d->overflow = true;
 		else
-			mpi_draft_add(d, type_of(b, i), offset, 1, length_of(b, i), 0);
+			mpi_draft_add(d, type_of_block(b, i), offset, 1, length_of(b, i), 0);
 	}
 }
 
@@ -168,9 +169,10 @@ static bool list_blocks(struct mpi_list *list, const struct blocks *b)
 	for (MPI_Count i = 0; i < b->count; i++) {
 		MPI_Count length = length_of(b, i);
 
-		if (made < 0 || length != length_of(b, made) || type_of(b, i) != type_of(b, made)) {
+		if (made < 0 || length != length_of(b, made) ||
+		    type_of_block(b, i) != type_of_block(b, made)) {
 			mpi_piece_release(row);
-			if (!row_of(type_of(b, i), length, &row))
+			if (!row_of(type_of_block(b, i), length, &row))
 				return false;
 			made = i;
 		}
@@ -210,7 +212,7 @@ static int indexed(int combiner, struct blocks *b, struct mpi_type *oldtype,
 	if (rc == MPI_SUCCESS)
 		rc = check_lengths(lengths, b->length);
 	if (rc == MPI_SUCCESS)
-		rc = begin(&t, combiner, 1 + lengths + b->count, oldtype);
+		rc = begin_derived(&t, combiner, 1 + lengths + b->count, oldtype);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	t->body->args[0] = b->count;
@@ -315,7 +317,7 @@ int mpi_type_create_resized(struct mpi_type *oldtype, MPI_Count lb, MPI_Count ex
 {
 	struct mpi_draft d = { 0 };
 	struct mpi_type *t;
-	int rc = begin(&t, MPI_COMBINER_RESIZED, 2, oldtype);
+	int rc = begin_derived(&t, MPI_COMBINER_RESIZED, 2, oldtype);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -333,7 +335,7 @@ int mpi_type_dup(struct mpi_type *oldtype, struct mpi_type **newtype)
 {
 	struct mpi_draft d = { 0 };
 	struct mpi_type *t;
-	int rc = begin(&t, MPI_COMBINER_DUP, 0, oldtype);
+	int rc = begin_derived(&t, MPI_COMBINER_DUP, 0, oldtype);
 
 	if (rc != MPI_SUCCESS)
 		return rc;

@@ -53,7 +53,7 @@ static struct mpi_type *find_pair(const struct mpi_type *value, const struct mpi
 	return NULL;
 }
 
-static int keep(struct mpi_type *t)
+static int keep_special(struct mpi_type *t)
 {
 	struct special *more = reallocarray(special, special_count + 1, sizeof(*more));
 
@@ -111,7 +111,7 @@ static int twin(int combiner, const MPI_Count *args, size_t n_args, MPI_Datatype
 	rc = mpi_type_finish(t, &d, false, base->body->piece, &t);
 	if (rc != MPI_SUCCESS)
 		return rc;
-	rc = keep(t);
+	rc = keep_special(t);
 	if (rc != MPI_SUCCESS) {
 		mpi_object_release(t);
 		return rc;
@@ -202,7 +202,7 @@ static bool is_value(const struct mpi_type *t)
 		kind == MPI_BASIC_LONG_DOUBLE);
 }
 
-static bool is_integer(const struct mpi_type *t)
+static bool is_integer_type(const struct mpi_type *t)
 {
 	return t->body->basic == MPI_BASIC_SIGNED || t->body->basic == MPI_BASIC_UNSIGNED;
 }
@@ -231,7 +231,7 @@ int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index
 	int rc;
 
 	*pair_type = t;
-	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer(index_type))
+	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer_type(index_type))
 		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: there is no such pair; MPI-4.1 §5.1.4 */
 	t = find_pair(value_type, index_type);
 	if (!t) {
@@ -240,7 +240,7 @@ int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index
 			return rc;
 		rc = mpi_type_make_pair(t, value_type, index_type);
 		if (rc == MPI_SUCCESS)
-			rc = keep(t);
+			rc = keep_special(t);
 		if (rc != MPI_SUCCESS) {
 			mpi_object_release(t);
 			return rc;

@@ -43,8 +43,8 @@ int mpi_pack_room(MPI_Count position, MPI_Count size, MPI_Count bytes)
 }
 
 /* What packing and unpacking check: bytes of the data. */
-static int check(const struct mpi_type *t, MPI_Count count, MPI_Count position, MPI_Count size,
-		 MPI_Count *bytes)
+static int check_position(const struct mpi_type *t, MPI_Count count, MPI_Count position,
+			  MPI_Count size, MPI_Count *bytes)
 {
 	int rc;
 
@@ -58,7 +58,7 @@ int mpi_pack(const void *inbuf, MPI_Count incount, struct mpi_type *datatype, vo
 	     MPI_Count outsize, MPI_Count *position, struct mpi_comm *comm)
 {
 	MPI_Count bytes = 0;
-	int rc = check(datatype, incount, *position, outsize, &bytes);
+	int rc = check_position(datatype, incount, *position, outsize, &bytes);
 
 	(void)comm; /* all processes have the same representation */
 	if (rc != MPI_SUCCESS)
@@ -74,7 +74,7 @@ int mpi_unpack(const void *inbuf, MPI_Count insize, MPI_Count *position, void *o
 	       MPI_Count outcount, struct mpi_type *datatype, struct mpi_comm *comm)
 {
 	MPI_Count bytes = 0;
-	int rc = check(datatype, outcount, *position, insize, &bytes);
+	int rc = check_position(datatype, outcount, *position, insize, &bytes);
 
 	(void)comm;
 	if (rc != MPI_SUCCESS)
@@ -100,7 +100,7 @@ int mpi_pack_size(MPI_Count incount, struct mpi_type *datatype, struct mpi_comm 
 
 /* ---- from type to type -------------------------------------------------------------------------------- */
 
-static const char *first_byte(const struct mpi_type *t, const void *buf)
+static const char *first_byte_of_data(const struct mpi_type *t, const void *buf)
 {
 	return (const char *)((uintptr_t)buf + (size_t)t->true_lb);
 }
@@ -126,7 +126,8 @@ int mpi_type_copy(const void *from, MPI_Count from_count, const struct mpi_type 
 	if (n > 0 && to_type->dense) {
 		mpi_type_pack_bytes(from_type, from, from_count, 0, first_byte_of(to_type, to), n);
 	} else if (n > 0 && from_type->dense) {
-		mpi_type_unpack_bytes(to_type, to, to_count, 0, first_byte(from_type, from), n);
+		mpi_type_unpack_bytes(to_type, to, to_count, 0, first_byte_of_data(from_type, from),
+				      n);
 	} else {
 		for (size_t at = 0, k; at < n; at += k) {
 			k = n - at < BOUNCE ? n - at : BOUNCE;

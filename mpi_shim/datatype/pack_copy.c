@@ -352,7 +352,7 @@ static void copy_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, c
 /* ---- parts of pieces ------------------------------------------------------------------------------------ */
 
 /* The entry in which byte `from` of the packed data lies. */
-static size_t find(const struct mpi_shape *s, size_t from)
+static size_t find_run(const struct mpi_shape *s, size_t from)
 {
 	size_t low = 0, high = s->n;
 
@@ -373,8 +373,8 @@ static size_t find(const struct mpi_shape *s, size_t from)
 }
 
 /* Bytes [from, from + n) of the packed form of p, n > 0; `packed` is where the first of them is. */
-static void copy_part(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
-		      size_t from, size_t n)
+static void copy_part_of_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
+			       size_t from, size_t n)
 {
 	const struct mpi_shape *s = p->shape;
 	size_t i, last, start, end = from + n;
@@ -385,11 +385,11 @@ static void copy_part(bool packing, const struct mpi_piece *p, uintptr_t mem, ch
 		copy_block(packing, mem + from, packed, 0, 0, n);
 		return;
 	}
-	i = find(s, from);
+	i = find_run(s, from);
 	e = entry(s, i, &start);
 	if (start < from || start + e.size > end) {
 		n = start + e.size < end ? start + e.size - from : end - from;
-		copy_part(packing, &e, mem, packed, from - start, n);
+		copy_part_of_piece(packing, &e, mem, packed, from - start, n);
 		packed += n;
 		from += n;
 		i++;
@@ -400,16 +400,16 @@ static void copy_part(bool packing, const struct mpi_piece *p, uintptr_t mem, ch
 		copy_entries(packing, s, i, s->n - i, mem, packed);
 		return;
 	}
-	last = find(s, end);
+	last = find_run(s, end);
 	if (last > i)
 		copy_entries(packing, s, i, last - i, mem, packed);
 	e = entry(s, last, &start);
 	if (end > start)
-		copy_part(packing, &e, mem, packed + (start - from), 0, end - start);
+		copy_part_of_piece(packing, &e, mem, packed + (start - from), 0, end - start);
 }
 
-static void copy(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Count count,
-		 size_t from, char *packed, size_t n)
+static void copy_packed(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Count count,
+			size_t from, char *packed, size_t n)
 {
 	const struct mpi_piece *p = &t->body->piece;
 	struct mpi_shape all;
@@ -422,7 +422,7 @@ static void copy(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Coun
 		return;
 	}
 	if (count == 1) {
-		copy_part(packing, p, mem, packed, from, n);
+		copy_part_of_piece(packing, p, mem, packed, from, n);
 		return;
 	}
 	all = (struct mpi_shape){ .kind = MPI_SHAPE_LOOP,
@@ -430,18 +430,18 @@ static void copy(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Coun
 				  .stride = t->extent,
 				  .each = { .size = p->size, .shape = p->shape } };
 	whole = (struct mpi_piece){ p->offset, (size_t)count * p->size, &all };
-	copy_part(packing, &whole, mem, packed, from, n);
+	copy_part_of_piece(packing, &whole, mem, packed, from, n);
 }
 
 void mpi_type_pack_bytes(const struct mpi_type *t, const void *buf, MPI_Count count, size_t from,
 			 void *out, size_t n)
 {
-	copy(true, t, (uintptr_t)buf, count, from, out, n);
+	copy_packed(true, t, (uintptr_t)buf, count, from, out, n);
 }
 
 void mpi_type_unpack_bytes(const struct mpi_type *t, void *buf, MPI_Count count, size_t from,
 			   const void *in, size_t n)
 {
 	/* only read from: `packing` is false */
-	copy(false, t, (uintptr_t)buf, count, from, (char *)(uintptr_t)in, n);
+	copy_packed(false, t, (uintptr_t)buf, count, from, (char *)(uintptr_t)in, n);
 }

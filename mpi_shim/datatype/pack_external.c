@@ -72,8 +72,8 @@ static int does_not_fit(const struct mpi_type *basic, size_t bytes)
 }
 
 /* An integer whose two forms differ in size, of at most 8 bytes each, both big-endian. */
-static int resize(const struct mpi_type *basic, unsigned char *to, size_t to_n,
-		  const unsigned char *from, size_t from_n)
+static int resize_element(const struct mpi_type *basic, unsigned char *to, size_t to_n,
+			  const unsigned char *from, size_t from_n)
 {
 	bool is_signed = basic->body->basic == MPI_BASIC_SIGNED;
 	uint64_t value = load_be(from, from_n), back;
@@ -179,9 +179,9 @@ static int convert(const struct mpi_type *basic, unsigned char *to, const unsign
 		turn(to, from, native);
 	} else if (outward) {
 		turn(other, from, native);
-		return resize(basic, to, external, other, native);
+		return resize_element(basic, to, external, other, native);
 	} else {
-		rc = resize(basic, other, native, from, external);
+		rc = resize_element(basic, other, native, from, external);
 		turn(to, other, native);
 		return rc;
 	}
@@ -246,7 +246,7 @@ static void fill(struct window *w)
 	w->held += n;
 }
 
-static void flush(struct window *w)
+static void flush_window(struct window *w)
 {
 	mpi_type_unpack_bytes(w->type, (void *)w->buf, w->count, w->at, w->data, w->held);
 	w->at += w->held;
@@ -288,7 +288,7 @@ static int unpack_run(struct window *w, const struct mpi_type *basic, MPI_Count 
 		size_t some;
 
 		if (WINDOW - w->held < native)
-			flush(w);
+			flush_window(w);
 		some = (WINDOW - w->held) / native;
 		if ((MPI_Count)some > n)
 			some = (size_t)n;
@@ -304,8 +304,8 @@ typedef int run_fn(struct window *w, const struct mpi_type *basic, MPI_Count n,
 		   unsigned char **external);
 
 /* All runs of one basic type in `count` elements, in order. The depth of types is bounded. */
-static int each_run(struct window *w, const struct mpi_type *t, MPI_Count count, run_fn *run,
-		    unsigned char **external)
+static int each_run_of_type(struct window *w, const struct mpi_type *t, MPI_Count count,
+			    run_fn *run, unsigned char **external)
 {
 	const struct mpi_type_body *b = t->body;
 	int rc = MPI_SUCCESS;
@@ -319,7 +319,7 @@ static int each_run(struct window *w, const struct mpi_type *t, MPI_Count count,
 			MPI_Count times;
 			const struct mpi_type *m = mpi_type_member(t, k, &times);
 
-			rc = each_run(w, m, times, run, external);
+			rc = each_run_of_type(w, m, times, run, external);
 		}
 	}
 	return rc;
@@ -327,8 +327,8 @@ static int each_run(struct window *w, const struct mpi_type *t, MPI_Count count,
 
 /* ---- the three functions ------------------------------------------------------------------------------ */
 
-static int check(const char *datarep, const struct mpi_type *t, MPI_Count count, bool committed,
-		 MPI_Count *native, MPI_Count *external)
+static int check_external(const char *datarep, const struct mpi_type *t, MPI_Count count,
+			  bool committed, MPI_Count *native, MPI_Count *external)
 {
 	int rc;
 
@@ -349,7 +349,7 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
 	struct window w = { .type = datatype, .buf = (uintptr_t)inbuf, .count = incount };
 	MPI_Count native = 0, external = 0;
 	unsigned char *out;
-	int rc = check(datarep, datatype, incount, true, &native, &external);
+	int rc = check_external(datarep, datatype, incount, true, &native, &external);
 
 	if (rc == MPI_SUCCESS)
 		rc = mpi_pack_room(*position, outsize, external);
@@ -357,7 +357,7 @@ int mpi_pack_external(const char *datarep, const void *inbuf, MPI_Count incount,
 		return rc;
 	w.total = (size_t)native;
 	out = (unsigned char *)outbuf + *position;
-	rc = each_run(&w, datatype, incount, pack_run, &out);
+	rc = each_run_of_type(&w, datatype, incount, pack_run, &out);
 	if (rc == MPI_SUCCESS)
 		*position += external;
 	return rc;
@@ -370,7 +370,7 @@ int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize
 	struct window w = { .type = datatype, .buf = (uintptr_t)outbuf, .count = outcount };
 	MPI_Count native = 0, external = 0;
 	unsigned char *in;
-	int rc = check(datarep, datatype, outcount, true, &native, &external);
+	int rc = check_external(datarep, datatype, outcount, true, &native, &external);
 
 	if (rc == MPI_SUCCESS)
 		rc = mpi_pack_room(*position, insize, external);
@@ -379,8 +379,8 @@ int mpi_unpack_external(const char *datarep, const void *inbuf, MPI_Count insize
 	w.total = (size_t)native;
 	/* only read from */
 	in = (unsigned char *)(uintptr_t)inbuf + *position;
-	rc = each_run(&w, datatype, outcount, unpack_run, &in);
-	flush(&w);
+	rc = each_run_of_type(&w, datatype, outcount, unpack_run, &in);
+	flush_window(&w);
 	if (rc == MPI_SUCCESS)
 		*position += external;
 	return rc;
@@ -390,7 +390,7 @@ int mpi_pack_external_size(const char *datarep, MPI_Count incount, struct mpi_ty
 			   MPI_Count *size)
 {
 	MPI_Count native = 0, external = 0;
-	int rc = check(datarep, datatype, incount, false, &native, &external);
+	int rc = check_external(datarep, datatype, incount, false, &native, &external);
 
 	if (rc == MPI_SUCCESS)
 		*size = external;

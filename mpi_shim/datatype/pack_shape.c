@@ -20,7 +20,7 @@ enum {
 };
 
 /* Offsets that a type needs are known not to overflow; those on the way to them may. */
-static MPI_Aint moved(MPI_Aint offset, MPI_Aint by)
+static MPI_Aint moved_by_extent(MPI_Aint offset, MPI_Aint by)
 {
 	return (MPI_Aint)((size_t)offset + (size_t)by);
 }
@@ -111,7 +111,7 @@ static bool joins(const struct mpi_list *l, const struct mpi_piece *p)
 	return !last->shape && p->offset == (MPI_Aint)((size_t)last->offset + last->size);
 }
 
-static void push(struct mpi_list *l, struct mpi_piece p)
+static void push_piece(struct mpi_list *l, struct mpi_piece p)
 {
 	if (joins(l, &p)) {
 		l->piece[l->n - 1].size += p.size;
@@ -145,9 +145,9 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 
 	if (p.size == 0 || l->failed)
 		return;
-	p.offset = moved(p.offset, offset);
+	p.offset = moved_by_extent(p.offset, offset);
 	if (!s || !taken_over(s)) {
-		push(l, p);
+		push_piece(l, p);
 		return;
 	}
 	for (size_t i = 0; i < s->n && !l->failed; i++) {
@@ -159,7 +159,7 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 			e.offset = (MPI_Aint)(i * (size_t)s->stride);
 			break;
 		case MPI_SHAPE_BLOCKS:
-			e.offset = moved(s->base, s->near[i]);
+			e.offset = moved_by_extent(s->base, s->near[i]);
 			e.size = s->length;
 			break;
 		case MPI_SHAPE_RUNS:
@@ -170,8 +170,8 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 			e = s->piece[i];
 			break;
 		}
-		e.offset = moved(e.offset, p.offset);
-		push(l, e);
+		e.offset = moved_by_extent(e.offset, p.offset);
+		push_piece(l, e);
 	}
 }
 
@@ -188,7 +188,7 @@ struct likeness {
 };
 
 /* Of at least one entry. */
-static struct likeness compare(const struct mpi_list *l)
+static struct likeness compare_pieces(const struct mpi_list *l)
 {
 	const struct mpi_piece *p = l->piece;
 	struct likeness k = { .runs = true, .equal = true, .regular = true, .low = p->offset };
@@ -305,7 +305,7 @@ bool mpi_list_end(struct mpi_list *l, struct mpi_piece *out)
 
 	*out = (struct mpi_piece){ 0 };
 	if (ok && l->n > 0) {
-		k = compare(l);
+		k = compare_pieces(l);
 		if (k.regular) {
 			MPI_Aint stride = l->n > 1 ? (MPI_Aint)((size_t)l->piece[1].offset -
 								(size_t)l->piece[0].offset)

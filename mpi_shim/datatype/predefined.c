@@ -128,7 +128,7 @@ static struct mpi_type types[ALL];
 static struct mpi_type_body bodies[ALL];
 static struct mpi_type *pair_types[PAIRS][2];
 
-static struct mpi_type *predefine(int i, MPI_Datatype handle, const char *name)
+static struct mpi_type *predefine_type(int i, MPI_Datatype handle, const char *name)
 {
 	struct mpi_type *t = &types[i];
 	struct mpi_type_body *b = &bodies[i];
@@ -142,7 +142,7 @@ static struct mpi_type *predefine(int i, MPI_Datatype handle, const char *name)
 
 static void predefine_basic(int i, const struct entry *e)
 {
-	struct mpi_type *t = predefine(i, e->handle, e->name);
+	struct mpi_type *t = predefine_type(i, e->handle, e->name);
 	struct mpi_type_body *b = t->body;
 
 	if (e->size == NONE) {
@@ -169,14 +169,14 @@ int mpi_types_predefine(void)
 		predefine_basic(i++, &basics[k]);
 	for (int k = 0; k < PAIRS && rc == MPI_SUCCESS; k++) {
 		const struct pair_entry *p = &pairs[k];
-		struct mpi_type *t = predefine(i++, p->handle, p->name);
+		struct mpi_type *t = predefine_type(i++, p->handle, p->name);
 
 		t->body->types = pair_types[k];
 		rc = mpi_type_make_pair(t, mpi_type_of(p->value), mpi_type_of(p->index));
 	}
-	predefine(i, MPI_HANDLE_LB, "MPI_LB")->body->lb_set = true;
+	predefine_type(i, MPI_HANDLE_LB, "MPI_LB")->body->lb_set = true;
 	types[i++].committed = false;
-	predefine(i, MPI_HANDLE_UB, "MPI_UB")->body->ub_set = true;
+	predefine_type(i, MPI_HANDLE_UB, "MPI_UB")->body->ub_set = true;
 	types[i++].committed = false;
 	return rc;
 }

@@ -13,7 +13,7 @@ struct walk {
 	size_t bytes;
 };
 
-static MPI_Aint moved(MPI_Aint offset, size_t by)
+static MPI_Aint moved_by_bytes(MPI_Aint offset, size_t by)
 {
 	return (MPI_Aint)((size_t)offset + by);
 }
@@ -29,11 +29,11 @@ static int give(struct walk *w, MPI_Aint offset, size_t bytes, MPI_Aint stride, 
 	return err || !count ? err : w->fn(w->arg, &those);
 }
 
-static int run(struct walk *w, MPI_Aint offset, size_t bytes)
+static int add_run(struct walk *w, MPI_Aint offset, size_t bytes)
 {
 	int err;
 
-	if (w->bytes && offset == moved(w->offset, w->bytes)) {
+	if (w->bytes && offset == moved_by_bytes(w->offset, w->bytes)) {
 		w->bytes += bytes;
 		return MPI_SUCCESS;
 	}
@@ -43,35 +43,35 @@ static int run(struct walk *w, MPI_Aint offset, size_t bytes)
 	return err;
 }
 
-static int piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at);
+static int walk_piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at);
 
 static int loop(struct walk *w, const struct mpi_piece *each, MPI_Aint at, size_t n,
 		MPI_Aint stride)
 {
-	MPI_Aint first = moved(at, (size_t)each->offset);
+	MPI_Aint first = moved_by_bytes(at, (size_t)each->offset);
 	int err = MPI_SUCCESS;
 
 	if (each->shape || n < 3 || stride == (MPI_Aint)each->size) {
 		for (size_t i = 0; i < n && !err; i++)
-			err = piece(w, each, moved(at, i * (size_t)stride));
+			err = walk_piece(w, each, moved_by_bytes(at, i * (size_t)stride));
 		return err;
 	}
 	/* the first may touch what was before it, the last what comes */
-	err = run(w, first, each->size);
+	err = add_run(w, first, each->size);
 	if (!err)
-		err = give(w, moved(first, (size_t)stride), each->size, stride, n - 2);
-	return err ? err : run(w, moved(first, (n - 1) * (size_t)stride), each->size);
+		err = give(w, moved_by_bytes(first, (size_t)stride), each->size, stride, n - 2);
+	return err ? err : add_run(w, moved_by_bytes(first, (n - 1) * (size_t)stride), each->size);
 }
 
 /* Recursion is bounded by the shapes' depth. */
-static int piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
+static int walk_piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
 {
 	const struct mpi_shape *s = p->shape;
 	int err = MPI_SUCCESS;
 
-	at = moved(at, (size_t)p->offset);
+	at = moved_by_bytes(at, (size_t)p->offset);
 	if (!s)
-		return run(w, at, p->size);
+		return add_run(w, at, p->size);
 	if (s->kind == MPI_SHAPE_LOOP)
 		return loop(w, &s->each, at, s->n, s->stride);
 	for (size_t i = 0; i < s->n && !err; i++) {
@@ -79,14 +79,15 @@ static int piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
 		case MPI_SHAPE_LOOP:
 			break;
 		case MPI_SHAPE_BLOCKS:
-			err = run(w, moved(at, (size_t)s->base + s->near[i]), s->length);
+			err = add_run(w, moved_by_bytes(at, (size_t)s->base + s->near[i]),
+				      s->length);
 			break;
 		case MPI_SHAPE_RUNS:
-			err = run(w, moved(at, (size_t)s->run[i].offset),
-				  s->run[i + 1].start - s->run[i].start);
+			err = add_run(w, moved_by_bytes(at, (size_t)s->run[i].offset),
+				      s->run[i + 1].start - s->run[i].start);
 			break;
 		case MPI_SHAPE_LIST:
-			err = piece(w, &s->piece[i], at);
+			err = walk_piece(w, &s->piece[i], at);
 			break;
 		}
 	}

@@ -33,7 +33,7 @@ static bool add_product(int64_t *sum, int64_t a, int64_t b)
 }
 
 /* How far the outermost of n things, `step` apart, lie before and behind the first. */
-static bool spread(MPI_Count n, MPI_Aint step, MPI_Aint *low, MPI_Aint *high)
+static bool spread_bounds(MPI_Count n, MPI_Aint step, MPI_Aint *low, MPI_Aint *high)
 {
 	return add_product(step < 0 ? low : high, n - 1, step);
 }
@@ -102,8 +102,9 @@ void mpi_draft_add(struct mpi_draft *d, const struct mpi_type *t, MPI_Aint offse
 		d->depth = t->body->depth + 1;
 	if (d->overflow || count == 0 || length == 0)
 		return;
-	d->overflow = !spread(count, stride, &low, &high) ||
-		      !spread(length, t->extent, &low, &high) || !add_bounds(d, t, low, high) ||
+	d->overflow = !spread_bounds(count, stride, &low, &high) ||
+		      !spread_bounds(length, t->extent, &low, &high) ||
+		      !add_bounds(d, t, low, high) ||
 		      (t->size > 0 && __builtin_mul_overflow(count, length, &n)) ||
 		      (t->size > 0 && !add_counts(d, t, n));
 }
@@ -219,7 +220,7 @@ int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad, str
 static struct mpi_type_body *ending;
 static bool is_ending;
 
-static void destroy(void *object)
+static void destroy_type(void *object)
 {
 	struct mpi_type *t = object;
 	struct mpi_type_body *b;
@@ -241,7 +242,7 @@ static void destroy(void *object)
 
 int mpi_types_init(void)
 {
-	mpi_pool_setup(MPI_KIND_TYPE, sizeof(struct mpi_type), destroy);
+	mpi_pool_setup(MPI_KIND_TYPE, sizeof(struct mpi_type), destroy_type);
 	return mpi_types_predefine();
 }
 

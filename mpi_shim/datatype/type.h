@@ -39,6 +39,12 @@ static inline struct mpi_type *mpi_type_of(MPI_Datatype handle)
 	return mpi_object_of(handle, MPI_KIND_TYPE);
 }
 
+/* The datatype of bytes. */
+static inline struct mpi_type *mpi_bytes(void)
+{
+	return mpi_type_of(MPI_BYTE);
+}
+
 /*
  * Copies bytes [from, from + n) of the packed form of `count` elements at `buf` to `out`, or from `in`
  * back into their places. The packed form is the data in type map order, without gaps. Pieces may be

@@ -59,7 +59,7 @@ static struct segment *link_after(struct mpi_buffer *b, struct segment *prev, st
 	return s;
 }
 
-static struct segment *allocate(struct mpi_buffer *b, size_t bytes)
+static struct segment *allocate_segment(struct mpi_buffer *b, size_t bytes)
 {
 	size_t size = sizeof(struct segment) + ((bytes + 15) & ~(size_t)15);
 	struct segment *prev = NULL, *s;
@@ -127,10 +127,10 @@ void mpi_buffered_over(void *data)
 /* With progress, because sends that are over give their segments back. */
 static struct segment *find_room(struct mpi_buffer *b, size_t bytes)
 {
-	struct segment *s = allocate(b, bytes);
+	struct segment *s = allocate_segment(b, bytes);
 
 	while (!s && mpi_progress(false))
-		s = allocate(b, bytes);
+		s = allocate_segment(b, bytes);
 	return s;
 }
 
@@ -168,7 +168,7 @@ int mpi_buffered_launch(struct mpi_request *r)
 
 /* ---- attaching -------------------------------------------------------------------------------------- */
 
-static int attach(struct mpi_buffer **at, void *buffer, MPI_Count size)
+static int attach_buffer(struct mpi_buffer **at, void *buffer, MPI_Count size)
 {
 	struct mpi_buffer *b;
 
@@ -192,7 +192,7 @@ static int attach(struct mpi_buffer **at, void *buffer, MPI_Count size)
 	return MPI_SUCCESS;
 }
 
-static int flush(const struct mpi_buffer *b)
+static int flush_buffer(const struct mpi_buffer *b)
 {
 	const uint64_t last = b ? b->numbers : 0;
 
@@ -237,7 +237,7 @@ static int iflush(struct mpi_buffer *b, struct mpi_request **request)
 
 int mpi_buffer_attach(void *buffer, MPI_Count size)
 {
-	return attach(&of_process, buffer, size);
+	return attach_buffer(&of_process, buffer, size);
 }
 
 int mpi_buffer_detach(void *buffer_addr, MPI_Count *size)
@@ -247,7 +247,7 @@ int mpi_buffer_detach(void *buffer_addr, MPI_Count *size)
 
 int mpi_buffer_flush(void)
 {
-	return flush(of_process);
+	return flush_buffer(of_process);
 }
 
 int mpi_buffer_iflush(struct mpi_request **request)
@@ -257,7 +257,7 @@ int mpi_buffer_iflush(struct mpi_request **request)
 
 int mpi_comm_attach_buffer(struct mpi_comm *comm, void *buffer, MPI_Count size)
 {
-	return attach(&comm->buffer, buffer, size);
+	return attach_buffer(&comm->buffer, buffer, size);
 }
 
 int mpi_comm_detach_buffer(struct mpi_comm *comm, void *buffer_addr, MPI_Count *size)
@@ -267,7 +267,7 @@ int mpi_comm_detach_buffer(struct mpi_comm *comm, void *buffer_addr, MPI_Count *
 
 int mpi_comm_flush_buffer(struct mpi_comm *comm)
 {
-	return flush(comm->buffer);
+	return flush_buffer(comm->buffer);
 }
 
 int mpi_comm_iflush_buffer(struct mpi_comm *comm, struct mpi_request **request)
@@ -279,7 +279,7 @@ void mpi_buffered_fini(void)
 {
 	if (!of_process)
 		return;
-	flush(of_process);
+	flush_buffer(of_process);
 	free(of_process);
 	of_process = NULL;
 }

@@ -43,8 +43,8 @@ static int make_queue(void)
 	return MPI_SUCCESS;
 }
 
-static int attach(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore, ptl_md_t md,
-		  ptl_handle_me_t *me)
+static int attach_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore,
+			ptl_md_t md, ptl_handle_me_t *me)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	int err = PtlMEMDAttach(mpi_world.ni, pt, any, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, md,
@@ -72,7 +72,7 @@ static int expose_deaths(void)
 		.eq_handle = PTL_EQ_NONE,
 	};
 	ptl_handle_me_t me;
-	int err = attach(MPI_PT_FLAG, MPI_DEATH_BITS, 0, md, &me);
+	int err = attach_entry(MPI_PT_FLAG, MPI_DEATH_BITS, 0, md, &me);
 
 	md.start = both;
 	md.length = sizeof(both);
@@ -108,10 +108,10 @@ int mpi_peers_init(void)
 	err = make_queue();
 	md.eq_handle = mpi_proto.unexpected;
 	if (!err)
-		err = attach(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
+		err = attach_entry(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
 	if (!err)
-		err = attach(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
-			     ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
+		err = attach_entry(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
+				   ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
 	if (!err)
 		err = expose_deaths();
 	return err ? err : mpi_withdraw_init();
@@ -132,7 +132,7 @@ void mpi_peers_fini(void)
 
 static uint32_t checks;
 
-static bool met(const struct mpi_peer *p)
+static bool has_met(const struct mpi_peer *p)
 {
 	return (p->sent_slots | p->took_slots) != 0;
 }
@@ -197,7 +197,7 @@ static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 
 		if (p->dead)
 			return i;
-		p->asked |= all || met(p) || mpi_is_here(world);
+		p->asked |= all || has_met(p) || mpi_is_here(world);
 	}
 	*last = (struct asked){ comm, checks };
 	return -1;
@@ -212,7 +212,7 @@ int mpi_lost_source(const struct mpi_comm *comm, int source)
 		return search(comm, &last, true);
 	p = &mpi_proto.peer[mpi_comm_peer(comm, source)];
 	p->asked = true;
-	if (!p->greeted && !met(p))
+	if (!p->greeted && !has_met(p))
 		p->greeted = greet(mpi_comm_peer(comm, source));
 	return p->dead ? source : -1;
 }

@@ -28,14 +28,14 @@ static uint32_t buckets, filed;
 static uint64_t serial;
 static struct mpi_request *first, *last; /* all, in the order they were posted */
 
-static struct mpi_bucket *bucket_of(int k, uint64_t key)
+static struct mpi_bucket *bucket_of_posted(int k, uint64_t key)
 {
 	return &table[k][mpi_bits_hash(key) & (buckets - 1)];
 }
 
-static void append(struct mpi_request *r)
+static void append_posted(struct mpi_request *r)
 {
-	struct mpi_bucket *b = bucket_of(r->open, r->bits);
+	struct mpi_bucket *b = bucket_of_posted(r->open, r->bits);
 
 	r->bucket = b;
 	r->chain_next = NULL;
@@ -47,7 +47,7 @@ static void append(struct mpi_request *r)
 	b->tail = r;
 }
 
-static bool resize(uint32_t size)
+static bool resize_table(uint32_t size)
 {
 	struct mpi_bucket *wide[KEYS];
 
@@ -65,7 +65,7 @@ static bool resize(uint32_t size)
 	}
 	buckets = size;
 	for (struct mpi_request *r = first; r; r = r->next)
-		append(r);
+		append_posted(r);
 	return true;
 }
 
@@ -74,7 +74,7 @@ int mpi_posted_init(void)
 	buckets = filed = 0;
 	kinds = 0;
 	first = last = NULL;
-	return resize(64) ? MPI_SUCCESS : mpi_fail_memory("the list of posted receives");
+	return resize_table(64) ? MPI_SUCCESS : mpi_fail_memory("the list of posted receives");
 }
 
 void mpi_posted_fini(void)
@@ -88,11 +88,11 @@ void mpi_posted_fini(void)
 void mpi_posted_add(struct mpi_request *r)
 {
 	if (++filed > buckets)
-		resize(buckets * 2);
+		resize_table(buckets * 2);
 	in_use[r->open]++;
 	kinds |= 1u << r->open;
 	r->serial = ++serial;
-	append(r);
+	append_posted(r);
 	r->next = NULL;
 	r->prev = last;
 	if (last)
@@ -135,7 +135,7 @@ struct mpi_request *mpi_posted_first(void)
 	return first;
 }
 
-static inline struct mpi_request *find(uint64_t bits)
+static inline struct mpi_request *find_posted(uint64_t bits)
 {
 	struct mpi_request *best = NULL, *r;
 
@@ -143,7 +143,7 @@ static inline struct mpi_request *find(uint64_t bits)
 		int k = __builtin_ctz(left);
 		uint64_t key = bits & ~mpi_open_bits[k];
 
-		r = bucket_of(k, key)->head;
+		r = bucket_of_posted(k, key)->head;
 		while (r && r->bits != key)
 			r = r->chain_next;
 		if (r && (!best || r->serial < best->serial))
@@ -154,12 +154,12 @@ static inline struct mpi_request *find(uint64_t bits)
 
 struct mpi_request *mpi_posted_find(uint64_t bits)
 {
-	return find(bits);
+	return find_posted(bits);
 }
 
 struct mpi_request *mpi_posted_take(uint64_t bits)
 {
-	struct mpi_request *best = find(bits);
+	struct mpi_request *best = find_posted(bits);
 
 	if (best)
 		leave_list(best);

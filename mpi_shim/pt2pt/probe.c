@@ -17,20 +17,20 @@ struct mpi_message {
 
 static struct mpi_message no_proc;
 
-static void destroy(void *object)
+static void destroy_message(void *object)
 {
 	mpi_object_release(((struct mpi_message *)object)->comm);
 }
 
 void mpi_messages_init(void)
 {
-	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), destroy);
+	mpi_pool_setup(MPI_KIND_MESSAGE, sizeof(struct mpi_message), destroy_message);
 	no_proc.comm = &mpi_comm_self;
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
 }
 
 /* None has come from there, and none will. */
-static int lost(const struct mpi_comm *comm, int source)
+static int fail_lost_source(const struct mpi_comm *comm, int source)
 {
 	int rank = mpi_lost_source(comm, source);
 
@@ -41,8 +41,8 @@ static int lost(const struct mpi_comm *comm, int source)
 }
 
 /* The first message that matches, if there is one: *found. */
-static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
-		struct mpi_unexpected **found)
+static int look_for_message(const struct mpi_comm *comm, int source, int tag, bool wait,
+			    struct mpi_unexpected **found)
 {
 	const unsigned int open = mpi_open_of(source, tag);
 	uint64_t bits = mpi_bits(0, comm->context, source, tag) & ~mpi_open_bits[open];
@@ -54,14 +54,14 @@ static int look(const struct mpi_comm *comm, int source, int tag, bool wait,
 		*found = mpi_unexpected_find(bits, open);
 		if (*found || (!wait && any))
 			break;
-		err = any ? MPI_SUCCESS : lost(comm, source);
+		err = any ? MPI_SUCCESS : fail_lost_source(comm, source);
 		if (!wait)
 			break;
 	}
 	return err;
 }
 
-static void show(const struct mpi_unexpected *u, MPI_Status *status)
+static void show_status(const struct mpi_unexpected *u, MPI_Status *status)
 {
 	if (status == MPI_STATUS_IGNORE)
 		return;
@@ -81,10 +81,10 @@ static int probe(int source, int tag, struct mpi_comm *comm, bool wait, int *fla
 		mpi_status_none(status, MPI_PROC_NULL);
 		return MPI_SUCCESS;
 	}
-	err = look(comm, source, tag, wait, &u);
+	err = look_for_message(comm, source, tag, wait, &u);
 	*flag = u != NULL;
 	if (u)
-		show(u, status);
+		show_status(u, status);
 	return err;
 }
 
@@ -115,7 +115,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 	}
 	*message = NULL;
 	do {
-		err = look(comm, source, tag, wait, &u);
+		err = look_for_message(comm, source, tag, wait, &u);
 		if (err || !u)
 			break;
 		if (!m)
@@ -131,7 +131,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 		}
 		return err;
 	}
-	show(u, status);
+	show_status(u, status);
 	m->u = u;
 	m->comm = mpi_object_keep(comm);
 	*message = m;

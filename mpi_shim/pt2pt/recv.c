@@ -280,7 +280,7 @@ static int post(struct mpi_request *r)
 }
 
 /* The receives that wait here go to Portals, in order: one that must go there comes after them. */
-static int hand_over(void)
+static int post_waiting_receives(void)
 {
 	struct mpi_request *r;
 	int err;
@@ -309,7 +309,7 @@ static int hand_over(void)
 /* To Portals, unless the message comes first: then *u is it. */
 static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 {
-	int err = hand_over();
+	int err = post_waiting_receives();
 
 	*u = mpi_unexpected_find(r->bits, r->open);
 	if (err || *u)
@@ -424,7 +424,7 @@ int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source
 }
 
 /* Takes a receive back from where it waits. False: a message has it, or is coming in. */
-static bool withdraw(struct mpi_request *r)
+static bool withdraw_recv(struct mpi_request *r)
 {
 	if (r->done)
 		return false;
@@ -440,7 +440,7 @@ static bool withdraw(struct mpi_request *r)
 
 void mpi_recv_cancel(struct mpi_request *r)
 {
-	if (!withdraw(r))
+	if (!withdraw_recv(r))
 		return;
 	r->cancelled = true;
 	r->source = MPI_ANY_SOURCE;
@@ -451,13 +451,13 @@ void mpi_recv_cancel(struct mpi_request *r)
 
 void mpi_recv_abandon(struct mpi_request *r, int source)
 {
-	if (withdraw(r))
+	if (withdraw_recv(r))
 		sender_lost(r, source, PTL_NI_OK);
 }
 
 void mpi_recv_give_up(struct mpi_request *r, int code)
 {
-	if (!withdraw(r))
+	if (!withdraw_recv(r))
 		return;
 	mpi_request_fail(r, code, "%s", mpi_fail_text());
 	r->source = r->peer;

@@ -286,7 +286,7 @@ static void never_sent(struct mpi_request *r)
 }
 
 /* Asks the receiver to forget a long message that no receive has taken; if it has no room for that, later. */
-static void withdraw(struct mpi_request *r)
+static void withdraw_send(struct mpi_request *r)
 {
 	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 	int err;
@@ -308,7 +308,7 @@ static void withdraw(struct mpi_request *r)
 }
 
 /* What follows from what has happened so far. */
-static void go_on(struct mpi_request *r)
+static void advance_long_send(struct mpi_request *r)
 {
 	if (!(r->state & SENT))
 		return; /* a withdrawal must not overtake the message, nor its answer the message's */
@@ -323,7 +323,7 @@ static void go_on(struct mpi_request *r)
 	if (r->state & ANSWERED)
 		finish_long(r);
 	else if (!(r->state & WITHDRAWN))
-		withdraw(r);
+		withdraw_send(r);
 }
 
 void mpi_send_withdraw(int rank)
@@ -333,7 +333,7 @@ void mpi_send_withdraw(int rank)
 	for (uint32_t i = 0; (r = mpi_pool_at(MPI_KIND_REQUEST, i)); i++)
 		if (r->obj.handle && r->kind == MPI_REQ_SEND && !r->done && r->cancelled &&
 		    r->world == rank && !(r->state & OVER))
-			go_on(r);
+			advance_long_send(r);
 }
 
 void mpi_send_cancel(struct mpi_request *r)
@@ -343,7 +343,7 @@ void mpi_send_cancel(struct mpi_request *r)
 		return;
 	r->cancelled = true;
 	if (r->state & EXPOSED)
-		go_on(r);
+		advance_long_send(r);
 	else
 		never_sent(r);
 }
@@ -407,7 +407,7 @@ static void send_event(struct mpi_request *r, const ptl_event_t *ev)
 	} else {
 		r->state |= ev->type == PTL_EVENT_SEND_END ? SENT : TAKEN;
 	}
-	go_on(r);
+	advance_long_send(r);
 }
 
 /* ---- starting --------------------------------------------------------------------------------------- */
@@ -421,7 +421,7 @@ int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *b
 }
 
 /* r->data: the bytes as they go out. */
-static int gather(struct mpi_request *r)
+static int gather_bytes(struct mpi_request *r)
 {
 	if (r->type->dense || !r->bytes) {
 		r->data = (char *)r->buf + r->type->true_lb;
@@ -450,7 +450,7 @@ int mpi_send_launch(struct mpi_request *r)
 	}
 	if (r->mode == MPI_SEND_BUFFERED)
 		return mpi_buffered_launch(r);
-	err = gather(r);
+	err = gather_bytes(r);
 	if (err)
 		return err;
 	to = route_of(r->comm, r->peer, r->context, r->tag);

@@ -40,12 +40,12 @@ static uint64_t keep_most; /* memory for messages that wait, before their bytes 
 
 /* ---- the list --------------------------------------------------------------------------------------- */
 
-static struct bucket *bucket_of(int key, uint64_t bits)
+static struct bucket *bucket_of_unexpected(int key, uint64_t bits)
 {
 	return &table[key][mpi_bits_hash(bits & ~mpi_open_bits[key]) & (buckets - 1)];
 }
 
-static void append(struct bucket *b, int key, struct mpi_unexpected *u)
+static void append_unexpected(struct bucket *b, int key, struct mpi_unexpected *u)
 {
 	u->link[key].next = NULL;
 	u->link[key].prev = b->tail;
@@ -71,7 +71,7 @@ static void cut(struct bucket *b, int key, struct mpi_unexpected *u)
 }
 
 /* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves on. */
-static bool grow(uint32_t size)
+static bool grow_table(uint32_t size)
 {
 	struct bucket *wide[KEYS];
 
@@ -92,7 +92,7 @@ static bool grow(uint32_t size)
 		for (uint32_t i = 0; old && i < n; i++)
 			for (struct mpi_unexpected *u = old[i].head, *next; u; u = next) {
 				next = u->link[k].next;
-				append(bucket_of(k, u->bits), k, u);
+				append_unexpected(bucket_of_unexpected(k, u->bits), k, u);
 			}
 		buckets = n;
 		free(old);
@@ -106,22 +106,22 @@ static void file(struct mpi_unexpected *u)
 	uint64_t *counts = mpi_world.counts;
 
 	if (++filed > buckets)
-		grow(buckets * 2);
+		grow_table(buckets * 2);
 	for (int k = 0; k < KEYS; k++)
-		append(bucket_of(k, u->bits), k, u);
+		append_unexpected(bucket_of_unexpected(k, u->bits), k, u);
 	counts[MPI_COUNT_UNEXPECTED_NOW] = filed;
 	if (filed > counts[MPI_COUNT_UNEXPECTED_MOST])
 		counts[MPI_COUNT_UNEXPECTED_MOST] = filed;
 }
 
-static inline struct mpi_unexpected *find(uint64_t bits, unsigned int open)
+static inline struct mpi_unexpected *find_unexpected(uint64_t bits, unsigned int open)
 {
 	const int k = (int)open;
 	struct mpi_unexpected *u;
 
 	if (!filed)
 		return NULL;
-	u = bucket_of(k, bits)->head;
+	u = bucket_of_unexpected(k, bits)->head;
 	while (u && (u->bits ^ bits) & ~mpi_open_bits[k])
 		u = u->link[k].next;
 	return u;
@@ -132,7 +132,7 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 	struct mpi_unexpected *u;
 
 	do
-		u = find(bits, open);
+		u = find_unexpected(bits, open);
 	while (u && mpi_bits_long(u->bits) && mpi_withdraw_drain());
 	return u;
 }
@@ -140,7 +140,7 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 static void unlist(struct mpi_unexpected *u)
 {
 	for (int k = 0; k < KEYS; k++)
-		cut(bucket_of(k, u->bits), k, u);
+		cut(bucket_of_unexpected(k, u->bits), k, u);
 	mpi_world.counts[MPI_COUNT_UNEXPECTED_NOW] = --filed;
 }
 
@@ -167,7 +167,7 @@ int mpi_unexpected_take(struct mpi_unexpected **u)
 
 bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
 {
-	struct mpi_unexpected *u = mpi_bits_long(bits) ? find(bits, 0) : NULL;
+	struct mpi_unexpected *u = mpi_bits_long(bits) ? find_unexpected(bits, 0) : NULL;
 
 	while (u && (u->bits != bits || u->hdr != hdr || u->from.nid != from.nid ||
 		     u->from.pid != from.pid))
@@ -328,7 +328,7 @@ static uint64_t *const kept = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY];
 
 /* So many bytes of a rank's messages wait from now on. Returns how many are given back to it: all, within the limit,
  * older ones included. */
-static uint32_t keep(int rank, uint32_t bytes)
+static uint32_t charge_bytes(int rank, uint32_t bytes)
 {
 	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY_MOST];
 	struct mpi_peer *p;
@@ -345,7 +345,7 @@ static uint32_t keep(int rank, uint32_t bytes)
 }
 
 /* They wait no longer. Beyond the limit as many are given back as are let go. */
-static void keep_no_longer(int rank, uint32_t bytes)
+static void discharge_bytes(int rank, uint32_t bytes)
 {
 	struct mpi_peer *p;
 
@@ -362,7 +362,7 @@ static void keep_no_longer(int rank, uint32_t bytes)
 }
 
 /* Is a short message at `data` what a receive waits here for? Then it has it. */
-static int received(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
+static int receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
 {
 	struct mpi_request *r = mpi_posted_take(bits);
 
@@ -395,7 +395,7 @@ static int offered(const ptl_arrival_t *put)
 		return taker[MPI_ARRIVAL_ANSWER](put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
 		return taker[MPI_ARRIVAL_FLAG](put);
-	return received(put->match_bits, put->hdr_data, put->data, put->length);
+	return receive_short(put->match_bits, put->hdr_data, put->data, put->length);
 }
 
 static struct mpi_unexpected *entry_of(const ptl_event_t *ev)
@@ -417,12 +417,12 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	struct mpi_unexpected *u;
 
 	b->used = ev->offset + ev->rlength;
-	if (received(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
+	if (receive_short(ev->match_bits, ev->hdr_data, b->base + ev->offset, ev->rlength))
 		return;
 	u = entry_of(ev);
 	u->data = b->base + ev->offset;
 	join_block(b, u);
-	mpi_credit_took(rank, keep(rank, mpi_credit_cost(ev->rlength)), 1);
+	mpi_credit_took(rank, charge_bytes(rank, mpi_credit_cost(ev->rlength)), 1);
 	note_bytes(u, true);
 	file(u);
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
@@ -440,7 +440,7 @@ static void long_arrived(const ptl_event_t *ev)
 	while (!(gone = mpi_withdraw_early(u)) && (r = mpi_posted_find(u->bits)) &&
 	       (err = mpi_withdraw_claim(u)) == PTL_MD_NO_UPDATE)
 		mpi_withdraw_drain();
-	mpi_credit_took(rank, keep(rank, 0), 1);
+	mpi_credit_took(rank, charge_bytes(rank, 0), 1);
 	if (gone) {
 		mpi_unexpected_free(u);
 		return;
@@ -461,7 +461,7 @@ static void long_arrived(const ptl_event_t *ev)
 	}
 }
 
-static void handle_event(const ptl_event_t *ev)
+static void handle_arrival(const ptl_event_t *ev)
 {
 	if (ev->pt_index == MPI_PT_CREDIT)
 		mpi_credit_event(ev);
@@ -485,7 +485,7 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 	else
 		free_own_data(u);
 	if (!mpi_bits_long(u->bits))
-		keep_no_longer(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
+		discharge_bytes(mpi_hdr_rank(u->hdr), mpi_credit_cost((uint64_t)u->bytes));
 	mpi_credit_tell();
 	if (spares == SPARES_MOST) {
 		free(u);
@@ -518,9 +518,9 @@ int mpi_unexpected_init(void)
 	buckets = 0;
 	filed = 0;
 	keep_most = (uint64_t)base_config()->ptl_mpi_keep_kib * 1024;
-	if (!grow(64))
+	if (!grow_table(64))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the list of unexpected messages");
-	mpi_progress_add_queue(mpi_proto.unexpected, handle_event);
+	mpi_progress_add_queue(mpi_proto.unexpected, handle_arrival);
 	block_size = size;
 	for (int i = 0; i < MPI_BLOCKS; i++) {
 		block[i] = (struct mpi_block){ .base = malloc(size) };

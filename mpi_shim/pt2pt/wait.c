@@ -33,7 +33,7 @@ static bool is_idle(const struct mpi_request *r)
 	return r->persistent && !r->active;
 }
 
-static int finish(MPI_Request *request, struct mpi_request *r, MPI_Status *status)
+static int finish_and_forget(MPI_Request *request, struct mpi_request *r, MPI_Status *status)
 {
 	bool stays = r->persistent;
 	int err = mpi_request_finish(r, status);
@@ -109,7 +109,7 @@ int mpi_wait(MPI_Request *request, MPI_Status *status)
 		return MPI_SUCCESS;
 	}
 	mpi_request_wait(r);
-	return finish(request, r, status);
+	return finish_and_forget(request, r, status);
 }
 
 int mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
@@ -126,7 +126,7 @@ int mpi_test(MPI_Request *request, int *flag, MPI_Status *status)
 	if (!r->done)
 		mpi_progress(false);
 	*flag = r->done;
-	return r->done ? finish(request, r, status) : MPI_SUCCESS;
+	return r->done ? finish_and_forget(request, r, status) : MPI_SUCCESS;
 }
 
 int mpi_request_get_status(MPI_Request request, int *flag, MPI_Status *status)
@@ -209,7 +209,8 @@ static int finish_failed(int n, MPI_Request *request, MPI_Status *statuses)
 		struct mpi_request *r = request_of(request[i]);
 
 		if (r && r->error && !is_idle(r))
-			set_error(statuses, i, finish(&request[i], r, status_at(statuses, i)));
+			set_error(statuses, i,
+				  finish_and_forget(&request[i], r, status_at(statuses, i)));
 	}
 	return MPI_ERR_IN_STATUS;
 }
@@ -233,7 +234,7 @@ static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 			failed = true;
 			continue;
 		}
-		err = finish(&request[i], r, status_at(statuses, i));
+		err = finish_and_forget(&request[i], r, status_at(statuses, i));
 		if (err) { /* a generalized one's own */
 			set_error(statuses, i, err);
 			first = MPI_ERR_IN_STATUS;
@@ -309,7 +310,7 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 	while ((i = find_done(count, array_of_requests, 0)) < 0)
 		mpi_progress(true);
 	*indx = i;
-	return finish(&array_of_requests[i], request_of(array_of_requests[i]), status);
+	return finish_and_forget(&array_of_requests[i], request_of(array_of_requests[i]), status);
 }
 
 /* Looks for one that is done, with a round of progress if need be; false: none. *indx is MPI_UNDEFINED with true
@@ -336,8 +337,8 @@ int mpi_testany(int count, MPI_Request *array_of_requests, int *indx, int *flag,
 		return MPI_ERR_REQUEST;
 	*flag = look_any(count, array_of_requests, active, indx);
 	if (*flag && *indx != MPI_UNDEFINED)
-		return finish(&array_of_requests[*indx], request_of(array_of_requests[*indx]),
-			      status);
+		return finish_and_forget(&array_of_requests[*indx],
+					 request_of(array_of_requests[*indx]), status);
 	mpi_status_empty(status);
 	return MPI_SUCCESS;
 }
@@ -364,7 +365,8 @@ static int finish_some(int n, MPI_Request *request, int *outcount, int *indices,
 	int first = MPI_SUCCESS, out = 0;
 
 	for (int i = find_done(n, request, 0); i >= 0; i = find_done(n, request, i + 1)) {
-		int err = finish(&request[i], request_of(request[i]), status_at(statuses, out));
+		int err = finish_and_forget(&request[i], request_of(request[i]),
+					    status_at(statuses, out));
 
 		if (statuses != MPI_STATUSES_IGNORE)
 			statuses[out].MPI_ERROR = err;

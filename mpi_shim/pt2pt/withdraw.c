@@ -91,7 +91,7 @@ int mpi_withdraw_claim(struct mpi_unexpected *u)
 }
 
 /* At half a share the sender is told. */
-static void tell(int rank)
+static void return_withdrawals(int rank)
 {
 	struct mpi_peer *p = &mpi_proto.peer[rank];
 
@@ -110,7 +110,7 @@ static void withdrawn(const ptl_event_t *ev)
 
 	if (rank < mpi_world.size) {
 		mpi_proto.peer[rank].took_withdrawals++;
-		tell(rank);
+		return_withdrawals(rank);
 	}
 	if (mpi_unexpected_withdraw(ev->hdr_data, ev->match_bits, ev->initiator))
 		return;
@@ -157,5 +157,5 @@ void mpi_withdraw_look(void)
 	}
 	mpi_withdraw_drain();
 	for (int rank = 0; rank < mpi_world.size; rank++)
-		tell(rank); /* who could not be told before */
+		return_withdrawals(rank); /* who could not be told before */
 }

@@ -131,13 +131,13 @@ static bool in_place(const struct accumulate *a, const struct side *s)
 	return s->type->dense && a->basic->dense;
 }
 
-static char *first_byte(const struct side *s)
+static char *first_byte_of_side(const struct side *s)
 {
 	return (char *)((uintptr_t)s->buf + (size_t)s->type->true_lb);
 }
 
 /* The origin's elements, at `to`. */
-static int gather(const struct accumulate *a, char *to)
+static int gather_elements(const struct accumulate *a, char *to)
 {
 	size_t bytes = a->n * (size_t)a->basic->size;
 	char *packed = to;
@@ -173,13 +173,13 @@ static int make_arrays(struct accumulate *a, void **tmp)
 		a->in = more;
 		more += bytes;
 	} else if (a->op_handle != MPI_NO_OP) {
-		a->in = first_byte(&a->origin);
+		a->in = first_byte_of_side(&a->origin);
 	}
 	if (out)
 		a->out = more;
 	else if (a->result.type)
-		a->out = first_byte(&a->result);
-	return in ? gather(a, *tmp) : MPI_SUCCESS;
+		a->out = first_byte_of_side(&a->result);
+	return in ? gather_elements(a, *tmp) : MPI_SUCCESS;
 }
 
 /* ---- runs of the target's data ------------------------------------------------------------------------------ */
@@ -233,7 +233,7 @@ static int some_runs(void *arg, const struct mpi_runs *r)
 	return err;
 }
 
-static int each_run(struct accumulate *a, elements_fn *fn)
+static int each_run_of_target(struct accumulate *a, elements_fn *fn)
 {
 	struct walk w = { a, fn };
 
@@ -265,7 +265,7 @@ static int direct(struct accumulate *a)
 	char *out = a->out;
 
 	if (!err)
-		err = each_run(a, runs_direct);
+		err = each_run_of_target(a, runs_direct);
 	if (!err && a->result.type && !in_place(a, &a->result))
 		mpi_rma_store(out, a->basic, a->result.buf, a->result.count, a->result.type);
 	free(tmp);
@@ -296,7 +296,7 @@ static ptl_atomic_op_t atomic_op(MPI_Op op)
 }
 
 /* Elements of a size, for moving. */
-static ptl_atomic_type_t block_of(size_t size)
+static ptl_atomic_type_t atomic_block_of(size_t size)
 {
 	switch (size) {
 	case 1:
@@ -317,9 +317,9 @@ static ptl_atomic_type_t block_of(size_t size)
 }
 
 /* The type Portals calculates with; 0: none of its. */
-static ptl_atomic_type_t number_of(const struct mpi_type *basic, MPI_Op op)
+static ptl_atomic_type_t atomic_number_of(const struct mpi_type *basic, MPI_Op op)
 {
-	ptl_atomic_type_t by_size = basic->size <= 8 ? block_of((size_t)basic->size) : 0;
+	ptl_atomic_type_t by_size = basic->size <= 8 ? atomic_block_of((size_t)basic->size) : 0;
 
 	if (!by_size)
 		return 0;
@@ -344,8 +344,9 @@ static ptl_atomic_type_t number_of(const struct mpi_type *basic, MPI_Op op)
 }
 
 /* One answer is waited for. */
-static int exchange(struct accumulate *a, const void *from, void *to, size_t bytes, uint32_t number,
-		    uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
+static int exchange_elements(struct accumulate *a, const void *from, void *to, size_t bytes,
+			     uint32_t number, uint64_t offset, ptl_atomic_op_t what,
+			     ptl_atomic_type_t type)
 {
 	struct mpi_rma *op = mpi_rma_begin(a->win, a->rank);
 
@@ -361,12 +362,12 @@ enum { SWAP_MOST = MPI_RMA_ATOMIC_MOST / 2 };
 static int swap_until_done(struct accumulate *a, const char *in, char *out, size_t n,
 			   uint32_t number, uint64_t offset)
 {
-	ptl_atomic_type_t type = block_of(a->stride);
+	ptl_atomic_type_t type = atomic_block_of(a->stride);
 	_Alignas(16) char work[2 * SWAP_MOST], got[SWAP_MOST];
 	char *old = work, *new = work + n * a->stride;
 	bool done[SWAP_MOST] = { false };
 	size_t left = n, bytes = n * a->stride;
-	int err = exchange(a, in, got, bytes, number, offset, PTL_ATOMIC_FETCH, type);
+	int err = exchange_elements(a, in, got, bytes, number, offset, PTL_ATOMIC_FETCH, type);
 
 	memcpy(old, got, bytes);
 	while (!err && left) {
@@ -379,7 +380,8 @@ static int swap_until_done(struct accumulate *a, const char *in, char *out, size
 				err = mpi_op_apply(a->op, in + i * a->stride, at, 1, a->basic);
 		}
 		if (!err)
-			err = exchange(a, work, got, bytes, number, offset, PTL_ATOMIC_CSWAP, type);
+			err = exchange_elements(a, work, got, bytes, number, offset,
+						PTL_ATOMIC_CSWAP, type);
 		for (size_t i = 0; i < n && !err; i++) {
 			size_t at = i * a->stride;
 
@@ -398,8 +400,8 @@ static int swap_until_done(struct accumulate *a, const char *in, char *out, size
 /* The type of the elements for Portals and this operation; 0: none. */
 static ptl_atomic_type_t atomic_type(const struct mpi_type *basic, MPI_Op op)
 {
-	return op == MPI_REPLACE || op == MPI_NO_OP ? block_of((size_t)basic->extent)
-						    : number_of(basic, op);
+	return op == MPI_REPLACE || op == MPI_NO_OP ? atomic_block_of((size_t)basic->extent)
+						    : atomic_number_of(basic, op);
 }
 
 /* A run of elements that Portals cannot calculate with, in pieces. */
@@ -426,7 +428,7 @@ static int runs_far(struct accumulate *a, const struct mpi_runs *r)
 {
 	int err = MPI_SUCCESS;
 
-	if (!block_of(a->stride))
+	if (!atomic_block_of(a->stride))
 		return mpi_fail(MPI_ERR_TYPE, "elements of %zu bytes cannot be accumulated",
 				a->stride);
 	if (a->batch->what && a->batch->type)
@@ -442,14 +444,14 @@ static int each_run_far(struct accumulate *a, struct mpi_rma_batch *batch)
 	int err;
 
 	a->batch = batch;
-	err = each_run(a, runs_far);
+	err = each_run_of_target(a, runs_far);
 	if (!err)
 		err = mpi_rma_batch_end(batch);
 	a->batch = NULL;
 	return err;
 }
 
-static int by_portals(struct accumulate *a, struct mpi_request **request)
+static int accumulate_by_portals(struct accumulate *a, struct mpi_request **request)
 {
 	struct mpi_rma *op = mpi_rma_begin(a->win, a->rank);
 	struct mpi_rma_batch batch;
@@ -479,7 +481,7 @@ static int by_portals(struct accumulate *a, struct mpi_request **request)
 
 /* ---- the calls ---------------------------------------------------------------------------------------------- */
 
-static int start(struct accumulate *a, struct mpi_request **request)
+static int start_accumulate(struct accumulate *a, struct mpi_request **request)
 {
 	bool none;
 	int err = check_op(a);
@@ -495,7 +497,7 @@ static int start(struct accumulate *a, struct mpi_request **request)
 	a->stride = (size_t)a->basic->extent;
 	a->n = (size_t)(a->count * a->type->size / a->basic->size);
 	if (!a->win->direct)
-		return by_portals(a, request);
+		return accumulate_by_portals(a, request);
 	err = direct(a);
 	return err || !request ? err : mpi_rma_request_done(request);
 }
@@ -516,7 +518,7 @@ int mpi_raccumulate(const void *origin_addr, MPI_Count origin_count,
 		.origin = { (void *)(uintptr_t)origin_addr, origin_count, origin_datatype },
 	};
 
-	return start(&a, request);
+	return start_accumulate(&a, request);
 }
 
 int mpi_accumulate(const void *origin_addr, MPI_Count origin_count,
@@ -566,7 +568,7 @@ int mpi_rget_accumulate(const void *origin_addr, MPI_Count origin_count,
 			  ? MPI_SUCCESS
 			  : check_origin(origin_addr, origin_count, origin_datatype);
 
-	return err ? err : start(&a, request);
+	return err ? err : start_accumulate(&a, request);
 }
 
 int mpi_get_accumulate(const void *origin_addr, MPI_Count origin_count,
@@ -605,7 +607,7 @@ static int fetch_in_general(struct mpi_win *win, const struct fetch *f)
 		.result = { f->result, 1, f->type },
 	};
 
-	return start(&a, NULL);
+	return start_accumulate(&a, NULL);
 }
 
 /* One atomic of Portals. */
@@ -706,7 +708,7 @@ int mpi_compare_and_swap(const void *origin_addr, const void *compare_addr, void
 	memcpy(op->few, compare_addr, size);
 	memcpy(op->few + size, origin_addr, size);
 	err = mpi_rma_atomic(op, op->few, result_addr, size, number, offset, PTL_ATOMIC_CSWAP,
-			     block_of(size));
+			     atomic_block_of(size));
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);

@@ -101,7 +101,7 @@ static void run_over(struct mpi_win_run *run)
 }
 
 /* An operation of this class, and so long: the run is for it, or goes on for another. */
-static void join(struct mpi_win_run *run, struct base_way *w, size_t bytes)
+static void join_run(struct mpi_win_run *run, struct base_way *w, size_t bytes)
 {
 	static unsigned int turn;
 
@@ -131,7 +131,7 @@ enum mpi_rma_way mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put,
 		return w->now;
 	if (run->way && !under_way(win))
 		run_over(run);
-	join(run, w, bytes);
+	join_run(run, w, bytes);
 	if (run->way == w && run->timed)
 		*since = base_now_ns();
 	return w->now;

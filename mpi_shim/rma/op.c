@@ -210,7 +210,7 @@ static char *local_dense(const struct transfer *x)
 }
 
 /* The target's memory is here. */
-static void copy(const struct transfer *x, char *there)
+static void copy_mapped(const struct transfer *x, char *there)
 {
 	size_t n = (size_t)(x->count * x->type->size);
 	char *here;
@@ -292,8 +292,9 @@ static size_t along(struct mpi_win *win, const struct transfer *x,
 }
 
 /* `pieces`: they are faster. */
-static int by_portals(struct mpi_win *win, const struct transfer *x,
-		      const struct mpi_rma_place *place, bool pieces, struct mpi_request **request)
+static int transfer_by_portals(struct mpi_win *win, const struct transfer *x,
+			       const struct mpi_rma_place *place, bool pieces,
+			       struct mpi_request **request)
 {
 	struct mpi_rma *op;
 	char *local;
@@ -329,14 +330,14 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 	int err;
 
 	if (!x->type->dense || !x->target_type->dense || !mpi_rma_near_has(place->t, n))
-		return by_portals(win, x, place, false, request);
+		return transfer_by_portals(win, x, place, false, request);
 	way = mpi_rma_near_begin(win, n, x->put, request, &since);
 	if (way == MPI_RMA_BY_KERNEL &&
 	    mpi_rma_near_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
 			      local_dense(x), n, x->put))
 		err = request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 	else
-		err = by_portals(win, x, place, way == MPI_RMA_IN_PIECES, request);
+		err = transfer_by_portals(win, x, place, way == MPI_RMA_IN_PIECES, request);
 	mpi_rma_near_end(win, n, since);
 	return err;
 }
@@ -356,7 +357,7 @@ static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_re
 	if (!none && !place.here)
 		return far(win, x, &place, request);
 	if (!none)
-		copy(x, place.here);
+		copy_mapped(x, place.here);
 	return request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 }
 

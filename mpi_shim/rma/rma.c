@@ -77,7 +77,7 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 }
 
 static void check_targets(void);
-static void handle_event(const ptl_event_t *ev);
+static void handle_answer(const ptl_event_t *ev);
 static int answer_offered(const ptl_arrival_t *end);
 
 int mpi_rma_init(void)
@@ -104,7 +104,7 @@ int mpi_rma_init(void)
 		answers_eq = PTL_EQ_NONE;
 		return portals(err, "no event queue for one-sided operations");
 	}
-	mpi_progress_add_queue(answers_eq, handle_event);
+	mpi_progress_add_queue(answers_eq, handle_answer);
 	/* of what is sent the acknowledgement is event enough; answers need none if somebody waits for them */
 	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
 	if (!err)
@@ -175,7 +175,7 @@ static struct mpi_rma *record(uint32_t index)
 	return index < rma.chunks * CHUNK ? &rma.chunk[index / CHUNK][index % CHUNK] : NULL;
 }
 
-static bool grow(void)
+static bool grow_records(void)
 {
 	struct mpi_rma *c;
 
@@ -197,7 +197,7 @@ struct mpi_rma *mpi_rma_begin(struct mpi_win *win, int rank)
 {
 	struct mpi_rma *op;
 
-	if (!rma.free && !grow()) {
+	if (!rma.free && !grow_records()) {
 		mpi_fail(MPI_ERR_NO_MEM, "no memory for another one-sided operation");
 		return NULL;
 	}
@@ -351,7 +351,7 @@ static int answer_offered(const ptl_arrival_t *end)
 	return 1;
 }
 
-static void handle_event(const ptl_event_t *ev)
+static void handle_answer(const ptl_event_t *ev)
 {
 	struct mpi_rma *op = answered(ev->match_bits, ev->rlength);
 
@@ -397,7 +397,7 @@ static uint32_t large_most(size_t bytes)
 }
 
 /* Room for one more answer. */
-static int reserve(struct mpi_rma *op, size_t bytes)
+static int reserve_answer(struct mpi_rma *op, size_t bytes)
 {
 	int world = op->win->target[op->rank].world;
 
@@ -425,7 +425,7 @@ static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 	}
 	if (err == PTL_NO_SPACE && rma.answers) {
 		mpi_progress_queue(&answers_eq);
-		*result = reserve(op, bytes);
+		*result = reserve_answer(op, bytes);
 		return *result == MPI_SUCCESS;
 	}
 	*result = portals(err, "a one-sided operation cannot be started");
@@ -445,8 +445,8 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 /* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the longest pieces are best, as each
  * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. `pieces`: it is long, and
  * they are faster. */
-static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
-		       bool pieces)
+static size_t bytes_of_piece(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
+			     bool pieces)
 {
 	const size_t least = alone && !pieces ? ALONE_MOST : WHOLE_MOST;
 	ptl_size_t most = 0;
@@ -461,7 +461,7 @@ static size_t piece_of(const struct mpi_win_target *t, size_t bytes, size_t all,
 static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
 		     uint64_t offset)
 {
-	int err = reserve(op, bytes);
+	int err = reserve_answer(op, bytes);
 
 	if (err)
 		return err;
@@ -493,7 +493,7 @@ size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t
 	size_t n, done = 0;
 
 	while (t->pending && done < bytes) {
-		n = piece_of(t, bytes - done, bytes, false, pieces);
+		n = bytes_of_piece(t, bytes - done, bytes, false, pieces);
 		if (!inject(t, (const char *)from + done, n, number, offset + done))
 			break;
 		done += n;
@@ -531,7 +531,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 	int err;
 
 	do {
-		n = piece_of(t, bytes - done, bytes, alone, op->pieces);
+		n = bytes_of_piece(t, bytes - done, bytes, alone, op->pieces);
 		/* the last one's answer is one to all */
 		if (done + n < bytes &&
 		    inject(t, (const char *)from + done, n, number, offset + done))
@@ -545,7 +545,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 
 static int get_piece(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
-	int err = reserve(op, bytes);
+	int err = reserve_answer(op, bytes);
 
 	if (err)
 		return err;
@@ -565,7 +565,7 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 	int err;
 
 	do {
-		n = piece_of(t, bytes - done, bytes, alone, op->pieces);
+		n = bytes_of_piece(t, bytes - done, bytes, alone, op->pieces);
 		err = get_piece(op, (char *)to + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
@@ -587,7 +587,7 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 		   uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
 {
 	uint64_t bits = bits_of(op, number);
-	int err = reserve(op, bytes), code;
+	int err = reserve_answer(op, bytes), code;
 
 	if (err)
 		return err;
@@ -599,7 +599,7 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 
 /* ---- waiting ------------------------------------------------------------------------------------------ */
 
-static int tell(struct mpi_win_target *t, int rank)
+static int report_error(struct mpi_win_target *t, int rank)
 {
 	int err = t->error;
 
@@ -625,7 +625,7 @@ int mpi_rma_flush(struct mpi_win *win, int rank)
 	while (t->pending)
 		mpi_progress_queue(&answers_eq);
 	mpi_rma_near_flushed(win, since);
-	told = tell(t, rank);
+	told = report_error(t, rank);
 	return err ? err : told;
 }
 
@@ -643,7 +643,7 @@ int mpi_rma_flush_all(struct mpi_win *win)
 	mpi_rma_near_flushed(win, since);
 	for (int i = 0; i < win->size; i++)
 		if (win->target[i].error)
-			err = tell(&win->target[i], i);
+			err = report_error(&win->target[i], i);
 	return err;
 }
 

@@ -133,8 +133,8 @@ static void begin_at(struct mpi_rma_batch *b, const char *from, char *to, uint32
 }
 
 /* `count` runs, stride 0 to REACH, at `offset` of `number`. */
-static int add(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
-	       uint64_t offset, const struct mpi_runs *r, size_t count)
+static int add_equal_runs(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
+			  uint64_t offset, const struct mpi_runs *r, size_t count)
 {
 	int err = MPI_SUCCESS;
 
@@ -171,7 +171,8 @@ static int add_piece(struct mpi_rma_batch *b, const char *from, char *to, uint32
 	int err;
 
 	if (bytes < RUN_LONG)
-		return add(b, from, to, number, offset, &(struct mpi_runs){ .bytes = bytes }, 1);
+		return add_equal_runs(b, from, to, number, offset,
+				      &(struct mpi_runs){ .bytes = bytes }, 1);
 	err = mpi_rma_batch_end(b);
 	b->number = number;
 	return err ? err : alone(b, offset, from, to, bytes);
@@ -204,8 +205,8 @@ int mpi_rma_batch_add(struct mpi_rma_batch *b, const struct mpi_rma_place *place
 
 	if (r->count > 1 && place->number && r->bytes < RUN_LONG && r->stride >= 0 &&
 	    (uint64_t)r->stride <= REACH)
-		return add(b, from, to, place->number, place->offset + (uint64_t)r->offset, r,
-			   r->count);
+		return add_equal_runs(b, from, to, place->number,
+				      place->offset + (uint64_t)r->offset, r, r->count);
 	for (size_t i = 0; i < r->count && !err; i++) {
 		err = add_one(b, place, r->offset + (MPI_Aint)i * r->stride, from, to, r->bytes);
 		from += from ? r->bytes : 0;

@@ -27,7 +27,7 @@ static size_t mapped_bytes(const struct mpi_win *win)
 	return win->bytes ? (size_t)win->bytes : 1;
 }
 
-static void destroy(void *object)
+static void destroy_win(void *object)
 {
 	struct mpi_win *win = object;
 
@@ -50,9 +50,9 @@ static void destroy(void *object)
 	mpi_object_release(win->comm);
 }
 
-__attribute__((constructor)) static void setup(void)
+__attribute__((constructor)) static void set_up_wins(void)
 {
-	mpi_pool_setup(MPI_KIND_WIN, sizeof(struct mpi_win), destroy);
+	mpi_pool_setup(MPI_KIND_WIN, sizeof(struct mpi_win), destroy_win);
 }
 
 /* ---- making ------------------------------------------------------------------------------------------- */
@@ -65,7 +65,7 @@ struct wanted {
 	bool tight; /* shared memory of the ranks without gaps */
 };
 
-static int check(const struct wanted *w)
+static int check_wanted(const struct wanted *w)
 {
 	if (w->size < 0)
 		return mpi_fail(MPI_ERR_SIZE, "the size %lld is negative", (long long)w->size);
@@ -117,7 +117,8 @@ static struct mpi_win *win_new(struct mpi_comm *comm, const struct wanted *w)
  * Everybody's part, and what became of all: MPI_SUCCESS, or the same class for everybody; with the text kept
  * for what is wrong here.
  */
-static int exchange(struct mpi_win *win, struct mpi_comm *comm, const struct mpi_win_part *mine)
+static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
+			  const struct mpi_win_part *mine)
 {
 	struct mpi_win_part *all = calloc((size_t)comm->size, sizeof(*all));
 	struct mpi_win_part part = *mine;
@@ -182,7 +183,7 @@ static int alloc_memory(struct mpi_win *win, bool mapped)
 }
 
 /* What of it is reached through Portals. */
-static int expose(struct mpi_win *win, struct mpi_win_part *part)
+static int expose_win(struct mpi_win *win, struct mpi_win_part *part)
 {
 	struct mpi_win_target *self = mpi_win_self(win);
 	int err = MPI_SUCCESS;
@@ -231,16 +232,16 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 	win->direct = self->control && w->flavor != MPI_WIN_FLAVOR_DYNAMIC &&
 		      (allocates || win->size == 1);
 	if (!part->error)
-		part->error = expose(win, part);
+		part->error = expose_win(win, part);
 	mpi_rma_near_tell(win, part);
-	err = exchange(win, win->comm, part);
+	err = exchange_parts(win, win->comm, part);
 	if (!err)
 		mpi_win_pscw_connect(win);
 	return err;
 }
 
-static int make(struct mpi_comm *comm, struct mpi_info *info, const struct wanted *w,
-		struct mpi_win **out)
+static int make_win(struct mpi_comm *comm, struct mpi_info *info, const struct wanted *w,
+		    struct mpi_win **out)
 {
 	struct mpi_win_part part = {
 		.size = w->size, .unit = w->unit, .flavor = (int16_t)w->flavor, .tight = w->tight
@@ -255,10 +256,10 @@ static int make(struct mpi_comm *comm, struct mpi_info *info, const struct wante
 	if (err)
 		return err;
 	win = win_new(mpi_object_keep(own), w);
-	part.error = check(w);
+	part.error = check_wanted(w);
 	if (!part.error)
 		part.error = mpi_rma_init();
-	err = exchange(win, own, &part);
+	err = exchange_parts(win, own, &part);
 	if (!err)
 		err = establish(win, w, &part);
 	mpi_object_release(own);
@@ -276,17 +277,17 @@ int mpi_win_create(void *base, MPI_Aint size, MPI_Aint disp_unit, struct mpi_inf
 {
 	struct wanted w = { MPI_WIN_FLAVOR_CREATE, base, size, disp_unit, false };
 
-	return make(comm, info, &w, win);
+	return make_win(comm, info, &w, win);
 }
 
-static int allocate(int flavor, MPI_Aint size, MPI_Aint disp_unit, struct mpi_info *info,
-		    struct mpi_comm *comm, void *baseptr, struct mpi_win **win)
+static int allocate_win(int flavor, MPI_Aint size, MPI_Aint disp_unit, struct mpi_info *info,
+			struct mpi_comm *comm, void *baseptr, struct mpi_win **win)
 {
 	const char *gaps = mpi_info_value(info, "alloc_shared_noncontig");
 	struct wanted w = { flavor, NULL, size, disp_unit,
 			    flavor == MPI_WIN_FLAVOR_SHARED &&
 				    !(gaps && strcmp(gaps, "true") == 0) };
-	int err = make(comm, info, &w, win);
+	int err = make_win(comm, info, &w, win);
 
 	if (!err)
 		memcpy(baseptr, &(*win)->base, sizeof((*win)->base));
@@ -296,20 +297,20 @@ static int allocate(int flavor, MPI_Aint size, MPI_Aint disp_unit, struct mpi_in
 int mpi_win_allocate(MPI_Aint size, MPI_Aint disp_unit, struct mpi_info *info,
 		     struct mpi_comm *comm, void *baseptr, struct mpi_win **win)
 {
-	return allocate(MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm, baseptr, win);
+	return allocate_win(MPI_WIN_FLAVOR_ALLOCATE, size, disp_unit, info, comm, baseptr, win);
 }
 
 int mpi_win_allocate_shared(MPI_Aint size, MPI_Aint disp_unit, struct mpi_info *info,
 			    struct mpi_comm *comm, void *baseptr, struct mpi_win **win)
 {
-	return allocate(MPI_WIN_FLAVOR_SHARED, size, disp_unit, info, comm, baseptr, win);
+	return allocate_win(MPI_WIN_FLAVOR_SHARED, size, disp_unit, info, comm, baseptr, win);
 }
 
 int mpi_win_create_dynamic(struct mpi_info *info, struct mpi_comm *comm, struct mpi_win **win)
 {
 	struct wanted w = { MPI_WIN_FLAVOR_DYNAMIC, NULL, 0, 1, false };
 
-	return make(comm, info, &w, win);
+	return make_win(comm, info, &w, win);
 }
 
 int mpi_win_shared_query(struct mpi_win *win, int rank, MPI_Aint *size, MPI_Aint *disp_unit,

@@ -19,7 +19,7 @@ static bool is_predefined(int number)
 	return number >= MPI_WIN_BASE && number <= MPI_WIN_MODEL;
 }
 
-static void *predefined(struct mpi_win *win, int number)
+static void *predefined_win_attr(struct mpi_win *win, int number)
 {
 	switch (number) {
 	case MPI_WIN_SIZE:
@@ -35,7 +35,7 @@ static void *predefined(struct mpi_win *win, int number)
 	}
 }
 
-static int check_writable(int number)
+static int check_win_key_writable(int number)
 {
 	if (!is_predefined(number))
 		return MPI_SUCCESS;
@@ -44,7 +44,7 @@ static int check_writable(int number)
 
 int mpi_win_set_attr(struct mpi_win *win, int win_keyval, void *attribute_val)
 {
-	int err = check_writable(win_keyval);
+	int err = check_win_key_writable(win_keyval);
 
 	if (err)
 		return err;
@@ -57,7 +57,7 @@ int mpi_win_get_attr(struct mpi_win *win, int win_keyval, void *attribute_val, i
 
 	if (!is_predefined(win_keyval))
 		return mpi_attr_load(MPI_ATTR_ON_WIN, win->attrs, win_keyval, attribute_val, flag);
-	there = predefined(win, win_keyval);
+	there = predefined_win_attr(win, win_keyval);
 	*flag = 1;
 	memcpy(attribute_val, &there, sizeof(there));
 	return MPI_SUCCESS;
@@ -65,7 +65,7 @@ int mpi_win_get_attr(struct mpi_win *win, int win_keyval, void *attribute_val, i
 
 int mpi_win_delete_attr(struct mpi_win *win, int win_keyval)
 {
-	int err = check_writable(win_keyval);
+	int err = check_win_key_writable(win_keyval);
 
 	if (err)
 		return err;
@@ -155,7 +155,7 @@ int mpi_win_get_errhandler(struct mpi_win *win, struct mpi_errhandler **errhandl
 	return MPI_SUCCESS;
 }
 
-static void name_of(const struct mpi_win *win, char *out, size_t size)
+static void name_of_win(const struct mpi_win *win, char *out, size_t size)
 {
 	if (win->name[0])
 		snprintf(out, size, " on %s", win->name);
@@ -172,7 +172,7 @@ static void raise_locked(struct mpi_win *win, const char *function, int code)
 	if (handler == &mpi_errors_return)
 		return;
 	if (!handler->fn.win) {
-		name_of(win, where, sizeof(where));
+		name_of_win(win, where, sizeof(where));
 		mpi_raise_fatal(where, function, code);
 	}
 	mpi_object_keep(handler);

@@ -38,7 +38,7 @@ static int any_dead(const struct mpi_win *win)
 	return dead;
 }
 
-static int lost(const struct mpi_win *win, int rank)
+static int fail_lost_target(const struct mpi_win *win, int rank)
 {
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"rank %d of the window has died, and may have held the lock waited for",
@@ -60,7 +60,7 @@ static void sleep_on(struct mpi_win_control *c, _Atomic uint32_t *word, uint32_t
 {
 	struct timespec t = { 0, NAP_NS };
 
-	/* seq_cst: counted before the futex looks at the word; partner: wake() */
+	/* seq_cst: counted before the futex looks at the word; partner: wake_waiters() */
 	atomic_fetch_add(&c->sleepers, 1);
 	mpi_unlock();
 	syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
@@ -68,7 +68,7 @@ static void sleep_on(struct mpi_win_control *c, _Atomic uint32_t *word, uint32_t
 	atomic_fetch_sub(&c->sleepers, 1);
 }
 
-static void wake(struct mpi_win_control *c, _Atomic uint32_t *word)
+static void wake_waiters(struct mpi_win_control *c, _Atomic uint32_t *word)
 {
 	if (atomic_load(&c->sleepers))
 		syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
@@ -92,7 +92,7 @@ static int wait_mapped(struct mpi_win *win, struct mpi_win_control *c, _Atomic u
 		}
 		dead = any_dead(win);
 		if (dead >= 0)
-			return lost(win, dead);
+			return fail_lost_target(win, dead);
 		sleep_on(c, word, seen);
 	}
 	return MPI_SUCCESS;
@@ -105,7 +105,7 @@ static int take_mapped(struct mpi_win *win, struct mpi_win_control *c, bool excl
 
 	if (!err && !exclusive) {
 		atomic_fetch_add(&c->read, 1);
-		wake(c, &c->read);
+		wake_waiters(c, &c->read);
 	}
 	return err;
 }
@@ -113,18 +113,18 @@ static int take_mapped(struct mpi_win *win, struct mpi_win_control *c, bool excl
 static void give_mapped(struct mpi_win_control *c, bool exclusive)
 {
 	atomic_fetch_add(&c->write, 1);
-	wake(c, &c->write);
+	wake_waiters(c, &c->write);
 	if (exclusive) {
 		atomic_fetch_add(&c->read, 1);
-		wake(c, &c->read);
+		wake_waiters(c, &c->read);
 	}
 }
 
 /* ---- by Portals ---------------------------------------------------------------------------------------- */
 
 /* *old: what the word was before `add` was added. */
-static int add(struct mpi_win *win, struct mpi_win_target *t, size_t offset, uint32_t n,
-	       uint32_t *old)
+static int add_to_lock(struct mpi_win *win, struct mpi_win_target *t, size_t offset, uint32_t n,
+		       uint32_t *old)
 {
 	struct mpi_rma *op = mpi_rma_begin(win, (int)(t - win->target));
 	uint32_t *operand;
@@ -145,28 +145,28 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 {
 	uint64_t ns = NAP_LEAST;
 	uint32_t turn, now;
-	int err = add(win, t, OFFSET(users), 1, &turn), dead;
+	int err = add_to_lock(win, t, OFFSET(users), 1, &turn), dead;
 
 	while (!err) {
-		err = add(win, t, exclusive ? OFFSET(write) : OFFSET(read), 0, &now);
+		err = add_to_lock(win, t, exclusive ? OFFSET(write) : OFFSET(read), 0, &now);
 		if (err || now == turn)
 			break;
 		dead = any_dead(win);
 		if (dead >= 0)
-			return lost(win, dead);
-		mpi_progress(false); /* add() looks at its own answers only */
+			return fail_lost_target(win, dead);
+		mpi_progress(false); /* add_to_lock() looks at its own answers only */
 		nap(ns);
 		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;
 	}
-	return err || exclusive ? err : add(win, t, OFFSET(read), 1, &now);
+	return err || exclusive ? err : add_to_lock(win, t, OFFSET(read), 1, &now);
 }
 
 static int give_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusive)
 {
 	uint32_t old;
-	int err = add(win, t, OFFSET(write), 1, &old);
+	int err = add_to_lock(win, t, OFFSET(write), 1, &old);
 
-	return err || !exclusive ? err : add(win, t, OFFSET(read), 1, &old);
+	return err || !exclusive ? err : add_to_lock(win, t, OFFSET(read), 1, &old);
 }
 
 int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive)

@@ -27,8 +27,8 @@ enum { TAG_POST = 1, TAG_COMPLETE = 2 };
 /* ---- groups ------------------------------------------------------------------------------------------- */
 
 /* The group's members by their ranks in the window. Not all are in it: MPI_ERR_GROUP, and the group is left empty. */
-static int fill_in(struct mpi_win_group *g, const struct mpi_win *win,
-		   const struct mpi_group *group)
+static int fill_in_group(struct mpi_win_group *g, const struct mpi_win *win,
+			 const struct mpi_group *group)
 {
 	g->size = 0;
 	for (int i = 0; i < group->size; i++) {
@@ -45,7 +45,7 @@ static int fill_in(struct mpi_win_group *g, const struct mpi_win *win,
 
 /* ---- by words ----------------------------------------------------------------------------------------- */
 
-static bool reached(const _Atomic uint64_t *word, uint64_t least)
+static bool epoch_reached(const _Atomic uint64_t *word, uint64_t least)
 {
 	/* pairs with the release in say() */
 	return atomic_load_explicit(word, memory_order_acquire) >= least;
@@ -58,7 +58,7 @@ static void say(_Atomic uint64_t *word, uint64_t number)
 }
 
 /* Who may sleep and wait for what was said looks again. */
-static void wake(const struct mpi_win *win, const struct mpi_win_group *g)
+static void wake_group(const struct mpi_win *win, const struct mpi_win_group *g)
 {
 	if (win->hub)
 		mpi_hub_wake(win->hub);
@@ -102,7 +102,7 @@ static void let_time_pass(int looks)
  */
 static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
-	for (int looks = 0; !reached(word, least); looks++) {
+	for (int looks = 0; !epoch_reached(word, least); looks++) {
 		bool lost;
 		int err = MPI_ERR_OTHER;
 
@@ -115,7 +115,7 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 			break;
 		/* what it said before it died is looked at after that */
 		lost = mpi_lost_source(win->comm, rank) >= 0;
-		if (reached(word, least))
+		if (epoch_reached(word, least))
 			break;
 		if (lost)
 			return dead(rank);
@@ -135,7 +135,7 @@ static int post_words(struct mpi_win *win)
 		say(&t->there->posted, ++t->posts);
 		err = err ? err : rc;
 	}
-	wake(win, &win->posted);
+	wake_group(win, &win->posted);
 	return err;
 }
 
@@ -167,7 +167,7 @@ static int complete_words(struct mpi_win *win)
 		say(&t->there->completed, t->starts);
 		err = err ? err : rc;
 	}
-	wake(win, &win->started);
+	wake_group(win, &win->started);
 	return err;
 }
 
@@ -192,7 +192,8 @@ static bool words_done(struct mpi_win *win)
 		int rank = win->posted.rank[i];
 		struct mpi_win_target *t = &win->target[rank];
 
-		if (!reached(&t->here->completed, t->posts) && mpi_lost_source(win->comm, rank) < 0)
+		if (!epoch_reached(&t->here->completed, t->posts) &&
+		    mpi_lost_source(win->comm, rank) < 0)
 			return false;
 	}
 	return true;
@@ -200,7 +201,7 @@ static bool words_done(struct mpi_win *win)
 
 /* ---- by messages -------------------------------------------------------------------------------------- */
 
-static int tell(struct mpi_win *win, int rank, int tag)
+static int send_empty(struct mpi_win *win, int rank, int tag)
 {
 	struct mpi_request *r;
 	int err = mpi_start_send(NULL, 0, mpi_type_of(MPI_BYTE), rank, tag, win->comm,
@@ -218,7 +219,7 @@ static int hear(struct mpi_win *win, int rank, int tag, struct mpi_request **r)
 			      win->comm->context, r);
 }
 
-static int finish(struct mpi_request *r)
+static int finish_message(struct mpi_request *r)
 {
 	mpi_request_wait(r);
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);
@@ -236,7 +237,7 @@ static int post_messages(struct mpi_win *win, bool tell_them)
 	for (int i = 0; i < g->size && !err; i++)
 		err = hear(win, g->rank[i], TAG_COMPLETE, &win->completes[i]);
 	for (int i = 0; i < g->size && !err && tell_them; i++)
-		err = tell(win, g->rank[i], TAG_POST);
+		err = send_empty(win, g->rank[i], TAG_POST);
 	return err;
 }
 
@@ -248,7 +249,7 @@ static int start_messages(struct mpi_win *win, bool await_posts)
 		struct mpi_request *r = NULL;
 
 		rc = hear(win, win->started.rank[i], TAG_POST, &r);
-		rc = rc ? rc : finish(r);
+		rc = rc ? rc : finish_message(r);
 		err = err ? err : rc;
 	}
 	mpi_win_settle();
@@ -261,7 +262,7 @@ static int complete_messages(struct mpi_win *win)
 
 	mpi_win_settle();
 	for (int i = 0; i < win->started.size; i++) {
-		rc = tell(win, win->started.rank[i], TAG_COMPLETE);
+		rc = send_empty(win, win->started.rank[i], TAG_COMPLETE);
 		err = err ? err : rc;
 	}
 	return err;
@@ -272,7 +273,7 @@ static int await_messages(struct mpi_win *win)
 	int err = MPI_SUCCESS, rc;
 
 	for (int i = 0; i < win->posted.size; i++) {
-		rc = win->completes[i] ? finish(win->completes[i]) : MPI_SUCCESS;
+		rc = win->completes[i] ? finish_message(win->completes[i]) : MPI_SUCCESS;
 		err = err ? err : rc;
 	}
 	free(win->completes);
@@ -299,7 +300,7 @@ int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
 	if (!err && win->exposed)
 		err = mpi_win_wrong("an epoch that MPI_Win_post began is open");
 	if (!err)
-		err = fill_in(&win->posted, win, group);
+		err = fill_in_group(&win->posted, win, group);
 	if (err)
 		return err;
 	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at them */
@@ -316,7 +317,7 @@ int mpi_win_start(struct mpi_group *group, int assert, struct mpi_win *win)
 	if (!err)
 		err = mpi_win_check_closed(win);
 	if (!err)
-		err = fill_in(&win->started, win, group);
+		err = fill_in_group(&win->started, win, group);
 	if (err)
 		return err;
 	err = win->words ? start_words(win, await_posts) : start_messages(win, await_posts);

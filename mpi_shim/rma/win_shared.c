@@ -47,7 +47,7 @@ static size_t rounded(size_t n, size_t to)
 }
 
 /* False: more than an address space. offset, if not NULL, by rank. */
-static bool lay_out(const struct mpi_win *win, bool data, struct layout *l, size_t *offset)
+static bool lay_out_segment(const struct mpi_win *win, bool data, struct layout *l, size_t *offset)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -98,7 +98,8 @@ static struct mpi_win_pair *pair_of(const struct mpi_win *win, const struct layo
 	return (struct mpi_win_pair *)(void *)(control + l->control) + from;
 }
 
-static void fill_in(struct mpi_win *win, const struct layout *l, bool data, const size_t *offset)
+static void fill_in_targets(struct mpi_win *win, const struct layout *l, bool data,
+			    const size_t *offset)
 {
 	char *start = win->segment;
 
@@ -152,7 +153,8 @@ int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 	struct mpi_segment_note *all = calloc((size_t)win->size, sizeof(*all));
 	size_t *offset = calloc((size_t)win->size, sizeof(*offset));
 	struct layout l = { .bytes = 0 };
-	uint64_t ok = all && offset && lay_out(win, data, &l, offset) && (data || l.alone) &&
+	uint64_t ok = all && offset && lay_out_segment(win, data, &l, offset) &&
+		      (data || l.alone) &&
 		      (base_config()->ptl_mpi_rma == BASE_RMA_AUTO ||
 		       win->flavor == MPI_WIN_FLAVOR_SHARED);
 	int err = mpi_coll_allreduce_and(&ok, 1, win->comm);
@@ -161,7 +163,7 @@ int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 	if (!err && ok)
 		err = obtain(win, &l, all, mapped);
 	if (*mapped)
-		fill_in(win, &l, data, offset);
+		fill_in_targets(win, &l, data, offset);
 	else
 		mpi_win_unshare(win);
 	free(all);

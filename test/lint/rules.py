@@ -180,6 +180,27 @@ READERS = ('base/config.c', 'test/ofi/environ.c', 'test/ofi/unload.c', 'test/sup
            'test/net/mixed.c')
 
 
+# Folders whose static functions have names of their own, each among all of them; the others are to follow.
+NAMED = ('mpi_shim/',)
+
+ATTRIBUTE = re.compile(r'__attribute__\(\(.*?\)\)\s', re.DOTALL)
+STATIC = re.compile(r'^static\b[^;={}()]*?\b(\w+)\([^;{}]*\)\n\{', re.MULTILINE)
+
+
+def no_two_static_functions_share_a_name(root, files):
+    """But those that do the same operation of a table: `.name = name`."""
+    places = {}
+    for path in files:
+        if path.suffix in ('.c', '.h') and path.as_posix().startswith(NAMED):
+            text = ATTRIBUTE.sub('', text_of(root, path))
+            for name in dict.fromkeys(match.group(1) for match in STATIC.finditer(text)):
+                if not re.search(rf'\.{name} = {name}\b', text):
+                    places.setdefault(name, []).append(path)
+    for name, paths in places.items():
+        if len(paths) > 1:
+            yield f'{name}(): in {", ".join(map(str, paths))}'
+
+
 def the_environment_is_read_in_one_place(root, files):
     for path in files:
         if path.suffix in ('.c', '.h') and path.as_posix() not in READERS:
@@ -236,6 +257,7 @@ def every_page_is_installed_and_aliases_lead_somewhere(root, files):
 RULES = [
     includes_point_downwards,
     no_include_goes_up,
+    no_two_static_functions_share_a_name,
     the_environment_is_read_in_one_place,
     no_path_of_one_machine,
     every_source_names_its_licence,

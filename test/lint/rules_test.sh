@@ -146,6 +146,24 @@ check "a transport may not call the calls" with_not CALLS_UP= calls "$tree" "$tr
 calls mpi_shim/rma/a.c mpi_shim/coll/shm/a.c
 check "an exception that no call needs is seen" with_not "CALLS_UP=$edge" calls "$tree" "$tree/build"
 
+rule=no_two_static_functions_share_a_name
+# defines FILE TEXT: a static function and what else stands there
+defines() {
+	printf 'static int %s(int a,\n\tint b)\n{\n}\n%s\n' "$2" "${3-}" >>"$tree/mpi_shim/$1"
+}
+fresh
+defines core/a.c take
+defines rma/a.c '__attribute__((noinline)) take'
+check "static functions that share a name are seen" broken $rule
+fresh
+defines core/a.c take
+defines rma/a.c give
+check "static functions may have names of their own" holds $rule
+fresh
+defines core/a.c take 'struct table t = { .take = take };'
+defines rma/a.c take 'struct table t = { .take = take };'
+check "they may share that of a table's operation" holds $rule
+
 fresh
 echo 'char *x = getenv("X");' >>"$tree/bench/a.c"
 check "getenv outside base/config.c is seen" broken the_environment_is_read_in_one_place

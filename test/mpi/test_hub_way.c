@@ -21,7 +21,7 @@ static uint64_t our_now(void)
 }
 
 #define base_now_ns our_now
-#include "base/way.c"         /* NOLINT(bugprone-suspicious-include) */
+#include "base/way.c"              /* NOLINT(bugprone-suspicious-include) */
 #include "mpi_shim/coll/shm/way.c" /* NOLINT(bugprone-suspicious-include) */
 
 enum { BYTES = 65536 };
@@ -86,7 +86,7 @@ static unsigned int several(unsigned int n, size_t bytes)
 
 static bool now(size_t bytes)
 {
-	return rank[1].ways.now >> class_of(bytes, to_all) & 1;
+	return rank[1].ways.now >> class_of_length(bytes, to_all) & 1;
 }
 
 static void reading_is_found_where_it_is_faster(void **state)
@@ -119,7 +119,7 @@ static void what_is_hardly_faster_changes_nothing(void **state)
 	for (int i = 0; i < 50; i++) {
 		several(100, BYTES);
 		/* but for a trial under way */
-		if (rank[0].ways.of[class_of(BYTES, to_all)].phase == BASE_WAY_RESTS)
+		if (rank[0].ways.of[class_of_length(BYTES, to_all)].phase == BASE_WAY_RESTS)
 			several(SETTLES_IN, BYTES);
 	}
 	for (int i = 0; i < 2 * (SETTLES_IN + BASE_WAY_RUNS) && now(BYTES); i++)
@@ -160,7 +160,7 @@ static void one_slow_operation_does_not_count(void **state)
 	pages_ns = 12000;
 	read_ns = 13000;
 	for (int i = 0; i < 400; i++) {
-		const struct base_way *w = &rank[0].ways.of[class_of(BYTES, to_all)];
+		const struct base_way *w = &rank[0].ways.of[class_of_length(BYTES, to_all)];
 
 		pages_ns = w->phase == BASE_WAY_PRESENT && w->left == 2 ? 9000000 : 12000;
 		one(BYTES);
@@ -171,10 +171,10 @@ static void one_slow_operation_does_not_count(void **state)
 static void each_length_has_a_way_of_its_own(void **state)
 {
 	(void)state;
-	assert_int_equal(class_of(MPI_HUB_READ_BYTES, to_all), 0);
-	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES - 1, to_all), 0);
-	assert_int_equal(class_of(2 * MPI_HUB_READ_BYTES, to_all), 1);
-	assert_int_equal(class_of(SIZE_MAX, to_all), MPI_HUB_WAY_LENGTHS - 1);
+	assert_int_equal(class_of_length(MPI_HUB_READ_BYTES, to_all), 0);
+	assert_int_equal(class_of_length(2 * MPI_HUB_READ_BYTES - 1, to_all), 0);
+	assert_int_equal(class_of_length(2 * MPI_HUB_READ_BYTES, to_all), 1);
+	assert_int_equal(class_of_length(SIZE_MAX, to_all), MPI_HUB_WAY_LENGTHS - 1);
 	for (int i = 0; i < 40; i++) {
 		pages_ns = 25000;
 		read_ns = 12000;
@@ -190,7 +190,7 @@ static void each_length_has_a_way_of_its_own(void **state)
 static void so_have_allgathers_and_alltoalls(void **state)
 {
 	(void)state;
-	assert_int_equal(class_of(SIZE_MAX, false), MPI_HUB_WAYS - 1);
+	assert_int_equal(class_of_length(SIZE_MAX, false), MPI_HUB_WAYS - 1);
 	for (int i = 0; i < 80; i++) {
 		to_all = i % 2;
 		pages_ns = 20000;
@@ -224,7 +224,7 @@ static void what_was_not_chosen_is_not_counted(void **state)
 	(void)state;
 	for (int i = 0; i < 1000; i++)
 		mpi_hub_way_ended(&rank[0], BYTES);
-	assert_int_equal(rank[0].ways.of[class_of(BYTES, to_all)].left, REST_FIRST);
+	assert_int_equal(rank[0].ways.of[class_of_length(BYTES, to_all)].left, REST_FIRST);
 }
 
 int main(void)

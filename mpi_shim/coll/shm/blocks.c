@@ -12,7 +12,7 @@
 #include "mpi_shim/coll/shm/hub_impl.h"
 
 /* A place for the data of each rank in the operation that begins. */
-static int begin(struct mpi_hub *h, bool wide)
+static int begin_blocks(struct mpi_hub *h, bool wide)
 {
 	int rc;
 
@@ -79,8 +79,8 @@ static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, cha
 }
 
 /* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as it has. */
-static struct piece received(const struct piece *p, const struct mpi_vec *v, int i,
-			     const uint64_t *sent)
+static struct piece received_piece(const struct piece *p, const struct mpi_vec *v, int i,
+				   const uint64_t *sent)
 {
 	const MPI_Count room = mpi_vec_bytes(v, i);
 
@@ -108,7 +108,7 @@ static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, cons
 			base_copy_few(to + i * stride, from, p->bytes);
 			continue;
 		}
-		part = received(p, v, i, sent);
+		part = received_piece(p, v, i, sent);
 		if (part.bytes)
 			unpack_piece(v, i, &part, from);
 	}
@@ -123,7 +123,7 @@ static bool next_piece(struct piece *p, MPI_Count total, size_t most)
 }
 
 /* Bytes of a block in one piece, if a rank has so many of them in so much room. */
-static size_t piece_of(size_t room, int blocks)
+static size_t bytes_of_block_piece(size_t room, int blocks)
 {
 	return room / (size_t)blocks & ~(size_t)63;
 }
@@ -161,7 +161,7 @@ static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *m
 			   const struct mpi_vec *recv, const struct piece *p)
 {
 	const struct piece part = part_of(p, mpi_vec_bytes(recv, h->me));
-	int rc = mpi_first(begin(h, p->bytes > MPI_HUB_FEW), wrong);
+	int rc = mpi_first(begin_blocks(h, p->bytes > MPI_HUB_FEW), wrong);
 
 	if (!rc && part.bytes)
 		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
@@ -184,7 +184,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	struct piece p = { 0 };
 
 	/* with an error, too: the others count on it */
-	while (next_piece(&p, bytes, piece_of(MPI_HUB_LONG, 1)))
+	while (next_piece(&p, bytes, bytes_of_block_piece(MPI_HUB_LONG, 1)))
 		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
 	mpi_hub_way_ended(h, (size_t)bytes);
 	return rc;
@@ -195,7 +195,7 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 #define SLICE_LEAST (64 << 10)
 
 /* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room for longer pieces. */
-static int blocks_of(const struct mpi_hub *h)
+static int blocks_of_hub(const struct mpi_hub *h)
 {
 	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
 }
@@ -203,7 +203,7 @@ static int blocks_of(const struct mpi_hub *h)
 /* Where in the place of local rank `from` its piece for rank `to` is. */
 static char *block_at(const struct mpi_hub *h, int from, int to, const struct piece *p)
 {
-	int blocks = blocks_of(h), i = blocks < h->n && to > from ? to - 1 : to;
+	int blocks = blocks_of_hub(h), i = blocks < h->n && to > from ? to - 1 : to;
 
 	return mpi_hub_place(h, from, p->bytes * (size_t)blocks) + (size_t)i * p->bytes;
 }
@@ -211,8 +211,8 @@ static char *block_at(const struct mpi_hub *h, int from, int to, const struct pi
 static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 			  const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
 {
-	size_t all = p->bytes * (size_t)blocks_of(h);
-	int rc = mpi_first(begin(h, all > MPI_HUB_FEW), wrong);
+	size_t all = p->bytes * (size_t)blocks_of_hub(h);
+	int rc = mpi_first(begin_blocks(h, all > MPI_HUB_FEW), wrong);
 
 	if (!rc && !sent && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
 	    (MPI_Count)p->bytes == mpi_vec_bytes(send, 0))
@@ -224,7 +224,7 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 	rc = meet_and_copy(h, rc, send != recv && !sent ? send : NULL, recv, p);
 	if (!rc)
 		unpack_others(h, recv, sent, p, all, (size_t)h->me * p->bytes,
-			      blocks_of(h) < h->n ? p->bytes : 0);
+			      blocks_of_hub(h) < h->n ? p->bytes : 0);
 	return mpi_hub_leave(h, rc);
 }
 
@@ -242,7 +242,7 @@ static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 	const size_t all = p->bytes * (size_t)(end - first);
 	const int own_step = 2 * h->me % h->n;
 	const bool own = send != recv && !sent && own_step >= first && own_step < end;
-	int rc = mpi_first(begin(h, true), wrong);
+	int rc = mpi_first(begin_blocks(h, true), wrong);
 
 	for (int s = first; s < end && !rc; s++)
 		if (partner_in(h, s) != h->me)
@@ -251,7 +251,7 @@ static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
 	for (int s = first; s < end && !rc; s++) {
 		const int i = partner_in(h, s);
-		const struct piece part = received(p, recv, i, sent);
+		const struct piece part = received_piece(p, recv, i, sent);
 
 		if (i != h->me && part.bytes)
 			unpack_piece(recv, i, &part,
@@ -282,7 +282,7 @@ static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 /* Of all blocks at a meeting. */
 static size_t slice_of(const struct mpi_hub *h)
 {
-	return piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of(h));
+	return bytes_of_block_piece(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of_hub(h));
 }
 
 /* Slices would be thin, and there would be several. */
@@ -334,7 +334,7 @@ static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, ch
 	const size_t all = p->bytes * (size_t)h->n;
 	const struct piece mine = part_of(p, mpi_vec_bytes(parts, h->me));
 	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
-	int rc = begin(h, all > MPI_HUB_FEW);
+	int rc = begin_blocks(h, all > MPI_HUB_FEW);
 	size_t block = 0, own = 0;
 
 	for (int i = 0; i < h->n; i++) {
@@ -363,7 +363,7 @@ static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, ch
 int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
 			   const struct mpi_vec *parts, struct mpi_op *op)
 {
-	const size_t most = piece_of(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
+	const size_t most = bytes_of_block_piece(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
 	const MPI_Count longest = mpi_vec_longest(parts, h->n);
 	struct piece p = { 0 };
 
@@ -378,7 +378,7 @@ int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
 static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_vec *mine,
 			const struct mpi_vec *recv, const struct piece *p, int root)
 {
-	rc = mpi_first(rc, begin(h, p->bytes > MPI_HUB_BYTES));
+	rc = mpi_first(rc, begin_blocks(h, p->bytes > MPI_HUB_BYTES));
 
 	if (!rc && !wrong && h->me != root)
 		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
@@ -403,7 +403,7 @@ int mpi_hub_gather(struct mpi_hub *h, int rc, const void *in, MPI_Count count,
 	if (h->me == root && in != MPI_IN_PLACE && !rc && !wrong)
 		wrong = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
 				      recv->type);
-	while (next_piece(&p, (MPI_Count)bytes, piece_of(MPI_HUB_LONG, 1)))
+	while (next_piece(&p, (MPI_Count)bytes, bytes_of_block_piece(MPI_HUB_LONG, 1)))
 		wrong = mpi_first(wrong, gather_piece(h, rc, wrong, &mine, recv, &p, root));
 	return mpi_first(rc, wrong);
 }
@@ -412,7 +412,7 @@ static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const st
 			 const struct piece *p, int root)
 {
 	size_t all = p->bytes * (size_t)h->n;
-	int rc = begin(h, all > MPI_HUB_BYTES);
+	int rc = begin_blocks(h, all > MPI_HUB_BYTES);
 
 	if (h->me == root) {
 		for (int i = 0; i < h->n && !rc; i++)
@@ -436,7 +436,7 @@ int mpi_hub_scatter(struct mpi_hub *h, const struct mpi_vec *send, void *out, MP
 	struct piece p = { 0 };
 	int rc = MPI_SUCCESS;
 
-	while (next_piece(&p, (MPI_Count)each, piece_of(MPI_HUB_LONG, h->n)))
+	while (next_piece(&p, (MPI_Count)each, bytes_of_block_piece(MPI_HUB_LONG, h->n)))
 		rc = mpi_first(rc, scatter_piece(h, send, &mine, &p, root));
 	if (h->me == root && out != MPI_IN_PLACE && !rc)
 		rc = mpi_type_copy(mpi_vec_at(send, root), send->count, send->type, out, count,

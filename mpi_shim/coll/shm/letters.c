@@ -28,7 +28,7 @@ static struct letter *letter_of(const struct mpi_hub *h, int i)
 	return (struct letter *)(void *)mpi_hub_place(h, i, MPI_HUB_BYTES);
 }
 
-static char *blocks_of(const struct mpi_hub *h, struct letter *l)
+static char *blocks_of_letter(const struct mpi_hub *h, struct letter *l)
 {
 	return (char *)&l->end[h->n];
 }
@@ -52,13 +52,14 @@ static void write_letter(struct mpi_hub *h, const struct mpi_vec *v)
 		l->end[i] = end;
 		if (bytes && end <= room_for_blocks(h))
 			mpi_type_pack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i),
-					    mpi_vec_count(v, i), 0, blocks_of(h, l) + at, bytes);
+					    mpi_vec_count(v, i), 0, blocks_of_letter(h, l) + at,
+					    bytes);
 	}
 	l->longest = longest;
 }
 
 /* Where the block for this rank begins. */
-static uint64_t begin_of(const struct mpi_hub *h, const struct letter *l)
+static uint64_t begin_of_letter(const struct mpi_hub *h, const struct letter *l)
 {
 	return h->me ? l->end[h->me - 1] : 0;
 }
@@ -79,7 +80,7 @@ static void read_lengths(const struct mpi_hub *h, struct mail *m)
 		m->short_ones &= end <= room_for_blocks(h);
 		m->longest = l->longest > m->longest ? l->longest : m->longest;
 		m->all = m->all + end < end ? UINT64_MAX : m->all + end;
-		m->sent[i] = l->end[h->me] - begin_of(h, l);
+		m->sent[i] = l->end[h->me] - begin_of_letter(h, l);
 	}
 }
 
@@ -87,18 +88,19 @@ static void read_blocks(const struct mpi_hub *h, const struct mail *m, const str
 {
 	for (int i = 0; i < h->n; i++) {
 		struct letter *l = letter_of(h, i);
-		const uint64_t at = begin_of(h, l), room = (uint64_t)mpi_vec_bytes(v, i);
+		const uint64_t at = begin_of_letter(h, l), room = (uint64_t)mpi_vec_bytes(v, i);
 		const uint64_t bytes = m->sent[i] < room ? m->sent[i] : room;
 
 		/* who writes to memory of others may write nonsense */
 		if (bytes && at <= room_for_blocks(h) && bytes <= room_for_blocks(h) - at)
 			mpi_type_unpack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i),
-					      mpi_vec_count(v, i), 0, blocks_of(h, l) + at, bytes);
+					      mpi_vec_count(v, i), 0, blocks_of_letter(h, l) + at,
+					      bytes);
 	}
 }
 
 /* Nobody takes more than there is room for. */
-static int check_room(const struct mpi_hub *h, const struct mail *m, const struct mpi_vec *v)
+static int check_mail_fits(const struct mpi_hub *h, const struct mail *m, const struct mpi_vec *v)
 {
 	for (int i = 0; i < h->n; i++)
 		if (m->sent[i] > (uint64_t)mpi_vec_bytes(v, i))
@@ -137,6 +139,6 @@ bool mpi_hub_alltoallv(struct mpi_hub *h, const struct mpi_vec *send, const stru
 					      (MPI_Count)m.longest);
 	}
 	if (!*rc)
-		*rc = check_room(h, &m, recv);
+		*rc = check_mail_fits(h, &m, recv);
 	return true;
 }

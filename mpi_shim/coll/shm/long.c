@@ -22,7 +22,7 @@ struct vector {
 };
 
 /* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
-static MPI_Count part(const struct vector *v, int i)
+static MPI_Count elements_of_part(const struct vector *v, int i)
 {
 	MPI_Count line = 64 % v->type->size == 0 ? 64 / v->type->size : 1;
 	MPI_Count each = (v->count + line * v->hub->n - 1) / (line * v->hub->n) * line;
@@ -43,7 +43,7 @@ static const char *from(const struct vector *v, int i, MPI_Count element)
 static int fold_part(const struct vector *v, char *result)
 {
 	struct mpi_hub *h = v->hub;
-	MPI_Count begin = part(v, h->me), n = part(v, h->me + 1) - begin;
+	MPI_Count begin = elements_of_part(v, h->me), n = elements_of_part(v, h->me + 1) - begin;
 	int rc = MPI_SUCCESS;
 
 	if (n == 0)
@@ -57,8 +57,8 @@ static int fold_part(const struct vector *v, char *result)
 /* The bytes of a vector but for this rank's part. */
 static void copy_others_parts(const struct vector *v, char *to, const char *of)
 {
-	size_t begin = (size_t)(part(v, v->hub->me) * v->type->size);
-	size_t end = (size_t)(part(v, v->hub->me + 1) * v->type->size);
+	size_t begin = (size_t)(elements_of_part(v, v->hub->me) * v->type->size);
+	size_t end = (size_t)(elements_of_part(v, v->hub->me + 1) * v->type->size);
 
 	memcpy(to, of, begin);
 	memcpy(to + end, of + end, v->bytes - end);
@@ -70,7 +70,7 @@ static char *result_place(const struct vector *v)
 }
 
 /* The next operation, in which all can see the vector once they have met. */
-static int show(struct vector *v)
+static int show_vector(struct vector *v)
 {
 	struct mpi_hub *h = v->hub;
 	int rc;
@@ -85,25 +85,26 @@ static int show(struct vector *v)
 }
 
 /* This rank's part of the result, to `to`, or if that is NULL in the hub. */
-static int make_part(const struct vector *v, char *to)
+static int reduce_part(const struct vector *v, char *to)
 {
-	return fold_part(v, (to ? to : result_place(v)) + part(v, v->hub->me) * v->type->size);
+	return fold_part(v, (to ? to : result_place(v)) +
+				    elements_of_part(v, v->hub->me) * v->type->size);
 }
 
 /* One operation: the next vector is shown, if it is not empty, and the result of the last one made, if that is not. */
-static int step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
+static int long_step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
 {
 	int rc = MPI_SUCCESS;
 
 	if (next->count) {
-		rc = show(next);
+		rc = show_vector(next);
 	} else {
 		/* of other results the next meeting tells: nobody comes to it before he has copied them */
 		mpi_hub_begin(h, true);
 		mpi_hub_left_long(h, last->turn);
 	}
 	if (last->count && !rc)
-		rc = make_part(last, NULL);
+		rc = reduce_part(last, NULL);
 	rc = mpi_first(rc, mpi_hub_meet(h));
 	if (last->count && !rc)
 		memcpy(out, result_place(last), last->bytes);
@@ -115,14 +116,14 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 {
 	struct vector v = { h, count, type, op, (size_t)(count * type->size), in, 0 };
 	bool there = h->me == root && in != out;
-	int rc = show(&v);
+	int rc = show_vector(&v);
 
 	/* of the root's trouble the others need not hear: it has no need of its part */
 	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
 	mpi_hub_leave(h, rc);
 	mpi_hub_begin(h, true);
 	mpi_hub_left_long(h, v.turn);
-	rc = rc ? rc : make_part(&v, there ? out : NULL);
+	rc = rc ? rc : reduce_part(&v, there ? out : NULL);
 	if (!h->crowded) {
 		/* who ran ahead would take the caches from who works */
 		rc = mpi_first(rc, mpi_hub_meet(h));
@@ -144,7 +145,7 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 #define DIVIDE_BYTES 1024
 
 /* Elements of the next piece of `left`. */
-static MPI_Count piece(MPI_Count left, const struct mpi_type *type)
+static MPI_Count elements_of_piece(MPI_Count left, const struct mpi_type *type)
 {
 	MPI_Count most = MPI_HUB_LONG / type->size;
 
@@ -160,7 +161,7 @@ int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Cou
 	if (count * type->size <= MPI_HUB_BYTES)
 		return mpi_hub_reduce_short(h, rc, in, out, count, type, op, root);
 	for (MPI_Count n, i = 0; i < count; i += n) {
-		n = piece(count - i, type);
+		n = elements_of_piece(count - i, type);
 		rc = mpi_first(rc, reduce(h, rc, source + i * type->size, to + i * type->size, n,
 					  type, op, root));
 	}
@@ -181,9 +182,9 @@ int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count co
 	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
 		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
 
-		next.count = n = piece(count - i, type);
+		next.count = n = elements_of_piece(count - i, type);
 		next.bytes = (size_t)(n * type->size);
-		rc = mpi_first(rc, step(h, &next, &last, to + (i - last.count) * type->size));
+		rc = mpi_first(rc, long_step(h, &next, &last, to + (i - last.count) * type->size));
 		last = next;
 	}
 	return rc;

@@ -22,7 +22,7 @@
 /* ---- who is where ------------------------------------------------------------------------------------ */
 
 /* A number that processes of one node have in common. */
-static uint64_t node_of(const struct mpi_comm *comm, int rank)
+static uint64_t node_of_rank(const struct mpi_comm *comm, int rank)
 {
 	int world = mpi_comm_peer(comm, rank), pretended = (int)base_config()->ptl_mpi_node;
 
@@ -59,7 +59,7 @@ static bool find_nodes(struct mpi_hub *h)
 		return false;
 	}
 	for (int i = 0; i < comm->size; i++)
-		all[i] = (struct on_node){ node_of(comm, i), i };
+		all[i] = (struct on_node){ node_of_rank(comm, i), i };
 	qsort(all, (size_t)comm->size, sizeof(*all), by_node);
 	for (int i = 0, first = 0; i < comm->size; i++) {
 		if (all[i].node != all[first].node)
@@ -145,7 +145,7 @@ static size_t longs_at(const struct mpi_hub *h)
 	return places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
 }
 
-static void lay_out(struct mpi_hub *h, void *memory)
+static void lay_out_hub(struct mpi_hub *h, void *memory)
 {
 	char *at = memory;
 
@@ -161,7 +161,7 @@ static void lay_out(struct mpi_hub *h, void *memory)
 
 /* The words that the masters of other nodes write to; events end a wait in Portals. What comes while we are in Portals
  * is offered, which saves it the event. */
-static int expose(struct mpi_hub *h)
+static int expose_words(struct mpi_hub *h)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t md = {
@@ -198,12 +198,12 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): we are one of the h->n */
 		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
 	if (memory)
-		lay_out(h, memory);
+		lay_out_hub(h, memory);
 	return memory;
 }
 
 /* Everybody's outcome is everybody's. */
-static bool make(struct mpi_hub *h)
+static bool make_hub(struct mpi_hub *h)
 {
 	struct mpi_segment_note *notes = malloc((size_t)h->comm->size * sizeof(*notes));
 	uint64_t good = notes != NULL;
@@ -211,7 +211,7 @@ static bool make(struct mpi_hub *h)
 	/* who has no memory takes part all the same */
 	good &= find_nodes(h);
 	if (good && h->nodes > 1 && h->me == 0)
-		good = expose(h) == PTL_OK && gather_masters(h);
+		good = expose_words(h) == PTL_OK && gather_masters(h);
 	else
 		h->me_handle = PTL_INVALID_HANDLE;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm) || !good) {
@@ -274,7 +274,7 @@ bool mpi_hub_takes_node(const struct mpi_comm *comm)
 	bool one = wanted(comm) && comm->size <= RANKS_MOST;
 
 	for (int i = 1; one && i < comm->size; i++)
-		one = node_of(comm, i) == node_of(comm, 0);
+		one = node_of_rank(comm, i) == node_of_rank(comm, 0);
 	return one;
 }
 
@@ -293,7 +293,7 @@ struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
 			uint64_t good = 0;
 
 			mpi_coll_allreduce_and(&good, 1, comm);
-		} else if (!make(h)) {
+		} else if (!make_hub(h)) {
 			mpi_hub_free(h);
 			h = NULL;
 		}

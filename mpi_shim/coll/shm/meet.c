@@ -22,7 +22,7 @@ static struct mpi_hub_note *note_of(const struct mpi_hub *h, int i)
 }
 
 /* The number by which rank i says that it is here. */
-static _Atomic uint64_t *number_of(const struct mpi_hub *h, int i)
+static _Atomic uint64_t *number_of_seat(const struct mpi_hub *h, int i)
 {
 	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
 }
@@ -124,7 +124,7 @@ static uint64_t telling(const struct mpi_hub *h, int rc)
 
 void mpi_hub_raise(struct mpi_hub *h, int rc)
 {
-	atomic_store_explicit(number_of(h, h->me), telling(h, rc), memory_order_release);
+	atomic_store_explicit(number_of_seat(h, h->me), telling(h, rc), memory_order_release);
 }
 
 void mpi_hub_tell_ways(struct mpi_hub *h)
@@ -179,7 +179,7 @@ static int refuse(struct mpi_hub *h, int i)
 /* The flag of local rank i has been seen: it is of the same call, or of a later operation. */
 static int check_mark(struct mpi_hub *h, int i)
 {
-	const uint64_t told = atomic_load_explicit(number_of(h, i), memory_order_relaxed);
+	const uint64_t told = atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed);
 
 	if (__builtin_expect(told == (told_least(h) | h->mark), 1))
 		return MPI_SUCCESS;
@@ -188,7 +188,7 @@ static int check_mark(struct mpi_hub *h, int i)
 
 int mpi_hub_await_flag(struct mpi_hub *h, int i)
 {
-	int rc = mpi_hub_await(h, number_of(h, i), told_least(h));
+	int rc = mpi_hub_await(h, number_of_seat(h, i), told_least(h));
 
 	return rc ? rc : check_mark(h, i);
 }
@@ -223,9 +223,9 @@ static bool has_left_out(const struct mpi_hub *h, int i)
 
 	if (calls < h->comm->calls.number + MPI_CALLS_KEPT)
 		return false;
-	if (h->awaited != number_of(h, i) && h->awaited != &h->shared->release)
+	if (h->awaited != number_of_seat(h, i) && h->awaited != &h->shared->release)
 		return false;
-	return atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h);
+	return atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed) < told_least(h);
 }
 
 bool mpi_hub_compare(struct mpi_hub *h)
@@ -247,7 +247,7 @@ bool mpi_hub_compare(struct mpi_hub *h)
 }
 
 /* All are in this operation, if rc says so: nobody is in one before it any more, which need not be looked for then. */
-static int met(struct mpi_hub *h, int rc)
+static int end_of_meeting(struct mpi_hub *h, int rc)
 {
 	if (!rc && h->left < h->number - 1)
 		h->left = h->number - 1;
@@ -261,7 +261,7 @@ int mpi_hub_await_all(struct mpi_hub *h)
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me)
 			rc = mpi_first(rc, mpi_hub_await_flag(h, i));
-	return met(h, rc);
+	return end_of_meeting(h, rc);
 }
 
 void mpi_hub_release(struct mpi_hub *h, int rc)
@@ -272,7 +272,7 @@ void mpi_hub_release(struct mpi_hub *h, int rc)
 
 int mpi_hub_await_release(struct mpi_hub *h)
 {
-	return met(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
+	return end_of_meeting(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
 }
 
 /* ---- meeting ---------------------------------------------------------------------------------------- */
@@ -298,7 +298,8 @@ static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
 {
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me && atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
-		    atomic_load_explicit(number_of(h, i), memory_order_relaxed) < told_least(h))
+		    atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed) <
+			    told_least(h))
 			return true;
 	return false;
 }
@@ -339,7 +340,7 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	missing = h->arrivals[depth] - mine -
 		  atomic_fetch_add_explicit(&h->shared->count[depth].n, mine, memory_order_acq_rel);
 	if ((uint32_t)missing == 0) {
-		*rc = mpi_first(*rc, missing ? find_another(h) : met(h, MPI_SUCCESS));
+		*rc = mpi_first(*rc, missing ? find_another(h) : end_of_meeting(h, MPI_SUCCESS));
 		return true;
 	}
 	/* they may just be running, and to give the turn away would only bring back who waits as well */

@@ -27,7 +27,7 @@ bool mpi_hub_crowded(const struct mpi_hub *h)
 /* ---- between masters -------------------------------------------------------------------------------- */
 
 /* What the masters do until they are done with it has a tag of its own. */
-static int begin(struct mpi_plan *p)
+static int begin_nested(struct mpi_plan *p)
 {
 	int tag = p->tag;
 
@@ -36,7 +36,7 @@ static int begin(struct mpi_plan *p)
 }
 
 /* The first error, those of messages included. */
-static int end(struct mpi_plan *p, int tag, int rc)
+static int end_nested(struct mpi_plan *p, int tag, int rc)
 {
 	mpi_plan_wait(p);
 	p->tag = tag;
@@ -45,14 +45,14 @@ static int end(struct mpi_plan *p, int tag, int rc)
 
 static int masters_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int node)
 {
-	int tag = begin(p);
+	int tag = begin_nested(p);
 
-	return end(p, tag,
-		   mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
+	return end_nested(
+		p, tag, mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
 }
 
 /* Memory that has run out inside a node lacks between nodes as well, and so does a rank. */
-static int heard(struct mpi_plan *p, int rc)
+static int heard_error(struct mpi_plan *p, int rc)
 {
 	if (mpi_hub_lacking(rc))
 		mpi_plan_lose(p, rc);
@@ -87,7 +87,7 @@ static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size
 
 	/* the master has it from the root, or the root from nobody */
 	if (first)
-		rc = heard(p, inside(h, rc, data, bytes, home.seat));
+		rc = heard_error(p, inside(h, rc, data, bytes, home.seat));
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_bcast(p, h, data, bytes, home.node));
 	return first ? rc : inside(h, rc, data, bytes, 0);
@@ -111,14 +111,14 @@ int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, v
 	int rc = MPI_SUCCESS;
 
 	if (h->n > 1)
-		rc = heard(p, mpi_hub_reduce(h, rc, in, out, count, type, op, 0));
+		rc = heard_error(p, mpi_hub_reduce(h, rc, in, out, count, type, op, 0));
 	if (h->me == 0) {
-		int tag = begin(p);
+		int tag = begin_nested(p);
 		const void *from = h->n > 1 || in == out ? MPI_IN_PLACE : in;
 
-		rc = mpi_first(
-			rc, end(p, tag,
-				mpi_intra_allreduce(p, from, out, count, type, op, &h->masters)));
+		rc = mpi_first(rc, end_nested(p, tag,
+					      mpi_intra_allreduce(p, from, out, count, type, op,
+								  &h->masters)));
 	}
 	return inside_all(h, rc, out, (size_t)(count * type->size));
 }
@@ -136,15 +136,15 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 		sum = mpi_plan_typed(p, count, type);
 	rc = p->rc;
 	if (h->n > 1)
-		rc = heard(p, mpi_hub_reduce(h, rc, in, sum, count, type, op, 0));
+		rc = heard_error(p, mpi_hub_reduce(h, rc, in, sum, count, type, op, 0));
 	else if (in != sum && !p->lost)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
-		tag = begin(p);
-		rc = mpi_first(rc,
-			       end(p, tag,
-				   mpi_intra_reduce(p, here ? MPI_IN_PLACE : sum, here ? sum : NULL,
-						    count, type, op, home.node, &h->masters)));
+		tag = begin_nested(p);
+		rc = mpi_first(rc, end_nested(p, tag,
+					      mpi_intra_reduce(p, here ? MPI_IN_PLACE : sum,
+							       here ? sum : NULL, count, type, op,
+							       home.node, &h->masters)));
 	}
 	if (here && home.seat != 0 && h->me == 0)
 		mpi_plan_send(p, sum, count, type, root, h->comm);
@@ -166,7 +166,7 @@ struct blocks {
 	MPI_Aint *displs;
 };
 
-static void lay_out(struct blocks *b)
+static void lay_out_blocks(struct blocks *b)
 {
 	const struct mpi_hub *h = b->hub;
 
@@ -180,7 +180,7 @@ static void lay_out(struct blocks *b)
 		b->displs[i] = (MPI_Aint)at;
 }
 
-static char *block_of(const struct blocks *b, int rank)
+static char *block_of_rank(const struct blocks *b, int rank)
 {
 	const struct mpi_hub_home *home = &b->hub->home[rank];
 
@@ -212,7 +212,7 @@ static int masters_allgather(const struct blocks *b)
 			       .counts = b->counts,
 			       .displs = b->displs,
 			       .type = mpi_bytes() };
-	int tag = begin(b->plan);
+	int tag = begin_nested(b->plan);
 	bool equal = true;
 
 	/* with as many ranks on each node the blocks are equal, for which there are more algorithms */
@@ -220,8 +220,9 @@ static int masters_allgather(const struct blocks *b)
 		equal &= b->counts[i] == b->counts[0];
 	if (equal)
 		all.counts = all.displs = NULL;
-	return end(b->plan, tag,
-		   mpi_intra_allgather(b->plan, MPI_IN_PLACE, 0, mpi_bytes(), &all, &h->masters));
+	return end_nested(
+		b->plan, tag,
+		mpi_intra_allgather(b->plan, MPI_IN_PLACE, 0, mpi_bytes(), &all, &h->masters));
 }
 
 int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, MPI_Count count,
@@ -230,14 +231,15 @@ int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, M
 	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
 	int wrong = mpi_hub_check_equal(count * type->size, b.bytes), rc;
 
-	lay_out(&b);
-	rc = heard(p, gather_inside(&b, h->me == 0 ? p->rc : MPI_SUCCESS, wrong, in, count, type));
+	lay_out_blocks(&b);
+	rc = heard_error(
+		p, gather_inside(&b, h->me == 0 ? p->rc : MPI_SUCCESS, wrong, in, count, type));
 	if (h->me == 0)
 		rc = mpi_first(rc, masters_allgather(&b));
 	rc = mpi_first(p->rc, rc);
 	rc = mpi_first(wrong, inside_all(h, rc, b.data, (size_t)(h->comm->size * b.bytes)));
 	for (int i = 0; i < h->comm->size && !rc; i++)
 		mpi_type_unpack_bytes(recv->type, mpi_vec_at(recv, i), recv->count, 0,
-				      block_of(&b, i), (size_t)b.bytes);
+				      block_of_rank(&b, i), (size_t)b.bytes);
 	return rc;
 }

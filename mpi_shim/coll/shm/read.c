@@ -39,7 +39,7 @@ static struct offer *offer_of(const struct mpi_hub *h, int i)
 	return (struct offer *)(void *)mpi_hub_place(h, i, sizeof(struct offer));
 }
 
-static void offer(struct mpi_hub *h, int rc, const void *at, void *to, size_t bytes)
+static void offer_memory(struct mpi_hub *h, int rc, const void *at, void *to, size_t bytes)
 {
 	mpi_hub_begin(h, false);
 	rc = mpi_first(rc, mpi_hub_reserve(h));
@@ -50,8 +50,8 @@ static void offer(struct mpi_hub *h, int rc, const void *at, void *to, size_t by
 
 /* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`: each `block` long. To give
  * where that rank takes nothing, or not as much, is nothing. */
-static int copy_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *here, size_t bytes,
-		     bool give)
+static int copy_part_of_rank(struct mpi_hub *h, int i, size_t block, size_t skip, char *here,
+			     size_t bytes, bool give)
 {
 	int rc = mpi_hub_await_flag(h, i);
 	struct offer o;
@@ -79,11 +79,11 @@ static int copy_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *
 
 static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
 {
-	return copy_part(h, i, block, skip, to, bytes, false);
+	return copy_part_of_rank(h, i, block, skip, to, bytes, false);
 }
 
 /* A whole block. */
-static int take(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+static int read_from_rank(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
 {
 	return take_part(h, i, bytes, skip, to, bytes);
 }
@@ -96,7 +96,7 @@ static int worse(int a, int b)
 
 /* All have what they need, or all hear of the worst. What one cannot have counts only while all live: who knows of a dead
  * rank is gone. */
-static int settle(struct mpi_hub *h, int rc)
+static int settle_reading(struct mpi_hub *h, int rc)
 {
 	mpi_hub_leave(h, MPI_SUCCESS);
 	mpi_hub_begin(h, false);
@@ -119,10 +119,11 @@ static int settle(struct mpi_hub *h, int rc)
 	return mpi_hub_leave(h, rc);
 }
 
-/* settle() of what is over here. False: somebody could not, and all take another way from now on. */
+/* settle_reading() of what is over here. False: somebody could not, and all take another way from
+ * now on. */
 static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result)
 {
-	int all = settle(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
+	int all = settle_reading(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
 
 	*result = mpi_first(rc, all);
 	if (!mpi_hub_lacking(all))
@@ -143,7 +144,7 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 	int rc;
 
 	h->pid = getpid();
-	offer(h, MPI_SUCCESS, &mine, NULL, sizeof(mine));
+	offer_memory(h, MPI_SUCCESS, &mine, NULL, sizeof(mine));
 	rc = mpi_hub_await_all(h);
 	for (int i = 0; i < h->n && good && !rc; i++) {
 		const struct offer *o = offer_of(h, i);
@@ -191,14 +192,14 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
-	offer(h, rc, mine, NULL, rc ? 0 : bytes);
+	offer_memory(h, rc, mine, NULL, rc ? 0 : bytes);
 	if (!rc)
 		mpi_vec_copy_own(p, send, recv, h->me);
 	for (int i = 1; i < h->n && !rc; i++) {
 		int from = (h->me + i) % h->n;
 		char *to = mpi_vec_at(recv, from);
 
-		rc = take(h, from, bytes, skip, apart ? apart : to + t->true_lb);
+		rc = read_from_rank(h, from, bytes, skip, apart ? apart : to + t->true_lb);
 		if (apart && !rc)
 			mpi_plan_unpack(p, recv->type, to, recv->count, apart);
 	}
@@ -216,10 +217,10 @@ bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_
 	const size_t half = bytes / 2 / 64 * 64, begin = gives ? half : 0;
 	int rc = p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS;
 
-	offer(h, rc, data, gives ? NULL : data, rc ? 0 : bytes);
+	offer_memory(h, rc, data, gives ? NULL : data, rc ? 0 : bytes);
 	if (!rc)
-		rc = copy_part(h, 1 - h->me, bytes, begin, (char *)data + begin,
-			       gives ? bytes - half : half, gives);
+		rc = copy_part_of_rank(h, 1 - h->me, bytes, begin, (char *)data + begin,
+				       gives ? bytes - half : half, gives);
 	return all_could(p, h, rc, result);
 }
 
@@ -249,7 +250,7 @@ static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *o
 				  struct mpi_type *type, struct mpi_op *op)
 {
 	char *theirs = mpi_plan_bytes(p, (MPI_Count)bytes);
-	int rc = theirs ? take(h, 1 - h->me, bytes, 0, theirs) : MPI_ERR_NO_MEM;
+	int rc = theirs ? read_from_rank(h, 1 - h->me, bytes, 0, theirs) : MPI_ERR_NO_MEM;
 
 	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
 }
@@ -274,7 +275,7 @@ static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
 		if (!rc)
 			rc = mpi_op_apply(op, in + at, made, (MPI_Count)(n / size), type);
 		if (!rc)
-			rc = copy_part(h, root, v->bytes, at, made, n, true);
+			rc = copy_part_of_rank(h, root, v->bytes, at, made, n, true);
 	}
 	return rc;
 }
@@ -297,7 +298,7 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
 	const struct part roots = { bytes, 0, share }, others = { bytes, share, bytes };
 	int rc;
 
-	offer(h, MPI_SUCCESS, in, h->me == root && in != out ? out : NULL, bytes);
+	offer_memory(h, MPI_SUCCESS, in, h->me == root && in != out ? out : NULL, bytes);
 	if (h->me != root)
 		rc = fold_and_give(p, h, in, &others, root, type, op);
 	else if (in == out)
@@ -326,12 +327,12 @@ bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *i
 		made = mpi_plan_bytes(p, (MPI_Count)(mine.end - mine.begin));
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
-	offer(h, rc, in, NULL, bytes);
+	offer_memory(h, rc, in, NULL, bytes);
 	if (!rc)
 		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
 	mpi_hub_leave(h, MPI_SUCCESS);
 	/* as if all of it lay there */
-	offer(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
+	offer_memory(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
 	if (!rc)
 		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);
 	all = all_could(p, h, rc, result);

@@ -29,7 +29,7 @@
 #define LOOK_OUT_NS       2000 /* a turn given away is given back after that or more */
 #define SEEN_NS           5000 /* what a store takes to be seen, almost always: a sleep has an end */
 
-static bool reached(const _Atomic uint64_t *word, uint64_t least)
+static bool word_reached(const _Atomic uint64_t *word, uint64_t least)
 {
 	/* pairs with the release of who wrote it; words that Portals writes carry no data */
 	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_HUB_LACKING) >= least;
@@ -42,15 +42,15 @@ static bool from_portals(const struct mpi_hub *h, const _Atomic uint64_t *word)
 }
 
 /* A few looks, or one after the others had their turn. */
-static bool look(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static bool look_at_word(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (!h->spin) {
 		sched_yield();
-		return reached(word, least);
+		return word_reached(word, least);
 	}
 	for (int i = 0; i < LOOKS; i++) {
 		base_cpu_relax();
-		if (reached(word, least))
+		if (word_reached(word, least))
 			return true;
 	}
 	return false;
@@ -70,7 +70,7 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 
 		if (mpi_world.threaded)
 			mpi_unlock();
-		done = watch && i > 1 ? reached(word, least) : look(h, word, least);
+		done = watch && i > 1 ? word_reached(word, least) : look_at_word(h, word, least);
 		if (mpi_world.threaded)
 			mpi_lock();
 		if (done)
@@ -83,7 +83,7 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 		if (!*since)
 			*since = now;
 		if (now - *since >= h->patience_ns)
-			return reached(word, least);
+			return word_reached(word, least);
 	}
 }
 
@@ -96,7 +96,7 @@ void mpi_hub_look_out(const struct mpi_hub *h)
 	since = base_now_ns();
 	do
 		base_cpu_relax();
-	while (!reached(&h->shared->release, h->number << MPI_HUB_MARK_BITS) &&
+	while (!word_reached(&h->shared->release, h->number << MPI_HUB_MARK_BITS) &&
 	       base_now_ns() - since < LOOK_OUT_NS);
 }
 
@@ -145,7 +145,7 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
 	}
 	order_all(h);
-	if (!reached(word, least))
+	if (!word_reached(word, least))
 		mpi_progress(true);
 	if (h->shared) {
 		atomic_fetch_sub_explicit(&h->shared->sleepers, 1, memory_order_relaxed);
@@ -196,7 +196,7 @@ static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t le
 		disagree = mpi_calls_broken(h->comm);
 		h->awaited = NULL;
 	}
-	if (reached(word, least))
+	if (word_reached(word, least))
 		return MPI_SUCCESS;
 	if (dead >= 0)
 		return mpi_hub_missing(h, dead);
@@ -206,7 +206,7 @@ static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t le
 /* Portals knows best how to wait for what Portals brings. */
 static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
-	while (!reached(word, least)) {
+	while (!word_reached(word, least)) {
 		int rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
 
 		if (rc)
@@ -229,7 +229,7 @@ static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint
 		learn(h, false);
 		return verdict(h, word);
 	}
-	for (bool slept = false; !rc && !reached(word, least); slept = true) {
+	for (bool slept = false; !rc && !word_reached(word, least); slept = true) {
 		rc = hopeless(h, word, least, slept);
 		if (!rc)
 			sleep_once(h, word, least);
@@ -243,7 +243,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 	uint64_t since;
 	int rc;
 
-	if (reached(word, least))
+	if (word_reached(word, least))
 		return verdict(h, word);
 	if (!h->ways.since)
 		return await_not_there(h, word, least);
@@ -253,7 +253,7 @@ int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t leas
 	return rc;
 }
 
-static void wake(const struct mpi_hub *h, int i)
+static void wake_rank(const struct mpi_hub *h, int i)
 {
 	int world = mpi_comm_peer(h->comm, h->rank[i]);
 
@@ -276,7 +276,7 @@ void mpi_hub_wake(struct mpi_hub *h)
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me && atomic_load_explicit(&h->seats[i].asleep, memory_order_relaxed) &&
 		    atomic_exchange_explicit(&h->seats[i].asleep, 0, memory_order_relaxed))
-			wake(h, i);
+			wake_rank(h, i);
 }
 
 int mpi_hub_offered(const ptl_arrival_t *put)

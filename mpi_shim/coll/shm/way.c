@@ -12,7 +12,7 @@
 #include "base/cpu.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 
-static unsigned int class_of(size_t bytes, bool to_all)
+static unsigned int class_of_length(size_t bytes, bool to_all)
 {
 	unsigned int k = 0;
 
@@ -31,7 +31,7 @@ void mpi_hub_way_init(struct mpi_hub *h)
 bool mpi_hub_way_reads(struct mpi_hub *h, size_t bytes, bool to_all)
 {
 	struct mpi_hub_ways *ways = &h->ways;
-	const unsigned int k = class_of(bytes, to_all);
+	const unsigned int k = class_of_length(bytes, to_all);
 
 	ways->way = h->me == 0 ? &ways->of[k] : NULL;
 	ways->waited = 0;
