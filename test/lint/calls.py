@@ -54,31 +54,34 @@ def source_of(found, build, path):
     return found.get((where / path.name).as_posix())
 
 
-def symbols(path):
-    """(defined, undefined) by an object file."""
-    out = subprocess.run(['nm', '--format=posix', path], check=True, capture_output=True, text=True).stdout
-    rows = [line.split()[:2] for line in out.splitlines()]
-    return ({name for name, kind in rows if kind in DEFINED}, {name for name, kind in rows if kind in UNDEFINED})
+def symbols(paths):
+    """(defined, undefined) by each of these object files; one call of nm, which starts slowly, for all."""
+    found = {str(path): (set(), set()) for path in paths}
+    out = subprocess.run(['nm', '-A', '--format=posix', *found], check=True, capture_output=True, text=True).stdout
+    for line in out.splitlines():
+        path, row = line.split(': ', 1)
+        name, kind = row.split()[:2]
+        if kind in DEFINED:
+            found[path][0].add(name)
+        elif kind in UNDEFINED:
+            found[path][1].add(name)
+    return found
 
 
 def edges_up(source, build, tops):
     """Calls that go up: "caller -> callee" -> names."""
     found = sources_of(source, tops)
+    of = {str(path): source_of(found, build, path) for path in objects_of(build, tops)}
+    of = {path: name for path, name in of.items() if name and name.startswith(tuple(tops.split()))}
     where, lacks = {}, []
-    for path in objects_of(build, tops):
-        of = source_of(found, build, path)
-        if of and not of.startswith(tuple(tops.split())):
-            continue
-        if not of:
-            continue
-        defined, undefined = symbols(path)
-        where.update(dict.fromkeys(defined, of))
-        lacks.append((of, undefined))
+    for path, (defined, undefined) in (symbols(of) if of else {}).items():
+        where.update(dict.fromkeys(defined, of[path]))
+        lacks.append((of[path], undefined))
     edges = {}
-    for of, undefined in lacks:
+    for caller, undefined in lacks:
         for name in undefined & where.keys():
-            if rules.goes_up(of, where[name]):
-                edges.setdefault(f'{of} -> {where[name]}', set()).add(name)
+            if rules.goes_up(caller, where[name]):
+                edges.setdefault(f'{caller} -> {where[name]}', set()).add(name)
     return len(lacks), edges
 
 
