@@ -3,11 +3,16 @@
  */
 #include "base/way.h"
 
-#define SETTLES_IN  4 /* until both sides know, and the caches are filled */
-#define REST_FIRST  8
-#define REST_LEAST  64
-#define REST_MOST   4096
-#define COST_FACTOR UINT64_C(64) /* of all time a trial may cost one part in so many */
+#define SETTLES_IN 4 /* until both sides know, and the caches are filled */
+
+static const struct base_way_rule usual = {
+	.runs = BASE_WAY_RUNS,
+	.share = 64,
+	.first = 8,
+	.changed = 64,
+	.least = 64,
+	.most = 4096,
+};
 
 static void find_other(struct base_way *w)
 {
@@ -16,13 +21,20 @@ static void find_other(struct base_way *w)
 	while (w->other == w->now);
 }
 
-void base_way_init(struct base_way *w, unsigned int ways, unsigned int now)
+void base_way_init_by(struct base_way *w, const struct base_way_rule *rule, unsigned int ways,
+		      unsigned int now)
 {
-	*w = (struct base_way){ .left = REST_FIRST,
+	*w = (struct base_way){ .rule = rule,
+				.left = rule->first,
 				.ways = (uint8_t)ways,
 				.now = (uint8_t)now,
 				.other = (uint8_t)now };
 	find_other(w);
+}
+
+void base_way_init(struct base_way *w, unsigned int ways, unsigned int now)
+{
+	base_way_init_by(w, &usual, ways, now);
 }
 
 static void swap(struct base_way *w)
@@ -33,28 +45,43 @@ static void swap(struct base_way *w)
 	w->now = other;
 }
 
-static uint64_t median(uint64_t *of)
+static void sort(uint64_t *of, int n)
 {
-	for (int i = 1; i < BASE_WAY_RUNS; i++)
+	for (int i = 1; i < n; i++)
 		for (int j = i; j > 0 && of[j - 1] > of[j]; j--) {
 			uint64_t t = of[j];
 
 			of[j] = of[j - 1];
 			of[j - 1] = t;
 		}
-	return of[BASE_WAY_RUNS / 2];
+}
+
+/* How long it rests after a change. */
+static uint32_t rest_changed(struct base_way *w)
+{
+	const uint32_t rest = w->rule->changed << w->changes;
+
+	if (w->rule->rarer && rest < w->rule->most)
+		w->changes++;
+	return rest;
 }
 
 /* Goes back if the other way was not better by far. How long it rests then. */
 static uint32_t decide(struct base_way *w)
 {
-	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), rest;
+	const struct base_way_rule *r = w->rule;
+	uint64_t was, is, rest;
 
-	if (is < was - was / 8)
-		return REST_LEAST;
+	sort(w->cost[0], r->runs);
+	sort(w->cost[1], r->runs);
+	was = w->cost[0][r->runs / 2];
+	if (w->cost[1][r->all ? r->runs - 1 : r->runs / 2] < was - was / 8)
+		return rest_changed(w);
+	w->changes = 0;
 	swap(w);
-	rest = COST_FACTOR * (SETTLES_IN + BASE_WAY_RUNS) * (is > was ? is - was : 0) / (was | 1);
-	return rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
+	is = w->cost[1][r->runs / 2];
+	rest = (uint64_t)r->share * (SETTLES_IN + r->runs) * (is > was ? is - was : 0) / (was | 1);
+	return rest < r->least ? r->least : rest > r->most ? r->most : (uint32_t)rest;
 }
 
 static void go_on(struct base_way *w)
@@ -62,7 +89,7 @@ static void go_on(struct base_way *w)
 	switch (w->phase) {
 	case BASE_WAY_RESTS:
 		w->phase = BASE_WAY_PRESENT;
-		w->left = BASE_WAY_RUNS;
+		w->left = w->rule->runs;
 		break;
 	case BASE_WAY_PRESENT:
 		w->phase = BASE_WAY_SETTLES;
@@ -71,7 +98,7 @@ static void go_on(struct base_way *w)
 		break;
 	case BASE_WAY_SETTLES:
 		w->phase = BASE_WAY_OTHER;
-		w->left = BASE_WAY_RUNS;
+		w->left = w->rule->runs;
 		break;
 	default:
 		w->phase = BASE_WAY_RESTS;
@@ -84,7 +111,7 @@ void base_way_ended(struct base_way *w, uint64_t cost)
 {
 	w->left--;
 	if (base_way_timed(w))
-		w->cost[w->phase == BASE_WAY_OTHER][w->left % BASE_WAY_RUNS] = cost;
+		w->cost[w->phase == BASE_WAY_OTHER][w->left] = cost;
 	if (!w->left)
 		go_on(w);
 }

@@ -20,16 +20,32 @@
 
 enum base_way_phase { BASE_WAY_RESTS, BASE_WAY_PRESENT, BASE_WAY_SETTLES, BASE_WAY_OTHER };
 
+/* How often to try, and when to change. */
+struct base_way_rule {
+	uint8_t runs;         /* that are timed: odd, BASE_WAY_RUNS at most */
+	bool all;             /* the other way has to be better in all of them, not by the median */
+	bool rarer;           /* each change in a row makes the rest after it twice as long */
+	uint32_t share;       /* of all time a trial may cost one part in so many */
+	uint32_t first;       /* rest before the first trial */
+	uint32_t changed;     /* ... after a change */
+	uint32_t least, most; /* ... after none */
+};
+
 struct base_way {
+	const struct base_way_rule *rule;
 	enum base_way_phase phase;
 	uint32_t left;                   /* how many more it takes */
 	uint8_t ways, now;               /* how many there are; the one that the next goes */
 	uint8_t other;                   /* the one to try, or in a trial the one to go back to */
+	uint8_t changes;                 /* the last trials that changed the way, in a row */
 	uint64_t cost[2][BASE_WAY_RUNS]; /* as it was, the other way */
 };
 
 /* `now`: which of the `ways` it goes to begin with, from 0 on. */
 void base_way_init(struct base_way *w, unsigned int ways, unsigned int now);
+/* The same by a rule of one's own, which stays where it is. */
+void base_way_init_by(struct base_way *w, const struct base_way_rule *rule, unsigned int ways,
+		      unsigned int now);
 
 static inline bool base_way_timed(const struct base_way *w)
 {

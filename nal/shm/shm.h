@@ -64,17 +64,13 @@ struct shm_deferred {
 	char payload[];
 };
 
-#define SHM_WAY_GROUPS 3
-
 /* What was observed of a peer's long messages of one class: see shm_way.c. */
 struct shm_way {
+	struct base_way of; /* a trial is of claims, or of splicing; counts groups of messages */
 	bool claims, unspliced;
-	bool of_splice; /* the last trial was of splicing, not of claims */
-	uint8_t phase, group;
-	uint8_t changes;    /* the last trials that changed the way, in a row */
-	uint32_t left;      /* messages to the end of the phase, or of its group */
+	bool of_splice;     /* the last trial was of splicing, not of claims */
+	uint32_t left;      /* messages to the end of the group */
 	uint64_t ns, bytes; /* in this group */
-	uint64_t cost[2][SHM_WAY_GROUPS];
 };
 
 enum shm_peer_state { SHM_CONNECTING, SHM_LIVE, SHM_GONE };

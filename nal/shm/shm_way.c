@@ -4,12 +4,7 @@
  * Which way long messages go when both sides are inside: through the pipe, or by claims. Either may be three times
  * as fast as the other, by where the two cores are and what else uses their caches, which nobody can tell
  * beforehand and which changes while a program runs. So the owner of a region, in which all landings of a peer begin
- * and end, looks how long they take. For most of the time it only counts them. Then it takes the time of some,
- * of some more that go the other way, and stays with what was faster:
- *
- *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
- *             timed       the others  timed
- *                         end
+ * and end, looks how long they take, by groups (base/way.h).
  *
  * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred; but a change is
  * looked at again soon, and before anything else, for it may have been something else that was slow: a peer that was
@@ -28,31 +23,17 @@
 #include "base/cpu.h"
 #include "nal/shm/shm.h"
 
-#define GROUP      8 /* landings; more than end at the same time because they went together */
-#define SETTLES_IN 4 /* groups; those under way went the way before, some of them whole */
-#define TRIAL      (SETTLES_IN + SHM_WAY_GROUPS)
-#define REST_FIRST 8  /* landings to the first trial */
-#define REST_AGAIN 64 /* ... to that after a change; each further one in a row doubles it */
-#define REST_LEAST 256
-#define REST_MOST  8192
+#define GROUP 8 /* landings; more than end at the same time because they went together */
 
-enum phase { RESTS, PRESENT, SETTLES, OTHER };
+#define RULE(group)                                                                                \
+	{                                                                                          \
+		.runs = 3, .all = true, .rarer = true, .share = 128, .first = 8 / (group),         \
+		.changed = 64 / (group), .least = 256 / (group), .most = 8192 / (group),           \
+	}
 
-static uint64_t median(const uint64_t *of)
-{
-	uint64_t low = of[0] < of[1] ? of[0] : of[1], high = of[0] < of[1] ? of[1] : of[0];
+/* Of the longest messages few go together, and a trial of many takes long. */
+static const struct base_way_rule rule = RULE(GROUP), rule_longest = RULE(GROUP / 2);
 
-	return of[2] < low ? low : of[2] > high ? high : of[2];
-}
-
-static uint64_t worst(const uint64_t *of)
-{
-	uint64_t high = of[0] < of[1] ? of[1] : of[0];
-
-	return of[2] < high ? high : of[2];
-}
-
-/* Landings; of the longest messages few go together, and a trial of many takes long. */
 static uint32_t group_of(unsigned int k)
 {
 	return k < SHM_WAYS - 1 ? GROUP : GROUP / 2;
@@ -72,63 +53,38 @@ static void take_other(struct shm_peer *p, unsigned int k)
 	atomic_store_explicit(&p->in.ch->claims[k], w->claims, memory_order_relaxed);
 }
 
-static void decide(struct shm *s, struct shm_peer *p, unsigned int k)
+/* Once more a way was tried, or has changed, and is kept to. */
+static void count_trial(struct shm *s, const struct base_way *w, enum base_way_phase was,
+			unsigned int before)
 {
-	struct shm_way *w = &p->way[k];
-	uint64_t was = median(w->cost[0]), is = median(w->cost[1]), rest;
+	uint64_t *counts = s->ni->view.r->stat.counts;
 
-	if (worst(w->cost[1]) < was - was / 8) {
-		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
-		w->left = REST_AGAIN << w->changes;
-		if (w->left < REST_MOST)
-			w->changes++;
-		return;
-	}
-	w->changes = 0;
-	take_other(p, k);
-	/* what the trial took longer, shared out over as many landings that it is one part in 128 */
-	rest = TRIAL * group_of(k) * 128ull * (is > was ? is - was : 0) / (was | 1);
-	w->left = rest < REST_LEAST ? REST_LEAST : rest > REST_MOST ? REST_MOST : (uint32_t)rest;
+	if (was == BASE_WAY_PRESENT && w->phase == BASE_WAY_SETTLES)
+		counts[PTL_COUNT_WAY_TRIED]++;
+	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->now == before)
+		counts[PTL_COUNT_WAY_CHANGED]++;
 }
 
-static bool timed(const struct shm_way *w)
-{
-	return w->phase == PRESENT || w->phase == OTHER;
-}
-
-/* A phase, or a group of one, is over. */
-static void go_on(struct shm *s, struct shm_peer *p, unsigned int k)
+/* A group is over. */
+static void group_ended(struct shm *s, struct shm_peer *p, unsigned int k)
 {
 	struct shm_way *w = &p->way[k];
+	const enum base_way_phase was = w->of.phase;
+	const bool timed = base_way_timed(&w->of);
+	const unsigned int before = w->of.now;
 
+	base_way_ended(&w->of, (w->ns << 16) / (w->bytes | 1));
+	w->ns = w->bytes = 0;
 	w->left = group_of(k);
-	if (timed(w)) {
-		w->cost[w->phase == OTHER][w->group] = (w->ns << 16) / (w->bytes | 1);
-		w->ns = w->bytes = 0;
-		if (++w->group < SHM_WAY_GROUPS)
-			return;
-		w->group = 0;
-		p->timed--;
-	}
-	switch (w->phase) {
-	case PRESENT:
-		w->phase = SETTLES;
-		w->left = SETTLES_IN * group_of(k);
-		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
-		/* what was changed is looked at again first */
-		if (!w->changes)
-			w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
-				       k >= SHM_SPLICE_FROM;
+	p->timed += base_way_timed(&w->of);
+	p->timed -= timed;
+	count_trial(s, &w->of, was, before);
+	/* what was changed is looked at again first */
+	if (was == BASE_WAY_PRESENT && w->of.phase == BASE_WAY_SETTLES && !w->of.changes)
+		w->of_splice = !w->of_splice && w->claims && p->decides && p->exchanges &&
+			       k >= SHM_SPLICE_FROM;
+	if (w->of.now != before)
 		take_other(p, k);
-		break;
-	case OTHER:
-		w->phase = RESTS;
-		decide(s, p, k);
-		break;
-	default:
-		w->phase = w->phase == RESTS ? PRESENT : OTHER;
-		p->timed++;
-	}
 }
 
 static bool observed(const struct shm *s, const struct shm_peer *p)
@@ -139,8 +95,10 @@ static bool observed(const struct shm *s, const struct shm_peer *p)
 
 void shm_way_init(struct shm_peer *p)
 {
-	for (unsigned int k = 0; k < SHM_WAYS; k++)
-		p->way[k].left = REST_FIRST;
+	for (unsigned int k = 0; k < SHM_WAYS; k++) {
+		base_way_init_by(&p->way[k].of, k < SHM_WAYS - 1 ? &rule : &rule_longest, 2, 0);
+		p->way[k].left = group_of(k);
+	}
 }
 
 static bool has_one(const struct ptl_flow *f)
@@ -163,6 +121,7 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 	const unsigned int k = shm_way_of(length);
 	struct shm_way *w = &p->way[k];
 	uint64_t now = 0;
+	bool timed;
 
 	if (p->exchanges)
 		p->exchanges--;
@@ -170,12 +129,13 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 		return;
 	if (p->timed)
 		now = base_now_ns();
-	if (timed(w) && p->busy_since) { /* else begun by the peer, on our behalf */
+	timed = base_way_timed(&w->of);
+	if (timed && p->busy_since) { /* else begun by the peer, on our behalf */
 		w->ns += now - p->busy_since;
 		w->bytes += length;
 	}
-	if ((!timed(w) || p->busy_since) && !--w->left) {
-		go_on(s, p, k);
+	if ((!timed || p->busy_since) && !--w->left) {
+		group_ended(s, p, k);
 		if (p->timed && !now)
 			now = base_now_ns();
 	}
@@ -214,8 +174,5 @@ void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t byte
 		return;
 	/* what was left to a source in vain counts twice, too, which makes the pipe the worse way */
 	base_way_ended(w, (ns << 10) * (pipe ? 2 : 1) / (bytes | 1));
-	if (was == BASE_WAY_PRESENT && w->phase == BASE_WAY_SETTLES)
-		s->ni->view.r->stat.counts[PTL_COUNT_WAY_TRIED]++;
-	if (was == BASE_WAY_OTHER && w->phase == BASE_WAY_RESTS && w->now == pipe)
-		s->ni->view.r->stat.counts[PTL_COUNT_WAY_CHANGED]++;
+	count_trial(s, w, was, pipe);
 }

@@ -97,7 +97,7 @@ static void reading_is_found_where_it_is_faster(void **state)
 	several(40, BYTES);
 	assert_true(now(BYTES));
 	/* trials take little */
-	assert_in_range(20000 - several(20000, BYTES), 1, 20000 / COST_FACTOR);
+	assert_in_range(20000 - several(20000, BYTES), 1, 20000 / usual.share);
 	assert_true(timed_ones < 20000 / 20);
 }
 
@@ -108,7 +108,7 @@ static void and_pages_stay_where_they_are(void **state)
 	read_ns = 70000;
 	several(40, BYTES);
 	assert_false(now(BYTES));
-	assert_in_range(several(20000, BYTES), 1, 20000 * 12 / 58 / COST_FACTOR);
+	assert_in_range(several(20000, BYTES), 1, 20000 * 12 / 58 / usual.share);
 }
 
 static void what_is_hardly_faster_changes_nothing(void **state)
@@ -135,7 +135,7 @@ static void a_machine_that_changes_is_followed(void **state)
 	for (int turn = 0; turn < 6; turn++) {
 		uint64_t was = pages_ns;
 
-		several(2 * REST_MOST, BYTES);
+		several(2 * usual.most, BYTES);
 		assert_in_range(several(100, BYTES), turn % 2 ? 80 : 0, turn % 2 ? 100 : 20);
 		pages_ns = read_ns;
 		read_ns = was;
@@ -224,7 +224,7 @@ static void what_was_not_chosen_is_not_counted(void **state)
 	(void)state;
 	for (int i = 0; i < 1000; i++)
 		mpi_hub_way_ended(&rank[0], BYTES);
-	assert_int_equal(rank[0].ways.of[class_of_length(BYTES, to_all)].left, REST_FIRST);
+	assert_int_equal(rank[0].ways.of[class_of_length(BYTES, to_all)].left, usual.first);
 }
 
 int main(void)

@@ -22,7 +22,9 @@ static uint64_t our_now(void)
 #define base_now_ns our_now
 #include "nal/shm/shm_way.c" /* NOLINT(bugprone-suspicious-include) */
 
-#define LENGTH (16u << 10)
+#define LENGTH     (16u << 10)
+#define REST_FIRST 8 /* messages before the first trial, and at most between two */
+#define REST_MOST  8192
 
 static struct ptl_region region;
 static struct ptl_ni ni;
@@ -235,7 +237,7 @@ static void changes_without_end_become_rare(void **state)
 	(void)state;
 	for (int i = 0; i < 100 * REST_MOST; i++) {
 		/* the other way is always better, until it is taken */
-		pipe_ns = claims_ns = w->phase == OTHER ? 5000 : 20000;
+		pipe_ns = claims_ns = w->of.phase == BASE_WAY_OTHER ? 5000 : 20000;
 		stream(1, LENGTH);
 	}
 	assert_true(region.stat.counts[PTL_COUNT_WAY_CHANGED] > 50);
