@@ -100,7 +100,7 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	ni->nal_state = s;
 	/* the jid is the pid where no launcher knows better, so the pid comes first, and before any peer */
 	ptl_lock(ni);
-	err = shm_link_open(s, want);
+	err = shm_helper_open(s, want);
 	if (err == PTL_OK) {
 		if (ni->jid == PTL_JID_ANY)
 			ni->jid = ni->id.pid;
@@ -113,8 +113,8 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	ptl_unlock(ni);
 	if (err == PTL_OK)
 		return PTL_OK;
-	if (s->link)
-		shm_link_close(s);
+	if (s->helper)
+		shm_helper_close(s);
 	unmap_rings(s);
 	ni->nal_state = NULL;
 	free(s);
@@ -169,7 +169,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 
 	linger(s);
 	atomic_store(&s->area->closed, 1);
-	shm_link_close(s);
+	shm_helper_close(s);
 	ptl_lock(ni);
 	revoke_landings(s);
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
@@ -315,7 +315,7 @@ const struct nal_ops nal_shm_ops = {
 	.holder_dead = shm_holder_dead,
 	.own_events = shm_own_events,
 	.counted = shm_counted,
-	.forked = shm_link_forked,
+	.forked = shm_helper_forked,
 	.passed = shm_passed,
 	.describe = shm_describe,
 };

@@ -19,7 +19,8 @@
  *   shm_stopped.c processes that job control has stopped
  *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
- *   shm_link.c  the helper thread: connections, deaths, doorbells, work left behind
+ *   shm_connect.c how two processes connect
+ *   shm_helper.c the helper thread: connections, deaths, doorbells, work left behind
  *   shm_wire.c  decoders
  */
 #ifndef SHM_H
@@ -146,7 +147,7 @@ struct shm {
 	struct shm_peer *unsure;          /* to be looked at again in a while */
 	struct shm_peer *gone;            /* to be freed when nobody uses them */
 	_Atomic uint32_t left;            /* enum shm_left */
-	struct shm_link *link;
+	struct shm_helper *helper;
 	struct shm_wait {
 		uint64_t since;   /* when the wait in progress found nothing to do; 0: it has not */
 		uint64_t spin_ns; /* what spinning is worth, by what it was lately */
@@ -407,18 +408,21 @@ bool shm_peer_ended(const struct shm *s, uint32_t channel);
 /* Frees those lost that nobody uses any more. */
 void shm_peer_reap(struct shm *s, bool all);
 
-/* ---- shm_link.c ------------------------------------------------------------------------------- */
+/* ---- shm_connect.c ---------------------------------------------------------------------------- */
 
-int shm_link_open(struct shm *s, ptl_pid_t want);
-void shm_link_close(struct shm *s);
 /* Has p, just added, connected; waits a bounded time for it with the lock released. p may be gone then. */
-void shm_link_connect(struct shm *s, struct shm_peer *p);
+void shm_connect_now(struct shm *s, struct shm_peer *p);
+
+/* ---- shm_helper.c ----------------------------------------------------------------------------- */
+
+int shm_helper_open(struct shm *s, ptl_pid_t want);
+void shm_helper_close(struct shm *s);
 /* Wakes the helper thread of a peer, or our own. */
-void shm_link_bell(struct shm_peer *p);
-void shm_link_kick(struct shm *s);
+void shm_helper_bell(struct shm_peer *p);
+void shm_helper_kick(struct shm *s);
 /* The application left a biased lock and the helper thread does not know it. */
-void shm_link_left(struct shm *s);
+void shm_helper_left(struct shm *s);
 /* nal_ops.forked */
-void shm_link_forked(struct ptl_ni *ni);
+void shm_helper_forked(struct ptl_ni *ni);
 
 #endif

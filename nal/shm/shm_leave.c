@@ -36,7 +36,7 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 			continue;
 		if (last) {
 			shm_wake(p->view.r);
-			shm_link_bell(p);
+			shm_helper_bell(p);
 		} else {
 			shm_after_push(s, p);
 		}
@@ -57,7 +57,7 @@ static inline void let_go(struct shm *s)
 	if (ptl_unlock(ni) &&
 	    atomic_load_explicit(&s->left, memory_order_relaxed) != SHM_LEFT_UNSEEN &&
 	    atomic_load_explicit(&s->nlive, memory_order_relaxed)) /* else nobody can have pushed */
-		shm_link_left(s);
+		shm_helper_left(s);
 	if (posted)
 		shm_wake(ni->view.r);
 }
@@ -74,7 +74,7 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 		behind = ptl_handlers_behind(ni);
 		list = s->run ? grab_runs(s) : NULL;
 		if (!list && shm_long_any(s))
-			shm_link_kick(s);
+			shm_helper_kick(s);
 		let_go(s);
 		/* who is behind comes back here after each event handled */
 		if (!list && (behind || !shm_rings_pending(s)))
@@ -82,7 +82,7 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 		if (!list &&
 		    ++rounds > ROUNDS_MOST) { /* more keeps coming: not in this call; who pushes
 							   next will, or the helper */
-			shm_link_kick(s);
+			shm_helper_kick(s);
 			return;
 		}
 		for (struct shm_peer *p = list; p; p = p->next_run)

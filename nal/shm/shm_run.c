@@ -818,7 +818,8 @@ static bool lock_peer(struct shm_peer *p)
 		else
 			base_cpu_relax();
 	}
-	shm_link_bell(p); /* its holder was put to sleep, or is dead: the owner's thread will see */
+	shm_helper_bell(
+		p); /* its holder was put to sleep, or is dead: the owner's thread will see */
 	return false;
 }
 
@@ -843,7 +844,7 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 	 * it up */
 	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
-		shm_link_bell(p);
+		shm_helper_bell(p);
 		return;
 	}
 	n = shm_ring_any(x.from) ? take_any(&x, 64, false, false) : 0;
@@ -857,5 +858,5 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 	if (e.posted)
 		shm_wake(p->view.r);
 	if (x.denied)
-		shm_link_bell(p);
+		shm_helper_bell(p);
 }

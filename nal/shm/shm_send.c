@@ -230,7 +230,7 @@ void shm_nudge(struct shm *s, struct shm_peer *p)
 	if (((struct shm_area *)p->view.nal)->calls_only)
 		return;
 	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
-	shm_link_bell(p);
+	shm_helper_bell(p);
 }
 
 /* Somebody has to work off what we pushed. */
@@ -318,7 +318,7 @@ bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 		return false;
 	p = shm_peer_add(s, target);
 	if (p)
-		shm_link_connect(s, p);
+		shm_connect_now(s, p);
 	else
 		ptl_lost(ni, ni->nal, target, PTL_NI_UNREACHABLE,
 			 "no shared memory is left for messages from another process; raise "

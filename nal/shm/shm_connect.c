@@ -1,24 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The helper thread of an interface. It sleeps in the kernel until a peer wants to connect, a peer dies or
- * closes, a doorbell rings, or a long message was left to nobody; it never polls while there is nothing
- * of that. Data does not need it: with cross-memory attach peers deliver by themselves.
- *
- * Two processes connect once, over a socket named by interface, nid and pid in the abstract namespace (nothing in
- * any file system, gone with the process). Each passes the memfd of its region and the number of the
- * channel the other is to write to; both check that the other runs as the same user. If both call at once the
- * connection of the smaller id is kept. The socket stays open: its end tells of the other's.
+ * How two processes connect: once, over a socket named by interface, nid and pid in the abstract
+ * namespace (nothing in any file system, gone with the process). Each passes the memfd of its region
+ * and the number of the channel the other is to write to; both check that the other runs as the same
+ * user. If both call at once the connection of the smaller id is kept. The socket stays open: its end
+ * tells of the other's.
  */
 #define _GNU_SOURCE
-#include "nal/shm/shm.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -29,46 +22,13 @@
 #include "base/config.h"
 #include "base/cpu.h"
 #include "base/log.h"
-#include "base/wake.h"
+#include "nal/shm/shm_helper.h"
 
 #define CONNECT_WAIT_NS 20000000ull   /* how long a first send waits for its connection, */
 #define APART_WAIT_NS   2000000000ull /* and where shared memory may not lead there */
 #define HELLO_WAIT_NS   5000000000ull
-#define CALLERS_WAIT_MS 1000
 #define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
 #define CROSSED_WAIT_NS 1000000000ull
-#define PAUSE_MOST_MS   32
-#define QUIET_MOST      8
-#define LOOK_MS         4 /* between looks at our rings on behalf of who left a biased lock */
-#define MAX_CALLERS     128
-
-/* What an epoll event is about; the low half of its datum is an index. */
-enum { ON_EVENT, ON_LISTEN, ON_CALLER, ON_DEATH, ON_PEER };
-
-/* A connection accepted, whose hello has not come yet. */
-struct caller {
-	int fd; /* -1: unused */
-	uint64_t since;
-};
-
-struct shm_link {
-	struct shm *s;
-	int listen_fd, epoll_fd;
-	struct base_wake event;
-	pthread_t thread;
-	pthread_mutex_t mutex; /* for the condition only; nothing is taken inside it */
-	pthread_cond_t cond;
-	_Atomic uint32_t changes; /* of any peer's state */
-	_Atomic bool stop;
-	_Atomic bool kicked;
-	uint32_t rounds; /* of progress by the application, when last looked */
-	uint32_t quiet;  /* looks in a row that found no long message */
-	int pause_ms;
-	bool looks;           /* again, once, after which it may sleep */
-	uint64_t look_at;     /* when the next look is due */
-	uint32_t look_rounds; /* `rounds` at the last look */
-	struct caller caller[MAX_CALLERS];
-};
 
 /* ---- addresses -------------------------------------------------------------------------------- */
 
@@ -89,8 +49,7 @@ static int try_bind(int fd, uint32_t interface, ptl_process_id_t id)
 	return bind(fd, (struct sockaddr *)&a, len) == 0 ? 0 : -errno;
 }
 
-/* Takes the pid wanted, or the first free one. */
-static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
+int shm_claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 {
 	ptl_process_id_t id = ni->id;
 	int err = -EADDRINUSE;
@@ -119,7 +78,7 @@ static int claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 
 /* ---- messages --------------------------------------------------------------------------------- */
 
-static bool send_hello(struct shm_link *l, int fd, enum shm_hello_kind kind, ptl_process_id_t to,
+static bool send_hello(struct shm_helper *l, int fd, enum shm_hello_kind kind, ptl_process_id_t to,
 		       uint32_t channel)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -198,15 +157,7 @@ static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 
 /* ---- peers ------------------------------------------------------------------------------------ */
 
-static void changed(struct shm_link *l)
-{
-	pthread_mutex_lock(&l->mutex);
-	atomic_fetch_add(&l->changes, 1);
-	pthread_cond_broadcast(&l->cond);
-	pthread_mutex_unlock(&l->mutex);
-}
-
-static void watch(struct shm_link *l, int fd, uint32_t what, uint32_t index)
+void shm_watch(struct shm_helper *l, int fd, uint32_t what, uint32_t index)
 {
 	struct epoll_event ev = { .events = EPOLLIN, .data.u64 = (uint64_t)what << 32 | index };
 
@@ -214,7 +165,7 @@ static void watch(struct shm_link *l, int fd, uint32_t what, uint32_t index)
 		base_warn("epoll_ctl: %s; raise `ulimit -n`", strerror(errno));
 }
 
-static void unwatch(struct shm_link *l, int fd)
+static void unwatch(struct shm_helper *l, int fd)
 {
 	if (fd >= 0)
 		epoll_ctl(l->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
@@ -234,7 +185,7 @@ static const char no_room[] = "no address space or memory to share its memory; r
 			      "or PTL_NAL=udp does without";
 
 /* What is known of it is over. Locked. */
-static void forget(struct shm_link *l, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
+static void forget(struct shm_helper *l, struct shm_peer *p, ptl_ni_fail_t fail, const char *why)
 {
 	if (!l->s->by_socket[p->index])
 		unwatch(l, l->s->life[p->index]);
@@ -242,8 +193,7 @@ static void forget(struct shm_link *l, struct shm_peer *p, ptl_ni_fail_t fail, c
 	shm_peer_lost(l->s, p, fail, why);
 }
 
-/* Not connected, or no more; `why`, if it has not ended. Locked. */
-static void lose(struct shm_link *l, struct shm_peer *p, const char *why)
+void shm_lose(struct shm_helper *l, struct shm_peer *p, const char *why)
 {
 	bool was_live = p->state == SHM_LIVE;
 
@@ -299,7 +249,7 @@ static const char *map_region(int memfd, const struct shm_hello *h, struct ptl_v
 	return err == -ENOMEM || err == -EAGAIN ? no_room : no_region;
 }
 
-static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struct shm_hello *h,
+static bool may_attach(struct shm_helper *l, const struct shm_peer *p, const struct shm_hello *h,
 		       const struct ptl_view *view)
 {
 	uint64_t scratch = h->region + (uint64_t)(view->nal - (char *)view->r) +
@@ -331,7 +281,7 @@ static bool may_attach(struct shm_link *l, const struct shm_peer *p, const struc
 
 /* Whose death to watch for, at the other end of fd: before it can take our lock. NULL, or why it
  * cannot be. */
-static const char *know_process(struct shm_link *l, struct shm_peer *p, int fd,
+static const char *know_process(struct shm_helper *l, struct shm_peer *p, int fd,
 				const struct ucred *who)
 {
 	int old = l->s->life[p->index], life = -1;
@@ -361,12 +311,12 @@ static const char *know_process(struct shm_link *l, struct shm_peer *p, int fd,
 	if (life < 0)
 		return no_fds;
 	if (!l->s->by_socket[p->index])
-		watch(l, life, ON_DEATH, p->index);
+		shm_watch(l, life, ON_DEATH, p->index);
 	return NULL;
 }
 
 /* The other side's half of the handshake is here. NULL, or why it is in vain. Locked. */
-static const char *make_live(struct shm_link *l, struct shm_peer *p, int fd,
+static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 			     const struct ucred *who, const struct shm_hello *h, int memfd)
 {
 	struct ptl_view view;
@@ -391,7 +341,7 @@ static const char *make_live(struct shm_link *l, struct shm_peer *p, int fd,
 /* ---- calling ---------------------------------------------------------------------------------- */
 
 /* A rank of a job whose ranks were started one by one. */
-static bool awaited(const struct shm_link *l, const struct shm_peer *p)
+static bool awaited(const struct shm_helper *l, const struct shm_peer *p)
 {
 	const struct ptl_ni *ni = l->s->ni;
 
@@ -402,7 +352,7 @@ static bool awaited(const struct shm_link *l, const struct shm_peer *p)
 }
 
 /* Where the names that we see are not its own. */
-static bool in_other_network(const struct shm_link *l, ptl_process_id_t id)
+static bool in_other_network(const struct shm_helper *l, ptl_process_id_t id)
 {
 	const struct ptl_apart *apart = ptl_apart(l->s->ni, id);
 
@@ -410,7 +360,7 @@ static bool in_other_network(const struct shm_link *l, ptl_process_id_t id)
 }
 
 /* Nobody has that name. */
-static const char *nobody(const struct shm_link *l, const struct shm_peer *p)
+static const char *nobody(const struct shm_helper *l, const struct shm_peer *p)
 {
 	if (in_other_network(l, p->id))
 		return "it is in another network namespace (container), where it is not found; "
@@ -434,7 +384,7 @@ static const char *failed(const char *call)
 }
 
 /* NULL, or why not; *again: in a moment it may work. Locked. */
-static const char *call_at(struct shm_link *l, struct shm_peer *p, const struct sockaddr_un *a,
+static const char *call_at(struct shm_helper *l, struct shm_peer *p, const struct sockaddr_un *a,
 			   socklen_t len, bool *again)
 {
 	const char *why;
@@ -460,7 +410,7 @@ static const char *call_at(struct shm_link *l, struct shm_peer *p, const struct 
 }
 
 /* Starts the connection of a new peer. Locked. */
-static void call(struct shm_link *l, struct shm_peer *p)
+static void call(struct shm_helper *l, struct shm_peer *p)
 {
 	struct sockaddr_un a;
 	socklen_t len = address(&a, l->s->ni->index, p->id);
@@ -472,17 +422,16 @@ static void call(struct shm_link *l, struct shm_peer *p)
 	p->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	why = p->sock < 0 ? no_fds : call_at(l, p, &a, len, &again);
 	if (!why) {
-		watch(l, p->sock, ON_PEER, p->index);
+		shm_watch(l, p->sock, ON_PEER, p->index);
 	} else if (p->sock >= 0 && again) {
 		close(p->sock);
 		p->sock = -1;
 	} else {
-		lose(l, p, why);
+		shm_lose(l, p, why);
 	}
 }
 
-/* Locked. True if some peer must be called again later. */
-static bool call_all(struct shm_link *l)
+bool shm_call_all(struct shm_helper *l)
 {
 	bool later = false;
 
@@ -522,7 +471,7 @@ static const char *refusal(const struct shm_hello *h)
 }
 
 /* Something came on the socket of a peer. Locked. */
-static void hear(struct shm_link *l, struct shm_peer *p)
+void shm_hear(struct shm_helper *l, struct shm_peer *p)
 {
 	struct shm_hello h;
 	struct ucred who;
@@ -536,7 +485,7 @@ static void hear(struct shm_link *l, struct shm_peer *p)
 		if (n == 1 && *bell == SHM_BELL_GIVEN_UP)
 			forget(l, p, PTL_NI_UNREACHABLE, no_room_there);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-			lose(l, p, hung_up_text);
+			shm_lose(l, p, hung_up_text);
 		return;
 	}
 	got = recv_hello(p->sock, &h, &memfd);
@@ -550,7 +499,7 @@ static void hear(struct shm_link *l, struct shm_peer *p)
 		p->crossed = base_now_ns();
 	} else if (got < 0 || h.kind != SHM_HELLO_ACCEPT || !same_user(p->sock, &who, &why) ||
 		   (why = make_live(l, p, p->sock, &who, &h, memfd))) {
-		lose(l, p, why);
+		shm_lose(l, p, why);
 	}
 	if (memfd >= 0)
 		close(memfd);
@@ -564,7 +513,7 @@ static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
 }
 
 /* The peer record for a caller; NULL: it is to be told *no. Locked. */
-static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
+static struct shm_peer *peer_for(struct shm_helper *l, const struct shm_hello *h,
 				 enum shm_hello_kind *no)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -580,7 +529,7 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
 		*no = SHM_HELLO_CROSSED;
 		if (!shm_peer_ended(l->s, p->index) && !hung_up(p))
 			return NULL; /* a call that crossed ours and comes late */
-		lose(l, p, hung_up_text);
+		shm_lose(l, p, hung_up_text);
 		p = NULL;
 	}
 	if (p && !p->crossed && p->sock >= 0 && smaller(ni->id, h->from)) {
@@ -596,7 +545,7 @@ static struct shm_peer *peer_for(struct shm_link *l, const struct shm_hello *h,
 }
 
 /* Locked. True: the socket is now the peer's. */
-static bool admit(struct shm_link *l, int fd, const struct shm_hello *h, int memfd)
+static bool admit(struct shm_helper *l, int fd, const struct shm_hello *h, int memfd)
 {
 	enum shm_hello_kind no;
 	struct shm_peer *p;
@@ -620,18 +569,18 @@ static bool admit(struct shm_link *l, int fd, const struct shm_hello *h, int mem
 		send_hello(l, fd, SHM_HELLO_REFUSE, h->from,
 			   why == no_room || why == no_fds ? SHM_REFUSED_MEMORY
 							   : SHM_REFUSED_STRANGER);
-		lose(l, p, why);
+		shm_lose(l, p, why);
 		return false;
 	}
 	if (!send_hello(l, fd, SHM_HELLO_ACCEPT, h->from, p->index)) {
 		p->sock = -1; /* the caller closes it */
-		lose(l, p, hung_up_text);
+		shm_lose(l, p, hung_up_text);
 		return false;
 	}
 	return true;
 }
 
-static void accept_caller(struct shm_link *l)
+void shm_accept_caller(struct shm_helper *l)
 {
 	int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	const char *why;
@@ -650,11 +599,10 @@ static void accept_caller(struct shm_link *l)
 	}
 	l->caller[i].fd = fd;
 	l->caller[i].since = base_now_ns();
-	watch(l, fd, ON_CALLER, i);
+	shm_watch(l, fd, ON_CALLER, i);
 }
 
-/* Locked. */
-static void hear_caller(struct shm_link *l, uint32_t i)
+void shm_hear_caller(struct shm_helper *l, uint32_t i)
 {
 	int fd = l->caller[i].fd, memfd, got;
 	struct shm_hello h;
@@ -667,7 +615,7 @@ static void hear_caller(struct shm_link *l, uint32_t i)
 	if (got > 0 && admit(l, fd, &h, memfd)) {
 		struct shm_peer *p = shm_peer_find(l->s, h.from);
 
-		watch(l, fd, ON_PEER, p->index);
+		shm_watch(l, fd, ON_PEER, p->index);
 	} else {
 		close(fd);
 	}
@@ -675,8 +623,7 @@ static void hear_caller(struct shm_link *l, uint32_t i)
 		close(memfd);
 }
 
-/* `asleep_at`: when the last wait began. */
-static void hang_up_on_silent(struct shm_link *l, uint64_t asleep_at)
+void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 {
 	const uint64_t now = base_now_ns();
 	/* longer than it was to be: the machine stood still, and so may have who calls */
@@ -693,222 +640,18 @@ static void hang_up_on_silent(struct shm_link *l, uint64_t asleep_at)
 	}
 }
 
-/* ---- the thread ------------------------------------------------------------------------------- */
-
-static void handle(struct shm_link *l, uint64_t datum)
-{
-	uint32_t what = (uint32_t)(datum >> 32), i = (uint32_t)datum;
-	struct shm_peer *p = what >= ON_DEATH ? l->s->peer[i] : NULL;
-
-	switch (what) {
-	case ON_EVENT:
-		base_wake_heard(&l->event);
-		break;
-	case ON_LISTEN:
-		accept_caller(l);
-		break;
-	case ON_CALLER:
-		if (l->caller[i].fd >= 0)
-			hear_caller(l, i);
-		break;
-	case ON_DEATH:
-		if (p && shm_peer_ended(l->s, i))
-			lose(l, p, "its process has ended");
-		break;
-	case ON_PEER:
-		if (p && p->sock >= 0)
-			hear(l, p);
-		break;
-	}
-}
-
-static void back_off(struct shm_link *l)
-{
-	l->pause_ms = l->pause_ms ? 2 * l->pause_ms : 1;
-	if (l->pause_ms > PAUSE_MOST_MS)
-		l->pause_ms = PAUSE_MOST_MS;
-}
-
-/* A long message that nobody inside the library moves. Stands aside while the application does, and stays
- * awake for a while after the last one, so that a stream of them need not wake it each time. */
-static void background(struct shm_link *l)
-{
-	struct ptl_ni *ni = l->s->ni;
-	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-	bool any;
-
-	if (shm_attends(&ni->view) || rounds != l->rounds) {
-		l->rounds = rounds;
-		l->quiet = 0;
-		back_off(l);
-		return;
-	}
-	ptl_lock(ni);
-	any = ni->nal->progress(ni);
-	l->rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-	if (any || shm_long_any(l->s))
-		l->quiet = 0;
-	else if (++l->quiet > QUIET_MOST)
-		atomic_store(&l->kicked, false);
-	ptl_leave(ni);
-	if (any)
-		l->pause_ms = 0;
-	else
-		back_off(l);
-}
-
-/* Has a leave from a biased lock left something behind? Not if the application was here since the last look: it
- * has left again since then, or will. A lock that was not used all that time does not stay biased, so that peers
- * which deliver while the application computes need not take it away first. */
-static void look(struct shm_link *l, bool unused)
-{
-	struct ptl_ni *ni = l->s->ni;
-	uint32_t rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-
-	if (rounds == l->look_rounds && !shm_attends(&ni->view) &&
-	    (unused || shm_rings_pending(l->s))) {
-		ptl_lock(ni);
-		if (unused)
-			ptl_lock_end_bias(ni);
-		ni->nal->progress(ni);
-		rounds = atomic_load_explicit(&ni->rounds, memory_order_relaxed);
-		ptl_leave(ni);
-	}
-	l->look_rounds = rounds;
-}
-
-/* Every LOOK_MS, as long as the application goes on leaving. From UNSEEN to LOOKED to ASLEEP, one look for
- * each step and a last one after it: whoever left and did not see the step, because its look at the word was
- * older, is followed by a look that is younger by a whole LOOK_MS. */
-static void look_after_leaves(struct shm_link *l)
-{
-	uint32_t left = atomic_load(&l->s->left);
-
-	if (base_now_ns() < l->look_at)
-		return;
-	look(l, left == SHM_LEFT_LOOKED);
-	l->look_at = base_now_ns() + LOOK_MS * 1000000ull;
-	l->looks = left != SHM_LEFT_ASLEEP;
-	if (l->looks)
-		atomic_compare_exchange_strong(&l->s->left, &left, left - 1);
-}
-
-static bool looks(const struct shm_link *l)
-{
-	return l->looks ||
-	       atomic_load_explicit(&l->s->left, memory_order_relaxed) != SHM_LEFT_ASLEEP;
-}
-
-static void *helper(void *arg)
-{
-	struct shm_link *l = arg;
-	struct ptl_ni *ni = l->s->ni;
-	struct epoll_event ev[16];
-	bool later = false, callers;
-	uint64_t asleep_at;
-	int n, wait;
-
-	ptl_lock_never_bias(ni);
-	for (;;) {
-		wait = atomic_load(&l->kicked) ? l->pause_ms : -1;
-		if ((wait < 0 || wait > LOOK_MS) && looks(l))
-			wait = LOOK_MS;
-		callers = false;
-		for (uint32_t i = 0; i < MAX_CALLERS; i++)
-			callers |= l->caller[i].fd >= 0;
-		if (later)
-			wait = 1;
-		else if (wait < 0 && callers)
-			wait = CALLERS_WAIT_MS;
-		/* looked at after the eventfd was read and before it is waited for */
-		if (atomic_load(&l->stop))
-			return NULL;
-		asleep_at = base_now_ns();
-		n = epoll_wait(l->epoll_fd, ev, 16, wait);
-		if (n > 0 || later) {
-			ptl_lock(ni);
-			for (int i = 0; i < n; i++)
-				handle(l, ev[i].data.u64);
-			later = call_all(l);
-			ni->nal->progress(ni);
-			ptl_leave(ni);
-			changed(l);
-		}
-		if (callers)
-			hang_up_on_silent(l, asleep_at);
-		if (looks(l))
-			look_after_leaves(l);
-		if (atomic_load(&l->kicked))
-			background(l);
-		else
-			l->pause_ms = 1;
-	}
-}
-
 /* ---- for the others --------------------------------------------------------------------------- */
 
-void shm_link_bell(struct shm_peer *p)
+void shm_connect_now(struct shm *s, struct shm_peer *p)
 {
-	if (p->sock >= 0)
-		send(p->sock, &(const char){ SHM_BELL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
-static void close_fds(struct shm_link *l)
-{
-	if (l->listen_fd >= 0)
-		close(l->listen_fd);
-	base_wake_close(&l->event);
-	if (l->epoll_fd >= 0)
-		close(l->epoll_fd);
-}
-
-static void wake_helper(struct shm_link *l)
-{
-	base_wake_call(&l->event);
-}
-
-void shm_link_forked(struct ptl_ni *ni)
-{
-	struct shm *s = shm_of(ni);
-
-	if (!s || !s->link)
-		return;
-	close_fds(s->link);
-	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
-		struct shm_peer *p = s->peer[i];
-
-		if (p && p->sock >= 0)
-			close(p->sock);
-		/* another descriptor of the socket, perhaps */
-		if (s->life[i] >= 0)
-			close(s->life[i]);
-		if (p)
-			shm_splice_close(p);
-	}
-}
-
-void shm_link_kick(struct shm *s)
-{
-	if (!s->area->calls_only && !atomic_exchange(&s->link->kicked, true))
-		wake_helper(s->link);
-}
-
-void shm_link_left(struct shm *s)
-{
-	if (atomic_exchange(&s->left, SHM_LEFT_UNSEEN) == SHM_LEFT_ASLEEP)
-		wake_helper(s->link);
-}
-
-void shm_link_connect(struct shm *s, struct shm_peer *p)
-{
-	struct shm_link *l = s->link;
+	struct shm_helper *l = s->helper;
 	/* where it may well be in vain another NAL is to have the message */
 	uint64_t end = base_now_ns() + (ptl_apart(s->ni, p->id) ? APART_WAIT_NS : CONNECT_WAIT_NS);
 	struct timespec until;
 	uint32_t seen;
 
 	p->users++;
-	wake_helper(l);
+	base_wake_call(&l->event);
 	while (p->state == SHM_CONNECTING && base_now_ns() < end) {
 		seen = atomic_load(&l->changes);
 		shm_leave(s->ni, false);
@@ -928,128 +671,4 @@ void shm_link_connect(struct shm *s, struct shm_peer *p)
 	p->users--;
 	if (s->gone)
 		shm_peer_reap(s, false);
-}
-
-/* ---- opening and closing ---------------------------------------------------------------------- */
-
-static int start(struct shm_link *l)
-{
-	pthread_condattr_t attr;
-	sigset_t all, old;
-	int err;
-
-	pthread_mutex_init(&l->mutex, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->cond, &attr);
-	pthread_condattr_destroy(&attr);
-	/* the application's signals are for the application's threads */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&l->thread, NULL, helper, l);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-	if (!err)
-		pthread_setname_np(l->thread, "postern-shm");
-	return err;
-}
-
-/* What the helper thread cannot do without, tried: it has nobody to say it to. 0, or -errno and the
- * name of what is refused. */
-static int open_fds(struct shm_link *l, const char **what)
-{
-	struct epoll_event ev;
-	int err;
-
-	*what = "socket";
-	l->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (l->listen_fd < 0)
-		return -errno;
-	*what = "eventfd and pipe2";
-	err = base_wake_open(&l->event);
-	if (err < 0)
-		return err;
-	*what = "epoll_create1";
-	l->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (l->epoll_fd < 0)
-		return -errno;
-	*what = "epoll_ctl";
-	ev = (struct epoll_event){ .events = EPOLLIN, .data.u64 = (uint64_t)ON_EVENT << 32 };
-	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, l->event.fd, &ev) < 0)
-		return -errno;
-	*what = "epoll_wait";
-	return epoll_wait(l->epoll_fd, &ev, 1, 0) < 0 ? -errno : 0;
-}
-
-/* The address is ours: from here on others may call. As above. */
-static int listen_there(struct shm_link *l, const char **what)
-{
-	/* nobody can have called yet */
-	*what = "accept4";
-	if (accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) < 0 && errno != EINVAL)
-		return -errno;
-	*what = "listen";
-	if (listen(l->listen_fd, 1024) < 0)
-		return -errno;
-	watch(l, l->listen_fd, ON_LISTEN, 0);
-	*what = "pthread_create";
-	return -start(l);
-}
-
-/* PTL_NO_SPACE, after a warning. */
-static int refused(const char *what, int err)
-{
-	base_warn("shared memory: %s: %s; %s", what, strerror(-err),
-		  err == -EMFILE || err == -ENFILE ? "raise `ulimit -n`"
-		  : err == -EAGAIN || err == -ENOMEM
-			  ? "raise `ulimit -u` and `ulimit -v`"
-			  : "is it refused here (a container's profile)?");
-	return PTL_NO_SPACE;
-}
-
-int shm_link_open(struct shm *s, ptl_pid_t want)
-{
-	struct shm_link *l = calloc(1, sizeof(*l));
-	const char *what;
-	int err, failed;
-
-	if (!l)
-		return PTL_NO_SPACE;
-	l->s = s;
-	l->pause_ms = 1;
-	l->listen_fd = l->epoll_fd = -1;
-	l->event = (struct base_wake)BASE_WAKE_CLOSED;
-	for (int i = 0; i < MAX_CALLERS; i++)
-		l->caller[i].fd = -1;
-	failed = open_fds(l, &what);
-	err = failed ? refused(what, failed) : claim_pid(l->listen_fd, s->ni, want);
-	if (err == PTL_OK) {
-		s->link = l;
-		s->ni->view.r->stat.id = s->ni->id;
-		failed = listen_there(l, &what);
-		if (failed)
-			err = refused(what, failed);
-	}
-	if (err != PTL_OK) {
-		close_fds(l);
-		free(l);
-		s->link = NULL;
-	}
-	return err;
-}
-
-void shm_link_close(struct shm *s)
-{
-	struct shm_link *l = s->link;
-
-	atomic_store(&l->stop, true);
-	wake_helper(l);
-	pthread_join(l->thread, NULL);
-	for (uint32_t i = 0; i < MAX_CALLERS; i++)
-		if (l->caller[i].fd >= 0)
-			close(l->caller[i].fd);
-	close_fds(l);
-	pthread_mutex_destroy(&l->mutex);
-	pthread_cond_destroy(&l->cond);
-	free(l);
-	s->link = NULL;
 }
