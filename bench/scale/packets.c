@@ -58,28 +58,28 @@ static void transmit(void *user, const struct dgram_packet *p)
 	s->len[s->n++] = (uint32_t)(p->head_len + p->body_len);
 }
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
 	struct side *s = user;
 
 	(void)peer;
 	s->messages++;
 	if (!in->body_len || in->body)
-		return DGRAM_DONE;
+		return NET_DONE;
 	landing->length = in->body_len;
 	landing->mem.base = s->memory;
 	landing->cookie = s;
-	return DGRAM_PULL;
+	return NET_PULL;
 }
 
-static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status status)
+static void landed(void *user, uint32_t peer, void *cookie, enum net_status status)
 {
 	struct side *s = user;
 
 	(void)peer;
 	(void)cookie;
-	s->bytes += status == DGRAM_OK;
+	s->bytes += status == NET_OK;
 }
 
 static bool make(struct side *s, struct side *other, uint64_t id, size_t memory)
@@ -111,7 +111,7 @@ static void drop(struct side *s)
 /* What is in one's box arrives at the other. */
 static void hand_over(struct side *s)
 {
-	static const struct dgram_addr nowhere;
+	static const struct net_addr nowhere;
 
 	for (uint32_t i = 0; i < s->n; i++)
 		dgram_receive(s->other->m, now, &nowhere, s->box + i * ROOM, s->len[i]);
@@ -131,13 +131,13 @@ static void round_of(struct side *a, struct side *b)
 /* `count` messages of `len` bytes, `ahead` of them not delivered yet. */
 static bool stream(const char *what, uint64_t count, uint64_t len, uint64_t ahead)
 {
-	static const struct dgram_addr nowhere;
+	static const struct net_addr nowhere;
 	const uint8_t header[64] = { 0 };
 	struct side a, b;
 	bool long_ones = len > DGRAM_INLINE_MAX;
 	uint64_t given = 0, from = 0, took;
-	struct dgram_out o = { .header = header, .header_len = sizeof(header), .body_len = len };
-	struct dgram_stats sa, sb, sa0 = { 0 }, sb0 = { 0 };
+	struct net_out o = { .header = header, .header_len = sizeof(header), .body_len = len };
+	struct net_stats sa, sb, sa0 = { 0 }, sb0 = { 0 };
 	bool fine = make(&a, &b, 1, len) && make(&b, &a, 2, len);
 	uint32_t peer;
 

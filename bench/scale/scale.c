@@ -51,7 +51,7 @@ static uint64_t wall_ns(void)
 
 static void say(struct sim_node *n, uint32_t to, const void *header, uint32_t len)
 {
-	struct dgram_out o = { .header = header, .header_len = len };
+	struct net_out o = { .header = header, .header_len = len };
 
 	if (sim_send(n, to, &o))
 		job.wrong = true;
@@ -119,8 +119,8 @@ static void go_on(struct sim_node *n)
 			leave(n);
 }
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
 	struct sim_node *n = user;
 	struct member *me = &job.member[n->index];
@@ -130,17 +130,17 @@ static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_
 	(void)landing;
 	if (in->header_len != sizeof(p)) {
 		job.arrived++;
-		return DGRAM_DONE;
+		return NET_DONE;
 	}
 	memcpy(&p, in->header, sizeof(p));
 	/* nobody is further than in the barrier after this one */
 	if (p.place >= PLACES || p.number <= me->place[p.place] || p.number > me->number + 1) {
 		job.wrong = true;
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	me->place[p.place] = p.number;
 	go_on(n);
-	return DGRAM_DONE;
+	return NET_DONE;
 }
 
 static bool all_left(void *arg)
@@ -165,7 +165,7 @@ static struct memory memory_in_use(void)
 	struct memory sum = { 0, 0 };
 
 	for (uint32_t i = 0; i < job.nodes; i++) {
-		struct dgram_stats st;
+		struct net_stats st;
 
 		dgram_stats(sim_node(job.s, i)->m, &st);
 		sum.bytes += st.bytes;

@@ -75,13 +75,13 @@ struct eth_place {
 	uint32_t endpoint;
 };
 
-void eth_addr_from(struct dgram_addr *a, const struct eth_place *p);
-void eth_addr_to(struct eth_place *p, const struct dgram_addr *a);
+void eth_addr_from(struct net_addr *a, const struct eth_place *p);
+void eth_addr_to(struct eth_place *p, const struct net_addr *a);
 
 /* net_link.address */
-bool eth_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr);
 /* For net_ranks_take. */
-bool eth_parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr);
+bool eth_parse_card(const void *link, const char *card, size_t len, struct net_addr *addr);
 
 /* Takes the endpoint `want`, or with 0 one that is free. 0, or -errno; -EADDRINUSE: somebody has it. */
 int eth_take_endpoint(struct eth *e, uint32_t want);

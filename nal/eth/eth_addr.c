@@ -20,21 +20,21 @@
 #define TRIES 64 /* to find an endpoint that is free */
 #define NAME  32
 
-void eth_addr_from(struct dgram_addr *a, const struct eth_place *p)
+void eth_addr_from(struct net_addr *a, const struct eth_place *p)
 {
 	memset(a, 0, sizeof(*a));
 	a->word[0] = (uint64_t)p->local << 32 | p->endpoint;
 	memcpy(&a->word[1], p->mac, sizeof(p->mac));
 }
 
-void eth_addr_to(struct eth_place *p, const struct dgram_addr *a)
+void eth_addr_to(struct eth_place *p, const struct net_addr *a)
 {
 	p->local = a->word[0] >> 32 & 1;
 	p->endpoint = (uint32_t)a->word[0];
 	memcpy(p->mac, &a->word[1], sizeof(p->mac));
 }
 
-bool eth_parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr)
+bool eth_parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	static const uint8_t nobody[ETH_MAC_BYTES];
 	const struct eth *e = link;
@@ -68,10 +68,10 @@ static bool held(const struct eth *e, uint32_t endpoint)
 	return net_held(name_of(e, endpoint, name));
 }
 
-bool eth_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
+bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr)
 {
 	const struct eth *e = link;
-	const struct dgram_addr *found = net_ranks_find(&e->ranks, id);
+	const struct net_addr *found = net_ranks_find(&e->ranks, id);
 	struct eth_place p = { .local = id.nid == e->own_nid, .endpoint = id.pid };
 
 	if (found) {

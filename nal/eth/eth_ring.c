@@ -96,7 +96,7 @@ static void take(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
 	const uint8_t *bytes = (const uint8_t *)h + h->tp_mac;
 	struct eth_place p = { .local = from_if->sll_ifindex == e->loopback };
 	struct eth_frame f = { .length = 0 };
-	struct dgram_addr from;
+	struct net_addr from;
 
 	/* one that is longer than the slot comes as its beginning; nothing is made of it but a count */
 	if (h->tp_len != h->tp_snaplen || eth_frame_decode(bytes, h->tp_snaplen, &f) < 0 ||

@@ -37,8 +37,8 @@ void *eth_room(void *link, size_t len)
 	return o->heads + o->used + BEFORE;
 }
 
-static bool address_frame(const struct eth *e, struct eth_wire_frame *w,
-			  const struct dgram_addr *to, uint32_t length)
+static bool address_frame(const struct eth *e, struct eth_wire_frame *w, const struct net_addr *to,
+			  uint32_t length)
 {
 	struct eth_frame f = { .type = e->type, .from = e->endpoint, .length = length };
 	struct eth_place p;

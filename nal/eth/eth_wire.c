@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nal/net/dgram/dgram_wire.h"
+#include "base/bytes.h"
 
 /* Of one host, or of nobody (as on the loopback interface), not of a group. */
 static bool unicast(const uint8_t *mac)
@@ -23,14 +23,14 @@ int eth_frame_decode(const void *frame, size_t len, struct eth_frame *f)
 
 	if (len < sizeof(*w) || w->version != ETH_VERSION || w->zero || !unicast(w->source))
 		return -EPROTO;
-	f->length = dgram_get16(w->length);
+	f->length = base_get16(w->length);
 	if (!f->length || f->length > len - sizeof(*w))
 		return -EPROTO;
 	memcpy(f->destination, w->destination, sizeof(f->destination));
 	memcpy(f->source, w->source, sizeof(f->source));
 	f->type = (uint16_t)(w->type[0] << 8 | w->type[1]);
-	f->to = dgram_get32(w->to);
-	f->from = dgram_get32(w->from);
+	f->to = base_get32(w->to);
+	f->from = base_get32(w->from);
 	f->packet = (const uint8_t *)frame + sizeof(*w);
 	return 0;
 }
@@ -43,9 +43,9 @@ void eth_frame_encode(struct eth_wire_frame *w, const struct eth_frame *f)
 	w->type[1] = (uint8_t)f->type;
 	w->version = ETH_VERSION;
 	w->zero = 0;
-	dgram_put16(w->length, f->length);
-	dgram_put32(w->to, f->to);
-	dgram_put32(w->from, f->from);
+	base_put16(w->length, f->length);
+	base_put32(w->to, f->to);
+	base_put32(w->from, f->from);
 }
 
 static int digit(char c)

@@ -57,7 +57,7 @@ static void begin_call(struct net *n, bool tell)
 
 struct ptl_answerer net_who(const struct net *n, uint32_t peer)
 {
-	const struct dgram_who *who = &n->peer[peer].who;
+	const struct net_who *who = &n->peer[peer].who;
 
 	return (struct ptl_answerer){
 		.id = { (ptl_nid_t)(who->id >> 32), (ptl_pid_t)who->id },
@@ -67,7 +67,7 @@ struct ptl_answerer net_who(const struct net *n, uint32_t peer)
 }
 
 /* A peer of the carrier's is this one now. */
-static void note_peer(struct net *n, uint32_t peer, const struct dgram_who *who)
+static void note_peer(struct net *n, uint32_t peer, const struct net_who *who)
 {
 	struct ptl_stat *s = &n->ni->view.r->stat;
 	struct ptl_stat_peer *st = &n->stat[peer];
@@ -118,19 +118,19 @@ static void stop_polling(struct net *n)
 
 static uint32_t find(struct net *n, ptl_process_id_t id)
 {
-	struct dgram_who who = { .id = net_id(id), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
+	struct net_who who = { .id = net_id(id), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	uint32_t peer;
 
-	if (n->last_peer != DGRAM_NONE && n->last.nid == id.nid && n->last.pid == id.pid)
+	if (n->last_peer != NET_NONE && n->last.nid == id.nid && n->last.pid == id.pid)
 		return n->last_peer;
 	peer = n->carrier->find(n, who.id);
-	if (peer == DGRAM_NONE)
-		return DGRAM_NONE;
+	if (peer == NET_NONE)
+		return NET_NONE;
 	/* the machine knows who called us before the connection stands */
 	if (n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
 	if (n->peer[peer].to)
-		return DGRAM_NONE;
+		return NET_NONE;
 	n->last = id;
 	return n->last_peer = peer;
 }
@@ -140,21 +140,21 @@ uint32_t net_peer_of(struct net *n, ptl_process_id_t id)
 	uint32_t peer = find(n, id);
 
 	begin_call(n, !n->carrier->own_time);
-	if (peer != DGRAM_NONE)
+	if (peer != NET_NONE)
 		poll_it(n);
 	return peer;
 }
 
 bool net_knows(struct net *n, ptl_process_id_t target)
 {
-	return find(n, target) != DGRAM_NONE;
+	return find(n, target) != NET_NONE;
 }
 
 bool net_lives(struct net *n, ptl_process_id_t target)
 {
 	uint32_t peer = net_peer_of(n, target);
 
-	if (peer == DGRAM_NONE || n->peer[peer].gone)
+	if (peer == NET_NONE || n->peer[peer].gone)
 		return false;
 	if (!n->peer[peer].watched && n->stat[peer].state == 1) {
 		n->peer[peer].watched = true;
@@ -165,14 +165,14 @@ bool net_lives(struct net *n, ptl_process_id_t target)
 
 bool net_connect(struct net *n, ptl_process_id_t target)
 {
-	struct dgram_who who = { .id = net_id(target), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
+	struct net_who who = { .id = net_id(target), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	uint32_t peer = n->carrier->connect(n, who.id);
 
-	n->last_peer = DGRAM_NONE;
+	n->last_peer = NET_NONE;
 	/* of one that it has a connection to it knows more */
-	if (peer != DGRAM_NONE && n->peer[peer].who.id != who.id)
+	if (peer != NET_NONE && n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
-	return peer != DGRAM_NONE && !n->peer[peer].to;
+	return peer != NET_NONE && !n->peer[peer].to;
 }
 
 bool net_may_copy(const struct net *n, uint32_t peer)
@@ -210,14 +210,14 @@ void net_body_put(struct net *n, struct net_body *b)
 
 /* ---- called by the carrier -------------------------------------------------------------------- */
 
-void net_up(void *user, uint32_t peer, const struct dgram_who *who)
+void net_up(void *user, uint32_t peer, const struct net_who *who)
 {
 	struct net *n = user;
 
 	note_peer(n, peer, who);
 	n->stat[peer].state = 1;
 	n->peer[peer].gone = false;
-	n->last_peer = DGRAM_NONE;
+	n->last_peer = NET_NONE;
 	net_reached(n, peer);
 	ptl_found(n->ni, n->slot->nal, n->stat[peer].id);
 	poll_it(n);
@@ -227,20 +227,20 @@ void net_up(void *user, uint32_t peer, const struct dgram_who *who)
 }
 
 /* A peer that is silent may live, and be out of reach: only by what it said itself it has ended. */
-static void told(struct net *n, ptl_process_id_t id, enum dgram_status s, const char *why)
+static void told(struct net *n, ptl_process_id_t id, enum net_status s, const char *why)
 {
 	const double seconds = (double)base_config()->ptl_net_dead_ms / 1000;
 	char text[200];
 
-	if (s == DGRAM_CLOSED)
+	if (s == NET_CLOSED)
 		snprintf(text, sizeof(text), "it has closed its interface");
-	else if (s == DGRAM_RESTARTED)
+	else if (s == NET_RESTARTED)
 		snprintf(
 			text, sizeof(text),
 			"another process is at its address, or it has given us up after a silence");
 	else if (why)
 		snprintf(text, sizeof(text), "%s", why);
-	else if (s == DGRAM_DEAD)
+	else if (s == NET_DEAD)
 		snprintf(text, sizeof(text),
 			 "no sign of life for %g s: it has ended or stands still, or the way there "
 			 "is cut "
@@ -252,20 +252,20 @@ static void told(struct net *n, ptl_process_id_t id, enum dgram_status s, const 
 			 "another), "
 			 "or it has ended",
 			 seconds);
-	ptl_lost(n->ni, n->slot->nal, id, s == DGRAM_CLOSED ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE,
+	ptl_lost(n->ni, n->slot->nal, id, s == NET_CLOSED ? PTL_NI_PEER_DEAD : PTL_NI_UNREACHABLE,
 		 text);
 }
 
-void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why)
+void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why)
 {
 	struct ptl_answerer who = net_who(n, peer);
 	uint64_t *counts = n->ni->view.r->stat.counts;
 
 	if (ptl_debugs(n->ni, PTL_DBG_SETUP))
 		ptl_debug(n->ni, "nid 0x%08x pid %u: %s%s%s", who.id.nid, who.id.pid,
-			  dgram_status_text(s), why ? ": " : "", why ? why : "");
+			  net_status_text(s), why ? ": " : "", why ? why : "");
 	told(n, who.id, s, why);
-	if (n->stat[peer].state == 1 && s != DGRAM_CLOSED)
+	if (n->stat[peer].state == 1 && s != NET_CLOSED)
 		counts[PTL_COUNT_PEERS_LOST]++;
 	n->stat[peer].state = 2;
 	n->peer[peer].gone = true;
@@ -280,8 +280,8 @@ void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why
 	if (n->peer[peer].held)
 		n->nheld--;
 	n->peer[peer].held = false;
-	if (s == DGRAM_UNREACHABLE)
-		net_unreached(n, peer, why ? why : dgram_status_text(s));
+	if (s == NET_UNREACHABLE)
+		net_unreached(n, peer, why ? why : net_status_text(s));
 }
 
 /* ---- progress --------------------------------------------------------------------------------- */
@@ -354,7 +354,7 @@ uint64_t net_arm(struct net *n)
 	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but not at once */
 	if (n->nheld || wake < n->now + SHORTEST_NS)
 		wake = n->now + SHORTEST_NS;
-	if (wake != DGRAM_NEVER)
+	if (wake != NET_NEVER)
 		wake += n->stood;
 	atomic_store_explicit(&n->thread.wake, wake, memory_order_relaxed);
 	return wake;
@@ -396,7 +396,7 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 
 	n->carrier = carrier;
 	n->name = name;
-	n->last_peer = DGRAM_NONE;
+	n->last_peer = NET_NONE;
 	n->bit = 1u << (n->slot - ni->net);
 	net_tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);

@@ -44,14 +44,14 @@ struct net_link {
 	const char *name;
 
 	/* Where `id` is reached by what the job told or by its id alone; false: not by this link. */
-	bool (*address)(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+	bool (*address)(void *link, ptl_process_id_t id, struct net_addr *addr);
 
 	/* As dgram_ops has them; what was transmitted is handed to the kernel by flush(). */
 	void *(*room)(void *link, size_t len);
 	void (*transmit)(void *link, const struct dgram_packet *p);
 	void (*flush)(void *link);
-	uint32_t (*longest)(void *link, const struct dgram_addr *to); /* NULL: the same to all */
-	uint32_t (*whole)(void *link, const struct dgram_addr *to); /* NULL: whatever its length */
+	uint32_t (*longest)(void *link, const struct net_addr *to); /* NULL: the same to all */
+	uint32_t (*whole)(void *link, const struct net_addr *to);   /* NULL: whatever its length */
 
 	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
 	unsigned int (*receive)(void *link, struct net *n);
@@ -66,12 +66,12 @@ struct net_carrier {
 	/* It looks at the time itself when something happens, by net_now(): a round in vain need not. */
 	bool own_time;
 
-	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by its id, or DGRAM_NONE */
-	uint32_t (*find)(const struct net *n, dgram_id_t id);
-	uint32_t (*connect)(struct net *n, dgram_id_t id);
+	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by its id, or NET_NONE */
+	uint32_t (*find)(const struct net *n, net_id_t id);
+	uint32_t (*connect)(struct net *n, net_id_t id);
 
 	/* As those of dgram.h */
-	int (*send)(struct net *n, uint32_t peer, const struct dgram_out *o);
+	int (*send)(struct net *n, uint32_t peer, const struct net_out *o);
 	bool (*crowded)(const struct net *n, uint32_t peer); /* NULL: never */
 	void (*watch)(struct net *n, uint32_t peer, int change);
 	void (*resume)(struct net *n, uint32_t peer);
@@ -119,12 +119,12 @@ struct net_body {
 	uint32_t peer;
 	struct net_swap swap;
 	bool in_line, done; /* in: it ends in turn (net_serve.c); it is complete, */
-	enum dgram_status how;
+	enum net_status how;
 	struct net_body *next; /* in line; of those that are free */
 };
 
 struct net_peer {
-	struct dgram_who who;
+	struct net_who who;
 	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
 	bool gone;    /* the connection was lost, and there is no other */
 	bool met;     /* a connection stands */
@@ -158,9 +158,9 @@ struct net {
 	struct net_peer *peer;   /* NET_PEERS, by the carrier's numbers, */
 	uint32_t npeers;         /* which are less than this */
 	struct ptl_stat_peer *stat;
-	struct dgram_stats shown; /* what the statistics page has of our counters */
-	ptl_process_id_t last;    /* the one talked to last, */
-	uint32_t last_peer;       /* DGRAM_NONE: nobody */
+	struct net_stats shown; /* what the statistics page has of our counters */
+	ptl_process_id_t last;  /* the one talked to last, */
+	uint32_t last_peer;     /* NET_NONE: nobody */
 	struct net_body *spare;
 	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
 	uint32_t nheld;            /* peers told to wait for event handlers */
@@ -221,9 +221,9 @@ static inline uint64_t net_now(struct net *n)
 	return n->now;
 }
 /* dgram_ops.up and .lost; `why` says more than the status, or is NULL. */
-void net_up(void *user, uint32_t peer, const struct dgram_who *who);
-void net_lost(struct net *n, uint32_t peer, enum dgram_status s, const char *why);
-/* The target of an operation; DGRAM_NONE: not ours. */
+void net_up(void *user, uint32_t peer, const struct net_who *who);
+void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why);
+/* The target of an operation; NET_NONE: not ours. */
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
 /* May bytes be copied for a peer, or does it not take in what there is? */
 bool net_may_copy(const struct net *n, uint32_t peer);
@@ -244,15 +244,15 @@ void net_joined(struct net *n, uint32_t packets);
 /* A packet that the link received; `from` as dgram_receive() has it. */
 /* Packets so far that were of no use: of strangers, damaged, late. */
 uint64_t net_dropped(const struct net *n);
-void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len);
+void net_packet(struct net *n, const struct net_addr *from, const void *packet, size_t len);
 /* A packet of ours that came back, or its beginning: nothing listens where it went. */
 void net_refused(struct net *n, const void *packet, size_t len);
 /* Makes the machine; NULL, or why not. */
 const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window);
 
-static inline dgram_id_t net_id(ptl_process_id_t id)
+static inline net_id_t net_id(ptl_process_id_t id)
 {
-	return (dgram_id_t)id.nid << 32 | id.pid;
+	return (net_id_t)id.nid << 32 | id.pid;
 }
 
 /* ---- net_start.c ------------------------------------------------------------------------------ */
@@ -260,25 +260,25 @@ static inline dgram_id_t net_id(ptl_process_id_t id)
 /* nal_ops.send */
 int net_send(struct net *n, const struct ptl_start *s);
 void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *msg);
-enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
-				  const struct dgram_in *in, struct dgram_landing *landing);
+enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
+				const struct net_in *in, struct net_landing *landing);
 /* A reply's landing, or a put's body, is over. */
-void net_reply_landed(struct net *n, struct net_body *b, enum dgram_status s);
-void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s);
-ptl_ni_fail_t net_fail(enum dgram_status s);
+void net_reply_landed(struct net *n, struct net_body *b, enum net_status s);
+void net_put_sent(struct net *n, struct net_body *b, enum net_status s);
+ptl_ni_fail_t net_fail(enum net_status s);
 
 /* ---- net_serve.c ------------------------------------------------------------------------------ */
 
 /* dgram_ops.deliver, .landed, .sent */
-enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in *in,
-			       struct dgram_landing *landing);
-void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s);
-void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
+			     struct net_landing *landing);
+void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s);
+void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s);
 
 /* ---- net_pass.c ------------------------------------------------------------------------------- */
 
 /* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before net_lost says so. */
-bool net_pass(void *user, uint32_t peer, const struct dgram_out *o);
+bool net_pass(void *user, uint32_t peer, const struct net_out *o);
 /* The peer could not be reached: it is passed on. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);
 /* It was. */
@@ -295,7 +295,7 @@ const char *net_passed(const struct net *n, ptl_process_id_t id);
 struct net_ranks {
 	struct net_rank {
 		ptl_process_id_t id;
-		struct dgram_addr addr;
+		struct net_addr addr;
 	} * rank;
 	unsigned int count;
 };
@@ -304,11 +304,11 @@ struct net_ranks {
  * memory. */
 bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
 		    bool (*parse)(const void *link, const char *card, size_t len,
-				  struct dgram_addr *addr),
+				  struct net_addr *addr),
 		    const void *link);
 void net_ranks_free(struct net_ranks *r);
 /* NULL: no rank with this id said where it is. */
-const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id);
+const struct net_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id);
 
 /* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
 uint16_t net_port_of(ptl_pid_t pid);
@@ -333,8 +333,8 @@ uint32_t net_window(int fd);
 /* ---- net_mem.c -------------------------------------------------------------------------------- */
 
 /* The stretch as the machine wants it; `body` is its cookie if it has no address. */
-struct dgram_mem net_mem(struct net *n, struct net_body *body);
-struct dgram_mem net_mem_of(struct net *n, struct net_span *span);
+struct net_mem net_mem(struct net *n, struct net_body *body);
+struct net_mem net_mem_of(struct net *n, struct net_span *span);
 /* dgram_ops.pieces */
 int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max);
 /* Each moves `len` bytes, which lie within the MD. */
@@ -348,11 +348,11 @@ const char *net_seal_unusable(void);
 void net_keys_make(struct net_keys *k, const void *secret, size_t len);
 /* dgram_ops.seal and .verify */
 void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-	      int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+	      int pieces, uint8_t tag[NET_TAG_BYTES]);
 bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len);
 /* The same with keys alone. */
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES]);
 
 /* ---- net_thread.c ----------------------------------------------------------------------------- */
 

@@ -30,14 +30,14 @@ static void transmit(void *user, const struct dgram_packet *p)
 		n->link->transmit(n->link_state, p);
 }
 
-static uint32_t connect_to(struct net *n, dgram_id_t id)
+static uint32_t connect_to(struct net *n, net_id_t id)
 {
 	ptl_process_id_t target = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id };
-	struct dgram_addr addr;
+	struct net_addr addr;
 	uint32_t peer;
 
 	if (!n->link->address(n->link_state, target, &addr))
-		return DGRAM_NONE;
+		return NET_NONE;
 	peer = dgram_peer(n->m, id, &addr);
 	if (n->ranks && net_ranks_find(n->ranks, target))
 		dgram_peer_fix(n->m, peer);
@@ -45,20 +45,20 @@ static uint32_t connect_to(struct net *n, dgram_id_t id)
 }
 
 /* Who has the key is of the job, or trusted by who gave it the file. */
-static bool accept_peer(void *user, const struct dgram_who *who, const struct dgram_addr *from)
+static bool accept_peer(void *user, const struct net_who *who, const struct net_addr *from)
 {
 	struct net *n = user;
 
 	if (who->id == net_id(n->ni->id))
 		return false;
 	/* it may be given the number of somebody who is forgotten */
-	n->last_peer = DGRAM_NONE;
+	n->last_peer = NET_NONE;
 	if (n->ranks || !from)
 		connect_to(n, who->id);
 	return true;
 }
 
-static void lost(void *user, uint32_t peer, enum dgram_status s)
+static void lost(void *user, uint32_t peer, enum net_status s)
 {
 	struct net *n = user;
 
@@ -68,14 +68,14 @@ static void lost(void *user, uint32_t peer, enum dgram_status s)
 			    : NULL);
 }
 
-static uint32_t longest(void *user, const struct dgram_addr *to)
+static uint32_t longest(void *user, const struct net_addr *to)
 {
 	const struct net *n = user;
 
 	return n->link->longest ? n->link->longest(n->link_state, to) : UINT32_MAX;
 }
 
-static uint32_t whole(void *user, const struct dgram_addr *to)
+static uint32_t whole(void *user, const struct net_addr *to)
 {
 	const struct net *n = user;
 
@@ -132,18 +132,18 @@ void net_joined(struct net *n, uint32_t packets)
 	dgram_joined(n->m, packets);
 }
 
-void net_packet(struct net *n, const struct dgram_addr *from, const void *packet, size_t len)
+void net_packet(struct net *n, const struct net_addr *from, const void *packet, size_t len)
 {
 	dgram_receive(n->m, n->now, from, packet, len);
 }
 
 uint64_t net_dropped(const struct net *n)
 {
-	struct dgram_stats s;
+	struct net_stats s;
 	uint64_t sum = 0;
 
 	dgram_stats(n->m, &s);
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+	for (int i = 0; i < NET_DROP_COUNT; i++)
 		sum += s.drops[i];
 	return sum;
 }
@@ -157,12 +157,12 @@ void net_refused(struct net *n, const void *packet, size_t len)
 	n->refused = false;
 }
 
-static uint32_t find(const struct net *n, dgram_id_t id)
+static uint32_t find(const struct net *n, net_id_t id)
 {
 	return dgram_peer_find(n->m, id);
 }
 
-static int send_message(struct net *n, uint32_t peer, const struct dgram_out *o)
+static int send_message(struct net *n, uint32_t peer, const struct net_out *o)
 {
 	return dgram_send(n->m, n->now, peer, o);
 }
@@ -230,13 +230,13 @@ static bool unfinished(const struct net *n)
 }
 
 /* The order is the machine's. */
-static_assert(PTL_COUNT_DGRAM_OUTSIDE - PTL_COUNT_DGRAM_MALFORMED + 1 == (int)DGRAM_DROP_COUNT,
+static_assert(PTL_COUNT_DGRAM_OUTSIDE - PTL_COUNT_DGRAM_MALFORMED + 1 == (int)NET_DROP_COUNT,
 	      "one counter for each reason");
 
 static void count(struct net *n)
 {
 	uint64_t *c = n->ni->view.r->stat.counts;
-	struct dgram_stats s;
+	struct net_stats s;
 
 	/* other links of the interface count there, too */
 	dgram_stats(n->m, &s);
@@ -244,7 +244,7 @@ static void count(struct net *n)
 	c[PTL_COUNT_PACKETS_IN] += s.packets_in - n->shown.packets_in;
 	c[PTL_COUNT_PACKETS_LOST] += s.lost_packets - n->shown.lost_packets;
 	c[PTL_COUNT_TIMEOUTS] += s.timeouts - n->shown.timeouts;
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+	for (int i = 0; i < NET_DROP_COUNT; i++)
 		c[PTL_COUNT_DGRAM_MALFORMED + i] += s.drops[i] - n->shown.drops[i];
 	n->shown = s;
 }

@@ -59,7 +59,7 @@ struct rule {
 struct copy {
 	struct copy *next;
 	uint64_t at;
-	struct dgram_addr to;
+	struct net_addr to;
 	bool probe, anywhere;
 	size_t len;
 	uint8_t bytes[];
@@ -272,7 +272,7 @@ static int carried(const struct copy *c, uint32_t portal, bool *to_portal)
 		return 0;
 	if (h.type != DGRAM_FRAMES)
 		return CARRIES_HELLO;
-	at = DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES;
+	at = NET_TAG_OFFSET + NET_TAG_BYTES;
 	while (dgram_frame_decode(c->bytes, c->len, &h, &at, &f) > 0) {
 		memset(&m, 0, sizeof(m));
 		if (f.kind == DGRAM_FRAME_MSG &&
@@ -295,7 +295,7 @@ static bool applies(struct net_fault *f, struct rule *r, const struct net *n, ui
 	if (r->by_peer) {
 		ptl_process_id_t id;
 
-		if (peer == DGRAM_NONE)
+		if (peer == NET_NONE)
 			return false;
 		id = net_who(n, peer).id;
 		if (id.nid != r->nid || (r->by_pid && id.pid != r->pid))
@@ -382,7 +382,7 @@ void net_fault_release(struct net *n)
 
 	while ((c = f->waiting) && c->at <= n->now) {
 		struct dgram_packet p = {
-			.peer = DGRAM_NONE,
+			.peer = NET_NONE,
 			.to = &c->to,
 			.head = c->bytes,
 			.head_len = c->len,
@@ -403,5 +403,5 @@ void net_fault_release(struct net *n)
 
 uint64_t net_fault_wake(const struct net *n)
 {
-	return n->fault && n->fault->waiting ? n->fault->waiting->at : DGRAM_NEVER;
+	return n->fault && n->fault->waiting ? n->fault->waiting->at : NET_NEVER;
 }

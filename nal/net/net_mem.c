@@ -8,18 +8,18 @@
 #include "base/usermem.h"
 #include "nal/net/net.h"
 
-struct dgram_mem net_mem_of(struct net *n, struct net_span *span)
+struct net_mem net_mem_of(struct net *n, struct net_span *span)
 {
 	const struct ptl_md *md = &n->ni->view.slot[span->md].md;
 
 	if (span->staged)
-		return (struct dgram_mem){ .base = span->staged };
+		return (struct net_mem){ .base = span->staged };
 	if (md->options & PTL_MD_IOVEC)
-		return (struct dgram_mem){ .cookie = span };
-	return (struct dgram_mem){ .base = (char *)(uintptr_t)md->start + span->offset };
+		return (struct net_mem){ .cookie = span };
+	return (struct net_mem){ .base = (char *)(uintptr_t)md->start + span->offset };
 }
 
-struct dgram_mem net_mem(struct net *n, struct net_body *body)
+struct net_mem net_mem(struct net *n, struct net_body *body)
 {
 	return net_mem_of(n, &body->span);
 }

@@ -18,12 +18,12 @@
 #include "nal/net/net.h"
 #include "portals/engine/debug.h"
 
-/* The peer's number with another NAL, if that has an address of it; else DGRAM_NONE. */
+/* The peer's number with another NAL, if that has an address of it; else NET_NONE. */
 static uint32_t number_with(struct net *to, ptl_process_id_t id)
 {
 	uint32_t there = net_peer_of(to, id);
 
-	return there == DGRAM_NONE && net_connect(to, id) ? net_peer_of(to, id) : there;
+	return there == NET_NONE && net_connect(to, id) ? net_peer_of(to, id) : there;
 }
 
 /* The NAL the peer is passed on to, from now on at the latest, and its number there. NULL: there is none. */
@@ -34,7 +34,7 @@ static struct net *passed_to(struct net *n, uint32_t peer, uint32_t *there)
 	struct ptl_ni *ni = n->ni;
 	uint32_t k = 0;
 
-	*there = DGRAM_NONE;
+	*there = NET_NONE;
 	if (p->to) {
 		*there = number_with(p->to, id);
 		return p->to;
@@ -47,18 +47,18 @@ static struct net *passed_to(struct net *n, uint32_t peer, uint32_t *there)
 		if (ni->order[k]->idle || !to)
 			continue;
 		*there = number_with(to, id);
-		if (*there == DGRAM_NONE)
+		if (*there == NET_NONE)
 			continue;
 		p->to = to;
 		to->peer[*there].from = n;
 	}
-	n->last_peer = DGRAM_NONE;
+	n->last_peer = NET_NONE;
 	return p->to;
 }
 
 /* The operation of a message, if there is one, is the other NAL's. */
 static void pass_operation(struct net *n, uint32_t peer, struct net *to, uint32_t there,
-			   const struct dgram_out *o)
+			   const struct net_out *o)
 {
 	struct net_body *b = o->cookie;
 	struct net_msg m;
@@ -82,7 +82,7 @@ static void pass_operation(struct net *n, uint32_t peer, struct net *to, uint32_
 	}
 }
 
-bool net_pass(void *user, uint32_t peer, const struct dgram_out *o)
+bool net_pass(void *user, uint32_t peer, const struct net_out *o)
 {
 	struct net *n = user, *to;
 	uint32_t there;
@@ -91,7 +91,7 @@ bool net_pass(void *user, uint32_t peer, const struct dgram_out *o)
 	if (n->peer[peer].stays || !net_is_request(o->header, o->header_len))
 		return false;
 	to = passed_to(n, peer, &there);
-	if (!to || there == DGRAM_NONE || to->carrier->send(to, there, o) != 0) {
+	if (!to || there == NET_NONE || to->carrier->send(to, there, o) != 0) {
 		n->peer[peer].stays = true;
 		return false;
 	}
@@ -100,15 +100,15 @@ bool net_pass(void *user, uint32_t peer, const struct dgram_out *o)
 }
 
 /* Nobody has met it: those that passed it on until it came to `n` may try again. */
-static void take_back(struct net *n, dgram_id_t id)
+static void take_back(struct net *n, net_id_t id)
 {
 	struct ptl_ni *ni = n->ni;
 
 	for (uint32_t k = 0; k < ni->nnets; k++) {
 		struct net *from = ni->net[k].net;
-		uint32_t peer = from ? from->carrier->find(from, id) : DGRAM_NONE;
+		uint32_t peer = from ? from->carrier->find(from, id) : NET_NONE;
 
-		if (peer == DGRAM_NONE || from->peer[peer].to != n)
+		if (peer == NET_NONE || from->peer[peer].to != n)
 			continue;
 		net_forget_passing(&from->peer[peer]);
 		take_back(from, id);
@@ -153,7 +153,7 @@ void net_unreached(struct net *n, uint32_t peer, const char *why)
 	free(p->why);
 	p->why = strdup(why);
 	n->stat[peer].state = 0;
-	if (there != DGRAM_NONE && to->peer[there].met)
+	if (there != NET_NONE && to->peer[there].met)
 		net_reached(to, there);
 	to->carrier->run(to);
 }
@@ -178,7 +178,7 @@ const char *net_passed(const struct net *n, ptl_process_id_t id)
 {
 	uint32_t peer = n->carrier->find(n, net_id(id));
 
-	if (peer == DGRAM_NONE || n->peer[peer].who.id != net_id(id) || !n->peer[peer].to)
+	if (peer == NET_NONE || n->peer[peer].who.id != net_id(id) || !n->peer[peer].to)
 		return NULL;
 	return n->peer[peer].why ? n->peer[peer].why : "no connection";
 }

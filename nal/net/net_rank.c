@@ -20,7 +20,7 @@ static int by_id(const void *a, const void *b)
 
 bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
 		    bool (*parse)(const void *link, const char *card, size_t len,
-				  struct dgram_addr *addr),
+				  struct net_addr *addr),
 		    const void *link)
 {
 	r->count = 0;
@@ -47,7 +47,7 @@ void net_ranks_free(struct net_ranks *r)
 	*r = (struct net_ranks){ .rank = NULL };
 }
 
-const struct dgram_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id)
+const struct net_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id)
 {
 	struct net_rank key = { .id = id };
 	const struct net_rank *found = NULL;

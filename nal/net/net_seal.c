@@ -11,13 +11,13 @@
 #include "base/config.h"
 #include "nal/net/net.h"
 
-static_assert(crypto_shorthash_siphashx24_BYTES == DGRAM_TAG_BYTES, "the tag");
-static_assert(crypto_verify_16_BYTES == DGRAM_TAG_BYTES, "compared");
+static_assert(crypto_shorthash_siphashx24_BYTES == NET_TAG_BYTES, "the tag");
+static_assert(crypto_verify_16_BYTES == NET_TAG_BYTES, "compared");
 static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof(((struct net_keys *)0)->head), "key");
 
-#define HEAD_AFTER (DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES)
+#define HEAD_AFTER (NET_TAG_OFFSET + NET_TAG_BYTES)
 /* a head is as long as a packet where no body follows */
-#define INPUT_MOST (DGRAM_MTU_MAX + DGRAM_TAG_BYTES)
+#define INPUT_MOST (DGRAM_MTU_MAX + NET_TAG_BYTES)
 
 const char *net_seal_unusable(void)
 {
@@ -52,22 +52,22 @@ static void tag_head(const struct net_keys *k, const uint8_t *head, size_t head_
 		     const uint8_t *body_tag, uint8_t *tag)
 {
 	unsigned char small[512], *in = head_len <= sizeof(small) ? small : gather();
-	size_t len = DGRAM_TAG_OFFSET;
+	size_t len = NET_TAG_OFFSET;
 
-	memcpy(in, head, DGRAM_TAG_OFFSET);
+	memcpy(in, head, NET_TAG_OFFSET);
 	memcpy(in + len, head + HEAD_AFTER, head_len - HEAD_AFTER);
 	len += head_len - HEAD_AFTER;
 	if (body_tag) {
-		memcpy(in + len, body_tag, DGRAM_TAG_BYTES);
-		len += DGRAM_TAG_BYTES;
+		memcpy(in + len, body_tag, NET_TAG_BYTES);
+		len += NET_TAG_BYTES;
 	}
 	crypto_shorthash_siphashx24(tag, in, len, k->head);
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
 {
-	uint8_t body_tag[DGRAM_TAG_BYTES];
+	uint8_t body_tag[NET_TAG_BYTES];
 	unsigned char *all = NULL;
 	size_t len = 0;
 
@@ -90,7 +90,7 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 }
 
 void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-	      int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	      int pieces, uint8_t tag[NET_TAG_BYTES])
 {
 	const struct net *n = user;
 
@@ -101,10 +101,10 @@ bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
 {
 	const struct net *n = user;
 	struct iovec body = { (void *)(uintptr_t)(packet + head_len), len - head_len };
-	uint8_t tag[DGRAM_TAG_BYTES];
+	uint8_t tag[NET_TAG_BYTES];
 
 	if (head_len < HEAD_AFTER || head_len > len || len > DGRAM_MTU_MAX)
 		return false;
 	net_tag(&n->keys, packet, head_len, &body, 1, tag);
-	return crypto_verify_16(tag, packet + DGRAM_TAG_OFFSET) == 0;
+	return crypto_verify_16(tag, packet + NET_TAG_OFFSET) == 0;
 }

@@ -24,8 +24,8 @@ answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer 
 		.op_gen = gen,
 		.length = length,
 	};
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = { .header = header };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header };
 
 	o.header_len = net_msg_encode(header, &msg);
 	/* without memory for that the peer hears when one of the two ends */
@@ -53,8 +53,8 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 		.kind = NET_REPLY, .op = l->op, .op_gen = l->op_gen, .length = l->mlength
 	};
 	struct net_span span = { .md = l->md, .offset = l->offset };
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = { .header = header, .body_len = l->mlength, .push = UINT64_MAX };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header, .body_len = l->mlength, .push = UINT64_MAX };
 	struct net_body *b = NULL;
 
 	o.header_len = net_msg_encode(header, &msg);
@@ -70,7 +70,7 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 		}
 	} else {
 		if (bytes)
-			o.body = (struct dgram_mem){ .base = (void *)(uintptr_t)bytes };
+			o.body = (struct net_mem){ .base = (void *)(uintptr_t)bytes };
 		else
 			o.body = net_mem_of(n, &span);
 	}
@@ -205,23 +205,23 @@ static void ends(struct net *n, struct net_body *b, bool stands)
 {
 	bool swaps = b->span.staged;
 
-	if (stands && b->how == DGRAM_OK && swaps)
+	if (stands && b->how == NET_OK && swaps)
 		swap(n, b->peer, &b->l, &b->swap, b->span.staged);
 	else if (stands)
 		put_done(n, b->peer, &b->l, net_fail(b->how));
 	else
 		ptl_engine_done(&n->ni->engine, &b->l,
-				swaps && b->how == DGRAM_OK ? PTL_NI_PEER_DEAD : net_fail(b->how));
+				swaps && b->how == NET_OK ? PTL_NI_PEER_DEAD : net_fail(b->how));
 	free(b->span.staged);
 	net_body_put(n, b);
 }
 
 /* The body is complete, or will never be. */
 static void __attribute__((noinline))
-complete(struct net *n, struct net_body *b, enum dgram_status how)
+complete(struct net *n, struct net_body *b, enum net_status how)
 {
 	struct net_peer *p = &n->peer[b->peer];
-	bool stands = how == DGRAM_OK || how == DGRAM_FAILED;
+	bool stands = how == NET_OK || how == NET_FAILED;
 
 	b->done = true;
 	b->how = how;
@@ -246,7 +246,7 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing 
 	}
 	b->l = *l;
 	line_up(n, b);
-	complete(n, b, DGRAM_OK);
+	complete(n, b, NET_OK);
 }
 
 /* ---- requests --------------------------------------------------------------------------------- */
@@ -261,31 +261,31 @@ static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, str
 }
 
 /* A body that is to be moved to the landing, or to `staged`. */
-static enum dgram_verdict pull(struct net *n, uint32_t peer, const struct ptl_landing *l,
-			       uint64_t length, void *staged, struct dgram_landing *landing)
+static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_landing *l,
+			     uint64_t length, void *staged, struct net_landing *landing)
 {
 	struct net_body *b = net_body_get(n, peer);
 
 	if (!b) {
 		put_done(n, peer, l, PTL_NI_FAIL);
 		free(staged);
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	b->l = *l;
 	b->span = (struct net_span){ .md = l->md, .offset = l->offset, .staged = staged };
 	landing->mem = net_mem(n, b);
 	landing->length = length;
 	landing->cookie = b;
-	return DGRAM_PULL;
+	return NET_PULL;
 }
 
 /* Its bytes are still with the sender. */
-static enum dgram_verdict __attribute__((noinline))
-pull_put(struct net *n, uint32_t peer, const struct ptl_landing *l, struct dgram_landing *landing)
+static enum net_verdict __attribute__((noinline))
+pull_put(struct net *n, uint32_t peer, const struct ptl_landing *l, struct net_landing *landing)
 {
-	enum dgram_verdict verdict = pull(n, peer, l, l->mlength, NULL, landing);
+	enum net_verdict verdict = pull(n, peer, l, l->mlength, NULL, landing);
 
-	if (verdict == DGRAM_PULL && l->mlength <= LINE_MOST)
+	if (verdict == NET_PULL && l->mlength <= LINE_MOST)
 		line_up(n, landing->cookie);
 	return verdict;
 }
@@ -299,32 +299,32 @@ static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 }
 
 /* A swap whose body is still to come, or that is behind others. */
-static enum dgram_verdict stage(struct net *n, uint32_t peer, const struct ptl_landing *l,
-				const struct net_swap *w, const struct dgram_in *in,
-				struct dgram_landing *landing)
+static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_landing *l,
+			      const struct net_swap *w, const struct net_in *in,
+			      struct net_landing *landing)
 {
 	const bool here = in->body || !in->body_len;
 	void *staged = malloc(in->body_len + 1);
-	struct dgram_landing own = { 0 };
+	struct net_landing own = { 0 };
 
 	landing = here ? &own : landing;
 	if (!staged)
 		put_done(n, peer, l, PTL_NI_FAIL);
-	if (!staged || pull(n, peer, l, in->body_len, staged, landing) == DGRAM_DROP)
-		return here ? DGRAM_DONE : DGRAM_DROP;
+	if (!staged || pull(n, peer, l, in->body_len, staged, landing) == NET_DROP)
+		return here ? NET_DONE : NET_DROP;
 	((struct net_body *)landing->cookie)->swap = *w;
 	line_up(n, landing->cookie);
 	if (!here)
-		return DGRAM_PULL;
+		return NET_PULL;
 	if (in->body_len)
 		memcpy(staged, in->body, in->body_len);
-	complete(n, landing->cookie, DGRAM_OK);
-	return DGRAM_DONE;
+	complete(n, landing->cookie, NET_OK);
+	return NET_DONE;
 }
 
-static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_request *q,
-				    const struct net_swap *w, const struct dgram_in *in,
-				    struct dgram_landing *landing)
+static enum net_verdict take_swap(struct net *n, uint32_t peer, struct ptl_request *q,
+				  const struct net_swap *w, const struct net_in *in,
+				  struct net_landing *landing)
 {
 	const uint64_t length = q->rlength;
 	struct ptl_landing l;
@@ -332,14 +332,14 @@ static enum dgram_verdict take_swap(struct net *n, uint32_t peer, struct ptl_req
 	if (ptl_atomic_on_runs(w->atomic))
 		q->rlength = w->span;
 	if (!match(n, peer, q, &l))
-		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	if (ptl_atomic_on_runs(w->atomic)) { /* all of them, or none */
 		l.mlength = l.mlength == w->span ? length : 0;
 		l.rlength = length;
 	}
 	if ((in->body || !in->body_len) && !n->peer[peer].line) {
 		swap(n, peer, &l, w, in->body);
-		return DGRAM_DONE;
+		return NET_DONE;
 	}
 	return stage(n, peer, &l, w, in, landing);
 }
@@ -375,14 +375,14 @@ static inline struct ptl_request request(struct net *n, uint32_t peer, const str
 
 /* ---- of the machine --------------------------------------------------------------------------- */
 
-static enum dgram_verdict nonsense(struct net *n, const struct dgram_in *in)
+static enum net_verdict nonsense(struct net *n, const struct net_in *in)
 {
 	ptl_count_drop(&n->ni->engine, PTL_DROP_BAD_MESSAGE, 0);
-	return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	return in->body || !in->body_len ? NET_DONE : NET_DROP;
 }
 
-static enum dgram_verdict __attribute__((noinline))
-take_other(struct net *n, uint32_t peer, const struct dgram_in *in, struct dgram_landing *landing)
+static enum net_verdict __attribute__((noinline))
+take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_landing *landing)
 {
 	struct ptl_request q;
 	struct net_swap swap;
@@ -394,12 +394,12 @@ take_other(struct net *n, uint32_t peer, const struct dgram_in *in, struct dgram
 		return net_take_reply(n, peer, &m, in, landing);
 	if (m.kind == NET_ANSWER) {
 		net_take_answer(n, peer, &m);
-		return DGRAM_DONE;
+		return NET_DONE;
 	}
 	q = request(n, peer, &m);
 	if (m.kind == NET_GET) {
 		take_get(n, peer, &q);
-		return DGRAM_DONE;
+		return NET_DONE;
 	}
 	swap = (struct net_swap){ m.atomic, m.element, m.span, in->body_len };
 	return take_swap(n, peer, &q, &swap, in, landing);
@@ -407,9 +407,9 @@ take_other(struct net *n, uint32_t peer, const struct dgram_in *in, struct dgram
 
 /* A put that is no more than that, as most messages are. All that it passes through is made one function, for else a
  * third of the work is to put into records what the next one takes out. */
-static inline __attribute__((flatten)) enum dgram_verdict take_put(struct net *n, uint32_t peer,
-								   const struct dgram_in *in,
-								   struct dgram_landing *landing)
+static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, uint32_t peer,
+								 const struct net_in *in,
+								 struct net_landing *landing)
 {
 	struct ptl_request q;
 	struct ptl_landing l;
@@ -421,30 +421,30 @@ static inline __attribute__((flatten)) enum dgram_verdict take_put(struct net *n
 	/* not before those that wait in line */
 	q.data = m.op == PTL_NIL && !n->peer[peer].line ? in->body : NULL;
 	if (!match(n, peer, &q, &l))
-		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	if (!in->body && l.mlength)
 		return pull_put(n, peer, &l, landing);
 	net_copy_in(n, &(struct net_span){ .md = l.md, .offset = l.offset }, in->body, l.mlength);
 	put_complete(n, peer, &l);
-	return DGRAM_DONE;
+	return NET_DONE;
 }
 
-enum dgram_verdict net_deliver(void *user, uint32_t peer, const struct dgram_in *in,
-			       struct dgram_landing *landing)
+enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
+			     struct net_landing *landing)
 {
 	struct net *n = user;
 
 	if (ptl_handlers_behind(n->ni)) {
 		n->nheld += !n->peer[peer].held;
 		n->peer[peer].held = true;
-		return DGRAM_LATER;
+		return NET_LATER;
 	}
 	n->stat[peer].received++;
 	return net_is_put(in->header, in->header_len) ? take_put(n, peer, in, landing)
 						      : take_other(n, peer, in, landing);
 }
 
-void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	struct net_body *b = cookie;
 	struct net *n = user;
@@ -457,7 +457,7 @@ void net_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	complete(n, b, s);
 }
 
-void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	struct net_body *b = cookie;
 	struct net *n = user;
@@ -468,6 +468,6 @@ void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgr
 		net_put_sent(n, b, s);
 		return;
 	}
-	ptl_engine_done(&n->ni->engine, &b->l, s == DGRAM_REFUSED ? PTL_NI_OK : net_fail(s));
+	ptl_engine_done(&n->ni->engine, &b->l, s == NET_REFUSED ? PTL_NI_OK : net_fail(s));
 	net_body_put(n, b);
 }

@@ -11,16 +11,16 @@
 #include "nal/net/net.h"
 #include "portals/engine/atomic.h"
 
-ptl_ni_fail_t net_fail(enum dgram_status s)
+ptl_ni_fail_t net_fail(enum net_status s)
 {
 	switch (s) {
-	case DGRAM_OK:
+	case NET_OK:
 		return PTL_NI_OK;
-	case DGRAM_UNREACHABLE:
+	case NET_UNREACHABLE:
 		return PTL_NI_UNREACHABLE;
-	case DGRAM_DEAD:
-	case DGRAM_RESTARTED:
-	case DGRAM_CLOSED:
+	case NET_DEAD:
+	case NET_RESTARTED:
+	case NET_CLOSED:
 		return PTL_NI_PEER_DEAD;
 	default:
 		return PTL_NI_FAIL;
@@ -67,12 +67,10 @@ static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 /* A put that calculates nothing and that nobody answers, as most messages are; its bytes are copied. */
 static inline __attribute__((always_inline)) int send_plain(struct net *n, uint32_t peer,
 							    const struct ptl_start *s,
-							    struct dgram_mem body)
+							    struct net_mem body)
 {
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = {
-		.header = header, .body = body, .body_len = s->length, .copy = true
-	};
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header, .body = body, .body_len = s->length, .copy = true };
 
 	o.header_len = encode(header, n->ni, s, PTL_NIL, true);
 	return n->carrier->send(n, peer, &o) == 0 ? PTL_OK : PTL_NO_SPACE;
@@ -85,7 +83,7 @@ static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 
 	if (s->length > NET_COPY_MOST || (s->length && !net_may_copy(n, peer)))
 		return PTL_NO_SPACE;
-	err = send_plain(n, peer, s, (struct dgram_mem){ .base = (void *)(uintptr_t)s->inject });
+	err = send_plain(n, peer, s, (struct net_mem){ .base = (void *)(uintptr_t)s->inject });
 	if (err == PTL_OK) {
 		sr[PTL_SR_SEND_COUNT]++;
 		sr[PTL_SR_SEND_LENGTH] += s->length;
@@ -95,7 +93,7 @@ static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 
 /* Does the body stay where it is? Then there is a record of it. */
 static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, uint32_t op,
-		     struct dgram_out *o)
+		     struct net_out *o)
 {
 	struct net_body *b = net_body_get(n, peer);
 
@@ -122,8 +120,8 @@ static int __attribute__((noinline)) start(struct net *n, uint32_t peer, const s
 {
 	struct ptl_engine *e = &n->ni->engine;
 	struct net_span span = { .md = s->md, .offset = s->offset };
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = { .header = header };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header };
 	uint32_t op = PTL_NIL, flags = s->ack ? PTL_OP_ACK : 0;
 	bool is_long;
 	int err = PTL_OK;
@@ -165,7 +163,7 @@ static int __attribute__((noinline)) start(struct net *n, uint32_t peer, const s
 static int start_plain(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	struct net_span span = { .md = s->md, .offset = s->offset };
-	struct dgram_mem none = { .base = NULL };
+	struct net_mem none = { .base = NULL };
 	int err = send_plain(n, peer, s, s->length ? net_mem_of(n, &span) : none);
 
 	if (err == PTL_OK)
@@ -179,7 +177,7 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 	uint32_t peer = net_peer_of(n, s->target);
 	int err;
 
-	if (peer == DGRAM_NONE)
+	if (peer == NET_NONE)
 		return NAL_ELSEWHERE;
 	if (s->inject)
 		err = inject(n, peer, s);
@@ -208,12 +206,12 @@ static bool known(struct net *n, uint32_t peer, const struct net_msg *m)
 	return false;
 }
 
-void net_put_sent(struct net *n, struct net_body *b, enum dgram_status s)
+void net_put_sent(struct net *n, struct net_body *b, enum net_status s)
 {
 	struct ptl_answerer who = net_who(n, b->peer);
 
 	n->body_of[b->op] = NULL;
-	if (s != DGRAM_OK && s != DGRAM_REFUSED) {
+	if (s != NET_OK && s != NET_REFUSED) {
 		if (!b->acked)
 			net_expect(n, b->peer, -1);
 		b->acked = true;
@@ -257,17 +255,17 @@ static void reply_over(struct net *n, const struct ptl_landing *l, ptl_ni_fail_t
 	ptl_op_free(e, op);
 }
 
-void net_reply_landed(struct net *n, struct net_body *b, enum dgram_status s)
+void net_reply_landed(struct net *n, struct net_body *b, enum net_status s)
 {
 	reply_over(n, &b->l, net_fail(s));
 	net_expect(n, b->peer, -1);
 	net_body_put(n, b);
 }
 
-enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *m,
-				  const struct dgram_in *in, struct dgram_landing *landing)
+enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *m,
+				const struct net_in *in, struct net_landing *landing)
 {
-	enum dgram_verdict no = in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+	enum net_verdict no = in->body || !in->body_len ? NET_DONE : NET_DROP;
 	struct ptl_answerer who = net_who(n, peer);
 	struct ptl_engine *e = &n->ni->engine;
 	struct ptl_landing l;
@@ -289,13 +287,13 @@ enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net
 			    l.mlength);
 		reply_over(n, &l, PTL_NI_OK);
 		net_expect(n, peer, -1);
-		return in->body || !in->body_len ? DGRAM_DONE : DGRAM_DROP;
+		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	}
 	b = net_body_get(n, peer);
 	if (!b) {
 		reply_over(n, &l, PTL_NI_FAIL);
 		net_expect(n, peer, -1);
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	ptl_engine_reply_keep(e, m->op, &l);
 	b->l = l;
@@ -303,5 +301,5 @@ enum dgram_verdict net_take_reply(struct net *n, uint32_t peer, const struct net
 	landing->mem = net_mem(n, b);
 	landing->length = l.mlength;
 	landing->cookie = b;
-	return DGRAM_PULL;
+	return NET_PULL;
 }

@@ -8,7 +8,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "nal/net/dgram/dgram_wire.h"
+#include "base/bytes.h"
+#include "nal/net/carrier.h"
 #include "portals/engine/atomic.h"
 #include "portals/engine/engine.h"
 
@@ -47,15 +48,15 @@ static bool sound(const struct net_msg *m, uint64_t body_len)
 static uint64_t next(const uint8_t **at)
 {
 	*at += 8;
-	return dgram_get64(*at - 8);
+	return base_get64(*at - 8);
 }
 
 /* What is there only if a flag says so. */
 static void decode_more(const uint8_t *at, uint8_t flags, struct net_msg *m)
 {
 	if (flags & NET_HAS_OP) {
-		m->op = dgram_get32(at);
-		m->op_gen = dgram_get32(at + 4);
+		m->op = base_get32(at);
+		m->op_gen = base_get32(at + 4);
 		at += 8;
 	}
 	if (flags & NET_HAS_OFFSET)
@@ -86,9 +87,9 @@ static int decode_request(const uint8_t *h, size_t len, uint64_t body_len, struc
 	m->ack = flags & NET_WANT_ACK;
 	m->atomic = h[offsetof(struct net_wire_request, atomic)];
 	m->element = h[offsetof(struct net_wire_request, element)];
-	m->pt_index = dgram_get16(h + offsetof(struct net_wire_request, pt_index));
-	m->ac_index = dgram_get16(h + offsetof(struct net_wire_request, ac_index));
-	m->match_bits = dgram_get64(h + offsetof(struct net_wire_request, match_bits));
+	m->pt_index = base_get16(h + offsetof(struct net_wire_request, pt_index));
+	m->ac_index = base_get16(h + offsetof(struct net_wire_request, ac_index));
+	m->match_bits = base_get64(h + offsetof(struct net_wire_request, match_bits));
 	m->op = PTL_NIL;
 	m->length = body_len;
 	if (flags & NET_HAS)
@@ -104,9 +105,9 @@ static int decode_answer(const struct net_wire_answer *w, uint64_t body_len, str
 {
 	m->what = w->what;
 	m->fail = w->fail;
-	m->op = dgram_get32(w->op);
-	m->op_gen = dgram_get32(w->op_gen);
-	m->length = dgram_get64(w->length);
+	m->op = base_get32(w->op);
+	m->op_gen = base_get32(w->op_gen);
+	m->length = base_get64(w->length);
 	if (m->kind == NET_REPLY)
 		return m->length == body_len ? 0 : -EPROTO;
 	if (body_len || m->what > PTL_ANSWER_FAILED || m->fail >= PTL_NI_FAIL_MAX)
@@ -140,9 +141,9 @@ static uint32_t encode_answer(uint8_t *to, const struct net_msg *m)
 {
 	struct net_wire_answer w = { .kind = m->kind, .what = m->what, .fail = m->fail };
 
-	dgram_put32(w.op, m->op);
-	dgram_put32(w.op_gen, m->op_gen);
-	dgram_put64(w.length, m->length);
+	base_put32(w.op, m->op);
+	base_put32(w.op_gen, m->op_gen);
+	base_put64(w.length, m->length);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
 }
@@ -152,35 +153,35 @@ uint32_t net_msg_encode(uint8_t *to, const struct net_msg *m)
 	struct net_wire_request w = { .kind = m->kind };
 	uint8_t *at = to + sizeof(w);
 
-	static_assert(NET_REQUEST_MOST <= DGRAM_HEADER_MAX, "it fits");
+	static_assert(NET_REQUEST_MOST <= NET_HEADER_MAX, "it fits");
 	if (m->kind == NET_ANSWER || m->kind == NET_REPLY)
 		return encode_answer(to, m);
 	w.flags = m->ack ? NET_WANT_ACK : 0;
 	w.atomic = m->atomic;
 	w.element = m->element;
-	dgram_put16(w.pt_index, m->pt_index);
-	dgram_put16(w.ac_index, m->ac_index);
-	dgram_put64(w.match_bits, m->match_bits);
+	base_put16(w.pt_index, m->pt_index);
+	base_put16(w.ac_index, m->ac_index);
+	base_put64(w.match_bits, m->match_bits);
 	if (m->op != PTL_NIL || m->op_gen) {
 		w.flags |= NET_HAS_OP;
-		dgram_put32(at, m->op);
-		dgram_put32(at + 4, m->op_gen);
+		base_put32(at, m->op);
+		base_put32(at + 4, m->op_gen);
 		at += 8;
 	}
 	if (m->remote_offset) {
 		w.flags |= NET_HAS_OFFSET;
-		dgram_put64(at, m->remote_offset);
+		base_put64(at, m->remote_offset);
 		at += 8;
 	}
 	/* the body of a plain put is all that is put */
 	if (m->kind != NET_PUT || m->atomic) {
 		w.flags |= NET_HAS_LENGTH;
-		dgram_put64(at, m->length | (uint64_t)m->span << 32);
+		base_put64(at, m->length | (uint64_t)m->span << 32);
 		at += 8;
 	}
 	if (m->hdr_data) {
 		w.flags |= NET_HAS_DATA;
-		dgram_put64(at, m->hdr_data);
+		base_put64(at, m->hdr_data);
 		at += 8;
 	}
 	memcpy(to, &w, sizeof(w));

@@ -105,7 +105,7 @@ static inline bool net_is_request(const void *header, size_t len)
 	return len && *kind <= NET_GETPUT;
 }
 
-/* Writes the header at `to`, of DGRAM_HEADER_MAX bytes; its length. */
+/* Writes the header at `to`, of NET_HEADER_MAX bytes; its length. */
 uint32_t net_msg_encode(uint8_t *to, const struct net_msg *msg);
 
 #endif

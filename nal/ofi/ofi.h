@@ -168,7 +168,7 @@ struct ofi_name {
 bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t id,
 		 struct ofi_name *name);
 bool ofi_take_cards(struct ofi *o, const struct nal_job *job);
-void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len);
+void *ofi_reach(void *link, net_id_t id, const void *address, size_t len);
 void ofi_leave(void *link, void *way);
 /* A packet or read by it is over. */
 void ofi_way_over(struct ofi *o, struct ofi_way *w);

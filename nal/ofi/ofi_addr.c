@@ -132,7 +132,7 @@ static bool resolve(struct ofi *o, ptl_process_id_t id, struct ofi_addr *a)
 	return ok;
 }
 
-void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
+void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 {
 	struct ofi *o = link;
 	struct ofi_rank key = { .id = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id } };

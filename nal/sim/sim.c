@@ -143,12 +143,12 @@ static void sim_card(struct ptl_ni *ni, char *text, size_t len)
 	snprintf(text, len, "%u", link_of(ni)->port);
 }
 
-static void address_of(uint16_t port, struct dgram_addr *addr)
+static void address_of(uint16_t port, struct net_addr *addr)
 {
-	*addr = (struct dgram_addr){ { port, 0, 0 } };
+	*addr = (struct net_addr){ { port, 0, 0 } };
 }
 
-static bool parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr)
+static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	uint16_t port = net_port_parse(card, len);
 
@@ -157,10 +157,10 @@ static bool parse_card(const void *link, const char *card, size_t len, struct dg
 	return port;
 }
 
-static bool address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
+static bool address(void *link, ptl_process_id_t id, struct net_addr *addr)
 {
 	const struct sim_link *l = link;
-	const struct dgram_addr *found = net_ranks_find(&l->ranks, id);
+	const struct net_addr *found = net_ranks_find(&l->ranks, id);
 	uint16_t port;
 
 	if (found) {

@@ -46,7 +46,7 @@ int sim_link_begin(struct sim_link *l)
 {
 	int err;
 
-	l->timer_at = DGRAM_NEVER;
+	l->timer_at = NET_NEVER;
 	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	l->both = epoll_create1(EPOLL_CLOEXEC);
 	err = add(l, l->fd);
@@ -62,7 +62,7 @@ static struct timespec time_of(uint64_t ns)
 /* Whoever sleeps is woken when the next packet that is held is due. */
 static void set_timer(struct sim_link *l)
 {
-	uint64_t at = l->out.n ? l->out.heap[0].at : DGRAM_NEVER;
+	uint64_t at = l->out.n ? l->out.heap[0].at : NET_NEVER;
 	struct itimerspec when = { .it_value = { 0, 0 } }; /* never */
 
 	if (l->in.n && l->in.heap[0].at < at)
@@ -70,7 +70,7 @@ static void set_timer(struct sim_link *l)
 	if (at == l->timer_at)
 		return;
 	l->timer_at = at;
-	if (at != DGRAM_NEVER)
+	if (at != NET_NEVER)
 		when.it_value = time_of(at + l->net.stood);
 	timerfd_settime(l->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
@@ -247,7 +247,7 @@ unsigned int sim_receive(void *link, struct net *n)
 		got++;
 	for (; l->in.n && l->in.heap[0].at <= n->now; got++) {
 		struct sim_packet *p = sim_queue_take(&l->in).packet;
-		struct dgram_addr from = { { p->port, 0, 0 } };
+		struct net_addr from = { { p->port, 0, 0 } };
 
 		l->in_bytes -= p->len;
 		net_packet(n, &from, p->bytes, p->len);

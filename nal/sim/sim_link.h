@@ -42,7 +42,7 @@ struct sim_link {
 	int fd;            /* the socket, */
 	int timer;         /* set to when the next packet that is held is due, */
 	int both;          /* an epoll of the two */
-	uint64_t timer_at; /* DGRAM_NEVER: it is not set */
+	uint64_t timer_at; /* NET_NEVER: it is not set */
 	uint16_t port;
 	ptl_nid_t own_nid;
 	struct net_ranks ranks;

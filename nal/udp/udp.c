@@ -253,7 +253,7 @@ static void udp_card(struct ptl_ni *ni, char *text, size_t len)
 		udp_addr_format(&s, text, len);
 }
 
-static bool parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr)
+static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	const struct udp *u = link;
 
@@ -262,21 +262,21 @@ static bool parse_card(const void *link, const char *card, size_t len, struct dg
 }
 
 /* What is for an address of this host does not leave by its interface. */
-uint32_t udp_whole(const struct udp *u, const struct dgram_addr *to)
+uint32_t udp_whole(const struct udp *u, const struct net_addr *to)
 {
 	bool local = to->word[1] == u->own.word[1] && to->word[2] == u->own.word[2];
 
 	return local && u->local_mtu > u->mtu ? u->local_mtu : u->mtu;
 }
 
-static uint32_t whole(void *link, const struct dgram_addr *to)
+static uint32_t whole(void *link, const struct net_addr *to)
 {
 	return udp_whole(link, to);
 }
 
 /* Where only kernels are on the way, as between containers of a host, segments travel and arrive as one, so that one
  * packet may be as long as all of them: built, tagged, remembered and acknowledged once. */
-static uint32_t longest(void *link, const struct dgram_addr *to)
+static uint32_t longest(void *link, const struct net_addr *to)
 {
 	const struct udp *u = link;
 	uint32_t as_one = udp_whole(u, to);

@@ -35,7 +35,7 @@ union udp_sockaddr {
 };
 
 struct udp_packet {
-	struct dgram_addr to;
+	struct net_addr to;
 	uint32_t iov, pieces; /* in `iov`, the head first */
 	uint32_t len;
 	bool probe, anywhere;
@@ -43,7 +43,7 @@ struct udp_packet {
 };
 
 struct udp_way {
-	struct dgram_addr to;
+	struct net_addr to;
 	int fd;        /* -1: none (yet) */
 	uint32_t sent; /* times that something was, since there is one or none */
 	uint32_t need; /* how often that must be before one is made, or trusted again */
@@ -51,7 +51,7 @@ struct udp_way {
 
 struct udp_near {
 	int fd;                 /* -1: none */
-	struct dgram_addr peer; /* where the last packet came from of which that was asked, */
+	struct net_addr peer;   /* where the last packet came from of which that was asked, */
 	uint32_t alike;         /* as did so many before it */
 	uint32_t packets;       /* since that one */
 	uint32_t looks, others; /* at both sockets; what the shared one was needed for */
@@ -69,7 +69,7 @@ struct udp {
 	uint32_t mtu_once;  /* as it was first, */
 	uint32_t local_mtu; /* to processes of this host, which go by the loopback interface, */
 	uint32_t train;     /* in segments that are joined again before we receive them */
-	struct dgram_addr own;
+	struct net_addr own;
 	bool segments_out, segments_in;
 	bool told; /* a send heard of an error of an earlier packet: there is more in the queue of errors */
 
@@ -105,26 +105,26 @@ struct udp {
 /* ---- udp.c ------------------------------------------------------------------------------------ */
 
 /* The longest datagram to that address that goes as one. */
-uint32_t udp_whole(const struct udp *u, const struct dgram_addr *to);
+uint32_t udp_whole(const struct udp *u, const struct net_addr *to);
 /* Something was too long: do the interfaces carry less than they did? */
 bool udp_narrow(struct udp *u);
 
 /* ---- udp_addr.c ------------------------------------------------------------------------------- */
 
-void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s);
-socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a);
-static inline bool udp_addr_same(const struct dgram_addr *a, const struct dgram_addr *b)
+void udp_addr_from(struct net_addr *a, const union udp_sockaddr *s);
+socklen_t udp_addr_to(union udp_sockaddr *s, const struct net_addr *a);
+static inline bool udp_addr_same(const struct net_addr *a, const struct net_addr *b)
 {
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
 /* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none, or not that of
  * one host. */
-bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a);
+bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct net_addr *a);
 void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
 
 /* The address of `id`, by the job or by its id. */
-bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr);
+bool udp_address(void *link, ptl_process_id_t id, struct net_addr *addr);
 
 /* ---- udp_send.c, udp_recv.c ------------------------------------------------------------------- */
 
@@ -160,7 +160,7 @@ void udp_near_init(struct udp *u);
 void udp_near_close(struct udp *u);
 /* Is it to be asked where the next packet comes from? It came from there. */
 bool udp_near_asks(const struct udp *u);
-void udp_near_from(struct udp *u, const struct dgram_addr *from);
+void udp_near_from(struct udp *u, const struct net_addr *from);
 /* So many packets came by one socket or the other; nothing did. */
 void udp_near_count(struct udp *u, bool by_near, uint32_t packets);
 void udp_near_vain(struct udp *u, bool by_near);

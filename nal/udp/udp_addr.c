@@ -13,7 +13,7 @@
 #include "base/config.h"
 #include "nal/udp/udp.h"
 
-void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s)
+void udp_addr_from(struct net_addr *a, const union udp_sockaddr *s)
 {
 	memset(a, 0, sizeof(*a));
 	if (s->any.sa_family == AF_INET6) {
@@ -27,7 +27,7 @@ void udp_addr_from(struct dgram_addr *a, const union udp_sockaddr *s)
 	}
 }
 
-socklen_t udp_addr_to(union udp_sockaddr *s, const struct dgram_addr *a)
+socklen_t udp_addr_to(union udp_sockaddr *s, const struct net_addr *a)
 {
 	uint16_t port = htons((uint16_t)a->word[0]);
 
@@ -58,7 +58,7 @@ static bool one_host6(const struct in6_addr *a)
 	return !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_MULTICAST(a);
 }
 
-bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct dgram_addr *a)
+bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct net_addr *a)
 {
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
 	char copy[64], *host = copy, *colon;
@@ -109,10 +109,10 @@ void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len)
 	}
 }
 
-bool udp_address(void *link, ptl_process_id_t id, struct dgram_addr *addr)
+bool udp_address(void *link, ptl_process_id_t id, struct net_addr *addr)
 {
 	const struct udp *u = link;
-	const struct dgram_addr *found = net_ranks_find(&u->ranks, id);
+	const struct net_addr *found = net_ranks_find(&u->ranks, id);
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
 
 	if (found) {

@@ -52,7 +52,7 @@ static bool bind_again(const struct udp *u, int fd)
 	return done;
 }
 
-static bool connected_to(int fd, const struct dgram_addr *to)
+static bool connected_to(int fd, const struct net_addr *to)
 {
 	union udp_sockaddr s;
 	socklen_t len = udp_addr_to(&s, to);
@@ -61,7 +61,7 @@ static bool connected_to(int fd, const struct dgram_addr *to)
 }
 
 /* What comes between the two steps may come to either socket. */
-static bool open_to(struct udp *u, const struct dgram_addr *peer)
+static bool open_to(struct udp *u, const struct net_addr *peer)
 {
 	int fd = socket(u->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
@@ -83,7 +83,7 @@ bool udp_near_asks(const struct udp *u)
 	       !u->net.thread.listed;
 }
 
-void udp_near_from(struct udp *u, const struct dgram_addr *from)
+void udp_near_from(struct udp *u, const struct net_addr *from)
 {
 	struct udp_near *near = &u->near;
 

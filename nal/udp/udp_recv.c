@@ -103,7 +103,7 @@ static void take(struct udp *u, struct net *n, uint32_t i, const union udp_socka
 {
 	const uint8_t *bytes = u->in.iov[i].iov_base;
 	const bool asked = from && udp_near_asks(u);
-	struct dgram_addr addr;
+	struct net_addr addr;
 	uint64_t dropped;
 	size_t step;
 

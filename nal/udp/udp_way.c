@@ -42,7 +42,7 @@ void udp_ways_close(struct udp *u)
 		shut(&u->way[i]);
 }
 
-static struct udp_way *find(struct udp *u, const struct dgram_addr *to)
+static struct udp_way *find(struct udp *u, const struct net_addr *to)
 {
 	for (uint32_t i = 0; i < UDP_WAYS; i++) {
 		struct udp_way *w = &u->way[(u->last_way + i) % UDP_WAYS];
@@ -56,10 +56,10 @@ static struct udp_way *find(struct udp *u, const struct dgram_addr *to)
 }
 
 /* From our address, by whichever port is free. */
-static int connected(const struct udp *u, const struct dgram_addr *to)
+static int connected(const struct udp *u, const struct net_addr *to)
 {
 	int fd = socket(u->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), least = 1;
-	struct dgram_addr own = u->own;
+	struct net_addr own = u->own;
 	union udp_sockaddr s;
 	socklen_t len;
 

@@ -95,7 +95,7 @@ static void verbs_card(struct ptl_ni *ni, char *text, size_t len)
 
 /* ---- the job ---------------------------------------------------------------------------------- */
 
-static bool parse_card(const void *link, const char *card, size_t len, struct dgram_addr *addr)
+static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	const struct verbs *v = link;
 	struct verbs_address a;

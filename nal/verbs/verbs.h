@@ -45,7 +45,7 @@ struct verbs_conn;
 struct verbs_way {
 	struct verbs_way *next;
 	struct verbs_address address;
-	dgram_id_t id;
+	net_id_t id;
 	uint32_t refs;           /* the machine's */
 	bool broken;             /* it is of no use any more, and will not be found */
 	bool wanted;             /* somebody sends */
@@ -160,14 +160,13 @@ void verbs_say_locked(size_t len, int err);
 /* ---- verbs_way.c ------------------------------------------------------------------------------ */
 
 /* Of struct rdma_link. */
-void *verbs_reach(void *link, dgram_id_t id, const void *address, size_t len);
+void *verbs_reach(void *link, net_id_t id, const void *address, size_t len);
 void verbs_leave(void *link, void *way);
 
 /* The way to an address, broken ones aside. NULL: none. */
 struct verbs_way *verbs_way_to(struct verbs *v, const struct verbs_address *address);
 /* The same, made if need be; NULL: no memory. */
-struct verbs_way *verbs_way_get(struct verbs *v, const struct verbs_address *address,
-				dgram_id_t id);
+struct verbs_way *verbs_way_get(struct verbs *v, const struct verbs_address *address, net_id_t id);
 /* Its connection is gone: frees it if nobody wants it. */
 void verbs_way_drop(struct verbs *v, struct verbs_way *w);
 /* The attempt has come to nothing: again later. */

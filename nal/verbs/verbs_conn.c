@@ -317,7 +317,7 @@ void verbs_call(struct verbs *v, struct verbs_way *w)
 static void connect_to(struct verbs *v, struct verbs_conn *c)
 {
 	struct verbs_call own = { .address = v->own,
-				  .id = (dgram_id_t)v->ni->id.nid << 32 | v->ni->id.pid };
+				  .id = (net_id_t)v->ni->id.nid << 32 | v->ni->id.pid };
 	struct rdma_conn_param p;
 
 	if (c->cm->verbs != v->context || !make_qp(v, c) || !change(v, c, IBV_QPS_INIT)) {

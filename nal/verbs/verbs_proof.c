@@ -7,7 +7,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "nal/net/dgram/dgram_wire.h"
+#include "base/bytes.h"
 #include "nal/verbs/verbs_wire.h"
 
 static_assert(VERBS_TAG_BYTES == crypto_generichash_BYTES_MIN, "the tag");
@@ -38,7 +38,7 @@ static void tag_of_word(const struct verbs_key *k, const struct verbs_wire_call 
 	crypto_generichash_state st;
 	uint8_t n[8];
 
-	dgram_put64(n, number);
+	base_put64(n, number);
 	crypto_generichash_init(&st, k->bytes, sizeof(k->bytes), VERBS_TAG_BYTES);
 	crypto_generichash_update(&st, (const unsigned char *)call, sizeof(*call));
 	crypto_generichash_update(&st, (const unsigned char *)word,

@@ -25,7 +25,7 @@ struct verbs_way *verbs_way_to(struct verbs *v, const struct verbs_address *addr
 	return w;
 }
 
-struct verbs_way *verbs_way_get(struct verbs *v, const struct verbs_address *address, dgram_id_t id)
+struct verbs_way *verbs_way_get(struct verbs *v, const struct verbs_address *address, net_id_t id)
 {
 	struct verbs_way *w = verbs_way_to(v, address);
 
@@ -56,10 +56,10 @@ void verbs_way_drop(struct verbs *v, struct verbs_way *w)
 
 /* ---- where a process is ----------------------------------------------------------------------- */
 
-static bool address_of(const struct verbs *v, dgram_id_t id, struct verbs_address *a)
+static bool address_of(const struct verbs *v, net_id_t id, struct verbs_address *a)
 {
 	uint32_t nid = (uint32_t)(id >> 32), pid = (uint32_t)id;
-	const struct dgram_addr *card;
+	const struct net_addr *card;
 
 	if (!v->by_id) {
 		card = net_ranks_find(&v->ranks, (ptl_process_id_t){ nid, pid });
@@ -82,7 +82,7 @@ static bool address_of(const struct verbs *v, dgram_id_t id, struct verbs_addres
 	return true;
 }
 
-void *verbs_reach(void *link, dgram_id_t id, const void *address, size_t len)
+void *verbs_reach(void *link, net_id_t id, const void *address, size_t len)
 {
 	struct verbs *v = link;
 	struct verbs_address a;

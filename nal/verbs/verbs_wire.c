@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "nal/net/dgram/dgram_wire.h"
+#include "base/bytes.h"
 
 /* ---- addresses -------------------------------------------------------------------------------- */
 
@@ -120,7 +120,7 @@ bool verbs_call_decode(const void *bytes, size_t len, struct verbs_call *call)
 	if (memcmp(w.magic, VERBS_MAGIC, sizeof(w.magic)) != 0 ||
 	    !verbs_address_decode(&w.address, sizeof(w.address), &call->address))
 		return false;
-	call->id = (dgram_id_t)dgram_get32(w.nid) << 32 | dgram_get32(w.pid);
+	call->id = (net_id_t)base_get32(w.nid) << 32 | base_get32(w.pid);
 	return true;
 }
 
@@ -129,9 +129,9 @@ void verbs_call_encode(struct verbs_wire_call *w, const struct verbs_call *call,
 	memset(w, 0, sizeof(*w));
 	memcpy(w->magic, VERBS_MAGIC, sizeof(w->magic));
 	w->address = call->address;
-	dgram_put32(w->nid, (uint32_t)(call->id >> 32));
-	dgram_put32(w->pid, (uint32_t)call->id);
-	dgram_put64(w->number, number);
+	base_put32(w->nid, (uint32_t)(call->id >> 32));
+	base_put32(w->pid, (uint32_t)call->id);
+	base_put64(w->number, number);
 }
 
 bool verbs_word_decode(const void *bytes, size_t len, enum verbs_word kind, enum verbs_refusal *why)
@@ -155,10 +155,10 @@ void verbs_word_encode(struct verbs_wire_word *w, enum verbs_word kind, enum ver
 	memcpy(w->magic, VERBS_MAGIC, sizeof(w->magic));
 	w->kind = (uint8_t)kind;
 	w->why = (uint8_t)why;
-	dgram_put64(w->number, number);
+	base_put64(w->number, number);
 }
 
 uint64_t verbs_word_number(const struct verbs_wire_word *word)
 {
-	return dgram_get64(word->number);
+	return base_get64(word->number);
 }

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nal/net/dgram/dgram.h"
+#include "nal/net/carrier.h"
 
 #define VERBS_MAGIC     "PVB1"
 #define VERBS_TAG_BYTES 16u
@@ -84,7 +84,7 @@ enum verbs_refusal {
 
 struct verbs_call {
 	struct verbs_address address;
-	dgram_id_t id;
+	net_id_t id;
 };
 
 /* Decoders: what is longer than said is padding of the connection manager's. False: it makes no sense. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
 	struct sim_node *n = user;
 	struct pair *p = n->app;
@@ -19,21 +19,21 @@ static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_
 	assert_int_equal(in->header_len, sizeof(order));
 	memcpy(&order, in->header, sizeof(order));
 	if (t->later)
-		return DGRAM_LATER;
+		return NET_LATER;
 	assert_true(order >= t->order[from]);
 	t->order[from] = order + 1;
 	t->delivered++;
 	if (in->body)
 		assert_memory_equal(in->body, p->source, in->body_len);
 	if (in->body || !in->body_len)
-		return DGRAM_DONE;
+		return NET_DONE;
 	landing->length = in->body_len;
 	landing->mem.base = t->landing;
 	landing->cookie = t;
-	return DGRAM_PULL;
+	return NET_PULL;
 }
 
-static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+static void landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	struct told *t = cookie;
 
@@ -43,7 +43,7 @@ static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	t->landed_status = s;
 }
 
-static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	struct told *t = cookie;
 
@@ -54,7 +54,7 @@ static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum 
 	t->sent_status = s;
 }
 
-static void up(void *user, uint32_t peer, const struct dgram_who *who)
+static void up(void *user, uint32_t peer, const struct net_who *who)
 {
 	struct sim_node *n = user;
 	struct pair *p = n->app;
@@ -64,7 +64,7 @@ static void up(void *user, uint32_t peer, const struct dgram_who *who)
 	p->told[n->index].who = *who;
 }
 
-static void lost(void *user, uint32_t peer, enum dgram_status s)
+static void lost(void *user, uint32_t peer, enum net_status s)
 {
 	struct sim_node *n = user;
 	struct pair *p = n->app;
@@ -75,7 +75,7 @@ static void lost(void *user, uint32_t peer, enum dgram_status s)
 	p->told[n->index].lost_at = sim_now(p->s);
 }
 
-static bool accept(void *user, const struct dgram_who *who, const struct dgram_addr *from)
+static bool accept(void *user, const struct net_who *who, const struct net_addr *from)
 {
 	struct sim_node *n = user;
 	struct pair *p = n->app;
@@ -98,9 +98,9 @@ static bool seen(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t 
 		p->record = realloc(p->record, p->record_room);
 		assert_non_null(p->record);
 	}
-	dgram_put32(p->record + p->recorded, from);
-	dgram_put32(p->record + p->recorded + 4, to);
-	dgram_put32(p->record + p->recorded + 8, (uint32_t)len);
+	base_put32(p->record + p->recorded, from);
+	base_put32(p->record + p->recorded + 4, to);
+	base_put32(p->record + p->recorded + 8, (uint32_t)len);
 	memcpy(p->record + p->recorded + 12, packet, len);
 	p->recorded += len + 12;
 	p->packets++;
@@ -151,11 +151,11 @@ void pair_end(struct pair *p)
 int pair_send(struct pair *p, uint32_t from, uint32_t to, uint64_t len)
 {
 	uint32_t order = p->given[from][to]++;
-	const struct dgram_out o = { .header = &order,
-				     .header_len = sizeof(order),
-				     .body.base = p->source,
-				     .body_len = len,
-				     .cookie = &p->told[from] };
+	const struct net_out o = { .header = &order,
+				   .header_len = sizeof(order),
+				   .body.base = p->source,
+				   .body_len = len,
+				   .cookie = &p->told[from] };
 
 	return sim_send(sim_node(p->s, from), to, &o);
 }
@@ -177,9 +177,9 @@ void pair_until(struct pair *p, const uint32_t *what, uint32_t value)
 	assert_int_equal(*what, value);
 }
 
-struct dgram_stats pair_stats(struct pair *p, uint32_t node)
+struct net_stats pair_stats(struct pair *p, uint32_t node)
 {
-	struct dgram_stats st;
+	struct net_stats st;
 
 	dgram_stats(sim_node(p->s, node)->m, &st);
 	return st;
@@ -199,14 +199,14 @@ void pair_replay(struct pair *p)
 	size_t end = p->recorded;
 
 	for (size_t at = 0; at < end;) {
-		uint32_t len = dgram_get32(p->record + at + 8);
+		uint32_t len = base_get32(p->record + at + 8);
 		uint8_t *copy = malloc(len);
 
 		/* what is sent meanwhile is recorded, too, which may move all of it */
 		assert_non_null(copy);
 		memcpy(copy, p->record + at + 12, len);
-		sim_inject(sim_node(p->s, dgram_get32(p->record + at + 4)),
-			   dgram_get32(p->record + at), copy, len);
+		sim_inject(sim_node(p->s, base_get32(p->record + at + 4)),
+			   base_get32(p->record + at), copy, len);
 		free(copy);
 		at += len + 12;
 	}

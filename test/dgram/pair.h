@@ -24,10 +24,10 @@ enum { PAIR_NODES = 3, PAIR_LONG = 8 << 20 };
 struct told {
 	uint32_t delivered, landed, sent, up, lost;
 	uint32_t order[PAIR_NODES]; /* of the next message, as the headers of each sender count */
-	enum dgram_status sent_status, landed_status, lost_status;
+	enum net_status sent_status, landed_status, lost_status;
 	uint64_t sent_length, lost_at;
-	struct dgram_who who;
-	bool later, refuse; /* say DGRAM_LATER to everything; let nobody in */
+	struct net_who who;
+	bool later, refuse; /* say NET_LATER to everything; let nobody in */
 	uint8_t *landing;
 };
 
@@ -57,7 +57,7 @@ void pair_wait(struct pair *p, uint64_t ns);
 /* Until *what is `value`, or for a minute; then the test fails. */
 void pair_until(struct pair *p, const uint32_t *what, uint32_t value);
 
-struct dgram_stats pair_stats(struct pair *p, uint32_t node);
+struct net_stats pair_stats(struct pair *p, uint32_t node);
 struct dgram_peer_info pair_info(struct pair *p, uint32_t node, uint32_t peer);
 /* Everything recorded so far arrives again, at whom it was meant for. */
 void pair_replay(struct pair *p);

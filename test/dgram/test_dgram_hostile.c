@@ -60,7 +60,7 @@ static void say(uint64_t pn, const struct dgram_frame *f)
 static void replays_are_neither_answered_nor_signs_of_life(void **state)
 {
 	uint64_t heard = rec(1, 0)->heard;
-	struct dgram_stats st = pair_stats(&p, 1);
+	struct net_stats st = pair_stats(&p, 1);
 	size_t end = p.recorded, at = 0, len;
 	uint32_t packets, again = 0;
 
@@ -71,8 +71,8 @@ static void replays_are_neither_answered_nor_signs_of_life(void **state)
 		const uint8_t *packet = p.record + at + 12;
 		uint8_t copy[2048];
 
-		len = dgram_get32(p.record + at + 8);
-		if (dgram_get32(p.record + at + 4) != 1 || packet[1] != DGRAM_FRAMES)
+		len = base_get32(p.record + at + 8);
+		if (base_get32(p.record + at + 4) != 1 || packet[1] != DGRAM_FRAMES)
 			continue;
 		memcpy(copy, packet, len);
 		sim_inject(sim_node(p.s, 1), 0, copy, len);
@@ -80,8 +80,7 @@ static void replays_are_neither_answered_nor_signs_of_life(void **state)
 	}
 	pair_wait(&p, 100 * MS);
 	assert_true(again > 0);
-	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_DUPLICATE] -
-				 st.drops[DGRAM_DROP_DUPLICATE],
+	assert_int_equal(pair_stats(&p, 1).drops[NET_DROP_DUPLICATE] - st.drops[NET_DROP_DUPLICATE],
 			 again);
 	assert_int_equal(p.packets, packets);
 	assert_int_equal(pair_stats(&p, 1).active, 0);
@@ -91,13 +90,13 @@ static void replays_are_neither_answered_nor_signs_of_life(void **state)
 static void packet_numbers_do_not_wrap(void **state)
 {
 	const struct dgram_frame ping = { .kind = DGRAM_FRAME_PING };
-	struct dgram_stats st = pair_stats(&p, 1);
+	struct net_stats st = pair_stats(&p, 1);
 
 	(void)state;
 	say(UINT64_MAX - 5, &ping);
 	say(UINT64_MAX, &ping);
-	assert_int_equal(
-		pair_stats(&p, 1).drops[DGRAM_DROP_MALFORMED] - st.drops[DGRAM_DROP_MALFORMED], 2);
+	assert_int_equal(pair_stats(&p, 1).drops[NET_DROP_MALFORMED] - st.drops[NET_DROP_MALFORMED],
+			 2);
 }
 
 /* What 0 says to 1 arrives, but before that from elsewhere: from 2, who has heard it. Counts what goes there. */
@@ -119,11 +118,11 @@ static void who_hears_all_cannot_have_answers_sent_to_him(void **state)
 	pair_send(&p, 0, 1, 10);
 	pair_send(&p, 0, 1, 100000);
 	pair_until(&p, &p.told[0].sent, 2);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 	assert_int_equal(p.drop_to, 0);
 	pair_send(&p, 1, 0, 100000);
 	pair_until(&p, &p.told[1].sent, 1);
-	assert_int_equal(p.told[1].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[1].sent_status, NET_OK);
 	assert_int_equal(p.drop_to, 0);
 }
 
@@ -146,7 +145,7 @@ static void landings_have_an_end(void **state)
 		say(++pn, &msg);
 	}
 	assert_in_range(p.told[1].delivered, 65, 129);
-	assert_true(pair_stats(&p, 1).drops[DGRAM_DROP_NO_ROOM] > 800);
+	assert_true(pair_stats(&p, 1).drops[NET_DROP_NO_ROOM] > 800);
 }
 
 int main(void)

@@ -66,7 +66,7 @@ static void bodies_of_all_lengths_arrive(void **state)
 		memset(p.told[1].landing, 0, PAIR_LONG);
 		assert_int_equal(pair_send(&p, 0, 1, some[i]), 0);
 		pair_until(&p, &p.told[0].sent, i + 1);
-		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_status, NET_OK);
 		assert_int_equal(p.told[0].sent_length, some[i]);
 		landed += some[i] > DGRAM_INLINE_MAX;
 		assert_int_equal(p.told[1].landed, landed);
@@ -91,7 +91,7 @@ static void the_round_trip_is_measured(void **state)
 
 static void one_lost_packet_is_sent_again_alone(void **state)
 {
-	struct dgram_stats st;
+	struct net_stats st;
 
 	(void)state;
 	warm_up();
@@ -142,12 +142,12 @@ static void time_outs_grow(void **state)
 	assert_true(pair_stats(&p, 0).timeouts - before <= 1);
 	p.keep = NULL;
 	pair_until(&p, &p.told[0].sent, 5);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static void a_changed_order_is_learnt(void **state)
 {
-	struct dgram_stats st;
+	struct net_stats st;
 
 	(void)state;
 	cfg.net.faults.reorder = 200;
@@ -251,7 +251,7 @@ static void a_receiver_that_waits_stops_its_senders(void **state)
 	assert_int_equal(p.told[0].lost, 0);
 	assert_int_equal(p.told[0].sent, 4);
 	assert_true(sim_node(p.s, 1)->m->early_bytes <= cfg.machine.credit * 1024);
-	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NO_CREDIT], 0);
+	assert_int_equal(pair_stats(&p, 1).drops[NET_DROP_NO_CREDIT], 0);
 	p.told[1].later = false;
 	dgram_resume(sim_node(p.s, 1)->m, sim_peer(sim_node(p.s, 1), 0));
 	sim_kick(sim_node(p.s, 1));
@@ -275,7 +275,7 @@ static void the_word_of_new_credit_may_be_lost(void **state)
 	pair_wait(&p, 50 * MS);
 	sim_cut(p.s, 1, 0, false);
 	pair_until(&p, &p.told[0].sent, 1004);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static void the_queue_of_a_sender_has_an_end(void **state)
@@ -289,7 +289,7 @@ static void the_queue_of_a_sender_has_an_end(void **state)
 	assert_int_equal(err, -11);
 	assert_int_equal(n - 1, cfg.machine.backlog);
 	pair_until(&p, &p.told[0].sent, cfg.machine.backlog);
-	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[0].sent_status, NET_UNREACHABLE);
 }
 
 static void the_longest_packets_that_pass_are_found(void **state)
@@ -305,7 +305,7 @@ static void the_longest_packets_that_pass_are_found(void **state)
 		for (uint32_t n = 1; n <= 12; n++) {
 			pair_send(&p, 0, 1, PAIR_LONG);
 			pair_until(&p, &p.told[0].sent, n);
-			assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+			assert_int_equal(p.told[0].sent_status, NET_OK);
 			if (pair_info(&p, 0, 1).mtu > DGRAM_MTU_MIN)
 				break;
 		}
@@ -315,7 +315,7 @@ static void the_longest_packets_that_pass_are_found(void **state)
 	}
 }
 
-static uint32_t shorter_to_1(void *user, const struct dgram_addr *to)
+static uint32_t shorter_to_1(void *user, const struct net_addr *to)
 {
 	(void)user;
 	return to->word[0] == 1 ? 1452 : 65000;
@@ -333,7 +333,7 @@ static void what_the_link_carries_may_depend_on_the_peer(void **state)
 		for (int i = 0; i < 12 && pair_info(&p, 0, to).mtu <= DGRAM_MTU_MIN; i++) {
 			assert_int_equal(pair_send(&p, 0, to, PAIR_LONG), 0);
 			pair_until(&p, &p.told[0].sent, ++n);
-			assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+			assert_int_equal(p.told[0].sent_status, NET_OK);
 		}
 	assert_int_equal(pair_info(&p, 0, 1).mtu, 1452);
 	assert_int_equal(pair_info(&p, 0, 2).mtu, 9000);
@@ -355,14 +355,14 @@ static void a_path_that_narrows_is_noticed(void **state)
 	p.keep = only_short;
 	pair_send(&p, 0, 1, PAIR_LONG);
 	pair_until(&p, &p.told[0].sent, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 	assert_memory_equal(p.told[1].landing, p.source, PAIR_LONG);
 	assert_true(pair_info(&p, 0, 1).mtu <= 1400);
 }
 
 enum { AS_ONE = 1472, CUT = 44 * AS_ONE };
 
-static uint32_t as_one(void *user, const struct dgram_addr *to)
+static uint32_t as_one(void *user, const struct net_addr *to)
 {
 	(void)user;
 	(void)to;
@@ -415,7 +415,7 @@ static void bodies_in_segments(int count, uint64_t len,
 	for (int i = 1; i <= count; i++) {
 		assert_int_equal(pair_send(&p, 0, 1, len), 0);
 		pair_until(&p, &p.told[0].sent, (uint32_t)i);
-		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_status, NET_OK);
 		assert_memory_equal(p.told[1].landing, p.source, len);
 	}
 	assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
@@ -476,7 +476,7 @@ static void segments_that_are_joined_no_longer_are_given_up(void **state)
 
 static uint32_t carried = CUT; /* by the link, now */
 
-static uint32_t as_carried(void *user, const struct dgram_addr *to)
+static uint32_t as_carried(void *user, const struct net_addr *to)
 {
 	(void)user;
 	(void)to;
@@ -505,12 +505,12 @@ static void a_link_that_carries_less_is_believed_at_once(void **state)
 
 static void replies_need_no_second_round_trip(void **state)
 {
-	const struct dgram_out o = { .header = &p.given[0][1],
-				     .header_len = 4,
-				     .body.base = p.source,
-				     .body_len = 1 << 20,
-				     .cookie = &p.told[0],
-				     .push = UINT64_MAX };
+	const struct net_out o = { .header = &p.given[0][1],
+				   .header_len = 4,
+				   .body.base = p.source,
+				   .body_len = 1 << 20,
+				   .cookie = &p.told[0],
+				   .push = UINT64_MAX };
 
 	(void)state;
 	warm_up();
@@ -542,7 +542,7 @@ static void what_is_not_there_is_sent_as_zeros(void **state)
 		uint64_t len;
 		bool copy;
 	} how[] = { { 1000, false }, { 1000, true }, { 50000, true }, { 1 << 20, false } };
-	struct dgram_out o = { .header = &p.given[0][1], .header_len = 4, .cookie = &p.told[0] };
+	struct net_out o = { .header = &p.given[0][1], .header_len = 4, .cookie = &p.told[0] };
 
 	(void)state;
 	cfg.ops.pieces = no_more;
@@ -555,7 +555,7 @@ static void what_is_not_there_is_sent_as_zeros(void **state)
 		p.given[0][1] = i;
 		assert_int_equal(sim_send(sim_node(p.s, 0), 1, &o), 0);
 		pair_until(&p, &p.told[0].sent, i + 1);
-		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_status, NET_OK);
 		assert_int_equal(p.told[0].sent_length, how[i].len);
 		/* of those that come with their headers deliver() has looked at the bytes */
 		if (how[i].len > 1000)
@@ -580,7 +580,7 @@ static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 		pair_send(&p, 0, 1, len);
 		pair_until(&p, &p.told[0].sent, 1);
 		pair_until(&p, &p.told[1].sent, 1);
-		assert_int_equal(p.told[1].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[1].sent_status, NET_OK);
 		assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
 	}
 }
@@ -673,7 +673,7 @@ static void packet_numbers_outgrow_their_lower_half(void **state)
 		pair_until(&p, &p.told[0].sent, i);
 	}
 	assert_true(rec(0, 1)->tx_pn > 1ull << 32);
-	assert_int_equal(pair_stats(&p, 0).drops[DGRAM_DROP_BAD_ACK], 0);
+	assert_int_equal(pair_stats(&p, 0).drops[NET_DROP_BAD_ACK], 0);
 	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
 }
 
@@ -700,7 +700,7 @@ static void packets_say_how_long_they_are(void **state)
 		pair_send(&p, 0, 1, i % 10 ? i : 3000 * i);
 	pair_until(&p, &p.told[0].sent, 100);
 	for (; at < p.recorded; at += len + 12) {
-		len = dgram_get32(p.record + at + 8);
+		len = base_get32(p.record + at + 8);
 		if (2 * len > 65536)
 			continue;
 		check_length(p.record + at + 12, len);

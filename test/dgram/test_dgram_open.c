@@ -41,7 +41,7 @@ static void the_first_message_makes_a_connection(void **state)
 	(void)state;
 	assert_int_equal(pair_send(&p, 0, 1, 100), 0);
 	pair_until(&p, &p.told[0].sent, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 	assert_int_equal(p.told[0].sent_length, 100);
 	assert_int_equal(p.told[1].delivered, 1);
 	assert_int_equal(p.told[0].up, 1);
@@ -85,13 +85,13 @@ static void who_is_known_may_call_from_nowhere(void **state)
 	pair_send(&p, 2, 1, 100000);
 	pair_until(&p, &p.told[0].sent, 1);
 	pair_until(&p, &p.told[2].sent, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
-	assert_int_equal(p.told[2].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
+	assert_int_equal(p.told[2].sent_status, NET_OK);
 	/* and is called back */
 	pair_send(&p, 1, 0, 100);
 	pair_until(&p, &p.told[1].sent, 1);
-	assert_int_equal(p.told[1].sent_status, DGRAM_OK);
-	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NOT_ACCEPTED], 0);
+	assert_int_equal(p.told[1].sent_status, NET_OK);
+	assert_int_equal(pair_stats(&p, 1).drops[NET_DROP_NOT_ACCEPTED], 0);
 }
 
 static bool names_from_now(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
@@ -127,8 +127,8 @@ static void a_stranger_from_nowhere_is_not_let_in(void **state)
 	pair_until(&p, &p.told[0].sent, 1);
 	dgram_open_hello(sim_node(p.s, 1)->m, NULL,
 			 &(struct dgram_hello){ .from = 77, .whom = 2, .token = 5 });
-	assert_int_equal(pair_stats(&p, 1).drops[DGRAM_DROP_NOT_ACCEPTED], 1);
-	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 77), DGRAM_NONE);
+	assert_int_equal(pair_stats(&p, 1).drops[NET_DROP_NOT_ACCEPTED], 1);
+	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 77), NET_NONE);
 }
 
 static bool loses_first(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
@@ -149,7 +149,7 @@ static void the_first_packets_may_be_lost(void **state)
 		p.drop_to = n;
 		pair_send(&p, 0, 1, 10);
 		pair_until(&p, &p.told[0].sent, 1);
-		assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+		assert_int_equal(p.told[0].sent_status, NET_OK);
 		assert_int_equal(p.told[1].delivered, 1);
 		again();
 	}
@@ -163,9 +163,9 @@ static void who_does_not_answer_is_unreachable(void **state)
 	sim_crash(sim_node(p.s, 1));
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[0].sent_status, NET_UNREACHABLE);
 	pair_until(&p, &p.told[0].lost, 1);
-	assert_int_equal(p.told[0].lost_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[0].lost_status, NET_UNREACHABLE);
 	assert_true(sim_now(p.s) - start <= cfg.machine.dead_ns + MS);
 }
 
@@ -175,8 +175,8 @@ static void who_is_not_let_in_is_counted(void **state)
 	p.told[1].refuse = true;
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
-	assert_true(pair_stats(&p, 1).drops[DGRAM_DROP_NOT_ACCEPTED] > 1);
+	assert_int_equal(p.told[0].sent_status, NET_UNREACHABLE);
+	assert_true(pair_stats(&p, 1).drops[NET_DROP_NOT_ACCEPTED] > 1);
 	assert_int_equal(pair_stats(&p, 1).peers, 0);
 }
 
@@ -191,13 +191,13 @@ static void a_restarted_receiver_is_noticed(void **state)
 	start = sim_now(p.s);
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 2);
-	assert_int_equal(p.told[0].sent_status, DGRAM_RESTARTED);
-	assert_int_equal(p.told[0].lost_status, DGRAM_RESTARTED);
+	assert_int_equal(p.told[0].sent_status, NET_RESTARTED);
+	assert_int_equal(p.told[0].lost_status, NET_RESTARTED);
 	/* it says so itself: no need to wait for silence */
 	assert_true(sim_now(p.s) - start < SECOND);
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 3);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 	assert_int_equal(p.told[0].who.incarnation, 2);
 	assert_int_equal(p.told[1].delivered, 2);
 }
@@ -211,9 +211,9 @@ static void a_restarted_sender_is_noticed(void **state)
 	p.told[1].order[0] = p.given[0][1] = 0;
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 2);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 	assert_int_equal(p.told[1].lost, 1);
-	assert_int_equal(p.told[1].lost_status, DGRAM_RESTARTED);
+	assert_int_equal(p.told[1].lost_status, NET_RESTARTED);
 	assert_int_equal(p.told[1].who.incarnation, 2);
 	assert_int_equal(p.told[1].delivered, 2);
 }
@@ -228,8 +228,8 @@ static void goodbye_is_heard(void **state)
 	assert_int_equal(dgram_close(sim_node(p.s, 1)->m, sim_now(p.s)), 0);
 	pair_until(&p, &p.told[0].lost, 1);
 	pair_until(&p, &p.told[2].lost, 1);
-	assert_int_equal(p.told[0].lost_status, DGRAM_CLOSED);
-	assert_int_equal(p.told[2].lost_status, DGRAM_CLOSED);
+	assert_int_equal(p.told[0].lost_status, NET_CLOSED);
+	assert_int_equal(p.told[2].lost_status, NET_CLOSED);
 }
 
 static void goodbye_says_what_arrived(void **state)
@@ -242,7 +242,7 @@ static void goodbye_says_what_arrived(void **state)
 	pair_until(&p, &p.told[1].delivered, 2);
 	assert_int_equal(dgram_close(sim_node(p.s, 1)->m, sim_now(p.s)), 0);
 	pair_until(&p, &p.told[0].lost, 1);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static bool nothing_of_1(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
@@ -258,7 +258,7 @@ static void who_closes_knows_what_others_have_not_heard(void **state)
 {
 	(void)state;
 	pair_send(&p, 0, 1, 10000);
-	while (!p.told[1].landed && sim_step(p.s, DGRAM_NEVER))
+	while (!p.told[1].landed && sim_step(p.s, NET_NEVER))
 		if (p.told[1].delivered)
 			p.keep = nothing_of_1;
 	assert_int_equal(p.told[1].landed, 1);
@@ -305,7 +305,7 @@ static void silence_is_noticed_in_bounded_time(void **state)
 	sim_crash(sim_node(p.s, 1));
 	start = sim_now(p.s);
 	pair_until(&p, &p.told[0].lost, 1);
-	assert_int_equal(p.told[0].lost_status, DGRAM_DEAD);
+	assert_int_equal(p.told[0].lost_status, NET_DEAD);
 	assert_true(p.told[0].lost_at - start <= bound);
 	assert_true(p.told[0].lost_at - start >= cfg.machine.dead_ns);
 }
@@ -342,7 +342,7 @@ static void a_partition_in_one_direction_ends_both(void **state)
 	sim_cut(p.s, 1, 0, true);
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 2);
-	assert_int_equal(p.told[0].sent_status, DGRAM_DEAD);
+	assert_int_equal(p.told[0].sent_status, NET_DEAD);
 	pair_until(&p, &p.told[1].lost, 1);
 	assert_true(sim_now(p.s) - start <= 2 * (cfg.machine.dead_ns + cfg.machine.keepalive_ns));
 	/* what was given up may have been delivered, once; and all is well when it is over */
@@ -350,12 +350,12 @@ static void a_partition_in_one_direction_ends_both(void **state)
 	sim_cut(p.s, 1, 0, false);
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 3);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static void what_is_sent_again_later_does_nothing(void **state)
 {
-	struct dgram_stats before, after;
+	struct net_stats before, after;
 	uint64_t dropped = 0;
 
 	(void)state;
@@ -373,13 +373,13 @@ static void what_is_sent_again_later_does_nothing(void **state)
 	assert_int_equal(p.told[0].delivered, 1);
 	assert_int_equal(p.told[0].landed, 1);
 	assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+	for (int i = 0; i < NET_DROP_COUNT; i++)
 		dropped += after.drops[i] - before.drops[i];
 	assert_true(dropped >= 3);
 	/* and the connection is as good as before */
 	pair_send(&p, 0, 1, 10);
 	pair_until(&p, &p.told[0].sent, 21);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static void nor_does_it_after_a_restart(void **state)
@@ -401,7 +401,7 @@ static void nor_does_it_after_a_restart(void **state)
 static void garbage_is_only_counted(void **state)
 {
 	uint8_t junk[1500];
-	struct dgram_stats st;
+	struct net_stats st;
 	uint64_t dropped = 0;
 
 	(void)state;
@@ -416,16 +416,16 @@ static void garbage_is_only_counted(void **state)
 		if (i & 1 && len > 4) {
 			junk[0] = DGRAM_VERSION;
 			junk[1] = (uint8_t)(1 + i / 2 % 4);
-			dgram_put16(junk + 2, (uint32_t)(len < 40 ? len : 40 + len % 40));
+			base_put16(junk + 2, (uint32_t)(len < 40 ? len : 40 + len % 40));
 		}
 		sim_inject(sim_node(p.s, 1), 2, junk, len);
 	}
 	st = pair_stats(&p, 1);
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+	for (int i = 0; i < NET_DROP_COUNT; i++)
 		dropped += st.drops[i];
 	assert_int_equal(dropped, 10000);
-	assert_true(st.drops[DGRAM_DROP_MALFORMED] > 100);
-	assert_true(st.drops[DGRAM_DROP_BAD_TAG] > 100);
+	assert_true(st.drops[NET_DROP_MALFORMED] > 100);
+	assert_true(st.drops[NET_DROP_BAD_TAG] > 100);
 	assert_int_equal(st.peers, 1);
 	assert_int_equal(p.told[1].lost, 0);
 	pair_send(&p, 0, 1, 10);
@@ -468,8 +468,8 @@ static void who_is_not_there_by_the_networks_word_is_unreachable(void **state)
 	assert_int_equal(p.told[0].lost, 0);
 	refuse(greeting, greeting_len);
 	assert_int_equal(p.told[0].lost, 1);
-	assert_int_equal(p.told[0].lost_status, DGRAM_UNREACHABLE);
-	assert_int_equal(p.told[0].sent_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[0].lost_status, NET_UNREACHABLE);
+	assert_int_equal(p.told[0].sent_status, NET_UNREACHABLE);
 	/* the same word again is about nothing any more; and the next attempt is one of its own */
 	refuse(greeting, greeting_len);
 	assert_int_equal(p.told[0].lost, 1);
@@ -485,7 +485,7 @@ static void who_has_not_seen_the_greeting_cannot_refuse_it(void **state)
 
 	(void)state;
 	greet(false);
-	before = pair_stats(&p, 0).drops[DGRAM_DROP_STALE_HELLO];
+	before = pair_stats(&p, 0).drops[NET_DROP_STALE_HELLO];
 	for (size_t i = 0; i < greeting_len; i++) {
 		greeting[i] ^= 4;
 		refuse(greeting, greeting_len);
@@ -493,8 +493,7 @@ static void who_has_not_seen_the_greeting_cannot_refuse_it(void **state)
 		refuse(greeting, i);
 	}
 	assert_int_equal(p.told[0].lost, 0);
-	assert_int_equal(pair_stats(&p, 0).drops[DGRAM_DROP_STALE_HELLO],
-			 before + 2 * greeting_len);
+	assert_int_equal(pair_stats(&p, 0).drops[NET_DROP_STALE_HELLO], before + 2 * greeting_len);
 }
 
 static void a_connection_cannot_be_refused(void **state)
@@ -506,7 +505,7 @@ static void a_connection_cannot_be_refused(void **state)
 	assert_int_equal(p.told[0].lost, 0);
 	pair_send(&p, 0, 1, 100);
 	pair_until(&p, &p.told[0].sent, 2);
-	assert_int_equal(p.told[0].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[0].sent_status, NET_OK);
 }
 
 static void an_idle_peer_keeps_its_record_only(void **state)
@@ -541,15 +540,15 @@ static void who_is_gone_makes_room_for_others(void **state)
 	/* not as long as it is there */
 	pair_send(&p, 2, 1, 10);
 	pair_until(&p, &p.told[2].sent, 1);
-	assert_int_equal(p.told[2].sent_status, DGRAM_UNREACHABLE);
+	assert_int_equal(p.told[2].sent_status, NET_UNREACHABLE);
 	dgram_close(sim_node(p.s, 0)->m, sim_now(p.s));
 	pair_until(&p, &p.told[1].lost, 1);
 	pair_send(&p, 2, 1, 10);
 	pair_until(&p, &p.told[2].sent, 2);
-	assert_int_equal(p.told[2].sent_status, DGRAM_OK);
+	assert_int_equal(p.told[2].sent_status, NET_OK);
 	assert_int_equal(p.told[1].who.id, 3);
 	assert_int_equal(pair_stats(&p, 1).peers, 1);
-	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 1), DGRAM_NONE);
+	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 1), NET_NONE);
 	assert_int_equal(dgram_peer_find(sim_node(p.s, 1)->m, 3), 0);
 }
 

@@ -76,7 +76,7 @@ static uint32_t share(const struct path *path)
 
 static uint32_t lost_per_mille(void)
 {
-	struct dgram_stats st = pair_stats(&p, 0);
+	struct net_stats st = pair_stats(&p, 0);
 
 	return (uint32_t)(1000 * st.lost_packets / st.packets_out);
 }

@@ -22,7 +22,7 @@ enum { PACKETS = 64, ROOM = 2048 };
 /* A machine, and the packets that it sent and nobody has received yet. */
 struct side {
 	struct dgram *m;
-	struct dgram_addr addr;
+	struct net_addr addr;
 	uint32_t peer, sent;
 	unsigned int packets;
 	uint8_t head[ROOM];
@@ -51,25 +51,25 @@ static void transmit(void *user, const struct dgram_packet *p)
 	s->packet[s->packets++].len = p->head_len;
 }
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
 	(void)user;
 	(void)peer;
 	(void)in;
 	(void)landing;
-	return DGRAM_DONE;
+	return NET_DONE;
 }
 
-static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	(void)peer;
 	(void)cookie;
 	(void)length;
-	((struct side *)user)->sent += s == DGRAM_OK;
+	((struct side *)user)->sent += s == NET_OK;
 }
 
-static bool accept(void *user, const struct dgram_who *who, const struct dgram_addr *from)
+static bool accept(void *user, const struct net_who *who, const struct net_addr *from)
 {
 	(void)user;
 	(void)who;
@@ -117,7 +117,7 @@ static void round_trip(uint64_t rtt)
 
 static void message(void)
 {
-	const struct dgram_out o = { .header = "6298", .header_len = 4, .cookie = &a };
+	const struct net_out o = { .header = "6298", .header_len = 4, .cookie = &a };
 
 	assert_int_equal(dgram_send(a.m, now, a.peer, &o), 0);
 	run(&a);
@@ -152,7 +152,7 @@ static uint64_t until_next(void)
 	while (!a.packets) {
 		uint64_t wake = dgram_wake(a.m);
 
-		assert_true(wake != DGRAM_NEVER);
+		assert_true(wake != NET_NEVER);
 		now = wake > now ? wake : now;
 		run(&a);
 	}

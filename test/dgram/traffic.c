@@ -25,14 +25,14 @@ struct message {
 	bool copy, scattered, later; /* later: the receiver says so the first time */
 	uint8_t *source, *landing;
 	uint32_t sent, delivered, landed, pulled; /* how often */
-	enum dgram_status status;
+	enum net_status status;
 };
 
 struct header {
 	uint64_t magic;
 	uint32_t index, order;
 	uint64_t len;
-	uint8_t fill[DGRAM_HEADER_MAX - 24];
+	uint8_t fill[NET_HEADER_MAX - 24];
 };
 
 struct traffic {
@@ -94,18 +94,18 @@ static uint32_t header_len(const struct message *x)
 
 /* ---- callbacks -------------------------------------------------------------------------------- */
 
-static enum dgram_verdict take_long(struct message *x, const struct dgram_in *in,
-				    struct dgram_landing *landing)
+static enum net_verdict take_long(struct message *x, const struct net_in *in,
+				  struct net_landing *landing)
 {
 	if (in->body) {
 		broken(x->t, "message %u: a body of %llu bytes came with its header", x->index,
 		       (unsigned long long)x->len);
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	if (x->want == WANT_DONE)
-		return DGRAM_DONE;
+		return NET_DONE;
 	if (x->want == WANT_DROP)
-		return DGRAM_DROP;
+		return NET_DROP;
 	x->pulled++;
 	x->t->landing++;
 	x->landing = malloc(x->wanted + GUARD);
@@ -114,11 +114,11 @@ static enum dgram_verdict take_long(struct message *x, const struct dgram_in *in
 	landing->cookie = x;
 	landing->mem.cookie = x->landing;
 	landing->mem.base = x->scattered ? NULL : x->landing;
-	return DGRAM_PULL;
+	return NET_PULL;
 }
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
 	struct sim_node *n = user;
 	struct traffic *t = n->app;
@@ -129,19 +129,19 @@ static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_
 	memcpy(&h, in->header, in->header_len < sizeof(h) ? in->header_len : sizeof(h));
 	if (in->header_len < 24 || h.index >= t->nsent) {
 		broken(t, "a message nobody sent");
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	x = &t->message[h.index];
 	make_header(x, &expected);
 	if (in->header_len != header_len(x) || memcmp(in->header, &expected, in->header_len) ||
 	    x->to != n->index || x->from != from || in->body_len != x->len) {
 		broken(t, "message %u: damaged header, or a wrong address", h.index);
-		return DGRAM_DROP;
+		return NET_DROP;
 	}
 	if (x->later) {
 		x->later = false;
 		t->later_at[from][n->index] = sim_now(t->s) + 1 + sim_random(t->s) % (5 * MS);
-		return DGRAM_LATER;
+		return NET_LATER;
 	}
 	if (x->delivered++)
 		broken(t, "message %u: delivered twice", h.index);
@@ -154,10 +154,10 @@ static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_
 	if (in->body_len && (!in->body || !right(x, in->body, in->body_len)))
 		broken(t, "message %u: its %llu bytes are wrong", h.index,
 		       (unsigned long long)x->len);
-	return DGRAM_DONE;
+	return NET_DONE;
 }
 
-static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+static void landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	struct message *x = cookie;
 	struct traffic *t = x->t;
@@ -167,7 +167,7 @@ static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	t->landing--;
 	if (x->landed++)
 		broken(t, "message %u: landed twice", x->index);
-	if (s == DGRAM_OK && !right(x, x->landing, x->wanted))
+	if (s == NET_OK && !right(x, x->landing, x->wanted))
 		broken(t, "message %u: wrong bytes of %llu landed", x->index,
 		       (unsigned long long)x->wanted);
 	for (int i = 0; i < GUARD; i++)
@@ -178,7 +178,7 @@ static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	x->landing = NULL;
 }
 
-static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	struct message *x = cookie;
 	struct traffic *t = x->t;
@@ -189,9 +189,9 @@ static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum 
 	x->status = s;
 	if (x->sent++)
 		broken(t, "message %u: told to be over twice", x->index);
-	if (s == DGRAM_OK && length != (x->len <= DGRAM_INLINE_MAX ? x->len : x->wanted))
+	if (s == NET_OK && length != (x->len <= DGRAM_INLINE_MAX ? x->len : x->wanted))
 		broken(t, "message %u: %llu bytes taken", x->index, (unsigned long long)length);
-	if (s == DGRAM_REFUSED && x->want != WANT_DROP)
+	if (s == NET_REFUSED && x->want != WANT_DROP)
 		broken(t, "message %u: refused by nobody", x->index);
 	/* whoever reads there now meets the sanitizer, or wrong bytes */
 	if (x->source)
@@ -261,7 +261,7 @@ static void make_message(struct traffic *t, struct message *x, uint32_t index)
 	};
 	if (x->want > WANT_ALL)
 		x->want = WANT_ALL;
-	if (x->len > DGRAM_COPY_MAX)
+	if (x->len > NET_COPY_MAX)
 		x->copy = false;
 	x->wanted = x->want == WANT_ALL ? x->len : x->want == WANT_PART ? 1 + below(t, x->len) : 0;
 	for (uint32_t i = 0; i < index; i++)
@@ -272,7 +272,7 @@ static void send_one(struct traffic *t)
 {
 	struct message *x = &t->message[t->nsent];
 	struct header h;
-	struct dgram_out o = { .header = &h, .header_len = header_len(x), .body_len = x->len };
+	struct net_out o = { .header = &h, .header_len = header_len(x), .body_len = x->len };
 	uint8_t *bytes = malloc(x->len ? x->len : 1);
 	struct sim_node *n = sim_node(t->s, x->from);
 
@@ -288,7 +288,7 @@ static void send_one(struct traffic *t)
 	if (!n->m || sim_send(n, x->to, &o)) {
 		/* not begun: nobody will be told */
 		x->sent = 1;
-		x->status = DGRAM_ENDED;
+		x->status = NET_ENDED;
 		t->over++;
 		free(bytes);
 		x->source = NULL;
@@ -355,10 +355,10 @@ static void check_message(struct traffic *t, const struct message *x)
 		broken(t, "message %u: told to be over %u times", x->index, x->sent);
 	if (x->pulled != x->landed)
 		broken(t, "message %u: %u landings, %u ends", x->index, x->pulled, x->landed);
-	if (x->status == DGRAM_OK && x->delivered != 1)
+	if (x->status == NET_OK && x->delivered != 1)
 		broken(t, "message %u: over, but delivered %u times", x->index, x->delivered);
-	if (t->cfg->must_arrive && x->status != DGRAM_OK && x->status != DGRAM_REFUSED)
-		broken(t, "message %u: %s", x->index, dgram_status_text(x->status));
+	if (t->cfg->must_arrive && x->status != NET_OK && x->status != NET_REFUSED)
+		broken(t, "message %u: %s", x->index, net_status_text(x->status));
 }
 
 /* Nothing may be left of it when all is quiet. */
@@ -411,7 +411,7 @@ static void go(struct traffic *t)
 }
 
 /* Longer packets go in segments. */
-static uint32_t whole(void *user, const struct dgram_addr *to)
+static uint32_t whole(void *user, const struct net_addr *to)
 {
 	(void)user;
 	(void)to;
@@ -464,7 +464,7 @@ bool traffic_run(const struct traffic_cfg *cfg, struct traffic_result *result)
 		check_message(&t, &t.message[i]);
 	memset(result, 0, sizeof(*result));
 	for (uint32_t i = 0; i < cfg->messages; i++) {
-		if (t.message[i].status == DGRAM_OK || t.message[i].status == DGRAM_REFUSED)
+		if (t.message[i].status == NET_OK || t.message[i].status == NET_REFUSED)
 			result->done++;
 		else
 			result->failed++;

@@ -54,18 +54,18 @@ static void transmit(void *user, const struct dgram_packet *p)
 		abort();
 }
 
-static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				  struct dgram_landing *landing)
+static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
+				struct net_landing *landing)
 {
-	static const enum dgram_verdict verdict[] = { DGRAM_PULL, DGRAM_PULL, DGRAM_DONE,
-						      DGRAM_DROP, DGRAM_LATER };
-	enum dgram_verdict v = verdict[it.delivered++ % 5];
+	static const enum net_verdict verdict[] = { NET_PULL, NET_PULL, NET_DONE, NET_DROP,
+						    NET_LATER };
+	enum net_verdict v = verdict[it.delivered++ % 5];
 	uint64_t len = in->body_len < 100000 ? in->body_len : 100000;
 
 	(void)user;
 	(void)peer;
-	if (v != DGRAM_PULL || !len || in->body)
-		return v == DGRAM_PULL ? DGRAM_DONE : v;
+	if (v != NET_PULL || !len || in->body)
+		return v == NET_PULL ? NET_DONE : v;
 	for (uint32_t i = 0; i < LANDINGS; i++) {
 		if (it.landing[i])
 			continue;
@@ -74,15 +74,15 @@ static enum dgram_verdict deliver(void *user, uint32_t peer, const struct dgram_
 		if (!it.landing[i])
 			abort();
 		it.length[i] = len;
-		*landing = (struct dgram_landing){ .mem.base = it.landing[i],
-						   .length = len,
-						   .cookie = &it.landing[i] };
-		return DGRAM_PULL;
+		*landing = (struct net_landing){ .mem.base = it.landing[i],
+						 .length = len,
+						 .cookie = &it.landing[i] };
+		return NET_PULL;
 	}
-	return DGRAM_DROP;
+	return NET_DROP;
 }
 
-static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+static void landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	uint8_t **landing = cookie;
 
@@ -96,7 +96,7 @@ static void landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
 	*landing = NULL;
 }
 
-static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	(void)user;
 	(void)peer;
@@ -108,11 +108,11 @@ static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum 
 
 static void send_one(uint32_t peer, uint64_t len)
 {
-	const struct dgram_out o = { .header = "fuzz",
-				     .header_len = 4,
-				     .body.base = it.source,
-				     .body_len = len,
-				     .cookie = &it };
+	const struct net_out o = { .header = "fuzz",
+				   .header_len = 4,
+				   .body.base = it.source,
+				   .body_len = len,
+				   .cookie = &it };
 
 	it.sent += !dgram_send(it.m, it.now, peer, &o);
 }
@@ -125,7 +125,7 @@ static void open_machine(void)
 				       .deliver = deliver,
 				       .landed = landed,
 				       .sent = sent };
-	const struct dgram_addr addr = { { 1, 2, 3 } };
+	const struct net_addr addr = { { 1, 2, 3 } };
 	struct dgram_cfg cfg = { .id = 1, .incarnation = 1, .seed = 1, .mtu = 1472 };
 	struct dgram_hello welcome = { .from = 2, .whom = 1, .incarnation = 1, .token = 77 };
 
@@ -146,7 +146,7 @@ static void open_machine(void)
 /* Gives the machine one packet. */
 static void give(uint8_t what, const uint8_t *data, size_t len)
 {
-	const struct dgram_addr addr = { { 1, 2, 3 } };
+	const struct net_addr addr = { { 1, 2, 3 } };
 	const struct dgram_rec *r = dgram_rec(it.m, 0);
 	uint8_t *copy = malloc(len ? len : 1);
 
@@ -156,15 +156,15 @@ static void give(uint8_t what, const uint8_t *data, size_t len)
 	if (len >= sizeof(struct dgram_wire_head)) {
 		if (what & DO_VERSION) {
 			copy[0] = DGRAM_VERSION;
-			if (copy[1] != DGRAM_FRAMES || dgram_get16(copy + 2) > len)
-				dgram_put16(copy + 2, (uint32_t)len);
+			if (copy[1] != DGRAM_FRAMES || base_get16(copy + 2) > len)
+				base_put16(copy + 2, (uint32_t)len);
 		}
 		if (what & DO_TOKEN)
-			dgram_put64(copy + 8, r->mine);
+			base_put64(copy + 8, r->mine);
 		if (what & DO_NEXT)
-			dgram_put64(copy + 8, r->next);
+			base_put64(copy + 8, r->next);
 		if (what & DO_NUMBER)
-			dgram_put64(copy + 16, r->rx_pn + 1);
+			base_put64(copy + 16, r->rx_pn + 1);
 	}
 	if (what & DO_TIME)
 		it.now += (uint64_t)data[0] * 7 * DGRAM_MS;
@@ -182,7 +182,7 @@ static void wait_for_the_end(void)
 {
 	uint64_t limit = it.now + 3600ull * 1000 * DGRAM_MS;
 
-	for (int rounds = 0; dgram_wake(it.m) != DGRAM_NEVER; rounds++) {
+	for (int rounds = 0; dgram_wake(it.m) != NET_NEVER; rounds++) {
 		uint64_t wake = dgram_wake(it.m);
 
 		if (rounds > 20000 || wake > limit)
@@ -196,7 +196,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	open_machine();
 	for (size_t at = 0; at + 4 <= size;) {
-		size_t len = dgram_get16(data + at + 1);
+		size_t len = base_get16(data + at + 1);
 
 		if (len > size - at - 3)
 			len = size - at - 3;

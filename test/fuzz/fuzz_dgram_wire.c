@@ -31,7 +31,7 @@ static void check_frame(const uint8_t *data, size_t size, const struct dgram_hea
 	expect(len <= to - from && !memcmp(again, data + from, len));
 	switch (f->kind) {
 	case DGRAM_FRAME_MSG:
-		expect(f->hdr_len <= DGRAM_HEADER_MAX);
+		expect(f->hdr_len <= NET_HEADER_MAX);
 		expect(f->bytes == data + from + len);
 		expect(len + f->hdr_len + f->body_now == to - from);
 		break;
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	expect(h.head_len >= at && h.head_len <= size);
 	dgram_head_encode(again, &h);
-	expect(!memcmp(again, data, DGRAM_TAG_OFFSET));
+	expect(!memcmp(again, data, NET_TAG_OFFSET));
 	if (!dgram_hello_decode(data, size, &hello)) {
 		expect(dgram_hello_encode(again, &hello) == size - at);
 		expect(!memcmp(again, data + at, size - at));

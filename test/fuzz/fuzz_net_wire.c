@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check(const struct net_msg *m, uint64_t body_len)
 {
-	uint8_t again[DGRAM_HEADER_MAX];
+	uint8_t again[NET_HEADER_MAX];
 	struct net_msg second;
 	uint32_t len = net_msg_encode(again, m);
 
@@ -28,13 +28,13 @@ static void check(const struct net_msg *m, uint64_t body_len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	uint8_t header[DGRAM_HEADER_MAX];
+	uint8_t header[NET_HEADER_MAX];
 	struct net_msg m;
 	uint64_t body_len;
 
 	if (size < 2 || size - 2 > sizeof(header))
 		return 0;
-	body_len = dgram_get16(data);
+	body_len = base_get16(data);
 	memcpy(header, data + 2, size - 2);
 	if (net_msg_decode(header, size - 2, body_len, &m) == 0)
 		check(&m, body_len);

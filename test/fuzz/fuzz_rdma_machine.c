@@ -27,7 +27,7 @@ static struct {
 	struct ptl_ni ni;
 	uint64_t now;
 	bool full;
-	enum dgram_verdict verdict;
+	enum net_verdict verdict;
 	bool scattered;
 	struct rdma_packet *flying[MOST];
 	struct rdma_read *reading[MOST];
@@ -48,7 +48,7 @@ static void see(const void *bytes, size_t len)
 
 /* ---- the link --------------------------------------------------------------------------------- */
 
-static void *reach(void *link, dgram_id_t id, const void *address, size_t len)
+static void *reach(void *link, net_id_t id, const void *address, size_t len)
 {
 	(void)id;
 	see(address, len);
@@ -153,14 +153,14 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
 {
 	(void)k;
 	(void)head;
 	(void)head_len;
 	(void)body;
 	(void)pieces;
-	memset(tag, 0, DGRAM_TAG_BYTES);
+	memset(tag, 0, NET_TAG_BYTES);
 }
 
 void net_tell_time(struct net *n)
@@ -169,14 +169,14 @@ void net_tell_time(struct net *n)
 	n->told = true;
 }
 
-void net_up(void *user, uint32_t number, const struct dgram_who *who)
+void net_up(void *user, uint32_t number, const struct net_who *who)
 {
 	(void)user;
 	(void)number;
 	(void)who;
 }
 
-void net_lost(struct net *n, uint32_t number, enum dgram_status s, const char *why)
+void net_lost(struct net *n, uint32_t number, enum net_status s, const char *why)
 {
 	(void)n;
 	(void)number;
@@ -184,7 +184,7 @@ void net_lost(struct net *n, uint32_t number, enum dgram_status s, const char *w
 	(void)why;
 }
 
-bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
+bool net_pass(void *user, uint32_t number, const struct net_out *o)
 {
 	(void)user;
 	(void)number;
@@ -202,8 +202,8 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 	return 1;
 }
 
-enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_in *in,
-			       struct dgram_landing *l)
+enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *in,
+			     struct net_landing *l)
 {
 	const uint64_t len = in->body_len < LONG ? in->body_len : LONG;
 
@@ -212,8 +212,8 @@ enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_i
 	see(in->header, in->header_len);
 	if (in->body)
 		see(in->body, in->body_len);
-	if (it.verdict != DGRAM_PULL || in->body || !len)
-		return it.verdict == DGRAM_PULL ? DGRAM_DONE : it.verdict;
+	if (it.verdict != NET_PULL || in->body || !len)
+		return it.verdict == NET_PULL ? NET_DONE : it.verdict;
 	for (uint32_t i = 0; i < LANDINGS; i++) {
 		if (it.landing[i].bytes)
 			continue;
@@ -222,14 +222,14 @@ enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_i
 		if (!it.landing[i].bytes)
 			abort();
 		it.pulled++;
-		*l = (struct dgram_landing){ .length = len, .cookie = &it.landing[i] };
+		*l = (struct net_landing){ .length = len, .cookie = &it.landing[i] };
 		if (it.scattered)
 			l->mem.cookie = it.landing[i].bytes;
 		else
 			l->mem.base = it.landing[i].bytes;
-		return DGRAM_PULL;
+		return NET_PULL;
 	}
-	return DGRAM_DROP;
+	return NET_DROP;
 }
 
 /* A landing is not given back while a read may still write to it, but after the time for that. */
@@ -243,7 +243,7 @@ static void reads_are_over(const uint8_t *bytes, uint64_t len)
 	}
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	const size_t i = (size_t)((char *)cookie - (char *)it.landing) / sizeof(it.landing[0]);
 
@@ -258,7 +258,7 @@ void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
 	it.landing[i].bytes = NULL;
 }
 
-void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum dgram_status s)
+void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum net_status s)
 {
 	(void)user;
 	(void)number;
@@ -313,15 +313,15 @@ static void run(void)
 
 static void send_one(uint32_t len, bool copy)
 {
-	const struct dgram_out o = { .header = "fuzz",
-				     .header_len = 4,
-				     .body.base = len % 3 ? it.source : NULL,
-				     .body.cookie = it.source,
-				     .body_len = len,
-				     .copy = copy,
-				     .cookie = copy ? NULL : &it };
+	const struct net_out o = { .header = "fuzz",
+				   .header_len = 4,
+				   .body.base = len % 3 ? it.source : NULL,
+				   .body.cookie = it.source,
+				   .body_len = len,
+				   .copy = copy,
+				   .cookie = copy ? NULL : &it };
 
-	if (copy && len > DGRAM_COPY_MAX)
+	if (copy && len > NET_COPY_MAX)
 		return;
 	it.sent += it.carrier->send(&it.d.net, 0, &o) == 0 && !copy;
 }
@@ -354,7 +354,7 @@ static void give_bare(const uint8_t *data, uint32_t len, bool right)
 		return;
 	word = right ? rdma_word(0, (uint16_t)(p->seq_in + 1u + (data[0] >> 6)),
 				 (uint16_t)(p->its_taken + (data[1] & 3u)), p->own_token)
-		     : dgram_get64(data);
+		     : base_get64(data);
 	bytes = malloc(len - before);
 	if (!bytes)
 		abort();
@@ -388,10 +388,10 @@ static void give(const uint8_t *data, uint32_t len, bool right)
 		struct rdma_wire_head *w = (void *)packet;
 
 		w->what = (uint8_t)(RDMA_VERSION << 4 | kind);
-		dgram_put16(w->to, 0);
-		dgram_put16(w->seq, p->seq_in + 1u + (data[4] >> 6));
-		dgram_put16(w->taken, p->its_taken + (data[6] & 3u));
-		dgram_put64(w->token, p->own_token);
+		base_put16(w->to, 0);
+		base_put16(w->seq, p->seq_in + 1u + (data[4] >> 6));
+		base_put16(w->taken, p->its_taken + (data[6] & 3u));
+		base_put64(w->token, p->own_token);
 	}
 	rdma_arrived(&it.d, NULL, packet, before + len);
 	free(packet);
@@ -404,9 +404,9 @@ static void step(uint8_t what)
 
 	switch (what & 7) {
 	case VERDICT:
-		it.verdict = more & 3 ? DGRAM_PULL : more & 4 ? DGRAM_LATER : DGRAM_DROP;
+		it.verdict = more & 3 ? NET_PULL : more & 4 ? NET_LATER : NET_DROP;
 		it.scattered = more & 8;
-		if (it.verdict != DGRAM_LATER)
+		if (it.verdict != NET_LATER)
 			it.carrier->resume(&it.d.net, 0);
 		break;
 	case ROOM:
@@ -445,7 +445,7 @@ static void open_machine(bool any_order, bool bare)
 	uint8_t head[RDMA_HELLO_MAX];
 
 	memset(&it, 0, sizeof(it));
-	it.verdict = DGRAM_PULL;
+	it.verdict = NET_PULL;
 	it.now = 1000000000;
 	it.ni.id.pid = 1;
 	if (rdma_start(&it.d, &it.ni, NULL, &fake, &it, &limits, &job, -1))
@@ -464,7 +464,7 @@ static void wait_for_the_end(void)
 	it.full = false;
 	while (it.nreading)
 		end_read(RDMA_BROKEN);
-	for (int rounds = 0; it.nflying || it.carrier->wake(&it.d.net) != DGRAM_NEVER; rounds++) {
+	for (int rounds = 0; it.nflying || it.carrier->wake(&it.d.net) != NET_NEVER; rounds++) {
 		uint64_t wake;
 
 		if (rounds > 5000)
@@ -472,7 +472,7 @@ static void wait_for_the_end(void)
 		while (it.nflying)
 			end_packet(RDMA_BROKEN);
 		wake = it.carrier->wake(&it.d.net);
-		it.now = wake != DGRAM_NEVER && wake > it.now ? wake : it.now;
+		it.now = wake != NET_NEVER && wake > it.now ? wake : it.now;
 		run();
 	}
 	if (it.told != it.sent || it.landed != it.pulled || it.carrier->unfinished(&it.d.net))

@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	/* greetings have a tag that is written afterwards */
 	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME)
-		memcpy(again + DGRAM_TAG_OFFSET, data + DGRAM_TAG_OFFSET, DGRAM_TAG_BYTES);
+		memcpy(again + NET_TAG_OFFSET, data + NET_TAG_OFFSET, NET_TAG_BYTES);
 	if (memcmp(again, data, len) != 0)
 		abort();
 	if (m.kind == RDMA_OVER)

@@ -36,7 +36,7 @@ static void check_ip4(in_addr_t a, const char *text, const uint8_t *data, size_t
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct dgram_addr addr, again;
+	struct net_addr addr, again;
 	union udp_sockaddr s;
 	char text[TEXT_MOST];
 	socklen_t len;

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     'portals/job/': ['include/', 'base/', 'runtime/', 'nal/nal.h', 'portals/engine/'],
     'portals/api/': ['include/', 'base/', 'runtime/', 'nal/nal.h', 'portals/engine/', 'portals/job/'],
     'nal/': NAL,
-    'nal/net/dgram/': ['base/'],
+    'nal/net/dgram/': ['base/', 'nal/net/carrier.h', 'nal/net/silence.h'],
     'nal/net/dgram/sim/': ['base/', 'nal/net/dgram/'],
     'nal/net/': NAL + ['nal/net/dgram/'],
     'nal/net/rdma/': NAL + ['nal/net/'],
@@ -54,8 +54,8 @@ MAY_INCLUDE = {
 ROOMS = {
     # the calls choose among the transports by their registry
     'base/ runtime/ portals/ nal/': [
-        'base/', 'runtime/', 'portals/engine/ nal/nal.h', 'nal/net/dgram/', 'nal/net/dgram/sim/', 'nal/net/',
-        'nal/net/rdma/', 'nal/', 'nal/registry', 'portals/job/', 'portals/api/'],
+        'base/', 'runtime/', 'portals/engine/ nal/nal.h', 'nal/net/carrier. nal/net/silence.h', 'nal/net/dgram/',
+        'nal/net/dgram/sim/', 'nal/net/', 'nal/net/rdma/', 'nal/', 'nal/registry', 'portals/job/', 'portals/api/'],
     # the chapters of MPI's standard; coll/shm/ is of one floor with coll/
     'mpi_shim/': ['mpi_shim/core/', 'mpi_shim/datatype/', 'mpi_shim/pt2pt/', 'mpi_shim/coll/', 'mpi_shim/comm/',
                   'mpi_shim/rma/', 'mpi_shim/api/'],

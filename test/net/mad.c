@@ -68,38 +68,38 @@ static void mad_transmit(void *user, const struct dgram_packet *p)
 	(void)!sendmsg(mad.fd, &h, MSG_DONTWAIT);
 }
 
-static enum dgram_verdict mad_deliver(void *user, uint32_t peer, const struct dgram_in *in,
-				      struct dgram_landing *landing)
+static enum net_verdict mad_deliver(void *user, uint32_t peer, const struct net_in *in,
+				    struct net_landing *landing)
 {
 	(void)user;
 	mad.peer = peer;
 	if (mad.heard < HEARD)
 		net_msg_decode(in->header, in->header_len, in->body_len, &mad.msg[mad.heard++]);
 	if (in->body || !in->body_len)
-		return DGRAM_DONE;
+		return NET_DONE;
 	landing->mem.base = mad.landing;
 	landing->length = in->body_len < LONG ? in->body_len : LONG;
-	return DGRAM_PULL;
+	return NET_PULL;
 }
 
-static void mad_landed(void *user, uint32_t peer, void *cookie, enum dgram_status s)
+static void mad_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
 	(void)user;
 	(void)peer;
 	(void)cookie;
-	mad.landed += s == DGRAM_OK;
+	mad.landed += s == NET_OK;
 }
 
-static void mad_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s)
+static void mad_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
 {
 	(void)user;
 	(void)peer;
 	(void)cookie;
 	(void)length;
-	mad.sent += s == DGRAM_OK;
+	mad.sent += s == NET_OK;
 }
 
-static void mad_up(void *user, uint32_t peer, const struct dgram_who *who)
+static void mad_up(void *user, uint32_t peer, const struct net_who *who)
 {
 	(void)user;
 	(void)who;
@@ -152,7 +152,7 @@ static void mad_start(void)
 	}
 	pt_is(getsockname(mad.fd, (struct sockaddr *)&a, &len), 0);
 	dgram_defaults(&cfg);
-	cfg.id = (dgram_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port);
+	cfg.id = (net_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port);
 	cfg.incarnation = base_now_ns();
 	cfg.seed = base_now_ns() * 31;
 	cfg.uid = (uint32_t)geteuid();
@@ -167,7 +167,7 @@ static void mad_start(void)
 static void mad_round(void)
 {
 	struct pollfd f = { .fd = mad.fd, .events = POLLIN };
-	struct dgram_addr from = { { 0 } };
+	struct net_addr from = { { 0 } };
 	ssize_t n;
 
 	poll(&f, 1, 1);
@@ -194,8 +194,8 @@ static void mad_until_told(void)
 
 static void mad_says(const struct net_msg *msg, uint64_t body)
 {
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = { .header = header, .body_len = body, .cookie = &mad };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header, .body_len = body, .cookie = &mad };
 
 	o.header_len = net_msg_encode(header, msg);
 	pt_is(dgram_send(mad.m, base_now_ns(), mad.peer, &o), 0);
@@ -460,8 +460,8 @@ static void answers_are_for_who_asked(void)
 
 	if (!begin(&eq)) {
 		struct sockaddr_in a = victim_address();
-		dgram_id_t id = (dgram_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port);
-		struct dgram_addr to = { { 0 } };
+		net_id_t id = (net_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port);
+		struct net_addr to = { { 0 } };
 
 		pt_until(atomic_load(pt_word(4)), 20);
 		mad.peer = dgram_peer(mad.m, id, &to);
@@ -528,11 +528,11 @@ static void lists_of_runs_that_lie_change_nothing(void)
 
 	if (!begin(&eq)) {
 		struct sockaddr_in a = victim_address();
-		struct dgram_addr to = { { 0 } };
+		struct net_addr to = { { 0 } };
 
 		pt_until(atomic_load(pt_word(4)), 20);
 		mad.peer = dgram_peer(
-			mad.m, (dgram_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port), &to);
+			mad.m, (net_id_t)ntohl(a.sin_addr.s_addr) << 32 | ntohs(a.sin_port), &to);
 		for (uint32_t i = 0; i < LISTS; i++) {
 			mad_says_runs(lists[i].said, lists[i].span, lists[i].run);
 			mad_until(mad.heard == i + 1);

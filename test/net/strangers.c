@@ -66,7 +66,7 @@ static void garbage_is_counted_and_nothing_else(void)
 		if (len >= 40 && i % 2) {
 			packet[0] = DGRAM_VERSION;
 			packet[1] = (uint8_t)(1 + i % 4);
-			dgram_put16(packet + 2, (uint32_t)len);
+			base_put16(packet + 2, (uint32_t)len);
 		}
 		(void)!send(fd, packet, len, MSG_DONTWAIT);
 		if (i % (GARBAGE / MESSAGES) == 0) {
@@ -103,7 +103,7 @@ static void a_greeting_without_the_key_is_not_answered(void)
 	dgram_head_encode(packet, &head);
 	dgram_hello_encode(packet + sizeof(struct dgram_wire_head), &hello);
 	for (int i = 0; i < MESSAGES; i++) {
-		packet[DGRAM_TAG_OFFSET] = (uint8_t)i;
+		packet[NET_TAG_OFFSET] = (uint8_t)i;
 		pt_is(send(fd, packet, len, 0), (ssize_t)len);
 		pt_exchange(eq, PORTAL, (uint64_t)i);
 	}

@@ -17,10 +17,10 @@ struct rdma_packet *flying[MOST];
 
 uint8_t source[EAGER + 1], landing[EAGER + 1];
 char header[HEADER + 1], heard[MOST][HEADER];
-enum dgram_verdict verdict;
+enum net_verdict verdict;
 uint64_t wanted, delivered, gone, looked;
 uint32_t ndelivered, nlanded, nsent;
-enum dgram_status how;
+enum net_status how;
 bool answers, scattered, unregistered;
 size_t scarce;
 
@@ -110,7 +110,7 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
 {
 	(void)k;
 	(void)head;
@@ -138,12 +138,12 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 	return 1;
 }
 
-enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_in *in,
-			       struct dgram_landing *l)
+enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *in,
+			     struct net_landing *l)
 {
 	assert_ptr_equal(user, &to);
 	assert_int_equal(number, 0);
-	if (verdict == DGRAM_LATER)
+	if (verdict == NET_LATER)
 		return verdict;
 	ndelivered++;
 	delivered = in->body_len;
@@ -151,18 +151,18 @@ enum dgram_verdict net_deliver(void *user, uint32_t number, const struct dgram_i
 	assert_in_range(ndelivered, 1, MOST);
 	memcpy(heard[ndelivered - 1], in->header, HEADER);
 	if (in->body) {
-		memcpy(landing, in->body, verdict == DGRAM_PULL ? in->body_len : 0);
-		return DGRAM_DONE;
+		memcpy(landing, in->body, verdict == NET_PULL ? in->body_len : 0);
+		return NET_DONE;
 	}
-	if (verdict == DGRAM_PULL)
-		*l = (struct dgram_landing){ .mem.base = scattered ? NULL : landing,
-					     .mem.cookie = landing,
-					     .length = wanted,
-					     .cookie = (void *)COOKIE };
+	if (verdict == NET_PULL)
+		*l = (struct net_landing){ .mem.base = scattered ? NULL : landing,
+					   .mem.cookie = landing,
+					   .length = wanted,
+					   .cookie = (void *)COOKIE };
 	return verdict;
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	assert_ptr_equal(user, &to);
 	assert_int_equal(number, 0);
@@ -171,7 +171,7 @@ void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
 	how = s;
 }
 
-void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum dgram_status s)
+void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum net_status s)
 {
 	assert_ptr_equal(user, &from);
 	assert_ptr_equal(cookie, (void *)COOKIE);
@@ -181,7 +181,7 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum d
 	how = s;
 }
 
-bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
+bool net_pass(void *user, uint32_t number, const struct net_out *o)
 {
 	(void)user;
 	(void)number;
@@ -189,7 +189,7 @@ bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
 	return false;
 }
 
-void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why)
+void rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why)
 {
 	(void)why;
 	p->lost = s;
@@ -234,14 +234,14 @@ void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, 
 	(void)len;
 }
 
-struct rdma_peer *rdma_peer_find(const struct rdma *d, dgram_id_t id)
+struct rdma_peer *rdma_peer_find(const struct rdma *d, net_id_t id)
 {
 	(void)d;
 	(void)id;
 	return NULL;
 }
 
-struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id)
+struct rdma_peer *rdma_peer_add(struct rdma *d, net_id_t id)
 {
 	(void)d;
 	(void)id;
@@ -313,7 +313,7 @@ int set_up(void **state)
 	make(&to, PACKET);
 	nwire = taken = ndelivered = nlanded = nsent = nflying = 0;
 	room = MOST;
-	verdict = DGRAM_PULL;
+	verdict = NET_PULL;
 	wanted = EAGER;
 	for (size_t i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(i * 7 + i / 251 + 1);
@@ -340,12 +340,12 @@ int tear_down(void **state)
 
 int try_put(uint64_t len, void *cookie)
 {
-	struct dgram_out o = { .header = header,
-			       .header_len = HEADER,
-			       .body.base = source,
-			       .body_len = len,
-			       .copy = !cookie,
-			       .cookie = cookie };
+	struct net_out o = { .header = header,
+			     .header_len = HEADER,
+			     .body.base = source,
+			     .body_len = len,
+			     .copy = !cookie,
+			     .cookie = cookie };
 
 	return rdma_send(&from.d.net, 0, &o);
 }

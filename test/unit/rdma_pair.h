@@ -48,11 +48,11 @@ extern uint32_t nflying;
 extern uint8_t source[EAGER + 1], landing[EAGER + 1];
 extern char header[HEADER + 1];  /* of messages that are put */
 extern char heard[MOST][HEADER]; /* of those that were delivered */
-extern enum dgram_verdict verdict;
+extern enum net_verdict verdict;
 extern uint64_t wanted;
 extern uint32_t ndelivered, nlanded, nsent;
 extern uint64_t delivered; /* the length of the last one */
-extern enum dgram_status how;
+extern enum net_status how;
 extern bool answers;      /* the sender hears what the receiver says */
 extern bool scattered;    /* where it lands is in pieces of memory, */
 extern uint64_t gone;     /* of which those from here on are not there */

@@ -32,14 +32,14 @@ static unsigned int nsent, takes, reached, expected[2];
 
 static const struct nal_ops first_ops = { .name = "first" }, second_ops = { .name = "second" };
 
-static uint32_t find(const struct net *n, dgram_id_t who)
+static uint32_t find(const struct net *n, net_id_t who)
 {
 	if (who != net_id(id))
-		return DGRAM_NONE;
+		return NET_NONE;
 	return n == &first ? PEER : there;
 }
 
-static int take(struct net *n, uint32_t peer, const struct dgram_out *o)
+static int take(struct net *n, uint32_t peer, const struct net_out *o)
 {
 	struct net_msg m;
 
@@ -67,7 +67,7 @@ uint32_t net_peer_of(struct net *n, ptl_process_id_t whom)
 
 bool net_connect(struct net *n, ptl_process_id_t whom)
 {
-	return find(n, net_id(whom)) != DGRAM_NONE;
+	return find(n, net_id(whom)) != NET_NONE;
 }
 
 struct ptl_answerer net_who(const struct net *n, uint32_t peer)
@@ -137,8 +137,8 @@ static int stop(void **state)
 static bool goes(uint8_t kind, uint64_t bits, uint32_t op)
 {
 	struct net_msg m = { .kind = kind, .match_bits = bits, .op = op, .what = PTL_ANSWER_QUIET };
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_out o = { .header = header };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_out o = { .header = header };
 
 	o.header_len = net_msg_encode(header, &m);
 	return net_pass(&first, PEER, &o);
@@ -194,7 +194,7 @@ static void without_a_number_there_nobody_is_met(void **state)
 {
 	(void)state;
 	assert_true(goes(NET_PUT, 100, PTL_NIL));
-	there = DGRAM_NONE;
+	there = NET_NONE;
 	assert_false(goes(NET_PUT, 101, PTL_NIL));
 	net_unreached(&first, PEER, "why");
 	assert_int_equal(reached, 0);

@@ -25,18 +25,18 @@ static const ptl_process_id_t id = { 10, 20 };
 
 /* ---- the carriers: each has one peer ---------------------------------------------------------- */
 
-static uint32_t find(const struct net *n, dgram_id_t who)
+static uint32_t find(const struct net *n, net_id_t who)
 {
 	(void)n;
-	return who == net_id(id) ? PEER : DGRAM_NONE;
+	return who == net_id(id) ? PEER : NET_NONE;
 }
 
-static uint32_t connect_to(struct net *n, dgram_id_t who)
+static uint32_t connect_to(struct net *n, net_id_t who)
 {
 	return find(n, who);
 }
 
-static int take(struct net *n, uint32_t peer, const struct dgram_out *o)
+static int take(struct net *n, uint32_t peer, const struct net_out *o)
 {
 	(void)n;
 	(void)peer;
@@ -65,7 +65,7 @@ static void nothing(struct net *n)
 static uint64_t wake(const struct net *n)
 {
 	(void)n;
-	return DGRAM_NEVER;
+	return NET_NEVER;
 }
 
 static bool unfinished(const struct net *n)
@@ -163,13 +163,13 @@ void ptl_found(struct ptl_ni *interface, const struct nal_ops *nal, ptl_process_
 	(void)peer;
 }
 
-ptl_ni_fail_t net_fail(enum dgram_status s)
+ptl_ni_fail_t net_fail(enum net_status s)
 {
 	(void)s;
 	return PTL_NI_FAIL;
 }
 
-const char *dgram_status_text(enum dgram_status s)
+const char *net_status_text(enum net_status s)
 {
 	(void)s;
 	return "";
@@ -255,7 +255,7 @@ static int stop(void **state)
 
 static void comes_up(struct net *n)
 {
-	struct dgram_who who = { .id = net_id(id), .uid = UID, .jid = JID };
+	struct net_who who = { .id = net_id(id), .uid = UID, .jid = JID };
 
 	net_up(n, PEER, &who);
 }
@@ -284,15 +284,15 @@ static void whom_a_nal_no_longer_reaches_it_no_longer_knows(void **state)
 {
 	(void)state;
 	comes_up(&nets[0]);
-	net_lost(&nets[0], PEER, DGRAM_DEAD, NULL);
+	net_lost(&nets[0], PEER, NET_DEAD, NULL);
 	assert_true(net_knows(&nets[0], id));
-	net_lost(&nets[0], PEER, DGRAM_UNREACHABLE, NULL);
+	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_false(net_knows(&nets[0], id));
 	assert_true(net_knows(&nets[1], id));
 	/* nor does the other one, which met it for a while: all begin anew */
 	comes_up(&nets[1]);
-	net_lost(&nets[1], PEER, DGRAM_DEAD, NULL);
-	net_lost(&nets[1], PEER, DGRAM_UNREACHABLE, NULL);
+	net_lost(&nets[1], PEER, NET_DEAD, NULL);
+	net_lost(&nets[1], PEER, NET_UNREACHABLE, NULL);
 	assert_true(net_knows(&nets[0], id));
 }
 
@@ -300,12 +300,12 @@ static void a_nal_that_closes_leads_nowhere(void **state)
 {
 	(void)state;
 	assert_true(net_connect(&nets[0], id));
-	net_lost(&nets[0], PEER, DGRAM_UNREACHABLE, NULL);
+	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_false(net_knows(&nets[0], id));
 	net_stop(&nets[1]);
 	assert_null(ni.net[1].net);
 	assert_true(net_knows(&nets[0], id));
-	net_lost(&nets[0], PEER, DGRAM_UNREACHABLE, NULL);
+	net_lost(&nets[0], PEER, NET_UNREACHABLE, NULL);
 	assert_true(net_knows(&nets[0], id));
 }
 

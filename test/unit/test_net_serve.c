@@ -29,7 +29,7 @@ static unsigned int nanswers, nended;
 
 /* ---- stubs ------------------------------------------------------------------------------------ */
 
-static int take(struct net *net, uint32_t peer, const struct dgram_out *o)
+static int take(struct net *net, uint32_t peer, const struct net_out *o)
 {
 	assert_ptr_equal(net, &n);
 	assert_int_equal(peer, PEER);
@@ -89,18 +89,18 @@ void net_body_put(struct net *net, struct net_body *b)
 	free(b);
 }
 
-struct dgram_mem net_mem(struct net *net, struct net_body *body)
+struct net_mem net_mem(struct net *net, struct net_body *body)
 {
 	(void)net;
 	(void)body;
-	return (struct dgram_mem){ .base = memory };
+	return (struct net_mem){ .base = memory };
 }
 
-struct dgram_mem net_mem_of(struct net *net, struct net_span *span)
+struct net_mem net_mem_of(struct net *net, struct net_span *span)
 {
 	(void)net;
 	(void)span;
-	return (struct dgram_mem){ .base = memory };
+	return (struct net_mem){ .base = memory };
 }
 
 void net_copy_in(struct net *net, const struct net_span *to, const void *from, uint64_t len)
@@ -125,9 +125,9 @@ bool net_may_copy(const struct net *net, uint32_t peer)
 	return true;
 }
 
-ptl_ni_fail_t net_fail(enum dgram_status s)
+ptl_ni_fail_t net_fail(enum net_status s)
 {
-	return s == DGRAM_OK ? PTL_NI_OK : s == DGRAM_FAILED ? PTL_NI_FAIL : PTL_NI_PEER_DEAD;
+	return s == NET_OK ? PTL_NI_OK : s == NET_FAILED ? PTL_NI_FAIL : PTL_NI_PEER_DEAD;
 }
 
 struct ptl_answerer net_who(const struct net *net, uint32_t peer)
@@ -137,7 +137,7 @@ struct ptl_answerer net_who(const struct net *net, uint32_t peer)
 	return (struct ptl_answerer){ .uid = 0 };
 }
 
-void net_put_sent(struct net *net, struct net_body *b, enum dgram_status s)
+void net_put_sent(struct net *net, struct net_body *b, enum net_status s)
 {
 	(void)net;
 	(void)b;
@@ -145,7 +145,7 @@ void net_put_sent(struct net *net, struct net_body *b, enum dgram_status s)
 	fail();
 }
 
-void net_reply_landed(struct net *net, struct net_body *b, enum dgram_status s)
+void net_reply_landed(struct net *net, struct net_body *b, enum net_status s)
 {
 	net_put_sent(net, b, s);
 }
@@ -158,13 +158,13 @@ void net_take_answer(struct net *net, uint32_t peer, const struct net_msg *msg)
 	fail();
 }
 
-enum dgram_verdict net_take_reply(struct net *net, uint32_t peer, const struct net_msg *msg,
-				  const struct dgram_in *in, struct dgram_landing *landing)
+enum net_verdict net_take_reply(struct net *net, uint32_t peer, const struct net_msg *msg,
+				const struct net_in *in, struct net_landing *landing)
 {
 	(void)in;
 	(void)landing;
 	net_take_answer(net, peer, msg);
-	return DGRAM_DROP;
+	return NET_DROP;
 }
 
 /* ---- tests ------------------------------------------------------------------------------------ */
@@ -181,19 +181,19 @@ static int start(void **state)
 }
 
 /* A request comes, and its body ends so. */
-static void comes(uint8_t kind, uint32_t op, enum dgram_status how)
+static void comes(uint8_t kind, uint32_t op, enum net_status how)
 {
 	struct net_msg m = { .kind = kind,
 			     .ack = op != PTL_NIL && kind == NET_PUT,
 			     .op = op,
 			     .op_gen = op == PTL_NIL ? 0 : OP_GEN,
 			     .length = LONG };
-	struct dgram_landing landing = { .length = 0 };
-	uint8_t header[DGRAM_HEADER_MAX];
-	struct dgram_in in = { .header = header, .body_len = LONG };
+	struct net_landing landing = { .length = 0 };
+	uint8_t header[NET_HEADER_MAX];
+	struct net_in in = { .header = header, .body_len = LONG };
 
 	in.header_len = net_msg_encode(header, &m);
-	assert_int_equal(net_deliver(&n, PEER, &in, &landing), DGRAM_PULL);
+	assert_int_equal(net_deliver(&n, PEER, &in, &landing), NET_PULL);
 	assert_int_equal(landing.length, LONG);
 	net_landed(&n, PEER, landing.cookie, how);
 	assert_int_equal(nended, 1);
@@ -214,21 +214,21 @@ static void hears_of_failure(void)
 static void who_waits_for_an_ack_hears_that_it_failed(void **state)
 {
 	(void)state;
-	comes(NET_PUT, OP, DGRAM_FAILED);
+	comes(NET_PUT, OP, NET_FAILED);
 	hears_of_failure();
 }
 
 static void so_does_who_waits_for_a_reply(void **state)
 {
 	(void)state;
-	comes(NET_GETPUT, OP, DGRAM_FAILED);
+	comes(NET_GETPUT, OP, NET_FAILED);
 	hears_of_failure();
 }
 
 static void who_does_not_wait_hears_nothing(void **state)
 {
 	(void)state;
-	comes(NET_PUT, PTL_NIL, DGRAM_FAILED);
+	comes(NET_PUT, PTL_NIL, NET_FAILED);
 	assert_int_equal(ended_as, PTL_NI_FAIL);
 	assert_int_equal(nanswers, 0);
 }
@@ -236,7 +236,7 @@ static void who_does_not_wait_hears_nothing(void **state)
 static void nor_does_who_is_lost(void **state)
 {
 	(void)state;
-	comes(NET_PUT, OP, DGRAM_DEAD);
+	comes(NET_PUT, OP, NET_DEAD);
 	assert_int_equal(ended_as, PTL_NI_PEER_DEAD);
 	assert_int_equal(nanswers, 0);
 }
@@ -244,7 +244,7 @@ static void nor_does_who_is_lost(void **state)
 static void what_arrives_is_acknowledged(void **state)
 {
 	(void)state;
-	comes(NET_PUT, OP, DGRAM_OK);
+	comes(NET_PUT, OP, NET_OK);
 	assert_int_equal(ended_as, PTL_NI_OK);
 	assert_int_equal(nanswers, 1);
 	assert_int_equal(answer.what, PTL_ANSWER_ACK);

@@ -166,7 +166,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 	over(end, why);
 }
 
-void *ofi_reach(void *link, dgram_id_t id, const void *address, size_t len)
+void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 {
 	(void)link;
 	(void)id;

@@ -34,7 +34,7 @@ static void put_and_take(uint64_t len)
 	wanted = len;
 	put(len, NULL);
 	take(MOST);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	assert_int_equal(delivered, len);
 	landed(len);
 }
@@ -175,16 +175,16 @@ static void what_is_not_wanted_yet_is_kept_as_it_was_meant(void **state)
 	const uint32_t n = sizeof(names) / sizeof(*names);
 
 	(void)state;
-	verdict = DGRAM_LATER;
+	verdict = NET_LATER;
 	for (uint32_t i = 0; i < n; i++) {
 		name(names[i]);
 		put(PACKET, NULL);
 	}
 	assert_int_equal(nwire, 9);
 	take(MOST);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	assert_int_equal(ndelivered, 0);
-	verdict = DGRAM_PULL;
+	verdict = NET_PULL;
 	wanted = PACKET;
 	to.peer.held = 0;
 	rdma_take_late(&to.d, &to.peer);
@@ -237,7 +237,7 @@ static void bare_ones_may_be_overtaken(void **state)
 			take_one(turn == 0   ? (i + 1) % nwire
 				 : turn == 1 ? nwire - 1 - i
 					     : 2 * i % nwire);
-		assert_int_equal(to.peer.lost, DGRAM_OK);
+		assert_int_equal(to.peer.lost, NET_OK);
 		assert_null(to.peer.early);
 		assert_int_equal(ndelivered, 4);
 		assert_int_equal(nlanded, 3);
@@ -281,11 +281,11 @@ static void a_link_that_copies_little_keeps_them(void **state)
 
 static void memory_may_be_in_pieces(void **state)
 {
-	struct dgram_out o = { .header = header,
-			       .header_len = HEADER,
-			       .body.cookie = source,
-			       .body_len = PACKET,
-			       .copy = true };
+	struct net_out o = { .header = header,
+			     .header_len = HEADER,
+			     .body.cookie = source,
+			     .body_len = PACKET,
+			     .copy = true };
 
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
@@ -332,14 +332,14 @@ static void words_of_others_are_not_heard(void **state)
 	hear(next_word() | 1, PACKET);
 	hear(next_word() | 0xffff, PACKET);
 	rdma_arrived_bare(&to.d, &other, next_word(), source, PACKET);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_UNKNOWN], 5);
+	assert_int_equal(to.d.stats.drops[NET_DROP_UNKNOWN], 5);
 	hear(next_word(), 0);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_MALFORMED], 1);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.d.stats.drops[NET_DROP_MALFORMED], 1);
+	assert_int_equal(to.peer.lost, NET_OK);
 	assert_int_equal(ndelivered, 1);
 	to.peer.state = RDMA_CALLING;
 	hear(next_word(), PACKET);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_UNKNOWN], 6);
+	assert_int_equal(to.d.stats.drops[NET_DROP_UNKNOWN], 6);
 	assert_int_equal(ndelivered, 1);
 }
 
@@ -348,7 +348,7 @@ static void where_the_way_is_known_the_token_is_not_needed(void **state)
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
 	rdma_arrived_bare(&to.d, &to, next_word() & UINT32_MAX, source, PACKET);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	assert_int_equal(ndelivered, 2);
 }
 
@@ -356,8 +356,8 @@ static void nobody_begins_as_what_was_not(void **state)
 {
 	(void)state;
 	hear(next_word(), 1);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_EARLY], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_EARLY], 1);
 }
 
 static void nor_sends_more_of_it_than_there_was(void **state)
@@ -365,7 +365,7 @@ static void nor_sends_more_of_it_than_there_was(void **state)
 	(void)state;
 	goes(FITS + 1, 2, RDMA_BEGIN);
 	hear(next_word(), FITS + 2);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
 	assert_int_equal(ndelivered, 1);
 }
 
@@ -376,8 +376,8 @@ static void nor_more_of_what_goes_on(void **state)
 	hear(next_word(), 2 * PACKET - 1);
 	assert_int_equal(ndelivered, 2);
 	hear(next_word(), 2);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_OUTSIDE], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 }
 
 static void nor_out_of_turn(void **state)
@@ -385,8 +385,8 @@ static void nor_out_of_turn(void **state)
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
 	hear(rdma_word(0, 4, 0, TOKEN), PACKET);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_DUPLICATE], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 }
 
 static void nor_took_what_was_not_sent(void **state)
@@ -395,8 +395,8 @@ static void nor_took_what_was_not_sent(void **state)
 	goes(PACKET, 2, RDMA_BEGIN);
 	to.peer.sent = 4;
 	hear(rdma_word(0, 3, 5, TOKEN), PACKET);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_BAD_ACK], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_BAD_ACK], 1);
 }
 
 #define BARE(name) cmocka_unit_test_setup_teardown(name, set_up_bare, tear_down)

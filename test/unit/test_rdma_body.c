@@ -68,7 +68,7 @@ bool rdma_say(struct rdma *rdma, struct rdma_peer *p, struct rdma_msg *m)
 	return true;
 }
 
-void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, const char *why)
+void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum net_status s, const char *why)
 {
 	(void)rdma;
 	(void)why;
@@ -117,7 +117,7 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 	return 0;
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	(void)user;
 	(void)number;
@@ -144,7 +144,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
 	(void)state;
-	rdma_bodies_end(&d, &peer, DGRAM_ENDED);
+	rdma_bodies_end(&d, &peer, NET_ENDED);
 	rdma_bodies_free(&d);
 	return 0;
 }
@@ -153,7 +153,7 @@ static void fetch(uint32_t id, uint64_t len)
 {
 	static char somewhere; /* nothing is read, in truth */
 	struct rdma_msg m = { .kind = RDMA_LONG, .id = id, .readable = true, .length = len };
-	struct dgram_landing l = { .mem.base = &somewhere, .length = len };
+	struct net_landing l = { .mem.base = &somewhere, .length = len };
 
 	rdma_fetch(&d, &peer, &m, &l);
 }
@@ -173,7 +173,7 @@ static void a_single_one_is_told_at_once(void **state)
 	rdma_moved(&d, reads[0], RDMA_OK, NULL);
 	assert_int_equal(npackets, 1);
 	assert_int_equal(overs[0].id, 7);
-	assert_int_equal(overs[0].status, DGRAM_OK);
+	assert_int_equal(overs[0].status, NET_OK);
 	assert_int_equal(overs[0].length, SMALL);
 }
 
@@ -240,9 +240,9 @@ static void a_failure_is_told_behind_those_before_it(void **state)
 	rdma_fetch_more(&d, &peer);
 	assert_int_equal(npackets, 1);
 	assert_int_equal(nover, 2);
-	assert_int_equal(overs[0].status, DGRAM_OK);
+	assert_int_equal(overs[0].status, NET_OK);
 	assert_int_equal(overs[1].id, 1);
-	assert_int_equal(overs[1].status, DGRAM_FAILED);
+	assert_int_equal(overs[1].status, NET_FAILED);
 	assert_int_equal(overs[1].length, 0);
 }
 
@@ -253,7 +253,7 @@ static void who_is_lost_is_told_nothing(void **state)
 	rdma_moved(&d, reads[0], RDMA_OK, NULL);
 	for (uint32_t i = 1; i < MANY; i++)
 		rdma_moved(&d, reads[i], RDMA_BROKEN, "gone");
-	rdma_bodies_end(&d, &peer, DGRAM_DEAD);
+	rdma_bodies_end(&d, &peer, NET_DEAD);
 	assert_int_equal(npackets, 0);
 	assert_int_equal(nlanded, MANY);
 	assert_null(peer.overs);
@@ -264,7 +264,7 @@ static void who_is_lost_is_told_nothing(void **state)
 static void a_landing_that_is_not_there_fails(void **state)
 {
 	struct rdma_msg m = { .kind = RDMA_LONG, .id = 7, .readable = true, .length = SMALL };
-	struct dgram_landing l = { .mem.cookie = &d, .length = SMALL };
+	struct net_landing l = { .mem.cookie = &d, .length = SMALL };
 
 	(void)state;
 	rdma_fetch(&d, &peer, &m, &l);
@@ -273,13 +273,13 @@ static void a_landing_that_is_not_there_fails(void **state)
 	assert_false(rdma_fetch_more(&d, &peer));
 	assert_int_equal(nover, 1);
 	assert_int_equal(overs[0].id, 7);
-	assert_int_equal(overs[0].status, DGRAM_FAILED);
+	assert_int_equal(overs[0].status, NET_FAILED);
 	assert_int_equal(nlanded, 1);
 }
 
 static void a_body_that_is_not_there_is_zeros(void **state)
 {
-	struct dgram_mem mem = { .cookie = &d };
+	struct net_mem mem = { .cookie = &d };
 	char bytes[10], zeros[8] = { 0 };
 
 	(void)state;
@@ -299,7 +299,7 @@ static void a_packet_that_tells_of_too_many_is_refused(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < RDMA_OVERS; i++)
-		len += rdma_encode_over(packet + len, i, DGRAM_OK, 1);
+		len += rdma_encode_over(packet + len, i, NET_OK, 1);
 	assert_true(rdma_decode(packet, len, &m) < 0);
 	len -= (uint32_t)sizeof(struct rdma_wire_body);
 	assert_int_equal(rdma_decode(packet, len, &m), 0);
@@ -307,9 +307,9 @@ static void a_packet_that_tells_of_too_many_is_refused(void **state)
 	assert_true(rdma_decode(packet, len - 1, &m) < 0);
 	assert_true(rdma_decode(packet, sizeof(struct rdma_wire_head), &m) < 0);
 	last = len - (uint32_t)sizeof(struct rdma_wire_body);
-	packet[last + offsetof(struct rdma_wire_body, status)] = DGRAM_ENDED + 1;
+	packet[last + offsetof(struct rdma_wire_body, status)] = NET_ENDED + 1;
 	assert_true(rdma_decode(packet, len, &m) < 0);
-	packet[last + offsetof(struct rdma_wire_body, status)] = DGRAM_OK;
+	packet[last + offsetof(struct rdma_wire_body, status)] = NET_OK;
 	packet[last + offsetof(struct rdma_wire_body, offset)] = 1;
 	assert_true(rdma_decode(packet, len, &m) < 0);
 }

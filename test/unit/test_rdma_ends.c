@@ -136,7 +136,7 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
 {
 	(void)k;
 	(void)head;
@@ -162,7 +162,7 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 	return 0;
 }
 
-void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
+void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 {
 	(void)user;
 	(void)number;
@@ -170,18 +170,18 @@ void net_landed(void *user, uint32_t number, void *cookie, enum dgram_status s)
 	(void)s;
 }
 
-void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum dgram_status s)
+void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum net_status s)
 {
 	(void)user;
 	(void)number;
 	(void)cookie;
 	(void)length;
-	assert_true(s == DGRAM_UNREACHABLE || s == DGRAM_ENDED);
+	assert_true(s == NET_UNREACHABLE || s == NET_ENDED);
 	nfailed++;
 }
 
 /* Takes back the first `takes` of those that it is offered. */
-bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
+bool net_pass(void *user, uint32_t number, const struct net_out *o)
 {
 	assert_ptr_equal(user, &d);
 	assert_int_equal(number, 0);
@@ -196,7 +196,7 @@ bool net_pass(void *user, uint32_t number, const struct dgram_out *o)
 	return true;
 }
 
-void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s, const char *why)
+void rdma_break(struct rdma *rdma, struct rdma_peer *p, enum net_status s, const char *why)
 {
 	(void)rdma;
 	said = why;
@@ -231,14 +231,14 @@ void rdma_lose(struct rdma *rdma, struct rdma_peer *p)
 	(void)p;
 }
 
-struct rdma_peer *rdma_peer_find(const struct rdma *rdma, dgram_id_t id)
+struct rdma_peer *rdma_peer_find(const struct rdma *rdma, net_id_t id)
 {
 	(void)rdma;
 	(void)id;
 	return NULL;
 }
 
-struct rdma_peer *rdma_peer_add(struct rdma *rdma, dgram_id_t id)
+struct rdma_peer *rdma_peer_add(struct rdma *rdma, net_id_t id)
 {
 	(void)rdma;
 	(void)id;
@@ -330,7 +330,7 @@ static void hold_back(uint32_t held)
 {
 	static char somewhere; /* nothing is read, in truth */
 	struct rdma_msg m = { .kind = RDMA_LONG, .readable = true, .length = SMALL };
-	struct dgram_landing l = { .mem.base = &somewhere, .length = SMALL };
+	struct net_landing l = { .mem.base = &somewhere, .length = SMALL };
 
 	for (m.id = 0; m.id < MANY; m.id++)
 		rdma_fetch(&d, &peer, &m, &l);
@@ -343,7 +343,7 @@ static void hold_back(uint32_t held)
 static void put(uint64_t len)
 {
 	static char bytes[SMALL];
-	struct dgram_out o = { .header = "", .header_len = 1, .body.base = bytes, .body_len = len };
+	struct net_out o = { .header = "", .header_len = 1, .body.base = bytes, .body_len = len };
 
 	assert_int_equal(rdma_send(&d.net, 0, &o), 0);
 	rdma_push(&d, &peer);
@@ -366,7 +366,7 @@ static void what_the_link_says_of_an_error_is_kept(void **state)
 	(void)state;
 	refuses = true;
 	put(8);
-	assert_int_equal(peer.lost, DGRAM_DEAD);
+	assert_int_equal(peer.lost, NET_DEAD);
 	assert_string_equal(said, "the cable is out");
 }
 
@@ -375,7 +375,7 @@ static void of_a_read_too(void **state)
 	(void)state;
 	refuses = true;
 	hold_back(0);
-	assert_int_equal(peer.lost, DGRAM_DEAD);
+	assert_int_equal(peer.lost, NET_DEAD);
 	assert_string_equal(said, "the cable is out");
 }
 
@@ -509,7 +509,7 @@ static void what_found_no_room_goes_soon_after_there_is_some(void **state)
 	assert_true(carrier->wake(&d.net) <= d.net.now);
 	carrier->run(&d.net);
 	assert_int_equal(npackets, 1);
-	assert_true(carrier->wake(&d.net) == DGRAM_NEVER);
+	assert_true(carrier->wake(&d.net) == NET_NEVER);
 }
 
 /* To a peer that was never reached, the cookie being the place of its header; `copy`, its body is gone afterwards. */
@@ -517,12 +517,12 @@ static void give(char *header, uint64_t len, bool copy)
 {
 	static char all[4][SMALL];
 	char *bytes = all[*header - 'a'];
-	struct dgram_out o = { .header = header,
-			       .header_len = 1,
-			       .body.base = bytes,
-			       .body_len = len,
-			       .copy = copy,
-			       .cookie = copy ? NULL : header };
+	struct net_out o = { .header = header,
+			     .header_len = 1,
+			     .body.base = bytes,
+			     .body_len = len,
+			     .copy = copy,
+			     .cookie = copy ? NULL : header };
 
 	memset(bytes, *header, SMALL);
 	assert_int_equal(rdma_send(&d.net, 0, &o), 0);
@@ -540,7 +540,7 @@ static void what_was_never_sent_can_be_taken_back_in_its_order(void **state)
 	for (int i = 0; i < 4; i++)
 		give(headers + i, lens[i], i == 0);
 	takes = 3;
-	rdma_outs_end(&d, &peer, DGRAM_UNREACHABLE);
+	rdma_outs_end(&d, &peer, NET_UNREACHABLE);
 	assert_int_equal(npassed, 3);
 	for (uint32_t i = 0; i < 3; i++) {
 		assert_int_equal(passed[i].header, headers[i]);

@@ -35,7 +35,7 @@ static void one_length(uint64_t len)
 	assert_int_equal(delivered, len);
 	if (parts > 1) {
 		assert_int_equal(nlanded, 1);
-		assert_int_equal(how, DGRAM_OK);
+		assert_int_equal(how, NET_OK);
 		landed(len);
 	}
 	assert_false(from.carrier->unfinished(&from.d.net));
@@ -83,11 +83,11 @@ static void of_what_is_too_long_the_beginning_lands(void **state)
 
 static void memory_may_be_in_pieces(void **state)
 {
-	struct dgram_out o = { .header = "abc",
-			       .header_len = HEADER,
-			       .body.cookie = source,
-			       .body_len = EAGER,
-			       .copy = true };
+	struct net_out o = { .header = "abc",
+			     .header_len = HEADER,
+			     .body.cookie = source,
+			     .body_len = EAGER,
+			     .copy = true };
 
 	(void)state;
 	assert_int_equal(rdma_send(&from.d.net, 0, &o), 0);
@@ -98,25 +98,25 @@ static void memory_may_be_in_pieces(void **state)
 static void what_is_not_wanted_lands_nowhere(void **state)
 {
 	(void)state;
-	for (verdict = DGRAM_DONE; verdict <= DGRAM_DROP; verdict++) {
+	for (verdict = NET_DONE; verdict <= NET_DROP; verdict++) {
 		put(3 * PACKET, NULL);
 		put(8, NULL);
 		take(MOST);
 	}
 	assert_int_equal(ndelivered, 4);
 	assert_int_equal(nlanded, 0);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	landed(0);
 }
 
 /* ... then it is copied, but for what was sent. */
 static void no_byte_is_copied_twice(void **state)
 {
-	struct dgram_out o = { .header = "abc",
-			       .header_len = HEADER,
-			       .body.cookie = source,
-			       .body_len = EAGER,
-			       .copy = true };
+	struct net_out o = { .header = "abc",
+			     .header_len = HEADER,
+			     .body.cookie = source,
+			     .body_len = EAGER,
+			     .copy = true };
 
 	(void)state;
 	from.peer.allowed = 5;
@@ -142,14 +142,14 @@ static void what_cannot_land_has_failed(void **state)
 	assert_int_equal(nlanded, 0);
 	take(1);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(how, DGRAM_FAILED);
+	assert_int_equal(how, NET_FAILED);
 	landed(gone);
 	gone = 0;
 	credit();
 	put(EAGER, NULL);
 	take(MOST);
 	assert_int_equal(nlanded, 2);
-	assert_int_equal(how, DGRAM_OK);
+	assert_int_equal(how, NET_OK);
 	landed(EAGER);
 }
 
@@ -172,9 +172,9 @@ static void so_have_pieces(void **state)
 	}
 	assert_int_equal(nsent, 1);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(how, DGRAM_FAILED);
+	assert_int_equal(how, NET_FAILED);
 	landed(gone);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	assert_false(from.carrier->unfinished(&from.d.net));
 	assert_false(to.carrier->unfinished(&to.d.net));
 }
@@ -212,7 +212,7 @@ static void the_receiver_gives_it_in_the_middle(void **state)
 		to.carrier->run(&to.d.net);
 	}
 	landed(EAGER);
-	assert_int_equal(from.peer.lost, DGRAM_OK);
+	assert_int_equal(from.peer.lost, NET_OK);
 }
 
 static void and_when_the_link_has_room(void **state)
@@ -265,7 +265,7 @@ static void it_goes_on_when_they_are_back(void **state)
 		from.carrier->run(&from.d.net);
 		take(MOST);
 	}
-	assert_int_equal(from.peer.lost, DGRAM_OK);
+	assert_int_equal(from.peer.lost, NET_OK);
 	landed(EAGER);
 }
 
@@ -300,17 +300,17 @@ static void many_may_have_to_wait(void **state)
 	from.d.npeers = PEERS;
 	room = 0;
 	for (uint32_t i = 0; i < PEERS; i++) {
-		struct dgram_out o = { .header = "abc",
-				       .header_len = HEADER,
-				       .body.base = source + i,
-				       .body_len = LEN,
-				       .copy = true };
+		struct net_out o = { .header = "abc",
+				     .header_len = HEADER,
+				     .body.base = source + i,
+				     .body_len = LEN,
+				     .copy = true };
 
 		assert_int_equal(rdma_send(&from.d.net, i, &o), 0);
 	}
 	room = MOST;
 	for (uint32_t i = 0; i < PEERS; i++) {
-		assert_int_equal(more[i].lost, DGRAM_OK);
+		assert_int_equal(more[i].lost, NET_OK);
 		assert_false(rdma_push(&from.d, &more[i]));
 		assert_int_equal(nwire, i + 1);
 		assert_memory_equal(wire[i].bytes + wire[i].len - LEN, source + i, LEN);
@@ -327,11 +327,11 @@ static void what_broke_before_breaks_nothing(void **state)
 	assert_int_equal(nflying, 1);
 	from.peer.serial++;
 	rdma_sent(&from.d, flying[0], RDMA_BROKEN, "late");
-	assert_int_equal(from.peer.lost, DGRAM_OK);
+	assert_int_equal(from.peer.lost, NET_OK);
 	assert_int_equal(from.peer.flying, 0);
 	put(FITS, NULL);
 	rdma_sent(&from.d, flying[1], RDMA_BROKEN, "now");
-	assert_int_equal(from.peer.lost, DGRAM_DEAD);
+	assert_int_equal(from.peer.lost, NET_DEAD);
 }
 
 /* ... of a message that was begun there is no end then. */
@@ -345,12 +345,12 @@ static void without_memory_it_is_not_sent(void **state)
 		scarce = blocks[i];
 		from.peer.allowed = 0;
 		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
-		assert_int_equal(from.peer.lost, DGRAM_OK);
+		assert_int_equal(from.peer.lost, NET_OK);
 		assert_false(from.carrier->unfinished(&from.d.net));
 		from.peer.allowed = 3;
 		assert_int_equal(try_put(EAGER, NULL), -ENOMEM);
 		assert_int_equal(nwire, 3);
-		assert_int_equal(from.peer.lost, DGRAM_NO_MEMORY);
+		assert_int_equal(from.peer.lost, NET_NO_MEMORY);
 		take(MOST);
 		assert_int_equal(nlanded, 0);
 	}
@@ -359,11 +359,11 @@ static void without_memory_it_is_not_sent(void **state)
 static void nor_kept_for_later(void **state)
 {
 	(void)state;
-	verdict = DGRAM_LATER;
+	verdict = NET_LATER;
 	scarce = 1;
 	put(EAGER, NULL);
 	take(1);
-	assert_int_equal(to.peer.lost, DGRAM_NO_MEMORY);
+	assert_int_equal(to.peer.lost, NET_NO_MEMORY);
 	assert_null(to.peer.late);
 }
 
@@ -377,8 +377,8 @@ static void nor_asked_for(void **state)
 	take(1);
 	assert_int_equal(nsent, 1);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(how, DGRAM_FAILED);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(how, NET_FAILED);
+	assert_int_equal(to.peer.lost, NET_OK);
 }
 
 static void who_wants_to_know_hears_when_all_of_it_is_sent(void **state)
@@ -393,7 +393,7 @@ static void who_wants_to_know_hears_when_all_of_it_is_sent(void **state)
 	take(3);
 	credit();
 	assert_int_equal(nsent, 1);
-	assert_int_equal(how, DGRAM_OK);
+	assert_int_equal(how, NET_OK);
 	take(MOST);
 	landed(4 * PACKET);
 }
@@ -430,10 +430,10 @@ static void of_half_a_message_its_sender_hears_the_end(void **state)
 	from.peer.allowed = 3;
 	put(4 * PACKET, (void *)COOKIE);
 	from.carrier->run(&from.d.net);
-	rdma_break(&from.d, &from.peer, DGRAM_DEAD, NULL);
+	rdma_break(&from.d, &from.peer, NET_DEAD, NULL);
 	from.carrier->run(&from.d.net);
 	assert_int_equal(nsent, 1);
-	assert_int_equal(how, DGRAM_DEAD);
+	assert_int_equal(how, NET_DEAD);
 	assert_false(from.carrier->unfinished(&from.d.net));
 }
 
@@ -442,31 +442,31 @@ static void so_does_who_expects_it(void **state)
 	(void)state;
 	put(EAGER, NULL);
 	take(3);
-	rdma_break(&to.d, &to.peer, DGRAM_DEAD, NULL);
+	rdma_break(&to.d, &to.peer, NET_DEAD, NULL);
 	take(1);
 	to.carrier->run(&to.d.net);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(how, DGRAM_DEAD);
+	assert_int_equal(how, NET_DEAD);
 	assert_false(to.carrier->unfinished(&to.d.net));
 	/* it begins anew */
-	to.peer.lost = DGRAM_OK;
+	to.peer.lost = NET_OK;
 	to.peer.state = RDMA_UP;
 	taken = nwire;
 	say(RDMA_SHORT, 0, 8);
 	assert_int_equal(ndelivered, 2);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 }
 
 static void what_comes_too_early_is_kept_in_order(void **state)
 {
 	(void)state;
-	verdict = DGRAM_LATER;
+	verdict = NET_LATER;
 	put(EAGER, NULL);
 	put(8, NULL);
 	take(MOST);
 	assert_int_equal(ndelivered, 0);
 	assert_int_equal(to.peer.taken, 0);
-	verdict = DGRAM_PULL;
+	verdict = NET_PULL;
 	to.carrier->resume(&to.d.net, 0);
 	to.carrier->run(&to.d.net);
 	assert_int_equal(ndelivered, 2);
@@ -480,14 +480,14 @@ static void what_comes_too_early_is_kept_in_order(void **state)
 static void not_more_than_it_may_send(void **state)
 {
 	(void)state;
-	verdict = DGRAM_LATER;
+	verdict = NET_LATER;
 	say(RDMA_BEGIN, EAGER, 10);
 	for (int i = 1; i < CREDIT; i++)
 		say(RDMA_MORE, 0, 10);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	say(RDMA_MORE, 0, 10);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_NO_CREDIT], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_NO_CREDIT], 1);
 	to.carrier->run(&to.d.net);
 	assert_null(to.peer.late);
 }
@@ -497,21 +497,21 @@ static void nobody_sends_more_than_there_is(void **state)
 	(void)state;
 	say(RDMA_BEGIN, 30, 10);
 	say(RDMA_MORE, 0, 19);
-	assert_int_equal(to.peer.lost, DGRAM_OK);
+	assert_int_equal(to.peer.lost, NET_OK);
 	say(RDMA_MORE, 0, 2);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_OUTSIDE], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 	to.carrier->run(&to.d.net);
 	assert_int_equal(nlanded, 1);
-	assert_int_equal(how, DGRAM_RESTARTED);
+	assert_int_equal(how, NET_RESTARTED);
 }
 
 static void nor_what_was_not_begun(void **state)
 {
 	(void)state;
 	say(RDMA_MORE, 0, 1);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_EARLY], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_EARLY], 1);
 }
 
 static void nor_a_message_within_another(void **state)
@@ -533,8 +533,8 @@ static void nor_a_message_within_another(void **state)
 			say(kinds[i], 30, 10);
 		}
 		assert_int_equal(ndelivered, 1);
-		assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-		assert_int_equal(to.d.stats.drops[DGRAM_DROP_OUTSIDE], 1);
+		assert_int_equal(to.peer.lost, NET_RESTARTED);
+		assert_int_equal(to.d.stats.drops[NET_DROP_OUTSIDE], 1);
 	}
 }
 
@@ -558,7 +558,7 @@ static void by_some_links_one_may_overtake_another(void **state)
 		else
 			for (uint32_t i = 0; i < nwire; i++)
 				take_one(2 * i < nwire ? 2 * i : 2 * (i - (nwire + 1) / 2) + 1);
-		assert_int_equal(to.peer.lost, DGRAM_OK);
+		assert_int_equal(to.peer.lost, NET_OK);
 		assert_null(to.peer.early);
 		assert_int_equal(ndelivered, 3);
 		assert_int_equal(delivered, 9);
@@ -576,7 +576,7 @@ static void what_waits_for_its_turn_goes_with_the_connection(void **state)
 	put(8, NULL);
 	take_one(1);
 	assert_non_null(to.peer.early);
-	rdma_break(&to.d, &to.peer, DGRAM_DEAD, NULL);
+	rdma_break(&to.d, &to.peer, NET_DEAD, NULL);
 	to.carrier->run(&to.d.net);
 	assert_null(to.peer.early);
 	assert_int_equal(ndelivered, 0);
@@ -593,8 +593,8 @@ static void nor_one_that_was_there(void **state)
 		put(8, NULL);
 		take_one(again);
 		take_one(again);
-		assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-		assert_int_equal(to.d.stats.drops[DGRAM_DROP_DUPLICATE], 1);
+		assert_int_equal(to.peer.lost, NET_RESTARTED);
+		assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 		assert_int_equal(ndelivered, 1 - again);
 	}
 }
@@ -606,7 +606,7 @@ static void nor_more_ahead_than_may_be_under_way(void **state)
 	to.peer.seq_in = (uint16_t)(0 - 2 * CREDIT);
 	put(8, NULL);
 	take_one(0);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
 	assert_null(to.peer.early);
 }
 
@@ -616,8 +616,8 @@ static void nor_out_of_turn_where_links_keep_it(void **state)
 	put(8, NULL);
 	put(8, NULL);
 	take_one(1);
-	assert_int_equal(to.peer.lost, DGRAM_RESTARTED);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_DUPLICATE], 1);
+	assert_int_equal(to.peer.lost, NET_RESTARTED);
+	assert_int_equal(to.d.stats.drops[NET_DROP_DUPLICATE], 1);
 }
 
 /* A beginning has some bytes, and no more than there are. */
@@ -629,7 +629,7 @@ static void nor_nonsense(void **state)
 	say(RDMA_BEGIN, 0, 1);
 	say(RDMA_BEGIN, RDMA_PARTS_MOST + 1, 30);
 	say(RDMA_MORE, 0, 0);
-	assert_int_equal(to.d.stats.drops[DGRAM_DROP_MALFORMED], 5);
+	assert_int_equal(to.d.stats.drops[NET_DROP_MALFORMED], 5);
 	assert_int_equal(ndelivered, 0);
 }
 

@@ -34,7 +34,7 @@ static void leave(void *link, void *way)
 	(void)way;
 }
 
-static void *reach(void *link, dgram_id_t id, const void *address, size_t len)
+static void *reach(void *link, net_id_t id, const void *address, size_t len)
 {
 	(void)link;
 	(void)id;
@@ -52,17 +52,17 @@ void net_tell_time(struct net *n)
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
 {
 	(void)k;
 	(void)head;
 	(void)head_len;
 	(void)body;
 	(void)pieces;
-	memset(tag, 0, DGRAM_TAG_BYTES);
+	memset(tag, 0, NET_TAG_BYTES);
 }
 
-void net_up(void *user, uint32_t number, const struct dgram_who *who)
+void net_up(void *user, uint32_t number, const struct net_who *who)
 {
 	(void)user;
 	(void)number;
@@ -70,7 +70,7 @@ void net_up(void *user, uint32_t number, const struct dgram_who *who)
 	ups++;
 }
 
-void net_lost(struct net *n, uint32_t number, enum dgram_status s, const char *why)
+void net_lost(struct net *n, uint32_t number, enum net_status s, const char *why)
 {
 	(void)n;
 	(void)number;
@@ -113,14 +113,14 @@ bool rdma_reads_flying(const struct rdma_peer *p)
 	return false;
 }
 
-void rdma_outs_end(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s)
+void rdma_outs_end(struct rdma *rdma, struct rdma_peer *p, enum net_status s)
 {
 	(void)rdma;
 	(void)p;
 	(void)s;
 }
 
-void rdma_bodies_end(struct rdma *rdma, struct rdma_peer *p, enum dgram_status s)
+void rdma_bodies_end(struct rdma *rdma, struct rdma_peer *p, enum net_status s)
 {
 	(void)rdma;
 	(void)p;
@@ -141,7 +141,7 @@ static int start(void **state)
 	now = 100 * DEAD_NS;
 	pings = byes = ups = 0;
 	d = (struct rdma){
-		.net.ni = &ni, .link = &fake, .dead_ns = DEAD_NS, .check_at = DGRAM_NEVER
+		.net.ni = &ni, .link = &fake, .dead_ns = DEAD_NS, .check_at = NET_NEVER
 	};
 	peer = rdma_peer_add(&d, 1);
 	assert_non_null(peer);
@@ -174,9 +174,9 @@ static void a_silent_peer_is_asked_and_then_given_up(void **state)
 	rdma_await(&d, peer);
 	wait_ms(900);
 	assert_in_range(pings, 1, 3);
-	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_int_equal(peer->lost, NET_OK);
 	wait_ms(400);
-	assert_int_equal(peer->lost, DGRAM_DEAD);
+	assert_int_equal(peer->lost, NET_DEAD);
 	rdma_lose(&d, peer);
 	assert_int_equal(byes, 1);
 	assert_int_equal(peer->state, RDMA_IDLE);
@@ -188,7 +188,7 @@ static void also_one_that_has_sent_half_a_message(void **state)
 	peer->coming.len = 1;
 	rdma_await(&d, peer);
 	wait_ms(1300);
-	assert_int_equal(peer->lost, DGRAM_DEAD);
+	assert_int_equal(peer->lost, NET_DEAD);
 }
 
 static void one_that_speaks_is_not(void **state)
@@ -201,7 +201,7 @@ static void one_that_speaks_is_not(void **state)
 		wait_ms(100);
 	}
 	assert_int_equal(pings, 0);
-	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_int_equal(peer->lost, NET_OK);
 }
 
 /* A packet is missing that those behind it wait for. */
@@ -217,13 +217,13 @@ static void so_is_one_of_which_a_packet_does_not_come(void **state)
 		wait_ms(200);
 		peer->spoke = true;
 		peer->seq_in++;
-		assert_int_equal(peer->lost, DGRAM_OK);
+		assert_int_equal(peer->lost, NET_OK);
 	}
 	for (int i = 0; i < 8; i++) { /* then only those behind it */
 		wait_ms(100);
 		peer->spoke = true;
 	}
-	assert_int_equal(peer->lost, DGRAM_RESTARTED);
+	assert_int_equal(peer->lost, NET_RESTARTED);
 	assert_string_equal(peer->why, "one of its packets did not come");
 	peer->early = NULL;
 	rdma_lose(&d, peer);
@@ -240,13 +240,13 @@ static void one_of_which_nothing_is_expected_any_more_is_left_alone(void **state
 	peer->flying = 0;
 	wait_ms(5000);
 	assert_int_equal(pings, 0);
-	assert_int_equal(peer->lost, DGRAM_OK);
-	assert_true(d.check_at == DGRAM_NEVER);
+	assert_int_equal(peer->lost, NET_OK);
+	assert_true(d.check_at == NET_NEVER);
 	/* and silence begins anew when something is */
 	peer->flying = 1;
 	rdma_await(&d, peer);
 	wait_ms(900);
-	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_int_equal(peer->lost, NET_OK);
 }
 
 /* An answer to the greeting with that number. */
@@ -267,20 +267,20 @@ static void call_in_vain(void)
 	rdma_call(&d, peer);
 	assert_int_equal(peer->state, RDMA_CALLING);
 	wait_ms(1300);
-	assert_int_equal(peer->lost, DGRAM_UNREACHABLE);
+	assert_int_equal(peer->lost, NET_UNREACHABLE);
 }
 
 static void is_up(void)
 {
 	assert_int_equal(peer->state, RDMA_UP);
-	assert_int_equal(peer->lost, DGRAM_OK);
+	assert_int_equal(peer->lost, NET_OK);
 	assert_int_equal(ups, 1);
 	assert_int_equal(peer->token, 4711);
 	assert_int_equal(peer->own_token, token);
 	assert_non_null(peer->way);
 	assert_int_not_equal(peer->serial,
 			     serial); /* what becomes of the greeting does not matter any more */
-	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 0);
+	assert_int_equal(d.stats.drops[NET_DROP_STALE_HELLO], 0);
 }
 
 static void an_answer_after_it_was_given_up_makes_the_connection(void **state)
@@ -310,7 +310,7 @@ static void so_does_one_while_the_way_is_left_until_the_next_greeting(void **sta
 	(void)state;
 	peer->state = RDMA_IDLE;
 	rdma_call(&d, peer);
-	rdma_break(&d, peer, DGRAM_DEAD, "the way broke");
+	rdma_break(&d, peer, NET_DEAD, "the way broke");
 	rdma_lose(&d, peer);
 	assert_int_equal(peer->state, RDMA_CALLING);
 	assert_null(peer->way);
@@ -328,15 +328,15 @@ static void no_other_one_does(void **state)
 	used = token;
 	welcome(greeted + 1);
 	assert_int_equal(peer->state, RDMA_IDLE);
-	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 1);
+	assert_int_equal(d.stats.drops[NET_DROP_STALE_HELLO], 1);
 	/* nor the same once more, when the connection that it made is over */
 	welcome(greeted);
-	rdma_break(&d, peer, DGRAM_CLOSED, NULL);
+	rdma_break(&d, peer, NET_CLOSED, NULL);
 	rdma_lose(&d, peer);
 	welcome(greeted);
 	assert_int_equal(peer->state, RDMA_IDLE);
 	assert_int_equal(ups, 1);
-	assert_int_equal(d.stats.drops[DGRAM_DROP_STALE_HELLO], 2);
+	assert_int_equal(d.stats.drops[NET_DROP_STALE_HELLO], 2);
 	/* and it has another token than the next one */
 	rdma_call(&d, peer);
 	assert_int_not_equal(token, used);

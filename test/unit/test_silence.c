@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Whose silence counts: nal/net/dgram/dgram_silence.h.
+ * Whose silence counts: nal/net/silence.h.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "nal/net/dgram/dgram_silence.h"
+#include "nal/net/silence.h"
 
 enum { DEAD = 1000, EVERY = 100 };
 

@@ -25,7 +25,7 @@ static int peer[2];
 static uint32_t sent[2], came[2];
 static uint32_t by_near; /* of those that came */
 
-static int listener(struct dgram_addr *a)
+static int listener(struct net_addr *a)
 {
 	union udp_sockaddr s = { .in4 = { .sin_family = AF_INET,
 					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
@@ -41,7 +41,7 @@ static int listener(struct dgram_addr *a)
 
 static int set_up(void **state)
 {
-	struct dgram_addr a;
+	struct net_addr a;
 
 	(void)state;
 	u = calloc(1, sizeof(*u));
@@ -89,7 +89,7 @@ static bool look_at(bool near)
 {
 	union udp_sockaddr s = { .any.sa_family = AF_INET };
 	socklen_t len = sizeof(s);
-	struct dgram_addr from;
+	struct net_addr from;
 	uint32_t what[2];
 	ssize_t n = recvfrom(near ? u->near.fd : u->fd, what, sizeof(what), 0, &s.any, &len);
 
@@ -295,7 +295,7 @@ static void nobody_else_shares_the_port(void **state)
 static void where_it_cannot_be_it_is_not_tried_again(void **state)
 {
 	int shared = u->fd;
-	struct dgram_addr own = u->own, other;
+	struct net_addr own = u->own, other;
 	int fd = listener(&other);
 
 	(void)state;

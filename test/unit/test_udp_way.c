@@ -22,11 +22,11 @@
 enum { ENOUGH = 200, HEAD = 5, LONGEST = 9000 };
 
 static struct udp *u;
-static struct dgram_addr peer;
+static struct net_addr peer;
 static int far_end;
 static uint8_t head[] = "what is sent";
 
-static int listener(struct dgram_addr *a)
+static int listener(struct net_addr *a)
 {
 	union udp_sockaddr s = { .in4 = { .sin_family = AF_INET,
 					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
@@ -66,14 +66,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct udp_packet packet(const struct dgram_addr *to, bool anywhere)
+static struct udp_packet packet(const struct net_addr *to, bool anywhere)
 {
 	return (struct udp_packet){
 		.to = *to, .pieces = 1, .len = sizeof(head), .anywhere = anywhere
 	};
 }
 
-static bool by_way(const struct dgram_addr *to, bool anywhere)
+static bool by_way(const struct net_addr *to, bool anywhere)
 {
 	const struct iovec bytes = { head, sizeof(head) };
 	struct udp_way *way;
@@ -85,7 +85,7 @@ static bool by_way(const struct dgram_addr *to, bool anywhere)
 }
 
 /* Packets until one has a way of its own, that one included; 0: none had. */
-static int until_way(const struct dgram_addr *to, int most)
+static int until_way(const struct net_addr *to, int most)
 {
 	for (int i = 1; i <= most; i++)
 		if (by_way(to, true))
@@ -142,7 +142,7 @@ static void a_way_to_nobody_is_given_up(void **state)
 
 static void there_are_few_ways(void **state)
 {
-	struct dgram_addr to[UDP_WAYS + 1];
+	struct net_addr to[UDP_WAYS + 1];
 	int fd[UDP_WAYS + 1], used = 0;
 
 	(void)state;
@@ -161,7 +161,7 @@ static void there_are_few_ways(void **state)
 }
 
 /* A packet with a body in two pieces, of bytes that count from `first`. */
-static void give(const struct dgram_addr *to, uint32_t first, size_t len)
+static void give(const struct net_addr *to, uint32_t first, size_t len)
 {
 	static uint8_t bytes[UDP_PACKETS][LONGEST];
 	uint8_t *body = bytes[u->out.packets], *at = udp_room(u, LONGEST);
@@ -233,7 +233,7 @@ static void many_packets_go_by_ways_too(void **state)
 
 static void what_is_for_several_goes_by_the_shared_socket(void **state)
 {
-	struct dgram_addr other;
+	struct net_addr other;
 	int fd = listener(&other);
 
 	(void)state;

@@ -8,34 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-const char *dgram_status_text(enum dgram_status s)
-{
-	static const char *const text[] = {
-		[DGRAM_OK] = "done",
-		[DGRAM_REFUSED] = "not wanted by the receiver",
-		[DGRAM_FAILED] = "the receiver could not store it",
-		[DGRAM_UNREACHABLE] = "no answer to the first packets",
-		[DGRAM_DEAD] = "the peer is silent",
-		[DGRAM_RESTARTED] = "the peer does not know the connection any more",
-		[DGRAM_CLOSED] = "the peer has closed",
-		[DGRAM_NO_MEMORY] = "out of memory",
-		[DGRAM_ENDED] = "ended here",
-	};
-
-	return (unsigned int)s < sizeof(text) / sizeof(text[0]) ? text[s] : "unknown";
-}
-
-const char *dgram_drop_text(enum dgram_drop d)
-{
-	static const char *const text[] = {
-#define DROP_TEXT(name, text) text,
-		DGRAM_DROPS(DROP_TEXT)
-#undef DROP_TEXT
-	};
-
-	return (unsigned int)d < DGRAM_DROP_COUNT ? text[d] : "unknown";
-}
-
 /* ---- making and ending ------------------------------------------------------------------------ */
 
 void dgram_defaults(struct dgram_cfg *cfg)
@@ -118,7 +90,7 @@ struct dgram *dgram_create(const struct dgram_ops *ops, void *user, const struct
 	m->user = user;
 	m->cfg = full;
 	m->random = full.seed ^ full.id * 0xd6e8feb86659fd93u ^ full.incarnation;
-	m->ready = m->ready_last = DGRAM_NONE;
+	m->ready = m->ready_last = NET_NONE;
 	m->stats.bytes = sizeof(*m);
 	return m;
 }
@@ -132,7 +104,7 @@ void dgram_destroy(struct dgram *m)
 
 		/* whoever is told that a message ended may not start another one now */
 		m->ending = true;
-		dgram_lose(m, r, DGRAM_ENDED);
+		dgram_lose(m, r, NET_ENDED);
 	}
 	for (uint32_t i = 0; i < m->nchunks; i++)
 		dgram_free(m, m->chunk[i], DGRAM_CHUNK * sizeof(struct dgram_rec));
@@ -171,15 +143,15 @@ uint32_t dgram_close(struct dgram *m, uint64_t now)
 
 /* ---- peers and messages ----------------------------------------------------------------------- */
 
-uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr)
+uint32_t dgram_peer(struct dgram *m, net_id_t id, const struct net_addr *addr)
 {
 	uint32_t peer = dgram_peer_find(m, id);
 	struct dgram_rec *r;
 
-	if (peer != DGRAM_NONE)
+	if (peer != NET_NONE)
 		return peer;
 	r = dgram_rec_add(m, id, addr);
-	return r ? dgram_index(r) : DGRAM_NONE;
+	return r ? dgram_index(r) : NET_NONE;
 }
 
 void dgram_peer_fix(struct dgram *m, uint32_t peer)
@@ -188,14 +160,14 @@ void dgram_peer_fix(struct dgram *m, uint32_t peer)
 		dgram_rec(m, peer)->flags |= DGRAM_F_FIXED;
 }
 
-int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_out *o)
+int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct net_out *o)
 {
 	struct dgram_rec *r;
 	int err;
 
 	m->now = now;
-	if (peer >= m->npeers || o->header_len > DGRAM_HEADER_MAX || m->ending ||
-	    (o->copy && o->body_len > DGRAM_COPY_MAX) ||
+	if (peer >= m->npeers || o->header_len > NET_HEADER_MAX || m->ending ||
+	    (o->copy && o->body_len > NET_COPY_MAX) ||
 	    (o->body_len && !o->body.base && !m->ops.pieces))
 		return -EINVAL;
 	r = dgram_rec(m, peer);
@@ -249,7 +221,7 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 
 	if (r->state == DGRAM_OPENING && dgram_silence(m, c->hello_since) >= m->cfg.dead_ns) {
-		dgram_lose(m, r, DGRAM_UNREACHABLE);
+		dgram_lose(m, r, NET_UNREACHABLE);
 		return false;
 	}
 	if (r->state != DGRAM_OPEN)
@@ -267,7 +239,7 @@ static bool timers(struct dgram *m, struct dgram_rec *r)
 static void service(struct dgram *m, struct dgram_rec *r)
 {
 	if (r->flags & DGRAM_F_FAILED)
-		dgram_lose(m, r, DGRAM_NO_MEMORY);
+		dgram_lose(m, r, NET_NO_MEMORY);
 	else if ((m->late.from == r || timers(m, r)) && r->flags & DGRAM_F_RESUME)
 		dgram_land_resume(m, r);
 	if (dgram_output(m, r))
@@ -279,7 +251,7 @@ static void service(struct dgram *m, struct dgram_rec *r)
 /* Of the timers */
 static uint64_t first_due(const struct dgram *m)
 {
-	return m->heap_n ? dgram_rec(m, m->heap[0])->due : DGRAM_NEVER;
+	return m->heap_n ? dgram_rec(m, m->heap[0])->due : NET_NEVER;
 }
 
 bool dgram_run(struct dgram *m, uint64_t now)
@@ -292,17 +264,17 @@ bool dgram_run(struct dgram *m, uint64_t now)
 		silence_look(&m->silence, due, now, m->cfg.dead_ns);
 	m->now = now;
 	m->full = false;
-	if ((m->ready == DGRAM_NONE && now > m->late.at) || m->ahead ||
+	if ((m->ready == NET_NONE && now > m->late.at) || m->ahead ||
 	    now - m->late.at > DGRAM_GATHER_NS)
 		dgram_catch_up(m);
 	dgram_output_resets(m);
 	while ((r = dgram_due_next(m, now + m->ahead)))
 		dgram_ready(m, r);
-	answered = m->ready != DGRAM_NONE;
-	while (m->ready != DGRAM_NONE && !m->full) {
+	answered = m->ready != NET_NONE;
+	while (m->ready != NET_NONE && !m->full) {
 		r = dgram_rec(m, m->ready);
 		m->ready = r->ready_next;
-		r->ready_next = DGRAM_NONE;
+		r->ready_next = NET_NONE;
 		r->flags &= (uint8_t)~DGRAM_F_READY;
 		service(m, r);
 	}
@@ -323,7 +295,7 @@ uint64_t dgram_wake(const struct dgram *m)
 {
 	uint64_t due = first_due(m);
 
-	if ((m->ready != DGRAM_NONE || m->nresets) && !m->full)
+	if ((m->ready != NET_NONE || m->nresets) && !m->full)
 		return 0;
 	/* not in the call in which it came, but in the next */
 	return m->late.from ? dgram_min64(due, m->late.at + 1) : due;
@@ -331,7 +303,7 @@ uint64_t dgram_wake(const struct dgram *m)
 
 /* ---- what can be seen ------------------------------------------------------------------------- */
 
-void dgram_stats(const struct dgram *m, struct dgram_stats *s)
+void dgram_stats(const struct dgram *m, struct net_stats *s)
 {
 	*s = m->stats;
 }

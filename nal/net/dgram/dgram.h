@@ -6,7 +6,7 @@
  * socket, no clock, no thread and no environment in here, so what runs on a network runs in a
  * simulation, byte for byte. doc/wire-dgram.md describes the protocol.
  *
- * A *message* is a header of at most DGRAM_HEADER_MAX bytes, which mean nothing to the machine, and a
+ * A *message* is a header of at most NET_HEADER_MAX bytes, which mean nothing to the machine, and a
  * body. Messages of a pair of machines are delivered in order and exactly once. A short body comes
  * with its header. Of a longer one, the receiver says at delivery how much it takes and where that goes (the
  * *landing*); it is fetched from the sender's memory and put there directly, in any order, behind
@@ -34,82 +34,17 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
+#include "nal/net/carrier.h"
 #include "nal/net/dgram/dgram_wire.h"
 
 struct dgram;
 
-#define DGRAM_NONE  UINT32_MAX /* no peer */
-#define DGRAM_NEVER UINT64_MAX /* a time that does not come */
-
-/* Where a peer is reached: the link's own encoding, compared and copied as a whole. */
-struct dgram_addr {
-	uint64_t word[3];
-};
-
-/* A process: nid << 32 | pid. */
-typedef uint64_t dgram_id_t;
-
-/* What the other side of a connection says of itself; the key vouches for it. */
-struct dgram_who {
-	dgram_id_t id;
-	uint64_t incarnation;
-	uint32_t uid, jid;
-};
-
-/* Why something did not happen. */
-enum dgram_status {
-	DGRAM_OK = 0,
-	DGRAM_REFUSED, /* the receiver did not want the message (DGRAM_DROP) */
-	DGRAM_FAILED, /* this message alone; not of this machine, which loses the connection then */
-	DGRAM_UNREACHABLE, /* no answer to the first packets, for cfg.dead_ns */
-	DGRAM_DEAD,        /* the peer has been silent for cfg.dead_ns */
-	DGRAM_RESTARTED, /* the peer lost the connection: another process is there, or it gave us up */
-	DGRAM_CLOSED,    /* the peer said that it closes */
-	DGRAM_NO_MEMORY, /* we could not go on for want of memory; the connection is lost */
-	DGRAM_ENDED,     /* this machine is being destroyed */
-};
-
-const char *dgram_status_text(enum dgram_status s);
-
-/* A stretch of the owner's memory: in one piece at `base`, or, with base NULL, wherever
- * ops.pieces(user, cookie, ...) says. */
-struct dgram_mem {
-	void *base;
-	void *cookie;
-};
-
 /* ---- what the owner provides ------------------------------------------------------------------ */
 
-/* A message that has arrived. The pointers lead into the packet or into memory of the machine, and are good
- * until deliver() returns. */
-struct dgram_in {
-	const void *header;
-	uint32_t header_len;
-	const void *body; /* all of it; NULL: body_len is 0, or it can be pulled */
-	uint64_t body_len;
-};
-
-/* Where a body goes: filled by deliver() when it returns DGRAM_PULL. */
-struct dgram_landing {
-	struct dgram_mem mem;
-	uint64_t length; /* 1 to body_len: the first bytes of the body; the others are not sent */
-	void *cookie;    /* for landed() */
-};
-
-enum dgram_verdict {
-	DGRAM_DONE, /* taken, with the body if there is one here. Of one that is not here nothing is wanted, and
-		      * the sender is told so with DGRAM_OK and length 0 */
-	DGRAM_DROP, /* not wanted: the sender of a body that is not here hears DGRAM_REFUSED, unless it is on its way
-		      * without being asked for (nal/net/rdma): then DGRAM_OK, as of one that is here */
-	DGRAM_PULL, /* not with a body that is here: it is to be moved to the landing */
-	DGRAM_LATER, /* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept, and
-		      * the peer stops sending when some messages are */
-};
-
 struct dgram_packet {
-	uint32_t peer;               /* DGRAM_NONE: to somebody who is no peer (yet) */
-	const struct dgram_addr *to; /* good until transmit() returns */
-	uint8_t *head;               /* what room() gave */
+	uint32_t peer;             /* NET_NONE: to somebody who is no peer (yet) */
+	const struct net_addr *to; /* good until transmit() returns */
+	uint8_t *head;             /* what room() gave */
 	size_t head_len;
 	/* What comes behind the head: memory of the owner, where a body is sent from. The iovecs are good until
 	 * transmit() returns; the memory they point to until the next call of a function of the machine. */
@@ -121,8 +56,6 @@ struct dgram_packet {
 };
 
 #define DGRAM_PIECES 16 /* most in one packet */
-
-struct dgram_out;
 
 struct dgram_ops {
 	/* -- packets out; called by dgram_run, and by dgram_close -- */
@@ -137,7 +70,7 @@ struct dgram_ops {
 	 * protected, over the body. NULL: no tags; nobody should run without them but on a network that checks
 	 * and keeps out everything itself. */
 	void (*seal)(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-		     int pieces, uint8_t tag[DGRAM_TAG_BYTES]);
+		     int pieces, uint8_t tag[NET_TAG_BYTES]);
 	/* Is the tag of this packet right? Called by dgram_receive before anything is made of the packet but
 	 * head_len, which lies within it. */
 	bool (*verify)(void *user, const uint8_t *packet, size_t head_len, size_t len);
@@ -145,41 +78,41 @@ struct dgram_ops {
 	/* -- messages in; called by dgram_receive and dgram_run -- */
 
 	/* A message of `peer`, the next in order. */
-	enum dgram_verdict (*deliver)(void *user, uint32_t peer, const struct dgram_in *in,
-				      struct dgram_landing *landing);
-	/* A landing is full, or it never will be and its memory is no longer written to. Once for each DGRAM_PULL. */
-	void (*landed)(void *user, uint32_t peer, void *cookie, enum dgram_status s);
+	enum net_verdict (*deliver)(void *user, uint32_t peer, const struct net_in *in,
+				    struct net_landing *landing);
+	/* A landing is full, or it never will be and its memory is no longer written to. Once for each NET_PULL. */
+	void (*landed)(void *user, uint32_t peer, void *cookie, enum net_status s);
 
 	/* -- ends of messages out; called by dgram_receive, dgram_run and dgram_destroy -- */
 
 	/* A message that was given a cookie is over: it was delivered, and the peer took `length` bytes of its body
-	 * (DGRAM_OK), or nothing of it. Its body's memory is no longer read. Once for each. */
-	void (*sent)(void *user, uint32_t peer, void *cookie, uint64_t length, enum dgram_status s);
+	 * (NET_OK), or nothing of it. Its body's memory is no longer read. Once for each. */
+	void (*sent)(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s);
 
 	/* A message to a peer that never answered, of those that were given to us the oldest first, just before its end is
 	 * told: nothing of it was sent. True: the owner has taken it, to send it in another way, and hears nothing more of
 	 * it. NULL: it never does. Called by dgram_receive and dgram_run. */
-	bool (*unsent)(void *user, uint32_t peer, const struct dgram_out *o);
+	bool (*unsent)(void *user, uint32_t peer, const struct net_out *o);
 
 	/* -- peers; called by dgram_receive and dgram_run -- */
 
 	/* A process that is no peer yet calls. True: let it in. Who knows where it is makes it a peer here, and has to if
 	 * `from` is NULL. */
-	bool (*accept)(void *user, const struct dgram_who *who, const struct dgram_addr *from);
+	bool (*accept)(void *user, const struct net_who *who, const struct net_addr *from);
 	/* A connection stands; before the first message of it is delivered or is sent. */
-	void (*up)(void *user, uint32_t peer, const struct dgram_who *who);
+	void (*up)(void *user, uint32_t peer, const struct net_who *who);
 	/* It does not any more, or could not be made: every message and landing has been told already, by
 	 * sent() and landed(). What the owner itself expects of that process (answers) will not come. A
 	 * message sent to the peer from now on makes a new connection. */
-	void (*lost)(void *user, uint32_t peer, enum dgram_status s);
+	void (*lost)(void *user, uint32_t peer, enum net_status s);
 
 	/* The longest datagram that the link carries to this address, if that depends on it; NULL: cfg.mtu to all.
 	 * Called by dgram_run. */
-	uint32_t (*longest)(void *user, const struct dgram_addr *to);
+	uint32_t (*longest)(void *user, const struct net_addr *to);
 	/* Up to which length a datagram to this address goes as one. A longer one, if `longest` says that there may be,
 	 * goes in segments that have to arrive joined, and is lost with any of them. NULL: all go as one. Called by
 	 * dgram_run and dgram_receive. */
-	uint32_t (*whole)(void *user, const struct dgram_addr *to);
+	uint32_t (*whole)(void *user, const struct net_addr *to);
 
 	/* -- memory -- */
 
@@ -191,7 +124,7 @@ struct dgram_ops {
 };
 
 struct dgram_cfg {
-	dgram_id_t id;        /* who we are */
+	net_id_t id;          /* who we are */
 	uint64_t incarnation; /* of this process: differs from that of any other that had this id */
 	uint64_t seed;        /* for tokens: random where packets may be forged */
 	uint32_t uid, jid;
@@ -229,41 +162,24 @@ struct dgram *dgram_create(const struct dgram_ops *ops, void *user, const struct
  * dgram_destroy. */
 uint32_t dgram_close(struct dgram *m, uint64_t now);
 
-/* Ends every message and landing with DGRAM_ENDED (no lost()) and frees the machine. Takes NULL. */
+/* Ends every message and landing with NET_ENDED (no lost()) and frees the machine. Takes NULL. */
 void dgram_destroy(struct dgram *m);
 
 /* The peer `id`; makes it known with address *addr if it is not, else the address is left as it is. No packet
- * is sent. DGRAM_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are numbered from 0, and a
+ * is sent. NET_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are numbered from 0, and a
  * number stays with its id, until it is needed for another one when there is no connection, or attempt at one, and
  * nothing is expected. */
-uint32_t dgram_peer(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
+uint32_t dgram_peer(struct dgram *m, net_id_t id, const struct net_addr *addr);
 /* It is at the address given by dgram_peer, wherever packets that say they are its come from: the tag says nothing of
  * that. Else it is where they do when a connection is made. */
 void dgram_peer_fix(struct dgram *m, uint32_t peer);
 /* The same without making it known. */
-uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id);
-
-struct dgram_out {
-	const void *header; /* copied */
-	uint32_t header_len;
-	/* The body. It must stay as it is until sent() says that the message is over, unless `copy` is set:
-	 * then it is copied now. */
-	struct dgram_mem body;
-	uint64_t body_len;
-	bool copy;    /* body_len is at most DGRAM_COPY_MAX */
-	void *cookie; /* for sent(); NULL: nobody is told */
-	uint64_t
-		push; /* of a body that is too long to come with its header: as many of its first bytes are
-			* sent before the receiver asks, or cfg.push_bytes if that is more. UINT64_MAX for
-			* replies, which are always wanted */
-};
-
-#define DGRAM_COPY_MAX 65536u
+uint32_t dgram_peer_find(const struct dgram *m, net_id_t id);
 
 /* Puts a message in the queue of messages to `peer`; makes a connection if there is none. Nothing is sent
  * before dgram_run. 0; -EAGAIN: cfg.backlog messages wait already; -ENOMEM; -EINVAL: no such peer, header or body too
  * long. If not 0, nothing has happened and nobody will be told. */
-int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct dgram_out *o);
+int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct net_out *o);
 
 /* So much waits for this peer that its owner had better not have more copied for it. */
 bool dgram_crowded(const struct dgram *m, uint32_t peer);
@@ -275,7 +191,7 @@ void dgram_joined(struct dgram *m, uint32_t packets);
 /* A datagram arrived. `packet` may be anything, is only read, and is not needed afterwards; bodies are copied from it
  * to their landings. `from` is NULL where that was not asked: packets that dgram_packet_names() is true of then go by
  * what is known of their sender, or are dropped if nothing is. */
-void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,
+void dgram_receive(struct dgram *m, uint64_t now, const struct net_addr *from, const void *packet,
 		   size_t len);
 
 /* The network gave back a packet of ours, or what it kept of it, because nobody is where it went. Only a greeting that
@@ -290,62 +206,23 @@ bool dgram_run(struct dgram *m, uint64_t now);
 /* The same before a sleep: what waits a moment for company goes out, too, for it is not worth to be woken for. */
 bool dgram_settle(struct dgram *m, uint64_t now);
 
-/* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; DGRAM_NEVER. */
+/* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; NET_NEVER. */
 uint64_t dgram_wake(const struct dgram *m);
 
 /* So many more, or fewer, things are expected of this peer that the machine does not know of, such as an
  * answer: while any is, silence is noticed even if nothing is on its way. */
 void dgram_watch(struct dgram *m, uint32_t peer, int change);
 
-/* deliver() said DGRAM_LATER to this peer's message: it is asked again, by the next dgram_run. */
+/* deliver() said NET_LATER to this peer's message: it is asked again, by the next dgram_run. */
 void dgram_resume(struct dgram *m, uint32_t peer);
 
 /* ---- what can be seen ------------------------------------------------------------------------- */
 
-/* Why packets and frames were not used. */
-#define DGRAM_DROPS(X)                                                                             \
-	X(MALFORMED, "malformed")           /* not a packet of ours, or cut short */               \
-	X(BAD_TAG, "bad tag")               /* forged, or damaged on its way */                    \
-	X(UNKNOWN, "unknown connection")    /* a token that is not, or no longer, in use */        \
-	X(DUPLICATE, "duplicate")           /* arrived before; network or replay */                \
-	X(TOO_OLD, "older than the window") /* may have arrived before */                          \
-	X(NOT_ACCEPTED,                                                                            \
-	  "not accepted") /* a HELLO for somebody else, of somebody unwanted or from nowhere */    \
-	X(STALE_HELLO, "stale handshake") /* HELLO or WELCOME of an attempt that is over */        \
-	X(BAD_ACK, "bad acknowledgement") /* of packets that were never sent */                    \
-	X(NO_CREDIT, "beyond the credit") /* a message we did not say we take */                   \
-	X(NO_ROOM, "no room")         /* too much waits for an earlier message, or no memory */    \
-	X(EARLY, "before its header") /* a piece of a body nobody knows yet */                     \
-	X(OUTSIDE, "outside its landing") /* a piece of a body beyond what was asked for */
-
-enum dgram_drop {
-#define DGRAM_DROP_NAME(name, text) DGRAM_DROP_##name,
-	DGRAM_DROPS(DGRAM_DROP_NAME)
-#undef DGRAM_DROP_NAME
-		DGRAM_DROP_COUNT
-};
-
-const char *dgram_drop_text(enum dgram_drop d);
-
-struct dgram_stats {
-	uint64_t packets_out, packets_in; /* in: those used */
-	uint64_t bytes_out, bytes_in;
-	uint64_t messages_out, messages_in;
-	uint64_t lost_packets;   /* taken for lost, and what was in them sent again */
-	uint64_t spurious;       /* of these: had arrived all the same */
-	uint64_t timeouts;       /* retransmission time-outs */
-	uint64_t probes;         /* tail-loss probes */
-	uint64_t resets, opened; /* connections lost, made */
-	uint64_t drops[DGRAM_DROP_COUNT];
-	uint32_t peers, open, active; /* known; connected; with something on its way or just done */
-	size_t bytes;                 /* of memory in use by the machine */
-};
-
-void dgram_stats(const struct dgram *m, struct dgram_stats *s);
+void dgram_stats(const struct dgram *m, struct net_stats *s);
 
 struct dgram_peer_info {
-	struct dgram_who who; /* id; the rest as of the last connection */
-	struct dgram_addr addr;
+	struct net_who who; /* id; the rest as of the last connection */
+	struct net_addr addr;
 	bool open;
 	uint64_t srtt_ns, rttvar_ns, min_rtt_ns, rto_ns; /* 0: not measured */
 	uint64_t cwnd, in_flight;                        /* bytes */

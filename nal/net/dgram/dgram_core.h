@@ -23,7 +23,7 @@
 #include <string.h>
 
 #include "nal/net/dgram/dgram.h"
-#include "nal/net/dgram/dgram_silence.h"
+#include "nal/net/silence.h"
 
 #define DGRAM_US 1000ull
 #define DGRAM_MS 1000000ull
@@ -91,7 +91,7 @@ struct dgram_msg {
 	uint64_t body_len;
 	uint64_t limit; /* of the body may be sent: pushed or asked for */
 	uint64_t next;  /* of the body was sent at least once */
-	struct dgram_mem body;
+	struct net_mem body;
 	void *cookie;
 	struct dgram_msg *flow;
 	uint8_t bytes[]; /* header, then a copied body */
@@ -159,7 +159,7 @@ struct dgram_land {
 	uint64_t length;
 	uint64_t done; /* of its first bytes */
 	struct dgram_range *range;
-	struct dgram_mem mem;
+	struct net_mem mem;
 	void *cookie;
 };
 
@@ -178,7 +178,7 @@ struct dgram_conn {
 	uint32_t hellos;
 	bool welcome;    /* to be sent: */
 	uint64_t caller; /* token of the HELLO it answers */
-	struct dgram_addr caller_addr;
+	struct net_addr caller_addr;
 
 	/* packets out */
 	struct dgram_sent *sent; /* by packet number */
@@ -192,7 +192,7 @@ struct dgram_conn {
 	uint32_t reo_mult;      /* reordering window in quarters of min_rtt */
 	bool reordered;         /* a packet taken for lost arrived */
 	bool limited;           /* the congestion window held something back */
-	uint64_t loss_at;       /* when the next packet counts as lost; DGRAM_NEVER */
+	uint64_t loss_at;       /* when the next packet counts as lost; NET_NEVER */
 	uint64_t last_at;       /* last packet sent that is to be acknowledged */
 	uint64_t waiting_since; /* for any acknowledgement; 0: none is due */
 	uint32_t backoff;       /* time-outs in a row; 1: a tail-loss probe is out */
@@ -234,7 +234,7 @@ struct dgram_conn {
 	uint64_t floor;        /* the peer does not wait for packets before this */
 	uint64_t newest_at;    /* when rec->rx_pn arrived */
 	uint32_t unacked;      /* packets that ask for an acknowledgement since the last one */
-	uint64_t ack_at;       /* DGRAM_NEVER: none is owed */
+	uint64_t ack_at;       /* NET_NEVER: none is owed */
 	uint32_t acked_number; /* delivered, as last told */
 	uint32_t acked_credit;
 	struct dgram_early **early; /* ring by number */
@@ -245,7 +245,7 @@ struct dgram_conn {
 };
 
 #define DGRAM_F_CONFIRMED 0x01u /* the peer has used our token: it knows the connection */
-#define DGRAM_F_BLOCKED   0x02u /* deliver() said DGRAM_LATER */
+#define DGRAM_F_BLOCKED   0x02u /* deliver() said NET_LATER */
 #define DGRAM_F_RESUME    0x04u /* ask it again */
 #define DGRAM_F_READY     0x08u /* on the list of peers to be looked at by dgram_run */
 #define DGRAM_F_BYE       0x10u /* was told goodbye */
@@ -254,8 +254,8 @@ struct dgram_conn {
 
 /* A peer. This is all that is kept of one with whom nothing is going on, connected or not. */
 struct dgram_rec {
-	dgram_id_t id;
-	struct dgram_addr addr;
+	net_id_t id;
+	struct net_addr addr;
 	struct dgram_conn *conn;
 	uint64_t mine, theirs; /* tokens of the connection */
 	uint64_t next;         /* our token for the next one; never used for two */
@@ -297,7 +297,7 @@ struct dgram {
 	uint32_t nbuckets;
 	uint32_t *heap;
 	uint32_t heap_n, heap_room;
-	uint32_t ready, ready_last; /* DGRAM_NONE: none */
+	uint32_t ready, ready_last; /* NET_NONE: none */
 	/* An acknowledgement that waits until what came with it was answered: that the one packet in flight has arrived.
 	 * While it waits, not for long, no timer of its peer is looked at or set. */
 	struct {
@@ -314,12 +314,12 @@ struct dgram {
 	uint64_t random;
 	uint32_t nresets;
 	struct dgram_reset {
-		struct dgram_addr to;
+		struct net_addr to;
 		uint64_t token, unknown;
 	} resets[DGRAM_RESETS];
 	size_t early_bytes;
 	struct dgram_pool pool[DGRAM_POOLS];
-	struct dgram_stats stats;
+	struct net_stats stats;
 };
 
 static inline struct dgram_rec *dgram_rec(const struct dgram *m, uint32_t peer)
@@ -339,7 +339,7 @@ static inline bool dgram_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-static inline void dgram_drop(struct dgram *m, enum dgram_drop why)
+static inline void net_drop(struct dgram *m, enum net_drop why)
 {
 	m->stats.drops[why]++;
 }
@@ -369,7 +369,7 @@ void dgram_catch_up(struct dgram *m);
 
 uint64_t dgram_random(struct dgram *m);
 uint64_t dgram_token(struct dgram *m, uint32_t index);
-struct dgram_rec *dgram_rec_add(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr);
+struct dgram_rec *dgram_rec_add(struct dgram *m, net_id_t id, const struct net_addr *addr);
 /* The active part, made if it is not there; NULL: no memory. */
 struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r);
 /* Nothing of it is in use any more. */
@@ -391,20 +391,20 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r);
 /* ---- dgram_open.c ----------------------------------------------------------------------------- */
 
 void dgram_open_start(struct dgram *m, struct dgram_rec *r);
-void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const struct dgram_hello *h);
-void dgram_open_welcome(struct dgram *m, uint64_t to, const struct dgram_addr *from,
+void dgram_open_hello(struct dgram *m, const struct net_addr *from, const struct dgram_hello *h);
+void dgram_open_welcome(struct dgram *m, uint64_t to, const struct net_addr *from,
 			const struct dgram_hello *h);
 /* Our own HELLO came back: nobody is there. */
 void dgram_open_refused(struct dgram *m, const struct dgram_hello *h);
 void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown);
 /* A FRAMES packet to our next token begins with this CONFIRM. True: there is a connection now. */
-bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *from,
+bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_addr *from,
 			const struct dgram_frame *f);
 /* To be told that `unknown` is. */
-void dgram_open_unknown(struct dgram *m, const struct dgram_addr *to, uint64_t token,
+void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t token,
 			uint64_t unknown);
 /* The connection, or the attempt, is over. The active part is gone afterwards, unless callbacks made a new one. */
-void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s);
+void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s);
 
 /* ---- dgram_out.c ------------------------------------------------------------------------------ */
 
@@ -423,15 +423,15 @@ bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_fr
 /* Delivers what waited. */
 void dgram_land_resume(struct dgram *m, struct dgram_rec *r);
 /* Ends all landings. */
-void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum dgram_status s);
+void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s);
 uint32_t dgram_credit(const struct dgram *m);
 
 /* ---- dgram_msg.c ------------------------------------------------------------------------------ */
 
 /* Copies the first bytes of a stretch; those that the owner does not have are zeros. */
-void dgram_copy_mem(struct dgram *m, const struct dgram_mem *mem, uint64_t len, uint8_t *to);
+void dgram_copy_mem(struct dgram *m, const struct net_mem *mem, uint64_t len, uint8_t *to);
 
-int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *o);
+int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct net_out *o);
 void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg);
 /* Its header has arrived; it may have to wait for others there. */
 void dgram_msg_acked(struct dgram_conn *c, uint32_t number);
@@ -443,7 +443,7 @@ void dgram_msg_unflow(struct dgram *m, struct dgram_conn *c);
 void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
 /* Ends all messages. */
 void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32_t end,
-		    enum dgram_status s);
+		    enum net_status s);
 void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
 		     uint32_t length);
 /* It has arrived all the same. */

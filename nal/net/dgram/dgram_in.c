@@ -39,11 +39,11 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 	if (pn > r->rx_pn)
 		return true;
 	if (r->rx_pn - pn >= DGRAM_WINDOW) {
-		dgram_drop(m, DGRAM_DROP_TOO_OLD);
+		net_drop(m, NET_DROP_TOO_OLD);
 		return false;
 	}
 	if (!r->conn || seen(r->conn, pn)) {
-		dgram_drop(m, DGRAM_DROP_DUPLICATE);
+		net_drop(m, NET_DROP_DUPLICATE);
 		return false;
 	}
 	return true;
@@ -128,7 +128,7 @@ static enum outcome frame(struct dgram *m, struct dgram_rec *r, const struct dgr
 	case DGRAM_FRAME_DATA:
 		return dgram_land_data(m, r, f) ? TAKEN : REFUSED;
 	case DGRAM_FRAME_BYE:
-		dgram_lose(m, r, DGRAM_CLOSED);
+		dgram_lose(m, r, NET_CLOSED);
 		return GONE;
 	default:
 		return TAKEN;
@@ -163,7 +163,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 			all = REFUSED;
 	}
 	if (more < 0) {
-		dgram_drop(m, DGRAM_DROP_MALFORMED);
+		net_drop(m, NET_DROP_MALFORMED);
 		all = REFUSED;
 	} else {
 		m->stats.packets_in++;
@@ -191,8 +191,8 @@ static bool begins_with_confirm(const struct dgram_head *h, const uint8_t *packe
 	return dgram_frame_decode(packet, len, h, &at, f) > 0 && f->kind == DGRAM_FRAME_CONFIRM;
 }
 
-static void receive_frames(struct dgram *m, const struct dgram_addr *from,
-			   const struct dgram_head *h, const uint8_t *packet, size_t len)
+static void receive_frames(struct dgram *m, const struct net_addr *from, const struct dgram_head *h,
+			   const uint8_t *packet, size_t len)
 {
 	uint32_t peer = (uint32_t)h->to;
 	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
@@ -203,7 +203,7 @@ static void receive_frames(struct dgram *m, const struct dgram_addr *from,
 		return;
 	if (!r || r->state != DGRAM_OPEN || r->mine != h->to ||
 	    (confirm && r->theirs != f.body_len)) {
-		dgram_drop(m, DGRAM_DROP_UNKNOWN);
+		net_drop(m, NET_DROP_UNKNOWN);
 		if (confirm)
 			dgram_open_unknown(m, from, f.body_len, h->to);
 		return;
@@ -211,7 +211,7 @@ static void receive_frames(struct dgram *m, const struct dgram_addr *from,
 	if (!fresh(m, r, h->pn))
 		return;
 	if (!dgram_conn_get(m, r)) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return;
 	}
 	r->heard = m->now;
@@ -224,7 +224,7 @@ void dgram_joined(struct dgram *m, uint32_t packets)
 	m->joined = packets;
 }
 
-void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from, const void *packet,
+void dgram_receive(struct dgram *m, uint64_t now, const struct net_addr *from, const void *packet,
 		   size_t len)
 {
 	struct dgram_hello hello;
@@ -234,11 +234,11 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from,
 	m->now = now;
 	dgram_catch_up(m);
 	if (dgram_head_decode(packet, len, &h)) {
-		dgram_drop(m, DGRAM_DROP_MALFORMED);
+		net_drop(m, NET_DROP_MALFORMED);
 		return;
 	}
 	if (m->ops.verify && !m->ops.verify(m->user, packet, h.head_len, len)) {
-		dgram_drop(m, DGRAM_DROP_BAD_TAG);
+		net_drop(m, NET_DROP_BAD_TAG);
 		return;
 	}
 	if (h.type == DGRAM_FRAMES) {
@@ -251,7 +251,7 @@ void dgram_receive(struct dgram *m, uint64_t now, const struct dgram_addr *from,
 		else
 			dgram_open_welcome(m, h.to, from, &hello);
 	} else {
-		dgram_drop(m, DGRAM_DROP_MALFORMED);
+		net_drop(m, NET_DROP_MALFORMED);
 	}
 }
 
@@ -264,7 +264,7 @@ void dgram_refused(struct dgram *m, uint64_t now, const void *packet, size_t len
 	if (dgram_head_decode(packet, len, &h) || h.type != DGRAM_HELLO ||
 	    (m->ops.verify && !m->ops.verify(m->user, packet, h.head_len, len)) ||
 	    dgram_hello_decode(packet, len, &hello))
-		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		net_drop(m, NET_DROP_STALE_HELLO);
 	else
 		dgram_open_refused(m, &hello);
 }

@@ -28,7 +28,7 @@ static void land_free(struct dgram *m, struct dgram_land *l)
 }
 
 static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
-		       const struct dgram_landing *landing)
+		       const struct net_landing *landing)
 {
 	struct dgram_land *l = dgram_alloc(m, sizeof(*l));
 
@@ -48,10 +48,10 @@ static void land_start(struct dgram *m, struct dgram_rec *r, uint32_t number,
 	r->flags |= DGRAM_F_FAILED;
 	dgram_ready(m, r);
 	if (m->ops.landed)
-		m->ops.landed(m->user, dgram_index(r), landing->cookie, DGRAM_NO_MEMORY);
+		m->ops.landed(m->user, dgram_index(r), landing->cookie, NET_NO_MEMORY);
 }
 
-void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum dgram_status s)
+void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s)
 {
 	for (uint32_t i = 0; i < c->lands.size; i++) {
 		struct dgram_land *l = c->lands.slot[i].value;
@@ -162,17 +162,17 @@ bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_fr
 		/* of a message that is over, or was never wanted: nobody has to send it again */
 		if (dgram_before(f->number, r->rx_number))
 			return true;
-		dgram_drop(m, DGRAM_DROP_EARLY);
+		net_drop(m, NET_DROP_EARLY);
 		return false;
 	}
 	if (offset >= l->length) {
 		/* pushed before we said how little we take */
-		dgram_drop(m, DGRAM_DROP_OUTSIDE);
+		net_drop(m, NET_DROP_OUTSIDE);
 		return true;
 	}
 	len = dgram_min64(len, l->length - offset);
 	if (!range_add(m, l, offset, offset + len)) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
 	place(m, l, offset, f->bytes, len);
@@ -181,7 +181,7 @@ bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_fr
 	dgram_map_remove(&r->conn->lands, l->number);
 	dgram_ctl_add(m, r, l->number, l->length, DGRAM_PULL_DONE);
 	if (m->ops.landed)
-		m->ops.landed(m->user, dgram_index(r), l->cookie, DGRAM_OK);
+		m->ops.landed(m->user, dgram_index(r), l->cookie, NET_OK);
 	land_free(m, l);
 	return true;
 }
@@ -189,24 +189,23 @@ bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_fr
 /* ---- order ------------------------------------------------------------------------------------ */
 
 /* Gives the next message to the owner. False: not now. */
-static bool deliver(struct dgram *m, struct dgram_rec *r, const struct dgram_in *in)
+static bool deliver(struct dgram *m, struct dgram_rec *r, const struct net_in *in)
 {
-	struct dgram_landing landing = { .length = 0 };
+	struct net_landing landing = { .length = 0 };
 	uint32_t number = r->rx_number;
-	enum dgram_verdict v = m->ops.deliver(m->user, dgram_index(r), in, &landing);
+	enum net_verdict v = m->ops.deliver(m->user, dgram_index(r), in, &landing);
 
-	if (v == DGRAM_LATER)
+	if (v == NET_LATER)
 		return false;
 	r->rx_number++;
 	m->stats.messages_in++;
 	if (!in->body_len || in->body)
 		return true;
-	if (v == DGRAM_PULL && landing.length) {
+	if (v == NET_PULL && landing.length) {
 		landing.length = dgram_min64(landing.length, in->body_len);
 		land_start(m, r, number, &landing);
 	} else {
-		dgram_ctl_add(m, r, number, 0,
-			      v == DGRAM_DROP ? DGRAM_PULL_REFUSE : DGRAM_PULL_DONE);
+		dgram_ctl_add(m, r, number, 0, v == NET_DROP ? DGRAM_PULL_REFUSE : DGRAM_PULL_DONE);
 	}
 	return true;
 }
@@ -224,7 +223,7 @@ static void deliver_early(struct dgram *m, struct dgram_rec *r)
 
 	while (c->nearly && (e = *early_at(m, c, r->rx_number))) {
 		struct dgram_early **at = early_at(m, c, r->rx_number);
-		struct dgram_in in = {
+		struct net_in in = {
 			.header = e->bytes,
 			.header_len = e->header_len,
 			.body = e->body_now ? e->bytes + e->header_len : NULL,
@@ -260,7 +259,7 @@ static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	if (c->early && (m->early_bytes + room <= m->cfg.early_bytes || f->number == r->rx_number))
 		e = dgram_alloc(m, room);
 	if (!e) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
 	e->room = (uint32_t)room;
@@ -276,7 +275,7 @@ static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 
 bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
 {
-	struct dgram_in in = {
+	struct net_in in = {
 		.header = f->bytes,
 		.header_len = f->hdr_len,
 		.body = f->body_now ? f->bytes + f->hdr_len : NULL,
@@ -286,13 +285,13 @@ bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_fra
 	if (dgram_before(f->number, r->rx_number))
 		return true;
 	if (f->number - r->rx_number >= m->cfg.credit) {
-		dgram_drop(m, DGRAM_DROP_NO_CREDIT);
+		net_drop(m, NET_DROP_NO_CREDIT);
 		return false;
 	}
 	/* twice as many as we would have on their way ourselves, so that only who went mad is refused */
 	if (!f->body_now && f->body_len &&
 	    r->conn->lands.used + r->conn->ctl_next - r->conn->ctl_base >= 2 * m->cfg.backlog) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
 	if (f->number != r->rx_number || r->flags & DGRAM_F_BLOCKED)

@@ -92,7 +92,7 @@ void dgram_sent_out(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 	s->state = DGRAM_SENT_FLIGHT;
 	s->at = m->now;
 	if (!c->flight)
-		c->loss_at = DGRAM_NEVER;
+		c->loss_at = NET_NEVER;
 	c->flight++;
 	if (!s->probe)
 		c->flight_bytes += s->bytes;
@@ -217,7 +217,7 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 	uint64_t window = reordering_window(r);
 
-	c->loss_at = DGRAM_NEVER;
+	c->loss_at = NET_NEVER;
 	for (uint64_t pn = c->oldest; pn < c->rack_pn; pn++) {
 		struct dgram_sent *s = at_pn(c, pn);
 		uint64_t by;
@@ -304,7 +304,7 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	bool any = false;
 
 	if (!plausible(r, f)) {
-		dgram_drop(m, DGRAM_DROP_BAD_ACK);
+		net_drop(m, NET_DROP_BAD_ACK);
 		return;
 	}
 	if (dgram_before(c->credit_end, end)) {
@@ -363,7 +363,7 @@ uint64_t dgram_loss_due(const struct dgram *m, const struct dgram_rec *r)
 	uint64_t at;
 
 	if (!c->flight)
-		return DGRAM_NEVER;
+		return NET_NEVER;
 	at = dgram_min64(c->loss_at, timeout_at(m, r));
 	return dgram_min64(at, silence_since(&m->silence, c->waiting_since) + m->cfg.dead_ns);
 }
@@ -409,7 +409,7 @@ static void timed_out(struct dgram *m, struct dgram_rec *r)
 		if (s && s->state == DGRAM_SENT_FLIGHT)
 			lost(m, r, s);
 	}
-	c->loss_at = DGRAM_NEVER;
+	c->loss_at = NET_NEVER;
 	c->backoff++;
 	c->probes = 2;
 	c->ping = true;
@@ -421,12 +421,12 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 
 	if (c->persist_at <= m->now) {
-		c->persist_at = DGRAM_NEVER;
+		c->persist_at = NET_NEVER;
 		c->ping = !c->flight;
 	}
 	/* nothing may be in flight for a moment, when the link had no room to send again */
 	if (c->waiting_since && dgram_silence(m, c->waiting_since) >= m->cfg.dead_ns) {
-		dgram_lose(m, r, DGRAM_DEAD);
+		dgram_lose(m, r, NET_DEAD);
 		return false;
 	}
 	if (!c->flight)

@@ -21,7 +21,7 @@ void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg)
 
 /* Tells the owner, once. */
 static void end(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg,
-		uint64_t length, enum dgram_status s)
+		uint64_t length, enum net_status s)
 {
 	if (msg->over)
 		return;
@@ -52,7 +52,7 @@ static bool room_in_ring(struct dgram *m, struct dgram_rec *r)
 	return true;
 }
 
-void dgram_copy_mem(struct dgram *m, const struct dgram_mem *mem, uint64_t len, uint8_t *to)
+void dgram_copy_mem(struct dgram *m, const struct net_mem *mem, uint64_t len, uint8_t *to)
 {
 	uint64_t at = 0;
 
@@ -77,7 +77,7 @@ void dgram_copy_mem(struct dgram *m, const struct dgram_mem *mem, uint64_t len, 
 	}
 }
 
-static struct dgram_msg *make(struct dgram *m, const struct dgram_out *o)
+static struct dgram_msg *make(struct dgram *m, const struct net_out *o)
 {
 	size_t room = sizeof(struct dgram_msg) + o->header_len + (o->copy ? o->body_len : 0);
 	struct dgram_msg *msg = dgram_alloc(m, room);
@@ -103,7 +103,7 @@ static struct dgram_msg *make(struct dgram *m, const struct dgram_out *o)
 	return msg;
 }
 
-int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct dgram_out *o)
+int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct net_out *o)
 {
 	struct dgram_conn *c = dgram_conn_get(m, r);
 	struct dgram_msg *msg;
@@ -154,7 +154,7 @@ void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number)
 		dgram_msg_acked(c, c->msg_base);
 		c->msg_base++;
 		if (msg->with_body)
-			end(m, dgram_index(r), c, msg, msg->body_len, DGRAM_OK);
+			end(m, dgram_index(r), c, msg, msg->body_len, NET_OK);
 		dgram_msg_unref(m, msg);
 	}
 }
@@ -185,9 +185,9 @@ void dgram_msg_unflow(struct dgram *m, struct dgram_conn *c)
 
 void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
 {
-	static const enum dgram_status status[] = {
-		[DGRAM_PULL_DONE] = DGRAM_OK,
-		[DGRAM_PULL_REFUSE] = DGRAM_REFUSED,
+	static const enum net_status status[] = {
+		[DGRAM_PULL_DONE] = NET_OK,
+		[DGRAM_PULL_REFUSE] = NET_REFUSED,
 	};
 	struct dgram_conn *c = r->conn;
 	struct dgram_msg *msg = dgram_map_get(&c->bodies, f->number);
@@ -270,7 +270,7 @@ void dgram_piece_pop(struct dgram *m, struct dgram_conn *c)
 /* Has the owner another way for it? */
 static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg)
 {
-	struct dgram_out o = {
+	struct net_out o = {
 		.header = msg->bytes,
 		.header_len = msg->header_len,
 		.body = msg->body,
@@ -288,7 +288,7 @@ static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, str
 }
 
 void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32_t last,
-		    enum dgram_status s)
+		    enum net_status s)
 {
 	/* in the order they were given, bodies that were on their way already first */
 	for (uint32_t i = 0; i < c->bodies.size; i++) {
@@ -302,7 +302,7 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 	for (; c->msg_base != last; c->msg_base++) {
 		struct dgram_msg *msg = *slot(c, c->msg_base);
 
-		if (s != DGRAM_UNREACHABLE || !taken_back(m, peer, c, msg))
+		if (s != NET_UNREACHABLE || !taken_back(m, peer, c, msg))
 			end(m, peer, c, msg, 0, s);
 		dgram_msg_unref(m, msg);
 	}

@@ -21,8 +21,8 @@ void dgram_open_start(struct dgram *m, struct dgram_rec *r)
 
 /* The tokens are known on both sides: numbers begin anew. Those of messages did when the last connection ended, so what
  * was given to us meanwhile has its numbers already. */
-static void establish(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *addr,
-		      uint64_t theirs, const struct dgram_who *who)
+static void establish(struct dgram *m, struct dgram_rec *r, const struct net_addr *addr,
+		      uint64_t theirs, const struct net_who *who)
 {
 	struct dgram_conn *c = r->conn;
 
@@ -56,9 +56,9 @@ static void establish(struct dgram *m, struct dgram_rec *r, const struct dgram_a
 		m->ops.up(m->user, dgram_index(r), who);
 }
 
-void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const struct dgram_hello *h)
+void dgram_open_hello(struct dgram *m, const struct net_addr *from, const struct dgram_hello *h)
 {
-	struct dgram_who who = {
+	struct net_who who = {
 		.id = h->from, .incarnation = h->incarnation, .uid = h->uid, .jid = h->jid
 	};
 	uint32_t peer = dgram_peer_find(m, h->from);
@@ -66,24 +66,24 @@ void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const stru
 	struct dgram_conn *c;
 
 	if (h->whom != m->cfg.id) {
-		dgram_drop(m, DGRAM_DROP_NOT_ACCEPTED);
+		net_drop(m, NET_DROP_NOT_ACCEPTED);
 		return;
 	}
-	if (peer != DGRAM_NONE) {
+	if (peer != NET_NONE) {
 		r = dgram_rec(m, peer);
 	} else {
 		/* the callback may have made it known */
 		if ((m->ops.accept && !m->ops.accept(m->user, &who, from)) ||
-		    (!from && dgram_peer_find(m, h->from) == DGRAM_NONE)) {
-			dgram_drop(m, DGRAM_DROP_NOT_ACCEPTED);
+		    (!from && dgram_peer_find(m, h->from) == NET_NONE)) {
+			net_drop(m, NET_DROP_NOT_ACCEPTED);
 			return;
 		}
 		peer = dgram_peer(m, h->from, from);
-		r = peer != DGRAM_NONE ? dgram_rec(m, peer) : NULL;
+		r = peer != NET_NONE ? dgram_rec(m, peer) : NULL;
 	}
 	c = r ? dgram_conn_get(m, r) : NULL;
 	if (!c) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return;
 	}
 	c->welcome = true;
@@ -93,10 +93,10 @@ void dgram_open_hello(struct dgram *m, const struct dgram_addr *from, const stru
 	m->stats.packets_in++;
 }
 
-void dgram_open_welcome(struct dgram *m, uint64_t to, const struct dgram_addr *from,
+void dgram_open_welcome(struct dgram *m, uint64_t to, const struct net_addr *from,
 			const struct dgram_hello *h)
 {
-	struct dgram_who who = {
+	struct net_who who = {
 		.id = h->from, .incarnation = h->incarnation, .uid = h->uid, .jid = h->jid
 	};
 	uint32_t peer = (uint32_t)to;
@@ -104,20 +104,20 @@ void dgram_open_welcome(struct dgram *m, uint64_t to, const struct dgram_addr *f
 
 	if (!r || r->state != DGRAM_OPENING || r->next != to || h->from != r->id ||
 	    h->whom != m->cfg.id) {
-		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		net_drop(m, NET_DROP_STALE_HELLO);
 		return;
 	}
 	m->stats.packets_in++;
 	establish(m, r, from, h->token, &who);
 }
 
-bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram_addr *from,
+bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_addr *from,
 			const struct dgram_frame *f)
 {
-	struct dgram_who who = {
+	struct net_who who = {
 		.id = r->id, .incarnation = f->incarnation, .uid = f->uid, .jid = f->jid
 	};
-	struct dgram_addr caller;
+	struct net_addr caller;
 
 	/* it was not asked where this came from, but where its greeting did */
 	if (!from && r->conn && r->conn->caller == f->body_len) {
@@ -126,16 +126,16 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct dgram
 	}
 	/* the other side would not have asked for another connection if it had this one */
 	if (r->state == DGRAM_OPEN)
-		dgram_lose(m, r, DGRAM_RESTARTED);
+		dgram_lose(m, r, NET_RESTARTED);
 	if (!dgram_conn_get(m, r)) {
-		dgram_drop(m, DGRAM_DROP_NO_ROOM);
+		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
 	establish(m, r, from, f->body_len, &who);
 	return true;
 }
 
-void dgram_open_unknown(struct dgram *m, const struct dgram_addr *to, uint64_t token,
+void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t token,
 			uint64_t unknown)
 {
 	/* what does not fit, or came from nobody knows where, is asked again */
@@ -153,12 +153,12 @@ void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
 
 	if (!r || r->state != DGRAM_OPENING || r->next != h->token || h->whom != r->id ||
 	    h->from != m->cfg.id) {
-		dgram_drop(m, DGRAM_DROP_STALE_HELLO);
+		net_drop(m, NET_DROP_STALE_HELLO);
 		return;
 	}
 	/* what comes back of this attempt later says nothing about the next one */
 	r->next = dgram_token(m, peer);
-	dgram_lose(m, r, DGRAM_UNREACHABLE);
+	dgram_lose(m, r, NET_UNREACHABLE);
 }
 
 void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
@@ -167,14 +167,14 @@ void dgram_open_reset(struct dgram *m, uint64_t to, uint64_t unknown)
 	struct dgram_rec *r = peer < m->npeers ? dgram_rec(m, peer) : NULL;
 
 	if (!r || r->state != DGRAM_OPEN || r->mine != to || r->theirs != unknown) {
-		dgram_drop(m, DGRAM_DROP_UNKNOWN);
+		net_drop(m, NET_DROP_UNKNOWN);
 		return;
 	}
 	m->stats.packets_in++;
-	dgram_lose(m, r, DGRAM_RESTARTED);
+	dgram_lose(m, r, NET_RESTARTED);
 }
 
-void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s)
+void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s)
 {
 	struct dgram_conn *c = r->conn;
 	uint32_t end = r->tx_number, peer = dgram_index(r);
@@ -198,6 +198,6 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum dgram_status s)
 		dgram_msg_fail(m, peer, c, end, s);
 		dgram_conn_free(m, c);
 	}
-	if (was != DGRAM_IDLE && s != DGRAM_ENDED && m->ops.lost)
+	if (was != DGRAM_IDLE && s != NET_ENDED && m->ops.lost)
 		m->ops.lost(m->user, peer, s);
 }

@@ -21,7 +21,7 @@ struct builder {
 	bool named; /* it says whose it is, and the answer goes to where it comes from */
 };
 
-static void transmit(struct dgram *m, uint32_t peer, const struct dgram_addr *to, struct builder *b,
+static void transmit(struct dgram *m, uint32_t peer, const struct net_addr *to, struct builder *b,
 		     bool probe)
 {
 	struct dgram_packet p = {
@@ -37,8 +37,7 @@ static void transmit(struct dgram *m, uint32_t peer, const struct dgram_addr *to
 	};
 
 	if (m->ops.seal)
-		m->ops.seal(m->user, b->head, b->len, b->iov, b->pieces,
-			    b->head + DGRAM_TAG_OFFSET);
+		m->ops.seal(m->user, b->head, b->len, b->iov, b->pieces, b->head + NET_TAG_OFFSET);
 	m->stats.packets_out++;
 	m->stats.bytes_out += b->len + b->body_len;
 	m->ops.transmit(m->user, &p);
@@ -118,10 +117,10 @@ bool dgram_output_resets(struct dgram *m)
 		if (!get_room(m, &b,
 			      sizeof(struct dgram_wire_head) + sizeof(struct dgram_wire_reset)))
 			return false;
-		dgram_put64(b.head + b.len, reset->unknown);
+		base_put64(b.head + b.len, reset->unknown);
 		b.len += sizeof(struct dgram_wire_reset);
 		put_head(&b, DGRAM_RESET, reset->token, 0, 0);
-		transmit(m, DGRAM_NONE, &reset->to, &b, false);
+		transmit(m, NET_NONE, &reset->to, &b, false);
 		m->nresets--;
 	}
 	return true;
@@ -171,9 +170,9 @@ static void put_ack(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	f.delay_us = delay < UINT32_MAX ? (uint32_t)delay : UINT32_MAX;
 	put_frame(b, &f);
 	for (uint32_t w = 0; w < words; w++, b->len += 8)
-		dgram_put64(b->head + b->len, seen_from(c, newest - 64ull * words + 64ull * w));
+		base_put64(b->head + b->len, seen_from(c, newest - 64ull * words + 64ull * w));
 	c->unacked = 0;
-	c->ack_at = DGRAM_NEVER;
+	c->ack_at = NET_NEVER;
 	c->acked_number = r->rx_number;
 	c->acked_credit = f.credit;
 }
@@ -389,7 +388,7 @@ static bool has_content(struct dgram *m, struct dgram_rec *r)
 		return true;
 	/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost, or the word that what
 	 * waited for its turn was delivered */
-	if (c->msg_base != r->tx_number && !c->flight && c->persist_at == DGRAM_NEVER) {
+	if (c->msg_base != r->tx_number && !c->flight && c->persist_at == NET_NEVER) {
 		c->persist_at =
 			m->now + dgram_min64(dgram_rto(m, r) << c->persists, m->cfg.rto_max_ns);
 		if (c->persists < 8)
@@ -500,7 +499,7 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 	ack = r->rx_pn && (ack || c->unacked || r->rx_number != c->acked_number);
 	if (ack)
 		put_ack(m, r, &b);
-	c->ack_at = DGRAM_NEVER;
+	c->ack_at = NET_NEVER;
 	if (sent) {
 		put_content(m, r, &b);
 		if (b.asks && c->probes)
@@ -519,7 +518,7 @@ static bool said_all(const struct dgram_rec *r)
 
 	return !c->ping && !c->msg_lost && c->msg_unsent == r->tx_number && !c->ctl_lost &&
 	       c->ctl_unsent == c->ctl_next && !c->flow && !c->piece_count && c->flight &&
-	       c->ack_at == DGRAM_NEVER;
+	       c->ack_at == NET_NEVER;
 }
 
 bool dgram_output(struct dgram *m, struct dgram_rec *r)

@@ -27,21 +27,21 @@ uint64_t dgram_token(struct dgram *m, uint32_t index)
 
 /* ---- peers ------------------------------------------------------------------------------------ */
 
-static uint32_t hash(const struct dgram *m, dgram_id_t id)
+static uint32_t hash(const struct dgram *m, net_id_t id)
 {
 	return (uint32_t)((id * 0x9e3779b97f4a7c15u) >> 32) & (m->nbuckets - 1);
 }
 
-uint32_t dgram_peer_find(const struct dgram *m, dgram_id_t id)
+uint32_t dgram_peer_find(const struct dgram *m, net_id_t id)
 {
 	uint32_t i;
 
 	if (!m->nbuckets)
-		return DGRAM_NONE;
+		return NET_NONE;
 	for (i = m->bucket[hash(m, id)]; i; i = dgram_rec(m, i - 1)->hash_next)
 		if (dgram_rec(m, i - 1)->id == id)
 			return i - 1;
-	return DGRAM_NONE;
+	return NET_NONE;
 }
 
 static void hash_in(struct dgram *m, uint32_t index)
@@ -126,7 +126,7 @@ static struct dgram_rec *forgettable(struct dgram *m)
 	return NULL;
 }
 
-struct dgram_rec *dgram_rec_add(struct dgram *m, dgram_id_t id, const struct dgram_addr *addr)
+struct dgram_rec *dgram_rec_add(struct dgram *m, net_id_t id, const struct net_addr *addr)
 {
 	uint32_t index = m->npeers;
 	struct dgram_rec *r;
@@ -135,7 +135,7 @@ struct dgram_rec *dgram_rec_add(struct dgram *m, dgram_id_t id, const struct dgr
 		if (!room_for_record(m))
 			return NULL;
 		r = dgram_rec(m, m->npeers++);
-		*r = (struct dgram_rec){ .due = DGRAM_NEVER };
+		*r = (struct dgram_rec){ .due = NET_NEVER };
 		m->stats.peers++;
 	} else {
 		r = forgettable(m);
@@ -151,7 +151,7 @@ struct dgram_rec *dgram_rec_add(struct dgram *m, dgram_id_t id, const struct dgr
 		.next = dgram_token(m, index),
 		.due = r->due,
 		.heap = r->heap,
-		.ready_next = DGRAM_NONE,
+		.ready_next = NET_NONE,
 		.mtu = m->cfg.mtu_start,
 	};
 	hash_in(m, index);
@@ -176,7 +176,7 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r)
 	c->oldest = r->tx_pn;
 	c->newest_acked = r->tx_pn ? r->tx_pn - 1 : 0;
 	c->reo_mult = 1;
-	c->loss_at = c->ack_at = c->persist_at = DGRAM_NEVER;
+	c->loss_at = c->ack_at = c->persist_at = NET_NEVER;
 	c->msg_base = c->msg_unsent = r->tx_number;
 	c->credit_end = r->tx_number + DGRAM_CREDIT_FIRST;
 	c->acked_number = r->rx_number;
@@ -217,7 +217,7 @@ static bool idle(const struct dgram_rec *r)
 
 	return r->state != DGRAM_OPENING && !c->welcome && !c->flight && !c->ping &&
 	       c->msg_base == r->tx_number && c->ctl_base == c->ctl_next && !c->bodies.used &&
-	       !c->lands.used && !c->nearly && !c->unacked && c->ack_at == DGRAM_NEVER &&
+	       !c->lands.used && !c->nearly && !c->unacked && c->ack_at == NET_NEVER &&
 	       !(r->flags & (DGRAM_F_BLOCKED | DGRAM_F_RESUME));
 }
 
@@ -228,7 +228,7 @@ static bool satisfied(const struct dgram *m, const struct dgram_rec *r)
 
 	return r->state == DGRAM_OPEN && !c->welcome && !c->flight && !c->ping &&
 	       c->msg_base == r->tx_number && c->ctl_base == c->ctl_next && !c->flow &&
-	       !c->piece_count && c->persist_at == DGRAM_NEVER && c->ack_at > m->now &&
+	       !c->piece_count && c->persist_at == NET_NEVER && c->ack_at > m->now &&
 	       !(r->flags & (DGRAM_F_RESUME | DGRAM_F_READY | DGRAM_F_FAILED));
 }
 
@@ -256,8 +256,8 @@ void dgram_ready(struct dgram *m, struct dgram_rec *r)
 	if (r->flags & DGRAM_F_READY)
 		return;
 	r->flags |= DGRAM_F_READY;
-	r->ready_next = DGRAM_NONE;
-	if (m->ready == DGRAM_NONE)
+	r->ready_next = NET_NONE;
+	if (m->ready == NET_NONE)
 		m->ready = index;
 	else
 		dgram_rec(m, m->ready_last)->ready_next = index;
@@ -306,7 +306,7 @@ static void sift_down(struct dgram *m, uint32_t at)
 
 void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at)
 {
-	if (r->heap ? at >= r->due : at == DGRAM_NEVER)
+	if (r->heap ? at >= r->due : at == NET_NEVER)
 		return;
 	r->due = at;
 	if (!r->heap) {
@@ -324,7 +324,7 @@ struct dgram_rec *dgram_due_next(struct dgram *m, uint64_t now)
 		return NULL;
 	r = dgram_rec(m, m->heap[0]);
 	r->heap = 0;
-	r->due = DGRAM_NEVER;
+	r->due = NET_NEVER;
 	if (--m->heap_n) {
 		place(m, 0, m->heap[m->heap_n]);
 		sift_down(m, 0);
@@ -345,7 +345,7 @@ uint64_t dgram_keepalive_at(const struct dgram *m, const struct dgram_rec *r)
 void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
-	uint64_t at = DGRAM_NEVER;
+	uint64_t at = NET_NEVER;
 
 	if (r->state == DGRAM_OPEN && !(c && (c->flight || c->ping)))
 		at = dgram_keepalive_at(m, r);

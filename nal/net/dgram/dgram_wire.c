@@ -26,21 +26,21 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 	if (len < sizeof(w) || len > DGRAM_MTU_MAX)
 		return -EPROTO;
 	memcpy(&w, packet, sizeof(w));
-	head_len = dgram_get16(w.head_len);
+	head_len = base_get16(w.head_len);
 	if (w.version != DGRAM_VERSION || w.type < DGRAM_HELLO || w.type > DGRAM_RESET ||
 	    head_len < sizeof(w) || head_len > len)
 		return -EPROTO;
 	/* only frames have payload, and packet numbers */
-	if (w.type == DGRAM_FRAMES ? !dgram_get64(w.pn) : head_len != len || dgram_get64(w.pn))
+	if (w.type == DGRAM_FRAMES ? !base_get64(w.pn) : head_len != len || base_get64(w.pn))
 		return -EPROTO;
 	/* far from where they would wrap */
-	if (dgram_get64(w.pn) > DGRAM_PN_MAX)
+	if (base_get64(w.pn) > DGRAM_PN_MAX)
 		return -EPROTO;
 	h->type = w.type;
 	h->head_len = head_len;
-	h->gap = dgram_get32(w.gap);
-	h->to = dgram_get64(w.to);
-	h->pn = dgram_get64(w.pn);
+	h->gap = base_get32(w.gap);
+	h->to = base_get64(w.to);
+	h->pn = base_get64(w.pn);
 	return 0;
 }
 
@@ -51,10 +51,10 @@ size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h)
 
 	w->version = DGRAM_VERSION;
 	w->type = h->type;
-	dgram_put16(w->head_len, h->head_len);
-	dgram_put32(w->gap, h->gap);
-	dgram_put64(w->to, h->to);
-	dgram_put64(w->pn, h->pn);
+	base_put16(w->head_len, h->head_len);
+	base_put32(w->gap, h->gap);
+	base_put64(w->to, h->to);
+	base_put64(w->pn, h->pn);
 	memset(w->tag, 0, sizeof(w->tag));
 	return sizeof(*w);
 }
@@ -66,14 +66,14 @@ int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello
 	if (len != sizeof(struct dgram_wire_head) + sizeof(w))
 		return -EPROTO;
 	memcpy(&w, (const uint8_t *)packet + sizeof(struct dgram_wire_head), sizeof(w));
-	if (!dgram_get64(w.token))
+	if (!base_get64(w.token))
 		return -EPROTO;
-	hello->from = dgram_get64(w.from);
-	hello->whom = dgram_get64(w.whom);
-	hello->incarnation = dgram_get64(w.incarnation);
-	hello->token = dgram_get64(w.token);
-	hello->uid = dgram_get32(w.uid);
-	hello->jid = dgram_get32(w.jid);
+	hello->from = base_get64(w.from);
+	hello->whom = base_get64(w.whom);
+	hello->incarnation = base_get64(w.incarnation);
+	hello->token = base_get64(w.token);
+	hello->uid = base_get32(w.uid);
+	hello->jid = base_get32(w.jid);
 	return 0;
 }
 
@@ -81,12 +81,12 @@ size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello)
 {
 	struct dgram_wire_hello w = { .from = { 0 } };
 
-	dgram_put64(w.from, hello->from);
-	dgram_put64(w.whom, hello->whom);
-	dgram_put64(w.incarnation, hello->incarnation);
-	dgram_put64(w.token, hello->token);
-	dgram_put32(w.uid, hello->uid);
-	dgram_put32(w.jid, hello->jid);
+	base_put64(w.from, hello->from);
+	base_put64(w.whom, hello->whom);
+	base_put64(w.incarnation, hello->incarnation);
+	base_put64(w.token, hello->token);
+	base_put32(w.uid, hello->uid);
+	base_put32(w.jid, hello->jid);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
 }
@@ -95,7 +95,7 @@ int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown)
 {
 	if (len != sizeof(struct dgram_wire_head) + sizeof(struct dgram_wire_reset))
 		return -EPROTO;
-	*unknown = dgram_get64((const uint8_t *)packet + sizeof(struct dgram_wire_head));
+	*unknown = base_get64((const uint8_t *)packet + sizeof(struct dgram_wire_head));
 	return 0;
 }
 
@@ -115,10 +115,10 @@ static size_t confirm(const uint8_t *b, size_t room, struct dgram_frame *f)
 	if (room < sizeof(w))
 		return 0;
 	memcpy(&w, b, sizeof(w));
-	f->body_len = dgram_get64(w.token);
-	f->incarnation = dgram_get64(w.incarnation);
-	f->uid = dgram_get32(w.uid);
-	f->jid = dgram_get32(w.jid);
+	f->body_len = base_get64(w.token);
+	f->incarnation = base_get64(w.incarnation);
+	f->uid = base_get32(w.uid);
+	f->jid = base_get32(w.jid);
 	return zeros(w.zero, sizeof(w.zero)) && f->body_len ? sizeof(w) : 0;
 }
 
@@ -130,10 +130,10 @@ static size_t ack(const uint8_t *b, size_t room, struct dgram_frame *f)
 		return 0;
 	memcpy(&w, b, sizeof(w));
 	f->words = w.words;
-	f->credit = dgram_get16(w.credit);
-	f->number = dgram_get32(w.delivered);
-	f->body_len = dgram_get32(w.newest);
-	f->delay_us = dgram_get32(w.delay);
+	f->credit = base_get16(w.credit);
+	f->number = base_get32(w.delivered);
+	f->body_len = base_get32(w.newest);
+	f->delay_us = base_get32(w.delay);
 	f->bytes = b + sizeof(w);
 	if (f->words > DGRAM_ACK_WORDS || room - sizeof(w) < 8 * f->words)
 		return 0;
@@ -147,20 +147,20 @@ static size_t msg(const uint8_t *b, size_t room, struct dgram_frame *f)
 	if (room < len)
 		return 0;
 	f->hdr_len = b[offsetof(struct dgram_wire_msg, hdr_len)];
-	f->body_now = dgram_get16(b + offsetof(struct dgram_wire_msg, body_now));
-	f->number = dgram_get32(b + offsetof(struct dgram_wire_msg, number));
+	f->body_now = base_get16(b + offsetof(struct dgram_wire_msg, body_now));
+	f->number = base_get32(b + offsetof(struct dgram_wire_msg, number));
 	f->body_len = f->body_now;
 	if (f->body_now == DGRAM_BODY_LATER) {
 		if (room < sizeof(struct dgram_wire_msg))
 			return 0;
 		f->body_now = 0;
-		f->body_len = dgram_get64(b + len);
+		f->body_len = base_get64(b + len);
 		if (!f->body_len)
 			return 0;
 		len = sizeof(struct dgram_wire_msg);
 	}
 	f->bytes = b + len;
-	if (f->hdr_len > DGRAM_HEADER_MAX || room - len < f->hdr_len + f->body_now)
+	if (f->hdr_len > NET_HEADER_MAX || room - len < f->hdr_len + f->body_now)
 		return 0;
 	return len + f->hdr_len + f->body_now;
 }
@@ -173,8 +173,8 @@ static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
 		return 0;
 	memcpy(&w, b, sizeof(w));
 	f->reason = w.reason;
-	f->number = dgram_get32(w.number);
-	f->body_len = dgram_get64(w.length);
+	f->number = base_get32(w.number);
+	f->body_len = base_get64(w.length);
 	if (w.reason > DGRAM_PULL_REFUSE || !zeros(w.zero, sizeof(w.zero)) ||
 	    (w.reason == DGRAM_PULL_ACCEPT && !f->body_len) ||
 	    (w.reason == DGRAM_PULL_REFUSE && f->body_len))
@@ -190,9 +190,9 @@ static size_t data(const uint8_t *b, size_t room, size_t payload, struct dgram_f
 	if (room != sizeof(w))
 		return 0;
 	memcpy(&w, b, sizeof(w));
-	f->body_now = dgram_get16(w.length);
-	f->number = dgram_get32(w.number);
-	f->body_len = dgram_get64(w.offset);
+	f->body_now = base_get16(w.length);
+	f->number = base_get32(w.number);
+	f->body_len = base_get64(w.offset);
 	f->bytes = b + sizeof(w);
 	if (w.zero || !f->body_now || f->body_now != payload ||
 	    f->body_len > UINT64_MAX - f->body_now)
@@ -251,7 +251,7 @@ size_t dgram_packet_length(const void *packet, size_t len)
 	if (len < sizeof(w))
 		return len;
 	memcpy(&w, packet, sizeof(w));
-	h.head_len = dgram_get16(w.head_len);
+	h.head_len = base_get16(w.head_len);
 	if (h.head_len == len || h.head_len < sizeof(w) || h.head_len > len)
 		return len;
 	if (w.type != DGRAM_FRAMES)
@@ -267,7 +267,7 @@ size_t dgram_packet_length(const void *packet, size_t len)
 	if (f.kind != DGRAM_FRAME_DATA || h.head_len - last != sizeof(d))
 		return len;
 	memcpy(&d, (const uint8_t *)packet + last, sizeof(d));
-	at = h.head_len + dgram_get16(d.length);
+	at = h.head_len + base_get16(d.length);
 	return at < len ? at : len;
 }
 
@@ -287,36 +287,36 @@ size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f)
 	to[0] = f->kind;
 	switch (f->kind) {
 	case DGRAM_FRAME_CONFIRM:
-		dgram_put64(to + 8, f->body_len);
-		dgram_put64(to + 16, f->incarnation);
-		dgram_put32(to + 24, f->uid);
-		dgram_put32(to + 28, f->jid);
+		base_put64(to + 8, f->body_len);
+		base_put64(to + 16, f->incarnation);
+		base_put32(to + 24, f->uid);
+		base_put32(to + 28, f->jid);
 		return sizeof(struct dgram_wire_confirm);
 	case DGRAM_FRAME_ACK:
 		to[1] = (uint8_t)f->words;
-		dgram_put16(to + 2, f->credit);
-		dgram_put32(to + 4, f->number);
-		dgram_put32(to + 8, (uint32_t)f->body_len);
-		dgram_put32(to + 12, f->delay_us);
+		base_put16(to + 2, f->credit);
+		base_put32(to + 4, f->number);
+		base_put32(to + 8, (uint32_t)f->body_len);
+		base_put32(to + 12, f->delay_us);
 		return sizeof(struct dgram_wire_ack);
 	case DGRAM_FRAME_MSG:
 		to[1] = (uint8_t)f->hdr_len;
-		dgram_put32(to + 4, f->number);
-		dgram_put16(to + 2, f->body_now);
+		base_put32(to + 4, f->number);
+		base_put16(to + 2, f->body_now);
 		if (f->body_now == f->body_len)
 			return offsetof(struct dgram_wire_msg, body_len);
-		dgram_put16(to + 2, DGRAM_BODY_LATER);
-		dgram_put64(to + 8, f->body_len);
+		base_put16(to + 2, DGRAM_BODY_LATER);
+		base_put64(to + 8, f->body_len);
 		return sizeof(struct dgram_wire_msg);
 	case DGRAM_FRAME_PULL:
 		to[1] = f->reason;
-		dgram_put32(to + 4, f->number);
-		dgram_put64(to + 8, f->body_len);
+		base_put32(to + 4, f->number);
+		base_put64(to + 8, f->body_len);
 		return sizeof(struct dgram_wire_pull);
 	case DGRAM_FRAME_DATA:
-		dgram_put16(to + 2, f->body_now);
-		dgram_put32(to + 4, f->number);
-		dgram_put64(to + 8, f->body_len);
+		base_put16(to + 2, f->body_now);
+		base_put32(to + 4, f->number);
+		base_put64(to + 8, f->body_len);
 		return sizeof(struct dgram_wire_data);
 	default:
 		return f->kind == DGRAM_FRAME_PAD ? 1 : DGRAM_FRAME_SHORT;

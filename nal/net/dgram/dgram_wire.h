@@ -13,6 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
+#include "nal/net/carrier.h"
+
 #define DGRAM_VERSION 2
 
 /* ---- the packet header ------------------------------------------------------------------------ */
@@ -33,23 +36,21 @@ enum dgram_type {
  * not payload of a DATA frame; what comes after it is that payload, and there is nothing else.
  * The tag is over the head without the tag's own bytes, or over the whole packet without them.
  */
-#define DGRAM_PN_MAX     (UINT64_MAX / 2)
-#define DGRAM_TAG_OFFSET 24u
-#define DGRAM_TAG_BYTES  16u
+#define DGRAM_PN_MAX (UINT64_MAX / 2)
 
-struct dgram_wire_head {     /* offset */
-	uint8_t version;     /*  0 */
-	uint8_t type;        /*  1  enum dgram_type */
-	uint8_t head_len[2]; /*  2 */
-	uint8_t gap[4];      /*  4  pn - gap: the oldest packet the sender still waits for */
-	uint8_t to[8];       /*  8  the receiver's token for the connection, HELLO: 0 */
-	uint8_t pn[8];       /* 16  packet number: never used twice for one token; from 1 */
-	uint8_t tag[DGRAM_TAG_BYTES]; /* 24 */
+struct dgram_wire_head {            /* offset */
+	uint8_t version;            /*  0 */
+	uint8_t type;               /*  1  enum dgram_type */
+	uint8_t head_len[2];        /*  2 */
+	uint8_t gap[4];             /*  4  pn - gap: the oldest packet the sender still waits for */
+	uint8_t to[8];              /*  8  the receiver's token for the connection, HELLO: 0 */
+	uint8_t pn[8];              /* 16  packet number: never used twice for one token; from 1 */
+	uint8_t tag[NET_TAG_BYTES]; /* 24 */
 };
 static_assert(sizeof(struct dgram_wire_head) == 40, "as drawn");
 static_assert(offsetof(struct dgram_wire_head, to) == 8, "as drawn");
 static_assert(offsetof(struct dgram_wire_head, pn) == 16, "as drawn");
-static_assert(offsetof(struct dgram_wire_head, tag) == DGRAM_TAG_OFFSET, "as drawn");
+static_assert(offsetof(struct dgram_wire_head, tag) == NET_TAG_OFFSET, "as drawn");
 
 /* ---- HELLO, WELCOME, RESET -------------------------------------------------------------------- */
 
@@ -149,7 +150,7 @@ static_assert(offsetof(struct dgram_wire_ack, delay) == 12, "as drawn");
 
 struct dgram_wire_msg {
 	uint8_t kind;        /* 0 */
-	uint8_t hdr_len;     /* 1  at most DGRAM_HEADER_MAX */
+	uint8_t hdr_len;     /* 1  at most NET_HEADER_MAX */
 	uint8_t body_now[2]; /* 2 */
 	uint8_t number[4];   /* 4  of the message: 0, 1, 2, ... in each direction of a connection */
 	uint8_t body_len[8]; /* 8  not 0 */
@@ -201,8 +202,6 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 
 /* ---- sizes ------------------------------------------------------------------------------------ */
 
-#define DGRAM_HEADER_MAX 96u /* of a message */
-
 /* A datagram of so many bytes passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link may offer less. */
 #define DGRAM_MTU_MIN 1200u
 #define DGRAM_MTU_MAX 65500u
@@ -210,7 +209,7 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 /* The longest body that travels with its header, on any path. */
 #define DGRAM_INLINE_MAX                                                                           \
 	(DGRAM_MTU_MIN - sizeof(struct dgram_wire_head) - sizeof(struct dgram_wire_confirm) -      \
-	 sizeof(struct dgram_wire_msg) - DGRAM_HEADER_MAX)
+	 sizeof(struct dgram_wire_msg) - NET_HEADER_MAX)
 static_assert(DGRAM_INLINE_MAX >= 1000, "short messages take one packet");
 
 /* ---- checked host structures ------------------------------------------------------------------ */
@@ -269,52 +268,5 @@ size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h);
 size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello);
 /* Header and words or bytes are written by the caller behind ACK, MSG and DATA; PAD is one byte. */
 size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f);
-
-static inline uint64_t dgram_get64(const void *from)
-{
-	const uint8_t *b = from;
-
-	return (uint64_t)b[0] | (uint64_t)b[1] << 8 | (uint64_t)b[2] << 16 | (uint64_t)b[3] << 24 |
-	       (uint64_t)b[4] << 32 | (uint64_t)b[5] << 40 | (uint64_t)b[6] << 48 |
-	       (uint64_t)b[7] << 56;
-}
-
-static inline uint32_t dgram_get32(const void *from)
-{
-	const uint8_t *b = from;
-
-	return (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 | (uint32_t)b[3] << 24;
-}
-
-static inline uint16_t dgram_get16(const void *from)
-{
-	const uint8_t *b = from;
-
-	return (uint16_t)(b[0] | b[1] << 8);
-}
-
-static inline void dgram_put64(void *to, uint64_t v)
-{
-	uint8_t *b = to;
-
-	for (int i = 0; i < 8; i++)
-		b[i] = (uint8_t)(v >> 8 * i);
-}
-
-static inline void dgram_put32(void *to, uint32_t v)
-{
-	uint8_t *b = to;
-
-	for (int i = 0; i < 4; i++)
-		b[i] = (uint8_t)(v >> 8 * i);
-}
-
-static inline void dgram_put16(void *to, uint32_t v)
-{
-	uint8_t *b = to;
-
-	b[0] = (uint8_t)v;
-	b[1] = (uint8_t)(v >> 8);
-}
 
 #endif

@@ -18,14 +18,14 @@
 #define GOODBYE_NS 200000000u /* for the last packets */
 #define RETRY_NS   20000u     /* the link had no room: look again, if nothing else happens */
 
-static uint32_t find(const struct net *n, dgram_id_t id)
+static uint32_t find(const struct net *n, net_id_t id)
 {
 	const struct rdma_peer *p = rdma_peer_find((const struct rdma *)n, id);
 
-	return p ? p->number : DGRAM_NONE;
+	return p ? p->number : NET_NONE;
 }
 
-static uint32_t connect_to(struct net *n, dgram_id_t id)
+static uint32_t connect_to(struct net *n, net_id_t id)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p = rdma_peer_find(d, id);
@@ -35,11 +35,11 @@ static uint32_t connect_to(struct net *n, dgram_id_t id)
 		return p->number;
 	way = d->link->reach(d->state, id, NULL, 0);
 	if (!way)
-		return DGRAM_NONE;
+		return NET_NONE;
 	p = rdma_peer_add(d, id);
 	if (!p) {
 		d->link->leave(d->state, way);
-		return DGRAM_NONE;
+		return NET_NONE;
 	}
 	p->way = way;
 	return p->number;
@@ -81,7 +81,7 @@ static __attribute__((noinline)) void turns(struct rdma *d)
 	for (; p; p = next) {
 		next = p->next_busy;
 		p->busy = false;
-		if (p->lost != DGRAM_OK)
+		if (p->lost != NET_OK)
 			rdma_lose(d, p);
 		rdma_take_late(d, p);
 		more = rdma_fetch_more(d, p);
@@ -99,7 +99,7 @@ static void run(struct net *n)
 		turns(d);
 	if (d->check_at <= n->now)
 		rdma_check(d);
-	d->retry_at = d->busy ? net_now(n) + RETRY_NS : DGRAM_NEVER;
+	d->retry_at = d->busy ? net_now(n) + RETRY_NS : NET_NEVER;
 }
 
 static uint64_t wake(const struct net *n)
@@ -112,11 +112,11 @@ static uint64_t wake(const struct net *n)
 static bool arm(struct net *n, uint64_t *until)
 {
 	struct rdma *d = rdma_of(n);
-	uint64_t within = DGRAM_NEVER;
+	uint64_t within = NET_NEVER;
 
 	if (!d->link->arm(d->state, &within))
 		return false;
-	if (within != DGRAM_NEVER && n->now + within < *until)
+	if (within != NET_NEVER && n->now + within < *until)
 		*until = n->now + within;
 	return true;
 }
@@ -142,7 +142,7 @@ static void count(struct net *n)
 
 	c[PTL_COUNT_PACKETS_OUT] += d->stats.packets_out - n->shown.packets_out;
 	c[PTL_COUNT_PACKETS_IN] += d->stats.packets_in - n->shown.packets_in;
-	for (int i = 0; i < DGRAM_DROP_COUNT; i++)
+	for (int i = 0; i < NET_DROP_COUNT; i++)
 		c[PTL_COUNT_DGRAM_MALFORMED + i] += d->stats.drops[i] - n->shown.drops[i];
 	n->shown = d->stats;
 }
@@ -156,7 +156,7 @@ static void goodbye(struct net *n)
 
 	d->quitting = true;
 	for (uint32_t i = 0; i < d->npeers; i++)
-		if (d->peer[i]->state == RDMA_UP && d->peer[i]->lost == DGRAM_OK)
+		if (d->peer[i]->state == RDMA_UP && d->peer[i]->lost == NET_OK)
 			rdma_say(d, d->peer[i], &m);
 	while (more && base_now_ns() < end) {
 		d->link->poll(d->state);
@@ -164,7 +164,7 @@ static void goodbye(struct net *n)
 		for (uint32_t i = 0; i < d->npeers; i++) {
 			struct rdma_peer *p = d->peer[i];
 
-			if (p->state != RDMA_UP || p->lost != DGRAM_OK)
+			if (p->state != RDMA_UP || p->lost != NET_OK)
 				continue;
 			rdma_push(d, p);
 			more |= p->stuck || p->flying;
@@ -191,8 +191,8 @@ static void destroy(struct net *n)
 	d->quitting = true;
 	over = quit(d);
 	for (uint32_t i = 0; i < d->npeers; i++) {
-		rdma_outs_end(d, d->peer[i], DGRAM_ENDED);
-		rdma_bodies_end(d, d->peer[i], DGRAM_ENDED);
+		rdma_outs_end(d, d->peer[i], NET_ENDED);
+		rdma_bodies_end(d, d->peer[i], NET_ENDED);
 	}
 	if (over) {
 		rdma_outs_free(d);
@@ -244,7 +244,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 		d->limits.credit = CREDIT_OWN;
 	if (d->limits.credit > RDMA_WORD_CREDIT)
 		d->limits.frame = 0;
-	d->check_at = d->retry_at = DGRAM_NEVER;
+	d->check_at = d->retry_at = NET_NEVER;
 	d->longs_free = RDMA_NO_ID;
 	d->dead_ns = (uint64_t)base_config()->ptl_net_dead_ms * 1000000ull;
 	if (!job->secret_len)

@@ -19,10 +19,10 @@
 
 #include <string.h>
 
-#include "nal/net/dgram/dgram_silence.h"
 #include "nal/net/net.h"
 #include "nal/net/rdma/rdma_link.h"
 #include "nal/net/rdma/rdma_wire.h"
+#include "nal/net/silence.h"
 
 /* A memory descriptor whose memory is registered, or will be when it has been used more (rdma_reg.c). */
 struct rdma_kept {
@@ -41,9 +41,9 @@ struct rdma_kept {
 struct rdma_out {
 	struct rdma_out *next, *all;
 	struct rdma_peer *peer;
-	uint8_t header[DGRAM_HEADER_MAX];
+	uint8_t header[NET_HEADER_MAX];
 	uint32_t header_len;
-	struct dgram_mem mem;
+	struct net_mem mem;
 	uint64_t len;
 	void *copy; /* the bytes that were not sent at once, where they were copied */
 	void *cookie;
@@ -61,7 +61,7 @@ struct rdma_body {
 	struct rdma_body *next, *all; /* next: of the peer's, oldest first */
 	struct rdma_peer *peer;       /* NULL: given up, but reads are not over */
 	uint32_t id;                  /* the sender's */
-	struct dgram_mem mem;
+	struct net_mem mem;
 	uint64_t len;
 	void *cookie;
 	bool reads; /* else it comes in pieces, of which `done` bytes are here */
@@ -69,21 +69,21 @@ struct rdma_body {
 	uint64_t asked, done;
 	uint32_t flying; /* reads that are not over */
 	struct rdma_mr mr;
-	enum dgram_status how; /* not DGRAM_OK: it is to end so; of one that is over, how it did */
+	enum net_status how; /* not NET_OK: it is to end so; of one that is over, how it did */
 };
 
 /* A message of which some bytes are here, and the others come in the next packets with data. */
 struct rdma_coming {
-	struct dgram_mem mem;
+	struct net_mem mem;
 	uint64_t wanted, len, done; /* bytes that land, of all (0: there is none), that came */
 	void *cookie;
-	bool lands;            /* else nothing of it is wanted */
-	enum dgram_status how; /* it is to end so */
+	bool lands;          /* else nothing of it is wanted */
+	enum net_status how; /* it is to end so */
 };
 
 /* How the last BEGIN began: a message with the same header and length needs to say neither. */
 struct rdma_began {
-	uint8_t header[DGRAM_HEADER_MAX];
+	uint8_t header[NET_HEADER_MAX];
 	uint32_t header_len;
 	uint64_t length; /* 0: there was none */
 };
@@ -105,7 +105,7 @@ enum rdma_state {
 struct rdma_peer {
 	uint32_t number;
 	enum rdma_state state;
-	struct dgram_who who;
+	struct net_who who;
 	void *way;
 	uint32_t serial;    /* another one whenever a connection is made, or the way left */
 	uint16_t to;        /* its number for us, and */
@@ -134,9 +134,9 @@ struct rdma_peer {
 	bool busy;    /* in the list of those with something to do */
 	bool awaited; /* something is expected of it: its silence counts */
 	bool want_note;
-	bool spoke;             /* since `heard` */
-	enum dgram_status lost; /* not DGRAM_OK: the way broke, but nobody was told yet; */
-	char why[160];          /* what the link said */
+	bool spoke;           /* since `heard` */
+	enum net_status lost; /* not NET_OK: the way broke, but nobody was told yet; */
+	char why[160];        /* what the link said */
 	uint64_t heard, pinged, called,
 		since; /* times; since: of the attempt, or when it was lost */
 	struct rdma_peer *next_busy;
@@ -155,7 +155,7 @@ struct rdma {
 	uint32_t hash_room; /* a power of two */
 	struct rdma_peer *busy, *busy_end;
 	uint64_t retry_at; /* when who is busy has another turn, if nothing happens before; NEVER */
-	uint64_t check_at; /* when silence is looked for; DGRAM_NEVER */
+	uint64_t check_at; /* when silence is looked for; NET_NEVER */
 	struct silence silence;
 	struct rdma_slab *slabs;
 	struct rdma_packet *free_packets;
@@ -171,7 +171,7 @@ struct rdma {
 	struct rdma_out *free_outs, *all_outs;
 	struct rdma_body *free_bodies, *all_bodies;
 	struct rdma_read *free_reads, *all_reads;
-	struct dgram_stats stats;
+	struct net_stats stats;
 	struct rdma_kept *kept[RDMA_KEPT_BUCKETS];
 	uint32_t nkept;
 	bool quitting;
@@ -194,16 +194,16 @@ static inline struct rdma *rdma_of(struct net *n)
 
 /* ---- rdma_peer.c ------------------------------------------------------------------------------ */
 
-struct rdma_peer *rdma_peer_find(const struct rdma *d, dgram_id_t id);
+struct rdma_peer *rdma_peer_find(const struct rdma *d, net_id_t id);
 /* Makes it known; NULL: no memory, or too many. */
-struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id);
+struct rdma_peer *rdma_peer_add(struct rdma *d, net_id_t id);
 void rdma_busy(struct rdma *d, struct rdma_peer *p);
 /* Something is to be sent: sees to it that there is a connection, or will be. */
 void rdma_call(struct rdma *d, struct rdma_peer *p);
 /* Whether its silence counts may have changed. */
 void rdma_await(struct rdma *d, struct rdma_peer *p);
 /* The connection is of no use any more; nal/net is told in the next run. */
-void rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why);
+void rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why);
 /* What the link means by an error of send() or read(). */
 static inline const char *rdma_error(const struct rdma *d, int err)
 {
@@ -221,7 +221,7 @@ void rdma_peers_free(struct rdma *d);
 /* ---- rdma_out.c ------------------------------------------------------------------------------- */
 
 /* net_carrier.send */
-int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o);
+int rdma_send(struct net *n, uint32_t peer, const struct net_out *o);
 /* Memory for the first packets, before bodies take what may be registered. False: not to be had. */
 bool rdma_reserve(struct rdma *d);
 void rdma_packet_put(struct rdma *d, struct rdma_packet *k);
@@ -234,9 +234,9 @@ void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t gree
 /* The long message `id` of this peer, or NULL. */
 struct rdma_out *rdma_long(const struct rdma *d, const struct rdma_peer *p, uint32_t id);
 /* A message is over: its record goes, and whoever has to be told is. */
-void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum dgram_status s);
+void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net_status s);
 /* All messages to a peer are. */
-void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s);
+void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum net_status s);
 void rdma_want_pieces(struct rdma *d, struct rdma_out *o, uint64_t length);
 void rdma_outs_free(struct rdma *d);
 /* Unregisters the memory of packets, and of the messages there are. */
@@ -254,24 +254,24 @@ void rdma_late_free(struct rdma_peer *p);
 bool rdma_expose(struct rdma *d, struct rdma_out *o);
 /* The body of a long message goes to this landing. */
 void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		const struct dgram_landing *l);
+		const struct net_landing *l);
 /* Starts reads that could not be started yet. True: there are some left. */
 bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p);
 void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* A message whose body comes with it, in packets one behind the other, goes to this landing, or, with NULL, nowhere. */
 void rdma_begin(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		const struct dgram_landing *l);
+		const struct net_landing *l);
 void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* Tells a peer of messages that are over. */
 void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);
 /* Ends all bodies of a peer, which has no reads flying. */
-void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s);
+void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s);
 bool rdma_reads_flying(const struct rdma_peer *p);
 void rdma_bodies_free(struct rdma *d);
 /* Unregisters where they land. */
 void rdma_bodies_unreg(struct rdma *d);
 /* Copies bytes of a stretch to a packet. */
-void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
+void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t offset,
 		   uint64_t len);
 
 /* ---- rdma_reg.c ------------------------------------------------------------------------------- */

@@ -23,7 +23,7 @@
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 /* What is not there is zeros: nothing else of our memory goes to a peer. */
-void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64_t offset,
+void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t offset,
 		   uint64_t len)
 {
 	struct iovec iov[16];
@@ -50,7 +50,7 @@ void rdma_copy_out(struct rdma *d, void *to, const struct dgram_mem *mem, uint64
 }
 
 /* False: there is no such memory, or not all of it. */
-static bool copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset, const void *from,
+static bool copy_in(struct rdma *d, const struct net_mem *mem, uint64_t offset, const void *from,
 		    uint64_t len)
 {
 	struct iovec iov[16];
@@ -76,7 +76,7 @@ static bool copy_in(struct rdma *d, const struct dgram_mem *mem, uint64_t offset
 }
 
 /* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
-static void *one_piece(struct rdma *d, const struct dgram_mem *mem, uint64_t len)
+static void *one_piece(struct rdma *d, const struct net_mem *mem, uint64_t len)
 {
 	struct iovec iov;
 
@@ -190,16 +190,16 @@ static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const st
 {
 	const struct rdma_body *next = p->bodies;
 
-	return b->how == DGRAM_OK && p->novers < RDMA_OVERS &&
+	return b->how == NET_OK && p->novers < RDMA_OVERS &&
 	       RDMA_BEFORE_PIECE + p->novers * sizeof(struct rdma_wire_body) <= d->limits.copied &&
-	       p->reading >= OVER_TIMES * p->novers && next && next->reads &&
-	       next->how == DGRAM_OK && next->len - next->done <= OVER_BYTES;
+	       p->reading >= OVER_TIMES * p->novers && next && next->reads && next->how == NET_OK &&
+	       next->len - next->done <= OVER_BYTES;
 }
 
-static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum dgram_status s)
+static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum net_status s)
 {
 	b->how = s;
-	b->done = s == DGRAM_OK ? b->len : 0;
+	b->done = s == NET_OK ? b->len : 0;
 	b->next = NULL;
 	if (p->overs)
 		p->overs_end->next = b;
@@ -212,7 +212,7 @@ static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum 
 }
 
 /* The sender may have its memory back, and whoever wants the body has it, or never will. */
-static void finish(struct rdma *d, struct rdma_body *b, enum dgram_status s)
+static void finish(struct rdma *d, struct rdma_body *b, enum net_status s)
 {
 	struct rdma_peer *p = b->peer;
 	void *cookie = b->cookie;
@@ -220,7 +220,7 @@ static void finish(struct rdma *d, struct rdma_body *b, enum dgram_status s)
 	unlist(b);
 	rdma_unreg(d, &b->mr);
 	p->reading -= b->reads;
-	if (p->lost == DGRAM_OK)
+	if (p->lost == NET_OK)
 		over(d, p, b, s);
 	else
 		body_put(d, b);
@@ -242,7 +242,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 		iov = (struct iovec){ (char *)b->mem.base + b->asked, len };
 	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
 		read_put(d, r);
-		b->how = DGRAM_FAILED;
+		b->how = NET_FAILED;
 		/* there may be nothing under way whose end it could wait for */
 		rdma_busy(d, b->peer);
 		return 0;
@@ -257,7 +257,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	if (err < 0) {
 		read_put(d, r);
 		if (err != -EAGAIN)
-			rdma_break(d, b->peer, DGRAM_DEAD, rdma_error(d, err));
+			rdma_break(d, b->peer, NET_DEAD, rdma_error(d, err));
 		return err;
 	}
 	b->asked += iov.iov_len;
@@ -270,8 +270,7 @@ static bool read_more(struct rdma *d, struct rdma_body *b)
 {
 	uint32_t most = d->limits.reads ? d->limits.reads : READS_OWN;
 
-	while (b->asked < b->len && b->flying < most && b->how == DGRAM_OK &&
-	       b->peer->lost == DGRAM_OK)
+	while (b->asked < b->len && b->flying < most && b->how == NET_OK && b->peer->lost == NET_OK)
 		if (start_read(d, b) < 0)
 			return true;
 	return false;
@@ -286,12 +285,12 @@ bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
 		return false;
 	for (b = p->bodies; b; b = next) {
 		next = b->next;
-		if (b->reads && p->lost == DGRAM_OK)
+		if (b->reads && p->lost == NET_OK)
 			more |= read_more(d, b);
-		if (b->reads && b->how != DGRAM_OK && !b->flying)
+		if (b->reads && b->how != NET_OK && !b->flying)
 			finish(d, b, b->how);
 	}
-	return more && p->lost == DGRAM_OK;
+	return more && p->lost == NET_OK;
 }
 
 void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why)
@@ -311,20 +310,20 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 	}
 	rdma_busy(d, p);
 	if (end != RDMA_OK)
-		b->how = DGRAM_FAILED;
+		b->how = NET_FAILED;
 	if (end == RDMA_BROKEN)
-		rdma_break(d, p, DGRAM_DEAD, why);
-	if (p->state != RDMA_UP || p->lost != DGRAM_OK)
+		rdma_break(d, p, NET_DEAD, why);
+	if (p->state != RDMA_UP || p->lost != NET_OK)
 		return;
 	p->spoke = true;
-	if (b->how == DGRAM_OK && b->done == b->len)
-		finish(d, b, DGRAM_OK);
+	if (b->how == NET_OK && b->done == b->len)
+		finish(d, b, NET_OK);
 }
 
 /* ---- bodies ----------------------------------------------------------------------------------- */
 
 /* Can this landing be read to? Registers it, if that needs be. */
-static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgram_landing *l,
+static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_landing *l,
 		     struct rdma_mr *mr)
 {
 	void *base;
@@ -338,15 +337,15 @@ static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct dgra
 }
 
 void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
-					  const struct rdma_msg *m, const struct dgram_landing *l)
+					  const struct rdma_msg *m, const struct net_landing *l)
 {
 	struct rdma_msg pull = { .kind = RDMA_PULL, .id = m->id, .length = l->length };
-	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = DGRAM_FAILED };
+	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = NET_FAILED };
 	struct rdma_body *b = body_get(d), **at = &p->bodies;
 
 	if (!b) {
 		rdma_say(d, p, &over);
-		net_landed(&d->net, p->number, l->cookie, DGRAM_FAILED);
+		net_landed(&d->net, p->number, l->cookie, NET_FAILED);
 		return;
 	}
 	b->peer = p;
@@ -361,7 +360,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 	while (*at)
 		at = &(*at)->next;
 	*at = b;
-	if (p->lost != DGRAM_OK)
+	if (p->lost != NET_OK)
 		return;
 	rdma_await(d, p);
 	if (!b->reads)
@@ -379,13 +378,13 @@ void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 	while (b && (b->id != m->id || b->reads))
 		b = b->next;
 	if (!b || m->offset != b->done || m->length > b->len - b->done) {
-		d->stats.drops[b ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
-		rdma_break(d, p, DGRAM_RESTARTED, "it sent what was not asked for");
+		d->stats.drops[b ? NET_DROP_OUTSIDE : NET_DROP_EARLY]++;
+		rdma_break(d, p, NET_RESTARTED, "it sent what was not asked for");
 		return;
 	}
 	/* the other pieces are on their way: it ends with the last one in any case */
 	if (!copy_in(d, &b->mem, b->done, m->body, m->length))
-		b->how = DGRAM_FAILED;
+		b->how = NET_FAILED;
 	b->done += m->length;
 	if (b->done == b->len)
 		finish(d, b, b->how);
@@ -399,7 +398,7 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 
 	wanted = len < wanted ? len : wanted;
 	if (wanted && !copy_in(d, &c->mem, c->done, bytes, wanted))
-		c->how = DGRAM_FAILED;
+		c->how = NET_FAILED;
 	c->done += len;
 	if (c->done < c->len)
 		return;
@@ -409,7 +408,7 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 }
 
 void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
-					  const struct rdma_msg *m, const struct dgram_landing *l)
+					  const struct rdma_msg *m, const struct net_landing *l)
 {
 	p->coming = (struct rdma_coming){ .len = m->length, .lands = l };
 	if (l) {
@@ -430,8 +429,8 @@ void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		take_bytes(d, p, m->body, m->length);
 		return;
 	}
-	d->stats.drops[p->coming.len ? DGRAM_DROP_OUTSIDE : DGRAM_DROP_EARLY]++;
-	rdma_break(d, p, DGRAM_RESTARTED, "it sent more of a message than there is");
+	d->stats.drops[p->coming.len ? NET_DROP_OUTSIDE : NET_DROP_EARLY]++;
+	rdma_break(d, p, NET_RESTARTED, "it sent more of a message than there is");
 }
 
 bool rdma_reads_flying(const struct rdma_peer *p)
@@ -442,7 +441,7 @@ bool rdma_reads_flying(const struct rdma_peer *p)
 	return false;
 }
 
-void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
+void rdma_bodies_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 {
 	struct rdma_body *b;
 

@@ -14,10 +14,10 @@
 #define EARLY_TIMES 2u
 
 static void __attribute__((noinline))
-broke_rules(struct rdma *d, struct rdma_peer *p, enum dgram_drop why, const char *text)
+broke_rules(struct rdma *d, struct rdma_peer *p, enum net_drop why, const char *text)
 {
 	d->stats.drops[why]++;
-	rdma_break(d, p, DGRAM_RESTARTED, text);
+	rdma_break(d, p, NET_RESTARTED, text);
 }
 
 /* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the connection is broken. */
@@ -28,7 +28,7 @@ static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const stru
 	struct rdma_late *l = malloc(sizeof(*l) + before + len);
 
 	if (!l) {
-		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+		rdma_break(d, p, NET_NO_MEMORY, NULL);
 		return NULL;
 	}
 	l->next = NULL;
@@ -57,12 +57,12 @@ put_off(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const voi
 
 /* Of a long message nothing is to be fetched. */
 static void __attribute__((noinline))
-unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum dgram_verdict verdict)
+unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum net_verdict verdict)
 {
 	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id };
 
-	over.status = verdict == DGRAM_DROP ? DGRAM_REFUSED : DGRAM_OK;
-	if (p->lost == DGRAM_OK)
+	over.status = verdict == NET_DROP ? NET_REFUSED : NET_OK;
+	if (p->lost == NET_OK)
 		rdma_say(d, p, &over);
 }
 
@@ -79,23 +79,23 @@ static void remember(struct rdma_began *b, const struct rdma_msg *m)
 static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	const bool whole = m->kind == RDMA_SHORT || m->here == m->length;
-	struct dgram_in in = {
+	struct net_in in = {
 		.header = m->header,
 		.header_len = m->header_len,
 		.body = whole ? m->body : NULL,
 		.body_len = m->length,
 	};
-	struct dgram_landing landing = { .length = 0 };
-	enum dgram_verdict verdict;
+	struct net_landing landing = { .length = 0 };
+	enum net_verdict verdict;
 
 	if (p->coming.len) {
-		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it sent a message within another");
+		broke_rules(d, p, NET_DROP_OUTSIDE, "it sent a message within another");
 		return true;
 	}
 	if (m->kind == RDMA_BEGIN)
 		remember(&p->began_in, m);
 	verdict = net_deliver(&d->net, p->number, &in, &landing);
-	if (verdict == DGRAM_LATER) {
+	if (verdict == NET_LATER) {
 		p->held = true;
 		return false;
 	}
@@ -105,8 +105,8 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	if (whole)
 		return true;
 	if (m->kind == RDMA_BEGIN)
-		rdma_begin(d, p, m, verdict == DGRAM_PULL ? &landing : NULL);
-	else if (verdict == DGRAM_PULL)
+		rdma_begin(d, p, m, verdict == NET_PULL ? &landing : NULL);
+	else if (verdict == NET_PULL)
 		rdma_fetch(d, p, m, &landing);
 	else
 		unwanted(d, p, m, verdict);
@@ -137,7 +137,7 @@ void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 	struct rdma_late *l;
 	struct rdma_msg m;
 
-	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == DGRAM_OK) {
+	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == NET_OK) {
 		if (rdma_decode(l->bytes, l->len, &m) == 0 &&
 		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver(d, p, &m)))
 			return;
@@ -167,17 +167,17 @@ static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 	struct rdma_out *o = rdma_long(d, p, m->id);
 
 	if (!o || m->length > o->len)
-		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it ended a message that was not sent");
+		broke_rules(d, p, NET_DROP_OUTSIDE, "it ended a message that was not sent");
 	else
 		rdma_out_over(d, o, m->length,
-			      m->status == DGRAM_OK || m->status == DGRAM_REFUSED ? m->status
-										  : DGRAM_FAILED);
+			      m->status == NET_OK || m->status == NET_REFUSED ? m->status
+									      : NET_FAILED);
 }
 
 static void over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 {
 	one_over(d, p, m);
-	for (uint32_t i = 0; i < m->nmore && p->lost == DGRAM_OK; i++) {
+	for (uint32_t i = 0; i < m->nmore && p->lost == NET_OK; i++) {
 		rdma_decode_over(m, i);
 		one_over(d, p, m);
 	}
@@ -188,7 +188,7 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 	struct rdma_out *o = rdma_long(d, p, m->id);
 
 	if (!o || m->length > o->len)
-		broke_rules(d, p, DGRAM_DROP_OUTSIDE, "it asked for what was not sent");
+		broke_rules(d, p, NET_DROP_OUTSIDE, "it asked for what was not sent");
 	else
 		rdma_want_pieces(d, o, m->length);
 }
@@ -198,7 +198,7 @@ static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
 {
 	struct rdma_late **at = &p->early;
 
-	while (*at && dgram_get16(((const struct rdma_wire_head *)(*at)->bytes)->seq) != seq)
+	while (*at && base_get16(((const struct rdma_wire_head *)(*at)->bytes)->seq) != seq)
 		at = &(*at)->next;
 	return at;
 }
@@ -226,7 +226,7 @@ out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const
 		char why[64];
 
 		snprintf(why, sizeof(why), "its packet %u came where %u was due", seq, due);
-		broke_rules(d, p, DGRAM_DROP_DUPLICATE, why);
+		broke_rules(d, p, NET_DROP_DUPLICATE, why);
 	}
 }
 
@@ -236,7 +236,7 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
 
 	if (took > p->sent - p->its_taken) {
-		broke_rules(d, p, DGRAM_DROP_BAD_ACK, "it took what was not sent");
+		broke_rules(d, p, NET_DROP_BAD_ACK, "it took what was not sent");
 		return false;
 	}
 	p->seq_in = m->seq;
@@ -258,7 +258,7 @@ wait_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const v
 	for (const struct rdma_late *l = p->late; l; l = l->next)
 		waiting++;
 	if (waiting >= d->limits.credit)
-		broke_rules(d, p, DGRAM_DROP_NO_CREDIT, "it sent more than it may");
+		broke_rules(d, p, NET_DROP_NO_CREDIT, "it sent more than it may");
 	else
 		put_off(d, p, m, packet, len);
 }
@@ -284,8 +284,8 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m,
 {
 	struct rdma_peer *p = m->to < d->npeers ? d->peer[m->to] : NULL;
 
-	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->lost != DGRAM_OK) {
-		d->stats.drops[DGRAM_DROP_UNKNOWN]++;
+	if (!p || p->state != RDMA_UP || m->token != p->own_token || p->lost != NET_OK) {
+		d->stats.drops[NET_DROP_UNKNOWN]++;
 		return NULL;
 	}
 	if (m->seq == (uint16_t)(p->seq_in + 1))
@@ -302,7 +302,7 @@ take_other(struct rdma *d, const void *packet, size_t len)
 	struct rdma_msg m;
 
 	if (rdma_decode(packet, len, &m) < 0) {
-		d->stats.drops[DGRAM_DROP_MALFORMED]++;
+		d->stats.drops[NET_DROP_MALFORMED]++;
 		return NULL;
 	}
 	if (m.kind == RDMA_HELLO || m.kind == RDMA_WELCOME) {
@@ -335,7 +335,7 @@ take_other(struct rdma *d, const void *packet, size_t len)
 		rdma_busy(d, p);
 		break;
 	case RDMA_BYE:
-		rdma_break(d, p, DGRAM_CLOSED, NULL);
+		rdma_break(d, p, NET_CLOSED, NULL);
 		break;
 	}
 	return p;
@@ -346,7 +346,7 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 {
 	struct rdma_late **at, *l;
 
-	while (p->lost == DGRAM_OK && (l = *(at = early_at(p, (uint16_t)(p->seq_in + 1))))) {
+	while (p->lost == NET_OK && (l = *(at = early_at(p, (uint16_t)(p->seq_in + 1))))) {
 		struct rdma_msg m;
 
 		*at = l->next;
@@ -374,7 +374,7 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void
 		return;
 	}
 	if (rdma_decode(packet, len, &m) < 0) {
-		d->stats.drops[DGRAM_DROP_MALFORMED]++;
+		d->stats.drops[NET_DROP_MALFORMED]++;
 		return;
 	}
 	p = sender(d, &m, packet, len);
@@ -392,7 +392,7 @@ void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *byt
 	struct rdma_msg m = { .kind = RDMA_MORE, .to = to, .body = bytes, .length = len };
 
 	if (!p || !len || !(way ? way == p->way : rdma_word_fits(word, p->own_token))) {
-		d->stats.drops[len ? DGRAM_DROP_UNKNOWN : DGRAM_DROP_MALFORMED]++;
+		d->stats.drops[len ? NET_DROP_UNKNOWN : NET_DROP_MALFORMED]++;
 		return;
 	}
 	m.token = p->own_token;

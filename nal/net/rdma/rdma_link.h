@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nal/net/dgram/dgram.h"
+#include "nal/net/carrier.h"
 
 struct rdma;
 struct rdma_peer;
@@ -110,7 +110,7 @@ struct rdma_link {
 	 * greeting or, with address NULL, what the job told or the id alone says. Does not wait; the peer need not
 	 * be there. NULL: this link does not lead there. Asked a second time for the same process it may give the
 	 * same way, which is then to be left twice. */
-	void *(*reach)(void *link, dgram_id_t id, const void *address, size_t len);
+	void *(*reach)(void *link, net_id_t id, const void *address, size_t len);
 	/* Nothing more will be sent there. What is under way ends with rdma_sent and rdma_moved as ever, and soon: a
 	 * link that can breaks the connection. The machine waits for reads, but not for ever. */
 	void (*leave)(void *link, void *way);

@@ -135,7 +135,7 @@ keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 		if (!k)
 			k = small_new(d, d->scratch.len);
 		if (!k) {
-			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+			rdma_break(d, p, NET_NO_MEMORY, NULL);
 			return;
 		}
 		memcpy(k->bytes, d->scratch.bytes, d->scratch.len);
@@ -165,7 +165,7 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	if (err == -EAGAIN)
 		return err;
 	if (err < 0)
-		rdma_break(d, p, DGRAM_DEAD, rdma_error(d, err));
+		rdma_break(d, p, NET_DEAD, rdma_error(d, err));
 	else
 		d->stats.packets_out++;
 	if (err == 0 && !copied)
@@ -189,7 +189,7 @@ void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const c
 	p->flying--;
 	/* that one which there was before is broken is known */
 	if (end != RDMA_OK && k->serial == p->serial)
-		rdma_break(d, p, DGRAM_DEAD, why);
+		rdma_break(d, p, NET_DEAD, why);
 	rdma_packet_put(d, k);
 }
 
@@ -197,7 +197,7 @@ void rdma_broken(struct rdma *d, void *way, const char *why)
 {
 	for (uint32_t i = 0; i < d->npeers; i++)
 		if (d->peer[i]->way == way)
-			rdma_break(d, d->peer[i], DGRAM_DEAD, why);
+			rdma_break(d, d->peer[i], NET_DEAD, why);
 }
 
 /* ---- what packets say ------------------------------------------------------------------------- */
@@ -224,7 +224,7 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 			k->bare = false;
 	}
 	if (!p->way || !k) {
-		rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+		rdma_break(d, p, NET_NO_MEMORY, NULL);
 		return false;
 	}
 	head(p, m);
@@ -261,7 +261,7 @@ void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t gree
 	k->len = rdma_encode(k->bytes, &m);
 	memcpy(k->bytes + k->len, address, m.link_address_len);
 	k->len += (uint32_t)m.link_address_len;
-	net_tag(&d->net.keys, k->bytes, k->len, NULL, 0, k->bytes + DGRAM_TAG_OFFSET);
+	net_tag(&d->net.keys, k->bytes, k->len, NULL, 0, k->bytes + NET_TAG_OFFSET);
 	send_packet(d, p, k);
 }
 
@@ -304,7 +304,7 @@ static bool begins_again(const struct rdma_began *b, const void *header, uint32_
 
 /* False: no packet for now. */
 static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, uint32_t header_len,
-		       const struct dgram_mem *mem, uint64_t len)
+		       const struct net_mem *mem, uint64_t len)
 {
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SHORT + header_len + len, true);
 	struct rdma_msg m;
@@ -336,8 +336,8 @@ static void put_header(struct rdma_peer *p, struct rdma_packet *k, const void *h
 }
 
 /* Bytes of it; those of a bare packet, if the link copies them, it takes from where they are. */
-static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct dgram_mem *mem,
-		      uint64_t at, uint64_t bytes)
+static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_mem *mem, uint64_t at,
+		      uint64_t bytes)
 {
 	if (k->bare && k == &d->scratch && mem->base)
 		k->bytes = (uint8_t *)mem->base + at;
@@ -364,8 +364,7 @@ static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 /* The next packet of a message that takes several, or none of whose header, of which the bytes up to `at` were sent: up to
  * where they are then. The same: no packet for now. */
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
-			  uint32_t header_len, const struct dgram_mem *mem, uint64_t len,
-			  uint64_t at)
+			  uint32_t header_len, const struct net_mem *mem, uint64_t len, uint64_t at)
 {
 	const bool bare =
 		d->limits.frame && (at || begins_again(&p->began_out, header, header_len, len));
@@ -474,7 +473,7 @@ static void forget_pieces(struct rdma_peer *p, struct rdma_out *o)
 		p->pieces_end = before;
 }
 
-void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum dgram_status s)
+void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net_status s)
 {
 	struct rdma_peer *p = o->peer;
 	void *cookie = o->cookie;
@@ -568,7 +567,7 @@ static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 /* ---- what nal/net sends ----------------------------------------------------------------------- */
 
 /* The record of a message of which the bytes up to `at` were sent; NULL: no memory. */
-static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from,
+static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct net_out *from,
 			       uint64_t at)
 {
 	const uint64_t rest = from->body_len - at;
@@ -589,7 +588,7 @@ static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct
 	o->header_len = from->header_len;
 	o->mem = from->body;
 	if (o->copy) /* what was sent would lie before it */
-		o->mem = (struct dgram_mem){ .base = (void *)((uintptr_t)o->copy - at) };
+		o->mem = (struct net_mem){ .base = (void *)((uintptr_t)o->copy - at) };
 	o->piece_at = at;
 	o->len = from->body_len;
 	o->cookie = from->cookie;
@@ -613,12 +612,11 @@ static void queue(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 /* Does nothing go before it? */
 static inline bool goes_now(const struct rdma_peer *p)
 {
-	return p->state == RDMA_UP && p->lost == DGRAM_OK && !p->queue && !p->stuck &&
-	       has_credit(p);
+	return p->state == RDMA_UP && p->lost == NET_OK && !p->queue && !p->stuck && has_credit(p);
 }
 
 /* One whose bytes are copied needs no record if all of it can go. How much of it could. */
-static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct dgram_out *o)
+static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct net_out *o)
 {
 	uint64_t at = 0, next;
 
@@ -633,7 +631,7 @@ static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct dgr
 
 /* What needs a record: of a long one it is until the peer says that it is over, and the others wait. */
 static int __attribute__((noinline))
-keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
+keep_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from)
 {
 	uint64_t at = 0;
 	struct rdma_out *o;
@@ -645,7 +643,7 @@ keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
 	o = record(d, p, from, at);
 	if (!o) {
 		if (at)
-			rdma_break(d, p, DGRAM_NO_MEMORY, NULL);
+			rdma_break(d, p, NET_NO_MEMORY, NULL);
 		return -ENOMEM;
 	}
 	if (o->is_long && goes_now(p) && send_long(d, p, o))
@@ -656,13 +654,13 @@ keep_record(struct rdma *d, struct rdma_peer *p, const struct dgram_out *from)
 }
 
 /* A short message's way to the link is made one function. */
-__attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct dgram_out *o)
+__attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct net_out *o)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p;
 
-	if (peer >= d->npeers || o->header_len > DGRAM_HEADER_MAX ||
-	    (o->copy && o->body_len > DGRAM_COPY_MAX))
+	if (peer >= d->npeers || o->header_len > NET_HEADER_MAX ||
+	    (o->copy && o->body_len > NET_COPY_MAX))
 		return -EINVAL;
 	p = d->peer[peer];
 	/* of a short one who is to be told hears in the next run */
@@ -679,7 +677,7 @@ static bool stuck(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_packet *k;
 
-	while ((k = p->stuck) && p->lost == DGRAM_OK) {
+	while ((k = p->stuck) && p->lost == NET_OK) {
 		struct rdma_packet *next = k->next;
 
 		if (hand_over(d, p, k) == -EAGAIN)
@@ -708,7 +706,7 @@ static bool push_message(struct rdma *d, struct rdma_peer *p)
 	p->queue = o->next;
 	o->next = NULL;
 	if (!o->is_long)
-		rdma_out_over(d, o, o->len, DGRAM_OK);
+		rdma_out_over(d, o, o->len, NET_OK);
 	return true;
 }
 
@@ -720,13 +718,13 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 		return true;
 	if (p->state != RDMA_UP)
 		return false;
-	while (p->lost == DGRAM_OK && !p->stuck && p->queue && has_credit(p))
+	while (p->lost == NET_OK && !p->stuck && p->queue && has_credit(p))
 		if (!push_message(d, p))
 			return true;
-	while (p->lost == DGRAM_OK && !p->stuck && p->pieces && has_credit(p))
+	while (p->lost == NET_OK && !p->stuck && p->pieces && has_credit(p))
 		if (!send_piece(d, p, p->pieces))
 			return true;
-	if (p->lost == DGRAM_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
+	if (p->lost == NET_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
 		p->want_note = false;
 		rdma_say(d, p, &note);
 	}
@@ -736,7 +734,7 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 /* To whom no connection ever stood: has nal/net another way for what waits? */
 static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net *n)
 {
-	struct dgram_out out = {
+	struct net_out out = {
 		.header = o->header,
 		.header_len = o->header_len,
 		.body = o->mem,
@@ -748,13 +746,13 @@ static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net
 	return net_pass(n, p->number, &out);
 }
 
-void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum dgram_status s)
+void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 {
 	struct rdma_out *o;
 
 	while ((o = p->queue)) {
 		p->queue = o->next;
-		if (s == DGRAM_UNREACHABLE && taken_back(p, o, &d->net))
+		if (s == NET_UNREACHABLE && taken_back(p, o, &d->net))
 			out_put(d, o);
 		else
 			rdma_out_over(d, o, 0, s);

@@ -17,16 +17,16 @@
 #define HASH_FIRST 64u
 #define CALL_NS    500000000ull /* between greetings */
 #define CHECK_MOST 250000000ull /* between looks for silence */
-#define TAG_END    (DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES)
+#define TAG_END    (NET_TAG_OFFSET + NET_TAG_BYTES)
 
 /* ---- the table -------------------------------------------------------------------------------- */
 
-static uint32_t place(const struct rdma *d, dgram_id_t id)
+static uint32_t place(const struct rdma *d, net_id_t id)
 {
 	return (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 32) & (d->hash_room - 1);
 }
 
-struct rdma_peer *rdma_peer_find(const struct rdma *d, dgram_id_t id)
+struct rdma_peer *rdma_peer_find(const struct rdma *d, net_id_t id)
 {
 	struct rdma_peer *p = d->hash_room ? d->hash[place(d, id)] : NULL;
 
@@ -61,7 +61,7 @@ static bool make_room(struct rdma *d)
 	return true;
 }
 
-struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id)
+struct rdma_peer *rdma_peer_add(struct rdma *d, net_id_t id)
 {
 	struct rdma_peer *p, **at;
 
@@ -72,7 +72,7 @@ struct rdma_peer *rdma_peer_add(struct rdma *d, dgram_id_t id)
 	if (!p)
 		return NULL;
 	p->number = d->npeers;
-	p->who = (struct dgram_who){ .id = id, .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
+	p->who = (struct net_who){ .id = id, .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	d->peer[d->npeers++] = p;
 	at = &d->hash[place(d, id)];
 	p->next_id = *at;
@@ -118,7 +118,7 @@ static uint64_t check_every(const struct rdma *d)
 
 void rdma_check_soon(struct rdma *d)
 {
-	if (d->check_at == DGRAM_NEVER)
+	if (d->check_at == NET_NEVER)
 		d->check_at = net_now(&d->net) + check_every(d);
 }
 
@@ -157,16 +157,16 @@ static void check_peer(struct rdma *d, struct rdma_peer *p)
 	switch (p->state) {
 	case RDMA_CALLING:
 		if (silence(d, p->since) > d->dead_ns)
-			rdma_break(d, p, DGRAM_UNREACHABLE, p->why[0] ? p->why : NULL);
+			rdma_break(d, p, NET_UNREACHABLE, p->why[0] ? p->why : NULL);
 		else if (now - p->called > CALL_NS)
 			rdma_call(d, p);
 		break;
 	case RDMA_UP:
 		if (silence(d, p->heard) > d->dead_ns) {
-			rdma_break(d, p, DGRAM_DEAD, NULL);
+			rdma_break(d, p, NET_DEAD, NULL);
 		} else if (is_missing(d, p)) {
-			d->stats.drops[DGRAM_DROP_DUPLICATE]++;
-			rdma_break(d, p, DGRAM_RESTARTED, "one of its packets did not come");
+			d->stats.drops[NET_DROP_DUPLICATE]++;
+			rdma_break(d, p, NET_RESTARTED, "one of its packets did not come");
 		} else if (silence(d, p->heard) > d->dead_ns / 4 &&
 			   now - p->pinged > d->dead_ns / 4) {
 			p->pinged = now;
@@ -194,15 +194,15 @@ void rdma_check(struct rdma *d)
 		any = true;
 		check_peer(d, d->peer[i]);
 	}
-	d->check_at = any ? net_now(&d->net) + check_every(d) : DGRAM_NEVER;
+	d->check_at = any ? net_now(&d->net) + check_every(d) : NET_NEVER;
 }
 
 /* ---- loss ------------------------------------------------------------------------------------- */
 
 void __attribute__((noinline))
-rdma_break(struct rdma *d, struct rdma_peer *p, enum dgram_status s, const char *why)
+rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why)
 {
-	if (p->lost != DGRAM_OK || p->state == RDMA_IDLE || p->state == RDMA_ENDING)
+	if (p->lost != NET_OK || p->state == RDMA_IDLE || p->state == RDMA_ENDING)
 		return;
 	if (why && why != p->why)
 		snprintf(p->why, sizeof(p->why), "%s", why);
@@ -231,7 +231,7 @@ static void leave(struct rdma *d, struct rdma_peer *p)
 /* It could not be called, but there is time left: the next greeting goes another time. */
 static void try_again(struct rdma *d, struct rdma_peer *p)
 {
-	p->lost = DGRAM_OK;
+	p->lost = NET_OK;
 	drop_stuck(d, p);
 	leave(d, p);
 }
@@ -242,17 +242,17 @@ static void try_again(struct rdma *d, struct rdma_peer *p)
  */
 void rdma_lose(struct rdma *d, struct rdma_peer *p)
 {
-	enum dgram_status s = p->lost;
+	enum net_status s = p->lost;
 	struct rdma_msg bye = { .kind = RDMA_BYE };
 	bool was_up = p->state == RDMA_UP;
 
-	if (p->state == RDMA_CALLING && s != DGRAM_UNREACHABLE) {
+	if (p->state == RDMA_CALLING && s != NET_UNREACHABLE) {
 		try_again(d, p);
 		return;
 	}
 	if (p->state != RDMA_ENDING) {
 		/* who does not hear of it would go on sending for a while what nobody takes */
-		if (was_up && s != DGRAM_CLOSED)
+		if (was_up && s != NET_CLOSED)
 			rdma_say(d, p, &bye);
 		drop_stuck(d, p);
 		leave(d, p);
@@ -263,12 +263,12 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 	if (rdma_reads_flying(p) && silence(d, p->since) < d->dead_ns)
 		return;
 	/* without a connection it was not used, and who reads our greeting late will */
-	if (s != DGRAM_UNREACHABLE)
+	if (s != NET_UNREACHABLE)
 		p->own_token = 0;
 	p->held = false;
 	rdma_outs_end(d, p, s);
 	rdma_bodies_end(d, p, s);
-	p->lost = DGRAM_OK;
+	p->lost = NET_OK;
 	p->state = RDMA_IDLE;
 	p->awaited = false;
 	net_lost(&d->net, p->number, s, p->why[0] ? p->why : NULL);
@@ -289,7 +289,7 @@ static bool new_token(struct rdma_peer *p)
 
 void rdma_call(struct rdma *d, struct rdma_peer *p)
 {
-	if (p->state == RDMA_UP || p->state == RDMA_ENDING || p->lost != DGRAM_OK)
+	if (p->state == RDMA_UP || p->state == RDMA_ENDING || p->lost != NET_OK)
 		return;
 	if (p->state == RDMA_IDLE)
 		p->since = net_now(&d->net);
@@ -299,7 +299,7 @@ void rdma_call(struct rdma *d, struct rdma_peer *p)
 	if (!p->way)
 		p->way = d->link->reach(d->state, p->who.id, NULL, 0);
 	if (!p->way) {
-		rdma_break(d, p, DGRAM_UNREACHABLE, "its address is not known");
+		rdma_break(d, p, NET_UNREACHABLE, "its address is not known");
 		return;
 	}
 	if (!new_token(p) || (!p->greeting && !base_random(&p->greeting, sizeof(p->greeting))))
@@ -310,17 +310,17 @@ void rdma_call(struct rdma *d, struct rdma_peer *p)
 
 static bool sealed(struct rdma *d, const void *packet, size_t len)
 {
-	uint8_t tag[DGRAM_TAG_BYTES];
+	uint8_t tag[NET_TAG_BYTES];
 
 	net_tag(&d->net.keys, packet, len, NULL, 0, tag);
 	return len >= TAG_END &&
-	       sodium_memcmp(tag, (const uint8_t *)packet + DGRAM_TAG_OFFSET, sizeof(tag)) == 0;
+	       sodium_memcmp(tag, (const uint8_t *)packet + NET_TAG_OFFSET, sizeof(tag)) == 0;
 }
 
 /* The connection stands. */
 static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
-	p->who = (struct dgram_who){
+	p->who = (struct net_who){
 		.id = m->from, .incarnation = m->incarnation, .uid = m->uid, .jid = m->jid
 	};
 	p->to = m->number;
@@ -347,13 +347,13 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 
 	if (!p)
 		p = rdma_peer_add(d, m->from);
-	if (!p || p->lost != DGRAM_OK || p->state == RDMA_ENDING)
+	if (!p || p->lost != NET_OK || p->state == RDMA_ENDING)
 		return;
 	if (p->state == RDMA_UP) {
 		if (p->token == m->own_token && p->who.incarnation == m->incarnation)
 			rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 		else
-			rdma_break(d, p, DGRAM_RESTARTED, NULL); /* it will greet again */
+			rdma_break(d, p, NET_RESTARTED, NULL); /* it will greet again */
 		return;
 	}
 	way = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
@@ -371,7 +371,7 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&
-	       m->greeting == p->greeting && (p->lost == DGRAM_OK || p->lost == DGRAM_UNREACHABLE);
+	       m->greeting == p->greeting && (p->lost == NET_OK || p->lost == NET_UNREACHABLE);
 }
 
 static void welcome(struct rdma *d, const struct rdma_msg *m)
@@ -380,23 +380,23 @@ static void welcome(struct rdma *d, const struct rdma_msg *m)
 
 	if (!p || !awaited(p, m)) {
 		if (!p || p->state != RDMA_UP || p->token != m->own_token)
-			d->stats.drops[DGRAM_DROP_STALE_HELLO]++;
+			d->stats.drops[NET_DROP_STALE_HELLO]++;
 		return;
 	}
 	if (!p->way)
 		p->way = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
 	if (!p->way)
 		return;
-	p->lost = DGRAM_OK;
+	p->lost = NET_OK;
 	up(d, p, m);
 }
 
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len)
 {
 	if (!sealed(d, packet, len)) {
-		d->stats.drops[DGRAM_DROP_BAD_TAG]++;
+		d->stats.drops[NET_DROP_BAD_TAG]++;
 	} else if (m->whom != net_id(d->net.ni->id) || m->from == m->whom || d->quitting) {
-		d->stats.drops[DGRAM_DROP_NOT_ACCEPTED]++;
+		d->stats.drops[NET_DROP_NOT_ACCEPTED]++;
 	} else if (m->kind == RDMA_HELLO) {
 		d->stats.packets_in++;
 		hello(d, m);

@@ -22,16 +22,16 @@ static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)) || m->to || m->token || m->seq ||
 	    m->taken)
 		return -EPROTO;
-	m->from = dgram_get64(w->from);
-	m->whom = dgram_get64(w->whom);
-	m->incarnation = dgram_get64(w->incarnation);
-	m->own_token = dgram_get64(w->token);
-	m->greeting = dgram_get64(w->greeting);
-	m->uid = dgram_get32(w->uid);
-	m->jid = dgram_get32(w->jid);
-	m->number = dgram_get16(w->number);
-	m->allowed = dgram_get16(w->allowed);
-	m->link_address_len = dgram_get16(w->address_len);
+	m->from = base_get64(w->from);
+	m->whom = base_get64(w->whom);
+	m->incarnation = base_get64(w->incarnation);
+	m->own_token = base_get64(w->token);
+	m->greeting = base_get64(w->greeting);
+	m->uid = base_get32(w->uid);
+	m->jid = base_get32(w->jid);
+	m->number = base_get16(w->number);
+	m->allowed = base_get16(w->allowed);
+	m->link_address_len = base_get16(w->address_len);
 	m->link_address = at + sizeof(*w);
 	if (!m->allowed || m->link_address_len > RDMA_ADDRESS_MAX ||
 	    len != sizeof(*w) + m->link_address_len)
@@ -41,7 +41,7 @@ static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 
 static int decode_short(const uint8_t *at, size_t len, uint8_t header_len, struct rdma_msg *m)
 {
-	if (header_len > len || header_len > DGRAM_HEADER_MAX)
+	if (header_len > len || header_len > NET_HEADER_MAX)
 		return -EPROTO;
 	m->header = at;
 	m->header_len = header_len;
@@ -59,11 +59,11 @@ static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
 	m->header = at + sizeof(*w);
 	m->header_len = w->header_len;
 	m->readable = w->readable;
-	m->id = dgram_get32(w->id);
-	m->length = dgram_get64(w->length);
-	m->address = dgram_get64(w->address);
-	m->key = dgram_get64(w->key);
-	if (!m->length || m->header_len > DGRAM_HEADER_MAX || len != sizeof(*w) + m->header_len)
+	m->id = base_get32(w->id);
+	m->length = base_get64(w->length);
+	m->address = base_get64(w->address);
+	m->key = base_get64(w->key);
+	if (!m->length || m->header_len > NET_HEADER_MAX || len != sizeof(*w) + m->header_len)
 		return -EPROTO;
 	return !m->readable && (m->address || m->key) ? -EPROTO : 0;
 }
@@ -72,11 +72,11 @@ static int decode_begin(const uint8_t *at, size_t len, uint8_t header_len, struc
 {
 	const struct rdma_wire_begin *w = (const void *)at;
 
-	if (len < sizeof(*w) + header_len || header_len > DGRAM_HEADER_MAX)
+	if (len < sizeof(*w) + header_len || header_len > NET_HEADER_MAX)
 		return -EPROTO;
 	m->header = at + sizeof(*w);
 	m->header_len = header_len;
-	m->length = dgram_get64(w->length);
+	m->length = base_get64(w->length);
 	m->body = at + sizeof(*w) + header_len;
 	m->here = len - sizeof(*w) - header_len;
 	return m->here && m->here <= m->length && m->length <= RDMA_PARTS_MOST ? 0 : -EPROTO;
@@ -91,17 +91,17 @@ static int decode_more(const uint8_t *at, size_t len, struct rdma_msg *m)
 
 static void take_body(const struct rdma_wire_body *w, struct rdma_msg *m)
 {
-	m->id = dgram_get32(w->id);
+	m->id = base_get32(w->id);
 	m->status = w->status;
-	m->length = dgram_get64(w->length);
-	m->offset = dgram_get64(w->offset);
+	m->length = base_get64(w->length);
+	m->offset = base_get64(w->offset);
 }
 
 /* Each says of a message that it is over. */
 static bool good_overs(const struct rdma_wire_body *w, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!zeros(w[i].zero, sizeof(w[i].zero)) || w[i].status > DGRAM_ENDED ||
+		if (!zeros(w[i].zero, sizeof(w[i].zero)) || w[i].status > NET_ENDED ||
 		    !zeros(w[i].offset, sizeof(w[i].offset)))
 			return false;
 	return true;
@@ -155,10 +155,10 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	if (!rdma_is_short(packet, len)) /* of which little is looked at */
 		memset(m, 0, offsetof(struct rdma_msg, link_address)); /* greetings set the rest */
 	m->kind = w->what & 0xf;
-	m->to = dgram_get16(w->to);
-	m->token = dgram_get64(w->token);
-	m->seq = dgram_get16(w->seq);
-	m->taken = dgram_get16(w->taken);
+	m->to = base_get16(w->to);
+	m->token = base_get64(w->token);
+	m->seq = base_get16(w->seq);
+	m->taken = base_get16(w->taken);
 	len -= sizeof(*w);
 	switch (m->kind) {
 	case RDMA_HELLO:
@@ -189,16 +189,16 @@ static uint32_t encode_hello(uint8_t *to, const struct rdma_msg *m)
 {
 	struct rdma_wire_hello w = { .tag = { 0 } };
 
-	dgram_put64(w.from, m->from);
-	dgram_put64(w.whom, m->whom);
-	dgram_put64(w.incarnation, m->incarnation);
-	dgram_put64(w.token, m->own_token);
-	dgram_put64(w.greeting, m->greeting);
-	dgram_put32(w.uid, m->uid);
-	dgram_put32(w.jid, m->jid);
-	dgram_put16(w.number, m->number);
-	dgram_put16(w.allowed, m->allowed);
-	dgram_put16(w.address_len, (uint16_t)m->link_address_len);
+	base_put64(w.from, m->from);
+	base_put64(w.whom, m->whom);
+	base_put64(w.incarnation, m->incarnation);
+	base_put64(w.token, m->own_token);
+	base_put64(w.greeting, m->greeting);
+	base_put32(w.uid, m->uid);
+	base_put32(w.jid, m->jid);
+	base_put16(w.number, m->number);
+	base_put16(w.allowed, m->allowed);
+	base_put16(w.address_len, (uint16_t)m->link_address_len);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
 }
@@ -207,10 +207,10 @@ static void encode_head(struct rdma_wire_head *w, const struct rdma_msg *m, uint
 {
 	w->what = (uint8_t)(RDMA_VERSION << 4 | kind);
 	w->header_len = kind == RDMA_SHORT || kind == RDMA_BEGIN ? (uint8_t)m->header_len : 0;
-	dgram_put16(w->to, m->to);
-	dgram_put16(w->seq, m->seq);
-	dgram_put16(w->taken, m->taken);
-	dgram_put64(w->token, m->token);
+	base_put16(w->to, m->to);
+	base_put16(w->seq, m->seq);
+	base_put16(w->taken, m->taken);
+	base_put64(w->token, m->token);
 }
 
 uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m)
@@ -223,10 +223,10 @@ static uint32_t encode_long(uint8_t *to, const struct rdma_msg *m)
 {
 	struct rdma_wire_long w = { .header_len = (uint8_t)m->header_len, .readable = m->readable };
 
-	dgram_put32(w.id, m->id);
-	dgram_put64(w.length, m->length);
-	dgram_put64(w.address, m->address);
-	dgram_put64(w.key, m->key);
+	base_put32(w.id, m->id);
+	base_put64(w.length, m->length);
+	base_put64(w.address, m->address);
+	base_put64(w.key, m->key);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
 }
@@ -235,9 +235,9 @@ static uint32_t encode_body(uint8_t *to, const struct rdma_msg *m)
 {
 	struct rdma_wire_body w = { .status = m->status };
 
-	dgram_put32(w.id, m->id);
-	dgram_put64(w.length, m->length);
-	dgram_put64(w.offset, m->offset);
+	base_put32(w.id, m->id);
+	base_put64(w.length, m->length);
+	base_put64(w.offset, m->offset);
 	memcpy(to, &w, sizeof(w));
 	return sizeof(w);
 }
@@ -266,7 +266,7 @@ uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)
 	case RDMA_OVER:
 		return len + encode_body(to, m);
 	case RDMA_BEGIN:
-		dgram_put64(to, m->length);
+		base_put64(to, m->length);
 		return RDMA_BEFORE_BEGIN;
 	}
 	return len;

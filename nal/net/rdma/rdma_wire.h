@@ -7,7 +7,10 @@
 #ifndef RDMA_WIRE_H
 #define RDMA_WIRE_H
 
-#include "nal/net/dgram/dgram_wire.h"
+#include <assert.h>
+
+#include "base/bytes.h"
+#include "nal/net/carrier.h"
 #include "nal/net/rdma/rdma_link.h"
 
 #define RDMA_VERSION 6
@@ -65,23 +68,23 @@ static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
  *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
  * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME, that of the HELLO.
  */
-struct rdma_wire_hello {              /* offset, from that of the token */
-	uint8_t token[8];             /*  0  that packets to it must carry, with number in `to` */
-	uint8_t tag[DGRAM_TAG_BYTES]; /*  8  over all the rest */
-	uint8_t from[8];              /* 24  who sends: nid << 32 | pid */
-	uint8_t whom[8];              /* 32  who is meant */
-	uint8_t incarnation[8];       /* 40  of the sending process */
-	uint8_t greeting[8];          /* 48 */
-	uint8_t uid[4];               /* 56 */
-	uint8_t jid[4];               /* 60 */
-	uint8_t number[2];            /* 64 */
-	uint8_t allowed[2];           /* 66  packets with data it may be sent ahead */
-	uint8_t address_len[2];       /* 68 */
-	uint8_t zero[2];              /* 70 */
+struct rdma_wire_hello {            /* offset, from that of the token */
+	uint8_t token[8];           /*  0  that packets to it must carry, with number in `to` */
+	uint8_t tag[NET_TAG_BYTES]; /*  8  over all the rest */
+	uint8_t from[8];            /* 24  who sends: nid << 32 | pid */
+	uint8_t whom[8];            /* 32  who is meant */
+	uint8_t incarnation[8];     /* 40  of the sending process */
+	uint8_t greeting[8];        /* 48 */
+	uint8_t uid[4];             /* 56 */
+	uint8_t jid[4];             /* 60 */
+	uint8_t number[2];          /* 64 */
+	uint8_t allowed[2];         /* 66  packets with data it may be sent ahead */
+	uint8_t address_len[2];     /* 68 */
+	uint8_t zero[2];            /* 70 */
 };
 static_assert(sizeof(struct rdma_wire_hello) == 72, "as drawn");
 static_assert(sizeof(struct rdma_wire_head) + offsetof(struct rdma_wire_hello, tag) ==
-		      DGRAM_TAG_OFFSET,
+		      NET_TAG_OFFSET,
 	      "the tag is where net_tag() leaves it out");
 static_assert(offsetof(struct rdma_wire_hello, greeting) == 48, "as drawn");
 static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
@@ -122,7 +125,7 @@ static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
  *   +----+--------+-------+--------+--------+-------
  *   | id | status | zeros | length | offset | bytes
  *   +----+--------+-------+--------+--------+-------
- * PULL: the first `length` bytes are wanted. OVER: status is an enum dgram_status, length what was taken; the same of up
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum net_status, length what was taken; the same of up
  * to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on, `length` of them.
  */
 struct rdma_wire_body {

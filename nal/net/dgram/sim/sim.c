@@ -133,30 +133,30 @@ static void digest_bytes(struct digest *d, const uint8_t *b, size_t len)
 }
 
 static void seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-		 int pieces, uint8_t tag[DGRAM_TAG_BYTES])
+		 int pieces, uint8_t tag[NET_TAG_BYTES])
 {
-	const size_t behind = DGRAM_TAG_OFFSET + DGRAM_TAG_BYTES;
+	const size_t behind = NET_TAG_OFFSET + NET_TAG_BYTES;
 	const struct sim_node *n = user;
 	struct digest d = { .h = n->sim->cfg.seed };
 
-	digest_bytes(&d, head, DGRAM_TAG_OFFSET);
+	digest_bytes(&d, head, NET_TAG_OFFSET);
 	digest_bytes(&d, head + behind, head_len - behind);
 	for (int i = 0; i < pieces; i++)
 		digest_bytes(&d, body[i].iov_base, body[i].iov_len);
 	digest_word(&d, d.word ^ (uint64_t)d.have << 56);
-	dgram_put64(tag, d.h);
+	base_put64(tag, d.h);
 	digest_word(&d, d.h);
-	dgram_put64(tag + 8, d.h);
+	base_put64(tag + 8, d.h);
 }
 
 static bool verify(void *user, const uint8_t *packet, size_t head_len, size_t len)
 {
 	const struct sim_node *n = user;
 	struct iovec body = { (uint8_t *)(uintptr_t)packet + head_len, len - head_len };
-	uint8_t tag[DGRAM_TAG_BYTES];
+	uint8_t tag[NET_TAG_BYTES];
 
 	seal((void *)(uintptr_t)n, packet, head_len, &body, 1, tag);
-	return !memcmp(tag, packet + DGRAM_TAG_OFFSET, sizeof(tag));
+	return !memcmp(tag, packet + NET_TAG_OFFSET, sizeof(tag));
 }
 
 /* ---- the network ------------------------------------------------------------------------------ */
@@ -297,7 +297,7 @@ static bool start(struct sim_node *n)
 		ops.seal = seal;
 		ops.verify = verify;
 	}
-	n->wake = DGRAM_NEVER;
+	n->wake = NET_NEVER;
 	n->m = dgram_create(&ops, n, &cfg);
 	return n->m;
 }
@@ -368,7 +368,7 @@ const struct sim_stats *sim_stats(const struct sim *s)
 
 uint32_t sim_peer(struct sim_node *from, uint32_t to)
 {
-	struct dgram_addr addr = { { to, 0, 0 } };
+	struct net_addr addr = { { to, 0, 0 } };
 
 	return dgram_peer(from->m, to + 1ull, &addr);
 }
@@ -377,10 +377,10 @@ uint32_t sim_peer_node(const struct sim_node *n, uint32_t peer)
 {
 	struct dgram_peer_info info;
 
-	return dgram_peer_info(n->m, peer, &info) ? (uint32_t)(info.who.id - 1) : DGRAM_NONE;
+	return dgram_peer_info(n->m, peer, &info) ? (uint32_t)(info.who.id - 1) : NET_NONE;
 }
 
-int sim_send(struct sim_node *from, uint32_t to, const struct dgram_out *o)
+int sim_send(struct sim_node *from, uint32_t to, const struct net_out *o)
 {
 	int err = dgram_send(from->m, from->sim->now, sim_peer(from, to), o);
 
@@ -439,7 +439,7 @@ void sim_watch(struct sim *s, sim_seen *seen, void *arg)
 
 void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t len)
 {
-	struct dgram_addr addr = { { from, 0, 0 } };
+	struct net_addr addr = { { from, 0, 0 } };
 
 	if (!to->m)
 		return;
@@ -452,7 +452,7 @@ void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t l
 static void arrive(struct sim_node *n, struct packet *p)
 {
 	struct sim *s = n->sim;
-	struct dgram_addr from = { { p->from, 0, 0 } };
+	struct net_addr from = { { p->from, 0, 0 } };
 
 	if (!n->m || is_cut(s, p->from, p->to)) {
 		s->stats.cut++;
@@ -482,7 +482,7 @@ bool sim_step(struct sim *s, uint64_t until)
 	struct sim_event e;
 
 	if (!s->queue.n || s->queue.heap[0].at > until) {
-		if (until != DGRAM_NEVER)
+		if (until != NET_NEVER)
 			s->now = until > s->now ? until : s->now;
 		return false;
 	}
@@ -493,7 +493,7 @@ bool sim_step(struct sim *s, uint64_t until)
 	if (e.packet) {
 		arrive(n, e.packet);
 	} else if (e.at == n->wake) {
-		n->wake = DGRAM_NEVER;
+		n->wake = NET_NEVER;
 		run(n);
 	}
 	return true;

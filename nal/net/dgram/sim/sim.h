@@ -63,7 +63,7 @@ uint32_t sim_peer(struct sim_node *from, uint32_t to);
 /* The node behind a peer number. */
 uint32_t sim_peer_node(const struct sim_node *n, uint32_t peer);
 /* Sends a message from a node, and sees to it that the node's machine runs. As dgram_send. */
-int sim_send(struct sim_node *from, uint32_t to, const struct dgram_out *o);
+int sim_send(struct sim_node *from, uint32_t to, const struct net_out *o);
 /* Has the node's machine run now, after it was used from outside of a callback. */
 void sim_kick(struct sim_node *n);
 

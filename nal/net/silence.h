@@ -5,8 +5,8 @@
  * peers for dead before it has listened: what it was late by does not count. Who always comes late listens late, and
  * who is held still again and again finds out too: only the last few times are no silence.
  */
-#ifndef DGRAM_SILENCE_H
-#define DGRAM_SILENCE_H
+#ifndef NET_SILENCE_H
+#define NET_SILENCE_H
 
 #include <stdint.h>
 #include <string.h>
