@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Warnings, and what is said on request. Each line is put together first and written by one write(2), so that lines of several
- * processes on one terminal do not mix.
+ * Warnings, and what is said on request. Each line is put together first and written by one
+ * write(2), so that lines of several processes on one terminal do not mix.
  */
 #include <errno.h>
 #include <stdarg.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that processes share: files without a name, made here and nowhere else. A memfd where the system has
- * them; else a file that was deleted as soon as it was made, where there is room for it. Such a file has no more
- * memory than its file system has left, so it is reserved before it is used: a page that cannot be had ends a
- * process, an error does not.
+ * Memory that processes share: files without a name, made here and nowhere else. A memfd where the
+ * system has them; else a file that was deleted as soon as it was made, where there is room for it.
+ * Such a file has no more memory than its file system has left, so it is reserved before it is
+ * used: a page that cannot be had ends a process, an error does not.
  */
 #ifndef BASE_SHARED_H
 #define BASE_SHARED_H

@@ -3,11 +3,11 @@
  *
  * The contract between Portals and a network abstraction layer. A NAL brings requests to the target's
  * engine, moves the bytes a landing asks for, and brings answers back; it knows no Portals objects
- * beyond what portals/engine/engine.h takes and gives. Adding one: a folder nal/NAME with `nal_NAME_ops`, and
- * its word in meson_options.txt.
+ * beyond what portals/engine/engine.h takes and gives. Adding one: a folder nal/NAME with
+ * `nal_NAME_ops`, and its word in meson_options.txt.
  *
- * The owner's lock (portals/engine/lock.h) is held where a comment says "locked". Unless said otherwise an
- * operation does not block and keeps no pointer it was given.
+ * The owner's lock (portals/engine/lock.h) is held where a comment says "locked". Unless said
+ * otherwise an operation does not block and keeps no pointer it was given.
  */
 #ifndef NAL_H
 #define NAL_H

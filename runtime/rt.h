@@ -4,9 +4,10 @@
  * Wire-up: who am I in the parallel job, and a way to tell the others something small. The launcher
  * is discovered once: PMI-1, else the variables of the reference implementation (PTL_MY_RID with
  * PTL_NIDMAP and PTL_PIDMAP), else this process is alone. A launcher that can be seen but not used
- * is an error; it never makes N processes that each believe to be alone. What a rank starts while it is in the job
- * is not of the job, and alone. A rank may be a script that runs one program after the other: those that all ranks
- * run next make a job of their own, where the launcher allows it, as ours does.
+ * is an error; it never makes N processes that each believe to be alone. What a rank starts while
+ * it is in the job is not of the job, and alone. A rank may be a script that runs one program after
+ * the other: those that all ranks run next make a job of their own, where the launcher allows it,
+ * as ours does.
  *
  * All calls are thread-safe. Only the process that joined a launcher's job may use them: in a child
  * made by fork they return -ECHILD and leave the connection to the launcher alone.

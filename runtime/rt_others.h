@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Processes that look like ranks and are none: those of a launcher that gave them no connection, and those that a
- * rank has started.
+ * Processes that look like ranks and are none: those of a launcher that gave them no connection,
+ * and those that a rank has started.
  */
 #ifndef RUNTIME_RT_OTHERS_H
 #define RUNTIME_RT_OTHERS_H

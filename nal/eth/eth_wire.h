@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What stands in an Ethernet frame before a packet of nal/net/dgram. Numbers of ours are little-endian; eth_wire.c makes
- * checked host structures of what arrives.
+ * What stands in an Ethernet frame before a packet of nal/net/dgram. Numbers of ours are
+ * little-endian; eth_wire.c makes checked host structures of what arrives.
  */
 #ifndef ETH_WIRE_H
 #define ETH_WIRE_H

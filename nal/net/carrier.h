@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The words that net.h and its carriers have in common: peers, messages, what became of them. A carrier
- * moves messages, a header with a body, in order and exactly once between two processes: the datagram
- * machine (dgram/dgram.h) or the one over fabrics (rdma/rdma.h).
+ * The words that net.h and its carriers have in common: peers, messages, what became of them. A
+ * carrier moves messages, a header with a body, in order and exactly once between two processes:
+ * the datagram machine (dgram/dgram.h) or the one over fabrics (rdma/rdma.h).
  */
 #ifndef NET_CARRIER_H
 #define NET_CARRIER_H
@@ -58,8 +58,8 @@ struct net_mem {
 
 /* ---- messages --------------------------------------------------------------------------------- */
 
-/* A message that has arrived. The pointers lead into the packet or into memory of the machine, and are good
- * until deliver() returns. */
+/* A message that has arrived. The pointers lead into the packet or into memory of the machine, and
+ * are good until deliver() returns. */
 struct net_in {
 	const void *header;
 	uint32_t header_len;
@@ -78,7 +78,8 @@ enum net_verdict {
 	NET_DONE, /* taken, with the body if there is one here. Of one that is not here nothing is wanted, and
 		      * the sender is told so with NET_OK and length 0 */
 	NET_DROP, /* not wanted: the sender of a body that is not here hears NET_REFUSED, unless it is on its way
-		      * without being asked for (nal/net/rdma): then NET_OK, as of one that is here */
+		      * without being asked for (nal/net/rdma): then NET_OK, as of one that is
+		      * here */
 	NET_PULL, /* not with a body that is here: it is to be moved to the landing */
 	NET_LATER, /* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept, and
 		      * the peer stops sending when some messages are */
@@ -87,8 +88,8 @@ enum net_verdict {
 struct net_out {
 	const void *header; /* copied */
 	uint32_t header_len;
-	/* The body. It must stay as it is until sent() says that the message is over, unless `copy` is set:
-	 * then it is copied now. */
+	/* The body. It must stay as it is until sent() says that the message is over, unless `copy`
+	 * is set: then it is copied now. */
 	struct net_mem body;
 	uint64_t body_len;
 	bool copy;    /* body_len is at most NET_COPY_MAX */

@@ -2,9 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What the network NALs have in common: Portals requests as messages, and back. A *carrier* moves messages, headers
- * with bodies, and has the notions of nal/net/dgram/dgram.h: the datagram machine itself, which is fed by a link
- * that knows sockets and addresses and nothing else (nal/udp), or the one over fabrics with remote memory
- * access (nal/net/rdma). All of it is guarded by the lock of the interface's region.
+ * with bodies, and has the notions of nal/net/dgram/dgram.h: the datagram machine itself, which is
+ * fed by a link that knows sockets and addresses and nothing else (nal/udp), or the one over
+ * fabrics with remote memory access (nal/net/rdma). All of it is guarded by the lock of the
+ * interface's region.
  *
  *   net.c        an interface on the network: opening, closing, progress, peers
  *   net_dgram.c  the datagram machine as a carrier
@@ -20,8 +21,8 @@
  *   net_fault.c  faults on demand, for tests
  *   net_wire.c   decoders
  *
- * A get's reply and a put's data go to and from the application's memory where nal/net/dgram says; what is short is
- * copied when it is sent, so that its sender may go on.
+ * A get's reply and a put's data go to and from the application's memory where nal/net/dgram says;
+ * what is short is copied when it is sent, so that its sender may go on.
  */
 #ifndef NET_H
 #define NET_H
@@ -66,7 +67,8 @@ struct net_carrier {
 	/* It looks at the time itself when something happens, by net_now(): a round in vain need not. */
 	bool own_time;
 
-	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by its id, or NET_NONE */
+	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by
+	 * its id, or NET_NONE */
 	uint32_t (*find)(const struct net *n, net_id_t id);
 	uint32_t (*connect)(struct net *n, net_id_t id);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What Portals says to Portals over datagrams: the headers of the messages that nal/net/dgram carries. Numbers are
- * little-endian; net_wire.c makes checked host structures of what arrives.
+ * What Portals says to Portals over datagrams: the headers of the messages that nal/net/dgram
+ * carries. Numbers are little-endian; net_wire.c makes checked host structures of what arrives.
  */
 #ifndef NET_WIRE_H
 #define NET_WIRE_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over libfabric (nal/net/rdma/rdma_link.h): one reliable unconnected endpoint for each interface, of whatever
- * provider suits. What a provider can do is asked, not assumed. libfabric itself is loaded when it is wanted, so that
- * a system without it has everything else.
+ * The link over libfabric (nal/net/rdma/rdma_link.h): one reliable unconnected endpoint for each
+ * interface, of whatever provider suits. What a provider can do is asked, not assumed. libfabric
+ * itself is loaded when it is wanted, so that a system without it has everything else.
  *
  *   ofi.c       the operations of the NAL: opening, cards, joining, closing
  *   ofi_lib.c   libfabric, loaded

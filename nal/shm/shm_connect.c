@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * How two processes connect: once, over a socket named by interface, nid and pid in the abstract
- * namespace (nothing in any file system, gone with the process). Each passes the memfd of its region
- * and the number of the channel the other is to write to; both check that the other runs as the same
- * user. If both call at once the connection of the smaller id is kept. The socket stays open: its end
- * tells of the other's.
+ * namespace (nothing in any file system, gone with the process). Each passes the memfd of its
+ * region and the number of the channel the other is to write to; both check that the other runs as
+ * the same user. If both call at once the connection of the smaller id is kept. The socket stays
+ * open: its end tells of the other's.
  */
 #define _GNU_SOURCE
 #include <errno.h>

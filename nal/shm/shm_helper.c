@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The helper thread of an interface. It sleeps in the kernel until a peer wants to connect, a peer
- * dies or closes, a doorbell rings, or a long message was left to nobody; it never polls while there is
- * nothing of that. Data does not need it: with cross-memory attach peers deliver by themselves.
+ * dies or closes, a doorbell rings, or a long message was left to nobody; it never polls while
+ * there is nothing of that. Data does not need it: with cross-memory attach peers deliver by
+ * themselves.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -58,8 +59,9 @@ static void back_off(struct shm_helper *l)
 		l->pause_ms = PAUSE_MOST_MS;
 }
 
-/* A long message that nobody inside the library moves. Stands aside while the application does, and stays
- * awake for a while after the last one, so that a stream of them need not wake it each time. */
+/* A long message that nobody inside the library moves. Stands aside while the application does, and
+ * stays awake for a while after the last one, so that a stream of them need not wake it each
+ * time. */
 static void background(struct shm_helper *l)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -86,9 +88,10 @@ static void background(struct shm_helper *l)
 		back_off(l);
 }
 
-/* Has a leave from a biased lock left something behind? Not if the application was here since the last look: it
- * has left again since then, or will. A lock that was not used all that time does not stay biased, so that peers
- * which deliver while the application computes need not take it away first. */
+/* Has a leave from a biased lock left something behind? Not if the application was here since the
+ * last look: it has left again since then, or will. A lock that was not used all that time does not
+ * stay biased, so that peers which deliver while the application computes need not take it away
+ * first. */
 static void look(struct shm_helper *l, bool unused)
 {
 	struct ptl_ni *ni = l->s->ni;
@@ -106,9 +109,9 @@ static void look(struct shm_helper *l, bool unused)
 	l->look_rounds = rounds;
 }
 
-/* Every LOOK_MS, as long as the application goes on leaving. From UNSEEN to LOOKED to ASLEEP, one look for
- * each step and a last one after it: whoever left and did not see the step, because its look at the word was
- * older, is followed by a look that is younger by a whole LOOK_MS. */
+/* Every LOOK_MS, as long as the application goes on leaving. From UNSEEN to LOOKED to ASLEEP, one
+ * look for each step and a last one after it: whoever left and did not see the step, because its
+ * look at the word was older, is followed by a look that is younger by a whole LOOK_MS. */
 static void look_after_leaves(struct shm_helper *l)
 {
 	uint32_t left = atomic_load(&l->s->left);

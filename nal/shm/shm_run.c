@@ -286,7 +286,8 @@ static ptl_ni_fail_t write_runs(void *server, const struct ptl_landing *l,
 
 static_assert(SHM_ATOMIC_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be served");
 
-/* If the memory of another process may not be touched after all, reading fails, and nothing has changed. */
+/* If the memory of another process may not be touched after all, reading fails, and nothing has
+ * changed. */
 static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
 
 static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)

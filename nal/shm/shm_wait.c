@@ -90,8 +90,8 @@ void shm_wait_over(struct shm *s)
 	w->spin_ns = 2 * w->spin_ns > most ? most : 2 * w->spin_ns;
 }
 
-/* Who pushed when it saw the lock biased relies on a look some time after it no longer is (portals/engine/lock.h): the last one
- * here. */
+/* Who pushed when it saw the lock biased relies on a look some time after it no longer is
+ * (portals/engine/lock.h): the last one here. */
 static bool pushed_before(const struct shm *s, uint64_t drained)
 {
 	uint64_t now;

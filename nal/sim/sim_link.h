@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The link over a simulated network, between processes of one host and in real time: what packets cost and what happens to
- * them follows the model of nal/net/dgram/sim, by PTL_SIM. No rights are needed, and no other network.
+ * them follows the model of nal/net/dgram/sim, by PTL_SIM. No rights are needed, and no other
+ * network.
  *
  *   sim.c        the operations of the NAL: opening, cards, addresses
  *   sim_link.c   packets: held by who sends them until they get to the receiver's link, and there until they are through

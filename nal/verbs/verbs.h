@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The verbs link: InfiniBand, RoCE and iWARP by libibverbs, for the machine in nal/net/rdma. Processes are connected when
- * they first talk, by the RDMA connection manager, which knows all three kinds.
+ * The verbs link: InfiniBand, RoCE and iWARP by libibverbs, for the machine in nal/net/rdma.
+ * Processes are connected when they first talk, by the RDMA connection manager, which knows all
+ * three kinds.
  *
  *   verbs.c        the operations of the NAL: opening, cards, closing
  *   verbs_dev.c    which device and port; what all connections share: completion queue, receive buffers

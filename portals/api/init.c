@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The calls about interfaces themselves: initialization, identities, status (3.3 sections 3.4 to 3.8).
+ * The calls about interfaces themselves: initialization, identities, status (3.3 sections 3.4 to
+ * 3.8).
  */
 #define _GNU_SOURCE
 #include <errno.h>

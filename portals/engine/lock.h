@@ -52,8 +52,8 @@
  * a load is never older than the stores before it by more than that. So a look at the rings some time
  * after leaving finds all that was pushed by someone who saw inside = 1. The NAL that lets a lock be
  * biased (ptl_ni.may_bias) owes that look after every biased leave: the shared-memory NAL's helper thread gives
- * it within milliseconds (shm_helper.c), an initiator that waits looks itself much sooner, and a thread
- * about to sleep gives the bias up and looks (shm_wait.c).
+ * it within milliseconds (shm_helper.c), an initiator that waits looks itself much sooner, and a
+ * thread about to sleep gives the bias up and looks (shm_wait.c).
  */
 #ifndef PTL_LOCK_H
 #define PTL_LOCK_H

@@ -112,7 +112,8 @@ struct ptl_ni {
 		rounds; /* of progress so far: shows the helper thread that the application polls */
 };
 
-/* The interfaces that are open, and whether PtlInit was called. Any thread reads; api/init.c alone writes. */
+/* The interfaces that are open, and whether PtlInit was called. Any thread reads; api/init.c alone
+ * writes. */
 extern struct ptl_ni *_Atomic ptl_ni_table[PTL_MAX_INTERFACES];
 extern atomic_bool ptl_initialized;
 

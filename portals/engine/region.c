@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Makes, maps and checks regions, and extends their parts (region.h). The arena of variable-sized blocks (event
- * queues, I/O vectors) is laid out here and managed by its owner in arena.c.
+ * Makes, maps and checks regions, and extends their parts (region.h). The arena of variable-sized
+ * blocks (event queues, I/O vectors) is laid out here and managed by its owner in arena.c.
  */
 #define _GNU_SOURCE
 #include "portals/engine/region.h"

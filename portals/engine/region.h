@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The region: one file without a name that holds everything a network interface is made of (portal table, match
- * entries, memory descriptors, event queues, operations in flight), linked by index, so that the
- * engine can be run over it by the owner and, on the owner's behalf, by the other processes of the
- * same user on the node. The file is sparse: the tables have their full size in it, and memory
- * is paid page by page when first used.
+ * The region: one file without a name that holds everything a network interface is made of (portal
+ * table, match entries, memory descriptors, event queues, operations in flight), linked by index,
+ * so that the engine can be run over it by the owner and, on the owner's behalf, by the other
+ * processes of the same user on the node. The file is sparse: the tables have their full size in
+ * it, and memory is paid page by page when first used.
  *
- * What is mapped is what is used. The tables that may become large are parts, each mapped by itself: of the first
- * some thousand entries to begin with. The owner extends a part when it is full, says so in part_now and `grown`,
- * and others follow when they next look at the region (ptl_region_follow). A longer mapping lies where there is room
- * for it, so pointers to entries are not to be compared between two of them, but the shorter one stays as well,
- * for who has such a pointer: both are the same memory.
+ * What is mapped is what is used. The tables that may become large are parts, each mapped by
+ * itself: of the first some thousand entries to begin with. The owner extends a part when it is
+ * full, says so in part_now and `grown`, and others follow when they next look at the region
+ * (ptl_region_follow). A longer mapping lies where there is room for it, so pointers to entries are
+ * not to be compared between two of them, but the shorter one stays as well, for who has such a
+ * pointer: both are the same memory.
  *
  * Everything here but the words said to be atomic is guarded by `lock` (lock.h).
  */

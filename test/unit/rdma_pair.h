@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two message machines for fabrics (nal/net/rdma), `from` and `to`, of which one sends to the other. The link between them, their
- * peers, nal/net and malloc are stubs that a case can tell what is short.
+ * Two message machines for fabrics (nal/net/rdma), `from` and `to`, of which one sends to the
+ * other. The link between them, their peers, nal/net and malloc are stubs that a case can tell what
+ * is short.
  */
 #ifndef RDMA_PAIR_H
 #define RDMA_PAIR_H

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A biased lock that a peer takes away again and again (portals/engine/lock.h), while the owner's threads come and go on one
- * processor: after the end of a thread kernels forget that its process, which runs there on, takes part in membarrier(2).
+ * A biased lock that a peer takes away again and again (portals/engine/lock.h), while the owner's
+ * threads come and go on one processor: after the end of a thread kernels forget that its process,
+ * which runs there on, takes part in membarrier(2).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What libfabric says of an error reaches the machine of nal/net/rdma in its words, with the provider and the call, and so does
- * a word that goes beside a packet. The provider and the machine are stubs.
+ * What libfabric says of an error reaches the machine of nal/net/rdma in its words, with the
+ * provider and the call, and so does a word that goes beside a packet. The provider and the machine
+ * are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Words are parted by blanks. A backslash, single and double quotes take a character, or what is between them, as it
- * is; a backslash at the end of a line goes on with the next line. A line that begins with # is a comment.
+ * Words are parted by blanks. A backslash, single and double quotes take a character, or what is
+ * between them, as it is; a backslash at the end of a line goes on with the next line. A line that
+ * begins with # is a comment.
  */
 #define _GNU_SOURCE
 #include <errno.h>

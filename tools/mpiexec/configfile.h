@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A file in the place of the command line (MPI-4 §11.5): each line is what may stand between two colons.
+ * A file in the place of the command line (MPI-4 §11.5): each line is what may stand between two
+ * colons.
  */
 #ifndef MPIEXEC_CONFIGFILE_H
 #define MPIEXEC_CONFIGFILE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The event loop: file descriptors, timers and signals, and what to call when it is their turn. One thread,
- * one loop. It makes do with epoll: signalfd and timerfd are refused in some containers.
+ * The event loop: file descriptors, timers and signals, and what to call when it is their turn. One
+ * thread, one loop. It makes do with epoll: signalfd and timerfd are refused in some containers.
  */
 #ifndef MPIEXEC_LOOP_H
 #define MPIEXEC_LOOP_H

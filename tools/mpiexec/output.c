@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From the ranks' pipes (sources) to stdout and stderr (sinks): lines with a label, or whatever comes, to a file.
- * A sink keeps what its reader has not taken yet; when that is much, its sources are not read for a while, so that
- * the ranks wait as if they wrote to the reader themselves. When the reader is gone the sources are closed, and the
- * ranks learn of it as they would have without us. A file that takes no more is said once; the ranks go on, as long
- * computations must not end for a log, and the exit status tells.
+ * From the ranks' pipes (sources) to stdout and stderr (sinks): lines with a label, or whatever
+ * comes, to a file. A sink keeps what its reader has not taken yet; when that is much, its sources
+ * are not read for a while, so that the ranks wait as if they wrote to the reader themselves. When
+ * the reader is gone the sources are closed, and the ranks learn of it as they would have without
+ * us. A file that takes no more is said once; the ranks go on, as long computations must not end
+ * for a log, and the exit status tells.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What mpiexec writes: its own messages, with -l the ranks' output line by line, and without it their output to a
- * file, as it comes: programs' libraries keep back what they write to a file until it is much, and lose it when they
- * are killed, but pass on what they write to a pipe. What is neither labelled nor a file, a terminal or a pipe, the
- * ranks inherit. A reader that is slow or gone never blocks the rest of mpiexec; a file
- * system that stands still does.
+ * What mpiexec writes: its own messages, with -l the ranks' output line by line, and without it
+ * their output to a file, as it comes: programs' libraries keep back what they write to a file
+ * until it is much, and lose it when they are killed, but pass on what they write to a pipe. What
+ * is neither labelled nor a file, a terminal or a pipe, the ranks inherit. A reader that is slow or
+ * gone never blocks the rest of mpiexec; a file system that stands still does.
  */
 #ifndef MPIEXEC_OUTPUT_H
 #define MPIEXEC_OUTPUT_H

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Answers the ranks' requests as they come in. A rank may be a script that runs one program after the other:
- * a process may join when the one before it has left. The first programs of all ranks make one world, with a
- * key-value space and a fence of its own, the second ones the next, and so on; one rank may be further than
- * another. The fence is a count of those that have entered; as soon as somebody waits in it and somebody else
- * can no longer enter, it can never end, and that is an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h);
- * what is not PMI-1 costs the rank its connection.
+ * Answers the ranks' requests as they come in. A rank may be a script that runs one program after
+ * the other: a process may join when the one before it has left. The first programs of all ranks
+ * make one world, with a key-value space and a fence of its own, the second ones the next, and so
+ * on; one rank may be further than another. The fence is a count of those that have entered; as
+ * soon as somebody waits in it and somebody else can no longer enter, it can never end, and that is
+ * an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h); what
+ * is not PMI-1 costs the rank its connection.
  */
 #include <errno.h>
 #include <stddef.h>

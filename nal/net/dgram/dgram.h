@@ -80,7 +80,8 @@ struct dgram_ops {
 	/* A message of `peer`, the next in order. */
 	enum net_verdict (*deliver)(void *user, uint32_t peer, const struct net_in *in,
 				    struct net_landing *landing);
-	/* A landing is full, or it never will be and its memory is no longer written to. Once for each NET_PULL. */
+	/* A landing is full, or it never will be and its memory is no longer written to. Once for
+	 * each NET_PULL. */
 	void (*landed)(void *user, uint32_t peer, void *cookie, enum net_status s);
 
 	/* -- ends of messages out; called by dgram_receive, dgram_run and dgram_destroy -- */
@@ -166,9 +167,9 @@ uint32_t dgram_close(struct dgram *m, uint64_t now);
 void dgram_destroy(struct dgram *m);
 
 /* The peer `id`; makes it known with address *addr if it is not, else the address is left as it is. No packet
- * is sent. NET_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are numbered from 0, and a
- * number stays with its id, until it is needed for another one when there is no connection, or attempt at one, and
- * nothing is expected. */
+ * is sent. NET_NONE: no memory, or cfg.max_peers are known and all of them of use. Peers are
+ * numbered from 0, and a number stays with its id, until it is needed for another one when there is
+ * no connection, or attempt at one, and nothing is expected. */
 uint32_t dgram_peer(struct dgram *m, net_id_t id, const struct net_addr *addr);
 /* It is at the address given by dgram_peer, wherever packets that say they are its come from: the tag says nothing of
  * that. Else it is where they do when a connection is made. */
@@ -206,7 +207,8 @@ bool dgram_run(struct dgram *m, uint64_t now);
 /* The same before a sleep: what waits a moment for company goes out, too, for it is not worth to be woken for. */
 bool dgram_settle(struct dgram *m, uint64_t now);
 
-/* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once; NET_NEVER. */
+/* When dgram_run has to be called at the latest if nothing arrives and nothing is sent; 0: at once;
+ * NET_NEVER. */
 uint64_t dgram_wake(const struct dgram *m);
 
 /* So many more, or fewer, things are expected of this peer that the machine does not know of, such as an

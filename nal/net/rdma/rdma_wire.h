@@ -125,8 +125,9 @@ static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
  *   +----+--------+-------+--------+--------+-------
  *   | id | status | zeros | length | offset | bytes
  *   +----+--------+-------+--------+--------+-------
- * PULL: the first `length` bytes are wanted. OVER: status is an enum net_status, length what was taken; the same of up
- * to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on, `length` of them.
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum net_status, length what was
+ * taken; the same of up to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on,
+ * `length` of them.
  */
 struct rdma_wire_body {
 	uint8_t id[4];     /*  0 */
