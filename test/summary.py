@@ -7,7 +7,8 @@ Usage: summary.py BUILD_DIR
 
 Reads meson-logs/testlog.json of the build directory. A test that speaks TAP counts once for each
 of its cases, any other test counts once. A program that dies, times out, or reports fewer cases
-than its plan counts one failure more than its cases show. Failures are printed with their output;
+than its plan counts one failure more than its cases show. Failures are printed with their output,
+then how long each suite and the slowest programs took;
 the last line is "N passed, N failed", with ", N skipped" if there are any. The exit status is 0
 only if something passed and nothing failed.
 """
@@ -18,6 +19,7 @@ import sys
 
 CASE = re.compile(r'^(not )?ok\b\s*\d*\s*(?:-\s*)?(.*?)(?:\s*#\s*(skip|todo)\b(.*))?$', re.IGNORECASE)
 PLAN = re.compile(r'^1\.\.(\d+)\s*(?:#\s*skip\b(.*))?', re.IGNORECASE)
+SLOWEST = 10
 SHOWN = 60  # lines of a failed test's output shown, from the start and from the end
 
 
@@ -85,6 +87,23 @@ class Test:
             print(f'    {line}')
 
 
+def show_times(tests):
+    """The time of each suite, where a program counts for the first of its own, and the slowest programs."""
+    suites = {}
+    times = []
+    for test in tests:
+        suite, _, name = test.name.rpartition(' / ')
+        suite = suite.rpartition(':')[2].partition('+')[0] or 'other'
+        seconds = test.record.get('duration', 0)
+        programs, before = suites.get(suite, (0, 0))
+        suites[suite] = programs + 1, before + seconds
+        times.append((seconds, name))
+    times.sort(reverse=True)
+    print('suites: ' + ', '.join(f'{suite} {programs} in {seconds:.0f} s'
+                                 for suite, (programs, seconds) in sorted(suites.items())))
+    print('slowest: ' + ', '.join(f'{name} {seconds:.0f} s' for seconds, name in times[:SLOWEST]))
+
+
 def main():
     if len(sys.argv) != 2 or sys.argv[1].startswith('-'):
         print(__doc__.strip())
@@ -100,6 +119,7 @@ def main():
         if test.failed:
             test.show_failures()
 
+    show_times(tests)
     passed = sum(len(test.passed) for test in tests)
     failed = sum(len(test.failed) for test in tests)
     skipped = sum(len(test.skipped) for test in tests)
