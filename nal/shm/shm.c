@@ -148,7 +148,8 @@ static void revoke_landings(struct shm *s)
 	struct ptl_view *v = &s->ni->view;
 	uint64_t end = base_now_ns() + LINGER_NS;
 
-	for (uint32_t i = 0; i < v->r->land_high; i++) {
+	/* the view's own bound: peers write in the region */
+	for (uint32_t i = 0; i < v->r->land_high && i < v->nlandings; i++) {
 		struct ptl_landing *l = &v->land[i];
 		uint64_t gone = (uint64_t)l->gen << 32 | UINT32_MAX;
 		uint32_t out;

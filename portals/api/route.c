@@ -373,34 +373,46 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
 
 #define REPORT_PEERS 64u /* of each NAL */
 
+/* A table of peers that the region points to. The region may be scribbled on: NULL if the table is not in it. */
+static const struct ptl_stat_peer *peers_at(const struct ptl_ni *ni, uint64_t off, uint32_t high)
+{
+	const uint64_t bytes = sizeof(struct ptl_stat_peer) *
+			       (uint64_t)(high < REPORT_PEERS ? high : REPORT_PEERS);
+
+	if (!off || off % _Alignof(struct ptl_stat_peer) || off > ni->view.size ||
+	    bytes > ni->view.size - off)
+		return NULL;
+	return (const void *)((const char *)ni->view.r + off);
+}
+
 static void report_peers(const struct ptl_ni *ni, const char *name, uint64_t off, uint32_t high)
 {
-	const struct ptl_stat_peer *p = (const void *)((const char *)ni->view.r + off);
+	const struct ptl_stat_peer *p = peers_at(ni, off, high);
 
-	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
+	for (uint32_t i = 0; p && i < high && i < REPORT_PEERS; i++)
 		if (p[i].state)
 			base_say("  peer nid 0x%08x pid %u by %s%s: %llu messages to it, %llu "
 				 "from it",
 				 p[i].id.nid, p[i].id.pid, name,
 				 p[i].state == 1 ? "" : ", not connected any more",
 				 (unsigned long long)p[i].sent, (unsigned long long)p[i].received);
-	if (off && high > REPORT_PEERS)
+	if (p && high > REPORT_PEERS)
 		base_say("  and %u more by %s", high - REPORT_PEERS, name);
 }
 
 /* Messages within the node are not counted by peer, which would take time of each. */
 static void report_neighbours(const struct ptl_ni *ni, uint64_t off, uint32_t high)
 {
-	const struct ptl_stat_peer *p = (const void *)((const char *)ni->view.r + off);
+	const struct ptl_stat_peer *p = peers_at(ni, off, high);
 
-	for (uint32_t i = 0; off && i < high && i < REPORT_PEERS; i++)
+	for (uint32_t i = 0; p && i < high && i < REPORT_PEERS; i++)
 		if (p[i].state)
 			base_say("  peer nid 0x%08x pid %u by %s%s", p[i].id.nid, p[i].id.pid,
 				 ni->nal->name,
 				 p[i].os_pid == ni->view.r->stat.os_pid ? ", itself"
 				 : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
 							     : "");
-	if (off && high > REPORT_PEERS)
+	if (p && high > REPORT_PEERS)
 		base_say("  and %u more by %s", high - REPORT_PEERS, ni->nal->name);
 }
 
@@ -472,10 +484,10 @@ static void report_astray(struct ptl_ni *ni)
 	ptl_job_nets(ni->index, &job);
 	ptl_lock(ni);
 	for (uint32_t k = 0; k < ni->nnets; k++) {
-		const struct ptl_stat_peer *p =
-			(const void *)((const char *)ni->view.r + s->net_peer_off[k]);
+		const uint32_t high = s->net_peer_high[k];
+		const struct ptl_stat_peer *p = peers_at(ni, s->net_peer_off[k], high);
 
-		for (uint32_t i = 0; i < s->net_peer_high[k] && i < REPORT_PEERS; i++)
+		for (uint32_t i = 0; p && i < high && i < REPORT_PEERS; i++)
 			for (uint32_t j = 0; p[i].state && ni->order[j] != ni->net[k].nal; j++) {
 				const struct nal_ops *n = ni->order[j];
 				const char *why = why_not(ni, n, &job, p[i].id);
