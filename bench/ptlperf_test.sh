@@ -4,7 +4,7 @@
 #
 # ptlperf measures something in every test, alone and in a job, and refuses what it cannot do. The
 # figures themselves are not judged here; that every byte arrives is checked by ptlperf.
-# Usage: ptlperf_test.sh PTLPERF MPIEXEC
+# Usage: ptlperf_test.sh PTLPERF MPIEXEC [some]; `some` leaves out what takes minutes on a busy machine
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/tap.sh
@@ -83,10 +83,10 @@ refused() {
 	[ "$status" -eq "$want" ] && grep -q -e "$message" <<<"$output"
 }
 
-check "every test gives figures, and targets are bypassed" all_tests
+[ "${3:-}" = some ] || check "every test gives figures, and targets are bypassed" all_tests
 check "polling for events works too" polling
 check "long messages of odd lengths arrive" long_messages
-check "the model adds up its parameters" model_of_packets
+[ "${3:-}" = some ] || check "the model adds up its parameters" model_of_packets
 check "a job of two ranks is measured" in_a_job
 check "JSON on standard output is nothing but JSON" json_alone
 check "a job of three ranks is refused" refused 1 'needs a job of 2 ranks' \
