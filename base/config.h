@@ -204,8 +204,8 @@ struct base_config {
 /* The values in force. Read from the environment at the first call, once; any thread may call. */
 const struct base_config *base_config(void);
 
-/* Another copy of this reader, in another library of the process, has warned of what there is to warn of: this one
- * does not say it again. Of no effect after the first call of base_config(). */
+/* Another copy of this reader, in another library of the process, has warned of what there is to
+ * warn of: this one does not say it again. Of no effect after the first call of base_config(). */
 void base_config_hush(void);
 
 /* For tools and generated documents: the table and the values as text. */

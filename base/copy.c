@@ -18,7 +18,8 @@ static void __attribute__((constructor)) ask(void)
 
 	base_short_rep = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & FSRM;
 	__builtin_cpu_init();
-	/* the first processors with such vectors, which lack these instructions, are slower for a while after them */
+	/* the first processors with such vectors, which lack these instructions, are slower for
+	 * a while after them */
 	base_wide = __builtin_cpu_supports("avx512vbmi2");
 }
 

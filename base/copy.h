@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies of a few bytes, for which a call costs more than the copy, of some KiB into lines that another core has, and
- * into such that this one has.
+ * Copies of a few bytes, for which a call costs more than the copy, of some KiB into lines that
+ * another core has, and into such that this one has.
  */
 #ifndef BASE_COPY_H
 #define BASE_COPY_H
@@ -50,9 +50,10 @@ void base_copy_wide(void *to, const void *from, uint64_t len);
 #define BASE_COPY_PIECE 2048
 
 /*
- * Into memory that another core was the last to touch, where somebody waits for it. The processor's own instruction writes
- * such lines without reading them first, which memcpy makes use of from about 4 KiB on. But more than 2 KiB in one go begin
- * slowly, and that is a fifth of the time that 4 KiB take from one core to another near it. What is longer, and what others
+ * Into memory that another core was the last to touch, where somebody waits for it. The
+ * processor's own instruction writes such lines without reading them first, which memcpy makes
+ * use of from about 4 KiB on. But more than 2 KiB in one go begin slowly, and that is a fifth of
+ * the time that 4 KiB take from one core to another near it. What is longer, and what others
  * follow, is faster in one go, above all if the other core is far.
  */
 static inline void base_copy_over(void *to, const void *from, uint64_t len)
@@ -75,9 +76,10 @@ static inline void base_copy_over(void *to, const void *from, uint64_t len)
 #define BASE_COPY_WIDE_MOST  16384
 
 /*
- * As memmove, into memory that this core was the last to touch. From about 4 KiB on memmove uses the processor's own
- * instruction, which begins slowly; while both buffers are in the nearest cache vectors take two thirds of its time.
- * Longer copies, and those into lines that another core has, are slower by vectors.
+ * As memmove, into memory that this core was the last to touch. From about 4 KiB on memmove uses
+ * the processor's own instruction, which begins slowly; while both buffers are in the nearest
+ * cache vectors take two thirds of its time. Longer copies, and those into lines that another
+ * core has, are slower by vectors.
  */
 static inline void base_move_back(void *to, const void *from, uint64_t len)
 {

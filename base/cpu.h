@@ -21,7 +21,8 @@ static inline void base_cpu_relax(void)
 #endif
 }
 
-/* Tells the threads of a process apart: an address of which the two lowest bits are 0, and not 0 itself. */
+/* Tells the threads of a process apart: an address of which the two lowest bits are 0, and not 0
+ * itself. */
 static inline uintptr_t base_thread(void)
 {
 #if defined(__x86_64__)
@@ -38,8 +39,8 @@ static inline uintptr_t base_thread(void)
 static inline void base_prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
-	/* what the compiler makes of it for any such processor asks for a line to read; this is in all of them, and does
-	 * nothing in the oldest */
+	/* what the compiler makes of it for any such processor asks for a line to read; this is
+	 * in all of them, and does nothing in the oldest */
 	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
 #else
 	__builtin_prefetch(line, 1, 3);

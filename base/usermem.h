@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies to and from memory of the application. When it may look at that memory again it learns from messages, some of
- * which have been to another process and back. ThreadSanitizer sees one process, so it cannot know the order and would
- * report every such copy; it is told to look away here, and only here.
+ * Copies to and from memory of the application. When it may look at that memory again it learns
+ * from messages, some of which have been to another process and back. ThreadSanitizer sees one
+ * process, so it cannot know the order and would report every such copy; it is told to look away
+ * here, and only here.
  */
 #ifndef BASE_USERMEM_H
 #define BASE_USERMEM_H

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which of two ways or three to do the same is fastest, where nobody can tell beforehand and it changes while a program runs.
- * For most of the time it is only counted how often it is done. Then the time of some is taken, of some more that go another
- * way, each of the others in turn, and what was faster stays:
+ * Which of two ways or three to do the same is fastest, where nobody can tell beforehand and it
+ * changes while a program runs. For most of the time it is only counted how often it is done.
+ * Then the time of some is taken, of some more that go another way, each of the others in turn,
+ * and what was faster stays:
  *
  *   RESTS --> PRESENT --> SETTLES --> OTHER --> RESTS
  *             timed                   timed

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A token goes round all ranks, each adding its rank, for some laps. Each rank has one word that its
- * left neighbour puts the token into, and one it puts to its right neighbour.
- * Run it with: mpiexec -n 5 ring 100
+ * A token goes round all ranks, each adding its rank, for some laps. Each rank has one word that
+ * its left neighbour puts the token into, and one it puts to its right neighbour. Run it with:
+ * mpiexec -n 5 ring 100
  */
 #include <cnos_mpi_os.h>
 #include <p3rt/p3rt.h>

@@ -24,7 +24,8 @@ typedef struct {
 
 int cnos_get_rank(void);
 int cnos_get_size(void);
-/* Stores the address of the job's id table (owned by the library); returns its number of entries, or -1. */
+/* Stores the address of the job's id table (owned by the library); returns its number of
+ * entries, or -1. */
 int cnos_get_nidpid_map(cnos_nidpid_map_t **map);
 int cnos_register_ptlid(ptl_process_id_t id);
 void cnos_barrier_init(ptl_handle_ni_t ni_handle);

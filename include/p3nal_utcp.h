@@ -19,7 +19,8 @@
 extern "C" {
 #endif
 
-/* The nid that PTL_IFACE=ifname would give (NULL or "": the default choice). 0, or -1 with errno. */
+/* The nid that PTL_IFACE=ifname would give (NULL or "": the default choice). 0, or -1 with
+ * errno. */
 int p3tcp_my_nid(const char *ifname, unsigned int *nid);
 
 #ifdef __cplusplus

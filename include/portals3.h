@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The Portals 3.3 API (SAND2006-0420): types, constants and functions. This is the one header a
- * client needs; the other names old clients include (portals/portals3.h, p3api/..., p3nal_utcp.h)
- * lead here. Section numbers are those of the 3.3 report. Every function has a man page in section 3.
+ * client needs; the other names old clients include (portals/portals3.h, p3api/...,
+ * p3nal_utcp.h) lead here. Section numbers are those of the 3.3 report. Every function has a man
+ * page in section 3.
  */
 #ifndef PORTALS3_H
 #define PORTALS3_H
@@ -26,7 +27,8 @@ typedef ptl_handle_any_t ptl_handle_me_t;
 typedef uint32_t ptl_pt_index_t;   /* portal table index */
 typedef uint32_t ptl_ac_index_t;   /* access control table index */
 typedef uint64_t ptl_match_bits_t;
-typedef uint64_t ptl_hdr_data_t;   /* 64 bits of the initiator's choice, shown in the target's event */
+/* 64 bits of the initiator's choice, shown in the target's event */
+typedef uint64_t ptl_hdr_data_t;
 typedef uint32_t ptl_interface_t;
 typedef uint32_t ptl_nid_t;        /* node: the host's IPv4 address in host byte order */
 typedef uint32_t ptl_pid_t;        /* process on that node */
@@ -130,7 +132,8 @@ enum {
 	PTL_SR_SEND_LENGTH,    /* bytes sent by put and getput */
 	PTL_SR_PTLS_MAX,       /* portal table entries in use: most so far, now */
 	PTL_SR_PTLS_CUR,
-	PTL_SR_MSGS_ALLOC,     /* operations that needed a record: allocated, freed, most at once, now */
+	/* operations that needed a record: allocated, freed, most at once, now */
+	PTL_SR_MSGS_ALLOC,
 	PTL_SR_MSGS_FREED,
 	PTL_SR_MSGS_MAX,
 	PTL_SR_MSGS_CUR,
@@ -153,7 +156,8 @@ enum {
 	PTL_SR_MD_ALIGN_8,
 	PTL_SR_LAST_
 };
-#define PTL_SR_MLIST_LEN(pt_index) ((ptl_sr_index_t)(0x40000000u | (pt_index))) /* entries on a portal now */
+/* entries on a portal now */
+#define PTL_SR_MLIST_LEN(pt_index) ((ptl_sr_index_t)(0x40000000u | (pt_index)))
 #define PTL_SR_MLIST_MAX(pt_index) ((ptl_sr_index_t)(0x60000000u | (pt_index))) /* most so far */
 
 /* ---- 3.5.1 limits ---------------------------------------------------------------------------- */
@@ -191,7 +195,8 @@ typedef struct {
 	void *start;               /* first byte, or ptl_md_iovec_t array with PTL_MD_IOVEC */
 	ptl_size_t length;         /* bytes, or array entries with PTL_MD_IOVEC */
 	int threshold;             /* operations left; PTL_MD_THRESH_INF: no limit; 0: inactive */
-	ptl_size_t max_size;       /* with PTL_MD_MAX_SIZE: inactive when less room than this is left */
+	/* with PTL_MD_MAX_SIZE: inactive when less room than this is left */
+	ptl_size_t max_size;
 	unsigned int options;      /* PTL_MD_* */
 	void *user_ptr;            /* returned in every event */
 	ptl_handle_eq_t eq_handle; /* or PTL_EQ_NONE */
@@ -356,7 +361,8 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base, ptl_process_id_
 		ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle);
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* Interface names of the XT: all are the default one, said so that PTL_IFACE_DEFAULT may be one of them. */
+/* Interface names of the XT: all are the default one, said so that PTL_IFACE_DEFAULT may be one
+ * of them. */
 #define PTL_BRIDGE_UK 1
 #define PTL_BRIDGE_QK 2
 #define PTL_BRIDGE_KK 3

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Attributes across languages (MPI-4 §19.3.7). C attributes are pointers, Fortran's are integers: what
- * Fortran sets is put into a value of its own, whose address C gets; so Fortran, when it gets a pointer,
- * has to know which are such values.
+ * Attributes across languages (MPI-4 §19.3.7). C attributes are pointers, Fortran's are
+ * integers: what Fortran sets is put into a value of its own, whose address C gets; so Fortran,
+ * when it gets a pointer, has to know which are such values.
  */
 #include "mpifort.h"
 
@@ -133,7 +133,7 @@ MPI_Aint mpifort_value_of(int keyval, void *attribute)
 	return value;
 }
 
-/* ---- callbacks: all kinds of objects alike ------------------------------------------------------------ */
+/* ---- callbacks: all kinds of objects alike --------------------------------------------------- */
 
 typedef void copy_function(int *handle, int *keyval, MPI_Aint *extra, MPI_Aint *in, MPI_Aint *out,
 			   int *flag, int *ierror);
@@ -215,7 +215,7 @@ int mpifort_win_delete(MPI_Win win, int keyval, void *value, void *extra)
 	return delete (mpifort_of_win(win), keyval, extra, value);
 }
 
-/* ---- the predefined callbacks, procedures here ----------------------------------------------------------- */
+/* ---- the predefined callbacks, procedures here ----------------------------------------------- */
 
 #define PROCEDURE __attribute__((visibility("default")))
 #define COPY_FUNCTIONS(kind, type)                                                                 \

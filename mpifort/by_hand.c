@@ -17,7 +17,7 @@
 	MPIFORT_ENTRY type MPIFORT_NAME(name)(__VA_ARGS__);                                        \
 	MPIFORT_ENTRY type MPIFORT_NAME(name)(__VA_ARGS__)
 
-/* ---- starting, time, addresses -------------------------------------------------------------------- */
+/* ---- starting, time, addresses --------------------------------------------------------------- */
 
 BINDING(mpi_init_, int *ierror)
 {
@@ -84,7 +84,7 @@ MPIFORT_SAME(mpi_status_f2f08_f08_, mpi_status_f2f08_);
 MPIFORT_SAME(mpi_status_f082f_, mpi_status_f2f08_);
 MPIFORT_SAME(mpi_status_f082f_f08_, mpi_status_f2f08_);
 
-/* ---- functions of the program --------------------------------------------------------------------------- */
+/* ---- functions of the program ---------------------------------------------------------------- */
 
 /* Outputs are set only if C made something. */
 #define GIVE(out, what) (rc == MPI_SUCCESS ? (void)(*(out) = (what)) : (void)0)
@@ -220,7 +220,7 @@ BINDING(mpi_register_datarep_c_f08_, char *datarep, mpifort_function *read_conve
 	mpifort_done(ierror, rc);
 }
 
-/* ---- attributes ------------------------------------------------------------------------------------------ */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* It is kept for ever: attributes that need it may outlive the keyval. */
 static struct mpifort_keyval *new_keyval(mpifort_function *copy, mpifort_function *delete, bool old)
@@ -323,7 +323,7 @@ BINDING(mpi_attr_get_, int *comm, int *keyval, int *attribute_val, int *flag, in
 	mpifort_done(ierror, rc);
 }
 
-/* ---- strings with a length of their own --------------------------------------------------------------------- */
+/* ---- strings with a length of their own ------------------------------------------------------ */
 
 BINDING(mpi_info_create_env_, int *info, int *ierror)
 {
@@ -379,7 +379,7 @@ BINDING(mpi_session_get_nth_pset_, int *session, int *info, int *n, int *pset_le
 }
 MPIFORT_SAME(mpi_session_get_nth_pset_f08_, mpi_session_get_nth_pset_);
 
-/* ---- processes ------------------------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static bool is_argv_null(const char *argv)
 {

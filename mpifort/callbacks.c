@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * C functions that call Fortran ones: for generalized requests and data representations, which have an
- * extra state to keep the Fortran function in, and for reductions and error handlers, which have none. For
- * these there is a number of C functions that differ in nothing but the place where they look (thunks.c,
- * written by gen/thunks.py). A place belongs to one Fortran function for ever: an operation that was freed
- * may still be at work.
+ * C functions that call Fortran ones: for generalized requests and data representations, which
+ * have an extra state to keep the Fortran function in, and for reductions and error handlers,
+ * which have none. For these there is a number of C functions that differ in nothing but the
+ * place where they look (thunks.c, written by gen/thunks.py). A place belongs to one Fortran
+ * function for ever: an operation that was freed may still be at work.
  */
 #include "mpifort.h"
 
@@ -19,7 +19,7 @@ static struct {
 	enum mpifort_kind kind;
 } errhandlers[MPIFORT_ERRHANDLERS];
 
-/* ---- reductions -------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 MPI_User_function *mpifort_op_of(mpifort_function *function)
 {
@@ -46,7 +46,7 @@ void mpifort_call_op(int number, void *invec, void *inoutvec, void *len, MPI_Dat
 	((user_function *)ops[number])(invec, inoutvec, len, &type);
 }
 
-/* ---- error handlers ------------------------------------------------------------------------------------ */
+/* ---- error handlers -------------------------------------------------------------------------- */
 
 MPI_Comm_errhandler_function *mpifort_errhandler_of(mpifort_function *function,
 						    enum mpifort_kind kind)
@@ -90,7 +90,7 @@ void mpifort_call_errhandler(int number, void *handle, int *error_code)
 	((handler_function *)errhandlers[number].function)(&f, error_code);
 }
 
-/* ---- generalized requests ------------------------------------------------------------------------------- */
+/* ---- generalized requests -------------------------------------------------------------------- */
 
 int mpifort_query(void *extra, MPI_Status *status)
 {
@@ -123,7 +123,7 @@ int mpifort_cancel(void *extra, int complete)
 	return ierror;
 }
 
-/* ---- data representations ------------------------------------------------------------------------------- */
+/* ---- data representations -------------------------------------------------------------------- */
 
 int mpifort_extent(MPI_Datatype datatype, MPI_Aint *extent, void *extra)
 {

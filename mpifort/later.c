@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a call leaves to be done when its request is complete: give a copy back, free an array that C
- * was given in place of the program's. The bindings of MPI_Wait, MPI_Test and so on look here, and only if
- * there is anything at all; so such a request has to be completed in Fortran.
+ * What a call leaves to be done when its request is complete: give a copy back, free an array
+ * that C was given in place of the program's. The bindings of MPI_Wait, MPI_Test and so on look
+ * here, and only if there is anything at all; so such a request has to be completed in Fortran.
  */
 #include "mpifort.h"
 
@@ -26,7 +26,8 @@ void mpifort_later(struct mpifort_later *what, int request)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes one entry of the request out of the list, of those that end by this function; NULL: of all. */
+/* Takes one entry of the request out of the list, of those that end by this function; NULL: of
+ * all. */
 static struct mpifort_later *take(int request, void (*end)(struct mpifort_later *self))
 {
 	struct mpifort_later **at = &list, *found = NULL;
@@ -56,7 +57,7 @@ void mpifort_later_end(int request)
 	mpifort_later_end_some(request, NULL);
 }
 
-/* ---- arrays of datatypes ---------------------------------------------------------------------------- */
+/* ---- arrays of datatypes --------------------------------------------------------------------- */
 
 struct kept_array {
 	struct mpifort_later later;

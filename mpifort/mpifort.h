@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the Fortran bindings of MPI have in common. They stand on the public functions of the standard
- * binary interface alone, so that they work with any library that has it. Arguments come by reference,
- * strings without an end and with their lengths behind all other arguments, handles as INTEGERs.
+ * What the Fortran bindings of MPI have in common. They stand on the public functions of the
+ * standard binary interface alone, so that they work with any library that has it. Arguments
+ * come by reference, strings without an end and with their lengths behind all other arguments,
+ * handles as INTEGERs.
  *
- * Each binding is compiled twice: as mpi_xxx_, weak, which calls MPI_Xxx, and as pmpi_xxx_, which calls
- * PMPI_Xxx. So a profiling library may take the place of the Fortran or of the C function, or of both.
+ * Each binding is compiled twice: as mpi_xxx_, weak, which calls MPI_Xxx, and as pmpi_xxx_,
+ * which calls PMPI_Xxx. So a profiling library may take the place of the Fortran or of the C
+ * function, or of both.
  */
 #ifndef POSTERN_MPIFORT_H
 #define POSTERN_MPIFORT_H
@@ -33,11 +35,11 @@
 	extern __typeof(name) other __attribute__((alias(MPIFORT_TEXT(name)))) MPIFORT_ENTRY
 #define MPIFORT_TEXT(name) #name
 
-/* ---- addresses that stand for something --------------------------------------------------------- */
+/* ---- addresses that stand for something ------------------------------------------------------ */
 
 /*
- * Two COMMON blocks, as mpif.h and the modules declare them. The program has them, too, and its own are
- * the ones: they are reached through the symbol only.
+ * Two COMMON blocks, as mpif.h and the modules declare them. The program has them, too, and its
+ * own are the ones: they are reached through the symbol only.
  */
 struct mpifort_numbers {
 	int bottom[1];
@@ -77,7 +79,7 @@ static inline MPI_Status *mpifort_status(int *status)
 	return mpifort_is_sentinel(status) ? MPI_STATUS_IGNORE : (MPI_Status *)status;
 }
 
-/* ---- handles: those below 0x1000 are predefined and the same number everywhere -------------------- */
+/* ---- handles: those below 0x1000 are predefined and the same number everywhere --------------- */
 
 #define MPIFORT_HANDLE(type, name, function)                                                       \
 	static inline type mpifort_##name(int handle)                                              \
@@ -131,7 +133,7 @@ int mpifort_peers(MPI_Comm comm);
 int mpifort_sendtypes(MPI_Comm comm, const void *sendbuf);
 int mpifort_neighbours(MPI_Comm comm, bool destinations);
 
-/* ---- what lasts until a request is complete ----------------------------------------------------- */
+/* ---- what lasts until a request is complete -------------------------------------------------- */
 
 struct mpifort_later {
 	struct mpifort_later *next;
@@ -165,7 +167,7 @@ static inline int mpifort_request_now(int before, MPI_Request now)
 /* Keeps the array of a call that uses it until the request is complete. */
 void mpifort_datatypes_keep(struct mpifort_datatypes *t, int request);
 
-/* ---- values ------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* An index that C counts from 0. */
 static inline int mpifort_index(int index)
@@ -183,7 +185,7 @@ static inline void mpifort_done(int *ierror, int rc)
 /* Errors that are found here: an error handler decides, as in C. */
 int mpifort_raise(int rc);
 
-/* ---- strings ------------------------------------------------------------------------------------- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 struct mpifort_string {
 	char *at;
@@ -196,7 +198,8 @@ void mpifort_string_room(struct mpifort_string *s, size_t size, int *rc);
 void mpifort_string_out(struct mpifort_string *s, char *text, size_t length);
 void mpifort_string_end(struct mpifort_string *s);
 
-/* Arrays of strings: n of them, or (n < 0) up to the first blank one; `step` strings lie between. */
+/* Arrays of strings: n of them, or (n < 0) up to the first blank one; `step` strings lie
+ * between. */
 struct mpifort_argv {
 	char **at;
 };
@@ -204,7 +207,7 @@ void mpifort_argv_in(struct mpifort_argv *a, const char *text, size_t length, in
 		     int *rc);
 void mpifort_argv_end(struct mpifort_argv *a);
 
-/* ---- functions of the program ------------------------------------------------------------------------ */
+/* ---- functions of the program ---------------------------------------------------------------- */
 
 typedef void mpifort_function(void);
 
@@ -264,15 +267,16 @@ int mpifort_write_c(void *user, MPI_Datatype datatype, MPI_Count count, void *fi
 		    MPI_Offset position, void *extra);
 bool mpifort_is_null_conversion(mpifort_function *function);
 
-/* ---- attributes: what C finds is the address of what Fortran set --------------------------------- */
+/* ---- attributes: what C finds is the address of what Fortran set ----------------------------- */
 
 struct mpifort_value;
 struct mpifort_value *mpifort_value_new(MPI_Aint value, bool old);
 void mpifort_value_free(void *maybe); /* nothing if it is none */
-/* The value of what C has: that of Fortran, of the library, or an address of the program's C part. */
+/* The value of what C has: that of Fortran, of the library, or an address of the program's C
+ * part. */
 MPI_Aint mpifort_value_of(int keyval, void *attribute);
 
-/* ---- buffers of mpi_f08 ---------------------------------------------------------------------------- */
+/* ---- buffers of mpi_f08 ---------------------------------------------------------------------- */
 
 struct mpifort_section {
 	void *at;

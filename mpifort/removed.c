@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI-3 removed and old programs call, with the arguments of MPI-1: addresses are INTEGERs of default
- * kind. Each is made of what replaced it.
+ * What MPI-3 removed and old programs call, with the arguments of MPI-1: addresses are INTEGERs
+ * of default kind. Each is made of what replaced it.
  */
 #include "mpifort.h"
 
@@ -26,8 +26,9 @@ static int narrow(MPI_Aint value, int *to)
 }
 
 /*
- * Most addresses of today do not fit an INTEGER. What is left of them is good for what nearly all programs do
- * with it, a difference of two; only MPI_BOTTOM needs the whole one: see doc/mpi.md.
+ * Most addresses of today do not fit an INTEGER. What is left of them is good for what nearly
+ * all programs do with it, a difference of two; only MPI_BOTTOM needs the whole one: see
+ * doc/mpi.md.
  */
 BINDING(mpi_address_, void *location, int *address, int *ierror)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Buffers of mpi_f08: descriptors of any type and rank. One without gaps is its address. A section of an
- * array with gaps, a(1:n:2) or a row of a matrix, stands for its elements one behind the other, and goes
+ * Buffers of mpi_f08: descriptors of any type and rank. One without gaps is its address. A
+ * section of an array with gaps, a(1:n:2) or a row of a matrix, stands for its elements one
+ * behind the other, and goes
  *
- *   by a copy              where the call is complete when it returns, or its request can be waited for
+ *   by a copy              where the call is complete when it returns, or its request can be
+ *   waited for
  *   by a derived datatype  where the buffer is described by one count and one datatype
  */
 #include "mpifort.h"
@@ -63,7 +65,7 @@ static void move(const CFI_cdesc_t *d, char *packed, bool out)
 	}
 }
 
-/* ---- by a copy ---------------------------------------------------------------------------------------- */
+/* ---- by a copy ------------------------------------------------------------------------------- */
 
 void mpifort_section_copy(struct mpifort_section *s, const CFI_cdesc_t *d, int *rc)
 {
@@ -155,7 +157,7 @@ void mpifort_section_only_simple(struct mpifort_section *s, const CFI_cdesc_t *d
 		*rc = mpifort_raise(MPI_ERR_BUFFER);
 }
 
-/* ---- by a derived datatype ------------------------------------------------------------------------------ */
+/* ---- by a derived datatype ------------------------------------------------------------------- */
 
 /* `count` of the type, one in each element of the section. */
 static int spread(const CFI_cdesc_t *d, int rank, MPI_Count count, MPI_Datatype type,
@@ -193,7 +195,8 @@ static int spread(const CFI_cdesc_t *d, int rank, MPI_Count count, MPI_Datatype 
 	return rc;
 }
 
-/* The datatype without gaps, as a multiple of elements: MPI_DOUBLE on COMPLEX, a pair on INTEGERs. */
+/* The datatype without gaps, as a multiple of elements: MPI_DOUBLE on COMPLEX, a pair on
+ * INTEGERs. */
 static int in_bytes(const CFI_cdesc_t *d, MPI_Count *count, MPI_Datatype *element)
 {
 	*count /= (MPI_Count)d->elem_len;

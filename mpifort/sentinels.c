@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The addresses that stand for MPI_BOTTOM, MPI_IN_PLACE and so on, and what the C library is told of the
- * Fortran compiler (MPI-5 §20).
+ * The addresses that stand for MPI_BOTTOM, MPI_IN_PLACE and so on, and what the C library is
+ * told of the Fortran compiler (MPI-5 §20).
  */
 #include "mpifort.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Programs have them as COMMON blocks, which a linker puts where it likes: so aligned as they may be. */
+/* Programs have them as COMMON blocks, which a linker puts where it likes: so aligned as they
+ * may be. */
 struct mpifort_numbers mpifort_numbers_ __attribute__((aligned(64)));
 struct mpifort_strings mpifort_strings_ __attribute__((aligned(64)));
 
@@ -35,7 +36,7 @@ void mpifort_give_address(void *address, void *to)
 	memcpy(to, &address, sizeof(address));
 }
 
-/* ---- the compiler ---------------------------------------------------------------------------------- */
+/* ---- the compiler ---------------------------------------------------------------------------- */
 
 /* Where C programs look for Fortran's MPI_STATUS_IGNORE; not in libmpi_abi. */
 extern int *MPI_F_STATUS_IGNORE __attribute__((weak));

@@ -61,7 +61,7 @@ void mpifort_string_end(struct mpifort_string *s)
 		free(s->at);
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------ */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 void mpifort_argv_in(struct mpifort_argv *a, const char *text, size_t length, int n, int step,
 		     int *rc)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- errors ----------------------------------------------------------------------------------------- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 int mpifort_raise(int rc)
 {
@@ -17,7 +17,7 @@ int mpifort_raise(int rc)
 	return rc;
 }
 
-/* ---- arrays of handles ------------------------------------------------------------------------------ */
+/* ---- arrays of handles ----------------------------------------------------------------------- */
 
 /* Room for n pointers, in `few` if they fit. */
 static void *room(MPI_Count n, void *few, int *rc)

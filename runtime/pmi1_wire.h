@@ -104,9 +104,9 @@ struct pmi1_msg {
 };
 
 /*
- * One line, with or without its newline. Unknown fields are skipped; a known field twice, a malformed
- * number, an empty key, a byte that is not printable, or a missing required field is refused.
- * Returns 0 or -EPROTO; *msg is then valid as a whole or untouched.
+ * One line, with or without its newline. Unknown fields are skipped; a known field twice, a
+ * malformed number, an empty key, a byte that is not printable, or a missing required field is
+ * refused. Returns 0 or -EPROTO; *msg is then valid as a whole or untouched.
  */
 int pmi1_decode(const char *line, size_t len, struct pmi1_msg *msg);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Finds the launcher and passes the calls of rt.h on to it. A process that is alone answers them from
- * a list of its own.
+ * Finds the launcher and passes the calls of rt.h on to it. A process that is alone answers them
+ * from a list of its own.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -32,39 +32,41 @@ enum {
 };
 
 /*
- * Finds the launcher. May be called again: what the first call found stays, and so does a launcher's
- * failure. Returns 0, or -errno after a warning with cause and remedy. May wait for the launcher's
- * answer, a minute at most for each of three.
+ * Finds the launcher. May be called again: what the first call found stays, and so does a
+ * launcher's failure. Returns 0, or -errno after a warning with cause and remedy. May wait for
+ * the launcher's answer, a minute at most for each of three.
  */
 int rt_init(const struct rt_job **job);
 
 /*
- * put makes a value known to the job, fence waits until all processes have called it, get reads what
- * was put before the fence. A key is put once in a job. Any value that is a C string is possible.
- * Alone they work within the process; with RT_ENV they return -EOPNOTSUPP. Other errors: -EINVAL
- * (key), -E2BIG (value), -ENOENT (get: nobody put it), -ERANGE (get: buffer too short), -ESHUTDOWN
- * (after rt_fini), -ECONNRESET (the launcher is gone), -EPROTO, -ECHILD.
+ * put makes a value known to the job, fence waits until all processes have called it, get reads
+ * what was put before the fence. A key is put once in a job. Any value that is a C string is
+ * possible. Alone they work within the process; with RT_ENV they return -EOPNOTSUPP. Other
+ * errors: -EINVAL (key), -E2BIG (value), -ENOENT (get: nobody put it), -ERANGE (get: buffer too
+ * short), -ESHUTDOWN (after rt_fini), -ECONNRESET (the launcher is gone), -EPROTO, -ECHILD.
  */
 int rt_put(const char *key, const char *value);
 int rt_fence(void);
 int rt_get(const char *key, char *value, size_t len);
 
 /*
- * Which of the programs that the launcher was given this process runs, counted from 0: 0 where there is only one, without
- * PMI-1, and where the launcher does not say. -errno: as rt_init; -ESHUTDOWN, -ECHILD.
+ * Which of the programs that the launcher was given this process runs, counted from 0: 0 where
+ * there is only one, without PMI-1, and where the launcher does not say. -errno: as rt_init;
+ * -ESHUTDOWN, -ECHILD.
  */
 int rt_program(int *number);
 
 /*
- * Asks the launcher to end the whole job with this exit code, after printing message (may be NULL).
- * Returns, with 0 if a launcher was told: the caller exits by itself. Works while other threads wait
- * in a fence.
+ * Asks the launcher to end the whole job with this exit code, after printing message (may be
+ * NULL). Returns, with 0 if a launcher was told: the caller exits by itself. Works while other
+ * threads wait in a fence.
  */
 int rt_abort(int code, const char *message);
 
 /*
- * Tells the launcher that this process takes no part in the job's wire-up any more, so that its exit
- * code is no reason to end the job. Once; repeated calls do nothing. Happens at exit by itself.
+ * Tells the launcher that this process takes no part in the job's wire-up any more, so that its
+ * exit code is no reason to end the job. Once; repeated calls do nothing. Happens at exit by
+ * itself.
  */
 void rt_fini(void);
 

@@ -17,14 +17,16 @@ struct rt_env {
 };
 
 /*
- * From the three texts. Entries are decimal or 0x..., nids also dotted (10.0.0.1); a colon at the end
- * is allowed. Returns 0, or -EINVAL after a warning that names variable and entry, or -ENOMEM.
+ * From the three texts. Entries are decimal or 0x..., nids also dotted (10.0.0.1); a colon at
+ * the end is allowed. Returns 0, or -EINVAL after a warning that names variable and entry, or
+ * -ENOMEM.
  */
 int rt_env_parse(const char *rid, const char *nidmap, const char *pidmap, struct rt_env **env);
 
 /*
- * From the environment as it is now: clients set the variables themselves before PtlInit or PtlSetRank.
- * As rt_env_parse, or -ENOENT, without a warning, when one is missing: *missing then names it, and
+ * From the environment as it is now: clients set the variables themselves before PtlInit or
+ * PtlSetRank. As rt_env_parse, or -ENOENT, without a warning, when one is missing: *missing then
+ * names it, and
  * *found one that is there, or is NULL when none is.
  */
 int rt_env_read(struct rt_env **env, const char **missing, const char **found);

@@ -117,8 +117,8 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* left: milliseconds to wait, or less than 0: without end. Those that pass while this process is held still do not count: the
- * launcher may be held still, too. */
+/* left: milliseconds to wait, or less than 0: without end. Those that pass while this process is
+ * held still do not count: the launcher may be held still, too. */
 static int wait_readable(struct rt_pmi1 *pmi, long *left)
 {
 	struct pollfd wait = { .fd = pmi->fd, .events = POLLIN };
@@ -288,9 +288,9 @@ static int ask_limits(struct rt_pmi1 *pmi)
 }
 
 /*
- * Nothing else is asked until this is answered: Slurm's launcher takes one request out of what it reads, and drops what
- * follows it. One that does not know the question may say nothing, and is waited for a moment; an answer that comes later
- * is taken where it comes.
+ * Nothing else is asked until this is answered: Slurm's launcher takes one request out of what
+ * it reads, and drops what follows it. One that does not know the question may say nothing, and
+ * is waited for a moment; an answer that comes later is taken where it comes.
  */
 static int ask_program(struct rt_pmi1 *pmi)
 {

@@ -37,7 +37,8 @@ struct rt_pmi1 {
 };
 
 /*
- * Takes part in the job on this socket: init, limits, program, name. The caller keeps the socket. Returns 0, or
+ * Takes part in the job on this socket: init, limits, program, name. The caller keeps the
+ * socket. Returns 0, or
  * -errno after a warning; there is nothing to release then.
  */
 int rt_pmi1_init(struct rt_pmi1 *pmi, int fd, bool debug);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * comb: how much of the processor an MPI leaves to the program while messages are under way, after the
- * COMB suite of Lawry, Wilson, Maccabe and Brightwell (2002), with which "MPI on Portals 3.0" was
- * measured. Two ranks: rank 0 works and is measured, rank 1 is its partner and does nothing but
- * exchange messages. Plain C and no more than MPI-2, so that any mpicc compiles it:
+ * comb: how much of the processor an MPI leaves to the program while messages are under way,
+ * after the COMB suite of Lawry, Wilson, Maccabe and Brightwell (2002), with which "MPI on
+ * Portals 3.0" was measured. Two ranks: rank 0 works and is measured, rank 1 is its partner and
+ * does nothing but exchange messages. Plain C and no more than MPI-2, so that any mpicc compiles
+ * it:
  *
  *     cd bench/comb
  *     mpicc -O2 -o comb *.c ../ptlperf/clock.c ../ptlperf/stats.c
@@ -68,8 +69,8 @@ extern const char comb_usage[];
 
 /* 0, or -1 with a message that says what is wrong. Does not need MPI. */
 int comb_parse(int argc, char **argv, struct comb_options *o, char error[COMB_ERROR]);
-/* The work intervals for a size, in ns, where none were asked for: fractions and multiples of what the
- * messages take at 4 GB/s, so that they are the same with every MPI. */
+/* The work intervals for a size, in ns, where none were asked for: fractions and multiples of
+ * what the messages take at 4 GB/s, so that they are the same with every MPI. */
 void comb_intervals(const struct comb_options *o, enum comb_method method, size_t size,
 		    struct comb_list *out);
 
@@ -94,8 +95,8 @@ void comb_cpu_start(struct comb_cpu *c);
 /* Around each piece of work with messages or without. */
 void comb_cpu_mark(struct comb_cpu *c);
 void comb_cpu_add(struct comb_cpu *c, double *to);
-/* In %: work without messages beside the whole process with them. All that other threads did while the
- * measurement lasted counts as done for the messages. */
+/* In %: work without messages beside the whole process with them. All that other threads did
+ * while the measurement lasted counts as done for the messages. */
 double comb_cpu_availability(struct comb_cpu *c);
 
 /* ---- common.c ---- */

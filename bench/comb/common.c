@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What both methods of comb need: buffers for messages and the check that they arrive whole, samples, and
- * the only way to fail.
+ * What both methods of comb need: buffers for messages and the check that they arrive whole,
+ * samples, and the only way to fail.
  */
 #include <mpi.h>
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Processor time of the worker: of its whole process by getrusage, of the thread that works by that
- * thread's clock, because what getrusage says of one thread is as coarse as the kernel's tick. The clock
- * on the wall does not show what an MPI does in threads of its own on other cores; this does.
+ * Processor time of the worker: of its whole process by getrusage, of the thread that works by
+ * that thread's clock, because what getrusage says of one thread is as coarse as the kernel's
+ * tick. The clock on the wall does not show what an MPI does in threads of its own on other
+ * cores; this does.
  */
 #include <sys/resource.h>
 #include <time.h>

@@ -2,12 +2,14 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The polling method. A number of messages is always under way: each that arrives is answered by
- * another one. The partner answers at once; the worker does a piece of work, looks what has arrived,
- * answers, and so on. Long pieces leave it more of the processor and the messages less of its time.
+ * another one. The partner answers at once; the worker does a piece of work, looks what has
+ * arrived, answers, and so on. Long pieces leave it more of the processor and the messages less
+ * of its time.
  *
- * Where the worker only receives, its answers are a word, and so are the partner's where it only sends.
- * The first word of a message is not data: it says whether there will be more. A repetition is the loop
- * without messages, with the partner waiting in a receive, and the loop with them.
+ * Where the worker only receives, its answers are a word, and so are the partner's where it only
+ * sends. The first word of a message is not data: it says whether there will be more. A
+ * repetition is the loop without messages, with the partner waiting in a receive, and the loop
+ * with them.
  */
 #include <mpi.h>
 #include <stddef.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The post-work-wait method. In a cycle the worker posts a batch of receives, sends or both, works, and
- * waits for all of them; each phase is timed. Cycles without messages, where it does nothing but the same
- * work, alternate with these, so that what others do on the machine meets both; in every other
- * pair the one without comes first.
+ * The post-work-wait method. In a cycle the worker posts a batch of receives, sends or both,
+ * works, and waits for all of them; each phase is timed. Cycles without messages, where it does
+ * nothing but the same work, alternate with these, so that what others do on the machine meets
+ * both; in every other pair the one without comes first.
  *
- * Messages are to arrive in the work phase, not before it: the partner has its receives posted before
- * a cycle begins, and sends when the worker's last act of the post phase, an empty message, tells it to.
- * While the worker works without messages the partner waits in a receive.
+ * Messages are to arrive in the work phase, not before it: the partner has its receives posted
+ * before a cycle begins, and sends when the worker's last act of the post phase, an empty
+ * message, tells it to. While the worker works without messages the partner waits in a receive.
  */
 #include <mpi.h>
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * comb's tables, and its figures as JSON: those of bench/lib/FORMAT.md without what only the program
- * that starts it knows.
+ * comb's tables, and its figures as JSON: those of bench/lib/FORMAT.md without what only the
+ * program that starts it knows.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The work that comb does beside messages: a chain of multiplications in a register, or a sweep over an
- * array that changes each line of it. Both are calibrated, so that work can be asked for by its time;
- * what it takes without messages is measured again beside each figure.
+ * The work that comb does beside messages: a chain of multiplications in a register, or a sweep
+ * over an array that changes each line of it. Both are calibrated, so that work can be asked for
+ * by its time; what it takes without messages is measured again beside each figure.
  */
 #include <stdlib.h>
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the comparisons with the bare fabrics need and no more: two ranks that put to each other, without the
- * floors, fills and checks of ptlperf, which take minutes on an emulated processor.
+ * What the comparisons with the bare fabrics need and no more: two ranks that put to each other,
+ * without the floors, fills and checks of ptlperf, which take minutes on an emulated processor.
  *
  *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the mean; both spin
  *   fabprobe typical BYTES TRIPS      the same, the median of single trips
- *   fabprobe bandwidth BYTES COUNT    GB/s of a stream of puts, WINDOW in flight, until the last body was taken
- *   fabprobe burst BYTES FILE         rank 0 puts BURST messages, then makes FILE; rank 1, which sees it, takes them all.
- *                                     The two functions do nothing else: a tool that counts instructions is told to
+ *   fabprobe bandwidth BYTES COUNT    GB/s of a stream of puts, WINDOW in flight, until the last
+ *   body was taken
+ *   fabprobe burst BYTES FILE         rank 0 puts BURST messages, then makes FILE; rank 1, which
+ *   sees it, takes them all.
+ *                                     The two functions do nothing else: a tool that counts
+ *                                     instructions is told to
  *                                     count in put_burst and in take_burst
  */
 #include <cnos_mpi_os.h>
@@ -124,7 +127,7 @@ static void open_ends(struct ends *e, size_t size, unsigned int quiet)
 	cnos_barrier();
 }
 
-/* ---- the four ----------------------------------------------------------------------------------- */
+/* ---- the four -------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -133,8 +136,8 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* When each trip began goes to `times`, if that is not NULL. The clock, which is slow on an emulated processor, is looked
- * at while the message is on its way. */
+/* When each trip began goes to `times`, if that is not NULL. The clock, which is slow on an
+ * emulated processor, is looked at while the message is on its way. */
 static void trips(struct ends *e, size_t count, double *times)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -194,7 +197,8 @@ static void bandwidth(struct ends *e, size_t count)
 {
 	double start;
 
-	/* the target does the work, by reading; who only waits leaves it the processor, as the bare device's tools do */
+	/* the target does the work, by reading; who only waits leaves it the processor, as the
+	 * bare device's tools do */
 	e->sleeps = e->rank == 0;
 	if (e->rank == 1) {
 		expect(e, PTL_EVENT_PUT_END, 8 + count);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the copies of long collectives, and of puts and gets, take alone: bare processes that copy what each has to get, once,
- * and of two ranks' reductions add it, with nothing else to do, and wait for nobody. Of what one of two gives the other both
- * copy or add a part. What lies in another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with
- * `common` memcpy, as if all memory were in common, which no way is faster than; a window that MPI allocates is memory in
- * common, a window of the program's own memory is that of another. Prints figures as the programs of bench/mpi do, under the
- * names of what they are the floor of.
- * Usage: copies collectives|common RANKS MIN-MS REPEAT BYTES...
+ * What the copies of long collectives, and of puts and gets, take alone: bare processes that
+ * copy what each has to get, once, and of two ranks' reductions add it, with nothing else to do,
+ * and wait for nobody. Of what one of two gives the other both copy or add a part. What lies in
+ * another's own memory the kernel copies (process_vm_readv, process_vm_writev), or with `common`
+ * memcpy, as if all memory were in common, which no way is faster than; a window that MPI
+ * allocates is memory in common, a window of the program's own memory is that of another. Prints
+ * figures as the programs of bench/mpi do, under the names of what they are the floor of. Usage:
+ * copies collectives|common RANKS MIN-MS REPEAT BYTES...
  *        copies latency|bandwidth MIN-MS REPEAT BYTES...
  */
 #define _GNU_SOURCE
@@ -84,7 +85,7 @@ static struct perf_stats measure(double (*timed)(int count))
 	return s;
 }
 
-/* ---- collectives: each process has its part done as often as all others, and all are waited for --------------------- */
+/* ---- collectives: each process does its part as often as all others, and all are awaited ----- */
 
 enum kind { BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLREDUCE };
 static const char *const names[] = { "bcast", "allgather", "alltoall", "reduce", "allreduce" };
@@ -274,7 +275,7 @@ static void collective(void)
 	munmap(shared, sizeof(*shared));
 }
 
-/* ---- puts and gets: into memory in common, or another's, and out of it ------------------------------------------------ */
+/* ---- puts and gets: into memory in common, or another's, and out of it ----------------------- */
 
 static char *mine, *window;
 static pid_t other; /* of whose memory the window is a part as well */
@@ -393,7 +394,8 @@ static void bandwidth(void)
 	struct perf_stats s, past;
 	double bytes = (double)size;
 
-	/* as bench/mpi/rma.c: four of the longest into the same place, of others so many as there are places */
+	/* as bench/mpi/rma.c: four of the longest into the same place, of others so many as
+	 * there are places */
 	span = MOST_BYTES;
 	s = measure(timed_puts);
 	past_caches = true;

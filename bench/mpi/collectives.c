@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives, from a few bytes to a megabyte for each, one call after the other: the mean of a repetition,
- * because a rank may be in the next call while others are in this one. What comes is verified once. All of the first line
- * below, or those that are named, with all lengths, or with those that are named.
- * Usage: collectives LINE-FILE MIN-MS REPEAT [barrier|bcast|reduce|allreduce|allgather|alltoall|
+ * Collectives, from a few bytes to a megabyte for each, one call after the other: the mean of a
+ * repetition, because a rank may be in the next call while others are in this one. What comes is
+ * verified once. All of the first line below, or those that are named, with all lengths, or with
+ * those that are named. Usage: collectives LINE-FILE MIN-MS REPEAT
+ * [barrier|bcast|reduce|allreduce|allgather|alltoall|
  *                                             allgatherv|alltoallv|reduce_scatter|scan|BYTES...]
  */
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Any number of ranks, more than there are cores above all: the time of a token once round the ring, of
- * a barrier, and of the sum of one double and of 64 KiB of them; all of these, or those that are named.
- * Usage: many LINE-FILE MIN-MS REPEAT [ring|barrier|allreduce...]
+ * Any number of ranks, more than there are cores above all: the time of a token once round the
+ * ring, of a barrier, and of the sum of one double and of 64 KiB of them; all of these, or those
+ * that are named. Usage: many LINE-FILE MIN-MS REPEAT [ring|barrier|allreduce...]
  */
 #include <stdbool.h>
 #include <stdio.h>

@@ -85,8 +85,9 @@ void bench_end(void)
 	MPI_Finalize();
 }
 
-/* Waits for the other rank of two inside MPI: what it still needs of us, the end of a long message above all, some
- * MPIs send in calls only. Who looked at the line at once would keep it waiting for ever. */
+/* Waits for the other rank of two inside MPI: what it still needs of us, the end of a long
+ * message above all, some MPIs send in calls only. Who looked at the line at once would keep it
+ * waiting for ever. */
 static void meet(void)
 {
 	_Atomic uint32_t *mine = bench_rank ? &line->pong : &line->ping;
@@ -107,8 +108,9 @@ static double look_at_line(void)
 	return perf_line_look(line, &turn, !bench_rank);
 }
 
-/* What all ranks do between two looks at the clock; ticks, on rank 0. A mean is over when the last rank is through, and begins
- * with the first: where processors are short the others may have done much of it when rank 0 gets its turn. */
+/* What all ranks do between two looks at the clock; ticks, on rank 0. A mean is over when the
+ * last rank is through, and begins with the first: where processors are short the others may
+ * have done much of it when rank 0 gets its turn. */
 static uint64_t repetition(bench_run_fn *run, void *arg, int count, enum bench_value what)
 {
 	uint64_t start = perf_now(), first = start, end;
@@ -156,7 +158,8 @@ static int find_count(bench_run_fn *run, void *arg, enum bench_value what)
 {
 	int count = 1;
 
-	/* the first ones also make connections, and whatever else an MPI makes when it is first wanted */
+	/* the first ones also make connections, and whatever else an MPI makes when it is first
+	 * wanted */
 	for (int i = 0; i < WARM_UP; i++)
 		run_once(run, arg, 1, what, &line_ns[0]);
 	for (;;) {

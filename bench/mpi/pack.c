@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How fast an MPI packs and unpacks typical layouts, in GB/s of packed data, and beside them memcpy of as
- * many bytes. One process; the same source for every MPI.
+ * How fast an MPI packs and unpacks typical layouts, in GB/s of packed data, and beside them
+ * memcpy of as many bytes. One process; the same source for every MPI.
  *
  * Usage: pack LINE-FILE MIN-MS REPEAT DOUBLES...
  */
@@ -14,7 +14,7 @@
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-/* ---- layouts: each makes a type and says how many of it are packed -------------------------------------- */
+/* ---- layouts: each makes a type and says how many of it are packed --------------------------- */
 
 /* `n` doubles, every second one. */
 static MPI_Datatype strided(int n, int *count)
@@ -45,7 +45,8 @@ static int side(int n)
 	return k;
 }
 
-/* A column of a square matrix, as many times as there are columns: the packed matrix is transposed. */
+/* A column of a square matrix, as many times as there are columns: the packed matrix is
+ * transposed. */
 static MPI_Datatype transposed(int n, int *count)
 {
 	MPI_Datatype column, t;
@@ -183,7 +184,7 @@ static const struct {
 	{ "face of a cube", face },
 };
 
-/* ---- measuring ---------------------------------------------------------------------------------------- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 enum { AT_LEAST = 64 << 10 }; /* bytes in a sample */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two ranks: latency of a ping-pong, bandwidth of windows of messages in one direction, and the rate of
- * short ones (windows of 64, receives posted in advance, an answer to each window).
+ * Two ranks: latency of a ping-pong, bandwidth of windows of messages in one direction, and the
+ * rate of short ones (windows of 64, receives posted in advance, an answer to each window).
  * Usage: pair LINE-FILE MIN-MS REPEAT latency|bandwidth|rate SIZE...
  */
 #include <stdio.h>
@@ -80,7 +80,8 @@ static void windows(void *arg, int count, uint64_t *ticks)
 	}
 }
 
-/* As ptlperf: several round trips of short messages in a sample; 4 MiB in flight, 4 to 64 messages. */
+/* As ptlperf: several round trips of short messages in a sample; 4 MiB in flight, 4 to 64
+ * messages. */
 static struct point point_of(int size)
 {
 	int fit = (4 << 20) / (size ? size : 1);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two ranks: what a message costs while many others are waited for, or wait. Each rank has N receives
- * posted that nothing matches yet, or N messages that nobody has received, and all of them are older
- * than those of the ping-pong that is timed. In the end they are matched after all, in order.
- * Usage: queues LINE-FILE MIN-MS REPEAT ENTRIES...
+ * Two ranks: what a message costs while many others are waited for, or wait. Each rank has N
+ * receives posted that nothing matches yet, or N messages that nobody has received, and all of
+ * them are older than those of the ping-pong that is timed. In the end they are matched after
+ * all, in order. Usage: queues LINE-FILE MIN-MS REPEAT ENTRIES...
  */
 #include <stdio.h>
 #include <stdlib.h>

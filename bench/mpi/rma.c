@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two ranks: what it takes rank 0 to put, get, or fetch and add, and to flush that, and the bandwidth of windows of
- * puts with one flush at the end; what it takes to add doubles, and to synchronize by fences, by post and start, and by
- * locks, with a put of 8 bytes each time. Rank 1 waits in a barrier meanwhile, or takes part. In two kinds of windows:
- * memory that MPI allocates, and the program's own.
- * Usage: rma LINE-FILE MIN-MS REPEAT latency|bandwidth|sync SIZE...
+ * Two ranks: what it takes rank 0 to put, get, or fetch and add, and to flush that, and the
+ * bandwidth of windows of puts with one flush at the end; what it takes to add doubles, and to
+ * synchronize by fences, by post and start, and by locks, with a put of 8 bytes each time. Rank
+ * 1 waits in a barrier meanwhile, or takes part. In two kinds of windows: memory that MPI
+ * allocates, and the program's own. Usage: rma LINE-FILE MIN-MS REPEAT latency|bandwidth|sync
+ * SIZE...
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ struct point {
 	int size, trips, window;
 };
 
-/* ---- operations --------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void put(int size)
 {
@@ -139,7 +140,7 @@ static void windows(void *arg, int count, uint64_t *ticks)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* ---- what is measured --------------------------------------------------------------------------------- */
+/* ---- what is measured ------------------------------------------------------------------------ */
 
 static void latency(const char *test, const char *variant, void (*what)(int), int size)
 {

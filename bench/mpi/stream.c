@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two ranks, one stream: rank 0 sends messages without a pause, some of them under way at any time, and rank 1 says what
- * arrived in how long. That is a mean over all of the time, so that what a link's losses cost is in it.
- * Usage: stream SECONDS BYTES
+ * Two ranks, one stream: rank 0 sends messages without a pause, some of them under way at any
+ * time, and rank 1 says what arrived in how long. That is a mean over all of the time, so that
+ * what a link's losses cost is in it. Usage: stream SECONDS BYTES
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +44,8 @@ static void send_all(void)
 	MPI_Waitall(UNDER_WAY, request, MPI_STATUSES_IGNORE);
 }
 
-/* From when as many were under way as there can be until they were for the last time; where only few arrived, from
- * the first to the last. */
+/* From when as many were under way as there can be until they were for the last time; where only
+ * few arrived, from the first to the last. */
 static void print_rate(const double *at, int got)
 {
 	int cut = got > 4 * UNDER_WAY ? UNDER_WAY : 1;

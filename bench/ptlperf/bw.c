@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bandwidth of puts, in one direction and in both at once. A fixed number of puts is in flight, each
- * acknowledged; an acknowledgement starts the next. Both sides are inside the library all the time:
- * the sender waits for ACK events, the receiver for PUT_END events. A sample is a batch of puts.
+ * Bandwidth of puts, in one direction and in both at once. A fixed number of puts is in flight,
+ * each acknowledged; an acknowledgement starts the next. Both sides are inside the library all
+ * the time: the sender waits for ACK events, the receiver for PUT_END events. A sample is a
+ * batch of puts.
  */
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +21,8 @@ struct bandwidth {
 	ptl_handle_md_t md;
 };
 
-/* What a rank has to do and has done. Credits come for what it sends, and go for what it receives. */
+/* What a rank has to do and has done. Credits come for what it sends, and go for what it
+ * receives. */
 struct flow {
 	size_t to_send, sent, acked, credited;
 	size_t to_receive, received;

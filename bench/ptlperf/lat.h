@@ -8,7 +8,8 @@
 
 #include "report.h"
 
-/* Half a round trip of puts of `size` bytes, into *r; how to read it. p->tx and p->rx hold more than `size`. */
+/* Half a round trip of puts of `size` bytes, into *r; how to read it. p->tx and p->rx hold more
+ * than `size`. */
 struct perf_point perf_one_way(struct perf *p, size_t size, struct perf_result *r);
 
 /* The same for a stream of acknowledged puts one way (bw.c). */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A cache line sent there and back between two processes: the floor of every latency. It is looked
- * at again beside each figure, because it is not a constant: on virtual machines the cores of a
- * process are moved while it runs, and two of them may be neighbours now and far apart a second later.
+ * A cache line sent there and back between two processes: the floor of every latency. It is
+ * looked at again beside each figure, because it is not a constant: on virtual machines the
+ * cores of a process are moved while it runs, and two of them may be neighbours now and far
+ * apart a second later.
  */
 #ifndef PERF_LINE_H
 #define PERF_LINE_H

@@ -77,10 +77,11 @@ static inline void perf_expect(struct perf *p, ptl_event_kind_t want)
 }
 
 /*
- * Flow control. An acknowledgement says that a message is in place, not that its target has taken the
- * event: with application bypass the initiator can run ahead of the target by any amount, until the
- * queue overflows. So the target sends a credit for every PERF_CREDIT events it has taken, a put of
- * no bytes whose event says so, and the initiator stays PERF_AHEAD events ahead at most.
+ * Flow control. An acknowledgement says that a message is in place, not that its target has
+ * taken the event: with application bypass the initiator can run ahead of the target by any
+ * amount, until the queue overflows. So the target sends a credit for every PERF_CREDIT events
+ * it has taken, a put of no bytes whose event says so, and the initiator stays PERF_AHEAD events
+ * ahead at most.
  */
 #define PERF_CREDIT 1024
 #define PERF_AHEAD  (8 * PERF_CREDIT)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parameters of LogGP: host overheads os and or, gap g between short messages, time G per byte of
- * long ones, latency L. They come out of round trips with parameters: R(n, d) is n messages with d of
- * computing after each but the last, then one message back (the computing is not counted).
+ * The parameters of LogGP: host overheads os and or, gap g between short messages, time G per
+ * byte of long ones, latency L. They come out of round trips with parameters: R(n, d) is n
+ * messages with d of computing after each but the last, then one message back (the computing is
+ * not counted).
  *   gap(s) = (R(n, 0) - R(1, 0)) / (n - 1) = g + s G
  *   os(s)  = (R(n, d) - R(1, 0)) / (n - 1), with d longer than R(1, 0): nothing is in the way
  *   or(s)  = taking a message that arrived while one was computing
@@ -69,8 +70,8 @@ static void print(struct perf *p, size_t size, const struct row *row)
 		 row->take, row->gap, row->round_trip);
 }
 
-/* The line gap = g + s G through g at the shortest size, so that all sizes deviate by the same share:
- * weighted with 1 / gap^2. */
+/* The line gap = g + s G through g at the shortest size, so that all sizes deviate by the same
+ * share: weighted with 1 / gap^2. */
 static double per_byte(const struct perf_list *sizes, const struct row *row)
 {
 	double above = 0, below = 0;

@@ -4,10 +4,10 @@
  * What matching costs: the time per put of a stream of 8-byte puts while the target has 1 to
  * 100,000 entries posted on the portal, for puts that match at the front, in the middle, at the
  * end of the list and in random order, and the same again behind 8 wildcard entries that do not
- * match. Then with entries as a message passing library posts its receives: none of them exact, some
- * open for any source or any tag, and catch-all entries at the end of the list. It is the rate of a
- * stream, so that the time is the engine's and not that of a round trip; the slower of the two sides
- * decides, and that is the target when matching is slow.
+ * match. Then with entries as a message passing library posts its receives: none of them exact,
+ * some open for any source or any tag, and catch-all entries at the end of the list. It is the
+ * rate of a stream, so that the time is the engine's and not that of a round trip; the slower of
+ * the two sides decides, and that is the target when matching is slow.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,8 @@ static enum kind kind_of(enum kind kind, size_t i)
 	return kind == MIXED ? NAMED + (enum kind)(i % 3) : kind;
 }
 
-/* The bits of entry `i`. Each kind of receives has contexts of its own, so that a put fits one entry only. */
+/* The bits of entry `i`. Each kind of receives has contexts of its own, so that a put fits one
+ * entry only. */
 static ptl_match_bits_t entry_bits(enum kind kind, size_t i)
 {
 	switch (kind_of(kind, i)) {

@@ -14,7 +14,8 @@
  * A pattern of messages between the ranks. A sample is the smallest unit that is timed: some
  * round trips, a window. `run` of both ranks is called with the same number of samples; rank 0
  * stores the ticks of each. Before each call `prepare` makes new source data and spoils the
- * destination: of its own rank, since the other may not have come to its end yet; after it `verify` fails the run when data is not where it belongs.
+ * destination: of its own rank, since the other may not have come to its end yet; after it
+ * `verify` fails the run when data is not where it belongs.
  */
 struct perf_pattern {
 	const char *name;

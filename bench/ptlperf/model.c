@@ -2,22 +2,23 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The cost model of Directed Point (Wang, Tam, Cheung, Zhu, Lee: Directed Point: A Communication
- * Subsystem for Commodity Supercomputing with Gigabit Ethernet). A message goes through three phases;
- * for a packet of m bytes:
+ * Subsystem for Commodity Supercomputing with Gigabit Ethernet). A message goes through three
+ * phases; for a packet of m bytes:
  *   Os  send: the processor initiates the transfer, until the call returns
  *   L   transfer: from there to the other side, calculated as what is left of the one-way time
- *   Or  asynchronous receive: the work that the arrival itself causes, whether the user looks or not
+ *   Or  asynchronous receive: the work that the arrival itself causes, whether the user looks or
+ *   not
  *   Ur  user receive: picking up a message that stands there
- * and packets that follow each other are gs apart where they are sent and gr apart where they arrive.
- * The model says what a message of M bytes takes: with k = M / b packets of b bytes each and
- * g = max(gs, gr)
+ * and packets that follow each other are gs apart where they are sent and gr apart where they
+ * arrive. The model says what a message of M bytes takes: with k = M / b packets of b bytes each
+ * and g = max(gs, gr)
  *   Os + (k - 1) g + L + Or + Ur    where the network is the slowest, and
  *   Os + L + k (Or + Ur)            where the receiving host is.
- * Or cannot be seen at a target that waits in the library, where it passes into Ur, so it is measured with
- * messages to oneself, which are sent and delivered when PtlPut returns: it is what PtlPut takes
- * longer for these. A target that computes is spared Or in shared memory, because the initiator does
- * this work; what PtlPut takes then is shown beside the model.
- * As in the paper, times are averages of the middle 80 % of the samples.
+ * Or cannot be seen at a target that waits in the library, where it passes into Ur, so it is
+ * measured with messages to oneself, which are sent and delivered when PtlPut returns: it is
+ * what PtlPut takes longer for these. A target that computes is spared Or in shared memory,
+ * because the initiator does this work; what PtlPut takes then is shown beside the model. As in
+ * the paper, times are averages of the middle 80 % of the samples.
  */
 #include <stdio.h>
 
@@ -115,8 +116,8 @@ static double between(double from, double to, double share)
 	return from + (to - from) * share;
 }
 
-/* The parameters of a packet that was not measured. L is known for the shortest and the longest only, so
- * that the model is not its own witness. */
+/* The parameters of a packet that was not measured. L is known for the shortest and the longest
+ * only, so that the model is not its own witness. */
 static struct packet packet_of(const struct model *m, size_t size)
 {
 	const struct packet *first = &m->at[0], *last = &m->at[m->count - 1], *a = first,

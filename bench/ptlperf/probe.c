@@ -9,7 +9,8 @@
 
 #include "link.h"
 
-/* How long a rank computes: long enough for the other one to take over and to move the data alone. */
+/* How long a rank computes: long enough for the other one to take over and to move the data
+ * alone. */
 #define AWAY_NS    20000
 #define AWAY_TIMES 16 /* what the message takes when both take part */
 /* Of both, however long messages take: on a busy machine they take turns of the scheduler. */

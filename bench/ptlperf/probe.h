@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The single costs that models of communication are made of: what a call takes at the sender, what
- * a message takes at the receiver, what lies between messages that follow each other. Each is measured
- * alone, in an exchange in which nothing else is timed.
+ * The single costs that models of communication are made of: what a call takes at the sender,
+ * what a message takes at the receiver, what lies between messages that follow each other. Each
+ * is measured alone, in an exchange in which nothing else is timed.
  *
  * A rank "computes" here by looking at the clock, outside of the library.
  */
@@ -33,14 +33,15 @@ void perf_probe_close(struct perf *p, struct perf_probe *b);
 
 /* PtlPut to a target that waits inside the library. */
 void perf_probe_put(struct perf *p, struct perf_probe *b, struct perf_result *r);
-/* PtlPut to oneself, delivered when it returns, and the event taken: rank 0 alone, and the time of the
- * former only. */
+/* PtlPut to oneself, delivered when it returns, and the event taken: rank 0 alone, and the time
+ * of the former only. */
 void perf_probe_put_self(struct perf *p, struct perf_probe *b, struct perf_result *r);
 /* PtlPut to a target that computes. */
 void perf_probe_put_away(struct perf *p, struct perf_probe *b, struct perf_result *r);
 /* Taking the event of a message that arrived while one was computing. */
 void perf_probe_take(struct perf *p, struct perf_probe *b, struct perf_result *r);
-/* PtlPut of `burst` messages, one straight after the other: from the first call to the end of the last. */
+/* PtlPut of `burst` messages, one straight after the other: from the first call to the end of
+ * the last. */
 void perf_probe_send_burst(struct perf *p, struct perf_probe *b, struct perf_result *r);
 /* From the first to the last event of such a burst, at its target. */
 void perf_probe_take_burst(struct perf *p, struct perf_probe *b, struct perf_result *r);

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Message rate: a stream of 8-byte puts, each to a place of its own, an event at the target for
- * every one, an acknowledgement for the last of each window only. A few windows are in flight, so
- * that neither side waits for the other's turn; credits keep rank 0 from outrunning rank 1. The stream also serves the match test.
+ * every one, an acknowledgement for the last of each window only. A few windows are in flight,
+ * so that neither side waits for the other's turn; credits keep rank 0 from outrunning rank 1.
+ * The stream also serves the match test.
  */
 #include "rate.h"
 

@@ -34,8 +34,8 @@ struct perf_point {
 	double ratio;
 };
 
-/* What is printed behind a figure: a mark if the cores were farther apart or nearer, for some of it,
- * than when the floor was measured; perf_report_busy explains it. */
+/* What is printed behind a figure: a mark if the cores were farther apart or nearer, for some of
+ * it, than when the floor was measured; perf_report_busy explains it. */
 const char *perf_mark(struct perf *p, const struct perf_result *r);
 /* The same for two that are compared with each other. */
 const char *perf_mark_both(struct perf *p, const struct perf_result *a,
@@ -54,8 +54,8 @@ void perf_record_plain(struct perf *p, const char *test, const char *variant, si
 
 /* Prints and records the project's aims, as far as they can be judged by what was measured. */
 void perf_report_aims(struct perf *p);
-/* Both ranks: says so when figures were marked, or when other work took the cores away so often that
- * it shows in the figures. */
+/* Both ranks: says so when figures were marked, or when other work took the cores away so often
+ * that it shows in the figures. */
 void perf_report_busy(struct perf *p);
 
 #endif

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The three benchmarks of RWAPI (Ben Fredj, Renault: RWAPI over InfiniBand: Design and Performance),
- * with puts as remote writes: the ping-pong; the bidirectional ping-pong, in which both sides send at
- * once and then both receive; and the burst, one direction, where nothing is waited for between messages.
- * As there, time is taken from before the first message is sent until after the last one is received on
- * the same node, so a burst ends with an answer; n messages of s bytes in the time t, all that went
- * either way, are a latency t / n and a throughput n s / t.
+ * The three benchmarks of RWAPI (Ben Fredj, Renault: RWAPI over InfiniBand: Design and
+ * Performance), with puts as remote writes: the ping-pong; the bidirectional ping-pong, in which
+ * both sides send at once and then both receive; and the burst, one direction, where nothing is
+ * waited for between messages. As there, time is taken from before the first message is sent
+ * until after the last one is received on the same node, so a burst ends with an answer; n
+ * messages of s bytes in the time t, all that went either way, are a latency t / n and a
+ * throughput n s / t.
  */
 #include <stdio.h>
 #include <string.h>

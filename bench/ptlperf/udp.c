@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Portals beside bare sockets between the same two processes: the ping-pong of a socket that is polled, and what a socket
- * carries one way, over UDP, where the kernel cuts large datagrams into segments, or in Ethernet frames. With PTL_NAL=udp
- * or eth the ratios say what the library costs; by default they say what shared memory saves.
+ * Portals beside bare sockets between the same two processes: the ping-pong of a socket that is
+ * polled, and what a socket carries one way, over UDP, where the kernel cuts large datagrams
+ * into segments, or in Ethernet frames. With PTL_NAL=udp or eth the ratios say what the library
+ * costs; by default they say what shared memory saves.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -93,7 +94,8 @@ static int own_interface(struct perf *p, int fd, struct ifreq *r)
 	return found && ioctl(fd, SIOCGIFMTU, r) == 0 ? found : 0;
 }
 
-/* A packet socket at each end, and the head of our frames. False: not here, or not to the other one. */
+/* A packet socket at each end, and the head of our frames. False: not here, or not to the other
+ * one. */
 static bool open_frames(struct perf *p, struct bare *b)
 {
 	struct sockaddr_ll a = { .sll_family = AF_PACKET, .sll_protocol = htons(FRAME_TYPE) };
@@ -228,7 +230,8 @@ static void end_flow(struct bare *b)
 		}
 }
 
-/* The receiver says how much it has in all; what is not heard of for a while was lost, and is not sent again. */
+/* The receiver says how much it has in all; what is not heard of for a while was lost, and is
+ * not sent again. */
 static void flow0(struct perf *p, void *arg, size_t samples, uint64_t *ticks)
 {
 	struct bare *b = arg;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two machines side by side: see packets.h. Each round of a machine fills a box of packets that the other
- * one then takes in, as a link does with what one system call brings. Bodies are not moved, which a link would do with
- * its own means: what is measured is the protocol, and the copy to the landing.
+ * Two machines side by side: see packets.h. Each round of a machine fills a box of packets that
+ * the other one then takes in, as a link does with what one system call brings. Bodies are not
+ * moved, which a link would do with its own means: what is measured is the protocol, and the
+ * copy to the landing.
  */
 #include "bench/scale/packets.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the datagram protocol costs as jobs grow: a barrier among simulated processes, and messages of all to one,
- * from 2 to 65,536 of them, in virtual time (LogGP, see nal/net/dgram/sim/sim.h) and real time, with the memory each takes; and
- * before that what the machine itself takes for a packet, without any network. What is measured is checked as well: nobody
- * leaves a barrier that not all have entered, and no message is missing.
+ * What the datagram protocol costs as jobs grow: a barrier among simulated processes, and
+ * messages of all to one, from 2 to 65,536 of them, in virtual time (LogGP, see
+ * nal/net/dgram/sim/sim.h) and real time, with the memory each takes; and before that what the
+ * machine itself takes for a packet, without any network. What is measured is checked as well:
+ * nobody leaves a barrier that not all have entered, and no message is missing.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void say(struct sim_node *n, uint32_t to, const void *header, uint32_t le
 		job.wrong = true;
 }
 
-/* ---- the barrier of mpi_shim's masters: pairs exchange the barrier's number, by puts ---------------- */
+/* ---- the barrier of mpi_shim's masters: pairs exchange the barrier's number, by puts --------- */
 
 static void put(struct sim_node *n, uint32_t to, uint32_t place)
 {
@@ -205,7 +206,8 @@ static void end(void)
 
 static const uint64_t second = 1000000000u;
 
-/* One line: barriers. The virtual time is that of one barrier with connections made, and of the first. */
+/* One line: barriers. The virtual time is that of one barrier with connections made, and of the
+ * first. */
 static bool barriers(uint32_t nodes)
 {
 	uint64_t from = wall_ns(), start, first = 0, took;

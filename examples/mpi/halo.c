@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Poisson's equation on the unit square by conjugate gradients. The grid is divided among the ranks in
- * both directions; before each product with the matrix they exchange the values at their common borders.
- * Its right-hand side is chosen so that the solution is known, x(1 - x)y(1 - y), which the differences
- * on a grid describe without an error: what comes out is compared with it.
- * Compile and run it with: mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200
+ * Poisson's equation on the unit square by conjugate gradients. The grid is divided among the
+ * ranks in both directions; before each product with the matrix they exchange the values at
+ * their common borders. Its right-hand side is chosen so that the solution is known, x(1 - x)y(1
+ * - y), which the differences on a grid describe without an error: what comes out is compared
+ * with it. Compile and run it with: mpicc -O2 -o halo halo.c -lm && mpiexec -n 4 ./halo 200
  */
 #include <math.h>
 #include <mpi.h>
@@ -62,8 +62,8 @@ static double *new_field(void)
 	return field;
 }
 
-/* Each message carries the side it is sent from as its tag: with two ranks in a direction both borders
- * may be with the same neighbour. */
+/* Each message carries the side it is sent from as its tag: with two ranks in a direction both
+ * borders may be with the same neighbour. */
 static void exchange(double *f)
 {
 	MPI_Request request[2 * SIDES];

@@ -53,7 +53,8 @@ extern "C" {
 
 extern FILE *p3_out; /* where debug output goes */
 
-/* Sets the mask of one NI, or with PTL_INVALID_HANDLE the one later NIs start with; returns the old. */
+/* Sets the mask of one NI, or with PTL_INVALID_HANDLE the one later NIs start with; returns the
+ * old. */
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
 int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
 int PtlMEDump(ptl_handle_me_t me_handle);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The binary interface about itself (MPI-5 §20): its version and sizes, what a Fortran library on top
- * says of its compiler, and handles as integers. All may be called at any time.
+ * The binary interface about itself (MPI-5 §20): its version and sizes, what a Fortran library
+ * on top says of its compiler, and handles as integers. All may be called at any time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,7 +64,7 @@ int PMPI_Abi_get_info(MPI_Info *info)
 	return mpi_leave_any_time();
 }
 
-/* ---- what the Fortran library knows of its compiler ------------------------------------------------ */
+/* ---- what the Fortran library knows of its compiler ------------------------------------------ */
 
 /* The values live outside the pools of objects: they outlast MPI_Finalize. */
 static struct {
@@ -243,7 +243,7 @@ int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *lo
 	return mpi_leave_any_time();
 }
 
-/* ---- handles as integers: all of ours are numbers of 32 bits (handle.h) ---------------------------- */
+/* ---- handles as integers: all of ours are numbers of 32 bits (handle.h) ---------------------- */
 
 static int handle_to_int(const void *handle)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parts of entry points that are not on a fast path: what is wrong with an argument, in words, and
- * the wide copies of arrays.
+ * The parts of entry points that are not on a fast path: what is wrong with an argument, in
+ * words, and the wide copies of arrays.
  */
 #include "mpi_shim/api/entry.h"
 
@@ -12,7 +12,7 @@
 
 #include "mpi_shim/core/topology.h"
 
-/* ---- state ------------------------------------------------------------------------------------- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 int mpi_not_running(const char *function)
 {
@@ -29,7 +29,8 @@ static bool running(void)
 	return atomic_load_explicit(&mpi_world.phase, memory_order_relaxed) == MPI_PHASE_RUNNING;
 }
 
-/* Before MPI_Init there is no thread level yet, and after MPI_Finalize no lock: this one guards then. */
+/* Before MPI_Init there is no thread level yet, and after MPI_Finalize no lock: this one guards
+ * then. */
 static pthread_mutex_t early_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool entered_running;
 
@@ -114,7 +115,7 @@ int mpi_not_built_quietly(const char *function, const char *why)
 	return mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION, "not supported: %s", why);
 }
 
-/* ---- bad arguments ------------------------------------------------------------------------------- */
+/* ---- bad arguments --------------------------------------------------------------------------- */
 
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)
 {
@@ -238,7 +239,7 @@ int mpi_check_value(const char *value, const char *name)
 	return MPI_SUCCESS;
 }
 
-/* ---- wide arrays ----------------------------------------------------------------------------------- */
+/* ---- wide arrays ----------------------------------------------------------------------------- */
 
 static int wide_room(struct mpi_wide *w, MPI_Count count)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the generated entry points (gen/entries.py) are made of: state and lock, handles to objects,
- * checks of arguments, wide forms of arrays. A check returns MPI_SUCCESS or what mpi_fail returned; its
- * `name` is the argument's, for the message. The ways that fail are out of line.
+ * What the generated entry points (gen/entries.py) are made of: state and lock, handles to
+ * objects, checks of arguments, wide forms of arrays. A check returns MPI_SUCCESS or what
+ * mpi_fail returned; its `name` is the argument's, for the message. The ways that fail are out
+ * of line.
  */
 #ifndef MPI_SHIM_ENTRY_H
 #define MPI_SHIM_ENTRY_H
@@ -26,7 +27,7 @@
 
 struct mpi_message;
 
-/* ---- state and lock ---------------------------------------------------------------------------- */
+/* ---- state and lock -------------------------------------------------------------------------- */
 
 /* Ends the job: `function` was called before MPI_Init or after MPI_Finalize. */
 int mpi_not_running(const char *function) __attribute__((cold));
@@ -47,7 +48,8 @@ static inline int mpi_leave(void)
 	return MPI_SUCCESS;
 }
 
-/* For the functions that may be called at any time (MPI-4 §11.4.1): they lock before MPI_Init, too. */
+/* For the functions that may be called at any time (MPI-4 §11.4.1): they lock before MPI_Init,
+ * too. */
 void mpi_enter_any_time(void);
 int mpi_leave_any_time(void);
 int mpi_raise_any_time(const char *function, int code) __attribute__((cold));
@@ -67,7 +69,7 @@ int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const cha
 /* The same for functions on files, whose default is to return errors. */
 int mpi_not_built_quietly(const char *function, const char *why) __attribute__((cold));
 
-/* ---- checks -------------------------------------------------------------------------------------- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 int mpi_bad_type(const struct mpi_type *type, MPI_Datatype handle, const char *name)
 	__attribute__((cold));
@@ -153,7 +155,8 @@ static inline int mpi_check_source(const struct mpi_comm *comm, int rank, const 
 		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
 }
 
-/* The target of a one-sided operation; and one that is to be locked or flushed, or that has memory. */
+/* The target of a one-sided operation; and one that is to be locked or flushed, or that has
+ * memory. */
 static inline int mpi_check_target(const struct mpi_win *win, int rank, const char *name)
 {
 	return MPI_LIKELY((unsigned)rank < (unsigned)win->size || rank == MPI_PROC_NULL)
@@ -196,7 +199,7 @@ static inline int mpi_check_array(const void *p, MPI_Count count, const char *na
 /* How many elements the array has that `n` others tell the parts of. */
 MPI_Count mpi_sum_of(const int *part, int n);
 
-/* ---- results --------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static inline int mpi_narrow(MPI_Count n)
 {
@@ -209,7 +212,7 @@ static inline void *mpi_out(const void *object, const void *null)
 	return object ? mpi_handle_of(object) : (void *)(uintptr_t)null;
 }
 
-/* ---- wide forms of arrays --------------------------------------------------------------------------- */
+/* ---- wide forms of arrays -------------------------------------------------------------------- */
 
 /* MPI_Count, MPI_Aint and pointers are all of 64 bits: one kind of array serves them. */
 struct mpi_wide {

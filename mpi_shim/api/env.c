@@ -18,7 +18,7 @@
 
 #define ALIGNMENT_MOST (1ul << 30)
 
-/* ---- versions ------------------------------------------------------------------------------------- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 static const char library_version[] = "Postern " POSTERN_VERSION ", MPI on Portals 3.3";
 
@@ -48,7 +48,7 @@ int PMPI_Get_library_version(char *version, int *resultlen)
 	return MPI_SUCCESS;
 }
 
-/* ---- time: the monotonic clock; not the same everywhere (MPI_WTIME_IS_GLOBAL) --------------------- */
+/* ---- time: the monotonic clock; not the same everywhere (MPI_WTIME_IS_GLOBAL) ---------------- */
 
 static double seconds(const struct timespec *t)
 {
@@ -73,7 +73,7 @@ double PMPI_Wtick(void)
 	return seconds(&t);
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 /* In unsigned arithmetic: addresses may be far apart. */
 MPI_WEAK(MPI_Aint_add);
@@ -94,7 +94,7 @@ int mpi_get_address(const void *location, MPI_Aint *address)
 	return MPI_SUCCESS;
 }
 
-/* ---- names and places ----------------------------------------------------------------------------- */
+/* ---- names and places ------------------------------------------------------------------------ */
 
 int mpi_get_processor_name(char *name, int *resultlen)
 {
@@ -139,7 +139,7 @@ int mpi_comm_get_parent(struct mpi_comm **parent)
 	return MPI_SUCCESS;
 }
 
-/* ---- memory ---------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* What a program asks for: a power of two. 0: nothing that makes sense. */
 static size_t wanted_alignment(const struct mpi_info *info)

@@ -29,7 +29,8 @@ static int level_for(int required)
 	return MPI_THREAD_MULTIPLE;
 }
 
-/* Errors of starting go to the handler everything begins with, and that ends the job (MPI-4 §9.3.1). */
+/* Errors of starting go to the handler everything begins with, and that ends the job (MPI-4
+ * §9.3.1). */
 static int start_mpi(const char *function, int level)
 {
 	char line[MPI_MAX_ERROR_STRING + 64];
@@ -99,7 +100,7 @@ int PMPI_Finalize(void)
 	mpi_abort_job(1, line);
 }
 
-/* ---- questions that may be asked at any time ---------------------------------------------------- */
+/* ---- questions that may be asked at any time ------------------------------------------------- */
 
 static int answer(const char *function, int *result, int value)
 {
@@ -123,7 +124,7 @@ int PMPI_Finalized(int *flag)
 	return answer("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
 }
 
-/* ---- threads ------------------------------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_Query_thread);
 int PMPI_Query_thread(int *provided)
@@ -142,7 +143,7 @@ int PMPI_Is_thread_main(int *flag)
 		      pthread_equal(pthread_self(), mpi_world.main_thread) != 0);
 }
 
-/* ---- the rest ----------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 /* For profiling libraries, which put their own in its place (MPI-4 §15.2.4). */
 MPI_WEAK(MPI_Pcontrol);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What only libmpi.so has: functions that MPI-3 removed, each by way of the one that replaced it, and
- * what ties C to Fortran. See include/mpi/mpi.h.
+ * What only libmpi.so has: functions that MPI-3 removed, each by way of the one that replaced
+ * it, and what ties C to Fortran. See include/mpi/mpi.h.
  */
 #include "../../include/mpi/mpi.h"
 
@@ -15,7 +15,7 @@ _Static_assert(sizeof(MPI_Status) == MPI_F_STATUS_SIZE * sizeof(MPI_Fint) &&
 		       sizeof(MPI_F08_status) == sizeof(MPI_Status),
 	       "a status is the same in all languages");
 
-/* ---- addresses and datatypes ---------------------------------------------------------------------- */
+/* ---- addresses and datatypes ----------------------------------------------------------------- */
 
 MPI_WEAK(MPI_Address);
 int PMPI_Address(void *location, MPI_Aint *address)
@@ -94,7 +94,7 @@ int PMPI_Type_struct(int count, int array_of_blocklengths[], MPI_Aint array_of_d
 				       array_of_types, newtype);
 }
 
-/* ---- error handlers --------------------------------------------------------------------------------- */
+/* ---- error handlers -------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_Errhandler_create);
 int PMPI_Errhandler_create(MPI_Handler_function *function, MPI_Errhandler *errhandler)
@@ -114,7 +114,7 @@ int PMPI_Errhandler_get(MPI_Comm comm, MPI_Errhandler *errhandler)
 	return PMPI_Comm_get_errhandler(comm, errhandler);
 }
 
-/* ---- handles in Fortran ------------------------------------------------------------------------------ */
+/* ---- handles in Fortran ---------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_Comm_c2f);
 MPI_Fint PMPI_Comm_c2f(MPI_Comm comm)
@@ -248,7 +248,7 @@ MPI_Win PMPI_Win_f2c(MPI_Fint win)
 	return PMPI_Win_fromint(win);
 }
 
-/* ---- statuses in Fortran ----------------------------------------------------------------------------- */
+/* ---- statuses in Fortran --------------------------------------------------------------------- */
 
 /* A Fortran library puts the addresses of its own in their place. */
 static MPI_Fint ignored[MPI_F_STATUS_SIZE];

@@ -25,7 +25,8 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 
-/* Posted receives and long sends are limited by memory, not by these tables, which cost what is used. */
+/* Posted receives and long sends are limited by memory, not by these tables, which cost what is
+ * used. */
 #define ENTRIES_MOST (1 << 20)
 
 static int portals_failed(const char *what, int err)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Statuses as the user sees them: what their public fields say, and counts in elements of a datatype.
+ * Statuses as the user sees them: what their public fields say, and counts in elements of a
+ * datatype.
  */
 #include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/api/weak.h"
 
-/* ---- counts ---------------------------------------------------------------------------------------- */
+/* ---- counts ---------------------------------------------------------------------------------- */
 
 int mpi_get_count(const MPI_Status *status, struct mpi_type *datatype, MPI_Count *count)
 {
@@ -45,7 +46,7 @@ int mpi_status_set_elements(MPI_Status *status, struct mpi_type *datatype, MPI_C
 	return MPI_SUCCESS;
 }
 
-/* ---- cancelled ------------------------------------------------------------------------------------- */
+/* ---- cancelled ------------------------------------------------------------------------------- */
 
 int mpi_status_set_cancelled(MPI_Status *status, int flag)
 {
@@ -59,7 +60,7 @@ int mpi_test_cancelled(const MPI_Status *status, int *flag)
 	return MPI_SUCCESS;
 }
 
-/* ---- public fields: for languages that cannot name them ------------------------------------------- */
+/* ---- public fields: for languages that cannot name them -------------------------------------- */
 
 static int null_argument(const char *function)
 {

@@ -42,7 +42,7 @@ void mpi_tool_string(const char *text, char *buf, int *len)
 	*len = (int)need;
 }
 
-/* ---- categories ------------------------------------------------------------------------------------- */
+/* ---- categories ------------------------------------------------------------------------------ */
 
 enum { SETTINGS, MESSAGES, PORTALS, CATEGORIES };
 

@@ -10,7 +10,7 @@
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/api/weak.h"
 
-/* ---- enumerations: the choices of a row, "auto|on|off" ------------------------------------------- */
+/* ---- enumerations: the choices of a row, "auto|on|off" --------------------------------------- */
 
 /* One per row, for its address: the index is that of the row. */
 struct MPI_T_enum_t {
@@ -79,7 +79,7 @@ static int choices_of(const struct base_config_var *var)
 	return n;
 }
 
-/* ---- handles --------------------------------------------------------------------------------------- */
+/* ---- handles --------------------------------------------------------------------------------- */
 
 struct MPI_T_cvar_handle_t {
 	struct MPI_T_cvar_handle_t *next;
@@ -106,7 +106,7 @@ void mpi_tool_cvars_fini(void)
 	}
 }
 
-/* ---- values ----------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static MPI_Datatype type_of_cvar(const struct base_config_var *var)
 {
@@ -148,7 +148,7 @@ static void value(const struct base_config_var *var, void *buf)
 	}
 }
 
-/* ---- public ------------------------------------------------------------------------------------------ */
+/* ---- public ---------------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_T_cvar_get_num);
 int PMPI_T_cvar_get_num(int *num_cvar)

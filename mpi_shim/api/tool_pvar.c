@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Performance variables of the tool interface: first the shim's counters (world.h), then collectives
- * by algorithm (coll/algorithms.h), then the status registers of its Portals interface. All count
- * always, so none can be started or stopped; counters can be set back, for one handle alone, which
- * remembers from where it counts.
+ * Performance variables of the tool interface: first the shim's counters (world.h), then
+ * collectives by algorithm (coll/algorithms.h), then the status registers of its Portals
+ * interface. All count always, so none can be started or stopped; counters can be set back, for
+ * one handle alone, which remembers from where it counts.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/api/weak.h"
 
-/* Names are those of the tables in small letters: mpi_sent_short, mpi_coll_bcast_ring, ptl_recv_count. */
+/* Names are those of the tables in small letters: mpi_sent_short, mpi_coll_bcast_ring,
+ * ptl_recv_count. */
 #define NAME_MAX_ 64
 
 static const struct shim_count {
@@ -125,7 +126,7 @@ static uint64_t now(int index)
 	return value;
 }
 
-/* ---- sessions and handles ----------------------------------------------------------------------- */
+/* ---- sessions and handles -------------------------------------------------------------------- */
 
 struct MPI_T_pvar_handle_t {
 	struct MPI_T_pvar_handle_t *next;
@@ -192,7 +193,7 @@ static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return MPI_SUCCESS;
 }
 
-/* ---- what there is ------------------------------------------------------------------------------- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_T_pvar_get_num);
 int PMPI_T_pvar_get_num(int *num_pvar)
@@ -255,7 +256,7 @@ int PMPI_T_pvar_get_index(const char *name, int var_class, int *pvar_index)
 	return mpi_tool_leave(MPI_T_ERR_INVALID_NAME);
 }
 
-/* ---- sessions and handles ----------------------------------------------------------------------- */
+/* ---- sessions and handles -------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_T_pvar_session_create);
 int PMPI_T_pvar_session_create(MPI_T_pvar_session *session)
@@ -333,7 +334,7 @@ int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handl
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
-/* ---- values --------------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 /* Variables that count always are not started or stopped; with all handles they are passed over. */
 MPI_WEAK(MPI_T_pvar_start);

@@ -77,7 +77,8 @@ static bool parse_word(struct mpi_coll_setting *s, const char *word, size_t len)
 	return false;
 }
 
-/* What could stand in a word's place: the algorithms if the collective is right, else the collectives. */
+/* What could stand in a word's place: the algorithms if the collective is right, else the
+ * collectives. */
 static void remedy(const char *word, size_t len, char *text, size_t size)
 {
 	size_t used = 0, at = strcspn(word, "=,");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The algorithms of MPI's collectives, in one table, and what PTL_MPI_COLL says about them. The table makes the
- * words of that setting, the counters of each algorithm, and a section of portals(7).
+ * The algorithms of MPI's collectives, in one table, and what PTL_MPI_COLL says about them. The
+ * table makes the words of that setting, the counters of each algorithm, and a section of
+ * portals(7).
  */
 #ifndef MPI_SHIM_ALGORITHMS_H
 #define MPI_SHIM_ALGORITHMS_H
@@ -10,7 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective follow each other. */
+/* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective
+ * follow each other. */
 #define MPI_COLL_TABLE(X)                                                                          \
 	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
@@ -99,8 +101,9 @@ struct mpi_coll_setting {
 };
 
 /*
- * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts where two speak of the
- * same. A word that is none is passed over; if `say` is set, it is told what could be there instead.
+ * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts
+ * where two speak of the same. A word that is none is passed over; if `say` is set, it is told
+ * what could be there instead.
  */
 struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char *fmt, ...));
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allgather and MPI_Allgatherv. Started and ended in calls of their own, among few ranks: straight to all. Short
- * blocks: recursive doubling if the number of ranks is a power of two, else Bruck's algorithm; where processors are
- * short, to rank 0 and down a tree. Long blocks go round a ring.
+ * MPI_Allgather and MPI_Allgatherv. Started and ended in calls of their own, among few ranks:
+ * straight to all. Short blocks: recursive doubling if the number of ranks is a power of two,
+ * else Bruck's algorithm; where processors are short, to rank 0 and down a tree. Long blocks go
+ * round a ring.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
@@ -13,8 +14,9 @@
 #define RING_BYTES_DOUBLING (512 << 10)
 #define RING_BYTES_CROWDED  (16 << 20)
 
-/* Of each block: without messages up to here, where each rank has a processor. Few ranks do not wait long for each
- * other: any length, in pieces. Among many what all copy at the same time is in the nearest caches. */
+/* Of each block: without messages up to here, where each rank has a processor. Few ranks do not
+ * wait long for each other: any length, in pieces. Among many what all copy at the same time is
+ * in the nearest caches. */
 #define HUB_BYTES      (64 << 10)
 #define HUB_BYTES_MANY (1 << 20)
 #define MANY_RANKS     13
@@ -214,7 +216,8 @@ static bool allgather_by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count 
 
 	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
 		return true;
-	/* where each rank has a processor others are copied once, as messages, from where on equal ones are read */
+	/* where each rank has a processor others are copied once, as messages, from where on
+	 * equal ones are read */
 	hub = mpi_hub_for(p, MPI_COLL_ALLGATHER_HUB, comm, bytes,
 			  equal ? allgather_hub_bytes(comm) : MPI_HUB_READ_BYTES,
 			  equal ? NODES_BYTES : 0);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allreduce. Started and ended in calls of their own, among few ranks: straight to all. Short vectors: recursive
- * doubling, or a tree up and down where processors are short. Long ones: Rabenseifner's algorithm, in which the ranks
- * halve the vector among them until each has the result of one part, and put the parts together again.
+ * MPI_Allreduce. Started and ended in calls of their own, among few ranks: straight to all.
+ * Short vectors: recursive doubling, or a tree up and down where processors are short. Long
+ * ones: Rabenseifner's algorithm, in which the ranks halve the vector among them until each has
+ * the result of one part, and put the parts together again.
  *
- * All ranks get the same bits. Where two ranks compute one partial result, both take the lower ranks'
- * as left operand; this also keeps the order that operations which do not commute need.
+ * All ranks get the same bits. Where two ranks compute one partial result, both take the lower
+ * ranks' as left operand; this also keeps the order that operations which do not commute need.
  */
 #include "mpi_shim/coll/parts.h"
 #include "mpi_shim/coll_plans.h"
@@ -19,7 +20,8 @@
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
 
-/* By messages, between two ranks on one node, longer ones go to one of them and back: both copy each message. */
+/* By messages, between two ranks on one node, longer ones go to one of them and back: both copy
+ * each message. */
 #define ROOT_BYTES (256 << 10)
 
 static void allreduce_by_doubling(struct mpi_work *w, const struct mpi_fold *f)

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading, as hub.h says. By messages
- * equal short blocks between many ranks have Bruck's algorithm, log2 P messages from each rank instead of P - 1. Others go
- * directly, several at once; long ones between nodes one pair at a time.
+ * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading,
+ * as hub.h says. By messages equal short blocks between many ranks have Bruck's algorithm, log2
+ * P messages from each rank instead of P - 1. Others go directly, several at once; long ones
+ * between nodes one pair at a time.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 
-/* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in pairs between nodes. */
+/* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in
+ * pairs between nodes. */
 #define SHORT_BYTES         256
 #define SHORT_BYTES_CROWDED (16 << 10)
 #define BRUCK_RANKS         8
 #define BRUCK_RANKS_CROWDED 4
 #define LONG_BYTES          (64 << 10)
 
-/* Through shared memory up to here, where each rank has a processor: a block, if ranks are few, else all blocks of a
- * rank. */
+/* Through shared memory up to here, where each rank has a processor: a block, if ranks are few,
+ * else all blocks of a rank. */
 #define HUB_BYTES (128 << 10)
 
-/* ---- Bruck: equal blocks ------------------------------------------------------------------------- */
+/* ---- Bruck: equal blocks --------------------------------------------------------------------- */
 
 /* Between `blocks` and `out`: those of the n whose number has `bit`, in order. */
 static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes, int n, int bit,
@@ -42,8 +44,8 @@ static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes
 }
 
 /*
- * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in their
- * number go that many ranks on; in the end block i has come from the rank i before.
+ * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in
+ * their number go that many ranks on; in the end block i has come from the rank i before.
  */
 static int alltoall_by_bruck(struct mpi_plan *p, const struct mpi_vec *send,
 			     const struct mpi_vec *recv, struct mpi_comm *comm)
@@ -71,7 +73,7 @@ static int alltoall_by_bruck(struct mpi_plan *p, const struct mpi_vec *send,
 	return MPI_SUCCESS;
 }
 
-/* ---- directly ------------------------------------------------------------------------------------ */
+/* ---- directly -------------------------------------------------------------------------------- */
 
 static void alltoall_pairwise(struct mpi_plan *p, const struct mpi_vec *send,
 			      const struct mpi_vec *recv, struct mpi_comm *comm)
@@ -87,7 +89,8 @@ static void alltoall_pairwise(struct mpi_plan *p, const struct mpi_vec *send,
 	}
 }
 
-/* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each block from a copy. */
+/* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each
+ * block from a copy. */
 static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size;
@@ -148,7 +151,8 @@ static MPI_Count alltoall_hub_bytes(const struct mpi_comm *comm)
 	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
 }
 
-/* If blocks differ: where processors are short, as all have to meet before they know how long those are. */
+/* If blocks differ: where processors are short, as all have to meet before they know how long
+ * those are. */
 static struct mpi_hub *hub_for_letters(const struct mpi_plan *p, struct mpi_comm *comm)
 {
 	if (comm->size > MPI_HUB_LETTERS ||
@@ -205,7 +209,7 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	}
 }
 
-/* ---- entry --------------------------------------------------------------------------------------- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
 /* A rank that sends equal blocks of another length than it expects says so, for it is what others
  * get. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Bcast by messages. Short ones go down a tree. Long ones are scattered down the tree and gathered
- * round a ring (van de Geijn): each rank then sends and receives about twice the message, however many
- * ranks there are. Data with gaps are packed once, at the root.
+ * MPI_Bcast by messages. Short ones go down a tree. Long ones are scattered down the tree and
+ * gathered round a ring (van de Geijn): each rank then sends and receives about twice the
+ * message, however many ranks there are. Data with gaps are packed once, at the root.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
@@ -12,8 +12,9 @@
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Without messages in short pieces up to here, where each rank has a processor. Of two ranks only the first piece is
- * short: the other rank begins soon, and then both copy at the same time. */
+/* Without messages in short pieces up to here, where each rank has a processor. Of two ranks
+ * only the first piece is short: the other rank begins soon, and then both copy at the same
+ * time. */
 #define PIPE_BYTES  (128 << 10)
 #define FIRST_BYTES (32 << 10)
 /* On two levels up to here. */
@@ -149,7 +150,8 @@ static int bcast_by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_
 	if (rc)
 		return rc;
 	rc = p->rc;
-	/* short pieces: what is copied in is copied out at the same time; but each costs waits for each other */
+	/* short pieces: what is copied in is copied out at the same time; but each costs waits
+	 * for each other */
 	if (!mpi_hub_crowded(hub) && comm->size == 2)
 		most = FIRST_BYTES;
 	else if (!mpi_hub_crowded(hub) && k.bytes <= PIPE_BYTES)

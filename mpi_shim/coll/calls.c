@@ -15,7 +15,7 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
-/* ---- a call as 64 bits ------------------------------------------------------------------------------ */
+/* ---- a call as 64 bits ----------------------------------------------------------------------- */
 
 /* Kind (5 bits), whether it is not blocking (1), operation (5), root + 1 (17), bytes + 1 (36); the
  * last three are 0 where ranks need not agree. */
@@ -102,7 +102,7 @@ uint64_t mpi_calls_mark(const struct mpi_comm *comm)
 	return mark_of(&comm->calls);
 }
 
-/* ---- in words --------------------------------------------------------------------------------------- */
+/* ---- in words -------------------------------------------------------------------------------- */
 
 static const char *const kind_names[MPI_CALL_KINDS] = {
 	[MPI_CALL_BARRIER] = "MPI_Barrier",
@@ -218,7 +218,7 @@ static void compare_message(struct mpi_disagreement *d, int rank, const struct m
 	}
 }
 
-/* ---- keeping and telling ---------------------------------------------------------------------------- */
+/* ---- keeping and telling --------------------------------------------------------------------- */
 
 /* For a communicator that has no memory to keep its own. */
 static struct mpi_disagreement unknown = {
@@ -307,7 +307,7 @@ void mpi_calls_free(struct mpi_comm *comm)
 	comm->calls.found = NULL;
 }
 
-/* ---- what ranks that wait tell ---------------------------------------------------------------------- */
+/* ---- what ranks that wait tell --------------------------------------------------------------- */
 
 /* In which call a rank waits for this one; it writes that itself, and may be doing so. */
 struct waiting {
@@ -405,7 +405,7 @@ static bool is_awaited_elsewhere(struct mpi_comm *comm)
 	return false;
 }
 
-/* ---- waits that last -------------------------------------------------------------------------------- */
+/* ---- waits that last ------------------------------------------------------------------------- */
 
 static struct mpi_unexpected *first_message(const struct mpi_comm *comm, int tag)
 {

@@ -26,7 +26,7 @@ void mpi_coll_init(void)
 	mpi_arrivals_go_to(MPI_ARRIVAL_FLAG, mpi_hub_offered);
 }
 
-/* ---- trees --------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 /* Digits of a rank's number in base `radix`: its parent has the lowest that is not 0 cleared. */
 void mpi_tree_make(struct mpi_tree *t, int root, int radix, const struct mpi_comm *comm)
@@ -47,7 +47,7 @@ void mpi_tree_make(struct mpi_tree *t, int root, int radix, const struct mpi_com
 		t->parent = (int)((self - self % (step * radix) + root) % n);
 }
 
-/* ---- packed forms -------------------------------------------------------------------------------- */
+/* ---- packed forms ---------------------------------------------------------------------------- */
 
 int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, MPI_Count count,
 		    struct mpi_type *type, bool fill)
@@ -75,7 +75,7 @@ void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf,
 		mpi_plan_unpack(p, type, buf, count, k->data);
 }
 
-/* ---- many messages at once ----------------------------------------------------------------------- */
+/* ---- many messages at once ------------------------------------------------------------------- */
 
 void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		      int rank)
@@ -95,8 +95,8 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 	int n = peers > comm->size ? peers : comm->size;
 	int self = comm->inter ? -1 : comm->rank;
 
-	/* At step i every rank sends to the one i after it and receives from the one i before it, so
-	 * the two ends of a message meet in the same batch. */
+	/* At step i every rank sends to the one i after it and receives from the one i before
+	 * it, so the two ends of a message meet in the same batch. */
 	for (int batch = 0; batch < n; batch += MPI_EXCHANGES) {
 		int end = n - batch < MPI_EXCHANGES ? n : batch + MPI_EXCHANGES;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives for the rest of the shim, on the collective context of an intracommunicator, and reduction
- * operations.
+ * Collectives for the rest of the shim, on the collective context of an intracommunicator, and
+ * reduction operations.
  */
 #ifndef MPI_SHIM_COLL_H
 #define MPI_SHIM_COLL_H
@@ -37,7 +37,8 @@ int mpi_op_apply(struct mpi_op *op, const void *in, void *inout, MPI_Count count
 
 /* Used in making communicators; intracommunicators only. All are blocking. */
 int mpi_coll_barrier(struct mpi_comm *comm);
-/* The last collective of a communicator: of those that live, if a rank has died; then with MPI_ERR_PROC_ABORTED. */
+/* The last collective of a communicator: of those that live, if a rank has died; then with
+ * MPI_ERR_PROC_ABORTED. */
 int mpi_coll_last_barrier(struct mpi_comm *comm);
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm);
 int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struct mpi_comm *comm);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the collectives share: checks of arguments, temporary buffers, blocks of a user's vector, and
- * the algorithms inside one group, from which those of intercommunicators are made.
+ * What the collectives share: checks of arguments, temporary buffers, blocks of a user's vector,
+ * and the algorithms inside one group, from which those of intercommunicators are made.
  *
  * Order and tags: all ranks call the collectives of a communicator in the same order, and every
- * algorithm sends the messages between two ranks in the order the other receives them. So one tag for each
- * plan is enough (plan.h).
+ * algorithm sends the messages between two ranks in the order the other receives them. So one
+ * tag for each plan is enough (plan.h).
  */
 #ifndef MPI_SHIM_COLL_IMPL_H
 #define MPI_SHIM_COLL_IMPL_H
@@ -22,7 +22,7 @@
 #include "mpi_shim/coll/plan.h"
 #include "mpi_shim/core/world.h"
 
-/* ---- which algorithm ----------------------------------------------------------------------------- */
+/* ---- which algorithm ------------------------------------------------------------------------- */
 
 /* What PTL_MPI_COLL says. */
 extern struct mpi_coll_setting mpi_coll_setting;
@@ -33,7 +33,8 @@ static inline bool mpi_coll_wanted(enum mpi_algorithm c)
 	return mpi_coll_setting.wanted >> c & 1;
 }
 
-/* Of the algorithms that `can` do what is called, the one that is wanted, else `best`; it is counted. */
+/* Of the algorithms that `can` do what is called, the one that is wanted, else `best`; it is
+ * counted. */
 static inline enum mpi_algorithm mpi_coll_choose(uint64_t can, enum mpi_algorithm best)
 {
 	uint64_t wanted = mpi_coll_setting.wanted & can;
@@ -50,21 +51,24 @@ static inline int mpi_first(int a, int b)
 }
 
 /*
- * More processes on this machine than processors: then a message costs a switch of processes, and the
- * algorithm with the fewest messages wins over the one with the fewest rounds. The same on all ranks.
+ * More processes on this machine than processors: then a message costs a switch of processes,
+ * and the algorithm with the fewest messages wins over the one with the fewest rounds. The same
+ * on all ranks.
  */
 bool mpi_coll_crowded(void);
 /* What ranks of one machine do among themselves can be chosen there, wherever the others are. */
 bool mpi_coll_crowded_here(void);
 
-/* Peers that mpi_vec_exchange() has messages for at a time: enough to keep all busy, few enough for event queues. */
+/* Peers that mpi_vec_exchange() has messages for at a time: enough to keep all busy, few enough
+ * for event queues. */
 #define MPI_EXCHANGES 32
 
 /*
- * Where a collective is started and ended in calls of their own, ranks compute in between and pass nothing on. So up to
- * so many ranks send what they have straight to all that need it, in the first step, and none waits for another that
- * has started as well; what is longer than MPI_DIRECT_BYTES is worth fewer messages. (An alltoall in place swaps one
- * block after the other all the same, and a reduction whose operation does not commute goes by rank 0.)
+ * Where a collective is started and ended in calls of their own, ranks compute in between and
+ * pass nothing on. So up to so many ranks send what they have straight to all that need it, in
+ * the first step, and none waits for another that has started as well; what is longer than
+ * MPI_DIRECT_BYTES is worth fewer messages. (An alltoall in place swaps one block after the
+ * other all the same, and a reduction whose operation does not commute goes by rank 0.)
  */
 #define MPI_DIRECT_RANKS 8
 #define MPI_DIRECT_BYTES (16 << 10)
@@ -83,8 +87,8 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
 }
 
-/* The same where each rank has a block for each other, or for all, of so many bytes: then it costs messages, but moves no
- * more; as many ranks as exchange blocks at once. */
+/* The same where each rank has a block for each other, or for all, of so many bytes: then it
+ * costs messages, but moves no more; as many ranks as exchange blocks at once. */
 #define MPI_DIRECT_BLOCK (4 << 10)
 
 static inline bool mpi_coll_blocks_directly(const struct mpi_plan *p, const struct mpi_comm *comm,
@@ -94,13 +98,13 @@ static inline bool mpi_coll_blocks_directly(const struct mpi_plan *p, const stru
 			   (comm->size <= MPI_EXCHANGES && block >= MPI_DIRECT_BLOCK));
 }
 
-/* ---- trees --------------------------------------------------------------------------------------- */
+/* ---- trees ----------------------------------------------------------------------------------- */
 
 #define MPI_TREE_CHILDREN 96
 
 /*
- * A rank's place in the tree over all ranks. Counted from the root on, the ranks below this one follow
- * it, those in and below the first child first: so the order of ranks can be kept.
+ * A rank's place in the tree over all ranks. Counted from the root on, the ranks below this one
+ * follow it, those in and below the first child first: so the order of ranks can be kept.
  */
 struct mpi_tree {
 	int parent; /* rank in the communicator; of the root: MPI_PROC_NULL */
@@ -115,7 +119,7 @@ void mpi_tree_make(struct mpi_tree *t, int root, int branches, const struct mpi_
 #define MPI_TREE_BRANCHES 8
 static_assert(MPI_TREE_BRANCHES >= MPI_DIRECT_RANKS, "a tree of few ranks is flat");
 
-/* ---- checks: MPI_SUCCESS or mpi_fail ------------------------------------------------------------- */
+/* ---- checks: MPI_SUCCESS or mpi_fail --------------------------------------------------------- */
 
 /* A buffer that is read or written here; `name` is the parameter's. MPI_IN_PLACE is refused, unless
  * the buffer is empty. */
@@ -127,7 +131,7 @@ int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type
 int mpi_coll_check_root(int root, const struct mpi_comm *comm);
 int mpi_coll_refuse_inter(const struct mpi_comm *comm);
 
-/* ---- packed forms -------------------------------------------------------------------------------- */
+/* ---- packed forms ---------------------------------------------------------------------------- */
 
 /* Some elements of a buffer as the bytes of a message: in place if they lie so, else in a copy. */
 struct mpi_packed {
@@ -143,7 +147,7 @@ int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, M
 void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf, MPI_Count count,
 		      struct mpi_type *type);
 
-/* ---- vectors of blocks, one for each rank -------------------------------------------------------- */
+/* ---- vectors of blocks, one for each rank ---------------------------------------------------- */
 
 struct mpi_vec {
 	char *buf;
@@ -202,29 +206,31 @@ bool mpi_coll_in_its_place(const void *buf, MPI_Count count, const struct mpi_ty
 /* A rank's block for itself to where it receives it, if that is another place. */
 void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		      int rank);
-/* Every rank's blocks to all ranks that can be sent to, several at once, but not the block for the rank
- * itself; empty blocks do not travel. */
+/* Every rank's blocks to all ranks that can be sent to, several at once, but not the block for
+ * the rank itself; empty blocks do not travel. */
 void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
 		      struct mpi_comm *comm);
 
-/* ---- inside a group ------------------------------------------------------------------------------ */
+/* ---- inside a group -------------------------------------------------------------------------- */
 /*
- * `comm` is an intracommunicator and the arguments are checked. The send buffer is MPI_IN_PLACE where the
- * public function allows it. What they return went wrong in making the plan.
+ * `comm` is an intracommunicator and the arguments are checked. The send buffer is MPI_IN_PLACE
+ * where the public function allows it. What they return went wrong in making the plan.
  */
 
 /*
- * The hub, if it is the way for a blocking collective in which each rank gives so many bytes, `most` at most where each
- * rank has a processor, or on several nodes `across` (0: not there), unless `hub` is wanted; NULL: messages. The same
- * on all ranks.
+ * The hub, if it is the way for a blocking collective in which each rank gives so many bytes,
+ * `most` at most where each rank has a processor, or on several nodes `across` (0: not there),
+ * unless `hub` is wanted; NULL: messages. The same on all ranks.
  */
 struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, struct mpi_comm *comm,
 			    MPI_Count bytes, MPI_Count most, MPI_Count across);
-/* The same for one in which each rank reads out of the others' memory what is too long for shared memory: of few ranks, and where
- * processors are short, blocks of MPI_HUB_READ_BYTES and more, else of more than `most`. */
+/* The same for one in which each rank reads out of the others' memory what is too long for
+ * shared memory: of few ranks, and where processors are short, blocks of MPI_HUB_READ_BYTES and
+ * more, else of more than `most`. */
 struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm read,
 				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
-/* The same for two ranks of which one has so many bytes for the other, or each: more than `above`, `most` at most. */
+/* The same for two ranks of which one has so many bytes for the other, or each: more than
+ * `above`, `most` at most. */
 struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum mpi_algorithm read,
 				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
 				   MPI_Count most);
@@ -249,20 +255,21 @@ void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *re
 int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
 			struct mpi_type *sendtype, const struct mpi_vec *recv,
 			struct mpi_comm *comm);
-/* A vector of n blocks (of one type) from rank 0, which has it (`have`), to the others, which leave out
- * the block `except` (-1: none). */
+/* A vector of n blocks (of one type) from rank 0, which has it (`have`), to the others, which
+ * leave out the block `except` (-1: none). */
 int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except, bool have,
 		  struct mpi_comm *comm);
 int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
-/* Whether a reduction is of a kind to be divided among the ranks, and whether it is long enough as well. */
+/* Whether a reduction is of a kind to be divided among the ranks, and whether it is long enough
+ * as well. */
 bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm);
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm);
 int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm);
 
-/* ---- between two groups -------------------------------------------------------------------------- */
+/* ---- between two groups ---------------------------------------------------------------------- */
 
 void mpi_inter_barrier(struct mpi_plan *p, struct mpi_comm *comm);
 int mpi_inter_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,

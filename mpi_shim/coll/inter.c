@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives between two groups. In those with a root the other group's ranks deal with it; in the others
- * rank 0 of each group stands for it, and spreads in its own group what it got from the other.
+ * Collectives between two groups. In those with a root the other group's ranks deal with it; in
+ * the others rank 0 of each group stands for it, and spreads in its own group what it got from
+ * the other.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"

@@ -114,8 +114,8 @@ int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type)
 /* Elements a user's function with an int count is given at once: it may well add to that. */
 #define AT_ONCE (1 << 30)
 
-/* A function of the user's, with the global lock let go: it may call MPI. It may also free the operation,
- * which must outlive the call. */
+/* A function of the user's, with the global lock let go: it may call MPI. It may also free the
+ * operation, which must outlive the call. */
 static void call_user(struct mpi_op *op, const char *in, char *inout, MPI_Count count,
 		      struct mpi_type *type)
 {

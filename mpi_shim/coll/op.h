@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What reductions need of an operation besides coll.h: whether it is defined on a type, and the loops of
- * the predefined ones.
+ * What reductions need of an operation besides coll.h: whether it is defined on a type, and the
+ * loops of the predefined ones.
  */
 #ifndef MPI_SHIM_OP_H
 #define MPI_SHIM_OP_H
@@ -12,12 +12,13 @@
 /* inout[i] = in[i] op inout[i] for n elements. The two do not overlap; neither need be aligned. */
 typedef void mpi_op_loop(const void *restrict in, void *restrict inout, size_t n);
 
-/* The loop of a predefined operation on a predefined type; NULL where the operation is not defined on it. */
+/* The loop of a predefined operation on a predefined type; NULL where the operation is not
+ * defined on it. */
 mpi_op_loop *mpi_op_loop_of(const struct mpi_op *op, const struct mpi_type *type);
 
 /*
- * MPI_MINLOC and MPI_MAXLOC on pairs that have no name (MPI_Type_get_value_index), element by element.
- * False: not this operation, or not such a pair; n may be 0, to know.
+ * MPI_MINLOC and MPI_MAXLOC on pairs that have no name (MPI_Type_get_value_index), element by
+ * element. False: not this operation, or not such a pair; n may be 0, to know.
  */
 bool mpi_op_pair(const struct mpi_op *op, const struct mpi_type *type, const char *in, char *inout,
 		 size_t n);

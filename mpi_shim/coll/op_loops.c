@@ -4,8 +4,9 @@
  * The predefined operations on the predefined types (MPI-4 §6.9.2 to 6.9.4): one loop for each
  * operation and machine type, in a form that compilers vectorise, and the table that finds it.
  *
- * Elements are read and written through types of alignment 1: Fortran COMMON blocks and old C codes hand
- * over doubles at any multiple of 4, and on today's processors unaligned vectors cost nothing.
+ * Elements are read and written through types of alignment 1: Fortran COMMON blocks and old C
+ * codes hand over doubles at any multiple of 4, and on today's processors unaligned vectors cost
+ * nothing.
  */
 #include "mpi_shim/coll/op.h"
 
@@ -62,9 +63,9 @@ PAIR(two_i64, int64_t, int64_t)
 PAIR(two_f32, float, float)
 PAIR(two_f64, double, double)
 
-/* How wide vectors are the processor decides when the library is loaded: sums of what is in its nearest cache take a
- * third of the time then. Loops of one operation only: of two it would make one, with other bits. Sanitizers cannot be in
- * what runs that early. */
+/* How wide vectors are the processor decides when the library is loaded: sums of what is in its
+ * nearest cache take a third of the time then. Loops of one operation only: of two it would make
+ * one, with other bits. Sanitizers cannot be in what runs that early. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__OPTIMIZE__) && __GNUC__ >= 12 &&    \
 	!defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -86,8 +87,8 @@ PAIR(two_f64, double, double)
 	LOOP(min_##t, t, a[i] < b[i] ? a[i] : b[i])                                                \
 	LOOP(max_##t, t, a[i] > b[i] ? a[i] : b[i])
 
-/* Sums and products wrap around without being undefined: `m` is an unsigned type that is not promoted to
- * a signed one. They and the bits are the same for both signs. */
+/* Sums and products wrap around without being undefined: `m` is an unsigned type that is not
+ * promoted to a signed one. They and the bits are the same for both signs. */
 #define BIT_LOOPS(t)                                                                               \
 	LOOP(band_##t, t, a[i] & b[i])                                                             \
 	LOOP(bor_##t, t, a[i] | b[i])                                                              \
@@ -173,7 +174,7 @@ LOC_LOOPS(two_i64)
 LOC_LOOPS(two_f32)
 LOC_LOOPS(two_f64)
 
-/* ---- which loop -------------------------------------------------------------------------------- */
+/* ---- which loop ------------------------------------------------------------------------------ */
 
 /* Machine types that loops are written for. */
 enum element {

@@ -5,7 +5,8 @@
  */
 #include "mpi_shim/coll/parts.h"
 
-/* From here on vectors are reduced in parts; where processors are short only for all, what is longer than a short message. */
+/* From here on vectors are reduced in parts; where processors are short only for all, what is
+ * longer than a short message. */
 #define LONG_BYTES         (8 << 10)
 #define LONG_BYTES_CROWDED ((32 << 10) + 1)
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Reductions whose work is divided among the ranks: what MPI_Reduce, MPI_Allreduce and MPI_Reduce_scatter
- * have in common.
+ * Reductions whose work is divided among the ranks: what MPI_Reduce, MPI_Allreduce and
+ * MPI_Reduce_scatter have in common.
  */
 #ifndef MPI_SHIM_COLL_PARTS_H
 #define MPI_SHIM_COLL_PARTS_H
@@ -10,8 +10,8 @@
 #include "mpi_shim/coll/coll_impl.h"
 
 /*
- * The largest power of two of ranks does the work. Of the first 2 * rest ranks the even ones give their
- * vector to the odd one above them before, and get the result after.
+ * The largest power of two of ranks does the work. Of the first 2 * rest ranks the even ones
+ * give their vector to the odd one above them before, and get the result after.
  */
 struct mpi_fold {
 	int power, rest;

@@ -43,7 +43,7 @@ void mpi_plan_note(struct mpi_plan *p, int rc)
 		mpi_request_fail(p->request, rc, "%s", mpi_fail_text());
 }
 
-/* ---- messages under way ----------------------------------------------------------------------------- */
+/* ---- messages under way ---------------------------------------------------------------------- */
 
 void mpi_plan_lose(struct mpi_plan *p, int rc)
 {
@@ -121,8 +121,8 @@ static int __attribute__((cold, noinline)) leave_out(struct mpi_plan *p)
 	return rc;
 }
 
-/* Where there is no memory even for the request of an empty one, which a receive always has, and a send that does not
- * go at once, it is left out, and its other side waits for it. */
+/* Where there is no memory even for the request of an empty one, which a receive always has, and
+ * a send that does not go at once, it is left out, and its other side waits for it. */
 static void begin_message(struct mpi_plan *p, const struct mpi_act *a)
 {
 	struct mpi_act empty = { .kind = a->kind, .peer = a->peer, .comm = a->comm };
@@ -164,7 +164,7 @@ static bool ended(struct mpi_plan *p, bool block)
 	return true;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void do_act(struct mpi_plan *p, const struct mpi_act *a)
 {
@@ -313,7 +313,7 @@ void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_C
 			   .kind = UNPACK, .from = data, .to = buf, .count = count, .type = type });
 }
 
-/* ---- carrying out ------------------------------------------------------------------------------------- */
+/* ---- carrying out ---------------------------------------------------------------------------- */
 
 /* Where it would begin something. */
 static inline int look_for_loss(struct mpi_plan *p)

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives as plans: every algorithm is written once, as a sequence of sends, receives, waits,
- * copies and reductions on this rank. A blocking collective carries each of them out while the plan
- * is made, so it costs nothing to have one. For a non-blocking collective they are written down,
- * and carried out as far as is possible without waiting in every round of progress (steps.h); a
- * persistent one keeps what is written.
+ * Collectives as plans: every algorithm is written once, as a sequence of sends, receives,
+ * waits, copies and reductions on this rank. A blocking collective carries each of them out
+ * while the plan is made, so it costs nothing to have one. For a non-blocking collective they
+ * are written down, and carried out as far as is possible without waiting in every round of
+ * progress (steps.h); a persistent one keeps what is written.
  *
  *   mpi_plan_recv(p, ...);      begins at once, as sends do, and ends in the next
- *   mpi_plan_wait(p);           ... wait for all that has begun; there is one at the end of every plan
+ *   mpi_plan_wait(p);           ... wait for all that has begun; there is one at the end of
+ *   every plan
  *   mpi_plan_apply(p, ...);     works on what has come
  *
  * So the code that makes a plan must not look at data, as they have not come yet: copying them,
  * too, is a step. What fails when it is carried out does not stop what follows, so that no other
- * rank waits for ever: the first error is kept. What fails when the plan is made is returned, and
- * the rank takes no part.
+ * rank waits for ever: the first error is kept. What fails when the plan is made is returned,
+ * and the rank takes no part.
  *
- * Others wait for a collective when memory runs out while it is carried out, which a blocking one
- * is from its beginning. Then its plan is lost: it keeps step, but its messages are empty and
- * marked (MPI_BITS_LACKING), and what it receives is not looked at. Who gets a marked message is
- * lost, too, so that all whose result lacks something hear of it. A marked message for which there
- * is no memory either waits for that (send.c); only without memory for its request it is not sent.
+ * Others wait for a collective when memory runs out while it is carried out, which a blocking
+ * one is from its beginning. Then its plan is lost: it keeps step, but its messages are empty
+ * and marked (MPI_BITS_LACKING), and what it receives is not looked at. Who gets a marked
+ * message is lost, too, so that all whose result lacks something hear of it. A marked message
+ * for which there is no memory either waits for that (send.c); only without memory for its
+ * request it is not sent.
  *
- * When a rank of the communicator has died, a collective ends: at each rank as soon as that knows,
- * where it is, with MPI_ERR_PROC_ABORTED, and so do all after it, at once. Nothing is passed on
- * instead of what is lacking, nor is it waited for those that live, for they may be gone from there
- * as well; each finds out by itself. What has come meanwhile lies there, and is asked for by
- * nobody. So the context of such a communicator is never given to another one.
+ * When a rank of the communicator has died, a collective ends: at each rank as soon as that
+ * knows, where it is, with MPI_ERR_PROC_ABORTED, and so do all after it, at once. Nothing is
+ * passed on instead of what is lacking, nor is it waited for those that live, for they may be
+ * gone from there as well; each finds out by itself. What has come meanwhile lies there, and is
+ * asked for by nobody. So the context of such a communicator is never given to another one.
  *
- * Messages of a plan have a tag of its own on the collective context, so that several non-blocking
- * collectives can be under way; blocking ones come one after the other, and have the same. What is
- * received is compared with the call that the plan is of (calls.h).
+ * Messages of a plan have a tag of its own on the collective context, so that several
+ * non-blocking collectives can be under way; blocking ones come one after the other, and have
+ * the same. What is received is compared with the call that the plan is of (calls.h).
  */
 #ifndef MPI_SHIM_PLAN_H
 #define MPI_SHIM_PLAN_H
@@ -46,7 +48,8 @@
 struct mpi_op;
 struct mpi_act;
 
-/* Tags of all but blocking ones, by the number of the plan; those of the making of communicators lie above. */
+/* Tags of all but blocking ones, by the number of the plan; those of the making of communicators
+ * lie above. */
 #define MPI_TAG_PLANS      0x100
 #define MPI_TAG_PLANS_MASK 0x1fffffffu
 
@@ -84,7 +87,7 @@ struct mpi_plan {
 	_Alignas(64) char small[MPI_PLAN_SMALL];
 };
 
-/* ---- steps; buffers and types stay the caller's until the plan has ended ----------------------------- */
+/* ---- steps; buffers and types stay the caller's until the plan has ended --------------------- */
 
 void mpi_plan_send(struct mpi_plan *p, const void *buf, MPI_Count count, struct mpi_type *type,
 		   int dest, struct mpi_comm *comm);
@@ -107,22 +110,22 @@ void mpi_plan_pack(struct mpi_plan *p, struct mpi_type *type, const void *buf, M
 void mpi_plan_unpack(struct mpi_plan *p, struct mpi_type *type, void *buf, MPI_Count count,
 		     const void *data);
 
-/* ---- temporary buffers, which live as long as the plan ------------------------------------------------ */
+/* ---- temporary buffers, which live as long as the plan --------------------------------------- */
 
-/* NULL (MPI_ERR_NO_MEM, kept text) if there is no room; a blocking plan is lost then, and gets an address for its steps,
- * at which nothing may be written or read but by them. */
+/* NULL (MPI_ERR_NO_MEM, kept text) if there is no room; a blocking plan is lost then, and gets
+ * an address for its steps, at which nothing may be written or read but by them. */
 char *mpi_plan_bytes(struct mpi_plan *p, MPI_Count bytes);
 /* Room for `count` elements laid out as the datatype says: the address that a user would pass. */
 char *mpi_plan_typed(struct mpi_plan *p, MPI_Count count, const struct mpi_type *type);
 
-/* ---- errors ------------------------------------------------------------------------------------------ */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 /* The first one is kept. */
 void mpi_plan_note(struct mpi_plan *p, int rc);
 /* From here on it keeps step, and that is all. */
 void mpi_plan_lose(struct mpi_plan *p, int rc);
 
-/* ---- from the call to the end --------------------------------------------------------------------------- */
+/* ---- from the call to the end ---------------------------------------------------------------- */
 
 /* A blocking collective: begin, make unless that is an error, end. */
 int mpi_plan_begin(struct mpi_plan *p, struct mpi_comm *comm);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Temporary buffers of plans: small ones lie in the plan, some large ones are kept for the next plan, as fresh
- * memory from the kernel costs as much as a message.
+ * Temporary buffers of plans: small ones lie in the plan, some large ones are kept for the next
+ * plan, as fresh memory from the kernel costs as much as a message.
  */
 #include "mpi_shim/coll/plan_memory.h"
 
@@ -13,7 +13,7 @@
 
 #include "mpi_shim/core/error.h"
 
-/* ---- kept blocks ------------------------------------------------------------------------------------ */
+/* ---- kept blocks ----------------------------------------------------------------------------- */
 
 #define KEPT       16
 #define KEPT_LEAST ((size_t)32 << 10) /* shorter ones malloc keeps well enough */
@@ -87,7 +87,7 @@ static void give_back(void *memory)
 	kept.bytes += b->bytes;
 }
 
-/* ---- of one plan ------------------------------------------------------------------------------------ */
+/* ---- of one plan ----------------------------------------------------------------------------- */
 
 void mpi_plan_memory_init(struct mpi_plan *p)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations are, where each rank has a
- * processor, reduced in parts by all ranks (parts.h) and collected by the root.
+ * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations
+ * are, where each rank has a processor, reduced in parts by all ranks (parts.h) and collected by
+ * the root.
  */
 #include "mpi_shim/coll/parts.h"
 #include "mpi_shim/coll_plans.h"
@@ -56,7 +57,8 @@ static int fold_in_child(struct partial *p, int child)
 	return MPI_SUCCESS;
 }
 
-/* Whether the vectors of n children are short. A datatype's elements may be longer than its extent. */
+/* Whether the vectors of n children are short. A datatype's elements may be longer than its
+ * extent. */
 static bool together(MPI_Count count, const struct mpi_type *type, int n)
 {
 	MPI_Aint each = type->extent < 0 ? -type->extent : type->extent;
@@ -145,7 +147,7 @@ static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_C
 	return rc;
 }
 
-/* ---- in parts ----------------------------------------------------------------------------------- */
+/* ---- in parts -------------------------------------------------------------------------------- */
 
 /* To the root, which may be no worker itself, a part from each. */
 static void collect_parts(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
@@ -193,7 +195,7 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 	return MPI_SUCCESS;
 }
 
-/* ---- which ---------------------------------------------------------------------------------------- */
+/* ---- which ----------------------------------------------------------------------------------- */
 
 static enum mpi_algorithm choose_reduce(const struct mpi_plan *p, MPI_Count count,
 					const struct mpi_type *type, const struct mpi_op *op,

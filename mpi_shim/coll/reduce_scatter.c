@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block. Through shared memory; else operations that commute by halving the
- * vector, or for long ones by sending each rank its part directly; the others, and short vectors where processors
- * are short, by way of rank 0.
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block. Through shared memory; else operations that
+ * commute by halving the vector, or for long ones by sending each rank its part directly; the
+ * others, and short vectors where processors are short, by way of rank 0.
  */
 #include "mpi_shim/coll/parts.h"
 

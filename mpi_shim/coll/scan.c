@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Scan and MPI_Exscan. Data go upwards only, so that lower ranks need not wait for others: through shared memory, or
- * from each rank to the one 1, 2, 4, ... ranks on, log2 P rounds, or where processors are short from rank to rank, P - 1
- * messages, of which some go piece by piece. All keep the order of ranks.
+ * MPI_Scan and MPI_Exscan. Data go upwards only, so that lower ranks need not wait for others:
+ * through shared memory, or from each rank to the one 1, 2, 4, ... ranks on, log2 P rounds, or
+ * where processors are short from rank to rank, P - 1 messages, of which some go piece by piece.
+ * All keep the order of ranks.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* From rank to rank in short messages, so that ranks calculate with one piece each. What is more than a few of them is moved
- * faster as one long message. */
+/* From rank to rank in short messages, so that ranks calculate with one piece each. What is more
+ * than a few of them is moved faster as one long message. */
 #define PIECE_BYTES (32 << 10)
 #define PIECES      4
 
@@ -50,7 +51,8 @@ static bool sums_up(const struct scan *s)
 	return s->comm->rank > 0 && !(s->exclusive && last);
 }
 
-/* Each rank hands on what the next one needs; `other` is room for what it needs for that and is no result of its own. */
+/* Each rank hands on what the next one needs; `other` is room for what it needs for that and is
+ * no result of its own. */
 static void hand_on(const struct scan *s, char *other)
 {
 	const int rank = s->comm->rank;

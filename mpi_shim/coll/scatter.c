@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Scatter and MPI_Scatterv: MPI_Gather backwards. Equal short blocks go down a binomial tree; long
- * ones, and those of different lengths, come from the root directly.
+ * MPI_Scatter and MPI_Scatterv: MPI_Gather backwards. Equal short blocks go down a binomial
+ * tree; long ones, and those of different lengths, come from the root directly.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"

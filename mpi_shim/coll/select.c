@@ -30,7 +30,7 @@ bool mpi_coll_crowded(void)
 /* With so many ranks on a node, in the mean, two levels pay. */
 #define NODE_RANKS 4
 
-/* ---- without messages ---------------------------------------------------------------------------- */
+/* ---- without messages ------------------------------------------------------------------------ */
 
 static bool ruled_out(enum mpi_algorithm c)
 {
@@ -64,7 +64,8 @@ struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, st
 		return NULL;
 	h = mpi_hub_of(comm, false);
 	nodes = h ? mpi_hub_nodes(h) : 0;
-	/* where processors are short two copies in the caches cost less than messages, however long */
+	/* where processors are short two copies in the caches cost less than messages, however
+	 * long */
 	if (nodes == 1 && bytes > most && !mpi_hub_crowded(h) && !wanted)
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
@@ -84,8 +85,8 @@ struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm
 	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
 	if (!h || !mpi_hub_reads(h))
 		return NULL;
-	/* that copy through pages in their caches as long as they are given the processors, or at the same time on their own:
-	 * which may take half as long, or twice */
+	/* that copy through pages in their caches as long as they are given the processors, or
+	 * at the same time on their own: which may take half as long, or twice */
 	either = comm->size == 2 || mpi_hub_crowded(h);
 	few = either || comm->size <= MPI_HUB_FEW_RANKS;
 	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
@@ -125,7 +126,8 @@ static bool has_bit_operations(const struct mpi_type *type)
 	return mpi_op_loop_of(mpi_op_of(MPI_BAND), type);
 }
 
-/* Does it depend on which of two operands is the first? An extreme does, of what is not a number, and of zeros of both signs. */
+/* Does it depend on which of two operands is the first? An extreme does, of what is not a
+ * number, and of zeros of both signs. */
 static bool picks(const struct mpi_type *type, const struct mpi_op *op)
 {
 	return !has_bit_operations(type) &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The attribute functions of MPI, and the attributes that are there from the start. Those are the same on
- * every communicator: programs ask for MPI_TAG_UB on whichever they have.
+ * The attribute functions of MPI, and the attributes that are there from the start. Those are
+ * the same on every communicator: programs ask for MPI_TAG_UB on whichever they have.
  */
 #include <limits.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static int check_key_writable(int number)
 	return mpi_fail(MPI_ERR_KEYVAL, "key %d is predefined; its value can only be read", number);
 }
 
-/* ---- communicators ---------------------------------------------------------------------------------- */
+/* ---- communicators --------------------------------------------------------------------------- */
 
 int mpi_comm_create_keyval(MPI_Comm_copy_attr_function *copy, MPI_Comm_delete_attr_function *delete,
 			   int *number, void *extra)
@@ -128,7 +128,7 @@ int mpi_attr_delete(struct mpi_comm *comm, int number)
 	return mpi_comm_delete_attr(comm, number);
 }
 
-/* ---- datatypes -------------------------------------------------------------------------------------- */
+/* ---- datatypes ------------------------------------------------------------------------------- */
 
 int mpi_type_create_keyval(MPI_Type_copy_attr_function *copy, MPI_Type_delete_attr_function *delete,
 			   int *number, void *extra)
@@ -162,7 +162,7 @@ int mpi_type_delete_attr(struct mpi_type *type, int number)
 	return mpi_attr_remove(type, MPI_ATTR_ON_TYPE, &type->attrs, number);
 }
 
-/* ---- windows: keys only ----------------------------------------------------------------------------- */
+/* ---- windows: keys only ---------------------------------------------------------------------- */
 
 int mpi_win_create_keyval(MPI_Win_copy_attr_function *copy, MPI_Win_delete_attr_function *delete,
 			  int *number, void *extra)

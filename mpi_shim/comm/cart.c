@@ -196,7 +196,7 @@ int mpi_cart_shift(struct mpi_comm *comm, int direction, int disp, int *source, 
 	return MPI_SUCCESS;
 }
 
-/* ---- sub-grids ----------------------------------------------------------------------------------------- */
+/* ---- sub-grids ------------------------------------------------------------------------------- */
 
 static struct mpi_topology *cart_part(const struct mpi_topology *from, const int *remain)
 {

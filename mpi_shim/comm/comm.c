@@ -110,7 +110,7 @@ int mpi_comm_compare(struct mpi_comm *a, struct mpi_comm *b, int *result)
 	return MPI_SUCCESS;
 }
 
-/* ---- name and hints ---------------------------------------------------------------------------------- */
+/* ---- name and hints -------------------------------------------------------------------------- */
 
 int mpi_comm_set_name(struct mpi_comm *comm, const char *name)
 {
@@ -130,7 +130,8 @@ int mpi_comm_get_name(struct mpi_comm *comm, char *name, int *length)
 	return MPI_SUCCESS;
 }
 
-/* The hints MPI-4 §7.4.4 defines for communicators: promises of the program, with two possible values. */
+/* The hints MPI-4 §7.4.4 defines for communicators: promises of the program, with two possible
+ * values. */
 static const char *const hint_names[] = {
 	"mpi_assert_no_any_tag",
 	"mpi_assert_no_any_source",
@@ -166,7 +167,7 @@ int mpi_comm_get_info(struct mpi_comm *comm, struct mpi_info **info)
 	return comm->info ? mpi_info_dup(comm->info, info) : mpi_info_create(info);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static int check_freeable(const struct mpi_comm *comm)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Communicators made from one communicator and, perhaps, a group: dup, create, create_group; and given
- * up by all together.
+ * Communicators made from one communicator and, perhaps, a group: dup, create, create_group; and
+ * given up by all together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ int mpi_comm_make_agreed(const uint32_t *context, struct mpi_group *local, struc
 	return MPI_SUCCESS;
 }
 
-/* ---- duplicates --------------------------------------------------------------------------------------- */
+/* ---- duplicates ------------------------------------------------------------------------------ */
 
 int mpi_comm_complete_dup(struct mpi_comm *comm, const struct mpi_info *info,
 			  struct mpi_comm **copy)
@@ -79,9 +79,10 @@ int mpi_comm_dup(struct mpi_comm *comm, struct mpi_comm **out)
 	return mpi_comm_dup_with_info(comm, NULL, out);
 }
 
-/* ---- from a group ------------------------------------------------------------------------------------- */
+/* ---- from a group ---------------------------------------------------------------------------- */
 
-/* Whether all members of the group are in comm's local one. It needs no memory: who has none counts all the same. */
+/* Whether all members of the group are in comm's local one. It needs no memory: who has none
+ * counts all the same. */
 static int check_subset(const struct mpi_group *group, const struct mpi_comm *comm)
 {
 	int *inverse = mpi_group_inverse(comm->local), err = MPI_SUCCESS;
@@ -98,7 +99,8 @@ static int check_subset(const struct mpi_group *group, const struct mpi_comm *co
 	return err;
 }
 
-/* Groups of different callers may differ, if they do not overlap: then they share the context number. */
+/* Groups of different callers may differ, if they do not overlap: then they share the context
+ * number. */
 static int create_intra(struct mpi_comm *comm, int err, struct mpi_group *group,
 			struct mpi_comm **out)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Dims_create: a number as a product of factors as equal as possible, in falling order. Of all ways the one
- * is taken whose largest factor is the smallest, then the next one's and so on.
+ * MPI_Dims_create: a number as a product of factors as equal as possible, in falling order. Of
+ * all ways the one is taken whose largest factor is the smallest, then the next one's and so on.
  */
 #include <stdbool.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Distributed graph topologies: every process knows its own edges, in both directions. With
- * MPI_Dist_graph_create any process may name any edge: each goes to its two ends, which keep them in the order of
- * the ranks that named them.
+ * MPI_Dist_graph_create any process may name any edge: each goes to its two ends, which keep
+ * them in the order of the ranks that named them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +110,7 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 	return attach_graph(comm, t, info, graph);
 }
 
-/* ---- edges that anybody names ------------------------------------------------------------------------- */
+/* ---- edges that anybody names ---------------------------------------------------------------- */
 
 /* What one end of an edge is told. */
 struct half_edge {
@@ -290,7 +290,7 @@ int mpi_dist_graph_create(struct mpi_comm *comm, int n, const int *sources, cons
 	return err == MPI_SUCCESS ? attach_graph(comm, t, info, graph) : err;
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 int mpi_dist_graph_neighbors_count(struct mpi_comm *comm, int *in, int *out, int *weighted)
 {

@@ -85,7 +85,7 @@ int mpi_group_union(struct mpi_group *a, struct mpi_group *b, struct mpi_group *
 	return finish_group(n, world, out);
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 /* Ranks of a group that a call names, in its order, each at most once. */
 struct part {

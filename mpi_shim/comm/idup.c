@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Comm_idup: groups, topology and attributes are copied at once; the agreement on context numbers goes on
- * in the background, so that ranks may call it in any order with respect to what else they do. It is
- * the agreement of the other functions (context.h), its reductions made of sends and receives along a
- * binomial tree to rank 0 and back, with the step to the other side's rank 0 and back between them in an
- * intercommunicator.
+ * MPI_Comm_idup: groups, topology and attributes are copied at once; the agreement on context
+ * numbers goes on in the background, so that ranks may call it in any order with respect to what
+ * else they do. It is the agreement of the other functions (context.h), its reductions made of
+ * sends and receives along a binomial tree to rank 0 and back, with the step to the other side's
+ * rank 0 and back between them in an intercommunicator.
  *
  * Until then the duplicate has a context that no communicator ever gets.
  */

@@ -94,7 +94,7 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 	return err;
 }
 
-/* ---- merge -------------------------------------------------------------------------------------------- */
+/* ---- merge ----------------------------------------------------------------------------------- */
 
 enum { LOW, HIGH, MIXED };
 
@@ -108,7 +108,8 @@ static int wish(struct mpi_comm *side, int high, int *out)
 	return err;
 }
 
-/* Which side comes first? If both want the same, the one whose rank 0 is lower in MPI_COMM_WORLD. */
+/* Which side comes first? If both want the same, the one whose rank 0 is lower in
+ * MPI_COMM_WORLD. */
 static bool first(const struct mpi_comm *comm, int mine, int theirs)
 {
 	if (mine != theirs)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Neighbourhood collectives: each rank exchanges blocks with its neighbours in the communicator's topology,
- * directly and with all at once.
+ * Neighbourhood collectives: each rank exchanges blocks with its neighbours in the
+ * communicator's topology, directly and with all at once.
  *
- * In a Cartesian topology the neighbours are, for each dimension, the one before and the one after. What is sent to
- * the one before comes from its one after: with one or two processes in a periodic dimension both
- * are the same process, and the order in which blocks are received has to tell them apart.
+ * In a Cartesian topology the neighbours are, for each dimension, the one before and the one
+ * after. What is sent to the one before comes from its one after: with one or two processes in a
+ * periodic dimension both are the same process, and the order in which blocks are received has
+ * to tell them apart.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Comm_split and MPI_Comm_split_type. Everybody learns everybody's colour and key, 8 bytes each, and sorts those
- * of its own colour; disjoint parts share the context number.
+ * MPI_Comm_split and MPI_Comm_split_type. Everybody learns everybody's colour and key, 8 bytes
+ * each, and sorts those of its own colour; disjoint parts share the context number.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,7 @@ int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm *
 	return err;
 }
 
-/* ---- split_type --------------------------------------------------------------------------------------- */
+/* ---- split_type ------------------------------------------------------------------------------ */
 
 static ptl_nid_t node_of_world(int world)
 {
@@ -162,8 +162,8 @@ static bool elsewhere(const struct mpi_group *group)
 	return false;
 }
 
-/* Of the kinds of hardware a program may name we know one, shared memory; others give no communicator
- * (MPI-4 §7.4.2). */
+/* Of the kinds of hardware a program may name we know one, shared memory; others give no
+ * communicator (MPI-4 §7.4.2). */
 static int guided_colour(const struct mpi_info *info)
 {
 	const char *kind = mpi_info_value(info, "mpi_hw_resource_type");

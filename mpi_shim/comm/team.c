@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See team.h. Everything travels on collective contexts; between leaders and inside groups with tags of its
- * own, so that it mixes neither with collectives nor with what other threads make at the same time.
+ * See team.h. Everything travels on collective contexts; between leaders and inside groups with
+ * tags of its own, so that it mixes neither with collectives nor with what other threads make at
+ * the same time.
  */
 #include "mpi_shim/comm/team.h"
 
@@ -40,14 +41,15 @@ static void combine_words(uint64_t *mine, const uint64_t *theirs, int n, bool ma
 	}
 }
 
-/* ---- some ranks of a communicator: a binomial tree --------------------------------------------------- */
+/* ---- some ranks of a communicator: a binomial tree ------------------------------------------- */
 
 static int rank_of(const struct mpi_team *t, int member)
 {
 	return mpi_group_rank_in(t->comm->local, mpi_group_world(t->group, member));
 }
 
-/* An empty message says that there is none, as a rank of the group has died: nobody waits for one that has given up. */
+/* An empty message says that there is none, as a rank of the group has died: nobody waits for
+ * one that has given up. */
 static int group_recv(const struct mpi_team *t, uint64_t *word, MPI_Count size, int from)
 {
 	MPI_Count got = size;
@@ -111,7 +113,7 @@ static int group_reduce(const struct mpi_team *t, uint64_t *word, int n, bool ma
 	return group_down(t, word, n, group_up(t, word, n, max));
 }
 
-/* ---- one communicator, and two ----------------------------------------------------------------------- */
+/* ---- one communicator, and two --------------------------------------------------------------- */
 
 static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 {
@@ -120,14 +122,14 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 	return mpi_coll_allreduce_and(word, n, comm);
 }
 
-/* What a leader gives the other if there is nothing to give: a rank of its side is dead, or cannot take part. No size of
- * what there is to give is so little. */
+/* What a leader gives the other if there is nothing to give: a rank of its side is dead, or
+ * cannot take part. No size of what there is to give is so little. */
 enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
 
 /*
- * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side before (`err`), else
- * nothing, upon which the other gives up, too: it may wait for a living leader alone. After an error nothing is kept, as
- * there may be no memory for it.
+ * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side
+ * before (`err`), else nothing, upon which the other gives up, too: it may wait for a living
+ * leader alone. After an error nothing is kept, as there may be no memory for it.
  */
 static int exchange_between_sides(const struct mpi_team *t, int err, const void *mine, size_t size,
 				  void *theirs, size_t their_size)
@@ -150,8 +152,9 @@ static int exchange_between_sides(const struct mpi_team *t, int err, const void 
 }
 
 /*
- * What the leader got goes to all on its side, with the outcome of getting it. The leader itself goes on if one of
- * them has died by now, as the other leader does not know: it finds that out when numbers are agreed on.
+ * What the leader got goes to all on its side, with the outcome of getting it. The leader itself
+ * goes on if one of them has died by now, as the other leader does not know: it finds that out
+ * when numbers are agreed on.
  */
 static int spread_in_group(const struct mpi_team *t, void *data, size_t size, int err)
 {
@@ -205,8 +208,8 @@ int mpi_team_contexts(const struct mpi_team *t, int err, int want, uint32_t *con
 		}
 		if (mpi_agree_judge(&a))
 			break;
-		/* A team of one exchanges nothing, and may wait for an MPI_Comm_idup to end, or for other threads'
-		 * agreements: they need the lock. */
+		/* A team of one exchanges nothing, and may wait for an MPI_Comm_idup to end, or
+		 * for other threads' agreements: they need the lock. */
 		mpi_progress(false);
 		mpi_unlock();
 		sched_yield();
@@ -240,8 +243,9 @@ int mpi_team_swap(const struct mpi_team *t, int err, const int *mine, int n, int
 int mpi_team_swap_groups(const struct mpi_team *team, int err, const struct mpi_group *mine,
 			 struct mpi_group **theirs)
 {
-	/* One more than there are: a group may be empty. All are there before the other side is told a size, as it
-	 * counts on us then, and so does who hears from the leader by way of us. */
+	/* One more than there are: a group may be empty. All are there before the other side is
+	 * told a size, as it counts on us then, and so does who hears from the leader by way of
+	 * us. */
 	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
 	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
 	int n = 0;

@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Copies out of a process, or with `write` into it. False: errno says why not; a part may have been copied. */
+/* Copies out of a process, or with `write` into it. False: errno says why not; a part may have
+ * been copied. */
 bool mpi_attach_copy(pid_t pid, uint64_t there, void *here, size_t bytes, bool write);
 
 #endif

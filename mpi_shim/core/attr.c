@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Attribute keys, and values cached under them on communicators and datatypes. Callbacks run with the global
- * lock let go, so lists are looked at anew after each.
+ * Attribute keys, and values cached under them on communicators and datatypes. Callbacks run
+ * with the global lock let go, so lists are looked at anew after each.
  */
 #include "mpi_shim/core/attr.h"
 
@@ -15,8 +15,8 @@
 #include "mpi_shim/core/world.h"
 
 /*
- * A key is a number: index in the table, 20 bits, and above it a count of the times the place was used
- * before, so that a key freed is told from the next one.
+ * A key is a number: index in the table, 20 bits, and above it a count of the times the place
+ * was used before, so that a key freed is told from the next one.
  */
 enum { KEY_BASE = 0x10000000, KEY_INDEX_BITS = 20, KEY_GENERATIONS = 256 };
 
@@ -131,7 +131,8 @@ int mpi_keyval_drop(enum mpi_attr_on on, int *number)
 
 	if (!k)
 		return MPI_ERR_KEYVAL;
-	/* attributes set under it keep it: it can be named to delete them, and be freed again (MPI-4 §7.7.2) */
+	/* attributes set under it keep it: it can be named to delete them, and be freed again
+	 * (MPI-4 §7.7.2) */
 	if (!k->freed) {
 		k->freed = true;
 		release_keyval(k);
@@ -140,7 +141,7 @@ int mpi_keyval_drop(enum mpi_attr_on on, int *number)
 	return MPI_SUCCESS;
 }
 
-/* ---- callbacks -------------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static int call_delete(void *object, const struct mpi_keyval *k, void *value)
 {
@@ -189,7 +190,7 @@ static int call_copy(void *object, const struct mpi_keyval *k, void *value, void
 	return err;
 }
 
-/* ---- lists ------------------------------------------------------------------------------------------ */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static struct mpi_attr *in_list(struct mpi_attr *list, const struct mpi_keyval *k)
 {
@@ -260,9 +261,9 @@ static void undo_copies(void *copy, struct mpi_attr **to)
 	}
 }
 
-/* Oldest first, so the recursion goes to the end of the list before it does anything. The list of the
- * original could change under a callback; that would be an error of the program, and what is left of it
- * is not touched: keys and values are taken down first. */
+/* Oldest first, so the recursion goes to the end of the list before it does anything. The list
+ * of the original could change under a callback; that would be an error of the program, and what
+ * is left of it is not touched: keys and values are taken down first. */
 int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void *copy,
 		   struct mpi_attr **to)
 {
@@ -288,7 +289,8 @@ int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void
 	if (err != MPI_SUCCESS) {
 		char text[MPI_MAX_ERROR_STRING];
 
-		/* the callbacks of undoing may fail as well: the first failure is the one to tell */
+		/* the callbacks of undoing may fail as well: the first failure is the one to
+		 * tell */
 		memcpy(text, mpi_fail_text(), sizeof(text) - 1);
 		text[sizeof(text) - 1] = '\0';
 		undo_copies(copy, to);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Attribute keys from the inside, for attr.c (keys and lists) and attr_api.c (the functions of MPI).
+ * Attribute keys from the inside, for attr.c (keys and lists) and attr_api.c (the functions of
+ * MPI).
  */
 #ifndef MPI_SHIM_ATTR_H
 #define MPI_SHIM_ATTR_H

@@ -59,9 +59,10 @@ int mpi_contexts_free(void)
 	return n;
 }
 
-/* ---- agreement -------------------------------------------------------------------------------------- */
+/* ---- agreement ------------------------------------------------------------------------------- */
 
-/* word[]: rested numbers, then free ones, then whether this process has any use for one, and had numbers to offer at all. */
+/* word[]: rested numbers, then free ones, then whether this process has any use for one, and had
+ * numbers to offer at all. */
 #define WELL    UINT64_C(1)
 #define OFFERED (~WELL)
 

@@ -21,7 +21,8 @@ struct mpi_errhandler;
  */
 int mpi_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* Lets compilers and analysers see that a failure is not MPI_SUCCESS, so that they follow the right way. */
+/* Lets compilers and analysers see that a failure is not MPI_SUCCESS, so that they follow the
+ * right way. */
 #define mpi_fail(...) mpi_no_success(mpi_fail(__VA_ARGS__))
 static inline int mpi_no_success(int code)
 {
@@ -33,12 +34,13 @@ int mpi_fail_memory(const char *for_what) __attribute__((cold));
 #define mpi_fail_memory(for_what) mpi_no_success(mpi_fail_memory(for_what))
 
 /*
- * At the end of an entry point that failed; the global lock is held and is let go. Runs the error handler of
- * `comm` (NULL: the one errors without a communicator go to) and returns the code for the caller.
- * MPI_ERRORS_ARE_FATAL prints rank, function, communicator and the kept text, and ends the job.
+ * At the end of an entry point that failed; the global lock is held and is let go. Runs the
+ * error handler of `comm` (NULL: the one errors without a communicator go to) and returns the
+ * code for the caller. MPI_ERRORS_ARE_FATAL prints rank, function, communicator and the kept
+ * text, and ends the job.
  *
- * Errors without a communicator belong to MPI_COMM_SELF (MPI-4 §9.3); as long as that has the handler it
- * began with they go to MPI_COMM_WORLD's, where MPI-1 to MPI-3 put them.
+ * Errors without a communicator belong to MPI_COMM_SELF (MPI-4 §9.3); as long as that has the
+ * handler it began with they go to MPI_COMM_WORLD's, where MPI-1 to MPI-3 put them.
  */
 int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute__((cold));
 
@@ -63,13 +65,14 @@ int mpi_raised(int code) __attribute__((cold));
 void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
 	__attribute__((cold));
 
-/* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on neither), so that its
- * error handler runs even if the function that finds out has none. */
+/* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on
+ * neither), so that its error handler runs even if the function that finds out has none. */
 void mpi_fail_on(uint32_t handle);
 /* This object, if it is of this kind and still there; else NULL. */
 void *mpi_failed_on(enum mpi_kind kind);
 
-/* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if none. */
+/* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if
+ * none. */
 const char *mpi_fail_text(void);
 
 /* The class of a class or code; MPI_ERR_UNKNOWN for what is neither. */

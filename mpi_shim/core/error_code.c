@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Error classes and codes and what they say: the standard's, and those a program adds. The latter live
- * outside MPI_Init and MPI_Finalize, and their numbers are never used twice, so that a code kept
- * too long is told from a new one.
+ * Error classes and codes and what they say: the standard's, and those a program adds. The
+ * latter live outside MPI_Init and MPI_Finalize, and their numbers are never used twice, so that
+ * a code kept too long is told from a new one.
  */
 #include <mpi.h>
 
@@ -111,7 +111,7 @@ static const char *standard_text(int code)
 	}
 }
 
-/* ---- what programs add --------------------------------------------------------------------------- */
+/* ---- what programs add ----------------------------------------------------------------------- */
 
 struct added {
 	bool is_class;

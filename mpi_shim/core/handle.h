@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI handles and the objects behind them. A predefined handle is a number below 0x1000 (MPI 5.0 ABI);
- * a handle of the user's is a number of 32 bits in a pointer's clothes: kind, generation, index of the
- * object in its pool. So a stale or invented handle is told from a good one without touching what it
- * points to, and MPI_*_toint is the number itself.
+ * MPI handles and the objects behind them. A predefined handle is a number below 0x1000 (MPI 5.0
+ * ABI); a handle of the user's is a number of 32 bits in a pointer's clothes: kind, generation,
+ * index of the object in its pool. So a stale or invented handle is told from a good one without
+ * touching what it points to, and MPI_*_toint is the number itself.
  *
  * Pools and objects are guarded by the global lock (world.h).
  */
@@ -59,7 +59,8 @@ extern struct mpi_obj *mpi_predefined[MPI_HANDLE_PREDEFINED];
 
 /* Once at start, before the first object of this kind: what objects are and how they end. */
 void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *object));
-/* At the end of MPI_Finalize: the memory of all pools goes, but where the user still has info objects or error handlers. */
+/* At the end of MPI_Finalize: the memory of all pools goes, but where the user still has info
+ * objects or error handlers. */
 void mpi_pools_fini(void);
 
 /* A zeroed object with one reference, or NULL when memory is short. */
@@ -111,7 +112,8 @@ static inline void *mpi_object_keep(void *object)
 	return object;
 }
 
-/* The user has freed it: no handle names it from now on, however long the shim keeps it. Predefined ones stay. */
+/* The user has freed it: no handle names it from now on, however long the shim keeps it.
+ * Predefined ones stay. */
 static inline void mpi_object_retire(struct mpi_obj *o)
 {
 	if (o->handle >= MPI_HANDLE_PREDEFINED)
@@ -119,8 +121,8 @@ static inline void mpi_object_retire(struct mpi_obj *o)
 }
 
 /*
- * The same for objects that callbacks or MPI_Type_get_contents may still show the user: these give out another handle
- * from now on. What nobody else keeps ends now, and its handle with it.
+ * The same for objects that callbacks or MPI_Type_get_contents may still show the user: these
+ * give out another handle from now on. What nobody else keeps ends now, and its handle with it.
  */
 static inline void mpi_object_rename(struct mpi_obj *o)
 {

@@ -111,7 +111,7 @@ const char *mpi_info_value(const struct mpi_info *info, const char *key)
 	return i >= 0 ? info->pair[i].value : NULL;
 }
 
-/* ---- what MPI_Info_* call -------------------------------------------------------------------------- */
+/* ---- what MPI_Info_* call -------------------------------------------------------------------- */
 
 int mpi_info_create(struct mpi_info **out)
 {

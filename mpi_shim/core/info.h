@@ -10,8 +10,8 @@
 
 extern struct mpi_info mpi_info_env;
 
-/* What the process knows of its start: command, argv, maxprocs and the like. argc 0: the arguments are those
- * the system has. */
+/* What the process knows of its start: command, argv, maxprocs and the like. argc 0: the
+ * arguments are those the system has. */
 int mpi_info_env_fill(int argc, char *argv[], struct mpi_info *info);
 void mpi_info_clear(struct mpi_info *info);
 void mpi_info_destroy(void *object);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI_INFO_ENV says of the start of the program (MPI-4 §10): what cannot be found out is not said.
+ * What MPI_INFO_ENV says of the start of the program (MPI-4 §10): what cannot be found out is
+ * not said.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +15,8 @@
 
 struct mpi_info mpi_info_env;
 
-/* Appends a word to a list of them; one that does not fit is left out, and so are those after it. */
+/* Appends a word to a list of them; one that does not fit is left out, and so are those after
+ * it. */
 static bool append_word(char *list, size_t size, const char *word)
 {
 	size_t used = strlen(list), n = strlen(word), gap = used ? 1 : 0;

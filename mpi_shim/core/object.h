@@ -3,11 +3,12 @@
  *
  * Groups, communicators and the small objects that hang on them. All guarded by the global lock.
  *
- * An object has `refs`, the references of the shim and the user together. What the user frees while the shim still
- * refers to it must be an error to use or free again, and take nothing away from the shim: the handles of groups and
- * requests go at once (mpi_object_retire), those of communicators, datatypes, operations and error handlers become
- * others (mpi_object_rename). Datatypes and error handlers, of which one handle may be given out often, count in
- * `handles` the references that are the user's.
+ * An object has `refs`, the references of the shim and the user together. What the user frees
+ * while the shim still refers to it must be an error to use or free again, and take nothing away
+ * from the shim: the handles of groups and requests go at once (mpi_object_retire), those of
+ * communicators, datatypes, operations and error handlers become others (mpi_object_rename).
+ * Datatypes and error handlers, of which one handle may be given out often, count in `handles`
+ * the references that are the user's.
  */
 #ifndef MPI_SHIM_OBJECT_H
 #define MPI_SHIM_OBJECT_H
@@ -17,7 +18,7 @@
 #include "mpi_shim/core/calls.h"
 #include "mpi_shim/core/handle.h"
 
-/* ---- groups -------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct mpi_group {
 	struct mpi_obj obj;
@@ -34,18 +35,18 @@ static inline int mpi_group_world(const struct mpi_group *g, int rank)
 	return g->world ? g->world[rank] : rank;
 }
 
-/* A group of the processes world[0] .. world[size - 1], which is malloc'd and now the group's (freed also
- * on failure). One reference, which may be the user's. NULL: no memory. */
+/* A group of the processes world[0] .. world[size - 1], which is malloc'd and now the group's
+ * (freed also on failure). One reference, which may be the user's. NULL: no memory. */
 struct mpi_group *mpi_group_make(int size, int *world);
-/* The same group once more, for the user, with a handle of its own: it ends when it is freed, whatever lives on of
- * what it came from. */
+/* The same group once more, for the user, with a handle of its own: it ends when it is freed,
+ * whatever lives on of what it came from. */
 int mpi_group_export(struct mpi_group *g, struct mpi_group **out);
 /* Rank in the group of a process by world rank; MPI_UNDEFINED if it is not a member. */
 int mpi_group_rank_in(const struct mpi_group *g, int world);
 /* Ranks in the group by world rank (MPI_UNDEFINED: not a member), malloc'd; NULL: no memory. */
 int *mpi_group_inverse(const struct mpi_group *g);
 
-/* ---- error handlers ------------------------------------------------------------------------------- */
+/* ---- error handlers -------------------------------------------------------------------------- */
 
 enum mpi_serves {
 	MPI_SERVES_ANY, /* predefined */
@@ -69,7 +70,7 @@ struct mpi_errhandler {
 
 extern struct mpi_errhandler mpi_errors_are_fatal, mpi_errors_abort, mpi_errors_return;
 
-/* ---- attributes ----------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 /* Cached attributes, the newest first. */
 struct mpi_attr {
@@ -79,17 +80,17 @@ struct mpi_attr {
 };
 
 /*
- * Runs the delete callbacks, newest first, and drops the attributes of an object that ends. A callback
- * that fails ends this with its code; what was not deleted stays. In MPI_Finalize: first those of
- * MPI_COMM_SELF, while everything still works (MPI-4 §11.2.4).
+ * Runs the delete callbacks, newest first, and drops the attributes of an object that ends. A
+ * callback that fails ends this with its code; what was not deleted stays. In MPI_Finalize:
+ * first those of MPI_COMM_SELF, while everything still works (MPI-4 §11.2.4).
  */
 int mpi_attrs_delete(void *object, enum mpi_kind kind, struct mpi_attr **attrs);
-/* Copies those whose copy callback wants it, oldest first, to `to`, the empty list of `copy`. On failure
- * of a callback its code, and *to is empty again. */
+/* Copies those whose copy callback wants it, oldest first, to `to`, the empty list of `copy`. On
+ * failure of a callback its code, and *to is empty again. */
 int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void *copy,
 		   struct mpi_attr **to);
 
-/* ---- info ------------------------------------------------------------------------------------------ */
+/* ---- info ------------------------------------------------------------------------------------ */
 
 struct mpi_info {
 	struct mpi_obj obj;
@@ -104,7 +105,7 @@ const char *mpi_info_value(const struct mpi_info *info, const char *key);
 /* Sets a key; lengths are checked. MPI_SUCCESS or mpi_fail(...). */
 int mpi_info_put(struct mpi_info *info, const char *key, const char *value);
 
-/* ---- communicators --------------------------------------------------------------------------------- */
+/* ---- communicators --------------------------------------------------------------------------- */
 
 struct mpi_topology; /* cart, graph or dist_graph */
 
@@ -113,8 +114,9 @@ struct mpi_topology; /* cart, graph or dist_graph */
 struct mpi_comm {
 	struct mpi_obj obj;
 	uint32_t context;
-	int rank, size;  /* in the local group */
-	int remote_size; /* ranks that can be sent to: of the remote group in an intercommunicator */
+	int rank, size; /* in the local group */
+	/* ranks that can be sent to: of the remote group in an intercommunicator */
+	int remote_size;
 	bool inter;
 	bool freed; /* the user's handle is gone */
 	bool lost;  /* a rank has died, or ranks disagree: no collective works any more (plan.h) */
@@ -145,8 +147,8 @@ static inline int mpi_comm_peer(const struct mpi_comm *c, int rank)
 /* Once, before the first communicator: what collectives keep with one goes with it. */
 void mpi_comm_at_end(void (*end)(struct mpi_comm *comm));
 
-/* Before and after everything: the predefined communicators, groups, error handlers, keyvals. init needs
- * rank, size and level of mpi_world. */
+/* Before and after everything: the predefined communicators, groups, error handlers, keyvals.
+ * init needs rank, size and level of mpi_world. */
 int mpi_objects_init(void);
 void mpi_objects_fini(void);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The predefined communicators, groups, error handlers and info object, and the pools of all others.
+ * The predefined communicators, groups, error handlers and info object, and the pools of all
+ * others.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Event queues and progress. Events of unexpected messages have a queue of their own, the condition of
- * PtlMEMDPost; those of posted receives and of sends share a small one, which stays in the cache, with
- * larger ones behind it for programs that have thousands in progress.
+ * Event queues and progress. Events of unexpected messages have a queue of their own, the
+ * condition of PtlMEMDPost; those of posted receives and of sends share a small one, which stays
+ * in the cache, with larger ones behind it for programs that have thousands in progress.
  *
- * With MPI_THREAD_MULTIPLE an event is only taken while the global lock is held, so that nobody posts a
- * receive while an unexpected message is in somebody's hand; one thread waits in Portals without the lock, the
- * others wait for that one.
+ * With MPI_THREAD_MULTIPLE an event is only taken while the global lock is held, so that nobody
+ * posts a receive while an unexpected message is in somebody's hand; one thread waits in Portals
+ * without the lock, the others wait for that one.
  */
 #include "mpi_shim/core/progress.h"
 
@@ -48,7 +48,7 @@ static ptl_time_t
 	glance; /* to wait for nothing; with threads not for a turn either, for we have the lock */
 static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
 
-/* ---- queues ----------------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static int add_eq(uint32_t room)
 {
@@ -154,7 +154,7 @@ static int in_use(ptl_handle_eq_t *h)
 	return n;
 }
 
-/* ---- events ----------------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void handle_event(const ptl_event_t *ev)
 {
@@ -234,8 +234,8 @@ bool mpi_progress_drain(ptl_handle_eq_t *eq)
 	return any;
 }
 
-/* What is settled makes no more events, and those that it made are taken in before the request is used for something else.
- * True: something was taken in, or is over. */
+/* What is settled makes no more events, and those that it made are taken in before the request
+ * is used for something else. True: something was taken in, or is over. */
 static bool settle_limbo(void)
 {
 	ptl_handle_eq_t h[MOST_QUEUES];

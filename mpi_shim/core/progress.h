@@ -69,22 +69,23 @@ void mpi_events_release(struct mpi_request *r, uint32_t n);
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-/* One round: takes in events. `block`: waits for one, a bounded time, when there is none; the global lock is
- * let go meanwhile. Returns whether there was any. */
+/* One round: takes in events. `block`: waits for one, a bounded time, when there is none; the
+ * global lock is let go meanwhile. Returns whether there was any. */
 bool mpi_progress(bool block);
 
-/* Some microseconds' rounds at most, until something comes or *word is `least`: of a rank that has a processor, while
- * others reach its memory. */
+/* Some microseconds' rounds at most, until something comes or *word is `least`: of a rank that
+ * has a processor, while others reach its memory. */
 void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least);
 
-/* A round that waits for events of this queue alone: where they come without anything else going on. */
+/* A round that waits for events of this queue alone: where they come without anything else going
+ * on. */
 bool mpi_progress_queue(ptl_handle_eq_t *eq);
 
 /* Rounds until the request is done. */
 void mpi_progress_until(const struct mpi_request *r);
 
-/* Between rounds that do not wait, of who waits all the same: lets others have the processor, and the lock, if it is time.
- * Without threads Portals does that. */
+/* Between rounds that do not wait, of who waits all the same: lets others have the processor,
+ * and the lock, if it is time. Without threads Portals does that. */
 void mpi_give_turn(void);
 
 /* Takes everything out of this queue. Returns whether there was anything. */
@@ -93,8 +94,8 @@ bool mpi_progress_drain(ptl_handle_eq_t *eq);
 /* The next event of a queue that nobody waits at. False: none. */
 bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev);
 
-/* Something was completed or has arrived other than in the call that waits for it: threads that wait look
- * again. */
+/* Something was completed or has arrived other than in the call that waits for it: threads that
+ * wait look again. */
 void mpi_progress_wake(void);
 /* A thread that waits in Portals comes out of it: there is a queue that it does not look at. */
 void mpi_progress_kick(void);

@@ -18,7 +18,7 @@
 struct mpi_request_ops mpi_request_ops[MPI_REQ_KINDS];
 struct mpi_request mpi_request_sent;
 
-/* ---- status ----------------------------------------------------------------------------------------- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 /* MPI_internal: the count's low and high half, and whether it was cancelled. */
 enum { COUNT_LOW, COUNT_HIGH, CANCELLED };
@@ -57,7 +57,7 @@ void mpi_status_empty(MPI_Status *status)
 		status->MPI_ERROR = MPI_SUCCESS;
 }
 
-/* ---- requests --------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 {

@@ -70,8 +70,8 @@ struct mpi_request {
 	struct mpi_request *chain_next, *chain_prev; /* posted.c: of equal hash, */
 	struct mpi_bucket *bucket;                   /* and where */
 	uint64_t serial;
-	uint64_t
-		number; /* of a long send on the READ portal; recv: the header data of its message */
+	/* of a long send on the READ portal; recv: the header data of its message */
+	uint64_t number;
 	uint64_t bits;  /* recv: match bits asked for; of one that gets: of the message */
 	MPI_Count sent; /* ... and its bytes */
 	MPI_Count room; /* recv: bytes of the buffer */
@@ -103,14 +103,17 @@ extern struct mpi_request mpi_request_sent;
 void mpi_request_fail(struct mpi_request *r, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4), cold));
 
-/* Makes progress, and waits if need be, until *r is done. The global lock is let go while waiting. */
+/* Makes progress, and waits if need be, until *r is done. The global lock is let go while
+ * waiting. */
 void mpi_request_wait(struct mpi_request *r);
 
-/* Takes the result of a done request: status (may be MPI_STATUS_IGNORE), its error as return value
- * (with its text kept as by mpi_fail), and the reference of the handle: it is gone, or inactive if persistent. */
+/* Takes the result of a done request: status (may be MPI_STATUS_IGNORE), its error as return
+ * value (with its text kept as by mpi_fail), and the reference of the handle: it is gone, or
+ * inactive if persistent. */
 int mpi_request_finish(struct mpi_request *r, MPI_Status *status);
 
-/* A status as from a receive from MPI_PROC_NULL: nothing came from there. MPI_ERROR stays as it is (MPI-4 §3.2.5). */
+/* A status as from a receive from MPI_PROC_NULL: nothing came from there. MPI_ERROR stays as it
+ * is (MPI-4 §3.2.5). */
 void mpi_status_none(MPI_Status *status, int source);
 /* The empty status of a request that is null or inactive. */
 void mpi_status_empty(MPI_Status *status);
@@ -136,7 +139,8 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
 
 	if (__builtin_expect(!r, 0))
 		return mpi_request_none();
-	/* one by one, for `kind` is a constant: as a call or a string instruction it would take longer */
+	/* one by one, for `kind` is a constant: as a call or a string instruction it would take
+	 * longer */
 	r->kind = (uint8_t)kind;
 	r->done = r->persistent = r->active = r->freed = r->cancelled = r->differs = false;
 	r->mode = r->state = 0;
@@ -153,8 +157,8 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
 	return r;
 }
 
-/* A part of it is done, or it: what was packed goes; its parent may be done, too; it is freed if nobody will wait
- * for it. */
+/* A part of it is done, or it: what was packed goes; its parent may be done, too; it is freed if
+ * nobody will wait for it. */
 void mpi_request_settle(struct mpi_request *r);
 
 /* The same; mostly there is no more to it. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See segment.h: a file without a name (base/shared.h), reached by the others through /proc, or where that is not
- * mounted by pidfd_getfd(2). Both need rights that cross-memory attach needs, too; and a process that sees other
- * numbers of processes (a namespace of its own) finds no memory there, or one that begins with another token.
+ * See segment.h: a file without a name (base/shared.h), reached by the others through /proc, or
+ * where that is not mounted by pidfd_getfd(2). Both need rights that cross-memory attach needs,
+ * too; and a process that sees other numbers of processes (a namespace of its own) finds no
+ * memory there, or one that begins with another token.
  */
 #include "mpi_shim/core/segment.h"
 

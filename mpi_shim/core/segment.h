@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that processes of one node share: one offers it, the others join with the note that they were sent.
- * It has no name in any file system and is gone with the last process that has it mapped.
+ * Memory that processes of one node share: one offers it, the others join with the note that
+ * they were sent. It has no name in any file system and is gone with the last process that has
+ * it mapped.
  */
 #ifndef MPI_SHIM_SEGMENT_H
 #define MPI_SHIM_SEGMENT_H

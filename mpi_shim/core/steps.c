@@ -14,8 +14,8 @@ struct mpi_steps *mpi_steps_active;
 
 bool mpi_steps_due;
 
-/* What a step starts may make progress itself, and so may other threads while a user's function runs: the round that
- * is under way goes on for them. */
+/* What a step starts may make progress itself, and so may other threads while a user's function
+ * runs: the round that is under way goes on for them. */
 static bool in_round;
 
 void mpi_steps_start(struct mpi_steps *s)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Operations that are made of others and go on while nobody waits for them: each has a function that
- * does the next steps, as far as it can without waiting, and which every round of progress calls.
+ * Operations that are made of others and go on while nobody waits for them: each has a function
+ * that does the next steps, as far as it can without waiting, and which every round of progress
+ * calls.
  */
 #ifndef MPI_SHIM_STEPS_H
 #define MPI_SHIM_STEPS_H
@@ -11,8 +12,9 @@
 
 struct mpi_steps {
 	struct mpi_steps *next;
-	/* True: it has ended, and the memory of this struct may be gone. Waits for nothing; the only callbacks of
-	 * the user's that it runs are reduction operations, which must not communicate. */
+	/* True: it has ended, and the memory of this struct may be gone. Waits for nothing; the
+	 * only callbacks of the user's that it runs are reduction operations, which must not
+	 * communicate. */
 	bool (*run)(struct mpi_steps *s);
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Topologies: what is cached on a communicator, and who a process's neighbours are, which neighbourhood
- * collectives need to know.
+ * Topologies: what is cached on a communicator, and who a process's neighbours are, which
+ * neighbourhood collectives need to know.
  */
 #ifndef MPI_SHIM_TOPOLOGY_H
 #define MPI_SHIM_TOPOLOGY_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The process's part in the MPI job: its Portals interface, its peers, the global lock, and counters.
+ * The process's part in the MPI job: its Portals interface, its peers, the global lock, and
+ * counters.
  *
- * The global lock guards everything in mpi_shim/. It is taken by entry points when threads may run
- * concurrently (MPI_THREAD_MULTIPLE) and let go around waits and user callbacks.
+ * The global lock guards everything in mpi_shim/. It is taken by entry points when threads may
+ * run concurrently (MPI_THREAD_MULTIPLE) and let go around waits and user callbacks.
  */
 #ifndef MPI_SHIM_WORLD_H
 #define MPI_SHIM_WORLD_H
@@ -89,7 +90,8 @@ static inline void mpi_lock_after_callback(void)
 	mpi_lock();
 }
 
-/* Which of the launcher's programs this process runs; 0 if that cannot be had. Asks the first time. */
+/* Which of the launcher's programs this process runs; 0 if that cannot be had. Asks the first
+ * time. */
 int mpi_world_program(void);
 
 /* Ends the job with this exit code, after one line to stderr. Does not return. */

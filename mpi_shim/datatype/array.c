@@ -130,7 +130,7 @@ static int check_ndims(int ndims)
 		       : mpi_fail(MPI_ERR_ARG, "an array of %d dimensions; 1 is the least", ndims);
 }
 
-/* ---- subarrays ---------------------------------------------------------------------------------------- */
+/* ---- subarrays ------------------------------------------------------------------------------- */
 
 static int check_subarray(int ndims, const MPI_Count *size, const MPI_Count *part,
 			  const MPI_Count *start)
@@ -194,7 +194,7 @@ int mpi_type_create_subarray(int ndims, const MPI_Count *array_of_sizes,
 	return rc;
 }
 
-/* ---- distributed arrays ------------------------------------------------------------------------------- */
+/* ---- distributed arrays ---------------------------------------------------------------------- */
 
 /* One dimension of a distribution, as one process of it sees it. */
 struct share {
@@ -255,7 +255,8 @@ static struct taken indices_taken(const struct share *s)
 	return t;
 }
 
-/* Coordinates of `rank` in the grid, the last dimension the fastest whatever the order of the array. */
+/* Coordinates of `rank` in the grid, the last dimension the fastest whatever the order of the
+ * array. */
 static int place_in_grid(struct share *share, int ndims, int size, int rank)
 {
 	MPI_Count all = 1;

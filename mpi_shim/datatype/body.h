@@ -13,7 +13,7 @@
 
 #include "mpi_shim/datatype/type.h"
 
-/* ---- where bytes lie ------------------------------------------------------------------------------ */
+/* ---- where bytes lie ------------------------------------------------------------------------- */
 
 struct mpi_piece {
 	MPI_Aint offset;         /* from where the piece is put */
@@ -56,14 +56,15 @@ struct mpi_list {
 
 struct mpi_piece mpi_piece_keep(struct mpi_piece p);
 void mpi_piece_release(struct mpi_piece p);
-/* `count` times `each`. False: memory is short. The result is the caller's, `each` stays its owner's. */
+/* `count` times `each`. False: memory is short. The result is the caller's, `each` stays its
+ * owner's. */
 bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, MPI_Aint stride);
 /* Adds p, moved by `offset`. */
 void mpi_list_add(struct mpi_list *list, struct mpi_piece p, MPI_Aint offset);
 /* Ends the list. False: memory was short. */
 bool mpi_list_end(struct mpi_list *list, struct mpi_piece *out);
 
-/* ---- how a type was made -------------------------------------------------------------------------- */
+/* ---- how a type was made --------------------------------------------------------------------- */
 
 /* What a basic type's bytes mean, for external32. */
 enum mpi_basic {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How a type was made, told to the user: MPI_Type_get_envelope and MPI_Type_get_contents. The arguments
- * are kept in the order of the constructor's `_c` form; here they are dealt out to integers,
- * addresses and large counts as MPI-4 §5.1.13 says, which differs with the form that was called.
+ * How a type was made, told to the user: MPI_Type_get_envelope and MPI_Type_get_contents. The
+ * arguments are kept in the order of the constructor's `_c` form; here they are dealt out to
+ * integers, addresses and large counts as MPI-4 §5.1.13 says, which differs with the form that
+ * was called.
  */
 #include "mpi_shim/datatype/body.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The constructors of derived types other than arrays. Each gathers the new type's bounds in a draft,
- * builds its piece from those of the types it is made of, and keeps its arguments for get_contents.
+ * The constructors of derived types other than arrays. Each gathers the new type's bounds in a
+ * draft, builds its piece from those of the types it is made of, and keeps its arguments for
+ * get_contents.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -55,7 +56,7 @@ static bool row_of(const struct mpi_type *t, MPI_Count length, struct mpi_piece 
 	return mpi_piece_loop(out, t->body->piece, (size_t)length, t->extent);
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------------ */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 /* `count` blocks of `length` elements, the blocks `stride` bytes apart. */
 static int regular(struct mpi_type *t, MPI_Count count, MPI_Count length, MPI_Aint stride,
@@ -124,7 +125,7 @@ int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count st
 	return vector(MPI_COMBINER_HVECTOR, count, blocklength, stride, oldtype, newtype);
 }
 
-/* ---- lists of blocks ---------------------------------------------------------------------------------- */
+/* ---- lists of blocks ------------------------------------------------------------------------- */
 
 /* What indexed types and structs have in common: blocks somewhere. */
 struct blocks {
@@ -201,7 +202,8 @@ static int from_blocks(struct mpi_type *t, const struct blocks *b, bool pad,
 	return mpi_type_finish(t, &d, pad, piece, newtype);
 }
 
-/* The four indexed types: their arguments are a count, one or `count` lengths, `count` displacements. */
+/* The four indexed types: their arguments are a count, one or `count` lengths, `count`
+ * displacements. */
 static int indexed(int combiner, struct blocks *b, struct mpi_type *oldtype,
 		   struct mpi_type **newtype)
 {
@@ -310,7 +312,7 @@ int mpi_type_create_struct(MPI_Count count, const MPI_Count *array_of_blocklengt
 			   true, newtype);
 }
 
-/* ---- the same data, otherwise ------------------------------------------------------------------------- */
+/* ---- the same data, otherwise ---------------------------------------------------------------- */
 
 int mpi_type_create_resized(struct mpi_type *oldtype, MPI_Count lb, MPI_Count extent,
 			    struct mpi_type **newtype)

@@ -65,7 +65,7 @@ static int keep_special(struct mpi_type *t)
 	return MPI_SUCCESS;
 }
 
-/* ---- Fortran's kinds ---------------------------------------------------------------------------------- */
+/* ---- Fortran's kinds ------------------------------------------------------------------------- */
 
 struct kind {
 	MPI_Datatype real, complex;
@@ -156,7 +156,7 @@ int mpi_type_create_f90_integer(int r, struct mpi_type **newtype)
 	return mpi_fail(MPI_ERR_ARG, "no integer kind has a decimal range of %d", r);
 }
 
-/* ---- by size ------------------------------------------------------------------------------------------ */
+/* ---- by size --------------------------------------------------------------------------------- */
 
 int mpi_type_match_size(int typeclass, int size, struct mpi_type **datatype)
 {
@@ -191,7 +191,7 @@ int mpi_type_match_size(int typeclass, int size, struct mpi_type **datatype)
 	return mpi_fail(MPI_ERR_ARG, "no predefined type of this class has %d bytes", size);
 }
 
-/* ---- pairs -------------------------------------------------------------------------------------------- */
+/* ---- pairs ----------------------------------------------------------------------------------- */
 
 static bool is_value(const struct mpi_type *t)
 {

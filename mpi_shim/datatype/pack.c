@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Pack and MPI_Unpack, and copying between typed places of one process. Packed data is the bytes
- * of the type map in its order and nothing else, the same as on the wire.
+ * MPI_Pack and MPI_Unpack, and copying between typed places of one process. Packed data is the
+ * bytes of the type map in its order and nothing else, the same as on the wire.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -98,7 +98,7 @@ int mpi_pack_size(MPI_Count incount, struct mpi_type *datatype, struct mpi_comm 
 	return rc;
 }
 
-/* ---- from type to type -------------------------------------------------------------------------------- */
+/* ---- from type to type ----------------------------------------------------------------------- */
 
 static const char *first_byte_of_data(const struct mpi_type *t, const void *buf)
 {

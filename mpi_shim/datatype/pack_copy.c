@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The copy loops behind packing. A piece is copied as many times at once as it is repeated, so that
- * the innermost loop is over something long, and blocks of the usual sizes have loops of their own.
- * A part of packed data is found by division (loops, blocks) or bisection (lists), never by walking.
+ * The copy loops behind packing. A piece is copied as many times at once as it is repeated, so
+ * that the innermost loop is over something long, and blocks of the usual sizes have loops of
+ * their own. A part of packed data is found by division (loops, blocks) or bisection (lists),
+ * never by walking.
  *
- * The typed side is an address, not a pointer: with MPI_BOTTOM it is an offset from nothing. Sums
- * wrap; they come out right because every byte of a type lies within an MPI_Aint of its start.
+ * The typed side is an address, not a pointer: with MPI_BOTTOM it is an offset from nothing.
+ * Sums wrap; they come out right because every byte of a type lies within an MPI_Aint of its
+ * start.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -23,7 +25,7 @@ enum {
 
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* ---- blocks ------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A loop over blocks: how many, and how far apart where they go and where they come from. */
 struct loop {
@@ -51,9 +53,9 @@ ALWAYS void odd_block(char *restrict to, const char *restrict from, size_t lengt
 }
 
 /*
- * How blocks of one length are copied, so that loops over them have no branches: as `fixed` bytes, a
- * constant; or as two words of `word` bytes that may overlap, where word <= length <= 2 * word; or, both
- * zero, as the length demands.
+ * How blocks of one length are copied, so that loops over them have no branches: as `fixed`
+ * bytes, a constant; or as two words of `word` bytes that may overlap, where word <= length <= 2
+ * * word; or, both zero, as the length demands.
  */
 ALWAYS void block(char *restrict to, const char *restrict from, const size_t fixed,
 		  const size_t word, size_t length)
@@ -155,9 +157,9 @@ static size_t distance(size_t step)
 }
 
 /*
- * Whether to take the outer loop inside, and for how many of its steps at a time; 0: no. It pays when
- * the inner loop is short, and when the inner loop goes from line to line of memory while the outer
- * one goes from byte to byte, as in a transposition: each line is then fetched once.
+ * Whether to take the outer loop inside, and for how many of its steps at a time; 0: no. It pays
+ * when the inner loop is short, and when the inner loop goes from line to line of memory while
+ * the outer one goes from byte to byte, as in a transposition: each line is then fetched once.
  */
 static size_t outer_tile(const struct loop *outer, const struct loop *inner, size_t length)
 {
@@ -183,7 +185,7 @@ static void grid(char *to, const char *from, struct loop outer, struct loop inne
 #undef GRID
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Repetitions of a piece: how many, and how far apart on the typed and on the packed side. */
 struct reps {
@@ -349,7 +351,7 @@ static void copy_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, c
 		copy_entries(packing, s, 0, s->n, mem, packed);
 }
 
-/* ---- parts of pieces ------------------------------------------------------------------------------------ */
+/* ---- parts of pieces ------------------------------------------------------------------------- */
 
 /* The entry in which byte `from` of the packed data lies. */
 static size_t find_run(const struct mpi_shape *s, size_t from)

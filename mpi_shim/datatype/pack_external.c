@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The portable format "external32" (MPI-4 §14.5.2): big-endian, with sizes of its own: a long has 4
- * bytes, a wide character 2, a long double is an IEEE quadruple. Data goes through a window of packed
- * native data, so that only the order of basic elements counts here, not where they lie.
+ * The portable format "external32" (MPI-4 §14.5.2): big-endian, with sizes of its own: a long
+ * has 4 bytes, a wide character 2, a long double is an IEEE quadruple. Data goes through a
+ * window of packed native data, so that only the order of basic elements counts here, not where
+ * they lie.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -28,7 +29,7 @@ struct window {
 	unsigned char data[WINDOW];
 };
 
-/* ---- elements ----------------------------------------------------------------------------------------- */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 static bool little_endian(void)
 {
@@ -88,7 +89,8 @@ static int resize_element(const struct mpi_type *basic, unsigned char *to, size_
 }
 
 #if LDBL_MANT_DIG == 64
-/* x87: sign and exponent as in a quadruple, then a significand of 64 bits whose first is explicit. */
+/* x87: sign and exponent as in a quadruple, then a significand of 64 bits whose first is
+ * explicit. */
 
 static void quad_from_long_double(unsigned char *to, const unsigned char *from)
 {
@@ -231,7 +233,7 @@ static int convert_many(const struct mpi_type *basic, unsigned char *to, size_t 
 	return rc;
 }
 
-/* ---- the window --------------------------------------------------------------------------------------- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 static void fill(struct window *w)
 {
@@ -325,7 +327,7 @@ static int each_run_of_type(struct window *w, const struct mpi_type *t, MPI_Coun
 	return rc;
 }
 
-/* ---- the three functions ------------------------------------------------------------------------------ */
+/* ---- the three functions --------------------------------------------------------------------- */
 
 static int check_external(const char *datarep, const struct mpi_type *t, MPI_Count count,
 			  bool committed, MPI_Count *native, MPI_Count *external)

@@ -99,7 +99,7 @@ bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, 
 	return true;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static bool joins(const struct mpi_list *l, const struct mpi_piece *p)
 {
@@ -177,7 +177,8 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 
 /* What all entries have in common. */
 struct likeness {
-	size_t grain; /* runs: the largest power of two, 64 at most, that all lengths are multiples of */
+	/* runs: the largest power of two, 64 at most, that all lengths are multiples of */
+	size_t grain;
 	bool runs; /* all are runs */
 	bool near; /* and end within 4 GiB from the lowest */
 	MPI_Aint low;

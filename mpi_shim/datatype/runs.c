@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Walking over the runs of bytes that the data of a datatype are, in the order of the type map: what one-sided
- * operations make a message of each of.
+ * Walking over the runs of bytes that the data of a datatype are, in the order of the type map:
+ * what one-sided operations make a message of each of.
  */
 #include "mpi_shim/datatype/body.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datatypes as objects: how one comes to be from what a constructor gathered, its life, its name, and
- * the questions about its size and bounds.
+ * Datatypes as objects: how one comes to be from what a constructor gathered, its life, its
+ * name, and the questions about its size and bounds.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -21,7 +21,7 @@ int mpi_type_usable(const struct mpi_type *t)
 			t->name);
 }
 
-/* ---- from blocks to bounds ---------------------------------------------------------------------------- */
+/* ---- from blocks to bounds ------------------------------------------------------------------- */
 
 /* *sum += a * b; false if that cannot be. */
 static bool add_product(int64_t *sum, int64_t a, int64_t b)
@@ -139,7 +139,7 @@ static bool set_bounds(const struct mpi_draft *d, struct mpi_type *t, bool pad)
 	       !__builtin_sub_overflow(d->true_ub, d->true_lb, &t->true_extent);
 }
 
-/* ---- from a draft to a type --------------------------------------------------------------------------- */
+/* ---- from a draft to a type ------------------------------------------------------------------ */
 
 int mpi_type_new(struct mpi_type **out, int combiner, size_t n_args, size_t n_types)
 {
@@ -211,7 +211,7 @@ int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad, str
 	return MPI_SUCCESS;
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /*
  * Bodies to be ended. One goes after another instead of one within another, so that a chain of a
@@ -283,7 +283,7 @@ int mpi_type_free(struct mpi_type **datatype)
 	return MPI_SUCCESS;
 }
 
-/* ---- questions ---------------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 int mpi_type_size(struct mpi_type *datatype, MPI_Count *size)
 {

@@ -46,9 +46,9 @@ static inline struct mpi_type *mpi_bytes(void)
 }
 
 /*
- * Copies bytes [from, from + n) of the packed form of `count` elements at `buf` to `out`, or from `in`
- * back into their places. The packed form is the data in type map order, without gaps. Pieces may be
- * taken in any order; in order is fastest.
+ * Copies bytes [from, from + n) of the packed form of `count` elements at `buf` to `out`, or
+ * from `in` back into their places. The packed form is the data in type map order, without gaps.
+ * Pieces may be taken in any order; in order is fastest.
  */
 void mpi_type_pack_bytes(const struct mpi_type *t, const void *buf, MPI_Count count, size_t from,
 			 void *out, size_t n);
@@ -69,7 +69,8 @@ void mpi_type_mark_large(struct mpi_type *t);
 
 /* Basic elements in the first `bytes` of packed data of this type; -1 if they end within one. */
 MPI_Count mpi_type_elements(const struct mpi_type *t, MPI_Count bytes);
-/* Bytes of packed data that so many basic elements are; -1: the type has none, or too many bytes. */
+/* Bytes of packed data that so many basic elements are; -1: the type has none, or too many
+ * bytes. */
 MPI_Count mpi_type_element_bytes(const struct mpi_type *t, MPI_Count elements);
 
 /*

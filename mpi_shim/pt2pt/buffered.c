@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Buffered sends: see buffered.h. The user's buffer is a list of segments in the order of their
- * addresses, each with a header in the buffer itself (the standard grants MPI_BSEND_OVERHEAD bytes a
- * message); a new one goes into the first gap that is large enough.
+ * addresses, each with a header in the buffer itself (the standard grants MPI_BSEND_OVERHEAD
+ * bytes a message); a new one goes into the first gap that is large enough.
  */
 #include "mpi_shim/pt2pt/buffered.h"
 
@@ -40,7 +40,7 @@ struct mpi_buffer {
 
 static struct mpi_buffer *of_process;
 
-/* ---- segments --------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static struct segment *link_after(struct mpi_buffer *b, struct segment *prev, struct segment *s,
 				  size_t size)
@@ -122,7 +122,7 @@ void mpi_buffered_over(void *data)
 		end_flushes(b);
 }
 
-/* ---- sending ---------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 /* With progress, because sends that are over give their segments back. */
 static struct segment *find_room(struct mpi_buffer *b, size_t bytes)
@@ -166,7 +166,7 @@ int mpi_buffered_launch(struct mpi_request *r)
 	return err;
 }
 
-/* ---- attaching -------------------------------------------------------------------------------------- */
+/* ---- attaching ------------------------------------------------------------------------------- */
 
 static int attach_buffer(struct mpi_buffer **at, void *buffer, MPI_Count size)
 {

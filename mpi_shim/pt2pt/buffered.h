@@ -9,7 +9,8 @@
 
 #include "mpi_shim/core/request.h"
 
-/* Starts a send of mode MPI_SEND_BUFFERED; it is done when this returns. MPI_ERR_BUFFER: no room. */
+/* Starts a send of mode MPI_SEND_BUFFERED; it is done when this returns. MPI_ERR_BUFFER: no
+ * room. */
 int mpi_buffered_launch(struct mpi_request *r);
 
 /* The library's own send is over: its segment is free. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The point-to-point calls of MPI: send and receive in all modes, blocking, non-blocking, combined, and
- * what collectives use of them.
+ * The point-to-point calls of MPI: send and receive in all modes, blocking, non-blocking,
+ * combined, and what collectives use of them.
  */
 #include "mpi_shim/pt2pt/p2p.h"
 
@@ -13,7 +13,7 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
-/* ---- sending ---------------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 int mpi_send(const void *buf, MPI_Count count, struct mpi_type *datatype, int dest, int tag,
 	     struct mpi_comm *comm)
@@ -69,7 +69,7 @@ int mpi_irsend(const void *buf, MPI_Count count, struct mpi_type *datatype, int 
 			      request);
 }
 
-/* ---- receiving -------------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 int mpi_recv(void *buf, MPI_Count count, struct mpi_type *datatype, int source, int tag,
 	     struct mpi_comm *comm, MPI_Status *status)
@@ -89,7 +89,7 @@ int mpi_irecv(void *buf, MPI_Count count, struct mpi_type *datatype, int source,
 	return mpi_start_recv(buf, count, datatype, source, tag, comm, comm->context, request);
 }
 
-/* ---- both ------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 /* A receive is under way; the send that goes with it could not be started. */
 static void drop_recv(struct mpi_request *r)
@@ -243,7 +243,7 @@ int mpi_isendrecv_replace(void *buf, MPI_Count count, struct mpi_type *datatype,
 	return ijoin(recv, copy, bytes, mpi_type_of(MPI_BYTE), dest, sendtag, comm, copy, request);
 }
 
-/* ---- for collectives -------------------------------------------------------------------------------- */
+/* ---- for collectives ------------------------------------------------------------------------- */
 
 int mpi_coll_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		  struct mpi_comm *comm)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Point-to-point messages for the rest of the shim: the user's (on a communicator's context) and those
- * of collectives (on context + 1). Arguments are valid: ranks exist or are MPI_PROC_NULL, tags are
- * not negative, types are committed. Blocking calls let the global lock go while they wait.
+ * Point-to-point messages for the rest of the shim: the user's (on a communicator's context) and
+ * those of collectives (on context + 1). Arguments are valid: ranks exist or are MPI_PROC_NULL,
+ * tags are not negative, types are committed. Blocking calls let the global lock go while they
+ * wait.
  *
  * All return MPI_SUCCESS or mpi_fail(...).
  */
@@ -25,15 +26,16 @@ enum mpi_send_mode {
 	MPI_SEND_LACKING
 };
 
-/* context: comm->context or comm->context + 1. *request has one reference, the caller's. Of a collective's message
- * for which there is no memory once it has a request, the receiver is told, before the request is done. */
+/* context: comm->context or comm->context + 1. *request has one reference, the caller's. Of a
+ * collective's message for which there is no memory once it has a request, the receiver is told,
+ * before the request is done. */
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		   struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode,
 		   struct mpi_request **request);
 int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
 		   struct mpi_comm *comm, uint64_t context, struct mpi_request **request);
 
-/* ---- for collectives: on the collective context -------------------------------------------------- */
+/* ---- for collectives: on the collective context ---------------------------------------------- */
 
 int mpi_coll_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
 		  struct mpi_comm *comm);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is known of the other processes: credit (protocol.h), and whether they live and can be reached. A wait that has gone on
- * for a while looks after the peers of all operations in progress; an operation whose peer has died
- * ends with MPI_ERR_PROC_ABORTED.
+ * What is known of the other processes: credit (protocol.h), and whether they live and can be
+ * reached. A wait that has gone on for a while looks after the peers of all operations in
+ * progress; an operation whose peer has died ends with MPI_ERR_PROC_ABORTED.
  *
- * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds one dead tells the ranks that
- * are a power of two away, and so do they, by a byte of the dead one's in memory of theirs.
+ * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds
+ * one dead tells the ranks that are a power of two away, and so do they, by a byte of the dead
+ * one's in memory of theirs.
  */
 #include <portals3_ext.h>
 #include <stdio.h>
@@ -26,8 +27,8 @@ size_t mpi_pool_bytes(void)
 	return (size_t)base_config()->ptl_mpi_pool_kib * 1024;
 }
 
-/* The event queue of unexpected messages has a slot for each message that may come, and for what gives credit
- * back: at each half share of bytes, of slots or of withdrawals. */
+/* The event queue of unexpected messages has a slot for each message that may come, and for what
+ * gives credit back: at each half share of bytes, of slots or of withdrawals. */
 static int make_queue(void)
 {
 	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
@@ -126,7 +127,7 @@ void mpi_peers_fini(void)
 	mpi_proto.peer = NULL;
 }
 
-/* ---- who lives -------------------------------------------------------------------------------------- */
+/* ---- who lives ------------------------------------------------------------------------------- */
 
 #define LOOKS 64 /* processes looked after in one check */
 
@@ -171,7 +172,8 @@ const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
 	}
 }
 
-/* A network finds out that a process is gone when it has something for it. As what ends a wait, and no more. */
+/* A network finds out that a process is gone when it has something for it. As what ends a wait,
+ * and no more. */
 static bool greet(int world)
 {
 	return PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[world],
@@ -184,7 +186,8 @@ struct asked {
 	uint32_t check;
 };
 
-/* One that is dead, or -1. All that live are looked after, or those alone that are near or that this one has met. */
+/* One that is dead, or -1. All that live are looked after, or those alone that are near or that
+ * this one has met. */
 static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 {
 	const int n = comm->remote_size;
@@ -243,7 +246,8 @@ static void tell_of(struct mpi_peer *p)
 	}
 }
 
-/* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all that anybody knows. */
+/* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all
+ * that anybody knows. */
 static void pass_on_deaths(void)
 {
 	for (int i = 0; i < mpi_world.size; i++)
@@ -254,8 +258,8 @@ static void pass_on_deaths(void)
 			tell_of(&mpi_proto.peer[i]);
 }
 
-/* Looks after those that were asked for since the last time, in turn. What they sent before they died is
- * taken in before the next check, when they count as dead. */
+/* Looks after those that were asked for since the last time, in turn. What they sent before they
+ * died is taken in before the next check, when they count as dead. */
 static void look_after_peers(void)
 {
 	static int at;

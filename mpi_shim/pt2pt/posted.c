@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Receives that wait in this library, not in Portals: those of short messages. Portals could put such a message
- * into its place without us, but making and unmaking a match entry for it takes longer than to be offered the
- * message, or even than a copy out of a block. They were all posted later than any receive that Portals has
- * (recv.c hands them over when one has to go there after them), so a message that comes here has passed
- * those.
+ * Receives that wait in this library, not in Portals: those of short messages. Portals could put
+ * such a message into its place without us, but making and unmaking a match entry for it takes
+ * longer than to be offered the message, or even than a copy out of a block. They were all
+ * posted later than any receive that Portals has (recv.c hands them over when one has to go
+ * there after them), so a message that comes here has passed those.
  *
- * A receive is filed under one key, of what it leaves open; a message is looked for under the keys in
- * use, and the receive posted first gets it.
+ * A receive is filed under one key, of what it leaves open; a message is looked for under the
+ * keys in use, and the receive posted first gets it.
  */
 #include <stdlib.h>
 

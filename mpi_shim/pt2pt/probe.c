@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Looking at messages before they are received: probes, and matched probes, which take the message off the
- * list for a later MPI_Mrecv.
+ * Looking at messages before they are received: probes, and matched probes, which take the
+ * message off the list for a later MPI_Mrecv.
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"

@@ -4,7 +4,8 @@
  * The message protocols, after "Design, Implementation, and Performance of MPI on Portals 3.0"
  * (sections 3 and 5), shared by the files that carry them out.
  *
- *   RECV portal   posted receives, in order; then one entry that takes the headers of long messages (length
+ *   RECV portal   posted receives, in order; then one entry that takes the headers of long
+ *   messages (length
  *                 0, truncating); then the blocks that short messages fall into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
@@ -13,30 +14,35 @@
  *   CANCEL portal long messages that their senders withdraw (withdraw.c).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
- *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and acknowledges that;
- *            otherwise nothing is taken but the header, nothing is acknowledged, and the receiver gets the
- *            data when it has a use for it. So a long send ends with its acknowledgement or with a get.
+ *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and
+ *   acknowledges that;
+ *            otherwise nothing is taken but the header, nothing is acknowledged, and the
+ *            receiver gets the
+ *            data when it has a use for it. So a long send ends with its acknowledgement or with
+ *            a get.
  *            Synchronous sends are long ones of any length.
  *
- * Receives of short messages are not posted at all: they wait in a list of this library (posted.c).
- * A message that comes while we are in Portals is offered to us before it falls into a block, and
- * goes straight to the receive that waits for it (unexpected.c); short messages are sent lazily, for
- * nobody can do anything with them before the receiver's next call. Any other is posted by
- * PtlMEMDPost with the queue of unexpected messages as its condition, so that a message that
- * arrives meanwhile is looked at first.
+ * Receives of short messages are not posted at all: they wait in a list of this library
+ * (posted.c). A message that comes while we are in Portals is offered to us before it falls into
+ * a block, and goes straight to the receive that waits for it (unexpected.c); short messages are
+ * sent lazily, for nobody can do anything with them before the receiver's next call. Any other
+ * is posted by PtlMEMDPost with the queue of unexpected messages as its condition, so that a
+ * message that arrives meanwhile is looked at first.
  *
- * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes and
- * of the event queue's slots, and spends them message by message: without bytes a message goes the
- * long way, without a slot it waits in the sender. The receiver counts what it has taken out of the
- * queue and what it has room for again and, at half a share, tells. Two of the three blocks always
- * have room for all shares: a full one is emptied (moved to memory of their own, what nobody has
- * received yet) before it handles any event, and so gives any credit, of what comes after it.
+ * Nothing is ever lost, because each sender has, at each receiver, a share of the blocks' bytes
+ * and of the event queue's slots, and spends them message by message: without bytes a message
+ * goes the long way, without a slot it waits in the sender. The receiver counts what it has
+ * taken out of the queue and what it has room for again and, at half a share, tells. Two of the
+ * three blocks always have room for all shares: a full one is emptied (moved to memory of their
+ * own, what nobody has received yet) before it handles any event, and so gives any credit, of
+ * what comes after it.
  *
  * So a message needs its bytes of the blocks only until its event is handled, and they are given
- * back then, however long it waits for its receive: many that wait do not make those slow that come
- * after them. What bounds the memory is a limit on all that waits (PTL_MPI_KEEP_KIB). Beyond it a
- * message's bytes are given back when it is received, or when there is less than the limit again:
- * no more can come then than all shares, and who has used up its own goes the long way.
+ * back then, however long it waits for its receive: many that wait do not make those slow that
+ * come after them. What bounds the memory is a limit on all that waits (PTL_MPI_KEEP_KIB).
+ * Beyond it a message's bytes are given back when it is received, or when there is less than the
+ * limit again: no more can come then than all shares, and who has used up its own goes the long
+ * way.
  */
 #ifndef MPI_SHIM_PROTOCOL_H
 #define MPI_SHIM_PROTOCOL_H
@@ -64,9 +70,9 @@
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
 #define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
 
-/* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32). In the protocol of a
- * message of a collective that is empty because its sender has no memory, or lacks what it depends on:
- * MPI_BITS_LACKING. */
+/* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32).
+ * In the protocol of a message of a collective that is empty because its sender has no memory,
+ * or lacks what it depends on: MPI_BITS_LACKING. */
 enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 
 #define MPI_BITS_PROTO   (7ull << 61)
@@ -78,15 +84,16 @@ enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 /* Of the context, the last 13 bits. */
 static inline uint64_t mpi_bits(enum mpi_protocol proto, uint64_t context, int source, int tag)
 {
-	/* in halves: an argument of 32 bits that was put on the stack would be read with 64, and wait for all stores
-	 * before it, those to other processes' memory included */
+	/* in halves: an argument of 32 bits that was put on the stack would be read with 64, and
+	 * wait for all stores before it, those to other processes' memory included */
 	uint32_t high =
 		(uint32_t)proto << 29 | ((uint32_t)context & 0x1fff) << 16 | (uint16_t)source;
 
 	return (uint64_t)high << 32 | (uint32_t)tag;
 }
 
-/* What a receive may leave open besides the protocol; bit 0 of the index: the source, bit 1: the tag. */
+/* What a receive may leave open besides the protocol; bit 0 of the index: the source, bit 1: the
+ * tag. */
 #define MPI_OPEN_KINDS 4
 static const uint64_t mpi_open_bits[MPI_OPEN_KINDS] = {
 	MPI_BITS_PROTO,
@@ -152,7 +159,8 @@ static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
 	       (!is_long && (uint32_t)mpi_hdr_number(hdr) != (uint32_t)(mark >> 32));
 }
 
-/* What this process knows of another: as a receiver of ours and as a sender to us. Counters wrap. */
+/* What this process knows of another: as a receiver of ours and as a sender to us. Counters
+ * wrap. */
 struct mpi_peer {
 	uint32_t sent_bytes, sent_slots;        /* spent */
 	uint32_t back_bytes, back_slots;        /* given back, as last told */
@@ -212,7 +220,7 @@ static inline bool mpi_drain_unexpected(void)
 	return mpi_progress_drain(&mpi_proto.unexpected);
 }
 
-/* ---- unexpected.c ---------------------------------------------------------------------------------- */
+/* ---- unexpected.c ---------------------------------------------------------------------------- */
 
 size_t mpi_pool_bytes(void); /* of all blocks */
 int mpi_unexpected_init(void);
@@ -229,20 +237,22 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t taker);
 
 /* The first message of these bits, what `open` names left open; it stays. NULL: none. */
 struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
-/* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes back. *u is NULL when its
- * sender has withdrawn it: look again. MPI_SUCCESS, or an error that leaves it where it is. */
+/* Takes it off the list; it is the caller's until mpi_unexpected_free, which gives its bytes
+ * back. *u is NULL when its sender has withdrawn it: look again. MPI_SUCCESS, or an error that
+ * leaves it where it is. */
 int mpi_unexpected_take(struct mpi_unexpected **u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
 /* A message with these words is on the list no more. False: it was not there. */
 bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from);
 
-/* ---- withdraw.c ------------------------------------------------------------------------------------ */
+/* ---- withdraw.c ------------------------------------------------------------------------------ */
 
 int mpi_withdraw_init(void);
 void mpi_withdraw_fini(void);
 
-/* From now on its sender cannot withdraw this long message: u->claim, which is unlinked when the message is here.
- * PTL_MD_NO_UPDATE: messages have been withdrawn, maybe this one; mpi_withdraw_drain. Or another error. */
+/* From now on its sender cannot withdraw this long message: u->claim, which is unlinked when the
+ * message is here. PTL_MD_NO_UPDATE: messages have been withdrawn, maybe this one;
+ * mpi_withdraw_drain. Or another error. */
 int mpi_withdraw_claim(struct mpi_unexpected *u);
 
 /* Messages withdrawn so far go off the list. Returns whether there were any. */
@@ -254,12 +264,13 @@ bool mpi_withdraw_early(const struct mpi_unexpected *u);
 /* Now and then, with no event in hand: takes in what nobody has looked for. */
 void mpi_withdraw_look(void);
 
-/* ---- posted.c -------------------------------------------------------------------------------------- */
+/* ---- posted.c -------------------------------------------------------------------------------- */
 
 int mpi_posted_init(void);
 void mpi_posted_fini(void);
 
-/* Receives waiting in this library, with their r->bits and r->open; in the order they were posted. */
+/* Receives waiting in this library, with their r->bits and r->open; in the order they were
+ * posted. */
 void mpi_posted_add(struct mpi_request *r);
 void mpi_posted_remove(struct mpi_request *r);
 struct mpi_request *mpi_posted_first(void);
@@ -267,23 +278,24 @@ struct mpi_request *mpi_posted_first(void);
 struct mpi_request *mpi_posted_find(uint64_t bits);
 struct mpi_request *mpi_posted_take(uint64_t bits);
 
-/* ---- send.c, recv.c --------------------------------------------------------------------------------- */
+/* ---- send.c, recv.c -------------------------------------------------------------------------- */
 
-/* What a short message of this length costs of the bytes: the memory it takes while it waits, its place in the list
- * (an entry, and its part of the tables) included. */
+/* What a short message of this length costs of the bytes: the memory it takes while it waits,
+ * its place in the list (an entry, and its part of the tables) included. */
 static inline uint32_t mpi_credit_cost(uint64_t bytes)
 {
 	return (uint32_t)bytes + 256;
 }
 
-/* Messages of a world rank were taken out of the queue; there is room for so many bytes of its again. */
+/* Messages of a world rank were taken out of the queue; there is room for so many bytes of its
+ * again. */
 void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
 /* Gives credit to those for whom it is time. */
 void mpi_credit_tell(void);
 /* Credit came back. */
 void mpi_credit_event(const ptl_event_t *ev);
-/* Sends that wait at this peer, for slots or for memory, go: whether any did. Sends to it that were cancelled are
- * withdrawn. */
+/* Sends that wait at this peer, for slots or for memory, go: whether any did. Sends to it that
+ * were cancelled are withdrawn. */
 bool mpi_send_flush(int rank);
 void mpi_send_withdraw(int rank);
 
@@ -292,11 +304,11 @@ void mpi_send_withdraw(int rank);
 /* Looks after the processes that something waits for; what has waited for one that was found dead
  * before, ends in an error; what waits for memory is tried again. Slow; looks at all requests. */
 void mpi_peers_check(void);
-/* The rank in the communicator of which nothing will come, or -1. From anybody: one that is dead, for it
- * may have been the one. */
+/* The rank in the communicator of which nothing will come, or -1. From anybody: one that is
+ * dead, for it may have been the one. */
 int mpi_lost_source(const struct mpi_comm *comm, int source);
-/* A rank of the communicator's (remote) group that is known to have died, or -1. It does not have processes looked after that
- * this one has had nothing to do with so far. */
+/* A rank of the communicator's (remote) group that is known to have died, or -1. It does not
+ * have processes looked after that this one has had nothing to do with so far. */
 int mpi_lost_any(const struct mpi_comm *comm);
 /* World rank of one of either group that is known to have died, or -1. */
 int mpi_lost_member(const struct mpi_comm *comm);

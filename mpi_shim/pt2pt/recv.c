@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Receiving: a receive is posted, or takes a message that is here; and the credit that goes back. See
- * protocol.h.
+ * Receiving: a receive is posted, or takes a message that is here; and the credit that goes
+ * back. See protocol.h.
  */
 #include <portals3_ext.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum { POSTED = 1, GETTING = 2, LOCAL = 4 };
 
 #define GET_EVENTS 2 /* SEND_END (as on the Cray), REPLY_END */
 
-/* ---- credit ----------------------------------------------------------------------------------------- */
+/* ---- credit ---------------------------------------------------------------------------------- */
 
 static struct mpi_peer *owed; /* credit, and not told yet */
 
@@ -63,7 +63,7 @@ void mpi_credit_tell(void)
 	owed = again;
 }
 
-/* ---- what came -------------------------------------------------------------------------------------- */
+/* ---- what came ------------------------------------------------------------------------------- */
 
 /* A message of a collective that another rank has called otherwise: the plan finds the words
  * (plan.c). */
@@ -149,7 +149,7 @@ static void recv_event(struct mpi_request *r, const ptl_event_t *ev)
 		got_event(r, ev);
 }
 
-/* ---- taking what is here ---------------------------------------------------------------------------- */
+/* ---- taking what is here --------------------------------------------------------------------- */
 
 /* It is claimed. */
 static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
@@ -193,7 +193,8 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, uint64_t hdr, const vo
 {
 	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
-	/* the bytes go straight to where they belong, though it may have been on its way to Portals */
+	/* the bytes go straight to where they belong, though it may have been on its way to
+	 * Portals */
 	if (r->packed) {
 		free(r->packed);
 		r->packed = NULL;
@@ -236,7 +237,7 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 	}
 }
 
-/* ---- posting ---------------------------------------------------------------------------------------- */
+/* ---- posting --------------------------------------------------------------------------------- */
 
 /* r->data: where bytes can come in as they are on the wire. */
 static int scatter_space(struct mpi_request *r)
@@ -381,7 +382,7 @@ int mpi_recv_launch(struct mpi_request *r)
 	return launch(r, r->peer, r->tag, r->context, r->room);
 }
 
-/* ---- starting --------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 int mpi_recv_prepare(void *buf, MPI_Count count, struct mpi_type *type, int source, int tag,
 		     struct mpi_comm *comm, uint64_t context, struct mpi_request **request)

@@ -24,12 +24,13 @@ enum {
 	ANSWERED = 64,  /* ... and r->cancelled says what it did */
 };
 
-/* What a long send's descriptor is good for. It is never used up, so that the threshold tells what it was used for. */
+/* What a long send's descriptor is good for. It is never used up, so that the threshold tells
+ * what it was used for. */
 #define USES 1000
 
 #define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its withdrawal */
 
-/* ---- credit ----------------------------------------------------------------------------------------- */
+/* ---- credit ---------------------------------------------------------------------------------- */
 
 static bool has_slot(const struct mpi_peer *p)
 {
@@ -61,7 +62,7 @@ void mpi_credit_event(const ptl_event_t *ev)
 		mpi_send_flush((int)rank);
 }
 
-/* ---- the way of a message --------------------------------------------------------------------------- */
+/* ---- the way of a message -------------------------------------------------------------------- */
 
 /* Where the bytes go, ready for Portals. */
 struct route {
@@ -153,10 +154,10 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint64_t con
 	};
 }
 
-/* An empty message that says that there is none; the caller has a slot. It takes nothing of the blocks, so it does
- * not wait until its share has the bytes that it costs, as any message that is not long: what its receiver gives back
- * makes up for them. MPI_SUCCESS, MPI_ERR_NO_MEM (nothing is sent, and no text kept) or that the receiver's process
- * has ended. */
+/* An empty message that says that there is none; the caller has a slot. It takes nothing of the
+ * blocks, so it does not wait until its share has the bytes that it costs, as any message that
+ * is not long: what its receiver gives back makes up for them. MPI_SUCCESS, MPI_ERR_NO_MEM
+ * (nothing is sent, and no text kept) or that the receiver's process has ended. */
 static int send_lacking(const struct route *to)
 {
 	int rc = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
@@ -193,8 +194,9 @@ static bool go_full(struct mpi_request *r, const struct route *to)
 	return true;
 }
 
-/* The caller has a slot. False: it is lacking, and there is no memory to say even that. It is to wait, with all that
- * follow it to its receiver, and to be tried again: nothing else tells the receiver. */
+/* The caller has a slot. False: it is lacking, and there is no memory to say even that. It is to
+ * wait, with all that follow it to its receiver, and to be tried again: nothing else tells the
+ * receiver. */
 static bool go(struct mpi_request *r, const struct route *to)
 {
 	int err;
@@ -258,7 +260,7 @@ static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
 		p->queue_end = prev;
 }
 
-/* ---- long sends as they go on ----------------------------------------------------------------------- */
+/* ---- long sends as they go on ---------------------------------------------------------------- */
 
 static bool settled(struct mpi_request *r)
 {
@@ -285,7 +287,8 @@ static void never_sent(struct mpi_request *r)
 	mpi_request_done(r);
 }
 
-/* Asks the receiver to forget a long message that no receive has taken; if it has no room for that, later. */
+/* Asks the receiver to forget a long message that no receive has taken; if it has no room for
+ * that, later. */
 static void withdraw_send(struct mpi_request *r)
 {
 	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
@@ -311,7 +314,8 @@ static void withdraw_send(struct mpi_request *r)
 static void advance_long_send(struct mpi_request *r)
 {
 	if (!(r->state & SENT))
-		return; /* a withdrawal must not overtake the message, nor its answer the message's */
+		/* a withdrawal must not overtake the message, nor its answer the message's */
+		return;
 	if (r->state & TAKEN) {
 		r->cancelled = false;
 		if (!(r->state & WITHDRAWN) || r->state & ANSWERED)
@@ -380,7 +384,8 @@ void mpi_send_give_up(struct mpi_request *r, int code)
 	mpi_send_cancel(r);
 }
 
-/* Has the receiver got it, besides the put, the withdrawal and its answer? A get is counted at once, and ends later. */
+/* Has the receiver got it, besides the put, the withdrawal and its answer? A get is counted at
+ * once, and ends later. */
 static bool fetched(const struct mpi_request *r)
 {
 	ptl_md_t md = { .threshold = USES };
@@ -393,7 +398,8 @@ static void send_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (r->state & OVER)
 		return;
 	if (ev->ni_fail_type != PTL_NI_OK) {
-		/* after a SEND_END that failed no ACK comes, and before an ACK that failed SEND_END came */
+		/* after a SEND_END that failed no ACK comes, and before an ACK that failed
+		 * SEND_END came */
 		if (ev->ni_fail_type == PTL_NI_PEER_DEAD || ev->ni_fail_type == PTL_NI_UNREACHABLE)
 			mpi_proto.peer[r->world].dead = mpi_proto.any_dead = true;
 		abandon(r, ev->ni_fail_type);
@@ -410,7 +416,7 @@ static void send_event(struct mpi_request *r, const ptl_event_t *ev)
 	advance_long_send(r);
 }
 
-/* ---- starting --------------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *bytes)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The two halves of starting an operation, for persistent requests: prepare makes the request, launch
- * starts it, any number of times.
+ * The two halves of starting an operation, for persistent requests: prepare makes the request,
+ * launch starts it, any number of times.
  */
 #ifndef MPI_SHIM_START_H
 #define MPI_SHIM_START_H
@@ -44,7 +44,8 @@ void mpi_send_cancel(struct mpi_request *r);
 /* A long send to this process that is under way. */
 bool mpi_send_to_self(const struct mpi_request *r);
 
-/* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets it. */
+/* The other side has died: the operation ends with MPI_ERR_PROC_ABORTED, as soon as Portals lets
+ * it. */
 void mpi_recv_abandon(struct mpi_request *r, int source);
 void mpi_send_abandon(struct mpi_request *r);
 /* The same while the other side lives, for want of another rank or because ranks disagree: with

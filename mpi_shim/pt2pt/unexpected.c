@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages that came before their receive: the blocks that short ones fall into, and the list where a
- * receive or a probe looks for the first that matches, in order of arrival. A receive may leave source, tag,
- * or both open, so each message is filed under four keys and found in constant time by any.
+ * Messages that came before their receive: the blocks that short ones fall into, and the list
+ * where a receive or a probe looks for the first that matches, in order of arrival. A receive
+ * may leave source, tag, or both open, so each message is filed under four keys and found in
+ * constant time by any.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +39,7 @@ static struct mpi_unexpected *spare;
 static uint32_t spares;
 static uint64_t keep_most; /* memory for messages that wait, before their bytes are given back */
 
-/* ---- the list --------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 static struct bucket *bucket_of_unexpected(int key, uint64_t bits)
 {
@@ -70,7 +71,8 @@ static void cut(struct bucket *b, int key, struct mpi_unexpected *u)
 		b->tail = l->prev;
 }
 
-/* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves on. */
+/* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves
+ * on. */
 static bool grow_table(uint32_t size)
 {
 	struct bucket *wide[KEYS];
@@ -179,7 +181,7 @@ bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
 	return true;
 }
 
-/* ---- blocks ----------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static ptl_md_t block_md(struct mpi_block *b)
 {
@@ -208,8 +210,9 @@ static void link_block(struct mpi_block *b)
 		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
 }
 
-/* A block whose messages have all been taken starts again from its beginning, which the cache still holds. Only with
- * no event left to handle, and none owed: then nothing of it is in anybody's hands. */
+/* A block whose messages have all been taken starts again from its beginning, which the cache
+ * still holds. Only with no event left to handle, and none owed: then nothing of it is in
+ * anybody's hands. */
 static void rewind_blocks(void)
 {
 	for (int i = 0; i < MPI_BLOCKS; i++) {
@@ -245,7 +248,8 @@ static void move_out(struct mpi_unexpected *u)
 	u->block = NULL;
 }
 
-/* The block is full and has left the match list: what it holds moves out, and it is linked again. */
+/* The block is full and has left the match list: what it holds moves out, and it is linked
+ * again. */
 static void relink(struct mpi_block *b)
 {
 	for (struct mpi_unexpected *u = b->list.next, *next; u; u = next) {
@@ -293,7 +297,7 @@ static void free_own_data(struct mpi_unexpected *u)
 		free(u->data);
 }
 
-/* ---- arrival and end of a message ------------------------------------------------------------------- */
+/* ---- arrival and end of a message ------------------------------------------------------------ */
 
 static struct mpi_unexpected *new_entry(void)
 {
@@ -326,8 +330,8 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 /* Memory that waiting messages take, as mpi_credit_cost has it. */
 static uint64_t *const kept = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY];
 
-/* So many bytes of a rank's messages wait from now on. Returns how many are given back to it: all, within the limit,
- * older ones included. */
+/* So many bytes of a rank's messages wait from now on. Returns how many are given back to it:
+ * all, within the limit, older ones included. */
 static uint32_t charge_bytes(int rank, uint32_t bytes)
 {
 	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY_MOST];
@@ -428,7 +432,8 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
 }
 
-/* The receive that waits here has it, unless its sender has withdrawn it: then the receive waits on. */
+/* The receive that waits here has it, unless its sender has withdrawn it: then the receive waits
+ * on. */
 static void long_arrived(const ptl_event_t *ev)
 {
 	struct mpi_unexpected *u = entry_of(ev);
@@ -496,7 +501,7 @@ void mpi_unexpected_free(struct mpi_unexpected *u)
 	spares++;
 }
 
-/* ---- start and end ---------------------------------------------------------------------------------- */
+/* ---- start and end --------------------------------------------------------------------------- */
 
 static void handled(bool any)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Completing requests: MPI_Wait, MPI_Test and their families, MPI_Request_get_status, MPI_Request_free,
- * MPI_Cancel.
+ * Completing requests: MPI_Wait, MPI_Test and their families, MPI_Request_get_status,
+ * MPI_Request_free, MPI_Cancel.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +91,7 @@ static int find_done(int n, const MPI_Request *request, int from)
 	return -1;
 }
 
-/* ---- one -------------------------------------------------------------------------------------------- */
+/* ---- one ------------------------------------------------------------------------------------- */
 
 int mpi_wait(MPI_Request *request, MPI_Status *status)
 {
@@ -189,7 +189,7 @@ int mpi_cancel(MPI_Request *request)
 	return MPI_SUCCESS;
 }
 
-/* ---- all -------------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static MPI_Status *status_at(MPI_Status *statuses, int i)
 {
@@ -294,7 +294,7 @@ int mpi_request_get_status_all(int count, const MPI_Request *array_of_requests, 
 	return first;
 }
 
-/* ---- any -------------------------------------------------------------------------------------------- */
+/* ---- any ------------------------------------------------------------------------------------- */
 
 int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status *status)
 {
@@ -313,8 +313,8 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 	return finish_and_forget(&array_of_requests[i], request_of(array_of_requests[i]), status);
 }
 
-/* Looks for one that is done, with a round of progress if need be; false: none. *indx is MPI_UNDEFINED with true
- * when none is active. */
+/* Looks for one that is done, with a round of progress if need be; false: none. *indx is
+ * MPI_UNDEFINED with true when none is active. */
 static bool look_any(int count, const MPI_Request *request, int active, int *indx)
 {
 	*indx = MPI_UNDEFINED;
@@ -357,7 +357,7 @@ int mpi_request_get_status_any(int count, const MPI_Request *array_of_requests, 
 	return MPI_SUCCESS;
 }
 
-/* ---- some ------------------------------------------------------------------------------------------- */
+/* ---- some ------------------------------------------------------------------------------------ */
 
 static int finish_some(int n, MPI_Request *request, int *outcount, int *indices,
 		       MPI_Status *statuses)

@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Sends that are cancelled (MPI-4 §3.8.4), at the receiver. A long message, of which only the header is here, is its
- * sender's until a receive has it, and the sender can withdraw it without a call of ours: it puts one byte to
- * the CANCEL portal, under the number of the message. One entry takes the bytes of all, and what it acknowledges,
- * one byte, is the answer "withdrawn". A receive, or a matched probe, that would take a long message therefore claims
- * it: by an entry for this message, before the other one, that takes no bytes. Its acknowledgement is the answer "too late".
- * The claim is posted only if there is no withdrawal that we have not seen (PtlMEMDPost), so that both sides always
- * agree.
+ * Sends that are cancelled (MPI-4 §3.8.4), at the receiver. A long message, of which only the
+ * header is here, is its sender's until a receive has it, and the sender can withdraw it without
+ * a call of ours: it puts one byte to the CANCEL portal, under the number of the message. One
+ * entry takes the bytes of all, and what it acknowledges, one byte, is the answer "withdrawn". A
+ * receive, or a matched probe, that would take a long message therefore claims it: by an entry
+ * for this message, before the other one, that takes no bytes. Its acknowledgement is the answer
+ * "too late". The claim is posted only if there is no withdrawal that we have not seen
+ * (PtlMEMDPost), so that both sides always agree.
  *
- * The byte of a withdrawal comes with it, whatever way it comes: so a withdrawal that is accepted is in its queue, and
- * nobody who claims has to wait for a sender.
+ * The byte of a withdrawal comes with it, whatever way it comes: so a withdrawal that is
+ * accepted is in its queue, and nobody who claims has to wait for a sender.
  *
- * A claim stays until the message is here. A withdrawal that comes after that is answered wrongly, but by then the sender's
- * descriptor has counted the get, whose end it may hear of later (send.c); and it has seen the acknowledgement of a
- * message that a receive posted to Portals took.
+ * A claim stays until the message is here. A withdrawal that comes after that is answered
+ * wrongly, but by then the sender's descriptor has counted the get, whose end it may hear of
+ * later (send.c); and it has seen the acknowledgement of a message that a receive posted to
+ * Portals took.
  *
- * A withdrawal may be looked at before the header of its message, which has a queue of its own: it is remembered until the
- * header comes, or until that queue was empty, for then it was one of those that were too late. Each sender
- * has a share of the queue of withdrawals, so that it never overflows.
+ * A withdrawal may be looked at before the header of its message, which has a queue of its own:
+ * it is remembered until the header comes, or until that queue was empty, for then it was one of
+ * those that were too late. Each sender has a share of the queue of withdrawals, so that it
+ * never overflows.
  */
 #include <stdlib.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Accumulate and its kin. Origin and result become arrays of elements of the one predefined type that the
- * target's data are of, laid out as in C; the target's data are gone through run by run. By way of Portals a
- * run is atomics of the right type, or, where Portals knows no such type, elements compared and swapped
- * until all are done.
+ * Accumulate and its kin. Origin and result become arrays of elements of the one predefined type
+ * that the target's data are of, laid out as in C; the target's data are gone through run by
+ * run. By way of Portals a run is atomics of the right type, or, where Portals knows no such
+ * type, elements compared and swapped until all are done.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ struct accumulate {
 	size_t packed; /* bytes of the target's data gone by */
 };
 
-/* ---- types ---------------------------------------------------------------------------------------------- */
+/* ---- types ----------------------------------------------------------------------------------- */
 
 static struct mpi_type *leaf_of(struct mpi_type *t);
 
@@ -68,8 +68,8 @@ static struct mpi_type *find_leaf(struct mpi_type *t)
 }
 
 /*
- * The predefined type that all data of t are of; NULL: of several, or none. Looked for once: a type may be made of
- * another one many times, and that likewise.
+ * The predefined type that all data of t are of; NULL: of several, or none. Looked for once: a
+ * type may be made of another one many times, and that likewise.
  */
 static struct mpi_type *leaf_of(struct mpi_type *t)
 {
@@ -124,7 +124,7 @@ static int check_types(struct accumulate *a)
 	return err;
 }
 
-/* ---- arrays of elements ----------------------------------------------------------------------------------- */
+/* ---- arrays of elements ---------------------------------------------------------------------- */
 
 static bool in_place(const struct accumulate *a, const struct side *s)
 {
@@ -182,7 +182,7 @@ static int make_arrays(struct accumulate *a, void **tmp)
 	return in ? gather_elements(a, *tmp) : MPI_SUCCESS;
 }
 
-/* ---- runs of the target's data ------------------------------------------------------------------------------ */
+/* ---- runs of the target's data --------------------------------------------------------------- */
 
 /* Runs of whole elements. */
 typedef int elements_fn(struct accumulate *a, const struct mpi_runs *r);
@@ -240,7 +240,7 @@ static int each_run_of_target(struct accumulate *a, elements_fn *fn)
 	return mpi_type_runs(a->type, a->count, some_runs, &w);
 }
 
-/* ---- where it is mapped --------------------------------------------------------------------------------------- */
+/* ---- where it is mapped ---------------------------------------------------------------------- */
 
 static int runs_direct(struct accumulate *a, const struct mpi_runs *r)
 {
@@ -272,7 +272,7 @@ static int direct(struct accumulate *a)
 	return err;
 }
 
-/* ---- by Portals ----------------------------------------------------------------------------------------------- */
+/* ---- by Portals ------------------------------------------------------------------------------ */
 
 /* The operation as Portals has it; 0: it has not. */
 static ptl_atomic_op_t atomic_op(MPI_Op op)
@@ -479,7 +479,7 @@ static int accumulate_by_portals(struct accumulate *a, struct mpi_request **requ
 	return err;
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int start_accumulate(struct accumulate *a, struct mpi_request **request)
 {

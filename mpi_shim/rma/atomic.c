@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Accumulates in memory that all ranks of a window have mapped. Elements for which the processor has atomic
- * instructions are changed by them, one by one, if they are few; the others, and those at odd addresses, under a lock of
- * the target's. Which it is follows from address and type, so that two ranks never differ about an element.
- * Instructions cost some twenty times what a loop takes that the compiler has made vectors of. So many elements are
- * changed under the lock, too, when nobody is at work with instructions (win.h).
+ * Accumulates in memory that all ranks of a window have mapped. Elements for which the processor
+ * has atomic instructions are changed by them, one by one, if they are few; the others, and
+ * those at odd addresses, under a lock of the target's. Which it is follows from address and
+ * type, so that two ranks never differ about an element. Instructions cost some twenty times
+ * what a loop takes that the compiler has made vectors of. So many elements are changed under
+ * the lock, too, when nobody is at work with instructions (win.h).
  */
 #include <string.h>
 
@@ -36,8 +37,8 @@ static void calculate(const struct task *k, const void *in, void *inout, size_t 
 }
 
 /*
- * What there is for each size: the old value of one element. Loads and stores of the program's may come in
- * between for all the standard cares; other accumulates cannot.
+ * What there is for each size: the old value of one element. Loads and stores of the program's
+ * may come in between for all the standard cares; other accumulates cannot.
  */
 #define ELEMENT(bits, ADD)                                                                         \
 	static inline uint##bits##_t element##bits(const struct task *k, a##bits *at,              \
@@ -88,7 +89,8 @@ static bool has_instructions(const void *at, size_t size)
 	return size <= 8 && (size & (size - 1)) == 0 && (uintptr_t)at % size == 0;
 }
 
-/* Between its data an element may have gaps, which are not touched; after them there may be the end of memory. */
+/* Between its data an element may have gaps, which are not touched; after them there may be the
+ * end of memory. */
 static void one_locked(const struct task *k, char *at, const char *in, char *out)
 {
 	size_t bytes = (size_t)k->basic->true_extent;
@@ -125,7 +127,8 @@ static void few(const struct task *k, void *at, const char *in, char *out, size_
 	}
 }
 
-/* Does what is read lie where something is changed? Vectors would see other changes than single elements. */
+/* Does what is read lie where something is changed? Vectors would see other changes than single
+ * elements. */
 static bool overlap(const char *a, const char *b, size_t bytes)
 {
 	return a && b && (uintptr_t)a - (uintptr_t)b + bytes - 1 < 2 * bytes - 1;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Puts and gets by the kernel: of some hundred bytes to 64 KiB in the program's own memory of a process on this node, in
- * one piece on both sides. By Portals the other side, or this one for it, takes part in what is in shared memory, which is
- * faster for little; the kernel has a price of its own, but copies once, and nobody else is needed. From where on it is
- * faster depends on where the two cores are, and on what the target does. So base/way.h finds out, for each class of
- * lengths of puts and of gets: what they take in a *run*, which goes on while something of a window is under way, and the
- * flushes until nothing is. What went by the kernel is over in the call. A run is for the class of the longest operations in
- * it, those of other classes do not count; of two that are as long for either in turn. Nor do those with a request, whose end
- * is not in a flush. Those of the longest class have a third way, by Portals in pieces, which some machines are faster by than
- * as a whole, and others half as fast.
+ * Puts and gets by the kernel: of some hundred bytes to 64 KiB in the program's own memory of a
+ * process on this node, in one piece on both sides. By Portals the other side, or this one for
+ * it, takes part in what is in shared memory, which is faster for little; the kernel has a price
+ * of its own, but copies once, and nobody else is needed. From where on it is faster depends on
+ * where the two cores are, and on what the target does. So base/way.h finds out, for each class
+ * of lengths of puts and of gets: what they take in a *run*, which goes on while something of a
+ * window is under way, and the flushes until nothing is. What went by the kernel is over in the
+ * call. A run is for the class of the longest operations in it, those of other classes do not
+ * count; of two that are as long for either in turn. Nor do those with a request, whose end is
+ * not in a flush. Those of the longest class have a third way, by Portals in pieces, which some
+ * machines are faster by than as a whole, and others half as fast.
  *
  * What the kernel will not copy goes by Portals, which also says what is wrong.
  */
@@ -42,7 +44,7 @@ void mpi_rma_near_init(void)
 	}
 }
 
-/* ---- whether it can be done ----------------------------------------------------------------------------- */
+/* ---- whether it can be done ------------------------------------------------------------------ */
 
 void mpi_rma_near_tell(struct mpi_win *win, struct mpi_win_part *part)
 {
@@ -73,7 +75,7 @@ void mpi_rma_near_hear(const struct mpi_win *win, struct mpi_win_target *t,
 	t->address = part->address;
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static bool always(void)
 {

@@ -21,11 +21,13 @@ enum mpi_rma_way { MPI_RMA_BY_PORTALS, MPI_RMA_BY_KERNEL, MPI_RMA_IN_PIECES };
 
 /* Whether so many bytes in one piece have a choice. */
 bool mpi_rma_near_has(const struct mpi_win_target *t, size_t bytes);
-/* Which way one goes that has; what it takes is known at its end, unless a request is waited for. *since: for that. */
+/* Which way one goes that has; what it takes is known at its end, unless a request is waited
+ * for. *since: for that. */
 enum mpi_rma_way mpi_rma_near_begin(struct mpi_win *win, size_t bytes, bool put, bool request,
 				    uint64_t *since);
 void mpi_rma_near_end(struct mpi_win *win, size_t bytes, uint64_t since);
-/* `offset` counts from the beginning of the target's memory. False: it shall go by Portals, now and from now on. */
+/* `offset` counts from the beginning of the target's memory. False: it shall go by Portals, now
+ * and from now on. */
 bool mpi_rma_near_copy(struct mpi_win_target *t, uint64_t offset, void *here, size_t bytes,
 		       bool put);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Put and get. Where the target's memory is mapped here they are copies; else each long run of bytes of the
- * target's datatype is a put or get of Portals, of the user's memory if its data lie in one piece, else of
- * a packed copy; short runs go together (runs.c).
+ * Put and get. Where the target's memory is mapped here they are copies; else each long run of
+ * bytes of the target's datatype is a put or get of Portals, of the user's memory if its data
+ * lie in one piece, else of a packed copy; short runs go together (runs.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "mpi_shim/rma/rma.h"
 #include "mpi_shim/rma/near.h"
 
-/* ---- where to ------------------------------------------------------------------------------------------ */
+/* ---- where to -------------------------------------------------------------------------------- */
 
 static int no_epoch(const struct mpi_win *win, int rank)
 {
@@ -129,7 +129,7 @@ int mpi_rma_find(struct mpi_win *win, const struct mpi_rma_place *place, MPI_Ain
 				   offset);
 }
 
-/* ---- requests ------------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 int mpi_rma_request_done(struct mpi_request **request)
 {
@@ -156,7 +156,7 @@ int mpi_rma_request(struct mpi_rma *op, struct mpi_request **request)
 	return MPI_SUCCESS;
 }
 
-/* ---- runs ----------------------------------------------------------------------------------------------- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 struct runs {
 	const struct mpi_rma_place *place;
@@ -175,7 +175,7 @@ static int add_runs(void *arg, const struct mpi_runs *those)
 	return err;
 }
 
-/* ---- what both have in common ---------------------------------------------------------------------------- */
+/* ---- what both have in common ---------------------------------------------------------------- */
 
 struct transfer {
 	void *buf;
@@ -361,7 +361,7 @@ static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_re
 	return request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 int mpi_put(const void *origin_addr, MPI_Count origin_count, struct mpi_type *origin_datatype,
 	    int target_rank, MPI_Aint target_disp, MPI_Count target_count,

@@ -14,17 +14,20 @@
 
 /* Answers that may be under way: all have room in the queue. */
 #define ANSWERS_MOST 2048
-/* Bytes of a part of which only a few are under way: more would not go faster, but be copied and looked at. */
+/* Bytes of a part of which only a few are under way: more would not go faster, but be copied and
+ * looked at. */
 #define LARGE      4096
 #define LARGE_MOST 8
-/* Of more bytes than this we ask whether they had better go in pieces, unless they are so many that what is copied by both
- * sides at once, once each byte, begins late but is over sooner. At 64 KiB either may be: near.c finds out. */
+/* Of more bytes than this we ask whether they had better go in pieces, unless they are so many
+ * that what is copied by both sides at once, once each byte, begins late but is over sooner. At
+ * 64 KiB either may be: near.c finds out. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
-/* Of what goes alone, and is not too long for pieces, more than this is enough, and goes in pieces of so many. */
+/* Of what goes alone, and is not too long for pieces, more than this is enough, and goes in
+ * pieces of so many. */
 #define ALONE_MOST 8192
-/* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it. Pieces of long parts may wait:
- * a bound for them is no faster. */
+/* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it.
+ * Pieces of long parts may wait: a bound for them is no faster. */
 #define RING_BYTES 98304
 /* Puts of no more bytes end in the order they were sent in. */
 #define ALONG_MOST 32768
@@ -55,7 +58,7 @@ static int portals(int err, const char *what)
 			PtlErrorStr((unsigned int)err));
 }
 
-/* ---- the portal --------------------------------------------------------------------------------------- */
+/* ---- the portal ------------------------------------------------------------------------------ */
 
 static int bind_all(ptl_handle_md_t *half, unsigned int options)
 {
@@ -105,7 +108,8 @@ int mpi_rma_init(void)
 		return portals(err, "no event queue for one-sided operations");
 	}
 	mpi_progress_add_queue(answers_eq, handle_answer);
-	/* of what is sent the acknowledgement is event enough; answers need none if somebody waits for them */
+	/* of what is sent the acknowledgement is event enough; answers need none if somebody
+	 * waits for them */
 	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
 	if (!err)
 		err = bind_all(rma.in, PTL_MD_OFFER);
@@ -160,7 +164,8 @@ int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_
 
 void mpi_rma_hide(ptl_handle_me_t me)
 {
-	/* a long transfer may be in progress, of somebody who broke the rules or has died: Portals ends it */
+	/* a long transfer may be in progress, of somebody who broke the rules or has died:
+	 * Portals ends it */
 	while (PtlMEUnlink(me) == PTL_ME_IN_USE) {
 		mpi_progress(false);
 		mpi_give_turn();
@@ -168,7 +173,7 @@ void mpi_rma_hide(ptl_handle_me_t me)
 	mpi_exposed--;
 }
 
-/* ---- records ------------------------------------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static struct mpi_rma *record(uint32_t index)
 {
@@ -322,7 +327,8 @@ static bool is_large(uint64_t bytes)
 	return bytes > LARGE;
 }
 
-/* The record of an operation that a part of `bytes` bytes was answered of; NULL: it was none of ours. */
+/* The record of an operation that a part of `bytes` bytes was answered of; NULL: it was none of
+ * ours. */
 static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 {
 	struct mpi_rma *op = record((uint32_t)(bits & INDEX_MASK));
@@ -365,7 +371,7 @@ static void handle_answer(const ptl_event_t *ev)
 	part_over(op);
 }
 
-/* ---- parts -------------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static int half(const void *p)
 {
@@ -442,9 +448,9 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 	return (uint64_t)number << NUMBER_SHIFT | op->index;
 }
 
-/* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the longest pieces are best, as each
- * has a price; what goes `alone` waits for the first piece to be copied once before both sides copy. `pieces`: it is long, and
- * they are faster. */
+/* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the
+ * longest pieces are best, as each has a price; what goes `alone` waits for the first piece to
+ * be copied once before both sides copy. `pieces`: it is long, and they are faster. */
 static size_t bytes_of_piece(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
 			     bool pieces)
 {
@@ -473,8 +479,8 @@ static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_
 	return err;
 }
 
-/* A put that nobody answers, which may wait for the target's next call or ours: nobody misses it before a later one is
- * answered. By shared memory only, where none is lost but with the target. */
+/* A put that nobody answers, which may wait for the target's next call or ours: nobody misses it
+ * before a later one is answered. By shared memory only, where none is lost but with the target. */
 static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uint32_t number,
 		   uint64_t offset)
 {
@@ -484,8 +490,8 @@ static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uin
 			    0) == PTL_OK;
 }
 
-/* What is behind others of which one is still to be answered need not be answered itself, which takes either side as long as
- * a short put. */
+/* What is behind others of which one is still to be answered need not be answered itself, which
+ * takes either side as long as a short put. */
 size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
 			 uint32_t number, uint64_t offset, bool pieces)
 {
@@ -597,7 +603,7 @@ int mpi_rma_atomic(struct mpi_rma *op, const void *from, void *to, size_t bytes,
 	return err;
 }
 
-/* ---- waiting ------------------------------------------------------------------------------------------ */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static int report_error(struct mpi_win_target *t, int rank)
 {

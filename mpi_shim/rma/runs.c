@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Short runs of a target's data travel together: one message brings a list of where they are and, packed, what
- * is for them; the list says "so many bytes, every so many bytes, so many times" as long as it can. What
- * is too long to gain by it goes run by run.
+ * Short runs of a target's data travel together: one message brings a list of where they are
+ * and, packed, what is for them; the list says "so many bytes, every so many bytes, so many
+ * times" as long as it can. What is too long to gain by it goes run by run.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How windows are made, by all ranks of a communicator together, and freed. A rank that cannot take part
- * says so in the exchange all have to do anyway, so that none waits for it.
+ * How windows are made, by all ranks of a communicator together, and freed. A rank that cannot
+ * take part says so in the exchange all have to do anyway, so that none waits for it.
  */
 #include "mpi_shim/rma/win.h"
 
@@ -21,7 +21,8 @@
 #include "mpi_shim/core/segment.h"
 #include "mpi_shim/comm/team.h"
 
-/* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an address, too. */
+/* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an
+ * address, too. */
 static size_t mapped_bytes(const struct mpi_win *win)
 {
 	return win->bytes ? (size_t)win->bytes : 1;
@@ -55,7 +56,7 @@ __attribute__((constructor)) static void set_up_wins(void)
 	mpi_pool_setup(MPI_KIND_WIN, sizeof(struct mpi_win), destroy_win);
 }
 
-/* ---- making ------------------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* What the call was given. */
 struct wanted {
@@ -114,8 +115,8 @@ static struct mpi_win *win_new(struct mpi_comm *comm, const struct wanted *w)
 }
 
 /*
- * Everybody's part, and what became of all: MPI_SUCCESS, or the same class for everybody; with the text kept
- * for what is wrong here.
+ * Everybody's part, and what became of all: MPI_SUCCESS, or the same class for everybody; with
+ * the text kept for what is wrong here.
  */
 static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 			  const struct mpi_win_part *mine)
@@ -157,7 +158,8 @@ static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 	return err;
 }
 
-/* Memory of our own where there is none in common: zeroes, as there, and no memory is used up before the program does. */
+/* Memory of our own where there is none in common: zeroes, as there, and no memory is used up
+ * before the program does. */
 static int alloc_memory(struct mpi_win *win, bool mapped)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !mapped) {
@@ -330,7 +332,7 @@ int mpi_win_shared_query(struct mpi_win *win, int rank, MPI_Aint *size, MPI_Aint
 	return MPI_SUCCESS;
 }
 
-/* ---- the end ------------------------------------------------------------------------------------------ */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 int mpi_win_free(struct mpi_win **win)
 {

@@ -3,16 +3,18 @@
  *
  * Windows: memory that other ranks read and change without this one's help.
  *
- * There are two ways to a target's memory. Where the window was allocated by the library and the target is
- * on this node, its memory is mapped here, and operations are loads and stores. Everything else is a put, get
- * or atomic of Portals: each window is an entry of the RMA portal, whose match bits are the window's number
- * at the target (upper half) and anything (lower half: the initiator's record of the operation comes back in
- * the acknowledgement or reply, see rma.h). So the target's process is never needed.
+ * There are two ways to a target's memory. Where the window was allocated by the library and the
+ * target is on this node, its memory is mapped here, and operations are loads and stores.
+ * Everything else is a put, get or atomic of Portals: each window is an entry of the RMA portal,
+ * whose match bits are the window's number at the target (upper half) and anything (lower half:
+ * the initiator's record of the operation comes back in the acknowledgement or reply, see
+ * rma.h). So the target's process is never needed.
  *
- * Accumulates must be atomic against each other, so all ranks of a window use one way for them: instructions of the
- * processor if all of them have all of the window mapped (`direct`), else atomics of Portals. The lock
- * words of passive targets, and what is attached to a dynamic window, are in a struct mpi_win_control of each
- * rank, which is reached by the same two ways. Post and complete are words there, or messages (win_pscw.c).
+ * Accumulates must be atomic against each other, so all ranks of a window use one way for them:
+ * instructions of the processor if all of them have all of the window mapped (`direct`), else
+ * atomics of Portals. The lock words of passive targets, and what is attached to a dynamic
+ * window, are in a struct mpi_win_control of each rank, which is reached by the same two ways.
+ * Post and complete are words there, or messages (win_pscw.c).
  */
 #ifndef MPI_SHIM_WIN_H
 #define MPI_SHIM_WIN_H
@@ -34,8 +36,8 @@ struct mpi_region {
 
 #define MPI_REGIONS_MOST 1024
 
-/* `after` is counted up before a change, `before` after it: who reads them in this order, everything
- * between, has seen no half change if they are equal. */
+/* `after` is counted up before a change, `before` after it: who reads them in this order,
+ * everything between, has seen no half change if they are equal. */
 struct mpi_regions {
 	_Atomic uint64_t before;
 	struct mpi_region region[MPI_REGIONS_MOST];
@@ -43,15 +45,16 @@ struct mpi_regions {
 };
 
 /*
- * What a rank keeps for the others. The lock is one of tickets: who wants it takes the next of `users`, and
- * has it shared when `read` has come to it, exclusively when `write` has. A reader lets the next reader in
- * at once. So nobody is overtaken.
+ * What a rank keeps for the others. The lock is one of tickets: who wants it takes the next of
+ * `users`, and has it shared when `read` has come to it, exclusively when `write` has. A reader
+ * lets the next reader in at once. So nobody is overtaken.
  */
 struct mpi_win_control {
 	_Alignas(64) _Atomic uint32_t users;
 	_Atomic uint32_t read, write;
 	_Atomic uint32_t sleepers; /* on `read` and `write`; direct windows only */
-	/* guards elements that have no atomic instructions, or are many: world rank + 1 of the holder */
+	/* guards elements that have no atomic instructions, or are many: world rank + 1 of the
+	 * holder */
 	_Alignas(64) _Atomic uint32_t elements;
 	/* the owner changes elements of this rank's memory by atomic instructions: rank + 1 */
 	_Alignas(64) _Atomic uint32_t at_work;
@@ -61,8 +64,9 @@ struct mpi_win_control {
 #define MPI_CONTROL_BYTES offsetof(struct mpi_win_control, regions)
 
 /*
- * What one rank has said to another, in the memory of the other: how many epochs it has posted for it, and how many it
- * has completed there. One of these for each rank lies behind a control; windows with their memory in common only.
+ * What one rank has said to another, in the memory of the other: how many epochs it has posted
+ * for it, and how many it has completed there. One of these for each rank lies behind a control;
+ * windows with their memory in common only.
  */
 struct mpi_win_pair {
 	_Atomic uint64_t posted, completed;
@@ -76,7 +80,8 @@ struct mpi_win_part {
 	int32_t error;    /* it cannot: the class */
 	int16_t flavor;   /* must be the same */
 	int16_t tight;    /* as in struct mpi_win; if one wants it, so it is */
-	/* for near.c: its process, 0 if that is not to be reached so; a number in its memory; where the window is */
+	/* for near.c: its process, 0 if that is not to be reached so; a number in its memory;
+	 * where the window is */
 	int64_t pid;
 	uint64_t token, token_at, address;
 };
@@ -96,8 +101,8 @@ struct mpi_win_target {
 	bool along;        /* ... and puts that went along (rma.h) */
 	int error;         /* of one of them that failed; told by the next synchronization */
 	struct mpi_regions *regions; /* dynamic: as last seen */
-	/* post and start by words: what this rank says there and hears here (NULL: messages); epochs that it has posted
-	 * for that rank, and started there */
+	/* post and start by words: what this rank says there and hears here (NULL: messages);
+	 * epochs that it has posted for that rank, and started there */
 	struct mpi_win_pair *there, *here;
 	uint64_t posts, starts;
 };
@@ -117,7 +122,8 @@ enum mpi_access {
 	MPI_ACCESS_LOCK_ALL
 };
 
-/* Operations that near.c times: from the first that has a choice to when nothing of this process is under way any more. */
+/* Operations that near.c times: from the first that has a choice to when nothing of this process
+ * is under way any more. */
 struct mpi_win_run {
 	struct base_way *way;      /* of the class it is for; NULL: there is no run */
 	enum base_way_phase phase; /* that was in when it began */
@@ -168,7 +174,7 @@ static inline struct mpi_win_target *mpi_win_self(const struct mpi_win *win)
 	return &win->target[win->rank];
 }
 
-/* ---- win.c ------------------------------------------------------------------------------------------- */
+/* ---- win.c ----------------------------------------------------------------------------------- */
 
 /* `handle` as an object; NULL: not a window. */
 static inline struct mpi_win *mpi_win_of(MPI_Win handle)
@@ -176,27 +182,28 @@ static inline struct mpi_win *mpi_win_of(MPI_Win handle)
 	return mpi_object_of(handle, MPI_KIND_WIN);
 }
 
-/* ---- win_shared.c ------------------------------------------------------------------------------------- */
+/* ---- win_shared.c ---------------------------------------------------------------------------- */
 
 /*
- * Memory that the ranks of one node have in common: a control for each and, with `data`, pairs for all and `size` bytes
- * each. Collective. Fills in base, control and pairs of the targets on this node. *mapped: it could be done, on all
- * nodes; else there is none. Agreed by all ranks.
+ * Memory that the ranks of one node have in common: a control for each and, with `data`, pairs
+ * for all and `size` bytes each. Collective. Fills in base, control and pairs of the targets on
+ * this node. *mapped: it could be done, on all nodes; else there is none. Agreed by all ranks.
  */
 int mpi_win_share(struct mpi_win *win, bool data, bool *mapped);
 void mpi_win_unshare(struct mpi_win *win);
 /* Are all its ranks on this node? */
 bool mpi_win_one_node(const struct mpi_win *win);
 
-/* ---- win_lock.c ---------------------------------------------------------------------------------------- */
+/* ---- win_lock.c ------------------------------------------------------------------------------ */
 
-/* The lock of a target, by whichever way. MPI_ERR_PROC_ABORTED: a rank has died, perhaps with it. */
+/* The lock of a target, by whichever way. MPI_ERR_PROC_ABORTED: a rank has died, perhaps with
+ * it. */
 int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
 int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
 /*
- * The lock of elements without atomic instructions, or of many; direct windows. Who changes elements by instructions says so
- * in its own control, then looks whether the lock is held; who holds it and does not use instructions awaits those who
- * have said so.
+ * The lock of elements without atomic instructions, or of many; direct windows. Who changes
+ * elements by instructions says so in its own control, then looks whether the lock is held; who
+ * holds it and does not use instructions awaits those who have said so.
  */
 void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t);
 void mpi_win_unlock_elements(struct mpi_win_target *t);
@@ -206,7 +213,8 @@ static inline bool mpi_win_begin_elements(struct mpi_win *win, struct mpi_win_ta
 {
 	_Atomic uint32_t *mine = &mpi_win_self(win)->control->at_work;
 
-	/* seq_cst, both: partners are the exchange in mpi_win_lock_elements and the loads in mpi_win_await_elements */
+	/* seq_cst, both: partners are the exchange in mpi_win_lock_elements and the loads in
+	 * mpi_win_await_elements */
 	atomic_exchange(mine, (uint32_t)(t - win->target) + 1);
 	if (__builtin_expect(!atomic_load(&t->control->elements), 1))
 		return false;
@@ -225,18 +233,18 @@ static inline void mpi_win_end_elements(struct mpi_win *win, struct mpi_win_targ
 				      memory_order_release);
 }
 
-/* ---- win_dynamic.c -------------------------------------------------------------------------------------- */
+/* ---- win_dynamic.c --------------------------------------------------------------------------- */
 
 /*
- * Where data at `address` of a target of a dynamic window are: number for the match bits and offset. *bytes: how many
- * are wanted, and how many, whole elements, are there in one piece of attached memory; the next one may go on where it ends.
- * MPI_ERR_RMA_RANGE: not one element.
+ * Where data at `address` of a target of a dynamic window are: number for the match bits and
+ * offset. *bytes: how many are wanted, and how many, whole elements, are there in one piece of
+ * attached memory; the next one may go on where it ends. MPI_ERR_RMA_RANGE: not one element.
  */
 int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t address,
 			size_t element, size_t *bytes, uint32_t *number, uint64_t *offset);
 void mpi_win_detach_all(struct mpi_win *win);
 
-/* ---- win_sync.c ----------------------------------------------------------------------------------------- */
+/* ---- win_sync.c ------------------------------------------------------------------------------ */
 
 /* What was stored here is seen there, and what was stored there here. */
 static inline void mpi_win_settle(void)
@@ -252,7 +260,7 @@ int mpi_win_check_closed(const struct mpi_win *win);
 /* No epoch is open that would keep the window from being freed. */
 int mpi_win_check_idle(const struct mpi_win *win);
 
-/* ---- win_pscw.c ----------------------------------------------------------------------------------------- */
+/* ---- win_pscw.c ------------------------------------------------------------------------------ */
 
 /* Memory for the groups; and, collectively, the way to say post and complete. */
 int mpi_win_pscw_init(struct mpi_win *win);

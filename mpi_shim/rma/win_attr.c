@@ -12,7 +12,7 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/rma/win.h"
 
-/* ---- attributes --------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static bool is_predefined(int number)
 {
@@ -72,9 +72,10 @@ int mpi_win_delete_attr(struct mpi_win *win, int win_keyval)
 	return mpi_attr_remove(win, MPI_ATTR_ON_WIN, &win->attrs, win_keyval);
 }
 
-/* ---- hints -------------------------------------------------------------------------------------------- */
+/* ---- hints ----------------------------------------------------------------------------------- */
 
-/* Those of MPI-4 §12.2, with what holds if nothing is said. They promise what need not be known here. */
+/* Those of MPI-4 §12.2, with what holds if nothing is said. They promise what need not be known
+ * here. */
 static const struct {
 	const char *key, *value;
 	bool truth; /* true or false */
@@ -110,7 +111,7 @@ int mpi_win_get_info(struct mpi_win *win, struct mpi_info **info_used)
 	return mpi_info_dup(win->info, info_used);
 }
 
-/* ---- name and group ------------------------------------------------------------------------------------ */
+/* ---- name and group -------------------------------------------------------------------------- */
 
 int mpi_win_set_name(struct mpi_win *win, const char *win_name)
 {
@@ -135,7 +136,7 @@ int mpi_win_get_group(struct mpi_win *win, struct mpi_group **group)
 	return mpi_group_export(win->comm->local, group);
 }
 
-/* ---- error handler ------------------------------------------------------------------------------------- */
+/* ---- error handler --------------------------------------------------------------------------- */
 
 int mpi_win_set_errhandler(struct mpi_win *win, struct mpi_errhandler *errhandler)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Dynamic windows: what is attached is an entry of the portal of its own, and stands in a table that the
- * other ranks read, here or through Portals, before they use it.
+ * Dynamic windows: what is attached is an entry of the portal of its own, and stands in a table
+ * that the other ranks read, here or through Portals, before they use it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +96,7 @@ void mpi_win_detach_all(struct mpi_win *win)
 			mpi_rma_hide(win->control->regions.region[i].me);
 }
 
-/* ---- where memory is ----------------------------------------------------------------------------------- */
+/* ---- where memory is ------------------------------------------------------------------------- */
 
 static int fetch(struct mpi_win_target *t, struct mpi_rma *op, void *to, size_t bytes)
 {

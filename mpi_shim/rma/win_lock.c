@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lock of a target: see struct mpi_win_control. Where the words are mapped they are changed by instructions and
- * waited for on a futex; else by Portals' atomics, and looked at now and then. Who waits makes progress
- * meanwhile, and gives up when a rank of the window has died: it may have been the holder.
+ * The lock of a target: see struct mpi_win_control. Where the words are mapped they are changed
+ * by instructions and waited for on a futex; else by Portals' atomics, and looked at now and
+ * then. Who waits makes progress meanwhile, and gives up when a rank of the window has died: it
+ * may have been the holder.
  */
 #include <linux/futex.h>
 #include <sched.h>
@@ -54,7 +55,7 @@ static void nap(uint64_t ns)
 	mpi_lock();
 }
 
-/* ---- mapped ------------------------------------------------------------------------------------------- */
+/* ---- mapped ---------------------------------------------------------------------------------- */
 
 static void sleep_on(struct mpi_win_control *c, _Atomic uint32_t *word, uint32_t seen)
 {
@@ -120,7 +121,7 @@ static void give_mapped(struct mpi_win_control *c, bool exclusive)
 	}
 }
 
-/* ---- by Portals ---------------------------------------------------------------------------------------- */
+/* ---- by Portals ------------------------------------------------------------------------------ */
 
 /* *old: what the word was before `add` was added. */
 static int add_to_lock(struct mpi_win *win, struct mpi_win_target *t, size_t offset, uint32_t n,
@@ -182,7 +183,7 @@ int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclus
 	return MPI_SUCCESS;
 }
 
-/* ---- elements ------------------------------------------------------------------------------------------ */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 {

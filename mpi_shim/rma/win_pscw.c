@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Post, start, complete and wait. In windows whose memory is mapped in all ranks they are words in that memory: each
- * rank has two for every other one, which says there how many epochs it has posted for this rank, and how many it
- * has completed here (struct mpi_win_pair). They are waited for as a hub's flags are. In all other windows post and
- * complete are empty messages on the window's communicator.
+ * Post, start, complete and wait. In windows whose memory is mapped in all ranks they are words
+ * in that memory: each rank has two for every other one, which says there how many epochs it has
+ * posted for this rank, and how many it has completed here (struct mpi_win_pair). They are
+ * waited for as a hub's flags are. In all other windows post and complete are empty messages on
+ * the window's communicator.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -24,9 +25,10 @@ enum { TAG_POST = 1, TAG_COMPLETE = 2 };
 #define YIELDS 1000
 #define NAP_NS 20000
 
-/* ---- groups ------------------------------------------------------------------------------------------- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
-/* The group's members by their ranks in the window. Not all are in it: MPI_ERR_GROUP, and the group is left empty. */
+/* The group's members by their ranks in the window. Not all are in it: MPI_ERR_GROUP, and the
+ * group is left empty. */
 static int fill_in_group(struct mpi_win_group *g, const struct mpi_win *win,
 			 const struct mpi_group *group)
 {
@@ -43,7 +45,7 @@ static int fill_in_group(struct mpi_win_group *g, const struct mpi_win *win,
 	return MPI_SUCCESS;
 }
 
-/* ---- by words ----------------------------------------------------------------------------------------- */
+/* ---- by words -------------------------------------------------------------------------------- */
 
 static bool epoch_reached(const _Atomic uint64_t *word, uint64_t least)
 {
@@ -51,7 +53,8 @@ static bool epoch_reached(const _Atomic uint64_t *word, uint64_t least)
 	return atomic_load_explicit(word, memory_order_acquire) >= least;
 }
 
-/* All that this rank has done before, in this memory and with it, can be seen by who sees the number. */
+/* All that this rank has done before, in this memory and with it, can be seen by who sees the
+ * number. */
 static void say(_Atomic uint64_t *word, uint64_t number)
 {
 	atomic_store_explicit(word, number, memory_order_release);
@@ -97,8 +100,9 @@ static void let_time_pass(int looks)
 }
 
 /*
- * Until what the rank says has come to `least`, or it has died. The hub is for one thread at a time, and gives up when
- * any of its ranks has died, which need not be the one that is waited for: then the word is looked at now and then.
+ * Until what the rank says has come to `least`, or it has died. The hub is for one thread at a
+ * time, and gives up when any of its ranks has died, which need not be the one that is waited
+ * for: then the word is looked at now and then.
  */
 static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
@@ -199,7 +203,7 @@ static bool words_done(struct mpi_win *win)
 	return true;
 }
 
-/* ---- by messages -------------------------------------------------------------------------------------- */
+/* ---- by messages ----------------------------------------------------------------------------- */
 
 static int send_empty(struct mpi_win *win, int rank, int tag)
 {
@@ -290,7 +294,7 @@ static bool messages_done(const struct mpi_win *win)
 	return true;
 }
 
-/* ---- the calls ---------------------------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
 {
@@ -303,7 +307,8 @@ int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
 		err = fill_in_group(&win->posted, win, group);
 	if (err)
 		return err;
-	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at them */
+	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at
+	 * them */
 	err = win->words ? post_words(win) : post_messages(win, !(assert &MPI_MODE_NOCHECK));
 	win->exposed = win->words || win->completes;
 	return err;
@@ -373,7 +378,7 @@ int mpi_win_test(struct mpi_win *win, int *flag)
 	return *flag ? end_exposure(win) : MPI_SUCCESS;
 }
 
-/* ---- what it needs ------------------------------------------------------------------------------------ */
+/* ---- what it needs --------------------------------------------------------------------------- */
 
 int mpi_win_pscw_init(struct mpi_win *win)
 {
@@ -388,7 +393,8 @@ int mpi_win_pscw_init(struct mpi_win *win)
 
 void mpi_win_pscw_connect(struct mpi_win *win)
 {
-	/* what all come to the same answer about; of ranks of which one dies now, only some may have a hub */
+	/* what all come to the same answer about; of ranks of which one dies now, only some may
+	 * have a hub */
 	win->words = mpi_win_self(win)->here && mpi_hub_takes_node(win->comm);
 	if (win->words)
 		win->hub = mpi_hub_of(win->comm, true);

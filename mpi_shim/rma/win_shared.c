@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that the ranks of a node have in common (segment.h), made by the first of them: what lies where in it,
- * and that all have it or none.
+ * Memory that the ranks of a node have in common (segment.h), made by the first of them: what
+ * lies where in it, and that all have it or none.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -22,7 +22,8 @@
 /* What lies where in the file. */
 struct layout {
 	int first; /* rank that makes it */
-	bool alone; /* all ranks are on this node: it begins with the controls, each with its pairs */
+	/* all ranks are on this node: it begins with the controls, each with its pairs */
+	bool alone;
 	size_t control; /* bytes of one */
 	size_t stride;  /* ... and its pairs */
 	size_t bytes;

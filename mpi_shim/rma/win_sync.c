@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Synchronization of windows: fence and locks; win_pscw.c has post and start. All memory is always reachable, so that
- * epochs are a matter of this library alone: they say what is an error, and what is complete when.
+ * Synchronization of windows: fence and locks; win_pscw.c has post and start. All memory is
+ * always reachable, so that epochs are a matter of this library alone: they say what is an
+ * error, and what is complete when.
  */
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
@@ -52,7 +53,7 @@ int mpi_win_check_idle(const struct mpi_win *win)
 	return open ? mpi_win_wrong(open) : MPI_SUCCESS;
 }
 
-/* ---- fence --------------------------------------------------------------------------------------------- */
+/* ---- fence ----------------------------------------------------------------------------------- */
 
 int mpi_win_fence(int assert, struct mpi_win *win)
 {
@@ -69,7 +70,8 @@ int mpi_win_fence(int assert, struct mpi_win *win)
 		return err;
 	err = mpi_rma_flush_all(win);
 	mpi_win_settle();
-	/* where Portals moves the data, who waits for messages attends all the time, and in the hub now and then */
+	/* where Portals moves the data, who waits for messages attends all the time, and in the
+	 * hub now and then */
 	rc = win->hub ? mpi_barrier(win->comm) : mpi_coll_barrier(win->comm);
 	mpi_win_settle();
 	win->fence_used = false;
@@ -77,7 +79,7 @@ int mpi_win_fence(int assert, struct mpi_win *win)
 	return err ? err : rc;
 }
 
-/* ---- locks ---------------------------------------------------------------------------------------------- */
+/* ---- locks ----------------------------------------------------------------------------------- */
 
 enum { LOCK_NONE, LOCK_SHARED, LOCK_EXCLUSIVE };
 
@@ -180,7 +182,7 @@ int mpi_win_unlock_all(struct mpi_win *win)
 	return err;
 }
 
-/* ---- flush ---------------------------------------------------------------------------------------------- */
+/* ---- flush ----------------------------------------------------------------------------------- */
 
 static int check_passive(const struct mpi_win *win, int rank)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the Ethernet NAL: opening and closing, and what ranks tell each other of where they are.
+ * The operations of the Ethernet NAL: opening and closing, and what ranks tell each other of
+ * where they are.
  */
 #define _GNU_SOURCE
 #include "nal/eth/eth.h"
@@ -61,9 +62,10 @@ static void eth_describe(char *text, size_t len)
 					     : "outside jobs PTL_KEY_FILE is needed");
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* The interface: Ethernet, or what looks like it, and long enough frames. 0, or -errno after a warning. */
+/* The interface: Ethernet, or what looks like it, and long enough frames. 0, or -errno after a
+ * warning. */
 static int take_interface(struct eth *e, const char *name)
 {
 	struct ifreq r = { .ifr_mtu = 0 };
@@ -177,7 +179,7 @@ static int eth_open(struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* ---- the job ---------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void eth_card(struct ptl_ni *ni, char *text, size_t len)
 {
@@ -235,7 +237,7 @@ static void eth_forked(struct ptl_ni *ni)
 		net_forked(&e->net);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static unsigned long eth_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over Ethernet frames without IP: one packet socket for each interface, with a ring of what arrives that
- * is shared with the kernel, so that taking a packet in is a look at memory; a round of packets out is one system
- * call.
+ * The link over Ethernet frames without IP: one packet socket for each interface, with a ring of
+ * what arrives that is shared with the kernel, so that taking a packet in is a look at memory; a
+ * round of packets out is one system call.
  *
  *   eth.c       the operations of the NAL: opening, cards, the job's addresses
- *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart; the kernel's filter
+ *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart;
+ *   the kernel's filter
  *   eth_ring.c  frames in: the ring
  *   eth_send.c  frames out, several at a time
  *   eth_wire.c  decoders
  *
- * Processes of a host. Frames that leave by an interface do not come in by it, so processes of one host whose
- * shared memory is not used reach each other by the loopback interface, which carries any frame. The socket listens
- * to both, and a filter in the kernel leaves those frames that are for this process.
+ * Processes of a host. Frames that leave by an interface do not come in by it, so processes of
+ * one host whose shared memory is not used reach each other by the loopback interface, which
+ * carries any frame. The socket listens to both, and a filter in the kernel leaves those frames
+ * that are for this process.
  *
- * The ring is of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save memory, but show a
- * frame only when its block is full or a timer of at least a millisecond has run out.
+ * The ring is of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save
+ * memory, but show a frame only when its block is full or a timer of at least a millisecond has
+ * run out.
  */
 #ifndef ETH_H
 #define ETH_H
@@ -66,7 +69,7 @@ struct eth {
 	struct eth_out out;
 };
 
-/* ---- eth_addr.c ------------------------------------------------------------------------------- */
+/* ---- eth_addr.c ------------------------------------------------------------------------------ */
 
 /* An address: how to get there, and which process there. */
 struct eth_place {
@@ -83,12 +86,13 @@ bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr);
 /* For net_ranks_take. */
 bool eth_parse_card(const void *link, const char *card, size_t len, struct net_addr *addr);
 
-/* Takes the endpoint `want`, or with 0 one that is free. 0, or -errno; -EADDRINUSE: somebody has it. */
+/* Takes the endpoint `want`, or with 0 one that is free. 0, or -errno; -EADDRINUSE: somebody has
+ * it. */
 int eth_take_endpoint(struct eth *e, uint32_t want);
 /* From now on the socket gets our frames and no others. 0, or -errno. */
 int eth_filter(const struct eth *e);
 
-/* ---- eth_ring.c, eth_send.c ------------------------------------------------------------------- */
+/* ---- eth_ring.c, eth_send.c ------------------------------------------------------------------ */
 
 /* Makes the ring, of about so many bytes. 0, or -errno. */
 int eth_ring_make(struct eth *e, size_t bytes);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. To the machine an address is three words: the way and the endpoint, then the hardware address. A process
- * whose hardware address nobody told us is called by broadcast; it answers only if the call names it, and the
- * answer says where it is.
+ * Addresses. To the machine an address is three words: the way and the endpoint, then the
+ * hardware address. A process whose hardware address nobody told us is called by broadcast; it
+ * answers only if the call names it, and the answer says where it is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -44,7 +44,8 @@ bool eth_parse_card(const void *link, const char *card, size_t len, struct net_a
 	if (eth_card_decode(card, len, &c) < 0)
 		return false;
 	p.local = !memcmp(c.mac, e->mac, sizeof(c.mac));
-	/* who uses another EtherType does not hear us, nor who uses the loopback interface of another host */
+	/* who uses another EtherType does not hear us, nor who uses the loopback interface of
+	 * another host */
 	if (c.type != e->type || (!p.local && !memcmp(c.mac, nobody, sizeof(nobody))))
 		return false;
 	p.endpoint = c.endpoint;
@@ -89,7 +90,7 @@ bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr)
 	return true;
 }
 
-/* ---- endpoints -------------------------------------------------------------------------------- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 static int hold(struct eth *e, uint32_t endpoint)
 {
@@ -120,13 +121,14 @@ int eth_take_endpoint(struct eth *e, uint32_t want)
 	return err;
 }
 
-/* ---- the filter ------------------------------------------------------------------------------- */
+/* ---- the filter ------------------------------------------------------------------------------ */
 
 int eth_filter(const struct eth *e)
 {
 	const uint32_t to = offsetof(struct eth_wire_frame, to);
 	const uint32_t us = __builtin_bswap32(e->endpoint); /* the filter reads big-endian */
-	/* jumps count instructions to be left out; the last but one takes the frame, the last one does not */
+	/* jumps count instructions to be left out; the last but one takes the frame, the last
+	 * one does not */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, e->type, 0, 9),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The ring. A slot's status word says whose it is, the kernel's or ours; acquire and release on it order what is in
- * the slot.
+ * The ring. A slot's status word says whose it is, the kernel's or ours; acquire and release on
+ * it order what is in the slot.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -40,7 +40,7 @@ static void set_status(struct tpacket2_hdr *h, uint32_t status)
 			      memory_order_release);
 }
 
-/* ---- making it -------------------------------------------------------------------------------- */
+/* ---- making it ------------------------------------------------------------------------------- */
 
 static struct tpacket_req shape(struct eth_ring *r, uint32_t frame, size_t bytes)
 {
@@ -87,7 +87,7 @@ void eth_ring_free(struct eth *e)
 	e->in.bytes = NULL;
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static void take(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
 {
@@ -98,7 +98,8 @@ static void take(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
 	struct eth_frame f = { .length = 0 };
 	struct net_addr from;
 
-	/* one that is longer than the slot comes as its beginning; nothing is made of it but a count */
+	/* one that is longer than the slot comes as its beginning; nothing is made of it but a
+	 * count */
 	if (h->tp_len != h->tp_snaplen || eth_frame_decode(bytes, h->tp_snaplen, &f) < 0 ||
 	    f.to != e->endpoint)
 		f.length = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Frames out. What the machine transmits in one round is collected and goes to the kernel in one call, heads from here and
- * bodies from where they are: the kernel's copy is the only one. (A ring to send from saves that copy on a card that
- * reads memory itself, but then the copy to the ring is ours; and where frames stay on the host, on the loopback interface
- * or a virtual one, the kernel copies them out of the ring to pages it has to find first.)
+ * Frames out. What the machine transmits in one round is collected and goes to the kernel in one
+ * call, heads from here and bodies from where they are: the kernel's copy is the only one. (A
+ * ring to send from saves that copy on a card that reads memory itself, but then the copy to the
+ * ring is ours; and where frames stay on the host, on the loopback interface or a virtual one,
+ * the kernel copies them out of the ring to pages it has to find first.)
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -95,7 +96,8 @@ void eth_send_init(struct eth *e)
 		};
 }
 
-/* How many the kernel has taken, or -1; not by functions in which a thread may be cancelled, with the lock held. */
+/* How many the kernel has taken, or -1; not by functions in which a thread may be cancelled,
+ * with the lock held. */
 static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
@@ -133,7 +135,9 @@ static uint32_t send_some(struct eth *e, struct mmsghdr *m, uint32_t n, bool *wa
 		poll(&f, 1, FULL_WAIT_MS);
 		return 0;
 	default:
-		return 1; /* too long, or no interface for the moment: lost, and found out by who waits for an answer */
+		/* too long, or no interface for the moment: lost, and found out by who waits for
+		 * an answer */
+		return 1;
 	}
 }
 

@@ -41,7 +41,8 @@ enum net_status {
 	NET_FAILED,  /* this message alone; not of this machine, which loses the connection then */
 	NET_UNREACHABLE, /* no answer to the first packets, for cfg.dead_ns */
 	NET_DEAD,        /* the peer has been silent for cfg.dead_ns */
-	NET_RESTARTED, /* the peer lost the connection: another process is there, or it gave us up */
+	/* the peer lost the connection: another process is there, or it gave us up */
+	NET_RESTARTED,
 	NET_CLOSED,    /* the peer said that it closes */
 	NET_NO_MEMORY, /* we could not go on for want of memory; the connection is lost */
 	NET_ENDED,     /* this machine is being destroyed */
@@ -56,7 +57,7 @@ struct net_mem {
 	void *cookie;
 };
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* A message that has arrived. The pointers lead into the packet or into memory of the machine, and
  * are good until deliver() returns. */
@@ -75,14 +76,16 @@ struct net_landing {
 };
 
 enum net_verdict {
-	NET_DONE, /* taken, with the body if there is one here. Of one that is not here nothing is wanted, and
-		      * the sender is told so with NET_OK and length 0 */
-	NET_DROP, /* not wanted: the sender of a body that is not here hears NET_REFUSED, unless it is on its way
-		      * without being asked for (nal/net/rdma): then NET_OK, as of one that is
-		      * here */
+	/* taken, with the body if there is one here. Of one that is not here nothing is wanted,
+	 * and the sender is told so with NET_OK and length 0 */
+	NET_DONE,
+	/* not wanted: the sender of a body that is not here hears NET_REFUSED, unless it is on
+	 * its way without being asked for (nal/net/rdma): then NET_OK, as of one that is here */
+	NET_DROP,
 	NET_PULL, /* not with a body that is here: it is to be moved to the landing */
-	NET_LATER, /* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept, and
-		      * the peer stops sending when some messages are */
+	/* not now. Nothing more of this peer is delivered until dgram_resume; what was is kept,
+	 * and the peer stops sending when some messages are */
+	NET_LATER,
 };
 
 struct net_out {
@@ -94,15 +97,15 @@ struct net_out {
 	uint64_t body_len;
 	bool copy;    /* body_len is at most NET_COPY_MAX */
 	void *cookie; /* for sent(); NULL: nobody is told */
-	uint64_t
-		push; /* of a body that is too long to come with its header: as many of its first bytes are
-			* sent before the receiver asks, or cfg.push_bytes if that is more. UINT64_MAX for
-			* replies, which are always wanted */
+	/* of a body that is too long to come with its header: as many of its first bytes are
+	 * sent before the receiver asks, or cfg.push_bytes if that is more. UINT64_MAX for
+	 * replies, which are always wanted */
+	uint64_t push;
 };
 
 #define NET_COPY_MAX 65536u
 
-/* ---- what can be seen ------------------------------------------------------------------------- */
+/* ---- what can be seen ------------------------------------------------------------------------ */
 
 /* Why packets and frames were not used. */
 #define NET_DROPS(X)                                                                               \

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * An interface on the network: opening and closing it, its share of progress, and the table of its peers.
+ * An interface on the network: opening and closing it, its share of progress, and the table of
+ * its peers.
  */
 #define _GNU_SOURCE
 #include "nal/net/net.h"
@@ -30,8 +31,8 @@ size_t net_region_bytes(void)
 	return NET_PEERS * sizeof(struct ptl_stat_peer);
 }
 
-/* The machine's time stands still while we do: a process that was stopped for a minute has not waited in vain for
- * its peers. The helper thread looks at least once a second. */
+/* The machine's time stands still while we do: a process that was stopped for a minute has not
+ * waited in vain for its peers. The helper thread looks at least once a second. */
 void net_tell_time(struct net *n)
 {
 	uint64_t now = base_now_ns();
@@ -53,7 +54,7 @@ static void begin_call(struct net *n, bool tell)
 		net_tell_time(n);
 }
 
-/* ---- peers ------------------------------------------------------------------------------------ */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 struct ptl_answerer net_who(const struct net *n, uint32_t peer)
 {
@@ -99,8 +100,8 @@ static inline void poll_it(struct net *n)
 		atomic_fetch_or_explicit(&n->ni->polled, n->bit, memory_order_relaxed);
 }
 
-/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the latest, which may change.
- * False: something has arrived already. */
+/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the
+ * latest, which may change. False: something has arrived already. */
 static bool arm(struct net *n, uint64_t *wake)
 {
 	net_thread_arm(n);
@@ -208,7 +209,7 @@ void net_body_put(struct net *n, struct net_body *b)
 	n->spare = b;
 }
 
-/* ---- called by the carrier -------------------------------------------------------------------- */
+/* ---- called by the carrier ------------------------------------------------------------------- */
 
 void net_up(void *user, uint32_t peer, const struct net_who *who)
 {
@@ -284,7 +285,7 @@ void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why)
 		net_unreached(n, peer, why ? why : net_status_text(s));
 }
 
-/* ---- progress --------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /* Event handlers have caught up: who was told to wait goes on. */
 static void resume(struct net *n)
@@ -351,7 +352,8 @@ uint64_t net_arm(struct net *n)
 	wake = n->carrier->wake(n);
 	if (!arm(n, &wake))
 		return 0;
-	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but not at once */
+	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but
+	 * not at once */
 	if (n->nheld || wake < n->now + SHORTEST_NS)
 		wake = n->now + SHORTEST_NS;
 	if (wake != NET_NEVER)
@@ -360,7 +362,7 @@ uint64_t net_arm(struct net *n)
 	return wake;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static void free_all(struct net *n)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the network NALs have in common: Portals requests as messages, and back. A *carrier* moves messages, headers
- * with bodies, and has the notions of nal/net/dgram/dgram.h: the datagram machine itself, which is
- * fed by a link that knows sockets and addresses and nothing else (nal/udp), or the one over
- * fabrics with remote memory access (nal/net/rdma). All of it is guarded by the lock of the
- * interface's region.
+ * What the network NALs have in common: Portals requests as messages, and back. A *carrier*
+ * moves messages, headers with bodies, and has the notions of nal/net/dgram/dgram.h: the
+ * datagram machine itself, which is fed by a link that knows sockets and addresses and nothing
+ * else (nal/udp), or the one over fabrics with remote memory access (nal/net/rdma). All of it is
+ * guarded by the lock of the interface's region.
  *
  *   net.c        an interface on the network: opening, closing, progress, peers
  *   net_dgram.c  the datagram machine as a carrier
@@ -21,8 +21,8 @@
  *   net_fault.c  faults on demand, for tests
  *   net_wire.c   decoders
  *
- * A get's reply and a put's data go to and from the application's memory where nal/net/dgram says;
- * what is short is copied when it is sent, so that its sender may go on.
+ * A get's reply and a put's data go to and from the application's memory where nal/net/dgram
+ * says; what is short is copied when it is sent, so that its sender may go on.
  */
 #ifndef NET_H
 #define NET_H
@@ -44,7 +44,8 @@ struct net;
 struct net_link {
 	const char *name;
 
-	/* Where `id` is reached by what the job told or by its id alone; false: not by this link. */
+	/* Where `id` is reached by what the job told or by its id alone; false: not by this
+	 * link. */
 	bool (*address)(void *link, ptl_process_id_t id, struct net_addr *addr);
 
 	/* As dgram_ops has them; what was transmitted is handed to the kernel by flush(). */
@@ -54,17 +55,21 @@ struct net_link {
 	uint32_t (*longest)(void *link, const struct net_addr *to); /* NULL: the same to all */
 	uint32_t (*whole)(void *link, const struct net_addr *to);   /* NULL: whatever its length */
 
-	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there were. */
+	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there
+	 * were. */
 	unsigned int (*receive)(void *link, struct net *n);
 
-	/* From now on the socket becomes readable for all that arrives. False: something has arrived. NULL: it always does. */
+	/* From now on the socket becomes readable for all that arrives. False: something has
+	 * arrived. NULL: it always does. */
 	bool (*arm)(void *link);
 };
 
-/* What carries messages. Each is called with the lock and returns without waiting; n->now is the time. What the
- * carrier calls: net_deliver, net_landed, net_sent, net_pieces, net_up and net_lost, as struct dgram_ops has them. */
+/* What carries messages. Each is called with the lock and returns without waiting; n->now is the
+ * time. What the carrier calls: net_deliver, net_landed, net_sent, net_pieces, net_up and
+ * net_lost, as struct dgram_ops has them. */
 struct net_carrier {
-	/* It looks at the time itself when something happens, by net_now(): a round in vain need not. */
+	/* It looks at the time itself when something happens, by net_now(): a round in vain need
+	 * not. */
 	bool own_time;
 
 	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by
@@ -84,8 +89,9 @@ struct net_carrier {
 	void (*run)(struct net *n);
 	/* When run() is due. */
 	uint64_t (*wake)(const struct net *n);
-	/* Before a sleep, from which the descriptor given to net_begin wakes when something arrives: what that
-	 * takes. False: something has arrived. NULL: nothing. *wake is when run() is due, and may change. */
+	/* Before a sleep, from which the descriptor given to net_begin wakes when something
+	 * arrives: what that takes. False: something has arrived. NULL: nothing. *wake is when
+	 * run() is due, and may change. */
 	bool (*arm)(struct net *n, uint64_t *wake);
 
 	/* Is anything of ours still on its way? */
@@ -97,7 +103,8 @@ struct net_carrier {
 	void (*destroy)(struct net *n);
 };
 
-/* Bytes of an MD, wherever they are. The first member of what the machine's callbacks get as a cookie. */
+/* Bytes of an MD, wherever they are. The first member of what the machine's callbacks get as a
+ * cookie. */
 struct net_span {
 	uint32_t md;
 	uint64_t offset;
@@ -188,20 +195,21 @@ struct net {
 	} thread;
 };
 
-/* ---- net.c ------------------------------------------------------------------------------------ */
+/* ---- net.c ----------------------------------------------------------------------------------- */
 
 /* Bytes of its part of the region. */
 size_t net_region_bytes(void);
 
-/* Makes *n for an interface that is open; `fd` becomes readable when there is something to receive, the longest
- * datagram is `mtu` long, and a receiver can hold `window` bytes before it looks. NULL, or why not. Not locked. */
+/* Makes *n for an interface that is open; `fd` becomes readable when there is something to
+ * receive, the longest datagram is `mtu` long, and a receiver can hold `window` bytes before it
+ * looks. NULL, or why not. Not locked. */
 const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
 		      uint32_t window);
 /* Ends what net_start began, after a bounded time for what is on its way. Not locked. */
 void net_stop(struct net *n);
 
-/* For other carriers, in place of net_start. NULL, or why not: then net_stop frees what there is. `fd` -1: the carrier
- * has none, its arm() says when it wants to be looked at. Not locked. */
+/* For other carriers, in place of net_start. NULL, or why not: then net_stop frees what there
+ * is. `fd` -1: the carrier has none, its arm() says when it wants to be looked at. Not locked. */
 const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd);
 void net_forked(struct net *n);
 
@@ -237,7 +245,7 @@ struct ptl_answerer net_who(const struct net *n, uint32_t peer);
 struct net_body *net_body_get(struct net *n, uint32_t peer);
 void net_body_put(struct net *n, struct net_body *b);
 
-/* ---- net_dgram.c ------------------------------------------------------------------------------ */
+/* ---- net_dgram.c ----------------------------------------------------------------------------- */
 
 extern const struct net_carrier net_dgram_carrier;
 
@@ -257,7 +265,7 @@ static inline net_id_t net_id(ptl_process_id_t id)
 	return (net_id_t)id.nid << 32 | id.pid;
 }
 
-/* ---- net_start.c ------------------------------------------------------------------------------ */
+/* ---- net_start.c ----------------------------------------------------------------------------- */
 
 /* nal_ops.send */
 int net_send(struct net *n, const struct ptl_start *s);
@@ -269,7 +277,7 @@ void net_reply_landed(struct net *n, struct net_body *b, enum net_status s);
 void net_put_sent(struct net *n, struct net_body *b, enum net_status s);
 ptl_ni_fail_t net_fail(enum net_status s);
 
-/* ---- net_serve.c ------------------------------------------------------------------------------ */
+/* ---- net_serve.c ----------------------------------------------------------------------------- */
 
 /* dgram_ops.deliver, .landed, .sent */
 enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
@@ -277,9 +285,10 @@ enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
 void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s);
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s);
 
-/* ---- net_pass.c ------------------------------------------------------------------------------- */
+/* ---- net_pass.c ------------------------------------------------------------------------------ */
 
-/* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before net_lost says so. */
+/* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before
+ * net_lost says so. */
 bool net_pass(void *user, uint32_t peer, const struct net_out *o);
 /* The peer could not be reached: it is passed on. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);
@@ -291,7 +300,7 @@ void net_forget_way(struct net *n);
 /* Why the peer was passed on; NULL: it was not. */
 const char *net_passed(const struct net *n, ptl_process_id_t id);
 
-/* ---- net_rank.c ------------------------------------------------------------------------------- */
+/* ---- net_rank.c ------------------------------------------------------------------------------ */
 
 /* Where the job's ranks are, sorted by id. */
 struct net_ranks {
@@ -302,8 +311,8 @@ struct net_ranks {
 	unsigned int count;
 };
 
-/* Takes what the ranks published for the NAL `name`; cards that `parse` does not understand are left out. False: no
- * memory. */
+/* Takes what the ranks published for the NAL `name`; cards that `parse` does not understand are
+ * left out. False: no memory. */
 bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
 		    bool (*parse)(const void *link, const char *card, size_t len,
 				  struct net_addr *addr),
@@ -317,22 +326,24 @@ uint16_t net_port_of(ptl_pid_t pid);
 /* The port that these characters, as "%u" writes them in a card, are the number of; 0: of none. */
 uint16_t net_port_parse(const char *text, size_t len);
 
-/* ---- net_hold.c ------------------------------------------------------------------------------- */
+/* ---- net_hold.c ------------------------------------------------------------------------------ */
 
-/* Takes a name, which is ours until the descriptor is closed, and nobody else's of this network namespace. The descriptor, or
+/* Takes a name, which is ours until the descriptor is closed, and nobody else's of this network
+ * namespace. The descriptor, or
  * -errno: -EADDRINUSE, somebody has it. */
 int net_hold(const char *name);
 /* Has somebody taken it? */
 bool net_held(const char *name);
 
-/* ---- net_socket.c ----------------------------------------------------------------------------- */
+/* ---- net_socket.c ---------------------------------------------------------------------------- */
 
-/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may use. */
+/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may
+ * use. */
 void net_widen(int fd, int force, int ask);
 /* Bytes that a receiver with a socket like this one can hold before it looks. */
 uint32_t net_window(int fd);
 
-/* ---- net_mem.c -------------------------------------------------------------------------------- */
+/* ---- net_mem.c ------------------------------------------------------------------------------- */
 
 /* The stretch as the machine wants it; `body` is its cookie if it has no address. */
 struct net_mem net_mem(struct net *n, struct net_body *body);
@@ -343,7 +354,7 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 void net_copy_in(struct net *n, const struct net_span *to, const void *from, uint64_t len);
 void net_copy_out(struct net *n, void *to, const struct net_span *from, uint64_t len);
 
-/* ---- net_seal.c ------------------------------------------------------------------------------- */
+/* ---- net_seal.c ------------------------------------------------------------------------------ */
 
 /* Whether this build's cryptography works here: NULL, or why not. */
 const char *net_seal_unusable(void);
@@ -356,7 +367,7 @@ bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len);
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES]);
 
-/* ---- net_thread.c ----------------------------------------------------------------------------- */
+/* ---- net_thread.c ---------------------------------------------------------------------------- */
 
 /* 0, or an errno. */
 int net_thread_start(struct net *n, int fd);
@@ -365,10 +376,11 @@ void net_thread_stop(struct net *n);
 void net_thread_arm(struct net *n);
 /* The application, which slept when the thread went to rest, is awake. */
 void net_thread_rouse(struct net *n);
-/* The application looks itself, and has for a while: what arrives is not to take the time of telling the thread. */
+/* The application looks itself, and has for a while: what arrives is not to take the time of
+ * telling the thread. */
 void net_thread_disarm(struct net *n);
 
-/* ---- net_fault.c ------------------------------------------------------------------------------ */
+/* ---- net_fault.c ----------------------------------------------------------------------------- */
 
 /* What PTL_FAULT asks for: NULL if nothing, or if it cannot be understood, after a warning. */
 struct net_fault *net_fault_create(const char *rules);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The datagram machine of an interface as a carrier of messages: making it, feeding it from the link and the
- * link from it.
+ * The datagram machine of an interface as a carrier of messages: making it, feeding it from the
+ * link and the link from it.
  */
 
 #include "base/config.h"
@@ -11,7 +11,7 @@
 
 #define BACKLOG (1u << 20)
 
-/* ---- called by the machine -------------------------------------------------------------------- */
+/* ---- called by the machine ------------------------------------------------------------------- */
 
 static void *room(void *user, size_t len)
 {
@@ -125,7 +125,7 @@ const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
 	return NULL;
 }
 
-/* ---- called by net.c -------------------------------------------------------------------------- */
+/* ---- called by net.c ------------------------------------------------------------------------- */
 
 void net_joined(struct net *n, uint32_t packets)
 {

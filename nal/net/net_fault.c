@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Faults on demand (PTL_FAULT): packets on their way out are dropped, sent twice, delayed or damaged, by chance
- * from a seed. portals-fault(7) has the rules. With faults on every packet is copied; without them nothing of this runs.
+ * Faults on demand (PTL_FAULT): packets on their way out are dropped, sent twice, delayed or
+ * damaged, by chance from a seed. portals-fault(7) has the rules. With faults on every packet is
+ * copied; without them nothing of this runs.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -73,7 +74,7 @@ struct net_fault {
 	struct copy *sent;    /* until the link has flushed */
 };
 
-/* ---- rules ------------------------------------------------------------------------------------ */
+/* ---- rules ----------------------------------------------------------------------------------- */
 
 static bool look_up(const struct word *w, const char *name, size_t len, int *value)
 {
@@ -226,7 +227,7 @@ void net_fault_destroy(struct net_fault *f)
 	free(f);
 }
 
-/* ---- packets ---------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 /* splitmix64 */
 static uint64_t random_of(struct net_fault *f)

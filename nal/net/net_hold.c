@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Names of sockets in the abstract namespace: the kernel gives one to one process only, and takes it back when that ends.
+ * Names of sockets in the abstract namespace: the kernel gives one to one process only, and
+ * takes it back when that ends.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -24,7 +24,8 @@ struct net_mem net_mem(struct net *n, struct net_body *body)
 	return net_mem_of(n, &body->span);
 }
 
-/* The pieces of [offset, offset + len) of a span: of a vector's entries, those that have bytes in it. */
+/* The pieces of [offset, offset + len) of a span: of a vector's entries, those that have bytes
+ * in it. */
 static int __attribute__((noinline))
 pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
        struct iovec *iov, int max)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that its NAL does not lead to, whatever its card says, is passed on to the next network NAL in the order of
- * PTL_NAL that knows an address of it. What was to be sent to it goes along, and the peer stays there.
+ * A peer that its NAL does not lead to, whatever its card says, is passed on to the next network
+ * NAL in the order of PTL_NAL that knows an address of it. What was to be sent to it goes along,
+ * and the peer stays there.
  *
- * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection only, and when that is
- * lost all that were given to it for this one end. Where none stands (`met`), those given to it since are in its queue
- * still. They are put into the other one's in their order, before any later one. From then on this NAL does not find
- * the peer (net.c), so that none goes by it even if it comes to lead there; only when the last NAL does not meet the
- * peer either all begin anew. What the peer sends to us by this NAL, which may lead from there to here, has its order
- * among itself, and is answered the way it came: what was an answer is not passed on.
+ * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection
+ * only, and when that is lost all that were given to it for this one end. Where none stands
+ * (`met`), those given to it since are in its queue still. They are put into the other one's in
+ * their order, before any later one. From then on this NAL does not find the peer (net.c), so
+ * that none goes by it even if it comes to lead there; only when the last NAL does not meet the
+ * peer either all begin anew. What the peer sends to us by this NAL, which may lead from there
+ * to here, has its order among itself, and is answered the way it came: what was an answer is
+ * not passed on.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +29,8 @@ static uint32_t number_with(struct net *to, ptl_process_id_t id)
 	return there == NET_NONE && net_connect(to, id) ? net_peer_of(to, id) : there;
 }
 
-/* The NAL the peer is passed on to, from now on at the latest, and its number there. NULL: there is none. */
+/* The NAL the peer is passed on to, from now on at the latest, and its number there. NULL: there
+ * is none. */
 static struct net *passed_to(struct net *n, uint32_t peer, uint32_t *there)
 {
 	ptl_process_id_t id = net_who(n, peer).id;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Keys and tags. From the secret the processes share come two keys of SipHash-2-4 with 128 bits of result, a keyed
- * function made for short inputs: one for the head of a packet, one for what comes behind it. The tag is that
- * of the head, followed where whole packets are protected by that of the body.
+ * Keys and tags. From the secret the processes share come two keys of SipHash-2-4 with 128 bits
+ * of result, a keyed function made for short inputs: one for the head of a packet, one for what
+ * comes behind it. The tag is that of the head, followed where whole packets are protected by
+ * that of the body.
  */
 #include <sodium.h>
 #include <string.h>
@@ -40,7 +41,8 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 	k->full = base_config()->ptl_auth == BASE_AUTH_FULL;
 }
 
-/* Both need their input in one piece. Only used with the lock of an interface; each thread has its own. */
+/* Both need their input in one piece. Only used with the lock of an interface; each thread has
+ * its own. */
 static unsigned char *gather(void)
 {
 	static _Thread_local unsigned char bytes[INPUT_MOST];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The target: messages become requests to the engine, and what it accepts a landing, a reply, an answer.
+ * The target: messages become requests to the engine, and what it accepts a landing, a reply, an
+ * answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 #include "nal/net/net.h"
 #include "portals/engine/serve.h"
 
-/* ---- answers ---------------------------------------------------------------------------------- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void __attribute__((noinline))
 answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer what,
@@ -46,7 +47,8 @@ static void put_done(struct net *n, uint32_t peer, const struct ptl_landing *l, 
 	last_word(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 }
 
-/* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a get. */
+/* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a
+ * get. */
 static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, const void *bytes)
 {
 	struct net_msg msg = {
@@ -85,7 +87,7 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 	last_word(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
 }
 
-/* ---- swaps ------------------------------------------------------------------------------------ */
+/* ---- swaps ----------------------------------------------------------------------------------- */
 
 static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *bytes)
 {
@@ -176,14 +178,15 @@ static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
 		reply(n, peer, l, old);
 }
 
-/* ---- in line ---------------------------------------------------------------------------------- */
+/* ---- in line --------------------------------------------------------------------------------- */
 
 /*
- * The bytes of a put that does not fit in one packet come behind its header, and behind those of later ones. An
- * application that sorts short messages by their PUT_END events would see them in another order than they were
- * matched in. So a put of up to LINE_MOST bytes ends after those before it, as it does in shared memory; longer ones, of
- * which nobody expects that, end when they do. What swaps or calculates is done in its turn, for operations on the same
- * elements are done in the order they were started in.
+ * The bytes of a put that does not fit in one packet come behind its header, and behind those of
+ * later ones. An application that sorts short messages by their PUT_END events would see them in
+ * another order than they were matched in. So a put of up to LINE_MOST bytes ends after those
+ * before it, as it does in shared memory; longer ones, of which nobody expects that, end when
+ * they do. What swaps or calculates is done in its turn, for operations on the same elements are
+ * done in the order they were started in.
  */
 #define LINE_MOST 65536u
 
@@ -200,7 +203,8 @@ static void line_up(struct net *n, struct net_body *b)
 	p->line_end = b;
 }
 
-/* Where the connection is lost nobody is to be told: an answer would go to whoever is there next. */
+/* Where the connection is lost nobody is to be told: an answer would go to whoever is there
+ * next. */
 static void ends(struct net *n, struct net_body *b, bool stands)
 {
 	bool swaps = b->span.staged;
@@ -249,7 +253,7 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing 
 	complete(n, b, NET_OK);
 }
 
-/* ---- requests --------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* True: accepted. Else the initiator was told, if it wants to know. */
 static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_landing *l)
@@ -373,7 +377,7 @@ static inline struct ptl_request request(struct net *n, uint32_t peer, const str
 	};
 }
 
-/* ---- of the machine --------------------------------------------------------------------------- */
+/* ---- of the machine -------------------------------------------------------------------------- */
 
 static enum net_verdict nonsense(struct net *n, const struct net_in *in)
 {
@@ -405,8 +409,8 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_lan
 	return take_swap(n, peer, &q, &swap, in, landing);
 }
 
-/* A put that is no more than that, as most messages are. All that it passes through is made one function, for else a
- * third of the work is to put into records what the next one takes out. */
+/* A put that is no more than that, as most messages are. All that it passes through is made one
+ * function, for else a third of the work is to put into records what the next one takes out. */
 static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, uint32_t peer,
 								 const struct net_in *in,
 								 struct net_landing *landing)

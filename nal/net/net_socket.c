@@ -21,7 +21,8 @@ uint32_t net_window(int fd)
 	int bytes = 0;
 	socklen_t len = sizeof(bytes);
 
-	/* the kernel makes the buffer twice as large as was asked for, since packets take more room than their bytes */
+	/* the kernel makes the buffer twice as large as was asked for, since packets take more
+	 * room than their bytes */
 	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
 	return bytes > 0 ? (uint32_t)bytes / 2 : 0;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The initiator: operations become messages, and answers, replies and the machine's own ends finish them.
+ * The initiator: operations become messages, and answers, replies and the machine's own ends
+ * finish them.
  *
- * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other has a record until the
- * machine is done with its bytes. It ends then, or with the answer, if one is wanted and comes later.
+ * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other has
+ * a record until the machine is done with its bytes. It ends then, or with the answer, if one is
+ * wanted and comes later.
  */
 #include <string.h>
 
@@ -33,7 +35,8 @@ static uint16_t clipped(uint32_t index)
 	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
 }
 
-/* `plain`: known to be a put that calculates nothing and that nobody answers, for which little is to be done. */
+/* `plain`: known to be a put that calculates nothing and that nobody answers, for which little
+ * is to be done. */
 static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 							     const struct ptl_ni *ni,
 							     const struct ptl_start *s, uint32_t op,
@@ -64,7 +67,8 @@ static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 	return net_msg_encode(header, &m);
 }
 
-/* A put that calculates nothing and that nobody answers, as most messages are; its bytes are copied. */
+/* A put that calculates nothing and that nobody answers, as most messages are; its bytes are
+ * copied. */
 static inline __attribute__((always_inline)) int send_plain(struct net *n, uint32_t peer,
 							    const struct ptl_start *s,
 							    struct net_mem body)
@@ -110,7 +114,8 @@ static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, ui
 	return PTL_OK;
 }
 
-/* Are the bytes of a put copied when it goes? Whether somebody is there is not known before the connection stands. */
+/* Are the bytes of a put copied when it goes? Whether somebody is there is not known before the
+ * connection stands. */
 static inline bool copies(const struct net *n, uint32_t peer, uint64_t len)
 {
 	return len <= NET_COPY_MOST && n->stat[peer].state == 1 && net_may_copy(n, peer);
@@ -192,7 +197,7 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 	return err;
 }
 
-/* ---- ends ------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 /* Is the operation one that this peer is to answer? */
 static bool known(struct net *n, uint32_t peer, const struct net_msg *m)

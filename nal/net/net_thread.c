@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so this thread does.
- * It sleeps in the kernel itself, and is told of what arrives only when the socket is armed: once per sleep of the
- * application, and all the time while nobody else looks. It stands aside while the application polls, which it
- * sees from the interface's count of rounds: it looks up soon at first, as who computes is in the library for
- * moments only, and less and less often while the application goes on polling. Where the two have but one core between
- * them it is in no hurry: looks would cost the application more than help gives it. While the application sleeps in a
- * wait, the thread rests: until something is due that the sleeper may have left to it by then, or until it hears that
- * the application goes on, for whom it would be late otherwise.
+ * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so
+ * this thread does. It sleeps in the kernel itself, and is told of what arrives only when the
+ * socket is armed: once per sleep of the application, and all the time while nobody else looks.
+ * It stands aside while the application polls, which it sees from the interface's count of
+ * rounds: it looks up soon at first, as who computes is in the library for moments only, and
+ * less and less often while the application goes on polling. Where the two have but one core
+ * between them it is in no hurry: looks would cost the application more than help gives it.
+ * While the application sleeps in a wait, the thread rests: until something is due that the
+ * sleeper may have left to it by then, or until it hears that the application goes on, for whom
+ * it would be late otherwise.
  *
- * While the application computes the thread does its work where PTL_PROGRESS and the cores allow that. Where they do
- * not it still gives signs of life to peers, if only after a while.
+ * While the application computes the thread does its work where PTL_PROGRESS and the cores allow
+ * that. Where they do not it still gives signs of life to peers, if only after a while.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -41,8 +43,8 @@ enum { ON_EVENT, ON_SOCKET };
 /* What the thread has seen of the application. */
 struct sight {
 	uint32_t rounds; /* of progress, when it last looked */
-	uint64_t
-		left; /* when it was first seen to compute, in vain as we may not work; 0: it was not */
+	/* when it was first seen to compute, in vain as we may not work; 0: it was not */
+	uint64_t left;
 	uint64_t aside; /* until the next look at one that polls */
 	bool slept;
 	bool again; /* the last look but one was just before it */
@@ -69,7 +71,8 @@ void net_thread_disarm(struct net *n)
 		return;
 	epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, t->fd, NULL);
 	t->listed = false;
-	/* it may rest in the belief that it is told, and nobody says when the application goes on to compute */
+	/* it may rest in the belief that it is told, and nobody says when the application goes
+	 * on to compute */
 	base_wake_call(&t->event);
 }
 
@@ -92,9 +95,10 @@ static bool hurries(const struct net *n, const struct sight *s)
 }
 
 /*
- * The application was here just now: how long it is left alone. Half as long again each time, so that it computes
- * without help for half of the time that it was here before, at most. Who is met each time may have been away in
- * between, again and again, so at last every other look follows soon after the one before it.
+ * The application was here just now: how long it is left alone. Half as long again each time, so
+ * that it computes without help for half of the time that it was here before, at most. Who is
+ * met each time may have been away in between, again and again, so at last every other look
+ * follows soon after the one before it.
  */
 static uint64_t stand_aside(const struct net *n, struct sight *s)
 {
@@ -140,7 +144,8 @@ static uint64_t rest(struct net *n, struct sight *s)
 		s->slept = true;
 		return ASIDE_MOST_NS;
 	}
-	/* seq_cst: either it sees that we rest, or we that it does not sleep any more; partner: net_thread_rouse */
+	/* seq_cst: either it sees that we rest, or we that it does not sleep any more; partner:
+	 * net_thread_rouse */
 	atomic_store_explicit(&t->rests, true, memory_order_seq_cst);
 	if (!atomic_load_explicit(&n->ni->view.r->stat.waiters, memory_order_seq_cst)) {
 		atomic_store_explicit(&t->rests, false, memory_order_relaxed);
@@ -197,7 +202,8 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	return work(n);
 }
 
-/* Sleeps so long, or until it is told of something: did the socket? epoll_wait() alone would count milliseconds. */
+/* Sleeps so long, or until it is told of something: did the socket? epoll_wait() alone would
+ * count milliseconds. */
 static bool sleep_for(struct net_thread *t, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),

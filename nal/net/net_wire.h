@@ -25,10 +25,12 @@ enum net_kind {
  *   +------+-------+--------+---------+-----------+----------+---------------+
  *   | kind | flags | atomic | element | pt_index  | ac_index |  match_bits   |
  *   +------+-------+--------+---------+-----------+----------+---------------+
- * A request: PUT, GET or GETPUT. Then, each in 8 bytes and only where a flag says so, in this order:
+ * A request: PUT, GET or GETPUT. Then, each in 8 bytes and only where a flag says so, in this
+ * order:
  *   op, op_gen      4 bytes each: they come back in what answers it; else nothing does
  *   remote_offset   else 0
- *   length          of what is asked for; of an atomic on runs the upper half is the span that they are in, and the body,
+ *   length          of what is asked for; of an atomic on runs the upper half is the span that
+ *   they are in, and the body,
  *                   their list and the elements, is as in memory. Else the body's
  *   hdr_data        else 0
  */
@@ -56,8 +58,8 @@ static_assert(offsetof(struct net_wire_request, match_bits) == 8, "as drawn");
  *   +------+------+------+-------+------+--------+--------+--------+
  *   | kind | what | fail | zero  |  op  | op_gen | zeros  | length |
  *   +------+------+------+-------+------+--------+--------+--------+
- * An ANSWER: what is enum ptl_answer, fail a ptl_ni_fail_t, length the bytes stored. A REPLY: length is that
- * of the body, the others are 0.
+ * An ANSWER: what is enum ptl_answer, fail a ptl_ni_fail_t, length the bytes stored. A REPLY:
+ * length is that of the body, the others are 0.
  */
 struct net_wire_answer {
 	uint8_t kind;             /*  0 */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The silence of peers, as far as it counts. A process that was held still, or had no time for us, must not take its
- * peers for dead before it has listened: what it was late by does not count. Who always comes late listens late, and
- * who is held still again and again finds out too: only the last few times are no silence.
+ * The silence of peers, as far as it counts. A process that was held still, or had no time for
+ * us, must not take its peers for dead before it has listened: what it was late by does not
+ * count. Who always comes late listens late, and who is held still again and again finds out
+ * too: only the last few times are no silence.
  */
 #ifndef NET_SILENCE_H
 #define NET_SILENCE_H

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the libfabric NAL: opening and closing, and what ranks tell each other of their endpoints.
+ * The operations of the libfabric NAL: opening and closing, and what ranks tell each other of
+ * their endpoints.
  */
 #include "nal/ofi/ofi.h"
 
@@ -33,7 +34,8 @@ static struct net *net_of(struct ptl_ni *ni)
 	return &ofi_of(ni)->rdma.net;
 }
 
-/* Looking for providers takes libfabric some tenths of a second: not for a machine that has none worth having. */
+/* Looking for providers takes libfabric some tenths of a second: not for a machine that has none
+ * worth having. */
 static const char *ofi_unusable(void)
 {
 	const char *why = net_seal_unusable();
@@ -68,9 +70,10 @@ static void ofi_describe(char *text, size_t len)
 	ofi_lib(NULL)->freeinfo(i);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
-/* Our own name for the provider: an address of ours, and the port or name that others will look for. */
+/* Our own name for the provider: an address of ours, and the port or name that others will look
+ * for. */
 static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		     struct ofi_name *name)
 {
@@ -84,7 +87,8 @@ static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		inet_ntop(ni->address.family, ni->address.bytes, name->node, sizeof(name->node));
 }
 
-/* Where there are no ports that the kernel could choose from, a pid is chosen that names the endpoint. */
+/* Where there are no ports that the kernel could choose from, a pid is chosen that names the
+ * endpoint. */
 static ptl_pid_t choose_pid(void)
 {
 	uint32_t random = 0;
@@ -95,10 +99,11 @@ static ptl_pid_t choose_pid(void)
 }
 
 /*
- * A name within the host is a process's while that lives, as the kernel sees it: the shm provider (1.17) takes a name away
- * from who has it, and only then says that it is taken. What one that died has left goes, for the provider would
- * use it again as it is, while others have it mapped. (The kernel sees one network namespace: who shares /dev/shm with
- * another, and its nid, had better not share pids.)
+ * A name within the host is a process's while that lives, as the kernel sees it: the shm
+ * provider (1.17) takes a name away from who has it, and only then says that it is taken. What
+ * one that died has left goes, for the provider would use it again as it is, while others have
+ * it mapped. (The kernel sees one network namespace: who shares /dev/shm with another, and its
+ * nid, had better not share pids.)
  */
 static int take_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
 		     struct ofi_name *name)
@@ -134,7 +139,8 @@ static void ofi_free(struct ofi *o)
 	free(o);
 }
 
-/* The pid of an interface that may have any, outside a job: the port the kernel gave, or a number. */
+/* The pid of an interface that may have any, outside a job: the port the kernel gave, or a
+ * number. */
 static ptl_pid_t free_pid(const struct ofi *o)
 {
 	const struct sockaddr_in *s = (const void *)o->own.bytes;
@@ -237,7 +243,7 @@ static int ofi_open(struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* ---- the job ---------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void ofi_card(struct ptl_ni *ni, char *text, size_t len)
 {
@@ -269,7 +275,8 @@ static void ofi_close(struct ptl_ni *ni)
 	ptl_net_of(ni, &nal_ofi_ops)->state = NULL;
 }
 
-/* The descriptors are the provider's own; those that matter are closed when a program is executed. */
+/* The descriptors are the provider's own; those that matter are closed when a program is
+ * executed. */
 static void ofi_forked(struct ptl_ni *ni)
 {
 	struct ofi *o = ofi_of(ni);
@@ -280,7 +287,7 @@ static void ofi_forked(struct ptl_ni *ni)
 		net_forked(&o->rdma.net);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static unsigned long ofi_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {

@@ -28,7 +28,7 @@
 
 #define OFI_VERSION FI_VERSION(1, 11)
 
-/* ---- ofi_lib.c -------------------------------------------------------------------------------- */
+/* ---- ofi_lib.c ------------------------------------------------------------------------------- */
 
 struct ofi_lib {
 	uint32_t (*version)(void);
@@ -43,7 +43,7 @@ struct ofi_lib {
 /* NULL, and *why if that is wanted: it is not installed, or too old. */
 const struct ofi_lib *ofi_lib(const char **why);
 
-/* ---- ofi_prov.c ------------------------------------------------------------------------------- */
+/* ---- ofi_prov.c ------------------------------------------------------------------------------ */
 
 /* What PTL_NAL says behind the first "ofi:", "" if nothing. Good until the next call. */
 const char *ofi_wanted(void);
@@ -51,7 +51,8 @@ const char *ofi_wanted(void);
 bool ofi_is_unasked(void);
 /* Is there a device in this machine that libfabric is for? Costs a look at some directories. */
 bool ofi_has_fabric(void);
-/* The best offer of the provider wanted, or of all; with `node` and `service` those at this address of ours. NULL, and
+/* The best offer of the provider wanted, or of all; with `node` and `service` those at this
+ * address of ours. NULL, and
  * *why. To be freed with freeinfo. */
 struct fi_info *ofi_choose(const char *node, const char *service, const char **why);
 /* Is it one that leads nowhere but to processes of the host, of the same user? */
@@ -76,13 +77,14 @@ static inline const char *ofi_long_by(bool reads)
 {
 	return reads ? "long messages read from the sender's memory" : "long messages in pieces";
 }
-/* Of libfabric's providers those that would be taken, in this order, and why others would not: a line each. */
+/* Of libfabric's providers those that would be taken, in this order, and why others would not: a
+ * line each. */
 void ofi_list(void (*line)(const char *text));
 
-/* ---- the link --------------------------------------------------------------------------------- */
+/* ---- the link -------------------------------------------------------------------------------- */
 
-/* What the context of an operation leads back to: the last of its words, which providers do not touch. With it goes the
- * way of a packet or read. */
+/* What the context of an operation leads back to: the last of its words, which providers do not
+ * touch. With it goes the way of a packet or read. */
 enum ofi_kind { OFI_PACKET = 1, OFI_READ, OFI_RECV };
 #define OFI_KINDS 4u
 
@@ -143,13 +145,15 @@ struct ofi {
 	char refused[160]; /* the last call that was, and why */
 };
 
-/* ---- ofi_ep.c --------------------------------------------------------------------------------- */
+/* ---- ofi_ep.c -------------------------------------------------------------------------------- */
 
 /* Opens everything for o->info. 0, or -errno with *what that failed. */
 int ofi_ep_open(struct ofi *o, const char **what);
-/* Closes what sends and receives. False: it has memory of its own, of which some is still registered. */
+/* Closes what sends and receives. False: it has memory of its own, of which some is still
+ * registered. */
 bool ofi_ep_close(struct ofi *o);
-/* Closes the rest, after memory was unregistered. What does not close stays, with the buffers for packets. */
+/* Closes the rest, after memory was unregistered. What does not close stays, with the buffers
+ * for packets. */
 void ofi_domain_close(struct ofi *o);
 /* Registers memory, and where endpoints have memory of their own, for ours. 0, or -errno. */
 int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key,
@@ -157,10 +161,10 @@ int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key
 /* Posts the idle buffers, as far as there is room. 0, or -errno: not one is taken. */
 int ofi_post(struct ofi *o);
 
-/* ---- ofi_addr.c ------------------------------------------------------------------------------- */
+/* ---- ofi_addr.c ------------------------------------------------------------------------------ */
 
-/* What fi_getinfo takes as our address, or as that of a process: of an interface's address or a nid, and a port or a
- * name within the host. */
+/* What fi_getinfo takes as our address, or as that of a process: of an interface's address or a
+ * nid, and a port or a name within the host. */
 struct ofi_name {
 	char node[64], service[32];
 };
@@ -174,11 +178,12 @@ void ofi_leave(void *link, void *way);
 void ofi_way_over(struct ofi *o, struct ofi_way *w);
 void ofi_ways_free(struct ofi *o);
 
-/* ---- ofi_link.c ------------------------------------------------------------------------------- */
+/* ---- ofi_link.c ------------------------------------------------------------------------------ */
 
 extern const struct rdma_link ofi_link;
 
-/* What to do, and "; ", where memory could not be had, if that may be for the limit of locked memory; else "". */
+/* What to do, and "; ", where memory could not be had, if that may be for the limit of locked
+ * memory; else "". */
 const char *ofi_remedy(int err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. Ranks of a job tell each other theirs on their cards; outside a job a process is where its id says: at
- * the nid's IPv4 address and the port of its pid, or, within a host, under a name made of both. Who has greeted us is
- * where its greeting says.
+ * Addresses. Ranks of a job tell each other theirs on their cards; outside a job a process is
+ * where its id says: at the nid's IPv4 address and the port of its pid, or, within a host, under
+ * a name made of both. Who has greeted us is where its greeting says.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t 
 	return true;
 }
 
-/* ---- cards ------------------------------------------------------------------------------------ */
+/* ---- cards ----------------------------------------------------------------------------------- */
 
 static int by_id(const void *a, const void *b)
 {
@@ -66,7 +66,7 @@ bool ofi_take_cards(struct ofi *o, const struct nal_job *job)
 	return true;
 }
 
-/* ---- ways ------------------------------------------------------------------------------------- */
+/* ---- ways ------------------------------------------------------------------------------------ */
 
 static struct ofi_way **place(struct ofi *o, const struct ofi_addr *a)
 {
@@ -160,9 +160,10 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 }
 
 /*
- * What becomes of operations under way to an address that is removed libfabric leaves open, so that goes when they are
- * over. Over connections it goes at once, which closes the connection, and they end: a peer that is only slow can write to
- * no memory any more. Of reliable datagrams nobody hears when they are over, and to be sent again they need it: it stays.
+ * What becomes of operations under way to an address that is removed libfabric leaves open, so
+ * that goes when they are over. Over connections it goes at once, which closes the connection,
+ * and they end: a peer that is only slow can write to no memory any more. Of reliable datagrams
+ * nobody hears when they are over, and to be sent again they need it: it stays.
  */
 static void unused(struct ofi *o, struct ofi_way *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The endpoint and what belongs to it: fabric, domain, completion queue, address vector, and the buffers that
- * packets arrive in, which all peers share.
+ * The endpoint and what belongs to it: fabric, domain, completion queue, address vector, and the
+ * buffers that packets arrive in, which all peers share.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,8 @@
 
 #include "nal/ofi/ofi.h"
 
-#define PACKET        16384u /* what most providers send without asking the receiver first; so do we */
+/* what most providers send without asking the receiver first; so do we */
+#define PACKET        16384u
 #define CQ_SIZE       4096u
 #define MULTI_BUFFERS 4u
 #define MULTI_BYTES   (512u << 10)
@@ -25,7 +26,8 @@
 #define CREDIT        64u
 #define READ_MOST     (4u << 20)
 
-/* Where the provider prefers a map, or has no table. Either way we keep what it gives us for an address. */
+/* Where the provider prefers a map, or has no table. Either way we keep what it gives us for an
+ * address. */
 static int open_av(struct ofi *o)
 {
 	bool map = o->info->domain_attr->av_type == FI_AV_MAP;
@@ -73,7 +75,8 @@ static int enable(struct ofi *o, const char **what)
 	bool local = ofi_is_local(o->info);
 	int err = 0;
 
-	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's falls over them then */
+	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's
+	 * falls over them then */
 	if (!local)
 		err = set_least(o, what);
 	if (err < 0)
@@ -110,9 +113,10 @@ static int open_ep(struct ofi *o, const char **what)
 }
 
 /*
- * The provider's queue of what comes to us, which is near the beginning of memory that has our name within the host. The
- * kernel finds a page for each sixteen packets when the first of them is written, which takes it longer than the packets
- * take: so it does it now, where there is room for many of us. Whatever does not go as it should is left to the provider.
+ * The provider's queue of what comes to us, which is near the beginning of memory that has our
+ * name within the host. The kernel finds a page for each sixteen packets when the first of them
+ * is written, which takes it longer than the packets take: so it does it now, where there is
+ * room for many of us. Whatever does not go as it should is left to the provider.
  */
 static void fill_queue(const struct ofi *o)
 {
@@ -135,7 +139,8 @@ static void fill_queue(const struct ofi *o)
 
 static int make_buffers(struct ofi *o)
 {
-	/* since 1.16 reliable datagrams confuse messages of several peers in one buffer (libfabric's issue 8212) */
+	/* since 1.16 reliable datagrams confuse messages of several peers in one buffer
+	 * (libfabric's issue 8212) */
 	o->multi = o->info->caps & FI_MULTI_RECV && o->info->ep_attr->protocol != FI_PROTO_RXD;
 	o->recvs = o->multi ? MULTI_BUFFERS : ONE_BUFFERS;
 	o->recv_size = !o->multi               ? o->limits.packet
@@ -228,8 +233,8 @@ static void set_limits(struct ofi *o)
 	const struct fi_info *i = o->info;
 	uint64_t most = i->ep_attr->max_msg_size, packet = most < PACKET ? most : PACKET;
 
-	/* a packet in one datagram: of longer ones reliable datagrams (1.17) lose some when the machine is busy, and say
-	 * that buffers were too short which were not */
+	/* a packet in one datagram: of longer ones reliable datagrams (1.17) lose some when the
+	 * machine is busy, and say that buffers were too short which were not */
 	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
 	/* what is longer is read by the receiver, which takes a call of the kernel */
@@ -241,12 +246,13 @@ static void set_limits(struct ofi *o)
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
-		/* nobody hears of what is injected, and an endpoint that closes may still have it; the memory of
-		 * small packets is not registered */
+		/* nobody hears of what is injected, and an endpoint that closes may still have
+		 * it; the memory of small packets is not registered */
 		.ends_last = !(i->domain_attr->mr_mode & FI_MR_LOCAL),
-		/* only which buffers messages go to follows their order (FI_ORDER_SAS): by some providers a message of
-		 * several pieces is complete later than a short one behind it. Of reliable datagrams, which are one piece each,
-		 * the missing one was lost. */
+		/* only which buffers messages go to follows their order (FI_ORDER_SAS): by some
+		 * providers a message of several pieces is complete later than a short one
+		 * behind it. Of reliable datagrams, which are one piece each, the missing one
+		 * was lost. */
 		.any_order = i->ep_attr->protocol != FI_PROTO_RXD,
 		/* reliable datagrams would be many at once, for few buffers */
 		.eager = i->ep_attr->protocol == FI_PROTO_RXD ? 0 : PACKET,
@@ -254,7 +260,8 @@ static void set_limits(struct ofi *o)
 	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
 				   ? (uint32_t)i->tx_attr->inject_size
 				   : o->limits.packet;
-	/* within the host nobody else can send to us: by these providers, whatever others call their endpoints */
+	/* within the host nobody else can send to us: by these providers, whatever others call
+	 * their endpoints */
 	if (ofi_is_in_host(i) && i->domain_attr->cq_data_size >= sizeof(uint64_t))
 		o->limits.frame = o->limits.packet;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * libfabric, loaded when it is first wanted: it brings a dozen libraries with it, which programs that do not need it
- * should not have to have, nor wait for. What is not here is in the structures of functions that its objects have.
+ * libfabric, loaded when it is first wanted: it brings a dozen libraries with it, which programs
+ * that do not need it should not have to have, nor wait for. What is not here is in the
+ * structures of functions that its objects have.
  */
 #define _GNU_SOURCE /* environ */
 #include <dlfcn.h>
@@ -46,9 +47,10 @@ static char *to_set(const char *setting)
 }
 
 /*
- * Settings that the user has not made, for libfabric, which has no other way to be told. Not by setenv(3), which may
- * free the array in which another thread is looking for something: a new one takes its place, and the old one stays
- * as it was. All of it stays, for the program may look at it when this library is gone.
+ * Settings that the user has not made, for libfabric, which has no other way to be told. Not by
+ * setenv(3), which may free the array in which another thread is looking for something: a new
+ * one takes its place, and the old one stays as it was. All of it stays, for the program may
+ * look at it when this library is gone.
  */
 static void set(const char *first, const char *second)
 {
@@ -81,10 +83,10 @@ static void load(void)
 	static char why[256];
 	void *handle;
 
-	/* Reliable unconnected endpoints over connections, as over verbs, have two megabytes of receive buffers for each
-	 * peer, and libfabric gives one back to a connection that its peer has just closed, which ends the process
-	 * (libfabric's issue 11828): one queue for all instead, of 512 buffers, not of 4096, unless the user wants it
-	 * otherwise. */
+	/* Reliable unconnected endpoints over connections, as over verbs, have two megabytes of
+	 * receive buffers for each peer, and libfabric gives one back to a connection that its
+	 * peer has just closed, which ends the process (libfabric's issue 11828): one queue for
+	 * all instead, of 512 buffers, not of 4096, unless the user wants it otherwise. */
 	set("FI_OFI_RXM_USE_SRX=1", "FI_OFI_RXM_MSG_RX_SIZE=512");
 	handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {

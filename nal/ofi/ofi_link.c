@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets, reads, memory and completions. The context of an operation is in its own record, large enough for
- * providers that keep things there; the word behind it says what it is.
+ * Packets, reads, memory and completions. The context of an operation is in its own record,
+ * large enough for providers that keep things there; the word behind it says what it is.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,8 +16,8 @@
 #define BATCH     16u
 #define POLL_MOST 64u
 #define LOOKS     4 /* in one call, of who waits */
-/* Between looks at a provider that cannot be waited for: twice as long after each in vain, as one takes some 40
- * microseconds of a processor that another rank may need. */
+/* Between looks at a provider that cannot be waited for: twice as long after each in vain, as
+ * one takes some 40 microseconds of a processor that another rank may need. */
 #define LOOK_NS      100000u
 #define LOOK_MOST_NS 500000u
 #define KEY_TRIES    8
@@ -98,7 +98,7 @@ static size_t own_address(void *link, void *to)
 	return o->own.len;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 const char *ofi_remedy(int err)
 {
@@ -158,7 +158,7 @@ static void link_unreg(void *link, struct rdma_mr *mr)
 	fi_close(&fid->fid);
 }
 
-/* ---- completions ------------------------------------------------------------------------------ */
+/* ---- completions ----------------------------------------------------------------------------- */
 
 static enum ofi_kind kind_of(const uint64_t *op_context)
 {
@@ -190,7 +190,8 @@ static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
 	o->idle = r;
 }
 
-/* Of who may not send bare packets to us the data say nothing: they would have but half of a token. */
+/* Of who may not send bare packets to us the data say nothing: they would have but half of a
+ * token. */
 static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_data_entry *e)
 {
 	const void *bytes = o->multi ? e->buf : r->bytes;
@@ -259,7 +260,8 @@ static void failed(struct ofi *o)
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;
 	case OFI_RECV:
-		/* no packet of a peer is too long for a buffer of ours; the gap will break the connection it came by */
+		/* no packet of a peer is too long for a buffer of ours; the gap will break the
+		 * connection it came by */
 		if (e.err == FI_ETRUNC && !o->said_error)
 			base_warn("part of a packet is lost: %s", why);
 		o->said_error |= e.err == FI_ETRUNC;
@@ -279,9 +281,10 @@ static void blind(struct ofi *o, const char *what, ssize_t err)
 }
 
 /*
- * Within the host a look takes no call of the kernel, and half the time of a call of ours in vain goes by on the way to it
- * and back. Who calls in vain again and again waits for something, and finds it sooner by more than one look; where processes
- * share processors nobody looks longer than need be.
+ * Within the host a look takes no call of the kernel, and half the time of a call of ours in
+ * vain goes by on the way to it and back. Who calls in vain again and again waits for something,
+ * and finds it sooner by more than one look; where processes share processors nobody looks
+ * longer than need be.
  */
 static ssize_t look(struct ofi *o, struct fi_cq_data_entry *entry)
 {

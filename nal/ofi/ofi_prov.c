@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected endpoints, messages in
- * order; remote memory access and buffers for many messages are taken if they are offered. Modes of memory
- * registration are all accepted but raw keys. Of several offers the fastest kind is taken, of one kind what offers
- * most, and of those libfabric's own order is kept: a fabric that can do less is better than sockets that can do all.
+ * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected
+ * endpoints, messages in order; remote memory access and buffers for many messages are taken if
+ * they are offered. Modes of memory registration are all accepted but raw keys. Of several
+ * offers the fastest kind is taken, of one kind what offers most, and of those libfabric's own
+ * order is kept: a fabric that can do less is better than sockets that can do all.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -16,8 +17,9 @@
 #include "base/config.h"
 #include "nal/ofi/ofi.h"
 
-/* Kinds of providers, the preferred first. Those on top of the kernel's sockets reach the peers that the UDP transport
- * reaches, and shared memory is better without libfabric: both are for who asks for them. */
+/* Kinds of providers, the preferred first. Those on top of the kernel's sockets reach the peers
+ * that the UDP transport reaches, and shared memory is better without libfabric: both are for
+ * who asks for them. */
 static const struct {
 	const char *name;
 	bool fabric;
@@ -208,7 +210,8 @@ static bool may_take(const struct fi_info *i)
 	return !ofi_is_unasked() || kinds[kind_of(i)].fabric;
 }
 
-/* Why nothing is taken where `found` is the best there is, NULL: nothing. Good until the next call. */
+/* Why nothing is taken where `found` is the best there is, NULL: nothing. Good until the next
+ * call. */
 static const char *none(const struct ofi_lib *lib, const struct offers *o,
 			const struct fi_info *found)
 {
@@ -259,7 +262,7 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 	return copy;
 }
 
-/* ---- for people ------------------------------------------------------------------------------- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void tell(struct told *t, const struct fi_info *i, size_t place, const char *text)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The card of a rank: its provider and its endpoint's address, as `provider:hex`. Cards of all NALs are in one line with
- * semicolons between them, so those in the names of layered providers (udp;ofi_rxd) are written as +.
+ * The card of a rank: its provider and its endpoint's address, as `provider:hex`. Cards of all
+ * NALs are in one line with semicolons between them, so those in the names of layered providers
+ * (udp;ofi_rxd) are written as +.
  */
 #ifndef OFI_WIRE_H
 #define OFI_WIRE_H

@@ -49,7 +49,7 @@ static void shm_describe(char *text, size_t len)
 			 : "is forbidden: long messages go through the pipe");
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 /* We are our own first peer: the same ring, memcpy for attach. */
 static bool add_self(struct shm *s)
@@ -98,7 +98,8 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 		 base_config()->ptl_shm_cma == BASE_CMA_OFF ? "helper threads; PTL_SHM_CMA=off"
 							    : "peers, by cross-memory attach");
 	ni->nal_state = s;
-	/* the jid is the pid where no launcher knows better, so the pid comes first, and before any peer */
+	/* the jid is the pid where no launcher knows better, so the pid comes first, and before
+	 * any peer */
 	ptl_lock(ni);
 	err = shm_helper_open(s, want);
 	if (err == PTL_OK) {
@@ -141,8 +142,8 @@ static void linger(struct shm *s)
 	}
 }
 
-/* Peers move long messages into and out of our memory by themselves. No more of that: the rest is claimed by
- * nobody, and what is being moved gets a moment to end. Locked. */
+/* Peers move long messages into and out of our memory by themselves. No more of that: the rest
+ * is claimed by nobody, and what is being moved gets a moment to end. Locked. */
 static void revoke_landings(struct shm *s)
 {
 	struct ptl_view *v = &s->ni->view;
@@ -189,7 +190,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 	ni->nal_state = NULL;
 }
 
-/* ---- addresses --------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static unsigned long shm_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
@@ -231,7 +232,7 @@ static void shm_counted(struct ptl_ni *ni)
 	shm_peer_count_cores(shm_of(ni));
 }
 
-/* ---- a lock that is not let go ---------------------------------------------------------------- */
+/* ---- a lock that is not let go --------------------------------------------------------------- */
 
 static char state_of(pid_t pid)
 {

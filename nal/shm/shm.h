@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The shared-memory NAL, inside. Each process has in its own region one channel per peer, which the
- * peer writes to. A message is put in the ring of the target's channel; then, if the target is not inside the
- * library (its region's lock is free), the sender takes that lock and works its own ring off on the
- * target's behalf: matches, copies by cross-memory attach, posts events, and writes the answers where
- * the target would, into its own inbox. See doc/design/shm-lock.md.
+ * The shared-memory NAL, inside. Each process has in its own region one channel per peer, which
+ * the peer writes to. A message is put in the ring of the target's channel; then, if the target
+ * is not inside the library (its region's lock is free), the sender takes that lock and works
+ * its own ring off on the target's behalf: matches, copies by cross-memory attach, posts events,
+ * and writes the answers where the target would, into its own inbox. See doc/design/shm-lock.md.
  *
  *   shm.c       the operations table, opening and closing, progress
  *   shm_ring.c  the rings: where they are; shm_ring.h: putting messages in and finding them
@@ -39,7 +39,7 @@
 #define SHM_TOGETHER 8 /* moves in one call of the kernel */
 #define SHM_SELF     0 /* the channel to ourselves */
 
-/* ---- in the region ---------------------------------------------------------------------------- */
+/* ---- in the region --------------------------------------------------------------------------- */
 
 /* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that
  * held payload, pipe, which is mapped when the channel is used (ptl_region_piece). */
@@ -57,7 +57,7 @@ struct shm_area {
 	struct ptl_stat_peer peer[SHM_CHANNELS];
 };
 
-/* ---- in this process -------------------------------------------------------------------------- */
+/* ---- in this process ------------------------------------------------------------------------- */
 
 struct shm_deferred {
 	struct shm_deferred *next;
@@ -93,7 +93,8 @@ struct shm_peer {
 	bool unsure;    /* on the list of peers that may have left before they saw what we pushed */
 	uint32_t eager; /* bytes its ring takes in one message */
 	uint32_t run_for; /* messages of ours we delivered for it, not yet counted */
-	bool refused; /* ... and there its memory could not be touched: cma is no more, from settle() on */
+	/* ... and there its memory could not be touched: cma is no more, from settle() on */
+	bool refused;
 	uint32_t users; /* threads that use `view` without our lock */
 	struct ptl_view view;
 	_Atomic bool following; /* a thread brings `view` up to date */
@@ -114,13 +115,13 @@ struct shm_peer {
 	uint64_t pipe_since;        /* when a pipe between us that we drain ran dry */
 	struct shm_way way[SHM_WAYS];
 	uint32_t timed; /* of them */
-	uint64_t
-		busy_since; /* when its first landing began or one ended; 0: there is none, or it is not timed */
+	/* when its first landing began or one ended; 0: there is none, or it is not timed */
+	uint64_t busy_since;
 	struct shm_peer *next_run, *next_gone, *next_unsure;
 };
 
-/* What the helper thread knows of the application's leaves from a biased lock, each of which it owes a look at
- * our rings some time after (portals/engine/lock.h). */
+/* What the helper thread knows of the application's leaves from a biased lock, each of which it
+ * owes a look at our rings some time after (portals/engine/lock.h). */
 enum shm_left {
 	SHM_LEFT_ASLEEP, /* it looks at nothing: to be woken */
 	SHM_LEFT_LOOKED, /* it has looked since the last one it knows of */
@@ -134,8 +135,8 @@ struct shm {
 	struct shm_peer *peer[SHM_CHANNELS];
 	struct shm_ring in
 		[SHM_CHANNELS]; /* the rings in our region: mapped when first used, then for good */
-	_Atomic int life
-		[SHM_CHANNELS]; /* of peers: see shm_peer_ended(); for who waits for the lock, so not in them */
+	/* of peers: see shm_peer_ended(); for who waits for the lock, so not in them */
+	_Atomic int life[SHM_CHANNELS];
 	_Atomic bool by_socket
 		[SHM_CHANNELS]; /* life is not a pidfd, but another descriptor of the socket */
 	_Atomic pid_t pid[SHM_CHANNELS];
@@ -156,14 +157,15 @@ struct shm {
 		uint64_t waited_ns; /* for how long others had run in its stead then, */
 		uint64_t seen_at;   /* and the time */
 		uint64_t crowded_until, crowded_ns;
-		/* turns given away in the wait in progress, and how many of them came late; waits not to try
-		 * it in, now and after the next one in vain */
+		/* turns given away in the wait in progress, and how many of them came late;
+		 * waits not to try it in, now and after the next one in vain */
 		uint32_t turns, late, no_turns, no_turns_next;
 		uint32_t outside; /* turns still to be given away without the lock */
 		bool last_look;   /* before a sleep: nothing is left to others that we can do */
 	} wait;
-	/* Where an answer to what a call has just got would begin, to be asked for when the call leaves; NULL: none is expected.
-	 * The line may be gone by then: to ask for it is no access. */
+	/* Where an answer to what a call has just got would begin, to be asked for when the call
+	 * leaves; NULL: none is expected. The line may be gone by then: to ask for it is no
+	 * access. */
 	const void *answer;
 	uint32_t eager;
 	struct base_way in_turns[SHM_WAYS]; /* where processors are short: copies, or the pipe */
@@ -180,7 +182,7 @@ static inline bool shm_attends(const struct ptl_view *v)
 	return ptl_lock_attended(v->r);
 }
 
-/* ---- shm_ring.c ------------------------------------------------------------------------------- */
+/* ---- shm_ring.c ------------------------------------------------------------------------------ */
 
 size_t shm_area_bytes(void);
 /* nal_ops.far_bytes */
@@ -196,7 +198,7 @@ void shm_ring_unmap(struct shm_ring *r);
  * is bounded. */
 void shm_ring_reset(struct shm_ring *r, bool bounded);
 
-/* ---- shm_copy.c ------------------------------------------------------------------------------- */
+/* ---- shm_copy.c ------------------------------------------------------------------------------ */
 
 /* A stretch of an MD in some process. */
 struct shm_span {
@@ -206,7 +208,8 @@ struct shm_span {
 	uint64_t offset;
 };
 
-/* Where `len` bytes of a span are, if they are ours and in one piece and can be copied like that. */
+/* Where `len` bytes of a span are, if they are ours and in one piece and can be copied like
+ * that. */
 static inline char *shm_span_short(const struct shm_span *s, uint64_t len)
 {
 	const struct ptl_md *md = &s->v->slot[s->md].md;
@@ -252,15 +255,17 @@ struct shm_move {
 	uint64_t len;
 };
 bool shm_copy_together(const struct shm_move *moves, unsigned int n);
-/* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to `expect`. */
+/* May we read and write the memory of `pid`? Tries, at `remote` in its memory, 8 bytes equal to
+ * `expect`. */
 bool shm_copy_allowed(pid_t pid, uint64_t remote, uint64_t expect, uint64_t scratch);
 
-/* Gives the pages of `len` bytes at the span's place, at most, to a pipe; returns of how many, or -1. */
+/* Gives the pages of `len` bytes at the span's place, at most, to a pipe; returns of how many,
+ * or -1. */
 ssize_t shm_copy_to_pipe(int fd, const struct shm_span *from, uint64_t len);
 /* Reads `len` bytes that are in a pipe. */
 ptl_ni_fail_t shm_copy_from_pipe(const struct shm_span *to, int fd, uint64_t len);
 
-/* ---- shm_splice.c ----------------------------------------------------------------------------- */
+/* ---- shm_splice.c ---------------------------------------------------------------------------- */
 
 #define SHM_SPLICE_BYTES                                                                           \
 	(256 * 1024) /* in a pipe: what else there is to do waits while they are read */
@@ -272,7 +277,7 @@ bool shm_splice_accept(struct shm_peer *p);
 void shm_splice_empty(int fd);
 void shm_splice_close(struct shm_peer *p);
 
-/* ---- shm_send.c ------------------------------------------------------------------------------- */
+/* ---- shm_send.c ------------------------------------------------------------------------------ */
 
 /* nal_ops.knows, .connect and .send */
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
@@ -289,27 +294,29 @@ static inline bool shm_may_run(const struct shm_peer *p)
 {
 	return p->cma && !atomic_load_explicit(&p->view.r->no_run, memory_order_relaxed);
 }
-/* A message to a peer is filled where shm_send_begin says, which is its place in the ring or, if it must be
- * deferred, *spare, and goes out with shm_send_end; a payload comes from an MD or from bytes. Locked. */
+/* A message to a peer is filled where shm_send_begin says, which is its place in the ring or, if
+ * it must be deferred, *spare, and goes out with shm_send_end; a payload comes from an MD or
+ * from bytes. Locked. */
 struct shm_msg *shm_send_begin(struct shm_peer *p, uint32_t size, struct shm_msg *spare);
 void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
 		  const struct shm_span *payload, const void *bytes);
 bool shm_flush_deferred(struct shm *s, struct shm_peer *p);
 /* After a push: somebody must see to it. Locked. */
 void shm_after_push(struct shm *s, struct shm_peer *p);
-/* Looks again at the peers that seemed to attend when we pushed, a few microseconds ago or more. Locked. */
+/* Looks again at the peers that seemed to attend when we pushed, a few microseconds ago or more.
+ * Locked. */
 void shm_settle_unsure(struct shm *s);
 /* Wakes p if it sleeps in a wait, else its helper thread. */
 void shm_nudge(struct shm *s, struct shm_peer *p);
 /* Wakes our own sleeping waiters of a region. */
 void shm_wake(struct ptl_region *r);
 
-/* ---- shm_run.c -------------------------------------------------------------------------------- */
+/* ---- shm_run.c ------------------------------------------------------------------------------- */
 
 /* Takes in messages of all peers; up to `most` from each. Locked. */
 bool shm_take_all(struct shm *s, unsigned int most);
-/* Not locked: looks only at rings in our own region, which stay. After the barrier of the unlock: partner of the
- * producer's between its want and its last look for room. */
+/* Not locked: looks only at rings in our own region, which stay. After the barrier of the
+ * unlock: partner of the producer's between its want and its last look for room. */
 static inline bool shm_rings_pending(const struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
@@ -328,14 +335,15 @@ static inline bool shm_rings_pending(const struct shm *s)
 /* Works our ring in p's region off. Not locked; p->users holds the region. */
 void shm_run_peer(struct shm *s, struct shm_peer *p);
 
-/* ---- shm_leave.c ------------------------------------------------------------------------------ */
+/* ---- shm_leave.c ----------------------------------------------------------------------------- */
 
 void shm_leave(struct ptl_ni *ni, bool lazily);
 
-/* ---- shm_long.c ------------------------------------------------------------------------------- */
+/* ---- shm_long.c ------------------------------------------------------------------------------ */
 
-/* Claims or a slot for each of the oldest long messages in flight with each peer: of our own halves, else of the
- * others'. Locked. True if any byte moved, or soon will by a peer that is looked for again at once. */
+/* Claims or a slot for each of the oldest long messages in flight with each peer: of our own
+ * halves, else of the others'. Locked. True if any byte moved, or soon will by a peer that is
+ * looked for again at once. */
 bool shm_long_step(struct shm *s);
 /* The same for those alone whose other side is not inside the library. */
 bool shm_long_alone(struct shm *s);
@@ -346,9 +354,10 @@ static inline bool shm_long_any(const struct shm *s)
 /* Chunks of a landing whose data come by the pipe of a ring. */
 void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
 
-/* ---- shm_way.c -------------------------------------------------------------------------------- */
+/* ---- shm_way.c ------------------------------------------------------------------------------- */
 
-/* Which of SHM_WAYS a long message is: by powers of 4, and not between lengths that are powers of 2. */
+/* Which of SHM_WAYS a long message is: by powers of 4, and not between lengths that are powers
+ * of 2. */
 static inline unsigned int shm_way_of(uint64_t length)
 {
 	unsigned int k = 0;
@@ -360,36 +369,37 @@ static inline unsigned int shm_way_of(uint64_t length)
 void shm_way_init(struct shm_peer *p);
 /* Tells the peer, if it does not know, which way we want what comes from it. */
 void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
-/* Where processors are short: data of messages of this length are copied to where they belong, `piped` out of a pipe. What
- * shm_way_moving() says goes to shm_way_moved(). */
+/* Where processors are short: data of messages of this length are copied to where they belong,
+ * `piped` out of a pipe. What shm_way_moving() says goes to shm_way_moved(). */
 uint64_t shm_way_moving(const struct shm *s, uint64_t length);
 void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, bool piped);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */
 void shm_way_began(const struct shm *s, struct shm_peer *p);
 void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);
 
-/* ---- shm_wait.c ------------------------------------------------------------------------------- */
+/* ---- shm_wait.c ------------------------------------------------------------------------------ */
 
 /* nal_ops.idle */
 bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline);
 /* Something came: the wait was worth its spinning. */
 void shm_wait_over(struct shm *s);
 
-/* ---- shm_stopped.c ---------------------------------------------------------------------------- */
+/* ---- shm_stopped.c --------------------------------------------------------------------------- */
 
-/* Lets a process that is stopped run, for a tenth of a second at most, while *word & mask is `value`; it is stopped
- * again after that unless somebody continued it. False: it still is; perhaps we may not trace it, or somebody else
- * does. */
+/* Lets a process that is stopped run, for a tenth of a second at most, while *word & mask is
+ * `value`; it is stopped again after that unless somebody continued it. False: it still is;
+ * perhaps we may not trace it, or somebody else does. */
 bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t value);
 
-/* ---- shm_peer.c ------------------------------------------------------------------------------- */
+/* ---- shm_peer.c ------------------------------------------------------------------------------ */
 
 struct shm_peer *shm_peer_find(struct shm *s, ptl_process_id_t id);
 /* NULL: no channel or memory left. */
 struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id);
 /* The peer's region is `view` and p->out is in it: from now on messages flow. */
 void shm_peer_live(struct shm *s, struct shm_peer *p, const struct ptl_view *view);
-/* From now on its ring is looked at: a peer's from its first day, our own from its first message. Locked. */
+/* From now on its ring is looked at: a peer's from its first day, our own from its first
+ * message. Locked. */
 void shm_peer_look_at(struct shm *s, struct shm_peer *p);
 /* Its owner has extended the region: maps that, too. False: it cannot be, and the peer will be
  * given up. With our lock, or the peer's. */
@@ -408,12 +418,13 @@ bool shm_peer_ended(const struct shm *s, uint32_t channel);
 /* Frees those lost that nobody uses any more. */
 void shm_peer_reap(struct shm *s, bool all);
 
-/* ---- shm_connect.c ---------------------------------------------------------------------------- */
+/* ---- shm_connect.c --------------------------------------------------------------------------- */
 
-/* Has p, just added, connected; waits a bounded time for it with the lock released. p may be gone then. */
+/* Has p, just added, connected; waits a bounded time for it with the lock released. p may be
+ * gone then. */
 void shm_connect_now(struct shm *s, struct shm_peer *p);
 
-/* ---- shm_helper.c ----------------------------------------------------------------------------- */
+/* ---- shm_helper.c ---------------------------------------------------------------------------- */
 
 int shm_helper_open(struct shm *s, ptl_pid_t want);
 void shm_helper_close(struct shm *s);

@@ -30,7 +30,7 @@
 #define AWAIT_NS        10000000000ull /* for a rank whose launcher started it later */
 #define CROSSED_WAIT_NS 1000000000ull
 
-/* ---- addresses -------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 static socklen_t address(struct sockaddr_un *a, uint32_t interface, ptl_process_id_t id)
 {
@@ -76,7 +76,7 @@ int shm_claim_pid(int fd, struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static bool send_hello(struct shm_helper *l, int fd, enum shm_hello_kind kind, ptl_process_id_t to,
 		       uint32_t channel)
@@ -155,7 +155,7 @@ static int recv_hello(int fd, struct shm_hello *h, int *memfd)
 	return n > 0 && shm_hello_decode(bytes, (size_t)n, h) == 0 ? 1 : -1;
 }
 
-/* ---- peers ------------------------------------------------------------------------------------ */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 void shm_watch(struct shm_helper *l, int fd, uint32_t what, uint32_t index)
 {
@@ -338,7 +338,7 @@ static const char *make_live(struct shm_helper *l, struct shm_peer *p, int fd,
 	return NULL;
 }
 
-/* ---- calling ---------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 /* A rank of a job whose ranks were started one by one. */
 static bool awaited(const struct shm_helper *l, const struct shm_peer *p)
@@ -505,7 +505,7 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 		close(memfd);
 }
 
-/* ---- being called ----------------------------------------------------------------------------- */
+/* ---- being called ---------------------------------------------------------------------------- */
 
 static bool smaller(ptl_process_id_t a, ptl_process_id_t b)
 {
@@ -640,7 +640,7 @@ void shm_hang_up_on_silent(struct shm_helper *l, uint64_t asleep_at)
 	}
 }
 
-/* ---- for the others --------------------------------------------------------------------------- */
+/* ---- for the others -------------------------------------------------------------------------- */
 
 void shm_connect_now(struct shm *s, struct shm_peer *p)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Moving bytes: memcpy where both ends are ours, process_vm_readv and process_vm_writev where one is
- * a peer's, over any mix of plain and vector MDs.
+ * Moving bytes: memcpy where both ends are ours, process_vm_readv and process_vm_writev where
+ * one is a peer's, over any mix of plain and vector MDs.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -256,7 +256,8 @@ static ptl_ni_fail_t copy_run(const struct shm_span *there, const struct ptl_md 
 	return fail;
 }
 
-/* Runs of our own memory, which is the application's: at any address. Those of usual elements without a call each. */
+/* Runs of our own memory, which is the application's: at any address. Those of usual elements
+ * without a call each. */
 #define COPY_GROUP(size)                                                                           \
 	for (uint32_t k = 0; k < g->count; k++)                                                    \
 		if (in)                                                                            \

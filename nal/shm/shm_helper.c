@@ -23,7 +23,7 @@
 #define QUIET_MOST    8
 #define LOOK_MS       4 /* between looks at our rings on behalf of who left a biased lock */
 
-/* ---- the thread ------------------------------------------------------------------------------- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void handle(struct shm_helper *l, uint64_t datum)
 {
@@ -186,7 +186,7 @@ static void *helper(void *arg)
 	}
 }
 
-/* ---- for the others --------------------------------------------------------------------------- */
+/* ---- for the others -------------------------------------------------------------------------- */
 
 void shm_helper_bell(struct shm_peer *p)
 {
@@ -235,7 +235,7 @@ void shm_helper_left(struct shm *s)
 		base_wake_call(&s->helper->event);
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 static int start(struct shm_helper *l)
 {

@@ -41,7 +41,7 @@ struct shm_helper {
 	struct caller caller[MAX_CALLERS];
 };
 
-/* ---- shm_connect.c ---------------------------------------------------------------------------- */
+/* ---- shm_connect.c --------------------------------------------------------------------------- */
 
 /* Takes the address of the pid wanted, or of the first free one. PTL_OK, PTL_PID_INVALID, or
  * PTL_NO_SPACE after a warning. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Leaving the library: our rings in the regions of peers that compute are worked off, what came while the lock was held is
- * taken in, and lazy messages stay where they are.
+ * Leaving the library: our rings in the regions of peers that compute are worked off, what came
+ * while the lock was held is taken in, and lazy messages stay where they are.
  */
 #include <string.h>
 
@@ -96,8 +96,8 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 	}
 }
 
-/* As shm_rings_pending(), but for what all_lazy() has seen; and who wants room gets it only if that is taken in, however
- * full the ring is. */
+/* As shm_rings_pending(), but for what all_lazy() has seen; and who wants room gets it only if
+ * that is taken in, however full the ring is. */
 static bool rings_press(const struct shm *s)
 {
 	uint32_t n = atomic_load_explicit(&s->nlive, memory_order_relaxed);
@@ -136,8 +136,8 @@ static bool ring_lazy(struct shm_ring *r)
 }
 
 /*
- * May all that there is in the rings stay there? Nobody sleeps for it, its senders do not count on us, and none of
- * them waits for room. Locked.
+ * May all that there is in the rings stay there? Nobody sleeps for it, its senders do not count
+ * on us, and none of them waits for room. Locked.
  */
 static bool all_lazy(struct shm *s)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages. Once matched, a landing in the target's region counts chunks: either process may claim the
- * next ones and move them alone by cross-memory attach, or the source copies chunks into free slots of the pipe, and
- * the destination copies them out at the same time. Which it is depends on who is inside the library at that moment,
- * chunk by chunk:
+ * Long messages. Once matched, a landing in the target's region counts chunks: either process
+ * may claim the next ones and move them alone by cross-memory attach, or the source copies
+ * chunks into free slots of the pipe, and the destination copies them out at the same time.
+ * Which it is depends on who is inside the library at that moment, chunk by chunk:
  *
- *   both inside          pipe, or claims by both (where processors are short by the destination): what
+ *   both inside          pipe, or claims by both (where processors are short by the
+ *   destination): what
  *                        was faster lately (shm_way.c); instead of
  *                        claims, both ways at once, a pipe of the kernel (shm_splice.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *
- * Where both claim, each takes of its own half of a message first, the source of the front one, and helps with the
- * other when of its own nothing is left: lines of memory that is used again stay with one core. What a pass
- * claims of several messages moves in one call of the kernel.
+ * Where both claim, each takes of its own half of a message first, the source of the front one,
+ * and helps with the other when of its own nothing is left: lines of memory that is used again
+ * stay with one core. What a pass claims of several messages moves in one call of the kernel.
  *
- * A claim carries the landing's generation, so a late claimer cannot take chunks of the next message that
- * uses the record. Whoever puts the last chunk in place ends the message.
+ * A claim carries the landing's generation, so a late claimer cannot take chunks of the next
+ * message that uses the record. Whoever puts the last chunk in place ends the message.
  */
 #include <errno.h>
 
@@ -66,7 +67,7 @@ void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r)
 	l->front = l->mlength < HALVES_LEAST ? l->chunks : l->chunks / 2;
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 static void end_as_target(struct job *j, ptl_ni_fail_t fail)
 {
@@ -125,7 +126,7 @@ static void placed(struct job *j, uint32_t n, ptl_ni_fail_t fail)
 		end_as_initiator(j, fail);
 }
 
-/* ---- chunks ----------------------------------------------------------------------------------- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 /* Of a half, how many chunks nobody has claimed. */
 static uint32_t left_of(const struct job *j, int half, uint64_t word)
@@ -177,7 +178,8 @@ static struct shm_span part(const struct shm_span *s, const struct job *j, uint3
 	return p;
 }
 
-/* What we have claimed and move next, of several messages of a peer: each call of the kernel has a price. */
+/* What we have claimed and move next, of several messages of a peer: each call of the kernel has
+ * a price. */
 struct load {
 	unsigned int n;
 	uint64_t bytes;
@@ -245,7 +247,8 @@ static bool is_of(const struct job *j, uint32_t landing, uint32_t gen, uint32_t 
 	return landing == j->index && gen == j->gen && at_source == (j->source == j->target);
 }
 
-/* Source: is what is on its way of a message that is over, which only a get that was given up is? */
+/* Source: is what is on its way of a message that is over, which only a get that was given up
+ * is? */
 static bool is_over(const struct job *j, uint32_t landing, uint32_t gen, uint32_t at_source)
 {
 	const struct ptl_view *v = at_source ? &j->s->ni->view : &j->p->view;
@@ -332,7 +335,8 @@ static bool fill_slots(struct job *j)
 	return n;
 }
 
-/* Which chunk of this message is in the slot? Sure under slots_busy. Read once: its memory is another's, too. */
+/* Which chunk of this message is in the slot? Sure under slots_busy. Read once: its memory is
+ * another's, too. */
 static bool of_message(const struct job *j, const struct shm_slot *slot, uint32_t *chunk)
 {
 	if (!atomic_load_explicit(&slot->full, memory_order_acquire) ||
@@ -385,7 +389,7 @@ static bool drain_slots(struct job *j)
 	return n;
 }
 
-/* ---- a pipe of the kernel --------------------------------------------------------------------- */
+/* ---- a pipe of the kernel -------------------------------------------------------------------- */
 
 /* What is in it, read once: another process may write to it. */
 struct content {
@@ -433,7 +437,8 @@ static bool both_ways(const struct job *j)
 	       (f->op[PTL_LIST_PUT].first || f->land[PTL_LIST_GET].first);
 }
 
-/* Source: as many chunks as the pipe takes. What of them does not fit, and that is little, we copy ourselves. */
+/* Source: as many chunks as the pipe takes. What of them does not fit, and that is little, we
+ * copy ourselves. */
 static bool fill_spliced(struct job *j)
 {
 	struct shm_spliced *x = &j->p->out.ch->spliced;
@@ -516,7 +521,7 @@ static bool drain_spliced(struct job *j)
 	return any;
 }
 
-/* ---- who does what ---------------------------------------------------------------------------- */
+/* ---- who does what --------------------------------------------------------------------------- */
 
 static uint32_t claim_chunks(const struct job *j)
 {
@@ -538,8 +543,8 @@ static bool several(const struct job *j)
 	return lists > 1;
 }
 
-/* Of a message that both sides move. With more of them under way each side had better take one as a whole; else the
- * less, the less is left, so that both end at the same time. */
+/* Of a message that both sides move. With more of them under way each side had better take one
+ * as a whole; else the less, the less is left, so that both end at the same time. */
 static uint32_t share(const struct job *j)
 {
 	uint32_t most = claim_chunks(j), left;
@@ -550,7 +555,8 @@ static uint32_t share(const struct job *j)
 	return left < 8 ? 2 : left / 4 < most ? left / 4 : most;
 }
 
-/* The other side is at work, too: both ways each begins with what comes to it, else with its half. */
+/* The other side is at work, too: both ways each begins with what comes to it, else with its
+ * half. */
 static bool claim_share(struct job *j, struct load *x)
 {
 	if (both_ways(j))
@@ -607,8 +613,8 @@ static bool comes_back(const struct job *j)
 	return j->p->give_fd >= 0 && use_splice(j) && !lasts(&j->p->away_since, AWAY_NS);
 }
 
-/* How long the destination leaves what is unclaimed to the source, which will fill a slot, or the kernel's pipe;
- * unless it never comes round to it. */
+/* How long the destination leaves what is unclaimed to the source, which will fill a slot, or
+ * the kernel's pipe; unless it never comes round to it. */
 static uint64_t patience(const struct job *j, bool inside)
 {
 	if (j->s->wait.last_look)
@@ -620,8 +626,9 @@ static uint64_t patience(const struct job *j, bool inside)
 	return 0;
 }
 
-/* A slot was filled or emptied for a side that may be about to sleep: one that can do nothing else, or the destination, which
- * would sleep on what it has. A source with another way does what there is before it sleeps. */
+/* A slot was filled or emptied for a side that may be about to sleep: one that can do nothing
+ * else, or the destination, which would sleep on what it has. A source with another way does
+ * what there is before it sleeps. */
 static void tell(struct job *j)
 {
 	if (j->p->cma && !j->source)
@@ -696,7 +703,7 @@ static bool step(struct job *j, struct load *x)
 	return j->source ? step_source(j, x) : step_destination(j, x);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------ */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* What both sides must agree on; the landing or the operation is in the other's memory. */
 static bool sound(const struct job *j)
@@ -723,8 +730,8 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 
 	if (!p || p->state != SHM_LIVE || !shm_peer_follow(s, p) || l->op >= p->view.ops)
 		return false;
-	/* The initiator's record, guarded by its lock and not ours: it stays what it is until the initiator
-	 * hears of the end, but for a get that was given up. */
+	/* The initiator's record, guarded by its lock and not ours: it stays what it is until
+	 * the initiator hears of the end, but for a get that was given up. */
 	op = &p->view.op[l->op];
 	md = __atomic_load_n(&op->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&op->local_offset, __ATOMIC_RELAXED);
@@ -788,7 +795,8 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 		.front = __atomic_load_n(&l->front, __ATOMIC_RELAXED),
 		.length = __atomic_load_n(&l->mlength, __ATOMIC_RELAXED),
 	};
-	/* ours, and still the same after all was read: the hint may be late, the record used again */
+	/* ours, and still the same after all was read: the hint may be late, the record used
+	 * again */
 	if (md >= p->view.mds || l->op != i || l->op_gen != op->gen || l->peer != p->there ||
 	    j->length > op->length || (op->kind == PTL_REQ_GET && j->length != op->mlength) ||
 	    !sound(j))
@@ -803,8 +811,9 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	return true;
 }
 
-/* Of each list in a pass. The pipe has chunks of SHM_SLOTS messages at most, the oldest; others in front have all
- * their chunks in place and wait for a word in a ring, which is taken between passes. */
+/* Of each list in a pass. The pipe has chunks of SHM_SLOTS messages at most, the oldest; others
+ * in front have all their chunks in place and wait for a word in a ring, which is taken between
+ * passes. */
 #define LOOKS_MOST (2 * SHM_SLOTS)
 
 static bool step_landings(struct shm *s, uint32_t i, bool help)
@@ -849,8 +858,8 @@ static bool step_ops(struct shm *s, uint32_t i, bool help)
 	return any;
 }
 
-/* The oldest few of each list: a pass over ten thousand messages takes no longer than one over ten, and a peer that
- * stands still is in nobody else's way. */
+/* The oldest few of each list: a pass over ten thousand messages takes no longer than one over
+ * ten, and a peer that stands still is in nobody else's way. */
 static bool step_all(struct shm *s, bool alone, bool help)
 {
 	bool any = false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The table of peers: found by id on every send, added at first use, lost when they die. A peer's number
- * is that of its channel in our region. All of it is guarded by our region's lock.
+ * The table of peers: found by id on every send, added at first use, lost when they die. A
+ * peer's number is that of its channel in our region. All of it is guarded by our region's lock.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -127,10 +127,10 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 	return p;
 }
 
-/* ---- cores ------------------------------------------------------------------------------------ */
+/* ---- cores ----------------------------------------------------------------------------------- */
 
-/* Longer than any exchange between processes that all run, and than those take that all sleep and wake each other:
- * else they would wait for awakenings for ever. */
+/* Longer than any exchange between processes that all run, and than those take that all sleep
+ * and wake each other: else they would wait for awakenings for ever. */
 #define SPIN_US 1000
 
 static int bits(const uint64_t *mask)
@@ -179,7 +179,7 @@ void shm_peer_count_cores(struct shm *s)
 		s->peer[s->live[k]]->out.lap = s->ni->spin_ns ? SHM_LAP_ALONE : SHM_LAP_LEAST;
 }
 
-/* ---- coming and going ------------------------------------------------------------------------- */
+/* ---- coming and going ------------------------------------------------------------------------ */
 
 void shm_peer_look_at(struct shm *s, struct shm_peer *p)
 {
@@ -306,7 +306,8 @@ void shm_peer_lost(struct shm *s, struct shm_peer *p, ptl_ni_fail_t fail, const 
 	bool was_live = p->state == SHM_LIVE;
 	bool closed = was_live && atomic_load(&((const struct shm_area *)p->view.nal)->closed);
 
-	/* what it had sent completely before it died still counts; answers to it are not sent any more */
+	/* what it had sent completely before it died still counts; answers to it are not sent
+	 * any more */
 	p->state = SHM_GONE;
 	if (was_live) {
 		shm_take_all(s, UINT32_MAX);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The rings of the shared-memory NAL: single producer, single consumer, in lines of 64 bytes. A header's line is
- * valid when its seq is its own line number + 1. Lines that held payload may look like anything, so before a
- * header is published the line after the message, where the next header will be looked for, is made invalid if it
- * last held payload; the bitmap says so without touching the line. All of this is on the way of every message,
- * which is why it is in a header.
+ * The rings of the shared-memory NAL: single producer, single consumer, in lines of 64 bytes. A
+ * header's line is valid when its seq is its own line number + 1. Lines that held payload may
+ * look like anything, so before a header is published the line after the message, where the next
+ * header will be looked for, is made invalid if it last held payload; the bitmap says so without
+ * touching the line. All of this is on the way of every message, which is why it is in a header.
  */
 #ifndef SHM_RING_H
 #define SHM_RING_H
@@ -17,19 +17,22 @@
 #include "nal/shm/shm_wire.h"
 
 #define SHM_RING_LEAST 32768u /* bytes of the smallest there is */
-/* Lines after which an empty ring begins again: they stay in the nearest caches. To begin again costs a look at the
- * consumer's line, so a producer that has a core to itself does so later; where many share one, all their rings lie there. */
+/* Lines after which an empty ring begins again: they stay in the nearest caches. To begin again
+ * costs a look at the consumer's line, so a producer that has a core to itself does so later;
+ * where many share one, all their rings lie there. */
 #define SHM_LAP_LEAST 96u
 #define SHM_LAP_ALONE 320u
-/* What was skipped is taken before there is room behind where the ring began again, so that has room for some messages. */
+/* What was skipped is taken before there is room behind where the ring began again, so that has
+ * room for some messages. */
 #define SHM_LAP_ROOM    4u
 #define SHM_SLOTS       8 /* of a pipe */
 #define SHM_WAYS        5 /* classes of long messages, by length */
 #define SHM_SPLICE_FROM 2 /* the first of them that pipes of the kernel are for */
 
 /*
- * A chunk of a message on its way to the region's owner through the pipe. The source fills slots that are not full;
- * whoever moves the channel's slots_busy from 0 may take out what is there, and makes them free.
+ * A chunk of a message on its way to the region's owner through the pipe. The source fills slots
+ * that are not full; whoever moves the channel's slots_busy from 0 may take out what is there,
+ * and makes them free.
  */
 struct shm_slot {
 	_Alignas(64) _Atomic uint32_t full;
@@ -41,9 +44,10 @@ struct shm_slot {
 enum shm_splice_answer { SHM_SPLICE_UNASKED, SHM_SPLICE_TAKEN, SHM_SPLICE_REFUSED };
 
 /*
- * Some chunks of a message on their way to the region's owner through a pipe of the kernel (shm_splice.c).
- * One message's at a time: the pipe is empty before `full` is 0 again. The source fills it in; whoever moves `busy` from 0
- * takes out what is there, or moves it and empties the pipe.
+ * Some chunks of a message on their way to the region's owner through a pipe of the kernel
+ * (shm_splice.c). One message's at a time: the pipe is empty before `full` is 0 again. The
+ * source fills it in; whoever moves `busy` from 0 takes out what is there, or moves it and
+ * empties the pipe.
  */
 struct shm_spliced {
 	_Alignas(64) _Atomic uint32_t offer; /* descriptor of the pipe in the source, + 1 */
@@ -69,9 +73,11 @@ struct shm_channel {
 	uint64_t pad_from, pad_to;  /* lines that were skipped at the end of a lap, lately */
 	/* 1: the producer has something it could not put in */
 	_Alignas(64) _Atomic uint32_t want_space;
-	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not through the pipe */
+	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not
+	 * through the pipe */
 	_Atomic uint32_t claims[SHM_WAYS];
-	/* ... of a consumer that decides: those both ways at once, too, not by a pipe of the kernel */
+	/* ... of a consumer that decides: those both ways at once, too, not by a pipe of the
+	 * kernel */
 	_Atomic uint32_t unspliced[SHM_WAYS];
 	struct shm_slot slot[SHM_SLOTS];
 	_Alignas(64) _Atomic uint32_t slots_busy;
@@ -87,8 +93,8 @@ struct shm_ring {
 	uint32_t count; /* lines, a power of two */
 	uint32_t chunk; /* bytes of a pipe slot */
 	uint32_t lap;   /* the producer's: SHM_LAP_LEAST or SHM_LAP_ALONE */
-	/* Up to this line are lazy messages only, if the head is before it. The owner's of the rings in its region;
-	 * written under its lock. */
+	/* Up to this line are lazy messages only, if the head is before it. The owner's of the
+	 * rings in its region; written under its lock. */
 	uint64_t lazy_to;
 };
 
@@ -119,8 +125,8 @@ static inline uint64_t shm_ring_unseen(const struct shm_ring *r)
 	return lazy_to > head ? lazy_to : head;
 }
 
-/* The producer found the ring full, and now it is no longer: half of it is free, so that it is told once per
- * half and not for each message. */
+/* The producer found the ring full, and now it is no longer: half of it is free, so that it is
+ * told once per half and not for each message. */
 static inline bool shm_ring_space_due(const struct shm_ring *r)
 {
 	return atomic_load_explicit(&r->ch->want_space, memory_order_relaxed) &&
@@ -163,9 +169,9 @@ static inline uint32_t shm_ring_at(const struct shm_ring *r)
 }
 
 /*
- * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had better: lines of an
- * earlier lap come from both sides' second caches, which takes twice as long, so a ring that was seen empty begins again
- * soon.
+ * Lines from the tail to the end of the lap that a message of `size` bytes must skip, or had
+ * better: lines of an earlier lap come from both sides' second caches, which takes twice as
+ * long, so a ring that was seen empty begins again soon.
  */
 static inline uint32_t shm_ring_skip(const struct shm_ring *r, uint32_t size)
 {
@@ -192,7 +198,8 @@ static inline void shm_ring_look_empty(struct shm_ring *r)
 	ch->head_seen = __atomic_load_n(&ch->head, __ATOMIC_ACQUIRE);
 }
 
-/* Is there room for a message of `size` bytes, behind *skip lines (shm_ring_place_behind)? Producer's lock held. */
+/* Is there room for a message of `size` bytes, behind *skip lines (shm_ring_place_behind)?
+ * Producer's lock held. */
 static inline bool shm_ring_room_behind(struct shm_ring *r, uint32_t size, uint32_t *skip)
 {
 	uint64_t need;
@@ -201,8 +208,8 @@ static inline bool shm_ring_room_behind(struct shm_ring *r, uint32_t size, uint3
 	*skip = shm_ring_skip(r, size);
 	need = r->ch->tail + *skip + shm_lines(size, *skip ? 0 : shm_ring_at(r));
 
-#if !defined(                                                                                      \
-	__SANITIZE_THREAD__) /* who saw head last may be a thread of another process: it cannot know */
+	/* the sanitizer cannot know that a thread of another process may have seen head last */
+#if !defined(__SANITIZE_THREAD__)
 	if (need - r->ch->head_seen <= r->count)
 		return true;
 #endif
@@ -238,16 +245,17 @@ static inline bool shm_ring_filling(struct shm_ring *r)
 }
 
 /*
- * The tail moves on behind a message of n lines; returns the seq that its header, in the first of them, is published with.
- * The consumer looks at that line all the time, and takes it away while it is being written: filled at last and in one go
- * it goes over once.
+ * The tail moves on behind a message of n lines; returns the seq that its header, in the first
+ * of them, is published with. The consumer looks at that line all the time, and takes it away
+ * while it is being written: filled at last and in one go it goes over once.
  */
 static inline uint32_t shm_ring_claim(struct shm_ring *r, uint32_t n)
 {
 	uint64_t tail = r->ch->tail;
 	uint32_t next = (uint32_t)((tail + n) & (r->count - 1));
 
-	/* the line of this header is clean since the message before it; only so may it be the next line of a full ring */
+	/* the line of this header is clean since the message before it; only so may it be the
+	 * next line of a full ring */
 	if (shm_ring_clear_dirty(r, next))
 		__atomic_store_n(&shm_ring_line(r, next)->seq, (uint32_t)(tail + n),
 				 __ATOMIC_RELAXED);
@@ -270,8 +278,8 @@ static inline void shm_ring_publish_lines(struct shm_ring *r, uint32_t n)
 	shm_ring_publish_as(m, shm_ring_claim(r, n));
 }
 
-/* Where the header of a message goes, behind `pad` lines to be skipped, for which there is room. It is filled in place, but
- * for seq, and goes out with shm_ring_publish. */
+/* Where the header of a message goes, behind `pad` lines to be skipped, for which there is room.
+ * It is filled in place, but for seq, and goes out with shm_ring_publish. */
 static inline struct shm_msg *shm_ring_place_behind(struct shm_ring *r, uint32_t pad)
 {
 	if (__builtin_expect(pad, 0)) {
@@ -281,7 +289,8 @@ static inline struct shm_msg *shm_ring_place_behind(struct shm_ring *r, uint32_t
 		m->size = (uint16_t)pad;
 		r->ch->pad_from = r->ch->tail;
 		r->ch->pad_to = r->ch->tail + pad;
-		/* a header that stayed in those behind it until numbers come again would look valid */
+		/* a header that stayed in those behind it until numbers come again would look
+		 * valid */
 		shm_ring_set_dirty(r, shm_ring_at(r) + 1, pad - 1);
 		shm_ring_publish_lines(r, pad);
 	}
@@ -305,8 +314,8 @@ static inline char *shm_ring_payload_lines(struct shm_ring *r, uint32_t size)
 
 #define SHM_ASK_MOST 1024
 
-/* Asks for the lines that a message of `size` bytes would be written to, of SHM_ASK_MOST at most. Returns that of its
- * header. */
+/* Asks for the lines that a message of `size` bytes would be written to, of SHM_ASK_MOST at
+ * most. Returns that of its header. */
 static inline const void *shm_ring_ask(const struct shm_ring *r, uint32_t size)
 {
 	const struct shm_msg *m = shm_ring_line(r, r->ch->tail);

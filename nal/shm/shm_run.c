@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Taking messages out of rings. The same code runs in two places: in the owner of a region, for all
- * its peers, and in a peer, for its own ring in the region of an owner that computes. In the second
- * case every change to the region goes through the undo log and is committed message by message, the
- * bytes move by cross-memory attach, and answers are written where the owner would have written them: into
- * the ring it uses towards the runner, which is the runner's own inbox.
+ * Taking messages out of rings. The same code runs in two places: in the owner of a region, for
+ * all its peers, and in a peer, for its own ring in the region of an owner that computes. In the
+ * second case every change to the region goes through the undo log and is committed message by
+ * message, the bytes move by cross-memory attach, and answers are written where the owner would
+ * have written them: into the ring it uses towards the runner, which is the runner's own inbox.
  */
 #include <limits.h>
 #include <sched.h>
@@ -36,7 +36,7 @@ struct run {
 	bool dear;               /* ... only because it would take too long here */
 };
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* In the owner an answer may be deferred; a peer made sure of room before it began. */
 static struct shm_msg *answer_begin(struct run *x, enum shm_kind kind, uint32_t size,
@@ -185,8 +185,8 @@ static void take_put(struct run *x, const struct ptl_request *q, const struct sh
 		put_done(x, &l, fail);
 }
 
-/* A short answer's payload is asked for while what it answers is matched: stores wait for their lines one after the other.
- * Longer ones were measured to come sooner without. */
+/* A short answer's payload is asked for while what it answers is matched: stores wait for their
+ * lines one after the other. Longer ones were measured to come sooner without. */
 #define ASK_ANSWER 512
 
 static inline void ask_payload(const struct shm_ring *r, uint64_t size)
@@ -210,7 +210,8 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	if (may_land && landings_full(x))
 		return;
 	ask_payload(x->to, q->rlength);
-	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than any bounce takes */
+	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than
+	 * any bounce takes */
 	if ((!may_land && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
 		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
@@ -312,7 +313,8 @@ static uint64_t count_runs(const ptl_atomic_runs_t *r)
 	return n;
 }
 
-/* Runs that are reached one by one in another's memory; more are left to its own thread, which is faster then. */
+/* Runs that are reached one by one in another's memory; more are left to its own thread, which
+ * is faster then. */
 #define RUNS_BY_PEER 64
 
 static void APART take_runs(struct run *x, struct ptl_request *q, const char *payload,
@@ -455,7 +457,8 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 	case SHM_GETPUT:
 	case SHM_ATOMIC:
 	case SHM_FETCH_ATOMIC:
-		/* the answer's line comes over meanwhile: its sender looks at it only when all else is done */
+		/* the answer's line comes over meanwhile: its sender looks at it only when all
+		 * else is done */
 		if (m->op != PTL_NIL)
 			base_prefetch_write(shm_ring_line(x->to, x->to->ch->tail));
 		shm_msg_request(m, &q);
@@ -500,7 +503,8 @@ static void take(struct run *x, const struct shm_msg *m, const char *payload, bo
 /* How many messages ahead; and room for those in progress, a power of two. */
 enum { BUCKETS_AHEAD = 24, ENTRIES_AHEAD = 16, OTHERS_AHEAD = 8, AHEAD = 32 };
 
-/* Messages behind the one that is taken, for which memory is asked: by line, as many messages take one. */
+/* Messages behind the one that is taken, for which memory is asked: by line, as many messages
+ * take one. */
 struct ahead {
 	uint64_t buckets, entries, others; /* the next line to do that for */
 	struct ptl_ahead of[AHEAD];
@@ -597,11 +601,12 @@ static inline uint32_t take_answer(struct ptl_engine *e, const struct shm_peer *
 }
 
 /*
- * A call has got what it was to wait for, `size` bytes, whose sender had taken all that we sent it up to line `taken`. If
- * that was all there was, and one message since the last time, it waits for an answer, which may be as long: its lines come
- * over while the call returns, for the sender is still on its way to its wait. Once it looks there it takes the header's
- * away again; so shm_leave asks for that once more. Who sends without having our last one, as in an exchange, or in a
- * stream, looks before we write: there it would be a loss.
+ * A call has got what it was to wait for, `size` bytes, whose sender had taken all that we sent
+ * it up to line `taken`. If that was all there was, and one message since the last time, it
+ * waits for an answer, which may be as long: its lines come over while the call returns, for the
+ * sender is still on its way to its wait. Once it looks there it takes the header's away again;
+ * so shm_leave asks for that once more. Who sends without having our last one, as in an
+ * exchange, or in a stream, looks before we write: there it would be a loss.
  */
 static inline void expect_answer(struct shm *s, struct shm_peer *p, uint32_t size, uint32_t taken)
 {
@@ -613,9 +618,9 @@ static inline void expect_answer(struct shm *s, struct shm_peer *p, uint32_t siz
 }
 
 /*
- * Takes up to `most` of the messages that a program which waits gets most of, where they lie: puts of which it has a use
- * before anything is made of them, and last words. Returns how many. *declined: the one at the head was offered in
- * vain.
+ * Takes up to `most` of the messages that a program which waits gets most of, where they lie:
+ * puts of which it has a use before anything is made of them, and last words. Returns how many.
+ * *declined: the one at the head was offered in vain.
  */
 static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned int most,
 				     bool *declined)
@@ -647,8 +652,8 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 	return n;
 }
 
-/* Takes up to `most` messages from the ring, whatever they are; if `plainly`, up to the next for take_plain(). Returns
- * how many. `declined`: see there. */
+/* Takes up to `most` messages from the ring, whatever they are; if `plainly`, up to the next for
+ * take_plain(). Returns how many. `declined`: see there. */
 static unsigned int APART take_any(struct run *x, unsigned int most, bool plainly, bool declined)
 {
 	struct shm_ring *r = x->from;
@@ -662,7 +667,8 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		const char *payload;
 		struct shm_msg m;
 
-		/* once, for it is another's memory; a whole line, so that no field straddles two of the stores */
+		/* once, for it is another's memory; a whole line, so that no field straddles two
+		 * of the stores */
 		memcpy(&m, shm_ring_line(r, head), sizeof(m));
 		payload = m.size <= SHM_INLINE || m.kind == SHM_PAD ? (const char *)m.data
 								    : payload_at(r, at, m.size);
@@ -674,7 +680,8 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		}
 		if (x->e->undo && !shm_ring_room(x->to, x->s->eager > 4096 ? x->s->eager : 4096))
 			break; /* our own inbox is full of answers: those first */
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says so */
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says
+		 * so */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
 		if (m.kind != SHM_PAD) {
@@ -692,7 +699,8 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 	return n;
 }
 
-/* A producer inside the library finds the word when it leaves, after its unlock; partner: shm_rings_pending(). */
+/* A producer inside the library finds the word when it leaves, after its unlock; partner:
+ * shm_rings_pending(). */
 static void tell_space(struct shm *s, struct shm_peer *p)
 {
 	atomic_store_explicit(&p->in.ch->want_space, 0, memory_order_seq_cst);
@@ -704,7 +712,7 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 		shm_nudge(s, p);
 }
 
-/* ---- the owner -------------------------------------------------------------------------------- */
+/* ---- the owner ------------------------------------------------------------------------------- */
 
 /* Is the next message there, and for take_plain()? */
 static inline bool plain_next(const struct shm_ring *r)
@@ -740,7 +748,8 @@ static unsigned int APART take_rest(struct shm *s, struct shm_peer *p, unsigned 
 static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int most)
 {
 	struct ptl_engine *e = &s->ni->engine;
-	/* with many entries to be searched, they are asked for ahead instead, and the one that is found offers */
+	/* with many entries to be searched, they are asked for ahead instead, and the one that
+	 * is found offers */
 	const bool plainly = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
 	bool declined = false;
 	unsigned int n = plainly && plain_next(&p->in) ? take_plain(s, p, most, &declined) : 0;
@@ -768,7 +777,8 @@ bool shm_take_all(struct shm *s, unsigned int most)
 			any |= take_from(s, p, most) > 0;
 			if (p->sent != sent)
 				shm_after_push(s, p);
-			/* what else comes in leaving finds, and what goes out who is told of room for it */
+			/* what else comes in leaving finds, and what goes out who is told of
+			 * room for it */
 			if (s->ni->engine.taken == PTL_TAKEN_ENOUGH && !told && !p->deferred)
 				return true;
 		}
@@ -780,12 +790,12 @@ bool shm_take_all(struct shm *s, unsigned int most)
 	return any;
 }
 
-/* ---- a peer, on the owner's behalf ------------------------------------------------------------ */
+/* ---- a peer, on the owner's behalf ----------------------------------------------------------- */
 
 #define GRACE 30 /* looks, some ten nanoseconds each */
 
-/* An owner that polls is outside for a moment between two calls: it is faster than we are on its behalf. True: it has
- * taken the message, or is inside again. */
+/* An owner that polls is outside for a moment between two calls: it is faster than we are on its
+ * behalf. True: it has taken the message, or is inside again. */
 static bool came_back(const struct shm_peer *p)
 {
 	for (int i = 0; i < GRACE; i++) {
@@ -796,8 +806,8 @@ static bool came_back(const struct shm_peer *p)
 	return false;
 }
 
-/* Waits a little for another peer to let go of the region. False: the owner holds it, or it takes too
- * long. */
+/* Waits a little for another peer to let go of the region. False: the owner holds it, or it
+ * takes too long. */
 static bool lock_peer(struct shm_peer *p)
 {
 	uint32_t token = PTL_LOCK_PEER(p->there), word;

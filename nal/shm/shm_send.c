@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Putting messages on their way: what a put or get is turned into, what becomes of a message for which there is no
- * room, and who is to see to one that was pushed: its target, if it is inside the library, else we.
+ * Putting messages on their way: what a put or get is turned into, what becomes of a message for
+ * which there is no room, and who is to see to one that was pushed: its target, if it is inside
+ * the library, else we.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #define ROOM_SPIN_NS 5000
 #define LINES_AHEAD  4 /* of a stream; twice as many were measured to be of no use */
 
-/* ---- sending ---------------------------------------------------------------------------------- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static inline void fill_payload_with(char *to, uint32_t size, const void *bytes)
 {
@@ -94,8 +95,8 @@ static inline bool streams(const struct shm_peer *p)
 	return p->in.ch->head == p->came;
 }
 
-/* A message for which there is room goes in two steps, between which its header is filled in: first all that is not in
- * the header's line. See shm_ring_claim. */
+/* A message for which there is room goes in two steps, between which its header is filled in:
+ * first all that is not in the header's line. See shm_ring_claim. */
 static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint32_t skip,
 					uint32_t *seq, const struct shm_span *payload,
 					const void *bytes)
@@ -121,10 +122,11 @@ static inline void send_header(struct shm_msg *m, uint32_t size, uint32_t seq,
 }
 
 /*
- * Messages that go out without one that comes in between them are a stream: the line of one that follows soon comes over
- * while they are written, for stores wait for their lines one after the other, and a line that comes from far takes longer
- * than a message. Who waits for an answer needs it later, if at all, and has something else to wait for. The lines of
- * payloads, which are many, were measured to come sooner without.
+ * Messages that go out without one that comes in between them are a stream: the line of one that
+ * follows soon comes over while they are written, for stores wait for their lines one after the
+ * other, and a line that comes from far takes longer than a message. Who waits for an answer
+ * needs it later, if at all, and has something else to wait for. The lines of payloads, which
+ * are many, were measured to come sooner without.
  */
 static inline void ask_ahead(struct shm_peer *p, uint32_t size)
 {
@@ -150,8 +152,8 @@ static void send_held(struct shm *s, struct shm_peer *p, struct shm_deferred *d,
 	shm_flush_deferred(s, p);
 }
 
-/* What is sent here follows from what came. Without memory to hold it the peer is beyond help; it is told nothing,
- * and its operation ends when it or we do. */
+/* What is sent here follows from what came. Without memory to hold it the peer is beyond help;
+ * it is told nothing, and its operation ends when it or we do. */
 void shm_send_end(struct shm *s, struct shm_peer *p, struct shm_msg *m, const struct shm_msg *spare,
 		  const struct shm_span *payload, const void *bytes)
 {
@@ -211,7 +213,7 @@ bool shm_flush_deferred(struct shm *s, struct shm_peer *p)
 	return any;
 }
 
-/* ---- who must see to what was pushed ---------------------------------------------------------- */
+/* ---- who must see to what was pushed --------------------------------------------------------- */
 
 void shm_wake(struct ptl_region *r)
 {
@@ -236,7 +238,8 @@ void shm_nudge(struct shm *s, struct shm_peer *p)
 /* Somebody has to work off what we pushed. */
 static void want_run(struct shm *s, struct shm_peer *p)
 {
-	/* asleep in the library it has to wake up for the event anyway, and delivers cheaper than we can */
+	/* asleep in the library it has to wake up for the event anyway, and delivers cheaper
+	 * than we can */
 	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
 		shm_wake(p->view.r);
 		return;
@@ -259,8 +262,8 @@ void shm_after_push(struct shm *s, struct shm_peer *p)
 	if (p->index == SHM_SELF || p->run_wanted || p->state != SHM_LIVE)
 		return;
 	if (!(atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED))
-		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the owner's last
-		 * look at its rings. */
+		/* Between our push and our look; partner: ptl_unlock_plain's exchange before the
+		 * owner's last look at its rings. */
 		atomic_thread_fence(memory_order_seq_cst);
 	if (!ptl_lock_attended(r)) {
 		want_run(s, p);
@@ -285,7 +288,8 @@ static void tell_sleeper(struct shm *s, struct shm_peer *p)
 	/* who sleeps has given the bias up before, and looked once more */
 	if (atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_BIASED)
 		return;
-	/* between our push and our look; partner: sleep_until() in shm_wait.c, which counts itself and looks */
+	/* between our push and our look; partner: sleep_until() in shm_wait.c, which counts
+	 * itself and looks */
 	atomic_thread_fence(memory_order_seq_cst);
 	shm_wake(r);
 }
@@ -302,7 +306,7 @@ void shm_settle_unsure(struct shm *s)
 	}
 }
 
-/* ---- starting --------------------------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
@@ -459,7 +463,8 @@ start(struct ptl_ni *ni, struct shm *shm, struct shm_peer *p, const struct ptl_s
 		}
 	}
 	op_flags = (s->ack ? PTL_OP_ACK : 0) | (is_long ? PTL_OP_LONG : 0);
-	/* the target reads a long one's; of others the answer, which we take, is the first that needs it */
+	/* the target reads a long one's; of others the answer, which we take, is the first that
+	 * needs it */
 	if (is_long)
 		ptl_op_alloc(&ni->engine, s, p->index, op_flags);
 	if (placed)

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Pipes of the kernel, for long messages both ways at once: the source gives its pages to a pipe (vmsplice(2), a few
- * microseconds for a megabyte), the destination reads them, and each core copies what comes to it. Cross-memory attach
- * does the same copies, but looks up each page of the other process by the way.
+ * Pipes of the kernel, for long messages both ways at once: the source gives its pages to a pipe
+ * (vmsplice(2), a few microseconds for a megabyte), the destination reads them, and each core
+ * copies what comes to it. Cross-memory attach does the same copies, but looks up each page of
+ * the other process by the way.
  *
- * The source makes the pipe and keeps both its ends, so that it is never told of a reader that died; the destination
- * opens it by the source's descriptor. Either may find that it cannot be had, and then there is none to this peer.
+ * The source makes the pipe and keeps both its ends, so that it is never told of a reader that
+ * died; the destination opens it by the source's descriptor. Either may find that it cannot be
+ * had, and then there is none to this peer.
  */
 #define _GNU_SOURCE
 #include <errno.h>

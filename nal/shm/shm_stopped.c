@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A process that job control has stopped inside another's critical section, a few hundred instructions long, is let run
- * until it has left it. It is traced for that long, not continued and stopped again: who continues or stops it
- * meanwhile is to have the last word, and a traced process runs though its stop is in force, and goes back to it, if
- * it still is, when its tracer ends. The tracer is a process that shares our memory, so that the
- * application sees no child, signal or status that is not its own.
+ * A process that job control has stopped inside another's critical section, a few hundred
+ * instructions long, is let run until it has left it. It is traced for that long, not continued
+ * and stopped again: who continues or stops it meanwhile is to have the last word, and a traced
+ * process runs though its stop is in force, and goes back to it, if it still is, when its tracer
+ * ends. The tracer is a process that shares our memory, so that the application sees no child,
+ * signal or status that is not its own.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -95,7 +96,8 @@ bool shm_let_run(pid_t pid, _Atomic uint32_t *word, uint32_t mask, uint32_t valu
 	x->mask = mask;
 	x->value = value;
 	find_threads(pid, x);
-	/* in the tracer, which has this thread's memory, no handler is to run, nor is the thread to end */
+	/* in the tracer, which has this thread's memory, no handler is to run, nor is the thread
+	 * to end */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

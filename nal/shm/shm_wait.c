@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended while
- * it spun, or could have, doubles the budget, one that had to sleep long halves it. With more processes than cores the
- * budget is zero (shm_peer.c knows of our peers and our job), and so it is for a while when the
- * kernel gives much of the core to others although we want it: somebody needs it, whoever that is. Then turns are
- * given away for a while before the sleep.
+ * Waiting: spin, then sleep on the region's bell. How long to spin is learnt: a wait that ended
+ * while it spun, or could have, doubles the budget, one that had to sleep long halves it. With
+ * more processes than cores the budget is zero (shm_peer.c knows of our peers and our job), and
+ * so it is for a while when the kernel gives much of the core to others although we want it:
+ * somebody needs it, whoever that is. Then turns are given away for a while before the sleep.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -19,7 +19,8 @@
 #define SPIN_LEAST_NS 4000 /* what a sleep and a wake-up cost */
 #define DRAIN_NS      5000 /* after which a store has been seen by all (base/barrier.h) */
 #define LOOKS         16   /* of a round */
-#define TURNS_NS      1000000 /* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
+/* how long to give turns away before a sleep: see SPIN_US in shm_peer.c */
+#define TURNS_NS      1000000
 #define NO_TURNS_MOST 63
 #define OUTSIDE                                                                                    \
 	64 /* turns given away without the lock, after one that another thread wanted it in */
@@ -31,8 +32,8 @@
 #define CROWD_LEAST_NS 200000000ull  /* how long not to spin when too much of it was taken, ... */
 #define CROWD_MOST_NS  1600000000ull /* ... twice as long each time it is found again */
 
-/* How long this thread has been ready to run while others ran; what a hypervisor takes is not in it. 0: not to be
- * known. */
+/* How long this thread has been ready to run while others ran; what a hypervisor takes is not in
+ * it. 0: not to be known. */
 static uint64_t kept_waiting_ns(void)
 {
 	unsigned long long ran, waited;
@@ -46,8 +47,8 @@ static uint64_t kept_waiting_ns(void)
 	return n == 2 ? waited : 0;
 }
 
-/* What comes after is judged from here. Returns for how long others have run in this thread's stead since the last
- * time, if that was this thread's. */
+/* What comes after is judged from here. Returns for how long others have run in this thread's
+ * stead since the last time, if that was this thread's. */
 static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
 {
 	uint64_t before = w->waited_ns;
@@ -59,7 +60,8 @@ static uint64_t judge_anew(struct shm_wait *w, uint64_t now)
 	return same ? w->waited_ns - before : 0;
 }
 
-/* Do others run where this thread wants to? A process that needs the core takes half of the time, and goes on. */
+/* Do others run where this thread wants to? A process that needs the core takes half of the
+ * time, and goes on. */
 static void look_for_crowd(struct shm_wait *w, uint64_t now)
 {
 	uint64_t wall = now - w->seen_at;
@@ -167,17 +169,20 @@ static bool something(const struct shm *s)
 }
 
 /*
- * Without cores to spin on: give this one to the next process, still inside and attending, and look again when our
- * turn comes, for a while before sleeping. Where processes wait for each other in turn that saves the
- * sleep and the call that ends it. Where it was in vain it is tried less and less often. False: to sleep.
+ * Without cores to spin on: give this one to the next process, still inside and attending, and
+ * look again when our turn comes, for a while before sleeping. Where processes wait for each
+ * other in turn that saves the sleep and the call that ends it. Where it was in vain it is tried
+ * less and less often. False: to sleep.
  *
- * Where many share a core, turns come late and in an order that has nothing to do with who waits for whom: with sixteen
- * on each, all look some sixteen times while a token goes round once. Who sleeps looks not at all, runs soon after it was
- * woken, and so has its turns after its waker's from then on. So some late turns are enough.
+ * Where many share a core, turns come late and in an order that has nothing to do with who waits
+ * for whom: with sixteen on each, all look some sixteen times while a token goes round once. Who
+ * sleeps looks not at all, runs soon after it was woken, and so has its turns after its waker's
+ * from then on. So some late turns are enough.
  *
- * Where another thread of the process wants the lock it would have to wait for our turn, with all that it holds itself. So
- * once that has happened we are outside during turns for a while. What comes then is put in its queue without a
- * bell: *left, queues are to be looked at before any sleep.
+ * Where another thread of the process wants the lock it would have to wait for our turn, with
+ * all that it holds itself. So once that has happened we are outside during turns for a while.
+ * What comes then is put in its queue without a bell: *left, queues are to be looked at before
+ * any sleep.
  */
 static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline, bool *left)
 {
@@ -231,8 +236,8 @@ static void look_out(struct shm *s)
 	for (int i = 0; i < LOOKS && !ptl_lock_contended(s->ni->view.r); i++) {
 		if (shm_rings_pending(s))
 			return;
-		/* each look takes the line away from who is about to write it; and the core's other thread may
-		 * need it */
+		/* each look takes the line away from who is about to write it; and the core's
+		 * other thread may need it */
 		base_cpu_relax();
 	}
 }
@@ -244,8 +249,8 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	uint64_t now, spin;
 	bool rung, left = false;
 
-	/* others of this process wait for the lock, peers for what was started, threads and handlers for
-	 * events that are not ours */
+	/* others of this process wait for the lock, peers for what was started, threads and
+	 * handlers for events that are not ours */
 	if (ptl_lock_contended(ni->view.r) || s->run ||
 	    (ni->engine.posted &&
 	     (atomic_load_explicit(&ni->handlers, memory_order_relaxed) ||

@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long messages go when both sides are inside: through the pipe, or by claims. Either may be three times
- * as fast as the other, by where the two cores are and what else uses their caches, which nobody can tell
- * beforehand and which changes while a program runs. So the owner of a region, in which all landings of a peer begin
- * and end, looks how long they take, by groups (base/way.h).
+ * Which way long messages go when both sides are inside: through the pipe, or by claims. Either
+ * may be three times as fast as the other, by where the two cores are and what else uses their
+ * caches, which nobody can tell beforehand and which changes while a program runs. So the owner
+ * of a region, in which all landings of a peer begin and end, looks how long they take, by
+ * groups (base/way.h).
  *
- * It rests the longer the worse the other way was, so that trials cost one or two parts in a hundred; but a change is
- * looked at again soon, and before anything else, for it may have been something else that was slow: a peer that was
- * hardly ever inside, memory that was used for the first time. The present way's time is the median of those of three
- * groups, so that one in which the kernel ran somebody else does not count; the other way has to be better in all of its
- * three. Where messages go both ways at once, every second trial that follows no change is of whether they had better not
- * be spliced. As the messages of one way have the cores that the others leave them, both ways
- * change together then, and one of the two processes decides. Messages of much different lengths are of different
- * minds about it, and have a trial each.
+ * It rests the longer the worse the other way was, so that trials cost one or two parts in a
+ * hundred; but a change is looked at again soon, and before anything else, for it may have been
+ * something else that was slow: a peer that was hardly ever inside, memory that was used for the
+ * first time. The present way's time is the median of those of three groups, so that one in
+ * which the kernel ran somebody else does not count; the other way has to be better in all of
+ * its three. Where messages go both ways at once, every second trial that follows no change is
+ * of whether they had better not be spliced. As the messages of one way have the cores that the
+ * others leave them, both ways change together then, and one of the two processes decides.
+ * Messages of much different lengths are of different minds about it, and have a trial each.
  *
- * Where processors are short a landing takes as long as others' turns do, so who takes data in looks at the time of its own
- * copies instead, from whomever they come (base/way.h): those of the kernel, beside those out of a pipe, counted twice,
- * as the source makes one, too. Claims come first, for they need no turn of the source.
+ * Where processors are short a landing takes as long as others' turns do, so who takes data in
+ * looks at the time of its own copies instead, from whomever they come (base/way.h): those of
+ * the kernel, beside those out of a pipe, counted twice, as the source makes one, too. Claims
+ * come first, for they need no turn of the source.
  */
 #include "base/config.h"
 #include "base/cpu.h"
@@ -110,7 +113,8 @@ static bool has_one(const struct ptl_flow *f)
 
 void shm_way_began(const struct shm *s, struct shm_peer *p)
 {
-	/* if it is the only one, whatever was before has ended, seen by us or by the peer on our behalf */
+	/* if it is the only one, whatever was before has ended, seen by us or by the peer on our
+	 * behalf */
 	if (p->timed && (!p->busy_since || has_one(&s->ni->view.r->flow[p->index])))
 		p->busy_since = base_now_ns();
 }
@@ -143,7 +147,7 @@ void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length)
 	p->busy_since = p->timed && (f->land[0].first || f->land[1].first) ? now : 0;
 }
 
-/* ---- where processors are short --------------------------------------------------------------- */
+/* ---- where processors are short -------------------------------------------------------------- */
 
 void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length)
 {
@@ -172,7 +176,8 @@ void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t byte
 		return;
 	if (piped && !pipe) /* left over from when that was the way */
 		return;
-	/* what was left to a source in vain counts twice, too, which makes the pipe the worse way */
+	/* what was left to a source in vain counts twice, too, which makes the pipe the worse
+	 * way */
 	base_way_ended(w, (ns << 10) * (pipe ? 2 : 1) / (bytes | 1));
 	count_trial(s, w, was, pipe);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What passes between two processes of one node: the handshake on a Unix socket, and the messages in
- * the rings. Same machine, same byte order; still everything is checked once, in shm_wire.c.
+ * What passes between two processes of one node: the handshake on a Unix socket, and the
+ * messages in the rings. Same machine, same byte order; still everything is checked once, in
+ * shm_wire.c.
  */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H
@@ -13,7 +14,7 @@
 
 #include "portals/engine/engine.h"
 
-/* ---- handshake -------------------------------------------------------------------------------- */
+/* ---- handshake ------------------------------------------------------------------------------- */
 
 #define SHM_HELLO_MAGIC   0x4d535350u
 #define SHM_HELLO_VERSION 1
@@ -53,7 +54,7 @@ static_assert(offsetof(struct shm_hello, region) == 40, "no holes");
 /* 0, or -EPROTO. */
 int shm_hello_decode(const void *bytes, size_t len, struct shm_hello *h);
 
-/* ---- ring messages ---------------------------------------------------------------------------- */
+/* ---- ring messages --------------------------------------------------------------------------- */
 
 #define SHM_LINE        64u
 #define SHM_INLINE      12u    /* payload bytes that fit in the header's line */
@@ -83,13 +84,14 @@ enum shm_kind {
  *   48          50          52                              64
  *   | pt_index  | ac_index  | first 12 bytes of payload     |
  *   +-----------+-----------+-------------------------------+
- * A payload of more than 12 bytes is in lines after this one instead, see shm_lines. seq is written last: the
- * line's number, counted from 1 without end. op_gen of a put that is injected: lines of the target's messages that the
- * initiator has taken, the low half; a hint.
+ * A payload of more than 12 bytes is in lines after this one instead, see shm_lines. seq is
+ * written last: the line's number, counted from 1 without end. op_gen of a put that is injected:
+ * lines of the target's messages that the initiator has taken, the low half; a hint.
  */
 #define SHM_WANT_ACK 1u
 #define SHM_LONG     2u /* the initiator's operation may move its data by landing */
-#define SHM_LAZY     4u /* a put: the initiator does not count on the target's look when it leaves */
+/* a put: the initiator does not count on the target's look when it leaves */
+#define SHM_LAZY 4u
 
 struct shm_msg {
 	uint32_t seq;
@@ -98,8 +100,8 @@ struct shm_msg {
 	uint16_t size; /* payload bytes; PAD: lines */
 	uint64_t match_bits;
 	uint64_t remote_offset; /* GRANT, FETCHED: landing's index, generation << 32 */
-	uint64_t
-		length; /* requested; of answers: moved; of atomics also what to do: SHM_ATOMIC_OP */
+	/* requested; of answers: moved; of atomics also what to do: SHM_ATOMIC_OP */
+	uint64_t length;
 	uint64_t hdr_data;   /* ANSWER, FETCHED, PLACED: ptl_ni_fail_t */
 	uint32_t op, op_gen; /* initiator's operation, PTL_NIL: none */
 	uint16_t pt_index, ac_index;
@@ -124,9 +126,9 @@ static inline uint8_t shm_atomic_element(const struct shm_msg *m)
 }
 
 /*
- * Processors fetch lines in pairs. The consumer looks at the line of the next header all the time and so takes the
- * other line of the pair away from the producer, too, who had better not write payload there: it is in pairs
- * of its own, behind that of the header.
+ * Processors fetch lines in pairs. The consumer looks at the line of the next header all the
+ * time and so takes the other line of the pair away from the producer, too, who had better not
+ * write payload there: it is in pairs of its own, behind that of the header.
  */
 static inline uint32_t shm_payload_line(uint32_t at)
 {
@@ -141,8 +143,8 @@ static inline uint32_t shm_lines(uint32_t size, uint32_t at)
 	return size <= SHM_INLINE ? 1 : shm_payload_line(at) - at + 2 * ((size + pair - 1) / pair);
 }
 
-/* Is this a message that may stand at line `at` of a ring of `lines` lines? Looks at the header only.
- * Returns the lines it takes, 0 if it is none. */
+/* Is this a message that may stand at line `at` of a ring of `lines` lines? Looks at the header
+ * only. Returns the lines it takes, 0 if it is none. */
 uint32_t shm_msg_check(const struct shm_msg *m, uint32_t at, uint32_t lines);
 
 /* The same, for the commonest message in a few instructions. */

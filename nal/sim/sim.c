@@ -48,7 +48,7 @@ static void sim_describe(char *text, size_t len)
 					     : "outside jobs PTL_KEY_FILE is needed");
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int bind_to(struct sim_link *l, uint16_t port)
 {
@@ -136,7 +136,7 @@ static int sim_open(struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* ---- the job ---------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void sim_card(struct ptl_ni *ni, char *text, size_t len)
 {
@@ -222,7 +222,7 @@ static void sim_forked(struct ptl_ni *ni)
 		net_forked(&l->net);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static unsigned long sim_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets through the simulated network. A packet that was transmitted waits in `out` until it has left the sender's link
- * and travelled, then it is sent; one that arrived waits in `in` until it is through the receiver's link.
+ * Packets through the simulated network. A packet that was transmitted waits in `out` until it
+ * has left the sender's link and travelled, then it is sent; one that arrived waits in `in`
+ * until it is through the receiver's link.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,7 +34,7 @@ static struct sim_packet *packet_of(size_t len)
 	return malloc(sizeof(struct sim_packet) + len);
 }
 
-/* ---- when something is due -------------------------------------------------------------------- */
+/* ---- when something is due ------------------------------------------------------------------- */
 
 static int add(const struct sim_link *l, int fd)
 {
@@ -86,7 +87,7 @@ static void count(struct sim_link *l)
 	l->counted = all;
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 void *sim_room(void *link, size_t len)
 {
@@ -109,7 +110,8 @@ static void carry(struct sim_link *l, struct sim_packet *p, uint64_t left)
 	free(p);
 }
 
-/* The packet whose head is where room() said, or elsewhere if it was held back (net_fault.c). NULL: no memory. */
+/* The packet whose head is where room() said, or elsewhere if it was held back (net_fault.c).
+ * NULL: no memory. */
 static struct sim_packet *gather(struct sim_link *l, const struct dgram_packet *packet)
 {
 	struct sim_packet *p = l->room;
@@ -197,7 +199,7 @@ void sim_link_end(struct sim_link *l)
 	free(l->room);
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 /* What has come to our link; false: nothing. */
 static bool take_in(struct sim_link *l)

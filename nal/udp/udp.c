@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the UDP NAL: opening and closing, and what ranks tell each other of their sockets.
+ * The operations of the UDP NAL: opening and closing, and what ranks tell each other of their
+ * sockets.
  */
 #define _GNU_SOURCE
 #include "nal/udp/udp.h"
@@ -69,7 +70,7 @@ static void udp_describe(char *text, size_t len)
 					     : "outside jobs PTL_KEY_FILE is needed");
 }
 
-/* ---- the socket ------------------------------------------------------------------------------- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 /* What fits a datagram; `unknown` if the interface does not say. */
 static uint32_t carried_by(const struct udp *u, const char *ifname, uint32_t unknown)
@@ -242,7 +243,7 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 	return PTL_OK;
 }
 
-/* ---- the job ---------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static void udp_card(struct ptl_ni *ni, char *text, size_t len)
 {
@@ -274,8 +275,9 @@ static uint32_t whole(void *link, const struct net_addr *to)
 	return udp_whole(link, to);
 }
 
-/* Where only kernels are on the way, as between containers of a host, segments travel and arrive as one, so that one
- * packet may be as long as all of them: built, tagged, remembered and acknowledged once. */
+/* Where only kernels are on the way, as between containers of a host, segments travel and arrive
+ * as one, so that one packet may be as long as all of them: built, tagged, remembered and
+ * acknowledged once. */
 static uint32_t longest(void *link, const struct net_addr *to)
 {
 	const struct udp *u = link;
@@ -335,7 +337,7 @@ static void udp_forked(struct ptl_ni *ni)
 		net_forked(&u->net);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static unsigned long udp_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {

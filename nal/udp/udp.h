@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The UDP link: one socket for each interface, bound to the address of the network interface that was chosen, so
- * that nothing leaves by another one.
+ * The UDP link: one socket for each interface, bound to the address of the network interface
+ * that was chosen, so that nothing leaves by another one.
  *
  *   udp.c       the operations of the NAL: opening, cards, the job's addresses
  *   udp_addr.c  addresses: of packets, of cards, of ids
- *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does that
+ *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does
+ *   that
  *   udp_recv.c  packets in, likewise
  *   udp_way.c   sockets of their own for those who are written to all the time
  *   udp_near.c  a socket of its own for who nearly all packets come from
@@ -71,7 +72,8 @@ struct udp {
 	uint32_t train;     /* in segments that are joined again before we receive them */
 	struct net_addr own;
 	bool segments_out, segments_in;
-	bool told; /* a send heard of an error of an earlier packet: there is more in the queue of errors */
+	/* a send heard of an error of an earlier packet: there is more in the queue of errors */
+	bool told;
 
 	struct net_ranks ranks;
 	unsigned int scope; /* of link-local addresses */
@@ -102,14 +104,14 @@ struct udp {
 	} in;
 };
 
-/* ---- udp.c ------------------------------------------------------------------------------------ */
+/* ---- udp.c ----------------------------------------------------------------------------------- */
 
 /* The longest datagram to that address that goes as one. */
 uint32_t udp_whole(const struct udp *u, const struct net_addr *to);
 /* Something was too long: do the interfaces carry less than they did? */
 bool udp_narrow(struct udp *u);
 
-/* ---- udp_addr.c ------------------------------------------------------------------------------- */
+/* ---- udp_addr.c ------------------------------------------------------------------------------ */
 
 void udp_addr_from(struct net_addr *a, const union udp_sockaddr *s);
 socklen_t udp_addr_to(union udp_sockaddr *s, const struct net_addr *a);
@@ -118,15 +120,15 @@ static inline bool udp_addr_same(const struct net_addr *a, const struct net_addr
 	return memcmp(a, b, sizeof(*a)) == 0;
 }
 
-/* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none, or not that of
- * one host. */
+/* "10.0.0.1:4711" or "[fe80::1]:4711"; a link-local address gets this scope. False: it is none,
+ * or not that of one host. */
 bool udp_addr_parse(const char *text, size_t len, uint32_t scope, struct net_addr *a);
 void udp_addr_format(const union udp_sockaddr *s, char *text, size_t len);
 
 /* The address of `id`, by the job or by its id. */
 bool udp_address(void *link, ptl_process_id_t id, struct net_addr *addr);
 
-/* ---- udp_send.c, udp_recv.c ------------------------------------------------------------------- */
+/* ---- udp_send.c, udp_recv.c ------------------------------------------------------------------ */
 
 void *udp_room(void *link, size_t len);
 void udp_transmit(void *link, const struct dgram_packet *p);
@@ -137,13 +139,14 @@ unsigned int udp_receive(void *link, struct net *n);
 void udp_never_fragment(const struct udp *u, int fd);
 /* Prepares the receive buffers of a new link. */
 void udp_recv_init(struct udp *u);
-/* Does the kernel cut a datagram into segments on its way out; and join those that come in? Tries. */
+/* Does the kernel cut a datagram into segments on its way out; and join those that come in?
+ * Tries. */
 bool udp_can_segment(int fd);
 /* Bytes of as many segments of so many as can be one datagram. */
 uint32_t udp_train(uint32_t mtu);
 bool udp_can_join(int fd);
 
-/* ---- udp_way.c -------------------------------------------------------------------------------- */
+/* ---- udp_way.c ------------------------------------------------------------------------------- */
 
 void udp_ways_init(struct udp *u);
 void udp_ways_close(struct udp *u);
@@ -154,7 +157,7 @@ bool udp_way_send(struct udp_way *w, const struct iovec *packet);
 /* Messages without an address; how many are gone. */
 uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n);
 
-/* ---- udp_near.c ------------------------------------------------------------------------------- */
+/* ---- udp_near.c ------------------------------------------------------------------------------ */
 
 void udp_near_init(struct udp *u);
 void udp_near_close(struct udp *u);

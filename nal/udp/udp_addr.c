@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. To the machine an address is three words: family, scope and port, then the sixteen bytes of an IPv6
- * address or the four of an IPv4 one.
+ * Addresses. To the machine an address is three words: family, scope and port, then the sixteen
+ * bytes of an IPv6 address or the four of an IPv4 one.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

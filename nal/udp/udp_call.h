@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The two system calls of a short message, in line. Behind a call of the kernel a processor may have forgotten where
- * calls return to: what it remembers are places in the kernel, above all where that defends itself against speculation.
- * Then every return from a function that was entered before is predicted wrong, and what was begun at such a place is
- * long in being given up. So it was on an AMD EPYC with the kernel's Safe RET: a ping-pong of bare sockets took a fifth
- * less without it. On other processors, and with other defences, it has not been measured.
+ * The two system calls of a short message, in line. Behind a call of the kernel a processor may
+ * have forgotten where calls return to: what it remembers are places in the kernel, above all
+ * where that defends itself against speculation. Then every return from a function that was
+ * entered before is predicted wrong, and what was begun at such a place is long in being given
+ * up. So it was on an AMD EPYC with the kernel's Safe RET: a ping-pong of bare sockets took a
+ * fifth less without it. On other processors, and with other defences, it has not been measured.
  */
 #ifndef UDP_CALL_H
 #define UDP_CALL_H
@@ -22,14 +23,15 @@
 #define FORGET_4 FORGET FORGET FORGET FORGET
 
 /*
- * Puts places of ours into the processor's memory of where calls return to, one for each function that may return
- * before it knows better. They are as wrong, but at once given up. Below the stack pointer are bytes that the
- * function around may use (System V ABI, section 3.2.2). Nothing returns from these calls, so it cannot be done with
- * a shadow stack.
+ * Puts places of ours into the processor's memory of where calls return to, one for each
+ * function that may return before it knows better. They are as wrong, but at once given up.
+ * Below the stack pointer are bytes that the function around may use (System V ABI, section
+ * 3.2.2). Nothing returns from these calls, so it cannot be done with a shadow stack.
  *
- * Unwind tables are not told that the stack pointer moves: the directive that is right where a frame is found by it
- * would be wrong where it is found by a frame pointer, and we cannot know which. What unwinds the stack from a signal
- * that comes meanwhile, within 18 instructions, such as a profiler, may see callers that are none.
+ * Unwind tables are not told that the stack pointer moves: the directive that is right where a
+ * frame is found by it would be wrong where it is found by a frame pointer, and we cannot know
+ * which. What unwinds the stack from a signal that comes meanwhile, within 18 instructions, such
+ * as a profiler, may see callers that are none.
  */
 static inline void udp_call_forget(void)
 {

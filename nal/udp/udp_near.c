@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The near socket. What arrives at a connected socket the kernel delivers without looking for a route first, which is a
- * twentieth of what a short message takes. So while nearly all packets come from one address there is a second socket
- * at our port, connected to there, which gets them; all others still come to the shared one. The near one is looked at
- * each time, and the shared one now and then: when something was sent, since no answer can be there yet, and after
+ * The near socket. What arrives at a connected socket the kernel delivers without looking for a
+ * route first, which is a twentieth of what a short message takes. So while nearly all packets
+ * come from one address there is a second socket at our port, connected to there, which gets
+ * them; all others still come to the shared one. The near one is looked at each time, and the
+ * shared one now and then: when something was sent, since no answer can be there yet, and after
  * some looks.
  *
- * Only who looks all the time has it. The helper thread is told of what comes to the shared socket alone, so before
- * that begins the near one is turned away from its peer and emptied.
+ * Only who looks all the time has it. The helper thread is told of what comes to the shared
+ * socket alone, so before that begins the near one is turned away from its peer and emptied.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +36,8 @@ void udp_near_close(struct udp *u)
 	u->near = (struct udp_near){ .fd = -1, .never = u->near.never };
 }
 
-/* Two sockets may share a port if both say so, and are of one user, at the time when the second one takes it. */
+/* Two sockets may share a port if both say so, and are of one user, at the time when the second
+ * one takes it. */
 static bool share_port(int fd, int share)
 {
 	return setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &share, sizeof(share)) == 0;

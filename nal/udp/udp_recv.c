@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets in. Where the kernel joins segments of one sender a buffer holds many packets, and says how long each is.
- * While little comes it is not asked for that: a look that finds nothing is what a waiting process does most, and
- * the plainest call is the fastest. Packets say themselves how long they are, too.
+ * Packets in. Where the kernel joins segments of one sender a buffer holds many packets, and
+ * says how long each is. While little comes it is not asked for that: a look that finds nothing
+ * is what a waiting process does most, and the plainest call is the fastest. Packets say
+ * themselves how long they are, too.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,8 +26,10 @@
 #endif
 
 #define ERRORS_MOST 64 /* taken at a time */
-#define FEW         2 /* rounds that found something before more than one datagram is asked for at once */
-/* How long the sender of packets is asked for after one of which it may matter: greetings come again sooner. */
+/* rounds that found something before more than one datagram is asked for at once */
+#define FEW 2
+/* How long the sender of packets is asked for after one of which it may matter: greetings come
+ * again sooner. */
 #define NAMED_NS 250000000ull
 
 bool udp_can_join(int fd)
@@ -96,8 +99,8 @@ static size_t step_at(const uint8_t *bytes, size_t left, size_t size)
 	return whole < left ? whole : left;
 }
 
-/* A buffer with packets of `size` bytes, of which the last may be shorter, or with one that went in segments of so many;
- * `from` NULL: it was not asked. */
+/* A buffer with packets of `size` bytes, of which the last may be shorter, or with one that went
+ * in segments of so many; `from` NULL: it was not asked. */
 static void take(struct udp *u, struct net *n, uint32_t i, const union udp_sockaddr *from,
 		 size_t len, size_t size)
 {
@@ -145,7 +148,8 @@ static bool says_refused(struct msghdr *h)
 	return false;
 }
 
-/* Takes what the network says of our packets. Anybody can say it, so it is up to the machine whether it means anything. */
+/* Takes what the network says of our packets. Anybody can say it, so it is up to the machine
+ * whether it means anything. */
 static void drain(struct udp *u, struct net *n)
 {
 	uint8_t bytes[256]; /* greetings are shorter */
@@ -180,11 +184,12 @@ static bool erred(long err)
 }
 
 /*
- * One datagram, without what the kernel knows of it. Not even who sent it, while connections go on and nobody greets:
- * for that the kernel has to look at the packet's header, which is on its way from the sender's cache. The greeting
- * that comes then goes by what the job told of its sender, or comes again when it is asked.
- * Not by the function of the C library, in which a thread may be cancelled: it would be with the lock held, and
- * where there are threads the way there and back takes time.
+ * One datagram, without what the kernel knows of it. Not even who sent it, while connections go
+ * on and nobody greets: for that the kernel has to look at the packet's header, which is on its
+ * way from the sender's cache. The greeting that comes then goes by what the job told of its
+ * sender, or comes again when it is asked. Not by the function of the C library, in which a
+ * thread may be cancelled: it would be with the lock held, and where there are threads the way
+ * there and back takes time.
  */
 static int receive_one(struct udp *u, struct net *n, int fd)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets out. What the machine transmits in one round is collected and goes to the kernel in one call: packets of
- * one length to one address as one datagram which the kernel, or the card, cuts into segments.
+ * Packets out. What the machine transmits in one round is collected and goes to the kernel in
+ * one call: packets of one length to one address as one datagram which the kernel, or the card,
+ * cuts into segments.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -45,8 +46,8 @@ static void copy_body(uint8_t *to, const struct dgram_packet *p)
 	}
 }
 
-/* Heads and bodies of short packets in turns are many short pieces to the kernel, which it takes longer to gather than we
- * do. */
+/* Heads and bodies of short packets in turns are many short pieces to the kernel, which it takes
+ * longer to gather than we do. */
 void udp_transmit(void *link, const struct dgram_packet *p)
 {
 	struct udp *u = link;
@@ -95,7 +96,8 @@ struct parcel {
 	uint32_t first;
 };
 
-/* How many packets from `first` on can be one datagram: all as long as the first, the last one maybe shorter. */
+/* How many packets from `first` on can be one datagram: all as long as the first, the last one
+ * maybe shorter. */
 static uint32_t alike(const struct udp *u, uint32_t first)
 {
 	const struct udp_packet *p = &u->out.packet[first], *q;
@@ -153,8 +155,8 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 	}
 }
 
-/* How many the kernel has taken, or -1. A single packet, as most are where somebody waits for an answer, goes by the
- * plainest call there is (see receive_one). */
+/* How many the kernel has taken, or -1. A single packet, as most are where somebody waits for an
+ * answer, goes by the plainest call there is (see receive_one). */
 static int hand_over(const struct udp *u, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
@@ -217,8 +219,9 @@ static uint32_t send_some(struct udp *u, struct mmsghdr *m, uint32_t n, bool *wa
 			return 1;
 		/* fall through */
 	default:
-		/* of an earlier packet, by whoever says so; this one was not tried then. Else it is too long, or there is
-		 * no route: lost, and found out by who waits for an answer */
+		/* of an earlier packet, by whoever says so; this one was not tried then. Else it
+		 * is too long, or there is no route: lost, and found out by who waits for an
+		 * answer */
 		*again = !*again;
 		return !*again;
 	}

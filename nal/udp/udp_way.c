@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ways: sockets connected to those few who are written to all the time, for what goes to nobody else. The kernel looks for
- * the route of every datagram of the socket that all others share, which is a good part of what a short message
- * takes; of a connected socket it knows it. Nothing is received there: what comes, comes to the shared socket, so a way
- * has a port of its own, and carries only packets that may come from anywhere. Where something between the hosts lets
- * no such packets pass the machine notices that nothing arrives and says who it is again; then the way is
- * given up for a long while, and for a longer one if the next does not work for as long.
+ * Ways: sockets connected to those few who are written to all the time, for what goes to nobody
+ * else. The kernel looks for the route of every datagram of the socket that all others share,
+ * which is a good part of what a short message takes; of a connected socket it knows it. Nothing
+ * is received there: what comes, comes to the shared socket, so a way has a port of its own, and
+ * carries only packets that may come from anywhere. Where something between the hosts lets no
+ * such packets pass the machine notices that nothing arrives and says who it is again; then the
+ * way is given up for a long while, and for a longer one if the next does not work for as long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -89,8 +90,8 @@ static void give_up(struct udp_way *w)
 		w->need *= 16;
 }
 
-/* Is all that waits for one peer, which does not look at where it comes from? A peer that is to look has not had what went
- * by its way. */
+/* Is all that waits for one peer, which does not look at where it comes from? A peer that is to
+ * look has not had what went by its way. */
 static bool one_way(struct udp *u)
 {
 	const struct udp_packet *first = &u->out.packet[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the verbs NAL: opening and closing, and what ranks tell each other of where they listen.
+ * The operations of the verbs NAL: opening and closing, and what ranks tell each other of where
+ * they listen.
  */
 #include "nal/verbs/verbs.h"
 
@@ -44,7 +45,7 @@ static void verbs_describe(char *text, size_t len)
 	verbs_list_devices(text, len);
 }
 
-/* ---- opening ---------------------------------------------------------------------------------- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static void verbs_free(struct verbs *v)
 {
@@ -93,7 +94,7 @@ static void verbs_card(struct ptl_ni *ni, char *text, size_t len)
 	verbs_address_format(&verbs_of(ni)->own, text, len);
 }
 
-/* ---- the job ---------------------------------------------------------------------------------- */
+/* ---- the job --------------------------------------------------------------------------------- */
 
 static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
@@ -212,7 +213,7 @@ static void verbs_forked(struct ptl_ni *ni)
 	net_forked(&v->rdma.net);
 }
 
-/* ---- the rest --------------------------------------------------------------------------------- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static unsigned long verbs_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {

@@ -6,16 +6,17 @@
  * three kinds.
  *
  *   verbs.c        the operations of the NAL: opening, cards, closing
- *   verbs_dev.c    which device and port; what all connections share: completion queue, receive buffers
+ *   verbs_dev.c    which device and port; what all connections share: completion queue, receive
+ *   buffers
  *   verbs_way.c    ways to processes, and calling them again
  *   verbs_conn.c   connections: making them, proving who is there, breaking them
  *   verbs_move.c   packets, reads and what completes; registration
  *   verbs_wire.c   decoders; verbs_proof.c  tags
  *
- * What a peer costs is a connection: its queue of work, of VERBS_DEPTH entries, and struct verbs_conn. Receive
- * buffers are everybody's, from one shared receive queue, and so is the completion queue. How far ahead a peer may be
- * is the machine's business (credits); should all be ahead at the same time, who finds no buffer is told so by the
- * device, and tries again.
+ * What a peer costs is a connection: its queue of work, of VERBS_DEPTH entries, and struct
+ * verbs_conn. Receive buffers are everybody's, from one shared receive queue, and so is the
+ * completion queue. How far ahead a peer may be is the machine's business (credits); should all
+ * be ahead at the same time, who finds no buffer is told so by the device, and tries again.
  *
  * All of it runs with the lock of the interface's region held.
  */
@@ -140,13 +141,14 @@ struct verbs {
 	} counts;
 };
 
-/* ---- verbs_dev.c ------------------------------------------------------------------------------ */
+/* ---- verbs_dev.c ----------------------------------------------------------------------------- */
 
-/* A queue pair on the shared queues, whose sends take up to `copied` bytes with them. NULL: errno says why. */
+/* A queue pair on the shared queues, whose sends take up to `copied` bytes with them. NULL:
+ * errno says why. */
 struct ibv_qp *verbs_new_qp(const struct verbs *v, uint32_t copied);
 
-/* The listener, on the address of the interface or of the device of PTL_VERBS_DEVICE; `port` 0: any. NULL, or why
- * not; *taken: the port is another program's. */
+/* The listener, on the address of the interface or of the device of PTL_VERBS_DEVICE; `port` 0:
+ * any. NULL, or why not; *taken: the port is another program's. */
 const char *verbs_listen(struct verbs *v, uint16_t port, bool *taken);
 /* What all connections share. NULL, or why not. */
 const char *verbs_prepare(struct verbs *v);
@@ -158,7 +160,7 @@ void verbs_list_devices(char *text, size_t len);
 /* Why memory could not be registered, said once. */
 void verbs_say_locked(size_t len, int err);
 
-/* ---- verbs_way.c ------------------------------------------------------------------------------ */
+/* ---- verbs_way.c ----------------------------------------------------------------------------- */
 
 /* Of struct rdma_link. */
 void *verbs_reach(void *link, net_id_t id, const void *address, size_t len);
@@ -175,7 +177,7 @@ void verbs_way_later(struct verbs *v, struct verbs_way *w, uint32_t ms);
 /* Calls whoever is to be called at this time; until when there is nothing more to do. */
 uint64_t verbs_way_calls(struct verbs *v, uint64_t now);
 
-/* ---- verbs_conn.c ----------------------------------------------------------------------------- */
+/* ---- verbs_conn.c ---------------------------------------------------------------------------- */
 
 /* Calls the process at the end of the way. */
 void verbs_call(struct verbs *v, struct verbs_way *w);
@@ -190,7 +192,8 @@ void verbs_reap(struct verbs *v, uint64_t now);
 /* At the end. */
 void verbs_conn_free(struct verbs *v, struct verbs_conn *c);
 
-/* What a packet of the fabric carries, where it could be `most`, and the setting says `bytes`, if it is not 0. */
+/* What a packet of the fabric carries, where it could be `most`, and the setting says `bytes`,
+ * if it is not 0. */
 static inline enum ibv_mtu verbs_mtu(enum ibv_mtu most, long bytes)
 {
 	enum ibv_mtu mtu = IBV_MTU_256;
@@ -209,7 +212,7 @@ static inline struct verbs_conn *verbs_conn_of(const struct verbs *v, uint32_t q
 	return c;
 }
 
-/* ---- verbs_move.c ----------------------------------------------------------------------------- */
+/* ---- verbs_move.c ---------------------------------------------------------------------------- */
 
 /* Of struct rdma_link. */
 int verbs_send(void *link, void *way, struct rdma_packet *p);

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Connections. The connection manager carries the call and its answer, and knows how a queue pair gets from one
- * state to the next; what it says of timeouts is made ours, and where the user says so the GID and the MTU.
+ * Connections. The connection manager carries the call and its answer, and knows how a queue
+ * pair gets from one state to the next; what it says of timeouts is made ours, and where the
+ * user says so the GID and the MTU.
  *
- * The caller proves in its call that it has the secret, the other one in its answer, the caller then in its first
- * packet that the call was not somebody's repetition. Until then nothing it says counts, and it can read nothing; but
- * who was about to call it gives it half a second, once.
+ * The caller proves in its call that it has the secret, the other one in its answer, the caller
+ * then in its first packet that the call was not somebody's repetition. Until then nothing it
+ * says counts, and it can read nothing; but who was about to call it gives it half a second,
+ * once.
  *
- * Where two call each other at the same time the call of the smaller address stands: who has it refuses the other
- * one's, who hears of it gives its own up. If nothing comes of that within half a second it calls again, and this call
- * it does not give up: it refuses the other one's, and calls that are repeated by whoever has heard them keep nobody
- * from calling. Even so both may come to stand. Then the one that began later stays: the two have seen them begin in
- * the same order, as a call is answered only by who is not calling.
+ * Where two call each other at the same time the call of the smaller address stands: who has it
+ * refuses the other one's, who hears of it gives its own up. If nothing comes of that within
+ * half a second it calls again, and this call it does not give up: it refuses the other one's,
+ * and calls that are repeated by whoever has heard them keep nobody from calling. Even so both
+ * may come to stand. Then the one that began later stays: the two have seen them begin in the
+ * same order, as a call is answered only by who is not calling.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +27,8 @@
 #include "nal/verbs/verbs.h"
 #include "portals/engine/debug.h"
 
-/* The kernel may not notice at once that the peer's link address has become known, but looks at the end. */
+/* The kernel may not notice at once that the peer's link address has become known, but looks at
+ * the end. */
 #define ADDRESS_MS 100
 #define ROUTE_MS   2000
 #define CALL_NS    500000000ull /* of the first attempt; doubled each time, but */
@@ -34,7 +38,7 @@
 #define CROSSED_MS 500
 #define RETRIES    7
 
-/* ---- their records ---------------------------------------------------------------------------- */
+/* ---- their records --------------------------------------------------------------------------- */
 
 static bool take_slot(struct verbs *v, struct verbs_conn *c)
 {
@@ -100,7 +104,7 @@ void verbs_conn_free(struct verbs *v, struct verbs_conn *c)
 	free(c);
 }
 
-/* ---- the states of a queue pair --------------------------------------------------------------- */
+/* ---- the states of a queue pair -------------------------------------------------------------- */
 
 static bool make_qp(struct verbs *v, struct verbs_conn *c)
 {
@@ -183,7 +187,7 @@ static struct rdma_conn_param parameters(const struct verbs *v, const struct ver
 	};
 }
 
-/* ---- the end ---------------------------------------------------------------------------------- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
 {
@@ -276,7 +280,7 @@ void verbs_reap(struct verbs *v, uint64_t now)
 	}
 }
 
-/* ---- calling ---------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 static uint64_t random_number(void)
 {
@@ -396,7 +400,7 @@ static void on_refusal(struct verbs *v, struct verbs_conn *c, const char *how, c
 	     why == VERBS_CROSSED ? CROSSED_MS : 0);
 }
 
-/* ---- being called ----------------------------------------------------------------------------- */
+/* ---- being called ---------------------------------------------------------------------------- */
 
 static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
 {
@@ -513,7 +517,7 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 	stands(v, c);
 }
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void on_event(struct verbs *v, enum rdma_cm_event_type type, struct rdma_cm_id *cm,
 		     const void *bytes, size_t len)
@@ -565,7 +569,8 @@ static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
 		verbs_break(v, c, why);
 }
 
-/* What was under way comes back with errors, if the device can still say so; else the next packet, or silence, tells. */
+/* What was under way comes back with errors, if the device can still say so; else the next
+ * packet, or silence, tells. */
 static void all_failed(struct verbs *v, const char *why)
 {
 	for (struct verbs_conn *c = v->conns; c; c = c->next)
@@ -573,8 +578,8 @@ static void all_failed(struct verbs *v, const char *why)
 }
 
 /*
- * What the device says by itself: a queue pair may fail while nothing is under way on it that would come back with an
- * error, and the peer's device would try for long to reach it.
+ * What the device says by itself: a queue pair may fail while nothing is under way on it that
+ * would come back with an error, and the peer's device would try for long to reach it.
  */
 static unsigned int device_events(struct verbs *v)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which device and port, and what all connections of an interface share. The connection manager knows devices by
- * the addresses of their network interfaces, InfiniBand's as well; so the device follows from the address of
- * ours, or another address of this host is taken, that of the device the user names or of the first there is.
+ * Which device and port, and what all connections of an interface share. The connection manager
+ * knows devices by the addresses of their network interfaces, InfiniBand's as well; so the
+ * device follows from the address of ours, or another address of this host is taken, that of the
+ * device the user names or of the first there is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +28,7 @@
 #define CREDIT_MOST  64u
 #define CREDIT_LEAST 8u
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 const char *verbs_no_device(void)
 {
@@ -141,8 +142,9 @@ static const char *try_others(struct verbs *v, const char *why, uint16_t port, b
 	return why;
 }
 
-/* No device has an address of the loopback network. Who wants to stay on this host may as well use one by which a
- * device talks to itself; others that do so have the same id of a node, and that is where they are looked for. */
+/* No device has an address of the loopback network. Who wants to stay on this host may as well
+ * use one by which a device talks to itself; others that do so have the same id of a node, and
+ * that is where they are looked for. */
 static bool stays_here(const struct ptl_address *a)
 {
 	static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
@@ -169,13 +171,14 @@ const char *verbs_listen(struct verbs *v, uint16_t port, bool *taken)
 	memcpy(own.bytes, a->bytes, a->family == AF_INET6 ? 16 : 4);
 	verbs_address_to(&own, a->scope, &s);
 	why = try_address(v, (struct sockaddr *)&s, port, taken);
-	/* outside a job the others look for us where our id says, and who names an interface means it */
+	/* outside a job the others look for us where our id says, and who names an interface
+	 * means it */
 	if (why && !*taken && (stays_here(a) || (v->ni->cards && !base_config_is_set("PTL_IFACE"))))
 		why = try_others(v, why, port, taken);
 	return why;
 }
 
-/* ---- locked memory ---------------------------------------------------------------------------- */
+/* ---- locked memory --------------------------------------------------------------------------- */
 
 void verbs_say_locked(size_t len, int err)
 {
@@ -193,7 +196,7 @@ void verbs_say_locked(size_t len, int err)
 			  len / 1024, strerror(err));
 }
 
-/* ---- what connections share ------------------------------------------------------------------- */
+/* ---- what connections share ------------------------------------------------------------------ */
 
 static bool make_buffers(struct verbs *v, uint32_t n)
 {
@@ -329,8 +332,8 @@ const char *verbs_prepare(struct verbs *v)
 	return NULL;
 }
 
-/* What goes in one packet of the fabric. Paths to some may take less, where what was meant to fit takes two, as ever. 0: no
- * immediate data go with one. */
+/* What goes in one packet of the fabric. Paths to some may take less, where what was meant to
+ * fit takes two, as ever. 0: no immediate data go with one. */
 static uint32_t frame(const struct verbs *v)
 {
 	struct ibv_port_attr port;

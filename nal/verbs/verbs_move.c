@@ -3,8 +3,8 @@
  *
  * Packets and reads out, what arrives and completes, and memory that the device is told of.
  *
- * A completion says which work request it is of: not all devices complete reads and what was posted behind them in
- * order (siw does not).
+ * A completion says which work request it is of: not all devices complete reads and what was
+ * posted behind them in order (siw does not).
  */
 #include <endian.h>
 #include <errno.h>
@@ -27,8 +27,8 @@
 #define SERIALS    0x0fffffffu
 #define RESTOCK    16u /* receive buffers given back at a time */
 
-/* What a completion is of: a receive buffer, or a connection's work request; of a quiet one we hear only if it
- * failed. */
+/* What a completion is of: a receive buffer, or a connection's work request; of a quiet one we
+ * hear only if it failed. */
 #define OF_BUFFER 1u
 #define OF_QUIET  2u
 
@@ -43,7 +43,7 @@ static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 	return (uint64_t)c->slot << 34 | (uint64_t)(c->serial & SERIALS) << 6 | (uint64_t)i << 2;
 }
 
-/* ---- out -------------------------------------------------------------------------------------- */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 /* Is there room for one more? 0, -EAGAIN, or that the way is broken. */
 static int ready(struct verbs *v, struct verbs_way *w)
@@ -149,7 +149,8 @@ int verbs_send(void *link, void *way, struct rdma_packet *p)
 		  p->bytes, p->len, in_line ? 0 : lkey_of(p->mr));
 	if (p->bare)
 		wr->imm_data = htobe32((uint32_t)p->word);
-	/* quiet ones of connections that fall silent are never told of: of all, they leave room for others */
+	/* quiet ones of connections that fall silent are never told of: of all, they leave room
+	 * for others */
 	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET && v->busy < VERBS_BUSY_ALL / 2)
 		return post_quietly(v, w->conn, wr);
 	return post(v, w->conn, wr, in_line ? NULL : p);
@@ -180,7 +181,7 @@ bool verbs_say(struct verbs *v, struct verbs_conn *c, const void *bytes, uint32_
 	return !err;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
 	      struct rdma_mr *mr)
@@ -246,7 +247,7 @@ void verbs_restock(struct verbs *v, uint32_t at_least)
 	}
 }
 
-/* ---- in --------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 static void arrived(struct verbs *v, const struct ibv_wc *wc)
 {
@@ -407,7 +408,8 @@ bool verbs_arm(void *link, uint64_t *within_ns)
 
 uint32_t verbs_peer_bytes(const struct verbs *v)
 {
-	/* a work request: what devices need of one, and its inline bytes or piece; they like powers of two, and pages */
+	/* a work request: what devices need of one, and its inline bytes or piece; they like
+	 * powers of two, and pages */
 	uint32_t each = 64;
 
 	while (each < 144 + v->copied)

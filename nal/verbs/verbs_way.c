@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ways: where processes are, and the connections that lead there. A way that has been sent on gets a connection, by
- * calling or by being called; an attempt that comes to nothing is made again as long as the machine wants the way. A
- * connection that stood and broke takes its way along: what was under way on it may have arrived or not, so
- * whoever goes on does so on a new one.
+ * Ways: where processes are, and the connections that lead there. A way that has been sent on
+ * gets a connection, by calling or by being called; an attempt that comes to nothing is made
+ * again as long as the machine wants the way. A connection that stood and broke takes its way
+ * along: what was under way on it may have arrived or not, so whoever goes on does so on a new
+ * one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ void verbs_way_drop(struct verbs *v, struct verbs_way *w)
 	free(w);
 }
 
-/* ---- where a process is ----------------------------------------------------------------------- */
+/* ---- where a process is ---------------------------------------------------------------------- */
 
 static bool address_of(const struct verbs *v, net_id_t id, struct verbs_address *a)
 {
@@ -117,7 +118,7 @@ void verbs_leave(void *link, void *way)
 	verbs_way_drop(v, w);
 }
 
-/* ---- calling ---------------------------------------------------------------------------------- */
+/* ---- calling --------------------------------------------------------------------------------- */
 
 void verbs_way_later(struct verbs *v, struct verbs_way *w, uint32_t ms)
 {

@@ -12,7 +12,7 @@
 
 #include "base/bytes.h"
 
-/* ---- addresses -------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 bool verbs_address_decode(const void *bytes, size_t len, struct verbs_address *a)
 {
@@ -108,7 +108,7 @@ bool verbs_address_from(const struct sockaddr *from, struct verbs_address *a)
 	return true;
 }
 
-/* ---- calls and words -------------------------------------------------------------------------- */
+/* ---- calls and words ------------------------------------------------------------------------- */
 
 bool verbs_call_decode(const void *bytes, size_t len, struct verbs_call *call)
 {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What two processes say to each other while they connect: the private data of the connection manager's request, answer
- * and refusal, the first packet of who called, and the text of a card. Bytes from outside become structs here, and
- * nowhere else.
+ * What two processes say to each other while they connect: the private data of the connection
+ * manager's request, answer and refusal, the first packet of who called, and the text of a card.
+ * Bytes from outside become structs here, and nowhere else.
  *
- * The one who calls and the one who answers each contribute a number of their own, and each proves with a keyed
- * tag over both that it has the job's secret: who repeats what it has overheard has no answer to a new number.
+ * The one who calls and the one who answers each contribute a number of their own, and each
+ * proves with a keyed tag over both that it has the job's secret: who repeats what it has
+ * overheard has no answer to a new number.
  */
 #ifndef VERBS_WIRE_H
 #define VERBS_WIRE_H
@@ -37,8 +38,8 @@ static_assert(sizeof(struct verbs_address) == 20, "without holes: compared and s
  *   +--------+--------------+-------------+---------+--------+
  *   | magic  | address      | id          | number  | tag    |
  *   +--------+--------------+-------------+---------+--------+
- * A call: as much as the private data of a request has room for. The address is the one the caller listens at, the
- * id its nid and pid.
+ * A call: as much as the private data of a request has room for. The address is the one the
+ * caller listens at, the id its nid and pid.
  */
 struct verbs_wire_call {
 	uint8_t magic[4];             /*  0 */
@@ -55,8 +56,8 @@ static_assert(offsetof(struct verbs_wire_call, tag) == 40, "as drawn");
  *   +--------+--------+---------+--------+
  *   | magic  | kind   | number  | tag    |
  *   +--------+--------+---------+--------+
- * An answer, a refusal (of which only why counts: nobody has proved anything yet), and the first packet of the one
- * who called.
+ * An answer, a refusal (of which only why counts: nobody has proved anything yet), and the first
+ * packet of the one who called.
  */
 struct verbs_wire_word {
 	uint8_t magic[4];             /*  0 */
@@ -87,7 +88,8 @@ struct verbs_call {
 	net_id_t id;
 };
 
-/* Decoders: what is longer than said is padding of the connection manager's. False: it makes no sense. */
+/* Decoders: what is longer than said is padding of the connection manager's. False: it makes no
+ * sense. */
 bool verbs_call_decode(const void *bytes, size_t len, struct verbs_call *call);
 bool verbs_word_decode(const void *bytes, size_t len, enum verbs_word kind,
 		       enum verbs_refusal *why);
@@ -107,7 +109,7 @@ socklen_t verbs_address_to(const struct verbs_address *a, uint32_t scope,
 			   struct sockaddr_storage *to);
 bool verbs_address_from(const struct sockaddr *from, struct verbs_address *a);
 
-/* ---- proofs ----------------------------------------------------------------------------------- */
+/* ---- proofs ---------------------------------------------------------------------------------- */
 
 struct verbs_key {
 	unsigned char bytes[32];

@@ -13,10 +13,11 @@
 #include "portals/api/route.h"
 #include "portals/engine/debug.h"
 
-/* A queue with a handler is worked off from its events: keep room for a burst however small it is. */
+/* A queue with a handler is worked off from its events: keep room for a burst however small it
+ * is. */
 #define HANDLER_ROOM 4096
 
-/* ---- allocation ------------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 static int eq_make(struct ptl_ni *ni, ptl_size_t count, ptl_eq_handler_t handler, uint32_t *index)
 {
@@ -128,7 +129,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 	return err;
 }
 
-/* ---- retrieval -------------------------------------------------------------------------------- */
+/* ---- retrieval ------------------------------------------------------------------------------- */
 
 static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
 {
@@ -167,7 +168,8 @@ static const struct ptl_evt *evt_at(const struct ptl_ni *ni, const struct ptl_eq
 
 enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */
 
-/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one, which stays. */
+/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one,
+ * which stays. */
 struct ptl_wait {
 	const ptl_handle_eq_t *eqs;
 	int n;
@@ -218,9 +220,9 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 enum { VAIN_LOOKS = 8, VAIN_NS = 100000 };
 
 /*
- * After a look that waited for nothing. Who looks in vain many times within a short while waits by looking, and where
- * cores are short others need this one: a slice of time, milliseconds, would pass before they get it. Locked. True: a turn
- * is to be given away, without the lock.
+ * After a look that waited for nothing. Who looks in vain many times within a short while waits
+ * by looking, and where cores are short others need this one: a slice of time, milliseconds,
+ * would pass before they get it. Locked. True: a turn is to be given away, without the lock.
  */
 static inline bool looks_in_vain(struct ptl_ni *ni, bool found)
 {
@@ -279,7 +281,7 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 	return get(eq_handle, event, false);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* Queue i, after look_up() and until the lock is let go. */
 static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct ptl_wait *w, int i)
@@ -305,7 +307,8 @@ static int look_up(struct ptl_ni *ni, struct ptl_wait *w)
 	return PTL_OK;
 }
 
-/* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after the gap. */
+/* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after
+ * the gap. */
 static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct ptl_wait *w, int i)
 {
 	int err = PTL_OK;
@@ -376,7 +379,8 @@ static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, un
 	return true;
 }
 
-/* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the clock. */
+/* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the
+ * clock. */
 static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 {
 	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
@@ -422,8 +426,8 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 
 static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 {
-	struct ptl_eq *few
-		[FEW]; /* apart from what callers initialize: that would make zeros of it each time */
+	/* apart from what callers initialize: that would make zeros of it each time */
+	struct ptl_eq *few[FEW];
 	struct ptl_ni *ni;
 	bool turn = false;
 	int err;
@@ -537,7 +541,7 @@ int PtlEQWait_timeout(ptl_handle_eq_t eq_handle, ptl_event_t *event, int timeout
 	return PtlEQPoll(&eq_handle, 1, ms, event, &which);
 }
 
-/* ---- handlers --------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 /* Next event no handler has seen, and its handler; false: none. Takes and leaves the lock. */
 static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t *handler)
@@ -562,7 +566,8 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 	return found;
 }
 
-/* Is there an event that no handler has seen? Not locked: a hint that is right once everybody has left. */
+/* Is there an event that no handler has seen? Not locked: a hint that is right once everybody
+ * has left. */
 static bool unhandled(struct ptl_ni *ni)
 {
 	uint32_t n = __atomic_load_n(&ni->view.r->stat.eq_high, __ATOMIC_ACQUIRE);
@@ -583,8 +588,9 @@ void ptl_run_handlers(struct ptl_ni *ni)
 	ptl_eq_handler_t handler;
 	ptl_event_t event;
 
-	/* One thread at a time, events in order. Who finds another at it goes away, also a handler's own
-	 * calls; so after letting go look once more: the exchanges order that look after their posts. */
+	/* One thread at a time, events in order. Who finds another at it goes away, also a
+	 * handler's own calls; so after letting go look once more: the exchanges order that look
+	 * after their posts. */
 	while (!atomic_exchange(&ni->in_handler, true)) {
 		while (next_handled(ni, &event, &handler))
 			handler(&event);

@@ -38,7 +38,7 @@ static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER; /* for who chang
 static _Atomic unsigned int debug_default;
 static uint32_t interfaces_made; /* guarded by table_mutex */
 
-/* ---- PtlInit, PtlFini ------------------------------------------------------------------------- */
+/* ---- PtlInit, PtlFini ------------------------------------------------------------------------ */
 
 /* The regions are not mapped in a child and the helper threads not there: it has no Portals. */
 static void in_child(void)
@@ -151,7 +151,7 @@ void PtlFini(void)
 	pthread_mutex_unlock(&table_mutex);
 }
 
-/* ---- PtlNIInit, PtlNIFini --------------------------------------------------------------------- */
+/* ---- PtlNIInit, PtlNIFini -------------------------------------------------------------------- */
 
 static int limit(int wanted, int most)
 {
@@ -257,7 +257,8 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	return err;
 }
 
-/* What the job tells of the processes to come: how many share our cores, whom to be patient with. */
+/* What the job tells of the processes to come: how many share our cores, whom to be patient
+ * with. */
 static void learn_job(struct ptl_ni *ni)
 {
 	const struct rt_job *job;
@@ -381,7 +382,7 @@ int PtlNIFini(ptl_handle_ni_t ni_handle)
 	return err;
 }
 
-/* ---- questions -------------------------------------------------------------------------------- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 static bool status(struct ptl_ni *ni, ptl_sr_index_t index, ptl_sr_value_t *value)
 {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory descriptors as the application handles them: attach, bind, unlink, update (3.3 section 3.10).
+ * Memory descriptors as the application handles them: attach, bind, unlink, update (3.3 section
+ * 3.10).
  */
 #include <string.h>
 
 #include "portals/api/objects.h"
 #include "portals/engine/debug.h"
 
-/* ---- making ----------------------------------------------------------------------------------- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 /* Off the list of free ones. */
 static void take_free(struct ptl_view *v, uint32_t i)
@@ -23,8 +24,9 @@ static void take_free(struct ptl_view *v, uint32_t i)
 		v->more[more->free_next].free_prev = more->free_prev;
 }
 
-/* `best` if it is free; else one from the table's end, where the numbers are that no entry wants: the next entry
- * would have to do without its own, and the one after it. PTL_NIL: there is none. */
+/* `best` if it is free; else one from the table's end, where the numbers are that no entry
+ * wants: the next entry would have to do without its own, and the one after it. PTL_NIL: there
+ * is none. */
 static uint32_t choose(struct ptl_ni *ni, uint32_t best)
 {
 	struct ptl_view *v = &ni->view;
@@ -122,7 +124,8 @@ static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *leng
 	return PTL_OK;
 }
 
-/* A block of the arena for the user's vector; 0: it is none, or the block that the slot has will do. */
+/* A block of the arena for the user's vector; 0: it is none, or the block that the slot has will
+ * do. */
 static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint64_t *block,
 			    uint64_t *size)
 {
@@ -231,7 +234,7 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 	return PTL_OK;
 }
 
-/* ---- attach, bind, unlink --------------------------------------------------------------------- */
+/* ---- attach, bind, unlink -------------------------------------------------------------------- */
 
 int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op,
 		ptl_handle_md_t *md_handle)
@@ -310,7 +313,7 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 	return err;
 }
 
-/* ---- update ----------------------------------------------------------------------------------- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 /* A vector MD's entries go to the array old->start points to, if the caller gave one. */
 static void show(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section 3.13), and of
- * the extensions to them, become a ptl_start for the NAL.
+ * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section
+ * 3.13), and of the extensions to them, become a ptl_start for the NAL.
  */
 #include <portals3_ext.h>
 
@@ -44,7 +44,8 @@ static inline __attribute__((always_inline)) int send(struct ptl_ni *ni, const s
 	return err;
 }
 
-/* The runs that an atomic's operand begins with: as they should be? Fills in how much the operand is. */
+/* The runs that an atomic's operand begins with: as they should be? Fills in how much the
+ * operand is. */
 static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 {
 	const ptl_atomic_runs_t *r;
@@ -62,7 +63,8 @@ static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 	       ptl_runs_valid(r, bytes, s->atomic, s->element, s->length);
 }
 
-/* What an atomic is asked for that is not to be had; PTL_OK for what is none. Its operand begins inside `md`. */
+/* What an atomic is asked for that is not to be had; PTL_OK for what is none. Its operand begins
+ * inside `md`. */
 static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct ptl_start *s)
 {
 	const uint64_t most = (uint64_t)ni->view.limits.max_getput_md;
@@ -79,7 +81,8 @@ static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct
 	return PTL_OK;
 }
 
-/* Put and get, on an interface that was entered: NAL_ELSEWHERE if there is no path to the target yet. */
+/* Put and get, on an interface that was entered: NAL_ELSEWHERE if there is no path to the target
+ * yet. */
 static inline __attribute__((always_inline)) int try_start(struct ptl_ni *ni,
 							   ptl_handle_md_t handle, bool whole,
 							   bool routed, struct ptl_start *s)
@@ -112,7 +115,8 @@ start_anew(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, struct ptl_sta
 	return try_start(ni, handle, whole, true, s);
 }
 
-/* `s` lacks only the MD, and with `whole` the region. What is asked for is looked at where that is not known already. */
+/* `s` lacks only the MD, and with `whole` the region. What is asked for is looked at where that
+ * is not known already. */
 static inline __attribute__((always_inline)) int start_as(ptl_handle_md_t handle, bool whole,
 							  struct ptl_start *s)
 {

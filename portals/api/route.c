@@ -21,14 +21,15 @@
 #define PID_TRIES  16
 #define NET_BEHIND 16 /* rounds of progress of a host that is busy before the others have theirs */
 
-/* ---- choosing --------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
 static bool automatic(void)
 {
 	return !strcmp(base_config()->ptl_nal, "auto");
 }
 
-/* The next name of a list: its length, and *list behind it. What follows a colon is for the NAL. 0: the end. */
+/* The next name of a list: its length, and *list behind it. What follows a colon is for the NAL.
+ * 0: the end. */
 static size_t next_name(const char **list, const char **name)
 {
 	size_t len, whole;
@@ -162,7 +163,7 @@ int ptl_nets_choose(struct ptl_ni *ni)
 	return PTL_IFACE_INVALID;
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------- */
+/* ---- opening and closing --------------------------------------------------------------------- */
 
 size_t ptl_nets_bytes(struct ptl_ni *ni)
 {
@@ -176,8 +177,8 @@ size_t ptl_nets_bytes(struct ptl_ni *ni)
 	return bytes;
 }
 
-/* The network NALs, then the host, with the same pid. PTL_PID_INVALID: somebody cannot have what was wanted, or
- * the host what they chose. */
+/* The network NALs, then the host, with the same pid. PTL_PID_INVALID: somebody cannot have what
+ * was wanted, or the host what they chose. */
 static int open_all(struct ptl_ni *ni, ptl_pid_t want)
 {
 	uint32_t k = 0;
@@ -228,7 +229,7 @@ static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
 	return job->size && !ni->napart && automatic();
 }
 
-/* ---- who is where ----------------------------------------------------------------------------- */
+/* ---- who is where ---------------------------------------------------------------------------- */
 
 #define PLACE      "host" /* the part of a card that says it */
 #define PLACE_MOST 64
@@ -369,11 +370,12 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
 					 ni->order[k]->name);
 }
 
-/* ---- reports ---------------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------------- */
 
 #define REPORT_PEERS 64u /* of each NAL */
 
-/* A table of peers that the region points to. The region may be scribbled on: NULL if the table is not in it. */
+/* A table of peers that the region points to. The region may be scribbled on: NULL if the table
+ * is not in it. */
 static const struct ptl_stat_peer *peers_at(const struct ptl_ni *ni, uint64_t off, uint32_t high)
 {
 	const uint64_t bytes = sizeof(struct ptl_stat_peer) *
@@ -524,7 +526,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 			report_unused(ni, nal_registry[i]);
 }
 
-/* ---- what became of peers --------------------------------------------------------------------- */
+/* ---- what became of peers -------------------------------------------------------------------- */
 
 /* Could this NAL have led to a process, but is not in use? */
 static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
@@ -591,7 +593,7 @@ ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, 
 	return last->fail;
 }
 
-/* ---- peers ------------------------------------------------------------------------------------ */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 static const struct nal_ops *owner(struct ptl_ni *ni, ptl_process_id_t target)
 {
@@ -646,7 +648,7 @@ int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s, bool routed
 	return routed ? start_nowhere(ni, s) : NAL_ELSEWHERE;
 }
 
-/* ---- progress --------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 /* A look at a network is a system call, so a host with something to do goes first for a while. */
 bool ptl_nets_progress(struct ptl_ni *ni, bool any)

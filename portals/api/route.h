@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The NALs of an interface, and which of them leads to a peer (nal/nal.h). A peer is bound to one where it is
- * first talked to; from then on the NALs' own tables of peers say whose it is, the host's first, so that a message
- * through shared memory costs nothing for the others.
+ * The NALs of an interface, and which of them leads to a peer (nal/nal.h). A peer is bound to
+ * one where it is first talked to; from then on the NALs' own tables of peers say whose it is,
+ * the host's first, so that a message through shared memory costs nothing for the others.
  */
 #ifndef PTL_ROUTE_H
 #define PTL_ROUTE_H
@@ -11,7 +11,8 @@
 #include "nal/nal.h"
 #include "portals/engine/ni.h"
 
-/* The NALs of PTL_NAL that can be used, the host always. PTL_OK, or PTL_IFACE_INVALID after a warning. */
+/* The NALs of PTL_NAL that can be used, the host always. PTL_OK, or PTL_IFACE_INVALID after a
+ * warning. */
 int ptl_nets_choose(struct ptl_ni *ni);
 
 /* Bytes all of them want in the region; and, once it is there, where. */
@@ -54,7 +55,8 @@ static inline void ptl_route(struct ptl_ni *ni, ptl_process_id_t target)
 		ptl_route_new(ni, target);
 }
 
-/* As nal_ops.send. A target that is nobody's peer: NAL_ELSEWHERE, but after ptl_route() it cannot be reached. Locked. */
+/* As nal_ops.send. A target that is nobody's peer: NAL_ELSEWHERE, but after ptl_route() it
+ * cannot be reached. Locked. */
 static inline int ptl_send(struct ptl_ni *ni, const struct ptl_start *s, bool routed)
 {
 	int err = ni->nal->send(ni, s);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Blocks of a region's arena: event queues and I/O vectors. Only the owner allocates and frees, so the
- * book-keeping is in its own memory; blocks are powers of two, freed ones kept by size, and a large
- * freed block gives its pages back.
+ * Blocks of a region's arena: event queues and I/O vectors. Only the owner allocates and frees,
+ * so the book-keeping is in its own memory; blocks are powers of two, freed ones kept by size,
+ * and a large freed block gives its pages back.
  */
 #ifndef PTL_ARENA_H
 #define PTL_ARENA_H

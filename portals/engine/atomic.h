@@ -11,7 +11,8 @@
 #include <portals3_ext.h>
 #include <stdbool.h>
 
-/* Is `op` defined on `type`, and are `length` bytes whole elements? Of numbers that come from anywhere. */
+/* Is `op` defined on `type`, and are `length` bytes whole elements? Of numbers that come from
+ * anywhere. */
 bool ptl_atomic_valid(unsigned int op, unsigned int type, uint64_t length);
 
 /* Bytes the initiator sends for `length` bytes at the target. `op` 0: no atomic, as many. */
@@ -43,15 +44,16 @@ static inline uint64_t ptl_runs_bytes(const ptl_atomic_runs_t *r)
 }
 
 /*
- * Is this, in `room` bytes that nobody else can change, a list of runs in which there are `length` bytes of elements
- * for the operation, and what the operation sends with it?
+ * Is this, in `room` bytes that nobody else can change, a list of runs in which there are
+ * `length` bytes of elements for the operation, and what the operation sends with it?
  */
 bool ptl_runs_valid(const ptl_atomic_runs_t *r, uint64_t room, unsigned int op, unsigned int type,
 		    uint64_t length);
 
 /*
- * out = old op operand, for the whole elements of `mlength` bytes; what is left over stays as in old.
- * `operand` is of a request for `rlength` bytes, at least mlength. Valid arguments; nothing need be aligned.
+ * out = old op operand, for the whole elements of `mlength` bytes; what is left over stays as in
+ * old. `operand` is of a request for `rlength` bytes, at least mlength. Valid arguments; nothing
+ * need be aligned.
  */
 void ptl_atomic_apply(unsigned int op, unsigned int type, void *out, const void *old,
 		      const void *operand, uint64_t rlength, uint64_t mlength);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Debug output by subject (PtlNIDebug, PTL_DEBUG): a line on p3_out for what happened. One test of a
- * word where it is off.
+ * Debug output by subject (PtlNIDebug, PTL_DEBUG): a line on p3_out for what happened. One test
+ * of a word where it is off.
  */
 #ifndef PTL_DEBUG_H
 #define PTL_DEBUG_H

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The engine (engine.h), target side and initiator side. An MD's life in one place: consume() counts
- * an operation and may make it inactive, hold() and unhold() bracket an operation in progress
- * that takes more than one step, and an MD that is inactive, to be unlinked, and without operations goes.
+ * The engine (engine.h), target side and initiator side. An MD's life in one place: consume()
+ * counts an operation and may make it inactive, hold() and unhold() bracket an operation in
+ * progress that takes more than one step, and an MD that is inactive, to be unlinked, and
+ * without operations goes.
  */
 #include "portals/engine/engine.h"
 
 #include "base/cpu.h"
 
-/* ---- events ----------------------------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 /* The part of an event that comes from the MD (snapshot at START, threshold from the operation). */
 static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int32_t threshold)
@@ -27,7 +28,8 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	t->md_eq = md->eq;
 }
 
-/* The record the next event of a queue goes to. It is filled in place and is nothing before post(). */
+/* The record the next event of a queue goes to. It is filled in place and is nothing before
+ * post(). */
 static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 {
 	const struct ptl_eq *eq = &v->eq[eq_index];
@@ -39,8 +41,8 @@ static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 	return ptl_arena_at(v, off);
 }
 
-/* Makes *t, which next_evt() gave, an event; a full queue loses its oldest. `link` 0: its own sequence
- * number. Returns that number. */
+/* Makes *t, which next_evt() gave, an event; a full queue loses its oldest. `link` 0: its own
+ * sequence number. Returns that number. */
 static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type,
 		     uint32_t link, ptl_ni_fail_t fail)
 {
@@ -61,7 +63,7 @@ static inline bool has_eq(const struct ptl_view *v, const struct ptl_md *md)
 	return md->eq < (uint32_t)v->limits.max_eqs;
 }
 
-/* ---- objects ---------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 uint32_t ptl_next_gen(uint32_t state)
 {
@@ -130,7 +132,7 @@ void ptl_md_release(struct ptl_engine *e, uint32_t i)
 	freed(e, PTL_SR_MDS_FREED, PTL_SR_MDS_CUR);
 }
 
-/* ---- an MD's life ----------------------------------------------------------------------------- */
+/* ---- an MD's life ---------------------------------------------------------------------------- */
 
 static void __attribute__((noinline)) inactivate(struct ptl_engine *e, struct ptl_md *md)
 {
@@ -175,14 +177,15 @@ static bool unhold(struct ptl_engine *e, struct ptl_md *md)
 	bool due;
 
 	ptl_set32(e, &md->pending, md->pending - 1);
-	/* before `pending` is looked at, and apart from it: both in one load would wait for the store */
+	/* before `pending` is looked at, and apart from it: both in one load would wait for the
+	 * store */
 	due = __atomic_load_n(&md->state, __ATOMIC_RELAXED) & PTL_OBJ_UNLINKING;
 	if (has_eq(e->v, md))
 		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
 	return due && unlink_due(md);
 }
 
-/* ---- target ----------------------------------------------------------------------------------- */
+/* ---- target ---------------------------------------------------------------------------------- */
 
 static inline bool admitted(const struct ptl_view *v, uint32_t ac_index, uint32_t pt_index,
 			    ptl_process_id_t initiator, uint32_t uid, uint32_t jid)
@@ -252,8 +255,8 @@ static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
 	return said;
 }
 
-/* Is the put, which belongs to `md`, of use to the application before it is stored? Not while an earlier one waits in
- * the queue. */
+/* Is the put, which belongs to `md`, of use to the application before it is stored? Not while an
+ * earlier one waits in the queue. */
 static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
 {
 	const struct ptl_view *v = e->v;
@@ -268,7 +271,8 @@ static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arri
 	return true;
 }
 
-/* The same of the end of an operation of ours, which went as it should. Nothing but the event is left to be done. */
+/* The same of the end of an operation of ours, which went as it should. Nothing but the event is
+ * left to be done. */
 static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
 		      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
 {
@@ -370,8 +374,8 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	return 0;
 }
 
-/* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with END events
- * disabled nothing else does. */
+/* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with
+ * END events disabled nothing else does. */
 static void __attribute__((noinline))
 unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link, ptl_ni_fail_t fail)
 {
@@ -403,7 +407,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 		unlink_landing(e, l, cause, fail);
 }
 
-/* ---- landing records -------------------------------------------------------------------------- */
+/* ---- landing records ------------------------------------------------------------------------- */
 
 static struct ptl_flow *flow_of(struct ptl_engine *e, uint32_t peer)
 {
@@ -478,7 +482,7 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 	ptl_set32(e, &r->land_free, i);
 }
 
-/* ---- initiator: starting ---------------------------------------------------------------------- */
+/* ---- initiator: starting --------------------------------------------------------------------- */
 
 /* An event about an operation of ours. */
 static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op,
@@ -610,7 +614,8 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->flags = flags;
 	op->kind = (uint16_t)s->kind;
 	op->pt_index = (uint16_t)s->pt_index;
-	/* what the peer's engine reads without our lock (shm_long.c), it checks by gen afterwards */
+	/* what the peer's engine reads without our lock (shm_long.c), it checks by gen
+	 * afterwards */
 	__atomic_store_n(&op->md, get ? s->get_md : s->md, __ATOMIC_RELAXED);
 	op->md_serial = e->v->more[op->md].serial;
 	op->peer = peer;
@@ -657,7 +662,8 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 			ptl_set32(e, &list->last, op->prev + 1);
 		count_flowing(e, UINT32_MAX);
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a view that is in use is of a region */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a view that is in use is of a
+	 * region */
 	ptl_set32(e, &op->next, r->op_free);
 	ptl_set32(e, &r->op_free, i);
 	freed(e, PTL_SR_MSGS_FREED, PTL_SR_MSGS_CUR);
@@ -668,7 +674,7 @@ bool ptl_op_valid(const struct ptl_view *v, uint32_t i, uint32_t gen)
 	return i < v->ops && __atomic_load_n(&v->op[i].gen, __ATOMIC_ACQUIRE) == gen && gen & 1;
 }
 
-/* ---- initiator: answers ----------------------------------------------------------------------- */
+/* ---- initiator: answers ---------------------------------------------------------------------- */
 
 /* Is the operation's MD still the one it started with? */
 static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
@@ -734,8 +740,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		return false;
 	}
 	if (op->kind == PTL_REQ_PUT) {
-		/* A failed put is not acked, its SEND_END says so; but a short one's is out already, and who
-		 * waits for the ack must hear. */
+		/* A failed put is not acked, its SEND_END says so; but a short one's is out
+		 * already, and who waits for the ack must hear. */
 		if (op->flags & PTL_OP_LONG)
 			send_end(e, op, what == PTL_ANSWER_FAILED ? fail : PTL_NI_OK);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
@@ -757,7 +763,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 	return true;
 }
 
-/* Where the reply to an operation goes: all of *l that a reply has, but for what begin() fills in. */
+/* Where the reply to an operation goes: all of *l that a reply has, but for what begin() fills
+ * in. */
 static void reply_landing(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
 			  const struct ptl_answerer *who, struct ptl_landing *l)
 {
@@ -830,7 +837,7 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct pt
 	l->threshold = op->threshold;
 }
 
-/* ---- a peer is gone --------------------------------------------------------------------------- */
+/* ---- a peer is gone -------------------------------------------------------------------------- */
 
 static void op_lost(struct ptl_engine *e, uint32_t i, ptl_ni_fail_t fail,
 		    const struct ptl_answerer *who)

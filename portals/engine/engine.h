@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The engine: what happens to an interface's objects when a message arrives, an answer comes back
- * or a peer dies. It knows regions, not networks: a NAL calls ptl_engine_match with a request, moves
- * the bytes to or from where the landing says by whatever means it has, and calls ptl_engine_done.
- * Every function here runs with the region's lock held, over any mapped region, in the owner or in
- * a peer; all writes go through undo.h.
+ * The engine: what happens to an interface's objects when a message arrives, an answer comes
+ * back or a peer dies. It knows regions, not networks: a NAL calls ptl_engine_match with a
+ * request, moves the bytes to or from where the landing says by whatever means it has, and calls
+ * ptl_engine_done. Every function here runs with the region's lock held, over any mapped region,
+ * in the owner or in a peer; all writes go through undo.h.
  */
 #ifndef PTL_ENGINE_H
 #define PTL_ENGINE_H
@@ -22,17 +22,18 @@ enum ptl_offer {
 	PTL_OFFER_TAKEN, /* the message is over */
 };
 
-/* Offers a put that nobody is to be told of where that is plain: it is admitted, its portal's list is short, and the
- * first entry that names it has room. Else ptl_engine_match finds where it goes, and offers it, too. There is a taker. */
+/* Offers a put that nobody is to be told of where that is plain: it is admitted, its portal's
+ * list is short, and the first entry that names it has room. Else ptl_engine_match finds where
+ * it goes, and offers it, too. There is a taker. */
 enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
 				uint32_t uid, uint32_t jid, uint64_t remote_offset,
 				ptl_arrival_t *put);
 
 #define PTL_MATCH_TAKEN (-1)
 
-/* Section 2.2 of 3.3, all of it: checks, access control, matching, and atomically with that offset,
- * threshold and activity; START event. 0 and *l filled, or PTL_DROP_* + 1, counted. PTL_MATCH_TAKEN: the
- * application had a use for q->data, and the message is over. */
+/* Section 2.2 of 3.3, all of it: checks, access control, matching, and atomically with that
+ * offset, threshold and activity; START event. 0 and *l filled, or PTL_DROP_* + 1, counted.
+ * PTL_MATCH_TAKEN: the application had a use for q->data, and the message is over. */
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l);
 
 /* The bytes of *l are in place, or moving them failed: END event, pending, unlink. */
@@ -54,17 +55,21 @@ enum ptl_answer {
 	PTL_ANSWER_FAILED,  /* storing failed, `fail` says why */
 };
 
-/* The target's last word on a put, or on a get that brings no reply. Frees the operation. False: no such operation. */
+/* The target's last word on a put, or on a get that brings no reply. Frees the operation. False:
+ * no such operation. */
 bool ptl_engine_answer(struct ptl_engine *e, uint32_t op, uint32_t gen, enum ptl_answer what,
 		       uint64_t mlength, ptl_ni_fail_t fail, const struct ptl_answerer *who);
 
-/* A reply of `mlength` bytes is there for `op`: section 8.2's checks, threshold, REPLY_START. True and
- * *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock is let go), false: dropped
+/* A reply of `mlength` bytes is there for `op`: section 8.2's checks, threshold, REPLY_START.
+ * True and
+ * *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock is let
+ *  go), false: dropped
  * and counted. */
 bool ptl_engine_reply(struct ptl_engine *e, uint32_t op, uint32_t gen, uint64_t mlength, bool whole,
 		      const struct ptl_answerer *who, struct ptl_landing *l);
 
-/* For a reply that takes more than one step: keeps in the operation what *l says, and gives it back. */
+/* For a reply that takes more than one step: keeps in the operation what *l says, and gives it
+ * back. */
 void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t op, const struct ptl_landing *l);
 void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t op, const struct ptl_answerer *who,
 			   struct ptl_landing *l);
@@ -73,7 +78,7 @@ void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t op, const struct p
 void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,
 			  const struct ptl_answerer *who);
 
-/* ---- operations of the initiator -------------------------------------------------------------- */
+/* ---- operations of the initiator ------------------------------------------------------------- */
 
 struct ptl_start {
 	enum ptl_req_kind kind;
@@ -92,21 +97,22 @@ struct ptl_start {
 	uint64_t match_bits, remote_offset, hdr_data;
 };
 
-/* Counts the start of an operation on its MD and posts the events that are due: SEND_START, and unless `more`
- * data stays to be fetched, SEND_END with `fail`. Owner only. */
+/* Counts the start of an operation on its MD and posts the events that are due: SEND_START, and
+ * unless `more` data stays to be fetched, SEND_END with `fail`. Owner only. */
 void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more, ptl_ni_fail_t fail,
 		     uint32_t op);
 
 /* A record for an operation that waits for an answer. Owner only. PTL_NIL: none left. */
 uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t peer,
 		      uint32_t flags);
-/* The record that the next ptl_op_alloc() will take, and its generation then; PTL_NIL: none is left. */
+/* The record that the next ptl_op_alloc() will take, and its generation then; PTL_NIL: none is
+ * left. */
 uint32_t ptl_op_next(struct ptl_view *v, uint32_t *gen);
 void ptl_op_free(struct ptl_engine *e, uint32_t op);
 /* Is `op` of this generation in use? (indices from messages are checked here) */
 bool ptl_op_valid(const struct ptl_view *v, uint32_t op, uint32_t gen);
 
-/* ---- objects ---------------------------------------------------------------------------------- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* MD index: free to leave now? Unlinks it, its ME too if that says so. No event. */
 void ptl_md_release(struct ptl_engine *e, uint32_t md);
@@ -126,8 +132,8 @@ static inline void ptl_count_drop(struct ptl_engine *e, enum ptl_drop why, uint6
 	s->sr[PTL_SR_DROP_LENGTH] += length;
 }
 
-/* Handles: kind, interface, index, generation. Generation 255 is never used, so that PTL_INVALID_HANDLE,
- * PTL_HANDLE_NONE and PTL_EQ_NONE, which end in ff, name no object. */
+/* Handles: kind, interface, index, generation. Generation 255 is never used, so that
+ * PTL_INVALID_HANDLE, PTL_HANDLE_NONE and PTL_EQ_NONE, which end in ff, name no object. */
 enum ptl_kind { PTL_KIND_NI, PTL_KIND_ME, PTL_KIND_EQ, PTL_KIND_MD };
 
 static inline uint32_t ptl_handle(enum ptl_kind kind, uint32_t iface, uint32_t index,

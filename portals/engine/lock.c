@@ -28,7 +28,8 @@
 #define TURN_NS    100000  /* for a peer to end its revocation, which takes SEEN_NS */
 #define NEED_LEAST 16      /* times in a row, before the lock is ours for good, ... */
 #define NEED_MOST  4096
-#define SHORT      1000 /* ... twice as many when that lasted for fewer rounds of progress than these */
+/* ... twice as many when that lasted for fewer rounds of progress than these */
+#define SHORT 1000
 
 void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
 {
@@ -56,7 +57,7 @@ static bool move_word(struct ptl_region *r, uint32_t from, uint32_t to)
 	return atomic_compare_exchange_strong(&r->lock, &from, to);
 }
 
-/* ---- biased mode ------------------------------------------------------------------------------ */
+/* ---- biased mode ----------------------------------------------------------------------------- */
 
 static bool can_bias(void)
 {
@@ -165,7 +166,8 @@ static void hand_over(struct ptl_region *r, uint32_t biased)
 		ptl_futex_wake(&r->lock, INT_MAX);
 }
 
-/* Puts back a biased word that has a peer's token. False: the bias is gone, or a thread of ours takes it. */
+/* Puts back a biased word that has a peer's token. False: the bias is gone, or a thread of ours
+ * takes it. */
 static bool keep_bias(struct ptl_region *r, uint32_t biased)
 {
 	for (;;) {
@@ -232,7 +234,7 @@ void ptl_lock_end_bias(struct ptl_ni *ni)
 	atomic_store_explicit(&ni->bias, 0, memory_order_relaxed);
 }
 
-/* ---- waiting ---------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 /* How a peer has the region mapped that held the lock (undo.h). */
 static const int64_t *shift_of(const struct ptl_region *r, uint32_t token)
@@ -296,8 +298,9 @@ static bool take_free(struct ptl_region *r, uint32_t token)
 	return move_word(r, 0, token);
 }
 
-/* Looks for as long as a call takes that copies some ten kilobytes; then gives turns away, as the holder may be waiting for
- * our processor: to be woken would take it a call of the kernel. False: to sleep, or the lock is biased. */
+/* Looks for as long as a call takes that copies some ten kilobytes; then gives turns away, as
+ * the holder may be waiting for our processor: to be woken would take it a call of the kernel.
+ * False: to sleep, or the lock is biased. */
 static bool take_soon(struct ptl_region *r)
 {
 	const uint64_t since = base_now_ns();

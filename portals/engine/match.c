@@ -10,7 +10,7 @@
 #define LABEL_GAP ((int64_t)1 << 32)
 #define LABEL_END ((int64_t)1 << 61)
 
-/* ---- tuples and the hash ---------------------------------------------------------------------- */
+/* ---- tuples and the hash --------------------------------------------------------------------- */
 
 static uint32_t any_of(ptl_process_id_t id)
 {
@@ -28,7 +28,8 @@ static bool is_listed(const struct ptl_me *me)
 	return me->state & PTL_OBJ_LISTED;
 }
 
-/* Of an entry of tuple `k`, or of a request that may find one: by what the tuple does not leave open. */
+/* Of an entry of tuple `k`, or of a request that may find one: by what the tuple does not leave
+ * open. */
 static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
 				ptl_process_id_t id, uint64_t bits)
 {
@@ -63,7 +64,7 @@ static inline uint32_t tuples_of(const struct ptl_pt *pt)
 	return pt->tuples & ((1u << PTL_TUPLES) - 1);
 }
 
-/* ---- finding ---------------------------------------------------------------------------------- */
+/* ---- finding --------------------------------------------------------------------------------- */
 
 /* Step a of the walk: does the entry name this source and these bits? */
 static inline bool names(const struct ptl_me *me, ptl_process_id_t initiator, uint64_t match_bits)
@@ -102,9 +103,10 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 	return true;
 }
 
-/* The first of the chain that begins at `i` that takes the request goes to *m, if it comes before label `end`.
- * Returns the label behind which nothing is of interest any more. Whatever takes the request is a right answer,
- * so that entries of other tuples in the same bucket do no harm. */
+/* The first of the chain that begins at `i` that takes the request goes to *m, if it comes
+ * before label `end`. Returns the label behind which nothing is of interest any more. Whatever
+ * takes the request is a right answer, so that entries of other tuples in the same bucket do no
+ * harm. */
 static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end,
 			       const struct ptl_request *q, struct ptl_match *m)
 {
@@ -212,7 +214,7 @@ void ptl_ahead_others(const struct ptl_view *v, const struct ptl_ahead *a)
 	}
 }
 
-/* ---- labels (owner only) ---------------------------------------------------------------------- */
+/* ---- labels (owner only) --------------------------------------------------------------------- */
 
 static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
 {
@@ -224,10 +226,10 @@ static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
 	}
 }
 
-/* No label is left behind `prev`: moves those of the next entries apart, as many as it takes until there is more
- * room than the square of their number, or to the list's end. (Dietz and Sleator, "Two algorithms for
- * maintaining order in a list": by this rule an insertion moves O(log n) labels in the long run, wherever
- * it is.) */
+/* No label is left behind `prev`: moves those of the next entries apart, as many as it takes
+ * until there is more room than the square of their number, or to the list's end. (Dietz and
+ * Sleator, "Two algorithms for maintaining order in a list": by this rule an insertion moves
+ * O(log n) labels in the long run, wherever it is.) */
 static void make_room(struct ptl_view *v, uint32_t prev)
 {
 	int64_t from = v->slot[prev].me.label, n = 1, step;
@@ -260,7 +262,7 @@ static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32
 	return v->slot[prev].me.label + (v->slot[next].me.label - v->slot[prev].me.label) / 2;
 }
 
-/* ---- chains ----------------------------------------------------------------------------------- */
+/* ---- chains ---------------------------------------------------------------------------------- */
 
 /* Into the chain before `next`, which is of this chain, or PTL_NIL for its end. */
 static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uint32_t *head)
@@ -283,8 +285,8 @@ static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uin
 		v->slot[me->chain_prev].me.chain_next = i;
 }
 
-/* The entry of the chain that comes after `me`, or PTL_NIL. New ones usually go to the end. Entries of other
- * portals, which share the bucket, are in no order with this one. */
+/* The entry of the chain that comes after `me`, or PTL_NIL. New ones usually go to the end.
+ * Entries of other portals, which share the bucket, are in no order with this one. */
 static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t head)
 {
 	uint32_t next = PTL_NIL, i = head;
@@ -323,7 +325,7 @@ static void leave_chain(struct ptl_engine *e, uint32_t i)
 		ptl_set32(e, &v->slot[after].me.chain_prev, me->chain_prev);
 }
 
-/* ---- linking (owner only) --------------------------------------------------------------------- */
+/* ---- linking (owner only) -------------------------------------------------------------------- */
 
 /* Every bucket splits in two; order within a chain stays. */
 static void grow_hash(struct ptl_view *v)
@@ -400,8 +402,8 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 	put_in_bucket(v, i);
 }
 
-/* The short list is no longer short: what is like `me` in it goes to the hash. Not if all tuples are taken;
- * then the list grows. */
+/* The short list is no longer short: what is like `me` in it goes to the hash. Not if all tuples
+ * are taken; then the list grows. */
 static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me *me)
 {
 	struct ptl_view *v = e->v;
@@ -464,7 +466,7 @@ void ptl_match_link(struct ptl_engine *e, uint32_t i, uint32_t base, ptl_ins_pos
 		v->r->stat.sr[PTL_SR_PTLS_MAX] = v->r->stat.sr[PTL_SR_PTLS_CUR];
 }
 
-/* ---- unlinking -------------------------------------------------------------------------------- */
+/* ---- unlinking ------------------------------------------------------------------------------- */
 
 static bool bad_link(uint32_t i, uint32_t most)
 {

@@ -15,7 +15,7 @@ bool ptl_is_init(void)
 	return atomic_load_explicit(&ptl_initialized, memory_order_acquire);
 }
 
-/* ---- entering and leaving --------------------------------------------------------------------- */
+/* ---- entering and leaving -------------------------------------------------------------------- */
 
 struct ptl_ni *ptl_ni_of(ptl_handle_any_t handle, enum ptl_kind kind)
 {
@@ -107,7 +107,7 @@ bool ptl_names_object(struct ptl_ni *ni, ptl_handle_any_t handle)
 	return false;
 }
 
-/* ---- waiting, and not taking in ---------------------------------------------------------------- */
+/* ---- waiting, and not taking in -------------------------------------------------------------- */
 
 uint64_t ptl_nets_arm(struct ptl_ni *ni)
 {

@@ -38,15 +38,16 @@ struct ptl_ni {
 	uint32_t index; /* interface number, part of every handle */
 	ptl_process_id_t id;
 	uint32_t uid, jid;
-	uint32_t
-		gen; /* state word of objects never used yet: handles do not outlive their interface */
-	int refs;    /* PtlNIInit calls not yet undone; guarded by the NI table's mutex */
+	/* state word of objects never used yet: handles do not outlive their interface */
+	uint32_t gen;
+	int refs; /* PtlNIInit calls not yet undone; guarded by the NI table's mutex */
 	int memfd;
 	struct ptl_view view;
 	struct ptl_engine engine; /* the owner's context; guarded by the region lock */
 	struct ptl_arena arena;   /* likewise */
 	int neighbours;           /* processes of our job on this node, as far as known */
-	/* ids of a job whose ranks were not started together: one that is not there yet will come */
+	/* ids of a job whose ranks were not started together: one that is not there yet will
+	 * come */
 	ptl_process_id_t *awaited;
 	unsigned int nawaited;
 	_Atomic uint64_t
@@ -56,7 +57,8 @@ struct ptl_ni {
 	bool cards;                /* the ranks of its job will tell each other how to reach them */
 	const struct nal_ops *nal; /* the host (nal.h) */
 	void *nal_state;
-	/* Network NALs that want progress from the application's calls, in bits as net[] has them */
+	/* Network NALs that want progress from the application's calls, in bits as net[] has
+	 * them */
 	_Atomic uint32_t polled;
 	uint32_t net_turn; /* rounds of progress since they had some */
 	uint32_t nnets;
@@ -80,8 +82,8 @@ struct ptl_ni {
 	} * apart;
 	unsigned int napart;
 	bool apart_known; /* all others of the job on this node are where we are */
-	const char *
-		unopened; /* set by a NAL's open() that failed: why, for the report; NULL: a line said it */
+	/* set by a NAL's open() that failed: why, for the report; NULL: a line said it */
+	const char *unopened;
 	const struct nal_ops
 		*order[PTL_NETS + 1]; /* those that may take new peers, ends with NULL */
 	_Atomic unsigned int debug;   /* PTL_DBG_ subjects to print */
@@ -97,12 +99,14 @@ struct ptl_ni {
 	uint32_t poll_turn;      /* where the next PtlEQPoll starts looking */
 	uint32_t vain;       /* looks in a row that found nothing, where cores are short; eq.c */
 	uint64_t vain_since; /* when the first of them was */
-	/* Who the lock is biased to (lock.h): the thread, and in the lowest bits its place. Written in plain mode only,
-	 * with the lock; who reads something old in it finds out from the lock word. */
+	/* Who the lock is biased to (lock.h): the thread, and in the lowest bits its place.
+	 * Written in plain mode only, with the lock; who reads something old in it finds out
+	 * from the lock word. */
 	_Atomic uintptr_t bias;
 	bool may_bias;
 	uint32_t bias_round; /* `rounds` when it was */
-	/* the thread that took the lock last, how often in a row, how often it must, and what peers had delivered */
+	/* the thread that took the lock last, how often in a row, how often it must, and what
+	 * peers had delivered */
 	uintptr_t streak_thread;
 	uint32_t streak, streak_need;
 	uint64_t streak_helped;
@@ -119,7 +123,8 @@ extern atomic_bool ptl_initialized;
 
 bool ptl_is_init(void);
 
-/* The state a network NAL keeps of this interface, and the number of its peer i in the engine's records. */
+/* The state a network NAL keeps of this interface, and the number of its peer i in the engine's
+ * records. */
 static inline struct ptl_net *ptl_net_of(struct ptl_ni *ni, const struct nal_ops *nal)
 {
 	uint32_t k = 0;
@@ -150,8 +155,8 @@ const char *ptl_lost_why(const struct ptl_ni *ni, const struct nal_ops *nal, ptl
  * or not known. */
 const struct ptl_apart *ptl_apart(const struct ptl_ni *ni, ptl_process_id_t id);
 
-/* The application is about to sleep on the bell, after which network NALs ring it when something arrives. Until when
- * it may sleep, 0: not at all. Locked. */
+/* The application is about to sleep on the bell, after which network NALs ring it when something
+ * arrives. Until when it may sleep, 0: not at all. Locked. */
 uint64_t ptl_nets_arm(struct ptl_ni *ni);
 
 /* Takes the lock of our own region. */
@@ -171,14 +176,15 @@ static inline void ptl_lock(struct ptl_ni *ni)
 		ptl_lock_wait(ni);
 	}
 #if defined(__SANITIZE_THREAD__)
-	/* who took the bias away and saw `inside` before us may be a thread of another process: it cannot know */
+	/* who took the bias away and saw `inside` before us may be a thread of another process:
+	 * it cannot know */
 	for (int i = 0; i < PTL_BIAS_THREADS; i++)
 		(void)atomic_load_explicit(&r->bias[i].inside, memory_order_acquire);
 #endif
 }
 
-/* Lets go of it. What the caller looks at next (rings, sleepers) it sees as it is after that: in plain mode.
- * True: the mode is biased, and it may see less. */
+/* Lets go of it. What the caller looks at next (rings, sleepers) it sees as it is after that: in
+ * plain mode. True: the mode is biased, and it may see less. */
 static inline bool ptl_unlock(struct ptl_ni *ni)
 {
 	struct ptl_region *r = ni->view.r;

@@ -52,7 +52,7 @@ static uint64_t page_up(uint64_t n)
 	return (n + PAGE - 1) & ~(PAGE - 1);
 }
 
-/* ---- where everything is --------------------------------------------------------------------------- */
+/* ---- where everything is --------------------------------------------------------------------- */
 
 /* Power of two of hash buckets that serves `mes` entries. */
 static uint32_t bucket_count(int mes)
@@ -141,7 +141,7 @@ static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 	return true;
 }
 
-/* ---- what is mapped of it --------------------------------------------------------------------------- */
+/* ---- what is mapped of it -------------------------------------------------------------------- */
 
 static void set_pointers(struct ptl_view *v, struct ptl_region *r, const struct sizes *z,
 			 const struct layout *l)
@@ -286,7 +286,7 @@ void ptl_region_unmap(struct ptl_view *v)
 	memset(v, 0, sizeof(*v));
 }
 
-/* ---- the owner's ------------------------------------------------------------------------------------ */
+/* ---- the owner's ----------------------------------------------------------------------------- */
 
 static uint64_t first_of(const struct layout *l, int k)
 {
@@ -456,7 +456,7 @@ bool ptl_grow_arena(struct ptl_view *v, uint64_t end)
 	return grow(v, PTL_PART_ARENA, end - v->arena_off);
 }
 
-/* ---- others' ----------------------------------------------------------------------------------------- */
+/* ---- others' --------------------------------------------------------------------------------- */
 
 /* What a header says, if it can be: the layout follows from it. */
 static int read_header(const struct ptl_region *r, uint64_t size, struct sizes *z, struct layout *l)

@@ -48,7 +48,8 @@ struct ptl_me {
 	int64_t label; /* order among the entries of one portal */
 	ptl_process_id_t id;
 	uint32_t list_prev, list_next; /* all entries of the portal, in order */
-	/* hash chain, or the portal's short list, whose first entry has the last as its chain_prev; free list */
+	/* hash chain, or the portal's short list, whose first entry has the last as its
+	 * chain_prev; free list */
 	uint32_t chain_prev, chain_next;
 	uint32_t md;
 	uint32_t hash;
@@ -78,8 +79,8 @@ static_assert(sizeof(struct ptl_md) == 64, "one cache line");
 struct ptl_md_more {
 	uint64_t user_start; /* what the application gave */
 	uint64_t user_length;
-	uint64_t
-		iov_block; /* arena block this slot owns, 0 for none; kept for the slot's next user */
+	/* arena block this slot owns, 0 for none; kept for the slot's next user */
+	uint64_t iov_block;
 	uint64_t iov_size;
 	uint32_t serial; /* counts uses of the slot; tells a late ack from one of ours */
 	uint32_t filled; /* the same, and updates: tells whether its memory is what it was */
@@ -88,16 +89,17 @@ struct ptl_md_more {
 };
 static_assert(sizeof(struct ptl_md_more) == 64, "one cache line");
 
-/* Match entry i and memory descriptor i. An entry's descriptor is the one of its own number if that is free:
- * then a match far down a long list misses one page, and a pair of lines that processors fetch at once. */
+/* Match entry i and memory descriptor i. An entry's descriptor is the one of its own number if
+ * that is free: then a match far down a long list misses one page, and a pair of lines that
+ * processors fetch at once. */
 struct ptl_slot {
 	_Alignas(128) struct ptl_me me;
 	struct ptl_md md;
 };
 static_assert(sizeof(struct ptl_slot) == 128, "two cache lines");
 
-/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from. It begins as that does, up to
- * the MD's length, so that it is shown by copying (eq.c). */
+/* One event as kept in a queue: ptl_event_t with handles and MD reduced to what they came from.
+ * It begins as that does, up to the MD's length, so that it is shown by copying (eq.c). */
 struct ptl_evt {
 	uint32_t type;
 	ptl_process_id_t initiator;
@@ -155,7 +157,8 @@ struct ptl_landing {
 };
 static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
 
-/* Entries that ignore the same bits and name the same parts of a source, and are in the hash (match.h). */
+/* Entries that ignore the same bits and name the same parts of a source, and are in the hash
+ * (match.h). */
 struct ptl_tuple {
 	uint64_t ignore;
 	uint32_t any; /* PTL_TUPLE_ANY_* */
@@ -179,9 +182,9 @@ struct ptl_pt {
 static_assert(sizeof(struct ptl_pt) == 128, "two cache lines, and a short list needs only one");
 static_assert(offsetof(struct ptl_pt, tuple) == 32, "a search of two tuples needs only one, too");
 
-/* Messages between the owner and one peer of shared memory with data still to move, oldest first, puts and gets
- * apart: a peer that stands still, or one kind that waits, is in nobody else's way. Index + 1 of the first and the
- * last, so that zeros are an empty list. */
+/* Messages between the owner and one peer of shared memory with data still to move, oldest
+ * first, puts and gets apart: a peer that stands still, or one kind that waits, is in nobody
+ * else's way. Index + 1 of the first and the last, so that zeros are an empty list. */
 struct ptl_list {
 	uint32_t first, last;
 };
@@ -235,11 +238,12 @@ struct ptl_undo {
 struct ptl_region {
 	struct ptl_stat stat;
 
-	/* Hot words, one line each: they are written and read by different processes. Of those written all
-	 * the time a pair of lines each, for processors fetch lines in pairs. */
+	/* Hot words, one line each: they are written and read by different processes. Of those
+	 * written all the time a pair of lines each, for processors fetch lines in pairs. */
 	_Alignas(4096) _Atomic uint32_t lock; /* lock.h */
 	struct {
-		/* 1: the thread this place is for is inside; of meaning while the lock is biased to it */
+		/* 1: the thread this place is for is inside; of meaning while the lock is biased
+		 * to it */
 		_Alignas(128) _Atomic uint32_t inside;
 	} bias[PTL_BIAS_THREADS];
 	_Alignas(128) _Atomic uint32_t bell; /* futex the owner's waiting threads sleep on */
@@ -331,7 +335,8 @@ struct ptl_view {
 int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t nal_size,
 		      uint64_t far_size, int *fd, char *why, size_t len);
 
-/* Maps a peer's region and checks every offset in it. 0, or -errno (-EPROTO: not a region of ours). */
+/* Maps a peer's region and checks every offset in it. 0, or -errno (-EPROTO: not a region of
+ * ours). */
 int ptl_region_map(struct ptl_view *v, int fd);
 
 /* Checks a header of a file of `size` bytes; fills the view, but for the parts. 0, or -EPROTO. */

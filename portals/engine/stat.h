@@ -101,8 +101,8 @@ static_assert(sizeof(struct ptl_eq) == 64, "one cache line");
 /* An operation this process started that waits for its peer (get, getput, put that is long or wants
  * an ack). Two cache lines: what an answer needs is in the first. */
 struct ptl_op {
-	uint32_t
-		gen; /* odd while in use; counts up at each change, so late answers are told apart */
+	/* odd while in use; counts up at each change, so late answers are told apart */
+	uint32_t gen;
 	uint32_t flags; /* PTL_OP_* */
 	uint16_t kind;  /* enum ptl_req_kind */
 	uint16_t pt_index;

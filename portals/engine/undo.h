@@ -32,7 +32,8 @@ static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old,
 	assert(n < PTL_UNDO_MAX); /* a message changes some thirty words */
 	u->entry[n].where = (uint64_t)((char *)word - (char *)e->v->r) | wide;
 	u->entry[n].old = old;
-	/* release: the entry is whole before it counts; partner is the order of a dying process's stores */
+	/* release: the entry is whole before it counts; partner is the order of a dying
+	 * process's stores */
 	atomic_store_explicit(&u->n, n + 1, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 }

@@ -44,8 +44,8 @@ static const struct rt_job *job;            /* NULL before the first ptl_job_set
 static struct rt_env *env;                  /* NULL: the environment describes no job */
 static const char *env_missing, *env_found; /* it names one of these and lacks the other */
 static ptl_process_id_t *table; /* what the launcher's exchange gave, job->size entries */
-static char *
-	cards; /* likewise: a line with the job's secret and one for each rank; NULL: there are none */
+/* likewise: a line with the job's secret and one for each rank; NULL: there are none */
+static char *cards;
 static unsigned char file_secret[256]; /* of PTL_KEY_FILE */
 static size_t file_secret_len;
 static bool tried_file;
@@ -91,8 +91,9 @@ void ptl_job_fini(void)
 	wired = table;
 	pthread_mutex_unlock(&lock);
 	/*
-	 * Once the ids are exchanged the launcher is not needed any more, and this process's exit code
-	 * is no reason for it to end the job. Before, a later PtlInit may still need it.
+	 * Once the ids are exchanged the launcher is not needed any more, and this process's
+	 * exit code is no reason for it to end the job. Before, a later PtlInit may still need
+	 * it.
 	 */
 	if (wired)
 		rt_fini();
@@ -226,7 +227,8 @@ void ptl_job_set_jid(ptl_jid_t wanted)
 
 /* ---- the exchange of ids --------------------------------------------------------------------- */
 
-/* Rank 0: one text of all ranks' ids, and one of their cards. A rank that put nothing leaves blanks. */
+/* Rank 0: one text of all ranks' ids, and one of their cards. A rank that put nothing leaves
+ * blanks. */
 static int gather(char *all, char *lines, int size)
 {
 	for (int rank = 0; rank < size; rank++) {
@@ -572,7 +574,7 @@ int ptl_job_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 	return err;
 }
 
-/* ---- for the network NALs --------------------------------------------------------------------- */
+/* ---- for the network NALs -------------------------------------------------------------------- */
 
 /* The secret of a file that others cannot read. Locked. */
 static void read_secret(const char *path)
@@ -691,7 +693,7 @@ void ptl_job_nets_free(struct nal_job *nets)
 	free((void *)(uintptr_t)nets->card);
 }
 
-/* ---- for the calls of p3rt.c -------------------------------------------------------------------- */
+/* ---- for the calls of p3rt.c ----------------------------------------------------------------- */
 
 /* The seat of an NI handle; NULL if it is none. Locked. */
 static struct seat *seat_of(ptl_handle_ni_t ni)

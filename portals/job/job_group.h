@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A process group as one interface sees it: this process's rank, the size, and the ids of all ranks.
- * Filled by the client's Set calls or by the job; what the client set is not set again.
+ * A process group as one interface sees it: this process's rank, the size, and the ids of all
+ * ranks. Filled by the client's Set calls or by the job; what the client set is not set again.
  */
 #ifndef PTL_JOB_GROUP_H
 #define PTL_JOB_GROUP_H

@@ -25,7 +25,7 @@
 #include "base/log.h"
 #include "portals/engine/ni.h"
 
-/* ---- addresses -------------------------------------------------------------------------------- */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 #define MAC_BYTES 6
 
@@ -90,9 +90,10 @@ static bool same(const struct ptl_address *a, const struct ptl_address *b)
 	return a->family == b->family && !memcmp(a->bytes, b->bytes, bytes_of(a->family));
 }
 
-/* ---- choosing --------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
-/* What PTL_IFACE asks for: a name, an address, or a network of which some interface has an address. */
+/* What PTL_IFACE asks for: a name, an address, or a network of which some interface has an
+ * address. */
 struct wanted {
 	const char *name; /* NULL: not by name */
 	int family;       /* 0: no address */
@@ -177,8 +178,9 @@ static bool is_bridge(const char *name)
 	return is;
 }
 
-/* How much we want this one as the default: 0 not at all. `routed` is where the default route leaves from; of IPv6's the
- * interface counts (find_interface). IPv4 is wanted more, for that is what the others of a job have. */
+/* How much we want this one as the default: 0 not at all. `routed` is where the default route
+ * leaves from; of IPv6's the interface counts (find_interface). IPv4 is wanted more, for that is
+ * what the others of a job have. */
 static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 		const struct ptl_address *routed)
 {
@@ -216,7 +218,8 @@ static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const 
 	return rank(i, a, routed);
 }
 
-/* The address that packets to somewhere far away leave from; nothing is sent. False: they do not. */
+/* The address that packets to somewhere far away leave from; nothing is sent. False: they do
+ * not. */
 static bool leaves_from(const struct sockaddr *far, socklen_t far_len, struct ptl_address *a)
 {
 	struct sockaddr_storage own;

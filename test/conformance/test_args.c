@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every function with every kind of wrong argument: before PtlInit, NULL, handles that are stale, of
- * another kind, of another interface, or invented, and processes that cannot be meant. Each gives
- * its code (report section 3.14), changes nothing, and never crashes.
+ * Every function with every kind of wrong argument: before PtlInit, NULL, handles that are
+ * stale, of another kind, of another interface, or invented, and processes that cannot be meant.
+ * Each gives its code (report section 3.14), changes nothing, and never crashes.
  */
 #include "ptest.h"
 
@@ -33,7 +33,7 @@ static ptl_event_t event;
 static int which;
 static const uint64_t word;
 
-/* ---- every function that takes a handle, as a function of that handle ----------------------------- */
+/* ---- every function that takes a handle, as a function of that handle ------------------------ */
 
 static int ni_fini(ptl_handle_any_t h)
 {
@@ -241,7 +241,7 @@ static int memd_post_eq(ptl_handle_any_t h)
 	return post(live.ni, live.me, h);
 }
 
-/* ---- what is not in the report ------------------------------------------------------------------- */
+/* ---- what is not in the report --------------------------------------------------------------- */
 
 static int get_rank(ptl_handle_any_t h)
 {
@@ -443,7 +443,7 @@ static void expect(const struct call *c, ptl_handle_any_t h, int code, const cha
 			h, pt_code_name(rc), pt_code_name(code));
 }
 
-/* ---- tests over the table --------------------------------------------------------------------------- */
+/* ---- tests over the table -------------------------------------------------------------------- */
 
 static void before_init_everything_says_so(void)
 {
@@ -530,7 +530,8 @@ static void stale_handles_are_refused(void)
 	check_live();
 }
 
-/* With PTL_INVALID_HANDLE the Set calls are about the interface to come; any other handle is one or is wrong. */
+/* With PTL_INVALID_HANDLE the Set calls are about the interface to come; any other handle is one
+ * or is wrong. */
 static void set_calls_refuse_what_is_no_interface(void)
 {
 	ptl_handle_any_t bad[] = { 0, PTL_HANDLE_NONE, PTL_EQ_NONE, 0, 0, 0 };
@@ -597,7 +598,8 @@ static void invented_handles_are_refused(void)
 	check_live();
 }
 
-/* Each object knows its interface: what another one owns is refused where two must belong together. */
+/* Each object knows its interface: what another one owns is refused where two must belong
+ * together. */
 static void objects_of_two_interfaces_do_not_mix(void)
 {
 	ptl_handle_ni_t other;
@@ -639,7 +641,7 @@ static void objects_of_two_interfaces_do_not_mix(void)
 	check_live();
 }
 
-/* ---- pointers --------------------------------------------------------------------------------------- */
+/* ---- pointers -------------------------------------------------------------------------------- */
 
 static void null_pointers_are_refused(void)
 {
@@ -749,7 +751,7 @@ static void null_for_the_runtime_calls_is_refused(void)
 	pt_code(PtlGetPIDMap(pt_ni, &live.self.pid, 0xffffffffu), PTL_FAIL);
 }
 
-/* ---- processes and numbers --------------------------------------------------------------------------- */
+/* ---- processes and numbers ------------------------------------------------------------------- */
 
 static void wildcards_are_no_targets(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PtlAtomic and PtlFetchAtomic: every operation on every type beside a model of it, what is refused, and that
- * nothing comes between the reading and the writing.
+ * PtlAtomic and PtlFetchAtomic: every operation on every type beside a model of it, what is
+ * refused, and that nothing comes between the reading and the writing.
  */
 #include <portals3_ext.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 enum { PORTAL = 17, ELEMENTS = 24, MOST = 32, BYTES = ELEMENTS * MOST };
 
-/* ---- the model: one element at a time, in 128 bits or a long double ------------------------------- */
+/* ---- the model: one element at a time, in 128 bits or a long double -------------------------- */
 
 static const struct type {
 	ptl_atomic_type_t type;
@@ -126,7 +126,8 @@ static void model(const struct type *t, int op, unsigned char *old, const unsign
 	}
 }
 
-/* Small whole numbers for floating point, so that nothing is rounded; any bits else, zero now and then. */
+/* Small whole numbers for floating point, so that nothing is rounded; any bits else, zero now
+ * and then. */
 static void make(const struct type *t, unsigned char *p, uint64_t seed)
 {
 	for (int i = 0; i < ELEMENTS; i++, p += t->size) {
@@ -142,7 +143,7 @@ static void make(const struct type *t, unsigned char *p, uint64_t seed)
 	}
 }
 
-/* ---- every operation on every type ------------------------------------------------------------------ */
+/* ---- every operation on every type ----------------------------------------------------------- */
 
 static void initiate(const struct type *t, int op, bool fetch, unsigned char *place,
 		     uint64_t offset)
@@ -227,7 +228,7 @@ static void every_operation_on_scattered_memory(void)
 	every_operation(7);
 }
 
-/* ---- elements in runs --------------------------------------------------------------------------------- */
+/* ---- elements in runs ------------------------------------------------------------------------ */
 
 enum { SPAN = 3000, RUNS_MOST = 4096 };
 
@@ -456,7 +457,7 @@ static void wrong_lists_of_runs_are_refused(void)
 		PTL_MD_ILLEGAL);
 }
 
-/* ---- events, lengths, errors ------------------------------------------------------------------------- */
+/* ---- events, lengths, errors ----------------------------------------------------------------- */
 
 static void the_target_sees_a_put_or_a_getput(void)
 {
@@ -570,11 +571,12 @@ static void what_is_wrong_is_refused(void)
 	pt_code(ATOMIC(md, 0, 8, any, PTL_ATOMIC_SUM, PTL_ATOMIC_INT64), PTL_PROCESS_INVALID);
 }
 
-/* ---- nothing in between -------------------------------------------------------------------------------- */
+/* ---- nothing in between ---------------------------------------------------------------------- */
 
 enum { LANES = 2, ROUNDS = 1500 };
 
-/* Adds 1 to the first word, and by comparing and swapping to the second; every answer comes once. */
+/* Adds 1 to the first word, and by comparing and swapping to the second; every answer comes
+ * once. */
 static void *lane(void *arg)
 {
 	uint64_t mine[2] = { 1, 0 }, got = 0, *sum = arg;

@@ -200,7 +200,7 @@ static void overflow_under_fire(void)
 	}
 }
 
-/* ---- allocation ----------------------------------------------------------------------------------- */
+/* ---- allocation ------------------------------------------------------------------------------ */
 
 static void queues_of_odd_sizes(void)
 {
@@ -252,7 +252,7 @@ static void freed_queues_leave_room_for_new_ones(void)
 	pt_is(pt_status(PTL_SR_EQS_CUR), 0);
 }
 
-/* ---- waiting -------------------------------------------------------------------------------------- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void wait_blocks_until_an_event_comes(void)
 {
@@ -381,7 +381,7 @@ static void one_event_ends_one_wait(void)
 		pthread_join(w[i].thread, NULL);
 }
 
-/* ---- poll ----------------------------------------------------------------------------------------- */
+/* ---- poll ------------------------------------------------------------------------------------ */
 
 static double cpu_seconds(void)
 {

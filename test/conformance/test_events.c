@@ -94,7 +94,7 @@ static void check_pair(const ptl_event_t *start, const ptl_event_t *end, ptl_pro
 	pt_is(end->offset, 0);
 }
 
-/* ---- one operation each ----------------------------------------------------------------------------- */
+/* ---- one operation each ---------------------------------------------------------------------- */
 
 static void put_with_ack(void)
 {
@@ -203,7 +203,7 @@ static void getput(void)
 	}
 }
 
-/* ---- unlinking -------------------------------------------------------------------------------------- */
+/* ---- unlinking ------------------------------------------------------------------------------- */
 
 static void unlink_events_carry_their_cause(void)
 {
@@ -256,7 +256,7 @@ static void a_get_with_threshold_one_logs_reply_and_unlink(void)
 	pt_finish();
 }
 
-/* ---- options ---------------------------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------------------------------- */
 
 static void expect_put_with(unsigned int options, unsigned int here, unsigned int there)
 {
@@ -433,7 +433,7 @@ static void links_tie_starts_to_their_ends(void)
 	}
 }
 
-/* ---- as on Cray ------------------------------------------------------------------------------------- */
+/* ---- as on Cray ------------------------------------------------------------------------------ */
 
 static void on_cray_a_get_logs_send_and_uses_two(void)
 {

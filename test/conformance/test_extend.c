@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What portals3_ext.h adds: injected puts, puts offered before they are stored, events taken together, and
- * UNLINK as the only event of an operation.
+ * What portals3_ext.h adds: injected puts, puts offered before they are stored, events taken
+ * together, and UNLINK as the only event of an operation.
  */
 #include <portals3_ext.h>
 #include <pthread.h>
@@ -19,7 +19,8 @@ static int inject(const void *data, size_t length, uint64_t bits)
 			    ~bits);
 }
 
-/* More than any ring holds: what finds no room is refused, not lost, and never waits for the target. */
+/* More than any ring holds: what finds no room is refused, not lost, and never waits for the
+ * target. */
 static void injected_bytes_are_taken_at_once(void)
 {
 	static unsigned char to[MANY * LENGTH], from[LENGTH];
@@ -73,7 +74,8 @@ static void a_wrong_injection_is_an_error(void)
 	pt_ok(inject(NULL, 0, 0));
 }
 
-/* The target goes in and out all the time: some answers are pieces where there are any, some are not. */
+/* The target goes in and out all the time: some answers are pieces where there are any, some are
+ * not. */
 static void long_data_arrive_in_the_pieces_that_are_advised(void)
 {
 	enum { LONG = 300000, ROUNDS = 20, PIECE_LEAST = 4096 };
@@ -238,7 +240,7 @@ static void many_events_are_taken_at_once(void)
 	pt_quiet(eq[1]);
 }
 
-/* ---- puts offered ----------------------------------------------------------------------------------- */
+/* ---- puts offered ---------------------------------------------------------------------------- */
 
 static uint64_t arrived, offers_taken;
 static bool has_enough; /* now and then */
@@ -371,7 +373,7 @@ static void only_what_asks_for_no_answer_is_offered(void)
 	}
 }
 
-/* ---- ends of operations offered ------------------------------------------------------------------------ */
+/* ---- ends of operations offered -------------------------------------------------------------- */
 
 static unsigned int ends[3]; /* taken, by match bits */
 static bool refuse;
@@ -488,14 +490,15 @@ static void ends_that_are_taken_have_no_event(void)
 		pt_ok(PtlPutInject(pt_ni, NULL, 0, PTL_INJECT_NOW, pt_id(1), PORTAL, 0, 3, 0,
 				   times));
 	} else {
-		/* inside meanwhile: who computes has rank 0 work for it, whose calls then have the answers at once */
+		/* inside meanwhile: who computes has rank 0 work for it, whose calls then have
+		 * the answers at once */
 		times = (unsigned int)pt_next(eq, PTL_EVENT_PUT_END).hdr_data;
 		pt_is(at_target[0], times);
 		pt_is(at_target[2], 100 + times + 1);
 	}
 }
 
-/* ---- puts that can wait for the target's own calls --------------------------------------------------- */
+/* ---- puts that can wait for the target's own calls ------------------------------------------- */
 
 static void a_lazy_put_wakes_who_waits(void)
 {
@@ -636,7 +639,8 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-/* Nor what another thread sleeps for: were it left, that one would sleep for as long as a sleep lasts at most. */
+/* Nor what another thread sleeps for: were it left, that one would sleep for as long as a sleep
+ * lasts at most. */
 static void who_sends_lazily_wakes_sleepers(void)
 {
 	_Atomic uint64_t *ready = pt_word(0);
@@ -675,7 +679,8 @@ static void who_sends_lazily_wakes_sleepers(void)
 	pt_barrier();
 }
 
-/* Rank 1 answers gets while it watches a word that rank 0 changes behind them; what comes with an event ends a watch. */
+/* Rank 1 answers gets while it watches a word that rank 0 changes behind them; what comes with
+ * an event ends a watch. */
 static void who_watches_a_word_is_a_target(void)
 {
 	enum { GETS = 200 };

@@ -105,7 +105,8 @@ static void truncated_gets_bring_what_there_is(void)
 	}
 }
 
-/* ... also to who has a small inbox, of which the reply would be half, wherever in it the next one would begin. */
+/* ... also to who has a small inbox, of which the reply would be half, wherever in it the next
+ * one would begin. */
 static void truncated_gets_fit_the_inbox_of_who_asks(void)
 {
 	enum { HAS = 16384, ASKS = 4 * HAS, TIMES = 1000 };

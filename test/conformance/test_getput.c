@@ -219,7 +219,7 @@ static void mds_of_different_interfaces_do_not_swap(void)
 	pt_ok(PtlNIFini(other));
 }
 
-/* ---- atomicity ---------------------------------------------------------------------------------- */
+/* ---- atomicity ------------------------------------------------------------------------------- */
 
 enum { WORDS = 64, ROUNDS = 2000, LANES = 2 };
 

@@ -2,7 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Event handlers: called once for every event, in order, however small the queue, also while the
- * process is outside the library (report section 3.11.6; clients such as Lustre's LND live from it).
+ * process is outside the library (report section 3.11.6; clients such as Lustre's LND live from
+ * it).
  */
 #include "ptest.h"
 

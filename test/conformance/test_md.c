@@ -114,7 +114,7 @@ static void unhandled_handles_are_accepted(void)
 	pt_ok(PtlMEUnlink(me));
 }
 
-/* ---- thresholds ----------------------------------------------------------------------------------- */
+/* ---- thresholds ------------------------------------------------------------------------------ */
 
 static ptl_handle_md_t limited(void *p, ptl_size_t len, int threshold, ptl_handle_eq_t eq,
 			       ptl_unlink_t unlink)
@@ -255,7 +255,7 @@ static void a_target_threshold_counts_accepted_requests(void)
 		pt_taken("-A-A-");
 }
 
-/* ---- max_size ------------------------------------------------------------------------------------- */
+/* ---- max_size -------------------------------------------------------------------------------- */
 
 static ptl_handle_md_t bounded(ptl_size_t length, ptl_size_t max_size, unsigned int options)
 {
@@ -330,7 +330,7 @@ static void messages_longer_than_max_size_fit_if_there_is_room(void)
 		pt_taken("A");
 }
 
-/* ---- automatic unlink ----------------------------------------------------------------------------- */
+/* ---- automatic unlink ------------------------------------------------------------------------ */
 
 static void unlink_is_the_last_event_and_comes_once(void)
 {
@@ -517,7 +517,7 @@ static void overlapping_messages_unlink_once_and_last(void)
 	}
 }
 
-/* ---- explicit unlink ------------------------------------------------------------------------------ */
+/* ---- explicit unlink ------------------------------------------------------------------------- */
 
 static void explicit_unlink_makes_no_event(void)
 {

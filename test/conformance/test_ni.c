@@ -121,7 +121,8 @@ static void limits_in_force_are_those_reported(void)
 	pt_code(PtlEQAlloc(pt_ni, 8, PTL_EQ_HANDLER_NONE, &eq), PTL_NO_SPACE);
 }
 
-/* Whatever comes and goes, attached or bound: up to the limit there is a descriptor, and not one more. */
+/* Whatever comes and goes, attached or bound: up to the limit there is a descriptor, and not one
+ * more. */
 static void every_descriptor_can_be_had(void)
 {
 	enum { MOST = 40 };
@@ -166,7 +167,8 @@ static void every_descriptor_can_be_had(void)
 	}
 }
 
-/* The number is what says where it lies: an entry and its descriptor are neighbours, whatever is bound besides. */
+/* The number is what says where it lies: an entry and its descriptor are neighbours, whatever is
+ * bound besides. */
 static void an_entry_has_the_descriptor_beside_it(void)
 {
 	enum { LISTED = 100, BOUND = 7, NUMBER = 0xfffff << 8 };

@@ -29,7 +29,7 @@ static void run_lanes(void *(*body)(void *), ptl_process_id_t to)
 		pthread_join(lanes[i].thread, NULL);
 }
 
-/* ---- traffic -------------------------------------------------------------------------------------- */
+/* ---- traffic --------------------------------------------------------------------------------- */
 
 enum { PLACE = 100000 };
 
@@ -87,7 +87,7 @@ static void threads_of_two_processes_exchange_data(void)
 	pt_barrier();
 }
 
-/* ---- churn ---------------------------------------------------------------------------------------- */
+/* ---- churn ----------------------------------------------------------------------------------- */
 
 static void *make_and_unmake(void *arg)
 {
@@ -145,7 +145,7 @@ static void objects_come_and_go_under_traffic(void)
 	pt_is(pt_status(PTL_SR_EQS_CUR), 1);
 }
 
-/* ---- shared objects --------------------------------------------------------------------------------- */
+/* ---- shared objects -------------------------------------------------------------------------- */
 
 static ptl_handle_md_t shared_md;
 static ptl_handle_eq_t shared_eq;

@@ -237,7 +237,8 @@ static void plain_and_scattered_memory_can_replace_each_other(void)
 	}
 }
 
-/* Takes the memory that queues and vectors are made of, to the last piece a queue can be made of. */
+/* Takes the memory that queues and vectors are made of, to the last piece a queue can be made
+ * of. */
 static void take_all_room(void)
 {
 	ptl_handle_eq_t eq;
@@ -247,7 +248,8 @@ static void take_all_room(void)
 			;
 }
 
-/* A vector for which there is no room is refused, and the MD is as it was, in events' eyes and in fact. */
+/* A vector for which there is no room is refused, and the MD is as it was, in events' eyes and
+ * in fact. */
 static void an_update_without_room_changes_nothing(void)
 {
 	enum { PIECES = 4000 };

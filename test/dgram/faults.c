@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Thousands of short runs of random traffic, each with faults of one kind or of all kinds, up to 30 % of each. Every
- * message completes exactly once, to the byte, or fails with an event, and nothing is left. A run follows
- * from its seed and kind alone; those of a run that fails are printed.
+ * Thousands of short runs of random traffic, each with faults of one kind or of all kinds, up to
+ * 30 % of each. Every message completes exactly once, to the byte, or fails with an event, and
+ * nothing is left. A run follows from its seed and kind alone; those of a run that fails are
+ * printed.
  *
  * faults [--runs N] [--seed S] [--kind K] [--verbose]
  */
@@ -64,7 +65,8 @@ static struct traffic_cfg make(uint64_t seed, int kind)
 		f->truncate = share[5];
 	/* in half of the runs with everything, so that the other half gets further */
 	cfg.crashes = cfg.partitions = kind == 7 || (kind == 8 && seed & 1);
-	/* such a peer is given up while others are not, and soon enough to have it all in one run */
+	/* such a peer is given up while others are not, and soon enough to have it all in one
+	 * run */
 	cfg.dead_ns = cfg.crashes ? 300000000 : 0;
 	cfg.must_arrive = kind < 7;
 	return cfg;

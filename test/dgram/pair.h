@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two or three simulated processes whose datagram machines are watched closely: what the tests of single
- * mechanisms share.
+ * Two or three simulated processes whose datagram machines are watched closely: what the tests
+ * of single mechanisms share.
  */
 #ifndef TEST_DGRAM_PAIR_H
 #define TEST_DGRAM_PAIR_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What others can do to a datagram machine: strangers who have no key and send again what they have heard, and peers
- * that have the key and went mad.
+ * What others can do to a datagram machine: strangers who have no key and send again what they
+ * have heard, and peers that have the key and went mad.
  */
 #include "test/dgram/pair.h"
 
@@ -99,7 +99,8 @@ static void packet_numbers_do_not_wrap(void **state)
 			 2);
 }
 
-/* What 0 says to 1 arrives, but before that from elsewhere: from 2, who has heard it. Counts what goes there. */
+/* What 0 says to 1 arrives, but before that from elsewhere: from 2, who has heard it. Counts
+ * what goes there. */
 static bool overtaken(struct pair *q, uint32_t from, uint32_t to, uint8_t *packet, size_t len)
 {
 	q->drop_to += to == 2;
@@ -126,7 +127,8 @@ static void who_hears_all_cannot_have_answers_sent_to_him(void **state)
 	assert_int_equal(p.drop_to, 0);
 }
 
-/* Headers of long messages, and nothing else of them; and whatever is said about that is not acknowledged. */
+/* Headers of long messages, and nothing else of them; and whatever is said about that is not
+ * acknowledged. */
 static void landings_have_an_end(void **state)
 {
 	struct dgram_frame msg = { .kind = DGRAM_FRAME_MSG, .hdr_len = 4, .body_len = 5000 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How the datagram machine moves messages and bodies: losses and how soon they are made good, round-trip times, how much is in
- * flight, what receivers have to keep, and the length of packets.
+ * How the datagram machine moves messages and bodies: losses and how soon they are made good,
+ * round-trip times, how much is in flight, what receivers have to keep, and the length of
+ * packets.
  */
 #include "test/dgram/pair.h"
 
@@ -101,7 +102,8 @@ static void one_lost_packet_is_sent_again_alone(void **state)
 	pair_until(&p, &p.told[1].landed, 1);
 	pair_wait(&p, 50 * MS);
 	st = pair_stats(&p, 0);
-	/* but for the probe of a longer MTU nothing else was thought lost, and nobody waited for a time-out */
+	/* but for the probe of a longer MTU nothing else was thought lost, and nobody waited for
+	 * a time-out */
 	assert_int_equal(st.lost_packets, 1);
 	assert_int_equal(st.spurious, 0);
 	assert_int_equal(st.timeouts, 0);
@@ -565,7 +567,8 @@ static void what_is_not_there_is_sent_as_zeros(void **state)
 	assert_int_equal(p.told[1].landed, 2);
 }
 
-/* 0 has heard of all it sent but for packets that tried a longer MTU, which nobody waits for; and then it only listens. */
+/* 0 has heard of all it sent but for packets that tried a longer MTU, which nobody waits for;
+ * and then it only listens. */
 static void who_only_listens_does_not_take_the_other_for_dead(void **state)
 {
 	(void)state;
@@ -629,7 +632,8 @@ static struct dgram_rec *rec(uint32_t node, uint32_t peer)
 	return dgram_rec(n->m, sim_peer(n, peer));
 }
 
-/* Packets of the receiver, one for each of so many of the sender's, when these come in pieces of so many. */
+/* Packets of the receiver, one for each of so many of the sender's, when these come in pieces of
+ * so many. */
 static double packets_for_one_back(uint32_t joined)
 {
 	double there;
@@ -677,7 +681,8 @@ static void packet_numbers_outgrow_their_lower_half(void **state)
 	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
 }
 
-/* What a packet says of its length, alone and with others of its length, or a shorter one, behind it. */
+/* What a packet says of its length, alone and with others of its length, or a shorter one,
+ * behind it. */
 static void check_length(const uint8_t *packet, size_t len)
 {
 	static uint8_t joined[65536];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Connections of the datagram machine: how they are made, who may not make or break them, and how it is noticed that
- * they are gone.
+ * Connections of the datagram machine: how they are made, who may not make or break them, and
+ * how it is noticed that they are gone.
  */
 #include "test/dgram/pair.h"
 

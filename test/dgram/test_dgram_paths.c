@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How the datagram machine uses paths of a given rate, delay, queue and loss: one sender or two, and one receiver behind a
- * link that is slower than theirs. Times are simulated, so the figures are the same everywhere.
+ * How the datagram machine uses paths of a given rate, delay, queue and loss: one sender or two,
+ * and one receiver behind a link that is slower than theirs. Times are simulated, so the figures
+ * are the same everywhere.
  */
 #include "test/dgram/pair.h"
 
@@ -39,7 +40,8 @@ static void lay(const struct path *path)
 	pair_start(&p, &cfg);
 }
 
-/* Bytes that arrived from nodes 0 and 2 in `ns`, when `senders` of them always had something to send. */
+/* Bytes that arrived from nodes 0 and 2 in `ns`, when `senders` of them always had something to
+ * send. */
 static void fill(uint32_t senders, uint64_t ns, uint64_t bytes[2])
 {
 	uint64_t end = sim_now(p.s) + ns;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * RFC 6298 in numbers: what two machines make of round trips that take what this test says, against values calculated by
- * hand from the RFC's sections 2 to 5. The clock and the wire are the test's: a packet arrives when it says so.
+ * RFC 6298 in numbers: what two machines make of round trips that take what this test says,
+ * against values calculated by hand from the RFC's sections 2 to 5. The clock and the wire are
+ * the test's: a packet arrives when it says so.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +78,7 @@ static bool accept(void *user, const struct net_who *who, const struct net_addr 
 	return true;
 }
 
-/* ---- time and the wire ------------------------------------------------------------------------ */
+/* ---- time and the wire ----------------------------------------------------------------------- */
 
 static void run(struct side *s)
 {
@@ -100,7 +101,8 @@ static void pass(struct side *from, struct side *to)
 	run(to);
 }
 
-/* The other side receives what there is, and what it says to that arrives when `rtt` has passed since now. */
+/* The other side receives what there is, and what it says to that arrives when `rtt` has passed
+ * since now. */
 static void round_trip(uint64_t rtt)
 {
 	uint64_t arrival = now + rtt;
@@ -143,7 +145,8 @@ static void is(uint64_t srtt, uint64_t rttvar, uint64_t rto)
 	assert_int_equal(info.rto_ns, rto);
 }
 
-/* The next packets that A sends unasked, all of which are lost: when; since what was sent before. */
+/* The next packets that A sends unasked, all of which are lost: when; since what was sent
+ * before. */
 static uint64_t until_next(void)
 {
 	uint64_t before = now;
@@ -210,7 +213,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* ---- sections 2.1 to 2.3 ---------------------------------------------------------------------- */
+/* ---- sections 2.1 to 2.3 --------------------------------------------------------------------- */
 
 static void round_trips_are_smoothed(void **state)
 {
@@ -250,7 +253,8 @@ static void the_time_out_has_bounds(void **state)
 	is(400 * MS, 200 * MS, 900 * MS); /* not 1200 */
 }
 
-/* Never less than SRTT and what an acknowledgement may be delayed, however even round trips are (2.3: G). */
+/* Never less than SRTT and what an acknowledgement may be delayed, however even round trips are
+ * (2.3: G). */
 static void even_round_trips_leave_some_time(void **state)
 {
 	struct dgram_peer_info info;
@@ -268,10 +272,10 @@ static void even_round_trips_leave_some_time(void **state)
 	assert_int_equal(info.rto_ns, 74 * MS);
 }
 
-/* ---- section 5 -------------------------------------------------------------------------------- */
+/* ---- section 5 ------------------------------------------------------------------------------- */
 
-/* 5.5: each is twice the one before, up to the bound; the first packet is the probe of RFC 8985 section 7.2, after two
- * round trips. */
+/* 5.5: each is twice the one before, up to the bound; the first packet is the probe of RFC 8985
+ * section 7.2, after two round trips. */
 static void time_outs_double(void **state)
 {
 	(void)state;
@@ -294,9 +298,10 @@ static void time_outs_double(void **state)
 	assert_int_equal(until_next(), 250 * MS);
 }
 
-/* ---- section 3: Karn -------------------------------------------------------------------------- */
+/* ---- section 3: Karn ------------------------------------------------------------------------- */
 
-/* What is sent again has another number: its acknowledgement measures from when it was sent itself. */
+/* What is sent again has another number: its acknowledgement measures from when it was sent
+ * itself. */
 static void what_was_sent_again_is_measured_by_itself(void **state)
 {
 	(void)state;

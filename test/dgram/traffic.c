@@ -92,7 +92,7 @@ static uint32_t header_len(const struct message *x)
 	return x->index % 3 ? (uint32_t)sizeof(struct header) : 24;
 }
 
-/* ---- callbacks -------------------------------------------------------------------------------- */
+/* ---- callbacks ------------------------------------------------------------------------------- */
 
 static enum net_verdict take_long(struct message *x, const struct net_in *in,
 				  struct net_landing *landing)
@@ -220,7 +220,7 @@ static int pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struc
 	return n;
 }
 
-/* ---- one run ---------------------------------------------------------------------------------- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static uint64_t below(struct traffic *t, uint64_t n)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Random traffic between a few simulated processes: messages of all lengths, taken, refused, cut short, put
- * off; and a check that each is delivered once, in order, to the byte, and ends once on each side.
+ * Random traffic between a few simulated processes: messages of all lengths, taken, refused, cut
+ * short, put off; and a check that each is delivered once, in order, to the byte, and ends once
+ * on each side.
  */
 #ifndef TEST_DGRAM_TRAFFIC_H
 #define TEST_DGRAM_TRAFFIC_H

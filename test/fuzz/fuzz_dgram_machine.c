@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A datagram machine in the middle of things, with connections, messages on their way and landings, and a peer that
- * knows the key and says what it likes. The input is a sequence of packets, each after three bytes: what is done to it, and
- * its length. Whatever comes, nothing is written outside of landings, every message and landing ends once, and the
- * machine goes to sleep in the end.
+ * A datagram machine in the middle of things, with connections, messages on their way and
+ * landings, and a peer that knows the key and says what it likes. The input is a sequence of
+ * packets, each after three bytes: what is done to it, and its length. Whatever comes, nothing
+ * is written outside of landings, every message and landing ends once, and the machine goes to
+ * sleep in the end.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +178,8 @@ static void give(uint8_t what, const uint8_t *data, size_t len)
 	dgram_run(it.m, it.now);
 }
 
-/* The peers are silent from now on: the machine gives them up in bounded time, and does not spin until then. */
+/* The peers are silent from now on: the machine gives them up in bounded time, and does not spin
+ * until then. */
 static void wait_for_the_end(void)
 {
 	uint64_t limit = it.now + 3600ull * 1000 * DGRAM_MS;

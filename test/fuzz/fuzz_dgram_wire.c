@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The decoders of datagrams, given a datagram: whatever they accept lies within it, adds up, and is encoded again as
- * the bytes that it was.
+ * The decoders of datagrams, given a datagram: whatever they accept lies within it, adds up, and
+ * is encoded again as the bytes that it was.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ethernet frames and cards of ranks: any bytes are refused, or decoded to what encodes to the same again.
+ * Ethernet frames and cards of ranks: any bytes are refused, or decoded to what encodes to the
+ * same again.
  */
 #include <stdlib.h>
 #include <string.h>

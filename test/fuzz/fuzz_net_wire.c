@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The headers of messages over datagrams. The first two bytes are the length of the body, the rest is the header.
- * What is decoded must come out of the encoder as it went in.
+ * The headers of messages over datagrams. The first two bytes are the length of the body, the
+ * rest is the header. What is decoded must come out of the encoder as it went in.
  */
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The message machine of fabrics in the middle of things, with a peer that has the job's secret and says what it likes,
- * and a link that has no room, breaks, and ends what it was given when it likes. The input is a sequence of steps, each a
- * byte; behind that of a packet come its length and its bytes, where a packet of no kind is a bare one. Whatever comes,
- * nothing is written outside of landings nor after they were given back, every message and landing ends once, and the
- * machine goes to sleep in the end.
+ * The message machine of fabrics in the middle of things, with a peer that has the job's secret
+ * and says what it likes, and a link that has no room, breaks, and ends what it was given when
+ * it likes. The input is a sequence of steps, each a byte; behind that of a packet come its
+ * length and its bytes, where a packet of no kind is a bare one. Whatever comes, nothing is
+ * written outside of landings nor after they were given back, every message and landing ends
+ * once, and the machine goes to sleep in the end.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ static void see(const void *bytes, size_t len)
 		it.seen ^= ((const uint8_t *)bytes)[i];
 }
 
-/* ---- the link --------------------------------------------------------------------------------- */
+/* ---- the link -------------------------------------------------------------------------------- */
 
 static void *reach(void *link, net_id_t id, const void *address, size_t len)
 {
@@ -131,7 +132,7 @@ static void end_packet(enum rdma_end end)
 	rdma_sent(&it.d, k, end, "broken");
 }
 
-/* ---- nal/net ---------------------------------------------------------------------------------- */
+/* ---- nal/net --------------------------------------------------------------------------------- */
 
 const char *net_begin(struct net *n, const struct net_carrier *c, const char *name, int fd)
 {
@@ -268,7 +269,7 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum n
 	it.told++;
 }
 
-/* ---- registered memory ------------------------------------------------------------------------ */
+/* ---- registered memory ----------------------------------------------------------------------- */
 
 int rdma_reg(struct rdma *d, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr)
 {
@@ -303,7 +304,7 @@ void rdma_reg_free(struct rdma *d)
 	(void)d;
 }
 
-/* ---- steps ------------------------------------------------------------------------------------ */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void run(void)
 {
@@ -363,7 +364,8 @@ static void give_bare(const uint8_t *data, uint32_t len, bool right)
 	free(bytes);
 }
 
-/* A packet of the peer's, in memory of its length; right is what would else be dropped at once, if that is wanted. */
+/* A packet of the peer's, in memory of its length; right is what would else be dropped at once,
+ * if that is wanted. */
 static void give(const uint8_t *data, uint32_t len, bool right)
 {
 	const struct rdma_peer *p = it.d.peer[0];

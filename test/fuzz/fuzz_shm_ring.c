@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that writes whatever it likes into its ring: the bytes become messages in a real interface's
- * inbox, with entries to match and operations to answer, and are taken in by the ordinary code.
- * Every 64 bytes are one line, whose sequence number is made right so that the rest is looked at. With one byte more what can
- * be is offered to a taker first, which takes every other one.
+ * A peer that writes whatever it likes into its ring: the bytes become messages in a real
+ * interface's inbox, with entries to match and operations to answer, and are taken in by the
+ * ordinary code. Every 64 bytes are one line, whose sequence number is made right so that the
+ * rest is looked at. With one byte more what can be is offered to a taker first, which takes
+ * every other one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	} else {
 		ptl_leave(ni);
 	}
-	/* a message that claims more lines than were written takes them; the producer goes on there */
+	/* a message that claims more lines than were written takes them; the producer goes on
+	 * there */
 	ptl_lock(ni);
 	if (r->ch->tail < r->ch->head)
 		r->ch->tail = r->ch->head;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every name of the 3.3 report with the type clients rely on: a function is what its pointer says, structures
- * have their members in the report's order, and constants are what their uses need. Compiled as C and as C++.
+ * Every name of the 3.3 report with the type clients rely on: a function is what its pointer
+ * says, structures have their members in the report's order, and constants are what their uses
+ * need. Compiled as C and as C++.
  */
 #include <portals3.h>
 #include <stddef.h>
 
-/* ---- functions ------------------------------------------------------------------------------------ */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 static int (*init)(int *) = PtlInit;
 static void (*fini)(void) = PtlFini;
@@ -52,7 +53,7 @@ static int (*get_region)(ptl_handle_md_t, ptl_size_t, ptl_size_t, ptl_process_id
 static int (*getput)(ptl_handle_md_t, ptl_handle_md_t, ptl_process_id_t, ptl_pt_index_t,
 		     ptl_ac_index_t, ptl_match_bits_t, ptl_size_t, ptl_hdr_data_t) = PtlGetPut;
 
-/* ---- constants ------------------------------------------------------------------------------------ */
+/* ---- constants ------------------------------------------------------------------------------- */
 
 static ptl_handle_md_t no_md = PTL_INVALID_HANDLE; /* statics are initialized with these */
 static ptl_handle_any_t none = PTL_HANDLE_NONE;
@@ -136,7 +137,7 @@ static int bits(unsigned word)
 	return n;
 }
 
-/* ---- structures ----------------------------------------------------------------------------------- */
+/* ---- structures ------------------------------------------------------------------------------ */
 
 #define BEFORE(type, a, b) (offsetof(type, a) < offsetof(type, b))
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every name of Sandia's reference implementation that its clients use besides the report's: p3rt, texts,
- * debugging, status registers, the headers where they were installed under portals/. Compiled as C and as C++.
+ * Every name of Sandia's reference implementation that its clients use besides the report's:
+ * p3rt, texts, debugging, status registers, the headers where they were installed under
+ * portals/. Compiled as C and as C++.
  */
 #include <portals/portals3.h>
 #include <portals/p3nal_utcp.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every name that clients used on the Cray XT besides the report's: interfaces, job calls, calls that make entry
- * and descriptor in one step, options and codes. Compiled as C and as C++, and again with XT_DEFAULT 1 and 2:
- * such clients said themselves what the default interface is, before the headers and after them.
+ * Every name that clients used on the Cray XT besides the report's: interfaces, job calls, calls
+ * that make entry and descriptor in one step, options and codes. Compiled as C and as C++, and
+ * again with XT_DEFAULT 1 and 2: such clients said themselves what the default interface is,
+ * before the headers and after them.
  */
 #if XT_DEFAULT == 1
 #define PTL_IFACE_DEFAULT PTL_IFACE_SS

@@ -108,7 +108,8 @@ static void get_slots(ptl_process_id_t from, unsigned nranks)
 	wait_for(my_eq_h, PTL_EVENT_UNLINK);
 }
 
-/* A message to a process that exposes nothing yet is dropped without a word: send until it is acked. */
+/* A message to a process that exposes nothing yet is dropped without a word: send until it is
+ * acked. */
 static void tell(ptl_process_id_t to, int barrier, unsigned my_rank)
 {
 	ptl_handle_eq_t eq_h;

@@ -70,7 +70,7 @@ int cancel_fn(void *extra_state, int complete)
 	return MPI_SUCCESS;
 }
 
-/* ---- results ------------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static const char *now_testing;
 static int checks, wrong;
@@ -123,7 +123,7 @@ static void hangs(int sig)
 	_exit(1);
 }
 
-/* ---- all of them ---------------------------------------------------------------------------------- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* An integer there, for MPI_BOTTOM. */
 static MPI_Datatype type_at(MPI_Aint address)

@@ -12,7 +12,7 @@ bool tap_tame;
 static int tap_cases, tap_failed, tap_rounds;
 static uint64_t tap_seed = 1, state, round_key;
 
-/* ---- cases --------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 void tap_start(int argc, char **argv, int rounds)
 {
@@ -98,7 +98,7 @@ int tap_end(void)
 	return tap_failed ? 1 : 0;
 }
 
-/* ---- random numbers ------------------------------------------------------------------------------ */
+/* ---- random numbers -------------------------------------------------------------------------- */
 
 uint64_t mix(uint64_t x)
 {
@@ -132,7 +132,7 @@ uint32_t value_of(int owner, long i)
 	return (uint32_t)mix(round_key ^ mix((uint64_t)owner << 40 ^ (uint64_t)i));
 }
 
-/* ---- communicators ------------------------------------------------------------------------------- */
+/* ---- communicators --------------------------------------------------------------------------- */
 
 struct cm cms[CMS];
 int cm_count;
@@ -153,7 +153,8 @@ static struct cm *add(MPI_Comm comm, const char *name)
 	return c;
 }
 
-/* All ranks; all in another order, in which those of a node are not next to each other; and if there are two ranks, the first third and the others. */
+/* All ranks; all in another order, in which those of a node are not next to each other; and if
+ * there are two ranks, the first third and the others. */
 void cms_make(void)
 {
 	int third = (tap_size + 2) / 3, lower = tap_rank < third;
@@ -204,7 +205,7 @@ struct root draw_root(const struct cm *c)
 	return r;
 }
 
-/* ---- datatypes ----------------------------------------------------------------------------------- */
+/* ---- datatypes ------------------------------------------------------------------------------- */
 
 struct shape shapes[SHAPES] = {
 	{ .k = 1, .off = { 0 }, .extent = 1 },
@@ -242,7 +243,7 @@ void shapes_free(void)
 		MPI_Type_free(&shapes[i].type);
 }
 
-/* ---- buffers ------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 struct buf buf_new(const struct shape *s, int first, int last)
 {

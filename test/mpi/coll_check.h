@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * For tests of MPI collectives that run as a job: cases in TAP, seeded random numbers, datatypes of many
- * shapes, and buffers of which every byte is looked at. Plain MPI: these tests compile and must pass
- * with any implementation.
+ * For tests of MPI collectives that run as a job: cases in TAP, seeded random numbers, datatypes
+ * of many shapes, and buffers of which every byte is looked at. Plain MPI: these tests compile
+ * and must pass with any implementation.
  *
- * All ranks draw the same random numbers, so each knows all parameters of all ranks and works out
- * what it must receive without a message.
+ * All ranks draw the same random numbers, so each knows all parameters of all ranks and works
+ * out what it must receive without a message.
  */
 #ifndef TEST_MPI_COLL_CHECK_H
 #define TEST_MPI_COLL_CHECK_H
@@ -18,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- cases --------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 extern int tap_rank, tap_size; /* in MPI_COMM_WORLD */
 
 /*
- * Without what MPICH 4.0 gets wrong, to see that it passes the rest: datatypes that differ between ranks (its
- * ring for Allgatherv splits by extents); Reduce in place with another root than 0, and
- * Reduce_scatter_block of operations that do not commute (both crash).
+ * Without what MPICH 4.0 gets wrong, to see that it passes the rest: datatypes that differ
+ * between ranks (its ring for Allgatherv splits by extents); Reduce in place with another root
+ * than 0, and Reduce_scatter_block of operations that do not commute (both crash).
  */
 extern bool tap_tame;
 
@@ -41,7 +41,7 @@ int tap_end(void);
 /* A text for body to return. */
 const char *tap_wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* ---- random numbers, the same on all ranks -------------------------------------------------------- */
+/* ---- random numbers, the same on all ranks --------------------------------------------------- */
 
 uint64_t mix(uint64_t x);
 uint64_t draw(void);
@@ -53,7 +53,7 @@ int draw_length(int most);
 /* The number that rank or block `owner` has at place i, in the present round. */
 uint32_t value_of(int owner, long i);
 
-/* ---- communicators ------------------------------------------------------------------------------- */
+/* ---- communicators --------------------------------------------------------------------------- */
 
 struct cm {
 	MPI_Comm comm;
@@ -84,7 +84,7 @@ struct root {
 };
 struct root draw_root(const struct cm *c);
 
-/* ---- datatypes of ints --------------------------------------------------------------------------- */
+/* ---- datatypes of ints ----------------------------------------------------------------------- */
 
 #define SHAPES    6
 #define SHAPE_LCM 12 /* a multiple of every k */
@@ -99,7 +99,7 @@ extern struct shape shapes[SHAPES];
 void shapes_make(void);
 void shapes_free(void);
 
-/* ---- buffers ------------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 struct buf {
 	int *mem, *want; /* what is there, and what should be */
@@ -107,9 +107,11 @@ struct buf {
 	int *base; /* what MPI is given */
 };
 
-/* Room for elements `first` to `last` - 1 and margins, filled with a pattern that depends on the place. */
+/* Room for elements `first` to `last` - 1 and margins, filled with a pattern that depends on the
+ * place. */
 struct buf buf_new(const struct shape *s, int first, int last);
-/* Numbers first_i... of `owner` into `count` elements from `at` on: in the buffer, or as what is wanted. */
+/* Numbers first_i... of `owner` into `count` elements from `at` on: in the buffer, or as what is
+ * wanted. */
 void buf_fill(struct buf *b, const struct shape *s, int at, int count, int owner, long first_i);
 void buf_want(struct buf *b, const struct shape *s, int at, int count, int owner, long first_i);
 /* After all fills: what is there is what is wanted, but for the buf_want calls that follow. */

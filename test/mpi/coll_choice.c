@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_MPI_COLL names one algorithm of one collective, perhaps after what is preferred ("messages,barrier=hub"): calls of
- * that collective, in all forms and at odd counts, must have it wherever it can do them, another one elsewhere, and be
- * right. Which one it was is asked of the performance variables.
+ * PTL_MPI_COLL names one algorithm of one collective, perhaps after what is preferred
+ * ("messages,barrier=hub"): calls of that collective, in all forms and at odd counts, must have
+ * it wherever it can do them, another one elsewhere, and be right. Which one it was is asked of
+ * the performance variables.
  */
 #include "coll_check.h"
 #include "coll_ways.h"
@@ -21,7 +22,7 @@ static char family[64];
 static long node_ranks; /* as PTL_MPI_NODE says; 0: all are on one node */
 static int *in, *out;
 
-/* ---- the counters of the collective ---------------------------------------------------------------- */
+/* ---- the counters of the collective ---------------------------------------------------------- */
 
 #define ALGORITHMS 10
 static MPI_T_pvar_session session;
@@ -94,7 +95,7 @@ static void read_counters(unsigned long *value)
 		need(MPI_T_pvar_read(session, handle[i], &value[i]), "a value");
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static const char *differs(const char *what, int i, int have, int want)
 {
@@ -175,7 +176,8 @@ static const char *do_scatter(const struct call *k)
 	return NULL;
 }
 
-/* With different counts every other time, where the algorithm takes them; the last block has one int less than others. */
+/* With different counts every other time, where the algorithm takes them; the last block has one
+ * int less than others. */
 static const char *do_allgather(const struct call *k)
 {
 	const bool unequal = !strcmp(word, "allgather=hub") && node_ranks == 0 && k->n % 2;
@@ -300,7 +302,7 @@ static const struct {
 };
 static const char *(*call)(const struct call *k);
 
-/* ---- which one ----------------------------------------------------------------------------------------- */
+/* ---- which one ------------------------------------------------------------------------------- */
 
 static bool on_nodes(void)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Legal calls of collectives that few programs make: operations of users on datatypes whose elements overlap or take
- * no room, buffers that are NULL where nothing is in them.
+ * Legal calls of collectives that few programs make: operations of users on datatypes whose
+ * elements overlap or take no room, buffers that are NULL where nothing is in them.
  */
 #include "coll_ways.h"
 

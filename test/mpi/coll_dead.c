@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The last rank dies while the others wait for it in a barrier: all get MPI_ERR_PROC_ABORTED, and no collective
- * after that waits for ever. For mpiexec --keep-going. With an argument: the same with
- * MPI_THREAD_MULTIPLE.
+ * The last rank dies while the others wait for it in a barrier: all get MPI_ERR_PROC_ABORTED,
+ * and no collective after that waits for ever. For mpiexec --keep-going. With an argument: the
+ * same with MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -71,8 +71,8 @@ static void look_around(bool *several, bool *mine)
 	*mine = *several && all_last == size - 1;
 }
 
-/* With several nodes of several ranks: whether all collectives are errors at the node of the dead one. Of two long
- * reductions the second has, in a hub, the place of the first. */
+/* With several nodes of several ranks: whether all collectives are errors at the node of the
+ * dead one. Of two long reductions the second has, in a hub, the place of the first. */
 static bool missed(bool several, bool mine)
 {
 	int in[5000] = { 0 }, out[5000];

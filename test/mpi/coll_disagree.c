@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ranks that call different collectives, or the same with other lengths, roots or operations. All hear of it, at the
- * latest in the next collective that has to wait for all; none hangs, and the communicator can be freed.
+ * Ranks that call different collectives, or the same with other lengths, roots or operations.
+ * All hear of it, at the latest in the next collective that has to wait for all; none hangs, and
+ * the communicator can be freed.
  *
- * With an argument "fatal NAME" it runs one case on MPI_COMM_WORLD, whose errors end the job: coll_disagree.sh looks at
- * what is printed.
+ * With an argument "fatal NAME" it runs one case on MPI_COMM_WORLD, whose errors end the job:
+ * coll_disagree.sh looks at what is printed.
  */
 #include "coll_check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Wrong arguments of collectives give the error class of what is wrong, and the call can be made again.
- * One process.
+ * Wrong arguments of collectives give the error class of what is wrong, and the call can be made
+ * again. One process.
  */
 #include "coll_check.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A rank that can send nothing in the middle of a collective, not even that it has no memory, says so as soon as it can: no rank
- * waits for ever, who is told that all went well has the right result, and the collectives that follow are right. Its
- * calls of Portals fail here as often as they are told to.
+ * A rank that can send nothing in the middle of a collective, not even that it has no memory,
+ * says so as soon as it can: no rank waits for ever, who is told that all went well has the
+ * right result, and the collectives that follow are right. Its calls of Portals fail here as
+ * often as they are told to.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include <mpi.h>
@@ -15,12 +16,13 @@
 #include "job_check.h"
 #include "put_inject.h"
 
-/* ---- Portals without memory ----------------------------------------------------------------------------- */
+/* ---- Portals without memory ------------------------------------------------------------------ */
 
 #define PT_RECV 40 /* MPI_PT_RECV of mpi_shim/pt2pt/protocol.h */
 #define PT_READ 41 /* MPI_PT_READ */
 
-/* Of a message: as a short one, as a long one, the empty one in its place, and that once more, twice. */
+/* Of a message: as a short one, as a long one, the empty one in its place, and that once more,
+ * twice. */
 #define REFUSALS 5
 
 static int refusals, refused;
@@ -59,7 +61,7 @@ int PtlMEMDAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t from,
 	return next(ni, pt, from, bits, ignore, unlink_me, position, md, unlink_md, me, at);
 }
 
-/* ---- the collectives -------------------------------------------------------------------------------------- */
+/* ---- the collectives ------------------------------------------------------------------------- */
 
 #define N     8
 #define RANKS 8

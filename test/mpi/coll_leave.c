@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A rank starts a non-blocking collective and then computes, without a call of MPI, until all others have ended theirs,
- * which it sees in memory they share: so theirs must end without it.
+ * A rank starts a non-blocking collective and then computes, without a call of MPI, until all
+ * others have ended theirs, which it sees in memory they share: so theirs must end without it.
  */
 #include "coll_check.h"
 

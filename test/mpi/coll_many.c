@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Many non-blocking and persistent collectives under way at once, in a job: started in one order on each
- * communicator, ended by each rank in an order of its own, with messages and blocking collectives in between;
- * communicators, datatypes and operations that are freed meanwhile; progress without waiting.
+ * Many non-blocking and persistent collectives under way at once, in a job: started in one order
+ * on each communicator, ended by each rank in an order of its own, with messages and blocking
+ * collectives in between; communicators, datatypes and operations that are freed meanwhile;
+ * progress without waiting.
  */
 #include "coll_check.h"
 
@@ -357,7 +358,8 @@ int main(int argc, char **argv)
 	cms_make();
 	tap_case("many non-blocking collectives at once", many);
 #if MPI_VERSION >= 4
-	if (!tap_tame) /* MPICH 4.0 copies some of the data when they are made, not when they start */
+	/* MPICH 4.0 copies some of the data when they are made, not when they start */
+	if (!tap_tame)
 		tap_case("persistent collectives, started again and again", persistent);
 #endif
 	tap_case("communicators and datatypes freed meanwhile", freed_meanwhile);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory runs out at one rank in the middle of a blocking collective: no rank waits for ever, who is told that all went well has the
- * right result, and the collectives that follow on the communicator are right at all ranks. Every rank in turn, for
- * every collective, first for large blocks of memory, then for all but small ones. And while two groups make a
- * communicator between them.
+ * Memory runs out at one rank in the middle of a blocking collective: no rank waits for ever,
+ * who is told that all went well has the right result, and the collectives that follow on the
+ * communicator are right at all ranks. Every rank in turn, for every collective, first for large
+ * blocks of memory, then for all but small ones. And while two groups make a communicator
+ * between them.
  */
 #include <mpi.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 #include "job_check.h"
 
-/* ---- an allocator that can be told to fail ------------------------------------------------------------- */
+/* ---- an allocator that can be told to fail --------------------------------------------------- */
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t n, size_t bytes);
@@ -62,7 +63,7 @@ int posix_memalign(void **to, size_t align, size_t bytes)
 	return *to ? 0 : ENOMEM;
 }
 
-/* ---- the collectives ------------------------------------------------------------------------------------ */
+/* ---- the collectives ------------------------------------------------------------------------- */
 
 #define MOST      40000 /* elements of a block */
 #define RANKS     8
@@ -402,7 +403,7 @@ static const struct collective {
 	{ "reduce_scatter between groups", inter_reduce_scatter },
 };
 
-/* ---- with and without memory ----------------------------------------------------------------------------- */
+/* ---- with and without memory ----------------------------------------------------------------- */
 
 static int call(const struct collective *c, int n, bool *right)
 {
@@ -414,7 +415,8 @@ static int call(const struct collective *c, int n, bool *right)
 
 static const struct collective *now;
 
-/* What was used before is not used again: all of it makes room for one block, of 16 MiB, too long for anything else. */
+/* What was used before is not used again: all of it makes room for one block, of 16 MiB, too
+ * long for anything else. */
 static void use_up_kept(void)
 {
 	MPI_Request r;
@@ -482,7 +484,7 @@ static void halves(void)
 	MPI_Comm_set_errhandler(pair, MPI_ERRORS_RETURN);
 }
 
-/* ---- communicators between groups ------------------------------------------------------------------------ */
+/* ---- communicators between groups ------------------------------------------------------------ */
 
 static MPI_Comm side; /* this half */
 static MPI_Group side_group;
@@ -507,8 +509,8 @@ static int merge(MPI_Comm *made)
 	return MPI_Intercomm_merge(pair, lower(), made);
 }
 
-/* No memory at one rank for what it is to learn of the other side, be it the leader or who hears of it: no rank has a
- * communicator, and none waits for one. */
+/* No memory at one rank for what it is to learn of the other side, be it the leader or who hears
+ * of it: no rank has a communicator, and none waits for one. */
 static void pair_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
 {
 	MPI_Comm made = MPI_COMM_NULL;
@@ -605,8 +607,9 @@ static void no_pair(void)
 	MPI_Comm_free(&side);
 }
 
-/* A connection takes memory, and is made when it is first needed: also when a rank that waits for long says so to
- * another. This is not about connections, so all are made while there is memory. */
+/* A connection takes memory, and is made when it is first needed: also when a rank that waits
+ * for long says so to another. This is not about connections, so all are made while there is
+ * memory. */
 static void meet_all(void)
 {
 	for (int r = 0; r < job_size; r++)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Blocking, non-blocking and persistent collectives that move data, in a job: random lengths, roots,
- * datatypes (each rank its own), places, MPI_IN_PLACE, inside a group and between two, against what each
- * rank knows it must receive.
+ * Blocking, non-blocking and persistent collectives that move data, in a job: random lengths,
+ * roots, datatypes (each rank its own), places, MPI_IN_PLACE, inside a group and between two,
+ * against what each rank knows it must receive.
  */
 #include "coll_ways.h"
 
@@ -27,7 +27,7 @@ static int largest(const struct cm *c)
 	return c->n > c->remote ? c->n : c->remote;
 }
 
-/* ---- barrier ------------------------------------------------------------------------------------- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 static long long now(void)
 {
@@ -67,7 +67,7 @@ static const char *barrier(int round)
 		       : NULL;
 }
 
-/* ---- broadcast ----------------------------------------------------------------------------------- */
+/* ---- broadcast ------------------------------------------------------------------------------- */
 
 static const char *bcast(int round)
 {
@@ -88,7 +88,7 @@ static const char *bcast(int round)
 	return buf_end(&b, c->name);
 }
 
-/* ---- blocks -------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A vector of blocks for or from n owners, each of items[i] ints, at displs[i] (in elements). */
 struct blocks {
@@ -131,7 +131,8 @@ static void want_block(struct buf *buf, const struct blocks *b, int i, int owner
 	buf_want(buf, b->s, b->displs[i], b->counts[i], owner, first);
 }
 
-/* How many ints a block has: all the same, or (v) by its owner and number. Drawn alike on all ranks. */
+/* How many ints a block has: all the same, or (v) by its owner and number. Drawn alike on all
+ * ranks. */
 struct sizes {
 	bool v;
 	int same, limit;
@@ -163,7 +164,7 @@ static struct blocks layout_of(const struct shape *s, const struct sizes *z, int
 	return layout(s, n, items, z->v, owner);
 }
 
-/* ---- gather and scatter -------------------------------------------------------------------------- */
+/* ---- gather and scatter ---------------------------------------------------------------------- */
 
 static const char *gather_any(bool v)
 {
@@ -241,7 +242,7 @@ static const char *scatterv(int round)
 	return scatter_any(round >= 0);
 }
 
-/* ---- allgather ----------------------------------------------------------------------------------- */
+/* ---- allgather ------------------------------------------------------------------------------- */
 
 static const char *allgather_any(bool v)
 {
@@ -279,7 +280,7 @@ static const char *allgatherv(int round)
 	return allgather_any(round >= 0);
 }
 
-/* ---- alltoall ------------------------------------------------------------------------------------ */
+/* ---- alltoall -------------------------------------------------------------------------------- */
 
 /* In place both directions of a pair have one length. */
 static int pair_size(const struct sizes *z, int from, int to, bool in_place)
@@ -343,12 +344,13 @@ static MPI_Datatype apart(int n, int gap)
 	return type;
 }
 
-/* More than one meeting of the ranks has room for, of which no rank's reaches into another's: from one place into another,
- * in place, and with gaps. */
+/* More than one meeting of the ranks has room for, of which no rank's reaches into another's:
+ * from one place into another, in place, and with gaps. */
 static const char *alltoall_long(int round)
 {
 	const bool in_place = round % 3 == 1;
-	/* of many ranks more than a piece of each block goes at once, and the last piece is a short one */
+	/* of many ranks more than a piece of each block goes at once, and the last piece is a
+	 * short one */
 	const int n = (tap_size > 12 ? 5 << 20 : 2 << 20) / (int)sizeof(int) / tap_size + round;
 	const int in_gap = round % 3 == 2 ? 3 : 1, out_gap = round % 3 == 2 ? 2 : 1;
 	const size_t bytes = sizeof(int) * (size_t)n * (size_t)tap_size;
@@ -381,7 +383,8 @@ static const char *alltoall_long(int round)
 	return wrong;
 }
 
-/* How many ints rank `from` has for rank `to` in a round: some none; in the last rounds only two ranks have any. */
+/* How many ints rank `from` has for rank `to` in a round: some none; in the last rounds only two
+ * ranks have any. */
 static int long_count(int round, int from, int to, int most)
 {
 	if (round >= 6)
@@ -532,7 +535,7 @@ static const char *alltoallw(int round)
 	return first_of(buf_end(&in, "sendbuf"), buf_end(&out, c->name));
 }
 
-/* ---- large counts -------------------------------------------------------------------------------- */
+/* ---- large counts ---------------------------------------------------------------------------- */
 
 #if MPI_VERSION >= 4
 /* More than 2^31 elements, of no size: counts pass through unharmed. */

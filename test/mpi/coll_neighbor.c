@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Neighbourhood collectives, blocking, non-blocking and persistent, in a job: on grids with and without ends, with
- * dimensions of one and two processes, on random graphs and on random directed graphs with edges that are there
- * twice. Every rank knows the whole topology, and so what it must receive.
+ * Neighbourhood collectives, blocking, non-blocking and persistent, in a job: on grids with and
+ * without ends, with dimensions of one and two processes, on random graphs and on random
+ * directed graphs with edges that are there twice. Every rank knows the whole topology, and so
+ * what it must receive.
  */
 #include "coll_ways.h"
 
@@ -22,7 +23,7 @@ static struct {
 static int me;
 static int sent[DEGREE * ROOM + ROOM], got[DEGREE * ROOM + ROOM];
 
-/* ---- topologies --------------------------------------------------------------------------------- */
+/* ---- topologies ------------------------------------------------------------------------------ */
 
 /* Others take the block of the one before for that of the one after where these are one process. */
 static void make_cart(void)
@@ -135,7 +136,7 @@ static int block_of(int i)
 	return -1;
 }
 
-/* ---- data -------------------------------------------------------------------------------------------- */
+/* ---- data ------------------------------------------------------------------------------------ */
 
 static int number(int owner, int block, int i)
 {
@@ -150,7 +151,8 @@ static void fill(void)
 	}
 }
 
-/* Block i is here at `at`: `n` ints that are block `block` of its source; from then on nothing to `end`. */
+/* Block i is here at `at`: `n` ints that are block `block` of its source; from then on nothing
+ * to `end`. */
 static const char *look(const char *name, int i, int at, int n, int block, int end)
 {
 	int s = t.source[me][i];
@@ -168,7 +170,7 @@ static const char *look(const char *name, int i, int at, int n, int block, int e
 	return NULL;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static const char *allgather(int round)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Blocking, non-blocking and persistent collectives that reduce, in a job: predefined operations and users', commutative and not, on types
- * with gaps and a negative lower bound, against a fold over the ranks in their order. And that all ranks
- * get the same bits.
+ * Blocking, non-blocking and persistent collectives that reduce, in a job: predefined operations
+ * and users', commutative and not, on types with gaps and a negative lower bound, against a fold
+ * over the ranks in their order. And that all ranks get the same bits.
  */
 #include "coll_ways.h"
 
@@ -16,7 +16,7 @@ struct element {
 	uint32_t w[4];
 };
 
-/* ---- operations ---------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 enum { SUM_INT, MAX_INT, BXOR_64, MINLOC_2INT, SUM_DOUBLE, MATRIX, WRAPPED_ADD, MATRIX_C, KINDS };
 
@@ -211,7 +211,7 @@ static void store(int kind, char *at, struct element e)
 		memcpy(at, e.w, (size_t)kinds[kind].extent);
 }
 
-/* ---- vectors ------------------------------------------------------------------------------------- */
+/* ---- vectors --------------------------------------------------------------------------------- */
 
 struct vec {
 	int kind;
@@ -292,7 +292,7 @@ static bool in_place_works(int root)
 	return root == 0 || !tap_tame;
 }
 
-/* ---- cases --------------------------------------------------------------------------------------- */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static const char *reduce(int round)
 {
@@ -407,7 +407,8 @@ static const char *reduce_scatter_block(int round)
 	return reduce_scatter_any(round, true);
 }
 
-/* Parts of different lengths, one of them empty, longer than what the ranks have in common has room for at once. */
+/* Parts of different lengths, one of them empty, longer than what the ranks have in common has
+ * room for at once. */
 static const char *reduce_scatter_long(int round)
 {
 	const bool in_place = round % 2;
@@ -588,7 +589,7 @@ static const char *reduce_local(int round)
 	return both_end(&in, &out, "local");
 }
 
-/* ---- the same bits ------------------------------------------------------------------------------- */
+/* ---- the same bits --------------------------------------------------------------------------- */
 
 /* Sums of fractions, and extremes of zeros of both signs: they depend on the order. */
 static const char *same_bits(int round)
@@ -621,8 +622,9 @@ static const char *same_bits(int round)
 	return differ ? tap_wrong("%d doubles are not those of rank 0", n) : NULL;
 }
 
-/* A new communicator's first reductions, of which the later ones may go another way, and the root's of them. Extremes depend on
- * the order, too, of zeros of both signs and of what is not a number. */
+/* A new communicator's first reductions, of which the later ones may go another way, and the
+ * root's of them. Extremes depend on the order, too, of zeros of both signs and of what is not a
+ * number. */
 static const char *same_bits_again(int round)
 {
 	enum { CALLS = 6, MOST = 40000 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives one after the other, in a job: short ones of all kinds in a random order, of a few bytes up to more
- * than what may go without messages, with ranks that are late and ranks that run ahead; long ones, of which several
- * pieces are under way; and communicators that come and go, of which nothing must stay.
+ * Collectives one after the other, in a job: short ones of all kinds in a random order, of a few
+ * bytes up to more than what may go without messages, with ranks that are late and ranks that
+ * run ahead; long ones, of which several pieces are under way; and communicators that come and
+ * go, of which nothing must stay.
  */
 #include "coll_check.h"
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives one after the other, by chance, while the last rank is killed at some moment: what ends well has given
- * the right result; each survivor hears of the death within seconds, even if others have heard before and call no more
- * collectives of that communicator; whoever goes on calling them gets errors; and those who live can still send
- * messages and make a communicator of their own. For mpiexec --keep-going. Usage: SEED leave|stay.
+ * Collectives one after the other, by chance, while the last rank is killed at some moment: what
+ * ends well has given the right result; each survivor hears of the death within seconds, even if
+ * others have heard before and call no more collectives of that communicator; whoever goes on
+ * calling them gets errors; and those who live can still send messages and make a communicator
+ * of their own. For mpiexec --keep-going. Usage: SEED leave|stay.
  *
- * Or, of four ranks over a network: one hears of a death from another, and has never had to do with the dead one
- * itself. Usage: SEED hear. Or one is waited for that nobody has had to do with: SEED stranger. Or even and odd ranks
- * make intercommunicators meanwhile, whose leaders live: SEED bridge.
+ * Or, of four ranks over a network: one hears of a death from another, and has never had to do
+ * with the dead one itself. Usage: SEED hear. Or one is waited for that nobody has had to do
+ * with: SEED stranger. Or even and odd ranks make intercommunicators meanwhile, whose leaders
+ * live: SEED bridge.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -207,8 +209,8 @@ static void start(int us)
 		alarm(LIMIT_S);
 }
 
-/* Collectives until one is an error, and if wanted more after that. Bits: 1 a wrong result, 2 a wrong class, 4 one that
- * ended well after the error. */
+/* Collectives until one is an error, and if wanted more after that. Bits: 1 a wrong result, 2 a
+ * wrong class, 4 one that ended well after the error. */
 static int call_them(MPI_Comm comm, int stay)
 {
 	int wrong = 0, class;
@@ -324,7 +326,8 @@ static int stranger(void)
 		       : 2;
 }
 
-/* All of them are asked for by all who live, so that none may hang; the last ones are long after the death. */
+/* All of them are asked for by all who live, so that none may hang; the last ones are long after
+ * the death. */
 static int bridge(int seed)
 {
 	MPI_Comm side, inter;

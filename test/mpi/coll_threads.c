@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives of several threads at the same time, each on a communicator of its own, blocking, non-blocking and
- * persistent ones, with predefined operations and users', which call MPI themselves.
+ * Collectives of several threads at the same time, each on a communicator of its own, blocking,
+ * non-blocking and persistent ones, with predefined operations and users', which call MPI
+ * themselves.
  */
 #include "coll_check.h"
 
@@ -16,8 +17,8 @@
 
 static MPI_Comm comms[THREADS];
 
-/* Not commutative: x * m + b and after it another of that kind, modulo 2^16; m is the upper half of the number, b
- * the lower one. */
+/* Not commutative: x * m + b and after it another of that kind, modulo 2^16; m is the upper half
+ * of the number, b the lower one. */
 static unsigned after(unsigned first, unsigned second)
 {
 	unsigned m = (first >> 16) * (second >> 16), b = (first & 0xffff) * (second >> 16) + second;
@@ -174,7 +175,7 @@ static const char *at_once(int round)
 	return wrong;
 }
 
-/* ---- started while a function of the user's runs ----------------------------------------------------- */
+/* ---- started while a function of the user's runs --------------------------------------------- */
 
 #define LIMIT_S 20.0
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives whose ranks read each other's memory, while they can, and after one of them no longer can: for
- * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read,allreduce=read. Then they go by messages, which are short
- * enough to take no attach. Every other alltoall is of absolute addresses, each second of those an alltoallv; every other
- * reduction is in place.
+ * Collectives whose ranks read each other's memory, while they can, and after one of them no
+ * longer can: for
+ * PTL_MPI_COLL=allgather=read,alltoall=read,bcast=read,reduce=read,allreduce=read. Then they go
+ * by messages, which are short enough to take no attach. Every other alltoall is of absolute
+ * addresses, each second of those an alltoallv; every other reduction is in place.
  */
 #include <stdlib.h>
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks of two ranks, or of more than there are processors, so often that the way they go is tried and changed
- * many times: through pages, or read out of the others' memory. All ranks have to be of one mind each time, whatever came
- * between; and both ways are used, where one process may read another's memory and, of two, each has a processor.
+ * Long equal blocks of two ranks, or of more than there are processors, so often that the way
+ * they go is tried and changed many times: through pages, or read out of the others' memory. All
+ * ranks have to be of one mind each time, whatever came between; and both ways are used, where
+ * one process may read another's memory and, of two, each has a processor.
  */
 #define _GNU_SOURCE
 #include <sys/uio.h>
@@ -56,7 +57,8 @@ static const char *one_gives(int n, int root, int kind)
 	return NULL;
 }
 
-/* One of either kind of various lengths, between them what is short, in place, from one rank, or of no hub. */
+/* One of either kind of various lengths, between them what is short, in place, from one rank, or
+ * of no hub. */
 static const char *some(int round)
 {
 	const int n = round % 4 ? LEAST + draw_below(LEAST) : LEAST + draw_below(MOST - LEAST);
@@ -91,7 +93,8 @@ static const char *some(int round)
 	return NULL;
 }
 
-/* A rank that need not wait for the other may be as many operations ahead of it as there is room for. */
+/* A rank that need not wait for the other may be as many operations ahead of it as there is room
+ * for. */
 static const char *ahead(int round)
 {
 	const int n = LEAST, root = round % tap_size;
@@ -118,7 +121,7 @@ static const char *ahead(int round)
 	return NULL;
 }
 
-/* ---- which way they went --------------------------------------------------------------------------- */
+/* ---- which way they went --------------------------------------------------------------------- */
 
 static unsigned long count_of(const char *name)
 {
@@ -136,7 +139,8 @@ static unsigned long count_of(const char *name)
 	return value;
 }
 
-/* Whether all can read each other's memory, so far as each sees of its neighbour, and of two each has a processor. */
+/* Whether all can read each other's memory, so far as each sees of its neighbour, and of two
+ * each has a processor. */
 static bool can_read(void)
 {
 	struct {

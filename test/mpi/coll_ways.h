@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Makes every call of a collective in the file that includes this one a blocking, a non-blocking or a persistent
- * one, as `way` says, which ways_draw() draws: the same on all ranks.
+ * Makes every call of a collective in the file that includes this one a blocking, a non-blocking
+ * or a persistent one, as `way` says, which ways_draw() draws: the same on all ranks.
  */
 #ifndef TEST_MPI_COLL_WAYS_H
 #define TEST_MPI_COLL_WAYS_H

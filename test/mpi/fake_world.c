@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A world for tests of parts that only need to know their rank and how many there are. A job that ends
- * jumps back into the test that expects it.
+ * A world for tests of parts that only need to know their rank and how many there are. A job
+ * that ends jumps back into the test that expects it.
  */
 #include "fake_world.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Attributes: what is predefined, when callbacks are called and with what, what their errors do; last, that
- * those of MPI_COMM_SELF are deleted first in MPI_Finalize, while MPI still works.
+ * Attributes: what is predefined, when callbacks are called and with what, what their errors do;
+ * last, that those of MPI_COMM_SELF are deleted first in MPI_Finalize, while MPI still works.
  */
 #include "job_check.h"
 
@@ -299,7 +299,7 @@ static void wrong_keys_are_refused(void)
 	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
 }
 
-/* ---- in MPI_Finalize ------------------------------------------------------------------------------- */
+/* ---- in MPI_Finalize ------------------------------------------------------------------------- */
 
 static int deleted[3], deletions, wrong_at_end;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * For test programs that run as an MPI job: cases in TAP, which fail if a check fails on any rank. Plain
- * MPI: except where a program says so, these tests must pass with any implementation.
+ * For test programs that run as an MPI job: cases in TAP, which fail if a check fails on any
+ * rank. Plain MPI: except where a program says so, these tests must pass with any
+ * implementation.
  */
 #ifndef TEST_MPI_JOB_CHECK_H
 #define TEST_MPI_JOB_CHECK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Intracommunicators: made in every way, compared with what the standard says who is in them and in which
- * order, used, and freed, many times.
+ * Intracommunicators: made in every way, compared with what the standard says who is in them and
+ * in which order, used, and freed, many times.
  */
 #include "job_check.h"
 
@@ -268,7 +268,8 @@ static int cannot_copy(MPI_Comm comm, int key, void *extra, void *in, void *out,
 	return job_rank == job_size - 1 ? MPI_ERR_INTERN : MPI_SUCCESS;
 }
 
-/* A rank that cannot take part tells the others, and nobody has one; then they make others as ever. */
+/* A rank that cannot take part tells the others, and nobody has one; then they make others as
+ * ever. */
 static void idup_fails_on_all_ranks(void)
 {
 	MPI_Comm comm, copy, again;
@@ -322,7 +323,8 @@ static void idup_takes_hints(void)
 	MPI_Comm_free(&copy);
 }
 
-/* While idups are under way blocking functions make communicators, on the same parent and on another. */
+/* While idups are under way blocking functions make communicators, on the same parent and on
+ * another. */
 static void idup_does_not_stop_what_blocks(void)
 {
 	enum { MANY = 20 };

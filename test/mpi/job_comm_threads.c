@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_THREAD_MULTIPLE: threads make and use communicators at the same time, each on a parent of its own, in
- * orders that differ between ranks.
+ * MPI_THREAD_MULTIPLE: threads make and use communicators at the same time, each on a parent of
+ * its own, in orders that differ between ranks.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,7 +96,8 @@ static void threads_make_groups_of_one_parent_with_tags_of_their_own(void)
 	run_threads(group_many);
 }
 
-/* A communicator of this process alone is agreed on without a message, while other threads wait for some. */
+/* A communicator of this process alone is agreed on without a message, while other threads wait
+ * for some. */
 static MPI_Comm mine[THREADS];
 
 static void *group_and_dup_own(void *arg)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * One error of the kind its argument names, for errors.sh to look at what is said. Rank 1 makes it, the others
- * wait.
+ * One error of the kind its argument names, for errors.sh to look at what is said. Rank 1 makes
+ * it, the others wait.
  */
 #include "job_check.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Handles that were freed, were never given out or are of another kind: each use is an error of the right class,
- * and harms nothing.
+ * Handles that were freed, were never given out or are of another kind: each use is an error of
+ * the right class, and harms nothing.
  */
 #include "job_check.h"
 
@@ -122,7 +122,8 @@ static void note_error(MPI_Comm *comm, int *code, ...)
 		handled_size = -1;
 }
 
-/* What fails on a communicator that has been freed fails by its error handler, which is shown what names it. */
+/* What fails on a communicator that has been freed fails by its error handler, which is shown
+ * what names it. */
 static void an_error_on_a_freed_communicator(void)
 {
 	MPI_Errhandler e;
@@ -235,7 +236,8 @@ static void add(void *in, void *inout, int *len, MPI_Datatype *type)
 		((int *)inout)[i] += ((int *)in)[i];
 }
 
-/* A reduction under way keeps its operation and datatype, and the operation is shown what names the datatype. */
+/* A reduction under way keeps its operation and datatype, and the operation is shown what names
+ * the datatype. */
 static void an_operation_in_use(void)
 {
 	int in[2] = { 0, 0 }, out[2] = { 1, job_rank }, root = 0, flag;

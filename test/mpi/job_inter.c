@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Intercommunicators: made of two groups in many ways, duplicated, split, used for collectives, merged.
+ * Intercommunicators: made of two groups in many ways, duplicated, split, used for collectives,
+ * merged.
  */
 #include "job_check.h"
 
-/* The job in two parts by a colour of 0 or 1, joined by leaders of choice. `side` is this rank's part. */
+/* The job in two parts by a colour of 0 or 1, joined by leaders of choice. `side` is this rank's
+ * part. */
 static MPI_Comm join(int colour, int leader, int remote, int tag, MPI_Comm *side)
 {
 	MPI_Comm inter;
@@ -279,7 +281,8 @@ static void comm_create_takes_a_part_of_each_side(void)
 	MPI_Comm_free(&side);
 }
 
-/* One rank names somebody who is not there: all hear that there will be none, and that nobody has died. */
+/* One rank names somebody who is not there: all hear that there will be none, and that nobody
+ * has died. */
 static void a_wrong_group_is_told_to_the_other_side(void)
 {
 	MPI_Comm side, inter = halves(&side), part;

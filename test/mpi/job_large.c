@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The large-count form of every call for messages and windows: with a few ints, which have to arrive, and with more
- * elements than an int can count, of a type that has no size.
+ * The large-count form of every call for messages and windows: with a few ints, which have to
+ * arrive, and with more elements than an int can count, of a type that has no size.
  */
 #include "job_check.h"
 
@@ -55,7 +55,7 @@ static void check_received(void)
 
 #define OK(call) CHECK_EQUAL(call, MPI_SUCCESS)
 
-/* ---- messages --------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 /* The receive is there first, for ready sends. */
 static void expect_message(void)
@@ -209,7 +209,7 @@ static void a_communicator_has_its_own_buffer(void)
 	MPI_Comm_free(&comm);
 }
 
-/* ---- windows ---------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static int *memory;
 static MPI_Win win;
@@ -349,7 +349,7 @@ static void shared_windows(void)
 	try_window();
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void of_few(void (*body)(void))
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The large-count form of every collective, blocking, non-blocking and persistent: with a few ints that lie
- * displacements of more than 2^31 away from the address that is given, and with more elements than an int can
- * count, of a type that has no size. MPICH 4.0 fails here: persistent gathers, and Reduce_scatter_block of so many.
+ * The large-count form of every collective, blocking, non-blocking and persistent: with a few
+ * ints that lie displacements of more than 2^31 away from the address that is given, and with
+ * more elements than an int can count, of a type that has no size. MPICH 4.0 fails here:
+ * persistent gathers, and Reduce_scatter_block of so many.
  */
 #include "job_check.h"
 
@@ -101,7 +102,7 @@ static int finish(int err)
 		want_nothing();                                                                    \
 	} while (0)
 
-/* ---- movement --------------------------------------------------------------------------------------- */
+/* ---- movement -------------------------------------------------------------------------------- */
 
 static void from_and_to_a_root(int root)
 {
@@ -171,7 +172,7 @@ static void between_neighbours(void)
 		 far_out, counts, bytes_at, types, ring);
 }
 
-/* ---- reductions ------------------------------------------------------------------------------------- */
+/* ---- reductions ------------------------------------------------------------------------------ */
 
 static void reductions(void)
 {
@@ -200,7 +201,7 @@ static void reductions(void)
 	want_nothing();
 }
 
-/* ---- cases ------------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void setup(MPI_Count how_many, MPI_Datatype of, MPI_Op by)
 {

@@ -339,7 +339,7 @@ static const char *all_ops(int round)
 	return wrong;
 }
 
-/* ---- operations as objects ------------------------------------------------------------------------ */
+/* ---- operations as objects ------------------------------------------------------------------- */
 
 static void take_left(void *in, void *inout, int *n, MPI_Datatype *type)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Property: datatypes are what their type maps say. Random types are built from random types with all
- * constructors, beside a model of each (type_model.h), and bounds, packing, unpacking, parts of
- * both, element counts, contents and external32 are compared.
+ * Property: datatypes are what their type maps say. Random types are built from random types
+ * with all constructors, beside a model of each (type_model.h), and bounds, packing, unpacking,
+ * parts of both, element counts, contents and external32 are compared.
  *
  * Usage: prop_type [TYPES [SEED]]
  */
@@ -100,7 +100,7 @@ static void must(int rc)
 		fail("error %d: %s", rc, alone_text);
 }
 
-/* ---- random types ------------------------------------------------------------------------------------- */
+/* ---- random types ---------------------------------------------------------------------------- */
 
 /* What constructors take, and which of the pool the types are. */
 struct recipe {
@@ -342,7 +342,7 @@ static void make_one(void)
 		used++;
 }
 
-/* ---- properties --------------------------------------------------------------------------------------- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 static void check_bounds(int i, struct mpi_type *t, const struct m_type *m)
 {
@@ -529,7 +529,7 @@ static void check_contents(int i, struct mpi_type *t, const struct m_type *m)
 		must(mpi_type_free(&again));
 }
 
-/* ---- external32 --------------------------------------------------------------------------------------- */
+/* ---- external32 ------------------------------------------------------------------------------ */
 
 /* A value that both representations can hold, and its big-endian bytes. */
 static void random_value(const struct m_basic *b, char *native, unsigned char *external)
@@ -606,7 +606,7 @@ static void check_external(int i, struct mpi_type *t, const struct m_type *m)
 		fail("T%d: %d from external32", i, count);
 }
 
-/* ---- episodes ----------------------------------------------------------------------------------------- */
+/* ---- episodes -------------------------------------------------------------------------------- */
 
 static const struct {
 	MPI_Datatype handle;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * For programs that have a PtlPutInject of their own in front of the library's: that one. Needs _GNU_SOURCE.
+ * For programs that have a PtlPutInject of their own in front of the library's: that one. Needs
+ * _GNU_SOURCE.
  */
 #ifndef TEST_MPI_PUT_INJECT_H
 #define TEST_MPI_PUT_INJECT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ranks that exchange a little of all that goes its own way: long and short messages, and collectives. With an argument
- * rank 1 ends first, in the midst of the job.
+ * Ranks that exchange a little of all that goes its own way: long and short messages, and
+ * collectives. With an argument rank 1 ends first, in the midst of the job.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Prints a line without a flush, and waits in MPI for the end that the last rank brings: by MPI_Abort, a crash, an exit
- * without MPI_Finalize, or by nothing but the line on standard error at which the test ends the job.
+ * Prints a line without a flush, and waits in MPI for the end that the last rank brings: by
+ * MPI_Abort, a crash, an exit without MPI_Finalize, or by nothing but the line on standard error
+ * at which the test ends the job.
  */
 #include <mpi.h>
 #include <signal.h>

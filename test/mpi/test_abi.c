@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The values of the standard binary interface of MPI 5.0 (ABI 1.0), written down here from the standard:
- * what mpi.h says must be the same, for good. Built with each of the two headers.
+ * The values of the standard binary interface of MPI 5.0 (ABI 1.0), written down here from the
+ * standard: what mpi.h says must be the same, for good. Built with each of the two headers.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The agreement on context numbers, with processes and threads that are simulated: each process is a
- * copy of context.c's variables, and a scheduler lets whoever can go on do one step, in random
- * order. What is tried is what threads of a real job cannot be made to do on demand.
+ * The agreement on context numbers, with processes and threads that are simulated: each process
+ * is a copy of context.c's variables, and a scheduler lets whoever can go on do one step, in
+ * random order. What is tried is what threads of a real job cannot be made to do on demand.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -246,8 +246,8 @@ static void threads_on_overlapping_parents_all_end_and_none_shares_a_number(void
 	}
 }
 
-/* Process 0 waits in the one of thread 1, with what it offers eagerly, for process 1, which cannot come before its
- * only thread has done the one of thread 0. */
+/* Process 0 waits in the one of thread 1, with what it offers eagerly, for process 1, which
+ * cannot come before its only thread has done the one of thread 0. */
 static void a_late_member_of_one_does_not_stop_the_other(void **state)
 {
 	(void)state;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI says of itself and its surroundings, in a job of one process: life from before MPI_Init to after
- * MPI_Finalize, environment, statuses, the binary interface, Fortran, and functions that were removed.
+ * What MPI says of itself and its surroundings, in a job of one process: life from before
+ * MPI_Init to after MPI_Finalize, environment, statuses, the binary interface, Fortran, and
+ * functions that were removed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,7 +21,7 @@
 
 #define OK(call) assert_int_equal(call, MPI_SUCCESS)
 
-/* ---- before MPI_Init --------------------------------------------------------------------------------- */
+/* ---- before MPI_Init ------------------------------------------------------------------------- */
 
 static void versions_can_be_asked_before_init(void **state)
 {
@@ -266,7 +267,7 @@ static void a_session_that_has_to_be_there_ends_the_process(void **state)
 	assert_non_null(strstr(line, "MPI_Session_get_num_psets: not supported: sessions"));
 }
 
-/* ---- while it runs ----------------------------------------------------------------------------------- */
+/* ---- while it runs --------------------------------------------------------------------------- */
 
 static void *not_the_main_thread(void *answer)
 {
@@ -412,7 +413,7 @@ static void hints_for_profilers_are_taken(void **state)
 	OK(MPI_Pcontrol(2, "anything", 1.0));
 }
 
-/* ---- statuses ---------------------------------------------------------------------------------------- */
+/* ---- statuses -------------------------------------------------------------------------------- */
 
 static void fields_of_a_status_have_functions(void **state)
 {
@@ -500,7 +501,7 @@ static void cancelled_is_beside_the_count(void **state)
 	assert_int_equal(n, 7);
 }
 
-/* ---- the binary interface ---------------------------------------------------------------------------- */
+/* ---- the binary interface -------------------------------------------------------------------- */
 
 static void sizes_are_told(void **state)
 {
@@ -566,7 +567,8 @@ static void booleans_are_kept_by_size(void **state)
 	assert_int_equal(class, MPI_ERR_ARG);
 }
 
-/* A handle is the same after the way to an integer and back, and to Fortran's INTEGER, which is that integer. */
+/* A handle is the same after the way to an integer and back, and to Fortran's INTEGER, which is
+ * that integer. */
 #define BOTH_WAYS(kind, handle)                                                                    \
 	do {                                                                                       \
 		int number_ = MPI_##kind##_toint(handle);                                          \
@@ -673,7 +675,7 @@ static void made_handles_survive_as_integers(void **state)
 	OK(MPI_Comm_free(&comm));
 }
 
-/* ---- info, errors ---------------------------------------------------------------------------------------- */
+/* ---- info, errors ---------------------------------------------------------------------------- */
 
 static void info_keys_can_be_measured_and_deleted(void **state)
 {
@@ -766,7 +768,7 @@ static void handlers_of_files_and_sessions_can_be_made(void **state)
 	OK(MPI_Errhandler_free(&is));
 }
 
-/* ---- what only libmpi.so has -------------------------------------------------------------------------- */
+/* ---- what only libmpi.so has ----------------------------------------------------------------- */
 
 static void statuses_go_to_fortran_and_back(void **state)
 {
@@ -930,7 +932,7 @@ static void fatal_errors_name_rank_function_communicator_and_cause(void **state)
 		strstr(line, "rank 0 of 1: MPI_Send on MPI_COMM_WORLD: tag -5 is negative"));
 }
 
-/* ---- afterwards --------------------------------------------------------------------------------------- */
+/* ---- afterwards ------------------------------------------------------------------------------ */
 
 static void after_finalize_it_has_ended(void **state)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Groups against the definitions of the standard, computed the slow way, on random groups of a world of
- * a few processes; and large ones.
+ * Groups against the definitions of the standard, computed the slow way, on random groups of a
+ * world of a few processes; and large ones.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long blocks of two ranks go, by what was observed: mpi_shim/coll/shm/way.c, with two ranks that tell each other as
- * in their flags, a clock that is ours, and pages and reads that take as long as a case says.
+ * Which way long blocks of two ranks go, by what was observed: mpi_shim/coll/shm/way.c, with two
+ * ranks that tell each other as in their flags, a clock that is ours, and pages and reads that
+ * take as long as a case says.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -46,7 +46,7 @@ static void nothing_works_outside_of_init_and_finalize(void **state)
 	assert_int_equal(MPI_T_cvar_get_num(&n), MPI_T_ERR_NOT_INITIALIZED);
 }
 
-/* ---- control variables --------------------------------------------------------------------------- */
+/* ---- control variables ----------------------------------------------------------------------- */
 
 static void every_control_variable_can_be_found_and_read(void **state)
 {
@@ -128,7 +128,7 @@ static void strings_tell_their_length_and_are_cut(void **state)
 	assert_int_equal(len, 4);
 }
 
-/* ---- performance variables ------------------------------------------------------------------------ */
+/* ---- performance variables ------------------------------------------------------------------- */
 
 static void every_performance_variable_can_be_found_and_read(void **state)
 {
@@ -265,7 +265,7 @@ static void handles_and_sessions_that_do_not_exist_are_refused(void **state)
 			 MPI_T_ERR_INVALID_HANDLE);
 }
 
-/* ---- categories and events -------------------------------------------------------------------------- */
+/* ---- categories and events ------------------------------------------------------------------- */
 
 static void every_variable_is_in_one_category(void **state)
 {

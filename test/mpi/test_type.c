@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datatypes: what random types (prop_type.c) do not come to. Predefined types, errors, limits, life and
- * names, contents of types made with large counts, Fortran's kinds, and external32 byte by byte.
+ * Datatypes: what random types (prop_type.c) do not come to. Predefined types, errors, limits,
+ * life and names, contents of types made with large counts, Fortran's kinds, and external32 byte
+ * by byte.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +53,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* ---- predefined --------------------------------------------------------------------------------------- */
+/* ---- predefined ------------------------------------------------------------------------------ */
 
 static void fixed_size_handles_tell_their_size(void **state)
 {
@@ -145,7 +146,7 @@ static void names_can_be_asked_for_and_set(void **state)
 	drop(t);
 }
 
-/* ---- errors and limits -------------------------------------------------------------------------------- */
+/* ---- errors and limits ----------------------------------------------------------------------- */
 
 static void bad_arguments_have_their_class(void **state)
 {
@@ -286,7 +287,7 @@ static void nesting_too_deep_is_refused_and_deep_nesting_works(void **state)
 	drop(t);
 }
 
-/* ---- life --------------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void predefined_types_cannot_be_freed(void **state)
 {
@@ -361,7 +362,7 @@ static void dup_copies_attributes_and_commitment_and_may_fail(void **state)
 	drop(t);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void markers_of_mpi_1_set_bounds(void **state)
 {
@@ -375,7 +376,8 @@ static void markers_of_mpi_1_set_bounds(void **state)
 	assert_int_equal(t->lb, -3);
 	assert_int_equal(t->extent, 9);
 	assert_int_equal(t->true_extent, 4);
-	/* {(lb,-3), (int,0), (ub,6)} twice is {(lb,-3), (int,0), (int,9), (ub,15)}; MPI-1.3 §3.12.3 */
+	/* {(lb,-3), (int,0), (ub,6)} twice is {(lb,-3), (int,0), (int,9), (ub,15)}; MPI-1.3
+	 * §3.12.3 */
 	assert_int_equal(mpi_type_contiguous(2, t, &u), MPI_SUCCESS);
 	assert_int_equal(u->lb, -3);
 	assert_int_equal(u->extent, 18);
@@ -401,7 +403,7 @@ static void struct_extents_are_padded_as_in_c(void **state)
 	drop(t);
 }
 
-/* ---- layouts ------------------------------------------------------------------------------------------ */
+/* ---- layouts --------------------------------------------------------------------------------- */
 
 static void what_lies_together_is_dense(void **state)
 {
@@ -409,7 +411,8 @@ static void what_lies_together_is_dense(void **state)
 	struct mpi_type *members[] = { of(MPI_INT), of(MPI_SHORT), of(MPI_INT) }, *t, *u;
 
 	(void)state;
-	/* a struct of touching members, an indexed type of touching blocks, a vector without gaps */
+	/* a struct of touching members, an indexed type of touching blocks, a vector without
+	 * gaps */
 	assert_int_equal(mpi_type_create_struct(3, one, (MPI_Count[]){ 4, 8, 12 }, members, &t),
 			 MPI_SUCCESS);
 	assert_true(t->dense);
@@ -538,7 +541,7 @@ static void packing_stays_within_its_buffer(void **state)
 	drop(t);
 }
 
-/* ---- contents ----------------------------------------------------------------------------------------- */
+/* ---- contents -------------------------------------------------------------------------------- */
 
 struct envelope {
 	MPI_Count integers, addresses, large, types;
@@ -647,7 +650,7 @@ static void contents_need_room_and_a_derived_type(void **state)
 	drop(t);
 }
 
-/* ---- Fortran's kinds, sizes and pairs ----------------------------------------------------------------- */
+/* ---- Fortran's kinds, sizes and pairs -------------------------------------------------------- */
 
 static void kinds_have_the_precision_asked_for(void **state)
 {
@@ -731,7 +734,7 @@ static void pairs_are_found_by_their_members(void **state)
 	assert_null(t);
 }
 
-/* ---- external32 --------------------------------------------------------------------------------------- */
+/* ---- external32 ------------------------------------------------------------------------------ */
 
 static void external32_bytes_are(MPI_Datatype type, const void *value, const void *bytes, size_t n)
 {

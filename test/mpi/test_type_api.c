@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datatypes through the public functions, also those that MPI-3 removed: what the entry points add to
- * test_type.c, and messages of derived types. One process, which talks to itself.
+ * Datatypes through the public functions, also those that MPI-3 removed: what the entry points
+ * add to test_type.c, and messages of derived types. One process, which talks to itself.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,7 +83,7 @@ static void large_constructors_show_in_the_envelope(void **state)
 	assert_ok(MPI_Type_free(&t));
 }
 
-/* ---- the large-count form of each constructor --------------------------------------------------------- */
+/* ---- the large-count form of each constructor ------------------------------------------------ */
 
 #define MANY (((MPI_Count)1 << 31) + 1) /* below zero as an int */
 
@@ -252,7 +252,7 @@ static void an_element_may_begin_beyond_an_int(void **state)
 	assert_ok(MPI_Type_free(&t));
 }
 
-/* ---- statuses ----------------------------------------------------------------------------------------- */
+/* ---- statuses -------------------------------------------------------------------------------- */
 
 static void statuses_count_elements(void **state)
 {
@@ -298,7 +298,7 @@ static void statuses_count_elements(void **state)
 	assert_ok(MPI_Type_free(&prefix));
 }
 
-/* ---- attributes --------------------------------------------------------------------------------------- */
+/* ---- attributes ------------------------------------------------------------------------------ */
 
 static int copies, deletes;
 
@@ -339,11 +339,12 @@ static void dup_copies_attributes(void **state)
 	assert_ok(MPI_Type_free_keyval(&key));
 }
 
-/* ---- messages ----------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 enum { SIDE = 700 };
 
-/* A matrix goes by columns and comes by rows, in a message much longer than any protocol's limit. */
+/* A matrix goes by columns and comes by rows, in a message much longer than any protocol's
+ * limit. */
 static void a_message_transposes_a_matrix(void **state)
 {
 	double *in = malloc(sizeof(double[SIDE][SIDE])), *out = malloc(sizeof(double[SIDE][SIDE]));
@@ -473,7 +474,7 @@ static void packing_counts_beyond_an_int(void **state)
 	assert_ok(MPI_Type_free(&empty));
 }
 
-/* ---- names, contents, types by their properties ------------------------------------------------------- */
+/* ---- names, contents, types by their properties ---------------------------------------------- */
 
 static void types_have_names(void **state)
 {
@@ -540,7 +541,7 @@ static void types_are_found_by_what_they_hold(void **state)
 	assert_class(MPI_ERR_ARG, MPI_Type_match_size(MPI_TYPECLASS_REAL, 3, &t));
 }
 
-/* ---- what MPI-3 removed ------------------------------------------------------------------------------- */
+/* ---- what MPI-3 removed ---------------------------------------------------------------------- */
 
 #ifdef MPI_UB
 static void old_structs_have_the_bounds_of_their_markers(void **state)

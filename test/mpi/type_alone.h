@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datatypes without the rest of MPI: the tests link their sources alone, and this stands in for what
- * they call.
+ * Datatypes without the rest of MPI: the tests link their sources alone, and this stands in for
+ * what they call.
  */
 #ifndef TYPE_ALONE_H
 #define TYPE_ALONE_H

@@ -30,7 +30,7 @@ const struct m_basic m_basics[] = {
 };
 const int m_basic_count = sizeof(m_basics) / sizeof(m_basics[0]);
 
-/* ---- building ----------------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 void m_begin(struct m_type *m)
 {
@@ -123,7 +123,7 @@ void m_of_pair(struct m_type *m, const struct m_basic *value, const struct m_bas
 	m_end(m, true);
 }
 
-/* ---- arrays ------------------------------------------------------------------------------------------- */
+/* ---- arrays ---------------------------------------------------------------------------------- */
 
 /* Who has element i of dimension d. */
 static int owner(const struct m_array *a, int d, MPI_Count i)
@@ -144,7 +144,8 @@ static int owner(const struct m_array *a, int d, MPI_Count i)
 	}
 }
 
-/* All elements of the whole array in the order they lie in memory; those that `mine` says are taken. */
+/* All elements of the whole array in the order they lie in memory; those that `mine` says are
+ * taken. */
 static void whole(struct m_type *m, const struct m_type *old, const struct m_array *a,
 		  bool (*mine)(const struct m_array *a, const MPI_Count *i))
 {
@@ -200,7 +201,7 @@ void m_darray(struct m_type *m, const struct m_type *old, const struct m_array *
 	whole(m, old, a, in_share);
 }
 
-/* ---- using -------------------------------------------------------------------------------------------- */
+/* ---- using ----------------------------------------------------------------------------------- */
 
 int64_t m_size(const struct m_type *m)
 {

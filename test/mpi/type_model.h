@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A model of datatypes: the type map itself, one entry for each basic element, and every rule of the
- * standard as the loop that it is. Slow, and hard to get wrong.
+ * A model of datatypes: the type map itself, one entry for each basic element, and every rule of
+ * the standard as the loop that it is. Slow, and hard to get wrong.
  */
 #ifndef TYPE_MODEL_H
 #define TYPE_MODEL_H

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A cable between two network namespaces, for kernels without netem and tbf: a TAP interface in each, and this process,
- * which carries frames from one to the other at a rate, after a delay, through a queue that can be full, and loses some
- * of them by chance from a seed. A frame takes as long as on Ethernet, with preamble, checksum and gap. Runs until it
- * is killed; tells what it did then, or at SIGUSR1. `cable --help` lists its options.
+ * A cable between two network namespaces, for kernels without netem and tbf: a TAP interface in
+ * each, and this process, which carries frames from one to the other at a rate, after a delay,
+ * through a queue that can be full, and loses some of them by chance from a seed. A frame takes
+ * as long as on Ethernet, with preamble, checksum and gap. Runs until it is killed; tells what
+ * it did then, or at SIGUSR1. `cable --help` lists its options.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -97,7 +98,7 @@ static uint64_t wire_ns(uint32_t len)
 	return opt.rate > 0 ? (uint64_t)(8e9 * on_wire / opt.rate) : 0;
 }
 
-/* ---- frames ----------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static struct frame *get_frame(void)
 {
@@ -178,7 +179,7 @@ static void give(struct way *w, uint64_t now)
 	}
 }
 
-/* ---- interfaces ------------------------------------------------------------------------------- */
+/* ---- interfaces ------------------------------------------------------------------------------ */
 
 static void set_up(const char *name)
 {
@@ -221,7 +222,7 @@ static int make_tap(const char *pid, const char *name, int home)
 	return tap;
 }
 
-/* ---- what the user says ----------------------------------------------------------------------- */
+/* ---- what the user says ---------------------------------------------------------------------- */
 
 static void usage(FILE *to)
 {
@@ -326,7 +327,7 @@ static void parse(int argc, char **argv)
 		opt.burst_ns = (uint64_t)(8e9 * burst / opt.rate);
 }
 
-/* ---- its life --------------------------------------------------------------------------------- */
+/* ---- its life -------------------------------------------------------------------------------- */
 
 static void on_signal(int number)
 {
@@ -357,9 +358,10 @@ struct attr {
 };
 
 /*
- * A wire does not wait for a processor; where we may, nor do we. Where we may not, we are a session of our own, which
- * most kernels give as much of a processor as all of another (sched_autogroup), and ask for turns as short as there are:
- * who asks for less at a time has it sooner (Linux 6.12).
+ * A wire does not wait for a processor; where we may, nor do we. Where we may not, we are a
+ * session of our own, which most kernels give as much of a processor as all of another
+ * (sched_autogroup), and ask for turns as short as there are: who asks for less at a time has it
+ * sooner (Linux 6.12).
  */
 static void hurry(void)
 {
@@ -390,8 +392,8 @@ static void nap(const struct way *w, const sigset_t *mask)
 		wait = at > now + NAP_NS ? at - now : NAP_NS;
 		t = (struct timespec){ (time_t)(wait / SECOND), (long)(wait % SECOND) };
 	}
-	/* what comes while something waits for its time is looked at then, or a busy link would be nothing but
-	 * wake-ups */
+	/* what comes while something waits for its time is looked at then, or a busy link would
+	 * be nothing but wake-ups */
 	ppoll(f, some && at <= now + 2 * NAP_NS ? 0 : 2, some ? &t : NULL, mask);
 	if (some)
 		at = now + wait;

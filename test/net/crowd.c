@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * More ranks than cores that share no memory, each a node of its own to MPI: they know of each other that they want the
- * same cores, so none of them keeps its own while it waits. A rank that does has its engine's lock given to it for
- * good, which portals-stat counts; PORTALS_STAT is its path.
+ * More ranks than cores that share no memory, each a node of its own to MPI: they know of each
+ * other that they want the same cores, so none of them keeps its own while it waits. A rank that
+ * does has its engine's lock given to it for good, which portals-stat counts; PORTALS_STAT is
+ * its path.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is reached by the next one:
- * what was begun meanwhile goes there, all of it once and in order, in both directions. So is one that it no longer
- * leads to. PTL_NAL of this test names two, and PTL_FAULT loses all packets of the first.
+ * A peer that the first NAL of PTL_NAL does not lead to, though it has an address of it, is
+ * reached by the next one: what was begun meanwhile goes there, all of it once and in order, in
+ * both directions. So is one that it no longer leads to. PTL_NAL of this test names two, and
+ * PTL_FAULT loses all packets of the first.
  */
 #include <linux/filter.h>
 #include <portals3_ext.h>
@@ -193,7 +194,8 @@ static void deafen_udp(void)
 	pt_true(deaf > 0);
 }
 
-/* What is under way on a connection fails with it; what is begun later finds another way, again once and in order. */
+/* What is under way on a connection fails with it; what is begun later finds another way, again
+ * once and in order. */
 static void a_way_that_no_longer_leads_there_is_left(void)
 {
 	static unsigned char got[LONGEST];

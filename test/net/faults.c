@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_FAULT, over real sockets: each kind of fault happens, as the counters of both sides say, to the peer, the portal and
- * the kind of packet that its rule names and to no others, and what was damaged arrives all the same. A rule that does
- * not apply makes no fault, so the sender's count tells exactly.
+ * PTL_FAULT, over real sockets: each kind of fault happens, as the counters of both sides say,
+ * to the peer, the portal and the kind of packet that its rule names and to no others, and what
+ * was damaged arrives all the same. A rule that does not apply makes no fault, so the sender's
+ * count tells exactly.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,8 @@ static uint64_t faults(void)
 	return pt_stat(getpid(), PT_FAULTS);
 }
 
-/* Until those lines of portals-stat about a rank say so many. Our own counters are brought up to date as we look. */
+/* Until those lines of portals-stat about a rank say so many. Our own counters are brought up to
+ * date as we look. */
 static void wait_for(int rank, const char *const lines[], uint64_t least)
 {
 	double end = pt_lived() + pt_patience(20);
@@ -43,7 +45,7 @@ static void wait_for(int rank, const char *const lines[], uint64_t least)
 }
 #define WAIT_FOR(rank, least, ...) wait_for(rank, (const char *[]){ __VA_ARGS__, NULL }, least)
 
-/* ---- operations, until they are over ---------------------------------------------------------- */
+/* ---- operations, until they are over --------------------------------------------------------- */
 
 static void put(int to, ptl_pt_index_t portal, ptl_size_t length, ptl_ack_req_t ack)
 {
@@ -96,7 +98,7 @@ static void all_kinds(int to, ptl_pt_index_t portal)
 	long_put(to, portal);
 }
 
-/* ---- processes -------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* The address of a rank: 1 and 2 are on one node, the others each on one of their own. */
 static const char *node(int rank)
@@ -122,7 +124,8 @@ static void begin(const char *rules)
 	pt_barrier();
 }
 
-/* A target's part: it is in the library, where its counters are brought up to date, until all is over. */
+/* A target's part: it is in the library, where its counters are brought up to date, until all is
+ * over. */
 static void attend(void)
 {
 	ptl_event_t ev;
@@ -139,7 +142,7 @@ static void over(void)
 	pt_barrier();
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------ */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* Nothing happens to gets and swaps, nor at another portal; and then it does to puts, so often. */
 static void happens_to_puts(const char *kind)
@@ -214,7 +217,7 @@ static void what_is_delayed_comes_later(void)
 	over();
 }
 
-/* ---- whom it happens to ----------------------------------------------------------------------- */
+/* ---- whom it happens to ---------------------------------------------------------------------- */
 
 static void who_is_named_by_node_and_who_is_not(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * All processes of a job are held still for longer than silence means death, as when a machine is suspended, and go on one
- * after the other: who goes on first has heard nothing from its peer for all that time, and does not take it for dead.
+ * All processes of a job are held still for longer than silence means death, as when a machine
+ * is suspended, and go on one after the other: who goes on first has heard nothing from its peer
+ * for all that time, and does not take it for dead.
  */
 #include "ptest.h"
 

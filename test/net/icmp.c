@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the network itself says of our packets: that nobody is there is heard at once, where it is true; and what
- * somebody else says in its name ends nothing. Runs in a network namespace of its own, where ICMP can be forged
- * without being seen by anybody.
+ * What the network itself says of our packets: that nobody is there is heard at once, where it
+ * is true; and what somebody else says in its name ends nothing. Runs in a network namespace of
+ * its own, where ICMP can be forged without being seen by anybody.
  */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -20,7 +20,8 @@
 #define MESSAGES 200
 #define SILENCE  3 /* s: PTL_NET_DEAD_MS of this test */
 
-/* "Port unreachable", or another code, in the name of `whose`, as if it had thrown away a packet from `to`. */
+/* "Port unreachable", or another code, in the name of `whose`, as if it had thrown away a packet
+ * from `to`. */
 struct word {
 	struct icmphdr icmp;
 	struct iphdr ip;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets that are longer than what the link carries and go in segments which arrive joined: that they are used where
- * that is so, as the counters of portals-stat say, and that what they bring is right, also when the link comes to carry
- * less, and when segments arrive one by one from some time on. The link is the loopback interface of a network
- * namespace, with PTL_UDP_MTU.
+ * Packets that are longer than what the link carries and go in segments which arrive joined:
+ * that they are used where that is so, as the counters of portals-stat say, and that what they
+ * bring is right, also when the link comes to carry less, and when segments arrive one by one
+ * from some time on. The link is the loopback interface of a network namespace, with
+ * PTL_UDP_MTU.
  */
 #include <netinet/in.h>
 #include <netinet/udp.h>
@@ -23,7 +24,8 @@
 enum { PORTAL = 4, LONG = 16 << 20, BODIES = 4, MTU = 1400, LESS = 1300 };
 enum { WORD_PACKETS, WORD_CHANGED, WORD_RATE };
 
-/* Bytes per second from which on the machine is to try it: it does at 0.65e9, and the best moment of a put is faster. */
+/* Bytes per second from which on the machine is to try it: it does at 0.65e9, and the best
+ * moment of a put is faster. */
 #define FAST 1000000000u
 
 /* Bytes that a packet carried, so long that it was many segments; or so few that it was one. */
@@ -49,7 +51,8 @@ static void begin(void)
 	pt_barrier();
 }
 
-/* Packets that came to the target so far. A moment in the library, since the counters are copied now and then. */
+/* Packets that came to the target so far. A moment in the library, since the counters are copied
+ * now and then. */
 static uint64_t packets(void)
 {
 	ptl_event_t ev;
@@ -91,7 +94,8 @@ static uint64_t move(void)
 	return (uint64_t)BODIES * LONG / (after - before);
 }
 
-/* Until packets are as long as that. Where puts are too slow for that to be tried, a sanitizer's patience is in vain. */
+/* Until packets are as long as that. Where puts are too slow for that to be tried, a sanitizer's
+ * patience is in vain. */
 static bool moved_in_many(double seconds)
 {
 	double begun = pt_lived(), end = begun + pt_patience(seconds);
@@ -160,7 +164,8 @@ static void what_the_interface_carries_may_become_less(void)
 	begin_in_many();
 	snprintf(how, sizeof(how), "ip link set lo mtu %d", LESS);
 	change(how);
-	/* no packet arrives as long as it would take too much at once; where many were lost it is tried a minute later */
+	/* no packet arrives as long as it would take too much at once; where many were lost it
+	 * is tried a minute later */
 	pt_true(moved_in_many(80));
 	change("ip link set lo mtu 65536");
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers that have the key and went mad, or die at a bad moment: one process uses Portals, the other is a datagram machine
- * on a socket of its own that says what no Portals would. The operations of the first end once, all the same.
+ * Peers that have the key and went mad, or die at a bad moment: one process uses Portals, the
+ * other is a datagram machine on a socket of its own that says what no Portals would. The
+ * operations of the first end once, all the same.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@
 
 enum { PORTAL = 4, LONG = 100000, HEARD = 64, MAD = 1 };
 
-/* ---- the other one ---------------------------------------------------------------------------- */
+/* ---- the other one --------------------------------------------------------------------------- */
 
 static struct mad {
 	int fd;
@@ -213,7 +214,7 @@ static void mad_answers(const struct net_msg *to, enum ptl_answer what)
 	mad_says(&answer, 0);
 }
 
-/* ---- the victim ------------------------------------------------------------------------------- */
+/* ---- the victim ------------------------------------------------------------------------------ */
 
 /* Both sides of a test begin here. True: the one with Portals. */
 static bool begin(ptl_handle_eq_t *eq)
@@ -341,7 +342,8 @@ static void only_the_first_answer_counts(void)
 	all_over(eq, md);
 }
 
-/* It dies when it has all of a long put and has not acknowledged it; its place is taken by another one. */
+/* It dies when it has all of a long put and has not acknowledged it; its place is taken by
+ * another one. */
 static void who_dies_before_the_ack_does_not_take_that_of_others_along(void)
 {
 	ptl_handle_eq_t eq;
@@ -370,7 +372,8 @@ static void who_dies_before_the_ack_does_not_take_that_of_others_along(void)
 	all_over(eq, md);
 }
 
-/* Also while the application, which slept before, looks at its queue all the time and the network is quiet. */
+/* Also while the application, which slept before, looks at its queue all the time and the
+ * network is quiet. */
 static void silence_is_noticed_by_who_polls(void)
 {
 	ptl_handle_eq_t eq;
@@ -435,7 +438,8 @@ static void who_does_not_listen_is_not_written_for_without_end(void)
 	all_over(eq, md);
 }
 
-/* A short put waits in line behind a longer one when the process is started anew: that knows of neither. */
+/* A short put waits in line behind a longer one when the process is started anew: that knows of
+ * neither. */
 static void answers_are_for_who_asked(void)
 {
 	const struct net_msg longer = { .kind = NET_PUT,
@@ -490,7 +494,8 @@ static void answers_are_for_who_asked(void)
 	atomic_store(pt_word(3), 1);
 }
 
-/* Lists of runs: what the header says of the span, and what the list itself says. The last one is as it should be. */
+/* Lists of runs: what the header says of the span, and what the list itself says. The last one
+ * is as it should be. */
 static const struct {
 	uint32_t said, span;
 	ptl_atomic_run_t run;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A job of several nodes with several ranks each: those of one node share memory and use nothing else, those of different ones
- * use the network and nothing else, as portals-stat says; PORTALS_STAT is its path. A node is a network namespace, or
- * an address in one (PTL_IFACE). Usage: mixed NETWORK, the name of the NAL between nodes.
+ * A job of several nodes with several ranks each: those of one node share memory and use nothing
+ * else, those of different ones use the network and nothing else, as portals-stat says;
+ * PORTALS_STAT is its path. A node is a network namespace, or an address in one (PTL_IFACE).
+ * Usage: mixed NETWORK, the name of the NAL between nodes.
  */
 #include <mpi.h>
 #include <stdio.h>

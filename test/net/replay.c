@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Who listens on the wire and sends what it heard again, as it was or changed, makes processes count and nothing
- * else. Runs over the loopback interface of a network namespace of its own, where a packet socket sees every frame
- * and can send any; the same for UDP and for Ethernet frames. Segments must not be joined: a frame is a packet.
+ * Who listens on the wire and sends what it heard again, as it was or changed, makes processes
+ * count and nothing else. Runs over the loopback interface of a network namespace of its own,
+ * where a packet socket sees every frame and can send any; the same for UDP and for Ethernet
+ * frames. Segments must not be joined: a frame is a packet.
  */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -29,7 +30,7 @@
 enum { PORTAL = 4, ROUNDS = 8, AFTER = 20, PLACE = 300000, FRAMES = 4096, LONGEST = 66000 };
 enum { WORD_REPLAYED }; /* frames sent again */
 
-/* ---- the wire --------------------------------------------------------------------------------- */
+/* ---- the wire -------------------------------------------------------------------------------- */
 
 static struct wire {
 	int fd;
@@ -60,7 +61,8 @@ static void forget_sum(uint8_t *frame, size_t len)
 		frame[14 + 20 + 6] = frame[14 + 20 + 7] = 0;
 }
 
-/* Keeps what has passed; every frame of the loopback interface is seen on its way out and on its way in. */
+/* Keeps what has passed; every frame of the loopback interface is seen on its way out and on its
+ * way in. */
 static void listen_in(void)
 {
 	static uint8_t bytes[LONGEST];
@@ -95,7 +97,7 @@ static void send_frame(const uint8_t *bytes, size_t len)
 	}
 }
 
-/* ---- the counters ----------------------------------------------------------------------------- */
+/* ---- the counters ---------------------------------------------------------------------------- */
 
 static const struct ptl_stat *own_page(void)
 {
@@ -132,7 +134,7 @@ static uint64_t counted(const struct ptl_stat *s)
 	return sum;
 }
 
-/* ---- traffic ---------------------------------------------------------------------------------- */
+/* ---- traffic --------------------------------------------------------------------------------- */
 
 static char place[PLACE], bytes[PLACE];
 static const ptl_size_t sizes[] = { 0, 8, 900, 5000, 100000 };
@@ -221,7 +223,8 @@ static void be_target(ptl_handle_eq_t eq)
 	pt_barrier();
 }
 
-/* Sends what was heard again, twice, each frame changed by `change`, between messages that are right. */
+/* Sends what was heard again, twice, each frame changed by `change`, between messages that are
+ * right. */
 static void be_initiator(ptl_handle_eq_t eq, size_t (*change)(uint8_t *frame, size_t len))
 {
 	static uint8_t copy[LONGEST];

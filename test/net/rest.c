@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The helper thread rests while the application sleeps in a wait, and is there in time for what the application does
- * afterwards: a put that is lost, from a process that then computes, is sent again soon. PTL_FAULT of this test loses
- * the first put to each of its portals.
+ * The helper thread rests while the application sleeps in a wait, and is there in time for what
+ * the application does afterwards: a put that is lost, from a process that then computes, is
+ * sent again soon. PTL_FAULT of this test loses the first put to each of its portals.
  */
 #include <unistd.h>
 

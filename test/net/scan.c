@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A port scan while two processes talk over UDP: every port of the address that they use gets datagrams of no bytes, of one,
- * and of many, and a call by TCP. Nobody is answered, nobody is disturbed, and what came to a port of ours is
- * counted. Runs in a network namespace of its own, where there is nobody else to be scanned.
+ * A port scan while two processes talk over UDP: every port of the address that they use gets
+ * datagrams of no bytes, of one, and of many, and a call by TCP. Nobody is answered, nobody is
+ * disturbed, and what came to a port of ours is counted. Runs in a network namespace of its own,
+ * where there is nobody else to be scanned.
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Access control between users over UDP: entries go by the user that the requester is, as it says under the key. The initiator
- * is another user of this machine, which only root's processes can become.
+ * Access control between users over UDP: entries go by the user that the requester is, as it
+ * says under the key. The initiator is another user of this machine, which only root's processes
+ * can become.
  */
 #include <errno.h>
 #include <fcntl.h>

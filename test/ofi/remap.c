@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that is unmapped when an operation is over, and mapped anew at the same address: what is sent from it, and what
- * lands in it, is what it is then. A registration that outlives its message would reach the old pages.
+ * Memory that is unmapped when an operation is over, and mapped anew at the same address: what
+ * is sent from it, and what lands in it, is what it is then. A registration that outlives its
+ * message would reach the old pages.
  */
 #include "ptest.h"
 
@@ -86,7 +87,8 @@ static void gets_land_in_what_is_mapped(void)
 	pt_finish();
 }
 
-/* A descriptor through which much goes may be registered as a whole, for as long as it is there and names this memory. */
+/* A descriptor through which much goes may be registered as a whole, for as long as it is there
+ * and names this memory. */
 static void descriptors_that_are_used_often(void)
 {
 	static unsigned char landing[BYTES];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A program that has loaded the library and unloaded it again can read its environment, and change it.
+ * A program that has loaded the library and unloaded it again can read its environment, and
+ * change it.
  *
  * Usage: unload LIBPORTALS
  */

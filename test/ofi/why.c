@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The target of a long get is killed while it is read, and the reads end by errors of the provider's completion queue:
- * the initiator's event says that the process has died, and its debug output which provider says so, in which words.
+ * The target of a long get is killed while it is read, and the reads end by errors of the
+ * provider's completion queue: the initiator's event says that the process has died, and its
+ * debug output which provider says so, in which words.
  */
 #include "ptest.h"
 
@@ -15,8 +16,8 @@
 
 enum {
 	PORTAL = 21,
-	BYTES = 256
-		<< 20, /* many reads, of which some are under way when bytes of the first are seen */
+	/* many reads, of which some are under way when bytes of the first are seen */
+	BYTES = 256 << 20,
 	LAST_ERROR = 511, /* of the system's and libfabric's */
 };
 

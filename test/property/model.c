@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the specification -------------------------------------------------------------------------- */
+/* ---- the specification ----------------------------------------------------------------------- */
 
 static bool is_from_us(ptl_process_id_t id)
 {
@@ -88,7 +88,7 @@ void model_set_md(struct m_md *md, const ptl_md_t *d)
 	md->local = 0;
 }
 
-/* ---- the list ------------------------------------------------------------------------------------- */
+/* ---- the list -------------------------------------------------------------------------------- */
 
 struct model *model_new(uint64_t seed)
 {
@@ -157,14 +157,15 @@ struct m_md *model_new_md(struct model *m)
 	return md;
 }
 
-/* Kept for reuse, not freed: a late write by the library must show as a mismatch, not as a crash. */
+/* Kept for reuse, not freed: a late write by the library must show as a mismatch, not as a
+ * crash. */
 void model_free_md(struct model *m, struct m_md *md)
 {
 	md->free_next = m->free_mds;
 	m->free_mds = md;
 }
 
-/* ---- choices ----------------------------------------------------------------------------------------- */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 struct m_me *model_pick_me(struct model *m, uint64_t *random)
 {

@@ -60,7 +60,7 @@ static void want(int rc, int code, const char *what)
 		mismatch("%s gave %s instead of %s", what, pt_code_name(rc), pt_code_name(code));
 }
 
-/* ---- what a request led to --------------------------------------------------------------------------- */
+/* ---- what a request led to ------------------------------------------------------------------- */
 
 /* The next event of the queue, within PATIENCE_MS. */
 static ptl_event_t next_event(ptl_handle_eq_t eq, ptl_event_kind_t kind)
@@ -164,7 +164,7 @@ static void remember_stale(ptl_handle_md_t md, ptl_handle_me_t me)
 	stale_me[stale_count++ % STALE] = me;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static struct request random_request(uint64_t *r, struct model *m)
 {
@@ -249,7 +249,7 @@ static void do_request(struct model *m, uint64_t *r)
 	model_settle(m, &v);
 }
 
-/* ---- local operations ---------------------------------------------------------------------------------- */
+/* ---- local operations ------------------------------------------------------------------------ */
 
 static ptl_md_t random_md(struct m_md *md, uint64_t *r)
 {
@@ -395,7 +395,7 @@ static void do_stale(uint64_t *r)
 	want(PtlMEUnlink(stale_me[i]), PTL_ME_INVALID, "PtlMEUnlink of a stale handle");
 }
 
-/* ---- episodes ----------------------------------------------------------------------------------------- */
+/* ---- episodes -------------------------------------------------------------------------------- */
 
 /* One operation, all of whose choices come from the word. */
 static void do_operation(struct model *m, uint64_t word)

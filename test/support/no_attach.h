@@ -14,7 +14,8 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-/* From now on process_vm_readv and process_vm_writev fail with EPERM. False: system call filters are not permitted. */
+/* From now on process_vm_readv and process_vm_writev fail with EPERM. False: system call filters
+ * are not permitted. */
 static inline bool no_attach(void)
 {
 	struct sock_filter rules[] = {

@@ -45,7 +45,8 @@ struct shared {
 	pthread_barrier_t barrier;
 	struct rank_state ranks[PT_MAX_PROCS];
 	double start;
-	/* In ms since then: when the parent last looked at the time, and, in the lower half, how long all were held still. */
+	/* In ms since then: when the parent last looked at the time, and, in the lower half, how
+	 * long all were held still. */
 	_Atomic uint64_t beat;
 	_Atomic int verdicts;
 	_Atomic uint64_t words[PT_WORDS];
@@ -73,7 +74,7 @@ static const char *fault_name;   /* PTL_FAULT, or PTL_SIM where the network itse
 static const char *fault_rules;  /* its value as the test was given it; NULL: none */
 static _Atomic uint64_t *faults; /* made by all processes of all tests; NULL: none are asked for */
 
-/* ---- the side of a test's process -------------------------------------------------------------- */
+/* ---- the side of a test's process ------------------------------------------------------------ */
 
 int pt_entries(const char *dir)
 {
@@ -131,7 +132,8 @@ static uint32_t since_start(void)
 	return (uint32_t)((pt_now() - shared->start) * 1e3);
 }
 
-/* The parent looks at the time every BEAT_MS. What passed after LATE_MS without a look is none of the test's. */
+/* The parent looks at the time every BEAT_MS. What passed after LATE_MS without a look is none
+ * of the test's. */
 static uint32_t late_by(uint32_t now, uint64_t beat)
 {
 	uint32_t last = (uint32_t)(beat >> 32);
@@ -406,8 +408,8 @@ void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value
 	pt_ok(PtlMDUnlink(md));
 }
 
-/* With rules for faults that name no seed each process has its own, the same each time: a test of few packets would
- * see the same faults as all others, or none. */
+/* With rules for faults that name no seed each process has its own, the same each time: a test
+ * of few packets would see the same faults as all others, or none. */
 static void choose_seed(const char *name)
 {
 	uint64_t hash = 0xcbf29ce484222325ull; /* FNV-1a */
@@ -438,7 +440,7 @@ static void __attribute__((noreturn)) child(const struct run *run, pid_t parent)
 	_exit(0);
 }
 
-/* ---- the side of the parent -------------------------------------------------------------------- */
+/* ---- the side of the parent ------------------------------------------------------------------ */
 
 struct family {
 	int count;

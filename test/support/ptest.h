@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The harness of the Portals tests. A test body runs in one or more forked processes, each of which
- * opens its own network interface; a failed check, a crash or a missed deadline in any of them fails
- * the test with the place it happened at. Nothing here knows which NAL carries the messages.
+ * The harness of the Portals tests. A test body runs in one or more forked processes, each of
+ * which opens its own network interface; a failed check, a crash or a missed deadline in any of
+ * them fails the test with the place it happened at. Nothing here knows which NAL carries the
+ * messages.
  */
 #ifndef PTEST_H
 #define PTEST_H
@@ -24,7 +25,7 @@ enum {
 	PT_CONTROL_PORTAL = 200, /* used by pt_finish when the target attends */
 };
 
-/* ---- tests and their processes ---------------------------------------------------------------- */
+/* ---- tests and their processes --------------------------------------------------------------- */
 
 /*
  * procs > 0: the body runs in that many processes.
@@ -77,7 +78,7 @@ void pt_skip(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn
 /* A process that must not be missed when it dies: its end by SIGKILL is no failure. */
 void pt_expect_killed(int rank);
 
-/* ---- checks; usable in every process and thread ------------------------------------------------ */
+/* ---- checks; usable in every process and thread ---------------------------------------------- */
 
 void pt_at(const char *file, int line, const char *what);
 void pt_fail(const char *file, int line, const char *fmt, ...)
@@ -100,15 +101,17 @@ const char *pt_code_name(int code);
 #define pt_memory(a, b, len) pt_check_memory(a, b, len, #a " against " #b, __FILE__, __LINE__)
 
 double pt_now(void); /* seconds, monotonic */
-/* The same, for deadlines, without the time in which all processes of the test were held still, as by the machine. */
+/* The same, for deadlines, without the time in which all processes of the test were held still,
+ * as by the machine. */
 double pt_lived(void);
 int pt_entries(const char *dir); /* in a directory: /proc/self/fd says what is open */
-/* Opens both sides; the target takes puts of up to 64 bytes at that portal. The event queue of either. */
+/* Opens both sides; the target takes puts of up to 64 bytes at that portal. The event queue of
+ * either. */
 ptl_handle_eq_t pt_open_target(ptl_pt_index_t portal);
 /* Initiator: one put there, and its acknowledgement back. */
 void pt_exchange(ptl_handle_eq_t eq, ptl_pt_index_t portal, ptl_hdr_data_t value);
-/* What portals-stat says of a process: in how many lines `what` is, and in *sum, if there is one, the sum of the numbers
- * they begin with. */
+/* What portals-stat says of a process: in how many lines `what` is, and in *sum, if there is
+ * one, the sum of the numbers they begin with. */
 int pt_stat_lines(pid_t pid, const char *what, uint64_t *sum);
 /* That sum; 0 also if no line says it, as portals-stat leaves out what never happened. */
 uint64_t pt_stat(pid_t pid, const char *what);
@@ -129,7 +132,7 @@ double pt_patience(double seconds);
 		}                                                                                  \
 	} while (0)
 
-/* ---- Portals objects --------------------------------------------------------------------------- */
+/* ---- Portals objects ------------------------------------------------------------------------- */
 
 extern const ptl_process_id_t pt_any;
 
@@ -166,9 +169,10 @@ void pt_await_at(ptl_handle_eq_t eq, unsigned int kinds, ptl_event_t *ev, const 
 #define PT_SWAPPED              (PT_BIT(PTL_EVENT_GETPUT_START) | PT_BIT(PTL_EVENT_GETPUT_END))
 const char *pt_kind_name(ptl_event_kind_t kind);
 
-/* ---- who takes what: numbered one-purpose puts ("shots") and entries with a letter ----------------- */
+/* ---- who takes what: numbered one-purpose puts ("shots") and entries with a letter ----------- */
 
-/* Target: an entry that accepts what opt says, `length` bytes of a scratch buffer, with that tag. */
+/* Target: an entry that accepts what opt says, `length` bytes of a scratch buffer, with that
+ * tag. */
 ptl_md_t pt_tagged(char tag, ptl_size_t length, unsigned int options);
 ptl_handle_md_t pt_entry(ptl_handle_me_t me, char tag);
 /* Initiator: the next shot, of `length` bytes; and one with more to choose. */
@@ -184,22 +188,23 @@ void pt_taken_at(const char *tags, const char *file, int line);
 #define pt_taken(tags) pt_taken_at(tags, __FILE__, __LINE__)
 ptl_handle_eq_t pt_shots_eq(void);
 
-/* ---- bursts: long puts and gets, hundreds at the same time ---------------------------------------- */
+/* ---- bursts: long puts and gets, hundreds at the same time ----------------------------------- */
 
 /* Every rank, after pt_open: entries for `most` puts and gets of each rank at the same time. */
 void pt_burst_open(int most);
-/* Starts `count` puts to a rank and as many gets from it, in turn, with some more that nobody takes, and looks at
- * no event. */
+/* Starts `count` puts to a rank and as many gets from it, in turn, with some more that nobody
+ * takes, and looks at no event. */
 void pt_burst_start(int rank, int count);
-/* Waits until `count` of each have ended, and checks that each did once and what the gets got. Of a rank that
- * may be dead only the ends count. Returns how many failed. */
+/* Waits until `count` of each have ended, and checks that each did once and what the gets got.
+ * Of a rank that may be dead only the ends count. Returns how many failed. */
 int pt_burst_ended(int rank, int count, bool may_fail);
 /* Waits until `count` puts and gets of that rank have ended here, and checks what the puts left. */
 void pt_burst_served(int rank, int count);
-/* Waits until all that a dead rank started here and was begun has ended. Returns how many failed. */
+/* Waits until all that a dead rank started here and was begun has ended. Returns how many
+ * failed. */
 int pt_burst_cut_off(int rank);
 
-/* ---- patterned memory, contiguous or scattered --------------------------------------------------- */
+/* ---- patterned memory, contiguous or scattered ----------------------------------------------- */
 
 struct pt_buf {
 	size_t length;       /* bytes of the logical region */

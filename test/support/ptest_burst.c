@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bursts: hundreds of long puts to and gets from each of several ranks are under way at the same time.
- * Every message has a place and contents of its own, and every event is counted, so that none can be
- * lost, delivered twice or mixed up with another. Each rank has its own queues for each other one, so
- * that what one rank owes can be waited for while another stands still or is dead.
+ * Bursts: hundreds of long puts to and gets from each of several ranks are under way at the same
+ * time. Every message has a place and contents of its own, and every event is counted, so that
+ * none can be lost, delivered twice or mixed up with another. Each rank has its own queues for
+ * each other one, so that what one rank owes can be waited for while another stands still or is
+ * dead.
  */
 #include "ptest.h"
 
@@ -115,7 +116,8 @@ static void forget(struct burst *b, ptl_event_kind_t kind)
 	b->seen[kind] = 0;
 }
 
-/* Of a rank that is alive: each place holds its message and nothing behind it, and is empty from now on. */
+/* Of a rank that is alive: each place holds its message and nothing behind it, and is empty from
+ * now on. */
 static void check_places(unsigned char *places, int count, uint64_t seed)
 {
 	static const unsigned char nothing[PLACE - LEAST];

@@ -53,7 +53,7 @@ void pt_check_memory(const void *a, const void *b, size_t len, const char *what,
 				len, x[i], y[i]);
 }
 
-/* ---- Portals objects --------------------------------------------------------------------------- */
+/* ---- Portals objects ------------------------------------------------------------------------- */
 
 ptl_handle_eq_t pt_eq(ptl_size_t count)
 {
@@ -193,7 +193,7 @@ void pt_quiet_at(ptl_handle_eq_t eq, const char *file, int line)
 	pt_check_code(rc, PTL_EQ_EMPTY, "PtlEQGet", file, line);
 }
 
-/* ---- patterned memory -------------------------------------------------------------------------- */
+/* ---- patterned memory ------------------------------------------------------------------------ */
 
 enum { GUARD = 0xa5, GUARD_BYTES = 32 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * refuse NAME[,NAME...] ERRNO COMMAND...: runs a command to which the system refuses these calls with this errno, as
- * containers' filters do (1 EPERM, 38 ENOSYS), and to all that it starts. Exit code 125: the calls are unknown, or
- * no filters are permitted here.
+ * refuse NAME[,NAME...] ERRNO COMMAND...: runs a command to which the system refuses these calls
+ * with this errno, as containers' filters do (1 EPERM, 38 ENOSYS), and to all that it starts.
+ * Exit code 125: the calls are unknown, or no filters are permitted here.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lock that is biased to the thread that uses it (portals/engine/lock.h). A message that is pushed at the very moment
- * its target leaves the library for good is delivered although neither side calls it again; and the
- * lock passes from thread to thread, and to peers and back, without losing an event.
+ * The lock that is biased to the thread that uses it (portals/engine/lock.h). A message that is
+ * pushed at the very moment its target leaves the library for good is delivered although neither
+ * side calls it again; and the lock passes from thread to thread, and to peers and back, without
+ * losing an event.
  */
 #include "ptest.h"
 
@@ -18,7 +19,7 @@ static void spin(uint64_t turns)
 		;
 }
 
-/* ---- leaving ----------------------------------------------------------------------------------- */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 static void leave_again_and_again(void)
 {
@@ -77,7 +78,7 @@ static void a_push_as_the_target_leaves_is_delivered(void)
 		leave_again_and_again();
 }
 
-/* ---- threads ----------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 static struct {
 	uint64_t bytes;
@@ -86,7 +87,8 @@ static struct {
 	_Atomic uint64_t sent;
 } t;
 
-/* Messages to the other process and to ourselves, in bursts long and short: the lock changes hands now and then. */
+/* Messages to the other process and to ourselves, in bursts long and short: the lock changes
+ * hands now and then. */
 static void *work(void *arg)
 {
 	uint64_t which = (uint64_t)(uintptr_t)arg, seed = which + 1;
@@ -133,8 +135,8 @@ static void the_lock_passes_between_threads_and_peers(void)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(thread[i], NULL);
 	pt_barrier();
-	/* The other process sends us as much as we do, its threads use the same seeds. What its ring had no room for is
-	 * on its way for a while. */
+	/* The other process sends us as much as we do, its threads use the same seeds. What its
+	 * ring had no room for is on its way for a while. */
 	pt_until((pt_ok(PtlNIStatus(pt_ni, PTL_SR_RECV_COUNT, &taken)), taken - before >= t.sent),
 		 20);
 	pt_is(taken - before, t.sent);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bursts of long messages between several processes while one of them is stopped, or killed, in the middle of
- * its own. What it has to do with all others is older than what they have to do with each other, and must not be
- * in the way of that; when it goes on, all of its messages arrive; when it is dead, all of them end.
+ * Bursts of long messages between several processes while one of them is stopped, or killed, in
+ * the middle of its own. What it has to do with all others is older than what they have to do
+ * with each other, and must not be in the way of that; when it goes on, all of its messages
+ * arrive; when it is dead, all of them end.
  */
 #include "ptest.h"
 
@@ -27,7 +28,8 @@ static void with_all_others(void)
 	}
 }
 
-/* The last rank: starts a burst with each other one, sees to none of the ends, but does the most it can. */
+/* The last rank: starts a burst with each other one, sees to none of the ends, but does the most
+ * it can. */
 static void start_with_all(void)
 {
 	for (int i = 0; i < OTHERS; i++)
@@ -95,7 +97,8 @@ static void be_killed(void)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		open_all();
 		start_with_all();
-		end_with_all(); /* never, for some of the others look at nothing before it is dead */
+		/* never, for some of the others look at nothing before it is dead */
+		end_with_all();
 		pause();
 	}
 	pt_is(waitpid(pid, &status, 0), pid);

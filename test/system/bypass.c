@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Application bypass: while the target computes without one call into the library, for as long as it takes and
- * ten seconds at most, puts of 8 bytes, 64 KiB and 16 MiB, a get and a swap complete, their acks and replies reach the
- * initiator, and when the target stops computing the data is there before it calls anything.
+ * Application bypass: while the target computes without one call into the library, for as long
+ * as it takes and ten seconds at most, puts of 8 bytes, 64 KiB and 16 MiB, a get and a swap
+ * complete, their acks and replies reach the initiator, and when the target stops computing the
+ * data is there before it calls anything.
  */
 #include "ptest.h"
 
@@ -22,7 +23,8 @@ static struct {
 	ptl_handle_eq_t eq;
 } t;
 
-/* Real work, and nothing else, until the other has its answers; tells when it begins and when it is over. */
+/* Real work, and nothing else, until the other has its answers; tells when it begins and when it
+ * is over. */
 static uint64_t compute(void)
 {
 	double end = pt_lived() + pt_patience(SECONDS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Other processes of our user on the sockets of shared memory, who are no peers: one that calls with a hello it made up, and
- * one that has a peer's name and refuses.
+ * Other processes of our user on the sockets of shared memory, who are no peers: one that calls
+ * with a hello it made up, and one that has a peer's name and refuses.
  */
 #include "ptest.h"
 

@@ -82,8 +82,9 @@ static void thirty_two_processes_talk_to_each_other(void)
 }
 
 /*
- * Pairs of ranks throw a ball for two seconds. A pair that has both cores throws far more often than
- * one that has to take turns, so numbers say little; what counts is how long a pair stands still.
+ * Pairs of ranks throw a ball for two seconds. A pair that has both cores throws far more often
+ * than one that has to take turns, so numbers say little; what counts is how long a pair stands
+ * still.
  */
 static void no_pair_is_starved(void)
 {
@@ -161,8 +162,8 @@ static void who_waits_uses_no_cpu_time(void)
 	pt_barrier();
 }
 
-/* A ball round a ring on one core, whose ranks do not wait but look until it is there: a look in vain does not keep the core
- * from the one that has it. */
+/* A ball round a ring on one core, whose ranks do not wait but look until it is there: a look in
+ * vain does not keep the core from the one that has it. */
 static void who_looks_in_vain_gives_turns_away(void)
 {
 	enum { LAPS = 300 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers that are gone: portals-stat counts those that died, not those that closed their interface, and PtlPeerReason tells
- * which they are.
+ * Peers that are gone: portals-stat counts those that died, not those that closed their
+ * interface, and PtlPeerReason tells which they are.
  */
 #include "ptest.h"
 

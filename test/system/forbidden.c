@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Where the system forbids cross-memory attach, as containers do, to both processes or to one of them: puts of
- * all lengths, scattered or not, a get and a swap complete all the same while the target computes, the data is
- * right, and portals-stat says what is forbidden.
+ * Where the system forbids cross-memory attach, as containers do, to both processes or to one of
+ * them: puts of all lengths, scattered or not, a get and a swap complete all the same while the
+ * target computes, the data is right, and portals-stat says what is forbidden.
  */
 #include "no_attach.h"
 #include "ptest.h"
@@ -25,7 +25,8 @@ enum {
 static const size_t sizes[] = { 0, 8, 2000, 16384, 65536, 4 << 20 };
 enum { PUTS = sizeof(sizes) / sizeof(sizes[0]) };
 
-/* From now on process_vm_readv and process_vm_writev fail with EPERM, as under a container's filter. */
+/* From now on process_vm_readv and process_vm_writev fail with EPERM, as under a container's
+ * filter. */
 static void forbid(void)
 {
 	char byte = 0;

@@ -2,10 +2,10 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Processes are killed with SIGKILL at random moments while they put, get and swap to and from
- * survivors. The survivors must keep working among themselves, see every operation towards the dead
- * end within a second, see every incoming operation that started end, and be left with nothing of
- * the dead: no file, no mapping, no socket. In so many rounds some die while they hold a survivor's engine
- * lock, which portals-stat counts. Usage: kill [rounds]
+ * survivors. The survivors must keep working among themselves, see every operation towards the
+ * dead end within a second, see every incoming operation that started end, and be left with
+ * nothing of the dead: no file, no mapping, no socket. In so many rounds some die while they
+ * hold a survivor's engine lock, which portals-stat counts. Usage: kill [rounds]
  */
 #include "ptest.h"
 
@@ -69,7 +69,7 @@ static ptl_process_id_t open_here(void)
 static const unsigned int everything =
 	PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE | PTL_MD_TRUNCATE;
 
-/* ---- victims ---------------------------------------------------------------------------------- */
+/* ---- victims --------------------------------------------------------------------------------- */
 
 static ptl_process_id_t someone(uint64_t *seed, uint64_t round)
 {
@@ -119,7 +119,7 @@ static void __attribute__((noreturn)) be_a_victim(int number, uint64_t round)
 	}
 }
 
-/* ---- survivors --------------------------------------------------------------------------------- */
+/* ---- survivors ------------------------------------------------------------------------------- */
 
 struct slot {
 	ptl_handle_md_t md;
@@ -344,7 +344,7 @@ static void be_a_survivor(int number)
 	PtlFini();
 }
 
-/* ---- the conductor ------------------------------------------------------------------------------- */
+/* ---- the conductor --------------------------------------------------------------------------- */
 
 static void random_pause(uint64_t *seed, uint64_t microseconds)
 {

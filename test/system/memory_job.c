@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * memory_job use | size MIB | dump OWN_BYTES: what test_memory.sh starts. Messages of all lengths, collectives and windows
- * with shared memory; the last rank's word is "right". `size`: no rank takes more address space than that. `dump`: prints,
- * from rank 0, how many KiB of shared memory a core file would have, a window of OWN_BYTES of each rank in it.
+ * memory_job use | size MIB | dump OWN_BYTES: what test_memory.sh starts. Messages of all
+ * lengths, collectives and windows with shared memory; the last rank's word is "right". `size`:
+ * no rank takes more address space than that. `dump`: prints, from rank 0, how many KiB of
+ * shared memory a core file would have, a window of OWN_BYTES of each rank in it.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A program of another PMI-1 client, MPICH, to be started by our mpiexec: sums the ranks, or with an
- * argument aborts with it.
+ * A program of another PMI-1 client, MPICH, to be started by our mpiexec: sums the ranks, or
+ * with an argument aborts with it.
  */
 #include <mpi.h>
 #include <stdio.h>

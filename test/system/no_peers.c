@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The thread of the shared memory of a process that has no peers there sleeps, whatever calls the process makes; with one
- * peer it looks after those who left. Its switches are counted while the lock is biased to the caller (portals/engine/lock.h).
+ * The thread of the shared memory of a process that has no peers there sleeps, whatever calls
+ * the process makes; with one peer it looks after those who left. Its switches are counted while
+ * the lock is biased to the caller (portals/engine/lock.h).
  */
 #include "ptest.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A rank for the tests of the job calls: `p3rt_job WHAT [FIRST_PID]` finds out about its job through the public
- * headers only, as an old client would, in the order of calls that WHAT names; where it chooses pids they are FIRST_PID
- * and those after it. Exits with 0 and a line "rank R of N: WHAT done" if everything fits together.
+ * A rank for the tests of the job calls: `p3rt_job WHAT [FIRST_PID]` finds out about its job
+ * through the public headers only, as an old client would, in the order of calls that WHAT
+ * names; where it chooses pids they are FIRST_PID and those after it. Exits with 0 and a line
+ * "rank R of N: WHAT done" if everything fits together.
  */
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two processes, a number of round trips of a size, and nothing else: what test_syscalls.sh looks at
- * from outside. Usage: pingpong get|wait BYTES ROUND_TRIPS
+ * Two processes, a number of round trips of a size, and nothing else: what test_syscalls.sh
+ * looks at from outside. Usage: pingpong get|wait BYTES ROUND_TRIPS
  */
 #include "ptest.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The source of messages of 48000 bytes, which go through the pipe where that can be, is stopped at random moments,
- * some of them while it sends one, and goes on: every message comes whole. Killed there, it leaves the target with
- * the end of what had begun, as a failure or whole, and the target goes on.
+ * The source of messages of 48000 bytes, which go through the pipe where that can be, is stopped
+ * at random moments, some of them while it sends one, and goes on: every message comes whole.
+ * Killed there, it leaves the target with the end of what had begun, as a failure or whole, and
+ * the target goes on.
  */
 #include "ptest.h"
 
@@ -24,7 +25,8 @@ static struct stage {
 	_Atomic uint64_t stopped_within, killed_within; /* while it sent a message */
 } * stage;
 
-/* Marks all pieces of a message with its number: fast, so that the source sends nearly all the time. */
+/* Marks all pieces of a message with its number: fast, so that the source sends nearly all the
+ * time. */
 static void mark(unsigned char *place, uint64_t number)
 {
 	for (size_t i = 0; i < PLACE; i += STEP)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they are tried where nothing is said,
- * and PTL_SHM_LONG=splice has them go wherever that can be: they do, what arrives is right, also where one side leaves the library in between, where
+ * Long messages both ways at once through pipes of the kernel (nal/shm/shm_splice.c), as they
+ * are tried where nothing is said, and PTL_SHM_LONG=splice has them go wherever that can be:
+ * they do, what arrives is right, also where one side leaves the library in between, where
  * memory is missing, and where the system refuses pipes; and nothing is left open.
  */
 #include "ptest.h"
@@ -61,7 +62,8 @@ static unsigned int other(void)
 	return (unsigned int)!pt_rank;
 }
 
-/* Each rank puts to the other and gets from it, at the same time, and is outside in between for so long. */
+/* Each rank puts to the other and gets from it, at the same time, and is outside in between for
+ * so long. */
 static void exchange(size_t length, size_t pieces, uint64_t seed, double away)
 {
 	struct pt_buf out = pt_buf_new(length, pieces), in = pt_buf_new(length, pieces);

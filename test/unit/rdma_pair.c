@@ -24,7 +24,7 @@ enum net_status how;
 bool answers, scattered, unregistered;
 size_t scarce;
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 void *scarce_malloc(size_t bytes);
 
@@ -33,7 +33,7 @@ void *scarce_malloc(size_t bytes)
 	return scarce && bytes >= scarce ? NULL : malloc(bytes);
 }
 
-/* ---- the link --------------------------------------------------------------------------------- */
+/* ---- the link -------------------------------------------------------------------------------- */
 
 static int link_send(void *link, void *way, struct rdma_packet *k)
 {
@@ -87,7 +87,7 @@ static const struct rdma_link fake = {
 	.name = "fake", .send = link_send, .poll = link_poll, .quit = link_quit
 };
 
-/* ---- other stubs ------------------------------------------------------------------------------ */
+/* ---- other stubs ----------------------------------------------------------------------------- */
 
 const char *net_begin(struct net *n, const struct net_carrier *c, const char *name, int fd)
 {
@@ -281,7 +281,7 @@ void rdma_reg_free(struct rdma *d)
 	(void)d;
 }
 
-/* ---- help ------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static void make(struct side *s, uint32_t copied)
 {

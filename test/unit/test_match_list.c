@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The inside of match lists, which the calls do not show: when entries are on the short list and when
- * in the hash, labels at the end of their range, portals that share a bucket, regions that were
- * scribbled on, and what is undone. That the right entry is found is for prop_match to say.
+ * The inside of match lists, which the calls do not show: when entries are on the short list and
+ * when in the hash, labels at the end of their range, portals that share a bucket, regions that
+ * were scribbled on, and what is undone. That the right entry is found is for prop_match to say.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -92,9 +92,10 @@ static uint32_t found(uint32_t pt, uint64_t bits)
 	return ptl_match_find(&v, &q, &m) ? m.me : PTL_NIL;
 }
 
-/* ---- what must always be true --------------------------------------------------------------------- */
+/* ---- what must always be true ---------------------------------------------------------------- */
 
-/* The chain is linked both ways, and the entries of each portal are in the order of their labels. */
+/* The chain is linked both ways, and the entries of each portal are in the order of their
+ * labels. */
 static uint32_t sound_chain(uint32_t head)
 {
 	int64_t last[PORTALS];
@@ -151,7 +152,7 @@ static void sound(void)
 	assert_int_equal(v.r->hashed, hashed);
 }
 
-/* ---- list and hash ---------------------------------------------------------------------------------- */
+/* ---- list and hash --------------------------------------------------------------------------- */
 
 static void a_short_list_is_not_hashed(void **state)
 {
@@ -239,7 +240,7 @@ static void the_hash_grows_with_its_entries(void **state)
 		assert_int_equal(found(i % PORTALS, i), i);
 }
 
-/* ---- labels ----------------------------------------------------------------------------------------- */
+/* ---- labels ---------------------------------------------------------------------------------- */
 
 static void labels_at_the_end_of_their_range_start_anew(void **state)
 {
@@ -286,7 +287,8 @@ static uint64_t bits_in(uint32_t pt, uint32_t bucket)
 	}
 }
 
-/* Labels of different portals say nothing to each other, and their order changes when one begins anew. */
+/* Labels of different portals say nothing to each other, and their order changes when one begins
+ * anew. */
 static void portals_that_share_a_bucket_keep_their_order(void **state)
 {
 	uint32_t bucket, zero, one;
@@ -318,7 +320,7 @@ static void portals_that_share_a_bucket_keep_their_order(void **state)
 	assert_int_equal(v.slot[one].me.hash & (v.r->buckets - 1), bucket);
 }
 
-/* ---- on another's behalf ------------------------------------------------------------------------------ */
+/* ---- on another's behalf --------------------------------------------------------------------- */
 
 static void a_broken_entry_is_left_alone(void **state)
 {
@@ -389,7 +391,8 @@ static void looking_ahead_takes_any_message(void **state)
 	look_ahead(UINT32_MAX, 3);
 }
 
-/* What a peer unlinked before it died comes back: of the hash, its last of a tuple, and of the list. */
+/* What a peer unlinked before it died comes back: of the hash, its last of a tuple, and of the
+ * list. */
 static void an_unlinking_can_be_undone(void **state)
 {
 	const uint32_t last = PTL_MATCH_SHORT + 1;
@@ -482,7 +485,7 @@ static void a_part_is_no_longer_than_it_can_be(void **state)
 	assert_int_equal(ptl_region_map(&w, fd), -EPROTO);
 }
 
-/* ---- what cannot grow --------------------------------------------------------------------------------- */
+/* ---- what cannot grow ------------------------------------------------------------------------ */
 
 static struct rlimit addresses;
 
@@ -557,7 +560,7 @@ static void what_grew_of_two_parts_is_told(void **state)
 	ptl_region_unmap(&w);
 }
 
-/* ---- all of it at random -------------------------------------------------------------------------------- */
+/* ---- all of it at random --------------------------------------------------------------------- */
 
 static void nothing_comes_apart(void **state)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is passed on to another NAL, and what is not: requests are, in their order and with their operations; answers
- * are not, nor what comes behind a request that could not be; nor is anything to a NAL that closes. The carriers, and
- * the rest of nal/net, are stubs.
+ * What is passed on to another NAL, and what is not: requests are, in their order and with their
+ * operations; answers are not, nor what comes behind a request that could not be; nor is
+ * anything to a NAL that closes. The carriers, and the rest of nal/net, are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static uint32_t there; /* the peer's number with the second NAL */
 static uint64_t sent[MOST];
 static unsigned int nsent, takes, reached, expected[2];
 
-/* ---- stubs ------------------------------------------------------------------------------------ */
+/* ---- stubs ----------------------------------------------------------------------------------- */
 
 static const struct nal_ops first_ops = { .name = "first" }, second_ops = { .name = "second" };
 
@@ -89,7 +89,7 @@ void base_warn(const char *fmt, ...)
 	reached++;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void begin(struct net *n, int i, const char *name, const struct nal_ops *nal)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What an interface's network NALs remember of a peer when connections come and go, and when one of them closes. The
- * carriers, the helper threads and the engine are stubs.
+ * What an interface's network NALs remember of a peer when connections come and go, and when one
+ * of them closes. The carriers, the helper threads and the engine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,7 @@ static struct ptl_ni ni;
 static struct net nets[2];
 static const ptl_process_id_t id = { 10, 20 };
 
-/* ---- the carriers: each has one peer ---------------------------------------------------------- */
+/* ---- the carriers: each has one peer --------------------------------------------------------- */
 
 static uint32_t find(const struct net *n, net_id_t who)
 {
@@ -89,7 +89,7 @@ static const struct net_carrier carrier = {
 };
 const struct net_carrier net_dgram_carrier;
 
-/* ---- other stubs ------------------------------------------------------------------------------ */
+/* ---- other stubs ----------------------------------------------------------------------------- */
 
 void base_warn(const char *fmt, ...)
 {
@@ -216,7 +216,7 @@ void net_thread_disarm(struct net *n)
 	(void)n;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static int start(void **state)
 {

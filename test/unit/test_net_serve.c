@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A request whose body does not arrive: its landing ends, and who waits for an answer hears of that, but where there
- * is no connection any more. The carrier, the engine, and the rest of nal/net are stubs.
+ * A request whose body does not arrive: its landing ends, and who waits for an answer hears of
+ * that, but where there is no connection any more. The carrier, the engine, and the rest of
+ * nal/net are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -27,7 +28,7 @@ static ptl_ni_fail_t ended_as;
 static struct net_msg answer; /* the last one */
 static unsigned int nanswers, nended;
 
-/* ---- stubs ------------------------------------------------------------------------------------ */
+/* ---- stubs ----------------------------------------------------------------------------------- */
 
 static int take(struct net *net, uint32_t peer, const struct net_out *o)
 {
@@ -167,7 +168,7 @@ enum net_verdict net_take_reply(struct net *net, uint32_t peer, const struct net
 	return NET_DROP;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static int start(void **state)
 {

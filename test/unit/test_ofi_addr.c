@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How long libfabric keeps the address of a peer: while somebody sends there, and what is under way is not over. Its
- * address vector is a stub.
+ * How long libfabric keeps the address of a peer: while somebody sends there, and what is under
+ * way is not over. Its address vector is a stub.
  */
 #include <setjmp.h>
 #include <stdarg.h>

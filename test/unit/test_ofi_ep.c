@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * An endpoint is opened as its provider wants it: with a table of addresses or a map, with buffers that are registered
- * or not, and with memory that belongs to the domain or to the endpoint. What fails is named. The provider is a stub.
+ * An endpoint is opened as its provider wants it: with a table of addresses or a map, with
+ * buffers that are registered or not, and with memory that belongs to the domain or to the
+ * endpoint. What fails is named. The provider is a stub.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +52,7 @@ static int close_object(struct fid *fid)
 	return 0;
 }
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static int mr_close(struct fid *fid)
 {
@@ -105,7 +106,7 @@ static int mr_reg(struct fid *fid, const void *base, size_t len, uint64_t access
 
 static struct fi_ops_mr mr_ops = { .size = sizeof(mr_ops), .reg = mr_reg };
 
-/* ---- the endpoint ----------------------------------------------------------------------------- */
+/* ---- the endpoint ---------------------------------------------------------------------------- */
 
 static int ep_close(struct fid *fid)
 {
@@ -177,7 +178,7 @@ static struct fi_ops_cm ep_cm = { .size = sizeof(ep_cm), .getname = ep_getname }
 static struct fi_ops_msg ep_msg = { .size = sizeof(ep_msg), .recvmsg = ep_recvmsg };
 static struct fid_ep ep = { .fid.ops = &ep_fid, .ops = &ep_ops, .cm = &ep_cm, .msg = &ep_msg };
 
-/* ---- what it is made of ----------------------------------------------------------------------- */
+/* ---- what it is made of ---------------------------------------------------------------------- */
 
 static int control(struct fid *fid, int command, void *arg)
 {
@@ -280,7 +281,7 @@ void rdma_look_at_lock(const char *who)
 	lock_looks++;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static struct fi_tx_attr tx = { .inject_size = 64 };
 static struct fi_ep_attr ep_attr = { .max_msg_size = 1 << 20 };

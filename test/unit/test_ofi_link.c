@@ -28,7 +28,7 @@ static char said[128];
 static uint64_t beside;               /* the word that went with a packet, or came; 0: none did */
 static struct fi_cq_data_entry *came; /* what a look finds */
 
-/* ---- the provider ----------------------------------------------------------------------------- */
+/* ---- the provider ---------------------------------------------------------------------------- */
 
 static ssize_t ep_inject(struct fid_ep *ep, const void *bytes, size_t len, fi_addr_t to)
 {
@@ -129,7 +129,7 @@ static const char *text_of(int err)
 	return err == FI_EOTHER ? "something of libfabric's own" : "something else";
 }
 
-/* ---- the machine, and the rest of the link ---------------------------------------------------- */
+/* ---- the machine, and the rest of the link --------------------------------------------------- */
 
 void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len)
 {
@@ -222,7 +222,7 @@ bool ofi_ep_close(struct ofi *o)
 	return true;
 }
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static const struct ofi_lib lib = { .strerror = text_of };
 static struct fi_fabric_attr fabric = { .prov_name = (char[]){ "stub" } };

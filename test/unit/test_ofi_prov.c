@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which of libfabric's providers is taken, and what is said if none is. libfabric is a stub that offers what a case
- * says.
+ * Which of libfabric's providers is taken, and what is said if none is. libfabric is a stub that
+ * offers what a case says.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bare packets: a message that begins as the last one in parts did, and has its length, goes without a header, where that
- * saves a packet. It arrives as what it is whatever came between, late, or before its turn; and a word that does not
- * belong to the connection, or says what cannot be, is found out.
+ * Bare packets: a message that begins as the last one in parts did, and has its length, goes
+ * without a header, where that saves a packet. It arrives as what it is whatever came between,
+ * late, or before its turn; and a word that does not belong to the connection, or says what
+ * cannot be, is found out.
  */
 #undef malloc /* that of the machines is scarce_malloc */
 #include "rdma_pair.h"
@@ -55,7 +56,7 @@ static void goes(uint64_t len, uint32_t packets, uint8_t first)
 	credit();
 }
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void who_begins_as_before_says_no_header(void **state)
 {
@@ -307,7 +308,7 @@ static void who_waits_for_its_end_hears_of_it(void **state)
 	assert_true(wire[2].bare);
 }
 
-/* ---- what strangers and liars say -------------------------------------------------------------- */
+/* ---- what strangers and liars say ------------------------------------------------------------ */
 
 static void hear(uint64_t word, size_t len)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * When the sender of long messages is told that they are over: in the order in which they ended, in few packets where
- * it has many under way, and at once where it may be waiting; and what becomes of memory that is not there. The link
- * and the rest of the machine are stubs.
+ * When the sender of long messages is told that they are over: in the order in which they ended,
+ * in few packets where it has many under way, and at once where it may be waiting; and what
+ * becomes of memory that is not there. The link and the rest of the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ static struct {
 	uint64_t length;
 } overs[MANY];
 
-/* ---- stubs ------------------------------------------------------------------------------------ */
+/* ---- stubs ----------------------------------------------------------------------------------- */
 
 static int start(void *link, void *way, struct rdma_read *r)
 {
@@ -126,7 +126,7 @@ void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 	nlanded++;
 }
 
-/* ---- help ------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 static int set_up(void **state)
 {
@@ -164,7 +164,7 @@ static void fetch_many(uint32_t n, uint64_t len)
 		fetch(id, len);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void a_single_one_is_told_at_once(void **state)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ends of long messages that were held back go before whatever else goes to the sender of those messages, in the order
- * of the packets' numbers, also where the link has no room, and before the BYE of an interface that closes. What the
- * link had no room for goes when it has some again, though nothing arrives. When an interface closes, its link does
- * before memory is unregistered, if it can. The link, the peers and nal/net are stubs.
+ * Ends of long messages that were held back go before whatever else goes to the sender of those
+ * messages, in the order of the packets' numbers, also where the link has no room, and before
+ * the BYE of an interface that closes. What the link had no room for goes when it has some
+ * again, though nothing arrives. When an interface closes, its link does before memory is
+ * unregistered, if it can. The link, the peers and nal/net are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -46,7 +47,7 @@ static struct {
 } passed[MOST];
 static uint32_t npassed, takes, nfailed;
 
-/* ---- the link --------------------------------------------------------------------------------- */
+/* ---- the link -------------------------------------------------------------------------------- */
 
 static int link_send(void *link, void *way, struct rdma_packet *k)
 {
@@ -112,7 +113,7 @@ static const struct rdma_link fake = { .name = "fake",
 				       .poll = link_poll,
 				       .quit = link_quit };
 
-/* ---- other stubs ------------------------------------------------------------------------------ */
+/* ---- other stubs ----------------------------------------------------------------------------- */
 
 const char *net_begin(struct net *n, const struct net_carrier *c, const char *name, int fd)
 {
@@ -286,7 +287,7 @@ void rdma_reg_free(struct rdma *rdma)
 	(void)rdma;
 }
 
-/* ---- help ------------------------------------------------------------------------------------- */
+/* ---- help ------------------------------------------------------------------------------------ */
 
 /* A machine whose link wants packets' memory registered, or does not. */
 static void begin(bool local_mr)
@@ -325,7 +326,8 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Of so many long messages a peer has been told that they are over, and of `held` it has not yet. */
+/* Of so many long messages a peer has been told that they are over, and of `held` it has not
+ * yet. */
 static void hold_back(uint32_t held)
 {
 	static char somewhere; /* nothing is read, in truth */
@@ -359,7 +361,7 @@ static void ends_then(uint32_t ends, uint8_t kind)
 	assert_int_equal(peer.novers, 0);
 }
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void what_the_link_says_of_an_error_is_kept(void **state)
 {
@@ -512,7 +514,8 @@ static void what_found_no_room_goes_soon_after_there_is_some(void **state)
 	assert_true(carrier->wake(&d.net) == NET_NEVER);
 }
 
-/* To a peer that was never reached, the cookie being the place of its header; `copy`, its body is gone afterwards. */
+/* To a peer that was never reached, the cookie being the place of its header; `copy`, its body
+ * is gone afterwards. */
 static void give(char *header, uint64_t len, bool copy)
 {
 	static char all[4][SMALL];

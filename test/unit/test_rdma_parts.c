@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages in several packets that nobody asks for: their bytes arrive whatever happens to be short, credit, room in the
- * link, packets, or the receiver's time, of a message that is not wanted none do, nothing comes between, and who does it
- * otherwise loses the connection. Where there is no memory those hear of it who wait.
+ * Messages in several packets that nobody asks for: their bytes arrive whatever happens to be
+ * short, credit, room in the link, packets, or the receiver's time, of a message that is not
+ * wanted none do, nothing comes between, and who does it otherwise loses the connection. Where
+ * there is no memory those hear of it who wait.
  */
 #undef malloc /* that of the machines is scarce_malloc */
 #include "rdma_pair.h"
 
-/* ---- cases ------------------------------------------------------------------------------------ */
+/* ---- cases ----------------------------------------------------------------------------------- */
 
 static void one_length(uint64_t len)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that is silent is asked, and then given up, but only while something is expected of it; and one that answers a
- * greeting late is not left alone with half a connection. The rest of the machine, and nal/net, are stubs.
+ * A peer that is silent is asked, and then given up, but only while something is expected of it;
+ * and one that answers a greeting late is not left alone with half a connection. The rest of the
+ * machine, and nal/net, are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,7 @@ static uint32_t pings, byes, ups;
 static uint64_t greeted, token; /* of our last HELLO, */
 static uint32_t serial;         /* and of the connection it was to make */
 
-/* ---- stubs ------------------------------------------------------------------------------------ */
+/* ---- stubs ----------------------------------------------------------------------------------- */
 
 static void leave(void *link, void *way)
 {
@@ -133,7 +134,7 @@ bool rdma_reg_check(struct rdma *rdma)
 	return false;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------ */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static int start(void **state)
 {

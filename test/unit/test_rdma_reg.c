@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which memory stays registered: that of a descriptor that is there for more than one operation, while it is there. The link
- * and the rest of the machine are stubs.
+ * Which memory stays registered: that of a descriptor that is there for more than one operation,
+ * while it is there. The link and the rest of the machine are stubs.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -131,7 +131,8 @@ static bool answer_line(struct launcher *l, const char *line)
 	return true;
 }
 
-/* The next request is what a read gives of it, and before it is answered, what else has come is thrown away. */
+/* The next request is what a read gives of it, and before it is answered, what else has come is
+ * thrown away. */
 static bool read_first(const struct launcher *l, char *line, size_t size)
 {
 	struct pollfd more = { .fd = l->fds[1], .events = POLLIN };

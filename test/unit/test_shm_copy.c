@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Stretches of memory moved together in one call of the kernel (nal/shm/shm_copy.c): all of them arrive, or each is
- * left to be moved by itself, and then only those fail whose memory is not there. The other process is this one, too.
+ * Stretches of memory moved together in one call of the kernel (nal/shm/shm_copy.c): all of them
+ * arrive, or each is left to be moved by itself, and then only those fail whose memory is not
+ * there. The other process is this one, too.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The rings of shared memory (nal/shm/shm_ring.h), both ends in one thread: what goes in comes out, in order and
- * whole, and how much of the ring is used for it.
+ * The rings of shared memory (nal/shm/shm_ring.h), both ends in one thread: what goes in comes
+ * out, in order and whole, and how much of the ring is used for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,7 +184,8 @@ static void what_was_not_taken_is_not_overtaken(void **state)
 		;
 }
 
-/* What tells of skipped lines is a message like any other: a ring that is full up to it leaves it alone. */
+/* What tells of skipped lines is a message like any other: a ring that is full up to it leaves
+ * it alone. */
 static void what_is_skipped_is_not_overtaken(void **state)
 {
 	(void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A process that job control has stopped is let run until it has left a critical section: nal/shm/shm_stopped.c.
- * Whatever anybody else tells it meanwhile is what counts afterwards.
+ * A process that job control has stopped is let run until it has left a critical section:
+ * nal/shm/shm_stopped.c. Whatever anybody else tells it meanwhile is what counts afterwards.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

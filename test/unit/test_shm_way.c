@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long messages go in shared memory, by what was observed: the machine of nal/shm/shm_way.c, with a
- * clock that is ours and a pipe and claims that take as long as a case says.
+ * Which way long messages go in shared memory, by what was observed: the machine of
+ * nal/shm/shm_way.c, with a clock that is ours and a pipe and claims that take as long as a case
+ * says.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -77,7 +78,8 @@ static void end(uint64_t length)
 	shm_way_ended(&s, &peer, length);
 }
 
-/* Messages one by one, with a pause after each that is the program's own; returns how many went by claims. */
+/* Messages one by one, with a pause after each that is the program's own; returns how many went
+ * by claims. */
 static unsigned int stream(unsigned int n, uint64_t length)
 {
 	unsigned int claimed = 0;
@@ -211,7 +213,8 @@ static void a_cold_beginning_does_not_choose_for_long(void **state)
 	assert_false(by_claims(LENGTH));
 }
 
-/* Also for who decides whether what goes both ways is spliced: what was changed is looked at again first. */
+/* Also for who decides whether what goes both ways is spliced: what was changed is looked at
+ * again first. */
 static void nor_where_splicing_is_tried_too(void **state)
 {
 	(void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_SIM: what each word sets, and that what is no word or no value of one is refused with its text.
+ * PTL_SIM: what each word sets, and that what is no word or no value of one is refused with its
+ * text.
  */
 #include <setjmp.h>
 #include <stdarg.h>

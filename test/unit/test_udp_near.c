@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The UDP link's near socket: who gets it, what still comes to the shared one, and that nothing is lost when it comes
- * and goes. Packets are numbers, of each of two peers from 1 on.
+ * The UDP link's near socket: who gets it, what still comes to the shared one, and that nothing
+ * is lost when it comes and goes. Packets are numbers, of each of two peers from 1 on.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

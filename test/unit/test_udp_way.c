@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets of the UDP link on their way out: which socket they leave by, the shared one or one connected to a peer that is
- * written to all the time, and how they are put together. Seen from the peer's socket.
+ * Packets of the UDP link on their way out: which socket they leave by, the shared one or one
+ * connected to a peer that is written to all the time, and how they are put together. Seen from
+ * the peer's socket.
  */
 #define _GNU_SOURCE
 #include <setjmp.h>

@@ -51,8 +51,8 @@ static void the_fastest_is_found_from_everywhere(void **state)
 				base_way_init(&w, ways, now);
 				assert_int_equal(w.now, now);
 				do_it(&w, costs[k], 2000, gone);
-				/* the others are tried, which costs one part in sixty-four of the time, or
-				 * one trial more */
+				/* the others are tried, which costs one part in sixty-four of
+				 * the time, or one trial more */
 				assert_in_range(do_it(&w, costs[k], 100000, gone), 100000 * 100,
 						100000 * costs[k][best] / 64 * 65 + 9 * 200);
 				for (unsigned int i = 0; i < ways; i++)

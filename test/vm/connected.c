@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a connected peer costs over verbs: one process talks to others, one after the other, and looks at its own memory.
+ * What a connected peer costs over verbs: one process talks to others, one after the other, and
+ * looks at its own memory.
  */
 #include "ptest.h"
 
@@ -11,7 +12,8 @@
 
 enum { PORTAL = 8, OTHERS = 12, FIRST = 4, LIMIT = 16384 };
 
-/* What is allocated, and what is mapped beside the heap: queues that are shared with the device among it. */
+/* What is allocated, and what is mapped beside the heap: queues that are shared with the device
+ * among it. */
 static uint64_t memory(void)
 {
 	struct mallinfo2 heap = mallinfo2();
@@ -29,7 +31,8 @@ static void talk_to(int rank, ptl_handle_md_t md, ptl_handle_eq_t eq)
 	pt_await(eq, PT_ACKED, NULL);
 }
 
-/* Tables grow in steps, and something is made at the first one of all; what each costs is the mean over those that follow. */
+/* Tables grow in steps, and something is made at the first one of all; what each costs is the
+ * mean over those that follow. */
 static void a_connection_takes_what_is_said(void)
 {
 	static char bytes[8];
@@ -70,7 +73,8 @@ static const struct pt_test tests[] = {
 
 int main(int argc, char **argv)
 {
-	/* the helper would have an arena of its own from its first allocation on, which may be after FIRST: 64 MiB of addresses */
+	/* the helper would have an arena of its own from its first allocation on, which may be
+	 * after FIRST: 64 MiB of addresses */
 	mallopt(M_ARENA_MAX, 1);
 	return PT_MAIN(argc, argv, tests);
 }

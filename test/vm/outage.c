@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Two ranks that go on talking whatever the network does: rank 0 puts to rank 1, with an acknowledgement, and gets,
- * all the time, and prints "talks" or "fails" when that changes. What comes back is compared. It ends well when the
- * file FILE is there and they talk. verbs.sh cuts the connection meanwhile; outside a job it kills the one who serves,
- * and starts another in its place, which says when it "hears". Usage: mpiexec -n 2 outage FILE; outage serve PID;
- * outage talk PID FILE
+ * Two ranks that go on talking whatever the network does: rank 0 puts to rank 1, with an
+ * acknowledgement, and gets, all the time, and prints "talks" or "fails" when that changes. What
+ * comes back is compared. It ends well when the file FILE is there and they talk. verbs.sh cuts
+ * the connection meanwhile; outside a job it kills the one who serves, and starts another in its
+ * place, which says when it "hears". Usage: mpiexec -n 2 outage FILE; outage serve PID; outage
+ * talk PID FILE
  */
 #include <cnos_mpi_os.h>
 #include <p3rt/p3rt.h>
@@ -51,9 +52,10 @@ enum fate { ENDED, FAILED, DROPPED };
 static bool anew; /* who serves may be killed, and another take its place */
 
 /*
- * The next event of the descriptor, or of any where it is PTL_HANDLE_INVALID. Who serves anew can be reached before its
- * entries are there: it drops what comes then, of which Portals does not tell. So where nothing is heard for much longer than
- * a death takes to be noticed, and nothing is under way, that is what has happened: false.
+ * The next event of the descriptor, or of any where it is PTL_HANDLE_INVALID. Who serves anew
+ * can be reached before its entries are there: it drops what comes then, of which Portals does
+ * not tell. So where nothing is heard for much longer than a death takes to be noticed, and
+ * nothing is under way, that is what has happened: false.
  */
 static bool next(ptl_handle_md_t md, ptl_event_t *ev)
 {

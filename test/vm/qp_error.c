@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Queue pairs that fail: to be loaded ahead of libibverbs with LD_PRELOAD. At SIGUSR1 all of this process that are
- * connected go to the state of error, as a device puts them that cannot carry out what they were given, and the device
- * tells of it, which soft RoCE does not do by itself: what is under way on them ends with an error, and the other ends
- * are left waiting. How many there were is printed, and of how many that had not been destroyed yet. At SIGUSR2 the device
- * says that it has failed as a whole (though it works as ever).
+ * Queue pairs that fail: to be loaded ahead of libibverbs with LD_PRELOAD. At SIGUSR1 all of
+ * this process that are connected go to the state of error, as a device puts them that cannot
+ * carry out what they were given, and the device tells of it, which soft RoCE does not do by
+ * itself: what is under way on them ends with an error, and the other ends are left waiting. How
+ * many there were is printed, and of how many that had not been destroyed yet. At SIGUSR2 the
+ * device says that it has failed as a whole (though it works as ever).
  */
 #define _GNU_SOURCE
 #include <infiniband/verbs.h>

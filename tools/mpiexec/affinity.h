@@ -10,8 +10,8 @@
  * processors cannot be bound to. */
 int affinity_init(void);
 
-/* Binds the calling process to all usable hardware threads of `count` cores from `first` on, both modulo the number
- * of cores. 0 or -errno. */
+/* Binds the calling process to all usable hardware threads of `count` cores from `first` on,
+ * both modulo the number of cores. 0 or -errno. */
 int affinity_bind(int first, int count);
 
 #endif

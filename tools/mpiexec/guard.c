@@ -89,7 +89,8 @@ int guard_start(int ranks)
 	shared->ranks = ranks;
 	if (pipe2(fds, O_CLOEXEC))
 		return say_refused("pipe2", errno);
-	/* the guard has every signal blocked from its first step on, a key of the terminal's among them */
+	/* the guard has every signal blocked from its first step on, a key of the terminal's
+	 * among them */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	guard_pid = fork();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From the terminal to rank 0: a few kilobytes are read when mpiexec is in the foreground and rank 0
- * has taken the last ones.
+ * From the terminal to rank 0: a few kilobytes are read when mpiexec is in the foreground and
+ * rank 0 has taken the last ones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -55,9 +55,9 @@ static void rank_ready(struct watch *watch, uint32_t events)
 }
 
 /*
- * Something was typed while another process is in the foreground. It is most likely for that one, and
- * soon gone; but nobody tells us when we come to the foreground before that. So look again in a
- * moment, as long as it is there.
+ * Something was typed while another process is in the foreground. It is most likely for that
+ * one, and soon gone; but nobody tells us when we come to the foreground before that. So look
+ * again in a moment, as long as it is there.
  */
 static void look_later(void)
 {

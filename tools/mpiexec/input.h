@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Standard input goes to rank 0. A file or pipe is simply inherited. A terminal cannot be: the ranks
- * are in process groups of their own and would be stopped when they read it; mpiexec reads and
- * passes on.
+ * Standard input goes to rank 0. A file or pipe is simply inherited. A terminal cannot be: the
+ * ranks are in process groups of their own and would be stopped when they read it; mpiexec reads
+ * and passes on.
  */
 #ifndef MPIEXEC_INPUT_H
 #define MPIEXEC_INPUT_H

@@ -219,8 +219,8 @@ static void closed_over(void)
 			pmi_server_gone(i);
 }
 
-/* A process that dies loses its connection a moment before its death is known, and what is to be said
- * then is what it died of. So wait a little. */
+/* A process that dies loses its connection a moment before its death is known, and what is to be
+ * said then is what it died of. So wait a little. */
 static void rank_closed(int rank)
 {
 	ranks[rank].closed = true;
@@ -385,8 +385,8 @@ static int choose_binding(void)
 	return opt->bind == BIND_AUTO && cores < opt->ranks ? 0 : cores;
 }
 
-/* The first core of a rank's equal share. What computes beside it, threads of the program and the library's helper, has
- * room there. */
+/* The first core of a rank's equal share. What computes beside it, threads of the program and
+ * the library's helper, has room there. */
 static int share_of(int rank, int cores)
 {
 	return (int)((long)rank * cores / opt->ranks);

@@ -196,7 +196,8 @@ static int open_ends(struct ends *ends, const struct output_pipes *pipes, const 
 	return pipes->err && !pipes->one ? pipe2(ends->err, O_CLOEXEC) : 0;
 }
 
-/* Is the program named by a path, and is there a file? Then "not found" is about its interpreter. */
+/* Is the program named by a path, and is there a file? Then "not found" is about its
+ * interpreter. */
 static bool is_there(const struct launch *what)
 {
 	const char *program = what->app->argv[0];

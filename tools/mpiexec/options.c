@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parser of the command line. Options may be written with one dash or two; those of the whole job
- * may stand before any of the programs.
+ * The parser of the command line. Options may be written with one dash or two; those of the
+ * whole job may stand before any of the programs.
  */
 #include <errno.h>
 #include <limits.h>

@@ -42,8 +42,8 @@ struct options {
 };
 
 /*
- * Parses the command line; argv is changed (":" becomes NULL). Returns true, or false with *status as
- * the exit status: help or version were printed, or an error was said.
+ * Parses the command line; argv is changed (":" becomes NULL). Returns true, or false with
+ * *status as the exit status: help or version were printed, or an error was said.
  */
 bool options_parse(struct options *opt, int argc, char **argv, int *status);
 void options_fini(struct options *opt);

@@ -22,7 +22,8 @@
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/pmi_server.h"
 
-/* The limits told to ranks; they count a terminator. Those of Hydra, which every client can live with. */
+/* The limits told to ranks; they count a terminator. Those of Hydra, which every client can live
+ * with. */
 enum { KVSNAME_MAX = 256, KEY_MAX = 64, VALUE_MAX = 1024 };
 
 enum {
@@ -341,7 +342,8 @@ static void do_finalize(struct conn *conn)
 	check_stuck();
 }
 
-/* A command we do not know gets an answer all the same, so that its sender does not wait for ever. */
+/* A command we do not know gets an answer all the same, so that its sender does not wait for
+ * ever. */
 static void do_unknown(struct conn *conn, const struct pmi1_msg *ask)
 {
 	char line[256];

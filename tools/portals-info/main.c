@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * portals-info: what Postern would do on this machine: transports and why not, ids, limits, who makes
- * progress, and the configuration with where each value came from.
+ * portals-info: what Postern would do on this machine: transports and why not, ids, limits, who
+ * makes progress, and the configuration with where each value came from.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

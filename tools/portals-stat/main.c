@@ -84,7 +84,7 @@ static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size
 	return r->table ? (const char *)r->table + (off - page) : NULL;
 }
 
-/* ---- parts ------------------------------------------------------------------------------------ */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static const char *address(uint32_t nid)
 {
@@ -123,7 +123,8 @@ static void show_net_peers(struct region *r, int net)
 			       p[i].received, p[i].state == 1 ? "" : ", not connected");
 }
 
-/* A block for messages nobody has asked for yet: locally managed, and full below its high-water mark. */
+/* A block for messages nobody has asked for yet: locally managed, and full below its high-water
+ * mark. */
 static void show_block(const struct ptl_slot *slot, uint32_t i, uint32_t mes)
 {
 	const struct ptl_md *md = &slot[i].md;
@@ -238,7 +239,7 @@ static void show(struct region *r)
 	show_counts(s);
 }
 
-/* ---- finding the regions ---------------------------------------------------------------------- */
+/* ---- finding the regions --------------------------------------------------------------------- */
 
 static void unmap_region(struct region *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives with a block for each rank, in the memory of a hub: all show what they give, meet, and take what
- * is theirs.
+ * Collectives with a block for each rank, in the memory of a hub: all show what they give, meet,
+ * and take what is theirs.
  */
 #include <string.h>
 
@@ -21,7 +21,8 @@ static int begin_blocks(struct mpi_hub *h, bool wide)
 		return mpi_hub_reserve(h);
 	rc = mpi_hub_reserve_long(h);
 	mpi_hub_left_long(h, h->long_turn);
-	/* the line of the flag, too: who is behind may still have to read there which ways blocks go */
+	/* the line of the flag, too: who is behind may still have to read there which ways
+	 * blocks go */
 	return mpi_first(rc, mpi_hub_reserve(h));
 }
 
@@ -34,7 +35,7 @@ int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)
 			(long long)sent, (long long)received);
 }
 
-/* ---- pieces -------------------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Bytes of each block that travel in one operation. */
 struct piece {
@@ -78,7 +79,8 @@ static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, cha
 		pack_piece(v, i, &part, to);
 }
 
-/* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as it has. */
+/* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as
+ * it has. */
 static struct piece received_piece(const struct piece *p, const struct mpi_vec *v, int i,
 				   const uint64_t *sent)
 {
@@ -87,8 +89,8 @@ static struct piece received_piece(const struct piece *p, const struct mpi_vec *
 	return part_of(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
 }
 
-/* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before that if the rank is less than this
- * one. */
+/* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before
+ * that if the rank is less than this one. */
 static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const uint64_t *sent,
 			  const struct piece *p, size_t all, size_t at, size_t less)
 {
@@ -128,7 +130,7 @@ static size_t bytes_of_block_piece(size_t room, int blocks)
 	return room / (size_t)blocks & ~(size_t)63;
 }
 
-/* ---- to all -------------------------------------------------------------------------------------------- */
+/* ---- to all ---------------------------------------------------------------------------------- */
 
 /* All ranks are here; what has nothing to do with the others is done while they come. */
 static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
@@ -190,11 +192,13 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 	return rc;
 }
 
-/* A slice of each of many blocks, of which all have room at once, would be thin: memory that is read and written a few pages
- * here and a few there takes longer. Below so many bytes some ranks' blocks go at once, in long pieces. */
+/* A slice of each of many blocks, of which all have room at once, would be thin: memory that is
+ * read and written a few pages here and a few there takes longer. Below so many bytes some
+ * ranks' blocks go at once, in long pieces. */
 #define SLICE_LEAST (64 << 10)
 
-/* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room for longer pieces. */
+/* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room
+ * for longer pieces. */
 static int blocks_of_hub(const struct mpi_hub *h)
 {
 	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
@@ -228,7 +232,8 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 	return mpi_hub_leave(h, rc);
 }
 
-/* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with itself, in one of n steps. */
+/* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with
+ * itself, in one of n steps. */
 static int partner_in(const struct mpi_hub *h, int step)
 {
 	return (step - h->me + h->n) % h->n;
@@ -323,10 +328,10 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 	return rc;
 }
 
-/* ---- reduced ------------------------------------------------------------------------------------------- */
+/* ---- reduced --------------------------------------------------------------------------------- */
 
-/* What a rank has for all lies one block behind the other. `wrong`: it has no room for its result, of which the others, who get
- * what it has for them, need not hear. */
+/* What a rank has for all lies one block behind the other. `wrong`: it has no room for its
+ * result, of which the others, who get what it has for them, need not hear. */
 static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, char *out,
 				const struct mpi_vec *parts, struct mpi_op *op,
 				const struct piece *p)
@@ -372,9 +377,10 @@ int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
 	return rc;
 }
 
-/* ---- from and to the root ---------------------------------------------------------------------------- */
+/* ---- from and to the root -------------------------------------------------------------------- */
 
-/* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of them. */
+/* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of
+ * them. */
 static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_vec *mine,
 			const struct mpi_vec *recv, const struct piece *p, int root)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The barrier of a hub, inside a node and between nodes, and broadcasts, reductions and scans of a few bytes inside a
- * node. See hub.h; make.c makes it, meet.c has what this is made of, wait.c waits, long.c has
- * what takes two meetings, blocks.c what has a block for each rank, letters.c such blocks if they
- * differ, read.c if they are long.
+ * The barrier of a hub, inside a node and between nodes, and broadcasts, reductions and scans of
+ * a few bytes inside a node. See hub.h; make.c makes it, meet.c has what this is made of, wait.c
+ * waits, long.c has what takes two meetings, blocks.c what has a block for each rank, letters.c
+ * such blocks if they differ, read.c if they are long.
  */
 #include <assert.h>
 #include <string.h>
@@ -17,12 +17,13 @@
 
 static_assert(MPI_HUB_WORDS >= 16 + 2, "by_doubling: one for each round of NODES, and two");
 static_assert(MPI_HUB_WORDS >= MPI_DIRECT_RANKS, "at_once: one for each node");
-/* in_tree: the root has the most, one for each value of each of four digits, of which the first has few */
+/* in_tree: the root has the most, one for each value of each of four digits, of which the first
+ * has few */
 #define CUBE (MPI_HUB_BRANCHES * MPI_HUB_BRANCHES * MPI_HUB_BRANCHES)
 static_assert(CUBE * MPI_HUB_BRANCHES >= NODES, "its parent and four digits have words");
 static_assert(3 * (MPI_HUB_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CHILDREN, "it has room");
 
-/* ---- barrier ---------------------------------------------------------------------------------------- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 /* The number of this barrier, as it is told. */
 static uint64_t crossing(const struct mpi_hub *h)
@@ -30,7 +31,8 @@ static uint64_t crossing(const struct mpi_hub *h)
 	return h->crossing << MPI_HUB_MARK_BITS | h->mark;
 }
 
-/* The number of this barrier into word `word` of another node's master; with an error it says that, too. */
+/* The number of this barrier into word `word` of another node's master; with an error it says
+ * that, too. */
 static int put(struct mpi_hub *h, int node, int word, int rc)
 {
 	uint64_t more = rc ? MPI_HUB_MISSING : 0;
@@ -52,8 +54,8 @@ static int await_word(struct mpi_hub *h, int node, int word)
 	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
 }
 
-/* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and out. Words of a master:
- * one for each round, then those for folding in and out. */
+/* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and
+ * out. Words of a master: one for each round, then those for folding in and out. */
 static int by_doubling(struct mpi_hub *h, int rc)
 {
 	int power = 1, rounds = 0;
@@ -88,8 +90,9 @@ static int at_once(struct mpi_hub *h, int rc)
 }
 
 /*
- * Up a tree and down again. Words of a master: the first for its parent, then one for each child. The digits of a node's
- * number say where it is in the tree (mpi_tree_make), and so the lowest that is not 0 which word of its parent is its.
+ * Up a tree and down again. Words of a master: the first for its parent, then one for each
+ * child. The digits of a node's number say where it is in the tree (mpi_tree_make), and so the
+ * lowest that is not 0 which word of its parent is its.
  */
 static int in_tree(struct mpi_hub *h, int rc)
 {
@@ -140,7 +143,7 @@ int mpi_hub_barrier(struct mpi_hub *h)
 	return mpi_hub_leave(h, h->nodes > 1 ? with_masters(h) : mpi_hub_meet(h));
 }
 
-/* ---- broadcast and reductions ------------------------------------------------------------------------ */
+/* ---- broadcast and reductions ---------------------------------------------------------------- */
 
 int mpi_hub_bcast(struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
 {

@@ -20,17 +20,21 @@
 #define MPI_HUB_FEW    48  /* bytes that lie on the line of the flag */
 #define MPI_HUB_STRIDE (MPI_HUB_BYTES + 64) /* so that equal places do not share cache sets */
 #define MPI_HUB_LONGS  2                    /* places for long data, taken in turn */
-/* A place for long data. Shorter pieces stay in nearer caches; only alltoalls and reduce-scatters, which meet most often,
- * fill it, and only where to meet costs switches of processes. */
+/* A place for long data. Shorter pieces stay in nearer caches; only alltoalls and
+ * reduce-scatters, which meet most often, fill it, and only where to meet costs switches of
+ * processes. */
 #define MPI_HUB_ROOM (3 * MPI_HUB_LONG)
 /* so that equal places do not share cache sets */
 #define MPI_HUB_LONG_STRIDE (MPI_HUB_ROOM + 64)
-/* Up to so many bytes of each rank lie next to those of the others in such a place, on few pages. */
+/* Up to so many bytes of each rank lie next to those of the others in such a place, on few
+ * pages. */
 #define MPI_HUB_DENSE    512
 #define MPI_HUB_BRANCHES 32 /* of the tree of masters */
-/* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than rounds, or few nodes. */
+/* Of a master, for up to 65536 nodes: its parent and children in the tree, which are more than
+ * rounds, or few nodes. */
 #define MPI_HUB_WORDS (1 + 4 * (MPI_HUB_BRANCHES - 1))
-/* Classes of long blocks: lengths from MPI_HUB_READ_BYTES on by powers of two, of allgathers and alltoalls. */
+/* Classes of long blocks: lengths from MPI_HUB_READ_BYTES on by powers of two, of allgathers and
+ * alltoalls. */
 #define MPI_HUB_WAY_LENGTHS 6
 #define MPI_HUB_WAYS        (2 * MPI_HUB_WAY_LENGTHS)
 
@@ -57,7 +61,7 @@ static inline bool mpi_hub_lacking(int rc)
 	return rc == MPI_ERR_NO_MEM || rc == MPI_ERR_OTHER;
 }
 
-/* ---- in shared memory: what others write is not trusted to be more than a number or data --------------- */
+/* ---- in shared memory: what others write is not trusted to be more than a number or data ----- */
 
 /* Arrivals in the lower half; the sum of the marks that came with them in the upper one, so that
  * the last rank to arrive sees without a look at each whether all agree. */
@@ -82,7 +86,8 @@ struct mpi_hub_flag {
 
 static_assert(sizeof(struct mpi_hub_flag) == 64, "a flag has a cache line of its own");
 
-/* What ranks that need not wait give the others: four on a cache line, so that who is behind gets several at once. */
+/* What ranks that need not wait give the others: four on a cache line, so that who is behind
+ * gets several at once. */
 struct mpi_hub_note {
 	_Alignas(16) _Atomic uint64_t number;
 	char data[MPI_HUB_NOTE];
@@ -90,8 +95,8 @@ struct mpi_hub_note {
 
 static_assert(sizeof(struct mpi_hub_note) == 16, "notes share cache lines");
 
-/* Then seats[n], cpus[n], flags[DEPTH][n], results[DEPTH], notes[n][NOTES], places[DEPTH][n + 1]; the last place is the
- * result's; longs[LONGS][n + 1] likewise. */
+/* Then seats[n], cpus[n], flags[DEPTH][n], results[DEPTH], notes[n][NOTES], places[DEPTH][n +
+ * 1]; the last place is the result's; longs[LONGS][n + 1] likewise. */
 struct mpi_hub_shared {
 	_Alignas(64) uint64_t token;
 	_Alignas(64) _Atomic uint64_t release;     /* the last operation that all may leave */
@@ -99,7 +104,7 @@ struct mpi_hub_shared {
 	struct mpi_hub_count count[MPI_HUB_DEPTH]; /* arrivals of ranks, ever */
 };
 
-/* ---- in this process --------------------------------------------------------------------------------- */
+/* ---- in this process ------------------------------------------------------------------------- */
 
 /* A rank's node and its number there. */
 struct mpi_hub_home {
@@ -159,9 +164,10 @@ struct mpi_hub {
 	_Atomic uint64_t word[MPI_HUB_WORDS]; /* masters of other nodes put numbers here */
 };
 
-/* ---- meet.c --------------------------------------------------------------------------------------- */
+/* ---- meet.c ---------------------------------------------------------------------------------- */
 
-/* The next operation; `wide`: its data lie in one of a few wide places, for which all ranks have to wait. */
+/* The next operation; `wide`: its data lie in one of a few wide places, for which all ranks have
+ * to wait. */
 static inline void mpi_hub_begin(struct mpi_hub *h, bool wide)
 {
 	h->number++;
@@ -169,38 +175,42 @@ static inline void mpi_hub_begin(struct mpi_hub *h, bool wide)
 	h->note = false;
 }
 
-/* The same for one from which some ranks go on without the others, with so many bytes of each rank. */
+/* The same for one from which some ranks go on without the others, with so many bytes of each
+ * rank. */
 static inline void mpi_hub_begin_ahead(struct mpi_hub *h, size_t bytes)
 {
 	mpi_hub_begin(h, bytes > MPI_HUB_BYTES);
 	h->note = bytes <= MPI_HUB_NOTE;
 }
 
-/* Where the data of local rank i lies, if all ranks have `bytes` of them; those of rank n are the result. Places that
- * are taken in turn let ranks run ahead; where all meet, few wide ones stay in the caches. */
+/* Where the data of local rank i lies, if all ranks have `bytes` of them; those of rank n are
+ * the result. Places that are taken in turn let ranks run ahead; where all meet, few wide ones
+ * stay in the caches. */
 char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes);
 /* Waits until this rank's place is free: everybody has left the operation that used it before. */
 int mpi_hub_reserve(struct mpi_hub *h);
-/* The same of the next place for long data, by all ranks, whose turn that is then; and that the operation under way is the last
- * one that uses the place of a turn. */
+/* The same of the next place for long data, by all ranks, whose turn that is then; and that the
+ * operation under way is the last one that uses the place of a turn. */
 int mpi_hub_reserve_long(struct mpi_hub *h);
 void mpi_hub_left_long(struct mpi_hub *h, int turn);
 /* As mpi_hub_place(), of a place for long data. */
 char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes);
 
-/* What this rank has written can be seen by who sees its flag, or that it lacks something for want of a rank or memory. Who may
- * sleep has to be woken then, or by leaving. */
+/* What this rank has written can be seen by who sees its flag, or that it lacks something for
+ * want of a rank or memory. Who may sleep has to be woken then, or by leaving. */
 void mpi_hub_raise(struct mpi_hub *h, int rc);
 int mpi_hub_await_flag(struct mpi_hub *h, int i);
 int mpi_hub_await_all(struct mpi_hub *h);
-/* With this rank's flag, before it is raised: which ways long blocks go when the next meeting of such is over. */
+/* With this rank's flag, before it is raised: which ways long blocks go when the next meeting of
+ * such is over. */
 void mpi_hub_tell_ways(struct mpi_hub *h);
 /* That was what local rank 0 said; all flags have been seen. */
 void mpi_hub_hear_ways(struct mpi_hub *h);
 /* Nothing of this operation is needed here any more; returns rc. */
 int mpi_hub_leave(struct mpi_hub *h, int rc);
 
-/* Whether a rank does something for all when they meet: then one arrives as such (true) and releases the others. */
+/* Whether a rank does something for all when they meet: then one arrives as such (true) and
+ * releases the others. */
 bool mpi_hub_has_master(const struct mpi_hub *h);
 bool mpi_hub_arrive(struct mpi_hub *h, int *rc);
 void mpi_hub_release(struct mpi_hub *h, int rc);
@@ -208,36 +218,37 @@ int mpi_hub_await_release(struct mpi_hub *h);
 /* Until all ranks of the node are here. */
 int mpi_hub_meet(struct mpi_hub *h);
 
-/* ---- hub.c: up to MPI_HUB_BYTES ------------------------------------------------------------------------ */
+/* ---- hub.c: up to MPI_HUB_BYTES -------------------------------------------------------------- */
 
 int mpi_hub_reduce_short(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
 			 struct mpi_type *type, struct mpi_op *op, int root);
 int mpi_hub_allreduce_short(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
 			    struct mpi_type *type, struct mpi_op *op);
 
-/* ---- blocks.c -------------------------------------------------------------------------------------- */
+/* ---- blocks.c -------------------------------------------------------------------------------- */
 
 /* Bytes that are sent and received in a block; MPI_SUCCESS or mpi_fail. */
 int mpi_hub_check_equal(MPI_Count sent, MPI_Count received);
-/* An alltoall without the own blocks, which may differ: each rank has sent[i] bytes for this one, and nobody more than
- * `longest`. NULL: they are equal, and the own one is copied. */
+/* An alltoall without the own blocks, which may differ: each rank has sent[i] bytes for this
+ * one, and nobody more than `longest`. NULL: they are equal, and the own one is copied. */
 int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
 			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest);
 /* In how many meetings of all ranks, if there is a block. */
 uint64_t mpi_hub_alltoall_meetings(const struct mpi_hub *h, uint64_t longest);
 
-/* ---- read.c --------------------------------------------------------------------------------------- */
+/* ---- read.c ---------------------------------------------------------------------------------- */
 
-/* By all ranks of the only node: whether each can read the memory of all others. The same on all. */
+/* By all ranks of the only node: whether each can read the memory of all others. The same on
+ * all. */
 bool mpi_hub_try_reading(struct mpi_hub *h);
 
-/* ---- way.c ---------------------------------------------------------------------------------------- */
+/* ---- way.c ----------------------------------------------------------------------------------- */
 
 void mpi_hub_way_init(struct mpi_hub *h);
 /* The operation is over, of blocks of so many bytes. */
 void mpi_hub_way_ended(struct mpi_hub *h, size_t bytes);
 
-/* ---- wait.c --------------------------------------------------------------------------------------- */
+/* ---- wait.c ---------------------------------------------------------------------------------- */
 
 /* A rank of the communicator that is dead; -1: none is known. */
 int mpi_hub_lost(const struct mpi_hub *h);

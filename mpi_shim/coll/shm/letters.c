@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Alltoalls whose blocks may all differ, in the memory of a hub. A rank knows only those that it has to do with, so each writes
- * a letter to all: how long its blocks are, and the blocks themselves if they are short together. When all letters have been
- * seen either that was all, or everybody knows how long the longest block is, and all go in pieces of that (blocks.c); but
+ * Alltoalls whose blocks may all differ, in the memory of a hub. A rank knows only those that it
+ * has to do with, so each writes a letter to all: how long its blocks are, and the blocks
+ * themselves if they are short together. When all letters have been seen either that was all, or
+ * everybody knows how long the longest block is, and all go in pieces of that (blocks.c); but
  * not if most of many would be empty, unless that is wanted.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 
-/* In a rank's place. `end` is of the block for each rank, if they lie one behind the other: as they do here if there is room. */
+/* In a rank's place. `end` is of the block for each rank, if they lie one behind the other: as
+ * they do here if there is room. */
 struct letter {
 	uint64_t longest; /* of the blocks */
 	uint64_t end[];
@@ -19,7 +21,8 @@ struct letter {
 static_assert(sizeof(struct letter) + MPI_HUB_LETTERS * sizeof(uint64_t) <= MPI_HUB_BYTES / 2,
 	      "a letter has room for blocks, too");
 
-/* More meetings than these are worth it only if each rank gives so many bytes in one, in the mean. */
+/* More meetings than these are worth it only if each rank gives so many bytes in one, in the
+ * mean. */
 #define MEETINGS_FEW  4
 #define MEETING_BYTES (48 << 10)
 

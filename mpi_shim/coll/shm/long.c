@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their vectors and meet;
- * then each makes the result of one part, over all ranks in their order, and they meet again. So no more than two
- * switches of processes are needed for each rank where processors are short. Of what all have to have, and goes in pieces, the
- * next piece is shown before they meet again: one meeting for each, and one more.
+ * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their
+ * vectors and meet; then each makes the result of one part, over all ranks in their order, and
+ * they meet again. So no more than two switches of processes are needed for each rank where
+ * processors are short. Of what all have to have, and goes in pieces, the next piece is shown
+ * before they meet again: one meeting for each, and one more.
  */
 #include <string.h>
 
@@ -21,7 +22,8 @@ struct vector {
 	int turn; /* the place for long data that it has */
 };
 
-/* The element with which the part of local rank i begins: on a cache line of its own, if elements fit one. */
+/* The element with which the part of local rank i begins: on a cache line of its own, if
+ * elements fit one. */
 static MPI_Count elements_of_part(const struct vector *v, int i)
 {
 	MPI_Count line = 64 % v->type->size == 0 ? 64 / v->type->size : 1;
@@ -30,7 +32,8 @@ static MPI_Count elements_of_part(const struct vector *v, int i)
 	return each * i < v->count ? each * i : v->count;
 }
 
-/* The vector of local rank i, from an element on; the own one is not in the hub where this rank works on it. */
+/* The vector of local rank i, from an element on; the own one is not in the hub where this rank
+ * works on it. */
 static const char *from(const struct vector *v, int i, MPI_Count element)
 {
 	const char *vector =
@@ -91,7 +94,8 @@ static int reduce_part(const struct vector *v, char *to)
 				    elements_of_part(v, v->hub->me) * v->type->size);
 }
 
-/* One operation: the next vector is shown, if it is not empty, and the result of the last one made, if that is not. */
+/* One operation: the next vector is shown, if it is not empty, and the result of the last one
+ * made, if that is not. */
 static int long_step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
 {
 	int rc = MPI_SUCCESS;
@@ -99,7 +103,8 @@ static int long_step(struct mpi_hub *h, struct vector *next, const struct vector
 	if (next->count) {
 		rc = show_vector(next);
 	} else {
-		/* of other results the next meeting tells: nobody comes to it before he has copied them */
+		/* of other results the next meeting tells: nobody comes to it before he has
+		 * copied them */
 		mpi_hub_begin(h, true);
 		mpi_hub_left_long(h, last->turn);
 	}
@@ -139,9 +144,10 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 	return mpi_hub_leave(h, rc);
 }
 
-/* ---- any length ---------------------------------------------------------------------------------------- */
+/* ---- any length ------------------------------------------------------------------------------ */
 
-/* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks run ahead. */
+/* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks
+ * run ahead. */
 #define DIVIDE_BYTES 1024
 
 /* Elements of the next piece of `left`. */
@@ -178,7 +184,8 @@ int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count co
 
 	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
 		return mpi_hub_allreduce_short(h, in, out, count, type, op);
-	/* the result of a piece is made while the next is shown: all meet once for each, and once more */
+	/* the result of a piece is made while the next is shown: all meet once for each, and
+	 * once more */
 	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
 		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The making of a hub, all ranks of a communicator together: who is on which node, the pages of the node,
- * and the entry by which other nodes' masters reach this one's words. See hub.h.
+ * The making of a hub, all ranks of a communicator together: who is on which node, the pages of
+ * the node, and the entry by which other nodes' masters reach this one's words. See hub.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define FIRST_USES 3    /* a hub pays from here on */
 #define RANKS_MOST 1024 /* on a node */
 
-/* ---- who is where ------------------------------------------------------------------------------------ */
+/* ---- who is where ---------------------------------------------------------------------------- */
 
 /* A number that processes of one node have in common. */
 static uint64_t node_of_rank(const struct mpi_comm *comm, int rank)
@@ -108,7 +108,7 @@ static bool gather_masters(struct mpi_hub *h)
 	return true;
 }
 
-/* ---- what is shared ---------------------------------------------------------------------------------- */
+/* ---- what is shared -------------------------------------------------------------------------- */
 
 static size_t seats_at(void)
 {
@@ -159,8 +159,8 @@ static void lay_out_hub(struct mpi_hub *h, void *memory)
 	h->longs = at + longs_at(h);
 }
 
-/* The words that the masters of other nodes write to; events end a wait in Portals. What comes while we are in Portals
- * is offered, which saves it the event. */
+/* The words that the masters of other nodes write to; events end a wait in Portals. What comes
+ * while we are in Portals is offered, which saves it the event. */
 static int expose_words(struct mpi_hub *h)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -178,7 +178,8 @@ static int expose_words(struct mpi_hub *h)
 			     PTL_INS_AFTER, md, PTL_UNLINK, &h->me_handle, NULL);
 }
 
-/* The pages of this node: its first rank offers them. All ranks have to call; true: this one has what it needs. */
+/* The pages of this node: its first rank offers them. All ranks have to call; true: this one has
+ * what it needs. */
 static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 {
 	struct mpi_segment_note mine = { .token = 0 };
@@ -195,7 +196,8 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 		return true;
 	}
 	if (h->me != 0)
-		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): we are one of the h->n */
+		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): we are one
+		 * of the h->n */
 		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
 	if (memory)
 		lay_out_hub(h, memory);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of all ranks of a
- * node. See hub.h.
+ * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of
+ * all ranks of a node. See hub.h.
  */
 #include <sched.h>
 
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll/shm/hub_impl.h"
 
-/* ---- places ----------------------------------------------------------------------------------------- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static struct mpi_hub_flag *flag_of(const struct mpi_hub *h, int i)
 {
@@ -92,7 +92,7 @@ void mpi_hub_left_long(struct mpi_hub *h, int turn)
 	h->long_left[turn] = h->number;
 }
 
-/* ---- flags ------------------------------------------------------------------------------------------ */
+/* ---- flags ----------------------------------------------------------------------------------- */
 
 int mpi_hub_leave(struct mpi_hub *h, int rc)
 {
@@ -263,7 +263,8 @@ bool mpi_hub_compare(struct mpi_hub *h)
 	return false;
 }
 
-/* All are in this operation, if rc says so: nobody is in one before it any more, which need not be looked for then. */
+/* All are in this operation, if rc says so: nobody is in one before it any more, which need not
+ * be looked for then. */
 static int end_of_meeting(struct mpi_hub *h, int rc)
 {
 	if (!rc && h->left < h->number - 1)
@@ -292,7 +293,7 @@ int mpi_hub_await_release(struct mpi_hub *h)
 	return end_of_meeting(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
 }
 
-/* ---- meeting ---------------------------------------------------------------------------------------- */
+/* ---- meeting --------------------------------------------------------------------------------- */
 
 bool mpi_hub_has_master(const struct mpi_hub *h)
 {
@@ -350,8 +351,8 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 		mpi_hub_wake(h);
 		return false;
 	}
-	/* The last one sees what all have written before they arrived. Once a rank is missing there is no last one any
-	 * more, and who waits for it finds that out. */
+	/* The last one sees what all have written before they arrived. Once a rank is missing
+	 * there is no last one any more, and who waits for it finds that out. */
 	h->arrivals[depth] += (uint32_t)h->n * mine;
 	cpu = tell_cpu(h);
 	missing = h->arrivals[depth] - mine -
@@ -360,7 +361,8 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 		*rc = mpi_first(*rc, missing ? find_another(h) : end_of_meeting(h, MPI_SUCCESS));
 		return true;
 	}
-	/* they may just be running, and to give the turn away would only bring back who waits as well */
+	/* they may just be running, and to give the turn away would only bring back who waits as
+	 * well */
 	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
 		mpi_hub_look_out(h);
 	return false;

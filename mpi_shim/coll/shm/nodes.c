@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives over several nodes on two levels: inside a node through the memory of its hub, between nodes by
- * messages of the masters, one from each node. The masters are a communicator to the algorithms by messages, so these
- * choose among themselves as ever; its context is that of all ranks, and a tag of its own tells its messages from those.
+ * Collectives over several nodes on two levels: inside a node through the memory of its hub,
+ * between nodes by messages of the masters, one from each node. The masters are a communicator
+ * to the algorithms by messages, so these choose among themselves as ever; its context is that
+ * of all ranks, and a tag of its own tells its messages from those.
  *
- * The order in which a reduction is made follows from which ranks are on which node, and nothing else.
+ * The order in which a reduction is made follows from which ranks are on which node, and nothing
+ * else.
  *
- * When a rank has died, what the others lack for want of it their master passes on as such inside the node; to other
- * nodes it sends nothing any more (plan.h). Memory that runs out is passed on in both, by hubs and by plans that are lost.
+ * When a rank has died, what the others lack for want of it their master passes on as such
+ * inside the node; to other nodes it sends nothing any more (plan.h). Memory that runs out is
+ * passed on in both, by hubs and by plans that are lost.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
@@ -24,7 +27,7 @@ bool mpi_hub_crowded(const struct mpi_hub *h)
 	return h->crowded;
 }
 
-/* ---- between masters -------------------------------------------------------------------------------- */
+/* ---- between masters ------------------------------------------------------------------------- */
 
 /* What the masters do until they are done with it has a tag of its own. */
 static int begin_nested(struct mpi_plan *p)
@@ -61,7 +64,7 @@ static int heard_error(struct mpi_plan *p, int rc)
 	return rc;
 }
 
-/* ---- inside a node ----------------------------------------------------------------------------------- */
+/* ---- inside a node --------------------------------------------------------------------------- */
 
 static int inside(struct mpi_hub *h, int rc, void *data, size_t bytes, int seat)
 {
@@ -78,7 +81,7 @@ static int inside_all(struct mpi_hub *h, int rc, char *data, size_t bytes)
 	return rc;
 }
 
-/* ---- both -------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
 {
@@ -154,7 +157,7 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 	return rc;
 }
 
-/* ---- equal blocks -------------------------------------------------------------------------------------- */
+/* ---- equal blocks ---------------------------------------------------------------------------- */
 
 /* The blocks of all ranks, node by node, as bytes. */
 struct blocks {
@@ -187,7 +190,8 @@ static char *block_of_rank(const struct blocks *b, int rank)
 	return b->data + b->displs[home->node] + home->seat * b->bytes;
 }
 
-/* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear of alone. */
+/* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear
+ * of alone. */
 static int gather_inside(const struct blocks *b, int lacking, int wrong, const void *in,
 			 MPI_Count count, struct mpi_type *type)
 {
@@ -215,7 +219,8 @@ static int masters_allgather(const struct blocks *b)
 	int tag = begin_nested(b->plan);
 	bool equal = true;
 
-	/* with as many ranks on each node the blocks are equal, for which there are more algorithms */
+	/* with as many ranks on each node the blocks are equal, for which there are more
+	 * algorithms */
 	for (int i = 1; i < h->nodes; i++)
 		equal &= b->counts[i] == b->counts[0];
 	if (equal)

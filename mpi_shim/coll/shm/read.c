@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub where what they give lies, and
- * everyone copies what is its own straight out of the others' memory (process_vm_readv), once, from each at another time.
- * Nobody goes on before all have what they need. Where one cannot have it (some memory, of devices, the kernel does not read
+ * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub
+ * where what they give lies, and everyone copies what is its own straight out of the others'
+ * memory (process_vm_readv), once, from each at another time. Nobody goes on before all have
+ * what they need. Where one cannot have it (some memory, of devices, the kernel does not read
  * for others), all hear of that, and go another way.
  *
- * That they have read all, or not, ranks say in the flags of a number of its own, which nobody goes beyond before all have
- * seen them. Who does not wait for the others, because a rank has died, says so in its flag before its caller can
- * write to what is still being read; who reads looks at the flags afterwards. So nobody takes torn data for right ones. Only
- * one of two writes into the other's memory: who does not wait for it knows that it is dead, and writes no more.
+ * That they have read all, or not, ranks say in the flags of a number of its own, which nobody
+ * goes beyond before all have seen them. Who does not wait for the others, because a rank has
+ * died, says so in its flag before its caller can write to what is still being read; who reads
+ * looks at the flags afterwards. So nobody takes torn data for right ones. Only one of two
+ * writes into the other's memory: who does not wait for it knows that it is dead, and writes no
+ * more.
  */
 #include <errno.h>
 #include <string.h>
@@ -48,8 +51,8 @@ static void offer_memory(struct mpi_hub *h, int rc, const void *at, void *to, si
 	mpi_hub_wake(h);
 }
 
-/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`: each `block` long. To give
- * where that rank takes nothing, or not as much, is nothing. */
+/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`:
+ * each `block` long. To give where that rank takes nothing, or not as much, is nothing. */
 static int copy_part_of_rank(struct mpi_hub *h, int i, size_t block, size_t skip, char *here,
 			     size_t bytes, bool give)
 {
@@ -94,8 +97,8 @@ static int worse(int a, int b)
 	return b == MPI_ERR_PROC_ABORTED ? b : mpi_first(a, b);
 }
 
-/* All have what they need, or all hear of the worst. What one cannot have counts only while all live: who knows of a dead
- * rank is gone. */
+/* All have what they need, or all hear of the worst. What one cannot have counts only while all
+ * live: who knows of a dead rank is gone. */
 static int settle_reading(struct mpi_hub *h, int rc)
 {
 	mpi_hub_leave(h, MPI_SUCCESS);
@@ -135,7 +138,7 @@ static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result
 	return false;
 }
 
-/* ---- whether it can be done ---------------------------------------------------------------------------- */
+/* ---- whether it can be done ------------------------------------------------------------------ */
 
 bool mpi_hub_try_reading(struct mpi_hub *h)
 {
@@ -163,7 +166,7 @@ bool mpi_hub_reads(const struct mpi_hub *h)
 	return h->reads;
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A block as bytes that others can read. */
 static const char *dense(struct mpi_plan *p, const struct mpi_vec *v, int n)
@@ -208,7 +211,7 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 	return could;
 }
 
-/* ---- from one of two ranks to the other ------------------------------------------------------------------- */
+/* ---- from one of two ranks to the other ------------------------------------------------------ */
 
 bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root,
 			int *result)
@@ -229,7 +232,8 @@ struct part {
 	size_t bytes, begin, end;
 };
 
-/* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where the part does. */
+/* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where
+ * the part does. */
 static int take_and_fold(struct mpi_hub *h, const char *in, char *to, const struct part *v,
 			 struct mpi_type *type, struct mpi_op *op)
 {
@@ -255,7 +259,8 @@ static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *o
 	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
 }
 
-/* A part of the root's result, piece by piece, unless it is in place; `in` begins where the vector does. */
+/* A part of the root's result, piece by piece, unless it is in place; `in` begins where the
+ * vector does. */
 static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
 			 const struct part *v, int root, struct mpi_type *type, struct mpi_op *op)
 {
@@ -309,8 +314,9 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
 }
 
 /*
- * Each makes a half of the result, and reads the other's half from where that has it. In place a half is made elsewhere, so
- * that nothing has changed if the other cannot make its half: when that is known the first bytes of the result are written.
+ * Each makes a half of the result, and reads the other's half from where that has it. In place a
+ * half is made elsewhere, so that nothing has changed if the other cannot make its half: when
+ * that is known the first bytes of the result are written.
  */
 bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
 			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *result)

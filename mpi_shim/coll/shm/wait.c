@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks again and again;
- * without one it gives its turn away between two looks, which costs a switch of processes and nothing
- * else. After a while, the shorter the more often waits are long, it sleeps in Portals and is sent an empty
- * message. All the while the library makes progress, and sees that a rank has died.
+ * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks
+ * again and again; without one it gives its turn away between two looks, which costs a switch of
+ * processes and nothing else. After a while, the shorter the more often waits are long, it
+ * sleeps in Portals and is sent an empty message. All the while the library makes progress, and
+ * sees that a rank has died.
  *
- * A wait is long if it lasts longer than ranks take that all sleep and wake each other. A shorter one makes the next
- * more patient even if it ended in a sleep: otherwise ranks that have once slept wait for each other's
- * awakenings ever after, each too long for their patience.
+ * A wait is long if it lasts longer than ranks take that all sleep and wake each other. A
+ * shorter one makes the next more patient even if it ended in a sleep: otherwise ranks that have
+ * once slept wait for each other's awakenings ever after, each too long for their patience.
  */
 #include <portals3_ext.h>
 #include <sched.h>
@@ -27,7 +28,8 @@
 #define LOOKS             20   /* looks between two rounds of progress, with a processor */
 #define TURNS             8    /* turns given away between two rounds of progress */
 #define LOOK_OUT_NS       2000 /* a turn given away is given back after that or more */
-#define SEEN_NS           5000 /* what a store takes to be seen, almost always: a sleep has an end */
+/* what a store takes to be seen, almost always: a sleep has an end */
+#define SEEN_NS 5000
 
 static bool word_reached(const _Atomic uint64_t *word, uint64_t least)
 {
@@ -60,8 +62,9 @@ static bool look_at_word(const struct mpi_hub *h, const _Atomic uint64_t *word, 
 static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
 		       uint64_t *since)
 {
-	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us outside Portals between two rounds;
-	 * but first a word that is about to be written is looked at alone */
+	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us
+	 * outside Portals between two rounds; but first a word that is about to be written is
+	 * looked at alone */
 	const bool watch = h->spin && mpi_exposed && !mpi_world.threaded;
 	uint64_t now;
 
@@ -123,9 +126,9 @@ bool mpi_hub_can_order_all(void)
 }
 
 /*
- * Between saying that one sleeps and the last look at the word. The other side writes the word, then looks whether
- * anybody sleeps. Both need a full barrier in between; the kernel can give it to all of them from here, so
- * that those that write, which is what has to be fast, need none.
+ * Between saying that one sleeps and the last look at the word. The other side writes the word,
+ * then looks whether anybody sleeps. Both need a full barrier in between; the kernel can give it
+ * to all of them from here, so that those that write, which is what has to be fast, need none.
  */
 static void order_all(const struct mpi_hub *h)
 {
@@ -134,7 +137,8 @@ static void order_all(const struct mpi_hub *h)
 		base_barrier_all(SEEN_NS);
 }
 
-/* Asleep until something comes; who writes what is waited for sees that it has to send something. */
+/* Asleep until something comes; who writes what is waited for sees that it has to send
+ * something. */
 static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	struct mpi_hub_seat *seat = &h->seats[h->me];
@@ -292,8 +296,8 @@ int mpi_hub_offered(const ptl_arrival_t *put)
 	return 1;
 }
 
-/* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its place, and for
- * mpi_hub_offered(). */
+/* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its
+ * place, and for mpi_hub_offered(). */
 int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 {
 	int world = mpi_comm_peer(h->comm, h->master[node]);

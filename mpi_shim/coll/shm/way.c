@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long equal blocks go of two ranks, or where processors are short: through pages that all write and read
- * (blocks.c), or each reads the others' memory (read.c). Either may be several times as fast as the other, by where the
- * cores are and what their caches hold. So local rank 0 looks how long they take (base/way.h): with a processor for every
- * rank without its waits for the other one, else with them, in which the others have its processor.
+ * Which way long equal blocks go of two ranks, or where processors are short: through pages that
+ * all write and read (blocks.c), or each reads the others' memory (read.c). Either may be
+ * several times as fast as the other, by where the cores are and what their caches hold. So
+ * local rank 0 looks how long they take (base/way.h): with a processor for every rank without
+ * its waits for the other one, else with them, in which the others have its processor.
  *
- * What it decides goes with its flag of the next operation, and all go by that from the one behind it on, so they always
- * agree. Blocks of much different lengths have ways of their own, and so have allgathers and alltoalls.
+ * What it decides goes with its flag of the next operation, and all go by that from the one
+ * behind it on, so they always agree. Blocks of much different lengths have ways of their own,
+ * and so have allgathers and alltoalls.
  */
 #include "base/cpu.h"
 #include "mpi_shim/coll/shm/hub_impl.h"

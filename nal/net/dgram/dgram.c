@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- making and ending ------------------------------------------------------------------------ */
+/* ---- making and ending ----------------------------------------------------------------------- */
 
 void dgram_defaults(struct dgram_cfg *cfg)
 {
@@ -21,7 +21,8 @@ void dgram_defaults(struct dgram_cfg *cfg)
 		.mtu = cfg->mtu,
 		.mtu_start = DGRAM_MTU_MIN,
 		.rto_start_ns = 50 * DGRAM_MS,
-		/* RFC 6298 says a second, for the Internet; this is some times what a scheduler may take */
+		/* RFC 6298 says a second, for the Internet; this is some times what a scheduler
+		 * may take */
 		.rto_min_ns = 20 * DGRAM_MS,
 		.rto_max_ns = 1000 * DGRAM_MS,
 		.ack_delay_ns = DGRAM_MS,
@@ -141,7 +142,7 @@ uint32_t dgram_close(struct dgram *m, uint64_t now)
 	return left;
 }
 
-/* ---- peers and messages ----------------------------------------------------------------------- */
+/* ---- peers and messages ---------------------------------------------------------------------- */
 
 uint32_t dgram_peer(struct dgram *m, net_id_t id, const struct net_addr *addr)
 {
@@ -213,7 +214,7 @@ void dgram_resume(struct dgram *m, uint32_t peer)
 	dgram_ready(m, dgram_rec(m, peer));
 }
 
-/* ---- rounds ----------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 /* False: nothing more to do for it. */
 static bool timers(struct dgram *m, struct dgram_rec *r)
@@ -301,7 +302,7 @@ uint64_t dgram_wake(const struct dgram *m)
 	return m->late.from ? dgram_min64(due, m->late.at + 1) : due;
 }
 
-/* ---- what can be seen ------------------------------------------------------------------------- */
+/* ---- what can be seen ------------------------------------------------------------------------ */
 
 void dgram_stats(const struct dgram *m, struct net_stats *s)
 {

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How much may be in flight. The window grows as in NewReno (RFC 5681). A lost packet alone does not make it smaller:
- * frames are lost by chance, too. It is taken for a sign of a full queue when round trips have become longer, or when
- * many of one round trip are lost, which is what a short queue does. The window then becomes what the path was seen to
- * carry, bandwidth times shortest round trip, as in TCP Westwood+ (Mascolo and others, 2001), the bandwidth
- * being the best of the last round trips, as in BBR (Cardwell and others, 2016).
+ * How much may be in flight. The window grows as in NewReno (RFC 5681). A lost packet alone does
+ * not make it smaller: frames are lost by chance, too. It is taken for a sign of a full queue
+ * when round trips have become longer, or when many of one round trip are lost, which is what a
+ * short queue does. The window then becomes what the path was seen to carry, bandwidth times
+ * shortest round trip, as in TCP Westwood+ (Mascolo and others, 2001), the bandwidth being the
+ * best of the last round trips, as in BBR (Cardwell and others, 2016).
  */
 #include "nal/net/dgram/dgram_core.h"
 
 #define SECOND 1000000000ull
 
-/* How much longer than the shortest a round trip is when packets wait in a queue, beyond what processors
- * add; and when they wait so long that a longer queue is of no use. */
+/* How much longer than the shortest a round trip is when packets wait in a queue, beyond what
+ * processors add; and when they wait so long that a longer queue is of no use. */
 #define QUEUE_NS      (100 * DGRAM_US)
 #define LONG_QUEUE_NS (10 * DGRAM_MS)
 
-/* Of the packets of a round trip: more than one in so many, and not only a few, are not lost by chance; and when so many
- * are it is no time for more. */
+/* Of the packets of a round trip: more than one in so many, and not only a few, are not lost by
+ * chance; and when so many are it is no time for more. */
 #define MANY_LOST  8u
 #define SOME_LOST  32u
 #define LEAST_LOST 4u
@@ -77,8 +78,8 @@ static uint64_t unqueued(const struct dgram_rec *r)
 	return r->min_rtt + r->min_rtt / 4 + QUEUE_NS;
 }
 
-/* Packets wait on their way: all of late took longer by `more` than without. One that did not would have passed the queue,
- * while processors make some of them take long. */
+/* Packets wait on their way: all of late took longer by `more` than without. One that did not
+ * would have passed the queue, while processors make some of them take long. */
 static bool queued(const struct dgram_rec *r, uint64_t more)
 {
 	const struct dgram_conn *c = r->conn;
@@ -107,7 +108,8 @@ static void count_round(struct dgram_rec *r, uint64_t pn)
 	c->calm++;
 	c->least_rtt[1] = c->least_rtt[0];
 	c->least_rtt[0] = UINT64_MAX;
-	/* BBR, section 4.3.1.2: while more packets in flight carry more bytes in the same time the path is not full */
+	/* BBR, section 4.3.1.2: while more packets in flight carry more bytes in the same time
+	 * the path is not full */
 	c->full = r->rate < c->rate_then + c->rate_then / 4;
 	c->rate_then = r->rate;
 }
@@ -122,7 +124,8 @@ static uint64_t growth(struct dgram_rec *r, uint32_t bytes)
 		return bytes; /* RFC 5681 section 3.1, equation 2, with L as long as it takes */
 	if (r->conn->lossy || queued(r, LONG_QUEUE_NS))
 		return 0;
-	/* nothing waits anywhere, and has not for long: there is room for more than equation 3 says */
+	/* nothing waits anywhere, and has not for long: there is room for more than equation 3
+	 * says */
 	if (r->conn->calm >= CALM_ROUNDS && !queued(r, 0))
 		return bytes / 8;
 	return dgram_max64((uint64_t)r->mtu * bytes / r->cwnd, 1);
@@ -134,8 +137,8 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 
 	c->rate_bytes += bytes;
 	count_round(r, pn);
-	/* RFC 9002 sections 7.8 and 7.3.2: not for packets that did not fill the window, nor for those sent before the
-	 * last loss was answered */
+	/* RFC 9002 sections 7.8 and 7.3.2: not for packets that did not fill the window, nor for
+	 * those sent before the last loss was answered */
 	if (c->limited && pn >= c->recovery)
 		r->cwnd = (uint32_t)dgram_min64(r->cwnd + growth(r, bytes), most(m, r));
 }

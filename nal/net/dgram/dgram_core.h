@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The datagram machine, inside. A peer is a record of fixed size; what a connection needs while something is
- * on its way (the active part) hangs off it and is let go when nothing has been for a while.
+ * The datagram machine, inside. A peer is a record of fixed size; what a connection needs while
+ * something is on its way (the active part) hangs off it and is let go when nothing has been for
+ * a while.
  *
  *   dgram.c        making and ending a machine, the API
  *   dgram_peer.c   records, their active parts, timers
@@ -31,13 +32,14 @@
 /* Packets between the oldest in flight and the newest, and how far back duplicates are told. */
 #define DGRAM_WINDOW (DGRAM_ACK_WORDS * 64u)
 
-/* How long the word that a short body is there waits for a packet it can go with: an answer may be on its way. */
+/* How long the word that a short body is there waits for a packet it can go with: an answer may
+ * be on its way. */
 #define DGRAM_GATHER_NS (20 * DGRAM_US)
 
 /* What a peer may send before its first acknowledgement says more. */
 #define DGRAM_CREDIT_FIRST 16u
 
-/* ---- dgram_mem.c ------------------------------------------------------------------------------ */
+/* ---- dgram_mem.c ----------------------------------------------------------------------------- */
 
 #define DGRAM_POOLS 5
 
@@ -67,7 +69,7 @@ bool dgram_map_put(struct dgram *m, struct dgram_map *map, uint32_t key, void *v
 void dgram_map_remove(struct dgram_map *map, uint32_t key);
 void dgram_map_fini(struct dgram *m, struct dgram_map *map);
 
-/* ---- messages out ----------------------------------------------------------------------------- */
+/* ---- messages out ---------------------------------------------------------------------------- */
 
 enum dgram_msg_state {
 	DGRAM_MSG_QUEUED, /* its header was never sent */
@@ -76,8 +78,8 @@ enum dgram_msg_state {
 	DGRAM_MSG_ACKED,
 };
 
-/* A message of ours. It is in the ring conn->msg until it is delivered, and, if its body does not come with
- * the header, in conn->bodies until the receiver tells the end. */
+/* A message of ours. It is in the ring conn->msg until it is delivered, and, if its body does
+ * not come with the header, in conn->bodies until the receiver tells the end. */
 struct dgram_msg {
 	uint32_t number;
 	uint8_t state; /* enum dgram_msg_state */
@@ -112,7 +114,7 @@ struct dgram_piece {
 	uint32_t length;
 };
 
-/* ---- packets out ------------------------------------------------------------------------------ */
+/* ---- packets out ----------------------------------------------------------------------------- */
 
 enum dgram_sent_state {
 	DGRAM_SENT_NONE,
@@ -135,7 +137,7 @@ struct dgram_sent {
 };
 static_assert(sizeof(struct dgram_sent) <= 64, "a cache line per packet in flight");
 
-/* ---- messages in ------------------------------------------------------------------------------ */
+/* ---- messages in ----------------------------------------------------------------------------- */
 
 /* A message that waits for an earlier one, or for dgram_resume. */
 struct dgram_early {
@@ -163,7 +165,7 @@ struct dgram_land {
 	void *cookie;
 };
 
-/* ---- connections ------------------------------------------------------------------------------ */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 enum dgram_state {
 	DGRAM_IDLE,    /* no connection */
@@ -298,8 +300,9 @@ struct dgram {
 	uint32_t *heap;
 	uint32_t heap_n, heap_room;
 	uint32_t ready, ready_last; /* NET_NONE: none */
-	/* An acknowledgement that waits until what came with it was answered: that the one packet in flight has arrived.
-	 * While it waits, not for long, no timer of its peer is looked at or set. */
+	/* An acknowledgement that waits until what came with it was answered: that the one
+	 * packet in flight has arrived. While it waits, not for long, no timer of its peer is
+	 * looked at or set. */
 	struct {
 		struct dgram_rec *from; /* NULL: there is none */
 		struct dgram_frame ack;
@@ -360,12 +363,12 @@ static inline uint64_t dgram_silence(const struct dgram *m, uint64_t since)
 	return m->now > since ? m->now - since : 0;
 }
 
-/* ---- dgram_in.c ------------------------------------------------------------------------------- */
+/* ---- dgram_in.c ------------------------------------------------------------------------------ */
 
 /* The acknowledgement that waits, if one does, is taken in as of when it came. */
 void dgram_catch_up(struct dgram *m);
 
-/* ---- dgram_peer.c ----------------------------------------------------------------------------- */
+/* ---- dgram_peer.c ---------------------------------------------------------------------------- */
 
 uint64_t dgram_random(struct dgram *m);
 uint64_t dgram_token(struct dgram *m, uint32_t index);
@@ -376,8 +379,8 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r);
 void dgram_conn_free(struct dgram *m, struct dgram_conn *c);
 /* dgram_run is to look at it. */
 void dgram_ready(struct dgram *m, struct dgram_rec *r);
-/* A packet of its was taken: the same, unless all that dgram_run would do is to set the timer, which is done here: who
- * waits for what came need not wait for that. */
+/* A packet of its was taken: the same, unless all that dgram_run would do is to set the timer,
+ * which is done here: who waits for what came need not wait for that. */
 void dgram_after(struct dgram *m, struct dgram_rec *r);
 /* The timer: the record is looked at when `at` has come, or before. */
 void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at);
@@ -385,10 +388,11 @@ void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at);
 struct dgram_rec *dgram_due_next(struct dgram *m, uint64_t now);
 /* When to ask for a sign of life of an open connection. */
 uint64_t dgram_keepalive_at(const struct dgram *m, const struct dgram_rec *r);
-/* Sets the timer to what the connection waits for next; lets go of the active part if its time is over. */
+/* Sets the timer to what the connection waits for next; lets go of the active part if its time
+ * is over. */
 void dgram_rearm(struct dgram *m, struct dgram_rec *r);
 
-/* ---- dgram_open.c ----------------------------------------------------------------------------- */
+/* ---- dgram_open.c ---------------------------------------------------------------------------- */
 
 void dgram_open_start(struct dgram *m, struct dgram_rec *r);
 void dgram_open_hello(struct dgram *m, const struct net_addr *from, const struct dgram_hello *h);
@@ -403,10 +407,11 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_a
 /* To be told that `unknown` is. */
 void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t token,
 			uint64_t unknown);
-/* The connection, or the attempt, is over. The active part is gone afterwards, unless callbacks made a new one. */
+/* The connection, or the attempt, is over. The active part is gone afterwards, unless callbacks
+ * made a new one. */
 void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s);
 
-/* ---- dgram_out.c ------------------------------------------------------------------------------ */
+/* ---- dgram_out.c ----------------------------------------------------------------------------- */
 
 /* Sends what there is to say to a peer, some packets at most. True: there is more. */
 bool dgram_output(struct dgram *m, struct dgram_rec *r);
@@ -415,9 +420,10 @@ bool dgram_output_hello(struct dgram *m, struct dgram_rec *r, enum dgram_type ty
 bool dgram_output_bye(struct dgram *m, struct dgram_rec *r);
 bool dgram_output_resets(struct dgram *m);
 
-/* ---- dgram_land.c ----------------------------------------------------------------------------- */
+/* ---- dgram_land.c ---------------------------------------------------------------------------- */
 
-/* A message, piece of a body, has come. False: it could not be taken, and its packet is not acknowledged. */
+/* A message, piece of a body, has come. False: it could not be taken, and its packet is not
+ * acknowledged. */
 bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
 bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
 /* Delivers what waited. */
@@ -426,7 +432,7 @@ void dgram_land_resume(struct dgram *m, struct dgram_rec *r);
 void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s);
 uint32_t dgram_credit(const struct dgram *m);
 
-/* ---- dgram_msg.c ------------------------------------------------------------------------------ */
+/* ---- dgram_msg.c ----------------------------------------------------------------------------- */
 
 /* Copies the first bytes of a stretch; those that the owner does not have are zeros. */
 void dgram_copy_mem(struct dgram *m, const struct net_mem *mem, uint64_t len, uint8_t *to);
@@ -459,14 +465,16 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 		   enum dgram_pull_reason reason);
 void dgram_ctl_acked(struct dgram_conn *c, uint32_t index);
 
-/* ---- dgram_loss.c ----------------------------------------------------------------------------- */
+/* ---- dgram_loss.c ---------------------------------------------------------------------------- */
 
-/* The place to write down a packet that asks for acknowledgement; NULL: too many are in flight, or no memory. */
+/* The place to write down a packet that asks for acknowledgement; NULL: too many are in flight,
+ * or no memory. */
 struct dgram_sent *dgram_sent_place(struct dgram *m, struct dgram_rec *r);
 /* That packet, filled, is on its way. */
 void dgram_sent_out(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s);
 void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
-/* Does it say of the only packet in flight, which is the oldest anything can be said of, that it has arrived? */
+/* Does it say of the only packet in flight, which is the oldest anything can be said of, that it
+ * has arrived? */
 bool dgram_acks_all(const struct dgram_rec *r, const struct dgram_frame *f);
 /* Does what is due by the timers of packets in flight. False: the connection is lost. */
 bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r);
@@ -476,7 +484,7 @@ uint64_t dgram_rto(const struct dgram *m, const struct dgram_rec *r);
 /* What was in packets in flight is nowhere needed any more. */
 void dgram_sent_forget(struct dgram *m, struct dgram_conn *c);
 
-/* ---- dgram_cc.c ------------------------------------------------------------------------------- */
+/* ---- dgram_cc.c ------------------------------------------------------------------------------ */
 
 void dgram_cc_open(struct dgram *m, struct dgram_rec *r);
 void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t bytes);
@@ -488,13 +496,14 @@ void dgram_cc_idle(struct dgram *m, struct dgram_rec *r);
 /* Packets have become longer. */
 void dgram_cc_longer(struct dgram *m, struct dgram_rec *r);
 
-/* ---- dgram_mtu.c ------------------------------------------------------------------------------ */
+/* ---- dgram_mtu.c ----------------------------------------------------------------------------- */
 
 /* Size of an MTU probe to be sent now, 0: none. */
 uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r);
 void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size);
 void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size);
-/* A packet of so many bytes that was no probe was lost, or arrived: perhaps long ones no longer get through. */
+/* A packet of so many bytes that was no probe was lost, or arrived: perhaps long ones no longer
+ * get through. */
 void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool arrived);
 /* A packet of this length was lost, and later ones were not. */
 void dgram_mtu_overtaken(struct dgram *m, struct dgram_rec *r, uint32_t size);

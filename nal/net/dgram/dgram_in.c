@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets in: is it ours, is it right, of which connection, has it been here before; then its frames. A packet is
- * acknowledged if everything in it was taken. If not it is as if it had never arrived, and what was in it
- * comes again; what was taken of it already is then known by its number.
+ * Packets in: is it ours, is it right, of which connection, has it been here before; then its
+ * frames. A packet is acknowledged if everything in it was taken. If not it is as if it had
+ * never arrived, and what was in it comes again; what was taken of it already is then known by
+ * its number.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* Of the packets in flight one in so many may have arrived without an acknowledgement, and not more than so many: each
- * lets as many go at once, which a short queue has to hold. It has held those that came in one piece. */
+/* Of the packets in flight one in so many may have arrived without an acknowledgement, and not
+ * more than so many: each lets as many go at once, which a short queue has to hold. It has held
+ * those that came in one piece. */
 #define OWED_SHARE 16u
 #define OWED_MOST  4u
 #define OWED_WHOLE 2u /* times as many as came in one piece */
@@ -32,8 +34,8 @@ static void advance(struct dgram_rec *r, uint64_t pn)
 	r->rx_pn = pn;
 }
 
-/* RFC 4303 section 3.4.3: the window against replays, which is the one against duplicates too. What an idle connection
- * got before is over. */
+/* RFC 4303 section 3.4.3: the window against replays, which is the one against duplicates too.
+ * What an idle connection got before is over. */
 static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 {
 	if (pn > r->rx_pn)
@@ -49,7 +51,8 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 	return true;
 }
 
-/* How many packets may wait for an acknowledgement: one, as RFC 9000 section 13.2.1 has it, or few of those in flight. */
+/* How many packets may wait for an acknowledgement: one, as RFC 9000 section 13.2.1 has it, or
+ * few of those in flight. */
 static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 {
 	uint64_t most = dgram_max64(OWED_MOST, OWED_WHOLE * (uint64_t)m->joined);
@@ -58,7 +61,8 @@ static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 	return share ? share : 1;
 }
 
-/* Packet `pn` was taken: notes what is to be said of it, and when: whatever is out of order at once. */
+/* Packet `pn` was taken: notes what is to be said of it, and when: whatever is out of order at
+ * once. */
 static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
 {
 	struct dgram_conn *c = r->conn;
@@ -96,7 +100,8 @@ void dgram_catch_up(struct dgram *m)
 	dgram_after(m, r);
 }
 
-/* The packet number that an acknowledgement says the lower half of: none beyond the last that was sent. */
+/* The packet number that an acknowledgement says the lower half of: none beyond the last that
+ * was sent. */
 static uint64_t whole(const struct dgram_rec *r, uint64_t half)
 {
 	uint64_t last = r->tx_pn - 1;

@@ -19,7 +19,7 @@ uint32_t dgram_credit(const struct dgram *m)
 	return credit ? (uint32_t)credit : 1;
 }
 
-/* ---- landings --------------------------------------------------------------------------------- */
+/* ---- landings -------------------------------------------------------------------------------- */
 
 static void land_free(struct dgram *m, struct dgram_land *l)
 {
@@ -186,7 +186,7 @@ bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_fr
 	return true;
 }
 
-/* ---- order ------------------------------------------------------------------------------------ */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 /* Gives the next message to the owner. False: not now. */
 static bool deliver(struct dgram *m, struct dgram_rec *r, const struct net_in *in)
@@ -288,7 +288,8 @@ bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_fra
 		net_drop(m, NET_DROP_NO_CREDIT);
 		return false;
 	}
-	/* twice as many as we would have on their way ourselves, so that only who went mad is refused */
+	/* twice as many as we would have on their way ourselves, so that only who went mad is
+	 * refused */
 	if (!f->body_now && f->body_len &&
 	    r->conn->lands.used + r->conn->ctl_next - r->conn->ctl_base >= 2 * m->cfg.backlog) {
 		net_drop(m, NET_DROP_NO_ROOM);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What became of packets. Every packet has a number of its own, also one that carries again what a
- * lost one did, so that an acknowledgement always says which one arrived. A packet is taken for lost when
- * later ones have arrived and some time has passed (RFC 8985), or when nothing arrives at all: then first one
- * packet is sent to find out (tail-loss probe), and after that everything is taken for lost (RFC 6298).
+ * What became of packets. Every packet has a number of its own, also one that carries again what
+ * a lost one did, so that an acknowledgement always says which one arrived. A packet is taken
+ * for lost when later ones have arrived and some time has passed (RFC 8985), or when nothing
+ * arrives at all: then first one packet is sent to find out (tail-loss probe), and after that
+ * everything is taken for lost (RFC 6298).
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -28,8 +29,9 @@ static void forget(struct dgram *m, struct dgram_sent *s)
 	s->state = DGRAM_SENT_NONE;
 }
 
-/* The oldest packet there still is something to say of moves on. Those taken for lost are kept for about a
- * round trip: if one of them arrives after all, the network changes the order of packets. */
+/* The oldest packet there still is something to say of moves on. Those taken for lost are kept
+ * for about a round trip: if one of them arrives after all, the network changes the order of
+ * packets. */
 static void trim(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -101,7 +103,7 @@ void dgram_sent_out(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 		c->waiting_since = m->now | 1;
 }
 
-/* ---- round-trip times ------------------------------------------------------------------------- */
+/* ---- round-trip times ------------------------------------------------------------------------ */
 
 /* RFC 6298 sections 2.2 and 2.3 */
 static void measure(struct dgram *m, struct dgram_rec *r, uint64_t rtt, uint64_t delay)
@@ -147,7 +149,7 @@ static uint64_t probe_after(const struct dgram *m, const struct dgram_rec *r)
 	return dgram_min64(pto, dgram_rto(m, r));
 }
 
-/* ---- loss ------------------------------------------------------------------------------------- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
 static void message_lost(struct dgram_conn *c, uint32_t number)
 {
@@ -205,7 +207,8 @@ static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 		dgram_piece_add(m, r, s->data, s->data_offset, s->data_len);
 }
 
-/* RFC 8985 section 6.2, step 4: how much later than one that was sent after it a packet may arrive. */
+/* RFC 8985 section 6.2, step 4: how much later than one that was sent after it a packet may
+ * arrive. */
 static uint64_t reordering_window(const struct dgram_rec *r)
 {
 	return dgram_min64(r->min_rtt / 4 * r->conn->reo_mult, r->srtt);
@@ -225,7 +228,8 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 		if (!s || s->state != DGRAM_SENT_FLIGHT || s->at > c->rack_at)
 			continue;
 		by = s->at + c->rack_rtt + window;
-		/* RFC 9002 section 6.1.1: as long as the order has been kept, three later ones are enough */
+		/* RFC 9002 section 6.1.1: as long as the order has been kept, three later ones
+		 * are enough */
 		if (by <= m->now || (!c->reordered && c->newest_acked >= pn + 3)) {
 			bool probe = s->probe;
 
@@ -240,7 +244,7 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 	}
 }
 
-/* ---- acknowledgements ------------------------------------------------------------------------- */
+/* ---- acknowledgements ------------------------------------------------------------------------ */
 
 /* What was in the packet has arrived. */
 static void contents_arrived(struct dgram_conn *c, const struct dgram_sent *s)
@@ -343,7 +347,7 @@ bool dgram_acks_all(const struct dgram_rec *r, const struct dgram_frame *f)
 	       s->state == DGRAM_SENT_FLIGHT;
 }
 
-/* ---- timers ----------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 static uint64_t timeout_at(const struct dgram *m, const struct dgram_rec *r)
 {
@@ -379,8 +383,8 @@ static struct dgram_sent *oldest_in_flight(const struct dgram_rec *r)
 	return NULL;
 }
 
-/* RFC 8985 section 7.3: one more packet, whatever the window says. It carries what the oldest one did, which is the
- * one missed most; if that was not lost it arrives twice. */
+/* RFC 8985 section 7.3: one more packet, whatever the window says. It carries what the oldest
+ * one did, which is the one missed most; if that was not lost it arrives twice. */
 static void tail_probe(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -396,7 +400,8 @@ static void tail_probe(struct dgram *m, struct dgram_rec *r)
 	c->ping = !s || !(s->msgs || s->ctls || (s->data && s->data->asked));
 }
 
-/* RFC 6298 sections 5.4 to 5.6, and RFC 8985 section 6.3: everything in flight is taken for lost. */
+/* RFC 6298 sections 5.4 to 5.6, and RFC 8985 section 6.3: everything in flight is taken for
+ * lost. */
 static void timed_out(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Small memory: messages and active parts come and go all the time, so their blocks are kept in a few
- * sizes; maps from message numbers to what is known of them.
+ * Small memory: messages and active parts come and go all the time, so their blocks are kept in
+ * a few sizes; maps from message numbers to what is known of them.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -82,7 +82,7 @@ void dgram_pools_drain(struct dgram *m)
 	}
 }
 
-/* ---- maps ------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 /* Numbers come in sequence: neighbours in neighbouring places are what a cache likes. */
 static uint32_t home(const struct dgram_map *map, uint32_t key)
@@ -135,7 +135,8 @@ bool dgram_map_put(struct dgram *m, struct dgram_map *map, uint32_t key, void *v
 	return true;
 }
 
-/* Removal moves back what was displaced by the one that goes (Knuth, volume 3, section 6.4, algorithm R). */
+/* Removal moves back what was displaced by the one that goes (Knuth, volume 3, section 6.4,
+ * algorithm R). */
 void dgram_map_remove(struct dgram_map *map, uint32_t key)
 {
 	uint32_t mask = map->size - 1, hole, i;

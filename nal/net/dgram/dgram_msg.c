@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages out: the queue of a peer, bodies that are fetched, and what we have to tell of messages in (controls).
- * Everything here is found again by its number when a packet that carried it arrived or was lost.
+ * Messages out: the queue of a peer, bodies that are fetched, and what we have to tell of
+ * messages in (controls). Everything here is found again by its number when a packet that
+ * carried it arrived or was lost.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -31,7 +32,7 @@ static void end(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgr
 		m->ops.sent(m->user, peer, msg->cookie, length, s);
 }
 
-/* ---- the queue -------------------------------------------------------------------------------- */
+/* ---- the queue ------------------------------------------------------------------------------- */
 
 static bool room_in_ring(struct dgram *m, struct dgram_rec *r)
 {
@@ -159,7 +160,7 @@ void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number)
 	}
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 void dgram_msg_flow(struct dgram_conn *c, struct dgram_msg *msg)
 {
@@ -209,7 +210,7 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 	dgram_msg_unref(m, msg);
 }
 
-/* ---- pieces to be sent again ------------------------------------------------------------------ */
+/* ---- pieces to be sent again ----------------------------------------------------------------- */
 
 static struct dgram_piece *piece_at(const struct dgram_conn *c, uint32_t i)
 {
@@ -265,7 +266,7 @@ void dgram_piece_pop(struct dgram *m, struct dgram_conn *c)
 	dgram_msg_unref(m, msg);
 }
 
-/* ---- the end of a connection ------------------------------------------------------------------ */
+/* ---- the end of a connection ----------------------------------------------------------------- */
 
 /* Has the owner another way for it? */
 static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg)
@@ -311,7 +312,7 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 			dgram_msg_unref(m, c->bodies.slot[i].value);
 }
 
-/* ---- controls --------------------------------------------------------------------------------- */
+/* ---- controls -------------------------------------------------------------------------------- */
 
 static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How long a packet may be: path MTU discovery as in RFC 8899. Packets that may be lost try lengths.
+ * How long a packet may be: path MTU discovery as in RFC 8899. Packets that may be lost try
+ * lengths.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -15,8 +16,8 @@
 #define CUT_WORTH  8   /* times its length are to be sent when it is tried, */
 #define CUT_US     100 /* and it does not take longer: 5 Gbit/s */
 
-/* Lengths of UDP payload on usual networks: loopback, jumbo frames, Ethernet, PPPoE, tunnels; with IPv4
- * and with IPv6. */
+/* Lengths of UDP payload on usual networks: loopback, jumbo frames, Ethernet, PPPoE, tunnels;
+ * with IPv4 and with IPv6. */
 static const uint32_t usual[] = {
 	32768, 16384, 8972, 8952, 4068, 1472, 1464, 1452, 1444, 1400, 1352
 };
@@ -43,8 +44,8 @@ static uint32_t next_lower(uint32_t than)
 	return 0;
 }
 
-/* Is a packet of such length worth a few that are lost? Where it takes long, packets cost less than the wire does, and it
- * would be in the way of others: there are queues that it fills. */
+/* Is a packet of such length worth a few that are lost? Where it takes long, packets cost less
+ * than the wire does, and it would be in the way of others: there are queues that it fills. */
 static bool worth_cutting(const struct dgram_rec *r, uint32_t size)
 {
 	const struct dgram_msg *body = r->conn->flow;
@@ -54,8 +55,9 @@ static bool worth_cutting(const struct dgram_rec *r, uint32_t size)
 	       r->rate / 1000000 * CUT_US > size;
 }
 
-/* The longest there may be is tried first (RFC 8899 section 5.3.2): on most paths it is right. Only bodies are long
- * enough to profit. What goes in segments is tried when the longest has arrived that goes as one. */
+/* The longest there may be is tried first (RFC 8899 section 5.3.2): on most paths it is right.
+ * Only bodies are long enough to profit. What goes in segments is tried when the longest has
+ * arrived that goes as one. */
 uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -109,7 +111,8 @@ void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	}
 }
 
-/* The link may carry less than when that length was found: then nothing so long arrives any more. */
+/* The link may carry less than when that length was found: then nothing so long arrives any
+ * more. */
 static void fall_in(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -154,8 +157,8 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 	c->mtu_probe = 0;
 }
 
-/* Segments of which some get lost, or that not everything on the way joins, take all others with them each time: no more
- * than one loss among so many packets, and not three in a row. */
+/* Segments of which some get lost, or that not everything on the way joins, take all others with
+ * them each time: no more than one loss among so many packets, and not three in a row. */
 #define CUT_RARE 64u
 #define CUT_MOST 2u
 

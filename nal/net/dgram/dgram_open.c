@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Connections. Each side has a token for the connection that it will have next; HELLO and WELCOME tell
- * it to the other. A connection stands on the side that called when the WELCOME brings the other's token, and on the
- * side that was called when a packet to its token says whose it is: as a token is used for one
- * connection only, this packet is no echo of an earlier time. Two that call each other at once have the same pair of
- * tokens in mind whichever packets arrive first. HELLOs leave no trace but a WELCOME.
+ * Connections. Each side has a token for the connection that it will have next; HELLO and
+ * WELCOME tell it to the other. A connection stands on the side that called when the WELCOME
+ * brings the other's token, and on the side that was called when a packet to its token says
+ * whose it is: as a token is used for one connection only, this packet is no echo of an earlier
+ * time. Two that call each other at once have the same pair of tokens in mind whichever packets
+ * arrive first. HELLOs leave no trace but a WELCOME.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -19,8 +20,8 @@ void dgram_open_start(struct dgram *m, struct dgram_rec *r)
 	dgram_ready(m, r);
 }
 
-/* The tokens are known on both sides: numbers begin anew. Those of messages did when the last connection ended, so what
- * was given to us meanwhile has its numbers already. */
+/* The tokens are known on both sides: numbers begin anew. Those of messages did when the last
+ * connection ended, so what was given to us meanwhile has its numbers already. */
 static void establish(struct dgram *m, struct dgram_rec *r, const struct net_addr *addr,
 		      uint64_t theirs, const struct net_who *who)
 {
@@ -144,8 +145,8 @@ void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t tok
 			(struct dgram_reset){ .to = *to, .token = token, .unknown = unknown };
 }
 
-/* Who can bring back the greeting of an attempt that is under way has seen it, and could keep it from arriving as
- * well. */
+/* Who can bring back the greeting of an attempt that is under way has seen it, and could keep it
+ * from arriving as well. */
 void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
 {
 	uint32_t peer = (uint32_t)h->token;

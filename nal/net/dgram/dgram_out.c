@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets out. A packet is built in the link's memory: first what is due in any case (whose it is, what has arrived),
- * then controls, then messages in order, then one piece of a body, which is not copied here. What was in
- * it is written down, for it may have to be sent again, in another packet with another number.
+ * Packets out. A packet is built in the link's memory: first what is due in any case (whose it
+ * is, what has arrived), then controls, then messages in order, then one piece of a body, which
+ * is not copied here. What was in it is written down, for it may have to be sent again, in
+ * another packet with another number.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* Packets of one peer before it is another one's turn: what a socket takes as one segmented buffer. */
+/* Packets of one peer before it is another one's turn: what a socket takes as one segmented
+ * buffer. */
 #define TURN 64
 
 struct builder {
@@ -82,7 +84,7 @@ static bool fits(const struct builder *b, size_t bytes)
 	return b->len + bytes <= b->max;
 }
 
-/* ---- handshake -------------------------------------------------------------------------------- */
+/* ---- handshake ------------------------------------------------------------------------------- */
 
 bool dgram_output_hello(struct dgram *m, struct dgram_rec *r, enum dgram_type type)
 {
@@ -136,10 +138,11 @@ static void put_confirm(struct dgram *m, const struct dgram_rec *r, struct build
 					    .jid = m->cfg.jid });
 }
 
-/* ---- acknowledgements ------------------------------------------------------------------------- */
+/* ---- acknowledgements ------------------------------------------------------------------------ */
 
-/* 64 bits of the circular window from packet `from` on, which may be before the first there was. Nothing is said of packets
- * before the floor: of those from before this active part was made it is not known which arrived. */
+/* 64 bits of the circular window from packet `from` on, which may be before the first there was.
+ * Nothing is said of packets before the floor: of those from before this active part was made it
+ * is not known which arrived. */
 static uint64_t seen_from(const struct dgram_conn *c, uint64_t from)
 {
 	uint64_t low = c->seen[from / 64 % DGRAM_ACK_WORDS];
@@ -191,7 +194,7 @@ bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
 	return true;
 }
 
-/* ---- controls, messages, bodies --------------------------------------------------------------- */
+/* ---- controls, messages, bodies -------------------------------------------------------------- */
 
 static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
 {
@@ -270,8 +273,8 @@ static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	}
 }
 
-/* A stretch of a body behind the head: as much as fits and is in few enough pieces. Of what is not there zeros are sent,
- * for the receiver waits for it. Returns its length. */
+/* A stretch of a body behind the head: as much as fits and is in few enough pieces. Of what is
+ * not there zeros are sent, for the receiver waits for it. Returns its length. */
 static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset, uint64_t len,
 			 struct builder *b)
 {
@@ -317,8 +320,9 @@ static struct dgram_piece *piece_at(const struct dgram_conn *c, uint32_t i)
 	return &c->piece[(c->piece_head + i) & (c->piece_room - 1)];
 }
 
-/* Brings a piece that may be sent again to the head of the queue. What was pushed and lost has to wait until the
- * receiver asks: as long as it does not know the message it refuses whatever packet has a piece of it. */
+/* Brings a piece that may be sent again to the head of the queue. What was pushed and lost has
+ * to wait until the receiver asks: as long as it does not know the message it refuses whatever
+ * packet has a piece of it. */
 static bool piece_wanted(struct dgram *m, struct dgram_conn *c)
 {
 	while (c->piece_count) {
@@ -340,7 +344,8 @@ static bool piece_wanted(struct dgram *m, struct dgram_conn *c)
 	return false;
 }
 
-/* Passes over pieces and bodies of which nothing is wanted any more. True: there is something to send. */
+/* Passes over pieces and bodies of which nothing is wanted any more. True: there is something to
+ * send. */
 static bool bodies_wanted(struct dgram *m, struct dgram_conn *c)
 {
 	if (piece_wanted(m, c))
@@ -371,7 +376,7 @@ static void put_body(struct dgram *m, struct dgram_conn *c, struct builder *b)
 	}
 }
 
-/* ---- one packet ------------------------------------------------------------------------------- */
+/* ---- one packet ------------------------------------------------------------------------------ */
 
 /* Is there anything to send that asks for acknowledgement? */
 static bool has_content(struct dgram *m, struct dgram_rec *r)
@@ -386,8 +391,8 @@ static bool has_content(struct dgram *m, struct dgram_rec *r)
 	}
 	if (bodies_wanted(m, c))
 		return true;
-	/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost, or the word that what
-	 * waited for its turn was delivered */
+	/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost,
+	 * or the word that what waited for its turn was delivered */
 	if (c->msg_base != r->tx_number && !c->flight && c->persist_at == NET_NEVER) {
 		c->persist_at =
 			m->now + dgram_min64(dgram_rto(m, r) << c->persists, m->cfg.rto_max_ns);
@@ -418,7 +423,8 @@ static void finish(struct dgram *m, struct dgram_rec *r, struct builder *b, bool
 		b->sent->probe = probe;
 		dgram_sent_out(m, r, b->sent);
 	}
-	/* what is older than the oldest in flight is not asked for any more, nor what has arrived */
+	/* what is older than the oldest in flight is not asked for any more, nor what has
+	 * arrived */
 	put_head(b, DGRAM_FRAMES, r->theirs, pn, pn - c->oldest - (m->late.from == r));
 	transmit(m, dgram_index(r), &r->addr, b, probe);
 }

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Records of peers, their active parts, and the timers: a heap of peers by the time they have to be
- * looked at. A timer that moves to a later time, as those of packets in flight do all the time, is left where it is in
- * the heap and is looked at too early once, which costs less than moving it each time.
+ * Records of peers, their active parts, and the timers: a heap of peers by the time they have to
+ * be looked at. A timer that moves to a later time, as those of packets in flight do all the
+ * time, is left where it is in the heap and is looked at too early once, which costs less than
+ * moving it each time.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* splitmix64: the step of a Weyl sequence, mixed. Tokens need to differ; that nobody may guess one matters only where
- * there is no key, and nothing is promised there. */
+/* splitmix64: the step of a Weyl sequence, mixed. Tokens need to differ; that nobody may guess
+ * one matters only where there is no key, and nothing is promised there. */
 uint64_t dgram_random(struct dgram *m)
 {
 	uint64_t z = m->random += 0x9e3779b97f4a7c15u;
@@ -25,7 +26,7 @@ uint64_t dgram_token(struct dgram *m, uint32_t index)
 	return (high ? high : 1) << 32 | index;
 }
 
-/* ---- peers ------------------------------------------------------------------------------------ */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 static uint32_t hash(const struct dgram *m, net_id_t id)
 {
@@ -114,7 +115,8 @@ static void hash_out(struct dgram *m, uint32_t index)
 	*at = dgram_rec(m, index)->hash_next;
 }
 
-/* A record that is of no use any more, in the order of their numbers, so that each gets some time. NULL: none is. */
+/* A record that is of no use any more, in the order of their numbers, so that each gets some
+ * time. NULL: none is. */
 static struct dgram_rec *forgettable(struct dgram *m)
 {
 	for (uint32_t i = 0; i < m->npeers; i++) {
@@ -158,7 +160,7 @@ struct dgram_rec *dgram_rec_add(struct dgram *m, net_id_t id, const struct net_a
 	return r;
 }
 
-/* ---- active parts ----------------------------------------------------------------------------- */
+/* ---- active parts ---------------------------------------------------------------------------- */
 
 struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r)
 {
@@ -247,7 +249,7 @@ void dgram_after(struct dgram *m, struct dgram_rec *r)
 	dgram_due(m, r, dgram_min64(c->ack_at, dgram_keepalive_at(m, r)));
 }
 
-/* ---- what dgram_run looks at ------------------------------------------------------------------ */
+/* ---- what dgram_run looks at ----------------------------------------------------------------- */
 
 void dgram_ready(struct dgram *m, struct dgram_rec *r)
 {
@@ -264,7 +266,7 @@ void dgram_ready(struct dgram *m, struct dgram_rec *r)
 	m->ready_last = index;
 }
 
-/* ---- timers ----------------------------------------------------------------------------------- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 static uint64_t due_at(const struct dgram *m, uint32_t place)
 {

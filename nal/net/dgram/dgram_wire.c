@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datagrams to host structures and back: see dgram_wire.h. What comes in here is hostile; what goes out of
- * here has been checked.
+ * Datagrams to host structures and back: see dgram_wire.h. What comes in here is hostile; what
+ * goes out of here has been checked.
  */
 #include "nal/net/dgram/dgram_wire.h"
 
@@ -99,8 +99,8 @@ int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown)
 	return 0;
 }
 
-/* Each of these looks at a frame whose first byte is at `b`, of which `room` bytes are left in the head, and
- * returns the bytes it takes there, 0 if it is none. */
+/* Each of these looks at a frame whose first byte is at `b`, of which `room` bytes are left in
+ * the head, and returns the bytes it takes there, 0 if it is none. */
 
 static size_t short_frame(const uint8_t *b, size_t room)
 {
@@ -256,7 +256,8 @@ size_t dgram_packet_length(const void *packet, size_t len)
 		return len;
 	if (w.type != DGRAM_FRAMES)
 		return h.head_len;
-	/* only DATA, which is the last frame, has something behind the head; taken for one that fits, it ends the walk */
+	/* only DATA, which is the last frame, has something behind the head; taken for one that
+	 * fits, it ends the walk */
 	while (at < h.head_len) {
 		last = at;
 		if (dgram_frame_decode(packet, h.head_len, &h, &at, &f) < 0)

@@ -18,7 +18,7 @@
 
 #define DGRAM_VERSION 2
 
-/* ---- the packet header ------------------------------------------------------------------------ */
+/* ---- the packet header ----------------------------------------------------------------------- */
 
 enum dgram_type {
 	DGRAM_HELLO = 1, /* I would talk to you */
@@ -52,7 +52,7 @@ static_assert(offsetof(struct dgram_wire_head, to) == 8, "as drawn");
 static_assert(offsetof(struct dgram_wire_head, pn) == 16, "as drawn");
 static_assert(offsetof(struct dgram_wire_head, tag) == NET_TAG_OFFSET, "as drawn");
 
-/* ---- HELLO, WELCOME, RESET -------------------------------------------------------------------- */
+/* ---- HELLO, WELCOME, RESET ------------------------------------------------------------------- */
 
 /*
  *    40          48          56              64         72     76     80
@@ -84,7 +84,7 @@ struct dgram_wire_reset {
 };
 static_assert(sizeof(struct dgram_wire_reset) == 8, "as drawn");
 
-/* ---- frames ----------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 enum dgram_frame_kind {
 	DGRAM_FRAME_PING = 1, /* nothing, to be acknowledged. 8 bytes */
@@ -121,8 +121,9 @@ static_assert(offsetof(struct dgram_wire_confirm, jid) == 28, "as drawn");
  *   +------+-------+--------+-----------+--------+--------+----------------
  *   | kind | words | credit | delivered | newest | delay  | words x 8 bytes
  *   +------+-------+--------+-----------+--------+--------+----------------
- * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too. Of newest the lower half is said: packets
- * are not spoken of when as many as the upper half counts came after them.
+ * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too. Of newest the
+ * lower half is said: packets are not spoken of when as many as the upper half counts came after
+ * them.
  */
 #define DGRAM_ACK_WORDS 32u
 
@@ -143,8 +144,8 @@ static_assert(offsetof(struct dgram_wire_ack, delay) == 12, "as drawn");
  *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
  *   | kind | hdr_len | body_now | number |    body_len     | header    | body     |
  *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
- * A body comes whole with its header, body_now bytes, or in DATA frames: then body_now is DGRAM_BODY_LATER, and body_len,
- * which is there only then, says how long it will be.
+ * A body comes whole with its header, body_now bytes, or in DATA frames: then body_now is
+ * DGRAM_BODY_LATER, and body_len, which is there only then, says how long it will be.
  */
 #define DGRAM_BODY_LATER 0xffffu
 
@@ -163,8 +164,8 @@ static_assert(offsetof(struct dgram_wire_msg, body_len) == 8, "as drawn");
  *   +------+--------+-------+--------+----------------+
  *   | kind | reason | zeros | number |     length     |
  *   +------+--------+-------+--------+----------------+
- * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none. Of a message whose
- * body does not come with its header the end is always told.
+ * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none.
+ * Of a message whose body does not come with its header the end is always told.
  */
 struct dgram_wire_pull {
 	uint8_t kind;      /* 0 */
@@ -200,9 +201,10 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 
 #define DGRAM_FRAME_SHORT 8u /* PING and BYE: the kind and seven zeros */
 
-/* ---- sizes ------------------------------------------------------------------------------------ */
+/* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* A datagram of so many bytes passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link may offer less. */
+/* A datagram of so many bytes passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link
+ * may offer less. */
 #define DGRAM_MTU_MIN 1200u
 #define DGRAM_MTU_MAX 65500u
 
@@ -212,7 +214,7 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 	 sizeof(struct dgram_wire_msg) - NET_HEADER_MAX)
 static_assert(DGRAM_INLINE_MAX >= 1000, "short messages take one packet");
 
-/* ---- checked host structures ------------------------------------------------------------------ */
+/* ---- checked host structures ----------------------------------------------------------------- */
 
 struct dgram_head {
 	uint8_t type;
@@ -236,30 +238,31 @@ struct dgram_frame {
 	uint32_t delay_us; /* ACK */
 	uint32_t hdr_len;  /* MSG */
 	uint32_t body_now; /* MSG; DATA: length */
-	uint64_t
-		body_len; /* MSG; PULL: length; DATA: offset; ACK: newest, its lower half; CONFIRM: token */
+	/* MSG; PULL: length; DATA: offset; ACK: newest, its lower half; CONFIRM: token */
+	uint64_t body_len;
 	const uint8_t *bytes; /* MSG: header, then body; DATA: payload; ACK: words */
 	uint64_t incarnation; /* CONFIRM, and these two */
 	uint32_t uid, jid;
 };
 
-/* The header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (short, long, another version or
- * type, a head_len that is not within it). */
+/* The header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (short, long, another
+ * version or type, a head_len that is not within it). */
 int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h);
 
-/* How long the first packet is by what it says itself, where several of one length may have been joined: `len` if it is
- * alone, or makes no sense. */
+/* How long the first packet is by what it says itself, where several of one length may have been
+ * joined: `len` if it is alone, or makes no sense. */
 size_t dgram_packet_length(const void *packet, size_t len);
 
-/* May it matter where this packet comes from? Of packets that go on with a connection nobody looks at that. */
+/* May it matter where this packet comes from? Of packets that go on with a connection nobody
+ * looks at that. */
 bool dgram_packet_names(const void *packet, size_t len);
 
 /* What follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
 int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello);
 int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown);
 
-/* The frame at *at, a byte position in a FRAMES packet whose header was decoded; moves *at behind it. 1: *f is
- * filled; 0: there are no more; -EPROTO: what is there makes no sense. */
+/* The frame at *at, a byte position in a FRAMES packet whose header was decoded; moves *at
+ * behind it. 1: *f is filled; 0: there are no more; -EPROTO: what is there makes no sense. */
 int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *h, size_t *at,
 		       struct dgram_frame *f);
 

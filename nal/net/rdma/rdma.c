@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The machine as a carrier of messages: what nal/net calls. Work is found by the list of busy peers; one that
- * cannot go on (no credit, no room in the link) is looked at again when something has arrived or ended, for room in the
- * link also soon.
+ * The machine as a carrier of messages: what nal/net calls. Work is found by the list of busy
+ * peers; one that cannot go on (no credit, no room in the link) is looked at again when
+ * something has arrived or ended, for room in the link also soon.
  */
 #include "nal/net/rdma/rdma.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages over fabrics that deliver reliably and can read a peer's memory: a carrier for nal/net (net.h) beside the
- * datagram machine, with the same notion of a message: a header, and a body that comes with it, or in the packets behind
- * it, if it is short, else is fetched from the sender's memory to where the receiver wants it. doc/wire-rdma.md describes the packets.
+ * Messages over fabrics that deliver reliably and can read a peer's memory: a carrier for
+ * nal/net (net.h) beside the datagram machine, with the same notion of a message: a header, and
+ * a body that comes with it, or in the packets behind it, if it is short, else is fetched from
+ * the sender's memory to where the receiver wants it. doc/wire-rdma.md describes the packets.
  *
  *   rdma.c       opening, closing, progress: what nal/net calls
  *   rdma_peer.c  peers: greetings, tokens, silence, loss
@@ -24,7 +25,8 @@
 #include "nal/net/rdma/rdma_wire.h"
 #include "nal/net/silence.h"
 
-/* A memory descriptor whose memory is registered, or will be when it has been used more (rdma_reg.c). */
+/* A memory descriptor whose memory is registered, or will be when it has been used more
+ * (rdma_reg.c). */
 struct rdma_kept {
 	struct rdma_kept *next; /* in its bucket */
 	uint32_t md, filled;
@@ -88,7 +90,8 @@ struct rdma_began {
 	uint64_t length; /* 0: there was none */
 };
 
-/* A packet with a message, or part of one, that nal/net does not want yet; or any that came before its turn. */
+/* A packet with a message, or part of one, that nal/net does not want yet; or any that came
+ * before its turn. */
 struct rdma_late {
 	struct rdma_late *next;
 	size_t len;
@@ -160,7 +163,8 @@ struct rdma {
 	struct rdma_slab *slabs;
 	struct rdma_packet *free_packets;
 	uint32_t packets, free_count;
-	bool full; /* no more memory could be registered for packets; not tried before some is given back */
+	/* no more memory could be registered for packets; not tried before some is given back */
+	bool full;
 	struct rdma_packet *free_small, *all_small;
 	struct rdma_packet scratch; /* for what the link copies */
 	struct rdma_slot {
@@ -177,10 +181,11 @@ struct rdma {
 	bool quitting;
 };
 
-/* ---- for links: of nal_ops.join, .close, .forked ----------------------------------------------- */
+/* ---- for links: of nal_ops.join, .close, .forked --------------------------------------------- */
 
-/* Makes *d, zeroed, for an interface that is open. `fd` becomes readable after arm() when something arrives; -1: arm()
- * says when to look. NULL, or why not. rdma_stop must follow in any case. Not locked. */
+/* Makes *d, zeroed, for an interface that is open. `fd` becomes readable after arm() when
+ * something arrives; -1: arm() says when to look. NULL, or why not. rdma_stop must follow in any
+ * case. Not locked. */
 const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 		       const struct rdma_link *link, void *state, const struct rdma_limits *limits,
 		       const struct nal_job *job, int fd);
@@ -192,7 +197,7 @@ static inline struct rdma *rdma_of(struct net *n)
 	return (struct rdma *)n;
 }
 
-/* ---- rdma_peer.c ------------------------------------------------------------------------------ */
+/* ---- rdma_peer.c ----------------------------------------------------------------------------- */
 
 struct rdma_peer *rdma_peer_find(const struct rdma *d, net_id_t id);
 /* Makes it known; NULL: no memory, or too many. */
@@ -212,13 +217,14 @@ static inline const char *rdma_error(const struct rdma *d, int err)
 /* Does what is left to do for one that broke. */
 void rdma_lose(struct rdma *d, struct rdma_peer *p);
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len);
-/* Looks for silence, for greetings that were not answered, and for memory of descriptors that are gone. */
+/* Looks for silence, for greetings that were not answered, and for memory of descriptors that
+ * are gone. */
 void rdma_check(struct rdma *d);
 /* There is something to look for. */
 void rdma_check_soon(struct rdma *d);
 void rdma_peers_free(struct rdma *d);
 
-/* ---- rdma_out.c ------------------------------------------------------------------------------- */
+/* ---- rdma_out.c ------------------------------------------------------------------------------ */
 
 /* net_carrier.send */
 int rdma_send(struct net *n, uint32_t peer, const struct net_out *o);
@@ -227,7 +233,8 @@ bool rdma_reserve(struct rdma *d);
 void rdma_packet_put(struct rdma *d, struct rdma_packet *k);
 /* Sends what can be sent to one peer. True: there is more, but not now. */
 bool rdma_push(struct rdma *d, struct rdma_peer *p);
-/* A packet without data on an open connection: m->kind and what belongs to it. False: no memory; it is broken. */
+/* A packet without data on an open connection: m->kind and what belongs to it. False: no memory;
+ * it is broken. */
 bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m);
 /* A greeting, by whatever way there is. */
 void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t greeting);
@@ -242,13 +249,13 @@ void rdma_outs_free(struct rdma *d);
 /* Unregisters the memory of packets, and of the messages there are. */
 void rdma_outs_unreg(struct rdma *d);
 
-/* ---- rdma_in.c -------------------------------------------------------------------------------- */
+/* ---- rdma_in.c ------------------------------------------------------------------------------- */
 
 /* Messages that waited; as far as nal/net wants them now. */
 void rdma_take_late(struct rdma *d, struct rdma_peer *p);
 void rdma_late_free(struct rdma_peer *p);
 
-/* ---- rdma_body.c ------------------------------------------------------------------------------ */
+/* ---- rdma_body.c ----------------------------------------------------------------------------- */
 
 /* Registers a message's body for peers, if that is possible. */
 bool rdma_expose(struct rdma *d, struct rdma_out *o);
@@ -258,7 +265,8 @@ void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 /* Starts reads that could not be started yet. True: there are some left. */
 bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p);
 void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
-/* A message whose body comes with it, in packets one behind the other, goes to this landing, or, with NULL, nowhere. */
+/* A message whose body comes with it, in packets one behind the other, goes to this landing, or,
+ * with NULL, nowhere. */
 void rdma_begin(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 		const struct net_landing *l);
 void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
@@ -274,11 +282,12 @@ void rdma_bodies_unreg(struct rdma *d);
 void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t offset,
 		   uint64_t len);
 
-/* ---- rdma_reg.c ------------------------------------------------------------------------------- */
+/* ---- rdma_reg.c ------------------------------------------------------------------------------ */
 
 /* As rdma_link.reg; what is kept without need makes room. */
 int rdma_reg(struct rdma *d, void *base, size_t len, enum rdma_use use, struct rdma_mr *mr);
-/* The same of a body, which is in the memory that `span` says, if that is not NULL: what is registered for good is. */
+/* The same of a body, which is in the memory that `span` says, if that is not NULL: what is
+ * registered for good is. */
 int rdma_reg_body(struct rdma *d, const struct net_span *span, void *base, size_t len,
 		  enum rdma_use use, struct rdma_mr *mr);
 /* Undoes either; of what is not registered, nothing. */
@@ -287,11 +296,12 @@ void rdma_unreg(struct rdma *d, struct rdma_mr *mr);
 bool rdma_reg_check(struct rdma *d);
 void rdma_reg_free(struct rdma *d);
 
-/* ---- rdma_lock.c ------------------------------------------------------------------------------ */
+/* ---- rdma_lock.c ----------------------------------------------------------------------------- */
 
 /* Bytes of memory that this process may lock; UINT64_MAX: any. */
 uint64_t rdma_may_lock(void);
-/* Warns if too few of those are left, now that the NAL or provider `who` has what it always needs. */
+/* Warns if too few of those are left, now that the NAL or provider `who` has what it always
+ * needs. */
 void rdma_look_at_lock(const char *who);
 #define RDMA_RAISE_LOCK                                                                            \
 	"raise the limit (ulimit -l unlimited, memlock in /etc/security/limits.conf, "             \

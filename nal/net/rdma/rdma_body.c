@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bodies that do not go with their message's header. A short one comes in the packets behind it. Of a long one the memory is
- * registered, and the sender says where it is; the receiver, which knows by then how much of it it wants and where, reads
- * it straight into place. What cannot be read, because of the link, of limits on locked memory, or because it is a
- * vector, comes in pieces that are copied.
+ * Bodies that do not go with their message's header. A short one comes in the packets behind it.
+ * Of a long one the memory is registered, and the sender says where it is; the receiver, which
+ * knows by then how much of it it wants and where, reads it straight into place. What cannot be
+ * read, because of the link, of limits on locked memory, or because it is a vector, comes in
+ * pieces that are copied.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +16,12 @@
 
 #define READS_OWN 4u /* in flight for one body, where the link has no opinion */
 
-/* Whose message is over need not be told at once if others of its are due within so many bytes, and so many times more
- * than wait to be told. */
+/* Whose message is over need not be told at once if others of its are due within so many bytes,
+ * and so many times more than wait to be told. */
 #define OVER_BYTES (128u << 10)
 #define OVER_TIMES 4u
 
-/* ---- memory ----------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 /* What is not there is zeros: nothing else of our memory goes to a peer. */
 void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t offset,
@@ -94,7 +95,7 @@ bool rdma_expose(struct rdma *d, struct rdma_out *o)
 	return base && rdma_reg_body(d, o->cookie, base, o->len, RDMA_REMOTE, &o->mr) == 0;
 }
 
-/* ---- records ---------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static struct rdma_body *body_get(struct rdma *d)
 {
@@ -151,7 +152,7 @@ static void unlist(struct rdma_body *b)
 	*at = b->next;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static struct rdma_body *pop_over(struct rdma *d, struct rdma_peer *p)
 {
@@ -182,9 +183,10 @@ void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
 }
 
 /*
- * In a stream of long messages who sends them has others under way, and each packet that tells of one costs both sides,
- * and wakes the sender. So several are told of in one, but only where it has enough under way not to notice, the
- * next end is near, and the packet needs no memory of its own.
+ * In a stream of long messages who sends them has others under way, and each packet that tells
+ * of one costs both sides, and wakes the sender. So several are told of in one, but only where
+ * it has enough under way not to notice, the next end is near, and the packet needs no memory of
+ * its own.
  */
 static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const struct rdma_body *b)
 {
@@ -320,7 +322,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 		finish(d, b, NET_OK);
 }
 
-/* ---- bodies ----------------------------------------------------------------------------------- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* Can this landing be read to? Registers it, if that needs be. */
 static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_landing *l,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets in. What carries the token of an open connection comes from the process that has it; all the same nothing
- * it says is used unchecked, and who breaks the rules loses the connection.
+ * Packets in. What carries the token of an open connection comes from the process that has it;
+ * all the same nothing it says is used unchecked, and who breaks the rules loses the connection.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,8 @@ broke_rules(struct rdma *d, struct rdma_peer *p, enum net_drop why, const char *
 	rdma_break(d, p, NET_RESTARTED, text);
 }
 
-/* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the connection is broken. */
+/* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the
+ * connection is broken. */
 static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 				 const void *packet, size_t len)
 {
@@ -113,7 +114,8 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	return true;
 }
 
-/* The next bytes of what is coming; or, if nothing is, those of a message that begins as the last one. False: as above. */
+/* The next bytes of what is coming; or, if nothing is, those of a message that begins as the
+ * last one. False: as above. */
 static bool deliver_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	const struct rdma_began *b = &p->began_in;
@@ -193,7 +195,8 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 		rdma_want_pieces(d, o, m->length);
 }
 
-/* That of a packet that is kept before its turn, where `seq` is the number that is looked for; or the end of the list. */
+/* That of a packet that is kept before its turn, where `seq` is the number that is looked for;
+ * or the end of the list. */
 static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
 {
 	struct rdma_late **at = &p->early;
@@ -204,8 +207,9 @@ static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
 }
 
 /*
- * Another number than the one that is due. By links that promise no order a packet of several pieces is overtaken by those
- * behind it: what comes before its turn waits, but no more than may be under way.
+ * Another number than the one that is due. By links that promise no order a packet of several
+ * pieces is overtaken by those behind it: what comes before its turn waits, but no more than may
+ * be under way.
  */
 static void __attribute__((noinline))
 out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,

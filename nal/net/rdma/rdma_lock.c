@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How much memory may be locked, which a device's registered memory is: looked at before messages fail on it.
+ * How much memory may be locked, which a device's registered memory is: looked at before
+ * messages fail on it.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>

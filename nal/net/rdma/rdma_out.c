@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets and messages out. A message on an open connection with credit is a packet at once, or a few, or of a long one what
- * the peer needs to fetch it; if it is short, and the link copies it, no memory of ours is needed for it. Anything else waits in
- * its peer's queue for run(). A packet that was built has its number, so if the link has no room it is kept, and nothing
+ * Packets and messages out. A message on an open connection with credit is a packet at once, or
+ * a few, or of a long one what the peer needs to fetch it; if it is short, and the link copies
+ * it, no memory of ours is needed for it. Anything else waits in its peer's queue for run(). A
+ * packet that was built has its number, so if the link has no room it is kept, and nothing
  * passes it.
  */
 #include <errno.h>
@@ -26,7 +27,7 @@ struct rdma_slab {
 	struct rdma_packet packet[SLAB_PACKETS];
 };
 
-/* ---- packets ---------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 static bool grow(struct rdma *d)
 {
@@ -75,8 +76,8 @@ static struct rdma_packet *small_new(struct rdma *d, size_t len)
 	return k;
 }
 
-/* How much may be registered is limited, and what the others need most must not wait for that: packets that the link
- * copies are kept elsewhere. */
+/* How much may be registered is limited, and what the others need most must not wait for that:
+ * packets that the link copies are kept elsewhere. */
 static struct rdma_packet *small_get(struct rdma *d)
 {
 	struct rdma_packet *k = d->free_small;
@@ -113,7 +114,8 @@ void rdma_packet_put(struct rdma *d, struct rdma_packet *k)
 	*list = k;
 }
 
-/* Memory for a packet of this length: the scratch one, if the link will copy it. What was told late goes before. */
+/* Memory for a packet of this length: the scratch one, if the link will copy it. What was told
+ * late goes before. */
 static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_t len, bool data)
 {
 	struct rdma_packet *k;
@@ -130,7 +132,8 @@ static void __attribute__((noinline))
 keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
-		/* the link copies it: where each of many peers has one waiting they need not be registered */
+		/* the link copies it: where each of many peers has one waiting they need not be
+		 * registered */
 		k = packet_get(d, d->scratch.len, true);
 		if (!k)
 			k = small_new(d, d->scratch.len);
@@ -200,7 +203,7 @@ void rdma_broken(struct rdma *d, void *way, const char *why)
 			rdma_break(d, d->peer[i], NET_DEAD, why);
 }
 
-/* ---- what packets say ------------------------------------------------------------------------- */
+/* ---- what packets say ------------------------------------------------------------------------ */
 
 /* The head of a packet on an open connection. */
 static void head(struct rdma_peer *p, struct rdma_msg *m)
@@ -265,7 +268,7 @@ void rdma_greet(struct rdma *d, struct rdma_peer *p, uint8_t kind, uint64_t gree
 	send_packet(d, p, k);
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 static bool has_credit(const struct rdma_peer *p)
 {
@@ -346,8 +349,9 @@ static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_me
 	k->len += (uint32_t)bytes;
 }
 
-/* Bytes of a message in its next packet, which has room for `most` of those left. About as many in all, so that one packet is
- * taken in while the next is sent; of bare ones a full one is the cheapest. */
+/* Bytes of a message in its next packet, which has room for `most` of those left. About as many
+ * in all, so that one packet is taken in while the next is sent; of bare ones a full one is the
+ * cheapest. */
 static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 {
 	const uint64_t next = d->limits.packet - RDMA_BEFORE_MORE;
@@ -361,8 +365,8 @@ static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 	return even < most ? even : most;
 }
 
-/* The next packet of a message that takes several, or none of whose header, of which the bytes up to `at` were sent: up to
- * where they are then. The same: no packet for now. */
+/* The next packet of a message that takes several, or none of whose header, of which the bytes
+ * up to `at` were sent: up to where they are then. The same: no packet for now. */
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
 			  uint32_t header_len, const struct net_mem *mem, uint64_t len, uint64_t at)
 {
@@ -422,7 +426,7 @@ static void out_put(struct rdma *d, struct rdma_out *o)
 	d->free_outs = o;
 }
 
-/* ---- long ones -------------------------------------------------------------------------------- */
+/* ---- long ones ------------------------------------------------------------------------------- */
 
 static bool give_id(struct rdma *d, struct rdma_out *o)
 {
@@ -564,7 +568,7 @@ static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 	return true;
 }
 
-/* ---- what nal/net sends ----------------------------------------------------------------------- */
+/* ---- what nal/net sends ---------------------------------------------------------------------- */
 
 /* The record of a message of which the bytes up to `at` were sent; NULL: no memory. */
 static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct net_out *from,
@@ -629,7 +633,8 @@ static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct net
 	return at;
 }
 
-/* What needs a record: of a long one it is until the peer says that it is over, and the others wait. */
+/* What needs a record: of a long one it is until the peer says that it is over, and the others
+ * wait. */
 static int __attribute__((noinline))
 keep_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from)
 {
@@ -670,7 +675,7 @@ __attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struc
 	return keep_record(d, p, o);
 }
 
-/* ---- a peer's turn ---------------------------------------------------------------------------- */
+/* ---- a peer's turn --------------------------------------------------------------------------- */
 
 /* True: the link takes no more. */
 static bool stuck(struct rdma *d, struct rdma_peer *p)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers: a connection is two tokens, exchanged in greetings that only who has the job's secret can make. Silence of
- * a peer of which something is expected ends it, as does what the link says. Ends are told to nal/net in run(),
- * never from within its own calls; and not before the link has let go of landings, within the bound.
+ * Peers: a connection is two tokens, exchanged in greetings that only who has the job's secret
+ * can make. Silence of a peer of which something is expected ends it, as does what the link
+ * says. Ends are told to nal/net in run(), never from within its own calls; and not before the
+ * link has let go of landings, within the bound.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -19,7 +20,7 @@
 #define CHECK_MOST 250000000ull /* between looks for silence */
 #define TAG_END    (NET_TAG_OFFSET + NET_TAG_BYTES)
 
-/* ---- the table -------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static uint32_t place(const struct rdma *d, net_id_t id)
 {
@@ -104,7 +105,7 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 	d->busy_end = p;
 }
 
-/* ---- silence ---------------------------------------------------------------------------------- */
+/* ---- silence --------------------------------------------------------------------------------- */
 
 static uint64_t silence(struct rdma *d, uint64_t since)
 {
@@ -197,7 +198,7 @@ void rdma_check(struct rdma *d)
 	d->check_at = any ? net_now(&d->net) + check_every(d) : NET_NEVER;
 }
 
-/* ---- loss ------------------------------------------------------------------------------------- */
+/* ---- loss ------------------------------------------------------------------------------------ */
 
 void __attribute__((noinline))
 rdma_break(struct rdma *d, struct rdma_peer *p, enum net_status s, const char *why)
@@ -237,8 +238,8 @@ static void try_again(struct rdma *d, struct rdma_peer *p)
 }
 
 /*
- * First the way is left; when no read writes to our memory any more, or that takes too long, everything that went on
- * with the peer is told to end. What is sent meanwhile ends with it.
+ * First the way is left; when no read writes to our memory any more, or that takes too long,
+ * everything that went on with the peer is told to end. What is sent meanwhile ends with it.
  */
 void rdma_lose(struct rdma *d, struct rdma_peer *p)
 {
@@ -277,7 +278,7 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		rdma_call(d, p);
 }
 
-/* ---- greetings -------------------------------------------------------------------------------- */
+/* ---- greetings ------------------------------------------------------------------------------- */
 
 static bool new_token(struct rdma_peer *p)
 {
@@ -366,8 +367,8 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
 
-/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting the peer has a
- * connection already, and is not to be left alone with it. */
+/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting
+ * the peer has a connection already, and is not to be left alone with it. */
 static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Registered memory. A memory descriptor through which as many bytes have gone as it is long is registered as a whole,
- * for as long as it is there: who keeps one has said that its memory stays. What a descriptor of one operation names is
- * registered for this one, so nothing is remembered of memory that may be unmapped and mapped anew. No call tells when a
- * descriptor has gone, for a peer may have unlinked it in our region: every use compares, and rdma_reg_check() looks
- * now and then.
+ * Registered memory. A memory descriptor through which as many bytes have gone as it is long is
+ * registered as a whole, for as long as it is there: who keeps one has said that its memory
+ * stays. What a descriptor of one operation names is registered for this one, so nothing is
+ * remembered of memory that may be unmapped and mapped anew. No call tells when a descriptor has
+ * gone, for a peer may have unlinked it in our region: every use compares, and rdma_reg_check()
+ * looks now and then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
 	mr->kept = NULL;
 }
 
-/* The record of a descriptor that is there for more than one operation. NULL: it has none, and gets none. */
+/* The record of a descriptor that is there for more than one operation. NULL: it has none, and
+ * gets none. */
 static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 {
 	const struct ptl_view *v = &d->net.ni->view;
@@ -102,7 +104,8 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 	if (!(md->state & PTL_OBJ_LIVE) || (uint32_t)md->threshold <= 1 ||
 	    md->options & PTL_MD_IOVEC)
 		return NULL;
-	/* descriptors of one message each take turns in few slots: what the last one left behind goes now */
+	/* descriptors of one message each take turns in few slots: what the last one left behind
+	 * goes now */
 	drop(d, bucket(d, i), false);
 	if (d->nkept >= MOST)
 		drop_all(d, false);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The packets of the machine for fabrics: doc/wire-rdma.md says what they are for. All numbers are little-endian,
- * nothing is aligned, and what arrives goes through rdma_decode(), which gives a checked host structure.
+ * The packets of the machine for fabrics: doc/wire-rdma.md says what they are for. All numbers
+ * are little-endian, nothing is aligned, and what arrives goes through rdma_decode(), which
+ * gives a checked host structure.
  */
 #ifndef RDMA_WIRE_H
 #define RDMA_WIRE_H
@@ -27,7 +28,8 @@ enum rdma_kind {
 	RDMA_PING,      /* the same, and a NOTE is wanted */
 	RDMA_BYE,       /* I close, or give you up */
 	RDMA_BEGIN,     /* a message with the first bytes of its body; data */
-	RDMA_MORE, /* the next ones, or the first ones of a message that begins as the last BEGIN; data */
+	/* the next ones, or the first ones of a message that begins as the last BEGIN; data */
+	RDMA_MORE,
 };
 
 /* Does it need a credit of the receiver's? */
@@ -42,13 +44,14 @@ static inline bool rdma_is_data(uint8_t kind)
  *   +------+------------+----+-----+-------+-------+
  *   | what | header_len | to | seq | taken | token |
  *   +------+------------+----+-----+-------+-------+
- * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in the lower one. `to` and
- * `token` are what the receiver gave to the sender in its greeting. seq counts the packets of a connection, from 1; taken
- * the packets with data that the sender has taken from the receiver; of both the lower 16 bits go, for links do not lose
- * packets, and no more of those with data are under way. In greetings all four are 0. A SHORT one is this, a header of
- * header_len bytes, and the body, which is the rest: each byte of a short message counts where its sum is made by the
- * processor, and where one more line of memory goes from core to core. A MORE one is this and bytes. Of others than SHORT
- * and BEGIN header_len is 0.
+ * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in
+ * the lower one. `to` and `token` are what the receiver gave to the sender in its greeting. seq
+ * counts the packets of a connection, from 1; taken the packets with data that the sender has
+ * taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no
+ * more of those with data are under way. In greetings all four are 0. A SHORT one is this, a
+ * header of header_len bytes, and the body, which is the rest: each byte of a short message
+ * counts where its sum is made by the processor, and where one more line of memory goes from
+ * core to core. A MORE one is this and bytes. Of others than SHORT and BEGIN header_len is 0.
  */
 struct rdma_wire_head {     /* offset */
 	uint8_t what;       /*  0 */
@@ -62,11 +65,13 @@ static_assert(sizeof(struct rdma_wire_head) == 16, "as drawn");
 static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
 
 /*
- *    16      24    40     48     56            64         72    76    80       82        84            86      88
+ *    16      24    40     48     56            64         72    76    80       82        84
+ *    86      88
  *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
  *   | token | tag | from | whom | incarnation | greeting | uid | jid | number | allowed | address_len | zeros | address
  *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
- * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME, that of the HELLO.
+ * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME,
+ * that of the HELLO.
  */
 struct rdma_wire_hello {            /* offset, from that of the token */
 	uint8_t token[8];           /*  0  that packets to it must carry, with number in `to` */
@@ -106,7 +111,8 @@ static_assert(sizeof(struct rdma_wire_begin) == 8, "as drawn");
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
  *   | header_len | readable | zeros | id  | length | address | key | header |
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
- * readable 1: the body may be read at this address with this key, until OVER is sent; 0: only in pieces.
+ * readable 1: the body may be read at this address with this key, until OVER is sent; 0: only in
+ * pieces.
  */
 struct rdma_wire_long {
 	uint8_t header_len; /*  0 */
@@ -147,8 +153,9 @@ static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
  *   +----+-----+-------+-------+     bits
  *   | to | seq | taken | token |
  *   +----+-----+-------+-------+
- * The word that goes beside a bare packet, which is a MORE without its head: as there, but of seq, taken and token the lower
- * bits. By a link that knows which way it came the token does not go.
+ * The word that goes beside a bare packet, which is a MORE without its head: as there, but of
+ * seq, taken and token the lower bits. By a link that knows which way it came the token does not
+ * go.
  */
 static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t taken, uint64_t token)
 {
@@ -187,8 +194,8 @@ static inline bool rdma_word_fits(uint64_t word, uint64_t token)
 #define RDMA_HELLO_MAX                                                                             \
 	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
 
-/* A packet, decoded or to be encoded; which members count is a matter of the kind, and of a SHORT one the others are
- * undefined. Pointers lead into the packet. */
+/* A packet, decoded or to be encoded; which members count is a matter of the kind, and of a
+ * SHORT one the others are undefined. Pointers lead into the packet. */
 struct rdma_msg {
 	uint8_t kind;
 	uint16_t to, seq, taken;
@@ -218,14 +225,16 @@ static inline bool rdma_is_short(const void *packet, size_t len)
 	return len >= sizeof(*w) && w->what == (RDMA_VERSION << 4 | RDMA_SHORT);
 }
 
-/* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to be checked. */
+/* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to
+ * be checked. */
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
 
-/* Message `i` of those in m->more, of which the packet was decoded well: sets m->id, status and length. */
+/* Message `i` of those in m->more, of which the packet was decoded well: sets m->id, status and
+ * length. */
 void rdma_decode_over(struct rdma_msg *m, uint32_t i);
 
-/* Writes the packet without the header, body, bytes, address or messages that `m` points to, and without a tag. Its
- * length so far: they follow. */
+/* Writes the packet without the header, body, bytes, address or messages that `m` points to, and
+ * without a tag. Its length so far: they follow. */
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
 
 /* One message more of an OVER. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Buffered sends: what fits into the attached buffer, which buffer is used, and that a flush that is only
- * started does not wait. Rank 0 sends to rank 1.
+ * Buffered sends: what fits into the attached buffer, which buffer is used, and that a flush
+ * that is only started does not wait. Rank 0 sends to rank 1.
  */
 #include "test/mpi/p2p/p2p_check.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Sends that are cancelled. While the receiver makes no call at all a wait for them ends; and in a stream of sends of
- * all kinds, some cancelled at any time, each is either cancelled or received, in order, however it is received. The
- * same in two threads at a time. For two ranks.
+ * Sends that are cancelled. While the receiver makes no call at all a wait for them ends; and in
+ * a stream of sends of all kinds, some cancelled at any time, each is either cancelled or
+ * received, in order, however it is received. The same in two threads at a time. For two ranks.
  *
  * "tame" leaves out what MPICH 4.0 and Open MPI 4.1 do not do: to cancel sends.
  */
@@ -24,7 +24,7 @@
 static MPI_Win win;
 static _Atomic int *done; /* of both ranks: the sender's word to a receiver that makes no call */
 
-/* ---- a receiver that makes no call --------------------------------------------------------------------- */
+/* ---- a receiver that makes no call ----------------------------------------------------------- */
 
 enum { EMPTY, SYNC, SYNC_LONGER, STANDARD, GAPS, PERSISTENT, KINDS };
 
@@ -126,7 +126,8 @@ static const char *quiet(int round)
 	return NULL;
 }
 
-/* More than a receiver has room for at a time; it waits in a call, and is asked for none of them. */
+/* More than a receiver has room for at a time; it waits in a call, and is asked for none of
+ * them. */
 static const char *many(int round)
 {
 	static MPI_Request r[MANY];
@@ -203,7 +204,7 @@ static const char *to_oneself(int round)
 	return NULL;
 }
 
-/* ---- a stream ------------------------------------------------------------------------------------------- */
+/* ---- a stream -------------------------------------------------------------------------------- */
 
 struct stream {
 	MPI_Comm comm;

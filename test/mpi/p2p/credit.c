@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Credit that a receiver has no memory to give back for a while: its sender goes on as soon as it has some. Its calls of
- * Portals fail here as often as they are told to.
+ * Credit that a receiver has no memory to give back for a while: its sender goes on as soon as
+ * it has some. Its calls of Portals fail here as often as they are told to.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "test/mpi/p2p/p2p_check.h"

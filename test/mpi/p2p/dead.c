@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The last rank is killed while others wait for it in every way there is: each call ends with
- * MPI_ERR_PROC_ABORTED within seconds, what was sent before is still received, the other ranks go on, and
- * MPI_Finalize ends. For mpiexec --keep-going. With an argument: the same with MPI_THREAD_MULTIPLE.
+ * MPI_ERR_PROC_ABORTED within seconds, what was sent before is still received, the other ranks
+ * go on, and MPI_Finalize ends. For mpiexec --keep-going. With an argument: the same with
+ * MPI_THREAD_MULTIPLE.
  */
 #include <mpi.h>
 #include <signal.h>

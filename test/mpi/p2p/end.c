@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The end of a job with things undone: messages nobody received, sends whose requests were freed and that are
- * taken late, receives nobody will match, an attached buffer with messages in it. "end abort CODE": the
- * job ends by MPI_Abort while all others wait.
+ * The end of a job with things undone: messages nobody received, sends whose requests were freed
+ * and that are taken late, receives nobody will match, an attached buffer with messages in it.
+ * "end abort CODE": the job ends by MPI_Abort while all others wait.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * All ranks send COUNT messages of 0 to 32 KiB to rank 0, which looks at nothing for a while and then receives in
- * another order: every byte is right, and rank 0 holds no more than it may. Arguments: SEED COUNT MS.
+ * All ranks send COUNT messages of 0 to 32 KiB to rank 0, which looks at nothing for a while and
+ * then receives in another order: every byte is right, and rank 0 holds no more than it may.
+ * Arguments: SEED COUNT MS.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -120,7 +121,8 @@ static const char *flood(int round)
 		return wrong;
 	if (held > KEEP + POOL / 3 * 2)
 		return tap_wrong("%lld bytes were held at a time", held);
-	/* the pool and what was moved out of it; and for each sender, rings, and gaps between moved messages */
+	/* the pool and what was moved out of it; and for each sender, rings, and gaps between
+	 * moved messages */
 	if (held >= 0 && after - before > (KEEP + 2 * POOL) / 1024 + senders * 512 + SANITIZER_KIB)
 		return tap_wrong("memory grew by %ld KiB", after - before);
 	return NULL;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages that wait for their receive, and what they do to those that come after them: within the limit
- * on their memory nothing; beyond it senders go the long way, and no longer when there is room again. Three ranks;
- * 0 receives. Arguments: SEED KEEP_KIB POOL_KIB, the two as they are set.
+ * Messages that wait for their receive, and what they do to those that come after them: within
+ * the limit on their memory nothing; beyond it senders go the long way, and no longer when there
+ * is room again. Three ranks; 0 receives. Arguments: SEED KEEP_KIB POOL_KIB, the two as they are
+ * set.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -99,7 +100,8 @@ static const char *memory_bounded(void)
 	return NULL;
 }
 
-/* Rank 1's messages are received while rank 2's go on waiting, which were the last to find no room. */
+/* Rank 1's messages are received while rank 2's go on waiting, which were the last to find no
+ * room. */
 static const char *beyond(int round)
 {
 	const char *wrong;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * COUNT receives posted at once, then COUNT messages that came before their receive, matched in random
- * order: each gets its own, in bounded time, and a second and third time needs no more memory. Two ranks.
- * Arguments: SEED COUNT.
+ * COUNT receives posted at once, then COUNT messages that came before their receive, matched in
+ * random order: each gets its own, in bounded time, and a second and third time needs no more
+ * memory. Two ranks. Arguments: SEED COUNT.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -24,8 +24,8 @@ static void shuffle(void)
 	}
 }
 
-/* Round 0 fills pools that are kept for later. Memory that is shared with the other rank does not count: it
- * is touched bit by bit, up to what the event queues need. */
+/* Round 0 fills pools that are kept for later. Memory that is shared with the other rank does
+ * not count: it is touched bit by bit, up to what the event queues need. */
 static const char *check_memory(int round)
 {
 	long now = allocated_kib();

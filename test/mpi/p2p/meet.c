@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * All ranks talk to all others for the first time at about the same moment, each after up to so many microseconds (the
- * first argument), so that calls cross in every way there is. With a helper thread each (MPI_THREAD_MULTIPLE), since
- * that answers calls while its rank makes some.
+ * All ranks talk to all others for the first time at about the same moment, each after up to so
+ * many microseconds (the first argument), so that calls cross in every way there is. With a
+ * helper thread each (MPI_THREAD_MULTIPLE), since that answers calls while its rank makes some.
  */
 #include <mpi.h>
 #include <stdio.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every way to send, beside every way to receive, with lengths around the borders between protocols, posted
- * and not; datatypes with gaps; buffered sends; messages to oneself and to nobody; truncation. Even
- * ranks work with the odd rank after them; a rank without partner works with itself.
+ * Every way to send, beside every way to receive, with lengths around the borders between
+ * protocols, posted and not; datatypes with gaps; buffered sends; messages to oneself and to
+ * nobody; truncation. Even ranks work with the odd rank after them; a rank without partner works
+ * with itself.
  *
- * "tame" leaves out what MPICH 4.0 does otherwise: statuses of receives from nobody and of Isendrecv,
- * what follows an error in Waitall, and the bytes of a message that was truncated.
+ * "tame" leaves out what MPICH 4.0 does otherwise: statuses of receives from nobody and of
+ * Isendrecv, what follows an error in Waitall, and the bytes of a message that was truncated.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -28,7 +29,7 @@ static const int lengths[] = { 0,     1,     7,     8,     63,    64,    65,    
 			       32768, 32769, 65535, 65536, 65537, 99999, 262144, MOST };
 #define LENGTHS ((int)(sizeof(lengths) / sizeof(lengths[0])))
 
-/* ---- all ways by all ways ------------------------------------------------------------------------- */
+/* ---- all ways by all ways -------------------------------------------------------------------- */
 
 enum { MODES = 4 };
 
@@ -147,9 +148,10 @@ static const char *modes_unexpected(int round)
 	return all_ways(false);
 }
 
-/* ---- synchronous ---------------------------------------------------------------------------------- */
+/* ---- synchronous ----------------------------------------------------------------------------- */
 
-/* It is not over before its receive has begun, whatever its length; told over another communicator. */
+/* It is not over before its receive has begun, whatever its length; told over another
+ * communicator. */
 static const char *synchronous(int round)
 {
 	static const int n[] = { 0, 1, 100, 20000, 70000 };
@@ -184,7 +186,7 @@ static const char *synchronous(int round)
 	return NULL;
 }
 
-/* ---- Sendrecv ------------------------------------------------------------------------------------- */
+/* ---- Sendrecv -------------------------------------------------------------------------------- */
 
 static const char *sendrecv(int round)
 {
@@ -225,7 +227,7 @@ static const char *sendrecv(int round)
 	return NULL;
 }
 
-/* ---- nobody, oneself ------------------------------------------------------------------------------ */
+/* ---- nobody, oneself ------------------------------------------------------------------------- */
 
 static const char *check_nobody(const MPI_Status *s)
 {
@@ -283,7 +285,8 @@ static const char *nobody(int round)
 	return check_nobody(&s);
 }
 
-/* Posted first, and sent first: what is sent first ends without a receive only as far as Isend goes. */
+/* Posted first, and sent first: what is sent first ends without a receive only as far as Isend
+ * goes. */
 static const char *oneself(int round)
 {
 	int n = lengths[round % LENGTHS];
@@ -309,7 +312,7 @@ static const char *oneself(int round)
 	return NULL;
 }
 
-/* ---- datatypes ------------------------------------------------------------------------------------ */
+/* ---- datatypes ------------------------------------------------------------------------------- */
 
 /* Any shape on either side, of any length; the receive may have room for more. */
 static const char *datatypes(int round)
@@ -393,7 +396,7 @@ static const char *part_of_element(int round)
 	return buf_end(&b, "received in part");
 }
 
-/* ---- truncation ----------------------------------------------------------------------------------- */
+/* ---- truncation ------------------------------------------------------------------------------ */
 
 /* The first bytes are there, the error is the receiver's, and what follows is not disturbed. */
 static const char *truncated(int round)

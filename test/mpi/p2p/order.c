@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which receive gets which message, in a job of any number of ranks: random messages of all modes and
- * sizes among all ranks (itself included), received by random means: posted before, between or after the sends, with
- * wildcards or without, probed or not. All ranks draw all parameters, so each knows what was sent to it.
+ * Which receive gets which message, in a job of any number of ranks: random messages of all
+ * modes and sizes among all ranks (itself included), received by random means: posted before,
+ * between or after the sends, with wildcards or without, probed or not. All ranks draw all
+ * parameters, so each knows what was sent to it.
  *
- * The model: among the receives that say they got a message of rank s, the messages of s, in the order they
- * were sent, each take the first receive that matches.
+ * The model: among the receives that say they got a message of rank s, the messages of s, in the
+ * order they were sent, each take the first receive that matches.
  */
 #include "test/mpi/coll_check.h"
 
@@ -19,8 +20,8 @@ struct message {
 	int from, to, comm, tag, bytes, mode;
 };
 
-/* How it is received: by a posted receive, a persistent one; and when none need be posted before others,
- * at once, after a probe, after a matched probe. */
+/* How it is received: by a posted receive, a persistent one; and when none need be posted before
+ * others, at once, after a probe, after a matched probe. */
 enum how { IRECV, PERSISTENT, RECV, PROBE, MPROBE, IMPROBE, HOWS };
 
 struct receive {
@@ -118,8 +119,9 @@ static int width(const struct receive *r)
 }
 
 /*
- * One receive for each message, in any order; but of one communicator the more open ones come later, and
- * those of width 1 are all open in the same way. So none takes what only another one could.
+ * One receive for each message, in any order; but of one communicator the more open ones come
+ * later, and those of width 1 are all open in the same way. So none takes what only another one
+ * could.
  */
 static void draw_receives(enum when when)
 {
@@ -149,7 +151,7 @@ static void draw_receives(enum when when)
 			swap(&receive[j - 1], &receive[j]);
 }
 
-/* ---- running -------------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 static MPI_Request *new_request(int receive_number)
 {
@@ -254,7 +256,7 @@ static const char *start_receive(int number)
 	return NULL;
 }
 
-/* ---- the model ------------------------------------------------------------------------------------ */
+/* ---- the model ------------------------------------------------------------------------------- */
 
 static bool fits(const struct receive *r, const struct message *m)
 {
@@ -305,7 +307,7 @@ static const char *check(void)
 	return NULL;
 }
 
-/* ---- rounds --------------------------------------------------------------------------------------- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static void finish(void)
 {

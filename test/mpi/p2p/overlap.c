@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long messages move while one side computes and calls no MPI function: into a posted receive, and out of
- * a send that was under way. What tells the computing side that it is over is memory or a signal, not MPI.
+ * Long messages move while one side computes and calls no MPI function: into a posted receive,
+ * and out of a send that was under way. What tells the computing side that it is over is memory
+ * or a signal, not MPI.
  */
 #include <signal.h>
 #include <unistd.h>

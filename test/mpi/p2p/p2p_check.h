@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * For tests of point-to-point messages that run as a job, beside coll_check.h: checks that end a case, the
- * shim's counters, time, memory.
+ * For tests of point-to-point messages that run as a job, beside coll_check.h: checks that end a
+ * case, the shim's counters, time, memory.
  */
 #ifndef TEST_MPI_P2P_CHECK_H
 #define TEST_MPI_P2P_CHECK_H
@@ -43,7 +43,8 @@ double time_now(void);
 /* What MPI_Status says. */
 int count_of(const MPI_Status *status);
 
-/* A counter of this MPI's own ("sent_short"), a performance variable of MPI_T; -1: this MPI has none of the name. */
+/* A counter of this MPI's own ("sent_short"), a performance variable of MPI_T; -1: this MPI has
+ * none of the name. */
 long long counter(const char *name);
 
 /* Of this process, in KiB: all its memory, and what is its own and no file's. */

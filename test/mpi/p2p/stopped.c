@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A sender that stands still after it has cancelled a message: MPI_Irecv of the receiver does not wait for it. For two
- * ranks, run so that the bytes of messages follow on their own.
+ * A sender that stands still after it has cancelled a message: MPI_Irecv of the receiver does
+ * not wait for it. For two ranks, run so that the bytes of messages follow on their own.
  */
 #include <pthread.h>
 #include <sched.h>

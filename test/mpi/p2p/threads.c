@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_THREAD_MULTIPLE: threads of two ranks send and receive at once, each in its own way, on one communicator
- * and on one each; threads that wait are woken by what others take in; a thread computes while another
- * waits. Given a number as second argument: MPI_Init_thread gives this level.
+ * MPI_THREAD_MULTIPLE: threads of two ranks send and receive at once, each in its own way, on
+ * one communicator and on one each; threads that wait are woken by what others take in; a thread
+ * computes while another waits. Given a number as second argument: MPI_Init_thread gives this
+ * level.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,7 +41,7 @@ static int bytes_of(int thread, int i)
 	return (int)(k % 5 == 0 ? k / 5 % MOST : k / 5 % 300);
 }
 
-/* ---- ways to exchange ----------------------------------------------------------------------------- */
+/* ---- ways to exchange ------------------------------------------------------------------------ */
 
 static void by_blocking_calls(struct thread *t, unsigned char *out, unsigned char *in, int n,
 			      int tag, MPI_Status *s)
@@ -164,13 +165,14 @@ static const char *exchanges(int round)
 	return run(exchange, t, THREADS);
 }
 
-/* ---- order among threads -------------------------------------------------------------------------- */
+/* ---- order among threads --------------------------------------------------------------------- */
 
 #define STREAM 3000
 
 static _Atomic int seen[STREAM * 2];
 
-/* Several threads receive the same stream: each sees its part in order, and nothing is seen twice. */
+/* Several threads receive the same stream: each sees its part in order, and nothing is seen
+ * twice. */
 static void *take_stream(void *argument)
 {
 	struct thread *t = argument;
@@ -203,7 +205,7 @@ static const char *stream(int round)
 	return run(take_stream, t, 3);
 }
 
-/* ---- waking --------------------------------------------------------------------------------------- */
+/* ---- waking ---------------------------------------------------------------------------------- */
 
 static _Atomic bool over;
 
@@ -265,7 +267,8 @@ static void *take_last(void *argument)
 /* long sends whose events take all of the first queue, in mpi_shim/core/progress.c */
 #define UNTAKEN 16
 
-/* A thread waits; what another waits for comes to a queue that was not in use when the first began. */
+/* A thread waits; what another waits for comes to a queue that was not in use when the first
+ * began. */
 static const char *queue_added(int round)
 {
 	static char bytes[UNTAKEN][MOST];
@@ -354,7 +357,7 @@ static const char *generalized_from_thread(int round)
 	return NULL;
 }
 
-/* ---- computing ------------------------------------------------------------------------------------ */
+/* ---- computing ------------------------------------------------------------------------------- */
 
 static void *compute(void *argument)
 {
@@ -390,7 +393,7 @@ static const char *computing(int round)
 	return NULL;
 }
 
-/* ---- levels --------------------------------------------------------------------------------------- */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
 static int levels(int argc, char **argv, int wanted)
 {

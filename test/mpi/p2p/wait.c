@@ -25,7 +25,7 @@ static int choose(int n)
 	return (int)(own_state % (uint64_t)n);
 }
 
-/* ---- sets of requests ----------------------------------------------------------------------------- */
+/* ---- sets of requests ------------------------------------------------------------------------ */
 
 enum kind { NONE, INACTIVE, SENDING, RECEIVING, PERSISTENT_SEND, PERSISTENT_RECEIVE, KINDS };
 
@@ -299,7 +299,7 @@ static const char *sets(int round)
 	return wrong;
 }
 
-/* ---- cancel --------------------------------------------------------------------------------------- */
+/* ---- cancel ---------------------------------------------------------------------------------- */
 
 static const char *cancel(int round)
 {
@@ -353,9 +353,10 @@ static const char *cancel(int round)
 	return NULL;
 }
 
-/* ---- probes --------------------------------------------------------------------------------------- */
+/* ---- probes ---------------------------------------------------------------------------------- */
 
-/* A matched message is out of reach of other receives, and those matched can be received in any order. */
+/* A matched message is out of reach of other receives, and those matched can be received in any
+ * order. */
 static const char *matched(int round)
 {
 	enum { N = 6 };
@@ -435,7 +436,7 @@ static const char *matched_backwards(int round)
 	return NULL;
 }
 
-/* ---- generalized requests ------------------------------------------------------------------------- */
+/* ---- generalized requests -------------------------------------------------------------------- */
 
 static struct user {
 	int queried, freed, cancelled, complete;
@@ -594,7 +595,8 @@ static const char *generalized_badly(int round)
 	return NULL;
 }
 
-/* The message was of this communicator, and so is what goes wrong with its receive, of this alone. */
+/* The message was of this communicator, and so is what goes wrong with its receive, of this
+ * alone. */
 static const char *matched_error(int round)
 {
 	static unsigned char out[MOST], in[1];

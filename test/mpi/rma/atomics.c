@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Accumulates: every operation on every type beside MPI_Reduce_local, and what several ranks do to one place at
- * the same time: nothing is lost, nothing is seen half done, and of one rank in order.
- * Usage: [SEED [ROUNDS [tame]]].
+ * Accumulates: every operation on every type beside MPI_Reduce_local, and what several ranks do
+ * to one place at the same time: nothing is lost, nothing is seen half done, and of one rank in
+ * order. Usage: [SEED [ROUNDS [tame]]].
  */
 #include <complex.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static void free_window(int flavor)
 		free(memory);
 }
 
-/* ---- every operation on every type ---------------------------------------------------------------------- */
+/* ---- every operation on every type ----------------------------------------------------------- */
 
 enum family { WHOLE, REAL, COMPLEX, BYTES, PAIR };
 
@@ -185,7 +185,8 @@ static bool same(MPI_Datatype type, const char *a, const char *b, int n)
 	return at == bt && memcmp(pa, pb, (size_t)at) == 0;
 }
 
-/* The target's elements are every second one. `fetch`: 0 accumulate, 1 get_accumulate, 2 fetch_and_op of one. */
+/* The target's elements are every second one. `fetch`: 0 accumulate, 1 get_accumulate, 2
+ * fetch_and_op of one. */
 static const char *one_op(int type, int op, int fetch)
 {
 	_Alignas(16) char in[N * MOST], old[N * MOST], want[N * MOST], got[N * MOST],
@@ -247,7 +248,7 @@ static const char *every_operation(int round)
 	return wrong;
 }
 
-/* ---- many ranks, one place -------------------------------------------------------------------------------- */
+/* ---- many ranks, one place ------------------------------------------------------------------- */
 
 static const char *counters(int round)
 {
@@ -272,7 +273,8 @@ static const char *counters(int round)
 	return NULL;
 }
 
-/* A whole number of so many bytes, the lowest first as in memory, is raised by one again and again. */
+/* A whole number of so many bytes, the lowest first as in memory, is raised by one again and
+ * again. */
 static const char *swaps(MPI_Datatype type, int target, int element)
 {
 	uint64_t seen = 0, next = 0, old = 0, mask;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The last rank is killed while it holds locks, or is waited for, or is the target of operations: each
- * synchronization ends within seconds, in MPI_ERR_PROC_ABORTED where the dead one was needed, the others' goes on, and
- * the window can be freed. For mpiexec --keep-going. Usage: create|allocate|portals.
+ * The last rank is killed while it holds locks, or is waited for, or is the target of
+ * operations: each synchronization ends within seconds, in MPI_ERR_PROC_ABORTED where the dead
+ * one was needed, the others' goes on, and the window can be freed. For mpiexec --keep-going.
+ * Usage: create|allocate|portals.
  */
 #include <mpi.h>
 #include <signal.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The last rank is killed while a window is made, as it maps memory for the first time (the window's), or for the
- * second (the hub's): nobody waits for the others in the middle of it for ever, and those that have the window
- * understand each other. Usage: 1|2, for mpiexec --keep-going.
+ * The last rank is killed while a window is made, as it maps memory for the first time (the
+ * window's), or for the second (the hub's): nobody waits for the others in the middle of it for
+ * ever, and those that have the window understand each other. Usage: 1|2, for mpiexec
+ * --keep-going.
  */
 #include <mpi.h>
 #include <signal.h>

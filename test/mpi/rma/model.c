@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Random one-sided operations with datatypes of many shapes, in epochs of every kind and windows of every
- * flavour, beside a model: all ranks draw the same numbers, so each knows what every window must hold, and
- * what every get must bring. Usage: [SEED [ROUNDS [tame]]].
+ * Random one-sided operations with datatypes of many shapes, in epochs of every kind and windows
+ * of every flavour, beside a model: all ranks draw the same numbers, so each knows what every
+ * window must hold, and what every get must bring. Usage: [SEED [ROUNDS [tame]]].
  *
- * Of each window every rank has pieces of its own, one for each of its operations in an epoch, and at the end
- * there is a piece that all accumulate into.
+ * Of each window every rank has pieces of its own, one for each of its operations in an epoch,
+ * and at the end there is a piece that all accumulate into.
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -39,7 +39,7 @@ static int *model_of(int rank)
 	return model + (long)rank * ints;
 }
 
-/* ---- windows ------------------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 static void make_window(void)
 {
@@ -79,7 +79,7 @@ static MPI_Aint displacement(int target, int at)
 	return flavor == 3 ? address[target] + bytes : bytes / unit;
 }
 
-/* ---- operations ---------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static bool gets(const struct op *o)
 {
@@ -219,7 +219,7 @@ static const char *wait_all(struct op *mine)
 	return NULL;
 }
 
-/* ---- epochs --------------------------------------------------------------------------------------------- */
+/* ---- epochs ---------------------------------------------------------------------------------- */
 
 static const char *locked(struct op *mine, int how)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Puts and gets by the kernel between two ranks of a node: which do, what becomes of those the kernel does by halves or not
- * at all, and that the choice is tried. The kernel's calls of the MPI library go through this program, which counts them;
- * Portals has calls of its own.
- * Usage: [SEED [ROUNDS [WAY]]], of which the last is that of PTL_MPI_RMA.
+ * Puts and gets by the kernel between two ranks of a node: which do, what becomes of those the
+ * kernel does by halves or not at all, and that the choice is tried. The kernel's calls of the
+ * MPI library go through this program, which counts them; Portals has calls of its own. Usage:
+ * [SEED [ROUNDS [WAY]]], of which the last is that of PTL_MPI_RMA.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -231,7 +231,8 @@ static const char *tried_long(int round)
 	return wrong;
 }
 
-/* Of what is put at once the longest is what it is tried for; a window that is never flushed keeps no other from it. */
+/* Of what is put at once the longest is what it is tried for; a window that is never flushed
+ * keeps no other from it. */
 static const char *tried_beside(int round)
 {
 	static char own[BYTES];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Windows as objects, what is wrong with a call, and what the standard lets a program rely on besides the
- * operations: attributes, hints, names, groups, error handlers, shared memory, attached memory, epochs.
- * Usage: [SEED [ROUNDS [tame]]].
+ * Windows as objects, what is wrong with a call, and what the standard lets a program rely on
+ * besides the operations: attributes, hints, names, groups, error handlers, shared memory,
+ * attached memory, epochs. Usage: [SEED [ROUNDS [tame]]].
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -149,7 +149,7 @@ static const char *hints(int flavor)
 	return NULL;
 }
 
-/* ---- shared memory ---------------------------------------------------------------------------------------- */
+/* ---- shared memory --------------------------------------------------------------------------- */
 
 static const char *shared(int gaps)
 {
@@ -216,7 +216,7 @@ static const char *shared_asked_by_some(int round)
 	return NULL;
 }
 
-/* ---- attached memory ---------------------------------------------------------------------------------------- */
+/* ---- attached memory ------------------------------------------------------------------------- */
 
 static const char *attached(int round)
 {
@@ -299,7 +299,8 @@ static const char *scattered(int round)
 	return NULL;
 }
 
-/* Runs over two pieces of memory one behind the other, of elements that Portals calculates with and of others. */
+/* Runs over two pieces of memory one behind the other, of elements that Portals calculates with
+ * and of others. */
 static const char *over_the_border(int round)
 {
 	enum { N = 3000, FIRST = 1111 };
@@ -343,7 +344,7 @@ static const char *over_the_border(int round)
 	return NULL;
 }
 
-/* ---- wrong calls -------------------------------------------------------------------------------------------- */
+/* ---- wrong calls ----------------------------------------------------------------------------- */
 
 static int put_one(int rank)
 {
@@ -523,7 +524,7 @@ static const char *flavors(int flavor)
 	return NULL;
 }
 
-/* ---- error handlers ------------------------------------------------------------------------------------------ */
+/* ---- error handlers -------------------------------------------------------------------------- */
 
 static int handled_code, handled;
 static MPI_Win handled_win;
@@ -589,9 +590,10 @@ static const char *errors_of_requests(int round)
 	return NULL;
 }
 
-/* ---- datatypes ----------------------------------------------------------------------------------------------- */
+/* ---- datatypes ------------------------------------------------------------------------------- */
 
-/* What an accumulate's data must be of is found in types within types: one predefined type, and no other. */
+/* What an accumulate's data must be of is found in types within types: one predefined type, and
+ * no other. */
 static const char *types_of_types(int flavor)
 {
 	static const int lengths[] = { 1, 1, 0 };
@@ -616,7 +618,8 @@ static const char *types_of_types(int flavor)
 		    MPI_ERR_TYPE);
 	MPI_Type_free(&inner);
 	MPI_Type_free(&outer);
-	/* what has no elements of a type is not of it; and each of them is made of the one before twice */
+	/* what has no elements of a type is not of it; and each of them is made of the one
+	 * before twice */
 	nested[1] = MPI_INT;
 	MPI_Type_create_struct(3, lengths, places, nested, &outer);
 	for (int i = 0; i < 60; i++) {

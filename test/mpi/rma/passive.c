@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A target that calls nothing: the last rank computes for two seconds, and meanwhile the others lock its memory,
- * read, write and accumulate there, in windows of every flavour. It goes on computing until it sees in its
- * memory that they have done. Usage: [SEED [ROUNDS]].
+ * A target that calls nothing: the last rank computes for two seconds, and meanwhile the others
+ * lock its memory, read, write and accumulate there, in windows of every flavour. It goes on
+ * computing until it sees in its memory that they have done. Usage: [SEED [ROUNDS]].
  */
 #include <sched.h>
 
@@ -124,11 +124,12 @@ static const char *target_computes(int flavor)
 	return wrong;
 }
 
-/* ---- what a flush has ended ------------------------------------------------------------------------------ */
+/* ---- what a flush has ended ------------------------------------------------------------------ */
 
 enum { STREAMS = 200, STREAM_BYTES = 133140 };
 
-/* Puts of all lengths behind each other, to places of their own; every byte is the stream's number. */
+/* Puts of all lengths behind each other, to places of their own; every byte is the stream's
+ * number. */
 static const char *stream(MPI_Aint base, int number)
 {
 	static const int bytes[] = { 8, 8, 3, 1000, 8, 5000, 70000, 8, 33000, 20000, 1, 4096, 8 };
@@ -203,7 +204,7 @@ static const char *flushed(int flavor)
 	return wrong;
 }
 
-/* ---- the origin waits ----------------------------------------------------------------------------------- */
+/* ---- the origin waits ------------------------------------------------------------------------ */
 
 /* More than a sender may have sent that nobody takes in. */
 enum { MESSAGES = 20000 };

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Post, start, complete and wait, and fences: who accesses whom is drawn anew for each epoch, and the ranks run ahead
- * of each other as far as that lets them. What a target stored before its post is there after a start, and what others
- * put is there after the wait. Usage: [SEED [TIMES [tame|words]]].
+ * Post, start, complete and wait, and fences: who accesses whom is drawn anew for each epoch,
+ * and the ranks run ahead of each other as far as that lets them. What a target stored before
+ * its post is there after a start, and what others put is there after the wait. Usage: [SEED
+ * [TIMES [tame|words]]].
  */
 #include <sched.h>
 #include <unistd.h>
@@ -43,7 +44,7 @@ static void free_window(int flavor)
 		free(memory);
 }
 
-/* ---- epochs of many groups -------------------------------------------------------------------------------- */
+/* ---- epochs of many groups ------------------------------------------------------------------- */
 
 static bool accesses[RANKS_MOST][RANKS_MOST]; /* origin, target */
 static int order[RANKS_MOST];
@@ -213,7 +214,7 @@ static const char *many_groups(int round)
 	return wrong;
 }
 
-/* ---- what is said when ------------------------------------------------------------------------------------ */
+/* ---- what is said when ----------------------------------------------------------------------- */
 
 /* The others complete when they are told to, so that a test before that says no. */
 static const char *test_says_when(int flavor)
@@ -254,11 +255,12 @@ static const char *test_says_when(int flavor)
 	return wrong;
 }
 
-/* ---- fences ------------------------------------------------------------------------------------------------- */
+/* ---- fences ---------------------------------------------------------------------------------- */
 
 static bool words; /* no setting forbids them */
 
-/* Each puts to all and changes what it has; and in memory that all have mapped no message is needed for that. */
+/* Each puts to all and changes what it has; and in memory that all have mapped no message is
+ * needed for that. */
 static const char *fences(int flavor)
 {
 	enum { TIMES = 40 };
@@ -288,7 +290,7 @@ static const char *fences(int flavor)
 	return NULL;
 }
 
-/* ---- groups of nobody, and of strangers --------------------------------------------------------------------- */
+/* ---- groups of nobody, and of strangers ------------------------------------------------------ */
 
 static const char *nobody(int flavor)
 {

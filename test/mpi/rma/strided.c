@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * One-sided operations on data of many runs, which go in fewer messages than runs: random datatypes, regular and not,
- * with runs of a byte and runs of kilobytes, forwards and backwards, at the target, at the origin or at both, beside a
- * model that knows nothing of messages: the list of the elements' places. What lies between them must stay. And that
- * they are fewer messages, and in order.
- * Usage: [SEED [ROUNDS [tame]]].
+ * One-sided operations on data of many runs, which go in fewer messages than runs: random
+ * datatypes, regular and not, with runs of a byte and runs of kilobytes, forwards and backwards,
+ * at the target, at the origin or at both, beside a model that knows nothing of messages: the
+ * list of the elements' places. What lies between them must stay. And that they are fewer
+ * messages, and in order. Usage: [SEED [ROUNDS [tame]]].
  */
 #include "test/mpi/p2p/p2p_check.h"
 
@@ -22,7 +22,7 @@ static MPI_Win win;
 static int *window, *model, *here, *result, *want;
 static struct layout *there, *local;
 
-/* ---- datatypes ------------------------------------------------------------------------------------------ */
+/* ---- datatypes ------------------------------------------------------------------------------- */
 
 /* Blocks of one length, one stride apart, which may be negative. */
 static void draw_vector(struct layout *l, int n)
@@ -52,7 +52,8 @@ static void draw_vector(struct layout *l, int n)
 	}
 }
 
-/* Blocks of different lengths at different distances, not always upwards; or regular for a while, then not. */
+/* Blocks of different lengths at different distances, not always upwards; or regular for a
+ * while, then not. */
 static void draw_indexed(struct layout *l, int n)
 {
 	int *length = calloc((size_t)n, sizeof(int)), *disp = calloc((size_t)n, sizeof(int));
@@ -106,7 +107,7 @@ static void draw_layout(struct layout *l, int n)
 	MPI_Type_commit(&l->type);
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static const char *run_op(enum kind kind, int target, int disp)
 {
@@ -197,7 +198,7 @@ static const char *round_of_operations(int round)
 	return wrong;
 }
 
-/* ---- messages --------------------------------------------------------------------------------------------- */
+/* ---- messages -------------------------------------------------------------------------------- */
 
 enum { RUNS = 1024, MESSAGES_MOST = 8 };
 
@@ -262,9 +263,10 @@ static const char *runs_in_few_messages(int round)
 	return wrong;
 }
 
-/* ---- long data -------------------------------------------------------------------------------------------- */
+/* ---- long data ------------------------------------------------------------------------------- */
 
-/* All ranks at the same time, or one after the other while the others wait or compute: data of one run, in pieces or not. */
+/* All ranks at the same time, or one after the other while the others wait or compute: data of
+ * one run, in pieces or not. */
 static const char *long_data_come_whole(int round)
 {
 	int target = (tap_rank + 1) % tap_size, from = (tap_rank + tap_size - 1) % tap_size;
@@ -304,9 +306,10 @@ static const char *long_data_come_whole(int round)
 	return wrong;
 }
 
-/* ---- order ------------------------------------------------------------------------------------------------ */
+/* ---- order ----------------------------------------------------------------------------------- */
 
-/* What was stored last is what stays, whatever the accumulates' lengths, and each sees what those before it did. */
+/* What was stored last is what stays, whatever the accumulates' lengths, and each sees what
+ * those before it did. */
 static const char *accumulates_in_order(int round)
 {
 	enum { LONG = 900 };

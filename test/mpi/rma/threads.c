@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Several threads of each rank with one window: each puts, gets and adds on its own, in one epoch that all share,
- * while others send messages; and epochs of post and of start at once. Usage: [SEED [ROUNDS]].
+ * Several threads of each rank with one window: each puts, gets and adds on its own, in one
+ * epoch that all share, while others send messages; and epochs of post and of start at once.
+ * Usage: [SEED [ROUNDS]].
  */
 #include <pthread.h>
 #include <unistd.h>
@@ -128,7 +129,7 @@ static const char *together(int round)
 	return wrong;
 }
 
-/* ---- attached memory that changes ------------------------------------------------------------------- */
+/* ---- attached memory that changes ------------------------------------------------------------ */
 
 static MPI_Aint theirs;
 static _Atomic int at_work;
@@ -191,11 +192,12 @@ static const char *attaching(int round)
 	return wrong;
 }
 
-/* ---- post and start at once ------------------------------------------------------------------------- */
+/* ---- post and start at once ------------------------------------------------------------------ */
 
 enum { EPOCHS = 400, LATE_EPOCHS = 200 };
 
-/* The first thread exposes its memory to the last rank and its own, the second accesses, the third sends messages. */
+/* The first thread exposes its memory to the last rank and its own, the second accesses, the
+ * third sends messages. */
 static const char *work_at_once(int thread)
 {
 	int to = (tap_rank + 1) % tap_size, from = (tap_rank + tap_size - 1) % tap_size;
@@ -236,7 +238,8 @@ static const char *work_at_once(int thread)
 	return NULL;
 }
 
-/* The first thread exposes its memory to its own rank, so late that the second, which accesses it, sleeps. */
+/* The first thread exposes its memory to its own rank, so late that the second, which accesses
+ * it, sleeps. */
 static const char *work_alone(int thread)
 {
 	MPI_Group all, self;

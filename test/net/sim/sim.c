@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The simulated network takes as long as PTL_SIM says, at least: that this machine takes time as well is no fault.
+ * The simulated network takes as long as PTL_SIM says, at least: that this machine takes time as
+ * well is no fault.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -146,8 +147,8 @@ static int soon(ptl_handle_md_t md)
 	return n;
 }
 
-/* A packet leaves its sender's host when it is time for it, not when the sender next calls or its helper thread, which
- * may sleep for a second, next looks. */
+/* A packet leaves its sender's host when it is time for it, not when the sender next calls or
+ * its helper thread, which may sleep for a second, next looks. */
 static void packets_travel_while_their_sender_computes(void)
 {
 	const ptl_size_t length = 8;

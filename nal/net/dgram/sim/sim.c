@@ -49,7 +49,7 @@ void sim_defaults(struct sim_cfg *cfg)
 	cfg->machine.mtu = 1472;
 }
 
-/* ---- chance ----------------------------------------------------------------------------------- */
+/* ---- chance ---------------------------------------------------------------------------------- */
 
 uint64_t sim_random(struct sim *s)
 {
@@ -61,7 +61,7 @@ bool sim_chance(struct sim *s, uint32_t n)
 	return sim_happens(&s->random, n);
 }
 
-/* ---- packets ---------------------------------------------------------------------------------- */
+/* ---- packets --------------------------------------------------------------------------------- */
 
 static int pool_of(size_t len)
 {
@@ -96,10 +96,10 @@ static void packet_put(struct sim *s, struct packet *p)
 	s->pool[i] = p;
 }
 
-/* ---- tags ------------------------------------------------------------------------------------- */
+/* ---- tags ------------------------------------------------------------------------------------ */
 
-/* Words mixed one by one: nobody lies in here, bytes only change by chance. A body may be in other pieces on
- * the other side, so words are made of bytes wherever pieces end. */
+/* Words mixed one by one: nobody lies in here, bytes only change by chance. A body may be in
+ * other pieces on the other side, so words are made of bytes wherever pieces end. */
 struct digest {
 	uint64_t h, word;
 	uint32_t have; /* bytes in word */
@@ -159,7 +159,7 @@ static bool verify(void *user, const uint8_t *packet, size_t head_len, size_t le
 	return !memcmp(tag, packet + NET_TAG_OFFSET, sizeof(tag));
 }
 
-/* ---- the network ------------------------------------------------------------------------------ */
+/* ---- the network ----------------------------------------------------------------------------- */
 
 static bool is_cut(const struct sim *s, uint32_t from, uint32_t to)
 {
@@ -226,7 +226,7 @@ static void enter(struct sim *s, struct packet *p)
 	carry(s, p, left);
 }
 
-/* ---- a node as a link ------------------------------------------------------------------------- */
+/* ---- a node as a link ------------------------------------------------------------------------ */
 
 static void *room(void *user, size_t len)
 {
@@ -302,7 +302,7 @@ static bool start(struct sim_node *n)
 	return n->m;
 }
 
-/* ---- the caller's ----------------------------------------------------------------------------- */
+/* ---- the caller's ---------------------------------------------------------------------------- */
 
 struct sim *sim_create(const struct sim_cfg *cfg)
 {
@@ -447,7 +447,7 @@ void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t l
 	run(to);
 }
 
-/* ---- time ------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void arrive(struct sim_node *n, struct packet *p)
 {

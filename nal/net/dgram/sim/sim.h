@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A network in one process: as many datagram machines as memory allows, virtual time, and faults by chance. Everything
- * that happens follows from the seed, so a run that went wrong can be had again.
+ * A network in one process: as many datagram machines as memory allows, virtual time, and faults
+ * by chance. Everything that happens follows from the seed, so a run that went wrong can be had
+ * again.
  */
 #ifndef SIM_H
 #define SIM_H
@@ -75,7 +76,8 @@ void sim_cut(struct sim *s, uint32_t from, uint32_t to, bool cut);
 void sim_crash(struct sim_node *n);
 /* Another one is there in its place. False: no memory. */
 bool sim_restart(struct sim_node *n);
-/* Looks at every packet that a node hands to the network, and may change it; false: it is lost. NULL: nobody does. */
+/* Looks at every packet that a node hands to the network, and may change it; false: it is lost.
+ * NULL: nobody does. */
 typedef bool sim_seen(void *arg, uint32_t from, uint32_t to, uint8_t *packet, size_t len);
 void sim_watch(struct sim *s, sim_seen *seen, void *arg);
 /* A packet from anywhere arrives at a node now. */

@@ -97,7 +97,7 @@ void sim_damage(const struct sim_model *m, uint64_t *random, struct sim_counts *
 	}
 }
 
-/* ---- what is to happen later ------------------------------------------------------------------ */
+/* ---- what is to happen later ----------------------------------------------------------------- */
 
 static bool earlier(const struct sim_event *a, const struct sim_event *b)
 {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a network does to packets, for the simulation in virtual time and for the transport nal/sim in real time: what
- * they cost, and faults by chance. The chances come from a number of the caller's, so what happened can be had again.
+ * What a network does to packets, for the simulation in virtual time and for the transport
+ * nal/sim in real time: what they cost, and faults by chance. The chances come from a number of
+ * the caller's, so what happened can be had again.
  *
- * The cost model is LogGP (Alexandrov and others, 1995): a packet of k bytes keeps the processor of its
- * sender busy for o, leaves the sender's link after another max(g, k G), travels for L, enters the receiver's
- * link when that is free, for k G again, and keeps the receiver's processor busy for o. Where the receiver's
- * link is behind by more than its queue takes, packets are dropped.
+ * The cost model is LogGP (Alexandrov and others, 1995): a packet of k bytes keeps the processor
+ * of its sender busy for o, leaves the sender's link after another max(g, k G), travels for L,
+ * enters the receiver's link when that is free, for k G again, and keeps the receiver's
+ * processor busy for o. Where the receiver's link is behind by more than its queue takes,
+ * packets are dropped.
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
@@ -31,8 +33,8 @@ struct sim_model {
 	uint64_t L_ns, o_ns, g_ns;
 	uint64_t G_ps;      /* picoseconds per byte */
 	uint64_t last_G_ps; /* of receivers' links, where they are slower; 0: they are not */
-	uint64_t
-		queue_ns; /* what the queue before a receiver's link takes, as time; 0: everything */
+	/* what the queue before a receiver's link takes, as time; 0: everything */
+	uint64_t queue_ns;
 	uint32_t path_mtu; /* longer datagrams are lost; 0: none are */
 	uint32_t jitter;   /* in thousandths of L, up to: added to each */
 	struct sim_faults faults;
@@ -49,8 +51,8 @@ uint64_t sim_draw(uint64_t *random);
 /* True in n of 1000 cases. */
 bool sim_happens(uint64_t *random, uint32_t n);
 
-/* A packet that is ready to be sent at `ready`: when it has left the sender's link, which was free at *link, and is again
- * then. */
+/* A packet that is ready to be sent at `ready`: when it has left the sender's link, which was
+ * free at *link, and is again then. */
 uint64_t sim_leave(const struct sim_model *m, uint64_t *link, uint64_t ready, size_t len);
 /* Is it carried twice? The twin then leaves at *twin. */
 bool sim_doubles(const struct sim_model *m, uint64_t *random, struct sim_counts *c, uint64_t left,
@@ -58,15 +60,16 @@ bool sim_doubles(const struct sim_model *m, uint64_t *random, struct sim_counts 
 /* It left at `left`: *at is when it gets to the receiver's link. False: it never does. */
 bool sim_travel(const struct sim_model *m, uint64_t *random, struct sim_counts *c, uint64_t left,
 		uint64_t *at);
-/* It gets to the receiver's link, which was free at *link, at *at, which becomes the time when all of it is there; one
- * that is `late` keeps nobody waiting. False: there is no room in the queue. */
+/* It gets to the receiver's link, which was free at *link, at *at, which becomes the time when
+ * all of it is there; one that is `late` keeps nobody waiting. False: there is no room in the
+ * queue. */
 bool sim_enter(const struct sim_model *m, uint64_t *link, struct sim_counts *c, bool late,
 	       size_t len, uint64_t *at);
 /* What is wrong with it then. */
 void sim_damage(const struct sim_model *m, uint64_t *random, struct sim_counts *c, uint8_t *bytes,
 		uint32_t *len);
 
-/* ---- what is to happen later ------------------------------------------------------------------ */
+/* ---- what is to happen later ----------------------------------------------------------------- */
 
 /* Of those at the same time the one that was put in first comes first. */
 struct sim_event {
