@@ -12,6 +12,7 @@ import re
 import sys
 
 import documents
+import words
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -264,6 +265,7 @@ RULES = [
     every_public_function_has_a_page,
     every_page_is_installed_and_aliases_lead_somewhere,
     *documents.RULES,
+    *words.RULES,
 ]
 
 
