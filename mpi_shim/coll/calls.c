@@ -66,11 +66,10 @@ static uint64_t mix(uint64_t history, uint64_t more)
 	return x ^ x >> 29;
 }
 
-/* As messages of the last call have it. */
-static uint64_t mark_of(const struct mpi_calls *a)
+/* As messages of this call have it. */
+static uint64_t mark_of(const struct mpi_calls *a, bool exact)
 {
 	const uint64_t high = a->history >> 32;
-	const bool exact = a->call >> BYTES_AT;
 
 	return (a->number & 0xffff) << 48 | (high & 0xffff) << 32 | (exact ? MPI_MARK_EXACT : 0) |
 	       (uint64_t)kind_of(a->call) << 23 | high >> 25 << 16;
@@ -90,16 +89,10 @@ void mpi_calls_tell(struct mpi_plan *p, struct mpi_comm *comm, enum mpi_call_kin
 	a->call = pack_call(kind, !p->now, root, op, bytes);
 	a->kept[a->number % MPI_CALLS_KEPT] = a->call;
 	a->history = mix(a->history, a->call);
-	p->told = comm;
+	a->mark = mark_of(a, bytes != MPI_CALL_ANY_BYTES);
+	p->mark = a->mark;
 	if (comm->hub)
 		mpi_hub_tell_call(comm->hub);
-}
-
-uint64_t mpi_calls_mark(const struct mpi_comm *comm)
-{
-	if (comm->hub)
-		mpi_hub_show_call(comm->hub);
-	return mark_of(&comm->calls);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -442,13 +435,12 @@ static bool meets_another(struct mpi_comm *comm, int tag)
 {
 	const struct mpi_calls *a = &comm->calls;
 	const struct mpi_unexpected *u = first_message(comm, tag);
-	const uint64_t mark = mark_of(a);
-	struct mpi_request r = { .context = mark, .sent = 0, .room = 0 };
+	struct mpi_request r = { .context = a->mark, .sent = 0, .room = 0 };
 
 	if (!u || mpi_bits_long(u->bits) || !(u->hdr & MPI_MARK_HEADER))
 		return false;
 	if ((mpi_hdr_number(u->hdr) >> 16 & 0xffff) != (a->number & 0xffff) ||
-	    !mpi_mark_differs(mark, u->hdr, false))
+	    !mpi_mark_differs(a->mark, u->hdr, false))
 		return false;
 	r.number = u->hdr;
 	r.source = mpi_bits_source(u->bits);

@@ -69,9 +69,6 @@ enum mpi_call_kind {
  * only the kind counts. */
 void mpi_calls_tell(struct mpi_plan *p, struct mpi_comm *comm, enum mpi_call_kind kind, int root,
 		    const struct mpi_op *op, MPI_Count bytes);
-/* As messages of the last call have it: MPI_MARK_*. The others on this node can see the call
- * from here on. */
-uint64_t mpi_calls_mark(const struct mpi_comm *comm);
 
 /* The message that a receive of the plan has got is not of the same call: r->differs. Finds the
  * sentence, keeps it with the communicator and tells the others. Its class, as mpi_fail. */

@@ -13,7 +13,7 @@ static int begin_internal(struct mpi_plan *p, struct mpi_comm *comm, MPI_Count b
 	int rc = mpi_plan_begin(p, comm);
 
 	if (comm->calls.nested)
-		p->mark = mpi_calls_mark(comm);
+		p->mark = comm->calls.mark;
 	else if (!rc)
 		mpi_calls_tell(p, comm, MPI_CALL_MAKE, MPI_CALL_ANY_ROOT, NULL, bytes);
 	return rc;

@@ -223,11 +223,6 @@ static void write_down(struct mpi_plan *p, const struct mpi_act *a)
 
 static void step_or_note(struct mpi_plan *p, const struct mpi_act *a)
 {
-	/* now: other calls may follow before the messages are sent */
-	if (p->told && (a->kind == SEND || a->kind == RECV)) {
-		p->mark = mpi_calls_mark(p->told);
-		p->told = NULL;
-	}
 	if (p->now)
 		do_act(p, a);
 	else
@@ -374,7 +369,6 @@ static void init(struct mpi_plan *p, struct mpi_comm *comm, int tag, bool now)
 	p->comm = comm;
 	p->tag = tag;
 	p->mark = 0;
-	p->told = NULL;
 	p->rc = MPI_SUCCESS;
 	p->request = NULL;
 	p->act = NULL;

@@ -71,9 +71,8 @@ struct mpi_plan {
 	bool gone;              /* the rest is left out */
 	struct mpi_comm *comm;  /* NULL: whose ranks may die, and it goes on */
 	int tag;
-	uint64_t mark;               /* of its messages; 0: they are not compared (calls.h) */
-	const struct mpi_comm *told; /* whose last call gives the mark, at the first message */
-	int rc;                      /* the first error */
+	uint64_t mark; /* of its messages; 0: they are not compared (calls.h) */
+	int rc;        /* the first error */
 	struct mpi_request *request;
 	struct mpi_act *act; /* written down */
 	int acts, room, at;

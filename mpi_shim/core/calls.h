@@ -24,6 +24,7 @@ struct mpi_calls {
 	uint64_t call;                 /* the last one: calls.c packs it */
 	uint64_t kept[MPI_CALLS_KEPT]; /* the last ones, by number */
 	uint64_t history;              /* hash of all */
+	uint64_t mark;                 /* of the last one, as its messages have it: MPI_MARK_* */
 	int64_t looked_ms;             /* when this rank last looked at what the others call */
 	bool nested; /* collectives are part of others, whose mark they have, and are not counted */
 	struct mpi_disagreement *found; /* NULL: none */

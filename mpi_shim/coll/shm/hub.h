@@ -71,11 +71,8 @@ bool mpi_hub_crowded(const struct mpi_hub *hub);
 bool mpi_hub_takes_node(const struct mpi_comm *comm);
 void mpi_hub_free(struct mpi_hub *hub);
 
-/* This rank has made a call (calls.h), whose mark the flags have from now on. Others that wait
- * for long look at it: it is shown to them when this rank waits or leaves, so that nobody waits
- * for that. */
+/* Says to the others on this node what is called now (calls.h). */
 void mpi_hub_tell_call(struct mpi_hub *hub);
-void mpi_hub_show_call(struct mpi_hub *hub);
 /* Looks at what the others on this node call. True: some of them disagree, and that is settled. */
 bool mpi_hub_compare(struct mpi_hub *hub);
 

@@ -124,7 +124,6 @@ struct mpi_hub {
 	struct mpi_comm *comm;           /* not referenced: it has the hub */
 	uint64_t number;                 /* of the operation under way on this node */
 	uint64_t mark;                   /* what follows the number */
-	bool unshown;                    /* the last call is not in the seat yet */
 	const _Atomic uint64_t *awaited; /* for so long that the others are looked at; or NULL */
 	uint64_t crossing;               /* of the barrier under way between nodes */
 	uint64_t left;                   /* all others are known to have left this operation */

@@ -98,7 +98,6 @@ int mpi_hub_leave(struct mpi_hub *h, int rc)
 {
 	/* pairs with the look at it in await_left() */
 	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
-	mpi_hub_show_call(h);
 	mpi_hub_wake(h);
 	return rc;
 }
@@ -194,31 +193,15 @@ int mpi_hub_await_flag(struct mpi_hub *h, int i)
 	return rc ? rc : check_mark(h, i);
 }
 
-static void show(struct mpi_hub *h, uint64_t number)
-{
-	struct mpi_hub_seat *seat = &h->seats[h->me];
-
-	atomic_store_explicit(&seat->call[number % MPI_CALLS_KEPT],
-			      h->comm->calls.kept[number % MPI_CALLS_KEPT], memory_order_release);
-	atomic_store_explicit(&seat->calls, number, memory_order_release);
-	h->unshown = false;
-}
-
 void mpi_hub_tell_call(struct mpi_hub *h)
 {
 	const struct mpi_calls *a = &h->comm->calls;
+	struct mpi_hub_seat *seat = &h->seats[h->me];
 
-	/* the others' view has no gaps */
-	if (h->unshown)
-		show(h, a->number - 1);
-	h->unshown = true;
+	atomic_store_explicit(&seat->call[a->number % MPI_CALLS_KEPT], a->call,
+			      memory_order_release);
+	atomic_store_explicit(&seat->calls, a->number, memory_order_release);
 	h->mark = a->history >> (64 - MPI_HUB_MARK_BITS);
-}
-
-void mpi_hub_show_call(struct mpi_hub *h)
-{
-	if (h->unshown)
-		show(h, h->comm->calls.number);
 }
 
 /* Local rank i has told the number under way with another mark, or in the form that an operation

@@ -224,7 +224,6 @@ static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint
 	uint64_t since = 0;
 	int rc = MPI_SUCCESS;
 
-	mpi_hub_show_call(h);
 	if (h->comm->calls.found)
 		return mpi_calls_fail(h->comm);
 
