@@ -21,7 +21,7 @@ BY_HAND = (('include', 'mpi'), ('include', 'mpi_abi')) # tables of the standard
 WORDS = {
     'bell': ('doorbell', 4),
     'crowded': ('oversubscribed', 12),
-    'hub': ('shmcoll', 132),
+    'hub': ('shmcoll', 131),
     'lacking': ('out of memory', 7),
     'landing': ('delivery', 15),
     'letter': ('header of an alltoallv', 7),
