@@ -124,10 +124,9 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 
 /*
  * As PtlEQPoll, but the event stays in its queue: waits until one of the queues has an event,
- * PTL_OK and
- * *which_eq, at most `timeout` milliseconds, PTL_EQ_EMPTY. Any number of threads may wait, and
- *  others
- * take events meanwhile. PTL_NO_INIT, PTL_EQ_INVALID (*which_eq says which), PTL_SEGV.
+ * PTL_OK and *which_eq, at most `timeout` milliseconds, PTL_EQ_EMPTY. Any number of threads may
+ * wait, and others take events meanwhile. PTL_NO_INIT, PTL_EQ_INVALID (*which_eq says which),
+ * PTL_SEGV.
  */
 int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *which_eq);
 

@@ -6,7 +6,7 @@
  * behind the other, and goes
  *
  *   by a copy              where the call is complete when it returns, or its request can be
- *   waited for
+ *                          waited for
  *   by a derived datatype  where the buffer is described by one count and one datatype
  */
 #include "mpifort.h"

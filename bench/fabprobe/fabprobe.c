@@ -7,12 +7,11 @@
  *   fabprobe latency BYTES TRIPS      microseconds of a half round trip, the mean; both spin
  *   fabprobe typical BYTES TRIPS      the same, the median of single trips
  *   fabprobe bandwidth BYTES COUNT    GB/s of a stream of puts, WINDOW in flight, until the last
- *   body was taken
+ *                                     body was taken
  *   fabprobe burst BYTES FILE         rank 0 puts BURST messages, then makes FILE; rank 1, which
- *   sees it, takes them all.
- *                                     The two functions do nothing else: a tool that counts
- *                                     instructions is told to
- *                                     count in put_burst and in take_burst
+ *                                     sees it, takes them all. The two functions do nothing
+ *                                     else: a tool that counts instructions is told to count in
+ *                                     put_burst and in take_burst
  */
 #include <cnos_mpi_os.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
  *   Os  send: the processor initiates the transfer, until the call returns
  *   L   transfer: from there to the other side, calculated as what is left of the one-way time
  *   Or  asynchronous receive: the work that the arrival itself causes, whether the user looks or
- *   not
+ *       not
  *   Ur  user receive: picking up a message that stands there
  * and packets that follow each other are gs apart where they are sent and gr apart where they
  * arrive. The model says what a message of M bytes takes: with k = M / b packets of b bytes each

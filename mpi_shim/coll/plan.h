@@ -9,7 +9,7 @@
  *
  *   mpi_plan_recv(p, ...);      begins at once, as sends do, and ends in the next
  *   mpi_plan_wait(p);           ... wait for all that has begun; there is one at the end of
- *   every plan
+ *                               every plan
  *   mpi_plan_apply(p, ...);     works on what has come
  *
  * So the code that makes a plan must not look at data, as they have not come yet: copying them,

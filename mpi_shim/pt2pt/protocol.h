@@ -5,8 +5,8 @@
  * (sections 3 and 5), shared by the files that carry them out.
  *
  *   RECV portal   posted receives, in order; then one entry that takes the headers of long
- *   messages (length
- *                 0, truncating); then the blocks that short messages fall into.
+ *                 messages (length 0, truncating); then the blocks that short messages fall
+ *                 into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
  *   FLAG portal   words of a communicator's hub (hub.h); which ranks have died, as others know
@@ -15,12 +15,10 @@
  *
  *   short    one put; the bytes go to the posted receive or into a block.
  *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and
- *   acknowledges that;
- *            otherwise nothing is taken but the header, nothing is acknowledged, and the
- *            receiver gets the
- *            data when it has a use for it. So a long send ends with its acknowledgement or with
- *            a get.
- *            Synchronous sends are long ones of any length.
+ *            acknowledges that; otherwise nothing is taken but the header, nothing is
+ *            acknowledged, and the receiver gets the data when it has a use for it. So a long
+ *            send ends with its acknowledgement or with a get. Synchronous sends are long ones
+ *            of any length.
  *
  * Receives of short messages are not posted at all: they wait in a list of this library
  * (posted.c). A message that comes while we are in Portals is offered to us before it falls into

@@ -7,7 +7,7 @@
  *
  *   eth.c       the operations of the NAL: opening, cards, the job's addresses
  *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart;
- *   the kernel's filter
+ *               the kernel's filter
  *   eth_ring.c  frames in: the ring
  *   eth_send.c  frames out, several at a time
  *   eth_wire.c  decoders

@@ -16,13 +16,10 @@
 #define ETH_MAC_BYTES 6
 
 /*
- *    0                6                12     14        15      16       18            22
- *    26
- *   +----------------+----------------+------+---------+-------+--------+-------------+---------------+--------
- *    - -
- *   | destination    | source         | type | version | zero  | length | to endpoint | from endpoint | packet
- *   +----------------+----------------+------+---------+-------+--------+-------------+---------------+--------
- *    - -
+ *    0             6        12     14        15     16       18            22              26
+ *   +-------------+--------+------+---------+------+--------+-------------+---------------+--- - -
+ *   | destination | source | type | version | zero | length | to endpoint | from endpoint | packet
+ *   +-------------+--------+------+---------+------+--------+-------------+---------------+--- - -
  * `type` is the EtherType, big-endian. `length` is that of the packet: short frames are padded.
  * An endpoint is a process on a host.
  */

@@ -30,8 +30,8 @@ enum net_kind {
  *   op, op_gen      4 bytes each: they come back in what answers it; else nothing does
  *   remote_offset   else 0
  *   length          of what is asked for; of an atomic on runs the upper half is the span that
- *   they are in, and the body,
- *                   their list and the elements, is as in memory. Else the body's
+ *                   they are in, and the body, their list and the elements, is as in memory.
+ *                   Else the body's
  *   hdr_data        else 0
  */
 struct net_wire_request {

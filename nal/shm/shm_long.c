@@ -7,9 +7,8 @@
  * Which it is depends on who is inside the library at that moment, chunk by chunk:
  *
  *   both inside          pipe, or claims by both (where processors are short by the
- *   destination): what
- *                        was faster lately (shm_way.c); instead of
- *                        claims, both ways at once, a pipe of the kernel (shm_splice.c)
+ *                        destination): what was faster lately (shm_way.c); instead of claims,
+ *                        both ways at once, a pipe of the kernel (shm_splice.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
  *

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What passes between two processes of one node: the handshake on a Unix socket, and the
- * messages in the rings. Same machine, same byte order; still everything is checked once, in
- * shm_wire.c.
+ * messages in the rings. Same machine, same byte order; the handshake is checked in
+ * shm_wire.c, a message's fields where they are used (shm_run.c).
  */
 #ifndef SHM_WIRE_H
 #define SHM_WIRE_H

@@ -7,7 +7,7 @@
  *
  *   sim.c        the operations of the NAL: opening, cards, addresses
  *   sim_link.c   packets: held by who sends them until they get to the receiver's link, and
- *   there until they are through
+ *                there until they are through
  *   sim_rules.c  PTL_SIM
  *
  * Packets go by datagrams over the loopback interface, from an address that nothing else uses.

@@ -7,7 +7,7 @@
  *   udp.c       the operations of the NAL: opening, cards, the job's addresses
  *   udp_addr.c  addresses: of packets, of cards, of ids
  *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does
- *   that
+ *               that
  *   udp_recv.c  packets in, likewise
  *   udp_way.c   sockets of their own for those who are written to all the time
  *   udp_near.c  a socket of its own for who nearly all packets come from

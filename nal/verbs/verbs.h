@@ -7,7 +7,7 @@
  *
  *   verbs.c        the operations of the NAL: opening, cards, closing
  *   verbs_dev.c    which device and port; what all connections share: completion queue, receive
- *   buffers
+ *                  buffers
  *   verbs_way.c    ways to processes, and calling them again
  *   verbs_conn.c   connections: making them, proving who is there, breaking them
  *   verbs_move.c   packets, reads and what completes; registration

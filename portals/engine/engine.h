@@ -5,7 +5,7 @@
  * back or a peer dies. It knows regions, not networks: a NAL calls ptl_engine_match with a
  * request, moves the bytes to or from where the landing says by whatever means it has, and calls
  * ptl_engine_done. Every function here runs with the region's lock held, over any mapped region,
- * in the owner or in a peer; all writes go through undo.h.
+ * in the owner or in a peer; all writes but those of counters go through undo.h.
  */
 #ifndef PTL_ENGINE_H
 #define PTL_ENGINE_H
@@ -61,10 +61,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t op, uint32_t gen, enum ptl
 		       uint64_t mlength, ptl_ni_fail_t fail, const struct ptl_answerer *who);
 
 /* A reply of `mlength` bytes is there for `op`: section 8.2's checks, threshold, REPLY_START.
- * True and
- * *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock is let
- *  go), false: dropped
- * and counted. */
+ * True and *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock
+ * is let go), false: dropped and counted. */
 bool ptl_engine_reply(struct ptl_engine *e, uint32_t op, uint32_t gen, uint64_t mlength, bool whole,
 		      const struct ptl_answerer *who, struct ptl_landing *l);
 

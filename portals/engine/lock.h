@@ -24,8 +24,10 @@
  * region is that thread's, and nobody writes it any more. From then on the thread enters and
  * leaves without a locked instruction or a fence:
  *
- *   enter:  inside = 1;  the word still says biased to me?  (else: inside = 0, and the plain way)
- *   leave:  inside = 0;  the same look (else somebody waits: see below);  then the rings, as always
+ *   enter:  inside = 1;  the word still says biased to me?  (else: inside = 0, and the plain
+ *           way)
+ *   leave:  inside = 0;  the same look (else somebody waits: see below);  then the rings, as
+ *           always
  *
  * To take a biased lock away, a revoker (1) moves the word from BIASED to BIASED + its token,
  * (2) makes the thread pass a full barrier, with membarrier(2), and a peer waits for some

@@ -65,11 +65,14 @@ static_assert(sizeof(struct rdma_wire_head) == 16, "as drawn");
 static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
 
 /*
- *    16      24    40     48     56            64         72    76    80       82        84
- *    86      88
- *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
- *   | token | tag | from | whom | incarnation | greeting | uid | jid | number | allowed | address_len | zeros | address
- *   +-------+-----+------+------+-------------+----------+-----+-----+--------+---------+-------------+-------+---
+ *    16      24    40     48     56            64         72    76
+ *   +-------+-----+------+------+-------------+----------+-----+-----+
+ *   | token | tag | from | whom | incarnation | greeting | uid | jid |
+ *   +-------+-----+------+------+-------------+----------+-----+-----+
+ *    80       82        84            86      88
+ *   +--------+---------+-------------+-------+--- - -
+ *   | number | allowed | address_len | zeros | address
+ *   +--------+---------+-------------+-------+--- - -
  * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME,
  * that of the HELLO.
  */
