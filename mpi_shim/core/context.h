@@ -12,23 +12,16 @@
  * be in the first one here and in the second one there. So
  *
  *  - a process offers the numbers of one half of its mask, the eager half, in the first round,
- *    to one
- *    agreement at a time; any other offers nothing and its round comes out empty. This is the
- *    only round
- *    that may wait for a member that has not yet called, and one round is what an agreement
- *    takes as a rule.
+ *    to one agreement at a time; any other offers nothing and its round comes out empty. This is
+ *    the only round that may wait for a member that has not yet called, and one round is what an
+ *    agreement takes as a rule.
  *  - An agreement whose first round came out empty draws a ticket: the greatest of its members'
- *    logical
- *    clocks, each of which its process uses once only, so that no two tickets are equal. Then it
- *    offers in each
- *    further round the other half of the mask (and the eager half if nobody has it) if its
- *    ticket is the
- *    lowest in this process and nobody else is in such a round, else nothing. All members of it
- *    are
- *    there, so these rounds end, and the agreement with the lowest ticket of all has the masks
- *    of all its
- *    members in the end; a later one has a higher ticket wherever they meet, so none waits for
- *    ever.
+ *    logical clocks, each of which its process uses once only, so that no two tickets are equal.
+ *    Then it offers in each further round the other half of the mask (and the eager half if
+ *    nobody has it) if its ticket is the lowest in this process and nobody else is in such a
+ *    round, else nothing. All members of it are there, so these rounds end, and the agreement
+ *    with the lowest ticket of all has the masks of all its members in the end; a later one has
+ *    a higher ticket wherever they meet, so none waits for ever.
  *
  * A member that has no use for a number, as it has no memory, say, tells the others so in the
  * first round, and they are not given one, either.
