@@ -680,8 +680,7 @@ static unsigned int APART take_any(struct run *x, unsigned int most, bool plainl
 		}
 		if (x->e->undo && !shm_ring_room(x->to, x->s->eager > 4096 ? x->s->eager : 4096))
 			break; /* our own inbox is full of answers: those first */
-		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): mapped while users says
-		 * so */
+		/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): users keeps it mapped */
 		if (x->e->v->r->hashed > PTL_MATCH_FAR)
 			look_ahead(x, &ahead, head);
 		if (m.kind != SHM_PAD) {

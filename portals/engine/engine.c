@@ -662,8 +662,7 @@ void ptl_op_free(struct ptl_engine *e, uint32_t i)
 			ptl_set32(e, &list->last, op->prev + 1);
 		count_flowing(e, UINT32_MAX);
 	}
-	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a view that is in use is of a
-	 * region */
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a view in use has a region */
 	ptl_set32(e, &op->next, r->op_free);
 	ptl_set32(e, &r->op_free, i);
 	freed(e, PTL_SR_MSGS_FREED, PTL_SR_MSGS_CUR);

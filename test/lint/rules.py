@@ -68,6 +68,7 @@ INCLUDES_UP = {
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]', re.MULTILINE)
 GETENV = re.compile(r'\bgetenv\s*\(')
+NOLINT = re.compile(r'NOLINTNEXTLINE(?!.*\*/$)', re.MULTILINE)
 MACHINE = re.compile(r'/(?:work|farm|home|root|Users)/\w')
 SPDX = 'SPDX-License-Identifier: BSD-3-Clause'
 SKIP = re.compile(r'^(?:\.git|build|build-[^/]*|__pycache__)$')
@@ -226,6 +227,14 @@ def every_source_names_its_licence(root, files):
                 yield f'{path}: no SPDX and copyright line at the top'
 
 
+def every_nolint_stands_on_the_line_before(root, files):
+    for path in files:
+        if path.suffix in ('.c', '.h'):
+            text = text_of(root, path)
+            for match in NOLINT.finditer(text):
+                yield f'{path}:{line_of(text, match)}: the line after it is of the comment: clang-tidy takes that one'
+
+
 def public_functions(root):
     text = re.sub(r'/\*.*?\*/', '', text_of(root, 'portals/libportals.map'), flags=re.DOTALL)
     names = re.findall(r'^\s*(\w+);', text, re.MULTILINE)
@@ -262,6 +271,7 @@ RULES = [
     the_environment_is_read_in_one_place,
     no_path_of_one_machine,
     every_source_names_its_licence,
+    every_nolint_stands_on_the_line_before,
     every_public_function_has_a_page,
     every_page_is_installed_and_aliases_lead_somewhere,
     *documents.RULES,

@@ -179,6 +179,14 @@ fresh
 echo 'int x;' >"$tree/bench/a.c"
 check "a source without licence line is seen" broken every_source_names_its_licence
 
+rule=every_nolint_stands_on_the_line_before
+fresh
+printf '/* NOLINTNEXTLINE(x): because\n * of that */\nint x;\n' >>"$tree/bench/a.c"
+check "a reason of two lines behind NOLINTNEXTLINE is seen" broken $rule
+fresh
+printf '/* NOLINTNEXTLINE(x): because */\nint x;\n' >>"$tree/bench/a.c"
+check "one of one line is right" holds $rule
+
 fresh
 rm "$tree/doc/man/PtlInit.3"
 check "a function without manual page is seen" broken every_public_function_has_a_page

@@ -196,8 +196,7 @@ static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
 		return true;
 	}
 	if (h->me != 0)
-		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): we are one
-		 * of the h->n */
+		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): h->n > 1 */
 		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
 	if (memory)
 		lay_out_hub(h, memory);
