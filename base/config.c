@@ -154,6 +154,31 @@ static void say_bad_value(const struct base_config_var *var, const char *text)
 	base_say("%s=\"%.100s\" is not %s; using the default, %s", var->name, text, allowed, def);
 }
 
+/* The names of the last release are good for this one, too, with a hint. */
+static const struct {
+	const char *old, *now;
+} renamed[] = { { "PTL_MPI_HUB", "PTL_MPI_SHMCOLL" } };
+
+static const struct {
+	const char *setting, *old, *now;
+} renamed_values[] = { { "PTL_MPI_RMA", "attach", "cma" } };
+
+/* The value that this one is called by now. */
+static const char *value_now(const struct base_config_var *var, const char *text)
+{
+	for (size_t i = 0; i < sizeof(renamed_values) / sizeof(renamed_values[0]); i++) {
+		if (strcmp(var->name, renamed_values[i].setting) ||
+		    strcasecmp(text, renamed_values[i].old))
+			continue;
+		if (warns())
+			base_say("%s=%s is now %s=%s; the next release does not know the old "
+				 "value",
+				 var->name, text, var->name, renamed_values[i].now);
+		return renamed_values[i].now;
+	}
+	return text;
+}
+
 /* Takes one value over; false if it was not usable and the default stays. */
 static bool take(struct base_config *cfg, const struct base_config_var *var, const char *text)
 {
@@ -168,7 +193,7 @@ static bool take(struct base_config *cfg, const struct base_config_var *var, con
 		*str_field(cfg, var) = copy;
 		return true;
 	}
-	if (!parse_num(var, text, &value)) {
+	if (!parse_num(var, value_now(var, text), &value)) {
 		if (warns())
 			say_bad_value(var, text);
 		return false;
@@ -234,6 +259,19 @@ static const struct base_config_var *find(const char *name, size_t len)
 	return NULL;
 }
 
+static const struct base_config_var *find_renamed(const char *name, size_t len)
+{
+	for (size_t i = 0; i < sizeof(renamed) / sizeof(renamed[0]); i++) {
+		if (strncmp(renamed[i].old, name, len) || renamed[i].old[len])
+			continue;
+		if (warns())
+			base_say("%s is now %s; the next release does not know the old name",
+				 renamed[i].old, renamed[i].now);
+		return find(renamed[i].now, strlen(renamed[i].now));
+	}
+	return NULL;
+}
+
 static void read_entry(const char *entry)
 {
 	size_t len = strcspn(entry, "=");
@@ -241,6 +279,8 @@ static void read_entry(const char *entry)
 
 	if (!entry[len])
 		return;
+	if (!var)
+		var = find_renamed(entry, len);
 	if (!var) {
 		if (!strncmp(entry, "PTL_", 4) && warns())
 			say_unknown(entry, len);

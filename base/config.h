@@ -109,7 +109,7 @@
 	  "messages when there are fewer processors than processes), and which algorithm a "       \
 	  "collective uses wherever that can do it; portals(7) lists them; must be the same on "   \
 	  "all ranks.")                                                                            \
-	X(PTL_MPI_HUB, ptl_mpi_hub, BOOL, 1, 0, 1, "",                                             \
+	X(PTL_MPI_SHMCOLL, ptl_mpi_shmcoll, BOOL, 1, 0, 1, "",                                     \
 	  "MPI: barriers, and reductions and broadcasts of a few bytes, by flags in memory that "  \
 	  "the ranks of a node share and by puts between nodes, instead of messages; on one node " \
 	  "post and complete of windows, too; must be the same on all ranks.")                     \
@@ -150,11 +150,11 @@
 	X(PTL_MPI_SLOTS, ptl_mpi_slots, INT, 4096, 64, 1048576, "messages",                        \
 	  "MPI: messages that may come before the receiver looks at them; the senders share "      \
 	  "them.")                                                                                 \
-	X(PTL_MPI_RMA, ptl_mpi_rma, ENUM, BASE_RMA_AUTO, 0, 2, "auto|portals|attach",              \
+	X(PTL_MPI_RMA, ptl_mpi_rma, ENUM, BASE_RMA_AUTO, 0, 2, "auto|portals|cma",                 \
 	  "MPI: reach the memory of windows allocated on this node directly where it can be "      \
 	  "shared, and other memory there by the kernel or through Portals, by what was faster "   \
 	  "lately (auto); always through Portals (portals); or by the kernel wherever it does so " \
-	  "(attach); must be the same on all ranks.")                                              \
+	  "(cma); must be the same on all ranks.")                                                 \
 	X(PTL_PMI_DEBUG, ptl_pmi_debug, BOOL, 0, 0, 1, "",                                         \
 	  "Print the lines exchanged with the launcher.")                                          \
 	X(TMPDIR, tmpdir, STR, NULL, 0, 0, "directory",                                            \
@@ -188,7 +188,7 @@ enum { BASE_READ_AUTO, BASE_READ_ON, BASE_READ_OFF };
 enum { BASE_CMA_AUTO, BASE_CMA_ON, BASE_CMA_OFF };
 enum { BASE_BIAS_AUTO, BASE_BIAS_OFF };
 enum { BASE_LONG_AUTO, BASE_LONG_PIPE, BASE_LONG_CLAIM, BASE_LONG_CMA, BASE_LONG_SPLICE };
-enum { BASE_RMA_AUTO, BASE_RMA_PORTALS, BASE_RMA_ATTACH };
+enum { BASE_RMA_AUTO, BASE_RMA_PORTALS, BASE_RMA_CMA };
 
 #define BASE_CONFIG_FIELD_STR(field)  const char *field;
 #define BASE_CONFIG_FIELD_INT(field)  long field;

@@ -47,7 +47,7 @@ extern bool base_wide;  /* it has vectors as long as a cache line */
 void base_copy_wide(void *to, const void *from, uint64_t len);
 #endif
 
-#define BASE_COPY_PIECE 2048
+#define BASE_COPY_SEGMENT 2048
 
 /*
  * Into memory that another core was the last to touch, where somebody waits for it. The
@@ -59,9 +59,9 @@ void base_copy_wide(void *to, const void *from, uint64_t len);
 static inline void base_copy_over(void *to, const void *from, uint64_t len)
 {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	if (len > BASE_COPY_PIECE && len <= 2 * BASE_COPY_PIECE && base_short_rep) {
+	if (len > BASE_COPY_SEGMENT && len <= 2 * BASE_COPY_SEGMENT && base_short_rep) {
 		while (len) {
-			uint64_t n = len < BASE_COPY_PIECE ? len : BASE_COPY_PIECE;
+			uint64_t n = len < BASE_COPY_SEGMENT ? len : BASE_COPY_SEGMENT;
 
 			len -= n;
 			__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(n) : : "memory");

@@ -21,7 +21,7 @@
 
 #define PAGE 4096ull
 /* Reserved by one call: file systems in memory give up what they are at when a signal comes. */
-#define PIECE (4ull << 20)
+#define SEGMENT (4ull << 20)
 
 uint64_t base_shared_most(void)
 {
@@ -179,7 +179,7 @@ static int touch(int fd, uint64_t at, uint64_t bytes)
 
 int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
 {
-	uint64_t most = PIECE, done = 0; /* less if signals come so fast that nothing gets done */
+	uint64_t most = SEGMENT, done = 0; /* less if signals come so fast that nothing gets done */
 
 	if (!base_shared_bounded(fd))
 		return 0;

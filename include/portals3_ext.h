@@ -132,10 +132,10 @@ int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *w
 
 /* MD option: puts that the descriptor accepts, and the ends of operations that it started, may
  * be offered to a taker first (PtlEQPollMany). */
-#define PTL_MD_OFFER 0x1000u
+#define PTL_MD_INLINE 0x1000u
 
 /*
- * A put on its way into a descriptor with PTL_MD_OFFER (PTL_EVENT_PUT_END), or the end of an
+ * A put on its way into a descriptor with PTL_MD_INLINE (PTL_EVENT_PUT_END), or the end of an
  * operation on one (PTL_EVENT_REPLY_END, PTL_EVENT_ACK). All of it is there, of meaning during
  * the call of the taker.
  */
@@ -151,11 +151,11 @@ typedef struct {
 
 /* What a taker says: it has taken what came; ... and this is what the call was to wait for, so
  * it need look for no more. */
-#define PTL_TAKEN        1
-#define PTL_TAKEN_ENOUGH 2
+#define PTL_HANDLED        1
+#define PTL_HANDLED_ENOUGH 2
 
 /* 0: it has no use for it. Calls no function of Portals. */
-typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
+typedef int (*ptl_inline_handler_t)(const ptl_arrival_t *arrival);
 
 /* A timeout of PtlEQPollMany: looks, as with 0, and keeps the processor. For who holds a lock
  * that other threads need: without it, who looks in vain again and again gives its turn away
@@ -169,20 +169,20 @@ typedef int (*ptl_taker_t)(const ptl_arrival_t *arrival);
  * max < 1.
  *
  * `taker`, if not NULL, is called during this call, by its thread, for puts that a descriptor
- * with PTL_MD_OFFER accepts, in the order of their arrival, as long as the descriptor's queue is
+ * with PTL_MD_INLINE accepts, in the order of their arrival, as long as the descriptor's queue is
  * empty. What it takes is over: nothing is stored, the descriptor stays as it is, and there is
  * no event. What it does not take, and what cannot be offered (an acknowledgement is asked for,
  * or the bytes are not there yet), goes the ordinary way. PTL_OK with *count 0: some were taken,
  * and there is no event.
  *
  * Likewise for replies and acknowledgements of operations that were started on a descriptor with
- * PTL_MD_OFFER, if all that was asked for has been moved. Taking one stands for its event; the
+ * PTL_MD_INLINE, if all that was asked for has been moved. Taking one stands for its event; the
  * descriptor counts it as ever.
  *
  * With PTL_TIME_LOOK, PTL_EQ_EMPTY and *count -1 say that a turn was to be given away here: the
  * caller does so (sched_yield) as soon as it holds no lock.
  */
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_inline_handler_t inline_handler,
 		  ptl_event_t *events, int max, int *count);
 
 /*
@@ -193,7 +193,7 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
  * word is NULL.
  */
 int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, uint64_t least,
-		   ptl_taker_t taker, ptl_event_t *events, int max, int *count);
+		   ptl_inline_handler_t inline_handler, ptl_event_t *events, int max, int *count);
 
 /*
  * Why the last PtlInit or PtlNIInit of this thread failed: what the thread has warned of since it

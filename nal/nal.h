@@ -48,7 +48,7 @@ struct nal_ops {
 	/* Bytes it wants in every region. The host's are the first of the NALs' part. */
 	size_t (*region_bytes)(void);
 
-	/* Host. Bytes of the region that it maps by itself, piece by piece (ptl_region_piece): as
+	/* Host. Bytes of the region that it maps by itself, piece by piece (ptl_region_segment): as
 	 * many as it wants, but no more than `most`. 0: that is too little. */
 	uint64_t (*far_bytes)(uint64_t most);
 
@@ -94,7 +94,7 @@ struct nal_ops {
 	/* Host, see PtlPieceLength: bytes of the pieces in which long data had better go to or
 	 * from `target` at this moment, 0 as a whole; 0 also if it is no peer of this NAL.
 	 * Locked. */
-	uint64_t (*piece)(struct ptl_ni *ni, ptl_process_id_t target);
+	uint64_t (*segment)(struct ptl_ni *ni, ptl_process_id_t target);
 
 	/* One round: take in what has arrived, move a bounded amount of long data. Locked. True if
 	 * anything was done. */

@@ -91,7 +91,7 @@ enum kind { BCAST, ALLGATHER, ALLTOALL, REDUCE, ALLREDUCE };
 static const char *const names[] = { "bcast", "allgather", "alltoall", "reduce", "allreduce" };
 
 /* What is added before more is copied. */
-#define PIECE ((size_t)64 << 10)
+#define SEGMENT ((size_t)64 << 10)
 
 static struct shared {
 	_Alignas(128) _Atomic uint32_t begun;
@@ -138,7 +138,7 @@ static void sum_part(int rank, char *to, size_t begin, size_t end)
 	char *mine = given + (size_t)rank * all, *other = given + (size_t)!rank * all;
 
 	for (size_t at = begin, n; at < end; at += n) {
-		n = end - at < PIECE ? end - at : PIECE;
+		n = end - at < SEGMENT ? end - at : SEGMENT;
 		take(!rank, to + at, other + at, n);
 		add((void *)(to + at), (void *)(mine + at), n / sizeof(double));
 	}

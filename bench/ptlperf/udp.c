@@ -35,7 +35,7 @@ enum {
 	TRIPS = 64,
 	SHORT = 64,
 	LONG = 1 << 20,
-	PIECE = 60 * 1024,
+	SEGMENT = 60 * 1024,
 	AHEAD = 1 << 20,
 	TELL = 128 << 10,
 	FRAME_TYPE = 0x88b6, /* the second of the two for local experiments */
@@ -73,7 +73,7 @@ static void open_socket(struct perf *p, struct bare *b)
 	len = sizeof(mtu);
 	if (getsockopt(b->fd, IPPROTO_IP, IP_MTU, &mtu, &len) < 0 || mtu < 576)
 		mtu = 1500;
-	b->segment = mtu - 28 < PIECE ? mtu - 28 : PIECE;
+	b->segment = mtu - 28 < SEGMENT ? mtu - 28 : SEGMENT;
 }
 
 /* The interface whose node id is ours; 0: there is none. */
@@ -106,7 +106,7 @@ static bool open_frames(struct perf *p, struct bare *b)
 	b->fd = socket(AF_PACKET, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	a.sll_ifindex = b->fd >= 0 ? own_interface(p, b->fd, &r) : 0;
 	if (a.sll_ifindex && bind(b->fd, (struct sockaddr *)&a, sizeof(a)) == 0) {
-		b->segment = r.ifr_mtu < PIECE ? r.ifr_mtu : PIECE;
+		b->segment = r.ifr_mtu < SEGMENT ? r.ifr_mtu : SEGMENT;
 		if (ioctl(b->fd, SIOCGIFHWADDR, &r) == 0)
 			memcpy(&mac, r.ifr_hwaddr.sa_data, ETH_ALEN);
 	}
@@ -202,7 +202,7 @@ static size_t segments(struct bare *b)
 	} c = { .align = { .cmsg_level = IPPROTO_UDP,
 			   .cmsg_type = UDP_SEGMENT,
 			   .cmsg_len = CMSG_LEN(sizeof(segment)) } };
-	struct iovec iov = { b->out, (size_t)(PIECE / b->segment * b->segment) };
+	struct iovec iov = { b->out, (size_t)(SEGMENT / b->segment * b->segment) };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = c.space,

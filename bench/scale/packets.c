@@ -4,7 +4,7 @@
  * Two machines side by side: see packets.h. Each round of a machine fills a box of packets that
  * the other one then takes in, as a link does with what one system call brings. Bodies are not
  * moved, which a link would do with its own means: what is measured is the protocol, and the
- * copy to the landing.
+ * copy to the delivery.
  */
 #include "bench/scale/packets.h"
 
@@ -52,7 +52,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 	struct side *s = user;
 	uint8_t *at = s->box + s->n * ROOM + p->head_len;
 
-	for (int i = 0; i < p->pieces; i++) {
+	for (int i = 0; i < p->segments; i++) {
 		memcpy(at, p->body[i].iov_base, p->body[i].iov_len);
 		at += p->body[i].iov_len;
 	}
@@ -60,7 +60,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 }
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	struct side *s = user;
 
@@ -68,9 +68,9 @@ static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *
 	s->messages++;
 	if (!in->body_len || in->body)
 		return NET_DONE;
-	landing->length = in->body_len;
-	landing->mem.base = s->memory;
-	landing->cookie = s;
+	delivery->length = in->body_len;
+	delivery->mem.base = s->memory;
+	delivery->cookie = s;
 	return NET_PULL;
 }
 

@@ -121,14 +121,14 @@ static void go_on(struct sim_node *n)
 }
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	struct sim_node *n = user;
 	struct member *me = &job.member[n->index];
 	struct put p;
 
 	(void)peer;
-	(void)landing;
+	(void)delivery;
 	if (in->header_len != sizeof(p)) {
 		job.arrived++;
 		return NET_DONE;

@@ -60,6 +60,29 @@ static void want(struct mpi_coll_setting *s, size_t row)
 	s->ruled_out &= ~(UINT64_C(1) << row);
 }
 
+/* "alltoall=hub", as the last release has it, is good for this one, too. Its length without the
+ * algorithm, or 0. */
+static size_t renamed(const char *word, size_t len)
+{
+	size_t at = strcspn(word, "=,");
+
+	return at < len && same(word + at, len - at, "=hub") ? at : 0;
+}
+
+static bool parse_renamed(struct mpi_coll_setting *s, const char *word, size_t len)
+{
+	size_t at = renamed(word, len);
+
+	for (size_t i = 0; at && i < MPI_COLL_COUNT_; i++) {
+		if (collective(i) == at && !strncasecmp(word, rows[i].word, at) &&
+		    !strcmp(rows[i].word + at, "=shm")) {
+			want(s, i);
+			return true;
+		}
+	}
+	return false;
+}
+
 static bool parse_word(struct mpi_coll_setting *s, const char *word, size_t len)
 {
 	for (size_t i = 0; i < sizeof(prefer) / sizeof(prefer[0]); i++) {
@@ -109,7 +132,12 @@ struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char
 		size_t len = strcspn(word, ",");
 		char text[512];
 
-		if (!parse_word(&s, word, len) && say) {
+		if (parse_renamed(&s, word, len)) {
+			if (say)
+				say("PTL_MPI_COLL: \"%.*s\" is now \"%.*s=shm\"; the next "
+				    "release does not know the old word",
+				    (int)len, word, (int)renamed(word, len), word);
+		} else if (!parse_word(&s, word, len) && say) {
 			remedy(word, len, text, sizeof(text));
 			say("PTL_MPI_COLL: \"%.*s\" is none of auto, messages, rounds%s; it is "
 			    "passed over",

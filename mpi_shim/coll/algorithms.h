@@ -14,24 +14,24 @@
 /* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective
  * follow each other. */
 #define MPI_COLL_TABLE(X)                                                                          \
-	X(BARRIER, HUB, "barrier=hub", "flags in shared memory, puts between nodes")               \
+	X(BARRIER, SHM, "barrier=shm", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
 	X(BARRIER, LINEAR, "barrier=linear", "a message from each rank to all")                    \
 	X(BARRIER, TREE, "barrier=tree", "up and down a tree")                                     \
-	X(BCAST, HUB, "bcast=hub", "through shared memory, messages between nodes")                \
+	X(BCAST, SHM, "bcast=shm", "through shared memory, messages between nodes")                \
 	X(BCAST, READ, "bcast=read",                                                               \
 	  "each copies a half out of the other's memory or into it; blocking, two ranks on one "   \
 	  "node")                                                                                  \
 	X(BCAST, BINOMIAL, "bcast=binomial", "down a binomial tree")                               \
 	X(BCAST, TREE, "bcast=tree", "down a tree with 8 branches")                                \
 	X(BCAST, RING, "bcast=ring", "scattered down a binomial tree, gathered round a ring")      \
-	X(GATHER, HUB, "gather=hub", "through shared memory")                                      \
+	X(GATHER, SHM, "gather=shm", "through shared memory")                                      \
 	X(GATHER, BINOMIAL, "gather=binomial", "up a binomial tree; equal blocks")                 \
 	X(GATHER, LINEAR, "gather=linear", "from each rank to the root")                           \
-	X(SCATTER, HUB, "scatter=hub", "through shared memory")                                    \
+	X(SCATTER, SHM, "scatter=shm", "through shared memory")                                    \
 	X(SCATTER, BINOMIAL, "scatter=binomial", "down a binomial tree; equal blocks")             \
 	X(SCATTER, LINEAR, "scatter=linear", "from the root to each rank")                         \
-	X(ALLGATHER, HUB, "allgather=hub",                                                         \
+	X(ALLGATHER, SHM, "allgather=shm",                                                         \
 	  "through shared memory, messages between nodes, there equal blocks")                     \
 	X(ALLGATHER, READ, "allgather=read",                                                       \
 	  "each rank reads the others' memory; blocking, equal blocks, on one node")               \
@@ -41,7 +41,7 @@
 	X(ALLGATHER, RING, "allgather=ring", "round a ring")                                       \
 	X(ALLGATHER, LINEAR, "allgather=linear", "from each rank to all")                          \
 	X(ALLGATHER, ROOT, "allgather=root", "to rank 0 and from there to all")                    \
-	X(ALLTOALL, HUB, "alltoall=hub", "through shared memory; unequal blocks: up to 128 ranks") \
+	X(ALLTOALL, SHM, "alltoall=shm", "through shared memory; unequal blocks: up to 128 ranks") \
 	X(ALLTOALL, READ, "alltoall=read",                                                         \
 	  "each rank reads the others' memory; blocking, equal blocks, not in place, on one "      \
 	  "node")                                                                                  \
@@ -49,7 +49,7 @@
 	X(ALLTOALL, PAIRWISE, "alltoall=pairwise", "one pair at a time; not in place")             \
 	X(ALLTOALL, LINEAR, "alltoall=linear", "directly, many at once; not in place")             \
 	X(ALLTOALL, SWAP, "alltoall=swap", "pairs swap their blocks; in place")                    \
-	X(REDUCE, HUB, "reduce=hub",                                                               \
+	X(REDUCE, SHM, "reduce=shm",                                                               \
 	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
 	X(REDUCE, READ, "reduce=read",                                                             \
 	  "the root reads and the other rank reads and writes the other's memory; blocking, "      \
@@ -59,7 +59,7 @@
 	X(REDUCE, PARTS, "reduce=parts",                                                           \
 	  "recursive halving, then to the root; predefined operations that commute, an element "   \
 	  "for each rank at least")                                                                \
-	X(ALLREDUCE, HUB, "allreduce=hub",                                                         \
+	X(ALLREDUCE, SHM, "allreduce=shm",                                                         \
 	  "through shared memory, messages between nodes; predefined operations up to 4 MiB")      \
 	X(ALLREDUCE, READ, "allreduce=read",                                                       \
 	  "each rank reads a half of the other's memory, and a half of the result; blocking, "     \
@@ -70,7 +70,7 @@
 	  "recursive halving and doubling (Rabenseifner); predefined operations that commute, "    \
 	  "an element for each rank at least")                                                     \
 	X(ALLREDUCE, ROOT, "allreduce=root", "reduced to rank 0 and broadcast from there")         \
-	X(REDUCE_SCATTER, HUB, "reduce_scatter=hub",                                               \
+	X(REDUCE_SCATTER, SHM, "reduce_scatter=shm",                                               \
 	  "through shared memory; predefined operations, up to 4 MiB for each rank")               \
 	X(REDUCE_SCATTER, HALVING, "reduce_scatter=halving",                                       \
 	  "recursive halving; operations that commute")                                            \
@@ -78,7 +78,7 @@
 	  "each part straight to its rank; operations that commute")                               \
 	X(REDUCE_SCATTER, ROOT, "reduce_scatter=root",                                             \
 	  "reduced to rank 0 and scattered from there")                                            \
-	X(SCAN, HUB, "scan=hub", "through shared memory; predefined operations up to 4 KiB")       \
+	X(SCAN, SHM, "scan=shm", "through shared memory; predefined operations up to 4 KiB")       \
 	X(SCAN, DOUBLING, "scan=doubling", "from each rank to the one 1, 2, 4, ... ranks on")      \
 	X(SCAN, LINEAR, "scan=linear", "from rank to rank")
 

@@ -10,21 +10,22 @@
 #include "mpi_shim/coll_plans.h"
 
 /* Of all blocks together: from here on a ring. */
-#define RING_BYTES          (128 << 10)
-#define RING_BYTES_DOUBLING (512 << 10)
-#define RING_BYTES_CROWDED  (16 << 20)
+#define RING_BYTES                (128 << 10)
+#define RING_BYTES_DOUBLING       (512 << 10)
+#define RING_BYTES_OVERSUBSCRIBED (16 << 20)
 
 /* Of each block: without messages up to here, where each rank has a processor. Few ranks do not
  * wait long for each other: any length, in pieces. Among many what all copy at the same time is
  * in the nearest caches. */
-#define HUB_BYTES      (64 << 10)
-#define HUB_BYTES_MANY (1 << 20)
-#define MANY_RANKS     13
+#define SHMCOLL_BYTES      (64 << 10)
+#define SHMCOLL_BYTES_MANY (1 << 20)
+#define MANY_RANKS         13
 /* On two levels up to here. */
 #define NODES_BYTES (64 << 10)
 
 /* Neighbours in a ring; every block is passed on once. */
-static void allgather_round_ring(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static void allgather_round_ring(struct mpi_schedule *p, const struct mpi_vec *v,
+				 struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	int right = (rank + 1) % n, left = (rank + n - 1) % n;
@@ -32,65 +33,69 @@ static void allgather_round_ring(struct mpi_plan *p, const struct mpi_vec *v, st
 	for (int i = 0; i < n - 1; i++) {
 		int give = (rank - i + n) % n, take = (rank - i - 1 + n) % n;
 
-		mpi_plan_sendrecv(p, mpi_vec_at(v, give), mpi_vec_count(v, give), v->type, right,
-				  mpi_vec_at(v, take), mpi_vec_count(v, take), v->type, left, comm);
+		mpi_schedule_sendrecv(p, mpi_vec_at(v, give), mpi_vec_count(v, give), v->type,
+				      right, mpi_vec_at(v, take), mpi_vec_count(v, take), v->type,
+				      left, comm);
 	}
 }
 
 /* Equal blocks, a power of two of them. */
-static void allgather_by_doubling(struct mpi_plan *p, const struct mpi_vec *v,
+static void allgather_by_doubling(struct mpi_schedule *p, const struct mpi_vec *v,
 				  struct mpi_comm *comm)
 {
 	for (int bit = 1; bit < comm->size; bit *= 2) {
 		int partner = comm->rank ^ bit;
 		int have = comm->rank & -bit, want = have ^ bit;
 
-		mpi_plan_sendrecv(p, mpi_vec_at(v, have), v->count * bit, v->type, partner,
-				  mpi_vec_at(v, want), v->count * bit, v->type, partner, comm);
+		mpi_schedule_sendrecv(p, mpi_vec_at(v, have), v->count * bit, v->type, partner,
+				      mpi_vec_at(v, want), v->count * bit, v->type, partner, comm);
 	}
 }
 
 /* Equal blocks; in `data` the own one is the first, and those of the ranks above follow. */
-static int allgather_by_bruck(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int allgather_by_bruck(struct mpi_schedule *p, const struct mpi_vec *v,
+			      struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	MPI_Count bytes = mpi_vec_bytes(v, rank);
-	char *data = mpi_plan_bytes(p, n * bytes);
+	char *data = mpi_schedule_bytes(p, n * bytes);
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_pack(p, v->type, mpi_vec_at(v, rank), v->count, data);
+	mpi_schedule_pack(p, v->type, mpi_vec_at(v, rank), v->count, data);
 	for (int step = 1; step < n; step *= 2) {
 		MPI_Count some = (step < n - step ? step : n - step) * bytes;
 
-		mpi_plan_sendrecv(p, data, some, mpi_bytes(), (rank - step + n) % n,
-				  data + step * bytes, some, mpi_bytes(), (rank + step) % n, comm);
+		mpi_schedule_sendrecv(p, data, some, mpi_bytes(), (rank - step + n) % n,
+				      data + step * bytes, some, mpi_bytes(), (rank + step) % n,
+				      comm);
 	}
-	mpi_plan_unpack(p, v->type, mpi_vec_at(v, rank), v->count * (n - rank), data);
-	mpi_plan_unpack(p, v->type, v->buf, v->count * rank, data + bytes * (n - rank));
+	mpi_schedule_unpack(p, v->type, mpi_vec_at(v, rank), v->count * (n - rank), data);
+	mpi_schedule_unpack(p, v->type, v->buf, v->count * rank, data + bytes * (n - rank));
 	return MPI_SUCCESS;
 }
 
 /* All blocks as bytes one after the other. */
-static void pack_all(struct mpi_plan *p, const struct mpi_vec *v, char *data, int n)
+static void pack_all(struct mpi_schedule *p, const struct mpi_vec *v, char *data, int n)
 {
 	for (int i = 0; i < n; i++) {
-		mpi_plan_pack(p, v->type, mpi_vec_at(v, i), mpi_vec_count(v, i), data);
+		mpi_schedule_pack(p, v->type, mpi_vec_at(v, i), mpi_vec_count(v, i), data);
 		data += mpi_vec_bytes(v, i);
 	}
 }
 
-static void unpack_all(struct mpi_plan *p, const struct mpi_vec *v, const char *data, int n,
+static void unpack_all(struct mpi_schedule *p, const struct mpi_vec *v, const char *data, int n,
 		       int except)
 {
 	for (int i = 0; i < n; i++) {
 		if (i != except)
-			mpi_plan_unpack(p, v->type, mpi_vec_at(v, i), mpi_vec_count(v, i), data);
+			mpi_schedule_unpack(p, v->type, mpi_vec_at(v, i), mpi_vec_count(v, i),
+					    data);
 		data += mpi_vec_bytes(v, i);
 	}
 }
 
-int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except, bool have,
+int mpi_vec_bcast(struct mpi_schedule *p, const struct mpi_vec *v, int n, int except, bool have,
 		  struct mpi_comm *comm)
 {
 	MPI_Count bytes = 0;
@@ -101,7 +106,7 @@ int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except
 		return mpi_intra_bcast(p, v->buf, n * v->count, v->type, 0, comm);
 	for (int i = 0; i < n; i++)
 		bytes += mpi_vec_bytes(v, i);
-	data = mpi_plan_bytes(p, bytes);
+	data = mpi_schedule_bytes(p, bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	if (have)
@@ -113,7 +118,7 @@ int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except
 }
 
 /* To rank 0 and down the tree: 2(P - 1) messages. The own block is in `v`. */
-static int allgather_through_root(struct mpi_plan *p, const struct mpi_vec *v,
+static int allgather_through_root(struct mpi_schedule *p, const struct mpi_vec *v,
 				  struct mpi_comm *comm)
 {
 	const void *from = comm->rank == 0 ? MPI_IN_PLACE : mpi_vec_at(v, comm->rank);
@@ -122,7 +127,7 @@ static int allgather_through_root(struct mpi_plan *p, const struct mpi_vec *v,
 	return mpi_vec_bcast(p, v, comm->size, comm->rank, comm->rank == 0, comm);
 }
 
-static void allgather_linear(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static void allgather_linear(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	struct mpi_vec mine = { .buf = mpi_vec_at(v, comm->rank),
 				.count = mpi_vec_count(v, comm->rank),
@@ -132,7 +137,7 @@ static void allgather_linear(struct mpi_plan *p, const struct mpi_vec *v, struct
 	mpi_vec_exchange(p, &mine, v, comm);
 }
 
-static enum mpi_algorithm choose_allgather(const struct mpi_plan *p, const struct mpi_vec *recv,
+static enum mpi_algorithm choose_allgather(const struct mpi_schedule *p, const struct mpi_vec *recv,
 					   MPI_Count bytes, const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(ALLGATHER, RING) | MPI_COLL_BIT(ALLGATHER, LINEAR) |
@@ -146,8 +151,8 @@ static enum mpi_algorithm choose_allgather(const struct mpi_plan *p, const struc
 		can |= MPI_COLL_BIT(ALLGATHER, DOUBLING);
 	if (mpi_coll_blocks_directly(p, comm, bytes / comm->size))
 		best = MPI_COLL_ALLGATHER_LINEAR;
-	else if (comm->size > 2 &&
-		 (mpi_coll_crowded() ? bytes < RING_BYTES_CROWDED : !equal && bytes < RING_BYTES))
+	else if (comm->size > 2 && (mpi_coll_oversubscribed() ? bytes < RING_BYTES_OVERSUBSCRIBED
+							      : !equal && bytes < RING_BYTES))
 		best = MPI_COLL_ALLGATHER_ROOT;
 	else if (equal && power && bytes < RING_BYTES_DOUBLING)
 		best = MPI_COLL_ALLGATHER_DOUBLING;
@@ -156,7 +161,7 @@ static enum mpi_algorithm choose_allgather(const struct mpi_plan *p, const struc
 	return mpi_coll_choose(can, best);
 }
 
-int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+int mpi_intra_allgather(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			struct mpi_type *sendtype, const struct mpi_vec *recv,
 			struct mpi_comm *comm)
 {
@@ -170,8 +175,8 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 	if (bytes == 0)
 		return MPI_SUCCESS;
 	if (sendbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, comm->rank),
-			      mpi_vec_count(recv, comm->rank), recv->type);
+		mpi_schedule_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, comm->rank),
+				  mpi_vec_count(recv, comm->rank), recv->type);
 	if (n == 1)
 		return MPI_SUCCESS;
 	switch (choose_allgather(p, recv, bytes, comm)) {
@@ -191,17 +196,17 @@ int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendc
 	}
 }
 
-static MPI_Count allgather_hub_bytes(const struct mpi_comm *comm)
+static MPI_Count allgather_shmcoll_bytes(const struct mpi_comm *comm)
 {
-	if (comm->size <= MPI_HUB_FEW_RANKS)
+	if (comm->size <= MPI_SHMCOLL_FEW_RANKS)
 		return INT64_MAX;
-	return comm->size < MANY_RANKS ? HUB_BYTES : HUB_BYTES_MANY;
+	return comm->size < MANY_RANKS ? SHMCOLL_BYTES : SHMCOLL_BYTES_MANY;
 }
 
 /* False: by messages. */
-static bool allgather_by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-			     struct mpi_type *sendtype, const struct mpi_vec *recv,
-			     struct mpi_comm *comm, int *rc)
+static bool allgather_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+				 struct mpi_type *sendtype, const struct mpi_vec *recv,
+				 struct mpi_comm *comm, int *rc)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE, equal = !recv->counts;
 	struct mpi_vec mine = { .buf = in_place ? mpi_vec_at(recv, comm->rank)
@@ -210,22 +215,23 @@ static bool allgather_by_hub(struct mpi_plan *p, const void *sendbuf, MPI_Count 
 				.type = in_place ? recv->type : sendtype,
 				.same = true };
 	MPI_Count bytes = mpi_vec_longest(recv, comm->size);
-	struct mpi_hub *hub = equal ? mpi_hub_for_reading(p, MPI_COLL_ALLGATHER_READ, comm, bytes,
-							  allgather_hub_bytes(comm))
-				    : NULL;
+	struct mpi_shmcoll *shmcoll =
+		equal ? mpi_shmcoll_for_reading(p, MPI_COLL_ALLGATHER_READ, comm, bytes,
+						allgather_shmcoll_bytes(comm))
+		      : NULL;
 
-	if (hub && mpi_hub_read(p, hub, &mine, recv, rc))
+	if (shmcoll && mpi_shmcoll_read(p, shmcoll, &mine, recv, rc))
 		return true;
 	/* where each rank has a processor others are copied once, as messages, from where on
 	 * equal ones are read */
-	hub = mpi_hub_for(p, MPI_COLL_ALLGATHER_HUB, comm, bytes,
-			  equal ? allgather_hub_bytes(comm) : MPI_HUB_READ_BYTES,
-			  equal ? NODES_BYTES : 0);
-	if (hub && mpi_hub_nodes(hub) > 1)
-		*rc = mpi_nodes_allgather(p, hub, mine.buf, mine.count, mine.type, recv);
-	else if (hub)
-		*rc = mpi_hub_allgather(hub, mine.buf, mine.count, mine.type, recv);
-	return hub;
+	shmcoll = mpi_shmcoll_for(p, MPI_COLL_ALLGATHER_SHM, comm, bytes,
+				  equal ? allgather_shmcoll_bytes(comm) : MPI_SHMCOLL_READ_BYTES,
+				  equal ? NODES_BYTES : 0);
+	if (shmcoll && mpi_shmcoll_nodes(shmcoll) > 1)
+		*rc = mpi_nodes_allgather(p, shmcoll, mine.buf, mine.count, mine.type, recv);
+	else if (shmcoll)
+		*rc = mpi_shmcoll_allgather(shmcoll, mine.buf, mine.count, mine.type, recv);
+	return shmcoll;
 }
 
 /* What all have to agree on: the bytes of each block, or of all if they differ. A rank that gives
@@ -242,7 +248,7 @@ static MPI_Count bytes_of_call(MPI_Count sent, const struct mpi_vec *recv,
 	return all;
 }
 
-static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+static int allgather(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 		     struct mpi_type *sendtype, const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
@@ -269,23 +275,24 @@ static int allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 						   recv, comm));
 	if (comm->inter)
 		return mpi_inter_allgatherv(p, sendbuf, sendcount, sendtype, recv, comm);
-	if (allgather_by_hub(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
+	if (allgather_by_shmcoll(p, sendbuf, sendcount, sendtype, recv, comm, &rc))
 		return rc;
 	return mpi_intra_allgather(p, sendbuf, sendcount, sendtype, recv, comm);
 }
 
-int mpi_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		       struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-		       struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_allgather_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			   struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+			   struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 
 	return allgather(p, sendbuf, sendcount, sendtype, &recv, comm);
 }
 
-int mpi_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-			struct mpi_type *sendtype, void *recvbuf, const MPI_Count *recvcounts,
-			const MPI_Aint *displs, struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_allgatherv_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			    struct mpi_type *sendtype, void *recvbuf, const MPI_Count *recvcounts,
+			    const MPI_Aint *displs, struct mpi_type *recvtype,
+			    struct mpi_comm *comm)
 {
 	struct mpi_vec recv = {
 		.buf = recvbuf, .counts = recvcounts, .displs = displs, .type = recvtype

@@ -29,14 +29,15 @@ static void allreduce_by_doubling(struct mpi_work *w, const struct mpi_fold *f)
 	for (int bit = 1; bit < f->power && f->rank >= 0; bit *= 2) {
 		int partner = mpi_fold_worker(f, f->rank ^ bit);
 
-		mpi_plan_sendrecv(w->plan, w->mine, w->count, w->type, partner, w->theirs, w->count,
-				  w->type, partner, w->comm);
+		mpi_schedule_sendrecv(w->schedule, w->mine, w->count, w->type, partner, w->theirs,
+				      w->count, w->type, partner, w->comm);
 		if (f->rank & bit) {
-			mpi_plan_apply(w->plan, w->op, w->theirs, w->mine, w->count, w->type);
+			mpi_schedule_apply(w->schedule, w->op, w->theirs, w->mine, w->count,
+					   w->type);
 		} else {
 			char *result = w->theirs;
 
-			mpi_plan_apply(w->plan, w->op, w->mine, result, w->count, w->type);
+			mpi_schedule_apply(w->schedule, w->op, w->mine, result, w->count, w->type);
 			w->theirs = w->mine;
 			w->mine = result;
 		}
@@ -51,10 +52,11 @@ static void gathering(struct mpi_work *w, const struct mpi_fold *f)
 		int have = f->rank & -bit, want = have ^ bit;
 		MPI_Count have_at = mpi_part(w, f, have), want_at = mpi_part(w, f, want);
 
-		mpi_plan_sendrecv(w->plan, mpi_element(w, w->mine, have_at),
-				  mpi_part(w, f, have + bit) - have_at, w->type, partner,
-				  mpi_element(w, w->mine, want_at),
-				  mpi_part(w, f, want + bit) - want_at, w->type, partner, w->comm);
+		mpi_schedule_sendrecv(w->schedule, mpi_element(w, w->mine, have_at),
+				      mpi_part(w, f, have + bit) - have_at, w->type, partner,
+				      mpi_element(w, w->mine, want_at),
+				      mpi_part(w, f, want + bit) - want_at, w->type, partner,
+				      w->comm);
 	}
 }
 
@@ -73,32 +75,33 @@ static void all_work(struct mpi_work *w, bool parts)
 }
 
 /* Each rank's vector to all, who work in the order of ranks from the last one down. */
-static int allreduce_linear(struct mpi_plan *p, const void *mine, void *recvbuf, MPI_Count count,
-			    struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
+static int allreduce_linear(struct mpi_schedule *p, const void *mine, void *recvbuf,
+			    MPI_Count count, struct mpi_type *type, struct mpi_op *op,
+			    struct mpi_comm *comm)
 {
 	int n = comm->size;
 	char *in[LINEAR_RANKS] = { NULL };
 
 	for (int i = 0; i < n; i++) {
-		in[i] = mpi_plan_typed(p, count, type);
+		in[i] = mpi_schedule_typed(p, count, type);
 		if (!in[i])
 			return MPI_ERR_NO_MEM;
 	}
-	mpi_plan_copy(p, mine, count, type, in[comm->rank], count, type);
+	mpi_schedule_copy(p, mine, count, type, in[comm->rank], count, type);
 	for (int i = 0; i < n; i++)
 		if (i != comm->rank)
-			mpi_plan_recv(p, in[i], count, type, i, comm);
+			mpi_schedule_recv(p, in[i], count, type, i, comm);
 	for (int i = 0; i < n; i++)
 		if (i != comm->rank)
-			mpi_plan_send(p, in[comm->rank], count, type, i, comm);
-	mpi_plan_wait(p);
+			mpi_schedule_send(p, in[comm->rank], count, type, i, comm);
+	mpi_schedule_wait(p);
 	for (int i = n - 2; i >= 0; i--)
-		mpi_plan_apply(p, op, in[i], in[n - 1], count, type);
-	mpi_plan_copy(p, in[n - 1], count, type, recvbuf, count, type);
+		mpi_schedule_apply(p, op, in[i], in[n - 1], count, type);
+	mpi_schedule_copy(p, in[n - 1], count, type, recvbuf, count, type);
 	return MPI_SUCCESS;
 }
 
-static enum mpi_algorithm choose_allreduce(const struct mpi_plan *p, MPI_Count count,
+static enum mpi_algorithm choose_allreduce(const struct mpi_schedule *p, MPI_Count count,
 					   const struct mpi_type *type, const struct mpi_op *op,
 					   const struct mpi_comm *comm)
 {
@@ -115,16 +118,16 @@ static enum mpi_algorithm choose_allreduce(const struct mpi_plan *p, MPI_Count c
 		best = MPI_COLL_ALLREDUCE_ROOT;
 	else if (mpi_coll_in_parts(count, type, op, comm))
 		best = MPI_COLL_ALLREDUCE_PARTS;
-	else if (comm->size > 2 && mpi_coll_crowded())
+	else if (comm->size > 2 && mpi_coll_oversubscribed())
 		best = MPI_COLL_ALLREDUCE_ROOT;
 	return mpi_coll_choose(can, best);
 }
 
-int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_intra_allreduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_work w = {
-		.plan = p, .mine = recvbuf, .count = count, .type = type, .op = op, .comm = comm
+		.schedule = p, .mine = recvbuf, .count = count, .type = type, .op = op, .comm = comm
 	};
 	enum mpi_algorithm c = MPI_COLL_ALLREDUCE_DOUBLING;
 	int rc;
@@ -143,38 +146,40 @@ int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 		return rc ? rc : mpi_intra_bcast(p, recvbuf, count, type, 0, comm);
 	}
 	if (sendbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
+		mpi_schedule_copy(p, sendbuf, count, type, recvbuf, count, type);
 	if (comm->size == 1)
 		return MPI_SUCCESS;
-	w.theirs = mpi_plan_typed(p, count, type);
+	w.theirs = mpi_schedule_typed(p, count, type);
 	if (!w.theirs)
 		return MPI_ERR_NO_MEM;
 	all_work(&w, c == MPI_COLL_ALLREDUCE_PARTS);
 	if (w.mine != recvbuf)
-		mpi_plan_copy(p, w.mine, count, type, recvbuf, count, type);
+		mpi_schedule_copy(p, w.mine, count, type, recvbuf, count, type);
 	return MPI_SUCCESS;
 }
 
 /* Two ranks read what the other has. False: it goes another way. */
-static bool allreduce_by_reading(struct mpi_plan *p, const void *in, void *out, MPI_Count count,
+static bool allreduce_by_reading(struct mpi_schedule *p, const void *in, void *out, MPI_Count count,
 				 struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm,
 				 int *rc)
 {
-	struct mpi_hub *hub =
-		mpi_hub_folds_either_way(type, op)
-			? mpi_hub_for_taking(p, MPI_COLL_ALLREDUCE_READ, comm, count * type->size,
-					     MPI_HUB_TAKE_BYTES, INT64_MAX)
+	struct mpi_shmcoll *shmcoll =
+		mpi_shmcoll_folds_in_any_order(type, op)
+			? mpi_shmcoll_for_taking(p, MPI_COLL_ALLREDUCE_READ, comm,
+						 count * type->size, MPI_SHMCOLL_TAKE_BYTES,
+						 INT64_MAX)
 			: NULL;
 
-	return hub && mpi_hub_read_allreduce(p, hub, in, out, count, type, op, rc);
+	return shmcoll && mpi_shmcoll_read_allreduce(p, shmcoll, in, out, count, type, op, rc);
 }
 
-int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		       struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
+int mpi_allreduce_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+			   MPI_Count count, struct mpi_type *datatype, struct mpi_op *op,
+			   struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
 	int rc = mpi_coll_check(recvbuf, count, datatype, "recvbuf");
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 
 	if (!rc && !in_place)
 		rc = mpi_coll_check(sendbuf, count, datatype, "sendbuf");
@@ -191,13 +196,13 @@ int mpi_allreduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, M
 	if (allreduce_by_reading(p, in_place ? recvbuf : sendbuf, recvbuf, count, datatype, op,
 				 comm, &rc))
 		return rc;
-	hub = mpi_hub_for_op(p, MPI_COLL_ALLREDUCE_HUB, comm, count, datatype, op, MPI_HUB_REDUCE,
-			     NODES_BYTES);
-	if (hub && in_place)
+	shmcoll = mpi_shmcoll_for_op(p, MPI_COLL_ALLREDUCE_SHM, comm, count, datatype, op,
+				     MPI_SHMCOLL_REDUCE, NODES_BYTES);
+	if (shmcoll && in_place)
 		sendbuf = recvbuf;
-	if (hub && mpi_hub_nodes(hub) > 1)
-		return mpi_nodes_allreduce(p, hub, sendbuf, recvbuf, count, datatype, op);
-	if (hub)
-		return mpi_hub_allreduce(hub, sendbuf, recvbuf, count, datatype, op);
+	if (shmcoll && mpi_shmcoll_nodes(shmcoll) > 1)
+		return mpi_nodes_allreduce(p, shmcoll, sendbuf, recvbuf, count, datatype, op);
+	if (shmcoll)
+		return mpi_shmcoll_allreduce(shmcoll, sendbuf, recvbuf, count, datatype, op);
 	return mpi_intra_allreduce(p, sendbuf, recvbuf, count, datatype, op, comm);
 }

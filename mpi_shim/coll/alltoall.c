@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading,
- * as hub.h says. By messages equal short blocks between many ranks have Bruck's algorithm, log2
+ * as shmcoll.h says. By messages equal short blocks between many ranks have Bruck's algorithm, log2
  * P messages from each rank instead of P - 1. Others go directly, several at once; long ones
  * between nodes one pair at a time.
  */
@@ -13,21 +13,21 @@
 
 /* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in
  * pairs between nodes. */
-#define SHORT_BYTES         256
-#define SHORT_BYTES_CROWDED (16 << 10)
-#define BRUCK_RANKS         8
-#define BRUCK_RANKS_CROWDED 4
-#define LONG_BYTES          (64 << 10)
+#define SHORT_BYTES                256
+#define SHORT_BYTES_OVERSUBSCRIBED (16 << 10)
+#define BRUCK_RANKS                8
+#define BRUCK_RANKS_OVERSUBSCRIBED 4
+#define LONG_BYTES                 (64 << 10)
 
 /* Through shared memory up to here, where each rank has a processor: a block, if ranks are few,
  * else all blocks of a rank. */
-#define HUB_BYTES (128 << 10)
+#define SHMCOLL_BYTES (128 << 10)
 
 /* ---- Bruck: equal blocks --------------------------------------------------------------------- */
 
 /* Between `blocks` and `out`: those of the n whose number has `bit`, in order. */
-static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes, int n, int bit,
-			       char *out, bool put)
+static MPI_Count select_blocks(struct mpi_schedule *p, char *blocks, MPI_Count bytes, int n,
+			       int bit, char *out, bool put)
 {
 	MPI_Count at = 0;
 
@@ -36,8 +36,8 @@ static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes
 		char *block = blocks + i * bytes;
 		MPI_Count run = (i + bit < n ? bit : n - i) * bytes;
 
-		mpi_plan_copy(p, put ? out + at : block, run, mpi_bytes(), put ? block : out + at,
-			      run, mpi_bytes());
+		mpi_schedule_copy(p, put ? out + at : block, run, mpi_bytes(),
+				  put ? block : out + at, run, mpi_bytes());
 		at += run;
 	}
 	return at;
@@ -47,35 +47,35 @@ static MPI_Count select_blocks(struct mpi_plan *p, char *blocks, MPI_Count bytes
  * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in
  * their number go that many ranks on; in the end block i has come from the rank i before.
  */
-static int alltoall_by_bruck(struct mpi_plan *p, const struct mpi_vec *send,
+static int alltoall_by_bruck(struct mpi_schedule *p, const struct mpi_vec *send,
 			     const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
-	char *data = mpi_plan_bytes(p, 3 * n * bytes), *out, *in;
+	char *data = mpi_schedule_bytes(p, 3 * n * bytes), *out, *in;
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	out = data + n * bytes;
 	in = out + n * bytes;
-	mpi_plan_pack(p, send->type, mpi_vec_at(send, rank), send->count * (n - rank), data);
-	mpi_plan_pack(p, send->type, send->buf, send->count * rank, data + bytes * (n - rank));
+	mpi_schedule_pack(p, send->type, mpi_vec_at(send, rank), send->count * (n - rank), data);
+	mpi_schedule_pack(p, send->type, send->buf, send->count * rank, data + bytes * (n - rank));
 	for (int bit = 1; bit < n; bit *= 2) {
 		MPI_Count some = select_blocks(p, data, bytes, n, bit, out, false);
 
-		mpi_plan_sendrecv(p, out, some, mpi_bytes(), (rank + bit) % n, in, some,
-				  mpi_bytes(), (rank - bit + n) % n, comm);
+		mpi_schedule_sendrecv(p, out, some, mpi_bytes(), (rank + bit) % n, in, some,
+				      mpi_bytes(), (rank - bit + n) % n, comm);
 		select_blocks(p, data, bytes, n, bit, in, true);
 	}
 	for (int i = 0; i < n; i++)
-		mpi_plan_unpack(p, recv->type, mpi_vec_at(recv, (rank - i + n) % n), recv->count,
-				data + i * bytes);
+		mpi_schedule_unpack(p, recv->type, mpi_vec_at(recv, (rank - i + n) % n),
+				    recv->count, data + i * bytes);
 	return MPI_SUCCESS;
 }
 
 /* ---- directly -------------------------------------------------------------------------------- */
 
-static void alltoall_pairwise(struct mpi_plan *p, const struct mpi_vec *send,
+static void alltoall_pairwise(struct mpi_schedule *p, const struct mpi_vec *send,
 			      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	int n = comm->size, rank = comm->rank;
@@ -83,15 +83,16 @@ static void alltoall_pairwise(struct mpi_plan *p, const struct mpi_vec *send,
 	for (int i = 1; i < n; i++) {
 		int to = (rank + i) % n, from = (rank - i + n) % n;
 
-		mpi_plan_sendrecv(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
-				  mpi_vec_type(send, to), to, mpi_vec_at(recv, from),
-				  mpi_vec_count(recv, from), mpi_vec_type(recv, from), from, comm);
+		mpi_schedule_sendrecv(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
+				      mpi_vec_type(send, to), to, mpi_vec_at(recv, from),
+				      mpi_vec_count(recv, from), mpi_vec_type(recv, from), from,
+				      comm);
 	}
 }
 
 /* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each
  * block from a copy. */
-static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int swap(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size;
 	MPI_Count most = 0;
@@ -100,7 +101,7 @@ static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *co
 	for (int i = 0; i < n; i++)
 		if (i != comm->rank && mpi_vec_bytes(v, i) > most)
 			most = mpi_vec_bytes(v, i);
-	data = mpi_plan_bytes(p, most);
+	data = mpi_schedule_bytes(p, most);
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	for (int i = 0; i < n; i++) {
@@ -110,9 +111,9 @@ static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *co
 
 		if (peer == comm->rank || bytes == 0)
 			continue;
-		mpi_plan_pack(p, type, mpi_vec_at(v, peer), count, data);
-		mpi_plan_sendrecv(p, data, bytes, mpi_bytes(), peer, mpi_vec_at(v, peer), count,
-				  type, peer, comm);
+		mpi_schedule_pack(p, type, mpi_vec_at(v, peer), count, data);
+		mpi_schedule_sendrecv(p, data, bytes, mpi_bytes(), peer, mpi_vec_at(v, peer), count,
+				      type, peer, comm);
 	}
 	return MPI_SUCCESS;
 }
@@ -120,12 +121,13 @@ static int swap(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *co
 /* Between equal blocks. */
 static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 {
-	if (mpi_coll_crowded())
-		return bytes <= SHORT_BYTES_CROWDED && comm->size >= BRUCK_RANKS_CROWDED;
+	if (mpi_coll_oversubscribed())
+		return bytes <= SHORT_BYTES_OVERSUBSCRIBED &&
+		       comm->size >= BRUCK_RANKS_OVERSUBSCRIBED;
 	return bytes <= SHORT_BYTES && comm->size >= BRUCK_RANKS;
 }
 
-static enum mpi_algorithm choose_alltoall(const struct mpi_plan *p, bool equal, bool in_place,
+static enum mpi_algorithm choose_alltoall(const struct mpi_schedule *p, bool equal, bool in_place,
 					  MPI_Count bytes, const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(ALLTOALL, PAIRWISE) | MPI_COLL_BIT(ALLTOALL, LINEAR);
@@ -144,29 +146,29 @@ static enum mpi_algorithm choose_alltoall(const struct mpi_plan *p, bool equal, 
 	return mpi_coll_choose(can, best);
 }
 
-static MPI_Count alltoall_hub_bytes(const struct mpi_comm *comm)
+static MPI_Count alltoall_shmcoll_bytes(const struct mpi_comm *comm)
 {
 	if (comm->size == 2)
 		return INT64_MAX;
-	return HUB_BYTES / (comm->size <= MPI_HUB_FEW_RANKS ? 1 : comm->size);
+	return SHMCOLL_BYTES / (comm->size <= MPI_SHMCOLL_FEW_RANKS ? 1 : comm->size);
 }
 
 /* If blocks differ: where processors are short, as all have to meet before they know how long
  * those are. */
-static struct mpi_hub *hub_for_letters(const struct mpi_plan *p, struct mpi_comm *comm)
+static struct mpi_shmcoll *shmcoll_for_headers(const struct mpi_schedule *p, struct mpi_comm *comm)
 {
-	if (comm->size > MPI_HUB_LETTERS ||
-	    (!mpi_coll_crowded() && !mpi_coll_wanted(MPI_COLL_ALLTOALL_HUB)))
+	if (comm->size > MPI_SHMCOLL_HEADERS ||
+	    (!mpi_coll_oversubscribed() && !mpi_coll_wanted(MPI_COLL_ALLTOALL_SHM)))
 		return NULL;
-	return mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, 1, 1, 0);
+	return mpi_shmcoll_for(p, MPI_COLL_ALLTOALL_SHM, comm, 1, 1, 0);
 }
 
-static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+static int alltoall(struct mpi_schedule *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		    struct mpi_comm *comm)
 {
 	bool equal = !recv->counts, in_place = send->buf == MPI_IN_PLACE;
 	MPI_Count bytes = equal ? mpi_vec_bytes(recv, 0) : 0;
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 	int rc;
 
 	if (comm->inter) {
@@ -176,23 +178,23 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 	if (equal && bytes == 0)
 		return MPI_SUCCESS;
 	if (equal && !in_place) {
-		hub = mpi_hub_for_reading(p, MPI_COLL_ALLTOALL_READ, comm, bytes,
-					  alltoall_hub_bytes(comm));
-		if (hub && mpi_hub_read(p, hub, send, recv, &rc))
+		shmcoll = mpi_shmcoll_for_reading(p, MPI_COLL_ALLTOALL_READ, comm, bytes,
+						  alltoall_shmcoll_bytes(comm));
+		if (shmcoll && mpi_shmcoll_read(p, shmcoll, send, recv, &rc))
 			return rc;
 	}
-	hub = equal ? mpi_hub_for(p, MPI_COLL_ALLTOALL_HUB, comm, bytes, alltoall_hub_bytes(comm),
-				  0)
-		    : hub_for_letters(p, comm);
-	if (hub && equal)
-		return mpi_hub_alltoall(hub, in_place ? recv : send, recv);
-	if (hub && mpi_hub_alltoallv(hub, in_place ? recv : send, recv, &rc)) {
+	shmcoll = equal ? mpi_shmcoll_for(p, MPI_COLL_ALLTOALL_SHM, comm, bytes,
+					  alltoall_shmcoll_bytes(comm), 0)
+			: shmcoll_for_headers(p, comm);
+	if (shmcoll && equal)
+		return mpi_shmcoll_alltoall(shmcoll, in_place ? recv : send, recv);
+	if (shmcoll && mpi_shmcoll_alltoallv(shmcoll, in_place ? recv : send, recv, &rc)) {
 		if (!in_place)
 			mpi_vec_copy_own(p, send, recv, comm->rank);
 		return rc;
 	}
-	if (hub) /* it was counted, and another one is now */
-		mpi_coll_counts[MPI_COLL_ALLTOALL_HUB]--;
+	if (shmcoll) /* it was counted, and another one is now */
+		mpi_coll_counts[MPI_COLL_ALLTOALL_SHM]--;
 	switch (choose_alltoall(p, equal, in_place, bytes, comm)) {
 	case MPI_COLL_ALLTOALL_SWAP:
 		return swap(p, recv, comm);
@@ -213,8 +215,8 @@ static int alltoall(struct mpi_plan *p, const struct mpi_vec *send, const struct
 
 /* A rank that sends equal blocks of another length than it expects says so, for it is what others
  * get. */
-static void tell_call(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		      struct mpi_comm *comm)
+static void tell_call(struct mpi_schedule *p, const struct mpi_vec *send,
+		      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
 	if (recv->counts)
 		mpi_calls_tell(p, comm, recv->types ? MPI_CALL_ALLTOALLW : MPI_CALL_ALLTOALLV,
@@ -224,7 +226,7 @@ static void tell_call(struct mpi_plan *p, const struct mpi_vec *send, const stru
 			       mpi_vec_bytes(send->buf == MPI_IN_PLACE ? recv : send, 0));
 }
 
-static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
+static int checked(struct mpi_schedule *p, const struct mpi_vec *send, const struct mpi_vec *recv,
 		   struct mpi_comm *comm)
 {
 	int n = comm->inter ? comm->remote_size : comm->size;
@@ -244,9 +246,9 @@ static int checked(struct mpi_plan *p, const struct mpi_vec *send, const struct 
 	return alltoall(p, send, recv, comm);
 }
 
-int mpi_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		      struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-		      struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_alltoall_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			  struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+			  struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
@@ -256,10 +258,10 @@ int mpi_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcou
 	return checked(p, &send, &recv, comm);
 }
 
-int mpi_alltoallv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
-		       const MPI_Aint *sdispls, struct mpi_type *sendtype, void *recvbuf,
-		       const MPI_Count *recvcounts, const MPI_Aint *rdispls,
-		       struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_alltoallv_schedule(struct mpi_schedule *p, const void *sendbuf, const MPI_Count *sendcounts,
+			   const MPI_Aint *sdispls, struct mpi_type *sendtype, void *recvbuf,
+			   const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+			   struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,
@@ -272,10 +274,10 @@ int mpi_alltoallv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count 
 	return checked(p, &send, &recv, comm);
 }
 
-int mpi_alltoallw_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
-		       const MPI_Aint *sdispls, struct mpi_type *const *sendtypes, void *recvbuf,
-		       const MPI_Count *recvcounts, const MPI_Aint *rdispls,
-		       struct mpi_type *const *recvtypes, struct mpi_comm *comm)
+int mpi_alltoallw_schedule(struct mpi_schedule *p, const void *sendbuf, const MPI_Count *sendcounts,
+			   const MPI_Aint *sdispls, struct mpi_type *const *sendtypes,
+			   void *recvbuf, const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+			   struct mpi_type *const *recvtypes, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,

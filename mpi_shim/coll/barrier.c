@@ -8,41 +8,41 @@
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 
-static void dissemination(struct mpi_plan *p, struct mpi_comm *comm)
+static void dissemination(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	int n = comm->size;
 
 	for (int step = 1; step < n; step *= 2)
-		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), (comm->rank + step) % n, NULL, 0,
-				  mpi_bytes(), (comm->rank - step + n) % n, comm);
+		mpi_schedule_sendrecv(p, NULL, 0, mpi_bytes(), (comm->rank + step) % n, NULL, 0,
+				      mpi_bytes(), (comm->rank - step + n) % n, comm);
 }
 
-static void barrier_by_tree(struct mpi_plan *p, struct mpi_comm *comm)
+static void barrier_by_tree(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
 	mpi_tree_make(&t, 0, MPI_TREE_BRANCHES, comm);
 	for (int i = 0; i < t.n; i++)
-		mpi_plan_recv(p, NULL, 0, mpi_bytes(), t.child[i], comm);
-	mpi_plan_wait(p);
+		mpi_schedule_recv(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_schedule_wait(p);
 	if (t.parent >= 0)
-		mpi_plan_sendrecv(p, NULL, 0, mpi_bytes(), t.parent, NULL, 0, mpi_bytes(), t.parent,
-				  comm);
+		mpi_schedule_sendrecv(p, NULL, 0, mpi_bytes(), t.parent, NULL, 0, mpi_bytes(),
+				      t.parent, comm);
 	for (int i = t.n - 1; i >= 0; i--)
-		mpi_plan_send(p, NULL, 0, mpi_bytes(), t.child[i], comm);
-	mpi_plan_wait(p);
+		mpi_schedule_send(p, NULL, 0, mpi_bytes(), t.child[i], comm);
+	mpi_schedule_wait(p);
 }
 
-static void barrier_linear(struct mpi_plan *p, struct mpi_comm *comm)
+static void barrier_linear(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	for (int i = 1; i < comm->size; i++)
-		mpi_plan_recv(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+		mpi_schedule_recv(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
 	for (int i = 1; i < comm->size; i++)
-		mpi_plan_send(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
-	mpi_plan_wait(p);
+		mpi_schedule_send(p, NULL, 0, mpi_bytes(), (comm->rank + i) % comm->size, comm);
+	mpi_schedule_wait(p);
 }
 
-void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
+void mpi_intra_barrier(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(BARRIER, TREE) | MPI_COLL_BIT(BARRIER, DISSEMINATION) |
 		       MPI_COLL_BIT(BARRIER, LINEAR);
@@ -50,7 +50,7 @@ void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 
 	if (mpi_coll_directly(p, comm, 0))
 		best = MPI_COLL_BARRIER_LINEAR;
-	else if (mpi_coll_crowded() && comm->size > 2)
+	else if (mpi_coll_oversubscribed() && comm->size > 2)
 		best = MPI_COLL_BARRIER_TREE;
 	switch (mpi_coll_choose(can, best)) {
 	case MPI_COLL_BARRIER_LINEAR:
@@ -65,14 +65,14 @@ void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 	}
 }
 
-int mpi_barrier_plan(struct mpi_plan *p, struct mpi_comm *comm)
+int mpi_barrier_schedule(struct mpi_schedule *p, struct mpi_comm *comm)
 {
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 
 	mpi_calls_tell(p, comm, MPI_CALL_BARRIER, MPI_CALL_ANY_ROOT, NULL, 0);
-	hub = mpi_hub_for_barrier(p, comm);
-	if (hub)
-		return mpi_hub_barrier(hub);
+	shmcoll = mpi_shmcoll_for_barrier(p, comm);
+	if (shmcoll)
+		return mpi_shmcoll_barrier(shmcoll);
 	if (comm->inter)
 		mpi_inter_barrier(p, comm);
 	else

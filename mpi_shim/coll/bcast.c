@@ -26,20 +26,20 @@ static int rank_at(const struct mpi_comm *comm, int root, int relative)
 	return (int)(((long)root + relative) % comm->size);
 }
 
-static void bcast_down_tree(struct mpi_plan *p, char *data, MPI_Count bytes, int root, int branches,
-			    struct mpi_comm *comm)
+static void bcast_down_tree(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
+			    int branches, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
 
 	mpi_tree_make(&t, root, branches, comm);
 	if (t.parent >= 0) {
-		mpi_plan_recv(p, data, bytes, mpi_bytes(), t.parent, comm);
-		mpi_plan_wait(p);
+		mpi_schedule_recv(p, data, bytes, mpi_bytes(), t.parent, comm);
+		mpi_schedule_wait(p);
 	}
 	/* the child with the most ranks below it first */
 	for (int i = t.n - 1; i >= 0; i--)
-		mpi_plan_send(p, data, bytes, mpi_bytes(), t.child[i], comm);
-	mpi_plan_wait(p);
+		mpi_schedule_send(p, data, bytes, mpi_bytes(), t.child[i], comm);
+	mpi_schedule_wait(p);
 }
 
 /* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
@@ -52,7 +52,7 @@ static MPI_Count bytes_of_part(MPI_Count bytes, int relative, const struct mpi_c
 }
 
 /* Down the tree: each rank gets the parts of itself and of the ranks below it. */
-static void scatter(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
+static void scatter(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
 		    struct mpi_comm *comm)
 {
 	int relative = rank_at(comm, comm->size - root, comm->rank);
@@ -64,22 +64,22 @@ static void scatter(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
 	if (relative) {
 		begin = bytes_of_part(bytes, relative, comm);
 		end = bytes_of_part(bytes, relative + bit, comm);
-		mpi_plan_recv(p, data + begin, end - begin, mpi_bytes(),
-			      rank_at(comm, root, relative - bit), comm);
-		mpi_plan_wait(p);
+		mpi_schedule_recv(p, data + begin, end - begin, mpi_bytes(),
+				  rank_at(comm, root, relative - bit), comm);
+		mpi_schedule_wait(p);
 	}
 	while ((bit /= 2) > 0) {
 		if (relative + bit >= comm->size)
 			continue;
 		begin = bytes_of_part(bytes, relative + bit, comm);
 		end = bytes_of_part(bytes, relative + 2 * bit, comm);
-		mpi_plan_send(p, data + begin, end - begin, mpi_bytes(),
-			      rank_at(comm, root, relative + bit), comm);
+		mpi_schedule_send(p, data + begin, end - begin, mpi_bytes(),
+				  rank_at(comm, root, relative + bit), comm);
 	}
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 }
 
-static void bcast_round_ring(struct mpi_plan *p, char *data, MPI_Count bytes, int root,
+static void bcast_round_ring(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
 			     struct mpi_comm *comm)
 {
 	int relative = rank_at(comm, comm->size - root, comm->rank);
@@ -91,19 +91,19 @@ static void bcast_round_ring(struct mpi_plan *p, char *data, MPI_Count bytes, in
 		MPI_Count m = bytes_of_part(bytes, mine, comm),
 			  t = bytes_of_part(bytes, theirs, comm);
 
-		mpi_plan_sendrecv(p, data + m, bytes_of_part(bytes, mine + 1, comm) - m,
-				  mpi_bytes(), right, data + t,
-				  bytes_of_part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
-				  comm);
+		mpi_schedule_sendrecv(p, data + m, bytes_of_part(bytes, mine + 1, comm) - m,
+				      mpi_bytes(), right, data + t,
+				      bytes_of_part(bytes, theirs + 1, comm) - t, mpi_bytes(), left,
+				      comm);
 	}
 }
 
-static enum mpi_algorithm choose_bcast(const struct mpi_plan *p, MPI_Count bytes,
+static enum mpi_algorithm choose_bcast(const struct mpi_schedule *p, MPI_Count bytes,
 				       const struct mpi_comm *comm)
 {
 	enum mpi_algorithm best = MPI_COLL_BCAST_BINOMIAL;
 
-	if (mpi_coll_crowded() || mpi_coll_directly(p, comm, bytes))
+	if (mpi_coll_oversubscribed() || mpi_coll_directly(p, comm, bytes))
 		best = MPI_COLL_BCAST_TREE;
 	else if (bytes >= LONG_BYTES && comm->size >= LONG_RANKS)
 		best = MPI_COLL_BCAST_RING;
@@ -112,8 +112,8 @@ static enum mpi_algorithm choose_bcast(const struct mpi_plan *p, MPI_Count bytes
 			       best);
 }
 
-int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
-		    struct mpi_comm *comm)
+int mpi_intra_bcast(struct mpi_schedule *p, void *buf, MPI_Count count, struct mpi_type *type,
+		    int root, struct mpi_comm *comm)
 {
 	struct mpi_packed k;
 	int rc;
@@ -140,10 +140,10 @@ int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 	return MPI_SUCCESS;
 }
 
-static int bcast_by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_Count count,
-			struct mpi_type *type, int root, struct mpi_comm *comm)
+static int bcast_by_shmcoll(struct mpi_schedule *p, struct mpi_shmcoll *shmcoll, void *buf,
+			    MPI_Count count, struct mpi_type *type, int root, struct mpi_comm *comm)
 {
-	MPI_Count most = MPI_HUB_LONG;
+	MPI_Count most = MPI_SHMCOLL_LONG;
 	struct mpi_packed k;
 	int rc = mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 
@@ -152,18 +152,18 @@ static int bcast_by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_
 	rc = p->rc;
 	/* short pieces: what is copied in is copied out at the same time; but each costs waits
 	 * for each other */
-	if (!mpi_hub_crowded(hub) && comm->size == 2)
+	if (!mpi_shmcoll_oversubscribed(shmcoll) && comm->size == 2)
 		most = FIRST_BYTES;
-	else if (!mpi_hub_crowded(hub) && k.bytes <= PIPE_BYTES)
-		most = MPI_HUB_BYTES;
-	if (mpi_hub_nodes(hub) > 1)
-		rc = mpi_nodes_bcast(p, hub, rc, k.data, (size_t)k.bytes, root);
+	else if (!mpi_shmcoll_oversubscribed(shmcoll) && k.bytes <= PIPE_BYTES)
+		most = MPI_SHMCOLL_BYTES;
+	if (mpi_shmcoll_nodes(shmcoll) > 1)
+		rc = mpi_nodes_bcast(p, shmcoll, rc, k.data, (size_t)k.bytes, root);
 	else
 		for (MPI_Count n, i = 0; i < k.bytes; i += n) {
 			n = k.bytes - i < most ? k.bytes - i : most;
-			rc = mpi_hub_bcast(hub, rc, k.data + i, (size_t)n, root);
+			rc = mpi_shmcoll_bcast(shmcoll, rc, k.data + i, (size_t)n, root);
 			if (comm->size == 2)
-				most = MPI_HUB_LONG;
+				most = MPI_SHMCOLL_LONG;
 		}
 	if (!rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
@@ -171,29 +171,30 @@ static int bcast_by_hub(struct mpi_plan *p, struct mpi_hub *hub, void *buf, MPI_
 }
 
 /* Two ranks copy a half each. False: it goes another way. */
-static bool bcast_by_reading(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type,
-			     MPI_Count bytes, int root, struct mpi_comm *comm, int *rc)
+static bool bcast_by_reading(struct mpi_schedule *p, void *buf, MPI_Count count,
+			     struct mpi_type *type, MPI_Count bytes, int root,
+			     struct mpi_comm *comm, int *rc)
 {
-	struct mpi_hub *hub = mpi_hub_for_taking(p, MPI_COLL_BCAST_READ, comm, bytes,
-						 MPI_HUB_TWO_BYTES, MPI_HUB_BCAST_MOST);
+	struct mpi_shmcoll *shmcoll = mpi_shmcoll_for_taking(
+		p, MPI_COLL_BCAST_READ, comm, bytes, MPI_SHMCOLL_TWO_BYTES, MPI_SHMCOLL_BCAST_MOST);
 	struct mpi_packed k;
 
-	if (!hub)
+	if (!shmcoll)
 		return false;
 	/* with an error, too: the other one counts on us */
 	mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
-	if (!mpi_hub_read_bcast(p, hub, k.data, (size_t)bytes, root, rc))
+	if (!mpi_shmcoll_read_bcast(p, shmcoll, k.data, (size_t)bytes, root, rc))
 		return false;
 	if (!*rc && comm->rank != root)
 		mpi_packed_store(p, &k, buf, count, type);
 	return true;
 }
 
-int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi_type *datatype,
-		   int root, struct mpi_comm *comm)
+int mpi_bcast_schedule(struct mpi_schedule *p, void *buffer, MPI_Count count,
+		       struct mpi_type *datatype, int root, struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 	MPI_Count bytes;
 
 	if (!rc && root != MPI_PROC_NULL)
@@ -208,10 +209,11 @@ int mpi_bcast_plan(struct mpi_plan *p, void *buffer, MPI_Count count, struct mpi
 		bytes = 0;
 	if (bcast_by_reading(p, buffer, count, datatype, bytes, root, comm, &rc))
 		return rc;
-	hub = bytes ? mpi_hub_for(p, MPI_COLL_BCAST_HUB, comm, bytes,
-				  comm->size == 2 ? MPI_HUB_TWO_BYTES : INT64_MAX, NODES_BYTES)
-		    : NULL;
-	if (hub)
-		return bcast_by_hub(p, hub, buffer, count, datatype, root, comm);
+	shmcoll = bytes ? mpi_shmcoll_for(p, MPI_COLL_BCAST_SHM, comm, bytes,
+					  comm->size == 2 ? MPI_SHMCOLL_TWO_BYTES : INT64_MAX,
+					  NODES_BYTES)
+			: NULL;
+	if (shmcoll)
+		return bcast_by_shmcoll(p, shmcoll, buffer, count, datatype, root, comm);
 	return mpi_intra_bcast(p, buffer, count, datatype, root, comm);
 }

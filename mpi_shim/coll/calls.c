@@ -75,8 +75,8 @@ static uint64_t mark_of(const struct mpi_calls *a, bool exact)
 	       (uint64_t)kind_of(a->call) << 23 | high >> 25 << 16;
 }
 
-void mpi_calls_tell(struct mpi_plan *p, struct mpi_comm *comm, enum mpi_call_kind kind, int root,
-		    const struct mpi_op *op, MPI_Count bytes)
+void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
+		    int root, const struct mpi_op *op, MPI_Count bytes)
 {
 	struct mpi_calls *a = &comm->calls;
 
@@ -91,8 +91,8 @@ void mpi_calls_tell(struct mpi_plan *p, struct mpi_comm *comm, enum mpi_call_kin
 	a->history = mix(a->history, a->call);
 	a->mark = mark_of(a, bytes != MPI_CALL_ANY_BYTES);
 	p->mark = a->mark;
-	if (comm->hub)
-		mpi_hub_tell_call(comm->hub);
+	if (comm->shmcoll)
+		mpi_shmcoll_tell_call(comm->shmcoll);
 }
 
 /* ---- in words -------------------------------------------------------------------------------- */
@@ -270,7 +270,7 @@ int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r)
 	int world = mpi_hdr_rank(r->number), rank;
 
 	/* who shares memory with it knows more */
-	if (comm->hub && mpi_hub_compare(comm->hub))
+	if (comm->shmcoll && mpi_shmcoll_compare(comm->shmcoll))
 		return mpi_calls_fail(comm);
 	rank = world < mpi_world.size ? mpi_group_rank_in(comm->remote, world) : MPI_UNDEFINED;
 	if (rank == MPI_UNDEFINED)
@@ -479,10 +479,10 @@ bool mpi_calls_broken(struct mpi_comm *comm)
 	/* the side of an intercommunicator has no calls of its own */
 	if (!comm->calls.number || !is_due(comm))
 		return false;
-	if (comm->hub && mpi_hub_compare(comm->hub))
+	if (comm->shmcoll && mpi_shmcoll_compare(comm->shmcoll))
 		return true;
 	return is_awaited_elsewhere(comm) || meets_another(comm, MPI_TAG_BLOCKING) ||
-	       meets_another(comm, MPI_TAG_MASTERS) || meets_another(comm, MPI_TAG_LAST);
+	       meets_another(comm, MPI_TAG_LEADERS) || meets_another(comm, MPI_TAG_LAST);
 }
 
 bool mpi_comm_lost(struct mpi_comm *comm)

@@ -12,8 +12,8 @@
  *
  * The waits. Ranks that disagree may wait for each other by different means, and no mark is met. So
  * each rank also writes its last calls next to its flags, where a peer that waits for long looks
- * (mpi_hub_compare); and a rank that waits for a message for long puts its call into memory of the
- * rank that it waits for, which looks there when it waits itself.
+ * (mpi_shmcoll_compare); and a rank that waits for a message for long puts its call into memory
+ * of the rank that it waits for, which looks there when it waits itself.
  *
  * The end. The rank that finds out makes one sentence of both sides, keeps it with the
  * communicator, and sends it to all others, who look for it when they wait for long. From then on
@@ -28,7 +28,7 @@
 
 struct mpi_comm;
 struct mpi_op;
-struct mpi_plan;
+struct mpi_schedule;
 struct mpi_request;
 
 enum mpi_call_kind {
@@ -67,8 +67,8 @@ enum mpi_call_kind {
 /* The plan is of a call of this kind on the communicator; all arguments are checked. `bytes`: of a
  * block, or of all that a rank gives, as the kind has it; `op` may be NULL. Of an intercommunicator
  * only the kind counts. */
-void mpi_calls_tell(struct mpi_plan *p, struct mpi_comm *comm, enum mpi_call_kind kind, int root,
-		    const struct mpi_op *op, MPI_Count bytes);
+void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
+		    int root, const struct mpi_op *op, MPI_Count bytes);
 
 /* The message that a receive of the plan has got is not of the same call: r->differs. Finds the
  * sentence, keeps it with the communicator and tells the others. Its class, as mpi_fail. */

@@ -13,8 +13,8 @@
 
 static void end_with_comm(struct mpi_comm *comm)
 {
-	mpi_hub_free(comm->hub);
-	comm->hub = NULL;
+	mpi_shmcoll_free(comm->shmcoll);
+	comm->shmcoll = NULL;
 	mpi_calls_free(comm);
 }
 
@@ -22,8 +22,8 @@ void mpi_coll_init(void)
 {
 	mpi_comm_at_end(end_with_comm);
 	mpi_coll_setting = mpi_coll_parse(base_config()->ptl_mpi_coll, base_warn);
-	mpi_plans_init();
-	mpi_arrivals_go_to(MPI_ARRIVAL_FLAG, mpi_hub_offered);
+	mpi_schedules_init();
+	mpi_arrivals_go_to(MPI_ARRIVAL_FLAG, mpi_shmcoll_inline);
 }
 
 /* ---- trees ----------------------------------------------------------------------------------- */
@@ -49,7 +49,7 @@ void mpi_tree_make(struct mpi_tree *t, int root, int radix, const struct mpi_com
 
 /* ---- packed forms ---------------------------------------------------------------------------- */
 
-int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, MPI_Count count,
+int mpi_packed_init(struct mpi_schedule *p, struct mpi_packed *k, const void *buf, MPI_Count count,
 		    struct mpi_type *type, bool fill)
 {
 	if (__builtin_mul_overflow(count, type->size, &k->bytes))
@@ -60,36 +60,36 @@ int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, M
 		k->data = (char *)((uintptr_t)buf + (uintptr_t)type->true_lb);
 		return MPI_SUCCESS;
 	}
-	k->data = mpi_plan_bytes(p, k->bytes);
+	k->data = mpi_schedule_bytes(p, k->bytes);
 	if (!k->data)
 		return MPI_ERR_NO_MEM;
 	if (fill)
-		mpi_plan_pack(p, type, buf, count, k->data);
+		mpi_schedule_pack(p, type, buf, count, k->data);
 	return MPI_SUCCESS;
 }
 
-void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf, MPI_Count count,
-		      struct mpi_type *type)
+void mpi_packed_store(struct mpi_schedule *p, const struct mpi_packed *k, void *buf,
+		      MPI_Count count, struct mpi_type *type)
 {
 	if (!k->direct)
-		mpi_plan_unpack(p, type, buf, count, k->data);
+		mpi_schedule_unpack(p, type, buf, count, k->data);
 }
 
 /* ---- many messages at once ------------------------------------------------------------------- */
 
-void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		      int rank)
+void mpi_vec_copy_own(struct mpi_schedule *p, const struct mpi_vec *send,
+		      const struct mpi_vec *recv, int rank)
 {
 	/* one address may mean two places: that of MPI_BOTTOM */
 	if (mpi_vec_at(send, rank) != mpi_vec_at(recv, rank) ||
 	    mpi_vec_type(send, rank) != mpi_vec_type(recv, rank))
-		mpi_plan_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
-			      mpi_vec_type(send, rank), mpi_vec_at(recv, rank),
-			      mpi_vec_count(recv, rank), mpi_vec_type(recv, rank));
+		mpi_schedule_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
+				  mpi_vec_type(send, rank), mpi_vec_at(recv, rank),
+				  mpi_vec_count(recv, rank), mpi_vec_type(recv, rank));
 }
 
-void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
-		      struct mpi_comm *comm)
+void mpi_vec_exchange(struct mpi_schedule *p, const struct mpi_vec *sends,
+		      const struct mpi_vec *recvs, struct mpi_comm *comm)
 {
 	int peers = comm->inter ? comm->remote_size : comm->size;
 	int n = peers > comm->size ? peers : comm->size;
@@ -104,17 +104,18 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
 			int from = (comm->rank - i + n) % n;
 
 			if (from < peers && from != self && mpi_vec_bytes(recvs, from) > 0)
-				mpi_plan_recv(p, mpi_vec_at(recvs, from),
-					      mpi_vec_count(recvs, from), mpi_vec_type(recvs, from),
-					      from, comm);
+				mpi_schedule_recv(p, mpi_vec_at(recvs, from),
+						  mpi_vec_count(recvs, from),
+						  mpi_vec_type(recvs, from), from, comm);
 		}
 		for (int i = batch; i < end; i++) {
 			int to = (comm->rank + i) % n;
 
 			if (to < peers && to != self && mpi_vec_bytes(sends, to) > 0)
-				mpi_plan_send(p, mpi_vec_at(sends, to), mpi_vec_count(sends, to),
-					      mpi_vec_type(sends, to), to, comm);
+				mpi_schedule_send(p, mpi_vec_at(sends, to),
+						  mpi_vec_count(sends, to), mpi_vec_type(sends, to),
+						  to, comm);
 		}
-		mpi_plan_wait(p);
+		mpi_schedule_wait(p);
 	}
 }

@@ -6,7 +6,7 @@
  *
  * Order and tags: all ranks call the collectives of a communicator in the same order, and every
  * algorithm sends the messages between two ranks in the order the other receives them. So one
- * tag for each plan is enough (plan.h).
+ * tag for each plan is enough (schedule.h).
  */
 #ifndef MPI_SHIM_COLL_IMPL_H
 #define MPI_SHIM_COLL_IMPL_H
@@ -17,9 +17,9 @@
 #include "mpi_shim/coll/algorithms.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/coll/coll.h"
-#include "mpi_shim/coll/shm/hub.h"
+#include "mpi_shim/coll/shm/shmcoll.h"
 #include "mpi_shim/coll/op.h"
-#include "mpi_shim/coll/plan.h"
+#include "mpi_shim/coll/schedule.h"
 #include "mpi_shim/core/world.h"
 
 /* ---- which algorithm ------------------------------------------------------------------------- */
@@ -55,9 +55,9 @@ static inline int mpi_first(int a, int b)
  * and the algorithm with the fewest messages wins over the one with the fewest rounds. The same
  * on all ranks.
  */
-bool mpi_coll_crowded(void);
+bool mpi_coll_oversubscribed(void);
 /* What ranks of one machine do among themselves can be chosen there, wherever the others are. */
-bool mpi_coll_crowded_here(void);
+bool mpi_coll_oversubscribed_here(void);
 
 /* Peers that mpi_vec_exchange() has messages for at a time: enough to keep all busy, few enough
  * for event queues. */
@@ -81,7 +81,7 @@ static inline MPI_Count mpi_coll_bytes(MPI_Count count, const struct mpi_type *t
 	return __builtin_mul_overflow(count, type->size, &bytes) ? INT64_MAX : bytes;
 }
 
-static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_comm *comm,
+static inline bool mpi_coll_directly(const struct mpi_schedule *p, const struct mpi_comm *comm,
 				     MPI_Count bytes)
 {
 	return !p->now && comm->size <= MPI_DIRECT_RANKS && bytes <= MPI_DIRECT_BYTES;
@@ -91,8 +91,8 @@ static inline bool mpi_coll_directly(const struct mpi_plan *p, const struct mpi_
  * costs messages, but moves no more; as many ranks as exchange blocks at once. */
 #define MPI_DIRECT_BLOCK (4 << 10)
 
-static inline bool mpi_coll_blocks_directly(const struct mpi_plan *p, const struct mpi_comm *comm,
-					    MPI_Count block)
+static inline bool mpi_coll_blocks_directly(const struct mpi_schedule *p,
+					    const struct mpi_comm *comm, MPI_Count block)
 {
 	return !p->now && (comm->size <= MPI_DIRECT_RANKS ||
 			   (comm->size <= MPI_EXCHANGES && block >= MPI_DIRECT_BLOCK));
@@ -141,11 +141,11 @@ struct mpi_packed {
 };
 
 /* With `fill` the copy has the data, else it is to be received into. MPI_SUCCESS or mpi_fail. */
-int mpi_packed_init(struct mpi_plan *p, struct mpi_packed *k, const void *buf, MPI_Count count,
+int mpi_packed_init(struct mpi_schedule *p, struct mpi_packed *k, const void *buf, MPI_Count count,
 		    struct mpi_type *type, bool fill);
 /* After receiving: back into their places, if they are not there. */
-void mpi_packed_store(struct mpi_plan *p, const struct mpi_packed *k, void *buf, MPI_Count count,
-		      struct mpi_type *type);
+void mpi_packed_store(struct mpi_schedule *p, const struct mpi_packed *k, void *buf,
+		      MPI_Count count, struct mpi_type *type);
 
 /* ---- vectors of blocks, one for each rank ---------------------------------------------------- */
 
@@ -204,12 +204,12 @@ bool mpi_coll_in_its_place(const void *buf, MPI_Count count, const struct mpi_ty
 			   const struct mpi_vec *v, int i);
 
 /* A rank's block for itself to where it receives it, if that is another place. */
-void mpi_vec_copy_own(struct mpi_plan *p, const struct mpi_vec *send, const struct mpi_vec *recv,
-		      int rank);
+void mpi_vec_copy_own(struct mpi_schedule *p, const struct mpi_vec *send,
+		      const struct mpi_vec *recv, int rank);
 /* Every rank's blocks to all ranks that can be sent to, several at once, but not the block for
  * the rank itself; empty blocks do not travel. */
-void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const struct mpi_vec *recvs,
-		      struct mpi_comm *comm);
+void mpi_vec_exchange(struct mpi_schedule *p, const struct mpi_vec *sends,
+		      const struct mpi_vec *recvs, struct mpi_comm *comm);
 
 /* ---- inside a group -------------------------------------------------------------------------- */
 /*
@@ -222,73 +222,75 @@ void mpi_vec_exchange(struct mpi_plan *p, const struct mpi_vec *sends, const str
  * `most` at most where each rank has a processor, or on several nodes `across` (0: not there),
  * unless `hub` is wanted; NULL: messages. The same on all ranks.
  */
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, struct mpi_comm *comm,
-			    MPI_Count bytes, MPI_Count most, MPI_Count across);
+struct mpi_shmcoll *mpi_shmcoll_for(const struct mpi_schedule *p, enum mpi_algorithm shmcoll,
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most,
+				    MPI_Count across);
 /* The same for one in which each rank reads out of the others' memory what is too long for
- * shared memory: of few ranks, and where processors are short, blocks of MPI_HUB_READ_BYTES and
+ * shared memory: of few ranks, and where processors are short, blocks of MPI_SHMCOLL_READ_BYTES and
  * more, else of more than `most`. */
-struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm read,
-				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
+struct mpi_shmcoll *mpi_shmcoll_for_reading(const struct mpi_schedule *p, enum mpi_algorithm read,
+					    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most);
 /* The same for two ranks of which one has so many bytes for the other, or each: more than
  * `above`, `most` at most. */
-struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum mpi_algorithm read,
-				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
-				   MPI_Count most);
+struct mpi_shmcoll *mpi_shmcoll_for_taking(const struct mpi_schedule *p, enum mpi_algorithm read,
+					   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
+					   MPI_Count most);
 /* Whether a hub calculates this, and either operand of two may be the first. */
-bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op);
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum mpi_algorithm hub,
-			       struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op, MPI_Count most, MPI_Count across);
+bool mpi_shmcoll_folds_in_any_order(const struct mpi_type *type, const struct mpi_op *op);
+struct mpi_shmcoll *mpi_shmcoll_for_op(const struct mpi_schedule *p, enum mpi_algorithm shmcoll,
+				       struct mpi_comm *comm, MPI_Count count,
+				       const struct mpi_type *type, const struct mpi_op *op,
+				       MPI_Count most, MPI_Count across);
 
-struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm);
+struct mpi_shmcoll *mpi_shmcoll_for_barrier(const struct mpi_schedule *p, struct mpi_comm *comm);
 
-void mpi_intra_barrier(struct mpi_plan *p, struct mpi_comm *comm);
-int mpi_intra_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
-		    struct mpi_comm *comm);
+void mpi_intra_barrier(struct mpi_schedule *p, struct mpi_comm *comm);
+int mpi_intra_bcast(struct mpi_schedule *p, void *buf, MPI_Count count, struct mpi_type *type,
+		    int root, struct mpi_comm *comm);
 /* To the root's vector from `sendbuf`; only the root's `recv` is looked at. Linear. */
-void mpi_intra_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+void mpi_intra_gatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
 		       struct mpi_comm *comm);
-void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+void mpi_intra_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void *recvbuf,
 			MPI_Count recvcount, struct mpi_type *recvtype, int root,
 			struct mpi_comm *comm);
-int mpi_intra_allgather(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+int mpi_intra_allgather(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			struct mpi_type *sendtype, const struct mpi_vec *recv,
 			struct mpi_comm *comm);
 /* A vector of n blocks (of one type) from rank 0, which has it (`have`), to the others, which
  * leave out the block `except` (-1: none). */
-int mpi_vec_bcast(struct mpi_plan *p, const struct mpi_vec *v, int n, int except, bool have,
+int mpi_vec_bcast(struct mpi_schedule *p, const struct mpi_vec *v, int n, int except, bool have,
 		  struct mpi_comm *comm);
-int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_intra_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
 /* Whether a reduction is of a kind to be divided among the ranks, and whether it is long enough
  * as well. */
 bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm);
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm);
-int mpi_intra_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_intra_allreduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm);
 
 /* ---- between two groups ---------------------------------------------------------------------- */
 
-void mpi_inter_barrier(struct mpi_plan *p, struct mpi_comm *comm);
-int mpi_inter_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
-		    struct mpi_comm *comm);
-void mpi_inter_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+void mpi_inter_barrier(struct mpi_schedule *p, struct mpi_comm *comm);
+int mpi_inter_bcast(struct mpi_schedule *p, void *buf, MPI_Count count, struct mpi_type *type,
+		    int root, struct mpi_comm *comm);
+void mpi_inter_gatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
 		       struct mpi_comm *comm);
-void mpi_inter_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+void mpi_inter_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void *recvbuf,
 			MPI_Count recvcount, struct mpi_type *recvtype, int root,
 			struct mpi_comm *comm);
-int mpi_inter_allgatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+int mpi_inter_allgatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			 struct mpi_type *sendtype, const struct mpi_vec *recv,
 			 struct mpi_comm *comm);
-int mpi_inter_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_inter_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm);
-int mpi_inter_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_inter_allreduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm);
 /* The remote group's result, `recv` says how it is divided among the local ranks. */
-int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+int mpi_inter_reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 			     const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm);
 
 #endif

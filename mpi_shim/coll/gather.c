@@ -13,35 +13,36 @@
 #define TREE_RANKS  8
 
 /* Without messages up to here, where each rank has a processor. */
-#define HUB_BYTES 4096
+#define SHMCOLL_BYTES 4096
 
 #define BATCH 64 /* receives that the root posts at a time */
 
-static void collect_from_all(struct mpi_plan *p, const struct mpi_vec *recv, struct mpi_comm *comm)
+static void collect_from_all(struct mpi_schedule *p, const struct mpi_vec *recv,
+			     struct mpi_comm *comm)
 {
 	for (int i = 1; i < comm->size; i++) {
 		int from = (int)(((long)comm->rank + i) % comm->size);
 
 		if (i % BATCH == 0)
-			mpi_plan_wait(p);
-		mpi_plan_recv(p, mpi_vec_at(recv, from), mpi_vec_count(recv, from),
-			      mpi_vec_type(recv, from), from, comm);
+			mpi_schedule_wait(p);
+		mpi_schedule_recv(p, mpi_vec_at(recv, from), mpi_vec_count(recv, from),
+				  mpi_vec_type(recv, from), from, comm);
 	}
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 }
 
-void mpi_intra_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+void mpi_intra_gatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
 		       struct mpi_comm *comm)
 {
 	if (comm->rank != root) {
-		mpi_plan_send(p, sendbuf, sendcount, sendtype, root, comm);
-		mpi_plan_wait(p);
+		mpi_schedule_send(p, sendbuf, sendcount, sendtype, root, comm);
+		mpi_schedule_wait(p);
 		return;
 	}
 	if (sendbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root),
-			      mpi_vec_count(recv, root), mpi_vec_type(recv, root));
+		mpi_schedule_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root),
+				  mpi_vec_count(recv, root), mpi_vec_type(recv, root));
 	collect_from_all(p, recv, comm);
 }
 
@@ -57,25 +58,26 @@ static int gather_subtree(int relative, int n)
  * The blocks of this rank and of those below it in the tree, into `data`, in the order of ranks
  * relative to the root; then up, unless this is the root.
  */
-static void climb(struct mpi_plan *p, char *data, MPI_Count bytes, int root, struct mpi_comm *comm)
+static void climb(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
+		  struct mpi_comm *comm)
 {
 	int n = comm->size, relative = (comm->rank - root + n) % n;
 	int bit = 1;
 
 	for (; !(relative & bit) && bit < n; bit *= 2) {
 		if (relative + bit < n)
-			mpi_plan_recv(p, data + bit * bytes,
-				      gather_subtree(relative + bit, n) * bytes, mpi_bytes(),
-				      (int)(((long)comm->rank + bit) % n), comm);
+			mpi_schedule_recv(p, data + bit * bytes,
+					  gather_subtree(relative + bit, n) * bytes, mpi_bytes(),
+					  (int)(((long)comm->rank + bit) % n), comm);
 	}
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 	if (relative)
-		mpi_plan_send(p, data, gather_subtree(relative, n) * bytes, mpi_bytes(),
-			      (comm->rank - bit + n) % n, comm);
-	mpi_plan_wait(p);
+		mpi_schedule_send(p, data, gather_subtree(relative, n) * bytes, mpi_bytes(),
+				  (comm->rank - bit + n) % n, comm);
+	mpi_schedule_wait(p);
 }
 
-static int gather_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+static int gather_leaf_or_branch(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 				 struct mpi_type *sendtype, int root, struct mpi_comm *comm)
 {
 	MPI_Count bytes = sendcount * sendtype->size;
@@ -83,46 +85,46 @@ static int gather_leaf_or_branch(struct mpi_plan *p, const void *sendbuf, MPI_Co
 	char *data;
 
 	if (relative & 1) {
-		mpi_plan_send(p, sendbuf, sendcount, sendtype, (comm->rank - 1 + n) % n, comm);
+		mpi_schedule_send(p, sendbuf, sendcount, sendtype, (comm->rank - 1 + n) % n, comm);
 		return MPI_SUCCESS;
 	}
-	data = mpi_plan_bytes(p, gather_subtree(relative, n) * bytes);
+	data = mpi_schedule_bytes(p, gather_subtree(relative, n) * bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_pack(p, sendtype, sendbuf, sendcount, data);
+	mpi_schedule_pack(p, sendtype, sendbuf, sendcount, data);
 	climb(p, data, bytes, root, comm);
 	return MPI_SUCCESS;
 }
 
-static int gather_tree_root(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+static int gather_tree_root(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			    struct mpi_type *sendtype, const struct mpi_vec *recv,
 			    struct mpi_comm *comm)
 {
 	MPI_Count bytes = mpi_vec_bytes(recv, 0);
 	int root = comm->rank;
-	char *data = mpi_plan_bytes(p, comm->size * bytes);
+	char *data = mpi_schedule_bytes(p, comm->size * bytes);
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	if (sendbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root), recv->count,
-			      recv->type);
+		mpi_schedule_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root),
+				  recv->count, recv->type);
 	climb(p, data, bytes, root, comm);
 	/* behind the root's own block: the ranks above it, then those from 0 */
-	mpi_plan_unpack(p, recv->type, mpi_vec_at(recv, root + 1),
-			recv->count * (comm->size - 1 - root), data + bytes);
-	mpi_plan_unpack(p, recv->type, recv->buf, recv->count * root,
-			data + bytes * (comm->size - root));
+	mpi_schedule_unpack(p, recv->type, mpi_vec_at(recv, root + 1),
+			    recv->count * (comm->size - 1 - root), data + bytes);
+	mpi_schedule_unpack(p, recv->type, recv->buf, recv->count * root,
+			    data + bytes * (comm->size - root));
 	return MPI_SUCCESS;
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_gather_tree(const struct mpi_plan *p, MPI_Count bytes,
+static bool choose_gather_tree(const struct mpi_schedule *p, MPI_Count bytes,
 			       const struct mpi_comm *comm)
 {
 	/* nor is a rank that computes there to be waited for */
-	bool few_rounds =
-		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS &&
+			  !mpi_coll_oversubscribed();
 
 	return mpi_coll_choose(MPI_COLL_BIT(GATHER, BINOMIAL) | MPI_COLL_BIT(GATHER, LINEAR),
 			       few_rounds ? MPI_COLL_GATHER_BINOMIAL : MPI_COLL_GATHER_LINEAR) ==
@@ -159,13 +161,13 @@ static int check_gather(const void **sendbuf, MPI_Count sendcount, struct mpi_ty
 	return mpi_coll_check(*sendbuf, sendcount, sendtype, "sendbuf");
 }
 
-int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		    struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-		    struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+int mpi_gather_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+			struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
 	int rc = check_gather(&sendbuf, sendcount, sendtype, &recv, root, comm);
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 	MPI_Count bytes;
 
 	if (rc)
@@ -180,10 +182,10 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	}
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, MPI_COLL_GATHER_HUB, comm, bytes, HUB_BYTES, 0);
-	if (hub)
-		return mpi_hub_gather(hub, MPI_SUCCESS, sendbuf, sendcount, sendtype, &recv,
-				      (size_t)bytes, root);
+	shmcoll = mpi_shmcoll_for(p, MPI_COLL_GATHER_SHM, comm, bytes, SHMCOLL_BYTES, 0);
+	if (shmcoll)
+		return mpi_shmcoll_gather(shmcoll, MPI_SUCCESS, sendbuf, sendcount, sendtype, &recv,
+					  (size_t)bytes, root);
 	if (!choose_gather_tree(p, bytes, comm))
 		mpi_intra_gatherv(p, sendbuf, sendcount, sendtype, &recv, root, comm);
 	else if (comm->rank == root)
@@ -193,10 +195,10 @@ int mpi_gather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount
 	return rc;
 }
 
-int mpi_gatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		     struct mpi_type *sendtype, void *recvbuf, const MPI_Count *recvcounts,
-		     const MPI_Aint *displs, struct mpi_type *recvtype, int root,
-		     struct mpi_comm *comm)
+int mpi_gatherv_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			 struct mpi_type *sendtype, void *recvbuf, const MPI_Count *recvcounts,
+			 const MPI_Aint *displs, struct mpi_type *recvtype, int root,
+			 struct mpi_comm *comm)
 {
 	struct mpi_vec recv = {
 		.buf = recvbuf, .counts = recvcounts, .displs = displs, .type = recvtype

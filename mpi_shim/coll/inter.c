@@ -9,13 +9,13 @@
 #include "mpi_shim/core/error.h"
 
 /* The two ranks 0 send each other a vector. */
-static void leaders_swap(struct mpi_plan *p, const void *give, void *take, MPI_Count count,
+static void leaders_swap(struct mpi_schedule *p, const void *give, void *take, MPI_Count count,
 			 struct mpi_type *type, struct mpi_comm *comm)
 {
-	mpi_plan_sendrecv(p, give, count, type, 0, take, count, type, 0, comm);
+	mpi_schedule_sendrecv(p, give, count, type, 0, take, count, type, 0, comm);
 }
 
-void mpi_inter_barrier(struct mpi_plan *p, struct mpi_comm *comm)
+void mpi_inter_barrier(struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	mpi_intra_barrier(p, comm->local_comm);
 	if (comm->rank == 0)
@@ -24,18 +24,18 @@ void mpi_inter_barrier(struct mpi_plan *p, struct mpi_comm *comm)
 	mpi_intra_barrier(p, comm->local_comm);
 }
 
-int mpi_inter_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_type *type, int root,
-		    struct mpi_comm *comm)
+int mpi_inter_bcast(struct mpi_schedule *p, void *buf, MPI_Count count, struct mpi_type *type,
+		    int root, struct mpi_comm *comm)
 {
 	if (root == MPI_PROC_NULL)
 		return MPI_SUCCESS;
 	if (root == MPI_ROOT) {
-		mpi_plan_send(p, buf, count, type, 0, comm);
+		mpi_schedule_send(p, buf, count, type, 0, comm);
 		return MPI_SUCCESS;
 	}
 	if (comm->rank == 0) {
-		mpi_plan_recv(p, buf, count, type, root, comm);
-		mpi_plan_wait(p);
+		mpi_schedule_recv(p, buf, count, type, root, comm);
+		mpi_schedule_wait(p);
 	}
 	return mpi_intra_bcast(p, buf, count, type, 0, comm->local_comm);
 }
@@ -43,54 +43,54 @@ int mpi_inter_bcast(struct mpi_plan *p, void *buf, MPI_Count count, struct mpi_t
 #define BATCH 64
 
 /* To or from all ranks of the other group, a block each. */
-static void root_blocks(struct mpi_plan *p, const struct mpi_vec *v, struct mpi_comm *comm,
+static void root_blocks(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm,
 			bool send)
 {
 	for (int i = 0; i < comm->remote_size; i++) {
 		if (i % BATCH == BATCH - 1)
-			mpi_plan_wait(p);
+			mpi_schedule_wait(p);
 		if (send)
-			mpi_plan_send(p, mpi_vec_at(v, i), mpi_vec_count(v, i), mpi_vec_type(v, i),
-				      i, comm);
+			mpi_schedule_send(p, mpi_vec_at(v, i), mpi_vec_count(v, i),
+					  mpi_vec_type(v, i), i, comm);
 		else
-			mpi_plan_recv(p, mpi_vec_at(v, i), mpi_vec_count(v, i), mpi_vec_type(v, i),
-				      i, comm);
+			mpi_schedule_recv(p, mpi_vec_at(v, i), mpi_vec_count(v, i),
+					  mpi_vec_type(v, i), i, comm);
 	}
 }
 
-void mpi_inter_gatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+void mpi_inter_gatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 		       struct mpi_type *sendtype, const struct mpi_vec *recv, int root,
 		       struct mpi_comm *comm)
 {
 	if (root == MPI_ROOT)
 		root_blocks(p, recv, comm, false);
 	else if (root != MPI_PROC_NULL)
-		mpi_plan_send(p, sendbuf, sendcount, sendtype, root, comm);
+		mpi_schedule_send(p, sendbuf, sendcount, sendtype, root, comm);
 }
 
-void mpi_inter_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+void mpi_inter_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void *recvbuf,
 			MPI_Count recvcount, struct mpi_type *recvtype, int root,
 			struct mpi_comm *comm)
 {
 	if (root == MPI_ROOT)
 		root_blocks(p, send, comm, true);
 	else if (root != MPI_PROC_NULL)
-		mpi_plan_recv(p, recvbuf, recvcount, recvtype, root, comm);
+		mpi_schedule_recv(p, recvbuf, recvcount, recvtype, root, comm);
 }
 
 /* Every rank's block to rank 0 of the other group, which spreads them there. */
-int mpi_inter_allgatherv(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
+int mpi_inter_allgatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			 struct mpi_type *sendtype, const struct mpi_vec *recv,
 			 struct mpi_comm *comm)
 {
-	mpi_plan_send(p, sendbuf, sendcount, sendtype, 0, comm);
+	mpi_schedule_send(p, sendbuf, sendcount, sendtype, 0, comm);
 	if (comm->rank == 0)
 		root_blocks(p, recv, comm, false);
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 	return mpi_vec_bcast(p, recv, comm->remote_size, -1, comm->rank == 0, comm->local_comm);
 }
 
-int mpi_inter_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_inter_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
 	char *result = NULL;
@@ -99,29 +99,29 @@ int mpi_inter_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 	if (root == MPI_PROC_NULL || count == 0)
 		return MPI_SUCCESS;
 	if (root == MPI_ROOT) {
-		mpi_plan_recv(p, recvbuf, count, type, 0, comm);
+		mpi_schedule_recv(p, recvbuf, count, type, 0, comm);
 		return MPI_SUCCESS;
 	}
 	if (comm->rank == 0) {
-		result = mpi_plan_typed(p, count, type);
+		result = mpi_schedule_typed(p, count, type);
 		if (!result)
 			return MPI_ERR_NO_MEM;
 	}
 	rc = mpi_intra_reduce(p, sendbuf, result, count, type, op, 0, comm->local_comm);
 	if (!rc && comm->rank == 0)
-		mpi_plan_send(p, result, count, type, root, comm);
+		mpi_schedule_send(p, result, count, type, root, comm);
 	return rc;
 }
 
 /* On rank 0: the other group's result into `result`. */
-static int swap_results(struct mpi_plan *p, const void *sendbuf, void *result, MPI_Count count,
+static int swap_results(struct mpi_schedule *p, const void *sendbuf, void *result, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {
 	char *own = NULL;
 	int rc;
 
 	if (comm->rank == 0) {
-		own = mpi_plan_typed(p, count, type);
+		own = mpi_schedule_typed(p, count, type);
 		if (!own)
 			return MPI_ERR_NO_MEM;
 	}
@@ -131,7 +131,7 @@ static int swap_results(struct mpi_plan *p, const void *sendbuf, void *result, M
 	return rc;
 }
 
-int mpi_inter_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_inter_allreduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {
 	int rc;
@@ -142,7 +142,7 @@ int mpi_inter_allreduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, 
 	return rc ? rc : mpi_intra_bcast(p, recvbuf, count, type, 0, comm->local_comm);
 }
 
-int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+int mpi_inter_reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 			     const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_vec whole = *parts;
@@ -150,7 +150,7 @@ int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recv
 	MPI_Count count = 0;
 	int rc;
 
-	displs = (MPI_Aint *)(void *)mpi_plan_bytes(p, comm->size * (MPI_Count)sizeof(*displs));
+	displs = (MPI_Aint *)(void *)mpi_schedule_bytes(p, comm->size * (MPI_Count)sizeof(*displs));
 	if (!displs)
 		return MPI_ERR_NO_MEM;
 	if (!p->lost)
@@ -162,7 +162,7 @@ int mpi_inter_reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recv
 	}
 	if (count == 0)
 		return MPI_SUCCESS;
-	whole.buf = comm->rank == 0 ? mpi_plan_typed(p, count, parts->type) : NULL;
+	whole.buf = comm->rank == 0 ? mpi_schedule_typed(p, count, parts->type) : NULL;
 	if (comm->rank == 0 && !whole.buf)
 		return MPI_ERR_NO_MEM;
 	rc = swap_results(p, sendbuf, whole.buf, count, parts->type, op, comm);

@@ -7,7 +7,7 @@
 
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/plan.h"
+#include "mpi_shim/coll/schedule.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/world.h"
 
@@ -43,7 +43,7 @@ int mpi_ops_init(void)
 
 void mpi_ops_fini(void)
 {
-	mpi_plans_fini();
+	mpi_schedules_fini();
 	for (size_t i = 0; i < NAMES; i++)
 		mpi_predefined[predefined[i].obj.handle] = NULL;
 }

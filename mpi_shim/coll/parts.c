@@ -7,8 +7,8 @@
 
 /* From here on vectors are reduced in parts; where processors are short only for all, what is
  * longer than a short message. */
-#define LONG_BYTES         (8 << 10)
-#define LONG_BYTES_CROWDED ((32 << 10) + 1)
+#define LONG_BYTES                (8 << 10)
+#define LONG_BYTES_OVERSUBSCRIBED ((32 << 10) + 1)
 
 bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm)
 {
@@ -19,7 +19,7 @@ bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct m
 bool mpi_coll_in_parts(MPI_Count count, const struct mpi_type *type, const struct mpi_op *op,
 		       const struct mpi_comm *comm)
 {
-	MPI_Count least = mpi_coll_crowded() ? LONG_BYTES_CROWDED : LONG_BYTES;
+	MPI_Count least = mpi_coll_oversubscribed() ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES;
 
 	return mpi_coll_divisible(count, op, comm) &&
 	       count >= (least + type->size - 1) / type->size;
@@ -46,13 +46,13 @@ void mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f)
 	if (comm->rank >= 2 * f->rest)
 		return;
 	if (f->rank < 0) {
-		mpi_plan_send(w->plan, w->mine, w->count, w->type, comm->rank + 1, comm);
-		mpi_plan_wait(w->plan);
+		mpi_schedule_send(w->schedule, w->mine, w->count, w->type, comm->rank + 1, comm);
+		mpi_schedule_wait(w->schedule);
 		return;
 	}
-	mpi_plan_recv(w->plan, w->theirs, w->count, w->type, comm->rank - 1, comm);
-	mpi_plan_wait(w->plan);
-	mpi_plan_apply(w->plan, w->op, w->theirs, w->mine, w->count, w->type);
+	mpi_schedule_recv(w->schedule, w->theirs, w->count, w->type, comm->rank - 1, comm);
+	mpi_schedule_wait(w->schedule);
+	mpi_schedule_apply(w->schedule, w->op, w->theirs, w->mine, w->count, w->type);
 }
 
 void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f)
@@ -62,10 +62,10 @@ void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f)
 	if (comm->rank >= 2 * f->rest)
 		return;
 	if (f->rank < 0)
-		mpi_plan_recv(w->plan, w->mine, w->count, w->type, comm->rank + 1, comm);
+		mpi_schedule_recv(w->schedule, w->mine, w->count, w->type, comm->rank + 1, comm);
 	else
-		mpi_plan_send(w->plan, w->mine, w->count, w->type, comm->rank - 1, comm);
-	mpi_plan_wait(w->plan);
+		mpi_schedule_send(w->schedule, w->mine, w->count, w->type, comm->rank - 1, comm);
+	mpi_schedule_wait(w->schedule);
 }
 
 void mpi_halving(struct mpi_work *w, const struct mpi_fold *f)
@@ -81,10 +81,10 @@ void mpi_halving(struct mpi_work *w, const struct mpi_fold *f)
 		MPI_Count keep_count = mpi_part(w, f, keep + bit) - keep_at;
 		char *in = mpi_element(w, w->theirs, keep_at);
 
-		mpi_plan_sendrecv(w->plan, mpi_element(w, w->mine, give_at), give_count, w->type,
-				  partner, in, keep_count, w->type, partner, w->comm);
-		mpi_plan_apply(w->plan, w->op, in, mpi_element(w, w->mine, keep_at), keep_count,
-			       w->type);
+		mpi_schedule_sendrecv(w->schedule, mpi_element(w, w->mine, give_at), give_count,
+				      w->type, partner, in, keep_count, w->type, partner, w->comm);
+		mpi_schedule_apply(w->schedule, w->op, in, mpi_element(w, w->mine, keep_at),
+				   keep_count, w->type);
 		begin = keep;
 	}
 }

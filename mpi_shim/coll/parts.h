@@ -28,7 +28,7 @@ static inline int mpi_fold_worker(const struct mpi_fold *f, int i)
 
 /* A reduction under way: the vector here, and room for another's. */
 struct mpi_work {
-	struct mpi_plan *plan;
+	struct mpi_schedule *schedule;
 	char *mine, *theirs;
 	MPI_Count count;
 	const MPI_Count

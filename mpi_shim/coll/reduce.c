@@ -12,7 +12,7 @@
 /* Vectors of all children of a rank together: up to here they are received at once. */
 #define TOGETHER_BYTES (32 << 10)
 /* Up to here the fewest messages are best, where processors are short. */
-#define TREE_BYTES_CROWDED (32 << 10)
+#define TREE_BYTES_OVERSUBSCRIBED (32 << 10)
 
 /* On two levels up to here. */
 #define NODES_BYTES (1 << 20)
@@ -21,7 +21,7 @@
 
 /* The partial result of the ranks from this one upwards. */
 struct partial {
-	struct mpi_plan *plan;
+	struct mpi_schedule *schedule;
 	const void *at; /* where it is now: the send buffer, target or spare */
 	void *target;   /* where it is wanted; NULL: not made yet */
 	void *spare;
@@ -34,7 +34,7 @@ struct partial {
 static void *room_for_partial(struct partial *p, void **buf)
 {
 	if (!*buf)
-		*buf = mpi_plan_typed(p->plan, p->count, p->type);
+		*buf = mpi_schedule_typed(p->schedule, p->count, p->type);
 	return *buf;
 }
 
@@ -46,13 +46,13 @@ static int fold_in_child(struct partial *p, int child)
 
 	if (!in)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_recv(p->plan, in, p->count, p->type, child, p->comm);
-	mpi_plan_wait(p->plan);
+	mpi_schedule_recv(p->schedule, in, p->count, p->type, child, p->comm);
+	mpi_schedule_wait(p->schedule);
 	if (here && p->op->commutative) {
-		mpi_plan_apply(p->plan, p->op, in, p->target, p->count, p->type);
+		mpi_schedule_apply(p->schedule, p->op, in, p->target, p->count, p->type);
 		return MPI_SUCCESS;
 	}
-	mpi_plan_apply(p->plan, p->op, p->at, in, p->count, p->type);
+	mpi_schedule_apply(p->schedule, p->op, p->at, in, p->count, p->type);
 	p->at = in;
 	return MPI_SUCCESS;
 }
@@ -78,27 +78,27 @@ static int join_all(struct partial *p, const struct mpi_tree *t)
 		if (i == t->n - 1 && p->target && p->at != p->target)
 			in[i] = p->target;
 		else
-			in[i] = mpi_plan_typed(p->plan, p->count, p->type);
+			in[i] = mpi_schedule_typed(p->schedule, p->count, p->type);
 		if (!in[i])
 			return MPI_ERR_NO_MEM;
 	}
 	for (int i = 0; i < t->n; i++)
-		mpi_plan_recv(p->plan, in[i], p->count, p->type, t->child[i], p->comm);
-	mpi_plan_wait(p->plan);
+		mpi_schedule_recv(p->schedule, in[i], p->count, p->type, t->child[i], p->comm);
+	mpi_schedule_wait(p->schedule);
 	for (int i = 0; i < t->n; i++) {
-		mpi_plan_apply(p->plan, p->op, p->at, in[i], p->count, p->type);
+		mpi_schedule_apply(p->schedule, p->op, p->at, in[i], p->count, p->type);
 		p->at = in[i];
 	}
 	return MPI_SUCCESS;
 }
 
 /* Up the tree to `root`. The order of ranks is kept if the root is 0. */
-static int reduce_up_tree(struct mpi_plan *plan, const void *sendbuf, void *recvbuf,
+static int reduce_up_tree(struct mpi_schedule *schedule, const void *sendbuf, void *recvbuf,
 			  MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			  int branches, struct mpi_comm *comm)
 {
 	struct mpi_tree t;
-	struct partial p = { .plan = plan,
+	struct partial p = { .schedule = schedule,
 			     .at = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
 			     .count = count,
 			     .type = type,
@@ -116,16 +116,16 @@ static int reduce_up_tree(struct mpi_plan *plan, const void *sendbuf, void *recv
 	if (rc)
 		return rc;
 	if (t.parent >= 0) {
-		mpi_plan_send(plan, p.at, count, type, t.parent, comm);
-		mpi_plan_wait(plan);
+		mpi_schedule_send(schedule, p.at, count, type, t.parent, comm);
+		mpi_schedule_wait(schedule);
 	} else if (p.at != recvbuf) {
-		mpi_plan_copy(plan, p.at, count, type, recvbuf, count, type);
+		mpi_schedule_copy(schedule, p.at, count, type, recvbuf, count, type);
 	}
 	return MPI_SUCCESS;
 }
 
 /* The order of ranks has rank 0 at its beginning: the result is made there and sent on. */
-static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+static int ordered(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root, int branches,
 		   struct mpi_comm *comm)
 {
@@ -134,16 +134,16 @@ static int ordered(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_C
 	int rc;
 
 	if (comm->rank == 0) {
-		result = mpi_plan_typed(p, count, type);
+		result = mpi_schedule_typed(p, count, type);
 		if (!result)
 			return MPI_ERR_NO_MEM;
 	}
 	rc = reduce_up_tree(p, from, result, count, type, op, 0, branches, comm);
 	if (comm->rank == 0)
-		mpi_plan_send(p, result, count, type, root, comm);
+		mpi_schedule_send(p, result, count, type, root, comm);
 	else if (comm->rank == root)
-		mpi_plan_recv(p, recvbuf, count, type, 0, comm);
-	mpi_plan_wait(p);
+		mpi_schedule_recv(p, recvbuf, count, type, 0, comm);
+	mpi_schedule_wait(p);
 	return rc;
 }
 
@@ -159,35 +159,35 @@ static void collect_parts(struct mpi_work *w, const struct mpi_fold *f, int root
 
 		if (w->comm->rank != root) {
 			if (i == f->rank)
-				mpi_plan_send(w->plan, mpi_element(w, w->mine, at), n, w->type,
-					      root, w->comm);
+				mpi_schedule_send(w->schedule, mpi_element(w, w->mine, at), n,
+						  w->type, root, w->comm);
 			continue;
 		}
 		if (i == f->rank) {
-			mpi_plan_copy(w->plan, mpi_element(w, w->mine, at), n, w->type,
-				      mpi_element(w, recvbuf, at), n, w->type);
+			mpi_schedule_copy(w->schedule, mpi_element(w, w->mine, at), n, w->type,
+					  mpi_element(w, recvbuf, at), n, w->type);
 			continue;
 		}
 		if (posted++ % BATCH == BATCH - 1)
-			mpi_plan_wait(w->plan);
-		mpi_plan_recv(w->plan, mpi_element(w, recvbuf, at), n, w->type,
-			      mpi_fold_worker(f, i), w->comm);
+			mpi_schedule_wait(w->schedule);
+		mpi_schedule_recv(w->schedule, mpi_element(w, recvbuf, at), n, w->type,
+				  mpi_fold_worker(f, i), w->comm);
 	}
-	mpi_plan_wait(w->plan);
+	mpi_schedule_wait(w->schedule);
 }
 
-static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+static int in_parts(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		    struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
-	struct mpi_work w = { .plan = p, .count = count, .type = type, .op = op, .comm = comm };
+	struct mpi_work w = { .schedule = p, .count = count, .type = type, .op = op, .comm = comm };
 	struct mpi_fold f = mpi_fold_of(comm);
 
-	w.mine = mpi_plan_typed(p, count, type);
-	w.theirs = w.mine && f.rank >= 0 ? mpi_plan_typed(p, count, type) : NULL;
+	w.mine = mpi_schedule_typed(p, count, type);
+	w.theirs = w.mine && f.rank >= 0 ? mpi_schedule_typed(p, count, type) : NULL;
 	if (!w.mine || (f.rank >= 0 && !w.theirs))
 		return MPI_ERR_NO_MEM;
-	mpi_plan_copy(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, w.mine, count,
-		      type);
+	mpi_schedule_copy(p, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf, count, type, w.mine,
+			  count, type);
 	mpi_fold_in(&w, &f);
 	if (f.rank >= 0)
 		mpi_halving(&w, &f);
@@ -197,26 +197,27 @@ static int in_parts(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 
 /* ---- which ----------------------------------------------------------------------------------- */
 
-static enum mpi_algorithm choose_reduce(const struct mpi_plan *p, MPI_Count count,
+static enum mpi_algorithm choose_reduce(const struct mpi_schedule *p, MPI_Count count,
 					const struct mpi_type *type, const struct mpi_op *op,
 					const struct mpi_comm *comm)
 {
 	uint64_t can = MPI_COLL_BIT(REDUCE, BINOMIAL) | MPI_COLL_BIT(REDUCE, TREE);
-	const bool crowded = mpi_coll_crowded();
-	enum mpi_algorithm best = crowded && mpi_coll_bytes(count, type) <= TREE_BYTES_CROWDED
-					  ? MPI_COLL_REDUCE_TREE
-					  : MPI_COLL_REDUCE_BINOMIAL;
+	const bool oversubscribed = mpi_coll_oversubscribed();
+	enum mpi_algorithm best =
+		oversubscribed && mpi_coll_bytes(count, type) <= TREE_BYTES_OVERSUBSCRIBED
+			? MPI_COLL_REDUCE_TREE
+			: MPI_COLL_REDUCE_BINOMIAL;
 
 	if (mpi_coll_divisible(count, op, comm))
 		can |= MPI_COLL_BIT(REDUCE, PARTS);
 	if (mpi_coll_directly(p, comm, mpi_coll_bytes(count, type)))
 		best = MPI_COLL_REDUCE_TREE;
-	else if (comm->size > 2 && !crowded && mpi_coll_in_parts(count, type, op, comm))
+	else if (comm->size > 2 && !oversubscribed && mpi_coll_in_parts(count, type, op, comm))
 		best = MPI_COLL_REDUCE_PARTS;
 	return mpi_coll_choose(can, best);
 }
 
-int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+int mpi_intra_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		     struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
 {
 	enum mpi_algorithm c;
@@ -226,7 +227,7 @@ int mpi_intra_reduce(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI
 		return MPI_SUCCESS;
 	if (comm->size == 1) {
 		if (sendbuf != MPI_IN_PLACE)
-			mpi_plan_copy(p, sendbuf, count, type, recvbuf, count, type);
+			mpi_schedule_copy(p, sendbuf, count, type, recvbuf, count, type);
 		return MPI_SUCCESS;
 	}
 	c = choose_reduce(p, count, type, op, comm);
@@ -252,25 +253,27 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 }
 
 /* Two ranks make a part each, out of each other's memory. False: it goes another way. */
-static bool reduce_by_reading(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static bool reduce_by_reading(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 			      MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			      struct mpi_comm *comm, int *rc)
 {
-	struct mpi_hub *hub =
-		mpi_hub_folds_either_way(type, op)
-			? mpi_hub_for_taking(p, MPI_COLL_REDUCE_READ, comm, count * type->size,
-					     MPI_HUB_TWO_BYTES, MPI_HUB_REDUCE_MOST)
+	struct mpi_shmcoll *shmcoll =
+		mpi_shmcoll_folds_in_any_order(type, op)
+			? mpi_shmcoll_for_taking(p, MPI_COLL_REDUCE_READ, comm, count * type->size,
+						 MPI_SHMCOLL_TWO_BYTES, MPI_SHMCOLL_REDUCE_MOST)
 			: NULL;
 
-	return hub && mpi_hub_read_reduce(p, hub, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
-					  recvbuf, count, type, op, root, rc);
+	return shmcoll &&
+	       mpi_shmcoll_read_reduce(p, shmcoll, sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
+				       recvbuf, count, type, op, root, rc);
 }
 
-int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		    struct mpi_type *datatype, struct mpi_op *op, int root, struct mpi_comm *comm)
+int mpi_reduce_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+			struct mpi_type *datatype, struct mpi_op *op, int root,
+			struct mpi_comm *comm)
 {
 	int rc = mpi_coll_check_root(root, comm);
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 
 	if (rc)
 		return rc;
@@ -292,14 +295,15 @@ int mpi_reduce_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_
 		return mpi_inter_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 	if (reduce_by_reading(p, sendbuf, recvbuf, count, datatype, op, root, comm, &rc))
 		return rc;
-	hub = mpi_hub_for_op(p, MPI_COLL_REDUCE_HUB, comm, count, datatype, op,
-			     comm->size == 2 ? MPI_HUB_TWO_BYTES : MPI_HUB_REDUCE, NODES_BYTES);
-	if (hub && sendbuf == MPI_IN_PLACE)
+	shmcoll = mpi_shmcoll_for_op(p, MPI_COLL_REDUCE_SHM, comm, count, datatype, op,
+				     comm->size == 2 ? MPI_SHMCOLL_TWO_BYTES : MPI_SHMCOLL_REDUCE,
+				     NODES_BYTES);
+	if (shmcoll && sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
-	if (hub && mpi_hub_nodes(hub) > 1)
-		return mpi_nodes_reduce(p, hub, sendbuf, recvbuf, count, datatype, op, root);
-	if (hub)
-		return mpi_hub_reduce(hub, MPI_SUCCESS, sendbuf, recvbuf, count, datatype, op,
-				      root);
+	if (shmcoll && mpi_shmcoll_nodes(shmcoll) > 1)
+		return mpi_nodes_reduce(p, shmcoll, sendbuf, recvbuf, count, datatype, op, root);
+	if (shmcoll)
+		return mpi_shmcoll_reduce(shmcoll, MPI_SUCCESS, sendbuf, recvbuf, count, datatype,
+					  op, root);
 	return mpi_intra_reduce(p, sendbuf, recvbuf, count, datatype, op, root, comm);
 }

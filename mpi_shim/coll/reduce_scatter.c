@@ -11,17 +11,17 @@
 #include "mpi_shim/core/error.h"
 
 /* Of the whole vector: from here on parts are sent directly. */
-#define LONG_BYTES         (512 << 10)
-#define LONG_BYTES_CROWDED (2 << 20)
+#define LONG_BYTES                (512 << 10)
+#define LONG_BYTES_OVERSUBSCRIBED (2 << 20)
 /* Of a part, through shared memory up to here where each rank has a processor. */
-#define HUB_BYTES (32 << 10)
+#define SHMCOLL_BYTES (32 << 10)
 /* Up to here by way of rank 0, where processors are short. */
-#define SHORT_BYTES_CROWDED (128 << 10)
+#define SHORT_BYTES_OVERSUBSCRIBED (128 << 10)
 
-/* Room for n numbers; NULL: there is none. A blocking plan goes on without (plan.h). */
-static MPI_Count *numbers(struct mpi_plan *p, int n)
+/* Room for n numbers; NULL: there is none. A blocking plan goes on without (schedule.h). */
+static MPI_Count *numbers(struct mpi_schedule *p, int n)
 {
-	MPI_Count *number = (void *)mpi_plan_bytes(p, (MPI_Count)sizeof(*number) * n);
+	MPI_Count *number = (void *)mpi_schedule_bytes(p, (MPI_Count)sizeof(*number) * n);
 
 	return p->lost ? NULL : number;
 }
@@ -37,7 +37,8 @@ static MPI_Count begin_of_part(const struct places *at, int i)
 	return at->begin ? at->begin[i] : 0;
 }
 
-static int find_places(struct mpi_plan *p, struct places *at, const struct mpi_vec *parts, int n)
+static int find_places(struct mpi_schedule *p, struct places *at, const struct mpi_vec *parts,
+		       int n)
 {
 	MPI_Count *begin = numbers(p, n + 1);
 
@@ -55,7 +56,7 @@ static int find_places(struct mpi_plan *p, struct places *at, const struct mpi_v
 }
 
 /* The order of ranks is kept. */
-static int reduce_scatter_through_root(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int reduce_scatter_through_root(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 				       const struct mpi_vec *parts, const struct places *at,
 				       struct mpi_op *op, struct mpi_comm *comm)
 {
@@ -67,7 +68,7 @@ static int reduce_scatter_through_root(struct mpi_plan *p, const void *sendbuf, 
 	int rc;
 
 	if (comm->rank == 0) {
-		whole.buf = mpi_plan_typed(p, count, type);
+		whole.buf = mpi_schedule_typed(p, count, type);
 		if (!whole.buf)
 			return MPI_ERR_NO_MEM;
 	}
@@ -78,7 +79,7 @@ static int reduce_scatter_through_root(struct mpi_plan *p, const void *sendbuf, 
 }
 
 /* The part of each rank straight to it. */
-static int reduce_scatter_pairwise(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int reduce_scatter_pairwise(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 				   const struct mpi_vec *parts, const struct places *at,
 				   struct mpi_op *op, struct mpi_comm *comm)
 {
@@ -87,20 +88,22 @@ static int reduce_scatter_pairwise(struct mpi_plan *p, const void *sendbuf, void
 	struct mpi_type *type = parts->type;
 	char *from = (char *)(uintptr_t)sendbuf, *in, *sum;
 
-	in = mpi_plan_typed(p, own, type);
-	sum = in ? mpi_plan_typed(p, own, type) : NULL;
+	in = mpi_schedule_typed(p, own, type);
+	sum = in ? mpi_schedule_typed(p, own, type) : NULL;
 	if (!sum)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_copy(p, from + begin_of_part(at, comm->rank) * extent, own, type, sum, own, type);
+	mpi_schedule_copy(p, from + begin_of_part(at, comm->rank) * extent, own, type, sum, own,
+			  type);
 	for (int i = 1; i < comm->size; i++) {
 		int to = (comm->rank + i) % comm->size;
 		int source = (comm->rank - i + comm->size) % comm->size;
 
-		mpi_plan_sendrecv(p, from + begin_of_part(at, to) * extent,
-				  mpi_vec_count(parts, to), type, to, in, own, type, source, comm);
-		mpi_plan_apply(p, op, in, sum, own, type);
+		mpi_schedule_sendrecv(p, from + begin_of_part(at, to) * extent,
+				      mpi_vec_count(parts, to), type, to, in, own, type, source,
+				      comm);
+		mpi_schedule_apply(p, op, in, sum, own, type);
 	}
-	mpi_plan_copy(p, sum, own, type, recvbuf, own, type);
+	mpi_schedule_copy(p, sum, own, type, recvbuf, own, type);
 	return MPI_SUCCESS;
 }
 
@@ -112,28 +115,29 @@ static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf
 	MPI_Count own = mpi_vec_count(parts, comm->rank);
 
 	if (f->rank < 0) {
-		mpi_plan_recv(w->plan, recvbuf, own, w->type, comm->rank + 1, comm);
+		mpi_schedule_recv(w->schedule, recvbuf, own, w->type, comm->rank + 1, comm);
 		return;
 	}
 	if (f->rank < f->rest)
-		mpi_plan_send(w->plan, mpi_element(w, w->mine, begin_of_part(at, comm->rank - 1)),
-			      mpi_vec_count(parts, comm->rank - 1), w->type, comm->rank - 1, comm);
-	mpi_plan_copy(w->plan, mpi_element(w, w->mine, begin_of_part(at, comm->rank)), own, w->type,
-		      recvbuf, own, w->type);
+		mpi_schedule_send(
+			w->schedule, mpi_element(w, w->mine, begin_of_part(at, comm->rank - 1)),
+			mpi_vec_count(parts, comm->rank - 1), w->type, comm->rank - 1, comm);
+	mpi_schedule_copy(w->schedule, mpi_element(w, w->mine, begin_of_part(at, comm->rank)), own,
+			  w->type, recvbuf, own, w->type);
 }
 
-static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int halve(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 		 const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		 struct mpi_comm *comm)
 {
 	struct mpi_fold f = mpi_fold_of(comm);
 	struct mpi_work w = {
-		.plan = p, .count = at->count, .type = parts->type, .op = op, .comm = comm
+		.schedule = p, .count = at->count, .type = parts->type, .op = op, .comm = comm
 	};
 	MPI_Count *work_begin = numbers(p, f.power + 1);
 
-	w.mine = mpi_plan_typed(p, w.count, w.type);
-	w.theirs = f.rank >= 0 ? mpi_plan_typed(p, w.count, w.type) : NULL;
+	w.mine = mpi_schedule_typed(p, w.count, w.type);
+	w.theirs = f.rank >= 0 ? mpi_schedule_typed(p, w.count, w.type) : NULL;
 	if (!p->lost && (!work_begin || !w.mine || (f.rank >= 0 && !w.theirs)))
 		return MPI_ERR_NO_MEM;
 	/* a worker's part is its own and that of the rank below it that folded in */
@@ -142,7 +146,7 @@ static int halve(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	if (work_begin)
 		work_begin[f.power] = w.count;
 	w.begin = work_begin;
-	mpi_plan_copy(p, sendbuf, w.count, w.type, w.mine, w.count, w.type);
+	mpi_schedule_copy(p, sendbuf, w.count, w.type, w.mine, w.count, w.type);
 	mpi_fold_in(&w, &f);
 	if (f.rank >= 0)
 		mpi_halving(&w, &f);
@@ -158,14 +162,14 @@ static enum mpi_algorithm choose_reduce_scatter(MPI_Count bytes, const struct mp
 	if (op->commutative)
 		can |= MPI_COLL_BIT(REDUCE_SCATTER, HALVING) |
 		       MPI_COLL_BIT(REDUCE_SCATTER, PAIRWISE);
-	if (!op->commutative || (mpi_coll_crowded() && bytes <= SHORT_BYTES_CROWDED))
+	if (!op->commutative || (mpi_coll_oversubscribed() && bytes <= SHORT_BYTES_OVERSUBSCRIBED))
 		best = MPI_COLL_REDUCE_SCATTER_ROOT;
-	else if (bytes >= (mpi_coll_crowded() ? LONG_BYTES_CROWDED : LONG_BYTES))
+	else if (bytes >= (mpi_coll_oversubscribed() ? LONG_BYTES_OVERSUBSCRIBED : LONG_BYTES))
 		best = MPI_COLL_REDUCE_SCATTER_PAIRWISE;
 	return mpi_coll_choose(can, best);
 }
 
-static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int divide(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 		  const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
 		  struct mpi_comm *comm)
 {
@@ -180,29 +184,29 @@ static int divide(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 }
 
 /* False: by messages. */
-static bool reduce_scatter_by_hub(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-				  const struct mpi_vec *parts, struct mpi_op *op,
-				  struct mpi_comm *comm, int *rc)
+static bool reduce_scatter_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+				      const struct mpi_vec *parts, struct mpi_op *op,
+				      struct mpi_comm *comm, int *rc)
 {
 	const MPI_Count own = mpi_vec_count(parts, comm->rank);
 	struct mpi_type *type = parts->type;
 	const MPI_Count longest = type->size ? mpi_vec_longest(parts, comm->size) / type->size : 0;
-	struct mpi_hub *hub = mpi_hub_for_op(p, MPI_COLL_REDUCE_SCATTER_HUB, comm, longest, type,
-					     op, HUB_BYTES, 0);
+	struct mpi_shmcoll *shmcoll = mpi_shmcoll_for_op(p, MPI_COLL_REDUCE_SCATTER_SHM, comm,
+							 longest, type, op, SHMCOLL_BYTES, 0);
 	char *result = recvbuf;
 
-	if (!hub)
+	if (!shmcoll)
 		return false;
 	if (sendbuf == recvbuf)
-		result = mpi_plan_typed(p, own, type);
-	*rc = mpi_hub_reduce_scatter(hub, p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS, sendbuf, result,
-				     parts, op);
+		result = mpi_schedule_typed(p, own, type);
+	*rc = mpi_shmcoll_reduce_scatter(shmcoll, p->lost ? MPI_ERR_NO_MEM : MPI_SUCCESS, sendbuf,
+					 result, parts, op);
 	if (!*rc && result != recvbuf)
-		mpi_plan_copy(p, result, own, type, recvbuf, own, type);
+		mpi_schedule_copy(p, result, own, type, recvbuf, own, type);
 	return true;
 }
 
-static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int intra(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 		 const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_type *type = parts->type;
@@ -211,7 +215,7 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 
 	if (sendbuf == MPI_IN_PLACE)
 		sendbuf = recvbuf;
-	if (comm->size > 1 && reduce_scatter_by_hub(p, sendbuf, recvbuf, parts, op, comm, &rc))
+	if (comm->size > 1 && reduce_scatter_by_shmcoll(p, sendbuf, recvbuf, parts, op, comm, &rc))
 		return rc;
 	rc = find_places(p, &at, parts, comm->size);
 	if (rc || at.count == 0)
@@ -219,11 +223,11 @@ static int intra(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
 	if (comm->size > 1)
 		return divide(p, sendbuf, recvbuf, parts, &at, op, comm);
 	if (sendbuf != recvbuf)
-		mpi_plan_copy(p, sendbuf, at.count, type, recvbuf, at.count, type);
+		mpi_schedule_copy(p, sendbuf, at.count, type, recvbuf, at.count, type);
 	return MPI_SUCCESS;
 }
 
-static int reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
+static int reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 			  const struct mpi_vec *parts, struct mpi_op *op, struct mpi_comm *comm)
 {
 	bool in_place = sendbuf == MPI_IN_PLACE && !comm->inter;
@@ -254,9 +258,9 @@ static int reduce_scatter(struct mpi_plan *p, const void *sendbuf, void *recvbuf
 								comm);
 }
 
-int mpi_reduce_scatter_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-			    const MPI_Count *recvcounts, struct mpi_type *datatype,
-			    struct mpi_op *op, struct mpi_comm *comm)
+int mpi_reduce_scatter_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+				const MPI_Count *recvcounts, struct mpi_type *datatype,
+				struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_vec parts = { .counts = recvcounts, .type = datatype };
 
@@ -265,9 +269,9 @@ int mpi_reduce_scatter_plan(struct mpi_plan *p, const void *sendbuf, void *recvb
 	return reduce_scatter(p, sendbuf, recvbuf, &parts, op, comm);
 }
 
-int mpi_reduce_scatter_block_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf,
-				  MPI_Count recvcount, struct mpi_type *datatype, struct mpi_op *op,
-				  struct mpi_comm *comm)
+int mpi_reduce_scatter_block_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+				      MPI_Count recvcount, struct mpi_type *datatype,
+				      struct mpi_op *op, struct mpi_comm *comm)
 {
 	struct mpi_vec parts = { .count = recvcount, .type = datatype };
 

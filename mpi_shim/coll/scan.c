@@ -12,11 +12,11 @@
 
 /* From rank to rank in short messages, so that ranks calculate with one piece each. What is more
  * than a few of them is moved faster as one long message. */
-#define PIECE_BYTES (32 << 10)
-#define PIECES      4
+#define SEGMENT_BYTES (32 << 10)
+#define SEGMENTS      4
 
 struct scan {
-	struct mpi_plan *plan;
+	struct mpi_schedule *schedule;
 	const char *own;
 	char *result;
 	bool exclusive;
@@ -29,18 +29,18 @@ struct scan {
 static void copy_vector(const struct scan *s, const char *from, char *to)
 {
 	if (from != to)
-		mpi_plan_copy(s->plan, from, s->count, s->type, to, s->count, s->type);
+		mpi_schedule_copy(s->schedule, from, s->count, s->type, to, s->count, s->type);
 }
 
 static void apply(const struct scan *s, const char *in, char *inout)
 {
-	mpi_plan_apply(s->plan, s->op, in, inout, s->count, s->type);
+	mpi_schedule_apply(s->schedule, s->op, in, inout, s->count, s->type);
 }
 
 /* NULL: there is no memory. */
 static char *room_for_vector(const struct scan *s)
 {
-	return mpi_plan_typed(s->plan, s->count, s->type);
+	return mpi_schedule_typed(s->schedule, s->count, s->type);
 }
 
 /* Whether the rank makes a sum of what comes and its own. */
@@ -63,19 +63,20 @@ static void hand_on(const struct scan *s, char *other)
 	if (sums)
 		copy_vector(s, s->own, sum);
 	if (rank > 0)
-		mpi_plan_recv(s->plan, in, s->count, s->type, rank - 1, s->comm);
+		mpi_schedule_recv(s->schedule, in, s->count, s->type, rank - 1, s->comm);
 	/* for what the piece before has sent, too: nobody runs far ahead */
-	mpi_plan_wait(s->plan);
+	mpi_schedule_wait(s->schedule);
 	if (sums)
 		apply(s, in, sum);
 	if (!last)
-		mpi_plan_send(s->plan, rank ? sum : s->own, s->count, s->type, rank + 1, s->comm);
+		mpi_schedule_send(s->schedule, rank ? sum : s->own, s->count, s->type, rank + 1,
+				  s->comm);
 	if (rank == 0 && !s->exclusive)
 		copy_vector(s, s->own, s->result);
 }
 
 /* A buffer's piece; it may be at no address where nothing is to be written. */
-static char *piece_at(const struct scan *s, const char *buf, MPI_Count at)
+static char *segment_at(const struct scan *s, const char *buf, MPI_Count at)
 {
 	return (char *)((uintptr_t)buf + (uintptr_t)(at * s->type->extent));
 }
@@ -83,20 +84,20 @@ static char *piece_at(const struct scan *s, const char *buf, MPI_Count at)
 static int chain(const struct scan *s)
 {
 	char *other = sums_up(s) ? room_for_vector(s) : NULL;
-	struct scan piece = *s;
+	struct scan segment = *s;
 
 	if (sums_up(s) && !other)
 		return MPI_ERR_NO_MEM;
 	/* of one that does not block each piece would have to wait for a call */
-	if (s->plan->now && s->op->predefined &&
-	    mpi_coll_bytes(s->count, s->type) <= PIECES * PIECE_BYTES)
-		piece.count = PIECE_BYTES / s->type->size;
-	for (MPI_Count at = 0; at < s->count; at += piece.count) {
-		if (piece.count > s->count - at)
-			piece.count = s->count - at;
-		piece.own = piece_at(s, s->own, at);
-		piece.result = piece_at(s, s->result, at);
-		hand_on(&piece, piece_at(s, other, at));
+	if (s->schedule->now && s->op->predefined &&
+	    mpi_coll_bytes(s->count, s->type) <= SEGMENTS * SEGMENT_BYTES)
+		segment.count = SEGMENT_BYTES / s->type->size;
+	for (MPI_Count at = 0; at < s->count; at += segment.count) {
+		if (segment.count > s->count - at)
+			segment.count = s->count - at;
+		segment.own = segment_at(s, s->own, at);
+		segment.result = segment_at(s, s->result, at);
+		hand_on(&segment, segment_at(s, other, at));
 	}
 	return MPI_SUCCESS;
 }
@@ -112,10 +113,12 @@ static int scan_by_doubling(const struct scan *s)
 	copy_vector(s, s->own, sum);
 	for (int distance = 1; distance < n; distance *= 2) {
 		if (rank >= distance)
-			mpi_plan_recv(s->plan, in, s->count, s->type, rank - distance, s->comm);
+			mpi_schedule_recv(s->schedule, in, s->count, s->type, rank - distance,
+					  s->comm);
 		if (rank + distance < n)
-			mpi_plan_send(s->plan, sum, s->count, s->type, rank + distance, s->comm);
-		mpi_plan_wait(s->plan);
+			mpi_schedule_send(s->schedule, sum, s->count, s->type, rank + distance,
+					  s->comm);
+		mpi_schedule_wait(s->schedule);
 		if (rank < distance)
 			continue;
 		if (s->exclusive && distance == 1)
@@ -128,10 +131,10 @@ static int scan_by_doubling(const struct scan *s)
 	return MPI_SUCCESS;
 }
 
-static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+static int scan(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm, bool exclusive)
 {
-	struct scan s = { .plan = p,
+	struct scan s = { .schedule = p,
 			  .own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf,
 			  .result = recvbuf,
 			  .exclusive = exclusive,
@@ -139,19 +142,20 @@ static int scan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Coun
 			  .type = type,
 			  .op = op,
 			  .comm = comm };
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 
 	if (count == 0)
 		return MPI_SUCCESS;
-	hub = mpi_coll_bytes(count, type) <= MPI_HUB_BYTES
-		      ? mpi_hub_for_op(p, MPI_COLL_SCAN_HUB, comm, count, type, op, MPI_HUB_BYTES,
-				       0)
-		      : NULL;
-	if (hub)
-		return mpi_hub_scan(hub, s.own, recvbuf, count, type, op, exclusive);
+	shmcoll = mpi_coll_bytes(count, type) <= MPI_SHMCOLL_BYTES
+			  ? mpi_shmcoll_for_op(p, MPI_COLL_SCAN_SHM, comm, count, type, op,
+					       MPI_SHMCOLL_BYTES, 0)
+			  : NULL;
+	if (shmcoll)
+		return mpi_shmcoll_scan(shmcoll, s.own, recvbuf, count, type, op, exclusive);
 	if (mpi_coll_choose(MPI_COLL_BIT(SCAN, LINEAR) | MPI_COLL_BIT(SCAN, DOUBLING),
-			    mpi_coll_crowded() ? MPI_COLL_SCAN_LINEAR : MPI_COLL_SCAN_DOUBLING) ==
-	    MPI_COLL_SCAN_LINEAR)
+			    mpi_coll_oversubscribed()
+				    ? MPI_COLL_SCAN_LINEAR
+				    : MPI_COLL_SCAN_DOUBLING) == MPI_COLL_SCAN_LINEAR)
 		return chain(&s);
 	return scan_by_doubling(&s);
 }
@@ -171,8 +175,8 @@ static int check_scan(const void *sendbuf, void *recvbuf, MPI_Count count, struc
 	return rc ? rc : mpi_op_check(op, type);
 }
 
-int mpi_scan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		  struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
+int mpi_scan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+		      struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
 	int rc = check_scan(sendbuf, recvbuf, count, datatype, op, comm, true);
 
@@ -183,8 +187,8 @@ int mpi_scan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Co
 	return scan(p, sendbuf, recvbuf, count, datatype, op, comm, false);
 }
 
-int mpi_exscan_plan(struct mpi_plan *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		    struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
+int mpi_exscan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
+			struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
 	/* there is no result on rank 0 */
 	int rc = check_scan(sendbuf, recvbuf, count, datatype, op, comm, comm->rank > 0);

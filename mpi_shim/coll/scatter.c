@@ -13,35 +13,35 @@
 #define TREE_RANKS  8
 
 /* Of all blocks: without messages up to here, where each rank has a processor. */
-#define HUB_BYTES 4096
+#define SHMCOLL_BYTES 4096
 
 #define BATCH 64 /* sends that the root starts at a time */
 
-static void distribute(struct mpi_plan *p, const struct mpi_vec *send, struct mpi_comm *comm)
+static void distribute(struct mpi_schedule *p, const struct mpi_vec *send, struct mpi_comm *comm)
 {
 	for (int i = 1; i < comm->size; i++) {
 		int to = (int)(((long)comm->rank + i) % comm->size);
 
 		if (i % BATCH == 0)
-			mpi_plan_wait(p);
-		mpi_plan_send(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
-			      mpi_vec_type(send, to), to, comm);
+			mpi_schedule_wait(p);
+		mpi_schedule_send(p, mpi_vec_at(send, to), mpi_vec_count(send, to),
+				  mpi_vec_type(send, to), to, comm);
 	}
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 }
 
-void mpi_intra_scatterv(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+void mpi_intra_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void *recvbuf,
 			MPI_Count recvcount, struct mpi_type *recvtype, int root,
 			struct mpi_comm *comm)
 {
 	if (comm->rank != root) {
-		mpi_plan_recv(p, recvbuf, recvcount, recvtype, root, comm);
-		mpi_plan_wait(p);
+		mpi_schedule_recv(p, recvbuf, recvcount, recvtype, root, comm);
+		mpi_schedule_wait(p);
 		return;
 	}
 	if (recvbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, mpi_vec_at(send, root), mpi_vec_count(send, root),
-			      mpi_vec_type(send, root), recvbuf, recvcount, recvtype);
+		mpi_schedule_copy(p, mpi_vec_at(send, root), mpi_vec_count(send, root),
+				  mpi_vec_type(send, root), recvbuf, recvcount, recvtype);
 	distribute(p, send, comm);
 }
 
@@ -54,7 +54,7 @@ static int scatter_subtree(int relative, int n)
 }
 
 /* To the ranks below in the tree, from `data`, where the own block is the first. */
-static void descend(struct mpi_plan *p, const char *data, MPI_Count bytes, int root,
+static void descend(struct mpi_schedule *p, const char *data, MPI_Count bytes, int root,
 		    struct mpi_comm *comm)
 {
 	int n = comm->size, relative = (comm->rank - root + n) % n;
@@ -64,13 +64,13 @@ static void descend(struct mpi_plan *p, const char *data, MPI_Count bytes, int r
 		bit *= 2;
 	while ((bit /= 2) > 0) {
 		if (relative + bit < n)
-			mpi_plan_send(p, data + bit * bytes,
-				      scatter_subtree(relative + bit, n) * bytes, mpi_bytes(),
-				      (int)(((long)comm->rank + bit) % n), comm);
+			mpi_schedule_send(p, data + bit * bytes,
+					  scatter_subtree(relative + bit, n) * bytes, mpi_bytes(),
+					  (int)(((long)comm->rank + bit) % n), comm);
 	}
 }
 
-static int scatter_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count recvcount,
+static int scatter_leaf_or_branch(struct mpi_schedule *p, void *recvbuf, MPI_Count recvcount,
 				  struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	MPI_Count bytes = recvcount * recvtype->size;
@@ -79,44 +79,44 @@ static int scatter_leaf_or_branch(struct mpi_plan *p, void *recvbuf, MPI_Count r
 	char *data;
 
 	if (relative & 1) {
-		mpi_plan_recv(p, recvbuf, recvcount, recvtype, parent, comm);
+		mpi_schedule_recv(p, recvbuf, recvcount, recvtype, parent, comm);
 		return MPI_SUCCESS;
 	}
-	data = mpi_plan_bytes(p, scatter_subtree(relative, n) * bytes);
+	data = mpi_schedule_bytes(p, scatter_subtree(relative, n) * bytes);
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	mpi_plan_recv(p, data, scatter_subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
-	mpi_plan_wait(p);
+	mpi_schedule_recv(p, data, scatter_subtree(relative, n) * bytes, mpi_bytes(), parent, comm);
+	mpi_schedule_wait(p);
 	descend(p, data, bytes, root, comm);
-	mpi_plan_unpack(p, recvtype, recvbuf, recvcount, data);
+	mpi_schedule_unpack(p, recvtype, recvbuf, recvcount, data);
 	return MPI_SUCCESS;
 }
 
-static int scatter_tree_root(struct mpi_plan *p, const struct mpi_vec *send, void *recvbuf,
+static int scatter_tree_root(struct mpi_schedule *p, const struct mpi_vec *send, void *recvbuf,
 			     MPI_Count recvcount, struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	MPI_Count bytes = mpi_vec_bytes(send, 0);
 	int root = comm->rank, above = comm->size - root;
-	char *data = mpi_plan_bytes(p, comm->size * bytes);
+	char *data = mpi_schedule_bytes(p, comm->size * bytes);
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
 	/* from the root's own block on, then those from rank 0 */
-	mpi_plan_pack(p, send->type, mpi_vec_at(send, root), send->count * above, data);
-	mpi_plan_pack(p, send->type, send->buf, send->count * root, data + bytes * above);
+	mpi_schedule_pack(p, send->type, mpi_vec_at(send, root), send->count * above, data);
+	mpi_schedule_pack(p, send->type, send->buf, send->count * root, data + bytes * above);
 	if (recvbuf != MPI_IN_PLACE)
-		mpi_plan_copy(p, data, bytes, mpi_bytes(), recvbuf, recvcount, recvtype);
+		mpi_schedule_copy(p, data, bytes, mpi_bytes(), recvbuf, recvcount, recvtype);
 	descend(p, data, bytes, root, comm);
 	return MPI_SUCCESS;
 }
 
 /* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
-static bool choose_scatter_tree(const struct mpi_plan *p, MPI_Count bytes,
+static bool choose_scatter_tree(const struct mpi_schedule *p, MPI_Count bytes,
 				const struct mpi_comm *comm)
 {
 	/* nor is a rank that computes there to be waited for */
-	bool few_rounds =
-		p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS && !mpi_coll_crowded();
+	bool few_rounds = p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS &&
+			  !mpi_coll_oversubscribed();
 
 	return mpi_coll_choose(MPI_COLL_BIT(SCATTER, BINOMIAL) | MPI_COLL_BIT(SCATTER, LINEAR),
 			       few_rounds ? MPI_COLL_SCATTER_BINOMIAL : MPI_COLL_SCATTER_LINEAR) ==
@@ -153,15 +153,15 @@ static int check_scatter(const struct mpi_vec *send, void **recvbuf, MPI_Count r
 	return mpi_coll_check(*recvbuf, recvcount, recvtype, "recvbuf");
 }
 
-int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-		     struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-		     struct mpi_type *recvtype, int root, struct mpi_comm *comm)
+int mpi_scatter_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+			 struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+			 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
 				.type = sendtype };
 	int rc = check_scatter(&send, &recvbuf, recvcount, recvtype, root, comm);
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 	MPI_Count bytes;
 
 	if (rc)
@@ -176,10 +176,11 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	}
 	if (bytes == 0)
 		return MPI_SUCCESS;
-	hub = mpi_hub_for(p, MPI_COLL_SCATTER_HUB, comm, bytes, HUB_BYTES / comm->size, 0);
-	if (hub)
-		return mpi_hub_scatter(hub, &send, recvbuf, recvcount, recvtype, (size_t)bytes,
-				       root);
+	shmcoll = mpi_shmcoll_for(p, MPI_COLL_SCATTER_SHM, comm, bytes, SHMCOLL_BYTES / comm->size,
+				  0);
+	if (shmcoll)
+		return mpi_shmcoll_scatter(shmcoll, &send, recvbuf, recvcount, recvtype,
+					   (size_t)bytes, root);
 	if (!choose_scatter_tree(p, bytes, comm))
 		mpi_intra_scatterv(p, &send, recvbuf, recvcount, recvtype, root, comm);
 	else if (comm->rank == root)
@@ -189,10 +190,10 @@ int mpi_scatter_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcoun
 	return rc;
 }
 
-int mpi_scatterv_plan(struct mpi_plan *p, const void *sendbuf, const MPI_Count *sendcounts,
-		      const MPI_Aint *displs, struct mpi_type *sendtype, void *recvbuf,
-		      MPI_Count recvcount, struct mpi_type *recvtype, int root,
-		      struct mpi_comm *comm)
+int mpi_scatterv_schedule(struct mpi_schedule *p, const void *sendbuf, const MPI_Count *sendcounts,
+			  const MPI_Aint *displs, struct mpi_type *sendtype, void *recvbuf,
+			  MPI_Count recvcount, struct mpi_type *recvtype, int root,
+			  struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.counts = sendcounts,

@@ -11,14 +11,14 @@
 struct mpi_coll_setting mpi_coll_setting;
 uint64_t mpi_coll_counts[MPI_COLL_COUNT_];
 
-bool mpi_coll_crowded_here(void)
+bool mpi_coll_oversubscribed_here(void)
 {
 	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
 		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
 	return mpi_node_short();
 }
 
-bool mpi_coll_crowded(void)
+bool mpi_coll_oversubscribed(void)
 {
 	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
 		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
@@ -37,11 +37,11 @@ static bool ruled_out(enum mpi_algorithm c)
 	return mpi_coll_setting.ruled_out >> c & 1;
 }
 
-static struct mpi_hub *counted(enum mpi_algorithm c, struct mpi_hub *hub)
+static struct mpi_shmcoll *counted(enum mpi_algorithm c, struct mpi_shmcoll *shmcoll)
 {
-	if (hub)
+	if (shmcoll)
 		mpi_coll_counts[c]++;
-	return hub;
+	return shmcoll;
 }
 
 /* Two levels, if there are: of several nodes one has several ranks. */
@@ -53,64 +53,65 @@ static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes,
 	return wanted || (comm->size >= NODE_RANKS * nodes && bytes <= most);
 }
 
-struct mpi_hub *mpi_hub_for(const struct mpi_plan *p, enum mpi_algorithm hub, struct mpi_comm *comm,
-			    MPI_Count bytes, MPI_Count most, MPI_Count across)
+struct mpi_shmcoll *mpi_shmcoll_for(const struct mpi_schedule *p, enum mpi_algorithm shmcoll,
+				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most,
+				    MPI_Count across)
 {
-	bool wanted = mpi_coll_wanted(hub);
-	struct mpi_hub *h;
+	bool wanted = mpi_coll_wanted(shmcoll);
+	struct mpi_shmcoll *h;
 	int nodes;
 
-	if (!p->now || bytes <= 0 || comm->inter || ruled_out(hub))
+	if (!p->now || bytes <= 0 || comm->inter || ruled_out(shmcoll))
 		return NULL;
-	h = mpi_hub_of(comm, false);
-	nodes = h ? mpi_hub_nodes(h) : 0;
+	h = mpi_shmcoll_of(comm, false);
+	nodes = h ? mpi_shmcoll_nodes(h) : 0;
 	/* where processors are short two copies in the caches cost less than messages, however
 	 * long */
-	if (nodes == 1 && bytes > most && !mpi_hub_crowded(h) && !wanted)
+	if (nodes == 1 && bytes > most && !mpi_shmcoll_oversubscribed(h) && !wanted)
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
 		h = NULL;
-	return counted(hub, h);
+	return counted(shmcoll, h);
 }
 
-struct mpi_hub *mpi_hub_for_reading(const struct mpi_plan *p, enum mpi_algorithm read,
-				    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
+struct mpi_shmcoll *mpi_shmcoll_for_reading(const struct mpi_schedule *p, enum mpi_algorithm read,
+					    struct mpi_comm *comm, MPI_Count bytes, MPI_Count most)
 {
 	bool wanted = mpi_coll_wanted(read), either, few;
-	struct mpi_hub *h;
+	struct mpi_shmcoll *h;
 
 	if (!p->now || bytes <= 0 || comm->inter || ruled_out(read))
 		return NULL;
-	/* otherwise made by mpi_hub_for, which is asked next */
-	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
-	if (!h || !mpi_hub_reads(h))
+	/* otherwise made by mpi_shmcoll_for, which is asked next */
+	h = wanted ? mpi_shmcoll_of(comm, false) : comm->shmcoll;
+	if (!h || !mpi_shmcoll_reads(h))
 		return NULL;
 	/* that copy through pages in their caches as long as they are given the processors, or
 	 * at the same time on their own: which may take half as long, or twice */
-	either = comm->size == 2 || mpi_hub_crowded(h);
-	few = either || comm->size <= MPI_HUB_FEW_RANKS;
-	if (!wanted && (few ? bytes < MPI_HUB_READ_BYTES : bytes <= most))
+	either = comm->size == 2 || mpi_shmcoll_oversubscribed(h);
+	few = either || comm->size <= MPI_SHMCOLL_FEW_RANKS;
+	if (!wanted && (few ? bytes < MPI_SHMCOLL_READ_BYTES : bytes <= most))
 		return NULL;
 	if (!wanted && either &&
-	    !mpi_hub_way_reads(h, (size_t)bytes, read == MPI_COLL_ALLGATHER_READ))
+	    !mpi_shmcoll_path_reads(h, (size_t)bytes, read == MPI_COLL_ALLGATHER_READ))
 		return NULL;
 	return counted(read, h);
 }
 
-struct mpi_hub *mpi_hub_for_taking(const struct mpi_plan *p, enum mpi_algorithm read,
-				   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
-				   MPI_Count most)
+struct mpi_shmcoll *mpi_shmcoll_for_taking(const struct mpi_schedule *p, enum mpi_algorithm read,
+					   struct mpi_comm *comm, MPI_Count bytes, MPI_Count above,
+					   MPI_Count most)
 {
 	bool wanted = mpi_coll_wanted(read);
-	struct mpi_hub *h;
+	struct mpi_shmcoll *h;
 
 	if (!p->now || bytes <= 0 || comm->inter || comm->size != 2 || ruled_out(read))
 		return NULL;
 	if (!wanted && (bytes <= above || bytes > most))
 		return NULL;
-	/* otherwise made by mpi_hub_for or mpi_hub_for_op, which is asked next */
-	h = wanted ? mpi_hub_of(comm, false) : comm->hub;
-	if (!h || !mpi_hub_reads(h) || (!wanted && mpi_hub_crowded(h)))
+	/* otherwise made by mpi_shmcoll_for or mpi_shmcoll_for_op, which is asked next */
+	h = wanted ? mpi_shmcoll_of(comm, false) : comm->shmcoll;
+	if (!h || !mpi_shmcoll_reads(h) || (!wanted && mpi_shmcoll_oversubscribed(h)))
 		return NULL;
 	return counted(read, h);
 }
@@ -135,7 +136,7 @@ static bool picks(const struct mpi_type *type, const struct mpi_op *op)
 		op == mpi_op_of(MPI_MAXLOC) || op == mpi_op_of(MPI_MINLOC));
 }
 
-bool mpi_hub_folds_either_way(const struct mpi_type *type, const struct mpi_op *op)
+bool mpi_shmcoll_folds_in_any_order(const struct mpi_type *type, const struct mpi_op *op)
 {
 	return folds(type, op) && !picks(type, op);
 }
@@ -147,33 +148,35 @@ static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
 	return comm->size > 2 ? !has_bit_operations(type) : picks(type, op);
 }
 
-struct mpi_hub *mpi_hub_for_op(const struct mpi_plan *p, enum mpi_algorithm hub,
-			       struct mpi_comm *comm, MPI_Count count, const struct mpi_type *type,
-			       const struct mpi_op *op, MPI_Count most, MPI_Count across)
+struct mpi_shmcoll *mpi_shmcoll_for_op(const struct mpi_schedule *p, enum mpi_algorithm shmcoll,
+				       struct mpi_comm *comm, MPI_Count count,
+				       const struct mpi_type *type, const struct mpi_op *op,
+				       MPI_Count most, MPI_Count across)
 {
-	bool wanted = mpi_coll_wanted(hub), too_long;
-	struct mpi_hub *h;
+	bool wanted = mpi_coll_wanted(shmcoll), too_long;
+	struct mpi_shmcoll *h;
 	int nodes;
 
-	if (!p->now || comm->inter || ruled_out(hub) || count == 0 || !folds(type, op))
+	if (!p->now || comm->inter || ruled_out(shmcoll) || count == 0 || !folds(type, op))
 		return NULL;
 	/* two may read it another time, if there is a hub */
-	too_long = count > MPI_HUB_REDUCE / type->size;
+	too_long = count > MPI_SHMCOLL_REDUCE / type->size;
 	if (too_long && comm->size > 2)
 		return NULL;
 	/* the first call gives the bits of the later ones */
-	h = mpi_hub_of(comm, rounds(comm, type, op));
-	nodes = h ? mpi_hub_nodes(h) : 0;
-	if (too_long || (nodes == 1 && count > most / type->size && !mpi_hub_crowded(h) && !wanted))
+	h = mpi_shmcoll_of(comm, rounds(comm, type, op));
+	nodes = h ? mpi_shmcoll_nodes(h) : 0;
+	if (too_long ||
+	    (nodes == 1 && count > most / type->size && !mpi_shmcoll_oversubscribed(h) && !wanted))
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, count * type->size, across, wanted))
 		h = NULL;
-	return counted(hub, h);
+	return counted(shmcoll, h);
 }
 
-struct mpi_hub *mpi_hub_for_barrier(const struct mpi_plan *p, struct mpi_comm *comm)
+struct mpi_shmcoll *mpi_shmcoll_for_barrier(const struct mpi_schedule *p, struct mpi_comm *comm)
 {
-	if (!p->now || ruled_out(MPI_COLL_BARRIER_HUB))
+	if (!p->now || ruled_out(MPI_COLL_BARRIER_SHM))
 		return NULL;
-	return counted(MPI_COLL_BARRIER_HUB, mpi_hub_of(comm, false));
+	return counted(MPI_COLL_BARRIER_SHM, mpi_shmcoll_of(comm, false));
 }

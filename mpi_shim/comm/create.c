@@ -13,7 +13,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/topology.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/comm/team.h"
+#include "mpi_shim/comm/creation.h"
 
 int mpi_comm_make_agreed(const uint32_t *context, struct mpi_group *local, struct mpi_group *remote,
 			 const struct mpi_comm *parent, struct mpi_comm **out)
@@ -59,10 +59,10 @@ int mpi_comm_complete_dup(struct mpi_comm *comm, const struct mpi_info *info,
 /* Hints of the original are not the duplicate's (MPI-4 §7.4.2). */
 int mpi_comm_dup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct mpi_comm **out)
 {
-	struct mpi_team team = mpi_team_of(comm);
+	struct mpi_creation creation = mpi_creation_of(comm);
 	struct mpi_comm *copy = NULL;
 	uint32_t context[2] = { 0 };
-	int err = mpi_team_contexts(&team, MPI_SUCCESS, comm->inter ? 2 : 1, context);
+	int err = mpi_creation_contexts(&creation, MPI_SUCCESS, comm->inter ? 2 : 1, context);
 
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_make_agreed(context, comm->local, comm->inter ? comm->remote : NULL,
@@ -104,10 +104,10 @@ static int check_subset(const struct mpi_group *group, const struct mpi_comm *co
 static int create_intra(struct mpi_comm *comm, int err, struct mpi_group *group,
 			struct mpi_comm **out)
 {
-	struct mpi_team team = mpi_team_of(comm);
+	struct mpi_creation creation = mpi_creation_of(comm);
 	uint32_t context[1] = { 0 };
 
-	err = mpi_team_contexts(&team, err, 1, context);
+	err = mpi_creation_contexts(&creation, err, 1, context);
 	if (err != MPI_SUCCESS)
 		return err;
 	if (group->rank == MPI_UNDEFINED) {
@@ -121,14 +121,14 @@ static int create_intra(struct mpi_comm *comm, int err, struct mpi_group *group,
 static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 			struct mpi_comm **out)
 {
-	struct mpi_team team = mpi_team_of(comm);
+	struct mpi_creation creation = mpi_creation_of(comm);
 	struct mpi_group *theirs = NULL;
 	uint32_t context[2] = { 0 };
 
-	err = mpi_team_swap_groups(&team, err, group, &theirs);
+	err = mpi_creation_swap_groups(&creation, err, group, &theirs);
 	if (err == MPI_SUCCESS)
-		err = mpi_team_contexts(&team, theirs ? MPI_SUCCESS : mpi_fail_memory("a group"), 2,
-					context);
+		err = mpi_creation_contexts(
+			&creation, theirs ? MPI_SUCCESS : mpi_fail_memory("a group"), 2, context);
 	if (err != MPI_SUCCESS || !theirs) {
 		mpi_object_release(theirs);
 		return err;
@@ -156,9 +156,10 @@ int mpi_comm_create(struct mpi_comm *comm, struct mpi_group *group, struct mpi_c
 int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int tag,
 			  struct mpi_comm **out)
 {
-	struct mpi_team team = {
-		.kind = MPI_TEAM_GROUP, .comm = comm, .tag = mpi_tag_comm_group(tag), .group = group
-	};
+	struct mpi_creation creation = { .kind = MPI_CREATION_GROUP,
+					 .comm = comm,
+					 .tag = mpi_tag_comm_group(tag),
+					 .group = group };
 	uint32_t context[1] = { 0 };
 	int err;
 
@@ -173,7 +174,7 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 		*out = NULL;
 		return MPI_SUCCESS;
 	}
-	err = mpi_team_contexts(&team, MPI_SUCCESS, 1, context);
+	err = mpi_creation_contexts(&creation, MPI_SUCCESS, 1, context);
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
 }
 

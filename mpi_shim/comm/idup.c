@@ -19,12 +19,12 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/p2p.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/core/steps.h"
+#include "mpi_shim/core/hooks.h"
 
 enum place { OFFER, UP, UP_GOT, UP_SENT, BRIDGE, BRIDGED, DOWN, JUDGE };
 
 struct idup {
-	struct mpi_steps steps;              /* first */
+	struct mpi_hook steps;               /* first */
 	struct mpi_request *request;         /* NULL, as is the copy: it failed here at once */
 	struct mpi_comm *comm, *copy, *side; /* comm and copy are referenced */
 	int tag;
@@ -175,7 +175,7 @@ static bool end_idup(struct idup *d)
 	return true;
 }
 
-static bool run_idup(struct mpi_steps *s)
+static bool run_idup(struct mpi_hook *s)
 {
 	struct idup *d = (struct idup *)s;
 
@@ -212,7 +212,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 	int err = prepare(comm, info, &copy);
 
 	d = calloc(1, sizeof(*d));
-	*request = d && !err ? mpi_request_new(MPI_REQ_STEPS) : NULL;
+	*request = d && !err ? mpi_request_new(MPI_REQ_HOOK) : NULL;
 	if (!err && !*request) {
 		mpi_comm_unmake(copy);
 		err = mpi_fail_memory("a request");
@@ -231,7 +231,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 	mpi_agree_begin(&d->agree, err, comm->inter ? 2 : 1);
 	if (!err)
 		*out = copy;
-	mpi_steps_start(&d->steps);
+	mpi_hooks_start(&d->steps);
 	return err;
 }
 

@@ -10,10 +10,10 @@
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/comm/team.h"
+#include "mpi_shim/comm/creation.h"
 
 /* What only the leader can judge. The others must not wait for it in vain: they are told. */
-static int check_peer(const struct mpi_team *t)
+static int check_peer(const struct mpi_creation *t)
 {
 	if (!t->peer)
 		return mpi_fail(MPI_ERR_COMM, "peer_comm, which the leader must give, is invalid");
@@ -23,7 +23,7 @@ static int check_peer(const struct mpi_team *t)
 	return MPI_SUCCESS;
 }
 
-static int tell_check(const struct mpi_team *t)
+static int tell_check(const struct mpi_creation *t)
 {
 	int err = t->comm->rank == t->leader ? check_peer(t) : MPI_SUCCESS, heard = err, rc;
 
@@ -53,12 +53,12 @@ static int check_disjoint(const struct mpi_group *a, const struct mpi_group *b)
 	return err;
 }
 
-static int make_inter(const struct mpi_team *t, struct mpi_group *remote, struct mpi_comm **out)
+static int make_inter(const struct mpi_creation *t, struct mpi_group *remote, struct mpi_comm **out)
 {
 	uint32_t context[2] = { 0 };
 	int err = remote ? check_disjoint(t->comm->local, remote) : mpi_fail_memory("a group");
 
-	err = mpi_team_contexts(t, err, 2, context);
+	err = mpi_creation_contexts(t, err, 2, context);
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_make_agreed(context, t->comm->local, remote, t->comm, out);
 	return err;
@@ -67,8 +67,8 @@ static int make_inter(const struct mpi_team *t, struct mpi_group *remote, struct
 int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *peer, int remote,
 			 int tag, struct mpi_comm **out)
 {
-	struct mpi_team team = {
-		.kind = MPI_TEAM_BRIDGE,
+	struct mpi_creation creation = {
+		.kind = MPI_CREATION_BRIDGE,
 		.comm = local,
 		.tag = MPI_TAG_COMM_BRIDGE + (tag & 0x1fffffff),
 		.leader = leader,
@@ -85,11 +85,11 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 				leader, local->size);
 	if (tag < 0)
 		return mpi_fail(MPI_ERR_TAG, "tag %d is negative", tag);
-	err = tell_check(&team);
+	err = tell_check(&creation);
 	if (err == MPI_SUCCESS)
-		err = mpi_team_swap_groups(&team, MPI_SUCCESS, local->local, &theirs);
+		err = mpi_creation_swap_groups(&creation, MPI_SUCCESS, local->local, &theirs);
 	if (err == MPI_SUCCESS)
-		err = make_inter(&team, theirs, out);
+		err = make_inter(&creation, theirs, out);
 	mpi_object_release(theirs);
 	return err;
 }
@@ -132,16 +132,16 @@ static struct mpi_group *join_groups(const struct mpi_group *a, const struct mpi
 
 int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 {
-	struct mpi_team team;
+	struct mpi_creation creation;
 	struct mpi_group *all;
 	uint32_t context[1] = { 0 };
 	int mine = LOW, theirs = LOW, err;
 
 	if (!comm->inter)
 		return mpi_fail(MPI_ERR_COMM, "the communicator is not an intercommunicator");
-	team = mpi_team_of(comm);
+	creation = mpi_creation_of(comm);
 	err = wish(comm->local_comm, high, &mine);
-	err = mpi_team_swap(&team, err, &mine, 1, &theirs, 1);
+	err = mpi_creation_swap(&creation, err, &mine, 1, &theirs, 1);
 	if (err == MPI_SUCCESS && (mine == MIXED || theirs == MIXED))
 		err = mpi_fail(MPI_ERR_ARG, "the ranks of one group gave different values of high");
 	if (err != MPI_SUCCESS)
@@ -149,7 +149,7 @@ int mpi_intercomm_merge(struct mpi_comm *comm, int high, struct mpi_comm **out)
 	all = first(comm, mine, theirs) ? join_groups(comm->local, comm->remote)
 					: join_groups(comm->remote, comm->local);
 	err = all ? MPI_SUCCESS : mpi_fail_memory("a communicator");
-	err = mpi_team_contexts(&team, err, 1, context);
+	err = mpi_creation_contexts(&creation, err, 1, context);
 	if (err == MPI_SUCCESS)
 		err = mpi_comm_make_agreed(context, all, NULL, comm, out);
 	mpi_object_release(all);

@@ -21,10 +21,10 @@ struct neighbors {
 	int crossed; /* block i is the i ^ crossed-th to be received */
 };
 
-static int of_cart(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
+static int of_cart(struct mpi_schedule *p, struct mpi_comm *comm, struct neighbors *n)
 {
 	int dims = comm->topology->cart.ndims, rc = MPI_SUCCESS;
-	int *rank = (int *)(void *)mpi_plan_bytes(p, 2 * (MPI_Count)sizeof(int) * dims);
+	int *rank = (int *)(void *)mpi_schedule_bytes(p, 2 * (MPI_Count)sizeof(int) * dims);
 
 	if (!rank || p->lost)
 		return MPI_ERR_NO_MEM;
@@ -44,7 +44,7 @@ static int of_graph(const struct mpi_comm *comm, struct neighbors *n)
 	return MPI_SUCCESS;
 }
 
-static int find_neighbors(struct mpi_plan *p, struct mpi_comm *comm, struct neighbors *n)
+static int find_neighbors(struct mpi_schedule *p, struct mpi_comm *comm, struct neighbors *n)
 {
 	const struct mpi_topology *t = comm->topology;
 
@@ -59,7 +59,7 @@ static int find_neighbors(struct mpi_plan *p, struct mpi_comm *comm, struct neig
 }
 
 /* Block i of `send` to destination i, block i of `recv` from source i. */
-static int exchange_with_neighbors(struct mpi_plan *p, enum mpi_call_kind kind,
+static int exchange_with_neighbors(struct mpi_schedule *p, enum mpi_call_kind kind,
 				   const struct mpi_vec *send, const struct mpi_vec *recv,
 				   struct mpi_comm *comm)
 {
@@ -77,13 +77,13 @@ static int exchange_with_neighbors(struct mpi_plan *p, enum mpi_call_kind kind,
 		int i = j ^ n.crossed;
 
 		if (n.source[i] != MPI_PROC_NULL)
-			mpi_plan_recv(p, mpi_vec_at(recv, i), mpi_vec_count(recv, i),
-				      mpi_vec_type(recv, i), n.source[i], comm);
+			mpi_schedule_recv(p, mpi_vec_at(recv, i), mpi_vec_count(recv, i),
+					  mpi_vec_type(recv, i), n.source[i], comm);
 	}
 	for (int i = 0; i < n.out; i++)
 		if (n.dest[i] != MPI_PROC_NULL)
-			mpi_plan_send(p, mpi_vec_at(send, i), mpi_vec_count(send, i),
-				      mpi_vec_type(send, i), n.dest[i], comm);
+			mpi_schedule_send(p, mpi_vec_at(send, i), mpi_vec_count(send, i),
+					  mpi_vec_type(send, i), n.dest[i], comm);
 	return MPI_SUCCESS;
 }
 
@@ -94,9 +94,10 @@ static struct mpi_vec same_block(const void *buf, MPI_Count count, struct mpi_ty
 	};
 }
 
-int mpi_neighbor_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-				struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-				struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_neighbor_allgather_schedule(struct mpi_schedule *p, const void *sendbuf,
+				    MPI_Count sendcount, struct mpi_type *sendtype, void *recvbuf,
+				    MPI_Count recvcount, struct mpi_type *recvtype,
+				    struct mpi_comm *comm)
 {
 	struct mpi_vec send = same_block(sendbuf, sendcount, sendtype);
 	struct mpi_vec recv = { .buf = recvbuf, .count = recvcount, .type = recvtype };
@@ -104,10 +105,10 @@ int mpi_neighbor_allgather_plan(struct mpi_plan *p, const void *sendbuf, MPI_Cou
 	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLGATHER, &send, &recv, comm);
 }
 
-int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-				 struct mpi_type *sendtype, void *recvbuf,
-				 const MPI_Count *recvcounts, const MPI_Aint *displs,
-				 struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_neighbor_allgatherv_schedule(struct mpi_schedule *p, const void *sendbuf,
+				     MPI_Count sendcount, struct mpi_type *sendtype, void *recvbuf,
+				     const MPI_Count *recvcounts, const MPI_Aint *displs,
+				     struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	static const MPI_Count none[1];
 	struct mpi_vec send = same_block(sendbuf, sendcount, sendtype);
@@ -119,9 +120,9 @@ int mpi_neighbor_allgatherv_plan(struct mpi_plan *p, const void *sendbuf, MPI_Co
 	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLGATHERV, &send, &recv, comm);
 }
 
-int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Count sendcount,
-			       struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
-			       struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_neighbor_alltoall_schedule(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
+				   struct mpi_type *sendtype, void *recvbuf, MPI_Count recvcount,
+				   struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
 				.count = sendcount,
@@ -131,11 +132,11 @@ int mpi_neighbor_alltoall_plan(struct mpi_plan *p, const void *sendbuf, MPI_Coun
 	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLTOALL, &send, &recv, comm);
 }
 
-int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
-				const MPI_Count *sendcounts, const MPI_Aint *sdispls,
-				struct mpi_type *sendtype, void *recvbuf,
-				const MPI_Count *recvcounts, const MPI_Aint *rdispls,
-				struct mpi_type *recvtype, struct mpi_comm *comm)
+int mpi_neighbor_alltoallv_schedule(struct mpi_schedule *p, const void *sendbuf,
+				    const MPI_Count *sendcounts, const MPI_Aint *sdispls,
+				    struct mpi_type *sendtype, void *recvbuf,
+				    const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+				    struct mpi_type *recvtype, struct mpi_comm *comm)
 {
 	static const MPI_Count none[1];
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,
@@ -150,11 +151,11 @@ int mpi_neighbor_alltoallv_plan(struct mpi_plan *p, const void *sendbuf,
 	return exchange_with_neighbors(p, MPI_CALL_NEIGHBOR_ALLTOALLV, &send, &recv, comm);
 }
 
-int mpi_neighbor_alltoallw_plan(struct mpi_plan *p, const void *sendbuf,
-				const MPI_Count *sendcounts, const MPI_Aint *sdispls,
-				struct mpi_type *const *sendtypes, void *recvbuf,
-				const MPI_Count *recvcounts, const MPI_Aint *rdispls,
-				struct mpi_type *const *recvtypes, struct mpi_comm *comm)
+int mpi_neighbor_alltoallw_schedule(struct mpi_schedule *p, const void *sendbuf,
+				    const MPI_Count *sendcounts, const MPI_Aint *sdispls,
+				    struct mpi_type *const *sendtypes, void *recvbuf,
+				    const MPI_Count *recvcounts, const MPI_Aint *rdispls,
+				    struct mpi_type *const *recvtypes, struct mpi_comm *comm)
 {
 	static struct mpi_type *const none[1];
 	struct mpi_vec send = { .buf = (char *)(uintptr_t)sendbuf,

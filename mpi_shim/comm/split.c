@@ -12,7 +12,7 @@
 #include "mpi_shim/core/context.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
-#include "mpi_shim/comm/team.h"
+#include "mpi_shim/comm/creation.h"
 #include "mpi_shim/core/world.h"
 
 struct choice {
@@ -61,7 +61,7 @@ static struct mpi_group *group_of_colour(const struct mpi_group *from, const str
 
 struct split {
 	struct mpi_comm *comm;
-	struct mpi_team team;
+	struct mpi_creation creation;
 	struct choice *local, *remote; /* by rank */
 };
 
@@ -76,12 +76,13 @@ static int collect_choices(struct split *s, struct choice mine)
 	s->remote = malloc((size_t)s->comm->remote_size * sizeof(*s->remote));
 	if (!s->local || !s->remote)
 		err = mpi_fail_memory("the colours and keys of all ranks");
-	err = mpi_team_side(&s->team, err);
+	err = mpi_creation_side(&s->creation, err);
 	if (err == MPI_SUCCESS)
 		err = mpi_coll_allgather_bytes(&mine, s->local, sizeof(mine), side);
 	if (s->comm->inter)
-		err = mpi_team_swap(&s->team, err, (const int *)s->local, ints * s->comm->size,
-				    (int *)s->remote, ints * s->comm->remote_size);
+		err = mpi_creation_swap(&s->creation, err, (const int *)s->local,
+					ints * s->comm->size, (int *)s->remote,
+					ints * s->comm->remote_size);
 	return err;
 }
 
@@ -114,7 +115,7 @@ static int split(struct split *s, int colour, int key, struct mpi_comm **out)
 		remote = group_of_colour(s->comm->remote, s->remote, colour);
 	if (in && (!local || (inter && !remote)))
 		err = mpi_fail_memory("a communicator");
-	err = mpi_team_contexts(&s->team, err, inter ? 2 : 1, context);
+	err = mpi_creation_contexts(&s->creation, err, inter ? 2 : 1, context);
 	if (err == MPI_SUCCESS)
 		err = make_colour(s, local, remote, context, out);
 	mpi_object_release(local);
@@ -125,7 +126,7 @@ static int split(struct split *s, int colour, int key, struct mpi_comm **out)
 /* A colour that is none counts as MPI_UNDEFINED for the others, who would wait for ever else. */
 int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm **out)
 {
-	struct split s = { .comm = comm, .team = mpi_team_of(comm) };
+	struct split s = { .comm = comm, .creation = mpi_creation_of(comm) };
 	bool valid = colour >= 0 || colour == MPI_UNDEFINED;
 	int err = split(&s, valid ? colour : MPI_UNDEFINED, key, out);
 

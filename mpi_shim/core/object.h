@@ -119,7 +119,7 @@ struct mpi_comm {
 	int remote_size;
 	bool inter;
 	bool freed; /* the user's handle is gone */
-	bool lost;  /* a rank has died, or ranks disagree: no collective works any more (plan.h) */
+	bool lost; /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */
 	struct mpi_comm *local_comm; /* intercommunicator: its local side, for collectives */
@@ -129,9 +129,9 @@ struct mpi_comm {
 	struct mpi_buffer *buffer; /* for buffered sends; NULL: the process's */
 	struct mpi_info *info;     /* hints in force; NULL: none */
 	uint32_t idups;            /* MPI_Comm_idup calls so far, the same on all ranks */
-	uint32_t plans;            /* collectives so far but blocking ones, the same on all ranks */
-	struct mpi_hub *hub;       /* hub.h; NULL: not made */
-	uint32_t hub_uses; /* collectives that a hub would have served, before it was made */
+	uint32_t schedules;        /* collectives so far but blocking ones, the same on all ranks */
+	struct mpi_shmcoll *shmcoll; /* shmcoll.h; NULL: not made */
+	uint32_t shmcoll_uses; /* collectives that a hub would have served, before it was made */
 	struct mpi_calls calls;
 	char name[MPI_MAX_OBJECT_NAME];
 };

@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/core/steps.h"
+#include "mpi_shim/core/hooks.h"
 #include "mpi_shim/core/world.h"
 
 #define EQ_FIRST     64u  /* events; each queue after it is four times as large */
@@ -200,7 +200,7 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 		handle_event(&ev[i]);
 	in_hand = false;
 	if (count)
-		mpi_world.turn_due = count < 0;
+		mpi_world.yield_due = count < 0;
 	hook.handled(count > 0);
 	return err == PTL_OK;
 }
@@ -219,7 +219,7 @@ bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
 	int count, err = PtlEQPollMany(&eq, 1, glance, NULL, ev, 1, &count);
 
 	if (count < 0)
-		mpi_world.turn_due = true;
+		mpi_world.yield_due = true;
 	return err == PTL_OK;
 }
 
@@ -227,8 +227,8 @@ bool mpi_progress_drain(ptl_handle_eq_t *eq)
 {
 	bool any = take_in(eq, 1, 0);
 
-	if (any && mpi_steps_active)
-		mpi_steps_due = true;
+	if (any && mpi_hooks_active)
+		mpi_hooks_due = true;
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
@@ -268,14 +268,14 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 {
 	bool any;
 
-	if (mpi_steps_due)
+	if (mpi_hooks_due)
 		ms = 0;
 	any = take_in(h, n, ms);
 	if (ms && !any)
 		mpi_check_peers();
 	if (limbo)
 		any |= settle_limbo();
-	any |= mpi_steps_progress();
+	any |= mpi_hooks_progress();
 	if (any && mpi_world.threaded)
 		mpi_progress_wake();
 	return any;
@@ -307,7 +307,7 @@ void mpi_check_peers_now_and_then(void)
 static void wait_for_the_other(void)
 {
 	idle++;
-	mpi_world.turn_due = false; /* the others have it anyway */
+	mpi_world.yield_due = false; /* the others have it anyway */
 	pthread_cond_wait(&woken, &mpi_world.lock);
 	idle--;
 }
@@ -357,7 +357,7 @@ void mpi_progress_wake(void)
 {
 	if (idle)
 		pthread_cond_broadcast(&woken);
-	if (polling && (!awaited || awaited->done || mpi_steps_due))
+	if (polling && (!awaited || awaited->done || mpi_hooks_due))
 		mpi_progress_kick();
 }
 
@@ -378,7 +378,7 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 	ptl_event_t ev[BATCH];
 	int count, err;
 
-	if (mpi_steps_active || limbo) {
+	if (mpi_hooks_active || limbo) {
 		mpi_progress(false);
 		return;
 	}
@@ -390,9 +390,9 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 		mpi_progress(false); /* what that has made due */
 }
 
-void mpi_give_turn(void)
+void mpi_yield(void)
 {
-	if (!mpi_world.turn_due)
+	if (!mpi_world.yield_due)
 		return;
 	mpi_unlock();
 	mpi_lock();

@@ -31,7 +31,7 @@ enum {
 
 struct mpi_progress_hooks {
 	/* Takes what comes while we are in Portals, before an event tells of it. */
-	ptl_taker_t offered;
+	ptl_inline_handler_t offered;
 	/* At the end of a round, whose events are all handled; any: there were some. */
 	void (*handled)(bool any);
 	/* Looks after the peers that something waits for. Slow. */
@@ -86,7 +86,7 @@ void mpi_progress_until(const struct mpi_request *r);
 
 /* Between rounds that do not wait, of who waits all the same: lets others have the processor,
  * and the lock, if it is time. Without threads Portals does that. */
-void mpi_give_turn(void);
+void mpi_yield(void);
 
 /* Takes everything out of this queue. Returns whether there was anything. */
 bool mpi_progress_drain(ptl_handle_eq_t *eq);

@@ -73,7 +73,7 @@ static inline void destroy_request(void *object)
 	struct mpi_request *r = object;
 
 	if ((uintptr_t)r->packed | (uintptr_t)r->segment | (uintptr_t)r->error_text |
-	    (uintptr_t)r->plan) /* one look for all of them */
+	    (uintptr_t)r->schedule) /* one look for all of them */
 		destroy_owned(r);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);

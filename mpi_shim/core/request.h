@@ -21,8 +21,8 @@ enum mpi_request_kind {
 	MPI_REQ_SEND,
 	MPI_REQ_RECV,
 	MPI_REQ_GENERALIZED,
-	MPI_REQ_RMA,   /* rma.h: ends with its operation */
-	MPI_REQ_STEPS, /* made of others: steps.h */
+	MPI_REQ_RMA,  /* rma.h: ends with its operation */
+	MPI_REQ_HOOK, /* made of others: hooks.h */
 	MPI_REQ_KINDS
 };
 
@@ -48,7 +48,8 @@ struct mpi_request {
 	char *error_text;           /* malloc'd; NULL: the class's own */
 	struct mpi_generalized *generalized;
 	union {
-		struct mpi_plan *plan;  /* steps: while they are under way or if it is persistent */
+		struct mpi_schedule
+			*schedule;      /* steps: while they are under way or if it is persistent */
 		struct mpi_comm *whole; /* send, recv: in vain when any rank of this one has died */
 	};
 	uint32_t win; /* handle of the window of a one-sided operation */
@@ -152,7 +153,7 @@ static inline struct mpi_request *mpi_request_new(enum mpi_request_kind kind)
 	r->packed = r->segment = NULL;
 	r->error_text = NULL;
 	r->generalized = NULL;
-	r->plan = NULL;
+	r->schedule = NULL;
 	r->win = 0;
 	return r;
 }

@@ -12,9 +12,9 @@
 
 struct mpi_world mpi_world = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-void mpi_unlock_for_turn(void)
+void mpi_unlock_and_yield(void)
 {
-	mpi_world.turn_due = false;
+	mpi_world.yield_due = false;
 	pthread_mutex_unlock(&mpi_world.lock);
 	sched_yield();
 }

@@ -54,7 +54,7 @@ struct mpi_world {
 	ptl_process_id_t *id; /* by world rank */
 	pthread_t main_thread;
 	pthread_mutex_t lock;
-	bool turn_due; /* the processor is to be given away for a turn, once the lock is free */
+	bool yield_due; /* the processor is to be given away for a turn, once the lock is free */
 	uint64_t counts[MPI_COUNT_COUNT_];
 };
 
@@ -67,14 +67,14 @@ static inline void mpi_lock(void)
 }
 
 /* Lets go, and gives away the turn that is due. */
-void mpi_unlock_for_turn(void) __attribute__((cold));
+void mpi_unlock_and_yield(void) __attribute__((cold));
 
 static inline void mpi_unlock(void)
 {
 	if (!mpi_world.threaded)
 		return;
-	if (__builtin_expect(mpi_world.turn_due, 0))
-		mpi_unlock_for_turn();
+	if (__builtin_expect(mpi_world.yield_due, 0))
+		mpi_unlock_and_yield();
 	else
 		pthread_mutex_unlock(&mpi_world.lock);
 }

@@ -28,8 +28,8 @@ struct level {
 
 struct array {
 	struct level level;
-	struct mpi_draft draft; /* what level.type was filled from */
-	struct mpi_piece piece; /* owned */
+	struct mpi_draft draft;     /* what level.type was filled from */
+	struct mpi_segment segment; /* owned */
 	bool no_memory;
 };
 
@@ -42,19 +42,19 @@ static MPI_Aint bytes_to(struct mpi_draft *d, MPI_Count elements, MPI_Aint exten
 	return bytes;
 }
 
-static bool add_row(struct mpi_list *list, struct mpi_piece each, MPI_Count length, MPI_Aint extent,
-		    MPI_Count blocks, MPI_Aint stride, MPI_Aint start)
+static bool add_row(struct mpi_list *list, struct mpi_segment each, MPI_Count length,
+		    MPI_Aint extent, MPI_Count blocks, MPI_Aint stride, MPI_Aint start)
 {
-	struct mpi_piece row, all;
+	struct mpi_segment row, all;
 	bool ok;
 
-	if (!mpi_piece_loop(&row, each, (size_t)length, extent))
+	if (!mpi_segment_loop(&row, each, (size_t)length, extent))
 		return false;
-	ok = mpi_piece_loop(&all, row, (size_t)blocks, stride);
-	mpi_piece_release(row);
+	ok = mpi_segment_loop(&all, row, (size_t)blocks, stride);
+	mpi_segment_release(row);
 	if (ok)
 		mpi_list_add(list, all, start);
-	mpi_piece_release(all);
+	mpi_segment_release(all);
 	return ok;
 }
 
@@ -67,7 +67,7 @@ static void add_dimension(struct array *a, const struct taken *k)
 	MPI_Aint stride = bytes_to(&d, k->stride, extent);
 	MPI_Aint rest = bytes_to(&d, k->start + k->blocks * k->stride, extent);
 	struct mpi_list list = { 0 };
-	struct mpi_piece piece = { 0 };
+	struct mpi_segment segment = { 0 };
 	bool ok = true;
 
 	mpi_draft_add(&d, t, start, k->blocks, k->length, stride);
@@ -76,22 +76,22 @@ static void add_dimension(struct array *a, const struct taken *k)
 	d.set_lb = 0;
 	d.set_ub = bytes_to(&d, k->whole, extent);
 	if (!d.overflow) {
-		ok = add_row(&list, a->piece, k->length, extent, k->blocks, stride, start) &&
-		     add_row(&list, a->piece, k->rest, extent, 1, 0, rest);
-		ok = mpi_list_end(&list, &piece) && ok;
+		ok = add_row(&list, a->segment, k->length, extent, k->blocks, stride, start) &&
+		     add_row(&list, a->segment, k->rest, extent, 1, 0, rest);
+		ok = mpi_list_end(&list, &segment) && ok;
 	}
-	mpi_piece_release(a->piece);
-	a->piece = piece;
+	mpi_segment_release(a->segment);
+	a->segment = segment;
 	a->draft = d;
 	a->no_memory |= !ok;
-	a->draft.overflow |= !mpi_type_fill(&a->level.type, &a->draft, false, piece);
+	a->draft.overflow |= !mpi_type_fill(&a->level.type, &a->draft, false, segment);
 }
 
 static int make_array(struct mpi_type *t, struct taken *dimension, int ndims,
 		      struct mpi_type **newtype)
 {
 	struct mpi_type *old = t->body->types[0];
-	struct array a = { .piece = mpi_piece_keep(old->body->piece) };
+	struct array a = { .segment = mpi_segment_keep(old->body->segment) };
 
 	a.level.type = *old;
 	a.level.body = *old->body;
@@ -99,12 +99,12 @@ static int make_array(struct mpi_type *t, struct taken *dimension, int ndims,
 	for (int i = 0; i < ndims && !a.draft.overflow && !a.no_memory; i++)
 		add_dimension(&a, &dimension[i]);
 	if (a.no_memory) {
-		mpi_piece_release(a.piece);
+		mpi_segment_release(a.segment);
 		mpi_object_release(t);
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for the layout of a datatype");
 	}
 	a.draft.depth = old->body->depth + 1;
-	return mpi_type_finish(t, &a.draft, false, a.piece, newtype);
+	return mpi_type_finish(t, &a.draft, false, a.segment, newtype);
 }
 
 /* The type, with its arguments, or the error of what all arrays have in common. */

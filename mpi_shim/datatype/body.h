@@ -15,7 +15,7 @@
 
 /* ---- where bytes lie ------------------------------------------------------------------------- */
 
-struct mpi_piece {
+struct mpi_segment {
 	MPI_Aint offset;         /* from where the piece is put */
 	size_t size;             /* bytes of data */
 	struct mpi_shape *shape; /* NULL: one run */
@@ -35,7 +35,7 @@ struct mpi_shape {
 	size_t n;
 	/* LOOP: n times `each`, whose offset is 0, `stride` apart */
 	MPI_Aint stride;
-	struct mpi_piece each;
+	struct mpi_segment each;
 	/* BLOCKS: runs of `length` bytes, within 4 GiB from `base` on */
 	size_t length;
 	MPI_Aint base;
@@ -43,26 +43,27 @@ struct mpi_shape {
 	/* RUNS: n + 1 entries */
 	struct mpi_run *run;
 	/* LIST: n pieces; n + 1 starts */
-	struct mpi_piece *piece;
+	struct mpi_segment *segment;
 	size_t *start;
 };
 
 /* Pieces under construction, in packed order. */
 struct mpi_list {
-	struct mpi_piece *piece;
+	struct mpi_segment *segment;
 	size_t n, room;
 	bool failed; /* memory was short */
 };
 
-struct mpi_piece mpi_piece_keep(struct mpi_piece p);
-void mpi_piece_release(struct mpi_piece p);
+struct mpi_segment mpi_segment_keep(struct mpi_segment p);
+void mpi_segment_release(struct mpi_segment p);
 /* `count` times `each`. False: memory is short. The result is the caller's, `each` stays its
  * owner's. */
-bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, MPI_Aint stride);
+bool mpi_segment_loop(struct mpi_segment *out, struct mpi_segment each, size_t count,
+		      MPI_Aint stride);
 /* Adds p, moved by `offset`. */
-void mpi_list_add(struct mpi_list *list, struct mpi_piece p, MPI_Aint offset);
+void mpi_list_add(struct mpi_list *list, struct mpi_segment p, MPI_Aint offset);
 /* Ends the list. False: memory was short. */
-bool mpi_list_end(struct mpi_list *list, struct mpi_piece *out);
+bool mpi_list_end(struct mpi_list *list, struct mpi_segment *out);
 
 /* ---- how a type was made --------------------------------------------------------------------- */
 
@@ -87,7 +88,7 @@ struct mpi_type_body {
 	int depth;      /* of types within types */
 	int handles;    /* the user's; attributes go with the last */
 	MPI_Aint align;
-	struct mpi_piece piece;
+	struct mpi_segment segment;
 	enum mpi_basic basic;        /* of a basic type */
 	const struct mpi_type *only; /* the basic type all its data is of, NULL if of several */
 	MPI_Count elements;          /* basic elements in one */
@@ -121,11 +122,12 @@ void mpi_draft_add(struct mpi_draft *d, const struct mpi_type *t, MPI_Aint offse
 		   MPI_Count length, MPI_Aint stride);
 /* A type with room for arguments and types, one handle, everything else zero. */
 int mpi_type_new(struct mpi_type **out, int combiner, size_t n_args, size_t n_types);
-bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad, struct mpi_piece piece);
+bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad,
+		   struct mpi_segment segment);
 /* The type becomes what the draft says, with this piece (which it takes), or ends with an error.
  * `pad`: the extent is rounded up to the alignment, as that of a struct is. */
-int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad, struct mpi_piece piece,
-		    struct mpi_type **newtype);
+int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad,
+		    struct mpi_segment segment, struct mpi_type **newtype);
 /* MPI_SUCCESS, or the error that such a type cannot be used. */
 int mpi_type_usable(const struct mpi_type *t);
 

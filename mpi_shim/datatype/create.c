@@ -51,9 +51,9 @@ static int begin_derived(struct mpi_type **out, int combiner, MPI_Count n_args,
 }
 
 /* `length` elements in a row. */
-static bool row_of(const struct mpi_type *t, MPI_Count length, struct mpi_piece *out)
+static bool row_of(const struct mpi_type *t, MPI_Count length, struct mpi_segment *out)
 {
-	return mpi_piece_loop(out, t->body->piece, (size_t)length, t->extent);
+	return mpi_segment_loop(out, t->body->segment, (size_t)length, t->extent);
 }
 
 /* ---- vectors --------------------------------------------------------------------------------- */
@@ -64,13 +64,14 @@ static int regular(struct mpi_type *t, MPI_Count count, MPI_Count length, MPI_Ai
 {
 	struct mpi_type *old = t->body->types[0];
 	struct mpi_draft d = { 0 };
-	struct mpi_piece row, all = { 0 };
+	struct mpi_segment row, all = { 0 };
 	bool ok;
 
 	mpi_draft_add(&d, old, 0, count, length, stride);
 	if (!d.overflow) {
-		ok = row_of(old, length, &row) && mpi_piece_loop(&all, row, (size_t)count, stride);
-		mpi_piece_release(row);
+		ok = row_of(old, length, &row) &&
+		     mpi_segment_loop(&all, row, (size_t)count, stride);
+		mpi_segment_release(row);
 		if (!ok)
 			return no_memory(t);
 	}
@@ -108,7 +109,7 @@ static int vector(int combiner, MPI_Count count, MPI_Count length, MPI_Count str
 	    __builtin_mul_overflow(stride, oldtype->extent, &bytes)) {
 		struct mpi_draft d = { .overflow = true };
 
-		return mpi_type_finish(t, &d, false, (struct mpi_piece){ 0 }, newtype);
+		return mpi_type_finish(t, &d, false, (struct mpi_segment){ 0 }, newtype);
 	}
 	return regular(t, count, length, bytes, newtype);
 }
@@ -164,7 +165,7 @@ static void draft_blocks(struct mpi_draft *d, const struct blocks *b)
 
 static bool list_blocks(struct mpi_list *list, const struct blocks *b)
 {
-	struct mpi_piece row = { 0 };
+	struct mpi_segment row = { 0 };
 	MPI_Count made = -1; /* the block that `row` was made for */
 
 	for (MPI_Count i = 0; i < b->count; i++) {
@@ -172,14 +173,14 @@ static bool list_blocks(struct mpi_list *list, const struct blocks *b)
 
 		if (made < 0 || length != length_of(b, made) ||
 		    type_of_block(b, i) != type_of_block(b, made)) {
-			mpi_piece_release(row);
+			mpi_segment_release(row);
 			if (!row_of(type_of_block(b, i), length, &row))
 				return false;
 			made = i;
 		}
 		mpi_list_add(list, row, (MPI_Aint)((size_t)b->displacement[i] * (size_t)b->unit));
 	}
-	mpi_piece_release(row);
+	mpi_segment_release(row);
 	return true;
 }
 
@@ -188,18 +189,18 @@ static int from_blocks(struct mpi_type *t, const struct blocks *b, bool pad,
 {
 	struct mpi_draft d = { 0 };
 	struct mpi_list list = { 0 };
-	struct mpi_piece piece = { 0 };
+	struct mpi_segment segment = { 0 };
 
 	draft_blocks(&d, b);
 	if (!d.overflow) {
 		bool listed = list_blocks(&list, b);
 
-		if (!mpi_list_end(&list, &piece) || !listed) {
-			mpi_piece_release(piece);
+		if (!mpi_list_end(&list, &segment) || !listed) {
+			mpi_segment_release(segment);
 			return no_memory(t);
 		}
 	}
-	return mpi_type_finish(t, &d, pad, piece, newtype);
+	return mpi_type_finish(t, &d, pad, segment, newtype);
 }
 
 /* The four indexed types: their arguments are a count, one or `count` lengths, `count`
@@ -330,7 +331,7 @@ int mpi_type_create_resized(struct mpi_type *oldtype, MPI_Count lb, MPI_Count ex
 	d.marked_lb = d.marked_ub = true;
 	d.set_lb = lb;
 	d.overflow |= __builtin_add_overflow(lb, extent, &d.set_ub);
-	return mpi_type_finish(t, &d, false, mpi_piece_keep(oldtype->body->piece), newtype);
+	return mpi_type_finish(t, &d, false, mpi_segment_keep(oldtype->body->segment), newtype);
 }
 
 int mpi_type_dup(struct mpi_type *oldtype, struct mpi_type **newtype)
@@ -343,7 +344,7 @@ int mpi_type_dup(struct mpi_type *oldtype, struct mpi_type **newtype)
 		return rc;
 	mpi_draft_add(&d, oldtype, 0, 1, 1, 0);
 	d.depth = oldtype->body->depth;
-	rc = mpi_type_finish(t, &d, false, mpi_piece_keep(oldtype->body->piece), &t);
+	rc = mpi_type_finish(t, &d, false, mpi_segment_keep(oldtype->body->segment), &t);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	t->committed = oldtype->committed;
@@ -363,16 +364,16 @@ int mpi_type_make_pair(struct mpi_type *t, struct mpi_type *value, struct mpi_ty
 	MPI_Aint offset = (value->extent + align - 1) / align * align;
 	struct mpi_draft d = { 0 };
 	struct mpi_list list = { 0 };
-	struct mpi_piece piece;
+	struct mpi_segment segment;
 
 	t->body->n_types = 2;
 	t->body->types[0] = mpi_object_keep(value);
 	t->body->types[1] = mpi_object_keep(index);
 	mpi_draft_add(&d, value, 0, 1, 1, 0);
 	mpi_draft_add(&d, index, offset, 1, 1, 0);
-	mpi_list_add(&list, value->body->piece, 0);
-	mpi_list_add(&list, index->body->piece, offset);
-	if (!mpi_list_end(&list, &piece) || !mpi_type_fill(t, &d, true, piece))
+	mpi_list_add(&list, value->body->segment, 0);
+	mpi_list_add(&list, index->body->segment, offset);
+	if (!mpi_list_end(&list, &segment) || !mpi_type_fill(t, &d, true, segment))
 		return mpi_fail(MPI_ERR_NO_MEM, "no memory for a pair datatype");
 	return MPI_SUCCESS;
 }

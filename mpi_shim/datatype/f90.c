@@ -108,7 +108,7 @@ static int twin(int combiner, const MPI_Count *args, size_t n_args, MPI_Datatype
 	memcpy(t->body->args, args, n_args * sizeof(*args));
 	mpi_draft_add(&d, base, 0, 1, 1, 0);
 	d.depth = 0;
-	rc = mpi_type_finish(t, &d, false, base->body->piece, &t);
+	rc = mpi_type_finish(t, &d, false, base->body->segment, &t);
 	if (rc != MPI_SUCCESS)
 		return rc;
 	rc = keep_special(t);

@@ -251,29 +251,30 @@ static void copy_run_list(bool packing, uintptr_t mem, char *packed, const struc
 			   0, run[i + 1].start - run[i].start);
 }
 
-static void copy_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
-		       struct reps reps);
+static void copy_segment(bool packing, const struct mpi_segment *p, uintptr_t mem, char *packed,
+			 struct reps reps);
 
 /* Entry i of a list, of any kind. */
-static struct mpi_piece entry(const struct mpi_shape *s, size_t i, size_t *start)
+static struct mpi_segment entry(const struct mpi_shape *s, size_t i, size_t *start)
 {
 	switch (s->kind) {
 	case MPI_SHAPE_BLOCKS:
 		*start = i * s->length;
-		return (struct mpi_piece){ (MPI_Aint)((size_t)s->base + s->near[i]), s->length,
-					   NULL };
+		return (struct mpi_segment){ (MPI_Aint)((size_t)s->base + s->near[i]), s->length,
+					     NULL };
 	case MPI_SHAPE_RUNS:
 		*start = s->run[i].start;
-		return (struct mpi_piece){ s->run[i].offset, s->run[i + 1].start - s->run[i].start,
-					   NULL };
+		return (struct mpi_segment){ s->run[i].offset,
+					     s->run[i + 1].start - s->run[i].start, NULL };
 	case MPI_SHAPE_LIST:
 		*start = s->start[i];
-		return s->piece[i];
+		return s->segment[i];
 	case MPI_SHAPE_LOOP:
 		break;
 	}
 	*start = i * s->each.size;
-	return (struct mpi_piece){ (MPI_Aint)(i * (size_t)s->stride), s->each.size, s->each.shape };
+	return (struct mpi_segment){ (MPI_Aint)(i * (size_t)s->stride), s->each.size,
+				     s->each.shape };
 }
 
 /* Entries [i, i + n) of a list, once. */
@@ -290,17 +291,17 @@ static void copy_entries(bool packing, const struct mpi_shape *s, size_t i, size
 		copy_run_list(packing, mem, packed, s->run + i, n);
 		return;
 	case MPI_SHAPE_LOOP:
-		copy_piece(packing, &s->each, mem + i * (size_t)s->stride, packed,
-			   (struct reps){ n, (size_t)s->stride, s->each.size });
+		copy_segment(packing, &s->each, mem + i * (size_t)s->stride, packed,
+			     (struct reps){ n, (size_t)s->stride, s->each.size });
 		return;
 	case MPI_SHAPE_LIST:
 		break;
 	}
 	entry(s, i, &first);
 	for (size_t end = i + n; i < end; i++) {
-		struct mpi_piece e = entry(s, i, &start);
+		struct mpi_segment e = entry(s, i, &start);
 
-		copy_piece(packing, &e, mem, packed + (start - first), once);
+		copy_segment(packing, &e, mem, packed + (start - first), once);
 	}
 }
 
@@ -316,9 +317,9 @@ static void copy_across(bool packing, const struct mpi_shape *s, size_t size, ui
 		if (some.n > tile)
 			some.n = tile;
 		for (size_t i = 0; i < s->n; i++) {
-			struct mpi_piece e = entry(s, i, &start);
+			struct mpi_segment e = entry(s, i, &start);
 
-			copy_piece(packing, &e, mem, packed + start, some);
+			copy_segment(packing, &e, mem, packed + start, some);
 		}
 		reps.n -= some.n;
 		mem += some.n * reps.mem;
@@ -326,8 +327,8 @@ static void copy_across(bool packing, const struct mpi_shape *s, size_t size, ui
 	}
 }
 
-static void copy_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
-		       struct reps reps)
+static void copy_segment(bool packing, const struct mpi_segment *p, uintptr_t mem, char *packed,
+			 struct reps reps)
 {
 	const struct mpi_shape *s = p->shape;
 	bool loop;
@@ -375,12 +376,12 @@ static size_t find_run(const struct mpi_shape *s, size_t from)
 }
 
 /* Bytes [from, from + n) of the packed form of p, n > 0; `packed` is where the first of them is. */
-static void copy_part_of_piece(bool packing, const struct mpi_piece *p, uintptr_t mem, char *packed,
-			       size_t from, size_t n)
+static void copy_part_of_segment(bool packing, const struct mpi_segment *p, uintptr_t mem,
+				 char *packed, size_t from, size_t n)
 {
 	const struct mpi_shape *s = p->shape;
 	size_t i, last, start, end = from + n;
-	struct mpi_piece e;
+	struct mpi_segment e;
 
 	mem += (size_t)p->offset;
 	if (!s) {
@@ -391,7 +392,7 @@ static void copy_part_of_piece(bool packing, const struct mpi_piece *p, uintptr_
 	e = entry(s, i, &start);
 	if (start < from || start + e.size > end) {
 		n = start + e.size < end ? start + e.size - from : end - from;
-		copy_part_of_piece(packing, &e, mem, packed, from - start, n);
+		copy_part_of_segment(packing, &e, mem, packed, from - start, n);
 		packed += n;
 		from += n;
 		i++;
@@ -407,15 +408,15 @@ static void copy_part_of_piece(bool packing, const struct mpi_piece *p, uintptr_
 		copy_entries(packing, s, i, last - i, mem, packed);
 	e = entry(s, last, &start);
 	if (end > start)
-		copy_part_of_piece(packing, &e, mem, packed + (start - from), 0, end - start);
+		copy_part_of_segment(packing, &e, mem, packed + (start - from), 0, end - start);
 }
 
 static void copy_packed(bool packing, const struct mpi_type *t, uintptr_t mem, MPI_Count count,
 			size_t from, char *packed, size_t n)
 {
-	const struct mpi_piece *p = &t->body->piece;
+	const struct mpi_segment *p = &t->body->segment;
 	struct mpi_shape all;
-	struct mpi_piece whole;
+	struct mpi_segment whole;
 
 	if (n == 0)
 		return;
@@ -424,15 +425,15 @@ static void copy_packed(bool packing, const struct mpi_type *t, uintptr_t mem, M
 		return;
 	}
 	if (count == 1) {
-		copy_part_of_piece(packing, p, mem, packed, from, n);
+		copy_part_of_segment(packing, p, mem, packed, from, n);
 		return;
 	}
 	all = (struct mpi_shape){ .kind = MPI_SHAPE_LOOP,
 				  .n = (size_t)count,
 				  .stride = t->extent,
 				  .each = { .size = p->size, .shape = p->shape } };
-	whole = (struct mpi_piece){ p->offset, (size_t)count * p->size, &all };
-	copy_part_of_piece(packing, &whole, mem, packed, from, n);
+	whole = (struct mpi_segment){ p->offset, (size_t)count * p->size, &all };
+	copy_part_of_segment(packing, &whole, mem, packed, from, n);
 }
 
 void mpi_type_pack_bytes(const struct mpi_type *t, const void *buf, MPI_Count count, size_t from,

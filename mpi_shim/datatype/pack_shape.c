@@ -25,7 +25,7 @@ static MPI_Aint moved_by_extent(MPI_Aint offset, MPI_Aint by)
 	return (MPI_Aint)((size_t)offset + (size_t)by);
 }
 
-struct mpi_piece mpi_piece_keep(struct mpi_piece p)
+struct mpi_segment mpi_segment_keep(struct mpi_segment p)
 {
 	if (p.shape)
 		p.shape->refs++;
@@ -33,21 +33,21 @@ struct mpi_piece mpi_piece_keep(struct mpi_piece p)
 }
 
 /* Recursion is bounded: see DEEP. */
-void mpi_piece_release(struct mpi_piece p)
+void mpi_segment_release(struct mpi_segment p)
 {
 	struct mpi_shape *s = p.shape;
 
 	if (!s || --s->refs > 0)
 		return;
 	if (s->kind == MPI_SHAPE_LOOP)
-		mpi_piece_release(s->each);
+		mpi_segment_release(s->each);
 	if (s->kind == MPI_SHAPE_LIST) {
 		for (size_t i = 0; i < s->n; i++)
-			mpi_piece_release(s->piece[i]);
+			mpi_segment_release(s->segment[i]);
 	}
 	free(s->near);
 	free(s->run);
-	free(s->piece);
+	free(s->segment);
 	free(s->start);
 	free(s);
 }
@@ -65,16 +65,17 @@ static struct mpi_shape *shape_new(enum mpi_shape_kind kind, size_t n)
 	return s;
 }
 
-bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, MPI_Aint stride)
+bool mpi_segment_loop(struct mpi_segment *out, struct mpi_segment each, size_t count,
+		      MPI_Aint stride)
 {
 	const struct mpi_shape *inner = each.shape;
 	struct mpi_shape *s;
 
-	*out = (struct mpi_piece){ 0 };
+	*out = (struct mpi_segment){ 0 };
 	if (count == 0 || each.size == 0)
 		return true;
 	if (count == 1) {
-		*out = mpi_piece_keep(each);
+		*out = mpi_segment_keep(each);
 		return true;
 	}
 	out->offset = each.offset;
@@ -92,7 +93,7 @@ bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, 
 	if (!s)
 		return false;
 	s->stride = stride;
-	s->each = mpi_piece_keep(each);
+	s->each = mpi_segment_keep(each);
 	s->each.offset = 0;
 	s->depth = each.shape ? each.shape->depth + 1 : 1;
 	out->shape = s;
@@ -101,34 +102,34 @@ bool mpi_piece_loop(struct mpi_piece *out, struct mpi_piece each, size_t count, 
 
 /* ---- lists ----------------------------------------------------------------------------------- */
 
-static bool joins(const struct mpi_list *l, const struct mpi_piece *p)
+static bool joins(const struct mpi_list *l, const struct mpi_segment *p)
 {
-	const struct mpi_piece *last;
+	const struct mpi_segment *last;
 
 	if (l->n == 0 || p->shape)
 		return false;
-	last = &l->piece[l->n - 1];
+	last = &l->segment[l->n - 1];
 	return !last->shape && p->offset == (MPI_Aint)((size_t)last->offset + last->size);
 }
 
-static void push_piece(struct mpi_list *l, struct mpi_piece p)
+static void push_segment(struct mpi_list *l, struct mpi_segment p)
 {
 	if (joins(l, &p)) {
-		l->piece[l->n - 1].size += p.size;
+		l->segment[l->n - 1].size += p.size;
 		return;
 	}
 	if (l->n == l->room) {
 		size_t room = l->room ? l->room * 2 : LIST_FIRST;
-		struct mpi_piece *more = reallocarray(l->piece, room, sizeof(*more));
+		struct mpi_segment *more = reallocarray(l->segment, room, sizeof(*more));
 
 		if (!more) {
 			l->failed = true;
 			return;
 		}
-		l->piece = more;
+		l->segment = more;
 		l->room = room;
 	}
-	l->piece[l->n++] = mpi_piece_keep(p);
+	l->segment[l->n++] = mpi_segment_keep(p);
 }
 
 /* Whether the entries of p are better in the list themselves. */
@@ -139,7 +140,7 @@ static bool taken_over(const struct mpi_shape *s)
 	return s->n <= INLINE_MOST || s->depth >= DEEP;
 }
 
-void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
+void mpi_list_add(struct mpi_list *l, struct mpi_segment p, MPI_Aint offset)
 {
 	const struct mpi_shape *s = p.shape;
 
@@ -147,11 +148,11 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 		return;
 	p.offset = moved_by_extent(p.offset, offset);
 	if (!s || !taken_over(s)) {
-		push_piece(l, p);
+		push_segment(l, p);
 		return;
 	}
 	for (size_t i = 0; i < s->n && !l->failed; i++) {
-		struct mpi_piece e = { 0 };
+		struct mpi_segment e = { 0 };
 
 		switch (s->kind) {
 		case MPI_SHAPE_LOOP:
@@ -167,11 +168,11 @@ void mpi_list_add(struct mpi_list *l, struct mpi_piece p, MPI_Aint offset)
 			e.size = s->run[i + 1].start - s->run[i].start;
 			break;
 		case MPI_SHAPE_LIST:
-			e = s->piece[i];
+			e = s->segment[i];
 			break;
 		}
 		e.offset = moved_by_extent(e.offset, p.offset);
-		push_piece(l, e);
+		push_segment(l, e);
 	}
 }
 
@@ -189,9 +190,9 @@ struct likeness {
 };
 
 /* Of at least one entry. */
-static struct likeness compare_pieces(const struct mpi_list *l)
+static struct likeness compare_segments(const struct mpi_list *l)
 {
-	const struct mpi_piece *p = l->piece;
+	const struct mpi_segment *p = l->segment;
 	struct likeness k = { .runs = true, .equal = true, .regular = true, .low = p->offset };
 	size_t lengths = 64, reach = 0;
 
@@ -235,8 +236,9 @@ static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness 
 		return NULL;
 	}
 	for (size_t i = 0; i < l->n; i++) {
-		for (size_t at = 0; at < l->piece[i].size; at += length)
-			s->near[n++] = (uint32_t)((size_t)l->piece[i].offset - (size_t)k->low + at);
+		for (size_t at = 0; at < l->segment[i].size; at += length)
+			s->near[n++] =
+				(uint32_t)((size_t)l->segment[i].offset - (size_t)k->low + at);
 	}
 	return s;
 }
@@ -248,10 +250,11 @@ static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness 
  */
 static bool better_cut(const struct mpi_list *l, const struct likeness *k)
 {
-	size_t pieces = k->size / k->grain;
+	size_t segments = k->size / k->grain;
 
 	return k->grain >= 4 && l->n >= CUT_FROM &&
-	       (pieces <= l->n + l->n / 2 || (pieces <= CUT_MOST && pieces / l->n < CUT_RATIO));
+	       (segments <= l->n + l->n / 2 ||
+		(segments <= CUT_MOST && segments / l->n < CUT_RATIO));
 }
 
 static struct mpi_shape *runs(const struct mpi_list *l)
@@ -267,8 +270,8 @@ static struct mpi_shape *runs(const struct mpi_list *l)
 		return NULL;
 	}
 	for (size_t i = 0; i < l->n; i++) {
-		s->run[i] = (struct mpi_run){ l->piece[i].offset, start };
-		start += l->piece[i].size;
+		s->run[i] = (struct mpi_run){ l->segment[i].offset, start };
+		start += l->segment[i].size;
 	}
 	s->run[l->n].start = start;
 	return s;
@@ -289,34 +292,34 @@ static struct mpi_shape *mixed(struct mpi_list *l, int depth)
 	}
 	for (size_t i = 0; i < l->n; i++) {
 		s->start[i] = start;
-		start += l->piece[i].size;
+		start += l->segment[i].size;
 	}
 	s->start[l->n] = start;
 	s->depth = depth + 1;
-	s->piece = l->piece;
-	l->piece = NULL;
+	s->segment = l->segment;
+	l->segment = NULL;
 	l->n = 0;
 	return s;
 }
 
-bool mpi_list_end(struct mpi_list *l, struct mpi_piece *out)
+bool mpi_list_end(struct mpi_list *l, struct mpi_segment *out)
 {
 	bool ok = !l->failed;
 	struct likeness k;
 
-	*out = (struct mpi_piece){ 0 };
+	*out = (struct mpi_segment){ 0 };
 	if (ok && l->n > 0) {
-		k = compare_pieces(l);
+		k = compare_segments(l);
 		if (k.regular) {
-			MPI_Aint stride = l->n > 1 ? (MPI_Aint)((size_t)l->piece[1].offset -
-								(size_t)l->piece[0].offset)
+			MPI_Aint stride = l->n > 1 ? (MPI_Aint)((size_t)l->segment[1].offset -
+								(size_t)l->segment[0].offset)
 						   : 0;
 
-			ok = mpi_piece_loop(out, l->piece[0], l->n, stride);
+			ok = mpi_segment_loop(out, l->segment[0], l->n, stride);
 		} else {
 			out->size = k.size;
 			if (k.near && k.equal)
-				out->shape = blocks(l, &k, l->piece[0].size);
+				out->shape = blocks(l, &k, l->segment[0].size);
 			else if (k.near && better_cut(l, &k))
 				out->shape = blocks(l, &k, k.grain);
 			else
@@ -325,8 +328,8 @@ bool mpi_list_end(struct mpi_list *l, struct mpi_piece *out)
 		}
 	}
 	for (size_t i = 0; i < l->n; i++)
-		mpi_piece_release(l->piece[i]);
-	free(l->piece);
+		mpi_segment_release(l->segment[i]);
+	free(l->segment);
 	*l = (struct mpi_list){ 0 };
 	return ok;
 }

@@ -158,7 +158,7 @@ static void predefine_basic(int i, const struct entry *e)
 	b->unit = e->size;
 	b->external = e->external;
 	b->align = e->align;
-	b->piece.size = (size_t)e->size;
+	b->segment.size = (size_t)e->size;
 }
 
 int mpi_types_predefine(void)
@@ -184,7 +184,7 @@ int mpi_types_predefine(void)
 void mpi_types_forget(void)
 {
 	for (int i = 0; i < BASICS + PAIRS; i++) {
-		mpi_piece_release(bodies[i].piece);
-		bodies[i].piece = (struct mpi_piece){ 0 };
+		mpi_segment_release(bodies[i].segment);
+		bodies[i].segment = (struct mpi_segment){ 0 };
 	}
 }

@@ -43,9 +43,9 @@ static int add_run(struct walk *w, MPI_Aint offset, size_t bytes)
 	return err;
 }
 
-static int walk_piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at);
+static int walk_segment(struct walk *w, const struct mpi_segment *p, MPI_Aint at);
 
-static int loop(struct walk *w, const struct mpi_piece *each, MPI_Aint at, size_t n,
+static int loop(struct walk *w, const struct mpi_segment *each, MPI_Aint at, size_t n,
 		MPI_Aint stride)
 {
 	MPI_Aint first = moved_by_bytes(at, (size_t)each->offset);
@@ -53,7 +53,7 @@ static int loop(struct walk *w, const struct mpi_piece *each, MPI_Aint at, size_
 
 	if (each->shape || n < 3 || stride == (MPI_Aint)each->size) {
 		for (size_t i = 0; i < n && !err; i++)
-			err = walk_piece(w, each, moved_by_bytes(at, i * (size_t)stride));
+			err = walk_segment(w, each, moved_by_bytes(at, i * (size_t)stride));
 		return err;
 	}
 	/* the first may touch what was before it, the last what comes */
@@ -64,7 +64,7 @@ static int loop(struct walk *w, const struct mpi_piece *each, MPI_Aint at, size_
 }
 
 /* Recursion is bounded by the shapes' depth. */
-static int walk_piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
+static int walk_segment(struct walk *w, const struct mpi_segment *p, MPI_Aint at)
 {
 	const struct mpi_shape *s = p->shape;
 	int err = MPI_SUCCESS;
@@ -87,7 +87,7 @@ static int walk_piece(struct walk *w, const struct mpi_piece *p, MPI_Aint at)
 				      s->run[i + 1].start - s->run[i].start);
 			break;
 		case MPI_SHAPE_LIST:
-			err = walk_piece(w, &s->piece[i], at);
+			err = walk_segment(w, &s->segment[i], at);
 			break;
 		}
 	}
@@ -104,6 +104,6 @@ int mpi_type_runs(const struct mpi_type *t, MPI_Count count, mpi_run_fn *fn, voi
 		return MPI_SUCCESS;
 	if (t->dense)
 		return fn(arg, &whole);
-	err = loop(&w, &t->body->piece, 0, (size_t)count, t->extent);
+	err = loop(&w, &t->body->segment, 0, (size_t)count, t->extent);
 	return err ? err : give(&w, 0, 0, 0, 0);
 }

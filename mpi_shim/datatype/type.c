@@ -171,11 +171,12 @@ int mpi_type_new(struct mpi_type **out, int combiner, size_t n_args, size_t n_ty
 	return MPI_SUCCESS;
 }
 
-bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad, struct mpi_piece piece)
+bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad,
+		   struct mpi_segment segment)
 {
 	struct mpi_type_body *b = t->body;
 
-	b->piece = piece;
+	b->segment = segment;
 	if (d->overflow || !set_bounds(d, t, pad))
 		return false;
 	t->size = d->size;
@@ -187,14 +188,14 @@ bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad, stru
 	b->depth = d->depth;
 	b->lb_set = d->marked_lb;
 	b->ub_set = d->marked_ub;
-	t->dense = !piece.shape && (MPI_Aint)piece.size == t->extent;
+	t->dense = !segment.shape && (MPI_Aint)segment.size == t->extent;
 	return true;
 }
 
-int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad, struct mpi_piece piece,
-		    struct mpi_type **newtype)
+int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad,
+		    struct mpi_segment segment, struct mpi_type **newtype)
 {
-	if (!mpi_type_fill(t, d, pad, piece)) {
+	if (!mpi_type_fill(t, d, pad, segment)) {
 		mpi_object_release(t);
 		return mpi_fail(MPI_ERR_ARG,
 				"the datatype's size or bounds would exceed 2^63 bytes; "
@@ -234,7 +235,7 @@ static void destroy_type(void *object)
 		ending = b->next;
 		for (size_t i = 0; i < b->n_types; i++)
 			mpi_object_release(b->types[i]);
-		mpi_piece_release(b->piece);
+		mpi_segment_release(b->segment);
 		free(b);
 	}
 	is_ending = false;

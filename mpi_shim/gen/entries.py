@@ -6,7 +6,7 @@ by hand (model.BY_HAND).
 
 Usage: entries.py OUTPUT_DIR MPI_H SOURCE...
 
-The internal functions defined in the SOURCEs (`int mpi_xxx(` at the start of a line, or the `mpi_xxx_plan` of
+The internal functions defined in the SOURCEs (`int mpi_xxx(` at the start of a line, or the `mpi_xxx_schedule` of
 which forms.py makes them) get an entry point
 that checks and converts arguments and calls them; every other function one that says that it is not
 built. So there is no list to keep: define the function and it is there.
@@ -82,8 +82,8 @@ def defined(paths):
     for path in paths:
         with open(path, encoding='utf-8') as file:
             names.update(re.findall(r'^int (mpi_\w+)\(', file.read(), re.MULTILINE))
-    for plan in [name for name in names if name.endswith('_plan')]:
-        base = plan[len('mpi_'):-len('_plan')]
+    for schedule in [name for name in names if name.endswith('_schedule')]:
+        base = schedule[len('mpi_'):-len('_schedule')]
         names.update([f'mpi_{base}', f'mpi_i{base}', f'mpi_{base}_init'])
     return names
 

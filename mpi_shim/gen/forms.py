@@ -5,10 +5,10 @@
 
 Usage: forms.py MPI_H OUTPUT_H OUTPUT_C OUTPUT_NEIGHBOR_C SOURCE...
 
-A collective is defined once, in a SOURCE, as `int mpi_xxx_plan(struct mpi_plan *p, ...)` with the arguments of the
+A collective is defined once, in a SOURCE, as `int mpi_xxx_schedule(struct mpi_schedule *p, ...)` with the arguments of the
 internal function of its blocking form. Those among neighbours, which are of a higher room, have an output of their
 own. What is written is the prototypes of those, and mpi_xxx, mpi_ixxx and
-mpi_xxx_init, which make the plan and carry it out, start it, or keep it.
+mpi_xxx_init, which make the schedule and carry it out, start it, or keep it.
 """
 import re
 import sys
@@ -25,30 +25,30 @@ def defined(paths):
     names = set()
     for path in paths:
         with open(path, encoding='utf-8') as file:
-            names.update(re.findall(r'^int (mpi_\w+)_plan\(', file.read(), re.MULTILINE))
+            names.update(re.findall(r'^int (mpi_\w+)_schedule\(', file.read(), re.MULTILINE))
     return names
 
 
 def forms(functions, name):
-    """(prototype of the plan, the three functions)"""
+    """(prototype of the schedule, the three functions)"""
     public = {internal: args for internal, _, args in functions.internals()}
     args = public[name]
     declared = ', '.join(a.declare() for a in args)
     passed = ', '.join(a.name for a in args)
     comm = next(a.name for a in args if a.type == 'struct mpi_comm *')
-    plan = f'int {name}_plan(struct mpi_plan *p, {declared})'
+    schedule = f'int {name}_schedule(struct mpi_schedule *p, {declared})'
     base = name[len('mpi_'):]
     texts = [f'''{protos.wrap(f"int {name}({declared})")}
 {{
-\tstruct mpi_plan p;
-\tint rc = mpi_plan_begin(&p, {comm});
+\tstruct mpi_schedule p;
+\tint rc = mpi_schedule_begin(&p, {comm});
 
-\treturn mpi_plan_end(&p, rc ? rc : {name}_plan(&p, {passed}));
+\treturn mpi_schedule_end(&p, rc ? rc : {name}_schedule(&p, {passed}));
 }}
 ''']
     others = {
-        f'mpi_i{base}': ('struct mpi_request **request', 'mpi_plan_start'),
-        f'{name}_init': ('struct mpi_info *info, struct mpi_request **request', 'mpi_plan_keep'),
+        f'mpi_i{base}': ('struct mpi_request **request', 'mpi_schedule_start'),
+        f'{name}_init': ('struct mpi_info *info, struct mpi_request **request', 'mpi_schedule_keep'),
     }
     for other, (more, end) in others.items():
         if other not in public:
@@ -56,14 +56,14 @@ def forms(functions, name):
         unused = '\t(void)info; /* no hints are known */\n' if 'info' in more else ''
         texts.append(f'''{protos.wrap(f"int {other}({declared}, {more})")}
 {{
-\tstruct mpi_plan *p = mpi_plan_new({comm});
+\tstruct mpi_schedule *p = mpi_schedule_new({comm});
 
 {unused}\tif (!p)
 \t\treturn MPI_ERR_NO_MEM;
-\treturn {end}(p, {name}_plan(p, {passed}), request);
+\treturn {end}(p, {name}_schedule(p, {passed}), request);
 }}
 ''')
-    return protos.wrap(plan) + ';\n', '\n'.join(texts)
+    return protos.wrap(schedule) + ';\n', '\n'.join(texts)
 
 
 def main(argv):
@@ -78,10 +78,10 @@ def main(argv):
 #ifndef MPI_SHIM_COLL_PLANS_H
 #define MPI_SHIM_COLL_PLANS_H
 
-#include "mpi_shim/coll/plan.h"
+#include "mpi_shim/coll/schedule.h"
 
-/* Checks the arguments and makes the plan. */
-''' + ''.join(plan for plan, _ in texts) + '\n#endif\n')
+/* Checks the arguments and makes the schedule. */
+''' + ''.join(schedule for schedule, _ in texts) + '\n#endif\n')
     for path, among_neighbors in ((argv[2], False), (argv[3], True)):
         protos.write_if_changed(path, HEAD + '''\
 #include "mpi_shim/coll/coll_impl.h"

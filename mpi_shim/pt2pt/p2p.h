@@ -23,7 +23,7 @@ enum mpi_send_mode {
 	MPI_SEND_SYNC,
 	MPI_SEND_READY,
 	MPI_SEND_BUFFERED,
-	MPI_SEND_LACKING
+	MPI_SEND_NO_MEMORY
 };
 
 /* context: comm->context or comm->context + 1. *request has one reference, the caller's. Of a

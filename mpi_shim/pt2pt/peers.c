@@ -112,15 +112,15 @@ int mpi_peers_init(void)
 		err = attach_entry(MPI_PT_CREDIT, 0, UINT64_MAX, md, &credit);
 	if (!err)
 		err = attach_entry(MPI_PT_RECV, mpi_bits(MPI_PROTO_LONG, 0, 0, 0),
-				   ~MPI_BITS_PROTO | MPI_BITS_LACKING, md, &mpi_proto.long_me);
+				   ~MPI_BITS_PROTO | MPI_BITS_NO_MEMORY, md, &mpi_proto.long_me);
 	if (!err)
 		err = expose_deaths();
-	return err ? err : mpi_withdraw_init();
+	return err ? err : mpi_cancel_init();
 }
 
 void mpi_peers_fini(void)
 {
-	mpi_withdraw_fini();
+	mpi_cancel_fini();
 	free(deaths);
 	deaths = NULL;
 	free(mpi_proto.peer);
@@ -135,7 +135,7 @@ static uint32_t checks;
 
 static bool has_met(const struct mpi_peer *p)
 {
-	return (p->sent_slots | p->took_slots) != 0;
+	return (p->sent_slots | p->consumed_slots) != 0;
 }
 
 /* How this one knows of a rank that is lost, and what it knows. */
@@ -177,7 +177,7 @@ const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
 static bool greet(int world)
 {
 	return PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[world],
-			    MPI_PT_CREDIT, 0, MPI_HUB_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
+			    MPI_PT_CREDIT, 0, MPI_SHMCOLL_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
 }
 
 /* When a search of all ranks has had them looked after. */
@@ -248,7 +248,7 @@ static void tell_of(struct mpi_peer *p)
 
 /* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all
  * that anybody knows. */
-static void pass_on_deaths(void)
+static void report_deaths(void)
 {
 	for (int i = 0; i < mpi_world.size; i++)
 		if (deaths[i] && i != mpi_world.rank)
@@ -330,9 +330,9 @@ void mpi_peers_check(void)
 			end_if_hopeless(r);
 	if (check_also)
 		check_also();
-	mpi_withdraw_look();
+	mpi_cancel_look();
 	look_after_peers();
-	pass_on_deaths();
+	report_deaths();
 	/* there may be memory for what waits for that */
 	for (int i = 0; i < mpi_world.size; i++)
 		if (mpi_proto.peer[i].queue)

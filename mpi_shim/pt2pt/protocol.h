@@ -9,9 +9,9 @@
  *                 into.
  *   READ portal   the buffer of each long send, under a number of its own.
  *   CREDIT portal what receivers give back: an empty put, the counters in its header data.
- *   FLAG portal   words of a communicator's hub (hub.h); which ranks have died, as others know
+ *   FLAG portal   words of a communicator's hub (shmcoll.h); which ranks have died, as others know
  *                 (peers.c); in which calls ranks wait for this one (calls.c).
- *   CANCEL portal long messages that their senders withdraw (withdraw.c).
+ *   CANCEL portal long messages that their senders withdraw (cancel.c).
  *
  *   short    one put; the bytes go to the posted receive or into a block.
  *   long     one put of everything, the buffer exposed on READ. A posted receive takes it and
@@ -57,7 +57,7 @@
 #define MPI_BLOCKS 3
 
 /* Match bits of CREDIT: the rank that gives it, and whether it is for withdrawals. */
-#define MPI_CREDIT_WITHDRAWALS (UINT64_C(1) << 32)
+#define MPI_CREDIT_CANCELS (UINT64_C(1) << 32)
 
 /* Match bits of FLAG: a byte for each rank of MPI_COMM_WORLD, of those that have died not 0. */
 #define MPI_DEATH_BITS UINT64_MAX
@@ -66,18 +66,18 @@
 #define MPI_CALLS_BITS (UINT64_MAX - 1)
 
 /* An empty put to CREDIT that only ends a wait; whose bits are those of no rank. */
-#define MPI_HUB_WAKE_BITS (UINT64_MAX - 1)
+#define MPI_SHMCOLL_WAKE_BITS (UINT64_MAX - 1)
 
 /* Match bits: protocol (3) | context (13) | source's rank in the communicator (16) | tag (32).
  * In the protocol of a message of a collective that is empty because its sender has no memory,
- * or lacks what it depends on: MPI_BITS_LACKING. */
+ * or lacks what it depends on: MPI_BITS_NO_MEMORY. */
 enum mpi_protocol { MPI_PROTO_SHORT = 1, MPI_PROTO_LONG = 2 };
 
-#define MPI_BITS_PROTO   (7ull << 61)
-#define MPI_BITS_LACKING (1ull << 63)
-#define MPI_BITS_CTX     (0x1fffull << 48)
-#define MPI_BITS_SOURCE  (0xffffull << 32)
-#define MPI_BITS_TAG     0xffffffffull
+#define MPI_BITS_PROTO     (7ull << 61)
+#define MPI_BITS_NO_MEMORY (1ull << 63)
+#define MPI_BITS_CTX       (0x1fffull << 48)
+#define MPI_BITS_SOURCE    (0xffffull << 32)
+#define MPI_BITS_TAG       0xffffffffull
 
 /* Of the context, the last 13 bits. */
 static inline uint64_t mpi_bits(enum mpi_protocol proto, uint64_t context, int source, int tag)
@@ -160,16 +160,16 @@ static inline bool mpi_mark_differs(uint64_t mark, uint64_t hdr, bool is_long)
 /* What this process knows of another: as a receiver of ours and as a sender to us. Counters
  * wrap. */
 struct mpi_peer {
-	uint32_t sent_bytes, sent_slots;        /* spent */
-	uint32_t back_bytes, back_slots;        /* given back, as last told */
-	uint32_t took_bytes, took_slots;        /* of its messages: taken out */
-	uint32_t told_bytes, told_slots;        /* ... and told */
-	uint32_t late_bytes;                    /* of its messages: seen, and not given back yet */
-	uint32_t withdrawals, back_withdrawals; /* of messages to it: made, and given back */
-	uint32_t took_withdrawals, told_withdrawals; /* ... of its messages */
-	struct mpi_request *queue, *queue_end;       /* sends that wait, in order */
-	struct mpi_peer *next_owed;                  /* of those to be told */
-	bool owed;                                   /* is on that list */
+	uint32_t sent_bytes, sent_slots;             /* spent */
+	uint32_t returned_bytes, returned_slots;     /* given back, as last told */
+	uint32_t consumed_bytes, consumed_slots;     /* of its messages: taken out */
+	uint32_t advertised_bytes, advertised_slots; /* ... and told */
+	uint32_t late_bytes;                /* of its messages: seen, and not given back yet */
+	uint32_t cancels, returned_cancels; /* of messages to it: made, and given back */
+	uint32_t consumed_cancels, advertised_cancels; /* ... of its messages */
+	struct mpi_request *queue, *queue_end;         /* sends that wait, in order */
+	struct mpi_peer *next_owed;                    /* of those to be told */
+	bool owed;                                     /* is on that list */
 	bool dead;    /* its process has ended, or it cannot be reached */
 	bool asked;   /* something waits for it: see whether it lives */
 	bool greeted; /* it has been sent something, for nothing else has come about */
@@ -184,7 +184,7 @@ struct mpi_unexpected {
 	union {
 		struct mpi_link of_block; /* those in the same block */
 		char few[16];             /* or data of so few bytes, that is not left there */
-		ptl_handle_me_t claim;    /* long, and taken: see withdraw.c */
+		ptl_handle_me_t claim;    /* long, and taken: see cancel.c */
 	};
 	uint64_t bits, hdr;
 	ptl_process_id_t from;
@@ -195,7 +195,7 @@ struct mpi_unexpected {
 
 struct mpi_protocol_state {
 	struct mpi_peer *peer; /* by world rank */
-	uint32_t share_bytes, share_slots, share_withdrawals;
+	uint32_t share_bytes, share_slots, share_cancels;
 	size_t short_most;          /* longest message of the short protocol */
 	MPI_Count local_most;       /* longest receive that is not posted to Portals */
 	ptl_handle_eq_t unexpected; /* events of unexpected messages and of credit */
@@ -231,7 +231,7 @@ enum mpi_arrival {
 	MPI_ARRIVALS
 };
 /* Once, before any can come. */
-void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t taker);
+void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t inline_handler);
 
 /* The first message of these bits, what `open` names left open; it stays. NULL: none. */
 struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
@@ -241,26 +241,26 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open);
 int mpi_unexpected_take(struct mpi_unexpected **u);
 void mpi_unexpected_free(struct mpi_unexpected *u);
 /* A message with these words is on the list no more. False: it was not there. */
-bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from);
+bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from);
 
-/* ---- withdraw.c ------------------------------------------------------------------------------ */
+/* ---- cancel.c ------------------------------------------------------------------------------ */
 
-int mpi_withdraw_init(void);
-void mpi_withdraw_fini(void);
+int mpi_cancel_init(void);
+void mpi_cancel_fini(void);
 
 /* From now on its sender cannot withdraw this long message: u->claim, which is unlinked when the
  * message is here. PTL_MD_NO_UPDATE: messages have been withdrawn, maybe this one;
- * mpi_withdraw_drain. Or another error. */
-int mpi_withdraw_claim(struct mpi_unexpected *u);
+ * mpi_cancel_drain. Or another error. */
+int mpi_cancel_claim(struct mpi_unexpected *u);
 
 /* Messages withdrawn so far go off the list. Returns whether there were any. */
-bool mpi_withdraw_drain(void);
+bool mpi_cancel_drain(void);
 
 /* Was it withdrawn before it was seen? Says so once. */
-bool mpi_withdraw_early(const struct mpi_unexpected *u);
+bool mpi_cancel_early(const struct mpi_unexpected *u);
 
 /* Now and then, with no event in hand: takes in what nobody has looked for. */
-void mpi_withdraw_look(void);
+void mpi_cancel_look(void);
 
 /* ---- posted.c -------------------------------------------------------------------------------- */
 
@@ -287,7 +287,7 @@ static inline uint32_t mpi_credit_cost(uint64_t bytes)
 
 /* Messages of a world rank were taken out of the queue; there is room for so many bytes of its
  * again. */
-void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots);
+void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots);
 /* Gives credit to those for whom it is time. */
 void mpi_credit_tell(void);
 /* Credit came back. */
@@ -295,7 +295,7 @@ void mpi_credit_event(const ptl_event_t *ev);
 /* Sends that wait at this peer, for slots or for memory, go: whether any did. Sends to it that
  * were cancelled are withdrawn. */
 bool mpi_send_flush(int rank);
-void mpi_send_withdraw(int rank);
+void mpi_send_cancel_due(int rank);
 
 /* ---- peers.c ------------------------------------------------------------------------------- */
 

@@ -23,17 +23,17 @@ enum { POSTED = 1, GETTING = 2, LOCAL = 4 };
 
 static struct mpi_peer *owed; /* credit, and not told yet */
 
-void mpi_credit_took(int rank, uint32_t bytes, uint32_t slots)
+void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots)
 {
 	struct mpi_peer *p;
 
 	if (rank >= mpi_world.size)
 		return;
 	p = &mpi_proto.peer[rank];
-	p->took_bytes += bytes;
-	p->took_slots += slots;
-	if (p->owed || (p->took_bytes - p->told_bytes < mpi_proto.share_bytes / 2 &&
-			p->took_slots - p->told_slots < mpi_proto.share_slots / 2))
+	p->consumed_bytes += bytes;
+	p->consumed_slots += slots;
+	if (p->owed || (p->consumed_bytes - p->advertised_bytes < mpi_proto.share_bytes / 2 &&
+			p->consumed_slots - p->advertised_slots < mpi_proto.share_slots / 2))
 		return;
 	p->owed = true;
 	p->next_owed = owed;
@@ -49,15 +49,16 @@ void mpi_credit_tell(void)
 		if (PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY,
 				 mpi_world.id[p - mpi_proto.peer], MPI_PT_CREDIT, 0,
 				 (ptl_match_bits_t)mpi_world.rank, 0,
-				 (uint64_t)p->took_bytes << 32 | p->took_slots) == PTL_NO_SPACE) {
+				 (uint64_t)p->consumed_bytes << 32 | p->consumed_slots) ==
+		    PTL_NO_SPACE) {
 			/* no message of its may come before it is told */
 			p->next_owed = again;
 			again = p;
 			continue;
 		}
 		p->owed = false;
-		p->told_bytes = p->took_bytes;
-		p->told_slots = p->took_slots;
+		p->advertised_bytes = p->consumed_bytes;
+		p->advertised_slots = p->consumed_slots;
 		mpi_world.counts[MPI_COUNT_CREDITS_RETURNED]++;
 	}
 	owed = again;
@@ -66,14 +67,14 @@ void mpi_credit_tell(void)
 /* ---- what came ------------------------------------------------------------------------------- */
 
 /* A message of a collective that another rank has called otherwise: the plan finds the words
- * (plan.c). */
+ * (schedule.c). */
 static bool of_another_call(const struct mpi_request *r, uint64_t bits, uint64_t hdr,
 			    MPI_Count sent)
 {
 	if (mpi_mark_differs(r->context, hdr, mpi_bits_long(bits)))
 		return true;
 	return r->context & MPI_MARK_EXACT && hdr & MPI_MARK_HEADER && sent != r->room &&
-	       !(bits & MPI_BITS_LACKING);
+	       !(bits & MPI_BITS_NO_MEMORY);
 }
 
 /* The message is in place (r->data): how much of how much, and from whom. */
@@ -94,7 +95,7 @@ static void complete(struct mpi_request *r, uint64_t bits, uint64_t hdr, MPI_Cou
 			"the message of %lld bytes from rank %d with tag %d is longer than the "
 			"receive's %lld bytes",
 			(long long)sent, r->source, r->came, (long long)bytes);
-	if (bits & MPI_BITS_LACKING && !r->error)
+	if (bits & MPI_BITS_NO_MEMORY && !r->error)
 		mpi_request_fail(r, MPI_ERR_OTHER,
 				 "rank %d has sent nothing of what it had to: memory has run out "
 				 "there, or at a "
@@ -120,7 +121,8 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 
 	mpi_events_release(r, 1);
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
-	mpi_credit_took(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength), 1);
+	mpi_credit_consumed(mpi_hdr_rank(ev->hdr_data), is_long ? 0 : mpi_credit_cost(ev->rlength),
+			    1);
 	if (ev->ni_fail_type != PTL_NI_OK) {
 		sender_lost(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
@@ -302,7 +304,7 @@ static int post_waiting_receives(void)
 		if (err != PTL_MD_NO_UPDATE)
 			return no_room(err);
 		mpi_drain_unexpected(); /* it may have what it waits for now */
-		mpi_give_turn();        /* others may have handed it over, then */
+		mpi_yield();            /* others may have handed it over, then */
 	}
 	return MPI_SUCCESS;
 }
@@ -327,7 +329,7 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 		if (err == PTL_MD_NO_UPDATE) {
 			mpi_world.counts[MPI_COUNT_POSTS_RETRIED]++;
 			mpi_drain_unexpected();
-			mpi_give_turn();
+			mpi_yield();
 			*u = mpi_unexpected_find(r->bits, r->open);
 		}
 		if (err != PTL_MD_NO_UPDATE || *u) {
@@ -425,7 +427,7 @@ int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source
 }
 
 /* Takes a receive back from where it waits. False: a message has it, or is coming in. */
-static bool withdraw_recv(struct mpi_request *r)
+static bool cancel_recv(struct mpi_request *r)
 {
 	if (r->done)
 		return false;
@@ -441,7 +443,7 @@ static bool withdraw_recv(struct mpi_request *r)
 
 void mpi_recv_cancel(struct mpi_request *r)
 {
-	if (!withdraw_recv(r))
+	if (!cancel_recv(r))
 		return;
 	r->cancelled = true;
 	r->source = MPI_ANY_SOURCE;
@@ -452,13 +454,13 @@ void mpi_recv_cancel(struct mpi_request *r)
 
 void mpi_recv_abandon(struct mpi_request *r, int source)
 {
-	if (withdraw_recv(r))
+	if (cancel_recv(r))
 		sender_lost(r, source, PTL_NI_OK);
 }
 
 void mpi_recv_give_up(struct mpi_request *r, int code)
 {
-	if (!withdraw_recv(r))
+	if (!cancel_recv(r))
 		return;
 	mpi_request_fail(r, code, "%s", mpi_fail_text());
 	r->source = r->peer;

@@ -34,30 +34,30 @@ enum {
 
 static bool has_slot(const struct mpi_peer *p)
 {
-	return p->sent_slots - p->back_slots < mpi_proto.share_slots && !p->queue;
+	return p->sent_slots - p->returned_slots < mpi_proto.share_slots && !p->queue;
 }
 
 static bool has_bytes(const struct mpi_peer *p, uint32_t cost)
 {
-	return p->sent_bytes - p->back_bytes + cost <= mpi_proto.share_bytes;
+	return p->sent_bytes - p->returned_bytes + cost <= mpi_proto.share_bytes;
 }
 
 void mpi_credit_event(const ptl_event_t *ev)
 {
-	bool withdrawals = ev->match_bits & MPI_CREDIT_WITHDRAWALS;
-	uint64_t rank = ev->match_bits & ~MPI_CREDIT_WITHDRAWALS;
+	bool cancels = ev->match_bits & MPI_CREDIT_CANCELS;
+	uint64_t rank = ev->match_bits & ~MPI_CREDIT_CANCELS;
 	struct mpi_peer *p;
 
 	if (rank >= (uint64_t)mpi_world.size)
 		return;
 	p = &mpi_proto.peer[rank];
-	if (withdrawals) {
-		p->back_withdrawals = (uint32_t)ev->hdr_data;
-		mpi_send_withdraw((int)rank);
+	if (cancels) {
+		p->returned_cancels = (uint32_t)ev->hdr_data;
+		mpi_send_cancel_due((int)rank);
 		return;
 	}
-	p->back_bytes = (uint32_t)(ev->hdr_data >> 32);
-	p->back_slots = (uint32_t)ev->hdr_data;
+	p->returned_bytes = (uint32_t)(ev->hdr_data >> 32);
+	p->returned_slots = (uint32_t)ev->hdr_data;
 	if (p->queue)
 		mpi_send_flush((int)rank);
 }
@@ -158,10 +158,10 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint64_t con
  * blocks, so it does not wait until its share has the bytes that it costs, as any message that
  * is not long: what its receiver gives back makes up for them. MPI_SUCCESS, MPI_ERR_NO_MEM
  * (nothing is sent, and no text kept) or that the receiver's process has ended. */
-static int send_lacking(const struct route *to)
+static int send_no_memory(const struct route *to)
 {
 	int rc = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
-			      to->bits | (uint64_t)MPI_PROTO_SHORT << 61 | MPI_BITS_LACKING, 0,
+			      to->bits | (uint64_t)MPI_PROTO_SHORT << 61 | MPI_BITS_NO_MEMORY, 0,
 			      to->hdr);
 
 	if (rc == PTL_NO_SPACE)
@@ -187,7 +187,7 @@ static bool go_full(struct mpi_request *r, const struct route *to)
 	if (err)
 		mpi_request_fail(r, err, "%s", mpi_fail_text());
 	if (err == MPI_ERR_NO_MEM && r->context != r->comm->context) {
-		r->mode = MPI_SEND_LACKING;
+		r->mode = MPI_SEND_NO_MEMORY;
 		return false;
 	}
 	mpi_request_done(r);
@@ -201,9 +201,9 @@ static bool go(struct mpi_request *r, const struct route *to)
 {
 	int err;
 
-	if (r->mode != MPI_SEND_LACKING && go_full(r, to))
+	if (r->mode != MPI_SEND_NO_MEMORY && go_full(r, to))
 		return true;
-	err = send_lacking(to);
+	err = send_no_memory(to);
 	if (err == MPI_ERR_NO_MEM)
 		return false;
 	if (err && !r->error)
@@ -218,7 +218,7 @@ bool mpi_send_flush(int rank)
 	struct mpi_request *r = p->queue;
 	bool any = false;
 
-	while (r && p->sent_slots - p->back_slots < mpi_proto.share_slots) {
+	while (r && p->sent_slots - p->returned_slots < mpi_proto.share_slots) {
 		struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 
 		p->queue = r->next;
@@ -289,19 +289,19 @@ static void never_sent(struct mpi_request *r)
 
 /* Asks the receiver to forget a long message that no receive has taken; if it has no room for
  * that, later. */
-static void withdraw_send(struct mpi_request *r)
+static void cancel_send(struct mpi_request *r)
 {
 	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
 	int err;
 
-	if (to.peer->withdrawals - to.peer->back_withdrawals >= mpi_proto.share_withdrawals)
+	if (to.peer->cancels - to.peer->returned_cancels >= mpi_proto.share_cancels)
 		return;
 	r->state |= WITHDRAWN;
 	err = PtlPutRegion(r->md, 0, 1, PTL_ACK_REQ, to.id, MPI_PT_CANCEL, 0,
 			   mpi_hdr(r->number, r->context), 0,
 			   to.bits | (uint64_t)MPI_PROTO_LONG << 61);
 	if (err == PTL_OK) {
-		to.peer->withdrawals++;
+		to.peer->cancels++;
 		return;
 	}
 	r->state |= ANSWERED;
@@ -327,10 +327,10 @@ static void advance_long_send(struct mpi_request *r)
 	if (r->state & ANSWERED)
 		finish_long(r);
 	else if (!(r->state & WITHDRAWN))
-		withdraw_send(r);
+		cancel_send(r);
 }
 
-void mpi_send_withdraw(int rank)
+void mpi_send_cancel_due(int rank)
 {
 	struct mpi_request *r;
 
@@ -530,14 +530,14 @@ static int start_with_request(const void *buf, MPI_Count count, struct mpi_type 
 }
 
 /* With a slot it needs no request, for there may be no memory for one. */
-static bool lacking_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint64_t context)
+static bool no_memory_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint64_t context)
 {
 	struct route to;
 
 	if (dest == MPI_PROC_NULL)
 		return true;
 	to = route_of(comm, dest, context, tag);
-	return has_slot(to.peer) && send_lacking(&to) == MPI_SUCCESS;
+	return has_slot(to.peer) && send_no_memory(&to) == MPI_SUCCESS;
 }
 
 int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int dest, int tag,
@@ -552,7 +552,7 @@ int mpi_start_send(const void *buf, MPI_Count count, struct mpi_type *type, int 
 			*request = &mpi_request_sent;
 		return err;
 	}
-	if (mode == MPI_SEND_LACKING && lacking_sent_at_once(dest, tag, comm, context)) {
+	if (mode == MPI_SEND_NO_MEMORY && no_memory_sent_at_once(dest, tag, comm, context)) {
 		*request = &mpi_request_sent;
 		return MPI_SUCCESS;
 	}
@@ -569,7 +569,7 @@ void mpi_send_notice(const void *buf, size_t bytes, int dest, int tag, struct mp
 	if (has_slot(to.peer) && send_short(&to, buf, bytes, &err))
 		return;
 	if (mpi_start_send(NULL, 0, mpi_type_of(MPI_BYTE), dest, tag, comm, context,
-			   MPI_SEND_LACKING, &r) ||
+			   MPI_SEND_NO_MEMORY, &r) ||
 	    r == &mpi_request_sent)
 		return;
 	mpi_object_retire(&r->obj);

@@ -24,7 +24,7 @@ int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int de
 		 struct mpi_comm *comm, uint64_t context, enum mpi_send_mode mode);
 
 /* To a rank that may not be waiting for it: with these bytes if there is credit for a short
- * message, else empty, and it may go later (MPI_SEND_LACKING). Nothing has to be waited for. */
+ * message, else empty, and it may go later (MPI_SEND_NO_MEMORY). Nothing has to be waited for. */
 void mpi_send_notice(const void *buf, size_t bytes, int dest, int tag, struct mpi_comm *comm,
 		     uint64_t context);
 

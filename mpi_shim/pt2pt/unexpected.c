@@ -135,7 +135,7 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 
 	do
 		u = find_unexpected(bits, open);
-	while (u && mpi_bits_long(u->bits) && mpi_withdraw_drain());
+	while (u && mpi_bits_long(u->bits) && mpi_cancel_drain());
 	return u;
 }
 
@@ -154,10 +154,10 @@ static int no_claim(int err)
 
 int mpi_unexpected_take(struct mpi_unexpected **u)
 {
-	int err = mpi_bits_long((*u)->bits) ? mpi_withdraw_claim(*u) : PTL_OK;
+	int err = mpi_bits_long((*u)->bits) ? mpi_cancel_claim(*u) : PTL_OK;
 
 	if (err == PTL_MD_NO_UPDATE) {
-		mpi_withdraw_drain();
+		mpi_cancel_drain();
 		*u = NULL;
 		return MPI_SUCCESS;
 	}
@@ -167,7 +167,7 @@ int mpi_unexpected_take(struct mpi_unexpected **u)
 	return MPI_SUCCESS;
 }
 
-bool mpi_unexpected_withdraw(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
+bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
 {
 	struct mpi_unexpected *u = mpi_bits_long(bits) ? find_unexpected(bits, 0) : NULL;
 
@@ -191,7 +191,7 @@ static ptl_md_t block_md(struct mpi_block *b)
 		.threshold = PTL_MD_THRESH_INF,
 		.max_size = mpi_proto.short_most,
 		.options = PTL_MD_OP_PUT | PTL_MD_MAX_SIZE | PTL_MD_ACK_DISABLE |
-			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE,
 		.user_ptr = b,
 		.eq_handle = mpi_proto.unexpected,
 	};
@@ -202,7 +202,7 @@ static void link_block(struct mpi_block *b)
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_handle_me_t me;
 	int err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RECV, any, mpi_bits(MPI_PROTO_SHORT, 0, 0, 0),
-				~MPI_BITS_PROTO | MPI_BITS_LACKING, PTL_UNLINK, PTL_INS_AFTER,
+				~MPI_BITS_PROTO | MPI_BITS_NO_MEMORY, PTL_UNLINK, PTL_INS_AFTER,
 				block_md(b), PTL_UNLINK, &me, &b->md);
 
 	b->used = 0;
@@ -362,7 +362,7 @@ static void discharge_bytes(int rank, uint32_t bytes)
 	if (*kept <= keep_most || bytes > p->late_bytes)
 		bytes = p->late_bytes;
 	p->late_bytes -= bytes;
-	mpi_credit_took(rank, bytes, 0);
+	mpi_credit_consumed(rank, bytes, 0);
 }
 
 /* Is a short message at `data` what a receive waits here for? Then it has it. */
@@ -374,9 +374,9 @@ static int receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t
 		return 0;
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
-	mpi_credit_took(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
+	mpi_credit_consumed(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
 	/* others that are posted had better be taken in one go */
-	return r == mpi_queues.awaited && !mpi_posted_first() ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	return r == mpi_queues.awaited && !mpi_posted_first() ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 }
 
 static int leave_alone(const ptl_arrival_t *put)
@@ -385,20 +385,20 @@ static int leave_alone(const ptl_arrival_t *put)
 	return 0;
 }
 
-static ptl_taker_t taker[MPI_ARRIVALS] = { leave_alone, leave_alone };
+static ptl_inline_handler_t inline_handler[MPI_ARRIVALS] = { leave_alone, leave_alone };
 
-void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_taker_t of)
+void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t of)
 {
-	taker[kind] = of;
+	inline_handler[kind] = of;
 }
 
 /* A short message is taken if a receive waits here for it. */
 static int offered(const ptl_arrival_t *put)
 {
 	if (put->type != PTL_EVENT_PUT_END)
-		return taker[MPI_ARRIVAL_ANSWER](put);
+		return inline_handler[MPI_ARRIVAL_ANSWER](put);
 	if (!(put->match_bits & MPI_BITS_PROTO))
-		return taker[MPI_ARRIVAL_FLAG](put);
+		return inline_handler[MPI_ARRIVAL_FLAG](put);
 	return receive_short(put->match_bits, put->hdr_data, put->data, put->length);
 }
 
@@ -426,7 +426,7 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	u = entry_of(ev);
 	u->data = b->base + ev->offset;
 	join_block(b, u);
-	mpi_credit_took(rank, charge_bytes(rank, mpi_credit_cost(ev->rlength)), 1);
+	mpi_credit_consumed(rank, charge_bytes(rank, mpi_credit_cost(ev->rlength)), 1);
 	note_bytes(u, true);
 	file(u);
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
@@ -441,11 +441,11 @@ static void long_arrived(const ptl_event_t *ev)
 	struct mpi_request *r = NULL;
 	bool gone;
 
-	mpi_withdraw_drain();
-	while (!(gone = mpi_withdraw_early(u)) && (r = mpi_posted_find(u->bits)) &&
-	       (err = mpi_withdraw_claim(u)) == PTL_MD_NO_UPDATE)
-		mpi_withdraw_drain();
-	mpi_credit_took(rank, charge_bytes(rank, 0), 1);
+	mpi_cancel_drain();
+	while (!(gone = mpi_cancel_early(u)) && (r = mpi_posted_find(u->bits)) &&
+	       (err = mpi_cancel_claim(u)) == PTL_MD_NO_UPDATE)
+		mpi_cancel_drain();
+	mpi_credit_consumed(rank, charge_bytes(rank, 0), 1);
 	if (gone) {
 		mpi_unexpected_free(u);
 		return;

@@ -13,7 +13,7 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
-#include "mpi_shim/rma/near.h"
+#include "mpi_shim/rma/cma.h"
 
 /* ---- where to -------------------------------------------------------------------------------- */
 
@@ -269,8 +269,8 @@ static int in_runs(struct mpi_rma *op, const struct transfer *x, const struct mp
 }
 
 /* All but the first `gone` bytes. */
-static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
-			const struct mpi_rma_place *place, char *local, size_t gone)
+static int in_one_segment(struct mpi_rma *op, const struct transfer *x,
+			  const struct mpi_rma_place *place, char *local, size_t gone)
 {
 	size_t n = (size_t)(x->count * x->type->size) - gone;
 	uint64_t offset = place->offset + (uint64_t)x->target_type->true_lb + gone;
@@ -280,7 +280,7 @@ static int in_one_piece(struct mpi_rma *op, const struct transfer *x,
 }
 
 static size_t along(struct mpi_win *win, const struct transfer *x,
-		    const struct mpi_rma_place *place, bool pieces)
+		    const struct mpi_rma_place *place, bool segments)
 {
 	/* what is attached may be gone, of which only an answer tells */
 	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number ||
@@ -288,17 +288,17 @@ static size_t along(struct mpi_win *win, const struct transfer *x,
 		return 0;
 	return mpi_rma_put_along(win, x->rank, local_dense(x), (size_t)(x->count * x->type->size),
 				 place->number, place->offset + (uint64_t)x->target_type->true_lb,
-				 pieces);
+				 segments);
 }
 
 /* `pieces`: they are faster. */
 static int transfer_by_portals(struct mpi_win *win, const struct transfer *x,
-			       const struct mpi_rma_place *place, bool pieces,
+			       const struct mpi_rma_place *place, bool segments,
 			       struct mpi_request **request)
 {
 	struct mpi_rma *op;
 	char *local;
-	size_t gone = request ? 0 : along(win, x, place, pieces);
+	size_t gone = request ? 0 : along(win, x, place, segments);
 	int err;
 
 	if (gone == (size_t)(x->count * x->type->size))
@@ -306,13 +306,13 @@ static int transfer_by_portals(struct mpi_win *win, const struct transfer *x,
 	op = mpi_rma_begin(win, x->rank);
 	if (!op)
 		return MPI_ERR_NO_MEM;
-	op->pieces = pieces;
+	op->segments = segments;
 	err = local_data(op, x, &local);
 	if (!err && request)
 		err = mpi_rma_request(op, request);
 	if (!err)
 		err = x->target_type->dense && place->number
-			      ? in_one_piece(op, x, place, local, gone)
+			      ? in_one_segment(op, x, place, local, gone)
 			      : in_runs(op, x, place, local);
 	if (err)
 		mpi_rma_fail(op, err);
@@ -325,20 +325,20 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 	       struct mpi_request **request)
 {
 	const size_t n = (size_t)(x->count * x->type->size);
-	enum mpi_rma_way way;
+	enum mpi_rma_path path;
 	uint64_t since;
 	int err;
 
-	if (!x->type->dense || !x->target_type->dense || !mpi_rma_near_has(place->t, n))
+	if (!x->type->dense || !x->target_type->dense || !mpi_rma_cma_has(place->t, n))
 		return transfer_by_portals(win, x, place, false, request);
-	way = mpi_rma_near_begin(win, n, x->put, request, &since);
-	if (way == MPI_RMA_BY_KERNEL &&
-	    mpi_rma_near_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
-			      local_dense(x), n, x->put))
+	path = mpi_rma_cma_begin(win, n, x->put, request, &since);
+	if (path == MPI_RMA_BY_KERNEL &&
+	    mpi_rma_cma_copy(place->t, place->offset + (uint64_t)x->target_type->true_lb,
+			     local_dense(x), n, x->put))
 		err = request ? mpi_rma_request_done(request) : MPI_SUCCESS;
 	else
-		err = transfer_by_portals(win, x, place, way == MPI_RMA_IN_PIECES, request);
-	mpi_rma_near_end(win, n, since);
+		err = transfer_by_portals(win, x, place, path == MPI_RMA_IN_SEGMENTS, request);
+	mpi_rma_cma_end(win, n, since);
 	return err;
 }
 

@@ -10,7 +10,7 @@
 
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/rma/near.h"
+#include "mpi_shim/rma/cma.h"
 
 /* Answers that may be under way: all have room in the queue. */
 #define ANSWERS_MOST 2048
@@ -20,7 +20,7 @@
 #define LARGE_MOST 8
 /* Of more bytes than this we ask whether they had better go in pieces, unless they are so many
  * that what is copied by both sides at once, once each byte, begins late but is over sooner. At
- * 64 KiB either may be: near.c finds out. */
+ * 64 KiB either may be: cma.c finds out. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
 /* Of what goes alone, and is not too long for pieces, more than this is enough, and goes in
@@ -95,7 +95,7 @@ int mpi_rma_init(void)
 
 	if (answers_eq != PTL_EQ_NONE)
 		return MPI_SUCCESS;
-	mpi_rma_near_init();
+	mpi_rma_cma_init();
 	mpi_peers_check_also(check_targets);
 	mpi_arrivals_go_to(MPI_ARRIVAL_ANSWER, answer_offered);
 	err = PtlMEMDAttach(mpi_world.ni, MPI_PT_RMA, any, 0, UINT64_MAX, PTL_RETAIN, PTL_INS_AFTER,
@@ -110,9 +110,9 @@ int mpi_rma_init(void)
 	mpi_progress_add_queue(answers_eq, handle_answer);
 	/* of what is sent the acknowledgement is event enough; answers need none if somebody
 	 * waits for them */
-	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_OFFER);
+	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_INLINE);
 	if (!err)
-		err = bind_all(rma.in, PTL_MD_OFFER);
+		err = bind_all(rma.in, PTL_MD_INLINE);
 	return err;
 }
 
@@ -168,7 +168,7 @@ void mpi_rma_hide(ptl_handle_me_t me)
 	 * Portals ends it */
 	while (PtlMEUnlink(me) == PTL_ME_IN_USE) {
 		mpi_progress(false);
-		mpi_give_turn();
+		mpi_yield();
 	}
 	mpi_exposed--;
 }
@@ -226,7 +226,7 @@ static void put_back(struct mpi_rma *op)
 	op->tmp = NULL;
 	op->packed = NULL;
 	op->win = NULL;
-	op->forsaken = op->held = op->told = op->pieces = false;
+	op->forsaken = op->held = op->told = op->segments = false;
 	op->next = rma.free;
 	rma.free = op->index + 1;
 	rma.in_use--;
@@ -451,21 +451,21 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 /* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the
  * longest pieces are best, as each has a price; what goes `alone` waits for the first piece to
  * be copied once before both sides copy. `pieces`: it is long, and they are faster. */
-static size_t bytes_of_piece(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
-			     bool pieces)
+static size_t bytes_of_segment(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
+			       bool segments)
 {
-	const size_t least = alone && !pieces ? ALONE_MOST : WHOLE_MOST;
+	const size_t least = alone && !segments ? ALONE_MOST : WHOLE_MOST;
 	ptl_size_t most = 0;
 
-	if (bytes > least && (all <= CUT_MOST || pieces))
+	if (bytes > least && (all <= CUT_MOST || segments))
 		PtlPieceLength(mpi_world.ni, mpi_world.id[t->world], &most);
 	if (alone && most > least)
 		most = least;
 	return most && most < bytes ? most : bytes;
 }
 
-static int put_piece(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
-		     uint64_t offset)
+static int put_segment(struct mpi_rma *op, const void *from, size_t bytes, uint32_t number,
+		       uint64_t offset)
 {
 	int err = reserve_answer(op, bytes);
 
@@ -493,13 +493,13 @@ static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uin
 /* What is behind others of which one is still to be answered need not be answered itself, which
  * takes either side as long as a short put. */
 size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
-			 uint32_t number, uint64_t offset, bool pieces)
+			 uint32_t number, uint64_t offset, bool segments)
 {
 	struct mpi_win_target *t = &win->target[rank];
 	size_t n, done = 0;
 
 	while (t->pending && done < bytes) {
-		n = bytes_of_piece(t, bytes - done, bytes, false, pieces);
+		n = bytes_of_segment(t, bytes - done, bytes, false, segments);
 		if (!inject(t, (const char *)from + done, n, number, offset + done))
 			break;
 		done += n;
@@ -521,7 +521,7 @@ static int ask_along(struct mpi_win *win, int rank)
 		return MPI_ERR_NO_MEM;
 	win->along--;
 	win->target[rank].along = false;
-	err = put_piece(op, op->few, 0, win->target[rank].control_number, 0);
+	err = put_segment(op, op->few, 0, win->target[rank].control_number, 0);
 	if (err)
 		mpi_rma_fail(op, err);
 	mpi_rma_started(op);
@@ -537,19 +537,19 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 	int err;
 
 	do {
-		n = bytes_of_piece(t, bytes - done, bytes, alone, op->pieces);
+		n = bytes_of_segment(t, bytes - done, bytes, alone, op->segments);
 		/* the last one's answer is one to all */
 		if (done + n < bytes &&
 		    inject(t, (const char *)from + done, n, number, offset + done))
 			err = MPI_SUCCESS;
 		else
-			err = put_piece(op, (const char *)from + done, n, number, offset + done);
+			err = put_segment(op, (const char *)from + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
 	return err;
 }
 
-static int get_piece(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
+static int get_segment(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset)
 {
 	int err = reserve_answer(op, bytes);
 
@@ -571,8 +571,8 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 	int err;
 
 	do {
-		n = bytes_of_piece(t, bytes - done, bytes, alone, op->pieces);
-		err = get_piece(op, (char *)to + done, n, number, offset + done);
+		n = bytes_of_segment(t, bytes - done, bytes, alone, op->segments);
+		err = get_segment(op, (char *)to + done, n, number, offset + done);
 		done += n;
 	} while (!err && done < bytes);
 	return err;
@@ -625,19 +625,19 @@ static int report_error(struct mpi_win_target *t, int rank)
 int mpi_rma_flush(struct mpi_win *win, int rank)
 {
 	struct mpi_win_target *t = &win->target[rank];
-	const uint64_t since = mpi_rma_near_flush(win);
+	const uint64_t since = mpi_rma_cma_flush(win);
 	int err = t->along ? ask_along(win, rank) : MPI_SUCCESS, told;
 
 	while (t->pending)
 		mpi_progress_queue(&answers_eq);
-	mpi_rma_near_flushed(win, since);
+	mpi_rma_cma_flushed(win, since);
 	told = report_error(t, rank);
 	return err ? err : told;
 }
 
 int mpi_rma_flush_all(struct mpi_win *win)
 {
-	const uint64_t since = mpi_rma_near_flush(win);
+	const uint64_t since = mpi_rma_cma_flush(win);
 	int err = MPI_SUCCESS, rc;
 
 	for (int i = 0; win->along && i < win->size; i++) {
@@ -646,7 +646,7 @@ int mpi_rma_flush_all(struct mpi_win *win)
 	}
 	while (win->pending)
 		mpi_progress_queue(&answers_eq);
-	mpi_rma_near_flushed(win, since);
+	mpi_rma_cma_flushed(win, since);
 	for (int i = 0; i < win->size; i++)
 		if (win->target[i].error)
 			err = report_error(&win->target[i], i);

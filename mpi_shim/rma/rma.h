@@ -33,7 +33,7 @@ struct mpi_rma {
 	bool starting;  /* ... which is not over yet */
 	bool forsaken;  /* its target has died; answers may still come */
 	bool told;      /* its error was returned by the call that started it */
-	bool pieces;    /* it is long, and faster in pieces than as a whole */
+	bool segments;  /* it is long, and faster in pieces than as a whole */
 	bool held;      /* whoever started it looks at it when it is over, and frees it */
 	int error;
 	struct mpi_rma_chunk *chunks; /* malloc'd: what its messages are sent from */
@@ -76,7 +76,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 /* A put without a record, of which nobody hears before the next flush; `pieces` as in a record.
  * Returns how many of its bytes could go so. */
 size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
-			 uint32_t number, uint64_t offset, bool pieces);
+			 uint32_t number, uint64_t offset, bool segments);
 int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uint64_t offset);
 /* `to` NULL: nothing comes back. `bytes` at the target, at most MPI_RMA_ATOMIC_MOST, of a
  * compare and swap half. */

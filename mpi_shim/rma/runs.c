@@ -165,8 +165,8 @@ static int add_equal_runs(struct mpi_rma_batch *b, const char *from, char *to, u
 	return err;
 }
 
-static int add_piece(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
-		     uint64_t offset, size_t bytes)
+static int add_segment(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
+		       uint64_t offset, size_t bytes)
 {
 	int err;
 
@@ -192,8 +192,8 @@ static int add_one(struct mpi_rma_batch *b, const struct mpi_rma_place *place, M
 		err = mpi_rma_find(b->op->win, place, at + (MPI_Aint)done, b->element, &some,
 				   &number, &offset);
 		if (!err)
-			err = add_piece(b, from ? from + done : NULL, to ? to + done : NULL, number,
-					offset, some);
+			err = add_segment(b, from ? from + done : NULL, to ? to + done : NULL,
+					  number, offset, some);
 	}
 	return err;
 }

@@ -17,9 +17,9 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
-#include "mpi_shim/rma/near.h"
-#include "mpi_shim/core/segment.h"
-#include "mpi_shim/comm/team.h"
+#include "mpi_shim/rma/cma.h"
+#include "mpi_shim/core/node_segment.h"
+#include "mpi_shim/comm/creation.h"
 
 /* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an
  * address, too. */
@@ -82,9 +82,9 @@ static int check_wanted(const struct wanted *w)
 /* A communicator of our own of the same group, without attributes. */
 static int own_comm(struct mpi_comm *comm, struct mpi_comm **out)
 {
-	struct mpi_team team = mpi_team_of(comm);
+	struct mpi_creation creation = mpi_creation_of(comm);
 	uint32_t context[2] = { 0 };
-	int err = mpi_team_contexts(&team, MPI_SUCCESS, 1, context);
+	int err = mpi_creation_contexts(&creation, MPI_SUCCESS, 1, context);
 
 	return err ? err : mpi_comm_make_agreed(context, comm->local, NULL, comm, out);
 }
@@ -152,7 +152,7 @@ static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 		t->number = all[i].number;
 		t->control_number = all[i].control;
 		t->world = mpi_group_world(comm->local, i);
-		mpi_rma_near_hear(win, t, &all[i]);
+		mpi_rma_cma_hear(win, t, &all[i]);
 	}
 	free(all);
 	return err;
@@ -218,8 +218,8 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 					       "no memory for a window of %lld bytes "
 					       "on this rank, shared with the others': %s",
 					       (long long)win->bytes,
-					       *mpi_segment_why() ? mpi_segment_why()
-								  : "another rank has none");
+					       *mpi_node_segment_why() ? mpi_node_segment_why()
+								       : "another rank has none");
 		else if (!mapped)
 			part->error = mpi_fail(MPI_ERR_RMA_SHARED,
 					       "the ranks of the window cannot share memory; "
@@ -235,7 +235,7 @@ static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win
 		      (allocates || win->size == 1);
 	if (!part->error)
 		part->error = expose_win(win, part);
-	mpi_rma_near_tell(win, part);
+	mpi_rma_cma_tell(win, part);
 	err = exchange_parts(win, win->comm, part);
 	if (!err)
 		mpi_win_pscw_connect(win);

@@ -23,7 +23,7 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
-#include "base/way.h"
+#include "base/tuner.h"
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/request.h"
 
@@ -80,7 +80,7 @@ struct mpi_win_part {
 	int32_t error;    /* it cannot: the class */
 	int16_t flavor;   /* must be the same */
 	int16_t tight;    /* as in struct mpi_win; if one wants it, so it is */
-	/* for near.c: its process, 0 if that is not to be reached so; a number in its memory;
+	/* for cma.c: its process, 0 if that is not to be reached so; a number in its memory;
 	 * where the window is */
 	int64_t pid;
 	uint64_t token, token_at, address;
@@ -91,7 +91,7 @@ struct mpi_win_target {
 	struct mpi_win_control *control; /* likewise */
 	MPI_Aint size, unit;
 	uint32_t number, control_number;
-	pid_t pid; /* the kernel copies from and to its memory, which is ... (near.c); 0: not */
+	pid_t pid; /* the kernel copies from and to its memory, which is ... (cma.c); 0: not */
 	uint64_t address; /* ... there in its process */
 	int world;
 	uint8_t lock;      /* held by us: 0, 1 for shared, 2 for exclusive */
@@ -122,11 +122,11 @@ enum mpi_access {
 	MPI_ACCESS_LOCK_ALL
 };
 
-/* Operations that near.c times: from the first that has a choice to when nothing of this process
+/* Operations that cma.c times: from the first that has a choice to when nothing of this process
  * is under way any more. */
 struct mpi_win_run {
-	struct base_way *way;      /* of the class it is for; NULL: there is no run */
-	enum base_way_phase phase; /* that was in when it began */
+	struct base_tuner *path;     /* of the class it is for; NULL: there is no run */
+	enum base_tuner_phase phase; /* that was in when it began */
 	bool timed;
 	bool yields; /* ... to operations of another class that are as long */
 	uint64_t longest, bytes, ns;
@@ -154,10 +154,11 @@ struct mpi_win {
 	struct mpi_info *info;
 	/* MPI_Win_start, MPI_Win_post */
 	struct mpi_win_group started, posted;
-	bool exposed;        /* by MPI_Win_post */
-	bool in_hub;         /* a thread waits in the hub for post or complete */
-	bool words;          /* post and complete by words, else by messages */
-	struct mpi_hub *hub; /* the communicator's, to wait for words; NULL: there is none */
+	bool exposed;    /* by MPI_Win_post */
+	bool in_shmcoll; /* a thread waits in the hub for post or complete */
+	bool words;      /* post and complete by words, else by messages */
+	struct mpi_shmcoll
+		*shmcoll; /* the communicator's, to wait for words; NULL: there is none */
 	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
 	/* what is ours of the two ways */
 	uint64_t token; /* by which others see that it is this process; 0: they shall not */

@@ -13,7 +13,7 @@
 
 #include "mpi_shim/comm/comm.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/pt2pt/p2p.h"
 #include "mpi_shim/pt2pt/protocol.h"
@@ -63,8 +63,8 @@ static void say(_Atomic uint64_t *word, uint64_t number)
 /* Who may sleep and wait for what was said looks again. */
 static void wake_group(const struct mpi_win *win, const struct mpi_win_group *g)
 {
-	if (win->hub)
-		mpi_hub_wake(win->hub);
+	if (win->shmcoll)
+		mpi_shmcoll_wake(win->shmcoll);
 	/* a rank that speaks to itself may have another thread that waits for that */
 	for (int i = 0; i < g->size && mpi_world.threaded; i++)
 		if (g->rank[i] == win->rank)
@@ -110,10 +110,10 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 		bool lost;
 		int err = MPI_ERR_OTHER;
 
-		if (win->hub && !win->in_hub) {
-			win->in_hub = true;
-			err = mpi_hub_await(win->hub, word, least);
-			win->in_hub = false;
+		if (win->shmcoll && !win->in_shmcoll) {
+			win->in_shmcoll = true;
+			err = mpi_shmcoll_await(win->shmcoll, word, least);
+			win->in_shmcoll = false;
 		}
 		if (!err)
 			break;
@@ -395,9 +395,9 @@ void mpi_win_pscw_connect(struct mpi_win *win)
 {
 	/* what all come to the same answer about; of ranks of which one dies now, only some may
 	 * have a hub */
-	win->words = mpi_win_self(win)->here && mpi_hub_takes_node(win->comm);
+	win->words = mpi_win_self(win)->here && mpi_shmcoll_takes_node(win->comm);
 	if (win->words)
-		win->hub = mpi_hub_of(win->comm, true);
+		win->shmcoll = mpi_shmcoll_of(win->comm, true);
 }
 
 void mpi_win_pscw_fini(struct mpi_win *win)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that the ranks of a node have in common (segment.h), made by the first of them: what
+ * Memory that the ranks of a node have in common (node_segment.h), made by the first of them: what
  * lies where in it, and that all have it or none.
  */
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #include "base/shared.h"
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/node.h"
-#include "mpi_shim/core/segment.h"
+#include "mpi_shim/core/node_segment.h"
 #include "mpi_shim/rma/win.h"
 #include "mpi_shim/core/world.h"
 
@@ -126,23 +126,23 @@ static void fill_in_targets(struct mpi_win *win, const struct layout *l, bool da
 }
 
 /* All ranks have it, or none. */
-static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_segment_note *all,
+static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_node_segment_key *all,
 		  bool *mapped)
 {
-	struct mpi_segment_note mine = { .token = 0 };
+	struct mpi_node_segment_key mine = { .token = 0 };
 	uint64_t ok;
 	int err;
 
 	win->segment_bytes = l->bytes;
 	if (l->first == win->rank)
-		win->segment = mpi_segment_offer(l->bytes, &mine);
+		win->segment = mpi_node_segment_offer(l->bytes, &mine);
 	err = mpi_coll_allgather_bytes(&mine, all, sizeof(mine), win->comm);
 	if (!err && l->first != win->rank)
-		win->segment = mpi_segment_join(l->bytes, &all[l->first]);
+		win->segment = mpi_node_segment_join(l->bytes, &all[l->first]);
 	ok = win->segment != NULL;
 	if (!err)
 		err = mpi_coll_allreduce_and(&ok, 1, win->comm);
-	mpi_segment_settle(&mine);
+	mpi_node_segment_settle(&mine);
 	*mapped = !err && ok;
 	if (*mapped && l->bytes >= 2 * LARGE_PAGE)
 		madvise(win->segment, l->bytes, MADV_HUGEPAGE); /* if the machine has them for it */
@@ -151,7 +151,7 @@ static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_segmen
 
 int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 {
-	struct mpi_segment_note *all = calloc((size_t)win->size, sizeof(*all));
+	struct mpi_node_segment_key *all = calloc((size_t)win->size, sizeof(*all));
 	size_t *offset = calloc((size_t)win->size, sizeof(*offset));
 	struct layout l = { .bytes = 0 };
 	uint64_t ok = all && offset && lay_out_segment(win, data, &l, offset) &&
@@ -174,6 +174,6 @@ int mpi_win_share(struct mpi_win *win, bool data, bool *mapped)
 
 void mpi_win_unshare(struct mpi_win *win)
 {
-	mpi_segment_leave(win->segment, win->segment_bytes);
+	mpi_node_segment_leave(win->segment, win->segment_bytes);
 	win->segment = NULL;
 }

@@ -72,7 +72,7 @@ int mpi_win_fence(int assert, struct mpi_win *win)
 	mpi_win_settle();
 	/* where Portals moves the data, who waits for messages attends all the time, and in the
 	 * hub now and then */
-	rc = win->hub ? mpi_barrier(win->comm) : mpi_coll_barrier(win->comm);
+	rc = win->shmcoll ? mpi_barrier(win->comm) : mpi_coll_barrier(win->comm);
 	mpi_win_settle();
 	win->fence_used = false;
 	win->access = assert &MPI_MODE_NOSUCCEED ? MPI_ACCESS_NONE : MPI_ACCESS_FENCE;

@@ -271,9 +271,9 @@ static uint64_t eth_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
-static const char *eth_passed(struct ptl_ni *ni, ptl_process_id_t id)
+static const char *eth_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_passed(net_of(ni), id);
+	return net_failed_over(net_of(ni), id);
 }
 
 const struct nal_ops nal_eth_ops = {
@@ -292,7 +292,7 @@ const struct nal_ops nal_eth_ops = {
 	.send = eth_send,
 	.progress = eth_progress,
 	.arm = eth_arm,
-	.passed = eth_passed,
+	.passed = eth_failed_over,
 	.forked = eth_forked,
 	.describe = eth_describe,
 };

@@ -49,7 +49,7 @@ struct eth_out {
 	uint32_t frames, used;    /* bytes of the heads */
 	struct sockaddr_ll to[2]; /* by the interface; on this host, by the loopback interface */
 	struct mmsghdr msg[ETH_FRAMES];
-	struct iovec iov[ETH_FRAMES][2 + DGRAM_PIECES];
+	struct iovec iov[ETH_FRAMES][2 + DGRAM_SEGMENTS];
 	_Alignas(64) uint8_t heads[ETH_HEADS];
 };
 

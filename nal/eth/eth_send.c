@@ -76,7 +76,7 @@ void eth_transmit(void *link, const struct dgram_packet *p)
 		/* it was held back, and stays where it is until it is sent */
 		iov[n++] = (struct iovec){ p->head, p->head_len };
 	}
-	for (int i = 0; i < p->pieces; i++)
+	for (int i = 0; i < p->segments; i++)
 		iov[n++] = p->body[i];
 	o->msg[o->frames++].msg_hdr = (struct msghdr){
 		.msg_name = &o->to[local],

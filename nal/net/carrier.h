@@ -69,7 +69,7 @@ struct net_in {
 };
 
 /* Where a body goes: filled by deliver() when it returns NET_PULL. */
-struct net_landing {
+struct net_delivery {
 	struct net_mem mem;
 	uint64_t length; /* 1 to body_len: the first bytes of the body; the others are not sent */
 	void *cookie;    /* for landed() */

@@ -178,7 +178,7 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 
 bool net_may_copy(const struct net *n, uint32_t peer)
 {
-	return !n->carrier->crowded || !n->carrier->crowded(n, peer);
+	return !n->carrier->oversubscribed || !n->carrier->oversubscribed(n, peer);
 }
 
 void net_expect(struct net *n, uint32_t peer, int change)
@@ -462,7 +462,7 @@ void net_stop(struct net *n)
 		n->carrier->destroy(n);
 		/* the helper threads of other NALs still run */
 		n->slot->net = NULL;
-		net_forget_way(n);
+		net_forget_path(n);
 		ptl_leave(n->ni);
 	} else if (n->carrier) {
 		n->carrier->destroy(n);

@@ -11,7 +11,7 @@
  *   net_dgram.c  the datagram machine as a carrier
  *   net_start.c  initiator: operations become messages, answers and replies end them
  *   net_serve.c  target: messages become requests to the engine, landings, answers
- *   net_pass.c   peers that another NAL is to reach
+ *   net_failover.c   peers that another NAL is to reach
  *   net_rank.c   where the ranks of a job are, by what they published
  *   net_hold.c   names that one process of the host has at a time
  *   net_socket.c queues of datagram sockets
@@ -65,7 +65,7 @@ struct net_link {
 };
 
 /* What carries messages. Each is called with the lock and returns without waiting; n->now is the
- * time. What the carrier calls: net_deliver, net_landed, net_sent, net_pieces, net_up and
+ * time. What the carrier calls: net_deliver, net_landed, net_sent, net_segments, net_up and
  * net_lost, as struct dgram_ops has them. */
 struct net_carrier {
 	/* It looks at the time itself when something happens, by net_now(): a round in vain need
@@ -79,7 +79,7 @@ struct net_carrier {
 
 	/* As those of dgram.h */
 	int (*send)(struct net *n, uint32_t peer, const struct net_out *o);
-	bool (*crowded)(const struct net *n, uint32_t peer); /* NULL: never */
+	bool (*oversubscribed)(const struct net *n, uint32_t peer); /* NULL: never */
 	void (*watch)(struct net *n, uint32_t peer, int change);
 	void (*resume)(struct net *n, uint32_t peer);
 
@@ -124,7 +124,7 @@ struct net_body {
 	uint32_t op, op_gen; /* out, a put: our operation, PTL_NIL: none */
 	bool acked;          /* the target's last word is here, or not expected */
 	struct net_msg word;
-	struct ptl_landing l; /* a request or reply in progress on an MD of ours */
+	struct ptl_delivery l; /* a request or reply in progress on an MD of ours */
 	uint32_t peer;
 	struct net_swap swap;
 	bool in_line, done; /* in: it ends in turn (net_serve.c); it is complete, */
@@ -271,7 +271,7 @@ static inline net_id_t net_id(ptl_process_id_t id)
 int net_send(struct net *n, const struct ptl_start *s);
 void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *msg);
 enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
-				const struct net_in *in, struct net_landing *landing);
+				const struct net_in *in, struct net_delivery *delivery);
 /* A reply's landing, or a put's body, is over. */
 void net_reply_landed(struct net *n, struct net_body *b, enum net_status s);
 void net_put_sent(struct net *n, struct net_body *b, enum net_status s);
@@ -281,24 +281,24 @@ ptl_ni_fail_t net_fail(enum net_status s);
 
 /* dgram_ops.deliver, .landed, .sent */
 enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
-			     struct net_landing *landing);
+			     struct net_delivery *delivery);
 void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s);
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s);
 
-/* ---- net_pass.c ------------------------------------------------------------------------------ */
+/* ---- net_failover.c -------------------------------------------------------------------------- */
 
 /* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before
  * net_lost says so. */
-bool net_pass(void *user, uint32_t peer, const struct net_out *o);
+bool net_failover(void *user, uint32_t peer, const struct net_out *o);
 /* The peer could not be reached: it is passed on. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);
 /* It was. */
 void net_reached(struct net *n, uint32_t peer);
 void net_forget_passing(struct net_peer *p);
 /* The NAL closes: nobody is passed on to it any more, and who was is not. */
-void net_forget_way(struct net *n);
+void net_forget_path(struct net *n);
 /* Why the peer was passed on; NULL: it was not. */
-const char *net_passed(const struct net *n, ptl_process_id_t id);
+const char *net_failed_over(const struct net *n, ptl_process_id_t id);
 
 /* ---- net_rank.c ------------------------------------------------------------------------------ */
 
@@ -349,7 +349,8 @@ uint32_t net_window(int fd);
 struct net_mem net_mem(struct net *n, struct net_body *body);
 struct net_mem net_mem_of(struct net *n, struct net_span *span);
 /* dgram_ops.pieces */
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max);
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max);
 /* Each moves `len` bytes, which lie within the MD. */
 void net_copy_in(struct net *n, const struct net_span *to, const void *from, uint64_t len);
 void net_copy_out(struct net *n, void *to, const struct net_span *from, uint64_t len);
@@ -361,11 +362,11 @@ const char *net_seal_unusable(void);
 void net_keys_make(struct net_keys *k, const void *secret, size_t len);
 /* dgram_ops.seal and .verify */
 void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-	      int pieces, uint8_t tag[NET_TAG_BYTES]);
+	      int segments, uint8_t tag[NET_TAG_BYTES]);
 bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len);
 /* The same with keys alone. */
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES]);
+	     const struct iovec *body, int segments, uint8_t tag[NET_TAG_BYTES]);
 
 /* ---- net_thread.c ---------------------------------------------------------------------------- */
 

@@ -92,11 +92,11 @@ static const struct dgram_ops machine_ops = {
 	.deliver = net_deliver,
 	.landed = net_landed,
 	.sent = net_sent,
-	.unsent = net_pass,
+	.unsent = net_failover,
 	.accept = accept_peer,
 	.up = net_up,
 	.lost = lost,
-	.pieces = net_pieces,
+	.segments = net_segments,
 };
 
 const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window)
@@ -167,9 +167,9 @@ static int send_message(struct net *n, uint32_t peer, const struct net_out *o)
 	return dgram_send(n->m, n->now, peer, o);
 }
 
-static bool crowded(const struct net *n, uint32_t peer)
+static bool oversubscribed(const struct net *n, uint32_t peer)
 {
-	return dgram_crowded(n->m, peer);
+	return dgram_congested(n->m, peer);
 }
 
 static void watch(struct net *n, uint32_t peer, int change)
@@ -224,7 +224,7 @@ static bool unfinished(const struct net *n)
 	struct dgram_peer_info info;
 
 	for (uint32_t i = 0; i < n->npeers; i++)
-		if (dgram_peer_info(n->m, i, &info) && (info.queued || info.landings))
+		if (dgram_peer_info(n->m, i, &info) && (info.queued || info.deliveries))
 			return true;
 	return false;
 }
@@ -273,7 +273,7 @@ const struct net_carrier net_dgram_carrier = {
 	.find = find,
 	.connect = connect_to,
 	.send = send_message,
-	.crowded = crowded,
+	.oversubscribed = oversubscribed,
 	.watch = watch,
 	.resume = resume,
 	.receive = receive,

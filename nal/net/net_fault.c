@@ -121,7 +121,7 @@ static bool parse_chance(struct rule *r, const char *text)
 	return !*end;
 }
 
-static bool parse_word(struct net_fault *f, struct rule *r, bool *acts, char *word)
+static bool parse_word(struct net_fault *f, struct rule *r, bool *op_count, char *word)
 {
 	char *value = strchr(word, '='), *end;
 	int number;
@@ -131,7 +131,7 @@ static bool parse_word(struct net_fault *f, struct rule *r, bool *acts, char *wo
 	*value++ = '\0';
 	if (look_up(actions, word, strlen(word), &number)) {
 		r->action = (enum action)number;
-		*acts = true;
+		*op_count = true;
 		return parse_chance(r, value);
 	}
 	if (!strcmp(word, "type")) {
@@ -166,13 +166,13 @@ static bool parse_word(struct net_fault *f, struct rule *r, bool *acts, char *wo
 static bool parse_rule(struct net_fault *f, char *text)
 {
 	struct rule r = { .delay_ns = 1000000 };
-	bool acts = false;
+	bool op_count = false;
 	char *save, *word;
 
 	for (word = strtok_r(text, ", ", &save); word; word = strtok_r(NULL, ", ", &save))
-		if (!parse_word(f, &r, &acts, word))
+		if (!parse_word(f, &r, &op_count, word))
 			return false;
-	if (!acts)
+	if (!op_count)
 		return true;
 	if (f->rules == RULES_MOST)
 		return false;
@@ -327,7 +327,7 @@ static struct copy *flat(const struct net *n, const struct dgram_packet *p)
 	c->anywhere = p->anywhere;
 	c->len = p->head_len;
 	memcpy(c->bytes, p->head, p->head_len);
-	for (int i = 0; i < p->pieces; i++) {
+	for (int i = 0; i < p->segments; i++) {
 		memcpy(c->bytes + c->len, p->body[i].iov_base, p->body[i].iov_len);
 		c->len += p->body[i].iov_len;
 	}

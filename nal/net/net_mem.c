@@ -27,8 +27,8 @@ struct net_mem net_mem(struct net *n, struct net_body *body)
 /* The pieces of [offset, offset + len) of a span: of a vector's entries, those that have bytes
  * in it. */
 static int __attribute__((noinline))
-pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
-       struct iovec *iov, int max)
+segments(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
+	 struct iovec *iov, int max)
 {
 	const struct ptl_view *v = &n->ni->view;
 	const struct ptl_md *md = &v->slot[span->md].md;
@@ -59,9 +59,10 @@ pieces(const struct net *n, const struct net_span *span, uint64_t offset, uint64
 	return k;
 }
 
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max)
 {
-	return pieces(user, cookie, offset, len, iov, max);
+	return segments(user, cookie, offset, len, iov, max);
 }
 
 static void copy(const struct net *n, const struct net_span *span, char *bytes, uint64_t len,
@@ -79,7 +80,7 @@ static void copy(const struct net *n, const struct net_span *span, char *bytes, 
 		return;
 	}
 	while (done < len) {
-		int k = pieces(n, span, done, len - done, iov, 16);
+		int k = segments(n, span, done, len - done, iov, 16);
 
 		if (!k) {
 			if (!in)

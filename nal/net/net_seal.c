@@ -67,7 +67,7 @@ static void tag_head(const struct net_keys *k, const uint8_t *head, size_t head_
 }
 
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
-	     const struct iovec *body, int pieces, uint8_t tag[NET_TAG_BYTES])
+	     const struct iovec *body, int segments, uint8_t tag[NET_TAG_BYTES])
 {
 	uint8_t body_tag[NET_TAG_BYTES];
 	unsigned char *all = NULL;
@@ -77,12 +77,12 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 		tag_head(k, head, head_len, NULL, tag);
 		return;
 	}
-	if (pieces == 1) {
+	if (segments == 1) {
 		all = body[0].iov_base;
 		len = body[0].iov_len;
 	} else {
 		all = gather();
-		for (int i = 0; i < pieces && body[i].iov_len <= INPUT_MOST - len; i++) {
+		for (int i = 0; i < segments && body[i].iov_len <= INPUT_MOST - len; i++) {
 			memcpy(all + len, body[i].iov_base, body[i].iov_len);
 			len += body[i].iov_len;
 		}
@@ -92,11 +92,11 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 }
 
 void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-	      int pieces, uint8_t tag[NET_TAG_BYTES])
+	      int segments, uint8_t tag[NET_TAG_BYTES])
 {
 	const struct net *n = user;
 
-	net_tag(&n->keys, head, head_len, body, pieces, tag);
+	net_tag(&n->keys, head, head_len, body, segments, tag);
 }
 
 bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len)

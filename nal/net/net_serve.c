@@ -34,22 +34,22 @@ answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer 
 }
 
 /* If anybody waits for one. */
-static inline void last_word(struct net *n, uint32_t peer, uint32_t op, uint32_t gen,
-			     enum ptl_answer what, uint64_t length, ptl_ni_fail_t fail)
+static inline void final_response(struct net *n, uint32_t peer, uint32_t op, uint32_t gen,
+				  enum ptl_answer what, uint64_t length, ptl_ni_fail_t fail)
 {
 	if (op != PTL_NIL)
 		answer(n, peer, op, gen, what, length, fail);
 }
 
-static void put_done(struct net *n, uint32_t peer, const struct ptl_landing *l, ptl_ni_fail_t fail)
+static void put_done(struct net *n, uint32_t peer, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	ptl_engine_done(&n->ni->engine, l, fail);
-	last_word(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
+	final_response(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 }
 
 /* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a
  * get. */
-static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, const void *bytes)
+static void reply(struct net *n, uint32_t peer, const struct ptl_delivery *l, const void *bytes)
 {
 	struct net_msg msg = {
 		.kind = NET_REPLY, .op = l->op, .op_gen = l->op_gen, .length = l->mlength
@@ -84,12 +84,12 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_landing *l, con
 	if (b)
 		net_body_put(n, b);
 	ptl_engine_done(&n->ni->engine, l, PTL_NI_FAIL);
-	last_word(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
+	final_response(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
 }
 
 /* ---- swaps ----------------------------------------------------------------------------------- */
 
-static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *bytes)
+static ptl_ni_fail_t read_span(void *server, const struct ptl_delivery *l, void *bytes)
 {
 	const struct net_span span = { .md = l->md, .offset = l->offset };
 
@@ -97,7 +97,7 @@ static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *
 	return PTL_NI_OK;
 }
 
-static ptl_ni_fail_t write_span(void *server, const struct ptl_landing *l, const void *bytes)
+static ptl_ni_fail_t write_span(void *server, const struct ptl_delivery *l, const void *bytes)
 {
 	const struct net_span span = { .md = l->md, .offset = l->offset };
 
@@ -106,13 +106,13 @@ static ptl_ni_fail_t write_span(void *server, const struct ptl_landing *l, const
 }
 
 /* Where the run k of a group is. */
-static struct net_span run_at(const struct ptl_landing *l, const ptl_atomic_run_t *g, uint32_t k)
+static struct net_span run_at(const struct ptl_delivery *l, const ptl_atomic_run_t *g, uint32_t k)
 {
 	return (struct net_span){ .md = l->md,
 				  .offset = l->offset + g->offset + (uint64_t)k * g->stride };
 }
 
-static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
+static ptl_ni_fail_t read_runs(void *server, const struct ptl_delivery *l,
 			       const ptl_atomic_runs_t *runs, char *bytes)
 {
 	for (uint32_t i = 0; i < runs->groups; i++) {
@@ -127,7 +127,7 @@ static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
 	return PTL_NI_OK;
 }
 
-static ptl_ni_fail_t write_runs(void *server, const struct ptl_landing *l,
+static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
 				const ptl_atomic_runs_t *runs, const char *bytes)
 {
 	for (uint32_t i = 0; i < runs->groups; i++) {
@@ -147,8 +147,8 @@ static_assert(NET_SWAP_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be 
 static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
 
 /* PTL_NI_PROTOCOL: the list is not what the header says, and nothing was done. */
-static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_landing *l, const struct net_swap *w,
-			       const void *body, char *old)
+static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_delivery *l,
+			       const struct net_swap *w, const void *body, char *old)
 {
 	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
 	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
@@ -163,7 +163,7 @@ static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_landing *l, const
 			  : PTL_NI_OK;
 }
 
-static void swap(struct net *n, uint32_t peer, const struct ptl_landing *l,
+static void swap(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 		 const struct net_swap *w, const void *body)
 {
 	char old[NET_SWAP_MOST];
@@ -240,7 +240,7 @@ complete(struct net *n, struct net_body *b, enum net_status how)
 }
 
 /* A put whose bytes are in place. */
-static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing *l)
+static void put_complete(struct net *n, uint32_t peer, const struct ptl_delivery *l)
 {
 	struct net_body *b = n->peer[peer].line ? net_body_get(n, peer) : NULL;
 
@@ -256,17 +256,17 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_landing 
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* True: accepted. Else the initiator was told, if it wants to know. */
-static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_landing *l)
+static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	if (!ptl_serve_match(n->ni, &n->ni->engine, q, l, NULL))
 		return true;
-	last_word(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	final_response(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 	return false;
 }
 
 /* A body that is to be moved to the landing, or to `staged`. */
-static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_landing *l,
-			     uint64_t length, void *staged, struct net_landing *landing)
+static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_delivery *l,
+			     uint64_t length, void *staged, struct net_delivery *delivery)
 {
 	struct net_body *b = net_body_get(n, peer);
 
@@ -277,61 +277,61 @@ static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_land
 	}
 	b->l = *l;
 	b->span = (struct net_span){ .md = l->md, .offset = l->offset, .staged = staged };
-	landing->mem = net_mem(n, b);
-	landing->length = length;
-	landing->cookie = b;
+	delivery->mem = net_mem(n, b);
+	delivery->length = length;
+	delivery->cookie = b;
 	return NET_PULL;
 }
 
 /* Its bytes are still with the sender. */
 static enum net_verdict __attribute__((noinline))
-pull_put(struct net *n, uint32_t peer, const struct ptl_landing *l, struct net_landing *landing)
+pull_put(struct net *n, uint32_t peer, const struct ptl_delivery *l, struct net_delivery *delivery)
 {
-	enum net_verdict verdict = pull(n, peer, l, l->mlength, NULL, landing);
+	enum net_verdict verdict = pull(n, peer, l, l->mlength, NULL, delivery);
 
 	if (verdict == NET_PULL && l->mlength <= LINE_MOST)
-		line_up(n, landing->cookie);
+		line_up(n, delivery->cookie);
 	return verdict;
 }
 
 static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 {
-	struct ptl_landing l;
+	struct ptl_delivery l;
 
 	if (match(n, peer, q, &l))
 		reply(n, peer, &l, NULL);
 }
 
 /* A swap whose body is still to come, or that is behind others. */
-static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_landing *l,
+static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 			      const struct net_swap *w, const struct net_in *in,
-			      struct net_landing *landing)
+			      struct net_delivery *delivery)
 {
 	const bool here = in->body || !in->body_len;
 	void *staged = malloc(in->body_len + 1);
-	struct net_landing own = { 0 };
+	struct net_delivery own = { 0 };
 
-	landing = here ? &own : landing;
+	delivery = here ? &own : delivery;
 	if (!staged)
 		put_done(n, peer, l, PTL_NI_FAIL);
-	if (!staged || pull(n, peer, l, in->body_len, staged, landing) == NET_DROP)
+	if (!staged || pull(n, peer, l, in->body_len, staged, delivery) == NET_DROP)
 		return here ? NET_DONE : NET_DROP;
-	((struct net_body *)landing->cookie)->swap = *w;
-	line_up(n, landing->cookie);
+	((struct net_body *)delivery->cookie)->swap = *w;
+	line_up(n, delivery->cookie);
 	if (!here)
 		return NET_PULL;
 	if (in->body_len)
 		memcpy(staged, in->body, in->body_len);
-	complete(n, landing->cookie, NET_OK);
+	complete(n, delivery->cookie, NET_OK);
 	return NET_DONE;
 }
 
 static enum net_verdict take_swap(struct net *n, uint32_t peer, struct ptl_request *q,
 				  const struct net_swap *w, const struct net_in *in,
-				  struct net_landing *landing)
+				  struct net_delivery *delivery)
 {
 	const uint64_t length = q->rlength;
-	struct ptl_landing l;
+	struct ptl_delivery l;
 
 	if (ptl_atomic_on_runs(w->atomic))
 		q->rlength = w->span;
@@ -345,7 +345,7 @@ static enum net_verdict take_swap(struct net *n, uint32_t peer, struct ptl_reque
 		swap(n, peer, &l, w, in->body);
 		return NET_DONE;
 	}
-	return stage(n, peer, &l, w, in, landing);
+	return stage(n, peer, &l, w, in, delivery);
 }
 
 static inline struct ptl_request request(struct net *n, uint32_t peer, const struct net_msg *m)
@@ -386,7 +386,7 @@ static enum net_verdict nonsense(struct net *n, const struct net_in *in)
 }
 
 static enum net_verdict __attribute__((noinline))
-take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_landing *landing)
+take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_delivery *delivery)
 {
 	struct ptl_request q;
 	struct net_swap swap;
@@ -395,7 +395,7 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_lan
 	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0)
 		return nonsense(n, in);
 	if (m.kind == NET_REPLY)
-		return net_take_reply(n, peer, &m, in, landing);
+		return net_take_reply(n, peer, &m, in, delivery);
 	if (m.kind == NET_ANSWER) {
 		net_take_answer(n, peer, &m);
 		return NET_DONE;
@@ -406,17 +406,17 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_lan
 		return NET_DONE;
 	}
 	swap = (struct net_swap){ m.atomic, m.element, m.span, in->body_len };
-	return take_swap(n, peer, &q, &swap, in, landing);
+	return take_swap(n, peer, &q, &swap, in, delivery);
 }
 
 /* A put that is no more than that, as most messages are. All that it passes through is made one
  * function, for else a third of the work is to put into records what the next one takes out. */
 static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, uint32_t peer,
 								 const struct net_in *in,
-								 struct net_landing *landing)
+								 struct net_delivery *delivery)
 {
 	struct ptl_request q;
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	struct net_msg m;
 
 	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0)
@@ -427,14 +427,14 @@ static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, 
 	if (!match(n, peer, &q, &l))
 		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	if (!in->body && l.mlength)
-		return pull_put(n, peer, &l, landing);
+		return pull_put(n, peer, &l, delivery);
 	net_copy_in(n, &(struct net_span){ .md = l.md, .offset = l.offset }, in->body, l.mlength);
 	put_complete(n, peer, &l);
 	return NET_DONE;
 }
 
 enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
-			     struct net_landing *landing)
+			     struct net_delivery *delivery)
 {
 	struct net *n = user;
 
@@ -444,8 +444,8 @@ enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
 		return NET_LATER;
 	}
 	n->stat[peer].received++;
-	return net_is_put(in->header, in->header_len) ? take_put(n, peer, in, landing)
-						      : take_other(n, peer, in, landing);
+	return net_is_put(in->header, in->header_len) ? take_put(n, peer, in, delivery)
+						      : take_other(n, peer, in, delivery);
 }
 
 void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)

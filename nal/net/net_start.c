@@ -251,7 +251,7 @@ void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
 	}
 }
 
-static void reply_over(struct net *n, const struct ptl_landing *l, ptl_ni_fail_t fail)
+static void reply_over(struct net *n, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	struct ptl_engine *e = &n->ni->engine;
 	uint32_t op = l->op;
@@ -268,12 +268,12 @@ void net_reply_landed(struct net *n, struct net_body *b, enum net_status s)
 }
 
 enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *m,
-				const struct net_in *in, struct net_landing *landing)
+				const struct net_in *in, struct net_delivery *delivery)
 {
 	enum net_verdict no = in->body || !in->body_len ? NET_DONE : NET_DROP;
 	struct ptl_answerer who = net_who(n, peer);
 	struct ptl_engine *e = &n->ni->engine;
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	struct net_body *b;
 
 	if (!known(n, peer, m))
@@ -303,8 +303,8 @@ enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_m
 	ptl_engine_reply_keep(e, m->op, &l);
 	b->l = l;
 	b->span = (struct net_span){ .md = l.md, .offset = l.offset };
-	landing->mem = net_mem(n, b);
-	landing->length = l.mlength;
-	landing->cookie = b;
+	delivery->mem = net_mem(n, b);
+	delivery->length = l.mlength;
+	delivery->cookie = b;
 	return NET_PULL;
 }

@@ -129,7 +129,7 @@ static void ofi_free(struct ofi *o)
 {
 	if (o->info) {
 		ofi_ep_close(o);
-		ofi_ways_free(o);
+		ofi_paths_free(o);
 		ofi_domain_close(o);
 		o->lib->freeinfo(o->info);
 	}
@@ -329,9 +329,9 @@ static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
 		 o->info->domain_attr->name, ofi_long_by(o->limits.read));
 }
 
-static const char *ofi_passed(struct ptl_ni *ni, ptl_process_id_t id)
+static const char *ofi_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_passed(net_of(ni), id);
+	return net_failed_over(net_of(ni), id);
 }
 
 const struct nal_ops nal_ofi_ops = {
@@ -349,7 +349,7 @@ const struct nal_ops nal_ofi_ops = {
 	.send = ofi_send,
 	.progress = ofi_progress,
 	.arm = ofi_arm,
-	.passed = ofi_passed,
+	.passed = ofi_failed_over,
 	.forked = ofi_forked,
 	.working = ofi_working,
 	.describe = ofi_describe,

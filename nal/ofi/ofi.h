@@ -95,8 +95,8 @@ struct ofi_recv {
 	bool idle; /* not posted */
 };
 
-struct ofi_way {
-	struct ofi_way *next;
+struct ofi_path {
+	struct ofi_path *next;
 	fi_addr_t addr;
 	uint32_t refs;
 	uint32_t under_way; /* packets and reads that libfabric has */
@@ -104,7 +104,7 @@ struct ofi_way {
 	struct ofi_addr raw;
 };
 
-static_assert(_Alignof(struct ofi_way) >= OFI_KINDS, "a kind goes into the low bits of its place");
+static_assert(_Alignof(struct ofi_path) >= OFI_KINDS, "a kind goes into the low bits of its place");
 
 struct ofi {
 	struct rdma rdma; /* first */
@@ -138,7 +138,7 @@ struct ofi {
 	} * rank; /* of the job, sorted by id */
 	unsigned int ranks;
 	bool by_id; /* others are where their ids say */
-	struct ofi_way *ways[64];
+	struct ofi_path *paths[64];
 
 	uint64_t key; /* the next one, where we choose them */
 	bool said_memlock, said_error, said_blind;
@@ -173,10 +173,10 @@ bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t 
 		 struct ofi_name *name);
 bool ofi_take_cards(struct ofi *o, const struct nal_job *job);
 void *ofi_reach(void *link, net_id_t id, const void *address, size_t len);
-void ofi_leave(void *link, void *way);
+void ofi_leave(void *link, void *path);
 /* A packet or read by it is over. */
-void ofi_way_over(struct ofi *o, struct ofi_way *w);
-void ofi_ways_free(struct ofi *o);
+void ofi_path_over(struct ofi *o, struct ofi_path *w);
+void ofi_paths_free(struct ofi *o);
 
 /* ---- ofi_link.c ------------------------------------------------------------------------------ */
 

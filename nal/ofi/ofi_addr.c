@@ -68,18 +68,18 @@ bool ofi_take_cards(struct ofi *o, const struct nal_job *job)
 
 /* ---- ways ------------------------------------------------------------------------------------ */
 
-static struct ofi_way **place(struct ofi *o, const struct ofi_addr *a)
+static struct ofi_path **place(struct ofi *o, const struct ofi_addr *a)
 {
 	uint32_t hash = 2166136261u;
 
 	for (size_t i = 0; i < a->len; i++)
 		hash = (hash ^ a->bytes[i]) * 16777619u;
-	return &o->ways[hash % (sizeof(o->ways) / sizeof(o->ways[0]))];
+	return &o->paths[hash % (sizeof(o->paths) / sizeof(o->paths[0]))];
 }
 
-static struct ofi_way *way_to(struct ofi *o, const struct ofi_addr *a)
+static struct ofi_path *path_to(struct ofi *o, const struct ofi_addr *a)
 {
-	struct ofi_way **at = place(o, a), *w = *at;
+	struct ofi_path **at = place(o, a), *w = *at;
 
 	while (w &&
 	       (w->removed || w->raw.len != a->len || memcmp(w->raw.bytes, a->bytes, a->len) != 0))
@@ -148,15 +148,15 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 			return NULL;
 		memcpy(a.bytes, address, len);
 		a.len = len;
-		return way_to(o, &a);
+		return path_to(o, &a);
 	}
 	if (o->ranks)
 		rank = bsearch(&key, o->rank, o->ranks, sizeof(*o->rank), by_id);
 	if (rank)
-		return way_to(o, &rank->addr);
+		return path_to(o, &rank->addr);
 	if (!o->by_id || !resolve(o, key.id, &a))
 		return NULL;
-	return way_to(o, &a);
+	return path_to(o, &a);
 }
 
 /*
@@ -165,9 +165,9 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
  * and they end: a peer that is only slow can write to no memory any more. Of reliable datagrams
  * nobody hears when they are over, and to be sent again they need it: it stays.
  */
-static void unused(struct ofi *o, struct ofi_way *w)
+static void unused(struct ofi *o, struct ofi_path *w)
 {
-	struct ofi_way **at;
+	struct ofi_path **at;
 
 	if (w->refs || o->info->ep_attr->protocol == FI_PROTO_RXD)
 		return;
@@ -184,27 +184,27 @@ static void unused(struct ofi *o, struct ofi_way *w)
 	free(w);
 }
 
-void ofi_leave(void *link, void *way)
+void ofi_leave(void *link, void *path)
 {
-	struct ofi_way *w = way;
+	struct ofi_path *w = path;
 
 	w->refs--;
 	unused(link, w);
 }
 
-void ofi_way_over(struct ofi *o, struct ofi_way *w)
+void ofi_path_over(struct ofi *o, struct ofi_path *w)
 {
 	w->under_way--;
 	unused(o, w);
 }
 
-void ofi_ways_free(struct ofi *o)
+void ofi_paths_free(struct ofi *o)
 {
-	struct ofi_way *w;
+	struct ofi_path *w;
 
-	for (size_t i = 0; i < sizeof(o->ways) / sizeof(o->ways[0]); i++)
-		while ((w = o->ways[i])) {
-			o->ways[i] = w->next;
+	for (size_t i = 0; i < sizeof(o->paths) / sizeof(o->paths[0]); i++)
+		while ((w = o->paths[i])) {
+			o->paths[i] = w->next;
 			free(w);
 		}
 }

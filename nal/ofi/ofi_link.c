@@ -44,13 +44,13 @@ static const char *link_error(void *link, int err)
 }
 
 /* The last word of a context. */
-static uint64_t word_of(const struct ofi_way *w, enum ofi_kind kind)
+static uint64_t word_of(const struct ofi_path *w, enum ofi_kind kind)
 {
 	return (uintptr_t)w | kind;
 }
 
 /* What a call was answered with that starts something with a context. */
-static int begun(struct ofi *o, struct ofi_way *w, const char *call, ssize_t err)
+static int begun(struct ofi *o, struct ofi_path *w, const char *call, ssize_t err)
 {
 	if (err)
 		return refused(o, call, err);
@@ -58,9 +58,9 @@ static int begun(struct ofi *o, struct ofi_way *w, const char *call, ssize_t err
 	return 0;
 }
 
-static int link_send(void *link, void *way, struct rdma_packet *k)
+static int link_send(void *link, void *path, struct rdma_packet *k)
 {
-	struct ofi_way *w = way;
+	struct ofi_path *w = path;
 	struct ofi *o = link;
 	ssize_t err;
 
@@ -77,9 +77,9 @@ static int link_send(void *link, void *way, struct rdma_packet *k)
 	return begun(o, w, "fi_send", err);
 }
 
-static int link_read(void *link, void *way, struct rdma_read *r)
+static int link_read(void *link, void *path, struct rdma_read *r)
 {
-	struct ofi_way *w = way;
+	struct ofi_path *w = path;
 	struct ofi *o = link;
 	ssize_t err;
 
@@ -165,7 +165,7 @@ static enum ofi_kind kind_of(const uint64_t *op_context)
 	return op_context[RDMA_LINK_WORDS - 1] & (OFI_KINDS - 1);
 }
 
-static struct ofi_way *way_of(const uint64_t *op_context)
+static struct ofi_path *path_of(const uint64_t *op_context)
 {
 	return (void *)(uintptr_t)(op_context[RDMA_LINK_WORDS - 1] & ~(uint64_t)(OFI_KINDS - 1));
 }
@@ -197,7 +197,7 @@ static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_
 	const void *bytes = o->multi ? e->buf : r->bytes;
 
 	if (e->flags & FI_REMOTE_CQ_DATA && o->limits.frame)
-		rdma_arrived_bare(&o->rdma, NULL, e->data, bytes, e->len);
+		rdma_arrived_headerless(&o->rdma, NULL, e->data, bytes, e->len);
 	else
 		rdma_arrived(&o->rdma, NULL, bytes, e->len);
 }
@@ -210,11 +210,11 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 		return;
 	switch (kind_of(e->op_context)) {
 	case OFI_PACKET:
-		ofi_way_over(o, way_of(e->op_context));
+		ofi_path_over(o, path_of(e->op_context));
 		rdma_sent(&o->rdma, packet_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_READ:
-		ofi_way_over(o, way_of(e->op_context));
+		ofi_path_over(o, path_of(e->op_context));
 		rdma_moved(&o->rdma, read_of(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_RECV:
@@ -251,11 +251,11 @@ static void failed(struct ofi *o)
 	}
 	switch (kind_of(e.op_context)) {
 	case OFI_PACKET:
-		ofi_way_over(o, way_of(e.op_context));
+		ofi_path_over(o, path_of(e.op_context));
 		rdma_sent(&o->rdma, packet_of(e.op_context), RDMA_BROKEN, why);
 		break;
 	case OFI_READ:
-		ofi_way_over(o, way_of(e.op_context));
+		ofi_path_over(o, path_of(e.op_context));
 		rdma_moved(&o->rdma, read_of(e.op_context),
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;

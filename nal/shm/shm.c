@@ -87,11 +87,11 @@ static int shm_open_ni(struct ptl_ni *ni, ptl_pid_t want)
 	s->sizes = s->area->sizes;
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++)
 		s->life[i] = -1;
-	for (int k = 0; k < SHM_WAYS; k++)
-		base_way_init(&s->in_turns[k], 2, 0);
+	for (int k = 0; k < SHM_LENGTH_CLASSES; k++)
+		base_tuner_init(&s->in_turns[k], 2, 0);
 	s->area->calls_only = base_config()->ptl_progress == BASE_PROGRESS_POLL;
 	/* one byte goes along with its message: so the receiver has all of a withdrawal at once
-	 * (mpi_shim/pt2pt/withdraw.c) */
+	 * (mpi_shim/pt2pt/cancel.c) */
 	s->eager = base_config()->ptl_shm_eager ? (uint32_t)base_config()->ptl_shm_eager : 1;
 	ni->view.r->stat.peer_off = (uint64_t)((char *)s->area->peer - (char *)ni->view.r);
 	snprintf(ni->view.r->stat.progress, sizeof(ni->view.r->stat.progress),
@@ -144,14 +144,14 @@ static void linger(struct shm *s)
 
 /* Peers move long messages into and out of our memory by themselves. No more of that: the rest
  * is claimed by nobody, and what is being moved gets a moment to end. Locked. */
-static void revoke_landings(struct shm *s)
+static void revoke_deliveries(struct shm *s)
 {
 	struct ptl_view *v = &s->ni->view;
 	uint64_t end = base_now_ns() + LINGER_NS;
 
 	/* the view's own bound: peers write in the region */
-	for (uint32_t i = 0; i < v->r->land_high && i < v->nlandings; i++) {
-		struct ptl_landing *l = &v->land[i];
+	for (uint32_t i = 0; i < v->r->deliveries_high && i < v->nlandings; i++) {
+		struct ptl_delivery *l = &v->land[i];
 		uint64_t gone = (uint64_t)l->gen << 32 | UINT32_MAX;
 		uint32_t out;
 
@@ -173,7 +173,7 @@ static void shm_close_ni(struct ptl_ni *ni)
 	atomic_store(&s->area->closed, 1);
 	shm_helper_close(s);
 	ptl_lock(ni);
-	revoke_landings(s);
+	revoke_deliveries(s);
 	for (uint32_t i = 0; i < SHM_CHANNELS; i++) {
 		struct shm_peer *p = s->peer[i];
 
@@ -309,7 +309,7 @@ const struct nal_ops nal_shm_ops = {
 	.knows = shm_knows,
 	.connect = shm_connect,
 	.send = shm_start,
-	.piece = shm_piece,
+	.segment = shm_segment,
 	.progress = shm_progress,
 	.found = shm_found,
 	.leave = shm_leave,
@@ -318,6 +318,6 @@ const struct nal_ops nal_shm_ops = {
 	.own_events = shm_own_events,
 	.counted = shm_counted,
 	.forked = shm_helper_forked,
-	.passed = shm_passed,
+	.passed = shm_failed_over,
 	.describe = shm_describe,
 };

@@ -15,7 +15,7 @@
  *   shm_copy.c  moving bytes between two processes
  *   shm_long.c  long messages: who moves which chunk
  *   shm_splice.c ... both ways at once, by pipes of the kernel
- *   shm_way.c   ... and which way, by what was faster lately
+ *   shm_path.c   ... and which way, by what was faster lately
  *   shm_stopped.c processes that job control has stopped
  *   shm_wait.c  spinning and sleeping
  *   shm_peer.c  the table of peers
@@ -30,7 +30,7 @@
 #include <string.h>
 
 #include "base/copy.h"
-#include "base/way.h"
+#include "base/tuner.h"
 #include "nal/nal.h"
 #include "nal/shm/shm_ring.h"
 #include "portals/engine/ni.h"
@@ -42,7 +42,7 @@
 /* ---- in the region --------------------------------------------------------------------------- */
 
 /* Head of the NAL's part of a region. Per channel there is a block of ring, bitmap of lines that
- * held payload, pipe, which is mapped when the channel is used (ptl_region_piece). */
+ * held payload, pipe, which is mapped when the channel is used (ptl_region_segment). */
 struct shm_area {
 	struct shm_sizes {
 		uint32_t ring_bytes, pipe_bytes; /* of each channel; powers of two */
@@ -65,9 +65,9 @@ struct shm_deferred {
 	char payload[];
 };
 
-/* What was observed of a peer's long messages of one class: see shm_way.c. */
-struct shm_way {
-	struct base_way of; /* a trial is of claims, or of splicing; counts groups of messages */
+/* What was observed of a peer's long messages of one class: see shm_path.c. */
+struct shm_path {
+	struct base_tuner of; /* a trial is of claims, or of splicing; counts groups of messages */
 	bool claims, unspliced;
 	bool of_splice;     /* the last trial was of splicing, not of claims */
 	uint32_t left;      /* messages to the end of the group */
@@ -113,7 +113,7 @@ struct shm_peer {
 	uint64_t away_since;        /* when it was first seen outside while there was work for it */
 	uint32_t fill_at, drain_at; /* slots of the pipes to it and from it: where to look first */
 	uint64_t pipe_since;        /* when a pipe between us that we drain ran dry */
-	struct shm_way way[SHM_WAYS];
+	struct shm_path path[SHM_LENGTH_CLASSES];
 	uint32_t timed; /* of them */
 	/* when its first landing began or one ended; 0: there is none, or it is not timed */
 	uint64_t busy_since;
@@ -156,7 +156,7 @@ struct shm {
 		uintptr_t thread; /* that looked, */
 		uint64_t waited_ns; /* for how long others had run in its stead then, */
 		uint64_t seen_at;   /* and the time */
-		uint64_t crowded_until, crowded_ns;
+		uint64_t oversubscribed_until, oversubscribed_ns;
 		/* turns given away in the wait in progress, and how many of them came late;
 		 * waits not to try it in, now and after the next one in vain */
 		uint32_t turns, late, no_turns, no_turns_next;
@@ -168,7 +168,8 @@ struct shm {
 	 * access. */
 	const void *answer;
 	uint32_t eager;
-	struct base_way in_turns[SHM_WAYS]; /* where processors are short: copies, or the pipe */
+	struct base_tuner
+		in_turns[SHM_LENGTH_CLASSES]; /* where processors are short: copies, or the pipe */
 };
 
 static inline struct shm *shm_of(const struct ptl_ni *ni)
@@ -270,7 +271,7 @@ ptl_ni_fail_t shm_copy_from_pipe(const struct shm_span *to, int fd, uint64_t len
 #define SHM_SPLICE_BYTES                                                                           \
 	(256 * 1024) /* in a pipe: what else there is to do waits while they are read */
 /* Source: is there a pipe to p? Offers it one. */
-bool shm_splice_taken(struct shm_peer *p);
+bool shm_splice_agreed(struct shm_peer *p);
 /* Destination: is there one from p? Takes what is offered. */
 bool shm_splice_accept(struct shm_peer *p);
 /* Gives back whatever is in it. */
@@ -282,10 +283,10 @@ void shm_splice_close(struct shm_peer *p);
 /* nal_ops.knows, .connect and .send */
 bool shm_knows(struct ptl_ni *ni, ptl_process_id_t target);
 bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target);
-const char *shm_passed(struct ptl_ni *ni, ptl_process_id_t id);
+const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id);
 int shm_start(struct ptl_ni *ni, const struct ptl_start *s);
 /* nal_ops.piece */
-uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target);
+uint64_t shm_segment(struct ptl_ni *ni, ptl_process_id_t target);
 /* The payload of *m, from an MD or from bytes. */
 void shm_fill_payload(char *to, const struct shm_msg *m, const struct shm_span *payload,
 		      const void *bytes);
@@ -307,7 +308,7 @@ void shm_after_push(struct shm *s, struct shm_peer *p);
  * Locked. */
 void shm_settle_unsure(struct shm *s);
 /* Wakes p if it sleeps in a wait, else its helper thread. */
-void shm_nudge(struct shm *s, struct shm_peer *p);
+void shm_notify(struct shm *s, struct shm_peer *p);
 /* Wakes our own sleeping waiters of a region. */
 void shm_wake(struct ptl_region *r);
 
@@ -333,7 +334,7 @@ static inline bool shm_rings_pending(const struct shm *s)
 	return false;
 }
 /* Works our ring in p's region off. Not locked; p->users holds the region. */
-void shm_run_peer(struct shm *s, struct shm_peer *p);
+void shm_deliver_for(struct shm *s, struct shm_peer *p);
 
 /* ---- shm_leave.c ----------------------------------------------------------------------------- */
 
@@ -352,30 +353,30 @@ static inline bool shm_long_any(const struct shm *s)
 	return s->ni->view.r->flowing;
 }
 /* Chunks of a landing whose data come by the pipe of a ring. */
-void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r);
+void shm_long_chunks(struct ptl_delivery *l, const struct shm_ring *r);
 
-/* ---- shm_way.c ------------------------------------------------------------------------------- */
+/* ---- shm_path.c ------------------------------------------------------------------------------ */
 
-/* Which of SHM_WAYS a long message is: by powers of 4, and not between lengths that are powers
- * of 2. */
-static inline unsigned int shm_way_of(uint64_t length)
+/* Which of SHM_LENGTH_CLASSES a long message is: by powers of 4, and not between lengths that
+ * are powers of 2. */
+static inline unsigned int shm_path_of(uint64_t length)
 {
 	unsigned int k = 0;
 
-	while (k < SHM_WAYS - 1 && length >= 24576ull << 2 * k)
+	while (k < SHM_LENGTH_CLASSES - 1 && length >= 24576ull << 2 * k)
 		k++;
 	return k;
 }
-void shm_way_init(struct shm_peer *p);
+void shm_path_init(struct shm_peer *p);
 /* Tells the peer, if it does not know, which way we want what comes from it. */
-void shm_way_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
+void shm_path_tell(const struct shm *s, struct shm_peer *p, uint64_t length);
 /* Where processors are short: data of messages of this length are copied to where they belong,
- * `piped` out of a pipe. What shm_way_moving() says goes to shm_way_moved(). */
-uint64_t shm_way_moving(const struct shm *s, uint64_t length);
-void shm_way_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, bool piped);
+ * `piped` out of a pipe. What shm_path_moving() says goes to shm_path_moved(). */
+uint64_t shm_path_moving(const struct shm *s, uint64_t length);
+void shm_path_moved(struct shm *s, uint64_t length, uint64_t since, uint64_t bytes, bool piped);
 /* A landing of a message from p begins and ends; by the owner of the region, locked. */
-void shm_way_began(const struct shm *s, struct shm_peer *p);
-void shm_way_ended(struct shm *s, struct shm_peer *p, uint64_t length);
+void shm_path_began(const struct shm *s, struct shm_peer *p);
+void shm_path_ended(struct shm *s, struct shm_peer *p, uint64_t length);
 
 /* ---- shm_wait.c ------------------------------------------------------------------------------ */
 
@@ -429,7 +430,7 @@ void shm_connect_now(struct shm *s, struct shm_peer *p);
 int shm_helper_open(struct shm *s, ptl_pid_t want);
 void shm_helper_close(struct shm *s);
 /* Wakes the helper thread of a peer, or our own. */
-void shm_helper_bell(struct shm_peer *p);
+void shm_helper_doorbell(struct shm_peer *p);
 void shm_helper_kick(struct shm *s);
 /* The application left a biased lock and the helper thread does not know it. */
 void shm_helper_left(struct shm *s);

@@ -479,10 +479,10 @@ void shm_hear(struct shm_helper *l, struct shm_peer *p)
 	int memfd, got;
 
 	if (p->state == SHM_LIVE) {
-		char bell[16];
-		ssize_t n = recv(p->sock, bell, sizeof(bell), MSG_DONTWAIT);
+		char doorbell[16];
+		ssize_t n = recv(p->sock, doorbell, sizeof(doorbell), MSG_DONTWAIT);
 
-		if (n == 1 && *bell == SHM_BELL_GIVEN_UP)
+		if (n == 1 && *doorbell == SHM_DOORBELL_GIVEN_UP)
 			forget(l, p, PTL_NI_UNREACHABLE, no_room_there);
 		else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 			shm_lose(l, p, hung_up_text);

@@ -49,7 +49,7 @@ static ptl_ni_fail_t cursor_init(struct cursor *c, const struct shm_span *s, uin
 }
 
 /* The contiguous piece at the cursor, at most `len` long; 0: the vector ended early. */
-static uint64_t cursor_piece(struct cursor *c, uint64_t len, char **at)
+static uint64_t cursor_segment(struct cursor *c, uint64_t len, char **at)
 {
 	uint64_t left;
 
@@ -83,7 +83,7 @@ static uint64_t gather(struct cursor *c, uint64_t len, struct iovec *v, unsigned
 	char *at;
 
 	for (*n = 0; *n < BATCH && got < len; (*n)++) {
-		k = cursor_piece(c, len - got, &at);
+		k = cursor_segment(c, len - got, &at);
 		if (!k)
 			break;
 		v[*n].iov_base = at;
@@ -129,7 +129,7 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 		for (uint64_t k = (uint64_t)moved, p; k; k -= p) {
 			char *at;
 
-			p = cursor_piece(mine, k, &at);
+			p = cursor_segment(mine, k, &at);
 			if (!p)
 				break;
 			cursor_advance(mine, p);
@@ -137,7 +137,7 @@ static ptl_ni_fail_t cma(pid_t pid, struct cursor *mine, struct cursor *theirs, 
 		for (uint64_t k = (uint64_t)moved, p; k; k -= p) {
 			char *at;
 
-			p = cursor_piece(theirs, k, &at);
+			p = cursor_segment(theirs, k, &at);
 			if (!p)
 				break;
 			cursor_advance(theirs, p);
@@ -151,9 +151,9 @@ static ptl_ni_fail_t local(struct cursor *to, struct cursor *from, uint64_t len)
 {
 	while (len) {
 		char *d = NULL, *s = NULL;
-		uint64_t k = cursor_piece(from, len, &s);
+		uint64_t k = cursor_segment(from, len, &s);
 
-		k = k ? cursor_piece(to, k, &d) : 0;
+		k = k ? cursor_segment(to, k, &d) : 0;
 		if (!k || !d || !s)
 			return PTL_NI_PROTOCOL;
 		memmove(d, s, k);

@@ -188,10 +188,10 @@ static void *helper(void *arg)
 
 /* ---- for the others -------------------------------------------------------------------------- */
 
-void shm_helper_bell(struct shm_peer *p)
+void shm_helper_doorbell(struct shm_peer *p)
 {
 	if (p->sock >= 0)
-		send(p->sock, &(const char){ SHM_BELL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(p->sock, &(const char){ SHM_DOORBELL }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 static void close_fds(struct shm_helper *l)

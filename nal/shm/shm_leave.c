@@ -36,7 +36,7 @@ static void settle(struct shm *s, struct shm_peer *list, bool last)
 			continue;
 		if (last) {
 			shm_wake(p->view.r);
-			shm_helper_bell(p);
+			shm_helper_doorbell(p);
 		} else {
 			shm_after_push(s, p);
 		}
@@ -86,7 +86,7 @@ static void __attribute__((noinline)) leave_busy(struct shm *s)
 			return;
 		}
 		for (struct shm_peer *p = list; p; p = p->next_run)
-			shm_run_peer(s, p);
+			shm_deliver_for(s, p);
 		ptl_lock(ni);
 		shm_take_all(s, 64);
 		settle(s, list, ++runs % 16 == 0);

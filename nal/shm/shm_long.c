@@ -7,7 +7,7 @@
  * Which it is depends on who is inside the library at that moment, chunk by chunk:
  *
  *   both inside          pipe, or claims by both (where processors are short by the
- *                        destination): what was faster lately (shm_way.c); instead of claims,
+ *                        destination): what was faster lately (shm_path.c); instead of claims,
  *                        both ways at once, a pipe of the kernel (shm_splice.c)
  *   one inside           that one claims and moves
  *   none                 the helper thread of either
@@ -39,7 +39,7 @@
 struct job {
 	struct shm *s;
 	struct shm_peer *p;
-	struct ptl_landing *l;
+	struct ptl_delivery *l;
 	uint32_t index, gen;         /* of the landing, in the target's region */
 	struct shm_channel *decider; /* of the target's region: says which way messages go */
 	struct shm_ring *pipe;       /* the way of the data, in the destination's region */
@@ -53,7 +53,7 @@ struct job {
 	uint64_t length;
 };
 
-void shm_long_chunks(struct ptl_landing *l, const struct shm_ring *r)
+void shm_long_chunks(struct ptl_delivery *l, const struct shm_ring *r)
 {
 	uint64_t size = l->mlength / 4;
 
@@ -84,8 +84,8 @@ static void end_as_target(struct job *j, ptl_ni_fail_t fail)
 	m->hdr_data = fail;
 	m->op = j->l->op;
 	m->op_gen = j->l->op_gen;
-	ptl_landing_free(e, j->index);
-	shm_way_ended(j->s, j->p, j->length);
+	ptl_delivery_free(e, j->index);
+	shm_path_ended(j->s, j->p, j->length);
 	shm_send_end(j->s, j->p, m, &spare, NULL, NULL);
 	shm_after_push(j->s, j->p);
 }
@@ -95,7 +95,7 @@ static void end_as_initiator(struct job *j, ptl_ni_fail_t fail)
 	struct ptl_engine *e = &j->s->ni->engine;
 	struct ptl_answerer who = { j->p->id, j->p->uid, j->p->jid };
 	struct shm_msg spare, *m = shm_send_begin(j->p, 0, &spare);
-	struct ptl_landing l;
+	struct ptl_delivery l;
 
 	if (!j->source) { /* a get: our reply is complete; a put waits for the target's answer */
 		ptl_engine_reply_kept(e->v, j->op, &who, &l);
@@ -205,12 +205,12 @@ static void move_load(struct shm *s, struct load *x)
 
 	if (!x->n)
 		return;
-	since = shm_way_moving(s, x->job[0].length);
+	since = shm_path_moving(s, x->job[0].length);
 	if (!shm_copy_together(x->move, x->n))
 		for (unsigned int i = 0; i < x->n; i++)
 			fail[i] = shm_copy(&x->move[i].to, &x->move[i].from, x->move[i].len);
 	if (has_choice(&x->job[0]))
-		shm_way_moved(s, x->job[0].length, since, x->bytes, false);
+		shm_path_moved(s, x->job[0].length, since, x->bytes, false);
 	s->ni->view.r->stat.counts[PTL_COUNT_BYTES_CMA] += x->bytes;
 	for (unsigned int i = 0; i < x->n; i++)
 		placed(&x->job[i], x->chunks[i], fail[i]);
@@ -241,19 +241,19 @@ static bool claim_any(struct job *j, uint32_t want, struct load *x)
 }
 
 /* Of this message are the chunks that are on their way from the source like this? */
-static bool is_of(const struct job *j, uint32_t landing, uint32_t gen, uint32_t at_source)
+static bool is_of(const struct job *j, uint32_t delivery, uint32_t gen, uint32_t at_source)
 {
-	return landing == j->index && gen == j->gen && at_source == (j->source == j->target);
+	return delivery == j->index && gen == j->gen && at_source == (j->source == j->target);
 }
 
 /* Source: is what is on its way of a message that is over, which only a get that was given up
  * is? */
-static bool is_over(const struct job *j, uint32_t landing, uint32_t gen, uint32_t at_source)
+static bool is_over(const struct job *j, uint32_t delivery, uint32_t gen, uint32_t at_source)
 {
 	const struct ptl_view *v = at_source ? &j->s->ni->view : &j->p->view;
 
-	return landing < v->nlandings &&
-	       __atomic_load_n(&v->land[landing].gen, __ATOMIC_ACQUIRE) != gen;
+	return delivery < v->nlandings &&
+	       __atomic_load_n(&v->land[delivery].gen, __ATOMIC_ACQUIRE) != gen;
 }
 
 static struct shm_slot *slot_at(const struct job *j, uint32_t k)
@@ -272,7 +272,7 @@ static void forget_slot(const struct job *j, struct shm_slot *slot)
 	_Atomic uint32_t *busy = &j->pipe->ch->slots_busy;
 	uint32_t was = 0;
 
-	if (!is_over(j, __atomic_load_n(&slot->landing, __ATOMIC_RELAXED), slot->gen,
+	if (!is_over(j, __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED), slot->gen,
 		     slot->at_source) ||
 	    !atomic_compare_exchange_strong(busy, &was, 1))
 		return;
@@ -310,7 +310,7 @@ static void fill_slot(struct job *j, uint32_t k, uint32_t chunk)
 	fail = shm_copy_out(slot_bytes(j, k), &from, bytes_at(j, chunk, 1));
 	if (fail != PTL_NI_OK)
 		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
-	__atomic_store_n(&slot->landing, j->index, __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->delivery, j->index, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->gen, j->gen, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->at_source, j->target, __ATOMIC_RELAXED);
 	__atomic_store_n(&slot->chunk, chunk, __ATOMIC_RELAXED);
@@ -339,7 +339,7 @@ static bool fill_slots(struct job *j)
 static bool of_message(const struct job *j, const struct shm_slot *slot, uint32_t *chunk)
 {
 	if (!atomic_load_explicit(&slot->full, memory_order_acquire) ||
-	    !is_of(j, __atomic_load_n(&slot->landing, __ATOMIC_RELAXED),
+	    !is_of(j, __atomic_load_n(&slot->delivery, __ATOMIC_RELAXED),
 		   __atomic_load_n(&slot->gen, __ATOMIC_RELAXED),
 		   __atomic_load_n(&slot->at_source, __ATOMIC_RELAXED)))
 		return false;
@@ -373,7 +373,7 @@ static bool drain_slots(struct job *j)
 		k++;
 	if (k == end || !atomic_compare_exchange_strong(busy, &was, 1))
 		return false;
-	since = shm_way_moving(j->s, j->length);
+	since = shm_path_moving(j->s, j->length);
 	for (; k < end && of_message(j, slot_at(j, k), &chunk); k++, n++) {
 		failed = drain_slot(j, k, chunk);
 		bytes += bytes_at(j, chunk, 1);
@@ -382,7 +382,7 @@ static bool drain_slots(struct job *j)
 	atomic_store_explicit(busy, 0, memory_order_release);
 	j->p->drain_at = k % SHM_SLOTS;
 	if (n && has_choice(j))
-		shm_way_moved(j->s, j->length, since, bytes, true);
+		shm_path_moved(j->s, j->length, since, bytes, true);
 	if (n)
 		placed(j, n, fail);
 	return n;
@@ -401,7 +401,7 @@ static bool spliced_of(const struct job *j, const struct shm_spliced *from, stru
 {
 	/* acquire: partner of the release in fill_spliced */
 	if (!atomic_load_explicit(&from->full, memory_order_acquire) ||
-	    !is_of(j, from->landing, from->gen, from->at_source))
+	    !is_of(j, from->delivery, from->gen, from->at_source))
 		return false;
 	x->first = __atomic_load_n(&from->first, __ATOMIC_RELAXED);
 	x->chunks = __atomic_load_n(&from->chunks, __ATOMIC_RELAXED);
@@ -417,7 +417,7 @@ static void forget_spliced(const struct job *j)
 	uint32_t was = 0;
 
 	if (!atomic_load_explicit(&x->full, memory_order_acquire) ||
-	    !is_over(j, __atomic_load_n(&x->landing, __ATOMIC_RELAXED), x->gen, x->at_source) ||
+	    !is_over(j, __atomic_load_n(&x->delivery, __ATOMIC_RELAXED), x->gen, x->at_source) ||
 	    !atomic_compare_exchange_strong(&x->busy, &was, 1))
 		return;
 	if (atomic_load_explicit(&x->full, memory_order_acquire)) {
@@ -472,7 +472,7 @@ static bool fill_spliced(struct job *j)
 		atomic_store_explicit(&j->l->failed, fail, memory_order_relaxed);
 	if (j->p->exchanges && !both_ways(j))
 		j->p->exchanges--;
-	x->landing = j->index;
+	x->delivery = j->index;
 	x->gen = j->gen;
 	x->at_source = j->target;
 	x->first = first;
@@ -584,12 +584,13 @@ static bool use_pipe(const struct job *j)
 		return how == BASE_LONG_PIPE;
 	/* where processors are short the destination decides, which for a get is not the target */
 	decider = j->s->ni->spin_ns ? j->decider : j->pipe->ch;
-	return !atomic_load_explicit(&decider->claims[shm_way_of(j->length)], memory_order_relaxed);
+	return !atomic_load_explicit(&decider->claims[shm_path_of(j->length)],
+				     memory_order_relaxed);
 }
 
 static bool use_splice(const struct job *j)
 {
-	const unsigned int k = shm_way_of(j->length);
+	const unsigned int k = shm_path_of(j->length);
 	const struct shm_channel *decider;
 	long how = base_config()->ptl_shm_long;
 
@@ -636,7 +637,7 @@ static void tell(struct job *j)
 	atomic_thread_fence(memory_order_seq_cst);
 	if ((!j->p->cma && !shm_attends(&j->p->view)) ||
 	    atomic_load_explicit(&j->p->view.r->stat.waiters, memory_order_relaxed))
-		shm_nudge(j->s, j->p);
+		shm_notify(j->s, j->p);
 }
 
 static bool step_source(struct job *j, struct load *x)
@@ -657,7 +658,7 @@ static bool step_source(struct job *j, struct load *x)
 		return comes_back(j) || drain_slots(j) || drain_spliced(j) ||
 		       claim_any(j, claim_chunks(j), x);
 	/* to claim takes longer than the destination needs for what is in the pipe */
-	if (use_splice(j) && shm_splice_taken(j->p))
+	if (use_splice(j) && shm_splice_agreed(j->p))
 		return fill_spliced(j);
 	/* the destination moves; we help where that pays */
 	return base_config()->ptl_shm_long != BASE_LONG_CMA && j->s->ni->spin_ns &&
@@ -670,7 +671,7 @@ static bool step_destination(struct job *j, struct load *x)
 	uint64_t leave;
 	bool inside, any;
 
-	shm_way_tell(j->s, p, j->length);
+	shm_path_tell(j->s, p, j->length);
 	if (drain_slots(j)) {
 		p->pipe_since = 0;
 		tell(j);
@@ -721,7 +722,7 @@ static void swap_spans(struct job *j)
 
 static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 {
-	struct ptl_landing *l = &s->ni->view.land[i];
+	struct ptl_delivery *l = &s->ni->view.land[i];
 	struct shm_peer *p = l->peer < SHM_CHANNELS ? s->peer[l->peer] : NULL;
 	struct ptl_op *op;
 	uint64_t offset;
@@ -734,7 +735,7 @@ static bool as_target(struct shm *s, uint32_t i, bool help, struct job *j)
 	op = &p->view.op[l->op];
 	md = __atomic_load_n(&op->md, __ATOMIC_RELAXED);
 	offset = __atomic_load_n(&op->local_offset, __ATOMIC_RELAXED);
-	if (l->kind == PTL_REQ_GET && !__atomic_load_n(&op->landing, __ATOMIC_ACQUIRE))
+	if (l->kind == PTL_REQ_GET && !__atomic_load_n(&op->delivery, __ATOMIC_ACQUIRE))
 		return false; /* the initiator has not taken the grant in yet */
 	atomic_thread_fence(memory_order_acquire);
 	if (__atomic_load_n(&op->gen, __ATOMIC_ACQUIRE) != l->op_gen || md >= p->view.mds ||
@@ -768,8 +769,8 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 	struct ptl_op *op = &s->ni->view.op[i];
 	struct shm_peer *p = op->peer < SHM_CHANNELS ? s->peer[op->peer] : NULL;
 	/* acquire: the landing is whole when the target says where it is */
-	uint32_t at = __atomic_load_n(&op->landing, __ATOMIC_ACQUIRE), md;
-	struct ptl_landing *l;
+	uint32_t at = __atomic_load_n(&op->delivery, __ATOMIC_ACQUIRE), md;
+	struct ptl_delivery *l;
 	uint64_t offset;
 
 	if (!at || !p || p->state != SHM_LIVE || p->index == SHM_SELF || !shm_peer_follow(s, p) ||
@@ -783,7 +784,7 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
 		.p = p,
 		.l = l,
 		.index = at - 1,
-		.gen = __atomic_load_n(&op->landing_gen, __ATOMIC_RELAXED),
+		.gen = __atomic_load_n(&op->delivery_gen, __ATOMIC_RELAXED),
 		.decider = p->out.ch,
 		.pipe = op->kind == PTL_REQ_PUT ? &p->out : &p->in,
 		.source = op->kind == PTL_REQ_PUT,
@@ -815,7 +816,7 @@ static bool as_initiator(struct shm *s, uint32_t i, bool help, struct job *j)
  * passes. */
 #define LOOKS_MOST (2 * SHM_SLOTS)
 
-static bool step_landings(struct shm *s, uint32_t i, bool help)
+static bool step_deliveries(struct shm *s, uint32_t i, bool help)
 {
 	const struct ptl_view *v = &s->ni->view;
 	bool any = false;
@@ -870,7 +871,7 @@ static bool step_all(struct shm *s, bool alone, bool help)
 		if (alone && i != SHM_SELF && (!s->peer[i]->cma || shm_attends(&s->peer[i]->view)))
 			continue;
 		for (int kind = 0; kind < PTL_LISTS; kind++) {
-			any |= step_landings(s, f->land[kind].first - 1, help);
+			any |= step_deliveries(s, f->land[kind].first - 1, help);
 			any |= step_ops(s, f->op[kind].first - 1, help);
 		}
 	}

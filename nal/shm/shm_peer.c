@@ -116,7 +116,7 @@ struct shm_peer *shm_peer_add(struct shm *s, ptl_process_id_t id)
 	p->decides = s->ni->id.nid < id.nid || (s->ni->id.nid == id.nid && s->ni->id.pid < id.pid);
 	p->deferred_end = &p->deferred;
 	p->in = s->in[i];
-	shm_way_init(p);
+	shm_path_init(p);
 	s->peer[i] = p;
 	hash_add(s, p);
 	st = &s->area->peer[i];
@@ -213,7 +213,8 @@ bool shm_peer_follow_any(struct shm *s, struct shm_peer *p)
 				"cannot map all of the memory of process %d: %s; raise `ulimit -v`",
 				(int)p->pid, strerror(-err));
 		/* the helper threads of both see it */
-		send(p->sock, &(const char){ SHM_BELL_GIVEN_UP }, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		send(p->sock, &(const char){ SHM_DOORBELL_GIVEN_UP }, 1,
+		     MSG_DONTWAIT | MSG_NOSIGNAL);
 		shutdown(p->sock, SHUT_RDWR);
 	}
 	return !err;

@@ -117,7 +117,7 @@ int shm_ring_init(struct shm_ring *r, const struct ptl_view *v, int fd, uint32_t
 	err = fd == v->fd ? base_shared_reserve(fd, v->far_off + channel * bytes, bytes) : 0;
 	if (err)
 		return err;
-	block = ptl_region_piece(v, fd, channel * bytes, bytes);
+	block = ptl_region_segment(v, fd, channel * bytes, bytes);
 	if (!block)
 		return -errno;
 	memset(r, 0, sizeof(*r));

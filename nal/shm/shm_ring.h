@@ -24,10 +24,10 @@
 #define SHM_LAP_ALONE 320u
 /* What was skipped is taken before there is room behind where the ring began again, so that has
  * room for some messages. */
-#define SHM_LAP_ROOM    4u
-#define SHM_SLOTS       8 /* of a pipe */
-#define SHM_WAYS        5 /* classes of long messages, by length */
-#define SHM_SPLICE_FROM 2 /* the first of them that pipes of the kernel are for */
+#define SHM_LAP_ROOM       4u
+#define SHM_SLOTS          8 /* of a pipe */
+#define SHM_LENGTH_CLASSES 5 /* classes of long messages, by length */
+#define SHM_SPLICE_FROM    2 /* the first of them that pipes of the kernel are for */
 
 /*
  * A chunk of a message on its way to the region's owner through the pipe. The source fills slots
@@ -36,12 +36,12 @@
  */
 struct shm_slot {
 	_Alignas(64) _Atomic uint32_t full;
-	uint32_t landing, gen;
+	uint32_t delivery, gen;
 	uint32_t at_source; /* the landing is in the source's region */
 	uint32_t chunk;
 };
 
-enum shm_splice_answer { SHM_SPLICE_UNASKED, SHM_SPLICE_TAKEN, SHM_SPLICE_REFUSED };
+enum shm_splice_answer { SHM_SPLICE_UNASKED, SHM_SPLICE_AGREED, SHM_SPLICE_REFUSED };
 
 /*
  * Some chunks of a message on their way to the region's owner through a pipe of the kernel
@@ -53,7 +53,7 @@ struct shm_spliced {
 	_Alignas(64) _Atomic uint32_t offer; /* descriptor of the pipe in the source, + 1 */
 	_Atomic uint32_t full;
 	uint64_t inode; /* of the pipe */
-	uint32_t landing, gen;
+	uint32_t delivery, gen;
 	uint32_t at_source; /* the landing is in the source's region */
 	uint32_t first, chunks;
 	uint32_t bytes; /* that were put in; the chunks' others are in place */
@@ -73,12 +73,12 @@ struct shm_channel {
 	uint64_t pad_from, pad_to;  /* lines that were skipped at the end of a lap, lately */
 	/* 1: the producer has something it could not put in */
 	_Alignas(64) _Atomic uint32_t want_space;
-	/* written by the consumer: long messages, by length (shm_way_of), go by claims, not
+	/* written by the consumer: long messages, by length (shm_path_of), go by claims, not
 	 * through the pipe */
-	_Atomic uint32_t claims[SHM_WAYS];
+	_Atomic uint32_t claims[SHM_LENGTH_CLASSES];
 	/* ... of a consumer that decides: those both ways at once, too, not by a pipe of the
 	 * kernel */
-	_Atomic uint32_t unspliced[SHM_WAYS];
+	_Atomic uint32_t unspliced[SHM_LENGTH_CLASSES];
 	struct shm_slot slot[SHM_SLOTS];
 	_Alignas(64) _Atomic uint32_t slots_busy;
 	struct shm_spliced spliced;

@@ -62,8 +62,8 @@ static void answer_end(struct run *x, struct shm_msg *m, const struct shm_msg *s
 	shm_ring_publish(x->to, m);
 }
 
-static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what,
-		      uint64_t mlength, ptl_ni_fail_t fail)
+static void final_response(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer what,
+			   uint64_t mlength, ptl_ni_fail_t fail)
 {
 	struct shm_msg spare, *m;
 
@@ -79,7 +79,7 @@ static void last_word(struct run *x, uint32_t op, uint32_t gen, enum ptl_answer 
 }
 
 /* A get's or getput's data. */
-static void reply(struct run *x, const struct ptl_landing *l, const struct shm_span *payload,
+static void reply(struct run *x, const struct ptl_delivery *l, const struct shm_span *payload,
 		  const void *bytes)
 {
 	struct shm_msg spare, *m = answer_begin(x, SHM_REPLY, (uint32_t)l->mlength, &spare);
@@ -90,10 +90,10 @@ static void reply(struct run *x, const struct ptl_landing *l, const struct shm_s
 	answer_end(x, m, &spare, payload, bytes);
 }
 
-static void put_done(struct run *x, const struct ptl_landing *l, ptl_ni_fail_t fail)
+static void put_done(struct run *x, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	/* first the answer, for which somebody may wait */
-	last_word(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
+	final_response(x, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
@@ -105,19 +105,19 @@ static bool refused(struct run *x, ptl_ni_fail_t fail)
 
 /* Is there no record for a message that takes more than one step, and only the owner can make more?
  * Then it is to take the message: asked before anything is counted. */
-static bool landings_full(struct run *x)
+static bool deliveries_full(struct run *x)
 {
 	const struct ptl_view *v = x->e->v;
 
-	if (!x->e->undo || v->r->land_free < v->nlandings || v->r->land_high < v->nlandings ||
-	    !ptl_may_grow(v, PTL_PART_LAND))
+	if (!x->e->undo || v->r->delivery_free < v->nlandings ||
+	    v->r->deliveries_high < v->nlandings || !ptl_may_grow(v, PTL_PART_LAND))
 		return false;
 	x->denied = x->dear = true;
 	return true;
 }
 
 /* Long data: a landing that both sides work off. */
-static void begin_long(struct run *x, struct ptl_landing *l)
+static void begin_long(struct run *x, struct ptl_delivery *l)
 {
 	const struct ptl_view *initiator = x->memory ? &x->s->ni->view : &x->p->view;
 	ptl_ni_fail_t fail = PTL_NI_FAIL;
@@ -130,13 +130,13 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 		fail = PTL_NI_PROTOCOL;
 	} else {
 		shm_long_chunks(l, l->kind == PTL_REQ_GET ? x->to : x->from);
-		i = ptl_landing_alloc(x->e, l);
+		i = ptl_delivery_alloc(x->e, l);
 		if (i != PTL_NIL && !x->e->undo)
-			shm_way_began(x->s, x->p);
+			shm_path_began(x->s, x->p);
 	}
 	if (i == PTL_NIL) {
 		ptl_engine_done(x->e, l, fail);
-		last_word(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		final_response(x, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, fail);
 		return;
 	}
 	if (l->kind == PTL_REQ_GET) {
@@ -149,13 +149,13 @@ static void begin_long(struct run *x, struct ptl_landing *l)
 		answer_end(x, m, &spare, NULL, NULL);
 	} else {
 		/* tell the initiator where it can help; release: the landing is whole */
-		__atomic_store_n(&initiator->op[l->op].landing_gen, x->e->v->land[i].gen,
+		__atomic_store_n(&initiator->op[l->op].delivery_gen, x->e->v->land[i].gen,
 				 __ATOMIC_RELAXED);
-		__atomic_store_n(&initiator->op[l->op].landing, i + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&initiator->op[l->op].delivery, i + 1, __ATOMIC_RELEASE);
 	}
 }
 
-static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_landing *l)
+static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	return !ptl_serve_match(x->s->ni, x->e, q, l, x->e->undo ? ", on the target's behalf" : "");
 }
@@ -163,20 +163,20 @@ static inline bool match(struct run *x, const struct ptl_request *q, struct ptl_
 static void take_put(struct run *x, const struct ptl_request *q, const struct shm_msg *m,
 		     const char *payload)
 {
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	ptl_ni_fail_t fail;
 
-	if (m->kind == SHM_PUT_LONG && landings_full(x))
+	if (m->kind == SHM_PUT_LONG && deliveries_full(x))
 		return;
 	if (!match(x, q, &l)) {
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	if (m->kind == SHM_PUT_LONG && l.mlength) {
 		begin_long(x, &l);
 		/* a source that sleeps and alone can move the bytes */
 		if (!x->e->undo && !x->p->cma && x->p->state == SHM_LIVE)
-			shm_nudge(x->s, x->p);
+			shm_notify(x->s, x->p);
 		return;
 	}
 	fail = shm_copy_in(&(struct shm_span){ x->e->v, x->memory, l.md, l.offset }, payload,
@@ -200,23 +200,23 @@ static inline void ask_payload(const struct shm_ring *r, uint64_t size)
 }
 
 /* The reply's bytes go straight from the MD to the ring. */
-static void APART take_get(struct run *x, const struct ptl_request *q, bool may_land)
+static void APART take_get(struct run *x, const struct ptl_request *q, bool may_deliver)
 {
 	char bounce[SHM_MOST > 32768 ? 32768 : SHM_MOST];
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	struct shm_span span;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
-	if (may_land && landings_full(x))
+	if (may_deliver && deliveries_full(x))
 		return;
 	ask_payload(x->to, q->rlength);
 	/* the initiator's ring takes what it asks for without SHM_LONG, which is no more than
 	 * any bounce takes */
-	if ((!may_land && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	if ((!may_deliver && q->rlength > sizeof(bounce)) || !match(x, q, &l)) {
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
-	if (may_land && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
+	if (may_deliver && (l.mlength > x->s->eager || l.mlength > x->to->count * SHM_LINE / 4)) {
 		begin_long(x, &l);
 		return;
 	}
@@ -229,12 +229,12 @@ static void APART take_get(struct run *x, const struct ptl_request *q, bool may_
 	if (fail == PTL_NI_OK)
 		reply(x, &l, &span, x->memory ? bounce : NULL);
 	else
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, &l, fail);
 }
 
 /* What was there goes back, if it was asked for. */
-static void atomic_done(struct run *x, const struct ptl_request *q, const struct ptl_landing *l,
+static void atomic_done(struct run *x, const struct ptl_request *q, const struct ptl_delivery *l,
 			ptl_ni_fail_t fail, const char *old)
 {
 	if (refused(x, fail))
@@ -246,30 +246,30 @@ static void atomic_done(struct run *x, const struct ptl_request *q, const struct
 	if (fail == PTL_NI_OK)
 		reply(x, l, NULL, old);
 	else
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, fail);
 	ptl_engine_done(x->e, l, fail);
 }
 
-static struct shm_span span_of(const struct run *x, const struct ptl_landing *l)
+static struct shm_span span_of(const struct run *x, const struct ptl_delivery *l)
 {
 	return (struct shm_span){ x->e->v, x->memory, l->md, l->offset };
 }
 
-static ptl_ni_fail_t read_span(void *server, const struct ptl_landing *l, void *bytes)
+static ptl_ni_fail_t read_span(void *server, const struct ptl_delivery *l, void *bytes)
 {
 	const struct shm_span span = span_of(server, l);
 
 	return shm_copy_out(bytes, &span, l->mlength);
 }
 
-static ptl_ni_fail_t write_span(void *server, const struct ptl_landing *l, const void *bytes)
+static ptl_ni_fail_t write_span(void *server, const struct ptl_delivery *l, const void *bytes)
 {
 	const struct shm_span span = span_of(server, l);
 
 	return shm_copy_in(&span, bytes, l->mlength);
 }
 
-static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
+static ptl_ni_fail_t read_runs(void *server, const struct ptl_delivery *l,
 			       const ptl_atomic_runs_t *runs, char *bytes)
 {
 	const struct shm_span span = span_of(server, l);
@@ -277,7 +277,7 @@ static ptl_ni_fail_t read_runs(void *server, const struct ptl_landing *l,
 	return shm_copy_runs(&span, runs, bytes, false);
 }
 
-static ptl_ni_fail_t write_runs(void *server, const struct ptl_landing *l,
+static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
 				const ptl_atomic_runs_t *runs, const char *bytes)
 {
 	const struct shm_span span = span_of(server, l);
@@ -293,11 +293,11 @@ static const struct ptl_serve_memory memory = { read_span, write_span, read_runs
 
 static void APART take_atomic(struct run *x, const struct ptl_request *q, const char *payload)
 {
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	char old[SHM_ATOMIC_MOST];
 
 	if (q->rlength > sizeof(old) || !match(x, q, &l)) {
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	atomic_done(x, q, &l, ptl_serve_swap(&memory, x, &l, q->atomic, q->element, payload, old),
@@ -324,13 +324,13 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
 	const uint64_t length = q->rlength;
 	char old[SHM_ATOMIC_MOST];
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	ptl_ni_fail_t fail = PTL_NI_OK;
 
 	memcpy(list, payload, size);
 	if (length > sizeof(old) || !ptl_runs_valid(runs, size, q->atomic, q->element, length)) {
 		ptl_count_drop(x->e, PTL_DROP_STALE, length);
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_PROTOCOL);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_PROTOCOL);
 		return;
 	}
 	if (x->memory && count_runs(runs) > RUNS_BY_PEER &&
@@ -340,7 +340,7 @@ static void APART take_runs(struct run *x, struct ptl_request *q, const char *pa
 	}
 	q->rlength = runs->span;
 	if (!match(x, q, &l)) {
-		last_word(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+		final_response(x, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 		return;
 	}
 	l.mlength = l.mlength == runs->span ? length : 0;
@@ -366,7 +366,7 @@ static bool known(const struct run *x, const struct shm_msg *m)
 
 static void APART take_reply(struct run *x, const struct shm_msg *m, const char *payload)
 {
-	struct ptl_landing l;
+	struct ptl_delivery l;
 	ptl_ni_fail_t fail;
 
 	if (!known(x, m))
@@ -386,7 +386,7 @@ static void APART take_reply(struct run *x, const struct shm_msg *m, const char 
 static void APART take_grant(struct run *x, const struct shm_msg *m)
 {
 	struct shm_msg spare, *over;
-	struct ptl_landing l;
+	struct ptl_delivery l;
 
 	if (known(x, m) &&
 	    ptl_engine_reply(x->e, m->op, m->op_gen, m->length, false, &x->who, &l)) {
@@ -394,9 +394,9 @@ static void APART take_grant(struct run *x, const struct shm_msg *m)
 			struct ptl_op *op = &x->e->v->op[m->op];
 
 			ptl_engine_reply_keep(x->e, m->op, &l);
-			__atomic_store_n(&op->landing_gen, (uint32_t)(m->remote_offset >> 32),
+			__atomic_store_n(&op->delivery_gen, (uint32_t)(m->remote_offset >> 32),
 					 __ATOMIC_RELAXED);
-			__atomic_store_n(&op->landing, (uint32_t)m->remote_offset + 1,
+			__atomic_store_n(&op->delivery, (uint32_t)m->remote_offset + 1,
 					 __ATOMIC_RELEASE);
 			return;
 		}
@@ -413,7 +413,7 @@ static void APART take_grant(struct run *x, const struct shm_msg *m)
 static void APART take_fetched(struct run *x, const struct shm_msg *m)
 {
 	uint32_t i = (uint32_t)m->remote_offset, gen = (uint32_t)(m->remote_offset >> 32);
-	struct ptl_landing *l = &x->e->v->land[i];
+	struct ptl_delivery *l = &x->e->v->land[i];
 	ptl_ni_fail_t fail = (ptl_ni_fail_t)m->hdr_data;
 
 	if (i >= x->e->v->nlandings || l->gen != gen || !(gen & 1) || l->peer != x->sender ||
@@ -425,14 +425,14 @@ static void APART take_fetched(struct run *x, const struct shm_msg *m)
 		put_done(x, l, fail);
 	else
 		ptl_engine_done(x->e, l, fail);
-	ptl_landing_free(x->e, i);
+	ptl_delivery_free(x->e, i);
 	if (!x->e->undo)
-		shm_way_ended(x->s, x->p, l->mlength);
+		shm_path_ended(x->s, x->p, l->mlength);
 }
 
 static void APART take_placed(struct run *x, const struct shm_msg *m)
 {
-	struct ptl_landing l;
+	struct ptl_delivery l;
 
 	if (!known(x, m))
 		return;
@@ -564,7 +564,7 @@ static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer 
 	const struct shm_ring *r = &p->in;
 	ptl_arrival_t put = { .initiator = p->id, .type = PTL_EVENT_PUT_END };
 	uint32_t size = ONCE(m->size), lines = 1;
-	enum ptl_offer offered;
+	enum ptl_inline offered;
 
 	if (ONCE(m->length) != size)
 		return 0;
@@ -578,10 +578,10 @@ static inline uint32_t take_offered(struct ptl_engine *e, const struct shm_peer 
 	put.match_bits = ONCE(m->match_bits);
 	put.hdr_data = ONCE(m->hdr_data);
 	put.length = size;
-	offered = ptl_engine_offer(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
-				   ONCE(m->remote_offset), &put);
-	*declined = offered == PTL_OFFER_DECLINED;
-	return offered == PTL_OFFER_TAKEN ? lines : 0;
+	offered = ptl_engine_inline(e, ONCE(m->pt_index), ONCE(m->ac_index), p->uid, p->jid,
+				    ONCE(m->remote_offset), &put);
+	*declined = offered == PTL_INLINE_DECLINED;
+	return offered == PTL_INLINE_HANDLED ? lines : 0;
 }
 
 /* The last word on an operation. */
@@ -641,12 +641,12 @@ static unsigned int APART take_plain(struct shm *s, struct shm_peer *p, unsigned
 			lines = take_answer(e, p, m);
 		if (!lines)
 			break;
-		if (e->taken == PTL_TAKEN_ENOUGH)
+		if (e->taken == PTL_HANDLED_ENOUGH)
 			expect_answer(s, p, ONCE(m->size), ONCE(m->op_gen));
 		r->ch->messages++;
 		/* release: the lines were read before they are free */
 		__atomic_store_n(&r->ch->head, head + lines, __ATOMIC_RELEASE);
-		if (e->taken == PTL_TAKEN_ENOUGH)
+		if (e->taken == PTL_HANDLED_ENOUGH)
 			return n + 1;
 	}
 	return n;
@@ -708,7 +708,7 @@ static void tell_space(struct shm *s, struct shm_peer *p)
 	atomic_store_explicit(&p->view.r->space, 1, memory_order_seq_cst);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!shm_attends(&p->view))
-		shm_nudge(s, p);
+		shm_notify(s, p);
 }
 
 /* ---- the owner ------------------------------------------------------------------------------- */
@@ -749,11 +749,11 @@ static unsigned int take_from(struct shm *s, struct shm_peer *p, unsigned int mo
 	struct ptl_engine *e = &s->ni->engine;
 	/* with many entries to be searched, they are asked for ahead instead, and the one that
 	 * is found offers */
-	const bool plainly = e->taker && e->v->r->hashed <= PTL_MATCH_FAR;
+	const bool plainly = e->inline_handler && e->v->r->hashed <= PTL_MATCH_FAR;
 	bool declined = false;
 	unsigned int n = plainly && plain_next(&p->in) ? take_plain(s, p, most, &declined) : 0;
 
-	if (e->taken == PTL_TAKEN_ENOUGH)
+	if (e->taken == PTL_HANDLED_ENOUGH)
 		return n;
 	return n < most && shm_ring_any(&p->in) ? n + take_rest(s, p, most - n, plainly, declined)
 						: n;
@@ -778,7 +778,7 @@ bool shm_take_all(struct shm *s, unsigned int most)
 				shm_after_push(s, p);
 			/* what else comes in leaving finds, and what goes out who is told of
 			 * room for it */
-			if (s->ni->engine.taken == PTL_TAKEN_ENOUGH && !told && !p->deferred)
+			if (s->ni->engine.taken == PTL_HANDLED_ENOUGH && !told && !p->deferred)
 				return true;
 		}
 		if (shm_ring_space_due(&p->in))
@@ -828,12 +828,12 @@ static bool lock_peer(struct shm_peer *p)
 		else
 			base_cpu_relax();
 	}
-	shm_helper_bell(
+	shm_helper_doorbell(
 		p); /* its holder was put to sleep, or is dead: the owner's thread will see */
 	return false;
 }
 
-void shm_run_peer(struct shm *s, struct shm_peer *p)
+void shm_deliver_for(struct shm *s, struct shm_peer *p)
 {
 	struct ptl_engine e = { .v = &p->view, .undo = &p->view.r->undo }; /* mapped: it was LIVE */
 	struct run x = {
@@ -854,7 +854,7 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 	 * it up */
 	if (!shm_may_run(p) || !shm_peer_follow(s, p)) {
 		ptl_unlock_plain(p->view.r);
-		shm_helper_bell(p);
+		shm_helper_doorbell(p);
 		return;
 	}
 	n = shm_ring_any(x.from) ? take_any(&x, 64, false, false) : 0;
@@ -868,5 +868,5 @@ void shm_run_peer(struct shm *s, struct shm_peer *p)
 	if (e.posted)
 		shm_wake(p->view.r);
 	if (x.denied)
-		shm_helper_bell(p);
+		shm_helper_doorbell(p);
 }

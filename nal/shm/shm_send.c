@@ -105,7 +105,7 @@ static inline struct shm_msg *send_body(struct shm_peer *p, uint32_t size, uint3
 	struct shm_msg *m = shm_ring_place_behind(r, skip);
 
 	p->sent++;
-	if (size > BASE_COPY_PIECE && bytes && !streams(p))
+	if (size > BASE_COPY_SEGMENT && bytes && !streams(p))
 		base_copy_over(shm_ring_payload_lines(r, size), bytes, size);
 	else if (size > SHM_INLINE)
 		fill_payload(shm_ring_payload_lines(r, size), size, payload, bytes);
@@ -219,11 +219,11 @@ void shm_wake(struct ptl_region *r)
 {
 	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
 		return;
-	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
-	ptl_futex_wake(&r->bell, INT_MAX);
+	atomic_fetch_add_explicit(&r->doorbell, 1, memory_order_seq_cst);
+	ptl_futex_wake(&r->doorbell, INT_MAX);
 }
 
-void shm_nudge(struct shm *s, struct shm_peer *p)
+void shm_notify(struct shm *s, struct shm_peer *p)
 {
 	if (atomic_load_explicit(&p->view.r->stat.waiters, memory_order_seq_cst)) {
 		shm_wake(p->view.r);
@@ -232,7 +232,7 @@ void shm_nudge(struct shm *s, struct shm_peer *p)
 	if (((struct shm_area *)p->view.nal)->calls_only)
 		return;
 	s->ni->view.r->stat.counts[PTL_COUNT_DOORBELLS]++;
-	shm_helper_bell(p);
+	shm_helper_doorbell(p);
 }
 
 /* Somebody has to work off what we pushed. */
@@ -245,7 +245,7 @@ static void want_run(struct shm *s, struct shm_peer *p)
 		return;
 	}
 	if (!shm_may_run(p)) {
-		shm_nudge(s, p);
+		shm_notify(s, p);
 		return;
 	}
 	p->run_wanted = true;
@@ -330,7 +330,7 @@ bool shm_connect(struct ptl_ni *ni, ptl_process_id_t target)
 	return shm_peer_find(s, target);
 }
 
-const char *shm_passed(struct ptl_ni *ni, ptl_process_id_t id)
+const char *shm_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
 	const char *why = ptl_lost_why(ni, ni->nal, id);
 
@@ -416,9 +416,9 @@ static int inject(struct ptl_ni *ni, struct shm *s, struct shm_peer *p, const st
 }
 
 /* Many messages that are shorter take longer than one that is long. */
-#define PIECE_LEAST 4096
+#define SEGMENT_LEAST 4096
 
-uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target)
+uint64_t shm_segment(struct ptl_ni *ni, ptl_process_id_t target)
 {
 	struct shm *s = shm_of(ni);
 	struct shm_peer *p = shm_peer_find(s, target);
@@ -429,7 +429,7 @@ uint64_t shm_piece(struct ptl_ni *ni, ptl_process_id_t target)
 	    p->state != SHM_LIVE || !ni->spin_ns || !shm_attends(&p->view))
 		return 0;
 	most = s->eager < p->eager ? s->eager : p->eager;
-	return most < PIECE_LEAST ? 0 : most;
+	return most < SEGMENT_LEAST ? 0 : most;
 }
 
 static int __attribute__((noinline))

@@ -51,13 +51,13 @@ static void stop(struct shm_peer *p)
 	p->give_fd = -1;
 }
 
-bool shm_splice_taken(struct shm_peer *p)
+bool shm_splice_agreed(struct shm_peer *p)
 {
 	struct shm_spliced *x = &p->out.ch->spliced;
 	/* acquire: partner of the release in shm_splice_accept */
 	uint32_t answer = atomic_load_explicit(&x->answer, memory_order_acquire);
 
-	if (answer == SHM_SPLICE_TAKEN)
+	if (answer == SHM_SPLICE_AGREED)
 		return p->give_fd >= 0 && !p->no_give;
 	if (answer == SHM_SPLICE_UNASKED && p->give_fd < 0 && !p->no_give) {
 		p->give_fd = make(&x->inode);
@@ -92,7 +92,7 @@ bool shm_splice_accept(struct shm_peer *p)
 	if (!good)
 		p->take_fd = -1;
 	p->no_take = !good;
-	atomic_store_explicit(&x->answer, good ? SHM_SPLICE_TAKEN : SHM_SPLICE_REFUSED,
+	atomic_store_explicit(&x->answer, good ? SHM_SPLICE_AGREED : SHM_SPLICE_REFUSED,
 			      memory_order_release);
 	return good;
 }

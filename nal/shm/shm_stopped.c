@@ -41,7 +41,7 @@ static bool reached(const struct tracing *x)
 }
 
 /* On from what a thread reports: from a stop, or with the signal that it is to get. */
-static void pass_on(void)
+static void fail_over(void)
 {
 	int status;
 	pid_t tid;
@@ -62,7 +62,7 @@ static int trace(void *arg)
 		if (ptrace(PTRACE_SEIZE, x->tid[i], NULL, NULL) == 0)
 			any = true;
 	while (any && !reached(x) && base_now_ns() < end) {
-		pass_on();
+		fail_over();
 		usleep(LOOK_US);
 	}
 	return 0;

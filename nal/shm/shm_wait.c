@@ -70,13 +70,13 @@ static void look_for_crowd(struct shm_wait *w, uint64_t now)
 	if (wall < WINDOW_NS)
 		return;
 	if (judge_anew(w, now) < wall / 3 || wall > 100 * WINDOW_NS) {
-		w->crowded_ns /= 2;
+		w->oversubscribed_ns /= 2;
 		return;
 	}
-	w->crowded_ns = w->crowded_ns ? 2 * w->crowded_ns : CROWD_LEAST_NS;
-	if (w->crowded_ns > CROWD_MOST_NS)
-		w->crowded_ns = CROWD_MOST_NS;
-	w->crowded_until = now + w->crowded_ns;
+	w->oversubscribed_ns = w->oversubscribed_ns ? 2 * w->oversubscribed_ns : CROWD_LEAST_NS;
+	if (w->oversubscribed_ns > CROWD_MOST_NS)
+		w->oversubscribed_ns = CROWD_MOST_NS;
+	w->oversubscribed_until = now + w->oversubscribed_ns;
 }
 
 void shm_wait_over(struct shm *s)
@@ -111,7 +111,7 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 {
 	struct ptl_region *r = ni->view.r;
 	uint64_t now = base_now_ns(), ns = SLEEP_MOST_NS, drained;
-	uint32_t bell;
+	uint32_t doorbell;
 	bool biased, rung;
 
 	if (deadline <= now)
@@ -121,7 +121,7 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	r->stat.counts[PTL_COUNT_SLEEPS]++;
 	/* seq_cst: counted as a sleeper before the lock is free; partner in shm_wake */
 	atomic_fetch_add_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
-	bell = atomic_load_explicit(&r->bell, memory_order_seq_cst);
+	doorbell = atomic_load_explicit(&r->doorbell, memory_order_seq_cst);
 	/* a slot filled or emptied before we were counted; partner: the fence in shm_long.c */
 	atomic_thread_fence(memory_order_seq_cst);
 	shm_of(ni)->wait.last_look = true;
@@ -141,8 +141,8 @@ static bool sleep_until(struct ptl_ni *ni, uint64_t deadline)
 	if (biased && pushed_before(shm_of(ni), drained))
 		ns = 0;
 	if (ns)
-		ptl_futex_wait(&r->bell, bell, ns);
-	rung = !ns || atomic_load_explicit(&r->bell, memory_order_relaxed) != bell;
+		ptl_futex_wait(&r->doorbell, doorbell, ns);
+	rung = !ns || atomic_load_explicit(&r->doorbell, memory_order_relaxed) != doorbell;
 	atomic_fetch_sub_explicit(&r->stat.waiters, 1, memory_order_seq_cst);
 	ptl_lock(ni);
 	return rung;
@@ -155,7 +155,7 @@ static uint64_t budget(const struct shm *s, uint64_t now)
 
 	if (base_config()->ptl_spin_us >= 0) /* as told */
 		return most;
-	if (now < s->wait.crowded_until)
+	if (now < s->wait.oversubscribed_until)
 		return 0;
 	return s->wait.spin_ns < most ? s->wait.spin_ns : most;
 }
@@ -184,7 +184,7 @@ static bool something(const struct shm *s)
  * What comes then is put in its queue without a bell: *left, queues are to be looked at before
  * any sleep.
  */
-static bool give_turns(struct shm *s, uint64_t now, uint64_t deadline, bool *left)
+static bool yield_some(struct shm *s, uint64_t now, uint64_t deadline, bool *left)
 {
 	struct shm_wait *w = &s->wait;
 
@@ -261,7 +261,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	}
 	if (!idle)
 		return false;
-	if (ni->spin_ns && w->waits && w->crowded_until == 0 && idle % 16) {
+	if (ni->spin_ns && w->waits && w->oversubscribed_until == 0 && idle % 16) {
 		if (idle == 1)
 			w->waits--;
 		look_out(s);
@@ -270,8 +270,8 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	now = base_now_ns();
 	if (!w->since || idle < 16)
 		w->since = now;
-	if (w->crowded_until && now >= w->crowded_until) {
-		w->crowded_until = 0;
+	if (w->oversubscribed_until && now >= w->oversubscribed_until) {
+		w->oversubscribed_until = 0;
 		judge_anew(w, now);
 	}
 	if (!w->waits)
@@ -279,7 +279,7 @@ bool shm_idle(struct ptl_ni *ni, unsigned int idle, uint64_t deadline)
 	if (shm_of(ni)->unsure && now - w->since >= DRAIN_NS)
 		shm_settle_unsure(shm_of(ni));
 	spin = budget(s, now);
-	if (now - w->since < spin || (!spin && give_turns(s, now, deadline, &left)))
+	if (now - w->since < spin || (!spin && yield_some(s, now, deadline, &left)))
 		return left;
 	rung = sleep_until(ni, deadline);
 	if (!rung && base_now_ns() - w->since < ni->spin_ns)

@@ -27,8 +27,8 @@ enum shm_hello_kind {
 };
 
 /* Single bytes, on a connection that stands. */
-#define SHM_BELL          '!'
-#define SHM_BELL_GIVEN_UP '-' /* no address space for your region, which has become longer */
+#define SHM_DOORBELL          '!'
+#define SHM_DOORBELL_GIVEN_UP '-' /* no address space for your region, which has become longer */
 
 enum shm_refusal {
 	SHM_REFUSED_STRANGER, /* not who you think */

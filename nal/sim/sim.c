@@ -254,9 +254,9 @@ static uint64_t sim_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
-static const char *sim_passed(struct ptl_ni *ni, ptl_process_id_t id)
+static const char *sim_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_passed(net_of(ni), id);
+	return net_failed_over(net_of(ni), id);
 }
 
 const struct nal_ops nal_sim_ops = {
@@ -275,7 +275,7 @@ const struct nal_ops nal_sim_ops = {
 	.send = sim_send,
 	.progress = sim_progress,
 	.arm = sim_arm,
-	.passed = sim_passed,
+	.passed = sim_failed_over,
 	.forked = sim_forked,
 	.describe = sim_describe,
 };

@@ -126,7 +126,7 @@ static struct sim_packet *gather(struct sim_link *l, const struct dgram_packet *
 	}
 	p->port = (uint16_t)packet->to->word[0];
 	p->len = (uint32_t)packet->head_len;
-	for (int i = 0; i < packet->pieces; i++) {
+	for (int i = 0; i < packet->segments; i++) {
 		memcpy(p->bytes + p->len, packet->body[i].iov_base, packet->body[i].iov_len);
 		p->len += (uint32_t)packet->body[i].iov_len;
 	}

@@ -193,7 +193,7 @@ static void udp_free(struct udp *u)
 {
 	if (u->fd >= 0)
 		close(u->fd);
-	udp_ways_close(u);
+	udp_paths_close(u);
 	udp_near_close(u);
 	net_ranks_free(&u->ranks);
 	free(u->in.bytes);
@@ -208,7 +208,7 @@ static int udp_open(struct ptl_ni *ni, ptl_pid_t want)
 
 	if (!u)
 		return PTL_NO_SPACE;
-	udp_ways_init(u);
+	udp_paths_init(u);
 	udp_near_init(u);
 	u->family = ni->address.family;
 	u->scope = ni->address.scope;
@@ -331,7 +331,7 @@ static void udp_forked(struct ptl_ni *ni)
 	if (!u)
 		return;
 	close(u->fd);
-	udp_ways_close(u);
+	udp_paths_close(u);
 	udp_near_close(u);
 	if (u->net.ni)
 		net_forked(&u->net);
@@ -371,9 +371,9 @@ static uint64_t udp_arm(struct ptl_ni *ni)
 	return net_arm(net_of(ni));
 }
 
-static const char *udp_passed(struct ptl_ni *ni, ptl_process_id_t id)
+static const char *udp_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_passed(net_of(ni), id);
+	return net_failed_over(net_of(ni), id);
 }
 
 const struct nal_ops nal_udp_ops = {
@@ -391,7 +391,7 @@ const struct nal_ops nal_udp_ops = {
 	.send = udp_send,
 	.progress = udp_progress,
 	.arm = udp_arm,
-	.passed = udp_passed,
+	.passed = udp_failed_over,
 	.forked = udp_forked,
 	.describe = udp_describe,
 };

@@ -9,7 +9,7 @@
  *   udp_send.c  packets out, several at a time, as one segmented datagram where the kernel does
  *               that
  *   udp_recv.c  packets in, likewise
- *   udp_way.c   sockets of their own for those who are written to all the time
+ *   udp_path.c   sockets of their own for those who are written to all the time
  *   udp_near.c  a socket of its own for who nearly all packets come from
  *   udp_call.h  the two system calls of a short message
  */
@@ -27,7 +27,7 @@
 #define UDP_IOVECS  1024u         /* their pieces: as many as one system call takes */
 #define UDP_BUFFERS 8u            /* datagrams, maybe of many segments, received at once */
 #define UDP_BUFFER  65536u
-#define UDP_WAYS    8u
+#define UDP_PATHS   8u
 
 union udp_sockaddr {
 	struct sockaddr any;
@@ -37,13 +37,13 @@ union udp_sockaddr {
 
 struct udp_packet {
 	struct net_addr to;
-	uint32_t iov, pieces; /* in `iov`, the head first */
+	uint32_t iov, segments; /* in `iov`, the head first */
 	uint32_t len;
 	bool probe, anywhere;
 	bool cut; /* it goes in segments */
 };
 
-struct udp_way {
+struct udp_path {
 	struct net_addr to;
 	int fd;        /* -1: none (yet) */
 	uint32_t sent; /* times that something was, since there is one or none */
@@ -80,9 +80,9 @@ struct udp {
 	bool by_id;         /* others are where their ids say */
 	ptl_nid_t own_nid;
 
-	struct udp_way way[UDP_WAYS];
-	uint32_t last_way, next_way; /* found last; to be given to somebody else next */
-	bool no_ways;
+	struct udp_path path[UDP_PATHS];
+	uint32_t last_path, next_path; /* found last; to be given to somebody else next */
+	bool no_paths;
 	struct udp_near near;
 
 	struct udp_out {
@@ -146,16 +146,16 @@ bool udp_can_segment(int fd);
 uint32_t udp_train(uint32_t mtu);
 bool udp_can_join(int fd);
 
-/* ---- udp_way.c ------------------------------------------------------------------------------- */
+/* ---- udp_path.c ------------------------------------------------------------------------------ */
 
-void udp_ways_init(struct udp *u);
-void udp_ways_close(struct udp *u);
+void udp_paths_init(struct udp *u);
+void udp_paths_close(struct udp *u);
 /* The way that all packets that wait can take; NULL: they are to be sent by the shared socket. */
-struct udp_way *udp_way_of(struct udp *u);
+struct udp_path *udp_path_of(struct udp *u);
 /* One packet; false: it is not gone. */
-bool udp_way_send(struct udp_way *w, const struct iovec *packet);
+bool udp_path_send(struct udp_path *w, const struct iovec *packet);
 /* Messages without an address; how many are gone. */
-uint32_t udp_way_send_all(struct udp_way *w, struct mmsghdr *m, uint32_t n);
+uint32_t udp_path_send_all(struct udp_path *w, struct mmsghdr *m, uint32_t n);
 
 /* ---- udp_near.c ------------------------------------------------------------------------------ */
 

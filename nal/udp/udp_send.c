@@ -32,7 +32,7 @@ void *udp_room(void *link, size_t len)
 	struct udp_out *o = &u->out;
 
 	if (o->packets == UDP_PACKETS || len > UDP_HEADS - o->used ||
-	    o->iovs + 1 + DGRAM_PIECES > UDP_IOVECS)
+	    o->iovs + 1 + DGRAM_SEGMENTS > UDP_IOVECS)
 		return NULL;
 	return o->heads + o->used;
 }
@@ -40,13 +40,13 @@ void *udp_room(void *link, size_t len)
 /* Where there is room for all of the packet. */
 static void copy_body(uint8_t *to, const struct dgram_packet *p)
 {
-	for (int i = 0; i < p->pieces; i++) {
+	for (int i = 0; i < p->segments; i++) {
 		base_copy_user(to, p->body[i].iov_base, p->body[i].iov_len);
 		to += p->body[i].iov_len;
 	}
 }
 
-/* Heads and bodies of short packets in turns are many short pieces to the kernel, which it takes
+/* Heads and bodies of short packets in turns are many short parts to the kernel, which it takes
  * longer to gather than we do. */
 void udp_transmit(void *link, const struct dgram_packet *p)
 {
@@ -56,22 +56,22 @@ void udp_transmit(void *link, const struct dgram_packet *p)
 
 	q->to = *p->to;
 	q->iov = o->iovs;
-	q->pieces = 1;
+	q->segments = 1;
 	q->len = (uint32_t)(p->head_len + p->body_len);
 	q->probe = p->probe;
 	q->anywhere = p->anywhere;
 	q->cut = q->len > u->mtu && q->len > udp_whole(u, p->to);
 	o->iov[o->iovs++] = (struct iovec){ p->head, p->head_len };
-	if (p->pieces && p->body_len <= COPY_MOST) {
+	if (p->segments && p->body_len <= COPY_MOST) {
 		copy_body(p->head + p->head_len, p);
 		o->iov[q->iov].iov_len = q->len;
 		o->used += q->len; /* the next one follows it */
 		return;
 	}
-	if (p->pieces)
-		memcpy(&o->iov[o->iovs], p->body, (size_t)p->pieces * sizeof(*p->body));
-	q->pieces += (uint32_t)p->pieces;
-	o->iovs += (uint32_t)p->pieces;
+	if (p->segments)
+		memcpy(&o->iov[o->iovs], p->body, (size_t)p->segments * sizeof(*p->body));
+	q->segments += (uint32_t)p->segments;
+	o->iovs += (uint32_t)p->segments;
 	o->used += ((uint32_t)p->head_len + 15) & ~15u;
 }
 
@@ -119,11 +119,11 @@ static uint32_t alike(const struct udp *u, uint32_t first)
 }
 
 /* Pieces that follow each other in memory become one; how many there are then. */
-static size_t joined(struct iovec *iov, size_t pieces)
+static size_t joined(struct iovec *iov, size_t parts)
 {
 	size_t last = 0;
 
-	for (size_t i = 1; i < pieces; i++) {
+	for (size_t i = 1; i < parts; i++) {
 		if ((char *)iov[last].iov_base + iov[last].iov_len == iov[i].iov_base)
 			iov[last].iov_len += iov[i].iov_len;
 		else
@@ -140,7 +140,7 @@ static void wrap(struct udp *u, struct parcel *p, struct mmsghdr *m, uint32_t fi
 	p->first = first;
 	memset(m, 0, sizeof(*m));
 	m->msg_hdr.msg_iov = &u->out.iov[a->iov];
-	m->msg_hdr.msg_iovlen = joined(m->msg_hdr.msg_iov, z->iov + z->pieces - a->iov);
+	m->msg_hdr.msg_iovlen = joined(m->msg_hdr.msg_iov, z->iov + z->segments - a->iov);
 	if (count > 1 || a->cut) {
 		uint16_t size = (uint16_t)(a->cut ? u->mtu : a->len);
 		struct cmsghdr *c;
@@ -234,7 +234,7 @@ static void address(const struct udp *u, struct parcel *p, struct mmsghdr *m)
 }
 
 /* By `way`, if there is one; what does not get through there by the shared socket. */
-static void send_all(struct udp *u, struct udp_way *way)
+static void send_all(struct udp *u, struct udp_path *path)
 {
 	struct parcel parcel[UDP_PACKETS];
 	struct mmsghdr m[UDP_PACKETS];
@@ -248,7 +248,7 @@ static void send_all(struct udp *u, struct udp_way *way)
 		n++;
 		at += k;
 	}
-	at = way ? udp_way_send_all(way, m, n) : 0;
+	at = path ? udp_path_send_all(path, m, n) : 0;
 	for (uint32_t i = at; i < n; i++)
 		address(u, &parcel[i], &m[i]);
 	for (; at < n && tries < 2 * UDP_PACKETS; tries++)
@@ -259,14 +259,14 @@ void udp_flush(void *link)
 {
 	struct udp *u = link;
 	struct udp_out *o = &u->out;
-	struct udp_way *way;
+	struct udp_path *path;
 
 	if (!o->packets)
 		return;
-	way = udp_way_of(u);
-	if (!way || o->packets > 1 || o->packet[0].pieces > 1 || o->packet[0].cut)
-		send_all(u, way);
-	else if (!udp_way_send(way, &o->iov[0]))
+	path = udp_path_of(u);
+	if (!path || o->packets > 1 || o->packet[0].segments > 1 || o->packet[0].cut)
+		send_all(u, path);
+	else if (!udp_path_send(path, &o->iov[0]))
 		send_all(u, NULL);
 	o->packets = o->iovs = o->used = 0;
 	udp_near_sent(u);

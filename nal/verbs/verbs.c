@@ -142,10 +142,10 @@ static bool quit(void *link)
 	}
 	while (v->conns)
 		verbs_conn_free(v, v->conns);
-	while (v->ways) {
-		struct verbs_way *w = v->ways;
+	while (v->paths) {
+		struct verbs_path *w = v->paths;
 
-		v->ways = w->next;
+		v->paths = w->next;
 		free(w);
 	}
 	return true;
@@ -260,9 +260,9 @@ static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
 		 v->rdma.limits.read ? "read from the sender's memory" : "in pieces");
 }
 
-static const char *verbs_passed(struct ptl_ni *ni, ptl_process_id_t id)
+static const char *verbs_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_passed(net_of(ni), id);
+	return net_failed_over(net_of(ni), id);
 }
 
 const struct nal_ops nal_verbs_ops = {
@@ -280,7 +280,7 @@ const struct nal_ops nal_verbs_ops = {
 	.send = verbs_start,
 	.progress = verbs_progress,
 	.arm = verbs_sleep,
-	.passed = verbs_passed,
+	.passed = verbs_failed_over,
 	.forked = verbs_forked,
 	.working = verbs_working,
 	.describe = verbs_describe,

@@ -8,7 +8,7 @@
  *   verbs.c        the operations of the NAL: opening, cards, closing
  *   verbs_dev.c    which device and port; what all connections share: completion queue, receive
  *                  buffers
- *   verbs_way.c    ways to processes, and calling them again
+ *   verbs_path.c    ways to processes, and calling them again
  *   verbs_conn.c   connections: making them, proving who is there, breaking them
  *   verbs_move.c   packets, reads and what completes; registration
  *   verbs_wire.c   decoders; verbs_proof.c  tags
@@ -44,8 +44,8 @@ struct verbs;
 struct verbs_conn;
 
 /* How one process is reached. */
-struct verbs_way {
-	struct verbs_way *next;
+struct verbs_path {
+	struct verbs_path *next;
 	struct verbs_address address;
 	net_id_t id;
 	uint32_t refs;           /* the machine's */
@@ -76,7 +76,7 @@ struct verbs_wr {
 
 struct verbs_conn {
 	struct verbs_conn *next, *next_number;
-	struct verbs_way *way; /* NULL: not known, or not its connection any more */
+	struct verbs_path *path; /* NULL: not known, or not its connection any more */
 	enum verbs_state state;
 	bool gone, told; /* the peer has closed it; the machine knows that it broke */
 	bool firm;       /* our call, not given up for the peer's */
@@ -121,7 +121,7 @@ struct verbs {
 	struct verbs_key key;
 	struct net_ranks ranks;
 	bool by_id;
-	struct verbs_way *ways;
+	struct verbs_path *paths;
 	struct verbs_conn *conns, *by_number[VERBS_BUCKETS];
 	struct verbs_conn **conn; /* by slot */
 	uint32_t slots, serial;
@@ -134,7 +134,7 @@ struct verbs {
 	bool has_stash;
 	struct ibv_wc stash;     /* taken out of the completion queue before its turn */
 	struct ibv_send_wr work; /* being posted, */
-	struct ibv_sge piece;    /* and its bytes */
+	struct ibv_sge segment;  /* and its bytes */
 	struct verbs_counts {
 		uint64_t calls, made, taken, refused, broken, up;
 		uint64_t reg_failed;
@@ -160,27 +160,28 @@ void verbs_list_devices(char *text, size_t len);
 /* Why memory could not be registered, said once. */
 void verbs_say_locked(size_t len, int err);
 
-/* ---- verbs_way.c ----------------------------------------------------------------------------- */
+/* ---- verbs_path.c ---------------------------------------------------------------------------- */
 
 /* Of struct rdma_link. */
 void *verbs_reach(void *link, net_id_t id, const void *address, size_t len);
-void verbs_leave(void *link, void *way);
+void verbs_leave(void *link, void *path);
 
 /* The way to an address, broken ones aside. NULL: none. */
-struct verbs_way *verbs_way_to(struct verbs *v, const struct verbs_address *address);
+struct verbs_path *verbs_path_to(struct verbs *v, const struct verbs_address *address);
 /* The same, made if need be; NULL: no memory. */
-struct verbs_way *verbs_way_get(struct verbs *v, const struct verbs_address *address, net_id_t id);
+struct verbs_path *verbs_path_get(struct verbs *v, const struct verbs_address *address,
+				  net_id_t id);
 /* Its connection is gone: frees it if nobody wants it. */
-void verbs_way_drop(struct verbs *v, struct verbs_way *w);
+void verbs_path_drop(struct verbs *v, struct verbs_path *w);
 /* The attempt has come to nothing: again later. */
-void verbs_way_later(struct verbs *v, struct verbs_way *w, uint32_t ms);
+void verbs_path_later(struct verbs *v, struct verbs_path *w, uint32_t ms);
 /* Calls whoever is to be called at this time; until when there is nothing more to do. */
-uint64_t verbs_way_calls(struct verbs *v, uint64_t now);
+uint64_t verbs_path_calls(struct verbs *v, uint64_t now);
 
 /* ---- verbs_conn.c ---------------------------------------------------------------------------- */
 
 /* Calls the process at the end of the way. */
-void verbs_call(struct verbs *v, struct verbs_way *w);
+void verbs_call(struct verbs *v, struct verbs_path *w);
 /* Looks at what the connection manager and the device say; how much it was. */
 unsigned int verbs_events(struct verbs *v);
 /* The first packet of a connection whose peer has proved nothing yet. */
@@ -215,8 +216,8 @@ static inline struct verbs_conn *verbs_conn_of(const struct verbs *v, uint32_t q
 /* ---- verbs_move.c ---------------------------------------------------------------------------- */
 
 /* Of struct rdma_link. */
-int verbs_send(void *link, void *way, struct rdma_packet *p);
-int verbs_read(void *link, void *way, struct rdma_read *r);
+int verbs_send(void *link, void *path, struct rdma_packet *p);
+int verbs_read(void *link, void *path, struct rdma_read *r);
 int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
 	      struct rdma_mr *mr);
 void verbs_unreg(void *link, struct rdma_mr *mr);

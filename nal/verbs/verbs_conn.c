@@ -192,7 +192,7 @@ static struct rdma_conn_param parameters(const struct verbs *v, const struct ver
 void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
-	struct verbs_way *w = c->way;
+	struct verbs_path *w = c->path;
 	enum verbs_state was = c->state;
 
 	if (was == VERBS_BROKEN)
@@ -218,28 +218,28 @@ void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
 /* The attempt has come to nothing. */
 static void fail(struct verbs *v, struct verbs_conn *c, const char *why, uint32_t again_ms)
 {
-	struct verbs_way *w = c->way;
+	struct verbs_path *w = c->path;
 
 	verbs_break(v, c, why);
-	c->way = NULL;
+	c->path = NULL;
 	if (!w || w->conn != c)
 		return;
 	if (ptl_debugs(v->ni, PTL_DBG_SETUP))
 		ptl_debug(v->ni, "nid 0x%08x pid %u cannot be called: %s", (uint32_t)(w->id >> 32),
 			  (uint32_t)w->id, why);
 	w->conn = NULL;
-	verbs_way_later(v, w, again_ms);
+	verbs_path_later(v, w, again_ms);
 }
 
 static void over(struct verbs *v, struct verbs_conn *c)
 {
-	struct verbs_way *w = c->way;
+	struct verbs_path *w = c->path;
 
 	if (w && w->conn == c)
 		w->conn = NULL;
 	verbs_conn_free(v, c);
 	if (w)
-		verbs_way_drop(v, w);
+		verbs_path_drop(v, w);
 }
 
 /* What is to become of a connection that is not simply in use. */
@@ -274,8 +274,8 @@ void verbs_reap(struct verbs *v, uint64_t now)
 			v->restless = true;
 			continue;
 		}
-		if (c->way && c->way->refs && c->way->conn == c && !v->closing)
-			rdma_broken(&v->rdma, c->way, c->why);
+		if (c->path && c->path->refs && c->path->conn == c && !v->closing)
+			rdma_broken(&v->rdma, c->path, c->why);
 		over(v, c);
 	}
 }
@@ -291,7 +291,7 @@ static uint64_t random_number(void)
 	return n;
 }
 
-void verbs_call(struct verbs *v, struct verbs_way *w)
+void verbs_call(struct verbs *v, struct verbs_path *w)
 {
 	struct verbs_conn *c = conn_new(v, VERBS_ADDRESS);
 	struct sockaddr_storage from, to;
@@ -299,10 +299,10 @@ void verbs_call(struct verbs *v, struct verbs_way *w)
 
 	v->counts.calls++;
 	if (!c) {
-		verbs_way_later(v, w, 0);
+		verbs_path_later(v, w, 0);
 		return;
 	}
-	c->way = w;
+	c->path = w;
 	c->firm = w->gave_way;
 	w->gave_way = false;
 	c->until =
@@ -338,7 +338,7 @@ static void connect_to(struct verbs *v, struct verbs_conn *c)
 
 static void stands(struct verbs *v, struct verbs_conn *c)
 {
-	struct verbs_way *w = c->way;
+	struct verbs_path *w = c->path;
 
 	c->state = VERBS_UP;
 	v->counts.up++;
@@ -414,7 +414,7 @@ static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
 /* Our call to the caller, if we are calling it. */
 static struct verbs_conn *crossing(struct verbs *v, const struct verbs_call *call)
 {
-	const struct verbs_way *w = verbs_way_to(v, &call->address);
+	const struct verbs_path *w = verbs_path_to(v, &call->address);
 
 	return w && w->conn && w->conn->state <= VERBS_CALLING ? w->conn : NULL;
 }
@@ -471,7 +471,7 @@ static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, s
 	if (!answer(v, c)) {
 		verbs_break(v, c, "it cannot be answered");
 	} else if (ours) {
-		ours->way->gave_way = true;
+		ours->path->gave_way = true;
 		fail(v, ours, "the peer is calling", CROSSED_MS);
 	}
 }
@@ -480,7 +480,7 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 {
 	struct verbs_wire_word word;
 	enum verbs_refusal why;
-	struct verbs_way *w;
+	struct verbs_path *w;
 
 	if (verbs_word_decode(bytes, len, VERBS_CONFIRM, &why))
 		memcpy(&word, bytes, sizeof(word));
@@ -492,7 +492,7 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 		verbs_break(v, c, "it cannot prove who it is");
 		return;
 	}
-	w = verbs_way_to(v, &c->caller.address);
+	w = verbs_path_to(v, &c->caller.address);
 	if (w && w->conn && w->conn->state == VERBS_UP) {
 		if ((int32_t)(c->serial - w->conn->serial) < 0) {
 			verbs_break(v, c, "the calls crossed, and the other one stays");
@@ -501,18 +501,18 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 		/* what it knew of the old one it has forgotten */
 		verbs_break(v, w->conn, "the peer has made a new connection");
 	} else if (w && w->conn) {
-		w->conn->way = NULL;
+		w->conn->path = NULL;
 		verbs_break(v, w->conn, "the peer's call was first");
 		w->conn = NULL;
 	}
-	w = verbs_way_get(v, &c->caller.address, c->caller.id);
+	w = verbs_path_get(v, &c->caller.address, c->caller.id);
 	if (!w) {
 		verbs_break(v, c, "no memory");
 		return;
 	}
 	v->unproven--;
 	v->counts.taken++;
-	c->way = w;
+	c->path = w;
 	w->conn = c;
 	stands(v, c);
 }

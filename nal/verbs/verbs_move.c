@@ -46,7 +46,7 @@ static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 /* ---- out ------------------------------------------------------------------------------------- */
 
 /* Is there room for one more? 0, -EAGAIN, or that the way is broken. */
-static int ready(struct verbs *v, struct verbs_way *w)
+static int ready(struct verbs *v, struct verbs_path *w)
 {
 	struct verbs_conn *c = w->conn;
 
@@ -120,10 +120,10 @@ static inline struct ibv_send_wr *work(struct verbs *v, enum ibv_wr_opcode opcod
 				       unsigned int flags, const void *bytes, uint32_t len,
 				       uint32_t lkey)
 {
-	v->piece.addr = (uintptr_t)bytes;
-	v->piece.length = len;
-	v->piece.lkey = lkey;
-	v->work.sg_list = &v->piece;
+	v->segment.addr = (uintptr_t)bytes;
+	v->segment.length = len;
+	v->segment.lkey = lkey;
+	v->work.sg_list = &v->segment;
 	v->work.num_sge = 1;
 	v->work.opcode = opcode;
 	v->work.send_flags = flags;
@@ -135,10 +135,10 @@ static uint32_t lkey_of(const struct rdma_mr *mr)
 	return (uint32_t)(uintptr_t)mr->local;
 }
 
-int verbs_send(void *link, void *way, struct rdma_packet *p)
+int verbs_send(void *link, void *path, struct rdma_packet *p)
 {
 	struct verbs *v = link;
-	struct verbs_way *w = way;
+	struct verbs_path *w = path;
 	bool in_line = p->len <= v->copied;
 	struct ibv_send_wr *wr;
 	int err = ready(v, w);
@@ -156,10 +156,10 @@ int verbs_send(void *link, void *way, struct rdma_packet *p)
 	return post(v, w->conn, wr, in_line ? NULL : p);
 }
 
-int verbs_read(void *link, void *way, struct rdma_read *r)
+int verbs_read(void *link, void *path, struct rdma_read *r)
 {
 	struct verbs *v = link;
-	struct verbs_way *w = way;
+	struct verbs_path *w = path;
 	struct ibv_send_wr *wr;
 	int err = ready(v, w);
 
@@ -264,9 +264,10 @@ static void arrived(struct verbs *v, const struct ibv_wc *wc)
 	if (c->state == VERBS_UNPROVEN)
 		verbs_confirmed(v, c, bytes, wc->byte_len);
 	else if (c->state == VERBS_UP && wc->wc_flags & IBV_WC_WITH_IMM)
-		rdma_arrived_bare(&v->rdma, c->way, be32toh(wc->imm_data), bytes, wc->byte_len);
+		rdma_arrived_headerless(&v->rdma, c->path, be32toh(wc->imm_data), bytes,
+					wc->byte_len);
 	else if (c->state == VERBS_UP)
-		rdma_arrived(&v->rdma, c->way, bytes, wc->byte_len);
+		rdma_arrived(&v->rdma, c->path, bytes, wc->byte_len);
 }
 
 static struct verbs_conn *conn_of(const struct verbs *v, uint64_t wr_id)
@@ -331,7 +332,7 @@ static unsigned int look(struct verbs *v)
 	if (n)
 		verbs_show_counts(v);
 	if (v->calling)
-		verbs_way_calls(v, base_now_ns());
+		verbs_path_calls(v, base_now_ns());
 	/* whether they ever answer, or prove who they are */
 	v->restless |= v->unproven || v->calling;
 	return n;
@@ -388,7 +389,7 @@ bool verbs_arm(void *link, uint64_t *within_ns)
 		v->rounds = LOOK_EVERY;
 		return false;
 	}
-	next = verbs_way_calls(v, now);
+	next = verbs_path_calls(v, now);
 	verbs_restock(v, 1);
 	disarm(v);
 	if (!v->armed && ibv_req_notify_cq(v->cq, 0) != 0)
@@ -414,7 +415,7 @@ uint32_t verbs_peer_bytes(const struct verbs *v)
 
 	while (each < 144 + v->copied)
 		each *= 2;
-	return (uint32_t)(sizeof(struct verbs_conn) + sizeof(struct verbs_way) +
+	return (uint32_t)(sizeof(struct verbs_conn) + sizeof(struct verbs_path) +
 			  sizeof(struct rdma_peer) + sizeof(struct net_peer)) +
 	       LIBRARIES + PAGE + (VERBS_DEPTH + 1) * each;
 }

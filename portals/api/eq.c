@@ -175,7 +175,7 @@ struct ptl_wait {
 	int n;
 	ptl_event_t *event;
 	int max;
-	ptl_taker_t taker;
+	ptl_inline_handler_t inline_handler;
 	bool keeps_turn;      /* one that is due is the caller's to give away: count is -1 then */
 	int count;            /* events taken */
 	int which;            /* queue of the first one, or of an error */
@@ -395,9 +395,10 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 	for (unsigned int rounds = 1;; rounds++) {
 		bool any, released;
 
-		ni->engine.taker = w->taker;
+		ni->engine.inline_handler = w->inline_handler;
 		any = ptl_progress(ni);
-		ni->engine.taker = NULL; /* of this thread, and for as long as it holds the lock */
+		ni->engine.inline_handler =
+			NULL; /* of this thread, and for as long as it holds the lock */
 		err = ni->engine.taken && !ni->engine.posted ? PTL_OK : take_any(ni, w, first);
 		if (ni->engine.taken && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
@@ -485,12 +486,14 @@ int PtlEQAwait(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, int *w
 	return err;
 }
 
-int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_taker_t taker,
-		  ptl_event_t *events, int max, int *count)
+int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout,
+		  ptl_inline_handler_t inline_handler, ptl_event_t *events, int max, int *count)
 {
-	struct ptl_wait w = {
-		.eqs = eq_handles, .n = size, .event = events, .max = max, .taker = taker
-	};
+	struct ptl_wait w = { .eqs = eq_handles,
+			      .n = size,
+			      .event = events,
+			      .max = max,
+			      .inline_handler = inline_handler };
 	int err;
 
 	if (!events || !eq_handles || !count || max <= 0)
@@ -505,13 +508,13 @@ int PtlEQPollMany(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl
 }
 
 int PtlEQPollWatch(ptl_handle_eq_t *eq_handles, int size, const uint64_t *word, uint64_t least,
-		   ptl_taker_t taker, ptl_event_t *events, int max, int *count)
+		   ptl_inline_handler_t inline_handler, ptl_event_t *events, int max, int *count)
 {
 	struct ptl_wait w = { .eqs = eq_handles,
 			      .n = size,
 			      .event = events,
 			      .max = max,
-			      .taker = taker,
+			      .inline_handler = inline_handler,
 			      .word = word,
 			      .least = least };
 	int err;

@@ -85,7 +85,7 @@ int PtlInit(int *max_interfaces)
 	return err;
 }
 
-static void report_ways(struct ptl_ni *ni)
+static void report_paths(struct ptl_ni *ni)
 {
 	const struct ptl_stat *s = &ni->view.r->stat;
 
@@ -122,7 +122,7 @@ static void ni_close(struct ptl_ni *ni)
 	if (ptl_debugs(ni, PTL_DBG_SHUTDOWN))
 		ptl_debug(ni, "interface %u closes", ni->index);
 	if (base_config()->ptl_report)
-		report_ways(ni);
+		report_paths(ni);
 	ni->view.r->stat.closed = 1;
 	ptl_nets_close(ni);
 	if (base_config()->ptl_report)

@@ -236,7 +236,7 @@ int PtlPieceLength(ptl_handle_ni_t ni_handle, ptl_process_id_t target_id, ptl_si
 	ni = ptl_enter(ni_handle, PTL_KIND_NI);
 	if (!ni)
 		return PTL_NI_INVALID;
-	*length = ni->nal->piece(ni, target_id);
+	*length = ni->nal->segment(ni, target_id);
 	ptl_leave(ni);
 	return PTL_OK;
 }

@@ -208,7 +208,7 @@ static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 }
 
 /* A target's or a reply's event. */
-static void evt_landing(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_landing *l)
+static void evt_delivery(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_delivery *l)
 {
 	t->initiator = l->initiator;
 	t->uid = l->uid;
@@ -230,7 +230,7 @@ static const uint8_t start_event[] = {
 };
 
 /* The operation of *l begins on its MD: activity, pending, START. */
-static void begin(struct ptl_engine *e, struct ptl_landing *l)
+static void begin(struct ptl_engine *e, struct ptl_delivery *l)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
 
@@ -241,17 +241,17 @@ static void begin(struct ptl_engine *e, struct ptl_landing *l)
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
-		evt_landing(e->v, t, l);
+		evt_delivery(e->v, t, l);
 		l->link = post(e, md->eq, t, start_event[l->kind], 0, PTL_NI_OK);
 	}
 }
 
 static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
 {
-	int said = e->taker(arrival);
+	int said = e->inline_handler(arrival);
 
-	if (said && e->taken != PTL_TAKEN_ENOUGH)
-		e->taken = said == PTL_TAKEN_ENOUGH ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	if (said && e->taken != PTL_HANDLED_ENOUGH)
+		e->taken = said == PTL_HANDLED_ENOUGH ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 	return said;
 }
 
@@ -285,16 +285,16 @@ static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_k
 		.type = type,
 	};
 
-	if (!e->taker || !(md->options & PTL_MD_OFFER) || eq->head != eq->tail)
+	if (!e->inline_handler || !(md->options & PTL_MD_INLINE) || eq->head != eq->tail)
 		return false;
 	return take(e, &end);
 }
 
-enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
-				uint32_t uid, uint32_t jid, uint64_t remote_offset,
-				ptl_arrival_t *put)
+enum ptl_inline ptl_engine_inline(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
+				  uint32_t uid, uint32_t jid, uint64_t remote_offset,
+				  ptl_arrival_t *put)
 {
-	const uint32_t can = PTL_MD_OP_PUT | PTL_MD_OFFER;
+	const uint32_t can = PTL_MD_OP_PUT | PTL_MD_INLINE;
 	const struct ptl_view *v = e->v;
 	const struct ptl_me *me;
 	const struct ptl_md *md;
@@ -303,19 +303,19 @@ enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_
 	if (pt_index > (uint32_t)v->limits.max_pt_index ||
 	    ac_index > (uint32_t)v->limits.max_ac_index ||
 	    !admitted(v, ac_index, pt_index, put->initiator, uid, jid))
-		return PTL_OFFER_NOT;
+		return PTL_INLINE_NOT;
 	me = ptl_match_first(v, pt_index, put->initiator, put->match_bits);
 	if (!me || me->md >= v->mds)
-		return PTL_OFFER_NOT;
+		return PTL_INLINE_NOT;
 	md = &v->slot[me->md].md;
 	offset = md->options & PTL_MD_MANAGE_REMOTE ? remote_offset : md->local_offset;
 	if (md->state & PTL_OBJ_INACTIVE || (md->options & can) != can || offset > md->length ||
 	    put->length > md->length - offset)
-		return PTL_OFFER_NOT;
-	return taken(e, md, put) ? PTL_OFFER_TAKEN : PTL_OFFER_DECLINED;
+		return PTL_INLINE_NOT;
+	return taken(e, md, put) ? PTL_INLINE_HANDLED : PTL_INLINE_DECLINED;
 }
 
-int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l)
+int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	struct ptl_view *v = e->v;
 	struct ptl_match m;
@@ -330,8 +330,8 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	if (!ptl_match_find(v, q, &m))
 		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->slot[m.md].md;
-	if (e->taker && !q->offered && q->data && q->op == PTL_NIL && md->options & PTL_MD_OFFER &&
-	    m.mlength == q->rlength) {
+	if (e->inline_handler && !q->offered && q->data && q->op == PTL_NIL &&
+	    md->options & PTL_MD_INLINE && m.mlength == q->rlength) {
 		ptl_arrival_t put = {
 			.initiator = q->initiator,
 			.match_bits = q->match_bits,
@@ -377,20 +377,21 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 /* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with
  * END events disabled nothing else does. */
 static void __attribute__((noinline))
-unlink_landing(struct ptl_engine *e, const struct ptl_landing *l, uint32_t link, ptl_ni_fail_t fail)
+unlink_delivery(struct ptl_engine *e, const struct ptl_delivery *l, uint32_t link,
+		ptl_ni_fail_t fail)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
 
 	if (has_eq(e->v, md)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
-		evt_landing(e->v, t, l);
+		evt_delivery(e->v, t, l);
 		post(e, md->eq, t, PTL_EVENT_UNLINK, link, fail);
 	}
 	ptl_md_release(e, l->md);
 }
 
-void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail)
+void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
 	uint32_t cause = l->link;
@@ -400,11 +401,11 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_f
 	      end_taken(e, md, PTL_EVENT_REPLY_END, l->match_bits, l->mlength, l->initiator))) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
-		evt_landing(e->v, t, l);
+		evt_delivery(e->v, t, l);
 		cause = post(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
 	}
 	if (l->whole ? unlink_due(md) : unhold(e, md))
-		unlink_landing(e, l, cause, fail);
+		unlink_delivery(e, l, cause, fail);
 }
 
 /* ---- landing records ------------------------------------------------------------------------- */
@@ -414,7 +415,7 @@ static struct ptl_flow *flow_of(struct ptl_engine *e, uint32_t peer)
 	return &e->v->r->flow[peer & (PTL_FLOWS - 1)];
 }
 
-static struct ptl_list *landing_list(struct ptl_engine *e, const struct ptl_landing *l)
+static struct ptl_list *delivery_list(struct ptl_engine *e, const struct ptl_delivery *l)
 {
 	return &flow_of(e, l->peer)->land[l->kind == PTL_REQ_GET ? PTL_LIST_GET : PTL_LIST_PUT];
 }
@@ -424,31 +425,31 @@ static void count_flowing(struct ptl_engine *e, uint32_t more)
 	ptl_set32(e, &e->v->r->flowing, e->v->r->flowing + more);
 }
 
-uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
+uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *from)
 {
 	struct ptl_region *r = e->v->r;
-	struct ptl_landing *l;
-	uint32_t i = r->land_free, last;
+	struct ptl_delivery *l;
+	uint32_t i = r->delivery_free, last;
 	struct ptl_list *list;
 
 	if (i < e->v->nlandings) {
-		ptl_set32(e, &r->land_free, e->v->land[i].next);
+		ptl_set32(e, &r->delivery_free, e->v->land[i].next);
 	} else {
-		i = r->land_high;
-		if (i >= e->v->nlandings && (e->undo || !ptl_grow_landings(e->v)))
+		i = r->deliveries_high;
+		if (i >= e->v->nlandings && (e->undo || !ptl_grow_deliveries(e->v)))
 			return PTL_NIL;
-		ptl_set32(e, &r->land_high, i + 1);
+		ptl_set32(e, &r->deliveries_high, i + 1);
 	}
 	l = &e->v->land[i];
 	/* not reachable before its list names it: plain stores, except the generation and links */
 	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
-	       offsetof(struct ptl_landing, next) - sizeof(l->gen));
+	       offsetof(struct ptl_delivery, next) - sizeof(l->gen));
 	for (int half = 0; half < 2; half++)
 		atomic_store_explicit(&l->claim[half], (uint64_t)(l->gen + 1) << 32,
 				      memory_order_relaxed);
 	atomic_store_explicit(&l->done, 0, memory_order_relaxed);
 	atomic_store_explicit(&l->failed, 0, memory_order_relaxed);
-	list = landing_list(e, l);
+	list = delivery_list(e, l);
 	last = list->last - 1;
 	ptl_set32(e, &l->next, PTL_NIL);
 	ptl_set32(e, &l->prev, last);
@@ -462,11 +463,11 @@ uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from)
 	return i;
 }
 
-void ptl_landing_free(struct ptl_engine *e, uint32_t i)
+void ptl_delivery_free(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_region *r = e->v->r;
-	struct ptl_landing *l = &e->v->land[i];
-	struct ptl_list *list = landing_list(e, l);
+	struct ptl_delivery *l = &e->v->land[i];
+	struct ptl_list *list = delivery_list(e, l);
 
 	ptl_set32(e, &l->gen, l->gen + 1);
 	if (l->prev < e->v->nlandings)
@@ -478,8 +479,8 @@ void ptl_landing_free(struct ptl_engine *e, uint32_t i)
 	else
 		ptl_set32(e, &list->last, l->prev + 1);
 	count_flowing(e, UINT32_MAX);
-	ptl_set32(e, &l->next, r->land_free);
-	ptl_set32(e, &r->land_free, i);
+	ptl_set32(e, &l->next, r->delivery_free);
+	ptl_set32(e, &r->delivery_free, i);
 }
 
 /* ---- initiator: starting --------------------------------------------------------------------- */
@@ -625,7 +626,7 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->remote_offset = s->remote_offset;
 	op->hdr_data = s->hdr_data;
 	op->target = s->target;
-	__atomic_store_n(&op->landing, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&op->delivery, 0, __ATOMIC_RELAXED);
 	op->next = op->prev = PTL_NIL;
 	list = op_list(e, op);
 	if (list) {
@@ -749,7 +750,7 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		    !(op->flags & PTL_OP_LONG))
 			ack(e, op, 0, fail, who);
 	} else if (what == PTL_ANSWER_FAILED) {
-		struct ptl_landing l;
+		struct ptl_delivery l;
 
 		if (op->flags & PTL_OP_GRANTED) {
 			ptl_engine_reply_kept(e->v, i, who, &l);
@@ -764,8 +765,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 
 /* Where the reply to an operation goes: all of *l that a reply has, but for what begin() fills
  * in. */
-static void reply_landing(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
-			  const struct ptl_answerer *who, struct ptl_landing *l)
+static void reply_delivery(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
+			   const struct ptl_answerer *who, struct ptl_delivery *l)
 {
 	l->kind = PTL_LAND_REPLY;
 	l->ack = 0;
@@ -786,7 +787,7 @@ static void reply_landing(const struct ptl_op *op, uint32_t i, uint32_t gen, uin
 }
 
 bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t mlength, bool whole,
-		      const struct ptl_answerer *who, struct ptl_landing *l)
+		      const struct ptl_answerer *who, struct ptl_delivery *l)
 {
 	struct ptl_op *op = &e->v->op[i];
 	struct ptl_md *md;
@@ -810,13 +811,13 @@ bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t m
 		}
 		mlength = md->length - op->local_offset;
 	}
-	reply_landing(op, i, gen, mlength, who, l);
+	reply_delivery(op, i, gen, mlength, who, l);
 	l->whole = whole;
 	begin(e, l);
 	return true;
 }
 
-void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t i, const struct ptl_landing *l)
+void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t i, const struct ptl_delivery *l)
 {
 	struct ptl_op *op = &e->v->op[i];
 
@@ -827,11 +828,11 @@ void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t i, const struct ptl_la
 }
 
 void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t i, const struct ptl_answerer *who,
-			   struct ptl_landing *l)
+			   struct ptl_delivery *l)
 {
 	const struct ptl_op *op = &v->op[i];
 
-	reply_landing(op, i, op->gen, op->mlength, who, l);
+	reply_delivery(op, i, op->gen, op->mlength, who, l);
 	l->link = op->link;
 	l->threshold = op->threshold;
 }
@@ -860,7 +861,7 @@ void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fai
 	for (int k = 0; peer < PTL_FLOWS && k < PTL_LISTS; k++)
 		while ((i = flow_of(e, peer)->land[k].first - 1) < v->nlandings) {
 			ptl_engine_done(e, &v->land[i], fail);
-			ptl_landing_free(e, i);
+			ptl_delivery_free(e, i);
 		}
 	for (i = 0; i < v->r->stat.op_high; i++)
 		if (v->op[i].gen & 1 && v->op[i].peer == peer)

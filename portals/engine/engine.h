@@ -16,32 +16,32 @@
 #define PTL_LAND_REPLY 4
 
 /* What became of a put that the application was offered before it is stored. */
-enum ptl_offer {
-	PTL_OFFER_NOT, /* it was not asked */
-	PTL_OFFER_DECLINED,
-	PTL_OFFER_TAKEN, /* the message is over */
+enum ptl_inline {
+	PTL_INLINE_NOT, /* it was not asked */
+	PTL_INLINE_DECLINED,
+	PTL_INLINE_HANDLED, /* the message is over */
 };
 
 /* Offers a put that nobody is to be told of where that is plain: it is admitted, its portal's
  * list is short, and the first entry that names it has room. Else ptl_engine_match finds where
  * it goes, and offers it, too. There is a taker. */
-enum ptl_offer ptl_engine_offer(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
-				uint32_t uid, uint32_t jid, uint64_t remote_offset,
-				ptl_arrival_t *put);
+enum ptl_inline ptl_engine_inline(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
+				  uint32_t uid, uint32_t jid, uint64_t remote_offset,
+				  ptl_arrival_t *put);
 
 #define PTL_MATCH_TAKEN (-1)
 
 /* Section 2.2 of 3.3, all of it: checks, access control, matching, and atomically with that
  * offset, threshold and activity; START event. 0 and *l filled, or PTL_DROP_* + 1, counted.
  * PTL_MATCH_TAKEN: the application had a use for q->data, and the message is over. */
-int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l);
+int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_delivery *l);
 
 /* The bytes of *l are in place, or moving them failed: END event, pending, unlink. */
-void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail);
+void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_fail_t fail);
 
 /* A landing record in the region, for messages that take more than one step. PTL_NIL: none free. */
-uint32_t ptl_landing_alloc(struct ptl_engine *e, const struct ptl_landing *from);
-void ptl_landing_free(struct ptl_engine *e, uint32_t index);
+uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *from);
+void ptl_delivery_free(struct ptl_engine *e, uint32_t index);
 
 /* Who answers, for the events of the initiator. */
 struct ptl_answerer {
@@ -64,13 +64,13 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t op, uint32_t gen, enum ptl
  * True and *l filled (end it with ptl_engine_done, then ptl_op_free; if `whole`, before the lock
  * is let go), false: dropped and counted. */
 bool ptl_engine_reply(struct ptl_engine *e, uint32_t op, uint32_t gen, uint64_t mlength, bool whole,
-		      const struct ptl_answerer *who, struct ptl_landing *l);
+		      const struct ptl_answerer *who, struct ptl_delivery *l);
 
 /* For a reply that takes more than one step: keeps in the operation what *l says, and gives it
  * back. */
-void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t op, const struct ptl_landing *l);
+void ptl_engine_reply_keep(struct ptl_engine *e, uint32_t op, const struct ptl_delivery *l);
 void ptl_engine_reply_kept(const struct ptl_view *v, uint32_t op, const struct ptl_answerer *who,
-			   struct ptl_landing *l);
+			   struct ptl_delivery *l);
 
 /* Everything in flight from or to `peer` ends in failure events. Owner only. */
 void ptl_engine_peer_lost(struct ptl_engine *e, uint32_t peer, ptl_ni_fail_t fail,

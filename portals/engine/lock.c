@@ -47,8 +47,8 @@ void ptl_ring(struct ptl_region *r)
 {
 	if (!atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst))
 		return;
-	atomic_fetch_add_explicit(&r->bell, 1, memory_order_seq_cst);
-	ptl_futex_wake(&r->bell, INT_MAX);
+	atomic_fetch_add_explicit(&r->doorbell, 1, memory_order_seq_cst);
+	ptl_futex_wake(&r->doorbell, INT_MAX);
 }
 
 /* Moves the word, if it is still what it was. A full barrier either way. */

@@ -32,7 +32,7 @@ struct ptl_request {
 	uint64_t rlength;
 	uint64_t hdr_data;
 	const void *data; /* a put all of whose bytes are here, to be moved at once; else NULL */
-	bool offered;     /* ptl_engine_offer: declined */
+	bool offered;     /* ptl_engine_inline: declined */
 };
 
 struct ptl_match {

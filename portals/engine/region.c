@@ -100,7 +100,7 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	l->size[PTL_PART_SLOT] = slots * sizeof(struct ptl_slot);
 	l->size[PTL_PART_MORE] = slots * sizeof(struct ptl_md_more);
 	l->size[PTL_PART_OP] = z->nops * sizeof(struct ptl_op);
-	l->size[PTL_PART_LAND] = z->nlandings * sizeof(struct ptl_landing);
+	l->size[PTL_PART_LAND] = z->nlandings * sizeof(struct ptl_delivery);
 	l->size[PTL_PART_ARENA] = z->arena;
 	for (int k = 0; k < PTL_PARTS; k++) {
 		/* one that is empty is mapped all the same */
@@ -185,7 +185,7 @@ static void set_bounds(struct ptl_view *v)
 	v->mes = least(slots, (uint64_t)v->limits.max_mes);
 	v->mds = least(slots, (uint64_t)v->limits.max_mds);
 	v->ops = least(p[PTL_PART_OP].bytes / sizeof(struct ptl_op), v->nops);
-	v->nlandings = (uint32_t)(p[PTL_PART_LAND].bytes / sizeof(struct ptl_landing));
+	v->nlandings = (uint32_t)(p[PTL_PART_LAND].bytes / sizeof(struct ptl_delivery));
 	v->nbuckets = 1u << (63 - __builtin_clzll(buckets));
 	v->arena_end = v->arena_off + p[PTL_PART_ARENA].bytes;
 }
@@ -265,7 +265,7 @@ void ptl_region_tell(const struct ptl_view *v, uint32_t peer)
 		v->r->shift[peer][k] = v->part[k].at - (char *)v->r;
 }
 
-void *ptl_region_piece(const struct ptl_view *v, int fd, uint64_t at, size_t bytes)
+void *ptl_region_segment(const struct ptl_view *v, int fd, uint64_t at, size_t bytes)
 {
 	if (at > v->far_size || bytes > v->far_size - at) {
 		errno = EINVAL;
@@ -312,7 +312,7 @@ static void init_header(struct ptl_region *r, const struct layout *l, const stru
 	memcpy(r->part_size, l->size, sizeof(r->part_size));
 	r->nlandings = z->nlandings;
 	r->nops = z->nops;
-	r->me_free = r->md_free = r->eq_free = r->op_free = r->land_free = PTL_NIL;
+	r->me_free = r->md_free = r->eq_free = r->op_free = r->delivery_free = PTL_NIL;
 	r->buckets = 64;
 	for (int k = 0; k < PTL_PARTS; k++)
 		r->part_now[k] = first_of(l, k);
@@ -441,7 +441,7 @@ bool ptl_grow_ops(struct ptl_view *v)
 	return grow(v, PTL_PART_OP, 0);
 }
 
-bool ptl_grow_landings(struct ptl_view *v)
+bool ptl_grow_deliveries(struct ptl_view *v)
 {
 	return grow(v, PTL_PART_LAND, 0);
 }

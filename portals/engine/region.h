@@ -129,7 +129,7 @@ enum ptl_req_kind { PTL_REQ_PUT = 1, PTL_REQ_GET, PTL_REQ_GETPUT };
 
 /* A message the target accepted and has not finished: where the bytes go (put) or come from (get).
  * `claim` and `done` are atomic: both processes move chunks at the same time. */
-struct ptl_landing {
+struct ptl_delivery {
 	uint32_t gen; /* odd while in use */
 	uint8_t kind;
 	uint8_t ack;
@@ -155,7 +155,7 @@ struct ptl_landing {
 	_Atomic uint32_t done;   /* chunks in place */
 	_Atomic uint32_t failed; /* a mover met an error: its ptl_ni_fail_t */
 };
-static_assert(sizeof(struct ptl_landing) == 192, "three cache lines");
+static_assert(sizeof(struct ptl_delivery) == 192, "three cache lines");
 
 /* Entries that ignore the same bits and name the same parts of a source, and are in the hash
  * (match.h). */
@@ -246,7 +246,7 @@ struct ptl_region {
 		 * to it */
 		_Alignas(128) _Atomic uint32_t inside;
 	} bias[PTL_BIAS_THREADS];
-	_Alignas(128) _Atomic uint32_t bell; /* futex the owner's waiting threads sleep on */
+	_Alignas(128) _Atomic uint32_t doorbell; /* futex the owner's waiting threads sleep on */
 	_Alignas(64) _Atomic uint32_t
 		no_run; /* peers may not run the engine: the owner must see each event */
 	/* a peer made room in the ring we write to it; the owner looks, and clears */
@@ -257,7 +257,7 @@ struct ptl_region {
 	uint32_t md_free; /* of those at md_low and behind it, and others that no entry wants */
 	uint32_t md_high, md_low; /* none between the two was ever in use */
 	uint32_t eq_free, op_free;
-	uint32_t land_free, land_high;
+	uint32_t delivery_free, deliveries_high;
 	uint32_t flowing; /* landings and operations in all flows */
 	uint32_t buckets; /* in use, a power of two */
 	uint32_t hashed;  /* entries in them */
@@ -267,7 +267,7 @@ struct ptl_region {
 	/* Where the tables are. Set at creation, checked once by a peer that maps the region. */
 	_Alignas(64) uint64_t ac_off, pt_off, nal_off;
 	uint64_t nal_size;
-	uint64_t far_off, far_size; /* the NAL's, mapped in pieces: ptl_region_piece */
+	uint64_t far_off, far_size; /* the NAL's, mapped in pieces: ptl_region_segment */
 	uint64_t part_off[PTL_PARTS], part_size[PTL_PARTS];
 	uint32_t nlandings, nops; /* in a part of full size */
 	/* bytes of a part that are in use; written under the lock, before `grown` */
@@ -302,7 +302,7 @@ struct ptl_view {
 	struct ptl_md_more *more; /* of MDs */
 	struct ptl_eq *eq;
 	struct ptl_op *op;
-	struct ptl_landing *land;
+	struct ptl_delivery *land;
 	char *nal;
 	uintptr_t arena; /* where offset 0 would be: ptl_arena_at */
 	uint32_t mes, mds;
@@ -344,7 +344,7 @@ int ptl_region_check(struct ptl_view *v, struct ptl_region *r, uint64_t size);
 
 /* Maps `bytes` at offset `at` of what is mapped in pieces, of a region whose file is `fd`. NULL:
  * errno says why. */
-void *ptl_region_piece(const struct ptl_view *v, int fd, uint64_t at, size_t bytes);
+void *ptl_region_segment(const struct ptl_view *v, int fd, uint64_t at, size_t bytes);
 
 /* Maps what the owner has extended since. One thread at a time; with the owner's lock, or of data
  * that are known to be there. 0, or -errno: the view is as it was, but for what is larger. */
@@ -368,7 +368,7 @@ void ptl_region_unmap(struct ptl_view *v);
  * it has said why. Locked. */
 bool ptl_grow_slots(struct ptl_view *v);
 bool ptl_grow_ops(struct ptl_view *v);
-bool ptl_grow_landings(struct ptl_view *v);
+bool ptl_grow_deliveries(struct ptl_view *v);
 bool ptl_grow_buckets(struct ptl_view *v);
 /* ... up to the offset `end` */
 bool ptl_grow_arena(struct ptl_view *v, uint64_t end);

@@ -10,7 +10,7 @@
 static const char *const drop_text[] = { PTL_DROP_TABLE(TEXT) };
 
 __attribute__((cold)) void ptl_serve_say(const struct ptl_ni *ni, const struct ptl_request *q,
-					 const struct ptl_landing *l, int why, const char *end)
+					 const struct ptl_delivery *l, int why, const char *end)
 {
 	if (why > 0 && ptl_debugs(ni, PTL_DBG_DROP | PTL_DBG_PARSE))
 		ptl_debug(ni,
@@ -28,8 +28,8 @@ __attribute__((cold)) void ptl_serve_say(const struct ptl_ni *ni, const struct p
 }
 
 ptl_ni_fail_t ptl_serve_swap(const struct ptl_serve_memory *memory, void *server,
-			     const struct ptl_landing *l, unsigned int atomic, unsigned int element,
-			     const char *operand, char *old)
+			     const struct ptl_delivery *l, unsigned int atomic,
+			     unsigned int element, const char *operand, char *old)
 {
 	char new[PTL_SERVE_SWAP_MOST];
 	ptl_ni_fail_t fail = memory->read(server, l, old);
@@ -44,7 +44,7 @@ ptl_ni_fail_t ptl_serve_swap(const struct ptl_serve_memory *memory, void *server
 }
 
 ptl_ni_fail_t ptl_serve_swap_runs(const struct ptl_serve_memory *memory, void *server,
-				  const struct ptl_landing *l, unsigned int atomic,
+				  const struct ptl_delivery *l, unsigned int atomic,
 				  unsigned int element, const ptl_atomic_runs_t *runs, char *old)
 {
 	const unsigned int op = ptl_atomic_plain(atomic);

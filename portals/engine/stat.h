@@ -116,8 +116,8 @@ struct ptl_op {
 	uint32_t next, prev; /* free list, or the flow's */
 	/* second line: hints other processes may write, and what only reports need */
 	_Alignas(64) uint32_t
-		landing; /* index + 1 of the target's landing record, 0 before; peer writes */
-	uint32_t landing_gen;
+		delivery; /* index + 1 of the target's landing record, 0 before; peer writes */
+	uint32_t delivery_gen;
 	uint64_t hdr_data;
 	ptl_process_id_t target;
 	uint32_t link;

@@ -20,8 +20,9 @@ struct ptl_engine {
 	struct ptl_undo *undo; /* NULL: we own the region */
 	uint32_t noted;        /* entries in it */
 	bool posted;           /* an event was posted: wake sleepers after the lock is released */
-	int taken; /* what the taker said of all, the most: 0, PTL_TAKEN or PTL_TAKEN_ENOUGH */
-	ptl_taker_t taker; /* of the call that makes progress (PtlEQPollMany); NULL: none */
+	int taken; /* what the taker said of all, the most: 0, PTL_HANDLED or PTL_HANDLED_ENOUGH */
+	ptl_inline_handler_t
+		inline_handler; /* of the call that makes progress (PtlEQPollMany); NULL: none */
 };
 
 static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old, uint64_t wide)

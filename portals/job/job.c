@@ -29,7 +29,7 @@
 #define ID_FORMAT "%08x%08x%x" /* nid, pid, interface */
 enum { ID_LEN = 17, SECRET_LEN = 32, SECRET_LEAST = 16 };
 
-struct seat {
+struct slot {
 	bool up;
 	ptl_handle_ni_t ni;
 	ptl_process_id_t id;
@@ -51,7 +51,7 @@ static size_t file_secret_len;
 static bool tried_file;
 static int ids_iface = -1;    /* the interface that table, or env, is about */
 static struct ptl_group next; /* Set calls with PTL_INVALID_HANDLE */
-static struct seat seats[PTL_MAX_INTERFACES];
+static struct slot slots[PTL_MAX_INTERFACES];
 static ptl_jid_t jid = PTL_JID_ANY;
 
 /* Reads the environment as it is now. Locked. -ENOENT: it describes no job. */
@@ -532,7 +532,7 @@ int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t 
 	if (err)
 		ptl_group_fini(&group);
 	else
-		seats[iface] = (struct seat){ .up = true, .ni = ni, .id = id, .group = group };
+		slots[iface] = (struct slot){ .up = true, .ni = ni, .id = id, .group = group };
 	pthread_mutex_unlock(&lock);
 	pthread_mutex_unlock(&wiring);
 	return err;
@@ -541,8 +541,8 @@ int ptl_job_publish(ptl_handle_ni_t ni, ptl_interface_t iface, ptl_process_id_t 
 void ptl_job_forget(ptl_interface_t iface)
 {
 	pthread_mutex_lock(&lock);
-	ptl_group_fini(&seats[iface].group);
-	seats[iface].up = false;
+	ptl_group_fini(&slots[iface].group);
+	slots[iface].up = false;
 	if (env && ids_iface == (int)iface)
 		ids_iface = -1;
 	pthread_mutex_unlock(&lock);
@@ -555,8 +555,8 @@ int ptl_job_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 
 	pthread_mutex_lock(&lock);
 	for (int i = PTL_MAX_INTERFACES - 1; i >= 0; i--)
-		if (seats[i].up && seats[i].group.nids_known && seats[i].group.pids_known)
-			group = &seats[i].group;
+		if (slots[i].up && slots[i].group.nids_known && slots[i].group.pids_known)
+			group = &slots[i].group;
 	if (group) {
 		*ids = malloc(group->size * sizeof(**ids));
 		*size = group->size;
@@ -696,17 +696,17 @@ void ptl_job_nets_free(struct nal_job *nets)
 /* ---- for the calls of p3rt.c ----------------------------------------------------------------- */
 
 /* The seat of an NI handle; NULL if it is none. Locked. */
-static struct seat *seat_of(ptl_handle_ni_t ni)
+static struct slot *slot_of(ptl_handle_ni_t ni)
 {
 	for (int i = 0; i < PTL_MAX_INTERFACES; i++)
-		if (seats[i].up && seats[i].ni == ni)
-			return &seats[i];
+		if (slots[i].up && slots[i].ni == ni)
+			return &slots[i];
 	return NULL;
 }
 
 int ptl_job_enter(ptl_handle_ni_t ni, struct ptl_group **group, const ptl_process_id_t **own)
 {
-	struct seat *seat;
+	struct slot *slot;
 
 	if (!ptl_is_init())
 		return PTL_NO_INIT;
@@ -715,13 +715,13 @@ int ptl_job_enter(ptl_handle_ni_t ni, struct ptl_group **group, const ptl_proces
 	*own = NULL;
 	if (ni == PTL_INVALID_HANDLE)
 		return PTL_OK;
-	seat = seat_of(ni);
-	if (!seat) {
+	slot = slot_of(ni);
+	if (!slot) {
 		pthread_mutex_unlock(&lock);
 		return PTL_NI_INVALID;
 	}
-	*group = &seat->group;
-	*own = &seat->id;
+	*group = &slot->group;
+	*own = &slot->id;
 	return PTL_OK;
 }
 

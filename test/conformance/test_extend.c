@@ -78,7 +78,7 @@ static void a_wrong_injection_is_an_error(void)
  * not. */
 static void long_data_arrive_in_the_pieces_that_are_advised(void)
 {
-	enum { LONG = 300000, ROUNDS = 20, PIECE_LEAST = 4096 };
+	enum { LONG = 300000, ROUNDS = 20, SEGMENT_LEAST = 4096 };
 	static unsigned char from[LONG], to[LONG];
 	ptl_process_id_t nobody = { PTL_NID_ANY, 1 };
 	ptl_handle_eq_t eq, here;
@@ -96,7 +96,7 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 			      PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_EVENT_START_DISABLE,
 			      eq),
 			PTL_RETAIN, NULL);
-	here = pt_eq(LONG / PIECE_LEAST + 8);
+	here = pt_eq(LONG / SEGMENT_LEAST + 8);
 	md = pt_bind(from, LONG, PTL_MD_EVENT_START_DISABLE, here);
 	pt_barrier();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
@@ -105,7 +105,7 @@ static void long_data_arrive_in_the_pieces_that_are_advised(void)
 		pt_fill(from, LONG, i, 0);
 		for (uint64_t at = 0; at < LONG && pt_is_initiator(); at += n) {
 			pt_ok(PtlPieceLength(pt_ni, pt_target(), &n));
-			pt_is(n > 0 && n < PIECE_LEAST, 0);
+			pt_is(n > 0 && n < SEGMENT_LEAST, 0);
 			if (!n || n > LONG - at)
 				n = LONG - at;
 			pt_ok(PtlPutRegion(md, at, n, PTL_NO_ACK_REQ, pt_target(), PORTAL, 0, 1, at,
@@ -262,7 +262,7 @@ static int some(const ptl_arrival_t *put)
 	pt_true(put->user_ptr == &arrived);
 	check_next(put->hdr_data, put->data, put->length);
 	offers_taken++;
-	return has_enough && put->hdr_data % 5 == 2 ? PTL_TAKEN_ENOUGH : PTL_TAKEN;
+	return has_enough && put->hdr_data % 5 == 2 ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 }
 
 static void inject_many(uint64_t from, uint64_t to)
@@ -298,7 +298,7 @@ static void offered_puts_stay_in_order(void)
 	eq = pt_eq(BATCH);
 	if (pt_rank == 1) {
 		ptl_md_t md = pt_md(to, sizeof(to),
-				    PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq);
+				    PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE, eq);
 
 		md.user_ptr = &arrived;
 		pt_post(PORTAL, 5, md, PTL_RETAIN, NULL);
@@ -343,12 +343,12 @@ static void only_what_asks_for_no_answer_is_offered(void)
 	if (pt_rank == 1) {
 		pt_post(PORTAL, 1,
 			pt_md(to, sizeof(to),
-			      PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq),
+			      PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE, eq),
 			PTL_RETAIN, NULL);
 		pt_post(PORTAL, 2,
 			pt_md(NULL, 0,
 			      PTL_MD_OP_PUT | PTL_MD_TRUNCATE | PTL_MD_EVENT_START_DISABLE |
-				      PTL_MD_OFFER,
+				      PTL_MD_INLINE,
 			      eq),
 			PTL_RETAIN, NULL);
 	}
@@ -452,7 +452,7 @@ static void ends_that_are_taken_have_no_event(void)
 	pt_barrier();
 	if (pt_rank == 0) {
 		ptl_md_t md =
-			pt_md(mine, sizeof(mine), PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER, eq);
+			pt_md(mine, sizeof(mine), PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE, eq);
 
 		md.user_ptr = ends;
 		pt_ok(PtlMDBind(pt_ni, md, PTL_RETAIN, &ends_in));

@@ -377,7 +377,7 @@ static void explicit_pid_is_honoured_and_exclusive(void)
 /* Who wants a pid that somebody has does not get it, and takes nothing from who has it. */
 static void a_pid_that_was_asked_for_in_vain_is_still_reached(void)
 {
-	static unsigned char landing, sent = 'x';
+	static unsigned char delivery, sent = 'x';
 	ptl_handle_eq_t eq = PTL_EQ_NONE;
 	ptl_process_id_t id;
 
@@ -385,7 +385,7 @@ static void a_pid_that_was_asked_for_in_vain_is_still_reached(void)
 		*pt_word(0) = free_pid();
 		pt_ok(init_with_pid((ptl_pid_t)*pt_word(0), &pt_ni));
 		eq = pt_eq(4);
-		pt_post(3, 1, pt_md(&landing, 1, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
+		pt_post(3, 1, pt_md(&delivery, 1, PTL_MD_OP_PUT | PTL_MD_EVENT_START_DISABLE, eq),
 			PTL_RETAIN, NULL);
 	}
 	pt_barrier();
@@ -398,7 +398,7 @@ static void a_pid_that_was_asked_for_in_vain_is_still_reached(void)
 			     PTL_NO_ACK_REQ, id, 3, 0, 1, 0, 0));
 	} else {
 		pt_next(eq, PTL_EVENT_PUT_END);
-		pt_is(landing, 'x');
+		pt_is(delivery, 'x');
 	}
 	pt_barrier();
 	pt_ok(PtlNIFini(pt_ni));

@@ -252,8 +252,8 @@ static void take_all_room(void)
  * in fact. */
 static void an_update_without_room_changes_nothing(void)
 {
-	enum { PIECES = 4000 };
-	static ptl_md_iovec_t many[PIECES], seen[PIECES];
+	enum { SEGMENTS = 4000 };
+	static ptl_md_iovec_t many[SEGMENTS], seen[SEGMENTS];
 	static char byte;
 	struct pt_buf to, from;
 	ptl_handle_md_t md, send;
@@ -272,12 +272,12 @@ static void an_update_without_room_changes_nothing(void)
 			  eq),
 		PTL_RETAIN, &md);
 	take_all_room();
-	for (int i = 0; i < PIECES; i++)
+	for (int i = 0; i < SEGMENTS; i++)
 		many[i] = (ptl_md_iovec_t){ &byte, 1 };
-	new = pt_md(many, PIECES, PTL_MD_OP_GET | PTL_MD_IOVEC, PTL_EQ_NONE);
-	old = (ptl_md_t){ .start = seen, .length = PIECES, .options = PTL_MD_IOVEC };
+	new = pt_md(many, SEGMENTS, PTL_MD_OP_GET | PTL_MD_IOVEC, PTL_EQ_NONE);
+	old = (ptl_md_t){ .start = seen, .length = SEGMENTS, .options = PTL_MD_IOVEC };
 	pt_code(PtlMDUpdate(md, &old, &new, PTL_EQ_NONE), PTL_NO_SPACE);
-	pt_true(old.start == seen && old.length == PIECES && !seen[0].iov_base);
+	pt_true(old.start == seen && old.length == SEGMENTS && !seen[0].iov_base);
 	pt_is(pt_query(md).length, 9);
 	pt_is(pt_query(md).eq_handle, eq);
 	pt_is(pt_query(md).threshold, PTL_MD_THRESH_INF);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	struct sim_node *n = user;
 	struct pair *p = n->app;
@@ -27,9 +27,9 @@ static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *
 		assert_memory_equal(in->body, p->source, in->body_len);
 	if (in->body || !in->body_len)
 		return NET_DONE;
-	landing->length = in->body_len;
-	landing->mem.base = t->landing;
-	landing->cookie = t;
+	delivery->length = in->body_len;
+	delivery->mem.base = t->delivery;
+	delivery->cookie = t;
 	return NET_PULL;
 }
 
@@ -133,8 +133,8 @@ void pair_start(struct pair *p, struct sim_cfg *cfg)
 	assert_non_null(p->s);
 	for (uint32_t i = 0; i < PAIR_NODES; i++) {
 		sim_node(p->s, i)->app = p;
-		p->told[i].landing = calloc(1, PAIR_LONG);
-		assert_non_null(p->told[i].landing);
+		p->told[i].delivery = calloc(1, PAIR_LONG);
+		assert_non_null(p->told[i].delivery);
 	}
 	sim_watch(p->s, seen, p);
 }
@@ -143,7 +143,7 @@ void pair_end(struct pair *p)
 {
 	sim_destroy(p->s);
 	for (uint32_t i = 0; i < PAIR_NODES; i++)
-		free(p->told[i].landing);
+		free(p->told[i].delivery);
 	free(p->source);
 	free(p->record);
 }

@@ -28,7 +28,7 @@ struct told {
 	uint64_t sent_length, lost_at;
 	struct net_who who;
 	bool later, refuse; /* say NET_LATER to everything; let nobody in */
-	uint8_t *landing;
+	uint8_t *delivery;
 };
 
 struct pair {

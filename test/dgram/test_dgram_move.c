@@ -64,7 +64,7 @@ static void bodies_of_all_lengths_arrive(void **state)
 
 	(void)state;
 	for (uint32_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
-		memset(p.told[1].landing, 0, PAIR_LONG);
+		memset(p.told[1].delivery, 0, PAIR_LONG);
 		assert_int_equal(pair_send(&p, 0, 1, some[i]), 0);
 		pair_until(&p, &p.told[0].sent, i + 1);
 		assert_int_equal(p.told[0].sent_status, NET_OK);
@@ -72,7 +72,7 @@ static void bodies_of_all_lengths_arrive(void **state)
 		landed += some[i] > DGRAM_INLINE_MAX;
 		assert_int_equal(p.told[1].landed, landed);
 		if (some[i] > DGRAM_INLINE_MAX)
-			assert_memory_equal(p.told[1].landing, p.source, some[i]);
+			assert_memory_equal(p.told[1].delivery, p.source, some[i]);
 	}
 	assert_int_equal(pair_stats(&p, 0).lost_packets, 0);
 }
@@ -107,7 +107,7 @@ static void one_lost_packet_is_sent_again_alone(void **state)
 	assert_int_equal(st.lost_packets, 1);
 	assert_int_equal(st.spurious, 0);
 	assert_int_equal(st.timeouts, 0);
-	assert_memory_equal(p.told[1].landing, p.source, 200000);
+	assert_memory_equal(p.told[1].delivery, p.source, 200000);
 }
 
 static void a_lost_tail_needs_no_time_out(void **state)
@@ -358,7 +358,7 @@ static void a_path_that_narrows_is_noticed(void **state)
 	pair_send(&p, 0, 1, PAIR_LONG);
 	pair_until(&p, &p.told[0].sent, 1);
 	assert_int_equal(p.told[0].sent_status, NET_OK);
-	assert_memory_equal(p.told[1].landing, p.source, PAIR_LONG);
+	assert_memory_equal(p.told[1].delivery, p.source, PAIR_LONG);
 	assert_true(pair_info(&p, 0, 1).mtu <= 1400);
 }
 
@@ -418,7 +418,7 @@ static void bodies_in_segments(int count, uint64_t len,
 		assert_int_equal(pair_send(&p, 0, 1, len), 0);
 		pair_until(&p, &p.told[0].sent, (uint32_t)i);
 		assert_int_equal(p.told[0].sent_status, NET_OK);
-		assert_memory_equal(p.told[1].landing, p.source, len);
+		assert_memory_equal(p.told[1].delivery, p.source, len);
 	}
 	assert_int_equal(p.told[0].lost + p.told[1].lost, 0);
 }
@@ -519,7 +519,7 @@ static void replies_need_no_second_round_trip(void **state)
 	p.given[0][1] = 4;
 	assert_int_equal(sim_send(sim_node(p.s, 0), 1, &o), 0);
 	pair_until(&p, &p.told[1].landed, 1);
-	assert_memory_equal(p.told[1].landing, p.source, 1 << 20);
+	assert_memory_equal(p.told[1].delivery, p.source, 1 << 20);
 	assert_int_equal(pair_stats(&p, 0).spurious, 0);
 }
 
@@ -547,10 +547,10 @@ static void what_is_not_there_is_sent_as_zeros(void **state)
 	struct net_out o = { .header = &p.given[0][1], .header_len = 4, .cookie = &p.told[0] };
 
 	(void)state;
-	cfg.ops.pieces = no_more;
+	cfg.ops.segments = no_more;
 	again();
 	memset(p.source + THERE, 0, PAIR_LONG - THERE);
-	memset(p.told[1].landing, 0xff, PAIR_LONG);
+	memset(p.told[1].delivery, 0xff, PAIR_LONG);
 	for (uint32_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
 		o.body_len = how[i].len;
 		o.copy = how[i].copy;
@@ -561,7 +561,7 @@ static void what_is_not_there_is_sent_as_zeros(void **state)
 		assert_int_equal(p.told[0].sent_length, how[i].len);
 		/* of those that come with their headers deliver() has looked at the bytes */
 		if (how[i].len > 1000)
-			assert_memory_equal(p.told[1].landing, p.source, how[i].len);
+			assert_memory_equal(p.told[1].delivery, p.source, how[i].len);
 	}
 	assert_int_equal(p.told[1].delivered, 4);
 	assert_int_equal(p.told[1].landed, 2);

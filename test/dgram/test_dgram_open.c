@@ -72,7 +72,7 @@ static void a_process_may_talk_to_itself(void **state)
 	pair_until(&p, &p.told[1].sent, 2);
 	pair_until(&p, &p.told[1].landed, 1);
 	assert_int_equal(p.told[1].delivered, 2);
-	assert_memory_equal(p.told[1].landing, p.source, 100000);
+	assert_memory_equal(p.told[1].delivery, p.source, 100000);
 }
 
 static void who_is_known_may_call_from_nowhere(void **state)

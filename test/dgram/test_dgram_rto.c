@@ -47,18 +47,18 @@ static void transmit(void *user, const struct dgram_packet *p)
 {
 	struct side *s = user;
 
-	assert_true(s->packets < PACKETS && !p->pieces);
+	assert_true(s->packets < PACKETS && !p->segments);
 	memcpy(s->packet[s->packets].bytes, p->head, p->head_len);
 	s->packet[s->packets++].len = p->head_len;
 }
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	(void)user;
 	(void)peer;
 	(void)in;
-	(void)landing;
+	(void)delivery;
 	return NET_DONE;
 }
 

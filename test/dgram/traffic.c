@@ -12,7 +12,7 @@
 
 #define MS     1000000ull
 #define SECOND 1000000000ull
-#define GUARD  16 /* bytes behind a landing that nobody may touch */
+#define GUARD  16 /* bytes behind a delivery that nobody may touch */
 
 enum want { WANT_DONE, WANT_DROP, WANT_PART, WANT_ALL };
 
@@ -23,7 +23,7 @@ struct message {
 	uint64_t len, wanted;            /* wanted: what the receiver will take of a long one */
 	enum want want;
 	bool copy, scattered, later; /* later: the receiver says so the first time */
-	uint8_t *source, *landing;
+	uint8_t *source, *delivery;
 	uint32_t sent, delivered, landed, pulled; /* how often */
 	enum net_status status;
 };
@@ -39,7 +39,8 @@ struct traffic {
 	struct sim *s;
 	const struct traffic_cfg *cfg;
 	struct message *message;
-	uint32_t nmessages, nsent, over, landing; /* over: told by sent(); landing: on their way */
+	uint32_t nmessages, nsent, over,
+		delivery; /* over: told by sent(); delivery: on their way */
 	uint32_t last[TRAFFIC_NODES][TRAFFIC_NODES];
 	uint64_t later_at[TRAFFIC_NODES][TRAFFIC_NODES]; /* dgram_resume is due; 0: no */
 	char why[256];
@@ -95,7 +96,7 @@ static uint32_t header_len(const struct message *x)
 /* ---- callbacks ------------------------------------------------------------------------------- */
 
 static enum net_verdict take_long(struct message *x, const struct net_in *in,
-				  struct net_landing *landing)
+				  struct net_delivery *delivery)
 {
 	if (in->body) {
 		broken(x->t, "message %u: a body of %llu bytes came with its header", x->index,
@@ -107,18 +108,18 @@ static enum net_verdict take_long(struct message *x, const struct net_in *in,
 	if (x->want == WANT_DROP)
 		return NET_DROP;
 	x->pulled++;
-	x->t->landing++;
-	x->landing = malloc(x->wanted + GUARD);
-	memset(x->landing, 0xa5, x->wanted + GUARD);
-	landing->length = x->wanted;
-	landing->cookie = x;
-	landing->mem.cookie = x->landing;
-	landing->mem.base = x->scattered ? NULL : x->landing;
+	x->t->delivery++;
+	x->delivery = malloc(x->wanted + GUARD);
+	memset(x->delivery, 0xa5, x->wanted + GUARD);
+	delivery->length = x->wanted;
+	delivery->cookie = x;
+	delivery->mem.cookie = x->delivery;
+	delivery->mem.base = x->scattered ? NULL : x->delivery;
 	return NET_PULL;
 }
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	struct sim_node *n = user;
 	struct traffic *t = n->app;
@@ -150,7 +151,7 @@ static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *
 		       x->order, t->last[from][n->index] - 1);
 	t->last[from][n->index] = x->order + 1;
 	if (in->body_len > DGRAM_INLINE_MAX)
-		return take_long(x, in, landing);
+		return take_long(x, in, delivery);
 	if (in->body_len && (!in->body || !right(x, in->body, in->body_len)))
 		broken(t, "message %u: its %llu bytes are wrong", h.index,
 		       (unsigned long long)x->len);
@@ -164,18 +165,18 @@ static void landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 
 	(void)user;
 	(void)peer;
-	t->landing--;
+	t->delivery--;
 	if (x->landed++)
 		broken(t, "message %u: landed twice", x->index);
-	if (s == NET_OK && !right(x, x->landing, x->wanted))
+	if (s == NET_OK && !right(x, x->delivery, x->wanted))
 		broken(t, "message %u: wrong bytes of %llu landed", x->index,
 		       (unsigned long long)x->wanted);
 	for (int i = 0; i < GUARD; i++)
-		if (x->landing[x->wanted + i] != 0xa5)
-			broken(t, "message %u: written behind its landing", x->index);
+		if (x->delivery[x->wanted + i] != 0xa5)
+			broken(t, "message %u: written behind its delivery", x->index);
 	/* whoever writes there now meets the sanitizer */
-	free(x->landing);
-	x->landing = NULL;
+	free(x->delivery);
+	x->delivery = NULL;
 }
 
 static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)
@@ -339,7 +340,7 @@ static void resume(struct traffic *t)
 /* Every message is over on both sides. */
 static bool all_over(const struct traffic *t)
 {
-	return t->over == t->nmessages && !t->landing;
+	return t->over == t->nmessages && !t->delivery;
 }
 
 static void heal(struct traffic *t)
@@ -354,7 +355,7 @@ static void check_message(struct traffic *t, const struct message *x)
 	if (x->sent != 1)
 		broken(t, "message %u: told to be over %u times", x->index, x->sent);
 	if (x->pulled != x->landed)
-		broken(t, "message %u: %u landings, %u ends", x->index, x->pulled, x->landed);
+		broken(t, "message %u: %u deliveries, %u ends", x->index, x->pulled, x->landed);
 	if (x->status == NET_OK && x->delivered != 1)
 		broken(t, "message %u: over, but delivered %u times", x->index, x->delivered);
 	if (t->cfg->must_arrive && x->status != NET_OK && x->status != NET_REFUSED)
@@ -376,9 +377,9 @@ static void check_quiet(struct traffic *t)
 		struct dgram_peer_info info;
 
 		for (uint32_t p = 0; n->m && dgram_peer_info(n->m, p, &info); p++)
-			if (info.queued || info.landings)
-				broken(t, "node %u keeps %u messages, %u landings", i, info.queued,
-				       info.landings);
+			if (info.queued || info.deliveries)
+				broken(t, "node %u keeps %u messages, %u deliveries", i,
+				       info.queued, info.deliveries);
 	}
 }
 
@@ -390,8 +391,8 @@ static void go(struct traffic *t)
 		uint64_t now = sim_now(t->s);
 
 		if (now >= end) {
-			broken(t, "hangs: %u of %u messages are over, %u landings are not", t->over,
-			       t->nmessages, t->landing);
+			broken(t, "hangs: %u of %u messages are over, %u deliveries are not",
+			       t->over, t->nmessages, t->delivery);
 			return;
 		}
 		if (t->nsent < t->nmessages && now >= next) {
@@ -441,7 +442,7 @@ static void settings(const struct traffic_cfg *cfg, struct sim_cfg *sc)
 	sc->ops = (struct dgram_ops){ .deliver = deliver,
 				      .landed = landed,
 				      .sent = sent,
-				      .pieces = pieces,
+				      .segments = pieces,
 				      .whole = x >> 15 & 1 ? whole : NULL };
 }
 

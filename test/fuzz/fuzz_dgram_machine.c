@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * A datagram machine in the middle of things, with connections, messages on their way and
- * landings, and a peer that knows the key and says what it likes. The input is a sequence of
+ * deliveries, and a peer that knows the key and says what it likes. The input is a sequence of
  * packets, each after three bytes: what is done to it, and its length. Whatever comes, nothing
- * is written outside of landings, every message and landing ends once, and the machine goes to
+ * is written outside of deliveries, every message and delivery ends once, and the machine goes to
  * sleep in the end.
  */
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static struct {
 	uint64_t now;
 	uint8_t packet[DGRAM_MTU_MAX];
 	uint32_t sent, told, pulled, landed, delivered;
-	uint8_t *landing[LANDINGS];
+	uint8_t *delivery[LANDINGS];
 	uint64_t length[LANDINGS];
 	uint8_t source[LONG];
 } it;
@@ -48,7 +48,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 	uint8_t sum = 0;
 
 	(void)user;
-	for (int i = 0; i < p->pieces; i++)
+	for (int i = 0; i < p->segments; i++)
 		for (size_t k = 0; k < p->body[i].iov_len; k++)
 			sum ^= ((const uint8_t *)p->body[i].iov_base)[k];
 	if (p->head_len + p->body_len > DGRAM_MTU_MAX || (sum && sum != 7))
@@ -56,7 +56,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 }
 
 static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *in,
-				struct net_landing *landing)
+				struct net_delivery *delivery)
 {
 	static const enum net_verdict verdict[] = { NET_PULL, NET_PULL, NET_DONE, NET_DROP,
 						    NET_LATER };
@@ -68,16 +68,16 @@ static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *
 	if (v != NET_PULL || !len || in->body)
 		return v == NET_PULL ? NET_DONE : v;
 	for (uint32_t i = 0; i < LANDINGS; i++) {
-		if (it.landing[i])
+		if (it.delivery[i])
 			continue;
 		it.pulled++;
-		it.landing[i] = malloc(len);
-		if (!it.landing[i])
+		it.delivery[i] = malloc(len);
+		if (!it.delivery[i])
 			abort();
 		it.length[i] = len;
-		*landing = (struct net_landing){ .mem.base = it.landing[i],
-						 .length = len,
-						 .cookie = &it.landing[i] };
+		*delivery = (struct net_delivery){ .mem.base = it.delivery[i],
+						   .length = len,
+						   .cookie = &it.delivery[i] };
 		return NET_PULL;
 	}
 	return NET_DROP;
@@ -85,16 +85,16 @@ static enum net_verdict deliver(void *user, uint32_t peer, const struct net_in *
 
 static void landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 {
-	uint8_t **landing = cookie;
+	uint8_t **delivery = cookie;
 
 	(void)user;
 	(void)peer;
 	(void)s;
-	if (!*landing)
+	if (!*delivery)
 		abort();
 	it.landed++;
-	free(*landing);
-	*landing = NULL;
+	free(*delivery);
+	*delivery = NULL;
 }
 
 static void sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)

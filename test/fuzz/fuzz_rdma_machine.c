@@ -5,7 +5,7 @@
  * and says what it likes, and a link that has no room, breaks, and ends what it was given when
  * it likes. The input is a sequence of steps, each a byte; behind that of a packet come its
  * length and its bytes, where a packet of no kind is a bare one. Whatever comes, nothing is
- * written outside of landings nor after they were given back, every message and landing ends
+ * written outside of deliveries nor after they were given back, every message and delivery ends
  * once, and the machine goes to sleep in the end.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* The lower three bits of a step; the others say more. */
 enum { VERDICT, ROOM, READ, PACKET_OUT, SEND, TIME, PACKET_IN, WRONG_PACKET_IN };
 
-enum { PACKET = 1024, COPIED = 64, MOST = 64, LANDINGS = 64, LONG = 12000, PIECE = 100 };
+enum { PACKET = 1024, COPIED = 64, MOST = 64, LANDINGS = 64, LONG = 12000, SEGMENT = 100 };
 
 static struct {
 	struct rdma d;
@@ -37,7 +37,7 @@ static struct {
 	struct {
 		uint8_t *bytes;
 		uint64_t len;
-	} landing[LANDINGS];
+	} delivery[LANDINGS];
 	uint8_t source[LONG];
 } it;
 
@@ -185,7 +185,7 @@ void net_lost(struct net *n, uint32_t number, enum net_status s, const char *why
 	(void)why;
 }
 
-bool net_pass(void *user, uint32_t number, const struct net_out *o)
+bool net_failover(void *user, uint32_t number, const struct net_out *o)
 {
 	(void)user;
 	(void)number;
@@ -194,17 +194,18 @@ bool net_pass(void *user, uint32_t number, const struct net_out *o)
 }
 
 /* What has no address lies in pieces. */
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max)
 {
 	(void)user;
 	(void)max;
 	iov->iov_base = (uint8_t *)cookie + offset;
-	iov->iov_len = PIECE - offset % PIECE < len ? PIECE - offset % PIECE : len;
+	iov->iov_len = SEGMENT - offset % SEGMENT < len ? SEGMENT - offset % SEGMENT : len;
 	return 1;
 }
 
 enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *in,
-			     struct net_landing *l)
+			     struct net_delivery *l)
 {
 	const uint64_t len = in->body_len < LONG ? in->body_len : LONG;
 
@@ -216,24 +217,24 @@ enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *i
 	if (it.verdict != NET_PULL || in->body || !len)
 		return it.verdict == NET_PULL ? NET_DONE : it.verdict;
 	for (uint32_t i = 0; i < LANDINGS; i++) {
-		if (it.landing[i].bytes)
+		if (it.delivery[i].bytes)
 			continue;
-		it.landing[i].bytes = malloc(len);
-		it.landing[i].len = len;
-		if (!it.landing[i].bytes)
+		it.delivery[i].bytes = malloc(len);
+		it.delivery[i].len = len;
+		if (!it.delivery[i].bytes)
 			abort();
 		it.pulled++;
-		*l = (struct net_landing){ .length = len, .cookie = &it.landing[i] };
+		*l = (struct net_delivery){ .length = len, .cookie = &it.delivery[i] };
 		if (it.scattered)
-			l->mem.cookie = it.landing[i].bytes;
+			l->mem.cookie = it.delivery[i].bytes;
 		else
-			l->mem.base = it.landing[i].bytes;
+			l->mem.base = it.delivery[i].bytes;
 		return NET_PULL;
 	}
 	return NET_DROP;
 }
 
-/* A landing is not given back while a read may still write to it, but after the time for that. */
+/* A delivery is not given back while a read may still write to it, but after the time for that. */
 static void reads_are_over(const uint8_t *bytes, uint64_t len)
 {
 	for (uint32_t i = 0; i < it.nreading; i++) {
@@ -246,17 +247,17 @@ static void reads_are_over(const uint8_t *bytes, uint64_t len)
 
 void net_landed(void *user, uint32_t number, void *cookie, enum net_status s)
 {
-	const size_t i = (size_t)((char *)cookie - (char *)it.landing) / sizeof(it.landing[0]);
+	const size_t i = (size_t)((char *)cookie - (char *)it.delivery) / sizeof(it.delivery[0]);
 
 	(void)user;
 	(void)number;
 	(void)s;
-	if (i >= LANDINGS || !it.landing[i].bytes)
+	if (i >= LANDINGS || !it.delivery[i].bytes)
 		abort();
-	reads_are_over(it.landing[i].bytes, it.landing[i].len);
+	reads_are_over(it.delivery[i].bytes, it.delivery[i].len);
 	it.landed++;
-	free(it.landing[i].bytes);
-	it.landing[i].bytes = NULL;
+	free(it.delivery[i].bytes);
+	it.delivery[i].bytes = NULL;
 }
 
 void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum net_status s)
@@ -360,7 +361,7 @@ static void give_bare(const uint8_t *data, uint32_t len, bool right)
 	if (!bytes)
 		abort();
 	memcpy(bytes, data + before, len - before);
-	rdma_arrived_bare(&it.d, data[0] & 1 ? p->way : NULL, word, bytes, len - before);
+	rdma_arrived_headerless(&it.d, data[0] & 1 ? p->path : NULL, word, bytes, len - before);
 	free(bytes);
 }
 

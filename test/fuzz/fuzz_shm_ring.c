@@ -31,7 +31,7 @@ static void open_interface(void)
 		.length = sizeof(memory),
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT | PTL_MD_OP_GET | PTL_MD_TRUNCATE | PTL_MD_MANAGE_REMOTE |
-			   PTL_MD_OFFER,
+			   PTL_MD_INLINE,
 	};
 	ptl_handle_me_t me;
 	int n;

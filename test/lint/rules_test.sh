@@ -179,6 +179,14 @@ fresh
 echo 'int x;' >"$tree/bench/a.c"
 check "a source without licence line is seen" broken every_source_names_its_licence
 
+rule=no_name_has_a_word_of_our_own
+fresh
+echo 'int mpi_hub_size;' >>"$tree/base/a.c"
+check "a word that the field has another one for is seen" broken $rule
+fresh
+echo 'int both_ways; /* a hub */' >>"$tree/base/a.c"
+check "one with another meaning is right, and comments are no names" holds $rule
+
 rule=every_nolint_stands_on_the_line_before
 fresh
 printf '/* NOLINTNEXTLINE(x): because\n * of that */\nint x;\n' >>"$tree/bench/a.c"

@@ -2,12 +2,12 @@
  * Copyright (c) 2026 the Postern authors
  *
  * PTL_MPI_COLL names one algorithm of one collective, perhaps after what is preferred
- * ("messages,barrier=hub"): calls of that collective, in all forms and at odd counts, must have
+ * ("messages,barrier=shm"): calls of that collective, in all forms and at odd counts, must have
  * it wherever it can do them, another one elsewhere, and be right. Which one it was is asked of
  * the performance variables.
  */
 #include "coll_check.h"
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 #define MOST 6007 /* ints in a block */
 
@@ -180,7 +180,7 @@ static const char *do_scatter(const struct call *k)
  * int less than others. */
 static const char *do_allgather(const struct call *k)
 {
-	const bool unequal = !strcmp(word, "allgather=hub") && node_ranks == 0 && k->n % 2;
+	const bool unequal = !strcmp(word, "allgather=shm") && node_ranks == 0 && k->n % 2;
 	int counts[64], displs[64], n = k->c->n;
 
 	for (int i = 0; i < k->n; i++)
@@ -217,7 +217,7 @@ static void do_alltoallv(const struct call *k)
 /* Block d of rank s holds the numbers of s, from d * n on. */
 static const char *do_alltoall(const struct call *k)
 {
-	const bool unequal = !strcmp(word, "alltoall=hub") && k->n % 2;
+	const bool unequal = !strcmp(word, "alltoall=shm") && k->n % 2;
 	int all = k->c->n * k->n;
 
 	for (int i = 0; i < all; i++)

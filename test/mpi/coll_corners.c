@@ -4,7 +4,7 @@
  * Legal calls of collectives that few programs make: operations of users on datatypes whose
  * elements overlap or take no room, buffers that are NULL where nothing is in them.
  */
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 /* Elements of `type` that are `ints` ints each, `off` apart; they may be anywhere. */
 static int op_ints, op_off, op_extent;

@@ -42,7 +42,7 @@ for ranks in 2 3; do
 	check "a collective that one rank leaves out, $ranks ranks" ends left_out "$ranks" \
 		"$(both 1 'MPI_Allreduce of 20 bytes' 'MPI_Bcast of 40 bytes' '[02]' 'MPI_Bcast of 40 bytes' 'MPI_Allreduce of 20 bytes')"
 done
-export PTL_MPI_HUB=no
+export PTL_MPI_SHMCOLL=no
 check "lengths by messages" ends allreduce_count 2 \
 	'rank . sent (40|400) bytes of MPI_Allreduce where rank . expects (40|400)'
 check "another collective by messages" ends barrier 2 \

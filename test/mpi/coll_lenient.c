@@ -10,7 +10,7 @@
  *
  * "tame" leaves out what MPICH 4.0 does not let pass: most of it, and MPI_BOTTOM for both buffers.
  */
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 enum { N = 3, MOST = 16 }; /* ints in a block; ranks */
 

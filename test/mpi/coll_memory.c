@@ -584,8 +584,8 @@ static void no_part(void)
 	MPI_Group_free(&side_group);
 }
 
-/* The sizes are those of lists of ranks, and of colours and keys, as comm/team.c and split.c there
- * have them. */
+/* The sizes are those of lists of ranks, and of colours and keys, as comm/creation.c and split.c
+ * there have them. */
 static void no_pair(void)
 {
 	size_t ranks = ((size_t)job_size + 1) * sizeof(int);

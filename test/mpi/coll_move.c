@@ -5,7 +5,7 @@
  * roots, datatypes (each rank its own), places, MPI_IN_PLACE, inside a group and between two,
  * against what each rank knows it must receive.
  */
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 #include <time.h>
 

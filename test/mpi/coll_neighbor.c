@@ -6,7 +6,7 @@
  * directed graphs with edges that are there twice. Every rank knows the whole topology, and so
  * what it must receive.
  */
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 #define DEGREE 12 /* most neighbours */
 #define RANKS  64

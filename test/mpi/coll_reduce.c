@@ -5,7 +5,7 @@
  * and users', commutative and not, on types with gaps and a negative lower bound, against a fold
  * over the ranks in their order. And that all ranks get the same bits.
  */
-#include "coll_ways.h"
+#include "coll_paths.h"
 
 #include <math.h>
 

@@ -10,9 +10,9 @@
 
 #include <time.h>
 
-#define SHORT 1500  /* ints */
-#define PIECE 65536 /* of a long one */
-#define MOST  (4 * PIECE)
+#define SHORT   1500  /* ints */
+#define SEGMENT 65536 /* of a long one */
+#define MOST    (4 * SEGMENT)
 
 static int in[MOST], out[MOST];
 
@@ -99,7 +99,7 @@ static const char *mixed_long(int round)
 	const char *wrong = NULL;
 
 	for (int i = 0; i < 12; i++) {
-		int n = draw_below(2) ? draw_below(MOST) : draw_below(4) * PIECE + draw_below(3);
+		int n = draw_below(2) ? draw_below(MOST) : draw_below(4) * SEGMENT + draw_below(3);
 		const char *w = one(draw_intra(), n, 1000 * round + i);
 
 		wrong = wrong ? wrong : w;

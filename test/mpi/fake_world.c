@@ -24,7 +24,7 @@ int mpi_world_program(void)
 }
 
 /* Nobody here has other threads. */
-void mpi_unlock_for_turn(void)
+void mpi_unlock_and_yield(void)
 {
 }
 

@@ -31,7 +31,7 @@ static struct mad {
 	struct net_msg msg[HEARD]; /* messages delivered */
 	bool withhold;             /* bodies */
 	uint8_t packet[DGRAM_MTU_MAX], head[DGRAM_MTU_MAX];
-	char landing[LONG];
+	char delivery[LONG];
 } mad;
 
 static char bytes[LONG];
@@ -55,22 +55,22 @@ static void *mad_room(void *user, size_t len)
 static void mad_transmit(void *user, const struct dgram_packet *p)
 {
 	struct sockaddr_in a = victim_address();
-	struct iovec iov[1 + DGRAM_PIECES] = { { p->head, p->head_len } };
+	struct iovec iov[1 + DGRAM_SEGMENTS] = { { p->head, p->head_len } };
 	struct msghdr h = { .msg_name = &a,
 			    .msg_namelen = sizeof(a),
 			    .msg_iov = iov,
-			    .msg_iovlen = 1 + (size_t)p->pieces };
+			    .msg_iovlen = 1 + (size_t)p->segments };
 
 	(void)user;
-	if (mad.withhold && p->pieces)
+	if (mad.withhold && p->segments)
 		return;
-	for (int i = 0; i < p->pieces; i++)
+	for (int i = 0; i < p->segments; i++)
 		iov[1 + i] = p->body[i];
 	(void)!sendmsg(mad.fd, &h, MSG_DONTWAIT);
 }
 
 static enum net_verdict mad_deliver(void *user, uint32_t peer, const struct net_in *in,
-				    struct net_landing *landing)
+				    struct net_delivery *delivery)
 {
 	(void)user;
 	mad.peer = peer;
@@ -78,8 +78,8 @@ static enum net_verdict mad_deliver(void *user, uint32_t peer, const struct net_
 		net_msg_decode(in->header, in->header_len, in->body_len, &mad.msg[mad.heard++]);
 	if (in->body || !in->body_len)
 		return NET_DONE;
-	landing->mem.base = mad.landing;
-	landing->length = in->body_len < LONG ? in->body_len : LONG;
+	delivery->mem.base = mad.delivery;
+	delivery->length = in->body_len < LONG ? in->body_len : LONG;
 	return NET_PULL;
 }
 
@@ -127,7 +127,7 @@ static const struct dgram_ops mad_ops = {
 	.landed = mad_landed,
 	.sent = mad_sent,
 	.up = mad_up,
-	.pieces = mad_pieces,
+	.segments = mad_pieces,
 };
 
 /* A new machine, on the socket there is, if there is one: a process that was started again. */
@@ -402,7 +402,7 @@ static void silence_is_noticed_by_who_polls(void)
 /* What was copied and cannot be delivered does not fill the memory. */
 static void who_does_not_listen_is_not_written_for_without_end(void)
 {
-	enum { PUTS = 1024, PIECE = 16384, KEPT = 8 << 20 };
+	enum { PUTS = 1024, SEGMENT = 16384, KEPT = 8 << 20 };
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
 	ptl_event_t ev;
@@ -425,11 +425,11 @@ static void who_does_not_listen_is_not_written_for_without_end(void)
 	pt_await(eq, PT_BIT(PTL_EVENT_SEND_END) | PT_BIT(PTL_EVENT_ACK), NULL);
 	pt_until(atomic_load(pt_word(4)), 20);
 	for (int i = 0; i < PUTS; i++)
-		pt_ok(PtlPutRegion(md, 0, PIECE, PTL_NOACK_REQ, other(), PORTAL, 0, 0, 0, 0));
+		pt_ok(PtlPutRegion(md, 0, SEGMENT, PTL_NOACK_REQ, other(), PORTAL, 0, 0, 0, 0));
 	while (PtlEQGet(eq, &ev) == PTL_OK)
 		now++;
-	pt_truef(now < KEPT / PIECE, "%d puts of %d bytes are over before anything is heard", now,
-		 PIECE);
+	pt_truef(now < KEPT / SEGMENT, "%d puts of %d bytes are over before anything is heard", now,
+		 SEGMENT);
 	pt_code(PtlPutInject(pt_ni, bytes, 1, PTL_INJECT_NOW, other(), PORTAL, 0, 0, 0, 0),
 		PTL_NO_SPACE);
 	atomic_store(pt_word(5), 1);

@@ -9,7 +9,7 @@ enum { PORTAL = 21, PUTS = 70000, WINDOW = 32 };
 
 static void numbers_begin_anew(void)
 {
-	uint64_t landing = 0, value = 0, acked = 0;
+	uint64_t delivery = 0, value = 0, acked = 0;
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
 	ptl_event_t ev;
@@ -18,7 +18,7 @@ static void numbers_begin_anew(void)
 	eq = pt_eq(4 * WINDOW);
 	if (pt_is_target())
 		pt_post(PORTAL, 1,
-			pt_md(&landing, sizeof(landing), PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
+			pt_md(&delivery, sizeof(delivery), PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE,
 			      PTL_EQ_NONE),
 			PTL_RETAIN, NULL);
 	pt_barrier();
@@ -34,7 +34,7 @@ static void numbers_begin_anew(void)
 	}
 	pt_barrier();
 	if (pt_is_target())
-		pt_is(landing, PUTS - 1);
+		pt_is(delivery, PUTS - 1);
 	pt_finish();
 }
 

@@ -26,14 +26,14 @@ static void *renew(void *at)
 
 static void puts_are_sent_from_what_is_mapped(void)
 {
-	static unsigned char landing[BYTES];
+	static unsigned char delivery[BYTES];
 	ptl_handle_eq_t eq;
 	void *from = NULL;
 
 	pt_open();
 	eq = pt_eq(16);
 	if (pt_is_target())
-		pt_post(PORTAL, 1, pt_md(landing, BYTES, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq),
+		pt_post(PORTAL, 1, pt_md(delivery, BYTES, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq),
 			PTL_RETAIN, NULL);
 	pt_barrier();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
@@ -48,7 +48,7 @@ static void puts_are_sent_from_what_is_mapped(void)
 			pt_ok(PtlMDUnlink(md));
 		} else {
 			pt_await(eq, PT_PUT, NULL);
-			pt_holds(landing, BYTES, i, 0);
+			pt_holds(delivery, BYTES, i, 0);
 		}
 		pt_barrier();
 	}
@@ -91,14 +91,14 @@ static void gets_land_in_what_is_mapped(void)
  * and names this memory. */
 static void descriptors_that_are_used_often(void)
 {
-	static unsigned char landing[BYTES];
+	static unsigned char delivery[BYTES];
 	ptl_handle_eq_t eq;
 	void *from = NULL, *other = NULL;
 
 	pt_open();
 	eq = pt_eq(16);
 	if (pt_is_target())
-		pt_post(PORTAL, 1, pt_md(landing, BYTES, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq),
+		pt_post(PORTAL, 1, pt_md(delivery, BYTES, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, eq),
 			PTL_RETAIN, NULL);
 	pt_barrier();
 	for (uint64_t i = 0; i < ROUNDS; i++) {
@@ -129,7 +129,7 @@ static void descriptors_that_are_used_often(void)
 				pt_ok(PtlMDUnlink(md));
 		} else {
 			pt_await(eq, PT_PUT, NULL);
-			pt_holds(landing, BYTES, i, 0);
+			pt_holds(delivery, BYTES, i, 0);
 		}
 		pt_barrier();
 	}

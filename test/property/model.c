@@ -98,7 +98,7 @@ struct model *model_new(uint64_t seed)
 	m->aim = aims[seed % 8];
 	m->spread = m->aim * (1 + seed / 8 % 3);
 	m->masks = (enum model_masks)(seed / 24 % MASKS_KINDS);
-	m->crowded = seed / 72 % 4 == 0;
+	m->oversubscribed = seed / 72 % 4 == 0;
 	return m;
 }
 
@@ -182,7 +182,7 @@ struct m_me *model_pick_base(struct model *m, uint64_t *random, ptl_ins_pos_t *w
 	uint64_t w = pt_random(random);
 
 	*where = w & 1 ? PTL_INS_BEFORE : PTL_INS_AFTER;
-	if (m->crowded && w % 16 > 1) {
+	if (m->oversubscribed && w % 16 > 1) {
 		*where = PTL_INS_BEFORE;
 		return m->last;
 	}

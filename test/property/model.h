@@ -52,7 +52,7 @@ struct model {
 	uint64_t entries, aim; /* how many there are, and how many there should be about */
 	uint64_t spread;       /* of match bits */
 	enum model_masks masks;
-	bool crowded; /* most entries are put at one place, before the last */
+	bool oversubscribed; /* most entries are put at one place, before the last */
 	int ids;
 };
 

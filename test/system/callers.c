@@ -114,7 +114,7 @@ static void who_refuses_has_not_ended(void)
 	pt_true(caller >= 0);
 	do
 		pt_true(recv(caller, got, sizeof(got), 0) > 0);
-	while (*got == SHM_BELL);
+	while (*got == SHM_DOORBELL);
 	/* at once, so that both are there when it looks */
 	say_hello(caller, hello(SHM_HELLO_REFUSE, other, pt_id(0), SHM_REFUSED_MEMORY), -1);
 	close(caller);

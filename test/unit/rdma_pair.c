@@ -15,7 +15,7 @@ struct wire wire[MOST];
 uint32_t nwire, taken, room, nflying;
 struct rdma_packet *flying[MOST];
 
-uint8_t source[EAGER + 1], landing[EAGER + 1];
+uint8_t source[EAGER + 1], delivery[EAGER + 1];
 char header[HEADER + 1], heard[MOST][HEADER];
 enum net_verdict verdict;
 uint64_t wanted, delivered, gone, looked;
@@ -126,7 +126,8 @@ void net_tell_time(struct net *n)
 }
 
 /* Where memory has no address it is in pieces of 100 bytes. */
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max)
 {
 	(void)user;
 	(void)max;
@@ -139,7 +140,7 @@ int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct i
 }
 
 enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *in,
-			     struct net_landing *l)
+			     struct net_delivery *l)
 {
 	assert_ptr_equal(user, &to);
 	assert_int_equal(number, 0);
@@ -151,14 +152,14 @@ enum net_verdict net_deliver(void *user, uint32_t number, const struct net_in *i
 	assert_in_range(ndelivered, 1, MOST);
 	memcpy(heard[ndelivered - 1], in->header, HEADER);
 	if (in->body) {
-		memcpy(landing, in->body, verdict == NET_PULL ? in->body_len : 0);
+		memcpy(delivery, in->body, verdict == NET_PULL ? in->body_len : 0);
 		return NET_DONE;
 	}
 	if (verdict == NET_PULL)
-		*l = (struct net_landing){ .mem.base = scattered ? NULL : landing,
-					   .mem.cookie = landing,
-					   .length = wanted,
-					   .cookie = (void *)COOKIE };
+		*l = (struct net_delivery){ .mem.base = scattered ? NULL : delivery,
+					    .mem.cookie = delivery,
+					    .length = wanted,
+					    .cookie = (void *)COOKIE };
 	return verdict;
 }
 
@@ -181,7 +182,7 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum n
 	how = s;
 }
 
-bool net_pass(void *user, uint32_t number, const struct net_out *o)
+bool net_failover(void *user, uint32_t number, const struct net_out *o)
 {
 	(void)user;
 	(void)number;
@@ -298,7 +299,7 @@ static void make(struct side *s, uint32_t copied)
 	s->d.peer = &s->peers;
 	s->d.npeers = 1;
 	s->peer.state = RDMA_UP;
-	s->peer.way = s;
+	s->peer.path = s;
 	s->peer.token = s->peer.own_token = TOKEN;
 	s->peer.allowed = CREDIT;
 }
@@ -317,7 +318,7 @@ int set_up(void **state)
 	wanted = EAGER;
 	for (size_t i = 0; i < sizeof(source); i++)
 		source[i] = (uint8_t)(i * 7 + i / 251 + 1);
-	memset(landing, 0, sizeof(landing));
+	memset(delivery, 0, sizeof(delivery));
 	memcpy(header, "abc", sizeof(header));
 	return 0;
 }
@@ -358,7 +359,7 @@ void put(uint64_t len, void *cookie)
 void take_one(uint32_t i)
 {
 	if (wire[i].bare)
-		rdma_arrived_bare(&to.d, NULL, wire[i].word, wire[i].bytes, wire[i].len);
+		rdma_arrived_headerless(&to.d, NULL, wire[i].word, wire[i].bytes, wire[i].len);
 	else
 		rdma_arrived(&to.d, NULL, wire[i].bytes, wire[i].len);
 }
@@ -382,7 +383,7 @@ void landed(uint64_t len)
 
 	for (size_t i = 0; i < len; i++)
 		want[i] = (uint8_t)(i * 7 + i / 251 + 1);
-	assert_memory_equal(landing, want, sizeof(want));
+	assert_memory_equal(delivery, want, sizeof(want));
 	assert_memory_equal(heard[ndelivered - 1], header, HEADER);
 }
 

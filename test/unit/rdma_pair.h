@@ -46,7 +46,7 @@ extern uint32_t room;                    /* packets the link takes */
 extern struct rdma_packet *flying[MOST]; /* that it did not copy */
 extern uint32_t nflying;
 
-extern uint8_t source[EAGER + 1], landing[EAGER + 1];
+extern uint8_t source[EAGER + 1], delivery[EAGER + 1];
 extern char header[HEADER + 1];  /* of messages that are put */
 extern char heard[MOST][HEADER]; /* of those that were delivered */
 extern enum net_verdict verdict;

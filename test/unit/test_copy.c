@@ -30,7 +30,7 @@ static void lengths_about_a_piece_are_copied(void **state)
 {
 	(void)state;
 	for (uint64_t n = 1; n <= 3; n++)
-		for (uint64_t len = n * BASE_COPY_PIECE - 40; len <= n * BASE_COPY_PIECE + 40;
+		for (uint64_t len = n * BASE_COPY_SEGMENT - 40; len <= n * BASE_COPY_SEGMENT + 40;
 		     len++)
 			copy(len, len % 64, 64 - len % 61);
 }

@@ -523,9 +523,9 @@ static void a_part_that_cannot_grow_is_left_alone_for_a_while(void **state)
 	limit_addresses(0);
 	dup2(fileno(said), 2);
 	for (int i = 0; i < 10000; i++)
-		grew |= ptl_grow_landings(&v);
+		grew |= ptl_grow_deliveries(&v);
 	unlimit_addresses();
-	while (!ptl_grow_landings(&v) && calls < 100000)
+	while (!ptl_grow_deliveries(&v) && calls < 100000)
 		calls++;
 	dup2(err, 2);
 	close(err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A request whose body does not arrive: its landing ends, and who waits for an answer hears of
+ * A request whose body does not arrive: its delivery ends, and who waits for an answer hears of
  * that, but where there is no connection any more. The carrier, the engine, and the rest of
  * nal/net are stubs.
  */
@@ -41,19 +41,19 @@ static int take(struct net *net, uint32_t peer, const struct net_out *o)
 
 static const struct net_carrier carrier = { .send = take };
 
-int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_landing *l)
+int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	(void)e;
-	*l = (struct ptl_landing){ .kind = (uint8_t)q->kind,
-				   .ack = q->ack,
-				   .op = q->op,
-				   .op_gen = q->op_gen,
-				   .mlength = q->rlength,
-				   .rlength = q->rlength };
+	*l = (struct ptl_delivery){ .kind = (uint8_t)q->kind,
+				    .ack = q->ack,
+				    .op = q->op,
+				    .op_gen = q->op_gen,
+				    .mlength = q->rlength,
+				    .rlength = q->rlength };
 	return 0;
 }
 
-void ptl_engine_done(struct ptl_engine *e, const struct ptl_landing *l, ptl_ni_fail_t fail)
+void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_fail_t fail)
 {
 	(void)e;
 	(void)l;
@@ -160,10 +160,10 @@ void net_take_answer(struct net *net, uint32_t peer, const struct net_msg *msg)
 }
 
 enum net_verdict net_take_reply(struct net *net, uint32_t peer, const struct net_msg *msg,
-				const struct net_in *in, struct net_landing *landing)
+				const struct net_in *in, struct net_delivery *delivery)
 {
 	(void)in;
-	(void)landing;
+	(void)delivery;
 	net_take_answer(net, peer, msg);
 	return NET_DROP;
 }
@@ -189,14 +189,14 @@ static void comes(uint8_t kind, uint32_t op, enum net_status how)
 			     .op = op,
 			     .op_gen = op == PTL_NIL ? 0 : OP_GEN,
 			     .length = LONG };
-	struct net_landing landing = { .length = 0 };
+	struct net_delivery delivery = { .length = 0 };
 	uint8_t header[NET_HEADER_MAX];
 	struct net_in in = { .header = header, .body_len = LONG };
 
 	in.header_len = net_msg_encode(header, &m);
-	assert_int_equal(net_deliver(&n, PEER, &in, &landing), NET_PULL);
-	assert_int_equal(landing.length, LONG);
-	net_landed(&n, PEER, landing.cookie, how);
+	assert_int_equal(net_deliver(&n, PEER, &in, &delivery), NET_PULL);
+	assert_int_equal(delivery.length, LONG);
+	net_landed(&n, PEER, delivery.cookie, how);
 	assert_int_equal(nended, 1);
 	assert_null(peers[PEER].line);
 }

@@ -80,13 +80,13 @@ static int fresh(void **state)
 static int over(void **state)
 {
 	(void)state;
-	ofi_ways_free(&o);
+	ofi_paths_free(&o);
 	return 0;
 }
 
-static struct ofi_way *reach(const char *address)
+static struct ofi_path *reach(const char *address)
 {
-	struct ofi_way *w = ofi_reach(&o, 1, address, 4);
+	struct ofi_path *w = ofi_reach(&o, 1, address, 4);
 
 	assert_non_null(w);
 	return w;
@@ -94,7 +94,7 @@ static struct ofi_way *reach(const char *address)
 
 static void an_address_stays_until_nobody_sends_there(void **state)
 {
-	struct ofi_way *w = reach("near");
+	struct ofi_path *w = reach("near");
 
 	(void)state;
 	assert_ptr_equal(reach("near"), w);
@@ -108,26 +108,26 @@ static void an_address_stays_until_nobody_sends_there(void **state)
 
 static void and_until_what_is_under_way_is_over(void **state)
 {
-	struct ofi_way *w = reach("near");
+	struct ofi_path *w = reach("near");
 
 	(void)state;
 	w->under_way = 2;
 	ofi_leave(&o, w);
-	ofi_way_over(&o, w);
+	ofi_path_over(&o, w);
 	assert_int_equal(removed, 0);
-	ofi_way_over(&o, w);
+	ofi_path_over(&o, w);
 	assert_int_equal(removed, 1);
 }
 
 static void who_comes_back_meanwhile_has_the_same(void **state)
 {
-	struct ofi_way *w = reach("near");
+	struct ofi_path *w = reach("near");
 
 	(void)state;
 	w->under_way = 1;
 	ofi_leave(&o, w);
 	assert_ptr_equal(reach("near"), w);
-	ofi_way_over(&o, w);
+	ofi_path_over(&o, w);
 	assert_int_equal(removed, 0);
 	ofi_leave(&o, w);
 	assert_int_equal(removed, 1);
@@ -144,7 +144,7 @@ static void over_connections_it_goes_at_once(void **state)
 
 	(void)state;
 	for (uint32_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
-		struct ofi_way *w, *again;
+		struct ofi_path *w, *again;
 
 		ep.protocol = kinds[k].protocol;
 		info.addr_format = kinds[k].format;
@@ -154,7 +154,7 @@ static void over_connections_it_goes_at_once(void **state)
 		assert_int_equal(removed, 2 * k + 1);
 		again = reach("near"); /* another one */
 		assert_int_equal(inserted, 2 * k + 2);
-		ofi_way_over(&o, w);
+		ofi_path_over(&o, w);
 		assert_int_equal(removed, 2 * k + 1);
 		ofi_leave(&o, again);
 		assert_int_equal(removed, 2 * k + 2);
@@ -165,7 +165,7 @@ static void over_connections_it_goes_at_once(void **state)
 /* Nobody hears when those are over. */
 static void over_datagrams_it_stays(void **state)
 {
-	struct ofi_way *w;
+	struct ofi_path *w;
 
 	(void)state;
 	ep.protocol = FI_PROTO_RXD;

@@ -139,7 +139,8 @@ void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len)
 	(void)len;
 }
 
-void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len)
+void rdma_arrived_headerless(struct rdma *d, void *way, uint64_t word, const void *bytes,
+			     size_t len)
 {
 	(void)d;
 	assert_null(way);
@@ -182,7 +183,7 @@ void ofi_leave(void *link, void *way)
 	(void)way;
 }
 
-void ofi_way_over(struct ofi *at, struct ofi_way *w)
+void ofi_path_over(struct ofi *at, struct ofi_path *w)
 {
 	(void)at;
 	w->under_way--;
@@ -229,7 +230,7 @@ static struct fi_fabric_attr fabric = { .prov_name = (char[]){ "stub" } };
 static struct fi_info info = { .fabric_attr = &fabric };
 static struct ptl_ni interface;
 static struct ofi o;
-static struct ofi_way way;
+static struct ofi_path way;
 static struct rdma_packet packet;
 static struct rdma_read rd;
 
@@ -241,7 +242,7 @@ static int fresh(void **state)
 	packet = (struct rdma_packet){ .len = 65 };
 	rd = (struct rdma_read){ .len = 65 };
 	error = (struct fi_cq_err_entry){ .err = 0 };
-	way = (struct ofi_way){ .refs = 1 };
+	way = (struct ofi_path){ .refs = 1 };
 	answer = looked = 0;
 	posted = 0;
 	beside = 0;

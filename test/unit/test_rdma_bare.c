@@ -21,7 +21,7 @@ static int set_up_bare(void **state)
 /* From here on no byte that was put is where it lands. */
 static void clear(void)
 {
-	memset(landing, 0, sizeof(landing));
+	memset(delivery, 0, sizeof(delivery));
 }
 
 static void name(const char *text)
@@ -314,7 +314,7 @@ static void hear(uint64_t word, size_t len)
 {
 	static uint8_t bytes[2 * PACKET];
 
-	rdma_arrived_bare(&to.d, NULL, word, bytes, len);
+	rdma_arrived_headerless(&to.d, NULL, word, bytes, len);
 }
 
 static uint64_t next_word(void)
@@ -332,7 +332,7 @@ static void words_of_others_are_not_heard(void **state)
 	hear(next_word() ^ 1ull << 63, PACKET);
 	hear(next_word() | 1, PACKET);
 	hear(next_word() | 0xffff, PACKET);
-	rdma_arrived_bare(&to.d, &other, next_word(), source, PACKET);
+	rdma_arrived_headerless(&to.d, &other, next_word(), source, PACKET);
 	assert_int_equal(to.d.stats.drops[NET_DROP_UNKNOWN], 5);
 	hear(next_word(), 0);
 	assert_int_equal(to.d.stats.drops[NET_DROP_MALFORMED], 1);
@@ -348,7 +348,7 @@ static void where_the_way_is_known_the_token_is_not_needed(void **state)
 {
 	(void)state;
 	goes(PACKET, 2, RDMA_BEGIN);
-	rdma_arrived_bare(&to.d, &to, next_word() & UINT32_MAX, source, PACKET);
+	rdma_arrived_headerless(&to.d, &to, next_word() & UINT32_MAX, source, PACKET);
 	assert_int_equal(to.peer.lost, NET_OK);
 	assert_int_equal(ndelivered, 2);
 }

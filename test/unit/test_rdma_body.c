@@ -106,7 +106,8 @@ void rdma_unreg(struct rdma *rdma, struct rdma_mr *mr)
 	(void)mr;
 }
 
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max)
 {
 	(void)user;
 	(void)cookie;
@@ -135,7 +136,7 @@ static int set_up(void **state)
 	memset(&peer, 0, sizeof(peer));
 	d.link = &fake;
 	d.limits.read = LARGE;
-	d.limits.copied = RDMA_BEFORE_PIECE + RDMA_OVERS * sizeof(struct rdma_wire_body);
+	d.limits.copied = RDMA_BEFORE_SEGMENT + RDMA_OVERS * sizeof(struct rdma_wire_body);
 	peer.state = RDMA_UP;
 	nreads = npackets = nover = nlanded = nbusy = 0;
 	return 0;
@@ -153,7 +154,7 @@ static void fetch(uint32_t id, uint64_t len)
 {
 	static char somewhere; /* nothing is read, in truth */
 	struct rdma_msg m = { .kind = RDMA_LONG, .id = id, .readable = true, .length = len };
-	struct net_landing l = { .mem.base = &somewhere, .length = len };
+	struct net_delivery l = { .mem.base = &somewhere, .length = len };
 
 	rdma_fetch(&d, &peer, &m, &l);
 }
@@ -209,7 +210,7 @@ static void of_many_several_are_told_in_a_packet(void **state)
 static void what_is_told_fits_what_the_fabric_copies(void **state)
 {
 	(void)state;
-	d.limits.copied = RDMA_BEFORE_PIECE + sizeof(struct rdma_wire_body);
+	d.limits.copied = RDMA_BEFORE_SEGMENT + sizeof(struct rdma_wire_body);
 	fetch_many(MANY, SMALL);
 	for (uint32_t i = 0; i < MANY; i++) {
 		rdma_moved(&d, reads[i], RDMA_OK, NULL);
@@ -264,7 +265,7 @@ static void who_is_lost_is_told_nothing(void **state)
 static void a_landing_that_is_not_there_fails(void **state)
 {
 	struct rdma_msg m = { .kind = RDMA_LONG, .id = 7, .readable = true, .length = SMALL };
-	struct net_landing l = { .mem.cookie = &d, .length = SMALL };
+	struct net_delivery l = { .mem.cookie = &d, .length = SMALL };
 
 	(void)state;
 	rdma_fetch(&d, &peer, &m, &l);

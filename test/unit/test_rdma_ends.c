@@ -152,7 +152,8 @@ void net_tell_time(struct net *n)
 	(void)n;
 }
 
-int net_pieces(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov, int max)
+int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+		 int max)
 {
 	(void)user;
 	(void)cookie;
@@ -182,7 +183,7 @@ void net_sent(void *user, uint32_t number, void *cookie, uint64_t length, enum n
 }
 
 /* Takes back the first `takes` of those that it is offered. */
-bool net_pass(void *user, uint32_t number, const struct net_out *o)
+bool net_failover(void *user, uint32_t number, const struct net_out *o)
 {
 	assert_ptr_equal(user, &d);
 	assert_int_equal(number, 0);
@@ -307,7 +308,7 @@ static void begin(bool local_mr)
 	d.peer = peers;
 	d.npeers = 1;
 	peer.state = RDMA_UP;
-	peer.way = &peer;
+	peer.path = &peer;
 	peer.allowed = MANY;
 }
 
@@ -332,7 +333,7 @@ static void hold_back(uint32_t held)
 {
 	static char somewhere; /* nothing is read, in truth */
 	struct rdma_msg m = { .kind = RDMA_LONG, .readable = true, .length = SMALL };
-	struct net_landing l = { .mem.base = &somewhere, .length = SMALL };
+	struct net_delivery l = { .mem.base = &somewhere, .length = SMALL };
 
 	for (m.id = 0; m.id < MANY; m.id++)
 		rdma_fetch(&d, &peer, &m, &l);
@@ -426,9 +427,9 @@ static void so_does_what_is_asked_for_in_pieces(void **state)
 	npackets = 0;
 	peer.seq_out = 0;
 	hold_back(2);
-	rdma_want_pieces(&d, rdma_long(&d, &peer, 0), 100);
+	rdma_want_segments(&d, rdma_long(&d, &peer, 0), 100);
 	rdma_push(&d, &peer);
-	ends_then(2, RDMA_PIECE);
+	ends_then(2, RDMA_SEGMENT);
 }
 
 static void so_does_a_sign_of_life(void **state)

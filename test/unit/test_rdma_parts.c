@@ -164,7 +164,7 @@ static void so_have_pieces(void **state)
 	from.carrier->run(&from.d.net);
 	take(1);
 	from.carrier->run(&from.d.net);
-	assert_int_equal(wire[1].kind, RDMA_PIECE);
+	assert_int_equal(wire[1].kind, RDMA_SEGMENT);
 	while (taken < nwire) {
 		assert_int_equal(nlanded, 0);
 		take(1);

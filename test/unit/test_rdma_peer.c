@@ -278,7 +278,7 @@ static void is_up(void)
 	assert_int_equal(ups, 1);
 	assert_int_equal(peer->token, 4711);
 	assert_int_equal(peer->own_token, token);
-	assert_non_null(peer->way);
+	assert_non_null(peer->path);
 	assert_int_not_equal(peer->serial,
 			     serial); /* what becomes of the greeting does not matter any more */
 	assert_int_equal(d.stats.drops[NET_DROP_STALE_HELLO], 0);
@@ -314,7 +314,7 @@ static void so_does_one_while_the_way_is_left_until_the_next_greeting(void **sta
 	rdma_break(&d, peer, NET_DEAD, "the way broke");
 	rdma_lose(&d, peer);
 	assert_int_equal(peer->state, RDMA_CALLING);
-	assert_null(peer->way);
+	assert_null(peer->path);
 	welcome(greeted);
 	is_up();
 }

@@ -9,24 +9,24 @@
 #include "base/copy.h"
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 
 /* A place for the data of each rank in the operation that begins. */
-static int begin_blocks(struct mpi_hub *h, bool wide)
+static int begin_blocks(struct mpi_shmcoll *h, bool wide)
 {
 	int rc;
 
-	mpi_hub_begin(h, wide);
+	mpi_shmcoll_begin(h, wide);
 	if (!wide)
-		return mpi_hub_reserve(h);
-	rc = mpi_hub_reserve_long(h);
-	mpi_hub_left_long(h, h->long_turn);
+		return mpi_shmcoll_reserve(h);
+	rc = mpi_shmcoll_reserve_long(h);
+	mpi_shmcoll_left_long(h, h->long_turn);
 	/* the line of the flag, too: who is behind may still have to read there which ways
 	 * blocks go */
-	return mpi_first(rc, mpi_hub_reserve(h));
+	return mpi_first(rc, mpi_shmcoll_reserve(h));
 }
 
-int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)
+int mpi_shmcoll_check_equal(MPI_Count sent, MPI_Count received)
 {
 	if (sent == received)
 		return MPI_SUCCESS;
@@ -38,11 +38,11 @@ int mpi_hub_check_equal(MPI_Count sent, MPI_Count received)
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
 /* Bytes of each block that travel in one operation. */
-struct piece {
+struct segment {
 	size_t at, bytes;
 };
 
-static void pack_piece(const struct mpi_vec *v, int i, const struct piece *p, char *to)
+static void pack_segment(const struct mpi_vec *v, int i, const struct segment *p, char *to)
 {
 	const struct mpi_type *t = mpi_vec_type(v, i);
 
@@ -52,7 +52,8 @@ static void pack_piece(const struct mpi_vec *v, int i, const struct piece *p, ch
 		mpi_type_pack_bytes(t, mpi_vec_at(v, i), mpi_vec_count(v, i), p->at, to, p->bytes);
 }
 
-static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, const char *from)
+static void unpack_segment(const struct mpi_vec *v, int i, const struct segment *p,
+			   const char *from)
 {
 	const struct mpi_type *t = mpi_vec_type(v, i);
 
@@ -64,25 +65,25 @@ static void unpack_piece(const struct mpi_vec *v, int i, const struct piece *p, 
 }
 
 /* What of a piece is in a block of so many bytes, which may be shorter than others. */
-static struct piece part_of(const struct piece *p, MPI_Count block)
+static struct segment part_of(const struct segment *p, MPI_Count block)
 {
 	const size_t left = (MPI_Count)p->at < block ? (size_t)block - p->at : 0;
 
-	return (struct piece){ p->at, left < p->bytes ? left : p->bytes };
+	return (struct segment){ p->at, left < p->bytes ? left : p->bytes };
 }
 
-static void pack_part(const struct mpi_vec *v, int i, const struct piece *p, char *to)
+static void pack_part(const struct mpi_vec *v, int i, const struct segment *p, char *to)
 {
-	const struct piece part = part_of(p, mpi_vec_bytes(v, i));
+	const struct segment part = part_of(p, mpi_vec_bytes(v, i));
 
 	if (part.bytes)
-		pack_piece(v, i, &part, to);
+		pack_segment(v, i, &part, to);
 }
 
 /* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as
  * it has. */
-static struct piece received_piece(const struct piece *p, const struct mpi_vec *v, int i,
-				   const uint64_t *sent)
+static struct segment received_segment(const struct segment *p, const struct mpi_vec *v, int i,
+				       const uint64_t *sent)
 {
 	const MPI_Count room = mpi_vec_bytes(v, i);
 
@@ -91,15 +92,16 @@ static struct piece received_piece(const struct piece *p, const struct mpi_vec *
 
 /* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before
  * that if the rank is less than this one. */
-static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, const uint64_t *sent,
-			  const struct piece *p, size_t all, size_t at, size_t less)
+static void unpack_others(const struct mpi_shmcoll *h, const struct mpi_vec *v,
+			  const uint64_t *sent, const struct segment *p, size_t all, size_t at,
+			  size_t less)
 {
-	const char *first = mpi_hub_place(h, 0, all) + at;
-	const size_t step = h->n > 1 ? (size_t)(mpi_hub_place(h, 1, all) + at - first) : 0;
+	const char *first = mpi_shmcoll_cell(h, 0, all) + at;
+	const size_t step = h->n > 1 ? (size_t)(mpi_shmcoll_cell(h, 1, all) + at - first) : 0;
 	const bool few = !v->counts && base_are_few(p->bytes) && v->type->dense;
 	const MPI_Count stride = few ? v->count * v->type->extent : 0;
 	char *to = few ? v->buf + v->type->true_lb + p->at : NULL;
-	struct piece part;
+	struct segment part;
 
 	for (int i = 0; i < h->n; i++) {
 		const char *from = first + (size_t)i * step - (i < h->me ? less : 0);
@@ -110,14 +112,14 @@ static void unpack_others(const struct mpi_hub *h, const struct mpi_vec *v, cons
 			base_copy_few(to + i * stride, from, p->bytes);
 			continue;
 		}
-		part = received_piece(p, v, i, sent);
+		part = received_segment(p, v, i, sent);
 		if (part.bytes)
-			unpack_piece(v, i, &part, from);
+			unpack_segment(v, i, &part, from);
 	}
 }
 
 /* The piece that follows; false: there is none. */
-static bool next_piece(struct piece *p, MPI_Count total, size_t most)
+static bool next_segment(struct segment *p, MPI_Count total, size_t most)
 {
 	p->at += p->bytes;
 	p->bytes = (size_t)total - p->at < most ? (size_t)total - p->at : most;
@@ -125,7 +127,7 @@ static bool next_piece(struct piece *p, MPI_Count total, size_t most)
 }
 
 /* Bytes of a block in one piece, if a rank has so many of them in so much room. */
-static size_t bytes_of_block_piece(size_t room, int blocks)
+static size_t bytes_of_block_segment(size_t room, int blocks)
 {
 	return room / (size_t)blocks & ~(size_t)63;
 }
@@ -133,18 +135,18 @@ static size_t bytes_of_block_piece(size_t room, int blocks)
 /* ---- to all ---------------------------------------------------------------------------------- */
 
 /* All ranks are here; what has nothing to do with the others is done while they come. */
-static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
-			 const struct mpi_vec *to, const struct piece *p)
+static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *from,
+			 const struct mpi_vec *to, const struct segment *p)
 {
-	bool master = mpi_hub_has_master(h);
+	bool master = mpi_shmcoll_has_leader(h);
 
 	if (h->wide)
-		mpi_hub_tell_ways(h);
+		mpi_shmcoll_tell_paths(h);
 	if (master) {
-		rc = mpi_first(rc, mpi_hub_meet(h));
+		rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	} else {
-		mpi_hub_raise(h, rc);
-		mpi_hub_wake(h);
+		mpi_shmcoll_raise(h, rc);
+		mpi_shmcoll_wake(h);
 	}
 	if (from && !rc && from->type->dense && mpi_vec_type(to, h->me)->dense)
 		memcpy(mpi_vec_at(to, h->me) + to->type->true_lb + p->at,
@@ -153,42 +155,42 @@ static int meet_and_copy(struct mpi_hub *h, int rc, const struct mpi_vec *from,
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
 				   mpi_vec_at(to, h->me), mpi_vec_count(to, h->me), to->type);
 	if (!master)
-		rc = mpi_first(mpi_hub_await_all(h), rc);
+		rc = mpi_first(mpi_shmcoll_await_all(h), rc);
 	if (h->wide)
-		mpi_hub_hear_ways(h);
+		mpi_shmcoll_hear_paths(h);
 	return rc;
 }
 
-static int allgather_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *mine, bool copy,
-			   const struct mpi_vec *recv, const struct piece *p)
+static int allgather_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *mine,
+			     bool copy, const struct mpi_vec *recv, const struct segment *p)
 {
-	const struct piece part = part_of(p, mpi_vec_bytes(recv, h->me));
-	int rc = mpi_first(begin_blocks(h, p->bytes > MPI_HUB_FEW), wrong);
+	const struct segment part = part_of(p, mpi_vec_bytes(recv, h->me));
+	int rc = mpi_first(begin_blocks(h, p->bytes > MPI_SHMCOLL_FEW), wrong);
 
 	if (!rc && part.bytes)
-		pack_piece(mine, h->me, &part, mpi_hub_place(h, h->me, p->bytes));
+		pack_segment(mine, h->me, &part, mpi_shmcoll_cell(h, h->me, p->bytes));
 	rc = meet_and_copy(h, rc, copy && part.bytes ? mine : NULL, recv, &part);
 	if (!rc)
 		unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
-int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct mpi_type *type,
-		      const struct mpi_vec *recv)
+int mpi_shmcoll_allgather(struct mpi_shmcoll *h, const void *in, MPI_Count count,
+			  struct mpi_type *type, const struct mpi_vec *recv)
 {
 	struct mpi_vec mine = {
 		.buf = (char *)(uintptr_t)in, .count = count, .type = type, .same = true
 	};
 	const MPI_Count bytes = mpi_vec_longest(recv, h->n);
-	int rc = mpi_hub_check_equal(count * type->size, mpi_vec_bytes(recv, h->me));
+	int rc = mpi_shmcoll_check_equal(count * type->size, mpi_vec_bytes(recv, h->me));
 	/* two buffers may both be MPI_BOTTOM */
 	bool copy = in != mpi_vec_at(recv, h->me) || type != recv->type;
-	struct piece p = { 0 };
+	struct segment p = { 0 };
 
 	/* with an error, too: the others count on it */
-	while (next_piece(&p, bytes, bytes_of_block_piece(MPI_HUB_LONG, 1)))
-		rc = mpi_first(rc, allgather_piece(h, rc, &mine, copy, recv, &p));
-	mpi_hub_way_ended(h, (size_t)bytes);
+	while (next_segment(&p, bytes, bytes_of_block_segment(MPI_SHMCOLL_LONG, 1)))
+		rc = mpi_first(rc, allgather_segment(h, rc, &mine, copy, recv, &p));
+	mpi_shmcoll_path_ended(h, (size_t)bytes);
 	return rc;
 }
 
@@ -199,28 +201,29 @@ int mpi_hub_allgather(struct mpi_hub *h, const void *in, MPI_Count count, struct
 
 /* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room
  * for longer pieces. */
-static int blocks_of_hub(const struct mpi_hub *h)
+static int blocks_of_shmcoll(const struct mpi_shmcoll *h)
 {
-	return h->n > MPI_HUB_FEW_RANKS ? h->n : h->n - 1;
+	return h->n > MPI_SHMCOLL_FEW_RANKS ? h->n : h->n - 1;
 }
 
 /* Where in the place of local rank `from` its piece for rank `to` is. */
-static char *block_at(const struct mpi_hub *h, int from, int to, const struct piece *p)
+static char *block_at(const struct mpi_shmcoll *h, int from, int to, const struct segment *p)
 {
-	int blocks = blocks_of_hub(h), i = blocks < h->n && to > from ? to - 1 : to;
+	int blocks = blocks_of_shmcoll(h), i = blocks < h->n && to > from ? to - 1 : to;
 
-	return mpi_hub_place(h, from, p->bytes * (size_t)blocks) + (size_t)i * p->bytes;
+	return mpi_shmcoll_cell(h, from, p->bytes * (size_t)blocks) + (size_t)i * p->bytes;
 }
 
-static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-			  const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
+static int alltoall_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send,
+			    const struct mpi_vec *recv, const uint64_t *sent,
+			    const struct segment *p)
 {
-	size_t all = p->bytes * (size_t)blocks_of_hub(h);
-	int rc = mpi_first(begin_blocks(h, all > MPI_HUB_FEW), wrong);
+	size_t all = p->bytes * (size_t)blocks_of_shmcoll(h);
+	int rc = mpi_first(begin_blocks(h, all > MPI_SHMCOLL_FEW), wrong);
 
-	if (!rc && !sent && h->n > MPI_HUB_FEW_RANKS && send->type->dense &&
+	if (!rc && !sent && h->n > MPI_SHMCOLL_FEW_RANKS && send->type->dense &&
 	    (MPI_Count)p->bytes == mpi_vec_bytes(send, 0))
-		memcpy(mpi_hub_place(h, h->me, all), send->buf + send->type->true_lb, all);
+		memcpy(mpi_shmcoll_cell(h, h->me, all), send->buf + send->type->true_lb, all);
 	else
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != h->me)
@@ -228,21 +231,21 @@ static int alltoall_piece(struct mpi_hub *h, int wrong, const struct mpi_vec *se
 	rc = meet_and_copy(h, rc, send != recv && !sent ? send : NULL, recv, p);
 	if (!rc)
 		unpack_others(h, recv, sent, p, all, (size_t)h->me * p->bytes,
-			      blocks_of_hub(h) < h->n ? p->bytes : 0);
-	return mpi_hub_leave(h, rc);
+			      blocks_of_shmcoll(h) < h->n ? p->bytes : 0);
+	return mpi_shmcoll_leave(h, rc);
 }
 
 /* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with
  * itself, in one of n steps. */
-static int partner_in(const struct mpi_hub *h, int step)
+static int partner_in(const struct mpi_shmcoll *h, int step)
 {
 	return (step - h->me + h->n) % h->n;
 }
 
 /* The pieces of some ranks' blocks: of those that swap in a step from `first` on, before `end`. */
-static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-		       const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p,
-		       int first, int end)
+static int swap_segments(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send,
+			 const struct mpi_vec *recv, const uint64_t *sent, const struct segment *p,
+			 int first, int end)
 {
 	const size_t all = p->bytes * (size_t)(end - first);
 	const int own_step = 2 * h->me % h->n;
@@ -252,79 +255,84 @@ static int swap_pieces(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
 	for (int s = first; s < end && !rc; s++)
 		if (partner_in(h, s) != h->me)
 			pack_part(send, partner_in(h, s), p,
-				  mpi_hub_place(h, h->me, all) + (size_t)(s - first) * p->bytes);
+				  mpi_shmcoll_cell(h, h->me, all) + (size_t)(s - first) * p->bytes);
 	rc = meet_and_copy(h, rc, own ? send : NULL, recv, p);
 	for (int s = first; s < end && !rc; s++) {
 		const int i = partner_in(h, s);
-		const struct piece part = received_piece(p, recv, i, sent);
+		const struct segment part = received_segment(p, recv, i, sent);
 
 		if (i != h->me && part.bytes)
-			unpack_piece(recv, i, &part,
-				     mpi_hub_place(h, i, all) + (size_t)(s - first) * p->bytes);
+			unpack_segment(recv, i, &part,
+				       mpi_shmcoll_cell(h, i, all) +
+					       (size_t)(s - first) * p->bytes);
 	}
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
 /* How many steps' pieces a place has room for. */
-static int steps_of(size_t piece)
+static int steps_of(size_t segment)
 {
-	return (int)(MPI_HUB_ROOM / piece);
+	return (int)(MPI_SHMCOLL_ROOM / segment);
 }
 
 /* The pieces of all ranks' blocks, of some at a time. */
-static int swap_all(struct mpi_hub *h, int wrong, const struct mpi_vec *send,
-		    const struct mpi_vec *recv, const uint64_t *sent, const struct piece *p)
+static int swap_all(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send,
+		    const struct mpi_vec *recv, const uint64_t *sent, const struct segment *p)
 {
 	const int each = steps_of(p->bytes);
 	int rc = wrong;
 
 	for (int s = 0; s < h->n; s += each)
-		rc = mpi_first(rc, swap_pieces(h, rc, send, recv, sent, p, s,
-					       h->n - s > each ? s + each : h->n));
+		rc = mpi_first(rc, swap_segments(h, rc, send, recv, sent, p, s,
+						 h->n - s > each ? s + each : h->n));
 	return rc;
 }
 
 /* Of all blocks at a meeting. */
-static size_t slice_of(const struct mpi_hub *h)
+static size_t slice_of(const struct mpi_shmcoll *h)
 {
-	return bytes_of_block_piece(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, blocks_of_hub(h));
+	return bytes_of_block_segment(h->oversubscribed ? MPI_SHMCOLL_ROOM : MPI_SHMCOLL_LONG,
+				      blocks_of_shmcoll(h));
 }
 
 /* Slices would be thin, and there would be several. */
-static bool swaps(const struct mpi_hub *h, uint64_t longest)
+static bool swaps(const struct mpi_shmcoll *h, uint64_t longest)
 {
-	return h->crowded && slice_of(h) < SLICE_LEAST && longest > slice_of(h);
+	return h->oversubscribed && slice_of(h) < SLICE_LEAST && longest > slice_of(h);
 }
 
-uint64_t mpi_hub_alltoall_meetings(const struct mpi_hub *h, uint64_t longest)
+uint64_t mpi_shmcoll_alltoall_barriers(const struct mpi_shmcoll *h, uint64_t longest)
 {
-	const uint64_t piece = longest < MPI_HUB_LONG ? longest : MPI_HUB_LONG;
+	const uint64_t segment = longest < MPI_SHMCOLL_LONG ? longest : MPI_SHMCOLL_LONG;
 
 	if (!swaps(h, longest))
 		return (longest - 1) / slice_of(h) + 1;
-	return ((longest - 1) / MPI_HUB_LONG + 1) * (uint64_t)((h->n - 1) / steps_of(piece) + 1);
+	return ((longest - 1) / MPI_SHMCOLL_LONG + 1) *
+	       (uint64_t)((h->n - 1) / steps_of(segment) + 1);
 }
 
-int mpi_hub_alltoall_pieces(struct mpi_hub *h, int rc, const struct mpi_vec *send,
-			    const struct mpi_vec *recv, const uint64_t *sent, MPI_Count longest)
+int mpi_shmcoll_alltoall_segments(struct mpi_shmcoll *h, int rc, const struct mpi_vec *send,
+				  const struct mpi_vec *recv, const uint64_t *sent,
+				  MPI_Count longest)
 {
 	const bool swap = swaps(h, (uint64_t)longest);
-	const size_t most = swap ? MPI_HUB_LONG : slice_of(h);
-	struct piece p = { 0 };
+	const size_t most = swap ? MPI_SHMCOLL_LONG : slice_of(h);
+	struct segment p = { 0 };
 
-	while (next_piece(&p, longest, most))
+	while (next_segment(&p, longest, most))
 		rc = mpi_first(rc, swap ? swap_all(h, rc, send, recv, sent, &p)
-					: alltoall_piece(h, rc, send, recv, sent, &p));
+					: alltoall_segment(h, rc, send, recv, sent, &p));
 	return rc;
 }
 
-int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *recv)
+int mpi_shmcoll_alltoall(struct mpi_shmcoll *h, const struct mpi_vec *send,
+			 const struct mpi_vec *recv)
 {
 	const MPI_Count bytes = mpi_vec_bytes(recv, 0);
-	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), bytes);
+	int rc = mpi_shmcoll_check_equal(mpi_vec_bytes(send, 0), bytes);
 
-	rc = mpi_hub_alltoall_pieces(h, rc, send, recv, NULL, bytes);
-	mpi_hub_way_ended(h, (size_t)bytes);
+	rc = mpi_shmcoll_alltoall_segments(h, rc, send, recv, NULL, bytes);
+	mpi_shmcoll_path_ended(h, (size_t)bytes);
 	return rc;
 }
 
@@ -332,48 +340,50 @@ int mpi_hub_alltoall(struct mpi_hub *h, const struct mpi_vec *send, const struct
 
 /* What a rank has for all lies one block behind the other. `wrong`: it has no room for its
  * result, of which the others, who get what it has for them, need not hear. */
-static int reduce_scatter_piece(struct mpi_hub *h, int wrong, const char *in, char *out,
-				const struct mpi_vec *parts, struct mpi_op *op,
-				const struct piece *p)
+static int reduce_scatter_segment(struct mpi_shmcoll *h, int wrong, const char *in, char *out,
+				  const struct mpi_vec *parts, struct mpi_op *op,
+				  const struct segment *p)
 {
 	const size_t all = p->bytes * (size_t)h->n;
-	const struct piece mine = part_of(p, mpi_vec_bytes(parts, h->me));
+	const struct segment mine = part_of(p, mpi_vec_bytes(parts, h->me));
 	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
-	int rc = begin_blocks(h, all > MPI_HUB_FEW);
+	int rc = begin_blocks(h, all > MPI_SHMCOLL_FEW);
 	size_t block = 0, own = 0;
 
 	for (int i = 0; i < h->n; i++) {
-		const struct piece part = part_of(p, mpi_vec_bytes(parts, i));
+		const struct segment part = part_of(p, mpi_vec_bytes(parts, i));
 
 		if (i == h->me)
 			own = block + p->at;
 		else if (!rc)
-			memcpy(mpi_hub_place(h, h->me, all) + (size_t)i * p->bytes,
+			memcpy(mpi_shmcoll_cell(h, h->me, all) + (size_t)i * p->bytes,
 			       in + block + p->at, part.bytes);
 		block += (size_t)mpi_vec_bytes(parts, i);
 	}
 	rc = mpi_first(meet_and_copy(h, rc, NULL, NULL, p), wrong);
 	for (int i = h->n - 1; i >= 0 && !rc && count; i--) {
-		const char *from =
-			i == h->me ? in + own : mpi_hub_place(h, i, all) + (size_t)h->me * p->bytes;
+		const char *from = i == h->me
+					   ? in + own
+					   : mpi_shmcoll_cell(h, i, all) + (size_t)h->me * p->bytes;
 
 		if (i == h->n - 1)
 			memcpy(out + p->at, from, mine.bytes);
 		else
 			rc = mpi_op_apply(op, from, out + p->at, count, parts->type);
 	}
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
-int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
-			   const struct mpi_vec *parts, struct mpi_op *op)
+int mpi_shmcoll_reduce_scatter(struct mpi_shmcoll *h, int rc, const void *in, void *out,
+			       const struct mpi_vec *parts, struct mpi_op *op)
 {
-	const size_t most = bytes_of_block_piece(h->crowded ? MPI_HUB_ROOM : MPI_HUB_LONG, h->n);
+	const size_t most = bytes_of_block_segment(
+		h->oversubscribed ? MPI_SHMCOLL_ROOM : MPI_SHMCOLL_LONG, h->n);
 	const MPI_Count longest = mpi_vec_longest(parts, h->n);
-	struct piece p = { 0 };
+	struct segment p = { 0 };
 
-	while (next_piece(&p, longest, most))
-		rc = mpi_first(rc, reduce_scatter_piece(h, rc, in, out, parts, op, &p));
+	while (next_segment(&p, longest, most))
+		rc = mpi_first(rc, reduce_scatter_segment(h, rc, in, out, parts, op, &p));
 	return rc;
 }
 
@@ -381,69 +391,69 @@ int mpi_hub_reduce_scatter(struct mpi_hub *h, int rc, const void *in, void *out,
 
 /* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of
  * them. */
-static int gather_piece(struct mpi_hub *h, int rc, int wrong, const struct mpi_vec *mine,
-			const struct mpi_vec *recv, const struct piece *p, int root)
+static int gather_segment(struct mpi_shmcoll *h, int rc, int wrong, const struct mpi_vec *mine,
+			  const struct mpi_vec *recv, const struct segment *p, int root)
 {
-	rc = mpi_first(rc, begin_blocks(h, p->bytes > MPI_HUB_BYTES));
+	rc = mpi_first(rc, begin_blocks(h, p->bytes > MPI_SHMCOLL_BYTES));
 
 	if (!rc && !wrong && h->me != root)
-		pack_piece(mine, 0, p, mpi_hub_place(h, h->me, p->bytes));
-	mpi_hub_raise(h, mpi_first(rc, wrong));
+		pack_segment(mine, 0, p, mpi_shmcoll_cell(h, h->me, p->bytes));
+	mpi_shmcoll_raise(h, mpi_first(rc, wrong));
 	if (h->me == root) {
-		rc = mpi_first(rc, mpi_hub_await_all(h));
+		rc = mpi_first(rc, mpi_shmcoll_await_all(h));
 		if (!rc)
 			unpack_others(h, recv, NULL, p, p->bytes, 0, 0);
 	}
-	return mpi_hub_leave(h, mpi_first(rc, wrong));
+	return mpi_shmcoll_leave(h, mpi_first(rc, wrong));
 }
 
-int mpi_hub_gather(struct mpi_hub *h, int rc, const void *in, MPI_Count count,
-		   struct mpi_type *type, const struct mpi_vec *recv, size_t bytes, int root)
+int mpi_shmcoll_gather(struct mpi_shmcoll *h, int rc, const void *in, MPI_Count count,
+		       struct mpi_type *type, const struct mpi_vec *recv, size_t bytes, int root)
 {
 	struct mpi_vec mine = { .buf = (char *)(uintptr_t)in, .count = count, .type = type };
-	struct piece p = { 0 };
+	struct segment p = { 0 };
 	int wrong = MPI_SUCCESS;
 
 	if (in != MPI_IN_PLACE)
-		wrong = mpi_hub_check_equal(count * type->size, (MPI_Count)bytes);
+		wrong = mpi_shmcoll_check_equal(count * type->size, (MPI_Count)bytes);
 	if (h->me == root && in != MPI_IN_PLACE && !rc && !wrong)
 		wrong = mpi_type_copy(in, count, type, mpi_vec_at(recv, root), recv->count,
 				      recv->type);
-	while (next_piece(&p, (MPI_Count)bytes, bytes_of_block_piece(MPI_HUB_LONG, 1)))
-		wrong = mpi_first(wrong, gather_piece(h, rc, wrong, &mine, recv, &p, root));
+	while (next_segment(&p, (MPI_Count)bytes, bytes_of_block_segment(MPI_SHMCOLL_LONG, 1)))
+		wrong = mpi_first(wrong, gather_segment(h, rc, wrong, &mine, recv, &p, root));
 	return mpi_first(rc, wrong);
 }
 
-static int scatter_piece(struct mpi_hub *h, const struct mpi_vec *send, const struct mpi_vec *mine,
-			 const struct piece *p, int root)
+static int scatter_segment(struct mpi_shmcoll *h, const struct mpi_vec *send,
+			   const struct mpi_vec *mine, const struct segment *p, int root)
 {
 	size_t all = p->bytes * (size_t)h->n;
-	int rc = begin_blocks(h, all > MPI_HUB_BYTES);
+	int rc = begin_blocks(h, all > MPI_SHMCOLL_BYTES);
 
 	if (h->me == root) {
 		for (int i = 0; i < h->n && !rc; i++)
 			if (i != root)
-				pack_piece(send, i, p,
-					   mpi_hub_place(h, root, all) + (size_t)i * p->bytes);
-		mpi_hub_raise(h, rc);
+				pack_segment(send, i, p,
+					     mpi_shmcoll_cell(h, root, all) + (size_t)i * p->bytes);
+		mpi_shmcoll_raise(h, rc);
 	} else {
-		rc = mpi_first(rc, mpi_hub_await_flag(h, root));
+		rc = mpi_first(rc, mpi_shmcoll_await_flag(h, root));
 		if (!rc)
-			unpack_piece(mine, 0, p,
-				     mpi_hub_place(h, root, all) + (size_t)h->me * p->bytes);
+			unpack_segment(mine, 0, p,
+				       mpi_shmcoll_cell(h, root, all) + (size_t)h->me * p->bytes);
 	}
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
-int mpi_hub_scatter(struct mpi_hub *h, const struct mpi_vec *send, void *out, MPI_Count count,
-		    struct mpi_type *type, size_t each, int root)
+int mpi_shmcoll_scatter(struct mpi_shmcoll *h, const struct mpi_vec *send, void *out,
+			MPI_Count count, struct mpi_type *type, size_t each, int root)
 {
 	struct mpi_vec mine = { .buf = out, .count = count, .type = type };
-	struct piece p = { 0 };
+	struct segment p = { 0 };
 	int rc = MPI_SUCCESS;
 
-	while (next_piece(&p, (MPI_Count)each, bytes_of_block_piece(MPI_HUB_LONG, h->n)))
-		rc = mpi_first(rc, scatter_piece(h, send, &mine, &p, root));
+	while (next_segment(&p, (MPI_Count)each, bytes_of_block_segment(MPI_SHMCOLL_LONG, h->n)))
+		rc = mpi_first(rc, scatter_segment(h, send, &mine, &p, root));
 	if (h->me == root && out != MPI_IN_PLACE && !rc)
 		rc = mpi_type_copy(mpi_vec_at(send, root), send->count, send->type, out, count,
 				   type);

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 
 struct vector {
-	struct mpi_hub *hub;
+	struct mpi_shmcoll *shmcoll;
 	MPI_Count count;
 	struct mpi_type *type;
 	struct mpi_op *op;
@@ -27,7 +27,7 @@ struct vector {
 static MPI_Count elements_of_part(const struct vector *v, int i)
 {
 	MPI_Count line = 64 % v->type->size == 0 ? 64 / v->type->size : 1;
-	MPI_Count each = (v->count + line * v->hub->n - 1) / (line * v->hub->n) * line;
+	MPI_Count each = (v->count + line * v->shmcoll->n - 1) / (line * v->shmcoll->n) * line;
 
 	return each * i < v->count ? each * i : v->count;
 }
@@ -36,8 +36,9 @@ static MPI_Count elements_of_part(const struct vector *v, int i)
  * works on it. */
 static const char *from(const struct vector *v, int i, MPI_Count element)
 {
-	const char *vector =
-		i == v->hub->me ? v->in : mpi_hub_long_place(v->hub, v->turn, i, v->bytes);
+	const char *vector = i == v->shmcoll->me
+				     ? v->in
+				     : mpi_shmcoll_long_cell(v->shmcoll, v->turn, i, v->bytes);
 
 	return vector + element * v->type->size;
 }
@@ -45,7 +46,7 @@ static const char *from(const struct vector *v, int i, MPI_Count element)
 /* The result of this rank's part. */
 static int fold_part(const struct vector *v, char *result)
 {
-	struct mpi_hub *h = v->hub;
+	struct mpi_shmcoll *h = v->shmcoll;
 	MPI_Count begin = elements_of_part(v, h->me), n = elements_of_part(v, h->me + 1) - begin;
 	int rc = MPI_SUCCESS;
 
@@ -60,8 +61,8 @@ static int fold_part(const struct vector *v, char *result)
 /* The bytes of a vector but for this rank's part. */
 static void copy_others_parts(const struct vector *v, char *to, const char *of)
 {
-	size_t begin = (size_t)(elements_of_part(v, v->hub->me) * v->type->size);
-	size_t end = (size_t)(elements_of_part(v, v->hub->me + 1) * v->type->size);
+	size_t begin = (size_t)(elements_of_part(v, v->shmcoll->me) * v->type->size);
+	size_t end = (size_t)(elements_of_part(v, v->shmcoll->me + 1) * v->type->size);
 
 	memcpy(to, of, begin);
 	memcpy(to + end, of + end, v->bytes - end);
@@ -69,21 +70,21 @@ static void copy_others_parts(const struct vector *v, char *to, const char *of)
 
 static char *result_place(const struct vector *v)
 {
-	return mpi_hub_long_place(v->hub, v->turn, v->hub->n, v->bytes);
+	return mpi_shmcoll_long_cell(v->shmcoll, v->turn, v->shmcoll->n, v->bytes);
 }
 
 /* The next operation, in which all can see the vector once they have met. */
 static int show_vector(struct vector *v)
 {
-	struct mpi_hub *h = v->hub;
+	struct mpi_shmcoll *h = v->shmcoll;
 	int rc;
 
-	mpi_hub_begin(h, true);
-	rc = mpi_hub_reserve_long(h);
+	mpi_shmcoll_begin(h, true);
+	rc = mpi_shmcoll_reserve_long(h);
 	v->turn = h->long_turn;
-	mpi_hub_left_long(h, v->turn);
+	mpi_shmcoll_left_long(h, v->turn);
 	if (!rc)
-		copy_others_parts(v, mpi_hub_long_place(h, v->turn, h->me, v->bytes), v->in);
+		copy_others_parts(v, mpi_shmcoll_long_cell(h, v->turn, h->me, v->bytes), v->in);
 	return rc;
 }
 
@@ -91,12 +92,13 @@ static int show_vector(struct vector *v)
 static int reduce_part(const struct vector *v, char *to)
 {
 	return fold_part(v, (to ? to : result_place(v)) +
-				    elements_of_part(v, v->hub->me) * v->type->size);
+				    elements_of_part(v, v->shmcoll->me) * v->type->size);
 }
 
 /* One operation: the next vector is shown, if it is not empty, and the result of the last one
  * made, if that is not. */
-static int long_step(struct mpi_hub *h, struct vector *next, const struct vector *last, char *out)
+static int long_step(struct mpi_shmcoll *h, struct vector *next, const struct vector *last,
+		     char *out)
 {
 	int rc = MPI_SUCCESS;
 
@@ -105,18 +107,18 @@ static int long_step(struct mpi_hub *h, struct vector *next, const struct vector
 	} else {
 		/* of other results the next meeting tells: nobody comes to it before he has
 		 * copied them */
-		mpi_hub_begin(h, true);
-		mpi_hub_left_long(h, last->turn);
+		mpi_shmcoll_begin(h, true);
+		mpi_shmcoll_left_long(h, last->turn);
 	}
 	if (last->count && !rc)
 		rc = reduce_part(last, NULL);
-	rc = mpi_first(rc, mpi_hub_meet(h));
+	rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	if (last->count && !rc)
 		memcpy(out, result_place(last), last->bytes);
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
-static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_Count count,
+static int reduce(struct mpi_shmcoll *h, int wrong, const void *in, void *out, MPI_Count count,
 		  struct mpi_type *type, struct mpi_op *op, int root)
 {
 	struct vector v = { h, count, type, op, (size_t)(count * type->size), in, 0 };
@@ -124,24 +126,24 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 	int rc = show_vector(&v);
 
 	/* of the root's trouble the others need not hear: it has no need of its part */
-	rc = mpi_first(mpi_first(rc, mpi_hub_meet(h)), wrong);
-	mpi_hub_leave(h, rc);
-	mpi_hub_begin(h, true);
-	mpi_hub_left_long(h, v.turn);
+	rc = mpi_first(mpi_first(rc, mpi_shmcoll_node_barrier(h)), wrong);
+	mpi_shmcoll_leave(h, rc);
+	mpi_shmcoll_begin(h, true);
+	mpi_shmcoll_left_long(h, v.turn);
 	rc = rc ? rc : reduce_part(&v, there ? out : NULL);
-	if (!h->crowded) {
+	if (!h->oversubscribed) {
 		/* who ran ahead would take the caches from who works */
-		rc = mpi_first(rc, mpi_hub_meet(h));
+		rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	} else {
-		mpi_hub_raise(h, rc);
+		mpi_shmcoll_raise(h, rc);
 		if (h->me == root)
-			rc = mpi_first(rc, mpi_hub_await_all(h));
+			rc = mpi_first(rc, mpi_shmcoll_await_all(h));
 	}
 	if (there && !rc)
 		copy_others_parts(&v, out, result_place(&v));
 	else if (h->me == root && !rc)
 		memcpy(out, result_place(&v), v.bytes);
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
 /* ---- any length ------------------------------------------------------------------------------ */
@@ -151,45 +153,45 @@ static int reduce(struct mpi_hub *h, int wrong, const void *in, void *out, MPI_C
 #define DIVIDE_BYTES 1024
 
 /* Elements of the next piece of `left`. */
-static MPI_Count elements_of_piece(MPI_Count left, const struct mpi_type *type)
+static MPI_Count elements_of_segment(MPI_Count left, const struct mpi_type *type)
 {
-	MPI_Count most = MPI_HUB_LONG / type->size;
+	MPI_Count most = MPI_SHMCOLL_LONG / type->size;
 
 	return left < most ? left : most;
 }
 
-int mpi_hub_reduce(struct mpi_hub *h, int rc, const void *in, void *out, MPI_Count count,
-		   struct mpi_type *type, struct mpi_op *op, int root)
+int mpi_shmcoll_reduce(struct mpi_shmcoll *h, int rc, const void *in, void *out, MPI_Count count,
+		       struct mpi_type *type, struct mpi_op *op, int root)
 {
 	const char *source = in;
 	char *to = out;
 
-	if (count * type->size <= MPI_HUB_BYTES)
-		return mpi_hub_reduce_short(h, rc, in, out, count, type, op, root);
+	if (count * type->size <= MPI_SHMCOLL_BYTES)
+		return mpi_shmcoll_reduce_short(h, rc, in, out, count, type, op, root);
 	for (MPI_Count n, i = 0; i < count; i += n) {
-		n = elements_of_piece(count - i, type);
+		n = elements_of_segment(count - i, type);
 		rc = mpi_first(rc, reduce(h, rc, source + i * type->size, to + i * type->size, n,
 					  type, op, root));
 	}
 	return rc;
 }
 
-int mpi_hub_allreduce(struct mpi_hub *h, const void *in, void *out, MPI_Count count,
-		      struct mpi_type *type, struct mpi_op *op)
+int mpi_shmcoll_allreduce(struct mpi_shmcoll *h, const void *in, void *out, MPI_Count count,
+			  struct mpi_type *type, struct mpi_op *op)
 {
 	struct vector last = { .count = 0 };
 	const char *source = in;
 	char *to = out;
 	int rc = MPI_SUCCESS;
 
-	if (count * type->size <= (h->crowded ? MPI_HUB_BYTES : DIVIDE_BYTES))
-		return mpi_hub_allreduce_short(h, in, out, count, type, op);
+	if (count * type->size <= (h->oversubscribed ? MPI_SHMCOLL_BYTES : DIVIDE_BYTES))
+		return mpi_shmcoll_allreduce_short(h, in, out, count, type, op);
 	/* the result of a piece is made while the next is shown: all meet once for each, and
 	 * once more */
 	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
 		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
 
-		next.count = n = elements_of_piece(count - i, type);
+		next.count = n = elements_of_segment(count - i, type);
 		next.bytes = (size_t)(n * type->size);
 		rc = mpi_first(rc, long_step(h, &next, &last, to + (i - last.count) * type->size));
 		last = next;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The making of a hub, all ranks of a communicator together: who is on which node, the pages of
- * the node, and the entry by which other nodes' masters reach this one's words. See hub.h.
+ * the node, and the entry by which other nodes' masters reach this one's words. See shmcoll.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
-#include "mpi_shim/core/segment.h"
+#include "mpi_shim/core/node_segment.h"
 
 #define FIRST_USES 3    /* a hub pays from here on */
 #define RANKS_MOST 1024 /* on a node */
@@ -46,7 +46,7 @@ static int by_node(const void *a, const void *b)
 }
 
 /* Fills in homes, nodes, masters, and the ranks of this node. False: no memory. */
-static bool find_nodes(struct mpi_hub *h)
+static bool find_nodes(struct mpi_shmcoll *h)
 {
 	const struct mpi_comm *comm = h->comm;
 	struct on_node *all = malloc((size_t)comm->size * sizeof(*all));
@@ -65,11 +65,11 @@ static bool find_nodes(struct mpi_hub *h)
 		if (all[i].node != all[first].node)
 			first = i;
 		/* its master first: nodes are numbered in the order of their masters */
-		h->home[all[i].rank] = (struct mpi_hub_home){ all[first].rank, i - first };
+		h->home[all[i].rank] = (struct mpi_shmcoll_home){ all[first].rank, i - first };
 	}
 	free(all);
 	for (int i = 0; i < comm->size; i++) {
-		if (h->home[i].seat == 0) {
+		if (h->home[i].slot == 0) {
 			h->master[h->nodes] = i;
 			h->home[i].node = h->nodes++;
 		} else {
@@ -81,7 +81,7 @@ static bool find_nodes(struct mpi_hub *h)
 	if (!h->counts || !h->displs)
 		return false;
 	h->node = h->home[comm->rank].node;
-	h->me = h->home[comm->rank].seat;
+	h->me = h->home[comm->rank].slot;
 	for (int i = 0; i < comm->size; i++)
 		if (h->home[i].node == h->node)
 			h->rank[h->n++] = i;
@@ -89,9 +89,9 @@ static bool find_nodes(struct mpi_hub *h)
 }
 
 /* On a master: the communicator of all masters. False: no memory. */
-static bool gather_masters(struct mpi_hub *h)
+static bool gather_leaders(struct mpi_shmcoll *h)
 {
-	struct mpi_comm *m = &h->masters;
+	struct mpi_comm *m = &h->leaders;
 	int *world = malloc((size_t)h->nodes * sizeof(*world));
 
 	for (int i = 0; world && i < h->nodes; i++)
@@ -110,58 +110,59 @@ static bool gather_masters(struct mpi_hub *h)
 
 /* ---- what is shared -------------------------------------------------------------------------- */
 
-static size_t seats_at(void)
+static size_t slots_at(void)
 {
-	return sizeof(struct mpi_hub_shared);
+	return sizeof(struct mpi_shmcoll_shared);
 }
 
-static size_t cpus_at(const struct mpi_hub *h)
+static size_t cpus_at(const struct mpi_shmcoll *h)
 {
-	return seats_at() + (size_t)h->n * sizeof(struct mpi_hub_seat);
+	return slots_at() + (size_t)h->n * sizeof(struct mpi_shmcoll_slot);
 }
 
-static size_t flags_at(const struct mpi_hub *h)
+static size_t flags_at(const struct mpi_shmcoll *h)
 {
-	return cpus_at(h) + mpi_hub_lines((size_t)h->n * sizeof(*h->cpus));
+	return cpus_at(h) + mpi_shmcoll_lines((size_t)h->n * sizeof(*h->cpus));
 }
 
-static size_t results_at(const struct mpi_hub *h)
+static size_t results_at(const struct mpi_shmcoll *h)
 {
-	return flags_at(h) + MPI_HUB_DEPTH * (size_t)h->n * sizeof(struct mpi_hub_flag);
+	return flags_at(h) + MPI_SHMCOLL_DEPTH * (size_t)h->n * sizeof(struct mpi_shmcoll_flag);
 }
 
-static size_t notes_at(const struct mpi_hub *h)
+static size_t small_slots_at(const struct mpi_shmcoll *h)
 {
-	return results_at(h) + MPI_HUB_DEPTH * sizeof(struct mpi_hub_flag);
+	return results_at(h) + MPI_SHMCOLL_DEPTH * sizeof(struct mpi_shmcoll_flag);
 }
 
-static size_t places_at(const struct mpi_hub *h)
+static size_t cells_at(const struct mpi_shmcoll *h)
 {
-	return notes_at(h) + MPI_HUB_NOTES * (size_t)h->n * sizeof(struct mpi_hub_note);
+	return small_slots_at(h) +
+	       MPI_SHMCOLL_SMALL_SLOTS * (size_t)h->n * sizeof(struct mpi_shmcoll_small_slot);
 }
 
-static size_t longs_at(const struct mpi_hub *h)
+static size_t longs_at(const struct mpi_shmcoll *h)
 {
-	return places_at(h) + MPI_HUB_DEPTH * ((size_t)h->n + 1) * MPI_HUB_STRIDE;
+	return cells_at(h) + MPI_SHMCOLL_DEPTH * ((size_t)h->n + 1) * MPI_SHMCOLL_STRIDE;
 }
 
-static void lay_out_hub(struct mpi_hub *h, void *memory)
+static void lay_out_shmcoll(struct mpi_shmcoll *h, void *memory)
 {
 	char *at = memory;
 
 	h->shared = memory;
-	h->seats = (struct mpi_hub_seat *)(void *)(at + seats_at());
+	h->slots = (struct mpi_shmcoll_slot *)(void *)(at + slots_at());
 	h->cpus = (_Atomic int32_t *)(void *)(at + cpus_at(h));
-	h->flags = (struct mpi_hub_flag *)(void *)(at + flags_at(h));
-	h->results = (struct mpi_hub_flag *)(void *)(at + results_at(h));
-	h->notes = (struct mpi_hub_note *)(void *)(at + notes_at(h));
-	h->places = at + places_at(h);
+	h->flags = (struct mpi_shmcoll_flag *)(void *)(at + flags_at(h));
+	h->results = (struct mpi_shmcoll_flag *)(void *)(at + results_at(h));
+	h->notes = (struct mpi_shmcoll_small_slot *)(void *)(at + small_slots_at(h));
+	h->places = at + cells_at(h);
 	h->longs = at + longs_at(h);
 }
 
 /* The words that the masters of other nodes write to; events end a wait in Portals. What comes
  * while we are in Portals is offered, which saves it the event. */
-static int expose_words(struct mpi_hub *h)
+static int expose_words(struct mpi_shmcoll *h)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t md = {
@@ -169,7 +170,7 @@ static int expose_words(struct mpi_hub *h)
 		.length = sizeof(h->word),
 		.threshold = PTL_MD_THRESH_INF,
 		.options = PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE | PTL_MD_ACK_DISABLE |
-			   PTL_MD_EVENT_START_DISABLE | PTL_MD_OFFER,
+			   PTL_MD_EVENT_START_DISABLE | PTL_MD_INLINE,
 		.user_ptr = h,
 		.eq_handle = mpi_proto.unexpected,
 	};
@@ -180,66 +181,66 @@ static int expose_words(struct mpi_hub *h)
 
 /* The pages of this node: its first rank offers them. All ranks have to call; true: this one has
  * what it needs. */
-static bool share(struct mpi_hub *h, struct mpi_segment_note *notes)
+static bool share(struct mpi_shmcoll *h, struct mpi_node_segment_key *notes)
 {
-	struct mpi_segment_note mine = { .token = 0 };
+	struct mpi_node_segment_key mine = { .token = 0 };
 	void *memory = NULL;
 
-	h->bytes = longs_at(h) + MPI_HUB_LONGS * ((size_t)h->n + 1) * MPI_HUB_LONG_STRIDE;
+	h->bytes = longs_at(h) + MPI_SHMCOLL_LONGS * ((size_t)h->n + 1) * MPI_SHMCOLL_LONG_STRIDE;
 	if (h->n > 1 && h->n <= RANKS_MOST && h->me == 0)
-		memory = mpi_segment_offer(h->bytes, &mine);
+		memory = mpi_node_segment_offer(h->bytes, &mine);
 	if (mpi_coll_allgather_bytes(&mine, notes, sizeof(mine), h->comm))
 		return false;
 	if (h->n == 1) {
-		h->seats = &h->own_seat;
+		h->slots = &h->own_slot;
 		h->flags = h->own_flags;
 		return true;
 	}
 	if (h->me != 0)
 		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.ArraySubscript): h->n > 1 */
-		memory = mpi_segment_join(h->bytes, &notes[h->rank[0]]);
+		memory = mpi_node_segment_join(h->bytes, &notes[h->rank[0]]);
 	if (memory)
-		lay_out_hub(h, memory);
+		lay_out_shmcoll(h, memory);
 	return memory;
 }
 
 /* Everybody's outcome is everybody's. */
-static bool make_hub(struct mpi_hub *h)
+static bool make_shmcoll(struct mpi_shmcoll *h)
 {
-	struct mpi_segment_note *notes = malloc((size_t)h->comm->size * sizeof(*notes));
+	struct mpi_node_segment_key *notes = malloc((size_t)h->comm->size * sizeof(*notes));
 	uint64_t good = notes != NULL;
 
 	/* who has no memory takes part all the same */
 	good &= find_nodes(h);
 	if (good && h->nodes > 1 && h->me == 0)
-		good = expose_words(h) == PTL_OK && gather_masters(h);
+		good = expose_words(h) == PTL_OK && gather_leaders(h);
 	else
 		h->me_handle = PTL_INVALID_HANDLE;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm) || !good) {
 		free(notes);
 		return false;
 	}
-	good = share(h, notes) ? 1u | (mpi_hub_can_order_all() ? 2u : 0) : 0;
+	good = share(h, notes) ? 1u | (mpi_shmcoll_can_order_all() ? 2u : 0) : 0;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm))
 		good = 0;
 	h->fence = !(good & 2u);
 	if (h->me == 0)
-		mpi_segment_settle(&notes[h->comm->rank]);
+		mpi_node_segment_settle(&notes[h->comm->rank]);
 	free(notes);
 	if ((good & 1u) && h->nodes == 1)
-		h->reads = mpi_hub_try_reading(h);
-	mpi_hub_way_init(h);
+		h->reads = mpi_shmcoll_try_reading(h);
+	mpi_shmcoll_path_init(h);
 	return good & 1u;
 }
 
-void mpi_hub_free(struct mpi_hub *h)
+void mpi_shmcoll_free(struct mpi_shmcoll *h)
 {
 	if (!h)
 		return;
 	if (h->me_handle != PTL_INVALID_HANDLE)
 		PtlMEUnlink(h->me_handle);
-	mpi_segment_leave(h->shared, h->bytes);
-	mpi_object_release(h->masters.local);
+	mpi_node_segment_leave(h->shared, h->bytes);
+	mpi_object_release(h->leaders.local);
 	free(h->rank);
 	free(h->master);
 	free(h->home);
@@ -248,9 +249,9 @@ void mpi_hub_free(struct mpi_hub *h)
 	free(h);
 }
 
-static struct mpi_hub *new_hub(struct mpi_comm *comm)
+static struct mpi_shmcoll *new_shmcoll(struct mpi_comm *comm)
 {
-	struct mpi_hub *h = aligned_alloc(64, sizeof(*h));
+	struct mpi_shmcoll *h = aligned_alloc(64, sizeof(*h));
 
 	if (!h)
 		return NULL;
@@ -258,8 +259,8 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 	h->comm = comm;
 	h->me_handle = PTL_INVALID_HANDLE;
 	h->patience_ns = 100000;
-	h->mark = comm->calls.history >> (64 - MPI_HUB_MARK_BITS);
-	h->crowded = mpi_coll_crowded_here();
+	h->mark = comm->calls.history >> (64 - MPI_SHMCOLL_MARK_BITS);
+	h->oversubscribed = mpi_coll_oversubscribed_here();
 	h->spin = !mpi_node_short();
 	h->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
 	return h;
@@ -267,10 +268,10 @@ static struct mpi_hub *new_hub(struct mpi_comm *comm)
 
 static bool wanted(const struct mpi_comm *comm)
 {
-	return base_config()->ptl_mpi_hub && comm->size > 1 && !comm->inter;
+	return base_config()->ptl_mpi_shmcoll && comm->size > 1 && !comm->inter;
 }
 
-bool mpi_hub_takes_node(const struct mpi_comm *comm)
+bool mpi_shmcoll_takes_node(const struct mpi_comm *comm)
 {
 	bool one = wanted(comm) && comm->size <= RANKS_MOST;
 
@@ -279,29 +280,29 @@ bool mpi_hub_takes_node(const struct mpi_comm *comm)
 	return one;
 }
 
-struct mpi_hub *mpi_hub_of(struct mpi_comm *comm, bool now)
+struct mpi_shmcoll *mpi_shmcoll_of(struct mpi_comm *comm, bool now)
 {
-	struct mpi_hub *h = comm->hub;
+	struct mpi_shmcoll *h = comm->shmcoll;
 
-	if (!h && comm->hub_uses <= FIRST_USES) {
-		if (!wanted(comm) || (++comm->hub_uses <= FIRST_USES && !now))
+	if (!h && comm->shmcoll_uses <= FIRST_USES) {
+		if (!wanted(comm) || (++comm->shmcoll_uses <= FIRST_USES && !now))
 			return NULL;
-		comm->hub_uses = FIRST_USES + 1;
+		comm->shmcoll_uses = FIRST_USES + 1;
 		comm->calls.nested = true;
-		h = new_hub(comm);
+		h = new_shmcoll(comm);
 		/* a rank without memory even for this says so to the others */
 		if (!h) {
 			uint64_t good = 0;
 
 			mpi_coll_allreduce_and(&good, 1, comm);
-		} else if (!make_hub(h)) {
-			mpi_hub_free(h);
+		} else if (!make_shmcoll(h)) {
+			mpi_shmcoll_free(h);
 			h = NULL;
 		}
 		comm->calls.nested = false;
-		comm->hub = h;
+		comm->shmcoll = h;
 		if (h)
-			mpi_hub_tell_call(h);
+			mpi_shmcoll_tell_call(h);
 	}
 	return h;
 }

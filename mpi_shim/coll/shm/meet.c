@@ -2,65 +2,66 @@
  * Copyright (c) 2026 the Postern authors
  *
  * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of
- * all ranks of a node. See hub.h.
+ * all ranks of a node. See shmcoll.h.
  */
 #include <sched.h>
 
 #include "mpi_shim/coll/coll_impl.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 
 /* ---- places ---------------------------------------------------------------------------------- */
 
-static struct mpi_hub_flag *flag_of(const struct mpi_hub *h, int i)
+static struct mpi_shmcoll_flag *flag_of(const struct mpi_shmcoll *h, int i)
 {
-	return &h->flags[h->number % MPI_HUB_DEPTH * (size_t)h->n + (size_t)i];
+	return &h->flags[h->number % MPI_SHMCOLL_DEPTH * (size_t)h->n + (size_t)i];
 }
 
-static struct mpi_hub_note *note_of(const struct mpi_hub *h, int i)
+static struct mpi_shmcoll_small_slot *note_of(const struct mpi_shmcoll *h, int i)
 {
-	return &h->notes[(size_t)i * MPI_HUB_NOTES + h->number % MPI_HUB_NOTES];
+	return &h->notes[(size_t)i * MPI_SHMCOLL_SMALL_SLOTS + h->number % MPI_SHMCOLL_SMALL_SLOTS];
 }
 
 /* The number by which rank i says that it is here. */
-static _Atomic uint64_t *number_of_seat(const struct mpi_hub *h, int i)
+static _Atomic uint64_t *number_of_slot(const struct mpi_shmcoll *h, int i)
 {
 	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
 }
 
-char *mpi_hub_long_place(const struct mpi_hub *h, int turn, int i, size_t bytes)
+char *mpi_shmcoll_long_cell(const struct mpi_shmcoll *h, int turn, int i, size_t bytes)
 {
 	size_t n = (size_t)h->n + 1;
 
-	return h->longs + (size_t)turn * n * MPI_HUB_LONG_STRIDE +
-	       (size_t)i * (bytes <= MPI_HUB_DENSE ? mpi_hub_lines(bytes) : MPI_HUB_LONG_STRIDE);
+	return h->longs + (size_t)turn * n * MPI_SHMCOLL_LONG_STRIDE +
+	       (size_t)i * (bytes <= MPI_SHMCOLL_DENSE ? mpi_shmcoll_lines(bytes)
+						       : MPI_SHMCOLL_LONG_STRIDE);
 }
 
-char *mpi_hub_place(const struct mpi_hub *h, int i, size_t bytes)
+char *mpi_shmcoll_cell(const struct mpi_shmcoll *h, int i, size_t bytes)
 {
-	size_t depth = h->number % MPI_HUB_DEPTH, n = (size_t)h->n + 1;
+	size_t depth = h->number % MPI_SHMCOLL_DEPTH, n = (size_t)h->n + 1;
 
 	if (h->note)
 		return note_of(h, i)->data;
 	if (h->wide)
-		return mpi_hub_long_place(h, h->long_turn, i, bytes);
-	if (bytes > MPI_HUB_FEW)
-		return h->places + (depth * n + (size_t)i) * MPI_HUB_STRIDE;
+		return mpi_shmcoll_long_cell(h, h->long_turn, i, bytes);
+	if (bytes > MPI_SHMCOLL_FEW)
+		return h->places + (depth * n + (size_t)i) * MPI_SHMCOLL_STRIDE;
 	return i < h->n ? flag_of(h, i)->data : h->results[depth].data;
 }
 
-static int await_left(struct mpi_hub *h, uint64_t least)
+static int await_left(struct mpi_shmcoll *h, uint64_t least)
 {
 	int rc = MPI_SUCCESS;
 
 	for (int i = 0; i < h->n && !rc; i++)
 		if (i != h->me)
-			rc = mpi_hub_await(h, &h->seats[i].left, least);
+			rc = mpi_shmcoll_await(h, &h->slots[i].left, least);
 	return rc;
 }
 
-int mpi_hub_reserve(struct mpi_hub *h)
+int mpi_shmcoll_reserve(struct mpi_shmcoll *h)
 {
-	uint64_t depth = h->note ? MPI_HUB_NOTES : MPI_HUB_DEPTH, least = UINT64_MAX;
+	uint64_t depth = h->note ? MPI_SHMCOLL_SMALL_SLOTS : MPI_SHMCOLL_DEPTH, least = UINT64_MAX;
 	int rc;
 
 	if (h->number <= h->left + depth)
@@ -69,7 +70,7 @@ int mpi_hub_reserve(struct mpi_hub *h)
 	if (rc)
 		return rc;
 	for (int i = 0; i < h->n; i++) {
-		uint64_t left = atomic_load_explicit(&h->seats[i].left, memory_order_acquire);
+		uint64_t left = atomic_load_explicit(&h->slots[i].left, memory_order_acquire);
 
 		if (i != h->me && left < least)
 			least = left;
@@ -78,81 +79,81 @@ int mpi_hub_reserve(struct mpi_hub *h)
 	return MPI_SUCCESS;
 }
 
-int mpi_hub_reserve_long(struct mpi_hub *h)
+int mpi_shmcoll_reserve_long(struct mpi_shmcoll *h)
 {
 	uint64_t last;
 
-	h->long_turn = (h->long_turn + 1) % MPI_HUB_LONGS;
+	h->long_turn = (h->long_turn + 1) % MPI_SHMCOLL_LONGS;
 	last = h->long_left[h->long_turn];
 	return last <= h->left ? MPI_SUCCESS : await_left(h, last);
 }
 
-void mpi_hub_left_long(struct mpi_hub *h, int turn)
+void mpi_shmcoll_left_long(struct mpi_shmcoll *h, int turn)
 {
 	h->long_left[turn] = h->number;
 }
 
 /* ---- flags ----------------------------------------------------------------------------------- */
 
-int mpi_hub_leave(struct mpi_hub *h, int rc)
+int mpi_shmcoll_leave(struct mpi_shmcoll *h, int rc)
 {
 	/* pairs with the look at it in await_left() */
-	atomic_store_explicit(&h->seats[h->me].left, h->number, memory_order_release);
-	mpi_hub_wake(h);
+	atomic_store_explicit(&h->slots[h->me].left, h->number, memory_order_release);
+	mpi_shmcoll_wake(h);
 	return rc;
 }
 
 /* The number without a mark: what it is told as is no less. */
-static uint64_t told_least(const struct mpi_hub *h)
+static uint64_t advertised_least(const struct mpi_shmcoll *h)
 {
-	return h->number << MPI_HUB_MARK_BITS;
+	return h->number << MPI_SHMCOLL_MARK_BITS;
 }
 
 /* A number as it is told to others. */
-static uint64_t telling(const struct mpi_hub *h, int rc)
+static uint64_t telling(const struct mpi_shmcoll *h, int rc)
 {
-	const uint64_t told = told_least(h) | h->mark;
+	const uint64_t told = advertised_least(h) | h->mark;
 
 	if (__builtin_expect(rc == MPI_SUCCESS, 1))
 		return told;
 	if (h->comm->calls.found)
-		return told | MPI_HUB_MISSING | MPI_HUB_LACKING;
+		return told | MPI_SHMCOLL_MISSING | MPI_SHMCOLL_NO_MEMORY;
 	if (rc == MPI_ERR_PROC_ABORTED)
-		return told | MPI_HUB_MISSING;
-	return told | (mpi_hub_lacking(rc) ? MPI_HUB_LACKING : 0);
+		return told | MPI_SHMCOLL_MISSING;
+	return told | (mpi_shmcoll_no_memory(rc) ? MPI_SHMCOLL_NO_MEMORY : 0);
 }
 
-void mpi_hub_raise(struct mpi_hub *h, int rc)
+void mpi_shmcoll_raise(struct mpi_shmcoll *h, int rc)
 {
-	atomic_store_explicit(number_of_seat(h, h->me), telling(h, rc), memory_order_release);
+	atomic_store_explicit(number_of_slot(h, h->me), telling(h, rc), memory_order_release);
 }
 
-void mpi_hub_tell_ways(struct mpi_hub *h)
+void mpi_shmcoll_tell_paths(struct mpi_shmcoll *h)
 {
-	flag_of(h, h->me)->ways = h->ways.next;
+	flag_of(h, h->me)->paths = h->paths.next;
 }
 
-void mpi_hub_hear_ways(struct mpi_hub *h)
+void mpi_shmcoll_hear_paths(struct mpi_shmcoll *h)
 {
-	h->ways.now = flag_of(h, 0)->ways;
+	h->paths.now = flag_of(h, 0)->paths;
 }
 
 /* Local rank i's call as its seat has it; 0: it is not there any more, or not yet. */
-static uint64_t call_of(const struct mpi_hub *h, int i, uint64_t number)
+static uint64_t call_of(const struct mpi_shmcoll *h, int i, uint64_t number)
 {
-	const struct mpi_hub_seat *seat = &h->seats[i];
-	uint64_t call, calls = atomic_load_explicit(&seat->calls, memory_order_acquire);
+	const struct mpi_shmcoll_slot *slot = &h->slots[i];
+	uint64_t call, calls = atomic_load_explicit(&slot->calls, memory_order_acquire);
 
 	if (number > calls || number + MPI_CALLS_KEPT <= calls + 1)
 		return 0;
-	call = atomic_load_explicit(&seat->call[number % MPI_CALLS_KEPT], memory_order_acquire);
+	call = atomic_load_explicit(&slot->call[number % MPI_CALLS_KEPT], memory_order_acquire);
 	/* the rank may be writing the one that comes in its place */
-	calls = atomic_load_explicit(&seat->calls, memory_order_relaxed);
+	calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
 	return number + MPI_CALLS_KEPT <= calls + 1 ? 0 : call;
 }
 
 /* Two calls of one number that differ. */
-static bool calls_differ(struct mpi_hub *h, int i)
+static bool calls_differ(struct mpi_shmcoll *h, int i)
 {
 	struct mpi_comm *comm = h->comm;
 
@@ -169,7 +170,7 @@ static bool calls_differ(struct mpi_hub *h, int i)
 }
 
 /* Ranks disagree, as marks show; in what, their calls do, unless they are older. */
-static int refuse(struct mpi_hub *h, int i)
+static int refuse(struct mpi_shmcoll *h, int i)
 {
 	if (!calls_differ(h, i))
 		mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
@@ -177,58 +178,60 @@ static int refuse(struct mpi_hub *h, int i)
 }
 
 /* The flag of local rank i has been seen: it is of the same call, or of a later operation. */
-static int check_mark(struct mpi_hub *h, int i)
+static int check_mark(struct mpi_shmcoll *h, int i)
 {
-	const uint64_t told = atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed);
+	const uint64_t told = atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed);
 
-	if (__builtin_expect(told == (told_least(h) | h->mark), 1))
+	if (__builtin_expect(told == (advertised_least(h) | h->mark), 1))
 		return MPI_SUCCESS;
-	return told >> MPI_HUB_MARK_BITS > h->number ? MPI_SUCCESS : refuse(h, i);
+	return told >> MPI_SHMCOLL_MARK_BITS > h->number ? MPI_SUCCESS : refuse(h, i);
 }
 
-int mpi_hub_await_flag(struct mpi_hub *h, int i)
+int mpi_shmcoll_await_flag(struct mpi_shmcoll *h, int i)
 {
-	int rc = mpi_hub_await(h, number_of_seat(h, i), told_least(h));
+	int rc = mpi_shmcoll_await(h, number_of_slot(h, i), advertised_least(h));
 
 	return rc ? rc : check_mark(h, i);
 }
 
-void mpi_hub_tell_call(struct mpi_hub *h)
+void mpi_shmcoll_tell_call(struct mpi_shmcoll *h)
 {
 	const struct mpi_calls *a = &h->comm->calls;
-	struct mpi_hub_seat *seat = &h->seats[h->me];
+	struct mpi_shmcoll_slot *slot = &h->slots[h->me];
 
-	atomic_store_explicit(&seat->call[a->number % MPI_CALLS_KEPT], a->call,
+	atomic_store_explicit(&slot->call[a->number % MPI_CALLS_KEPT], a->call,
 			      memory_order_release);
-	atomic_store_explicit(&seat->calls, a->number, memory_order_release);
-	h->mark = a->history >> (64 - MPI_HUB_MARK_BITS);
+	atomic_store_explicit(&slot->calls, a->number, memory_order_release);
+	h->mark = a->history >> (64 - MPI_SHMCOLL_MARK_BITS);
 }
 
 /* Local rank i has told the number under way with another mark, or in the form that an operation
  * has with more or less data than ours. */
-static bool tells_another(const struct mpi_hub *h, int i)
+static bool tells_another(const struct mpi_shmcoll *h, int i)
 {
 	const uint64_t flag = atomic_load_explicit(&flag_of(h, i)->number, memory_order_relaxed);
 	const uint64_t note = atomic_load_explicit(&note_of(h, i)->number, memory_order_relaxed);
 	const uint64_t same = h->note ? note : flag, other = h->note ? flag : note;
 
-	return (same >> MPI_HUB_MARK_BITS == h->number && same != (told_least(h) | h->mark)) ||
-	       other >> MPI_HUB_MARK_BITS == h->number;
+	return (same >> MPI_SHMCOLL_MARK_BITS == h->number &&
+		same != (advertised_least(h) | h->mark)) ||
+	       other >> MPI_SHMCOLL_MARK_BITS == h->number;
 }
 
 /* Local rank i has called more since, but has never told the number that is awaited of it. */
-static bool has_left_out(const struct mpi_hub *h, int i)
+static bool has_left_out(const struct mpi_shmcoll *h, int i)
 {
-	const uint64_t calls = atomic_load_explicit(&h->seats[i].calls, memory_order_acquire);
+	const uint64_t calls = atomic_load_explicit(&h->slots[i].calls, memory_order_acquire);
 
 	if (calls < h->comm->calls.number + MPI_CALLS_KEPT)
 		return false;
-	if (h->awaited != number_of_seat(h, i) && h->awaited != &h->shared->release)
+	if (h->awaited != number_of_slot(h, i) && h->awaited != &h->shared->release)
 		return false;
-	return atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed) < told_least(h);
+	return atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed) <
+	       advertised_least(h);
 }
 
-bool mpi_hub_compare(struct mpi_hub *h)
+bool mpi_shmcoll_compare(struct mpi_shmcoll *h)
 {
 	for (int i = 0; i < h->n && h->shared; i++) {
 		if (i == h->me)
@@ -248,43 +251,43 @@ bool mpi_hub_compare(struct mpi_hub *h)
 
 /* All are in this operation, if rc says so: nobody is in one before it any more, which need not
  * be looked for then. */
-static int end_of_meeting(struct mpi_hub *h, int rc)
+static int end_of_barrier(struct mpi_shmcoll *h, int rc)
 {
 	if (!rc && h->left < h->number - 1)
 		h->left = h->number - 1;
 	return rc;
 }
 
-int mpi_hub_await_all(struct mpi_hub *h)
+int mpi_shmcoll_await_all(struct mpi_shmcoll *h)
 {
 	int rc = MPI_SUCCESS;
 
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me)
-			rc = mpi_first(rc, mpi_hub_await_flag(h, i));
-	return end_of_meeting(h, rc);
+			rc = mpi_first(rc, mpi_shmcoll_await_flag(h, i));
+	return end_of_barrier(h, rc);
 }
 
-void mpi_hub_release(struct mpi_hub *h, int rc)
+void mpi_shmcoll_release(struct mpi_shmcoll *h, int rc)
 {
 	atomic_store_explicit(&h->shared->release, telling(h, rc), memory_order_release);
-	mpi_hub_wake(h);
+	mpi_shmcoll_wake(h);
 }
 
-int mpi_hub_await_release(struct mpi_hub *h)
+int mpi_shmcoll_await_release(struct mpi_shmcoll *h)
 {
-	return end_of_meeting(h, mpi_hub_await(h, &h->shared->release, told_least(h)));
+	return end_of_barrier(h, mpi_shmcoll_await(h, &h->shared->release, advertised_least(h)));
 }
 
 /* ---- meeting --------------------------------------------------------------------------------- */
 
-bool mpi_hub_has_master(const struct mpi_hub *h)
+bool mpi_shmcoll_has_leader(const struct mpi_shmcoll *h)
 {
-	return h->crowded || h->n > MPI_HUB_FEW_RANKS;
+	return h->oversubscribed || h->n > MPI_SHMCOLL_FEW_RANKS;
 }
 
 /* The processor where this rank is, which the others are told when it changes: it seldom does. */
-static int32_t tell_cpu(struct mpi_hub *h)
+static int32_t tell_cpu(struct mpi_shmcoll *h)
 {
 	_Atomic int32_t *mine = &h->cpus[h->me];
 	int32_t cpu = (int32_t)sched_getcpu();
@@ -295,18 +298,18 @@ static int32_t tell_cpu(struct mpi_hub *h)
 }
 
 /* A rank is missing that was on this processor last: it needs our turn. */
-static bool keeps_from_running(const struct mpi_hub *h, int32_t cpu)
+static bool keeps_from_running(const struct mpi_shmcoll *h, int32_t cpu)
 {
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me && atomic_load_explicit(&h->cpus[i], memory_order_relaxed) == cpu &&
-		    atomic_load_explicit(number_of_seat(h, i), memory_order_relaxed) <
-			    told_least(h))
+		    atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed) <
+			    advertised_least(h))
 			return true;
 	return false;
 }
 
 /* The sum of marks is not what it is if all agree. */
-static int __attribute__((cold)) find_another(struct mpi_hub *h)
+static int __attribute__((cold)) find_another(struct mpi_shmcoll *h)
 {
 	int rc = MPI_SUCCESS;
 
@@ -317,21 +320,21 @@ static int __attribute__((cold)) find_another(struct mpi_hub *h)
 }
 
 /* Says that it is here; true: as the last one, or as the master when all others are. */
-bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
+bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 {
-	const size_t depth = h->number % MPI_HUB_DEPTH;
+	const size_t depth = h->number % MPI_SHMCOLL_DEPTH;
 	/* unequal marks have the same sum as equal ones once in 65536 times */
 	const uint64_t mine = 1 | h->mark << 32;
 	uint64_t missing;
 	int32_t cpu;
 
-	mpi_hub_raise(h, *rc);
-	if (!h->crowded) {
+	mpi_shmcoll_raise(h, *rc);
+	if (!h->oversubscribed) {
 		if (h->me == 0) {
-			*rc = mpi_first(*rc, mpi_hub_await_all(h));
+			*rc = mpi_first(*rc, mpi_shmcoll_await_all(h));
 			return true;
 		}
-		mpi_hub_wake(h);
+		mpi_shmcoll_wake(h);
 		return false;
 	}
 	/* The last one sees what all have written before they arrived. Once a rank is missing
@@ -341,27 +344,27 @@ bool mpi_hub_arrive(struct mpi_hub *h, int *rc)
 	missing = h->arrivals[depth] - mine -
 		  atomic_fetch_add_explicit(&h->shared->count[depth].n, mine, memory_order_acq_rel);
 	if ((uint32_t)missing == 0) {
-		*rc = mpi_first(*rc, missing ? find_another(h) : end_of_meeting(h, MPI_SUCCESS));
+		*rc = mpi_first(*rc, missing ? find_another(h) : end_of_barrier(h, MPI_SUCCESS));
 		return true;
 	}
 	/* they may just be running, and to give the turn away would only bring back who waits as
 	 * well */
 	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
-		mpi_hub_look_out(h);
+		mpi_shmcoll_look_out(h);
 	return false;
 }
 
-int mpi_hub_meet(struct mpi_hub *h)
+int mpi_shmcoll_node_barrier(struct mpi_shmcoll *h)
 {
 	int rc = MPI_SUCCESS;
 
-	if (!mpi_hub_has_master(h)) {
-		mpi_hub_raise(h, MPI_SUCCESS);
-		mpi_hub_wake(h);
-		return mpi_hub_await_all(h);
+	if (!mpi_shmcoll_has_leader(h)) {
+		mpi_shmcoll_raise(h, MPI_SUCCESS);
+		mpi_shmcoll_wake(h);
+		return mpi_shmcoll_await_all(h);
 	}
-	if (!mpi_hub_arrive(h, &rc))
-		return mpi_hub_await_release(h);
-	mpi_hub_release(h, rc);
+	if (!mpi_shmcoll_arrive(h, &rc))
+		return mpi_shmcoll_await_release(h);
+	mpi_shmcoll_release(h, rc);
 	return rc;
 }

@@ -10,72 +10,73 @@
  * else.
  *
  * When a rank has died, what the others lack for want of it their master passes on as such
- * inside the node; to other nodes it sends nothing any more (plan.h). Memory that runs out is
+ * inside the node; to other nodes it sends nothing any more (schedule.h). Memory that runs out is
  * passed on in both, by hubs and by plans that are lost.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 
-int mpi_hub_nodes(const struct mpi_hub *h)
+int mpi_shmcoll_nodes(const struct mpi_shmcoll *h)
 {
 	return h->nodes;
 }
 
-bool mpi_hub_crowded(const struct mpi_hub *h)
+bool mpi_shmcoll_oversubscribed(const struct mpi_shmcoll *h)
 {
-	return h->crowded;
+	return h->oversubscribed;
 }
 
 /* ---- between masters ------------------------------------------------------------------------- */
 
 /* What the masters do until they are done with it has a tag of its own. */
-static int begin_nested(struct mpi_plan *p)
+static int begin_nested(struct mpi_schedule *p)
 {
 	int tag = p->tag;
 
-	p->tag = MPI_TAG_MASTERS;
+	p->tag = MPI_TAG_LEADERS;
 	return tag;
 }
 
 /* The first error, those of messages included. */
-static int end_nested(struct mpi_plan *p, int tag, int rc)
+static int end_nested(struct mpi_schedule *p, int tag, int rc)
 {
-	mpi_plan_wait(p);
+	mpi_schedule_wait(p);
 	p->tag = tag;
 	return mpi_first(rc, p->rc);
 }
 
-static int masters_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int node)
+static int leaders_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, void *data, size_t bytes,
+			 int node)
 {
 	int tag = begin_nested(p);
 
 	return end_nested(
-		p, tag, mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->masters));
+		p, tag, mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->leaders));
 }
 
 /* Memory that has run out inside a node lacks between nodes as well, and so does a rank. */
-static int heard_error(struct mpi_plan *p, int rc)
+static int heard_error(struct mpi_schedule *p, int rc)
 {
-	if (mpi_hub_lacking(rc))
-		mpi_plan_lose(p, rc);
+	if (mpi_shmcoll_no_memory(rc))
+		mpi_schedule_lose(p, rc);
 	else
-		mpi_plan_note(p, rc);
+		mpi_schedule_record(p, rc);
 	return rc;
 }
 
 /* ---- inside a node --------------------------------------------------------------------------- */
 
-static int inside(struct mpi_hub *h, int rc, void *data, size_t bytes, int seat)
+static int inside(struct mpi_shmcoll *h, int rc, void *data, size_t bytes, int slot)
 {
-	return h->n > 1 ? mpi_hub_bcast(h, rc, data, bytes, seat) : rc;
+	return h->n > 1 ? mpi_shmcoll_bcast(h, rc, data, bytes, slot) : rc;
 }
 
 /* What the master has, however long, to all of its node. */
-static int inside_all(struct mpi_hub *h, int rc, char *data, size_t bytes)
+static int inside_all(struct mpi_shmcoll *h, int rc, char *data, size_t bytes)
 {
 	for (size_t n; bytes > 0; data += n, bytes -= n) {
-		n = bytes < MPI_HUB_LONG ? bytes : MPI_HUB_LONG;
+		n = bytes < MPI_SHMCOLL_LONG ? bytes : MPI_SHMCOLL_LONG;
 		rc = mpi_first(rc, inside(h, rc, data, n, 0));
 	}
 	return rc;
@@ -83,63 +84,64 @@ static int inside_all(struct mpi_hub *h, int rc, char *data, size_t bytes)
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-static int bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes, int root)
+static int bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, void *data, size_t bytes,
+		 int root)
 {
-	struct mpi_hub_home home = h->home[root];
-	bool first = home.node == h->node && home.seat != 0;
+	struct mpi_shmcoll_home home = h->home[root];
+	bool first = home.node == h->node && home.slot != 0;
 
 	/* the master has it from the root, or the root from nobody */
 	if (first)
-		rc = heard_error(p, inside(h, rc, data, bytes, home.seat));
+		rc = heard_error(p, inside(h, rc, data, bytes, home.slot));
 	if (h->me == 0)
-		rc = mpi_first(rc, masters_bcast(p, h, data, bytes, home.node));
+		rc = mpi_first(rc, leaders_bcast(p, h, data, bytes, home.node));
 	return first ? rc : inside(h, rc, data, bytes, 0);
 }
 
-int mpi_nodes_bcast(struct mpi_plan *p, struct mpi_hub *h, int rc, void *data, size_t bytes,
+int mpi_nodes_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, void *data, size_t bytes,
 		    int root)
 {
 	char *at = data;
 
 	for (size_t n; bytes > 0; at += n, bytes -= n) {
-		n = bytes < MPI_HUB_LONG ? bytes : MPI_HUB_LONG;
+		n = bytes < MPI_SHMCOLL_LONG ? bytes : MPI_SHMCOLL_LONG;
 		rc = mpi_first(rc, bcast(p, h, rc, at, n, root));
 	}
 	return rc;
 }
 
-int mpi_nodes_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+int mpi_nodes_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in, void *out,
 			MPI_Count count, struct mpi_type *type, struct mpi_op *op)
 {
 	int rc = MPI_SUCCESS;
 
 	if (h->n > 1)
-		rc = heard_error(p, mpi_hub_reduce(h, rc, in, out, count, type, op, 0));
+		rc = heard_error(p, mpi_shmcoll_reduce(h, rc, in, out, count, type, op, 0));
 	if (h->me == 0) {
 		int tag = begin_nested(p);
 		const void *from = h->n > 1 || in == out ? MPI_IN_PLACE : in;
 
 		rc = mpi_first(rc, end_nested(p, tag,
 					      mpi_intra_allreduce(p, from, out, count, type, op,
-								  &h->masters)));
+								  &h->leaders)));
 	}
 	return inside_all(h, rc, out, (size_t)(count * type->size));
 }
 
-int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
+int mpi_nodes_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in, void *out,
 		     MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root)
 {
-	struct mpi_hub_home home = h->home[root];
+	struct mpi_shmcoll_home home = h->home[root];
 	bool here = home.node == h->node;
 	void *sum = out;
 	int rc, tag;
 
 	/* the result of this node, at its master */
 	if (h->me == 0 && h->comm->rank != root)
-		sum = mpi_plan_typed(p, count, type);
+		sum = mpi_schedule_typed(p, count, type);
 	rc = p->rc;
 	if (h->n > 1)
-		rc = heard_error(p, mpi_hub_reduce(h, rc, in, sum, count, type, op, 0));
+		rc = heard_error(p, mpi_shmcoll_reduce(h, rc, in, sum, count, type, op, 0));
 	else if (in != sum && !p->lost)
 		memcpy(sum, in, (size_t)(count * type->size));
 	if (h->me == 0) {
@@ -147,13 +149,13 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 		rc = mpi_first(rc, end_nested(p, tag,
 					      mpi_intra_reduce(p, here ? MPI_IN_PLACE : sum,
 							       here ? sum : NULL, count, type, op,
-							       home.node, &h->masters)));
+							       home.node, &h->leaders)));
 	}
-	if (here && home.seat != 0 && h->me == 0)
-		mpi_plan_send(p, sum, count, type, root, h->comm);
-	else if (here && home.seat != 0 && h->me == home.seat)
-		mpi_plan_recv(p, out, count, type, h->rank[0], h->comm);
-	mpi_plan_wait(p);
+	if (here && home.slot != 0 && h->me == 0)
+		mpi_schedule_send(p, sum, count, type, root, h->comm);
+	else if (here && home.slot != 0 && h->me == home.slot)
+		mpi_schedule_recv(p, out, count, type, h->rank[0], h->comm);
+	mpi_schedule_wait(p);
 	return rc;
 }
 
@@ -161,8 +163,8 @@ int mpi_nodes_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void
 
 /* The blocks of all ranks, node by node, as bytes. */
 struct blocks {
-	struct mpi_plan *plan;
-	struct mpi_hub *hub;
+	struct mpi_schedule *schedule;
+	struct mpi_shmcoll *shmcoll;
 	char *data;
 	MPI_Count bytes;   /* of each */
 	MPI_Count *counts; /* of each node's blocks together */
@@ -171,9 +173,9 @@ struct blocks {
 
 static void lay_out_blocks(struct blocks *b)
 {
-	const struct mpi_hub *h = b->hub;
+	const struct mpi_shmcoll *h = b->shmcoll;
 
-	b->data = mpi_plan_bytes(b->plan, h->comm->size * b->bytes);
+	b->data = mpi_schedule_bytes(b->schedule, h->comm->size * b->bytes);
 	b->counts = h->counts;
 	b->displs = h->displs;
 	memset(b->counts, 0, (size_t)h->nodes * sizeof(*b->counts));
@@ -185,38 +187,38 @@ static void lay_out_blocks(struct blocks *b)
 
 static char *block_of_rank(const struct blocks *b, int rank)
 {
-	const struct mpi_hub_home *home = &b->hub->home[rank];
+	const struct mpi_shmcoll_home *home = &b->shmcoll->home[rank];
 
-	return b->data + b->displs[home->node] + home->seat * b->bytes;
+	return b->data + b->displs[home->node] + home->slot * b->bytes;
 }
 
 /* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear
  * of alone. */
-static int gather_inside(const struct blocks *b, int lacking, int wrong, const void *in,
+static int gather_inside(const struct blocks *b, int no_memory, int wrong, const void *in,
 			 MPI_Count count, struct mpi_type *type)
 {
-	struct mpi_hub *h = b->hub;
+	struct mpi_shmcoll *h = b->shmcoll;
 	struct mpi_vec here = { .buf = b->data + b->displs[h->node],
 				.count = b->bytes,
 				.type = mpi_bytes() };
-	int rc = lacking;
+	int rc = no_memory;
 
 	if (h->n > 1)
-		rc = mpi_hub_gather(h, lacking, in, count, type, &here, (size_t)b->bytes, 0);
-	else if (!wrong && !lacking)
+		rc = mpi_shmcoll_gather(h, no_memory, in, count, type, &here, (size_t)b->bytes, 0);
+	else if (!wrong && !no_memory)
 		mpi_type_pack_bytes(type, in, count, 0, here.buf, (size_t)b->bytes);
 	return rc == wrong ? MPI_SUCCESS : rc;
 }
 
-static int masters_allgather(const struct blocks *b)
+static int leaders_allgather(const struct blocks *b)
 {
-	struct mpi_hub *h = b->hub;
+	struct mpi_shmcoll *h = b->shmcoll;
 	struct mpi_vec all = { .buf = b->data,
 			       .count = b->counts[0],
 			       .counts = b->counts,
 			       .displs = b->displs,
 			       .type = mpi_bytes() };
-	int tag = begin_nested(b->plan);
+	int tag = begin_nested(b->schedule);
 	bool equal = true;
 
 	/* with as many ranks on each node the blocks are equal, for which there are more
@@ -226,21 +228,21 @@ static int masters_allgather(const struct blocks *b)
 	if (equal)
 		all.counts = all.displs = NULL;
 	return end_nested(
-		b->plan, tag,
-		mpi_intra_allgather(b->plan, MPI_IN_PLACE, 0, mpi_bytes(), &all, &h->masters));
+		b->schedule, tag,
+		mpi_intra_allgather(b->schedule, MPI_IN_PLACE, 0, mpi_bytes(), &all, &h->leaders));
 }
 
-int mpi_nodes_allgather(struct mpi_plan *p, struct mpi_hub *h, const void *in, MPI_Count count,
-			struct mpi_type *type, const struct mpi_vec *recv)
+int mpi_nodes_allgather(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in,
+			MPI_Count count, struct mpi_type *type, const struct mpi_vec *recv)
 {
-	struct blocks b = { .plan = p, .hub = h, .bytes = mpi_vec_bytes(recv, 0) };
-	int wrong = mpi_hub_check_equal(count * type->size, b.bytes), rc;
+	struct blocks b = { .schedule = p, .shmcoll = h, .bytes = mpi_vec_bytes(recv, 0) };
+	int wrong = mpi_shmcoll_check_equal(count * type->size, b.bytes), rc;
 
 	lay_out_blocks(&b);
 	rc = heard_error(
 		p, gather_inside(&b, h->me == 0 ? p->rc : MPI_SUCCESS, wrong, in, count, type));
 	if (h->me == 0)
-		rc = mpi_first(rc, masters_allgather(&b));
+		rc = mpi_first(rc, leaders_allgather(&b));
 	rc = mpi_first(p->rc, rc);
 	rc = mpi_first(wrong, inside_all(h, rc, b.data, (size_t)(h->comm->size * b.bytes)));
 	for (int i = 0; i < h->comm->size && !rc; i++)

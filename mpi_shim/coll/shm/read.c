@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "mpi_shim/core/attach.h"
+#include "mpi_shim/core/cma.h"
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 
 /* What is read before it is calculated with. */
 #define FOLD_BYTES (64 << 10)
@@ -35,28 +35,28 @@ struct offer {
 	int64_t pid;
 };
 
-static_assert(sizeof(struct offer) <= MPI_HUB_FEW, "an offer lies on the line of a flag");
+static_assert(sizeof(struct offer) <= MPI_SHMCOLL_FEW, "an offer lies on the line of a flag");
 
-static struct offer *offer_of(const struct mpi_hub *h, int i)
+static struct offer *offer_of(const struct mpi_shmcoll *h, int i)
 {
-	return (struct offer *)(void *)mpi_hub_place(h, i, sizeof(struct offer));
+	return (struct offer *)(void *)mpi_shmcoll_cell(h, i, sizeof(struct offer));
 }
 
-static void offer_memory(struct mpi_hub *h, int rc, const void *at, void *to, size_t bytes)
+static void offer_memory(struct mpi_shmcoll *h, int rc, const void *at, void *to, size_t bytes)
 {
-	mpi_hub_begin(h, false);
-	rc = mpi_first(rc, mpi_hub_reserve(h));
+	mpi_shmcoll_begin(h, false);
+	rc = mpi_first(rc, mpi_shmcoll_reserve(h));
 	*offer_of(h, h->me) = (struct offer){ (uintptr_t)at, (uintptr_t)to, bytes, h->pid };
-	mpi_hub_raise(h, rc);
-	mpi_hub_wake(h);
+	mpi_shmcoll_raise(h, rc);
+	mpi_shmcoll_wake(h);
 }
 
 /* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`:
  * each `block` long. To give where that rank takes nothing, or not as much, is nothing. */
-static int copy_part_of_rank(struct mpi_hub *h, int i, size_t block, size_t skip, char *here,
+static int copy_part_of_rank(struct mpi_shmcoll *h, int i, size_t block, size_t skip, char *here,
 			     size_t bytes, bool give)
 {
-	int rc = mpi_hub_await_flag(h, i);
+	int rc = mpi_shmcoll_await_flag(h, i);
 	struct offer o;
 	bool done;
 
@@ -66,10 +66,10 @@ static int copy_part_of_rank(struct mpi_hub *h, int i, size_t block, size_t skip
 	if (o.bytes == 0 || (give && (!o.to || o.bytes != block)))
 		return MPI_SUCCESS;
 	if (o.bytes != block)
-		return mpi_hub_check_equal((MPI_Count)o.bytes, (MPI_Count)block);
+		return mpi_shmcoll_check_equal((MPI_Count)o.bytes, (MPI_Count)block);
 	if (mpi_world.threaded)
 		mpi_unlock();
-	done = mpi_attach_copy((pid_t)o.pid, (give ? o.to : o.at) + skip, here, bytes, give);
+	done = mpi_cma_copy((pid_t)o.pid, (give ? o.to : o.at) + skip, here, bytes, give);
 	if (mpi_world.threaded)
 		mpi_lock();
 	if (done)
@@ -80,13 +80,14 @@ static int copy_part_of_rank(struct mpi_hub *h, int i, size_t block, size_t skip
 	return MPI_ERR_OTHER;
 }
 
-static int take_part(struct mpi_hub *h, int i, size_t block, size_t skip, char *to, size_t bytes)
+static int take_part(struct mpi_shmcoll *h, int i, size_t block, size_t skip, char *to,
+		     size_t bytes)
 {
 	return copy_part_of_rank(h, i, block, skip, to, bytes, false);
 }
 
 /* A whole block. */
-static int read_from_rank(struct mpi_hub *h, int i, size_t bytes, size_t skip, char *to)
+static int read_from_rank(struct mpi_shmcoll *h, int i, size_t bytes, size_t skip, char *to)
 {
 	return take_part(h, i, bytes, skip, to, bytes);
 }
@@ -99,37 +100,37 @@ static int worse(int a, int b)
 
 /* All have what they need, or all hear of the worst. What one cannot have counts only while all
  * live: who knows of a dead rank is gone. */
-static int settle_reading(struct mpi_hub *h, int rc)
+static int settle_reading(struct mpi_shmcoll *h, int rc)
 {
-	mpi_hub_leave(h, MPI_SUCCESS);
-	mpi_hub_begin(h, false);
-	rc = worse(rc, mpi_hub_reserve(h));
-	mpi_hub_tell_ways(h);
-	mpi_hub_raise(h, rc);
-	mpi_hub_wake(h);
+	mpi_shmcoll_leave(h, MPI_SUCCESS);
+	mpi_shmcoll_begin(h, false);
+	rc = worse(rc, mpi_shmcoll_reserve(h));
+	mpi_shmcoll_tell_paths(h);
+	mpi_shmcoll_raise(h, rc);
+	mpi_shmcoll_wake(h);
 	for (int i = 0; i < h->n; i++)
 		if (i != h->me)
-			rc = worse(rc, mpi_hub_await_flag(h, i));
-	mpi_hub_hear_ways(h);
-	if (mpi_hub_lacking(rc) && mpi_hub_lost(h) >= 0)
-		rc = mpi_hub_missing(h, mpi_hub_lost(h));
+			rc = worse(rc, mpi_shmcoll_await_flag(h, i));
+	mpi_shmcoll_hear_paths(h);
+	if (mpi_shmcoll_no_memory(rc) && mpi_shmcoll_lost(h) >= 0)
+		rc = mpi_shmcoll_missing(h, mpi_shmcoll_lost(h));
 	if (rc == MPI_ERR_PROC_ABORTED) {
-		mpi_hub_raise(h, rc);
+		mpi_shmcoll_raise(h, rc);
 		atomic_thread_fence(memory_order_seq_cst);
 	} else {
 		h->left = h->number - 1;
 	}
-	return mpi_hub_leave(h, rc);
+	return mpi_shmcoll_leave(h, rc);
 }
 
 /* settle_reading() of what is over here. False: somebody could not, and all take another way from
  * now on. */
-static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result)
+static bool all_could(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, int *result)
 {
 	int all = settle_reading(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
 
 	*result = mpi_first(rc, all);
-	if (!mpi_hub_lacking(all))
+	if (!mpi_shmcoll_no_memory(all))
 		return true;
 	h->reads = false;
 	/* the other way may need no memory */
@@ -140,7 +141,7 @@ static bool all_could(struct mpi_plan *p, struct mpi_hub *h, int rc, int *result
 
 /* ---- whether it can be done ------------------------------------------------------------------ */
 
-bool mpi_hub_try_reading(struct mpi_hub *h)
+bool mpi_shmcoll_try_reading(struct mpi_shmcoll *h)
 {
 	const uint64_t mine = h->shared->token + (uint64_t)h->me;
 	uint64_t good = base_config()->ptl_shm_cma != BASE_CMA_OFF;
@@ -148,20 +149,20 @@ bool mpi_hub_try_reading(struct mpi_hub *h)
 
 	h->pid = getpid();
 	offer_memory(h, MPI_SUCCESS, &mine, NULL, sizeof(mine));
-	rc = mpi_hub_await_all(h);
+	rc = mpi_shmcoll_await_all(h);
 	for (int i = 0; i < h->n && good && !rc; i++) {
 		const struct offer *o = offer_of(h, i);
 		uint64_t seen;
 
 		good = i == h->me ||
-		       (mpi_attach_copy((pid_t)o->pid, o->at, &seen, sizeof(seen), false) &&
+		       (mpi_cma_copy((pid_t)o->pid, o->at, &seen, sizeof(seen), false) &&
 			seen == h->shared->token + (uint64_t)i);
 	}
-	good &= mpi_hub_leave(h, rc) == MPI_SUCCESS;
+	good &= mpi_shmcoll_leave(h, rc) == MPI_SUCCESS;
 	return mpi_coll_allreduce_and(&good, 1, h->comm) == MPI_SUCCESS && good;
 }
 
-bool mpi_hub_reads(const struct mpi_hub *h)
+bool mpi_shmcoll_reads(const struct mpi_shmcoll *h)
 {
 	return h->reads;
 }
@@ -169,29 +170,29 @@ bool mpi_hub_reads(const struct mpi_hub *h)
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 /* A block as bytes that others can read. */
-static const char *dense(struct mpi_plan *p, const struct mpi_vec *v, int n)
+static const char *dense(struct mpi_schedule *p, const struct mpi_vec *v, int n)
 {
 	const struct mpi_type *t = v->type;
 	char *data;
 
 	if (t->dense)
 		return v->buf + t->true_lb;
-	data = mpi_plan_bytes(p, n * v->count * t->size);
+	data = mpi_schedule_bytes(p, n * v->count * t->size);
 	if (data)
-		mpi_plan_pack(p, v->type, v->buf, n * v->count, data);
+		mpi_schedule_pack(p, v->type, v->buf, n * v->count, data);
 	return data;
 }
 
-bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *send,
-		  const struct mpi_vec *recv, int *result)
+bool mpi_shmcoll_read(struct mpi_schedule *p, struct mpi_shmcoll *h, const struct mpi_vec *send,
+		      const struct mpi_vec *recv, int *result)
 {
 	const struct mpi_type *t = recv->type;
 	size_t bytes = (size_t)mpi_vec_bytes(recv, 0);
 	size_t skip = send->same ? 0 : bytes * (size_t)h->me;
-	int rc = mpi_hub_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes);
+	int rc = mpi_shmcoll_check_equal(mpi_vec_bytes(send, 0), (MPI_Count)bytes);
 	bool could;
 	const char *mine = dense(p, send, send->same ? 1 : h->n);
-	char *apart = t->dense ? NULL : mpi_plan_bytes(p, (MPI_Count)bytes);
+	char *apart = t->dense ? NULL : mpi_schedule_bytes(p, (MPI_Count)bytes);
 
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
@@ -204,17 +205,17 @@ bool mpi_hub_read(struct mpi_plan *p, struct mpi_hub *h, const struct mpi_vec *s
 
 		rc = read_from_rank(h, from, bytes, skip, apart ? apart : to + t->true_lb);
 		if (apart && !rc)
-			mpi_plan_unpack(p, recv->type, to, recv->count, apart);
+			mpi_schedule_unpack(p, recv->type, to, recv->count, apart);
 	}
 	could = all_could(p, h, rc, result);
-	mpi_hub_way_ended(h, bytes);
+	mpi_shmcoll_path_ended(h, bytes);
 	return could;
 }
 
 /* ---- from one of two ranks to the other ------------------------------------------------------ */
 
-bool mpi_hub_read_bcast(struct mpi_plan *p, struct mpi_hub *h, void *data, size_t bytes, int root,
-			int *result)
+bool mpi_shmcoll_read_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, void *data, size_t bytes,
+			    int root, int *result)
 {
 	const bool gives = h->me == root;
 	const size_t half = bytes / 2 / 64 * 64, begin = gives ? half : 0;
@@ -234,7 +235,7 @@ struct part {
 
 /* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where
  * the part does. */
-static int take_and_fold(struct mpi_hub *h, const char *in, char *to, const struct part *v,
+static int take_and_fold(struct mpi_shmcoll *h, const char *in, char *to, const struct part *v,
 			 struct mpi_type *type, struct mpi_op *op)
 {
 	const size_t size = (size_t)type->size, most = FOLD_BYTES / size * size;
@@ -250,10 +251,10 @@ static int take_and_fold(struct mpi_hub *h, const char *in, char *to, const stru
 }
 
 /* out = the other rank's op out, which stays as it is until all has been read. */
-static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *out, size_t bytes,
-				  struct mpi_type *type, struct mpi_op *op)
+static int take_and_fold_in_place(struct mpi_schedule *p, struct mpi_shmcoll *h, char *out,
+				  size_t bytes, struct mpi_type *type, struct mpi_op *op)
 {
-	char *theirs = mpi_plan_bytes(p, (MPI_Count)bytes);
+	char *theirs = mpi_schedule_bytes(p, (MPI_Count)bytes);
 	int rc = theirs ? read_from_rank(h, 1 - h->me, bytes, 0, theirs) : MPI_ERR_NO_MEM;
 
 	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
@@ -261,17 +262,17 @@ static int take_and_fold_in_place(struct mpi_plan *p, struct mpi_hub *h, char *o
 
 /* A part of the root's result, piece by piece, unless it is in place; `in` begins where the
  * vector does. */
-static int fold_and_give(struct mpi_plan *p, struct mpi_hub *h, const char *in,
+static int fold_and_give(struct mpi_schedule *p, struct mpi_shmcoll *h, const char *in,
 			 const struct part *v, int root, struct mpi_type *type, struct mpi_op *op)
 {
 	const size_t size = (size_t)type->size, all = v->end - v->begin;
 	const size_t most = all < FOLD_BYTES ? all : FOLD_BYTES / size * size;
-	int rc = mpi_hub_await_flag(h, root);
+	int rc = mpi_shmcoll_await_flag(h, root);
 	char *made;
 
 	if (rc || !offer_of(h, root)->to)
 		return rc;
-	made = mpi_plan_bytes(p, (MPI_Count)most);
+	made = mpi_schedule_bytes(p, (MPI_Count)most);
 	if (!made)
 		return MPI_ERR_NO_MEM;
 	for (size_t n, at = v->begin; at < v->end && !rc; at += n) {
@@ -293,9 +294,9 @@ static size_t whole_lines(MPI_Count count, const struct mpi_type *type)
 	return (size_t)(count / line * line * type->size);
 }
 
-bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
-			 MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
-			 int *result)
+bool mpi_shmcoll_read_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in,
+			     void *out, MPI_Count count, struct mpi_type *type, struct mpi_op *op,
+			     int root, int *result)
 {
 	const size_t bytes = (size_t)(count * type->size);
 	/* what the other makes has to be given to the root */
@@ -318,8 +319,9 @@ bool mpi_hub_read_reduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, 
  * half is made elsewhere, so that nothing has changed if the other cannot make its half: when
  * that is known the first bytes of the result are written.
  */
-bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *in, void *out,
-			    MPI_Count count, struct mpi_type *type, struct mpi_op *op, int *result)
+bool mpi_shmcoll_read_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in,
+				void *out, MPI_Count count, struct mpi_type *type,
+				struct mpi_op *op, int *result)
 {
 	const size_t bytes = (size_t)(count * type->size), half = whole_lines(count / 2, type);
 	const struct part mine = { bytes, h->me ? half : 0, h->me ? bytes : half };
@@ -330,13 +332,13 @@ bool mpi_hub_read_allreduce(struct mpi_plan *p, struct mpi_hub *h, const void *i
 	bool all;
 
 	if (in == out)
-		made = mpi_plan_bytes(p, (MPI_Count)(mine.end - mine.begin));
+		made = mpi_schedule_bytes(p, (MPI_Count)(mine.end - mine.begin));
 	if (p->lost)
 		rc = MPI_ERR_NO_MEM;
 	offer_memory(h, rc, in, NULL, bytes);
 	if (!rc)
 		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
-	mpi_hub_leave(h, MPI_SUCCESS);
+	mpi_shmcoll_leave(h, MPI_SUCCESS);
 	/* as if all of it lay there */
 	offer_memory(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
 	if (!rc)

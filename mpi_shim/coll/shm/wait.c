@@ -20,7 +20,7 @@
 #include "base/cpu.h"
 #include "mpi_shim/coll/calls.h"
 #include "mpi_shim/core/error.h"
-#include "mpi_shim/coll/shm/hub_impl.h"
+#include "mpi_shim/coll/shm/shmcoll_impl.h"
 #include "mpi_shim/pt2pt/protocol.h"
 
 #define PATIENCE_MOST_NS  1000000
@@ -34,17 +34,17 @@
 static bool word_reached(const _Atomic uint64_t *word, uint64_t least)
 {
 	/* pairs with the release of who wrote it; words that Portals writes carry no data */
-	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_HUB_LACKING) >= least;
+	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_SHMCOLL_NO_MEMORY) >= least;
 }
 
 /* Portals writes it: nothing comes without progress. */
-static bool from_portals(const struct mpi_hub *h, const _Atomic uint64_t *word)
+static bool from_portals(const struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
-	return word >= h->word && word < h->word + MPI_HUB_WORDS;
+	return word >= h->word && word < h->word + MPI_SHMCOLL_WORDS;
 }
 
 /* A few looks, or one after the others had their turn. */
-static bool look_at_word(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static bool look_at_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (!h->spin) {
 		sched_yield();
@@ -59,7 +59,7 @@ static bool look_at_word(const struct mpi_hub *h, const _Atomic uint64_t *word, 
 }
 
 /* Until it is reached, or patience ends, h->patience_ns after *since, which is 0 at first. */
-static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least,
+static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least,
 		       uint64_t *since)
 {
 	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us
@@ -90,7 +90,7 @@ static bool be_patient(const struct mpi_hub *h, const _Atomic uint64_t *word, ui
 	}
 }
 
-void mpi_hub_look_out(const struct mpi_hub *h)
+void mpi_shmcoll_look_out(const struct mpi_shmcoll *h)
 {
 	uint64_t since;
 
@@ -99,12 +99,12 @@ void mpi_hub_look_out(const struct mpi_hub *h)
 	since = base_now_ns();
 	do
 		base_cpu_relax();
-	while (!word_reached(&h->shared->release, h->number << MPI_HUB_MARK_BITS) &&
+	while (!word_reached(&h->shared->release, h->number << MPI_SHMCOLL_MARK_BITS) &&
 	       base_now_ns() - since < LOOK_OUT_NS);
 }
 
 /* What the next wait is worth after one that has ended. */
-static void learn(struct mpi_hub *h, bool was_long)
+static void learn(struct mpi_shmcoll *h, bool was_long)
 {
 	if (!was_long && h->patience_ns < PATIENCE_MOST_NS)
 		h->patience_ns *= 2;
@@ -112,7 +112,7 @@ static void learn(struct mpi_hub *h, bool was_long)
 		h->patience_ns /= 2;
 }
 
-int mpi_hub_lost(const struct mpi_hub *h)
+int mpi_shmcoll_lost(const struct mpi_shmcoll *h)
 {
 	for (int i = 0; i < h->nodes && h->me == 0; i++)
 		if (i != h->node && mpi_lost_source(h->comm, h->master[i]) >= 0)
@@ -120,7 +120,7 @@ int mpi_hub_lost(const struct mpi_hub *h)
 	return mpi_lost_any(h->comm);
 }
 
-bool mpi_hub_can_order_all(void)
+bool mpi_shmcoll_can_order_all(void)
 {
 	return base_barrier_join();
 }
@@ -130,7 +130,7 @@ bool mpi_hub_can_order_all(void)
  * then looks whether anybody sleeps. Both need a full barrier in between; the kernel can give it
  * to all of them from here, so that those that write, which is what has to be fast, need none.
  */
-static void order_all(const struct mpi_hub *h)
+static void order_all(const struct mpi_shmcoll *h)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!h->fence)
@@ -139,12 +139,12 @@ static void order_all(const struct mpi_hub *h)
 
 /* Asleep until something comes; who writes what is waited for sees that it has to send
  * something. */
-static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static void sleep_once(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
-	struct mpi_hub_seat *seat = &h->seats[h->me];
+	struct mpi_shmcoll_slot *slot = &h->slots[h->me];
 
 	if (h->shared) {
-		atomic_store_explicit(&seat->asleep, 1, memory_order_relaxed);
+		atomic_store_explicit(&slot->asleep, 1, memory_order_relaxed);
 		/* before the look at the word; the writer looks here after it has written */
 		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
 	}
@@ -153,34 +153,34 @@ static void sleep_once(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t
 		mpi_progress(true);
 	if (h->shared) {
 		atomic_fetch_sub_explicit(&h->shared->sleepers, 1, memory_order_relaxed);
-		atomic_store_explicit(&seat->asleep, 0, memory_order_relaxed);
+		atomic_store_explicit(&slot->asleep, 0, memory_order_relaxed);
 	}
 }
 
 /* What has been reached may be the news that a rank or memory is missing, or that
  * ranks disagree. */
-static int verdict(struct mpi_hub *h, const _Atomic uint64_t *word)
+static int verdict(struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
 	uint64_t number = atomic_load_explicit(word, memory_order_relaxed);
 
-	if (number < MPI_HUB_LACKING)
+	if (number < MPI_SHMCOLL_NO_MEMORY)
 		return MPI_SUCCESS;
-	if (number < MPI_HUB_MISSING)
+	if (number < MPI_SHMCOLL_MISSING)
 		return mpi_fail(MPI_ERR_OTHER, "memory has run out at another rank");
-	if (number & MPI_HUB_LACKING)
+	if (number & MPI_SHMCOLL_NO_MEMORY)
 		return mpi_calls_fail(h->comm);
 	return mpi_fail(MPI_ERR_PROC_ABORTED,
 			"a rank took no part: its process has ended, or it cannot be reached");
 }
 
-int mpi_hub_missing(const struct mpi_hub *h, int rank)
+int mpi_shmcoll_missing(const struct mpi_shmcoll *h, int rank)
 {
 	return mpi_fail(MPI_ERR_PROC_ABORTED, "rank %d took no part: %s", rank,
 			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
 }
 
 /* A word that an operation of the hub waits for; windows wait for others (win_pscw.c). */
-static bool of_operation(const struct mpi_hub *h, const _Atomic uint64_t *word)
+static bool of_operation(const struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
 	const char *at = (const char *)word, *shared = (const char *)h->shared;
 
@@ -190,9 +190,9 @@ static bool of_operation(const struct mpi_hub *h, const _Atomic uint64_t *word)
 /* Why the word will not be reached any more; MPI_SUCCESS: it may, or has been. What the others call
  * is looked at after a sleep that has not been the last: a glance at each of their lines would cost
  * a short wait more than the sleep. */
-static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
+static int hopeless(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
 {
-	int dead = mpi_hub_lost(h);
+	int dead = mpi_shmcoll_lost(h);
 	bool disagree = false;
 
 	if (dead < 0 && slept) {
@@ -203,12 +203,12 @@ static int hopeless(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t le
 	if (word_reached(word, least))
 		return MPI_SUCCESS;
 	if (dead >= 0)
-		return mpi_hub_missing(h, dead);
+		return mpi_shmcoll_missing(h, dead);
 	return disagree ? mpi_calls_fail(h->comm) : MPI_SUCCESS;
 }
 
 /* Portals knows best how to wait for what Portals brings. */
-static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static int await_put(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	while (!word_reached(word, least)) {
 		int rc = mpi_progress(true) ? MPI_SUCCESS : hopeless(h, word, least, true);
@@ -219,7 +219,7 @@ static int await_put(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t l
 	return verdict(h, word);
 }
 
-static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+static int await_not_there(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since = 0;
 	int rc = MPI_SUCCESS;
@@ -242,31 +242,31 @@ static int await_not_there(struct mpi_hub *h, const _Atomic uint64_t *word, uint
 	return rc ? rc : verdict(h, word);
 }
 
-int mpi_hub_await(struct mpi_hub *h, const _Atomic uint64_t *word, uint64_t least)
+int mpi_shmcoll_await(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	uint64_t since;
 	int rc;
 
 	if (word_reached(word, least))
 		return verdict(h, word);
-	if (!h->ways.since)
+	if (!h->paths.since)
 		return await_not_there(h, word, least);
 	since = base_now_ns();
 	rc = await_not_there(h, word, least);
-	h->ways.waited += base_now_ns() - since;
+	h->paths.waited += base_now_ns() - since;
 	return rc;
 }
 
-static void wake_rank(const struct mpi_hub *h, int i)
+static void wake_rank(const struct mpi_shmcoll *h, int i)
 {
 	int world = mpi_comm_peer(h->comm, h->rank[i]);
 
 	/* a credit message of no rank: it is taken out of the queue, and that is all */
 	PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world], MPI_PT_CREDIT, 0,
-		     MPI_HUB_WAKE_BITS, 0, 0);
+		     MPI_SHMCOLL_WAKE_BITS, 0, 0);
 }
 
-void mpi_hub_wake(struct mpi_hub *h)
+void mpi_shmcoll_wake(struct mpi_shmcoll *h)
 {
 	if (!h->shared)
 		return;
@@ -278,17 +278,17 @@ void mpi_hub_wake(struct mpi_hub *h)
 	if (atomic_load_explicit(&h->shared->sleepers, memory_order_relaxed) == 0)
 		return;
 	for (int i = 0; i < h->n; i++)
-		if (i != h->me && atomic_load_explicit(&h->seats[i].asleep, memory_order_relaxed) &&
-		    atomic_exchange_explicit(&h->seats[i].asleep, 0, memory_order_relaxed))
+		if (i != h->me && atomic_load_explicit(&h->slots[i].asleep, memory_order_relaxed) &&
+		    atomic_exchange_explicit(&h->slots[i].asleep, 0, memory_order_relaxed))
 			wake_rank(h, i);
 }
 
-int mpi_hub_offered(const ptl_arrival_t *put)
+int mpi_shmcoll_inline(const ptl_arrival_t *put)
 {
-	struct mpi_hub *h = put->user_ptr;
+	struct mpi_shmcoll *h = put->user_ptr;
 	uint64_t number;
 
-	if (put->hdr_data >= MPI_HUB_WORDS || put->length != sizeof(number))
+	if (put->hdr_data >= MPI_SHMCOLL_WORDS || put->length != sizeof(number))
 		return 0;
 	memcpy(&number, put->data, sizeof(number));
 	atomic_store_explicit(&h->word[put->hdr_data], number, memory_order_release);
@@ -296,8 +296,8 @@ int mpi_hub_offered(const ptl_arrival_t *put)
 }
 
 /* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its
- * place, and for mpi_hub_offered(). */
-int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
+ * place, and for mpi_shmcoll_inline(). */
+int mpi_shmcoll_put(struct mpi_shmcoll *h, int node, int word, uint64_t number)
 {
 	int world = mpi_comm_peer(h->comm, h->master[node]);
 	int err;
@@ -310,7 +310,7 @@ int mpi_hub_put(struct mpi_hub *h, int node, int word, uint64_t number)
 		if (err != PTL_NO_SPACE)
 			break;
 		mpi_progress(false); /* the way to it is full: it takes something out */
-		mpi_give_turn();
+		mpi_yield();
 	}
 	return err == PTL_OK ? MPI_SUCCESS : mpi_unreachable(world);
 }

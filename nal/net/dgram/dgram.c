@@ -169,7 +169,7 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct net_ou
 	m->now = now;
 	if (peer >= m->npeers || o->header_len > NET_HEADER_MAX || m->ending ||
 	    (o->copy && o->body_len > NET_COPY_MAX) ||
-	    (o->body_len && !o->body.base && !m->ops.pieces))
+	    (o->body_len && !o->body.base && !m->ops.segments))
 		return -EINVAL;
 	r = dgram_rec(m, peer);
 	err = dgram_msg_add(m, r, o);
@@ -181,7 +181,7 @@ int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct net_ou
 	return 0;
 }
 
-bool dgram_crowded(const struct dgram *m, uint32_t peer)
+bool dgram_congested(const struct dgram *m, uint32_t peer)
 {
 	const struct dgram_conn *c = peer < m->npeers ? dgram_rec(m, peer)->conn : NULL;
 
@@ -242,7 +242,7 @@ static void service(struct dgram *m, struct dgram_rec *r)
 	if (r->flags & DGRAM_F_FAILED)
 		dgram_lose(m, r, NET_NO_MEMORY);
 	else if ((m->late.from == r || timers(m, r)) && r->flags & DGRAM_F_RESUME)
-		dgram_land_resume(m, r);
+		dgram_reassembly_resume(m, r);
 	if (dgram_output(m, r))
 		dgram_ready(m, r);
 	if (m->late.from != r)
@@ -339,7 +339,7 @@ bool dgram_peer_info(const struct dgram *m, uint32_t peer, struct dgram_peer_inf
 
 			info->queued += msg && msg->state == DGRAM_MSG_ACKED;
 		}
-		info->landings = c->lands.used;
+		info->deliveries = c->lands.used;
 	}
 	return true;
 }

@@ -52,14 +52,14 @@ struct dgram_packet {
 	 * are good until transmit() returns; the memory they point to until the next call of a
 	 * function of the machine. */
 	const struct iovec *body;
-	int pieces;
+	int segments;
 	size_t body_len;
 	/* tries a path MTU: must not be fragmented, may be lost, may be refused by the kernel */
 	bool probe;
 	bool anywhere; /* the receiver does not look at where it comes from */
 };
 
-#define DGRAM_PIECES 16 /* most in one packet */
+#define DGRAM_SEGMENTS 16 /* most in one packet */
 
 struct dgram_ops {
 	/* -- packets out; called by dgram_run, and by dgram_close -- */
@@ -75,7 +75,7 @@ struct dgram_ops {
 	 * packets are protected, over the body. NULL: no tags; nobody should run without them
 	 * but on a network that checks and keeps out everything itself. */
 	void (*seal)(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-		     int pieces, uint8_t tag[NET_TAG_BYTES]);
+		     int segments, uint8_t tag[NET_TAG_BYTES]);
 	/* Is the tag of this packet right? Called by dgram_receive before anything is made of
 	 * the packet but head_len, which lies within it. */
 	bool (*verify)(void *user, const uint8_t *packet, size_t head_len, size_t len);
@@ -84,7 +84,7 @@ struct dgram_ops {
 
 	/* A message of `peer`, the next in order. */
 	enum net_verdict (*deliver)(void *user, uint32_t peer, const struct net_in *in,
-				    struct net_landing *landing);
+				    struct net_delivery *delivery);
 	/* A landing is full, or it never will be and its memory is no longer written to. Once for
 	 * each NET_PULL. */
 	void (*landed)(void *user, uint32_t peer, void *cookie, enum net_status s);
@@ -128,8 +128,8 @@ struct dgram_ops {
 	/* Where bytes [offset, offset + len) of a stretch with this cookie are: fills at most
 	 * `max` iovecs from the front, returns their number. They may cover less than len, never
 	 * nothing. Called by dgram_run for bodies and by dgram_receive for landings. */
-	int (*pieces)(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
-		      int max);
+	int (*segments)(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
+			int max);
 };
 
 struct dgram_cfg {
@@ -154,7 +154,7 @@ struct dgram_cfg {
 	uint32_t push_bytes; /* of a long body: sent before the receiver asks */
 	uint32_t credit;     /* messages a peer may send ahead of what was delivered: 16 to 1024 */
 	uint32_t backlog;    /* messages to one peer that may wait in dgram_send */
-	/* of memory for messages to one peer, from which on dgram_crowded is true */
+	/* of memory for messages to one peer, from which on dgram_congested is true */
 	size_t crowd_bytes;
 	uint32_t max_peers;
 	/* of messages that wait for an earlier one, or for dgram_resume, over all peers */
@@ -195,7 +195,7 @@ uint32_t dgram_peer_find(const struct dgram *m, net_id_t id);
 int dgram_send(struct dgram *m, uint64_t now, uint32_t peer, const struct net_out *o);
 
 /* So much waits for this peer that its owner had better not have more copied for it. */
-bool dgram_crowded(const struct dgram *m, uint32_t peer);
+bool dgram_congested(const struct dgram *m, uint32_t peer);
 
 /* The next so many packets came in one piece, for the network or this host had joined them: so
  * many at once the path holds. */
@@ -246,7 +246,7 @@ struct dgram_peer_info {
 	uint32_t mtu;
 	/* messages that are not over on our side, and ends of others it has not heard of */
 	uint32_t queued;
-	uint32_t landings; /* bodies on their way to us */
+	uint32_t deliveries; /* bodies on their way to us */
 	uint64_t lost_packets;
 	uint64_t heard_ns; /* when we last heard of it */
 };

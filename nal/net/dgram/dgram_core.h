@@ -10,7 +10,7 @@
  *   dgram_open.c   connections: handshake, loss, goodbye
  *   dgram_out.c    building packets
  *   dgram_in.c     taking packets apart
- *   dgram_land.c   messages in order, landings
+ *   dgram_reassembly.c   messages in order, landings
  *   dgram_msg.c    messages out: queue, bodies, ends
  *   dgram_loss.c   what became of packets: acknowledgements, round-trip times, losses, time-outs
  *   dgram_cc.c     how much may be in flight
@@ -108,7 +108,7 @@ struct dgram_ctl {
 };
 
 /* A piece of a body that has to be sent again. */
-struct dgram_piece {
+struct dgram_segment {
 	struct dgram_msg *msg;
 	uint64_t offset;
 	uint32_t length;
@@ -155,7 +155,7 @@ struct dgram_range {
 
 #define DGRAM_RANGES 1024u /* most in one landing */
 
-struct dgram_land {
+struct dgram_reassembly {
 	uint32_t number;
 	uint32_t nranges, range_room;
 	uint64_t length;
@@ -227,8 +227,8 @@ struct dgram_conn {
 	uint64_t ctl_at; /* when those not sent yet go out at the latest */
 	struct dgram_map bodies;
 	struct dgram_msg *flow, **flow_end; /* with more of their body to send */
-	struct dgram_piece *piece;          /* ring */
-	uint32_t piece_room, piece_head, piece_count;
+	struct dgram_segment *segment;      /* ring */
+	uint32_t segment_room, segment_head, segment_count;
 	uint64_t persist_at; /* asks for credit, or whether messages that arrived were delivered */
 	uint32_t persists;   /* how often in a row */
 
@@ -420,16 +420,16 @@ bool dgram_output_hello(struct dgram *m, struct dgram_rec *r, enum dgram_type ty
 bool dgram_output_bye(struct dgram *m, struct dgram_rec *r);
 bool dgram_output_resets(struct dgram *m);
 
-/* ---- dgram_land.c ---------------------------------------------------------------------------- */
+/* ---- dgram_reassembly.c ---------------------------------------------------------------------- */
 
 /* A message, piece of a body, has come. False: it could not be taken, and its packet is not
  * acknowledged. */
-bool dgram_land_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
-bool dgram_land_data(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
+bool dgram_reassembly_msg(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
+bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f);
 /* Delivers what waited. */
-void dgram_land_resume(struct dgram *m, struct dgram_rec *r);
+void dgram_reassembly_resume(struct dgram *m, struct dgram_rec *r);
 /* Ends all landings. */
-void dgram_land_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s);
+void dgram_reassembly_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, enum net_status s);
 uint32_t dgram_credit(const struct dgram *m);
 
 /* ---- dgram_msg.c ----------------------------------------------------------------------------- */
@@ -450,11 +450,11 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 /* Ends all messages. */
 void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32_t end,
 		    enum net_status s);
-void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
-		     uint32_t length);
+void dgram_segment_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
+		       uint32_t length);
 /* It has arrived all the same. */
-void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s);
-void dgram_piece_pop(struct dgram *m, struct dgram_conn *c);
+void dgram_segment_forget(struct dgram_conn *c, const struct dgram_sent *s);
+void dgram_segment_pop(struct dgram *m, struct dgram_conn *c);
 /* Are there any that are due? */
 static inline bool dgram_ctls_due(const struct dgram *m, const struct dgram_conn *c)
 {

@@ -126,12 +126,12 @@ static enum outcome frame(struct dgram *m, struct dgram_rec *r, const struct dgr
 		dgram_acked(m, r, f);
 		return TAKEN;
 	case DGRAM_FRAME_MSG:
-		return dgram_land_msg(m, r, f) ? TAKEN : REFUSED;
+		return dgram_reassembly_msg(m, r, f) ? TAKEN : REFUSED;
 	case DGRAM_FRAME_PULL:
 		dgram_msg_pulled(m, r, f);
 		return TAKEN;
 	case DGRAM_FRAME_DATA:
-		return dgram_land_data(m, r, f) ? TAKEN : REFUSED;
+		return dgram_reassembly_data(m, r, f) ? TAKEN : REFUSED;
 	case DGRAM_FRAME_BYE:
 		dgram_lose(m, r, NET_CLOSED);
 		return GONE;

@@ -204,7 +204,7 @@ static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 	for (uint32_t i = 0; i < s->ctls; i++)
 		control_lost(c, s->ctl + i);
 	if (s->data)
-		dgram_piece_add(m, r, s->data, s->data_offset, s->data_len);
+		dgram_segment_add(m, r, s->data, s->data_offset, s->data_len);
 }
 
 /* RFC 8985 section 6.2, step 4: how much later than one that was sent after it a packet may
@@ -254,7 +254,7 @@ static void contents_arrived(struct dgram_conn *c, const struct dgram_sent *s)
 	for (uint32_t i = 0; i < s->ctls; i++)
 		dgram_ctl_acked(c, s->ctl + i);
 	if (s->state == DGRAM_SENT_LOST && s->data)
-		dgram_piece_forget(c, s);
+		dgram_segment_forget(c, s);
 }
 
 static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)

@@ -62,8 +62,8 @@ void dgram_copy_mem(struct dgram *m, const struct net_mem *mem, uint64_t len, ui
 		return;
 	}
 	while (at < len) {
-		struct iovec iov[DGRAM_PIECES];
-		int n = m->ops.pieces(m->user, mem->cookie, at, len - at, iov, DGRAM_PIECES);
+		struct iovec iov[DGRAM_SEGMENTS];
+		int n = m->ops.segments(m->user, mem->cookie, at, len - at, iov, DGRAM_SEGMENTS);
 
 		if (n < 1) {
 			memset(to + at, 0, len - at);
@@ -212,43 +212,43 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 
 /* ---- pieces to be sent again ----------------------------------------------------------------- */
 
-static struct dgram_piece *piece_at(const struct dgram_conn *c, uint32_t i)
+static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
 {
-	return &c->piece[(c->piece_head + i) & (c->piece_room - 1)];
+	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
 }
 
-void dgram_piece_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
-		     uint32_t length)
+void dgram_segment_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
+		       uint32_t length)
 {
 	struct dgram_conn *c = r->conn;
 
 	if (msg->over || offset >= msg->limit)
 		return;
-	if (c->piece_count == c->piece_room) {
-		uint32_t room = c->piece_room ? 2 * c->piece_room : 16;
-		struct dgram_piece *ring = dgram_alloc(m, room * sizeof(*ring));
+	if (c->segment_count == c->segment_room) {
+		uint32_t room = c->segment_room ? 2 * c->segment_room : 16;
+		struct dgram_segment *ring = dgram_alloc(m, room * sizeof(*ring));
 
 		if (!ring) {
 			r->flags |= DGRAM_F_FAILED;
 			dgram_ready(m, r);
 			return;
 		}
-		for (uint32_t i = 0; i < c->piece_count; i++)
-			ring[i] = *piece_at(c, i);
-		dgram_free(m, c->piece, c->piece_room * sizeof(*c->piece));
-		c->piece = ring;
-		c->piece_room = room;
-		c->piece_head = 0;
+		for (uint32_t i = 0; i < c->segment_count; i++)
+			ring[i] = *segment_at(c, i);
+		dgram_free(m, c->segment, c->segment_room * sizeof(*c->segment));
+		c->segment = ring;
+		c->segment_room = room;
+		c->segment_head = 0;
 	}
 	msg->refs++;
-	*piece_at(c, c->piece_count++) =
-		(struct dgram_piece){ .msg = msg, .offset = offset, .length = length };
+	*segment_at(c, c->segment_count++) =
+		(struct dgram_segment){ .msg = msg, .offset = offset, .length = length };
 }
 
-void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s)
+void dgram_segment_forget(struct dgram_conn *c, const struct dgram_sent *s)
 {
-	for (uint32_t i = 0; i < c->piece_count; i++) {
-		struct dgram_piece *p = piece_at(c, i);
+	for (uint32_t i = 0; i < c->segment_count; i++) {
+		struct dgram_segment *p = segment_at(c, i);
 
 		if (p->msg == s->data && p->offset == s->data_offset && p->length <= s->data_len) {
 			p->length = 0; /* passed over when its turn comes */
@@ -257,12 +257,12 @@ void dgram_piece_forget(struct dgram_conn *c, const struct dgram_sent *s)
 	}
 }
 
-void dgram_piece_pop(struct dgram *m, struct dgram_conn *c)
+void dgram_segment_pop(struct dgram *m, struct dgram_conn *c)
 {
-	struct dgram_msg *msg = piece_at(c, 0)->msg;
+	struct dgram_msg *msg = segment_at(c, 0)->msg;
 
-	c->piece_head = (c->piece_head + 1) & (c->piece_room - 1);
-	c->piece_count--;
+	c->segment_head = (c->segment_head + 1) & (c->segment_room - 1);
+	c->segment_count--;
 	dgram_msg_unref(m, msg);
 }
 

@@ -63,7 +63,7 @@ uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 
 	if (c->mtu_out || r->mtu >= m->cfg.mtu || m->now < r->mtu_again ||
-	    !(c->flow || c->piece_count))
+	    !(c->flow || c->segment_count))
 		return 0;
 	if (!c->mtu_probe) {
 		uint32_t most_of_all = longest(m, r), as_one = whole(m, r);

@@ -195,7 +195,7 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s)
 	r->tx_pn = r->rx_pn = 0;
 	r->tx_number = r->rx_number = 0;
 	if (c) {
-		dgram_land_fail(m, peer, c, s);
+		dgram_reassembly_fail(m, peer, c, s);
 		dgram_msg_fail(m, peer, c, end, s);
 		dgram_conn_free(m, c);
 	}

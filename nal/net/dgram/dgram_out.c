@@ -15,8 +15,8 @@
 struct builder {
 	uint8_t *head;
 	size_t len, max; /* of the head, of the packet */
-	struct iovec iov[DGRAM_PIECES];
-	int pieces;
+	struct iovec iov[DGRAM_SEGMENTS];
+	int segments;
 	size_t body_len;
 	struct dgram_sent *sent; /* NULL: nothing may be said that asks for acknowledgement */
 	bool asks;
@@ -32,14 +32,15 @@ static void transmit(struct dgram *m, uint32_t peer, const struct net_addr *to, 
 		.head = b->head,
 		.head_len = b->len,
 		.body = b->iov,
-		.pieces = b->pieces,
+		.segments = b->segments,
 		.body_len = b->body_len,
 		.probe = probe,
 		.anywhere = b->head[1] == DGRAM_FRAMES && !b->named,
 	};
 
 	if (m->ops.seal)
-		m->ops.seal(m->user, b->head, b->len, b->iov, b->pieces, b->head + NET_TAG_OFFSET);
+		m->ops.seal(m->user, b->head, b->len, b->iov, b->segments,
+			    b->head + NET_TAG_OFFSET);
 	m->stats.packets_out++;
 	m->stats.bytes_out += b->len + b->body_len;
 	m->ops.transmit(m->user, &p);
@@ -51,7 +52,7 @@ static bool get_room(struct dgram *m, struct builder *b, size_t len)
 	b->head = m->ops.room(m->user, len);
 	b->max = len;
 	b->len = sizeof(struct dgram_wire_head);
-	b->pieces = 0;
+	b->segments = 0;
 	b->body_len = 0;
 	b->sent = NULL;
 	b->asks = b->named = false;
@@ -285,13 +286,14 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 	len = dgram_min64(len, dgram_min64(room, UINT16_MAX));
 	if (msg->body.base) {
 		b->iov[0] = (struct iovec){ (uint8_t *)msg->body.base + offset, len };
-		b->pieces = 1;
+		b->segments = 1;
 		got = (uint32_t)len;
 	} else {
-		int n = m->ops.pieces(m->user, msg->body.cookie, offset, len, b->iov, DGRAM_PIECES);
+		int n = m->ops.segments(m->user, msg->body.cookie, offset, len, b->iov,
+					DGRAM_SEGMENTS);
 
-		for (; b->pieces < n && got < len; b->pieces++) {
-			struct iovec *iov = &b->iov[b->pieces];
+		for (; b->segments < n && got < len; b->segments++) {
+			struct iovec *iov = &b->iov[b->segments];
 
 			iov->iov_len = dgram_min64(iov->iov_len, len - got);
 			got += (uint32_t)iov->iov_len;
@@ -299,7 +301,7 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 		if (!got) {
 			got = (uint32_t)dgram_min64(len, sizeof(zeros));
 			b->iov[0] = (struct iovec){ zeros, got };
-			b->pieces = 1;
+			b->segments = 1;
 		}
 	}
 	put_frame(b, &(struct dgram_frame){ .kind = DGRAM_FRAME_DATA,
@@ -315,29 +317,29 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 	return got;
 }
 
-static struct dgram_piece *piece_at(const struct dgram_conn *c, uint32_t i)
+static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
 {
-	return &c->piece[(c->piece_head + i) & (c->piece_room - 1)];
+	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
 }
 
 /* Brings a piece that may be sent again to the head of the queue. What was pushed and lost has
  * to wait until the receiver asks: as long as it does not know the message it refuses whatever
  * packet has a piece of it. */
-static bool piece_wanted(struct dgram *m, struct dgram_conn *c)
+static bool segment_wanted(struct dgram *m, struct dgram_conn *c)
 {
-	while (c->piece_count) {
-		struct dgram_piece *p = piece_at(c, 0);
+	while (c->segment_count) {
+		struct dgram_segment *p = segment_at(c, 0);
 
 		if (p->length && !p->msg->over && p->offset < p->msg->limit)
 			break;
-		dgram_piece_pop(m, c);
+		dgram_segment_pop(m, c);
 	}
-	for (uint32_t i = 0; i < c->piece_count; i++) {
-		struct dgram_piece *p = piece_at(c, i), first = *piece_at(c, 0);
+	for (uint32_t i = 0; i < c->segment_count; i++) {
+		struct dgram_segment *p = segment_at(c, i), first = *segment_at(c, 0);
 
 		if (!p->msg->asked || !p->length || p->msg->over || p->offset >= p->msg->limit)
 			continue;
-		*piece_at(c, 0) = *p;
+		*segment_at(c, 0) = *p;
 		*p = first;
 		return true;
 	}
@@ -348,7 +350,7 @@ static bool piece_wanted(struct dgram *m, struct dgram_conn *c)
  * send. */
 static bool bodies_wanted(struct dgram *m, struct dgram_conn *c)
 {
-	if (piece_wanted(m, c))
+	if (segment_wanted(m, c))
 		return true;
 	while (c->flow) {
 		if (!c->flow->over && c->flow->next < c->flow->limit)
@@ -362,8 +364,8 @@ static void put_body(struct dgram *m, struct dgram_conn *c, struct builder *b)
 {
 	if (!bodies_wanted(m, c) || !fits(b, sizeof(struct dgram_wire_data) + 1))
 		return;
-	if (piece_wanted(m, c)) {
-		struct dgram_piece *p = piece_at(c, 0);
+	if (segment_wanted(m, c)) {
+		struct dgram_segment *p = segment_at(c, 0);
 		uint64_t len = dgram_min64(p->length, p->msg->limit - p->offset);
 		uint32_t got = put_data(m, p->msg, p->offset, len, b);
 
@@ -523,7 +525,7 @@ static bool said_all(const struct dgram_rec *r)
 	const struct dgram_conn *c = r->conn;
 
 	return !c->ping && !c->msg_lost && c->msg_unsent == r->tx_number && !c->ctl_lost &&
-	       c->ctl_unsent == c->ctl_next && !c->flow && !c->piece_count && c->flight &&
+	       c->ctl_unsent == c->ctl_next && !c->flow && !c->segment_count && c->flight &&
 	       c->ack_at == NET_NEVER;
 }
 

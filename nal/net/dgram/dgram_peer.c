@@ -199,12 +199,12 @@ void dgram_conn_free(struct dgram *m, struct dgram_conn *c)
 	dgram_sent_forget(m, c);
 	while (c->flow)
 		dgram_msg_unflow(m, c);
-	while (c->piece_count)
-		dgram_piece_pop(m, c);
+	while (c->segment_count)
+		dgram_segment_pop(m, c);
 	dgram_free(m, c->sent, c->sent_room * sizeof(*c->sent));
 	dgram_free(m, c->msg, c->msg_room * sizeof(struct dgram_msg *));
 	dgram_free(m, c->ctl, c->ctl_room * sizeof(*c->ctl));
-	dgram_free(m, c->piece, c->piece_room * sizeof(*c->piece));
+	dgram_free(m, c->segment, c->segment_room * sizeof(*c->segment));
 	dgram_free(m, c->early, m->cfg.credit * sizeof(struct dgram_early *));
 	dgram_map_fini(m, &c->bodies);
 	dgram_map_fini(m, &c->lands);
@@ -230,7 +230,7 @@ static bool satisfied(const struct dgram *m, const struct dgram_rec *r)
 
 	return r->state == DGRAM_OPEN && !c->welcome && !c->flight && !c->ping &&
 	       c->msg_base == r->tx_number && c->ctl_base == c->ctl_next && !c->flow &&
-	       !c->piece_count && c->persist_at == NET_NEVER && c->ack_at > m->now &&
+	       !c->segment_count && c->persist_at == NET_NEVER && c->ack_at > m->now &&
 	       !(r->flags & (DGRAM_F_RESUME | DGRAM_F_READY | DGRAM_F_FAILED));
 }
 

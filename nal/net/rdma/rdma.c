@@ -29,19 +29,19 @@ static uint32_t connect_to(struct net *n, net_id_t id)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p = rdma_peer_find(d, id);
-	void *way;
+	void *path;
 
 	if (p)
 		return p->number;
-	way = d->link->reach(d->state, id, NULL, 0);
-	if (!way)
+	path = d->link->reach(d->state, id, NULL, 0);
+	if (!path)
 		return NET_NONE;
 	p = rdma_peer_add(d, id);
 	if (!p) {
-		d->link->leave(d->state, way);
+		d->link->leave(d->state, path);
 		return NET_NONE;
 	}
-	p->way = way;
+	p->path = path;
 	return p->number;
 }
 

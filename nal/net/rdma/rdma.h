@@ -49,11 +49,11 @@ struct rdma_out {
 	uint64_t len;
 	void *copy; /* the bytes that were not sent at once, where they were copied */
 	void *cookie;
-	bool parts; /* it takes several packets, of which those up to piece_at were sent */
+	bool parts; /* it takes several packets, of which those up to segment_at were sent */
 	bool is_long;
 	uint32_t id; /* of a long one that was sent: its place in rdma.longs, RDMA_NO_ID before */
-	struct rdma_mr mr;            /* likewise */
-	uint64_t piece_at, piece_end; /* what is still to be sent in pieces */
+	struct rdma_mr mr;                /* likewise */
+	uint64_t segment_at, segment_end; /* what is still to be sent in pieces */
 };
 
 #define RDMA_NO_ID UINT32_MAX
@@ -109,7 +109,7 @@ struct rdma_peer {
 	uint32_t number;
 	enum rdma_state state;
 	struct net_who who;
-	void *way;
+	void *path;
 	uint32_t serial;    /* another one whenever a connection is made, or the way left */
 	uint16_t to;        /* its number for us, and */
 	uint64_t token;     /* its token: what our packets carry */
@@ -117,9 +117,9 @@ struct rdma_peer {
 	uint64_t greeting;  /* of our HELLO */
 	uint16_t seq_out, seq_in;
 	uint32_t taken, told; /* packets with data we took from it, and of how many it knows */
-	uint32_t sent, its_taken, allowed;    /* ours: sent, taken by it; how far ahead we may be */
-	struct rdma_out *queue, *queue_end;   /* not sent yet */
-	struct rdma_out *pieces, *pieces_end; /* of which pieces are wanted */
+	uint32_t sent, its_taken, allowed;  /* ours: sent, taken by it; how far ahead we may be */
+	struct rdma_out *queue, *queue_end; /* not sent yet */
+	struct rdma_out *segments, *segments_end; /* of which pieces are wanted */
 	struct rdma_coming coming;
 	struct rdma_began began_out, began_in;
 	struct rdma_body *bodies;
@@ -244,7 +244,7 @@ struct rdma_out *rdma_long(const struct rdma *d, const struct rdma_peer *p, uint
 void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net_status s);
 /* All messages to a peer are. */
 void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum net_status s);
-void rdma_want_pieces(struct rdma *d, struct rdma_out *o, uint64_t length);
+void rdma_want_segments(struct rdma *d, struct rdma_out *o, uint64_t length);
 void rdma_outs_free(struct rdma *d);
 /* Unregisters the memory of packets, and of the messages there are. */
 void rdma_outs_unreg(struct rdma *d);
@@ -261,14 +261,14 @@ void rdma_late_free(struct rdma_peer *p);
 bool rdma_expose(struct rdma *d, struct rdma_out *o);
 /* The body of a long message goes to this landing. */
 void rdma_fetch(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		const struct net_landing *l);
+		const struct net_delivery *l);
 /* Starts reads that could not be started yet. True: there are some left. */
 bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p);
-void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
+void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* A message whose body comes with it, in packets one behind the other, goes to this landing, or,
  * with NULL, nowhere. */
 void rdma_begin(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-		const struct net_landing *l);
+		const struct net_delivery *l);
 void rdma_take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m);
 /* Tells a peer of messages that are over. */
 void rdma_tell_overs(struct rdma *d, struct rdma_peer *p);

@@ -35,7 +35,7 @@ void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t
 		return;
 	}
 	while (len) {
-		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+		int k = net_segments(&d->net, mem->cookie, offset, len, iov, 16);
 
 		if (!k) {
 			memset(at, 0, len);
@@ -62,7 +62,7 @@ static bool copy_in(struct rdma *d, const struct net_mem *mem, uint64_t offset, 
 		return true;
 	}
 	while (len) {
-		int k = net_pieces(&d->net, mem->cookie, offset, len, iov, 16);
+		int k = net_segments(&d->net, mem->cookie, offset, len, iov, 16);
 
 		if (!k)
 			return false;
@@ -77,20 +77,20 @@ static bool copy_in(struct rdma *d, const struct net_mem *mem, uint64_t offset, 
 }
 
 /* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
-static void *one_piece(struct rdma *d, const struct net_mem *mem, uint64_t len)
+static void *one_segment(struct rdma *d, const struct net_mem *mem, uint64_t len)
 {
 	struct iovec iov;
 
 	if (mem->base)
 		return mem->base;
-	return net_pieces(&d->net, mem->cookie, 0, len, &iov, 1) == 1 && iov.iov_len == len
+	return net_segments(&d->net, mem->cookie, 0, len, &iov, 1) == 1 && iov.iov_len == len
 		       ? iov.iov_base
 		       : NULL;
 }
 
 bool rdma_expose(struct rdma *d, struct rdma_out *o)
 {
-	void *base = d->limits.read ? one_piece(d, &o->mem, o->len) : NULL;
+	void *base = d->limits.read ? one_segment(d, &o->mem, o->len) : NULL;
 
 	return base && rdma_reg_body(d, o->cookie, base, o->len, RDMA_REMOTE, &o->mr) == 0;
 }
@@ -193,7 +193,8 @@ static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const st
 	const struct rdma_body *next = p->bodies;
 
 	return b->how == NET_OK && p->novers < RDMA_OVERS &&
-	       RDMA_BEFORE_PIECE + p->novers * sizeof(struct rdma_wire_body) <= d->limits.copied &&
+	       RDMA_BEFORE_SEGMENT + p->novers * sizeof(struct rdma_wire_body) <=
+		       d->limits.copied &&
 	       p->reading >= OVER_TIMES * p->novers && next && next->reads && next->how == NET_OK &&
 	       next->len - next->done <= OVER_BYTES;
 }
@@ -242,7 +243,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	len = len < d->limits.read ? len : d->limits.read;
 	if (b->mem.base) {
 		iov = (struct iovec){ (char *)b->mem.base + b->asked, len };
-	} else if (net_pieces(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
+	} else if (net_segments(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
 		read_put(d, r);
 		b->how = NET_FAILED;
 		/* there may be nothing under way whose end it could wait for */
@@ -255,7 +256,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	r->from = b->address + b->asked;
 	r->key = b->key;
 	r->body = b;
-	err = d->link->read(d->state, b->peer->way, r);
+	err = d->link->read(d->state, b->peer->path, r);
 	if (err < 0) {
 		read_put(d, r);
 		if (err != -EAGAIN)
@@ -325,7 +326,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
 /* Can this landing be read to? Registers it, if that needs be. */
-static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_landing *l,
+static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_delivery *l,
 		     struct rdma_mr *mr)
 {
 	void *base;
@@ -334,12 +335,12 @@ static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_
 		return false;
 	if (!d->limits.local_mr)
 		return true;
-	base = one_piece(d, &l->mem, l->length);
+	base = one_segment(d, &l->mem, l->length);
 	return base && rdma_reg_body(d, l->cookie, base, l->length, RDMA_LOCAL, mr) == 0;
 }
 
 void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
-					  const struct rdma_msg *m, const struct net_landing *l)
+					  const struct rdma_msg *m, const struct net_delivery *l)
 {
 	struct rdma_msg pull = { .kind = RDMA_PULL, .id = m->id, .length = l->length };
 	struct rdma_msg over = { .kind = RDMA_OVER, .id = m->id, .status = NET_FAILED };
@@ -371,7 +372,7 @@ void __attribute__((noinline)) rdma_fetch(struct rdma *d, struct rdma_peer *p,
 		rdma_busy(d, p);
 }
 
-void rdma_take_piece(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	struct rdma_body *b = p->bodies;
 
@@ -410,7 +411,7 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 }
 
 void __attribute__((noinline)) rdma_begin(struct rdma *d, struct rdma_peer *p,
-					  const struct rdma_msg *m, const struct net_landing *l)
+					  const struct rdma_msg *m, const struct net_delivery *l)
 {
 	p->coming = (struct rdma_coming){ .len = m->length, .lands = l };
 	if (l) {

@@ -86,7 +86,7 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 		.body = whole ? m->body : NULL,
 		.body_len = m->length,
 	};
-	struct net_landing landing = { .length = 0 };
+	struct net_delivery delivery = { .length = 0 };
 	enum net_verdict verdict;
 
 	if (p->coming.len) {
@@ -95,7 +95,7 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	}
 	if (m->kind == RDMA_BEGIN)
 		remember(&p->began_in, m);
-	verdict = net_deliver(&d->net, p->number, &in, &landing);
+	verdict = net_deliver(&d->net, p->number, &in, &delivery);
 	if (verdict == NET_LATER) {
 		p->held = true;
 		return false;
@@ -106,9 +106,9 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	if (whole)
 		return true;
 	if (m->kind == RDMA_BEGIN)
-		rdma_begin(d, p, m, verdict == NET_PULL ? &landing : NULL);
+		rdma_begin(d, p, m, verdict == NET_PULL ? &delivery : NULL);
 	else if (verdict == NET_PULL)
-		rdma_fetch(d, p, m, &landing);
+		rdma_fetch(d, p, m, &delivery);
 	else
 		unwanted(d, p, m, verdict);
 	return true;
@@ -192,7 +192,7 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 	if (!o || m->length > o->len)
 		broke_rules(d, p, NET_DROP_OUTSIDE, "it asked for what was not sent");
 	else
-		rdma_want_pieces(d, o, m->length);
+		rdma_want_segments(d, o, m->length);
 }
 
 /* That of a packet that is kept before its turn, where `seq` is the number that is looked for;
@@ -245,7 +245,7 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	}
 	p->seq_in = m->seq;
 	p->spoke = true;
-	if (took && (p->queue || p->pieces))
+	if (took && (p->queue || p->segments))
 		rdma_busy(d, p);
 	p->its_taken += took;
 	d->stats.packets_in++;
@@ -324,9 +324,9 @@ take_other(struct rdma *d, const void *packet, size_t len)
 	case RDMA_MORE:
 		more(d, p, &m, packet, len);
 		break;
-	case RDMA_PIECE:
+	case RDMA_SEGMENT:
 		p->taken++;
-		rdma_take_piece(d, p, &m);
+		rdma_take_segment(d, p, &m);
 		break;
 	case RDMA_PULL:
 		pull(d, p, &m);
@@ -364,13 +364,13 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 }
 
 /* Most packets are short messages: what is done with one is made one function, up to nal/net. */
-__attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void *packet,
+__attribute__((flatten)) void rdma_arrived(struct rdma *d, void *path, const void *packet,
 					   size_t len)
 {
 	struct rdma_peer *p;
 	struct rdma_msg m;
 
-	(void)way;
+	(void)path;
 	if (!rdma_is_short(packet, len)) {
 		p = take_other(d, packet, len);
 		if (p && p->early)
@@ -389,13 +389,14 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *way, const void
 		take_early(d, p);
 }
 
-void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len)
+void rdma_arrived_headerless(struct rdma *d, void *path, uint64_t word, const void *bytes,
+			     size_t len)
 {
 	const uint16_t to = rdma_word_to(word);
 	struct rdma_peer *p = to < d->npeers ? d->peer[to] : NULL;
 	struct rdma_msg m = { .kind = RDMA_MORE, .to = to, .body = bytes, .length = len };
 
-	if (!p || !len || !(way ? way == p->way : rdma_word_fits(word, p->own_token))) {
+	if (!p || !len || !(path ? path == p->path : rdma_word_fits(word, p->own_token))) {
 		d->stats.drops[len ? NET_DROP_UNKNOWN : NET_DROP_MALFORMED]++;
 		return;
 	}

@@ -123,17 +123,17 @@ struct rdma_link {
 	/* Nothing more will be sent there. What is under way ends with rdma_sent and rdma_moved
 	 * as ever, and soon: a link that can breaks the connection. The machine waits for reads,
 	 * but not for ever. */
-	void (*leave)(void *link, void *way);
+	void (*leave)(void *link, void *path);
 
 	/* Our own address for greetings: at most RDMA_ADDRESS_MAX bytes; their number. */
 	size_t (*own_address)(void *link, void *to);
 
 	/* Starts to send. 0; -EAGAIN: no room, or the connection is still being made: again
 	 * after the next poll; another -errno: the way is broken, as rdma_broken would say. */
-	int (*send)(void *link, void *way, struct rdma_packet *p);
+	int (*send)(void *link, void *path, struct rdma_packet *p);
 
 	/* Starts to read. As send(). NULL if limits.read is 0. */
-	int (*read)(void *link, void *way, struct rdma_read *r);
+	int (*read)(void *link, void *path, struct rdma_read *r);
 
 	/* What the -errno means that send() or read() has just returned. NULL: it is one of
 	 * errno(3). */
@@ -166,10 +166,11 @@ struct rdma_link {
 
 /* A packet has arrived. The bytes are good until it returns. `way`: which way, if the link
  * knows, or NULL. */
-void rdma_arrived(struct rdma *d, void *way, const void *bytes, size_t len);
+void rdma_arrived(struct rdma *d, void *path, const void *bytes, size_t len);
 
 /* The same of a bare one. */
-void rdma_arrived_bare(struct rdma *d, void *way, uint64_t word, const void *bytes, size_t len);
+void rdma_arrived_headerless(struct rdma *d, void *path, uint64_t word, const void *bytes,
+			     size_t len);
 
 /* A packet's bytes are no longer needed. For RDMA_BROKEN `why` says what the library or device
  * said. */
@@ -180,6 +181,6 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 
 /* A way broke while nothing was under way on it. Of what was, rdma_sent and rdma_moved still
  * tell. */
-void rdma_broken(struct rdma *d, void *way, const char *why);
+void rdma_broken(struct rdma *d, void *path, const char *why);
 
 #endif

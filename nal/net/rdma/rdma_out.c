@@ -164,7 +164,7 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	int err;
 
 	k->serial = p->serial;
-	err = d->link->send(d->state, p->way, k);
+	err = d->link->send(d->state, p->path, k);
 	if (err == -EAGAIN)
 		return err;
 	if (err < 0)
@@ -196,10 +196,10 @@ void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const c
 	rdma_packet_put(d, k);
 }
 
-void rdma_broken(struct rdma *d, void *way, const char *why)
+void rdma_broken(struct rdma *d, void *path, const char *why)
 {
 	for (uint32_t i = 0; i < d->npeers; i++)
-		if (d->peer[i]->way == way)
+		if (d->peer[i]->path == path)
 			rdma_break(d, d->peer[i], NET_DEAD, why);
 }
 
@@ -218,7 +218,7 @@ static void head(struct rdma_peer *p, struct rdma_msg *m)
 bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 {
 	uint32_t more = m->nmore * (uint32_t)sizeof(struct rdma_wire_body);
-	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_PIECE + more, false);
+	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SEGMENT + more, false);
 
 	/* one that stays until it is over */
 	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last) {
@@ -226,7 +226,7 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 		if (k)
 			k->bare = false;
 	}
-	if (!p->way || !k) {
+	if (!p->path || !k) {
 		rdma_break(d, p, NET_NO_MEMORY, NULL);
 		return false;
 	}
@@ -415,7 +415,7 @@ static struct rdma_out *out_get(struct rdma *d)
 	o->id = RDMA_NO_ID;
 	o->copy = NULL;
 	o->mr = (struct rdma_mr){ .handle = NULL };
-	o->piece_at = o->piece_end = 0;
+	o->segment_at = o->segment_end = 0;
 	return o;
 }
 
@@ -462,9 +462,9 @@ struct rdma_out *rdma_long(const struct rdma *d, const struct rdma_peer *p, uint
 }
 
 /* Takes it off the list of those of which pieces are wanted. */
-static void forget_pieces(struct rdma_peer *p, struct rdma_out *o)
+static void forget_segments(struct rdma_peer *p, struct rdma_out *o)
 {
-	struct rdma_out **at = &p->pieces, *before = NULL;
+	struct rdma_out **at = &p->segments, *before = NULL;
 
 	while (*at && *at != o) {
 		before = *at;
@@ -473,8 +473,8 @@ static void forget_pieces(struct rdma_peer *p, struct rdma_out *o)
 	if (!*at)
 		return;
 	*at = o->next;
-	if (p->pieces_end == o)
-		p->pieces_end = before;
+	if (p->segments_end == o)
+		p->segments_end = before;
 }
 
 void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net_status s)
@@ -490,8 +490,8 @@ void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net
 		slot->next_free = d->longs_free;
 		d->longs_free = o->id & IDS;
 		p->longs--;
-		if (o->piece_end)
-			forget_pieces(p, o);
+		if (o->segment_end)
+			forget_segments(p, o);
 	}
 	rdma_unreg(d, &o->mr);
 	out_put(d, o);
@@ -529,42 +529,43 @@ static bool send_long(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 	return true;
 }
 
-void rdma_want_pieces(struct rdma *d, struct rdma_out *o, uint64_t length)
+void rdma_want_segments(struct rdma *d, struct rdma_out *o, uint64_t length)
 {
 	struct rdma_peer *p = o->peer;
 
-	if (o->piece_end)
+	if (o->segment_end)
 		return;
-	o->piece_end = length;
+	o->segment_end = length;
 	o->next = NULL;
-	if (p->pieces)
-		p->pieces_end->next = o;
+	if (p->segments)
+		p->segments_end->next = o;
 	else
-		p->pieces = o;
-	p->pieces_end = o;
+		p->segments = o;
+	p->segments_end = o;
 	rdma_busy(d, p);
 }
 
-static bool send_piece(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+static bool send_segment(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 {
-	uint64_t len = o->piece_end - o->piece_at, most = d->limits.packet - RDMA_BEFORE_PIECE;
-	struct rdma_msg m = { .kind = RDMA_PIECE, .id = o->id, .offset = o->piece_at };
+	uint64_t len = o->segment_end - o->segment_at,
+		 most = d->limits.packet - RDMA_BEFORE_SEGMENT;
+	struct rdma_msg m = { .kind = RDMA_SEGMENT, .id = o->id, .offset = o->segment_at };
 	struct rdma_packet *k;
 
 	len = len < most ? len : most;
 	m.length = len;
-	k = packet_for(d, p, RDMA_BEFORE_PIECE + len, true);
+	k = packet_for(d, p, RDMA_BEFORE_SEGMENT + len, true);
 	if (!k)
 		return false;
 	head(p, &m);
 	k->len = rdma_encode(k->bytes, &m);
-	rdma_copy_out(d, k->bytes + k->len, &o->mem, o->piece_at, len);
+	rdma_copy_out(d, k->bytes + k->len, &o->mem, o->segment_at, len);
 	k->len += (uint32_t)len;
-	o->piece_at += len;
+	o->segment_at += len;
 	p->sent++;
 	send_packet(d, p, k);
-	if (o->piece_at == o->piece_end)
-		forget_pieces(p, o);
+	if (o->segment_at == o->segment_end)
+		forget_segments(p, o);
 	return true;
 }
 
@@ -593,7 +594,7 @@ static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct
 	o->mem = from->body;
 	if (o->copy) /* what was sent would lie before it */
 		o->mem = (struct net_mem){ .base = (void *)((uintptr_t)o->copy - at) };
-	o->piece_at = at;
+	o->segment_at = at;
 	o->len = from->body_len;
 	o->cookie = from->cookie;
 	o->parts = in_parts(d, o->header_len, o->len);
@@ -698,10 +699,10 @@ static bool push_message(struct rdma *d, struct rdma_peer *p)
 	uint64_t at;
 
 	if (o->parts) {
-		at = send_part(d, p, o->header, o->header_len, &o->mem, o->len, o->piece_at);
-		if (at == o->piece_at)
+		at = send_part(d, p, o->header, o->header_len, &o->mem, o->len, o->segment_at);
+		if (at == o->segment_at)
 			return false;
-		o->piece_at = at;
+		o->segment_at = at;
 		if (at < o->len)
 			return true;
 	} else if (o->is_long ? !send_long(d, p, o)
@@ -726,8 +727,8 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 	while (p->lost == NET_OK && !p->stuck && p->queue && has_credit(p))
 		if (!push_message(d, p))
 			return true;
-	while (p->lost == NET_OK && !p->stuck && p->pieces && has_credit(p))
-		if (!send_piece(d, p, p->pieces))
+	while (p->lost == NET_OK && !p->stuck && p->segments && has_credit(p))
+		if (!send_segment(d, p, p->segments))
 			return true;
 	if (p->lost == NET_OK && (p->want_note || p->taken - p->told >= d->limits.credit / 2)) {
 		p->want_note = false;
@@ -748,7 +749,7 @@ static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net
 		.cookie = o->cookie,
 	};
 
-	return net_pass(n, p->number, &out);
+	return net_failover(n, p->number, &out);
 }
 
 void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum net_status s)

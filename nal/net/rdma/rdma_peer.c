@@ -223,9 +223,9 @@ static void drop_stuck(struct rdma *d, struct rdma_peer *p)
 
 static void leave(struct rdma *d, struct rdma_peer *p)
 {
-	if (p->way)
-		d->link->leave(d->state, p->way);
-	p->way = NULL;
+	if (p->path)
+		d->link->leave(d->state, p->path);
+	p->path = NULL;
 	p->serial++;
 }
 
@@ -297,9 +297,9 @@ void rdma_call(struct rdma *d, struct rdma_peer *p)
 	p->state = RDMA_CALLING;
 	p->called = net_now(&d->net);
 	rdma_await(d, p);
-	if (!p->way)
-		p->way = d->link->reach(d->state, p->who.id, NULL, 0);
-	if (!p->way) {
+	if (!p->path)
+		p->path = d->link->reach(d->state, p->who.id, NULL, 0);
+	if (!p->path) {
 		rdma_break(d, p, NET_UNREACHABLE, "its address is not known");
 		return;
 	}
@@ -344,7 +344,7 @@ static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 static void hello(struct rdma *d, const struct rdma_msg *m)
 {
 	struct rdma_peer *p = rdma_peer_find(d, m->from);
-	void *way;
+	void *path;
 
 	if (!p)
 		p = rdma_peer_add(d, m->from);
@@ -357,12 +357,12 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 			rdma_break(d, p, NET_RESTARTED, NULL); /* it will greet again */
 		return;
 	}
-	way = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
-	if (!way || !new_token(p))
+	path = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
+	if (!path || !new_token(p))
 		return;
 	drop_stuck(d, p);
 	leave(d, p);
-	p->way = way;
+	p->path = path;
 	up(d, p, m);
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
@@ -384,9 +384,9 @@ static void welcome(struct rdma *d, const struct rdma_msg *m)
 			d->stats.drops[NET_DROP_STALE_HELLO]++;
 		return;
 	}
-	if (!p->way)
-		p->way = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
-	if (!p->way)
+	if (!p->path)
+		p->path = d->link->reach(d->state, m->from, m->link_address, m->link_address_len);
+	if (!p->path)
 		return;
 	p->lost = NET_OK;
 	up(d, p, m);

@@ -134,7 +134,7 @@ static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
 		return -EPROTO;
 	bytes = len - sizeof(*w);
 	take_body(w, m);
-	if (m->kind == RDMA_PIECE) {
+	if (m->kind == RDMA_SEGMENT) {
 		m->body = at + sizeof(*w);
 		return m->length && m->length == bytes && !m->status &&
 				       m->offset + m->length > m->offset
@@ -169,7 +169,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	case RDMA_LONG:
 		return decode_long(rest, len, m);
 	case RDMA_PULL:
-	case RDMA_PIECE:
+	case RDMA_SEGMENT:
 		return decode_body(rest, len, m);
 	case RDMA_OVER:
 		return decode_overs(rest, len, m);
@@ -262,7 +262,7 @@ uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m)
 	case RDMA_LONG:
 		return len + encode_long(to, m);
 	case RDMA_PULL:
-	case RDMA_PIECE:
+	case RDMA_SEGMENT:
 	case RDMA_OVER:
 		return len + encode_body(to, m);
 	case RDMA_BEGIN:

@@ -22,7 +22,7 @@ enum rdma_kind {
 	RDMA_SHORT,     /* a message with its body; data */
 	RDMA_LONG,      /* a message whose body is to be fetched; data */
 	RDMA_PULL,      /* so much of a body is wanted in pieces */
-	RDMA_PIECE,     /* a piece of a body; data */
+	RDMA_SEGMENT,   /* a piece of a body; data */
 	RDMA_OVER,      /* the receiver is done with long messages */
 	RDMA_NOTE,      /* nothing but what the head says */
 	RDMA_PING,      /* the same, and a NOTE is wanted */
@@ -35,7 +35,7 @@ enum rdma_kind {
 /* Does it need a credit of the receiver's? */
 static inline bool rdma_is_data(uint8_t kind)
 {
-	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_PIECE ||
+	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_SEGMENT ||
 	       kind == RDMA_BEGIN || kind == RDMA_MORE;
 }
 
@@ -190,10 +190,10 @@ static inline bool rdma_word_fits(uint64_t word, uint64_t token)
 }
 
 /* Bytes of a packet before the header of a message, and of a piece. */
-#define RDMA_BEFORE_SHORT sizeof(struct rdma_wire_head)
-#define RDMA_BEFORE_BEGIN (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_begin))
-#define RDMA_BEFORE_MORE  sizeof(struct rdma_wire_head)
-#define RDMA_BEFORE_PIECE (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
+#define RDMA_BEFORE_SHORT   sizeof(struct rdma_wire_head)
+#define RDMA_BEFORE_BEGIN   (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_begin))
+#define RDMA_BEFORE_MORE    sizeof(struct rdma_wire_head)
+#define RDMA_BEFORE_SEGMENT (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_body))
 #define RDMA_HELLO_MAX                                                                             \
 	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
 

@@ -10,7 +10,7 @@
  */
 #include "test/mpi/p2p/p2p_check.h"
 
-enum { OPS = 3, PIECE = 256, MIDDLE = 64, COMMON = 96, EPOCHS = 4, MOST = 3 };
+enum { OPS = 3, SEGMENT = 256, MIDDLE = 64, COMMON = 96, EPOCHS = 4, MOST = 3 };
 enum kind { PUT, GET, SUM, REPLACE, GET_SUM, GET_NO_OP, RPUT, RGET, RSUM, RGET_SUM, KINDS };
 enum sync { FENCE, PSCW, LOCK_SHARED, LOCK_EXCLUSIVE, LOCK_ALL, LOCK_ALL_FLUSH, SYNCS };
 
@@ -106,7 +106,7 @@ static void draw_op(struct op *o, int origin, int i, bool requests)
 		.target = draw_below(tap_size),
 		.here = &shapes[draw_below(SHAPES)],
 		.there = &shapes[draw_below(SHAPES)],
-		.at = (origin * OPS + i) * PIECE + MIDDLE,
+		.at = (origin * OPS + i) * SEGMENT + MIDDLE,
 		.value = draw_below(1000),
 		.request = MPI_REQUEST_NULL,
 	};
@@ -187,7 +187,7 @@ static const char *accumulate_common(void)
 	for (int origin = 0; origin < tap_size; origin++) {
 		int target = draw_below(tap_size), at = draw_below(COMMON - 8),
 		    n = 1 + draw_below(8);
-		int base = tap_size * OPS * PIECE, value[8];
+		int base = tap_size * OPS * SEGMENT, value[8];
 
 		for (int i = 0; i < n; i++) {
 			int *there = &model_of(target)[base + at + i];
@@ -342,7 +342,7 @@ static const char *epochs(int round)
 {
 	const char *wrong = NULL, *w;
 
-	ints = tap_size * OPS * PIECE + COMMON;
+	ints = tap_size * OPS * SEGMENT + COMMON;
 	flavor = round % 4;
 	unit = (int[]){ 1, 2, 4 }[draw_below(3)];
 	make_window();
@@ -369,7 +369,7 @@ int main(int argc, char **argv)
 {
 	tap_start(argc, argv, 40);
 	shapes_make();
-	model = calloc((size_t)tap_size * (size_t)(tap_size * OPS * PIECE + COMMON), sizeof(int));
+	model = calloc((size_t)tap_size * (size_t)(tap_size * OPS * SEGMENT + COMMON), sizeof(int));
 	ops = calloc((size_t)tap_size * OPS, sizeof(*ops));
 	address = calloc((size_t)tap_size, sizeof(*address));
 	tap_case("random operations in random epochs", epochs);

@@ -290,7 +290,7 @@ int main(int argc, char **argv)
 
 	tap_start(argc, argv, 1);
 	never = strcmp(way, "portals") == 0 || !may_reach();
-	always = strcmp(way, "attach") == 0 && !never;
+	always = strcmp(way, "cma") == 0 && !never;
 	tap_rounds_set(12);
 	tap_case("lengths at the borders of what the kernel does", lengths);
 	tap_rounds_set(1);

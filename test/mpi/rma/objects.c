@@ -220,16 +220,16 @@ static const char *shared_asked_by_some(int round)
 
 static const char *attached(int round)
 {
-	enum { PIECES = 20 };
-	int *piece[PIECES], got, peer = (tap_rank + 1) % tap_size, put;
-	MPI_Aint at[PIECES], theirs[PIECES];
+	enum { SEGMENTS = 20 };
+	int *piece[SEGMENTS], got, peer = (tap_rank + 1) % tap_size, put;
+	MPI_Aint at[SEGMENTS], theirs[SEGMENTS];
 
 	(void)round;
 	CHECK_OK(MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win));
 	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
 	CHECK_OK(MPI_Win_lock_all(0, win));
 	for (int pass = 0; pass < 3; pass++) {
-		for (int i = 0; i < PIECES; i++) {
+		for (int i = 0; i < SEGMENTS; i++) {
 			/* at the same addresses as before, mostly */
 			piece[i] = malloc((size_t)(i + pass + 1) * sizeof(int));
 			for (int k = 0; k <= i + pass; k++)
@@ -238,9 +238,10 @@ static const char *attached(int round)
 						(i + pass + 1) * (MPI_Aint)sizeof(int)));
 			MPI_Get_address(piece[i], &at[i]);
 		}
-		MPI_Sendrecv(at, PIECES, MPI_AINT, (tap_rank + tap_size - 1) % tap_size, 5, theirs,
-			     PIECES, MPI_AINT, peer, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		for (int i = 0; i < PIECES; i++) {
+		MPI_Sendrecv(at, SEGMENTS, MPI_AINT, (tap_rank + tap_size - 1) % tap_size, 5,
+			     theirs, SEGMENTS, MPI_AINT, peer, 5, MPI_COMM_WORLD,
+			     MPI_STATUS_IGNORE);
+		for (int i = 0; i < SEGMENTS; i++) {
 			CHECK_OK(
 				MPI_Get(&got, 1, MPI_INT, peer,
 					MPI_Aint_add(theirs[i], (i + pass) * (MPI_Aint)sizeof(int)),
@@ -253,7 +254,7 @@ static const char *attached(int round)
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
 		CHECK_OK(MPI_Win_sync(win));
-		for (int i = 0; i < PIECES; i++) {
+		for (int i = 0; i < SEGMENTS; i++) {
 			CHECK_INT(piece[i][0], 1000 * pass + 100 * tap_rank + i + 50);
 			CHECK_OK(MPI_Win_detach(win, piece[i]));
 			free(piece[i]);

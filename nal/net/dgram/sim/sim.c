@@ -133,7 +133,7 @@ static void digest_bytes(struct digest *d, const uint8_t *b, size_t len)
 }
 
 static void seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
-		 int pieces, uint8_t tag[NET_TAG_BYTES])
+		 int segments, uint8_t tag[NET_TAG_BYTES])
 {
 	const size_t behind = NET_TAG_OFFSET + NET_TAG_BYTES;
 	const struct sim_node *n = user;
@@ -141,7 +141,7 @@ static void seal(void *user, const uint8_t *head, size_t head_len, const struct 
 
 	digest_bytes(&d, head, NET_TAG_OFFSET);
 	digest_bytes(&d, head + behind, head_len - behind);
-	for (int i = 0; i < pieces; i++)
+	for (int i = 0; i < segments; i++)
 		digest_bytes(&d, body[i].iov_base, body[i].iov_len);
 	digest_word(&d, d.word ^ (uint64_t)d.have << 56);
 	base_put64(tag, d.h);
@@ -253,7 +253,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 	out->to = (uint32_t)p->to->word[0];
 	out->len = (uint32_t)p->head_len;
 	out->turn = false;
-	for (int i = 0; i < p->pieces; i++) {
+	for (int i = 0; i < p->segments; i++) {
 		memcpy(out->bytes + out->len, p->body[i].iov_base, p->body[i].iov_len);
 		out->len += (uint32_t)p->body[i].iov_len;
 	}

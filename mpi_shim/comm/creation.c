@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 the Postern authors
+ *
+ * See creation.h. Everything travels on collective contexts; between leaders and inside groups with
+ * tags of its own, so that it mixes neither with collectives nor with what other threads make at
+ * the same time.
+ */
+#include "mpi_shim/comm/creation.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mpi_shim/coll/coll.h"
+#include "mpi_shim/comm/comm.h"
+#include "mpi_shim/core/context.h"
+#include "mpi_shim/core/error.h"
+#include "mpi_shim/pt2pt/p2p.h"
+#include "mpi_shim/pt2pt/protocol.h"
+#include "mpi_shim/core/world.h"
+
+struct mpi_creation mpi_creation_of(struct mpi_comm *comm)
+{
+	if (!comm->inter)
+		return (struct mpi_creation){ .kind = MPI_CREATION_COMM, .comm = comm };
+	return (struct mpi_creation){
+		.kind = MPI_CREATION_BRIDGE,
+		.comm = comm->local_comm,
+		.tag = MPI_TAG_COMM_DUP_INTER,
+		.peer = comm,
+	};
+}
+
+static void combine_words(uint64_t *mine, const uint64_t *theirs, int n, bool max)
+{
+	for (int i = 0; i < n; i++) {
+		if (!max)
+			mine[i] &= theirs[i];
+		else if (theirs[i] > mine[i])
+			mine[i] = theirs[i];
+	}
+}
+
+/* ---- some ranks of a communicator: a binomial tree ------------------------------------------- */
+
+static int rank_of(const struct mpi_creation *t, int member)
+{
+	return mpi_group_rank_in(t->comm->local, mpi_group_world(t->group, member));
+}
+
+/* An empty message says that there is none, as a rank of the group has died: nobody waits for
+ * one that has given up. */
+static int group_recv(const struct mpi_creation *t, uint64_t *word, MPI_Count size, int from)
+{
+	MPI_Count got = size;
+	int err = mpi_coll_recv(word, size, mpi_bytes(), rank_of(t, from), t->tag, t->comm, &got);
+
+	if (err == MPI_SUCCESS && got < size)
+		err = mpi_fail(MPI_ERR_PROC_ABORTED,
+			       "a rank of the group has ended, or cannot be reached");
+	return err;
+}
+
+/* `err`: what has gone wrong before. */
+static int group_send(const struct mpi_creation *t, const uint64_t *word, MPI_Count size, int to,
+		      int err)
+{
+	int rc = mpi_coll_send(word, err == MPI_SUCCESS ? size : 0, mpi_bytes(), rank_of(t, to),
+			       t->tag, t->comm);
+
+	return err == MPI_SUCCESS ? rc : err;
+}
+
+static int group_up(const struct mpi_creation *t, uint64_t *word, int n, bool max)
+{
+	uint64_t theirs[MPI_AGREE_WORDS];
+	MPI_Count size = n * (MPI_Count)sizeof(*word);
+	int err = MPI_SUCCESS, rc;
+
+	for (int bit = 1; bit < t->group->size; bit <<= 1) {
+		if (t->group->rank & bit)
+			return group_send(t, word, size, t->group->rank - bit, err);
+		if (t->group->rank + bit >= t->group->size)
+			continue;
+		rc = group_recv(t, theirs, size, t->group->rank + bit);
+		if (rc == MPI_SUCCESS)
+			combine_words(word, theirs, n, max);
+		err = err == MPI_SUCCESS ? rc : err;
+	}
+	return err;
+}
+
+static int group_down(const struct mpi_creation *t, uint64_t *word, int n, int err)
+{
+	MPI_Count size = n * (MPI_Count)sizeof(*word);
+	int bit = 1, rc;
+
+	while (bit < t->group->size && !(t->group->rank & bit))
+		bit <<= 1;
+	if (t->group->rank != 0) {
+		rc = group_recv(t, word, size, t->group->rank - bit);
+		err = err == MPI_SUCCESS ? rc : err;
+	}
+	/* one that has died by now is missed in the next round, if there is one */
+	for (bit >>= 1; bit > 0; bit >>= 1)
+		if (t->group->rank + bit < t->group->size)
+			group_send(t, word, size, t->group->rank + bit, err);
+	return err;
+}
+
+static int group_reduce(const struct mpi_creation *t, uint64_t *word, int n, bool max)
+{
+	return group_down(t, word, n, group_up(t, word, n, max));
+}
+
+/* ---- one communicator, and two --------------------------------------------------------------- */
+
+static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
+{
+	if (max)
+		return mpi_coll_allreduce_max((int64_t *)word, n, comm);
+	return mpi_coll_allreduce_and(word, n, comm);
+}
+
+/* What a leader gives the other if there is nothing to give: a rank of its side is dead, or
+ * cannot take part. No size of what there is to give is so little. */
+enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
+
+/*
+ * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side
+ * before (`err`), else nothing, upon which the other gives up, too: it may wait for a living
+ * leader alone. After an error nothing is kept, as there may be no memory for it.
+ */
+static int exchange_between_sides(const struct mpi_creation *t, int err, const void *mine,
+				  size_t size, void *theirs, size_t their_size)
+{
+	const bool well = err == MPI_SUCCESS;
+	const char nothing[] = { 0 };
+	MPI_Count got = 0, give = err == MPI_ERR_PROC_ABORTED ? NOTHING_DEAD : NOTHING_OTHER;
+	int rc = mpi_coll_sendrecv(well ? mine : nothing, well ? (MPI_Count)size : give,
+				   mpi_bytes(), t->remote, theirs, well ? (MPI_Count)their_size : 0,
+				   mpi_bytes(), t->remote, t->tag, t->peer, &got);
+
+	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
+		return err != MPI_SUCCESS ? err : rc;
+	if (got == NOTHING_DEAD)
+		return mpi_fail(MPI_ERR_PROC_ABORTED,
+				"the other side has given up: a rank of it has died");
+	if (got == NOTHING_OTHER)
+		return mpi_fail(MPI_ERR_OTHER, "a rank of the other side cannot take part");
+	return MPI_SUCCESS;
+}
+
+/*
+ * What the leader got goes to all on its side, with the outcome of getting it. The leader itself
+ * goes on if one of them has died by now, as the other leader does not know: it finds that out
+ * when numbers are agreed on.
+ */
+static int spread_in_group(const struct mpi_creation *t, void *data, size_t size, int err)
+{
+	int heard = err, rc;
+
+	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
+	if (rc == MPI_SUCCESS && heard == MPI_SUCCESS)
+		rc = mpi_coll_bcast_bytes(data, size, t->leader, t->comm);
+	if (err != MPI_SUCCESS || t->comm->rank == t->leader)
+		return err;
+	if (rc != MPI_SUCCESS || heard == MPI_SUCCESS)
+		return rc;
+	return mpi_fail(heard, "the leader of this side, rank %d, could not talk to the other one",
+			t->leader);
+}
+
+static int bridge_reduce(const struct mpi_creation *t, uint64_t *word, int n, bool max)
+{
+	uint64_t theirs[MPI_AGREE_WORDS];
+	size_t size = (size_t)n * sizeof(*word);
+	int err = comm_reduce(t->comm, word, n, max);
+
+	if (t->comm->rank == t->leader) {
+		err = exchange_between_sides(t, err, word, size, theirs, size);
+		if (err == MPI_SUCCESS)
+			combine_words(word, theirs, n, max);
+	}
+	return spread_in_group(t, word, size, err);
+}
+
+int mpi_creation_reduce(const struct mpi_creation *t, uint64_t *word, int n, bool max)
+{
+	if (t->kind == MPI_CREATION_COMM)
+		return comm_reduce(t->comm, word, n, max);
+	if (t->kind == MPI_CREATION_GROUP)
+		return group_reduce(t, word, n, max);
+	return bridge_reduce(t, word, n, max);
+}
+
+int mpi_creation_contexts(const struct mpi_creation *t, int err, int want, uint32_t *context)
+{
+	struct mpi_agree a;
+
+	mpi_agree_begin(&a, err, want);
+	for (;;) {
+		mpi_agree_offer(&a);
+		err = mpi_creation_reduce(t, a.word, a.n, a.max);
+		if (err != MPI_SUCCESS) {
+			mpi_agree_abandon(&a);
+			return err;
+		}
+		if (mpi_agree_judge(&a))
+			break;
+		/* A team of one exchanges nothing, and may wait for an MPI_Comm_idup to end, or
+		 * for other threads' agreements: they need the lock. */
+		mpi_progress(false);
+		mpi_unlock();
+		sched_yield();
+		mpi_lock();
+	}
+	if (a.error == MPI_SUCCESS)
+		memcpy(context, a.context, (size_t)want * sizeof(*context));
+	return a.error;
+}
+
+int mpi_creation_side(const struct mpi_creation *t, int err)
+{
+	uint64_t well = err == MPI_SUCCESS;
+	int rc = comm_reduce(t->comm, &well, 1, false);
+
+	if (err != MPI_SUCCESS || rc != MPI_SUCCESS)
+		return err != MPI_SUCCESS ? err : rc;
+	return well ? MPI_SUCCESS : mpi_fail(MPI_ERR_OTHER, "a rank of this side cannot take part");
+}
+
+int mpi_creation_swap(const struct mpi_creation *t, int err, const int *mine, int n, int *theirs,
+		      int their_n)
+{
+	size_t size = (size_t)their_n * sizeof(*theirs);
+
+	if (t->comm->rank == t->leader)
+		err = exchange_between_sides(t, err, mine, (size_t)n * sizeof(*mine), theirs, size);
+	return spread_in_group(t, theirs, size, err);
+}
+
+int mpi_creation_swap_groups(const struct mpi_creation *creation, int err,
+			     const struct mpi_group *mine, struct mpi_group **theirs)
+{
+	/* One more than there are: a group may be empty. All are there before the other side is
+	 * told a size, as it counts on us then, and so does who hears from the leader by way of
+	 * us. */
+	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
+	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
+	int n = 0;
+
+	if (!err && (!world || !other))
+		err = mpi_fail_memory("a group");
+	for (int i = 0; world && i < mine->size; i++)
+		world[i] = mpi_group_world(mine, i);
+	err = mpi_creation_side(creation, err);
+	err = mpi_creation_swap(creation, err, &mine->size, 1, &n, 1);
+	if (err == MPI_SUCCESS)
+		err = mpi_creation_swap(creation, err, world, mine->size + 1, other, n + 1);
+	free(world);
+	if (err != MPI_SUCCESS) {
+		free(other);
+		return err;
+	}
+	*theirs = mpi_group_make(n, other);
+	return MPI_SUCCESS;
+}
