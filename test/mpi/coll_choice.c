@@ -310,7 +310,7 @@ static bool on_nodes(void)
 }
 
 /* Over several nodes: those that have a part between nodes, if they have one inside of one. */
-static bool hub_can(const struct call *k)
+static bool shm_can(const struct call *k)
 {
 	if (way != WAY_BLOCKING || (!strcmp(family, "scan") && k->n * sizeof(int) > 4096))
 		return false;
@@ -326,8 +326,8 @@ static bool can(const struct call *k)
 	const char *algorithm = word + strlen(family) + 1;
 	int n = k->c->n;
 
-	if (!strcmp(algorithm, "hub"))
-		return hub_can(k);
+	if (!strcmp(algorithm, "shm"))
+		return shm_can(k);
 	if (!strcmp(word, "allgather=doubling"))
 		return (n & (n - 1)) == 0;
 	if (!strcmp(algorithm, "read"))

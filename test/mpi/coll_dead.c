@@ -72,7 +72,7 @@ static void look_around(bool *several, bool *mine)
 }
 
 /* With several nodes of several ranks: whether all collectives are errors at the node of the
- * dead one. Of two long reductions the second has, in a hub, the place of the first. */
+ * dead one. Of two long reductions the second has, in the area, the place of the first. */
 static bool missed(bool several, bool mine)
 {
 	int in[5000] = { 0 }, out[5000];

@@ -58,7 +58,7 @@ static const char *one_gives(int n, int root, int kind)
 }
 
 /* One of either kind of various lengths, between them what is short, in place, from one rank, or
- * of no hub. */
+ * of no shared-memory area. */
 static const char *some(int round)
 {
 	const int n = round % 4 ? LEAST + draw_below(LEAST) : LEAST + draw_below(MOST - LEAST);
@@ -164,8 +164,8 @@ static const char *both_ways(int round)
 {
 	const unsigned long read = count_of("mpi_coll_allgather_read") +
 				   count_of("mpi_coll_alltoall_read"),
-			    pages = count_of("mpi_coll_allgather_hub") +
-				    count_of("mpi_coll_alltoall_hub");
+			    pages = count_of("mpi_coll_allgather_shm") +
+				    count_of("mpi_coll_alltoall_shm");
 
 	(void)round;
 	if (!can_read()) {

@@ -93,6 +93,19 @@ static void what_is_no_word_is_passed_over_and_told(void **state)
 	assert_null(strstr(said, "halving"));
 }
 
+static void an_old_word_is_good_for_a_release_more(void **state)
+{
+	struct mpi_coll_setting s = parse("rounds,alltoall=hub");
+
+	(void)state;
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(said, "\"alltoall=hub\" is now \"alltoall=shm\""));
+	assert_true(s.wanted == MPI_COLL_BIT(ALLTOALL, SHM));
+	s = parse("nothing=hub");
+	assert_true(lines == 1 && s.wanted == 0);
+	assert_non_null(strstr(said, "none of"));
+}
+
 static void what_is_hostile_is_told_in_bounds(void **state)
 {
 	static const char *const words[] = { "",
@@ -141,6 +154,7 @@ int main(void)
 		cmocka_unit_test(every_word_wants_its_row_and_rules_out_its_kin),
 		cmocka_unit_test(the_last_word_on_a_collective_counts),
 		cmocka_unit_test(what_is_no_word_is_passed_over_and_told),
+		cmocka_unit_test(an_old_word_is_good_for_a_release_more),
 		cmocka_unit_test(what_is_hostile_is_told_in_bounds),
 	};
 

@@ -228,6 +228,29 @@ static void change_environment_later(FILE *out)
 	print_values(out);
 }
 
+static void print_renamed(FILE *out)
+{
+	const struct base_config *c = base_config();
+
+	fprintf(out, "shmcoll=%d rma=%d", c->ptl_mpi_shmcoll, c->ptl_mpi_rma == BASE_RMA_CMA);
+}
+
+static void old_names_are_good_for_a_release_more(void **state)
+{
+	struct outcome o = in_child(ENV("PTL_MPI_HUB=no", "PTL_MPI_RMA=attach"), print_renamed);
+
+	(void)state;
+	assert_string_equal(o.values, "shmcoll=0 rma=1");
+	assert_non_null(strstr(o.said, "PTL_MPI_HUB is now PTL_MPI_SHMCOLL"));
+	assert_non_null(strstr(o.said, "PTL_MPI_RMA=attach is now PTL_MPI_RMA=cma"));
+	o = in_child(ENV("PTL_MPI_SHMCOLL=no", "PTL_MPI_RMA=cma"), print_renamed);
+	assert_string_equal(o.values, "shmcoll=0 rma=1");
+	assert_string_equal(o.said, "");
+	o = in_child(ENV("PTL_QUIET=1", "PTL_MPI_HUB=no", "PTL_MPI_RMA=attach"), print_renamed);
+	assert_string_equal(o.values, "shmcoll=0 rma=1");
+	assert_string_equal(o.said, "");
+}
+
 static void later_setenv_has_no_effect(void **state)
 {
 	struct outcome o = in_child(ENV("PTL_NAL=shm"), change_environment_later);
@@ -363,6 +386,7 @@ int main(void)
 		cmocka_unit_test(quiet_silences_every_warning),
 		cmocka_unit_test(warning_is_one_line_with_pid_and_errno),
 		cmocka_unit_test(overlong_warning_is_cut_not_lost),
+		cmocka_unit_test(old_names_are_good_for_a_release_more),
 		cmocka_unit_test(later_setenv_has_no_effect),
 		cmocka_unit_test(threads_see_one_parse),
 		cmocka_unit_test(is_set_tells_accepted_values_only),

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The last rank is killed while a window is made, as it maps memory for the first time (the
- * window's), or for the second (the hub's): nobody waits for the others in the middle of it for
+ * window's), or for the second (the area's): nobody waits for the others in the middle of it for
  * ever, and those that have the window understand each other. Usage: 1|2, for mpiexec
  * --keep-going.
  */
@@ -53,7 +53,7 @@ static int meet(MPI_Win win, int other)
 	return err;
 }
 
-/* Some may have the hub and others not: the dead one is missed all the same. */
+/* Some may have the area and others not: the dead one is missed all the same. */
 static int fence(MPI_Win win)
 {
 	int class = MPI_SUCCESS, err = MPI_Win_fence(0, win);

@@ -264,7 +264,7 @@ static bool words; /* no setting forbids them */
 static const char *fences(int flavor)
 {
 	enum { TIMES = 40 };
-	const long long before = counter("mpi_coll_barrier_hub");
+	const long long before = counter("mpi_coll_barrier_shm");
 
 	make_window(flavor);
 	CHECK_OK(MPI_Win_fence(MPI_MODE_NOPRECEDE, win));
@@ -285,7 +285,7 @@ static const char *fences(int flavor)
 		CHECK_INT(mine, i);
 	}
 	if (flavor != 0 && tap_size > 1 && words)
-		CHECK(counter("mpi_coll_barrier_hub") - before == 1 + 3 * TIMES);
+		CHECK(counter("mpi_coll_barrier_shm") - before == 1 + 3 * TIMES);
 	free_window(flavor);
 	return NULL;
 }
