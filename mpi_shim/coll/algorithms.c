@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_MPI_COLL: see algorithms.h.
+ * Parsing PTL_MPI_COLL: see algorithms.h.
  */
 #include "mpi_shim/coll/algorithms.h"
 
@@ -36,7 +36,7 @@ static bool same(const char *a, size_t len, const char *b)
 	return strlen(b) == len && !strncasecmp(a, b, len);
 }
 
-/* The length of a row's collective. */
+/* Length of the name of a row's collective. */
 static size_t collective(size_t row)
 {
 	return strcspn(rows[row].word, "=");
@@ -60,8 +60,8 @@ static void want(struct mpi_coll_setting *s, size_t row)
 	s->ruled_out &= ~(UINT64_C(1) << row);
 }
 
-/* "alltoall=hub", as the last release has it, is good for this one, too. Its length without the
- * algorithm, or 0. */
+/* The last release had words like "alltoall=hub" for "alltoall=shm"; this one accepts both.
+ * Returns the length before the "=", or 0 for another word. */
 static size_t renamed(const char *word, size_t len)
 {
 	size_t at = strcspn(word, "=,");
@@ -100,8 +100,8 @@ static bool parse_word(struct mpi_coll_setting *s, const char *word, size_t len)
 	return false;
 }
 
-/* What could stand in a word's place: the algorithms if the collective is right, else the
- * collectives. */
+/* List the words that are valid in place of this one: the algorithms if the collective is
+ * known, else the collectives. */
 static void remedy(const char *word, size_t len, char *text, size_t size)
 {
 	size_t used = 0, at = strcspn(word, "=,");

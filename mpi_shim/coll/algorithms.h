@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The algorithms of MPI's collectives, in one table, and what PTL_MPI_COLL says about them. The
- * table makes the words of that setting, the counters of each algorithm, and a section of
- * portals(7).
+ * The algorithms of MPI's collectives, in one table, and the meaning of PTL_MPI_COLL. The table
+ * makes the words of that setting, the counters of each algorithm, and a section of portals(7).
+ *
+ * This file needs no other part of the MPI: portals(7) is made from it. It does not choose an
+ * algorithm; select.c and the collectives do. Nothing here blocks or takes a lock.
  */
 #ifndef MPI_SHIM_ALGORITHMS_H
 #define MPI_SHIM_ALGORITHMS_H
@@ -11,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"); the rows of a collective
- * follow each other. */
+/* X(COLLECTIVE, ALGORITHM, "word of PTL_MPI_COLL", "what it is"). The rows of a collective are
+ * adjacent. */
 #define MPI_COLL_TABLE(X)                                                                          \
 	X(BARRIER, SHM, "barrier=shm", "flags in shared memory, puts between nodes")               \
 	X(BARRIER, DISSEMINATION, "barrier=dissemination", "a message from each rank in a round")  \
@@ -96,22 +98,22 @@ enum mpi_coll_prefer { MPI_COLL_AUTO, MPI_COLL_MESSAGES, MPI_COLL_ROUNDS };
 
 struct mpi_coll_setting {
 	enum mpi_coll_prefer prefer;
-	uint64_t wanted;    /* one row at most of each collective */
+	uint64_t wanted;    /* at most one row of each collective */
 	uint64_t ruled_out; /* the other rows of these collectives */
 };
 
 /*
- * What a value of PTL_MPI_COLL means: words with commas in between, of which the last one counts
- * where two speak of the same. A word that is none is passed over; if `say` is set, it is told
- * what could be there instead.
+ * Parse a value of PTL_MPI_COLL: words separated by commas. If two words concern the same
+ * collective, the last one counts. An unknown word is ignored; if `say` is set, it is called
+ * with the words that are valid there.
  */
 struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char *fmt, ...));
 
-/* The word and the text of row i; NULL behind the last. */
+/* The word and the text of row i; NULL past the last row. */
 const char *mpi_algorithm_word(size_t i);
 const char *mpi_algorithm_text(size_t i);
 
-/* Collectives by algorithm: performance variables. */
+/* Calls of each algorithm: performance variables. */
 extern uint64_t mpi_coll_counts[MPI_COLL_COUNT_];
 
 #endif

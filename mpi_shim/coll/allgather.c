@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allgather and MPI_Allgatherv. Started and ended in calls of their own, among few ranks:
- * straight to all. Short blocks: recursive doubling if the number of ranks is a power of two,
- * else Bruck's algorithm; where processors are short, to rank 0 and down a tree. Long blocks go
- * round a ring.
+ * MPI_Allgather and MPI_Allgatherv. Among few ranks, a collective started and ended by separate
+ * calls sends each block straight to all ranks. Short blocks use recursive doubling if the
+ * number of ranks is a power of two, else Bruck's algorithm. On oversubscribed machines they go
+ * to rank 0 and down a tree. Long blocks go round a ring.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 
-/* Of all blocks together: from here on a ring. */
+/* Bytes of all blocks together from which on they go round a ring. */
 #define RING_BYTES                (128 << 10)
 #define RING_BYTES_DOUBLING       (512 << 10)
 #define RING_BYTES_OVERSUBSCRIBED (16 << 20)
 
-/* Of each block: without messages up to here, where each rank has a processor. Few ranks do not
- * wait long for each other: any length, in pieces. Among many what all copy at the same time is
- * in the nearest caches. */
+/* Longest block that goes without messages, where each rank has a processor. Few ranks do not
+ * wait long for each other, so they use segments for any length. With many ranks, the data that
+ * all copy at the same time are in the nearest caches. */
 #define SHMCOLL_BYTES      (64 << 10)
 #define SHMCOLL_BYTES_MANY (1 << 20)
 #define MANY_RANKS         13
-/* On two levels up to here. */
+/* Longest block on two levels. */
 #define NODES_BYTES (64 << 10)
 
-/* Neighbours in a ring; every block is passed on once. */
+/* Exchange with the neighbours in a ring; every block is forwarded once. */
 static void allgather_round_ring(struct mpi_schedule *p, const struct mpi_vec *v,
 				 struct mpi_comm *comm)
 {
@@ -39,7 +39,7 @@ static void allgather_round_ring(struct mpi_schedule *p, const struct mpi_vec *v
 	}
 }
 
-/* Equal blocks, a power of two of them. */
+/* Equal blocks; their number is a power of two. */
 static void allgather_by_doubling(struct mpi_schedule *p, const struct mpi_vec *v,
 				  struct mpi_comm *comm)
 {
@@ -52,7 +52,7 @@ static void allgather_by_doubling(struct mpi_schedule *p, const struct mpi_vec *
 	}
 }
 
-/* Equal blocks; in `data` the own one is the first, and those of the ranks above follow. */
+/* Equal blocks; in `data` the own block is the first, and those of the ranks above follow. */
 static int allgather_by_bruck(struct mpi_schedule *p, const struct mpi_vec *v,
 			      struct mpi_comm *comm)
 {
@@ -75,7 +75,7 @@ static int allgather_by_bruck(struct mpi_schedule *p, const struct mpi_vec *v,
 	return MPI_SUCCESS;
 }
 
-/* All blocks as bytes one after the other. */
+/* Pack all blocks as bytes, one after the other. */
 static void pack_all(struct mpi_schedule *p, const struct mpi_vec *v, char *data, int n)
 {
 	for (int i = 0; i < n; i++) {
@@ -117,7 +117,7 @@ int mpi_vec_bcast(struct mpi_schedule *p, const struct mpi_vec *v, int n, int ex
 	return rc;
 }
 
-/* To rank 0 and down the tree: 2(P - 1) messages. The own block is in `v`. */
+/* Send to rank 0 and down the tree: 2(P - 1) messages. The own block is in `v`. */
 static int allgather_through_root(struct mpi_schedule *p, const struct mpi_vec *v,
 				  struct mpi_comm *comm)
 {
@@ -203,7 +203,7 @@ static MPI_Count allgather_shmcoll_bytes(const struct mpi_comm *comm)
 	return comm->size < MANY_RANKS ? SHMCOLL_BYTES : SHMCOLL_BYTES_MANY;
 }
 
-/* False: by messages. */
+/* False: use messages. */
 static bool allgather_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 				 struct mpi_type *sendtype, const struct mpi_vec *recv,
 				 struct mpi_comm *comm, int *rc)
@@ -222,8 +222,8 @@ static bool allgather_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, MP
 
 	if (shmcoll && mpi_shmcoll_read(p, shmcoll, &mine, recv, rc))
 		return true;
-	/* where each rank has a processor others are copied once, as messages, from where on
-	 * equal ones are read */
+	/* where each rank has a processor, unequal blocks go as messages from the length at
+	 * which equal ones are read: a message is copied once */
 	shmcoll = mpi_shmcoll_for(p, MPI_COLL_ALLGATHER_SHM, comm, bytes,
 				  equal ? allgather_shmcoll_bytes(comm) : MPI_SHMCOLL_READ_BYTES,
 				  equal ? NODES_BYTES : 0);
@@ -234,8 +234,9 @@ static bool allgather_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, MP
 	return shmcoll;
 }
 
-/* What all have to agree on: the bytes of each block, or of all if they differ. A rank that gives
- * another length than it expects of itself says so, for it is what others get. */
+/* The length that all ranks must agree on: the bytes of each block, or of all if they differ. A
+ * rank's own block counts with the length that it sends, which may not be the one that it
+ * expects of itself: the others receive the former. */
 static MPI_Count bytes_of_call(MPI_Count sent, const struct mpi_vec *recv,
 			       const struct mpi_comm *comm)
 {

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Allreduce. Started and ended in calls of their own, among few ranks: straight to all.
- * Short vectors: recursive doubling, or a tree up and down where processors are short. Long
- * ones: Rabenseifner's algorithm, in which the ranks halve the vector among them until each has
- * the result of one part, and put the parts together again.
+ * MPI_Allreduce. Among few ranks, a collective started and ended by separate calls sends each
+ * vector straight to all ranks. Short vectors use recursive doubling, or on oversubscribed
+ * machines a tree up and down. Long ones use Rabenseifner's algorithm. In it the ranks halve
+ * the vector among them until each has the result of one part, and then put the parts together.
  *
  * All ranks get the same bits. Where two ranks compute one partial result, both take the lower
- * ranks' as left operand; this also keeps the order that operations which do not commute need.
+ * ranks' as left operand. This also keeps the order that operations which do not commute need.
  */
 #include "mpi_shim/coll/parts.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 
-/* Vectors there is room for: from as many ranks each can have one. */
+/* Most vectors that allreduce_linear() has room for, one from each rank. */
 #define LINEAR_RANKS 32
 
-/* On two levels up to here. */
+/* Longest vector on two levels. */
 #define NODES_BYTES (1 << 20)
 
-/* By messages, between two ranks on one node, longer ones go to one of them and back: both copy
- * each message. */
+/* Between two ranks on one node, longer vectors in messages go to one rank and back: both ranks
+ * take part in the copy of each message. */
 #define ROOT_BYTES (256 << 10)
 
 static void allreduce_by_doubling(struct mpi_work *w, const struct mpi_fold *f)
@@ -44,7 +44,7 @@ static void allreduce_by_doubling(struct mpi_work *w, const struct mpi_fold *f)
 	}
 }
 
-/* From each worker's part to the whole vector on all of them. */
+/* Distribute each worker's part, until all workers have the whole vector. */
 static void gathering(struct mpi_work *w, const struct mpi_fold *f)
 {
 	for (int bit = 1; bit < f->power; bit *= 2) {
@@ -74,7 +74,8 @@ static void all_work(struct mpi_work *w, bool parts)
 	mpi_fold_out(w, &f);
 }
 
-/* Each rank's vector to all, who work in the order of ranks from the last one down. */
+/* Send each rank's vector to all. Each rank combines them in the order of ranks, from the last
+ * one down. */
 static int allreduce_linear(struct mpi_schedule *p, const void *mine, void *recvbuf,
 			    MPI_Count count, struct mpi_type *type, struct mpi_op *op,
 			    struct mpi_comm *comm)
@@ -158,7 +159,7 @@ int mpi_intra_allreduce(struct mpi_schedule *p, const void *sendbuf, void *recvb
 	return MPI_SUCCESS;
 }
 
-/* Two ranks read what the other has. False: it goes another way. */
+/* Two ranks read each other's data. False: use another algorithm. */
 static bool allreduce_by_reading(struct mpi_schedule *p, const void *in, void *out, MPI_Count count,
 				 struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm,
 				 int *rc)

@@ -1,37 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. In a node through shared memory or by reading,
- * as shmcoll.h says. By messages equal short blocks between many ranks have Bruck's algorithm, log2
- * P messages from each rank instead of P - 1. Others go directly, several at once; long ones
- * between nodes one pair at a time.
+ * MPI_Alltoall, MPI_Alltoallv and MPI_Alltoallw. Inside a node they use shared memory or reads,
+ * as shmcoll.h says. With messages, equal short blocks between many ranks use Bruck's
+ * algorithm: log2 P messages from each rank instead of P - 1. Other blocks go directly, several
+ * at once; long ones between nodes go one pair at a time.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/node.h"
 
-/* Blocks up to here by Bruck's algorithm, with at least so many ranks; from LONG_BYTES on in
- * pairs between nodes. */
+/* Blocks up to SHORT_BYTES use Bruck's algorithm, with at least BRUCK_RANKS ranks. From
+ * LONG_BYTES on they go in pairs between nodes. */
 #define SHORT_BYTES                256
 #define SHORT_BYTES_OVERSUBSCRIBED (16 << 10)
 #define BRUCK_RANKS                8
 #define BRUCK_RANKS_OVERSUBSCRIBED 4
 #define LONG_BYTES                 (64 << 10)
 
-/* Through shared memory up to here, where each rank has a processor: a block, if ranks are few,
- * else all blocks of a rank. */
+/* Limit for shared memory, where each rank has a processor: of a block if ranks are few, else
+ * of all blocks of a rank. */
 #define SHMCOLL_BYTES (128 << 10)
 
 /* ---- Bruck: equal blocks --------------------------------------------------------------------- */
 
-/* Between `blocks` and `out`: those of the n whose number has `bit`, in order. */
+/* Copy the blocks whose number has `bit`, of n blocks, in order: from `blocks` to `out`, or
+ * back with `put`. */
 static MPI_Count select_blocks(struct mpi_schedule *p, char *blocks, MPI_Count bytes, int n,
 			       int bit, char *out, bool put)
 {
 	MPI_Count at = 0;
 
-	/* a run of `bit` blocks has it, the next one has not */
+	/* a run of `bit` blocks has the bit, the next run does not */
 	for (int i = bit; i < n; i += 2 * bit) {
 		char *block = blocks + i * bytes;
 		MPI_Count run = (i + bit < n ? bit : n - i) * bytes;
@@ -44,8 +45,8 @@ static MPI_Count select_blocks(struct mpi_schedule *p, char *blocks, MPI_Count b
 }
 
 /*
- * Block i is for the rank i after this one. In the round of each bit, the blocks with the bit in
- * their number go that many ranks on; in the end block i has come from the rank i before.
+ * Block i is for the rank i above this one. In the round of each bit, the blocks with the bit
+ * in their number go up by that many ranks. At the end block i is from the rank i below.
  */
 static int alltoall_by_bruck(struct mpi_schedule *p, const struct mpi_vec *send,
 			     const struct mpi_vec *recv, struct mpi_comm *comm)
@@ -90,8 +91,8 @@ static void alltoall_pairwise(struct mpi_schedule *p, const struct mpi_vec *send
 	}
 }
 
-/* In step i those ranks swap whose numbers sum up to i (mod P): each pair in one step, each
- * block from a copy. */
+/* In step i two ranks swap if their numbers sum up to i (mod P). Each pair swaps in one step;
+ * each block is sent from a copy. */
 static int swap(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size;
@@ -118,7 +119,7 @@ static int swap(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm
 	return MPI_SUCCESS;
 }
 
-/* Between equal blocks. */
+/* Whether to use Bruck's algorithm for equal blocks. */
 static bool by_bruck(MPI_Count bytes, const struct mpi_comm *comm)
 {
 	if (mpi_coll_oversubscribed())
@@ -153,8 +154,8 @@ static MPI_Count alltoall_shmcoll_bytes(const struct mpi_comm *comm)
 	return SHMCOLL_BYTES / (comm->size <= MPI_SHMCOLL_FEW_RANKS ? 1 : comm->size);
 }
 
-/* If blocks differ: where processors are short, as all have to meet before they know how long
- * those are. */
+/* The area for blocks that may differ. It pays only on oversubscribed machines, as all ranks
+ * need a barrier before they know the lengths. */
 static struct mpi_shmcoll *shmcoll_for_headers(const struct mpi_schedule *p, struct mpi_comm *comm)
 {
 	if (comm->size > MPI_SHMCOLL_HEADERS ||
@@ -193,7 +194,7 @@ static int alltoall(struct mpi_schedule *p, const struct mpi_vec *send, const st
 			mpi_vec_copy_own(p, send, recv, comm->rank);
 		return rc;
 	}
-	if (shmcoll) /* it was counted, and another one is now */
+	if (shmcoll) /* it was counted, but another algorithm is used */
 		mpi_coll_counts[MPI_COLL_ALLTOALL_SHM]--;
 	switch (choose_alltoall(p, equal, in_place, bytes, comm)) {
 	case MPI_COLL_ALLTOALL_SWAP:
@@ -213,8 +214,8 @@ static int alltoall(struct mpi_schedule *p, const struct mpi_vec *send, const st
 
 /* ---- entry ----------------------------------------------------------------------------------- */
 
-/* A rank that sends equal blocks of another length than it expects says so, for it is what others
- * get. */
+/* Advertise the call. The length of equal blocks is the one that a rank sends, even if it
+ * expects another one: the others receive the former. */
 static void tell_call(struct mpi_schedule *p, const struct mpi_vec *send,
 		      const struct mpi_vec *recv, struct mpi_comm *comm)
 {
@@ -234,7 +235,7 @@ static int checked(struct mpi_schedule *p, const struct mpi_vec *send, const str
 
 	if (!rc && (comm->inter || send->buf != MPI_IN_PLACE)) {
 		rc = mpi_vec_check(send, n, "sendbuf");
-		/* of equal blocks it is enough to look at the first */
+		/* for equal blocks the first is enough */
 		for (int i = 0; i < (recv->counts ? n : 1) && !rc; i++)
 			rc = mpi_coll_check_alias(mpi_vec_at(send, i), mpi_vec_count(send, i),
 						  mpi_vec_type(send, i), mpi_vec_at(recv, i),

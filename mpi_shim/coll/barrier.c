@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Barrier by messages. With a processor for every rank: dissemination, ceil(log2 P) rounds
- * in which each rank sends one message. With fewer processors every message costs a switch of
- * processes: then a tree up and down, 2(P - 1) messages in all.
+ * MPI_Barrier by messages. With a processor for every rank it is a dissemination barrier:
+ * ceil(log2 P) rounds, in each of which each rank sends one message. With fewer processors
+ * every message costs a process switch. Then it goes up and down a tree: 2(P - 1) messages in
+ * all.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"

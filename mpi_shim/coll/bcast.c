@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Bcast by messages. Short ones go down a tree. Long ones are scattered down the tree and
- * gathered round a ring (van de Geijn): each rank then sends and receives about twice the
+ * MPI_Bcast by messages. Short messages go down a tree. Long ones are scattered down the tree
+ * and gathered round a ring (van de Geijn). Each rank then sends and receives about twice the
  * message, however many ranks there are. Data with gaps are packed once, at the root.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 
-/* From here on the scatter and the ring pay, if there are at least so many ranks. */
+/* From LONG_BYTES on the scatter and the ring pay, with at least LONG_RANKS ranks. */
 #define LONG_BYTES (256 << 10)
 #define LONG_RANKS 8
 
-/* Without messages in short pieces up to here, where each rank has a processor. Of two ranks
- * only the first piece is short: the other rank begins soon, and then both copy at the same
- * time. */
+/* Longest message in short segments through shared memory, where each rank has a processor.
+ * With two ranks only the first segment is short: the other rank begins soon, and then both
+ * copy at the same time. */
 #define PIPE_BYTES  (128 << 10)
 #define FIRST_BYTES (32 << 10)
-/* On two levels up to here. */
+/* Longest message on two levels. */
 #define NODES_BYTES (1 << 20)
 
-/* Rank `relative` places after the root. */
+/* The rank `relative` positions after the root. */
 static int rank_at(const struct mpi_comm *comm, int root, int relative)
 {
 	return (int)(((long)root + relative) % comm->size);
@@ -42,7 +42,7 @@ static void bcast_down_tree(struct mpi_schedule *p, char *data, MPI_Count bytes,
 	mpi_schedule_wait(p);
 }
 
-/* Where the part of the rank `relative` begins; the last ones may be shorter or empty. */
+/* Where the part of the rank `relative` begins; the last parts may be shorter or empty. */
 static MPI_Count bytes_of_part(MPI_Count bytes, int relative, const struct mpi_comm *comm)
 {
 	MPI_Count each = (bytes + comm->size - 1) / comm->size;
@@ -51,7 +51,7 @@ static MPI_Count bytes_of_part(MPI_Count bytes, int relative, const struct mpi_c
 	return begin < bytes ? begin : bytes;
 }
 
-/* Down the tree: each rank gets the parts of itself and of the ranks below it. */
+/* Scatter down the tree: each rank gets its own part and those of the ranks below it. */
 static void scatter(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
 		    struct mpi_comm *comm)
 {
@@ -150,8 +150,8 @@ static int bcast_by_shmcoll(struct mpi_schedule *p, struct mpi_shmcoll *shmcoll,
 	if (rc)
 		return rc;
 	rc = p->rc;
-	/* short pieces: what is copied in is copied out at the same time; but each costs waits
-	 * for each other */
+	/* short segments: one rank copies in while another copies out; but each segment costs
+	 * waits for each other */
 	if (!mpi_shmcoll_oversubscribed(shmcoll) && comm->size == 2)
 		most = FIRST_BYTES;
 	else if (!mpi_shmcoll_oversubscribed(shmcoll) && k.bytes <= PIPE_BYTES)
@@ -170,7 +170,7 @@ static int bcast_by_shmcoll(struct mpi_schedule *p, struct mpi_shmcoll *shmcoll,
 	return rc;
 }
 
-/* Two ranks copy a half each. False: it goes another way. */
+/* Two ranks copy a half each. False: use another algorithm. */
 static bool bcast_by_reading(struct mpi_schedule *p, void *buf, MPI_Count count,
 			     struct mpi_type *type, MPI_Count bytes, int root,
 			     struct mpi_comm *comm, int *rc)
@@ -181,7 +181,7 @@ static bool bcast_by_reading(struct mpi_schedule *p, void *buf, MPI_Count count,
 
 	if (!shmcoll)
 		return false;
-	/* with an error, too: the other one counts on us */
+	/* after an error, too: the other rank counts on this one */
 	mpi_packed_init(p, &k, buf, count, type, comm->rank == root);
 	if (!mpi_shmcoll_read_bcast(p, shmcoll, k.data, (size_t)bytes, root, rc))
 		return false;

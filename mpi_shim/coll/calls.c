@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What ranks call, and the sentence about those that disagree. See calls.h.
+ * The calls of all ranks, and the sentence about those that disagree. See calls.h.
  */
 #include "mpi_shim/coll/calls.h"
 
@@ -17,8 +17,8 @@
 
 /* ---- a call as 64 bits ----------------------------------------------------------------------- */
 
-/* Kind (5 bits), whether it is not blocking (1), operation (5), root + 1 (17), bytes + 1 (36); the
- * last three are 0 where ranks need not agree. */
+/* Kind (5 bits), whether it is non-blocking (1), operation (5), root + 1 (17), bytes + 1 (36).
+ * The last three are 0 where ranks need not agree. */
 #define LATER_AT   5
 #define OP_AT      6
 #define ROOT_AT    11
@@ -30,7 +30,7 @@
 
 #define LOOK_MS 100
 
-#define OP_OF_USER 0x1f /* the ABI gives this number, of the last five bits, to no operation */
+#define OP_OF_USER 0x1f /* the ABI gives this value of the last five bits to no operation */
 
 static unsigned int number_of_op(const struct mpi_op *op)
 {
@@ -66,7 +66,7 @@ static uint64_t mix(uint64_t history, uint64_t more)
 	return x ^ x >> 29;
 }
 
-/* As messages of this call have it. */
+/* The mark as messages of this call carry it. */
 static uint64_t mark_of(const struct mpi_calls *a, bool exact)
 {
 	const uint64_t high = a->history >> 32;
@@ -124,7 +124,7 @@ static const char *const kind_names[MPI_CALL_KINDS] = {
 	[MPI_CALL_LAST] = "MPI_Finalize or MPI_Win_free",
 };
 
-/* A number that came from outside may be no kind. */
+/* A number from outside may be no valid kind. */
 static const char *kind_name(unsigned int kind)
 {
 	return kind < MPI_CALL_KINDS && kind_names[kind] ? kind_names[kind] : "something else";
@@ -152,7 +152,7 @@ static void name_call(uint64_t call, char *text, size_t room)
 		snprintf(text, room, "%s%s", name, later);
 }
 
-/* In what they differ first; two ranks of the communicator. */
+/* Write the first difference between the calls of two ranks of the communicator. */
 static void compare_calls(struct mpi_disagreement *d, int rank, uint64_t theirs, int me,
 			  uint64_t mine)
 {
@@ -184,7 +184,7 @@ static void compare_calls(struct mpi_disagreement *d, int rank, uint64_t theirs,
 	}
 }
 
-/* Of a message no more is known of the other side than its kind and length. */
+/* A message shows only the kind and length of the other side's call. */
 static void compare_message(struct mpi_disagreement *d, int rank, const struct mpi_request *r,
 			    int me)
 {
@@ -211,9 +211,9 @@ static void compare_message(struct mpi_disagreement *d, int rank, const struct m
 	}
 }
 
-/* ---- keeping and telling --------------------------------------------------------------------- */
+/* ---- keeping and sending a disagreement ----------------------------------------------------- */
 
-/* For a communicator that has no memory to keep its own. */
+/* For a communicator without memory to keep its own. */
 static struct mpi_disagreement unknown = {
 	MPI_ERR_ARG, "ranks of the communicator called different collectives"
 };
@@ -236,13 +236,14 @@ static void tell_all(struct mpi_comm *comm)
 					MPI_TAG_DISAGREE, comm, comm->context + 1);
 }
 
-/* Keeps and tells, unless something is kept. The class, as mpi_fail. */
+/* Keep the disagreement and send it, unless one is kept already. Returns the class, as
+ * mpi_fail(). */
 static int settle_disagreement(struct mpi_comm *comm, const struct mpi_disagreement *d)
 {
 	if (!comm->calls.found) {
 		keep_disagreement(comm, d);
 		tell_all(comm);
-		/* the own side of an intercommunicator */
+		/* this rank's side of an intercommunicator */
 		if (comm->inter && !comm->local_comm->calls.found) {
 			keep_disagreement(comm->local_comm, d);
 			tell_all(comm->local_comm);
@@ -269,7 +270,7 @@ int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r)
 	struct mpi_disagreement d;
 	int world = mpi_hdr_rank(r->number), rank;
 
-	/* who shares memory with it knows more */
+	/* the shared-memory area shows more of the call */
 	if (comm->shmcoll && mpi_shmcoll_compare(comm->shmcoll))
 		return mpi_calls_fail(comm);
 	rank = world < mpi_world.size ? mpi_group_rank_in(comm->remote, world) : MPI_UNDEFINED;
@@ -283,7 +284,7 @@ int mpi_calls_fail(struct mpi_comm *comm)
 {
 	const struct mpi_disagreement *d;
 
-	/* who has told us has sent it before */
+	/* the rank that found the disagreement has sent the sentence before */
 	if (!comm->calls.found && !mpi_calls_broken(comm)) {
 		mpi_progress(false);
 		if (!mpi_calls_broken(comm))
@@ -300,9 +301,9 @@ void mpi_calls_free(struct mpi_comm *comm)
 	comm->calls.found = NULL;
 }
 
-/* ---- what ranks that wait tell --------------------------------------------------------------- */
+/* ---- calls of ranks that wait ---------------------------------------------------------------- */
 
-/* In which call a rank waits for this one; it writes that itself, and may be doing so. */
+/* The call in which a rank waits for this one. That rank writes it, and may be doing so now. */
 struct waiting {
 	_Atomic uint64_t context, number, call, sum;
 };
@@ -314,7 +315,7 @@ static uint64_t sum_of(uint64_t context, uint64_t number, uint64_t call)
 	return mix(mix(mix(1, context), number), call);
 }
 
-/* Its peer may have found out before, and be gone from there. */
+/* The peer of the message may have found a disagreement before, and have left the collective. */
 static int is_hopeless(const struct mpi_request *r)
 {
 	if (mpi_comm_lost(r->whole))
@@ -373,7 +374,7 @@ void mpi_calls_forget(uint32_t context)
 			atomic_store_explicit(&waiting[i].sum, 0, memory_order_relaxed);
 }
 
-/* A rank waits for this one in a call that this one has called otherwise. */
+/* A rank waits for this one in a call that differs from this rank's call of that number. */
 static bool is_awaited_elsewhere(struct mpi_comm *comm)
 {
 	const struct mpi_calls *a = &comm->calls;
@@ -398,7 +399,7 @@ static bool is_awaited_elsewhere(struct mpi_comm *comm)
 	return false;
 }
 
-/* ---- waits that last ------------------------------------------------------------------------- */
+/* ---- long waits ------------------------------------------------------------------------------ */
 
 static struct mpi_unexpected *first_message(const struct mpi_comm *comm, int tag)
 {
@@ -408,7 +409,8 @@ static struct mpi_unexpected *first_message(const struct mpi_comm *comm, int tag
 				   open);
 }
 
-/* What another rank has found. It stays in the list: its context is not used again. */
+/* Take over a sentence of another rank. The message stays in the list: its context is not used
+ * again. */
 static bool heard_of_disagreement(struct mpi_comm *comm)
 {
 	const struct mpi_unexpected *u = first_message(comm, MPI_TAG_DISAGREE);
@@ -416,7 +418,7 @@ static bool heard_of_disagreement(struct mpi_comm *comm)
 
 	if (!u)
 		return false;
-	/* there was no room for the sentence, or it is none */
+	/* there was no memory for the sentence, or the message is malformed */
 	d = unknown;
 	if (!mpi_bits_long(u->bits) && u->bytes == (MPI_Count)sizeof(d))
 		memcpy(&d, u->data, sizeof(d));
@@ -430,7 +432,7 @@ static bool heard_of_disagreement(struct mpi_comm *comm)
 	return true;
 }
 
-/* A message of this very call that has another mark, and that no receive waits for. */
+/* A message of the current call that has another mark and for which no receive waits. */
 static bool meets_another(struct mpi_comm *comm, int tag)
 {
 	const struct mpi_calls *a = &comm->calls;
@@ -448,7 +450,8 @@ static bool meets_another(struct mpi_comm *comm, int tag)
 	return true;
 }
 
-/* It costs a look at each rank, so not whenever a wait is interrupted. */
+/* Limit the rate of comparisons: each checks every rank, so not every interrupted wait does
+ * it. */
 static bool is_due(struct mpi_comm *comm)
 {
 	const int64_t now = mpi_now_ms();
@@ -459,7 +462,7 @@ static bool is_due(struct mpi_comm *comm)
 	return true;
 }
 
-/* Of the own side of an intercommunicator. */
+/* Check this rank's side of an intercommunicator. */
 static bool local_side_broken(struct mpi_comm *comm)
 {
 	struct mpi_comm *local = comm->local_comm;

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ranks have to call the same collectives of a communicator, in the same order, with the same root,
- * operation and length. Here each says what it calls, and ranks that disagree are told so.
+ * Checks that all ranks call the same collectives of a communicator: in the same order, with
+ * the same root, operation and length. Here each rank advertises its calls, and ranks that
+ * disagree get an error that says so.
  *
- * The mark. Each communicator keeps a hash of all that was called on it. Its bits travel with
- * whatever the ranks exchange anyway: in the flags of shared memory (16 bits, shm/meet.c) and
- * in the header data of messages (protocol.h: the kind and 7 bits, of short ones 32 more). Whoever
- * meets a mark that is not its own has found ranks that disagree, now or since an earlier call that
- * nobody could see.
+ * The mark. Each communicator keeps a hash of all calls on it. Bits of the hash travel with
+ * whatever the ranks exchange anyway. The flags of shared memory carry 16 bits (shm/meet.c).
+ * The header data of messages carry the kind and 7 bits, those of short messages 32 more
+ * (protocol.h). A rank that sees a mark other than its own has found ranks that disagree. They
+ * disagree now, or since an earlier call in which nobody could see it.
  *
- * The waits. Ranks that disagree may wait for each other by different means, and no mark is met. So
- * each rank also writes its last calls next to its flags, where a peer that waits for long looks
- * (mpi_shmcoll_compare); and a rank that waits for a message for long puts its call into memory
- * of the rank that it waits for, which looks there when it waits itself.
+ * The waits. Ranks that disagree may wait for each other by different means; then nobody sees a
+ * mark. So each rank also writes its last calls next to its flags, and a peer that waits for
+ * long reads them (mpi_shmcoll_compare()). A rank that waits long for a message puts its call
+ * into the memory of the rank that it waits for. That rank reads it when it waits itself.
  *
- * The end. The rank that finds out makes one sentence of both sides, keeps it with the
- * communicator, and sends it to all others, who look for it when they wait for long. From then on
- * every collective of the communicator fails with that sentence; it can be freed.
+ * The end. The rank that finds the disagreement makes one sentence of both sides. It keeps the
+ * sentence with the communicator and sends it to all others, which check for it when they wait
+ * for long. From then on every collective of the communicator fails with that sentence. The
+ * communicator can be freed.
+ *
+ * For an intercommunicator only the kinds of calls are compared. Functions are called with the
+ * MPI lock held, if threads need one.
  */
 #ifndef MPI_SHIM_CALLS_H
 #define MPI_SHIM_CALLS_H
@@ -60,39 +65,42 @@ enum mpi_call_kind {
 	MPI_CALL_KINDS
 };
 
-/* Of calls in which ranks need not agree on a length, or on a root. */
+/* For calls in which ranks need not agree on a length or a root. */
 #define MPI_CALL_ANY_BYTES (-1)
 #define MPI_CALL_ANY_ROOT  (-1)
 
-/* The plan is of a call of this kind on the communicator; all arguments are checked. `bytes`: of a
- * block, or of all that a rank gives, as the kind has it; `op` may be NULL. Of an intercommunicator
- * only the kind counts. */
+/* Record that the schedule is of a call of this kind on the communicator; all arguments are
+ * checked. `bytes` is the length of a block, or of all that a rank gives, as the kind has it.
+ * `op` may be NULL. For an intercommunicator only the kind counts. */
 void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
 		    int root, const struct mpi_op *op, MPI_Count bytes);
 
-/* The message that a receive of the plan has got is not of the same call: r->differs. Finds the
- * sentence, keeps it with the communicator and tells the others. Its class, as mpi_fail. */
+/* A receive of the schedule has got a message of another call (r->differs). Make the sentence,
+ * keep it with the communicator and send it to the others. Returns the error class, as
+ * mpi_fail(). */
 int mpi_calls_refuse(struct mpi_comm *comm, const struct mpi_request *r);
-/* The same of two calls as mpi_calls_tell packs them, of ranks of the communicator; `theirs` 0: it
- * is not known. */
+/* The same for two calls, packed as mpi_calls_tell() packs them, of ranks of the communicator.
+ * 0 for `theirs`: the other call is not known. */
 int mpi_calls_refuse_calls(struct mpi_comm *comm, int rank, uint64_t theirs, uint64_t mine);
 
-/* Whether ranks are known to disagree: looks for what others tell, and at what they call. For waits
- * that last. */
+/* Whether ranks are known to disagree. Checks for sentences of other ranks, and compares their
+ * calls; meant for long waits. */
 bool mpi_calls_broken(struct mpi_comm *comm);
-/* The class, with the sentence as mpi_fail keeps it; some rank is known to disagree, if not about
- * what. */
+/* Returns the error class and keeps the sentence, as mpi_fail(). Call it when some rank is
+ * known to disagree, even if it is not known in what. */
 int mpi_calls_fail(struct mpi_comm *comm);
 
-/* Whether any rank of the communicator has died, of either group, or ranks disagree; and the error,
- * with its text. */
+/* Whether a rank of the communicator, in either group, has died, or ranks disagree.
+ * mpi_fail_lost() returns the error, with its text kept. */
 bool mpi_comm_lost(struct mpi_comm *comm);
 int mpi_fail_lost(struct mpi_comm *comm);
 
-/* Tells a world rank that it is waited for in the last call. Of an intercommunicator, nothing. */
+/* Put this rank's last call into the memory of a world rank that it waits for. Does nothing for
+ * an intercommunicator. */
 void mpi_calls_ask(const struct mpi_comm *comm, int world);
 
-/* A communicator begins, for which nothing has been told; and ends. */
+/* A communicator begins, with no calls of others recorded for its context. mpi_calls_free(): it
+ * ends. */
 void mpi_calls_forget(uint32_t context);
 void mpi_calls_free(struct mpi_comm *comm);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Arguments of collectives: what each rank can see to be wrong, before the first message.
+ * Checks of the arguments of collectives: what each rank can find before the first message.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
 
-/* Nothing is mapped below: what seems to lie there has a NULL buffer (vm.mmap_min_addr). */
+/* Nothing is mapped below this address (vm.mmap_min_addr): data there mean a NULL buffer. */
 #define LOWEST (64 << 10)
 
 static int check_elements(MPI_Count count, const struct mpi_type *type, const char *name)
@@ -35,9 +35,9 @@ static int check_elements(MPI_Count count, const struct mpi_type *type, const ch
 }
 
 /*
- * A block that begins `at` bytes from `buf`. Where nothing is in it, `buf` may be anything, as a
- * pointer without a value. MPI_BOTTOM is right for absolute addresses: a derived type may hold
- * some, and displacements may be some.
+ * Check a block that begins `at` bytes from `buf`. If it is empty, `buf` may be anything, even
+ * an uninitialized pointer. MPI_BOTTOM is valid with absolute addresses: a derived type may
+ * hold them, or they may be the displacements.
  */
 static int check_buffer(const void *buf, MPI_Aint at, MPI_Count count, const struct mpi_type *type,
 			const char *name)
@@ -64,14 +64,15 @@ int mpi_coll_check_alias(const void *a, MPI_Count a_count, const struct mpi_type
 {
 	if (a_count == 0 || b_count == 0 || a_type->size == 0 || b_type->size == 0)
 		return MPI_SUCCESS;
-	/* a byte of the data in both, even with datatypes that have absolute addresses */
+	/* compare the first byte of the data, which also covers datatypes with absolute
+	 * addresses */
 	if ((uintptr_t)a + (uintptr_t)a_type->true_lb == (uintptr_t)b + (uintptr_t)b_type->true_lb)
 		return mpi_fail(MPI_ERR_BUFFER,
 				"the send and the receive buffer are the same: use MPI_IN_PLACE");
 	return MPI_SUCCESS;
 }
 
-/* Bytes from the buffer to block i, which MPI_BOTTOM makes an address. */
+/* Bytes from the buffer to block i; with MPI_BOTTOM this is an address. */
 static MPI_Aint offset(const struct mpi_vec *v, int i)
 {
 	const struct mpi_type *type = mpi_vec_type(v, i);

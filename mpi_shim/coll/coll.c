@@ -28,7 +28,8 @@ void mpi_coll_init(void)
 
 /* ---- trees ----------------------------------------------------------------------------------- */
 
-/* Digits of a rank's number in base `radix`: its parent has the lowest that is not 0 cleared. */
+/* By digits of a rank's number in base `radix`: the parent has the lowest nonzero digit
+ * cleared. */
 void mpi_tree_make(struct mpi_tree *t, int root, int radix, const struct mpi_comm *comm)
 {
 	long n = comm->size, self = (comm->rank - root + n) % n;
@@ -80,7 +81,7 @@ void mpi_packed_store(struct mpi_schedule *p, const struct mpi_packed *k, void *
 void mpi_vec_copy_own(struct mpi_schedule *p, const struct mpi_vec *send,
 		      const struct mpi_vec *recv, int rank)
 {
-	/* one address may mean two places: that of MPI_BOTTOM */
+	/* one address may mean two places: with MPI_BOTTOM */
 	if (mpi_vec_at(send, rank) != mpi_vec_at(recv, rank) ||
 	    mpi_vec_type(send, rank) != mpi_vec_type(recv, rank))
 		mpi_schedule_copy(p, mpi_vec_at(send, rank), mpi_vec_count(send, rank),
@@ -95,8 +96,8 @@ void mpi_vec_exchange(struct mpi_schedule *p, const struct mpi_vec *sends,
 	int n = peers > comm->size ? peers : comm->size;
 	int self = comm->inter ? -1 : comm->rank;
 
-	/* At step i every rank sends to the one i after it and receives from the one i before
-	 * it, so the two ends of a message meet in the same batch. */
+	/* In step i every rank sends to the rank i above it and receives from the rank i below
+	 * it. So both ends of a message are in the same batch. */
 	for (int batch = 0; batch < n; batch += MPI_EXCHANGES) {
 		int end = n - batch < MPI_EXCHANGES ? n : batch + MPI_EXCHANGES;
 

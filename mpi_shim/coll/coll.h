@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives for the rest of the shim, on the collective context of an intracommunicator, and
- * reduction operations.
+ * Reduction operations, and the collectives that the rest of the MPI library needs. These run
+ * on the collective context of an intracommunicator and block; ranks may die meanwhile. They
+ * return MPI_SUCCESS or the class of the error, with its text kept. Do not call them on an
+ * intercommunicator.
  */
 #ifndef MPI_SHIM_COLL_H
 #define MPI_SHIM_COLL_H
@@ -20,7 +22,7 @@ struct mpi_op {
 	MPI_User_function_c *fn_c;
 };
 
-/* Reads what PTL_MPI_COLL says. */
+/* Read PTL_MPI_COLL. */
 void mpi_coll_init(void);
 
 int mpi_ops_init(void);
@@ -35,14 +37,14 @@ static inline struct mpi_op *mpi_op_of(MPI_Op handle)
 int mpi_op_apply(struct mpi_op *op, const void *in, void *inout, MPI_Count count,
 		 struct mpi_type *type);
 
-/* Used in making communicators; intracommunicators only. All are blocking. */
+/* For making communicators; intracommunicators only. All of them block. */
 int mpi_coll_barrier(struct mpi_comm *comm);
-/* The last collective of a communicator: of those that live, if a rank has died; then with
- * MPI_ERR_PROC_ABORTED. */
+/* The last collective of a communicator. If a rank has died it waits for the living ones, and
+ * then returns MPI_ERR_PROC_ABORTED. */
 int mpi_coll_last_barrier(struct mpi_comm *comm);
 int mpi_coll_bcast_bytes(void *buf, size_t bytes, int root, struct mpi_comm *comm);
 int mpi_coll_allgather_bytes(const void *in, void *out, size_t bytes_each, struct mpi_comm *comm);
-/* Bitwise and / maximum over all ranks, in place, of n words. */
+/* Bitwise and, or maximum, of n words over all ranks, in place. */
 int mpi_coll_allreduce_and(uint64_t *word, int n, struct mpi_comm *comm);
 int mpi_coll_allreduce_max(int64_t *word, int n, struct mpi_comm *comm);
 

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Gather and MPI_Gatherv. Equal short blocks come up a binomial tree; long ones, and those of
- * different lengths, which only the root knows, go to it directly.
+ * MPI_Gather and MPI_Gatherv. Equal short blocks go up a binomial tree. Long blocks go to the
+ * root directly, and so do those of different lengths, which only the root knows.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* Blocks up to here go by the tree, with at least so many ranks. */
+/* Blocks up to SHORT_BYTES use the tree, with at least TREE_RANKS ranks. */
 #define SHORT_BYTES 2048
 #define TREE_RANKS  8
 
-/* Without messages up to here, where each rank has a processor. */
+/* Longest block through shared memory, where each rank has a processor. */
 #define SHMCOLL_BYTES 4096
 
 #define BATCH 64 /* receives that the root posts at a time */
@@ -46,7 +46,7 @@ void mpi_intra_gatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count se
 	collect_from_all(p, recv, comm);
 }
 
-/* Ranks below and including `relative` in the tree, itself first. */
+/* Ranks in the subtree of `relative`, itself included. */
 static int gather_subtree(int relative, int n)
 {
 	int below = relative ? relative & -relative : n;
@@ -55,8 +55,9 @@ static int gather_subtree(int relative, int n)
 }
 
 /*
- * The blocks of this rank and of those below it in the tree, into `data`, in the order of ranks
- * relative to the root; then up, unless this is the root.
+ * Receive the blocks of the ranks below this one in the tree into `data`, behind the own block,
+ * in the order of ranks relative to the root. Then send all of them up, unless this is the
+ * root.
  */
 static void climb(struct mpi_schedule *p, char *data, MPI_Count bytes, int root,
 		  struct mpi_comm *comm)
@@ -110,7 +111,7 @@ static int gather_tree_root(struct mpi_schedule *p, const void *sendbuf, MPI_Cou
 		mpi_schedule_copy(p, sendbuf, sendcount, sendtype, mpi_vec_at(recv, root),
 				  recv->count, recv->type);
 	climb(p, data, bytes, root, comm);
-	/* behind the root's own block: the ranks above it, then those from 0 */
+	/* behind the root's own block: the ranks above it, then those from 0 on */
 	mpi_schedule_unpack(p, recv->type, mpi_vec_at(recv, root + 1),
 			    recv->count * (comm->size - 1 - root), data + bytes);
 	mpi_schedule_unpack(p, recv->type, recv->buf, recv->count * root,
@@ -118,11 +119,12 @@ static int gather_tree_root(struct mpi_schedule *p, const void *sendbuf, MPI_Cou
 	return MPI_SUCCESS;
 }
 
-/* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
+/* Whether to use the tree. It costs its inner ranks a wait, which is expensive when they must
+ * get a processor first. */
 static bool choose_gather_tree(const struct mpi_schedule *p, MPI_Count bytes,
 			       const struct mpi_comm *comm)
 {
-	/* nor is a rank that computes there to be waited for */
+	/* in a non-blocking one the tree would wait for a rank that computes */
 	bool few_rounds = p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS &&
 			  !mpi_coll_oversubscribed();
 
@@ -148,7 +150,7 @@ static int check_gather_root(const void **sendbuf, MPI_Count sendcount, struct m
 	return rc;
 }
 
-/* The root's own block may prove to be in place. */
+/* Check the arguments. The root's own block may turn out to be in place. */
 static int check_gather(const void **sendbuf, MPI_Count sendcount, struct mpi_type *sendtype,
 			const struct mpi_vec *recv, int root, struct mpi_comm *comm)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives between two groups. In those with a root the other group's ranks deal with it; in
- * the others rank 0 of each group stands for it, and spreads in its own group what it got from
- * the other.
+ * Collectives between two groups. In those with a root, the other group's ranks deal with it.
+ * In all others rank 0 of each group acts for it, and distributes in its own group what it
+ * received from the other.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
@@ -20,7 +20,7 @@ void mpi_inter_barrier(struct mpi_schedule *p, struct mpi_comm *comm)
 	mpi_intra_barrier(p, comm->local_comm);
 	if (comm->rank == 0)
 		leaders_swap(p, NULL, NULL, 0, mpi_bytes(), comm);
-	/* a second one: none leaves before the leader has heard from the other group */
+	/* a second barrier: no rank leaves before its leader has heard from the other group */
 	mpi_intra_barrier(p, comm->local_comm);
 }
 
@@ -42,7 +42,7 @@ int mpi_inter_bcast(struct mpi_schedule *p, void *buf, MPI_Count count, struct m
 
 #define BATCH 64
 
-/* To or from all ranks of the other group, a block each. */
+/* Send to, or receive from, all ranks of the other group, a block each. */
 static void root_blocks(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm,
 			bool send)
 {
@@ -78,7 +78,7 @@ void mpi_inter_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void
 		mpi_schedule_recv(p, recvbuf, recvcount, recvtype, root, comm);
 }
 
-/* Every rank's block to rank 0 of the other group, which spreads them there. */
+/* Send every rank's block to rank 0 of the other group, which distributes them there. */
 int mpi_inter_allgatherv(struct mpi_schedule *p, const void *sendbuf, MPI_Count sendcount,
 			 struct mpi_type *sendtype, const struct mpi_vec *recv,
 			 struct mpi_comm *comm)
@@ -113,7 +113,7 @@ int mpi_inter_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 	return rc;
 }
 
-/* On rank 0: the other group's result into `result`. */
+/* On rank 0: receive the other group's result into `result`. */
 static int swap_results(struct mpi_schedule *p, const void *sendbuf, void *result, MPI_Count count,
 			struct mpi_type *type, struct mpi_op *op, struct mpi_comm *comm)
 {

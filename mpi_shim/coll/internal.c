@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives that the library itself needs, by messages: on plain bytes and words, with which
- * communicators and windows are made.
+ * Collectives for the library itself, by messages, on plain bytes and words. Communicators and
+ * windows are made with them.
  */
 #include "mpi_shim/coll/coll_impl.h"
 
-/* Inside another collective, or on a side of an intercommunicator, it has the mark that is in
- * force. */
+/* Begin. Inside another collective, or on one side of an intercommunicator, the mark stays that
+ * of the call under way. */
 static int begin_internal(struct mpi_schedule *p, struct mpi_comm *comm, MPI_Count bytes)
 {
 	int rc = mpi_schedule_begin(p, comm);

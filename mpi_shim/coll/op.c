@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Reduction operations as objects: the predefined ones, those of users, and applying one.
+ * Reduction operations as objects: predefined ones, users' ones, and applying an operation.
  */
 #include "mpi_shim/coll/op.h"
 
@@ -14,7 +14,7 @@
 static const struct {
 	MPI_Op handle;
 	const char *name;
-	bool reduces; /* the others serve one-sided communication only */
+	bool reduces; /* the others are for one-sided communication only */
 } names[] = {
 	{ MPI_SUM, "MPI_SUM", true },          { MPI_MIN, "MPI_MIN", true },
 	{ MPI_MAX, "MPI_MAX", true },          { MPI_PROD, "MPI_PROD", true },
@@ -33,7 +33,7 @@ int mpi_ops_init(void)
 	mpi_pool_setup(MPI_KIND_OP, sizeof(struct mpi_op), NULL);
 	for (size_t i = 0; i < NAMES; i++) {
 		predefined[i].predefined = true;
-		/* MPI_REPLACE keeps what is there in the order of arrival */
+		/* MPI_REPLACE depends on the order of arrival */
 		predefined[i].commutative = names[i].reduces;
 		mpi_object_predefine(&predefined[i], MPI_KIND_OP,
 				     (uint32_t)(uintptr_t)names[i].handle);
@@ -111,10 +111,11 @@ int mpi_op_check(const struct mpi_op *op, const struct mpi_type *type)
 	return mpi_fail(MPI_ERR_OP, "%s is not defined on %s", mpi_op_name(op), type->name);
 }
 
-/* Elements a user's function with an int count is given at once: it may well add to that. */
+/* Most elements given at once to a user's function with an int count: the function may well add
+ * to that count. */
 #define AT_ONCE (1 << 30)
 
-/* A function of the user's, with the global lock let go: it may call MPI. It may also free the
+/* Call a user's function with the global lock released: it may call MPI. It may also free the
  * operation, which must outlive the call. */
 static void call_user(struct mpi_op *op, const char *in, char *inout, MPI_Count count,
 		      struct mpi_type *type)

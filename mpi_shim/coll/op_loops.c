@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The predefined operations on the predefined types (MPI-4 §6.9.2 to 6.9.4): one loop for each
- * operation and machine type, in a form that compilers vectorise, and the table that finds it.
+ * The predefined operations on the predefined types (MPI-4 §6.9.2 to 6.9.4). There is one loop
+ * for each operation and machine type, in a form that compilers vectorise, and the table that
+ * finds it.
  *
- * Elements are read and written through types of alignment 1: Fortran COMMON blocks and old C
- * codes hand over doubles at any multiple of 4, and on today's processors unaligned vectors cost
+ * Elements are read and written through types of alignment 1. Fortran COMMON blocks and old C
+ * codes pass doubles at any multiple of 4, and on today's processors unaligned vectors cost
  * nothing.
  */
 #include "mpi_shim/coll/op.h"
@@ -32,11 +33,11 @@ typedef long double LOOSE fld;
 #ifdef __SIZEOF_FLOAT128__
 __extension__ typedef __float128 LOOSE f128;
 #else
-typedef long double LOOSE f128; /* where it has the IEEE format itself */
+typedef long double LOOSE f128; /* if it has the IEEE format itself */
 #endif
 
-/* A complex number as its parts: a product is then four multiplications, as in the other languages,
- * where C's own would call a function that repairs infinities. */
+/* A complex number as its parts. A product is then four multiplications, as in other languages;
+ * C's own would call a function that repairs infinities. */
 #define COMPLEX(name, part)                                                                        \
 	typedef struct {                                                                           \
 		part re, im;                                                                       \
@@ -46,7 +47,7 @@ COMPLEX(c64, f64)
 COMPLEX(cld, fld)
 COMPLEX(c128, f128)
 
-/* Value and index, laid out as C does. */
+/* Value and index, in C's layout. */
 #define PAIR(name, type, index_type)                                                               \
 	struct __attribute__((may_alias)) plain_##name {                                           \
 		type value;                                                                        \
@@ -63,9 +64,10 @@ PAIR(two_i64, int64_t, int64_t)
 PAIR(two_f32, float, float)
 PAIR(two_f64, double, double)
 
-/* How wide vectors are the processor decides when the library is loaded: sums of what is in its
- * nearest cache take a third of the time then. Loops of one operation only: of two it would make
- * one, with other bits. Sanitizers cannot be in what runs that early. */
+/* The width of vectors is chosen for the processor when the library is loaded. Then sums of
+ * data in the nearest cache take a third of the time. Only loops of one operation are marked:
+ * of two operations the compiler would make one, with other bits. Sanitizers cannot be in code
+ * that runs that early. */
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__OPTIMIZE__) && __GNUC__ >= 12 &&    \
 	!defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
@@ -87,8 +89,8 @@ PAIR(two_f64, double, double)
 	LOOP(min_##t, t, a[i] < b[i] ? a[i] : b[i])                                                \
 	LOOP(max_##t, t, a[i] > b[i] ? a[i] : b[i])
 
-/* Sums and products wrap around without being undefined: `m` is an unsigned type that is not
- * promoted to a signed one. They and the bits are the same for both signs. */
+/* Sums and products wrap around without undefined behaviour: `m` is an unsigned type that is
+ * not promoted to a signed one. They and the bit operations are the same for both signs. */
 #define BIT_LOOPS(t)                                                                               \
 	LOOP(band_##t, t, a[i] & b[i])                                                             \
 	LOOP(bor_##t, t, a[i] | b[i])                                                              \
@@ -146,7 +148,7 @@ COMPLEX_LOOPS(c64, f64)
 COMPLEX_LOOPS(cld, fld)
 COMPLEX_LOOPS(c128, f128)
 
-/* Of equal values the lesser index (MPI-4 §6.9.4). */
+/* Of equal values the lesser index is taken (MPI-4 §6.9.4). */
 #define LOC_LOOP(name, t, better)                                                                  \
 	static void name(const void *restrict in, void *restrict inout, size_t n)                  \
 	{                                                                                          \
@@ -176,7 +178,7 @@ LOC_LOOPS(two_f64)
 
 /* ---- which loop ------------------------------------------------------------------------------ */
 
-/* Machine types that loops are written for. */
+/* Machine types that have loops. */
 enum element {
 	NONE,
 	I8,
@@ -272,7 +274,7 @@ static mpi_op_loop *const loops[ELEMENTS][OPS] = {
 	[TWO_F64] = { PLACES(two_f64) },
 };
 
-/* Types whose size the platform or the Fortran compiler decides, as a row by log2 of the size. */
+/* Types whose size depends on the platform or the Fortran compiler: a row by log2 of the size. */
 enum family { FIXED, SIGNED, UNSIGNED, REALS, COMPLEXES, LOGICALS, INT_PAIRS, REAL_PAIRS };
 
 static const uint8_t by_size[][6] = {
@@ -290,9 +292,9 @@ static const uint8_t by_size[][6] = {
 #define OF(type)  [(0x##type) - TYPE_BASE]
 
 /*
- * By the datatype's handle. Characters (MPI_CHAR, MPI_CHARACTER) are integers here, and numbers
- * with a fraction have truth values, which the standard does not ask for: old codes reduce them so,
- * and other implementations let them.
+ * By the datatype's handle. Characters (MPI_CHAR, MPI_CHARACTER) are integers here, and
+ * floating-point numbers have truth values. The standard does not ask for either; old codes use
+ * them, and other implementations allow them.
  */
 static const struct {
 	uint8_t family;  /* enum family */
@@ -366,8 +368,8 @@ static const struct {
 	OF(2eb) = { COMPLEXES, 0 },                  /* COMPLEX32 */
 };
 
-/* The machine type of a predefined datatype; NONE for those that no operation is defined on, which
- * are also those that this platform does not have (their size is not a size). */
+/* The machine type of a predefined datatype. NONE: no operation is defined on it. This includes
+ * the types that this platform does not have, whose size is no valid size. */
 static enum element element_of(const struct mpi_type *type)
 {
 	uint32_t i = type->obj.handle - TYPE_BASE;
@@ -391,14 +393,14 @@ mpi_op_loop *mpi_op_loop_of(const struct mpi_op *op, const struct mpi_type *type
 
 	if (i >= OPS)
 		return NULL;
-	/* an unnamed predefined type, made for a kind of Fortran's, is what its data are */
+	/* an unnamed predefined type, made for a Fortran kind, counts as the type of its data */
 	if (type->predefined && type->obj.handle >= MPI_HANDLE_PREDEFINED &&
 	    !mpi_type_pair(type, &part, &part, &offset) && mpi_type_basic(type))
 		type = mpi_type_basic(type);
 	return loops[element_of(type)][i];
 }
 
-/* a < b (MPI_MIN) or a > b (MPI_MAX), told by whether a takes b's place. */
+/* a < b (MPI_MIN) or a > b (MPI_MAX), found by whether a replaces b. */
 static bool precedes(mpi_op_loop *extreme, const char *a, const char *b, size_t size)
 {
 	_Alignas(16) char best[32];

@@ -5,14 +5,14 @@
  */
 #include "mpi_shim/coll/parts.h"
 
-/* From here on vectors are reduced in parts; where processors are short only for all, what is
- * longer than a short message. */
+/* From here on vectors are reduced in parts. On an oversubscribed machine only an allreduce is,
+ * and only if its vector is longer than a short message. */
 #define LONG_BYTES                (8 << 10)
 #define LONG_BYTES_OVERSUBSCRIBED ((32 << 10) + 1)
 
 bool mpi_coll_divisible(MPI_Count count, const struct mpi_op *op, const struct mpi_comm *comm)
 {
-	/* functions of users may expect to be given the whole vector at once */
+	/* a user's function may expect the whole vector at once */
 	return op->predefined && op->commutative && count >= comm->size;
 }
 

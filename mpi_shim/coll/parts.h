@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Reductions whose work is divided among the ranks: what MPI_Reduce, MPI_Allreduce and
- * MPI_Reduce_scatter have in common.
+ * Reductions whose work is divided among the ranks: the common parts of MPI_Reduce,
+ * MPI_Allreduce and MPI_Reduce_scatter. All functions add operations to a schedule. Only a
+ * blocking schedule may block.
  */
 #ifndef MPI_SHIM_COLL_PARTS_H
 #define MPI_SHIM_COLL_PARTS_H
@@ -10,23 +11,23 @@
 #include "mpi_shim/coll/coll_impl.h"
 
 /*
- * The largest power of two of ranks does the work. Of the first 2 * rest ranks the even ones
- * give their vector to the odd one above them before, and get the result after.
+ * A power of two of ranks, the largest, does the work: the workers. Of the first 2 * rest ranks
+ * each even one gives its vector to the odd one above it before, and gets the result after.
  */
 struct mpi_fold {
 	int power, rest;
-	int rank; /* among the workers; -1: not one */
+	int rank; /* among the workers; -1: not a worker */
 };
 
 struct mpi_fold mpi_fold_of(const struct mpi_comm *comm);
 
-/* The rank of a worker. */
+/* The rank of worker i. */
 static inline int mpi_fold_worker(const struct mpi_fold *f, int i)
 {
 	return i < f->rest ? 2 * i + 1 : i + f->rest;
 }
 
-/* A reduction under way: the vector here, and room for another's. */
+/* A reduction under way: this rank's vector, and memory for another's. */
 struct mpi_work {
 	struct mpi_schedule *schedule;
 	char *mine, *theirs;
@@ -53,10 +54,12 @@ static inline char *mpi_element(const struct mpi_work *w, char *base, MPI_Count 
 	return base + i * w->type->extent;
 }
 
-/* Before: the vectors of the others to the workers; after: the whole result to the others. */
+/* mpi_fold_in(): send the vectors of the other ranks to the workers. mpi_fold_out(): send the
+ * whole result back to them. */
 void mpi_fold_in(struct mpi_work *w, const struct mpi_fold *f);
 void mpi_fold_out(struct mpi_work *w, const struct mpi_fold *f);
-/* On the workers. Afterwards worker i has the result of its part. Commutative operations only. */
+/* Recursive halving by the workers; then worker i has the result of its part. Commutative
+ * operations only. */
 void mpi_halving(struct mpi_work *w, const struct mpi_fold *f);
 
 #endif

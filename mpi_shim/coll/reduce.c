@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce, up a tree that keeps the order of ranks; long vectors of predefined operations
- * are, where each rank has a processor, reduced in parts by all ranks (parts.h) and collected by
- * the root.
+ * MPI_Reduce, up a tree that keeps the order of ranks. Where each rank has a processor, long
+ * vectors of predefined operations are reduced in parts by all ranks (parts.h), and the root
+ * collects the parts.
  */
 #include "mpi_shim/coll/parts.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* Vectors of all children of a rank together: up to here they are received at once. */
+/* Vectors of all children of a rank together: up to this length they are received at once. */
 #define TOGETHER_BYTES (32 << 10)
-/* Up to here the fewest messages are best, where processors are short. */
+/* On oversubscribed machines the fewest messages are best up to here. */
 #define TREE_BYTES_OVERSUBSCRIBED (32 << 10)
 
-/* On two levels up to here. */
+/* Longest vector on two levels. */
 #define NODES_BYTES (1 << 20)
 
 #define BATCH 64 /* receives that the root posts at a time */
@@ -23,7 +23,7 @@
 struct partial {
 	struct mpi_schedule *schedule;
 	const void *at; /* where it is now: the send buffer, target or spare */
-	void *target;   /* where it is wanted; NULL: not made yet */
+	void *target;   /* where it should be; NULL: not allocated yet */
 	void *spare;
 	MPI_Count count;
 	struct mpi_type *type;
@@ -38,7 +38,7 @@ static void *room_for_partial(struct partial *p, void **buf)
 	return *buf;
 }
 
-/* Receives what the ranks above have, and joins it to the right of what is here. */
+/* Receive the partial result of the ranks above, and combine it to the right of this one's. */
 static int fold_in_child(struct partial *p, int child)
 {
 	bool here = p->at == p->target && p->target;
@@ -68,13 +68,13 @@ static bool together(MPI_Count count, const struct mpi_type *type, int n)
 	return each == 0 || count <= TOGETHER_BYTES / each / n;
 }
 
-/* The vectors of all children at once: one wait instead of several. */
+/* Receive the vectors of all children at once: one wait instead of several. */
 static int join_all(struct partial *p, const struct mpi_tree *t)
 {
 	char *in[MPI_TREE_CHILDREN];
 
 	for (int i = 0; i < t->n; i++) {
-		/* the last one is where the result will be */
+		/* the last one is received where the result will be */
 		if (i == t->n - 1 && p->target && p->at != p->target)
 			in[i] = p->target;
 		else
@@ -92,7 +92,7 @@ static int join_all(struct partial *p, const struct mpi_tree *t)
 	return MPI_SUCCESS;
 }
 
-/* Up the tree to `root`. The order of ranks is kept if the root is 0. */
+/* Reduce up the tree to `root`. The order of ranks is kept if the root is 0. */
 static int reduce_up_tree(struct mpi_schedule *schedule, const void *sendbuf, void *recvbuf,
 			  MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			  int branches, struct mpi_comm *comm)
@@ -124,7 +124,8 @@ static int reduce_up_tree(struct mpi_schedule *schedule, const void *sendbuf, vo
 	return MPI_SUCCESS;
 }
 
-/* The order of ranks has rank 0 at its beginning: the result is made there and sent on. */
+/* Reduce in the order of ranks, which begins with rank 0: make the result there and send it
+ * on. */
 static int ordered(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 		   struct mpi_type *type, struct mpi_op *op, int root, int branches,
 		   struct mpi_comm *comm)
@@ -149,7 +150,7 @@ static int ordered(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, M
 
 /* ---- in parts -------------------------------------------------------------------------------- */
 
-/* To the root, which may be no worker itself, a part from each. */
+/* Send the parts to the root, one from each worker. The root may be no worker itself. */
 static void collect_parts(struct mpi_work *w, const struct mpi_fold *f, int root, char *recvbuf)
 {
 	int posted = 0;
@@ -195,7 +196,7 @@ static int in_parts(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, 
 	return MPI_SUCCESS;
 }
 
-/* ---- which ----------------------------------------------------------------------------------- */
+/* ---- choice of the algorithm ----------------------------------------------------------------- */
 
 static enum mpi_algorithm choose_reduce(const struct mpi_schedule *p, MPI_Count count,
 					const struct mpi_type *type, const struct mpi_op *op,
@@ -238,7 +239,7 @@ int mpi_intra_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 		p, sendbuf, recvbuf, count, type, op, root, branches, comm);
 }
 
-/* The buffers of a rank that is the root. */
+/* Check the buffers of the root. */
 static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Count count,
 			      const struct mpi_type *type)
 {
@@ -252,7 +253,7 @@ static int check_root_buffers(const void *sendbuf, const void *recvbuf, MPI_Coun
 	return rc;
 }
 
-/* Two ranks make a part each, out of each other's memory. False: it goes another way. */
+/* Two ranks compute a part each, from each other's memory. False: use another algorithm. */
 static bool reduce_by_reading(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 			      MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
 			      struct mpi_comm *comm, int *rc)

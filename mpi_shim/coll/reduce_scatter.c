@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Reduce_scatter and MPI_Reduce_scatter_block. Through shared memory; else operations that
- * commute by halving the vector, or for long ones by sending each rank its part directly; the
- * others, and short vectors where processors are short, by way of rank 0.
+ * MPI_Reduce_scatter and MPI_Reduce_scatter_block. They use shared memory if they can.
+ * Otherwise operations that commute halve the vector, or send each rank its part directly if it
+ * is long. All others go through rank 0, and so do short vectors on oversubscribed machines.
  */
 #include "mpi_shim/coll/parts.h"
 
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* Of the whole vector: from here on parts are sent directly. */
+/* Bytes of the whole vector from which on parts are sent directly. */
 #define LONG_BYTES                (512 << 10)
 #define LONG_BYTES_OVERSUBSCRIBED (2 << 20)
-/* Of a part, through shared memory up to here where each rank has a processor. */
+/* Longest part through shared memory, where each rank has a processor. */
 #define SHMCOLL_BYTES (32 << 10)
-/* Up to here by way of rank 0, where processors are short. */
+/* Longest vector that goes through rank 0 on oversubscribed machines. */
 #define SHORT_BYTES_OVERSUBSCRIBED (128 << 10)
 
-/* Room for n numbers; NULL: there is none. A blocking plan goes on without (schedule.h). */
+/* Allocate n numbers; NULL: out of memory. A blocking schedule goes on without (schedule.h). */
 static MPI_Count *numbers(struct mpi_schedule *p, int n)
 {
 	MPI_Count *number = (void *)mpi_schedule_bytes(p, (MPI_Count)sizeof(*number) * n);
@@ -26,10 +26,10 @@ static MPI_Count *numbers(struct mpi_schedule *p, int n)
 	return p->lost ? NULL : number;
 }
 
-/* Where each rank's part begins, and behind the last the end. */
+/* Where each rank's part begins, and after the last one the end. */
 struct places {
 	MPI_Count count;
-	const MPI_Count *begin; /* NULL, where the plan is lost: nowhere */
+	const MPI_Count *begin; /* NULL if the schedule has failed: nowhere */
 };
 
 static MPI_Count begin_of_part(const struct places *at, int i)
@@ -55,7 +55,7 @@ static int find_places(struct mpi_schedule *p, struct places *at, const struct m
 	return MPI_SUCCESS;
 }
 
-/* The order of ranks is kept. */
+/* Reduce to rank 0 and scatter from there; keeps the order of ranks. */
 static int reduce_scatter_through_root(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 				       const struct mpi_vec *parts, const struct places *at,
 				       struct mpi_op *op, struct mpi_comm *comm)
@@ -78,7 +78,7 @@ static int reduce_scatter_through_root(struct mpi_schedule *p, const void *sendb
 	return rc;
 }
 
-/* The part of each rank straight to it. */
+/* Send each rank its part directly. */
 static int reduce_scatter_pairwise(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 				   const struct mpi_vec *parts, const struct places *at,
 				   struct mpi_op *op, struct mpi_comm *comm)
@@ -107,7 +107,7 @@ static int reduce_scatter_pairwise(struct mpi_schedule *p, const void *sendbuf, 
 	return MPI_SUCCESS;
 }
 
-/* The result of a worker's part to the ranks it is for: itself and perhaps the one below it. */
+/* Send the result of a worker's part to its ranks: itself and perhaps the one below it. */
 static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf,
 		     const struct mpi_vec *parts, const struct places *at)
 {
@@ -183,7 +183,7 @@ static int divide(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 	}
 }
 
-/* False: by messages. */
+/* False: use messages. */
 static bool reduce_scatter_by_shmcoll(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 				      const struct mpi_vec *parts, struct mpi_op *op,
 				      struct mpi_comm *comm, int *rc)
@@ -235,7 +235,7 @@ static int reduce_scatter(struct mpi_schedule *p, const void *sendbuf, void *rec
 	MPI_Count count = 0;
 
 	for (int i = 0; i < n && !rc; i++) {
-		/* of what others receive there is nothing here */
+		/* the parts of other ranks have no buffer here */
 		rc = mpi_coll_check(i == comm->rank || in_place ? recvbuf : parts,
 				    mpi_vec_count(parts, i), parts->type, "recvbuf");
 		if (__builtin_add_overflow(count, mpi_vec_count(parts, i), &count))

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Scan and MPI_Exscan. Data go upwards only, so that lower ranks need not wait for others:
- * through shared memory, or from each rank to the one 1, 2, 4, ... ranks on, log2 P rounds, or
- * where processors are short from rank to rank, P - 1 messages, of which some go piece by piece.
- * All keep the order of ranks.
+ * MPI_Scan and MPI_Exscan. Data go upwards only, so lower ranks need not wait for others. All
+ * algorithms keep the order of ranks:
+ *
+ *   - through shared memory;
+ *   - from each rank to the one 1, 2, 4, ... ranks above, log2 P rounds;
+ *   - from rank to rank, P - 1 messages, on oversubscribed machines; some go in segments.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* From rank to rank in short messages, so that ranks calculate with one piece each. What is more
- * than a few of them is moved faster as one long message. */
+/* Segments in the chain from rank to rank. They are short messages, so that ranks compute at
+ * the same time, each with one segment. A vector of more than SEGMENTS of them goes faster as
+ * one long message. */
 #define SEGMENT_BYTES (32 << 10)
 #define SEGMENTS      4
 
@@ -37,13 +40,13 @@ static void apply(const struct scan *s, const char *in, char *inout)
 	mpi_schedule_apply(s->schedule, s->op, in, inout, s->count, s->type);
 }
 
-/* NULL: there is no memory. */
+/* NULL: out of memory. */
 static char *room_for_vector(const struct scan *s)
 {
 	return mpi_schedule_typed(s->schedule, s->count, s->type);
 }
 
-/* Whether the rank makes a sum of what comes and its own. */
+/* Whether the rank combines what it receives with its own vector. */
 static bool sums_up(const struct scan *s)
 {
 	const bool last = s->comm->rank + 1 == s->comm->size;
@@ -51,20 +54,20 @@ static bool sums_up(const struct scan *s)
 	return s->comm->rank > 0 && !(s->exclusive && last);
 }
 
-/* Each rank hands on what the next one needs; `other` is room for what it needs for that and is
- * no result of its own. */
+/* Send the next rank what it needs. `other` is memory for a vector that this takes but that is
+ * not the result of this rank. */
 static void hand_on(const struct scan *s, char *other)
 {
 	const int rank = s->comm->rank;
 	const bool last = rank + 1 == s->comm->size, sums = sums_up(s);
-	/* of the lower ranks, and of them and this one: one of the two is the result */
+	/* the sum of the lower ranks, and that with this one; one of the two is the result */
 	char *in = s->exclusive ? s->result : other, *sum = s->exclusive ? other : s->result;
 
 	if (sums)
 		copy_vector(s, s->own, sum);
 	if (rank > 0)
 		mpi_schedule_recv(s->schedule, in, s->count, s->type, rank - 1, s->comm);
-	/* for what the piece before has sent, too: nobody runs far ahead */
+	/* wait also for what the segment before has sent: so no rank runs far ahead */
 	mpi_schedule_wait(s->schedule);
 	if (sums)
 		apply(s, in, sum);
@@ -75,7 +78,7 @@ static void hand_on(const struct scan *s, char *other)
 		copy_vector(s, s->own, s->result);
 }
 
-/* A buffer's piece; it may be at no address where nothing is to be written. */
+/* A segment of a buffer, whose address need not be valid if nothing is written. */
 static char *segment_at(const struct scan *s, const char *buf, MPI_Count at)
 {
 	return (char *)((uintptr_t)buf + (uintptr_t)(at * s->type->extent));
@@ -88,7 +91,7 @@ static int chain(const struct scan *s)
 
 	if (sums_up(s) && !other)
 		return MPI_ERR_NO_MEM;
-	/* of one that does not block each piece would have to wait for a call */
+	/* without blocking, each segment would have to wait for a call */
 	if (s->schedule->now && s->op->predefined &&
 	    mpi_coll_bytes(s->count, s->type) <= SEGMENTS * SEGMENT_BYTES)
 		segment.count = SEGMENT_BYTES / s->type->size;
@@ -102,7 +105,7 @@ static int chain(const struct scan *s)
 	return MPI_SUCCESS;
 }
 
-/* Before a round `sum` is of this rank and of all that are less than `distance` below. */
+/* Before a round `sum` covers this rank and the lower ones nearer than `distance`. */
 static int scan_by_doubling(const struct scan *s)
 {
 	const int rank = s->comm->rank, n = s->comm->size;
@@ -190,7 +193,7 @@ int mpi_scan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf
 int mpi_exscan_schedule(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
 			struct mpi_type *datatype, struct mpi_op *op, struct mpi_comm *comm)
 {
-	/* there is no result on rank 0 */
+	/* rank 0 has no result */
 	int rc = check_scan(sendbuf, recvbuf, count, datatype, op, comm, comm->rank > 0);
 
 	if (rc)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Scatter and MPI_Scatterv: MPI_Gather backwards. Equal short blocks go down a binomial
- * tree; long ones, and those of different lengths, come from the root directly.
+ * MPI_Scatter and MPI_Scatterv: the reverse of MPI_Gather. Equal short blocks go down a
+ * binomial tree. Long ones, and those of different lengths, go from the root directly.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
 #include "mpi_shim/core/error.h"
 
-/* Blocks up to here go by the tree, with at least so many ranks. */
+/* Blocks up to SHORT_BYTES use the tree, with at least TREE_RANKS ranks. */
 #define SHORT_BYTES 2048
 #define TREE_RANKS  8
 
-/* Of all blocks: without messages up to here, where each rank has a processor. */
+/* Most bytes of all blocks through shared memory, where each rank has a processor. */
 #define SHMCOLL_BYTES 4096
 
 #define BATCH 64 /* sends that the root starts at a time */
@@ -45,7 +45,7 @@ void mpi_intra_scatterv(struct mpi_schedule *p, const struct mpi_vec *send, void
 	distribute(p, send, comm);
 }
 
-/* Ranks below and including `relative` in the tree, itself first. */
+/* Ranks in the subtree of `relative`, itself included. */
 static int scatter_subtree(int relative, int n)
 {
 	int below = relative ? relative & -relative : n;
@@ -53,7 +53,7 @@ static int scatter_subtree(int relative, int n)
 	return below < n - relative ? below : n - relative;
 }
 
-/* To the ranks below in the tree, from `data`, where the own block is the first. */
+/* Send to the ranks below in the tree, from `data`, where the own block is the first. */
 static void descend(struct mpi_schedule *p, const char *data, MPI_Count bytes, int root,
 		    struct mpi_comm *comm)
 {
@@ -101,7 +101,7 @@ static int scatter_tree_root(struct mpi_schedule *p, const struct mpi_vec *send,
 
 	if (!data)
 		return MPI_ERR_NO_MEM;
-	/* from the root's own block on, then those from rank 0 */
+	/* from the root's own block on, then those from rank 0 on */
 	mpi_schedule_pack(p, send->type, mpi_vec_at(send, root), send->count * above, data);
 	mpi_schedule_pack(p, send->type, send->buf, send->count * root, data + bytes * above);
 	if (recvbuf != MPI_IN_PLACE)
@@ -110,11 +110,12 @@ static int scatter_tree_root(struct mpi_schedule *p, const struct mpi_vec *send,
 	return MPI_SUCCESS;
 }
 
-/* A tree costs its inner ranks a wait, which is dear when they must be given a processor first. */
+/* Whether to use the tree. It costs its inner ranks a wait, which is expensive when they must
+ * get a processor first. */
 static bool choose_scatter_tree(const struct mpi_schedule *p, MPI_Count bytes,
 				const struct mpi_comm *comm)
 {
-	/* nor is a rank that computes there to be waited for */
+	/* in a non-blocking one the tree would wait for a rank that computes */
 	bool few_rounds = p->now && bytes <= SHORT_BYTES && comm->size >= TREE_RANKS &&
 			  !mpi_coll_oversubscribed();
 
@@ -140,7 +141,7 @@ static int check_scatter_root(const struct mpi_vec *send, void **recvbuf, MPI_Co
 	return rc;
 }
 
-/* The root's own block may prove to be in place. */
+/* Check the arguments. The root's own block may turn out to be in place. */
 static int check_scatter(const struct mpi_vec *send, void **recvbuf, MPI_Count recvcount,
 			 struct mpi_type *recvtype, int root, struct mpi_comm *comm)
 {

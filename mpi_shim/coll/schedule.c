@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The steps of plans, and how they are carried out: see schedule.h. schedule_memory.c has their
- * buffers.
+ * The operations of schedules, and how they are carried out: see schedule.h. Their buffers are
+ * in schedule_memory.c.
  */
 #include "mpi_shim/coll/schedule.h"
 
@@ -19,7 +19,7 @@
 
 enum kind { SEND, RECV, WAIT, COPY, APPLY, PACK, UNPACK };
 
-/* One step; which of the fields mean something follows from the kind. */
+/* One operation; its kind says which fields are used. */
 struct mpi_schedule_op {
 	uint8_t kind;
 	int peer;
@@ -52,7 +52,7 @@ void mpi_schedule_lose(struct mpi_schedule *p, int rc)
 	p->lost = true;
 }
 
-/* It is over. */
+/* The message has ended. */
 static void finish_message_of_schedule(struct mpi_schedule *p, struct mpi_request *r)
 {
 	const bool receives = r->kind == MPI_REQ_RECV;
@@ -62,8 +62,8 @@ static void finish_message_of_schedule(struct mpi_schedule *p, struct mpi_reques
 		mpi_schedule_record(p, mpi_calls_refuse(p->comm ? p->comm : r->comm, r));
 
 	if (p->lost && r->error != MPI_ERR_PROC_ABORTED)
-		r->error = MPI_SUCCESS; /* there was no room for what came */
-	r->whole = NULL;                /* else it would be looked at for what it owns */
+		r->error = MPI_SUCCESS; /* there was no memory for the data */
+	r->whole = NULL; /* shares its place with r->schedule, which the release checks */
 	rc = mpi_request_finish(r, MPI_STATUS_IGNORE);
 	if (rc == MPI_ERR_NO_MEM || (receives && rc == MPI_ERR_OTHER))
 		mpi_schedule_lose(p, rc);
@@ -71,7 +71,8 @@ static void finish_message_of_schedule(struct mpi_schedule *p, struct mpi_reques
 		mpi_schedule_record(p, rc);
 }
 
-/* Room for one more; there is always some left when memory runs out: the rest is waited for. */
+/* Make room for one more message. If memory runs out, wait for the messages under way; their
+ * entries are then free. */
 static void make_room_for_message(struct mpi_schedule *p)
 {
 	int room = 2 * p->open_room;
@@ -102,7 +103,7 @@ static int start_message(const struct mpi_schedule *p, const struct mpi_schedule
 			 struct mpi_request **r)
 {
 	enum mpi_send_mode mode = p->lost ? MPI_SEND_NO_MEMORY : MPI_SEND_STANDARD;
-	/* of what there is no room for nothing is received, however long it is */
+	/* without memory nothing is received, however long it is */
 	const uint64_t mark = p->lost ? p->mark & ~(uint64_t)MPI_MARK_EXACT : p->mark;
 
 	if (a->kind == RECV)
@@ -124,16 +125,17 @@ static int __attribute__((cold, noinline)) leave_out(struct mpi_schedule *p)
 	return rc;
 }
 
-/* Where there is no memory even for the request of an empty one, which a receive always has, and
- * a send that does not go at once, it is left out, and its other side waits for it. */
+/* Begin a message. Even an empty one needs memory for its request if it is a receive, or a send
+ * that does not go at once. Without that memory it is left out, and its other side waits for
+ * it. */
 static void begin_message(struct mpi_schedule *p, const struct mpi_schedule_op *a)
 {
 	struct mpi_schedule_op empty = { .kind = a->kind, .peer = a->peer, .comm = a->comm };
 	struct mpi_request *r = NULL;
 	int rc = MPI_ERR_NO_MEM;
 
-	/* it may be known since the plan began: what came then for a collective inside this one is
-	 * not for it */
+	/* the death may be known since the schedule began: what arrived then for a collective
+	 * inside this one is not for it */
 	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_out(p))
 		return;
 	make_room_for_message(p);
@@ -152,7 +154,7 @@ static void begin_message(struct mpi_schedule *p, const struct mpi_schedule_op *
 	}
 }
 
-/* All that is under way has ended, or with `block` will have. */
+/* True if all messages under way have ended; with `block`, wait for them. */
 static bool ended(struct mpi_schedule *p, bool block)
 {
 	for (int i = 0; i < p->opens; i++) {
@@ -167,7 +169,7 @@ static bool ended(struct mpi_schedule *p, bool block)
 	return true;
 }
 
-/* ---- steps ----------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void do_scheduled(struct mpi_schedule *p, const struct mpi_schedule_op *a)
 {
@@ -313,14 +315,14 @@ void mpi_schedule_unpack(struct mpi_schedule *p, struct mpi_type *type, void *bu
 
 /* ---- carrying out ---------------------------------------------------------------------------- */
 
-/* Where it would begin something. */
+/* Check for a dead rank where the schedule would begin something. */
 static inline int look_for_loss(struct mpi_schedule *p)
 {
 	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_out(p)
 									: MPI_SUCCESS;
 }
 
-/* As far as it goes without waiting; true: to the end. */
+/* Advance as far as possible without waiting; true: to the end. */
 static bool advance_schedule(struct mpi_schedule *p)
 {
 	if (!p->gone)
@@ -401,7 +403,7 @@ int mpi_schedule_end(struct mpi_schedule *p, int rc)
 		free(p->open);
 	mpi_schedule_memory_fini(p);
 	if (rc)
-		mpi_schedule_record(p, rc); /* from a hub, it is for the next ones as well */
+		mpi_schedule_record(p, rc); /* an error of the area counts for the next ones too */
 	return rc ? rc : p->rc;
 }
 
@@ -419,7 +421,7 @@ struct mpi_schedule *mpi_schedule_new(struct mpi_comm *comm)
 	return p;
 }
 
-/* The request of a plan that is made. */
+/* Make the request of a schedule that has been made. */
 static int with_request(struct mpi_schedule *p, int rc, struct mpi_request **request)
 {
 	struct mpi_request *r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Temporary buffers of plans: small ones lie in the plan, some large ones are kept for the next
- * plan, as fresh memory from the kernel costs as much as a message.
+ * Temporary buffers of schedules. Small ones are inside the schedule. Some large ones are kept
+ * for the next schedule, as fresh memory from the kernel costs as much as a message.
  */
 #include "mpi_shim/coll/schedule_memory.h"
 
@@ -16,20 +16,20 @@
 /* ---- kept blocks ----------------------------------------------------------------------------- */
 
 #define KEPT       16
-#define KEPT_LEAST ((size_t)32 << 10) /* shorter ones malloc keeps well enough */
+#define KEPT_LEAST ((size_t)32 << 10) /* malloc keeps shorter ones well enough */
 #ifdef __SANITIZE_ADDRESS__
-#define KEPT_BYTES ((size_t)0) /* so that it sees who uses them too long */
+#define KEPT_BYTES ((size_t)0) /* so that it sees a use after the end */
 #else
 #define KEPT_BYTES ((size_t)16 << 20) /* of all of them */
 #endif
-#define WASTE 2 /* how many times as long as what is asked for they may be */
+#define WASTE 2 /* most times the requested length that a kept one may have */
 
 struct block {
 	size_t bytes;
 	max_align_t data[];
 };
 
-/* Those that nobody uses now, the one given back first in front. */
+/* Blocks that nobody uses now; the one returned first is at the front. */
 static struct {
 	struct block *block[KEPT];
 	int n;
@@ -56,7 +56,7 @@ static void *take_kept_heap(size_t bytes)
 {
 	struct block *b;
 
-	/* what was given back last is in the caches */
+	/* the one returned last is in the caches */
 	for (int i = kept.n - 1; i >= 0; i--)
 		if (kept.block[i]->bytes >= bytes && kept.block[i]->bytes / WASTE <= bytes)
 			return remove_kept(i)->data;
@@ -87,7 +87,7 @@ static void give_back(void *memory)
 	kept.bytes += b->bytes;
 }
 
-/* ---- of one plan ----------------------------------------------------------------------------- */
+/* ---- of one schedule ------------------------------------------------------------------------- */
 
 void mpi_schedule_memory_init(struct mpi_schedule *p)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The temporary buffers of plans, from their beginning to their end.
+ * The temporary buffers of schedules, from beginning to end. For schedule.c only; algorithms
+ * use mpi_schedule_bytes() and mpi_schedule_typed() of schedule.h.
  */
 #ifndef MPI_SHIM_SCHEDULE_MEMORY_H
 #define MPI_SHIM_SCHEDULE_MEMORY_H

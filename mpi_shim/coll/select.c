@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which algorithm a collective has: what PTL_MPI_COLL says, whether processors are short, and
- * whether it goes through a hub.
+ * Choice of an algorithm for a collective. It depends on PTL_MPI_COLL, on whether the machine
+ * is oversubscribed, and on whether the shared-memory area can carry the collective.
  */
 #include "mpi_shim/coll/coll_impl.h"
 
@@ -22,12 +22,12 @@ bool mpi_coll_oversubscribed(void)
 {
 	if (mpi_coll_setting.prefer != MPI_COLL_AUTO)
 		return mpi_coll_setting.prefer == MPI_COLL_MESSAGES;
-	/* Ranks of several machines may not see the same number of processors, but must choose the
-	 * same algorithms. */
+	/* Ranks of several machines may see different numbers of processors, but must choose
+	 * the same algorithms. */
 	return mpi_one_node() && mpi_node_short();
 }
 
-/* With so many ranks on a node, in the mean, two levels pay. */
+/* Two levels are worth it from this mean number of ranks per node on. */
 #define NODE_RANKS 4
 
 /* ---- without messages ------------------------------------------------------------------------ */
@@ -44,7 +44,7 @@ static struct mpi_shmcoll *counted(enum mpi_algorithm c, struct mpi_shmcoll *shm
 	return shmcoll;
 }
 
-/* Two levels, if there are: of several nodes one has several ranks. */
+/* Whether to use two levels; there are two if some node of several has several ranks. */
 static bool pays_across(int nodes, const struct mpi_comm *comm, MPI_Count bytes, MPI_Count most,
 			bool wanted)
 {
@@ -65,8 +65,8 @@ struct mpi_shmcoll *mpi_shmcoll_for(const struct mpi_schedule *p, enum mpi_algor
 		return NULL;
 	h = mpi_shmcoll_of(comm, false);
 	nodes = h ? mpi_shmcoll_nodes(h) : 0;
-	/* where processors are short two copies in the caches cost less than messages, however
-	 * long */
+	/* on an oversubscribed node two copies in the caches cost less than messages, however
+	 * long they are */
 	if (nodes == 1 && bytes > most && !mpi_shmcoll_oversubscribed(h) && !wanted)
 		h = NULL;
 	if (nodes > 1 && !pays_across(nodes, comm, bytes, across, wanted))
@@ -82,12 +82,13 @@ struct mpi_shmcoll *mpi_shmcoll_for_reading(const struct mpi_schedule *p, enum m
 
 	if (!p->now || bytes <= 0 || comm->inter || ruled_out(read))
 		return NULL;
-	/* otherwise made by mpi_shmcoll_for, which is asked next */
+	/* otherwise mpi_shmcoll_for makes the area; it is called next */
 	h = wanted ? mpi_shmcoll_of(comm, false) : comm->shmcoll;
 	if (!h || !mpi_shmcoll_reads(h))
 		return NULL;
-	/* that copy through pages in their caches as long as they are given the processors, or
-	 * at the same time on their own: which may take half as long, or twice */
+	/* Oversubscribed ranks copy through pages in their caches while they hold a processor.
+	 * Two ranks copy at the same time, each on its own. Reading may take half as long, or
+	 * twice. */
 	either = comm->size == 2 || mpi_shmcoll_oversubscribed(h);
 	few = either || comm->size <= MPI_SHMCOLL_FEW_RANKS;
 	if (!wanted && (few ? bytes < MPI_SHMCOLL_READ_BYTES : bytes <= most))
@@ -109,14 +110,14 @@ struct mpi_shmcoll *mpi_shmcoll_for_taking(const struct mpi_schedule *p, enum mp
 		return NULL;
 	if (!wanted && (bytes <= above || bytes > most))
 		return NULL;
-	/* otherwise made by mpi_shmcoll_for or mpi_shmcoll_for_op, which is asked next */
+	/* otherwise mpi_shmcoll_for or mpi_shmcoll_for_op makes the area; it is called next */
 	h = wanted ? mpi_shmcoll_of(comm, false) : comm->shmcoll;
 	if (!h || !mpi_shmcoll_reads(h) || (!wanted && mpi_shmcoll_oversubscribed(h)))
 		return NULL;
 	return counted(read, h);
 }
 
-/* Whether a hub calculates this. */
+/* Whether the area can compute this operation. */
 static bool folds(const struct mpi_type *type, const struct mpi_op *op)
 {
 	return op->predefined && type->predefined && type->dense && type->size > 0;
@@ -127,8 +128,8 @@ static bool has_bit_operations(const struct mpi_type *type)
 	return mpi_op_loop_of(mpi_op_of(MPI_BAND), type);
 }
 
-/* Does it depend on which of two operands is the first? An extreme does, of what is not a
- * number, and of zeros of both signs. */
+/* Whether the result depends on which of two operands is the first. An extreme does, for a NaN
+ * and for zeros of both signs. */
 static bool picks(const struct mpi_type *type, const struct mpi_op *op)
 {
 	return !has_bit_operations(type) &&
@@ -141,7 +142,7 @@ bool mpi_shmcoll_folds_in_any_order(const struct mpi_type *type, const struct mp
 	return folds(type, op) && !picks(type, op);
 }
 
-/* Does the result depend on the order in which all are combined? */
+/* Whether the result depends on the order in which all operands are combined. */
 static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
 		   const struct mpi_op *op)
 {
@@ -159,11 +160,11 @@ struct mpi_shmcoll *mpi_shmcoll_for_op(const struct mpi_schedule *p, enum mpi_al
 
 	if (!p->now || comm->inter || ruled_out(shmcoll) || count == 0 || !folds(type, op))
 		return NULL;
-	/* two may read it another time, if there is a hub */
+	/* two ranks may read it in a later call, if there is an area */
 	too_long = count > MPI_SHMCOLL_REDUCE / type->size;
 	if (too_long && comm->size > 2)
 		return NULL;
-	/* the first call gives the bits of the later ones */
+	/* make the area now if needed: the first call must give the same bits as later ones */
 	h = mpi_shmcoll_of(comm, rounds(comm, type, op));
 	nodes = h ? mpi_shmcoll_nodes(h) : 0;
 	if (too_long ||

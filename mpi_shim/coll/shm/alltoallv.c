@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Alltoalls whose blocks may all differ, in the memory of a hub. A rank knows only those that it
- * has to do with, so each writes a letter to all: how long its blocks are, and the blocks
- * themselves if they are short together. When all letters have been seen either that was all, or
- * everybody knows how long the longest block is, and all go in pieces of that (blocks.c); but
- * not if most of many would be empty, unless that is wanted.
+ * Alltoalls whose blocks may all differ, in the shared-memory area. A rank knows only the
+ * lengths of the blocks that it sends or receives. So each rank writes a header for all: how
+ * long its blocks are, and the blocks themselves if they are short together.
+ *
+ * When all headers have been seen there are two cases. If the headers had all blocks, the
+ * operation is over. Otherwise all ranks know the length of the longest block, and send
+ * segments of that length (blocks.c). They do not if most of many segments would be empty,
+ * unless PTL_MPI_COLL asks for it.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 
-/* In a rank's place. `end` is of the block for each rank, if they lie one behind the other: as
- * they do here if there is room. */
+/* In a rank's cell. end[i] is where the block for rank i ends, with all blocks one behind the
+ * other. The blocks follow the header in that order if they fit. */
 struct header {
 	uint64_t longest; /* of the blocks */
 	uint64_t end[];
@@ -22,8 +25,8 @@ static_assert(sizeof(struct header) + MPI_SHMCOLL_HEADERS * sizeof(uint64_t) <=
 		      MPI_SHMCOLL_BYTES / 2,
 	      "a letter has room for blocks, too");
 
-/* More meetings than these are worth it only if each rank gives so many bytes in one, in the
- * mean. */
+/* More barriers than BARRIERS_FEW are worth it only if each rank gives BARRIER_BYTES in each,
+ * on average. */
 #define BARRIERS_FEW  4
 #define BARRIER_BYTES (48 << 10)
 
@@ -42,7 +45,7 @@ static size_t room_for_blocks(const struct mpi_shmcoll *h)
 	return MPI_SHMCOLL_BYTES - sizeof(struct header) - (size_t)h->n * sizeof(uint64_t);
 }
 
-/* All but the own block. */
+/* Write the header, and all blocks that fit except the own one. */
 static void write_header(struct mpi_shmcoll *h, const struct mpi_vec *v)
 {
 	struct header *l = header_of(h, h->me);
@@ -68,9 +71,9 @@ static uint64_t begin_of_header(const struct mpi_shmcoll *h, const struct header
 	return h->me ? l->end[h->me - 1] : 0;
 }
 
-/* What all letters say together; at first that there is nothing. */
+/* The headers of all ranks together; at first of no rank. */
 struct mail {
-	bool short_ones; /* each has its blocks in it */
+	bool short_ones; /* all blocks are in the headers */
 	uint64_t longest, all;
 	uint64_t sent[MPI_SHMCOLL_HEADERS]; /* by each rank to this one */
 };
@@ -95,7 +98,7 @@ static void read_blocks(const struct mpi_shmcoll *h, const struct mail *m, const
 		const uint64_t at = begin_of_header(h, l), room = (uint64_t)mpi_vec_bytes(v, i);
 		const uint64_t bytes = m->sent[i] < room ? m->sent[i] : room;
 
-		/* who writes to memory of others may write nonsense */
+		/* another process could write nonsense to the shared memory */
 		if (bytes && at <= room_for_blocks(h) && bytes <= room_for_blocks(h) - at)
 			mpi_type_unpack_bytes(mpi_vec_type(v, i), mpi_vec_at(v, i),
 					      mpi_vec_count(v, i), 0, blocks_of_header(h, l) + at,
@@ -103,7 +106,7 @@ static void read_blocks(const struct mpi_shmcoll *h, const struct mail *m, const
 	}
 }
 
-/* Nobody takes more than there is room for. */
+/* Check that no block is longer than its receive buffer. */
 static int check_headers_fit(const struct mpi_shmcoll *h, const struct mail *m,
 			     const struct mpi_vec *v)
 {

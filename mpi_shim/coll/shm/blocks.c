@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives with a block for each rank, in the memory of a hub: all show what they give, meet,
- * and take what is theirs.
+ * Collectives with a block for each rank, in the shared-memory area. Each rank writes the
+ * blocks that it gives, all wait for each other, and each rank copies the blocks meant for it.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 
-/* A place for the data of each rank in the operation that begins. */
+/* Begin an operation with a cell for the data of each rank. */
 static int begin_blocks(struct mpi_shmcoll *h, bool wide)
 {
 	int rc;
@@ -21,8 +21,8 @@ static int begin_blocks(struct mpi_shmcoll *h, bool wide)
 		return mpi_shmcoll_reserve(h);
 	rc = mpi_shmcoll_reserve_long(h);
 	mpi_shmcoll_left_long(h, h->long_turn);
-	/* the line of the flag, too: who is behind may still have to read there which ways
-	 * blocks go */
+	/* the line of the flag, too: a rank that is behind may still have to read the paths of
+	 * blocks there */
 	return mpi_first(rc, mpi_shmcoll_reserve(h));
 }
 
@@ -35,7 +35,7 @@ int mpi_shmcoll_check_equal(MPI_Count sent, MPI_Count received)
 			(long long)sent, (long long)received);
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 /* Bytes of each block that travel in one operation. */
 struct segment {
@@ -64,7 +64,8 @@ static void unpack_segment(const struct mpi_vec *v, int i, const struct segment 
 				      p->bytes);
 }
 
-/* What of a piece is in a block of so many bytes, which may be shorter than others. */
+/* The part of a segment that is in a block of so many bytes; blocks may be shorter than
+ * others. */
 static struct segment part_of(const struct segment *p, MPI_Count block)
 {
 	const size_t left = (MPI_Count)p->at < block ? (size_t)block - p->at : 0;
@@ -80,8 +81,8 @@ static void pack_part(const struct mpi_vec *v, int i, const struct segment *p, c
 		pack_segment(v, i, &part, to);
 }
 
-/* What of a piece is to be received in block i, for which sent[i] bytes come; NULL: as many as
- * it has. */
+/* The part of a segment that is received into block i, for which sent[i] bytes arrive. `sent`
+ * NULL: as many as the block has. */
 static struct segment received_segment(const struct segment *p, const struct mpi_vec *v, int i,
 				       const uint64_t *sent)
 {
@@ -90,8 +91,8 @@ static struct segment received_segment(const struct segment *p, const struct mpi
 	return part_of(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
 }
 
-/* The others' pieces: each `at` in its rank's place, which has `all` bytes, but `less` before
- * that if the rank is less than this one. */
+/* Unpack the others' segments. Each is at offset `at` in its rank's cell, which has `all`
+ * bytes. For ranks below this one the offset is smaller by `less`. */
 static void unpack_others(const struct mpi_shmcoll *h, const struct mpi_vec *v,
 			  const uint64_t *sent, const struct segment *p, size_t all, size_t at,
 			  size_t less)
@@ -118,7 +119,7 @@ static void unpack_others(const struct mpi_shmcoll *h, const struct mpi_vec *v,
 	}
 }
 
-/* The piece that follows; false: there is none. */
+/* Go to the next segment; false: there is none. */
 static bool next_segment(struct segment *p, MPI_Count total, size_t most)
 {
 	p->at += p->bytes;
@@ -126,7 +127,7 @@ static bool next_segment(struct segment *p, MPI_Count total, size_t most)
 	return p->bytes > 0;
 }
 
-/* Bytes of a block in one piece, if a rank has so many of them in so much room. */
+/* Bytes of a segment if so many blocks share `room` bytes; whole cache lines. */
 static size_t bytes_of_block_segment(size_t room, int blocks)
 {
 	return room / (size_t)blocks & ~(size_t)63;
@@ -134,7 +135,8 @@ static size_t bytes_of_block_segment(size_t room, int blocks)
 
 /* ---- to all ---------------------------------------------------------------------------------- */
 
-/* All ranks are here; what has nothing to do with the others is done while they come. */
+/* Wait until all ranks are here. Meanwhile copy the rank's block for itself, which needs no
+ * other rank. */
 static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *from,
 			 const struct mpi_vec *to, const struct segment *p)
 {
@@ -151,7 +153,7 @@ static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *fr
 	if (from && !rc && from->type->dense && mpi_vec_type(to, h->me)->dense)
 		memcpy(mpi_vec_at(to, h->me) + to->type->true_lb + p->at,
 		       mpi_vec_at(from, h->me) + from->type->true_lb + p->at, p->bytes);
-	else if (from && !rc && p->at == 0) /* with the first piece, as a whole */
+	else if (from && !rc && p->at == 0) /* with the first segment, as a whole */
 		rc = mpi_type_copy(mpi_vec_at(from, h->me), from->count, from->type,
 				   mpi_vec_at(to, h->me), mpi_vec_count(to, h->me), to->type);
 	if (!master)
@@ -187,26 +189,26 @@ int mpi_shmcoll_allgather(struct mpi_shmcoll *h, const void *in, MPI_Count count
 	bool copy = in != mpi_vec_at(recv, h->me) || type != recv->type;
 	struct segment p = { 0 };
 
-	/* with an error, too: the others count on it */
+	/* after an error, too: the others count on this rank */
 	while (next_segment(&p, bytes, bytes_of_block_segment(MPI_SHMCOLL_LONG, 1)))
 		rc = mpi_first(rc, allgather_segment(h, rc, &mine, copy, recv, &p));
 	mpi_shmcoll_path_ended(h, (size_t)bytes);
 	return rc;
 }
 
-/* A slice of each of many blocks, of which all have room at once, would be thin: memory that is
- * read and written a few pages here and a few there takes longer. Below so many bytes some
- * ranks' blocks go at once, in long pieces. */
+/* A segment of each of many blocks, all in one cell at once, would be a thin slice. Memory that
+ * is read and written a few pages here and a few there takes longer. Below this size the blocks
+ * of only some ranks go at once, in long segments. */
 #define SLICE_LEAST (64 << 10)
 
-/* Of many ranks a place has the own block, too: all are copied faster as one. Of few it has room
- * for longer pieces. */
+/* Number of blocks in a cell. With many ranks a cell has the own block, too: all are copied
+ * faster as one. With few it leaves the own one out and has longer segments. */
 static int blocks_of_shmcoll(const struct mpi_shmcoll *h)
 {
 	return h->n > MPI_SHMCOLL_FEW_RANKS ? h->n : h->n - 1;
 }
 
-/* Where in the place of local rank `from` its piece for rank `to` is. */
+/* Where the segment for rank `to` is in the cell of local rank `from`. */
 static char *block_at(const struct mpi_shmcoll *h, int from, int to, const struct segment *p)
 {
 	int blocks = blocks_of_shmcoll(h), i = blocks < h->n && to > from ? to - 1 : to;
@@ -235,14 +237,14 @@ static int alltoall_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_v
 	return mpi_shmcoll_leave(h, rc);
 }
 
-/* In step s those ranks swap whose numbers sum up to s (mod n): each pair, and each rank with
- * itself, in one of n steps. */
+/* In step s two ranks swap if their numbers sum up to s (mod n). Each pair swaps in one of n
+ * steps, and so does each rank with itself. */
 static int partner_in(const struct mpi_shmcoll *h, int step)
 {
 	return (step - h->me + h->n) % h->n;
 }
 
-/* The pieces of some ranks' blocks: of those that swap in a step from `first` on, before `end`. */
+/* Swap the segments of some ranks' blocks: those of the steps from `first` on, before `end`. */
 static int swap_segments(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send,
 			 const struct mpi_vec *recv, const uint64_t *sent, const struct segment *p,
 			 int first, int end)
@@ -269,13 +271,13 @@ static int swap_segments(struct mpi_shmcoll *h, int wrong, const struct mpi_vec 
 	return mpi_shmcoll_leave(h, rc);
 }
 
-/* How many steps' pieces a place has room for. */
+/* The number of steps whose segments fit a cell. */
 static int steps_of(size_t segment)
 {
 	return (int)(MPI_SHMCOLL_ROOM / segment);
 }
 
-/* The pieces of all ranks' blocks, of some at a time. */
+/* Swap the segments of all ranks' blocks, some steps at a time. */
 static int swap_all(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send,
 		    const struct mpi_vec *recv, const uint64_t *sent, const struct segment *p)
 {
@@ -288,14 +290,14 @@ static int swap_all(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *send
 	return rc;
 }
 
-/* Of all blocks at a meeting. */
+/* Bytes of a segment if all blocks go at once. */
 static size_t slice_of(const struct mpi_shmcoll *h)
 {
 	return bytes_of_block_segment(h->oversubscribed ? MPI_SHMCOLL_ROOM : MPI_SHMCOLL_LONG,
 				      blocks_of_shmcoll(h));
 }
 
-/* Slices would be thin, and there would be several. */
+/* Whether segments of all blocks at once would be thin, and more than one. */
 static bool swaps(const struct mpi_shmcoll *h, uint64_t longest)
 {
 	return h->oversubscribed && slice_of(h) < SLICE_LEAST && longest > slice_of(h);
@@ -338,8 +340,8 @@ int mpi_shmcoll_alltoall(struct mpi_shmcoll *h, const struct mpi_vec *send,
 
 /* ---- reduced --------------------------------------------------------------------------------- */
 
-/* What a rank has for all lies one block behind the other. `wrong`: it has no room for its
- * result, of which the others, who get what it has for them, need not hear. */
+/* A rank's blocks for all are adjacent. `wrong`: this rank has no memory for its result. The
+ * others need not know of that: they get their data from it all the same. */
 static int reduce_scatter_segment(struct mpi_shmcoll *h, int wrong, const char *in, char *out,
 				  const struct mpi_vec *parts, struct mpi_op *op,
 				  const struct segment *p)
@@ -389,8 +391,8 @@ int mpi_shmcoll_reduce_scatter(struct mpi_shmcoll *h, int rc, const void *in, vo
 
 /* ---- from and to the root -------------------------------------------------------------------- */
 
-/* `wrong`: with the own block; the others' are none the worse for it. `rc`: before, with all of
- * them. */
+/* `wrong` is an error with the own block, which does not affect the others' blocks. `rc` is an
+ * earlier error that affects all of them. */
 static int gather_segment(struct mpi_shmcoll *h, int rc, int wrong, const struct mpi_vec *mine,
 			  const struct mpi_vec *recv, const struct segment *p, int root)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Reductions of vectors that are worth dividing, in the memory of a hub: all ranks show their
- * vectors and meet; then each makes the result of one part, over all ranks in their order, and
- * they meet again. So no more than two switches of processes are needed for each rank where
- * processors are short. Of what all have to have, and goes in pieces, the next piece is shown
- * before they meet again: one meeting for each, and one more.
+ * Reductions of vectors that are worth dividing, in the shared-memory area. All ranks write
+ * their vectors and wait for each other. Then each rank computes the result of one part, over
+ * all ranks in their order, and all wait again. So on an oversubscribed node each rank needs at
+ * most two process switches.
+ *
+ * A result that all ranks need may go in segments. Then the next segment is written before the
+ * second wait: one barrier for each segment, and one more.
  */
 #include <string.h>
 
@@ -19,10 +21,10 @@ struct vector {
 	struct mpi_op *op;
 	size_t bytes;
 	const char *in;
-	int turn; /* the place for long data that it has */
+	int turn; /* index of its cell for long data */
 };
 
-/* The element with which the part of local rank i begins: on a cache line of its own, if
+/* The first element of the part of local rank i. Parts begin on cache lines of their own if
  * elements fit one. */
 static MPI_Count elements_of_part(const struct vector *v, int i)
 {
@@ -32,8 +34,8 @@ static MPI_Count elements_of_part(const struct vector *v, int i)
 	return each * i < v->count ? each * i : v->count;
 }
 
-/* The vector of local rank i, from an element on; the own one is not in the hub where this rank
- * works on it. */
+/* The vector of local rank i, from an element on. The own one is read where this rank has it,
+ * as that part is not in the area. */
 static const char *from(const struct vector *v, int i, MPI_Count element)
 {
 	const char *vector = i == v->shmcoll->me
@@ -43,7 +45,7 @@ static const char *from(const struct vector *v, int i, MPI_Count element)
 	return vector + element * v->type->size;
 }
 
-/* The result of this rank's part. */
+/* Compute the result of this rank's part. */
 static int fold_part(const struct vector *v, char *result)
 {
 	struct mpi_shmcoll *h = v->shmcoll;
@@ -58,7 +60,7 @@ static int fold_part(const struct vector *v, char *result)
 	return rc;
 }
 
-/* The bytes of a vector but for this rank's part. */
+/* Copy a vector except this rank's part. */
 static void copy_others_parts(const struct vector *v, char *to, const char *of)
 {
 	size_t begin = (size_t)(elements_of_part(v, v->shmcoll->me) * v->type->size);
@@ -73,7 +75,7 @@ static char *result_place(const struct vector *v)
 	return mpi_shmcoll_long_cell(v->shmcoll, v->turn, v->shmcoll->n, v->bytes);
 }
 
-/* The next operation, in which all can see the vector once they have met. */
+/* Begin the next operation, in which all can see the vector after the barrier. */
 static int show_vector(struct vector *v)
 {
 	struct mpi_shmcoll *h = v->shmcoll;
@@ -88,15 +90,15 @@ static int show_vector(struct vector *v)
 	return rc;
 }
 
-/* This rank's part of the result, to `to`, or if that is NULL in the hub. */
+/* Compute this rank's part of the result, in `to`, or in the area if that is NULL. */
 static int reduce_part(const struct vector *v, char *to)
 {
 	return fold_part(v, (to ? to : result_place(v)) +
 				    elements_of_part(v, v->shmcoll->me) * v->type->size);
 }
 
-/* One operation: the next vector is shown, if it is not empty, and the result of the last one
- * made, if that is not. */
+/* One operation: write the next vector, unless it is empty. Compute the result of the last one,
+ * unless that is empty. */
 static int long_step(struct mpi_shmcoll *h, struct vector *next, const struct vector *last,
 		     char *out)
 {
@@ -105,8 +107,8 @@ static int long_step(struct mpi_shmcoll *h, struct vector *next, const struct ve
 	if (next->count) {
 		rc = show_vector(next);
 	} else {
-		/* of other results the next meeting tells: nobody comes to it before he has
-		 * copied them */
+		/* only the last result needs this: for the others the next barrier is enough,
+		 * which no rank reaches before it has copied the result */
 		mpi_shmcoll_begin(h, true);
 		mpi_shmcoll_left_long(h, last->turn);
 	}
@@ -125,14 +127,14 @@ static int reduce(struct mpi_shmcoll *h, int wrong, const void *in, void *out, M
 	bool there = h->me == root && in != out;
 	int rc = show_vector(&v);
 
-	/* of the root's trouble the others need not hear: it has no need of its part */
+	/* the others need not know of the root's error: only the root needs its part */
 	rc = mpi_first(mpi_first(rc, mpi_shmcoll_node_barrier(h)), wrong);
 	mpi_shmcoll_leave(h, rc);
 	mpi_shmcoll_begin(h, true);
 	mpi_shmcoll_left_long(h, v.turn);
 	rc = rc ? rc : reduce_part(&v, there ? out : NULL);
 	if (!h->oversubscribed) {
-		/* who ran ahead would take the caches from who works */
+		/* a rank that ran ahead would take the caches from those that still work */
 		rc = mpi_first(rc, mpi_shmcoll_node_barrier(h));
 	} else {
 		mpi_shmcoll_raise(h, rc);
@@ -148,11 +150,11 @@ static int reduce(struct mpi_shmcoll *h, int wrong, const void *in, void *out, M
 
 /* ---- any length ------------------------------------------------------------------------------ */
 
-/* From here on an allreduce pays to be divided; a reduction, from where it no longer lets ranks
- * run ahead. */
+/* From here on an allreduce is worth dividing. A reduce is divided from where it no longer lets
+ * ranks run ahead (MPI_SHMCOLL_BYTES). */
 #define DIVIDE_BYTES 1024
 
-/* Elements of the next piece of `left`. */
+/* Elements of the next segment of `left`. */
 static MPI_Count elements_of_segment(MPI_Count left, const struct mpi_type *type)
 {
 	MPI_Count most = MPI_SHMCOLL_LONG / type->size;
@@ -186,8 +188,8 @@ int mpi_shmcoll_allreduce(struct mpi_shmcoll *h, const void *in, void *out, MPI_
 
 	if (count * type->size <= (h->oversubscribed ? MPI_SHMCOLL_BYTES : DIVIDE_BYTES))
 		return mpi_shmcoll_allreduce_short(h, in, out, count, type, op);
-	/* the result of a piece is made while the next is shown: all meet once for each, and
-	 * once more */
+	/* the result of a segment is computed in the operation that writes the next one: one
+	 * barrier for each, and one more */
 	for (MPI_Count n, i = 0; i < count || last.count; i += n) {
 		struct vector next = { h, 0, type, op, 0, source + i * type->size, 0 };
 

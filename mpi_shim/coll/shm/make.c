@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The making of a hub, all ranks of a communicator together: who is on which node, the pages of
- * the node, and the entry by which other nodes' masters reach this one's words. See shmcoll.h.
+ * Making the shared-memory area, all ranks of a communicator together. It finds out which rank
+ * is on which node, shares the pages of the node, and exposes the words that other nodes'
+ * leaders write. See shmcoll.h.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,12 +17,12 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/core/node_segment.h"
 
-#define FIRST_USES 3    /* a hub pays from here on */
+#define FIRST_USES 3    /* an area is worth making after so many collectives */
 #define RANKS_MOST 1024 /* on a node */
 
 /* ---- who is where ---------------------------------------------------------------------------- */
 
-/* A number that processes of one node have in common. */
+/* A number that the processes of one node have in common. */
 static uint64_t node_of_rank(const struct mpi_comm *comm, int rank)
 {
 	int world = mpi_comm_peer(comm, rank), pretended = (int)base_config()->ptl_mpi_node;
@@ -45,7 +46,7 @@ static int by_node(const void *a, const void *b)
 	return x->rank - y->rank;
 }
 
-/* Fills in homes, nodes, masters, and the ranks of this node. False: no memory. */
+/* Fill in homes, nodes, leaders, and the ranks of this node. False: out of memory. */
 static bool find_nodes(struct mpi_shmcoll *h)
 {
 	const struct mpi_comm *comm = h->comm;
@@ -64,7 +65,8 @@ static bool find_nodes(struct mpi_shmcoll *h)
 	for (int i = 0, first = 0; i < comm->size; i++) {
 		if (all[i].node != all[first].node)
 			first = i;
-		/* its master first: nodes are numbered in the order of their masters */
+		/* the leader's rank for now: nodes are then numbered in the order of their
+		 * leaders */
 		h->home[all[i].rank] = (struct mpi_shmcoll_home){ all[first].rank, i - first };
 	}
 	free(all);
@@ -88,7 +90,7 @@ static bool find_nodes(struct mpi_shmcoll *h)
 	return true;
 }
 
-/* On a master: the communicator of all masters. False: no memory. */
+/* On a node leader: make the communicator of all leaders. False: out of memory. */
 static bool gather_leaders(struct mpi_shmcoll *h)
 {
 	struct mpi_comm *m = &h->leaders;
@@ -101,7 +103,7 @@ static bool gather_leaders(struct mpi_shmcoll *h)
 	m->local = m->remote = mpi_group_make(h->nodes, world);
 	if (!m->local)
 		return false;
-	m->obj.refs = 1; /* it goes with the hub */
+	m->obj.refs = 1; /* it is freed with the area */
 	m->context = h->comm->context;
 	m->rank = h->node;
 	m->size = m->remote_size = h->nodes;
@@ -160,8 +162,8 @@ static void lay_out_shmcoll(struct mpi_shmcoll *h, void *memory)
 	h->longs = at + longs_at(h);
 }
 
-/* The words that the masters of other nodes write to; events end a wait in Portals. What comes
- * while we are in Portals is offered, which saves it the event. */
+/* Expose the words that the leaders of other nodes write; their events end a wait in Portals. A
+ * put that arrives while this process is in Portals is handled inline, which saves the event. */
 static int expose_words(struct mpi_shmcoll *h)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -179,8 +181,8 @@ static int expose_words(struct mpi_shmcoll *h)
 			     PTL_INS_AFTER, md, PTL_UNLINK, &h->me_handle, NULL);
 }
 
-/* The pages of this node: its first rank offers them. All ranks have to call; true: this one has
- * what it needs. */
+/* Share the pages of this node; its first rank offers them. All ranks must call. True: this
+ * rank has what it needs. */
 static bool share(struct mpi_shmcoll *h, struct mpi_node_segment_key *notes)
 {
 	struct mpi_node_segment_key mine = { .token = 0 };
@@ -204,13 +206,13 @@ static bool share(struct mpi_shmcoll *h, struct mpi_node_segment_key *notes)
 	return memory;
 }
 
-/* Everybody's outcome is everybody's. */
+/* Make the area. The outcome is the same on all ranks. */
 static bool make_shmcoll(struct mpi_shmcoll *h)
 {
 	struct mpi_node_segment_key *notes = malloc((size_t)h->comm->size * sizeof(*notes));
 	uint64_t good = notes != NULL;
 
-	/* who has no memory takes part all the same */
+	/* a rank without memory takes part all the same */
 	good &= find_nodes(h);
 	if (good && h->nodes > 1 && h->me == 0)
 		good = expose_words(h) == PTL_OK && gather_leaders(h);
@@ -290,7 +292,7 @@ struct mpi_shmcoll *mpi_shmcoll_of(struct mpi_comm *comm, bool now)
 		comm->shmcoll_uses = FIRST_USES + 1;
 		comm->calls.nested = true;
 		h = new_shmcoll(comm);
-		/* a rank without memory even for this says so to the others */
+		/* a rank without memory even for this tells the others so */
 		if (!h) {
 			uint64_t good = 0;
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What all operations of a hub are made of: numbers, places for data, flags, and the meeting of
- * all ranks of a node. See shmcoll.h.
+ * The parts of all operations of the shared-memory area: numbers, cells for data, flags, and
+ * the barrier of all ranks of a node. See shmcoll.h.
  */
 #include <sched.h>
 
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 
-/* ---- places ---------------------------------------------------------------------------------- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 static struct mpi_shmcoll_flag *flag_of(const struct mpi_shmcoll *h, int i)
 {
@@ -21,7 +21,7 @@ static struct mpi_shmcoll_small_slot *note_of(const struct mpi_shmcoll *h, int i
 	return &h->notes[(size_t)i * MPI_SHMCOLL_SMALL_SLOTS + h->number % MPI_SHMCOLL_SMALL_SLOTS];
 }
 
-/* The number by which rank i says that it is here. */
+/* The word in which rank i advertises that it is here. */
 static _Atomic uint64_t *number_of_slot(const struct mpi_shmcoll *h, int i)
 {
 	return h->note ? &note_of(h, i)->number : &flag_of(h, i)->number;
@@ -97,19 +97,19 @@ void mpi_shmcoll_left_long(struct mpi_shmcoll *h, int turn)
 
 int mpi_shmcoll_leave(struct mpi_shmcoll *h, int rc)
 {
-	/* pairs with the look at it in await_left() */
+	/* pairs with the read in await_left() */
 	atomic_store_explicit(&h->slots[h->me].left, h->number, memory_order_release);
 	mpi_shmcoll_wake(h);
 	return rc;
 }
 
-/* The number without a mark: what it is told as is no less. */
+/* The number without a mark: an advertised number is never less. */
 static uint64_t advertised_least(const struct mpi_shmcoll *h)
 {
 	return h->number << MPI_SHMCOLL_MARK_BITS;
 }
 
-/* A number as it is told to others. */
+/* The number as it is advertised to others, with the mark and the error. */
 static uint64_t telling(const struct mpi_shmcoll *h, int rc)
 {
 	const uint64_t told = advertised_least(h) | h->mark;
@@ -138,7 +138,7 @@ void mpi_shmcoll_hear_paths(struct mpi_shmcoll *h)
 	h->paths.now = flag_of(h, 0)->paths;
 }
 
-/* Local rank i's call as its seat has it; 0: it is not there any more, or not yet. */
+/* The call of local rank i as its slot has it; 0: it is no longer there, or not yet. */
 static uint64_t call_of(const struct mpi_shmcoll *h, int i, uint64_t number)
 {
 	const struct mpi_shmcoll_slot *slot = &h->slots[i];
@@ -147,12 +147,12 @@ static uint64_t call_of(const struct mpi_shmcoll *h, int i, uint64_t number)
 	if (number > calls || number + MPI_CALLS_KEPT <= calls + 1)
 		return 0;
 	call = atomic_load_explicit(&slot->call[number % MPI_CALLS_KEPT], memory_order_acquire);
-	/* the rank may be writing the one that comes in its place */
+	/* the rank may be overwriting it with a later one */
 	calls = atomic_load_explicit(&slot->calls, memory_order_relaxed);
 	return number + MPI_CALLS_KEPT <= calls + 1 ? 0 : call;
 }
 
-/* Two calls of one number that differ. */
+/* Compare the last calls of both ranks by number; record a difference. */
 static bool calls_differ(struct mpi_shmcoll *h, int i)
 {
 	struct mpi_comm *comm = h->comm;
@@ -169,7 +169,7 @@ static bool calls_differ(struct mpi_shmcoll *h, int i)
 	return false;
 }
 
-/* Ranks disagree, as marks show; in what, their calls do, unless they are older. */
+/* Marks show that ranks disagree. Their calls show in what, unless these are too old. */
 static int refuse(struct mpi_shmcoll *h, int i)
 {
 	if (!calls_differ(h, i))
@@ -177,7 +177,8 @@ static int refuse(struct mpi_shmcoll *h, int i)
 	return mpi_calls_fail(h->comm);
 }
 
-/* The flag of local rank i has been seen: it is of the same call, or of a later operation. */
+/* Check the mark of local rank i, whose flag has been seen. It must be of the same call, or of
+ * a later operation. */
 static int check_mark(struct mpi_shmcoll *h, int i)
 {
 	const uint64_t told = atomic_load_explicit(number_of_slot(h, i), memory_order_relaxed);
@@ -205,8 +206,8 @@ void mpi_shmcoll_tell_call(struct mpi_shmcoll *h)
 	h->mark = a->history >> (64 - MPI_SHMCOLL_MARK_BITS);
 }
 
-/* Local rank i has told the number under way with another mark, or in the form that an operation
- * has with more or less data than ours. */
+/* Local rank i has advertised the current number with another mark, or in the form of an
+ * operation with more or less data than ours. */
 static bool tells_another(const struct mpi_shmcoll *h, int i)
 {
 	const uint64_t flag = atomic_load_explicit(&flag_of(h, i)->number, memory_order_relaxed);
@@ -218,7 +219,7 @@ static bool tells_another(const struct mpi_shmcoll *h, int i)
 	       other >> MPI_SHMCOLL_MARK_BITS == h->number;
 }
 
-/* Local rank i has called more since, but has never told the number that is awaited of it. */
+/* Local rank i has called more since, but has never advertised the number awaited of it. */
 static bool has_left_out(const struct mpi_shmcoll *h, int i)
 {
 	const uint64_t calls = atomic_load_explicit(&h->slots[i].calls, memory_order_acquire);
@@ -249,8 +250,8 @@ bool mpi_shmcoll_compare(struct mpi_shmcoll *h)
 	return false;
 }
 
-/* All are in this operation, if rc says so: nobody is in one before it any more, which need not
- * be looked for then. */
+/* If rc says that all ranks are in this operation, none is in an earlier one any more. Record
+ * it, so that nobody need check. */
 static int end_of_barrier(struct mpi_shmcoll *h, int rc)
 {
 	if (!rc && h->left < h->number - 1)
@@ -279,14 +280,14 @@ int mpi_shmcoll_await_release(struct mpi_shmcoll *h)
 	return end_of_barrier(h, mpi_shmcoll_await(h, &h->shared->release, advertised_least(h)));
 }
 
-/* ---- meeting --------------------------------------------------------------------------------- */
+/* ---- barrier of the node -------------------------------------------------------------------- */
 
 bool mpi_shmcoll_has_leader(const struct mpi_shmcoll *h)
 {
 	return h->oversubscribed || h->n > MPI_SHMCOLL_FEW_RANKS;
 }
 
-/* The processor where this rank is, which the others are told when it changes: it seldom does. */
+/* The processor of this rank; it is advertised to the others when it changes, which is rare. */
 static int32_t tell_cpu(struct mpi_shmcoll *h)
 {
 	_Atomic int32_t *mine = &h->cpus[h->me];
@@ -297,7 +298,7 @@ static int32_t tell_cpu(struct mpi_shmcoll *h)
 	return cpu;
 }
 
-/* A rank is missing that was on this processor last: it needs our turn. */
+/* A missing rank was last on this processor: it needs us to yield. */
 static bool keeps_from_running(const struct mpi_shmcoll *h, int32_t cpu)
 {
 	for (int i = 0; i < h->n; i++)
@@ -308,7 +309,7 @@ static bool keeps_from_running(const struct mpi_shmcoll *h, int32_t cpu)
 	return false;
 }
 
-/* The sum of marks is not what it is if all agree. */
+/* Find the rank that disagrees: the sum of marks is not that of equal marks. */
 static int __attribute__((cold)) find_another(struct mpi_shmcoll *h)
 {
 	int rc = MPI_SUCCESS;
@@ -319,7 +320,7 @@ static int __attribute__((cold)) find_another(struct mpi_shmcoll *h)
 	return rc ? rc : refuse(h, h->me ? 0 : 1);
 }
 
-/* Says that it is here; true: as the last one, or as the master when all others are. */
+/* Arrive. True at the last rank, or at the node leader once all others have arrived. */
 bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 {
 	const size_t depth = h->number % MPI_SHMCOLL_DEPTH;
@@ -337,8 +338,8 @@ bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 		mpi_shmcoll_wake(h);
 		return false;
 	}
-	/* The last one sees what all have written before they arrived. Once a rank is missing
-	 * there is no last one any more, and who waits for it finds that out. */
+	/* The last rank sees what all have written before they arrived. Once a rank is missing
+	 * there is no last one, and the ranks that wait for it find that out. */
 	h->arrivals[depth] += (uint32_t)h->n * mine;
 	cpu = tell_cpu(h);
 	missing = h->arrivals[depth] - mine -
@@ -347,8 +348,8 @@ bool mpi_shmcoll_arrive(struct mpi_shmcoll *h, int *rc)
 		*rc = mpi_first(*rc, missing ? find_another(h) : end_of_barrier(h, MPI_SUCCESS));
 		return true;
 	}
-	/* they may just be running, and to give the turn away would only bring back who waits as
-	 * well */
+	/* the missing ranks may be running now, and a yield would only bring back a rank that
+	 * waits as well */
 	if ((uint32_t)missing < h->processors && !keeps_from_running(h, cpu))
 		mpi_shmcoll_look_out(h);
 	return false;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Collectives over several nodes on two levels: inside a node through the memory of its hub,
- * between nodes by messages of the masters, one from each node. The masters are a communicator
- * to the algorithms by messages, so these choose among themselves as ever; its context is that
- * of all ranks, and a tag of its own tells its messages from those.
+ * Collectives over several nodes on two levels. Inside a node they use its shared-memory area;
+ * between nodes they use messages of the node leaders. For the message algorithms the leaders
+ * are a communicator, so the algorithm is chosen as for any other. Its context is that of all
+ * ranks; a tag of its own (MPI_TAG_LEADERS) keeps its messages apart.
  *
- * The order in which a reduction is made follows from which ranks are on which node, and nothing
- * else.
+ * The order of operands in a reduction depends only on which ranks are on which node.
  *
- * When a rank has died, what the others lack for want of it their master passes on as such
- * inside the node; to other nodes it sends nothing any more (schedule.h). Memory that runs out is
- * passed on in both, by hubs and by plans that are lost.
+ * When a rank has died, the leader reports the missing data inside its node. It sends nothing
+ * more to other nodes (schedule.h). An error for lack of memory travels on both levels: in
+ * areas, and in schedules that have failed.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/core/error.h"
@@ -27,9 +26,9 @@ bool mpi_shmcoll_oversubscribed(const struct mpi_shmcoll *h)
 	return h->oversubscribed;
 }
 
-/* ---- between masters ------------------------------------------------------------------------- */
+/* ---- between node leaders -------------------------------------------------------------------- */
 
-/* What the masters do until they are done with it has a tag of its own. */
+/* Give the messages of the leaders a tag of their own until end_nested(). */
 static int begin_nested(struct mpi_schedule *p)
 {
 	int tag = p->tag;
@@ -38,7 +37,7 @@ static int begin_nested(struct mpi_schedule *p)
 	return tag;
 }
 
-/* The first error, those of messages included. */
+/* Return the first error, those of messages included. */
 static int end_nested(struct mpi_schedule *p, int tag, int rc)
 {
 	mpi_schedule_wait(p);
@@ -55,7 +54,8 @@ static int leaders_bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, void *da
 		p, tag, mpi_intra_bcast(p, data, (MPI_Count)bytes, mpi_bytes(), node, &h->leaders));
 }
 
-/* Memory that has run out inside a node lacks between nodes as well, and so does a rank. */
+/* Give the schedule an error from inside the node, so that the other nodes learn of it. Without
+ * memory the schedule fails; other errors are recorded. */
 static int heard_error(struct mpi_schedule *p, int rc)
 {
 	if (mpi_shmcoll_no_memory(rc))
@@ -72,7 +72,7 @@ static int inside(struct mpi_shmcoll *h, int rc, void *data, size_t bytes, int s
 	return h->n > 1 ? mpi_shmcoll_bcast(h, rc, data, bytes, slot) : rc;
 }
 
-/* What the master has, however long, to all of its node. */
+/* Send the leader's data, of any length, to all ranks of its node. */
 static int inside_all(struct mpi_shmcoll *h, int rc, char *data, size_t bytes)
 {
 	for (size_t n; bytes > 0; data += n, bytes -= n) {
@@ -90,7 +90,7 @@ static int bcast(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, void *da
 	struct mpi_shmcoll_home home = h->home[root];
 	bool first = home.node == h->node && home.slot != 0;
 
-	/* the master has it from the root, or the root from nobody */
+	/* the leader gets the data from the root; a root that is the leader has them */
 	if (first)
 		rc = heard_error(p, inside(h, rc, data, bytes, home.slot));
 	if (h->me == 0)
@@ -136,7 +136,7 @@ int mpi_nodes_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *
 	void *sum = out;
 	int rc, tag;
 
-	/* the result of this node, at its master */
+	/* the result of this node, at its leader */
 	if (h->me == 0 && h->comm->rank != root)
 		sum = mpi_schedule_typed(p, count, type);
 	rc = p->rc;
@@ -192,8 +192,8 @@ static char *block_of_rank(const struct blocks *b, int rank)
 	return b->data + b->displs[home->node] + home->slot * b->bytes;
 }
 
-/* Of this node's ranks to its master. What does not fit stays out, for the rank itself to hear
- * of alone. */
+/* Gather the blocks of this node's ranks at the leader. A block of a wrong length is left out,
+ * and only its own rank gets the error. */
 static int gather_inside(const struct blocks *b, int no_memory, int wrong, const void *in,
 			 MPI_Count count, struct mpi_type *type)
 {
@@ -221,8 +221,8 @@ static int leaders_allgather(const struct blocks *b)
 	int tag = begin_nested(b->schedule);
 	bool equal = true;
 
-	/* with as many ranks on each node the blocks are equal, for which there are more
-	 * algorithms */
+	/* if all nodes have the same number of ranks their blocks are equal, and more
+	 * algorithms can be used */
 	for (int i = 1; i < h->nodes; i++)
 		equal &= b->counts[i] == b->counts[0];
 	if (equal)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which way long equal blocks go of two ranks, or where processors are short: through pages that
- * all write and read (blocks.c), or each reads the others' memory (read.c). Either may be
- * several times as fast as the other, by where the cores are and what their caches hold. So
- * local rank 0 looks how long they take (base/tuner.h): with a processor for every rank without
- * its waits for the other one, else with them, in which the others have its processor.
+ * The path of long equal blocks between two ranks, or on an oversubscribed node. Either all
+ * write and read shared pages (blocks.c), or each rank reads the others' memory (read.c).
+ * Either path may be several times as fast as the other; it depends on where the cores are and
+ * on what their caches hold.
  *
- * What it decides goes with its flag of the next operation, and all go by that from the one
- * behind it on, so they always agree. Blocks of much different lengths have ways of their own,
- * and so have allgathers and alltoalls.
+ * So local rank 0 measures how long the operations take (base/tuner.h). With a processor for
+ * every rank it leaves out its waits for the other rank. Otherwise it includes them, as the
+ * other ranks use its processor meanwhile.
+ *
+ * Its decision travels with its flag of the next operation, and all ranks use it from the
+ * following operation on. So they always agree. Blocks of much different lengths have paths of
+ * their own, and so have allgathers and alltoalls.
  */
 #include "base/cpu.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"

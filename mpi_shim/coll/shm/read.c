@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Long equal blocks, and what one of two ranks gives the other, or each: all say in the hub
- * where what they give lies, and everyone copies what is its own straight out of the others'
- * memory (process_vm_readv), once, from each at another time. Nobody goes on before all have
- * what they need. Where one cannot have it (some memory, of devices, the kernel does not read
- * for others), all hear of that, and go another way.
+ * Long equal blocks, and long data between two ranks. Each rank writes into the area where its
+ * data are. Every rank then copies what it needs straight out of the others' memory, once, by a
+ * CMA read (process_vm_readv). Each starts at a different rank. No rank goes on before all have
+ * what they need. The kernel does not read some memory for others, such as that of devices. If
+ * one rank cannot read, all are told so and take another path.
  *
- * That they have read all, or not, ranks say in the flags of a number of its own, which nobody
- * goes beyond before all have seen them. Who does not wait for the others, because a rank has
- * died, says so in its flag before its caller can write to what is still being read; who reads
- * looks at the flags afterwards. So nobody takes torn data for right ones. Only one of two
- * writes into the other's memory: who does not wait for it knows that it is dead, and writes no
- * more.
+ * Ranks advertise whether they have read all in the flags of an operation of its own. No rank
+ * goes beyond it before all have seen these flags. A rank may stop waiting because a rank has
+ * died. It says so in its flag before its caller can write to data that are still being read. A
+ * rank that reads checks the flags afterwards. So no rank takes torn data for valid ones.
+ * Writing into another's memory is done only between two ranks: one that stops waiting knows
+ * that the other is dead and writes no more.
  */
 #include <errno.h>
 #include <string.h>
@@ -24,14 +24,14 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/coll/shm/shmcoll_impl.h"
 
-/* What is read before it is calculated with. */
+/* Bytes that are read at a time, before they are used in a computation. */
 #define FOLD_BYTES (64 << 10)
 
-/* What a rank gives, on the line of its flag. */
+/* The memory that a rank offers, on the line of its flag. */
 struct offer {
-	uint64_t at;    /* in its memory */
-	uint64_t to;    /* where it may be given something; 0: it may not */
-	uint64_t bytes; /* of a block; 0: it is not as long as it should be, and is left out */
+	uint64_t at;    /* address in its memory */
+	uint64_t to;    /* where others may write; 0: nowhere */
+	uint64_t bytes; /* of a block; 0: its length is wrong, and it is left out */
 	int64_t pid;
 };
 
@@ -51,8 +51,9 @@ static void offer_memory(struct mpi_shmcoll *h, int rc, const void *at, void *to
 	mpi_shmcoll_wake(h);
 }
 
-/* `bytes`, from `skip` on, of what local rank i offers, as soon as it does, to or from `here`:
- * each `block` long. To give where that rank takes nothing, or not as much, is nothing. */
+/* Copy `bytes` bytes, from `skip` on, of what local rank i offers, as soon as it does, to
+ * `here`. With `give`, copy from `here` into that rank's memory instead. Every offer must be
+ * `block` bytes long. Giving does nothing if that rank receives nothing, or another length. */
 static int copy_part_of_rank(struct mpi_shmcoll *h, int i, size_t block, size_t skip, char *here,
 			     size_t bytes, bool give)
 {
@@ -86,20 +87,20 @@ static int take_part(struct mpi_shmcoll *h, int i, size_t block, size_t skip, ch
 	return copy_part_of_rank(h, i, block, skip, to, bytes, false);
 }
 
-/* A whole block. */
+/* Read a whole block. */
 static int read_from_rank(struct mpi_shmcoll *h, int i, size_t bytes, size_t skip, char *to)
 {
 	return take_part(h, i, bytes, skip, to, bytes);
 }
 
-/* A dead rank is worse than anything else. */
+/* An error for a dead rank has precedence over all others. */
 static int worse(int a, int b)
 {
 	return b == MPI_ERR_PROC_ABORTED ? b : mpi_first(a, b);
 }
 
-/* All have what they need, or all hear of the worst. What one cannot have counts only while all
- * live: who knows of a dead rank is gone. */
+/* Wait until all have what they need, or all know of the worst error. A failed read counts only
+ * while all ranks live: a rank that knows of a dead rank has left. */
 static int settle_reading(struct mpi_shmcoll *h, int rc)
 {
 	mpi_shmcoll_leave(h, MPI_SUCCESS);
@@ -123,8 +124,8 @@ static int settle_reading(struct mpi_shmcoll *h, int rc)
 	return mpi_shmcoll_leave(h, rc);
 }
 
-/* settle_reading() of what is over here. False: somebody could not, and all take another way from
- * now on. */
+/* Settle the reads of this rank, which are over. False: some rank could not read, and all use
+ * another path from now on. */
 static bool all_could(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, int *result)
 {
 	int all = settle_reading(h, rc == MPI_ERR_TRUNCATE ? MPI_SUCCESS : rc);
@@ -133,7 +134,7 @@ static bool all_could(struct mpi_schedule *p, struct mpi_shmcoll *h, int rc, int
 	if (!mpi_shmcoll_no_memory(all))
 		return true;
 	h->reads = false;
-	/* the other way may need no memory */
+	/* the other path may need no memory */
 	p->lost = false;
 	p->rc = MPI_SUCCESS;
 	return false;
@@ -169,7 +170,7 @@ bool mpi_shmcoll_reads(const struct mpi_shmcoll *h)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* A block as bytes that others can read. */
+/* A block as bytes that others can read; packed if it has gaps. NULL: out of memory. */
 static const char *dense(struct mpi_schedule *p, const struct mpi_vec *v, int n)
 {
 	const struct mpi_type *t = v->type;
@@ -233,8 +234,8 @@ struct part {
 	size_t bytes, begin, end;
 };
 
-/* to = the other rank's op `in`, piece by piece while they are in the caches. Both begin where
- * the part does. */
+/* to = the other rank's op `in`, segment by segment while they are in the caches. Both pointers
+ * begin where the part does. */
 static int take_and_fold(struct mpi_shmcoll *h, const char *in, char *to, const struct part *v,
 			 struct mpi_type *type, struct mpi_op *op)
 {
@@ -250,7 +251,7 @@ static int take_and_fold(struct mpi_shmcoll *h, const char *in, char *to, const 
 	return rc;
 }
 
-/* out = the other rank's op out, which stays as it is until all has been read. */
+/* out = the other rank's op out. `out` stays unchanged until all has been read. */
 static int take_and_fold_in_place(struct mpi_schedule *p, struct mpi_shmcoll *h, char *out,
 				  size_t bytes, struct mpi_type *type, struct mpi_op *op)
 {
@@ -260,8 +261,8 @@ static int take_and_fold_in_place(struct mpi_schedule *p, struct mpi_shmcoll *h,
 	return rc ? rc : mpi_op_apply(op, theirs, out, (MPI_Count)bytes / type->size, type);
 }
 
-/* A part of the root's result, piece by piece, unless it is in place; `in` begins where the
- * vector does. */
+/* Compute a part of the root's result, segment by segment, and write it there, unless the
+ * root's reduction is in place. `in` begins where the vector does. */
 static int fold_and_give(struct mpi_schedule *p, struct mpi_shmcoll *h, const char *in,
 			 const struct part *v, int root, struct mpi_type *type, struct mpi_op *op)
 {
@@ -286,7 +287,7 @@ static int fold_and_give(struct mpi_schedule *p, struct mpi_shmcoll *h, const ch
 	return rc;
 }
 
-/* Bytes of `count` elements, as many as fill cache lines, if elements fit one. */
+/* Bytes of `count` elements, rounded down to whole cache lines if elements fit one. */
 static size_t whole_lines(MPI_Count count, const struct mpi_type *type)
 {
 	const MPI_Count line = 64 % type->size == 0 ? 64 / type->size : 1;
@@ -299,7 +300,7 @@ bool mpi_shmcoll_read_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, cons
 			     int root, int *result)
 {
 	const size_t bytes = (size_t)(count * type->size);
-	/* what the other makes has to be given to the root */
+	/* the other rank's part must also be written to the root */
 	const size_t share = whole_lines(count / 4 * 3, type);
 	const struct part roots = { bytes, 0, share }, others = { bytes, share, bytes };
 	int rc;
@@ -315,9 +316,9 @@ bool mpi_shmcoll_read_reduce(struct mpi_schedule *p, struct mpi_shmcoll *h, cons
 }
 
 /*
- * Each makes a half of the result, and reads the other's half from where that has it. In place a
- * half is made elsewhere, so that nothing has changed if the other cannot make its half: when
- * that is known the first bytes of the result are written.
+ * Each rank computes a half of the result, and reads the other half from where the other has
+ * it. In place a rank computes its half elsewhere. So nothing has changed if the other cannot
+ * compute its half. Once that is known, the rank copies its own half into the result.
  */
 bool mpi_shmcoll_read_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, const void *in,
 				void *out, MPI_Count count, struct mpi_type *type,
@@ -339,7 +340,7 @@ bool mpi_shmcoll_read_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, c
 	if (!rc)
 		rc = take_and_fold(h, source + mine.begin, made, &mine, type, op);
 	mpi_shmcoll_leave(h, MPI_SUCCESS);
-	/* as if all of it lay there */
+	/* an address as if the whole vector lay there */
 	offer_memory(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
 	if (!rc)
 		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);

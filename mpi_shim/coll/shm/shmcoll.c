@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The barrier of a hub, inside a node and between nodes, and broadcasts, reductions and scans of
- * a few bytes inside a node. See shmcoll.h; make.c makes it, meet.c has what this is made of,
- * wait.c
- * waits, long.c has what takes two meetings, blocks.c what has a block for each rank, alltoallv.c
- * such blocks if they differ, read.c if they are long.
+ * The barrier of the shared-memory area, inside a node and between nodes, and broadcasts,
+ * reductions and scans of a few bytes inside a node. See shmcoll.h. The other files:
+ *
+ *   make.c       makes the area;
+ *   meet.c       numbers, cells, flags and the node barrier;
+ *   wait.c       waits and wakes;
+ *   long.c       reductions with two barriers;
+ *   blocks.c     collectives with a block for each rank;
+ *   alltoallv.c  such blocks of different lengths;
+ *   read.c       long blocks, by CMA reads;
+ *   path.c       the choice between blocks.c and read.c;
+ *   nodes.c      collectives over several nodes.
  */
 #include <assert.h>
 #include <string.h>
@@ -18,8 +25,8 @@
 
 static_assert(MPI_SHMCOLL_WORDS >= 16 + 2, "by_doubling: one for each round of NODES, and two");
 static_assert(MPI_SHMCOLL_WORDS >= MPI_DIRECT_RANKS, "at_once: one for each node");
-/* in_tree: the root has the most, one for each value of each of four digits, of which the first
- * has few */
+/* in_tree: the root has the most children, one for each nonzero value of each of four digits.
+ * The first digit has few values. */
 #define CUBE (MPI_SHMCOLL_BRANCHES * MPI_SHMCOLL_BRANCHES * MPI_SHMCOLL_BRANCHES)
 static_assert(CUBE * MPI_SHMCOLL_BRANCHES >= NODES, "its parent and four digits have words");
 static_assert(3 * (MPI_SHMCOLL_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CHILDREN,
@@ -27,14 +34,14 @@ static_assert(3 * (MPI_SHMCOLL_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CH
 
 /* ---- barrier --------------------------------------------------------------------------------- */
 
-/* The number of this barrier, as it is told. */
+/* The number of this barrier, as it is advertised. */
 static uint64_t crossing(const struct mpi_shmcoll *h)
 {
 	return h->crossing << MPI_SHMCOLL_MARK_BITS | h->mark;
 }
 
-/* The number of this barrier into word `word` of another node's master; with an error it says
- * that, too. */
+/* Put the number of this barrier into word `word` of another node's leader. With an error the
+ * number says that, too. */
 static int put(struct mpi_shmcoll *h, int node, int word, int rc)
 {
 	uint64_t more = rc ? MPI_SHMCOLL_MISSING : 0;
@@ -44,8 +51,8 @@ static int put(struct mpi_shmcoll *h, int node, int word, int rc)
 	return mpi_first(rc, mpi_shmcoll_put(h, node, word, crossing(h) | more));
 }
 
-/* Until the master of this node has put it into word `word` here. It may be in a later barrier; in
- * this one it has to be in the same call. */
+/* Wait until the leader of `node` has put the number into word `word` here. It may be in a
+ * later barrier; in this one it must be in the same call. */
 static int await_word(struct mpi_shmcoll *h, int node, int word)
 {
 	int rc = mpi_shmcoll_await(h, &h->word[word], h->crossing << MPI_SHMCOLL_MARK_BITS);
@@ -56,8 +63,8 @@ static int await_word(struct mpi_shmcoll *h, int node, int word)
 	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
 }
 
-/* Recursive doubling by the masters of the largest power of two of nodes; the others fold in and
- * out. Words of a master: one for each round, then those for folding in and out. */
+/* Recursive doubling by the leaders of the largest power of two of nodes; the others fold in
+ * and out. Words of a leader: one for each round, then those for folding in and out. */
 static int by_doubling(struct mpi_shmcoll *h, int rc)
 {
 	int power = 1, rounds = 0;
@@ -79,7 +86,8 @@ static int by_doubling(struct mpi_shmcoll *h, int rc)
 	return rc;
 }
 
-/* All tell each other at once, so that who comes last need not wait for anybody. */
+/* All leaders put their number to all others at once. So the last one to arrive need not wait
+ * for anybody. */
 static int at_once(struct mpi_shmcoll *h, int rc)
 {
 	const int n = h->nodes;
@@ -92,9 +100,9 @@ static int at_once(struct mpi_shmcoll *h, int rc)
 }
 
 /*
- * Up a tree and down again. Words of a master: the first for its parent, then one for each
- * child. The digits of a node's number say where it is in the tree (mpi_tree_make), and so the
- * lowest that is not 0 which word of its parent is its.
+ * Up a tree and down again. Words of a leader: the first for its parent, then one for each
+ * child. The digits of a node's number give its position in the tree (mpi_tree_make()). So the
+ * lowest digit that is not 0 gives the node's word at its parent.
  */
 static int in_tree(struct mpi_shmcoll *h, int rc)
 {
@@ -115,7 +123,8 @@ static int in_tree(struct mpi_shmcoll *h, int rc)
 	return rc;
 }
 
-/* Where processors are short each wait costs a switch of processes: then with the fewest waits. */
+/* On oversubscribed machines each wait costs a process switch; then use the algorithm with the
+ * fewest waits. */
 static int between_nodes(struct mpi_shmcoll *h, int rc)
 {
 	if (!mpi_coll_oversubscribed())
@@ -132,7 +141,7 @@ static int with_leaders(struct mpi_shmcoll *h)
 	mpi_shmcoll_wake(h);
 	if (h->me != 0)
 		return mpi_shmcoll_await_release(h);
-	/* what goes wrong here must not keep the other nodes waiting, but they have to know */
+	/* an error must not keep the other nodes waiting, but they must know of it */
 	rc = between_nodes(h, mpi_shmcoll_await_all(h));
 	if (h->n > 1)
 		mpi_shmcoll_release(h, rc);
@@ -168,7 +177,7 @@ int mpi_shmcoll_bcast(struct mpi_shmcoll *h, int rc, void *data, size_t bytes, i
 	return mpi_shmcoll_leave(h, rc);
 }
 
-/* What this rank contributes can be seen by who sees its flag. */
+/* Write this rank's contribution; a rank that sees its flag sees the contribution. */
 static int contribute(struct mpi_shmcoll *h, const void *in, size_t bytes)
 {
 	int rc = h->wide ? mpi_shmcoll_reserve_long(h) : mpi_shmcoll_reserve(h);
@@ -180,7 +189,8 @@ static int contribute(struct mpi_shmcoll *h, const void *in, size_t bytes)
 	return rc;
 }
 
-/* result = rank 0's op (rank 1's op (...)), up to that of `last`; they have all contributed. */
+/* result = rank 0's op (rank 1's op (...)), up to that of `last`; these ranks have
+ * contributed. */
 static int fold(struct mpi_shmcoll *h, int last, char *result, MPI_Count count,
 		struct mpi_type *type, struct mpi_op *op)
 {

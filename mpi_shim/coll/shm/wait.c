@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How a rank waits for a number in a hub, and is woken. With a processor of its own it looks
- * again and again; without one it gives its turn away between two looks, which costs a switch of
- * processes and nothing else. After a while, the shorter the more often waits are long, it
- * sleeps in Portals and is sent an empty message. All the while the library makes progress, and
- * sees that a rank has died.
+ * How a rank waits for a number in the shared-memory area, and is woken. With a processor of
+ * its own it polls. Without one it yields between two polls, which costs only a process switch.
+ * After a while it sleeps in Portals, until another rank sends it an empty message. The more
+ * often waits are long, the sooner it sleeps. All the while the library makes progress, and
+ * finds out that a rank has died.
  *
- * A wait is long if it lasts longer than ranks take that all sleep and wake each other. A
- * shorter one makes the next more patient even if it ended in a sleep: otherwise ranks that have
- * once slept wait for each other's awakenings ever after, each too long for their patience.
+ * A wait is long if it lasts longer than ranks need that all sleep and wake each other. A
+ * shorter one makes the next more patient even if it ended in a sleep. Otherwise ranks that
+ * have slept once would wait for each other's awakenings ever after, each too long for their
+ * patience.
  */
 #include <portals3_ext.h>
 #include <sched.h>
@@ -25,25 +26,25 @@
 
 #define PATIENCE_MOST_NS  1000000
 #define PATIENCE_LEAST_NS 5000
-#define LOOKS             20   /* looks between two rounds of progress, with a processor */
-#define TURNS             8    /* turns given away between two rounds of progress */
-#define LOOK_OUT_NS       2000 /* a turn given away is given back after that or more */
-/* what a store takes to be seen, almost always: a sleep has an end */
+#define LOOKS             20   /* polls between two rounds of progress, with a processor */
+#define TURNS             8    /* yields between two rounds of progress */
+#define LOOK_OUT_NS       2000 /* a yield takes at least as long */
+/* by then a store is seen, almost always; if not, a sleep has an end */
 #define SEEN_NS 5000
 
 static bool word_reached(const _Atomic uint64_t *word, uint64_t least)
 {
-	/* pairs with the release of who wrote it; words that Portals writes carry no data */
+	/* pairs with the release of the writer; words that Portals writes carry no data */
 	return (atomic_load_explicit(word, memory_order_acquire) & ~MPI_SHMCOLL_NO_MEMORY) >= least;
 }
 
-/* Portals writes it: nothing comes without progress. */
+/* Portals writes the word: it does not change without progress. */
 static bool from_portals(const struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
 	return word >= h->word && word < h->word + MPI_SHMCOLL_WORDS;
 }
 
-/* A few looks, or one after the others had their turn. */
+/* Poll a few times, or once after a yield. */
 static bool look_at_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	if (!h->spin) {
@@ -58,13 +59,13 @@ static bool look_at_word(const struct mpi_shmcoll *h, const _Atomic uint64_t *wo
 	return false;
 }
 
-/* Until it is reached, or patience ends, h->patience_ns after *since, which is 0 at first. */
+/* Poll until the word is reached, or for h->patience_ns after *since, which is 0 at first. */
 static bool be_patient(const struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least,
 		       uint64_t *since)
 {
-	/* who puts and gets here waits for us meanwhile, and twice as long if it finds us
-	 * outside Portals between two rounds; but first a word that is about to be written is
-	 * looked at alone */
+	/* Ranks that put to or get from our memory wait for our progress meanwhile. They wait
+	 * twice as long if they find us outside Portals, between two rounds. So watch the word
+	 * from inside progress; but first poll it alone, as it may be about to be written. */
 	const bool watch = h->spin && mpi_exposed && !mpi_world.threaded;
 	uint64_t now;
 
@@ -103,7 +104,7 @@ void mpi_shmcoll_look_out(const struct mpi_shmcoll *h)
 	       base_now_ns() - since < LOOK_OUT_NS);
 }
 
-/* What the next wait is worth after one that has ended. */
+/* Adapt the patience of the next wait to the one that has ended. */
 static void learn(struct mpi_shmcoll *h, bool was_long)
 {
 	if (!was_long && h->patience_ns < PATIENCE_MOST_NS)
@@ -126,9 +127,9 @@ bool mpi_shmcoll_can_order_all(void)
 }
 
 /*
- * Between saying that one sleeps and the last look at the word. The other side writes the word,
- * then looks whether anybody sleeps. Both need a full barrier in between; the kernel can give it
- * to all of them from here, so that those that write, which is what has to be fast, need none.
+ * Order the announcement of a sleep before the last read of the word. The other side writes the
+ * word, then reads whether anybody sleeps. Both need a full barrier in between. From here the
+ * kernel can give that barrier to all of them. So the writers, which must be fast, need none.
  */
 static void order_all(const struct mpi_shmcoll *h)
 {
@@ -137,15 +138,16 @@ static void order_all(const struct mpi_shmcoll *h)
 		base_barrier_all(SEEN_NS);
 }
 
-/* Asleep until something comes; who writes what is waited for sees that it has to send
- * something. */
+/* Sleep until something arrives. A writer of the awaited word sees that it must send a
+ * message. */
 static void sleep_once(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	struct mpi_shmcoll_slot *slot = &h->slots[h->me];
 
 	if (h->shared) {
 		atomic_store_explicit(&slot->asleep, 1, memory_order_relaxed);
-		/* before the look at the word; the writer looks here after it has written */
+		/* before the read of the word; the writer reads this after it has written the
+		 * word */
 		atomic_fetch_add_explicit(&h->shared->sleepers, 1, memory_order_seq_cst);
 	}
 	order_all(h);
@@ -157,8 +159,8 @@ static void sleep_once(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint
 	}
 }
 
-/* What has been reached may be the news that a rank or memory is missing, or that
- * ranks disagree. */
+/* The number reached may say that a rank or memory is missing, or that ranks disagree. Returns
+ * that error. */
 static int verdict(struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
 	uint64_t number = atomic_load_explicit(word, memory_order_relaxed);
@@ -179,7 +181,7 @@ int mpi_shmcoll_missing(const struct mpi_shmcoll *h, int rank)
 			mpi_lost_text(mpi_comm_peer(h->comm, rank), PTL_NI_OK));
 }
 
-/* A word that an operation of the hub waits for; windows wait for others (win_pscw.c). */
+/* True for a word of an operation of the area; windows wait for other words (win_pscw.c). */
 static bool of_operation(const struct mpi_shmcoll *h, const _Atomic uint64_t *word)
 {
 	const char *at = (const char *)word, *shared = (const char *)h->shared;
@@ -187,9 +189,9 @@ static bool of_operation(const struct mpi_shmcoll *h, const _Atomic uint64_t *wo
 	return from_portals(h, word) || (shared && at >= shared && at < shared + h->bytes);
 }
 
-/* Why the word will not be reached any more; MPI_SUCCESS: it may, or has been. What the others call
- * is looked at after a sleep that has not been the last: a glance at each of their lines would cost
- * a short wait more than the sleep. */
+/* Why the word will never be reached; MPI_SUCCESS: it may be, or has been. The calls of the
+ * others are compared only after a sleep that was not the last. A read of each rank's line
+ * would cost a short wait more than the sleep does. */
 static int hopeless(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least, bool slept)
 {
 	int dead = mpi_shmcoll_lost(h);
@@ -207,7 +209,7 @@ static int hopeless(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_
 	return disagree ? mpi_calls_fail(h->comm) : MPI_SUCCESS;
 }
 
-/* Portals knows best how to wait for what Portals brings. */
+/* Portals itself waits best for a word that it writes. */
 static int await_put(struct mpi_shmcoll *h, const _Atomic uint64_t *word, uint64_t least)
 {
 	while (!word_reached(word, least)) {
@@ -261,7 +263,7 @@ static void wake_rank(const struct mpi_shmcoll *h, int i)
 {
 	int world = mpi_comm_peer(h->comm, h->rank[i]);
 
-	/* a credit message of no rank: it is taken out of the queue, and that is all */
+	/* a credit message of no rank: it is removed from the queue, and that is all */
 	PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_NOW, mpi_world.id[world], MPI_PT_CREDIT, 0,
 		     MPI_SHMCOLL_WAKE_BITS, 0, 0);
 }
@@ -295,21 +297,21 @@ int mpi_shmcoll_inline(const ptl_arrival_t *put)
 	return 1;
 }
 
-/* Portals moves the eight bytes, which are aligned, in one piece. The word is told twice: by its
- * place, and for mpi_shmcoll_inline(). */
+/* Put a number. Portals moves the eight aligned bytes in one piece. The word is given twice: by
+ * its offset, and for mpi_shmcoll_inline(). */
 int mpi_shmcoll_put(struct mpi_shmcoll *h, int node, int word, uint64_t number)
 {
 	int world = mpi_comm_peer(h->comm, h->master[node]);
 	int err;
 
 	for (;;) {
-		/* who waits for it makes progress itself */
+		/* the leader that waits for it makes progress itself */
 		err = PtlPutInject(mpi_world.ni, &number, sizeof(number), PTL_INJECT_LAZY,
 				   mpi_world.id[world], MPI_PT_FLAG, 0, h->comm->context,
 				   (ptl_size_t)word * sizeof(number), (ptl_hdr_data_t)word);
 		if (err != PTL_NO_SPACE)
 			break;
-		mpi_progress(false); /* the way to it is full: it takes something out */
+		mpi_progress(false); /* the queue to it is full until it removes an entry */
 		mpi_yield();
 	}
 	return err == PTL_OK ? MPI_SUCCESS : mpi_unreachable(world);
