@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Attribute keys, and values cached under them on communicators and datatypes. Callbacks run
- * with the global lock let go, so lists are looked at anew after each.
+ * Attribute keys, and the values cached under them on communicators, datatypes and windows.
+ * Callbacks run with the global lock released, so each list is read anew after a callback.
  */
 #include "mpi_shim/core/attr.h"
 
@@ -14,10 +14,8 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/world.h"
 
-/*
- * A key is a number: index in the table, 20 bits, and above it a count of the times the place
- * was used before, so that a key freed is told from the next one.
- */
+/* A key is a number: the index in the table (20 bits), and above it a count of how often this
+ * index was used before. So a freed key differs from the next one. */
 enum { KEY_BASE = 0x10000000, KEY_INDEX_BITS = 20, KEY_GENERATIONS = 256 };
 
 static struct {
@@ -107,7 +105,8 @@ static struct mpi_keyval *find_keyval(int number)
 	return k && k->number == number ? k : NULL;
 }
 
-/* The key, if it is one for these objects; else MPI_ERR_KEYVAL's text is kept. */
+/* Returns the key if it is one for these objects. Else NULL, and the text of MPI_ERR_KEYVAL is
+ * kept. */
 static struct mpi_keyval *lookup(enum mpi_attr_on on, int number)
 {
 	static const char *const what[] = { "communicators", "datatypes", "windows" };
@@ -131,8 +130,8 @@ int mpi_keyval_drop(enum mpi_attr_on on, int *number)
 
 	if (!k)
 		return MPI_ERR_KEYVAL;
-	/* attributes set under it keep it: it can be named to delete them, and be freed again
-	 * (MPI-4 §7.7.2) */
+	/* Attributes set under the key keep it: it can be named to delete them, and be freed
+	 * again (MPI-4 §7.7.2). */
 	if (!k->freed) {
 		k->freed = true;
 		release_keyval(k);
@@ -163,7 +162,7 @@ static int call_delete(void *object, const struct mpi_keyval *k, void *value)
 	return err;
 }
 
-/* *flag: `*out` is the value for the copy. */
+/* *flag: *out is the value for the copy. */
 static int call_copy(void *object, const struct mpi_keyval *k, void *value, void **out, int *flag)
 {
 	void *handle = mpi_handle_of(object);
@@ -213,7 +212,7 @@ static void drop(struct mpi_attr **list, const struct mpi_attr *a)
 		}
 }
 
-/* A new attribute, the newest. */
+/* Adds an attribute at the front of the list, as the newest. False: out of memory. */
 static bool push_attr(struct mpi_attr **list, struct mpi_keyval *k, void *value)
 {
 	struct mpi_attr *a = malloc(sizeof(*a));
@@ -250,7 +249,8 @@ int mpi_attrs_delete(void *object, enum mpi_kind kind, struct mpi_attr **attrs)
 	return err;
 }
 
-/* After a failure: the copies go, with their delete callbacks, whose errors come too late. */
+/* Removes the copies after a failure, with their delete callbacks. Errors of these are ignored:
+ * they come too late. */
 static void undo_copies(void *copy, struct mpi_attr **to)
 {
 	while (*to) {
@@ -261,9 +261,9 @@ static void undo_copies(void *copy, struct mpi_attr **to)
 	}
 }
 
-/* Oldest first, so the recursion goes to the end of the list before it does anything. The list
- * of the original could change under a callback; that would be an error of the program, and what
- * is left of it is not touched: keys and values are taken down first. */
+/* Copies oldest first, so the list is first recorded in reverse order. A callback that changes
+ * the list of the original would be an error of the program. The keys and values are recorded
+ * before any callback, so the rest of that list is not touched. */
 int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void *copy,
 		   struct mpi_attr **to)
 {
@@ -289,8 +289,7 @@ int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void
 	if (err != MPI_SUCCESS) {
 		char text[MPI_MAX_ERROR_STRING];
 
-		/* the callbacks of undoing may fail as well: the first failure is the one to
-		 * tell */
+		/* The delete callbacks may fail too. The first failure is the one to report. */
 		memcpy(text, mpi_fail_text(), sizeof(text) - 1);
 		text[sizeof(text) - 1] = '\0';
 		undo_copies(copy, to);

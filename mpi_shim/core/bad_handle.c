@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is wrong with a handle, in words.
+ * Error texts for handles that name no object of their kind.
  */
 #include <mpi.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The memory of another process on this node, by the kernel (cross-memory attach).
+ * Copies between this process and another process of the node, by the kernel: cross-memory
+ * attach (CMA), process_vm_readv(2) and process_vm_writev(2).
  */
 #ifndef MPI_SHIM_CMA_H
 #define MPI_SHIM_CMA_H
@@ -11,8 +12,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Copies out of a process, or with `write` into it. False: errno says why not; a part may have
- * been copied. */
+/* Copies `bytes` from address `there` of the process to `here`, or with `write` the other way.
+ * False: errno has the reason, and a part may have been copied. */
 bool mpi_cma_copy(pid_t pid, uint64_t there, void *here, size_t bytes, bool write);
 
 #endif

@@ -13,16 +13,16 @@
 #include "mpi_shim/core/world.h"
 
 enum { WORDS = MPI_CONTEXT_WORDS, EAGER = MPI_CONTEXT_EAGER_WORDS };
-enum { RANK_BITS = 20 }; /* of a ticket, below the clock */
+enum { RANK_BITS = 20 }; /* bits of a ticket below the clock */
 enum stage { FIRST, TICKET, LATE, DONE };
 
 static struct {
 	uint64_t free[WORDS];
-	uint64_t rested
-		[WORDS]; /* of these: not used since the process last ran out of rested ones */
+	/* Those not used since the process last ran out of rested numbers; a subset of `free`. */
+	uint64_t rested[WORDS];
 	const struct mpi_agree *eager_holder;
 	const struct mpi_agree *late_holder;
-	struct mpi_agree *pending; /* those with a ticket */
+	struct mpi_agree *pending; /* agreements with a ticket */
 	uint64_t clock;
 } here;
 
@@ -61,8 +61,8 @@ int mpi_contexts_free(void)
 
 /* ---- agreement ------------------------------------------------------------------------------- */
 
-/* word[]: rested numbers, then free ones, then whether this process has any use for one, and had
- * numbers to offer at all. */
+/* word[]: rested numbers, then free ones, then one word of flags. WELL: this process can use a
+ * number. OFFERED: it had numbers to offer. */
 #define WELL    UINT64_C(1)
 #define OFFERED (~WELL)
 
@@ -74,7 +74,7 @@ static void offer_numbers(struct mpi_agree *a, int words)
 	a->word[2 * words] = a->error ? 0 : WELL;
 }
 
-/* Adds words [from, to) of the masks to an offer of `words`. */
+/* Adds words [from, to) of the masks to an offer of `words` words per mask. */
 static void add_words_to_offer(struct mpi_agree *a, int words, int from, int to)
 {
 	uint64_t any = 0;
@@ -142,7 +142,7 @@ static void forget_agreement(struct mpi_agree *a)
 	a->stage = DONE;
 }
 
-/* The lowest `want` numbers of a mask, if it has them. */
+/* Picks the lowest `want` numbers of a mask. False: it has fewer. */
 static bool pick(struct mpi_agree *a, const uint64_t *mask, int words)
 {
 	int n = 0;

@@ -1,38 +1,42 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Context numbers. The match bits have 13 bits for them; a communicator takes an even number,
- * for the user's messages, and the next one, for collectives: 4096 communicators at a time,
- * those of the system and one that is never used included. All members of a communicator use the
- * same number, so it is agreed on when one is made.
+ * Context numbers, and how the members of a new communicator agree on one. The match bits have
+ * 13 bits for them. A communicator uses an even number for the user's messages and the next odd
+ * one for collectives. So there are 4096 communicators at a time, including the system's and
+ * one that is never used. All members of a communicator use the same number.
  *
- * How: each process has a mask of free numbers, the agreement ands them over all members and
- * takes the lowest bit that is left. Threads that make communicators on different parents at the
- * same time must not agree on the same number, and must not wait for each other: a process may
- * be in the first one here and in the second one there. So
+ * Each process has a mask of free numbers. The agreement combines the masks of all members by
+ * "and" and takes the lowest bit that is left. Threads may make communicators on different
+ * parents at the same time. They must not agree on the same number. They must not wait for each
+ * other either: one process may have begun the first agreement, and another one the second. So:
  *
- *  - a process offers the numbers of one half of its mask, the eager half, in the first round,
- *    to one agreement at a time; any other offers nothing and its round comes out empty. This is
- *    the only round that may wait for a member that has not yet called, and one round is what an
- *    agreement takes as a rule.
- *  - An agreement whose first round came out empty draws a ticket: the greatest of its members'
- *    logical clocks, each of which its process uses once only, so that no two tickets are equal.
- *    Then it offers in each further round the other half of the mask (and the eager half if
- *    nobody has it) if its ticket is the lowest in this process and nobody else is in such a
- *    round, else nothing. All members of it are there, so these rounds end, and the agreement
- *    with the lowest ticket of all has the masks of all its members in the end; a later one has
- *    a higher ticket wherever they meet, so none waits for ever.
+ * - In the first round a process offers the numbers of one half of its mask, the eager half.
+ *   It offers them to one agreement at a time; any other agreement gets an empty offer, and
+ *   its round comes out empty. Only this round may wait for a member that has not called yet.
+ *   Most agreements take one round.
+ * - An agreement whose first round came out empty draws a ticket: the greatest of its
+ *   members' logical clocks. Each process uses a clock value only once, so no two tickets are
+ *   equal. In each further round a process offers the other half of its mask, and the eager
+ *   half too if no agreement holds it. It does so only if the ticket is the lowest in this
+ *   process and no other agreement is in such a round; else it offers nothing. All members
+ *   have called by then, so these rounds end. The agreement with the lowest ticket of all
+ *   gets the masks of all its members in the end. A later agreement has a higher ticket
+ *   wherever the two meet, so none waits for ever.
  *
- * A member that has no use for a number, as it has no memory, say, tells the others so in the
- * first round, and they are not given one, either.
+ * A member that cannot use a number, for example because it is out of memory, says so in the
+ * first round. Then no member gets a number.
  *
- * When all members made an offer and no number is left of it, there is none: MPI_ERR_OTHER on
- * all.
+ * When all members made an offer and no number is left in common, all members get
+ * MPI_ERR_OTHER.
  *
- * A context is free again in a process when the communicator's last reference is gone there, so
- * after all operations on it. A message nobody has received (a program's error) could still wait
- * for a receive on it; so freed numbers rest until the process has run out of others, and an
- * agreement takes rested ones if the members have any in common.
+ * A process frees a context when the last reference to the communicator is released there,
+ * which is after all operations on it. A message that was never received (an error of the
+ * program) could still match a receive on a reused context. So freed numbers rest until the
+ * process has run out of others. An agreement prefers rested numbers, if the members have any
+ * in common.
+ *
+ * All functions need the global lock, and none blocks: the caller does the reduction.
  */
 #ifndef MPI_SHIM_CONTEXT_H
 #define MPI_SHIM_CONTEXT_H
@@ -43,7 +47,7 @@
 #define MPI_CONTEXT_SLOTS 4096u
 #define MPI_CONTEXT_WORLD 0u
 #define MPI_CONTEXT_SELF  2u
-#define MPI_CONTEXT_NONE  8190u /* the last one: never used */
+#define MPI_CONTEXT_NONE  8190u /* the last number, never used */
 
 enum {
 	MPI_CONTEXT_WORDS = MPI_CONTEXT_SLOTS / 64,
@@ -53,11 +57,11 @@ enum {
 
 void mpi_contexts_init(void);
 void mpi_context_release(uint32_t context);
-/* Numbers for communicators that are free in this process. */
+/* Returns how many communicator numbers are free in this process. */
 int mpi_contexts_free(void);
 
 /*
- * One agreement, as steps, so that it can be waited for or not:
+ * One agreement, as steps, so that the caller may block in the reductions or not:
  *
  *   mpi_agree_begin(&a, ...);
  *   do {
@@ -67,14 +71,14 @@ int mpi_contexts_free(void);
  *   } while (!mpi_agree_judge(&a));
  *   a.error, a.context[0 .. want - 1]
  *
- * When the reduction fails, mpi_agree_abandon ends it instead.
+ * When the reduction fails, mpi_agree_abandon ends the agreement instead.
  */
 struct mpi_agree {
 	int want;
 	int stage;
 	bool has_eager, has_late;
 	uint64_t ticket;
-	struct mpi_agree *next; /* those that have a ticket */
+	struct mpi_agree *next; /* list of the agreements that have a ticket */
 	bool max;
 	int n;
 	uint64_t word[MPI_AGREE_WORDS];
@@ -82,8 +86,8 @@ struct mpi_agree {
 	uint32_t context[2];
 };
 
-/* `err`: what has gone wrong here, upon which there are no numbers for any member: those that do
- * not know have MPI_ERR_OTHER. */
+/* `err`: the error that this member has met, or MPI_SUCCESS. After an error no member gets a
+ * number; members without an error of their own get MPI_ERR_OTHER. `want`: 1 or 2 numbers. */
 void mpi_agree_begin(struct mpi_agree *a, int err, int want);
 void mpi_agree_offer(struct mpi_agree *a);
 bool mpi_agree_judge(struct mpi_agree *a);

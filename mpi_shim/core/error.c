@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From a failure to the user's error handler: see error.h.
+ * The path from a failure to the user's error handler: see error.h.
  */
 #include "mpi_shim/core/error.h"
 
@@ -12,10 +12,10 @@
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/world.h"
 
-/* The text, and the code it was kept for: a handler may be called for another one. */
+/* The text, and the code it was kept for. A handler may be called for another code. */
 static _Thread_local struct {
 	int code;
-	uint32_t on; /* handle of the communicator or window of a request that failed; 0: none */
+	uint32_t on; /* handle of the communicator or window of the failed request; 0: none */
 	char text[MPI_MAX_ERROR_STRING];
 } kept;
 
@@ -76,7 +76,7 @@ void mpi_raise_fatal(const char *where, const char *function, int code)
 	mpi_abort_job(mpi_error_class_of(code), line);
 }
 
-/* Whose handler an error goes to, and what is said of it. */
+/* Returns the handler for an error on `comm`, or without a communicator (NULL). */
 static struct mpi_errhandler *handler_of(const struct mpi_comm *comm)
 {
 	if (comm)
@@ -106,7 +106,7 @@ void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code)
 	mpi_object_release(handler);
 }
 
-/* What a later error is not about must not be said of it. */
+/* Forgets the kept failure, so that it is not reported with a later error. */
 static void forget_kept(void)
 {
 	kept.code = MPI_SUCCESS;
@@ -122,7 +122,7 @@ int mpi_raised(int code)
 
 int mpi_raise(struct mpi_comm *comm, const char *function, int code)
 {
-	/* it may have been freed while the request was under way */
+	/* The communicator may have been freed while the request was in progress. */
 	if (!comm)
 		comm = mpi_failed_on(MPI_KIND_COMM);
 	mpi_raise_locked(comm, function, code);

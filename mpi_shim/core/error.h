@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How an error gets from where it is first known to the user: the internal function that finds it
- * returns mpi_fail(class, text), and the entry point hands that to mpi_raise, which runs the error
- * handler.
+ * How an error gets from the function that finds it to the user. That function returns
+ * mpi_fail(class, text). The entry point passes the code to mpi_raise, which runs the error
+ * handler. The text is kept per thread, until the thread's next failure.
  */
 #ifndef MPI_SHIM_ERROR_H
 #define MPI_SHIM_ERROR_H
@@ -16,41 +16,43 @@ struct mpi_comm;
 struct mpi_errhandler;
 
 /*
- * Keeps the text (one line, cause and if possible remedy, no function name) for the entry point of
- * this thread and returns `code`, an error class or a code of MPI_Add_error_code.
+ * Keeps the text for the entry point of this thread and returns `code`, an error class or a
+ * code of MPI_Add_error_code. The text is one line: the cause and, if possible, a remedy,
+ * without a function name.
  */
 int mpi_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
-/* Lets compilers and analysers see that a failure is not MPI_SUCCESS, so that they follow the
- * right way. */
+/* Shows compilers and analysers that a failure is not MPI_SUCCESS, so that they follow the
+ * right branch. */
 #define mpi_fail(...) mpi_no_success(mpi_fail(__VA_ARGS__))
 static inline int mpi_no_success(int code)
 {
 	return code == MPI_SUCCESS ? MPI_ERR_UNKNOWN : code;
 }
 
-/* The same for memory that could not be had: MPI_ERR_NO_MEM. */
+/* Keeps the text "no memory for ..." and returns MPI_ERR_NO_MEM. */
 int mpi_fail_memory(const char *for_what) __attribute__((cold));
 #define mpi_fail_memory(for_what) mpi_no_success(mpi_fail_memory(for_what))
 
 /*
- * At the end of an entry point that failed; the global lock is held and is let go. Runs the
- * error handler of `comm` (NULL: the one errors without a communicator go to) and returns the
- * code for the caller. MPI_ERRORS_ARE_FATAL prints rank, function, communicator and the kept
- * text, and ends the job.
+ * Ends an entry point that failed: runs the error handler of `comm` and returns the code for
+ * the caller. The global lock is held on entry and is released. MPI_ERRORS_ARE_FATAL prints
+ * rank, function, communicator and the kept text, and ends the job.
  *
- * Errors without a communicator belong to MPI_COMM_SELF (MPI-4 §9.3); as long as that has the
- * handler it began with they go to MPI_COMM_WORLD's, where MPI-1 to MPI-3 put them.
+ * `comm` NULL: the error has no communicator. If the thread's failure was marked with
+ * mpi_fail_on, that communicator's handler runs. Else the error belongs to MPI_COMM_SELF (MPI-4
+ * §9.3). While MPI_COMM_SELF has its initial handler, the error goes to MPI_COMM_WORLD, as in
+ * MPI-1 to MPI-3.
  */
 int mpi_raise(struct mpi_comm *comm, const char *function, int code) __attribute__((cold));
 
-/* Runs comm's handler on `code`, as mpi_raise does, but keeps the lock. */
+/* Runs the error handler of comm on `code`, as mpi_raise does, but keeps the lock. */
 void mpi_raise_locked(struct mpi_comm *comm, const char *function, int code);
 
 /*
- * What handlers of other objects are made of. The end of the job, with "rank R of N: FUNCTION on
- * OBJECT: CAUSE", of which `where` is " on OBJECT"; and after a handler that has returned: lets the
- * lock go, returns `code`.
+ * The parts from which the handlers of other objects are made. mpi_raise_fatal ends the job
+ * with "rank R of N: FUNCTION on OBJECT: CAUSE"; `where` is " on OBJECT". mpi_raised follows a
+ * handler that has returned: it releases the lock and returns `code`.
  */
 #define MPI_WHERE (MPI_MAX_OBJECT_NAME + 64)
 _Noreturn void mpi_raise_fatal(const char *where, const char *function, int code)
@@ -58,28 +60,30 @@ _Noreturn void mpi_raise_fatal(const char *where, const char *function, int code
 int mpi_raised(int code) __attribute__((cold));
 
 /*
- * Runs a handler that is given with a call and attached to nothing yet, as that of
- * MPI_Session_init, with the null handle. Before MPI_Init and after MPI_Finalize, too. No lock is
- * held.
+ * Runs a handler that a call was given and that is attached to no object yet, such as that of
+ * MPI_Session_init. The handler gets the null handle. Works before MPI_Init and after
+ * MPI_Finalize. The lock is not held.
  */
 void mpi_raise_given(const struct mpi_errhandler *handler, const char *function, int code)
 	__attribute__((cold));
 
-/* After mpi_fail: what failed is a request on the communicator or window of this handle (0: on
- * neither), so that its error handler runs even if the function that finds out has none. */
+/* Follows mpi_fail: marks the failure as that of a request on this communicator or window
+ * (handle; 0: neither). So its error handler runs, even if the function that finds the failure
+ * has no communicator. */
 void mpi_fail_on(uint32_t handle);
-/* This object, if it is of this kind and still there; else NULL. */
+/* Returns the object marked with mpi_fail_on, if it still exists and is of this kind; else
+ * NULL. */
 void *mpi_failed_on(enum mpi_kind kind);
 
-/* The text kept last by this thread, for a request that failed: what a later wait repeats. "" if
- * none. */
+/* The text that this thread kept last, "" if none. A request that failed stores it, so that a
+ * later wait repeats it. */
 const char *mpi_fail_text(void);
 
-/* The class of a class or code; MPI_ERR_UNKNOWN for what is neither. */
+/* Returns the class of a class or code, MPI_ERR_UNKNOWN for any other number. */
 int mpi_error_class_of(int code);
-/* One line on a class or code, never NULL. Valid until the code is removed. */
+/* Returns one line about a class or code, never NULL. Valid until the code is removed. */
 const char *mpi_error_text(int code);
-/* What the attribute MPI_LASTUSEDCODE shows. */
+/* The value of the attribute MPI_LASTUSEDCODE. */
 int *mpi_error_last_used(void);
 
 #endif

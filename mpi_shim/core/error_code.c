@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Error classes and codes and what they say: the standard's, and those a program adds. The
- * latter live outside MPI_Init and MPI_Finalize, and their numbers are never used twice, so that
- * a code kept too long is told from a new one.
+ * Error classes and codes and their texts: those of the standard, and those that a program
+ * adds. The latter do not depend on MPI_Init and MPI_Finalize. Their numbers are never used
+ * twice, so a code kept too long differs from a new one.
  */
 #include <mpi.h>
 
@@ -111,20 +111,20 @@ static const char *standard_text(int code)
 	}
 }
 
-/* ---- what programs add ----------------------------------------------------------------------- */
+/* ---- classes and codes added by programs ----------------------------------------------------- */
 
 struct added {
 	bool is_class;
 	bool removed;
-	int class; /* of a code; a class's own number */
-	int codes; /* of a class: its codes that are not removed */
+	int class; /* of a code: its class; of a class: its own number */
+	int codes; /* of a class: number of its codes that are not removed */
 	char *text;
 };
 
 static struct {
-	struct added *at; /* number MPI_ERR_LASTCODE + 1 + index */
+	struct added *at; /* of number MPI_ERR_LASTCODE + 1 + index */
 	int count, room;
-	int last; /* MPI_LASTUSEDCODE */
+	int last; /* value of MPI_LASTUSEDCODE */
 } added = { .last = MPI_ERR_LASTCODE };
 
 int *mpi_error_last_used(void)
@@ -248,7 +248,8 @@ int mpi_add_error_string(int code, const char *string)
 	return MPI_SUCCESS;
 }
 
-/* A class or code goes after its text, and a class after its codes (MPI-4.1 §9.5). */
+/* A text must be removed before its class or code, and the codes before their class (MPI-4.1
+ * §9.5). */
 static int remove_added(struct added *a, int code)
 {
 	if (a->codes > 0)

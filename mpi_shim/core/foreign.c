@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Other MPIs beside this one. All have the same names of functions, and each has handles and
- * statuses of its own: what was compiled with one's mpi.h and calls another's library crashes
- * without a word. So we look when we are loaded whether there is a second library, for it may be
- * the one that is called; and what is no handle of ours may be known as one of theirs.
+ * Other MPIs in this process. All have the same function names, and each has its own handles
+ * and statuses. A program compiled with one's mpi.h that calls another's library crashes
+ * without a message. So at load time this file checks whether there is a second library, as
+ * that one may be called. A handle that is not ours may be known as one of theirs.
  */
 #include "mpi_shim/core/foreign.h"
 
@@ -33,21 +33,21 @@ static bool is_twin(const char *library, const char *ours)
 	const char *name = slash ? slash + 1 : library;
 	char real[2][PATH_MAX];
 
-	/* they may have been found by different links */
+	/* They may have been found through different links. */
 	return (same_folder(library, ours) ||
 		(realpath(library, real[0]) && realpath(ours, real[1]) &&
 		 same_folder(real[0], real[1]))) &&
 	       (strcmp(name, "libmpi.so.1") == 0 || strcmp(name, "libmpi_abi.so.1") == 0);
 }
 
-/* Fills in `other` if the function is that of another MPI. */
+/* Whether the function belongs to another MPI. If so, fills in `other`. */
 static bool is_foreign(void *function, const Dl_info *ours, Dl_info *other)
 {
 	return function && dladdr(function, other) != 0 && other->dli_fbase != ours->dli_fbase &&
 	       !is_twin(other->dli_fname, ours->dli_fname);
 }
 
-/* Functions of profiling libraries are called MPI_, too, but not PMPI_. */
+/* Checks PMPI_ functions, since profiling libraries define functions MPI_ too, but not PMPI_. */
 __attribute__((constructor)) static void look_for_another(void)
 {
 	Dl_info ours, other;
@@ -60,8 +60,9 @@ __attribute__((constructor)) static void look_for_another(void)
 	if (!program)
 		return;
 	/*
-	 * Only a library that was loaded with the program can be meant by its calls, and Portals'
-	 * was then, too. One that is opened later, as translators do, is called by address.
+	 * The calls of the program can reach only a library that was loaded with it, and then
+	 * Portals was loaded with it too. A library that is opened later, by a translator, is
+	 * called by address.
 	 */
 	if (dlsym(program, "PtlInit") && is_foreign(dlsym(program, "PMPI_Init"), &ours, &other)) {
 		first = other.dli_fname;
@@ -71,7 +72,7 @@ __attribute__((constructor)) static void look_for_another(void)
 		second = other.dli_fname;
 	}
 	dlclose(program);
-	dlerror(); /* the program's own must not be what was not found here */
+	dlerror(); /* The program must not see this error as its own. */
 	if (first && !base_config()->ptl_quiet)
 		base_say("there are two MPI libraries in this process, %s and %s: calls go to the "
 			 "first, and what was compiled with the mpi.h of the second fails; build "
@@ -81,10 +82,8 @@ __attribute__((constructor)) static void look_for_another(void)
 
 /* ---- handles --------------------------------------------------------------------------------- */
 
-/*
- * MPICH's handles, and those of its many descendants, are ints: two bits say how an object is
- * found, none for the null handle, four what it is.
- */
+/* Handles of MPICH and its many descendants are ints. Two bits say how the object is found
+ * (none: the null handle), and four bits say its kind. */
 static bool is_mpich(enum mpi_kind kind, uintptr_t handle)
 {
 	static const unsigned int number[MPI_KIND_END] = {
@@ -92,13 +91,14 @@ static bool is_mpich(enum mpi_kind kind, uintptr_t handle)
 		[MPI_KIND_ERRHANDLER] = 5, [MPI_KIND_OP] = 6,       [MPI_KIND_INFO] = 7,
 		[MPI_KIND_WIN] = 8,        [MPI_KIND_REQUEST] = 11, [MPI_KIND_MESSAGE] = 11,
 	};
-	uint32_t h = (uint32_t)handle; /* the rest is what was beside an int */
+	uint32_t h = (uint32_t)handle; /* the other bits were next to the int */
 
 	return number[kind] && (h >> 26 & 15) == number[kind] && !(h & 0x3ff0000) &&
 	       (h >> 30 || !(h & 0x3ffffff));
 }
 
-/* Open MPI's are addresses of objects: of those that are in its library we can learn the name. */
+/* Handles of Open MPI are addresses of objects. For objects in its library the name can be
+ * found. */
 static bool is_open_mpi(const void *handle)
 {
 	Dl_info object;

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Other MPIs beside this one: a program whose parts were built with different ones.
+ * Detects other MPIs in this process: a program may have parts that were built with different
+ * ones.
  */
 #ifndef MPI_SHIM_FOREIGN_H
 #define MPI_SHIM_FOREIGN_H
 
 #include "mpi_shim/core/handle.h"
 
-/* Whose mpi.h has a value like this for an object of this kind; NULL if we know of none. */
+/* Returns the name of the MPI whose mpi.h has such a value for an object of this kind; NULL:
+ * unknown. */
 const char *mpi_foreign_handle(enum mpi_kind kind, const void *handle) __attribute__((cold));
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Groups as objects: made, looked at, compared, freed. group_set.c makes groups of groups.
+ * Groups as objects: making, reading, comparing, freeing. group_set.c makes groups from groups.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,7 @@ int mpi_group_translate_ranks(struct mpi_group *from, int n, const int ranks[],
 	for (int i = 0; i < n; i++)
 		if (check_rank(from, ranks[i]) != MPI_SUCCESS)
 			return MPI_ERR_RANK;
-	/* a few are found by searching; for many a table pays */
+	/* A few ranks are found by searching; for many a table pays. */
 	if (n > 4 && to->world) {
 		inverse = mpi_group_inverse(to);
 		if (!inverse)

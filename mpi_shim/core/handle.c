@@ -15,7 +15,7 @@ void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *objec
 {
 	struct mpi_pool *p = &mpi_pools[kind];
 
-	/* whole cache lines: neighbours do not share one */
+	/* Whole cache lines, so that neighbours share none. */
 	p->size = (uint32_t)(size + 63) & ~63u;
 	p->destroy = destroy;
 }
@@ -25,7 +25,8 @@ void mpi_pools_fini(void)
 	for (int kind = 0; kind < MPI_KIND_END; kind++) {
 		struct mpi_pool *p = &mpi_pools[kind];
 
-		/* those of the user's may be used on after MPI_Finalize (MPI-4 §11.4.1) */
+		/* Info objects and error handlers may be used after MPI_Finalize (MPI-4
+		 * §11.4.1). */
 		if ((kind == MPI_KIND_INFO || kind == MPI_KIND_ERRHANDLER) && p->in_use)
 			continue;
 		for (uint32_t i = 0; i < p->count; i += MPI_POOL_CHUNK)
@@ -60,7 +61,7 @@ struct mpi_obj *mpi_pool_grow(struct mpi_pool *p)
 		return NULL;
 	memset(chunk, 0, (size_t)MPI_POOL_CHUNK * p->size);
 	p->chunk[p->count / MPI_POOL_CHUNK] = chunk;
-	for (uint32_t i = MPI_POOL_CHUNK; i-- > 0;) { /* the first is taken first */
+	for (uint32_t i = MPI_POOL_CHUNK; i-- > 0;) { /* the first object is used first */
 		struct mpi_obj *o = object_at(p, p->count + i);
 
 		o->kind = (uint16_t)(p - mpi_pools);

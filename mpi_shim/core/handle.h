@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI handles and the objects behind them. A predefined handle is a number below 0x1000 (MPI 5.0
- * ABI); a handle of the user's is a number of 32 bits in a pointer's clothes: kind, generation,
- * index of the object in its pool. So a stale or invented handle is told from a good one without
- * touching what it points to, and MPI_*_toint is the number itself.
+ * MPI handles and the objects behind them. A predefined handle is a number below 0x1000 (MPI
+ * 5.0 ABI). A handle of the user's is a number of 32 bits, cast to a pointer: kind, generation,
+ * index of the object in its pool. So a stale or invented handle is detected without touching
+ * the memory it points to, and MPI_*_toint returns the number itself.
  *
- * Pools and objects are guarded by the global lock (world.h).
+ * The global lock (world.h) guards pools and objects. No function here blocks.
  */
 #ifndef MPI_SHIM_HANDLE_H
 #define MPI_SHIM_HANDLE_H
@@ -29,7 +29,7 @@ enum mpi_kind {
 	MPI_KIND_END
 };
 
-#define MPI_HANDLE_PREDEFINED 0x1000u /* handles below are */
+#define MPI_HANDLE_PREDEFINED 0x1000u /* handles below this are predefined */
 #define MPI_INDEX_BITS        22
 #define MPI_GEN_BITS          6
 #define MPI_POOL_CHUNK        256u
@@ -40,9 +40,9 @@ struct mpi_obj {
 	uint32_t handle; /* 0 while free */
 	uint16_t kind;
 	uint16_t gen;
-	int32_t refs;         /* the handle is one; operations and objects that use it are others */
+	int32_t refs;         /* 1 for the handle, 1 for each operation or object that uses it */
 	uint32_t index;       /* in its pool */
-	struct mpi_obj *next; /* of the free ones */
+	struct mpi_obj *next; /* next free object */
 };
 
 struct mpi_pool {
@@ -51,28 +51,30 @@ struct mpi_pool {
 	uint32_t count; /* objects ever made */
 	struct mpi_obj *free;
 	uint32_t in_use;               /* objects alive */
-	void (*destroy)(void *object); /* what the object owns goes; may be NULL */
+	void (*destroy)(void *object); /* releases what the object owns; may be NULL */
 };
 
 extern struct mpi_pool mpi_pools[MPI_KIND_END];
 extern struct mpi_obj *mpi_predefined[MPI_HANDLE_PREDEFINED];
 
-/* Once at start, before the first object of this kind: what objects are and how they end. */
+/* Sets the size of objects and how they end. Called once per kind, before its first object. */
 void mpi_pool_setup(enum mpi_kind kind, size_t size, void (*destroy)(void *object));
-/* At the end of MPI_Finalize: the memory of all pools goes, but where the user still has info
- * objects or error handlers. */
+/* Frees the memory of all pools at the end of MPI_Finalize. A pool of info objects or error
+ * handlers stays while the user still has some. */
 void mpi_pools_fini(void);
 
-/* A zeroed object with one reference, or NULL when memory is short. */
+/* Returns a zeroed object with one reference. NULL: out of memory, no text kept. */
 void *mpi_object_new(enum mpi_kind kind);
-/* A free object, after more were made; NULL when memory is short. */
+/* Adds a chunk to the pool and returns a free object, still on the free list. NULL: out of
+ * memory. */
 struct mpi_obj *mpi_pool_grow(struct mpi_pool *p);
-/* A statically allocated object becomes predefined under `handle`. */
+/* Makes a statically allocated object predefined under `handle`. */
 void mpi_object_predefine(void *object, enum mpi_kind kind, uint32_t handle);
-/* The last reference has gone. */
+/* Ends an object whose last reference was released. A predefined object gets its reference
+ * back. */
 void mpi_object_end(struct mpi_obj *o);
 
-/* Back to its pool; what it owned has gone. */
+/* Returns an object to its pool. What it owned has been released. */
 static inline void mpi_object_give_back(struct mpi_obj *o)
 {
 	struct mpi_pool *p = &mpi_pools[o->kind];
@@ -84,14 +86,14 @@ static inline void mpi_object_give_back(struct mpi_obj *o)
 	p->in_use--;
 }
 
-/* Its handle is the one of its generation. */
+/* Sets the handle of the object's present generation. */
 static inline void mpi_object_name(struct mpi_obj *o, enum mpi_kind kind)
 {
 	o->handle = (uint32_t)kind << (MPI_INDEX_BITS + MPI_GEN_BITS) |
 		    (o->gen & ((1u << MPI_GEN_BITS) - 1u)) << MPI_INDEX_BITS | o->index;
 }
 
-/* As mpi_object_new, but what is in it is left as it was. */
+/* As mpi_object_new, but does not zero the object. */
 static inline void *mpi_object_take(enum mpi_kind kind)
 {
 	struct mpi_pool *p = &mpi_pools[kind];
@@ -112,17 +114,18 @@ static inline void *mpi_object_keep(void *object)
 	return object;
 }
 
-/* The user has freed it: no handle names it from now on, however long the shim keeps it.
- * Predefined ones stay. */
+/* Retires the handle, since the user has freed the object: no handle names it from now on,
+ * however long the shim keeps it. Predefined handles stay. */
 static inline void mpi_object_retire(struct mpi_obj *o)
 {
 	if (o->handle >= MPI_HANDLE_PREDEFINED)
-		o->handle = MPI_HANDLE_PREDEFINED; /* of no kind */
+		o->handle = MPI_HANDLE_PREDEFINED; /* names no object of any kind */
 }
 
 /*
- * The same for objects that callbacks or MPI_Type_get_contents may still show the user: these
- * give out another handle from now on. What nobody else keeps ends now, and its handle with it.
+ * Gives the object another handle, since the user has freed it. For objects that callbacks or
+ * MPI_Type_get_contents may still show to the user: these return the new handle. An object with
+ * no other reference keeps its handle, as it is released next.
  */
 static inline void mpi_object_rename(struct mpi_obj *o)
 {
@@ -132,7 +135,7 @@ static inline void mpi_object_rename(struct mpi_obj *o)
 	mpi_object_name(o, (enum mpi_kind)o->kind);
 }
 
-/* One reference less; the last one ends the object. Predefined ones stay. NULL: nothing. */
+/* Drops one reference; the last one ends the object. Predefined objects stay. NULL is ignored. */
 static inline void mpi_object_release(void *object)
 {
 	struct mpi_obj *o = object;
@@ -141,10 +144,10 @@ static inline void mpi_object_release(void *object)
 		mpi_object_end(o);
 }
 
-/* Object number i of a pool, in use (its handle is not 0) or not; NULL after the last. */
+/* Returns object number i of a pool, in use or not (its handle is 0); NULL after the last. */
 void *mpi_pool_at(enum mpi_kind kind, uint32_t i);
 
-/* The object a handle names, NULL if it names none of this kind. */
+/* Returns the object that a handle names; NULL if it names none of this kind. */
 static inline void *mpi_object_of(const void *handle, enum mpi_kind kind)
 {
 	uintptr_t h = (uintptr_t)handle;
@@ -163,15 +166,17 @@ static inline void *mpi_object_of(const void *handle, enum mpi_kind kind)
 	return o->handle == h ? o : NULL;
 }
 
-/* The handle of an object, as the pointer type of the caller's choice. */
+/* Returns the handle of an object; the caller chooses the pointer type. */
 static inline void *mpi_handle_of(const void *object)
 {
 	return (void *)(uintptr_t)((const struct mpi_obj *)object)->handle;
 }
 
-/* The error of a handle, called `name`, that names no object of this kind (kept text). */
+/* Returns the error for a handle that names no object of this kind, and keeps a text. `name`:
+ * the argument, in words. */
 int mpi_bad_handle(enum mpi_kind kind, const void *handle, const char *name) __attribute__((cold));
-/* MPI_SUCCESS, or the error of freeing what is predefined. */
+/* Returns MPI_SUCCESS, or the error for freeing a predefined object. `name`: the argument, in
+ * words. */
 int mpi_check_own(const struct mpi_obj *object, const char *name);
 
 #endif

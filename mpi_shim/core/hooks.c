@@ -14,8 +14,8 @@ struct mpi_hook *mpi_hooks_active;
 
 bool mpi_hooks_due;
 
-/* What a step starts may make progress itself, and so may other threads while a user's function
- * runs: the round that is under way goes on for them. */
+/* A hook may start operations that make progress themselves. So may other threads, while a
+ * user's function runs. The round in progress then goes on for them. */
 static bool in_round;
 
 void mpi_hooks_start(struct mpi_hook *s)
@@ -26,12 +26,12 @@ void mpi_hooks_start(struct mpi_hook *s)
 		end = &(*end)->next;
 	s->next = NULL;
 	*end = s;
-	/* what another thread waits for may have ended as well */
+	/* An operation that another thread waits for may have ended too. */
 	if (mpi_hooks_round() && mpi_world.threaded)
 		mpi_progress_wake();
 }
 
-/* While one runs it is not in the list, which others may be added to. */
+/* Runs each hook once. A hook that runs is off the list, and others may be added meanwhile. */
 static bool walk(void)
 {
 	struct mpi_hook **p = &mpi_hooks_active;

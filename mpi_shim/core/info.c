@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Info objects: keys and values in the order they were set. They are short, so a search is linear.
- * MPI_INFO_NULL is the pointer NULL here.
+ * Info objects: keys and values in the order they were set. They are short, so a search is
+ * linear. MPI_INFO_NULL is the pointer NULL here.
  */
 #include "mpi_shim/core/info.h"
 
@@ -111,7 +111,7 @@ const char *mpi_info_value(const struct mpi_info *info, const char *key)
 	return i >= 0 ? info->pair[i].value : NULL;
 }
 
-/* ---- what MPI_Info_* call -------------------------------------------------------------------- */
+/* ---- called by MPI_Info_* -------------------------------------------------------------------- */
 
 int mpi_info_create(struct mpi_info **out)
 {
@@ -165,7 +165,7 @@ int mpi_info_delete(struct mpi_info *info, const char *key)
 	return MPI_SUCCESS;
 }
 
-/* At most n characters of value and a terminator. */
+/* Copies at most n characters of the value, and a terminator. */
 static void copy_value_out(char *out, const char *value, size_t n)
 {
 	size_t length = strnlen(value, n);

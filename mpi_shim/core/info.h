@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Info objects from the inside.
+ * Info objects, for the rest of the shim. object.h has the functions that read and set single
+ * keys.
  */
 #ifndef MPI_SHIM_INFO_H
 #define MPI_SHIM_INFO_H
@@ -10,8 +11,8 @@
 
 extern struct mpi_info mpi_info_env;
 
-/* What the process knows of its start: command, argv, maxprocs and the like. argc 0: the
- * arguments are those the system has. */
+/* Sets what the process knows of its start: command, argv, maxprocs and the like. With argc 0
+ * it reads the arguments from the system. MPI_SUCCESS or mpi_fail(...). */
 int mpi_info_env_fill(int argc, char *argv[], struct mpi_info *info);
 void mpi_info_clear(struct mpi_info *info);
 void mpi_info_destroy(void *object);

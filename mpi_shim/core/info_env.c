@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI_INFO_ENV says of the start of the program (MPI-4 §10): what cannot be found out is
- * not said.
+ * The contents of MPI_INFO_ENV: how the program was started (MPI-4 §10). A key whose value
+ * cannot be found out is left out.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 
 struct mpi_info mpi_info_env;
 
-/* Appends a word to a list of them; one that does not fit is left out, and so are those after
- * it. */
+/* Appends a word to a list. False: it does not fit and is left out; the caller also leaves out
+ * those after it. */
 static bool append_word(char *list, size_t size, const char *word)
 {
 	size_t used = strlen(list), n = strlen(word), gap = used ? 1 : 0;
@@ -43,7 +43,7 @@ static int put_arguments(struct mpi_info *info, int argc, char *argv[])
 	return err;
 }
 
-/* The arguments as the system has them: strings one after the other. */
+/* Sets the arguments as the system has them: strings one after the other. */
 static int put_system_arguments(struct mpi_info *info)
 {
 	char buf[4096], *argv[64];
@@ -93,7 +93,7 @@ static const char *level_name(int level)
 	}
 }
 
-/* Known once the job is: before MPI_Init they are not said. */
+/* Sets the keys that describe the job. Before MPI_Init they are unknown and left out. */
 static int put_job(struct mpi_info *info)
 {
 	char n[16];

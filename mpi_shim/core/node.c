@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Who is on this node.
+ * Which ranks are on this node: see node.h.
  */
 #include "mpi_shim/core/node.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See node_segment.h: a file without a name (base/shared.h), reached by the others through
- * /proc, or
- * where that is not mounted by pidfd_getfd(2). Both need rights that cross-memory attach needs,
- * too; and a process that sees other numbers of processes (a namespace of its own) finds no
- * memory there, or one that begins with another token.
+ * See node_segment.h. A node segment is a file without a name (base/shared.h). The others reach
+ * it through /proc, or where that is not mounted by pidfd_getfd(2). Both need the rights that
+ * cross-memory attach needs. A process in a PID namespace of its own finds no memory there, or
+ * memory that begins with another token.
  */
 #include "mpi_shim/core/node_segment.h"
 
@@ -58,7 +57,7 @@ void *mpi_node_segment_offer(size_t bytes, struct mpi_node_segment_key *note)
 		close(fd);
 		return NULL;
 	}
-	token |= 1; /* 0 means that there is none */
+	token |= 1; /* 0 means that there is no segment */
 	*memory = token;
 	*note = (struct mpi_node_segment_key){ .token = token, .pid = (int32_t)getpid(), .fd = fd };
 	return memory;
@@ -70,7 +69,7 @@ void mpi_node_segment_settle(const struct mpi_node_segment_key *note)
 		close(note->fd);
 }
 
-/* A descriptor of another process. -1: errno and why say it. */
+/* Returns a descriptor of another process. -1: errno and `why` have the reason. */
 static int descriptor_of(pid_t pid, int theirs)
 {
 	char path[64];

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Groups, communicators and the small objects that hang on them. All guarded by the global lock.
+ * Groups, communicators and the small objects that belong to them. The global lock guards all
+ * of them.
  *
- * An object has `refs`, the references of the shim and the user together. What the user frees
- * while the shim still refers to it must be an error to use or free again, and take nothing away
- * from the shim: the handles of groups and requests go at once (mpi_object_retire), those of
- * communicators, datatypes, operations and error handlers become others (mpi_object_rename).
- * Datatypes and error handlers, of which one handle may be given out often, count in `handles`
- * the references that are the user's.
+ * `refs` counts the references of the shim and of the user together. The user may free an
+ * object while the shim still refers to it. Then using or freeing it again must be an error,
+ * and must take nothing away from the shim. So handles of groups and requests end at once
+ * (mpi_object_retire). Those of communicators, datatypes, operations and error handlers change
+ * (mpi_object_rename). One handle of a datatype or an error handler may be given out often, so
+ * `handles` counts the references that are the user's.
  */
 #ifndef MPI_SHIM_OBJECT_H
 #define MPI_SHIM_OBJECT_H
@@ -24,8 +25,8 @@ struct mpi_group {
 	struct mpi_obj obj;
 	int size;
 	int rank;                /* of this process, MPI_UNDEFINED if not a member */
-	int *world;              /* rank in MPI_COMM_WORLD by rank in the group; NULL: the same */
-	struct mpi_group *owner; /* referenced, of `world`; NULL: this group */
+	int *world;              /* rank in MPI_COMM_WORLD by rank in the group; NULL: identity */
+	struct mpi_group *owner; /* owner of `world`, referenced; NULL: this group */
 };
 
 extern struct mpi_group mpi_group_empty;
@@ -35,15 +36,17 @@ static inline int mpi_group_world(const struct mpi_group *g, int rank)
 	return g->world ? g->world[rank] : rank;
 }
 
-/* A group of the processes world[0] .. world[size - 1], which is malloc'd and now the group's
- * (freed also on failure). One reference, which may be the user's. NULL: no memory. */
+/* Makes a group of the processes world[0] .. world[size - 1]. `world` is malloc'd; the group
+ * owns it from now on, and it is freed on failure too. NULL: the first `size` world ranks. One
+ * reference, which may be the user's. Returns NULL: out of memory, no text kept. */
 struct mpi_group *mpi_group_make(int size, int *world);
-/* The same group once more, for the user, with a handle of its own: it ends when it is freed,
- * whatever lives on of what it came from. */
+/* Makes another object of the same group for the user, with a handle of its own. The handle
+ * ends when the user frees it, whatever lives on of the original. */
 int mpi_group_export(struct mpi_group *g, struct mpi_group **out);
-/* Rank in the group of a process by world rank; MPI_UNDEFINED if it is not a member. */
+/* Returns the rank in the group of a world rank; MPI_UNDEFINED if it is not a member. */
 int mpi_group_rank_in(const struct mpi_group *g, int world);
-/* Ranks in the group by world rank (MPI_UNDEFINED: not a member), malloc'd; NULL: no memory. */
+/* Returns the rank in the group of each world rank (MPI_UNDEFINED: not a member), malloc'd.
+ * NULL: out of memory. */
 int *mpi_group_inverse(const struct mpi_group *g);
 
 /* ---- error handlers -------------------------------------------------------------------------- */
@@ -72,7 +75,7 @@ extern struct mpi_errhandler mpi_errors_are_fatal, mpi_errors_abort, mpi_errors_
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* Cached attributes, the newest first. */
+/* Cached attributes, newest first. */
 struct mpi_attr {
 	struct mpi_attr *next;
 	struct mpi_keyval *keyval; /* referenced */
@@ -80,13 +83,13 @@ struct mpi_attr {
 };
 
 /*
- * Runs the delete callbacks, newest first, and drops the attributes of an object that ends. A
- * callback that fails ends this with its code; what was not deleted stays. In MPI_Finalize:
- * first those of MPI_COMM_SELF, while everything still works (MPI-4 §11.2.4).
+ * Runs the delete callbacks of an object that ends, newest first, and drops its attributes.
+ * When a callback fails, returns its code; the attributes not yet deleted stay. MPI_Finalize
+ * begins with MPI_COMM_SELF, while everything still works (MPI-4 §11.2.4).
  */
 int mpi_attrs_delete(void *object, enum mpi_kind kind, struct mpi_attr **attrs);
-/* Copies those whose copy callback wants it, oldest first, to `to`, the empty list of `copy`. On
- * failure of a callback its code, and *to is empty again. */
+/* Copies the attributes whose copy callback agrees, oldest first, to `to`, the empty list of
+ * `copy`. When a callback fails, returns its code, and *to is empty again. */
 int mpi_attrs_copy(void *object, enum mpi_kind kind, struct mpi_attr *from, void *copy,
 		   struct mpi_attr **to);
 
@@ -102,53 +105,55 @@ struct mpi_info {
 
 /* The value of a key; NULL if it is not set or info is NULL. */
 const char *mpi_info_value(const struct mpi_info *info, const char *key);
-/* Sets a key; lengths are checked. MPI_SUCCESS or mpi_fail(...). */
+/* Sets a key; checks the lengths. MPI_SUCCESS or mpi_fail(...). */
 int mpi_info_put(struct mpi_info *info, const char *key, const char *value);
 
 /* ---- communicators --------------------------------------------------------------------------- */
 
 struct mpi_topology; /* cart, graph or dist_graph */
 
-/* A communicator has two contexts of the match bits: `context` for the user's messages and
+/* A communicator has two contexts in the match bits: `context` for the user's messages and
  * context + 1 for collectives. */
 struct mpi_comm {
 	struct mpi_obj obj;
 	uint32_t context;
 	int rank, size; /* in the local group */
-	/* ranks that can be sent to: of the remote group in an intercommunicator */
+	/* Number of ranks that can be sent to: in an intercommunicator those of the remote
+	 * group. */
 	int remote_size;
 	bool inter;
-	bool freed; /* the user's handle is gone */
-	bool lost; /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
+	bool freed; /* the user has freed it */
+	bool lost;  /* a rank died, or ranks disagree: no collective works any more (schedule.h) */
 	struct mpi_group *local;
 	struct mpi_group *remote;    /* the local group in an intracommunicator */
-	struct mpi_comm *local_comm; /* intercommunicator: its local side, for collectives */
+	struct mpi_comm *local_comm; /* of an intercommunicator: its local side, for collectives */
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
 	struct mpi_topology *topology;
 	struct mpi_buffer *buffer; /* for buffered sends; NULL: the process's */
 	struct mpi_info *info;     /* hints in force; NULL: none */
 	uint32_t idups;            /* MPI_Comm_idup calls so far, the same on all ranks */
-	uint32_t schedules;        /* collectives so far but blocking ones, the same on all ranks */
-	struct mpi_shmcoll *shmcoll; /* shmcoll.h; NULL: not made */
-	uint32_t shmcoll_uses; /* collectives that a hub would have served, before it was made */
+	uint32_t schedules; /* collectives so far, except blocking ones, the same on all ranks */
+	struct mpi_shmcoll *shmcoll; /* shared-memory collective area (shmcoll.h); NULL: not made */
+	uint32_t shmcoll_uses; /* collectives that the area would have served before it was made */
 	struct mpi_calls calls;
 	char name[MPI_MAX_OBJECT_NAME];
 };
 
 extern struct mpi_comm mpi_comm_world, mpi_comm_self;
 
-/* World rank of a rank that can be sent to. */
+/* Returns the world rank of a rank that can be sent to. */
 static inline int mpi_comm_peer(const struct mpi_comm *c, int rank)
 {
 	return mpi_group_world(c->remote, rank);
 }
 
-/* Once, before the first communicator: what collectives keep with one goes with it. */
+/* Sets the function that releases what collectives keep with a communicator, when that ends.
+ * Called once, before the first communicator. */
 void mpi_comm_at_end(void (*end)(struct mpi_comm *comm));
 
-/* Before and after everything: the predefined communicators, groups, error handlers, keyvals.
- * init needs rank, size and level of mpi_world. */
+/* Make and end the predefined communicators, groups, error handlers and keyvals, before and
+ * after everything else. mpi_objects_init needs rank, size and level of mpi_world. */
 int mpi_objects_init(void);
 void mpi_objects_fini(void);
 

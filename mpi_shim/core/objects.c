@@ -40,7 +40,7 @@ static void comm_destroy(void *object)
 	struct mpi_comm *comm = object;
 
 	end_collectives(comm);
-	if (!comm->lost) /* else messages of it may lie about */
+	if (!comm->lost) /* else messages of it may still be queued */
 		mpi_context_release(comm->context);
 	mpi_object_release(comm->local_comm);
 	mpi_object_release(comm->local);
@@ -48,7 +48,7 @@ static void comm_destroy(void *object)
 	mpi_object_release(comm->handler);
 	mpi_object_release(comm->info);
 	mpi_topology_release(comm->topology);
-	free(comm->buffer); /* what was in it had a reference to the communicator, and is gone */
+	free(comm->buffer); /* its messages had a reference to the communicator and are gone */
 }
 
 static void group_destroy(void *object)
@@ -98,7 +98,7 @@ static int predefine_comm(struct mpi_comm *comm, MPI_Comm handle, const char *na
 	return MPI_SUCCESS;
 }
 
-/* Of the first `size` processes. */
+/* Returns the group of the first `size` processes. */
 static struct mpi_group *first_ones(int size)
 {
 	return mpi_group_make(size, NULL);

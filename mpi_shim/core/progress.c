@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Event queues and progress. Events of unexpected messages have a queue of their own, the
- * condition of PtlMEMDPost; those of posted receives and of sends share a small one, which stays
- * in the cache, with larger ones behind it for programs that have thousands in progress.
+ * Event queues and progress. Events of unexpected messages have a queue of their own, which is
+ * the condition of PtlMEMDPost. Those of posted receives and of sends share a small queue,
+ * which stays in the cache. Larger queues follow it, for programs that have thousands of
+ * operations in progress.
  *
- * With MPI_THREAD_MULTIPLE an event is only taken while the global lock is held, so that nobody
- * posts a receive while an unexpected message is in somebody's hand; one thread waits in Portals
- * without the lock, the others wait for that one.
+ * With MPI_THREAD_MULTIPLE, a thread takes events only while it holds the global lock. So no
+ * thread posts a receive while another one has taken an unexpected message but not handled it.
+ * One thread waits in Portals without the lock; the others wait for that one.
  */
 #include "mpi_shim/core/progress.h"
 
@@ -20,10 +21,10 @@
 #include "mpi_shim/core/hooks.h"
 #include "mpi_shim/core/world.h"
 
-#define EQ_FIRST     64u  /* events; each queue after it is four times as large */
-#define CHECK_MS     250u /* how long a wait goes on before it looks whether the peers live */
+#define EQ_FIRST     64u  /* events; each further queue is four times as large */
+#define CHECK_MS     250u /* how long a wait lasts before it checks the peers */
 #define BATCH        16   /* events taken at a time */
-#define CHECK_ROUNDS 32 /* rounds between looks at the clock, in case that no wait lasts so long */
+#define CHECK_ROUNDS 32 /* rounds between readings of the clock, in case no wait lasts that long */
 
 #define OTHERS_MOST 2
 #define MOST_QUEUES (OTHERS_MOST + sizeof(mpi_queues.eq) / sizeof(mpi_queues.eq[0]))
@@ -40,13 +41,14 @@ static int others;
 
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static bool polling;         /* a thread waits in Portals */
-static unsigned int idle;    /* threads that wait for it */
+static unsigned int idle;    /* threads that wait for the polling thread */
 static bool kicked;          /* an event that is to wake it is on its way */
-static ptl_handle_eq_t wake; /* that event's queue: only the thread that is to wake takes from it */
+static ptl_handle_eq_t wake; /* queue of that event; only the thread to be woken takes from it */
 static unsigned int rounds;
-static ptl_time_t
-	glance; /* to wait for nothing; with threads not for a turn either, for we have the lock */
-static const struct mpi_request *awaited; /* by the thread in Portals; NULL: more than one thing */
+/* A timeout that does not wait. With threads it does not yield either, since the lock is held. */
+static ptl_time_t glance;
+/* The request that the thread in Portals waits for; NULL: more than one thing. */
+static const struct mpi_request *awaited;
 
 /* ---- queues ---------------------------------------------------------------------------------- */
 
@@ -70,7 +72,7 @@ static int add_eq(uint32_t room)
 	return MPI_SUCCESS;
 }
 
-/* To be woken by: a put of our own of these bits to the CREDIT portal. */
+/* Match bits of the put to our own CREDIT portal that wakes a thread. */
 #define WAKE_BITS UINT64_MAX
 
 static int make_wake(void)
@@ -139,7 +141,7 @@ void mpi_events_release(struct mpi_request *r, uint32_t n)
 	mpi_queues.eq[r->eq].reserved -= n;
 }
 
-/* The queues where something may come. */
+/* Fills in the queues in which events may come, and returns how many there are. */
 static int in_use(ptl_handle_eq_t *h)
 {
 	const struct mpi_queues *p = &mpi_queues;
@@ -169,7 +171,7 @@ static void handle_event(const ptl_event_t *ev)
 	mpi_request_ops[r->kind].event(r, ev);
 }
 
-/* Long sends that are over, of which events may still come. */
+/* Long sends that are over, but whose events may still come. */
 static struct mpi_request *limbo;
 
 void mpi_request_done_later(struct mpi_request *r)
@@ -189,12 +191,12 @@ static void broken(int err)
 
 static bool in_hand; /* events taken and not yet handled */
 
-/* What Portals has told. False: nothing. */
+/* Handles the events that Portals has returned. False: nothing has come. */
 static bool handle_all(const ptl_event_t *ev, int count, int err)
 {
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
 		broken(err);
-	assert(!in_hand); /* what is in hand may lie in a block */
+	assert(!in_hand); /* an event in hand may refer to bytes in a block */
 	in_hand = count > 0;
 	for (int i = 0; i < count; i++)
 		handle_event(&ev[i]);
@@ -205,7 +207,8 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 	return err == PTL_OK;
 }
 
-/* Takes in what is in these queues, a bounded number of events, waiting `ms` for the first. */
+/* Handles a bounded number of events of these queues. Waits up to `ms` milliseconds for the
+ * first. */
 static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
@@ -234,8 +237,9 @@ bool mpi_progress_drain(ptl_handle_eq_t *eq)
 	return any;
 }
 
-/* What is settled makes no more events, and those that it made are taken in before the request
- * is used for something else. True: something was taken in, or is over. */
+/* Completes the sends in limbo that are settled. A settled send makes no more events, and those
+ * it made are handled before the request is reused. True: an event was handled, or a send has
+ * ended. */
 static bool settle_limbo(void)
 {
 	ptl_handle_eq_t h[MOST_QUEUES];
@@ -263,7 +267,8 @@ static bool settle_limbo(void)
 	return any;
 }
 
-/* One round: events, waiting `ms` for the first, and what follows from them. */
+/* Runs one round: events, waiting up to `ms` milliseconds for the first, and the work that
+ * follows from them. */
 static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 {
 	bool any;
@@ -303,11 +308,11 @@ void mpi_check_peers_now_and_then(void)
 		mpi_check_peers();
 }
 
-/* Somebody else is in Portals: its events, or its leaving, wake us. */
+/* Waits while another thread is in Portals: its events, or its leaving, wake this one. */
 static void wait_for_the_other(void)
 {
 	idle++;
-	mpi_world.yield_due = false; /* the others have it anyway */
+	mpi_world.yield_due = false; /* the wait yields anyway */
 	pthread_cond_wait(&woken, &mpi_world.lock);
 	idle--;
 }
@@ -387,7 +392,7 @@ void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least)
 	err = PtlEQPollWatch(h, in_use(h), (const uint64_t *)word, least, hook.offered, ev, BATCH,
 			     &count);
 	if (handle_all(ev, count, err))
-		mpi_progress(false); /* what that has made due */
+		mpi_progress(false); /* work that the events have made due */
 }
 
 void mpi_yield(void)

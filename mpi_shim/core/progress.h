@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Progress: rounds that take in what Portals has to tell, and let go on what does not wait for the
- * user. The queues of the events of requests are of this room; the rooms above register other ones,
- * and what else there is to do, once, when they start.
+ * Progress. A round takes events from Portals, handles them, and advances every operation that
+ * does not wait for the user. This file owns the event queues of requests. The layers above
+ * register other queues, and further work for each round, once at start.
  *
- * All of it is called with the global lock, which is let go while a round waits. What a round calls
- * must not make progress itself.
+ * All functions need the global lock, which is released while a round waits. Functions that a
+ * round calls must not make progress themselves.
  */
 #ifndef MPI_SHIM_PROGRESS_H
 #define MPI_SHIM_PROGRESS_H
@@ -27,82 +27,87 @@ enum {
 	MPI_PT_CANCEL = 45
 };
 
-/* ---- what rounds call ----------------------------------------------------------------------- */
+/* ---- called by rounds ----------------------------------------------------------------------- */
 
 struct mpi_progress_hooks {
-	/* Takes what comes while we are in Portals, before an event tells of it. */
+	/* Inline handler: takes arrivals while the process is in Portals, before their event. */
 	ptl_inline_handler_t offered;
-	/* At the end of a round, whose events are all handled; any: there were some. */
+	/* Called at the end of a round, when all its events are handled. `any`: there were
+	 * some. */
 	void (*handled)(bool any);
-	/* Looks after the peers that something waits for. Slow. */
+	/* Checks the peers that something waits for. Slow. */
 	void (*check)(void);
 };
 
 int mpi_progress_init(const struct mpi_progress_hooks *hooks);
 
-/* Another queue, whose events go to `event`; two at most. */
+/* Adds a queue, whose events go to `event`; two at most. */
 void mpi_progress_add_queue(ptl_handle_eq_t eq, void (*event)(const ptl_event_t *ev));
 
-/* Pieces of memory that others reach by Portals: who waits shall look for what comes to them. */
+/* Number of memory regions that others reach through Portals: a waiting process must poll for
+ * what comes to them. */
 extern uint32_t mpi_exposed;
 
 /* ---- queues of requests --------------------------------------------------------------------- */
 
-/* A queue for the events of posted receives and sends. Each reserves what it may cause. */
+/* An event queue for posted receives and sends. Each operation reserves the events it may
+ * cause. */
 struct mpi_eq {
 	ptl_handle_eq_t handle;
 	uint32_t room, reserved;
 };
 
 struct mpi_queues {
-	const struct mpi_request *awaited; /* alone, by the round under way; or NULL */
+	/* The only request that the present round waits for, or NULL. */
+	const struct mpi_request *awaited;
 	int neqs;
-	struct mpi_eq
-		eq[16]; /* [0 .. neqs), small ones first; an operation takes the first with room */
+	/* The first neqs are in use, small ones first. An operation uses the first with room. */
+	struct mpi_eq eq[16];
 };
 
 extern struct mpi_queues mpi_queues;
 
-/* Room for `n` events of *r; sets r->eq. MPI_SUCCESS or an error. */
+/* Reserves room for `n` events of *r and sets r->eq. MPI_SUCCESS or an error with a kept text. */
 int mpi_events_reserve(struct mpi_request *r, uint32_t n);
 void mpi_events_release(struct mpi_request *r, uint32_t n);
 
 /* ---- rounds --------------------------------------------------------------------------------- */
 
-/* One round: takes in events. `block`: waits for one, a bounded time, when there is none; the
- * global lock is let go meanwhile. Returns whether there was any. */
+/* Runs one round. With `block` and no event at hand it waits for one, for a bounded time, and
+ * releases the global lock meanwhile. Returns whether anything has come; with threads, false
+ * after a wait. */
 bool mpi_progress(bool block);
 
-/* Some microseconds' rounds at most, until something comes or *word is `least`: of a rank that
- * has a processor, while others reach its memory. */
+/* Polls for some microseconds at most, until something arrives or *word is at least `least`.
+ * For a rank that has a processor of its own, while other processes access its memory. */
 void mpi_progress_watch(const _Atomic uint64_t *word, uint64_t least);
 
-/* A round that waits for events of this queue alone: where they come without anything else going
- * on. */
+/* Runs a round that waits for events of this queue alone; with threads, of all queues. For
+ * events that come without any other progress. */
 bool mpi_progress_queue(ptl_handle_eq_t *eq);
 
-/* Rounds until the request is done. */
+/* Runs rounds until the request is done. */
 void mpi_progress_until(const struct mpi_request *r);
 
-/* Between rounds that do not wait, of who waits all the same: lets others have the processor,
- * and the lock, if it is time. Without threads Portals does that. */
+/* Yields the processor and the lock, if it is time. For a caller that waits in rounds that do
+ * not block. Without threads Portals yields by itself. */
 void mpi_yield(void);
 
-/* Takes everything out of this queue. Returns whether there was anything. */
+/* Handles everything in this queue. Returns whether there was anything. */
 bool mpi_progress_drain(ptl_handle_eq_t *eq);
 
-/* The next event of a queue that nobody waits at. False: none. */
+/* Takes the next event of a queue that no thread waits at. False: none. */
 bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev);
 
-/* Something was completed or has arrived other than in the call that waits for it: threads that
- * wait look again. */
+/* Makes waiting threads check again: an operation has ended, or something has arrived, outside
+ * the call that waits for it. */
 void mpi_progress_wake(void);
-/* A thread that waits in Portals comes out of it: there is a queue that it does not look at. */
+/* Makes a thread that waits in Portals return, since there is a queue that it does not poll. */
 void mpi_progress_kick(void);
 
-/* Of a clock that only goes forward, and is cheap to read. */
+/* Milliseconds of a monotonic clock that is cheap to read. */
 int64_t mpi_now_ms(void);
-/* Has the peers checked (the hook), now or at most every 250 ms. */
+/* Run the hook that checks the peers: now, or at most every 250 ms. */
 void mpi_check_peers(void);
 void mpi_check_peers_now_and_then(void);
 

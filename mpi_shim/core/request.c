@@ -20,7 +20,7 @@ struct mpi_request mpi_request_sent;
 
 /* ---- status ---------------------------------------------------------------------------------- */
 
-/* MPI_internal: the count's low and high half, and whether it was cancelled. */
+/* MPI_internal: the low and high half of the count, and the cancelled flag. */
 enum { COUNT_LOW, COUNT_HIGH, CANCELLED };
 
 void mpi_status_set_bytes(MPI_Status *status, MPI_Count bytes, bool cancelled)
@@ -67,19 +67,19 @@ static void __attribute__((noinline)) destroy_owned(struct mpi_request *r)
 		mpi_request_ops[r->kind].free(r);
 }
 
-/* What a request refers to goes with it. */
+/* Releases what a request refers to. */
 static inline void destroy_request(void *object)
 {
 	struct mpi_request *r = object;
 
 	if ((uintptr_t)r->packed | (uintptr_t)r->segment | (uintptr_t)r->error_text |
-	    (uintptr_t)r->schedule) /* one look for all of them */
+	    (uintptr_t)r->schedule) /* one test for all of them */
 		destroy_owned(r);
 	mpi_object_release(r->type);
 	mpi_object_release(r->comm);
 }
 
-/* The handle's reference: usually the last. */
+/* Drops the reference of the handle, usually the last one. */
 static inline void release_request(struct mpi_request *r)
 {
 	if (r->obj.handle < MPI_HANDLE_PREDEFINED || --r->obj.refs > 0)
@@ -92,7 +92,7 @@ void mpi_requests_init(void)
 {
 	mpi_pool_setup(MPI_KIND_REQUEST, sizeof(struct mpi_request), destroy_request);
 	mpi_request_sent = (struct mpi_request){ .kind = MPI_REQ_SEND, .done = true };
-	/* a number of its own below 0x1000, beside MPI_REQUEST_NULL's */
+	/* A number below 0x1000 of its own, next to that of MPI_REQUEST_NULL. */
 	mpi_object_predefine(&mpi_request_sent, MPI_KIND_REQUEST,
 			     (uint32_t)(uintptr_t)MPI_REQUEST_NULL + 1);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Topologies as objects; cart.c, graph.c and dist_graph.c fill them.
+ * Topologies as objects. cart.c, graph.c and dist_graph.c fill them.
  */
 #include "mpi_shim/core/topology.h"
 

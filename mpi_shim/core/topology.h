@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Topologies: what is cached on a communicator, and who a process's neighbours are, which
- * neighbourhood collectives need to know.
+ * Topologies: cached on a communicator, they give a process's neighbours, which neighbourhood
+ * collectives need. The global lock guards the reference counts.
  */
 #ifndef MPI_SHIM_TOPOLOGY_H
 #define MPI_SHIM_TOPOLOGY_H
@@ -28,21 +28,23 @@ struct mpi_topology {
 			int *dest, *dest_weight;
 		} dist;
 	};
-	int memory[]; /* what the pointers point into */
+	int memory[]; /* the memory that the pointers point into */
 };
 
-/* A topology with `words` ints of memory, one reference; NULL: no memory. */
+/* Makes a topology with `words` ints of memory and one reference. NULL: out of memory, no text
+ * kept. */
 struct mpi_topology *mpi_topology_new(int kind, int64_t words);
 
-/* A topology is shared by a communicator and its duplicates. */
+/* A communicator and its duplicates share a topology. NULL is ignored. */
 struct mpi_topology *mpi_topology_keep(struct mpi_topology *t);
 void mpi_topology_release(struct mpi_topology *t);
 
-/* Sources and destinations of this process; 0 where there is no topology. */
+/* Number of sources and destinations of this process; 0 without a topology. */
 int mpi_neighbors_in(const struct mpi_comm *comm);
 int mpi_neighbors_out(const struct mpi_comm *comm);
 
-/* comm's topology if it has one of this kind, else NULL, and MPI_ERR_TOPOLOGY's text is kept. */
+/* Returns comm's topology if it is of this kind. Else NULL, and the text of MPI_ERR_TOPOLOGY is
+ * kept. */
 const struct mpi_topology *mpi_topology_of(const struct mpi_comm *comm, int kind);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The state of the process's part in an MPI job, and its untimely end. api/startup.c has the rest.
+ * The state of the process's part in an MPI job, and how it aborts the job. api/startup.c has
+ * the rest.
  */
 #include "mpi_shim/core/world.h"
 

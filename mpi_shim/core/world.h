@@ -4,8 +4,8 @@
  * The process's part in the MPI job: its Portals interface, its peers, the global lock, and
  * counters.
  *
- * The global lock guards everything in mpi_shim/. It is taken by entry points when threads may
- * run concurrently (MPI_THREAD_MULTIPLE) and let go around waits and user callbacks.
+ * The global lock guards everything in mpi_shim/. Entry points take it when threads may run
+ * concurrently (MPI_THREAD_MULTIPLE). It is released around waits and user callbacks.
  */
 #ifndef MPI_SHIM_WORLD_H
 #define MPI_SHIM_WORLD_H
@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/* What the shim counts; performance variables of MPI_T. X(NAME, text) */
+/* The shim's counters: performance variables of MPI_T. X(NAME, text) */
 #define MPI_COUNT_TABLE(X)                                                                         \
 	X(SENT_SHORT, "messages sent by the short protocol")                                       \
 	X(SENT_LONG, "messages sent by the long protocol")                                         \
@@ -54,7 +54,7 @@ struct mpi_world {
 	ptl_process_id_t *id; /* by world rank */
 	pthread_t main_thread;
 	pthread_mutex_t lock;
-	bool yield_due; /* the processor is to be given away for a turn, once the lock is free */
+	bool yield_due; /* yield the processor once the lock is released */
 	uint64_t counts[MPI_COUNT_COUNT_];
 };
 
@@ -66,7 +66,7 @@ static inline void mpi_lock(void)
 		pthread_mutex_lock(&mpi_world.lock);
 }
 
-/* Lets go, and gives away the turn that is due. */
+/* Releases the lock and yields the processor. */
 void mpi_unlock_and_yield(void) __attribute__((cold));
 
 static inline void mpi_unlock(void)
@@ -79,7 +79,7 @@ static inline void mpi_unlock(void)
 		pthread_mutex_unlock(&mpi_world.lock);
 }
 
-/* Around a callback of the user's, which may call MPI. */
+/* For a callback of the user's, which may call MPI. */
 static inline void mpi_unlock_for_callback(void)
 {
 	mpi_unlock();
@@ -90,11 +90,11 @@ static inline void mpi_lock_after_callback(void)
 	mpi_lock();
 }
 
-/* Which of the launcher's programs this process runs; 0 if that cannot be had. Asks the first
- * time. */
+/* Returns which of the launcher's programs this process runs; 0 if unknown. Asks Portals the
+ * first time. */
 int mpi_world_program(void);
 
-/* Ends the job with this exit code, after one line to stderr. Does not return. */
+/* Ends the job with this exit code (1 if its low 8 bits are 0), after one line to stderr. */
 _Noreturn void mpi_abort_job(int code, const char *message);
 
 #endif

@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Buffered sends: see buffered.h. The user's buffer is a list of segments in the order of their
- * addresses, each with a header in the buffer itself (the standard grants MPI_BSEND_OVERHEAD
- * bytes a message); a new one goes into the first gap that is large enough.
+ * addresses. Each segment has a header in the buffer itself; the standard grants
+ * MPI_BSEND_OVERHEAD bytes per message. A new segment goes into the first gap that is large
+ * enough.
  */
 #include "mpi_shim/pt2pt/buffered.h"
 
@@ -19,8 +20,8 @@
 struct segment {
 	struct mpi_buffer *of;
 	struct segment *next, *prev;
-	size_t size;     /* with the header */
-	uint64_t number; /* in the order of the sends */
+	size_t size;     /* including the header */
+	uint64_t number; /* order of the sends */
 	_Alignas(16) char data[];
 };
 
@@ -33,9 +34,10 @@ struct mpi_buffer {
 	MPI_Count user_size;
 	bool automatic; /* MPI_BUFFER_AUTOMATIC: malloc */
 	struct segment *first;
-	uint64_t numbers; /* given to segments so far */
-	struct mpi_request
-		*flushes; /* of MPI_Buffer_iflush, each until all up to its number are gone */
+	uint64_t numbers; /* last number given to a segment */
+	/* Requests of MPI_Buffer_iflush. Each waits until all segments up to its number are
+	 * free. */
+	struct mpi_request *flushes;
 };
 
 static struct mpi_buffer *of_process;
@@ -79,7 +81,7 @@ static struct segment *allocate_segment(struct mpi_buffer *b, size_t bytes)
 	return link_after(b, prev, (struct segment *)(void *)at, size);
 }
 
-/* Of the segments that are still needed; UINT64_MAX: there are none. */
+/* Returns the lowest number of the segments in use; UINT64_MAX: none is. */
 static uint64_t oldest_number(const struct mpi_buffer *b)
 {
 	uint64_t oldest = UINT64_MAX;
@@ -124,7 +126,7 @@ void mpi_buffered_over(void *data)
 
 /* ---- sending --------------------------------------------------------------------------------- */
 
-/* With progress, because sends that are over give their segments back. */
+/* Makes progress while there is no room, since sends that end free their segments. */
 static struct segment *find_room(struct mpi_buffer *b, size_t bytes)
 {
 	struct segment *s = allocate_segment(b, bytes);
@@ -160,7 +162,7 @@ int mpi_buffered_launch(struct mpi_request *r)
 	own->freed = true;
 	err = mpi_send_launch(own);
 	if (err)
-		mpi_object_release(own); /* the segment goes with it */
+		mpi_object_release(own); /* also frees the segment */
 	else
 		mpi_request_done(r);
 	return err;

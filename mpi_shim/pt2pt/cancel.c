@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Sends that are cancelled (MPI-4 §3.8.4), at the receiver. A long message, of which only the
- * header is here, is its sender's until a receive has it, and the sender can withdraw it without
- * a call of ours: it puts one byte to the CANCEL portal, under the number of the message. One
- * entry takes the bytes of all, and what it acknowledges, one byte, is the answer "withdrawn". A
- * receive, or a matched probe, that would take a long message therefore claims it: by an entry
- * for this message, before the other one, that takes no bytes. Its acknowledgement is the answer
- * "too late". The claim is posted only if there is no withdrawal that we have not seen
- * (PtlMEMDPost), so that both sides always agree.
+ * Cancelled sends (MPI-4 §3.8.4), at the receiver. Of a long message only the header is here.
+ * It belongs to its sender until a receive takes it, and the sender can cancel it without a
+ * call of the receiver's. To do so the sender puts one byte to the CANCEL portal, under the
+ * number of the message. One entry takes the bytes of all such cancel requests. Its
+ * acknowledgement of one byte is the answer "cancelled".
  *
- * The byte of a withdrawal comes with it, whatever way it comes: so a withdrawal that is
- * accepted is in its queue, and nobody who claims has to wait for a sender.
+ * A receive or a matched probe that takes a long message therefore claims it first. The claim
+ * is a match entry for this message, before the common one, that takes no bytes. Its
+ * acknowledgement is the answer "too late". The claim is posted only if no cancel request has
+ * come that is not handled yet (PtlMEMDPost). So both sides always agree.
  *
- * A claim stays until the message is here. A withdrawal that comes after that is answered
- * wrongly, but by then the sender's descriptor has counted the get, whose end it may hear of
- * later (send.c); and it has seen the acknowledgement of a message that a receive posted to
- * Portals took.
+ * The byte of a cancel request comes with it, whatever path it takes. So an accepted request is
+ * in its queue, and a claim never has to wait for a sender.
  *
- * A withdrawal may be looked at before the header of its message, which has a queue of its own:
- * it is remembered until the header comes, or until that queue was empty, for then it was one of
- * those that were too late. Each sender has a share of the queue of withdrawals, so that it
- * never overflows.
+ * A claim stays until the message is here. A cancel request that comes later gets a wrong
+ * answer. But by then the sender's descriptor has counted the get, whose end the sender may see
+ * later (send.c). If a receive posted to Portals took the message, the sender has seen the
+ * acknowledgement.
+ *
+ * A cancel request may be handled before the header of its message, which has a queue of its
+ * own. It is remembered until the header comes. It is forgotten once that queue was empty,
+ * since then it was one of those that were too late. Each sender has a share of the queue of
+ * cancel requests, so the queue never overflows.
  */
 #include <stdlib.h>
 
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/pt2pt/protocol.h"
 
-#define SHARES      4096 /* withdrawals that are here and not looked at, of all senders */
-#define SHARE_LEAST 8    /* of each */
+#define SHARES      4096 /* cancel requests not handled yet, of all senders */
+#define SHARE_LEAST 8    /* of each sender */
 
 struct early {
 	struct early *next;
@@ -38,7 +40,7 @@ struct early {
 };
 
 static ptl_handle_eq_t queue;
-static ptl_handle_me_t all; /* the entry that takes withdrawals; claims go before it */
+static ptl_handle_me_t all; /* takes cancel requests; claims are inserted before it */
 static struct early *early;
 
 int mpi_cancel_init(void)
@@ -93,7 +95,7 @@ int mpi_cancel_claim(struct mpi_unexpected *u)
 			   PTL_RETAIN, &u->claim, NULL, queue);
 }
 
-/* At half a share the sender is told. */
+/* Returns the credit of cancel requests to their sender, once half a share is owed. */
 static void return_cancels(int rank)
 {
 	struct mpi_peer *p = &mpi_proto.peer[rank];
@@ -160,5 +162,5 @@ void mpi_cancel_look(void)
 	}
 	mpi_cancel_drain();
 	for (int rank = 0; rank < mpi_world.size; rank++)
-		return_cancels(rank); /* who could not be told before */
+		return_cancels(rank); /* to ranks that could not be told before */
 }

@@ -50,7 +50,8 @@ int mpi_grequest_complete(MPI_Request request)
 	return err;
 }
 
-/* The user's query function fills it; its code is the result. The lock is let go meanwhile. */
+/* Calls the user's query function, which fills the status, and returns its code. The lock is
+ * released meanwhile. */
 static int query_status(struct mpi_request *r, MPI_Status *status)
 {
 	struct mpi_generalized *g = r->generalized;

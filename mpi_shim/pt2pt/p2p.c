@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The point-to-point calls of MPI: send and receive in all modes, blocking, non-blocking,
- * combined, and what collectives use of them.
+ * combined. Also the calls that collectives use.
  */
 #include "mpi_shim/pt2pt/p2p.h"
 
@@ -91,7 +91,7 @@ int mpi_irecv(void *buf, MPI_Count count, struct mpi_type *datatype, int source,
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
-/* A receive is under way; the send that goes with it could not be started. */
+/* Drops a receive in progress, after its send could not be started. */
 static void drop_recv(struct mpi_request *r)
 {
 	mpi_recv_cancel(r);
@@ -134,7 +134,7 @@ int mpi_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type *send
 	return both(recv, sendbuf, sendcount, sendtype, dest, sendtag, comm, comm->context, status);
 }
 
-/* The bytes that go out are copied before the buffer is received into. */
+/* Copies the bytes to be sent, before the receive overwrites the buffer. */
 static int packed_copy(const void *buf, MPI_Count count, const struct mpi_type *type, void **copy,
 		       MPI_Count *bytes)
 {
@@ -169,7 +169,8 @@ int mpi_sendrecv_replace(void *buf, MPI_Count count, struct mpi_type *datatype, 
 	return err;
 }
 
-/* A receive whose request is done when the send is, too. The send's own request ends by itself. */
+/* Joins a send to a receive: the request of the receive is done when both are. The send's own
+ * request ends by itself. */
 static int join_send(struct mpi_request *recv, struct mpi_request *send)
 {
 	if (send->done) {
@@ -179,7 +180,7 @@ static int join_send(struct mpi_request *recv, struct mpi_request *send)
 			mpi_request_fail(recv, err, "%s", mpi_fail_text());
 		return MPI_SUCCESS;
 	}
-	/* a receive that is over already waits again, for the send alone */
+	/* A receive that is done already waits again, for the send alone. */
 	recv->parts = recv->done ? 1 : 2;
 	recv->done = false;
 	send->parent = recv;
@@ -296,7 +297,7 @@ int mpi_coll_sendrecv(const void *sendbuf, MPI_Count sendcount, struct mpi_type 
 
 	if (err)
 		return err;
-	/* within one group leaders may speak for ranks that live */
+	/* Within one group, leaders may act on behalf of ranks that live. */
 	recv->whole = comm->inter ? comm : NULL;
 	err = both(recv, sendbuf, sendcount, sendtype, dest, tag, comm, comm->context + 1, &status);
 	if (err == MPI_SUCCESS)

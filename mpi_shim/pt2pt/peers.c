@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What is known of the other processes: credit (protocol.h), and whether they live and can be
- * reached. A wait that has gone on for a while looks after the peers of all operations in
- * progress; an operation whose peer has died ends with MPI_ERR_PROC_ABORTED.
+ * What this process knows of the others: credit (protocol.h), and whether they live and can be
+ * reached. A wait that goes on for a while checks the peers of all operations in progress. An
+ * operation whose peer has died ends with MPI_ERR_PROC_ABORTED.
  *
- * A collective needs ranks that this one has nothing to do with. Of these it hears: who finds
- * one dead tells the ranks that are a power of two away, and so do they, by a byte of the dead
- * one's in memory of theirs.
+ * A collective also needs ranks that this one exchanges no messages with. It hears of their
+ * deaths from others. A rank that finds a dead one tells the ranks whose distance is a power of
+ * two, and these do the same. The report is a put of one byte into memory of the other rank, at
+ * the place of the dead rank.
  */
 #include <portals3_ext.h>
 #include <stdio.h>
@@ -27,8 +28,9 @@ size_t mpi_pool_bytes(void)
 	return (size_t)base_config()->ptl_mpi_pool_kib * 1024;
 }
 
-/* The event queue of unexpected messages has a slot for each message that may come, and for what
- * gives credit back: at each half share of bytes, of slots or of withdrawals. */
+/* The event queue of unexpected messages has a slot for each message that may come. It also has
+ * slots for the puts that return credit: one for each half share of bytes, of slots or of
+ * cancel requests. */
 static int make_queue(void)
 {
 	uint32_t slots = (uint32_t)base_config()->ptl_mpi_slots / (uint32_t)mpi_world.size;
@@ -56,10 +58,10 @@ static int attach_entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits
 					PtlErrorStr((unsigned int)err));
 }
 
-/* What others tell, and are told: a byte for each rank, of those that are lost not 0. */
+/* Failed ranks, as others report them: one byte per rank, 0 for the others. */
 enum { ENDED = 1, NOT_REACHED };
 static char *deaths;
-static ptl_handle_md_t death; /* both of them, in this order */
+static ptl_handle_md_t death; /* the two values, in this order */
 
 static int expose_deaths(void)
 {
@@ -127,9 +129,9 @@ void mpi_peers_fini(void)
 	mpi_proto.peer = NULL;
 }
 
-/* ---- who lives ------------------------------------------------------------------------------- */
+/* ---- which ranks live ------------------------------------------------------------------------ */
 
-#define LOOKS 64 /* processes looked after in one check */
+#define LOOKS 64 /* processes checked in one round */
 
 static uint32_t checks;
 
@@ -138,7 +140,8 @@ static bool has_met(const struct mpi_peer *p)
 	return (p->sent_slots | p->consumed_slots) != 0;
 }
 
-/* How this one knows of a rank that is lost, and what it knows. */
+/* Returns how a rank has failed, as far as this one knows (0: it has not), and the reason in
+ * *fail and `why`. */
 static int how_lost(int world, ptl_ni_fail_t *fail, char *why, size_t size)
 {
 	*why = '\0';
@@ -172,22 +175,22 @@ const char *mpi_lost_text(int world, ptl_ni_fail_t fail)
 	}
 }
 
-/* A network finds out that a process is gone when it has something for it. As what ends a wait,
- * and no more. */
+/* Sends an empty put, which only ends a wait. A network finds out that a process is gone when
+ * it has something to send to it. */
 static bool greet(int world)
 {
 	return PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, mpi_world.id[world],
 			    MPI_PT_CREDIT, 0, MPI_SHMCOLL_WAKE_BITS, 0, 0) != PTL_NO_SPACE;
 }
 
-/* When a search of all ranks has had them looked after. */
+/* When a search last had all ranks of a communicator checked. */
 struct asked {
 	const struct mpi_comm *comm;
 	uint32_t check;
 };
 
-/* One that is dead, or -1. All that live are looked after, or those alone that are near or that
- * this one has met. */
+/* Returns a dead rank, or -1. Has the live ranks checked: all of them, or only those that are
+ * on this node or have exchanged messages with this one. */
 static int search(const struct mpi_comm *comm, struct asked *last, bool all)
 {
 	const int n = comm->remote_size;
@@ -227,7 +230,7 @@ int mpi_lost_any(const struct mpi_comm *comm)
 	return search(comm, &last, false);
 }
 
-/* Of this one that has died. Whoever cannot be told now is in a later check. */
+/* Reports a dead rank to others. Those that cannot be told now are told in a later check. */
 static void tell_of(struct mpi_peer *p)
 {
 	const ptl_size_t dead = (ptl_size_t)(p - mpi_proto.peer);
@@ -246,8 +249,8 @@ static void tell_of(struct mpi_peer *p)
 	}
 }
 
-/* Takes in what others tell, and tells others; who is gone in MPI_Finalize has ended, for all
- * that anybody knows. */
+/* Takes in what others report, and reports deaths to others. A rank that is gone during
+ * MPI_Finalize has ended, as far as anyone knows. */
 static void report_deaths(void)
 {
 	for (int i = 0; i < mpi_world.size; i++)
@@ -258,8 +261,8 @@ static void report_deaths(void)
 			tell_of(&mpi_proto.peer[i]);
 }
 
-/* Looks after those that were asked for since the last time, in turn. What they sent before they
- * died is taken in before the next check, when they count as dead. */
+/* Checks the ranks that were asked for since the last time, in turn. Messages that they sent
+ * before they died are handled before the next check, which treats the ranks as dead. */
 static void look_after_peers(void)
 {
 	static int at;
@@ -333,7 +336,7 @@ void mpi_peers_check(void)
 	mpi_cancel_look();
 	look_after_peers();
 	report_deaths();
-	/* there may be memory for what waits for that */
+	/* Sends that wait for memory may find some now. */
 	for (int i = 0; i < mpi_world.size; i++)
 		if (mpi_proto.peer[i].queue)
 			any |= mpi_send_flush(i);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Receives that wait in this library, not in Portals: those of short messages. Portals could put
- * such a message into its place without us, but making and unmaking a match entry for it takes
- * longer than to be offered the message, or even than a copy out of a block. They were all
- * posted later than any receive that Portals has (recv.c hands them over when one has to go
- * there after them), so a message that comes here has passed those.
+ * Receives of short messages, which wait in this library and not in Portals. Portals could
+ * deliver such a message without us. But making and removing a match entry takes longer than a
+ * call of the inline handler, or even a copy out of a block. All these receives were posted
+ * later than any receive in Portals: recv.c moves them to Portals when it must post a later one
+ * there. So a message that comes here has passed the receives in Portals.
  *
- * A receive is filed under one key, of what it leaves open; a message is looked for under the
- * keys in use, and the receive posted first gets it.
+ * A receive is filed under one key, by the fields that it leaves open. A message is searched
+ * under the keys in use, and goes to the receive posted first.
  */
 #include <stdlib.h>
 
@@ -22,8 +22,8 @@ struct mpi_bucket {
 };
 
 static struct mpi_bucket *table[KEYS];
-static uint32_t in_use[KEYS]; /* receives filed under a kind of key */
-static unsigned int kinds;    /* bit k: there are some */
+static uint32_t in_use[KEYS]; /* number of receives filed, by kind of key */
+static unsigned int kinds;    /* bit k: in_use[k] is not 0 */
 static uint32_t buckets, filed;
 static uint64_t serial;
 static struct mpi_request *first, *last; /* all, in the order they were posted */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Looking at messages before they are received: probes, and matched probes, which take the
- * message off the list for a later MPI_Mrecv.
+ * Probes, and matched probes, which take the message off the list for a later MPI_Mrecv.
  */
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
@@ -11,8 +10,8 @@
 
 struct mpi_message {
 	struct mpi_obj obj;
-	struct mpi_unexpected *u; /* NULL: of MPI_PROC_NULL */
-	struct mpi_comm *comm;    /* referenced: where errors of its receive go */
+	struct mpi_unexpected *u; /* NULL: from MPI_PROC_NULL */
+	struct mpi_comm *comm;    /* referenced: errors of its receive go there */
 };
 
 static struct mpi_message no_proc;
@@ -29,7 +28,7 @@ void mpi_messages_init(void)
 	mpi_object_predefine(&no_proc, MPI_KIND_MESSAGE, (uint32_t)(uintptr_t)MPI_MESSAGE_NO_PROC);
 }
 
-/* None has come from there, and none will. */
+/* Fails if the source has died: no such message has come, and none will. */
 static int fail_lost_source(const struct mpi_comm *comm, int source)
 {
 	int rank = mpi_lost_source(comm, source);
@@ -40,7 +39,7 @@ static int fail_lost_source(const struct mpi_comm *comm, int source)
 				   mpi_lost_text(mpi_comm_peer(comm, rank), PTL_NI_OK));
 }
 
-/* The first message that matches, if there is one: *found. */
+/* Finds the first message that matches: *found, or NULL. */
 static int look_for_message(const struct mpi_comm *comm, int source, int tag, bool wait,
 			    struct mpi_unexpected **found)
 {
@@ -122,7 +121,7 @@ static int mprobe(int source, int tag, struct mpi_comm *comm, bool wait, int *fl
 			m = mpi_object_new(MPI_KIND_MESSAGE);
 		err = m ? mpi_unexpected_take(&u)
 			: mpi_fail(MPI_ERR_NO_MEM, "no memory for a message handle");
-	} while (!err && !u && wait); /* who does not wait may ask again */
+	} while (!err && !u && wait); /* without `wait` the caller may ask again */
 	*flag = !err && u;
 	if (!*flag) {
 		if (m) {

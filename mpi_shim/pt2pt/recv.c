@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Receiving: a receive is posted, or takes a message that is here; and the credit that goes
- * back. See protocol.h.
+ * Receiving: a receive is posted, or takes a message that has arrived. Also the credit that is
+ * returned to senders. See protocol.h.
  */
 #include <portals3_ext.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ enum { POSTED = 1, GETTING = 2, LOCAL = 4 };
 
 /* ---- credit ---------------------------------------------------------------------------------- */
 
-static struct mpi_peer *owed; /* credit, and not told yet */
+static struct mpi_peer *owed; /* peers to which credit is owed, not advertised yet */
 
 void mpi_credit_consumed(int rank, uint32_t bytes, uint32_t slots)
 {
@@ -51,7 +51,8 @@ void mpi_credit_tell(void)
 				 (ptl_match_bits_t)mpi_world.rank, 0,
 				 (uint64_t)p->consumed_bytes << 32 | p->consumed_slots) ==
 		    PTL_NO_SPACE) {
-			/* no message of its may come before it is told */
+			/* It may have to wait for this before it sends again: keep it on the
+			 * list. */
 			p->next_owed = again;
 			again = p;
 			continue;
@@ -64,10 +65,10 @@ void mpi_credit_tell(void)
 	owed = again;
 }
 
-/* ---- what came ------------------------------------------------------------------------------- */
+/* ---- completion ------------------------------------------------------------------------------ */
 
-/* A message of a collective that another rank has called otherwise: the plan finds the words
- * (schedule.c). */
+/* Whether a collective's message belongs to another call than the receive. The schedule makes
+ * the error text (schedule.c). */
 static bool of_another_call(const struct mpi_request *r, uint64_t bits, uint64_t hdr,
 			    MPI_Count sent)
 {
@@ -77,7 +78,7 @@ static bool of_another_call(const struct mpi_request *r, uint64_t bits, uint64_t
 	       !(bits & MPI_BITS_NO_MEMORY);
 }
 
-/* The message is in place (r->data): how much of how much, and from whom. */
+/* Completes a receive whose message is in r->data: `bytes` of `sent` bytes. */
 static void complete(struct mpi_request *r, uint64_t bits, uint64_t hdr, MPI_Count bytes,
 		     MPI_Count sent)
 {
@@ -151,9 +152,9 @@ static void recv_event(struct mpi_request *r, const ptl_event_t *ev)
 		got_event(r, ev);
 }
 
-/* ---- taking what is here --------------------------------------------------------------------- */
+/* ---- taking a message that is here ----------------------------------------------------------- */
 
-/* It is claimed. */
+/* Starts the get of a long message, which is claimed. */
 static int start_get(struct mpi_request *r, const struct mpi_unexpected *u)
 {
 	MPI_Count bytes = u->bytes < r->bytes ? u->bytes : r->bytes;
@@ -195,8 +196,8 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, uint64_t hdr, const vo
 {
 	MPI_Count bytes = sent < r->bytes ? sent : r->bytes;
 
-	/* the bytes go straight to where they belong, though it may have been on its way to
-	 * Portals */
+	/* The bytes go straight to the user's buffer, though the receive may have been prepared
+	 * for Portals. */
 	if (r->packed) {
 		free(r->packed);
 		r->packed = NULL;
@@ -223,7 +224,7 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 	} else {
 		err = scatter_space(r);
 		if (err) {
-			/* of the bytes none: the sender is let go */
+			/* Get no bytes, only to let the sender's operation end. */
 			mpi_request_fail(r, err, "%s", mpi_fail_text());
 			r->bytes = 0;
 		}
@@ -241,7 +242,7 @@ void mpi_recv_take(struct mpi_request *r, struct mpi_unexpected *u)
 
 /* ---- posting --------------------------------------------------------------------------------- */
 
-/* r->data: where bytes can come in as they are on the wire. */
+/* Sets r->data to memory for the bytes as they are on the wire. */
 static int scatter_space(struct mpi_request *r)
 {
 	if (r->type->dense || !r->bytes) {
@@ -282,7 +283,8 @@ static int post(struct mpi_request *r)
 			   mpi_proto.unexpected);
 }
 
-/* The receives that wait here go to Portals, in order: one that must go there comes after them. */
+/* Posts the receives that wait here to Portals, in order, before a receive that must be posted
+ * there. */
 static int post_waiting_receives(void)
 {
 	struct mpi_request *r;
@@ -303,13 +305,13 @@ static int post_waiting_receives(void)
 		mpi_events_release(r, 1);
 		if (err != PTL_MD_NO_UPDATE)
 			return no_room(err);
-		mpi_drain_unexpected(); /* it may have what it waits for now */
-		mpi_yield();            /* others may have handed it over, then */
+		mpi_drain_unexpected(); /* may complete the receive */
+		mpi_yield();            /* another thread may have posted it */
 	}
 	return MPI_SUCCESS;
 }
 
-/* To Portals, unless the message comes first: then *u is it. */
+/* Posts a receive to Portals, unless its message arrives first: then *u is the message. */
 static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 {
 	int err = post_waiting_receives();
@@ -339,7 +341,8 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 	}
 }
 
-/* With what it waits for as arguments, which are at hand where it was just made. */
+/* Starts a receive. The arguments repeat fields of *r, since the caller that has just made it
+ * still has them at hand. */
 static inline int __attribute__((always_inline))
 launch(struct mpi_request *r, int source, int tag, uint64_t context, MPI_Count room)
 {
@@ -426,7 +429,7 @@ int mpi_start_recv(void *buf, MPI_Count count, struct mpi_type *type, int source
 	return err;
 }
 
-/* Takes a receive back from where it waits. False: a message has it, or is coming in. */
+/* Removes a receive from where it waits. False: it is done, or a message is coming in. */
 static bool cancel_recv(struct mpi_request *r)
 {
 	if (r->done)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Sending: which protocol a message takes, credit, and the life of a long one. See protocol.h.
+ * Sending: which protocol a message takes, credit, and the life of a long send. See protocol.h.
  */
 #include <portals3_ext.h>
 #include <stdlib.h>
@@ -13,22 +13,22 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
-/* request.state: what has happened to a long send */
+/* request.state: flags of a long send. */
 enum {
 	SENT = 1,
 	TAKEN = 2,
 	OVER = 4,
-	QUEUED = 8, /* not sent yet: it waits for a slot, or as go() says */
+	QUEUED = 8, /* not sent yet: waits for a slot, or for memory (see go) */
 	EXPOSED = 16,
-	WITHDRAWN = 32, /* its receiver has been asked to */
-	ANSWERED = 64,  /* ... and r->cancelled says what it did */
+	WITHDRAWN = 32, /* its receiver was asked to cancel it */
+	ANSWERED = 64,  /* ... and has answered: r->cancelled */
 };
 
-/* What a long send's descriptor is good for. It is never used up, so that the threshold tells
- * what it was used for. */
+/* The threshold of a long send's descriptor. It is never used up, so the remaining threshold
+ * tells how many operations have used it. */
 #define USES 1000
 
-#define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its withdrawal */
+#define LONG_EVENTS 4 /* SEND_END, ACK or GET_END; SEND_END and ACK of its cancel request */
 
 /* ---- credit ---------------------------------------------------------------------------------- */
 
@@ -62,13 +62,13 @@ void mpi_credit_event(const ptl_event_t *ev)
 		mpi_send_flush((int)rank);
 }
 
-/* ---- the way of a message -------------------------------------------------------------------- */
+/* ---- sending one message --------------------------------------------------------------------- */
 
-/* Where the bytes go, ready for Portals. */
+/* The target of a message, ready for Portals. */
 struct route {
 	struct mpi_peer *peer;
 	ptl_process_id_t id;
-	uint64_t bits; /* without protocol */
+	uint64_t bits; /* without the protocol */
 	uint64_t hdr;  /* of a short message */
 };
 
@@ -79,7 +79,8 @@ int mpi_unreachable(int world)
 			mpi_lost_text(world, PTL_NI_OK));
 }
 
-/* Sends it short, if it may go so: true, and *err says how it went. The caller has a slot. */
+/* Sends a message by the short protocol, if it is short and there is credit. True: *err has the
+ * result. The caller has a slot. */
 static bool send_short(const struct route *to, const void *data, size_t bytes, int *err)
 {
 	uint32_t cost = mpi_credit_cost(bytes);
@@ -105,7 +106,7 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 /* Exposes the buffer on the READ portal and puts it. The caller has a slot. */
 static int send_long(struct mpi_request *r, const struct route *to)
 {
-	static char none; /* a withdrawal puts one byte, of whatever */
+	static char none; /* a cancel request puts one byte, of any value */
 	ptl_md_t md = {
 		.start = r->bytes ? r->data : &none,
 		.length = r->bytes ? (ptl_size_t)r->bytes : 1,
@@ -154,10 +155,11 @@ static struct route route_of(const struct mpi_comm *comm, int dest, uint64_t con
 	};
 }
 
-/* An empty message that says that there is none; the caller has a slot. It takes nothing of the
- * blocks, so it does not wait until its share has the bytes that it costs, as any message that
- * is not long: what its receiver gives back makes up for them. MPI_SUCCESS, MPI_ERR_NO_MEM
- * (nothing is sent, and no text kept) or that the receiver's process has ended. */
+/* Sends an empty message which says that its sender is out of memory. The caller has a slot.
+ * Like any message that is not long, it costs bytes of the share. It takes nothing of the
+ * blocks, so it does not wait for these bytes; the receiver returns them. MPI_SUCCESS;
+ * MPI_ERR_NO_MEM (nothing is sent, no text kept); or an error, since the receiver's process has
+ * ended. */
 static int send_no_memory(const struct route *to)
 {
 	int rc = PtlPutInject(mpi_world.ni, NULL, 0, PTL_INJECT_LAZY, to->id, MPI_PT_RECV, 0,
@@ -174,7 +176,8 @@ static int send_no_memory(const struct route *to)
 	return MPI_SUCCESS;
 }
 
-/* As the message that it is. True: it is under way, or over. */
+/* Sends the message itself. True: it is in progress or done. False: out of memory, and r->mode
+ * says so. */
 static bool go_full(struct mpi_request *r, const struct route *to)
 {
 	int err = MPI_SUCCESS;
@@ -194,9 +197,9 @@ static bool go_full(struct mpi_request *r, const struct route *to)
 	return true;
 }
 
-/* The caller has a slot. False: it is lacking, and there is no memory to say even that. It is to
- * wait, with all that follow it to its receiver, and to be tried again: nothing else tells the
- * receiver. */
+/* Starts a send. The caller has a slot. False: out of memory, even for the message that says
+ * so. Then the send has to wait, with all later ones to its receiver, and to be tried again:
+ * nothing else tells the receiver. */
 static bool go(struct mpi_request *r, const struct route *to)
 {
 	int err;
@@ -260,7 +263,7 @@ static void dequeue(const struct mpi_request *r, struct mpi_peer *p)
 		p->queue_end = prev;
 }
 
-/* ---- long sends as they go on ---------------------------------------------------------------- */
+/* ---- long sends in progress ------------------------------------------------------------------ */
 
 static bool settled(struct mpi_request *r)
 {
@@ -274,12 +277,12 @@ static void finish_long(struct mpi_request *r)
 {
 	r->state |= OVER;
 	if (r->error || !settled(r))
-		mpi_request_done_later(r); /* more events of its may be on their way to us */
+		mpi_request_done_later(r); /* more of its events may still come */
 	else
 		mpi_request_done(r);
 }
 
-/* It has waited in vain. */
+/* Ends a send that was never sent. */
 static void never_sent(struct mpi_request *r)
 {
 	r->state |= OVER;
@@ -287,8 +290,8 @@ static void never_sent(struct mpi_request *r)
 	mpi_request_done(r);
 }
 
-/* Asks the receiver to forget a long message that no receive has taken; if it has no room for
- * that, later. */
+/* Asks the receiver to forget a long message that no receive has taken. When the receiver has
+ * no room for the request, this happens later. */
 static void cancel_send(struct mpi_request *r)
 {
 	struct route to = route_of(r->comm, r->peer, r->context, r->tag);
@@ -310,11 +313,12 @@ static void cancel_send(struct mpi_request *r)
 		mpi_unreachable(r->world);
 }
 
-/* What follows from what has happened so far. */
+/* Does the next step of a long send, by its state. */
 static void advance_long_send(struct mpi_request *r)
 {
 	if (!(r->state & SENT))
-		/* a withdrawal must not overtake the message, nor its answer the message's */
+		/* A cancel request must not overtake the message, nor its answer the message's
+		 * answer. */
 		return;
 	if (r->state & TAKEN) {
 		r->cancelled = false;
@@ -384,8 +388,8 @@ void mpi_send_give_up(struct mpi_request *r, int code)
 	mpi_send_cancel(r);
 }
 
-/* Has the receiver got it, besides the put, the withdrawal and its answer? A get is counted at
- * once, and ends later. */
+/* Whether the receiver has got the message: more operations used the descriptor than the put,
+ * the cancel request and its answer. A get is counted at once, and ends later. */
 static bool fetched(const struct mpi_request *r)
 {
 	ptl_md_t md = { .threshold = USES };
@@ -398,8 +402,8 @@ static void send_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (r->state & OVER)
 		return;
 	if (ev->ni_fail_type != PTL_NI_OK) {
-		/* after a SEND_END that failed no ACK comes, and before an ACK that failed
-		 * SEND_END came */
+		/* After a failed SEND_END no ACK comes. Before a failed ACK the SEND_END has
+		 * come. */
 		if (ev->ni_fail_type == PTL_NI_PEER_DEAD || ev->ni_fail_type == PTL_NI_UNREACHABLE)
 			mpi_proto.peer[r->world].dead = mpi_proto.any_dead = true;
 		abandon(r, ev->ni_fail_type);
@@ -426,7 +430,7 @@ int mpi_message_bytes(const struct mpi_type *type, MPI_Count count, MPI_Count *b
 	return MPI_SUCCESS;
 }
 
-/* r->data: the bytes as they go out. */
+/* Sets r->data to the bytes to be sent. */
 static int gather_bytes(struct mpi_request *r)
 {
 	if (r->type->dense || !r->bytes) {
@@ -492,7 +496,7 @@ int mpi_send_prepare(const void *buf, MPI_Count count, struct mpi_type *type, in
 	return MPI_SUCCESS;
 }
 
-/* A standard send that needs no request: true, and *err says how it went. */
+/* Makes a standard send that needs no request. True: *err has the result. */
 static inline bool __attribute__((always_inline))
 sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int dest, int tag,
 	     const struct mpi_comm *comm, uint64_t context, int *err)
@@ -529,7 +533,8 @@ static int start_with_request(const void *buf, MPI_Count count, struct mpi_type 
 	return err;
 }
 
-/* With a slot it needs no request, for there may be no memory for one. */
+/* Sends an empty message which says that its sender is out of memory. Makes no request, since
+ * there may be no memory for one. False: no slot, or not sent. */
 static bool no_memory_sent_at_once(int dest, int tag, const struct mpi_comm *comm, uint64_t context)
 {
 	struct route to;
@@ -595,7 +600,7 @@ int mpi_send_now(const void *buf, MPI_Count count, struct mpi_type *type, int de
 	return mpi_request_finish(r, MPI_STATUS_IGNORE);
 }
 
-/* ---- what a send is ------------------------------------------------------------------------ */
+/* ---- functions of send requests ------------------------------------------------------------ */
 
 static void free_segment(struct mpi_request *r)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages that came before their receive: the blocks that short ones fall into, and the list
- * where a receive or a probe looks for the first that matches, in order of arrival. A receive
- * may leave source, tag, or both open, so each message is filed under four keys and found in
- * constant time by any.
+ * Messages that came before their receive: the blocks that hold short ones, and the list in
+ * which a receive or a probe finds the first match, in order of arrival. A receive may leave
+ * source, tag, or both open. So each message is filed under four keys, and found in constant
+ * time by any of them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,14 @@
 #include "mpi_shim/pt2pt/start.h"
 
 #define KEYS         MPI_OPEN_KINDS
-#define REWIND_BYTES 8192 /* of a block, that stay in the nearest cache */
+#define REWIND_BYTES 8192 /* bytes of a block that stay in the nearest cache */
 
-#define SPARES_MOST 4096 /* entries kept for messages to come; the memory of more is given back */
+#define SPARES_MOST 4096 /* entries kept for later messages; more are freed */
 
 struct mpi_block {
 	char *base;
-	uint32_t live; /* messages in it that are still waited for */
-	size_t used;   /* bytes from the start, as far as we have seen */
+	uint32_t live; /* messages in it that still wait for a receive */
+	size_t used;   /* bytes from the start, by the events handled so far */
 	ptl_handle_md_t md;
 	struct mpi_link list;
 };
@@ -37,7 +37,7 @@ static struct bucket *table[KEYS];
 static uint32_t buckets, filed;
 static struct mpi_unexpected *spare;
 static uint32_t spares;
-static uint64_t keep_most; /* memory for messages that wait, before their bytes are given back */
+static uint64_t keep_most; /* bytes of waiting messages beyond which credit is withheld */
 
 /* ---- the list -------------------------------------------------------------------------------- */
 
@@ -71,8 +71,8 @@ static void cut(struct bucket *b, int key, struct mpi_unexpected *u)
 		b->tail = l->prev;
 }
 
-/* Each bucket splits in two; order within a bucket stays. Short of memory the old table serves
- * on. */
+/* Splits each bucket in two; the order within a bucket stays. When out of memory, the old
+ * table remains in use. */
 static bool grow_table(uint32_t size)
 {
 	struct bucket *wide[KEYS];
@@ -210,9 +210,9 @@ static void link_block(struct mpi_block *b)
 		mpi_abort_job(MPI_ERR_NO_MEM, "MPI: cannot link a block for unexpected messages");
 }
 
-/* A block whose messages have all been taken starts again from its beginning, which the cache
- * still holds. Only with no event left to handle, and none owed: then nothing of it is in
- * anybody's hands. */
+/* Restarts each block whose messages have all been taken at its beginning, which the cache
+ * still holds. No event may be in hand or in the queue (PtlMDUpdate checks that), so that
+ * nothing refers to the block's bytes. */
 static void rewind_blocks(void)
 {
 	for (int i = 0; i < MPI_BLOCKS; i++) {
@@ -237,7 +237,7 @@ static void *own_memory(size_t bytes)
 	return p;
 }
 
-/* Out of its block: few bytes into the entry itself. */
+/* Moves a message out of its block; a few bytes go into the entry itself. */
 static void move_out(struct mpi_unexpected *u)
 {
 	const size_t bytes = (size_t)u->bytes;
@@ -248,8 +248,7 @@ static void move_out(struct mpi_unexpected *u)
 	u->block = NULL;
 }
 
-/* The block is full and has left the match list: what it holds moves out, and it is linked
- * again. */
+/* Links a full block again, which has left the match list. First its messages move out. */
 static void relink(struct mpi_block *b)
 {
 	for (struct mpi_unexpected *u = b->list.next, *next; u; u = next) {
@@ -263,7 +262,8 @@ static void relink(struct mpi_block *b)
 	link_block(b);
 }
 
-/* Few bytes do not stay: a block with nothing in it starts again from its beginning. */
+/* Files a message in its block. A few bytes do not stay there, so that the block may
+ * restart at its beginning. */
 static void join_block(struct mpi_block *b, struct mpi_unexpected *u)
 {
 	if (u->bytes <= (MPI_Count)sizeof(u->few)) {
@@ -327,11 +327,11 @@ static void note_bytes(struct mpi_unexpected *u, bool held)
 		*most = *now;
 }
 
-/* Memory that waiting messages take, as mpi_credit_cost has it. */
+/* Memory of the waiting messages, as counted by mpi_credit_cost. */
 static uint64_t *const kept = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY];
 
-/* So many bytes of a rank's messages wait from now on. Returns how many are given back to it:
- * all, within the limit, older ones included. */
+/* Counts `bytes` of a rank's messages that wait from now on. Returns the bytes of credit to
+ * return to the rank: all within the limit, with those withheld before; none beyond it. */
 static uint32_t charge_bytes(int rank, uint32_t bytes)
 {
 	uint64_t *most = &mpi_world.counts[MPI_COUNT_UNEXPECTED_MEMORY_MOST];
@@ -348,7 +348,8 @@ static uint32_t charge_bytes(int rank, uint32_t bytes)
 	return bytes - p->late_bytes;
 }
 
-/* They wait no longer. Beyond the limit as many are given back as are let go. */
+/* Counts `bytes` of a rank's messages that no longer wait. Returns withheld credit: all of it
+ * within the limit, else as many bytes. */
 static void discharge_bytes(int rank, uint32_t bytes)
 {
 	struct mpi_peer *p;
@@ -365,7 +366,7 @@ static void discharge_bytes(int rank, uint32_t bytes)
 	mpi_credit_consumed(rank, bytes, 0);
 }
 
-/* Is a short message at `data` what a receive waits here for? Then it has it. */
+/* Gives a short message at `data` to the receive that waits here for it. 0: there is none. */
 static int receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t bytes)
 {
 	struct mpi_request *r = mpi_posted_take(bits);
@@ -375,7 +376,7 @@ static int receive_short(uint64_t bits, uint64_t hdr, const void *data, uint64_t
 	mpi_world.counts[MPI_COUNT_RECV_EXPECTED]++;
 	mpi_recv_short(r, bits, hdr, data, (MPI_Count)bytes);
 	mpi_credit_consumed(mpi_hdr_rank(hdr), mpi_credit_cost(bytes), 1);
-	/* others that are posted had better be taken in one go */
+	/* Other posted receives are better served in the same call. */
 	return r == mpi_queues.awaited && !mpi_posted_first() ? PTL_HANDLED_ENOUGH : PTL_HANDLED;
 }
 
@@ -392,7 +393,7 @@ void mpi_arrivals_go_to(enum mpi_arrival kind, ptl_inline_handler_t of)
 	inline_handler[kind] = of;
 }
 
-/* A short message is taken if a receive waits here for it. */
+/* Inline handler. Takes a short message if a receive waits here for it. */
 static int offered(const ptl_arrival_t *put)
 {
 	if (put->type != PTL_EVENT_PUT_END)
@@ -432,8 +433,8 @@ static void short_arrived(const ptl_event_t *ev, struct mpi_block *b)
 	mpi_world.counts[MPI_COUNT_RECV_UNEXPECTED_SHORT]++;
 }
 
-/* The receive that waits here has it, unless its sender has withdrawn it: then the receive waits
- * on. */
+/* Gives a long message to the receive that waits here for it, unless its sender has cancelled
+ * it. Then the receive waits on. */
 static void long_arrived(const ptl_event_t *ev)
 {
 	struct mpi_unexpected *u = entry_of(ev);
@@ -471,11 +472,11 @@ static void handle_arrival(const ptl_event_t *ev)
 	if (ev->pt_index == MPI_PT_CREDIT)
 		mpi_credit_event(ev);
 	else if (ev->pt_index == MPI_PT_FLAG)
-		return; /* it has ended a wait, and that is all */
+		return; /* it has only ended a wait */
 	else if (ev->type == PTL_EVENT_UNLINK)
 		relink(ev->md.user_ptr);
 	else if (ev->ni_fail_type != PTL_NI_OK)
-		return; /* the sender died in the midst of it */
+		return; /* the sender died during the transfer */
 	else if (ev->md.user_ptr)
 		short_arrived(ev, ev->md.user_ptr);
 	else
@@ -543,7 +544,7 @@ void mpi_unexpected_fini(void)
 {
 	struct mpi_unexpected *u, *next;
 
-	/* what nobody ever received */
+	/* messages that were never received */
 	for (uint32_t i = 0; i < buckets; i++)
 		for (u = table[0][i].head; u; u = next) {
 			next = u->link[0].next;

@@ -13,8 +13,8 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/pt2pt/start.h"
 
-/* Rounds of progress in which a send to oneself is withdrawn: it is sent, its receiver is asked,
- * and answers. */
+/* Rounds of progress in which a send to this process is cancelled: it is sent, its receiver is
+ * asked, and answers. */
 #define ROUNDS_TO_SELF 4
 
 static struct mpi_request *request_of(MPI_Request handle)
@@ -51,7 +51,7 @@ static int __attribute__((cold)) invalid_at(const MPI_Request *request, int i)
 	return mpi_bad_handle(MPI_KIND_REQUEST, request[i], name);
 }
 
-/* Of an array of requests; `n`: none. */
+/* Returns the index of the first invalid request; `n`: there is none. */
 static int first_invalid(int n, const MPI_Request *request)
 {
 	int i = 0;
@@ -61,7 +61,7 @@ static int first_invalid(int n, const MPI_Request *request)
 	return i;
 }
 
-/* Checks an array of requests: the number that are active, or -1 for an invalid one (text kept). */
+/* Returns the number of active requests; -1: one is invalid (text kept). */
 static int count_active(int n, const MPI_Request *request)
 {
 	int active = 0;
@@ -79,7 +79,7 @@ static int count_active(int n, const MPI_Request *request)
 	return active;
 }
 
-/* An active request of the array that is done (from `from` on), or -1. */
+/* Returns the index of the first active request from `from` on that is done, or -1. */
 static int find_done(int n, const MPI_Request *request, int from)
 {
 	for (int i = from; i < n; i++) {
@@ -155,7 +155,7 @@ int mpi_request_free(MPI_Request *request)
 	if (!r)
 		return invalid(*request);
 	*request = MPI_REQUEST_NULL;
-	if (!generalized) /* else the program has still to complete it */
+	if (!generalized) /* else the program must still complete it */
 		mpi_object_retire(&r->obj);
 	if (!r->done) {
 		r->freed = true;
@@ -181,7 +181,8 @@ int mpi_cancel(MPI_Request *request)
 		mpi_recv_cancel(r);
 	if (r->kind == MPI_REQ_SEND)
 		mpi_send_cancel(r);
-	/* of a send to ourselves the answer is here: the first look at the request is to see it */
+	/* The answer for a send to this process is here: the first test of the request must see
+	 * it. */
 	for (int i = 0; i < ROUNDS_TO_SELF && mpi_send_to_self(r); i++)
 		mpi_progress(false);
 	if (mpi_world.threaded)
@@ -202,7 +203,7 @@ static void set_error(MPI_Status *statuses, int i, int err)
 		statuses[i].MPI_ERROR = err;
 }
 
-/* Takes the results of those that failed; the text of an error is kept. */
+/* Takes the results of the requests that failed. The text of an error is kept. */
 static int finish_failed(int n, MPI_Request *request, MPI_Status *statuses)
 {
 	for (int i = 0; i < n; i++) {
@@ -215,7 +216,7 @@ static int finish_failed(int n, MPI_Request *request, MPI_Status *statuses)
 	return MPI_ERR_IN_STATUS;
 }
 
-/* Takes the results of all, waiting for those that are not done. */
+/* Takes the results of all requests, and waits for those that are not done. */
 static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 {
 	int first = MPI_SUCCESS, err;
@@ -235,7 +236,7 @@ static int finish_all(int n, MPI_Request *request, MPI_Status *statuses)
 			continue;
 		}
 		err = finish_and_forget(&request[i], r, status_at(statuses, i));
-		if (err) { /* a generalized one's own */
+		if (err) { /* a generalized request's own error */
 			set_error(statuses, i, err);
 			first = MPI_ERR_IN_STATUS;
 		}
@@ -313,8 +314,8 @@ int mpi_waitany(int count, MPI_Request *array_of_requests, int *indx, MPI_Status
 	return finish_and_forget(&array_of_requests[i], request_of(array_of_requests[i]), status);
 }
 
-/* Looks for one that is done, with a round of progress if need be; false: none. *indx is
- * MPI_UNDEFINED with true when none is active. */
+/* Searches for a request that is done, after a round of progress if need be. False: there is
+ * none. True with *indx MPI_UNDEFINED: none is active. */
 static bool look_any(int count, const MPI_Request *request, int active, int *indx)
 {
 	*indx = MPI_UNDEFINED;
