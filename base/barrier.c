@@ -47,7 +47,7 @@ void base_barrier_all(uint64_t ns)
 {
 	const uint64_t end = base_now_ns() + ns;
 
-	/* where it is forbidden to us, though not to who joined, time does it alone */
+	/* where this is forbidden to us but not to the joined processes, time alone does it */
 	membarrier(MEMBARRIER_CMD_GLOBAL_EXPEDITED);
 	wait_until(end);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Little-endian numbers in bytes that need not be aligned, as they stand in packets.
+ * Little-endian numbers in bytes that need not be aligned, as in packets.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The one reader of the environment: walks it once against the table of config.h, checks each
- * value, and warns of what it cannot use, naming the remedy.
+ * The only reader of the environment. It walks the environment once, checks each value against
+ * the table of config.h, and warns of values it cannot use, naming the remedy.
  */
 #define _GNU_SOURCE /* environ */
 #include <errno.h>
@@ -75,7 +75,7 @@ static void put_default(struct base_config *cfg, const struct base_config_var *v
 		put_num(cfg, var, var->def_num);
 }
 
-/* Finds choice number `index`; gives its start and length, or NULL and 0 after the last. */
+/* Find choice number `index`: its start and length, or NULL and 0 after the last. */
 static const char *choice(const char *choices, long index, size_t *len)
 {
 	*len = 0;
@@ -154,7 +154,7 @@ static void say_bad_value(const struct base_config_var *var, const char *text)
 	base_say("%s=\"%.100s\" is not %s; using the default, %s", var->name, text, allowed, def);
 }
 
-/* The names of the last release are good for this one, too, with a hint. */
+/* Names of the last release: still accepted, with a hint. */
 static const struct {
 	const char *old, *now;
 } renamed[] = { { "PTL_MPI_HUB", "PTL_MPI_SHMCOLL" } };
@@ -163,7 +163,7 @@ static const struct {
 	const char *setting, *old, *now;
 } renamed_values[] = { { "PTL_MPI_RMA", "attach", "cma" } };
 
-/* The value that this one is called by now. */
+/* The present name of a value. */
 static const char *value_now(const struct base_config_var *var, const char *text)
 {
 	for (size_t i = 0; i < sizeof(renamed_values) / sizeof(renamed_values[0]); i++) {
@@ -179,7 +179,7 @@ static const char *value_now(const struct base_config_var *var, const char *text
 	return text;
 }
 
-/* Takes one value over; false if it was not usable and the default stays. */
+/* Store one value; false if it was not usable and the default stays. */
 static bool take(struct base_config *cfg, const struct base_config_var *var, const char *text)
 {
 	long value;
@@ -202,7 +202,8 @@ static bool take(struct base_config *cfg, const struct base_config_var *var, con
 	return true;
 }
 
-/* Edit distance (insert, delete, replace), by rows; names longer than the buffer are far away. */
+/* Edit distance (insert, delete, replace), by rows. Names longer than the buffer count as far
+ * away. */
 static size_t distance(const char *a, size_t a_len, const char *b)
 {
 	size_t row[64];
@@ -298,7 +299,7 @@ static void read_environment(void)
 
 	for (size_t i = 0; i < N_VARS; i++)
 		put_default(&config, &vars[i]);
-	/* first, as it decides whether the others' errors are shown */
+	/* first, because it decides whether the errors of the others are printed */
 	if (quiet && parse_bool(quiet, &value))
 		config.ptl_quiet = value;
 	for (char **entry = environ; entry && *entry; entry++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Every environment variable Postern reads, in one table: name, type, default, range, help. The
- * table makes the struct of values, the parser, the checks, `portals-info --config` and the
- * ENVIRONMENT section of portals(7). A new setting is one row here; no other file reads the
- * environment.
+ * Every environment variable that Postern reads, in one table: name, type, default, range,
+ * help. The table generates the struct of values, the parser, the checks, `portals-info
+ * --config`, and the ENVIRONMENT section of portals(7). A new setting is one row here. No
+ * other file reads the environment.
  */
 #ifndef BASE_CONFIG_H
 #define BASE_CONFIG_H
@@ -18,7 +18,7 @@
  *   INT   long, decimal or 0x..., from min to max; the unit is for people
  *   BOOL  bool: 0 1 no yes off on false true
  *   ENUM  int: index into the choices; the enums below name them
- * A variable set to the empty string counts as not set.
+ * An empty string counts as not set.
  */
 #define BASE_CONFIG_TABLE(X)                                                                       \
 	X(PTL_NAL, ptl_nal, STR, "auto", 0, 0, "name,name,...",                                    \
@@ -201,11 +201,11 @@ struct base_config {
 	BASE_CONFIG_TABLE(BASE_CONFIG_FIELD)
 };
 
-/* The values in force. Read from the environment at the first call, once; any thread may call. */
+/* The values in force, read from the environment once, at the first call. Any thread may call. */
 const struct base_config *base_config(void);
 
-/* Another copy of this reader, in another library of the process, has warned of what there is to
- * warn of: this one does not say it again. Of no effect after the first call of base_config(). */
+/* Suppress the warnings of this reader: another copy of it, in another library of the process,
+ * has printed them. No effect after the first call of base_config(). */
 void base_config_hush(void);
 
 /* For tools and generated documents: the table and the values as text. */
@@ -229,12 +229,13 @@ const struct base_config_var *base_config_var(size_t i);
 bool base_config_is_set(const char *name);
 
 /*
- * What the environment says of a variable at this moment, NULL if it is unset or empty. For what is
- * specified to look at the time of a call: clients set PTL_MY_RID and the maps themselves.
+ * The present value of a variable in the environment, NULL if it is unset or empty. It is for
+ * variables specified to be read at the time of a call: clients set PTL_MY_RID and the maps
+ * themselves.
  */
 const char *base_config_env(const char *name);
 
-/* The value in force and the default as text, "" for an unset string. Like snprintf. */
+/* The value in force and the default as text, "" for an unset string. Returns as snprintf. */
 int base_config_value_text(const struct base_config_var *var, char *buf, size_t len);
 int base_config_default_text(const struct base_config_var *var, char *buf, size_t len);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the processor is asked once about copies, and the copy by its widest vectors.
+ * Questions about copies that the processor is asked once, and the copy by its widest vectors.
  */
 #include "base/copy.h"
 
@@ -18,8 +18,8 @@ static void __attribute__((constructor)) ask(void)
 
 	base_short_rep = __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & FSRM;
 	__builtin_cpu_init();
-	/* the first processors with such vectors, which lack these instructions, are slower for
-	 * a while after them */
+	/* the first processors with such vectors lack these instructions, and are slower for a
+	 * while after using the vectors */
 	base_wide = __builtin_cpu_supports("avx512vbmi2");
 }
 

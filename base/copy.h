@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies of a few bytes, for which a call costs more than the copy, of some KiB into lines that
- * another core has, and into such that this one has.
+ * Three kinds of copies: a few bytes, where a call costs more than the copy; some KiB into
+ * lines that another core holds; and some KiB into lines that this core holds.
  */
 #ifndef BASE_COPY_H
 #define BASE_COPY_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 4 to 16 bytes, as two words that overlap. */
+/* Copy 4 to 16 bytes, as two words that overlap. */
 static inline void base_copy_few(void *to, const void *from, uint64_t len)
 {
 	const char *f = from;
@@ -40,21 +40,21 @@ static inline bool base_are_few(uint64_t len)
 }
 
 #if defined(__x86_64__)
-extern bool
-	base_short_rep; /* the processor's instruction that copies is fast when it is short, too */
-extern bool base_wide;  /* it has vectors as long as a cache line */
-/* At least 256 bytes that do not overlap, if it has. */
+/* The processor copies short lengths quickly with its copy instruction, too. */
+extern bool base_short_rep;
+extern bool base_wide; /* the processor has vectors of a cache line */
+/* Copy at least 256 bytes that do not overlap. Requires base_wide. */
 void base_copy_wide(void *to, const void *from, uint64_t len);
 #endif
 
 #define BASE_COPY_SEGMENT 2048
 
 /*
- * Into memory that another core was the last to touch, where somebody waits for it. The
- * processor's own instruction writes such lines without reading them first, which memcpy makes
- * use of from about 4 KiB on. But more than 2 KiB in one go begin slowly, and that is a fifth of
- * the time that 4 KiB take from one core to another near it. What is longer, and what others
- * follow, is faster in one go, above all if the other core is far.
+ * Copy into memory that another core touched last, and where somebody waits for the data. The
+ * processor's copy instruction writes such lines without reading them first. memcpy uses it
+ * from about 4 KiB on. But more than 2 KiB in one go start slowly, which costs a fifth of the
+ * time that 4 KiB take between cores near each other. Longer copies, and copies followed by
+ * others, are faster in one go, above all if the other core is far.
  */
 static inline void base_copy_over(void *to, const void *from, uint64_t len)
 {
@@ -76,10 +76,10 @@ static inline void base_copy_over(void *to, const void *from, uint64_t len)
 #define BASE_COPY_WIDE_MOST  16384
 
 /*
- * As memmove, into memory that this core was the last to touch. From about 4 KiB on memmove uses
- * the processor's own instruction, which begins slowly; while both buffers are in the nearest
- * cache vectors take two thirds of its time. Longer copies, and those into lines that another
- * core has, are slower by vectors.
+ * As memmove, into memory that this core touched last. From about 4 KiB on memmove uses the
+ * processor's copy instruction, which starts slowly. While both buffers are in the nearest
+ * cache, vectors take two thirds of its time. They are slower for longer copies, and into
+ * lines that another core holds.
  */
 static inline void base_move_back(void *to, const void *from, uint64_t len)
 {

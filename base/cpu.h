@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The few things that depend on the processor.
+ * The few functions that depend on the processor. None of them blocks.
  */
 #ifndef BASE_CPU_H
 #define BASE_CPU_H
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* In a loop that waits for another core. */
+/* Call in a loop that waits for another core. */
 static inline void base_cpu_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -21,8 +21,8 @@ static inline void base_cpu_relax(void)
 #endif
 }
 
-/* Tells the threads of a process apart: an address of which the two lowest bits are 0, and not 0
- * itself. */
+/* Identify the calling thread within its process: an address that is not 0 and has its two
+ * lowest bits 0. */
 static inline uintptr_t base_thread(void)
 {
 #if defined(__x86_64__)
@@ -35,12 +35,12 @@ static inline uintptr_t base_thread(void)
 #endif
 }
 
-/* Asks for a line that will be written soon. */
+/* Prefetch a line that will be written soon. */
 static inline void base_prefetch_write(const void *line)
 {
 #if defined(__x86_64__)
-	/* what the compiler makes of it for any such processor asks for a line to read; this is
-	 * in all of them, and does nothing in the oldest */
+	/* For a generic processor the compiler's builtin only prefetches for reading. This
+	 * instruction is in all such processors; the oldest ignore it. */
 	__asm__ volatile("prefetchw %0" ::"m"(*(const char *)line));
 #else
 	__builtin_prefetch(line, 1, 3);
@@ -55,7 +55,7 @@ static inline uint64_t base_now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Milliseconds, a few off, for a fifth of the price. */
+/* Milliseconds, a few off, at a fifth of the cost. */
 static inline uint64_t base_now_ms(void)
 {
 	struct timespec t;

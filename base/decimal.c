@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Numbers with a point.
+ * Decimal numbers in environment variables: see decimal.h.
  */
 #define _GNU_SOURCE
 #include "base/decimal.h"

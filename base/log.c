@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Warnings, and what is said on request. Each line is put together first and written by one
- * write(2), so that lines of several processes on one terminal do not mix.
+ * Warnings and requested messages. Each line is put together first and written by one
+ * write(2), so lines of several processes on one terminal do not mix.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "base/config.h"
 #include "base/log.h"
 
-static _Thread_local char warned[512]; /* one after another */
+static _Thread_local char warned[512]; /* the warnings, one after another */
 
 static void write_line(const char *fmt, va_list args) __attribute__((format(printf, 1, 0)));
 
@@ -21,14 +21,14 @@ static void write_line(const char *fmt, va_list args)
 {
 	int saved = errno;
 	char line[1024];
-	size_t room = sizeof(line) - 1; /* leaves the newline its place */
+	size_t room = sizeof(line) - 1; /* leaves room for the newline */
 	size_t len = (size_t)snprintf(line, room, "postern[%ld]: ", (long)getpid());
 
 	errno = saved; /* fmt may say %m */
 	vsnprintf(line + len, room - len, fmt, args);
 	len = strlen(line);
 	line[len++] = '\n';
-	/* nobody is left to tell when stderr is gone */
+	/* if stderr is gone, there is nobody to tell */
 	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved;
 	errno = saved;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See random.h.
+ * Random bytes: see random.h.
  */
 #include "base/random.h"
 
@@ -15,7 +15,7 @@
 
 #define DEVICE "/dev/urandom"
 
-/* Where a container's filter refuses the call. */
+/* For a container whose filter refuses getrandom. */
 static bool from_device(void *bytes, size_t len)
 {
 	int fd = open(DEVICE, O_RDONLY | O_CLOEXEC);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bytes that nobody can guess.
+ * Random bytes that nobody can guess.
  */
 #ifndef BASE_RANDOM_H
 #define BASE_RANDOM_H
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* False after a warning: the system gives none. A few bytes are there at once. */
+/* Fill `len` bytes. A few bytes never block. False after a warning: the system gives none. */
 bool base_random(void *bytes, size_t len);
 
 #endif

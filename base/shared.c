@@ -20,7 +20,7 @@
 #include "base/config.h"
 
 #define PAGE 4096ull
-/* Reserved by one call: file systems in memory give up what they are at when a signal comes. */
+/* Bytes reserved by one call. File systems in memory abandon the call when a signal comes. */
 #define SEGMENT (4ull << 20)
 
 uint64_t base_shared_most(void)
@@ -41,7 +41,7 @@ static uint64_t total(const struct base_shared_span *soon, unsigned int n)
 	return bytes;
 }
 
-/* Bytes that are left where a directory is. */
+/* Bytes left in the file system of a directory. */
 static uint64_t room_in(const char *dir)
 {
 	struct statvfs v;
@@ -51,7 +51,7 @@ static uint64_t room_in(const char *dir)
 	return (uint64_t)v.f_bavail * v.f_frsize;
 }
 
-/* Reserves all of what will be used at once. 0, or -1 with errno. */
+/* Reserve all that will be used at once. 0, or -1 with errno. */
 static int reserve_all(int fd, const struct base_shared_span *soon, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++) {
@@ -65,7 +65,7 @@ static int reserve_all(int fd, const struct base_shared_span *soon, unsigned int
 	return 0;
 }
 
-/* A file in a directory that has no name any more. */
+/* Make a file in a directory and delete its name. */
 static int make_in(const char *dir, const char *name, uint64_t bytes)
 {
 	char path[4096];
@@ -87,9 +87,9 @@ static int make_in(const char *dir, const char *name, uint64_t bytes)
 	return -1;
 }
 
-/* A deleted file: where the user wants temporary files, in memory, or where they belong; the first
- * of these that has the room. Others take from it at the same time, so only what was reserved is
- * there. */
+/* Make a deleted file in the first directory with enough room: the user's TMPDIR, one in
+ * memory, or the usual one. Others take room from it at the same time, so only reserved memory
+ * is sure. */
 static int make_deleted(const char *name, uint64_t bytes, const struct base_shared_span *soon,
 			unsigned int n)
 {
@@ -152,14 +152,13 @@ int base_shared_make(const char *name, uint64_t bytes, const struct base_shared_
 
 bool base_shared_bounded(int fd)
 {
-	/* files of other kinds in memory have seals, too, but none that keeps them
-	 * from shrinking */
+	/* files of other kinds in memory have seals, too, but none that prevents shrinking */
 	int seals = fcntl(fd, F_GET_SEALS);
 
 	return seals < 0 || !(seals & F_SEAL_SHRINK);
 }
 
-/* A byte of each page has the effect of fallocate. */
+/* Write a byte of each page, which has the effect of fallocate. */
 static int touch(int fd, uint64_t at, uint64_t bytes)
 {
 	if (at + bytes > base_shared_most())
@@ -179,7 +178,7 @@ static int touch(int fd, uint64_t at, uint64_t bytes)
 
 int base_shared_reserve(int fd, uint64_t at, uint64_t bytes)
 {
-	uint64_t most = SEGMENT, done = 0; /* less if signals come so fast that nothing gets done */
+	uint64_t most = SEGMENT, done = 0; /* halved when signals come too fast for a call to end */
 
 	if (!base_shared_bounded(fd))
 		return 0;
@@ -204,7 +203,7 @@ bool base_shared_sound(int fd, uint64_t bytes)
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < bytes)
 		return false;
-	/* nobody finds a deleted file of ours but by a descriptor of ours */
+	/* a deleted file of ours can be found only through a descriptor of ours */
 	return !base_shared_bounded(fd) || (st.st_nlink == 0 && st.st_uid == geteuid());
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
+ *
+ * See tuner.h.
  */
 #include "base/tuner.h"
 
-#define SETTLES_IN 4 /* until both sides know, and the caches are filled */
+#define SETTLES_IN 4 /* until both sides use the path, and the caches are filled */
 
 static const struct base_tuner_rule usual = {
 	.runs = BASE_TUNER_RUNS,
@@ -56,7 +58,7 @@ static void sort(uint64_t *of, int n)
 		}
 }
 
-/* How long it rests after a change. */
+/* The rest after a change. */
 static uint32_t rest_changed(struct base_tuner *w)
 {
 	const uint32_t rest = w->rule->changed << w->changes;
@@ -66,7 +68,7 @@ static uint32_t rest_changed(struct base_tuner *w)
 	return rest;
 }
 
-/* Goes back if the other way was not better by far. How long it rests then. */
+/* Return to the present path unless the other was better by far. Returns the rest. */
 static uint32_t decide(struct base_tuner *w)
 {
 	const struct base_tuner_rule *r = w->rule;

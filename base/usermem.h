@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Copies to and from memory of the application. When it may look at that memory again it learns
- * from messages, some of which have been to another process and back. ThreadSanitizer sees one
- * process, so it cannot know the order and would report every such copy; it is told to look away
- * here, and only here.
+ * Copies to and from memory of the application. Messages tell the application when it may use
+ * that memory again, and some of them have been to another process and back. ThreadSanitizer
+ * sees only one process, so it cannot know the order and would report every such copy. It is
+ * switched off here, and only here.
  */
 #ifndef BASE_USERMEM_H
 #define BASE_USERMEM_H
@@ -17,7 +17,7 @@
 #endif
 #endif
 #if defined(__SANITIZE_THREAD__) || defined(BASE_TSAN)
-/* of its runtime library */
+/* functions of ThreadSanitizer's runtime library */
 void AnnotateIgnoreReadsBegin(const char *file, int line);
 void AnnotateIgnoreReadsEnd(const char *file, int line);
 void AnnotateIgnoreWritesBegin(const char *file, int line);

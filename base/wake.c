@@ -26,7 +26,7 @@ int base_wake_open(struct base_wake *w)
 	return 0;
 }
 
-/* A pipe that is full has been called often enough. */
+/* A full pipe already wakes the thread, so an error is ignored. */
 void base_wake_call(const struct base_wake *w)
 {
 	uint64_t one = 1;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The Portals 3.3 API (SAND2006-0420): types, constants and functions. This is the one header a
- * client needs; the other names old clients include (portals/portals3.h, p3api/...,
- * p3nal_utcp.h) lead here. Section numbers are those of the 3.3 report. Every function has a man
- * page in section 3.
+ * The Portals 3.3 API (SAND2006-0420): types, constants and functions. A client needs only
+ * this header. The other names that old clients include (portals/portals3.h, p3api/...,
+ * p3nal_utcp.h) lead here. Section numbers are those of the 3.3 report. Every function has a
+ * man page in section 3.
  */
 #ifndef PORTALS3_H
 #define PORTALS3_H
@@ -59,7 +59,7 @@ typedef struct {
 
 /* 3.2.5 interfaces. Every name selects one of the PTL_MAX_INTERFACES interfaces. */
 #define PTL_MAX_INTERFACES 4
-#ifndef PTL_IFACE_DEFAULT /* clients of the XT define it, as one of the names below */
+#ifndef PTL_IFACE_DEFAULT /* clients of the XT may define it as one of the names below */
 #define PTL_IFACE_DEFAULT  ((ptl_interface_t)0)
 #endif
 
@@ -100,7 +100,7 @@ typedef struct {
 typedef enum { PTL_ERR_TABLE(PTL_ERR_ENUM_) PTL_MAX_ERRNO } ptl_err_t;
 #undef PTL_ERR_ENUM_
 
-/* The same codes for clients that ask with #ifdef. */
+/* The same codes, for clients that test for them with #ifdef. */
 #define PTL_IFACE_DUP  PTL_IFACE_DUP
 #define PTL_EQ_IN_USE  PTL_EQ_IN_USE
 #define PTL_VAL_FAILED PTL_VAL_FAILED
@@ -149,7 +149,7 @@ enum {
 	PTL_SR_EQS_FREED,
 	PTL_SR_EQS_MAX,
 	PTL_SR_EQS_CUR,
-	PTL_SR_MD_ALIGN_128,   /* MDs created, by the largest of these alignments their start has */
+	PTL_SR_MD_ALIGN_128,   /* MDs created, by the largest alignment of their start */
 	PTL_SR_MD_ALIGN_64,
 	PTL_SR_MD_ALIGN_32,
 	PTL_SR_MD_ALIGN_16,
@@ -177,7 +177,7 @@ typedef struct {
 
 typedef enum { PTL_RETAIN = 0, PTL_UNLINK } ptl_unlink_t;
 typedef enum { PTL_INS_BEFORE = 0, PTL_INS_AFTER } ptl_ins_pos_t;
-/* Both spellings are constants: clients #define whichever they miss as the other. */
+/* Both spellings are constants. A client may define the one it misses as the other. */
 typedef enum {
 	PTL_ACK_REQ = 0,
 	PTL_NO_ACK_REQ,
@@ -213,12 +213,12 @@ typedef struct {
 #define PTL_MD_MAX_SIZE            0x0040u
 #define PTL_MD_EVENT_START_DISABLE 0x0080u
 #define PTL_MD_EVENT_END_DISABLE   0x0100u
-/* Cray: ask for UNLINK events (automatic ones come anyway, explicit ones only if asked for). */
+/* Cray: ask for UNLINK events. Automatic ones always come, explicit ones only if asked for. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE   0x0200u
 #define PTL_MD_EVENT_MANUAL_UNLINK_ENABLE 0x0400u
-/* Cray: unlink_op = PTL_UNLINK said as an option. */
+/* Cray: the same as unlink_op = PTL_UNLINK, as an option. */
 #define PTL_MD_FLAG_AUTO_UNLINK           0x0800u
-/* Cray kernel clients' options without meaning here. */
+/* Options of Cray kernel clients. They have no effect here. */
 #define PTL_MD_LUSTRE_COMPLETION_SEMANTICS 0u
 #define PTL_MD_PHYS                        0u
 #define PTL_MD_LOCAL_ALIGN8                0u
@@ -361,8 +361,8 @@ int PtlMEMDPost(ptl_handle_ni_t ni_handle, ptl_handle_me_t base, ptl_process_id_
 		ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle);
 int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event);
 
-/* Interface names of the XT: all are the default one, said so that PTL_IFACE_DEFAULT may be one
- * of them. */
+/* Interface names of the XT. All of them name the default interface, so PTL_IFACE_DEFAULT may
+ * be any. */
 #define PTL_BRIDGE_UK 1
 #define PTL_BRIDGE_QK 2
 #define PTL_BRIDGE_KK 3

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Debug output as the Portals 3.3 reference implementation offers it: a mask of subjects per
- * interface and dumps of the tables, written to p3_out (stderr unless changed).
+ * Debug output as the Portals 3.3 reference implementation offers it: a mask of subjects for
+ * each interface, and dumps of the tables. The output goes to p3_out, which is stderr unless
+ * changed.
  */
 #ifndef P3API_DEBUG_H
 #define P3API_DEBUG_H
@@ -15,7 +16,7 @@ extern "C" {
 
 #define PTL_DBG_NONE     0x00000000u
 #define PTL_DBG_ALL      0x0000ffffu
-#define PTL_DBG_NI_ALL   0xffff0000u /* for a transport to define: nothing is written for them */
+#define PTL_DBG_NI_ALL   0xffff0000u /* reserved for transports: nothing is written for them */
 #define PTL_DBG_API      0x00000001u
 #define PTL_DBG_PARSE    0x00000002u
 #define PTL_DBG_MOVE     0x00000004u
@@ -46,15 +47,15 @@ extern "C" {
 #define PTL_DBG_NI_13    0x20000000u
 #define PTL_DBG_NI_14    0x40000000u
 #define PTL_DBG_NI_15    0x80000000u
-/* As they were called on the Cray XT. */
+/* Their names on the Cray XT. */
 #define PTL_DEBUG_NONE   PTL_DBG_NONE
 #define PTL_DEBUG_ALL    PTL_DBG_ALL
 #define PTL_DEBUG_NI_ALL PTL_DBG_NI_ALL
 
 extern FILE *p3_out; /* where debug output goes */
 
-/* Sets the mask of one NI, or with PTL_INVALID_HANDLE the one later NIs start with; returns the
- * old. */
+/* Set the mask of one NI. With PTL_INVALID_HANDLE: set the mask that later NIs start with.
+ * Returns the old mask. */
 unsigned int PtlNIDebug(ptl_handle_ni_t ni_handle, unsigned int mask);
 int PtlTblDump(ptl_handle_ni_t ni_handle, int pt_index);
 int PtlMEDump(ptl_handle_me_t me_handle);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The run-time calls of the reference implementation: rank, size and ids of a parallel job.
- * Inside a job started by a supported launcher they answer without anything being set.
+ * The run-time calls of the reference implementation: rank, size and ids of a parallel job. In
+ * a job started by a supported launcher they answer at once; the client need not set anything.
  */
 #ifndef P3RT_P3RT_H
 #define P3RT_P3RT_H

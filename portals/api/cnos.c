@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The job calls of Cray XT compute nodes, on the job and the public Portals calls. There, they work
- * before PtlInit; here too.
+ * The job calls of Cray XT compute nodes, on top of the job and the public Portals calls. On
+ * the XT they work before PtlInit; here too.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include "portals/job/job.h"
 #include "runtime/rt.h"
 
-/* The table handed out, and its size. Callers keep the pointer, so it is never freed. */
+/* The table that callers get, and its size. Callers keep the pointer, so it is never freed. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cnos_nidpid_map_t *table;
 static unsigned int table_size;
@@ -34,8 +34,9 @@ int cnos_get_size(void)
 }
 
 /*
- * The ids are known once an interface stands. A client that asks earlier gets the default interface
- * opened; its own PtlNIInit then finds it as one that the run-time system has opened.
+ * The ids are known once an interface is open. For a client that asks earlier, open the
+ * default interface. The client's own PtlNIInit later finds it as one that the run-time system
+ * opened.
  */
 static int learn_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 {
@@ -60,7 +61,7 @@ static int learn_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *o
 	return ptl_job_ids(ids, size, own);
 }
 
-/* Copies the ids to the table, keeping its address as long as the size stays. */
+/* Copy the ids to the table. Its address stays as long as the size stays. */
 static int fill_table(const ptl_process_id_t *ids, unsigned int size)
 {
 	if (size != table_size) {
@@ -130,7 +131,7 @@ int cnos_barrier(void)
 
 void cnos_pm_barrier(int is_last)
 {
-	/* with is_last it tells the launcher that this process is about to exit */
+	/* with is_last, tell the launcher that this process is about to exit */
 	if (!cnos_barrier() && is_last)
 		rt_fini();
 }

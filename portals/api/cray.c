@@ -14,7 +14,7 @@ struct both {
 	ptl_unlink_t unlink_op;
 };
 
-/* ME on `pt_index` (at `base` if not PTL_NIL) with its MD: both or neither. Locked. */
+/* Make an ME on `pt_index` (at `base` if not PTL_NIL) and its MD: both or neither. Locked. */
 static int make_both(struct ptl_ni *ni, uint32_t pt_index, uint32_t base, const struct both *b,
 		     ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle)
 {
@@ -59,7 +59,8 @@ int PtlMEMDAttach(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl_proces
 	return err;
 }
 
-/* Insert and Post: at `base`, and only if `eq_handle` is PTL_EQ_NONE or idle. `ni` is entered. */
+/* Insert and Post: at `base`, and only if `eq_handle` is PTL_EQ_NONE or idle. `ni` is entered;
+ * this leaves it. */
 static int insert(struct ptl_ni *ni, ptl_handle_me_t base, const struct both *b,
 		  ptl_handle_me_t *me_handle, ptl_handle_md_t *md_handle, ptl_handle_eq_t eq_handle)
 {

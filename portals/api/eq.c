@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Event queues as the application handles them: allocation, retrieval, waiting, handlers (3.3
- * section 3.11).
+ * The calls on event queues: allocation, retrieval, waiting, handlers (3.3 section 3.11).
  */
 #include <portals3_ext.h>
 #include <sched.h>
@@ -13,8 +12,8 @@
 #include "portals/api/route.h"
 #include "portals/engine/debug.h"
 
-/* A queue with a handler is worked off from its events: keep room for a burst however small it
- * is. */
+/* The handler of a queue reads its events from the queue, so keep room for a burst, however
+ * small the queue. */
 #define HANDLER_ROOM 4096
 
 /* ---- allocation ------------------------------------------------------------------------------ */
@@ -166,23 +165,23 @@ static const struct ptl_evt *evt_at(const struct ptl_ni *ni, const struct ptl_eq
 	return (const struct ptl_evt *)ptl_arena_at(&ni->view, eq->slots) + (n & eq->mask);
 }
 
-enum { FEW = 16 }; /* queues looked up once in a wait, as it usually is */
+enum { FEW = 16 }; /* queues that a wait looks up only once; usually all */
 
-/* What a wait is after: events, up to `max` of them, or with event NULL a queue that has one,
- * which stays. */
+/* A wait: for events, up to `max` of them. With event NULL: until a queue has an event, which
+ * stays. */
 struct ptl_wait {
 	const ptl_handle_eq_t *eqs;
 	int n;
 	ptl_event_t *event;
 	int max;
 	ptl_inline_handler_t inline_handler;
-	bool keeps_turn;      /* one that is due is the caller's to give away: count is -1 then */
+	bool keeps_turn;      /* a yield that is due is left to the caller: count is -1 then */
 	int count;            /* events taken */
-	int which;            /* queue of the first one, or of an error */
-	const uint64_t *word; /* NULL: none is watched */
+	int which;            /* queue of the first event, or of an error */
+	const uint64_t *word; /* NULL: no word is watched */
 	uint64_t least;
 	struct ptl_eq **eq;
-	struct ptl_wait *next; /* of this interface, in progress and after events */
+	struct ptl_wait *next; /* the next wait for events in progress on this interface */
 };
 
 /* Does a thread wait for the events of this queue? Locked. */
@@ -195,7 +194,7 @@ static bool awaited(const struct ptl_ni *ni, ptl_handle_eq_t eq)
 	return false;
 }
 
-/* The oldest event that is still there; PTL_EQ_DROPPED once per gap before it. */
+/* Take the oldest event that is still there. PTL_EQ_DROPPED once per gap before it. */
 static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool remove)
 {
 	int err = PTL_OK;
@@ -220,9 +219,10 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 enum { VAIN_LOOKS = 8, VAIN_NS = 100000 };
 
 /*
- * After a look that waited for nothing. Who looks in vain many times within a short while waits
- * by looking, and where cores are short others need this one: a slice of time, milliseconds,
- * would pass before they get it. Locked. True: a turn is to be given away, without the lock.
+ * Call after a poll that did not wait. A thread that polls in vain many times within a short
+ * while waits by polling. Where the processors are oversubscribed, others need its processor,
+ * and would get it only after a time slice of milliseconds. Locked. True: yield, after the
+ * unlock.
  */
 static inline bool looks_in_vain(struct ptl_ni *ni, bool found)
 {
@@ -260,7 +260,7 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 	} else {
 		if (eq->head == eq->tail)
 			ptl_progress(ni);
-		/* what comes while a thread waits is that thread's */
+		/* events that come while a thread waits belong to that thread */
 		if (!awaited(ni, eq_handle))
 			err = take(ni, eq, event, remove);
 		turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
@@ -283,13 +283,13 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Queue i, after look_up() and until the lock is let go. */
+/* Queue i; valid after look_up() and until the lock is released. */
 static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct ptl_wait *w, int i)
 {
 	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);
 }
 
-/* Looks the queues up. PTL_EQ_INVALID: w->which is not one of this interface. */
+/* Look the queues up. PTL_EQ_INVALID: queue w->which is not one of this interface. */
 static int look_up(struct ptl_ni *ni, struct ptl_wait *w)
 {
 	for (int i = 0; i < w->n; i++) {
@@ -307,7 +307,7 @@ static int look_up(struct ptl_ni *ni, struct ptl_wait *w)
 	return PTL_OK;
 }
 
-/* Takes events of queue i until there are enough. PTL_EQ_DROPPED ends it with the event after
+/* Take events of queue i until there are enough. PTL_EQ_DROPPED ends it, with the event after
  * the gap. */
 static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct ptl_wait *w, int i)
 {
@@ -323,7 +323,7 @@ static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct ptl_wait *w, i
 	return err;
 }
 
-/* Looks at all queues once, from `first` on, wrapping round. */
+/* Poll all queues once, from `first` on, wrapping around. */
 static int take_any(struct ptl_ni *ni, struct ptl_wait *w, int first)
 {
 	int found = PTL_EQ_EMPTY;
@@ -358,20 +358,20 @@ static inline void end_wait(struct ptl_ni *ni, const struct ptl_wait *w)
 
 enum { WATCH_ROUNDS = 64, WORD_LOOKS = 2 };
 
-/* After a look in vain at all else: is the word that is watched still to be looked at? */
+/* After a poll of everything else in vain: keep polling the watched word? */
 static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, unsigned int rounds)
 {
 	unsigned int most = WATCH_ROUNDS;
 
 	if (!w->word)
 		return false;
-	/* a round with a look at a network takes as long as some without */
+	/* a round with a poll of a network takes as long as several without */
 	if (atomic_load_explicit(&ni->polled, memory_order_relaxed))
 		most /= 8;
 	if (rounds >= most || ptl_lock_contended(ni->view.r))
 		return false;
 	for (int i = 0; i < WORD_LOOKS; i++) {
-		/* acquire: pairs with the release of who wrote it */
+		/* acquire: pairs with the release of the process that wrote it */
 		if (__atomic_load_n(w->word, __ATOMIC_ACQUIRE) >= w->least)
 			return false;
 		base_cpu_relax();
@@ -379,8 +379,8 @@ static inline bool watches(const struct ptl_ni *ni, const struct ptl_wait *w, un
 	return true;
 }
 
-/* Entered; waits until an event or `timeout` (0: only look). What is there costs no look at the
- * clock. */
+/* Wait until there is an event, or for `timeout` ms (0: only poll). `ni` is entered. If an
+ * event is there already, the clock is not read. */
 static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 {
 	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
@@ -390,15 +390,15 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 
 	if (err != PTL_EQ_EMPTY)
 		return err;
-	if (w->event) /* what comes is for us */
+	if (w->event) /* events that come are for us */
 		begin_wait(ni, w);
 	for (unsigned int rounds = 1;; rounds++) {
 		bool any, released;
 
 		ni->engine.inline_handler = w->inline_handler;
 		any = ptl_progress(ni);
-		ni->engine.inline_handler =
-			NULL; /* of this thread, and for as long as it holds the lock */
+		/* the handler is valid only for this thread, while it holds the lock */
+		ni->engine.inline_handler = NULL;
 		err = ni->engine.taken && !ni->engine.posted ? PTL_OK : take_any(ni, w, first);
 		if (ni->engine.taken && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
@@ -407,7 +407,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 			break;
 		if (timeout == 0 && watches(ni, w, rounds))
 			continue;
-		/* a look at the clock costs as much as several looks at the rings */
+		/* reading the clock costs as much as several polls of the rings */
 		if (timeout == 0 ||
 		    (end && end != UINT64_MAX && rounds % 16 == 0 && base_now_ns() >= end))
 			break;
@@ -427,7 +427,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 
 static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 {
-	/* apart from what callers initialize: that would make zeros of it each time */
+	/* not in struct ptl_wait: the callers' initializers would set it to zeros each time */
 	struct ptl_eq *few[FEW];
 	struct ptl_ni *ni;
 	bool turn = false;
@@ -546,7 +546,8 @@ int PtlEQWait_timeout(ptl_handle_eq_t eq_handle, ptl_event_t *event, int timeout
 
 /* ---- handlers -------------------------------------------------------------------------------- */
 
-/* Next event no handler has seen, and its handler; false: none. Takes and leaves the lock. */
+/* Find the next event that no handler has seen, and its handler. False: none. Takes and
+ * releases the lock. */
 static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t *handler)
 {
 	bool found = false;
@@ -569,8 +570,8 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 	return found;
 }
 
-/* Is there an event that no handler has seen? Not locked: a hint that is right once everybody
- * has left. */
+/* Is there an event that no handler has seen? Not locked: a hint, which is right once all
+ * threads have left. */
 static bool unhandled(struct ptl_ni *ni)
 {
 	uint32_t n = __atomic_load_n(&ni->view.r->stat.eq_high, __ATOMIC_ACQUIRE);
@@ -591,9 +592,9 @@ void ptl_run_handlers(struct ptl_ni *ni)
 	ptl_eq_handler_t handler;
 	ptl_event_t event;
 
-	/* One thread at a time, events in order. Who finds another at it goes away, also a
-	 * handler's own calls; so after letting go look once more: the exchanges order that look
-	 * after their posts. */
+	/* One thread at a time, events in order. A thread that finds another one running
+	 * handlers returns, and so do a handler's own calls. Therefore check once more after
+	 * releasing: the exchanges order that check after the posts of those threads. */
 	while (!atomic_exchange(&ni->in_handler, true)) {
 		while (next_handled(ni, &event, &handler))
 			handler(&event);

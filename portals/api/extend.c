@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What portals3_ext.h adds to the calls of a job; its put is in move.c, its waits are in eq.c.
+ * The job calls of portals3_ext.h. Its put is in move.c, its waits are in eq.c.
  */
 #include <portals3_ext.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The calls about interfaces themselves: initialization, identities, status (3.3 sections 3.4 to
- * 3.8).
+ * The calls about interfaces: initialization, identities, status (3.3 sections 3.4 to 3.8).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,13 +33,13 @@ static const ptl_ni_limits_t max_limits = {
 	.max_getput_md = 4096,
 };
 
-static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER; /* for who changes the table */
+static pthread_mutex_t table_mutex = PTHREAD_MUTEX_INITIALIZER; /* held to change the table */
 static _Atomic unsigned int debug_default;
 static uint32_t interfaces_made; /* guarded by table_mutex */
 
 /* ---- PtlInit, PtlFini ------------------------------------------------------------------------ */
 
-/* The regions are not mapped in a child and the helper threads not there: it has no Portals. */
+/* A child has no Portals: the regions are not mapped there, and the helper threads do not exist. */
 static void in_child(void)
 {
 	for (int i = 0; i < PTL_MAX_INTERFACES; i++) {
@@ -96,7 +95,7 @@ static void report_paths(struct ptl_ni *ni)
 	ptl_nets_report(ni);
 }
 
-/* When the NALs have closed: networks bring theirs up to date now and then only. */
+/* Call after the NALs have closed: network NALs update their counts only now and then. */
 static void report_counts(const struct ptl_ni *ni)
 {
 	static const char *const count_text[] = {
@@ -115,7 +114,7 @@ static void report_counts(const struct ptl_ni *ni)
 				 drop_text[i]);
 }
 
-/* The interface goes for good. table_mutex held. */
+/* Close an interface for good. table_mutex held. */
 static void ni_close(struct ptl_ni *ni)
 {
 	atomic_store_explicit(&ptl_ni_table[ni->index], NULL, memory_order_release);
@@ -208,8 +207,9 @@ static void open_access(struct ptl_ni *ni)
 #define INITIAL_PIDS 0xeffffffcu /* the inode of the first pid namespace */
 
 /*
- * Our process id; in a namespace of ours alone several ranks may have the same one, and, where each
- * has a network of its own, too, the same node id.
+ * The first pid to try: our process id. In pid namespaces of their own several ranks may have
+ * the same one. If each has a network of its own, too, they may also have the same node id. So
+ * mix in the rank.
  */
 static ptl_pid_t first_pid(const struct ptl_ni *ni)
 {
@@ -257,8 +257,7 @@ static int ni_open(struct ptl_ni *ni, ptl_pid_t pid, const ptl_ni_limits_t *limi
 	return err;
 }
 
-/* What the job tells of the processes to come: how many share our cores, whom to be patient
- * with. */
+/* Learn from the job how many processes share our cores, and which ids may still appear. */
 static void learn_job(struct ptl_ni *ni)
 {
 	const struct rt_job *job;
@@ -282,7 +281,7 @@ static void learn_job(struct ptl_ni *ni)
 	free(ids);
 }
 
-/* Tells the others of the job of us and learns of them. */
+/* Tell the other ranks of us, and learn of them. */
 static int join_job(struct ptl_ni *ni)
 {
 	char card[PTL_CARD_MAX + 1], *names = ni->view.r->stat.nals;
@@ -331,7 +330,7 @@ static int ni_create(ptl_interface_t interface, ptl_pid_t pid, const ptl_ni_limi
 	return err;
 }
 
-/* What has run out is memory, if nothing else was said. */
+/* If nothing else was printed, memory has run out. */
 static int explained(int err)
 {
 	if (err == PTL_NO_SPACE && !*base_warnings())

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory descriptors as the application handles them: attach, bind, unlink, update (3.3 section
- * 3.10).
+ * The calls on memory descriptors: attach, bind, unlink, update (3.3 section 3.10).
  */
 #include <string.h>
 
@@ -11,7 +10,7 @@
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* Off the list of free ones. */
+/* Remove an MD from the free list. */
 static void take_free(struct ptl_view *v, uint32_t i)
 {
 	const struct ptl_md_more *more = &v->more[i];
@@ -24,9 +23,9 @@ static void take_free(struct ptl_view *v, uint32_t i)
 		v->more[more->free_next].free_prev = more->free_prev;
 }
 
-/* `best` if it is free; else one from the table's end, where the numbers are that no entry
- * wants: the next entry would have to do without its own, and the one after it. PTL_NIL: there
- * is none. */
+/* Choose a free MD: `best` if it is free, else one from the table's end, whose numbers no
+ * entry needs. Another number would force the next entry to take a descriptor that is not its
+ * own, and so on. PTL_NIL: there is none. */
 static uint32_t choose(struct ptl_ni *ni, uint32_t best)
 {
 	struct ptl_view *v = &ni->view;
@@ -37,7 +36,7 @@ static uint32_t choose(struct ptl_ni *ni, uint32_t best)
 	if (r->md_free != PTL_NIL)
 		return r->md_free;
 	for (;;) {
-		/* half of the table is left to entries, as long as it can be made longer */
+		/* half of the table is left to entries, as long as it can grow */
 		bool may_grow = v->mds < (uint32_t)v->limits.max_mds;
 		uint32_t least = may_grow ? v->mds / 2 : 0;
 
@@ -75,7 +74,7 @@ static uint32_t md_alloc(struct ptl_ni *ni, uint32_t best)
 	return i;
 }
 
-/* Takes back what md_alloc gave, when filling it failed. */
+/* Undo md_alloc(), when filling the MD failed. */
 static void md_discard(struct ptl_ni *ni, uint32_t i)
 {
 	ni->view.slot[i].md.state &= 0xff00;
@@ -84,7 +83,7 @@ static void md_discard(struct ptl_ni *ni, uint32_t i)
 	ni->view.r->stat.sr[PTL_SR_MDS_CUR]--;
 }
 
-/* Index of the queue an MD names, PTL_NIL for none. P3.3 §3.10.1: of the same interface. */
+/* Index of the queue that an MD names, PTL_NIL for none. P3.3 §3.10.1: of the same interface. */
 static int eq_index(struct ptl_ni *ni, ptl_handle_eq_t handle, uint32_t *index)
 {
 	*index = PTL_NIL;
@@ -92,7 +91,7 @@ static int eq_index(struct ptl_ni *ni, ptl_handle_eq_t handle, uint32_t *index)
 		return PTL_OK;
 	if (handle >> 28 != (PTL_KIND_EQ << 2 | ni->index))
 		return ptl_ni_of(handle, PTL_KIND_EQ) ? PTL_MD_ILLEGAL : PTL_EQ_INVALID;
-	if (!ptl_eq_of(ni, handle)) /* a generation that is none is no queue's, either */
+	if (!ptl_eq_of(ni, handle)) /* an impossible generation is no queue's, either */
 		return PTL_EQ_INVALID;
 	*index = ptl_handle_index(handle);
 	return PTL_OK;
@@ -104,7 +103,7 @@ static bool bad_span(const void *start, uint64_t length)
 	       (!start || length > PTL_MAX_TRANS_SZ || (uintptr_t)start + length < length);
 }
 
-/* Checks the user's memory and gives its length in bytes. */
+/* Check the user's memory, and give its length in bytes. */
 static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *length)
 {
 	const ptl_md_iovec_t *iov = user->start;
@@ -124,8 +123,8 @@ static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *leng
 	return PTL_OK;
 }
 
-/* A block of the arena for the user's vector; 0: it is none, or the block that the slot has will
- * do. */
+/* Find an arena block for the user's vector. 0: there is no vector, or the slot's present
+ * block is large enough. */
 static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint64_t *block,
 			    uint64_t *size)
 {
@@ -137,7 +136,7 @@ static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user,
 	return *block ? PTL_OK : PTL_NO_SPACE;
 }
 
-/* What find_room() found is the slot's, which keeps it from one user to the next. */
+/* Give the block of find_room() to the slot, which keeps it from one user to the next. */
 static inline void take_room(struct ptl_ni *ni, uint32_t i, uint64_t block, uint64_t size)
 {
 	struct ptl_md_more *md = &ni->view.more[i];
@@ -167,7 +166,7 @@ static void count_alignment(struct ptl_ni *ni, const void *start)
 		ni->view.r->stat.sr[PTL_SR_MD_ALIGN_128 + 7 - zeros]++;
 }
 
-/* After take_room(). */
+/* Call after take_room(). */
 static inline void fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
 			uint64_t length)
 {
@@ -315,7 +314,7 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 
 /* ---- update ---------------------------------------------------------------------------------- */
 
-/* A vector MD's entries go to the array old->start points to, if the caller gave one. */
+/* The entries of a vector MD go to the array that old->start points to, if the caller gave one. */
 static void show(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)
 {
 	const struct ptl_md *md = &ni->view.slot[i].md;

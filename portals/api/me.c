@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Match entries and access control as the application handles them (3.3 sections 3.9 and 3.12).
+ * The calls on match entries and access control (3.3 sections 3.9 and 3.12).
  */
 #include "portals/api/objects.h"
 #include "portals/engine/debug.h"
@@ -161,7 +161,7 @@ int PtlMEUnlink(ptl_handle_me_t me_handle)
 	} else {
 		uint32_t md = me->md;
 
-		me->state &= ~PTL_OBJ_UNLINK; /* freed here, whatever its MD's going says */
+		me->state &= ~PTL_OBJ_UNLINK; /* freed here, not by the release of its MD */
 		ptl_md_release(&ni->engine, md);
 		ptl_me_release(&ni->engine, ptl_handle_index(me_handle));
 	}

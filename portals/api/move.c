@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3 section
- * 3.13), and of the extensions to them, become a ptl_start for the NAL.
+ * Data movement: the arguments of PtlPut, PtlGet, PtlGetPut and their region forms (3.3
+ * section 3.13), and of the extensions to them, become a ptl_start for the NAL.
  */
 #include <portals3_ext.h>
 
@@ -10,7 +10,7 @@
 #include "portals/engine/atomic.h"
 #include "portals/engine/debug.h"
 
-/* The MD an operation is to start on: live and active. */
+/* The MD that an operation is to start on: live and active. */
 static struct ptl_md *initiating(struct ptl_ni *ni, ptl_handle_md_t handle)
 {
 	struct ptl_md *md = ptl_md_of(ni, handle);
@@ -44,8 +44,8 @@ static inline __attribute__((always_inline)) int send(struct ptl_ni *ni, const s
 	return err;
 }
 
-/* The runs that an atomic's operand begins with: as they should be? Fills in how much the
- * operand is. */
+/* Are the runs at the beginning of an atomic's operand valid? Fills in the operand's size and
+ * the span. */
 static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 {
 	const ptl_atomic_runs_t *r;
@@ -63,7 +63,7 @@ static bool runs_good(const struct ptl_md *md, struct ptl_start *s)
 	       ptl_runs_valid(r, bytes, s->atomic, s->element, s->length);
 }
 
-/* What an atomic is asked for that is not to be had; PTL_OK for what is none. Its operand begins
+/* Check an atomic. PTL_OK if it is valid, or if this is not an atomic. Its operand begins
  * inside `md`. */
 static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct ptl_start *s)
 {
@@ -81,8 +81,8 @@ static int atomic_error(const struct ptl_ni *ni, const struct ptl_md *md, struct
 	return PTL_OK;
 }
 
-/* Put and get, on an interface that was entered: NAL_ELSEWHERE if there is no path to the target
- * yet. */
+/* Start a put or get on an interface that was entered. NAL_ELSEWHERE: there is no path to the
+ * target yet. */
 static inline __attribute__((always_inline)) int try_start(struct ptl_ni *ni,
 							   ptl_handle_md_t handle, bool whole,
 							   bool routed, struct ptl_start *s)
@@ -107,7 +107,8 @@ static inline __attribute__((always_inline)) int try_start(struct ptl_ni *ni,
 	return send(ni, s, routed);
 }
 
-/* The same when there was none: finding one may let go of the lock, so all is looked at again. */
+/* The same when there was no path. Finding one may release the lock, so everything is checked
+ * again. */
 static int __attribute__((noinline))
 start_anew(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 {
@@ -115,8 +116,8 @@ start_anew(struct ptl_ni *ni, ptl_handle_md_t handle, bool whole, struct ptl_sta
 	return try_start(ni, handle, whole, true, s);
 }
 
-/* `s` lacks only the MD, and with `whole` the region. What is asked for is looked at where that
- * is not known already. */
+/* `s` lacks only the MD and, with `whole`, the region. It is inlined into its callers, so that
+ * the compiler drops the checks that they decide already. */
 static inline __attribute__((always_inline)) int start_as(ptl_handle_md_t handle, bool whole,
 							  struct ptl_start *s)
 {
@@ -274,7 +275,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 	return start(md_handle, false, &s);
 }
 
-/* The swap, on an interface that was entered: as try_start(). */
+/* Start a swap on an interface that was entered: as try_start(). */
 static inline __attribute__((always_inline)) int try_swap(struct ptl_ni *ni,
 							  ptl_handle_md_t get_handle,
 							  ptl_handle_md_t put_handle, bool whole,
@@ -306,7 +307,7 @@ static inline __attribute__((always_inline)) int try_swap(struct ptl_ni *ni,
 	return err == PTL_OK ? send(ni, s, routed) : err;
 }
 
-/* The swap: `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
+/* Start a swap. `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
 static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole,
 		struct ptl_start *s)
 {
@@ -320,7 +321,7 @@ static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool who
 		return PTL_MD_INVALID;
 	err = try_swap(ni, get_handle, put_handle, whole, false, s);
 	if (__builtin_expect(err == NAL_ELSEWHERE, 0)) {
-		/* finding a path may let go of the lock, so all is looked at again */
+		/* finding a path may release the lock, so everything is checked again */
 		ptl_route(ni, s->target);
 		err = try_swap(ni, get_handle, put_handle, whole, true, s);
 	}
@@ -366,7 +367,7 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 	return swap(get_md_handle, put_md_handle, false, &s);
 }
 
-/* What stands for an operation or a type that is none. */
+/* The stored number of an operation or type; UINT8_MAX for an invalid one. */
 static uint8_t known(unsigned int number)
 {
 	return number > UINT8_MAX || !number ? UINT8_MAX : (uint8_t)number;

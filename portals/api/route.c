@@ -18,8 +18,9 @@
 #include "portals/engine/debug.h"
 #include "portals/job/job.h"
 
-#define PID_TRIES  16
-#define NET_BEHIND 16 /* rounds of progress of a host that is busy before the others have theirs */
+#define PID_TRIES 16
+/* rounds of progress that a busy host gets before the networks get one */
+#define NET_BEHIND 16
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
@@ -28,8 +29,8 @@ static bool automatic(void)
 	return !strcmp(base_config()->ptl_nal, "auto");
 }
 
-/* The next name of a list: its length, and *list behind it. What follows a colon is for the NAL.
- * 0: the end. */
+/* The next name of a list. Returns its length and moves *list behind it; 0: the end. Text
+ * after a colon is for the NAL. */
 static size_t next_name(const char **list, const char **name)
 {
 	size_t len, whole;
@@ -61,7 +62,7 @@ static const char *unusable(const struct nal_ops *n)
 	return why;
 }
 
-/* A NAL for new peers, if it can be used. */
+/* Use a NAL for new peers, if it can be used. NULL, or the reason why not. */
 static const char *add(struct ptl_ni *ni, const struct nal_ops *n)
 {
 	const char *why = unusable(n);
@@ -105,7 +106,8 @@ static void drop(struct ptl_ni *ni, uint32_t net)
 	memset(&ni->net[--ni->nnets], 0, sizeof(ni->net[0]));
 }
 
-/* Those the list names, in its order. The last one that cannot be used, and why. */
+/* Add the NALs of the list, in its order. Returns the last one that cannot be used, with the
+ * reason. */
 static const struct nal_ops *add_listed(struct ptl_ni *ni, const char **why)
 {
 	const char *list = base_config()->ptl_nal, *name;
@@ -177,8 +179,8 @@ size_t ptl_nets_bytes(struct ptl_ni *ni)
 	return bytes;
 }
 
-/* The network NALs, then the host, with the same pid. PTL_PID_INVALID: somebody cannot have what
- * was wanted, or the host what they chose. */
+/* Open the network NALs, then the host, with the same pid. PTL_PID_INVALID: one of them cannot
+ * have the pid wanted, or the host the pid that they chose. */
 static int open_all(struct ptl_ni *ni, ptl_pid_t want)
 {
 	uint32_t k = 0;
@@ -220,7 +222,8 @@ int ptl_nets_open(struct ptl_ni *ni, ptl_pid_t want)
 
 static const char not_needed[] = "all ranks are on this node";
 
-/* Only one node, where shared memory leads to all, and nobody asked for more. */
+/* Is the job on this node only, where shared memory reaches all ranks, and does PTL_NAL ask
+ * for no more? */
 static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
 {
 	for (unsigned int i = 0; i < job->size; i++)
@@ -231,7 +234,7 @@ static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
 
 /* ---- who is where ---------------------------------------------------------------------------- */
 
-#define PLACE      "host" /* the part of a card that says it */
+#define PLACE      "host" /* the part of a card that names the place */
 #define PLACE_MOST 64
 
 static unsigned long long number_of(const char *path)
@@ -241,7 +244,8 @@ static unsigned long long number_of(const char *path)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* Socket names that a process can see are its network namespace's; shared memory is its user's. */
+/* Describe the place of this process. Its network namespace decides which socket names it
+ * sees, and its user which shared memory. */
 static void describe_place(char *text, size_t len)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -252,13 +256,13 @@ static void describe_place(char *text, size_t len)
 		network = number_of("/proc/self/ns/net");
 	if (fd >= 0)
 		close(fd);
-	/* other numbers may mean the same user, but then nothing is lost; short, as the card has
-	 * little room */
+	/* Different numbers for the same user would do no harm. The text is short, because the
+	 * card has little room. */
 	snprintf(text, len, "%llx.%x", (unsigned long long)network,
 		 (unsigned int)number_of("/proc/self/ns/user") * 31u + (unsigned int)geteuid());
 }
 
-/* Whether a card says that its rank is elsewhere; 0: it is where we are. */
+/* Does a card say that its rank is elsewhere? *network: in another network namespace. */
 static bool elsewhere(const char *card, const char *own, bool *network)
 {
 	size_t len, first = strcspn(own, ".") + 1;
@@ -318,7 +322,7 @@ int ptl_nets_join(struct ptl_ni *ni)
 		return PTL_OK;
 	ptl_job_nets(ni->index, &job);
 	learn_places(ni, &job);
-	/* from the front: a NAL that works already must not be moved when another one goes */
+	/* from the front: a NAL that works already must not be moved when another one is dropped */
 	for (uint32_t k = 0; k < ni->nnets;) {
 		const struct nal_ops *n = ni->net[k].nal;
 		const char *why = alone_on_node(ni, &job) ? not_needed : n->join(ni, &job);
@@ -346,7 +350,7 @@ void ptl_nets_close(struct ptl_ni *ni)
 {
 	while (ni->nnets) {
 		ni->net[ni->nnets - 1].nal->close(ni);
-		ptl_lock(ni); /* the others' helper threads look at the order */
+		ptl_lock(ni); /* the helper threads of the others read the order */
 		drop(ni, ni->nnets - 1);
 		ptl_leave(ni);
 	}
@@ -372,10 +376,10 @@ void ptl_nets_names(const struct ptl_ni *ni, char *text, size_t len)
 
 /* ---- reports --------------------------------------------------------------------------------- */
 
-#define REPORT_PEERS 64u /* of each NAL */
+#define REPORT_PEERS 64u /* most peers reported of each NAL */
 
-/* A table of peers that the region points to. The region may be scribbled on: NULL if the table
- * is not in it. */
+/* A table of peers that the region points to. A peer may have overwritten the region: NULL if
+ * the table is not in it. */
 static const struct ptl_stat_peer *peers_at(const struct ptl_ni *ni, uint64_t off, uint32_t high)
 {
 	const uint64_t bytes = sizeof(struct ptl_stat_peer) *
@@ -402,7 +406,7 @@ static void report_peers(const struct ptl_ni *ni, const char *name, uint64_t off
 		base_say("  and %u more by %s", high - REPORT_PEERS, name);
 }
 
-/* Messages within the node are not counted by peer, which would take time of each. */
+/* Messages within the node are not counted by peer, because that would slow each of them down. */
 static void report_neighbours(const struct ptl_ni *ni, uint64_t off, uint32_t high)
 {
 	const struct ptl_stat_peer *p = peers_at(ni, off, high);
@@ -437,7 +441,7 @@ static void report_unused(const struct ptl_ni *ni, const struct nal_ops *n)
 	base_say("  %s is not used: %s", n->name, why);
 }
 
-/* Peers that a NAL does not lead to for one reason: the first of them. */
+/* A reason why a NAL does not lead to some peers: the first of them, and their number. */
 struct astray {
 	const struct nal_ops *nal;
 	char why[96];
@@ -445,9 +449,9 @@ struct astray {
 	uint32_t count;
 };
 
-#define ASTRAY 16u /* reasons that are told */
+#define ASTRAY 16u /* most reasons reported */
 
-/* Why the NAL is not the one that a peer of a later one has; NULL: it is not known. */
+/* Why the NAL is not the one that a peer of a later NAL has; NULL: not known. */
 static const char *why_not(struct ptl_ni *ni, const struct nal_ops *n, const struct nal_job *job,
 			   ptl_process_id_t id)
 {
@@ -476,7 +480,7 @@ static void count_astray(struct astray *a, const struct nal_ops *n, const char *
 	}
 }
 
-/* Which NALs would have come before those that lead to our peers. */
+/* Report the NALs that would have come before those that lead to our peers. */
 static void report_astray(struct ptl_ni *ni)
 {
 	const struct ptl_stat *s = &ni->view.r->stat;
@@ -528,7 +532,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 
 /* ---- what became of peers -------------------------------------------------------------------- */
 
-/* Could this NAL have led to a process, but is not in use? */
+/* Could this NAL have reached the process, but is not in use? */
 static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
 {
 	for (uint32_t k = 0; k < ni->nleft_out; k++)
@@ -537,7 +541,8 @@ static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
 	return false;
 }
 
-/* Is this more to the point? That a process has ended is, whatever came of calls to it later. */
+/* Is `a` more to the point than `b`? The end of a process is, whatever came of later calls to
+ * it. */
 static bool later(const struct ptl_lost *a, const struct ptl_lost *b)
 {
 	bool ended = a->fail == PTL_NI_PEER_DEAD;
@@ -551,7 +556,7 @@ static bool leads(struct ptl_ni *ni, const struct nal_ops *n, ptl_process_id_t i
 	return n->knows(ni, id) && !ptl_lost_why(ni, n, id);
 }
 
-/* Another one may lead to whom the first could not reach. */
+/* Does any NAL lead there? Another one may, if the first could not. */
 static bool any_leads(struct ptl_ni *ni, ptl_process_id_t id)
 {
 	for (uint32_t k = 0; k < ni->nnets; k++)
@@ -610,13 +615,13 @@ void ptl_route_new(struct ptl_ni *ni, ptl_process_id_t target)
 	for (uint32_t k = 0; ni->order[k]; k++) {
 		if (ni->order[k]->connect(ni, target))
 			return;
-		/* it let go of the lock, and another thread may have had more luck */
+		/* it released the lock, and another thread may have had more luck */
 		if (ni->nal->knows(ni, target) || owner(ni, target))
 			return;
 	}
 }
 
-/* No path: the operation begins and fails. */
+/* There is no path: begin the operation, and fail it. */
 static int start_nowhere(struct ptl_ni *ni, const struct ptl_start *s)
 {
 	struct ptl_answerer who = { s->target, PTL_UID_ANY, PTL_JID_ANY };
@@ -650,7 +655,7 @@ int ptl_send_elsewhere(struct ptl_ni *ni, const struct ptl_start *s, bool routed
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* A look at a network is a system call, so a host with something to do goes first for a while. */
+/* A poll of a network is a system call, so a host with something to do goes first for a while. */
 bool ptl_nets_progress(struct ptl_ni *ni, bool any)
 {
 	bool found = false;

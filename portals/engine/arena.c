@@ -75,7 +75,7 @@ void ptl_arena_free(struct ptl_arena *a, const struct ptl_view *v, uint64_t off,
 		base_shared_clear(ptl_arena_at(v, off), size, false);
 	b = malloc(sizeof(*b));
 	if (!b)
-		return; /* the block is lost, not the process */
+		return; /* the block leaks, the process goes on */
 	b->off = off;
 	b->next = a->free[c];
 	a->free[c] = b;

@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * PtlAtomic and PtlFetchAtomic: see atomic.h and portals3_ext.h. Elements are read and written
- * through types of alignment 1: an application may use memory at any address.
+ * through types of alignment 1, because an application may use memory at any address.
  */
 #include "portals/engine/atomic.h"
 
@@ -77,8 +77,8 @@ bool ptl_runs_valid(const ptl_atomic_runs_t *r, uint64_t room, unsigned int op, 
 	}                                                                                          \
 	break;
 
-/* Sums and products of whole numbers wrap around: `m` is an unsigned type that is not promoted
- * to a signed one. */
+/* Sums and products of integers wrap around: `m` is an unsigned type that is not promoted to a
+ * signed one. */
 #define NUMBERS(t, m)                                                                              \
 	case PTL_ATOMIC_SUM:                                                                       \
 		LOOP((m)x + (m)y)                                                                  \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Debug output by subject (PtlNIDebug, PTL_DEBUG): a line on p3_out for what happened. One test
- * of a word where it is off.
+ * Debug output by subject (PtlNIDebug, PTL_DEBUG): one line on p3_out for each thing that
+ * happened. While a subject is off it costs one test of a word.
  */
 #ifndef PTL_DEBUG_H
 #define PTL_DEBUG_H
@@ -20,7 +20,7 @@ static inline bool ptl_debugs(const struct ptl_ni *ni, unsigned int subject)
 __attribute__((format(printf, 2, 3))) void ptl_debug(const struct ptl_ni *ni, const char *format,
 						     ...);
 
-/* Where these lines go. */
+/* The stream for these lines. */
 FILE *ptl_debug_file(void);
 
 #endif

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The engine (engine.h), target side and initiator side. An MD's life in one place: consume()
- * counts an operation and may make it inactive, hold() and unhold() bracket an operation in
- * progress that takes more than one step, and an MD that is inactive, to be unlinked, and
- * without operations goes.
+ * The engine (engine.h), target side and initiator side. The life of an MD is in one place.
+ * consume() counts an operation and may make the MD inactive. hold() and unhold() bracket an
+ * operation that takes more than one step. An MD is freed when it is inactive, marked for
+ * unlinking, and without operations.
  */
 #include "portals/engine/engine.h"
 
@@ -12,13 +12,14 @@
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-/* The part of an event that comes from the MD (snapshot at START, threshold from the operation). */
+/* Fill the part of an event that comes from the MD: a snapshot at START. The threshold is that
+ * of the operation. */
 static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int32_t threshold)
 {
 	const struct ptl_md *md = &v->slot[i].md;
 
 	t->md_handle = ptl_handle(PTL_KIND_MD, v->r->stat.interface, i, md->state);
-	/* of a plain MD the same, and in the line that is here already */
+	/* for an MD without a vector these are equal, and this line is in the cache already */
 	t->md_start = md->options & PTL_MD_IOVEC ? v->more[i].user_start : md->start;
 	t->md_length = md->options & PTL_MD_IOVEC ? v->more[i].user_length : md->length;
 	t->md_max_size = md->max_size;
@@ -28,21 +29,21 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	t->md_eq = md->eq;
 }
 
-/* The record the next event of a queue goes to. It is filled in place and is nothing before
- * post(). */
+/* The record that the next event of a queue goes to. It is filled in place; post() makes it an
+ * event. */
 static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 {
 	const struct ptl_eq *eq = &v->eq[eq_index];
 	uint64_t off = eq->slots + (eq->tail & eq->mask) * sizeof(struct ptl_evt);
 
-	/* a queue of another process's making: its records are within its arena or nowhere */
+	/* another process may have made this queue: keep its records within its arena */
 	if (off < v->arena_off || off > v->arena_end - sizeof(struct ptl_evt))
 		off = v->arena_off;
 	return ptl_arena_at(v, off);
 }
 
-/* Makes *t, which next_evt() gave, an event; a full queue loses its oldest. `link` 0: its own
- * sequence number. Returns that number. */
+/* Make *t, which next_evt() returned, an event. A full queue loses its oldest event. `link` 0:
+ * use the event's own sequence number. Returns that number. */
 static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type,
 		     uint32_t link, ptl_ni_fail_t fail)
 {
@@ -90,7 +91,7 @@ void ptl_me_release(struct ptl_engine *e, uint32_t i)
 	freed(e, PTL_SR_MES_FREED, PTL_SR_MES_CUR);
 }
 
-/* The MD leaves its ME; an ME that is to go with its MD goes. P3.3 §3.9 */
+/* Detach the MD from its ME. An ME that is unlinked with its MD is freed. P3.3 §3.9 */
 static void detach(struct ptl_engine *e, struct ptl_md *md)
 {
 	uint32_t i = md->me;
@@ -108,8 +109,8 @@ void ptl_md_free(struct ptl_engine *e, uint32_t i)
 	struct ptl_view *v = e->v;
 	uint32_t first = v->r->md_free;
 
-	/* it is found when md_low comes to it, or is for the entry of its number, if there
-	 * was one */
+	/* it will be found when md_low reaches it, or it is reserved for the entry of its
+	 * number, which was in use once */
 	if (i < v->r->md_low && i < v->r->me_high)
 		return;
 	ptl_set32(e, &v->slot[i].md.state, v->slot[i].md.state | PTL_OBJ_FREE);
@@ -145,7 +146,7 @@ static void __attribute__((noinline)) inactivate(struct ptl_engine *e, struct pt
 	ptl_set32(e, &md->state, state);
 }
 
-/* One operation off the threshold; returns the threshold its events show. P3.3 §3.10.1 */
+/* Take one operation off the threshold. Returns the threshold that its events show. P3.3 §3.10.1 */
 static int32_t consume(struct ptl_engine *e, struct ptl_md *md)
 {
 	int32_t before = md->threshold;
@@ -165,20 +166,20 @@ static void hold(struct ptl_engine *e, struct ptl_md *md)
 		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed + 1);
 }
 
-/* May the MD go: did an operation make it inactive, and is nothing in progress on it? */
+/* Is the MD to be freed: did an operation make it inactive, and is none in progress on it? */
 static inline bool unlink_due(const struct ptl_md *md)
 {
 	return md->state & PTL_OBJ_UNLINKING && !md->pending;
 }
 
-/* An operation ends. True: the MD may go. */
+/* End an operation. True: the MD is to be freed. */
 static bool unhold(struct ptl_engine *e, struct ptl_md *md)
 {
 	bool due;
 
 	ptl_set32(e, &md->pending, md->pending - 1);
-	/* before `pending` is looked at, and apart from it: both in one load would wait for the
-	 * store */
+	/* load before unlink_due() reads `pending`, and apart from it: one load of both would
+	 * wait for the store */
 	due = __atomic_load_n(&md->state, __ATOMIC_RELAXED) & PTL_OBJ_UNLINKING;
 	if (has_eq(e->v, md))
 		ptl_set32(e, &e->v->eq[md->eq].owed, e->v->eq[md->eq].owed - 1);
@@ -207,7 +208,7 @@ static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 	return (int)why + 1;
 }
 
-/* A target's or a reply's event. */
+/* Fill an event of a target or of a reply. */
 static void evt_delivery(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_delivery *l)
 {
 	t->initiator = l->initiator;
@@ -229,7 +230,7 @@ static const uint8_t start_event[] = {
 	[PTL_LAND_REPLY] = PTL_EVENT_REPLY_START,
 };
 
-/* The operation of *l begins on its MD: activity, pending, START. */
+/* Begin the operation of *l on its MD: activity, pending, START. */
 static void begin(struct ptl_engine *e, struct ptl_delivery *l)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
@@ -255,8 +256,8 @@ static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
 	return said;
 }
 
-/* Is the put, which belongs to `md`, of use to the application before it is stored? Not while an
- * earlier one waits in the queue. */
+/* Offer a put to `md` to the inline handler. Not while an earlier one waits in the queue.
+ * True: handled. */
 static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
 {
 	const struct ptl_view *v = e->v;
@@ -271,8 +272,8 @@ static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arri
 	return true;
 }
 
-/* The same of the end of an operation of ours, which went as it should. Nothing but the event is
- * left to be done. */
+/* The same for the end of an operation of ours that succeeded. Only its event is left to be
+ * done. */
 static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_kind_t type,
 		      ptl_match_bits_t match_bits, uint64_t length, ptl_process_id_t target)
 {
@@ -374,8 +375,8 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	return 0;
 }
 
-/* UNLINK, tied to the event `link`, and the MD is gone. It says how the operation ended: with
- * END events disabled nothing else does. */
+/* Post UNLINK, tied to the event `link`, and free the MD. The event shows how the operation
+ * ended: with END events disabled nothing else does. */
 static void __attribute__((noinline))
 unlink_delivery(struct ptl_engine *e, const struct ptl_delivery *l, uint32_t link,
 		ptl_ni_fail_t fail)
@@ -441,7 +442,8 @@ uint32_t ptl_delivery_alloc(struct ptl_engine *e, const struct ptl_delivery *fro
 		ptl_set32(e, &r->deliveries_high, i + 1);
 	}
 	l = &e->v->land[i];
-	/* not reachable before its list names it: plain stores, except the generation and links */
+	/* not reachable before its list names it, so plain stores will do, except for the
+	 * generation and links */
 	memcpy((char *)l + sizeof(l->gen), (const char *)from + sizeof(l->gen),
 	       offsetof(struct ptl_delivery, next) - sizeof(l->gen));
 	for (int half = 0; half < 2; half++)
@@ -485,7 +487,7 @@ void ptl_delivery_free(struct ptl_engine *e, uint32_t i)
 
 /* ---- initiator: starting --------------------------------------------------------------------- */
 
-/* An event about an operation of ours. */
+/* Fill an event about an operation of ours. */
 static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl_op *op,
 		   uint64_t mlength, const struct ptl_answerer *who)
 {
@@ -501,7 +503,7 @@ static void evt_op(const struct ptl_view *v, struct ptl_evt *t, const struct ptl
 	evt_md(v, t, op->md, op->threshold);
 }
 
-/* UNLINK of an operation's MD. */
+/* Post UNLINK and free the MD of an operation. */
 static void unlink_op(struct ptl_engine *e, const struct ptl_op *op, uint64_t mlength,
 		      const struct ptl_answerer *who, uint32_t link)
 {
@@ -541,8 +543,8 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	uint32_t link = 0;
 
 	if (op != PTL_NIL)
-		v->op[op].started_ms =
-			base_now_ms(); /* the message is on its way: nobody waits for this */
+		/* the message is sent already: nobody waits for this */
+		v->op[op].started_ms = base_now_ms();
 	v->r->stat.sr[PTL_SR_SEND_COUNT]++;
 	if (s->kind != PTL_REQ_GET)
 		v->r->stat.sr[PTL_SR_SEND_LENGTH] += s->length;
@@ -575,7 +577,7 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	ptl_md_release(e, s->md);
 }
 
-/* NULL: its NAL has lists of its own, or there is nothing to move. */
+/* The list of an operation. NULL: its NAL has lists of its own, or there is nothing to move. */
 static struct ptl_list *op_list(struct ptl_engine *e, const struct ptl_op *op)
 {
 	if ((op->flags & (PTL_OP_LONG | PTL_OP_UNLISTED)) != PTL_OP_LONG)
@@ -615,8 +617,8 @@ uint32_t ptl_op_alloc(struct ptl_engine *e, const struct ptl_start *s, uint32_t 
 	op->flags = flags;
 	op->kind = (uint16_t)s->kind;
 	op->pt_index = (uint16_t)s->pt_index;
-	/* what the peer's engine reads without our lock (shm_long.c), it checks by gen
-	 * afterwards */
+	/* the peer's engine reads these fields without our lock (shm_long.c), and checks the
+	 * gen afterwards */
 	__atomic_store_n(&op->md, get ? s->get_md : s->md, __ATOMIC_RELAXED);
 	op->md_serial = e->v->more[op->md].serial;
 	op->peer = peer;
@@ -686,7 +688,7 @@ static struct ptl_md *op_md(const struct ptl_view *v, const struct ptl_op *op)
 	return md->state & PTL_OBJ_LIVE && v->more[op->md].serial == op->md_serial ? md : NULL;
 }
 
-/* Bytes of a long put were fetched, or will never be. */
+/* The bytes of a long put were fetched, or never will be. */
 static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail)
 {
 	struct ptl_stat *s = &e->v->r->stat;
@@ -694,7 +696,7 @@ static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail
 	struct ptl_md *md = op_md(e->v, op);
 	uint32_t cause = op->link;
 
-	if (!md) /* pending MDs stay: not of our making */
+	if (!md) /* a pending MD is never freed, so this operation is not of our making */
 		return;
 
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
@@ -740,8 +742,9 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		return false;
 	}
 	if (op->kind == PTL_REQ_PUT) {
-		/* A failed put is not acked, its SEND_END says so; but a short one's is out
-		 * already, and who waits for the ack must hear. */
+		/* A failed put is not acked: its SEND_END shows the failure. But the SEND_END
+		 * of a short put was posted before, and the initiator that waits for the ack
+		 * must hear of the failure. */
 		if (op->flags & PTL_OP_LONG)
 			send_end(e, op, what == PTL_ANSWER_FAILED ? fail : PTL_NI_OK);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
@@ -763,8 +766,8 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 	return true;
 }
 
-/* Where the reply to an operation goes: all of *l that a reply has, but for what begin() fills
- * in. */
+/* Fill in where the reply to an operation goes: all fields of *l for a reply, except those of
+ * begin(). */
 static void reply_delivery(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
 			   const struct ptl_answerer *who, struct ptl_delivery *l)
 {

@@ -19,16 +19,16 @@
 #include "nal/nal.h"
 #include "portals/engine/ni.h"
 
-#define SPIN       200 /* looks at a thread that is to hand over */
+#define SPIN       200 /* polls of a thread that is to hand over */
 #define SPIN_NS    5000
-#define LOOKS      16      /* between two at the clock */
-#define TURNS      8       /* given away before a sleep */
-#define SLEEP_NS   1000000 /* between looks at whether the holder lives */
-#define SEEN_NS    20000   /* far longer than a store takes to be seen */
+#define LOOKS      16      /* polls between two loads of the clock */
+#define TURNS      8       /* yields before a sleep */
+#define SLEEP_NS   1000000 /* between checks that the holder lives */
+#define SEEN_NS    20000   /* far longer than a store takes to be visible */
 #define TURN_NS    100000  /* for a peer to end its revocation, which takes SEEN_NS */
-#define NEED_LEAST 16      /* times in a row, before the lock is ours for good, ... */
+#define NEED_LEAST 16      /* times in a row before the lock is biased, ... */
 #define NEED_MOST  4096
-/* ... twice as many when that lasted for fewer rounds of progress than these */
+/* ... twice as many if the bias lasted for fewer rounds of progress than this */
 #define SHORT 1000
 
 void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns)
@@ -51,7 +51,7 @@ void ptl_ring(struct ptl_region *r)
 	ptl_futex_wake(&r->doorbell, INT_MAX);
 }
 
-/* Moves the word, if it is still what it was. A full barrier either way. */
+/* Change the word from `from` to `to`, if it still is `from`. A full barrier either way. */
 static bool move_word(struct ptl_region *r, uint32_t from, uint32_t to)
 {
 	return atomic_compare_exchange_strong(&r->lock, &from, to);
@@ -105,7 +105,7 @@ bool ptl_lock_revoke(struct ptl_region *r, uint32_t biased, uint32_t token)
 	return false;
 }
 
-/* The place of the calling thread, -1 if there is none left. Locked. */
+/* The slot of the calling thread, -1: none is left. Locked. */
 static int place_of(struct ptl_ni *ni, uintptr_t self)
 {
 	for (int i = 0; i < PTL_BIAS_THREADS; i++) {
@@ -130,7 +130,7 @@ static bool bias_due(struct ptl_ni *ni)
 	}
 	if (ni->streak++ < ni->streak_need)
 		return false;
-	/* who pushes for one that sleeps relies on a plain lock */
+	/* a peer that pushes for a sleeping thread relies on a plain lock */
 	if (atomic_load_explicit(&ni->view.r->stat.waiters, memory_order_relaxed))
 		return false;
 	return !never_biased(ni, self) && ni->spin_ns;
@@ -159,15 +159,15 @@ bool ptl_unlock_unbiased(struct ptl_ni *ni)
 	return ptl_unlock(ni);
 }
 
-/* Our place's `inside` is 0 and a thread of ours waits for the lock: it is its own. */
+/* Our slot's `inside` is 0 and a thread of ours waits for the lock: hand it over. */
 static void hand_over(struct ptl_region *r, uint32_t biased)
 {
 	if (move_word(r, biased | PTL_LOCK_OWNER | PTL_LOCK_WAIT, PTL_LOCK_OWNER | PTL_LOCK_WAIT))
 		ptl_futex_wake(&r->lock, INT_MAX);
 }
 
-/* Puts back a biased word that has a peer's token. False: the bias is gone, or a thread of ours
- * takes it. */
+/* Remove a peer's token from a biased word. False: the bias is gone, or a thread of ours takes
+ * it. */
 static bool keep_bias(struct ptl_region *r, uint32_t biased)
 {
 	for (;;) {
@@ -236,7 +236,7 @@ void ptl_lock_end_bias(struct ptl_ni *ni)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* How a peer has the region mapped that held the lock (undo.h). */
+/* The mapping of the region by the peer that held the lock (undo.h). */
 static const int64_t *shift_of(const struct ptl_region *r, uint32_t token)
 {
 	return r->shift[(token - PTL_LOCK_PEER(0)) & (PTL_FLOWS - 1)];
@@ -247,7 +247,7 @@ static bool gone(struct ptl_ni *ni, uint32_t token)
 	return token != PTL_LOCK_OWNER && ni->nal->holder_dead(ni, token);
 }
 
-/* The lock, which is biased to another thread of ours, is taken away from it. */
+/* Take the lock away from another thread of ours that it is biased to. */
 static void wait_bias(struct ptl_ni *ni, uint32_t biased)
 {
 	struct ptl_region *r = ni->view.r;
@@ -260,7 +260,7 @@ static void wait_bias(struct ptl_ni *ni, uint32_t biased)
 		if (!atomic_load_explicit(ptl_lock_inside(r, biased), memory_order_acquire) &&
 		    move_word(r, word, mine))
 			return;
-		/* acquire: of the hand-over; nobody else may take it */
+		/* acquire: partner of the hand-over; nobody else may take it */
 		if (atomic_load_explicit(&r->lock, memory_order_acquire) != word)
 			return;
 		if (i < SPIN && ni->spin_ns)
@@ -270,14 +270,14 @@ static void wait_bias(struct ptl_ni *ni, uint32_t biased)
 	}
 }
 
-/* The word is biased. True: the lock is ours, in plain mode. */
+/* The word is biased: try to take the lock. True: it is ours, in plain mode. */
 static bool take_biased(struct ptl_ni *ni, uint32_t word)
 {
 	struct ptl_region *r = ni->view.r;
 	uint32_t token = word & PTL_LOCK_TOKEN;
 	uint32_t biased = word & ~(PTL_LOCK_TOKEN | PTL_LOCK_WAIT);
 
-	if (token == PTL_LOCK_OWNER) { /* another thread of ours is at it */
+	if (token == PTL_LOCK_OWNER) { /* another thread of ours is revoking it */
 		ptl_futex_wait(&r->lock, word, SLEEP_NS);
 		return false;
 	}
@@ -298,9 +298,9 @@ static bool take_free(struct ptl_region *r, uint32_t token)
 	return move_word(r, 0, token);
 }
 
-/* Looks for as long as a call takes that copies some ten kilobytes; then gives turns away, as
- * the holder may be waiting for our processor: to be woken would take it a call of the kernel.
- * False: to sleep, or the lock is biased. */
+/* Poll for as long as a call that copies some ten kilobytes takes. Then yield, because the
+ * holder may be waiting for our processor. If we slept, the holder would need a system call to
+ * wake us. False: sleep, or the lock is biased. */
 static bool take_soon(struct ptl_region *r)
 {
 	const uint64_t since = base_now_ns();
@@ -323,7 +323,8 @@ static bool take_soon(struct ptl_region *r)
 	return false;
 }
 
-/* A waiter keeps the WAIT bit set when it takes the lock: others may be asleep behind it. */
+/* A waiter keeps the WAIT bit set when it takes the lock, because others may be asleep behind
+ * it. */
 void ptl_lock_wait(struct ptl_ni *ni)
 {
 	struct ptl_region *r = ni->view.r;

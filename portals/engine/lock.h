@@ -1,68 +1,77 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lock of a region. It guards every object of the interface. The owner holds it whenever it
- * is inside the library, which is what makes it "attending": a peer that finds it so leaves its
- * message in the ring and goes on; a peer that finds the lock free takes it and runs the engine
- * on the owner's behalf.
+ * The lock of a region. It guards every object of the interface. The owner holds it whenever
+ * it is inside the library; it is "attending" then. A peer that finds the owner attending
+ * leaves its message in the ring and goes on. A peer that finds the lock free takes it and
+ * runs the engine on the owner's behalf.
  *
- * Rank: a process holds at most one region lock at a time, and no other lock of ours is taken
- * inside it but the NAL's connection mutex.
+ * Rank: a process holds at most one region lock at a time. Inside it only the NAL's connection
+ * mutex may be taken.
  *
- * The word names its holder, so the lock survives it: a waiter that the NAL tells "dead" takes
- * the lock over and rolls back what was not committed (undo.h).
+ * The word names its holder, so the lock survives the holder's death. A waiter asks the NAL
+ * whether the holder is dead. If so, it takes the lock over and rolls back uncommitted writes
+ * (undo.h).
  *
  * The lock has two modes.
  *
- * Plain. The word is 0 when free, else the holder's token. Taken by compare-and-exchange, let go
- * by an exchange, both full barriers. Who pushes a message puts a full barrier between the push
- * and its look at the word; so either it finds the lock free, or the holder's look at its rings
- * after letting go finds the message.
+ * Plain. The word is 0 when free, else the holder's token. A compare-and-exchange takes it and
+ * an exchange releases it; both are full barriers. A process that pushes a message puts a full
+ * barrier between the push and its load of the word. So one of two things holds. Either it
+ * finds the lock free, or the holder finds the message when it polls its rings after the
+ * release.
  *
- * Biased. A thread of the owner that takes the lock many times in a row without anybody else,
- * while none sleeps, is given it for good: the word says BIASED and which of a few places of the
- * region is that thread's, and nobody writes it any more. From then on the thread enters and
- * leaves without a locked instruction or a fence:
+ * Biased. The lock becomes biased to a thread of the owner that takes it many times in a row,
+ * if nobody else takes it meanwhile and no thread sleeps. The word then says BIASED and the
+ * slot number of that thread, one of a few in the region. Nobody writes the word any more. The
+ * thread enters and leaves without a locked instruction or a fence:
  *
- *   enter:  inside = 1;  the word still says biased to me?  (else: inside = 0, and the plain
- *           way)
- *   leave:  inside = 0;  the same look (else somebody waits: see below);  then the rings, as
- *           always
+ *   enter:  inside = 1;  does the word still say biased to me?  If not: inside = 0, and plain mode.
+ *   leave:  inside = 0;  the same check, and if it fails a waiter is served, see below;  then poll
+ *           the rings, as always.
  *
- * To take a biased lock away, a revoker (1) moves the word from BIASED to BIASED + its token,
- * (2) makes the thread pass a full barrier, with membarrier(2), and a peer waits for some
- * microseconds, too (base/barrier.h says why), (3) looks at `inside`. The barrier stands in for
- * the one the thread does not have between its store and its look: a thread that entered without
- * seeing the token had `inside` stored before the barrier, so (3) sees it.
+ * To take a biased lock away, a revoker does three things:
  *
- *   inside = 0: the thread is out and will see the token when it comes. The revoker moves the
- *   word to its
- *       token alone: it holds the lock, and the mode is plain.
- *   inside = 1, and the revoker is a peer: the owner attends, and as the barrier came after the
- *   push, the owner's
- *       next look at its rings finds what was pushed. The revoker puts BIASED back.
- *   inside = 1, and the revoker is a thread of the owner: it waits. The biased thread sees the
- *   token at the
- *       latest when it leaves, and hands the lock over by moving the word to OWNER.
+ *   (1) move the word from BIASED to BIASED + its token;
+ *   (2) make the thread pass a full barrier with membarrier(2), and, if the revoker is a peer, wait
+ *       for some microseconds, too (base/barrier.h says why);
+ *   (3) load `inside`.
  *
- * A biased thread that meets a peer's token puts BIASED back by itself, which tells the peer
- * that it is attended to: that exchange is a full barrier before its next look at the rings. So
- * a peer's revocation never makes that thread wait, and one cut short by the revoker's death or
- * stop holds up nobody but who also wants the lock, and these ask about the token's life as they
- * do of a holder's. The word leaves a token only by compare-and-exchange, so of two who would
- * move it one fails and looks again. Each thread has a place of its own because one that has not
- * noticed yet that its bias is gone still writes there.
+ * The thread has no barrier between its store and its load; (2) stands in for it. A thread
+ * that entered without seeing the token had stored `inside` before the barrier, so (3) sees
+ * the store.
  *
- * What the biased mode does not give is the guarantee of the plain one to who pushes: neither
- * side has a barrier between its store and its load, so the owner's last look at its rings may
- * miss a push whose sender then still reads inside = 1. Time closes this gap, not instructions:
- * a processor's store is visible to all a few microseconds after it was executed, whatever it
- * does meanwhile, and this mode exists only on x86, where a load is never older than the stores
- * before it by more than that. So a look at the rings some time after leaving finds all that was
- * pushed by someone who saw inside = 1. The NAL that lets a lock be biased (ptl_ni.may_bias)
- * owes that look after every biased leave: the shared-memory NAL's helper thread gives it within
- * milliseconds (shm_helper.c), an initiator that waits looks itself much sooner, and a thread
- * about to sleep gives the bias up and looks (shm_wait.c).
+ * inside = 0: the thread is out, and will see the token when it enters. The revoker moves the
+ * word to its token alone. It holds the lock, and the mode is plain.
+ *
+ * inside = 1, and the revoker is a peer: the owner attends. The barrier came after the push,
+ * so the owner's next poll of its rings finds the message. The revoker puts BIASED back.
+ *
+ * inside = 1, and the revoker is a thread of the owner: it waits. The biased thread sees the
+ * token when it leaves, at the latest. It hands the lock over by moving the word to OWNER.
+ *
+ * A biased thread that meets a peer's token puts BIASED back by itself. That tells the peer
+ * that the owner attends, because the exchange is a full barrier before the thread's next poll
+ * of the rings. So a peer's revocation never makes that thread wait.
+ *
+ * If the revoker dies or is stopped halfway, only others that want the lock are delayed. They
+ * ask whether the token's process lives, as they do for a holder. The word leaves a token only
+ * by compare-and-exchange, so if two processes move it, one fails and loads it again. Each
+ * thread has a slot of its own, because a thread may still write there before it notices that
+ * its bias is gone.
+ *
+ * Biased mode lacks one guarantee of plain mode. Neither side has a barrier between its store
+ * and its load. So the owner's final poll of its rings may miss a push whose sender then still
+ * reads inside = 1. Time closes this gap, not instructions. A processor's store is visible to
+ * all a few microseconds after it was executed, whatever the processor does meanwhile. And
+ * biased mode exists only on x86, where a load is never older than the stores before it by
+ * more than that. So a poll of the rings some time after the leave finds every push whose
+ * sender saw inside = 1.
+ *
+ * A NAL that allows biasing (ptl_ni.may_bias) owes that poll after every biased leave. In the
+ * shared-memory NAL the helper thread polls within milliseconds (shm_helper.c). An initiator
+ * that waits polls itself much sooner. A thread about to sleep gives the bias up and polls
+ * (shm_wait.c).
  */
 #ifndef PTL_LOCK_H
 #define PTL_LOCK_H
@@ -71,27 +80,27 @@
 
 #define PTL_LOCK_OWNER   1u
 #define PTL_LOCK_PEER(i) ((i) + 2u)  /* the NAL's index of the peer in this region */
-#define PTL_LOCK_TOKEN   0xffffu     /* whose */
-#define PTL_LOCK_BIASED  0x40000000u /* with the place of the thread: PTL_LOCK_TO */
+#define PTL_LOCK_TOKEN   0xffffu     /* of the holder */
+#define PTL_LOCK_BIASED  0x40000000u /* with the thread's slot: PTL_LOCK_TO */
 #define PTL_LOCK_TO(i)   (PTL_LOCK_BIASED | (uint32_t)(i) << 24)
 #define PTL_LOCK_WAIT    0x80000000u /* somebody sleeps on the word */
 
 struct ptl_ni;
 
-/* Kernel sleep on a word of a region while it is `value`, at most `ns`. */
+/* Sleep in the kernel on a word of a region while it is `value`, at most `ns`. */
 void ptl_futex_wait(_Atomic uint32_t *word, uint32_t value, uint64_t ns);
 void ptl_futex_wake(_Atomic uint32_t *word, int n);
 
-/* Wakes the owner's threads that sleep in a wait, if there are any. */
+/* Ring the doorbell: wake the owner's threads that sleep in a wait, if there are any. */
 void ptl_ring(struct ptl_region *r);
 
-/* The `inside` of the thread a biased word means. */
+/* The `inside` of the thread that a biased word names. */
 static inline _Atomic uint32_t *ptl_lock_inside(struct ptl_region *r, uint32_t word)
 {
 	return &r->bias[word >> 24 & (PTL_BIAS_THREADS - 1)].inside;
 }
 
-/* Is the owner inside the library? As far as the word and `inside` show just now. */
+/* Is the owner inside the library? A hint: the state of the word and `inside` at this moment. */
 static inline bool ptl_lock_attended(struct ptl_region *r)
 {
 	uint32_t word = atomic_load_explicit(&r->lock, memory_order_relaxed);
@@ -101,7 +110,7 @@ static inline bool ptl_lock_attended(struct ptl_region *r)
 	return (word & PTL_LOCK_TOKEN) == PTL_LOCK_OWNER;
 }
 
-/* Takes a free lock in plain mode. False: *word says who holds it. */
+/* Take a free lock in plain mode. False: *word names the holder. */
 static inline bool ptl_lock_try(struct ptl_region *r, uint32_t token, uint32_t *word)
 {
 	*word = 0;
@@ -109,48 +118,48 @@ static inline bool ptl_lock_try(struct ptl_region *r, uint32_t token, uint32_t *
 						       memory_order_relaxed);
 }
 
-/* Takes the lock of a peer's region, whose word is `biased`, with nobody's token. False: it is
- * not free, or changed hands. */
+/* Take the lock of a peer's region, whose word is `biased` and holds no token. False: the lock
+ * is not free, or it changed hands. */
 bool ptl_lock_revoke(struct ptl_region *r, uint32_t biased, uint32_t token);
 
-/* Lets go in plain mode. The exchange is a full barrier: what the caller looks at next (rings,
- * sleepers) it sees as it is after the lock was free; partner: a peer's barrier between its push
- * and its look at the lock. */
+/* Release in plain mode. The exchange is a full barrier: the caller's next loads (rings,
+ * sleepers) see memory as it is after the lock was free. Its partner is a peer's barrier
+ * between its push and its load of the lock. */
 static inline void ptl_unlock_plain(struct ptl_region *r)
 {
 	uint32_t was = atomic_exchange_explicit(&r->lock, 0, memory_order_seq_cst);
 
 #if !defined(__x86_64__)
-	atomic_thread_fence(
-		memory_order_seq_cst); /* elsewhere an exchange alone lets later loads pass */
+	atomic_thread_fence(memory_order_seq_cst); /* elsewhere later loads may pass an exchange */
 #endif
 	if (was & PTL_LOCK_WAIT)
 		ptl_futex_wake(&r->lock, 1);
 }
 
-/* The rest of ptl_lock and ptl_unlock (ni.h): */
+/* The slow paths of ptl_lock and ptl_unlock (ni.h): */
 
-/* The lock is taken: waits, however long; a dead holder's is taken over. */
+/* The lock is taken: wait for it without limit. A dead holder's lock is taken over. */
 void ptl_lock_wait(struct ptl_ni *ni);
-/* The lock was biased to us, and is no longer, or is being taken away. Returns with the lock. */
+/* The lock was biased to us and no longer is, or a revoker is at work. Returns with the lock
+ * held. */
 void ptl_lock_unbiased(struct ptl_ni *ni, uint32_t biased);
-/* We let go of our biased lock, and there is a token on it. */
+/* We released our biased lock and found a token on it. */
 void ptl_unlock_revoked(struct ptl_region *r, uint32_t biased);
-/* Lets go in plain mode, or makes the lock the caller's for good; true in that case. */
+/* Release in plain mode, or bias the lock to the caller; true in that case. */
 bool ptl_unlock_unbiased(struct ptl_ni *ni);
 
-/* The lock may be biased where the system can; the caller owes the look after leaving. */
+/* Allow biasing, where the system supports it. The caller owes the poll after each leave. */
 void ptl_lock_allow_bias(struct ptl_ni *ni);
-/* The calling thread is to take no interface's lock for good. */
+/* Never bias any interface's lock to the calling thread. */
 void ptl_lock_never_bias(struct ptl_ni *ni);
-/* Back to plain mode, if the lock, which we hold, is biased. False: it was not. */
+/* Return to plain mode if the lock, which we hold, is biased. False: it was not. */
 bool ptl_lock_unbias(struct ptl_ni *ni);
 
-/* Nobody's any more. Locked, in plain mode, which it is when another thread than that one has
- * it. */
+/* Forget which thread the lock is biased to. Locked, in plain mode, which holds if another
+ * thread than that one has the lock. */
 void ptl_lock_end_bias(struct ptl_ni *ni);
 
-/* Does another thread of the owner want the lock that we hold? */
+/* Does another thread of the owner wait for the lock that we hold? */
 static inline bool ptl_lock_contended(const struct ptl_region *r)
 {
 	return atomic_load_explicit(&r->lock, memory_order_relaxed) & PTL_LOCK_WAIT;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Match lists: see match.h. Linking, moving entries from the list to the hash and growing the hash
- * are the owner's alone; finding and unlinking may be done by a peer on the owner's behalf, so
+ * Match lists: see match.h. Only the owner links entries, moves them from the list to the
+ * hash, and grows the hash. A peer may find and unlink entries on the owner's behalf, so
  * unlinking writes through the undo log.
  */
 #include "portals/engine/match.h"
@@ -28,8 +28,8 @@ static bool is_listed(const struct ptl_me *me)
 	return me->state & PTL_OBJ_LISTED;
 }
 
-/* Of an entry of tuple `k`, or of a request that may find one: by what the tuple does not leave
- * open. */
+/* The hash key of an entry of tuple `k`, or of a request that may match one. It uses
+ * everything that the tuple does not ignore. */
 static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
 				ptl_process_id_t id, uint64_t bits)
 {
@@ -49,7 +49,7 @@ static inline uint32_t *bucket_of(const struct ptl_view *v, uint32_t hash)
 	return &v->bucket[hash & (v->r->buckets - 1) & (v->nbuckets - 1)];
 }
 
-/* The lowest of a set of tuples, and the set without it. */
+/* Remove the lowest tuple from a set and return it. */
 static inline uint32_t next_tuple(uint32_t *set)
 {
 	uint32_t k = (uint32_t)__builtin_ctz(*set);
@@ -58,7 +58,7 @@ static inline uint32_t next_tuple(uint32_t *set)
 	return k;
 }
 
-/* What is in use, of a region that may be scribbled on. */
+/* The tuples in use, in a region that a peer may have overwritten. */
 static inline uint32_t tuples_of(const struct ptl_pt *pt)
 {
 	return pt->tuples & ((1u << PTL_TUPLES) - 1);
@@ -74,7 +74,7 @@ static inline bool names(const struct ptl_me *me, ptl_process_id_t initiator, ui
 	       (me->id.pid == PTL_PID_ANY || me->id.pid == initiator.pid);
 }
 
-/* Steps b to d: may its MD take the request, and where? */
+/* Steps b to d: may its MD accept the request, and at which offset? */
 static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 			   const struct ptl_request *q, struct ptl_match *m)
 {
@@ -103,9 +103,9 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
 	return true;
 }
 
-/* The first of the chain that begins at `i` that takes the request goes to *m, if it comes
- * before label `end`. Returns the label behind which nothing is of interest any more. Whatever
- * takes the request is a right answer, so that entries of other tuples in the same bucket do no
+/* Find the first entry that accepts the request in the chain from `i` on, before label `end`.
+ * It goes to *m. Returns the label behind which no entry matters any more. Any entry that
+ * accepts the request is a right answer, so entries of other tuples in the same bucket do no
  * harm. */
 static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end,
 			       const struct ptl_request *q, struct ptl_match *m)
@@ -226,10 +226,10 @@ static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
 	}
 }
 
-/* No label is left behind `prev`: moves those of the next entries apart, as many as it takes
- * until there is more room than the square of their number, or to the list's end. (Dietz and
- * Sleator, "Two algorithms for maintaining order in a list": by this rule an insertion moves
- * O(log n) labels in the long run, wherever it is.) */
+/* There is no free label behind `prev`. Spread the labels of the next entries. Take as many
+ * entries as needed until there is more room than the square of their number, or until the
+ * list's end. (Dietz and Sleator, "Two algorithms for maintaining order in a list": by this
+ * rule an insertion anywhere moves O(log n) labels in the long run.) */
 static void make_room(struct ptl_view *v, uint32_t prev)
 {
 	int64_t from = v->slot[prev].me.label, n = 1, step;
@@ -264,7 +264,7 @@ static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32
 
 /* ---- chains ---------------------------------------------------------------------------------- */
 
-/* Into the chain before `next`, which is of this chain, or PTL_NIL for its end. */
+/* Insert into the chain before `next`, an entry of this chain, or at its end for PTL_NIL. */
 static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uint32_t *head)
 {
 	struct ptl_me *me = &v->slot[i].me, *first;
@@ -285,8 +285,8 @@ static inline void put_before(struct ptl_view *v, uint32_t i, uint32_t next, uin
 		v->slot[me->chain_prev].me.chain_next = i;
 }
 
-/* The entry of the chain that comes after `me`, or PTL_NIL. New ones usually go to the end.
- * Entries of other portals, which share the bucket, are in no order with this one. */
+/* The entry of the chain that comes after `me`, or PTL_NIL. New entries usually go to the end.
+ * Entries of other portals share the bucket and have no order with this one. */
 static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uint32_t head)
 {
 	uint32_t next = PTL_NIL, i = head;
@@ -294,7 +294,7 @@ static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uin
 	if (head == PTL_NIL)
 		return next;
 	do {
-		i = v->slot[i].me.chain_prev; /* the last, to begin with */
+		i = v->slot[i].me.chain_prev; /* starts with the last */
 		if (v->slot[i].me.pt_index != me->pt_index)
 			continue;
 		if (v->slot[i].me.label < me->label)
@@ -304,7 +304,7 @@ static uint32_t successor(const struct ptl_view *v, const struct ptl_me *me, uin
 	return next;
 }
 
-/* Off its hash bucket or its portal's short list. */
+/* Remove an entry from its hash bucket or from its portal's short list. */
 static void leave_chain(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_view *v = e->v;
@@ -318,7 +318,8 @@ static void leave_chain(struct ptl_engine *e, uint32_t i)
 		ptl_set32(e, head, after);
 	else
 		ptl_set32(e, &v->slot[me->chain_prev].me.chain_next, after);
-	/* who comes after it, or the first if it was the last, learns who came before it */
+	/* chain_prev of the entry after it now names the one before it; after the last comes
+	 * the first */
 	if (after == PTL_NIL)
 		after = first;
 	if (after != i)
@@ -327,7 +328,7 @@ static void leave_chain(struct ptl_engine *e, uint32_t i)
 
 /* ---- linking (owner only) -------------------------------------------------------------------- */
 
-/* Every bucket splits in two; order within a chain stays. */
+/* Split every bucket in two. The order within a chain stays. */
 static void grow_hash(struct ptl_view *v)
 {
 	uint32_t n = v->r->buckets, next;
@@ -362,7 +363,7 @@ static void link_list(struct ptl_view *v, uint32_t i, uint32_t prev, uint32_t ne
 		v->slot[next].me.list_prev = i;
 }
 
-/* Into its bucket by label; at either end without a search. */
+/* Insert into its bucket by label; without a search at either end. */
 static void put_in_bucket(struct ptl_view *v, uint32_t i)
 {
 	struct ptl_me *me = &v->slot[i].me;
@@ -374,7 +375,8 @@ static void put_in_bucket(struct ptl_view *v, uint32_t i)
 	put_before(v, i, next, b);
 }
 
-/* Onto the short list; before its own successor, a catch-all entry perhaps, without a search. */
+/* Insert into the short list. If its successor is there, perhaps a catch-all entry, without a
+ * search. */
 static inline void put_on_list(struct ptl_view *v, struct ptl_pt *pt, uint32_t i)
 {
 	struct ptl_me *me = &v->slot[i].me;
@@ -395,15 +397,15 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 	me->tuple = (uint16_t)k;
 	me->hash = hash_key(t, me->pt_index, k, me->id, me->match_bits);
 	t->count++;
-	/* four buckets to an entry: the first of a chain is nearly always the one */
+	/* four buckets for each entry: then the first of a chain nearly always matches */
 	if (++v->r->hashed > v->r->buckets / 4 &&
 	    (v->r->buckets < v->nbuckets || ptl_grow_buckets(v)))
 		grow_hash(v);
 	put_in_bucket(v, i);
 }
 
-/* The short list is no longer short: what is like `me` in it goes to the hash. Not if all tuples
- * are taken; then the list grows. */
+/* The short list is too long: move the entries of the tuple of `me` to the hash. If all tuples
+ * are in use, the list grows instead. */
 static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me *me)
 {
 	struct ptl_view *v = e->v;
@@ -424,7 +426,7 @@ static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me
 	}
 }
 
-/* Onto the short list, or into the hash if there are like ones. */
+/* Insert into the hash if its tuple is there, else into the short list. */
 static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
 {
 	struct ptl_me *me = &e->v->slot[i].me;
@@ -473,7 +475,7 @@ static bool bad_link(uint32_t i, uint32_t most)
 	return i != PTL_NIL && i >= most;
 }
 
-/* One fewer in the hash; the last of a tuple gives its place back. */
+/* Count one entry fewer in the hash. The last of a tuple frees the tuple. */
 static void leave_tuple(struct ptl_engine *e, struct ptl_pt *pt, uint32_t k)
 {
 	struct ptl_region *r = e->v->r;
@@ -491,7 +493,8 @@ void ptl_match_unlink(struct ptl_engine *e, uint32_t i)
 	struct ptl_pt *pt = &v->pt[me->pt_index];
 	uint32_t most = v->mes, k = me->tuple;
 
-	/* in another's region: its indices are within its tables, or nothing is touched */
+	/* in another process's region: the indices must be within its tables, or nothing is
+	 * touched */
 	if (me->pt_index > (uint32_t)v->limits.max_pt_index || me->chain_prev >= most ||
 	    bad_link(me->chain_next, most) || bad_link(me->list_prev, most) ||
 	    bad_link(me->list_next, most) || (!is_listed(me) && k >= PTL_TUPLES))

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The table of interfaces, how calls enter and leave one, and what handles name.
+ * The table of interfaces, the ways for calls to enter and leave one, and the objects that
+ * handles name.
  */
 #include "portals/engine/ni.h"
 
@@ -77,7 +78,7 @@ struct ptl_md *ptl_md_of(struct ptl_ni *ni, ptl_handle_md_t handle)
 
 	if (i >= ni->view.mds || (i >= r->md_high && i < r->md_low))
 		return NULL;
-	/* an MD being unlinked takes no more calls, but its handle lives until its last event */
+	/* an MD being unlinked takes no more calls, but its handle is valid until its last event */
 	if (!live(ni->view.slot[i].md.state, handle))
 		return NULL;
 	return &ni->view.slot[i].md;

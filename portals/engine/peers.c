@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the NALs tell of peers they do not reach, and ask of the job's other processes.
+ * Records of the peers that NALs cannot reach, and the NALs' questions about the job's other
+ * processes.
  */
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +33,7 @@ void ptl_lost(struct ptl_ni *ni, const struct nal_ops *nal, ptl_process_id_t id,
 	struct ptl_lost *oldest = &ni->lost[0];
 	const struct ptl_lost *was = find_lost(ni, nal, id);
 
-	/* that who has ended cannot be reached is no news */
+	/* a peer that has ended cannot be reached; that is no news */
 	if (was && was->fail == PTL_NI_PEER_DEAD && fail != PTL_NI_PEER_DEAD)
 		return;
 	if (was)

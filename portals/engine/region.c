@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Makes, maps and checks regions, and extends their parts (region.h). The arena of variable-sized
- * blocks (event queues, I/O vectors) is laid out here and managed by its owner in arena.c.
+ * Make, map and check regions, and extend their parts (region.h). The arena of variable-sized
+ * blocks (event queues, I/O vectors) is laid out here; its owner manages it in arena.c.
  */
 #define _GNU_SOURCE
 #include "portals/engine/region.h"
@@ -22,17 +22,16 @@
 #define NOPS       (1u << 20)
 #define ARENA_SIZE (16ull << 30)
 
-/* Of what is mapped in pieces, reserved to begin with: channels of some ten peers. */
+/* Bytes of the area mapped in segments that are reserved at first: channels of about ten peers. */
 #define FAR_SOON (4ull << 20)
 
-/* A part that could not be made longer is asked for again after so many calls: a limit may have
- * been raised. */
+/* Calls until a part that could not grow is tried again: a limit may have been raised. */
 #define RETRY 4096
 
-/* Where `ulimit -f` leaves less, no table gets shorter than this. */
+/* No table gets shorter than this where `ulimit -f` allows less. */
 #define LEAST 256
 
-/* Bytes of each part that are mapped to begin with, about. */
+/* Bytes of each part that are mapped at first, about. */
 static const uint64_t first_bytes[PTL_PARTS] = {
 	[PTL_PART_BUCKET] = 128 << 10, [PTL_PART_SLOT] = 1 << 20,   [PTL_PART_MORE] = 512 << 10,
 	[PTL_PART_OP] = 1 << 20,       [PTL_PART_LAND] = 768 << 10, [PTL_PART_ARENA] = 2 << 20,
@@ -54,7 +53,7 @@ static uint64_t page_up(uint64_t n)
 
 /* ---- where everything is --------------------------------------------------------------------- */
 
-/* Power of two of hash buckets that serves `mes` entries. */
+/* The number of hash buckets for `mes` entries, a power of two. */
 static uint32_t bucket_count(int mes)
 {
 	uint32_t n = 64;
@@ -64,7 +63,7 @@ static uint32_t bucket_count(int mes)
 	return n;
 }
 
-/* All that the layout follows from. */
+/* The input of the layout. */
 struct sizes {
 	ptl_ni_limits_t limits;
 	uint32_t nops, nlandings;
@@ -72,7 +71,7 @@ struct sizes {
 };
 
 struct layout {
-	uint64_t eq, ac, pt, nal, fixed; /* what is always mapped */
+	uint64_t eq, ac, pt, nal, fixed; /* always mapped */
 	uint64_t off[PTL_PARTS], size[PTL_PARTS];
 	uint64_t far, end;
 };
@@ -103,7 +102,7 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	l->size[PTL_PART_LAND] = z->nlandings * sizeof(struct ptl_delivery);
 	l->size[PTL_PART_ARENA] = z->arena;
 	for (int k = 0; k < PTL_PARTS; k++) {
-		/* one that is empty is mapped all the same */
+		/* an empty part is mapped, too */
 		l->size[k] = l->size[k] ? page_up(l->size[k]) : PAGE;
 		l->off[k] = take(&at, l->size[k], 1);
 	}
@@ -117,8 +116,8 @@ static void halve(int *n)
 		*n /= 2;
 }
 
-/* Shorter tables, until all of it is a file of `most` bytes. False: even the shortest are
- * too long. */
+/* Shorten tables until the file has at most `most` bytes. False: the shortest are still too
+ * long. */
 static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 {
 	ptl_ni_limits_t *lim = &z->limits;
@@ -167,7 +166,8 @@ static uint32_t least(uint64_t a, uint64_t b)
 	return (uint32_t)(a < b ? a : b);
 }
 
-/* Pointers first: who sees the bounds of a part without the lock sees that part. */
+/* Pointers first: a reader without the lock that sees the new bounds of a part then sees that
+ * part. */
 static void set_bounds(struct ptl_view *v)
 {
 	const struct ptl_stretch *p = v->part;
@@ -190,7 +190,7 @@ static void set_bounds(struct ptl_view *v)
 	v->arena_end = v->arena_off + p[PTL_PART_ARENA].bytes;
 }
 
-/* The first `bytes` of a part, of which some are mapped. */
+/* Map the first `bytes` of a part that is mapped in part already. */
 static int stretch(struct ptl_view *v, enum ptl_part k, uint64_t bytes)
 {
 	struct ptl_stretch *p = &v->part[k];
@@ -199,7 +199,7 @@ static int stretch(struct ptl_view *v, enum ptl_part k, uint64_t bytes)
 	if (at == MAP_FAILED) {
 		if (v->nold == PTL_STRETCHES)
 			return -ENOMEM;
-		/* the same memory once more, as its length is given as 0 */
+		/* an old length of 0 maps the same memory once more */
 		at = mremap(p->at, 0, bytes, MREMAP_MAYMOVE);
 		if (at == MAP_FAILED)
 			return -errno;
@@ -218,7 +218,7 @@ static void *map(int fd, uint64_t at, uint64_t bytes)
 	return memory;
 }
 
-/* Every part, as far as it is in use. */
+/* Map every part as far as it is in use. */
 static int map_parts(struct ptl_view *v, int fd, const struct layout *l)
 {
 	/* acquire: see ptl_region_followed */
@@ -338,7 +338,7 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	}
 	for (int k = 0; k < PTL_PARTS; k++)
 		soon[k] = (struct base_shared_span){ l.off[k], first_of(&l, k) };
-	/* an MPI's event queues make it longer at once */
+	/* an MPI's event queues extend it at once */
 	soon[PTL_PART_ARENA].bytes = least(l.size[PTL_PART_ARENA], 2 * first_bytes[PTL_PART_ARENA]);
 	soon[PTL_PARTS] = (struct base_shared_span){ 0, l.fixed };
 	soon[PTL_PARTS + 1] =
@@ -371,7 +371,7 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 	return 0;
 }
 
-/* Others may follow. */
+/* Publish an extension, so that others may follow. */
 static void extended(struct ptl_view *v)
 {
 	uint32_t grown = atomic_load_explicit(&v->r->grown, memory_order_relaxed) + 1;
@@ -382,7 +382,7 @@ static void extended(struct ptl_view *v)
 	atomic_store_explicit(&v->r->grown, grown, memory_order_release);
 }
 
-/* Twice of a part, or up to `need`. */
+/* Double a part, or extend it to `need` bytes if that is more. */
 static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
 {
 	struct ptl_region *r = v->r;
@@ -427,8 +427,8 @@ bool ptl_grow_slots(struct ptl_view *v)
 		return false;
 	if (!grow(v, PTL_PART_SLOT, 0))
 		return false;
-	/* descriptors that no entry wants come from the end, which is elsewhere now; those of
-	 * before lie in between */
+	/* Descriptors without an entry come from the table's end, which has moved. Those at
+	 * the old end now lie in between. */
 	if (v->mds > mds) {
 		r->md_high = mds;
 		r->md_low = v->mds;
@@ -458,7 +458,7 @@ bool ptl_grow_arena(struct ptl_view *v, uint64_t end)
 
 /* ---- others' --------------------------------------------------------------------------------- */
 
-/* What a header says, if it can be: the layout follows from it. */
+/* Read a header and check it: the layout follows from it. */
 static int read_header(const struct ptl_region *r, uint64_t size, struct sizes *z, struct layout *l)
 {
 	ptl_ni_limits_t *lim = &z->limits;
@@ -476,7 +476,7 @@ static int read_header(const struct ptl_region *r, uint64_t size, struct sizes *
 	    z->nal > 1ull << 40 || z->far > 1ull << 40)
 		return -EPROTO;
 	lay_out(l, z);
-	/* anything else in the header is not of our making */
+	/* a header that differs from the layout is not of our making */
 	if (l->end != size || r->stat.region_size != size || r->stat.eq_off != l->eq ||
 	    r->stat.op_off != l->off[PTL_PART_OP] || r->pt_off != l->pt || r->ac_off != l->ac ||
 	    r->nal_off != l->nal || r->far_off != l->far ||
@@ -522,7 +522,8 @@ int ptl_region_map(struct ptl_view *v, int fd)
 	v->r = r;
 	v->size = l.fixed;
 	err = read_header(r, (uint64_t)st.st_size, &z, &again);
-	/* it may be changed under us: once more, and what was mapped is what was checked */
+	/* another process may change the header meanwhile: check again that the mapped layout
+	 * is the checked one */
 	if (!err && memcmp(&l, &again, sizeof(l)) != 0)
 		err = -EPROTO;
 	if (!err) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What can be seen of an interface from outside: the first page of its region, laid out for
- * portals-stat, which maps it read-only from another process. Counters are written under the
- * region's lock by whoever runs the engine; a reader sees values that may be a moment old.
- * Any change of layout changes PTL_STAT_VERSION.
+ * The part of an interface that can be seen from outside: the first page of its region.
+ * portals-stat maps it read-only from another process. The process that runs the engine writes
+ * the counters under the region's lock; a reader sees values that may be a moment old. Any
+ * change of layout changes PTL_STAT_VERSION.
  */
 #ifndef PTL_STAT_H
 #define PTL_STAT_H
@@ -16,9 +16,9 @@
 #define PTL_STAT_MAGIC   0x6e72657473506f33ull
 #define PTL_STAT_VERSION 13
 #define PTL_STAT_NETS    5
-#define PTL_STAT_MEMFD   "postern-ni" /* the region's file in /proc/PID/fd, a memfd or deleted */
+#define PTL_STAT_MEMFD   "postern-ni" /* the region's file, a memfd or deleted, in /proc/PID/fd */
 
-/* Why a request, ack or reply was discarded. X(NAME, text) */
+/* Reasons to discard a request, ack or reply. X(NAME, text) */
 #define PTL_DROP_TABLE(X)                                                                          \
 	X(NO_MATCH, "no match entry accepted it")                                                  \
 	X(PT_INDEX, "portal index out of range")                                                   \
@@ -38,7 +38,7 @@ enum ptl_drop {
 		PTL_DROP_COUNT_
 };
 
-/* What the interface did, beyond the status registers. X(NAME, text) */
+/* Activity of the interface beyond the status registers. X(NAME, text) */
 #define PTL_COUNT_TABLE(X)                                                                         \
 	X(RUN_BY_PEER, "messages that a peer delivered on this process's behalf")                  \
 	X(RUN_FOR_PEER, "messages delivered on behalf of a peer that computes")                    \
@@ -84,13 +84,14 @@ enum ptl_count {
 		PTL_COUNT_COUNT_
 };
 
-/* One event queue. Frozen at a cache line: a fixed table of max_eqs of them, paid when touched. */
+/* One event queue. Its size is fixed at a cache line: the table has max_eqs of them, and an
+ * entry costs memory only once it is touched. */
 struct ptl_eq {
 	uint64_t head;  /* events taken */
 	uint64_t tail;  /* events posted */
 	uint64_t slots; /* offset of the event records in the region */
 	uint32_t mask;  /* records - 1 */
-	uint32_t owed;  /* operations accepted but unfinished that will post here */
+	uint32_t owed;  /* operations in progress that will post here */
 	uint32_t refs;  /* MDs that name this queue */
 	uint32_t state; /* PTL_OBJ_* flags, generation << 8 */
 	uint32_t next_free;
@@ -98,10 +99,10 @@ struct ptl_eq {
 };
 static_assert(sizeof(struct ptl_eq) == 64, "one cache line");
 
-/* An operation this process started that waits for its peer (get, getput, put that is long or wants
- * an ack). Two cache lines: what an answer needs is in the first. */
+/* An operation that this process started and that waits for its peer: a get, a getput, or a
+ * put that is long or wants an ack. Two cache lines; an answer needs only the first. */
 struct ptl_op {
-	/* odd while in use; counts up at each change, so late answers are told apart */
+	/* odd while in use; it grows with each change, which tells late answers apart */
 	uint32_t gen;
 	uint32_t flags; /* PTL_OP_* */
 	uint16_t kind;  /* enum ptl_req_kind */
@@ -114,16 +115,16 @@ struct ptl_op {
 	uint64_t match_bits;
 	uint64_t remote_offset;
 	uint32_t next, prev; /* free list, or the flow's */
-	/* second line: hints other processes may write, and what only reports need */
-	_Alignas(64) uint32_t
-		delivery; /* index + 1 of the target's landing record, 0 before; peer writes */
+	/* second line: hints that other processes may write, and fields for reports only */
+	/* index + 1 of the target's delivery record, 0 before; the peer writes it */
+	_Alignas(64) uint32_t delivery;
 	uint32_t delivery_gen;
 	uint64_t hdr_data;
 	ptl_process_id_t target;
 	uint32_t link;
 	int32_t threshold;
 	uint64_t started_ms; /* CLOCK_MONOTONIC */
-	uint64_t mlength;    /* long get: what the target granted */
+	uint64_t mlength;    /* long get: bytes that the target granted */
 	uint64_t pad_;
 };
 static_assert(sizeof(struct ptl_op) == 128, "two cache lines");
@@ -134,12 +135,12 @@ struct ptl_stat_peer {
 	uint32_t state; /* 0 unused, 1 live, 2 not connected (any more) */
 	uint32_t flags; /* PTL_PEER_* */
 	uint32_t pad_;
-	uint64_t sent;     /* messages pushed to it; of this process's own view */
-	uint64_t received; /* ring lines taken from it */
+	uint64_t sent;     /* messages pushed to it, as this process counts */
+	uint64_t received; /* ring lines consumed from it */
 	char nal[8];
 };
 
-#define PTL_PEER_CMA 1u /* this process may read and write the peer's memory */
+#define PTL_PEER_CMA 1u /* CMA: this process may read and write its memory */
 
 /* The page at offset 0 of a region. */
 struct ptl_stat {
@@ -149,20 +150,21 @@ struct ptl_stat {
 	ptl_process_id_t id;
 	uint32_t uid, jid;
 	uint32_t interface;
-	uint32_t closed; /* the NI was shut down in good order */
+	uint32_t closed; /* the NI was shut down properly */
 	uint64_t region_size;
 	uint64_t started_ms; /* CLOCK_MONOTONIC */
 	ptl_ni_limits_t limits;
 	char program[32];
-	char progress[64]; /* who moves data, and why */
+	char progress[64]; /* what moves data, and why */
 	char nals[32];     /* in order of preference */
-	/* tables for the tool: offset of the first, how many were ever used */
+	/* tables for the tool: offset of the first entry, number of entries ever used */
 	uint64_t eq_off, op_off, peer_off;
 	uint32_t eq_high, op_high, peer_high;
 	/* peers of the network NALs */
 	uint64_t net_peer_off[PTL_STAT_NETS];
 	uint32_t net_peer_high[PTL_STAT_NETS];
-	/* threads asleep in the kernel until something arrives; a line of its own, peers read it */
+	/* threads asleep in the kernel until something arrives; on a line of its own, because
+	 * peers read it */
 	_Alignas(64) _Atomic uint32_t waiters;
 	_Alignas(64) uint64_t sr[PTL_SR_LAST_];
 	uint64_t drops[PTL_DROP_COUNT_];

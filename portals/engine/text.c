@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Names and texts of codes and events, made from the tables of portals3.h.
+ * Names and texts of codes and events, generated from the tables of portals3.h.
  */
 #include <portals3.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The engine's context and its writes. The owner of a region writes plainly: if it dies the region
- * is of no use to anybody. Another process that runs the engine on the owner's behalf notes the old
- * value of each word before it changes it and commits once per message, so that whoever takes the
- * lock over from a dead runner can put the words back (kill -9 between any two instructions leaves
- * a prefix of the stores below, in program order).
+ * The engine's context and its writes. The owner of a region writes without a log: if it dies,
+ * nobody needs the region. A peer that runs the engine on the owner's behalf logs the old
+ * value of each word before it changes it, and commits once per message. The process that
+ * takes the lock over from a dead peer puts the old values back. A kill -9 between any two
+ * instructions leaves a prefix of the stores below, in program order.
  */
 #ifndef PTL_UNDO_H
 #define PTL_UNDO_H
@@ -18,11 +18,12 @@
 struct ptl_engine {
 	struct ptl_view *v;
 	struct ptl_undo *undo; /* NULL: we own the region */
-	uint32_t noted;        /* entries in it */
-	bool posted;           /* an event was posted: wake sleepers after the lock is released */
-	int taken; /* what the taker said of all, the most: 0, PTL_HANDLED or PTL_HANDLED_ENOUGH */
-	ptl_inline_handler_t
-		inline_handler; /* of the call that makes progress (PtlEQPollMany); NULL: none */
+	uint32_t noted;        /* entries in the log */
+	bool posted;           /* an event was posted: wake sleepers after the unlock */
+	/* The largest result of the inline handler: 0, PTL_HANDLED or PTL_HANDLED_ENOUGH. */
+	int taken;
+	/* Of the call that makes progress (PtlEQPollMany); NULL: none. */
+	ptl_inline_handler_t inline_handler;
 };
 
 static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old, uint64_t wide)
@@ -30,11 +31,11 @@ static inline void ptl_undo_note(struct ptl_engine *e, void *word, uint64_t old,
 	struct ptl_undo *u = e->undo;
 	uint32_t n = e->noted++;
 
-	assert(n < PTL_UNDO_MAX); /* a message changes some thirty words */
+	assert(n < PTL_UNDO_MAX); /* a message changes about thirty words */
 	u->entry[n].where = (uint64_t)((char *)word - (char *)e->v->r) | wide;
 	u->entry[n].old = old;
-	/* release: the entry is whole before it counts; partner is the order of a dying
-	 * process's stores */
+	/* release: the entry is complete before it counts, in the order of a dying process's
+	 * stores */
 	atomic_store_explicit(&u->n, n + 1, memory_order_release);
 	atomic_signal_fence(memory_order_seq_cst);
 }
@@ -53,7 +54,7 @@ static inline void ptl_set64(struct ptl_engine *e, uint64_t *word, uint64_t valu
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
 }
 
-/* From here on what was written stays. */
+/* Commit: the writes so far stay. */
 static inline void ptl_commit(struct ptl_engine *e)
 {
 	if (e->undo) {
@@ -62,8 +63,8 @@ static inline void ptl_commit(struct ptl_engine *e)
 	}
 }
 
-/* The word that an entry of the log is about; NULL: there is none there. `shift`: of who
- * wrote it. */
+/* The word that a log entry names; NULL: no such word. `shift` belongs to the process that
+ * wrote the entry. */
 static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift, uint64_t where,
 				  uint64_t width)
 {
@@ -78,9 +79,9 @@ static inline char *ptl_undo_word(const struct ptl_view *v, const int64_t *shift
 	return NULL;
 }
 
-/* Puts back what was written since the last commit; by the runner itself, or after its death by the
- * one who took the lock over. `shift`: of the runner, which had what we have mapped, as the owner
- * extends parts with the lock only. */
+/* Put back the writes since the last commit. The peer that wrote them calls it, or after its
+ * death the process that took the lock over. `shift` belongs to the writer. The writer had
+ * mapped what we have mapped, because the owner extends parts only under the lock. */
 static inline void ptl_rollback(struct ptl_view *v, const int64_t *shift)
 {
 	struct ptl_undo *u = &v->r->undo;

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The process's part in the job. What is known of the job comes from the launcher, from the
- * environment, or is "rank 0 of 1"; every interface has a group made of that and of what the client
- * set. The ids travel once: each rank puts its own, rank 0 puts the table of all, so that the
- * launcher answers a few requests for each rank and not one for each pair.
+ * The process's part in the job. The job is known from the launcher or from the environment,
+ * else it is "rank 0 of 1". Every interface has a group made of that and of the values the
+ * client set.
+ *
+ * The ids are exchanged once: each rank puts its own, and rank 0 puts the table of all. So the
+ * launcher answers a few requests for each rank, and not one for each pair.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,25 +38,25 @@ struct slot {
 	struct ptl_group group;
 };
 
-/* wiring is held over the exchange of ids, which waits for peers; lock guards all below it and is
- * never held while waiting. Order: wiring, lock. */
+/* wiring is held during the exchange of ids, which waits for peers. lock guards everything
+ * below it, and is never held while waiting. Order: wiring, lock. */
 static pthread_mutex_t wiring = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static const struct rt_job *job;            /* NULL before the first ptl_job_setup */
 static struct rt_env *env;                  /* NULL: the environment describes no job */
-static const char *env_missing, *env_found; /* it names one of these and lacks the other */
-static ptl_process_id_t *table; /* what the launcher's exchange gave, job->size entries */
+static const char *env_missing, *env_found; /* it has one of these and lacks the other */
+static ptl_process_id_t *table;             /* from the launcher's exchange, job->size entries */
 /* likewise: a line with the job's secret and one for each rank; NULL: there are none */
 static char *cards;
 static unsigned char file_secret[256]; /* of PTL_KEY_FILE */
 static size_t file_secret_len;
 static bool tried_file;
-static int ids_iface = -1;    /* the interface that table, or env, is about */
+static int ids_iface = -1;    /* the interface that table, or env, belongs to */
 static struct ptl_group next; /* Set calls with PTL_INVALID_HANDLE */
 static struct slot slots[PTL_MAX_INTERFACES];
 static ptl_jid_t jid = PTL_JID_ANY;
 
-/* Reads the environment as it is now. Locked. -ENOENT: it describes no job. */
+/* Read the environment as it is now. Locked. -ENOENT: it describes no job. */
 static int read_env(void)
 {
 	struct rt_env *fresh;
@@ -91,9 +93,9 @@ void ptl_job_fini(void)
 	wired = table;
 	pthread_mutex_unlock(&lock);
 	/*
-	 * Once the ids are exchanged the launcher is not needed any more, and this process's
-	 * exit code is no reason for it to end the job. Before, a later PtlInit may still need
-	 * it.
+	 * Once the ids are exchanged the launcher is not needed any more. Leaving it keeps
+	 * this process's exit code from ending the job. Before the exchange a later PtlInit
+	 * may still need it.
 	 */
 	if (wired)
 		rt_fini();
@@ -147,13 +149,13 @@ static ptl_process_id_t *env_ids(void)
 	return ids;
 }
 
-/* Is this interface the one whose ids the job knows, or may it become it? Locked. */
+/* Is this interface the one whose ids the job knows, or may it become that? Locked. */
 static bool is_ids_iface(ptl_interface_t iface)
 {
 	return ids_iface < 0 || ids_iface == (int)iface;
 }
 
-/* Is this the rank and size of the job, with no map of the client's? Locked. */
+/* Are these the rank and size of the job, without a map of the client's? Locked. */
 static bool is_jobs_group(const struct ptl_group *group)
 {
 	unsigned int rank, size;
@@ -187,7 +189,7 @@ static uint32_t hash_bytes(const void *data, size_t len, uint32_t hash)
 	return hash;
 }
 
-/* A number every rank of the job makes of the same things, none of the reserved ones. Locked. */
+/* A number that every rank of the job computes from the same data, not a reserved one. Locked. */
 static ptl_jid_t job_hash(void)
 {
 	uint32_t hash = 2166136261;
@@ -227,8 +229,8 @@ void ptl_job_set_jid(ptl_jid_t wanted)
 
 /* ---- the exchange of ids --------------------------------------------------------------------- */
 
-/* Rank 0: one text of all ranks' ids, and one of their cards. A rank that put nothing leaves
- * blanks. */
+/* Rank 0: collect one text of all ranks' ids, and one of their cards. A rank that put nothing
+ * leaves blanks. */
 static int gather(char *all, char *lines, int size)
 {
 	for (int rank = 0; rank < size; rank++) {
@@ -251,7 +253,7 @@ static int gather(char *all, char *lines, int size)
 	return 0;
 }
 
-/* A line with a new secret. */
+/* Write a line with a new secret. */
 static int make_secret(char *line)
 {
 	unsigned char secret[SECRET_LEN];
@@ -297,7 +299,8 @@ static int by_id(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-/* As it should be; but namespaces and hosts with the same address cannot see each other's. */
+/* Check that the ids are distinct. Namespaces or hosts with the same address cannot see each
+ * other's. */
 static int check_distinct(const ptl_process_id_t *ids, size_t size)
 {
 	ptl_process_id_t *sorted = malloc(size * sizeof(*sorted));
@@ -331,7 +334,7 @@ static int put_own(ptl_interface_t iface, ptl_process_id_t id, const char *card)
 	return rt_put(key, value);
 }
 
-/* Rank 0, between the fences: tells all of all. */
+/* Rank 0, between the fences: put the tables of all ranks. */
 static int put_tables(char *all, char *lines, const char *card)
 {
 	int err = make_secret(lines);
@@ -340,11 +343,11 @@ static int put_tables(char *all, char *lines, const char *card)
 		err = gather(all, lines + strlen(lines), job->size);
 	if (!err)
 		err = rt_put("ptl.ids", all);
-	/* who has no card asks for none */
+	/* a rank without a card asks for none */
 	return err || !*card ? err : rt_put("ptl.cards", lines);
 }
 
-/* `all` has room for the text of the table, and so does `lines`. */
+/* `all` has room for the text of the table, and so has `lines`. */
 static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface_t iface,
 			 ptl_process_id_t id, const char *card)
 {
@@ -368,7 +371,7 @@ static int exchange_text(char *all, char *lines, size_t lines_len, ptl_interface
 	return err;
 }
 
-/* Tells the others our id and learns theirs; an array and a text for the caller to free. */
+/* Tell the others our id, and learn theirs: an array and a text, for the caller to free. */
 static int exchange(ptl_interface_t iface, ptl_process_id_t id, const char *card,
 		    ptl_process_id_t **out, char **out_lines)
 {
@@ -465,8 +468,8 @@ static void warn_partial_env(void)
 }
 
 /*
- * Fills in the ids of a group that is the job's. Locked; may release the lock to wait for peers.
- * wiring is held.
+ * Fill in the ids of a group that is the job's. Locked; it may release the lock to wait for
+ * peers. wiring is held.
  */
 static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
 		     const char *card)
@@ -478,7 +481,7 @@ static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process
 			warn_partial_env();
 		return ptl_group_take(group, 0, 1, &id);
 	}
-	if (!is_ids_iface(iface)) /* only our own is known there */
+	if (!is_ids_iface(iface)) /* only our own id is known there */
 		return group->size == 1 ? ptl_group_take(group, 0, 1, &id) : PTL_OK;
 	if (job->kind == RT_PMI1 && !table) {
 		ptl_process_id_t *ids;
@@ -498,7 +501,7 @@ static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process
 	return err;
 }
 
-/* Makes the group of a new interface. Locked, may release the lock meanwhile. */
+/* Make the group of a new interface. Locked; it may release the lock meanwhile. */
 static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
 		      const char *card)
 {
@@ -576,7 +579,7 @@ int ptl_job_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 
 /* ---- for the network NALs -------------------------------------------------------------------- */
 
-/* The secret of a file that others cannot read. Locked. */
+/* Read the secret from a file that others cannot read. Locked. */
 static void read_secret(const char *path)
 {
 	struct stat st;
@@ -645,7 +648,7 @@ static size_t parse_secret(const char *line, unsigned char *secret)
 	return SECRET_LEN;
 }
 
-/* Cuts the text of the cards into lines. Locked. */
+/* Split the text of the cards into lines. Locked. */
 static const char **split_cards(unsigned int size)
 {
 	const char **card = calloc(1, size * sizeof(*card) + strlen(cards) + 1);
@@ -695,7 +698,7 @@ void ptl_job_nets_free(struct nal_job *nets)
 
 /* ---- for the calls of p3rt.c ----------------------------------------------------------------- */
 
-/* The seat of an NI handle; NULL if it is none. Locked. */
+/* The slot of an NI handle; NULL: no such handle. Locked. */
 static struct slot *slot_of(ptl_handle_ni_t ni)
 {
 	for (int i = 0; i < PTL_MAX_INTERFACES; i++)
@@ -750,7 +753,7 @@ int ptl_job_set_rank_by_env(struct ptl_group *group, const ptl_process_id_t *own
 		return PTL_FAIL;
 	if (!own)
 		return group->nids_set || group->pids_set ? PTL_FAIL
-							  : PTL_OK; /* PtlNIInit takes it */
+							  : PTL_OK; /* PtlNIInit uses it */
 	ids = env_ids();
 	made.rank = (unsigned int)env->rank;
 	made.size = (unsigned int)env->size;

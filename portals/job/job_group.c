@@ -39,7 +39,7 @@ int ptl_group_set_rank(struct ptl_group *group, unsigned int rank, unsigned int 
 	if (group->rank != rank || group->size != size) {
 		if (group->nids_set || group->pids_set)
 			return PTL_FAIL;
-		/* what the job told is about another group */
+		/* the job's data belong to another group */
 		ptl_group_fini(group);
 		group->rank = rank;
 		group->size = size;

@@ -34,7 +34,7 @@ static unsigned int bytes_of(int family)
 	return family == AF_INET6 ? 16 : family == AF_PACKET ? MAC_BYTES : 4;
 }
 
-/* Of an interface without IP there is only its hardware address. */
+/* Is this a hardware address? An interface without IP has only that. */
 static bool hardware(const struct sockaddr *s)
 {
 	return s->sa_family == AF_PACKET &&
@@ -74,7 +74,8 @@ static ptl_nid_t nid_from(const struct ptl_address *a)
 	for (unsigned int i = 0; i < bytes_of(a->family); i++)
 		nid = (nid ^ a->bytes[i]) * 16777619u;
 	return 0xf0000000u |
-	       nid >> 4; /* among IPv4's reserved addresses, of which no host has one */
+	       /* among IPv4's reserved addresses, which no host has */
+	       nid >> 4;
 }
 
 /* Are the first `bits` of both the same? */
@@ -92,8 +93,8 @@ static bool same(const struct ptl_address *a, const struct ptl_address *b)
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* What PTL_IFACE asks for: a name, an address, or a network of which some interface has an
- * address. */
+/* The choice of PTL_IFACE: a name, an address, or a network that some interface has an address
+ * in. */
 struct wanted {
 	const char *name; /* NULL: not by name */
 	int family;       /* 0: no address */
@@ -127,7 +128,8 @@ static bool parse_network(const char *text, struct wanted *w)
 	return true;
 }
 
-/* Of virtual machines and containers, by its name: leads to nobody else. */
+/* Does an interface belong to virtual machines or containers, by its name? It reaches no other
+ * host. */
 static bool inward(const char *name)
 {
 	static const char *const names[] = { "docker", "br-",   "virbr",   "podman",
@@ -139,7 +141,7 @@ static bool inward(const char *name)
 	return false;
 }
 
-/* Has a bridge a card of this machine? */
+/* Does a bridge contain a network card of this machine? */
 static bool has_card(const char *bridge)
 {
 	char path[64 + 2 * IFNAMSIZ];
@@ -158,7 +160,7 @@ static bool has_card(const char *bridge)
 	return has;
 }
 
-/* May lead to nobody else, whatever it is called. */
+/* Is this a bridge without a card? It may reach no other host, whatever its name. */
 static bool is_bridge(const char *name)
 {
 	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
@@ -178,9 +180,9 @@ static bool is_bridge(const char *name)
 	return is;
 }
 
-/* How much we want this one as the default: 0 not at all. `routed` is where the default route
- * leaves from; of IPv6's the interface counts (find_interface). IPv4 is wanted more, for that is
- * what the others of a job have. */
+/* The rank of an address as the default; 0: not at all. `routed` is the source address of the
+ * default route; for IPv6 its interface counts (find_interface). IPv4 ranks higher, because
+ * the other ranks of a job have it. */
 static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 		const struct ptl_address *routed)
 {
@@ -218,8 +220,7 @@ static int how_good(const struct ifaddrs *i, const struct ptl_address *a, const 
 	return rank(i, a, routed);
 }
 
-/* The address that packets to somewhere far away leave from; nothing is sent. False: they do
- * not. */
+/* The source address of packets to a far address. Nothing is sent. False: there is no route. */
 static bool leaves_from(const struct sockaddr *far, socklen_t far_len, struct ptl_address *a)
 {
 	struct sockaddr_storage own;
@@ -236,7 +237,7 @@ static bool leaves_from(const struct sockaddr *far, socklen_t far_len, struct pt
 	return found;
 }
 
-/* Far are addresses that are for documentation: 192.0.2.1, 2001:db8::1. */
+/* The far addresses are those reserved for documentation: 192.0.2.1, 2001:db8::1. */
 static void default_route(struct ptl_address *a)
 {
 	struct sockaddr_in far = { .sin_family = AF_INET, .sin_port = htons(9) };
@@ -264,7 +265,7 @@ static bool loopback(const struct wanted *w, struct ptl_address *a)
 	return true;
 }
 
-/* Of an IPv6 address the interface counts, which may have an IPv4 address, too. */
+/* For an IPv6 address find the interface, which may also have an IPv4 address. */
 static void find_interface(struct ptl_address *routed, const struct ifaddrs *all)
 {
 	struct ptl_address a;
@@ -308,7 +309,7 @@ static int choose(const char *text, struct ptl_address *address)
 		return 0;
 	if (w.name || w.family)
 		return -ENODEV;
-	/* a host without any network still has itself */
+	/* a host without any network can still reach itself */
 	w = (struct wanted){ .family = AF_INET, .net = { 127, 0, 0, 1 }, .bits = 32 };
 	return loopback(&w, address) ? 0 : -ENODEV;
 }

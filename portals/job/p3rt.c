@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The calls of p3rt/p3rt.h: rank, size and ids of the job as one interface sees them. The Set calls
- * are for clients with a launcher of their own; in a job of ours nothing has to be set.
+ * The calls of p3rt/p3rt.h: rank, size and ids of the job as one interface sees them. The Set
+ * calls are for clients with a launcher of their own. In a job of a supported launcher nothing
+ * has to be set.
  */
 #include <p3rt/p3rt.h>
 
@@ -40,7 +41,7 @@ int PtlSetRank(ptl_handle_ni_t ni_handle, unsigned int rank, unsigned int group_
 	return err;
 }
 
-/* A map set before any interface and without PtlSetRank is about the job's own group. Locked. */
+/* A map set before any interface and without PtlSetRank belongs to the job's own group. Locked. */
 static int need_rank(struct ptl_group *group)
 {
 	unsigned int rank, size;
