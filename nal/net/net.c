@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * An interface on the network: opening and closing it, its share of progress, and the table of
+ * An interface on the network: opening and closing it, its part of progress, and the table of
  * its peers.
  */
 #define _GNU_SOURCE
@@ -17,22 +17,23 @@
 #include "base/cpu.h"
 #include "portals/engine/debug.h"
 
-#define LINGER_NS    2000000000ull /* for what is still on its way when an interface closes */
-#define QUIET_NS     50000000ull   /* without any traffic, before the helper thread looks alone */
-#define LOOKS_MOST   1024          /* in vain, before that is looked at */
+#define LINGER_NS    2000000000ull /* time for what is still in flight when an interface closes */
+#define QUIET_NS     50000000ull   /* without traffic, before only the helper thread polls */
+#define LOOKS_MOST   1024          /* polls that find nothing before QUIET_NS is checked */
 #define COUNT_EVERY  4096          /* rounds between copies of the counters */
-#define SHORTEST_NS  20000         /* of a sleep */
-#define TIME_EVERY   16            /* rounds in vain; a power of two */
-#define DISARM_LOOKS 256           /* before the helper thread is no longer told of what arrives */
-#define STOPPED_NS   2000000000ull /* without a look at the time: we were not running */
+#define SHORTEST_NS  20000         /* least length of a sleep */
+#define TIME_EVERY   16 /* rounds that find nothing between readings of the clock; a power of two */
+#define DISARM_LOOKS 256 /* polls before the helper thread is no longer notified of arrivals */
+#define STOPPED_NS   2000000000ull /* without reading the clock: this process was stopped */
 
 size_t net_region_bytes(void)
 {
 	return NET_PEERS * sizeof(struct ptl_stat_peer);
 }
 
-/* The machine's time stands still while we do: a process that was stopped for a minute has not
- * waited in vain for its peers. The helper thread looks at least once a second. */
+/* The machine's time stops while this process is stopped: a process that was stopped for a
+ * minute has not waited in vain for its peers. The helper thread reads the clock at least once
+ * a second. */
 void net_tell_time(struct net *n)
 {
 	uint64_t now = base_now_ns();
@@ -46,7 +47,7 @@ void net_tell_time(struct net *n)
 		n->active = n->now;
 }
 
-/* The clock is what costs most of a round in vain. */
+/* Reading the clock is most of the cost of a round that finds nothing. */
 static void begin_call(struct net *n, bool tell)
 {
 	n->told = false;
@@ -67,7 +68,7 @@ struct ptl_answerer net_who(const struct net *n, uint32_t peer)
 	};
 }
 
-/* A peer of the carrier's is this one now. */
+/* Assign the carrier's peer number to this process. */
 static void note_peer(struct net *n, uint32_t peer, const struct net_who *who)
 {
 	struct ptl_stat *s = &n->ni->view.r->stat;
@@ -87,12 +88,12 @@ static void note_peer(struct net *n, uint32_t peer, const struct net_who *who)
 	s->net_peer_high[n->slot - n->ni->net] = n->npeers;
 }
 
-/* From now on the application's calls look at the network, too. */
+/* From now on the application's calls poll the network, too. */
 static inline void poll_it(struct net *n)
 {
 	n->active = 0;
 	n->looks = 0;
-	/* who slept is awake, and may compute next */
+	/* the sleeper is awake, and may compute next */
 	if (__builtin_expect(atomic_load_explicit(&n->thread.rests, memory_order_seq_cst), 0))
 		net_thread_rouse(n);
 	if (__builtin_expect(!(atomic_load_explicit(&n->ni->polled, memory_order_relaxed) & n->bit),
@@ -100,8 +101,8 @@ static inline void poll_it(struct net *n)
 		atomic_fetch_or_explicit(&n->ni->polled, n->bit, memory_order_relaxed);
 }
 
-/* What arrives from now on wakes the helper thread, if the carrier is looked at by *wake at the
- * latest, which may change. False: something has arrived already. */
+/* From now on an arrival wakes the helper thread, provided that the carrier is polled by *wake
+ * at the latest, which may change. False: something has arrived already. */
 static bool arm(struct net *n, uint64_t *wake)
 {
 	net_thread_arm(n);
@@ -127,7 +128,7 @@ static uint32_t find(struct net *n, ptl_process_id_t id)
 	peer = n->carrier->find(n, who.id);
 	if (peer == NET_NONE)
 		return NET_NONE;
-	/* the machine knows who called us before the connection stands */
+	/* the machine knows a calling process before the connection stands */
 	if (n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
 	if (n->peer[peer].to)
@@ -170,7 +171,7 @@ bool net_connect(struct net *n, ptl_process_id_t target)
 	uint32_t peer = n->carrier->connect(n, who.id);
 
 	n->last_peer = NET_NONE;
-	/* of one that it has a connection to it knows more */
+	/* for a connected peer, the table already knows more */
 	if (peer != NET_NONE && n->peer[peer].who.id != who.id)
 		note_peer(n, peer, &who);
 	return peer != NET_NONE && !n->peer[peer].to;
@@ -227,7 +228,7 @@ void net_up(void *user, uint32_t peer, const struct net_who *who)
 			  n->stat[peer].id.pid, n->name);
 }
 
-/* A peer that is silent may live, and be out of reach: only by what it said itself it has ended. */
+/* A silent peer may live and be unreachable: only its own message says that it has ended. */
 static void told(struct net *n, ptl_process_id_t id, enum net_status s, const char *why)
 {
 	const double seconds = (double)base_config()->ptl_net_dead_ms / 1000;
@@ -287,7 +288,7 @@ void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why)
 
 /* ---- progress -------------------------------------------------------------------------------- */
 
-/* Event handlers have caught up: who was told to wait goes on. */
+/* Event handlers have caught up: resume the peers that got NET_LATER. */
 static void resume(struct net *n)
 {
 	if (ptl_handlers_behind(n->ni))
@@ -300,11 +301,12 @@ static void resume(struct net *n)
 		}
 }
 
-/* Nothing for a while, and nothing is due: a look at the socket is a system call too many. */
+/* Nothing has arrived for a while, and nothing is due: stop the system calls that poll the
+ * socket. */
 static void calm_down(struct net *n)
 {
 	n->looks = 0;
-	/* what cannot wake anybody is looked at all the time */
+	/* a carrier without a descriptor cannot wake anybody, so polling goes on */
 	if (n->thread.fd >= 0 && n->now - n->active > QUIET_NS && !n->nheld &&
 	    n->carrier->wake(n) > n->now + QUIET_NS)
 		stop_polling(n);
@@ -327,7 +329,7 @@ bool net_progress(struct net *n)
 	n->hits = got ? n->hits + 1 : 0;
 	if (n->nheld)
 		resume(n);
-	/* what is due becomes so as time passes */
+	/* timers become due only as time passes */
 	if (got || (n->told && n->carrier->wake(n) <= n->now))
 		n->carrier->run(n);
 	if (got)
@@ -352,7 +354,7 @@ uint64_t net_arm(struct net *n)
 	wake = n->carrier->wake(n);
 	if (!arm(n, &wake))
 		return 0;
-	/* handlers that are behind, or a machine that cannot say what it has to: soon again, but
+	/* handlers that are behind, or a machine that cannot send what it has: soon again, but
 	 * not at once */
 	if (n->nheld || wake < n->now + SHORTEST_NS)
 		wake = n->now + SHORTEST_NS;
@@ -380,7 +382,7 @@ static void free_all(struct net *n)
 		munmap(n->peer, NET_PEERS * sizeof(*n->peer));
 }
 
-/* Zeros, of which only what is used takes memory. NULL: no room. */
+/* Zeroed memory; only pages that are used take memory. NULL: out of memory. */
 static void *table(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -433,7 +435,7 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 	return why ? why : net_begin(n, &net_dgram_carrier, n->link->name, fd);
 }
 
-/* What peers are still owed gets a moment. */
+/* Give what we still owe to peers some time. */
 static void linger(struct net *n)
 {
 	uint64_t end = base_now_ns() + LINGER_NS;

@@ -1,28 +1,31 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the network NALs have in common: Portals requests as messages, and back. A *carrier*
- * moves messages, headers with bodies, and has the notions of nal/net/dgram/dgram.h: the
- * datagram machine itself, which is fed by a link that knows sockets and addresses and nothing
- * else (nal/udp), or the one over fabrics with remote memory access (nal/net/rdma). All of it is
- * guarded by the lock of the interface's region.
+ * The common part of the network NALs: it turns Portals requests into messages and back. A
+ * *carrier* moves messages, each a header with a body, with the notions of
+ * nal/net/dgram/dgram.h. One carrier is the datagram machine itself. A link (nal/udp) feeds
+ * it, and the link knows only sockets and addresses. The other carrier works over fabrics with
+ * remote memory access (nal/net/rdma). The lock of the interface's region guards all of it.
  *
  *   net.c        an interface on the network: opening, closing, progress, peers
  *   net_dgram.c  the datagram machine as a carrier
  *   net_start.c  initiator: operations become messages, answers and replies end them
- *   net_serve.c  target: messages become requests to the engine, landings, answers
- *   net_failover.c   peers that another NAL is to reach
- *   net_rank.c   where the ranks of a job are, by what they published
- *   net_hold.c   names that one process of the host has at a time
- *   net_socket.c queues of datagram sockets
- *   net_mem.c    memory descriptors as stretches of memory
+ *   net_serve.c  target: messages become requests to the engine, deliveries, answers
+ *   net_failover.c   failover: peers that another NAL is to reach
+ *   net_rank.c   the job's ranks: the addresses that they published
+ *   net_hold.c   names that one process of the host holds at a time
+ *   net_socket.c datagram sockets: the lengths of their queues
+ *   net_mem.c    memory descriptors: their ranges of memory
  *   net_seal.c   keys and tags
- *   net_thread.c the helper thread: wakes who sleeps, works while the application computes
- *   net_fault.c  faults on demand, for tests
+ *   net_thread.c the helper thread: wakes sleepers, works while the application computes
+ *   net_fault.c  tests: faults on demand
  *   net_wire.c   decoders
  *
- * A get's reply and a put's data go to and from the application's memory where nal/net/dgram
- * says; what is short is copied when it is sent, so that its sender may go on.
+ * The data of a get's reply and of a put move between the wire and the application's memory as
+ * nal/net/dgram says. Short data is copied when it is sent, so that the sender may go on.
+ *
+ * Functions on a struct net need the region's lock, except those that open or close it. None
+ * of them waits for the network, except net_stop, which waits a bounded time.
  */
 #ifndef NET_H
 #define NET_H
@@ -36,194 +39,194 @@
 #include "portals/engine/ni.h"
 
 #define NET_PEERS     65536u /* known at the same time, at most */
-#define NET_COPY_MOST 16384u /* bytes of a message that are copied when it is sent */
+#define NET_COPY_MOST 16384u /* bytes of a message, at most, that are copied when it is sent */
 
 struct net;
 
-/* A link: one socket, addresses, and packets in both directions. */
+/* A link: one socket, its addresses, and packets in both directions. */
 struct net_link {
 	const char *name;
 
-	/* Where `id` is reached by what the job told or by its id alone; false: not by this
-	 * link. */
+	/* Set *addr to the address of `id`, from what the job published or from the id alone.
+	 * False: this link does not reach it. */
 	bool (*address)(void *link, ptl_process_id_t id, struct net_addr *addr);
 
-	/* As dgram_ops has them; what was transmitted is handed to the kernel by flush(). */
+	/* As in dgram_ops; flush() hands the transmitted packets to the kernel. */
 	void *(*room)(void *link, size_t len);
 	void (*transmit)(void *link, const struct dgram_packet *p);
 	void (*flush)(void *link);
 	uint32_t (*longest)(void *link, const struct net_addr *to); /* NULL: the same to all */
-	uint32_t (*whole)(void *link, const struct net_addr *to);   /* NULL: whatever its length */
+	uint32_t (*whole)(void *link, const struct net_addr *to); /* NULL: any length goes as one */
 
-	/* Gives what has arrived to net_packet(), a bounded number at a time; how many there
-	 * were. */
+	/* Pass arrived packets to net_packet(), a bounded number per call. Returns how many
+	 * there were. */
 	unsigned int (*receive)(void *link, struct net *n);
 
-	/* From now on the socket becomes readable for all that arrives. False: something has
-	 * arrived. NULL: it always does. */
+	/* From now on the socket becomes readable for everything that arrives. False:
+	 * something has arrived already. NULL: the socket always does this. */
 	bool (*arm)(void *link);
 };
 
-/* What carries messages. Each is called with the lock and returns without waiting; n->now is the
- * time. What the carrier calls: net_deliver, net_landed, net_sent, net_segments, net_up and
- * net_lost, as struct dgram_ops has them. */
+/* A carrier of messages. Each function is called with the lock held and returns without
+ * waiting; n->now is the time. The carrier calls net_deliver, net_landed, net_sent,
+ * net_segments, net_up and net_lost, as described in struct dgram_ops. */
 struct net_carrier {
-	/* It looks at the time itself when something happens, by net_now(): a round in vain need
-	 * not. */
+	/* The carrier reads the time itself, by net_now(), when something happens: a round
+	 * that finds nothing need not. */
 	bool own_time;
 
-	/* dgram_peer_find; and a peer for a process that can be reached by what the job told or by
-	 * its id, or NET_NONE */
+	/* find: as dgram_peer_find. connect: the peer for a process that is reachable by what
+	 * the job published or by its id, or NET_NONE */
 	uint32_t (*find)(const struct net *n, net_id_t id);
 	uint32_t (*connect)(struct net *n, net_id_t id);
 
-	/* As those of dgram.h */
+	/* As their counterparts in dgram.h */
 	int (*send)(struct net *n, uint32_t peer, const struct net_out *o);
 	bool (*oversubscribed)(const struct net *n, uint32_t peer); /* NULL: never */
 	void (*watch)(struct net *n, uint32_t peer, int change);
 	void (*resume)(struct net *n, uint32_t peer);
 
-	/* Takes in what has arrived, a bounded amount; how much there was. */
+	/* Process what has arrived, a bounded amount; returns how much there was. */
 	unsigned int (*receive)(struct net *n);
-	/* Does what is due and sends what there is to send. */
+	/* Do what is due, and send what there is to send. */
 	void (*run)(struct net *n);
-	/* When run() is due. */
+	/* Time when run() is due. */
 	uint64_t (*wake)(const struct net *n);
-	/* Before a sleep, from which the descriptor given to net_begin wakes when something
-	 * arrives: what that takes. False: something has arrived. NULL: nothing. *wake is when
-	 * run() is due, and may change. */
+	/* Prepare for a sleep, so that an arrival wakes the sleeper by the descriptor given to
+	 * net_begin. False: something has arrived already. NULL: nothing to prepare. *wake is
+	 * when run() is due, and may change. */
 	bool (*arm)(struct net *n, uint64_t *wake);
 
-	/* Is anything of ours still on its way? */
+	/* Is anything of ours still in flight? */
 	bool (*unfinished)(const struct net *n);
-	/* Its counters to the statistics page. */
+	/* Add its counters to the statistics page. */
 	void (*count)(struct net *n);
-	/* Tells the peers that we close; nothing else follows but destroy. */
+	/* Tell the peers that we close; only destroy may follow. */
 	void (*goodbye)(struct net *n);
 	void (*destroy)(struct net *n);
 };
 
-/* Bytes of an MD, wherever they are. The first member of what the machine's callbacks get as a
- * cookie. */
+/* Bytes of an MD, contiguous or not. It is the first member of what the machine's callbacks
+ * get as a cookie. */
 struct net_span {
 	uint32_t md;
 	uint64_t offset;
-	void *staged; /* not the MD's bytes but these */
+	void *staged; /* if not NULL: these bytes instead of the MD's */
 };
 
-/* What a request that swaps or calculates is for. */
+/* Parameters of a swap or atomic request. */
 struct net_swap {
 	uint8_t atomic, element;
-	uint32_t span;     /* of runs */
-	uint64_t body_len; /* of what was sent */
+	uint32_t span;     /* for runs */
+	uint64_t body_len; /* bytes sent */
 };
 
-/* A body on its way. */
+/* A body in transfer. */
 struct net_body {
 	struct net_span span;
-	uint32_t op, op_gen; /* out, a put: our operation, PTL_NIL: none */
-	bool acked;          /* the target's last word is here, or not expected */
+	uint32_t op, op_gen; /* outgoing put: our operation; PTL_NIL: none */
+	bool acked;          /* the target's final response is here, or not expected */
 	struct net_msg word;
 	struct ptl_delivery l; /* a request or reply in progress on an MD of ours */
 	uint32_t peer;
 	struct net_swap swap;
-	bool in_line, done; /* in: it ends in turn (net_serve.c); it is complete, */
+	bool in_line, done; /* incoming: it ends in order (net_serve.c); it is complete */
 	enum net_status how;
-	struct net_body *next; /* in line; of those that are free */
+	struct net_body *next; /* in the line, or on the free list */
 };
 
 struct net_peer {
 	struct net_who who;
-	bool watched; /* somebody asked whether it lives: its silence is noticed from then on */
-	bool gone;    /* the connection was lost, and there is no other */
-	bool met;     /* a connection stands */
-	struct net *to,
-		*from;     /* without one: who has it now; who could not reach it, until we have */
-	char *why;         /* it is passed on to `to` */
-	bool stays;        /* one of its messages could not be passed on: so no later one is */
-	uint32_t expected; /* answers */
-	struct net_body *line, *line_end; /* puts that are not over, or wait for one that is not */
-	bool held;                        /* it was told to wait */
+	bool watched;          /* its liveness was asked for: its silence is noticed from then on */
+	bool gone;             /* the connection was lost, and there is no new one */
+	bool met;              /* a connection stands */
+	struct net *to, *from; /* NAL it failed over to; from, until we met it; or NULL */
+	char *why;             /* why `to` has it */
+	bool stays;            /* one of its messages could not fail over, so no later one does */
+	uint32_t expected;     /* number of answers expected */
+	struct net_body *line, *line_end; /* puts that are not over, or wait for an earlier one */
+	bool held;                        /* it got NET_LATER */
 };
 
 struct net {
 	struct ptl_ni *ni;
 	struct ptl_net *slot;
-	uint32_t bit;     /* of the slot's number, for ni->polled */
+	uint32_t bit;     /* 1 << the slot's number, for ni->polled */
 	const char *name; /* of the NAL */
 	const struct net_carrier *carrier;
 	bool begun;
-	bool warned; /* of a peer that was passed on */
-	/* the datagram machine's: */
+	bool warned; /* about a peer that failed over */
+	/* for the datagram machine: */
 	const struct net_link *link;
 	void *link_state;
-	const struct net_ranks *ranks; /* who is at one address and nowhere else; NULL: nobody */
+	const struct net_ranks *ranks; /* ranks with one fixed address each; NULL: none */
 	struct dgram *m;
 	struct net_keys {
 		unsigned char head[16], body[16];
 		bool full;
 	} keys;
 	struct net_fault *fault; /* NULL: none */
-	struct net_peer *peer;   /* NET_PEERS, by the carrier's numbers, */
-	uint32_t npeers;         /* which are less than this */
+	struct net_peer *peer;   /* NET_PEERS, indexed by the carrier's peer numbers */
+	uint32_t npeers;         /* all peer numbers are less than this */
 	struct ptl_stat_peer *stat;
-	struct net_stats shown; /* what the statistics page has of our counters */
-	ptl_process_id_t last;  /* the one talked to last, */
-	uint32_t last_peer;     /* NET_NONE: nobody */
+	struct net_stats shown; /* our counters as the statistics page has them */
+	ptl_process_id_t last;  /* the last process looked up */
+	uint32_t last_peer;     /* its number; NET_NONE: none */
 	struct net_body *spare;
-	struct net_body **body_of; /* by operation: of those whose bytes stay where they are */
-	uint32_t nheld;            /* peers told to wait for event handlers */
-	uint64_t now;              /* of the call in progress, as the machine knows it: */
-	bool told;                 /* that was looked up in this call */
-	uint64_t looked, stood; /* when the clock was looked at; how long we were stopped in all */
-	uint64_t active;        /* when something last happened; 0: since the clock was looked at */
-	uint32_t looks;         /* in vain, since */
-	uint32_t counted;       /* rounds since the counters were copied to the statistics page */
-	bool refused;           /* the network says that nobody is there */
-	unsigned int hits;      /* rounds in a row that found something */
+	struct net_body **body_of; /* by operation: bodies that are sent from where they are */
+	uint32_t nheld;            /* peers that got NET_LATER because of event handlers */
+	uint64_t now;              /* time of the call in progress, as the machine sees it */
+	bool told;                 /* `now` was read in this call */
+	uint64_t looked, stood;    /* when the clock was read; total time we were stopped */
+	uint64_t active;   /* when something last happened; 0: after the clock was last read */
+	uint32_t looks;    /* polls that found nothing since then */
+	uint32_t counted;  /* rounds since the counters were copied to the statistics page */
+	bool refused;      /* the network reports that nobody is there */
+	unsigned int hits; /* rounds in a row that found something */
 	struct net_thread {
 		int epoll_fd, fd;
 		struct base_wake event;
 		pthread_t thread;
 		bool runs;
 		_Atomic bool stop;
-		bool listed;        /* the socket is in the set that it waits for */
-		uint32_t looks;     /* of the application's since then */
-		_Atomic bool rests; /* the application slept when it last looked */
+		bool listed;        /* the socket is in the thread's epoll set */
+		uint32_t looks;     /* polls by the application since then */
+		_Atomic bool rests; /* the application slept when the thread last checked */
 		_Atomic uint64_t
-			wake; /* what the application, asleep, would do next (CLOCK_MONOTONIC) */
+			wake; /* when the sleeping application has work due (CLOCK_MONOTONIC) */
 	} thread;
 };
 
 /* ---- net.c ----------------------------------------------------------------------------------- */
 
-/* Bytes of its part of the region. */
+/* Bytes of a network NAL's share of the region. */
 size_t net_region_bytes(void);
 
-/* Makes *n for an interface that is open; `fd` becomes readable when there is something to
- * receive, the longest datagram is `mtu` long, and a receiver can hold `window` bytes before it
- * looks. NULL, or why not. Not locked. */
+/* Set up *n for an open interface. `fd` becomes readable when there is something to receive.
+ * The longest datagram is `mtu` bytes. A receiver can hold `window` bytes before it polls.
+ * NULL, or the reason for failure. Not locked. */
 const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t mtu,
 		      uint32_t window);
-/* Ends what net_start began, after a bounded time for what is on its way. Not locked. */
+/* End what net_start began. Waits a bounded time for what is in flight. Not locked. */
 void net_stop(struct net *n);
 
-/* For other carriers, in place of net_start. NULL, or why not: then net_stop frees what there
- * is. `fd` -1: the carrier has none, its arm() says when it wants to be looked at. Not locked. */
+/* As net_start, for other carriers. NULL, or the reason for failure: then net_stop frees what
+ * there is. `fd` -1: the carrier has none, and its arm() says when it must be polled. Not
+ * locked. */
 const char *net_begin(struct net *n, const struct net_carrier *carrier, const char *name, int fd);
 void net_forked(struct net *n);
 
-/* Of nal_ops. */
+/* Functions of nal_ops. */
 bool net_knows(struct net *n, ptl_process_id_t target);
 bool net_connect(struct net *n, ptl_process_id_t target);
-/* Is `target`, a peer, there as far as we know? Its silence is noticed from now on. */
+/* Is the peer `target` alive as far as we know? Its silence is noticed from now on. */
 bool net_lives(struct net *n, ptl_process_id_t target);
 bool net_progress(struct net *n);
 uint64_t net_arm(struct net *n);
 
-/* Sees the time, as the carrier is to know it. */
+/* Read the clock into n->now, without the time we were stopped. */
 void net_tell_time(struct net *n);
-/* The time of this call, for a carrier with own_time. */
+/* Time of this call, for a carrier with own_time. */
 static inline uint64_t net_now(struct net *n)
 {
 	if (!n->told)
@@ -233,15 +236,15 @@ static inline uint64_t net_now(struct net *n)
 /* dgram_ops.up and .lost; `why` says more than the status, or is NULL. */
 void net_up(void *user, uint32_t peer, const struct net_who *who);
 void net_lost(struct net *n, uint32_t peer, enum net_status s, const char *why);
-/* The target of an operation; NET_NONE: not ours. */
+/* Peer number of an operation's target; NET_NONE: this NAL does not reach it. */
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id);
-/* May bytes be copied for a peer, or does it not take in what there is? */
+/* May bytes be copied for a peer? Not if too much waits for it already. */
 bool net_may_copy(const struct net *n, uint32_t peer);
-/* Something is (1), or is no longer (-1), expected of a peer. */
+/* One answer more (1) or less (-1) is expected of a peer. */
 void net_expect(struct net *n, uint32_t peer, int change);
 struct ptl_answerer net_who(const struct net *n, uint32_t peer);
 
-/* NULL: no memory. */
+/* NULL: out of memory. */
 struct net_body *net_body_get(struct net *n, uint32_t peer);
 void net_body_put(struct net *n, struct net_body *b);
 
@@ -249,15 +252,15 @@ void net_body_put(struct net *n, struct net_body *b);
 
 extern const struct net_carrier net_dgram_carrier;
 
-/* The next so many packets came in one piece. */
+/* The next `packets` packets arrived joined. */
 void net_joined(struct net *n, uint32_t packets);
-/* A packet that the link received; `from` as dgram_receive() has it. */
-/* Packets so far that were of no use: of strangers, damaged, late. */
+/* net_dropped: packets dropped so far (unknown sender, damaged, late). net_packet: process a
+ * packet from the link; `from` as in dgram_receive(). */
 uint64_t net_dropped(const struct net *n);
 void net_packet(struct net *n, const struct net_addr *from, const void *packet, size_t len);
-/* A packet of ours that came back, or its beginning: nothing listens where it went. */
+/* A packet of ours, or its beginning, came back: nothing listens at its destination. */
 void net_refused(struct net *n, const void *packet, size_t len);
-/* Makes the machine; NULL, or why not. */
+/* Create the machine. NULL, or the reason for failure. */
 const char *net_dgram_create(struct net *n, uint32_t mtu, uint32_t window);
 
 static inline net_id_t net_id(ptl_process_id_t id)
@@ -272,7 +275,7 @@ int net_send(struct net *n, const struct ptl_start *s);
 void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *msg);
 enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_msg *msg,
 				const struct net_in *in, struct net_delivery *delivery);
-/* A reply's landing, or a put's body, is over. */
+/* A reply's delivery, or a put's body, is over. */
 void net_reply_landed(struct net *n, struct net_body *b, enum net_status s);
 void net_put_sent(struct net *n, struct net_body *b, enum net_status s);
 ptl_ni_fail_t net_fail(enum net_status s);
@@ -288,21 +291,21 @@ void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net
 /* ---- net_failover.c -------------------------------------------------------------------------- */
 
 /* dgram_ops.unsent: may be called for messages to a peer that could not be reached, before
- * net_lost says so. */
+ * net_lost reports it. */
 bool net_failover(void *user, uint32_t peer, const struct net_out *o);
-/* The peer could not be reached: it is passed on. */
+/* The peer could not be reached: fail over to another NAL. */
 void net_unreached(struct net *n, uint32_t peer, const char *why);
-/* It was. */
+/* The peer was reached. */
 void net_reached(struct net *n, uint32_t peer);
 void net_forget_passing(struct net_peer *p);
-/* The NAL closes: nobody is passed on to it any more, and who was is not. */
+/* The NAL closes: no peer fails over to it any more, and earlier failovers to it are undone. */
 void net_forget_path(struct net *n);
-/* Why the peer was passed on; NULL: it was not. */
+/* Why the peer failed over; NULL: it did not. */
 const char *net_failed_over(const struct net *n, ptl_process_id_t id);
 
 /* ---- net_rank.c ------------------------------------------------------------------------------ */
 
-/* Where the job's ranks are, sorted by id. */
+/* Addresses of the job's ranks, sorted by id. */
 struct net_ranks {
 	struct net_rank {
 		ptl_process_id_t id;
@@ -311,86 +314,85 @@ struct net_ranks {
 	unsigned int count;
 };
 
-/* Takes what the ranks published for the NAL `name`; cards that `parse` does not understand are
- * left out. False: no memory. */
+/* Collect what the ranks published for the NAL `name`. Cards that `parse` does not understand
+ * are left out. False: out of memory. */
 bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *name,
 		    bool (*parse)(const void *link, const char *card, size_t len,
 				  struct net_addr *addr),
 		    const void *link);
 void net_ranks_free(struct net_ranks *r);
-/* NULL: no rank with this id said where it is. */
+/* NULL: no rank with this id published an address. */
 const struct net_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_t id);
 
-/* The port of a pid by PTL_PID2PORT_FILE, else the pid itself; 0: it is none. */
+/* Port of a pid: from PTL_PID2PORT_FILE, else the pid itself; 0: no valid port. */
 uint16_t net_port_of(ptl_pid_t pid);
-/* The port that these characters, as "%u" writes them in a card, are the number of; 0: of none. */
+/* Parse a port number that a card holds as "%u" writes it; 0: not a valid port. */
 uint16_t net_port_parse(const char *text, size_t len);
 
 /* ---- net_hold.c ------------------------------------------------------------------------------ */
 
-/* Takes a name, which is ours until the descriptor is closed, and nobody else's of this network
- * namespace. The descriptor, or
- * -errno: -EADDRINUSE, somebody has it. */
+/* Claim a name within this network namespace. It is ours alone until the descriptor is closed.
+ * Returns the descriptor or -errno; -EADDRINUSE: another process holds the name. */
 int net_hold(const char *name);
-/* Has somebody taken it? */
+/* Does some process hold the name? */
 bool net_held(const char *name);
 
 /* ---- net_socket.c ---------------------------------------------------------------------------- */
 
-/* As long a queue as is wanted: asks for it by the option `force`, or by `ask`, which all may
- * use. */
+/* Make the socket's queue as long as the configuration asks. Uses the privileged option
+ * `force`, or else `ask`, which needs no privilege. */
 void net_widen(int fd, int force, int ask);
-/* Bytes that a receiver with a socket like this one can hold before it looks. */
+/* Bytes that a receiver with a socket like this one can hold before it polls. */
 uint32_t net_window(int fd);
 
 /* ---- net_mem.c ------------------------------------------------------------------------------- */
 
-/* The stretch as the machine wants it; `body` is its cookie if it has no address. */
+/* The memory range in the machine's form; `body` is its cookie if it has no single address. */
 struct net_mem net_mem(struct net *n, struct net_body *body);
 struct net_mem net_mem_of(struct net *n, struct net_span *span);
-/* dgram_ops.pieces */
+/* dgram_ops.segments */
 int net_segments(void *user, void *cookie, uint64_t offset, uint64_t len, struct iovec *iov,
 		 int max);
-/* Each moves `len` bytes, which lie within the MD. */
+/* Each copies `len` bytes, which must lie within the MD. */
 void net_copy_in(struct net *n, const struct net_span *to, const void *from, uint64_t len);
 void net_copy_out(struct net *n, void *to, const struct net_span *from, uint64_t len);
 
 /* ---- net_seal.c ------------------------------------------------------------------------------ */
 
-/* Whether this build's cryptography works here: NULL, or why not. */
+/* Check that this build's cryptography works here: NULL, or the reason why not. */
 const char *net_seal_unusable(void);
 void net_keys_make(struct net_keys *k, const void *secret, size_t len);
 /* dgram_ops.seal and .verify */
 void net_seal(void *user, const uint8_t *head, size_t head_len, const struct iovec *body,
 	      int segments, uint8_t tag[NET_TAG_BYTES]);
 bool net_verify(void *user, const uint8_t *packet, size_t head_len, size_t len);
-/* The same with keys alone. */
+/* The same, with keys alone. */
 void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 	     const struct iovec *body, int segments, uint8_t tag[NET_TAG_BYTES]);
 
 /* ---- net_thread.c ---------------------------------------------------------------------------- */
 
-/* 0, or an errno. */
+/* Returns 0 or an errno. */
 int net_thread_start(struct net *n, int fd);
 void net_thread_stop(struct net *n);
-/* From now on, once, the thread looks after what arrives. */
+/* From now on the thread is notified, once, of what arrives. */
 void net_thread_arm(struct net *n);
-/* The application, which slept when the thread went to rest, is awake. */
+/* The application slept when the thread went to rest, and is now awake. */
 void net_thread_rouse(struct net *n);
-/* The application looks itself, and has for a while: what arrives is not to take the time of
- * telling the thread. */
+/* The application has polled for a while: stop notifying the thread of arrivals, which costs
+ * time per packet. */
 void net_thread_disarm(struct net *n);
 
 /* ---- net_fault.c ----------------------------------------------------------------------------- */
 
-/* What PTL_FAULT asks for: NULL if nothing, or if it cannot be understood, after a warning. */
+/* Parse PTL_FAULT. NULL: no faults; if the rules cannot be parsed, a warning was printed. */
 struct net_fault *net_fault_create(const char *rules);
 void net_fault_destroy(struct net_fault *f);
 /* In place of the link's transmit(). */
 void net_fault_transmit(struct net *n, const struct dgram_packet *p);
-/* Gives the link what is due, and has it flushed. */
+/* Hand due packets to the link, and flush it. */
 void net_fault_release(struct net *n);
-/* When the next one is. */
+/* When the next packet is due. */
 uint64_t net_fault_wake(const struct net *n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The datagram machine of an interface as a carrier of messages: making it, feeding it from the
- * link and the link from it.
+ * The datagram machine of an interface as a carrier of messages: making it, and moving packets
+ * between it and the link.
  */
 
 #include "base/config.h"
@@ -44,14 +44,14 @@ static uint32_t connect_to(struct net *n, net_id_t id)
 	return peer;
 }
 
-/* Who has the key is of the job, or trusted by who gave it the file. */
+/* A process with the key belongs to the job, or is trusted by those who shared the key file. */
 static bool accept_peer(void *user, const struct net_who *who, const struct net_addr *from)
 {
 	struct net *n = user;
 
 	if (who->id == net_id(n->ni->id))
 		return false;
-	/* it may be given the number of somebody who is forgotten */
+	/* the process may get the number of a forgotten one */
 	n->last_peer = NET_NONE;
 	if (n->ranks || !from)
 		connect_to(n, who->id);
@@ -229,7 +229,7 @@ static bool unfinished(const struct net *n)
 	return false;
 }
 
-/* The order is the machine's. */
+/* The order of both enums is the same. */
 static_assert(PTL_COUNT_DGRAM_OUTSIDE - PTL_COUNT_DGRAM_MALFORMED + 1 == (int)NET_DROP_COUNT,
 	      "one counter for each reason");
 

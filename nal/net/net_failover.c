@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A peer that its NAL does not lead to, whatever its card says, is passed on to the next network
- * NAL in the order of PTL_NAL that knows an address of it. What was to be sent to it goes along,
- * and the peer stays there.
+ * If a NAL cannot reach a peer, whatever the peer's card says, the peer fails over to another
+ * NAL: the next network NAL in the order of PTL_NAL that knows an address of it. Messages that
+ * were queued for the peer go along, and the peer stays with that NAL.
  *
- * Nothing arrives twice by that, or in another order. A carrier sends messages on a connection
- * only, and when that is lost all that were given to it for this one end. Where none stands
- * (`met`), those given to it since are in its queue still. They are put into the other one's in
- * their order, before any later one. From then on this NAL does not find the peer (net.c), so
- * that none goes by it even if it comes to lead there; only when the last NAL does not meet the
- * peer either all begin anew. What the peer sends to us by this NAL, which may lead from there
- * to here, has its order among itself, and is answered the way it came: what was an answer is
- * not passed on.
+ * No message arrives twice thereby, or in another order. A carrier sends messages on a
+ * connection only. When the connection is lost, all messages that were given to it end.
+ * Without a connection (`met`), messages given to the carrier since are still in its queue.
+ * They move to the other carrier's queue in their order, before any later message. From then
+ * on this NAL does not find the peer (net.c), so no message goes by it even if it comes to
+ * reach the peer. Only when the last NAL cannot reach the peer either, all NALs begin anew.
+ *
+ * The peer may still send to us by this NAL, which may work in that direction. Such messages
+ * have their own order, and are answered by the same NAL: an answer does not fail over.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +30,8 @@ static uint32_t number_with(struct net *to, ptl_process_id_t id)
 	return there == NET_NONE && net_connect(to, id) ? net_peer_of(to, id) : there;
 }
 
-/* The NAL the peer is passed on to, from now on at the latest, and its number there. NULL: there
- * is none. */
+/* The NAL that the peer fails over to; chosen now if it was not before. *there is the peer's
+ * number there. NULL: there is none. */
 static struct net *failed_over_to(struct net *n, uint32_t peer, uint32_t *there)
 {
 	ptl_process_id_t id = net_who(n, peer).id;
@@ -60,7 +61,7 @@ static struct net *failed_over_to(struct net *n, uint32_t peer, uint32_t *there)
 	return p->to;
 }
 
-/* The operation of a message, if there is one, is the other NAL's. */
+/* Hand the operation of a message, if there is one, to the other NAL. */
 static void pass_operation(struct net *n, uint32_t peer, struct net *to, uint32_t there,
 			   const struct net_out *o)
 {
@@ -103,7 +104,7 @@ bool net_failover(void *user, uint32_t peer, const struct net_out *o)
 	return true;
 }
 
-/* Nobody has met it: those that passed it on until it came to `n` may try again. */
+/* No NAL could reach it: NALs from which it failed over, until it came to `n`, may try again. */
 static void take_back(struct net *n, net_id_t id)
 {
 	struct ptl_ni *ni = n->ni;

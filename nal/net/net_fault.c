@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Faults on demand (PTL_FAULT): packets on their way out are dropped, sent twice, delayed or
- * damaged, by chance from a seed. portals-fault(7) has the rules. With faults on every packet is
- * copied; without them nothing of this runs.
+ * Faults on demand (PTL_FAULT): outgoing packets are dropped, sent twice, delayed or damaged,
+ * by chance from a seed. portals-fault(7) has the rules. With faults on, every packet is
+ * copied; without them none of this code runs.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -53,10 +53,10 @@ struct rule {
 	char nal[8]; /* "": any */
 	uint32_t nid, pid;
 	uint32_t portal;
-	uint64_t left; /* times it may still happen */
+	uint64_t left; /* times it may still apply */
 };
 
-/* A copy of a packet that is to go. */
+/* A copy of an outgoing packet. */
 struct copy {
 	struct copy *next;
 	uint64_t at;
@@ -108,7 +108,7 @@ static bool parse_peer(struct rule *r, const char *text)
 	return end != text + len + 1 && !*end;
 }
 
-/* "0.05" or, of a delay, "0.05:2000" with microseconds. */
+/* Parse "0.05" or, for a delay, "0.05:2000" with microseconds. */
 static bool parse_chance(struct rule *r, const char *text)
 {
 	char *end;
@@ -259,7 +259,7 @@ static int carried_by(const struct dgram_frame *f, const struct net_msg *m)
 	return f->kind == DGRAM_FRAME_MSG ? kinds[m->kind] : 0;
 }
 
-/* What the packet carries; and whether that is a request to `portal`. */
+/* What the packet carries, and whether that is a request to `portal`. */
 static int carried(const struct copy *c, uint32_t portal, bool *to_portal)
 {
 	struct dgram_frame f;

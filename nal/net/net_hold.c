@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Names of sockets in the abstract namespace: the kernel gives one to one process only, and
- * takes it back when that ends.
+ * Names of sockets in the abstract namespace: the kernel gives a name to one process only, and
+ * frees it when that process ends.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory descriptors as stretches of memory: one piece, or the entries of a vector.
+ * Memory descriptors as ranges of memory: one contiguous range, or the entries of a vector.
  */
 #include <string.h>
 
@@ -24,8 +24,8 @@ struct net_mem net_mem(struct net *n, struct net_body *body)
 	return net_mem_of(n, &body->span);
 }
 
-/* The pieces of [offset, offset + len) of a span: of a vector's entries, those that have bytes
- * in it. */
+/* The iovecs of [offset, offset + len) of a span. For a vector, those of the entries that have
+ * bytes in it. */
 static int __attribute__((noinline))
 segments(const struct net *n, const struct net_span *span, uint64_t offset, uint64_t len,
 	 struct iovec *iov, int max)
@@ -40,7 +40,8 @@ segments(const struct net *n, const struct net_span *span, uint64_t offset, uint
 		iov[0] = (struct iovec){ (char *)(uintptr_t)md->start + skip, len };
 		return 1;
 	}
-	/* the region is shared: its vector is within the arena, or nowhere */
+	/* the region is shared, so its values are untrusted: the vector must lie within the
+	 * arena */
 	if (md->start < v->arena_off || md->start > v->arena_end ||
 	    v->more[span->md].user_length > (v->arena_end - md->start) / sizeof(*at))
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Where the ranks of a job are: what each published on its card, by id.
+ * Addresses of the ranks of a job: what each published on its card, by id.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Keys and tags. From the secret the processes share come two keys of SipHash-2-4 with 128 bits
- * of result, a keyed function made for short inputs: one for the head of a packet, one for what
- * comes behind it. The tag is that of the head, followed where whole packets are protected by
- * that of the body.
+ * Keys and tags. The secret that the processes share yields two keys of SipHash-2-4 with a
+ * result of 128 bits, a keyed function made for short inputs. One key is for the head of a
+ * packet, the other for the bytes behind it. The tag is computed over the head. If whole
+ * packets are protected, the body's tag is appended to the head for this.
  */
 #include <sodium.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static_assert(crypto_verify_16_BYTES == NET_TAG_BYTES, "compared");
 static_assert(crypto_shorthash_siphashx24_KEYBYTES == sizeof(((struct net_keys *)0)->head), "key");
 
 #define HEAD_AFTER (NET_TAG_OFFSET + NET_TAG_BYTES)
-/* a head is as long as a packet where no body follows */
+/* without a body the head is as long as the packet */
 #define INPUT_MOST (DGRAM_MTU_MAX + NET_TAG_BYTES)
 
 const char *net_seal_unusable(void)
@@ -41,8 +41,8 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 	k->full = base_config()->ptl_auth == BASE_AUTH_FULL;
 }
 
-/* Both need their input in one piece. Only used with the lock of an interface; each thread has
- * its own. */
+/* Buffer for the input, which must be contiguous. One per thread, and used only with the lock
+ * of an interface held. */
 static unsigned char *gather(void)
 {
 	static _Thread_local unsigned char bytes[INPUT_MOST];

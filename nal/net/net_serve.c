@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The target: messages become requests to the engine, and what it accepts a landing, a reply, an
- * answer.
+ * The target: messages become requests to the engine. Each request that the engine accepts
+ * gets a delivery, a reply or an answer.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +29,11 @@ answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer 
 	struct net_out o = { .header = header };
 
 	o.header_len = net_msg_encode(header, &msg);
-	/* without memory for that the peer hears when one of the two ends */
+	/* if out of memory, the peer learns of it when one of the two processes ends */
 	(void)n->carrier->send(n, peer, &o);
 }
 
-/* If anybody waits for one. */
+/* Send the final response, if the initiator waits for one. */
 static inline void final_response(struct net *n, uint32_t peer, uint32_t op, uint32_t gen,
 				  enum ptl_answer what, uint64_t length, ptl_ni_fail_t fail)
 {
@@ -47,8 +47,8 @@ static void put_done(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 	final_response(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
 }
 
-/* The data of a get or getput, from `bytes` or where the landing says; ends the landing of a
- * get. */
+/* Send the data of a get or getput, from `bytes` or from where the delivery says. Ends the
+ * delivery of a get. */
 static void reply(struct net *n, uint32_t peer, const struct ptl_delivery *l, const void *bytes)
 {
 	struct net_msg msg = {
@@ -105,7 +105,7 @@ static ptl_ni_fail_t write_span(void *server, const struct ptl_delivery *l, cons
 	return PTL_NI_OK;
 }
 
-/* Where the run k of a group is. */
+/* Location of run k of a group. */
 static struct net_span run_at(const struct ptl_delivery *l, const ptl_atomic_run_t *g, uint32_t k)
 {
 	return (struct net_span){ .md = l->md,
@@ -146,14 +146,14 @@ static_assert(NET_SWAP_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be 
 
 static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
 
-/* PTL_NI_PROTOCOL: the list is not what the header says, and nothing was done. */
+/* PTL_NI_PROTOCOL: the list does not match the header, and nothing was done. */
 static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_delivery *l,
 			       const struct net_swap *w, const void *body, char *old)
 {
 	_Alignas(ptl_atomic_runs_t) char list[NET_SWAP_MOST];
 	const ptl_atomic_runs_t *runs = (const ptl_atomic_runs_t *)(const void *)list;
 
-	if (!body) /* it has no bytes */
+	if (!body) /* the request has no bytes */
 		return PTL_NI_PROTOCOL;
 	memcpy(list, body, w->body_len);
 	if (!ptl_runs_valid(runs, w->body_len, w->atomic, w->element, l->rlength) ||
@@ -178,16 +178,14 @@ static void swap(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 		reply(n, peer, l, old);
 }
 
-/* ---- in line --------------------------------------------------------------------------------- */
+/* ---- the line of puts ------------------------------------------------------------------------ */
 
-/*
- * The bytes of a put that does not fit in one packet come behind its header, and behind those of
- * later ones. An application that sorts short messages by their PUT_END events would see them in
- * another order than they were matched in. So a put of up to LINE_MOST bytes ends after those
- * before it, as it does in shared memory; longer ones, of which nobody expects that, end when
- * they do. What swaps or calculates is done in its turn, for operations on the same elements are
- * done in the order they were started in.
- */
+/* The bytes of a put that does not fit in one packet come behind its header, and behind the
+ * headers of later puts. An application that orders short messages by their PUT_END events
+ * would see them in another order than they were matched in. So a put of up to LINE_MOST bytes
+ * ends after those before it, as it does in shared memory. Longer puts end when they are
+ * complete: nobody expects an order from them. Swaps and atomics wait for their turn, as
+ * operations on the same elements must be done in the order they were started in. */
 #define LINE_MOST 65536u
 
 static void line_up(struct net *n, struct net_body *b)
@@ -203,8 +201,8 @@ static void line_up(struct net *n, struct net_body *b)
 	p->line_end = b;
 }
 
-/* Where the connection is lost nobody is to be told: an answer would go to whoever is there
- * next. */
+/* End a delivery. If the connection is lost, send no answer: it would go to the next process
+ * there. */
 static void ends(struct net *n, struct net_body *b, bool stands)
 {
 	bool swaps = b->span.staged;
@@ -239,7 +237,7 @@ complete(struct net *n, struct net_body *b, enum net_status how)
 	}
 }
 
-/* A put whose bytes are in place. */
+/* Finish a put whose bytes are in place. */
 static void put_complete(struct net *n, uint32_t peer, const struct ptl_delivery *l)
 {
 	struct net_body *b = n->peer[peer].line ? net_body_get(n, peer) : NULL;
@@ -255,7 +253,7 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_delivery
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-/* True: accepted. Else the initiator was told, if it wants to know. */
+/* True: accepted. Otherwise the initiator was told, if it wants an answer. */
 static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_delivery *l)
 {
 	if (!ptl_serve_match(n->ni, &n->ni->engine, q, l, NULL))
@@ -264,7 +262,7 @@ static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, str
 	return false;
 }
 
-/* A body that is to be moved to the landing, or to `staged`. */
+/* Have a body moved to the delivery, or to `staged`. */
 static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 			     uint64_t length, void *staged, struct net_delivery *delivery)
 {
@@ -283,7 +281,7 @@ static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_deli
 	return NET_PULL;
 }
 
-/* Its bytes are still with the sender. */
+/* The put's bytes are still with the sender. */
 static enum net_verdict __attribute__((noinline))
 pull_put(struct net *n, uint32_t peer, const struct ptl_delivery *l, struct net_delivery *delivery)
 {
@@ -302,7 +300,7 @@ static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 		reply(n, peer, &l, NULL);
 }
 
-/* A swap whose body is still to come, or that is behind others. */
+/* Hold a swap whose body is still to come, or that must wait for others. */
 static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 			      const struct net_swap *w, const struct net_in *in,
 			      struct net_delivery *delivery)
@@ -377,7 +375,7 @@ static inline struct ptl_request request(struct net *n, uint32_t peer, const str
 	};
 }
 
-/* ---- of the machine -------------------------------------------------------------------------- */
+/* ---- called by the carrier ------------------------------------------------------------------- */
 
 static enum net_verdict nonsense(struct net *n, const struct net_in *in)
 {
@@ -409,8 +407,8 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_del
 	return take_swap(n, peer, &q, &swap, in, delivery);
 }
 
-/* A put that is no more than that, as most messages are. All that it passes through is made one
- * function, for else a third of the work is to put into records what the next one takes out. */
+/* A plain put, as most messages are. Everything it passes through is inlined into one
+ * function. Else a third of the work is to fill records that the next function reads back. */
 static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, uint32_t peer,
 								 const struct net_in *in,
 								 struct net_delivery *delivery)
@@ -422,7 +420,7 @@ static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, 
 	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0)
 		return nonsense(n, in);
 	q = request(n, peer, &m);
-	/* not before those that wait in line */
+	/* not before those that wait in the line */
 	q.data = m.op == PTL_NIL && !n->peer[peer].line ? in->body : NULL;
 	if (!match(n, peer, &q, &l))
 		return in->body || !in->body_len ? NET_DONE : NET_DROP;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The initiator: operations become messages, and answers, replies and the machine's own ends
- * finish them.
+ * The initiator: operations become messages. Answers, replies and the carrier's own reports
+ * end them.
  *
- * A put whose bytes are copied is over for us when it is queued, but for its ack. Any other has
- * a record until the machine is done with its bytes. It ends then, or with the answer, if one is
- * wanted and comes later.
+ * A put whose bytes are copied is over for us when it is queued, except for its ack. Any other
+ * put has a record until the carrier is done with its bytes. It ends then, or with the answer,
+ * if one is wanted and comes later.
  */
 #include <string.h>
 
@@ -29,14 +29,14 @@ ptl_ni_fail_t net_fail(enum net_status s)
 	}
 }
 
-/* Out of range is out of range: the target rejects and counts it. */
+/* An index out of range stays out of range: the target rejects and counts it. */
 static uint16_t clipped(uint32_t index)
 {
 	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
 }
 
-/* `plain`: known to be a put that calculates nothing and that nobody answers, for which little
- * is to be done. */
+/* `plain`: a constant, true for a put that is not atomic and gets no answer. Such a header
+ * needs little work. */
 static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 							     const struct ptl_ni *ni,
 							     const struct ptl_start *s, uint32_t op,
@@ -67,7 +67,7 @@ static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 	return net_msg_encode(header, &m);
 }
 
-/* A put that calculates nothing and that nobody answers, as most messages are; its bytes are
+/* Send a put that is not atomic and gets no answer, as most messages are; its bytes are
  * copied. */
 static inline __attribute__((always_inline)) int send_plain(struct net *n, uint32_t peer,
 							    const struct ptl_start *s,
@@ -95,7 +95,7 @@ static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
 	return err;
 }
 
-/* Does the body stay where it is? Then there is a record of it. */
+/* Keep a record of a body that is sent from where it is. */
 static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, uint32_t op,
 		     struct net_out *o)
 {
@@ -114,8 +114,8 @@ static int keep_body(struct net *n, uint32_t peer, const struct ptl_start *s, ui
 	return PTL_OK;
 }
 
-/* Are the bytes of a put copied when it goes? Whether somebody is there is not known before the
- * connection stands. */
+/* Are the bytes of a put copied when it is sent? Not before the connection stands: until then
+ * it is unknown whether the peer exists. */
 static inline bool copies(const struct net *n, uint32_t peer, uint64_t len)
 {
 	return len <= NET_COPY_MOST && n->stat[peer].state == 1 && net_may_copy(n, peer);
@@ -176,7 +176,7 @@ static int start_plain(struct net *n, uint32_t peer, const struct ptl_start *s)
 	return err;
 }
 
-/* A short message's way to the carrier is made one function. */
+/* The path of a short message to the carrier is inlined into one function. */
 __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 {
 	uint32_t peer = net_peer_of(n, s->target);
@@ -199,7 +199,7 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 
 /* ---- ends ------------------------------------------------------------------------------------ */
 
-/* Is the operation one that this peer is to answer? */
+/* Is this peer to answer the operation? */
 static bool known(struct net *n, uint32_t peer, const struct net_msg *m)
 {
 	const struct ptl_view *v = &n->ni->view;
@@ -236,7 +236,7 @@ void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
 	if (!known(n, peer, m))
 		return;
 	b = n->body_of[m->op];
-	/* a second one, or one to a get whose reply is being moved, ends nothing */
+	/* a second answer, or one to a get whose reply is being moved, ends nothing */
 	if ((b && b->acked) || n->ni->view.op[m->op].flags & PTL_OP_GRANTED) {
 		ptl_count_drop(&n->ni->engine, PTL_DROP_STALE, 0);
 		return;
@@ -279,7 +279,8 @@ enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_m
 	if (!known(n, peer, m))
 		return no;
 	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, false, &who, &l)) {
-		/* a second reply to a get that is being answered, or one to a put, ends nothing */
+		/* a second reply to a get that is being answered, or one to a put, ends
+		 * nothing */
 		if (!(e->v->op[m->op].flags & PTL_OP_GRANTED) &&
 		    e->v->op[m->op].kind != PTL_REQ_PUT) {
 			ptl_op_free(e, m->op);

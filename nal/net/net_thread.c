@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The helper thread. A socket cannot ring the bell that the application's threads sleep on, so
- * this thread does. It sleeps in the kernel itself, and is told of what arrives only when the
- * socket is armed: once per sleep of the application, and all the time while nobody else looks.
- * It stands aside while the application polls, which it sees from the interface's count of
- * rounds: it looks up soon at first, as who computes is in the library for moments only, and
- * less and less often while the application goes on polling. Where the two have but one core
- * between them it is in no hurry: looks would cost the application more than help gives it.
- * While the application sleeps in a wait, the thread rests: until something is due that the
- * sleeper may have left to it by then, or until it hears that the application goes on, for whom
- * it would be late otherwise.
+ * The helper thread. A socket cannot ring the doorbell that the application's threads sleep
+ * on, so this thread does. The thread itself sleeps in the kernel. It is notified of arrivals
+ * only while the socket is armed: once per sleep of the application, and all the time while
+ * nobody else polls.
  *
- * While the application computes the thread does its work where PTL_PROGRESS and the cores allow
- * that. Where they do not it still gives signs of life to peers, if only after a while.
+ * The thread stands aside while the application polls, which it sees from the interface's
+ * count of rounds. It checks again soon at first, as an application that computes is in the
+ * library only for moments. It checks less and less often while the application goes on
+ * polling. Where the two share one core it checks rarely: checks would cost the application
+ * more than help gives it.
+ *
+ * While the application sleeps in a wait, the thread rests. It rests until something is due
+ * that the sleeper may have left to it by then, or until it hears that the application goes
+ * on. Without that notice it would come too late to help.
+ *
+ * While the application computes, the thread does its work, if PTL_PROGRESS and the cores
+ * allow that. If they do not, it still gives signs of life to peers, but only after a while.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,26 +33,26 @@
 #include "base/wake.h"
 #include "nal/net/net.h"
 
-#define ASIDE_LEAST_NS 20000ull      /* between looks at an application that polls: at first, */
-#define ASIDE_MOST_NS  2000000ull    /* and when it goes on, and where we cannot help it */
-#define AGAIN_NS       100000ull     /* to the second of two looks */
-#define SLACK_NS       1000ul        /* that the kernel may add to a sleep; its own is 50 us */
-#define AWAY_NS        500000000ull  /* after which it works in any mode */
+#define ASIDE_LEAST_NS 20000ull      /* between checks of an application that polls: at first */
+#define ASIDE_MOST_NS  2000000ull    /* and when it goes on, or when we cannot help it */
+#define AGAIN_NS       100000ull     /* to the second of two checks */
+#define SLACK_NS       1000ul        /* that the kernel may add to a sleep; its default is 50 us */
+#define AWAY_NS        500000000ull  /* computing this long: the thread works in any mode */
 #define REST_NS        1000000000ull /* at most */
-#define WORK_UNIT_NS   1000000ull    /* of sleeps between work without an event */
-#define BATCH_MOST     64            /* rounds with the lock held */
+#define WORK_UNIT_NS   1000000ull    /* unit of sleeps between work without an event */
+#define BATCH_MOST     64            /* rounds at most with the lock held */
 
 enum { ON_EVENT, ON_SOCKET };
 
-/* What the thread has seen of the application. */
+/* The thread's observations of the application. */
 struct sight {
-	uint32_t rounds; /* of progress, when it last looked */
-	/* when it was first seen to compute, in vain as we may not work; 0: it was not */
+	uint32_t rounds; /* rounds of progress at the last check */
+	/* when it was first seen to compute while we may not work; 0: it was not */
 	uint64_t left;
-	uint64_t aside; /* until the next look at one that polls */
+	uint64_t aside; /* until the next check of an application that polls */
 	bool slept;
-	bool again; /* the last look but one was just before it */
-	bool roams; /* we may run on more than one core */
+	bool again; /* the next check follows soon after the last one */
+	bool roams; /* this process may run on more than one core */
 };
 
 void net_thread_arm(struct net *n)
@@ -71,8 +75,8 @@ void net_thread_disarm(struct net *n)
 		return;
 	epoll_ctl(t->epoll_fd, EPOLL_CTL_DEL, t->fd, NULL);
 	t->listed = false;
-	/* it may rest in the belief that it is told, and nobody says when the application goes
-	 * on to compute */
+	/* the thread may rest, relying on notification, and nobody tells it when the
+	 * application goes on to compute */
 	base_wake_call(&t->event);
 }
 
@@ -88,18 +92,16 @@ static bool may_work(const struct net *n)
 	}
 }
 
-/* Is the application to have help soon after it has left? */
+/* Should the application get help soon after it stops polling? */
 static bool hurries(const struct net *n, const struct sight *s)
 {
 	return s->roams && may_work(n);
 }
 
-/*
- * The application was here just now: how long it is left alone. Half as long again each time, so
- * that it computes without help for half of the time that it was here before, at most. Who is
- * met each time may have been away in between, again and again, so at last every other look
- * follows soon after the one before it.
- */
+/* The application polled just now: how long to leave it alone. Each time half as long again,
+ * so that it computes without help for at most half of the time that it polled before. An
+ * application that is seen polling each time may have been away in between, again and again.
+ * So at last every other check follows soon after the one before it. */
 static uint64_t stand_aside(const struct net *n, struct sight *s)
 {
 	uint64_t ns = s->aside;
@@ -114,7 +116,7 @@ static uint64_t stand_aside(const struct net *n, struct sight *s)
 	return ns;
 }
 
-/* Does what there is to do; how long it may sleep then. */
+/* Do what there is to do. Returns how long the thread may sleep then. */
 static uint64_t work(struct net *n)
 {
 	struct ptl_ni *ni = n->ni;
@@ -133,19 +135,19 @@ static uint64_t work(struct net *n)
 	return until > REST_NS ? REST_NS : until;
 }
 
-/* The application sleeps in a wait: how long it is left alone. */
+/* The application sleeps in a wait: how long to leave it alone. */
 static uint64_t rest(struct net *n, struct sight *s)
 {
 	struct net_thread *t = &n->thread;
 	uint64_t now, wake;
 
-	/* it says only now what it waits for */
+	/* only now the sleeper has published what it waits for */
 	if (!s->slept) {
 		s->slept = true;
 		return ASIDE_MOST_NS;
 	}
-	/* seq_cst: either it sees that we rest, or we that it does not sleep any more; partner:
-	 * net_thread_rouse */
+	/* seq_cst: either the application sees that we rest, or we see that it no longer
+	 * sleeps; partner: net_thread_rouse */
 	atomic_store_explicit(&t->rests, true, memory_order_seq_cst);
 	if (!atomic_load_explicit(&n->ni->view.r->stat.waiters, memory_order_seq_cst)) {
 		atomic_store_explicit(&t->rests, false, memory_order_relaxed);
@@ -165,7 +167,7 @@ void net_thread_rouse(struct net *n)
 		base_wake_call(&n->thread.event);
 }
 
-/* One turn: sees who is to do what; how long it may sleep then. */
+/* One round: decide who works. Returns how long the thread may sleep then. */
 static uint64_t turn(struct net *n, bool fired, struct sight *s)
 {
 	struct ptl_ni *ni = n->ni;
@@ -175,7 +177,7 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 
 	s->rounds = now;
 	atomic_store_explicit(&n->thread.rests, false, memory_order_relaxed);
-	/* who sleeps has armed the socket itself; once it is awake it may go on to compute */
+	/* the sleeper has armed the socket itself; once awake it may go on to compute */
 	if (atomic_load_explicit(&r->stat.waiters, memory_order_seq_cst)) {
 		s->left = 0;
 		if (!fired)
@@ -187,7 +189,7 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	}
 	s->slept = false;
 	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & n->bit))
-		return work(n); /* nobody else looks at all */
+		return work(n); /* nobody else polls at all */
 	if (polls) {
 		s->left = 0;
 		return stand_aside(n, s);
@@ -202,8 +204,8 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	return work(n);
 }
 
-/* Sleeps so long, or until it is told of something: did the socket? epoll_wait() alone would
- * count milliseconds. */
+/* Sleep for `ns`, or until a notification. Returns whether the socket gave it. epoll_wait()
+ * alone would count milliseconds. */
 static bool sleep_for(struct net_thread *t, uint64_t ns)
 {
 	struct timespec time = { .tv_sec = (time_t)(ns / 1000000000),

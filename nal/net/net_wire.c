@@ -13,7 +13,7 @@
 #include "portals/engine/atomic.h"
 #include "portals/engine/engine.h"
 
-/* The same of an atomic on runs, whose list is looked at when it is there. */
+/* As sound(), for an atomic on runs. Its list is checked when it is there. */
 static bool sound_runs(const struct net_msg *m, uint64_t body_len)
 {
 	unsigned int plain = ptl_atomic_plain(m->atomic);
@@ -51,7 +51,7 @@ static uint64_t next(const uint8_t **at)
 	return base_get64(*at - 8);
 }
 
-/* What is there only if a flag says so. */
+/* Decode the optional words, each present only if its flag is set. */
 static void decode_more(const uint8_t *at, uint8_t flags, struct net_msg *m)
 {
 	if (flags & NET_HAS_OP) {
@@ -67,7 +67,8 @@ static void decode_more(const uint8_t *at, uint8_t flags, struct net_msg *m)
 		m->hdr_data = next(&at);
 }
 
-/* How many words of 8 bytes the flags say are there: a digit for each choice of the four. */
+/* How many words of 8 bytes the flags announce: a hexadecimal digit for each choice of the
+ * four. */
 static size_t said(uint8_t flags)
 {
 	static_assert(NET_HAS == 0x1e, "four bits above the first");

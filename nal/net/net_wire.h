@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What Portals says to Portals over datagrams: the headers of the messages that nal/net/dgram
- * carries. Numbers are little-endian; net_wire.c makes checked host structures of what arrives.
+ * Headers of the messages that nal/net/dgram carries between Portals processes. Numbers are
+ * little-endian. Received headers are untrusted: net_wire.c decodes them into checked host
+ * structures. Nothing here blocks or needs a lock.
  */
 #ifndef NET_WIRE_H
 #define NET_WIRE_H
@@ -16,7 +17,7 @@ enum net_kind {
 	NET_PUT = 1, /* the body is the data */
 	NET_GET,
 	NET_GETPUT, /* the body is the new contents */
-	NET_ANSWER, /* the last word on an operation that gets no reply */
+	NET_ANSWER, /* final response to an operation that gets no reply */
 	NET_REPLY,  /* the body is the data of a get or getput */
 };
 
@@ -25,13 +26,13 @@ enum net_kind {
  *   +------+-------+--------+---------+-----------+----------+---------------+
  *   | kind | flags | atomic | element | pt_index  | ac_index |  match_bits   |
  *   +------+-------+--------+---------+-----------+----------+---------------+
- * A request: PUT, GET or GETPUT. Then, each in 8 bytes and only where a flag says so, in this
- * order:
- *   op, op_gen      4 bytes each: they come back in what answers it; else nothing does
+ * A request: PUT, GET or GETPUT. Optional words of 8 bytes follow, each only if its flag is
+ * set, in this order:
+ *   op, op_gen      4 bytes each: the answer repeats them; without them there is no answer
  *   remote_offset   else 0
- *   length          of what is asked for; of an atomic on runs the upper half is the span that
- *                   they are in, and the body, their list and the elements, is as in memory.
- *                   Else the body's
+ *   length          bytes asked for, else the body's length. For an atomic on runs, the upper half
+ *                   is the span that contains them. The body (list of runs, elements) is laid out
+ *                   as in memory
  *   hdr_data        else 0
  */
 struct net_wire_request {
@@ -73,25 +74,26 @@ struct net_wire_answer {
 static_assert(sizeof(struct net_wire_answer) == 24, "as drawn");
 static_assert(offsetof(struct net_wire_answer, length) == 16, "as drawn");
 
-/* The longest operand of a getput or of what calculates. */
+/* Longest operand of a getput or an atomic. */
 #define NET_SWAP_MOST 8192u
 
-/* A header, decoded or to be encoded; which members count is a matter of the kind. */
+/* A header, decoded or to be encoded. The kind decides which members are valid. */
 struct net_msg {
 	uint8_t kind;
 	bool ack;
 	uint8_t atomic, element;
 	uint8_t what, fail;
-	uint16_t pt_index, ac_index, zero; /* that there is no gap */
+	uint16_t pt_index, ac_index, zero; /* fills the gap */
 	uint32_t op, op_gen;
-	uint32_t span; /* of an atomic on runs */
+	uint32_t span; /* for an atomic on runs */
 	uint64_t match_bits, remote_offset, length, hdr_data;
 };
 
-/* The header of a message with a body of body_len bytes. 0, or -EPROTO: it makes no sense. */
+/* Decode the header of a message with a body of body_len bytes. Returns 0, or -EPROTO if it is
+ * malformed. */
 int net_msg_decode(const void *header, size_t len, uint64_t body_len, struct net_msg *msg);
 
-/* Is the header of a request that is a put and calculates nothing? */
+/* Is it the header of a put that is not atomic? */
 static inline bool net_is_put(const void *header, size_t len)
 {
 	const struct net_wire_request *w = header;
@@ -99,7 +101,7 @@ static inline bool net_is_put(const void *header, size_t len)
 	return len >= sizeof(*w) && w->kind == NET_PUT && !w->atomic;
 }
 
-/* Is the header of a request, as far as its first byte says? */
+/* Is it a request, judged by its first byte? */
 static inline bool net_is_request(const void *header, size_t len)
 {
 	const uint8_t *kind = header;
@@ -107,7 +109,7 @@ static inline bool net_is_request(const void *header, size_t len)
 	return len && *kind <= NET_GETPUT;
 }
 
-/* Writes the header at `to`, of NET_HEADER_MAX bytes; its length. */
+/* Write the header at `to`, which has NET_HEADER_MAX bytes. Returns its length. */
 uint32_t net_msg_encode(uint8_t *to, const struct net_msg *msg);
 
 #endif

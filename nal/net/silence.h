@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The silence of peers, as far as it counts. A process that was held still, or had no time for
- * us, must not take its peers for dead before it has listened: what it was late by does not
- * count. Who always comes late listens late, and who is held still again and again finds out
- * too: only the last few times are no silence.
+ * How long a peer has been silent, without the time this process did not listen. A process
+ * that was stopped, or had no time to listen, must not take its peers for dead before it has
+ * listened. So the time by which it was late does not count as silence. Only the last
+ * SILENCE_STOPS stops are left out. Therefore a process that is always late, or stopped again
+ * and again, still finds dead peers. Times are in nanoseconds. No function blocks; the
+ * caller's lock guards the structure.
  */
 #ifndef NET_SILENCE_H
 #define NET_SILENCE_H
@@ -16,12 +18,12 @@ enum { SILENCE_STOPS = 4 };
 
 struct silence {
 	struct {
-		uint64_t until,
-			lost;  /* when we came much later than we meant to, and by how much */
-	} stop[SILENCE_STOPS]; /* the last one first */
+		uint64_t until, lost; /* end of a stop; its length */
+	} stop[SILENCE_STOPS];        /* newest first */
 };
 
-/* A timer is looked at that was due, of those that find out after dead_ns that a peer is dead. */
+/* Record a stop if the timer that was due at `due` runs late by more than an eighth of
+ * dead_ns. Timers take a peer for dead after dead_ns of silence. */
 static inline void silence_look(struct silence *s, uint64_t due, uint64_t now, uint64_t dead_ns)
 {
 	uint64_t from = due > s->stop[0].until ? due : s->stop[0].until;
@@ -33,7 +35,7 @@ static inline void silence_look(struct silence *s, uint64_t due, uint64_t now, u
 	s->stop[0].lost = now - from;
 }
 
-/* When the silence since `since` would have begun, had we listened all the time. */
+/* When the silence since `since` would have begun if we had listened all the time. */
 static inline uint64_t silence_since(const struct silence *s, uint64_t since)
 {
 	uint64_t lost = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. To the machine an address is three words: family, scope and port, then the sixteen
- * bytes of an IPv6 address or the four of an IPv4 one.
+ * Addresses. To the machine an address is three words: family, scope and port, then the
+ * sixteen bytes of an IPv6 address or the four of an IPv4 one.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -45,7 +45,7 @@ socklen_t udp_addr_to(union udp_sockaddr *s, const struct net_addr *a)
 	return sizeof(s->in4);
 }
 
-/* Is it of one host: not of a group, of all, or of nobody? */
+/* Is it the address of one host: not multicast, broadcast or unspecified? */
 static bool one_host4(const struct in_addr *a)
 {
 	in_addr_t host = ntohl(a->s_addr);

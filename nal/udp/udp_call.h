@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The two system calls of a short message, in line. Behind a call of the kernel a processor may
- * have forgotten where calls return to: what it remembers are places in the kernel, above all
- * where that defends itself against speculation. Then every return from a function that was
- * entered before is predicted wrong, and what was begun at such a place is long in being given
- * up. So it was on an AMD EPYC with the kernel's Safe RET: a ping-pong of bare sockets took a
- * fifth less without it. On other processors, and with other defences, it has not been measured.
+ * The two system calls of a short message, inline. No function here waits. They return the
+ * kernel's result or a negative errno, except udp_call_send_many(), which sets errno.
+ *
+ * After a system call, the processor's prediction of return addresses may hold places in the
+ * kernel, above all where the kernel defends itself against speculation. Then every return
+ * from a function that was entered before the call is predicted wrong. The processor takes
+ * long to give up what it began at such a place. On an AMD EPYC with the kernel's Safe RET, a
+ * ping-pong of bare sockets took a fifth less time without this effect. Other processors and
+ * other defences have not been measured.
  */
 #ifndef UDP_CALL_H
 #define UDP_CALL_H
@@ -23,15 +26,16 @@
 #define FORGET_4 FORGET FORGET FORGET FORGET
 
 /*
- * Puts places of ours into the processor's memory of where calls return to, one for each
- * function that may return before it knows better. They are as wrong, but at once given up.
- * Below the stack pointer are bytes that the function around may use (System V ABI, section
- * 3.2.2). Nothing returns from these calls, so it cannot be done with a shadow stack.
+ * Fill the processor's prediction of return addresses with places of ours, one for each
+ * function that may return before the prediction is right again. They are wrong, too, but are
+ * given up at once. The bytes below the stack pointer may be in use by the enclosing function
+ * (System V ABI, section 3.2.2). Nothing returns from these calls, so this cannot be done with
+ * a shadow stack.
  *
- * Unwind tables are not told that the stack pointer moves: the directive that is right where a
- * frame is found by it would be wrong where it is found by a frame pointer, and we cannot know
- * which. What unwinds the stack from a signal that comes meanwhile, within 18 instructions, such
- * as a profiler, may see callers that are none.
+ * Unwind tables are not told that the stack pointer moves. The directive that is right for
+ * frames found by the stack pointer would be wrong for those found by a frame pointer, and we
+ * cannot know which is used. A profiler that unwinds the stack from a signal within these 18
+ * instructions may see false callers.
  */
 static inline void udp_call_forget(void)
 {
@@ -50,7 +54,7 @@ static inline void udp_call_forget(void)
 }
 #endif
 
-/* The kernel's result: what it is, or a negative errno. */
+/* Returns the kernel's result, or a negative errno. */
 static inline long udp_call(long number, int fd, const void *bytes, size_t len, int flags,
 			    const void *addr, uintptr_t addr_len)
 {
@@ -74,8 +78,8 @@ static inline long udp_call(long number, int fd, const void *bytes, size_t len, 
 #endif
 }
 
-/* What a container's filter answers to a call that it refuses. Of one packet that is filtered the
- * plain call says the same. */
+/* Is this the errno with which a container's filter refuses a call? If the filter refuses a
+ * single packet, the plain call reports the same. */
 static inline bool udp_call_refused(int err)
 {
 	return err == ENOSYS || err == EPERM;
@@ -91,7 +95,7 @@ static inline int udp_call_send_many(int fd, struct mmsghdr *m, unsigned int n)
 	return sendmsg(fd, &m->msg_hdr, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1;
 }
 
-/* Without waiting. */
+/* As sendto, without waiting. */
 static inline long udp_call_send(int fd, const void *bytes, size_t len, const void *to,
 				 socklen_t to_len)
 {

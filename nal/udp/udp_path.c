@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ways: sockets connected to those few who are written to all the time, for what goes to nobody
- * else. The kernel looks for the route of every datagram of the socket that all others share,
- * which is a good part of what a short message takes; of a connected socket it knows it. Nothing
- * is received there: what comes, comes to the shared socket, so a way has a port of its own, and
- * carries only packets that may come from anywhere. Where something between the hosts lets no
- * such packets pass the machine notices that nothing arrives and says who it is again; then the
- * way is given up for a long while, and for a longer one if the next does not work for as long.
+ * Paths: connected sockets for the few peers to which messages go all the time. For each
+ * datagram on the shared socket the kernel looks up the route, which is a good part of the
+ * cost of a short message. For a connected socket it knows the route. Nothing is received on a
+ * path, as peers send to the shared socket. So a path has a port of its own, and carries only
+ * packets that may come from anywhere.
+ *
+ * If something between the hosts blocks such packets, the machine notices that nothing arrives
+ * and sends its identity (CONFIRM) again. Then the path is given up for a long while, and for
+ * a longer one if the next path does not work for as long.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,14 +20,14 @@
 #include "nal/udp/udp.h"
 #include "nal/udp/udp_call.h"
 
-#define OFTEN 64u               /* times that something was sent before one is worth it */
-#define NEVER (UINT32_MAX / 16) /* where it did not work so often */
+#define OFTEN 64u               /* rounds of sending to a peer before a path is worth it */
+#define NEVER (UINT32_MAX / 16) /* limit on `need` after repeated failures */
 
 void udp_paths_init(struct udp *u)
 {
 	for (uint32_t i = 0; i < UDP_PATHS; i++)
 		u->path[i] = (struct udp_path){ .fd = -1, .need = OFTEN };
-	/* who says which ports are used may have told a firewall, too */
+	/* a user who chooses the ports may have told a firewall about them, too */
 	u->no_paths = base_config()->ptl_def_portlist != NULL;
 }
 
@@ -56,7 +58,7 @@ static struct udp_path *find(struct udp *u, const struct net_addr *to)
 	return NULL;
 }
 
-/* From our address, by whichever port is free. */
+/* A socket connected to `to`, from our address and any free port. -1: none. */
 static int connected(const struct udp *u, const struct net_addr *to)
 {
 	int fd = socket(u->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), least = 1;
@@ -73,7 +75,7 @@ static int connected(const struct udp *u, const struct net_addr *to)
 		if (connect(fd, &s.any, len) == 0) {
 			udp_never_fragment(u, fd);
 			net_widen(fd, SO_SNDBUFFORCE, SO_SNDBUF);
-			/* nobody has to say anything there */
+			/* nothing is received there */
 			setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
 			return fd;
 		}
@@ -82,7 +84,7 @@ static int connected(const struct udp *u, const struct net_addr *to)
 	return -1;
 }
 
-/* It did not work, or it works no longer. */
+/* The path did not work, or works no longer. */
 static void give_up(struct udp_path *w)
 {
 	shut(w);
@@ -90,8 +92,8 @@ static void give_up(struct udp_path *w)
 		w->need *= 16;
 }
 
-/* Is all that waits for one peer, which does not look at where it comes from? A peer that is to
- * look has not had what went by its way. */
+/* Do all queued packets go to one peer that ignores their source address? Gives up the paths
+ * of peers for which the source matters now: they did not get what went by their path. */
 static bool one_way(struct udp *u)
 {
 	const struct udp_packet *first = &u->out.packet[0];
@@ -134,13 +136,13 @@ struct udp_path *udp_path_of(struct udp *u)
 			return NULL;
 		}
 	}
-	/* so it was something else that failed: a peer that had no time to answer */
+	/* an earlier failure had another cause: the peer had no time to answer */
 	if (w->sent >= w->need)
 		w->need = OFTEN;
 	return w;
 }
 
-/* Of this packet at this time, so the way is as good as before. */
+/* Is the error about this packet at this time only? Then the path is as good as before. */
 static bool passing(long err)
 {
 	return err == EAGAIN || err == ENOBUFS || err == EINTR || err == EMSGSIZE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The datagram machine from outside: making and ending it, rounds, what can be seen of it.
+ * The machine from outside: making and ending it, rounds, statistics.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -21,8 +21,7 @@ void dgram_defaults(struct dgram_cfg *cfg)
 		.mtu = cfg->mtu,
 		.mtu_start = DGRAM_MTU_MIN,
 		.rto_start_ns = 50 * DGRAM_MS,
-		/* RFC 6298 says a second, for the Internet; this is some times what a scheduler
-		 * may take */
+		/* RFC 6298 says a second, for the Internet; this is a few scheduling delays */
 		.rto_min_ns = 20 * DGRAM_MS,
 		.rto_max_ns = 1000 * DGRAM_MS,
 		.ack_delay_ns = DGRAM_MS,
@@ -38,7 +37,7 @@ void dgram_defaults(struct dgram_cfg *cfg)
 	};
 }
 
-/* What was left at 0 is as dgram_defaults has it. */
+/* Replace members that are 0 by the values of dgram_defaults. */
 static void fill_in(struct dgram_cfg *cfg)
 {
 	struct dgram_cfg d = *cfg;
@@ -81,7 +80,7 @@ struct dgram *dgram_create(const struct dgram_ops *ops, void *user, const struct
 	fill_in(&full);
 	if (!sensible(&full) || !ops->room || !ops->transmit || !ops->deliver)
 		return NULL;
-	/* a ring of messages that came too early is as long */
+	/* rounded down to a power of two, the length of the ring of early messages */
 	while (full.credit & (full.credit - 1))
 		full.credit &= full.credit - 1;
 	m = calloc(1, sizeof(*m));
@@ -103,7 +102,7 @@ void dgram_destroy(struct dgram *m)
 	for (uint32_t i = 0; i < m->npeers; i++) {
 		struct dgram_rec *r = dgram_rec(m, i);
 
-		/* whoever is told that a message ended may not start another one now */
+		/* callbacks that report an end may not start another message now */
 		m->ending = true;
 		dgram_lose(m, r, NET_ENDED);
 	}
@@ -216,7 +215,7 @@ void dgram_resume(struct dgram *m, uint32_t peer)
 
 /* ---- rounds ---------------------------------------------------------------------------------- */
 
-/* False: nothing more to do for it. */
+/* False: the peer needs nothing more. */
 static bool timers(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -249,7 +248,7 @@ static void service(struct dgram *m, struct dgram_rec *r)
 		dgram_rearm(m, r);
 }
 
-/* Of the timers */
+/* When the first timer is due. */
 static uint64_t first_due(const struct dgram *m)
 {
 	return m->heap_n ? dgram_rec(m, m->heap[0])->due : NET_NEVER;
@@ -298,11 +297,11 @@ uint64_t dgram_wake(const struct dgram *m)
 
 	if ((m->ready != NET_NONE || m->nresets) && !m->full)
 		return 0;
-	/* not in the call in which it came, but in the next */
+	/* not in the call in which it arrived, but in the next */
 	return m->late.from ? dgram_min64(due, m->late.at + 1) : due;
 }
 
-/* ---- what can be seen ------------------------------------------------------------------------ */
+/* ---- statistics ------------------------------------------------------------------------------ */
 
 void dgram_stats(const struct dgram *m, struct net_stats *s)
 {

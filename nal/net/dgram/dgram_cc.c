@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How much may be in flight. The window grows as in NewReno (RFC 5681). A lost packet alone does
- * not make it smaller: frames are lost by chance, too. It is taken for a sign of a full queue
- * when round trips have become longer, or when many of one round trip are lost, which is what a
- * short queue does. The window then becomes what the path was seen to carry, bandwidth times
- * shortest round trip, as in TCP Westwood+ (Mascolo and others, 2001), the bandwidth being the
- * best of the last round trips, as in BBR (Cardwell and others, 2016).
+ * How much may be in flight. The window grows as in NewReno (RFC 5681). A lost packet alone
+ * does not shrink it: frames are lost by chance, too. A loss counts as a sign of a full queue
+ * when round trips have become longer, or when many packets of one round trip are lost, as
+ * happens with a short queue. The window then becomes what the path was seen to carry,
+ * bandwidth times shortest round trip, as in TCP Westwood+ (Mascolo and others, 2001). The
+ * bandwidth is the best of the last round trips, as in BBR (Cardwell and others, 2016).
  */
 #include "nal/net/dgram/dgram_core.h"
 
 #define SECOND 1000000000ull
 
-/* How much longer than the shortest a round trip is when packets wait in a queue, beyond what
- * processors add; and when they wait so long that a longer queue is of no use. */
+/* QUEUE_NS: a round trip met a queue if it exceeds the shortest, and a quarter of it, by more
+ * than this; processors add less. LONG_QUEUE_NS: a queue so long that a longer one is of no
+ * use. */
 #define QUEUE_NS      (100 * DGRAM_US)
 #define LONG_QUEUE_NS (10 * DGRAM_MS)
 
-/* Of the packets of a round trip: more than one in so many, and not only a few, are not lost by
- * chance; and when so many are it is no time for more. */
+/* Losses in a round trip. More than one in MANY_LOST packets, and at least LEAST_LOST, is not
+ * chance. More than one in SOME_LOST: the window does not grow. */
 #define MANY_LOST  8u
 #define SOME_LOST  32u
 #define LEAST_LOST 4u
 
-/* Round trips after an answer to losses in which the window grows slowly. */
+/* Round trips after an answer to losses during which the window grows slowly. */
 #define CALM_ROUNDS 16u
 
-/* Round trips after which an old bandwidth is forgotten: this many, up to twice. */
+/* An old bandwidth is forgotten after this many round trips, or up to twice as many. */
 #define RATE_ROUNDS 8u
 
-/* More than can be in flight, or the receiver can hold, is of no use. Two packets always may. */
+/* The window's limit: what can be in flight and the receiver can hold, but at least two
+ * packets. */
 static uint32_t most(const struct dgram *m, const struct dgram_rec *r)
 {
 	uint32_t all = r->mtu * (DGRAM_WINDOW - 64);
@@ -72,14 +74,15 @@ void dgram_cc_longer(struct dgram *m, struct dgram_rec *r)
 	r->cwnd = (uint32_t)dgram_max64(r->cwnd, first_window(m, r));
 }
 
-/* A round trip that took no longer met no queue to speak of. */
+/* Round trips up to this length met no significant queue. */
 static uint64_t unqueued(const struct dgram_rec *r)
 {
 	return r->min_rtt + r->min_rtt / 4 + QUEUE_NS;
 }
 
-/* Packets wait on their way: all of late took longer by `more` than without. One that did not
- * would have passed the queue, while processors make some of them take long. */
+/* Do packets wait in a queue? They do if all recent round trips were longer by `more` than
+ * without one. A single shorter one would have passed the queue; processors delay only some of
+ * them. */
 static bool queued(const struct dgram_rec *r, uint64_t more)
 {
 	const struct dgram_conn *c = r->conn;
@@ -87,14 +90,14 @@ static bool queued(const struct dgram_rec *r, uint64_t more)
 	return dgram_min64(c->least_rtt[0], c->least_rtt[1]) > unqueued(r) + more;
 }
 
-/* More than one of `share` packets of this round trip are lost. */
+/* Is more than one of `share` packets of this round trip lost? */
 static bool lossy(const struct dgram_conn *c, uint32_t share)
 {
 	return c->round_lost >= LEAST_LOST &&
 	       (uint64_t)c->round_lost * share > c->round_acked + c->round_lost;
 }
 
-/* A round trip is over when a packet sent after its beginning has arrived. */
+/* Count a packet. A round trip ends when a packet sent after its beginning has arrived. */
 static void count_round(struct dgram_rec *r, uint64_t pn)
 {
 	struct dgram_conn *c = r->conn;
@@ -108,24 +111,23 @@ static void count_round(struct dgram_rec *r, uint64_t pn)
 	c->calm++;
 	c->least_rtt[1] = c->least_rtt[0];
 	c->least_rtt[0] = UINT64_MAX;
-	/* BBR, section 4.3.1.2: while more packets in flight carry more bytes in the same time
-	 * the path is not full */
+	/* BBR, section 4.3.1.2: while more packets in flight carry more bytes in the same
+	 * time, the path is not full */
 	c->full = r->rate < c->rate_then + c->rate_then / 4;
 	c->rate_then = r->rate;
 }
 
-/* By how much the window grows for so many bytes that arrived. */
+/* By how much the window grows for `bytes` bytes that arrived. */
 static uint64_t growth(struct dgram_rec *r, uint32_t bytes)
 {
-	/* a queue that is not full yet is long enough */
+	/* the queue is not full yet, but long enough */
 	if (r->cwnd < r->ssthresh && r->conn->full && queued(r, LONG_QUEUE_NS))
 		r->ssthresh = r->cwnd;
 	if (r->cwnd < r->ssthresh)
-		return bytes; /* RFC 5681 section 3.1, equation 2, with L as long as it takes */
+		return bytes; /* RFC 5681 section 3.1, equation 2, with L as large as needed */
 	if (r->conn->lossy || queued(r, LONG_QUEUE_NS))
 		return 0;
-	/* nothing waits anywhere, and has not for long: there is room for more than equation 3
-	 * says */
+	/* no queue now, nor for a long time: there is room for more than equation 3 allows */
 	if (r->conn->calm >= CALM_ROUNDS && !queued(r, 0))
 		return bytes / 8;
 	return dgram_max64((uint64_t)r->mtu * bytes / r->cwnd, 1);
@@ -137,8 +139,8 @@ void dgram_cc_acked(struct dgram *m, struct dgram_rec *r, uint64_t pn, uint32_t 
 
 	c->rate_bytes += bytes;
 	count_round(r, pn);
-	/* RFC 9002 sections 7.8 and 7.3.2: not for packets that did not fill the window, nor for
-	 * those sent before the last loss was answered */
+	/* RFC 9002 sections 7.8 and 7.3.2: not for packets that did not fill the window, nor
+	 * for those sent before the last loss was answered */
 	if (c->limited && pn >= c->recovery)
 		r->cwnd = (uint32_t)dgram_min64(r->cwnd + growth(r, bytes), most(m, r));
 }
@@ -155,7 +157,7 @@ void dgram_cc_rate(struct dgram *m, struct dgram_rec *r)
 	c->rate_bytes = 0;
 	c->rate_best[0] = dgram_max64(c->rate_best[0], sample);
 	r->rate = dgram_max64(r->rate, sample);
-	/* with little to send the path was not tried: such a sample can only be too low */
+	/* with little to send the path was not tested: such a sample can only be too low */
 	if (!c->limited || ++c->rate_rounds < RATE_ROUNDS)
 		return;
 	r->rate = dgram_max64(c->rate_best[0], c->rate_best[1]);
@@ -163,7 +165,7 @@ void dgram_cc_rate(struct dgram *m, struct dgram_rec *r)
 	c->rate_best[0] = c->rate_rounds = 0;
 }
 
-/* What the path carries when a round trip takes `rtt`, but not less than `least`. */
+/* Bytes that the path carries in a round trip of `rtt`, but at least `least`. */
 static uint32_t carried(const struct dgram_rec *r, uint64_t rtt, uint64_t least)
 {
 	uint64_t bytes = r->rate / DGRAM_MS * rtt / 1000;
@@ -172,7 +174,7 @@ static uint32_t carried(const struct dgram_rec *r, uint64_t rtt, uint64_t least)
 	return (uint32_t)dgram_max64(least, dgram_min64(bytes, r->cwnd));
 }
 
-/* Is it for want of room on the path? */
+/* Was the packet lost because the path is full? */
 static bool congested(const struct dgram_rec *r)
 {
 	const struct dgram_conn *c = r->conn;
@@ -193,7 +195,7 @@ void dgram_cc_lost(struct dgram *m, struct dgram_rec *r, uint64_t pn)
 		return;
 	c->recovery = r->tx_pn;
 	c->calm = 0;
-	/* a queue that nobody sees is short, and has no room for what processors let wait */
+	/* a queue that cannot be seen is short, and leaves no room for delays by processors */
 	r->ssthresh = carried(r, queued(r, 0) ? unqueued(r) / 8 * 7 : r->min_rtt, r->cwnd / 2);
 	r->cwnd = r->ssthresh;
 }
@@ -210,7 +212,7 @@ void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r)
 	c->recovery = r->tx_pn;
 }
 
-/* RFC 2861 section 3.1: what was learnt is worth half as much after every time-out without use. */
+/* RFC 2861 section 3.1: halve the window for every time-out without use. */
 void dgram_cc_idle(struct dgram *m, struct dgram_rec *r)
 {
 	uint64_t idle = m->now - r->conn->last_at, rto = dgram_rto(m, r);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets in: is it ours, is it right, of which connection, has it been here before; then its
- * frames. A packet is acknowledged if everything in it was taken. If not it is as if it had
- * never arrived, and what was in it comes again; what was taken of it already is then known by
- * its number.
+ * Packets in. Is it a packet of ours, is its tag right, to which connection does it belong,
+ * has it arrived before? Then its frames. A packet is acknowledged if everything in it was
+ * accepted. If not, it counts as never arrived, and its contents come again. Parts that were
+ * accepted already are then recognized by their numbers.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* Of the packets in flight one in so many may have arrived without an acknowledgement, and not
- * more than so many: each lets as many go at once, which a short queue has to hold. It has held
- * those that came in one piece. */
+/* Limits on packets without an acknowledgement: one in OWED_SHARE of those in flight, and no
+ * more than OWED_MOST. An acknowledgement lets that many packets go at once, and a short queue
+ * must hold them. It has held those that arrived joined. */
 #define OWED_SHARE 16u
 #define OWED_MOST  4u
-#define OWED_WHOLE 2u /* times as many as came in one piece */
+#define OWED_WHOLE 2u /* times as many as arrived joined */
 
 static bool seen(const struct dgram_conn *c, uint64_t pn)
 {
 	return c->seen[pn / 64 % DGRAM_ACK_WORDS] >> pn % 64 & 1;
 }
 
-/* The window moves on so that `pn` is its last place. */
+/* Move the window so that `pn` is its last position. */
 static void advance(struct dgram_rec *r, uint64_t pn)
 {
 	struct dgram_conn *c = r->conn;
@@ -34,8 +34,8 @@ static void advance(struct dgram_rec *r, uint64_t pn)
 	r->rx_pn = pn;
 }
 
-/* RFC 4303 section 3.4.3: the window against replays, which is the one against duplicates too.
- * What an idle connection got before is over. */
+/* RFC 4303 section 3.4.3: one window against replays and duplicates. Everything that an idle
+ * connection received before counts as seen. */
 static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 {
 	if (pn > r->rx_pn)
@@ -51,8 +51,8 @@ static bool fresh(struct dgram *m, const struct dgram_rec *r, uint64_t pn)
 	return true;
 }
 
-/* How many packets may wait for an acknowledgement: one, as RFC 9000 section 13.2.1 has it, or
- * few of those in flight. */
+/* How many packets may wait for an acknowledgement: one, as in RFC 9000 section 13.2.1, or a
+ * small share of those in flight. */
 static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 {
 	uint64_t most = dgram_max64(OWED_MOST, OWED_WHOLE * (uint64_t)m->joined);
@@ -61,8 +61,8 @@ static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 	return share ? share : 1;
 }
 
-/* Packet `pn` was taken: notes what is to be said of it, and when: whatever is out of order at
- * once. */
+/* Packet `pn` was accepted: record what to acknowledge, and when. A packet out of order is
+ * acknowledged at once. */
 static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
 {
 	struct dgram_conn *c = r->conn;
@@ -100,8 +100,8 @@ void dgram_catch_up(struct dgram *m)
 	dgram_after(m, r);
 }
 
-/* The packet number that an acknowledgement says the lower half of: none beyond the last that
- * was sent. */
+/* Complete the packet number of which an acknowledgement has the lower half: it is not beyond
+ * the last number sent. */
 static uint64_t whole(const struct dgram_rec *r, uint64_t half)
 {
 	uint64_t last = r->tx_pn - 1;
@@ -154,7 +154,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 
 		if (f.kind == DGRAM_FRAME_ACK)
 			f.body_len = whole(r, f.body_len);
-		/* whoever waits for the message need not wait for this */
+		/* the receiver of the message need not wait for the acknowledgement */
 		if (f.kind == DGRAM_FRAME_ACK && at < h->head_len &&
 		    packet[at] == DGRAM_FRAME_MSG && !late) {
 			m->late.ack = f;
@@ -186,7 +186,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 	dgram_after(m, r);
 }
 
-/* The CONFIRM a packet begins with. */
+/* Does the packet begin with a CONFIRM? Decodes it. */
 static bool begins_with_confirm(const struct dgram_head *h, const uint8_t *packet, size_t len,
 				struct dgram_frame *f)
 {

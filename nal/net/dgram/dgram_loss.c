@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What became of packets. Every packet has a number of its own, also one that carries again what
- * a lost one did, so that an acknowledgement always says which one arrived. A packet is taken
- * for lost when later ones have arrived and some time has passed (RFC 8985), or when nothing
- * arrives at all: then first one packet is sent to find out (tail-loss probe), and after that
- * everything is taken for lost (RFC 6298).
+ * The fate of packets. Every packet has its own number, even one that carries lost contents
+ * again, so an acknowledgement always says which one arrived. A packet is taken for lost when
+ * later ones have arrived and some time has passed (RFC 8985). If nothing arrives at all,
+ * first one packet is sent to find out (tail-loss probe). After that every packet in flight is
+ * taken for lost (RFC 6298).
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -29,9 +29,8 @@ static void forget(struct dgram *m, struct dgram_sent *s)
 	s->state = DGRAM_SENT_NONE;
 }
 
-/* The oldest packet there still is something to say of moves on. Those taken for lost are kept
- * for about a round trip: if one of them arrives after all, the network changes the order of
- * packets. */
+/* Move past the oldest packets that need no tracking. Packets taken for lost are kept for
+ * about a round trip: if one of them arrives after all, the network reorders packets. */
 static void trim(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -109,7 +108,7 @@ void dgram_sent_out(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 static void measure(struct dgram *m, struct dgram_rec *r, uint64_t rtt, uint64_t delay)
 {
 	r->min_rtt = r->min_rtt ? dgram_min64(r->min_rtt, rtt) : rtt;
-	/* RFC 9002 section 5.3: not by more than it can have been, nor below what was seen */
+	/* RFC 9002 section 5.3: subtract at most the largest delay, and stay above min_rtt */
 	delay = dgram_min64(delay, m->cfg.ack_delay_ns);
 	if (rtt >= r->min_rtt + delay)
 		rtt -= delay;
@@ -131,7 +130,7 @@ uint64_t dgram_rto(const struct dgram *m, const struct dgram_rec *r)
 {
 	if (!r->srtt)
 		return m->cfg.rto_start_ns;
-	/* RFC 6298 sections 2.3 to 2.5; the acknowledgement may wait a while, too */
+	/* RFC 6298 sections 2.3 to 2.5; the acknowledgement may be delayed, too */
 	return dgram_min64(dgram_max64(r->srtt + dgram_max64(4 * r->rttvar, m->cfg.ack_delay_ns),
 				       m->cfg.rto_min_ns),
 			   m->cfg.rto_max_ns);
@@ -144,7 +143,7 @@ static uint64_t probe_after(const struct dgram *m, const struct dgram_rec *r)
 
 	if (!r->srtt)
 		return m->cfg.rto_start_ns;
-	/* what a busy receiver may take to look */
+	/* time that a busy receiver may take to poll */
 	pto = dgram_max64(pto, m->cfg.ack_delay_ns + DGRAM_MS);
 	return dgram_min64(pto, dgram_rto(m, r));
 }
@@ -184,7 +183,7 @@ static void no_longer_in_flight(struct dgram_conn *c, const struct dgram_sent *s
 		c->flight_bytes -= s->bytes;
 }
 
-/* What was in it is to be sent again. */
+/* Take a packet for lost: its contents are to be sent again. */
 static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 {
 	struct dgram_conn *c = r->conn;
@@ -207,8 +206,8 @@ static void lost(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 		dgram_segment_add(m, r, s->data, s->data_offset, s->data_len);
 }
 
-/* RFC 8985 section 6.2, step 4: how much later than one that was sent after it a packet may
- * arrive. */
+/* RFC 8985 section 6.2, step 4: how much later a packet may arrive than one that was sent
+ * after it. */
 static uint64_t reordering_window(const struct dgram_rec *r)
 {
 	return dgram_min64(r->min_rtt / 4 * r->conn->reo_mult, r->srtt);
@@ -228,8 +227,8 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 		if (!s || s->state != DGRAM_SENT_FLIGHT || s->at > c->rack_at)
 			continue;
 		by = s->at + c->rack_rtt + window;
-		/* RFC 9002 section 6.1.1: as long as the order has been kept, three later ones
-		 * are enough */
+		/* RFC 9002 section 6.1.1: while packets arrive in order, three later ones
+		 * suffice */
 		if (by <= m->now || (!c->reordered && c->newest_acked >= pn + 3)) {
 			bool probe = s->probe;
 
@@ -246,7 +245,7 @@ static void detect(struct dgram *m, struct dgram_rec *r)
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-/* What was in the packet has arrived. */
+/* The contents of the packet have arrived. */
 static void contents_arrived(struct dgram_conn *c, const struct dgram_sent *s)
 {
 	for (uint32_t i = 0; i < s->msgs; i++)
@@ -290,7 +289,7 @@ static bool bit(const struct dgram_frame *f, uint64_t i)
 	return f->bytes[i / 8] >> i % 8 & 1;
 }
 
-/* Are these things that can be said of what we sent? */
+/* Can the acknowledgement be true of what we sent? */
 static bool plausible(const struct dgram_rec *r, const struct dgram_frame *f)
 {
 	const struct dgram_conn *c = r->conn;
@@ -302,7 +301,7 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 {
 	struct dgram_conn *c = r->conn;
 	uint64_t newest = f->body_len, bits = 64ull * f->words;
-	uint64_t base = newest > bits ? newest - bits : 1; /* first packet it speaks of */
+	uint64_t base = newest > bits ? newest - bits : 1; /* first packet that it reports */
 	uint32_t end = f->number + f->credit;
 	struct dgram_sent *s;
 	bool any = false;
@@ -383,8 +382,9 @@ static struct dgram_sent *oldest_in_flight(const struct dgram_rec *r)
 	return NULL;
 }
 
-/* RFC 8985 section 7.3: one more packet, whatever the window says. It carries what the oldest
- * one did, which is the one missed most; if that was not lost it arrives twice. */
+/* RFC 8985 section 7.3: send one more packet, whatever the window says. It carries the
+ * contents of the oldest one, as that is needed most. If the oldest was not lost, its contents
+ * arrive twice. */
 static void tail_probe(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -396,12 +396,11 @@ static void tail_probe(struct dgram *m, struct dgram_rec *r)
 	c->last_at = m->now;
 	if (s)
 		lost(m, r, s);
-	/* there may be nothing in it to be sent again */
+	/* it may hold nothing that is to be sent again */
 	c->ping = !s || !(s->msgs || s->ctls || (s->data && s->data->asked));
 }
 
-/* RFC 6298 sections 5.4 to 5.6, and RFC 8985 section 6.3: everything in flight is taken for
- * lost. */
+/* RFC 6298 sections 5.4 to 5.6, and RFC 8985 section 6.3: take everything in flight for lost. */
 static void timed_out(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -429,7 +428,7 @@ bool dgram_loss_timers(struct dgram *m, struct dgram_rec *r)
 		c->persist_at = NET_NEVER;
 		c->ping = !c->flight;
 	}
-	/* nothing may be in flight for a moment, when the link had no room to send again */
+	/* briefly nothing may be in flight, if the link had no room to send again */
 	if (c->waiting_since && dgram_silence(m, c->waiting_since) >= m->cfg.dead_ns) {
 		dgram_lose(m, r, NET_DEAD);
 		return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Small memory: messages and active parts come and go all the time, so their blocks are kept in
- * a few sizes; maps from message numbers to what is known of them.
+ * Small memory. Messages and active parts come and go all the time, so their blocks are kept
+ * in a few sizes. Also maps from message numbers to pointers.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -10,7 +10,7 @@
 
 static const size_t pool_bytes[DGRAM_POOLS] = { 128, 256, 512, 1024, 2048 };
 
-/* Blocks kept of each size; none when nothing is going on at all. */
+/* Blocks kept of each size; all are freed when no peer has an active part. */
 #define SPARE 128u
 
 static int pool_of(size_t bytes)
@@ -84,7 +84,7 @@ void dgram_pools_drain(struct dgram *m)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-/* Numbers come in sequence: neighbours in neighbouring places are what a cache likes. */
+/* Numbers come in sequence, so neighbours share cache lines. */
 static uint32_t home(const struct dgram_map *map, uint32_t key)
 {
 	return key & (map->size - 1);
@@ -135,8 +135,8 @@ bool dgram_map_put(struct dgram *m, struct dgram_map *map, uint32_t key, void *v
 	return true;
 }
 
-/* Removal moves back what was displaced by the one that goes (Knuth, volume 3, section 6.4,
- * algorithm R). */
+/* Move back entries that the removed one displaced (Knuth, volume 3, section 6.4, algorithm
+ * R). */
 void dgram_map_remove(struct dgram_map *map, uint32_t key)
 {
 	uint32_t mask = map->size - 1, hole, i;

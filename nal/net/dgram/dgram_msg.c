@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages out: the queue of a peer, bodies that are fetched, and what we have to tell of
- * messages in (controls). Everything here is found again by its number when a packet that
- * carried it arrived or was lost.
+ * Messages out: the queue of a peer, bodies that the receiver fetches, and PULLs, which report
+ * on messages in. Each is found again by its number when a packet that carried it arrived or
+ * was lost.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -20,7 +20,7 @@ void dgram_msg_unref(struct dgram *m, struct dgram_msg *msg)
 		dgram_free(m, msg, msg->room);
 }
 
-/* Tells the owner, once. */
+/* Report the end of a message to the owner, once. */
 static void end(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg,
 		uint64_t length, enum net_status s)
 {
@@ -148,7 +148,7 @@ void dgram_msg_delivered(struct dgram *m, struct dgram_rec *r, uint32_t number)
 {
 	struct dgram_conn *c = r->conn;
 
-	/* what was delivered has arrived, even if the packet that said so did not */
+	/* a delivered message has arrived, even if the ACK of its packet did not */
 	while (dgram_before(c->msg_base, number)) {
 		struct dgram_msg *msg = *slot(c, c->msg_base);
 
@@ -210,7 +210,7 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 	dgram_msg_unref(m, msg);
 }
 
-/* ---- pieces to be sent again ----------------------------------------------------------------- */
+/* ---- segments to be sent again --------------------------------------------------------------- */
 
 static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
 {
@@ -251,7 +251,7 @@ void dgram_segment_forget(struct dgram_conn *c, const struct dgram_sent *s)
 		struct dgram_segment *p = segment_at(c, i);
 
 		if (p->msg == s->data && p->offset == s->data_offset && p->length <= s->data_len) {
-			p->length = 0; /* passed over when its turn comes */
+			p->length = 0; /* dropped at the head of the queue */
 			return;
 		}
 	}
@@ -268,7 +268,7 @@ void dgram_segment_pop(struct dgram *m, struct dgram_conn *c)
 
 /* ---- the end of a connection ----------------------------------------------------------------- */
 
-/* Has the owner another way for it? */
+/* Give the message back to the owner, if that can send it another way. */
 static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg)
 {
 	struct net_out o = {
@@ -291,7 +291,7 @@ static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, str
 void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32_t last,
 		    enum net_status s)
 {
-	/* in the order they were given, bodies that were on their way already first */
+	/* in the order they were given; first those that wait only for their bodies */
 	for (uint32_t i = 0; i < c->bodies.size; i++) {
 		struct dgram_msg *msg = c->bodies.slot[i].value;
 
@@ -312,7 +312,7 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 			dgram_msg_unref(m, c->bodies.slot[i].value);
 }
 
-/* ---- controls -------------------------------------------------------------------------------- */
+/* ---- PULLs ----------------------------------------------------------------------------------- */
 
 static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
 {
@@ -323,12 +323,12 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 		   enum dgram_pull_reason reason)
 {
 	struct dgram_conn *c = r->conn;
-	/* who sends so little does not wait for it, as a rule */
+	/* a sender of so little rarely waits for it */
 	bool later = reason == DGRAM_PULL_DONE && length <= m->cfg.push_bytes;
 	uint64_t due = m->now + (later ? DGRAM_GATHER_NS : 0);
 
 	dgram_ready(m, r);
-	/* an end makes what was not said yet of the same message superfluous */
+	/* an end replaces an unsent PULL of the same message */
 	for (uint32_t i = c->ctl_unsent; i != c->ctl_next; i++) {
 		struct dgram_ctl *ctl = ctl_at(c, i);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How long a packet may be: path MTU discovery as in RFC 8899. Packets that may be lost try
+ * How long a packet may be: path MTU discovery as in RFC 8899. Probes, which may be lost, try
  * lengths.
  */
 #include "nal/net/dgram/dgram_core.h"
@@ -12,12 +12,12 @@
 #define MAX_PROBES  3
 #define RAISE_TIMER (600 * SECOND)
 
-#define CUT_PROBES 2   /* of what goes in segments: on most networks they do not arrive joined */
-#define CUT_WORTH  8   /* times its length are to be sent when it is tried, */
-#define CUT_US     100 /* and it does not take longer: 5 Gbit/s */
+#define CUT_PROBES 2   /* for lengths that go in segments: most networks do not join them */
+#define CUT_WORTH  8   /* try one if this many times its length are to be sent */
+#define CUT_US     100 /* and it takes no longer than this: 5 Gbit/s */
 
-/* Lengths of UDP payload on usual networks: loopback, jumbo frames, Ethernet, PPPoE, tunnels;
- * with IPv4 and with IPv6. */
+/* UDP payload on usual networks: loopback, jumbo frames, Ethernet, PPPoE, tunnels; with IPv4
+ * and with IPv6. */
 static const uint32_t usual[] = {
 	32768, 16384, 8972, 8952, 4068, 1472, 1464, 1452, 1444, 1400, 1352
 };
@@ -44,8 +44,8 @@ static uint32_t next_lower(uint32_t than)
 	return 0;
 }
 
-/* Is a packet of such length worth a few that are lost? Where it takes long, packets cost less
- * than the wire does, and it would be in the way of others: there are queues that it fills. */
+/* Is a packet of this length worth a few lost probes? On a slow path packets cost less than
+ * the wire does. There the long packet would delay others, as it fills the path's queues. */
 static bool worth_cutting(const struct dgram_rec *r, uint32_t size)
 {
 	const struct dgram_msg *body = r->conn->flow;
@@ -55,9 +55,9 @@ static bool worth_cutting(const struct dgram_rec *r, uint32_t size)
 	       r->rate / 1000000 * CUT_US > size;
 }
 
-/* The longest there may be is tried first (RFC 8899 section 5.3.2): on most paths it is right.
- * Only bodies are long enough to profit. What goes in segments is tried when the longest has
- * arrived that goes as one. */
+/* Try the longest possible length first (RFC 8899 section 5.3.2): on most paths it is right.
+ * Only bodies are long enough to profit. A length that goes in segments is tried when the
+ * longest one that goes as one has arrived. */
 uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -85,7 +85,7 @@ void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	struct dgram_conn *c = r->conn;
 
 	c->mtu_out = false;
-	/* of before the link came to carry less? */
+	/* a probe from before the link came to carry less? */
 	if (size <= r->mtu || size > longest(m, r))
 		return;
 	r->mtu = size;
@@ -111,7 +111,7 @@ void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	}
 }
 
-/* The link may carry less than when that length was found: then nothing so long arrives any
+/* The link may now carry less than when r->mtu was found. Then packets that long arrive no
  * more. */
 static void fall_in(struct dgram *m, struct dgram_rec *r)
 {
@@ -142,7 +142,7 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 		return;
 	}
 	fall_in(m, r);
-	if (size > r->mtu) /* sent before */
+	if (size > r->mtu) /* sent before the length changed */
 		return;
 	if (!c->long_lost++)
 		c->long_since = m->now;
@@ -157,8 +157,8 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 	c->mtu_probe = 0;
 }
 
-/* Segments of which some get lost, or that not everything on the way joins, take all others with
- * them each time: no more than one loss among so many packets, and not three in a row. */
+/* A lost segment, or one that the network does not join, costs the whole packet each time. So
+ * permit no more than one loss among CUT_RARE packets, and no three in a row. */
 #define CUT_RARE 64u
 #define CUT_MOST 2u
 

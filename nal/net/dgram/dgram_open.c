@@ -2,11 +2,11 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Connections. Each side has a token for the connection that it will have next; HELLO and
- * WELCOME tell it to the other. A connection stands on the side that called when the WELCOME
- * brings the other's token, and on the side that was called when a packet to its token says
- * whose it is: as a token is used for one connection only, this packet is no echo of an earlier
- * time. Two that call each other at once have the same pair of tokens in mind whichever packets
- * arrive first. HELLOs leave no trace but a WELCOME.
+ * WELCOME tell it to the other side. The calling side has a connection when the WELCOME brings
+ * the other's token. The called side has one when a packet to its token names the sender. A
+ * token is used for one connection only, so this packet cannot be a replay. Two sides that
+ * call each other at once use the same pair of tokens, whichever packets arrive first. HELLOs
+ * have no effect but a WELCOME.
  */
 #include "nal/net/dgram/dgram_core.h"
 
@@ -20,8 +20,8 @@ void dgram_open_start(struct dgram *m, struct dgram_rec *r)
 	dgram_ready(m, r);
 }
 
-/* The tokens are known on both sides: numbers begin anew. Those of messages did when the last
- * connection ended, so what was given to us meanwhile has its numbers already. */
+/* Both sides know the tokens: numbers begin anew. Message numbers began anew when the last
+ * connection ended, so messages that were queued since then have theirs already. */
 static void establish(struct dgram *m, struct dgram_rec *r, const struct net_addr *addr,
 		      uint64_t theirs, const struct net_who *who)
 {
@@ -50,7 +50,7 @@ static void establish(struct dgram *m, struct dgram_rec *r, const struct net_add
 	dgram_cc_open(m, r);
 	m->stats.opened++;
 	m->stats.open++;
-	/* without anything to say the other side would not learn that we know it */
+	/* otherwise the other side would not learn that we know it */
 	c->ping = c->msg_base == r->tx_number;
 	dgram_ready(m, r);
 	if (m->ops.up)
@@ -120,12 +120,12 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_a
 	};
 	struct net_addr caller;
 
-	/* it was not asked where this came from, but where its greeting did */
+	/* the link did not ask for the source of this packet, but for that of its HELLO */
 	if (!from && r->conn && r->conn->caller == f->body_len) {
 		caller = r->conn->caller_addr;
 		from = &caller;
 	}
-	/* the other side would not have asked for another connection if it had this one */
+	/* the other side would not ask for another connection if it had this one */
 	if (r->state == DGRAM_OPEN)
 		dgram_lose(m, r, NET_RESTARTED);
 	if (!dgram_conn_get(m, r)) {
@@ -139,14 +139,14 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_a
 void dgram_open_unknown(struct dgram *m, const struct net_addr *to, uint64_t token,
 			uint64_t unknown)
 {
-	/* what does not fit, or came from nobody knows where, is asked again */
+	/* the peer asks again if there is no room, or the source is unknown */
 	if (to && m->nresets < DGRAM_RESETS)
 		m->resets[m->nresets++] =
 			(struct dgram_reset){ .to = *to, .token = token, .unknown = unknown };
 }
 
-/* Who can bring back the greeting of an attempt that is under way has seen it, and could keep it
- * from arriving as well. */
+/* A process that can return the HELLO of a current attempt has seen it. It could also have
+ * kept it from arriving, so it gains nothing by a forgery. */
 void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
 {
 	uint32_t peer = (uint32_t)h->token;
@@ -157,7 +157,7 @@ void dgram_open_refused(struct dgram *m, const struct dgram_hello *h)
 		net_drop(m, NET_DROP_STALE_HELLO);
 		return;
 	}
-	/* what comes back of this attempt later says nothing about the next one */
+	/* late returns of this attempt say nothing about the next one */
 	r->next = dgram_token(m, peer);
 	dgram_lose(m, r, NET_UNREACHABLE);
 }
@@ -187,7 +187,7 @@ void dgram_lose(struct dgram *m, struct dgram_rec *r, enum net_status s)
 		m->stats.open--;
 	if (was != DGRAM_IDLE)
 		m->stats.resets++;
-	/* the record is as if nothing had been before anybody is told, for they may send again */
+	/* reset the record before any callback, as callbacks may send again */
 	r->conn = NULL;
 	r->state = DGRAM_IDLE;
 	r->mine = r->theirs = 0;

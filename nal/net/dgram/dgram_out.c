@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets out. A packet is built in the link's memory: first what is due in any case (whose it
- * is, what has arrived), then controls, then messages in order, then one piece of a body, which
- * is not copied here. What was in it is written down, for it may have to be sent again, in
+ * Packets out. A packet is built in the link's memory. First come the frames that are due in
+ * any case (CONFIRM, ACK), then PULLs, then messages in order, then one segment of a body,
+ * which is not copied here. The contents are recorded, as they may have to be sent again, in
  * another packet with another number.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* Packets of one peer before it is another one's turn: what a socket takes as one segmented
- * buffer. */
+/* Packets sent to one peer before the next peer's turn, at most: as many as a socket accepts as
+ * one segmented buffer. */
 #define TURN 64
 
 struct builder {
 	uint8_t *head;
-	size_t len, max; /* of the head, of the packet */
+	size_t len, max; /* of the head; of the packet */
 	struct iovec iov[DGRAM_SEGMENTS];
 	int segments;
 	size_t body_len;
-	struct dgram_sent *sent; /* NULL: nothing may be said that asks for acknowledgement */
+	struct dgram_sent *sent; /* NULL: only frames that need no acknowledgement may be added */
 	bool asks;
-	bool named; /* it says whose it is, and the answer goes to where it comes from */
+	bool named; /* it says who sent it, and the answer goes to its source address */
 };
 
 static void transmit(struct dgram *m, uint32_t peer, const struct net_addr *to, struct builder *b,
@@ -48,7 +48,7 @@ static void transmit(struct dgram *m, uint32_t peer, const struct net_addr *to, 
 
 static bool get_room(struct dgram *m, struct builder *b, size_t len)
 {
-	/* not all of it: filling the pieces with zeros takes longer than anything else here */
+	/* not all of it is zeroed: that takes longer than anything else here */
 	b->head = m->ops.room(m->user, len);
 	b->max = len;
 	b->len = sizeof(struct dgram_wire_head);
@@ -102,7 +102,7 @@ bool dgram_output_hello(struct dgram *m, struct dgram_rec *r, enum dgram_type ty
 
 	if (!get_room(m, &b, sizeof(struct dgram_wire_head) + sizeof(struct dgram_wire_hello)))
 		return false;
-	/* a late call for the connection there is already */
+	/* a late HELLO for the connection that exists already */
 	if (type == DGRAM_WELCOME && r->state == DGRAM_OPEN && c->caller == r->theirs)
 		hello.token = r->mine;
 	b.len += dgram_hello_encode(b.head + b.len, &hello);
@@ -141,9 +141,9 @@ static void put_confirm(struct dgram *m, const struct dgram_rec *r, struct build
 
 /* ---- acknowledgements ------------------------------------------------------------------------ */
 
-/* 64 bits of the circular window from packet `from` on, which may be before the first there was.
- * Nothing is said of packets before the floor: of those from before this active part was made it
- * is not known which arrived. */
+/* 64 bits of the circular window from packet `from` on, which may be before the first packet.
+ * Packets before the floor are left out: it is not known which of those from before this
+ * active part arrived. */
 static uint64_t seen_from(const struct dgram_conn *c, uint64_t from)
 {
 	uint64_t low = c->seen[from / 64 % DGRAM_ACK_WORDS];
@@ -195,7 +195,7 @@ bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
 	return true;
 }
 
-/* ---- controls, messages, bodies -------------------------------------------------------------- */
+/* ---- PULLs, messages, bodies ----------------------------------------------------------------- */
 
 static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
 {
@@ -274,8 +274,8 @@ static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	}
 }
 
-/* A stretch of a body behind the head: as much as fits and is in few enough pieces. Of what is
- * not there zeros are sent, for the receiver waits for it. Returns its length. */
+/* Put a range of a body behind the head: as much as fits and is in few enough iovecs. Zeros
+ * are sent for bytes that are not there, as the receiver waits for them. Returns the length. */
 static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset, uint64_t len,
 			 struct builder *b)
 {
@@ -322,9 +322,9 @@ static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
 	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
 }
 
-/* Brings a piece that may be sent again to the head of the queue. What was pushed and lost has
- * to wait until the receiver asks: as long as it does not know the message it refuses whatever
- * packet has a piece of it. */
+/* Bring a segment that may be sent again to the head of the queue. A segment that was pushed
+ * and lost must wait until the receiver asks. Until it knows the message it refuses any packet
+ * with a segment of it. */
 static bool segment_wanted(struct dgram *m, struct dgram_conn *c)
 {
 	while (c->segment_count) {
@@ -346,8 +346,7 @@ static bool segment_wanted(struct dgram *m, struct dgram_conn *c)
 	return false;
 }
 
-/* Passes over pieces and bodies of which nothing is wanted any more. True: there is something to
- * send. */
+/* Drop segments and bodies that are not wanted any more. True: there is something to send. */
 static bool bodies_wanted(struct dgram *m, struct dgram_conn *c)
 {
 	if (segment_wanted(m, c))
@@ -393,8 +392,8 @@ static bool has_content(struct dgram *m, struct dgram_rec *r)
 	}
 	if (bodies_wanted(m, c))
 		return true;
-	/* RFC 9293 section 3.8.6.1: nobody else would ask when the word of new credit was lost,
-	 * or the word that what waited for its turn was delivered */
+	/* RFC 9293 section 3.8.6.1: nobody else would ask if an ACK with new credit was lost,
+	 * or one that says that waiting messages were delivered */
 	if (c->msg_base != r->tx_number && !c->flight && c->persist_at == NET_NEVER) {
 		c->persist_at =
 			m->now + dgram_min64(dgram_rto(m, r) << c->persists, m->cfg.rto_max_ns);
@@ -425,7 +424,7 @@ static void finish(struct dgram *m, struct dgram_rec *r, struct builder *b, bool
 		b->sent->probe = probe;
 		dgram_sent_out(m, r, b->sent);
 	}
-	/* what is older than the oldest in flight is not asked for any more, nor what has
+	/* the peer need not report what is older than the oldest in flight, nor what has
 	 * arrived */
 	put_head(b, DGRAM_FRAMES, r->theirs, pn, pn - c->oldest - (m->late.from == r));
 	transmit(m, dgram_index(r), &r->addr, b, probe);
@@ -466,7 +465,7 @@ static void put_content(struct dgram *m, struct dgram_rec *r, struct builder *b)
 	struct dgram_conn *c = r->conn;
 
 	if (c->ping) {
-		/* alone, so that it is acknowledged whatever the peer thinks of other things */
+		/* alone, so that it is acknowledged even if the peer refuses other frames */
 		c->ping = false;
 		b->asks = true;
 		put_frame(b, &(struct dgram_frame){ .kind = DGRAM_FRAME_PING });
@@ -476,7 +475,7 @@ static void put_content(struct dgram *m, struct dgram_rec *r, struct builder *b)
 		put_ctls(c, b);
 	if (messages_wait(r))
 		put_msgs(m, r, b);
-	/* bodies come behind the last header, or they come in vain */
+	/* bodies come behind the last header, or they would be refused */
 	if (!messages_wait(r))
 		put_body(m, c, b);
 }
@@ -492,7 +491,7 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 
 	if (!content)
 		c->limited = false;
-	/* what was lost last need not be sent again */
+	/* the contents of the last lost packet need not be sent again */
 	if (!content && !c->flight)
 		c->waiting_since = 0;
 	sent = content && window_open(r) ? dgram_sent_place(m, r) : NULL;

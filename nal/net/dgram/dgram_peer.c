@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Records of peers, their active parts, and the timers: a heap of peers by the time they have to
- * be looked at. A timer that moves to a later time, as those of packets in flight do all the
- * time, is left where it is in the heap and is looked at too early once, which costs less than
- * moving it each time.
+ * Records of peers, their active parts, and the timers: a heap of peers by the time when each
+ * must be serviced. A timer that moves to a later time, as those of packets in flight do all
+ * the time, stays where it is in the heap. It is then serviced too early once, which costs
+ * less than moving it each time.
  */
 #include "nal/net/dgram/dgram_core.h"
 
-/* splitmix64: the step of a Weyl sequence, mixed. Tokens need to differ; that nobody may guess
- * one matters only where there is no key, and nothing is promised there. */
+/* splitmix64: the step of a Weyl sequence, mixed. Tokens must differ. They need be
+ * unpredictable only where there is no key, and nothing is guaranteed there. */
 uint64_t dgram_random(struct dgram *m)
 {
 	uint64_t z = m->random += 0x9e3779b97f4a7c15u;
@@ -69,7 +69,7 @@ static bool rehash(struct dgram *m, uint32_t nbuckets)
 	return true;
 }
 
-/* Memory for one more record and its timer. */
+/* Make room for one more record and its timer. */
 static bool room_for_record(struct dgram *m)
 {
 	struct dgram_rec **chunk, *recs;
@@ -115,8 +115,8 @@ static void hash_out(struct dgram *m, uint32_t index)
 	*at = dgram_rec(m, index)->hash_next;
 }
 
-/* A record that is of no use any more, in the order of their numbers, so that each gets some
- * time. NULL: none is. */
+/* Find a record that can be reused. Records are tried in the order of their numbers, so that
+ * each stays for some time. NULL: none can. */
 static struct dgram_rec *forgettable(struct dgram *m)
 {
 	for (uint32_t i = 0; i < m->npeers; i++) {
@@ -172,7 +172,7 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r)
 	if (!c)
 		return NULL;
 	memset(c, 0, sizeof(*c));
-	/* everything up to now is over on both sides: late copies of it are duplicates */
+	/* everything until now is over on both sides: late copies are duplicates */
 	memset(c->seen, 0xff, sizeof(c->seen));
 	c->floor = r->rx_pn + 1;
 	c->oldest = r->tx_pn;
@@ -195,7 +195,7 @@ struct dgram_conn *dgram_conn_get(struct dgram *m, struct dgram_rec *r)
 
 void dgram_conn_free(struct dgram *m, struct dgram_conn *c)
 {
-	/* what is left of messages that are over */
+	/* remains of messages that are over */
 	dgram_sent_forget(m, c);
 	while (c->flow)
 		dgram_msg_unflow(m, c);
@@ -212,7 +212,7 @@ void dgram_conn_free(struct dgram *m, struct dgram_conn *c)
 	m->stats.active--;
 }
 
-/* Is nothing going on that the active part is needed for? */
+/* Is nothing going on that needs the active part? */
 static bool idle(const struct dgram_rec *r)
 {
 	const struct dgram_conn *c = r->conn;
@@ -223,7 +223,7 @@ static bool idle(const struct dgram_rec *r)
 	       !(r->flags & (DGRAM_F_BLOCKED | DGRAM_F_RESUME));
 }
 
-/* Is there nothing to send, now or again, and nothing that may have to be? */
+/* Is there nothing to send, now or again, and nothing that may have to be sent? */
 static bool satisfied(const struct dgram *m, const struct dgram_rec *r)
 {
 	const struct dgram_conn *c = r->conn;
@@ -249,7 +249,7 @@ void dgram_after(struct dgram *m, struct dgram_rec *r)
 	dgram_due(m, r, dgram_min64(c->ack_at, dgram_keepalive_at(m, r)));
 }
 
-/* ---- what dgram_run looks at ----------------------------------------------------------------- */
+/* ---- peers that dgram_run services ----------------------------------------------------------- */
 
 void dgram_ready(struct dgram *m, struct dgram_rec *r)
 {
@@ -338,7 +338,7 @@ uint64_t dgram_keepalive_at(const struct dgram *m, const struct dgram_rec *r)
 {
 	uint64_t every = m->cfg.keepalive_ns;
 
-	/* sooner where something is awaited of it */
+	/* sooner if something is expected of it */
 	if (r->watch || (r->conn && (r->conn->lands.used || r->conn->bodies.used)))
 		every = dgram_min64(every, m->cfg.dead_ns / 4);
 	return r->heard + every;
@@ -368,7 +368,7 @@ void dgram_rearm(struct dgram *m, struct dgram_rec *r)
 		} else {
 			at = dgram_min64(at, dgram_min64(c->ack_at, c->persist_at));
 			at = dgram_min64(at, dgram_loss_due(m, r));
-			/* those that are due wait for the window */
+			/* PULLs that are due wait for the window */
 			if (c->ctl_unsent != c->ctl_next && c->ctl_at > m->now)
 				at = dgram_min64(at, c->ctl_at);
 		}

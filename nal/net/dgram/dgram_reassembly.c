@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Messages in: order, what waits for its turn, and landings, to which bodies are copied as their
- * pieces come.
+ * Messages in: their order, messages that wait for an earlier one, and deliveries. Bodies are
+ * copied to their deliveries segment by segment.
  */
 #include "base/usermem.h"
 #include "nal/net/dgram/dgram_core.h"
 
-/* What we are ready to keep of one peer before its turn; less as memory for that gets short. */
+/* Number of messages that we are ready to keep of one peer before they are in order. Less when
+ * memory for them gets short. */
 uint32_t dgram_credit(const struct dgram *m)
 {
 	uint64_t left =
@@ -19,7 +20,7 @@ uint32_t dgram_credit(const struct dgram *m)
 	return credit ? (uint32_t)credit : 1;
 }
 
-/* ---- landings -------------------------------------------------------------------------------- */
+/* ---- deliveries ------------------------------------------------------------------------------ */
 
 static void delivery_free(struct dgram *m, struct dgram_reassembly *l)
 {
@@ -91,7 +92,7 @@ static bool range_insert(struct dgram *m, struct dgram_reassembly *l, uint32_t a
 	return true;
 }
 
-/* Notes that [from, to) is there. False: no room for another gap. */
+/* Record that [from, to) is there. False: no room for another gap. */
 static bool range_add(struct dgram *m, struct dgram_reassembly *l, uint64_t from, uint64_t to)
 {
 	uint32_t low = 0, high = l->nranges, last;
@@ -159,14 +160,14 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 	uint64_t offset = f->body_len, len = f->body_now;
 
 	if (!l) {
-		/* of a message that is over, or was never wanted: nobody has to send it again */
+		/* for a message that is over, or was never wanted: do not ask for it again */
 		if (dgram_before(f->number, r->rx_number))
 			return true;
 		net_drop(m, NET_DROP_EARLY);
 		return false;
 	}
 	if (offset >= l->length) {
-		/* pushed before we said how little we take */
+		/* pushed before we said how little we accept */
 		net_drop(m, NET_DROP_OUTSIDE);
 		return true;
 	}
@@ -188,7 +189,7 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 
 /* ---- order ----------------------------------------------------------------------------------- */
 
-/* Gives the next message to the owner. False: not now. */
+/* Give the next message to the owner. False: not now. */
 static bool deliver(struct dgram *m, struct dgram_rec *r, const struct net_in *in)
 {
 	struct net_delivery delivery = { .length = 0 };
@@ -215,7 +216,7 @@ static struct dgram_early **early_at(struct dgram *m, struct dgram_conn *c, uint
 	return &c->early[number & (m->cfg.credit - 1)];
 }
 
-/* Delivers what waited for its turn, until something is missing or is not taken. */
+/* Deliver messages that waited, until one is missing or is not accepted. */
 static void deliver_early(struct dgram *m, struct dgram_rec *r)
 {
 	struct dgram_conn *c = r->conn;
@@ -241,7 +242,7 @@ static void deliver_early(struct dgram *m, struct dgram_rec *r)
 	}
 }
 
-/* Keeps a message for later. */
+/* Keep a message for later. */
 static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
 {
 	struct dgram_conn *c = r->conn;
@@ -255,7 +256,7 @@ static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	}
 	if (c->early && *early_at(m, c, f->number))
 		return true;
-	/* the next in order is kept whatever others take, or nobody might ever go on */
+	/* always keep the next in order, or no peer might ever go on */
 	if (c->early && (m->early_bytes + room <= m->cfg.early_bytes || f->number == r->rx_number))
 		e = dgram_alloc(m, room);
 	if (!e) {
@@ -288,8 +289,7 @@ bool dgram_reassembly_msg(struct dgram *m, struct dgram_rec *r, const struct dgr
 		net_drop(m, NET_DROP_NO_CREDIT);
 		return false;
 	}
-	/* twice as many as we would have on their way ourselves, so that only who went mad is
-	 * refused */
+	/* twice as many as we would send ourselves, so only a faulty peer is refused */
 	if (!f->body_now && f->body_len &&
 	    r->conn->lands.used + r->conn->ctl_next - r->conn->ctl_base >= 2 * m->cfg.backlog) {
 		net_drop(m, NET_DROP_NO_ROOM);

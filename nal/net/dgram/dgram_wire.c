@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datagrams to host structures and back: see dgram_wire.h. What comes in here is hostile; what
- * goes out of here has been checked.
+ * Datagrams to host structures and back: see dgram_wire.h. Input to the decoders is untrusted;
+ * input to the encoders has been checked.
  */
 #include "nal/net/dgram/dgram_wire.h"
 
@@ -30,10 +30,10 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 	if (w.version != DGRAM_VERSION || w.type < DGRAM_HELLO || w.type > DGRAM_RESET ||
 	    head_len < sizeof(w) || head_len > len)
 		return -EPROTO;
-	/* only frames have payload, and packet numbers */
+	/* only FRAMES packets have payload and packet numbers */
 	if (w.type == DGRAM_FRAMES ? !base_get64(w.pn) : head_len != len || base_get64(w.pn))
 		return -EPROTO;
-	/* far from where they would wrap */
+	/* far below where they would wrap */
 	if (base_get64(w.pn) > DGRAM_PN_MAX)
 		return -EPROTO;
 	h->type = w.type;
@@ -44,7 +44,7 @@ int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 	return 0;
 }
 
-/* In place: what is copied in one piece right after it was written in several is waited for. */
+/* In place: a wide copy of bytes just written by narrower stores would have to wait for them. */
 size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h)
 {
 	struct dgram_wire_head *w = (struct dgram_wire_head *)to;
@@ -99,8 +99,8 @@ int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown)
 	return 0;
 }
 
-/* Each of these looks at a frame whose first byte is at `b`, of which `room` bytes are left in
- * the head, and returns the bytes it takes there, 0 if it is none. */
+/* Each of these decodes a frame whose first byte is at `b`, with `room` bytes left in the
+ * head. Returns the bytes that it takes there, or 0 if it is malformed. */
 
 static size_t short_frame(const uint8_t *b, size_t room)
 {
@@ -182,7 +182,7 @@ static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
 	return sizeof(w);
 }
 
-/* The last frame: its payload is all that comes after the head. */
+/* The last frame: its payload is everything after the head. */
 static size_t data(const uint8_t *b, size_t room, size_t payload, struct dgram_frame *f)
 {
 	struct dgram_wire_data w;
@@ -256,8 +256,8 @@ size_t dgram_packet_length(const void *packet, size_t len)
 		return len;
 	if (w.type != DGRAM_FRAMES)
 		return h.head_len;
-	/* only DATA, which is the last frame, has something behind the head; taken for one that
-	 * fits, it ends the walk */
+	/* only DATA, the last frame, has bytes behind the head; as its payload is left out
+	 * here, decoding it fails and ends the loop */
 	while (at < h.head_len) {
 		last = at;
 		if (dgram_frame_decode(packet, h.head_len, &h, &at, &f) < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The datagrams of the reliable protocol: doc/wire-dgram.md says what they are for. All numbers are
- * little-endian, nothing is aligned, and every byte that arrives goes through a decoder of
- * dgram_wire.c, which takes (pointer, length) and gives a checked host structure.
+ * The datagrams of the reliable protocol; doc/wire-dgram.md says what they are for. All
+ * numbers are little-endian and nothing is aligned. Every byte that arrives goes through a
+ * decoder of dgram_wire.c, which takes (pointer, length) and gives a checked host structure.
+ * No function blocks or needs a lock.
  */
 #ifndef DGRAM_WIRE_H
 #define DGRAM_WIRE_H
@@ -21,10 +22,10 @@
 /* ---- the packet header ----------------------------------------------------------------------- */
 
 enum dgram_type {
-	DGRAM_HELLO = 1, /* I would talk to you */
+	DGRAM_HELLO = 1, /* I want to talk to you */
 	DGRAM_WELCOME,   /* the answer to a HELLO */
 	DGRAM_FRAMES,    /* everything else: frames follow */
-	DGRAM_RESET,     /* the connection you write to is not known here */
+	DGRAM_RESET,     /* the connection you write to is unknown here */
 };
 
 /*
@@ -32,9 +33,9 @@ enum dgram_type {
  *   +---------+------+----------+--------+----------------+----------------+---------------+
  *   | version | type | head_len |  gap   |       to       |       pn       |      tag      |
  *   +---------+------+----------+--------+----------------+----------------+---------------+
- * All packets begin so. head_len counts the bytes from the first of this header to the last that is
- * not payload of a DATA frame; what comes after it is that payload, and there is nothing else.
- * The tag is over the head without the tag's own bytes, or over the whole packet without them.
+ * All packets begin like this. head_len counts the bytes from the first of this header to the
+ * last one that is not payload of a DATA frame. Only that payload may follow the head. The tag
+ * covers the head without the tag's own bytes, or the whole packet without them.
  */
 #define DGRAM_PN_MAX (UINT64_MAX / 2)
 
@@ -62,10 +63,10 @@ static_assert(offsetof(struct dgram_wire_head, tag) == NET_TAG_OFFSET, "as drawn
  * Follows the header of a HELLO and of a WELCOME; pn and gap are 0 there.
  */
 struct dgram_wire_hello {       /* offset */
-	uint8_t from[8];        /*  0  who sends: nid << 32 | pid */
-	uint8_t whom[8];        /*  8  who is meant */
+	uint8_t from[8];        /* 0  the sender: nid << 32 | pid */
+	uint8_t whom[8];        /* 8  the intended receiver */
 	uint8_t incarnation[8]; /* 16  of the sending process */
-	uint8_t token[8];       /* 24  the sender's token: what answers are sent to */
+	uint8_t token[8];       /* 24  the sender's token: answers are sent to it */
 	uint8_t uid[4];         /* 32 */
 	uint8_t jid[4];         /* 36 */
 };
@@ -80,20 +81,20 @@ static_assert(offsetof(struct dgram_wire_hello, jid) == 36, "as drawn");
  *   +-----------+
  */
 struct dgram_wire_reset {
-	uint8_t unknown[8]; /* 0  the token that was written to in vain */
+	uint8_t unknown[8]; /* 0  the unknown token that was written to */
 };
 static_assert(sizeof(struct dgram_wire_reset) == 8, "as drawn");
 
 /* ---- frames ---------------------------------------------------------------------------------- */
 
 enum dgram_frame_kind {
-	DGRAM_FRAME_PING = 1, /* nothing, to be acknowledged. 8 bytes */
-	DGRAM_FRAME_PAD,      /* the rest of the packet is zeros, of no meaning */
+	DGRAM_FRAME_PING = 1, /* empty, but acknowledged. 8 bytes */
+	DGRAM_FRAME_PAD,      /* the rest of the packet is zeros without meaning */
 	DGRAM_FRAME_CONFIRM,  /* my token is this */
 	DGRAM_FRAME_ACK,      /* what has arrived; not acknowledged itself */
 	DGRAM_FRAME_MSG,      /* a message's header, and its body if that is short */
-	DGRAM_FRAME_PULL,     /* so much of a message's body is wanted */
-	DGRAM_FRAME_DATA,     /* a piece of a body; the last frame of its packet */
+	DGRAM_FRAME_PULL,     /* how much of a message's body is wanted */
+	DGRAM_FRAME_DATA,     /* a segment of a body; the last frame of its packet */
 	DGRAM_FRAME_BYE,      /* I close. 8 bytes */
 };
 
@@ -121,9 +122,9 @@ static_assert(offsetof(struct dgram_wire_confirm, jid) == 28, "as drawn");
  *   +------+-------+--------+-----------+--------+--------+----------------
  *   | kind | words | credit | delivered | newest | delay  | words x 8 bytes
  *   +------+-------+--------+-----------+--------+--------+----------------
- * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too. Of newest the
- * lower half is said: packets are not spoken of when as many as the upper half counts came after
- * them.
+ * Bit b of word w says that packet newest - 64 words + 64 w + b has arrived, too. Only the
+ * lower half of newest is sent: no acknowledgement names a packet that is 2^32 or more behind
+ * the newest one.
  */
 #define DGRAM_ACK_WORDS 32u
 
@@ -144,8 +145,8 @@ static_assert(offsetof(struct dgram_wire_ack, delay) == 12, "as drawn");
  *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
  *   | kind | hdr_len | body_now | number |    body_len     | header    | body     |
  *   +------+---------+----------+--------+- - - - - - - - -+-----------+----------+
- * A body comes whole with its header, body_now bytes, or in DATA frames: then body_now is
- * DGRAM_BODY_LATER, and body_len, which is there only then, says how long it will be.
+ * A body comes whole with its header, body_now bytes, or in DATA frames. In the second case
+ * body_now is DGRAM_BODY_LATER, and body_len, present only then, is the length of the body.
  */
 #define DGRAM_BODY_LATER 0xffffu
 
@@ -164,8 +165,8 @@ static_assert(offsetof(struct dgram_wire_msg, body_len) == 8, "as drawn");
  *   +------+--------+-------+--------+----------------+
  *   | kind | reason | zeros | number |     length     |
  *   +------+--------+-------+--------+----------------+
- * The receiver of message `number` takes the first `length` bytes of its body, no more; 0: none.
- * Of a message whose body does not come with its header the end is always told.
+ * The receiver of message `number` accepts the first `length` bytes of its body, no more; 0:
+ * none. If the body does not come with its header, the end is always reported.
  */
 struct dgram_wire_pull {
 	uint8_t kind;      /* 0 */
@@ -203,7 +204,7 @@ static_assert(offsetof(struct dgram_wire_data, offset) == 8, "as drawn");
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-/* A datagram of so many bytes passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link
+/* A datagram of this length passes everywhere (RFC 8899 section 5.1.2, BASE_PLPMTU): no link
  * may offer less. */
 #define DGRAM_MTU_MIN 1200u
 #define DGRAM_MTU_MAX 65500u
@@ -228,7 +229,7 @@ struct dgram_hello {
 	uint32_t uid, jid;
 };
 
-/* What a frame says; which members count is a matter of its kind. Pointers lead into the packet. */
+/* A frame, decoded. Its kind decides which members are valid. Pointers lead into the packet. */
 struct dgram_frame {
 	uint8_t kind;
 	uint8_t reason;    /* PULL */
@@ -245,31 +246,32 @@ struct dgram_frame {
 	uint32_t uid, jid;
 };
 
-/* The header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (short, long, another
- * version or type, a head_len that is not within it). */
+/* Decode the header of a packet of `len` bytes. 0, or -EPROTO: not one of ours (too short, too
+ * long, another version or type, or a head_len outside the packet). */
 int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h);
 
-/* How long the first packet is by what it says itself, where several of one length may have been
- * joined: `len` if it is alone, or makes no sense. */
+/* Length of the first packet by its own fields, where several of one length may have been
+ * joined. Returns `len` if it is alone or malformed. */
 size_t dgram_packet_length(const void *packet, size_t len);
 
-/* May it matter where this packet comes from? Of packets that go on with a connection nobody
- * looks at that. */
+/* May the source address of this packet matter? It does not for packets that continue a
+ * connection. */
 bool dgram_packet_names(const void *packet, size_t len);
 
-/* What follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
+/* Decode what follows the header of a HELLO or WELCOME. 0, or -EPROTO. */
 int dgram_hello_decode(const void *packet, size_t len, struct dgram_hello *hello);
 int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown);
 
-/* The frame at *at, a byte position in a FRAMES packet whose header was decoded; moves *at
- * behind it. 1: *f is filled; 0: there are no more; -EPROTO: what is there makes no sense. */
+/* Decode the frame at byte position *at of a FRAMES packet whose header was decoded. Moves *at
+ * past it. 1: *f is filled; 0: there are no more; -EPROTO: malformed. */
 int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *h, size_t *at,
 		       struct dgram_frame *f);
 
-/* Each writes what it names at `to` and returns the number of bytes. */
+/* Each encodes its argument at `to` and returns the number of bytes. */
 size_t dgram_head_encode(uint8_t *to, const struct dgram_head *h);
 size_t dgram_hello_encode(uint8_t *to, const struct dgram_hello *hello);
-/* Header and words or bytes are written by the caller behind ACK, MSG and DATA; PAD is one byte. */
+/* The caller writes the header and words or bytes that follow ACK, MSG and DATA; PAD is one
+ * byte. */
 size_t dgram_frame_encode(uint8_t *to, const struct dgram_frame *f);
 
 #endif
