@@ -2,8 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Attributes across languages (MPI-4 §19.3.7). C attributes are pointers, Fortran's are
- * integers: what Fortran sets is put into a value of its own, whose address C gets; so Fortran,
- * when it gets a pointer, has to know which are such values.
+ * integers. An attribute that Fortran sets is stored in a value here, and C gets the address of
+ * that value. So when Fortran gets a pointer, this file must know which addresses are such
+ * values.
  */
 #include "mpifort.h"
 
@@ -45,7 +46,7 @@ static bool more(void)
 	return true;
 }
 
-/* With the lock held. NULL if the address is no value of ours. */
+/* Called with the lock held. NULL if the address is not one of our values. */
 static struct mpifort_value *find(void *address)
 {
 	for (struct values *b = blocks; b; b = b->next) {
@@ -94,7 +95,7 @@ void mpifort_value_free(void *maybe)
 	pthread_mutex_unlock(&lock);
 }
 
-/* What the library itself sets: C gets a pointer to it, but for the base of a window. */
+/* Attributes of the library: C gets a pointer to the value, except for the base of a window. */
 static bool predefined(int keyval, void *attribute, MPI_Aint *value)
 {
 	switch (keyval) {

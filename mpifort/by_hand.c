@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bindings that do not follow from the prototypes: functions that are given procedures, attributes,
- * strings and addresses of their own kind. What MPI-3 removed is in removed.c.
+ * Bindings that cannot be generated from the prototypes: functions with procedures, attributes,
+ * strings and special addresses as arguments. Functions that MPI-3 removed are in removed.c.
  */
 #include "mpifort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Declares a binding, which no header does, and begins it. */
+/* Declare a binding, which no header does, and begin it. */
 #define BINDING(name, ...)                                                                         \
 	MPIFORT_ENTRY void MPIFORT_NAME(name)(__VA_ARGS__);                                        \
 	MPIFORT_ENTRY void MPIFORT_NAME(name)(__VA_ARGS__)
@@ -61,7 +61,7 @@ FUNCTION(MPI_Aint, mpi_aint_diff_, MPI_Aint *addr1, MPI_Aint *addr2)
 }
 MPIFORT_SAME(mpi_aint_diff_f08_, mpi_aint_diff_);
 
-/* Calls it to make the compiler believe that a buffer may have changed. */
+/* Programs call it to make the compiler believe that a buffer may have changed. */
 BINDING(mpi_f_sync_reg_, void *buf)
 {
 	(void)buf;
@@ -108,14 +108,14 @@ BINDING(mpi_op_create_c_f08_, mpifort_function *user_fn, int *commute, int *op, 
 	MPI_Op made = MPI_OP_NULL;
 	int rc = MPI_ERR_OTHER;
 
-	if (function) /* a thunk passes the length on as it is */
+	if (function) /* a thunk passes the length on unchanged */
 		rc = MPIFORT_CALL(Op_create_c)((MPI_User_function_c *)(mpifort_function *)function,
 					       *commute != 0, &made);
 	GIVE(op, mpifort_of_op(made));
 	mpifort_done(ierror, rc);
 }
 
-/* Error handlers of all kinds of objects have the same thunks. */
+/* Error handlers of all kinds of objects use the same thunks. */
 #define CREATE_ERRHANDLER(lower, Kind, KIND)                                                       \
 	BINDING(mpi_##lower##_create_errhandler_, mpifort_function *errhandler_fn,                 \
 		int *errhandler, int *ierror)                                                      \
@@ -158,7 +158,7 @@ BINDING(mpi_grequest_start_, mpifort_function *query_fn, mpifort_function *free_
 }
 MPIFORT_SAME(mpi_grequest_start_f08_, mpi_grequest_start_);
 
-/* A data representation is for ever. */
+/* A data representation is never freed. */
 static struct mpifort_datarep *new_datarep(mpifort_function *read, mpifort_function *write,
 					   mpifort_function *extent, MPI_Aint *extra)
 {
@@ -222,7 +222,7 @@ BINDING(mpi_register_datarep_c_f08_, char *datarep, mpifort_function *read_conve
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-/* It is kept for ever: attributes that need it may outlive the keyval. */
+/* It is never freed: attributes that need it may outlive the keyval. */
 static struct mpifort_keyval *new_keyval(mpifort_function *copy, mpifort_function *delete, bool old)
 {
 	struct mpifort_keyval *k = malloc(sizeof(*k));
@@ -284,7 +284,7 @@ ATTRIBUTES(comm, Comm, comm);
 ATTRIBUTES(type, Type, datatype);
 ATTRIBUTES(win, Win, win);
 
-/* Those of MPI-1 are INTEGERs of default kind. */
+/* The attributes of MPI-1 are INTEGERs of default kind. */
 BINDING(mpi_keyval_create_, mpifort_function *copy_fn, mpifort_function *delete_fn, int *keyval,
 	int *extra_state, int *ierror)
 {
@@ -335,7 +335,7 @@ BINDING(mpi_info_create_env_, int *info, int *ierror)
 }
 MPIFORT_SAME(mpi_info_create_env_f08_, mpi_info_create_env_);
 
-/* In C lengths count the closing zero, here there is none. */
+/* In C, lengths count the terminating zero; in Fortran there is none. */
 BINDING(mpi_info_get_string_, int *info, char *key, int *buflen, char *value, int *flag,
 	int *ierror, size_t key_len, size_t value_len)
 {
@@ -394,7 +394,7 @@ BINDING(mpi_comm_spawn_, char *command, char *argv, int *maxprocs, int *info, in
 	struct mpifort_argv args = { MPI_ARGV_NULL };
 	int rc = MPI_SUCCESS, rank = MPI_PROC_NULL;
 
-	/* what is to be started is significant at the root only */
+	/* the program to start is significant at the root only */
 	if (MPIFORT_CALL(Comm_rank)(mpifort_comm(*comm), &rank) == MPI_SUCCESS && rank != *root)
 		command_len = 0;
 	mpifort_string_in(&name, command, command_len, true, &rc);
@@ -411,11 +411,11 @@ BINDING(mpi_comm_spawn_, char *command, char *argv, int *maxprocs, int *info, in
 }
 MPIFORT_SAME(mpi_comm_spawn_f08_, mpi_comm_spawn_);
 
-/* What MPI_Comm_spawn_multiple is given at its root, in C. */
+/* The arguments of MPI_Comm_spawn_multiple at its root, in C. */
 struct programs {
 	int n;
 	struct mpifort_argv commands;
-	struct mpifort_argv *args; /* of each, then NULL */
+	struct mpifort_argv *args; /* one for each program, then NULL */
 	char ***argvs;
 	MPI_Info *infos;
 };

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * C functions that call Fortran ones: for generalized requests and data representations, which
- * have an extra state to keep the Fortran function in, and for reductions and error handlers,
- * which have none. For these there is a number of C functions that differ in nothing but the
- * place where they look (thunks.c, written by gen/thunks.py). A place belongs to one Fortran
- * function for ever: an operation that was freed may still be at work.
+ * C functions that call Fortran ones. Generalized requests and data representations have an
+ * extra state that holds the Fortran function. Reductions and error handlers have none. For
+ * these there are numbered C functions, which differ only in the table entry they use
+ * (thunks.c, written by gen/thunks.py). An entry belongs to one Fortran function for ever: an
+ * operation that was freed may still be in use.
  */
 #include "mpifort.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the places while one is taken */
+/* guards the tables while an entry is taken */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpifort_function *ops[MPIFORT_OPS];
 static struct {
 	mpifort_function *function;
@@ -37,7 +38,7 @@ MPI_User_function *mpifort_op_of(mpifort_function *function)
 	return NULL;
 }
 
-/* The length is an INTEGER, or of MPI_COUNT_KIND where the operation was made so. */
+/* The length is an INTEGER, or of MPI_COUNT_KIND if the operation was made so. */
 void mpifort_call_op(int number, void *invec, void *inoutvec, void *len, MPI_Datatype *datatype)
 {
 	typedef void user_function(void *, void *, void *, int *);
@@ -178,7 +179,7 @@ int mpifort_write_c(void *user, MPI_Datatype datatype, MPI_Count count, void *fi
 	return convert(d->write, d->extra, user, datatype, &count, file, position);
 }
 
-/* Never called: their addresses say that nothing is to be converted. */
+/* Never called: their addresses say that no conversion is needed. */
 #define NOT_CALLED(name)                                                                           \
 	__attribute__((visibility("default"))) void name(void *, int *, void *, void *,            \
 							 MPI_Offset *, MPI_Aint *, int *);         \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What a call leaves to be done when its request is complete: give a copy back, free an array
- * that C was given in place of the program's. The bindings of MPI_Wait, MPI_Test and so on look
- * here, and only if there is anything at all; so such a request has to be completed in Fortran.
+ * Work that a call leaves until its request is complete: give a copy back, or free an array
+ * that C got in place of the program's. The bindings of MPI_Wait, MPI_Test and so on look here,
+ * and only if there is any such work. So such a request must be completed in Fortran.
  */
 #include "mpifort.h"
 
@@ -26,7 +26,7 @@ void mpifort_later(struct mpifort_later *what, int request)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Takes one entry of the request out of the list, of those that end by this function; NULL: of
+/* Remove one entry of the request from the list, among those with this function; NULL: among
  * all. */
 static struct mpifort_later *take(int request, void (*end)(struct mpifort_later *self))
 {
@@ -84,7 +84,7 @@ void mpifort_datatypes_keep(struct mpifort_datatypes *t, int request)
 	}
 	k = malloc(sizeof(*k));
 	if (!k)
-		return; /* the array is lost, but nothing else */
+		return; /* the array is leaked, but nothing else */
 	k->array = t->at;
 	k->later.end = free_array;
 	mpifort_later(&k->later, request);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the Fortran bindings of MPI have in common. They stand on the public functions of the
- * standard binary interface alone, so that they work with any library that has it. Arguments
- * come by reference, strings without an end and with their lengths behind all other arguments,
- * handles as INTEGERs.
+ * The common parts of the Fortran bindings of MPI. They use only the public functions of the
+ * standard binary interface, so that they work with any library that has it. Arguments come by
+ * reference, strings without an end and with their lengths behind all other arguments, handles
+ * as INTEGERs.
  *
  * Each binding is compiled twice: as mpi_xxx_, weak, which calls MPI_Xxx, and as pmpi_xxx_,
- * which calls PMPI_Xxx. So a profiling library may take the place of the Fortran or of the C
- * function, or of both.
+ * which calls PMPI_Xxx. So a profiling library may replace the Fortran or the C function, or
+ * both.
  */
 #ifndef POSTERN_MPIFORT_H
 #define POSTERN_MPIFORT_H
@@ -29,17 +29,17 @@
 #define MPIFORT_ENTRY      __attribute__((visibility("default"), weak))
 #endif
 
-/* The same procedure under another name: there is nothing that the interfaces do differently. */
+/* The same procedure under another name, where the interfaces do not differ. */
 #define MPIFORT_SAME(other, name) MPIFORT_SAME_AS(MPIFORT_NAME(other), MPIFORT_NAME(name))
 #define MPIFORT_SAME_AS(other, name)                                                               \
 	extern __typeof(name) other __attribute__((alias(MPIFORT_TEXT(name)))) MPIFORT_ENTRY
 #define MPIFORT_TEXT(name) #name
 
-/* ---- addresses that stand for something ------------------------------------------------------ */
+/* ---- addresses with a special meaning -------------------------------------------------------- */
 
 /*
  * Two COMMON blocks, as mpif.h and the modules declare them. The program has them, too, and its
- * own are the ones: they are reached through the symbol only.
+ * own are the ones in use: so they are reached through the symbol only.
  */
 struct mpifort_numbers {
 	int bottom[1];
@@ -58,9 +58,9 @@ struct mpifort_strings {
 extern struct mpifort_numbers mpifort_numbers_ __attribute__((visibility("default")));
 extern struct mpifort_strings mpifort_strings_ __attribute__((visibility("default")));
 
-/* What C has for an address inside of the first block. */
+/* The C address for an address inside the first block. */
 void *mpifort_sentinel(void *address);
-/* ... and what Fortran has for an address that C gave. */
+/* ... and the Fortran address for an address that C gave. */
 void mpifort_give_address(void *address, void *to);
 
 static inline bool mpifort_is_sentinel(const void *address)
@@ -104,7 +104,7 @@ MPIFORT_HANDLE(MPI_Request, request, Request)
 MPIFORT_HANDLE(MPI_Session, session, Session)
 MPIFORT_HANDLE(MPI_Win, win, Win)
 
-/* Arrays of them. What is opened is closed, also after an error. */
+/* Arrays of handles. Every open must be followed by a close, also after an error. */
 enum { MPIFORT_FEW = 16 };
 struct mpifort_requests {
 	MPI_Request *at;
@@ -124,11 +124,11 @@ void mpifort_datatypes_open(struct mpifort_datatypes *t, MPI_Count n, const int 
 void mpifort_datatypes_open_kept(struct mpifort_datatypes *t, MPI_Count n, const int *handles,
 				 int *rc);
 void mpifort_datatypes_close(struct mpifort_datatypes *t);
-/* For a result: what C leaves alone stays alone. */
+/* For a result: entries that C does not write stay unchanged. */
 void mpifort_datatypes_room(struct mpifort_datatypes *t, MPI_Count n, int *rc);
 void mpifort_datatypes_give(struct mpifort_datatypes *t, int *handles);
 
-/* How many datatypes an MPI_Alltoallw takes. */
+/* The number of datatypes that an MPI_Alltoallw takes. */
 int mpifort_peers(MPI_Comm comm);
 int mpifort_sendtypes(MPI_Comm comm, const void *sendbuf);
 int mpifort_neighbours(MPI_Comm comm, bool destinations);
@@ -143,10 +143,10 @@ struct mpifort_later {
 void mpifort_later(struct mpifort_later *what, int request);
 extern _Atomic int mpifort_laters;
 void mpifort_later_end(int request);
-/* Only what ends by this function: a persistent request that is complete needs its arrays again. */
+/* End only the entries with this function: a complete persistent request needs its arrays again. */
 void mpifort_later_end_some(int request, void (*end)(struct mpifort_later *self));
 
-/* For a request that stays: gives copies back if it is complete. */
+/* For a request that stays: give copies back if it is complete. */
 void mpifort_sections_give(int request);
 static inline void mpifort_request_seen(int request)
 {
@@ -154,7 +154,7 @@ static inline void mpifort_request_seen(int request)
 		mpifort_sections_give(request);
 }
 
-/* A request as it was and as it is. */
+/* The handle of a request after a call. `before` is its handle before the call. */
 static inline int mpifort_request_now(int before, MPI_Request now)
 {
 	int after = mpifort_of_request(now);
@@ -164,7 +164,7 @@ static inline int mpifort_request_now(int before, MPI_Request now)
 	return after;
 }
 
-/* Keeps the array of a call that uses it until the request is complete. */
+/* Keep the array of a call that uses it until the request is complete. */
 void mpifort_datatypes_keep(struct mpifort_datatypes *t, int request);
 
 /* ---- values ---------------------------------------------------------------------------------- */
@@ -182,7 +182,7 @@ static inline void mpifort_done(int *ierror, int rc)
 		*ierror = rc;
 }
 
-/* Errors that are found here: an error handler decides, as in C. */
+/* Report an error that the bindings found: an error handler decides, as in C. */
 int mpifort_raise(int rc);
 
 /* ---- strings --------------------------------------------------------------------------------- */
@@ -191,15 +191,15 @@ struct mpifort_string {
 	char *at;
 	char few[256];
 };
-/* Without the blanks at its end and, if asked for, at its beginning. */
+/* Without the blanks at its end and, with `strip`, at its beginning. */
 void mpifort_string_in(struct mpifort_string *s, const char *text, size_t length, bool strip,
 		       int *rc);
 void mpifort_string_room(struct mpifort_string *s, size_t size, int *rc);
 void mpifort_string_out(struct mpifort_string *s, char *text, size_t length);
 void mpifort_string_end(struct mpifort_string *s);
 
-/* Arrays of strings: n of them, or (n < 0) up to the first blank one; `step` strings lie
- * between. */
+/* Arrays of strings: n of them, or (n < 0) up to the first blank one. Consecutive ones are
+ * `step` strings apart. */
 struct mpifort_argv {
 	char **at;
 };
@@ -211,13 +211,13 @@ void mpifort_argv_end(struct mpifort_argv *a);
 
 typedef void mpifort_function(void);
 
-/* C functions that call a Fortran one; NULL, and an error is raised, when there are too many. */
+/* C functions that call a Fortran one. NULL after an error was raised: there are too many. */
 MPI_User_function *mpifort_op_of(mpifort_function *function);
 enum mpifort_kind { MPIFORT_COMM, MPIFORT_WIN, MPIFORT_FILE, MPIFORT_SESSION };
 MPI_Comm_errhandler_function *mpifort_errhandler_of(mpifort_function *function,
 						    enum mpifort_kind kind);
 
-/* What generated thunks (thunks.c) call with their number. */
+/* Generated thunks (thunks.c) call these with their number. */
 void mpifort_call_op(int number, void *invec, void *inoutvec, void *len, MPI_Datatype *datatype);
 void mpifort_call_errhandler(int number, void *handle, int *error_code);
 enum { MPIFORT_OPS = 256, MPIFORT_ERRHANDLERS = 128 };
@@ -225,10 +225,10 @@ extern MPI_User_function *const mpifort_op_thunks[MPIFORT_OPS];
 extern MPI_Comm_errhandler_function *const mpifort_errhandler_thunks[MPIFORT_ERRHANDLERS];
 
 /*
- * The extra state of C of what is made in Fortran. Fortran's own extra state goes by reference:
- * what a callback changes the next one finds. MPI does not say whose variable this is. A keyval has
- * one of its own, as with Open MPI, because its maker's may be gone by then. A generalized request
- * and a data representation have the program's, as with MPICH and Open MPI: programs look at it
+ * C's extra state of objects made in Fortran. Fortran's own extra state goes by reference: what
+ * a callback changes, the next one finds. MPI does not say whose variable this is. A keyval has
+ * its own, as with Open MPI, because its maker's may be gone by then. A generalized request and
+ * a data representation have the program's, as with MPICH and Open MPI: programs look at it
  * themselves.
  */
 struct mpifort_keyval {
@@ -271,9 +271,9 @@ bool mpifort_is_null_conversion(mpifort_function *function);
 
 struct mpifort_value;
 struct mpifort_value *mpifort_value_new(MPI_Aint value, bool old);
-void mpifort_value_free(void *maybe); /* nothing if it is none */
-/* The value of what C has: that of Fortran, of the library, or an address of the program's C
- * part. */
+void mpifort_value_free(void *maybe); /* does nothing if it is not one */
+/* The value of an attribute that C has: one that Fortran set, one of the library, or an address
+ * that the program's C part set. */
 MPI_Aint mpifort_value_of(int keyval, void *attribute);
 
 /* ---- buffers of mpi_f08 ---------------------------------------------------------------------- */
@@ -285,23 +285,23 @@ struct mpifort_section {
 	MPI_Datatype type, made;
 };
 
-/* Without a gap between its elements? */
+/* Is there no gap between its elements? */
 bool mpifort_is_simple(const CFI_cdesc_t *d);
 
 /* For a call that is complete when it returns: a copy, given back at the end if it was written. */
 void mpifort_section_copy(struct mpifort_section *s, const CFI_cdesc_t *d, int *rc);
 void mpifort_section_end(struct mpifort_section *s, const CFI_cdesc_t *d, bool written);
 
-/* For a call that is complete when its request is: the copy is given back then. */
+/* For a call that is complete with its request: the copy is given back then. */
 void mpifort_section_keep(struct mpifort_section *s, const CFI_cdesc_t *d, bool written,
 			  int request);
 
-/* For others: a datatype that has the gaps. */
+/* For other calls: a datatype that has the gaps. */
 void mpifort_section_typed(struct mpifort_section *s, const CFI_cdesc_t *d, MPI_Count count,
 			   MPI_Datatype type, int *rc);
 void mpifort_section_typed_end(struct mpifort_section *s);
 
-/* For those that have neither. */
+/* For calls that allow neither: a section with gaps is an error. */
 void mpifort_section_only_simple(struct mpifort_section *s, const CFI_cdesc_t *d, int *rc);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI-3 removed and old programs call, with the arguments of MPI-1: addresses are INTEGERs
- * of default kind. Each is made of what replaced it.
+ * Functions that MPI-3 removed and old programs still call, with the arguments of MPI-1:
+ * addresses are INTEGERs of default kind. Each is built on its replacement.
  */
 #include "mpifort.h"
 
@@ -16,7 +16,7 @@
 /* Markers in type maps, which the standard binary interface does not have. */
 enum { LB = 0x800, UB = 0x801 };
 
-/* An address need not fit: what is cut off is an error that can be seen at once, not wrong data. */
+/* An address may not fit. Then the error is visible at once, instead of wrong data. */
 static int narrow(MPI_Aint value, int *to)
 {
 	if (value < INT_MIN || value > INT_MAX)
@@ -26,9 +26,8 @@ static int narrow(MPI_Aint value, int *to)
 }
 
 /*
- * Most addresses of today do not fit an INTEGER. What is left of them is good for what nearly
- * all programs do with it, a difference of two; only MPI_BOTTOM needs the whole one: see
- * doc/mpi.md.
+ * Most addresses today do not fit an INTEGER. The lower part suffices for what nearly all
+ * programs do: subtract two addresses. Only MPI_BOTTOM needs the whole address: see doc/mpi.md.
  */
 BINDING(mpi_address_, void *location, int *address, int *ierror)
 {
@@ -109,7 +108,7 @@ BINDING(mpi_type_hindexed_, int *count, int *array_of_blocklengths, int *array_o
 	mpifort_done(ierror, rc);
 }
 
-/* The parts of a structure without MPI_LB and MPI_UB, and what these said. */
+/* The parts of a structure without MPI_LB and MPI_UB, and the bounds these gave. */
 struct parts {
 	int n;
 	int *lengths;
@@ -153,10 +152,10 @@ static void parts_in(struct parts *p, int n, const int *lengths, const int *at, 
 	for (int i = 0; i < n; i++)
 		take_part(p, lengths[i], at[i], types[i]);
 	if (n < 0)
-		p->n = n; /* which is an error of the call that follows */
+		p->n = n; /* the following call reports the error */
 }
 
-/* Gives the type the bounds that were marked. */
+/* Give the type the bounds that were marked. */
 static int bounded(const struct parts *p, MPI_Datatype *type)
 {
 	MPI_Datatype plain = *type;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Buffers of mpi_f08: descriptors of any type and rank. One without gaps is its address. A
- * section of an array with gaps, a(1:n:2) or a row of a matrix, stands for its elements one
- * behind the other, and goes
+ * Buffers of mpi_f08: descriptors of any type and rank. A buffer without gaps is passed as its
+ * address. A section of an array with gaps, such as a(1:n:2) or a row of a matrix, stands for
+ * its consecutive elements. It is passed in one of two forms:
  *
  *   by a copy              where the call is complete when it returns, or its request can be
- *                          waited for
+ *                          waited for;
  *   by a derived datatype  where the buffer is described by one count and one datatype
  */
 #include "mpifort.h"
@@ -42,7 +42,7 @@ static size_t elements(const CFI_cdesc_t *d)
 	return n;
 }
 
-/* Moves all elements of the section to or from a place without gaps. */
+/* Copy all elements of the section to or from memory without gaps. */
 static void move(const CFI_cdesc_t *d, char *packed, bool out)
 {
 	CFI_index_t index[CFI_MAX_RANK] = { 0 };
@@ -131,7 +131,7 @@ void mpifort_section_keep(struct mpifort_section *s, const CFI_cdesc_t *d, bool 
 		return;
 	}
 	k = malloc(offsetof(struct kept_copy, d) + size);
-	if (!k) { /* the operation has begun and has to end before this returns */
+	if (!k) { /* the operation has begun and must end before this returns */
 		MPI_Request wait = mpifort_request(request);
 		int flag = 0;
 
@@ -159,7 +159,7 @@ void mpifort_section_only_simple(struct mpifort_section *s, const CFI_cdesc_t *d
 
 /* ---- by a derived datatype ------------------------------------------------------------------- */
 
-/* `count` of the type, one in each element of the section. */
+/* Make a datatype of `count` of the type, one in each element of the section. */
 static int spread(const CFI_cdesc_t *d, int rank, MPI_Count count, MPI_Datatype type,
 		  MPI_Datatype *made)
 {
@@ -168,7 +168,7 @@ static int spread(const CFI_cdesc_t *d, int rank, MPI_Count count, MPI_Datatype 
 	MPI_Datatype inner = type;
 	int rc = MPI_SUCCESS, n = 0;
 
-	if (rank <= 1) /* of a scalar there is one */
+	if (rank <= 1) /* a scalar has one element */
 		return PMPI_Type_create_hvector_c(count, 1, rank ? d->dim[0].sm : 0, type, made);
 	for (int i = 0; i < rank - 1; i++)
 		below *= d->dim[i].extent;
@@ -195,8 +195,8 @@ static int spread(const CFI_cdesc_t *d, int rank, MPI_Count count, MPI_Datatype 
 	return rc;
 }
 
-/* The datatype without gaps, as a multiple of elements: MPI_DOUBLE on COMPLEX, a pair on
- * INTEGERs. */
+/* Replace a datatype without gaps by bytes, as a multiple of elements: MPI_DOUBLE on COMPLEX,
+ * or a pair on INTEGERs. */
 static int in_bytes(const CFI_cdesc_t *d, MPI_Count *count, MPI_Datatype *element)
 {
 	*count /= (MPI_Count)d->elem_len;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The addresses that stand for MPI_BOTTOM, MPI_IN_PLACE and so on, and what the C library is
- * told of the Fortran compiler (MPI-5 §20).
+ * The addresses that stand for MPI_BOTTOM, MPI_IN_PLACE and so on, and the properties of the
+ * Fortran compiler that the C library is told (MPI-5 §20).
  */
 #include "mpifort.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Programs have them as COMMON blocks, which a linker puts where it likes: so aligned as they
- * may be. */
+/* Programs have them as COMMON blocks, which a linker places anywhere: so use the largest
+ * alignment they may have. */
 struct mpifort_numbers mpifort_numbers_ __attribute__((aligned(64)));
 struct mpifort_strings mpifort_strings_ __attribute__((aligned(64)));
 
@@ -26,7 +26,7 @@ void *mpifort_sentinel(void *address)
 		return MPI_UNWEIGHTED;
 	if (address == mpifort_numbers_.weights_empty)
 		return MPI_WEIGHTS_EMPTY;
-	return NULL; /* to be ignored */
+	return NULL; /* ignored */
 }
 
 void mpifort_give_address(void *address, void *to)
@@ -38,7 +38,7 @@ void mpifort_give_address(void *address, void *to)
 
 /* ---- the compiler ---------------------------------------------------------------------------- */
 
-/* Where C programs look for Fortran's MPI_STATUS_IGNORE; not in libmpi_abi. */
+/* C programs look here for Fortran's MPI_STATUS_IGNORE; not in libmpi_abi. */
 extern int *MPI_F_STATUS_IGNORE __attribute__((weak));
 extern int *MPI_F_STATUSES_IGNORE __attribute__((weak));
 extern int *MPI_F08_STATUS_IGNORE __attribute__((weak));
@@ -54,7 +54,7 @@ static void set(MPI_Info info, const char *key, const char *value)
 	PMPI_Info_set(info, key, value);
 }
 
-/* gfortran on a machine of 64 bits; there is a real kind of 10 bytes, which MPI has no name for. */
+/* gfortran on a 64-bit machine. It also has a real kind of 10 bytes, which MPI has no name for. */
 static const char *const supported[] = {
 	"mpi_logical1_supported",  "mpi_logical2_supported",       "mpi_logical4_supported",
 	"mpi_logical8_supported",  "mpi_logical16_supported",      "mpi_integer1_supported",
@@ -89,8 +89,9 @@ static void set_info(void)
 }
 
 /*
- * When the library is loaded, so that programs whose main part is in C have it as well; all these
- * functions may be called before MPI_Init. Only the first setting counts, a second one is an error.
+ * Runs when the library is loaded, so that programs whose main part is in C have it, too. All
+ * these functions may be called before MPI_Init. Only the first setting counts; a second one is
+ * an error.
  */
 __attribute__((constructor)) static void describe(void)
 {

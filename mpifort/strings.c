@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Strings of Fortran, which are filled with blanks, to and from those of C.
+ * Conversion of Fortran strings, which are filled with blanks, to and from C strings.
  */
 #include "mpifort.h"
 

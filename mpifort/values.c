@@ -37,7 +37,7 @@ void mpifort_requests_open(struct mpifort_requests *r, int n, const int *handles
 	r->at = r->few;
 	r->n = 0;
 	if (*rc != MPI_SUCCESS || n <= 0)
-		return; /* the function itself says what is wrong with a count */
+		return; /* the function itself reports a wrong count */
 	r->at = room(n, r->few, rc);
 	if (!r->at)
 		return;
@@ -99,7 +99,7 @@ void mpifort_datatypes_open_kept(struct mpifort_datatypes *t, MPI_Count n, const
 		t->at[i] = mpifort_datatype(handles[i]);
 }
 
-/* Zero is no handle: there C wrote nothing. */
+/* Zero is not a handle: C wrote nothing there. */
 void mpifort_datatypes_give(struct mpifort_datatypes *t, int *handles)
 {
 	for (int i = 0; i < t->n; i++) {
@@ -131,7 +131,8 @@ int mpifort_sendtypes(MPI_Comm comm, const void *sendbuf)
 {
 	int inter = 0;
 
-	/* between groups there is no place: all is looked at to say so */
+	/* intercommunicators have no MPI_IN_PLACE: pass all datatypes, so that the function
+	 * reports it */
 	if (sendbuf == MPI_IN_PLACE &&
 	    (comm == MPI_COMM_NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || !inter))
 		return 0;

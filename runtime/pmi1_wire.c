@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PMI-1 lines to structs and back. Everything that arrives from the other end is checked here and
- * nowhere else.
+ * PMI-1 lines to structs and back. Everything that arrives from the other end is checked here,
+ * and nowhere else.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -41,7 +41,7 @@ static bool printable(struct pmi1_text text)
 	return true;
 }
 
-/* Decimal int with an optional minus sign, nothing before or behind. */
+/* Decimal int with an optional minus sign, nothing before or after. */
 static bool parse_num(struct pmi1_text text, int *num)
 {
 	size_t i = text.len && text.ptr[0] == '-';
@@ -60,7 +60,7 @@ static bool parse_num(struct pmi1_text text, int *num)
 	return true;
 }
 
-/* Splits the next "name=value" off; 1, or 0 at the end of the line, or -EPROTO. */
+/* Split off the next "name=value". Returns 1, 0 at the end of the line, or -EPROTO. */
 static int next_pair(struct pmi1_text *rest, struct pmi1_text *name, struct pmi1_text *value)
 {
 	const char *end, *equals;
@@ -214,7 +214,7 @@ int pmi1_encode(const struct pmi1_msg *msg, char *buf, size_t size)
 	return w.full || w.len > PMI1_LINE_MAX ? -EMSGSIZE : (int)w.len;
 }
 
-/* Few enough to be harmless to every launcher, whatever it does with a value on the way. */
+/* Few enough to be safe with every launcher, whatever it does with a value. */
 static bool plain(char c)
 {
 	return isascii(c) && (isalnum((unsigned char)c) || (c && strchr("_-.:,/+@", c)));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lines of PMI-1, the protocol between a launcher and the processes it started, as spoken by
- * MPICH's Hydra, Slurm's srun and our mpiexec: "cmd=NAME field=value field=value\n" in ASCII, over
- * a stream socket whose number is in PMI_FD. Decoder and encoder are pure functions on memory; both
- * ends use them.
+ * The lines of PMI-1, the protocol between a launcher and the processes it started. MPICH's
+ * Hydra, Slurm's srun and our mpiexec speak it. A line is "cmd=NAME field=value field=value\n"
+ * in ASCII, over a stream socket whose number is in PMI_FD. Decoder and encoder are pure
+ * functions on memory; both ends use them.
  *
- *   process                              launcher
+ *   process -> launcher                  launcher -> process
  *   init pmi_version pmi_subversion      response_to_init pmi_version pmi_subversion rc
  *   get_maxes                            maxes kvsname_max keylen_max vallen_max
  *   get_appnum                           appnum appnum
@@ -26,7 +26,7 @@
 
 enum { PMI1_LINE_MAX = 65536 }; /* longest line either end accepts, with its newline */
 
-/* X(NAME, word): a field and how it is spelled. */
+/* X(NAME, word): a field and its spelling. */
 #define PMI1_NUM_TABLE(X)                                                                          \
 	X(RC, "rc")                                                                                \
 	X(VERSION, "pmi_version")                                                                  \
@@ -46,7 +46,7 @@ enum { PMI1_LINE_MAX = 65536 }; /* longest line either end accepts, with its new
 #define PMI1_FIELD_ENUM(name, word) PMI1_##name,
 enum pmi1_field {
 	PMI1_NUM_TABLE(PMI1_FIELD_ENUM) PMI1_N_NUMS,
-	PMI1_LAST_NUM = PMI1_N_NUMS - 1, /* the texts go on from here */
+	PMI1_LAST_NUM = PMI1_N_NUMS - 1, /* the texts follow */
 	PMI1_TEXT_TABLE(PMI1_FIELD_ENUM) PMI1_N_FIELDS
 };
 #undef PMI1_FIELD_ENUM
@@ -86,7 +86,7 @@ enum pmi1_field {
 enum pmi1_cmd {
 	PMI1_CMD_TABLE(PMI1_CMD_ENUM)
 		PMI1_CMD_MULTI, /* "mcmd=...": lines up to "endcmd" belong to it */
-	PMI1_CMD_UNKNOWN        /* well-formed, but of a name not in the table */
+	PMI1_CMD_UNKNOWN        /* well-formed, but the name is not in the table */
 };
 #undef PMI1_CMD_ENUM
 
@@ -97,38 +97,40 @@ struct pmi1_text {
 
 struct pmi1_msg {
 	enum pmi1_cmd cmd;
-	struct pmi1_text name; /* of the command, as it stood on the line */
+	struct pmi1_text name; /* of the command, as it was on the line */
 	unsigned present;      /* PMI1_HAS() bits */
 	int num[PMI1_N_NUMS];
 	struct pmi1_text text[PMI1_N_FIELDS]; /* by field; those of the numbers stay unused */
 };
 
 /*
- * One line, with or without its newline. Unknown fields are skipped; a known field twice, a
- * malformed number, an empty key, a byte that is not printable, or a missing required field is
- * refused. Returns 0 or -EPROTO; *msg is then valid as a whole or untouched.
+ * Decode one line, with or without its newline. Unknown fields are skipped. Refused are: a
+ * known field twice, a malformed number, an empty key, a byte that is not printable, or a
+ * missing required field. Returns 0 or -EPROTO; *msg is then valid as a whole or unchanged.
  */
 int pmi1_decode(const char *line, size_t len, struct pmi1_msg *msg);
 
-/* Makes msg an empty message of this command; the setters add fields. Texts are not copied. */
+/* Make msg an empty message of this command; the setters add fields. Texts are not copied. */
 void pmi1_begin(struct pmi1_msg *msg, enum pmi1_cmd cmd);
 void pmi1_set_num(struct pmi1_msg *msg, enum pmi1_field field, int num);
 void pmi1_set_text(struct pmi1_msg *msg, enum pmi1_field field, const char *text);
 
 /*
- * Writes msg as a line with its newline, without terminating it. Returns its length, -EINVAL if a
- * text cannot stand on a line or a required field is missing, or -EMSGSIZE if buf is too small.
+ * Write msg as a line with its newline, without terminating it. Returns its length, -EINVAL if
+ * a text cannot stand on a line or a required field is missing, or -EMSGSIZE if buf is too
+ * small.
  */
 int pmi1_encode(const struct pmi1_msg *msg, char *buf, size_t size);
 
 /*
- * Values in which blanks, "=" and bytes that are not printable are written "~XX", so that any text
- * can travel. Escaping returns the length written, or -EMSGSIZE; unescaping returns the length, or
- * -EPROTO for a broken escape, or -EMSGSIZE. Neither terminates its output.
+ * Escape values so that any text can travel: blanks, "=" and bytes that are not printable
+ * become "~XX". Escaping returns the length written, or -EMSGSIZE. Unescaping returns the
+ * length, -EPROTO for a broken escape, or -EMSGSIZE. Neither terminates its output.
  */
 int pmi1_escape(const char *in, size_t len, char *out, size_t size);
 int pmi1_unescape(const char *in, size_t len, char *out, size_t size);
 
+/* The name of a command as it stands on a line; "?" for one without. */
 const char *pmi1_cmd_word(enum pmi1_cmd cmd);
 
 static inline bool pmi1_has(const struct pmi1_msg *msg, enum pmi1_field field)

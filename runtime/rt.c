@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Finds the launcher and passes the calls of rt.h on to it. A process that is alone answers them
+ * Finds the launcher and forwards the calls of rt.h to it. A process that is alone answers them
  * from a list of its own.
  */
 #include <errno.h>
@@ -32,7 +32,7 @@ struct pair {
 	char key[]; /* with its terminator */
 };
 
-/* lock guards what follows it; the_job, pmi and result are constant once tried is set. */
+/* lock guards the variables below; the_job, pmi and result are constant once tried is set. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool tried, finished;
 static int result;
@@ -41,8 +41,9 @@ static struct rt_pmi1 pmi;
 static struct pair *pairs; /* alone: what was put */
 
 /*
- * The process that joined a launcher's job, 0 before. A child made by fork, which must not speak in
- * its name, sees that it is another one; without a launcher there is nothing to protect.
+ * The process that joined a launcher's job, 0 before. A child made by fork must not speak in
+ * its name: it sees here that it is another process. Without a launcher there is nothing to
+ * protect.
  */
 static _Atomic pid_t owner;
 
@@ -55,7 +56,7 @@ static uint64_t fnv1a(const void *data, size_t len, uint64_t hash)
 
 #define FNV_START 0xcbf29ce484222325
 
-/* A name that fits as it is, or its start and a hash of the whole. */
+/* The name if it fits, else its start and a hash of the whole name. */
 static void set_id(struct rt_job *job, const char *name)
 {
 	size_t len = strlen(name);
@@ -111,7 +112,8 @@ static int check_fd(long fd)
 	return 0;
 }
 
-/* The launcher's variables without a usable PMI_FD: which one was seen, and why it is no use. */
+/* Warn about launcher variables without a usable PMI_FD: which one was seen, and why it cannot
+ * be used. */
 static int no_connection(void)
 {
 	const char *fd = base_config_env("PMI_FD");
@@ -160,7 +162,7 @@ static int join_pmi1(struct rt_job *job)
 	if (err)
 		return err;
 	fd = (int)cfg->pmi_fd;
-	/* what this process starts must not speak to the launcher in its name */
+	/* processes that this one starts must not speak to the launcher in its name */
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	err = rt_pmi1_init(&pmi, fd, cfg->ptl_pmi_debug);
 	if (err)
@@ -202,7 +204,7 @@ static int discover(struct rt_job *job)
 	err = join_env(job, &described);
 	if (err != -ENOENT)
 		return err;
-	/* with a part of the variables there the program itself gives the rest */
+	/* if some of the variables are set, the program itself gives the rest */
 	err = described ? 0 : rt_check_others();
 	if (!err)
 		set_alone(job);
@@ -227,9 +229,9 @@ int rt_init(const struct rt_job **job)
 	pthread_mutex_lock(&lock);
 	if (!tried) {
 		result = discover(&the_job);
-		/* a launcher is asked once; variables that were wrong may be put right */
+		/* a launcher is asked once; wrong variables may be corrected */
 		tried = !result || pmi1_visible();
-		/* release: who sees the pid sees the connection (is_child) */
+		/* release: a thread that sees the pid sees the connection (is_child) */
 		if (the_job.kind == RT_PMI1)
 			atomic_store_explicit(&owner, getpid(), memory_order_release);
 	}
@@ -240,7 +242,7 @@ int rt_init(const struct rt_job **job)
 	return err;
 }
 
-/* May this process make the call? Gives the job, joining it if that is still to be done. */
+/* May this process make the call? Joins the job if necessary, and returns it. */
 static int ready(const struct rt_job **job)
 {
 	if (is_child()) {
@@ -390,7 +392,7 @@ int rt_abort(int code, const char *message)
 	return job->kind == RT_PMI1 ? rt_pmi1_abort(&pmi, code) : -EOPNOTSUPP;
 }
 
-/* Sets finished; was this the call that did it, in a process that has joined a job? */
+/* Set finished. True for the one call that did it, in a process that has joined a job. */
 static bool finish_once(void)
 {
 	bool first;

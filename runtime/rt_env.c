@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parser of PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP. The texts may come from anybody; whatever is
- * wrong with them is said with the variable and the entry it was found in.
+ * The parser of PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP. The texts may come from anybody. Every
+ * error message names the variable and the entry.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "runtime/pmi1_wire.h"
 #include "runtime/rt_env.h"
 
-/* For messages: what was found, shortened, and with nothing in it that disturbs a terminal. */
+/* The text found, for messages: shortened, and with nothing in it that disturbs a terminal. */
 static const char *show(const char *text, size_t len, char *buf, size_t size)
 {
 	size_t most = (size - 1) / 3; /* an escaped byte takes three */
@@ -84,7 +84,7 @@ static int count_entries(const char *name, const char *map, int *size)
 	return 0;
 }
 
-/* Fills ids[0..size) from a map whose entries were counted. */
+/* Fill ids[0..size) from a map whose entries were counted. */
 static int parse_map(const char *name, const char *map, bool dotted, int size, uint32_t *ids)
 {
 	char shown[64];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * By the variables that launchers set, and by what /proc says of this process's ancestors.
+ * Recognized by the variables that launchers set, and by what /proc says of this process's
+ * ancestors.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,14 +20,14 @@
 
 /* ---- launchers without a connection ---------------------------------------------------------- */
 
-/* Slurm's own steps, such as the script of a batch job or the shell of an allocation, have numbers
- * from here on. */
+/* Slurm's own steps, such as the script of a batch job or the shell of an allocation, have
+ * numbers from here on. */
 #define SLURM_SPECIAL 0xfffffff0u
 
 static const struct other {
 	const char *name;
-	const char *rank;    /* this is set in each of its processes */
-	const char *size[2]; /* and their number in one of these */
+	const char *rank;    /* set in each of its processes */
+	const char *size[2]; /* one of these holds their number */
 	const char *remedy;
 } others[] = {
 	{ "Slurm",
@@ -43,7 +44,8 @@ static const struct other {
 	  "start the job with Postern's mpiexec or mpiexec.hydra" },
 };
 
-/* Slurm sets a task's number in the script of a batch job, too, where nothing is of several. */
+/* Slurm sets a task's number also in the script of a batch job, which is not one of several
+ * tasks. */
 static bool is_task(const struct other *other)
 {
 	const char *step;
@@ -56,7 +58,7 @@ static bool is_task(const struct other *other)
 	return step && strtoul(step, NULL, 10) < SLURM_SPECIAL;
 }
 
-/* How many processes there are; 0: it does not say. */
+/* The number of processes; 0: it does not say. */
 static long tasks_of(const struct other *other)
 {
 	for (int i = 0; i < 2 && other->size[i]; i++) {
@@ -80,7 +82,8 @@ int rt_check_others(void)
 			continue;
 		tasks = tasks_of(other);
 		if (tasks == 1) {
-			/* it may have started another launcher, which then started several */
+			/* another launcher may have been started by this one, and may have
+			 * started several */
 			alone = true;
 			continue;
 		}
@@ -137,8 +140,8 @@ static bool is_of_rank(pid_t pid, int fd)
 	return has_fd && has_rank;
 }
 
-/* The name of the socket that has this number there. False if it is none; the name is
- * empty then. */
+/* The name of the socket that has this number in process `pid`. False: not a socket; the name
+ * is then empty. */
 static bool socket_of(pid_t pid, int fd, char name[NAME_SIZE])
 {
 	char path[64];
@@ -152,7 +155,7 @@ static bool socket_of(pid_t pid, int fd, char name[NAME_SIZE])
 	return n;
 }
 
-/* Does it keep that file from what it starts? */
+/* Does the process keep that file from the processes it starts? */
 static bool keeps(pid_t pid, int fd)
 {
 	unsigned flags = 0;
@@ -185,7 +188,8 @@ static pid_t parent_of(pid_t pid)
 	return parent;
 }
 
-/* Who has made our socket: the launcher, if it is the connection. 0: nobody whom we can see. */
+/* The process that made our socket: the launcher, if it is the connection. 0: none that we can
+ * see. */
 static pid_t maker_of(int fd)
 {
 	struct ucred maker = { .pid = 0 };
@@ -196,8 +200,8 @@ static pid_t maker_of(int fd)
 
 enum finding { NOTHING, OURS, TAKEN };
 
-/* Looks at pid, the process that started it, and so on, up to the launcher; *top is the last one
- * before that. */
+/* Check pid, the process that started it, and so on, up to the launcher. *top is the last one
+ * before the launcher. */
 static enum finding look_from(pid_t pid, int fd, pid_t *top)
 {
 	char ours[NAME_SIZE], theirs[NAME_SIZE];
@@ -205,7 +209,7 @@ static enum finding look_from(pid_t pid, int fd, pid_t *top)
 
 	socket_of(getpid(), fd, ours);
 	for (int i = 0; i < ANCESTORS && pid > 1; i++) {
-		/* a launcher that is in another one's job has variables, too */
+		/* a launcher that runs in another one's job has the variables, too */
 		if (pid == maker)
 			return OURS;
 		if (!is_of_rank(pid, fd))
@@ -226,10 +230,11 @@ bool rt_is_taken(int fd)
 
 	if (found != NOTHING || leader == getpid())
 		return found == TAKEN;
-	/* who started this may have ended, and left it to the launcher; the rank leads the group */
+	/* our parent may have ended and left this process to the launcher; the rank leads the
+	 * process group */
 	found = look_from(leader, fd, &top_of_leader);
 	if (found != NOTHING || fcntl(fd, F_GETFD) >= 0)
 		return found == TAKEN;
-	/* or a script does, which has started the one that has joined */
+	/* or a script leads it, which has started the process that joined */
 	return top_of_leader == leader && top != leader && parent_of(top) == parent_of(leader);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Processes that look like ranks and are none: those of a launcher that gave them no connection,
- * and those that a rank has started.
+ * Processes that look like ranks but are not: processes whose launcher gave them no connection,
+ * and processes that a rank has started.
  */
 #ifndef RUNTIME_RT_OTHERS_H
 #define RUNTIME_RT_OTHERS_H
@@ -10,15 +10,15 @@
 #include <stdbool.h>
 
 /*
- * Is this process, to which nothing known describes a job, one of several that a launcher started?
- * 0, or -ENOTSUP after a warning that names the launcher and the remedy.
+ * Is this process one of several that a launcher started, although nothing known describes a
+ * job? If so, returns -ENOTSUP after a warning that names the launcher and the remedy; else 0.
  */
 int rt_check_others(void);
 
 /*
- * Has the process that started this one, or started its parent, and so on, joined the job by the
- * connection with this number? It has kept the connection from what it starts then, and what has
- * the number here is another file. One that has ended since is known by the group that it has left.
+ * Has an ancestor of this process joined the job by the connection with this number? Such a
+ * process keeps the connection from the processes it starts, so the number here is another
+ * file. An ancestor that has ended since is recognized by its process group.
  */
 bool rt_is_taken(int fd);
 

@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The process's end of a PMI-1 connection: one request, one answer, in lines. A value is stored
- * escaped and in as many parts as the launcher's limit asks for: key K holds "N:first part", keys
- * K:1 to K:N-1 the others. The connection ends for good at the first error on it; a launcher that
- * dies closes its end, so that nobody waits for it for ever.
+ * escaped, in as many parts as the launcher's limit requires: key K holds "N:first part", keys
+ * K:1 to K:N-1 the others. The first error on the connection ends its use for good. A launcher
+ * that dies closes its end, so that nobody waits for ever.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,20 +19,20 @@
 #include "runtime/rt_pmi1.h"
 
 enum {
-	INIT_TIMEOUT_MS = 60000, /* something else than a launcher may be behind PMI_FD */
+	INIT_TIMEOUT_MS = 60000, /* something other than a launcher may be behind PMI_FD */
 	FINI_TIMEOUT_MS = 10000,
-	PROGRAM_TIMEOUT_MS = 1000, /* not every launcher answers that */
-	LOOK_MS = 100,             /* of a wait at once */
+	PROGRAM_TIMEOUT_MS = 1000, /* not every launcher answers it */
+	LOOK_MS = 100,             /* longest single poll */
 	PARTS_MAX = 9999,
 	KEY_SIZE = RT_KEY_MAX + sizeof(":9999"),
-	VALUE_MAX = PMI1_LINE_MAX / 2, /* what we use at most of a launcher's limit */
-	KEY_LEAST = 8,                 /* what it must offer */
+	VALUE_MAX = PMI1_LINE_MAX / 2, /* the most that we use of a launcher's limit */
+	KEY_LEAST = 8,                 /* the least that it must offer */
 	VALUE_LEAST = 16
 };
 
 static const char joining[] = "joining the job";
 
-/* Ends the use of the connection and says why. err is a negative errno. */
+/* Stop using the connection and warn why. err is a negative errno. */
 static int broken(struct rt_pmi1 *pmi, const char *doing, int err)
 {
 	pmi->error = err;
@@ -79,7 +79,7 @@ static void show_line(const struct rt_pmi1 *pmi, const char *arrow, const char *
 			 line);
 }
 
-/* Sends one line. May run while another thread waits for an answer. */
+/* Send one line. May run while another thread waits for an answer. */
 static int send_line(struct rt_pmi1 *pmi, const char *line, size_t len)
 {
 	int err = 0;
@@ -117,8 +117,8 @@ static long now_ms(void)
 	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* left: milliseconds to wait, or less than 0: without end. Those that pass while this process is
- * held still do not count: the launcher may be held still, too. */
+/* left: milliseconds to wait; below 0: no limit. Time during which this process is stopped does
+ * not count: the launcher may be stopped, too. */
 static int wait_readable(struct rt_pmi1 *pmi, long *left)
 {
 	struct pollfd wait = { .fd = pmi->fd, .events = POLLIN };
@@ -137,7 +137,7 @@ static int wait_readable(struct rt_pmi1 *pmi, long *left)
 	return -ETIMEDOUT;
 }
 
-/* Adds what has arrived to the buffer, waiting for at least one byte. */
+/* Add received bytes to the buffer; waits for at least one. */
 static int receive(struct rt_pmi1 *pmi, long *left)
 {
 	ssize_t n;
@@ -157,7 +157,7 @@ static int receive(struct rt_pmi1 *pmi, long *left)
 	return 0;
 }
 
-/* The next line; it stays valid until the next call. */
+/* Read the next line. It is valid until the next call. */
 static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 {
 	long left = pmi->timeout_ms;
@@ -179,7 +179,7 @@ static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 	return 0;
 }
 
-/* call is held from here to the answer. */
+/* Send a request. call is held from here to the answer. */
 static int ask_for(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask)
 {
 	int n, err;
@@ -193,7 +193,7 @@ static int ask_for(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg
 	return err ? broken(pmi, doing, err) : 0;
 }
 
-/* Whatever a launcher says to a question that it does not know is an answer, too. */
+/* Any reply of a launcher to a question that it does not know is an answer, too. */
 static void take_program(struct rt_pmi1 *pmi, const char *line, size_t len)
 {
 	struct pmi1_msg answer;
@@ -218,10 +218,10 @@ static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
 		good = !pmi1_decode(line, len, answer);
 		if (good && answer->cmd == kind)
 			return 0;
-		/* the program before did not wait for this any more */
+		/* the previous program did not wait for this answer */
 		if (good && doing == joining && answer->cmd == PMI1_CMD_FINALIZE_ACK)
 			continue;
-		/* the program's number, or none, that comes late; see ask_program */
+		/* a late answer to ask_program, with or without a number */
 		if (!pmi->asks_program ||
 		    (kind != PMI1_CMD_MY_KVSNAME && !(good && answer->cmd == PMI1_CMD_GOT_APPNUM)))
 			return bad_answer(pmi, doing, line, len);
@@ -229,7 +229,7 @@ static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
 	}
 }
 
-/* Sends ask and waits for the answer of this kind. call is held. */
+/* Send ask and wait for the answer of this kind. call is held. */
 static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
 		   enum pmi1_cmd kind, struct pmi1_msg *answer)
 {
@@ -289,8 +289,8 @@ static int ask_limits(struct rt_pmi1 *pmi)
 
 /*
  * Nothing else is asked until this is answered: Slurm's launcher takes one request out of what
- * it reads, and drops what follows it. One that does not know the question may say nothing, and
- * is waited for a moment; an answer that comes later is taken where it comes.
+ * it reads, and drops the rest. A launcher that does not know the question may say nothing, so
+ * the wait is short. A later answer is taken wherever it comes.
  */
 static int ask_program(struct rt_pmi1 *pmi)
 {
@@ -375,8 +375,8 @@ void rt_pmi1_fini(struct rt_pmi1 *pmi)
 	struct timespec until;
 
 	/*
-	 * Another thread may wait in a fence that never ends now, as this process exits: leave the
-	 * connection to it, the launcher will see its end.
+	 * Another thread may wait in a fence that cannot end now, because this process exits.
+	 * Then leave the connection to that thread; the launcher will see the connection's end.
 	 */
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec++;
@@ -412,7 +412,7 @@ static int put_part(struct rt_pmi1 *pmi, const char *key, const char *part)
 	return 0;
 }
 
-/* The key of part `part`. */
+/* Make the key of part `part`. */
 static int part_key(const struct rt_pmi1 *pmi, const char *key, int part, char *out)
 {
 	int n = part ? snprintf(out, KEY_SIZE, "%s:%d", key, part)
@@ -474,7 +474,7 @@ int rt_pmi1_put(struct rt_pmi1 *pmi, const char *key, const char *value)
 	return n;
 }
 
-/* The text is in the receive buffer and valid until the next request. */
+/* The text is in the receive buffer, valid until the next request. */
 static int get_part(struct rt_pmi1 *pmi, const char *key, int part, struct pmi1_text *text)
 {
 	struct pmi1_msg ask, answer;
@@ -496,7 +496,7 @@ static int get_part(struct rt_pmi1 *pmi, const char *key, int part, struct pmi1_
 	return 0;
 }
 
-/* Takes "N:" off the first part. */
+/* Remove "N:" from the first part. */
 static int split_head(struct pmi1_text *text, int *parts)
 {
 	int n = 0;
@@ -514,7 +514,7 @@ static int split_head(struct pmi1_text *text, int *parts)
 	return 0;
 }
 
-/* Collects the escaped text of all parts in memory the caller frees. */
+/* Collect the escaped text of all parts in memory that the caller frees. */
 static int get_parts(struct rt_pmi1 *pmi, const char *key, char **out, size_t *out_len)
 {
 	struct pmi1_text text;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The process's end of a PMI-1 connection. Knows nothing of discovery: it is given the socket.
+ * The process's end of a PMI-1 connection. It knows nothing of discovery: it is given the
+ * socket.
  */
 #ifndef RUNTIME_RT_PMI1_H
 #define RUNTIME_RT_PMI1_H
@@ -18,35 +19,35 @@ struct rt_pmi1 {
 	int fd;
 	bool debug;                            /* print every line */
 	char kvsname[RT_PMI1_KVSNAME_MAX + 1]; /* of this job; constant after rt_pmi1_init */
-	int key_max, value_max;                /* characters the launcher stores; likewise */
-	_Atomic int program; /* which of the launcher's this is; 0 if it does not say */
-	int timeout_ms;      /* wait for an answer, -1 without end; under `call` */
+	int key_max, value_max;                /* characters the launcher stores; also constant */
+	_Atomic int program; /* the launcher's number of this program; 0 if it does not say */
+	int timeout_ms;      /* wait for an answer, -1: no limit; under `call` */
 
 	/*
-	 * call is held over one request and its answer, and guards the members below; write is
+	 * call is held over one request and its answer, and guards the members below. write is
 	 * held over one line, so that an abort can be sent while another thread waits for an
 	 * answer. Order: call, write.
 	 */
 	pthread_mutex_t call, write;
-	bool asks_program; /* and has no answer yet */
-	int error; /* why the connection is of no use any more, a negative errno; 0 while it is */
-	char *in;  /* PMI1_LINE_MAX bytes: what was received, from the start of a line */
+	bool asks_program; /* sent, without an answer yet */
+	int error;     /* why the connection cannot be used any more, a negative errno; else 0 */
+	char *in;      /* PMI1_LINE_MAX bytes: received data, from the start of a line */
 	size_t in_len; /* bytes in it */
-	size_t line;   /* of these, the line last returned */
+	size_t line;   /* length of the line last returned */
 	char *out;     /* PMI1_LINE_MAX bytes: the request */
 };
 
 /*
- * Takes part in the job on this socket: init, limits, program, name. The caller keeps the
- * socket. Returns 0, or
- * -errno after a warning; there is nothing to release then.
+ * Join the job on this socket: init, limits, program, name. The caller keeps the socket.
+ * Returns 0, or -errno after a warning; there is nothing to release then.
  */
 int rt_pmi1_init(struct rt_pmi1 *pmi, int fd, bool debug);
 
-/* finalize and its answer, or what the connection still allows; frees what init made. */
+/* Send finalize and wait for its answer, as far as the connection allows; free the memory of
+ * init. */
 void rt_pmi1_fini(struct rt_pmi1 *pmi);
 
-/* As in rt.h. Key and value were checked by the caller. */
+/* As in rt.h. The caller has checked key and value. */
 int rt_pmi1_put(struct rt_pmi1 *pmi, const char *key, const char *value);
 int rt_pmi1_get(struct rt_pmi1 *pmi, const char *key, char *value, size_t len);
 int rt_pmi1_fence(struct rt_pmi1 *pmi);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the Ethernet NAL: opening and closing, and what ranks tell each other of
- * where they are.
+ * The operations of the Ethernet NAL: opening and closing, and how ranks publish where they
+ * are.
  */
 #define _GNU_SOURCE
 #include "nal/eth/eth.h"
@@ -64,8 +64,8 @@ static void eth_describe(char *text, size_t len)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* The interface: Ethernet, or what looks like it, and long enough frames. 0, or -errno after a
- * warning. */
+/* Check the interface: it must be Ethernet or look like it, with frames that are long enough.
+ * Returns 0, or -errno after a warning. */
 static int take_interface(struct eth *e, const char *name)
 {
 	struct ifreq r = { .ifr_mtu = 0 };
@@ -99,7 +99,7 @@ static int take_interface(struct eth *e, const char *name)
 	return 0;
 }
 
-/* Who the frames are for is settled before the first one can come. */
+/* The filter is set before the first frame can come. */
 static int begin(struct eth *e, size_t bytes)
 {
 	struct sockaddr_ll all = { .sll_family = AF_PACKET, .sll_protocol = htons(e->type) };
@@ -127,7 +127,7 @@ static void eth_free(struct eth *e)
 	free(e);
 }
 
-/* Outside a job with cards the pid says what the endpoint is, so that others find us. */
+/* Outside a job with cards the pid is the endpoint, so that others find us. */
 static int take_endpoint(struct eth *e, struct ptl_ni *ni, ptl_pid_t want)
 {
 	bool ours = !ni->cards && want != PTL_PID_ANY && want <= ETH_PID_MOST;

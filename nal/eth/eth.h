@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over Ethernet frames without IP: one packet socket for each interface, with a ring of
- * what arrives that is shared with the kernel, so that taking a packet in is a look at memory; a
- * round of packets out is one system call.
+ * The link over Ethernet frames without IP: one packet socket for each interface. The socket
+ * has a receive ring shared with the kernel, so that receiving a packet is a read of memory.
+ * All packets of one flush go out with one system call.
  *
  *   eth.c       the operations of the NAL: opening, cards, the job's addresses
  *   eth_addr.c  addresses of packets and ids; the number that tells processes of a host apart;
  *               the kernel's filter
- *   eth_ring.c  frames in: the ring
- *   eth_send.c  frames out, several at a time
+ *   eth_ring.c  incoming frames: the ring
+ *   eth_send.c  outgoing frames, several at a time
  *   eth_wire.c  decoders
  *
- * Processes of a host. Frames that leave by an interface do not come in by it, so processes of
- * one host whose shared memory is not used reach each other by the loopback interface, which
- * carries any frame. The socket listens to both, and a filter in the kernel leaves those frames
- * that are for this process.
+ * Processes of one host: frames that leave by an interface do not come in by it. So processes
+ * of one host that do not use shared memory reach each other by the loopback interface, which
+ * carries any frame. The socket listens to both, and a filter in the kernel passes only the
+ * frames for this process.
  *
- * The ring is of fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save
+ * The ring has fixed slots (TPACKET_V2). The kernel's newer rings of blocks (TPACKET_V3) save
  * memory, but show a frame only when its block is full or a timer of at least a millisecond has
- * run out.
+ * expired.
+ *
+ * Frames may be lost, and the machine for datagrams (nal/net/dgram) resends them. Packet
+ * sockets need CAP_NET_RAW.
  */
 #ifndef ETH_H
 #define ETH_H
@@ -34,7 +37,7 @@
 #define ETH_MTU_MOST 9000u         /* of a frame, without Ethernet's own header */
 #define ETH_FRAMES   128u          /* that wait for flush() */
 #define ETH_HEADS    (128u * 1024) /* bytes of their heads */
-#define ETH_PID_MOST 65535u        /* that is an endpoint outside jobs */
+#define ETH_PID_MOST 65535u        /* highest pid that is an endpoint outside jobs */
 
 /* Slots shared with the kernel. */
 struct eth_ring {
@@ -44,9 +47,9 @@ struct eth_ring {
 	uint32_t next;
 };
 
-/* What waits for flush(). */
+/* Frames that wait for flush(). */
 struct eth_out {
-	uint32_t frames, used;    /* bytes of the heads */
+	uint32_t frames, used;    /* used: bytes of the heads */
 	struct sockaddr_ll to[2]; /* by the interface; on this host, by the loopback interface */
 	struct mmsghdr msg[ETH_FRAMES];
 	struct iovec iov[ETH_FRAMES][2 + DGRAM_SEGMENTS];
@@ -54,7 +57,7 @@ struct eth_out {
 };
 
 struct eth {
-	struct net net; /* first: it is what the machine's callbacks get */
+	struct net net; /* first: the machine's callbacks get it */
 	int fd;
 	int name_fd; /* holds our endpoint */
 	uint16_t type;
@@ -78,6 +81,7 @@ struct eth_place {
 	uint32_t endpoint;
 };
 
+/* Conversion between an address and the machine's three words. */
 void eth_addr_from(struct net_addr *a, const struct eth_place *p);
 void eth_addr_to(struct eth_place *p, const struct net_addr *a);
 
@@ -86,18 +90,18 @@ bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr);
 /* For net_ranks_take. */
 bool eth_parse_card(const void *link, const char *card, size_t len, struct net_addr *addr);
 
-/* Takes the endpoint `want`, or with 0 one that is free. 0, or -errno; -EADDRINUSE: somebody has
- * it. */
+/* Take the endpoint `want`, or with 0 a free one. Returns 0, or -errno; -EADDRINUSE: another
+ * process has it. */
 int eth_take_endpoint(struct eth *e, uint32_t want);
-/* From now on the socket gets our frames and no others. 0, or -errno. */
+/* Set the filter: from now on the socket gets our frames only. Returns 0 or -errno. */
 int eth_filter(const struct eth *e);
 
 /* ---- eth_ring.c, eth_send.c ------------------------------------------------------------------ */
 
-/* Makes the ring, of about so many bytes. 0, or -errno. */
+/* Make a ring of about `bytes` bytes. Returns 0 or -errno. */
 int eth_ring_make(struct eth *e, size_t bytes);
 void eth_ring_free(struct eth *e);
-/* The interfaces are known. */
+/* Called when the interfaces are known. */
 void eth_send_init(struct eth *e);
 
 /* Of net_link. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. To the machine an address is three words: the way and the endpoint, then the
- * hardware address. A process whose hardware address nobody told us is called by broadcast; it
- * answers only if the call names it, and the answer says where it is.
+ * Addresses. To the machine an address is three words: the interface (local or not) and the
+ * endpoint, then the hardware address. A process whose hardware address is not known is called
+ * by broadcast. It answers only if the call names it, and the answer says where it is.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -17,7 +17,7 @@
 #include "base/random.h"
 #include "nal/eth/eth.h"
 
-#define TRIES 64 /* to find an endpoint that is free */
+#define TRIES 64 /* to find a free endpoint */
 #define NAME  32
 
 void eth_addr_from(struct net_addr *a, const struct eth_place *p)
@@ -44,8 +44,8 @@ bool eth_parse_card(const void *link, const char *card, size_t len, struct net_a
 	if (eth_card_decode(card, len, &c) < 0)
 		return false;
 	p.local = !memcmp(c.mac, e->mac, sizeof(c.mac));
-	/* who uses another EtherType does not hear us, nor who uses the loopback interface of
-	 * another host */
+	/* a process that uses another EtherType, or the loopback interface of another host,
+	 * cannot hear us */
 	if (c.type != e->type || (!p.local && !memcmp(c.mac, nobody, sizeof(nobody))))
 		return false;
 	p.endpoint = c.endpoint;
@@ -81,7 +81,8 @@ bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr)
 	}
 	if (!e->by_id || !id.pid || id.pid > ETH_PID_MOST)
 		return false;
-	/* nobody there; of another host only silence tells, and one of a job's may only be late */
+	/* nobody is there; for another host only silence shows that, and a rank of a job may
+	 * only be late */
 	if (p.local && !e->net.ni->nawaited && !held(e, id.pid))
 		return false;
 	if (!p.local)
@@ -115,7 +116,7 @@ int eth_take_endpoint(struct eth *e, uint32_t want)
 
 		if (!base_random(&random, sizeof(random)))
 			return -errno;
-		/* it may be our pid, too: no smaller than the numbers that people ask for */
+		/* it may also become our pid: stay above the numbers that people ask for */
 		err = hold(e, 0x4000u | random);
 	}
 	return err;
@@ -127,8 +128,8 @@ int eth_filter(const struct eth *e)
 {
 	const uint32_t to = offsetof(struct eth_wire_frame, to);
 	const uint32_t us = __builtin_bswap32(e->endpoint); /* the filter reads big-endian */
-	/* jumps count instructions to be left out; the last but one takes the frame, the last
-	 * one does not */
+	/* a jump counts the instructions to skip; the last but one accepts the frame, the last
+	 * one drops it */
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, e->type, 0, 9),
@@ -147,7 +148,7 @@ int eth_filter(const struct eth *e)
 
 	if (setsockopt(e->fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)
 		return -errno;
-	/* that nobody, we included, puts another one in its place */
+	/* nobody, this process included, can replace the filter */
 	return setsockopt(e->fd, SOL_SOCKET, SO_LOCK_FILTER, &(int){ 1 }, sizeof(int)) < 0 ? -errno
 											   : 0;
 }

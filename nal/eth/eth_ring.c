@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The ring. A slot's status word says whose it is, the kernel's or ours; acquire and release on
- * it order what is in the slot.
+ * The ring. A slot's status word says whether the kernel or this process owns it. Acquire and
+ * release on the word order the contents of the slot.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,8 +15,8 @@
 #include "base/shared.h"
 #include "nal/eth/eth.h"
 
-#define BLOCK        65536u /* bytes that the kernel takes in one piece */
-#define BEFORE       96u    /* and what it writes before a frame, at most */
+#define BLOCK        65536u /* bytes that the kernel allocates at once */
+#define BEFORE       96u    /* most bytes that it writes before a frame */
 #define RECEIVE_MOST 64u    /* frames at a time */
 
 static struct tpacket2_hdr *slot_at(const struct eth_ring *r, uint32_t i)
@@ -26,14 +26,14 @@ static struct tpacket2_hdr *slot_at(const struct eth_ring *r, uint32_t i)
 	return (struct tpacket2_hdr *)(void *)(r->bytes + at);
 }
 
-/* acquire: the kernel is done with the slot; partner of its own barrier */
+/* acquire: the kernel is done with the slot; pairs with its own barrier */
 static uint32_t status_of(const struct tpacket2_hdr *h)
 {
 	return atomic_load_explicit((const _Atomic uint32_t *)(const void *)&h->tp_status,
 				    memory_order_acquire);
 }
 
-/* release: we are */
+/* release: we are done with the slot */
 static void set_status(struct tpacket2_hdr *h, uint32_t status)
 {
 	atomic_store_explicit((_Atomic uint32_t *)(void *)&h->tp_status, status,
@@ -74,7 +74,7 @@ int eth_ring_make(struct eth *e, size_t bytes)
 		return -errno;
 	e->in.bytes = map;
 	e->in.bytes_len = len;
-	/* a child of a fork has no use for it, and must not write to it */
+	/* a child of a fork must not write to it, and has no use for it */
 	madvise(map, len, MADV_DONTFORK);
 	base_shared_hide(map, len);
 	return 0;
@@ -98,8 +98,7 @@ static void take(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
 	struct eth_frame f = { .length = 0 };
 	struct net_addr from;
 
-	/* one that is longer than the slot comes as its beginning; nothing is made of it but a
-	 * count */
+	/* a frame longer than the slot comes truncated; it is only counted */
 	if (h->tp_len != h->tp_snaplen || eth_frame_decode(bytes, h->tp_snaplen, &f) < 0 ||
 	    f.to != e->endpoint)
 		f.length = 0;

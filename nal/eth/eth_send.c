@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Frames out. What the machine transmits in one round is collected and goes to the kernel in one
- * call, heads from here and bodies from where they are: the kernel's copy is the only one. (A
- * ring to send from saves that copy on a card that reads memory itself, but then the copy to the
- * ring is ours; and where frames stay on the host, on the loopback interface or a virtual one,
- * the kernel copies them out of the ring to pages it has to find first.)
+ * Outgoing frames. The packets of one round are collected and go to the kernel in one call:
+ * heads from here and bodies from where they are. The kernel's copy is the only one.
+ *
+ * A send ring would save that copy on a card that reads memory itself, but then we copy to the
+ * ring. Frames that stay on the host use the loopback interface or a virtual one. For these the
+ * kernel copies out of the ring to pages that it must allocate first.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,7 +21,7 @@
 
 #define ALIGN        16u
 #define BEFORE       ((uint32_t)(sizeof(struct eth_wire_frame) + ALIGN - 1) & ~(ALIGN - 1))
-#define FULL_WAIT_MS 1 /* for room, before packets are given up for lost */
+#define FULL_WAIT_MS 1 /* for room, before packets are dropped */
 
 /* The frame's own head lies before the packet's, which is aligned. */
 static struct eth_wire_frame *frame_before(uint8_t *packet)
@@ -46,7 +47,7 @@ static bool address_frame(const struct eth *e, struct eth_wire_frame *w, const s
 
 	eth_addr_to(&p, to);
 	f.to = p.endpoint;
-	/* frames to processes of this host have no hardware address in them */
+	/* frames to processes of this host carry no hardware address */
 	if (!p.local) {
 		memcpy(f.destination, p.mac, sizeof(f.destination));
 		memcpy(f.source, e->mac, sizeof(f.source));
@@ -96,8 +97,8 @@ void eth_send_init(struct eth *e)
 		};
 }
 
-/* How many the kernel has taken, or -1; not by functions in which a thread may be cancelled,
- * with the lock held. */
+/* Returns how many frames the kernel has taken, or -1. Uses raw system calls: a thread must not
+ * be cancelled here, because it holds the lock. */
 static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
@@ -105,7 +106,7 @@ static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 	if (n > 1 || h->msg_iovlen > 1) {
 		long k = syscall(SYS_sendmmsg, e->fd, m, n, MSG_DONTWAIT | MSG_NOSIGNAL);
 
-		/* a container's filter may not know it */
+		/* a container's filter may refuse it */
 		if (k >= 0 || (errno != ENOSYS && errno != EPERM))
 			return k;
 		return syscall(SYS_sendmsg, e->fd, h, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -1 : 1;
@@ -116,7 +117,7 @@ static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 		       : 1;
 }
 
-/* Of the first frames some are gone, one way or another; how many. */
+/* Send some of the first frames. Returns how many are sent or dropped. */
 static uint32_t send_some(struct eth *e, struct mmsghdr *m, uint32_t n, bool *waited)
 {
 	struct pollfd f = { .fd = e->fd, .events = POLLOUT };
@@ -130,13 +131,13 @@ static uint32_t send_some(struct eth *e, struct mmsghdr *m, uint32_t n, bool *wa
 	case EAGAIN:
 	case ENOBUFS:
 		if (*waited)
-			return n; /* lost, as on any network that is full */
+			return n; /* dropped, as on any network that is full */
 		*waited = true;
 		poll(&f, 1, FULL_WAIT_MS);
 		return 0;
 	default:
-		/* too long, or no interface for the moment: lost, and found out by who waits for
-		 * an answer */
+		/* too long, or no interface for the moment: dropped; the sender's timeout
+		 * notices it */
 		return 1;
 	}
 }

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 
-/* Of one host, or of nobody (as on the loopback interface), not of a group. */
+/* Not a group address: that of one host, or zeros (as on the loopback interface). */
 static bool unicast(const uint8_t *mac)
 {
 	return !(mac[0] & 1);
@@ -53,7 +53,7 @@ static int digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Hexadecimal digits, as many as `most` of them; how many there were. */
+/* Read at most `most` hexadecimal digits. Returns how many there were. */
 static size_t number(const char *text, const char *end, size_t most, uint32_t *value)
 {
 	size_t n = 0;

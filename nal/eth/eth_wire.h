@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What stands in an Ethernet frame before a packet of nal/net/dgram. Numbers of ours are
- * little-endian; eth_wire.c makes checked host structures of what arrives.
+ * The fields of an Ethernet frame before a packet of nal/net/dgram. Our numbers are
+ * little-endian. eth_wire.c makes checked host structures of frames that arrive.
  */
 #ifndef ETH_WIRE_H
 #define ETH_WIRE_H
@@ -48,20 +48,21 @@ struct eth_frame {
 	uint32_t length;
 };
 
-/* Where a process is: what a rank publishes of itself, "02:00:00:00:00:01/88b5/1a2b". */
+/* Where a process is, as a rank publishes it: "02:00:00:00:00:01/88b5/1a2b". */
 struct eth_card {
 	uint8_t mac[ETH_MAC_BYTES];
 	uint16_t type;
 	uint32_t endpoint;
 };
 
-/* A frame of `len` bytes as it came. 0, or -EPROTO: it is none of ours, or cut short. */
+/* Decode a frame of `len` bytes. Returns 0, or -EPROTO: not our frame, or cut short. */
 int eth_frame_decode(const void *frame, size_t len, struct eth_frame *f);
 
-/* Writes all but the packet, of f->length bytes, which goes behind it. */
+/* Write everything but the packet of f->length bytes, which follows it. */
 void eth_frame_encode(struct eth_wire_frame *w, const struct eth_frame *f);
 
-/* `len` characters. 0, or -EPROTO: they are no card, or the address is not that of one host. */
+/* Decode `len` characters. Returns 0, or -EPROTO: not a card, or the address is not that of one
+ * host. */
 int eth_card_decode(const char *text, size_t len, struct eth_card *c);
 void eth_card_encode(const struct eth_card *c, char *text, size_t len);
 

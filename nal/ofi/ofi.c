@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the libfabric NAL: opening and closing, and what ranks tell each other of
- * their endpoints.
+ * The operations of the libfabric NAL: opening and closing, and how ranks publish their
+ * endpoints.
  */
 #include "nal/ofi/ofi.h"
 
@@ -34,8 +34,8 @@ static struct net *net_of(struct ptl_ni *ni)
 	return &ofi_of(ni)->rdma.net;
 }
 
-/* Looking for providers takes libfabric some tenths of a second: not for a machine that has none
- * worth having. */
+/* libfabric takes some tenths of a second to look for providers. A machine without a useful one
+ * should not pay for that. */
 static const char *ofi_unusable(void)
 {
 	const char *why = net_seal_unusable();
@@ -72,8 +72,7 @@ static void ofi_describe(char *text, size_t len)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-/* Our own name for the provider: an address of ours, and the port or name that others will look
- * for. */
+/* Our own name for the provider: an address of ours, and the port or name that others look for. */
 static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		     struct ofi_name *name)
 {
@@ -87,8 +86,7 @@ static void own_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 		inet_ntop(ni->address.family, ni->address.bytes, name->node, sizeof(name->node));
 }
 
-/* Where there are no ports that the kernel could choose from, a pid is chosen that names the
- * endpoint. */
+/* Choose a pid that names the endpoint, where there are no ports for the kernel to choose from. */
 static ptl_pid_t choose_pid(void)
 {
 	uint32_t random = 0;
@@ -99,11 +97,13 @@ static ptl_pid_t choose_pid(void)
 }
 
 /*
- * A name within the host is a process's while that lives, as the kernel sees it: the shm
- * provider (1.17) takes a name away from who has it, and only then says that it is taken. What
- * one that died has left goes, for the provider would use it again as it is, while others have
- * it mapped. (The kernel sees one network namespace: who shares /dev/shm with another, and its
- * nid, had better not share pids.)
+ * Hold a name within the host. The kernel sees it as held while the process lives. We need this
+ * because the shm provider (1.17) takes a name away from its owner, and only then says that it
+ * is taken. A name that a dead process left is unlinked. Otherwise the provider would use its
+ * memory again as it is, while others have it mapped.
+ *
+ * The kernel sees one network namespace. Processes that share /dev/shm and the nid with another
+ * namespace should not share pids.
  */
 static int take_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
 		     struct ofi_name *name)
@@ -139,8 +139,7 @@ static void ofi_free(struct ofi *o)
 	free(o);
 }
 
-/* The pid of an interface that may have any, outside a job: the port the kernel gave, or a
- * number. */
+/* The pid of an interface that may have any, outside a job: the port the kernel gave, or any. */
 static ptl_pid_t free_pid(const struct ofi *o)
 {
 	const struct sockaddr_in *s = (const void *)o->own.bytes;
@@ -169,7 +168,7 @@ static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 
 	o->info = ofi_choose(name->node[0] ? name->node : NULL,
 			     name->service[0] ? name->service : NULL, &why);
-	/* a provider that does not think in our host's addresses has one of its own */
+	/* a provider that does not use our host's addresses has one of its own */
 	if (!o->info && !name->service[0])
 		o->info = o->lib->dupinfo(probe);
 	if (!o->info) {
@@ -190,7 +189,8 @@ static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 	return PTL_FAIL;
 }
 
-/* What is wanted, or what is chosen in its place, comes to *pid; PTL_PID_ANY: nothing was. */
+/* Open with the wanted pid. Sets *pid to the pid that was chosen, or leaves PTL_PID_ANY: none
+ * was. */
 static int open_named(struct ofi *o, ptl_pid_t *pid)
 {
 	const char *why = NULL;
@@ -275,8 +275,7 @@ static void ofi_close(struct ptl_ni *ni)
 	ptl_net_of(ni, &nal_ofi_ops)->state = NULL;
 }
 
-/* The descriptors are the provider's own; those that matter are closed when a program is
- * executed. */
+/* The descriptors are the provider's own. The important ones are closed on exec. */
 static void ofi_forked(struct ptl_ni *ni)
 {
 	struct ofi *o = ofi_of(ni);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Addresses. Ranks of a job tell each other theirs on their cards; outside a job a process is
- * where its id says: at the nid's IPv4 address and the port of its pid, or, within a host, under
- * a name made of both. Who has greeted us is where its greeting says.
+ * Addresses. Ranks of a job publish theirs on cards. Outside a job a process is where its id
+ * says: at the nid's IPv4 address and the port of its pid, or, within a host, under a name made
+ * of both. A process that has greeted us is where its greeting says.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ bool ofi_take_cards(struct ofi *o, const struct nal_job *job)
 	return true;
 }
 
-/* ---- ways ------------------------------------------------------------------------------------ */
+/* ---- paths ----------------------------------------------------------------------------------- */
 
 static struct ofi_path **place(struct ofi *o, const struct ofi_addr *a)
 {
@@ -140,7 +140,7 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 	struct ofi_addr a;
 
 	if (address) {
-		/* as long as ours: libfabric does not say how much of it a provider looks at */
+		/* as long as ours: libfabric does not say how much of it a provider reads */
 		if (len != o->own.len && !ofi_is_local(o->info))
 			return NULL;
 		if (!len || len > sizeof(a.bytes) ||
@@ -160,10 +160,12 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 }
 
 /*
- * What becomes of operations under way to an address that is removed libfabric leaves open, so
- * that goes when they are over. Over connections it goes at once, which closes the connection,
- * and they end: a peer that is only slow can write to no memory any more. Of reliable datagrams
- * nobody hears when they are over, and to be sent again they need it: it stays.
+ * Remove the address of an unused path. libfabric does not define what happens to operations
+ * under way to a removed address. So the address is normally removed when they are over.
+ *
+ * Over connections it is removed at once. That closes the connection and ends the operations: a
+ * peer that is only slow can write to no memory any more. For reliable datagrams nobody reports
+ * the end of operations, and resending needs the address: it stays.
  */
 static void unused(struct ofi *o, struct ofi_path *w)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The endpoint and what belongs to it: fabric, domain, completion queue, address vector, and the
- * buffers that packets arrive in, which all peers share.
+ * The endpoint and what belongs to it: fabric, domain, completion queue, address vector, and
+ * the receive buffers, which all peers share.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,20 +14,20 @@
 
 #include "nal/ofi/ofi.h"
 
-/* what most providers send without asking the receiver first; so do we */
+/* most providers send this much without asking the receiver first; so do we */
 #define PACKET        16384u
 #define CQ_SIZE       4096u
 #define MULTI_BUFFERS 4u
 #define MULTI_BYTES   (512u << 10)
-#define LOCAL_BYTES   (64u << 10)  /* within the host: all of them fit into a cache, */
-#define LOCAL_CQ      1024u        /* and so does this */
+#define LOCAL_BYTES   (64u << 10)  /* within the host: all of them fit into a cache */
+#define LOCAL_CQ      1024u        /* this queue, too */
 #define LOCAL_QUEUE   (512u << 10) /* of the provider's shared memory, from its beginning */
 #define ONE_BUFFERS   256u
 #define CREDIT        64u
 #define READ_MOST     (4u << 20)
 
-/* Where the provider prefers a map, or has no table. Either way we keep what it gives us for an
- * address. */
+/* Open the address vector: a map if the provider prefers that or has no table. In both cases we
+ * keep what it returns for an address. */
 static int open_av(struct ofi *o)
 {
 	bool map = o->info->domain_attr->av_type == FI_AV_MAP;
@@ -52,14 +52,14 @@ static int open_cq(struct ofi *o)
 			return 0;
 		fi_close(&o->cq->fid);
 	}
-	/* this one cannot be waited for in the kernel: somebody looks now and then */
+	/* the kernel cannot wait for this provider: it is polled now and then */
 	o->fd = -1;
 	o->cq = NULL;
 	attr.wait_obj = FI_WAIT_NONE;
 	return fi_cq_open(o->domain, &attr, &o->cq, o);
 }
 
-/* How much of a buffer must be left for a packet. */
+/* Set how many bytes of a buffer must be left for a packet. */
 static int set_least(struct ofi *o, const char **what)
 {
 	size_t least = o->limits.packet;
@@ -75,8 +75,8 @@ static int enable(struct ofi *o, const char **what)
 	bool local = ofi_is_local(o->info);
 	int err = 0;
 
-	/* libfabric wants options before the endpoint works; but in 1.17 the shm provider's
-	 * falls over them then */
+	/* libfabric wants options before the endpoint is enabled, but the shm provider of 1.17
+	 * crashes on that */
 	if (!local)
 		err = set_least(o, what);
 	if (err < 0)
@@ -113,10 +113,10 @@ static int open_ep(struct ofi *o, const char **what)
 }
 
 /*
- * The provider's queue of what comes to us, which is near the beginning of memory that has our
- * name within the host. The kernel finds a page for each sixteen packets when the first of them
- * is written, which takes it longer than the packets take: so it does it now, where there is
- * room for many of us. Whatever does not go as it should is left to the provider.
+ * Populate the provider's queue of incoming packets. It is near the beginning of the shared
+ * memory that has our name within the host. The kernel allocates a page for each sixteen
+ * packets when the first of them is written, and that takes longer than the packets. So it is
+ * done now, if there is room for many such queues. If anything fails, the provider does it.
  */
 static void fill_queue(const struct ofi *o)
 {
@@ -139,7 +139,7 @@ static void fill_queue(const struct ofi *o)
 
 static int make_buffers(struct ofi *o)
 {
-	/* since 1.16 reliable datagrams confuse messages of several peers in one buffer
+	/* since 1.16 reliable datagrams mix up messages of several peers in one buffer
 	 * (libfabric's issue 8212) */
 	o->multi = o->info->caps & FI_MULTI_RECV && o->info->ep_attr->protocol != FI_PROTO_RXD;
 	o->recvs = o->multi ? MULTI_BUFFERS : ONE_BUFFERS;
@@ -150,7 +150,7 @@ static int make_buffers(struct ofi *o)
 	o->recv_bytes = aligned_alloc(4096, (o->recvs * o->recv_size + 4095) & ~(size_t)4095);
 	if (!o->recv || !o->recv_bytes)
 		return -ENOMEM;
-	/* a page that is not there takes longer than the messages in it */
+	/* a page fault takes longer than the messages in the page */
 	if (ofi_is_local(o->info))
 		memset(o->recv_bytes, 0, o->recvs * o->recv_size);
 	for (uint32_t i = 0; i < o->recvs; i++) {
@@ -210,7 +210,7 @@ int ofi_post(struct ofi *o)
 	return n || err == -FI_EAGAIN ? 0 : err;
 }
 
-/* What arrives has somewhere to go from now on. */
+/* Post the first buffers: packets can arrive from now on. */
 static int post_first(struct ofi *o, const char **what)
 {
 	int err = 0;
@@ -221,7 +221,7 @@ static int post_first(struct ofi *o, const char **what)
 			      &o->recv_mr);
 	if (err < 0)
 		return err;
-	/* who wants memory to be there when it is registered locks it */
+	/* a provider that wants memory allocated when it is registered locks it */
 	if (o->info->domain_attr->mr_mode & FI_MR_ALLOCATED)
 		rdma_look_at_lock(o->info->fabric_attr->prov_name);
 	*what = "room for packets to come (fi_recvmsg)";
@@ -233,11 +233,11 @@ static void set_limits(struct ofi *o)
 	const struct fi_info *i = o->info;
 	uint64_t most = i->ep_attr->max_msg_size, packet = most < PACKET ? most : PACKET;
 
-	/* a packet in one datagram: of longer ones reliable datagrams (1.17) lose some when the
-	 * machine is busy, and say that buffers were too short which were not */
+	/* a packet must fit in one datagram: reliable datagrams (1.17) lose some longer ones
+	 * when the host is busy, and wrongly report that buffers were too short */
 	if (i->ep_attr->protocol == FI_PROTO_RXD && i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
-	/* what is longer is read by the receiver, which takes a call of the kernel */
+	/* the receiver reads a longer one, which takes a system call */
 	if (ofi_is_local(i) && i->tx_attr->inject_size >= RDMA_PACKET_MIN &&
 	    i->tx_attr->inject_size < packet)
 		packet = i->tx_attr->inject_size;
@@ -246,22 +246,21 @@ static void set_limits(struct ofi *o)
 		.read = ofi_reads_well(i) ? (most < READ_MOST ? most : READ_MOST) : 0,
 		.local_mr = i->domain_attr->mr_mode & FI_MR_LOCAL,
 		.credit = CREDIT,
-		/* nobody hears of what is injected, and an endpoint that closes may still have
-		 * it; the memory of small packets is not registered */
+		/* injected packets have no completion, and an endpoint that closes may still
+		 * have some; the memory of small packets is not registered */
 		.ends_last = !(i->domain_attr->mr_mode & FI_MR_LOCAL),
-		/* only which buffers messages go to follows their order (FI_ORDER_SAS): by some
-		 * providers a message of several pieces is complete later than a short one
-		 * behind it. Of reliable datagrams, which are one piece each, the missing one
-		 * was lost. */
+		/* FI_ORDER_SAS orders only which buffers messages go to. With some providers a
+		 * message of several fragments completes later than a short one behind it. A
+		 * reliable datagram has one fragment: a missing one was lost. */
 		.any_order = i->ep_attr->protocol != FI_PROTO_RXD,
-		/* reliable datagrams would be many at once, for few buffers */
+		/* reliable datagrams would be too many at once for few buffers */
 		.eager = i->ep_attr->protocol == FI_PROTO_RXD ? 0 : PACKET,
 	};
 	o->limits.copied = i->tx_attr->inject_size < o->limits.packet
 				   ? (uint32_t)i->tx_attr->inject_size
 				   : o->limits.packet;
-	/* within the host nobody else can send to us: by these providers, whatever others call
-	 * their endpoints */
+	/* within the host only our peers can send to us with these providers, whatever names
+	 * others give their endpoints */
 	if (ofi_is_in_host(i) && i->domain_attr->cq_data_size >= sizeof(uint64_t))
 		o->limits.frame = o->limits.packet;
 }
@@ -316,7 +315,7 @@ static void unreg_buffers(struct ofi *o)
 
 bool ofi_ep_close(struct ofi *o)
 {
-	/* one that memory is bound to may have to stay until that is unregistered */
+	/* an endpoint that memory is bound to may have to stay until it is unregistered */
 	if (o->ep && fi_close(&o->ep->fid) == -FI_EBUSY) {
 		unreg_buffers(o);
 		return false;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * libfabric, loaded when it is first wanted: it brings a dozen libraries with it, which programs
- * that do not need it should not have to have, nor wait for. What is not here is in the
- * structures of functions that its objects have.
+ * libfabric, loaded when it is first wanted. It brings a dozen libraries. Programs that do not
+ * need it should not have to install them, or wait for them. Functions that are not here are in
+ * the operation tables of libfabric's objects.
  */
 #define _GNU_SOURCE /* environ */
 #include <dlfcn.h>
@@ -40,21 +40,21 @@ static bool is_set(const char *setting)
 	return false;
 }
 
-/* A copy of a setting that the user has not made; NULL: it is made, or there is no memory. */
+/* A copy of a setting that the user has not made. NULL: it is made, or out of memory. */
 static char *to_set(const char *setting)
 {
 	return is_set(setting) ? NULL : strdup(setting);
 }
 
 /*
- * Settings that the user has not made, for libfabric, which has no other way to be told. Not by
- * setenv(3), which may free the array in which another thread is looking for something: a new
- * one takes its place, and the old one stays as it was. All of it stays, for the program may
- * look at it when this library is gone.
+ * Give settings that the user has not made to libfabric, which takes them only from the
+ * environment. setenv(3) could free the array while another thread reads it. So a new array
+ * takes its place, and the old one does not change. Nothing is freed: the program may use it
+ * after this library is unloaded.
  */
 static void set(const char *first, const char *second)
 {
-	static char **more; /* found by leak checkers, whatever the program makes of environ */
+	static char **more; /* leak checkers find it, whatever the program does with environ */
 	char *one = to_set(first), *two = to_set(second);
 	size_t n = 0;
 
@@ -74,7 +74,7 @@ static void set(const char *first, const char *second)
 		more[n++] = one;
 	if (two)
 		more[n] = two;
-	/* release: who reads it finds it whole */
+	/* release: a thread that reads it finds it complete */
 	__atomic_store_n(&environ, more, __ATOMIC_RELEASE);
 }
 
@@ -84,9 +84,10 @@ static void load(void)
 	void *handle;
 
 	/* Reliable unconnected endpoints over connections, as over verbs, have two megabytes of
-	 * receive buffers for each peer, and libfabric gives one back to a connection that its
-	 * peer has just closed, which ends the process (libfabric's issue 11828): one queue for
-	 * all instead, of 512 buffers, not of 4096, unless the user wants it otherwise. */
+	 * receive buffers for each peer. libfabric may also give a buffer back to a connection
+	 * that its peer has just closed, which ends the process (libfabric's issue 11828). So
+	 * use one queue for all peers, of 512 buffers instead of 4096, unless the user sets it
+	 * otherwise. */
 	set("FI_OFI_RXM_USE_SRX=1", "FI_OFI_RXM_MSG_RX_SIZE=512");
 	handle = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!handle) {

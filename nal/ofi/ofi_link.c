@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets, reads, memory and completions. The context of an operation is in its own record,
- * large enough for providers that keep things there; the word behind it says what it is.
+ * Packets, reads, memory and completions. The context of an operation lies in the operation's
+ * record, large enough for providers that keep data there. The word behind it holds its kind
+ * and path.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 
 #define BATCH     16u
 #define POLL_MOST 64u
-#define LOOKS     4 /* in one call, of who waits */
-/* Between looks at a provider that cannot be waited for: twice as long after each in vain, as
- * one takes some 40 microseconds of a processor that another rank may need. */
+#define LOOKS     4 /* polls in one call of a process that waits */
+/* Time between polls of a provider that cannot be waited for. It doubles after each poll that
+ * finds nothing: one costs about 40 microseconds of a processor that another rank may need. */
 #define LOOK_NS      100000u
 #define LOOK_MOST_NS 500000u
 #define KEY_TRIES    8
@@ -25,7 +26,7 @@
 static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint64_t),
 	      "it fits before the last word");
 
-/* What `call` was answered with, if that was not 0; for link_error. */
+/* Remember for link_error how `call` failed. Returns its error. */
 static int refused(struct ofi *o, const char *call, ssize_t err)
 {
 	if (err == -FI_EAGAIN)
@@ -49,7 +50,7 @@ static uint64_t word_of(const struct ofi_path *w, enum ofi_kind kind)
 	return (uintptr_t)w | kind;
 }
 
-/* What a call was answered with that starts something with a context. */
+/* Handle the result of a call that starts an operation with a context. */
 static int begun(struct ofi *o, struct ofi_path *w, const char *call, ssize_t err)
 {
 	if (err)
@@ -115,7 +116,7 @@ static void say_why(struct ofi *o, size_t len, int err)
 		o->info->fabric_attr->prov_name, len, o->lib->strerror(-err), ofi_remedy(err));
 }
 
-/* A key nobody can guess, for providers that leave that to us. */
+/* A key that nobody can guess, for providers that leave the choice to us. */
 static uint64_t next_key(struct ofi *o)
 {
 	size_t bytes = o->info->domain_attr->mr_key_size;
@@ -180,18 +181,18 @@ static struct rdma_read *read_of(void *op_context)
 	return (void *)((char *)op_context - offsetof(struct rdma_read, link_word));
 }
 
-/* Into a receive buffer; is it to be posted again? */
+/* A receive buffer has completed. Queue it for posting if the provider is done with it. */
 static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
 {
 	if (r->idle || (o->multi && !(flags & FI_MULTI_RECV)))
-		return; /* a provider may say so twice */
+		return; /* a provider may report it twice */
 	r->idle = true;
 	r->next = o->idle;
 	o->idle = r;
 }
 
-/* Of who may not send bare packets to us the data say nothing: they would have but half of a
- * token. */
+/* A packet has arrived. If peers may not send us headerless packets, the immediate data are
+ * ignored: they would hold only half of a token. */
 static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_data_entry *e)
 {
 	const void *bytes = o->multi ? e->buf : r->bytes;
@@ -225,7 +226,7 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 	}
 }
 
-/* Is it the operation's own fault, and nothing else is wrong with the peer? */
+/* Is it only the operation's own fault, not the peer's or the path's? */
 static bool own_fault(int err)
 {
 	return err == FI_EACCES || err == FI_EINVAL || err == FI_ENOKEY || err == FI_EFAULT ||
@@ -244,7 +245,7 @@ static void failed(struct ofi *o)
 	snprintf(why, sizeof(why), "provider %s: %s (%s)", o->info->fabric_attr->prov_name,
 		 o->lib->strerror(e.err), text ? text : "");
 	if (!e.op_context) {
-		/* of what was injected nobody waits for; whose it was silence will tell */
+		/* an injected packet, which nobody waits for; silence will show whose it was */
 		if (ptl_debugs(o->ni, PTL_DBG_SETUP))
 			ptl_debug(o->ni, "a packet could not be sent: %s", why);
 		return;
@@ -260,7 +261,7 @@ static void failed(struct ofi *o)
 			   own_fault(e.err) ? RDMA_FAILED : RDMA_BROKEN, why);
 		break;
 	case OFI_RECV:
-		/* no packet of a peer is too long for a buffer of ours; the gap will break the
+		/* no packet of a peer is too long for our buffers; the gap will break the
 		 * connection it came by */
 		if (e.err == FI_ETRUNC && !o->said_error)
 			base_warn("part of a packet is lost: %s", why);
@@ -270,7 +271,7 @@ static void failed(struct ofi *o)
 	}
 }
 
-/* Little or nothing arrives or ends any more, so peers may be found silent: this is why. */
+/* Warn that little or nothing will complete any more: peers may be found silent for this reason. */
 static void blind(struct ofi *o, const char *what, ssize_t err)
 {
 	if (o->said_blind)
@@ -281,10 +282,10 @@ static void blind(struct ofi *o, const char *what, ssize_t err)
 }
 
 /*
- * Within the host a look takes no call of the kernel, and half the time of a call of ours in
- * vain goes by on the way to it and back. Who calls in vain again and again waits for something,
- * and finds it sooner by more than one look; where processes share processors nobody looks
- * longer than need be.
+ * Poll once, or several times in a process that waits. Within the host a poll takes no system
+ * call, and half of the time of a call that finds nothing is the call itself. A process whose
+ * calls find nothing again and again waits for something, and several polls find it sooner.
+ * This is not done where processes share processors.
  */
 static ssize_t look(struct ofi *o, struct fi_cq_data_entry *entry)
 {
@@ -305,7 +306,7 @@ static unsigned int link_poll(void *link)
 	ssize_t n;
 	int err;
 
-	/* each look makes the provider look everywhere: not once more only to find nothing */
+	/* each poll makes the provider check everything: do not poll once more to find nothing */
 	do {
 		o->reads = false;
 		n = look(o, entry);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Choosing a provider. Asked for is what the machine needs and no more: reliable unconnected
- * endpoints, messages in order; remote memory access and buffers for many messages are taken if
- * they are offered. Modes of memory registration are all accepted but raw keys. Of several
- * offers the fastest kind is taken, of one kind what offers most, and of those libfabric's own
- * order is kept: a fabric that can do less is better than sockets that can do all.
+ * Choosing a provider. The hints require only what the machine needs: reliable unconnected
+ * endpoints and ordered messages. Remote memory access and buffers for many messages are used
+ * if offered. All modes of memory registration are accepted except raw keys.
+ *
+ * Of several offers the fastest kind of provider wins, then the offer with the most abilities,
+ * then the first in libfabric's own order. So a fabric that can do less is preferred to sockets
+ * that can do everything.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -17,9 +19,9 @@
 #include "base/config.h"
 #include "nal/ofi/ofi.h"
 
-/* Kinds of providers, the preferred first. Those on top of the kernel's sockets reach the peers
- * that the UDP transport reaches, and shared memory is better without libfabric: both are for
- * who asks for them. */
+/* Kinds of providers, the preferred ones first. Providers over the kernel's sockets reach the
+ * same peers as the UDP transport, and shared memory is better without libfabric. So both are
+ * used only if asked for. */
 static const struct {
 	const char *name;
 	bool fabric;
@@ -104,16 +106,16 @@ bool ofi_has_fabric(void)
 	       has_entries("/sys/class/hfi1");
 }
 
-/* Abilities, the most first; none is tried without messages. */
+/* Sets of abilities, the largest first. All need messages. */
 static const uint64_t caps[] = { FI_MSG | FI_RMA | FI_MULTI_RECV, FI_MSG | FI_RMA,
 				 FI_MSG | FI_MULTI_RECV, FI_MSG };
 
 #define CAPS (sizeof(caps) / sizeof(caps[0]))
 
-/* What libfabric offers, for each row of abilities. */
+/* The offers of libfabric for each set of abilities. */
 struct offers {
 	struct fi_info *list[CAPS];
-	int err; /* what kept it from answering */
+	int err; /* why it could not answer */
 };
 
 static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provider,
@@ -128,7 +130,7 @@ static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provide
 	h->ep_attr->type = FI_EP_RDM;
 	h->domain_attr->mr_mode =
 		FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-	/* all calls come with the interface's lock */
+	/* all calls are made with the interface's lock held */
 	h->domain_attr->threading = FI_THREAD_DOMAIN;
 	h->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	h->tx_attr->msg_order = h->rx_attr->msg_order = FI_ORDER_SAS;
@@ -141,7 +143,7 @@ static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provide
 	return NULL;
 }
 
-/* Those with these abilities. 0, also if there are none; -errno: why there is no telling. */
+/* Get the offers with these abilities. Returns 0, also if there are none, or -errno. */
 static int ask(const struct ofi_lib *lib, const char *provider, const char *node,
 	       const char *service, uint64_t abilities, struct fi_info **list)
 {
@@ -157,7 +159,7 @@ static int ask(const struct ofi_lib *lib, const char *provider, const char *node
 	return err == -FI_ENODATA ? 0 : err;
 }
 
-/* All are asked for: who can do less is missing among those that can do more. */
+/* Ask for every set: a provider that can do less is missing in the answers for larger sets. */
 static void ask_all(const struct ofi_lib *lib, const char *node, const char *service,
 		    struct offers *o)
 {
@@ -177,7 +179,7 @@ static void offers_free(const struct ofi_lib *lib, const struct offers *o)
 			lib->freeinfo(o->list[row]);
 }
 
-/* Providers that a list for people has named. */
+/* Providers that were already printed by ofi_list(). */
 struct told {
 	const char *name[32];
 	size_t names;
@@ -192,7 +194,7 @@ static bool is_told(const struct told *t, const struct fi_info *i)
 	return false;
 }
 
-/* ... of providers that were not told of. */
+/* The best offer among providers that were not printed yet. */
 static const struct fi_info *best(const struct offers *o, const struct told *t)
 {
 	const struct fi_info *found = NULL;
@@ -204,14 +206,14 @@ static const struct fi_info *best(const struct offers *o, const struct told *t)
 	return found;
 }
 
-/* Unasked only fabrics are. */
+/* May it be used? If libfabric was not asked for, only fabrics may. */
 static bool may_take(const struct fi_info *i)
 {
 	return !ofi_is_unasked() || kinds[kind_of(i)].fabric;
 }
 
-/* Why nothing is taken where `found` is the best there is, NULL: nothing. Good until the next
- * call. */
+/* The reason why nothing is used, where `found` is the best offer, or NULL if there is none.
+ * Valid until the next call. */
 static const char *none(const struct ofi_lib *lib, const struct offers *o,
 			const struct fi_info *found)
 {
@@ -279,7 +281,7 @@ static void tell(struct told *t, const struct fi_info *i, size_t place, const ch
 	t->line(line);
 }
 
-/* Those of a list that were not told of, which are not taken. */
+/* Print the providers of a list that were not printed yet. They are not used. */
 static void tell_rest(struct told *t, const struct fi_info *list, const char *why)
 {
 	for (const struct fi_info *i = list; i; i = i->next)

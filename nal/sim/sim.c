@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the NAL over a simulated network: opening and closing, and where processes are.
+ * The operations of the NAL over a simulated network: opening and closing, and where processes
+ * are.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,7 +63,7 @@ static int bind_to(struct sim_link *l, uint16_t port)
 	return 0;
 }
 
-/* Outside a job with cards the pid says what the port is, so that others find us. */
+/* Outside a job with cards the pid gives the port, so that others find us. */
 static int take_port(struct sim_link *l, struct ptl_ni *ni, ptl_pid_t want)
 {
 	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : net_port_of(want);
@@ -124,7 +125,7 @@ static int sim_open(struct ptl_ni *ni, ptl_pid_t want)
 		sim_free(l);
 		return why ? PTL_FAIL : PTL_NO_SPACE;
 	}
-	/* the network's own queues are to be the shortest */
+	/* the simulated network's own queues are to be the shortest */
 	net_widen(l->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	net_widen(l->fd, SO_SNDBUFFORCE, SO_SNDBUF);
 	err = take_port(l, ni, want);
@@ -190,7 +191,7 @@ static const char *sim_join(struct ptl_ni *ni, const struct nal_job *job)
 	l->by_id = !job->card;
 	if (job->card && !net_ranks_take(&l->ranks, job, nal_sim_ops.name, parse_card, l))
 		return "out of memory";
-	/* each rank has chances of its own, the same in each run */
+	/* each rank has its own random sequence, the same in each run */
 	l->random = l->rules.seed;
 	l->random = sim_draw(&l->random) + (job->size ? job->own : 0);
 	l->net.ni = ni;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets through the simulated network. A packet that was transmitted waits in `out` until it
- * has left the sender's link and travelled, then it is sent; one that arrived waits in `in`
- * until it is through the receiver's link.
+ * Packets through the simulated network. A transmitted packet waits in `out` until it has left
+ * the sender's link and travelled; then it is sent. A packet that arrived waits in `in` until
+ * it is through the receiver's link.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,7 +60,7 @@ static struct timespec time_of(uint64_t ns)
 				  .tv_nsec = (long)(ns % 1000000000u) };
 }
 
-/* Whoever sleeps is woken when the next packet that is held is due. */
+/* Set the timer that wakes a sleeping thread when the next held packet is due. */
 static void set_timer(struct sim_link *l)
 {
 	uint64_t at = l->out.n ? l->out.heap[0].at : NET_NEVER;
@@ -76,7 +76,7 @@ static void set_timer(struct sim_link *l)
 	timerfd_settime(l->timer, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* What was lost, late or damaged since is counted where everybody sees it. */
+/* Add the faults since the last call to the statistics page. */
 static void count(struct sim_link *l)
 {
 	const struct sim_counts *c = &l->counts;
@@ -110,8 +110,8 @@ static void carry(struct sim_link *l, struct sim_packet *p, uint64_t left)
 	free(p);
 }
 
-/* The packet whose head is where room() said, or elsewhere if it was held back (net_fault.c).
- * NULL: no memory. */
+/* Make the packet to send. Its head is where room() said, or elsewhere if the packet was held
+ * back (net_fault.c). NULL: out of memory. */
 static struct sim_packet *gather(struct sim_link *l, const struct dgram_packet *packet)
 {
 	struct sim_packet *p = l->room;
@@ -158,13 +158,13 @@ void sim_transmit(void *link, const struct dgram_packet *packet)
 	carry(l, p, left);
 }
 
-/* The first one of those that travel is there. */
+/* Send the first travelling packet, which is due. */
 static void hand_over(struct sim_link *l)
 {
 	struct sim_packet *p = sim_queue_take(&l->out).packet;
 	struct sockaddr_in to = sim_at(p->port);
 
-	/* what the host does not take is lost, as by a network */
+	/* the host drops what it cannot take, as a network does */
 	sendto(l->fd, p->bytes, p->len, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to));
 	free(p);
 }
@@ -201,7 +201,7 @@ void sim_link_end(struct sim_link *l)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-/* What has come to our link; false: nothing. */
+/* Take in a packet that has come to our link. False: there is none. */
 static bool take_in(struct sim_link *l)
 {
 	const struct sockaddr_in own = sim_at(l->port);
@@ -214,7 +214,7 @@ static bool take_in(struct sim_link *l)
 
 	if (len < 0)
 		return false;
-	/* strangers take no time on the link, and nobody all memory */
+	/* a stranger's packet takes no time on the link; waiting packets may not take all memory */
 	if (from.sin_addr.s_addr != own.sin_addr.s_addr) {
 		net_packet(&l->net, NULL, l->arrived, 0);
 		return true;

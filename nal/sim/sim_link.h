@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The link over a simulated network, between processes of one host and in real time: what
- * packets cost and what happens to them follows the model of nal/net/dgram/sim, by PTL_SIM. No
- * rights are needed, and no other network.
+ * The link over a simulated network, between processes of one host and in real time. The delays
+ * and faults of packets follow the model of nal/net/dgram/sim, as PTL_SIM sets it. It needs no
+ * rights and no other network.
  *
  *   sim.c        the operations of the NAL: opening, cards, addresses
- *   sim_link.c   packets: held by who sends them until they get to the receiver's link, and
- *                there until they are through
+ *   sim_link.c   packets: the sender holds them until they get to the receiver's link, the
+ *                receiver until they are through
  *   sim_rules.c  PTL_SIM
  *
  * Packets go by datagrams over the loopback interface, from an address that nothing else uses.
- * Everything the sender's side of the network does is done in the sender's process, and so is
- * what happens by chance; what the receiver's link and its queue do, where packets of many
- * senders meet, in the receiver's. Neither tells the other anything: there is nothing on the
- * wire but packets. The time that this host takes comes on top.
+ * The sender's process simulates the sender's side of the network and everything that happens
+ * by chance. The receiver's process simulates the receiver's link and its queue, where packets
+ * of many senders meet. Neither tells the other anything: only packets are on the wire. The
+ * time that this host takes comes on top.
  *
- * Whoever waits for packets is woken by a descriptor that is readable when some have come and
- * when a packet that is held is due, whoever sent it and whatever that thread does by then.
+ * A thread that waits for packets is woken by a descriptor. It is readable when packets have
+ * come, and when a held packet is due, no matter which thread sent it or what that thread does
+ * by then.
  */
 #ifndef SIM_LINK_H
 #define SIM_LINK_H
@@ -33,17 +34,17 @@ struct sim_rules {
 	uint32_t mtu; /* longest packet */
 };
 
-/* On its way out, or in. */
+/* An outgoing or incoming packet. */
 struct sim_packet {
-	uint16_t port; /* whose */
+	uint16_t port; /* of the other process */
 	uint32_t len;
 	uint8_t bytes[];
 };
 
 struct sim_link {
-	struct net net;    /* first: it is what the machine's callbacks get */
-	int fd;            /* the socket, */
-	int timer;         /* set to when the next packet that is held is due, */
+	struct net net;    /* first: the machine's callbacks get it */
+	int fd;            /* the socket */
+	int timer;         /* set to when the next held packet is due */
 	int both;          /* an epoll of the two */
 	uint64_t timer_at; /* NET_NEVER: it is not set */
 	uint16_t port;
@@ -68,20 +69,21 @@ struct sim_link {
 
 /* ---- sim_rules.c ----------------------------------------------------------------------------- */
 
-/* Takes the value of PTL_SIM, NULL for none. NULL, or a sentence that says what is wrong with
- * it, good until the next call of the thread. */
+/* Parse the value of PTL_SIM, NULL for none. Returns NULL, or a sentence that says what is
+ * wrong with it, valid until the thread's next call. */
 const char *sim_rules_take(struct sim_rules *r, const char *text);
+/* Write the rules as text for people. */
 void sim_rules_describe(const struct sim_rules *r, char *text, size_t len);
 
 /* ---- sim_link.c ------------------------------------------------------------------------------ */
 
-/* Where processes are on the loopback interface. */
+/* The address of a process on the loopback interface. */
 struct sockaddr_in sim_at(uint16_t port);
 
-/* Makes `timer` and `both`, for the socket that there is. 0, or -errno. */
+/* Make `timer` and `both` for the open socket. Returns 0 or -errno. */
 int sim_link_begin(struct sim_link *l);
-/* Sends what is still on its way out when it is time for it, for at most a second, and frees
- * what waits. */
+/* Send the packets that are still held when they are due, for at most a second. Free the
+ * packets that wait. */
 void sim_link_end(struct sim_link *l);
 
 /* Of net_link. */

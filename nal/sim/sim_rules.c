@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * PTL_SIM: what the simulated network is like. portals-sim(7) describes it.
+ * PTL_SIM: the properties of the simulated network. portals-sim(7) describes it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static const struct word {
 #undef WORD
 };
 
-/* The value of `text` in the unit that is kept; false: it is not one. */
+/* Convert `text` to the unit that is kept. False: not a valid value. */
 static bool value_of(enum unit unit, const char *text, char **end, uint64_t *value)
 {
 	double v = base_decimal(text, end);
@@ -55,7 +55,7 @@ static bool value_of(enum unit unit, const char *text, char **end, uint64_t *val
 		return false;
 	*value = (uint64_t)v;
 	switch (unit) {
-	case MICROSECONDS: /* up to ten seconds: who is further away is taken for dead */
+	case MICROSECONDS: /* up to ten seconds: a peer that is further away is taken for dead */
 		*value = (uint64_t)(v * 1e3 + 0.5);
 		return v <= 1e7;
 	case MBITS: /* none: 0 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The operations of the verbs NAL: opening and closing, and what ranks tell each other of where
- * they listen.
+ * The operations of the verbs NAL: opening and closing, and how ranks publish where they
+ * listen.
  */
 #include "nal/verbs/verbs.h"
 
@@ -16,7 +16,7 @@
 #include "base/cpu.h"
 #include "base/log.h"
 
-#define END_NS 1000000000ull /* for connections to come to an end when an interface closes */
+#define END_NS 1000000000ull /* for connections to end when an interface closes */
 
 extern const struct nal_ops nal_verbs_ops;
 
@@ -34,7 +34,8 @@ static const char *verbs_unusable(void)
 {
 	const char *why = net_seal_unusable();
 
-	/* pages that a device writes to stay the parent's; newer kernels see to that themselves */
+	/* a fork must leave pages that a device writes to the parent; newer kernels ensure it
+	 * themselves */
 	if (!why && ibv_is_fork_initialized() == IBV_FORK_DISABLED)
 		ibv_fork_init();
 	return why ? why : verbs_no_device();
@@ -73,7 +74,7 @@ static int verbs_open(struct ptl_ni *ni, ptl_pid_t want)
 	why = verbs_listen(v, port_of(ni, want), &taken);
 	if (why) {
 		why = taken ? "the port is taken" : why;
-		/* who did not ask for it need not be told before the report */
+		/* with "auto" nobody asked for verbs: no warning, only the report says it */
 		if (strcmp(base_config()->ptl_nal, "auto") != 0)
 			base_warn(
 				"verbs cannot listen on %s: %s; PTL_IFACE names another interface, "
@@ -118,7 +119,7 @@ static size_t own_address(void *link, void *to)
 	return sizeof(v->own);
 }
 
-/* Everything that is under way comes back first. */
+/* Close all connections. Everything under way comes back first. */
 static bool quit(void *link)
 {
 	struct verbs *v = link;
@@ -128,7 +129,7 @@ static bool quit(void *link)
 	verbs_show_counts(v);
 	for (struct verbs_conn *c = v->conns; c; c = c->next)
 		if (c->state == VERBS_UP) {
-			/* the last packets may still be on their way */
+			/* the last packets may still be under way */
 			c->state = VERBS_LEAVING;
 			c->until = end - END_NS / 2;
 		} else if (c->state != VERBS_LEAVING) {

@@ -2,20 +2,23 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Connections. The connection manager carries the call and its answer, and knows how a queue
- * pair gets from one state to the next; what it says of timeouts is made ours, and where the
- * user says so the GID and the MTU.
+ * pair changes its states. We replace its timeouts by ours, and the GID and the MTU where the
+ * user sets them.
  *
- * The caller proves in its call that it has the secret, the other one in its answer, the caller
- * then in its first packet that the call was not somebody's repetition. Until then nothing it
- * says counts, and it can read nothing; but who was about to call it gives it half a second,
- * once.
+ * The caller proves in its call that it has the secret, and the other process proves it in its
+ * answer. The caller's first packet then proves that the call was not a repetition by somebody
+ * else. Until then nothing that the caller says counts, and it can read nothing. But a process
+ * that was about to call it gives it half a second, once.
  *
- * Where two call each other at the same time the call of the smaller address stands: who has it
- * refuses the other one's, who hears of it gives its own up. If nothing comes of that within
- * half a second it calls again, and this call it does not give up: it refuses the other one's,
- * and calls that are repeated by whoever has heard them keep nobody from calling. Even so both
- * may come to stand. Then the one that began later stays: the two have seen them begin in the
- * same order, as a call is answered only by who is not calling.
+ * If two processes call each other at the same time, the call of the smaller address wins. The
+ * process with the smaller address refuses the other's call; the other gives up its own. If
+ * that leads to nothing within half a second, the other calls again, and does not give up this
+ * call: it refuses the peer's. So an attacker who repeats overheard calls cannot keep anybody
+ * from calling.
+ *
+ * Even so both connections may come up. Then the one that began later stays. Both processes
+ * have seen them begin in the same order, because a process answers a call only while it is not
+ * calling.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,14 +30,14 @@
 #include "nal/verbs/verbs.h"
 #include "portals/engine/debug.h"
 
-/* The kernel may not notice at once that the peer's link address has become known, but looks at
- * the end. */
+/* The kernel may not notice at once that the peer's link address has become known, but it
+ * checks at the end. */
 #define ADDRESS_MS 100
 #define ROUTE_MS   2000
-#define CALL_NS    500000000ull /* of the first attempt; doubled each time, but */
-#define CALL_MOST  3u           /* not more often */
+#define CALL_NS    500000000ull /* of the first attempt, doubled each time */
+#define CALL_MOST  3u           /* at most this multiple of it */
 #define PROVE_NS   10000000000ull
-#define RNR_TIMER  12 /* 0.64 ms until a packet for which there was no buffer is sent again */
+#define RNR_TIMER  12 /* 0.64 ms until a packet that found no buffer is sent again */
 #define CROSSED_MS 500
 #define RETRIES    7
 
@@ -119,7 +122,8 @@ static bool make_qp(struct verbs *v, struct verbs_conn *c)
 	return true;
 }
 
-/* Retries end about when the peer has been silent for too long: the exponent of 4.096 us. */
+/* The exponent of 4.096 us, so that retries end about when the peer counts as silent for too
+ * long. */
 static uint8_t ack_timeout(void)
 {
 	uint64_t us = (uint64_t)base_config()->ptl_net_dead_ms * 1000 / (RETRIES + 1);
@@ -139,7 +143,7 @@ static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 	if (rdma_init_qp_attr(c->cm, &a, &mask) != 0)
 		return false;
 	if (mask & IBV_QP_ACCESS_FLAGS)
-		a.qp_access_flags = 0; /* until the other one has proved itself */
+		a.qp_access_flags = 0; /* until the peer has proved who it is */
 	if (mask & IBV_QP_PATH_MTU && config->ptl_verbs_mtu)
 		a.path_mtu = verbs_mtu(a.path_mtu, config->ptl_verbs_mtu);
 	if (mask & IBV_QP_AV && a.ah_attr.is_global && config->ptl_verbs_gid >= 0)
@@ -155,7 +159,7 @@ static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 	if (mask & IBV_QP_RETRY_CNT)
 		a.retry_cnt = RETRIES;
 	if (mask & IBV_QP_RNR_RETRY)
-		a.rnr_retry = 7; /* any number of times */
+		a.rnr_retry = 7; /* without limit */
 	if (mask && ibv_modify_qp(c->qp, &a, mask) != 0)
 		return false;
 	if (mask & IBV_QP_AV && a.ah_attr.is_global)
@@ -163,7 +167,7 @@ static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 	return true;
 }
 
-/* From now on the peer may read what is registered for it. */
+/* From now on the peer may read memory that is registered for it. */
 static bool open_up(struct verbs *v, struct verbs_conn *c)
 {
 	struct ibv_qp_attr a = { .qp_access_flags = IBV_ACCESS_REMOTE_READ |
@@ -215,7 +219,7 @@ void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
 			  why);
 }
 
-/* The attempt has come to nothing. */
+/* The attempt failed. */
 static void fail(struct verbs *v, struct verbs_conn *c, const char *why, uint32_t again_ms)
 {
 	struct verbs_path *w = c->path;
@@ -242,12 +246,12 @@ static void over(struct verbs *v, struct verbs_conn *c)
 		verbs_path_drop(v, w);
 }
 
-/* What is to become of a connection that is not simply in use. */
+/* Decide what happens to a connection that is not simply in use. */
 static void judge(struct verbs *v, struct verbs_conn *c, uint64_t now)
 {
 	if (c->gone)
 		verbs_break(v, c, "the peer has closed the connection");
-	/* the connection manager would wait for seconds before it sends again what was lost */
+	/* the connection manager would resend a lost message only after seconds */
 	if (c->state <= VERBS_CALLING && now > c->until)
 		fail(v, c, "no answer", 0);
 	if (c->state == VERBS_UNPROVEN && now > c->until) {
@@ -286,7 +290,7 @@ static uint64_t random_number(void)
 {
 	uint64_t n = 0;
 
-	/* without random numbers this NAL would not have begun */
+	/* this NAL does not start without random numbers */
 	base_random(&n, sizeof(n));
 	return n;
 }
@@ -350,7 +354,7 @@ static void stands(struct verbs *v, struct verbs_conn *c)
 			  (uint32_t)(w->id >> 32), (uint32_t)w->id, c->qp->qp_num);
 }
 
-/* Our call was answered; by iWARP the queue pair is ready already. */
+/* Our call was answered. With iWARP (`ready`) the queue pair is ready already. */
 static void on_answer(struct verbs *v, struct verbs_conn *c, const void *bytes, size_t len,
 		      bool ready)
 {
@@ -498,7 +502,7 @@ void verbs_confirmed(struct verbs *v, struct verbs_conn *c, const void *bytes, s
 			verbs_break(v, c, "the calls crossed, and the other one stays");
 			return;
 		}
-		/* what it knew of the old one it has forgotten */
+		/* the peer has forgotten the old connection */
 		verbs_break(v, w->conn, "the peer has made a new connection");
 	} else if (w && w->conn) {
 		w->conn->path = NULL;
@@ -569,8 +573,8 @@ static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
 		verbs_break(v, c, why);
 }
 
-/* What was under way comes back with errors, if the device can still say so; else the next
- * packet, or silence, tells. */
+/* All connections fail. Operations under way come back with errors if the device can still
+ * report them. Otherwise the next packet, or silence, shows the failure. */
 static void all_failed(struct verbs *v, const char *why)
 {
 	for (struct verbs_conn *c = v->conns; c; c = c->next)
@@ -578,8 +582,8 @@ static void all_failed(struct verbs *v, const char *why)
 }
 
 /*
- * What the device says by itself: a queue pair may fail while nothing is under way on it that
- * would come back with an error, and the peer's device would try for long to reach it.
+ * Handle the device's own events. A queue pair may fail while nothing is under way on it that
+ * could come back with an error. The peer's device would then try for long to reach it.
  */
 static unsigned int device_events(struct verbs *v)
 {
@@ -619,7 +623,7 @@ unsigned int verbs_events(struct verbs *v)
 		uint8_t bytes[256];
 		size_t len = e->param.conn.private_data_len;
 
-		/* nothing that is freed below may still have an event */
+		/* acknowledge first: no object that is freed below may have an event left */
 		if (!e->param.conn.private_data ||
 		    (type != RDMA_CM_EVENT_CONNECT_REQUEST &&
 		     type != RDMA_CM_EVENT_CONNECT_RESPONSE && type != RDMA_CM_EVENT_ESTABLISHED &&

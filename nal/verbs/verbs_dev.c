@@ -2,9 +2,9 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Which device and port, and what all connections of an interface share. The connection manager
- * knows devices by the addresses of their network interfaces, InfiniBand's as well; so the
- * device follows from the address of ours, or another address of this host is taken, that of the
- * device the user names or of the first there is.
+ * knows devices by the addresses of their network interfaces, also InfiniBand's. So our
+ * interface's address gives the device. Otherwise another address of this host is used: that of
+ * the device the user names, or of the first device.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,7 +23,7 @@
 #include "nal/verbs/verbs.h"
 
 #define BACKLOG      256
-#define FEWEST       32u /* receive buffers to do with */
+#define FEWEST       32u /* fewest receive buffers that suffice */
 #define READS_MOST   16
 #define CREDIT_MOST  64u
 #define CREDIT_LEAST 8u
@@ -76,7 +76,7 @@ static bool is_named(const struct rdma_cm_id *id)
 	return !wanted[len] || (wanted[len] == ':' && atoi(wanted + len + 1) == id->port_num);
 }
 
-/* Tries an address of this host. NULL, or why not. */
+/* Try an address of this host. Returns NULL, or the reason of the failure. */
 static const char *try_address(struct verbs *v, const struct sockaddr *address, uint16_t port,
 			       bool *taken)
 {
@@ -124,7 +124,7 @@ static uint32_t scope_of(const struct sockaddr *a)
 	return in6.sin6_scope_id;
 }
 
-/* Another address of this host than the interface's. */
+/* Try the other addresses of this host. */
 static const char *try_others(struct verbs *v, const char *why, uint16_t port, bool *taken)
 {
 	struct ifaddrs *all = NULL;
@@ -142,9 +142,9 @@ static const char *try_others(struct verbs *v, const char *why, uint16_t port, b
 	return why;
 }
 
-/* No device has an address of the loopback network. Who wants to stay on this host may as well
- * use one by which a device talks to itself; others that do so have the same id of a node, and
- * that is where they are looked for. */
+/* No device has an address of the loopback network. A process that wants to stay on this host
+ * may use any address by which a device talks to itself. Other such processes have the same
+ * node id, and look for it there. */
 static bool stays_here(const struct ptl_address *a)
 {
 	static const struct in6_addr loopback = IN6ADDR_LOOPBACK_INIT;
@@ -171,8 +171,8 @@ const char *verbs_listen(struct verbs *v, uint16_t port, bool *taken)
 	memcpy(own.bytes, a->bytes, a->family == AF_INET6 ? 16 : 4);
 	verbs_address_to(&own, a->scope, &s);
 	why = try_address(v, (struct sockaddr *)&s, port, taken);
-	/* outside a job the others look for us where our id says, and who names an interface
-	 * means it */
+	/* outside a job others look for us where our id says; a user who names an interface
+	 * wants that one */
 	if (why && !*taken && (stays_here(a) || (v->ni->cards && !base_config_is_set("PTL_IFACE"))))
 		why = try_others(v, why, port, taken);
 	return why;
@@ -217,13 +217,13 @@ static bool make_buffers(struct verbs *v, uint32_t n)
 	return false;
 }
 
-/* As many receive buffers as were asked for, or as may be had. */
+/* Get as many receive buffers as were asked for, or as can be had. */
 static const char *get_buffers(struct verbs *v, uint32_t most)
 {
 	uint32_t wanted = (uint32_t)base_config()->ptl_verbs_buffers, n;
 
 	wanted = wanted < most ? wanted : most;
-	/* packets out and bodies want some, too */
+	/* outgoing packets and bodies need registered memory, too */
 	while (wanted / 2 >= FEWEST && (uint64_t)wanted * VERBS_PACKET > rdma_may_lock() / 4 * 3)
 		wanted /= 2;
 	for (n = wanted; n >= FEWEST && !make_buffers(v, n); n /= 2)
@@ -254,7 +254,7 @@ struct ibv_qp *verbs_new_qp(const struct verbs *v, uint32_t copied)
 	return ibv_create_qp(v->pd, &a);
 }
 
-/* How many bytes a work request of this device takes with it. */
+/* How many inline bytes a work request of this device can carry. */
 static uint32_t find_inline(const struct verbs *v)
 {
 	for (uint32_t n = VERBS_INLINE; n; n /= 2) {
@@ -275,7 +275,7 @@ static const char *make_queues(struct verbs *v, const struct ibv_device_attr *d)
 	v->completions = ibv_create_comp_channel(v->context);
 	if (!v->completions || fcntl(v->completions->fd, F_SETFL, O_NONBLOCK) < 0)
 		return "no completion channel";
-	/* never more completions than there is room for */
+	/* there are never more completions than the queue has room for */
 	if ((uint32_t)d->max_cqe < v->buffers + VERBS_BUSY_ALL)
 		return "its completion queues are too short";
 	v->cq = ibv_create_cq(v->context, (int)(v->buffers + VERBS_BUSY_ALL), NULL, v->completions,
@@ -332,8 +332,9 @@ const char *verbs_prepare(struct verbs *v)
 	return NULL;
 }
 
-/* What goes in one packet of the fabric. Paths to some may take less, where what was meant to
- * fit takes two, as ever. 0: no immediate data go with one. */
+/* The length of one packet of the fabric. Paths to some peers may carry less: there a message
+ * meant to fit takes two packets, as without this optimization. 0: packets carry no immediate
+ * data. */
 static uint32_t frame(const struct verbs *v)
 {
 	struct ibv_port_attr port;

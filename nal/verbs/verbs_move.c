@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets and reads out, what arrives and completes, and memory that the device is told of.
+ * Outgoing packets and reads, arrivals and completions, and memory registration.
  *
- * A completion says which work request it is of: not all devices complete reads and what was
- * posted behind them in order (siw does not).
+ * A completion names its work request: not all devices complete reads and later work in order
+ * (siw does not).
  */
 #include <endian.h>
 #include <errno.h>
@@ -16,19 +16,18 @@
 #include "base/cpu.h"
 #include "nal/verbs/verbs.h"
 
-#define BATCH     16
-#define POLL_MOST 128 /* completions of one round */
-#define LOOK_EVERY                                                                                 \
-	1024         /* rounds without a look at the connection manager, which is a system call */
-#define LOOK_OFTEN 4 /* while somebody is being connected */
+#define BATCH      16
+#define POLL_MOST  128  /* completions of one round */
+#define LOOK_EVERY 1024 /* rounds between polls of the connection manager, which are system calls */
+#define LOOK_OFTEN 4    /* while somebody is being connected */
 #define PAGE       4096u
 #define LIBRARIES  1536 /* records of libibverbs and librdmacm for a connection, about */
 #define SOON_NS    10000000ull
 #define SERIALS    0x0fffffffu
 #define RESTOCK    16u /* receive buffers given back at a time */
 
-/* What a completion is of: a receive buffer, or a connection's work request; of a quiet one we
- * hear only if it failed. */
+/* The kind of a completion: a receive buffer, or else a connection's work request. A quiet
+ * request completes only if it failed. */
 #define OF_BUFFER 1u
 #define OF_QUIET  2u
 
@@ -45,7 +44,7 @@ static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 
 /* ---- out ------------------------------------------------------------------------------------- */
 
-/* Is there room for one more? 0, -EAGAIN, or that the way is broken. */
+/* Is there room for one more request? Returns 0, -EAGAIN, or -ENOTCONN: the path failed. */
 static int ready(struct verbs *v, struct verbs_path *w)
 {
 	struct verbs_conn *c = w->conn;
@@ -74,7 +73,7 @@ static int hand_over(struct verbs_conn *c, struct ibv_send_wr *wr)
 	return err == ENOMEM ? -EAGAIN : -err;
 }
 
-/* Nobody waits for it: the next one that completes tells of it, too. */
+/* Post a request that nobody waits for: the next completion of the connection covers it. */
 static int post_quietly(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr)
 {
 	int err;
@@ -94,7 +93,7 @@ static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, v
 	uint32_t i = c->posted % (VERBS_DEPTH + 1);
 	int err;
 
-	/* there is room: ready() */
+	/* there is a free one: ready() has checked */
 	while (c->wr[i].busy)
 		i = (i + 1) % (VERBS_DEPTH + 1);
 	wr->wr_id = id_of_wr(c, i);
@@ -115,7 +114,7 @@ static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, v
 	return 0;
 }
 
-/* Work to be posted. It is built in one place, of which most stays as it is. */
+/* Fill in the one work request to post. Most of its fields never change. */
 static inline struct ibv_send_wr *work(struct verbs *v, enum ibv_wr_opcode opcode,
 				       unsigned int flags, const void *bytes, uint32_t len,
 				       uint32_t lkey)
@@ -149,8 +148,8 @@ int verbs_send(void *link, void *path, struct rdma_packet *p)
 		  p->bytes, p->len, in_line ? 0 : lkey_of(p->mr));
 	if (p->bare)
 		wr->imm_data = htobe32((uint32_t)p->word);
-	/* quiet ones of connections that fall silent are never told of: of all, they leave room
-	 * for others */
+	/* quiet requests of connections that fall silent never complete: they may use only half
+	 * of the completion queue */
 	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET && v->busy < VERBS_BUSY_ALL / 2)
 		return post_quietly(v, w->conn, wr);
 	return post(v, w->conn, wr, in_line ? NULL : p);
@@ -187,7 +186,7 @@ int verbs_reg(void *link, void *base, size_t len, enum rdma_use use, bool quietl
 	      struct rdma_mr *mr)
 {
 	struct verbs *v = link;
-	/* by iWARP what is read arrives as a write of the peer's */
+	/* with iWARP, read data arrives as a write of the peer's */
 	int access = use == RDMA_REMOTE ? IBV_ACCESS_REMOTE_READ
 		     : v->iwarp         ? IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE
 					: IBV_ACCESS_LOCAL_WRITE;
@@ -239,7 +238,7 @@ void verbs_restock(struct verbs *v, uint32_t at_least)
 			};
 		}
 		if (ibv_post_srq_recv(v->srq, wr, &bad) != 0) {
-			/* those before `bad` are with the device */
+			/* the device has those before `bad` */
 			v->nspare -= (uint32_t)(bad - wr);
 			return;
 		}
@@ -290,7 +289,7 @@ static void completed(struct verbs *v, const struct ibv_wc *wc)
 		end = RDMA_BROKEN;
 		verbs_break(v, c, ibv_wc_status_str(wc->status));
 	}
-	/* a quiet one is counted as over when its connection goes */
+	/* quiet requests count as over when their connection goes */
 	if (wc->wr_id & OF_QUIET || !wr->busy)
 		return;
 	wr->busy = false;
@@ -324,7 +323,7 @@ static void take(struct verbs *v, const struct ibv_wc *wc)
 		completed(v, wc);
 }
 
-/* What is to be done now and then only. */
+/* The work of poll() that is done only now and then. */
 static unsigned int look(struct verbs *v)
 {
 	unsigned int n = verbs_events(v);
@@ -333,7 +332,7 @@ static unsigned int look(struct verbs *v)
 		verbs_show_counts(v);
 	if (v->calling)
 		verbs_path_calls(v, base_now_ns());
-	/* whether they ever answer, or prove who they are */
+	/* check whether they ever answer, or prove who they are */
 	v->restless |= v->unproven || v->calling;
 	return n;
 }
@@ -358,7 +357,7 @@ unsigned int verbs_poll(void *link)
 	} while (k == BATCH && n < POLL_MOST);
 	if (v->nspare >= RESTOCK)
 		verbs_restock(v, RESTOCK);
-	/* not before everything that arrived has been taken in */
+	/* not before everything that arrived was processed */
 	if (k < BATCH && v->restless)
 		verbs_reap(v, base_now_ns());
 	if (time_to_look(v))
@@ -366,7 +365,7 @@ unsigned int verbs_poll(void *link)
 	return n;
 }
 
-/* Has the channel something to tell? Then that is taken, and it has to be armed again. */
+/* Take the events of the completion channel. After one, the channel must be armed again. */
 static void disarm(struct verbs *v)
 {
 	struct ibv_cq *cq;
@@ -395,7 +394,7 @@ bool verbs_arm(void *link, uint64_t *within_ns)
 	if (!v->armed && ibv_req_notify_cq(v->cq, 0) != 0)
 		return false;
 	v->armed = true;
-	/* of what came before that nobody would be told */
+	/* completions before arming cause no event */
 	if (!v->has_stash && ibv_poll_cq(v->cq, 1, &v->stash) > 0)
 		v->has_stash = true;
 	if (v->has_stash)
@@ -409,8 +408,8 @@ bool verbs_arm(void *link, uint64_t *within_ns)
 
 uint32_t verbs_peer_bytes(const struct verbs *v)
 {
-	/* a work request: what devices need of one, and its inline bytes or piece; they like
-	 * powers of two, and pages */
+	/* a work request: the device's entry, and its inline bytes or segment; devices round up
+	 * to powers of two and to pages */
 	uint32_t each = 64;
 
 	while (each < 144 + v->copied)

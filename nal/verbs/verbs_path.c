@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Ways: where processes are, and the connections that lead there. A way that has been sent on
- * gets a connection, by calling or by being called; an attempt that comes to nothing is made
- * again as long as the machine wants the way. A connection that stood and broke takes its way
- * along: what was under way on it may have arrived or not, so whoever goes on does so on a new
- * one.
+ * Paths: where processes are, and the connections that lead there. A path gets a connection
+ * when something is sent on it, by calling or by being called. A failed attempt is repeated as
+ * long as the machine wants the path. When a working connection fails, its path fails with it:
+ * operations under way may have arrived or not. So the machine must go on with a new path.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,7 @@
 #include "base/cpu.h"
 #include "nal/verbs/verbs.h"
 
-#define FIRST_MS 20u /* between attempts, doubled each time up to */
+#define FIRST_MS 20u /* between attempts, doubled each time up to MOST_MS */
 #define MOST_MS  640u
 #define LEAVE_NS 2000000000ull
 
@@ -77,7 +76,7 @@ static bool address_of(const struct verbs *v, net_id_t id, struct verbs_address 
 		.bytes = { (uint8_t)(nid >> 24), (uint8_t)(nid >> 16), (uint8_t)(nid >> 8),
 			   (uint8_t)nid },
 	};
-	/* on this host all are at the same address, maybe another than that of the id */
+	/* all processes of this host use our address, which may differ from the one in the id */
 	if (nid == v->ni->id.nid)
 		memcpy(a->bytes, v->own.bytes, sizeof(a->bytes));
 	return true;

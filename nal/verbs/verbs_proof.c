@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Proofs that a process has the job's secret: tags of BLAKE2b with a key made of it. They are
- * made a few times for each connection, so it does not matter what they cost.
+ * Proofs that a process has the job's secret: BLAKE2b tags with a key derived from it. They are
+ * made only a few times for each connection, so their cost does not matter.
  */
 #include <sodium.h>
 #include <string.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What two processes say to each other while they connect: the private data of the connection
- * manager's request, answer and refusal, the first packet of who called, and the text of a card.
- * Bytes from outside become structs here, and nowhere else.
+ * The bytes that two processes exchange while they connect: the private data of the connection
+ * manager's request, answer and refusal, the first packet of the caller, and the text of a
+ * card. Bytes from outside become structs here, and nowhere else.
  *
- * The one who calls and the one who answers each contribute a number of their own, and each
- * proves with a keyed tag over both that it has the job's secret: who repeats what it has
- * overheard has no answer to a new number.
+ * The caller and the answering process each contribute a random number. Each proves with a
+ * keyed tag over both numbers that it has the job's secret. So a process that repeats what it
+ * has overheard has no answer to a new number.
  */
 #ifndef VERBS_WIRE_H
 #define VERBS_WIRE_H
@@ -38,8 +38,8 @@ static_assert(sizeof(struct verbs_address) == 20, "without holes: compared and s
  *   +--------+--------------+-------------+---------+--------+
  *   | magic  | address      | id          | number  | tag    |
  *   +--------+--------------+-------------+---------+--------+
- * A call: as much as the private data of a request has room for. The address is the one the
- * caller listens at, the id its nid and pid.
+ * A call. It is as long as the private data of a request may be. address: where the caller
+ * listens. id: its nid and pid.
  */
 struct verbs_wire_call {
 	uint8_t magic[4];             /*  0 */
@@ -56,8 +56,8 @@ static_assert(offsetof(struct verbs_wire_call, tag) == 40, "as drawn");
  *   +--------+--------+---------+--------+
  *   | magic  | kind   | number  | tag    |
  *   +--------+--------+---------+--------+
- * An answer, a refusal (of which only why counts: nobody has proved anything yet), and the first
- * packet of the one who called.
+ * An answer, a refusal, and the first packet of the caller. Of a refusal only `why` counts:
+ * nobody has proved anything yet.
  */
 struct verbs_wire_word {
 	uint8_t magic[4];             /*  0 */
@@ -80,7 +80,7 @@ enum verbs_refusal {
 	VERBS_NO_REASON = 0,
 	VERBS_CROSSED,  /* we are calling you: wait for that */
 	VERBS_NOT_OURS, /* another version, or another secret */
-	VERBS_BUSY,     /* too many are connecting, or no memory: call again */
+	VERBS_BUSY,     /* too many are connecting, or out of memory: call again */
 };
 
 struct verbs_call {
@@ -88,8 +88,7 @@ struct verbs_call {
 	net_id_t id;
 };
 
-/* Decoders: what is longer than said is padding of the connection manager's. False: it makes no
- * sense. */
+/* Decoders. Bytes beyond the structure are padding of the connection manager. False: invalid. */
 bool verbs_call_decode(const void *bytes, size_t len, struct verbs_call *call);
 bool verbs_word_decode(const void *bytes, size_t len, enum verbs_word kind,
 		       enum verbs_refusal *why);
@@ -98,10 +97,10 @@ void verbs_call_encode(struct verbs_wire_call *w, const struct verbs_call *call,
 void verbs_word_encode(struct verbs_wire_word *w, enum verbs_word kind, enum verbs_refusal why,
 		       uint64_t number);
 
-/* "10.0.0.1:4711" or "[fe80::1]:4711", `len` characters of it. False: it is none. */
+/* Parse `len` characters: "10.0.0.1:4711" or "[fe80::1]:4711". False: not an address. */
 bool verbs_address_parse(const char *text, size_t len, struct verbs_address *a);
 void verbs_address_format(const struct verbs_address *a, char *text, size_t len);
-/* Is what came with a greeting an address? */
+/* Decode the address that came with a greeting. False: not an address. */
 bool verbs_address_decode(const void *bytes, size_t len, struct verbs_address *a);
 
 /* To and from sockets. A link-local address gets `scope`. */
@@ -115,9 +114,10 @@ struct verbs_key {
 	unsigned char bytes[32];
 };
 
+/* Derive the key of tags from the job's secret. */
 void verbs_key_make(struct verbs_key *k, const void *secret, size_t len);
 
-/* The tag of a call; of an answer or confirmation to that call, `number` being the answer's. */
+/* The tag of a call, and of an answer or confirmation to that call. `number` is the answer's. */
 void verbs_seal_call(const struct verbs_key *k, struct verbs_wire_call *call);
 void verbs_seal_word(const struct verbs_key *k, const struct verbs_wire_call *call, uint64_t number,
 		     struct verbs_wire_word *word);

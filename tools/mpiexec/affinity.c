@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Cores out of the affinity mask mpiexec itself was given. Which hardware threads share a core is
- * read from sysfs; where that cannot be read, each is taken for a core.
+ * Cores from the affinity mask that mpiexec itself was given. sysfs says which hardware threads
+ * share a core. Where it cannot be read, each hardware thread counts as a core.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "tools/mpiexec/affinity.h"
 
-static int n_cpus;         /* that the sets below have room for */
+static int n_cpus;         /* the capacity of the sets below */
 static cpu_set_t *allowed; /* our own mask */
 static int *core_of;       /* by cpu: the lowest allowed cpu of its core, -1 if not allowed */
 static int n_cores;
@@ -38,7 +38,7 @@ static int read_mask(void)
 	return -EINVAL;
 }
 
-/* The lowest allowed cpu among those that share cpu's core, from a list such as "0,4" or "0-3". */
+/* The lowest allowed cpu among those that share cpu's core. The list is like "0,4" or "0-3". */
 static int lowest_sibling(int cpu)
 {
 	char path[96];
@@ -73,7 +73,8 @@ int affinity_init(void)
 
 	if (err)
 		return err;
-	/* what we have, to see whether it may be set at all: a container's profile may forbid it */
+	/* set the mask we have, to see whether that is allowed at all: a container's profile
+	 * may forbid it */
 	if (sched_setaffinity(0, set_size(), allowed))
 		return -errno;
 	core_of = malloc((size_t)n_cpus * sizeof(*core_of));

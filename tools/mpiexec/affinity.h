@@ -6,12 +6,12 @@
 #ifndef MPIEXEC_AFFINITY_H
 #define MPIEXEC_AFFINITY_H
 
-/* Finds the cores; hardware threads of one core count once. Returns how many, or -errno where
- * processors cannot be bound to. */
+/* Find the cores; hardware threads of one core count once. Returns how many, or -errno if
+ * processes cannot be bound. */
 int affinity_init(void);
 
-/* Binds the calling process to all usable hardware threads of `count` cores from `first` on,
- * both modulo the number of cores. 0 or -errno. */
+/* Bind the calling process to all usable hardware threads of `count` cores from `first` on,
+ * both modulo the number of cores. Only after affinity_init(). Returns 0 or -errno. */
 int affinity_bind(int first, int count);
 
 #endif

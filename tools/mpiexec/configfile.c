@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Words are parted by blanks. A backslash, single and double quotes take a character, or what is
- * between them, as it is; a backslash at the end of a line goes on with the next line. A line that
- * begins with # is a comment.
+ * Words are separated by blanks. A backslash takes the next character as it is; single and
+ * double quotes take the text between them. A backslash at the end of a line continues it on
+ * the next line. A line that begins with # is a comment.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -48,7 +48,7 @@ static int add(struct configfile *file, size_t *n, char *word)
 	return 0;
 }
 
-/* Takes the word at *at out of its quotes, where it is. Its end is at *end, and *at behind it. */
+/* Remove the quotes of the word at *at, in place. Sets *end to its end, and *at behind it. */
 static bool take_word(char **at, char **end)
 {
 	char *from = *at, *to = *at;

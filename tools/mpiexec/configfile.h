@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A file in the place of the command line (MPI-4 §11.5): each line is what may stand between two
- * colons.
+ * A file that replaces the command line (MPI-4 §11.5). Each line holds what may stand between
+ * two colons.
  */
 #ifndef MPIEXEC_CONFIGFILE_H
 #define MPIEXEC_CONFIGFILE_H
@@ -12,7 +12,7 @@ struct configfile {
 	char **words; /* ends with NULL; with ":" between lines */
 };
 
-/* 0, or -errno: -EINVAL where a quotation does not end. */
+/* Returns 0 or -errno; -EINVAL: a quotation does not end. */
 int configfile_read(struct configfile *file, const char *path);
 void configfile_free(struct configfile *file);
 

@@ -31,8 +31,8 @@ static struct shared {
 static int pipe_fd = -1;
 static pid_t guard_pid;
 
-/* All files from this one on; without close_range, which old kernels and containers' filters
- * refuse, by name. */
+/* Close all files from this one on. Old kernels and containers' filters refuse close_range;
+ * then close them one by one. */
 static void close_from(int first)
 {
 	struct rlimit limit = { .rlim_cur = 1024 };
@@ -63,7 +63,7 @@ static void __attribute__((noreturn)) guard_run(const int fds[2])
 {
 	char byte;
 
-	/* away from the terminal and whatever is sent to mpiexec's group; hold nothing open */
+	/* leave the terminal and the process group of mpiexec; hold nothing open */
 	setsid();
 	close(fds[1]);
 	dup2(fds[0], 0);
@@ -89,8 +89,7 @@ int guard_start(int ranks)
 	shared->ranks = ranks;
 	if (pipe2(fds, O_CLOEXEC))
 		return say_refused("pipe2", errno);
-	/* the guard has every signal blocked from its first step on, a key of the terminal's
-	 * among them */
+	/* the guard has every signal blocked from its start, also those of the terminal's keys */
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, &before);
 	guard_pid = fork();

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A small process that outlives mpiexec by a moment: when mpiexec is gone without having ended its
- * job (kill -9), it kills the process groups of the ranks. The ranks themselves die with mpiexec
- * anyway; this is for what they have started.
+ * A small process that outlives mpiexec by a moment. If mpiexec is gone without having ended
+ * its job (kill -9), it kills the process groups of the ranks. The ranks themselves die with
+ * mpiexec anyway; the guard is for the processes that they have started.
  */
 #ifndef MPIEXEC_GUARD_H
 #define MPIEXEC_GUARD_H
 
 #include <sys/types.h>
 
-/* Starts the guard of a job of that many ranks. 0, or -1 after an error was said. */
+/* Start the guard of a job with so many ranks. Returns 0, or -1 after an error message. */
 int guard_start(int ranks);
 
-/* The process group of a rank, 0 when it is gone. Works in mpiexec and, before exec, in a rank. */
+/* Set the process group of a rank, 0 when it is gone. Works in mpiexec and, before exec, in a
+ * rank. */
 void guard_set(int rank, pid_t group);
 
-/* The job has ended in good order: dismisses the guard and waits for its end. */
+/* The job has ended properly: dismiss the guard and wait for its end. */
 void guard_stop(void);
 
 #endif

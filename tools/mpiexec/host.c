@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * By name, else by address: a socket can be bound to an address of this machine only.
+ * Compares names, then addresses: a socket can be bound only to an address of this machine.
  */
 #include <netdb.h>
 #include <stdio.h>

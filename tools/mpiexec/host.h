@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Which names are this machine's.
+ * Which names belong to this machine.
  */
 #ifndef MPIEXEC_HOST_H
 #define MPIEXEC_HOST_H
 
 #include <stdbool.h>
 
-/* Are all names of this list with commas between, each with or without ":number" behind, this
- * machine's? */
+/* Do all names of this comma-separated list belong to this machine? Each may be followed by
+ * ":number". */
 bool host_is_here(const char *names);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From the terminal to rank 0: a few kilobytes are read when mpiexec is in the foreground and
- * rank 0 has taken the last ones.
+ * From the terminal to rank 0: reads a few kilobytes when mpiexec is in the foreground and rank
+ * 0 has taken the previous ones.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@ static int to_child = -1;
 static struct watch from_tty = { .fd = -1 }, to_rank = { .fd = -1 };
 static struct timer later;
 static char bytes[4096];
-static size_t start, len; /* what waits for rank 0 */
+static size_t start, len; /* bytes that wait for rank 0 */
 
 static void tty_ready(struct watch *watch, uint32_t events);
 
@@ -55,9 +55,9 @@ static void rank_ready(struct watch *watch, uint32_t events)
 }
 
 /*
- * Something was typed while another process is in the foreground. It is most likely for that
- * one, and soon gone; but nobody tells us when we come to the foreground before that. So look
- * again in a moment, as long as it is there.
+ * Something was typed while another process is in the foreground. Most likely it is for that
+ * process, which will soon read it. But nothing tells us if we come to the foreground before
+ * that. So check again in a moment, as long as there is input.
  */
 static void look_later(void)
 {
@@ -69,7 +69,7 @@ static void tty_ready(struct watch *watch, uint32_t events)
 	ssize_t n;
 
 	(void)watch;
-	/* in the background reading would stop mpiexec */
+	/* in the background, reading would stop mpiexec */
 	if (!(events & EPOLLHUP) && tcgetpgrp(0) != getpgrp()) {
 		look_later();
 		return;
@@ -117,7 +117,7 @@ void input_look_again(void)
 	if (to_child < 0 || len)
 		return;
 	loop_remove(&from_tty);
-	/* edge-triggered: what is typed for another process than us is seen once, not for ever */
+	/* edge-triggered: input for another process is reported once, not again and again */
 	if (loop_add(&from_tty, 0, EPOLLIN | (uint32_t)EPOLLET, tty_ready))
 		stop();
 }

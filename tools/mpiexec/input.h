@@ -2,16 +2,16 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Standard input goes to rank 0. A file or pipe is simply inherited. A terminal cannot be: the
- * ranks are in process groups of their own and would be stopped when they read it; mpiexec reads
- * and passes on.
+ * ranks are in process groups of their own and would be stopped when they read it. So mpiexec
+ * reads the terminal and forwards the bytes.
  */
 #ifndef MPIEXEC_INPUT_H
 #define MPIEXEC_INPUT_H
 
-/* What rank 0 gets as its standard input, or -1 with errno. Close it with input_started. */
+/* The standard input of rank 0, or -1 with errno. Close it with input_started. */
 int input_open(void);
 
-/* Rank 0 has its end: close ours, begin to pass on. */
+/* Rank 0 has its end: close ours and begin to forward. */
 void input_started(void);
 
 /* mpiexec was stopped and continued, and may be in the foreground now. */

@@ -9,9 +9,9 @@
  *   ENDING    SIGTERM was sent; GRACE_S later SIGKILL
  *   KILLED    SIGKILL was sent; after LAST_S more mpiexec gives up waiting
  *
- * Each rank leads a process group. A job is over when no process is left in any of them; mpiexec is
- * a subreaper, so that it is told of the death of what the ranks have started, too. The first
- * failure decides the exit status.
+ * Each rank leads a process group. A job is over when no process is left in any of these
+ * groups. mpiexec is a subreaper, so that it also learns when processes that the ranks have
+ * started die. The first failure decides the exit status.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,8 +53,8 @@ static struct rank *ranks;
 static int n_running; /* ranks started and not reaped */
 static enum state state;
 static int exit_status;
-static bool draining;   /* no process is left, but the reader has not taken all output */
-static int told_signal; /* the last signal forwarded of those that end a process, 0 for none */
+static bool draining;   /* no process is left, but some output is not written */
+static int told_signal; /* the last forwarded signal that ends a process, 0 for none */
 static bool asked_to_end;
 static char job_name[160];
 static char host[65];
@@ -94,7 +94,7 @@ static void end_job(void)
 		return;
 	state = ENDING;
 	signal_ranks(SIGTERM);
-	signal_ranks(SIGCONT); /* what is stopped must be able to end */
+	signal_ranks(SIGCONT); /* a stopped process must be able to end */
 	loop_timer(&grace, GRACE_S, grace_over);
 }
 
@@ -137,7 +137,7 @@ static void rank_failed(int rank, int status)
 	const char *ending = state == RUNNING && !opt->keep_going ? "; ending the job" : "";
 
 	if (state >= KILLED || (state == ENDING && exit_status))
-		return; /* it died of what we sent */
+		return; /* it died of our signal */
 	if (WIFEXITED(status))
 		say("%s exited with status %d%s", describe(rank), WEXITSTATUS(status), ending);
 	else if (WTERMSIG(status) != told_signal)
@@ -145,7 +145,7 @@ static void rank_failed(int rank, int status)
 		    strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "", ending);
 }
 
-/* Are there processes left in a rank's group? */
+/* Note when no process is left in a rank's group. */
 static void check_group(int rank)
 {
 	if (!ranks[rank].group || ranks[rank].started || !kill(-ranks[rank].pid, 0) ||
@@ -189,7 +189,7 @@ static void reap(void)
 		if (rank < opt->ranks)
 			rank_exited(rank, status);
 	}
-	/* also for the death of what ranks have started and left behind */
+	/* also for processes that ranks have started and left behind */
 	for (int i = 0; i < opt->ranks; i++)
 		check_group(i);
 }
@@ -219,8 +219,8 @@ static void closed_over(void)
 			pmi_server_gone(i);
 }
 
-/* A process that dies loses its connection a moment before its death is known, and what is to be
- * said then is what it died of. So wait a little. */
+/* A process that dies loses its connection a moment before its death is known. The message
+ * should then say what it died of. So wait a little. */
 static void rank_closed(int rank)
 {
 	ranks[rank].closed = true;
@@ -253,7 +253,7 @@ static void forward_end(int sig)
 		return;
 	}
 	told_signal = sig;
-	asked_to_end |= sig != SIGHUP; /* which may mean "read your files again" */
+	asked_to_end |= sig != SIGHUP; /* SIGHUP may mean "read your files again" */
 	signal_ranks(sig);
 	signal_ranks(SIGCONT);
 }
@@ -299,11 +299,11 @@ static void start_signals(void)
 
 	loop_signals(taken, sizeof(taken) / sizeof(taken[0]), take_signal);
 	sigaction(SIGPIPE, &ignore, &found.sigpipe);
-	/* a file that may grow no more is an error of a write, here */
+	/* here a file that may grow no more is a write error */
 	sigaction(SIGXFSZ, &ignore, &found.sigxfsz);
 }
 
-/* Every rank costs a connection, and up to two pipes. False if there is room for the connections
+/* Every rank costs a connection and up to two pipes. False: there is room for the connections
  * only. */
 static bool raise_file_limit(void)
 {
@@ -348,7 +348,7 @@ static int prepare(void)
 	ranks = calloc((size_t)opt->ranks, sizeof(*ranks));
 	if (!ranks)
 		return fail("memory for the ranks", -ENOMEM);
-	/* before the loop, so that the guard inherits nothing of it */
+	/* before the loop, so that the guard inherits none of its descriptors */
 	if (guard_start(opt->ranks))
 		return -1;
 	room = raise_file_limit();
@@ -366,8 +366,9 @@ static int prepare(void)
 }
 
 /*
- * Finds the cores to bind to: their number, 0 if ranks are not to be bound. Where the system does
- * not let us bind, the job runs unbound, and this is said if binding was asked for.
+ * Find the cores to bind to. Returns their number, or 0 if ranks are not to be bound. If the
+ * system does not allow binding, the job runs unbound; a message says so if binding was asked
+ * for.
  */
 static int choose_binding(void)
 {
@@ -385,14 +386,14 @@ static int choose_binding(void)
 	return opt->bind == BIND_AUTO && cores < opt->ranks ? 0 : cores;
 }
 
-/* The first core of a rank's equal share. What computes beside it, threads of the program and
- * the library's helper, has room there. */
+/* The first core of a rank's equal share. Threads of the program and the library's helper
+ * thread have room in the share. */
 static int share_of(int rank, int cores)
 {
 	return (int)((long)rank * cores / opt->ranks);
 }
 
-/* 0 or the exit status. */
+/* Returns 0 or the exit status. */
 static int start_rank(int rank, const struct app *app, int cores)
 {
 	struct launch what = { .rank = rank,
@@ -411,7 +412,7 @@ static int start_rank(int rank, const struct app *app, int cores)
 	} else if (cores) {
 		what.core = share_of(rank, cores);
 		what.cores = share_of(rank + 1, cores) - what.core;
-		if (!what.cores) /* they are fewer than ranks */
+		if (!what.cores) /* there are fewer cores than ranks */
 			what.cores = 1;
 	}
 	status = launch(&what, &got);
@@ -443,7 +444,8 @@ static int start_ranks(int cores)
 	return status;
 }
 
-/* Until no process is left, ends the job when the last rank is gone but what it started is not. */
+/* Run until no process is left. End the job when the last rank is gone but processes it started
+ * are not. */
 static int run(void)
 {
 	int err = 0;

@@ -8,7 +8,7 @@
 
 #include "tools/mpiexec/options.h"
 
-/* Runs the job and returns the exit status of mpiexec. */
+/* Run the job and return the exit status of mpiexec. */
 int job_run(const struct options *opt);
 
 #endif

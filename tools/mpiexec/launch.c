@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * fork, what has to be done in between, exec. The child reports through a pipe that exec closes
- * which step failed and why; only the parent speaks.
+ * fork, the steps between, exec. The child reports which step failed, and why, through a pipe
+ * that exec closes. Only the parent prints messages.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@ struct report {
 	int err;
 };
 
-/* Both ends of everything between mpiexec and the child; -1 what there is not. */
+/* Both ends of all files between mpiexec and the child; -1: there is none. */
 struct ends {
 	int pmi[2], out[2], err[2], report[2]; /* [0] ours, [1] the child's */
 };
@@ -48,7 +48,7 @@ static int child_files(const struct launch *what, const struct ends *ends)
 
 	if (in < 0)
 		in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	/* dup2 to itself would keep close-on-exec; only fd 0 itself can be meant then */
+	/* dup2 to itself would keep close-on-exec; in == 0 can only be the inherited fd 0 */
 	if (in < 0 || (in != 0 && dup2(in, 0) < 0))
 		return -1;
 	if (what->pipes.out && dup2(ends->out[1], 1) < 0)
@@ -71,7 +71,7 @@ static int child_env(const struct launch *what, int pmi_fd)
 	const struct options *opt = what->opt;
 	int err = 0;
 
-	/* what an outer launcher may have left */
+	/* an outer launcher may have set these */
 	unsetenv("PMI_PORT");
 	unsetenv("PMI_ID");
 	unsetenv("PMI_SPAWNED");
@@ -86,7 +86,7 @@ static int child_env(const struct launch *what, int pmi_fd)
 	return err;
 }
 
-/* A file that is no program is a script of the shell, as for execvp. */
+/* Execute a file. One that is not a binary runs as a shell script, as with execvp. */
 static void exec_file(char *file, char **argv)
 {
 	char **shell;
@@ -108,7 +108,7 @@ static void exec_file(char *file, char **argv)
 	free(shell);
 }
 
-/* As execvp does with PATH. */
+/* Search `path` for the program, as execvp does with PATH. */
 static void exec_in(const char *path, char **argv)
 {
 	int err = ENOENT;
@@ -134,7 +134,7 @@ child_run(const struct launch *what, const struct ends *ends, pid_t parent)
 	char **argv = what->app->argv;
 	int err;
 
-	/* from here on mpiexec's death is ours; it may have died before */
+	/* from here on we die with mpiexec; it may have died before */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(STATUS_NOT_STARTED);
@@ -180,7 +180,7 @@ static void close_ends(struct ends *ends)
 	close_pair(ends->report);
 }
 
-/* On failure *call is what failed. */
+/* On failure *call is the call that failed. */
 static int open_ends(struct ends *ends, const struct output_pipes *pipes, const char **call)
 {
 	*ends = (struct ends){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
@@ -196,7 +196,7 @@ static int open_ends(struct ends *ends, const struct output_pipes *pipes, const 
 	return pipes->err && !pipes->one ? pipe2(ends->err, O_CLOEXEC) : 0;
 }
 
-/* Is the program named by a path, and is there a file? Then "not found" is about its
+/* Is the program named by a path, and does the file exist? Then "not found" is about its
  * interpreter. */
 static bool is_there(const struct launch *what)
 {
@@ -273,7 +273,7 @@ static int explain(const struct launch *what, const struct report *report)
 	return STATUS_NOT_STARTED;
 }
 
-/* Waits for exec, which closes the pipe. 0, or the exit status if there was no exec. */
+/* Wait for exec, which closes the pipe. Returns 0, or the exit status if there was no exec. */
 static int await_exec(const struct launch *what, int fd)
 {
 	struct report report;
@@ -311,7 +311,7 @@ int launch(const struct launch *what, struct launched *got)
 		return give_up(what, &ends, "fork");
 	if (!got->pid)
 		child_run(what, &ends, parent);
-	/* here as well, so that the group exists whoever runs first */
+	/* here as well, so that the group exists whichever process runs first */
 	setpgid(got->pid, got->pid);
 	close(ends.report[1]);
 	ends.report[1] = -1;

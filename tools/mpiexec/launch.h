@@ -14,7 +14,7 @@
 #include "tools/mpiexec/options.h"
 #include "tools/mpiexec/output.h"
 
-/* What a rank gets back as mpiexec found it. */
+/* State of mpiexec at its start that ranks get back. */
 struct launch_state {
 	struct sigaction sigpipe, sigxfsz;
 	struct rlimit files;
@@ -26,12 +26,12 @@ struct launch {
 	const struct options *opt;
 	const char *job_name;
 	const struct launch_state *state;
-	int core, cores; /* the first of those it is bound to, and how many; 0: not bound */
+	int core, cores; /* first core, and how many; 0: not bound */
 	int stdin_fd;    /* -1: /dev/null */
 	struct output_pipes pipes;
 };
 
-/* The started process, and our ends. */
+/* The started process, and our ends of its files. */
 struct launched {
 	pid_t pid; /* also its process group */
 	int pmi_fd;
@@ -39,8 +39,8 @@ struct launched {
 };
 
 /*
- * Starts the process and waits until its program runs. Returns 0, or the exit status for mpiexec
- * after an error was said: 127 no such program, 126 it could not be started.
+ * Start the process and wait until its program runs. Returns 0, or the exit status for mpiexec
+ * after an error message: 127 no such program, 126 it could not be started.
  */
 int launch(const struct launch *what, struct launched *got);
 

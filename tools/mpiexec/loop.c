@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * epoll behind the few calls of loop.h.
+ * epoll behind the few functions of loop.h.
  */
 #include <errno.h>
 #include <time.h>
@@ -90,7 +90,7 @@ void loop_timer(struct timer *timer, double seconds, void (*over)(void))
 	timer->due = now() + (int64_t)(seconds * 1e9);
 }
 
-/* Milliseconds to the next of them, -1 if there is none. */
+/* Milliseconds to the next timer, -1 if there is none. */
 static int next_due(void)
 {
 	const int64_t most = 3600 * (int64_t)1000;
@@ -157,7 +157,7 @@ static void deliver_signals(void)
 	/* the wait lets signals in only when nothing else was ready */
 	sigprocmask(SIG_SETMASK, &let_in, NULL);
 	sigprocmask(SIG_SETMASK, &blocked, NULL);
-	/* what goes on does not stop for what came before, as in the kernel */
+	/* a continued process does not stop for an earlier signal, as in the kernel */
 	if (came[SIGCONT])
 		came[SIGTSTP] = 0;
 	for (int sig = 1; sig < SIGNALS; sig++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The event loop: file descriptors, timers and signals, and what to call when it is their turn. One
- * thread, one loop. It makes do with epoll: signalfd and timerfd are refused in some containers.
+ * The event loop: file descriptors, timers and signals, and the functions to call for them. One
+ * thread, one loop. It uses epoll only: some containers refuse signalfd and timerfd.
  */
 #ifndef MPIEXEC_LOOP_H
 #define MPIEXEC_LOOP_H
@@ -12,46 +12,47 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
-/* Embedded in what the event is about; must stay where it is while it is added. */
+/* Embedded in the object of the event; must not move while it is added. */
 struct watch {
 	int fd; /* -1: not watched; events still under way are then not delivered */
 	void (*ready)(struct watch *watch, uint32_t events);
 };
 
-/* A moment to come; zeroed at first, and must stay where it is. */
+/* A timer; zeroed at first, and must not move. */
 struct timer {
 	int64_t due; /* nanoseconds of the monotonic clock; 0: not set */
 	void (*over)(void);
-	struct timer *next; /* of those that were ever set */
+	struct timer *next; /* in the list of all that were ever set */
 };
 
 /* All return 0 or -errno. */
 int loop_init(void);
 
 /*
- * These signals are blocked from now on and `take` is called for them in loop_wait. One that was
- * ignored still is, except SIGCHLD. The mask before and what each signal did before are for
- * loop_signals_back, in a child.
+ * Block these signals from now on; loop_wait calls `take` for them. A signal that was ignored
+ * still is, except SIGCHLD. loop_signals_back restores the mask and the actions from before, in
+ * a child.
  */
 void loop_signals(const int *signals, int count, void (*take)(int sig));
 void loop_signals_back(void);
 
-/* Calls `over` in loop_wait, once, when the time has passed; sets it anew if it was set. */
+/* Call `over` once in loop_wait when the time has passed. A timer that was set is set anew. */
 void loop_timer(struct timer *timer, double seconds, void (*over)(void));
+/* Call `ready` for these epoll events of the descriptor. The second function changes the events. */
 int loop_add(struct watch *watch, int fd, uint32_t events,
 	     void (*ready)(struct watch *watch, uint32_t events));
 int loop_change(struct watch *watch, uint32_t events);
 
-/* Stops watching and closes the descriptor; without effect on one that is not watched. */
+/* Stop watching and close the descriptor; does nothing to one that is not watched. */
 void loop_close(struct watch *watch);
 
-/* Stops watching and returns the descriptor. */
+/* Stop watching and return the descriptor. */
 int loop_remove(struct watch *watch);
 
-/* Waits for events and delivers them. */
+/* Wait for events and deliver them. */
 int loop_wait(void);
 
-/* The structure a watch is embedded in. */
+/* The structure that a watch is embedded in. */
 #define watch_of(watch, type, member) ((type *)(void *)((char *)(watch)-offsetof(type, member)))
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parser of the command line. Options may be written with one dash or two; those of the
+ * The parser of the command line. Options may be written with one dash or two. Options of the
  * whole job may stand before any of the programs.
  */
 #include <errno.h>
@@ -72,8 +72,8 @@ static bool show(struct args *args, const char *text)
 }
 
 /*
- * Is the next word this option? With `value` it takes one, from "-name value" or "-name=value";
- * *value stays NULL when there is none.
+ * Is the next word this option? With `value` the option takes one, from "-name value" or
+ * "-name=value". *value stays NULL when there is none.
  */
 static bool is_option(struct args *args, const char *name, const char **value)
 {
@@ -165,7 +165,7 @@ static bool check_arch(struct args *args, const char *value)
 	return value ? true : fail(args, "-arch needs a kind of machine", NULL);
 }
 
-/* Takes "A", "A:B" or "A:B:STEP" off *text. */
+/* Take "A", "A:B" or "A:B:STEP" off *text. */
 static bool take_triplet(const char **text, long *first, long *last, long *step)
 {
 	long *numbers[] = { first, last, step };
@@ -185,7 +185,7 @@ static bool take_triplet(const char **text, long *first, long *last, long *step)
 	return (!**text || **text == ',') && *step;
 }
 
-/* The largest number up to the one that was asked for, out of the set (MPI-4 §11.8.4). */
+/* Use the largest number of the set up to the requested one (MPI-4 §11.8.4). */
 static bool apply_soft(struct args *args, struct app *app)
 {
 	const char *text = app->soft;

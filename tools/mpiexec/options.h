@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The command line: programs, how many ranks of each, and what holds for the whole job.
+ * The command line: programs, the number of ranks of each, and settings of the whole job.
  */
 #ifndef MPIEXEC_OPTIONS_H
 #define MPIEXEC_OPTIONS_H
@@ -20,8 +20,8 @@ struct setting {
 struct app {
 	int ranks;
 	const char *wdir;    /* NULL: the current one */
-	const char *path;    /* directories where the program is, parted by colons; NULL: PATH */
-	const char *soft;    /* NULL: so many and no other number */
+	const char *path;    /* where the program is searched, colons between; NULL: PATH */
+	const char *soft;    /* NULL: exactly `ranks` */
 	char **argv;         /* ends with NULL; argv[0] is the program */
 	struct setting *env; /* -env, in order */
 	int n_env;
@@ -36,16 +36,17 @@ struct options {
 	int n_env;
 	enum bind bind;
 	bool label;             /* "[rank] " before every line */
-	bool keep_going;        /* whatever happens to one rank */
+	bool keep_going;        /* continue whatever happens to one rank */
 	double timeout_s;       /* 0: none */
-	struct configfile file; /* in which some of the texts are */
+	struct configfile file; /* holds some of the texts */
 };
 
 /*
- * Parses the command line; argv is changed (":" becomes NULL). Returns true, or false with
- * *status as the exit status: help or version were printed, or an error was said.
+ * Parse the command line; argv is changed (":" becomes NULL). Returns true, or false with
+ * *status as the exit status: help or version were printed, or an error message.
  */
 bool options_parse(struct options *opt, int argc, char **argv, int *status);
+/* Free the memory of options_parse(). */
 void options_fini(struct options *opt);
 
 #endif

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * From the ranks' pipes (sources) to stdout and stderr (sinks): lines with a label, or whatever
- * comes, to a file. A sink keeps what its reader has not taken yet; when that is much, its sources
- * are not read for a while, so that the ranks wait as if they wrote to the reader themselves. When
- * the reader is gone the sources are closed, and the ranks learn of it as they would have without
- * us. A file that takes no more is said once; the ranks go on, as long computations must not end
- * for a log, and the exit status tells.
+ * From the ranks' pipes (sources) to stdout and stderr (sinks): lines with a label, or any
+ * bytes to a file. A sink keeps bytes that its reader has not taken yet. When these are many,
+ * its sources are not read for a while, so that the ranks wait as if they wrote to the reader
+ * themselves.
+ *
+ * When the reader is gone the sources are closed, and the ranks learn of it as they would
+ * without mpiexec. When a file takes no more bytes, one message says so. The ranks go on,
+ * because long computations must not end for a log; the exit status reports it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,21 +29,21 @@
 enum {
 	LINE_MAX_BYTES = 65536, /* a longer line is broken into two */
 	READ_BYTES = 65536,
-	PIPE_MOST = 1 << 20, /* a pipe holds no more, unless root has made it larger */
+	PIPE_MOST = 1 << 20, /* a pipe holds no more, unless root has raised the limit */
 	LARGE_PIPES = 16,
 	QUEUE_HIGH = 1 << 20, /* stop reading sources */
-	QUEUE_LOW = 1 << 18   /* and go on */
+	QUEUE_LOW = 1 << 18   /* and read them again */
 };
 
 struct sink {
 	int fd;
-	struct watch watch; /* while there is something to write */
+	struct watch watch; /* active while there is something to write */
 	bool plain;         /* a regular file: written at once, as it cannot be waited for */
 	bool gone;          /* nobody reads it */
-	bool full;          /* something could not be written, and that was said */
+	bool full;          /* something could not be written, and a message said so */
 	bool paused;        /* its sources are not read */
 	char *queue;
-	size_t start, len, size; /* bytes written already; waiting from there; allocated */
+	size_t start, len, size; /* bytes written already; bytes waiting after them; allocated */
 };
 
 struct source {
@@ -49,12 +51,12 @@ struct source {
 	int fd; /* -1: closed */
 	struct watch watch;
 	struct sink *sink;
-	char *line; /* the line begun, up to LINE_MAX_BYTES; NULL: without labels */
+	char *line; /* the unfinished line, up to LINE_MAX_BYTES; NULL: without labels */
 	size_t len;
 };
 
 static struct sink sinks[2] = { { .fd = 1, .watch.fd = -1 }, { .fd = 2, .watch.fd = -1 } };
-static struct source *sources; /* two of each rank */
+static struct source *sources; /* two for each rank */
 static int n_sources;
 static bool labels;
 static struct output_pipes pipes;
@@ -101,7 +103,7 @@ static void sink_pause(struct sink *sink, bool pause)
 	}
 }
 
-/* Drops what waits, and says so once. */
+/* Drop the waiting bytes, and say so once. */
 static void sink_full(struct sink *sink)
 {
 	const char *why = strerror(errno);
@@ -114,7 +116,7 @@ static void sink_full(struct sink *sink)
 	    why);
 }
 
-/* Writes the start of the queue: as much as surely goes without blocking, or all of it. */
+/* Write the start of the queue: as much as cannot block, or all of it. */
 static void sink_flush(struct sink *sink, bool all)
 {
 	while (sink->len) {
@@ -124,7 +126,7 @@ static void sink_flush(struct sink *sink, bool all)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0 && errno == EAGAIN && !all)
-			return; /* somebody else has made it non-blocking */
+			return; /* another process has made it non-blocking */
 		if (n < 0) {
 			if (sink->plain && errno != EPIPE)
 				sink_full(sink);
@@ -139,7 +141,7 @@ static void sink_flush(struct sink *sink, bool all)
 	}
 }
 
-/* Waits for the sink to take the queue; at once for what cannot be waited for. */
+/* Wait for the sink to take the queue. Write at once where waiting is not possible. */
 static void sink_start(struct sink *sink)
 {
 	if (!sink->len || sink->watch.fd >= 0)
@@ -164,7 +166,7 @@ static void sink_ready(struct watch *watch, uint32_t events)
 		sink_pause(sink, false);
 }
 
-/* Room for len more bytes behind those that wait. */
+/* Make room for len more bytes behind those that wait. */
 static bool sink_room(struct sink *sink, size_t len)
 {
 	size_t size = (sink->len + len) * 2;
@@ -192,12 +194,12 @@ static bool sink_room(struct sink *sink, size_t len)
 static void sink_put(struct sink *sink, const char *bytes, size_t len)
 {
 	if (sink->gone || !sink_room(sink, len))
-		return; /* without memory a line is lost and the job goes on */
+		return; /* out of memory: a line is lost and the job goes on */
 	memcpy(sink->queue + sink->start + sink->len, bytes, len);
 	sink->len += len;
 }
 
-/* One line of a rank, with or without its newline. */
+/* Put out one line of a rank, with or without its newline. */
 static void put_line(struct source *source, const char *line, size_t len)
 {
 	char label[16];
@@ -209,7 +211,7 @@ static void put_line(struct source *source, const char *line, size_t len)
 		sink_put(source->sink, "\n", 1);
 }
 
-/* Adds to the line begun; it is put out when complete or too long. */
+/* Add to the unfinished line. It is put out when complete or too long. */
 static void take(struct source *source, const char *bytes, size_t len)
 {
 	while (len) {
@@ -246,7 +248,7 @@ static ssize_t read_some(struct source *source)
 	return n;
 }
 
-/* Reads once. False at the end, or when there is nothing now. */
+/* Read once. False at the end, or when there is nothing now. */
 static bool source_read(struct source *source)
 {
 	ssize_t n = read_some(source);
@@ -282,7 +284,7 @@ int output_init(int ranks, bool label, bool room)
 	sinks[1].plain = !fstat(2, &err) && S_ISREG(err.st_mode);
 	pipes.out = label || (room && sinks[0].plain);
 	pipes.err = label || (room && sinks[1].plain);
-	/* one pipe keeps the order of what goes to one file */
+	/* one pipe keeps the order of output to one file */
 	pipes.one = !label && pipes.out && pipes.err && out.st_dev == err.st_dev &&
 		    out.st_ino == err.st_ino;
 	if (!pipes.out && !pipes.err)
@@ -310,8 +312,8 @@ static int source_open(struct source *source, int rank, int fd, struct sink *sin
 			return -ENOMEM;
 	}
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	/* the writer sleeps less often; a user's pipes share a limit, so only where there
-	 * are few */
+	/* the writer sleeps less often; a user's pipes share a limit, so only where there are
+	 * few pipes */
 	if (n_sources <= LARGE_PIPES)
 		fcntl(fd, F_SETPIPE_SZ, PIPE_MOST);
 	if (sink->gone) {
@@ -332,7 +334,7 @@ int output_attach(int rank, int out_fd, int err_fd)
 	return err;
 }
 
-/* Reads up to a full pipe: all that was written before, and no more of a writer without end. */
+/* Read up to a full pipe: everything written before, and no more from a writer without end. */
 static void source_collect(struct source *source)
 {
 	for (int n = 0; n <= PIPE_MOST && source->fd >= 0 && source_read(source); n += READ_BYTES)

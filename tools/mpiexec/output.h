@@ -1,36 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What mpiexec writes: its own messages, with -l the ranks' output line by line, and without it
- * their output to a file, as it comes: programs' libraries keep back what they write to a file
- * until it is much, and lose it when they are killed, but pass on what they write to a pipe. What
- * is neither labelled nor a file, a terminal or a pipe, the ranks inherit. A reader that is slow or
- * gone never blocks the rest of mpiexec; a file system that stands still does.
+ * The output of mpiexec: its own messages, and the output of the ranks. With -l that is line by
+ * line. Without it, output to a file passes through mpiexec as it comes: libraries of programs
+ * buffer much of what they write to a file, and lose it when they are killed, but pass on what
+ * they write to a pipe. Output that is not labelled and goes to something else than a file is
+ * inherited by the ranks.
+ *
+ * A reader that is slow or gone never blocks the rest of mpiexec; a file system that hangs
+ * does.
  */
 #ifndef MPIEXEC_OUTPUT_H
 #define MPIEXEC_OUTPUT_H
 
 #include <stdbool.h>
 
-/* Of a rank's standard output and error, what goes through a pipe; `one`: both through that of the
- * output. */
+/* Which of a rank's standard output and error go through a pipe; `one`: both through that of
+ * the output. */
 struct output_pipes {
 	bool out, err, one;
 };
 
-/* For that many ranks, labelled or not; `room`: there may be pipes without labels, too. 0 or
- * -errno. */
+/* Prepare for so many ranks, labelled or not. `room`: pipes without labels are possible, too.
+ * Returns 0 or -errno. */
 int output_init(int ranks, bool label, bool room);
+/* The pipes that each rank needs. */
 struct output_pipes output_pipes(void);
 
-/* Reads a rank's output from these pipes from now on, and closes them at their end; -1: there is
- * none. 0 or -errno. */
+/* Read a rank's output from these pipes from now on, and close them at their end; -1: no pipe.
+ * Returns 0 or -errno. */
 int output_attach(int rank, int out_fd, int err_fd);
 
-/* Takes what a rank has written so far, so that a message about it comes afterwards. */
+/* Read what a rank has written so far, so that a message about it comes afterwards. */
 void output_collect(int rank);
 
-/* The ranks are gone: takes what is left, unfinished lines too, and closes all pipes. */
+/* The ranks are gone: read the rest, unfinished lines too, and close all pipes. */
 void output_finish(void);
 
 /* Is everything written? */
@@ -39,11 +43,11 @@ bool output_idle(void);
 /* Could something not be written? */
 bool output_lost(void);
 
-/* One line "mpiexec: ..." on stderr. */
+/* Print one line "mpiexec: ..." on stderr. */
 void say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same about a system call that failed; one that a container's filter refuses is called that.
- * -1. */
+/* Print that a system call failed; a message says so if a container's filter refuses it.
+ * Returns -1. */
 int say_refused(const char *call, int err);
 
 #endif

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Answers the ranks' requests as they come in. A rank may be a script that runs one program after
- * the other: a process may join when the one before it has left. The first programs of all ranks
- * make one world, with a key-value space and a fence of its own, the second ones the next, and so
- * on; one rank may be further than another. The fence is a count of those that have entered; as
- * soon as somebody waits in it and somebody else can no longer enter, it can never end, and that is
- * an event of the job. Whatever a rank sends was checked by the decoder (runtime/pmi1_wire.h); what
- * is not PMI-1 costs the rank its connection.
+ * Answers the ranks' requests as they come in. A rank may be a script that runs one program
+ * after the other: a process may join when the previous one has left. The first programs of all
+ * ranks make one world, with a key-value space and a fence of its own, the second ones the
+ * next, and so on. One rank may be further than another.
+ *
+ * The fence is a count of the ranks that have entered. As soon as one rank waits in it and
+ * another can no longer enter, it can never end, and that is an event of the job. The decoder
+ * (runtime/pmi1_wire.h) has checked everything that a rank sends. Lines that are not PMI-1 cost
+ * the rank its connection.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -22,13 +24,13 @@
 #include "tools/mpiexec/output.h"
 #include "tools/mpiexec/pmi_server.h"
 
-/* The limits told to ranks; they count a terminator. Those of Hydra, which every client can live
- * with. */
+/* The limits that ranks are told; they count a terminator. These are Hydra's, which every
+ * client can live with. */
 enum { KVSNAME_MAX = 256, KEY_MAX = 64, VALUE_MAX = 1024 };
 
 enum {
-	IN_FIRST = 4096,    /* the receive buffer begins with that and grows to PMI1_LINE_MAX */
-	OUT_HIGH = 1 << 16, /* answers waiting; the rank's requests are not read then */
+	IN_FIRST = 4096,    /* first size of the receive buffer, which grows to PMI1_LINE_MAX */
+	OUT_HIGH = 1 << 16, /* waiting answers; the rank's requests are then not read */
 	REPLY_MAX = 2048
 };
 
@@ -44,9 +46,9 @@ struct world {
 struct conn {
 	struct watch watch;
 	int rank, appnum;
-	int world;              /* the number of that it is in, or was in last */
+	int world;              /* the number of the world it is in, or was last in */
 	bool joined, finalized; /* init and finalize were seen, in this world */
-	bool gone;              /* enters no fence any more */
+	bool gone;              /* will enter no fence any more */
 	bool in_fence;
 	bool multi; /* inside a command of several lines */
 	char *in;
@@ -73,7 +75,7 @@ static void conn_close(struct conn *conn)
 	conn->in_len = conn->in_size = conn->out_len = 0;
 }
 
-/* MPICH asks the launcher which ranks share a node: all. */
+/* MPICH asks the launcher which ranks share a node: all do. */
 static int put_mapping(struct kvs *kvs)
 {
 	static const char key[] = "PMI_process_mapping";
@@ -101,7 +103,7 @@ static struct world *world_create(int number)
 	return world;
 }
 
-/* The world a rank is in. NULL without memory. */
+/* The world of a rank. NULL: out of memory. */
 static struct world *world_of(const struct conn *conn)
 {
 	struct world *world = worlds;
@@ -111,7 +113,7 @@ static struct world *world_of(const struct conn *conn)
 	return world ? world : world_create(conn->world);
 }
 
-/* The rank goes on to the next; the one that all have left is forgotten. */
+/* Move the rank to the next world. A world that all ranks have left is freed. */
 static void leave_world(struct conn *conn)
 {
 	struct world **link = &worlds;
@@ -136,7 +138,7 @@ static bool cannot_enter(const struct conn *conn, const struct world *world)
 	return conn->world > world->number || conn->gone;
 }
 
-/* Tells the job once if a fence has been entered that cannot end. */
+/* Tell the job once if a rank waits in a fence that cannot end. */
 static void check_stuck(void)
 {
 	for (const struct world *world = worlds; world && !told_stuck; world = world->next) {
@@ -152,7 +154,7 @@ static void check_stuck(void)
 	}
 }
 
-/* Sends, or keeps what the socket does not take now. A rank that is gone gets nothing. */
+/* Send, or keep what the socket does not take now. A rank that is gone gets nothing. */
 static void reply_bytes(struct conn *conn, const char *bytes, size_t len)
 {
 	char *more;
@@ -199,7 +201,7 @@ static void reply(struct conn *conn, const struct pmi1_msg *msg)
 		reply_bytes(conn, line, (size_t)n);
 }
 
-/* An answer that is a return code and a word. */
+/* An answer with a return code and a word. */
 static void reply_result(struct conn *conn, enum pmi1_cmd cmd, const char *trouble)
 {
 	struct pmi1_msg msg;
@@ -225,7 +227,7 @@ static void join(struct conn *conn)
 		leave_world(conn);
 	conn->joined = true;
 	conn->finalized = false;
-	/* who waits for this rank in a world that it has left waits in vain */
+	/* ranks that wait for this rank in a world that it has left wait in vain */
 	check_stuck();
 }
 
@@ -332,7 +334,7 @@ static void do_finalize(struct conn *conn)
 	struct world *world = conn->in_fence ? world_of(conn) : NULL;
 	struct pmi1_msg msg;
 
-	/* who leaves does not wait for the others any more */
+	/* a rank that leaves does not wait for the others any more */
 	if (world)
 		world->n_in_fence--;
 	conn->in_fence = false;
@@ -342,8 +344,7 @@ static void do_finalize(struct conn *conn)
 	check_stuck();
 }
 
-/* A command we do not know gets an answer all the same, so that its sender does not wait for
- * ever. */
+/* An unknown command gets an answer, too, so that its sender does not wait for ever. */
 static void do_unknown(struct conn *conn, const struct pmi1_msg *ask)
 {
 	char line[256];
@@ -395,13 +396,13 @@ static void do_request(struct conn *conn, const struct pmi1_msg *ask)
 	}
 }
 
-/* One line, with its newline. False if it is not PMI-1. */
+/* Handle one line, with its newline. False if it is not PMI-1. */
 static bool do_line(struct conn *conn, const char *line, size_t len)
 {
 	struct pmi1_msg ask;
 	const bool good = !pmi1_decode(line, len, &ask);
 
-	/* of a program that has ended within a command nothing more comes */
+	/* a program may have ended inside a command of several lines */
 	if (good && ask.cmd == PMI1_CMD_INIT)
 		conn->multi = false;
 	if (conn->multi) {
@@ -417,7 +418,7 @@ static bool do_line(struct conn *conn, const char *line, size_t len)
 	return good;
 }
 
-/* The complete lines that have come in. False if one of them is not PMI-1. */
+/* Handle the complete lines received. False if one of them is not PMI-1. */
 static bool do_lines(struct conn *conn)
 {
 	size_t done = 0;
@@ -450,7 +451,7 @@ static bool make_room(struct conn *conn)
 	return true;
 }
 
-/* Receives once. False when there is nothing now, or the connection has ended. */
+/* Receive once. False when there is nothing now, or the connection has ended. */
 static bool conn_read(struct conn *conn)
 {
 	ssize_t n;
@@ -505,7 +506,7 @@ int pmi_server_attach(int rank, int fd, int appnum)
 
 void pmi_server_collect(int rank)
 {
-	/* what the rank has started may hold the connection open, and may even go on using it */
+	/* processes that the rank has started may hold the connection open, and may even use it */
 	while (conn_read(&conns[rank]))
 		;
 }

@@ -8,33 +8,33 @@
 
 #include <stdbool.h>
 
-/* What the job must hear of. Each may be called from any of the calls below and from the loop. */
+/* Callbacks to the job. Each may be called from any function below and from the loop. */
 struct pmi_events {
 	void (*aborted)(int rank, int code);
 
-	/* The rank's connection has ended; its process may be about to. pmi_server_gone follows
-	 * when that is known. */
+	/* The rank's connection has ended; its process may be about to end. The job calls
+	 * pmi_server_gone when that is known. */
 	void (*closed)(int rank);
 
-	/* `waiting` ranks are in a fence that `rank` cannot enter any more. Once. */
+	/* `waiting` ranks are in a fence that `rank` cannot enter any more. Called once. */
 	void (*stuck)(int rank, int waiting);
 };
 
-/* name: the job's, without blanks. 0 or -errno. */
+/* name: the job's, without blanks. Returns 0 or -errno. */
 int pmi_server_init(int ranks, const char *name, const struct pmi_events *events);
 
-/* The connection of a rank, which is closed at its end. appnum: the number of its program. 0 or
- * -errno. */
+/* Serve the connection of a rank, and close it at its end. appnum: the number of its program.
+ * Returns 0 or -errno. */
 int pmi_server_attach(int rank, int fd, int appnum);
 
-/* Takes what a rank has sent so far. */
+/* Process what a rank has sent so far. */
 void pmi_server_collect(int rank);
 
 /* The rank will enter no fence any more: its process has exited, or lives on without a
  * connection. */
 void pmi_server_gone(int rank);
 
-/* Has the rank said that it takes no part any more? */
+/* Has the rank sent finalize? */
 bool pmi_server_finalized(int rank);
 
 #endif

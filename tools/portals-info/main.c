@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * portals-info: what Postern would do on this machine: transports and why not, ids, limits, who
- * makes progress, and the configuration with where each value came from.
+ * portals-info: what Postern would do on this machine. It prints transports and why some cannot
+ * be used, ids, limits, which thread makes progress, and the configuration with the source of
+ * each value.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -32,7 +33,7 @@ static void usage(FILE *to)
 	      to);
 }
 
-/* Of transports that this build could have had. */
+/* List transports that were not built because something was missing. */
 static void left_out(void)
 {
 	for (int i = 0; nal_left_out[i]; i++)
@@ -65,7 +66,8 @@ static void transports(void)
 	left_out();
 }
 
-/* Who moves data while a process computes, and why (the rules of shm_peer.c and net_thread.c). */
+/* Print who moves data while a process computes, and why (the rules of shm_peer.c and
+ * net_thread.c). */
 static void progress(void)
 {
 	const struct base_config *c = base_config();

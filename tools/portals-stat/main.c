@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * portals-stat: what a running, or hung, process is doing. It maps the process's regions read-only
- * through /proc and prints their statistics page and the tables it points to; the process is not
- * stopped, asked or disturbed.
+ * portals-stat: what a running, or hung, process is doing. It maps the process's regions
+ * read-only through /proc and prints their statistics page and the tables it points to. The
+ * process is not stopped, asked or disturbed.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -35,7 +35,7 @@ struct region {
 	const struct ptl_region *r;
 	int fd;
 	uint64_t size; /* of the file */
-	/* what else of it is mapped */
+	/* another part of the file, mapped */
 	void *table;
 	size_t table_bytes;
 };
@@ -64,8 +64,8 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
-/* A table of the region, NULL if it would not lie within it or cannot be mapped. Stays mapped until
- * the next. */
+/* Map a table of the region. NULL if it would not lie within the region or cannot be mapped. It
+ * stays mapped until the next call. */
 static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size)
 {
 	uint64_t page = off & ~(PAGE - 1);
@@ -73,7 +73,7 @@ static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size
 	if (r->table)
 		munmap(r->table, r->table_bytes);
 	r->table = NULL;
-	n = n ? n : 1; /* an empty one is one, too */
+	n = n ? n : 1; /* an empty table is valid, too */
 	if (off > r->size || n > (r->size - off) / size)
 		return NULL;
 	r->table_bytes = n * size + (off - page);
@@ -123,8 +123,7 @@ static void show_net_peers(struct region *r, int net)
 			       p[i].received, p[i].state == 1 ? "" : ", not connected");
 }
 
-/* A block for messages nobody has asked for yet: locally managed, and full below its high-water
- * mark. */
+/* Show a block for unexpected messages: locally managed, and full below its high-water mark. */
 static void show_block(const struct ptl_slot *slot, uint32_t i, uint32_t mes)
 {
 	const struct ptl_md *md = &slot[i].md;
@@ -149,7 +148,7 @@ static void show_blocks(struct region *r)
 
 	if (!slot)
 		return;
-	/* those between the two were never used, and a look would give them memory */
+	/* the ones between were never used, and reading them would allocate memory */
 	for (uint32_t i = 0; i < rg->md_high && i < mds; i++)
 		show_block(slot, i, mes);
 	for (uint32_t i = rg->md_low > rg->md_high ? rg->md_low : rg->md_high; i < mds; i++)
@@ -274,8 +273,8 @@ static bool map_region(const char *path, struct region *r)
 	return false;
 }
 
-/* Is this, which /proc says of a descriptor, a region? A memfd, or a deleted
- * file (base/shared.h). */
+/* Is this link target of a descriptor in /proc a region? It is a memfd, or a deleted file
+ * (base/shared.h). */
 static bool is_region(const char *target)
 {
 	const char *memfd = "/memfd:" PTL_STAT_MEMFD;
@@ -285,7 +284,7 @@ static bool is_region(const char *target)
 	       (name && strncmp(name + 1, PTL_STAT_MEMFD "-", sizeof(PTL_STAT_MEMFD)) == 0);
 }
 
-/* Shows every interface of the process; their number, or -1 having said why. */
+/* Show every interface of the process. Returns their number, or -1 after an error message. */
 static int show_process(long pid)
 {
 	char dir[64], path[400], target[256];

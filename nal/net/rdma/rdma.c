@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The machine as a carrier of messages: what nal/net calls. Work is found by the list of busy
- * peers; one that cannot go on (no credit, no room in the link) is looked at again when
- * something has arrived or ended, for room in the link also soon.
+ * The machine as a carrier of messages: the functions that nal/net calls. A list of busy peers
+ * holds the work. A peer that cannot go on (no credit, no room in the link) gets another turn
+ * when something has arrived or ended. If the link had no room, it also gets one soon.
  */
 #include "nal/net/rdma/rdma.h"
 
@@ -14,9 +14,9 @@
 #include "base/cpu.h"
 #include "base/random.h"
 
-#define CREDIT_OWN 256u       /* where the link has no opinion */
+#define CREDIT_OWN 256u       /* where the link has no preference */
 #define GOODBYE_NS 200000000u /* for the last packets */
-#define RETRY_NS   20000u     /* the link had no room: look again, if nothing else happens */
+#define RETRY_NS   20000u     /* the link had no room: try again, if nothing else happens */
 
 static uint32_t find(const struct net *n, net_id_t id)
 {
@@ -71,7 +71,7 @@ static unsigned int receive(struct net *n)
 	return d->link->poll(d->state);
 }
 
-/* One turn of every peer that has something to do; those that cannot go on stay in the list. */
+/* Give every busy peer one turn. Peers that cannot go on stay in the list. */
 static __attribute__((noinline)) void turns(struct rdma *d)
 {
 	struct rdma_peer *p = d->busy, *next;
@@ -172,7 +172,7 @@ static void goodbye(struct net *n)
 	}
 }
 
-/* True: nothing is the link's any more. */
+/* True: the link uses none of our memory any more. */
 static bool quit(struct rdma *d)
 {
 	if (d->link->quit(d->state))
@@ -240,7 +240,7 @@ const char *rdma_start(struct rdma *d, struct ptl_ni *ni, struct ptl_net *slot,
 	d->link = link;
 	d->state = state;
 	d->limits = *limits;
-	if (!d->limits.credit || d->limits.credit > UINT16_MAX) /* it is told in 16 bits */
+	if (!d->limits.credit || d->limits.credit > UINT16_MAX) /* it is sent in 16 bits */
 		d->limits.credit = CREDIT_OWN;
 	if (d->limits.credit > RDMA_WORD_CREDIT)
 		d->limits.frame = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Bodies that do not go with their message's header. A short one comes in the packets behind it.
- * Of a long one the memory is registered, and the sender says where it is; the receiver, which
- * knows by then how much of it it wants and where, reads it straight into place. What cannot be
- * read, because of the link, of limits on locked memory, or because it is a vector, comes in
- * pieces that are copied.
+ * Bodies that do not go with their message's header. A short body comes in the packets behind
+ * it. For a long body, the sender registers the memory and says where it is. The receiver then
+ * knows how much of it it wants and where, and reads it straight into place. A body that cannot
+ * be read comes in segments that are copied. The reasons are the link, limits on locked memory,
+ * or a vector.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,16 +14,17 @@
 #include "base/usermem.h"
 #include "nal/net/rdma/rdma.h"
 
-#define READS_OWN 4u /* in flight for one body, where the link has no opinion */
+#define READS_OWN 4u /* in flight for one body, where the link has no preference */
 
-/* Whose message is over need not be told at once if others of its are due within so many bytes,
- * and so many times more than wait to be told. */
+/* The peer need not be told at once that a message is over. The report can wait under two
+ * conditions: another of its messages ends within OVER_BYTES, and at least OVER_TIMES as many
+ * bodies are being read as reports wait. */
 #define OVER_BYTES (128u << 10)
 #define OVER_TIMES 4u
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What is not there is zeros: nothing else of our memory goes to a peer. */
+/* Memory that is not there reads as zeros: nothing else of our memory goes to a peer. */
 void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t offset,
 		   uint64_t len)
 {
@@ -76,7 +77,8 @@ static bool copy_in(struct rdma *d, const struct net_mem *mem, uint64_t offset, 
 	return true;
 }
 
-/* In one piece of memory? A vector is, if all that is wanted lies in one entry. */
+/* The start of the memory if it is one range, else NULL. A vector is one range if all wanted
+ * bytes lie in one entry. */
 static void *one_segment(struct rdma *d, const struct net_mem *mem, uint64_t len)
 {
 	struct iovec iov;
@@ -183,10 +185,11 @@ void rdma_tell_overs(struct rdma *d, struct rdma_peer *p)
 }
 
 /*
- * In a stream of long messages who sends them has others under way, and each packet that tells
- * of one costs both sides, and wakes the sender. So several are told of in one, but only where
- * it has enough under way not to notice, the next end is near, and the packet needs no memory of
- * its own.
+ * Decide whether to report the end of a body later, together with others. In a stream of long
+ * messages the sender has others under way. Each OVER packet costs both sides, and wakes the
+ * sender. So one packet reports several ends, under three conditions. The sender has enough
+ * under way not to notice. The next end is close. And the packet is short enough that the link
+ * copies it.
  */
 static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const struct rdma_body *b)
 {
@@ -214,7 +217,8 @@ static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum 
 		rdma_tell_overs(d, p);
 }
 
-/* The sender may have its memory back, and whoever wants the body has it, or never will. */
+/* End a body: the sender may reuse its memory, and nal/net is told that the body is there or
+ * failed. */
 static void finish(struct rdma *d, struct rdma_body *b, enum net_status s)
 {
 	struct rdma_peer *p = b->peer;
@@ -230,7 +234,7 @@ static void finish(struct rdma *d, struct rdma_body *b, enum net_status s)
 	net_landed(&d->net, p->number, cookie, s);
 }
 
-/* 0, -EAGAIN, -ENOMEM; or it is over. */
+/* Returns 0, -EAGAIN or -ENOMEM; on another error the connection is marked as failed. */
 static int start_read(struct rdma *d, struct rdma_body *b)
 {
 	uint64_t len = b->len - b->asked;
@@ -246,7 +250,7 @@ static int start_read(struct rdma *d, struct rdma_body *b)
 	} else if (net_segments(&d->net, b->mem.cookie, b->asked, len, &iov, 1) != 1) {
 		read_put(d, r);
 		b->how = NET_FAILED;
-		/* there may be nothing under way whose end it could wait for */
+		/* there may be no read under way whose end finishes the body */
 		rdma_busy(d, b->peer);
 		return 0;
 	}
@@ -325,7 +329,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
 
-/* Can this landing be read to? Registers it, if that needs be. */
+/* Can the body be read to this destination? Registers it if necessary. */
 static bool can_read(struct rdma *d, const struct rdma_msg *m, const struct net_delivery *l,
 		     struct rdma_mr *mr)
 {
@@ -385,7 +389,7 @@ void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_ms
 		rdma_break(d, p, NET_RESTARTED, "it sent what was not asked for");
 		return;
 	}
-	/* the other pieces are on their way: it ends with the last one in any case */
+	/* the other segments are under way: the body ends with the last one in any case */
 	if (!copy_in(d, &b->mem, b->done, m->body, m->length))
 		b->how = NET_FAILED;
 	b->done += m->length;
@@ -393,7 +397,7 @@ void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_ms
 		finish(d, b, b->how);
 }
 
-/* The next bytes of the message that is coming; the last ones end it. */
+/* Take the next bytes of the message that is coming. The last ones end it. */
 static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, uint64_t len)
 {
 	struct rdma_coming *c = &p->coming;

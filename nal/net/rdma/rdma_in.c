@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets in. What carries the token of an open connection comes from the process that has it;
- * all the same nothing it says is used unchecked, and who breaks the rules loses the connection.
+ * Incoming packets. A packet with the token of an open connection comes from the process that
+ * owns it. All the same nothing it says is used unchecked, and a peer that breaks the rules
+ * loses the connection.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 
 #include "nal/net/rdma/rdma.h"
 
-/* Packets that may be under way, those without data among them: so many times the credit. */
+/* Most packets under way, including those without data, as a multiple of the credit. */
 #define EARLY_TIMES 2u
 
 static void __attribute__((noinline))
@@ -20,8 +21,8 @@ broke_rules(struct rdma *d, struct rdma_peer *p, enum net_drop why, const char *
 	rdma_break(d, p, NET_RESTARTED, text);
 }
 
-/* A packet's copy, where a bare one (packet NULL) has a head, too. NULL: no memory, and the
- * connection is broken. */
+/* Copy a packet. The copy of a headerless one (packet NULL) gets a head. NULL: out of memory;
+ * the connection is marked as failed. */
 static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
 				 const void *packet, size_t len)
 {
@@ -40,7 +41,7 @@ static struct rdma_late *copy_of(struct rdma *d, struct rdma_peer *p, const stru
 	return l;
 }
 
-/* Messages that nal/net did not want yet, with the order they came in. */
+/* Keep a message that nal/net does not want yet, in order of arrival. */
 static void __attribute__((noinline))
 put_off(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
 	size_t len)
@@ -56,7 +57,7 @@ put_off(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const voi
 	p->late_end = l;
 }
 
-/* Of a long message nothing is to be fetched. */
+/* End a long message of which nothing is to be fetched. */
 static void __attribute__((noinline))
 unwanted(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, enum net_verdict verdict)
 {
@@ -114,8 +115,8 @@ static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	return true;
 }
 
-/* The next bytes of what is coming; or, if nothing is, those of a message that begins as the
- * last one. False: as above. */
+/* Deliver the next bytes of the message that is coming. If there is none, they begin a message
+ * with the header and length of the last BEGIN. False: as above. */
 static bool deliver_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	const struct rdma_began *b = &p->began_in;
@@ -195,8 +196,7 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 		rdma_want_segments(d, o, m->length);
 }
 
-/* That of a packet that is kept before its turn, where `seq` is the number that is looked for;
- * or the end of the list. */
+/* The link to the kept early packet with number `seq`, or to the end of the list. */
 static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
 {
 	struct rdma_late **at = &p->early;
@@ -207,9 +207,9 @@ static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
 }
 
 /*
- * Another number than the one that is due. By links that promise no order a packet of several
- * pieces is overtaken by those behind it: what comes before its turn waits, but no more than may
- * be under way.
+ * Handle a packet with another number than the one that is due. On links that promise no order,
+ * later packets can overtake a packet of several fragments. So a packet that comes before its
+ * turn waits. No more packets wait than may be under way.
  */
 static void __attribute__((noinline))
 out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
@@ -234,7 +234,7 @@ out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const
 	}
 }
 
-/* What a packet that is due says of ours is possible. */
+/* Check what a packet in its turn acknowledges, and count it. False: the peer broke the rules. */
 static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	const uint16_t took = (uint16_t)(m->taken - p->its_taken);
@@ -252,7 +252,8 @@ static bool in_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *
 	return true;
 }
 
-/* Behind those that nal/net did not want yet, of which there are no more than there was credit. */
+/* Queue a message behind those that nal/net did not want yet. There are never more of them than
+ * the peer had credit for. */
 static void __attribute__((noinline))
 wait_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
 	  size_t len)
@@ -274,7 +275,7 @@ static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdm
 		wait_turn(d, p, m, packet, len);
 }
 
-/* What is coming goes on, if its beginning does not wait. */
+/* Continue the message that is coming, unless its beginning still waits. */
 static void more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
 		 size_t len)
 {
@@ -282,7 +283,7 @@ static void more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, 
 		wait_turn(d, p, m, packet, len);
 }
 
-/* Whose packet it is, whose turn it is. NULL: of no use. */
+/* The peer that a packet is from, if the packet is in its turn. NULL: do not use the packet. */
 static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m, const void *packet,
 				       size_t len)
 {
@@ -298,7 +299,7 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m,
 	return NULL;
 }
 
-/* Whose it was, if it was in its turn. */
+/* Handle a packet that is not SHORT. Returns its peer, if the packet was in its turn. */
 static struct rdma_peer *__attribute__((noinline))
 take_other(struct rdma *d, const void *packet, size_t len)
 {
@@ -345,7 +346,7 @@ take_other(struct rdma *d, const void *packet, size_t len)
 	return p;
 }
 
-/* Those whose turn it is now. */
+/* Take the early packets whose turn it is now. */
 static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_late **at, *l;
@@ -354,7 +355,7 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 		struct rdma_msg m;
 
 		*at = l->next;
-		/* take_other() knows all kinds but this one */
+		/* take_other() handles all kinds but this one */
 		if (!rdma_is_short(l->bytes, l->len))
 			take_other(d, l->bytes, l->len);
 		else if (rdma_decode(l->bytes, l->len, &m) == 0 && in_turn(d, p, &m))
@@ -363,7 +364,7 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 	}
 }
 
-/* Most packets are short messages: what is done with one is made one function, up to nal/net. */
+/* Most packets are short messages: flatten inlines everything up to nal/net into one function. */
 __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *path, const void *packet,
 					   size_t len)
 {

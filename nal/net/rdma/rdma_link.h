@@ -2,19 +2,19 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The contract between the message machine of fabrics with remote memory access (rdma.h) and a
- * *link*: what knows one library or kind of device (nal/ofi, nal/verbs). A link moves packets of
- * bounded length, reliably, and in order where it does not say otherwise, between two processes,
- * and reads a peer's memory where it can. Everything that Portals is about, that peers are who
- * they say, credits, long bodies, silence, is the machine's.
+ * *link*. A link knows one library or kind of device (nal/ofi, nal/verbs). It moves packets of
+ * bounded length between two processes, reliably, and in order unless it says otherwise. It
+ * reads a peer's memory where it can. Everything else is the machine's: proof of identity,
+ * credits, long bodies, silence.
  *
  * All of it runs with the lock of the interface's region held, in the application's threads and
- * in the helper thread: one call at a time. The machine calls the link by struct rdma_link; the
- * link calls back by the functions at the end of this file, from poll() only. The machine may
- * send and read from within them.
+ * in the helper thread: one call at a time. The machine calls the link through struct
+ * rdma_link. The link calls back with the functions at the end of this file, only from poll().
+ * The machine may send and read inside these callbacks.
  *
- * A *way* is the link's record of how one process is reached: made by reach(), let go of by
- * leave(). A process that has called us is reached by what its greeting says of it; a link that
- * has connections may find that it is the one that greeting came by.
+ * A *path* is the link's record of how one process is reached: reach() makes it, leave()
+ * releases it. A process that has called us is reached by the address in its greeting. A link
+ * that has connections may find that this path is the one the greeting came by.
  */
 #ifndef RDMA_LINK_H
 #define RDMA_LINK_H
@@ -30,45 +30,45 @@ struct rdma_peer;
 struct rdma_body;
 struct rdma_kept;
 
-#define RDMA_LINK_WORDS  9u  /* of a packet or read, for the link while it is on its way */
+#define RDMA_LINK_WORDS  9u  /* of a packet or read, for the link's use while it is under way */
 #define RDMA_ADDRESS_MAX 96u /* bytes of a link's own address */
 
-/* Why something that was started did not happen. */
+/* Why an operation that was started did not happen. */
 enum rdma_end {
 	RDMA_OK = 0,
-	RDMA_FAILED, /* this operation, because of what it was given; the way is as it was */
-	RDMA_BROKEN, /* the way: the peer is gone, or the fabric between us */
+	RDMA_FAILED, /* this operation, because of its arguments; the path still works */
+	RDMA_BROKEN, /* the path: the peer is gone, or the fabric between us */
 };
 
-/* What a link said of memory when it registered it. `handle` and `local` are the link's own. */
+/* The result of a registration. `handle` and `local` are the link's own. */
 struct rdma_mr {
 	void *handle;           /* NULL: not registered */
-	void *local;            /* what goes with local buffers, such as a descriptor or lkey */
+	void *local;            /* goes with local buffers: a descriptor or lkey, for example */
 	uint64_t key;           /* for peers */
-	uint64_t addr;          /* as peers name its first byte: its address, or an offset */
-	struct rdma_kept *kept; /* the machine's own: it is part of what stays registered */
+	uint64_t addr;          /* its first byte as peers name it: an address or an offset */
+	struct rdma_kept *kept; /* the machine's own: it is part of a kept registration */
 };
 
-/* A packet on its way out. The machine owns it; bytes and len stay until rdma_sent. */
+/* An outgoing packet. The machine owns it; bytes and len do not change until rdma_sent. */
 struct rdma_packet {
 	uint8_t *bytes;
 	uint32_t len;       /* at most limits.packet */
 	struct rdma_mr *mr; /* of the memory `bytes` lies in, if limits.local_mr */
-	/* nothing is sent behind it: a link that quits waits for its arrival, unless it
-	 * ends_last */
+	/* Nothing is sent behind it. A link that quits waits for its arrival, unless ends_last
+	 * is set. */
 	bool last;
-	bool bare; /* its bytes are a message's and nothing else, and */
-	uint64_t
-		word; /* this goes beside them, the lower 32 bits of it by a link that knows ways */
-	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is on its way */
+	bool bare; /* headerless: its bytes are a message's and nothing else */
+	/* Goes beside a headerless packet. A link that knows paths sends only the lower 32 bits. */
+	uint64_t word;
+	uint64_t link_word[RDMA_LINK_WORDS]; /* the link's own, while it is under way */
 	/* the machine's own, from here */
 	uint32_t serial; /* of the connection it went by, or was to make */
 	struct rdma_peer *peer;
 	struct rdma_packet *next, *all;
-	bool small; /* its memory is not registered: it goes only to a link that copies it */
+	bool small; /* its memory is not registered: only a link that copies it gets it */
 };
 
-/* Bytes of a peer's memory to be read into ours. The machine owns it; all stays until
+/* Bytes of a peer's memory to read into ours. The machine owns it; nothing changes until
  * rdma_moved. */
 struct rdma_read {
 	void *to;
@@ -81,31 +81,32 @@ struct rdma_read {
 	struct rdma_read *next, *all;
 };
 
-/* What registered memory is for. */
+/* The use of registered memory. */
 enum rdma_use {
-	RDMA_LOCAL,  /* packets and landings: the device itself writes and reads it */
+	RDMA_LOCAL,  /* packets and destinations of reads: the device itself writes and reads it */
 	RDMA_REMOTE, /* a body: peers read it */
 };
 
 /* What the link can do; fixed when join() gives it to the machine. */
 struct rdma_limits {
 	uint32_t packet; /* longest packet; RDMA_PACKET_MIN at least */
-	/* up to this a send() takes the bytes at once (inject, inline): rdma_sent is not called,
-	 * the packet is free when it returns */
+	/* Up to this length send() takes the bytes at once (inject, inline): the packet is free
+	 * when it returns, and rdma_sent is not called. */
 	uint32_t copied;
-	/* packets with data a peer may send us ahead; 0: the machine's own choice */
+	/* Packets with data that a peer may send us ahead; 0: the machine's own choice. */
 	uint32_t credit;
-	/* too long for a packet, but up to this (RDMA_PARTS_MOST at most): sooner sent in
-	 * several than read */
+	/* A body that is too long for a packet, but not longer than this, is sent in several
+	 * packets. It is RDMA_PARTS_MOST at most. */
 	uint64_t eager;
 	uint64_t read;  /* longest single read; 0: it cannot read, long bodies come in packets */
-	uint32_t reads; /* reads in flight for one body, at most; 0: the machine's own choice */
+	uint32_t reads; /* most reads in flight for one body; 0: the machine's own choice */
 	bool local_mr;  /* local buffers have to be registered */
-	/* of a last packet rdma_sent is called, however short it is: all before it are over, too */
+	/* rdma_sent is called for a last packet, however short it is. All packets before it are
+	 * over then, too. */
 	bool ends_last;
-	bool any_order; /* of the packets of a peer one may arrive before those sent earlier */
-	/* packets may be bare; what is sent for one is cheapest if it is a multiple of this. 0:
-	 * none may */
+	bool any_order; /* a peer's packets may overtake each other */
+	/* Packets may be headerless, and are cheapest if their length is a multiple of this. 0:
+	 * none may. */
 	uint32_t frame;
 };
 
@@ -114,73 +115,75 @@ struct rdma_limits {
 struct rdma_link {
 	const char *name; /* of the NAL */
 
-	/* A way to process `id`, whose address is what its own own_address() gave, len bytes
-	 * that came with its greeting or, with address NULL, what the job told or the id alone
-	 * says. Does not wait; the peer need not be there. NULL: this link does not lead there.
-	 * Asked a second time for the same process it may give the same way, which is then to be
-	 * left twice. */
+	/* Make a path to process `id`. `address` is what the process's own own_address() gave:
+	 * len bytes that came with its greeting. With NULL, the job's information or the id
+	 * alone gives the address. Does not block; the peer need not be there. NULL: this link
+	 * does not lead there. A second call for the same process may return the same path,
+	 * which must then be left twice. */
 	void *(*reach)(void *link, net_id_t id, const void *address, size_t len);
-	/* Nothing more will be sent there. What is under way ends with rdma_sent and rdma_moved
-	 * as ever, and soon: a link that can breaks the connection. The machine waits for reads,
-	 * but not for ever. */
+	/* Release a path: nothing more will be sent there. Operations under way still end with
+	 * rdma_sent and rdma_moved, and soon: a link that can breaks the connection. The
+	 * machine waits for reads, but for a bounded time. */
 	void (*leave)(void *link, void *path);
 
-	/* Our own address for greetings: at most RDMA_ADDRESS_MAX bytes; their number. */
+	/* Write our own address for greetings, at most RDMA_ADDRESS_MAX bytes. Returns their
+	 * number. */
 	size_t (*own_address)(void *link, void *to);
 
-	/* Starts to send. 0; -EAGAIN: no room, or the connection is still being made: again
-	 * after the next poll; another -errno: the way is broken, as rdma_broken would say. */
+	/* Start to send. Returns 0. -EAGAIN: no room, or the connection is still being made;
+	 * try again after the next poll. Another -errno: the path failed, as rdma_broken would
+	 * report. */
 	int (*send)(void *link, void *path, struct rdma_packet *p);
 
-	/* Starts to read. As send(). NULL if limits.read is 0. */
+	/* Start to read; returns as send(). NULL if limits.read is 0. */
 	int (*read)(void *link, void *path, struct rdma_read *r);
 
-	/* What the -errno means that send() or read() has just returned. NULL: it is one of
+	/* The text of the -errno that send() or read() has just returned. NULL: it is one of
 	 * errno(3). */
 	const char *(*error)(void *link, int err);
 
-	/* Registers memory; it stays mapped until unregistered. 0, or -errno (-ENOMEM: too much
-	 * locked memory); the link has said what to do about it, once, if not `quietly`. NULL if
-	 * it can read nothing and local_mr is false. */
+	/* Register memory, which stays mapped until it is unregistered. Returns 0 or -errno;
+	 * -ENOMEM: too much locked memory. On failure the link has printed a remedy once,
+	 * unless `quietly`. NULL if the link cannot read and local_mr is false. */
 	int (*reg)(void *link, void *base, size_t len, enum rdma_use use, bool quietly,
 		   struct rdma_mr *mr);
 	void (*unreg)(void *link, struct rdma_mr *mr);
 
-	/* Takes in what has arrived and ended, a bounded number; how many there were. Does what
-	 * a manual provider wants done. */
+	/* Process a bounded number of arrivals and completions, and return their number. Drives
+	 * the progress of a provider with manual progress. */
 	unsigned int (*poll)(void *link);
 
-	/* Before a sleep: when something arrives the descriptor given to rdma_start becomes
-	 * readable. False: something is there already, poll again. `*within_ns` is set if it
-	 * must be polled earlier in any case. */
+	/* Called before a sleep. The descriptor given to rdma_start becomes readable when
+	 * something arrives. False: something is there already; poll again. Sets `*within_ns`
+	 * if the link must be polled earlier in any case. */
 	bool (*arm)(void *link, uint64_t *within_ns);
 
-	/* The end: closes what sends and receives, and nothing more is told. True: nothing of
-	 * the machine's memory is used any more, and what was registered is unregistered after
-	 * that. False: it can be closed only after that, and is called again then. False once
-	 * more: it cannot, and the packets and reads it was given are left to it for good. */
+	/* Close everything that sends and receives. No callbacks follow. True: the link uses
+	 * none of the machine's memory any more; the machine unregisters it after that. False:
+	 * it can close only after memory was unregistered, and is called again then. False
+	 * again: it cannot close. The packets and reads it has are left to it for good. */
 	bool (*quit)(void *link);
 };
 
 /* ---- the link calls -------------------------------------------------------------------------- */
 
-/* A packet has arrived. The bytes are good until it returns. `way`: which way, if the link
- * knows, or NULL. */
+/* A packet has arrived. The bytes are valid until the function returns. `path`: the packet's
+ * path, or NULL if the link does not know it. */
 void rdma_arrived(struct rdma *d, void *path, const void *bytes, size_t len);
 
-/* The same of a bare one. */
+/* The same for a headerless packet and the word beside it. */
 void rdma_arrived_headerless(struct rdma *d, void *path, uint64_t word, const void *bytes,
 			     size_t len);
 
-/* A packet's bytes are no longer needed. For RDMA_BROKEN `why` says what the library or device
+/* A packet's bytes are no longer needed. For RDMA_BROKEN, `why` is what the library or device
  * said. */
 void rdma_sent(struct rdma *d, struct rdma_packet *p, enum rdma_end end, const char *why);
 
 /* A read is over. */
 void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const char *why);
 
-/* A way broke while nothing was under way on it. Of what was, rdma_sent and rdma_moved still
- * tell. */
+/* A path failed without an operation under way. Operations that were under way still end with
+ * rdma_sent and rdma_moved. */
 void rdma_broken(struct rdma *d, void *path, const char *why);
 
 #endif

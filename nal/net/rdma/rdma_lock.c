@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How much memory may be locked, which a device's registered memory is: looked at before
- * messages fail on it.
+ * How much memory may be locked. A device's registered memory is locked memory. The limit is
+ * checked before messages fail on it.
  */
 #define _GNU_SOURCE
 #include <linux/capability.h>
@@ -14,8 +14,7 @@
 #include "base/log.h"
 #include "nal/net/rdma/rdma.h"
 
-#define LITTLE                                                                                     \
-	(32u << 20) /* bytes for messages, of which several megabytes each may be under way */
+#define LITTLE (32u << 20) /* bytes for messages; several megabytes of each may be under way */
 
 static bool may_lock_any(void)
 {

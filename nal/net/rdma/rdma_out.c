@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Packets and messages out. A message on an open connection with credit is a packet at once, or
- * a few, or of a long one what the peer needs to fetch it; if it is short, and the link copies
- * it, no memory of ours is needed for it. Anything else waits in its peer's queue for run(). A
- * packet that was built has its number, so if the link has no room it is kept, and nothing
- * passes it.
+ * Outgoing packets and messages. A message on an open connection with credit is sent at once:
+ * as one packet, as a few, or, if it is long, as the packet that lets the peer fetch it. A
+ * short one that the link copies needs no memory of ours. Anything else waits in its peer's
+ * queue for run().
+ *
+ * A packet that was built has its sequence number. So if the link has no room, the packet is
+ * kept, and no other passes it.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,8 +17,8 @@
 
 #define SLAB_PACKETS 32u
 #define PACKETS_MOST 1024u
-#define SPARE        8u             /* of the last ones, for packets without data */
-#define SMALL        RDMA_HELLO_MAX /* bytes of a packet in memory of no registration */
+#define SPARE        8u             /* the last ones are for packets without data */
+#define SMALL        RDMA_HELLO_MAX /* bytes of a packet in memory that is not registered */
 #define ID_BITS      20u
 #define IDS          ((1u << ID_BITS) - 1)
 
@@ -76,8 +78,8 @@ static struct rdma_packet *small_new(struct rdma *d, size_t len)
 	return k;
 }
 
-/* How much may be registered is limited, and what the others need most must not wait for that:
- * packets that the link copies are kept elsewhere. */
+/* Packets that the link copies use unregistered memory. The amount that may be registered is
+ * limited, and the packets that peers need most must not wait for it. */
 static struct rdma_packet *small_get(struct rdma *d)
 {
 	struct rdma_packet *k = d->free_small;
@@ -114,8 +116,8 @@ void rdma_packet_put(struct rdma *d, struct rdma_packet *k)
 	*list = k;
 }
 
-/* Memory for a packet of this length: the scratch one, if the link will copy it. What was told
- * late goes before. */
+/* Get memory for a packet of this length: the scratch packet, if the link will copy it. Overs
+ * that were put off go first. */
 static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_t len, bool data)
 {
 	struct rdma_packet *k;
@@ -132,8 +134,8 @@ static void __attribute__((noinline))
 keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
-		/* the link copies it: where each of many peers has one waiting they need not be
-		 * registered */
+		/* the link copies it: many peers may each keep one, and need no registered
+		 * memory */
 		k = packet_get(d, d->scratch.len, true);
 		if (!k)
 			k = small_new(d, d->scratch.len);
@@ -157,7 +159,7 @@ keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 	rdma_busy(d, p);
 }
 
-/* 0, or -EAGAIN: the packet is still ours. Else it is gone, or the connection is. */
+/* -EAGAIN: the packet is still ours. 0: the packet is gone, or the connection failed. */
 static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	bool copied = k->len <= d->limits.copied && !(k->last && d->limits.ends_last);
@@ -190,7 +192,7 @@ void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const c
 	struct rdma_peer *p = k->peer;
 
 	p->flying--;
-	/* that one which there was before is broken is known */
+	/* the failure of an earlier connection is known already */
 	if (end != RDMA_OK && k->serial == p->serial)
 		rdma_break(d, p, NET_DEAD, why);
 	rdma_packet_put(d, k);
@@ -205,7 +207,7 @@ void rdma_broken(struct rdma *d, void *path, const char *why)
 
 /* ---- what packets say ------------------------------------------------------------------------ */
 
-/* The head of a packet on an open connection. */
+/* Fill in the head of a packet on an open connection. */
 static void head(struct rdma_peer *p, struct rdma_msg *m)
 {
 	m->to = p->to;
@@ -220,7 +222,7 @@ bool rdma_say(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	uint32_t more = m->nmore * (uint32_t)sizeof(struct rdma_wire_body);
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SEGMENT + more, false);
 
-	/* one that stays until it is over */
+	/* it needs memory that stays valid until it is over */
 	if (k == &d->scratch && m->kind == RDMA_BYE && d->limits.ends_last) {
 		k = small_get(d);
 		if (k)
@@ -275,7 +277,7 @@ static bool has_credit(const struct rdma_peer *p)
 	return p->sent - p->its_taken < p->allowed;
 }
 
-/* Would the body alone take less of what a packet is sent in? */
+/* Would the body alone need fewer frames than the packet with head and header? */
 static inline bool better_bare(const struct rdma *d, uint64_t before, uint64_t len)
 {
 	const uint32_t frame = d->limits.frame;
@@ -291,7 +293,8 @@ static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
 	return len <= d->limits.packet - before && !better_bare(d, before, len);
 }
 
-/* Does it go in several, without being asked for, or with no header if that is known? */
+/* Does it go in several packets without being asked for, or without its header if the peer
+ * knows that? */
 static bool in_parts(const struct rdma *d, size_t header_len, uint64_t len)
 {
 	return !fits(d, header_len, len) &&
@@ -327,7 +330,7 @@ static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, 
 	return true;
 }
 
-/* The header of a message in parts, which others may begin with from now on. */
+/* Write the header of a message in parts. Later messages may begin with the same one. */
 static void put_header(struct rdma_peer *p, struct rdma_packet *k, const void *header,
 		       uint32_t header_len, uint64_t len)
 {
@@ -338,7 +341,7 @@ static void put_header(struct rdma_peer *p, struct rdma_packet *k, const void *h
 	p->began_out.length = len;
 }
 
-/* Bytes of it; those of a bare packet, if the link copies them, it takes from where they are. */
+/* Add bytes of the body. A headerless packet that the link copies points to them where they are. */
 static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_mem *mem, uint64_t at,
 		      uint64_t bytes)
 {
@@ -349,9 +352,9 @@ static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_me
 	k->len += (uint32_t)bytes;
 }
 
-/* Bytes of a message in its next packet, which has room for `most` of those left. About as many
- * in all, so that one packet is taken in while the next is sent; of bare ones a full one is the
- * cheapest. */
+/* How many bytes go in a message's next packet, which has room for `most`. Packets get about
+ * equal sizes, so that one is received while the next is sent. With headerless ones full
+ * packets are the cheapest. */
 static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 {
 	const uint64_t next = d->limits.packet - RDMA_BEFORE_MORE;
@@ -365,8 +368,9 @@ static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
 	return even < most ? even : most;
 }
 
-/* The next packet of a message that takes several, or none of whose header, of which the bytes
- * up to `at` were sent: up to where they are then. The same: no packet for now. */
+/* Send the next packet of a message that takes several, or that needs no header. The bytes up
+ * to `at` were sent. Returns up to where they are sent now; `at` again if there is no packet
+ * for now. */
 static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *header,
 			  uint32_t header_len, const struct net_mem *mem, uint64_t len, uint64_t at)
 {
@@ -461,7 +465,7 @@ struct rdma_out *rdma_long(const struct rdma *d, const struct rdma_peer *p, uint
 	return o && o->id == id && o->peer == p ? o : NULL;
 }
 
-/* Takes it off the list of those of which pieces are wanted. */
+/* Remove it from the list of messages with wanted segments. */
 static void forget_segments(struct rdma_peer *p, struct rdma_out *o)
 {
 	struct rdma_out **at = &p->segments, *before = NULL;
@@ -571,7 +575,7 @@ static bool send_segment(struct rdma *d, struct rdma_peer *p, struct rdma_out *o
 
 /* ---- what nal/net sends ---------------------------------------------------------------------- */
 
-/* The record of a message of which the bytes up to `at` were sent; NULL: no memory. */
+/* The record of a message whose bytes up to `at` were sent. NULL: out of memory. */
 static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct net_out *from,
 			       uint64_t at)
 {
@@ -592,7 +596,7 @@ static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct
 	memcpy(o->header, from->header, from->header_len);
 	o->header_len = from->header_len;
 	o->mem = from->body;
-	if (o->copy) /* what was sent would lie before it */
+	if (o->copy) /* mem.base is where the bytes already sent would start */
 		o->mem = (struct net_mem){ .base = (void *)((uintptr_t)o->copy - at) };
 	o->segment_at = at;
 	o->len = from->body_len;
@@ -620,7 +624,8 @@ static inline bool goes_now(const struct rdma_peer *p)
 	return p->state == RDMA_UP && p->lost == NET_OK && !p->queue && !p->stuck && has_credit(p);
 }
 
-/* One whose bytes are copied needs no record if all of it can go. How much of it could. */
+/* Send the parts of a message that can go now. A message whose bytes are copied needs no record
+ * if all of it can go. Returns how many bytes went. */
 static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct net_out *o)
 {
 	uint64_t at = 0, next;
@@ -634,8 +639,8 @@ static uint64_t send_parts(struct rdma *d, struct rdma_peer *p, const struct net
 	return at;
 }
 
-/* What needs a record: of a long one it is until the peer says that it is over, and the others
- * wait. */
+/* Send or queue a message that needs a record. A long one keeps it until the peer says that it
+ * is over. Others keep it while they wait. */
 static int __attribute__((noinline))
 keep_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from)
 {
@@ -659,7 +664,7 @@ keep_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from)
 	return 0;
 }
 
-/* A short message's way to the link is made one function. */
+/* flatten makes a short message's code down to the link one function. */
 __attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struct net_out *o)
 {
 	struct rdma *d = rdma_of(n);
@@ -669,7 +674,7 @@ __attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struc
 	    (o->copy && o->body_len > NET_COPY_MAX))
 		return -EINVAL;
 	p = d->peer[peer];
-	/* of a short one who is to be told hears in the next run */
+	/* a short message with a cookie is reported in the next run */
 	if (!o->cookie && goes_now(p) && fits(d, o->header_len, o->body_len) &&
 	    send_short(d, p, o->header, o->header_len, &o->body, o->body_len))
 		return 0;
@@ -737,7 +742,8 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 	return p->stuck;
 }
 
-/* To whom no connection ever stood: has nal/net another way for what waits? */
+/* Offer a waiting message to nal/net for failover. This is for a peer to which no connection
+ * ever existed. */
 static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net *n)
 {
 	struct net_out out = {

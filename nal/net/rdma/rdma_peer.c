@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Peers: a connection is two tokens, exchanged in greetings that only who has the job's secret
- * can make. Silence of a peer of which something is expected ends it, as does what the link
- * says. Ends are told to nal/net in run(), never from within its own calls; and not before the
- * link has let go of landings, within the bound.
+ * Peers. A connection is two tokens, exchanged in greetings that only a process with the job's
+ * secret can make. It ends if the link says so, or if a peer from which something is expected
+ * is silent too long. run() reports ends to nal/net, never a call from nal/net itself. An end
+ * is not reported before the link has released the destinations of reads, within the time
+ * limit.
  */
 #include <sodium.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 
 #define HASH_FIRST 64u
 #define CALL_NS    500000000ull /* between greetings */
-#define CHECK_MOST 250000000ull /* between looks for silence */
+#define CHECK_MOST 250000000ull /* between checks for silence */
 #define TAG_END    (NET_TAG_OFFSET + NET_TAG_BYTES)
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -97,7 +98,7 @@ void rdma_busy(struct rdma *d, struct rdma_peer *p)
 		return;
 	p->busy = true;
 	p->next_busy = NULL;
-	d->retry_at = 0; /* it is due; after its turn, if it could not go on, again in a while */
+	d->retry_at = 0; /* it is due; if it cannot go on in its turn, run() sets the next time */
 	if (d->busy)
 		d->busy_end->next_busy = p;
 	else
@@ -129,7 +130,7 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 		       p->queue || p->longs || p->bodies || p->coming.len || p->early || p->stuck ||
 		       p->flying;
 
-	/* its silence counts from the next check on: no look at the clock for each message */
+	/* its silence counts from the next check on: no clock is read for each message */
 	if (awaited && !p->awaited)
 		p->spoke = true;
 	p->awaited = awaited;
@@ -137,12 +138,12 @@ void rdma_await(struct rdma *d, struct rdma_peer *p)
 		rdma_check_soon(d);
 }
 
-/* Is a packet missing that those behind it have waited for in vain? */
+/* Has a packet been missing for too long while those behind it waited? */
 static bool is_missing(struct rdma *d, struct rdma_peer *p)
 {
 	if (p->early && p->gap_at == p->seq_in)
 		return silence(d, p->gap) > d->dead_ns / 4;
-	p->gap_at = p->seq_in; /* it is another one, if there is any */
+	p->gap_at = p->seq_in; /* another packet is missing, if any */
 	p->gap = net_now(&d->net);
 	return false;
 }
@@ -229,7 +230,7 @@ static void leave(struct rdma *d, struct rdma_peer *p)
 	p->serial++;
 }
 
-/* It could not be called, but there is time left: the next greeting goes another time. */
+/* The call failed, but there is time left: the next greeting will try again. */
 static void try_again(struct rdma *d, struct rdma_peer *p)
 {
 	p->lost = NET_OK;
@@ -238,8 +239,9 @@ static void try_again(struct rdma *d, struct rdma_peer *p)
 }
 
 /*
- * First the way is left; when no read writes to our memory any more, or that takes too long,
- * everything that went on with the peer is told to end. What is sent meanwhile ends with it.
+ * End a failed connection. First leave the path. Then wait until no read writes to our memory
+ * any more, or until that takes too long. Then end everything under way with the peer,
+ * including messages that were sent meanwhile.
  */
 void rdma_lose(struct rdma *d, struct rdma_peer *p)
 {
@@ -252,7 +254,7 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		return;
 	}
 	if (p->state != RDMA_ENDING) {
-		/* who does not hear of it would go on sending for a while what nobody takes */
+		/* a peer that does not know would go on sending for a while */
 		if (was_up && s != NET_CLOSED)
 			rdma_say(d, p, &bye);
 		drop_stuck(d, p);
@@ -263,7 +265,8 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 	}
 	if (rdma_reads_flying(p) && silence(d, p->since) < d->dead_ns)
 		return;
-	/* without a connection it was not used, and who reads our greeting late will */
+	/* without a connection it was not used; a peer may read our greeting late and then use
+	 * it */
 	if (s != NET_UNREACHABLE)
 		p->own_token = 0;
 	p->held = false;
@@ -318,7 +321,7 @@ static bool sealed(struct rdma *d, const void *packet, size_t len)
 	       sodium_memcmp(tag, (const uint8_t *)packet + NET_TAG_OFFSET, sizeof(tag)) == 0;
 }
 
-/* The connection stands. */
+/* Mark the connection as open. */
 static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	p->who = (struct net_who){
@@ -367,8 +370,8 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
 
-/* Is it the answer to our last greeting? It may be a late one: with the token of that greeting
- * the peer has a connection already, and is not to be left alone with it. */
+/* Is it the answer to our last greeting? It may come late. The peer then has a connection with
+ * the token of that greeting, and must not be left alone with it. */
 static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&

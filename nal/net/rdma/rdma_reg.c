@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Registered memory. A memory descriptor through which as many bytes have gone as it is long is
- * registered as a whole, for as long as it is there: who keeps one has said that its memory
- * stays. What a descriptor of one operation names is registered for this one, so nothing is
- * remembered of memory that may be unmapped and mapped anew. No call tells when a descriptor has
- * gone, for a peer may have unlinked it in our region: every use compares, and rdma_reg_check()
- * looks now and then.
+ * Registered memory. A memory descriptor is registered as a whole when as many bytes have gone
+ * through it as it is long, and stays registered for its lifetime: a program that keeps a
+ * descriptor has said that its memory stays. The memory of a descriptor for one operation is
+ * registered for that operation only. So nothing is remembered of memory that may be unmapped
+ * and mapped anew.
+ *
+ * No call tells when a descriptor is gone, because a peer may have unlinked it in our region.
+ * So every use compares, and rdma_reg_check() looks now and then.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@ static struct rdma_kept **bucket(struct rdma *d, uint32_t md)
 	return &d->kept[md % RDMA_KEPT_BUCKETS];
 }
 
-/* Is the descriptor still there, with the same memory? */
+/* Does the descriptor still exist, with the same memory? */
 static bool same(const struct rdma *d, const struct rdma_kept *k)
 {
 	const struct ptl_view *v = &d->net.ni->view;
@@ -29,7 +31,7 @@ static bool same(const struct rdma *d, const struct rdma_kept *k)
 	return md->state & PTL_OBJ_LIVE && v->more[k->md].filled == k->filled;
 }
 
-/* Lets go of those that are not in use; with `all` also where the descriptor is there. */
+/* Release the unused ones whose descriptor is gone; with `all`, all unused ones. */
 static void drop(struct rdma *d, struct rdma_kept **at, bool all)
 {
 	struct rdma_kept *k;
@@ -89,7 +91,7 @@ void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
 	mr->kept = NULL;
 }
 
-/* The record of a descriptor that is there for more than one operation. NULL: it has none, and
+/* The record of a descriptor that exists for more than one operation. NULL: it has none and
  * gets none. */
 static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 {
@@ -100,12 +102,12 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 	for (k = *bucket(d, i); k; k = k->next)
 		if (k->md == i && k->use == use && same(d, k))
 			return k;
-	/* a last operation that is sent may be counted when it is out */
+	/* a last operation under way may be counted when it is sent */
 	if (!(md->state & PTL_OBJ_LIVE) || (uint32_t)md->threshold <= 1 ||
 	    md->options & PTL_MD_IOVEC)
 		return NULL;
-	/* descriptors of one message each take turns in few slots: what the last one left behind
-	 * goes now */
+	/* Programs that use one descriptor for each message reuse a few slots: release now what
+	 * the last one left behind. */
 	drop(d, bucket(d, i), false);
 	if (d->nkept >= MOST)
 		drop_all(d, false);

@@ -12,7 +12,7 @@ static inline bool zeros(const uint8_t *bytes, size_t len)
 {
 	static const uint8_t none[8];
 
-	return memcmp(bytes, none, len) == 0; /* some bytes of a known number: no call */
+	return memcmp(bytes, none, len) == 0; /* a small constant length: no call */
 }
 
 static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
@@ -97,7 +97,7 @@ static void take_body(const struct rdma_wire_body *w, struct rdma_msg *m)
 	m->offset = base_get64(w->offset);
 }
 
-/* Each says of a message that it is over. */
+/* Is each entry a valid report of a message that is over? */
 static bool good_overs(const struct rdma_wire_body *w, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
@@ -152,7 +152,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	if (len < sizeof(*w) || w->what >> 4 != RDMA_VERSION ||
 	    (w->header_len && !rdma_is_short(packet, len) && (w->what & 0xf) != RDMA_BEGIN))
 		return -EPROTO;
-	if (!rdma_is_short(packet, len)) /* of which little is looked at */
+	if (!rdma_is_short(packet, len)) /* few members of a SHORT one are used */
 		memset(m, 0, offsetof(struct rdma_msg, link_address)); /* greetings set the rest */
 	m->kind = w->what & 0xf;
 	m->to = base_get16(w->to);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The packets of the machine for fabrics: doc/wire-rdma.md says what they are for. All numbers
- * are little-endian, nothing is aligned, and what arrives goes through rdma_decode(), which
- * gives a checked host structure.
+ * The packets of the machine for fabrics; doc/wire-rdma.md says what they are for. All numbers
+ * are little-endian, and nothing is aligned. Everything that arrives goes through
+ * rdma_decode(), which gives a checked host structure. Its callers check tags, tokens and
+ * order.
  */
 #ifndef RDMA_WIRE_H
 #define RDMA_WIRE_H
@@ -21,18 +22,18 @@ enum rdma_kind {
 	RDMA_WELCOME,   /* the answer to a HELLO */
 	RDMA_SHORT,     /* a message with its body; data */
 	RDMA_LONG,      /* a message whose body is to be fetched; data */
-	RDMA_PULL,      /* so much of a body is wanted in pieces */
-	RDMA_SEGMENT,   /* a piece of a body; data */
+	RDMA_PULL,      /* so much of a body is wanted in segments */
+	RDMA_SEGMENT,   /* a segment of a body; data */
 	RDMA_OVER,      /* the receiver is done with long messages */
-	RDMA_NOTE,      /* nothing but what the head says */
-	RDMA_PING,      /* the same, and a NOTE is wanted */
+	RDMA_NOTE,      /* nothing but the head */
+	RDMA_PING,      /* nothing but the head; asks for a NOTE */
 	RDMA_BYE,       /* I close, or give you up */
 	RDMA_BEGIN,     /* a message with the first bytes of its body; data */
-	/* the next ones, or the first ones of a message that begins as the last BEGIN; data */
+	/* The next bytes, or the first bytes of a message that begins as the last BEGIN; data. */
 	RDMA_MORE,
 };
 
-/* Does it need a credit of the receiver's? */
+/* Does it need a credit of the receiver? */
 static inline bool rdma_is_data(uint8_t kind)
 {
 	return kind == RDMA_SHORT || kind == RDMA_LONG || kind == RDMA_SEGMENT ||
@@ -44,14 +45,16 @@ static inline bool rdma_is_data(uint8_t kind)
  *   +------+------------+----+-----+-------+-------+
  *   | what | header_len | to | seq | taken | token |
  *   +------+------------+----+-----+-------+-------+
- * All packets but bare ones (below) begin so. what: the version in the upper half, the kind in
- * the lower one. `to` and `token` are what the receiver gave to the sender in its greeting. seq
- * counts the packets of a connection, from 1; taken the packets with data that the sender has
- * taken from the receiver; of both the lower 16 bits go, for links do not lose packets, and no
- * more of those with data are under way. In greetings all four are 0. A SHORT one is this, a
- * header of header_len bytes, and the body, which is the rest: each byte of a short message
- * counts where its sum is made by the processor, and where one more line of memory goes from
- * core to core. A MORE one is this and bytes. Of others than SHORT and BEGIN header_len is 0.
+ * All packets except headerless ones (below) begin so. what: the version in the upper half, the
+ * kind in the lower half. `to` and `token` are what the receiver gave to the sender in its
+ * greeting. seq counts the packets of a connection, from 1. taken counts the packets with data
+ * that the sender has consumed from the receiver. Only the lower 16 bits of both go: links do
+ * not lose packets, and fewer packets with data are under way. In greetings all four are 0.
+ *
+ * A SHORT packet is this head, a header of header_len bytes, and the body, which is the rest.
+ * It is this small because each byte of a short message costs time where the processor computes
+ * its checksum, and where one more cache line goes from core to core. A MORE packet is this
+ * head and bytes. header_len is 0 in all kinds but SHORT and BEGIN.
  */
 struct rdma_wire_head {     /* offset */
 	uint8_t what;       /*  0 */
@@ -73,20 +76,20 @@ static_assert(offsetof(struct rdma_wire_head, token) == 8, "as drawn");
  *   +--------+---------+-------------+-------+--- - -
  *   | number | allowed | address_len | zeros | address
  *   +--------+---------+-------------+-------+--- - -
- * Follows the head of a HELLO and of a WELCOME. greeting: of a HELLO, any number; of a WELCOME,
- * that of the HELLO.
+ * Follows the head of a HELLO and of a WELCOME. greeting is any number in a HELLO; a WELCOME
+ * repeats the one of the HELLO.
  */
 struct rdma_wire_hello {            /* offset, from that of the token */
-	uint8_t token[8];           /*  0  that packets to it must carry, with number in `to` */
-	uint8_t tag[NET_TAG_BYTES]; /*  8  over all the rest */
-	uint8_t from[8];            /* 24  who sends: nid << 32 | pid */
-	uint8_t whom[8];            /* 32  who is meant */
-	uint8_t incarnation[8];     /* 40  of the sending process */
+	uint8_t token[8];           /* 0 packets to the sender must carry it, with number in `to` */
+	uint8_t tag[NET_TAG_BYTES]; /* 8 over all the rest */
+	uint8_t from[8];            /* 24 the sender: nid << 32 | pid */
+	uint8_t whom[8];            /* 32 the receiver */
+	uint8_t incarnation[8];     /* 40 of the sending process */
 	uint8_t greeting[8];        /* 48 */
 	uint8_t uid[4];             /* 56 */
 	uint8_t jid[4];             /* 60 */
 	uint8_t number[2];          /* 64 */
-	uint8_t allowed[2];         /* 66  packets with data it may be sent ahead */
+	uint8_t allowed[2];         /* 66 packets with data it may be sent ahead */
 	uint8_t address_len[2];     /* 68 */
 	uint8_t zero[2];            /* 70 */
 };
@@ -102,7 +105,8 @@ static_assert(offsetof(struct rdma_wire_hello, address_len) == 68, "as drawn");
  *   +--------+--------+-------
  *   | length | header | bytes
  *   +--------+--------+-------
- * Follows the head of a BEGIN: the length of the whole body, and as many bytes of it as the rest.
+ * Follows the head of a BEGIN: the length of the whole body, the header, and the first bytes of
+ * the body.
  */
 struct rdma_wire_begin {
 	uint8_t length[8]; /*  0 */
@@ -114,8 +118,8 @@ static_assert(sizeof(struct rdma_wire_begin) == 8, "as drawn");
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
  *   | header_len | readable | zeros | id  | length | address | key | header |
  *   +------------+----------+-------+-----+--------+---------+-----+--------+
- * readable 1: the body may be read at this address with this key, until OVER is sent; 0: only in
- * pieces.
+ * Follows the head of a LONG. readable 1: the body may be read at this address with this key,
+ * until OVER is sent; 0: only in segments.
  */
 struct rdma_wire_long {
 	uint8_t header_len; /*  0 */
@@ -134,9 +138,9 @@ static_assert(offsetof(struct rdma_wire_long, key) == 24, "as drawn");
  *   +----+--------+-------+--------+--------+-------
  *   | id | status | zeros | length | offset | bytes
  *   +----+--------+-------+--------+--------+-------
- * PULL: the first `length` bytes are wanted. OVER: status is an enum net_status, length what was
- * taken; the same of up to RDMA_OVERS - 1 more messages may follow. PIECE: bytes from `offset` on,
- * `length` of them.
+ * PULL: the first `length` bytes are wanted. OVER: status is an enum net_status, length the
+ * number of bytes received; up to RDMA_OVERS - 1 more messages may follow in the same form.
+ * SEGMENT: `length` bytes from `offset` on.
  */
 struct rdma_wire_body {
 	uint8_t id[4];     /*  0 */
@@ -149,31 +153,30 @@ static_assert(sizeof(struct rdma_wire_body) == 24, "as drawn");
 static_assert(offsetof(struct rdma_wire_body, offset) == 16, "as drawn");
 
 #define RDMA_PARTS_MOST 65536u /* bytes of a body that comes in several packets, unasked */
-#define RDMA_OVERS      7u     /* messages that an OVER is of, at most */
+#define RDMA_OVERS      7u     /* most messages of one OVER */
 
 /*
  *    0    16    24      32      64
  *   +----+-----+-------+-------+     bits
  *   | to | seq | taken | token |
  *   +----+-----+-------+-------+
- * The word that goes beside a bare packet, which is a MORE without its head: as there, but of
- * seq, taken and token the lower bits. By a link that knows which way it came the token does not
- * go.
+ * The word that goes beside a headerless packet, which is a MORE without its head. The fields
+ * are those of the head, but only the lower bits of seq, taken and token. A link that knows the
+ * packet's path does not send the token.
  */
 static inline uint64_t rdma_word(uint16_t to, uint16_t seq, uint16_t taken, uint64_t token)
 {
 	return to | (uint64_t)(uint8_t)seq << 16 | (uint64_t)(uint8_t)taken << 24 | token << 32;
 }
 
-#define RDMA_WORD_CREDIT                                                                           \
-	127u /* so many packets with data under way are told apart by the lower bits */
+#define RDMA_WORD_CREDIT 127u /* most packets with data under way that the lower bits tell apart */
 
 static inline uint16_t rdma_word_to(uint64_t word)
 {
 	return (uint16_t)word;
 }
 
-/* The number that has these lower eight bits, where `from` is the least that it may be. */
+/* The number with these lower eight bits; `from` is the smallest possible one. */
 static inline uint16_t rdma_word_seq(uint64_t word, uint16_t from)
 {
 	return (uint16_t)(from + (uint8_t)((uint8_t)(word >> 16) - (uint8_t)from));
@@ -189,7 +192,7 @@ static inline bool rdma_word_fits(uint64_t word, uint64_t token)
 	return word >> 32 == (token & UINT32_MAX);
 }
 
-/* Bytes of a packet before the header of a message, and of a piece. */
+/* Bytes of a packet before the header of a message, and before a segment. */
 #define RDMA_BEFORE_SHORT   sizeof(struct rdma_wire_head)
 #define RDMA_BEFORE_BEGIN   (sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_begin))
 #define RDMA_BEFORE_MORE    sizeof(struct rdma_wire_head)
@@ -197,21 +200,21 @@ static inline bool rdma_word_fits(uint64_t word, uint64_t token)
 #define RDMA_HELLO_MAX                                                                             \
 	(sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_hello) + RDMA_ADDRESS_MAX)
 
-/* A packet, decoded or to be encoded; which members count is a matter of the kind, and of a
- * SHORT one the others are undefined. Pointers lead into the packet. */
+/* A packet, decoded or to be encoded. The kind says which members are valid; in a SHORT one the
+ * others are undefined. Pointers lead into the packet. */
 struct rdma_msg {
 	uint8_t kind;
 	uint16_t to, seq, taken;
 	uint64_t token;
 	/* SHORT, LONG, BEGIN */
-	const void *header, *body; /* body: of a PIECE and of a MORE, too */
+	const void *header, *body; /* body: of a SEGMENT and of a MORE, too */
 	uint32_t header_len, id;
 	bool readable;
 	uint64_t length, address, key, offset;
 	uint64_t here; /* of a BEGIN: bytes of the body that are in it */
 	uint8_t status;
-	const void
-		*more; /* of an OVER: `nmore` messages besides the first, for rdma_decode_over() */
+	/* of an OVER: `nmore` messages besides the first, for rdma_decode_over() */
+	const void *more;
 	uint32_t nmore;
 	/* greetings; undefined in others */
 	const void *link_address;
@@ -228,22 +231,21 @@ static inline bool rdma_is_short(const void *packet, size_t len)
 	return len >= sizeof(*w) && w->what == (RDMA_VERSION << 4 | RDMA_SHORT);
 }
 
-/* 0, or -EPROTO: none of ours, cut short, or it makes no sense. Of greetings the tag is still to
- * be checked. */
+/* Returns 0, or -EPROTO: not our packet, cut short, or invalid. The tag of a greeting is still
+ * to be checked. */
 int rdma_decode(const void *packet, size_t len, struct rdma_msg *m);
 
-/* Message `i` of those in m->more, of which the packet was decoded well: sets m->id, status and
- * length. */
+/* Decode message `i` of m->more of a valid packet: sets m->id, m->status and m->length. */
 void rdma_decode_over(struct rdma_msg *m, uint32_t i);
 
-/* Writes the packet without the header, body, bytes, address or messages that `m` points to, and
- * without a tag. Its length so far: they follow. */
+/* Write the packet without its tag and without the header, body, bytes, address or messages
+ * that `m` points to. These follow. Returns the length so far. */
 uint32_t rdma_encode(uint8_t *to, const struct rdma_msg *m);
 
-/* One message more of an OVER. */
+/* Write one more message of an OVER. Returns its length. */
 uint32_t rdma_encode_over(uint8_t *to, uint32_t id, uint8_t status, uint64_t length);
 
-/* The same of a SHORT one, as most are; kind need not be set. */
+/* rdma_encode() for a SHORT packet, the most frequent kind. m->kind need not be set. */
 uint32_t rdma_encode_short(uint8_t *to, const struct rdma_msg *m);
 
 #endif
