@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The binary interface about itself (MPI-5 §20): its version and sizes, what a Fortran library
- * on top says of its compiler, and handles as integers. All may be called at any time.
+ * The binary interface about itself (MPI-5 §20): its version and sizes, properties of a
+ * Fortran compiler, and handles as integers. All functions may be called at any time.
  */
 #include <stdio.h>
 #include <string.h>
@@ -64,9 +64,9 @@ int PMPI_Abi_get_info(MPI_Info *info)
 	return mpi_leave_any_time();
 }
 
-/* ---- what the Fortran library knows of its compiler ------------------------------------------ */
+/* ---- properties of the Fortran compiler ------------------------------------------------------ */
 
-/* The values live outside the pools of objects: they outlast MPI_Finalize. */
+/* The values live outside the pools of objects, as they outlast MPI_Finalize. */
 static struct {
 	const char *key;
 	char value[16];
@@ -98,7 +98,7 @@ static struct {
 #define FORTRAN_KEYS (sizeof(fortran) / sizeof(fortran[0]))
 static bool fortran_known;
 
-/* Only the first one counts; keys we do not know are passed over. */
+/* Store the properties; only the first call may. Unknown keys are ignored. */
 static int fortran_set(const struct mpi_info *info)
 {
 	if (fortran_known)
@@ -114,7 +114,7 @@ static int fortran_set(const struct mpi_info *info)
 	return MPI_SUCCESS;
 }
 
-/* NULL as long as nothing is known. */
+/* Return the properties; NULL while none are known. */
 static int fortran_get(struct mpi_info **out)
 {
 	struct mpi_info *info = NULL;
@@ -243,7 +243,7 @@ int PMPI_Abi_get_fortran_booleans(int logical_size, void *logical_true, void *lo
 	return mpi_leave_any_time();
 }
 
-/* ---- handles as integers: all of ours are numbers of 32 bits (handle.h) ---------------------- */
+/* ---- handles as integers: all handles are 32-bit numbers (handle.h) -------------------------- */
 
 static int handle_to_int(const void *handle)
 {

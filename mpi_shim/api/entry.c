@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The parts of entry points that are not on a fast path: what is wrong with an argument, in
- * words, and the wide copies of arrays.
+ * The parts of entry points that are not on a fast path: messages about bad arguments, and
+ * wide copies of arrays.
  */
 #include "mpi_shim/api/entry.h"
 
@@ -29,8 +29,8 @@ static bool running(void)
 	return atomic_load_explicit(&mpi_world.phase, memory_order_relaxed) == MPI_PHASE_RUNNING;
 }
 
-/* Before MPI_Init there is no thread level yet, and after MPI_Finalize no lock: this one guards
- * then. */
+/* Guards before MPI_Init, when there is no thread level yet, and after MPI_Finalize, when the
+ * library's lock is gone. */
 static pthread_mutex_t early_lock = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local bool entered_running;
 
@@ -58,7 +58,7 @@ int mpi_raise_any_time(const char *function, int code)
 
 	if (entered_running)
 		return mpi_raise(NULL, function, code);
-	/* nobody can have set another error handler yet, or can any more */
+	/* no other error handler can be set now */
 	snprintf(text, sizeof(text), "%s: %s", function, mpi_fail_text());
 	mpi_abort_job(1, text);
 }
@@ -163,7 +163,7 @@ int mpi_check_special_buffer(const void *buf, MPI_Count count, const struct mpi_
 	if (buf == MPI_BUFFER_AUTOMATIC)
 		return mpi_fail(MPI_ERR_BUFFER,
 				"%s is MPI_BUFFER_AUTOMATIC, which is for MPI_Buffer_attach", name);
-	/* MPI_BOTTOM: fine if the datatype was made of absolute addresses */
+	/* MPI_BOTTOM: allowed if the datatype was made of absolute addresses */
 	if (!type->predefined)
 		return MPI_SUCCESS;
 	return mpi_fail(MPI_ERR_BUFFER, "%s is a null pointer, the count is %lld", name,
@@ -210,7 +210,7 @@ int mpi_check_cart_array(const struct mpi_comm *comm, const void *p, const char 
 {
 	const struct mpi_topology *t = comm->topology;
 
-	/* without one the function itself fails */
+	/* without a Cartesian topology the function itself fails */
 	return mpi_check_array(p, t && t->kind == MPI_CART ? t->cart.ndims : 0, name);
 }
 

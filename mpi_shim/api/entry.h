@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What the generated entry points (gen/entries.py) are made of: state and lock, handles to
- * objects, checks of arguments, wide forms of arrays. A check returns MPI_SUCCESS or what
- * mpi_fail returned; its `name` is the argument's, for the message. The ways that fail are out
- * of line.
+ * The parts of the generated entry points (gen/entries.py): state and lock, handles to
+ * objects, checks of arguments, and wide forms of arrays.
+ *
+ * A check returns MPI_SUCCESS or the result of mpi_fail(). Its `name` is the argument's name,
+ * for the message. Failing paths are out of line. Checks need the lock and never block. The
+ * functions that raise an error release the lock, run the error handler and return the error
+ * code, unless the handler ends the job.
  */
 #ifndef MPI_SHIM_ENTRY_H
 #define MPI_SHIM_ENTRY_H
@@ -29,10 +32,11 @@ struct mpi_message;
 
 /* ---- state and lock -------------------------------------------------------------------------- */
 
-/* Ends the job: `function` was called before MPI_Init or after MPI_Finalize. */
+/* End the job: `function` was called before MPI_Init or after MPI_Finalize. Does not return. */
 int mpi_not_running(const char *function) __attribute__((cold));
 
-/* False if MPI does not run; else the lock is taken, if there is one. */
+/* Enter an MPI function. False: MPI is not running, and the lock is not taken. Else the lock is
+ * taken, if there is one. */
 static inline bool mpi_enter(void)
 {
 	if (MPI_UNLIKELY(atomic_load_explicit(&mpi_world.phase, memory_order_relaxed) !=
@@ -48,25 +52,25 @@ static inline int mpi_leave(void)
 	return MPI_SUCCESS;
 }
 
-/* For the functions that may be called at any time (MPI-4 §11.4.1): they lock before MPI_Init,
- * too. */
+/* Enter and leave functions that may be called at any time (MPI-4 §11.4.1). They take a lock
+ * before MPI_Init and after MPI_Finalize, too. */
 void mpi_enter_any_time(void);
 int mpi_leave_any_time(void);
 int mpi_raise_any_time(const char *function, int code) __attribute__((cold));
 
-/* Raises `code` on the communicator that `handle` names, if it still does. */
+/* Raise `code` on the communicator of `handle`, if that still exists. */
 int mpi_raise_on(MPI_Comm handle, const char *function, int code) __attribute__((cold));
 
 /* The same for windows. */
 int mpi_raise_on_win(MPI_Win handle, const char *function, int code) __attribute__((cold));
 
-/* An MPI function that is not built: what the user gets. `why` ends the sentence. */
+/* Return the error of an MPI function that is not built. `why` ends the sentence of the message. */
 int mpi_not_built(MPI_Comm comm, const char *function, const char *why) __attribute__((cold));
-/* The same for functions that may be called at any time. `given` is the error handler they are
- * called with, or MPI_ERRHANDLER_NULL. */
+/* The same for functions that may be called at any time. `given` is the error handler that they
+ * are called with, or MPI_ERRHANDLER_NULL. */
 int mpi_not_built_any_time(MPI_Errhandler given, const char *function, const char *why)
 	__attribute__((cold));
-/* The same for functions on files, whose default is to return errors. */
+/* The same for functions on files, which return errors by default. */
 int mpi_not_built_quietly(const char *function, const char *why) __attribute__((cold));
 
 /* ---- checks ---------------------------------------------------------------------------------- */
@@ -83,7 +87,7 @@ int mpi_check_special_buffer(const void *buf, MPI_Count count, const struct mpi_
 int mpi_check_not_negative(MPI_Count n, int code, const char *name);
 int mpi_check_lengths(const MPI_Count *n, MPI_Count count, const char *name);
 int mpi_check_types(struct mpi_type *const *type, MPI_Count count, const char *name);
-/* An array with one element for each dimension of comm's Cartesian topology. */
+/* Check an array with one element for each dimension of comm's Cartesian topology. */
 int mpi_check_cart_array(const struct mpi_comm *comm, const void *p, const char *name);
 int mpi_check_key(const char *key, const char *name);
 int mpi_check_value(const char *value, const char *name);
@@ -105,8 +109,7 @@ static inline int mpi_in_or_null(enum mpi_kind kind, const void *handle, const v
 	return handle == null ? MPI_SUCCESS : mpi_in(kind, handle, object, name);
 }
 
-/* The datatype of a message. MPI_DATATYPE_NULL will do for `nothing`: no elements that go
- * nowhere. */
+/* The datatype of a message. MPI_DATATYPE_NULL is allowed with `nothing`: no elements are moved. */
 static inline int mpi_in_type(MPI_Datatype handle, bool nothing, struct mpi_type **type,
 			      const char *name)
 {
@@ -131,7 +134,8 @@ static inline int mpi_check_count(MPI_Count count, const char *name)
 	return MPI_LIKELY(count >= 0) ? MPI_SUCCESS : mpi_no_success(mpi_bad_count(count, name));
 }
 
-/* A buffer of a message: MPI_BOTTOM and null only with addresses in the type, no MPI_IN_PLACE. */
+/* A buffer of a message. MPI_BOTTOM and null are allowed only with addresses in the type, and
+ * MPI_IN_PLACE is not. */
 static inline int mpi_check_buffer(const void *buf, MPI_Count count, const struct mpi_type *type,
 				   const char *name)
 {
@@ -155,8 +159,7 @@ static inline int mpi_check_source(const struct mpi_comm *comm, int rank, const 
 		       : mpi_no_success(mpi_bad_rank(comm, rank, name));
 }
 
-/* The target of a one-sided operation; and one that is to be locked or flushed, or that has
- * memory. */
+/* The target of a one-sided operation, of a lock or flush, or of a query of its memory. */
 static inline int mpi_check_target(const struct mpi_win *win, int rank, const char *name)
 {
 	return MPI_LIKELY((unsigned)rank < (unsigned)win->size || rank == MPI_PROC_NULL)
@@ -164,7 +167,7 @@ static inline int mpi_check_target(const struct mpi_win *win, int rank, const ch
 		       : mpi_no_success(mpi_bad_target(win, rank, name));
 }
 
-/* A rank that has to exist, in the local group. */
+/* A rank that must exist in the local group. */
 static inline int mpi_check_member(const struct mpi_comm *comm, int rank, const char *name)
 {
 	return MPI_LIKELY((unsigned)rank < (unsigned)comm->size)
@@ -196,7 +199,7 @@ static inline int mpi_check_array(const void *p, MPI_Count count, const char *na
 						   : mpi_no_success(mpi_bad_null(name));
 }
 
-/* How many elements the array has that `n` others tell the parts of. */
+/* The sum of `n` counts: the length of an array whose parts they count. */
 MPI_Count mpi_sum_of(const int *part, int n);
 
 /* ---- results --------------------------------------------------------------------------------- */
@@ -206,7 +209,7 @@ static inline int mpi_narrow(MPI_Count n)
 	return n >= INT_MIN && n <= INT_MAX ? (int)n : MPI_UNDEFINED;
 }
 
-/* The handle of an object, the null handle for NULL. */
+/* The handle of an object; the null handle for NULL. */
 static inline void *mpi_out(const void *object, const void *null)
 {
 	return object ? mpi_handle_of(object) : (void *)(uintptr_t)null;
@@ -214,9 +217,10 @@ static inline void *mpi_out(const void *object, const void *null)
 
 /* ---- wide forms of arrays -------------------------------------------------------------------- */
 
-/* MPI_Count, MPI_Aint and pointers are all of 64 bits: one kind of array serves them. */
+/* A wide copy of an array. MPI_Count, MPI_Aint and pointers all have 64 bits, so one kind of
+ * array serves them. */
 struct mpi_wide {
-	void *p; /* NULL if the array is not significant here */
+	void *p; /* NULL: the array is not significant here */
 	uint64_t few[64];
 };
 
@@ -228,10 +232,10 @@ static inline void mpi_wide_init(struct mpi_wide *w)
 	w->p = NULL;
 }
 
-/* from NULL: w->p stays NULL. */
+/* Copy `count` ints to 64 bits. `from` NULL: w->p stays NULL. MPI_ERR_NO_MEM: out of memory. */
 int mpi_widen(struct mpi_wide *w, const int *from, MPI_Count count);
-/* Handles to objects; what is no datatype becomes NULL, but MPI_DATATYPE_NULL beside 0 in `counts`,
- * which may be NULL, the type of bytes. */
+/* Convert datatype handles to objects. An invalid handle becomes NULL. MPI_DATATYPE_NULL with 0
+ * in `counts`, which may be NULL, becomes the type of bytes. */
 int mpi_widen_types(struct mpi_wide *w, const MPI_Datatype *from, const MPI_Count *counts,
 		    MPI_Count count);
 void mpi_wide_end(struct mpi_wide *w);

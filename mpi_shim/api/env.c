@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What MPI says of its surroundings: versions, time, names, memory and addresses.
+ * The environment of MPI: versions, time, names, memory and addresses.
  */
 #include <sched.h>
 #include <stdio.h>
@@ -107,7 +107,7 @@ int mpi_get_processor_name(char *name, int *resultlen)
 	return MPI_SUCCESS;
 }
 
-/* Is this process confined to one processor? */
+/* Whether this process is bound to one processor. */
 static bool one_cpu(void)
 {
 	cpu_set_t set;
@@ -115,7 +115,7 @@ static bool one_cpu(void)
 	return sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) == 1;
 }
 
-/* Keys are types of hardware, values whether this process is restricted to one of it. */
+/* Keys are types of hardware. Values say whether this process is restricted to one of that type. */
 int mpi_get_hw_resource_info(struct mpi_info **hw_info)
 {
 	struct mpi_info *info = NULL;
@@ -132,7 +132,7 @@ int mpi_get_hw_resource_info(struct mpi_info **hw_info)
 	return rc;
 }
 
-/* There are no dynamic processes: nobody has a parent. */
+/* There are no dynamic processes, so no process has a parent. */
 int mpi_comm_get_parent(struct mpi_comm **parent)
 {
 	*parent = NULL;
@@ -141,7 +141,7 @@ int mpi_comm_get_parent(struct mpi_comm **parent)
 
 /* ---- memory ---------------------------------------------------------------------------------- */
 
-/* What a program asks for: a power of two. 0: nothing that makes sense. */
+/* The alignment that a program asks for: a power of two. 0: none, or an invalid one. */
 static size_t wanted_alignment(const struct mpi_info *info)
 {
 	const char *text = mpi_info_value(info, "mpi_minimum_memory_alignment");
@@ -151,7 +151,8 @@ static size_t wanted_alignment(const struct mpi_info *info)
 	return text && *text && !*end && n <= ALIGNMENT_MOST && !(n & (n - 1)) ? n : 0;
 }
 
-/* Whole cache lines, and whole pages from one page on: the kernel moves those with less work. */
+/* Align to cache lines, and to pages from one page on: the kernel moves whole pages with less
+ * work. */
 int mpi_alloc_mem(MPI_Aint size, struct mpi_info *info, void *baseptr)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), wanted = wanted_alignment(info);

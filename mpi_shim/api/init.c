@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Init to MPI_Finalize, and the questions about them. Entry points written by hand: their state
- * checks are not like the others'.
+ * MPI_Init to MPI_Finalize, and queries about them. These entry points are written by hand,
+ * because their state checks differ from those of the others.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ static int phase(void)
 	return atomic_load(&mpi_world.phase);
 }
 
-/* The level we give for what was asked: the next one up, the highest if there is none. */
+/* The level for a required one: the next higher one, or the highest if there is none. */
 static int level_for(int required)
 {
 	static const int level[] = { MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED,
@@ -29,8 +29,7 @@ static int level_for(int required)
 	return MPI_THREAD_MULTIPLE;
 }
 
-/* Errors of starting go to the handler everything begins with, and that ends the job (MPI-4
- * §9.3.1). */
+/* Start MPI. Errors go to the initial error handler, which ends the job (MPI-4 §9.3.1). */
 static int start_mpi(const char *function, int level)
 {
 	char line[MPI_MAX_ERROR_STRING + 64];
@@ -72,7 +71,8 @@ int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 	return rc;
 }
 
-/* Callbacks may still use MPI, on MPI_COMM_SELF's attributes all of it (MPI-4 §11.2.4). */
+/* Call the attributes' delete callbacks. They may still use MPI, and those of MPI_COMM_SELF all
+ * of it (MPI-4 §11.2.4). */
 static int delete_attributes(void)
 {
 	int rc = mpi_attrs_delete(&mpi_comm_self, MPI_KIND_COMM, &mpi_comm_self.attrs);
@@ -100,7 +100,7 @@ int PMPI_Finalize(void)
 	mpi_abort_job(1, line);
 }
 
-/* ---- questions that may be asked at any time ------------------------------------------------- */
+/* ---- queries that may be made at any time ---------------------------------------------------- */
 
 static int answer(const char *function, int *result, int value)
 {
@@ -145,7 +145,7 @@ int PMPI_Is_thread_main(int *flag)
 
 /* ---- the rest -------------------------------------------------------------------------------- */
 
-/* For profiling libraries, which put their own in its place (MPI-4 §15.2.4). */
+/* For profiling libraries, which replace it by their own (MPI-4 §15.2.4). */
 MPI_WEAK(MPI_Pcontrol);
 int PMPI_Pcontrol(const int level, ...)
 {

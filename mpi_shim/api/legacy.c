@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What only libmpi.so has: functions that MPI-3 removed, each by way of the one that replaced
- * it, and what ties C to Fortran. See include/mpi/mpi.h.
+ * Functions that only libmpi.so has. They are functions that MPI-3 removed, each by way of its
+ * replacement, and the link between C and Fortran. See include/mpi/mpi.h.
  */
 #include "../../include/mpi/mpi.h"
 
@@ -23,7 +23,7 @@ int PMPI_Address(void *location, MPI_Aint *address)
 	return PMPI_Get_address(location, address);
 }
 
-/* The bounds of a datatype, whichever are wanted. */
+/* Get the bounds of a datatype; each result may be NULL. */
 static int bounds(MPI_Datatype datatype, MPI_Aint *lb, MPI_Aint *ub, MPI_Aint *extent)
 {
 	MPI_Aint low, size;
@@ -250,14 +250,14 @@ MPI_Win PMPI_Win_f2c(MPI_Fint win)
 
 /* ---- statuses in Fortran --------------------------------------------------------------------- */
 
-/* A Fortran library puts the addresses of its own in their place. */
+/* A Fortran library replaces these by the addresses of its own. */
 static MPI_Fint ignored[MPI_F_STATUS_SIZE];
 MPI_Fint *MPI_F_STATUS_IGNORE = ignored;
 MPI_Fint *MPI_F_STATUSES_IGNORE = ignored;
 MPI_F08_status *MPI_F08_STATUS_IGNORE = (MPI_F08_status *)ignored;
 MPI_F08_status *MPI_F08_STATUSES_IGNORE = (MPI_F08_status *)ignored;
 
-/* There is nothing to convert in what is to be ignored (MPI-4 §19.3.5). */
+/* Copy a status. One to be ignored is an error, as it has nothing to convert (MPI-4 §19.3.5). */
 static int copy_converted(const char *function, const void *from, void *to)
 {
 	if (!from || !to || from == MPI_F_STATUS_IGNORE || from == MPI_F_STATUSES_IGNORE ||

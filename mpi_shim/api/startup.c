@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The start and the end of the process's part in an MPI job: one room after the other.
+ * The start and the end of this process's part in an MPI job: one part of the library after
+ * the other.
  */
 #include "mpi_shim/api/startup.h"
 
@@ -25,8 +26,8 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 
-/* Posted receives and long sends are limited by memory, not by these tables, which cost what is
- * used. */
+/* Posted receives and long sends are limited by memory, not by these tables, which only cost the
+ * entries in use. */
 #define ENTRIES_MOST (1 << 20)
 
 static int portals_failed(const char *what, int err)
@@ -60,8 +61,8 @@ static int find_peers(void)
 	return MPI_SUCCESS;
 }
 
-/* Who has the job's secret is of the job, whoever runs it; by itself Portals admits processes of
- * our user only. */
+/* Admit every process that has the job's secret, whatever its user. Portals by itself only
+ * admits processes of our user. */
 static int admit_job(void)
 {
 	const ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
@@ -97,9 +98,10 @@ static int open_portals(void)
 }
 
 /*
- * A rank that another one's end takes with it is killed, and what its C library has kept back is
- * lost. So standard output goes line by line in a job, as it would to a terminal. What was made
- * unbuffered, or has a buffer of another size than the C library's own, is as the program wants it.
+ * Print standard output line by line in a job, as to a terminal. A rank that is killed because
+ * another one ended loses the output that its C library still holds. A stream that is
+ * unbuffered, or has another buffer size than the C library's own, stays as the program wants
+ * it.
  */
 static void print_by_line(void)
 {
@@ -131,7 +133,7 @@ int mpi_world_init(int level)
 	    (err = mpi_progress_init(&mpi_message_hooks)) || (err = mpi_posted_init()) ||
 	    (err = mpi_unexpected_init()))
 		return err;
-	/* nobody sends before all can receive */
+	/* no rank sends before all can receive */
 	if (PtlJobFence() != PTL_OK && mpi_world.size > 1)
 		return mpi_fail(MPI_ERR_OTHER,
 				"the launcher was lost, or is none that ranks can meet at; start "
@@ -141,14 +143,14 @@ int mpi_world_init(int level)
 	return MPI_SUCCESS;
 }
 
-/* Sends whose requests were freed are still to be taken by somebody. */
+/* Wait until the sends whose requests were freed have been received. */
 static void finish_freed(void)
 {
 	while (mpi_pools[MPI_KIND_REQUEST].in_use && mpi_requests_freed())
 		mpi_progress(true);
 }
 
-/* With PTL_REPORT: which algorithms the collectives of this rank had. */
+/* With PTL_REPORT: print which algorithms the collectives of this rank used. */
 static void report_colls(void)
 {
 	base_say("rank %d of %d: collectives by algorithm", mpi_world.rank, mpi_world.size);
@@ -166,7 +168,7 @@ int mpi_world_fini(void)
 	finish_freed();
 	mpi_proto.ending = true;
 	err = mpi_coll_last_barrier(&mpi_comm_world);
-	if (err == MPI_ERR_PROC_ABORTED) /* the others can still end in good order */
+	if (err == MPI_ERR_PROC_ABORTED) /* the other ranks can still end in good order */
 		err = MPI_SUCCESS;
 	atomic_store(&mpi_world.phase, MPI_PHASE_AFTER);
 	if (base_config()->ptl_report)

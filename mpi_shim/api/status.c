@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Statuses as the user sees them: what their public fields say, and counts in elements of a
- * datatype.
+ * Statuses as the user sees them: their public fields, and counts in elements of a datatype.
  */
 #include "mpi_shim/api/entry.h"
 #include "mpi_shim/impl.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The tool interface: start and end, enumerations, categories, and events, of which there are none.
+ * The tool interface: start and end, categories, and queries of their events, which do not
+ * exist.
  */
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/api/weak.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int inits; /* MPI_T_init_thread less MPI_T_finalize */
+static int inits; /* calls of MPI_T_init_thread minus those of MPI_T_finalize */
 
 int mpi_tool_enter(void)
 {
@@ -54,7 +55,7 @@ static const struct {
 	[PORTALS] = { "portals", "Status registers of the Portals interface" },
 };
 
-/* A category's variables: numbers from first on. */
+/* A category's variables: `count` numbers from `first` on. */
 struct range {
 	int first, count;
 };
@@ -217,7 +218,7 @@ int PMPI_T_category_get_events(int cat_index, int len, int indices[])
 	return mpi_tool_leave(list((struct range){ 0, 0 }, len, indices));
 }
 
-/* Nothing is ever added: the same number always. */
+/* Always the same number, as nothing is ever added. */
 MPI_WEAK(MPI_T_category_changed);
 int PMPI_T_category_changed(int *update_number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Control variables of the tool interface: the settings of base/config.h, to be read. They are made
- * from the environment when a program starts, so none can be written.
+ * Control variables of the tool interface: the settings of base/config.h, read-only. They are
+ * made from the environment when a program starts, so none can be written.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 
 /* ---- enumerations: the choices of a row, "auto|on|off" --------------------------------------- */
 
-/* One per row, for its address: the index is that of the row. */
+/* One per row, used for its address only. The index is that of the row. */
 struct MPI_T_enum_t {
 	char unused;
 };
@@ -50,7 +50,7 @@ static const struct base_config_var *enum_row(MPI_T_enum e)
 	return NULL;
 }
 
-/* The text of choice i into `out`; false after the last. */
+/* Copy the text of choice i to `out`. False: there is no such choice. */
 static bool choice(const char *choices, int i, char *out, size_t size)
 {
 	size_t n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Events of the tool interface: there are no sources and no types of them, so every index, name,
- * registration and instance is one that does not exist.
+ * Events of the tool interface. There are no event sources and no event types. So every index,
+ * name, registration and instance is an invalid one.
  */
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/api/weak.h"

@@ -3,8 +3,8 @@
  *
  * Performance variables of the tool interface: first the shim's counters (world.h), then
  * collectives by algorithm (coll/algorithms.h), then the status registers of its Portals
- * interface. All count always, so none can be started or stopped; counters can be set back, for
- * one handle alone, which remembers from where it counts.
+ * interface. All count always, so none can be started or stopped. Counters can be reset, but
+ * only for one handle, which remembers where it counts from.
  */
 #include <ctype.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "mpi_shim/core/world.h"
 #include "mpi_shim/api/weak.h"
 
-/* Names are those of the tables in small letters: mpi_sent_short, mpi_coll_bcast_ring,
+/* Names are those of the tables in lower case: mpi_sent_short, mpi_coll_bcast_ring,
  * ptl_recv_count. */
 #define NAME_MAX_ 64
 
@@ -51,7 +51,7 @@ static const struct {
 };
 #define PTL ((int)(sizeof(ptl_count) / sizeof(ptl_count[0])))
 
-/* Where the status registers begin. */
+/* Index of the first status register. */
 #define OWN (SHIM + MPI_COLL_COUNT_)
 
 int mpi_tool_pvar_count(void)
@@ -92,7 +92,7 @@ static bool ends_with(const char *name, const char *end)
 	return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* What the words in the name say. */
+/* The class follows from the end of the name. */
 static int class_of_pvar(int index)
 {
 	char name[NAME_MAX_];
@@ -111,7 +111,7 @@ static bool is_counter(int index)
 	return class_of_pvar(index) == MPI_T_PVAR_CLASS_COUNTER;
 }
 
-/* Zero outside of MPI_Init and MPI_Finalize for what Portals counts. */
+/* The current value. Portals' registers are 0 outside of MPI_Init and MPI_Finalize. */
 static uint64_t now(int index)
 {
 	ptl_sr_value_t value = 0;
@@ -131,7 +131,7 @@ static uint64_t now(int index)
 struct MPI_T_pvar_handle_t {
 	struct MPI_T_pvar_handle_t *next;
 	int index;
-	uint64_t from; /* what the variable was when it was set back */
+	uint64_t from; /* value of the variable at the last reset */
 };
 
 struct MPI_T_pvar_session_t {
@@ -179,7 +179,7 @@ void mpi_tool_pvars_fini(void)
 		end_first_session(&sessions);
 }
 
-/* Takes the lock if session and handle exist; MPI_T_PVAR_ALL_HANDLES passes. */
+/* Take the lock if session and handle exist; MPI_T_PVAR_ALL_HANDLES is accepted. */
 static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	int rc = mpi_tool_enter();
@@ -193,7 +193,7 @@ static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return MPI_SUCCESS;
 }
 
-/* ---- what there is --------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 MPI_WEAK(MPI_T_pvar_get_num);
 int PMPI_T_pvar_get_num(int *num_pvar)
@@ -336,7 +336,7 @@ int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handl
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
-/* Variables that count always are not started or stopped; with all handles they are passed over. */
+/* Variables that always count cannot be started or stopped; with all handles they are skipped. */
 MPI_WEAK(MPI_T_pvar_start);
 int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
@@ -354,7 +354,7 @@ int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return PMPI_T_pvar_start(session, handle);
 }
 
-/* As enter, for one handle and a value. */
+/* As enter(), for one handle and a value. */
 static int enter_value(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
 {
 	int rc = enter(session, handle);

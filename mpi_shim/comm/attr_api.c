@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The attribute functions of MPI, and the attributes that are there from the start. Those are
- * the same on every communicator: programs ask for MPI_TAG_UB on whichever they have.
+ * The attribute functions of MPI, and the predefined attributes. These are the same on every
+ * communicator: programs ask any communicator for MPI_TAG_UB.
  */
 #include <limits.h>
 #include <string.h>
@@ -15,12 +15,12 @@
 
 static int tag_ub = INT_MAX;
 static int host = MPI_PROC_NULL;
-static int io = MPI_ANY_SOURCE; /* every process has the language's own input and output */
+static int io = MPI_ANY_SOURCE; /* every process has its language's input and output */
 static int wtime_is_global = 0;
 static int appnum;
 static int universe_size;
 
-/* What a predefined key shows; NULL: it is none of them. */
+/* The value of a predefined key. NULL: the key is not predefined. */
 static int *predefined_attr(int number)
 {
 	switch (number) {
@@ -100,7 +100,7 @@ int mpi_comm_delete_attr(struct mpi_comm *comm, int number)
 	return mpi_attr_remove(comm, MPI_ATTR_ON_COMM, &comm->attrs, number);
 }
 
-/* The names of MPI-1; the types of their callbacks are those of MPI-2. */
+/* The names of MPI-1. Their callbacks have the types of MPI-2. */
 
 int mpi_keyval_create(MPI_Copy_function *copy, MPI_Delete_function *delete, int *number,
 		      void *extra)

@@ -11,7 +11,8 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
 
-/* Processes in the grid; refuses what is no grid or does not fit into comm. */
+/* Compute the number of processes in the grid. Refuse an invalid grid, or one that does not fit
+ * into comm. */
 static int grid_size(const struct mpi_comm *comm, int ndims, const int *dims, int *size)
 {
 	int64_t n = 1;
@@ -67,7 +68,7 @@ int mpi_cart_create(struct mpi_comm *comm, int ndims, const int *dims, const int
 	struct mpi_topology *t;
 	int size = 0, err = check_cart_intra(comm);
 
-	(void)reorder; /* it is a permission */
+	(void)reorder; /* a permission, not used */
 	if (err == MPI_SUCCESS)
 		err = grid_size(comm, ndims, dims, &size);
 	if (err != MPI_SUCCESS)
@@ -219,7 +220,8 @@ static struct mpi_topology *cart_part(const struct mpi_topology *from, const int
 	return t;
 }
 
-/* Those who agree in the coordinates that go; they are in row-major order already. */
+/* Join the processes with equal coordinates in the dropped dimensions. They are in row-major
+ * order already. */
 int mpi_cart_sub(struct mpi_comm *comm, const int *remain, struct mpi_comm **out)
 {
 	const struct mpi_topology *t = mpi_topology_of(comm, MPI_CART);

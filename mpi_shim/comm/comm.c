@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Communicators as objects: looked at, named, compared, freed. create.c, split.c, inter.c
+ * Communicators as objects: queries, names, comparison and freeing. create.c, split.c, inter.c
  * and idup.c make them.
  */
 #include "mpi_shim/comm/comm.h"
@@ -130,8 +130,7 @@ int mpi_comm_get_name(struct mpi_comm *comm, char *name, int *length)
 	return MPI_SUCCESS;
 }
 
-/* The hints MPI-4 §7.4.4 defines for communicators: promises of the program, with two possible
- * values. */
+/* The hints of MPI-4 §7.4.4 for communicators: promises of the program, "true" or "false". */
 static const char *const hint_names[] = {
 	"mpi_assert_no_any_tag",
 	"mpi_assert_no_any_source",
@@ -145,7 +144,7 @@ int mpi_comm_take_hints(struct mpi_comm *comm, const struct mpi_info *info)
 		const char *value = mpi_info_value(info, hint_names[i]);
 		int err;
 
-		/* hints that are unknown or make no sense are to be ignored */
+		/* unknown or invalid hints are ignored */
 		if (!value || (strcmp(value, "true") != 0 && strcmp(value, "false") != 0))
 			continue;
 		err = comm->info ? MPI_SUCCESS : mpi_info_create(&comm->info);
@@ -178,7 +177,7 @@ static int check_freeable(const struct mpi_comm *comm)
 	return MPI_SUCCESS;
 }
 
-/* Operations that are under way keep the object, and its context. */
+/* Operations in progress keep the object and its context. */
 int mpi_comm_free(struct mpi_comm **comm)
 {
 	int err = check_freeable(*comm);

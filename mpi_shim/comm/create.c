@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Communicators made from one communicator and, perhaps, a group: dup, create, create_group; and
- * given up by all together.
+ * Communicators made from one communicator and, perhaps, a group: dup, create, create_group.
+ * Also disconnect, which all ranks call together.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ int mpi_comm_complete_dup(struct mpi_comm *comm, const struct mpi_info *info,
 	return err;
 }
 
-/* Hints of the original are not the duplicate's (MPI-4 §7.4.2). */
+/* The duplicate does not get the original's hints (MPI-4 §7.4.2). */
 int mpi_comm_dup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct mpi_comm **out)
 {
 	struct mpi_creation creation = mpi_creation_of(comm);
@@ -81,8 +81,8 @@ int mpi_comm_dup(struct mpi_comm *comm, struct mpi_comm **out)
 
 /* ---- from a group ---------------------------------------------------------------------------- */
 
-/* Whether all members of the group are in comm's local one. It needs no memory: who has none
- * counts all the same. */
+/* Check that all members of the group are in comm's local one. Works without memory, too: then
+ * it looks up each rank by itself. */
 static int check_subset(const struct mpi_group *group, const struct mpi_comm *comm)
 {
 	int *inverse = mpi_group_inverse(comm->local), err = MPI_SUCCESS;
@@ -99,8 +99,8 @@ static int check_subset(const struct mpi_group *group, const struct mpi_comm *co
 	return err;
 }
 
-/* Groups of different callers may differ, if they do not overlap: then they share the context
- * number. */
+/* Different callers may give different groups if these do not overlap; then they share the
+ * context number. */
 static int create_intra(struct mpi_comm *comm, int err, struct mpi_group *group,
 			struct mpi_comm **out)
 {
@@ -146,7 +146,7 @@ static int create_inter(struct mpi_comm *comm, int err, struct mpi_group *group,
 
 int mpi_comm_create(struct mpi_comm *comm, struct mpi_group *group, struct mpi_comm **out)
 {
-	/* with an error, too: the others count on us */
+	/* take part after an error, too: the others wait for this rank */
 	int err = check_subset(group, comm);
 
 	return comm->inter ? create_inter(comm, err, group, out)
@@ -178,7 +178,7 @@ int mpi_comm_create_group(struct mpi_comm *comm, struct mpi_group *group, int ta
 	return err == MPI_SUCCESS ? mpi_comm_make_agreed(context, group, NULL, comm, out) : err;
 }
 
-/* Everybody has come here when this is over; what is still under way ends by itself. */
+/* Returns after all ranks have called it. Operations in progress end by themselves. */
 int mpi_comm_disconnect(struct mpi_comm **comm)
 {
 	int err = MPI_SUCCESS;

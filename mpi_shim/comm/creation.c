@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * See creation.h. Everything travels on collective contexts; between leaders and inside groups with
- * tags of its own, so that it mixes neither with collectives nor with what other threads make at
- * the same time.
+ * See creation.h. All messages use collective contexts. Messages between leaders and inside
+ * groups have tags of their own. So they do not mix with collectives, nor with communicators
+ * that other threads make at the same time.
  */
 #include "mpi_shim/comm/creation.h"
 
@@ -48,8 +48,8 @@ static int rank_of(const struct mpi_creation *t, int member)
 	return mpi_group_rank_in(t->comm->local, mpi_group_world(t->group, member));
 }
 
-/* An empty message says that there is none, as a rank of the group has died: nobody waits for
- * one that has given up. */
+/* Receive words. An empty message says that the sender has none, because a rank of the group has
+ * died: so no rank waits for one that has given up. */
 static int group_recv(const struct mpi_creation *t, uint64_t *word, MPI_Count size, int from)
 {
 	MPI_Count got = size;
@@ -61,7 +61,7 @@ static int group_recv(const struct mpi_creation *t, uint64_t *word, MPI_Count si
 	return err;
 }
 
-/* `err`: what has gone wrong before. */
+/* Send words, or an empty message after an earlier error `err`. */
 static int group_send(const struct mpi_creation *t, const uint64_t *word, MPI_Count size, int to,
 		      int err)
 {
@@ -101,7 +101,7 @@ static int group_down(const struct mpi_creation *t, uint64_t *word, int n, int e
 		rc = group_recv(t, word, size, t->group->rank - bit);
 		err = err == MPI_SUCCESS ? rc : err;
 	}
-	/* one that has died by now is missed in the next round, if there is one */
+	/* a rank that has died by now is found missing in the next round, if there is one */
 	for (bit >>= 1; bit > 0; bit >>= 1)
 		if (t->group->rank + bit < t->group->size)
 			group_send(t, word, size, t->group->rank + bit, err);
@@ -122,14 +122,15 @@ static int comm_reduce(struct mpi_comm *comm, uint64_t *word, int n, bool max)
 	return mpi_coll_allreduce_and(word, n, comm);
 }
 
-/* What a leader gives the other if there is nothing to give: a rank of its side is dead, or
- * cannot take part. No size of what there is to give is so little. */
+/* Lengths in bytes of a leader's message that carries no data: a rank of its side is dead, or
+ * cannot take part. All data are longer. */
 enum { NOTHING_DEAD = 0, NOTHING_OTHER = 1 };
 
 /*
- * The leaders' part: each gives the other what it has, if nothing has gone wrong on its side
- * before (`err`), else nothing, upon which the other gives up, too: it may wait for a living
- * leader alone. After an error nothing is kept, as there may be no memory for it.
+ * Exchange data between the leaders. After an earlier error on its side (`err`) a leader sends
+ * no data, and the other side gives up, too. It must send this message, because the other leader
+ * waits as long as this one is alive. After an error nothing is received into `theirs`, as there
+ * may be no memory for it.
  */
 static int exchange_between_sides(const struct mpi_creation *t, int err, const void *mine,
 				  size_t size, void *theirs, size_t their_size)
@@ -152,9 +153,9 @@ static int exchange_between_sides(const struct mpi_creation *t, int err, const v
 }
 
 /*
- * What the leader got goes to all on its side, with the outcome of getting it. The leader itself
- * goes on if one of them has died by now, as the other leader does not know: it finds that out
- * when numbers are agreed on.
+ * Broadcast the leader's data to its side, with the result of getting them. The leader itself
+ * goes on if a rank of its side has died by now, as the other leader does not know. It finds
+ * that out when context numbers are agreed on.
  */
 static int spread_in_group(const struct mpi_creation *t, void *data, size_t size, int err)
 {
@@ -208,8 +209,8 @@ int mpi_creation_contexts(const struct mpi_creation *t, int err, int want, uint3
 		}
 		if (mpi_agree_judge(&a))
 			break;
-		/* A team of one exchanges nothing, and may wait for an MPI_Comm_idup to end, or
-		 * for other threads' agreements: they need the lock. */
+		/* a creation group of one exchanges nothing, and may wait for an MPI_Comm_idup
+		 * or another thread's agreement to end: they need the lock */
 		mpi_progress(false);
 		mpi_unlock();
 		sched_yield();
@@ -243,9 +244,9 @@ int mpi_creation_swap(const struct mpi_creation *t, int err, const int *mine, in
 int mpi_creation_swap_groups(const struct mpi_creation *creation, int err,
 			     const struct mpi_group *mine, struct mpi_group **theirs)
 {
-	/* One more than there are: a group may be empty. All are there before the other side is
-	 * told a size, as it counts on us then, and so does who hears from the leader by way of
-	 * us. */
+	/* One more int than the group has: it may be empty. Allocate all memory before the other
+	 * side is told a size. From then on the other side counts on this rank, and so does a
+	 * rank that hears from the leader through this one. */
 	int *world = calloc((size_t)mine->size + 1, sizeof(*world));
 	int *other = malloc(((size_t)mpi_world.size + 1) * sizeof(*other));
 	int n = 0;

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The processes that make a communicator together, and what they do together: agree on context
- * numbers, and, where there are two sides, tell each other something.
+ * A creation group: the processes that make a communicator together. They agree on context
+ * numbers. If there are two sides, they also exchange data between the sides.
+ *
+ * All functions but mpi_creation_of() are collective over the creation group and blocking.
+ * They are called with the library's lock held. They return an MPI error class, with the text
+ * kept by mpi_fail(). A parameter `err` is an earlier error of this rank, or MPI_SUCCESS. It
+ * lets a failed rank take part, so that no rank waits for it.
  */
 #ifndef MPI_SHIM_CREATION_H
 #define MPI_SHIM_CREATION_H
@@ -11,43 +16,43 @@
 
 struct mpi_creation {
 	enum {
-		MPI_CREATION_COMM,   /* all of an intracommunicator */
-		MPI_CREATION_GROUP,  /* some of it, the only ones to call */
+		MPI_CREATION_COMM,   /* all ranks of an intracommunicator */
+		MPI_CREATION_GROUP,  /* some of its ranks, the only ones that call */
 		MPI_CREATION_BRIDGE, /* two intracommunicators, joined by their leaders */
 	} kind;
-	struct mpi_comm *comm; /* BRIDGE: this side */
+	struct mpi_comm *comm; /* BRIDGE: this side's communicator */
 	int tag;
 	/* GROUP */
 	const struct mpi_group *group;
 	/* BRIDGE */
-	int leader;            /* in comm */
-	struct mpi_comm *peer; /* the leader's only: where the other leader is `remote` */
+	int leader;            /* rank in comm */
+	struct mpi_comm *peer; /* leader only: in it, the other leader is `remote` */
 	int remote;
 };
 
-/* All of comm, be it one group or two. */
+/* The creation group of all processes of comm, with one group or two. */
 struct mpi_creation mpi_creation_of(struct mpi_comm *comm);
 
-/* `n` words over all, in place: the maximum (as unsigned numbers), or "and". */
+/* Reduce n words over the creation group, in place, by maximum or by "and". Words must be below
+ * 2^63 for the maximum. */
 int mpi_creation_reduce(const struct mpi_creation *t, uint64_t *word, int n, bool max);
-/* `want` context numbers (1 or 2) that are free in all processes; they are taken now. `err`:
- * what has gone wrong here before, of which the others need not know: it is the outcome, and
- * theirs is an error, too. */
+/* Take `want` context numbers (1 or 2) that are free in all processes. `err` becomes this rank's
+ * result, and the other ranks get an error, too. */
 int mpi_creation_contexts(const struct mpi_creation *t, int err, int want, uint32_t *context);
 
-/* COMM, BRIDGE: what has gone wrong at a rank of `comm` before, `err`, as it has no memory, is
- * known to all of it then. */
+/* COMM, BRIDGE: tell all ranks of `comm` whether one of them has failed (`err`), for example for
+ * lack of memory. */
 int mpi_creation_side(const struct mpi_creation *t, int err);
 /*
- * BRIDGE: each leader gives `n` ints, at least one, and gets the other's, of which it knows the
- * number, and all on its side have them then. `mine` is looked at in leaders only. `err`, what
- * has gone wrong before, is the outcome then, and the other side gives up as well.
+ * BRIDGE: exchange ints between the sides. Each leader gives `n` ints, at least one, and gets
+ * `their_n` ints of the other leader; all ranks of its side have them then. `mine` is used in
+ * leaders only. After an earlier error `err` is the result, and the other side gives up as well.
  */
 int mpi_creation_swap(const struct mpi_creation *t, int err, const int *mine, int n, int *theirs,
 		      int their_n);
-/* BRIDGE: each side has the other's group then; `mine` is looked at in leaders only. One
- * reference. `err`: what has gone wrong here before. MPI_SUCCESS and *theirs NULL: there is no
- * memory for it at this rank, and the others do not know yet. */
+/* BRIDGE: give each side the other side's group. `mine` is used in leaders only. *theirs is one
+ * reference. MPI_SUCCESS with *theirs NULL: this rank is out of memory for the group, and the
+ * others do not know yet. */
 int mpi_creation_swap_groups(const struct mpi_creation *t, int err, const struct mpi_group *mine,
 			     struct mpi_group **theirs);
 

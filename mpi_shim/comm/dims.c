@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Dims_create: a number as a product of factors as equal as possible, in falling order. Of
- * all ways the one is taken whose largest factor is the smallest, then the next one's and so on.
+ * MPI_Dims_create: factors of a number that are as equal as possible, in falling order. Of all
+ * products it takes the one with the smallest largest factor, then with the smallest second
+ * factor, and so on.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 
-enum { DIVISORS_MOST = 1600 }; /* 2095133040 has as many, no int has more */
+enum { DIVISORS_MOST = 1600 }; /* 2095133040 has 1600 divisors; no int has more */
 
 struct divisors {
 	int n;
@@ -33,7 +34,7 @@ static void find_divisors(struct divisors *d, int number)
 		d->at[d->n++] = above[--large];
 }
 
-/* most^n >= number? */
+/* Whether most^n >= number. */
 static bool enough(int most, int n, int number)
 {
 	int64_t product = 1;
@@ -43,7 +44,8 @@ static bool enough(int most, int n, int number)
 	return product >= number;
 }
 
-/* number as a product of n factors, none above `most`, in falling order. */
+/* Write `number` as a product of n factors, none above `most`, in falling order. False:
+ * impossible. */
 static bool factor(const struct divisors *d, int number, int n, int most, int *out)
 {
 	if (n == 1) {
@@ -62,7 +64,7 @@ static bool factor(const struct divisors *d, int number, int n, int most, int *o
 	return false;
 }
 
-/* What is left for the dimensions that are 0, and how many these are. */
+/* Compute the product left for the dimensions that are 0, and how many these are. */
 static int what_is_left(int nodes, int ndims, const int *dims, int *left, int *open)
 {
 	int64_t fixed = 1;

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Distributed graph topologies: every process knows its own edges, in both directions. With
- * MPI_Dist_graph_create any process may name any edge: each goes to its two ends, which keep
- * them in the order of the ranks that named them.
+ * MPI_Dist_graph_create any process may name any edge. Each edge is sent to its two ends,
+ * which keep edges in the order of the ranks that named them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int check_graph_intra(const struct mpi_comm *comm)
 	return mpi_fail(MPI_ERR_COMM, "the communicator is an intercommunicator");
 }
 
-/* n ranks of a list of edges, and their weights. */
+/* Check n ranks of a list of edges, and their weights. */
 static int check_ends(const struct mpi_comm *comm, int n, const int *rank, const int *weight,
 		      const char *what)
 {
@@ -58,7 +58,7 @@ static int check_ends(const struct mpi_comm *comm, int n, const int *rank, const
 	return MPI_SUCCESS;
 }
 
-/* All ranks of comm, with this topology and these hints. */
+/* Make a communicator of all ranks of comm, with this topology and these hints. */
 static int attach_graph(struct mpi_comm *comm, struct mpi_topology *t, const struct mpi_info *info,
 			struct mpi_comm **out)
 {
@@ -89,7 +89,7 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 	struct mpi_topology *t;
 	int err = check_graph_intra(comm);
 
-	(void)reorder; /* it is a permission */
+	(void)reorder; /* a permission, not used */
 	if (err == MPI_SUCCESS)
 		err = check_ends(comm, in, sources, source_weights, "sources");
 	if (err == MPI_SUCCESS)
@@ -110,18 +110,19 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 	return attach_graph(comm, t, info, graph);
 }
 
-/* ---- edges that anybody names ---------------------------------------------------------------- */
+/* ---- edges named by any rank ----------------------------------------------------------------- */
 
-/* What one end of an edge is told. */
+/* An edge as one of its ends gets it. */
 struct half_edge {
-	int leaves; /* the edge begins here, else it ends here */
+	int leaves; /* 1: the edge begins here; 0: it ends here */
 	int other;
 	int weight;
 };
 
 enum { INTS = sizeof(struct half_edge) / sizeof(int) };
 
-/* Half edges for, or from, every rank: those of rank i are count[i] ints from ints displ[i] on. */
+/* Half edges for, or from, every rank. Those of rank i are count[i] ints, beginning with int
+ * displ[i]. */
 struct parcels {
 	int ranks;
 	MPI_Count *count;
@@ -145,7 +146,7 @@ static bool parcels_init(struct parcels *p, int ranks)
 	return p->count && p->displ;
 }
 
-/* The counts are known: memory, and where each rank's begin. */
+/* Set the displacements from the counts, and allocate the edges. */
 static bool parcels_lay_out(struct parcels *p)
 {
 	MPI_Aint at = 0;
@@ -161,7 +162,7 @@ static bool parcels_lay_out(struct parcels *p)
 
 struct named {
 	int n;
-	const int *source, *degree, *dest, *weight; /* weight: NULL if there are none */
+	const int *source, *degree, *dest, *weight; /* weight NULL: unweighted */
 };
 
 static bool pack(struct parcels *p, const struct named *e)
@@ -290,7 +291,7 @@ int mpi_dist_graph_create(struct mpi_comm *comm, int n, const int *sources, cons
 	return err == MPI_SUCCESS ? attach_graph(comm, t, info, graph) : err;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int mpi_dist_graph_neighbors_count(struct mpi_comm *comm, int *in, int *out, int *weighted)
 {
@@ -304,7 +305,7 @@ int mpi_dist_graph_neighbors_count(struct mpi_comm *comm, int *in, int *out, int
 	return MPI_SUCCESS;
 }
 
-/* The first `room` of n neighbours, and their weights if there are any and they are asked for. */
+/* Copy the first `room` of n neighbours, and their weights if they exist and are asked for. */
 static int neighbors(const struct mpi_topology *t, int room, int n, const int *rank,
 		     const int *weight, int *out, int *out_weight)
 {

@@ -40,7 +40,7 @@ int mpi_graph_create(struct mpi_comm *comm, int nodes, const int *index, const i
 	struct mpi_topology *t;
 	int edges, err = check_graph(comm, nodes, index, edge);
 
-	(void)reorder; /* it is a permission */
+	(void)reorder; /* a permission, not used */
 	if (err != MPI_SUCCESS)
 		return err;
 	edges = nodes ? index[nodes - 1] : 0;
@@ -78,7 +78,7 @@ int mpi_graphdims_get(struct mpi_comm *comm, int *nodes, int *edges)
 	return MPI_SUCCESS;
 }
 
-/* Copies at most `room` of n; how many there are the program has been told. */
+/* Copy at most `room` of n ints. The program has been told how many there are. */
 static int copy_ints_out(int *out, int room, const int *from, int n)
 {
 	int m = room < n ? room : n;
@@ -103,7 +103,7 @@ int mpi_graph_get(struct mpi_comm *comm, int index_room, int edge_room, int *ind
 	return err;
 }
 
-/* Where a rank's edges begin, and their number; MPI_ERR_*: there is no such graph or rank. */
+/* Find the first edge of a rank and their number. Fails if there is no such graph or rank. */
 static int edges_of(struct mpi_comm *comm, int rank, const int **first, int *n)
 {
 	const struct mpi_topology *t = mpi_topology_of(comm, MPI_GRAPH);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Groups of groups: union, intersection, difference, and parts by rank or range. Each is linear in
- * the sizes of the groups and of the world.
+ * Sets of groups: union, intersection, difference, and parts by rank or range. The time of
+ * each is linear in the sizes of the groups and of the world.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "mpi_shim/core/object.h"
 #include "mpi_shim/core/world.h"
 
-/* Hands out the group of the first n of `world`, which is taken. */
+/* Make the group of the first n of `world`, which it takes over. */
 static int finish_group(int n, int *world, struct mpi_group **out)
 {
 	struct mpi_group *g = mpi_group_make(n, world);
@@ -28,7 +28,7 @@ static int *room_for(int64_t n)
 	return malloc((size_t)(n > 0 ? n : 1) * sizeof(int));
 }
 
-/* Those of a that are (member) or are not in b, in the order of a, appended to world. */
+/* Append to `world` the processes of a that are in b (`member`) or are not, in the order of a. */
 static int filter(const struct mpi_group *a, const int *inverse_b, bool member, int *world)
 {
 	int n = 0;
@@ -87,7 +87,7 @@ int mpi_group_union(struct mpi_group *a, struct mpi_group *b, struct mpi_group *
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-/* Ranks of a group that a call names, in its order, each at most once. */
+/* The ranks of a group that a call names, in the order of the call, each at most once. */
 struct part {
 	const struct mpi_group *from;
 	bool *named;
@@ -144,7 +144,7 @@ static int part_of_ranks(struct part *p, const struct mpi_group *from, int n, co
 	return MPI_SUCCESS;
 }
 
-/* first, first + stride ... as far as last, which itself need not be met. */
+/* Add first, first + stride, ... up to last, which itself need not be reached. */
 static int part_add_range(struct part *p, const int range[3])
 {
 	int64_t first = range[0], last = range[1], stride = range[2];

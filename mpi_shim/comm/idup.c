@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Comm_idup: groups, topology and attributes are copied at once; the agreement on context
- * numbers goes on in the background, so that ranks may call it in any order with respect to what
- * else they do. It is the agreement of the other functions (context.h), its reductions made of
- * sends and receives along a binomial tree to rank 0 and back, with the step to the other side's
- * rank 0 and back between them in an intercommunicator.
+ * MPI_Comm_idup: groups, topology and attributes are copied at once. The agreement on context
+ * numbers goes on in the background. So ranks may call it in any order with respect to their
+ * other calls.
  *
- * Until then the duplicate has a context that no communicator ever gets.
+ * The agreement is that of the other functions (context.h). Its reductions are sends and
+ * receives along a binomial tree to rank 0 and back. In an intercommunicator the two ranks 0
+ * exchange their words in between.
+ *
+ * Until the agreement is reached, the duplicate has a context that no communicator ever gets.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -24,14 +26,14 @@
 enum place { OFFER, UP, UP_GOT, UP_SENT, BRIDGE, BRIDGED, DOWN, JUDGE };
 
 struct idup {
-	struct mpi_hook steps;               /* first */
-	struct mpi_request *request;         /* NULL, as is the copy: it failed here at once */
+	struct mpi_hook steps;               /* first member: run_idup() casts it */
+	struct mpi_request *request;         /* NULL, as is `copy`: the call failed on this rank */
 	struct mpi_comm *comm, *copy, *side; /* comm and copy are referenced */
 	int tag;
 	enum place place;
 	int bit;
-	struct mpi_request *op[2]; /* waited for before the next step */
-	int err;                   /* the first; it ends when nothing is under way */
+	struct mpi_request *op[2]; /* awaited before the next step */
+	int err;                   /* the first error; it ends when no message is in progress */
 	struct mpi_agree agree;
 	uint64_t theirs[MPI_AGREE_WORDS];
 };
@@ -62,7 +64,7 @@ static void combine_offers(struct idup *d)
 	}
 }
 
-/* Up the tree: the next child's words come in, or ours go to the parent. */
+/* Up the tree: receive the next child's words, or send ours to the parent. */
 static int up(struct idup *d)
 {
 	int me = d->side->rank, size = d->side->size;
@@ -140,7 +142,7 @@ static void note(struct idup *d, int err)
 		mpi_request_fail(d->request, err, "%s", mpi_fail_text());
 }
 
-/* Takes the results of what is under way; false: some of it still is. */
+/* Finish the messages in progress. False: some are still in progress. */
 static bool ops_over(struct idup *d)
 {
 	for (int i = 0; i < 2; i++) {
@@ -194,7 +196,7 @@ static bool run_idup(struct mpi_hook *s)
 	return false;
 }
 
-/* The duplicate, but for its contexts. */
+/* Make the duplicate, except for its contexts. */
 static int prepare(struct mpi_comm *comm, struct mpi_info *info, struct mpi_comm **copy)
 {
 	static const uint32_t none[2] = { MPI_CONTEXT_NONE, MPI_CONTEXT_NONE };
@@ -221,7 +223,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 		return err;
 	if (*request)
 		(*request)->comm = mpi_object_keep(comm);
-	/* with an error, too: the others count on us */
+	/* take part after an error, too: the others wait for this rank */
 	d->steps.run = run_idup;
 	d->request = *request;
 	d->comm = mpi_object_keep(comm);

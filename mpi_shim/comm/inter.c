@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Intercommunicators: made of two intracommunicators by their leaders, and merged into one.
+ * Intercommunicators: made from two intracommunicators by their leaders, and merged into one
+ * intracommunicator.
  */
 #include <stdlib.h>
 
@@ -12,7 +13,8 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/comm/creation.h"
 
-/* What only the leader can judge. The others must not wait for it in vain: they are told. */
+/* Check the arguments that only the leader can judge. The other ranks are told the result, as
+ * they must not wait for it in vain. */
 static int check_peer(const struct mpi_creation *t)
 {
 	if (!t->peer)
@@ -29,14 +31,15 @@ static int tell_check(const struct mpi_creation *t)
 
 	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
 	if (t->comm->rank == t->leader)
-		return err; /* if one has died, the other leader still waits for a message */
+		/* even if a rank has died: the other leader still waits for a message */
+		return err;
 	if (rc != MPI_SUCCESS || heard == MPI_SUCCESS)
 		return rc;
 	return mpi_fail(heard, "the leader, rank %d, gave an invalid peer_comm or remote_leader",
 			t->leader);
 }
 
-/* Groups with a process in common cannot be the two sides. Found out by all alike. */
+/* Check that the two sides have no process in common. All ranks find the same. */
 static int check_disjoint(const struct mpi_group *a, const struct mpi_group *b)
 {
 	int *inverse = mpi_group_inverse(a), err = MPI_SUCCESS;
@@ -98,18 +101,18 @@ int mpi_intercomm_create(struct mpi_comm *local, int leader, struct mpi_comm *pe
 
 enum { LOW, HIGH, MIXED };
 
-/* What one side wants; MIXED if its ranks did not say the same. */
+/* Find the value of `high` on one side; MIXED if its ranks differ. */
 static int wish(struct mpi_comm *side, int high, int *out)
 {
-	int64_t most[2] = { high != 0, high == 0 }; /* does anyone say high, does anyone say low? */
+	int64_t most[2] = { high != 0, high == 0 }; /* does any rank say high, does any say low? */
 	int err = mpi_coll_allreduce_max(most, 2, side);
 
 	*out = most[0] && most[1] ? MIXED : most[0] ? HIGH : LOW;
 	return err;
 }
 
-/* Which side comes first? If both want the same, the one whose rank 0 is lower in
- * MPI_COMM_WORLD. */
+/* Whether the local side comes first. If both sides gave the same value, the side whose rank 0
+ * is lower in MPI_COMM_WORLD is first. */
 static bool first(const struct mpi_comm *comm, int mine, int theirs)
 {
 	if (mine != theirs)

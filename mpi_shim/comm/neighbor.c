@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Neighbourhood collectives: each rank exchanges blocks with its neighbours in the
- * communicator's topology, directly and with all at once.
+ * Neighbourhood collectives: each rank exchanges blocks directly with its neighbours in the
+ * communicator's topology, with all at once.
  *
- * In a Cartesian topology the neighbours are, for each dimension, the one before and the one
- * after. What is sent to the one before comes from its one after: with one or two processes in a
- * periodic dimension both are the same process, and the order in which blocks are received has
- * to tell them apart.
+ * In a Cartesian topology the neighbours are, for each dimension, the previous and the next
+ * process. Data sent to the previous process arrive there from its next one. With one or two
+ * processes in a periodic dimension both are the same process. Then the order in which blocks
+ * are received has to tell them apart.
  */
 #include "mpi_shim/coll/coll_impl.h"
 #include "mpi_shim/coll_plans.h"
@@ -18,7 +18,7 @@
 struct neighbors {
 	int in, out;
 	const int *source, *dest;
-	int crossed; /* block i is the i ^ crossed-th to be received */
+	int crossed; /* block i is received as number i ^ crossed */
 };
 
 static int of_cart(struct mpi_schedule *p, struct mpi_comm *comm, struct neighbors *n)
@@ -58,7 +58,7 @@ static int find_neighbors(struct mpi_schedule *p, struct mpi_comm *comm, struct 
 	return MPI_SUCCESS;
 }
 
-/* Block i of `send` to destination i, block i of `recv` from source i. */
+/* Send block i of `send` to destination i, and receive block i of `recv` from source i. */
 static int exchange_with_neighbors(struct mpi_schedule *p, enum mpi_call_kind kind,
 				   const struct mpi_vec *send, const struct mpi_vec *recv,
 				   struct mpi_comm *comm)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Comm_split and MPI_Comm_split_type. Everybody learns everybody's colour and key, 8 bytes
- * each, and sorts those of its own colour; disjoint parts share the context number.
+ * MPI_Comm_split and MPI_Comm_split_type. Every rank learns the colours and keys of all ranks,
+ * 8 bytes each, and sorts those of its own colour. Disjoint parts share the context number.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,8 @@ static int compare_choices(const void *a, const void *b)
 	return p->rank < q->rank ? -1 : 1;
 }
 
-/* The processes of `from` that chose this colour, in the order of key and rank. NULL: no memory. */
+/* The group of the processes of `from` that chose this colour, in the order of key and rank.
+ * NULL: out of memory. */
 static struct mpi_group *group_of_colour(const struct mpi_group *from, const struct choice *choice,
 					 int colour)
 {
@@ -65,7 +66,7 @@ struct split {
 	struct choice *local, *remote; /* by rank */
 };
 
-/* Collects the choices of all, on both sides if there are two. */
+/* Collect the choices of all ranks, of both sides if there are two. */
 static int collect_choices(struct split *s, struct choice mine)
 {
 	struct mpi_comm *side = s->comm->inter ? s->comm->local_comm : s->comm;
@@ -86,7 +87,7 @@ static int collect_choices(struct split *s, struct choice mine)
 	return err;
 }
 
-/* A communicator of these groups, if each side has somebody in it. */
+/* Make a communicator of these groups, if each side has a process in it. */
 static int make_colour(const struct split *s, struct mpi_group *local, struct mpi_group *remote,
 		       const uint32_t *context, struct mpi_comm **out)
 {
@@ -123,7 +124,8 @@ static int split(struct split *s, int colour, int key, struct mpi_comm **out)
 	return err;
 }
 
-/* A colour that is none counts as MPI_UNDEFINED for the others, who would wait for ever else. */
+/* An invalid colour counts as MPI_UNDEFINED for the other ranks, which would wait for ever
+ * otherwise. */
 int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm **out)
 {
 	struct split s = { .comm = comm, .creation = mpi_creation_of(comm) };
@@ -144,8 +146,8 @@ static ptl_nid_t node_of_world(int world)
 	return mpi_world.id[world].nid;
 }
 
-/* The lowest rank of the job on this process's node: a number for the node, the same for both
- * groups of an intercommunicator. */
+/* The lowest rank of the job on this process's node. It identifies the node, and is the same for
+ * both groups of an intercommunicator. */
 static int node_colour(void)
 {
 	int first = 0;
@@ -163,8 +165,8 @@ static bool elsewhere(const struct mpi_group *group)
 	return false;
 }
 
-/* Of the kinds of hardware a program may name we know one, shared memory; others give no
- * communicator (MPI-4 §7.4.2). */
+/* Shared memory is the only kind of hardware known here; other kinds give no communicator (MPI-4
+ * §7.4.2). */
 static int guided_colour(const struct mpi_info *info)
 {
 	const char *kind = mpi_info_value(info, "mpi_hw_resource_type");
@@ -172,8 +174,8 @@ static int guided_colour(const struct mpi_info *info)
 	return kind && strcmp(kind, "mpi_shared_memory") == 0 ? node_colour() : MPI_UNDEFINED;
 }
 
-/* Of an intercommunicator the processes of a node on both sides stay together, as with
- * MPI_Comm_split; where there are some on one side only, they get no communicator. */
+/* In an intercommunicator the processes of a node on both sides stay together, as with
+ * MPI_Comm_split. If a node has processes on one side only, they get no communicator. */
 int mpi_comm_split_type(struct mpi_comm *comm, int type, int key, struct mpi_info *info,
 			struct mpi_comm **out)
 {

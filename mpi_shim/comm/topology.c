@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * A communicator for a topology: the first ranks of another one.
+ * Make the communicator of a topology, from the first ranks of another communicator.
  */
 #include <stdlib.h>
 

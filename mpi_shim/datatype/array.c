@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Parts of arrays: MPI_Type_create_subarray and MPI_Type_create_darray. Dimension by dimension, the
- * fastest first, the part of a row becomes an element of the next dimension whose extent is the
- * whole row's.
+ * Parts of arrays: MPI_Type_create_subarray and MPI_Type_create_darray. Dimensions are added
+ * one by one, the fastest first. The part of a row becomes an element of the next dimension,
+ * and its extent is the whole row's.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -14,13 +14,14 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/core/object.h"
 
-/* What is taken of one dimension: `blocks` of `length` every `stride`, then `rest` elements. */
+/* The selected part of one dimension: `blocks` blocks of `length` elements every `stride`, then
+ * `rest` elements. */
 struct taken {
 	MPI_Count whole; /* elements of the dimension */
 	MPI_Count start, blocks, length, stride, rest;
 };
 
-/* The part so far, as if it were a type. */
+/* The part so far, as a type. */
 struct level {
 	struct mpi_type type;
 	struct mpi_type_body body;
@@ -28,12 +29,12 @@ struct level {
 
 struct array {
 	struct level level;
-	struct mpi_draft draft;     /* what level.type was filled from */
+	struct mpi_draft draft;     /* the source of level.type */
 	struct mpi_segment segment; /* owned */
 	bool no_memory;
 };
 
-/* Bytes from element to element in the dimension, or an overflow. */
+/* Bytes of so many elements in the dimension; sets d->overflow on overflow. */
 static MPI_Aint bytes_to(struct mpi_draft *d, MPI_Count elements, MPI_Aint extent)
 {
 	MPI_Aint bytes = 0;
@@ -72,7 +73,7 @@ static void add_dimension(struct array *a, const struct taken *k)
 
 	mpi_draft_add(&d, t, start, k->blocks, k->length, stride);
 	mpi_draft_add(&d, t, rest, 1, k->rest, 0);
-	/* the old element's own bounds do not show; MPI-4 §5.1.3 */
+	/* the old element's own bounds have no effect; MPI-4 §5.1.3 */
 	d.set_lb = 0;
 	d.set_ub = bytes_to(&d, k->whole, extent);
 	if (!d.overflow) {
@@ -107,7 +108,7 @@ static int make_array(struct mpi_type *t, struct taken *dimension, int ndims,
 	return mpi_type_finish(t, &a.draft, false, a.segment, newtype);
 }
 
-/* The type, with its arguments, or the error of what all arrays have in common. */
+/* Make the type with its arguments, or return an error common to all arrays. */
 static int begin_array(struct mpi_type **out, int combiner, size_t n_args, int order,
 		       struct mpi_type *oldtype)
 {
@@ -150,7 +151,7 @@ static int check_subarray(int ndims, const MPI_Count *size, const MPI_Count *par
 	return MPI_SUCCESS;
 }
 
-/* Dimension i counted from the fastest, as an index of the user's arrays. */
+/* The index in the user's arrays of dimension i, counted from the fastest. */
 static int fastest(int i, int ndims, int order)
 {
 	return order == MPI_ORDER_C ? ndims - 1 - i : i;
@@ -196,7 +197,7 @@ int mpi_type_create_subarray(int ndims, const MPI_Count *array_of_sizes,
 
 /* ---- distributed arrays ---------------------------------------------------------------------- */
 
-/* One dimension of a distribution, as one process of it sees it. */
+/* One dimension of a distribution, as one process sees it. */
 struct share {
 	MPI_Count size; /* of the whole array */
 	int how, arg;
@@ -229,7 +230,7 @@ static int check_share(int i, const struct share *s)
 	return MPI_SUCCESS;
 }
 
-/* MPI-4 §5.1.4 */
+/* The part that a process gets: MPI-4 §5.1.4. */
 static struct taken indices_taken(const struct share *s)
 {
 	struct taken t = { .whole = s->size };
@@ -255,8 +256,8 @@ static struct taken indices_taken(const struct share *s)
 	return t;
 }
 
-/* Coordinates of `rank` in the grid, the last dimension the fastest whatever the order of the
- * array. */
+/* Compute the coordinates of `rank` in the grid. The last dimension is the fastest, whatever the
+ * order of the array. */
 static int place_in_grid(struct share *share, int ndims, int size, int rank)
 {
 	MPI_Count all = 1;

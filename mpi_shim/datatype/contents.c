@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How a type was made, told to the user: MPI_Type_get_envelope and MPI_Type_get_contents. The
- * arguments are kept in the order of the constructor's `_c` form; here they are dealt out to
- * integers, addresses and large counts as MPI-4 §5.1.13 says, which differs with the form that
- * was called.
+ * MPI_Type_get_envelope and MPI_Type_get_contents: how a type was made. Arguments are kept in
+ * the order of the constructor's `_c` form. Here they are divided into integers, addresses and
+ * large counts by MPI-4 §5.1.13. The division depends on the form that was called.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -13,7 +12,7 @@
 
 enum { INTEGER, ADDRESS, LARGE, PLACES };
 
-/* How many of the arguments, the last ones, are addresses in the form without _c. */
+/* How many arguments, counted from the last, are addresses in the form without `_c`. */
 static size_t addresses(const struct mpi_type_body *b)
 {
 	switch (b->combiner) {
@@ -30,7 +29,7 @@ static size_t addresses(const struct mpi_type_body *b)
 	}
 }
 
-/* Where argument i goes. */
+/* The array to which argument i goes. */
 static int place(const struct mpi_type_body *b, size_t i)
 {
 	if (!b->large)
@@ -60,7 +59,7 @@ int mpi_type_get_envelope(struct mpi_type *datatype, MPI_Count *num_integers,
 	*num_integers = n[INTEGER];
 	*num_addresses = n[ADDRESS];
 	*num_large_counts = n[LARGE];
-	/* the named pairs have members, but not for the user */
+	/* the members of named pairs are not shown to the user */
 	*num_datatypes = b->combiner == MPI_COMBINER_NAMED ? 0 : (MPI_Count)b->n_types;
 	*combiner = b->combiner;
 	return MPI_SUCCESS;
@@ -115,7 +114,7 @@ int mpi_type_get_contents(struct mpi_type *datatype, MPI_Count max_integers,
 	for (size_t i = 0; i < b->n_types; i++) {
 		struct mpi_type *m = b->types[i];
 
-		/* one handle more, which the user is to free; MPI-4 §5.1.13 */
+		/* one more handle, which the user has to free; MPI-4 §5.1.13 */
 		if (!m->predefined) {
 			mpi_object_keep(m);
 			m->body->handles++;

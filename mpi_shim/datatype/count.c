@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Counting: bytes of packed data in types and in basic elements, and back. Only structs have to be
- * looked into; everything else repeats one type.
+ * Counting: bytes of packed data in types and in basic elements, and back. Only structs need
+ * to be searched; every other type repeats one type.
  */
 #include "mpi_shim/datatype/body.h"
 

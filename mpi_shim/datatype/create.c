@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The constructors of derived types other than arrays. Each gathers the new type's bounds in a
- * draft, builds its piece from those of the types it is made of, and keeps its arguments for
+ * draft and builds its segment from those of its member types. It keeps its arguments for
  * get_contents.
  */
 #include "mpi_shim/datatype/body.h"
@@ -37,7 +37,7 @@ static int check_lengths(MPI_Count count, const MPI_Count *length)
 	return MPI_SUCCESS;
 }
 
-/* A type made of oldtype alone. */
+/* Begin a type made of oldtype alone. */
 static int begin_derived(struct mpi_type **out, int combiner, MPI_Count n_args,
 			 struct mpi_type *oldtype)
 {
@@ -50,7 +50,7 @@ static int begin_derived(struct mpi_type **out, int combiner, MPI_Count n_args,
 	return rc;
 }
 
-/* `length` elements in a row. */
+/* Make a segment of `length` elements in a row. */
 static bool row_of(const struct mpi_type *t, MPI_Count length, struct mpi_segment *out)
 {
 	return mpi_segment_loop(out, t->body->segment, (size_t)length, t->extent);
@@ -58,7 +58,7 @@ static bool row_of(const struct mpi_type *t, MPI_Count length, struct mpi_segmen
 
 /* ---- vectors --------------------------------------------------------------------------------- */
 
-/* `count` blocks of `length` elements, the blocks `stride` bytes apart. */
+/* Finish a type of `count` blocks of `length` elements, the blocks `stride` bytes apart. */
 static int regular(struct mpi_type *t, MPI_Count count, MPI_Count length, MPI_Aint stride,
 		   struct mpi_type **newtype)
 {
@@ -128,14 +128,14 @@ int mpi_type_create_hvector(MPI_Count count, MPI_Count blocklength, MPI_Count st
 
 /* ---- lists of blocks ------------------------------------------------------------------------- */
 
-/* What indexed types and structs have in common: blocks somewhere. */
+/* Blocks of an indexed type or a struct. */
 struct blocks {
 	MPI_Count count;
-	const MPI_Count *length; /* of each block, or of all */
+	const MPI_Count *length; /* length of each block, or one for all */
 	bool same_length;
 	const MPI_Count *displacement;
-	MPI_Aint unit;                 /* of the displacements, in bytes */
-	struct mpi_type *const *types; /* of each block, or of all */
+	MPI_Aint unit;                 /* bytes of a displacement */
+	struct mpi_type *const *types; /* type of each block, or one for all */
 	bool same_type;
 };
 
@@ -166,7 +166,7 @@ static void draft_blocks(struct mpi_draft *d, const struct blocks *b)
 static bool list_blocks(struct mpi_list *list, const struct blocks *b)
 {
 	struct mpi_segment row = { 0 };
-	MPI_Count made = -1; /* the block that `row` was made for */
+	MPI_Count made = -1; /* the block for which `row` was made */
 
 	for (MPI_Count i = 0; i < b->count; i++) {
 		MPI_Count length = length_of(b, i);
@@ -203,7 +203,7 @@ static int from_blocks(struct mpi_type *t, const struct blocks *b, bool pad,
 	return mpi_type_finish(t, &d, pad, segment, newtype);
 }
 
-/* The four indexed types: their arguments are a count, one or `count` lengths, `count`
+/* The four indexed types. Their arguments are a count, one or `count` lengths, and `count`
  * displacements. */
 static int indexed(int combiner, struct blocks *b, struct mpi_type *oldtype,
 		   struct mpi_type **newtype)
@@ -313,7 +313,7 @@ int mpi_type_create_struct(MPI_Count count, const MPI_Count *array_of_blocklengt
 			   true, newtype);
 }
 
-/* ---- the same data, otherwise ---------------------------------------------------------------- */
+/* ---- resized and duplicate types ------------------------------------------------------------- */
 
 int mpi_type_create_resized(struct mpi_type *oldtype, MPI_Count lb, MPI_Count extent,
 			    struct mpi_type **newtype)
@@ -327,7 +327,7 @@ int mpi_type_create_resized(struct mpi_type *oldtype, MPI_Count lb, MPI_Count ex
 	t->body->args[0] = lb;
 	t->body->args[1] = extent;
 	mpi_draft_add(&d, oldtype, 0, 1, 1, 0);
-	d.depth = oldtype->body->depth; /* elements are found behind it without recursion */
+	d.depth = oldtype->body->depth; /* its elements are found without recursion */
 	d.marked_lb = d.marked_ub = true;
 	d.set_lb = lb;
 	d.overflow |= __builtin_add_overflow(lb, extent, &d.set_ub);
@@ -357,7 +357,7 @@ int mpi_type_dup(struct mpi_type *oldtype, struct mpi_type **newtype)
 	return MPI_SUCCESS;
 }
 
-/* The pair types' layout: MPI_MINLOC's operands are C structs. */
+/* The layout of a pair: MPI_MINLOC's operands are C structs. */
 int mpi_type_make_pair(struct mpi_type *t, struct mpi_type *value, struct mpi_type *index)
 {
 	MPI_Aint align = index->body->align;

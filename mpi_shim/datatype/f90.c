@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Predefined types without a name of their own: those that Fortran's selected_real_kind and
- * selected_int_kind would choose, pairs for MPI_MINLOC, and types found by their size. The same
- * parameters always give the same handle, so what was made once is kept until MPI_Finalize.
+ * Predefined types without a name: the types that Fortran's selected_real_kind and
+ * selected_int_kind would choose, pairs for MPI_MINLOC, and types found by size. The same
+ * parameters always give the same handle, so a type is kept until MPI_Finalize.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -14,7 +14,7 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/error.h"
 
-/* What was made; parameters are in the type. */
+/* The types made so far; their parameters are in the type. */
 static struct special {
 	struct mpi_type *type;
 } * special;
@@ -89,7 +89,7 @@ static const struct {
 
 #define COUNT_OF(a) (sizeof(a) / sizeof((a)[0]))
 
-/* The unnamed twin of a predefined type, with these parameters. */
+/* Make, or find, the unnamed twin of a predefined type with these parameters. */
 static int twin(int combiner, const MPI_Count *args, size_t n_args, MPI_Datatype like,
 		struct mpi_type **newtype)
 {
@@ -232,7 +232,7 @@ int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index
 
 	*pair_type = t;
 	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer_type(index_type))
-		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: there is no such pair; MPI-4.1 §5.1.4 */
+		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: no such pair; MPI-4.1 §5.1.4 */
 	t = find_pair(value_type, index_type);
 	if (!t) {
 		rc = mpi_type_new(&t, MPI_COMBINER_VALUE_INDEX, 0, 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * MPI_Pack and MPI_Unpack, and copying between typed places of one process. Packed data is the
- * bytes of the type map in its order and nothing else, the same as on the wire.
+ * MPI_Pack and MPI_Unpack, and copies between typed buffers of one process. Packed data are
+ * the bytes of the type map in its order and nothing else, as on the wire.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -42,7 +42,7 @@ int mpi_pack_room(MPI_Count position, MPI_Count size, MPI_Count bytes)
 	return MPI_SUCCESS;
 }
 
-/* What packing and unpacking check: bytes of the data. */
+/* The checks of packing and unpacking. *bytes is the length of the data. */
 static int check_position(const struct mpi_type *t, MPI_Count count, MPI_Count position,
 			  MPI_Count size, MPI_Count *bytes)
 {

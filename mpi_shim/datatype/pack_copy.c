@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The copy loops behind packing. A piece is copied as many times at once as it is repeated, so
- * that the innermost loop is over something long, and blocks of the usual sizes have loops of
- * their own. A part of packed data is found by division (loops, blocks) or bisection (lists),
- * never by walking.
+ * The copy loops behind packing. All repetitions of a segment are copied together, so that the
+ * innermost loop is long. Blocks of the usual sizes have loops of their own. A part of packed
+ * data is found by division (loops, blocks) or bisection (lists), never by walking.
  *
  * The typed side is an address, not a pointer: with MPI_BOTTOM it is an offset from nothing.
- * Sums wrap; they come out right because every byte of a type lies within an MPI_Aint of its
+ * Sums wrap. They are correct because every byte of a type lies within an MPI_Aint of its
  * start.
  */
 #include "mpi_shim/datatype/body.h"
@@ -16,23 +15,24 @@
 
 enum {
 	LINE = 64,
-	TILE_BYTES = 8192, /* of packed data: the pieces of a list are gone through for so much */
+	/* bytes of packed data: so much is copied of each entry of a list before the next */
+	TILE_BYTES = 8192,
 	TILE_BLOCKS = 256,
-	SHORT_LIST = 32, /* entries; longer lists are done one repetition at a time */
-	SHORT_LOOP = 8,  /* an inner loop shorter than this had better be the outer one */
-	ODD = 128,       /* bytes up to which a block of any length is copied without a call */
+	SHORT_LIST = 32, /* entries; longer lists are copied one repetition at a time */
+	SHORT_LOOP = 8,  /* an inner loop shorter than this is better as the outer one */
+	ODD = 128,       /* bytes; up to here a block of any length is copied without a call */
 };
 
 #define ALWAYS static inline __attribute__((always_inline))
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
-/* A loop over blocks: how many, and how far apart where they go and where they come from. */
+/* A loop over blocks: their number, and their distance at the destination and at the source. */
 struct loop {
 	size_t n, to, from;
 };
 
-/* 1 to ODD bytes, by words that may overlap. */
+/* Copy 1 to ODD bytes, by words that may overlap. */
 ALWAYS void odd_block(char *restrict to, const char *restrict from, size_t length)
 {
 	if (length >= 16) {
@@ -53,9 +53,11 @@ ALWAYS void odd_block(char *restrict to, const char *restrict from, size_t lengt
 }
 
 /*
- * How blocks of one length are copied, so that loops over them have no branches: as `fixed`
- * bytes, a constant; or as two words of `word` bytes that may overlap, where word <= length <= 2
- * * word; or, both zero, as the length demands.
+ * Copy a block. The constants choose how, so that loops over blocks of one length have no
+ * branches:
+ * - `fixed`: as a constant number of bytes.
+ * - `word`: as two words of `word` bytes that may overlap; word <= length <= 2 * word.
+ * - both zero: as the length demands.
  */
 ALWAYS void block(char *restrict to, const char *restrict from, const size_t fixed,
 		  const size_t word, size_t length)
@@ -72,7 +74,7 @@ ALWAYS void block(char *restrict to, const char *restrict from, const size_t fix
 	}
 }
 
-/* CALL(fixed, word) for this length. */
+/* CALL(fixed, word) with the constants for this length. */
 #define DISPATCH(length, CALL)                                                                     \
 	switch (length) {                                                                          \
 	case 1:                                                                                    \
@@ -157,9 +159,9 @@ static size_t distance(size_t step)
 }
 
 /*
- * Whether to take the outer loop inside, and for how many of its steps at a time; 0: no. It pays
- * when the inner loop is short, and when the inner loop goes from line to line of memory while
- * the outer one goes from byte to byte, as in a transposition: each line is then fetched once.
+ * Return how many steps of the outer loop go inside at a time; 0: none. That pays if the inner
+ * loop is short. It also pays if the inner loop steps from line to line of memory and the outer
+ * one from byte to byte, as in a transposition: each line is then fetched once.
  */
 static size_t outer_tile(const struct loop *outer, const struct loop *inner, size_t length)
 {
@@ -185,9 +187,10 @@ static void grid(char *to, const char *from, struct loop outer, struct loop inne
 #undef GRID
 }
 
-/* ---- pieces ---------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
-/* Repetitions of a piece: how many, and how far apart on the typed and on the packed side. */
+/* Repetitions of a segment: their number, and their distance on the typed and on the packed
+ * side. */
 struct reps {
 	size_t n, mem, packed;
 };
@@ -254,7 +257,7 @@ static void copy_run_list(bool packing, uintptr_t mem, char *packed, const struc
 static void copy_segment(bool packing, const struct mpi_segment *p, uintptr_t mem, char *packed,
 			 struct reps reps);
 
-/* Entry i of a list, of any kind. */
+/* Entry i of a shape of any kind; *start is its position in packed data. */
 static struct mpi_segment entry(const struct mpi_shape *s, size_t i, size_t *start)
 {
 	switch (s->kind) {
@@ -277,7 +280,7 @@ static struct mpi_segment entry(const struct mpi_shape *s, size_t i, size_t *sta
 				     s->each.shape };
 }
 
-/* Entries [i, i + n) of a list, once. */
+/* Copy entries [i, i + n) of a shape, once. */
 static void copy_entries(bool packing, const struct mpi_shape *s, size_t i, size_t n, uintptr_t mem,
 			 char *packed)
 {
@@ -305,7 +308,7 @@ static void copy_entries(bool packing, const struct mpi_shape *s, size_t i, size
 	}
 }
 
-/* Each entry for all repetitions, a few KiB of them at a time. */
+/* Copy each entry for all repetitions, a few KiB of packed data at a time. */
 static void copy_across(bool packing, const struct mpi_shape *s, size_t size, uintptr_t mem,
 			char *packed, struct reps reps)
 {
@@ -352,9 +355,9 @@ static void copy_segment(bool packing, const struct mpi_segment *p, uintptr_t me
 		copy_entries(packing, s, 0, s->n, mem, packed);
 }
 
-/* ---- parts of pieces ------------------------------------------------------------------------- */
+/* ---- parts of segments ----------------------------------------------------------------------- */
 
-/* The entry in which byte `from` of the packed data lies. */
+/* The entry that contains byte `from` of the packed data. */
 static size_t find_run(const struct mpi_shape *s, size_t from)
 {
 	size_t low = 0, high = s->n;
@@ -375,7 +378,8 @@ static size_t find_run(const struct mpi_shape *s, size_t from)
 	return low;
 }
 
-/* Bytes [from, from + n) of the packed form of p, n > 0; `packed` is where the first of them is. */
+/* Copy bytes [from, from + n) of the packed form of p, n > 0. `packed` is the address of the
+ * first. */
 static void copy_part_of_segment(bool packing, const struct mpi_segment *p, uintptr_t mem,
 				 char *packed, size_t from, size_t n)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The portable format "external32" (MPI-4 §14.5.2): big-endian, with sizes of its own: a long
- * has 4 bytes, a wide character 2, a long double is an IEEE quadruple. Data goes through a
- * window of packed native data, so that only the order of basic elements counts here, not where
+ * The portable format "external32" (MPI-4 §14.5.2): big-endian, with sizes of its own. A long
+ * has 4 bytes, a wide character 2, and a long double is an IEEE quadruple. Data pass through a
+ * window of packed native data. So only the order of basic elements matters here, not where
  * they lie.
  */
 #include "mpi_shim/datatype/body.h"
@@ -14,17 +14,17 @@
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/error.h"
 
-enum { WINDOW = 8192, MOST = 32 }; /* bytes; MOST: of a basic element */
+enum { WINDOW = 8192, MOST = 32 }; /* bytes; MOST: in a basic element */
 
-/* One basic element. MPI_SUCCESS or mpi_fail(...). */
+/* Convert one basic element. MPI_SUCCESS or mpi_fail(...). */
 typedef int convert_fn(const struct mpi_type *basic, unsigned char *to, const unsigned char *from);
 
-/* Bytes on the way: a window of the packed form of `count` elements of `type`. */
+/* A window of the packed form of `count` elements of `type`. */
 struct window {
 	const struct mpi_type *type;
 	uintptr_t buf;
 	MPI_Count count;
-	size_t at, total;  /* packed bytes that went through the window; all of them */
+	size_t at, total;  /* packed bytes that passed through; their total */
 	size_t used, held; /* packing: bytes read from the window, and in it; unpacking: held */
 	unsigned char data[WINDOW];
 };
@@ -36,7 +36,7 @@ static bool little_endian(void)
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 }
 
-/* `n` bytes in the other order, or as they are where this is a big-endian machine. */
+/* Reverse n bytes; copy them as they are on a big-endian machine. */
 static void turn(unsigned char *to, const unsigned char *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
@@ -72,7 +72,8 @@ static int does_not_fit(const struct mpi_type *basic, size_t bytes)
 			basic->name, bytes);
 }
 
-/* An integer whose two forms differ in size, of at most 8 bytes each, both big-endian. */
+/* Convert an integer whose two forms differ in size. Both are big-endian and have at most 8
+ * bytes. */
 static int resize_element(const struct mpi_type *basic, unsigned char *to, size_t to_n,
 			  const unsigned char *from, size_t from_n)
 {
@@ -89,8 +90,8 @@ static int resize_element(const struct mpi_type *basic, unsigned char *to, size_
 }
 
 #if LDBL_MANT_DIG == 64
-/* x87: sign and exponent as in a quadruple, then a significand of 64 bits whose first is
- * explicit. */
+/* x87: sign and exponent as in a quadruple, then a significand of 64 bits with an explicit first
+ * bit. */
 
 static void quad_from_long_double(unsigned char *to, const unsigned char *from)
 {
@@ -100,7 +101,7 @@ static void quad_from_long_double(unsigned char *to, const unsigned char *from)
 	memcpy(&significand, from, 8);
 	memcpy(&top, from + 8, 2);
 	if ((top & 0x7fff) == 0 && significand >> 63)
-		top |= 1; /* what the first bit says */
+		top |= 1; /* the explicit first bit means an exponent of 1 */
 	significand <<= 1;
 	store_be(to, top, 2);
 	store_be(to + 2, significand >> 16, 6);
@@ -116,7 +117,7 @@ static void long_double_from_quad(unsigned char *to, const unsigned char *from)
 
 	if ((top & 0x7fff) == 0x7fff) {
 		if (high | low)
-			significand |= (uint64_t)1 << 62; /* not a number, whatever is cut off */
+			significand |= (uint64_t)1 << 62; /* a NaN stays one, whatever is cut off */
 	} else if (rest > half || (rest == half && (significand & 1))) {
 		significand++; /* to nearest, ties to even; may carry into the exponent */
 		if (significand >> 63) {
@@ -138,7 +139,7 @@ static bool is_long_double(const struct mpi_type *basic)
 	       basic->body->basic == MPI_BASIC_LONG_COMPLEX;
 }
 
-/* A long double, or each of the two of a complex. */
+/* Convert a long double, or both of a complex. */
 static int long_doubles(const struct mpi_type *basic, unsigned char *to, const unsigned char *from,
 			bool outward)
 {
@@ -163,7 +164,7 @@ static int long_doubles(const struct mpi_type *basic, unsigned char *to, const u
 	return MPI_SUCCESS;
 }
 
-/* A native element to its external form, or back: see below. */
+/* Convert a native element to its external form (`outward`), or back. */
 static int convert(const struct mpi_type *basic, unsigned char *to, const unsigned char *from,
 		   bool outward)
 {
@@ -200,7 +201,7 @@ static int to_native(const struct mpi_type *basic, unsigned char *to, const unsi
 	return convert(basic, to, from, false);
 }
 
-/* `n` elements; those that have but their bytes turned, in loops that compilers know. */
+/* Convert n elements. If only the bytes are reversed, use loops that compilers recognize. */
 static int convert_many(const struct mpi_type *basic, unsigned char *to, size_t to_size,
 			const unsigned char *from, size_t from_size, size_t n, convert_fn *one)
 {
@@ -255,7 +256,7 @@ static void flush_window(struct window *w)
 	w->held = 0;
 }
 
-/* `n` elements of a basic type out of the window. */
+/* Pack n elements of a basic type out of the window. */
 static int pack_run(struct window *w, const struct mpi_type *basic, MPI_Count n,
 		    unsigned char **external)
 {
@@ -279,7 +280,7 @@ static int pack_run(struct window *w, const struct mpi_type *basic, MPI_Count n,
 	return rc;
 }
 
-/* `n` elements of a basic type into the window. */
+/* Unpack n elements of a basic type into the window. */
 static int unpack_run(struct window *w, const struct mpi_type *basic, MPI_Count n,
 		      unsigned char **external)
 {
@@ -305,7 +306,8 @@ static int unpack_run(struct window *w, const struct mpi_type *basic, MPI_Count 
 typedef int run_fn(struct window *w, const struct mpi_type *basic, MPI_Count n,
 		   unsigned char **external);
 
-/* All runs of one basic type in `count` elements, in order. The depth of types is bounded. */
+/* Process all runs of one basic type in `count` elements, in order. The depth of types is
+ * bounded. */
 static int each_run_of_type(struct window *w, const struct mpi_type *t, MPI_Count count,
 			    run_fn *run, unsigned char **external)
 {
@@ -327,7 +329,7 @@ static int each_run_of_type(struct window *w, const struct mpi_type *t, MPI_Coun
 	return rc;
 }
 
-/* ---- the three functions --------------------------------------------------------------------- */
+/* ---- the calls ------------------------------------------------------------------------------- */
 
 static int check_external(const char *datarep, const struct mpi_type *t, MPI_Count count,
 			  bool committed, MPI_Count *native, MPI_Count *external)

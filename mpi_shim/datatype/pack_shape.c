@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Building of shapes: loops and lists of pieces, simplified as they are made. What a type's author
- * wrote and what is copied can look quite different: a struct of touching members is a run, an
- * indexed type with regular displacements a loop, a vector of contiguous rows one block.
+ * Building shapes: loops and lists of segments, simplified as they are made. The result may
+ * look quite different from the constructor's arguments. A struct of touching members is a
+ * run, an indexed type with regular displacements a loop, and a vector of contiguous rows one
+ * block.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -11,15 +12,16 @@
 #include <string.h>
 
 enum {
-	INLINE_MOST = 8, /* entries of a list within a list that are taken over one by one */
-	DEEP = 64, /* lists within lists beyond this depth are taken over, whatever they cost */
+	/* entries; so short a list within a list is dissolved into the outer one */
+	INLINE_MOST = 8,
+	DEEP = 64, /* nesting; deeper lists are dissolved, whatever they cost */
 	LIST_FIRST = 16,
-	CUT_FROM = 16, /* runs; of fewer, the branch predictor knows the lengths */
+	CUT_FROM = 16, /* runs; with fewer, the branch predictor knows the lengths */
 	CUT_MOST = 1 << 20,
 	CUT_RATIO = 8,
 };
 
-/* Offsets that a type needs are known not to overflow; those on the way to them may. */
+/* Add offsets. A type's own offsets are known not to overflow, but intermediate ones may. */
 static MPI_Aint moved_by_extent(MPI_Aint offset, MPI_Aint by)
 {
 	return (MPI_Aint)((size_t)offset + (size_t)by);
@@ -82,7 +84,7 @@ bool mpi_segment_loop(struct mpi_segment *out, struct mpi_segment each, size_t c
 	out->size = count * each.size;
 	if (!inner && stride == (MPI_Aint)each.size)
 		return true;
-	/* a loop that goes on where the inner one stops is more of the inner one */
+	/* a loop that continues where the inner one stops extends the inner one */
 	if (inner && inner->kind == MPI_SHAPE_LOOP &&
 	    stride == (MPI_Aint)((size_t)inner->stride * inner->n)) {
 		count *= inner->n;
@@ -132,7 +134,7 @@ static void push_segment(struct mpi_list *l, struct mpi_segment p)
 	l->segment[l->n++] = mpi_segment_keep(p);
 }
 
-/* Whether the entries of p are better in the list themselves. */
+/* Whether the entries of a shape are better in the outer list themselves. */
 static bool taken_over(const struct mpi_shape *s)
 {
 	if (s->kind == MPI_SHAPE_LOOP)
@@ -176,20 +178,20 @@ void mpi_list_add(struct mpi_list *l, struct mpi_segment p, MPI_Aint offset)
 	}
 }
 
-/* What all entries have in common. */
+/* Properties common to all entries. */
 struct likeness {
-	/* runs: the largest power of two, 64 at most, that all lengths are multiples of */
+	/* runs: the largest power of two, 64 at most, that divides all lengths */
 	size_t grain;
 	bool runs; /* all are runs */
-	bool near; /* and end within 4 GiB from the lowest */
+	bool near; /* and all end within 4 GiB from the lowest */
 	MPI_Aint low;
-	bool equal;   /* all are the same thing */
+	bool equal;   /* all have the same shape and size */
 	bool regular; /* and equally far apart */
 	size_t size;
 	int depth;
 };
 
-/* Of at least one entry. */
+/* Compare the entries of a list that has at least one. */
 static struct likeness compare_segments(const struct mpi_list *l)
 {
 	const struct mpi_segment *p = l->segment;
@@ -220,7 +222,7 @@ static struct likeness compare_segments(const struct mpi_list *l)
 	return k;
 }
 
-/* Runs of one length, or cut into pieces of it. */
+/* Make blocks of one length; longer runs are cut into several. */
 static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness *k, size_t length)
 {
 	struct mpi_shape *s = shape_new(MPI_SHAPE_BLOCKS, k->size / length);
@@ -244,9 +246,9 @@ static struct mpi_shape *blocks(const struct mpi_list *l, const struct likeness 
 }
 
 /*
- * Whether runs of different lengths are better copied as more blocks of one: a number of bytes that
- * cannot be predicted costs as much as several copies of a constant number. Not where the places of
- * the blocks would take much memory, unless those of the runs take nearly as much.
+ * Whether runs of different lengths are better cut into blocks of one length. An unpredictable
+ * number of bytes costs as much as several copies of a constant number. But the blocks' offsets
+ * must not take much memory, unless the runs' take nearly as much.
  */
 static bool better_cut(const struct mpi_list *l, const struct likeness *k)
 {
@@ -277,7 +279,7 @@ static struct mpi_shape *runs(const struct mpi_list *l)
 	return s;
 }
 
-/* Takes the pieces of the list. */
+/* Make a list shape; it takes over the segments of the list. */
 static struct mpi_shape *mixed(struct mpi_list *l, int depth)
 {
 	struct mpi_shape *s = shape_new(MPI_SHAPE_LIST, l->n);

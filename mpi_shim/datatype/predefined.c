@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The predefined datatypes: one table, by handle. Those Fortran and C++ ones that C compilers here
- * have no counterpart for exist, but have the size MPI_UNDEFINED and cannot be used (MPI-5 ABI).
+ * The predefined datatypes: one table, by handle. Some Fortran and C++ types have no
+ * counterpart in C compilers here. They exist, but have the size MPI_UNDEFINED and cannot be
+ * used (MPI-5 ABI).
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -12,7 +13,7 @@
 
 #include "mpi_shim/core/error.h"
 
-/* Fortran's default kinds, as all its compilers on LP64 have them. */
+/* Fortran's default kinds, which are the same in all its compilers on LP64. */
 enum { F_INTEGER = 4, F_REAL = 4, F_DOUBLE = 8 };
 
 #define NONE 0 /* as size: not on this platform */

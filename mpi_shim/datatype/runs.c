@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Walking over the runs of bytes that the data of a datatype are, in the order of the type map:
- * what one-sided operations make a message of each of.
+ * Walk over the runs of bytes of a datatype's data, in type map order. One-sided operations
+ * make a message of each run.
  */
 #include "mpi_shim/datatype/body.h"
 
 struct walk {
 	mpi_run_fn *fn;
 	void *arg;
-	MPI_Aint offset; /* a run that may go on */
+	MPI_Aint offset; /* a held run, which the next one may extend */
 	size_t bytes;
 };
 
@@ -18,7 +18,7 @@ static MPI_Aint moved_by_bytes(MPI_Aint offset, size_t by)
 	return (MPI_Aint)((size_t)offset + by);
 }
 
-/* What was kept back goes, and those. */
+/* Pass on the held run, then `count` more runs. */
 static int give(struct walk *w, MPI_Aint offset, size_t bytes, MPI_Aint stride, size_t count)
 {
 	struct mpi_runs last = { w->offset, 0, w->bytes, 1 };
@@ -56,7 +56,7 @@ static int loop(struct walk *w, const struct mpi_segment *each, MPI_Aint at, siz
 			err = walk_segment(w, each, moved_by_bytes(at, i * (size_t)stride));
 		return err;
 	}
-	/* the first may touch what was before it, the last what comes */
+	/* the first may touch the run before it, the last the run behind it */
 	err = add_run(w, first, each->size);
 	if (!err)
 		err = give(w, moved_by_bytes(first, (size_t)stride), each->size, stride, n - 2);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Datatypes as objects: how one comes to be from what a constructor gathered, its life, its
- * name, and the questions about its size and bounds.
+ * Datatypes as objects: how a constructor's draft becomes a type, their lifetime and names,
+ * and queries of size and bounds.
  */
 #include "mpi_shim/datatype/body.h"
 
@@ -23,7 +23,7 @@ int mpi_type_usable(const struct mpi_type *t)
 
 /* ---- from blocks to bounds ------------------------------------------------------------------- */
 
-/* *sum += a * b; false if that cannot be. */
+/* *sum += a * b; false on overflow. */
 static bool add_product(int64_t *sum, int64_t a, int64_t b)
 {
 	int64_t product;
@@ -32,7 +32,7 @@ static bool add_product(int64_t *sum, int64_t a, int64_t b)
 	       !__builtin_add_overflow(*sum, product, sum);
 }
 
-/* How far the outermost of n things, `step` apart, lie before and behind the first. */
+/* Extend `low` or `high` to the outermost of n items that are `step` bytes apart. */
 static bool spread_bounds(MPI_Count n, MPI_Aint step, MPI_Aint *low, MPI_Aint *high)
 {
 	return add_product(step < 0 ? low : high, n - 1, step);
@@ -109,7 +109,7 @@ void mpi_draft_add(struct mpi_draft *d, const struct mpi_type *t, MPI_Aint offse
 		      (t->size > 0 && !add_counts(d, t, n));
 }
 
-/* `ub` rounded up so that the extent is a multiple of the alignment; MPI-4 §5.1.6. */
+/* Round `ub` up so that the extent is a multiple of the alignment; MPI-4 §5.1.6. */
 static bool pad_to(MPI_Aint lb, MPI_Aint *ub, MPI_Aint align)
 {
 	MPI_Aint extent, rest;
@@ -212,11 +212,11 @@ int mpi_type_finish(struct mpi_type *t, const struct mpi_draft *d, bool pad,
 	return MPI_SUCCESS;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
+/* ---- lifetime -------------------------------------------------------------------------------- */
 
 /*
- * Bodies to be ended. One goes after another instead of one within another, so that a chain of a
- * million types needs no stack. Guarded by the global lock.
+ * Bodies to be freed, one after another instead of recursively. So a chain of a million types
+ * needs no stack. Guarded by the library's lock.
  */
 static struct mpi_type_body *ending;
 static bool is_ending;
@@ -284,7 +284,7 @@ int mpi_type_free(struct mpi_type **datatype)
 	return MPI_SUCCESS;
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 int mpi_type_size(struct mpi_type *datatype, MPI_Count *size)
 {
@@ -308,7 +308,7 @@ int mpi_type_get_true_extent(struct mpi_type *datatype, MPI_Count *true_lb, MPI_
 
 int mpi_type_set_name(struct mpi_type *datatype, const char *type_name)
 {
-	/* longer names are cut, as C's would be; MPI-4 §7.8 */
+	/* longer names are cut, as in C; MPI-4 §7.8 */
 	size_t n = strnlen(type_name, sizeof(datatype->name) - 1);
 
 	memcpy(datatype->name, type_name, n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Accumulate and its kin. Origin and result become arrays of elements of the one predefined type
- * that the target's data are of, laid out as in C; the target's data are gone through run by
- * run. By way of Portals a run is atomics of the right type, or, where Portals knows no such
- * type, elements compared and swapped until all are done.
+ * Accumulate and its variants. Origin and result become arrays of elements of the target
+ * data's one predefined type, laid out as in C. The target's data are processed run by run. By
+ * Portals a run is atomics of the right type. If Portals has no such type, the elements are
+ * compared and swapped until all are done.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -36,12 +36,12 @@ struct accumulate {
 	/* worked out */
 	struct mpi_rma_place place;
 	struct mpi_type *basic;
-	size_t stride; /* of elements in the arrays */
+	size_t stride; /* bytes from element to element in the arrays */
 	size_t n;
-	const char *in; /* elements still to go; NULL with MPI_NO_OP */
+	const char *in; /* remaining elements; NULL with MPI_NO_OP */
 	char *out;
 	struct mpi_rma_batch *batch;
-	size_t packed; /* bytes of the target's data gone by */
+	size_t packed; /* bytes of the target's data processed */
 };
 
 /* ---- types ----------------------------------------------------------------------------------- */
@@ -68,8 +68,8 @@ static struct mpi_type *find_leaf(struct mpi_type *t)
 }
 
 /*
- * The predefined type that all data of t are of; NULL: of several, or none. Looked for once: a
- * type may be made of another one many times, and that likewise.
+ * The predefined type of all data of t. NULL: t has data of several types, or none. The result
+ * is cached: a type may contain another one many times, and that one likewise.
  */
 static struct mpi_type *leaf_of(struct mpi_type *t)
 {
@@ -136,7 +136,7 @@ static char *first_byte_of_side(const struct side *s)
 	return (char *)((uintptr_t)s->buf + (size_t)s->type->true_lb);
 }
 
-/* The origin's elements, at `to`. */
+/* Pack the origin's elements at `to`. */
 static int gather_elements(const struct accumulate *a, char *to)
 {
 	size_t bytes = a->n * (size_t)a->basic->size;
@@ -155,7 +155,7 @@ static int gather_elements(const struct accumulate *a, char *to)
 	return MPI_SUCCESS;
 }
 
-/* a->in and a->out; *tmp holds what of them is not in place. */
+/* Set a->in and a->out. *tmp holds the arrays that cannot use the user's memory. */
 static int make_arrays(struct accumulate *a, void **tmp)
 {
 	bool in = a->op_handle != MPI_NO_OP && !in_place(a, &a->origin);
@@ -200,7 +200,7 @@ static void went(struct accumulate *a, size_t n)
 		a->out += n * a->stride;
 }
 
-/* Elements with gaps: those that begin in these bytes; what data they begin with is their first. */
+/* Elements with gaps: process those whose first data byte is among these bytes. */
 static int beginning_in(struct walk *w, MPI_Aint at, size_t bytes)
 {
 	struct accumulate *a = w->a;
@@ -240,7 +240,7 @@ static int each_run_of_target(struct accumulate *a, elements_fn *fn)
 	return mpi_type_runs(a->type, a->count, some_runs, &w);
 }
 
-/* ---- where it is mapped ---------------------------------------------------------------------- */
+/* ---- mapped memory --------------------------------------------------------------------------- */
 
 static int runs_direct(struct accumulate *a, const struct mpi_runs *r)
 {
@@ -274,7 +274,7 @@ static int direct(struct accumulate *a)
 
 /* ---- by Portals ------------------------------------------------------------------------------ */
 
-/* The operation as Portals has it; 0: it has not. */
+/* The operation of Portals; 0: Portals has none. */
 static ptl_atomic_op_t atomic_op(MPI_Op op)
 {
 	static const struct {
@@ -295,7 +295,7 @@ static ptl_atomic_op_t atomic_op(MPI_Op op)
 	return 0;
 }
 
-/* Elements of a size, for moving. */
+/* The type of Portals to move elements of a size; 0: none. */
 static ptl_atomic_type_t atomic_block_of(size_t size)
 {
 	switch (size) {
@@ -316,7 +316,7 @@ static ptl_atomic_type_t atomic_block_of(size_t size)
 	}
 }
 
-/* The type Portals calculates with; 0: none of its. */
+/* The type with which Portals calculates; 0: none. */
 static ptl_atomic_type_t atomic_number_of(const struct mpi_type *basic, MPI_Op op)
 {
 	ptl_atomic_type_t by_size = basic->size <= 8 ? atomic_block_of((size_t)basic->size) : 0;
@@ -343,7 +343,7 @@ static ptl_atomic_type_t atomic_number_of(const struct mpi_type *basic, MPI_Op o
 	}
 }
 
-/* One answer is waited for. */
+/* Start an atomic and wait for its answer. */
 static int exchange_elements(struct accumulate *a, const void *from, void *to, size_t bytes,
 			     uint32_t number, uint64_t offset, ptl_atomic_op_t what,
 			     ptl_atomic_type_t type)
@@ -358,7 +358,8 @@ static int exchange_elements(struct accumulate *a, const void *from, void *to, s
 
 enum { SWAP_MOST = MPI_RMA_ATOMIC_MOST / 2 };
 
-/* Up to SWAP_MOST bytes of elements that Portals cannot calculate with. `out` may be NULL. */
+/* Calculate up to SWAP_MOST bytes of elements that Portals cannot calculate with. `out` may be
+ * NULL. */
 static int swap_until_done(struct accumulate *a, const char *in, char *out, size_t n,
 			   uint32_t number, uint64_t offset)
 {
@@ -375,7 +376,7 @@ static int swap_until_done(struct accumulate *a, const char *in, char *out, size
 			char *at = new + i * a->stride;
 
 			memcpy(at, old + i * a->stride, a->stride);
-			/* of one that is done nothing changes any more */
+			/* an element that is done does not change any more */
 			if (!done[i])
 				err = mpi_op_apply(a->op, in + i * a->stride, at, 1, a->basic);
 		}
@@ -404,7 +405,7 @@ static ptl_atomic_type_t atomic_type(const struct mpi_type *basic, MPI_Op op)
 						    : atomic_number_of(basic, op);
 }
 
-/* A run of elements that Portals cannot calculate with, in pieces. */
+/* Calculate a run of elements that Portals cannot calculate with, in segments. */
 static int swap_run(struct accumulate *a, MPI_Aint at, size_t n, const char *in, char *out)
 {
 	const size_t most = SWAP_MOST / a->stride * a->stride, all = n * a->stride;
@@ -530,7 +531,7 @@ int mpi_accumulate(const void *origin_addr, MPI_Count origin_count,
 			       target_count, target_datatype, op, win, NULL);
 }
 
-/* What the entry point does not check, for it may have no meaning. */
+/* Check what the entry point does not, as the origin may have no meaning (MPI_NO_OP). */
 static int check_origin(const void *addr, MPI_Count count, const struct mpi_type *type)
 {
 	if (count < 0)
@@ -631,7 +632,7 @@ static int fetch_far(struct mpi_win *win, const struct fetch *f, const struct mp
 	return err;
 }
 
-/* An element without gaps: the shortest way. */
+/* An element without gaps: the shortest path. */
 static int fetch_dense(struct mpi_win *win, const struct fetch *f)
 {
 	struct mpi_rma_place place;

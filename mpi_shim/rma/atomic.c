@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Accumulates in memory that all ranks of a window have mapped. Elements for which the processor
- * has atomic instructions are changed by them, one by one, if they are few; the others, and
- * those at odd addresses, under a lock of the target's. Which it is follows from address and
- * type, so that two ranks never differ about an element. Instructions cost some twenty times
- * what a loop takes that the compiler has made vectors of. So many elements are changed under
- * the lock, too, when nobody is at work with instructions (win.h).
+ * Accumulates in memory that all ranks of a window have mapped.
+ *
+ * A few elements for which the processor has atomic instructions are changed by them, one by
+ * one. Elements without instructions, or at odd addresses, are changed under the target's
+ * lock. Address and type decide, so two ranks never differ about an element.
+ *
+ * An instruction costs about twenty times the time of a vectorized loop. So many elements are
+ * changed under the lock, too, while nobody uses instructions (win.h).
  */
 #include <string.h>
 
@@ -19,10 +21,10 @@ typedef _Atomic uint16_t a16;
 typedef _Atomic uint32_t a32;
 typedef _Atomic uint64_t a64;
 
-/* Everything about a call that its elements have in common. */
+/* Properties of a call, common to all elements. */
 struct task {
 	MPI_Op op;
-	bool whole; /* whole numbers */
+	bool whole; /* integers */
 	struct mpi_op *object;
 	mpi_op_loop *loop; /* NULL: a pair without a name */
 	const struct mpi_type *basic;
@@ -37,8 +39,8 @@ static void calculate(const struct task *k, const void *in, void *inout, size_t 
 }
 
 /*
- * What there is for each size: the old value of one element. Loads and stores of the program's
- * may come in between for all the standard cares; other accumulates cannot.
+ * For each size: change one element and return its old value. Loads and stores of the program
+ * may come in between, which the standard allows; other accumulates cannot.
  */
 #define ELEMENT(bits, ADD)                                                                         \
 	static inline uint##bits##_t element##bits(const struct task *k, a##bits *at,              \
@@ -89,8 +91,8 @@ static bool has_instructions(const void *at, size_t size)
 	return size <= 8 && (size & (size - 1)) == 0 && (uintptr_t)at % size == 0;
 }
 
-/* Between its data an element may have gaps, which are not touched; after them there may be the
- * end of memory. */
+/* Change one element under the lock. Gaps between its data are not touched. Memory may end after
+ * its last byte of data. */
 static void one_locked(const struct task *k, char *at, const char *in, char *out)
 {
 	size_t bytes = (size_t)k->basic->true_extent;
@@ -105,9 +107,9 @@ static void one_locked(const struct task *k, char *at, const char *in, char *out
 		calculate(k, in, at, 1);
 }
 
-/* From so many on, and one more for every four ranks that may be at work, the lock is cheaper. */
+/* From so many elements on, plus one for every four ranks of the window, the lock is cheaper. */
 #define MANY 4
-/* So many under one lock: others wait. */
+/* At most so many elements under one lock: others wait. */
 #define MOST 4096
 
 static void few(const struct task *k, void *at, const char *in, char *out, size_t n)
@@ -127,8 +129,7 @@ static void few(const struct task *k, void *at, const char *in, char *out, size_
 	}
 }
 
-/* Does what is read lie where something is changed? Vectors would see other changes than single
- * elements. */
+/* Whether two buffers overlap. Vectors would then see other changes than single elements do. */
 static bool overlap(const char *a, const char *b, size_t bytes)
 {
 	return a && b && (uintptr_t)a - (uintptr_t)b + bytes - 1 < 2 * bytes - 1;

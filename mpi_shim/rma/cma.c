@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Puts and gets by the kernel: of some hundred bytes to 64 KiB in the program's own memory of a
- * process on this node, in one piece on both sides. By Portals the other side, or this one for
- * it, takes part in what is in shared memory, which is faster for little; the kernel has a price
- * of its own, but copies once, and nobody else is needed. From where on it is faster depends on
- * where the two cores are, and on what the target does. So base/tuner.h finds out, for each class
- * of lengths of puts and of gets: what they take in a *run*, which goes on while something of a
- * window is under way, and the flushes until nothing is. What went by the kernel is over in the
- * call. A run is for the class of the longest operations in it, those of other classes do not
- * count; of two that are as long for either in turn. Nor do those with a request, whose end is
- * not in a flush. Those of the longest class have a third way, by Portals in pieces, which some
- * machines are faster by than as a whole, and others half as fast.
+ * Puts and gets by cross-memory attach (CMA): of 257 bytes to 64 KiB, contiguous on both
+ * sides, to or from the program's own memory in a process on this node.
  *
- * What the kernel will not copy goes by Portals, which also says what is wrong.
+ * By Portals the target takes part in what is in shared memory, or this process does so on its
+ * behalf. That is faster for short data. CMA has a price of its own, but the kernel copies
+ * once, and nobody else is needed. The length from which it is faster depends on where the two
+ * cores are, and on what the target does. So a tuner (base/tuner.h) finds out, for each length
+ * class of puts and of gets.
+ *
+ * The tuner measures runs. A run lasts while an operation of the window is in progress, and
+ * includes the flushes until none is. A CMA copy is complete when the call returns. A run is
+ * for the class of its longest operations; operations of other classes do not count. If
+ * operations of two classes are equally long, runs are for either in turn. Operations with a
+ * request do not count either, as their end is not in a flush.
+ *
+ * The longest class has a third path, by Portals in segments. It is faster than the whole on
+ * some machines, and half as fast on others.
+ *
+ * An operation that CMA cannot do goes by Portals, which also reports the error.
  */
 #include "mpi_shim/rma/cma.h"
 
@@ -25,12 +31,13 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/core/world.h"
 
-/* Less is faster by Portals wherever the cores are; of more both sides copy a half. */
+/* Shorter data are faster by Portals wherever the cores are. For longer data each side copies
+ * half. */
 #define LEAST   257
 #define MOST    65536
 #define CLASSES 8
 
-static struct base_tuner path[2][CLASSES]; /* gets, puts; what 1024 bytes take, in ns */
+static struct base_tuner path[2][CLASSES]; /* gets, puts; the cost is in ns per 1024 bytes */
 
 void mpi_rma_cma_init(void)
 {
@@ -94,7 +101,7 @@ static bool under_way(const struct mpi_win *win)
 	return win->pending || win->along;
 }
 
-/* One of another window may have come before. */
+/* End the run. It counts only if no other window's run has ended the tuner's phase before. */
 static void run_over(struct mpi_win_run *run)
 {
 	if (run->path->phase == run->phase)
@@ -102,7 +109,8 @@ static void run_over(struct mpi_win_run *run)
 	run->path = NULL;
 }
 
-/* An operation of this class, and so long: the run is for it, or goes on for another. */
+/* Let an operation of `bytes` bytes, with tuner w, join the run. The run becomes one for its
+ * class, or goes on for another. */
 static void join_run(struct mpi_win_run *run, struct base_tuner *w, size_t bytes)
 {
 	static unsigned int turn;

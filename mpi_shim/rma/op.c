@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Put and get. Where the target's memory is mapped here they are copies; else each long run of
- * bytes of the target's datatype is a put or get of Portals, of the user's memory if its data
- * lie in one piece, else of a packed copy; short runs go together (runs.c).
+ * Put and get. If the target's memory is mapped here, they are copies. Otherwise each long run
+ * of bytes of the target's datatype is a put or get of Portals. It uses the user's memory if
+ * its data are contiguous, else a packed copy. Short runs go together (runs.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static inline bool may_access(struct mpi_win *win, const struct mpi_win_target *
 	}
 }
 
-/* From where to where the data of `count` elements reach. False: beyond any address space. */
+/* Compute the range of the data of `count` elements. False: beyond any address space. */
 static bool span(const struct mpi_type *type, MPI_Count count, MPI_Aint *low, MPI_Aint *high)
 {
 	MPI_Aint more;
@@ -79,7 +79,7 @@ static int locate_dynamic(struct mpi_win *win, struct mpi_win_target *t, MPI_Ain
 	if (mpi_win_find_region(win, t, (uint64_t)disp + (uint64_t)low, 1, &bytes, &place->number,
 				&offset) != MPI_SUCCESS ||
 	    bytes < (size_t)(high - low))
-		place->number = 0; /* perhaps in several pieces: run by run */
+		place->number = 0; /* perhaps in several regions: run by run */
 	else
 		place->offset = offset - (uint64_t)low;
 	return MPI_SUCCESS;
@@ -175,7 +175,7 @@ static int add_runs(void *arg, const struct mpi_runs *those)
 	return err;
 }
 
-/* ---- what both have in common ---------------------------------------------------------------- */
+/* ---- common to put and get ------------------------------------------------------------------- */
 
 struct transfer {
 	void *buf;
@@ -203,13 +203,13 @@ static int check_sizes(const struct transfer *x)
 			(long long)here, (long long)there);
 }
 
-/* Of data without gaps. */
+/* The address of data without gaps. */
 static char *local_dense(const struct transfer *x)
 {
 	return (char *)((uintptr_t)x->buf + (size_t)x->type->true_lb);
 }
 
-/* The target's memory is here. */
+/* Copy to or from a target whose memory is mapped here. */
 static void copy_mapped(const struct transfer *x, char *there)
 {
 	size_t n = (size_t)(x->count * x->type->size);
@@ -231,7 +231,8 @@ static void copy_mapped(const struct transfer *x, char *there)
 	}
 }
 
-/* Where the packed data are, or go; a copy that ends with the record if they have gaps. */
+/* Set *data to the packed data's source or destination. Data with gaps get a copy, which is
+ * freed with the record. */
 static int local_data(struct mpi_rma *op, const struct transfer *x, char **data)
 {
 	size_t n = (size_t)(x->count * x->type->size);
@@ -268,7 +269,7 @@ static int in_runs(struct mpi_rma *op, const struct transfer *x, const struct mp
 	return err ? err : mpi_rma_batch_end(&b);
 }
 
-/* All but the first `gone` bytes. */
+/* Transfer all but the first `gone` bytes, contiguous on both sides. */
 static int in_one_segment(struct mpi_rma *op, const struct transfer *x,
 			  const struct mpi_rma_place *place, char *local, size_t gone)
 {
@@ -282,7 +283,7 @@ static int in_one_segment(struct mpi_rma *op, const struct transfer *x,
 static size_t along(struct mpi_win *win, const struct transfer *x,
 		    const struct mpi_rma_place *place, bool segments)
 {
-	/* what is attached may be gone, of which only an answer tells */
+	/* attached memory may be gone, and only an answer reports that */
 	if (!x->put || !x->type->dense || !x->target_type->dense || !place->number ||
 	    win->flavor == MPI_WIN_FLAVOR_DYNAMIC)
 		return 0;
@@ -291,7 +292,7 @@ static size_t along(struct mpi_win *win, const struct transfer *x,
 				 segments);
 }
 
-/* `pieces`: they are faster. */
+/* `segments`: they are faster than the whole. */
 static int transfer_by_portals(struct mpi_win *win, const struct transfer *x,
 			       const struct mpi_rma_place *place, bool segments,
 			       struct mpi_request **request)
@@ -320,7 +321,7 @@ static int transfer_by_portals(struct mpi_win *win, const struct transfer *x,
 	return err;
 }
 
-/* As by_portals, or by the kernel. */
+/* As transfer_by_portals(), or by CMA. */
 static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_rma_place *place,
 	       struct mpi_request **request)
 {
@@ -342,7 +343,7 @@ static int far(struct mpi_win *win, const struct transfer *x, const struct mpi_r
 	return err;
 }
 
-/* request NULL: none is wanted. */
+/* `request` may be NULL: none is wanted. */
 static int transfer(struct mpi_win *win, const struct transfer *x, struct mpi_request **request)
 {
 	struct mpi_rma_place place;

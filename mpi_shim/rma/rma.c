@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * One-sided operations under way: see rma.h. Records are found by number and never move.
+ * One-sided operations in progress: see rma.h. Records are found by number and never move.
  */
 #include "mpi_shim/rma/rma.h"
 
@@ -12,24 +12,23 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/cma.h"
 
-/* Answers that may be under way: all have room in the queue. */
+/* Answers that may be outstanding: the queue has room for all. */
 #define ANSWERS_MOST 2048
-/* Bytes of a part of which only a few are under way: more would not go faster, but be copied and
- * looked at. */
+/* Parts of more bytes are large, and at most LARGE_MOST of them are in progress. More would not
+ * be faster, but would have to be copied and polled. */
 #define LARGE      4096
 #define LARGE_MOST 8
-/* Of more bytes than this we ask whether they had better go in pieces, unless they are so many
- * that what is copied by both sides at once, once each byte, begins late but is over sooner. At
- * 64 KiB either may be: cma.c finds out. */
+/* Above WHOLE_MOST bytes we ask Portals whether segments are better, but not above CUT_MOST. As
+ * a whole, longer data are copied once, by both sides at once: that begins late but is over
+ * sooner. At 64 KiB either may be faster: cma.c finds out. */
 #define WHOLE_MOST 16384
 #define CUT_MOST   32768
-/* Of what goes alone, and is not too long for pieces, more than this is enough, and goes in
- * pieces of so many. */
+/* An operation that is alone and not too long for segments goes in segments of this length. */
 #define ALONE_MOST 8192
-/* Under way at a time of what goes by a ring as a whole: more would have to wait for room in it.
- * Pieces of long parts may wait: a bound for them is no faster. */
+/* Bytes in progress at a time of parts that go by a ring as a whole: more would wait for room in
+ * the ring. Segments of long parts may wait: a bound for them is no faster. */
 #define RING_BYTES 98304
-/* Puts of no more bytes end in the order they were sent in. */
+/* Puts of at most so many bytes end in the order in which they were sent. */
 #define ALONG_MOST 32768
 #define CHUNK      256 /* records allocated at a time */
 #define CHUNKS     4096
@@ -43,10 +42,10 @@
 static ptl_handle_eq_t answers_eq = PTL_EQ_NONE;
 
 static struct {
-	ptl_handle_me_t last; /* takes what nobody else does */
+	ptl_handle_me_t last; /* accepts what no other entry does */
 	ptl_handle_md_t out[2], in[2];
 	uint32_t next_number;
-	uint32_t answers, large; /* under way; of these, of long parts */
+	uint32_t answers, large; /* outstanding answers; those for large parts */
 	struct mpi_rma *chunk[CHUNKS];
 	uint32_t chunks, free; /* index + 1 */
 	uint32_t in_use;
@@ -64,7 +63,7 @@ static int bind_all(ptl_handle_md_t *half, unsigned int options)
 {
 	for (int i = 0; i < 2; i++) {
 		ptl_md_t md = {
-			/* address 0 is none, and is left out */
+			/* address 0 is not a valid one and is left out */
 			.start = (void *)(i ? HALF : (uintptr_t)1),
 			.length = HALF - !i,
 			.threshold = PTL_MD_THRESH_INF,
@@ -108,8 +107,8 @@ int mpi_rma_init(void)
 		return portals(err, "no event queue for one-sided operations");
 	}
 	mpi_progress_add_queue(answers_eq, handle_answer);
-	/* of what is sent the acknowledgement is event enough; answers need none if somebody
-	 * waits for them */
+	/* sent data need no event besides the acknowledgement; while a process waits, the inline
+	 * handler takes answers without an event */
 	err = bind_all(rma.out, PTL_MD_EVENT_END_DISABLE | PTL_MD_INLINE);
 	if (!err)
 		err = bind_all(rma.in, PTL_MD_INLINE);
@@ -164,8 +163,8 @@ int mpi_rma_expose(void *start, uint64_t bytes, uint32_t *number, ptl_handle_me_
 
 void mpi_rma_hide(ptl_handle_me_t me)
 {
-	/* a long transfer may be in progress, of somebody who broke the rules or has died:
-	 * Portals ends it */
+	/* a process that broke the rules or died may have a long transfer in progress: Portals
+	 * ends it */
 	while (PtlMEUnlink(me) == PTL_ME_IN_USE) {
 		mpi_progress(false);
 		mpi_yield();
@@ -248,7 +247,7 @@ void mpi_rma_store(const char *from, const struct mpi_type *basic, void *buf, MP
 	}
 }
 
-/* Nothing more is to come that anybody waits for. */
+/* End an operation: no more answers are waited for. */
 static void over(struct mpi_rma *op)
 {
 	struct mpi_win_target *t = &op->win->target[op->rank];
@@ -297,7 +296,7 @@ void mpi_rma_fail(struct mpi_rma *op, int error)
 {
 	op->error = error;
 	op->told = true;
-	if (op->request) { /* nobody will ever see it */
+	if (op->request) { /* release both references: the caller gets no request */
 		mpi_object_release(op->request);
 		mpi_object_release(op->request);
 	}
@@ -327,8 +326,7 @@ static bool is_large(uint64_t bytes)
 	return bytes > LARGE;
 }
 
-/* The record of an operation that a part of `bytes` bytes was answered of; NULL: it was none of
- * ours. */
+/* The record of the operation whose part of `bytes` bytes was answered. NULL: not one of ours. */
 static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 {
 	struct mpi_rma *op = record((uint32_t)(bits & INDEX_MASK));
@@ -343,12 +341,12 @@ static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 	return op;
 }
 
-/* An answer without an event, of a part that went as it should. */
+/* Inline handler: an answer without an event, of a part that succeeded. */
 static int answer_offered(const ptl_arrival_t *end)
 {
 	struct mpi_rma *op = record((uint32_t)(end->match_bits & INDEX_MASK));
 
-	/* to put data in their places takes long, and others wait for the library meanwhile */
+	/* unpacking takes long, and other threads would wait for the library meanwhile */
 	if (op && op->packed)
 		return 0;
 	op = answered(end->match_bits, end->length);
@@ -383,7 +381,7 @@ static uint64_t offset_of(const void *p)
 	return half(p) ? (uintptr_t)p - HALF : (uintptr_t)p - 1;
 }
 
-/* Counts a part that is on its way, or no longer. */
+/* Add n to the counts of parts in progress; n is 1 or -1. */
 static void count(struct mpi_rma *op, uint64_t bytes, int n)
 {
 	op->parts += (uint32_t)n;
@@ -394,7 +392,7 @@ static void count(struct mpi_rma *op, uint64_t bytes, int n)
 	}
 }
 
-/* So many parts of `bytes` bytes at the same time. */
+/* How many parts of `bytes` bytes may be in progress at a time. */
 static uint32_t large_most(size_t bytes)
 {
 	return bytes > WHOLE_MOST || bytes <= RING_BYTES / LARGE_MOST
@@ -402,7 +400,7 @@ static uint32_t large_most(size_t bytes)
 		       : RING_BYTES / (uint32_t)bytes;
 }
 
-/* Room for one more answer. */
+/* Reserve room for one more answer. Blocks and makes progress while there is none. */
 static int reserve_answer(struct mpi_rma *op, size_t bytes)
 {
 	int world = op->win->target[op->rank].world;
@@ -416,7 +414,7 @@ static int reserve_answer(struct mpi_rma *op, size_t bytes)
 	return MPI_SUCCESS;
 }
 
-/* What Portals said of a part. True: once more, there will be room. */
+/* Handle the return code of Portals for a part. True: try again, there is room now. */
 static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 {
 	int world = op->win->target[op->rank].world;
@@ -448,9 +446,12 @@ static uint64_t bits_of(const struct mpi_rma *op, uint32_t number)
 	return (uint64_t)number << NUMBER_SHIFT | op->index;
 }
 
-/* How many had better go next of `bytes` bytes, which are left of `all`. Behind others the
- * longest pieces are best, as each has a price; what goes `alone` waits for the first piece to
- * be copied once before both sides copy. `pieces`: it is long, and they are faster. */
+/*
+ * Choose the length of the next segment; `bytes` are left of `all`. Behind other operations the
+ * longest segments are best, because each segment has a price. An operation that is `alone`
+ * waits for its first segment to be copied once before both sides copy. `segments`: it is long,
+ * and segments are faster.
+ */
 static size_t bytes_of_segment(const struct mpi_win_target *t, size_t bytes, size_t all, bool alone,
 			       bool segments)
 {
@@ -479,8 +480,9 @@ static int put_segment(struct mpi_rma *op, const void *from, size_t bytes, uint3
 	return err;
 }
 
-/* A put that nobody answers, which may wait for the target's next call or ours: nobody misses it
- * before a later one is answered. By shared memory only, where none is lost but with the target. */
+/* Start a put that the target does not answer. It may wait for the target's next call or ours,
+ * since nothing depends on it before a later put is answered. It goes by shared memory only,
+ * where a put fails only if the target dies. */
 static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uint32_t number,
 		   uint64_t offset)
 {
@@ -490,8 +492,8 @@ static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uin
 			    0) == PTL_OK;
 }
 
-/* What is behind others of which one is still to be answered need not be answered itself, which
- * takes either side as long as a short put. */
+/* A put behind others needs no answer if one of them is still to be answered. An answer takes
+ * either side as long as a short put. */
 size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t bytes,
 			 uint32_t number, uint64_t offset, bool segments)
 {
@@ -511,7 +513,7 @@ size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t
 	return done;
 }
 
-/* The answer to a put of nothing is one to all that went along before it. */
+/* Send a put of 0 bytes: its answer confirms all unanswered puts before it. */
 static int ask_along(struct mpi_win *win, int rank)
 {
 	struct mpi_rma *op = mpi_rma_begin(win, rank);
@@ -538,7 +540,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 
 	do {
 		n = bytes_of_segment(t, bytes - done, bytes, alone, op->segments);
-		/* the last one's answer is one to all */
+		/* the answer to the last segment confirms all */
 		if (done + n < bytes &&
 		    inject(t, (const char *)from + done, n, number, offset + done))
 			err = MPI_SUCCESS;
@@ -578,7 +580,7 @@ int mpi_rma_get(struct mpi_rma *op, void *to, size_t bytes, uint32_t number, uin
 	return err;
 }
 
-/* One attempt; `to` NULL: what was there is not wanted. */
+/* Try once. `to` NULL: the old value is not wanted. */
 static int atomic(const struct mpi_rma *op, const void *from, void *to, size_t bytes, uint64_t bits,
 		  uint64_t offset, ptl_atomic_op_t what, ptl_atomic_type_t type)
 {
@@ -653,7 +655,8 @@ int mpi_rma_flush_all(struct mpi_win *win)
 	return err;
 }
 
-/* An operation to a process that was found dead some time ago: what has not come will not come. */
+/* Give up an operation to a process that was found dead some time ago: no more answers will
+ * come. */
 static void forsake(struct mpi_rma *op)
 {
 	op->error = MPI_ERR_PROC_ABORTED;
@@ -664,7 +667,8 @@ static void forsake(struct mpi_rma *op)
 	over(op);
 }
 
-/* Has the targets looked after that something waits for, and ends what waits for dead ones. */
+/* Request a check of all targets that an operation waits for, and end the operations to dead
+ * ones. */
 static void check_targets(void)
 {
 	struct mpi_peer *p;
@@ -678,7 +682,7 @@ static void check_targets(void)
 			continue;
 		p = &mpi_proto.peer[op->win->target[op->rank].world];
 		p->asked = true;
-		/* of one that is being started more parts may follow */
+		/* an operation that is being started may get more parts */
 		if (p->dead && !op->starting)
 			forsake(op);
 	}

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Short runs of a target's data travel together: one message brings a list of where they are
- * and, packed, what is for them; the list says "so many bytes, every so many bytes, so many
- * times" as long as it can. What is too long to gain by it goes run by run.
+ * Short runs of a target's data travel together. One message has a list of their positions,
+ * and then their packed data. Each entry of the list says "so many bytes, every so many bytes,
+ * so many times", and covers as many runs as it can. A run too long to gain from it goes by
+ * itself.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +12,13 @@
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/rma/rma.h"
 
-/* Runs from here on go by themselves. */
+/* Runs of so many bytes or more go by themselves. */
 #define RUN_LONG 1024
 
-/* Where the runs of a batch may lie around the first. */
+/* How far the runs of a batch may lie from the first, in bytes. */
 #define REACH (UINT64_C(1) << 31)
 
-/* Runs by themselves. */
+/* Start a run by itself. */
 static int alone(const struct mpi_rma_batch *b, uint64_t offset, const char *from, char *to,
 		 size_t bytes)
 {
@@ -34,7 +35,7 @@ static int alone(const struct mpi_rma_batch *b, uint64_t offset, const char *fro
 	return err;
 }
 
-/* What is sent, in memory that stays until the operation is over. */
+/* Make the message, in memory that lives until the operation is over. */
 static const ptl_atomic_runs_t *message(struct mpi_rma_batch *b)
 {
 	size_t list = sizeof(ptl_atomic_runs_t) + b->groups * sizeof(b->group[0]);
@@ -86,7 +87,7 @@ int mpi_rma_batch_end(struct mpi_rma_batch *b)
 			      (ptl_atomic_op_t)(b->what | PTL_ATOMIC_RUNS), b->type);
 }
 
-/* Do these go on where the last group ends? */
+/* Extend the last group by these runs. False: they do not continue it. */
 static bool extend(struct mpi_rma_batch *b, const ptl_atomic_run_t *more)
 {
 	ptl_atomic_run_t *g = &b->group[b->groups ? b->groups - 1 : 0];
@@ -104,7 +105,7 @@ static bool extend(struct mpi_rma_batch *b, const ptl_atomic_run_t *more)
 	return true;
 }
 
-/* How many of `count` runs have room. */
+/* How many of `count` runs fit. */
 static size_t fits(const struct mpi_rma_batch *b, uint32_t number, uint64_t offset,
 		   const struct mpi_runs *r, size_t count)
 {
@@ -132,7 +133,7 @@ static void begin_at(struct mpi_rma_batch *b, const char *from, char *to, uint32
 	b->base = offset > REACH ? offset - REACH : 0;
 }
 
-/* `count` runs, stride 0 to REACH, at `offset` of `number`. */
+/* Add `count` runs at `offset` of `number`. The stride must be 0 to REACH. */
 static int add_equal_runs(struct mpi_rma_batch *b, const char *from, char *to, uint32_t number,
 			  uint64_t offset, const struct mpi_runs *r, size_t count)
 {
@@ -178,7 +179,7 @@ static int add_segment(struct mpi_rma_batch *b, const char *from, char *to, uint
 	return err ? err : alone(b, offset, from, to, bytes);
 }
 
-/* A run, which may lie over several pieces of attached memory. */
+/* Add a run, which may span several attached regions. */
 static int add_one(struct mpi_rma_batch *b, const struct mpi_rma_place *place, MPI_Aint at,
 		   const char *from, char *to, size_t bytes)
 {

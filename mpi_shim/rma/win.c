@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * How windows are made, by all ranks of a communicator together, and freed. A rank that cannot
- * take part says so in the exchange all have to do anyway, so that none waits for it.
+ * Making windows, by all ranks of a communicator together, and freeing them. A rank that
+ * cannot take part says so in an exchange that all ranks do anyway, so that no rank waits for
+ * it.
  */
 #include "mpi_shim/rma/win.h"
 
@@ -21,8 +22,8 @@
 #include "mpi_shim/core/node_segment.h"
 #include "mpi_shim/comm/creation.h"
 
-/* Of memory that is mapped for this rank alone: at least a page, as the base of no bytes is an
- * address, too. */
+/* Bytes to map for this rank alone: at least a page, as a base of 0 bytes must be an address
+ * too. */
 static size_t mapped_bytes(const struct mpi_win *win)
 {
 	return win->bytes ? (size_t)win->bytes : 1;
@@ -58,12 +59,12 @@ __attribute__((constructor)) static void set_up_wins(void)
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
-/* What the call was given. */
+/* Arguments of the call. */
 struct wanted {
 	int flavor;
 	void *base;
 	MPI_Aint size, unit;
-	bool tight; /* shared memory of the ranks without gaps */
+	bool tight; /* no gaps between the ranks' shared memory */
 };
 
 static int check_wanted(const struct wanted *w)
@@ -79,7 +80,7 @@ static int check_wanted(const struct wanted *w)
 	return MPI_SUCCESS;
 }
 
-/* A communicator of our own of the same group, without attributes. */
+/* Make the window's own communicator, of the same group and without attributes. */
 static int own_comm(struct mpi_comm *comm, struct mpi_comm **out)
 {
 	struct mpi_creation creation = mpi_creation_of(comm);
@@ -115,8 +116,8 @@ static struct mpi_win *win_new(struct mpi_comm *comm, const struct wanted *w)
 }
 
 /*
- * Everybody's part, and what became of all: MPI_SUCCESS, or the same class for everybody; with
- * the text kept for what is wrong here.
+ * Exchange the parts. All ranks succeed, or all fail: a failed rank with its own error, the
+ * others with the greatest class. The kept text says what failed on this rank.
  */
 static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 			  const struct mpi_win_part *mine)
@@ -126,7 +127,7 @@ static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 	int64_t worst;
 	int err;
 
-	/* memory first: who has none would not know what the others say */
+	/* agree on memory first: a rank without it could not receive what the others say */
 	if (!win || !all)
 		part.error = MPI_ERR_NO_MEM;
 	worst = part.error;
@@ -158,8 +159,8 @@ static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 	return err;
 }
 
-/* Memory of our own where there is none in common: zeroes, as there, and no memory is used up
- * before the program does. */
+/* Allocate this rank's own memory if there is no shared memory. It is zeroed like shared memory,
+ * and no pages are used before the program touches them. */
 static int alloc_memory(struct mpi_win *win, bool mapped)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !mapped) {
@@ -184,7 +185,7 @@ static int alloc_memory(struct mpi_win *win, bool mapped)
 	return MPI_SUCCESS;
 }
 
-/* What of it is reached through Portals. */
+/* Expose the parts of the window that are reached through Portals. */
 static int expose_win(struct mpi_win *win, struct mpi_win_part *part)
 {
 	struct mpi_win_target *self = mpi_win_self(win);
@@ -200,7 +201,7 @@ static int expose_win(struct mpi_win *win, struct mpi_win_part *part)
 	return err;
 }
 
-/* The second half, when sizes are known: memory, and the ways to it. */
+/* The second half, when all sizes are known: allocate memory, and set up the paths to it. */
 static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win_part *part)
 {
 	bool allocates = w->flavor == MPI_WIN_FLAVOR_ALLOCATE || w->flavor == MPI_WIN_FLAVOR_SHARED;
@@ -343,10 +344,10 @@ int mpi_win_free(struct mpi_win **win)
 	if (err)
 		return err;
 	err = mpi_rma_flush_all(*win);
-	/* nobody's memory goes while others are still at it */
+	/* no rank's memory may go while others still use it */
 	if (!err || err == MPI_ERR_PROC_ABORTED)
 		err = mpi_coll_last_barrier((*win)->comm);
-	if (err == MPI_ERR_PROC_ABORTED) /* it goes all the same */
+	if (err == MPI_ERR_PROC_ABORTED) /* the window is freed all the same */
 		err = MPI_SUCCESS;
 	mpi_object_release(*win);
 	*win = NULL;

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Windows: memory that other ranks read and change without this one's help.
+ * Windows: memory that other ranks read and change without help from its owner.
  *
- * There are two ways to a target's memory. Where the window was allocated by the library and the
- * target is on this node, its memory is mapped here, and operations are loads and stores.
- * Everything else is a put, get or atomic of Portals: each window is an entry of the RMA portal,
- * whose match bits are the window's number at the target (upper half) and anything (lower half:
- * the initiator's record of the operation comes back in the acknowledgement or reply, see
- * rma.h). So the target's process is never needed.
+ * There are two paths to a target's memory. If the library allocated the window and the target
+ * is on this node, its memory is mapped here, and operations are loads and stores. All other
+ * operations are puts, gets or atomics of Portals, or CMA copies (cma.h). Each window is an
+ * entry of the RMA portal. The upper half of its match bits is the window's number at the
+ * target. The lower half is ignored there: it is the initiator's record of the operation and
+ * comes back in the answer (rma.h). So the target's process is never needed.
  *
- * Accumulates must be atomic against each other, so all ranks of a window use one way for them:
- * instructions of the processor if all of them have all of the window mapped (`direct`), else
- * atomics of Portals. The lock words of passive targets, and what is attached to a dynamic
- * window, are in a struct mpi_win_control of each rank, which is reached by the same two ways.
- * Post and complete are words there, or messages (win_pscw.c).
+ * Accumulates must be atomic against each other, so all ranks of a window use one path for
+ * them. The path is processor instructions if all ranks have the whole window mapped
+ * (`direct`), else atomics of Portals.
+ *
+ * Each rank has a struct mpi_win_control. It holds the lock words of passive targets and the
+ * table of the memory attached to a dynamic window. It is reached by the same two paths. Post
+ * and complete are words in the shared memory, or messages (win_pscw.c).
+ *
+ * Ranks are those of the window. Functions return an MPI error class, with the text kept by
+ * mpi_fail(), and are called with the library's lock held.
  */
 #ifndef MPI_SHIM_WIN_H
 #define MPI_SHIM_WIN_H
@@ -30,14 +35,14 @@
 /* Memory attached to a dynamic window. */
 struct mpi_region {
 	uint64_t base, size;
-	uint32_t number; /* of the match bits; 0: a free place */
+	uint32_t number; /* number in the match bits; 0: a free slot */
 	uint32_t me;     /* the owner's */
 };
 
 #define MPI_REGIONS_MOST 1024
 
-/* `after` is counted up before a change, `before` after it: who reads them in this order,
- * everything between, has seen no half change if they are equal. */
+/* `after` is incremented before a change, `before` after it. A reader reads `before`, the
+ * regions and `after` in this order. If both counts are equal, it has not seen a half change. */
 struct mpi_regions {
 	_Atomic uint64_t before;
 	struct mpi_region region[MPI_REGIONS_MOST];
@@ -45,75 +50,78 @@ struct mpi_regions {
 };
 
 /*
- * What a rank keeps for the others. The lock is one of tickets: who wants it takes the next of
- * `users`, and has it shared when `read` has come to it, exclusively when `write` has. A reader
- * lets the next reader in at once. So nobody is overtaken.
+ * Words of a rank that the other ranks change. The lock is a ticket lock: a process takes the
+ * next ticket from `users`. It has the lock shared when `read` reaches its ticket, and
+ * exclusively when `write` does. A reader admits the next reader at once. So nobody is
+ * overtaken.
  */
 struct mpi_win_control {
 	_Alignas(64) _Atomic uint32_t users;
 	_Atomic uint32_t read, write;
 	_Atomic uint32_t sleepers; /* on `read` and `write`; direct windows only */
-	/* guards elements that have no atomic instructions, or are many: world rank + 1 of the
-	 * holder */
+	/* guards elements without atomic instructions, or many elements; world rank + 1 of the
+	 * holder, 0: free */
 	_Alignas(64) _Atomic uint32_t elements;
-	/* the owner changes elements of this rank's memory by atomic instructions: rank + 1 */
+	/* the owner is changing elements by atomic instructions: window rank + 1 of the target,
+	 * or 0 */
 	_Alignas(64) _Atomic uint32_t at_work;
-	/* of a dynamic window; else the struct ends here */
+	/* dynamic windows only; else the struct ends before it */
 	_Alignas(64) struct mpi_regions regions;
 };
 #define MPI_CONTROL_BYTES offsetof(struct mpi_win_control, regions)
 
 /*
- * What one rank has said to another, in the memory of the other: how many epochs it has posted
- * for it, and how many it has completed there. One of these for each rank lies behind a control;
- * windows with their memory in common only.
+ * Words that one rank writes in the memory of another: how many epochs it has posted for that
+ * rank, and how many it has completed there. After each control there is one pair for each rank.
+ * Only windows with shared data have them.
  */
 struct mpi_win_pair {
 	_Atomic uint64_t posted, completed;
 };
 
-/* What each rank tells of its part when the window is made. */
+/* Properties of a rank's part, exchanged when the window is made. */
 struct mpi_win_part {
 	int64_t size, unit;
-	uint32_t number;  /* of the match bits of its memory; 0: there is none */
-	uint32_t control; /* of those of its control */
-	int32_t error;    /* it cannot: the class */
-	int16_t flavor;   /* must be the same */
-	int16_t tight;    /* as in struct mpi_win; if one wants it, so it is */
-	/* for cma.c: its process, 0 if that is not to be reached so; a number in its memory;
-	 * where the window is */
+	uint32_t number;  /* match bits of its memory; 0: none */
+	uint32_t control; /* match bits of its control */
+	int32_t error;    /* error class if it cannot take part */
+	int16_t flavor;   /* must be the same on all ranks */
+	int16_t tight;    /* as in struct mpi_win; one rank that wants it decides for all */
+	/* for cma.c: its process, 0 if CMA may not be used; a token and its address there; the
+	 * address of the window */
 	int64_t pid;
 	uint64_t token, token_at, address;
 };
 
 struct mpi_win_target {
-	char *base;                      /* its memory, mapped here; NULL: it is not */
+	char *base;                      /* its memory, mapped here; NULL: not mapped */
 	struct mpi_win_control *control; /* likewise */
 	MPI_Aint size, unit;
 	uint32_t number, control_number;
-	pid_t pid; /* the kernel copies from and to its memory, which is ... (cma.c); 0: not */
-	uint64_t address; /* ... there in its process */
+	pid_t pid;        /* CMA reaches the memory of this process; 0: it does not */
+	uint64_t address; /* address of the window's memory in that process */
 	int world;
 	uint8_t lock;      /* held by us: 0, 1 for shared, 2 for exclusive */
-	bool lock_nocheck; /* ... and no lock was taken */
+	bool lock_nocheck; /* MPI_MODE_NOCHECK: no lock was taken */
 	bool started;      /* in the group of MPI_Win_start */
-	uint32_t pending;  /* operations of ours under way */
-	bool along;        /* ... and puts that went along (rma.h) */
-	int error;         /* of one of them that failed; told by the next synchronization */
-	struct mpi_regions *regions; /* dynamic: as last seen */
-	/* post and start by words: what this rank says there and hears here (NULL: messages);
-	 * epochs that it has posted for that rank, and started there */
+	uint32_t pending;  /* operations of this rank in progress */
+	bool along;        /* puts without a record await an answer (mpi_rma_put_along) */
+	int error;         /* error of a failed operation; the next synchronization returns it */
+	struct mpi_regions *regions; /* dynamic: its table as last read */
+	/* Post and start by words: `there` is the pair that this rank writes, `here` the pair
+	 * that it reads; NULL: by messages. `posts` and `starts` count the epochs posted for
+	 * that rank and started there. */
 	struct mpi_win_pair *there, *here;
 	uint64_t posts, starts;
 };
 
-/* Ranks in the window, of an epoch; there is room for all. */
+/* The ranks of an epoch; there is room for all ranks of the window. */
 struct mpi_win_group {
 	int *rank;
 	int size;
 };
 
-/* Access epochs. A fence opens one that need not be used. */
+/* Access epochs. The one that a fence opens need not be used. */
 enum mpi_access {
 	MPI_ACCESS_NONE,
 	MPI_ACCESS_FENCE,
@@ -122,13 +130,14 @@ enum mpi_access {
 	MPI_ACCESS_LOCK_ALL
 };
 
-/* Operations that cma.c times: from the first that has a choice to when nothing of this process
- * is under way any more. */
+/* A run: operations that cma.c times together. It lasts from the first operation that has a
+ * choice of path until no operation of this process on the window is in progress. */
 struct mpi_win_run {
-	struct base_tuner *path;     /* of the class it is for; NULL: there is no run */
-	enum base_tuner_phase phase; /* that was in when it began */
+	/* tuner of the length class it measures; NULL: there is no run */
+	struct base_tuner *path;
+	enum base_tuner_phase phase; /* the tuner's phase when the run began */
 	bool timed;
-	bool yields; /* ... to operations of another class that are as long */
+	bool yields; /* to operations of another class that are as long */
 	uint64_t longest, bytes, ns;
 };
 
@@ -137,17 +146,17 @@ struct mpi_win {
 	struct mpi_comm *comm; /* its own */
 	int rank, size;
 	int flavor, model;
-	int unit; /* as the attribute shows it, MPI_UNDEFINED if it is longer than that */
+	int unit; /* value of the attribute; MPI_UNDEFINED if it is longer than an int */
 	bool direct;
-	bool tight;      /* memory in common has no gaps between the ranks' parts */
-	bool fence_used; /* in the epoch a fence opened: operations */
+	bool tight;      /* shared memory has no gaps between the ranks' parts */
+	bool fence_used; /* operations were started in a fence's epoch */
 	uint8_t access;  /* enum mpi_access */
-	int locks;       /* targets locked, not by MPI_Win_lock_all */
+	int locks;       /* targets locked by MPI_Win_lock */
 	void *base;
 	MPI_Aint bytes;
 	struct mpi_win_target *target;
-	uint32_t pending; /* of all targets */
-	int along;        /* targets to which puts went along */
+	uint32_t pending; /* sum over all targets */
+	int along;        /* targets with `along` set */
 	struct mpi_win_run run;
 	struct mpi_errhandler *handler;
 	struct mpi_attr *attrs;
@@ -155,16 +164,16 @@ struct mpi_win {
 	/* MPI_Win_start, MPI_Win_post */
 	struct mpi_win_group started, posted;
 	bool exposed;    /* by MPI_Win_post */
-	bool in_shmcoll; /* a thread waits in the hub for post or complete */
-	bool words;      /* post and complete by words, else by messages */
-	struct mpi_shmcoll
-		*shmcoll; /* the communicator's, to wait for words; NULL: there is none */
-	struct mpi_request **completes; /* receives of what MPI_Win_complete sends */
-	/* what is ours of the two ways */
-	uint64_t token; /* by which others see that it is this process; 0: they shall not */
+	bool in_shmcoll; /* a thread waits in `shmcoll` for post or complete */
+	bool words;      /* post and complete by words; else by messages */
+	/* the communicator's shared-memory collective area, to wait for words; NULL: none */
+	struct mpi_shmcoll *shmcoll;
+	struct mpi_request **completes; /* receives of the messages of MPI_Win_complete */
+	/* this rank's memory and entries for the two paths */
+	uint64_t token; /* CMA: proves to other ranks that they read this process; 0: not offered */
 	void *segment;
 	size_t segment_bytes;
-	struct mpi_win_control *control; /* ours; in the segment or malloc'd */
+	struct mpi_win_control *control; /* this rank's; in the segment or malloc'd */
 	bool own_control;
 	ptl_handle_me_t me, control_me;
 	char name[MPI_MAX_OBJECT_NAME];
@@ -177,7 +186,7 @@ static inline struct mpi_win_target *mpi_win_self(const struct mpi_win *win)
 
 /* ---- win.c ----------------------------------------------------------------------------------- */
 
-/* `handle` as an object; NULL: not a window. */
+/* The window of `handle`; NULL: not a window. */
 static inline struct mpi_win *mpi_win_of(MPI_Win handle)
 {
 	return mpi_object_of(handle, MPI_KIND_WIN);
@@ -186,25 +195,28 @@ static inline struct mpi_win *mpi_win_of(MPI_Win handle)
 /* ---- win_shared.c ---------------------------------------------------------------------------- */
 
 /*
- * Memory that the ranks of one node have in common: a control for each and, with `data`, pairs
- * for all and `size` bytes each. Collective. Fills in base, control and pairs of the targets on
- * this node. *mapped: it could be done, on all nodes; else there is none. Agreed by all ranks.
+ * Map memory that the ranks of one node share: a control for each rank and, with `data`, all
+ * pairs and each rank's `size` bytes. Collective. Fills in base, control and pairs of the
+ * targets on this node. *mapped: it worked on all nodes; else no rank has any. All ranks get the
+ * same result.
  */
 int mpi_win_share(struct mpi_win *win, bool data, bool *mapped);
 void mpi_win_unshare(struct mpi_win *win);
-/* Are all its ranks on this node? */
+/* Whether all ranks are on this node. */
 bool mpi_win_one_node(const struct mpi_win *win);
 
 /* ---- win_lock.c ------------------------------------------------------------------------------ */
 
-/* The lock of a target, by whichever way. MPI_ERR_PROC_ABORTED: a rank has died, perhaps with
- * it. */
+/* Acquire or release the lock of a target, by either path. Acquiring blocks and makes progress
+ * meanwhile; releasing by Portals waits for the answers. MPI_ERR_PROC_ABORTED: a rank of the
+ * window has died and may have held the lock. */
 int mpi_win_take_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
 int mpi_win_give_lock(struct mpi_win *win, struct mpi_win_target *t, bool exclusive);
 /*
- * The lock of elements without atomic instructions, or of many; direct windows. Who changes
- * elements by instructions says so in its own control, then looks whether the lock is held; who
- * holds it and does not use instructions awaits those who have said so.
+ * The lock of elements without atomic instructions, or of many elements; direct windows only. A
+ * process that changes elements by instructions announces it in its own control, then checks
+ * whether the lock is held. A holder that does not use instructions waits for all processes that
+ * have announced it.
  */
 void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t);
 void mpi_win_unlock_elements(struct mpi_win_target *t);
@@ -214,7 +226,7 @@ static inline bool mpi_win_begin_elements(struct mpi_win *win, struct mpi_win_ta
 {
 	_Atomic uint32_t *mine = &mpi_win_self(win)->control->at_work;
 
-	/* seq_cst, both: partners are the exchange in mpi_win_lock_elements and the loads in
+	/* seq_cst, both: they pair with the exchange in mpi_win_lock_elements and the loads in
 	 * mpi_win_await_elements */
 	atomic_exchange(mine, (uint32_t)(t - win->target) + 1);
 	if (__builtin_expect(!atomic_load(&t->control->elements), 1))
@@ -229,7 +241,7 @@ static inline void mpi_win_end_elements(struct mpi_win *win, struct mpi_win_targ
 	if (locked)
 		mpi_win_unlock_elements(t);
 	else
-		/* release: partner of mpi_win_await_elements */
+		/* release: pairs with mpi_win_await_elements */
 		atomic_store_explicit(&mpi_win_self(win)->control->at_work, 0,
 				      memory_order_release);
 }
@@ -237,9 +249,10 @@ static inline void mpi_win_end_elements(struct mpi_win *win, struct mpi_win_targ
 /* ---- win_dynamic.c --------------------------------------------------------------------------- */
 
 /*
- * Where data at `address` of a target of a dynamic window are: number for the match bits and
- * offset. *bytes: how many are wanted, and how many, whole elements, are there in one piece of
- * attached memory; the next one may go on where it ends. MPI_ERR_RMA_RANGE: not one element.
+ * Find data at `address` of a target of a dynamic window: number for the match bits, and offset.
+ * *bytes is the length wanted. On return it is the length, in whole elements, that is contiguous
+ * in attached memory. The next region may continue where this one ends. May fetch the target's
+ * table and wait for it. MPI_ERR_RMA_RANGE: not one element is attached.
  */
 int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t address,
 			size_t element, size_t *bytes, uint32_t *number, uint64_t *offset);
@@ -247,28 +260,28 @@ void mpi_win_detach_all(struct mpi_win *win);
 
 /* ---- win_sync.c ------------------------------------------------------------------------------ */
 
-/* What was stored here is seen there, and what was stored there here. */
+/* Order memory: earlier stores of this rank become visible to others, and theirs to this rank. */
 static inline void mpi_win_settle(void)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* MPI_ERR_RMA_SYNC. */
+/* Returns MPI_ERR_RMA_SYNC with the text `what`. */
 int mpi_win_wrong(const char *what);
 int mpi_win_check_assert(int assert, int allowed);
-/* No access epoch is open but that of a fence that was not used. */
+/* MPI_SUCCESS if no access epoch is open, or only that of a fence that was not used. */
 int mpi_win_check_closed(const struct mpi_win *win);
-/* No epoch is open that would keep the window from being freed. */
+/* MPI_SUCCESS if no open epoch forbids to free the window. */
 int mpi_win_check_idle(const struct mpi_win *win);
 
 /* ---- win_pscw.c ------------------------------------------------------------------------------ */
 
-/* Memory for the groups; and, collectively, the way to say post and complete. */
+/* Allocate the groups; then, collectively, choose words or messages for post and complete. */
 int mpi_win_pscw_init(struct mpi_win *win);
 void mpi_win_pscw_connect(struct mpi_win *win);
 void mpi_win_pscw_fini(struct mpi_win *win);
 
-/* As mpi_raise (error.h), on a window and its error handler. */
+/* As mpi_raise (error.h), for a window and its error handler. */
 int mpi_raise_win(struct mpi_win *win, const char *function, int code) __attribute__((cold));
 
 #endif

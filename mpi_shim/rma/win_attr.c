@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * What hangs on a window: attributes, hints, name, group, error handler.
+ * Properties of a window: attributes, hints, name, group and error handler.
  */
 #include <stdio.h>
 #include <string.h>
@@ -74,8 +74,8 @@ int mpi_win_delete_attr(struct mpi_win *win, int win_keyval)
 
 /* ---- hints ----------------------------------------------------------------------------------- */
 
-/* Those of MPI-4 §12.2, with what holds if nothing is said. They promise what need not be known
- * here. */
+/* The hints of MPI-4 §12.2, with their defaults. They make promises that the library does not
+ * need. */
 static const struct {
 	const char *key, *value;
 	bool truth; /* true or false */
@@ -98,7 +98,7 @@ int mpi_win_set_info(struct mpi_win *win, struct mpi_info *info)
 
 		if (value && hints[i].truth && strcmp(value, "true") != 0 &&
 		    strcmp(value, "false") != 0)
-			value = NULL; /* what makes no sense is ignored */
+			value = NULL; /* an invalid value is ignored */
 		if (!value && mpi_info_value(win->info, hints[i].key))
 			continue;
 		err = mpi_info_put(win->info, hints[i].key, value ? value : hints[i].value);

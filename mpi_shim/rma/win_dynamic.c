@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Dynamic windows: what is attached is an entry of the portal of its own, and stands in a table
- * that the other ranks read, here or through Portals, before they use it.
+ * Dynamic windows. Each attached region has its own entry of the portal and a row in a table.
+ * The other ranks read the table before they use a region, in mapped memory or through
+ * Portals.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static int check_flavor(const struct mpi_win *win)
 	return mpi_fail(MPI_ERR_RMA_FLAVOR, "the window was not made by MPI_Win_create_dynamic");
 }
 
-/* Around a change of the table, see struct mpi_regions. */
+/* Change a region of the table: see struct mpi_regions. */
 static void change(struct mpi_regions *r, struct mpi_region *at, struct mpi_region to)
 {
 	atomic_fetch_add(&r->after, 1);
@@ -105,7 +106,7 @@ static int fetch(struct mpi_win_target *t, struct mpi_rma *op, void *to, size_t 
 	return mpi_rma_wait(op);
 }
 
-/* Whether the table has changed since t->regions was read. */
+/* Find out whether the target's table has changed since t->regions was read. */
 static int has_changed(struct mpi_win *win, struct mpi_win_target *t, bool *changed)
 {
 	struct mpi_rma *op = mpi_rma_begin(win, (int)(t - win->target));
@@ -115,12 +116,12 @@ static int has_changed(struct mpi_win *win, struct mpi_win_target *t, bool *chan
 	if (!op)
 		return MPI_ERR_NO_MEM;
 	err = fetch(t, op, op->few, sizeof(before));
-	memcpy(&before, op->few, sizeof(before)); /* records stay */
+	memcpy(&before, op->few, sizeof(before)); /* records are never freed */
 	*changed = before != t->regions->before;
 	return err;
 }
 
-/* The table as it is now, whole: t->regions. */
+/* Bring t->regions up to date. A half-changed table is read again. */
 static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 {
 	struct mpi_regions *new;
@@ -131,7 +132,7 @@ static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 		err = has_changed(win, t, &changed);
 	if (err || !changed)
 		return err;
-	/* other threads may look at the old one while this comes */
+	/* other threads may read the old table while the new one arrives */
 	new = calloc(1, sizeof(*new));
 	if (!new)
 		return mpi_fail_memory("the memory attached to a window");
@@ -142,7 +143,7 @@ static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 		changed = new->before != new->after;
 	}
 	if (err) {
-		if (err != MPI_ERR_PROC_ABORTED) /* else it may come yet */
+		if (err != MPI_ERR_PROC_ABORTED) /* else data may still arrive */
 			free(new);
 		return err;
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * The lock of a target: see struct mpi_win_control. Where the words are mapped they are changed
- * by instructions and waited for on a futex; else by Portals' atomics, and looked at now and
- * then. Who waits makes progress meanwhile, and gives up when a rank of the window has died: it
- * may have been the holder.
+ * The lock of a target: see struct mpi_win_control. Mapped words are changed by instructions
+ * and waited for on a futex. Other words are changed by Portals' atomics and polled now and
+ * then. A waiting process makes progress. It gives up when a rank of the window has died, as
+ * that rank may have been the holder.
  */
 #include <linux/futex.h>
 #include <sched.h>
@@ -16,14 +16,14 @@
 #include "mpi_shim/pt2pt/protocol.h"
 #include "mpi_shim/rma/rma.h"
 
-#define SPINS        200     /* looks before others get the core */
-#define YIELDS       20      /* ... and before we sleep */
-#define NAP_NS       2000000 /* at most; between looks at whether all live */
-#define NAP_MOST     200000  /* between looks at a word far away */
+#define SPINS        200     /* polls before others get the core */
+#define YIELDS       20      /* yields before we sleep */
+#define NAP_NS       2000000 /* longest sleep between checks for dead ranks */
+#define NAP_MOST     200000  /* longest sleep between polls by Portals */
 #define NAP_LEAST    20000
 #define OFFSET(word) offsetof(struct mpi_win_control, word)
 
-/* A rank of the window that has died, or -1. */
+/* Return a rank of the window that has died, or -1. */
 static int any_dead(const struct mpi_win *win)
 {
 	int dead = -1;
@@ -61,7 +61,7 @@ static void sleep_on(struct mpi_win_control *c, _Atomic uint32_t *word, uint32_t
 {
 	struct timespec t = { 0, NAP_NS };
 
-	/* seq_cst: counted before the futex looks at the word; partner: wake_waiters() */
+	/* seq_cst: counted before the futex reads the word; pairs with wake_waiters() */
 	atomic_fetch_add(&c->sleepers, 1);
 	mpi_unlock();
 	syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
@@ -123,7 +123,7 @@ static void give_mapped(struct mpi_win_control *c, bool exclusive)
 
 /* ---- by Portals ------------------------------------------------------------------------------ */
 
-/* *old: what the word was before `add` was added. */
+/* Add n to a word of the lock; *old is its value before. */
 static int add_to_lock(struct mpi_win *win, struct mpi_win_target *t, size_t offset, uint32_t n,
 		       uint32_t *old)
 {
@@ -138,7 +138,7 @@ static int add_to_lock(struct mpi_win *win, struct mpi_win_target *t, size_t off
 	op->error = mpi_rma_atomic(op, operand, operand + 1, sizeof(n), t->control_number, offset,
 				   n ? PTL_ATOMIC_SUM : PTL_ATOMIC_FETCH, PTL_ATOMIC_UINT32);
 	err = mpi_rma_wait(op);
-	*old = operand[1]; /* records stay */
+	*old = operand[1]; /* records are never freed */
 	return err;
 }
 
@@ -155,7 +155,7 @@ static int take_far(struct mpi_win *win, struct mpi_win_target *t, bool exclusiv
 		dead = any_dead(win);
 		if (dead >= 0)
 			return fail_lost_target(win, dead);
-		mpi_progress(false); /* add_to_lock() looks at its own answers only */
+		mpi_progress(false); /* add_to_lock() polls its own answers only */
 		nap(ns);
 		ns = ns * 2 < NAP_MOST ? ns * 2 : NAP_MOST;
 	}
@@ -198,7 +198,7 @@ void mpi_win_lock_elements(struct mpi_win *win, struct mpi_win_target *t)
 		if (holder && holder <= (uint32_t)mpi_world.size && i > SPINS + YIELDS) {
 			any_dead(win);
 			p = &mpi_proto.peer[holder - 1];
-			/* what it was at is half done; but nobody shall wait for it */
+			/* the dead holder's work is half done, but no rank must wait for it */
 			if (p->dead && atomic_compare_exchange_strong(word, &holder, me))
 				return;
 			nap(NAP_LEAST);

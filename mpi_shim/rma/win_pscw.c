@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Post, start, complete and wait. In windows whose memory is mapped in all ranks they are words
- * in that memory: each rank has two for every other one, which says there how many epochs it has
- * posted for this rank, and how many it has completed here (struct mpi_win_pair). They are
- * waited for as a hub's flags are. In all other windows post and complete are empty messages on
- * the window's communicator.
+ * Post, start, complete and wait. If all ranks have the window mapped, they are words in the
+ * shared memory. Each rank has two words for each other rank there: how many epochs it has
+ * posted for that rank, and how many it has completed there (struct mpi_win_pair). A process
+ * waits for them as for the flags of a shared-memory collective area. In all other windows
+ * post and complete are empty messages on the window's communicator.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -21,14 +21,14 @@
 
 enum { TAG_POST = 1, TAG_COMPLETE = 2 };
 
-/* Looks at a word, where its hub cannot be waited in, before we sleep between them. */
+/* Polls of a word before we sleep between them, if it cannot be waited for in the area. */
 #define YIELDS 1000
 #define NAP_NS 20000
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-/* The group's members by their ranks in the window. Not all are in it: MPI_ERR_GROUP, and the
- * group is left empty. */
+/* Fill in the group's members by their ranks in the window. MPI_ERR_GROUP: not all are in it,
+ * and the group is left empty. */
 static int fill_in_group(struct mpi_win_group *g, const struct mpi_win *win,
 			 const struct mpi_group *group)
 {
@@ -53,19 +53,19 @@ static bool epoch_reached(const _Atomic uint64_t *word, uint64_t least)
 	return atomic_load_explicit(word, memory_order_acquire) >= least;
 }
 
-/* All that this rank has done before, in this memory and with it, can be seen by who sees the
- * number. */
+/* Publish a number. A process that sees it also sees all earlier stores of this rank in this
+ * memory and through it. */
 static void say(_Atomic uint64_t *word, uint64_t number)
 {
 	atomic_store_explicit(word, number, memory_order_release);
 }
 
-/* Who may sleep and wait for what was said looks again. */
+/* Make the ranks of the group that may sleep poll their words again. */
 static void wake_group(const struct mpi_win *win, const struct mpi_win_group *g)
 {
 	if (win->shmcoll)
 		mpi_shmcoll_wake(win->shmcoll);
-	/* a rank that speaks to itself may have another thread that waits for that */
+	/* another thread of this rank may wait for a word that the rank wrote for itself */
 	for (int i = 0; i < g->size && mpi_world.threaded; i++)
 		if (g->rank[i] == win->rank)
 			mpi_progress_wake();
@@ -77,7 +77,7 @@ static int dead(int rank)
 			rank);
 }
 
-/* Who is known to be dead hears nothing. */
+/* MPI_ERR_PROC_ABORTED if the rank is known to be dead. */
 static int check_alive(const struct mpi_win *win, int rank)
 {
 	if (mpi_proto.any_dead && mpi_lost_source(win->comm, rank) >= 0)
@@ -85,7 +85,7 @@ static int check_alive(const struct mpi_win *win, int rank)
 	return MPI_SUCCESS;
 }
 
-/* One of many looks at a word; others work meanwhile. */
+/* Let others work between two polls of a word. */
 static void let_time_pass(int looks)
 {
 	struct timespec t = { 0, NAP_NS };
@@ -100,9 +100,9 @@ static void let_time_pass(int looks)
 }
 
 /*
- * Until what the rank says has come to `least`, or it has died. The hub is for one thread at a
- * time, and gives up when any of its ranks has died, which need not be the one that is waited
- * for: then the word is looked at now and then.
+ * Wait until the rank's word reaches `least`, or the rank has died. Only one thread at a time
+ * can wait in the shared-memory collective area. The area also gives up when any of its ranks
+ * has died, which need not be the awaited one. Then the word is polled now and then.
  */
 static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, uint64_t least)
 {
@@ -117,7 +117,7 @@ static int await(struct mpi_win *win, int rank, const _Atomic uint64_t *word, ui
 		}
 		if (!err)
 			break;
-		/* what it said before it died is looked at after that */
+		/* poll once more after the check: it may have written the word before it died */
 		lost = mpi_lost_source(win->comm, rank) >= 0;
 		if (epoch_reached(word, least))
 			break;
@@ -189,7 +189,7 @@ static int await_words(struct mpi_win *win)
 	return err;
 }
 
-/* Nothing is left to wait for. */
+/* Whether nothing is left to wait for. */
 static bool words_done(struct mpi_win *win)
 {
 	for (int i = 0; i < win->posted.size; i++) {
@@ -307,8 +307,7 @@ int mpi_win_post(struct mpi_group *group, int assert, struct mpi_win *win)
 		err = fill_in_group(&win->posted, win, group);
 	if (err)
 		return err;
-	/* words are counted in any case, and MPI_MODE_NOCHECK spares the other side's look at
-	 * them */
+	/* words count every epoch; MPI_MODE_NOCHECK only saves the other side from polling them */
 	err = win->words ? post_words(win) : post_messages(win, !(assert &MPI_MODE_NOCHECK));
 	win->exposed = win->words || win->completes;
 	return err;
@@ -378,7 +377,7 @@ int mpi_win_test(struct mpi_win *win, int *flag)
 	return *flag ? end_exposure(win) : MPI_SUCCESS;
 }
 
-/* ---- what it needs --------------------------------------------------------------------------- */
+/* ---- setup ----------------------------------------------------------------------------------- */
 
 int mpi_win_pscw_init(struct mpi_win *win)
 {
@@ -393,8 +392,8 @@ int mpi_win_pscw_init(struct mpi_win *win)
 
 void mpi_win_pscw_connect(struct mpi_win *win)
 {
-	/* what all come to the same answer about; of ranks of which one dies now, only some may
-	 * have a hub */
+	/* decided by what is equal on all ranks; if one of them dies now, only some may have an
+	 * area */
 	win->words = mpi_win_self(win)->here && mpi_shmcoll_takes_node(win->comm);
 	if (win->words)
 		win->shmcoll = mpi_shmcoll_of(win->comm, true);

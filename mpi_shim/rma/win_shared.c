@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Memory that the ranks of a node have in common (node_segment.h), made by the first of them: what
- * lies where in it, and that all have it or none.
+ * Memory that the ranks of a node share (node_segment.h), made by the first of them. This file
+ * decides its layout, and that all ranks have it or none.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -19,13 +19,13 @@
 #define LARGE_PAGE ((size_t)2 << 20)
 #define HEAD       128 /* bytes before the first control: the token */
 
-/* What lies where in the file. */
+/* Layout of the node segment. */
 struct layout {
-	int first; /* rank that makes it */
-	/* all ranks are on this node: it begins with the controls, each with its pairs */
+	int first; /* the rank that makes it */
+	/* all ranks are on this node: it begins with the controls, each followed by its pairs */
 	bool alone;
-	size_t control; /* bytes of one */
-	size_t stride;  /* ... and its pairs */
+	size_t control; /* bytes of a control */
+	size_t stride;  /* bytes of a control and its pairs */
 	size_t bytes;
 };
 
@@ -47,7 +47,8 @@ static size_t rounded(size_t n, size_t to)
 	return (n + to - 1) / to * to;
 }
 
-/* False: more than an address space. offset, if not NULL, by rank. */
+/* Lay out the segment. False: it exceeds an address space. `offset` gets bytes by rank; it is
+ * used with `data` only. */
 static bool lay_out_segment(const struct mpi_win *win, bool data, struct layout *l, size_t *offset)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -90,7 +91,7 @@ static struct mpi_win_control *control_of(const struct mpi_win *win, const struc
 	return (struct mpi_win_control *)(void *)(start + HEAD + (size_t)rank * l->stride);
 }
 
-/* What `from` says to a rank. */
+/* The pair that `from` writes in the memory of `rank`. */
 static struct mpi_win_pair *pair_of(const struct mpi_win *win, const struct layout *l, int rank,
 				    int from)
 {
@@ -120,12 +121,12 @@ static void fill_in_targets(struct mpi_win *win, const struct layout *l, bool da
 	}
 	if (l->alone)
 		win->control = mpi_win_self(win)->control;
-	/* what is this rank's own is in its core file as all of its data are */
+	/* this rank's own part is in its core file, like all of its data */
 	if (data)
 		base_shared_show(start + offset[win->rank], (size_t)win->target[win->rank].size);
 }
 
-/* All ranks have it, or none. */
+/* Map the segment, on all ranks or on none. */
 static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_node_segment_key *all,
 		  bool *mapped)
 {
@@ -145,7 +146,7 @@ static int obtain(struct mpi_win *win, const struct layout *l, struct mpi_node_s
 	mpi_node_segment_settle(&mine);
 	*mapped = !err && ok;
 	if (*mapped && l->bytes >= 2 * LARGE_PAGE)
-		madvise(win->segment, l->bytes, MADV_HUGEPAGE); /* if the machine has them for it */
+		madvise(win->segment, l->bytes, MADV_HUGEPAGE); /* if the machine has them */
 	return err;
 }
 

@@ -2,8 +2,8 @@
  * Copyright (c) 2026 the Postern authors
  *
  * Synchronization of windows: fence and locks; win_pscw.c has post and start. All memory is
- * always reachable, so that epochs are a matter of this library alone: they say what is an
- * error, and what is complete when.
+ * always reachable, so epochs concern this library alone: they say which calls are errors, and
+ * which operations are complete when.
  */
 #include "mpi_shim/coll/coll.h"
 #include "mpi_shim/core/error.h"
@@ -70,8 +70,8 @@ int mpi_win_fence(int assert, struct mpi_win *win)
 		return err;
 	err = mpi_rma_flush_all(win);
 	mpi_win_settle();
-	/* where Portals moves the data, who waits for messages attends all the time, and in the
-	 * hub now and then */
+	/* where Portals moves the data, a wait for messages polls all the time; a wait in the
+	 * area polls it now and then */
 	rc = win->shmcoll ? mpi_barrier(win->comm) : mpi_coll_barrier(win->comm);
 	mpi_win_settle();
 	win->fence_used = false;
@@ -216,7 +216,7 @@ int mpi_win_flush_all(struct mpi_win *win)
 	return err;
 }
 
-/* What is complete here is so there, too. */
+/* An operation that is complete here is complete at the target, too. */
 int mpi_win_flush_local(int rank, struct mpi_win *win)
 {
 	return mpi_win_flush(rank, win);
