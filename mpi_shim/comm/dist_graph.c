@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "mpi_shim/comm/comm.h"
+#include "mpi_shim/comm/creation.h"
 #include "mpi_shim/core/error.h"
 #include "mpi_shim/impl.h"
 #include "mpi_shim/core/topology.h"
@@ -218,15 +219,23 @@ static struct mpi_topology *unpack(const struct parcels *p, bool weighted)
 	return t;
 }
 
+/* Collective: a rank that has no memory must not leave the others waiting for its edges. */
+static int all_have_memory(struct mpi_comm *comm, bool here)
+{
+	const struct mpi_creation creation = mpi_creation_of(comm);
+
+	return mpi_creation_side(&creation, here ? MPI_SUCCESS : mpi_fail_memory("a topology"));
+}
+
 static int deliver(const struct parcels *mine, struct parcels *theirs, struct mpi_comm *comm)
 {
 	int err = mpi_alltoall(mine->count, 1, mpi_type_of(MPI_COUNT), theirs->count, 1,
 			       mpi_type_of(MPI_COUNT), comm);
 
+	if (err == MPI_SUCCESS)
+		err = all_have_memory(comm, parcels_lay_out(theirs));
 	if (err != MPI_SUCCESS)
 		return err;
-	if (!parcels_lay_out(theirs))
-		return mpi_fail_memory("a topology");
 	return mpi_alltoallv(mine->edge, mine->count, mine->displ, mpi_type_of(MPI_INT),
 			     theirs->edge, theirs->count, theirs->displ, mpi_type_of(MPI_INT),
 			     comm);
@@ -236,12 +245,12 @@ static int exchange_edges(struct mpi_comm *comm, const struct named *e, bool wei
 			  struct mpi_topology **t)
 {
 	struct parcels mine = { 0 }, theirs = { 0 };
-	int err;
+	int err =
+		all_have_memory(comm, parcels_init(&mine, comm->size) &&
+					      parcels_init(&theirs, comm->size) && pack(&mine, e));
 
-	if (parcels_init(&mine, comm->size) && parcels_init(&theirs, comm->size) && pack(&mine, e))
+	if (err == MPI_SUCCESS)
 		err = deliver(&mine, &theirs, comm);
-	else
-		err = mpi_fail_memory("a topology");
 	if (err == MPI_SUCCESS)
 		*t = unpack(&theirs, weighted);
 	parcels_fini(&mine);

@@ -28,13 +28,9 @@ int mpi_topology_attach(struct mpi_comm *comm, int n, struct mpi_topology *t, st
 {
 	struct mpi_group *group = t ? first_ranks(comm, n) : NULL;
 	struct mpi_comm *made = NULL;
-	int err;
+	/* collective: without memory for it here the others get an error, too */
+	int err = mpi_comm_create(comm, group, &made);
 
-	if (!group) {
-		mpi_topology_release(t);
-		return mpi_fail_memory("a topology");
-	}
-	err = mpi_comm_create(comm, group, &made);
 	mpi_object_release(group);
 	if (err != MPI_SUCCESS || !made)
 		mpi_topology_release(t);

@@ -38,8 +38,8 @@ struct net_who {
 /* Result of a message, delivery or connection. */
 enum net_status {
 	NET_OK = 0,
-	NET_REFUSED, /* the receiver did not want the message (NET_DROP) */
-	NET_FAILED, /* only this message failed; the datagram machine drops the connection instead */
+	NET_REFUSED,     /* the receiver did not want the message (NET_DROP) */
+	NET_FAILED,      /* only this message failed; dgram drops the connection instead */
 	NET_UNREACHABLE, /* no answer to the first packets, for cfg.dead_ns */
 	NET_DEAD,        /* the peer has been silent for cfg.dead_ns */
 	/* the peer dropped the connection: another process is there, or it gave up on us */

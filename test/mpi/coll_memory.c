@@ -551,6 +551,38 @@ static int by_members(MPI_Comm *made)
 	return MPI_Comm_create_group(MPI_COMM_WORLD, side_group, 9, made);
 }
 
+#define DIMS 7
+
+/* Topologies, whose sizes are those of core/topology.c and of the lists of edges. */
+static int grid(MPI_Comm *made)
+{
+	int dims[DIMS] = { job_size, 1, 1, 1, 1, 1, 1 }, periods[DIMS] = { 0 };
+
+	return MPI_Cart_create(MPI_COMM_WORLD, DIMS, dims, periods, 0, made);
+}
+
+/* Each rank names twelve edges to itself, which makes 24 ends. */
+static int edges(MPI_Comm *made)
+{
+	int to[12], degree = 12;
+
+	for (int i = 0; i < 12; i++)
+		to[i] = job_rank;
+	return MPI_Dist_graph_create(MPI_COMM_WORLD, 1, &job_rank, &degree, to, MPI_UNWEIGHTED,
+				     MPI_INFO_NULL, 0, made);
+}
+
+static void no_topology(void)
+{
+	size_t topology = 56;
+
+	for (int poor = 0; poor < job_size; poor++) {
+		pair_without(grid, topology + 3 * DIMS * sizeof(int), poor);
+		pair_without(edges, (24 + 1) * 3 * sizeof(int), poor);
+		pair_without(edges, topology + 2 * 24 * sizeof(int), poor);
+	}
+}
+
 /* One rank has no memory to look at the group faster. */
 static void made_without(int (*make)(MPI_Comm *), size_t bytes, int poor)
 {
@@ -636,6 +668,7 @@ int main(int argc, char **argv)
 	}
 	job_case("a communicator between groups", no_pair);
 	job_case("a part of a communicator", no_part);
+	job_case("a topology", no_topology);
 	MPI_Comm_free(&ring);
 	MPI_Comm_free(&pair);
 	MPI_Type_free(&gaps);
