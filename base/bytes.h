@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 the Postern authors
  *
- * Little-endian numbers in bytes that need not be aligned, as in packets.
+ * Bytes of packets and cards: little-endian numbers that need not be aligned, hexadecimal digits,
+ * bytes that must be 0.
  */
 #ifndef BASE_BYTES_H
 #define BASE_BYTES_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static inline uint64_t base_get64(const void *from)
@@ -53,6 +56,25 @@ static inline void base_put16(void *to, uint32_t v)
 
 	b[0] = (uint8_t)v;
 	b[1] = (uint8_t)(v >> 8);
+}
+
+/* Are all of these bytes 0? */
+static inline bool base_all_zero(const void *bytes, size_t len)
+{
+	const uint8_t *b = bytes;
+	uint8_t any = 0;
+
+	for (size_t i = 0; i < len; i++)
+		any |= b[i];
+	return !any;
+}
+
+/* Value of a hexadecimal digit in small letters; -1: it is none. */
+static inline int base_hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 #endif

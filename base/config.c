@@ -76,7 +76,7 @@ static void put_default(struct base_config *cfg, const struct base_config_var *v
 }
 
 /* Find choice number `index`: its start and length, or NULL and 0 after the last. */
-static const char *choice(const char *choices, long index, size_t *len)
+static const char *choice_at(const char *choices, long index, size_t *len)
 {
 	*len = 0;
 	while (index-- > 0) {
@@ -94,7 +94,7 @@ static bool parse_enum(const char *choices, const char *text, long *value)
 	const char *word;
 	size_t len;
 
-	for (long i = 0; (word = choice(choices, i, &len)); i++) {
+	for (long i = 0; (word = choice_at(choices, i, &len)); i++) {
 		if (strlen(text) == len && !strncasecmp(text, word, len)) {
 			*value = i;
 			return true;
@@ -121,7 +121,7 @@ static bool parse_int(const struct base_config_var *var, const char *text, long 
 	return !errno && end != text && !*end && *value >= var->min && *value <= var->max;
 }
 
-static bool parse_num(const struct base_config_var *var, const char *text, long *value)
+static bool parse_value(const struct base_config_var *var, const char *text, long *value)
 {
 	switch (var->type) {
 	case BASE_CONFIG_ENUM:
@@ -180,7 +180,7 @@ static const char *value_now(const struct base_config_var *var, const char *text
 }
 
 /* Store one value; false if it was not usable and the default stays. */
-static bool take(struct base_config *cfg, const struct base_config_var *var, const char *text)
+static bool take_value(struct base_config *cfg, const struct base_config_var *var, const char *text)
 {
 	long value;
 
@@ -193,7 +193,7 @@ static bool take(struct base_config *cfg, const struct base_config_var *var, con
 		*str_field(cfg, var) = copy;
 		return true;
 	}
-	if (!parse_num(var, value_now(var, text), &value)) {
+	if (!parse_value(var, value_now(var, text), &value)) {
 		if (warns())
 			say_bad_value(var, text);
 		return false;
@@ -204,7 +204,7 @@ static bool take(struct base_config *cfg, const struct base_config_var *var, con
 
 /* Edit distance (insert, delete, replace), by rows. Names longer than the buffer count as far
  * away. */
-static size_t distance(const char *a, size_t a_len, const char *b)
+static size_t edit_distance(const char *a, size_t a_len, const char *b)
 {
 	size_t row[64];
 	size_t b_len = strlen(b);
@@ -237,7 +237,7 @@ static void say_unknown(const char *name, size_t len)
 	size_t least = len / 3 + 1; /* further away is no help */
 
 	for (size_t i = 0; i < N_VARS; i++) {
-		size_t d = distance(name, len, vars[i].name);
+		size_t d = edit_distance(name, len, vars[i].name);
 
 		if (d < least) {
 			least = d;
@@ -252,7 +252,7 @@ static void say_unknown(const char *name, size_t len)
 			 (int)len, name);
 }
 
-static const struct base_config_var *find(const char *name, size_t len)
+static const struct base_config_var *find_var(const char *name, size_t len)
 {
 	for (size_t i = 0; i < N_VARS; i++)
 		if (!strncmp(vars[i].name, name, len) && !vars[i].name[len])
@@ -268,7 +268,7 @@ static const struct base_config_var *find_renamed(const char *name, size_t len)
 		if (warns())
 			base_say("%s is now %s; the next release does not know the old name",
 				 renamed[i].old, renamed[i].now);
-		return find(renamed[i].now, strlen(renamed[i].now));
+		return find_var(renamed[i].now, strlen(renamed[i].now));
 	}
 	return NULL;
 }
@@ -276,7 +276,7 @@ static const struct base_config_var *find_renamed(const char *name, size_t len)
 static void read_entry(const char *entry)
 {
 	size_t len = strcspn(entry, "=");
-	const struct base_config_var *var = find(entry, len);
+	const struct base_config_var *var = find_var(entry, len);
 
 	if (!entry[len])
 		return;
@@ -289,7 +289,7 @@ static void read_entry(const char *entry)
 	}
 	/* as for getenv(3), the first of two entries of one name counts */
 	if (entry[len + 1] && !from_env[var - vars])
-		from_env[var - vars] = take(&config, var, entry + len + 1);
+		from_env[var - vars] = take_value(&config, var, entry + len + 1);
 }
 
 static void read_environment(void)
@@ -324,7 +324,7 @@ const struct base_config_var *base_config_var(size_t i)
 
 bool base_config_is_set(const char *name)
 {
-	const struct base_config_var *var = find(name, strlen(name));
+	const struct base_config_var *var = find_var(name, strlen(name));
 
 	base_config();
 	return var && from_env[var - vars];
@@ -344,7 +344,7 @@ static int num_text(const struct base_config_var *var, long value, char *buf, si
 
 	if (var->type != BASE_CONFIG_ENUM)
 		return snprintf(buf, buf_len, "%ld", value);
-	word = choice(var->choices, value, &len);
+	word = choice_at(var->choices, value, &len);
 	return snprintf(buf, buf_len, "%.*s", (int)len, word);
 }
 

@@ -12,7 +12,7 @@
 
 bool base_short_rep, base_wide;
 
-static void __attribute__((constructor)) ask(void)
+static void __attribute__((constructor)) ask_processor(void)
 {
 	unsigned int a, b, c, d;
 

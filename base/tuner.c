@@ -39,7 +39,7 @@ void base_tuner_init(struct base_tuner *w, unsigned int paths, unsigned int now)
 	base_tuner_init_by(w, &usual, paths, now);
 }
 
-static void swap(struct base_tuner *w)
+static void swap_paths(struct base_tuner *w)
 {
 	const uint8_t other = w->other;
 
@@ -80,7 +80,7 @@ static uint32_t decide(struct base_tuner *w)
 	if (w->cost[1][r->all ? r->runs - 1 : r->runs / 2] < was - was / 8)
 		return rest_changed(w);
 	w->changes = 0;
-	swap(w);
+	swap_paths(w);
 	is = w->cost[1][r->runs / 2];
 	rest = (uint64_t)r->share * (SETTLES_IN + r->runs) * (is > was ? is - was : 0) / (was | 1);
 	return rest < r->least ? r->least : rest > r->most ? r->most : (uint32_t)rest;
@@ -96,7 +96,7 @@ static void go_on(struct base_tuner *w)
 	case BASE_TUNER_PRESENT:
 		w->phase = BASE_TUNER_SETTLES;
 		w->left = SETTLES_IN;
-		swap(w);
+		swap_paths(w);
 		break;
 	case BASE_TUNER_SETTLES:
 		w->phase = BASE_TUNER_OTHER;

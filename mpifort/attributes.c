@@ -31,7 +31,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
 static struct values *blocks;
 static struct mpifort_value *unused;
 
-static bool more(void)
+static bool grow_values(void)
 {
 	struct values *b = calloc(1, sizeof(*b));
 
@@ -47,7 +47,7 @@ static bool more(void)
 }
 
 /* Called with the lock held. NULL if the address is not one of our values. */
-static struct mpifort_value *find(void *address)
+static struct mpifort_value *find_value(void *address)
 {
 	for (struct values *b = blocks; b; b = b->next) {
 		size_t at = (size_t)((char *)address - (char *)b->value);
@@ -64,7 +64,7 @@ struct mpifort_value *mpifort_value_new(MPI_Aint value, bool old)
 	struct mpifort_value *v = NULL;
 
 	pthread_mutex_lock(&lock);
-	if (unused || more()) {
+	if (unused || grow_values()) {
 		v = unused;
 		unused = v->next_free;
 		v->used = true;
@@ -86,7 +86,7 @@ void mpifort_value_free(void *maybe)
 	struct mpifort_value *v;
 
 	pthread_mutex_lock(&lock);
-	v = find(maybe);
+	v = find_value(maybe);
 	if (v) {
 		v->used = false;
 		v->next_free = unused;
@@ -127,7 +127,7 @@ MPI_Aint mpifort_value_of(int keyval, void *attribute)
 	if (predefined(keyval, attribute, &value))
 		return value;
 	pthread_mutex_lock(&lock);
-	v = find(attribute);
+	v = find_value(attribute);
 	if (v)
 		value = v->old ? v->is.narrow : v->is.wide;
 	pthread_mutex_unlock(&lock);
@@ -145,8 +145,8 @@ typedef void old_copy_function(int *handle, int *keyval, int *extra, int *in, in
 			       int *ierror);
 typedef void old_delete_function(int *handle, int *keyval, int *value, int *extra, int *ierror);
 
-static int copy(int handle, int keyval, struct mpifort_keyval *k, void *attribute, void *out,
-		int *flag)
+static int copy_attribute(int handle, int keyval, struct mpifort_keyval *k, void *attribute,
+			  void *out, int *flag)
 {
 	MPI_Aint in = mpifort_value_of(keyval, attribute), made = 0;
 	int old_in = (int)in, old_made = 0, ierror = MPI_SUCCESS;
@@ -188,7 +188,7 @@ static int delete (int handle, int keyval, struct mpifort_keyval *k, void *attri
 
 int mpifort_comm_copy(MPI_Comm comm, int keyval, void *extra, void *in, void *out, int *flag)
 {
-	return copy(mpifort_of_comm(comm), keyval, extra, in, out, flag);
+	return copy_attribute(mpifort_of_comm(comm), keyval, extra, in, out, flag);
 }
 
 int mpifort_comm_delete(MPI_Comm comm, int keyval, void *value, void *extra)
@@ -198,7 +198,7 @@ int mpifort_comm_delete(MPI_Comm comm, int keyval, void *value, void *extra)
 
 int mpifort_type_copy(MPI_Datatype type, int keyval, void *extra, void *in, void *out, int *flag)
 {
-	return copy(mpifort_of_datatype(type), keyval, extra, in, out, flag);
+	return copy_attribute(mpifort_of_datatype(type), keyval, extra, in, out, flag);
 }
 
 int mpifort_type_delete(MPI_Datatype type, int keyval, void *value, void *extra)
@@ -208,7 +208,7 @@ int mpifort_type_delete(MPI_Datatype type, int keyval, void *value, void *extra)
 
 int mpifort_win_copy(MPI_Win win, int keyval, void *extra, void *in, void *out, int *flag)
 {
-	return copy(mpifort_of_win(win), keyval, extra, in, out, flag);
+	return copy_attribute(mpifort_of_win(win), keyval, extra, in, out, flag);
 }
 
 int mpifort_win_delete(MPI_Win win, int keyval, void *value, void *extra)

@@ -69,7 +69,7 @@ MPI_Comm_errhandler_function *mpifort_errhandler_of(mpifort_function *function,
 	return NULL;
 }
 
-static int number_of(enum mpifort_kind kind, void *handle)
+static int fortran_number(enum mpifort_kind kind, void *handle)
 {
 	switch (kind) {
 	case MPIFORT_COMM:
@@ -86,7 +86,7 @@ static int number_of(enum mpifort_kind kind, void *handle)
 void mpifort_call_errhandler(int number, void *handle, int *error_code)
 {
 	typedef void handler_function(int *, int *);
-	int f = number_of(errhandlers[number].kind, handle);
+	int f = fortran_number(errhandlers[number].kind, handle);
 
 	((handler_function *)errhandlers[number].function)(&f, error_code);
 }
@@ -137,8 +137,8 @@ int mpifort_extent(MPI_Datatype datatype, MPI_Aint *extent, void *extra)
 }
 
 /* The count is an INTEGER or of MPI_COUNT_KIND. */
-static int convert(mpifort_function *function, MPI_Aint *state, void *user, MPI_Datatype datatype,
-		   void *count, void *file, MPI_Offset position)
+static int call_convert(mpifort_function *function, MPI_Aint *state, void *user,
+			MPI_Datatype datatype, void *count, void *file, MPI_Offset position)
 {
 	typedef void conversion(void *, int *, void *, void *, MPI_Offset *, MPI_Aint *, int *);
 	int type = mpifort_of_datatype(datatype), ierror = MPI_SUCCESS;
@@ -152,7 +152,7 @@ int mpifort_read(void *user, MPI_Datatype datatype, int count, void *file, MPI_O
 {
 	const struct mpifort_datarep *d = extra;
 
-	return convert(d->read, d->extra, user, datatype, &count, file, position);
+	return call_convert(d->read, d->extra, user, datatype, &count, file, position);
 }
 
 int mpifort_write(void *user, MPI_Datatype datatype, int count, void *file, MPI_Offset position,
@@ -160,7 +160,7 @@ int mpifort_write(void *user, MPI_Datatype datatype, int count, void *file, MPI_
 {
 	const struct mpifort_datarep *d = extra;
 
-	return convert(d->write, d->extra, user, datatype, &count, file, position);
+	return call_convert(d->write, d->extra, user, datatype, &count, file, position);
 }
 
 int mpifort_read_c(void *user, MPI_Datatype datatype, MPI_Count count, void *file,
@@ -168,7 +168,7 @@ int mpifort_read_c(void *user, MPI_Datatype datatype, MPI_Count count, void *fil
 {
 	const struct mpifort_datarep *d = extra;
 
-	return convert(d->read, d->extra, user, datatype, &count, file, position);
+	return call_convert(d->read, d->extra, user, datatype, &count, file, position);
 }
 
 int mpifort_write_c(void *user, MPI_Datatype datatype, MPI_Count count, void *file,
@@ -176,7 +176,7 @@ int mpifort_write_c(void *user, MPI_Datatype datatype, MPI_Count count, void *fi
 {
 	const struct mpifort_datarep *d = extra;
 
-	return convert(d->write, d->extra, user, datatype, &count, file, position);
+	return call_convert(d->write, d->extra, user, datatype, &count, file, position);
 }
 
 /* Never called: their addresses say that no conversion is needed. */

@@ -28,7 +28,7 @@ void mpifort_later(struct mpifort_later *what, int request)
 
 /* Remove one entry of the request from the list, among those with this function; NULL: among
  * all. */
-static struct mpifort_later *take(int request, void (*end)(struct mpifort_later *self))
+static struct mpifort_later *take_pending(int request, void (*end)(struct mpifort_later *self))
 {
 	struct mpifort_later **at = &list, *found = NULL;
 
@@ -48,7 +48,7 @@ void mpifort_later_end_some(int request, void (*end)(struct mpifort_later *self)
 {
 	struct mpifort_later *what;
 
-	while ((what = take(request, end)))
+	while ((what = take_pending(request, end)))
 		what->end(what);
 }
 

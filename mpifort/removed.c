@@ -124,7 +124,7 @@ static void mark(MPI_Aint at, bool lower, MPI_Aint *bound, bool *has)
 	*has = true;
 }
 
-static void take_part(struct parts *p, int length, MPI_Aint at, int type)
+static void add_part(struct parts *p, int length, MPI_Aint at, int type)
 {
 	if (type == LB && length > 0) {
 		mark(at, true, &p->lb, &p->has_lb);
@@ -150,7 +150,7 @@ static void parts_in(struct parts *p, int n, const int *lengths, const int *at, 
 		return;
 	}
 	for (int i = 0; i < n; i++)
-		take_part(p, lengths[i], at[i], types[i]);
+		add_part(p, lengths[i], at[i], types[i]);
 	if (n < 0)
 		p->n = n; /* the following call reports the error */
 }

@@ -33,7 +33,7 @@ bool mpifort_is_simple(const CFI_cdesc_t *d)
 	return true;
 }
 
-static size_t elements(const CFI_cdesc_t *d)
+static size_t section_elements(const CFI_cdesc_t *d)
 {
 	size_t n = 1;
 
@@ -74,7 +74,7 @@ void mpifort_section_copy(struct mpifort_section *s, const CFI_cdesc_t *d, int *
 	s->at = mpifort_buffer(d->base_addr);
 	if (*rc != MPI_SUCCESS || __builtin_expect(mpifort_is_simple(d), 1))
 		return;
-	s->copy = s->at = malloc(elements(d) * d->elem_len);
+	s->copy = s->at = malloc(section_elements(d) * d->elem_len);
 	if (!s->copy) {
 		*rc = mpifort_raise(MPI_ERR_NO_MEM);
 		return;
@@ -98,7 +98,7 @@ struct kept_copy {
 	CFI_cdesc_t d; /* with its dimensions behind it */
 };
 
-static void give_back(struct mpifort_later *self)
+static void give_section_back(struct mpifort_later *self)
 {
 	struct kept_copy *k = (struct kept_copy *)self;
 
@@ -115,7 +115,7 @@ void mpifort_sections_give(int request)
 	if (PMPI_Request_get_status(mpifort_request(request), &flag, MPI_STATUS_IGNORE) ==
 		    MPI_SUCCESS &&
 	    flag)
-		mpifort_later_end_some(request, give_back);
+		mpifort_later_end_some(request, give_section_back);
 }
 
 void mpifort_section_keep(struct mpifort_section *s, const CFI_cdesc_t *d, bool written,
@@ -141,7 +141,7 @@ void mpifort_section_keep(struct mpifort_section *s, const CFI_cdesc_t *d, bool 
 		mpifort_section_end(s, d, written);
 		return;
 	}
-	k->later.end = give_back;
+	k->later.end = give_section_back;
 	k->copy = s->copy;
 	k->written = written;
 	memcpy(&k->d, d, size);
@@ -216,13 +216,13 @@ static int typed(struct mpifort_section *s, const CFI_cdesc_t *d)
 	if (rc != MPI_SUCCESS)
 		return rc;
 	if (extent == (MPI_Count)d->elem_len && true_lb >= 0 && true_lb + true_extent <= extent) {
-		if (s->count > (MPI_Count)elements(d))
+		if (s->count > (MPI_Count)section_elements(d))
 			return mpifort_raise(MPI_ERR_COUNT);
 		rc = spread(d, d->rank, s->count, s->type, &s->made);
 	} else {
 		bytes = s->count * size;
 		if (size != extent || lb != 0 || bytes % (MPI_Count)d->elem_len ||
-		    bytes > (MPI_Count)(elements(d) * d->elem_len))
+		    bytes > (MPI_Count)(section_elements(d) * d->elem_len))
 			return mpifort_raise(MPI_ERR_BUFFER);
 		rc = in_bytes(d, &bytes, &element);
 		if (rc == MPI_SUCCESS) {

@@ -42,7 +42,7 @@ static bool printable(struct pmi1_text text)
 }
 
 /* Decimal int with an optional minus sign, nothing before or after. */
-static bool parse_num(struct pmi1_text text, int *num)
+static bool parse_pmi_num(struct pmi1_text text, int *num)
 {
 	size_t i = text.len && text.ptr[0] == '-';
 	long value = 0;
@@ -92,7 +92,7 @@ static int take_field(struct pmi1_msg *msg, struct pmi1_text name, struct pmi1_t
 		if (msg->present & PMI1_HAS(field))
 			return -EPROTO;
 		if (field < PMI1_N_NUMS) {
-			if (!parse_num(value, &msg->num[field]))
+			if (!parse_pmi_num(value, &msg->num[field]))
 				return -EPROTO;
 		} else {
 			if ((field == PMI1_KEY || field == PMI1_KVSNAME) && !value.len)
@@ -105,7 +105,7 @@ static int take_field(struct pmi1_msg *msg, struct pmi1_text name, struct pmi1_t
 	return 0;
 }
 
-static int take_name(struct pmi1_msg *msg, struct pmi1_text word, struct pmi1_text name)
+static int take_command_name(struct pmi1_msg *msg, struct pmi1_text word, struct pmi1_text name)
 {
 	if (!name.len)
 		return -EPROTO;
@@ -133,7 +133,7 @@ int pmi1_decode(const char *line, size_t len, struct pmi1_msg *out)
 	if (rest.len && rest.ptr[rest.len - 1] == '\n')
 		rest.len--;
 	if (len > PMI1_LINE_MAX || next_pair(&rest, &name, &value) != 1 ||
-	    take_name(&msg, name, value))
+	    take_command_name(&msg, name, value))
 		return -EPROTO;
 	while ((found = next_pair(&rest, &name, &value)) == 1)
 		if (take_field(&msg, name, value))
@@ -215,7 +215,7 @@ int pmi1_encode(const struct pmi1_msg *msg, char *buf, size_t size)
 }
 
 /* Few enough to be safe with every launcher, whatever it does with a value. */
-static bool plain(char c)
+static bool is_plain_char(char c)
 {
 	return isascii(c) && (isalnum((unsigned char)c) || (c && strchr("_-.:,/+@", c)));
 }
@@ -229,7 +229,7 @@ int pmi1_escape(const char *in, size_t len, char *out, size_t size)
 		unsigned char c = (unsigned char)in[i];
 		char code[3] = { '~', digits[c >> 4], digits[c & 15] };
 
-		if (plain(in[i]))
+		if (is_plain_char(in[i]))
 			write_bytes(&w, &in[i], 1);
 		else
 			write_bytes(&w, code, sizeof(code));
@@ -259,7 +259,7 @@ int pmi1_unescape(const char *in, size_t len, char *out, size_t size)
 				return -EPROTO;
 			c = (char)(high << 4 | low);
 			i += 2;
-		} else if (!plain(c)) {
+		} else if (!is_plain_char(c)) {
 			return -EPROTO;
 		}
 		write_bytes(&w, &c, 1);

@@ -243,7 +243,7 @@ int rt_init(const struct rt_job **job)
 }
 
 /* May this process make the call? Joins the job if necessary, and returns it. */
-static int ready(const struct rt_job **job)
+static int job_ready(const struct rt_job **job)
 {
 	if (is_child()) {
 		base_warn("a child made by fork cannot take part in its parent's job");
@@ -252,7 +252,7 @@ static int ready(const struct rt_job **job)
 	return rt_init(job);
 }
 
-static int check_key(const char *key)
+static int check_kvs_key(const char *key)
 {
 	size_t len =
 		strspn(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
@@ -260,7 +260,7 @@ static int check_key(const char *key)
 	return len && !key[len] && len <= RT_KEY_MAX ? 0 : -EINVAL;
 }
 
-static struct pair *find_pair(const char *key)
+static struct pair *find_published(const char *key)
 {
 	struct pair *pair = pairs;
 
@@ -281,7 +281,7 @@ static int put_alone(const char *key, const char *value)
 	pthread_mutex_lock(&lock);
 	if (finished)
 		err = -ESHUTDOWN;
-	else if (find_pair(key))
+	else if (find_published(key))
 		err = -EEXIST;
 	else if (pair->value)
 		err = 0;
@@ -303,7 +303,7 @@ static int get_alone(const char *key, char *value, size_t len)
 	int err = 0;
 
 	pthread_mutex_lock(&lock);
-	pair = find_pair(key);
+	pair = find_published(key);
 	if (finished)
 		err = -ESHUTDOWN;
 	else if (!pair)
@@ -329,11 +329,11 @@ static int fence_alone(void)
 int rt_put(const char *key, const char *value)
 {
 	const struct rt_job *job;
-	int err = ready(&job);
+	int err = job_ready(&job);
 
 	if (err)
 		return err;
-	if (check_key(key))
+	if (check_kvs_key(key))
 		return -EINVAL;
 	if (strlen(value) > RT_VALUE_MAX)
 		return -E2BIG;
@@ -345,7 +345,7 @@ int rt_put(const char *key, const char *value)
 int rt_fence(void)
 {
 	const struct rt_job *job;
-	int err = ready(&job);
+	int err = job_ready(&job);
 
 	if (err)
 		return err;
@@ -357,11 +357,11 @@ int rt_fence(void)
 int rt_get(const char *key, char *value, size_t len)
 {
 	const struct rt_job *job;
-	int err = ready(&job);
+	int err = job_ready(&job);
 
 	if (err)
 		return err;
-	if (check_key(key))
+	if (check_kvs_key(key))
 		return -EINVAL;
 	if (job->kind == RT_PMI1)
 		return rt_pmi1_get(&pmi, key, value, len);
@@ -371,7 +371,7 @@ int rt_get(const char *key, char *value, size_t len)
 int rt_program(int *number)
 {
 	const struct rt_job *job;
-	int err = ready(&job);
+	int err = job_ready(&job);
 
 	if (err)
 		return err;
@@ -386,7 +386,7 @@ int rt_abort(int code, const char *message)
 
 	if (message)
 		base_say("%s", message);
-	err = ready(&job);
+	err = job_ready(&job);
 	if (err)
 		return err;
 	return job->kind == RT_PMI1 ? rt_pmi1_abort(&pmi, code) : -EOPNOTSUPP;

@@ -17,7 +17,7 @@
 #include "runtime/rt_env.h"
 
 /* The text found, for messages: shortened, and with nothing in it that disturbs a terminal. */
-static const char *show(const char *text, size_t len, char *buf, size_t size)
+static const char *show_text(const char *text, size_t len, char *buf, size_t size)
 {
 	size_t most = (size - 1) / 3; /* an escaped byte takes three */
 	int n = pmi1_escape(text, len < most ? len : most, buf, size - 1);
@@ -97,7 +97,7 @@ static int parse_map(const char *name, const char *map, bool dotted, int size, u
 		    ids[i] == UINT32_MAX) {
 			base_warn("%s: entry %d, \"%s\", is no number from 0 to 4294967294%s; the "
 				  "form is number:number:..., one entry for each rank",
-				  name, i, show(map, len, shown, sizeof(shown)),
+				  name, i, show_text(map, len, shown, sizeof(shown)),
 				  dotted ? " and no IPv4 address" : "");
 			return -EINVAL;
 		}
@@ -113,7 +113,7 @@ static int parse_rank(const char *rid, int size, int *rank)
 
 	if (!parse_number(rid, strlen(rid), &value) || value >= (uint32_t)size) {
 		base_warn("PTL_MY_RID=\"%s\" is no rank of the job: PTL_NIDMAP has entries 0 to %d",
-			  show(rid, strlen(rid), shown, sizeof(shown)), size - 1);
+			  show_text(rid, strlen(rid), shown, sizeof(shown)), size - 1);
 		return -EINVAL;
 	}
 	*rank = (int)value;

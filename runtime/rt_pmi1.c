@@ -33,7 +33,7 @@ enum {
 static const char joining[] = "joining the job";
 
 /* Stop using the connection and warn why. err is a negative errno. */
-static int broken(struct rt_pmi1 *pmi, const char *doing, int err)
+static int connection_broken(struct rt_pmi1 *pmi, const char *doing, int err)
 {
 	pmi->error = err;
 	if (err == -ECONNRESET && doing == joining)
@@ -69,7 +69,7 @@ static int bad_answer(struct rt_pmi1 *pmi, const char *doing, const char *line, 
 		"the launcher (PMI_FD=%d) answered \"%.*s\" while this process was %s; that is not "
 		"PMI-1. Use Postern's mpiexec, mpiexec.hydra or srun --mpi=pmi2",
 		pmi->fd, n < 0 ? 0 : n, shown, doing);
-	return broken(pmi, doing, -EPROTO);
+	return connection_broken(pmi, doing, -EPROTO);
 }
 
 static void show_line(const struct rt_pmi1 *pmi, const char *arrow, const char *line, size_t len)
@@ -104,12 +104,12 @@ static int send_line(struct rt_pmi1 *pmi, const char *line, size_t len)
 	return err;
 }
 
-static long smaller(long a, long b)
+static long smaller_number(long a, long b)
 {
 	return a < b ? a : b;
 }
 
-static long now_ms(void)
+static long pmi_now_ms(void)
 {
 	struct timespec now;
 
@@ -124,13 +124,13 @@ static int wait_readable(struct rt_pmi1 *pmi, long *left)
 	struct pollfd wait = { .fd = pmi->fd, .events = POLLIN };
 
 	while (*left) {
-		long start = now_ms(), most = *left < 0 ? -1 : smaller(*left, LOOK_MS);
+		long start = pmi_now_ms(), most = *left < 0 ? -1 : smaller_number(*left, LOOK_MS);
 		int n = poll(&wait, 1, (int)most);
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (*left > 0)
-			*left -= smaller(now_ms() - start, most);
+			*left -= smaller_number(pmi_now_ms() - start, most);
 		if (n > 0)
 			return 0;
 	}
@@ -138,7 +138,7 @@ static int wait_readable(struct rt_pmi1 *pmi, long *left)
 }
 
 /* Add received bytes to the buffer; waits for at least one. */
-static int receive(struct rt_pmi1 *pmi, long *left)
+static int receive_line(struct rt_pmi1 *pmi, long *left)
 {
 	ssize_t n;
 	int err;
@@ -167,7 +167,7 @@ static int read_line(struct rt_pmi1 *pmi, const char **line, size_t *len)
 	memmove(pmi->in, pmi->in + pmi->line, pmi->in_len);
 	pmi->line = 0;
 	while (!(end = memchr(pmi->in, '\n', pmi->in_len))) {
-		int err = receive(pmi, &left);
+		int err = receive_line(pmi, &left);
 
 		if (err)
 			return err;
@@ -190,7 +190,7 @@ static int ask_for(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg
 	if (n < 0)
 		return n;
 	err = send_line(pmi, pmi->out, (size_t)n);
-	return err ? broken(pmi, doing, err) : 0;
+	return err ? connection_broken(pmi, doing, err) : 0;
 }
 
 /* Any reply of a launcher to a question that it does not know is an answer, too. */
@@ -214,7 +214,7 @@ static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
 		int err = read_line(pmi, &line, &len);
 
 		if (err)
-			return broken(pmi, doing, err);
+			return connection_broken(pmi, doing, err);
 		good = !pmi1_decode(line, len, answer);
 		if (good && answer->cmd == kind)
 			return 0;
@@ -230,8 +230,8 @@ static int answer_to(struct rt_pmi1 *pmi, const char *doing, enum pmi1_cmd kind,
 }
 
 /* Send ask and wait for the answer of this kind. call is held. */
-static int request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
-		   enum pmi1_cmd kind, struct pmi1_msg *answer)
+static int pmi_request(struct rt_pmi1 *pmi, const char *doing, const struct pmi1_msg *ask,
+		       enum pmi1_cmd kind, struct pmi1_msg *answer)
 {
 	int err = ask_for(pmi, doing, ask);
 
@@ -247,7 +247,7 @@ static int ask_init(struct rt_pmi1 *pmi)
 	pmi1_begin(&ask, PMI1_CMD_INIT);
 	pmi1_set_num(&ask, PMI1_VERSION, 1);
 	pmi1_set_num(&ask, PMI1_SUBVERSION, 1);
-	err = request(pmi, joining, &ask, PMI1_CMD_RESPONSE_TO_INIT, &answer);
+	err = pmi_request(pmi, joining, &ask, PMI1_CMD_RESPONSE_TO_INIT, &answer);
 	if (err)
 		return err;
 	if (answer.num[PMI1_RC]) {
@@ -268,7 +268,7 @@ static int ask_limits(struct rt_pmi1 *pmi)
 	int err;
 
 	pmi1_begin(&ask, PMI1_CMD_GET_MAXES);
-	err = request(pmi, "asking for limits", &ask, PMI1_CMD_MAXES, &answer);
+	err = pmi_request(pmi, "asking for limits", &ask, PMI1_CMD_MAXES, &answer);
 	if (err)
 		return err;
 	if (answer.num[PMI1_KEYLEN_MAX] < KEY_LEAST || answer.num[PMI1_VALLEN_MAX] < VALUE_LEAST) {
@@ -312,7 +312,7 @@ static int ask_program(struct rt_pmi1 *pmi)
 	if (err == -ETIMEDOUT)
 		return 0;
 	if (err)
-		return broken(pmi, doing, err);
+		return connection_broken(pmi, doing, err);
 	take_program(pmi, line, len);
 	return 0;
 }
@@ -324,7 +324,7 @@ static int ask_name(struct rt_pmi1 *pmi)
 	int err;
 
 	pmi1_begin(&ask, PMI1_CMD_GET_MY_KVSNAME);
-	err = request(pmi, "asking for the job's name", &ask, PMI1_CMD_MY_KVSNAME, &answer);
+	err = pmi_request(pmi, "asking for the job's name", &ask, PMI1_CMD_MY_KVSNAME, &answer);
 	if (err)
 		return err;
 	name = answer.text[PMI1_KVSNAME];
@@ -385,7 +385,7 @@ void rt_pmi1_fini(struct rt_pmi1 *pmi)
 	if (!pmi->error) {
 		pmi->timeout_ms = FINI_TIMEOUT_MS;
 		pmi1_begin(&ask, PMI1_CMD_FINALIZE);
-		request(pmi, "leaving the job", &ask, PMI1_CMD_FINALIZE_ACK, &answer);
+		pmi_request(pmi, "leaving the job", &ask, PMI1_CMD_FINALIZE_ACK, &answer);
 	}
 	pmi->error = -ESHUTDOWN;
 	release(pmi);
@@ -401,7 +401,7 @@ static int put_part(struct rt_pmi1 *pmi, const char *key, const char *part)
 	pmi1_set_text(&ask, PMI1_KVSNAME, pmi->kvsname);
 	pmi1_set_text(&ask, PMI1_KEY, key);
 	pmi1_set_text(&ask, PMI1_VALUE, part);
-	err = request(pmi, "publishing a value", &ask, PMI1_CMD_PUT_RESULT, &answer);
+	err = pmi_request(pmi, "publishing a value", &ask, PMI1_CMD_PUT_RESULT, &answer);
 	if (err)
 		return err;
 	if (answer.num[PMI1_RC]) {
@@ -487,7 +487,7 @@ static int get_part(struct rt_pmi1 *pmi, const char *key, int part, struct pmi1_
 	pmi1_begin(&ask, PMI1_CMD_GET);
 	pmi1_set_text(&ask, PMI1_KVSNAME, pmi->kvsname);
 	pmi1_set_text(&ask, PMI1_KEY, name);
-	err = request(pmi, "reading a value", &ask, PMI1_CMD_GET_RESULT, &answer);
+	err = pmi_request(pmi, "reading a value", &ask, PMI1_CMD_GET_RESULT, &answer);
 	if (err)
 		return err;
 	if (answer.num[PMI1_RC] || !pmi1_has(&answer, PMI1_VALUE))
@@ -580,7 +580,7 @@ int rt_pmi1_fence(struct rt_pmi1 *pmi)
 
 	pmi1_begin(&ask, PMI1_CMD_BARRIER_IN);
 	pthread_mutex_lock(&pmi->call);
-	err = request(pmi, "waiting in a fence", &ask, PMI1_CMD_BARRIER_OUT, &answer);
+	err = pmi_request(pmi, "waiting in a fence", &ask, PMI1_CMD_BARRIER_OUT, &answer);
 	if (!err && pmi1_has(&answer, PMI1_RC) && answer.num[PMI1_RC]) {
 		base_warn("the launcher (PMI_FD=%d) refused a fence: %.*s", pmi->fd,
 			  (int)answer.text[PMI1_MSG].len, answer.text[PMI1_MSG].ptr);

@@ -23,7 +23,7 @@ int PMPI_Abi_get_version(int *abi_major, int *abi_minor)
 	return MPI_SUCCESS;
 }
 
-static int set_size(struct mpi_info *info, const char *key, size_t size)
+static int set_info_size(struct mpi_info *info, const char *key, size_t size)
 {
 	char text[16];
 
@@ -37,11 +37,11 @@ static int sizes(struct mpi_info **out)
 	int rc = mpi_info_create(&info);
 
 	if (rc == MPI_SUCCESS)
-		rc = set_size(info, "mpi_aint_size", sizeof(MPI_Aint));
+		rc = set_info_size(info, "mpi_aint_size", sizeof(MPI_Aint));
 	if (rc == MPI_SUCCESS)
-		rc = set_size(info, "mpi_count_size", sizeof(MPI_Count));
+		rc = set_info_size(info, "mpi_count_size", sizeof(MPI_Count));
 	if (rc == MPI_SUCCESS)
-		rc = set_size(info, "mpi_offset_size", sizeof(MPI_Offset));
+		rc = set_info_size(info, "mpi_offset_size", sizeof(MPI_Offset));
 	if (rc != MPI_SUCCESS && info)
 		mpi_info_free(&info);
 	*out = info;

@@ -102,7 +102,7 @@ int PMPI_Finalize(void)
 
 /* ---- queries that may be made at any time ---------------------------------------------------- */
 
-static int answer(const char *function, int *result, int value)
+static int answer_query(const char *function, int *result, int value)
 {
 	if (result) {
 		*result = value;
@@ -115,13 +115,13 @@ static int answer(const char *function, int *result, int value)
 MPI_WEAK(MPI_Initialized);
 int PMPI_Initialized(int *flag)
 {
-	return answer("MPI_Initialized", flag, phase() != MPI_PHASE_BEFORE);
+	return answer_query("MPI_Initialized", flag, phase() != MPI_PHASE_BEFORE);
 }
 
 MPI_WEAK(MPI_Finalized);
 int PMPI_Finalized(int *flag)
 {
-	return answer("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
+	return answer_query("MPI_Finalized", flag, phase() == MPI_PHASE_AFTER);
 }
 
 /* ---- threads --------------------------------------------------------------------------------- */
@@ -131,7 +131,7 @@ int PMPI_Query_thread(int *provided)
 {
 	if (phase() != MPI_PHASE_RUNNING)
 		return mpi_not_running("MPI_Query_thread");
-	return answer("MPI_Query_thread", provided, mpi_world.level);
+	return answer_query("MPI_Query_thread", provided, mpi_world.level);
 }
 
 MPI_WEAK(MPI_Is_thread_main);
@@ -139,8 +139,8 @@ int PMPI_Is_thread_main(int *flag)
 {
 	if (phase() != MPI_PHASE_RUNNING)
 		return mpi_not_running("MPI_Is_thread_main");
-	return answer("MPI_Is_thread_main", flag,
-		      pthread_equal(pthread_self(), mpi_world.main_thread) != 0);
+	return answer_query("MPI_Is_thread_main", flag,
+			    pthread_equal(pthread_self(), mpi_world.main_thread) != 0);
 }
 
 /* ---- the rest -------------------------------------------------------------------------------- */

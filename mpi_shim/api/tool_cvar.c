@@ -51,7 +51,7 @@ static const struct base_config_var *enum_row(MPI_T_enum e)
 }
 
 /* Copy the text of choice i to `out`. False: there is no such choice. */
-static bool choice(const char *choices, int i, char *out, size_t size)
+static bool choice_text(const char *choices, int i, char *out, size_t size)
 {
 	size_t n;
 
@@ -74,7 +74,7 @@ static int choices_of(const struct base_config_var *var)
 	char text[64];
 	int n = 0;
 
-	while (choice(var->choices, n, text, sizeof(text)))
+	while (choice_text(var->choices, n, text, sizeof(text)))
 		n++;
 	return n;
 }
@@ -120,7 +120,7 @@ static MPI_Datatype type_of_cvar(const struct base_config_var *var)
 	}
 }
 
-static int elements(const struct base_config_var *var)
+static int cvar_elements(const struct base_config_var *var)
 {
 	char none[1];
 
@@ -134,7 +134,7 @@ static void value(const struct base_config_var *var, void *buf)
 
 	switch (var->type) {
 	case BASE_CONFIG_STR:
-		base_config_value_text(var, buf, (size_t)elements(var));
+		base_config_value_text(var, buf, (size_t)cvar_elements(var));
 		break;
 	case BASE_CONFIG_INT:
 		memcpy(buf, at, sizeof(long));
@@ -226,7 +226,7 @@ int PMPI_T_cvar_handle_alloc(int cvar_index, void *obj_handle, MPI_T_cvar_handle
 	h->next = handles;
 	handles = h;
 	*handle = h;
-	*count = elements(h->var);
+	*count = cvar_elements(h->var);
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
@@ -303,7 +303,7 @@ int PMPI_T_enum_get_item(MPI_T_enum enumtype, int indx, int *value, char *name, 
 	var = enum_row(enumtype);
 	if (!var)
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
-	if (indx < 0 || !choice(var->choices, indx, text, sizeof(text)))
+	if (indx < 0 || !choice_text(var->choices, indx, text, sizeof(text)))
 		return mpi_tool_leave(MPI_T_ERR_INVALID_INDEX);
 	mpi_tool_int(indx, value);
 	mpi_tool_string(text, name, name_len);

@@ -7,7 +7,7 @@
 #include "mpi_shim/api/tool.h"
 #include "mpi_shim/api/weak.h"
 
-static int none(int rc)
+static int no_event(int rc)
 {
 	int entered = mpi_tool_enter();
 
@@ -17,9 +17,9 @@ static int none(int rc)
 static int no_number(int *number)
 {
 	if (!number)
-		return none(MPI_T_ERR_INVALID);
+		return no_event(MPI_T_ERR_INVALID);
 	*number = 0;
-	return none(MPI_SUCCESS);
+	return no_event(MPI_SUCCESS);
 }
 
 /* NOLINTBEGIN(misc-unused-parameters) */
@@ -36,13 +36,13 @@ int PMPI_T_source_get_info(int source_index, char *name, int *name_len, char *de
 			   MPI_T_source_order *ordering, MPI_Count *ticks_per_second,
 			   MPI_Count *max_ticks, MPI_Info *info)
 {
-	return none(MPI_T_ERR_INVALID_INDEX);
+	return no_event(MPI_T_ERR_INVALID_INDEX);
 }
 
 MPI_WEAK(MPI_T_source_get_timestamp);
 int PMPI_T_source_get_timestamp(int source_index, MPI_Count *timestamp)
 {
-	return none(MPI_T_ERR_INVALID_INDEX);
+	return no_event(MPI_T_ERR_INVALID_INDEX);
 }
 
 MPI_WEAK(MPI_T_event_get_num);
@@ -57,39 +57,39 @@ int PMPI_T_event_get_info(int event_index, char *name, int *name_len, int *verbo
 			  int *num_elements, MPI_T_enum *enumtype, MPI_Info *info, char *desc,
 			  int *desc_len, int *bind)
 {
-	return none(MPI_T_ERR_INVALID_INDEX);
+	return no_event(MPI_T_ERR_INVALID_INDEX);
 }
 
 MPI_WEAK(MPI_T_event_get_index);
 int PMPI_T_event_get_index(const char *name, int *event_index)
 {
-	return none(MPI_T_ERR_INVALID_NAME);
+	return no_event(MPI_T_ERR_INVALID_NAME);
 }
 
 MPI_WEAK(MPI_T_event_handle_alloc);
 int PMPI_T_event_handle_alloc(int event_index, void *obj_handle, MPI_Info info,
 			      MPI_T_event_registration *event_registration)
 {
-	return none(MPI_T_ERR_INVALID_INDEX);
+	return no_event(MPI_T_ERR_INVALID_INDEX);
 }
 
 MPI_WEAK(MPI_T_event_handle_free);
 int PMPI_T_event_handle_free(MPI_T_event_registration event_registration, void *user_data,
 			     MPI_T_event_free_cb_function free_cb_function)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_handle_set_info);
 int PMPI_T_event_handle_set_info(MPI_T_event_registration event_registration, MPI_Info info)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_handle_get_info);
 int PMPI_T_event_handle_get_info(MPI_T_event_registration event_registration, MPI_Info *info_used)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_register_callback);
@@ -97,51 +97,51 @@ int PMPI_T_event_register_callback(MPI_T_event_registration event_registration,
 				   MPI_T_cb_safety cb_safety, MPI_Info info, void *user_data,
 				   MPI_T_event_cb_function event_cb_function)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_callback_set_info);
 int PMPI_T_event_callback_set_info(MPI_T_event_registration event_registration,
 				   MPI_T_cb_safety cb_safety, MPI_Info info)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_callback_get_info);
 int PMPI_T_event_callback_get_info(MPI_T_event_registration event_registration,
 				   MPI_T_cb_safety cb_safety, MPI_Info *info_used)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_set_dropped_handler);
 int PMPI_T_event_set_dropped_handler(MPI_T_event_registration event_registration,
 				     MPI_T_event_dropped_cb_function dropped_cb_function)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_read);
 int PMPI_T_event_read(MPI_T_event_instance event_instance, int element_index, void *buffer)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_copy);
 int PMPI_T_event_copy(MPI_T_event_instance event_instance, void *buffer)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_get_timestamp);
 int PMPI_T_event_get_timestamp(MPI_T_event_instance event_instance, MPI_Count *event_timestamp)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 
 MPI_WEAK(MPI_T_event_get_source);
 int PMPI_T_event_get_source(MPI_T_event_instance event_instance, int *source_index)
 {
-	return none(MPI_T_ERR_INVALID_HANDLE);
+	return no_event(MPI_T_ERR_INVALID_HANDLE);
 }
 /* NOLINTEND(misc-unused-parameters) */

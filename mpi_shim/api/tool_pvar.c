@@ -112,7 +112,7 @@ static bool is_counter(int index)
 }
 
 /* The current value. Portals' registers are 0 outside of MPI_Init and MPI_Finalize. */
-static uint64_t now(int index)
+static uint64_t pvar_now(int index)
 {
 	ptl_sr_value_t value = 0;
 
@@ -180,7 +180,7 @@ void mpi_tool_pvars_fini(void)
 }
 
 /* Take the lock if session and handle exist; MPI_T_PVAR_ALL_HANDLES is accepted. */
-static int enter(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
+static int enter_pvar(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	int rc = mpi_tool_enter();
 
@@ -297,7 +297,7 @@ int PMPI_T_pvar_handle_alloc(MPI_T_pvar_session session, int pvar_index, void *o
 			     MPI_T_pvar_handle *handle, int *count)
 {
 	struct MPI_T_pvar_handle_t *h;
-	int rc = enter(session, MPI_T_PVAR_ALL_HANDLES);
+	int rc = enter_pvar(session, MPI_T_PVAR_ALL_HANDLES);
 
 	(void)obj_handle; /* no variable is bound to an object */
 	if (rc != MPI_SUCCESS)
@@ -321,7 +321,7 @@ MPI_WEAK(MPI_T_pvar_handle_free);
 int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handle)
 {
 	struct MPI_T_pvar_handle_t **at, *h;
-	int rc = enter(session, MPI_T_PVAR_ALL_HANDLES);
+	int rc = enter_pvar(session, MPI_T_PVAR_ALL_HANDLES);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -340,7 +340,7 @@ int PMPI_T_pvar_handle_free(MPI_T_pvar_session session, MPI_T_pvar_handle *handl
 MPI_WEAK(MPI_T_pvar_start);
 int PMPI_T_pvar_start(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
-	int rc = enter(session, handle);
+	int rc = enter_pvar(session, handle);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -354,10 +354,10 @@ int PMPI_T_pvar_stop(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 	return PMPI_T_pvar_start(session, handle);
 }
 
-/* As enter(), for one handle and a value. */
+/* As enter_pvar(), for one handle and a value. */
 static int enter_value(MPI_T_pvar_session session, MPI_T_pvar_handle handle, const void *buf)
 {
-	int rc = enter(session, handle);
+	int rc = enter_pvar(session, handle);
 
 	if (rc == MPI_SUCCESS && handle == MPI_T_PVAR_ALL_HANDLES)
 		return mpi_tool_leave(MPI_T_ERR_INVALID_HANDLE);
@@ -373,7 +373,7 @@ int PMPI_T_pvar_read(MPI_T_pvar_session session, MPI_T_pvar_handle handle, void 
 
 	if (rc != MPI_SUCCESS)
 		return rc;
-	*(uint64_t *)buf = now(handle->index) - handle->from;
+	*(uint64_t *)buf = pvar_now(handle->index) - handle->from;
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
@@ -386,7 +386,7 @@ int PMPI_T_pvar_write(MPI_T_pvar_session session, MPI_T_pvar_handle handle, cons
 		return rc;
 	if (!is_counter(handle->index))
 		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
-	handle->from = now(handle->index) - *(const uint64_t *)buf;
+	handle->from = pvar_now(handle->index) - *(const uint64_t *)buf;
 	return mpi_tool_leave(MPI_SUCCESS);
 }
 
@@ -394,7 +394,7 @@ MPI_WEAK(MPI_T_pvar_reset);
 int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 {
 	struct MPI_T_pvar_handle_t *h;
-	int rc = enter(session, handle);
+	int rc = enter_pvar(session, handle);
 
 	if (rc != MPI_SUCCESS)
 		return rc;
@@ -402,7 +402,7 @@ int PMPI_T_pvar_reset(MPI_T_pvar_session session, MPI_T_pvar_handle handle)
 		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_WRITE);
 	for (h = session->handles; h; h = h->next) {
 		if ((handle == MPI_T_PVAR_ALL_HANDLES || h == handle) && is_counter(h->index))
-			h->from = now(h->index);
+			h->from = pvar_now(h->index);
 	}
 	return mpi_tool_leave(MPI_SUCCESS);
 }
@@ -417,7 +417,7 @@ int PMPI_T_pvar_readreset(MPI_T_pvar_session session, MPI_T_pvar_handle handle, 
 		return rc;
 	if (!is_counter(handle->index))
 		return mpi_tool_leave(MPI_T_ERR_PVAR_NO_ATOMIC);
-	value = now(handle->index);
+	value = pvar_now(handle->index);
 	*(uint64_t *)buf = value - handle->from;
 	handle->from = value;
 	return mpi_tool_leave(MPI_SUCCESS);

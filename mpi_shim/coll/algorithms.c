@@ -31,7 +31,7 @@ const char *mpi_algorithm_text(size_t i)
 	return i < MPI_COLL_COUNT_ ? rows[i].text : NULL;
 }
 
-static bool same(const char *a, size_t len, const char *b)
+static bool same_word(const char *a, size_t len, const char *b)
 {
 	return strlen(b) == len && !strncasecmp(a, b, len);
 }
@@ -66,7 +66,7 @@ static size_t renamed(const char *word, size_t len)
 {
 	size_t at = strcspn(word, "=,");
 
-	return at < len && same(word + at, len - at, "=hub") ? at : 0;
+	return at < len && same_word(word + at, len - at, "=hub") ? at : 0;
 }
 
 static bool parse_renamed(struct mpi_coll_setting *s, const char *word, size_t len)
@@ -83,16 +83,16 @@ static bool parse_renamed(struct mpi_coll_setting *s, const char *word, size_t l
 	return false;
 }
 
-static bool parse_word(struct mpi_coll_setting *s, const char *word, size_t len)
+static bool parse_algorithm(struct mpi_coll_setting *s, const char *word, size_t len)
 {
 	for (size_t i = 0; i < sizeof(prefer) / sizeof(prefer[0]); i++) {
-		if (same(word, len, prefer[i])) {
+		if (same_word(word, len, prefer[i])) {
 			s->prefer = (enum mpi_coll_prefer)i;
 			return true;
 		}
 	}
 	for (size_t i = 0; i < MPI_COLL_COUNT_; i++) {
-		if (same(word, len, rows[i].word)) {
+		if (same_word(word, len, rows[i].word)) {
 			want(s, i);
 			return true;
 		}
@@ -137,7 +137,7 @@ struct mpi_coll_setting mpi_coll_parse(const char *value, void (*say)(const char
 				say("PTL_MPI_COLL: \"%.*s\" is now \"%.*s=shm\"; the next "
 				    "release does not know the old word",
 				    (int)len, word, (int)renamed(word, len), word);
-		} else if (!parse_word(&s, word, len) && say) {
+		} else if (!parse_algorithm(&s, word, len) && say) {
 			remedy(word, len, text, sizeof(text));
 			say("PTL_MPI_COLL: \"%.*s\" is none of auto, messages, rounds%s; it is "
 			    "passed over",

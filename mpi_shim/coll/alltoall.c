@@ -93,7 +93,7 @@ static void alltoall_pairwise(struct mpi_schedule *p, const struct mpi_vec *send
 
 /* In step i two ranks swap if their numbers sum up to i (mod P). Each pair swaps in one step;
  * each block is sent from a copy. */
-static int swap(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm)
+static int swap_in_place(struct mpi_schedule *p, const struct mpi_vec *v, struct mpi_comm *comm)
 {
 	int n = comm->size;
 	MPI_Count most = 0;
@@ -198,7 +198,7 @@ static int alltoall(struct mpi_schedule *p, const struct mpi_vec *send, const st
 		mpi_coll_counts[MPI_COLL_ALLTOALL_SHM]--;
 	switch (choose_alltoall(p, equal, in_place, bytes, comm)) {
 	case MPI_COLL_ALLTOALL_SWAP:
-		return swap(p, recv, comm);
+		return swap_in_place(p, recv, comm);
 	case MPI_COLL_ALLTOALL_BRUCK:
 		return alltoall_by_bruck(p, send, recv, comm);
 	case MPI_COLL_ALLTOALL_PAIRWISE:

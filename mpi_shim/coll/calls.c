@@ -49,7 +49,7 @@ static uint64_t pack_call(enum mpi_call_kind kind, bool later, int root, const s
 	       (bytes == MPI_CALL_ANY_BYTES ? 0 : (length + 1) << BYTES_AT);
 }
 
-static unsigned int kind_of(uint64_t call)
+static unsigned int call_kind(uint64_t call)
 {
 	return call & KIND_MASK;
 }
@@ -72,7 +72,7 @@ static uint64_t mark_of(const struct mpi_calls *a, bool exact)
 	const uint64_t high = a->history >> 32;
 
 	return (a->number & 0xffff) << 48 | (high & 0xffff) << 32 | (exact ? MPI_MARK_EXACT : 0) |
-	       (uint64_t)kind_of(a->call) << 23 | high >> 25 << 16;
+	       (uint64_t)call_kind(a->call) << 23 | high >> 25 << 16;
 }
 
 void mpi_calls_tell(struct mpi_schedule *p, struct mpi_comm *comm, enum mpi_call_kind kind,
@@ -141,11 +141,11 @@ static const char *op_name(uint64_t call)
 /* The call's name and length. */
 static void name_call(uint64_t call, char *text, size_t room)
 {
-	const char *name = kind_name(kind_of(call));
+	const char *name = kind_name(call_kind(call));
 	const char *later = call >> LATER_AT & 1 ? ", not blocking," : "";
 	const uint64_t bytes = call >> BYTES_AT;
 
-	if (bytes && kind_of(call) != MPI_CALL_BARRIER && kind_of(call) < MPI_CALL_MAKE)
+	if (bytes && call_kind(call) != MPI_CALL_BARRIER && call_kind(call) < MPI_CALL_MAKE)
 		snprintf(text, room, "%s%s of %s%llu bytes", name, later,
 			 bytes > BYTES_MOST ? "at least " : "", (unsigned long long)bytes - 1);
 	else
@@ -157,7 +157,7 @@ static void compare_calls(struct mpi_disagreement *d, int rank, uint64_t theirs,
 			  uint64_t mine)
 {
 	const uint64_t differ = theirs ^ mine;
-	const char *name = kind_name(kind_of(mine));
+	const char *name = kind_name(call_kind(mine));
 	char their_text[80], my_text[80];
 
 	if (differ & (KIND_MASK | 1u << LATER_AT)) {
@@ -261,7 +261,7 @@ int mpi_calls_refuse_calls(struct mpi_comm *comm, int rank, uint64_t theirs, uin
 	else
 		snprintf(d.text, sizeof(d.text),
 			 "rank %d called other collectives than rank %d, which is in %s", rank,
-			 comm->rank, kind_name(kind_of(mine)));
+			 comm->rank, kind_name(call_kind(mine)));
 	return settle_disagreement(comm, &d);
 }
 

@@ -177,8 +177,9 @@ static void collect_parts(struct mpi_work *w, const struct mpi_fold *f, int root
 	mpi_schedule_wait(w->schedule);
 }
 
-static int in_parts(struct mpi_schedule *p, const void *sendbuf, void *recvbuf, MPI_Count count,
-		    struct mpi_type *type, struct mpi_op *op, int root, struct mpi_comm *comm)
+static int reduce_in_parts(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+			   MPI_Count count, struct mpi_type *type, struct mpi_op *op, int root,
+			   struct mpi_comm *comm)
 {
 	struct mpi_work w = { .schedule = p, .count = count, .type = type, .op = op, .comm = comm };
 	struct mpi_fold f = mpi_fold_of(comm);
@@ -233,7 +234,7 @@ int mpi_intra_reduce(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 	}
 	c = choose_reduce(p, count, type, op, comm);
 	if (c == MPI_COLL_REDUCE_PARTS)
-		return in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
+		return reduce_in_parts(p, sendbuf, recvbuf, count, type, op, root, comm);
 	branches = c == MPI_COLL_REDUCE_TREE ? MPI_TREE_BRANCHES : 2;
 	return (root == 0 || op->commutative ? reduce_up_tree : ordered)(
 		p, sendbuf, recvbuf, count, type, op, root, branches, comm);

@@ -126,9 +126,9 @@ static void hand_out(struct mpi_work *w, const struct mpi_fold *f, void *recvbuf
 			  w->type, recvbuf, own, w->type);
 }
 
-static int halve(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
-		 const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
-		 struct mpi_comm *comm)
+static int halve_vector(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
+			const struct mpi_vec *parts, const struct places *at, struct mpi_op *op,
+			struct mpi_comm *comm)
 {
 	struct mpi_fold f = mpi_fold_of(comm);
 	struct mpi_work w = {
@@ -179,7 +179,7 @@ static int divide(struct mpi_schedule *p, const void *sendbuf, void *recvbuf,
 	case MPI_COLL_REDUCE_SCATTER_PAIRWISE:
 		return reduce_scatter_pairwise(p, sendbuf, recvbuf, parts, at, op, comm);
 	default:
-		return halve(p, sendbuf, recvbuf, parts, at, op, comm);
+		return halve_vector(p, sendbuf, recvbuf, parts, at, op, comm);
 	}
 }
 

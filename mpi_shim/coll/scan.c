@@ -79,7 +79,7 @@ static void hand_on(const struct scan *s, char *other)
 }
 
 /* A segment of a buffer, whose address need not be valid if nothing is written. */
-static char *segment_at(const struct scan *s, const char *buf, MPI_Count at)
+static char *scan_segment_at(const struct scan *s, const char *buf, MPI_Count at)
 {
 	return (char *)((uintptr_t)buf + (uintptr_t)(at * s->type->extent));
 }
@@ -98,9 +98,9 @@ static int chain(const struct scan *s)
 	for (MPI_Count at = 0; at < s->count; at += segment.count) {
 		if (segment.count > s->count - at)
 			segment.count = s->count - at;
-		segment.own = segment_at(s, s->own, at);
-		segment.result = segment_at(s, s->result, at);
-		hand_on(&segment, segment_at(s, other, at));
+		segment.own = scan_segment_at(s, s->own, at);
+		segment.result = scan_segment_at(s, s->result, at);
+		hand_on(&segment, scan_segment_at(s, other, at));
 	}
 	return MPI_SUCCESS;
 }

@@ -114,7 +114,7 @@ static int start_message(const struct mpi_schedule *p, const struct mpi_schedule
 }
 
 /* A rank of the communicator has died, or ranks disagree. */
-static int __attribute__((cold, noinline)) leave_out(struct mpi_schedule *p)
+static int __attribute__((cold, noinline)) leave_message_out(struct mpi_schedule *p)
 {
 	int rc;
 
@@ -136,7 +136,7 @@ static void begin_message(struct mpi_schedule *p, const struct mpi_schedule_op *
 
 	/* the death may be known since the schedule began: what arrived then for a collective
 	 * inside this one is not for it */
-	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_out(p))
+	if (__builtin_expect(p->comm && p->comm->lost, 0) && leave_message_out(p))
 		return;
 	make_room_for_message(p);
 	if (!p->lost)
@@ -318,7 +318,7 @@ void mpi_schedule_unpack(struct mpi_schedule *p, struct mpi_type *type, void *bu
 /* Check for a dead rank where the schedule would begin something. */
 static inline int look_for_loss(struct mpi_schedule *p)
 {
-	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_out(p)
+	return __builtin_expect(p->comm->lost || mpi_proto.any_dead, 0) ? leave_message_out(p)
 									: MPI_SUCCESS;
 }
 

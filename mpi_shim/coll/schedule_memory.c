@@ -73,7 +73,7 @@ static void *take_kept_heap(size_t bytes)
 	return b->data;
 }
 
-static void give_back(void *memory)
+static void give_memory_back(void *memory)
 {
 	struct block *b = (struct block *)(void *)((char *)memory - offsetof(struct block, data));
 
@@ -100,7 +100,7 @@ void mpi_schedule_memory_init(struct mpi_schedule *p)
 void mpi_schedule_memory_fini(struct mpi_schedule *p)
 {
 	for (int i = 0; i < p->heaps; i++)
-		give_back(p->heap[i]);
+		give_memory_back(p->heap[i]);
 	if (p->heap != p->few_heaps)
 		free(p->heap);
 }

@@ -143,8 +143,8 @@ bool mpi_shmcoll_folds_in_any_order(const struct mpi_type *type, const struct mp
 }
 
 /* Whether the result depends on the order in which all operands are combined. */
-static bool rounds(const struct mpi_comm *comm, const struct mpi_type *type,
-		   const struct mpi_op *op)
+static bool prefers_rounds(const struct mpi_comm *comm, const struct mpi_type *type,
+			   const struct mpi_op *op)
 {
 	return comm->size > 2 ? !has_bit_operations(type) : picks(type, op);
 }
@@ -165,7 +165,7 @@ struct mpi_shmcoll *mpi_shmcoll_for_op(const struct mpi_schedule *p, enum mpi_al
 	if (too_long && comm->size > 2)
 		return NULL;
 	/* make the area now if needed: the first call must give the same bits as later ones */
-	h = mpi_shmcoll_of(comm, rounds(comm, type, op));
+	h = mpi_shmcoll_of(comm, prefers_rounds(comm, type, op));
 	nodes = h ? mpi_shmcoll_nodes(h) : 0;
 	if (too_long ||
 	    (nodes == 1 && count > most / type->size && !mpi_shmcoll_oversubscribed(h) && !wanted))

@@ -130,7 +130,7 @@ int mpi_cart_get(struct mpi_comm *comm, int room, int *dims, int *periods, int *
 	return MPI_SUCCESS;
 }
 
-static int wrap(int64_t coord, int dim)
+static int wrap_coord(int64_t coord, int dim)
 {
 	return (int)((coord % dim + dim) % dim);
 }
@@ -150,7 +150,7 @@ int mpi_cart_rank(struct mpi_comm *comm, const int *coords, int *rank)
 					"coords[%d] = %d is outside of a dimension of %d, which is "
 					"not periodic",
 					i, coords[i], dim);
-		r = r * dim + wrap(coords[i], dim);
+		r = r * dim + wrap_coord(coords[i], dim);
 	}
 	*rank = r;
 	return MPI_SUCCESS;
@@ -180,7 +180,7 @@ static int at_distance(const struct mpi_topology *t, int self, int direction, in
 		return MPI_PROC_NULL;
 	for (int i = direction + 1; i < t->cart.ndims; i++)
 		step *= t->cart.dims[i];
-	return self + (wrap(coord, dim) - t->cart.coords[direction]) * step;
+	return self + (wrap_coord(coord, dim) - t->cart.coords[direction]) * step;
 }
 
 int mpi_cart_shift(struct mpi_comm *comm, int direction, int disp, int *source, int *dest)

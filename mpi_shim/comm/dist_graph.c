@@ -75,7 +75,7 @@ static int attach_graph(struct mpi_comm *comm, struct mpi_topology *t, const str
 	return err;
 }
 
-static void copy_in(int *to, const int *from, int n)
+static void copy_ints_in(int *to, const int *from, int n)
 {
 	if (n > 0)
 		memcpy(to, from, (size_t)n * sizeof(*to));
@@ -101,11 +101,11 @@ int mpi_dist_graph_create_adjacent(struct mpi_comm *comm, int in, const int *sou
 		return err;
 	t = dist_new(in, out, weighted);
 	if (t) {
-		copy_in(t->dist.source, sources, in);
-		copy_in(t->dist.dest, dests, out);
+		copy_ints_in(t->dist.source, sources, in);
+		copy_ints_in(t->dist.dest, dests, out);
 		if (weighted) {
-			copy_in(t->dist.source_weight, source_weights, in);
-			copy_in(t->dist.dest_weight, dest_weights, out);
+			copy_ints_in(t->dist.source_weight, source_weights, in);
+			copy_ints_in(t->dist.dest_weight, dest_weights, out);
 		}
 	}
 	return attach_graph(comm, t, info, graph);
@@ -227,7 +227,8 @@ static int all_have_memory(struct mpi_comm *comm, bool here)
 	return mpi_creation_side(&creation, here ? MPI_SUCCESS : mpi_fail_memory("a topology"));
 }
 
-static int deliver(const struct parcels *mine, struct parcels *theirs, struct mpi_comm *comm)
+static int deliver_parcels(const struct parcels *mine, struct parcels *theirs,
+			   struct mpi_comm *comm)
 {
 	int err = mpi_alltoall(mine->count, 1, mpi_type_of(MPI_COUNT), theirs->count, 1,
 			       mpi_type_of(MPI_COUNT), comm);
@@ -250,7 +251,7 @@ static int exchange_edges(struct mpi_comm *comm, const struct named *e, bool wei
 					      parcels_init(&theirs, comm->size) && pack(&mine, e));
 
 	if (err == MPI_SUCCESS)
-		err = deliver(&mine, &theirs, comm);
+		err = deliver_parcels(&mine, &theirs, comm);
 	if (err == MPI_SUCCESS)
 		*t = unpack(&theirs, weighted);
 	parcels_fini(&mine);
@@ -322,9 +323,9 @@ static int neighbors(const struct mpi_topology *t, int room, int n, const int *r
 
 	if (room < 0)
 		return mpi_fail(MPI_ERR_ARG, "the room for neighbours, %d, is negative", room);
-	copy_in(out, rank, m);
+	copy_ints_in(out, rank, m);
 	if (t->dist.weighted && out_weight != MPI_UNWEIGHTED && out_weight != MPI_WEIGHTS_EMPTY)
-		copy_in(out_weight, weight, m);
+		copy_ints_in(out_weight, weight, m);
 	return MPI_SUCCESS;
 }
 

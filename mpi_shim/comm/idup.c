@@ -65,7 +65,7 @@ static void combine_offers(struct idup *d)
 }
 
 /* Up the tree: receive the next child's words, or send ours to the parent. */
-static int up(struct idup *d)
+static int idup_up(struct idup *d)
 {
 	int me = d->side->rank, size = d->side->size;
 
@@ -111,7 +111,7 @@ static int next_step(struct idup *d)
 		d->place = UP;
 		return MPI_SUCCESS;
 	case UP:
-		return up(d);
+		return idup_up(d);
 	case UP_GOT:
 		combine_offers(d);
 		d->bit <<= 1;
@@ -133,7 +133,7 @@ static int next_step(struct idup *d)
 	}
 }
 
-static void note(struct idup *d, int err)
+static void note_error(struct idup *d, int err)
 {
 	if (err == MPI_SUCCESS || d->err != MPI_SUCCESS)
 		return;
@@ -154,7 +154,7 @@ static bool ops_over(struct idup *d)
 			return false;
 		e = mpi_request_finish(d->op[i], MPI_STATUS_IGNORE);
 		d->op[i] = NULL;
-		note(d, e);
+		note_error(d, e);
 	}
 	return true;
 }
@@ -186,18 +186,18 @@ static bool run_idup(struct mpi_hook *s)
 			d->place = OFFER;
 			if (!mpi_agree_judge(&d->agree))
 				continue;
-			note(d, d->agree.error);
+			note_error(d, d->agree.error);
 			return end_idup(d);
 		}
 		if (d->err != MPI_SUCCESS)
 			return end_idup(d);
-		note(d, next_step(d));
+		note_error(d, next_step(d));
 	}
 	return false;
 }
 
 /* Make the duplicate, except for its contexts. */
-static int prepare(struct mpi_comm *comm, struct mpi_info *info, struct mpi_comm **copy)
+static int prepare_copy(struct mpi_comm *comm, struct mpi_info *info, struct mpi_comm **copy)
 {
 	static const uint32_t none[2] = { MPI_CONTEXT_NONE, MPI_CONTEXT_NONE };
 	int err = mpi_comm_make_agreed(none, comm->local, comm->inter ? comm->remote : NULL, comm,
@@ -211,7 +211,7 @@ int mpi_comm_idup_with_info(struct mpi_comm *comm, struct mpi_info *info, struct
 {
 	struct mpi_comm *copy = NULL;
 	struct idup *d;
-	int err = prepare(comm, info, &copy);
+	int err = prepare_copy(comm, info, &copy);
 
 	d = calloc(1, sizeof(*d));
 	*request = d && !err ? mpi_request_new(MPI_REQ_HOOK) : NULL;

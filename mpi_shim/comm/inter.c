@@ -15,7 +15,7 @@
 
 /* Check the arguments that only the leader can judge. The other ranks are told the result, as
  * they must not wait for it in vain. */
-static int check_peer(const struct mpi_creation *t)
+static int check_peer_comm(const struct mpi_creation *t)
 {
 	if (!t->peer)
 		return mpi_fail(MPI_ERR_COMM, "peer_comm, which the leader must give, is invalid");
@@ -27,7 +27,7 @@ static int check_peer(const struct mpi_creation *t)
 
 static int tell_check(const struct mpi_creation *t)
 {
-	int err = t->comm->rank == t->leader ? check_peer(t) : MPI_SUCCESS, heard = err, rc;
+	int err = t->comm->rank == t->leader ? check_peer_comm(t) : MPI_SUCCESS, heard = err, rc;
 
 	rc = mpi_coll_bcast_bytes(&heard, sizeof(heard), t->leader, t->comm);
 	if (t->comm->rank == t->leader)

@@ -101,7 +101,7 @@ static int make_colour(const struct split *s, struct mpi_group *local, struct mp
 	return MPI_SUCCESS;
 }
 
-static int split(struct split *s, int colour, int key, struct mpi_comm **out)
+static int split_by(struct split *s, int colour, int key, struct mpi_comm **out)
 {
 	const bool in = colour != MPI_UNDEFINED, inter = s->comm->inter;
 	struct mpi_group *local = NULL, *remote = NULL;
@@ -130,7 +130,7 @@ int mpi_comm_split(struct mpi_comm *comm, int colour, int key, struct mpi_comm *
 {
 	struct split s = { .comm = comm, .creation = mpi_creation_of(comm) };
 	bool valid = colour >= 0 || colour == MPI_UNDEFINED;
-	int err = split(&s, valid ? colour : MPI_UNDEFINED, key, out);
+	int err = split_by(&s, valid ? colour : MPI_UNDEFINED, key, out);
 
 	free(s.local);
 	free(s.remote);
@@ -157,7 +157,7 @@ static int node_colour(void)
 	return first;
 }
 
-static bool elsewhere(const struct mpi_group *group)
+static bool group_elsewhere(const struct mpi_group *group)
 {
 	for (int i = 0; i < group->size; i++)
 		if (node_of_world(mpi_group_world(group, i)) != node_of_world(mpi_world.rank))
@@ -187,7 +187,7 @@ int mpi_comm_split_type(struct mpi_comm *comm, int type, int key, struct mpi_inf
 		colour = node_colour();
 		break;
 	case MPI_COMM_TYPE_HW_UNGUIDED: /* parts must be smaller than the whole */
-		if (elsewhere(comm->local) || elsewhere(comm->remote))
+		if (group_elsewhere(comm->local) || group_elsewhere(comm->remote))
 			colour = node_colour();
 		break;
 	case MPI_COMM_TYPE_HW_GUIDED:

@@ -199,7 +199,7 @@ static struct mpi_attr *in_list(struct mpi_attr *list, const struct mpi_keyval *
 }
 
 /* Takes an attribute off the list, if it is still on it. */
-static void drop(struct mpi_attr **list, const struct mpi_attr *a)
+static void drop_attr(struct mpi_attr **list, const struct mpi_attr *a)
 {
 	for (struct mpi_attr **p = list; *p; p = &(*p)->next)
 		if (*p == a) {
@@ -233,7 +233,7 @@ static int delete_one(void *object, struct mpi_attr **list, struct mpi_attr *a)
 	k->refs++; /* the callback may free the key */
 	err = call_delete(object, k, a->value);
 	if (err == MPI_SUCCESS)
-		drop(list, a);
+		drop_attr(list, a);
 	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): one reference is ours */
 	release_keyval(k);
 	return err;
@@ -257,7 +257,7 @@ static void undo_copies(void *copy, struct mpi_attr **to)
 		struct mpi_attr *a = *to;
 
 		if (delete_one(copy, to, a) != MPI_SUCCESS)
-			drop(to, a);
+			drop_attr(to, a);
 	}
 }
 

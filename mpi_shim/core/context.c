@@ -26,7 +26,7 @@ static struct {
 	uint64_t clock;
 } here;
 
-static void take_slot(uint32_t slot)
+static void take_context_slot(uint32_t slot)
 {
 	here.free[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 	here.rested[slot / 64] &= ~(UINT64_C(1) << slot % 64);
@@ -37,9 +37,9 @@ void mpi_contexts_init(void)
 	memset(&here, 0, sizeof(here));
 	memset(here.free, 0xff, sizeof(here.free));
 	memset(here.rested, 0xff, sizeof(here.rested));
-	take_slot(MPI_CONTEXT_WORLD / 2);
-	take_slot(MPI_CONTEXT_SELF / 2);
-	take_slot(MPI_CONTEXT_NONE / 2);
+	take_context_slot(MPI_CONTEXT_WORLD / 2);
+	take_context_slot(MPI_CONTEXT_SELF / 2);
+	take_context_slot(MPI_CONTEXT_NONE / 2);
 }
 
 void mpi_context_release(uint32_t context)
@@ -171,7 +171,7 @@ static bool judge_offers(struct mpi_agree *a)
 	}
 	if (pick(a, a->word, words) || pick(a, a->word + words, words)) {
 		for (int i = 0; i < a->want; i++)
-			take_slot(a->context[i] / 2);
+			take_context_slot(a->context[i] / 2);
 		a->error = MPI_SUCCESS;
 		forget_agreement(a);
 		return true;

@@ -157,7 +157,7 @@ const char *mpi_error_text(int code)
 	return standard_text(code) ? standard_text(code) : "neither an error class nor a code";
 }
 
-static int known(int code)
+static int known_code(int code)
 {
 	if (added_of(code) || standard_text(code))
 		return MPI_SUCCESS;
@@ -166,7 +166,7 @@ static int known(int code)
 
 int mpi_error_class(int code, int *class)
 {
-	int err = known(code);
+	int err = known_code(code);
 
 	if (err == MPI_SUCCESS)
 		*class = mpi_error_class_of(code);
@@ -175,7 +175,7 @@ int mpi_error_class(int code, int *class)
 
 int mpi_error_string(int code, char *string, int *length)
 {
-	int err = known(code);
+	int err = known_code(code);
 	size_t n;
 
 	if (err != MPI_SUCCESS)

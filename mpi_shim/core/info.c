@@ -48,7 +48,7 @@ static int check_info_writable(const struct mpi_info *info)
 	return check_info_given(info);
 }
 
-static int check_key(const char *key)
+static int check_info_key(const char *key)
 {
 	size_t n = strnlen(key, MPI_MAX_INFO_KEY);
 
@@ -77,7 +77,7 @@ static bool reserve_pair(struct mpi_info *info)
 
 int mpi_info_put(struct mpi_info *info, const char *key, const char *value)
 {
-	int err = check_key(key), i;
+	int err = check_info_key(key), i;
 	char *k, *v;
 
 	if (err != MPI_SUCCESS)
@@ -151,7 +151,7 @@ int mpi_info_delete(struct mpi_info *info, const char *key)
 	int err = check_info_writable(info), i;
 
 	if (err == MPI_SUCCESS)
-		err = check_key(key);
+		err = check_info_key(key);
 	if (err != MPI_SUCCESS)
 		return err;
 	i = index_of_key(info, key);
@@ -179,7 +179,7 @@ int mpi_info_get(struct mpi_info *info, const char *key, int length, char *value
 	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
-		err = check_key(key);
+		err = check_info_key(key);
 	if (err == MPI_SUCCESS && length < 0)
 		err = mpi_fail(MPI_ERR_ARG, "the length of the value, %d, is negative", length);
 	if (err != MPI_SUCCESS)
@@ -197,7 +197,7 @@ int mpi_info_get_string(struct mpi_info *info, const char *key, int *length, cha
 	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
-		err = check_key(key);
+		err = check_info_key(key);
 	if (err == MPI_SUCCESS && *length < 0)
 		err = mpi_fail(MPI_ERR_ARG, "the length of the value, %d, is negative", *length);
 	if (err != MPI_SUCCESS)
@@ -219,7 +219,7 @@ int mpi_info_get_valuelen(struct mpi_info *info, const char *key, int *length, i
 	int err = check_info_given(info), i;
 
 	if (err == MPI_SUCCESS)
-		err = check_key(key);
+		err = check_info_key(key);
 	if (err != MPI_SUCCESS)
 		return err;
 	i = index_of_key(info, key);

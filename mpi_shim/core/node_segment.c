@@ -26,7 +26,7 @@ const char *mpi_node_segment_why(void)
 	return why;
 }
 
-static void *failed(const char *what, int err)
+static void *segment_failed(const char *what, int err)
 {
 	snprintf(why, sizeof(why), "%s: %s%s", what, strerror(err),
 		 err == ENOMEM   ? "; raise `ulimit -v`"
@@ -48,10 +48,10 @@ void *mpi_node_segment_offer(size_t bytes, struct mpi_node_segment_key *note)
 		return NULL;
 	memory = base_shared_map(fd, 0, bytes);
 	if (!memory)
-		failed("mapping shared memory", errno);
+		segment_failed("mapping shared memory", errno);
 	if (memory && !base_random(&token, sizeof(token))) {
 		mpi_node_segment_leave(memory, bytes);
-		memory = failed("random numbers", errno);
+		memory = segment_failed("random numbers", errno);
 	}
 	if (!memory) {
 		close(fd);
@@ -115,7 +115,7 @@ void *mpi_node_segment_join(size_t bytes, const struct mpi_node_segment_key *not
 		snprintf(why, sizeof(why), "process %d offers other memory than it said",
 			 (int)note->pid);
 	else if (!(memory = base_shared_map(fd, 0, bytes)))
-		failed("mapping shared memory", errno);
+		segment_failed("mapping shared memory", errno);
 	if (memory && *memory != note->token) {
 		mpi_node_segment_leave(memory, bytes);
 		memory = NULL;

@@ -180,7 +180,7 @@ void mpi_request_done_later(struct mpi_request *r)
 	limbo = r;
 }
 
-static void broken(int err)
+static void progress_broken(int err)
 {
 	char text[128];
 
@@ -195,7 +195,7 @@ static bool in_hand; /* events taken and not yet handled */
 static bool handle_all(const ptl_event_t *ev, int count, int err)
 {
 	if (err != PTL_OK && err != PTL_EQ_EMPTY)
-		broken(err);
+		progress_broken(err);
 	assert(!in_hand); /* an event in hand may refer to bytes in a block */
 	in_hand = count > 0;
 	for (int i = 0; i < count; i++)
@@ -209,7 +209,7 @@ static bool handle_all(const ptl_event_t *ev, int count, int err)
 
 /* Handles a bounded number of events of these queues. Waits up to `ms` milliseconds for the
  * first. */
-static bool take_in(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
+static bool take_events(ptl_handle_eq_t *eq, int n, ptl_time_t ms)
 {
 	ptl_event_t ev[BATCH];
 	int count, err = PtlEQPollMany(eq, n, ms ? ms : glance, hook.offered, ev, BATCH, &count);
@@ -228,7 +228,7 @@ bool mpi_event_get(ptl_handle_eq_t eq, ptl_event_t *ev)
 
 bool mpi_progress_drain(ptl_handle_eq_t *eq)
 {
-	bool any = take_in(eq, 1, 0);
+	bool any = take_events(eq, 1, 0);
 
 	if (any && mpi_hooks_active)
 		mpi_hooks_due = true;
@@ -257,7 +257,7 @@ static bool settle_limbo(void)
 		r->next = settled;
 		settled = r;
 	}
-	while (take_in(h, n, 0))
+	while (take_events(h, n, 0))
 		any = true;
 	for (r = settled; r; r = next) {
 		next = r->next;
@@ -275,7 +275,7 @@ static bool sweep(ptl_handle_eq_t *h, int n, ptl_time_t ms)
 
 	if (mpi_hooks_due)
 		ms = 0;
-	any = take_in(h, n, ms);
+	any = take_events(h, n, ms);
 	if (ms && !any)
 		mpi_check_peers();
 	if (limbo)

@@ -30,7 +30,7 @@ static size_t addresses(const struct mpi_type_body *b)
 }
 
 /* The array to which argument i goes. */
-static int place(const struct mpi_type_body *b, size_t i)
+static int place_content(const struct mpi_type_body *b, size_t i)
 {
 	if (!b->large)
 		return i + addresses(b) < b->n_args ? INTEGER : ADDRESS;
@@ -45,7 +45,7 @@ static void count_places(const struct mpi_type_body *b, MPI_Count n[PLACES])
 {
 	n[INTEGER] = n[ADDRESS] = n[LARGE] = 0;
 	for (size_t i = 0; i < b->n_args; i++)
-		n[place(b, i)]++;
+		n[place_content(b, i)]++;
 }
 
 int mpi_type_get_envelope(struct mpi_type *datatype, MPI_Count *num_integers,
@@ -101,7 +101,7 @@ int mpi_type_get_contents(struct mpi_type *datatype, MPI_Count max_integers,
 	if (rc != MPI_SUCCESS)
 		return rc;
 	for (size_t i = 0; i < b->n_args; i++) {
-		int to = place(b, i);
+		int to = place_content(b, i);
 		size_t k = n[to]++;
 
 		if (to == INTEGER)

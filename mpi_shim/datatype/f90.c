@@ -41,7 +41,7 @@ static struct mpi_type *find_by_numbers(int combiner, const MPI_Count *args, siz
 	return NULL;
 }
 
-static struct mpi_type *find_pair(const struct mpi_type *value, const struct mpi_type *index)
+static struct mpi_type *find_pair_type(const struct mpi_type *value, const struct mpi_type *index)
 {
 	for (size_t i = 0; i < special_count; i++) {
 		const struct mpi_type_body *b = special[i].type->body;
@@ -233,7 +233,7 @@ int mpi_type_get_value_index(struct mpi_type *value_type, struct mpi_type *index
 	*pair_type = t;
 	if (t || !is_value(value_type) || !is_value(index_type) || !is_integer_type(index_type))
 		return MPI_SUCCESS; /* MPI_DATATYPE_NULL: no such pair; MPI-4.1 §5.1.4 */
-	t = find_pair(value_type, index_type);
+	t = find_pair_type(value_type, index_type);
 	if (!t) {
 		rc = mpi_type_new(&t, MPI_COMBINER_VALUE_INDEX, 0, 2);
 		if (rc != MPI_SUCCESS)

@@ -153,7 +153,7 @@ ALWAYS void grid_of(char *to, const char *from, struct loop outer, struct loop i
 	}
 }
 
-static size_t distance(size_t step)
+static size_t prefetch_distance(size_t step)
 {
 	return (MPI_Aint)step < 0 ? 0 - step : step;
 }
@@ -171,8 +171,8 @@ static size_t outer_tile(const struct loop *outer, const struct loop *inner, siz
 		return 0;
 	if (inner->n < SHORT_LOOP && outer->n > inner->n)
 		return TILE_BLOCKS;
-	outer_step = distance(outer->to < outer->from ? outer->to : outer->from);
-	inner_step = distance(inner->to > inner->from ? inner->to : inner->from);
+	outer_step = prefetch_distance(outer->to < outer->from ? outer->to : outer->from);
+	inner_step = prefetch_distance(inner->to > inner->from ? inner->to : inner->from);
 	if (length < LINE && inner_step >= LINE && outer_step < LINE && outer_step > 0)
 		return (LINE + outer_step - 1) / outer_step;
 	return 0;

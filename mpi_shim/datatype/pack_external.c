@@ -37,7 +37,7 @@ static bool little_endian(void)
 }
 
 /* Reverse n bytes; copy them as they are on a big-endian machine. */
-static void turn(unsigned char *to, const unsigned char *from, size_t n)
+static void reverse_bytes(unsigned char *to, const unsigned char *from, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		to[i] = from[little_endian() ? n - 1 - i : i];
@@ -154,7 +154,7 @@ static int long_doubles(const struct mpi_type *basic, unsigned char *to, const u
 		else
 			long_double_from_quad(t, f);
 #elif LDBL_MANT_DIG == 113
-		turn(t, f, 16);
+		reverse_bytes(t, f, 16);
 #else
 		(void)t, (void)f;
 		return mpi_fail(MPI_ERR_UNSUPPORTED_OPERATION,
@@ -165,8 +165,8 @@ static int long_doubles(const struct mpi_type *basic, unsigned char *to, const u
 }
 
 /* Convert a native element to its external form (`outward`), or back. */
-static int convert(const struct mpi_type *basic, unsigned char *to, const unsigned char *from,
-		   bool outward)
+static int convert_basic(const struct mpi_type *basic, unsigned char *to, const unsigned char *from,
+			 bool outward)
 {
 	const struct mpi_type_body *b = basic->body;
 	size_t native = (size_t)basic->size, external = (size_t)b->external;
@@ -176,16 +176,16 @@ static int convert(const struct mpi_type *basic, unsigned char *to, const unsign
 	if (is_long_double(basic))
 		return long_doubles(basic, to, from, outward);
 	if (b->basic == MPI_BASIC_COMPLEX) {
-		turn(to, from, native / 2);
-		turn(to + native / 2, from + native / 2, native / 2);
+		reverse_bytes(to, from, native / 2);
+		reverse_bytes(to + native / 2, from + native / 2, native / 2);
 	} else if (native == external) {
-		turn(to, from, native);
+		reverse_bytes(to, from, native);
 	} else if (outward) {
-		turn(other, from, native);
+		reverse_bytes(other, from, native);
 		return resize_element(basic, to, external, other, native);
 	} else {
 		rc = resize_element(basic, other, native, from, external);
-		turn(to, other, native);
+		reverse_bytes(to, other, native);
 		return rc;
 	}
 	return MPI_SUCCESS;
@@ -193,12 +193,12 @@ static int convert(const struct mpi_type *basic, unsigned char *to, const unsign
 
 static int to_external(const struct mpi_type *basic, unsigned char *to, const unsigned char *from)
 {
-	return convert(basic, to, from, true);
+	return convert_basic(basic, to, from, true);
 }
 
 static int to_native(const struct mpi_type *basic, unsigned char *to, const unsigned char *from)
 {
-	return convert(basic, to, from, false);
+	return convert_basic(basic, to, from, false);
 }
 
 /* Convert n elements. If only the bytes are reversed, use loops that compilers recognize. */
@@ -236,7 +236,7 @@ static int convert_many(const struct mpi_type *basic, unsigned char *to, size_t 
 
 /* ---- the window ------------------------------------------------------------------------------ */
 
-static void fill(struct window *w)
+static void fill_window(struct window *w)
 {
 	size_t n;
 
@@ -267,7 +267,7 @@ static int pack_run(struct window *w, const struct mpi_type *basic, MPI_Count n,
 		size_t some;
 
 		if (w->held - w->used < native)
-			fill(w);
+			fill_window(w);
 		some = (w->held - w->used) / native;
 		if ((MPI_Count)some > n)
 			some = (size_t)n;

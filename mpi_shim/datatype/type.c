@@ -124,7 +124,7 @@ static bool pad_to(MPI_Aint lb, MPI_Aint *ub, MPI_Aint align)
 	return rest == 0 || !__builtin_add_overflow(*ub, align - rest, ub);
 }
 
-static bool set_bounds(const struct mpi_draft *d, struct mpi_type *t, bool pad)
+static bool set_type_bounds(const struct mpi_draft *d, struct mpi_type *t, bool pad)
 {
 	MPI_Aint lb = d->marked_lb ? d->set_lb : d->data ? d->lb : 0;
 	MPI_Aint ub = d->marked_ub ? d->set_ub : d->data ? d->ub : lb;
@@ -177,7 +177,7 @@ bool mpi_type_fill(struct mpi_type *t, const struct mpi_draft *d, bool pad,
 	struct mpi_type_body *b = t->body;
 
 	b->segment = segment;
-	if (d->overflow || !set_bounds(d, t, pad))
+	if (d->overflow || !set_type_bounds(d, t, pad))
 		return false;
 	t->size = d->size;
 	b->elements = d->elements;

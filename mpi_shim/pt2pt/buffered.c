@@ -127,7 +127,7 @@ void mpi_buffered_over(void *data)
 /* ---- sending --------------------------------------------------------------------------------- */
 
 /* Makes progress while there is no room, since sends that end free their segments. */
-static struct segment *find_room(struct mpi_buffer *b, size_t bytes)
+static struct segment *find_buffer_room(struct mpi_buffer *b, size_t bytes)
 {
 	struct segment *s = allocate_segment(b, bytes);
 
@@ -146,7 +146,7 @@ int mpi_buffered_launch(struct mpi_request *r)
 	if (!b)
 		return mpi_fail(MPI_ERR_BUFFER,
 				"no buffer is attached: call MPI_Buffer_attach first");
-	s = find_room(b, (size_t)r->bytes);
+	s = find_buffer_room(b, (size_t)r->bytes);
 	if (!s)
 		return mpi_fail(MPI_ERR_BUFFER,
 				"the attached buffer of %lld bytes has no room for %lld bytes more",
@@ -203,7 +203,7 @@ static int flush_buffer(const struct mpi_buffer *b)
 	return MPI_SUCCESS;
 }
 
-static int detach(struct mpi_buffer **at, void *buffer_addr, MPI_Count *size)
+static int detach_buffer(struct mpi_buffer **at, void *buffer_addr, MPI_Count *size)
 {
 	struct mpi_buffer *b = *at;
 
@@ -244,7 +244,7 @@ int mpi_buffer_attach(void *buffer, MPI_Count size)
 
 int mpi_buffer_detach(void *buffer_addr, MPI_Count *size)
 {
-	return detach(&of_process, buffer_addr, size);
+	return detach_buffer(&of_process, buffer_addr, size);
 }
 
 int mpi_buffer_flush(void)
@@ -264,7 +264,7 @@ int mpi_comm_attach_buffer(struct mpi_comm *comm, void *buffer, MPI_Count size)
 
 int mpi_comm_detach_buffer(struct mpi_comm *comm, void *buffer_addr, MPI_Count *size)
 {
-	return detach(&comm->buffer, buffer_addr, size);
+	return detach_buffer(&comm->buffer, buffer_addr, size);
 }
 
 int mpi_comm_flush_buffer(struct mpi_comm *comm)

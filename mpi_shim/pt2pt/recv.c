@@ -79,8 +79,8 @@ static bool of_another_call(const struct mpi_request *r, uint64_t bits, uint64_t
 }
 
 /* Completes a receive whose message is in r->data: `bytes` of `sent` bytes. */
-static void complete(struct mpi_request *r, uint64_t bits, uint64_t hdr, MPI_Count bytes,
-		     MPI_Count sent)
+static void complete_recv(struct mpi_request *r, uint64_t bits, uint64_t hdr, MPI_Count bytes,
+			  MPI_Count sent)
 {
 	if (r->context & MPI_MARK_HEADER && of_another_call(r, bits, hdr, sent)) {
 		r->differs = true;
@@ -128,7 +128,8 @@ static void posted_event(struct mpi_request *r, const ptl_event_t *ev)
 		sender_lost(r, mpi_bits_source(ev->match_bits), ev->ni_fail_type);
 		return;
 	}
-	complete(r, ev->match_bits, ev->hdr_data, (MPI_Count)ev->mlength, (MPI_Count)ev->rlength);
+	complete_recv(r, ev->match_bits, ev->hdr_data, (MPI_Count)ev->mlength,
+		      (MPI_Count)ev->rlength);
 }
 
 static void got_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -141,7 +142,7 @@ static void got_event(struct mpi_request *r, const ptl_event_t *ev)
 	if (ev->ni_fail_type != PTL_NI_OK)
 		sender_lost(r, mpi_bits_source(r->bits), ev->ni_fail_type);
 	else
-		complete(r, r->bits, r->number, (MPI_Count)ev->mlength, r->sent);
+		complete_recv(r, r->bits, r->number, (MPI_Count)ev->mlength, r->sent);
 }
 
 static void recv_event(struct mpi_request *r, const ptl_event_t *ev)
@@ -208,7 +209,7 @@ void mpi_recv_short(struct mpi_request *r, uint64_t bits, uint64_t hdr, const vo
 		base_copy_few((char *)r->buf + r->type->true_lb, data, (uint64_t)bytes);
 	else if (bytes > 0) /* the buffer of an empty message may be NULL */
 		memcpy((char *)r->buf + r->type->true_lb, data, (size_t)bytes);
-	complete(r, bits, hdr, bytes, sent);
+	complete_recv(r, bits, hdr, bytes, sent);
 }
 
 static int scatter_space(struct mpi_request *r);
@@ -265,7 +266,7 @@ static int no_room(int err)
 			PtlErrorStr((unsigned int)err));
 }
 
-static int post(struct mpi_request *r)
+static int post_recv(struct mpi_request *r)
 {
 	ptl_process_id_t any = { PTL_NID_ANY, PTL_PID_ANY };
 	ptl_md_t md = {
@@ -296,7 +297,7 @@ static int post_waiting_receives(void)
 			err = mpi_events_reserve(r, 1);
 		if (err)
 			return err;
-		err = post(r);
+		err = post_recv(r);
 		if (err == PTL_OK) {
 			mpi_posted_remove(r);
 			r->state = POSTED;
@@ -325,7 +326,7 @@ static int post_or_find(struct mpi_request *r, struct mpi_unexpected **u)
 	if (err)
 		return err;
 	for (;;) {
-		err = post(r);
+		err = post_recv(r);
 		if (err == PTL_OK)
 			return MPI_SUCCESS;
 		if (err == PTL_MD_NO_UPDATE) {

@@ -81,7 +81,7 @@ int mpi_unreachable(int world)
 
 /* Sends a message by the short protocol, if it is short and there is credit. True: *err has the
  * result. The caller has a slot. */
-static bool send_short(const struct route *to, const void *data, size_t bytes, int *err)
+static bool send_in_one(const struct route *to, const void *data, size_t bytes, int *err)
 {
 	uint32_t cost = mpi_credit_cost(bytes);
 	int rc;
@@ -104,7 +104,7 @@ static bool send_short(const struct route *to, const void *data, size_t bytes, i
 }
 
 /* Exposes the buffer on the READ portal and puts it. The caller has a slot. */
-static int send_long(struct mpi_request *r, const struct route *to)
+static int send_by_get(struct mpi_request *r, const struct route *to)
 {
 	static char none; /* a cancel request puts one byte, of any value */
 	ptl_md_t md = {
@@ -182,8 +182,8 @@ static bool go_full(struct mpi_request *r, const struct route *to)
 {
 	int err = MPI_SUCCESS;
 
-	if (r->mode == MPI_SEND_SYNC || !send_short(to, r->data, (size_t)r->bytes, &err)) {
-		err = send_long(r, to);
+	if (r->mode == MPI_SEND_SYNC || !send_in_one(to, r->data, (size_t)r->bytes, &err)) {
+		err = send_by_get(r, to);
 		if (!err)
 			return true;
 	}
@@ -237,7 +237,7 @@ bool mpi_send_flush(int rank)
 	return any;
 }
 
-static void enqueue(struct mpi_request *r, struct mpi_peer *p)
+static void enqueue_send(struct mpi_request *r, struct mpi_peer *p)
 {
 	r->next = NULL;
 	if (p->queue)
@@ -466,7 +466,7 @@ int mpi_send_launch(struct mpi_request *r)
 	to = route_of(r->comm, r->peer, r->context, r->tag);
 	r->world = (int)(to.peer - mpi_proto.peer);
 	if (!has_slot(to.peer) || !go(r, &to))
-		enqueue(r, to.peer);
+		enqueue_send(r, to.peer);
 	return MPI_SUCCESS;
 }
 
@@ -513,7 +513,7 @@ sent_at_once(const void *buf, MPI_Count count, const struct mpi_type *type, int 
 		return false;
 	to = route_of(comm, dest, context, tag);
 	return has_slot(to.peer) &&
-	       send_short(&to, (const char *)buf + type->true_lb, (size_t)bytes, err);
+	       send_in_one(&to, (const char *)buf + type->true_lb, (size_t)bytes, err);
 }
 
 static int start_with_request(const void *buf, MPI_Count count, struct mpi_type *type, int dest,
@@ -571,7 +571,7 @@ void mpi_send_notice(const void *buf, size_t bytes, int dest, int tag, struct mp
 	struct mpi_request *r;
 	int err;
 
-	if (has_slot(to.peer) && send_short(&to, buf, bytes, &err))
+	if (has_slot(to.peer) && send_in_one(&to, buf, bytes, &err))
 		return;
 	if (mpi_start_send(NULL, 0, mpi_type_of(MPI_BYTE), dest, tag, comm, context,
 			   MPI_SEND_NO_MEMORY, &r) ||

@@ -139,7 +139,7 @@ struct mpi_unexpected *mpi_unexpected_find(uint64_t bits, unsigned int open)
 	return u;
 }
 
-static void unlist(struct mpi_unexpected *u)
+static void unlist_unexpected(struct mpi_unexpected *u)
 {
 	for (int k = 0; k < KEYS; k++)
 		cut(bucket_of_unexpected(k, u->bits), k, u);
@@ -163,7 +163,7 @@ int mpi_unexpected_take(struct mpi_unexpected **u)
 	}
 	if (err != PTL_OK)
 		return no_claim(err);
-	unlist(*u);
+	unlist_unexpected(*u);
 	return MPI_SUCCESS;
 }
 
@@ -176,7 +176,7 @@ bool mpi_unexpected_cancel(uint64_t bits, uint64_t hdr, ptl_process_id_t from)
 		u = u->link[0].next;
 	if (!u)
 		return false;
-	unlist(u);
+	unlist_unexpected(u);
 	mpi_unexpected_free(u);
 	return true;
 }

@@ -174,7 +174,7 @@ void mpi_rma_hide(ptl_handle_me_t me)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-static struct mpi_rma *record(uint32_t index)
+static struct mpi_rma *record_at(uint32_t index)
 {
 	return index < rma.chunks * CHUNK ? &rma.chunk[index / CHUNK][index % CHUNK] : NULL;
 }
@@ -205,7 +205,7 @@ struct mpi_rma *mpi_rma_begin(struct mpi_win *win, int rank)
 		mpi_fail(MPI_ERR_NO_MEM, "no memory for another one-sided operation");
 		return NULL;
 	}
-	op = record(rma.free - 1);
+	op = record_at(rma.free - 1);
 	rma.free = op->next;
 	rma.in_use++;
 	op->win = win;
@@ -248,7 +248,7 @@ void mpi_rma_store(const char *from, const struct mpi_type *basic, void *buf, MP
 }
 
 /* End an operation: no more answers are waited for. */
-static void over(struct mpi_rma *op)
+static void op_over(struct mpi_rma *op)
 {
 	struct mpi_win_target *t = &op->win->target[op->rank];
 	struct mpi_request *r = op->request;
@@ -281,7 +281,7 @@ static void part_over(struct mpi_rma *op)
 	if (--op->parts > 0)
 		return;
 	if (!op->forsaken)
-		over(op);
+		op_over(op);
 	if (!op->held)
 		put_back(op);
 }
@@ -329,7 +329,7 @@ static bool is_large(uint64_t bytes)
 /* The record of the operation whose part of `bytes` bytes was answered. NULL: not one of ours. */
 static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 {
-	struct mpi_rma *op = record((uint32_t)(bits & INDEX_MASK));
+	struct mpi_rma *op = record_at((uint32_t)(bits & INDEX_MASK));
 
 	if (!op || !op->win)
 		return NULL;
@@ -344,7 +344,7 @@ static struct mpi_rma *answered(uint64_t bits, uint64_t bytes)
 /* Inline handler: an answer without an event, of a part that succeeded. */
 static int answer_offered(const ptl_arrival_t *end)
 {
-	struct mpi_rma *op = record((uint32_t)(end->match_bits & INDEX_MASK));
+	struct mpi_rma *op = record_at((uint32_t)(end->match_bits & INDEX_MASK));
 
 	/* unpacking takes long, and other threads would wait for the library meanwhile */
 	if (op && op->packed)
@@ -382,7 +382,7 @@ static uint64_t offset_of(const void *p)
 }
 
 /* Add n to the counts of parts in progress; n is 1 or -1. */
-static void count(struct mpi_rma *op, uint64_t bytes, int n)
+static void count_bytes(struct mpi_rma *op, uint64_t bytes, int n)
 {
 	op->parts += (uint32_t)n;
 	rma.answers += (uint32_t)n;
@@ -410,7 +410,7 @@ static int reserve_answer(struct mpi_rma *op, size_t bytes)
 			return mpi_unreachable(world);
 		mpi_progress_queue(&answers_eq);
 	}
-	count(op, bytes, 1);
+	count_bytes(op, bytes, 1);
 	return MPI_SUCCESS;
 }
 
@@ -422,7 +422,7 @@ static bool again(struct mpi_rma *op, size_t bytes, int err, int *result)
 	*result = MPI_SUCCESS;
 	if (err == PTL_OK)
 		return false;
-	count(op, bytes, -1);
+	count_bytes(op, bytes, -1);
 	if (mpi_proto.peer[world].dead || err == PTL_PROCESS_INVALID) {
 		*result = mpi_unreachable(world);
 		return false;
@@ -483,8 +483,8 @@ static int put_segment(struct mpi_rma *op, const void *from, size_t bytes, uint3
 /* Start a put that the target does not answer. It may wait for the target's next call or ours,
  * since nothing depends on it before a later put is answered. It goes by shared memory only,
  * where a put fails only if the target dies. */
-static bool inject(struct mpi_win_target *t, const void *from, size_t bytes, uint32_t number,
-		   uint64_t offset)
+static bool inject_rma_put(struct mpi_win_target *t, const void *from, size_t bytes,
+			   uint32_t number, uint64_t offset)
 {
 	return bytes <= ALONG_MOST &&
 	       PtlPutInject(mpi_world.ni, from, bytes, PTL_INJECT_HERE, mpi_world.id[t->world],
@@ -502,7 +502,7 @@ size_t mpi_rma_put_along(struct mpi_win *win, int rank, const void *from, size_t
 
 	while (t->pending && done < bytes) {
 		n = bytes_of_segment(t, bytes - done, bytes, false, segments);
-		if (!inject(t, (const char *)from + done, n, number, offset + done))
+		if (!inject_rma_put(t, (const char *)from + done, n, number, offset + done))
 			break;
 		done += n;
 	}
@@ -542,7 +542,7 @@ int mpi_rma_put(struct mpi_rma *op, const void *from, size_t bytes, uint32_t num
 		n = bytes_of_segment(t, bytes - done, bytes, alone, op->segments);
 		/* the answer to the last segment confirms all */
 		if (done + n < bytes &&
-		    inject(t, (const char *)from + done, n, number, offset + done))
+		    inject_rma_put(t, (const char *)from + done, n, number, offset + done))
 			err = MPI_SUCCESS;
 		else
 			err = put_segment(op, (const char *)from + done, n, number, offset + done);
@@ -664,7 +664,7 @@ static void forsake(struct mpi_rma *op)
 	rma.answers -= op->parts;
 	rma.large -= op->large;
 	op->large = 0;
-	over(op);
+	op_over(op);
 }
 
 /* Request a check of all targets that an operation waits for, and end the operations to dead
@@ -676,7 +676,7 @@ static void check_targets(void)
 	if (!rma.in_use)
 		return;
 	for (uint32_t i = 0; i < rma.chunks * CHUNK; i++) {
-		struct mpi_rma *op = record(i);
+		struct mpi_rma *op = record_at(i);
 
 		if (!op->win || op->forsaken || !op->parts)
 			continue;

@@ -36,7 +36,7 @@ static int alone(const struct mpi_rma_batch *b, uint64_t offset, const char *fro
 }
 
 /* Make the message, in memory that lives until the operation is over. */
-static const ptl_atomic_runs_t *message(struct mpi_rma_batch *b)
+static const ptl_atomic_runs_t *batch_message(struct mpi_rma_batch *b)
 {
 	size_t list = sizeof(ptl_atomic_runs_t) + b->groups * sizeof(b->group[0]);
 	struct mpi_rma_chunk *c = malloc(sizeof(*c) + list + b->bytes);
@@ -79,7 +79,7 @@ int mpi_rma_batch_end(struct mpi_rma_batch *b)
 		b->groups = 0;
 		return alone(b, b->base + g->offset, b->from, b->to, g->bytes);
 	}
-	r = message(b);
+	r = batch_message(b);
 	if (!r)
 		return mpi_fail_memory("a message of a one-sided operation");
 	b->groups = 0;
@@ -106,8 +106,8 @@ static bool extend(struct mpi_rma_batch *b, const ptl_atomic_run_t *more)
 }
 
 /* How many of `count` runs fit. */
-static size_t fits(const struct mpi_rma_batch *b, uint32_t number, uint64_t offset,
-		   const struct mpi_runs *r, size_t count)
+static size_t fit_runs(const struct mpi_rma_batch *b, uint32_t number, uint64_t offset,
+		       const struct mpi_runs *r, size_t count)
 {
 	size_t used = sizeof(ptl_atomic_runs_t) + (b->groups + 1) * sizeof(b->group[0]) + b->bytes;
 	size_t room = used < MPI_RMA_ATOMIC_MOST ? (MPI_RMA_ATOMIC_MOST - used) / r->bytes : 0;
@@ -140,14 +140,14 @@ static int add_equal_runs(struct mpi_rma_batch *b, const char *from, char *to, u
 	int err = MPI_SUCCESS;
 
 	while (count && !err) {
-		size_t n = b->groups ? fits(b, number, offset, r, count) : 0;
+		size_t n = b->groups ? fit_runs(b, number, offset, r, count) : 0;
 		ptl_atomic_run_t more = { .bytes = (uint32_t)r->bytes };
 		uint64_t end;
 
 		if (!n) {
 			err = mpi_rma_batch_end(b);
 			begin_at(b, from, to, number, offset);
-			n = fits(b, number, offset, r, count);
+			n = fit_runs(b, number, offset, r, count);
 		}
 		more.offset = (uint32_t)(offset - b->base);
 		more.count = (uint32_t)n;

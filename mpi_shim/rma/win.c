@@ -24,7 +24,7 @@
 
 /* Bytes to map for this rank alone: at least a page, as a base of 0 bytes must be an address
  * too. */
-static size_t mapped_bytes(const struct mpi_win *win)
+static size_t mapped_window_bytes(const struct mpi_win *win)
 {
 	return win->bytes ? (size_t)win->bytes : 1;
 }
@@ -39,7 +39,7 @@ static void destroy_win(void *object)
 		mpi_rma_hide(win->control_me);
 	mpi_win_detach_all(win);
 	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !win->segment && win->base)
-		munmap(win->base, mapped_bytes(win));
+		munmap(win->base, mapped_window_bytes(win));
 	if (win->own_control)
 		free(win->control);
 	mpi_win_unshare(win);
@@ -164,7 +164,7 @@ static int exchange_parts(struct mpi_win *win, struct mpi_comm *comm,
 static int alloc_memory(struct mpi_win *win, bool mapped)
 {
 	if (win->flavor == MPI_WIN_FLAVOR_ALLOCATE && !mapped) {
-		void *memory = mmap(NULL, mapped_bytes(win), PROT_READ | PROT_WRITE,
+		void *memory = mmap(NULL, mapped_window_bytes(win), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (memory == MAP_FAILED)
@@ -202,7 +202,7 @@ static int expose_win(struct mpi_win *win, struct mpi_win_part *part)
 }
 
 /* The second half, when all sizes are known: allocate memory, and set up the paths to it. */
-static int establish(struct mpi_win *win, const struct wanted *w, struct mpi_win_part *part)
+static int establish_window(struct mpi_win *win, const struct wanted *w, struct mpi_win_part *part)
 {
 	bool allocates = w->flavor == MPI_WIN_FLAVOR_ALLOCATE || w->flavor == MPI_WIN_FLAVOR_SHARED;
 	struct mpi_win_target *self = mpi_win_self(win);
@@ -264,7 +264,7 @@ static int make_win(struct mpi_comm *comm, struct mpi_info *info, const struct w
 		part.error = mpi_rma_init();
 	err = exchange_parts(win, own, &part);
 	if (!err)
-		err = establish(win, w, &part);
+		err = establish_window(win, w, &part);
 	mpi_object_release(own);
 	if (!err)
 		err = mpi_win_set_info(win, info);

@@ -21,7 +21,7 @@ static int check_flavor(const struct mpi_win *win)
 }
 
 /* Change a region of the table: see struct mpi_regions. */
-static void change(struct mpi_regions *r, struct mpi_region *at, struct mpi_region to)
+static void change_regions(struct mpi_regions *r, struct mpi_region *at, struct mpi_region to)
 {
 	atomic_fetch_add(&r->after, 1);
 	*at = to;
@@ -63,7 +63,7 @@ int mpi_win_attach(struct mpi_win *win, void *base, MPI_Aint size)
 	if (err)
 		return err;
 	new.me = me;
-	change(r, free_at, new);
+	change_regions(r, free_at, new);
 	return MPI_SUCCESS;
 }
 
@@ -81,7 +81,7 @@ int mpi_win_detach(struct mpi_win *win, const void *base)
 
 		if (!have->number || have->base != (uintptr_t)base)
 			continue;
-		change(r, have, (struct mpi_region){ 0 });
+		change_regions(r, have, (struct mpi_region){ 0 });
 		mpi_rma_hide(me);
 		return MPI_SUCCESS;
 	}
@@ -152,8 +152,8 @@ static int refresh(struct mpi_win *win, struct mpi_win_target *t)
 	return MPI_SUCCESS;
 }
 
-static bool look_up(const struct mpi_regions *r, uint64_t address, size_t element, size_t *bytes,
-		    uint32_t *number, uint64_t *offset)
+static bool look_up_region(const struct mpi_regions *r, uint64_t address, size_t element,
+			   size_t *bytes, uint32_t *number, uint64_t *offset)
 {
 	for (int i = 0; i < MPI_REGIONS_MOST; i++) {
 		const struct mpi_region *have = &r->region[i];
@@ -186,14 +186,14 @@ int mpi_win_find_region(struct mpi_win *win, struct mpi_win_target *t, uint64_t 
 		do {
 			before = atomic_load(&r->before);
 			*bytes = wanted;
-			found = look_up(r, address, element, bytes, number, offset);
+			found = look_up_region(r, address, element, bytes, number, offset);
 			atomic_thread_fence(memory_order_acquire);
 		} while (atomic_load(&r->after) != before);
 	} else {
 		err = refresh(win, t);
 		if (err)
 			return err;
-		found = look_up(t->regions, address, element, bytes, number, offset);
+		found = look_up_region(t->regions, address, element, bytes, number, offset);
 	}
 	if (found)
 		return MPI_SUCCESS;

@@ -29,7 +29,7 @@ static struct eth *eth_of(struct ptl_ni *ni)
 	return ptl_net_of(ni, &nal_eth_ops)->state;
 }
 
-static struct net *net_of(struct ptl_ni *ni)
+static struct net *net_of_eth(struct ptl_ni *ni)
 {
 	return &eth_of(ni)->net;
 }
@@ -100,7 +100,7 @@ static int take_interface(struct eth *e, const char *name)
 }
 
 /* The filter is set before the first frame can come. */
-static int begin(struct eth *e, size_t bytes)
+static int begin_ring(struct eth *e, size_t bytes)
 {
 	struct sockaddr_ll all = { .sll_family = AF_PACKET, .sll_protocol = htons(e->type) };
 	int buffer = (int)bytes, err;
@@ -167,7 +167,7 @@ static int eth_open(struct ptl_ni *ni, ptl_pid_t want)
 			eth_free(e);
 			return err;
 		}
-		err = begin(e, (size_t)base_config()->ptl_eth_ring_kib * 1024);
+		err = begin_ring(e, (size_t)base_config()->ptl_eth_ring_kib * 1024);
 	}
 	if (err < 0) {
 		base_warn("cannot use Ethernet frames on %s: %s", ni->address.ifname,
@@ -241,39 +241,39 @@ static void eth_forked(struct ptl_ni *ni)
 
 static unsigned long eth_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	if (!net_lives(net_of(ni), id))
+	if (!net_lives(net_of_eth(ni), id))
 		return ULONG_MAX;
 	return id.nid == ni->id.nid ? 1 : 2;
 }
 
 static bool eth_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_knows(net_of(ni), target);
+	return net_knows(net_of_eth(ni), target);
 }
 
 static bool eth_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_connect(net_of(ni), target);
+	return net_connect(net_of_eth(ni), target);
 }
 
 static int eth_send(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	return net_send(net_of(ni), s);
+	return net_send(net_of_eth(ni), s);
 }
 
 static bool eth_progress(struct ptl_ni *ni)
 {
-	return net_progress(net_of(ni));
+	return net_progress(net_of_eth(ni));
 }
 
 static uint64_t eth_arm(struct ptl_ni *ni)
 {
-	return net_arm(net_of(ni));
+	return net_arm(net_of_eth(ni));
 }
 
 static const char *eth_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_failed_over(net_of(ni), id);
+	return net_failed_over(net_of_eth(ni), id);
 }
 
 const struct nal_ops nal_eth_ops = {

@@ -93,7 +93,7 @@ bool eth_address(void *link, ptl_process_id_t id, struct net_addr *addr)
 
 /* ---- endpoints ------------------------------------------------------------------------------- */
 
-static int hold(struct eth *e, uint32_t endpoint)
+static int hold_endpoint(struct eth *e, uint32_t endpoint)
 {
 	char name[NAME];
 	int fd = net_hold(name_of(e, endpoint, name));
@@ -110,14 +110,14 @@ int eth_take_endpoint(struct eth *e, uint32_t want)
 	int err = -EADDRINUSE;
 
 	if (want)
-		return hold(e, want);
+		return hold_endpoint(e, want);
 	for (int i = 0; i < TRIES && err == -EADDRINUSE; i++) {
 		uint16_t random = 0;
 
 		if (!base_random(&random, sizeof(random)))
 			return -errno;
 		/* it may also become our pid: stay above the numbers that people ask for */
-		err = hold(e, 0x4000u | random);
+		err = hold_endpoint(e, 0x4000u | random);
 	}
 	return err;
 }

@@ -19,7 +19,7 @@
 #define BEFORE       96u    /* most bytes that it writes before a frame */
 #define RECEIVE_MOST 64u    /* frames at a time */
 
-static struct tpacket2_hdr *slot_at(const struct eth_ring *r, uint32_t i)
+static struct tpacket2_hdr *ring_slot_at(const struct eth_ring *r, uint32_t i)
 {
 	size_t at = (size_t)(i / r->per_block) * BLOCK + (size_t)(i % r->per_block) * r->slot;
 
@@ -34,7 +34,7 @@ static uint32_t status_of(const struct tpacket2_hdr *h)
 }
 
 /* release: we are done with the slot */
-static void set_status(struct tpacket2_hdr *h, uint32_t status)
+static void set_frame_status(struct tpacket2_hdr *h, uint32_t status)
 {
 	atomic_store_explicit((_Atomic uint32_t *)(void *)&h->tp_status, status,
 			      memory_order_release);
@@ -89,7 +89,7 @@ void eth_ring_free(struct eth *e)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-static void take(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
+static void take_frame(struct eth *e, struct net *n, const struct tpacket2_hdr *h)
 {
 	const struct sockaddr_ll *from_if =
 		(const void *)((const uint8_t *)h + TPACKET_ALIGN(sizeof(*h)));
@@ -116,12 +116,12 @@ unsigned int eth_receive(void *link, struct net *n)
 	unsigned int got = 0;
 
 	while (got < RECEIVE_MOST) {
-		struct tpacket2_hdr *h = slot_at(r, r->next);
+		struct tpacket2_hdr *h = ring_slot_at(r, r->next);
 
 		if (!(status_of(h) & TP_STATUS_USER))
 			break;
-		take(e, n, h);
-		set_status(h, TP_STATUS_KERNEL);
+		take_frame(e, n, h);
+		set_frame_status(h, TP_STATUS_KERNEL);
 		if (++r->next == r->slots)
 			r->next = 0;
 		got++;

@@ -99,7 +99,7 @@ void eth_send_init(struct eth *e)
 
 /* Returns how many frames the kernel has taken, or -1. Uses raw system calls: a thread must not
  * be cancelled here, because it holds the lock. */
-static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
+static long send_frames(const struct eth *e, struct mmsghdr *m, uint32_t n)
 {
 	const struct msghdr *h = &m->msg_hdr;
 
@@ -118,10 +118,10 @@ static long hand_over(const struct eth *e, struct mmsghdr *m, uint32_t n)
 }
 
 /* Send some of the first frames. Returns how many are sent or dropped. */
-static uint32_t send_some(struct eth *e, struct mmsghdr *m, uint32_t n, bool *waited)
+static uint32_t send_some_frames(struct eth *e, struct mmsghdr *m, uint32_t n, bool *waited)
 {
 	struct pollfd f = { .fd = e->fd, .events = POLLOUT };
-	long k = hand_over(e, m, n);
+	long k = send_frames(e, m, n);
 
 	if (k > 0)
 		return (uint32_t)k;
@@ -149,6 +149,6 @@ void eth_flush(void *link)
 	bool waited = false;
 
 	for (uint32_t at = 0, tries = 0; at < o->frames && tries < 2 * ETH_FRAMES; tries++)
-		at += send_some(e, &o->msg[at], o->frames - at, &waited);
+		at += send_some_frames(e, &o->msg[at], o->frames - at, &waited);
 	o->frames = o->used = 0;
 }

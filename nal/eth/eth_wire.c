@@ -48,19 +48,14 @@ void eth_frame_encode(struct eth_wire_frame *w, const struct eth_frame *f)
 	base_put32(w->from, f->from);
 }
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Read at most `most` hexadecimal digits. Returns how many there were. */
 static size_t number(const char *text, const char *end, size_t most, uint32_t *value)
 {
 	size_t n = 0;
 
 	*value = 0;
-	while (n < most && text + n < end && digit(text[n]) >= 0)
-		*value = *value << 4 | (uint32_t)digit(text[n++]);
+	while (n < most && text + n < end && base_hex_digit(text[n]) >= 0)
+		*value = *value << 4 | (uint32_t)base_hex_digit(text[n++]);
 	return n;
 }
 

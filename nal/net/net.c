@@ -103,7 +103,7 @@ static inline void poll_it(struct net *n)
 
 /* From now on an arrival wakes the helper thread, provided that the carrier is polled by *wake
  * at the latest, which may change. False: something has arrived already. */
-static bool arm(struct net *n, uint64_t *wake)
+static bool arm_net(struct net *n, uint64_t *wake)
 {
 	net_thread_arm(n);
 	return !n->carrier->arm || n->carrier->arm(n, wake);
@@ -114,11 +114,11 @@ static void stop_polling(struct net *n)
 	uint64_t wake;
 
 	atomic_fetch_and_explicit(&n->ni->polled, ~n->bit, memory_order_relaxed);
-	if (!arm(n, &wake))
+	if (!arm_net(n, &wake))
 		poll_it(n);
 }
 
-static uint32_t find(struct net *n, ptl_process_id_t id)
+static uint32_t find_peer(struct net *n, ptl_process_id_t id)
 {
 	struct net_who who = { .id = net_id(id), .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	uint32_t peer;
@@ -139,7 +139,7 @@ static uint32_t find(struct net *n, ptl_process_id_t id)
 
 uint32_t net_peer_of(struct net *n, ptl_process_id_t id)
 {
-	uint32_t peer = find(n, id);
+	uint32_t peer = find_peer(n, id);
 
 	begin_call(n, !n->carrier->own_time);
 	if (peer != NET_NONE)
@@ -149,7 +149,7 @@ uint32_t net_peer_of(struct net *n, ptl_process_id_t id)
 
 bool net_knows(struct net *n, ptl_process_id_t target)
 {
-	return find(n, target) != NET_NONE;
+	return find_peer(n, target) != NET_NONE;
 }
 
 bool net_lives(struct net *n, ptl_process_id_t target)
@@ -312,7 +312,7 @@ static void calm_down(struct net *n)
 		stop_polling(n);
 }
 
-static void count(struct net *n)
+static void count_peers(struct net *n)
 {
 	n->counted = 0;
 	n->carrier->count(n);
@@ -337,7 +337,7 @@ bool net_progress(struct net *n)
 	else if (++n->looks > LOOKS_MOST)
 		calm_down(n);
 	if (++n->counted > COUNT_EVERY)
-		count(n);
+		count_peers(n);
 	return got;
 }
 
@@ -345,14 +345,14 @@ uint64_t net_arm(struct net *n)
 {
 	uint64_t wake;
 
-	count(n);
+	count_peers(n);
 	net_tell_time(n);
 	if (n->nheld)
 		resume(n);
 	if (n->carrier->wake(n) <= n->now)
 		n->carrier->run(n);
 	wake = n->carrier->wake(n);
-	if (!arm(n, &wake))
+	if (!arm_net(n, &wake))
 		return 0;
 	/* handlers that are behind, or a machine that cannot send what it has: soon again, but
 	 * not at once */
@@ -383,7 +383,7 @@ static void free_all(struct net *n)
 }
 
 /* Zeroed memory; only pages that are used take memory. NULL: out of memory. */
-static void *table(size_t bytes)
+static void *new_table(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -404,8 +404,8 @@ const char *net_begin(struct net *n, const struct net_carrier *carrier, const ch
 	n->bit = 1u << (n->slot - ni->net);
 	net_tell_time(n);
 	n->stat = (struct ptl_stat_peer *)(void *)(ni->view.nal + n->slot->region);
-	n->body_of = table(ni->view.nops * sizeof(*n->body_of));
-	n->peer = table(NET_PEERS * sizeof(*n->peer));
+	n->body_of = new_table(ni->view.nops * sizeof(*n->body_of));
+	n->peer = new_table(NET_PEERS * sizeof(*n->peer));
 	if (!n->body_of || !n->peer)
 		return "out of memory";
 	n->begun = true;
@@ -436,7 +436,7 @@ const char *net_start(struct net *n, const struct nal_job *job, int fd, uint32_t
 }
 
 /* Give what we still owe to peers some time. */
-static void linger(struct net *n)
+static void linger_net(struct net *n)
 {
 	uint64_t end = base_now_ns() + LINGER_NS;
 	bool more = true;
@@ -454,13 +454,13 @@ static void linger(struct net *n)
 void net_stop(struct net *n)
 {
 	if (n->begun) {
-		linger(n);
+		linger_net(n);
 		net_thread_stop(n);
 		ptl_lock(n->ni);
 		atomic_fetch_and_explicit(&n->ni->polled, ~n->bit, memory_order_relaxed);
 		net_tell_time(n);
 		n->carrier->goodbye(n);
-		count(n);
+		count_peers(n);
 		n->carrier->destroy(n);
 		/* the helper threads of other NALs still run */
 		n->slot->net = NULL;

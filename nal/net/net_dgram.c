@@ -30,7 +30,7 @@ static void transmit(void *user, const struct dgram_packet *p)
 		n->link->transmit(n->link_state, p);
 }
 
-static uint32_t connect_to(struct net *n, net_id_t id)
+static uint32_t connect_by_dgram(struct net *n, net_id_t id)
 {
 	ptl_process_id_t target = { (ptl_nid_t)(id >> 32), (ptl_pid_t)id };
 	struct net_addr addr;
@@ -54,7 +54,7 @@ static bool accept_peer(void *user, const struct net_who *who, const struct net_
 	/* the process may get the number of a forgotten one */
 	n->last_peer = NET_NONE;
 	if (n->ranks || !from)
-		connect_to(n, who->id);
+		connect_by_dgram(n, who->id);
 	return true;
 }
 
@@ -187,7 +187,7 @@ static unsigned int receive(struct net *n)
 	return n->link->receive(n->link_state, n);
 }
 
-static void rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now))
+static void net_rounds(struct net *n, bool (*one)(struct dgram *m, uint64_t now))
 {
 	bool more;
 
@@ -209,12 +209,12 @@ static uint64_t wake_at(const struct net *n)
 static void run(struct net *n)
 {
 	if (wake_at(n) <= n->now)
-		rounds(n, dgram_run);
+		net_rounds(n, dgram_run);
 }
 
 static bool arm(struct net *n, uint64_t *wake)
 {
-	rounds(n, dgram_settle);
+	net_rounds(n, dgram_settle);
 	*wake = wake_at(n);
 	return !n->link->arm || n->link->arm(n->link_state);
 }
@@ -271,7 +271,7 @@ static void destroy(struct net *n)
 
 const struct net_carrier net_dgram_carrier = {
 	.find = find,
-	.connect = connect_to,
+	.connect = connect_by_dgram,
 	.send = send_message,
 	.oversubscribed = oversubscribed,
 	.watch = watch,

@@ -76,7 +76,7 @@ struct net_fault {
 
 /* ---- rules ----------------------------------------------------------------------------------- */
 
-static bool look_up(const struct word *w, const char *name, size_t len, int *value)
+static bool look_up_word(const struct word *w, const char *name, size_t len, int *value)
 {
 	for (; w->name; w++)
 		if (strlen(w->name) == len && !strncmp(w->name, name, len)) {
@@ -121,7 +121,7 @@ static bool parse_chance(struct rule *r, const char *text)
 	return !*end;
 }
 
-static bool parse_word(struct net_fault *f, struct rule *r, bool *op_count, char *word)
+static bool parse_fault_word(struct net_fault *f, struct rule *r, bool *op_count, char *word)
 {
 	char *value = strchr(word, '='), *end;
 	int number;
@@ -129,13 +129,13 @@ static bool parse_word(struct net_fault *f, struct rule *r, bool *op_count, char
 	if (!value)
 		return false;
 	*value++ = '\0';
-	if (look_up(actions, word, strlen(word), &number)) {
+	if (look_up_word(actions, word, strlen(word), &number)) {
 		r->action = (enum action)number;
 		*op_count = true;
 		return parse_chance(r, value);
 	}
 	if (!strcmp(word, "type")) {
-		if (!look_up(types, value, strlen(value), &number))
+		if (!look_up_word(types, value, strlen(value), &number))
 			return false;
 		r->types |= number;
 		return true;
@@ -170,7 +170,7 @@ static bool parse_rule(struct net_fault *f, char *text)
 	char *save, *word;
 
 	for (word = strtok_r(text, ", ", &save); word; word = strtok_r(NULL, ", ", &save))
-		if (!parse_word(f, &r, &op_count, word))
+		if (!parse_fault_word(f, &r, &op_count, word))
 			return false;
 	if (!op_count)
 		return true;
@@ -208,7 +208,7 @@ struct net_fault *net_fault_create(const char *rules)
 	return NULL;
 }
 
-static void free_list(struct copy **list)
+static void free_copies(struct copy **list)
 {
 	struct copy *c;
 
@@ -222,8 +222,8 @@ void net_fault_destroy(struct net_fault *f)
 {
 	if (!f)
 		return;
-	free_list(&f->waiting);
-	free_list(&f->sent);
+	free_copies(&f->waiting);
+	free_copies(&f->sent);
 	free(f);
 }
 
@@ -244,7 +244,7 @@ static bool by_chance(struct net_fault *f, double chance)
 	return (double)(random_of(f) >> 11) * 0x1p-53 < chance;
 }
 
-static int carried_by(const struct dgram_frame *f, const struct net_msg *m)
+static int frame_carrier(const struct dgram_frame *f, const struct net_msg *m)
 {
 	static const int kinds[] = {
 		[NET_PUT] = CARRIES_PUT,       [NET_GET] = CARRIES_GET,
@@ -260,7 +260,7 @@ static int carried_by(const struct dgram_frame *f, const struct net_msg *m)
 }
 
 /* What the packet carries, and whether that is a request to `portal`. */
-static int carried(const struct copy *c, uint32_t portal, bool *to_portal)
+static int carried_portal(const struct copy *c, uint32_t portal, bool *to_portal)
 {
 	struct dgram_frame f;
 	struct dgram_head h;
@@ -279,7 +279,7 @@ static int carried(const struct copy *c, uint32_t portal, bool *to_portal)
 		if (f.kind == DGRAM_FRAME_MSG &&
 		    net_msg_decode(f.bytes, f.hdr_len, f.body_len, &m) < 0)
 			continue;
-		what |= carried_by(&f, &m);
+		what |= frame_carrier(&f, &m);
 		*to_portal |=
 			f.kind == DGRAM_FRAME_MSG && m.kind <= NET_GETPUT && m.pt_index == portal;
 	}
@@ -303,7 +303,7 @@ static bool applies(struct net_fault *f, struct rule *r, const struct net *n, ui
 			return false;
 	}
 	if (r->types || r->by_portal) {
-		int what = carried(c, r->portal, &to_portal);
+		int what = carried_portal(c, r->portal, &to_portal);
 
 		if ((r->types && !(what & r->types)) || (r->by_portal && !to_portal))
 			return false;
@@ -334,7 +334,7 @@ static struct copy *flat(const struct net *n, const struct dgram_packet *p)
 	return c;
 }
 
-static void enqueue(struct net_fault *f, struct copy *c)
+static void enqueue_copy(struct net_fault *f, struct copy *c)
 {
 	struct copy **at = &f->waiting;
 
@@ -362,7 +362,7 @@ void net_fault_transmit(struct net *n, const struct dgram_packet *p)
 		case FAULT_DUP:
 			second = flat(n, p);
 			if (second)
-				enqueue(f, second);
+				enqueue_copy(f, second);
 			break;
 		case FAULT_DELAY:
 			c->at += r->delay_ns;
@@ -373,7 +373,7 @@ void net_fault_transmit(struct net *n, const struct dgram_packet *p)
 		}
 	}
 	if (c)
-		enqueue(f, c);
+		enqueue_copy(f, c);
 }
 
 void net_fault_release(struct net *n)
@@ -399,7 +399,7 @@ void net_fault_release(struct net *n)
 		f->sent = c;
 	}
 	n->link->flush(n->link_state);
-	free_list(&f->sent);
+	free_copies(&f->sent);
 }
 
 uint64_t net_fault_wake(const struct net *n)

@@ -13,7 +13,7 @@
 
 #include "nal/net/net.h"
 
-static socklen_t address(const char *name, struct sockaddr_un *a)
+static socklen_t hold_address(const char *name, struct sockaddr_un *a)
 {
 	int len;
 
@@ -26,7 +26,7 @@ int net_hold(const char *name)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0), err;
 	struct sockaddr_un a;
-	socklen_t len = address(name, &a);
+	socklen_t len = hold_address(name, &a);
 
 	if (fd < 0)
 		return -errno;
@@ -42,7 +42,7 @@ bool net_held(const char *name)
 {
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct sockaddr_un a;
-	socklen_t len = address(name, &a);
+	socklen_t len = hold_address(name, &a);
 	bool somebody = fd < 0 || connect(fd, (struct sockaddr *)&a, len) == 0;
 
 	if (fd >= 0)

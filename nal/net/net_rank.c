@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "nal/net/net.h"
 
-static int by_id(const void *a, const void *b)
+static int compare_ranked(const void *a, const void *b)
 {
 	const struct net_rank *x = a, *y = b;
 
@@ -37,7 +37,7 @@ bool net_ranks_take(struct net_ranks *r, const struct nal_job *job, const char *
 		to->id = job->ids[i];
 		r->count++;
 	}
-	qsort(r->rank, r->count, sizeof(*r->rank), by_id);
+	qsort(r->rank, r->count, sizeof(*r->rank), compare_ranked);
 	return true;
 }
 
@@ -53,7 +53,7 @@ const struct net_addr *net_ranks_find(const struct net_ranks *r, ptl_process_id_
 	const struct net_rank *found = NULL;
 
 	if (r->count)
-		found = bsearch(&key, r->rank, r->count, sizeof(*r->rank), by_id);
+		found = bsearch(&key, r->rank, r->count, sizeof(*r->rank), compare_ranked);
 	return found ? &found->addr : NULL;
 }
 

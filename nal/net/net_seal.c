@@ -43,7 +43,7 @@ void net_keys_make(struct net_keys *k, const void *secret, size_t len)
 
 /* Buffer for the input, which must be contiguous. One per thread, and used only with the lock
  * of an interface held. */
-static unsigned char *gather(void)
+static unsigned char *gather_secret(void)
 {
 	static _Thread_local unsigned char bytes[INPUT_MOST];
 
@@ -53,7 +53,7 @@ static unsigned char *gather(void)
 static void tag_head(const struct net_keys *k, const uint8_t *head, size_t head_len,
 		     const uint8_t *body_tag, uint8_t *tag)
 {
-	unsigned char small[512], *in = head_len <= sizeof(small) ? small : gather();
+	unsigned char small[512], *in = head_len <= sizeof(small) ? small : gather_secret();
 	size_t len = NET_TAG_OFFSET;
 
 	memcpy(in, head, NET_TAG_OFFSET);
@@ -81,7 +81,7 @@ void net_tag(const struct net_keys *k, const uint8_t *head, size_t head_len,
 		all = body[0].iov_base;
 		len = body[0].iov_len;
 	} else {
-		all = gather();
+		all = gather_secret();
 		for (int i = 0; i < segments && body[i].iov_len <= INPUT_MOST - len; i++) {
 			memcpy(all + len, body[i].iov_base, body[i].iov_len);
 			len += body[i].iov_len;

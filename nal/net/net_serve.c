@@ -14,8 +14,8 @@
 /* ---- answers --------------------------------------------------------------------------------- */
 
 static void __attribute__((noinline))
-answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer what,
-       uint64_t length, ptl_ni_fail_t fail)
+send_answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer what,
+	    uint64_t length, ptl_ni_fail_t fail)
 {
 	struct net_msg msg = {
 		.kind = NET_ANSWER,
@@ -34,22 +34,24 @@ answer(struct net *n, uint32_t peer, uint32_t op, uint32_t gen, enum ptl_answer 
 }
 
 /* Send the final response, if the initiator waits for one. */
-static inline void final_response(struct net *n, uint32_t peer, uint32_t op, uint32_t gen,
-				  enum ptl_answer what, uint64_t length, ptl_ni_fail_t fail)
+static inline void send_net_response(struct net *n, uint32_t peer, uint32_t op, uint32_t gen,
+				     enum ptl_answer what, uint64_t length, ptl_ni_fail_t fail)
 {
 	if (op != PTL_NIL)
-		answer(n, peer, op, gen, what, length, fail);
+		send_answer(n, peer, op, gen, what, length, fail);
 }
 
-static void put_done(struct net *n, uint32_t peer, const struct ptl_delivery *l, ptl_ni_fail_t fail)
+static void net_put_done(struct net *n, uint32_t peer, const struct ptl_delivery *l,
+			 ptl_ni_fail_t fail)
 {
 	ptl_engine_done(&n->ni->engine, l, fail);
-	final_response(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength, fail);
+	send_net_response(n, peer, l->op, l->op_gen, ptl_serve_put_answer(l, fail), l->mlength,
+			  fail);
 }
 
 /* Send the data of a get or getput, from `bytes` or from where the delivery says. Ends the
  * delivery of a get. */
-static void reply(struct net *n, uint32_t peer, const struct ptl_delivery *l, const void *bytes)
+static void net_reply(struct net *n, uint32_t peer, const struct ptl_delivery *l, const void *bytes)
 {
 	struct net_msg msg = {
 		.kind = NET_REPLY, .op = l->op, .op_gen = l->op_gen, .length = l->mlength
@@ -84,12 +86,12 @@ static void reply(struct net *n, uint32_t peer, const struct ptl_delivery *l, co
 	if (b)
 		net_body_put(n, b);
 	ptl_engine_done(&n->ni->engine, l, PTL_NI_FAIL);
-	final_response(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
+	send_net_response(n, peer, l->op, l->op_gen, PTL_ANSWER_FAILED, 0, PTL_NI_FAIL);
 }
 
 /* ---- swaps ----------------------------------------------------------------------------------- */
 
-static ptl_ni_fail_t read_span(void *server, const struct ptl_delivery *l, void *bytes)
+static ptl_ni_fail_t read_net_delivery(void *server, const struct ptl_delivery *l, void *bytes)
 {
 	const struct net_span span = { .md = l->md, .offset = l->offset };
 
@@ -97,7 +99,8 @@ static ptl_ni_fail_t read_span(void *server, const struct ptl_delivery *l, void 
 	return PTL_NI_OK;
 }
 
-static ptl_ni_fail_t write_span(void *server, const struct ptl_delivery *l, const void *bytes)
+static ptl_ni_fail_t write_net_delivery(void *server, const struct ptl_delivery *l,
+					const void *bytes)
 {
 	const struct net_span span = { .md = l->md, .offset = l->offset };
 
@@ -112,8 +115,8 @@ static struct net_span run_at(const struct ptl_delivery *l, const ptl_atomic_run
 				  .offset = l->offset + g->offset + (uint64_t)k * g->stride };
 }
 
-static ptl_ni_fail_t read_runs(void *server, const struct ptl_delivery *l,
-			       const ptl_atomic_runs_t *runs, char *bytes)
+static ptl_ni_fail_t read_net_runs(void *server, const struct ptl_delivery *l,
+				   const ptl_atomic_runs_t *runs, char *bytes)
 {
 	for (uint32_t i = 0; i < runs->groups; i++) {
 		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
@@ -127,8 +130,8 @@ static ptl_ni_fail_t read_runs(void *server, const struct ptl_delivery *l,
 	return PTL_NI_OK;
 }
 
-static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
-				const ptl_atomic_runs_t *runs, const char *bytes)
+static ptl_ni_fail_t write_net_runs(void *server, const struct ptl_delivery *l,
+				    const ptl_atomic_runs_t *runs, const char *bytes)
 {
 	for (uint32_t i = 0; i < runs->groups; i++) {
 		const ptl_atomic_run_t *g = &ptl_runs_groups(runs)[i];
@@ -144,7 +147,8 @@ static ptl_ni_fail_t write_runs(void *server, const struct ptl_delivery *l,
 
 static_assert(NET_SWAP_MOST <= PTL_SERVE_SWAP_MOST, "what this NAL takes can be served");
 
-static const struct ptl_serve_memory memory = { read_span, write_span, read_runs, write_runs };
+static const struct ptl_serve_memory memory = { read_net_delivery, write_net_delivery,
+						read_net_runs, write_net_runs };
 
 /* PTL_NI_PROTOCOL: the list does not match the header, and nothing was done. */
 static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_delivery *l,
@@ -163,8 +167,8 @@ static ptl_ni_fail_t swap_runs(struct net *n, const struct ptl_delivery *l,
 			  : PTL_NI_OK;
 }
 
-static void swap(struct net *n, uint32_t peer, const struct ptl_delivery *l,
-		 const struct net_swap *w, const void *body)
+static void serve_swap(struct net *n, uint32_t peer, const struct ptl_delivery *l,
+		       const struct net_swap *w, const void *body)
 {
 	char old[NET_SWAP_MOST];
 	ptl_ni_fail_t fail =
@@ -173,9 +177,9 @@ static void swap(struct net *n, uint32_t peer, const struct ptl_delivery *l,
 			: ptl_serve_swap(&memory, n, l, w->atomic, w->element, body, old);
 
 	if (l->kind == PTL_REQ_PUT || fail != PTL_NI_OK)
-		put_done(n, peer, l, fail);
+		net_put_done(n, peer, l, fail);
 	else
-		reply(n, peer, l, old);
+		net_reply(n, peer, l, old);
 }
 
 /* ---- the line of puts ------------------------------------------------------------------------ */
@@ -208,9 +212,9 @@ static void ends(struct net *n, struct net_body *b, bool stands)
 	bool swaps = b->span.staged;
 
 	if (stands && b->how == NET_OK && swaps)
-		swap(n, b->peer, &b->l, &b->swap, b->span.staged);
+		serve_swap(n, b->peer, &b->l, &b->swap, b->span.staged);
 	else if (stands)
-		put_done(n, b->peer, &b->l, net_fail(b->how));
+		net_put_done(n, b->peer, &b->l, net_fail(b->how));
 	else
 		ptl_engine_done(&n->ni->engine, &b->l,
 				swaps && b->how == NET_OK ? PTL_NI_PEER_DEAD : net_fail(b->how));
@@ -220,7 +224,7 @@ static void ends(struct net *n, struct net_body *b, bool stands)
 
 /* The body is complete, or will never be. */
 static void __attribute__((noinline))
-complete(struct net *n, struct net_body *b, enum net_status how)
+complete_body(struct net *n, struct net_body *b, enum net_status how)
 {
 	struct net_peer *p = &n->peer[b->peer];
 	bool stands = how == NET_OK || how == NET_FAILED;
@@ -243,33 +247,34 @@ static void put_complete(struct net *n, uint32_t peer, const struct ptl_delivery
 	struct net_body *b = n->peer[peer].line ? net_body_get(n, peer) : NULL;
 
 	if (!b) {
-		put_done(n, peer, l, PTL_NI_OK);
+		net_put_done(n, peer, l, PTL_NI_OK);
 		return;
 	}
 	b->l = *l;
 	line_up(n, b);
-	complete(n, b, NET_OK);
+	complete_body(n, b, NET_OK);
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
 /* True: accepted. Otherwise the initiator was told, if it wants an answer. */
-static bool match(struct net *n, uint32_t peer, const struct ptl_request *q, struct ptl_delivery *l)
+static bool match_net_request(struct net *n, uint32_t peer, const struct ptl_request *q,
+			      struct ptl_delivery *l)
 {
 	if (!ptl_serve_match(n->ni, &n->ni->engine, q, l, NULL))
 		return true;
-	final_response(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
+	send_net_response(n, peer, q->op, q->op_gen, PTL_ANSWER_QUIET, 0, PTL_NI_OK);
 	return false;
 }
 
 /* Have a body moved to the delivery, or to `staged`. */
-static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_delivery *l,
-			     uint64_t length, void *staged, struct net_delivery *delivery)
+static enum net_verdict pull_body(struct net *n, uint32_t peer, const struct ptl_delivery *l,
+				  uint64_t length, void *staged, struct net_delivery *delivery)
 {
 	struct net_body *b = net_body_get(n, peer);
 
 	if (!b) {
-		put_done(n, peer, l, PTL_NI_FAIL);
+		net_put_done(n, peer, l, PTL_NI_FAIL);
 		free(staged);
 		return NET_DROP;
 	}
@@ -285,19 +290,19 @@ static enum net_verdict pull(struct net *n, uint32_t peer, const struct ptl_deli
 static enum net_verdict __attribute__((noinline))
 pull_put(struct net *n, uint32_t peer, const struct ptl_delivery *l, struct net_delivery *delivery)
 {
-	enum net_verdict verdict = pull(n, peer, l, l->mlength, NULL, delivery);
+	enum net_verdict verdict = pull_body(n, peer, l, l->mlength, NULL, delivery);
 
 	if (verdict == NET_PULL && l->mlength <= LINE_MOST)
 		line_up(n, delivery->cookie);
 	return verdict;
 }
 
-static void take_get(struct net *n, uint32_t peer, const struct ptl_request *q)
+static void serve_get(struct net *n, uint32_t peer, const struct ptl_request *q)
 {
 	struct ptl_delivery l;
 
-	if (match(n, peer, q, &l))
-		reply(n, peer, &l, NULL);
+	if (match_net_request(n, peer, q, &l))
+		net_reply(n, peer, &l, NULL);
 }
 
 /* Hold a swap whose body is still to come, or that must wait for others. */
@@ -311,8 +316,8 @@ static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_del
 
 	delivery = here ? &own : delivery;
 	if (!staged)
-		put_done(n, peer, l, PTL_NI_FAIL);
-	if (!staged || pull(n, peer, l, in->body_len, staged, delivery) == NET_DROP)
+		net_put_done(n, peer, l, PTL_NI_FAIL);
+	if (!staged || pull_body(n, peer, l, in->body_len, staged, delivery) == NET_DROP)
 		return here ? NET_DONE : NET_DROP;
 	((struct net_body *)delivery->cookie)->swap = *w;
 	line_up(n, delivery->cookie);
@@ -320,7 +325,7 @@ static enum net_verdict stage(struct net *n, uint32_t peer, const struct ptl_del
 		return NET_PULL;
 	if (in->body_len)
 		memcpy(staged, in->body, in->body_len);
-	complete(n, delivery->cookie, NET_OK);
+	complete_body(n, delivery->cookie, NET_OK);
 	return NET_DONE;
 }
 
@@ -333,20 +338,20 @@ static enum net_verdict take_swap(struct net *n, uint32_t peer, struct ptl_reque
 
 	if (ptl_atomic_on_runs(w->atomic))
 		q->rlength = w->span;
-	if (!match(n, peer, q, &l))
+	if (!match_net_request(n, peer, q, &l))
 		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	if (ptl_atomic_on_runs(w->atomic)) { /* all of them, or none */
 		l.mlength = l.mlength == w->span ? length : 0;
 		l.rlength = length;
 	}
 	if ((in->body || !in->body_len) && !n->peer[peer].line) {
-		swap(n, peer, &l, w, in->body);
+		serve_swap(n, peer, &l, w, in->body);
 		return NET_DONE;
 	}
 	return stage(n, peer, &l, w, in, delivery);
 }
 
-static inline struct ptl_request request(struct net *n, uint32_t peer, const struct net_msg *m)
+static inline struct ptl_request request_of(struct net *n, uint32_t peer, const struct net_msg *m)
 {
 	static const uint8_t kinds[] = {
 		[NET_PUT] = PTL_REQ_PUT,
@@ -384,7 +389,7 @@ static enum net_verdict nonsense(struct net *n, const struct net_in *in)
 }
 
 static enum net_verdict __attribute__((noinline))
-take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_delivery *delivery)
+serve_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_delivery *delivery)
 {
 	struct ptl_request q;
 	struct net_swap swap;
@@ -398,9 +403,9 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_del
 		net_take_answer(n, peer, &m);
 		return NET_DONE;
 	}
-	q = request(n, peer, &m);
+	q = request_of(n, peer, &m);
 	if (m.kind == NET_GET) {
-		take_get(n, peer, &q);
+		serve_get(n, peer, &q);
 		return NET_DONE;
 	}
 	swap = (struct net_swap){ m.atomic, m.element, m.span, in->body_len };
@@ -409,9 +414,9 @@ take_other(struct net *n, uint32_t peer, const struct net_in *in, struct net_del
 
 /* A plain put, as most messages are. Everything it passes through is inlined into one
  * function. Else a third of the work is to fill records that the next function reads back. */
-static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, uint32_t peer,
-								 const struct net_in *in,
-								 struct net_delivery *delivery)
+static inline __attribute__((flatten)) enum net_verdict serve_put(struct net *n, uint32_t peer,
+								  const struct net_in *in,
+								  struct net_delivery *delivery)
 {
 	struct ptl_request q;
 	struct ptl_delivery l;
@@ -419,10 +424,10 @@ static inline __attribute__((flatten)) enum net_verdict take_put(struct net *n, 
 
 	if (net_msg_decode(in->header, in->header_len, in->body_len, &m) < 0)
 		return nonsense(n, in);
-	q = request(n, peer, &m);
+	q = request_of(n, peer, &m);
 	/* not before those that wait in the line */
 	q.data = m.op == PTL_NIL && !n->peer[peer].line ? in->body : NULL;
-	if (!match(n, peer, &q, &l))
+	if (!match_net_request(n, peer, &q, &l))
 		return in->body || !in->body_len ? NET_DONE : NET_DROP;
 	if (!in->body && l.mlength)
 		return pull_put(n, peer, &l, delivery);
@@ -442,8 +447,8 @@ enum net_verdict net_deliver(void *user, uint32_t peer, const struct net_in *in,
 		return NET_LATER;
 	}
 	n->stat[peer].received++;
-	return net_is_put(in->header, in->header_len) ? take_put(n, peer, in, delivery)
-						      : take_other(n, peer, in, delivery);
+	return net_is_put(in->header, in->header_len) ? serve_put(n, peer, in, delivery)
+						      : serve_other(n, peer, in, delivery);
 }
 
 void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
@@ -456,7 +461,7 @@ void net_landed(void *user, uint32_t peer, void *cookie, enum net_status s)
 		net_reply_landed(n, b, s);
 		return;
 	}
-	complete(n, b, s);
+	complete_body(n, b, s);
 }
 
 void net_sent(void *user, uint32_t peer, void *cookie, uint64_t length, enum net_status s)

@@ -29,12 +29,6 @@ ptl_ni_fail_t net_fail(enum net_status s)
 	}
 }
 
-/* An index out of range stays out of range: the target rejects and counts it. */
-static uint16_t clipped(uint32_t index)
-{
-	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
-}
-
 /* `plain`: a constant, true for a put that is not atomic and gets no answer. Such a header
  * needs little work. */
 static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
@@ -53,8 +47,8 @@ static inline __attribute__((always_inline)) uint32_t encode(uint8_t *header,
 		.ack = !plain && s->ack,
 		.atomic = plain ? 0 : s->atomic,
 		.element = plain ? 0 : s->element,
-		.pt_index = clipped(s->pt_index),
-		.ac_index = clipped(s->ac_index),
+		.pt_index = ptl_clip_index(s->pt_index),
+		.ac_index = ptl_clip_index(s->ac_index),
 		.op = answered ? op : PTL_NIL,
 		.op_gen = answered ? ni->view.op[op].gen : 0,
 		.match_bits = s->match_bits,
@@ -80,7 +74,7 @@ static inline __attribute__((always_inline)) int send_plain(struct net *n, uint3
 	return n->carrier->send(n, peer, &o) == 0 ? PTL_OK : PTL_NO_SPACE;
 }
 
-static int inject(struct net *n, uint32_t peer, const struct ptl_start *s)
+static int inject_put(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	uint64_t *sr = n->ni->view.r->stat.sr;
 	int err;
@@ -121,7 +115,8 @@ static inline bool copies(const struct net *n, uint32_t peer, uint64_t len)
 	return len <= NET_COPY_MOST && n->stat[peer].state == 1 && net_may_copy(n, peer);
 }
 
-static int __attribute__((noinline)) start(struct net *n, uint32_t peer, const struct ptl_start *s)
+static int __attribute__((noinline))
+start_message(struct net *n, uint32_t peer, const struct ptl_start *s)
 {
 	struct ptl_engine *e = &n->ni->engine;
 	struct net_span span = { .md = s->md, .offset = s->offset };
@@ -185,11 +180,11 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 	if (peer == NET_NONE)
 		return NAL_ELSEWHERE;
 	if (s->inject)
-		err = inject(n, peer, s);
+		err = inject_put(n, peer, s);
 	else if (s->kind == PTL_REQ_PUT && !s->ack && !s->atomic && copies(n, peer, s->length))
 		err = start_plain(n, peer, s);
 	else
-		err = start(n, peer, s);
+		err = start_message(n, peer, s);
 	if (err == PTL_OK) {
 		n->stat[peer].sent++;
 		n->carrier->run(n);
@@ -200,7 +195,7 @@ __attribute__((flatten)) int net_send(struct net *n, const struct ptl_start *s)
 /* ---- ends ------------------------------------------------------------------------------------ */
 
 /* Is this peer to answer the operation? */
-static bool known(struct net *n, uint32_t peer, const struct net_msg *m)
+static bool op_known(struct net *n, uint32_t peer, const struct net_msg *m)
 {
 	const struct ptl_view *v = &n->ni->view;
 
@@ -233,7 +228,7 @@ void net_take_answer(struct net *n, uint32_t peer, const struct net_msg *m)
 	struct ptl_answerer who = net_who(n, peer);
 	struct net_body *b;
 
-	if (!known(n, peer, m))
+	if (!op_known(n, peer, m))
 		return;
 	b = n->body_of[m->op];
 	/* a second answer, or one to a get whose reply is being moved, ends nothing */
@@ -276,7 +271,7 @@ enum net_verdict net_take_reply(struct net *n, uint32_t peer, const struct net_m
 	struct ptl_delivery l;
 	struct net_body *b;
 
-	if (!known(n, peer, m))
+	if (!op_known(n, peer, m))
 		return no;
 	if (!ptl_engine_reply(e, m->op, m->op_gen, m->length, false, &who, &l)) {
 		/* a second reply to a get that is being answered, or one to a put, ends

@@ -117,7 +117,7 @@ static uint64_t stand_aside(const struct net *n, struct sight *s)
 }
 
 /* Do what there is to do. Returns how long the thread may sleep then. */
-static uint64_t work(struct net *n)
+static uint64_t thread_work(struct net *n)
 {
 	struct ptl_ni *ni = n->ni;
 	uint64_t until, now;
@@ -168,7 +168,7 @@ void net_thread_rouse(struct net *n)
 }
 
 /* One round: decide who works. Returns how long the thread may sleep then. */
-static uint64_t turn(struct net *n, bool fired, struct sight *s)
+static uint64_t thread_turn(struct net *n, bool fired, struct sight *s)
 {
 	struct ptl_ni *ni = n->ni;
 	struct ptl_region *r = ni->view.r;
@@ -189,19 +189,19 @@ static uint64_t turn(struct net *n, bool fired, struct sight *s)
 	}
 	s->slept = false;
 	if (!(atomic_load_explicit(&ni->polled, memory_order_relaxed) & n->bit))
-		return work(n); /* nobody else polls at all */
+		return thread_work(n); /* nobody else polls at all */
 	if (polls) {
 		s->left = 0;
 		return stand_aside(n, s);
 	}
 	s->aside = ASIDE_LEAST_NS;
 	if (may_work(n))
-		return work(n);
+		return thread_work(n);
 	if (!s->left)
 		s->left = base_now_ns();
 	if (base_now_ns() - s->left < AWAY_NS)
 		return AWAY_NS / 2;
-	return work(n);
+	return thread_work(n);
 }
 
 /* Sleep for `ns`, or until a notification. Returns whether the socket gave it. epoll_wait()
@@ -231,7 +231,7 @@ static bool may_roam(void)
 	return sched_getaffinity(0, sizeof(cores), &cores) < 0 || CPU_COUNT(&cores) > 1;
 }
 
-static void *helper(void *arg)
+static void *net_helper(void *arg)
 {
 	struct net *n = arg;
 	struct sight s = { .aside = ASIDE_LEAST_NS, .roams = may_roam() };
@@ -243,12 +243,12 @@ static void *helper(void *arg)
 		bool fired = sleep_for(&n->thread, ns);
 
 		if (!atomic_load(&n->thread.stop))
-			ns = turn(n, fired, &s);
+			ns = thread_turn(n, fired, &s);
 	}
 	return NULL;
 }
 
-static int begin(struct net *n)
+static int begin_thread(struct net *n)
 {
 	sigset_t all, old;
 	int err;
@@ -256,7 +256,7 @@ static int begin(struct net *n)
 	/* the application's signals are for the application's threads */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&n->thread.thread, NULL, helper, n);
+	err = pthread_create(&n->thread.thread, NULL, net_helper, n);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return err;
 }
@@ -273,7 +273,7 @@ int net_thread_start(struct net *n, int fd)
 	    (t->epoll_fd < 0 || epoll_ctl(t->epoll_fd, EPOLL_CTL_ADD, t->event.fd, &on_event) < 0))
 		err = errno;
 	if (!err)
-		err = begin(n);
+		err = begin_thread(n);
 	if (err) {
 		base_wake_close(&t->event);
 		if (t->epoll_fd >= 0)

@@ -13,7 +13,7 @@
 #include "portals/engine/atomic.h"
 #include "portals/engine/engine.h"
 
-/* As sound(), for an atomic on runs. Its list is checked when it is there. */
+/* As message_sound(), for an atomic on runs. Its list is checked when it is there. */
 static bool sound_runs(const struct net_msg *m, uint64_t body_len)
 {
 	unsigned int plain = ptl_atomic_plain(m->atomic);
@@ -25,7 +25,7 @@ static bool sound_runs(const struct net_msg *m, uint64_t body_len)
 }
 
 /* Is the body as long as the request says? */
-static bool sound(const struct net_msg *m, uint64_t body_len)
+static bool message_sound(const struct net_msg *m, uint64_t body_len)
 {
 	if (ptl_atomic_on_runs(m->atomic))
 		return sound_runs(m, body_len);
@@ -52,7 +52,7 @@ static uint64_t next(const uint8_t **at)
 }
 
 /* Decode the optional words, each present only if its flag is set. */
-static void decode_more(const uint8_t *at, uint8_t flags, struct net_msg *m)
+static void decode_long_message(const uint8_t *at, uint8_t flags, struct net_msg *m)
 {
 	if (flags & NET_HAS_OP) {
 		m->op = base_get32(at);
@@ -94,12 +94,12 @@ static int decode_request(const uint8_t *h, size_t len, uint64_t body_len, struc
 	m->op = PTL_NIL;
 	m->length = body_len;
 	if (flags & NET_HAS)
-		decode_more(h + sizeof(struct net_wire_request), flags, m);
+		decode_long_message(h + sizeof(struct net_wire_request), flags, m);
 	if (ptl_atomic_on_runs(m->atomic)) {
 		m->span = (uint32_t)(m->length >> 32);
 		m->length = (uint32_t)m->length;
 	}
-	return sound(m, body_len) ? 0 : -EPROTO;
+	return message_sound(m, body_len) ? 0 : -EPROTO;
 }
 
 static int decode_answer(const struct net_wire_answer *w, uint64_t body_len, struct net_msg *m)

@@ -29,7 +29,7 @@ static struct ofi *ofi_of(struct ptl_ni *ni)
 	return ptl_net_of(ni, &nal_ofi_ops)->state;
 }
 
-static struct net *net_of(struct ptl_ni *ni)
+static struct net *net_of_ofi(struct ptl_ni *ni)
 {
 	return &ofi_of(ni)->rdma.net;
 }
@@ -105,8 +105,8 @@ static ptl_pid_t choose_pid(void)
  * The kernel sees one network namespace. Processes that share /dev/shm and the nid with another
  * namespace should not share pids.
  */
-static int take_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
-		     struct ofi_name *name)
+static int take_endpoint_name(struct ofi *o, const struct fi_info *probe, ptl_pid_t *want,
+			      struct ofi_name *name)
 {
 	bool any = *want == PTL_PID_ANY;
 	char held[sizeof(name->service) + 16];
@@ -149,7 +149,7 @@ static ptl_pid_t free_pid(const struct ofi *o)
 	return PTL_PID_ANY;
 }
 
-static int taken(const struct fi_info *i, const struct ofi_name *name, ptl_pid_t want)
+static int name_taken(const struct fi_info *i, const struct ofi_name *name, ptl_pid_t want)
 {
 	bool local = ofi_is_local(i);
 
@@ -178,7 +178,7 @@ static int open_with(struct ofi *o, const struct fi_info *probe, ptl_pid_t want,
 	}
 	err = ofi_ep_open(o, &what);
 	if (err == -FI_EADDRINUSE)
-		return taken(o->info, name, want);
+		return name_taken(o->info, name, want);
 	if (err == 0)
 		return PTL_OK;
 	base_warn(
@@ -203,11 +203,11 @@ static int open_named(struct ofi *o, ptl_pid_t *pid)
 		return PTL_FAIL;
 	}
 	if (!o->ni->cards && ofi_is_local(probe))
-		err = take_name(o, probe, pid, &name);
+		err = take_endpoint_name(o, probe, pid, &name);
 	else
 		own_name(o, probe, *pid, &name);
 	if (err == -EADDRINUSE) {
-		err = taken(probe, &name, *pid);
+		err = name_taken(probe, &name, *pid);
 	} else if (err < 0) {
 		base_warn("libfabric: the name %s cannot be held: %s", name.service,
 			  strerror(-err));
@@ -290,34 +290,34 @@ static void ofi_forked(struct ptl_ni *ni)
 
 static unsigned long ofi_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	if (!net_lives(net_of(ni), id))
+	if (!net_lives(net_of_ofi(ni), id))
 		return ULONG_MAX;
 	return id.nid == ni->id.nid ? 1 : 2;
 }
 
 static bool ofi_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_knows(net_of(ni), target);
+	return net_knows(net_of_ofi(ni), target);
 }
 
 static bool ofi_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_connect(net_of(ni), target);
+	return net_connect(net_of_ofi(ni), target);
 }
 
 static int ofi_send(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	return net_send(net_of(ni), s);
+	return net_send(net_of_ofi(ni), s);
 }
 
 static bool ofi_progress(struct ptl_ni *ni)
 {
-	return net_progress(net_of(ni));
+	return net_progress(net_of_ofi(ni));
 }
 
 static uint64_t ofi_arm(struct ptl_ni *ni)
 {
-	return net_arm(net_of(ni));
+	return net_arm(net_of_ofi(ni));
 }
 
 static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
@@ -330,7 +330,7 @@ static void ofi_working(struct ptl_ni *ni, char *text, size_t len)
 
 static const char *ofi_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_failed_over(net_of(ni), id);
+	return net_failed_over(net_of_ofi(ni), id);
 }
 
 const struct nal_ops nal_ofi_ops = {

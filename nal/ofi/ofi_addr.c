@@ -34,7 +34,7 @@ bool ofi_name_of(const struct ofi *o, const struct fi_info *i, ptl_process_id_t 
 
 /* ---- cards ----------------------------------------------------------------------------------- */
 
-static int by_id(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
 	const struct ofi_rank *x = a, *y = b;
 
@@ -62,13 +62,13 @@ bool ofi_take_cards(struct ofi *o, const struct nal_job *job)
 		r->id = job->ids[i];
 		o->ranks++;
 	}
-	qsort(o->rank, o->ranks, sizeof(*o->rank), by_id);
+	qsort(o->rank, o->ranks, sizeof(*o->rank), compare_entries);
 	return true;
 }
 
 /* ---- paths ----------------------------------------------------------------------------------- */
 
-static struct ofi_path **place(struct ofi *o, const struct ofi_addr *a)
+static struct ofi_path **place_of_path(struct ofi *o, const struct ofi_addr *a)
 {
 	uint32_t hash = 2166136261u;
 
@@ -79,7 +79,7 @@ static struct ofi_path **place(struct ofi *o, const struct ofi_addr *a)
 
 static struct ofi_path *path_to(struct ofi *o, const struct ofi_addr *a)
 {
-	struct ofi_path **at = place(o, a), *w = *at;
+	struct ofi_path **at = place_of_path(o, a), *w = *at;
 
 	while (w &&
 	       (w->removed || w->raw.len != a->len || memcmp(w->raw.bytes, a->bytes, a->len) != 0))
@@ -151,7 +151,7 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
 		return path_to(o, &a);
 	}
 	if (o->ranks)
-		rank = bsearch(&key, o->rank, o->ranks, sizeof(*o->rank), by_id);
+		rank = bsearch(&key, o->rank, o->ranks, sizeof(*o->rank), compare_entries);
 	if (rank)
 		return path_to(o, &rank->addr);
 	if (!o->by_id || !resolve(o, key.id, &a))
@@ -167,7 +167,7 @@ void *ofi_reach(void *link, net_id_t id, const void *address, size_t len)
  * peer that is only slow can write to no memory any more. For reliable datagrams nobody reports
  * the end of operations, and resending needs the address: it stays.
  */
-static void unused(struct ofi *o, struct ofi_path *w)
+static void path_unused(struct ofi *o, struct ofi_path *w)
 {
 	struct ofi_path **at;
 
@@ -180,7 +180,7 @@ static void unused(struct ofi *o, struct ofi_path *w)
 	}
 	if (!w->removed || w->under_way)
 		return;
-	for (at = place(o, &w->raw); *at != w;)
+	for (at = place_of_path(o, &w->raw); *at != w;)
 		at = &(*at)->next;
 	*at = w->next;
 	free(w);
@@ -191,13 +191,13 @@ void ofi_leave(void *link, void *path)
 	struct ofi_path *w = path;
 
 	w->refs--;
-	unused(link, w);
+	path_unused(link, w);
 }
 
 void ofi_path_over(struct ofi *o, struct ofi_path *w)
 {
 	w->under_way--;
-	unused(o, w);
+	path_unused(o, w);
 }
 
 void ofi_paths_free(struct ofi *o)

@@ -137,7 +137,7 @@ static void fill_queue(const struct ofi *o)
 	close(fd);
 }
 
-static int make_buffers(struct ofi *o)
+static int make_recv_buffers(struct ofi *o)
 {
 	/* since 1.16 reliable datagrams mix up messages of several peers in one buffer
 	 * (libfabric's issue 8212) */
@@ -183,7 +183,7 @@ int ofi_reg(struct ofi *o, void *base, size_t len, uint64_t access, uint64_t key
 	return err;
 }
 
-static int post(struct ofi *o, struct ofi_recv *r)
+static int post_recv_buffer(struct ofi *o, struct ofi_recv *r)
 {
 	struct iovec iov = { r->bytes, o->recv_size };
 	void *desc = o->recv_mr ? fi_mr_desc(o->recv_mr) : NULL;
@@ -202,7 +202,7 @@ int ofi_post(struct ofi *o)
 {
 	int err = -FI_EAGAIN, n = 0;
 
-	while (o->idle && (err = post(o, o->idle)) == 0) {
+	while (o->idle && (err = post_recv_buffer(o, o->idle)) == 0) {
 		o->idle->idle = false;
 		o->idle = o->idle->next;
 		n++;
@@ -290,7 +290,7 @@ int ofi_ep_open(struct ofi *o, const char **what)
 	if (err < 0)
 		return err;
 	*what = "memory for packets";
-	err = make_buffers(o);
+	err = make_recv_buffers(o);
 	if (err < 0)
 		return err;
 	err = open_ep(o, what);

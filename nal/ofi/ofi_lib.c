@@ -19,7 +19,7 @@ static struct ofi_lib lib;
 static const char *failed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool find(void *handle, const char *name, void *to)
+static bool find_symbol(void *handle, const char *name, void *to)
 {
 	void *sym = dlsym(handle, name);
 
@@ -95,11 +95,12 @@ static void load(void)
 		failed = why;
 		return;
 	}
-	if (!find(handle, "fi_version", &lib.version) ||
-	    !find(handle, "fi_getinfo", &lib.getinfo) ||
-	    !find(handle, "fi_freeinfo", &lib.freeinfo) ||
-	    !find(handle, "fi_dupinfo", &lib.dupinfo) || !find(handle, "fi_fabric", &lib.fabric) ||
-	    !find(handle, "fi_strerror", &lib.strerror))
+	if (!find_symbol(handle, "fi_version", &lib.version) ||
+	    !find_symbol(handle, "fi_getinfo", &lib.getinfo) ||
+	    !find_symbol(handle, "fi_freeinfo", &lib.freeinfo) ||
+	    !find_symbol(handle, "fi_dupinfo", &lib.dupinfo) ||
+	    !find_symbol(handle, "fi_fabric", &lib.fabric) ||
+	    !find_symbol(handle, "fi_strerror", &lib.strerror))
 		return;
 	if (FI_VERSION_LT(lib.version(), OFI_VERSION)) {
 		snprintf(why, sizeof(why), "libfabric %u.%u is older than 1.11",

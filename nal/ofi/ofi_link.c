@@ -27,7 +27,7 @@ static_assert(sizeof(struct fi_context2) <= (RDMA_LINK_WORDS - 1) * sizeof(uint6
 	      "it fits before the last word");
 
 /* Remember for link_error how `call` failed. Returns its error. */
-static int refused(struct ofi *o, const char *call, ssize_t err)
+static int call_refused(struct ofi *o, const char *call, ssize_t err)
 {
 	if (err == -FI_EAGAIN)
 		return -EAGAIN;
@@ -54,7 +54,7 @@ static uint64_t word_of(const struct ofi_path *w, enum ofi_kind kind)
 static int begun(struct ofi *o, struct ofi_path *w, const char *call, ssize_t err)
 {
 	if (err)
-		return refused(o, call, err);
+		return call_refused(o, call, err);
 	w->under_way++;
 	return 0;
 }
@@ -68,7 +68,7 @@ static int link_send(void *link, void *path, struct rdma_packet *k)
 	if (k->len <= o->limits.copied && !(k->last && o->limits.ends_last)) {
 		err = k->bare ? fi_injectdata(o->ep, k->bytes, k->len, k->word, w->addr)
 			      : fi_inject(o->ep, k->bytes, k->len, w->addr);
-		return err ? refused(o, "fi_inject", err) : 0;
+		return err ? call_refused(o, "fi_inject", err) : 0;
 	}
 	k->link_word[RDMA_LINK_WORDS - 1] = word_of(w, OFI_PACKET);
 	err = k->bare ? fi_senddata(o->ep, k->bytes, k->len, k->mr ? k->mr->local : NULL, k->word,
@@ -161,7 +161,7 @@ static void link_unreg(void *link, struct rdma_mr *mr)
 
 /* ---- completions ----------------------------------------------------------------------------- */
 
-static enum ofi_kind kind_of(const uint64_t *op_context)
+static enum ofi_kind context_kind(const uint64_t *op_context)
 {
 	return op_context[RDMA_LINK_WORDS - 1] & (OFI_KINDS - 1);
 }
@@ -171,7 +171,7 @@ static struct ofi_path *path_of(const uint64_t *op_context)
 	return (void *)(uintptr_t)(op_context[RDMA_LINK_WORDS - 1] & ~(uint64_t)(OFI_KINDS - 1));
 }
 
-static struct rdma_packet *packet_of(void *op_context)
+static struct rdma_packet *packet_of_context(void *op_context)
 {
 	return (void *)((char *)op_context - offsetof(struct rdma_packet, link_word));
 }
@@ -193,7 +193,8 @@ static void received(struct ofi *o, struct ofi_recv *r, uint64_t flags)
 
 /* A packet has arrived. If peers may not send us headerless packets, the immediate data are
  * ignored: they would hold only half of a token. */
-static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_data_entry *e)
+static void packet_arrived(struct ofi *o, const struct ofi_recv *r,
+			   const struct fi_cq_data_entry *e)
 {
 	const void *bytes = o->multi ? e->buf : r->bytes;
 
@@ -203,16 +204,16 @@ static void arrived(struct ofi *o, const struct ofi_recv *r, const struct fi_cq_
 		rdma_arrived(&o->rdma, NULL, bytes, e->len);
 }
 
-static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
+static void operation_completed(struct ofi *o, const struct fi_cq_data_entry *e)
 {
 	struct ofi_recv *r = e->op_context;
 
 	if (!e->op_context)
 		return;
-	switch (kind_of(e->op_context)) {
+	switch (context_kind(e->op_context)) {
 	case OFI_PACKET:
 		ofi_path_over(o, path_of(e->op_context));
-		rdma_sent(&o->rdma, packet_of(e->op_context), RDMA_OK, NULL);
+		rdma_sent(&o->rdma, packet_of_context(e->op_context), RDMA_OK, NULL);
 		break;
 	case OFI_READ:
 		ofi_path_over(o, path_of(e->op_context));
@@ -220,7 +221,7 @@ static void completed(struct ofi *o, const struct fi_cq_data_entry *e)
 		break;
 	case OFI_RECV:
 		if (e->flags & FI_RECV)
-			arrived(o, r, e);
+			packet_arrived(o, r, e);
 		received(o, r, e->flags);
 		break;
 	}
@@ -233,7 +234,7 @@ static bool own_fault(int err)
 	       err == FI_EPERM;
 }
 
-static void failed(struct ofi *o)
+static void endpoint_failed(struct ofi *o)
 {
 	struct fi_cq_err_entry e = { .err = 0 };
 	char why[160], detail[64];
@@ -250,10 +251,10 @@ static void failed(struct ofi *o)
 			ptl_debug(o->ni, "a packet could not be sent: %s", why);
 		return;
 	}
-	switch (kind_of(e.op_context)) {
+	switch (context_kind(e.op_context)) {
 	case OFI_PACKET:
 		ofi_path_over(o, path_of(e.op_context));
-		rdma_sent(&o->rdma, packet_of(e.op_context), RDMA_BROKEN, why);
+		rdma_sent(&o->rdma, packet_of_context(e.op_context), RDMA_BROKEN, why);
 		break;
 	case OFI_READ:
 		ofi_path_over(o, path_of(e.op_context));
@@ -287,7 +288,7 @@ static void blind(struct ofi *o, const char *what, ssize_t err)
  * calls find nothing again and again waits for something, and several polls find it sooner.
  * This is not done where processes share processors.
  */
-static ssize_t look(struct ofi *o, struct fi_cq_data_entry *entry)
+static ssize_t read_completions(struct ofi *o, struct fi_cq_data_entry *entry)
 {
 	ssize_t n = fi_cq_read(o->cq, entry, BATCH);
 
@@ -309,16 +310,16 @@ static unsigned int link_poll(void *link)
 	/* each poll makes the provider check everything: do not poll once more to find nothing */
 	do {
 		o->reads = false;
-		n = look(o, entry);
+		n = read_completions(o, entry);
 		if (n == -FI_EAVAIL) {
-			failed(o);
+			endpoint_failed(o);
 			done++;
 			continue;
 		}
 		if (n < 0 && n != -FI_EAGAIN)
 			blind(o, "say any more what has arrived (fi_cq_read)", n);
 		for (ssize_t i = 0; i < n; i++)
-			completed(o, &entry[i]);
+			operation_completed(o, &entry[i]);
 		done += n > 0 ? (unsigned int)n : 0;
 		/* within the host a read is over when it has begun */
 		again = n == BATCH || (o->reads && ofi_is_local(o->info) && done < BATCH);

@@ -36,7 +36,7 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static size_t kind_of(const struct fi_info *i)
+static size_t provider_kind(const struct fi_info *i)
 {
 	const char *name = i->fabric_attr->prov_name;
 	size_t others = 0;
@@ -60,7 +60,7 @@ bool ofi_reads_well(const struct fi_info *i)
 	case BASE_READ_OFF:
 		return false;
 	default:
-		return i->caps & FI_RMA && kinds[kind_of(i)].reads;
+		return i->caps & FI_RMA && kinds[provider_kind(i)].reads;
 	}
 }
 
@@ -144,8 +144,8 @@ static struct fi_info *make_hints(const struct ofi_lib *lib, const char *provide
 }
 
 /* Get the offers with these abilities. Returns 0, also if there are none, or -errno. */
-static int ask(const struct ofi_lib *lib, const char *provider, const char *node,
-	       const char *service, uint64_t abilities, struct fi_info **list)
+static int ask_provider(const struct ofi_lib *lib, const char *provider, const char *node,
+			const char *service, uint64_t abilities, struct fi_info **list)
 {
 	struct fi_info *h = make_hints(lib, provider, abilities);
 	int err;
@@ -165,7 +165,7 @@ static void ask_all(const struct ofi_lib *lib, const char *node, const char *ser
 {
 	*o = (struct offers){ .err = 0 };
 	for (size_t row = 0; row < CAPS; row++) {
-		int err = ask(lib, ofi_wanted(), node, service, caps[row], &o->list[row]);
+		int err = ask_provider(lib, ofi_wanted(), node, service, caps[row], &o->list[row]);
 
 		if (!o->err)
 			o->err = err;
@@ -201,7 +201,7 @@ static const struct fi_info *best(const struct offers *o, const struct told *t)
 
 	for (size_t row = 0; row < CAPS; row++)
 		for (const struct fi_info *i = o->list[row]; i; i = i->next)
-			if (!is_told(t, i) && (!found || kind_of(i) < kind_of(found)))
+			if (!is_told(t, i) && (!found || provider_kind(i) < provider_kind(found)))
 				found = i;
 	return found;
 }
@@ -209,13 +209,13 @@ static const struct fi_info *best(const struct offers *o, const struct told *t)
 /* May it be used? If libfabric was not asked for, only fabrics may. */
 static bool may_take(const struct fi_info *i)
 {
-	return !ofi_is_unasked() || kinds[kind_of(i)].fabric;
+	return !ofi_is_unasked() || kinds[provider_kind(i)].fabric;
 }
 
 /* The reason why nothing is used, where `found` is the best offer, or NULL if there is none.
  * Valid until the next call. */
-static const char *none(const struct ofi_lib *lib, const struct offers *o,
-			const struct fi_info *found)
+static const char *no_provider(const struct ofi_lib *lib, const struct offers *o,
+			       const struct fi_info *found)
 {
 	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 	static char text[160];
@@ -254,7 +254,7 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 	ask_all(lib, node, service, &o);
 	found = best(&o, NULL);
 	if (!found || !may_take(found)) {
-		*why = none(lib, &o, found);
+		*why = no_provider(lib, &o, found);
 	} else {
 		copy = lib->dupinfo(found);
 		if (!copy)
@@ -266,7 +266,7 @@ struct fi_info *ofi_choose(const char *node, const char *service, const char **w
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-static void tell(struct told *t, const struct fi_info *i, size_t place, const char *text)
+static void tell_provider(struct told *t, const struct fi_info *i, size_t place, const char *text)
 {
 	char line[160];
 
@@ -286,7 +286,7 @@ static void tell_rest(struct told *t, const struct fi_info *list, const char *wh
 {
 	for (const struct fi_info *i = list; i; i = i->next)
 		if (!is_told(t, i))
-			tell(t, i, 0, why);
+			tell_provider(t, i, 0, why);
 }
 
 static void tell_offers(struct told *t, const struct offers *o)
@@ -295,9 +295,10 @@ static void tell_offers(struct told *t, const struct offers *o)
 
 	while (t->names < sizeof(t->name) / sizeof(t->name[0]) && (i = best(o, t)))
 		if (may_take(i))
-			tell(t, i, t->names + 1, ofi_long_by(ofi_reads_well(i)));
+			tell_provider(t, i, t->names + 1, ofi_long_by(ofi_reads_well(i)));
 		else
-			tell(t, i, 0, "is not for a fabric, and taken only if PTL_NAL names ofi");
+			tell_provider(t, i, 0,
+				      "is not for a fabric, and taken only if PTL_NAL names ofi");
 }
 
 void ofi_list(void (*line)(const char *text))
@@ -310,7 +311,7 @@ void ofi_list(void (*line)(const char *text))
 	if (!lib)
 		return;
 	ask_all(lib, NULL, NULL, &o);
-	ask(lib, "", NULL, NULL, FI_MSG, &unnamed);
+	ask_provider(lib, "", NULL, NULL, FI_MSG, &unnamed);
 	if (lib->getinfo(OFI_VERSION, NULL, NULL, 0, NULL, &all) != 0)
 		all = NULL;
 	tell_offers(&t, &o);

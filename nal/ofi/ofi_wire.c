@@ -7,12 +7,7 @@
 
 #include <string.h>
 
-static int digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#include "base/bytes.h"
 
 bool ofi_card_parse(const char *card, size_t len, char provider[OFI_PROVIDER_MAX],
 		    struct ofi_addr *addr)
@@ -26,7 +21,7 @@ bool ofi_card_parse(const char *card, size_t len, char provider[OFI_PROVIDER_MAX
 	if (!digits || digits % 2 || digits / 2 > sizeof(addr->bytes))
 		return false;
 	for (size_t i = 0; i < digits / 2; i++) {
-		int high = digit(colon[1 + 2 * i]), low = digit(colon[2 + 2 * i]);
+		int high = base_hex_digit(colon[1 + 2 * i]), low = base_hex_digit(colon[2 + 2 * i]);
 
 		if (high < 0 || low < 0)
 			return false;

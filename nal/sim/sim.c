@@ -24,7 +24,7 @@ static struct sim_link *link_of(struct ptl_ni *ni)
 	return ptl_net_of(ni, &nal_sim_ops)->state;
 }
 
-static struct net *net_of(struct ptl_ni *ni)
+static struct net *net_of_sim(struct ptl_ni *ni)
 {
 	return &link_of(ni)->net;
 }
@@ -51,7 +51,7 @@ static void sim_describe(char *text, size_t len)
 
 /* ---- opening --------------------------------------------------------------------------------- */
 
-static int bind_to(struct sim_link *l, uint16_t port)
+static int bind_sim(struct sim_link *l, uint16_t port)
 {
 	struct sockaddr_in s = sim_at(port);
 	socklen_t len = sizeof(s);
@@ -64,10 +64,10 @@ static int bind_to(struct sim_link *l, uint16_t port)
 }
 
 /* Outside a job with cards the pid gives the port, so that others find us. */
-static int take_port(struct sim_link *l, struct ptl_ni *ni, ptl_pid_t want)
+static int take_sim_port(struct sim_link *l, struct ptl_ni *ni, ptl_pid_t want)
 {
 	uint16_t port = ni->cards || want == PTL_PID_ANY ? 0 : net_port_of(want);
-	int err = bind_to(l, port);
+	int err = bind_sim(l, port);
 
 	if (err == -EADDRINUSE) {
 		base_warn("port %u of the simulated network, which is that of pid %u, is taken by "
@@ -128,7 +128,7 @@ static int sim_open(struct ptl_ni *ni, ptl_pid_t want)
 	/* the simulated network's own queues are to be the shortest */
 	net_widen(l->fd, SO_RCVBUFFORCE, SO_RCVBUF);
 	net_widen(l->fd, SO_SNDBUFFORCE, SO_SNDBUF);
-	err = take_port(l, ni, want);
+	err = take_sim_port(l, ni, want);
 	if (err != PTL_OK) {
 		sim_free(l);
 		return err;
@@ -144,17 +144,17 @@ static void sim_card(struct ptl_ni *ni, char *text, size_t len)
 	snprintf(text, len, "%u", link_of(ni)->port);
 }
 
-static void address_of(uint16_t port, struct net_addr *addr)
+static void address_of_port(uint16_t port, struct net_addr *addr)
 {
 	*addr = (struct net_addr){ { port, 0, 0 } };
 }
 
-static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
+static bool parse_sim_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	uint16_t port = net_port_parse(card, len);
 
 	(void)link;
-	address_of(port, addr);
+	address_of_port(port, addr);
 	return port;
 }
 
@@ -171,7 +171,7 @@ static bool address(void *link, ptl_process_id_t id, struct net_addr *addr)
 	if (!l->by_id || id.nid != l->own_nid)
 		return false;
 	port = net_port_of(id.pid);
-	address_of(port, addr);
+	address_of_port(port, addr);
 	return port;
 }
 
@@ -189,7 +189,7 @@ static const char *sim_join(struct ptl_ni *ni, const struct nal_job *job)
 	struct sim_link *l = link_of(ni);
 
 	l->by_id = !job->card;
-	if (job->card && !net_ranks_take(&l->ranks, job, nal_sim_ops.name, parse_card, l))
+	if (job->card && !net_ranks_take(&l->ranks, job, nal_sim_ops.name, parse_sim_card, l))
 		return "out of memory";
 	/* each rank has its own random sequence, the same in each run */
 	l->random = l->rules.seed;
@@ -227,37 +227,37 @@ static void sim_forked(struct ptl_ni *ni)
 
 static unsigned long sim_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_lives(net_of(ni), id) ? 1 : ULONG_MAX;
+	return net_lives(net_of_sim(ni), id) ? 1 : ULONG_MAX;
 }
 
 static bool sim_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_knows(net_of(ni), target);
+	return net_knows(net_of_sim(ni), target);
 }
 
 static bool sim_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_connect(net_of(ni), target);
+	return net_connect(net_of_sim(ni), target);
 }
 
 static int sim_send(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	return net_send(net_of(ni), s);
+	return net_send(net_of_sim(ni), s);
 }
 
 static bool sim_progress(struct ptl_ni *ni)
 {
-	return net_progress(net_of(ni));
+	return net_progress(net_of_sim(ni));
 }
 
 static uint64_t sim_arm(struct ptl_ni *ni)
 {
-	return net_arm(net_of(ni));
+	return net_arm(net_of_sim(ni));
 }
 
 static const char *sim_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_failed_over(net_of(ni), id);
+	return net_failed_over(net_of_sim(ni), id);
 }
 
 const struct nal_ops nal_sim_ops = {

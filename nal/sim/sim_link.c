@@ -29,14 +29,14 @@ struct sockaddr_in sim_at(uint16_t port)
 				     .sin_addr.s_addr = htonl(ADDRESS) };
 }
 
-static struct sim_packet *packet_of(size_t len)
+static struct sim_packet *new_link_packet(size_t len)
 {
 	return malloc(sizeof(struct sim_packet) + len);
 }
 
 /* ---- when something is due ------------------------------------------------------------------- */
 
-static int add(const struct sim_link *l, int fd)
+static int add_descriptor(const struct sim_link *l, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN };
 
@@ -50,8 +50,8 @@ int sim_link_begin(struct sim_link *l)
 	l->timer_at = NET_NEVER;
 	l->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	l->both = epoll_create1(EPOLL_CLOEXEC);
-	err = add(l, l->fd);
-	return err ? err : add(l, l->timer);
+	err = add_descriptor(l, l->fd);
+	return err ? err : add_descriptor(l, l->timer);
 }
 
 static struct timespec time_of(uint64_t ns)
@@ -77,7 +77,7 @@ static void set_timer(struct sim_link *l)
 }
 
 /* Add the faults since the last call to the statistics page. */
-static void count(struct sim_link *l)
+static void count_packets(struct sim_link *l)
 {
 	const struct sim_counts *c = &l->counts;
 	uint64_t all = c->lost + c->duplicated + c->reordered + c->delayed + c->corrupted +
@@ -94,11 +94,11 @@ void *sim_room(void *link, size_t len)
 	struct sim_link *l = link;
 
 	free(l->room);
-	l->room = packet_of(len);
+	l->room = new_link_packet(len);
 	return l->room ? l->room->bytes : NULL;
 }
 
-static void carry(struct sim_link *l, struct sim_packet *p, uint64_t left)
+static void carry_over_link(struct sim_link *l, struct sim_packet *p, uint64_t left)
 {
 	uint64_t at;
 
@@ -112,14 +112,14 @@ static void carry(struct sim_link *l, struct sim_packet *p, uint64_t left)
 
 /* Make the packet to send. Its head is where room() said, or elsewhere if the packet was held
  * back (net_fault.c). NULL: out of memory. */
-static struct sim_packet *gather(struct sim_link *l, const struct dgram_packet *packet)
+static struct sim_packet *gather_packet(struct sim_link *l, const struct dgram_packet *packet)
 {
 	struct sim_packet *p = l->room;
 
 	l->room = NULL;
 	if (!p || packet->head != p->bytes) {
 		free(p);
-		p = packet_of(packet->head_len + packet->body_len);
+		p = new_link_packet(packet->head_len + packet->body_len);
 		if (!p)
 			return NULL;
 		memcpy(p->bytes, packet->head, packet->head_len);
@@ -137,7 +137,7 @@ void sim_transmit(void *link, const struct dgram_packet *packet)
 {
 	struct sim_link *l = link;
 	const struct sim_model *m = &l->rules.net;
-	struct sim_packet *p = gather(l, packet), *twin;
+	struct sim_packet *p = gather_packet(l, packet), *twin;
 	uint64_t left, later;
 
 	if (!p)
@@ -149,17 +149,17 @@ void sim_transmit(void *link, const struct dgram_packet *packet)
 		return;
 	}
 	if (sim_doubles(m, &l->random, &l->counts, left, &later)) {
-		twin = packet_of(p->len);
+		twin = new_link_packet(p->len);
 		if (twin) {
 			memcpy(twin, p, sizeof(*p) + p->len);
-			carry(l, twin, later);
+			carry_over_link(l, twin, later);
 		}
 	}
-	carry(l, p, left);
+	carry_over_link(l, p, left);
 }
 
 /* Send the first travelling packet, which is due. */
-static void hand_over(struct sim_link *l)
+static void hand_packets_over(struct sim_link *l)
 {
 	struct sim_packet *p = sim_queue_take(&l->out).packet;
 	struct sockaddr_in to = sim_at(p->port);
@@ -174,9 +174,9 @@ void sim_flush(void *link)
 	struct sim_link *l = link;
 
 	while (l->out.n && l->out.heap[0].at <= l->net.now)
-		hand_over(l);
+		hand_packets_over(l);
 	set_timer(l);
-	count(l);
+	count_packets(l);
 }
 
 void sim_link_end(struct sim_link *l)
@@ -188,7 +188,7 @@ void sim_link_end(struct sim_link *l)
 
 		while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
 			;
-		hand_over(l);
+		hand_packets_over(l);
 	}
 	while (l->out.n)
 		free(sim_queue_take(&l->out).packet);
@@ -202,7 +202,7 @@ void sim_link_end(struct sim_link *l)
 /* ---- in -------------------------------------------------------------------------------------- */
 
 /* Take in a packet that has come to our link. False: there is none. */
-static bool take_in(struct sim_link *l)
+static bool take_packets_in(struct sim_link *l)
 {
 	const struct sockaddr_in own = sim_at(l->port);
 	struct sockaddr_in from = own;
@@ -227,7 +227,7 @@ static bool take_in(struct sim_link *l)
 	at = l->net.now;
 	if (!sim_enter(&l->rules.net, &l->link_in, &l->counts, false, (size_t)len, &at))
 		return true;
-	p = packet_of((size_t)len);
+	p = new_link_packet((size_t)len);
 	if (!p)
 		return true;
 	p->port = ntohs(from.sin_port);
@@ -245,7 +245,7 @@ unsigned int sim_receive(void *link, struct net *n)
 	struct sim_link *l = link;
 	unsigned int got = 0;
 
-	while (got < AT_ONCE && take_in(l))
+	while (got < AT_ONCE && take_packets_in(l))
 		got++;
 	for (; l->in.n && l->in.heap[0].at <= n->now; got++) {
 		struct sim_packet *p = sim_queue_take(&l->in).packet;

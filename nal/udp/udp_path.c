@@ -45,7 +45,7 @@ void udp_paths_close(struct udp *u)
 		shut(&u->path[i]);
 }
 
-static struct udp_path *find(struct udp *u, const struct net_addr *to)
+static struct udp_path *find_udp_path(struct udp *u, const struct net_addr *to)
 {
 	for (uint32_t i = 0; i < UDP_PATHS; i++) {
 		struct udp_path *w = &u->path[(u->last_path + i) % UDP_PATHS];
@@ -85,7 +85,7 @@ static int connected(const struct udp *u, const struct net_addr *to)
 }
 
 /* The path did not work, or works no longer. */
-static void give_up(struct udp_path *w)
+static void give_path_up(struct udp_path *w)
 {
 	shut(w);
 	if (w->need < NEVER)
@@ -101,10 +101,10 @@ static bool one_way(struct udp *u)
 
 	for (uint32_t i = 0; i < u->out.packets; i++) {
 		const struct udp_packet *p = &first[i];
-		struct udp_path *w = p->anywhere ? NULL : find(u, &p->to);
+		struct udp_path *w = p->anywhere ? NULL : find_udp_path(u, &p->to);
 
 		if (w && w->fd >= 0)
-			give_up(w);
+			give_path_up(w);
 		one = one && p->anywhere && !p->probe && udp_addr_same(&p->to, &first->to);
 	}
 	return one;
@@ -117,7 +117,7 @@ struct udp_path *udp_path_of(struct udp *u)
 
 	if (u->no_paths || !one_way(u))
 		return NULL;
-	w = find(u, &p->to);
+	w = find_udp_path(u, &p->to);
 	if (!w) {
 		u->last_path = u->next_path++ % UDP_PATHS;
 		w = &u->path[u->last_path];
@@ -132,7 +132,7 @@ struct udp_path *udp_path_of(struct udp *u)
 		w->fd = connected(u, &p->to);
 		w->sent = 0;
 		if (w->fd < 0) {
-			give_up(w);
+			give_path_up(w);
 			return NULL;
 		}
 	}
@@ -153,7 +153,7 @@ bool udp_path_send(struct udp_path *w, const struct iovec *packet)
 	long result = udp_call_send(w->fd, packet->iov_base, packet->iov_len, NULL, 0);
 
 	if (result < 0 && !passing(-result))
-		give_up(w);
+		give_path_up(w);
 	return result >= 0;
 }
 
@@ -166,7 +166,7 @@ uint32_t udp_path_send_all(struct udp_path *w, struct mmsghdr *m, uint32_t n)
 
 		if (k < 0) {
 			if (!passing(errno))
-				give_up(w);
+				give_path_up(w);
 			break;
 		}
 		at += (uint32_t)k;

@@ -25,7 +25,7 @@ static struct verbs *verbs_of(struct ptl_ni *ni)
 	return ptl_net_of(ni, &nal_verbs_ops)->state;
 }
 
-static struct net *net_of(struct ptl_ni *ni)
+static struct net *net_of_verbs(struct ptl_ni *ni)
 {
 	return &verbs_of(ni)->rdma.net;
 }
@@ -97,7 +97,7 @@ static void verbs_card(struct ptl_ni *ni, char *text, size_t len)
 
 /* ---- the job --------------------------------------------------------------------------------- */
 
-static bool parse_card(const void *link, const char *card, size_t len, struct net_addr *addr)
+static bool parse_verbs_card(const void *link, const char *card, size_t len, struct net_addr *addr)
 {
 	const struct verbs *v = link;
 	struct verbs_address a;
@@ -176,7 +176,7 @@ static const char *verbs_join(struct ptl_ni *ni, const struct nal_job *job)
 		return "there is no secret of the job's; the launcher's exchange gave none, and "
 		       "PTL_KEY_FILE names no file";
 	v->by_id = !job->card;
-	if (job->card && !net_ranks_take(&v->ranks, job, nal_verbs_ops.name, parse_card, v))
+	if (job->card && !net_ranks_take(&v->ranks, job, nal_verbs_ops.name, parse_verbs_card, v))
 		return "out of memory";
 	verbs_key_make(&v->key, job->secret, job->secret_len);
 	why = verbs_prepare(v);
@@ -218,34 +218,34 @@ static void verbs_forked(struct ptl_ni *ni)
 
 static unsigned long verbs_distance(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	if (!net_lives(net_of(ni), id))
+	if (!net_lives(net_of_verbs(ni), id))
 		return ULONG_MAX;
 	return id.nid == ni->id.nid ? 1 : 2;
 }
 
 static bool verbs_knows(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_knows(net_of(ni), target);
+	return net_knows(net_of_verbs(ni), target);
 }
 
 static bool verbs_connect(struct ptl_ni *ni, ptl_process_id_t target)
 {
-	return net_connect(net_of(ni), target);
+	return net_connect(net_of_verbs(ni), target);
 }
 
 static int verbs_start(struct ptl_ni *ni, const struct ptl_start *s)
 {
-	return net_send(net_of(ni), s);
+	return net_send(net_of_verbs(ni), s);
 }
 
 static bool verbs_progress(struct ptl_ni *ni)
 {
-	return net_progress(net_of(ni));
+	return net_progress(net_of_verbs(ni));
 }
 
 static uint64_t verbs_sleep(struct ptl_ni *ni)
 {
-	return net_arm(net_of(ni));
+	return net_arm(net_of_verbs(ni));
 }
 
 static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
@@ -263,7 +263,7 @@ static void verbs_working(struct ptl_ni *ni, char *text, size_t len)
 
 static const char *verbs_failed_over(struct ptl_ni *ni, ptl_process_id_t id)
 {
-	return net_failed_over(net_of(ni), id);
+	return net_failed_over(net_of_verbs(ni), id);
 }
 
 const struct nal_ops nal_verbs_ops = {

@@ -43,7 +43,7 @@
 
 /* ---- their records --------------------------------------------------------------------------- */
 
-static bool take_slot(struct verbs *v, struct verbs_conn *c)
+static bool take_conn_slot(struct verbs *v, struct verbs_conn *c)
 {
 	struct verbs_conn **more;
 	uint32_t n = v->slots ? 2 * v->slots : 16;
@@ -71,7 +71,7 @@ static struct verbs_conn *conn_new(struct verbs *v, enum verbs_state state)
 	if (!c)
 		return NULL;
 	c->state = state;
-	if (!take_slot(v, c)) {
+	if (!take_conn_slot(v, c)) {
 		free(c);
 		return NULL;
 	}
@@ -134,7 +134,7 @@ static uint8_t ack_timeout(void)
 	return exponent;
 }
 
-static bool change(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
+static bool change_queue_state(struct verbs *v, struct verbs_conn *c, enum ibv_qp_state to)
 {
 	const struct base_config *config = base_config();
 	struct ibv_qp_attr a = { .qp_state = to };
@@ -220,7 +220,7 @@ void verbs_break(struct verbs *v, struct verbs_conn *c, const char *why)
 }
 
 /* The attempt failed. */
-static void fail(struct verbs *v, struct verbs_conn *c, const char *why, uint32_t again_ms)
+static void fail_conn(struct verbs *v, struct verbs_conn *c, const char *why, uint32_t again_ms)
 {
 	struct verbs_path *w = c->path;
 
@@ -235,7 +235,7 @@ static void fail(struct verbs *v, struct verbs_conn *c, const char *why, uint32_
 	verbs_path_later(v, w, again_ms);
 }
 
-static void over(struct verbs *v, struct verbs_conn *c)
+static void conn_over(struct verbs *v, struct verbs_conn *c)
 {
 	struct verbs_path *w = c->path;
 
@@ -253,7 +253,7 @@ static void judge(struct verbs *v, struct verbs_conn *c, uint64_t now)
 		verbs_break(v, c, "the peer has closed the connection");
 	/* the connection manager would resend a lost message only after seconds */
 	if (c->state <= VERBS_CALLING && now > c->until)
-		fail(v, c, "no answer", 0);
+		fail_conn(v, c, "no answer", 0);
 	if (c->state == VERBS_UNPROVEN && now > c->until) {
 		v->counts.refused++;
 		verbs_break(v, c, "it never proved who it is");
@@ -280,7 +280,7 @@ void verbs_reap(struct verbs *v, uint64_t now)
 		}
 		if (c->path && c->path->refs && c->path->conn == c && !v->closing)
 			rdma_broken(&v->rdma, c->path, c->why);
-		over(v, c);
+		conn_over(v, c);
 	}
 }
 
@@ -316,20 +316,21 @@ void verbs_call(struct verbs *v, struct verbs_path *w)
 	verbs_address_to(&own, v->scope, &from);
 	verbs_address_to(&w->address, v->scope, &to);
 	if (rdma_create_id(v->channel, &c->cm, c, RDMA_PS_TCP) != 0)
-		fail(v, c, "rdma_create_id failed", 0);
+		fail_conn(v, c, "rdma_create_id failed", 0);
 	else if (rdma_resolve_addr(c->cm, (struct sockaddr *)&from, (struct sockaddr *)&to,
 				   ADDRESS_MS) != 0)
-		fail(v, c, "rdma_resolve_addr failed", 0);
+		fail_conn(v, c, "rdma_resolve_addr failed", 0);
 }
 
-static void connect_to(struct verbs *v, struct verbs_conn *c)
+static void connect_conn(struct verbs *v, struct verbs_conn *c)
 {
 	struct verbs_call own = { .address = v->own,
 				  .id = (net_id_t)v->ni->id.nid << 32 | v->ni->id.pid };
 	struct rdma_conn_param p;
 
-	if (c->cm->verbs != v->context || !make_qp(v, c) || !change(v, c, IBV_QPS_INIT)) {
-		fail(v, c, "no queue pair", 0);
+	if (c->cm->verbs != v->context || !make_qp(v, c) ||
+	    !change_queue_state(v, c, IBV_QPS_INIT)) {
+		fail_conn(v, c, "no queue pair", 0);
 		return;
 	}
 	verbs_call_encode(&c->call, &own, random_number());
@@ -337,7 +338,7 @@ static void connect_to(struct verbs *v, struct verbs_conn *c)
 	p = parameters(v, c, &c->call, sizeof(c->call));
 	c->state = VERBS_CALLING;
 	if (rdma_connect(c->cm, &p) != 0)
-		fail(v, c, "rdma_connect failed", 0);
+		fail_conn(v, c, "rdma_connect failed", 0);
 }
 
 static void stands(struct verbs *v, struct verbs_conn *c)
@@ -371,16 +372,16 @@ static void on_answer(struct verbs *v, struct verbs_conn *c, const void *bytes, 
 	number = verbs_word_number(&word);
 	if (!verbs_check_word(&v->key, &c->call, number, &word)) {
 		v->counts.refused++;
-		fail(v, c, "the answer was of somebody without the secret", 0);
+		fail_conn(v, c, "the answer was of somebody without the secret", 0);
 		return;
 	}
-	if (!ready && (!change(v, c, IBV_QPS_RTR) || !change(v, c, IBV_QPS_RTS) ||
-		       rdma_establish(c->cm) != 0)) {
-		fail(v, c, "the queue pair does not connect", 0);
+	if (!ready && (!change_queue_state(v, c, IBV_QPS_RTR) ||
+		       !change_queue_state(v, c, IBV_QPS_RTS) || rdma_establish(c->cm) != 0)) {
+		fail_conn(v, c, "the queue pair does not connect", 0);
 		return;
 	}
 	if (!open_up(v, c)) {
-		fail(v, c, "the queue pair does not open", 0);
+		fail_conn(v, c, "the queue pair does not open", 0);
 		return;
 	}
 	verbs_word_encode(&word, VERBS_CONFIRM, VERBS_NO_REASON, number);
@@ -400,13 +401,13 @@ static void on_refusal(struct verbs *v, struct verbs_conn *c, const char *how, c
 		return;
 	}
 	verbs_word_decode(bytes, len, VERBS_REFUSAL, &why);
-	fail(v, c, why == VERBS_NOT_OURS ? "it has another secret, or version" : how,
-	     why == VERBS_CROSSED ? CROSSED_MS : 0);
+	fail_conn(v, c, why == VERBS_NOT_OURS ? "it has another secret, or version" : how,
+		  why == VERBS_CROSSED ? CROSSED_MS : 0);
 }
 
 /* ---- being called ---------------------------------------------------------------------------- */
 
-static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
+static void refuse_call(struct rdma_cm_id *cm, enum verbs_refusal why)
 {
 	struct verbs_wire_word word;
 
@@ -416,21 +417,22 @@ static void refuse(struct rdma_cm_id *cm, enum verbs_refusal why)
 }
 
 /* Our call to the caller, if we are calling it. */
-static struct verbs_conn *crossing(struct verbs *v, const struct verbs_call *call)
+static struct verbs_conn *crossing_call(struct verbs *v, const struct verbs_call *call)
 {
 	const struct verbs_path *w = verbs_path_to(v, &call->address);
 
 	return w && w->conn && w->conn->state <= VERBS_CALLING ? w->conn : NULL;
 }
 
-static bool answer(struct verbs *v, struct verbs_conn *c)
+static bool answer_call(struct verbs *v, struct verbs_conn *c)
 {
 	struct verbs_wire_word word;
 	struct rdma_conn_param p;
 
-	if (!make_qp(v, c) || !change(v, c, IBV_QPS_INIT))
+	if (!make_qp(v, c) || !change_queue_state(v, c, IBV_QPS_INIT))
 		return false;
-	if (!v->iwarp && (!change(v, c, IBV_QPS_RTR) || !change(v, c, IBV_QPS_RTS)))
+	if (!v->iwarp &&
+	    (!change_queue_state(v, c, IBV_QPS_RTR) || !change_queue_state(v, c, IBV_QPS_RTS)))
 		return false;
 	c->number = random_number();
 	verbs_word_encode(&word, VERBS_ANSWER, VERBS_NO_REASON, c->number);
@@ -452,18 +454,18 @@ static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, s
 	if (!verbs_check_call(&v->key, &wire)) {
 		v->counts.refused++;
 		ptl_count_drop(&v->ni->engine, PTL_DROP_REFUSED_PEER, 0);
-		refuse(cm, VERBS_NOT_OURS);
+		refuse_call(cm, VERBS_NOT_OURS);
 		return;
 	}
-	ours = crossing(v, &call);
+	ours = crossing_call(v, &call);
 	if (ours && (ours->firm || memcmp(&v->own, &call.address, sizeof(v->own)) < 0)) {
-		refuse(cm, VERBS_CROSSED);
+		refuse_call(cm, VERBS_CROSSED);
 		return;
 	}
 	c = v->unproven < VERBS_CALLERS && cm->verbs == v->context ? conn_new(v, VERBS_UNPROVEN)
 								   : NULL;
 	if (!c) {
-		refuse(cm, VERBS_BUSY);
+		refuse_call(cm, VERBS_BUSY);
 		return;
 	}
 	v->unproven++;
@@ -472,11 +474,11 @@ static void on_call(struct verbs *v, struct rdma_cm_id *cm, const void *bytes, s
 	c->call = wire;
 	c->caller = call;
 	c->until = base_now_ns() + PROVE_NS;
-	if (!answer(v, c)) {
+	if (!answer_call(v, c)) {
 		verbs_break(v, c, "it cannot be answered");
 	} else if (ours) {
 		ours->path->gave_way = true;
-		fail(v, ours, "the peer is calling", CROSSED_MS);
+		fail_conn(v, ours, "the peer is calling", CROSSED_MS);
 	}
 }
 
@@ -538,10 +540,10 @@ static void on_event(struct verbs *v, enum rdma_cm_event_type type, struct rdma_
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		c->state = VERBS_ROUTE;
 		if (rdma_resolve_route(cm, ROUTE_MS) != 0)
-			fail(v, c, "rdma_resolve_route failed", 0);
+			fail_conn(v, c, "rdma_resolve_route failed", 0);
 		break;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		connect_to(v, c);
+		connect_conn(v, c);
 		break;
 	case RDMA_CM_EVENT_CONNECT_RESPONSE:
 		on_answer(v, c, bytes, len, false);
@@ -563,7 +565,7 @@ static void on_event(struct verbs *v, enum rdma_cm_event_type type, struct rdma_
 	}
 }
 
-static void failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
+static void conn_failed(struct verbs *v, const struct ibv_qp *qp, const char *why)
 {
 	struct verbs_conn *c = v->conns;
 
@@ -596,7 +598,7 @@ static unsigned int device_events(struct verbs *v)
 		case IBV_EVENT_QP_REQ_ERR:
 		case IBV_EVENT_QP_ACCESS_ERR:
 		case IBV_EVENT_QP_LAST_WQE_REACHED:
-			failed(v, e.element.qp, ibv_event_type_str(e.event_type));
+			conn_failed(v, e.element.qp, ibv_event_type_str(e.event_type));
 			break;
 		case IBV_EVENT_DEVICE_FATAL:
 		case IBV_EVENT_CQ_ERR:

@@ -198,7 +198,7 @@ void verbs_say_locked(size_t len, int err)
 
 /* ---- what connections share ------------------------------------------------------------------ */
 
-static bool make_buffers(struct verbs *v, uint32_t n)
+static bool make_device_buffers(struct verbs *v, uint32_t n)
 {
 	size_t len = (size_t)n * VERBS_PACKET;
 
@@ -226,7 +226,7 @@ static const char *get_buffers(struct verbs *v, uint32_t most)
 	/* outgoing packets and bodies need registered memory, too */
 	while (wanted / 2 >= FEWEST && (uint64_t)wanted * VERBS_PACKET > rdma_may_lock() / 4 * 3)
 		wanted /= 2;
-	for (n = wanted; n >= FEWEST && !make_buffers(v, n); n /= 2)
+	for (n = wanted; n >= FEWEST && !make_device_buffers(v, n); n /= 2)
 		;
 	if (!v->buffers)
 		return "no receive buffers can be registered: the limit of locked memory (ulimit "

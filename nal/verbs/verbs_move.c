@@ -45,7 +45,7 @@ static uint64_t id_of_wr(const struct verbs_conn *c, uint32_t i)
 /* ---- out ------------------------------------------------------------------------------------- */
 
 /* Is there room for one more request? Returns 0, -EAGAIN, or -ENOTCONN: the path failed. */
-static int ready(struct verbs *v, struct verbs_path *w)
+static int path_ready(struct verbs *v, struct verbs_path *w)
 {
 	struct verbs_conn *c = w->conn;
 
@@ -65,7 +65,7 @@ static int ready(struct verbs *v, struct verbs_path *w)
 	return -EAGAIN;
 }
 
-static int hand_over(struct verbs_conn *c, struct ibv_send_wr *wr)
+static int post_to_queue(struct verbs_conn *c, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 	int err = ibv_post_send(c->qp, wr, &bad);
@@ -79,7 +79,7 @@ static int post_quietly(struct verbs *v, struct verbs_conn *c, struct ibv_send_w
 	int err;
 
 	wr->wr_id = id_of_wr(c, 0) | OF_QUIET;
-	err = hand_over(c, wr);
+	err = post_to_queue(c, wr);
 	if (err)
 		return err;
 	c->quiet++;
@@ -88,17 +88,17 @@ static int post_quietly(struct verbs *v, struct verbs_conn *c, struct ibv_send_w
 	return 0;
 }
 
-static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
+static int post_work(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, void *item)
 {
 	uint32_t i = c->posted % (VERBS_DEPTH + 1);
 	int err;
 
-	/* there is a free one: ready() has checked */
+	/* there is a free one: path_ready() has checked */
 	while (c->wr[i].busy)
 		i = (i + 1) % (VERBS_DEPTH + 1);
 	wr->wr_id = id_of_wr(c, i);
 	wr->send_flags |= IBV_SEND_SIGNALED;
-	err = hand_over(c, wr);
+	err = post_to_queue(c, wr);
 	if (err)
 		return err;
 	c->wr[i] = (struct verbs_wr){ .item = item,
@@ -115,9 +115,9 @@ static int post(struct verbs *v, struct verbs_conn *c, struct ibv_send_wr *wr, v
 }
 
 /* Fill in the one work request to post. Most of its fields never change. */
-static inline struct ibv_send_wr *work(struct verbs *v, enum ibv_wr_opcode opcode,
-				       unsigned int flags, const void *bytes, uint32_t len,
-				       uint32_t lkey)
+static inline struct ibv_send_wr *work_request(struct verbs *v, enum ibv_wr_opcode opcode,
+					       unsigned int flags, const void *bytes, uint32_t len,
+					       uint32_t lkey)
 {
 	v->segment.addr = (uintptr_t)bytes;
 	v->segment.length = len;
@@ -140,19 +140,20 @@ int verbs_send(void *link, void *path, struct rdma_packet *p)
 	struct verbs_path *w = path;
 	bool in_line = p->len <= v->copied;
 	struct ibv_send_wr *wr;
-	int err = ready(v, w);
+	int err = path_ready(v, w);
 
 	if (err)
 		return err;
-	wr = work(v, p->bare ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND, in_line ? IBV_SEND_INLINE : 0,
-		  p->bytes, p->len, in_line ? 0 : lkey_of(p->mr));
+	wr = work_request(v, p->bare ? IBV_WR_SEND_WITH_IMM : IBV_WR_SEND,
+			  in_line ? IBV_SEND_INLINE : 0, p->bytes, p->len,
+			  in_line ? 0 : lkey_of(p->mr));
 	if (p->bare)
 		wr->imm_data = htobe32((uint32_t)p->word);
 	/* quiet requests of connections that fall silent never complete: they may use only half
 	 * of the completion queue */
 	if (in_line && !p->last && w->conn->in_row < VERBS_QUIET && v->busy < VERBS_BUSY_ALL / 2)
 		return post_quietly(v, w->conn, wr);
-	return post(v, w->conn, wr, in_line ? NULL : p);
+	return post_work(v, w->conn, wr, in_line ? NULL : p);
 }
 
 int verbs_read(void *link, void *path, struct rdma_read *r)
@@ -160,20 +161,20 @@ int verbs_read(void *link, void *path, struct rdma_read *r)
 	struct verbs *v = link;
 	struct verbs_path *w = path;
 	struct ibv_send_wr *wr;
-	int err = ready(v, w);
+	int err = path_ready(v, w);
 
 	if (err)
 		return err;
-	wr = work(v, IBV_WR_RDMA_READ, 0, r->to, (uint32_t)r->len, lkey_of(r->mr));
+	wr = work_request(v, IBV_WR_RDMA_READ, 0, r->to, (uint32_t)r->len, lkey_of(r->mr));
 	wr->wr.rdma.remote_addr = r->from;
 	wr->wr.rdma.rkey = (uint32_t)r->key;
-	return post(v, w->conn, wr, r);
+	return post_work(v, w->conn, wr, r);
 }
 
 bool verbs_say(struct verbs *v, struct verbs_conn *c, const void *bytes, uint32_t len)
 {
-	struct ibv_send_wr *wr = work(v, IBV_WR_SEND, IBV_SEND_INLINE, bytes, len, 0);
-	int err = post(v, c, wr, NULL);
+	struct ibv_send_wr *wr = work_request(v, IBV_WR_SEND, IBV_SEND_INLINE, bytes, len, 0);
+	int err = post_work(v, c, wr, NULL);
 
 	if (err)
 		verbs_break(v, c, "the first packet cannot be sent");
@@ -248,7 +249,7 @@ void verbs_restock(struct verbs *v, uint32_t at_least)
 
 /* ---- in -------------------------------------------------------------------------------------- */
 
-static void arrived(struct verbs *v, const struct ibv_wc *wc)
+static void message_arrived(struct verbs *v, const struct ibv_wc *wc)
 {
 	uint32_t b = (uint32_t)(wc->wr_id >> 1);
 	const uint8_t *bytes = v->buffer + (size_t)b * VERBS_PACKET;
@@ -277,7 +278,7 @@ static struct verbs_conn *conn_of(const struct verbs *v, uint64_t wr_id)
 	return c && (c->serial & SERIALS) == serial ? c : NULL;
 }
 
-static void completed(struct verbs *v, const struct ibv_wc *wc)
+static void work_completed(struct verbs *v, const struct ibv_wc *wc)
 {
 	struct verbs_conn *c = conn_of(v, wc->wr_id);
 	struct verbs_wr *wr = c ? &c->wr[wc->wr_id >> 2 & 15] : NULL;
@@ -315,16 +316,16 @@ static bool time_to_look(struct verbs *v)
 	return true;
 }
 
-static void take(struct verbs *v, const struct ibv_wc *wc)
+static void take_completion(struct verbs *v, const struct ibv_wc *wc)
 {
 	if (wc->wr_id & OF_BUFFER)
-		arrived(v, wc);
+		message_arrived(v, wc);
 	else
-		completed(v, wc);
+		work_completed(v, wc);
 }
 
 /* The work of poll() that is done only now and then. */
-static unsigned int look(struct verbs *v)
+static unsigned int poll_completions(struct verbs *v)
 {
 	unsigned int n = verbs_events(v);
 
@@ -346,13 +347,13 @@ unsigned int verbs_poll(void *link)
 
 	if (v->has_stash) {
 		v->has_stash = false;
-		take(v, &v->stash);
+		take_completion(v, &v->stash);
 		n++;
 	}
 	do {
 		k = ibv_poll_cq(v->cq, BATCH, wc);
 		for (int i = 0; i < k; i++)
-			take(v, &wc[i]);
+			take_completion(v, &wc[i]);
 		n += k > 0 ? (unsigned int)k : 0;
 	} while (k == BATCH && n < POLL_MOST);
 	if (v->nspare >= RESTOCK)
@@ -361,7 +362,7 @@ unsigned int verbs_poll(void *link)
 	if (k < BATCH && v->restless)
 		verbs_reap(v, base_now_ns());
 	if (time_to_look(v))
-		n += look(v);
+		n += poll_completions(v);
 	return n;
 }
 

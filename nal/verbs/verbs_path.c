@@ -56,7 +56,7 @@ void verbs_path_drop(struct verbs *v, struct verbs_path *w)
 
 /* ---- where a process is ---------------------------------------------------------------------- */
 
-static bool address_of(const struct verbs *v, net_id_t id, struct verbs_address *a)
+static bool address_of_id(const struct verbs *v, net_id_t id, struct verbs_address *a)
 {
 	uint32_t nid = (uint32_t)(id >> 32), pid = (uint32_t)id;
 	const struct net_addr *card;
@@ -88,7 +88,7 @@ void *verbs_reach(void *link, net_id_t id, const void *address, size_t len)
 	struct verbs_address a;
 	struct verbs_path *w;
 
-	if (address ? !verbs_address_decode(address, len, &a) : !address_of(v, id, &a))
+	if (address ? !verbs_address_decode(address, len, &a) : !address_of_id(v, id, &a))
 		return NULL;
 	if (a.family != v->own.family || !memcmp(&a, &v->own, sizeof(a)))
 		return NULL;

@@ -38,7 +38,7 @@ int cnos_get_size(void)
  * default interface. The client's own PtlNIInit later finds it as one that the run-time system
  * opened.
  */
-static int learn_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
+static int learn_job_ids(ptl_process_id_t **ids, unsigned int *size, unsigned int *own)
 {
 	ptl_handle_ni_t ni;
 	int err, max;
@@ -83,7 +83,7 @@ int cnos_get_nidpid_map(cnos_nidpid_map_t **map)
 	unsigned int size, own;
 	int err;
 
-	if (!map || learn_ids(&ids, &size, &own))
+	if (!map || learn_job_ids(&ids, &size, &own))
 		return -1;
 	pthread_mutex_lock(&lock);
 	err = fill_table(ids, size);

@@ -130,7 +130,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 
 /* ---- retrieval ------------------------------------------------------------------------------- */
 
-static void show(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
+static void show_event(struct ptl_ni *ni, const struct ptl_evt *t, ptl_event_t *event)
 {
 #define SAME(theirs, ours)                                                                         \
 	static_assert(offsetof(ptl_event_t, theirs) == offsetof(struct ptl_evt, ours), "alike")
@@ -185,7 +185,7 @@ struct ptl_wait {
 };
 
 /* Does a thread wait for the events of this queue? Locked. */
-static bool awaited(const struct ptl_ni *ni, ptl_handle_eq_t eq)
+static bool eq_awaited(const struct ptl_ni *ni, ptl_handle_eq_t eq)
 {
 	for (const struct ptl_wait *w = ni->waits; w; w = w->next)
 		for (int i = 0; i < w->n; i++)
@@ -195,7 +195,7 @@ static bool awaited(const struct ptl_ni *ni, ptl_handle_eq_t eq)
 }
 
 /* Take the oldest event that is still there. PTL_EQ_DROPPED once per gap before it. */
-static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool remove)
+static int take_event(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool remove)
 {
 	int err = PTL_OK;
 
@@ -206,8 +206,10 @@ static int take(struct ptl_ni *ni, struct ptl_eq *eq, ptl_event_t *event, bool r
 		if (remove)
 			eq->head = eq->tail - (eq->mask + 1ull);
 	}
-	show(ni, evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)),
-	     event);
+	show_event(
+		ni,
+		evt_at(ni, eq, err == PTL_OK || remove ? eq->head : eq->tail - (eq->mask + 1ull)),
+		event);
 	if (remove)
 		eq->head++;
 	if (ptl_debugs(ni, PTL_DBG_EVENT))
@@ -261,8 +263,8 @@ static int get(ptl_handle_eq_t eq_handle, ptl_event_t *event, bool remove)
 		if (eq->head == eq->tail)
 			ptl_progress(ni);
 		/* events that come while a thread waits belong to that thread */
-		if (!awaited(ni, eq_handle))
-			err = take(ni, eq, event, remove);
+		if (!eq_awaited(ni, eq_handle))
+			err = take_event(ni, eq, event, remove);
 		turn = looks_in_vain(ni, err != PTL_EQ_EMPTY);
 	}
 	ptl_leave(ni);
@@ -283,14 +285,14 @@ int PtlEQPeek(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Queue i; valid after look_up() and until the lock is released. */
-static inline struct ptl_eq *queue(struct ptl_ni *ni, const struct ptl_wait *w, int i)
+/* Queue i; valid after look_up_queues() and until the lock is released. */
+static inline struct ptl_eq *eq_at(struct ptl_ni *ni, const struct ptl_wait *w, int i)
 {
 	return i < FEW ? w->eq[i] : ptl_eq_of(ni, w->eqs[i]);
 }
 
 /* Look the queues up. PTL_EQ_INVALID: queue w->which is not one of this interface. */
-static int look_up(struct ptl_ni *ni, struct ptl_wait *w)
+static int look_up_queues(struct ptl_ni *ni, struct ptl_wait *w)
 {
 	for (int i = 0; i < w->n; i++) {
 		struct ptl_eq *eq = NULL;
@@ -318,19 +320,19 @@ static int take_some(struct ptl_ni *ni, struct ptl_eq *eq, struct ptl_wait *w, i
 	if (!w->event)
 		return PTL_OK;
 	do {
-		err = take(ni, eq, &w->event[w->count++], true);
+		err = take_event(ni, eq, &w->event[w->count++], true);
 	} while (err == PTL_OK && w->count < w->max && eq->head != eq->tail);
 	return err;
 }
 
 /* Poll all queues once, from `first` on, wrapping around. */
-static int take_any(struct ptl_ni *ni, struct ptl_wait *w, int first)
+static int take_any_event(struct ptl_ni *ni, struct ptl_wait *w, int first)
 {
 	int found = PTL_EQ_EMPTY;
 
 	for (int k = 0; k < w->n; k++) {
 		int i = first + k < w->n ? first + k : first + k - w->n;
-		struct ptl_eq *eq = queue(ni, w, i);
+		struct ptl_eq *eq = eq_at(ni, w, i);
 
 		if (eq->head == eq->tail)
 			continue;
@@ -386,7 +388,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 	uint64_t end = timeout == PTL_TIME_FOREVER ? UINT64_MAX : 0;
 	int first = w->n > 1 ? (int)(ni->poll_turn++ % (uint32_t)w->n) : 0;
 	unsigned int idle = 0;
-	int err = take_any(ni, w, first);
+	int err = take_any_event(ni, w, first);
 
 	if (err != PTL_EQ_EMPTY)
 		return err;
@@ -399,7 +401,8 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		any = ptl_progress(ni);
 		/* the handler is valid only for this thread, while it holds the lock */
 		ni->engine.inline_handler = NULL;
-		err = ni->engine.taken && !ni->engine.posted ? PTL_OK : take_any(ni, w, first);
+		err = ni->engine.taken && !ni->engine.posted ? PTL_OK
+							     : take_any_event(ni, w, first);
 		if (ni->engine.taken && err == PTL_EQ_EMPTY)
 			err = PTL_OK;
 		ni->engine.taken = 0;
@@ -416,7 +419,7 @@ static int wait_any(struct ptl_ni *ni, struct ptl_wait *w, ptl_time_t timeout)
 		if (any)
 			idle = 0;
 		released = ni->nal->idle(ni, any ? 0 : ++idle, end);
-		err = released ? look_up(ni, w) : PTL_EQ_EMPTY;
+		err = released ? look_up_queues(ni, w) : PTL_EQ_EMPTY;
 		if (released && err != PTL_OK)
 			break;
 	}
@@ -442,7 +445,7 @@ static int poll_queues(struct ptl_wait *w, ptl_time_t timeout)
 	if (!ni)
 		return PTL_EQ_INVALID;
 	w->eq = few;
-	err = look_up(ni, w);
+	err = look_up_queues(ni, w);
 	if (err == PTL_OK) {
 		err = wait_any(ni, w, timeout);
 		if (timeout == 0)
@@ -561,7 +564,7 @@ static bool next_handled(struct ptl_ni *ni, ptl_event_t *event, ptl_eq_handler_t
 		if (eq->tail - ni->handled[i] > eq->mask + 1ull)
 			__atomic_store_n(&ni->handled[i], eq->tail - (eq->mask + 1ull),
 					 __ATOMIC_RELAXED);
-		show(ni, evt_at(ni, eq, ni->handled[i]), event);
+		show_event(ni, evt_at(ni, eq, ni->handled[i]), event);
 		__atomic_store_n(&ni->handled[i], ni->handled[i] + 1, __ATOMIC_RELAXED);
 		*handler = ni->handler[i];
 		found = true;

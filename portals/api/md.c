@@ -11,7 +11,7 @@
 /* ---- making ---------------------------------------------------------------------------------- */
 
 /* Remove an MD from the free list. */
-static void take_free(struct ptl_view *v, uint32_t i)
+static void take_free_md(struct ptl_view *v, uint32_t i)
 {
 	const struct ptl_md_more *more = &v->more[i];
 
@@ -26,7 +26,7 @@ static void take_free(struct ptl_view *v, uint32_t i)
 /* Choose a free MD: `best` if it is free, else one from the table's end, whose numbers no
  * entry needs. Another number would force the next entry to take a descriptor that is not its
  * own, and so on. PTL_NIL: there is none. */
-static uint32_t choose(struct ptl_ni *ni, uint32_t best)
+static uint32_t choose_options(struct ptl_ni *ni, uint32_t best)
 {
 	struct ptl_view *v = &ni->view;
 	struct ptl_region *r = v->r;
@@ -56,14 +56,14 @@ static uint32_t md_alloc(struct ptl_ni *ni, uint32_t best)
 {
 	struct ptl_region *r = ni->view.r;
 	uint64_t *sr = r->stat.sr;
-	uint32_t i = choose(ni, best);
+	uint32_t i = choose_options(ni, best);
 	struct ptl_md *md;
 
 	if (i == PTL_NIL)
 		return i;
 	md = &ni->view.slot[i].md;
 	if (md->state & PTL_OBJ_FREE)
-		take_free(&ni->view, i);
+		take_free_md(&ni->view, i);
 	else if (!md->state) /* never used */
 		md->state = ni->gen;
 	if (i >= r->md_high && i < r->md_low)
@@ -104,7 +104,7 @@ static bool bad_span(const void *start, uint64_t length)
 }
 
 /* Check the user's memory, and give its length in bytes. */
-static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *length)
+static int md_span(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *length)
 {
 	const ptl_md_iovec_t *iov = user->start;
 
@@ -125,8 +125,8 @@ static int span_of(const struct ptl_ni *ni, const ptl_md_t *user, uint64_t *leng
 
 /* Find an arena block for the user's vector. 0: there is no vector, or the slot's present
  * block is large enough. */
-static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint64_t *block,
-			    uint64_t *size)
+static inline int find_md_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint64_t *block,
+			       uint64_t *size)
 {
 	*block = 0;
 	*size = user->length * sizeof(ptl_md_iovec_t);
@@ -136,7 +136,7 @@ static inline int find_room(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user,
 	return *block ? PTL_OK : PTL_NO_SPACE;
 }
 
-/* Give the block of find_room() to the slot, which keeps it from one user to the next. */
+/* Give the block of find_md_room() to the slot, which keeps it from one user to the next. */
 static inline void take_room(struct ptl_ni *ni, uint32_t i, uint64_t block, uint64_t size)
 {
 	struct ptl_md_more *md = &ni->view.more[i];
@@ -167,8 +167,8 @@ static void count_alignment(struct ptl_ni *ni, const void *start)
 }
 
 /* Call after take_room(). */
-static inline void fill(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
-			uint64_t length)
+static inline void fill_md(struct ptl_ni *ni, uint32_t i, const ptl_md_t *user, uint32_t eq,
+			   uint64_t length)
 {
 	struct ptl_md *md = &ni->view.slot[i].md;
 	uint32_t flags = md->state & ~(PTL_OBJ_INACTIVE | PTL_OBJ_UNLINKING);
@@ -198,7 +198,7 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 	struct ptl_md *md;
 	uint32_t eq, i;
 	uint64_t length, block, size;
-	int err = span_of(ni, user, &length);
+	int err = md_span(ni, user, &length);
 
 	if (err == PTL_OK)
 		err = eq_index(ni, user->eq_handle, &eq);
@@ -213,13 +213,13 @@ int ptl_md_make(struct ptl_ni *ni, uint32_t best, const ptl_md_t *user, ptl_unli
 		md->state |= PTL_OBJ_UNLINK;
 	md->me = PTL_NIL;
 	md->pending = 0;
-	err = find_room(ni, i, user, &block, &size);
+	err = find_md_room(ni, i, user, &block, &size);
 	if (err != PTL_OK) {
 		md_discard(ni, i);
 		return err;
 	}
 	take_room(ni, i, block, size);
-	fill(ni, i, user, eq, length);
+	fill_md(ni, i, user, eq, length);
 	ni->view.more[i].serial = ni->view.more[i].filled;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
@@ -315,7 +315,7 @@ int PtlMDUnlink(ptl_handle_md_t md_handle)
 /* ---- update ---------------------------------------------------------------------------------- */
 
 /* The entries of a vector MD go to the array that old->start points to, if the caller gave one. */
-static void show(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)
+static void show_md(struct ptl_ni *ni, uint32_t i, ptl_md_t *old)
 {
 	const struct ptl_md *md = &ni->view.slot[i].md;
 	const struct ptl_md_more *more = &ni->view.more[i];
@@ -359,7 +359,7 @@ static int update(struct ptl_ni *ni, uint32_t i, ptl_md_t *old, const ptl_md_t *
 	uint64_t length, block, size;
 	ptl_md_t before;
 	uint32_t eq;
-	int err = span_of(ni, user, &length);
+	int err = md_span(ni, user, &length);
 
 	if (err == PTL_OK)
 		err = eq_index(ni, user->eq_handle, &eq);
@@ -367,19 +367,19 @@ static int update(struct ptl_ni *ni, uint32_t i, ptl_md_t *old, const ptl_md_t *
 		return err;
 	if (md->pending)
 		return PTL_MD_NO_UPDATE;
-	err = find_room(ni, i, user, &block, &size);
+	err = find_md_room(ni, i, user, &block, &size);
 	if (err != PTL_OK)
 		return err;
 	if (old) {
 		before = *old;
-		show(ni, i, &before);
+		show_md(ni, i, &before);
 	}
 	take_room(ni, i, block, size);
 	if (md->eq != PTL_NIL)
 		ni->view.eq[md->eq].refs--;
 	if (eq != PTL_NIL)
 		ni->view.eq[eq].refs++;
-	fill(ni, i, user, eq, length);
+	fill_md(ni, i, user, eq, length);
 	if (old)
 		*old = before;
 	return PTL_OK;
@@ -401,7 +401,7 @@ int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md,
 		err = PTL_MD_INVALID;
 	else if (!new_md) {
 		if (old_md)
-			show(ni, i, old_md);
+			show_md(ni, i, old_md);
 	} else if (ptl_eq_idle(ni, eq_handle, &err))
 		err = update(ni, i, old_md, new_md);
 	else if (err == PTL_OK)

@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) int start_as(ptl_handle_md_t handle
 	return err;
 }
 
-static int start(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
+static int start_move(ptl_handle_md_t handle, bool whole, struct ptl_start *s)
 {
 	return start_as(handle, whole, s);
 }
@@ -177,7 +177,7 @@ int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 		.hdr_data = hdr_data,
 	};
 
-	return start(md_handle, false, &s);
+	return start_move(md_handle, false, &s);
 }
 
 int PtlPutInject(ptl_handle_ni_t ni_handle, const void *data, ptl_size_t length, ptl_inject_t when,
@@ -254,7 +254,7 @@ int PtlGet(ptl_handle_md_t md_handle, ptl_process_id_t target_id, ptl_pt_index_t
 		.remote_offset = remote_offset,
 	};
 
-	return start(md_handle, true, &s);
+	return start_move(md_handle, true, &s);
 }
 
 int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
@@ -272,7 +272,7 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 		.remote_offset = remote_offset,
 	};
 
-	return start(md_handle, false, &s);
+	return start_move(md_handle, false, &s);
 }
 
 /* Start a swap on an interface that was entered: as try_start(). */
@@ -308,8 +308,8 @@ static inline __attribute__((always_inline)) int try_swap(struct ptl_ni *ni,
 }
 
 /* Start a swap. `s` has everything but the MDs and, with `whole`, the length (the put MD's). */
-static int swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole,
-		struct ptl_start *s)
+static int start_swap(ptl_handle_md_t get_handle, ptl_handle_md_t put_handle, bool whole,
+		      struct ptl_start *s)
 {
 	struct ptl_ni *ni;
 	int err;
@@ -343,7 +343,7 @@ int PtlGetPut(ptl_handle_md_t get_md_handle, ptl_handle_md_t put_md_handle,
 		.hdr_data = hdr_data,
 	};
 
-	return swap(get_md_handle, put_md_handle, true, &s);
+	return start_swap(get_md_handle, put_md_handle, true, &s);
 }
 
 int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
@@ -364,11 +364,11 @@ int PtlGetPutRegion(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 		.hdr_data = hdr_data,
 	};
 
-	return swap(get_md_handle, put_md_handle, false, &s);
+	return start_swap(get_md_handle, put_md_handle, false, &s);
 }
 
 /* The stored number of an operation or type; UINT8_MAX for an invalid one. */
-static uint8_t known(unsigned int number)
+static uint8_t known_operation(unsigned int number)
 {
 	return number > UINT8_MAX || !number ? UINT8_MAX : (uint8_t)number;
 }
@@ -381,8 +381,8 @@ int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t len
 	struct ptl_start s = {
 		.kind = PTL_REQ_PUT,
 		.ack = ack_req == PTL_ACK_REQ,
-		.atomic = known(op),
-		.element = known(type),
+		.atomic = known_operation(op),
+		.element = known_operation(type),
 		.offset = local_offset,
 		.length = length,
 		.target = target_id,
@@ -393,7 +393,7 @@ int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t len
 		.hdr_data = hdr_data,
 	};
 
-	return start(md_handle, false, &s);
+	return start_move(md_handle, false, &s);
 }
 
 int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
@@ -404,8 +404,8 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 {
 	struct ptl_start s = {
 		.kind = PTL_REQ_GETPUT,
-		.atomic = known(op),
-		.element = known(type),
+		.atomic = known_operation(op),
+		.element = known_operation(type),
 		.offset = put_local_offset,
 		.get_offset = get_local_offset,
 		.length = length,
@@ -417,5 +417,5 @@ int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t get_local_offset,
 		.hdr_data = hdr_data,
 	};
 
-	return swap(get_md_handle, put_md_handle, false, &s);
+	return start_swap(get_md_handle, put_md_handle, false, &s);
 }

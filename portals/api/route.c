@@ -63,7 +63,7 @@ static const char *unusable(const struct nal_ops *n)
 }
 
 /* Use a NAL for new peers, if it can be used. NULL, or the reason why not. */
-static const char *add(struct ptl_ni *ni, const struct nal_ops *n)
+static const char *add_nal(struct ptl_ni *ni, const struct nal_ops *n)
 {
 	const char *why = unusable(n);
 	uint32_t k = 0;
@@ -81,7 +81,7 @@ static const char *add(struct ptl_ni *ni, const struct nal_ops *n)
 	return NULL;
 }
 
-static void leave_out(struct ptl_ni *ni, const struct nal_ops *n, const char *why)
+static void leave_nal_out(struct ptl_ni *ni, const struct nal_ops *n, const char *why)
 {
 	struct ptl_left_out *l = &ni->left_out[ni->nleft_out];
 
@@ -92,7 +92,7 @@ static void leave_out(struct ptl_ni *ni, const struct nal_ops *n, const char *wh
 	ni->nleft_out++;
 }
 
-static void drop(struct ptl_ni *ni, uint32_t net)
+static void drop_net(struct ptl_ni *ni, uint32_t net)
 {
 	const struct nal_ops *n = ni->net[net].nal;
 	uint32_t to = 0;
@@ -124,9 +124,9 @@ static const struct nal_ops *add_listed(struct ptl_ni *ni, const char **why)
 				  base_config()->ptl_nal, (int)len, name);
 			continue;
 		}
-		reason = add(ni, n);
+		reason = add_nal(ni, n);
 		if (reason) {
-			leave_out(ni, n, reason);
+			leave_nal_out(ni, n, reason);
 			failed = n;
 			*why = reason;
 		}
@@ -144,9 +144,9 @@ int ptl_nets_choose(struct ptl_ni *ni)
 
 		if (n->idle)
 			ni->nal = n;
-		reason = automatic() && !n->by_name ? add(ni, n) : NULL;
+		reason = automatic() && !n->by_name ? add_nal(ni, n) : NULL;
 		if (reason)
-			leave_out(ni, n, reason);
+			leave_nal_out(ni, n, reason);
 		if (reason && n->idle) {
 			failed = n;
 			why = reason;
@@ -195,9 +195,9 @@ static int open_all(struct ptl_ni *ni, ptl_pid_t want)
 		if (err == PTL_OK) {
 			k++;
 		} else {
-			leave_out(ni, ni->net[k].nal,
-				  ni->unopened ? ni->unopened : "it could not be opened");
-			drop(ni, k);
+			leave_nal_out(ni, ni->net[k].nal,
+				      ni->unopened ? ni->unopened : "it could not be opened");
+			drop_net(ni, k);
 		}
 		err = PTL_OK;
 	}
@@ -237,7 +237,7 @@ static bool alone_on_node(const struct ptl_ni *ni, const struct nal_job *job)
 #define PLACE      "host" /* the part of a card that names the place */
 #define PLACE_MOST 64
 
-static unsigned long long number_of(const char *path)
+static unsigned long long number_in_file(const char *path)
 {
 	struct stat st;
 
@@ -253,17 +253,18 @@ static void describe_place(char *text, size_t len)
 	socklen_t size = sizeof(network);
 
 	if (fd < 0 || getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &network, &size) < 0)
-		network = number_of("/proc/self/ns/net");
+		network = number_in_file("/proc/self/ns/net");
 	if (fd >= 0)
 		close(fd);
 	/* Different numbers for the same user would do no harm. The text is short, because the
 	 * card has little room. */
 	snprintf(text, len, "%llx.%x", (unsigned long long)network,
-		 (unsigned int)number_of("/proc/self/ns/user") * 31u + (unsigned int)geteuid());
+		 (unsigned int)number_in_file("/proc/self/ns/user") * 31u +
+			 (unsigned int)geteuid());
 }
 
 /* Does a card say that its rank is elsewhere? *network: in another network namespace. */
-static bool elsewhere(const char *card, const char *own, bool *network)
+static bool card_elsewhere(const char *card, const char *own, bool *network)
 {
 	size_t len, first = strcspn(own, ".") + 1;
 	const char *theirs = ptl_net_card(card, PLACE, &len);
@@ -284,7 +285,7 @@ static void learn_places(struct ptl_ni *ni, const struct nal_job *job)
 	describe_place(own, sizeof(own));
 	apart = calloc(job->size, sizeof(*apart));
 	for (unsigned int i = 0; apart && i < job->size; i++)
-		if (job->ids[i].nid == ni->id.nid && elsewhere(job->card[i], own, &network))
+		if (job->ids[i].nid == ni->id.nid && card_elsewhere(job->card[i], own, &network))
 			apart[n++] = (struct ptl_apart){ job->ids[i], network };
 	ptl_lock(ni); /* helper threads run already */
 	ni->apart = apart;
@@ -331,7 +332,7 @@ int ptl_nets_join(struct ptl_ni *ni)
 			k++;
 			continue;
 		}
-		leave_out(ni, n, why);
+		leave_nal_out(ni, n, why);
 		if (ptl_debugs(ni, PTL_DBG_SETUP))
 			ptl_debug(ni, "%s is not used: %s", n->name, why);
 		if (!automatic())
@@ -339,7 +340,7 @@ int ptl_nets_join(struct ptl_ni *ni)
 				  why);
 		n->close(ni);
 		ptl_lock(ni); /* as in ptl_nets_close() */
-		drop(ni, k);
+		drop_net(ni, k);
 		ptl_leave(ni);
 	}
 	ptl_job_nets_free(&job);
@@ -351,7 +352,7 @@ void ptl_nets_close(struct ptl_ni *ni)
 	while (ni->nnets) {
 		ni->net[ni->nnets - 1].nal->close(ni);
 		ptl_lock(ni); /* the helper threads of the others read the order */
-		drop(ni, ni->nnets - 1);
+		drop_net(ni, ni->nnets - 1);
 		ptl_leave(ni);
 	}
 	ni->nal->close(ni);
@@ -533,7 +534,7 @@ void ptl_nets_report(struct ptl_ni *ni)
 /* ---- what became of peers -------------------------------------------------------------------- */
 
 /* Could this NAL have reached the process, but is not in use? */
-static bool unused(const struct ptl_ni *ni, const struct nal_ops *n)
+static bool nal_unused(const struct ptl_ni *ni, const struct nal_ops *n)
 {
 	for (uint32_t k = 0; k < ni->nleft_out; k++)
 		if (ni->left_out[k].nal == n && !strcmp(ni->left_out[k].why, not_needed))
@@ -590,7 +591,7 @@ ptl_ni_fail_t ptl_lost_text(struct ptl_ni *ni, ptl_process_id_t id, char *text, 
 		if (why)
 			used += (size_t)snprintf(text + used, len - used, "%s%s: %s",
 						 used ? "; " : "", n->name, why);
-		else if (unused(ni, n))
+		else if (nal_unused(ni, n))
 			used += (size_t)snprintf(text + used, len - used,
 						 "%s%s is not used: %s, PTL_NAL=shm,%s takes it in",
 						 used ? "; " : "", n->name, not_needed, n->name);

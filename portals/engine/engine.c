@@ -2,7 +2,7 @@
  * Copyright (c) 2026 the Postern authors
  *
  * The engine (engine.h), target side and initiator side. The life of an MD is in one place.
- * consume() counts an operation and may make the MD inactive. hold() and unhold() bracket an
+ * consume() counts an operation and may make the MD inactive. hold_md() and unhold() bracket an
  * operation that takes more than one step. An MD is freed when it is inactive, marked for
  * unlinking, and without operations.
  */
@@ -29,7 +29,7 @@ static void evt_md(const struct ptl_view *v, struct ptl_evt *t, uint32_t i, int3
 	t->md_eq = md->eq;
 }
 
-/* The record that the next event of a queue goes to. It is filled in place; post() makes it an
+/* The record that the next event of a queue goes to. It is filled in place; post_event() makes it an
  * event. */
 static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 {
@@ -44,8 +44,8 @@ static struct ptl_evt *next_evt(const struct ptl_view *v, uint32_t eq_index)
 
 /* Make *t, which next_evt() returned, an event. A full queue loses its oldest event. `link` 0:
  * use the event's own sequence number. Returns that number. */
-static uint32_t post(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t, uint32_t type,
-		     uint32_t link, ptl_ni_fail_t fail)
+static uint32_t post_event(struct ptl_engine *e, uint32_t eq_index, struct ptl_evt *t,
+			   uint32_t type, uint32_t link, ptl_ni_fail_t fail)
 {
 	struct ptl_eq *eq = &e->v->eq[eq_index];
 	uint32_t sequence = (uint32_t)eq->tail + 1;
@@ -92,7 +92,7 @@ void ptl_me_release(struct ptl_engine *e, uint32_t i)
 }
 
 /* Detach the MD from its ME. An ME that is unlinked with its MD is freed. P3.3 §3.9 */
-static void detach(struct ptl_engine *e, struct ptl_md *md)
+static void detach_md(struct ptl_engine *e, struct ptl_md *md)
 {
 	uint32_t i = md->me;
 
@@ -125,7 +125,7 @@ void ptl_md_release(struct ptl_engine *e, uint32_t i)
 {
 	struct ptl_md *md = &e->v->slot[i].md;
 
-	detach(e, md);
+	detach_md(e, md);
 	if (has_eq(e->v, md))
 		ptl_set32(e, &e->v->eq[md->eq].refs, e->v->eq[md->eq].refs - 1);
 	ptl_set32(e, &md->state, ptl_next_gen(md->state));
@@ -141,7 +141,7 @@ static void __attribute__((noinline)) inactivate(struct ptl_engine *e, struct pt
 
 	if (state & PTL_OBJ_UNLINK) {
 		state |= PTL_OBJ_UNLINKING;
-		detach(e, md);
+		detach_md(e, md);
 	}
 	ptl_set32(e, &md->state, state);
 }
@@ -159,7 +159,7 @@ static int32_t consume(struct ptl_engine *e, struct ptl_md *md)
 	return e->v->r->cray ? before : md->threshold;
 }
 
-static void hold(struct ptl_engine *e, struct ptl_md *md)
+static void hold_md(struct ptl_engine *e, struct ptl_md *md)
 {
 	ptl_set32(e, &md->pending, md->pending + 1);
 	if (has_eq(e->v, md))
@@ -202,7 +202,7 @@ static inline bool admitted(const struct ptl_view *v, uint32_t ac_index, uint32_
 	       (ac->pt_index == PTL_PT_INDEX_ANY || ac->pt_index == pt_index);
 }
 
-static int drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
+static int drop_message(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 {
 	ptl_count_drop(e, why, length);
 	return (int)why + 1;
@@ -231,23 +231,23 @@ static const uint8_t start_event[] = {
 };
 
 /* Begin the operation of *l on its MD: activity, pending, START. */
-static void begin(struct ptl_engine *e, struct ptl_delivery *l)
+static void begin_delivery(struct ptl_engine *e, struct ptl_delivery *l)
 {
 	struct ptl_md *md = &e->v->slot[l->md].md;
 
 	if (!l->whole)
-		hold(e, md);
+		hold_md(e, md);
 	l->threshold = consume(e, md);
 	l->link = 0;
 	if (has_eq(e->v, md) && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_delivery(e->v, t, l);
-		l->link = post(e, md->eq, t, start_event[l->kind], 0, PTL_NI_OK);
+		l->link = post_event(e, md->eq, t, start_event[l->kind], 0, PTL_NI_OK);
 	}
 }
 
-static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
+static inline bool handle_inline(struct ptl_engine *e, const ptl_arrival_t *arrival)
 {
 	int said = e->inline_handler(arrival);
 
@@ -258,14 +258,14 @@ static inline bool take(struct ptl_engine *e, const ptl_arrival_t *arrival)
 
 /* Offer a put to `md` to the inline handler. Not while an earlier one waits in the queue.
  * True: handled. */
-static inline bool taken(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
+static inline bool handled_inline(struct ptl_engine *e, const struct ptl_md *md, ptl_arrival_t *put)
 {
 	const struct ptl_view *v = e->v;
 
 	if (has_eq(v, md) && v->eq[md->eq].head != v->eq[md->eq].tail)
 		return false;
 	put->user_ptr = (void *)(uintptr_t)md->user_ptr;
-	if (!take(e, put))
+	if (!handle_inline(e, put))
 		return false;
 	v->r->stat.sr[PTL_SR_RECV_COUNT]++;
 	v->r->stat.sr[PTL_SR_RECV_LENGTH] += put->length;
@@ -288,7 +288,7 @@ static bool end_taken(struct ptl_engine *e, const struct ptl_md *md, ptl_event_k
 
 	if (!e->inline_handler || !(md->options & PTL_MD_INLINE) || eq->head != eq->tail)
 		return false;
-	return take(e, &end);
+	return handle_inline(e, &end);
 }
 
 enum ptl_inline ptl_engine_inline(struct ptl_engine *e, uint32_t pt_index, uint32_t ac_index,
@@ -313,7 +313,7 @@ enum ptl_inline ptl_engine_inline(struct ptl_engine *e, uint32_t pt_index, uint3
 	if (md->state & PTL_OBJ_INACTIVE || (md->options & can) != can || offset > md->length ||
 	    put->length > md->length - offset)
 		return PTL_INLINE_NOT;
-	return taken(e, md, put) ? PTL_INLINE_HANDLED : PTL_INLINE_DECLINED;
+	return handled_inline(e, md, put) ? PTL_INLINE_HANDLED : PTL_INLINE_DECLINED;
 }
 
 int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct ptl_delivery *l)
@@ -323,13 +323,13 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 	struct ptl_md *md;
 
 	if (q->pt_index > (uint32_t)v->limits.max_pt_index)
-		return drop(e, PTL_DROP_PT_INDEX, q->rlength);
+		return drop_message(e, PTL_DROP_PT_INDEX, q->rlength);
 	if (q->ac_index > (uint32_t)v->limits.max_ac_index)
-		return drop(e, PTL_DROP_AC_INDEX, q->rlength);
+		return drop_message(e, PTL_DROP_AC_INDEX, q->rlength);
 	if (!admitted(v, q->ac_index, q->pt_index, q->initiator, q->uid, q->jid))
-		return drop(e, PTL_DROP_ACCESS, q->rlength);
+		return drop_message(e, PTL_DROP_ACCESS, q->rlength);
 	if (!ptl_match_find(v, q, &m))
-		return drop(e, PTL_DROP_NO_MATCH, q->rlength);
+		return drop_message(e, PTL_DROP_NO_MATCH, q->rlength);
 	md = &v->slot[m.md].md;
 	if (e->inline_handler && !q->offered && q->data && q->op == PTL_NIL &&
 	    md->options & PTL_MD_INLINE && m.mlength == q->rlength) {
@@ -342,7 +342,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 			.type = PTL_EVENT_PUT_END,
 		};
 
-		if (taken(e, md, &put))
+		if (handled_inline(e, md, &put))
 			return PTL_MATCH_TAKEN;
 	}
 	l->kind = q->kind;
@@ -369,7 +369,7 @@ int ptl_engine_match(struct ptl_engine *e, const struct ptl_request *q, struct p
 		    !(md->state & PTL_OBJ_INACTIVE))
 			inactivate(e, md);
 	}
-	begin(e, l);
+	begin_delivery(e, l);
 	v->r->stat.sr[PTL_SR_RECV_COUNT]++;
 	v->r->stat.sr[PTL_SR_RECV_LENGTH] += m.mlength;
 	return 0;
@@ -387,7 +387,7 @@ unlink_delivery(struct ptl_engine *e, const struct ptl_delivery *l, uint32_t lin
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_delivery(e->v, t, l);
-		post(e, md->eq, t, PTL_EVENT_UNLINK, link, fail);
+		post_event(e, md->eq, t, PTL_EVENT_UNLINK, link, fail);
 	}
 	ptl_md_release(e, l->md);
 }
@@ -403,7 +403,7 @@ void ptl_engine_done(struct ptl_engine *e, const struct ptl_delivery *l, ptl_ni_
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_delivery(e->v, t, l);
-		cause = post(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
+		cause = post_event(e, md->eq, t, start_event[l->kind] + 1u, l->link, fail);
 	}
 	if (l->whole ? unlink_due(md) : unhold(e, md))
 		unlink_delivery(e, l, cause, fail);
@@ -513,7 +513,7 @@ static void unlink_op(struct ptl_engine *e, const struct ptl_op *op, uint64_t ml
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_op(e->v, t, op, mlength, who);
-		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+		post_event(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
 	}
 	ptl_md_release(e, op->md);
 }
@@ -554,10 +554,10 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	if (eq && !(md->options & PTL_MD_EVENT_START_DISABLE)) {
 		t = next_evt(v, md->eq);
 		evt_start(v, t, s, threshold);
-		link = post(e, md->eq, t, PTL_EVENT_SEND_START, 0, PTL_NI_OK);
+		link = post_event(e, md->eq, t, PTL_EVENT_SEND_START, 0, PTL_NI_OK);
 	}
 	if (more) {
-		hold(e, md);
+		hold_md(e, md);
 		v->op[op].link = link;
 		v->op[op].threshold = threshold;
 		return;
@@ -565,14 +565,14 @@ void ptl_engine_send(struct ptl_engine *e, const struct ptl_start *s, bool more,
 	if (eq && !(md->options & PTL_MD_EVENT_END_DISABLE)) {
 		t = next_evt(v, md->eq);
 		evt_start(v, t, s, threshold);
-		link = post(e, md->eq, t, PTL_EVENT_SEND_END, link, fail);
+		link = post_event(e, md->eq, t, PTL_EVENT_SEND_END, link, fail);
 	}
 	if (!unlink_due(md))
 		return;
 	if (eq) {
 		t = next_evt(v, md->eq);
 		evt_start(v, t, s, threshold);
-		post(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
+		post_event(e, md->eq, t, PTL_EVENT_UNLINK, link, PTL_NI_OK);
 	}
 	ptl_md_release(e, s->md);
 }
@@ -703,14 +703,14 @@ static void send_end(struct ptl_engine *e, struct ptl_op *op, ptl_ni_fail_t fail
 		struct ptl_evt *t = next_evt(e->v, md->eq);
 
 		evt_op(e->v, t, op, op->length, &self);
-		cause = post(e, md->eq, t, PTL_EVENT_SEND_END, op->link, fail);
+		cause = post_event(e, md->eq, t, PTL_EVENT_SEND_END, op->link, fail);
 	}
 	if (unhold(e, md))
 		unlink_op(e, op, op->length, &self, cause);
 }
 
-static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_ni_fail_t fail,
-		const struct ptl_answerer *who)
+static void send_ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_ni_fail_t fail,
+		     const struct ptl_answerer *who)
 {
 	struct ptl_md *md = op_md(e->v, op);
 	struct ptl_evt *t;
@@ -726,7 +726,7 @@ static void ack(struct ptl_engine *e, struct ptl_op *op, uint64_t mlength, ptl_n
 		t = next_evt(e->v, md->eq);
 		evt_op(e->v, t, op, mlength, who);
 		t->hdr_data = 0;
-		cause = post(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
+		cause = post_event(e, md->eq, t, PTL_EVENT_ACK, 0, fail);
 	}
 	if (unlink_due(md))
 		unlink_op(e, op, mlength, who, cause);
@@ -748,10 +748,10 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 		if (op->flags & PTL_OP_LONG)
 			send_end(e, op, what == PTL_ANSWER_FAILED ? fail : PTL_NI_OK);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_ACK)
-			ack(e, op, mlength, PTL_NI_OK, who);
+			send_ack(e, op, mlength, PTL_NI_OK, who);
 		if (op->flags & PTL_OP_ACK && what == PTL_ANSWER_FAILED &&
 		    !(op->flags & PTL_OP_LONG))
-			ack(e, op, 0, fail, who);
+			send_ack(e, op, 0, fail, who);
 	} else if (what == PTL_ANSWER_FAILED) {
 		struct ptl_delivery l;
 
@@ -767,7 +767,7 @@ bool ptl_engine_answer(struct ptl_engine *e, uint32_t i, uint32_t gen, enum ptl_
 }
 
 /* Fill in where the reply to an operation goes: all fields of *l for a reply, except those of
- * begin(). */
+ * begin_delivery(). */
 static void reply_delivery(const struct ptl_op *op, uint32_t i, uint32_t gen, uint64_t mlength,
 			   const struct ptl_answerer *who, struct ptl_delivery *l)
 {
@@ -816,7 +816,7 @@ bool ptl_engine_reply(struct ptl_engine *e, uint32_t i, uint32_t gen, uint64_t m
 	}
 	reply_delivery(op, i, gen, mlength, who, l);
 	l->whole = whole;
-	begin(e, l);
+	begin_delivery(e, l);
 	return true;
 }
 
@@ -881,5 +881,5 @@ void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t i)
 		return;
 	t = next_evt(e->v, md->eq);
 	evt_start(e->v, t, &nothing, md->threshold);
-	post(e, md->eq, t, PTL_EVENT_UNLINK, 0, PTL_NI_OK);
+	post_event(e, md->eq, t, PTL_EVENT_UNLINK, 0, PTL_NI_OK);
 }

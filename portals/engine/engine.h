@@ -127,6 +127,13 @@ uint32_t ptl_next_gen(uint32_t state);
 /* Post an UNLINK event for an explicit unlink, if the MD asks for it (Cray). */
 void ptl_engine_unlink_event(struct ptl_engine *e, uint32_t md);
 
+/* A table index as messages carry it. An index out of range stays out of range: the target rejects
+ * and counts it. */
+static inline uint16_t ptl_clip_index(uint32_t index)
+{
+	return index > UINT16_MAX ? UINT16_MAX : (uint16_t)index;
+}
+
 static inline void ptl_count_drop(struct ptl_engine *e, enum ptl_drop why, uint64_t length)
 {
 	struct ptl_stat *s = &e->v->r->stat;

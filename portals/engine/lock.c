@@ -160,7 +160,7 @@ bool ptl_unlock_unbiased(struct ptl_ni *ni)
 }
 
 /* Our slot's `inside` is 0 and a thread of ours waits for the lock: hand it over. */
-static void hand_over(struct ptl_region *r, uint32_t biased)
+static void hand_lock_over(struct ptl_region *r, uint32_t biased)
 {
 	if (move_word(r, biased | PTL_LOCK_OWNER | PTL_LOCK_WAIT, PTL_LOCK_OWNER | PTL_LOCK_WAIT))
 		ptl_futex_wake(&r->lock, INT_MAX);
@@ -185,7 +185,7 @@ static bool keep_bias(struct ptl_region *r, uint32_t biased)
 void ptl_unlock_revoked(struct ptl_region *r, uint32_t biased)
 {
 	if (!keep_bias(r, biased))
-		hand_over(r, biased);
+		hand_lock_over(r, biased);
 }
 
 void ptl_lock_unbiased(struct ptl_ni *ni, uint32_t biased)
@@ -197,7 +197,7 @@ void ptl_lock_unbiased(struct ptl_ni *ni, uint32_t biased)
 	if (keep_bias(r, biased))
 		return;
 	atomic_store_explicit(ptl_lock_inside(r, biased), 0, memory_order_release);
-	hand_over(r, biased);
+	hand_lock_over(r, biased);
 	if (!ptl_lock_try(r, PTL_LOCK_OWNER, &word))
 		ptl_lock_wait(ni);
 	bias = atomic_load_explicit(&ni->bias, memory_order_relaxed);
@@ -242,7 +242,7 @@ static const int64_t *shift_of(const struct ptl_region *r, uint32_t token)
 	return r->shift[(token - PTL_LOCK_PEER(0)) & (PTL_FLOWS - 1)];
 }
 
-static bool gone(struct ptl_ni *ni, uint32_t token)
+static bool holder_gone(struct ptl_ni *ni, uint32_t token)
 {
 	return token != PTL_LOCK_OWNER && ni->nal->holder_dead(ni, token);
 }
@@ -284,7 +284,7 @@ static bool take_biased(struct ptl_ni *ni, uint32_t word)
 	if (token) {
 		ptl_futex_wait(&r->lock, word, TURN_NS);
 		if (atomic_load_explicit(&r->lock, memory_order_relaxed) != word ||
-		    !gone(ni, token))
+		    !holder_gone(ni, token))
 			return false;
 	}
 	if (!move_word(r, word, biased | PTL_LOCK_OWNER | PTL_LOCK_WAIT))
@@ -293,7 +293,7 @@ static bool take_biased(struct ptl_ni *ni, uint32_t word)
 	return true;
 }
 
-static bool take_free(struct ptl_region *r, uint32_t token)
+static bool take_free_lock(struct ptl_region *r, uint32_t token)
 {
 	return move_word(r, 0, token);
 }
@@ -311,7 +311,7 @@ static bool take_soon(struct ptl_region *r)
 			held = atomic_load_explicit(&r->lock, memory_order_relaxed);
 			if (held & PTL_LOCK_BIASED)
 				return false;
-			if (!held && take_free(r, PTL_LOCK_OWNER))
+			if (!held && take_free_lock(r, PTL_LOCK_OWNER))
 				return true;
 			base_cpu_relax();
 		}
@@ -340,7 +340,7 @@ void ptl_lock_wait(struct ptl_ni *ni)
 			continue;
 		}
 		if (!(held & PTL_LOCK_TOKEN)) {
-			if (take_free(r, PTL_LOCK_OWNER | PTL_LOCK_WAIT))
+			if (take_free_lock(r, PTL_LOCK_OWNER | PTL_LOCK_WAIT))
 				return;
 			continue;
 		}
@@ -349,7 +349,7 @@ void ptl_lock_wait(struct ptl_ni *ni)
 		held |= PTL_LOCK_WAIT;
 		ptl_futex_wait(&r->lock, held, SLEEP_NS);
 		if (atomic_load_explicit(&r->lock, memory_order_relaxed) != held ||
-		    !gone(ni, held & PTL_LOCK_TOKEN))
+		    !holder_gone(ni, held & PTL_LOCK_TOKEN))
 			continue;
 		if (move_word(r, held, PTL_LOCK_OWNER | PTL_LOCK_WAIT)) {
 			ptl_rollback(&ni->view, shift_of(r, held & PTL_LOCK_TOKEN));

@@ -18,7 +18,7 @@ static uint32_t any_of(ptl_process_id_t id)
 	       (id.pid == PTL_PID_ANY ? PTL_TUPLE_ANY_PID : 0);
 }
 
-static bool is_of(const struct ptl_me *me, const struct ptl_tuple *t)
+static bool entry_is_of(const struct ptl_me *me, const struct ptl_tuple *t)
 {
 	return me->ignore_bits == t->ignore && any_of(me->id) == t->any;
 }
@@ -30,8 +30,8 @@ static bool is_listed(const struct ptl_me *me)
 
 /* The hash key of an entry of tuple `k`, or of a request that may match one. It uses
  * everything that the tuple does not ignore. */
-static inline uint32_t hash_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
-				ptl_process_id_t id, uint64_t bits)
+static inline uint32_t hash_match_key(const struct ptl_tuple *t, uint32_t pt, uint32_t k,
+				      ptl_process_id_t id, uint64_t bits)
 {
 	uint64_t nid = t->any & PTL_TUPLE_ANY_NID ? 0 : id.nid;
 	uint64_t pid = t->any & PTL_TUPLE_ANY_PID ? 0 : id.pid;
@@ -67,7 +67,8 @@ static inline uint32_t tuples_of(const struct ptl_pt *pt)
 /* ---- finding --------------------------------------------------------------------------------- */
 
 /* Step a of the walk: does the entry name this source and these bits? */
-static inline bool names(const struct ptl_me *me, ptl_process_id_t initiator, uint64_t match_bits)
+static inline bool names_initiator(const struct ptl_me *me, ptl_process_id_t initiator,
+				   uint64_t match_bits)
 {
 	return ((me->match_bits ^ match_bits) & ~me->ignore_bits) == 0 &&
 	       (me->id.nid == PTL_NID_ANY || me->id.nid == initiator.nid) &&
@@ -107,8 +108,8 @@ static inline bool accepts(const struct ptl_view *v, const struct ptl_me *me,
  * It goes to *m. Returns the label behind which no entry matters any more. Any entry that
  * accepts the request is a right answer, so entries of other tuples in the same bucket do no
  * harm. */
-static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end,
-			       const struct ptl_request *q, struct ptl_match *m)
+static inline int64_t first_match(const struct ptl_view *v, uint32_t i, int64_t end,
+				  const struct ptl_request *q, struct ptl_match *m)
 {
 	while (i < v->mes) {
 		const struct ptl_me *me = &v->slot[i].me;
@@ -116,7 +117,8 @@ static inline int64_t first_of(const struct ptl_view *v, uint32_t i, int64_t end
 		if (me->pt_index == q->pt_index) { /* labels of other portals are another order */
 			if (me->label >= end)
 				break;
-			if (names(me, q->initiator, q->match_bits) && accepts(v, me, q, m)) {
+			if (names_initiator(me, q->initiator, q->match_bits) &&
+			    accepts(v, me, q, m)) {
 				m->me = i;
 				return me->label;
 			}
@@ -136,7 +138,7 @@ const struct ptl_me *ptl_match_first(const struct ptl_view *v, uint32_t pt_index
 		return NULL;
 	for (uint32_t i = pt->list_head; i < v->mes; i = me->chain_next) {
 		me = &v->slot[i].me;
-		if (names(me, initiator, match_bits))
+		if (names_initiator(me, initiator, match_bits))
 			return me->pt_index == pt_index ? me : NULL;
 	}
 	return NULL;
@@ -151,11 +153,12 @@ bool ptl_match_find(const struct ptl_view *v, const struct ptl_request *q, struc
 	m->me = PTL_NIL;
 	while (set) {
 		uint32_t k = next_tuple(&set);
-		uint32_t h = hash_key(&pt->tuple[k], q->pt_index, k, q->initiator, q->match_bits);
+		uint32_t h =
+			hash_match_key(&pt->tuple[k], q->pt_index, k, q->initiator, q->match_bits);
 
-		end = first_of(v, *bucket_of(v, h), end, q, m);
+		end = first_match(v, *bucket_of(v, h), end, q, m);
 	}
-	first_of(v, pt->list_head, end, q, m);
+	first_match(v, pt->list_head, end, q, m);
 	return m->me != PTL_NIL;
 }
 
@@ -173,7 +176,7 @@ void ptl_ahead_buckets(const struct ptl_view *v, struct ptl_ahead *a, uint32_t p
 	a->bits = match_bits;
 	while (set) {
 		uint32_t k = next_tuple(&set);
-		uint32_t h = hash_key(&pt->tuple[k], pt_index, k, initiator, match_bits);
+		uint32_t h = hash_match_key(&pt->tuple[k], pt_index, k, initiator, match_bits);
 
 		a->bucket[k] = bucket_of(v, h);
 		__builtin_prefetch(a->bucket[k]);
@@ -230,7 +233,7 @@ static void relabel(struct ptl_view *v, const struct ptl_pt *pt)
  * entries as needed until there is more room than the square of their number, or until the
  * list's end. (Dietz and Sleator, "Two algorithms for maintaining order in a list": by this
  * rule an insertion anywhere moves O(log n) labels in the long run.) */
-static void make_room(struct ptl_view *v, uint32_t prev)
+static void make_index_room(struct ptl_view *v, uint32_t prev)
 {
 	int64_t from = v->slot[prev].me.label, n = 1, step;
 	uint32_t last = v->slot[prev].me.list_next;
@@ -258,7 +261,7 @@ static int64_t label_between(struct ptl_view *v, const struct ptl_pt *pt, uint32
 	if (next == PTL_NIL)
 		return v->slot[prev].me.label + LABEL_GAP;
 	if (v->slot[next].me.label - v->slot[prev].me.label < 2)
-		make_room(v, prev);
+		make_index_room(v, prev);
 	return v->slot[prev].me.label + (v->slot[next].me.label - v->slot[prev].me.label) / 2;
 }
 
@@ -395,7 +398,7 @@ static void link_hash(struct ptl_view *v, uint32_t i, uint32_t k)
 
 	me->state &= ~PTL_OBJ_LISTED;
 	me->tuple = (uint16_t)k;
-	me->hash = hash_key(t, me->pt_index, k, me->id, me->match_bits);
+	me->hash = hash_match_key(t, me->pt_index, k, me->id, me->match_bits);
 	t->count++;
 	/* four buckets for each entry: then the first of a chain nearly always matches */
 	if (++v->r->hashed > v->r->buckets / 4 &&
@@ -418,7 +421,7 @@ static void shorten(struct ptl_engine *e, struct ptl_pt *pt, const struct ptl_me
 	pt->tuples |= 1u << k;
 	for (uint32_t i = pt->list_head; i != PTL_NIL; i = next) {
 		next = v->slot[i].me.chain_next;
-		if (!is_of(&v->slot[i].me, t))
+		if (!entry_is_of(&v->slot[i].me, t))
 			continue;
 		leave_chain(e, i);
 		pt->listed--;
@@ -435,7 +438,7 @@ static void index_entry(struct ptl_engine *e, struct ptl_pt *pt, uint32_t i)
 	while (set) {
 		uint32_t k = next_tuple(&set);
 
-		if (is_of(me, &pt->tuple[k])) {
+		if (entry_is_of(me, &pt->tuple[k])) {
 			link_hash(e->v, i, k);
 			return;
 		}

@@ -40,7 +40,7 @@ struct ptl_ni *ptl_enter(ptl_handle_any_t handle, enum ptl_kind kind)
 	return ni;
 }
 
-static inline void leave(struct ptl_ni *ni, bool lazily)
+static inline void leave_ni(struct ptl_ni *ni, bool lazily)
 {
 	ni->nal->leave(ni, lazily);
 	if (atomic_load_explicit(&ni->handlers, memory_order_relaxed))
@@ -49,12 +49,12 @@ static inline void leave(struct ptl_ni *ni, bool lazily)
 
 void ptl_leave(struct ptl_ni *ni)
 {
-	leave(ni, false);
+	leave_ni(ni, false);
 }
 
 void ptl_leave_lazily(struct ptl_ni *ni)
 {
-	leave(ni, true);
+	leave_ni(ni, true);
 }
 
 static bool live(uint32_t state, ptl_handle_any_t handle)

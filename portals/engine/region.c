@@ -46,7 +46,7 @@ static const char *const part_text[PTL_PARTS] = {
 	[PTL_PART_ARENA] = "event queues and vectors",
 };
 
-static uint64_t page_up(uint64_t n)
+static uint64_t ptl_page_up(uint64_t n)
 {
 	return (n + PAGE - 1) & ~(PAGE - 1);
 }
@@ -76,24 +76,24 @@ struct layout {
 	uint64_t far, end;
 };
 
-static uint64_t take(uint64_t *at, uint64_t n, uint64_t size)
+static uint64_t take_bytes(uint64_t *at, uint64_t n, uint64_t size)
 {
 	uint64_t off = *at;
 
-	*at = off + page_up(n * size);
+	*at = off + ptl_page_up(n * size);
 	return off;
 }
 
 static void lay_out(struct layout *l, const struct sizes *z)
 {
 	const ptl_ni_limits_t *lim = &z->limits;
-	uint64_t at = page_up(sizeof(struct ptl_region));
+	uint64_t at = ptl_page_up(sizeof(struct ptl_region));
 	uint64_t slots = (uint64_t)(lim->max_mes > lim->max_mds ? lim->max_mes : lim->max_mds);
 
-	l->pt = take(&at, (uint64_t)lim->max_pt_index + 1, sizeof(struct ptl_pt));
-	l->ac = take(&at, (uint64_t)lim->max_ac_index + 1, sizeof(struct ptl_ac));
-	l->eq = take(&at, (uint64_t)lim->max_eqs, sizeof(struct ptl_eq));
-	l->nal = take(&at, z->nal, 1);
+	l->pt = take_bytes(&at, (uint64_t)lim->max_pt_index + 1, sizeof(struct ptl_pt));
+	l->ac = take_bytes(&at, (uint64_t)lim->max_ac_index + 1, sizeof(struct ptl_ac));
+	l->eq = take_bytes(&at, (uint64_t)lim->max_eqs, sizeof(struct ptl_eq));
+	l->nal = take_bytes(&at, z->nal, 1);
 	l->fixed = at;
 	l->size[PTL_PART_BUCKET] = bucket_count(lim->max_mes) * sizeof(uint32_t);
 	l->size[PTL_PART_SLOT] = slots * sizeof(struct ptl_slot);
@@ -103,14 +103,14 @@ static void lay_out(struct layout *l, const struct sizes *z)
 	l->size[PTL_PART_ARENA] = z->arena;
 	for (int k = 0; k < PTL_PARTS; k++) {
 		/* an empty part is mapped, too */
-		l->size[k] = l->size[k] ? page_up(l->size[k]) : PAGE;
-		l->off[k] = take(&at, l->size[k], 1);
+		l->size[k] = l->size[k] ? ptl_page_up(l->size[k]) : PAGE;
+		l->off[k] = take_bytes(&at, l->size[k], 1);
 	}
-	l->far = take(&at, z->far, 1);
+	l->far = take_bytes(&at, z->far, 1);
 	l->end = at;
 }
 
-static void halve(int *n)
+static void halve_count(int *n)
 {
 	if (*n > LEAST)
 		*n /= 2;
@@ -132,8 +132,8 @@ static bool fit(struct sizes *z, struct layout *l, uint64_t most)
 			return false;
 		z->nlandings /= 2;
 		z->nops /= 2;
-		halve(&lim->max_mes);
-		halve(&lim->max_mds);
+		halve_count(&lim->max_mes);
+		halve_count(&lim->max_mds);
 	}
 	if (lim->max_me_list > lim->max_mes)
 		lim->max_me_list = lim->max_mes;
@@ -168,7 +168,7 @@ static uint32_t least(uint64_t a, uint64_t b)
 
 /* Pointers first: a reader without the lock that sees the new bounds of a part then sees that
  * part. */
-static void set_bounds(struct ptl_view *v)
+static void set_view_bounds(struct ptl_view *v)
 {
 	const struct ptl_stretch *p = v->part;
 	uint64_t slots = least(p[PTL_PART_SLOT].bytes / sizeof(struct ptl_slot),
@@ -234,7 +234,7 @@ static int map_parts(struct ptl_view *v, int fd, const struct layout *l)
 			return -errno;
 		v->part[k].bytes = now;
 	}
-	set_bounds(v);
+	set_view_bounds(v);
 	atomic_store_explicit(&v->grown, grown, memory_order_relaxed);
 	return 0;
 }
@@ -252,7 +252,7 @@ int ptl_region_follow(struct ptl_view *v)
 		else if (now > v->part[k].bytes)
 			err = stretch(v, (enum ptl_part)k, now);
 	}
-	set_bounds(v);
+	set_view_bounds(v);
 	/* release: partner of the acquire in ptl_region_followed */
 	if (!err)
 		atomic_store_explicit(&v->grown, grown, memory_order_release);
@@ -288,7 +288,7 @@ void ptl_region_unmap(struct ptl_view *v)
 
 /* ---- the owner's ----------------------------------------------------------------------------- */
 
-static uint64_t first_of(const struct layout *l, int k)
+static uint64_t first_of_kind(const struct layout *l, int k)
 {
 	return l->size[k] < first_bytes[k] ? l->size[k] : first_bytes[k];
 }
@@ -315,7 +315,7 @@ static void init_header(struct ptl_region *r, const struct layout *l, const stru
 	r->me_free = r->md_free = r->eq_free = r->op_free = r->delivery_free = PTL_NIL;
 	r->buckets = 64;
 	for (int k = 0; k < PTL_PARTS; k++)
-		r->part_now[k] = first_of(l, k);
+		r->part_now[k] = first_of_kind(l, k);
 	/* magic last: a reader that sees it sees the rest */
 	__atomic_store_n(&r->stat.magic, PTL_STAT_MAGIC, __ATOMIC_RELEASE);
 }
@@ -337,7 +337,7 @@ int ptl_region_create(struct ptl_view *v, const ptl_ni_limits_t *limits, size_t 
 		return -EFBIG;
 	}
 	for (int k = 0; k < PTL_PARTS; k++)
-		soon[k] = (struct base_shared_span){ l.off[k], first_of(&l, k) };
+		soon[k] = (struct base_shared_span){ l.off[k], first_of_kind(&l, k) };
 	/* an MPI's event queues extend it at once */
 	soon[PTL_PART_ARENA].bytes = least(l.size[PTL_PART_ARENA], 2 * first_bytes[PTL_PART_ARENA]);
 	soon[PTL_PARTS] = (struct base_shared_span){ 0, l.fixed };
@@ -376,14 +376,14 @@ static void extended(struct ptl_view *v)
 {
 	uint32_t grown = atomic_load_explicit(&v->r->grown, memory_order_relaxed) + 1;
 
-	set_bounds(v);
+	set_view_bounds(v);
 	atomic_store_explicit(&v->grown, grown, memory_order_release);
 	/* release: partner of the acquire in ptl_region_followed */
 	atomic_store_explicit(&v->r->grown, grown, memory_order_release);
 }
 
 /* Double a part, or extend it to `need` bytes if that is more. */
-static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
+static bool grow_part(struct ptl_view *v, enum ptl_part k, uint64_t need)
 {
 	struct ptl_region *r = v->r;
 	struct ptl_refused *no = &v->refused[k];
@@ -392,7 +392,7 @@ static bool grow(struct ptl_view *v, enum ptl_part k, uint64_t need)
 
 	if (need > full || old >= full)
 		return false;
-	bytes = bytes > need ? bytes : page_up(need);
+	bytes = bytes > need ? bytes : ptl_page_up(need);
 	bytes = bytes < full ? bytes : full;
 	if (no->calls && bytes >= no->bytes) {
 		no->calls--;
@@ -423,9 +423,9 @@ bool ptl_grow_slots(struct ptl_view *v)
 	/* it may be longer already, if the other could not be extended */
 	if (v->part[PTL_PART_MORE].bytes / sizeof(struct ptl_md_more) <=
 		    v->part[PTL_PART_SLOT].bytes / sizeof(struct ptl_slot) &&
-	    !grow(v, PTL_PART_MORE, 0))
+	    !grow_part(v, PTL_PART_MORE, 0))
 		return false;
-	if (!grow(v, PTL_PART_SLOT, 0))
+	if (!grow_part(v, PTL_PART_SLOT, 0))
 		return false;
 	/* Descriptors without an entry come from the table's end, which has moved. Those at
 	 * the old end now lie in between. */
@@ -438,22 +438,22 @@ bool ptl_grow_slots(struct ptl_view *v)
 
 bool ptl_grow_ops(struct ptl_view *v)
 {
-	return grow(v, PTL_PART_OP, 0);
+	return grow_part(v, PTL_PART_OP, 0);
 }
 
 bool ptl_grow_deliveries(struct ptl_view *v)
 {
-	return grow(v, PTL_PART_LAND, 0);
+	return grow_part(v, PTL_PART_LAND, 0);
 }
 
 bool ptl_grow_buckets(struct ptl_view *v)
 {
-	return grow(v, PTL_PART_BUCKET, 0);
+	return grow_part(v, PTL_PART_BUCKET, 0);
 }
 
 bool ptl_grow_arena(struct ptl_view *v, uint64_t end)
 {
-	return grow(v, PTL_PART_ARENA, end - v->arena_off);
+	return grow_part(v, PTL_PART_ARENA, end - v->arena_off);
 }
 
 /* ---- others' --------------------------------------------------------------------------------- */

@@ -231,7 +231,7 @@ void ptl_job_set_jid(ptl_jid_t wanted)
 
 /* Rank 0: collect one text of all ranks' ids, and one of their cards. A rank that put nothing
  * leaves blanks. */
-static int gather(char *all, char *lines, int size)
+static int gather_lines(char *all, char *lines, int size)
 {
 	for (int rank = 0; rank < size; rank++) {
 		char *at = all + (size_t)rank * ID_LEN;
@@ -290,7 +290,7 @@ static int parse_id(const char *text, int rank, ptl_interface_t iface, ptl_proce
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+static int compare_members(const void *a, const void *b)
 {
 	const ptl_process_id_t *x = a, *y = b;
 
@@ -308,10 +308,10 @@ static int check_distinct(const ptl_process_id_t *ids, size_t size)
 
 	if (sorted) {
 		memcpy(sorted, ids, size * sizeof(*sorted));
-		qsort(sorted, size, sizeof(*sorted), by_id);
+		qsort(sorted, size, sizeof(*sorted), compare_members);
 	}
 	for (size_t i = 1; i < size && !err; i++)
-		if (by_id(&sorted[i - 1], &sorted[i]) == 0) {
+		if (compare_members(&sorted[i - 1], &sorted[i]) == 0) {
 			base_warn("two ranks of the job have the same address, nid 0x%08x pid %u: "
 				  "they are in "
 				  "network namespaces or on hosts that do not see each other; give "
@@ -340,7 +340,7 @@ static int put_tables(char *all, char *lines, const char *card)
 	int err = make_secret(lines);
 
 	if (!err)
-		err = gather(all, lines + strlen(lines), job->size);
+		err = gather_lines(all, lines + strlen(lines), job->size);
 	if (!err)
 		err = rt_put("ptl.ids", all);
 	/* a rank without a card asks for none */
@@ -471,8 +471,8 @@ static void warn_partial_env(void)
  * Fill in the ids of a group that is the job's. Locked; it may release the lock to wait for
  * peers. wiring is held.
  */
-static int learn_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
-		     const char *card)
+static int learn_group_ids(struct ptl_group *group, ptl_interface_t iface, ptl_process_id_t id,
+			   const char *card)
 {
 	int err;
 
@@ -513,7 +513,7 @@ static int make_group(struct ptl_group *group, ptl_interface_t iface, ptl_proces
 		err = ptl_group_take(group, rank, size, NULL);
 	}
 	if (!err && is_jobs_group(group))
-		return learn_ids(group, iface, id, card);
+		return learn_group_ids(group, iface, id, card);
 	if (!err)
 		err = ptl_group_check(group, id);
 	if (err && err != PTL_NO_SPACE)
@@ -699,7 +699,7 @@ void ptl_job_nets_free(struct nal_job *nets)
 /* ---- for the calls of p3rt.c ----------------------------------------------------------------- */
 
 /* The slot of an NI handle; NULL: no such handle. Locked. */
-static struct slot *slot_of(ptl_handle_ni_t ni)
+static struct slot *slot_of_ni(ptl_handle_ni_t ni)
 {
 	for (int i = 0; i < PTL_MAX_INTERFACES; i++)
 		if (slots[i].up && slots[i].ni == ni)
@@ -718,7 +718,7 @@ int ptl_job_enter(ptl_handle_ni_t ni, struct ptl_group **group, const ptl_proces
 	*own = NULL;
 	if (ni == PTL_INVALID_HANDLE)
 		return PTL_OK;
-	slot = slot_of(ni);
+	slot = slot_of_ni(ni);
 	if (!slot) {
 		pthread_mutex_unlock(&lock);
 		return PTL_NI_INVALID;

@@ -86,7 +86,7 @@ static bool same_prefix(const unsigned char *a, const unsigned char *b, unsigned
 	return !memcmp(a, b, whole) && (!rest || !((a[whole] ^ b[whole]) >> (8 - rest)));
 }
 
-static bool same(const struct ptl_address *a, const struct ptl_address *b)
+static bool same_address(const struct ptl_address *a, const struct ptl_address *b)
 {
 	return a->family == b->family && !memcmp(a->bytes, b->bytes, bytes_of(a->family));
 }
@@ -186,7 +186,8 @@ static bool is_bridge(const char *name)
 static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 		const struct ptl_address *routed)
 {
-	bool there = same(a, routed) || (*routed->ifname && !strcmp(i->ifa_name, routed->ifname));
+	bool there = same_address(a, routed) ||
+		     (*routed->ifname && !strcmp(i->ifa_name, routed->ifname));
 	int v4 = a->family == AF_INET;
 
 	if (!(i->ifa_flags & IFF_UP) || link_local(a) || a->family == AF_PACKET)
@@ -194,7 +195,7 @@ static int rank(const struct ifaddrs *i, const struct ptl_address *a,
 	if (i->ifa_flags & IFF_LOOPBACK)
 		return v4;
 	if (there)
-		return v4 ? 12 : 9 + same(a, routed);
+		return v4 ? 12 : 9 + same_address(a, routed);
 	if (inward(i->ifa_name))
 		return 0;
 	if (is_bridge(i->ifa_name))
@@ -271,13 +272,13 @@ static void find_interface(struct ptl_address *routed, const struct ifaddrs *all
 	struct ptl_address a;
 
 	for (; all && routed->family == AF_INET6; all = all->ifa_next)
-		if (take_sockaddr(&a, all->ifa_addr, all->ifa_name) && same(&a, routed)) {
+		if (take_sockaddr(&a, all->ifa_addr, all->ifa_name) && same_address(&a, routed)) {
 			*routed = a;
 			return;
 		}
 }
 
-static int choose(const char *text, struct ptl_address *address)
+static int choose_address(const char *text, struct ptl_address *address)
 {
 	struct wanted w = { .name = NULL };
 	struct ptl_address routed = { .family = 0 }, a;
@@ -317,7 +318,7 @@ static int choose(const char *text, struct ptl_address *address)
 int ptl_nid_of(const char *ifname, ptl_nid_t *nid)
 {
 	struct ptl_address a = { .family = AF_INET };
-	int err = choose(ifname, &a);
+	int err = choose_address(ifname, &a);
 
 	if (!err)
 		*nid = nid_from(&a);
@@ -330,7 +331,7 @@ int ptl_nid_configured(ptl_interface_t iface, ptl_nid_t *nid, struct ptl_address
 	const char *const by_number[] = { c->ptl_iface0, c->ptl_iface1, c->ptl_iface2,
 					  c->ptl_iface3 };
 	const char *name = by_number[iface] ? by_number[iface] : c->ptl_iface;
-	int err = choose(name, address);
+	int err = choose_address(name, address);
 
 	if (err < 0 && err != -ENODEV)
 		base_warn("the network interfaces cannot be listed: getifaddrs: %s; are netlink "

@@ -17,7 +17,7 @@ static cpu_set_t *allowed; /* our own mask */
 static int *core_of;       /* by cpu: the lowest allowed cpu of its core, -1 if not allowed */
 static int n_cores;
 
-static size_t set_size(void)
+static size_t cpu_set_size(void)
 {
 	return CPU_ALLOC_SIZE((size_t)n_cpus);
 }
@@ -29,7 +29,7 @@ static int read_mask(void)
 		allowed = CPU_ALLOC((size_t)n_cpus);
 		if (!allowed)
 			return -ENOMEM;
-		if (!sched_getaffinity(0, set_size(), allowed))
+		if (!sched_getaffinity(0, cpu_set_size(), allowed))
 			return 0;
 		CPU_FREE(allowed);
 		if (errno != EINVAL)
@@ -58,7 +58,7 @@ static int lowest_sibling(int cpu)
 		if (c == '-' && fscanf(file, "%d", &last) == 1)
 			c = fgetc(file);
 		for (int i = first; i <= last && i < lowest; i++)
-			if (i >= 0 && CPU_ISSET_S((size_t)i, set_size(), allowed))
+			if (i >= 0 && CPU_ISSET_S((size_t)i, cpu_set_size(), allowed))
 				lowest = i;
 		if (c != ',')
 			break;
@@ -75,14 +75,14 @@ int affinity_init(void)
 		return err;
 	/* set the mask we have, to see whether that is allowed at all: a container's profile
 	 * may forbid it */
-	if (sched_setaffinity(0, set_size(), allowed))
+	if (sched_setaffinity(0, cpu_set_size(), allowed))
 		return -errno;
 	core_of = malloc((size_t)n_cpus * sizeof(*core_of));
 	if (!core_of)
 		return -ENOMEM;
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
 		core_of[cpu] = -1;
-		if (!CPU_ISSET_S((size_t)cpu, set_size(), allowed))
+		if (!CPU_ISSET_S((size_t)cpu, cpu_set_size(), allowed))
 			continue;
 		core_of[cpu] = lowest_sibling(cpu);
 		n_cores += core_of[cpu] == cpu;
@@ -98,7 +98,7 @@ static void add_core(cpu_set_t *set, int index)
 		core++;
 	for (int cpu = core; cpu < n_cpus; cpu++)
 		if (core_of[cpu] == core)
-			CPU_SET_S((size_t)cpu, set_size(), set);
+			CPU_SET_S((size_t)cpu, cpu_set_size(), set);
 }
 
 int affinity_bind(int first, int count)
@@ -108,10 +108,10 @@ int affinity_bind(int first, int count)
 
 	if (!set)
 		return -ENOMEM;
-	CPU_ZERO_S(set_size(), set);
+	CPU_ZERO_S(cpu_set_size(), set);
 	for (int i = 0; i < count; i++)
 		add_core(set, (first + i) % n_cores);
-	if (sched_setaffinity(0, set_size(), set))
+	if (sched_setaffinity(0, cpu_set_size(), set))
 		err = -errno;
 	CPU_FREE(set);
 	return err;

@@ -36,7 +36,7 @@ static int read_text(const char *path, char **text)
 	return err;
 }
 
-static int add(struct configfile *file, size_t *n, char *word)
+static int add_word(struct configfile *file, size_t *n, char *word)
 {
 	char **more = realloc(file->words, (*n + 2) * sizeof(*more));
 
@@ -49,7 +49,7 @@ static int add(struct configfile *file, size_t *n, char *word)
 }
 
 /* Remove the quotes of the word at *at, in place. Sets *end to its end, and *at behind it. */
-static bool take_word(char **at, char **end)
+static bool take_config_word(char **at, char **end)
 {
 	char *from = *at, *to = *at;
 	char quote = 0;
@@ -81,7 +81,7 @@ static char *skip_blanks(char *at)
 	}
 }
 
-static int split(struct configfile *file)
+static int split_words(struct configfile *file)
 {
 	static char colon[] = ":";
 	bool in_line = false;
@@ -102,15 +102,15 @@ static int split(struct configfile *file)
 			continue;
 		}
 		if (!in_line && n)
-			err = add(file, &n, colon);
+			err = add_word(file, &n, colon);
 		in_line = true;
-		if (!take_word(&at, &end))
+		if (!take_config_word(&at, &end))
 			return -EINVAL;
 		/* the end of the word may be where the next blank is */
 		next = *at;
 		*end = '\0';
 		if (!err)
-			err = add(file, &n, word);
+			err = add_word(file, &n, word);
 		if (next == '\n')
 			in_line = false;
 		at += next != '\0';
@@ -127,7 +127,7 @@ int configfile_read(struct configfile *file, const char *path)
 		file->text = NULL;
 		return err;
 	}
-	err = split(file);
+	err = split_words(file);
 	if (err)
 		configfile_free(file);
 	return err;

@@ -25,7 +25,7 @@ static size_t start, len; /* bytes that wait for rank 0 */
 
 static void tty_ready(struct watch *watch, uint32_t events);
 
-static void stop(void)
+static void stop_input(void)
 {
 	loop_remove(&from_tty);
 	loop_remove(&to_rank);
@@ -43,7 +43,7 @@ static void rank_ready(struct watch *watch, uint32_t events)
 	if (n < 0) {
 		if (events & EPOLLOUT && errno == EAGAIN)
 			return;
-		stop(); /* nobody reads it */
+		stop_input(); /* nobody reads it */
 		return;
 	}
 	start += (size_t)n;
@@ -78,14 +78,14 @@ static void tty_ready(struct watch *watch, uint32_t events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		stop();
+		stop_input();
 		return;
 	}
 	start = 0;
 	len = (size_t)n;
 	loop_remove(&from_tty);
 	if (loop_add(&to_rank, to_child, EPOLLOUT, rank_ready))
-		stop();
+		stop_input();
 }
 
 int input_open(void)
@@ -119,5 +119,5 @@ void input_look_again(void)
 	loop_remove(&from_tty);
 	/* edge-triggered: input for another process is reported once, not again and again */
 	if (loop_add(&from_tty, 0, EPOLLIN | (uint32_t)EPOLLET, tty_ready))
-		stop();
+		stop_input();
 }

@@ -62,7 +62,7 @@ static struct launch_state found;
 static struct timer timeout, grace, closed;
 
 /* The first failure stays. */
-static void set_status(int status)
+static void set_job_status(int status)
 {
 	if (!exit_status)
 		exit_status = status;
@@ -116,7 +116,7 @@ static void timeout_over(void)
 	if (state != RUNNING)
 		return;
 	say("%g s are over; ending the job", opt->timeout_s);
-	set_status(STATUS_TIMEOUT);
+	set_job_status(STATUS_TIMEOUT);
 	end_job();
 }
 
@@ -169,7 +169,7 @@ static void rank_exited(int rank, int status)
 	if (code && !left)
 		rank_failed(rank, status);
 	if (code)
-		set_status(code);
+		set_job_status(code);
 	if (code && !left && !opt->keep_going)
 		end_job();
 	pmi_server_gone(rank);
@@ -208,7 +208,7 @@ static void rank_aborted(int rank, int code)
 		return;
 	output_collect(rank);
 	say("%s aborted the job with code %d; ending it", describe(rank), code);
-	set_status(code & 0xff ? code & 0xff : 1);
+	set_job_status(code & 0xff ? code & 0xff : 1);
 	end_job();
 }
 
@@ -233,7 +233,7 @@ static void fence_stuck(int rank, int waiting)
 		return;
 	say("%s has left the job, but %d of %d ranks wait for it in a fence; ending the job",
 	    describe(rank), waiting, opt->ranks);
-	set_status(1);
+	set_job_status(1);
 	end_job();
 }
 
@@ -248,7 +248,7 @@ static void forward_end(int sig)
 	if (sig != SIGHUP && (asked_to_end || state != RUNNING)) {
 		if (state < KILLED)
 			say("killing the job");
-		set_status(128 + sig);
+		set_job_status(128 + sig);
 		kill_job();
 		return;
 	}
@@ -285,7 +285,7 @@ static void take_signal(int sig)
 
 /* ---- starting -------------------------------------------------------------------------------- */
 
-static int fail(const char *what, int err)
+static int fail_start(const char *what, int err)
 {
 	say("%s: %s", what, strerror(-err));
 	return err;
@@ -334,7 +334,7 @@ static void name_job(void)
 		 host);
 }
 
-static int prepare(void)
+static int prepare_job(void)
 {
 	static const struct pmi_events pmi_events = {
 		.aborted = rank_aborted,
@@ -347,7 +347,7 @@ static int prepare(void)
 	name_job();
 	ranks = calloc((size_t)opt->ranks, sizeof(*ranks));
 	if (!ranks)
-		return fail("memory for the ranks", -ENOMEM);
+		return fail_start("memory for the ranks", -ENOMEM);
 	/* before the loop, so that the guard inherits none of its descriptors */
 	if (guard_start(opt->ranks))
 		return -1;
@@ -362,7 +362,7 @@ static int prepare(void)
 	err = output_init(opt->ranks, opt->label, room);
 	if (!err)
 		err = pmi_server_init(opt->ranks, job_name, &pmi_events);
-	return err ? fail("cannot set up the event loop", err) : 0;
+	return err ? fail_start("cannot set up the event loop", err) : 0;
 }
 
 /*
@@ -446,7 +446,7 @@ static int start_ranks(int cores)
 
 /* Run until no process is left. End the job when the last rank is gone but processes it started
  * are not. */
-static int run(void)
+static int run_job(void)
 {
 	int err = 0;
 
@@ -467,21 +467,21 @@ int job_run(const struct options *options)
 	int err;
 
 	opt = options;
-	if (prepare()) {
+	if (prepare_job()) {
 		guard_stop();
 		return 1;
 	}
-	set_status(start_ranks(choose_binding()));
+	set_job_status(start_ranks(choose_binding()));
 	if (exit_status)
 		end_job();
-	err = run();
+	err = run_job();
 	if (err) {
-		fail("the event loop failed", err);
+		fail_start("the event loop failed", err);
 		signal_ranks(SIGKILL);
-		set_status(1);
+		set_job_status(1);
 	}
 	if (output_lost())
-		set_status(1);
+		set_job_status(1);
 	guard_stop();
 	return exit_status;
 }

@@ -17,7 +17,7 @@ struct kvs_pair {
 	char text[]; /* key, value, terminator */
 };
 
-static uint64_t hash_key(const char *key, size_t len)
+static uint64_t hash_kvs_key(const char *key, size_t len)
 {
 	uint64_t hash = 0xcbf29ce484222325;
 
@@ -26,7 +26,7 @@ static uint64_t hash_key(const char *key, size_t len)
 	return hash;
 }
 
-static int grow(struct kvs *kvs)
+static int grow_kvs(struct kvs *kvs)
 {
 	size_t size = kvs->n_buckets ? kvs->n_buckets * 2 : 256;
 	struct kvs_pair **more = calloc(size, sizeof(struct kvs_pair *));
@@ -48,7 +48,8 @@ static int grow(struct kvs *kvs)
 	return 0;
 }
 
-static struct kvs_pair *find(const struct kvs *kvs, const char *key, size_t len, uint64_t hash)
+static struct kvs_pair *find_pair_of_key(const struct kvs *kvs, const char *key, size_t len,
+					 uint64_t hash)
 {
 	struct kvs_pair *pair = kvs->n_buckets ? kvs->buckets[hash % kvs->n_buckets] : NULL;
 
@@ -59,12 +60,12 @@ static struct kvs_pair *find(const struct kvs *kvs, const char *key, size_t len,
 
 int kvs_put(struct kvs *kvs, const char *key, size_t key_len, const char *value, size_t value_len)
 {
-	uint64_t hash = hash_key(key, key_len);
+	uint64_t hash = hash_kvs_key(key, key_len);
 	struct kvs_pair *pair;
 
-	if (find(kvs, key, key_len, hash))
+	if (find_pair_of_key(kvs, key, key_len, hash))
 		return -EEXIST;
-	if (kvs->n_pairs == kvs->n_buckets && grow(kvs))
+	if (kvs->n_pairs == kvs->n_buckets && grow_kvs(kvs))
 		return -ENOMEM;
 	pair = malloc(sizeof(*pair) + key_len + value_len + 1);
 	if (!pair)
@@ -82,7 +83,8 @@ int kvs_put(struct kvs *kvs, const char *key, size_t key_len, const char *value,
 
 const char *kvs_get(const struct kvs *kvs, const char *key, size_t key_len)
 {
-	const struct kvs_pair *pair = find(kvs, key, key_len, hash_key(key, key_len));
+	const struct kvs_pair *pair =
+		find_pair_of_key(kvs, key, key_len, hash_kvs_key(key, key_len));
 
 	return pair ? pair->text + key_len : NULL;
 }

@@ -285,7 +285,7 @@ static int await_exec(const struct launch *what, int fd)
 	return n == sizeof(report) ? explain(what, &report) : 0;
 }
 
-static int give_up(const struct launch *what, struct ends *ends, const char *call)
+static int give_launch_up(const struct launch *what, struct ends *ends, const char *call)
 {
 	if (errno == EPERM || errno == ENOSYS)
 		say_refused(call, errno);
@@ -305,10 +305,10 @@ int launch(const struct launch *what, struct launched *got)
 	int status;
 
 	if (open_ends(&ends, &what->pipes, &call))
-		return give_up(what, &ends, call);
+		return give_launch_up(what, &ends, call);
 	got->pid = fork();
 	if (got->pid < 0)
-		return give_up(what, &ends, "fork");
+		return give_launch_up(what, &ends, "fork");
 	if (!got->pid)
 		child_run(what, &ends, parent);
 	/* here as well, so that the group exists whichever process runs first */

@@ -72,7 +72,7 @@ void loop_close(struct watch *watch)
 
 /* ---- timers ---------------------------------------------------------------------------------- */
 
-static int64_t now(void)
+static int64_t loop_now(void)
 {
 	struct timespec t;
 
@@ -87,7 +87,7 @@ void loop_timer(struct timer *timer, double seconds, void (*over)(void))
 		timers = timer;
 	}
 	timer->over = over;
-	timer->due = now() + (int64_t)(seconds * 1e9);
+	timer->due = loop_now() + (int64_t)(seconds * 1e9);
 }
 
 /* Milliseconds to the next timer, -1 if there is none. */
@@ -102,13 +102,13 @@ static int next_due(void)
 			first = timer->due;
 	if (!first)
 		return -1;
-	ms = (first - now() + 999999) / 1000000;
+	ms = (first - loop_now() + 999999) / 1000000;
 	return ms < 0 ? 0 : (int)(ms < most ? ms : most);
 }
 
 static void run_timers(void)
 {
-	const int64_t t = timers ? now() : 0;
+	const int64_t t = timers ? loop_now() : 0;
 
 	for (struct timer *timer = timers; timer; timer = timer->next) {
 		if (!timer->due || timer->due > t)

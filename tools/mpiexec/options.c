@@ -56,7 +56,7 @@ struct args {
 	int *status;
 };
 
-static bool fail(struct args *args, const char *text, const char *what)
+static bool fail_option(struct args *args, const char *text, const char *what)
 {
 	fprintf(stderr, "mpiexec: %s%s%s; see mpiexec --help\n", text, what ? ": " : "",
 		what ? what : "");
@@ -64,7 +64,7 @@ static bool fail(struct args *args, const char *text, const char *what)
 	return false;
 }
 
-static bool show(struct args *args, const char *text)
+static bool show_option(struct args *args, const char *text)
 {
 	fputs(text, stdout);
 	*args->status = fflush(stdout) ? 1 : 0;
@@ -98,10 +98,10 @@ static bool add_setting(struct args *args, struct setting **env, int *n_env)
 	struct setting *more;
 
 	if (!value || !*name || strchr(name, '='))
-		return fail(args, "-env and -genv need NAME and VALUE as two words", name);
+		return fail_option(args, "-env and -genv need NAME and VALUE as two words", name);
 	more = realloc(*env, ((size_t)*n_env + 1) * sizeof(**env));
 	if (!more)
-		return fail(args, "out of memory", NULL);
+		return fail_option(args, "out of memory", NULL);
 	*env = more;
 	more[(*n_env)++] = (struct setting){ name, value };
 	args->next += 2;
@@ -116,7 +116,7 @@ static bool set_ranks(struct args *args, struct app *app, const char *value)
 	errno = 0;
 	n = value ? strtol(value, &end, 10) : 0;
 	if (!end || end == value || *end || errno || n < 1 || n > MAX_RANKS)
-		return fail(args, "-n needs a number from 1 to 16384", value);
+		return fail_option(args, "-n needs a number from 1 to 16384", value);
 	app->ranks = (int)n;
 	return true;
 }
@@ -128,7 +128,7 @@ static bool set_timeout(struct args *args, struct options *opt, const char *valu
 
 	s = value ? strtod(value, &end) : 0;
 	if (!end || end == value || *end || !isfinite(s) || s <= 0 || s > 1e9)
-		return fail(args, "--timeout needs a number of seconds above 0", value);
+		return fail_option(args, "--timeout needs a number of seconds above 0", value);
 	opt->timeout_s = s;
 	return true;
 }
@@ -142,18 +142,19 @@ static bool set_bind(struct args *args, struct options *opt, const char *value)
 	else if (value && !strcmp(value, "none"))
 		opt->bind = BIND_NONE;
 	else
-		return fail(args, "--bind-to needs share, core or none", value);
+		return fail_option(args, "--bind-to needs share, core or none", value);
 	return true;
 }
 
 static bool check_host(struct args *args, const char *value)
 {
 	if (!value)
-		return fail(args, "-host needs the name of this machine", NULL);
-	return host_is_here(value) || fail(args,
-					   "all ranks run on this machine, for others use "
-					   "mpiexec.hydra or srun --mpi=pmi2; -host names another",
-					   value);
+		return fail_option(args, "-host needs the name of this machine", NULL);
+	return host_is_here(value) ||
+	       fail_option(args,
+			   "all ranks run on this machine, for others use "
+			   "mpiexec.hydra or srun --mpi=pmi2; -host names another",
+			   value);
 }
 
 static bool check_arch(struct args *args, const char *value)
@@ -161,8 +162,8 @@ static bool check_arch(struct args *args, const char *value)
 	struct utsname names;
 
 	if (value && !uname(&names) && strcmp(value, names.machine))
-		return fail(args, "-arch does not name what this machine is", value);
-	return value ? true : fail(args, "-arch needs a kind of machine", NULL);
+		return fail_option(args, "-arch does not name what this machine is", value);
+	return value ? true : fail_option(args, "-arch needs a kind of machine", NULL);
 }
 
 /* Take "A", "A:B" or "A:B:STEP" off *text. */
@@ -195,9 +196,9 @@ static bool apply_soft(struct args *args, struct app *app)
 		long first = 0, last = 0, step = 1, top;
 
 		if (!take_triplet(&text, &first, &last, &step))
-			return fail(args,
-				    "-soft needs numbers or A:B or A:B:STEP, with commas between",
-				    app->soft);
+			return fail_option(
+				args, "-soft needs numbers or A:B or A:B:STEP, with commas between",
+				app->soft);
 		if (step < 0) {
 			long count = last > first ? -1 : (first - last) / -step;
 
@@ -213,7 +214,7 @@ static bool apply_soft(struct args *args, struct app *app)
 			best = top - (top - first) % step;
 	} while (*text++);
 	if (!best)
-		return fail(args, "-soft has no number of ranks up to -n", app->soft);
+		return fail_option(args, "-soft has no number of ranks up to -n", app->soft);
 	app->ranks = (int)best;
 	return true;
 }
@@ -224,16 +225,17 @@ static bool read_configfile(struct args *args, struct options *opt, const char *
 	int err;
 
 	if (!value || *args->next)
-		return fail(args, "-configfile needs a file, and nothing may follow", *args->next);
+		return fail_option(args, "-configfile needs a file, and nothing may follow",
+				   *args->next);
 	if (opt->file.words)
-		return fail(args, "a file named by -configfile names another", value);
+		return fail_option(args, "a file named by -configfile names another", value);
 	err = configfile_read(&opt->file, value);
 	if (err) {
 		snprintf(text, sizeof(text), "cannot read the -configfile %.150s: %s", value,
 			 err == -EINVAL    ? "a quotation does not end"
 			 : err == -ENODATA ? "there is nothing in it"
 					   : strerror(-err));
-		return fail(args, text, NULL);
+		return fail_option(args, text, NULL);
 	}
 	args->next = opt->file.words;
 	return true;
@@ -247,15 +249,15 @@ static bool parse_option(struct args *args, struct options *opt, struct app *app
 		return set_ranks(args, app, value);
 	if (is_option(args, "wdir", &value)) {
 		app->wdir = value;
-		return value ? true : fail(args, "-wdir needs a directory", NULL);
+		return value ? true : fail_option(args, "-wdir needs a directory", NULL);
 	}
 	if (is_option(args, "path", &value)) {
 		app->path = value;
-		return value ? true : fail(args, "-path needs directories", NULL);
+		return value ? true : fail_option(args, "-path needs directories", NULL);
 	}
 	if (is_option(args, "soft", &value)) {
 		app->soft = value;
-		return value ? true : fail(args, "-soft needs a set of numbers", NULL);
+		return value ? true : fail_option(args, "-soft needs a set of numbers", NULL);
 	}
 	if (is_option(args, "host", &value))
 		return check_host(args, value);
@@ -276,10 +278,10 @@ static bool parse_option(struct args *args, struct options *opt, struct app *app
 	if (is_option(args, "keep-going", NULL))
 		return opt->keep_going = true;
 	if (is_option(args, "help", NULL) || is_option(args, "h", NULL))
-		return show(args, help);
+		return show_option(args, help);
 	if (is_option(args, "version", NULL))
-		return show(args, "mpiexec (Postern) " POSTERN_VERSION "\n");
-	return fail(args, "unknown option", *args->next);
+		return show_option(args, "mpiexec (Postern) " POSTERN_VERSION "\n");
+	return fail_option(args, "unknown option", *args->next);
 }
 
 static bool parse_app(struct args *args, struct options *opt)
@@ -288,7 +290,7 @@ static bool parse_app(struct args *args, struct options *opt)
 	struct app *app;
 
 	if (!more)
-		return fail(args, "out of memory", NULL);
+		return fail_option(args, "out of memory", NULL);
 	opt->apps = more;
 	app = &more[opt->n_apps++];
 	*app = (struct app){ .ranks = 1 };
@@ -296,7 +298,7 @@ static bool parse_app(struct args *args, struct options *opt)
 		if (!parse_option(args, opt, app))
 			return false;
 	if (!*args->next || !strcmp(*args->next, ":"))
-		return fail(args, "no program to start", NULL);
+		return fail_option(args, "no program to start", NULL);
 	app->argv = args->next;
 	while (*args->next && strcmp(*args->next, ":"))
 		args->next++;
@@ -304,7 +306,7 @@ static bool parse_app(struct args *args, struct options *opt)
 		return false;
 	opt->ranks += app->ranks;
 	if (opt->ranks > MAX_RANKS)
-		return fail(args, "more than 16384 ranks", NULL);
+		return fail_option(args, "more than 16384 ranks", NULL);
 	return true;
 }
 

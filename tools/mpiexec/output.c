@@ -212,7 +212,7 @@ static void put_line(struct source *source, const char *line, size_t len)
 }
 
 /* Add to the unfinished line. It is put out when complete or too long. */
-static void take(struct source *source, const char *bytes, size_t len)
+static void take_output(struct source *source, const char *bytes, size_t len)
 {
 	while (len) {
 		const char *end = memchr(bytes, '\n', len);
@@ -242,7 +242,7 @@ static ssize_t read_some(struct source *source)
 		n = read(source->fd, bytes, sizeof(bytes));
 	while (n < 0 && errno == EINTR);
 	if (n > 0 && source->line)
-		take(source, bytes, (size_t)n);
+		take_output(source, bytes, (size_t)n);
 	else if (n > 0)
 		sink_put(source->sink, bytes, (size_t)n);
 	return n;

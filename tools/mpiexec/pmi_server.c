@@ -192,7 +192,7 @@ static void flush(struct conn *conn)
 		    (conn->out_len ? EPOLLOUT : 0u) | (conn->out_len < OUT_HIGH ? EPOLLIN : 0u));
 }
 
-static void reply(struct conn *conn, const struct pmi1_msg *msg)
+static void send_reply_line(struct conn *conn, const struct pmi1_msg *msg)
 {
 	char line[REPLY_MAX];
 	int n = pmi1_encode(msg, line, sizeof(line));
@@ -209,7 +209,7 @@ static void reply_result(struct conn *conn, enum pmi1_cmd cmd, const char *troub
 	pmi1_begin(&msg, cmd);
 	pmi1_set_num(&msg, PMI1_RC, trouble ? -1 : 0);
 	pmi1_set_text(&msg, PMI1_MSG, trouble ? trouble : "success");
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void reply_num(struct conn *conn, enum pmi1_cmd cmd, enum pmi1_field field, int num)
@@ -218,7 +218,7 @@ static void reply_num(struct conn *conn, enum pmi1_cmd cmd, enum pmi1_field fiel
 
 	pmi1_begin(&msg, cmd);
 	pmi1_set_num(&msg, field, num);
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void join(struct conn *conn)
@@ -249,7 +249,7 @@ static void do_init(struct conn *conn, const struct pmi1_msg *ask)
 	pmi1_set_num(&msg, PMI1_RC, trouble ? -1 : 0);
 	if (trouble)
 		pmi1_set_text(&msg, PMI1_MSG, trouble);
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void do_get_maxes(struct conn *conn)
@@ -260,7 +260,7 @@ static void do_get_maxes(struct conn *conn)
 	pmi1_set_num(&msg, PMI1_KVSNAME_MAX, KVSNAME_MAX);
 	pmi1_set_num(&msg, PMI1_KEYLEN_MAX, KEY_MAX);
 	pmi1_set_num(&msg, PMI1_VALLEN_MAX, VALUE_MAX);
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void do_get_my_kvsname(struct conn *conn)
@@ -270,7 +270,7 @@ static void do_get_my_kvsname(struct conn *conn)
 
 	pmi1_begin(&msg, PMI1_CMD_MY_KVSNAME);
 	pmi1_set_text(&msg, PMI1_KVSNAME, world ? world->name : job_name);
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void do_put(struct conn *conn, const struct pmi1_msg *ask)
@@ -302,7 +302,7 @@ static void do_get(struct conn *conn, const struct pmi1_msg *ask)
 	pmi1_set_num(&msg, PMI1_RC, value ? 0 : -1);
 	pmi1_set_text(&msg, PMI1_MSG, value ? "success" : "key_not_found");
 	pmi1_set_text(&msg, PMI1_VALUE, value ? value : "unknown");
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 }
 
 static void do_barrier_in(struct conn *conn)
@@ -325,7 +325,7 @@ static void do_barrier_in(struct conn *conn)
 	pmi1_begin(&msg, PMI1_CMD_BARRIER_OUT);
 	for (int rank = 0; rank < n_ranks; rank++) {
 		conns[rank].in_fence = false;
-		reply(&conns[rank], &msg);
+		send_reply_line(&conns[rank], &msg);
 	}
 }
 
@@ -340,7 +340,7 @@ static void do_finalize(struct conn *conn)
 	conn->in_fence = false;
 	conn->finalized = true;
 	pmi1_begin(&msg, PMI1_CMD_FINALIZE_ACK);
-	reply(conn, &msg);
+	send_reply_line(conn, &msg);
 	check_stuck();
 }
 
@@ -436,7 +436,7 @@ static bool do_lines(struct conn *conn)
 	return conn->in_len < PMI1_LINE_MAX;
 }
 
-static bool make_room(struct conn *conn)
+static bool make_line_room(struct conn *conn)
 {
 	size_t size = conn->in_size ? conn->in_size * 2 : IN_FIRST;
 	char *more;
@@ -458,9 +458,9 @@ static bool conn_read(struct conn *conn)
 
 	if (conn->watch.fd < 0)
 		return false;
-	n = make_room(conn) ? recv(conn->watch.fd, conn->in + conn->in_len,
-				   conn->in_size - conn->in_len, MSG_DONTWAIT)
-			    : 0;
+	n = make_line_room(conn) ? recv(conn->watch.fd, conn->in + conn->in_len,
+					conn->in_size - conn->in_len, MSG_DONTWAIT)
+				 : 0;
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	if (n > 0) {

@@ -16,7 +16,7 @@
 #include "base/config.h"
 #include "nal/nal.h"
 
-static void usage(FILE *to)
+static void print_usage(FILE *to)
 {
 	fputs("usage: portals-info [--config | --limits | --transports]\n"
 	      "\n"
@@ -43,7 +43,7 @@ static void left_out(void)
 		       nal_left_out[i], nal_left_out[i]);
 }
 
-static void choice(const char *text)
+static void print_choice(const char *text)
 {
 	printf("           %s\n", text);
 }
@@ -61,7 +61,7 @@ static void transports(void)
 			n->describe(text, sizeof(text));
 		printf("  %-8s %s: %s\n", n->name, why ? "not usable" : "usable", why ? why : text);
 		if (n->list)
-			n->list(choice);
+			n->list(print_choice);
 	}
 	left_out();
 }
@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 	int c = getopt_long(argc, argv, "cltVh", options, NULL), err;
 
 	if (argc > 2 || (c == -1 && argc > 1)) {
-		usage(stderr);
+		print_usage(stderr);
 		return 2;
 	}
 	switch (c) {
@@ -184,12 +184,12 @@ int main(int argc, char **argv)
 		puts("portals-info (Postern) " POSTERN_VERSION);
 		return 0;
 	case 'h':
-		usage(stdout);
+		print_usage(stdout);
 		return 0;
 	case -1:
 		break;
 	default:
-		usage(stderr);
+		print_usage(stderr);
 		return 2;
 	}
 	puts("Postern " POSTERN_VERSION ", Portals 3.3");

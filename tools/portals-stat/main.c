@@ -40,7 +40,7 @@ struct region {
 	size_t table_bytes;
 };
 
-static void usage(FILE *to)
+static void print_stat_usage(FILE *to)
 {
 	fputs("usage: portals-stat [--watch[=SECONDS]] PID\n"
 	      "\n"
@@ -56,7 +56,7 @@ static void usage(FILE *to)
 	      to);
 }
 
-static uint64_t now_ms(void)
+static uint64_t stat_now_ms(void)
 {
 	struct timespec t;
 
@@ -66,7 +66,7 @@ static uint64_t now_ms(void)
 
 /* Map a table of the region. NULL if it would not lie within the region or cannot be mapped. It
  * stays mapped until the next call. */
-static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size)
+static const void *table_at(struct region *r, uint64_t off, uint64_t n, size_t size)
 {
 	uint64_t page = off & ~(PAGE - 1);
 
@@ -86,7 +86,7 @@ static const void *table(struct region *r, uint64_t off, uint64_t n, size_t size
 
 /* ---- parts ----------------------------------------------------------------------------------- */
 
-static const char *address(uint32_t nid)
+static const char *address_text(uint32_t nid)
 {
 	struct in_addr a = { htonl(nid) };
 
@@ -95,14 +95,14 @@ static const char *address(uint32_t nid)
 
 static void show_peers(struct region *r)
 {
-	const struct ptl_stat_peer *p = table(r, r->s->peer_off, r->s->peer_high, sizeof(*p));
+	const struct ptl_stat_peer *p = table_at(r, r->s->peer_off, r->s->peer_high, sizeof(*p));
 
 	if (!p)
 		return;
 	for (uint32_t i = 0; i < r->s->peer_high; i++)
 		if (p[i].state)
 			printf("  peer      nid %s pid %u, process %u, by %.8s%s\n",
-			       address(p[i].id.nid), p[i].id.pid, p[i].os_pid, p[i].nal,
+			       address_text(p[i].id.nid), p[i].id.pid, p[i].os_pid, p[i].nal,
 			       p[i].os_pid == r->s->os_pid ? " (itself)"
 			       : p[i].flags & PTL_PEER_CMA ? " with cross-memory attach"
 							   : " through shared memory");
@@ -111,7 +111,7 @@ static void show_peers(struct region *r)
 static void show_net_peers(struct region *r, int net)
 {
 	const struct ptl_stat_peer *p =
-		table(r, r->s->net_peer_off[net], r->s->net_peer_high[net], sizeof(*p));
+		table_at(r, r->s->net_peer_off[net], r->s->net_peer_high[net], sizeof(*p));
 
 	if (!p || !r->s->net_peer_off[net])
 		return;
@@ -119,7 +119,7 @@ static void show_net_peers(struct region *r, int net)
 		if (p[i].state)
 			printf("  peer      nid %s pid %u, by %.8s: %" PRIu64
 			       " messages to it, %" PRIu64 " from it%s\n",
-			       address(p[i].id.nid), p[i].id.pid, p[i].nal, p[i].sent,
+			       address_text(p[i].id.nid), p[i].id.pid, p[i].nal, p[i].sent,
 			       p[i].received, p[i].state == 1 ? "" : ", not connected");
 }
 
@@ -144,7 +144,7 @@ static void show_blocks(struct region *r)
 	/* as many as there is room for at the moment */
 	uint32_t n = (uint32_t)(rg->part_now[PTL_PART_SLOT] / sizeof(struct ptl_slot));
 	uint32_t mds = n, mes = n;
-	const struct ptl_slot *slot = table(r, rg->part_off[PTL_PART_SLOT], n, sizeof(*slot));
+	const struct ptl_slot *slot = table_at(r, rg->part_off[PTL_PART_SLOT], n, sizeof(*slot));
 
 	if (!slot)
 		return;
@@ -157,7 +157,7 @@ static void show_blocks(struct region *r)
 
 static void show_queues(struct region *r)
 {
-	const struct ptl_eq *q = table(r, r->s->eq_off, r->s->eq_high, sizeof(*q));
+	const struct ptl_eq *q = table_at(r, r->s->eq_off, r->s->eq_high, sizeof(*q));
 
 	if (!q)
 		return;
@@ -178,7 +178,7 @@ static const char *kind_text(unsigned int kind)
 
 static void show_operations(struct region *r)
 {
-	const struct ptl_op *op = table(r, r->s->op_off, r->s->op_high, sizeof(*op));
+	const struct ptl_op *op = table_at(r, r->s->op_off, r->s->op_high, sizeof(*op));
 	const struct ptl_op *oldest = NULL;
 	uint32_t n = 0;
 
@@ -196,8 +196,8 @@ static void show_operations(struct region *r)
 		printf("; the oldest, for %.1f s: %s of %" PRIu64
 		       " bytes to nid %s pid %u, portal %u, "
 		       "match bits 0x%" PRIx64,
-		       (double)(now_ms() - oldest->started_ms) / 1000, kind_text(oldest->kind),
-		       oldest->length, address(oldest->target.nid), oldest->target.pid,
+		       (double)(stat_now_ms() - oldest->started_ms) / 1000, kind_text(oldest->kind),
+		       oldest->length, address_text(oldest->target.nid), oldest->target.pid,
 		       oldest->pt_index, oldest->match_bits);
 	putchar('\n');
 }
@@ -212,13 +212,13 @@ static void show_counts(const struct ptl_stat *s)
 			printf("  %14" PRIu64 " dropped: %s\n", s->drops[i], drop_text[i]);
 }
 
-static void show(struct region *r)
+static void show_region(struct region *r)
 {
 	const struct ptl_stat *s = r->s;
 
 	printf("%.32s, process %u: interface %u, nid %s pid %u, uid %u, jid %u, up %.1f s%s\n",
-	       s->program, s->os_pid, s->interface, address(s->id.nid), s->id.pid, s->uid, s->jid,
-	       (double)(now_ms() - s->started_ms) / 1000, s->closed ? ", CLOSED" : "");
+	       s->program, s->os_pid, s->interface, address_text(s->id.nid), s->id.pid, s->uid,
+	       s->jid, (double)(stat_now_ms() - s->started_ms) / 1000, s->closed ? ", CLOSED" : "");
 	printf("  transports %.32s; data moved by %.64s\n", s->nals, s->progress);
 	printf("  %u threads asleep in a wait\n", s->waiters);
 	printf("  messages  %" PRIu64 " started (%" PRIu64 " bytes), %" PRIu64 " accepted (%" PRIu64
@@ -248,7 +248,7 @@ static void unmap_region(struct region *r)
 	close(r->fd);
 }
 
-static bool map_region(const char *path, struct region *r)
+static bool map_region_file(const char *path, struct region *r)
 {
 	struct stat st;
 	void *at = MAP_FAILED;
@@ -313,9 +313,9 @@ static int show_process(long pid)
 		if (len <= 0)
 			continue;
 		target[len] = 0;
-		if (!is_region(target) || !map_region(path, &r))
+		if (!is_region(target) || !map_region_file(path, &r))
 			continue;
-		show(&r);
+		show_region(&r);
 		unmap_region(&r);
 		n++;
 	}
@@ -353,14 +353,14 @@ int main(int argc, char **argv)
 			puts("portals-stat (Postern) " POSTERN_VERSION);
 			return 0;
 		case 'h':
-			usage(stdout);
+			print_stat_usage(stdout);
 			return 0;
 		default:
-			usage(stderr);
+			print_stat_usage(stderr);
 			return 2;
 		}
 	if (optind + 1 != argc) {
-		usage(stderr);
+		print_stat_usage(stderr);
 		return 2;
 	}
 	errno = 0;

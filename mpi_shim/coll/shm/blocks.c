@@ -66,7 +66,7 @@ static void unpack_segment(const struct mpi_vec *v, int i, const struct segment 
 
 /* The part of a segment that is in a block of so many bytes; blocks may be shorter than
  * others. */
-static struct segment part_of(const struct segment *p, MPI_Count block)
+static struct segment part_of_block(const struct segment *p, MPI_Count block)
 {
 	const size_t left = (MPI_Count)p->at < block ? (size_t)block - p->at : 0;
 
@@ -75,7 +75,7 @@ static struct segment part_of(const struct segment *p, MPI_Count block)
 
 static void pack_part(const struct mpi_vec *v, int i, const struct segment *p, char *to)
 {
-	const struct segment part = part_of(p, mpi_vec_bytes(v, i));
+	const struct segment part = part_of_block(p, mpi_vec_bytes(v, i));
 
 	if (part.bytes)
 		pack_segment(v, i, &part, to);
@@ -88,7 +88,7 @@ static struct segment received_segment(const struct segment *p, const struct mpi
 {
 	const MPI_Count room = mpi_vec_bytes(v, i);
 
-	return part_of(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
+	return part_of_block(p, sent && sent[i] < (uint64_t)room ? (MPI_Count)sent[i] : room);
 }
 
 /* Unpack the others' segments. Each is at offset `at` in its rank's cell, which has `all`
@@ -166,7 +166,7 @@ static int meet_and_copy(struct mpi_shmcoll *h, int rc, const struct mpi_vec *fr
 static int allgather_segment(struct mpi_shmcoll *h, int wrong, const struct mpi_vec *mine,
 			     bool copy, const struct mpi_vec *recv, const struct segment *p)
 {
-	const struct segment part = part_of(p, mpi_vec_bytes(recv, h->me));
+	const struct segment part = part_of_block(p, mpi_vec_bytes(recv, h->me));
 	int rc = mpi_first(begin_blocks(h, p->bytes > MPI_SHMCOLL_FEW), wrong);
 
 	if (!rc && part.bytes)
@@ -347,13 +347,13 @@ static int reduce_scatter_segment(struct mpi_shmcoll *h, int wrong, const char *
 				  const struct segment *p)
 {
 	const size_t all = p->bytes * (size_t)h->n;
-	const struct segment mine = part_of(p, mpi_vec_bytes(parts, h->me));
+	const struct segment mine = part_of_block(p, mpi_vec_bytes(parts, h->me));
 	const MPI_Count count = (MPI_Count)mine.bytes / parts->type->size;
 	int rc = begin_blocks(h, all > MPI_SHMCOLL_FEW);
 	size_t block = 0, own = 0;
 
 	for (int i = 0; i < h->n; i++) {
-		const struct segment part = part_of(p, mpi_vec_bytes(parts, i));
+		const struct segment part = part_of_block(p, mpi_vec_bytes(parts, i));
 
 		if (i == h->me)
 			own = block + p->at;

@@ -183,7 +183,7 @@ static int expose_words(struct mpi_shmcoll *h)
 
 /* Share the pages of this node; its first rank offers them. All ranks must call. True: this
  * rank has what it needs. */
-static bool share(struct mpi_shmcoll *h, struct mpi_node_segment_key *notes)
+static bool share_area(struct mpi_shmcoll *h, struct mpi_node_segment_key *notes)
 {
 	struct mpi_node_segment_key mine = { .token = 0 };
 	void *memory = NULL;
@@ -222,7 +222,7 @@ static bool make_shmcoll(struct mpi_shmcoll *h)
 		free(notes);
 		return false;
 	}
-	good = share(h, notes) ? 1u | (mpi_shmcoll_can_order_all() ? 2u : 0) : 0;
+	good = share_area(h, notes) ? 1u | (mpi_shmcoll_can_order_all() ? 2u : 0) : 0;
 	if (mpi_coll_allreduce_and(&good, 1, h->comm))
 		good = 0;
 	h->fence = !(good & 2u);

@@ -170,7 +170,7 @@ static bool calls_differ(struct mpi_shmcoll *h, int i)
 }
 
 /* Marks show that ranks disagree. Their calls show in what, unless these are too old. */
-static int refuse(struct mpi_shmcoll *h, int i)
+static int refuse_call_of(struct mpi_shmcoll *h, int i)
 {
 	if (!calls_differ(h, i))
 		mpi_calls_refuse_calls(h->comm, h->rank[i], 0, h->comm->calls.call);
@@ -185,7 +185,7 @@ static int check_mark(struct mpi_shmcoll *h, int i)
 
 	if (__builtin_expect(told == (advertised_least(h) | h->mark), 1))
 		return MPI_SUCCESS;
-	return told >> MPI_SHMCOLL_MARK_BITS > h->number ? MPI_SUCCESS : refuse(h, i);
+	return told >> MPI_SHMCOLL_MARK_BITS > h->number ? MPI_SUCCESS : refuse_call_of(h, i);
 }
 
 int mpi_shmcoll_await_flag(struct mpi_shmcoll *h, int i)
@@ -317,7 +317,7 @@ static int __attribute__((cold)) find_another(struct mpi_shmcoll *h)
 	for (int i = 0; i < h->n && !rc; i++)
 		if (i != h->me)
 			rc = check_mark(h, i);
-	return rc ? rc : refuse(h, h->me ? 0 : 1);
+	return rc ? rc : refuse_call_of(h, h->me ? 0 : 1);
 }
 
 /* Arrive. True at the last rank, or at the node leader once all others have arrived. */

@@ -81,8 +81,8 @@ static int copy_part_of_rank(struct mpi_shmcoll *h, int i, size_t block, size_t 
 	return MPI_ERR_OTHER;
 }
 
-static int take_part(struct mpi_shmcoll *h, int i, size_t block, size_t skip, char *to,
-		     size_t bytes)
+static int take_block_part(struct mpi_shmcoll *h, int i, size_t block, size_t skip, char *to,
+			   size_t bytes)
 {
 	return copy_part_of_rank(h, i, block, skip, to, bytes, false);
 }
@@ -90,7 +90,7 @@ static int take_part(struct mpi_shmcoll *h, int i, size_t block, size_t skip, ch
 /* Read a whole block. */
 static int read_from_rank(struct mpi_shmcoll *h, int i, size_t bytes, size_t skip, char *to)
 {
-	return take_part(h, i, bytes, skip, to, bytes);
+	return take_block_part(h, i, bytes, skip, to, bytes);
 }
 
 /* An error for a dead rank has precedence over all others. */
@@ -244,7 +244,7 @@ static int take_and_fold(struct mpi_shmcoll *h, const char *in, char *to, const 
 
 	for (size_t n, at = v->begin; at < v->end && !rc; at += n, in += n, to += n) {
 		n = v->end - at < most ? v->end - at : most;
-		rc = take_part(h, 1 - h->me, v->bytes, at, to, n);
+		rc = take_block_part(h, 1 - h->me, v->bytes, at, to, n);
 		if (!rc)
 			rc = mpi_op_apply(op, in, to, (MPI_Count)(n / size), type);
 	}
@@ -278,7 +278,7 @@ static int fold_and_give(struct mpi_schedule *p, struct mpi_shmcoll *h, const ch
 		return MPI_ERR_NO_MEM;
 	for (size_t n, at = v->begin; at < v->end && !rc; at += n) {
 		n = v->end - at < most ? v->end - at : most;
-		rc = take_part(h, root, v->bytes, at, made, n);
+		rc = take_block_part(h, root, v->bytes, at, made, n);
 		if (!rc)
 			rc = mpi_op_apply(op, in + at, made, (MPI_Count)(n / size), type);
 		if (!rc)
@@ -343,7 +343,7 @@ bool mpi_shmcoll_read_allreduce(struct mpi_schedule *p, struct mpi_shmcoll *h, c
 	/* an address as if the whole vector lay there */
 	offer_memory(h, rc, (const void *)((uintptr_t)made - mine.begin), NULL, bytes);
 	if (!rc)
-		rc = take_part(h, 1 - h->me, bytes, begin, to + begin, n);
+		rc = take_block_part(h, 1 - h->me, bytes, begin, to + begin, n);
 	all = all_could(p, h, rc, result);
 	if (in == out && all && !*result)
 		memcpy(to + mine.begin, made, mine.end - mine.begin);

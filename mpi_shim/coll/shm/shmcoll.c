@@ -35,20 +35,20 @@ static_assert(3 * (MPI_SHMCOLL_BRANCHES - 1) + (NODES - 1) / CUBE <= MPI_TREE_CH
 /* ---- barrier --------------------------------------------------------------------------------- */
 
 /* The number of this barrier, as it is advertised. */
-static uint64_t crossing(const struct mpi_shmcoll *h)
+static uint64_t crossing_number(const struct mpi_shmcoll *h)
 {
 	return h->crossing << MPI_SHMCOLL_MARK_BITS | h->mark;
 }
 
 /* Put the number of this barrier into word `word` of another node's leader. With an error the
  * number says that, too. */
-static int put(struct mpi_shmcoll *h, int node, int word, int rc)
+static int put_word(struct mpi_shmcoll *h, int node, int word, int rc)
 {
 	uint64_t more = rc ? MPI_SHMCOLL_MISSING : 0;
 
 	if (rc && h->comm->calls.found)
 		more |= MPI_SHMCOLL_NO_MEMORY;
-	return mpi_first(rc, mpi_shmcoll_put(h, node, word, crossing(h) | more));
+	return mpi_first(rc, mpi_shmcoll_put(h, node, word, crossing_number(h) | more));
 }
 
 /* Wait until the leader of `node` has put the number into word `word` here. It may be in a
@@ -58,7 +58,7 @@ static int await_word(struct mpi_shmcoll *h, int node, int word)
 	int rc = mpi_shmcoll_await(h, &h->word[word], h->crossing << MPI_SHMCOLL_MARK_BITS);
 	uint64_t told = atomic_load_explicit(&h->word[word], memory_order_relaxed);
 
-	if (rc || told == crossing(h) || told >> MPI_SHMCOLL_MARK_BITS != h->crossing)
+	if (rc || told == crossing_number(h) || told >> MPI_SHMCOLL_MARK_BITS != h->crossing)
 		return rc;
 	return mpi_calls_refuse_calls(h->comm, h->master[node], 0, h->comm->calls.call);
 }
@@ -72,17 +72,17 @@ static int by_doubling(struct mpi_shmcoll *h, int rc)
 	for (; power <= h->nodes / 2; power *= 2)
 		rounds++;
 	if (h->node >= power) {
-		rc = put(h, h->node - power, rounds, rc);
+		rc = put_word(h, h->node - power, rounds, rc);
 		return mpi_first(rc, await_word(h, h->node - power, rounds + 1));
 	}
 	if (h->node + power < h->nodes)
 		rc = mpi_first(rc, await_word(h, h->node + power, rounds));
 	for (int round = 0; round < rounds; round++) {
-		rc = put(h, h->node ^ 1 << round, round, rc);
+		rc = put_word(h, h->node ^ 1 << round, round, rc);
 		rc = mpi_first(rc, await_word(h, h->node ^ 1 << round, round));
 	}
 	if (h->node + power < h->nodes)
-		rc = put(h, h->node + power, rounds + 1, rc);
+		rc = put_word(h, h->node + power, rounds + 1, rc);
 	return rc;
 }
 
@@ -93,7 +93,7 @@ static int at_once(struct mpi_shmcoll *h, int rc)
 	const int n = h->nodes;
 
 	for (int i = 1; i < n; i++)
-		rc = put(h, (h->node + i) % n, h->node, rc);
+		rc = put_word(h, (h->node + i) % n, h->node, rc);
 	for (int i = 1; i < n; i++)
 		rc = mpi_first(rc, await_word(h, (h->node + i) % n, (h->node + i) % n));
 	return rc;
@@ -115,11 +115,11 @@ static int in_tree(struct mpi_shmcoll *h, int rc)
 	if (t.parent >= 0) {
 		for (; digits % MPI_SHMCOLL_BRANCHES == 0; digits /= MPI_SHMCOLL_BRANCHES)
 			word += MPI_SHMCOLL_BRANCHES - 1;
-		rc = put(h, t.parent, word + digits % MPI_SHMCOLL_BRANCHES - 1, rc);
+		rc = put_word(h, t.parent, word + digits % MPI_SHMCOLL_BRANCHES - 1, rc);
 		rc = mpi_first(rc, await_word(h, t.parent, 0));
 	}
 	for (int i = 0; i < t.n; i++)
-		rc = put(h, t.child[i], 0, rc);
+		rc = put_word(h, t.child[i], 0, rc);
 	return rc;
 }
 

@@ -166,7 +166,7 @@ void dgram_cc_rate(struct dgram *m, struct dgram_rec *r)
 }
 
 /* Bytes that the path carries in a round trip of `rtt`, but at least `least`. */
-static uint32_t carried(const struct dgram_rec *r, uint64_t rtt, uint64_t least)
+static uint32_t bytes_carried(const struct dgram_rec *r, uint64_t rtt, uint64_t least)
 {
 	uint64_t bytes = r->rate / DGRAM_MS * rtt / 1000;
 
@@ -196,7 +196,8 @@ void dgram_cc_lost(struct dgram *m, struct dgram_rec *r, uint64_t pn)
 	c->recovery = r->tx_pn;
 	c->calm = 0;
 	/* a queue that cannot be seen is short, and leaves no room for delays by processors */
-	r->ssthresh = carried(r, queued(r, 0) ? unqueued(r) / 8 * 7 : r->min_rtt, r->cwnd / 2);
+	r->ssthresh =
+		bytes_carried(r, queued(r, 0) ? unqueued(r) / 8 * 7 : r->min_rtt, r->cwnd / 2);
 	r->cwnd = r->ssthresh;
 }
 
@@ -207,7 +208,7 @@ void dgram_cc_timeout(struct dgram *m, struct dgram_rec *r)
 	(void)m;
 	/* RFC 5681 section 3.1, equation 4: only the first of several in a row */
 	if (c->backoff <= 1)
-		r->ssthresh = carried(r, r->min_rtt, c->flight_bytes / 2);
+		r->ssthresh = bytes_carried(r, r->min_rtt, c->flight_bytes / 2);
 	r->cwnd = r->mtu; /* the loss window */
 	c->recovery = r->tx_pn;
 }

@@ -332,6 +332,18 @@ static inline struct dgram_rec *dgram_rec(const struct dgram *m, uint32_t peer)
 	return &m->chunk[peer / DGRAM_CHUNK][peer % DGRAM_CHUNK];
 }
 
+/* The segment that is `i` places behind the head of the queue. */
+static inline struct dgram_segment *dgram_segment_at(const struct dgram_conn *c, uint32_t i)
+{
+	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
+}
+
+/* The PULL of this number. */
+static inline struct dgram_ctl *dgram_ctl_at(const struct dgram_conn *c, uint32_t i)
+{
+	return &c->ctl[i & (c->ctl_room - 1)];
+}
+
 /* The lower half of a token is the number of its record. */
 static inline uint32_t dgram_index(const struct dgram_rec *r)
 {

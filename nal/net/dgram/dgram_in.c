@@ -63,7 +63,7 @@ static uint64_t may_owe(const struct dgram *m, const struct dgram_head *h)
 
 /* Packet `pn` was accepted: record what to acknowledge, and when. A packet out of order is
  * acknowledged at once. */
-static void note(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
+static void note_packet(struct dgram *m, struct dgram_rec *r, const struct dgram_head *h, bool asks)
 {
 	struct dgram_conn *c = r->conn;
 	bool in_order = h->pn == r->rx_pn + 1;
@@ -102,7 +102,7 @@ void dgram_catch_up(struct dgram *m)
 
 /* Complete the packet number of which an acknowledgement has the lower half: it is not beyond
  * the last number sent. */
-static uint64_t whole(const struct dgram_rec *r, uint64_t half)
+static uint64_t whole_number(const struct dgram_rec *r, uint64_t half)
 {
 	uint64_t last = r->tx_pn - 1;
 
@@ -153,7 +153,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 		enum outcome one;
 
 		if (f.kind == DGRAM_FRAME_ACK)
-			f.body_len = whole(r, f.body_len);
+			f.body_len = whole_number(r, f.body_len);
 		/* the receiver of the message need not wait for the acknowledgement */
 		if (f.kind == DGRAM_FRAME_ACK && at < h->head_len &&
 		    packet[at] == DGRAM_FRAME_MSG && !late) {
@@ -175,7 +175,7 @@ static void frames(struct dgram *m, struct dgram_rec *r, const struct dgram_head
 		m->stats.bytes_in += len;
 	}
 	if (all == TAKEN)
-		note(m, r, h, asks);
+		note_packet(m, r, h, asks);
 	if (late && all == TAKEN && may_wait(m, r)) {
 		m->late.from = r;
 		m->late.at = m->now;

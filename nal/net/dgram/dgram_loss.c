@@ -21,7 +21,7 @@ static struct dgram_sent *at_pn(const struct dgram_conn *c, uint64_t pn)
 	return s->pn == pn && s->state != DGRAM_SENT_NONE ? s : NULL;
 }
 
-static void forget(struct dgram *m, struct dgram_sent *s)
+static void forget_packet(struct dgram *m, struct dgram_sent *s)
 {
 	if (s->data)
 		dgram_msg_unref(m, s->data);
@@ -44,7 +44,7 @@ static void trim(struct dgram *m, struct dgram_rec *r)
 		if (s->state == DGRAM_SENT_FLIGHT ||
 		    (m->now - s->at < keep && r->tx_pn - c->oldest < DGRAM_WINDOW / 2))
 			return;
-		forget(m, s);
+		forget_packet(m, s);
 	}
 }
 
@@ -52,7 +52,7 @@ void dgram_sent_forget(struct dgram *m, struct dgram_conn *c)
 {
 	for (uint32_t i = 0; i < c->sent_room; i++)
 		if (c->sent[i].state != DGRAM_SENT_NONE)
-			forget(m, &c->sent[i]);
+			forget_packet(m, &c->sent[i]);
 	c->flight = 0;
 	c->flight_bytes = 0;
 }
@@ -256,7 +256,7 @@ static void contents_arrived(struct dgram_conn *c, const struct dgram_sent *s)
 		dgram_segment_forget(c, s);
 }
 
-static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
+static void sent_arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 {
 	struct dgram_conn *c = r->conn;
 
@@ -281,7 +281,7 @@ static void arrived(struct dgram *m, struct dgram_rec *r, struct dgram_sent *s)
 	if (s->probe)
 		dgram_mtu_arrived(m, r, s->bytes);
 	contents_arrived(c, s);
-	forget(m, s);
+	forget_packet(m, s);
 }
 
 static bool bit(const struct dgram_frame *f, uint64_t i)
@@ -325,7 +325,7 @@ void dgram_acked(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 		s = at_pn(c, pn);
 		if (!s || (pn != newest && !bit(f, pn + bits - newest)))
 			continue;
-		arrived(m, r, s);
+		sent_arrived(m, r, s);
 		any = true;
 	}
 	if (!any)

@@ -13,7 +13,7 @@ static const size_t pool_bytes[DGRAM_POOLS] = { 128, 256, 512, 1024, 2048 };
 /* Blocks kept of each size; all are freed when no peer has an active part. */
 #define SPARE 128u
 
-static int pool_of(size_t bytes)
+static int pool_of_size(size_t bytes)
 {
 	for (int i = 0; i < DGRAM_POOLS; i++)
 		if (bytes <= pool_bytes[i])
@@ -23,7 +23,7 @@ static int pool_of(size_t bytes)
 
 void *dgram_alloc(struct dgram *m, size_t bytes)
 {
-	int i = pool_of(bytes);
+	int i = pool_of_size(bytes);
 	void *p;
 
 	if (i >= 0 && m->pool[i].free) {
@@ -42,7 +42,7 @@ void *dgram_alloc(struct dgram *m, size_t bytes)
 
 void dgram_free(struct dgram *m, void *p, size_t bytes)
 {
-	int i = pool_of(bytes);
+	int i = pool_of_size(bytes);
 
 	if (!p)
 		return;
@@ -100,7 +100,7 @@ void *dgram_map_get(const struct dgram_map *map, uint32_t key)
 	return NULL;
 }
 
-static void put(struct dgram_map *map, uint32_t key, void *value)
+static void put_in_map(struct dgram_map *map, uint32_t key, void *value)
 {
 	uint32_t i = home(map, key);
 
@@ -111,7 +111,7 @@ static void put(struct dgram_map *map, uint32_t key, void *value)
 	map->used++;
 }
 
-static bool grow(struct dgram *m, struct dgram_map *map)
+static bool grow_map(struct dgram *m, struct dgram_map *map)
 {
 	struct dgram_map more = { .size = map->size ? 2 * map->size : 8 };
 
@@ -121,7 +121,7 @@ static bool grow(struct dgram *m, struct dgram_map *map)
 	memset(more.slot, 0, more.size * sizeof(*more.slot));
 	for (uint32_t i = 0; i < map->size; i++)
 		if (map->slot[i].value)
-			put(&more, map->slot[i].key, map->slot[i].value);
+			put_in_map(&more, map->slot[i].key, map->slot[i].value);
 	dgram_map_fini(m, map);
 	*map = more;
 	return true;
@@ -129,9 +129,9 @@ static bool grow(struct dgram *m, struct dgram_map *map)
 
 bool dgram_map_put(struct dgram *m, struct dgram_map *map, uint32_t key, void *value)
 {
-	if (2 * (map->used + 1) > map->size && !grow(m, map))
+	if (2 * (map->used + 1) > map->size && !grow_map(m, map))
 		return false;
-	put(map, key, value);
+	put_in_map(map, key, value);
 	return true;
 }
 

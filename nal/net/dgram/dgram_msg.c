@@ -78,7 +78,7 @@ void dgram_copy_mem(struct dgram *m, const struct net_mem *mem, uint64_t len, ui
 	}
 }
 
-static struct dgram_msg *make(struct dgram *m, const struct net_out *o)
+static struct dgram_msg *new_msg(struct dgram *m, const struct net_out *o)
 {
 	size_t room = sizeof(struct dgram_msg) + o->header_len + (o->copy ? o->body_len : 0);
 	struct dgram_msg *msg = dgram_alloc(m, room);
@@ -115,7 +115,7 @@ int dgram_msg_add(struct dgram *m, struct dgram_rec *r, const struct net_out *o)
 		return -EAGAIN;
 	if (!room_in_ring(m, r))
 		return -ENOMEM;
-	msg = make(m, o);
+	msg = new_msg(m, o);
 	if (!msg)
 		return -ENOMEM;
 	msg->number = r->tx_number;
@@ -212,11 +212,6 @@ void dgram_msg_pulled(struct dgram *m, struct dgram_rec *r, const struct dgram_f
 
 /* ---- segments to be sent again --------------------------------------------------------------- */
 
-static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
-{
-	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
-}
-
 void dgram_segment_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *msg, uint64_t offset,
 		       uint32_t length)
 {
@@ -234,21 +229,21 @@ void dgram_segment_add(struct dgram *m, struct dgram_rec *r, struct dgram_msg *m
 			return;
 		}
 		for (uint32_t i = 0; i < c->segment_count; i++)
-			ring[i] = *segment_at(c, i);
+			ring[i] = *dgram_segment_at(c, i);
 		dgram_free(m, c->segment, c->segment_room * sizeof(*c->segment));
 		c->segment = ring;
 		c->segment_room = room;
 		c->segment_head = 0;
 	}
 	msg->refs++;
-	*segment_at(c, c->segment_count++) =
+	*dgram_segment_at(c, c->segment_count++) =
 		(struct dgram_segment){ .msg = msg, .offset = offset, .length = length };
 }
 
 void dgram_segment_forget(struct dgram_conn *c, const struct dgram_sent *s)
 {
 	for (uint32_t i = 0; i < c->segment_count; i++) {
-		struct dgram_segment *p = segment_at(c, i);
+		struct dgram_segment *p = dgram_segment_at(c, i);
 
 		if (p->msg == s->data && p->offset == s->data_offset && p->length <= s->data_len) {
 			p->length = 0; /* dropped at the head of the queue */
@@ -259,7 +254,7 @@ void dgram_segment_forget(struct dgram_conn *c, const struct dgram_sent *s)
 
 void dgram_segment_pop(struct dgram *m, struct dgram_conn *c)
 {
-	struct dgram_msg *msg = segment_at(c, 0)->msg;
+	struct dgram_msg *msg = dgram_segment_at(c, 0)->msg;
 
 	c->segment_head = (c->segment_head + 1) & (c->segment_room - 1);
 	c->segment_count--;
@@ -269,7 +264,8 @@ void dgram_segment_pop(struct dgram *m, struct dgram_conn *c)
 /* ---- the end of a connection ----------------------------------------------------------------- */
 
 /* Give the message back to the owner, if that can send it another way. */
-static bool taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c, struct dgram_msg *msg)
+static bool msg_taken_back(struct dgram *m, uint32_t peer, struct dgram_conn *c,
+			   struct dgram_msg *msg)
 {
 	struct net_out o = {
 		.header = msg->bytes,
@@ -303,7 +299,7 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 	for (; c->msg_base != last; c->msg_base++) {
 		struct dgram_msg *msg = *slot(c, c->msg_base);
 
-		if (s != NET_UNREACHABLE || !taken_back(m, peer, c, msg))
+		if (s != NET_UNREACHABLE || !msg_taken_back(m, peer, c, msg))
 			end(m, peer, c, msg, 0, s);
 		dgram_msg_unref(m, msg);
 	}
@@ -313,11 +309,6 @@ void dgram_msg_fail(struct dgram *m, uint32_t peer, struct dgram_conn *c, uint32
 }
 
 /* ---- PULLs ----------------------------------------------------------------------------------- */
-
-static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
-{
-	return &c->ctl[i & (c->ctl_room - 1)];
-}
 
 void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64_t length,
 		   enum dgram_pull_reason reason)
@@ -330,7 +321,7 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 	dgram_ready(m, r);
 	/* an end replaces an unsent PULL of the same message */
 	for (uint32_t i = c->ctl_unsent; i != c->ctl_next; i++) {
-		struct dgram_ctl *ctl = ctl_at(c, i);
+		struct dgram_ctl *ctl = dgram_ctl_at(c, i);
 
 		if (ctl->number == number) {
 			if (c->ctl_next - c->ctl_unsent == 1)
@@ -349,14 +340,14 @@ void dgram_ctl_add(struct dgram *m, struct dgram_rec *r, uint32_t number, uint64
 			return;
 		}
 		for (uint32_t i = c->ctl_base; i != c->ctl_next; i++)
-			ring[i & (room - 1)] = *ctl_at(c, i);
+			ring[i & (room - 1)] = *dgram_ctl_at(c, i);
 		dgram_free(m, c->ctl, c->ctl_room * sizeof(*c->ctl));
 		c->ctl = ring;
 		c->ctl_room = room;
 	}
 	if (c->ctl_unsent == c->ctl_next || due < c->ctl_at)
 		c->ctl_at = due;
-	*ctl_at(c, c->ctl_next++) =
+	*dgram_ctl_at(c, c->ctl_next++) =
 		(struct dgram_ctl){ .number = number, .length = length, .reason = (uint8_t)reason };
 }
 
@@ -366,10 +357,11 @@ void dgram_ctl_acked(struct dgram_conn *c, uint32_t index)
 
 	if (index - c->ctl_base >= c->ctl_unsent - c->ctl_base)
 		return;
-	ctl = ctl_at(c, index);
+	ctl = dgram_ctl_at(c, index);
 	if (ctl->state == DGRAM_MSG_LOST)
 		c->ctl_lost--;
 	ctl->state = DGRAM_MSG_ACKED;
-	while (c->ctl_base != c->ctl_unsent && ctl_at(c, c->ctl_base)->state == DGRAM_MSG_ACKED)
+	while (c->ctl_base != c->ctl_unsent &&
+	       dgram_ctl_at(c, c->ctl_base)->state == DGRAM_MSG_ACKED)
 		c->ctl_base++;
 }

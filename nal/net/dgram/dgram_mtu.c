@@ -29,7 +29,7 @@ static uint32_t longest(const struct dgram *m, const struct dgram_rec *r)
 	return l < DGRAM_MTU_MIN ? DGRAM_MTU_MIN : l > m->cfg.mtu ? m->cfg.mtu : l;
 }
 
-static uint32_t whole(const struct dgram *m, const struct dgram_rec *r)
+static uint32_t whole_packet(const struct dgram *m, const struct dgram_rec *r)
 {
 	uint32_t l = m->ops.whole ? m->ops.whole(m->user, &r->addr) : UINT32_MAX;
 
@@ -66,7 +66,7 @@ uint32_t dgram_mtu_wanted(struct dgram *m, struct dgram_rec *r)
 	    !(c->flow || c->segment_count))
 		return 0;
 	if (!c->mtu_probe) {
-		uint32_t most_of_all = longest(m, r), as_one = whole(m, r);
+		uint32_t most_of_all = longest(m, r), as_one = whole_packet(m, r);
 
 		if (r->mtu >= most_of_all) {
 			r->mtu_again = m->now + RAISE_TIMER;
@@ -92,13 +92,13 @@ void dgram_mtu_arrived(struct dgram *m, struct dgram_rec *r, uint32_t size)
 	dgram_cc_longer(m, r);
 	c->mtu_probe = 0;
 	c->cut_lost = 0;
-	r->mtu_again = m->now + (size == whole(m, r) ? 0 : RAISE_TIMER);
+	r->mtu_again = m->now + (size == whole_packet(m, r) ? 0 : RAISE_TIMER);
 }
 
 void dgram_mtu_lost(struct dgram *m, struct dgram_rec *r, uint32_t size)
 {
 	struct dgram_conn *c = r->conn;
-	bool cut = size > whole(m, r);
+	bool cut = size > whole_packet(m, r);
 
 	c->mtu_out = false;
 	if (size != c->mtu_probe || ++c->mtu_tries < (cut ? CUT_PROBES : MAX_PROBES))
@@ -137,7 +137,7 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 		return;
 	if (arrived) {
 		c->long_lost = 0;
-		if (c->cut_lost && size > whole(m, r))
+		if (c->cut_lost && size > whole_packet(m, r))
 			c->cut_lost--;
 		return;
 	}
@@ -149,8 +149,8 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 	if (c->long_lost < BLACK_LOST || m->now - c->long_since < BLACK_RTOS * dgram_rto(m, r))
 		return;
 	c->long_lost = 0;
-	if (r->mtu > whole(m, r))
-		r->mtu = whole(m, r);
+	if (r->mtu > whole_packet(m, r))
+		r->mtu = whole_packet(m, r);
 	else
 		r->mtu = r->mtu > m->cfg.mtu_start ? m->cfg.mtu_start : DGRAM_MTU_MIN;
 	r->mtu_again = m->now + RAISE_TIMER / 10;
@@ -165,7 +165,7 @@ void dgram_mtu_seen(struct dgram *m, struct dgram_rec *r, uint32_t size, bool ar
 void dgram_mtu_overtaken(struct dgram *m, struct dgram_rec *r, uint32_t size)
 {
 	struct dgram_conn *c = r->conn;
-	uint32_t as_one = whole(m, r);
+	uint32_t as_one = whole_packet(m, r);
 
 	if (size <= as_one || size > r->mtu)
 		return;

@@ -22,8 +22,8 @@ void dgram_open_start(struct dgram *m, struct dgram_rec *r)
 
 /* Both sides know the tokens: numbers begin anew. Message numbers began anew when the last
  * connection ended, so messages that were queued since then have theirs already. */
-static void establish(struct dgram *m, struct dgram_rec *r, const struct net_addr *addr,
-		      uint64_t theirs, const struct net_who *who)
+static void establish_conn(struct dgram *m, struct dgram_rec *r, const struct net_addr *addr,
+			   uint64_t theirs, const struct net_who *who)
 {
 	struct dgram_conn *c = r->conn;
 
@@ -109,7 +109,7 @@ void dgram_open_welcome(struct dgram *m, uint64_t to, const struct net_addr *fro
 		return;
 	}
 	m->stats.packets_in++;
-	establish(m, r, from, h->token, &who);
+	establish_conn(m, r, from, h->token, &who);
 }
 
 bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_addr *from,
@@ -132,7 +132,7 @@ bool dgram_open_confirm(struct dgram *m, struct dgram_rec *r, const struct net_a
 		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
-	establish(m, r, from, f->body_len, &who);
+	establish_conn(m, r, from, f->body_len, &who);
 	return true;
 }
 

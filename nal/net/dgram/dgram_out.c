@@ -80,7 +80,7 @@ static void put_frame(struct builder *b, const struct dgram_frame *f)
 	b->len += dgram_frame_encode(b->head + b->len, f);
 }
 
-static bool fits(const struct builder *b, size_t bytes)
+static bool fits_frame(const struct builder *b, size_t bytes)
 {
 	return b->len + bytes <= b->max;
 }
@@ -197,21 +197,16 @@ bool dgram_output_bye(struct dgram *m, struct dgram_rec *r)
 
 /* ---- PULLs, messages, bodies ----------------------------------------------------------------- */
 
-static struct dgram_ctl *ctl_at(const struct dgram_conn *c, uint32_t i)
-{
-	return &c->ctl[i & (c->ctl_room - 1)];
-}
-
 static void put_ctls(struct dgram_conn *c, struct builder *b)
 {
 	uint32_t i = c->ctl_unsent;
 
 	if (c->ctl_lost)
-		for (i = c->ctl_base; ctl_at(c, i)->state != DGRAM_MSG_LOST; i++)
+		for (i = c->ctl_base; dgram_ctl_at(c, i)->state != DGRAM_MSG_LOST; i++)
 			;
 	b->sent->ctl = i;
-	for (; i != c->ctl_next && fits(b, sizeof(struct dgram_wire_pull)); i++) {
-		struct dgram_ctl *ctl = ctl_at(c, i);
+	for (; i != c->ctl_next && fits_frame(b, sizeof(struct dgram_wire_pull)); i++) {
+		struct dgram_ctl *ctl = dgram_ctl_at(c, i);
 
 		if (ctl->state != DGRAM_MSG_LOST && ctl->state != DGRAM_MSG_QUEUED)
 			break;
@@ -247,7 +242,7 @@ static void put_msgs(struct dgram *m, struct dgram_rec *r, struct builder *b)
 		struct dgram_msg *msg = msg_at(c, n);
 		uint32_t now = msg->with_body ? (uint32_t)msg->body_len : 0;
 
-		if (!fits(b, sizeof(struct dgram_wire_msg) + msg->header_len + now))
+		if (!fits_frame(b, sizeof(struct dgram_wire_msg) + msg->header_len + now))
 			break;
 		if (msg->state == DGRAM_MSG_LOST) {
 			c->msg_lost--;
@@ -317,29 +312,24 @@ static uint32_t put_data(struct dgram *m, struct dgram_msg *msg, uint64_t offset
 	return got;
 }
 
-static struct dgram_segment *segment_at(const struct dgram_conn *c, uint32_t i)
-{
-	return &c->segment[(c->segment_head + i) & (c->segment_room - 1)];
-}
-
 /* Bring a segment that may be sent again to the head of the queue. A segment that was pushed
  * and lost must wait until the receiver asks. Until it knows the message it refuses any packet
  * with a segment of it. */
 static bool segment_wanted(struct dgram *m, struct dgram_conn *c)
 {
 	while (c->segment_count) {
-		struct dgram_segment *p = segment_at(c, 0);
+		struct dgram_segment *p = dgram_segment_at(c, 0);
 
 		if (p->length && !p->msg->over && p->offset < p->msg->limit)
 			break;
 		dgram_segment_pop(m, c);
 	}
 	for (uint32_t i = 0; i < c->segment_count; i++) {
-		struct dgram_segment *p = segment_at(c, i), first = *segment_at(c, 0);
+		struct dgram_segment *p = dgram_segment_at(c, i), first = *dgram_segment_at(c, 0);
 
 		if (!p->msg->asked || !p->length || p->msg->over || p->offset >= p->msg->limit)
 			continue;
-		*segment_at(c, 0) = *p;
+		*dgram_segment_at(c, 0) = *p;
 		*p = first;
 		return true;
 	}
@@ -361,10 +351,10 @@ static bool bodies_wanted(struct dgram *m, struct dgram_conn *c)
 
 static void put_body(struct dgram *m, struct dgram_conn *c, struct builder *b)
 {
-	if (!bodies_wanted(m, c) || !fits(b, sizeof(struct dgram_wire_data) + 1))
+	if (!bodies_wanted(m, c) || !fits_frame(b, sizeof(struct dgram_wire_data) + 1))
 		return;
 	if (segment_wanted(m, c)) {
-		struct dgram_segment *p = segment_at(c, 0);
+		struct dgram_segment *p = dgram_segment_at(c, 0);
 		uint64_t len = dgram_min64(p->length, p->msg->limit - p->offset);
 		uint32_t got = put_data(m, p->msg, p->offset, len, b);
 
@@ -413,7 +403,7 @@ static bool window_open(struct dgram_rec *r)
 	return false;
 }
 
-static void finish(struct dgram *m, struct dgram_rec *r, struct builder *b, bool probe)
+static void finish_packet(struct dgram *m, struct dgram_rec *r, struct builder *b, bool probe)
 {
 	struct dgram_conn *c = r->conn;
 	uint64_t pn = r->tx_pn++;
@@ -448,7 +438,7 @@ static bool output_mtu_probe(struct dgram *m, struct dgram_rec *r, uint32_t size
 	b.len = size;
 	b.asks = true;
 	r->conn->mtu_out = true;
-	finish(m, r, &b, true);
+	finish_packet(m, r, &b, true);
 	return true;
 }
 
@@ -514,7 +504,7 @@ static enum built output_packet(struct dgram *m, struct dgram_rec *r)
 	}
 	if (!ack && !b.asks)
 		return NOTHING;
-	finish(m, r, &b, false);
+	finish_packet(m, r, &b, false);
 	return SENT;
 }
 

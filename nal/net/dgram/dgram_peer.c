@@ -273,7 +273,7 @@ static uint64_t due_at(const struct dgram *m, uint32_t place)
 	return dgram_rec(m, m->heap[place])->due;
 }
 
-static void place(struct dgram *m, uint32_t at, uint32_t index)
+static void place_index(struct dgram *m, uint32_t at, uint32_t index)
 {
 	m->heap[at] = index;
 	dgram_rec(m, index)->heap = at + 1;
@@ -285,10 +285,10 @@ static void sift_up(struct dgram *m, uint32_t at)
 	uint64_t due = dgram_rec(m, index)->due;
 
 	while (at && due < due_at(m, (at - 1) / 2)) {
-		place(m, at, m->heap[(at - 1) / 2]);
+		place_index(m, at, m->heap[(at - 1) / 2]);
 		at = (at - 1) / 2;
 	}
-	place(m, at, index);
+	place_index(m, at, index);
 }
 
 static void sift_down(struct dgram *m, uint32_t at)
@@ -301,9 +301,9 @@ static void sift_down(struct dgram *m, uint32_t at)
 			child++;
 		if (due <= due_at(m, child))
 			break;
-		place(m, at, m->heap[child]);
+		place_index(m, at, m->heap[child]);
 	}
-	place(m, at, index);
+	place_index(m, at, index);
 }
 
 void dgram_due(struct dgram *m, struct dgram_rec *r, uint64_t at)
@@ -328,7 +328,7 @@ struct dgram_rec *dgram_due_next(struct dgram *m, uint64_t now)
 	r->heap = 0;
 	r->due = NET_NEVER;
 	if (--m->heap_n) {
-		place(m, 0, m->heap[m->heap_n]);
+		place_index(m, 0, m->heap[m->heap_n]);
 		sift_down(m, 0);
 	}
 	return r;

@@ -130,8 +130,8 @@ static bool range_add(struct dgram *m, struct dgram_reassembly *l, uint64_t from
 	return true;
 }
 
-static void place(struct dgram *m, const struct dgram_reassembly *l, uint64_t offset,
-		  const uint8_t *bytes, uint64_t len)
+static void place_bytes(struct dgram *m, const struct dgram_reassembly *l, uint64_t offset,
+			const uint8_t *bytes, uint64_t len)
 {
 	if (l->mem.base) {
 		base_copy_user((uint8_t *)l->mem.base + offset, bytes, len);
@@ -176,7 +176,7 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 		net_drop(m, NET_DROP_NO_ROOM);
 		return false;
 	}
-	place(m, l, offset, f->bytes, len);
+	place_bytes(m, l, offset, f->bytes, len);
 	if (l->done < l->length)
 		return true;
 	dgram_map_remove(&r->conn->lands, l->number);
@@ -190,7 +190,7 @@ bool dgram_reassembly_data(struct dgram *m, struct dgram_rec *r, const struct dg
 /* ---- order ----------------------------------------------------------------------------------- */
 
 /* Give the next message to the owner. False: not now. */
-static bool deliver(struct dgram *m, struct dgram_rec *r, const struct net_in *in)
+static bool deliver_in_order(struct dgram *m, struct dgram_rec *r, const struct net_in *in)
 {
 	struct net_delivery delivery = { .length = 0 };
 	uint32_t number = r->rx_number;
@@ -211,7 +211,7 @@ static bool deliver(struct dgram *m, struct dgram_rec *r, const struct net_in *i
 	return true;
 }
 
-static struct dgram_early **early_at(struct dgram *m, struct dgram_conn *c, uint32_t number)
+static struct dgram_early **early_dgram_at(struct dgram *m, struct dgram_conn *c, uint32_t number)
 {
 	return &c->early[number & (m->cfg.credit - 1)];
 }
@@ -222,8 +222,8 @@ static void deliver_early(struct dgram *m, struct dgram_rec *r)
 	struct dgram_conn *c = r->conn;
 	struct dgram_early *e;
 
-	while (c->nearly && (e = *early_at(m, c, r->rx_number))) {
-		struct dgram_early **at = early_at(m, c, r->rx_number);
+	while (c->nearly && (e = *early_dgram_at(m, c, r->rx_number))) {
+		struct dgram_early **at = early_dgram_at(m, c, r->rx_number);
 		struct net_in in = {
 			.header = e->bytes,
 			.header_len = e->header_len,
@@ -231,7 +231,7 @@ static void deliver_early(struct dgram *m, struct dgram_rec *r)
 			.body_len = e->body_len,
 		};
 
-		if (!deliver(m, r, &in)) {
+		if (!deliver_in_order(m, r, &in)) {
 			r->flags |= DGRAM_F_BLOCKED;
 			return;
 		}
@@ -243,7 +243,7 @@ static void deliver_early(struct dgram *m, struct dgram_rec *r)
 }
 
 /* Keep a message for later. */
-static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
+static bool keep_early(struct dgram *m, struct dgram_rec *r, const struct dgram_frame *f)
 {
 	struct dgram_conn *c = r->conn;
 	size_t room = sizeof(struct dgram_early) + f->hdr_len + f->body_now;
@@ -254,7 +254,7 @@ static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 		if (c->early)
 			memset(c->early, 0, m->cfg.credit * sizeof(struct dgram_early *));
 	}
-	if (c->early && *early_at(m, c, f->number))
+	if (c->early && *early_dgram_at(m, c, f->number))
 		return true;
 	/* always keep the next in order, or no peer might ever go on */
 	if (c->early && (m->early_bytes + room <= m->cfg.early_bytes || f->number == r->rx_number))
@@ -269,7 +269,7 @@ static bool keep(struct dgram *m, struct dgram_rec *r, const struct dgram_frame 
 	e->body_len = f->body_len;
 	memcpy(e->bytes, f->bytes, f->hdr_len + f->body_now);
 	m->early_bytes += room;
-	*early_at(m, c, f->number) = e;
+	*early_dgram_at(m, c, f->number) = e;
 	c->nearly++;
 	return true;
 }
@@ -296,9 +296,9 @@ bool dgram_reassembly_msg(struct dgram *m, struct dgram_rec *r, const struct dgr
 		return false;
 	}
 	if (f->number != r->rx_number || r->flags & DGRAM_F_BLOCKED)
-		return keep(m, r, f);
-	if (!deliver(m, r, &in)) {
-		if (!keep(m, r, f))
+		return keep_early(m, r, f);
+	if (!deliver_in_order(m, r, &in)) {
+		if (!keep_early(m, r, f))
 			return false;
 		r->flags |= DGRAM_F_BLOCKED;
 		return true;

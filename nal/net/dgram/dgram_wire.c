@@ -9,15 +9,6 @@
 #include <errno.h>
 #include <string.h>
 
-static bool zeros(const uint8_t *b, size_t n)
-{
-	uint8_t any = 0;
-
-	for (size_t i = 0; i < n; i++)
-		any |= b[i];
-	return !any;
-}
-
 int dgram_head_decode(const void *packet, size_t len, struct dgram_head *h)
 {
 	struct dgram_wire_head w;
@@ -104,8 +95,9 @@ int dgram_reset_decode(const void *packet, size_t len, uint64_t *unknown)
 
 static size_t short_frame(const uint8_t *b, size_t room)
 {
-	return room >= DGRAM_FRAME_SHORT && zeros(b + 1, DGRAM_FRAME_SHORT - 1) ? DGRAM_FRAME_SHORT
-										: 0;
+	return room >= DGRAM_FRAME_SHORT && base_all_zero(b + 1, DGRAM_FRAME_SHORT - 1)
+		       ? DGRAM_FRAME_SHORT
+		       : 0;
 }
 
 static size_t confirm(const uint8_t *b, size_t room, struct dgram_frame *f)
@@ -119,10 +111,10 @@ static size_t confirm(const uint8_t *b, size_t room, struct dgram_frame *f)
 	f->incarnation = base_get64(w.incarnation);
 	f->uid = base_get32(w.uid);
 	f->jid = base_get32(w.jid);
-	return zeros(w.zero, sizeof(w.zero)) && f->body_len ? sizeof(w) : 0;
+	return base_all_zero(w.zero, sizeof(w.zero)) && f->body_len ? sizeof(w) : 0;
 }
 
-static size_t ack(const uint8_t *b, size_t room, struct dgram_frame *f)
+static size_t decode_ack(const uint8_t *b, size_t room, struct dgram_frame *f)
 {
 	struct dgram_wire_ack w;
 
@@ -165,7 +157,7 @@ static size_t msg(const uint8_t *b, size_t room, struct dgram_frame *f)
 	return len + f->hdr_len + f->body_now;
 }
 
-static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
+static size_t decode_pull(const uint8_t *b, size_t room, struct dgram_frame *f)
 {
 	struct dgram_wire_pull w;
 
@@ -175,7 +167,7 @@ static size_t pull(const uint8_t *b, size_t room, struct dgram_frame *f)
 	f->reason = w.reason;
 	f->number = base_get32(w.number);
 	f->body_len = base_get64(w.length);
-	if (w.reason > DGRAM_PULL_REFUSE || !zeros(w.zero, sizeof(w.zero)) ||
+	if (w.reason > DGRAM_PULL_REFUSE || !base_all_zero(w.zero, sizeof(w.zero)) ||
 	    (w.reason == DGRAM_PULL_ACCEPT && !f->body_len) ||
 	    (w.reason == DGRAM_PULL_REFUSE && f->body_len))
 		return 0;
@@ -222,13 +214,13 @@ int dgram_frame_decode(const void *packet, size_t len, const struct dgram_head *
 		took = confirm(b, room, f);
 		break;
 	case DGRAM_FRAME_ACK:
-		took = ack(b, room, f);
+		took = decode_ack(b, room, f);
 		break;
 	case DGRAM_FRAME_MSG:
 		took = msg(b, room, f);
 		break;
 	case DGRAM_FRAME_PULL:
-		took = pull(b, room, f);
+		took = decode_pull(b, room, f);
 		break;
 	case DGRAM_FRAME_DATA:
 		took = data(b, room, payload, f);

@@ -25,7 +25,7 @@ static uint32_t find(const struct net *n, net_id_t id)
 	return p ? p->number : NET_NONE;
 }
 
-static uint32_t connect_to(struct net *n, net_id_t id)
+static uint32_t connect_by_rdma(struct net *n, net_id_t id)
 {
 	struct rdma *d = rdma_of(n);
 	struct rdma_peer *p = rdma_peer_find(d, id);
@@ -205,7 +205,7 @@ static void destroy(struct net *n)
 static const struct net_carrier carrier = {
 	.own_time = true,
 	.find = find,
-	.connect = connect_to,
+	.connect = connect_by_rdma,
 	.send = rdma_send,
 	.watch = watch,
 	.resume = resume,

@@ -52,8 +52,8 @@ void rdma_copy_out(struct rdma *d, void *to, const struct net_mem *mem, uint64_t
 }
 
 /* False: there is no such memory, or not all of it. */
-static bool copy_in(struct rdma *d, const struct net_mem *mem, uint64_t offset, const void *from,
-		    uint64_t len)
+static bool copy_body_in(struct rdma *d, const struct net_mem *mem, uint64_t offset,
+			 const void *from, uint64_t len)
 {
 	struct iovec iov[16];
 	const char *at = from;
@@ -145,7 +145,7 @@ static void read_put(struct rdma *d, struct rdma_read *r)
 	d->free_reads = r;
 }
 
-static void unlist(struct rdma_body *b)
+static void unlist_body(struct rdma_body *b)
 {
 	struct rdma_body **at = &b->peer->bodies;
 
@@ -202,7 +202,7 @@ static bool tell_later(const struct rdma *d, const struct rdma_peer *p, const st
 	       next->len - next->done <= OVER_BYTES;
 }
 
-static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum net_status s)
+static void body_over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum net_status s)
 {
 	b->how = s;
 	b->done = s == NET_OK ? b->len : 0;
@@ -219,16 +219,16 @@ static void over(struct rdma *d, struct rdma_peer *p, struct rdma_body *b, enum 
 
 /* End a body: the sender may reuse its memory, and nal/net is told that the body is there or
  * failed. */
-static void finish(struct rdma *d, struct rdma_body *b, enum net_status s)
+static void finish_body(struct rdma *d, struct rdma_body *b, enum net_status s)
 {
 	struct rdma_peer *p = b->peer;
 	void *cookie = b->cookie;
 
-	unlist(b);
+	unlist_body(b);
 	rdma_unreg(d, &b->mr);
 	p->reading -= b->reads;
 	if (p->lost == NET_OK)
-		over(d, p, b, s);
+		body_over(d, p, b, s);
 	else
 		body_put(d, b);
 	net_landed(&d->net, p->number, cookie, s);
@@ -295,7 +295,7 @@ bool rdma_fetch_more(struct rdma *d, struct rdma_peer *p)
 		if (b->reads && p->lost == NET_OK)
 			more |= read_more(d, b);
 		if (b->reads && b->how != NET_OK && !b->flying)
-			finish(d, b, b->how);
+			finish_body(d, b, b->how);
 	}
 	return more && p->lost == NET_OK;
 }
@@ -324,7 +324,7 @@ void rdma_moved(struct rdma *d, struct rdma_read *r, enum rdma_end end, const ch
 		return;
 	p->spoke = true;
 	if (b->how == NET_OK && b->done == b->len)
-		finish(d, b, NET_OK);
+		finish_body(d, b, NET_OK);
 }
 
 /* ---- bodies ---------------------------------------------------------------------------------- */
@@ -390,11 +390,11 @@ void rdma_take_segment(struct rdma *d, struct rdma_peer *p, const struct rdma_ms
 		return;
 	}
 	/* the other segments are under way: the body ends with the last one in any case */
-	if (!copy_in(d, &b->mem, b->done, m->body, m->length))
+	if (!copy_body_in(d, &b->mem, b->done, m->body, m->length))
 		b->how = NET_FAILED;
 	b->done += m->length;
 	if (b->done == b->len)
-		finish(d, b, b->how);
+		finish_body(d, b, b->how);
 }
 
 /* Take the next bytes of the message that is coming. The last ones end it. */
@@ -404,7 +404,7 @@ static void take_bytes(struct rdma *d, struct rdma_peer *p, const void *bytes, u
 	uint64_t wanted = c->wanted - (c->done < c->wanted ? c->done : c->wanted);
 
 	wanted = len < wanted ? len : wanted;
-	if (wanted && !copy_in(d, &c->mem, c->done, bytes, wanted))
+	if (wanted && !copy_body_in(d, &c->mem, c->done, bytes, wanted))
 		c->how = NET_FAILED;
 	c->done += len;
 	if (c->done < c->len)

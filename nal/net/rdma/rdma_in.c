@@ -78,7 +78,7 @@ static void remember(struct rdma_began *b, const struct rdma_msg *m)
 }
 
 /* False: nal/net does not want it now. */
-static bool deliver(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+static bool deliver_message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	const bool whole = m->kind == RDMA_SHORT || m->here == m->length;
 	struct net_in in = {
@@ -132,7 +132,7 @@ static bool deliver_more(struct rdma *d, struct rdma_peer *p, const struct rdma_
 	first.header_len = b->header_len;
 	first.here = m->length;
 	first.length = b->length;
-	return deliver(d, p, &first);
+	return deliver_message(d, p, &first);
 }
 
 void rdma_take_late(struct rdma *d, struct rdma_peer *p)
@@ -142,14 +142,14 @@ void rdma_take_late(struct rdma *d, struct rdma_peer *p)
 
 	while ((l = p->late) && !p->held && p->state == RDMA_UP && p->lost == NET_OK) {
 		if (rdma_decode(l->bytes, l->len, &m) == 0 &&
-		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver(d, p, &m)))
+		    !(m.kind == RDMA_MORE ? deliver_more(d, p, &m) : deliver_message(d, p, &m)))
 			return;
 		p->late = l->next;
 		free(l);
 	}
 }
 
-static void free_list(struct rdma_late **list)
+static void free_late(struct rdma_late **list)
 {
 	struct rdma_late *l;
 
@@ -161,8 +161,8 @@ static void free_list(struct rdma_late **list)
 
 void rdma_late_free(struct rdma_peer *p)
 {
-	free_list(&p->late);
-	free_list(&p->early);
+	free_late(&p->late);
+	free_late(&p->early);
 }
 
 static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
@@ -177,7 +177,7 @@ static void one_over(struct rdma *d, struct rdma_peer *p, const struct rdma_msg 
 									      : NET_FAILED);
 }
 
-static void over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
+static void message_over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 {
 	one_over(d, p, m);
 	for (uint32_t i = 0; i < m->nmore && p->lost == NET_OK; i++) {
@@ -186,7 +186,7 @@ static void over(struct rdma *d, struct rdma_peer *p, struct rdma_msg *m)
 	}
 }
 
-static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+static void pull_message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	struct rdma_out *o = rdma_long(d, p, m->id);
 
@@ -197,7 +197,7 @@ static void pull(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 }
 
 /* The link to the kept early packet with number `seq`, or to the end of the list. */
-static struct rdma_late **early_at(struct rdma_peer *p, uint16_t seq)
+static struct rdma_late **early_packet_at(struct rdma_peer *p, uint16_t seq)
 {
 	struct rdma_late **at = &p->early;
 
@@ -216,7 +216,7 @@ out_of_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const
 	    size_t len)
 {
 	const uint16_t due = (uint16_t)(p->seq_in + 1), seq = m->seq;
-	struct rdma_late **at = early_at(p, seq);
+	struct rdma_late **at = early_packet_at(p, seq);
 
 	if (d->limits.any_order && (uint16_t)(seq - due) < EARLY_TIMES * d->limits.credit && !*at) {
 		if (!p->early) {
@@ -268,16 +268,16 @@ wait_turn(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const v
 		put_off(d, p, m, packet, len);
 }
 
-static inline void message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
-			   const void *packet, size_t len)
+static inline void take_message(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+				const void *packet, size_t len)
 {
-	if (p->late || p->held || !deliver(d, p, m))
+	if (p->late || p->held || !deliver_message(d, p, m))
 		wait_turn(d, p, m, packet, len);
 }
 
 /* Continue the message that is coming, unless its beginning still waits. */
-static void more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m, const void *packet,
-		 size_t len)
+static void take_more(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m,
+		      const void *packet, size_t len)
 {
 	if (p->late || (p->held && !p->coming.len) || !deliver_more(d, p, m))
 		wait_turn(d, p, m, packet, len);
@@ -301,7 +301,7 @@ static inline struct rdma_peer *sender(struct rdma *d, const struct rdma_msg *m,
 
 /* Handle a packet that is not SHORT. Returns its peer, if the packet was in its turn. */
 static struct rdma_peer *__attribute__((noinline))
-take_other(struct rdma *d, const void *packet, size_t len)
+take_other_packet(struct rdma *d, const void *packet, size_t len)
 {
 	struct rdma_peer *p;
 	struct rdma_msg m;
@@ -320,20 +320,20 @@ take_other(struct rdma *d, const void *packet, size_t len)
 	switch (m.kind) {
 	case RDMA_LONG:
 	case RDMA_BEGIN:
-		message(d, p, &m, packet, len);
+		take_message(d, p, &m, packet, len);
 		break;
 	case RDMA_MORE:
-		more(d, p, &m, packet, len);
+		take_more(d, p, &m, packet, len);
 		break;
 	case RDMA_SEGMENT:
 		p->taken++;
 		rdma_take_segment(d, p, &m);
 		break;
 	case RDMA_PULL:
-		pull(d, p, &m);
+		pull_message(d, p, &m);
 		break;
 	case RDMA_OVER:
-		over(d, p, &m);
+		message_over(d, p, &m);
 		break;
 	case RDMA_PING:
 		p->want_note = true;
@@ -351,15 +351,15 @@ static void __attribute__((noinline)) take_early(struct rdma *d, struct rdma_pee
 {
 	struct rdma_late **at, *l;
 
-	while (p->lost == NET_OK && (l = *(at = early_at(p, (uint16_t)(p->seq_in + 1))))) {
+	while (p->lost == NET_OK && (l = *(at = early_packet_at(p, (uint16_t)(p->seq_in + 1))))) {
 		struct rdma_msg m;
 
 		*at = l->next;
-		/* take_other() handles all kinds but this one */
+		/* take_other_packet() handles all kinds but this one */
 		if (!rdma_is_short(l->bytes, l->len))
-			take_other(d, l->bytes, l->len);
+			take_other_packet(d, l->bytes, l->len);
 		else if (rdma_decode(l->bytes, l->len, &m) == 0 && in_turn(d, p, &m))
-			message(d, p, &m, l->bytes, l->len);
+			take_message(d, p, &m, l->bytes, l->len);
 		free(l);
 	}
 }
@@ -373,7 +373,7 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *path, const voi
 
 	(void)path;
 	if (!rdma_is_short(packet, len)) {
-		p = take_other(d, packet, len);
+		p = take_other_packet(d, packet, len);
 		if (p && p->early)
 			take_early(d, p);
 		return;
@@ -385,7 +385,7 @@ __attribute__((flatten)) void rdma_arrived(struct rdma *d, void *path, const voi
 	p = sender(d, &m, packet, len);
 	if (!p)
 		return;
-	message(d, p, &m, packet, len);
+	take_message(d, p, &m, packet, len);
 	if (p->early)
 		take_early(d, p);
 }
@@ -406,7 +406,7 @@ void rdma_arrived_headerless(struct rdma *d, void *path, uint64_t word, const vo
 	m.taken = rdma_word_taken(word, (uint16_t)p->its_taken);
 	if (!sender(d, &m, NULL, len))
 		return;
-	more(d, p, &m, NULL, len);
+	take_more(d, p, &m, NULL, len);
 	if (p->early)
 		take_early(d, p);
 }

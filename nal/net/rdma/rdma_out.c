@@ -31,7 +31,7 @@ struct rdma_slab {
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static bool grow(struct rdma *d)
+static bool grow_records(struct rdma *d)
 {
 	size_t each = ((size_t)d->limits.packet + 63) & ~(size_t)63;
 	struct rdma_slab *s = calloc(1, sizeof(*s));
@@ -62,7 +62,7 @@ static bool grow(struct rdma *d)
 
 bool rdma_reserve(struct rdma *d)
 {
-	return grow(d);
+	return grow_records(d);
 }
 
 static struct rdma_packet *small_new(struct rdma *d, size_t len)
@@ -91,14 +91,14 @@ static struct rdma_packet *small_get(struct rdma *d)
 }
 
 static struct rdma_packet *__attribute__((noinline))
-packet_get(struct rdma *d, size_t len, bool data)
+new_rdma_packet(struct rdma *d, size_t len, bool data)
 {
 	struct rdma_packet *k;
 
 	if (len <= d->limits.copied && len <= SMALL)
 		return small_get(d);
 	if (d->free_count <= SPARE && d->packets < PACKETS_MOST && !d->full)
-		d->full = !grow(d);
+		d->full = !grow_records(d);
 	if (d->free_count <= (data ? SPARE : 0))
 		return NULL;
 	k = d->free_packets;
@@ -124,19 +124,19 @@ static struct rdma_packet *packet_for(struct rdma *d, struct rdma_peer *p, size_
 
 	if (p->novers)
 		rdma_tell_overs(d, p);
-	k = len <= d->limits.copied && !p->stuck ? &d->scratch : packet_get(d, len, data);
+	k = len <= d->limits.copied && !p->stuck ? &d->scratch : new_rdma_packet(d, len, data);
 	if (k)
 		k->last = k->bare = false;
 	return k;
 }
 
 static void __attribute__((noinline))
-keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+keep_packet(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	if (k == &d->scratch) {
 		/* the link copies it: many peers may each keep one, and need no registered
 		 * memory */
-		k = packet_get(d, d->scratch.len, true);
+		k = new_rdma_packet(d, d->scratch.len, true);
 		if (!k)
 			k = small_new(d, d->scratch.len);
 		if (!k) {
@@ -160,7 +160,7 @@ keep(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 }
 
 /* -EAGAIN: the packet is still ours. 0: the packet is gone, or the connection failed. */
-static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
+static int hand_packet_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	bool copied = k->len <= d->limits.copied && !(k->last && d->limits.ends_last);
 	int err;
@@ -183,8 +183,8 @@ static int hand_over(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 static void send_packet(struct rdma *d, struct rdma_peer *p, struct rdma_packet *k)
 {
 	k->peer = p;
-	if (p->stuck || hand_over(d, p, k) == -EAGAIN)
-		keep(d, p, k);
+	if (p->stuck || hand_packet_over(d, p, k) == -EAGAIN)
+		keep_packet(d, p, k);
 }
 
 void rdma_sent(struct rdma *d, struct rdma_packet *k, enum rdma_end end, const char *why)
@@ -286,7 +286,7 @@ static inline bool better_bare(const struct rdma *d, uint64_t before, uint64_t l
 }
 
 /* Does it go in one packet, with its header? */
-static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
+static inline bool fits_packet(const struct rdma *d, size_t header_len, uint64_t len)
 {
 	const size_t before = RDMA_BEFORE_SHORT + header_len;
 
@@ -295,9 +295,9 @@ static inline bool fits(const struct rdma *d, size_t header_len, uint64_t len)
 
 /* Does it go in several packets without being asked for, or without its header if the peer
  * knows that? */
-static bool in_parts(const struct rdma *d, size_t header_len, uint64_t len)
+static bool goes_in_parts(const struct rdma *d, size_t header_len, uint64_t len)
 {
-	return !fits(d, header_len, len) &&
+	return !fits_packet(d, header_len, len) &&
 	       (len <= d->limits.eager || (d->limits.frame && len <= d->limits.packet));
 }
 
@@ -309,8 +309,8 @@ static bool begins_again(const struct rdma_began *b, const void *header, uint32_
 }
 
 /* False: no packet for now. */
-static bool send_short(struct rdma *d, struct rdma_peer *p, const void *header, uint32_t header_len,
-		       const struct net_mem *mem, uint64_t len)
+static bool send_short_message(struct rdma *d, struct rdma_peer *p, const void *header,
+			       uint32_t header_len, const struct net_mem *mem, uint64_t len)
 {
 	struct rdma_packet *k = packet_for(d, p, RDMA_BEFORE_SHORT + header_len + len, true);
 	struct rdma_msg m;
@@ -355,7 +355,7 @@ static void put_bytes(struct rdma *d, struct rdma_packet *k, const struct net_me
 /* How many bytes go in a message's next packet, which has room for `most`. Packets get about
  * equal sizes, so that one is received while the next is sent. With headerless ones full
  * packets are the cheapest. */
-static uint64_t part_of(const struct rdma *d, uint64_t left, uint64_t most)
+static uint64_t part_length(const struct rdma *d, uint64_t left, uint64_t most)
 {
 	const uint64_t next = d->limits.packet - RDMA_BEFORE_MORE;
 	uint64_t even;
@@ -378,7 +378,7 @@ static uint64_t send_part(struct rdma *d, struct rdma_peer *p, const void *heade
 		d->limits.frame && (at || begins_again(&p->began_out, header, header_len, len));
 	const size_t before = bare ? 0 : at ? RDMA_BEFORE_MORE : RDMA_BEFORE_BEGIN + header_len;
 	const uint64_t most = d->limits.packet - before;
-	const uint64_t bytes = part_of(d, len - at, most);
+	const uint64_t bytes = part_length(d, len - at, most);
 	struct rdma_packet *k = packet_for(d, p, before + bytes, true);
 	struct rdma_msg m;
 	uint8_t *own;
@@ -503,7 +503,7 @@ void rdma_out_over(struct rdma *d, struct rdma_out *o, uint64_t length, enum net
 		net_sent(&d->net, p->number, cookie, length, s);
 }
 
-static bool send_long(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+static bool send_long_message(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 {
 	struct rdma_packet *k = packet_for(
 		d, p, sizeof(struct rdma_wire_head) + sizeof(struct rdma_wire_long) + o->header_len,
@@ -576,8 +576,8 @@ static bool send_segment(struct rdma *d, struct rdma_peer *p, struct rdma_out *o
 /* ---- what nal/net sends ---------------------------------------------------------------------- */
 
 /* The record of a message whose bytes up to `at` were sent. NULL: out of memory. */
-static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct net_out *from,
-			       uint64_t at)
+static struct rdma_out *new_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from,
+				   uint64_t at)
 {
 	const uint64_t rest = from->body_len - at;
 	struct rdma_out *o = out_get(d);
@@ -601,12 +601,12 @@ static struct rdma_out *record(struct rdma *d, struct rdma_peer *p, const struct
 	o->segment_at = at;
 	o->len = from->body_len;
 	o->cookie = from->cookie;
-	o->parts = in_parts(d, o->header_len, o->len);
-	o->is_long = !fits(d, o->header_len, o->len) && !o->parts;
+	o->parts = goes_in_parts(d, o->header_len, o->len);
+	o->is_long = !fits_packet(d, o->header_len, o->len) && !o->parts;
 	return o;
 }
 
-static void queue(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
+static void queue_out(struct rdma *d, struct rdma_peer *p, struct rdma_out *o)
 {
 	if (p->queue)
 		p->queue_end->next = o;
@@ -647,20 +647,20 @@ keep_record(struct rdma *d, struct rdma_peer *p, const struct net_out *from)
 	uint64_t at = 0;
 	struct rdma_out *o;
 
-	if (!from->cookie && goes_now(p) && in_parts(d, from->header_len, from->body_len))
+	if (!from->cookie && goes_now(p) && goes_in_parts(d, from->header_len, from->body_len))
 		at = send_parts(d, p, from);
 	if (at && at == from->body_len)
 		return 0;
-	o = record(d, p, from, at);
+	o = new_record(d, p, from, at);
 	if (!o) {
 		if (at)
 			rdma_break(d, p, NET_NO_MEMORY, NULL);
 		return -ENOMEM;
 	}
-	if (o->is_long && goes_now(p) && send_long(d, p, o))
+	if (o->is_long && goes_now(p) && send_long_message(d, p, o))
 		rdma_await(d, p);
 	else
-		queue(d, p, o);
+		queue_out(d, p, o);
 	return 0;
 }
 
@@ -675,8 +675,8 @@ __attribute__((flatten)) int rdma_send(struct net *n, uint32_t peer, const struc
 		return -EINVAL;
 	p = d->peer[peer];
 	/* a short message with a cookie is reported in the next run */
-	if (!o->cookie && goes_now(p) && fits(d, o->header_len, o->body_len) &&
-	    send_short(d, p, o->header, o->header_len, &o->body, o->body_len))
+	if (!o->cookie && goes_now(p) && fits_packet(d, o->header_len, o->body_len) &&
+	    send_short_message(d, p, o->header, o->header_len, &o->body, o->body_len))
 		return 0;
 	return keep_record(d, p, o);
 }
@@ -691,7 +691,7 @@ static bool stuck(struct rdma *d, struct rdma_peer *p)
 	while ((k = p->stuck) && p->lost == NET_OK) {
 		struct rdma_packet *next = k->next;
 
-		if (hand_over(d, p, k) == -EAGAIN)
+		if (hand_packet_over(d, p, k) == -EAGAIN)
 			return true;
 		p->stuck = next;
 	}
@@ -710,8 +710,9 @@ static bool push_message(struct rdma *d, struct rdma_peer *p)
 		o->segment_at = at;
 		if (at < o->len)
 			return true;
-	} else if (o->is_long ? !send_long(d, p, o)
-			      : !send_short(d, p, o->header, o->header_len, &o->mem, o->len)) {
+	} else if (o->is_long
+			   ? !send_long_message(d, p, o)
+			   : !send_short_message(d, p, o->header, o->header_len, &o->mem, o->len)) {
 		return false;
 	}
 	p->queue = o->next;
@@ -744,7 +745,7 @@ bool rdma_push(struct rdma *d, struct rdma_peer *p)
 
 /* Offer a waiting message to nal/net for failover. This is for a peer to which no connection
  * ever existed. */
-static bool taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net *n)
+static bool out_taken_back(struct rdma_peer *p, const struct rdma_out *o, struct net *n)
 {
 	struct net_out out = {
 		.header = o->header,
@@ -764,7 +765,7 @@ void rdma_outs_end(struct rdma *d, struct rdma_peer *p, enum net_status s)
 
 	while ((o = p->queue)) {
 		p->queue = o->next;
-		if (s == NET_UNREACHABLE && taken_back(p, o, &d->net))
+		if (s == NET_UNREACHABLE && out_taken_back(p, o, &d->net))
 			out_put(d, o);
 		else
 			rdma_out_over(d, o, 0, s);

@@ -23,21 +23,21 @@
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-static uint32_t place(const struct rdma *d, net_id_t id)
+static uint32_t place_peer(const struct rdma *d, net_id_t id)
 {
 	return (uint32_t)((id * 0x9e3779b97f4a7c15ull) >> 32) & (d->hash_room - 1);
 }
 
 struct rdma_peer *rdma_peer_find(const struct rdma *d, net_id_t id)
 {
-	struct rdma_peer *p = d->hash_room ? d->hash[place(d, id)] : NULL;
+	struct rdma_peer *p = d->hash_room ? d->hash[place_peer(d, id)] : NULL;
 
 	while (p && p->who.id != id)
 		p = p->next_id;
 	return p;
 }
 
-static bool make_room(struct rdma *d)
+static bool make_peer_room(struct rdma *d)
 {
 	uint32_t room = d->peer_room ? 2 * d->peer_room : HASH_FIRST;
 	struct rdma_peer **more, **hash;
@@ -55,7 +55,7 @@ static bool make_room(struct rdma *d)
 	d->hash = hash;
 	d->hash_room = d->peer_room = room;
 	for (uint32_t i = 0; i < d->npeers; i++) {
-		struct rdma_peer *p = d->peer[i], **at = &hash[place(d, p->who.id)];
+		struct rdma_peer *p = d->peer[i], **at = &hash[place_peer(d, p->who.id)];
 
 		p->next_id = *at;
 		*at = p;
@@ -68,7 +68,7 @@ struct rdma_peer *rdma_peer_add(struct rdma *d, net_id_t id)
 	struct rdma_peer *p, **at;
 
 	static_assert(NET_PEERS - 1 <= UINT16_MAX, "packets have room for its number");
-	if (d->npeers >= NET_PEERS || !make_room(d))
+	if (d->npeers >= NET_PEERS || !make_peer_room(d))
 		return NULL;
 	p = calloc(1, sizeof(*p));
 	if (!p)
@@ -76,7 +76,7 @@ struct rdma_peer *rdma_peer_add(struct rdma *d, net_id_t id)
 	p->number = d->npeers;
 	p->who = (struct net_who){ .id = id, .uid = PTL_UID_ANY, .jid = PTL_JID_ANY };
 	d->peer[d->npeers++] = p;
-	at = &d->hash[place(d, id)];
+	at = &d->hash[place_peer(d, id)];
 	p->next_id = *at;
 	*at = p;
 	return p;
@@ -148,7 +148,7 @@ static bool is_missing(struct rdma *d, struct rdma_peer *p)
 	return false;
 }
 
-static void check_peer(struct rdma *d, struct rdma_peer *p)
+static void check_rdma_peer(struct rdma *d, struct rdma_peer *p)
 {
 	struct rdma_msg ping = { .kind = RDMA_PING };
 	uint64_t now = net_now(&d->net);
@@ -194,7 +194,7 @@ void rdma_check(struct rdma *d)
 		if (!d->peer[i]->awaited)
 			continue;
 		any = true;
-		check_peer(d, d->peer[i]);
+		check_rdma_peer(d, d->peer[i]);
 	}
 	d->check_at = any ? net_now(&d->net) + check_every(d) : NET_NEVER;
 }
@@ -222,7 +222,7 @@ static void drop_stuck(struct rdma *d, struct rdma_peer *p)
 	}
 }
 
-static void leave(struct rdma *d, struct rdma_peer *p)
+static void leave_peer(struct rdma *d, struct rdma_peer *p)
 {
 	if (p->path)
 		d->link->leave(d->state, p->path);
@@ -235,7 +235,7 @@ static void try_again(struct rdma *d, struct rdma_peer *p)
 {
 	p->lost = NET_OK;
 	drop_stuck(d, p);
-	leave(d, p);
+	leave_peer(d, p);
 }
 
 /*
@@ -258,7 +258,7 @@ void rdma_lose(struct rdma *d, struct rdma_peer *p)
 		if (was_up && s != NET_CLOSED)
 			rdma_say(d, p, &bye);
 		drop_stuck(d, p);
-		leave(d, p);
+		leave_peer(d, p);
 		rdma_late_free(p);
 		p->state = RDMA_ENDING;
 		p->since = net_now(&d->net);
@@ -322,7 +322,7 @@ static bool sealed(struct rdma *d, const void *packet, size_t len)
 }
 
 /* Mark the connection as open. */
-static void up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
+static void peer_up(struct rdma *d, struct rdma_peer *p, const struct rdma_msg *m)
 {
 	p->who = (struct net_who){
 		.id = m->from, .incarnation = m->incarnation, .uid = m->uid, .jid = m->jid
@@ -364,15 +364,15 @@ static void hello(struct rdma *d, const struct rdma_msg *m)
 	if (!path || !new_token(p))
 		return;
 	drop_stuck(d, p);
-	leave(d, p);
+	leave_peer(d, p);
 	p->path = path;
-	up(d, p, m);
+	peer_up(d, p, m);
 	rdma_greet(d, p, RDMA_WELCOME, m->greeting);
 }
 
 /* Is it the answer to our last greeting? It may come late. The peer then has a connection with
  * the token of that greeting, and must not be left alone with it. */
-static bool awaited(const struct rdma_peer *p, const struct rdma_msg *m)
+static bool answer_awaited(const struct rdma_peer *p, const struct rdma_msg *m)
 {
 	return (p->state == RDMA_CALLING || p->state == RDMA_IDLE) && p->own_token &&
 	       m->greeting == p->greeting && (p->lost == NET_OK || p->lost == NET_UNREACHABLE);
@@ -382,7 +382,7 @@ static void welcome(struct rdma *d, const struct rdma_msg *m)
 {
 	struct rdma_peer *p = rdma_peer_find(d, m->from);
 
-	if (!p || !awaited(p, m)) {
+	if (!p || !answer_awaited(p, m)) {
 		if (!p || p->state != RDMA_UP || p->token != m->own_token)
 			d->stats.drops[NET_DROP_STALE_HELLO]++;
 		return;
@@ -392,7 +392,7 @@ static void welcome(struct rdma *d, const struct rdma_msg *m)
 	if (!p->path)
 		return;
 	p->lost = NET_OK;
-	up(d, p, m);
+	peer_up(d, p, m);
 }
 
 void rdma_greeted(struct rdma *d, const struct rdma_msg *m, const void *packet, size_t len)

@@ -23,7 +23,7 @@ static struct rdma_kept **bucket(struct rdma *d, uint32_t md)
 }
 
 /* Does the descriptor still exist, with the same memory? */
-static bool same(const struct rdma *d, const struct rdma_kept *k)
+static bool same_registration(const struct rdma *d, const struct rdma_kept *k)
 {
 	const struct ptl_view *v = &d->net.ni->view;
 	const struct ptl_md *md = &v->slot[k->md].md;
@@ -32,12 +32,12 @@ static bool same(const struct rdma *d, const struct rdma_kept *k)
 }
 
 /* Release the unused ones whose descriptor is gone; with `all`, all unused ones. */
-static void drop(struct rdma *d, struct rdma_kept **at, bool all)
+static void drop_registration(struct rdma *d, struct rdma_kept **at, bool all)
 {
 	struct rdma_kept *k;
 
 	while ((k = *at)) {
-		if (k->users || (!all && same(d, k))) {
+		if (k->users || (!all && same_registration(d, k))) {
 			at = &k->next;
 			continue;
 		}
@@ -54,7 +54,7 @@ static void drop(struct rdma *d, struct rdma_kept **at, bool all)
 static void drop_all(struct rdma *d, bool all)
 {
 	for (uint32_t i = 0; i < RDMA_KEPT_BUCKETS && d->nkept; i++)
-		drop(d, &d->kept[i], all);
+		drop_registration(d, &d->kept[i], all);
 }
 
 bool rdma_reg_check(struct rdma *d)
@@ -93,14 +93,14 @@ void rdma_unreg(struct rdma *d, struct rdma_mr *mr)
 
 /* The record of a descriptor that exists for more than one operation. NULL: it has none and
  * gets none. */
-static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
+static struct rdma_kept *record_of_use(struct rdma *d, uint32_t i, enum rdma_use use)
 {
 	const struct ptl_view *v = &d->net.ni->view;
 	const struct ptl_md *md = &v->slot[i].md;
 	struct rdma_kept *k;
 
 	for (k = *bucket(d, i); k; k = k->next)
-		if (k->md == i && k->use == use && same(d, k))
+		if (k->md == i && k->use == use && same_registration(d, k))
 			return k;
 	/* a last operation under way may be counted when it is sent */
 	if (!(md->state & PTL_OBJ_LIVE) || (uint32_t)md->threshold <= 1 ||
@@ -108,7 +108,7 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 		return NULL;
 	/* Programs that use one descriptor for each message reuse a few slots: release now what
 	 * the last one left behind. */
-	drop(d, bucket(d, i), false);
+	drop_registration(d, bucket(d, i), false);
 	if (d->nkept >= MOST)
 		drop_all(d, false);
 	k = d->nkept < MOST ? calloc(1, sizeof(*k)) : NULL;
@@ -131,7 +131,7 @@ static struct rdma_kept *record(struct rdma *d, uint32_t i, enum rdma_use use)
 int rdma_reg_body(struct rdma *d, const struct net_span *span, void *base, size_t len,
 		  enum rdma_use use, struct rdma_mr *mr)
 {
-	struct rdma_kept *k = span && !span->staged ? record(d, span->md, use) : NULL;
+	struct rdma_kept *k = span && !span->staged ? record_of_use(d, span->md, use) : NULL;
 
 	if (!k || (uintptr_t)base < k->start || (uintptr_t)base - k->start > k->length ||
 	    len > k->length - ((uintptr_t)base - k->start))

@@ -8,19 +8,12 @@
 #include <errno.h>
 #include <string.h>
 
-static inline bool zeros(const uint8_t *bytes, size_t len)
-{
-	static const uint8_t none[8];
-
-	return memcmp(bytes, none, len) == 0; /* a small constant length: no call */
-}
-
 static int decode_hello(const uint8_t *at, size_t len, struct rdma_msg *m)
 {
 	const struct rdma_wire_hello *w = (const void *)at;
 
-	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)) || m->to || m->token || m->seq ||
-	    m->taken)
+	if (len < sizeof(*w) || !base_all_zero(w->zero, sizeof(w->zero)) || m->to || m->token ||
+	    m->seq || m->taken)
 		return -EPROTO;
 	m->from = base_get64(w->from);
 	m->whom = base_get64(w->whom);
@@ -54,7 +47,7 @@ static int decode_long(const uint8_t *at, size_t len, struct rdma_msg *m)
 {
 	const struct rdma_wire_long *w = (const void *)at;
 
-	if (len < sizeof(*w) || w->readable > 1 || !zeros(w->zero, sizeof(w->zero)))
+	if (len < sizeof(*w) || w->readable > 1 || !base_all_zero(w->zero, sizeof(w->zero)))
 		return -EPROTO;
 	m->header = at + sizeof(*w);
 	m->header_len = w->header_len;
@@ -82,7 +75,7 @@ static int decode_begin(const uint8_t *at, size_t len, uint8_t header_len, struc
 	return m->here && m->here <= m->length && m->length <= RDMA_PARTS_MOST ? 0 : -EPROTO;
 }
 
-static int decode_more(const uint8_t *at, size_t len, struct rdma_msg *m)
+static int decode_long_header(const uint8_t *at, size_t len, struct rdma_msg *m)
 {
 	m->body = at;
 	m->length = len;
@@ -101,8 +94,8 @@ static void take_body(const struct rdma_wire_body *w, struct rdma_msg *m)
 static bool good_overs(const struct rdma_wire_body *w, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
-		if (!zeros(w[i].zero, sizeof(w[i].zero)) || w[i].status > NET_ENDED ||
-		    !zeros(w[i].offset, sizeof(w[i].offset)))
+		if (!base_all_zero(w[i].zero, sizeof(w[i].zero)) || w[i].status > NET_ENDED ||
+		    !base_all_zero(w[i].offset, sizeof(w[i].offset)))
 			return false;
 	return true;
 }
@@ -130,7 +123,7 @@ static int decode_body(const uint8_t *at, size_t len, struct rdma_msg *m)
 	const struct rdma_wire_body *w = (const void *)at;
 	size_t bytes;
 
-	if (len < sizeof(*w) || !zeros(w->zero, sizeof(w->zero)))
+	if (len < sizeof(*w) || !base_all_zero(w->zero, sizeof(w->zero)))
 		return -EPROTO;
 	bytes = len - sizeof(*w);
 	take_body(w, m);
@@ -180,7 +173,7 @@ int rdma_decode(const void *packet, size_t len, struct rdma_msg *m)
 	case RDMA_BEGIN:
 		return decode_begin(rest, len, w->header_len, m);
 	case RDMA_MORE:
-		return decode_more(rest, len, m);
+		return decode_long_header(rest, len, m);
 	}
 	return -EPROTO;
 }

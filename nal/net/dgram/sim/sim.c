@@ -63,7 +63,7 @@ bool sim_chance(struct sim *s, uint32_t n)
 
 /* ---- packets --------------------------------------------------------------------------------- */
 
-static int pool_of(size_t len)
+static int sim_pool_of(size_t len)
 {
 	int i = 0;
 
@@ -72,9 +72,9 @@ static int pool_of(size_t len)
 	return i;
 }
 
-static struct packet *packet_get(struct sim *s, size_t len)
+static struct packet *new_sim_packet(struct sim *s, size_t len)
 {
-	int i = pool_of(len);
+	int i = sim_pool_of(len);
 	struct packet *p = s->pool[i];
 
 	if (p) {
@@ -90,7 +90,7 @@ static struct packet *packet_get(struct sim *s, size_t len)
 /* Memory for packets is given back at the end. */
 static void packet_put(struct sim *s, struct packet *p)
 {
-	int i = pool_of(p->room);
+	int i = sim_pool_of(p->room);
 
 	p->next = s->pool[i];
 	s->pool[i] = p;
@@ -170,7 +170,7 @@ static bool is_cut(const struct sim *s, uint32_t from, uint32_t to)
 }
 
 /* The packet enters the network when it has left its sender's link. */
-static void carry(struct sim *s, struct packet *p, uint64_t left)
+static void carry_packet(struct sim *s, struct packet *p, uint64_t left)
 {
 	const struct sim_model *m = &s->cfg.net;
 	struct sim_counts *c = &s->stats.faults;
@@ -187,7 +187,7 @@ static void carry(struct sim *s, struct packet *p, uint64_t left)
 		packet_put(s, p);
 }
 
-static void enter(struct sim *s, struct packet *p)
+static void packet_enters(struct sim *s, struct packet *p)
 {
 	const struct sim_model *m = &s->cfg.net;
 	struct sim_node *from = &s->node[p->from];
@@ -213,17 +213,17 @@ static void enter(struct sim *s, struct packet *p)
 		return;
 	}
 	if (sim_doubles(m, &s->random, &s->stats.faults, left, &later)) {
-		struct packet *twin = packet_get(s, p->len);
+		struct packet *twin = new_sim_packet(s, p->len);
 
 		if (twin) {
 			uint32_t room = twin->room;
 
 			memcpy(twin, p, sizeof(*p) + p->len);
 			twin->room = room;
-			carry(s, twin, later);
+			carry_packet(s, twin, later);
 		}
 	}
-	carry(s, p, left);
+	carry_packet(s, p, left);
 }
 
 /* ---- a node as a link ------------------------------------------------------------------------ */
@@ -238,7 +238,7 @@ static void *room(void *user, size_t len)
 		s->out = NULL;
 	}
 	if (!s->out)
-		s->out = packet_get(s, len);
+		s->out = new_sim_packet(s, len);
 	return s->out ? s->out->bytes : NULL;
 }
 
@@ -257,11 +257,11 @@ static void transmit(void *user, const struct dgram_packet *p)
 		memcpy(out->bytes + out->len, p->body[i].iov_base, p->body[i].iov_len);
 		out->len += (uint32_t)p->body[i].iov_len;
 	}
-	enter(s, out);
+	packet_enters(s, out);
 }
 
 /* The machine says when it wants to be woken. */
-static void arm(struct sim_node *n)
+static void arm_node(struct sim_node *n)
 {
 	uint64_t at = dgram_wake(n->m);
 
@@ -273,16 +273,16 @@ static void arm(struct sim_node *n)
 	sim_queue_put(&n->sim->queue, at, NULL, n->index);
 }
 
-static void run(struct sim_node *n)
+static void run_node(struct sim_node *n)
 {
 	/* a link that has room whenever it is asked is never full */
 	if (n->m) {
 		dgram_run(n->m, n->sim->now);
-		arm(n);
+		arm_node(n);
 	}
 }
 
-static bool start(struct sim_node *n)
+static bool start_node(struct sim_node *n)
 {
 	struct sim *s = n->sim;
 	struct dgram_cfg cfg = s->cfg.machine;
@@ -321,7 +321,7 @@ struct sim *sim_create(const struct sim_cfg *cfg)
 	for (uint32_t i = 0; i < cfg->nodes; i++) {
 		s->node[i].sim = s;
 		s->node[i].index = i;
-		if (!start(&s->node[i])) {
+		if (!start_node(&s->node[i])) {
 			sim_destroy(s);
 			return NULL;
 		}
@@ -384,14 +384,14 @@ int sim_send(struct sim_node *from, uint32_t to, const struct net_out *o)
 {
 	int err = dgram_send(from->m, from->sim->now, sim_peer(from, to), o);
 
-	arm(from);
+	arm_node(from);
 	return err;
 }
 
 void sim_kick(struct sim_node *n)
 {
 	if (n->m)
-		arm(n);
+		arm_node(n);
 }
 
 void sim_set_faults(struct sim *s, const struct sim_faults *f)
@@ -428,7 +428,7 @@ void sim_crash(struct sim_node *n)
 bool sim_restart(struct sim_node *n)
 {
 	sim_crash(n);
-	return start(n);
+	return start_node(n);
 }
 
 void sim_watch(struct sim *s, sim_seen *seen, void *arg)
@@ -444,7 +444,7 @@ void sim_inject(struct sim_node *to, uint32_t from, const void *packet, size_t l
 	if (!to->m)
 		return;
 	dgram_receive(to->m, to->sim->now, &addr, packet, len);
-	run(to);
+	run_node(to);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -473,7 +473,7 @@ static void arrive(struct sim_node *n, struct packet *p)
 	}
 	dgram_receive(n->m, s->now, s->cfg.unnamed ? NULL : &from, p->bytes, p->len);
 	packet_put(s, p);
-	run(n);
+	run_node(n);
 }
 
 bool sim_step(struct sim *s, uint64_t until)
@@ -494,7 +494,7 @@ bool sim_step(struct sim *s, uint64_t until)
 		arrive(n, e.packet);
 	} else if (e.at == n->wake) {
 		n->wake = NET_NEVER;
-		run(n);
+		run_node(n);
 	}
 	return true;
 }
